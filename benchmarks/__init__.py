@@ -1,0 +1,1 @@
+"""Side by side with PyTorch: `python -m benchmarks --help`."""

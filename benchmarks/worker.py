@@ -1,0 +1,62 @@
+"""One framework in a process of its own: reads case names, answers each with its fastest time.
+
+Started by the driver as `python -m benchmarks.worker FRAMEWORK THREADS`. Every line read is the
+name of a case; every line written is a JSON object with `seconds`, or with `error`.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import sys
+import time
+from collections.abc import Callable
+
+from benchmarks.cases import CASES
+
+REPEATS = 7
+SECONDS_PER_REPEAT = 0.02
+
+
+def loop_time(run: Callable[[], object], count: int) -> float:
+    start = time.perf_counter()
+    for _ in range(count):
+        run()
+    return time.perf_counter() - start
+
+
+def fastest(run: Callable[[], object]) -> float:
+    """Seconds per call: the least of several loops, each long enough for the clock."""
+    count, elapsed = 1, loop_time(run, 1)
+    while elapsed < SECONDS_PER_REPEAT / 2:
+        count = max(2 * count, int(count * SECONDS_PER_REPEAT / max(elapsed, 1e-7) / 2))
+        elapsed = loop_time(run, count)
+    gc.collect()
+    gc.disable()
+    try:
+        return min(loop_time(run, count) for _ in range(REPEATS)) / count
+    finally:
+        gc.enable()
+
+
+def main() -> None:
+    name, threads = sys.argv[1], int(sys.argv[2])
+    framework = importlib.import_module(name)
+    framework.set_num_threads(threads)
+    prepared: dict[str, Callable[[], object]] = {}
+    print(json.dumps({"version": framework.__version__}), flush=True)
+    for line in sys.stdin:
+        key = line.strip()
+        try:
+            if key not in prepared:
+                framework.manual_seed(0)
+                prepared[key] = CASES[key].prepare(framework)
+            answer = {"seconds": fastest(prepared[key])}
+        except Exception as error:  # one case that fails must not end the run
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+// Backward: what a derivative sees. It reads the incoming gradients and saved values and sets the outgoing gradients.
+//
+//   void softmax_backward(Backward& b) {
+//     Tensor y = b.out(), g = b.grad();
+//     b.set(0, y * (g - sum(y * g, {b.arg<int64_t>(1)}, true)));
+//   }
+#pragma once
+
+#include "ops/tensor_ops.h"
+
+namespace taeda {
+
+class OpNode;
+
+class Backward {
+ public:
+  explicit Backward(OpNode& node, std::span<Tensor> grads) : node_(node), grads_(grads) {}
+
+  const Op& op() const;  // whose derivative this is (its `user` data, say)
+  // Gradient of result i. Undefined where nothing flowed there (only with several results).
+  const Tensor& grad(int i = 0) const { return grads_[i]; }
+  // The same, as zeros of result i's shape where nothing flowed.
+  Tensor grad_or_zeros(int i = 0) const;
+
+  // Argument i as it was given. A Tensor (or list) must have been named in `saves`.
+  template <class T>
+  T arg(int i) const {
+    return Unpack<T>::get(value(i));
+  }
+  Tensor out(int i = 0) const;   // a saved result
+  const Dims& sizes(int i) const;  // of the tensor argument i
+  DType dtype(int i) const;
+  Options options(int i) const;
+  bool has(int i) const;           // the argument i is a defined tensor
+  bool needs(int i) const;         // its gradient is wanted (any item's, for a list)
+  size_t list_size(int i) const;   // length of the tensor list i
+  const Dims& list_sizes(int i, size_t j) const;  // sizes of its item j
+
+  void set(int i, const Tensor& g);             // ignored where not needed
+  void set_item(int i, size_t j, const Tensor& g);  // for a tensor list
+
+ private:
+  const Value& value(int i) const;
+  OpNode& node_;
+  std::span<Tensor> grads_;
+};
+
+}  // namespace taeda

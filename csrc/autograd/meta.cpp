@@ -1,0 +1,344 @@
+#include "autograd/meta.h"
+
+#include <array>
+#include <atomic>
+#include <mutex>
+
+#include "base/allocator.h"
+#include "ops/tensor_ops.h"
+
+namespace taeda {
+
+void* AutogradMeta::operator new(size_t n) { return cpu::allocate(n); }
+void AutogradMeta::operator delete(void* p) { cpu::deallocate(p, sizeof(AutogradMeta)); }
+
+namespace {
+
+void stop_retaining(AutogradMeta& m) {
+  if (m.grad_fn && m.grad_fn->extras) {
+    std::erase_if(m.grad_fn->extras->retained, [&](const auto& r) { return r.second == &m; });
+  }
+}
+
+void replace_history(AutogradMeta& m, Ref<Node> node, uint32_t nr) {
+  if (m.retains_grad) {
+    stop_retaining(m);
+    node->make_extras().retained.emplace_back(nr, &m);
+  }
+  m.grad_fn = std::move(node);
+  m.output_nr = nr;
+  ++m.changes;
+}
+
+uint32_t changes_of(const TensorImpl* t) {
+  const AutogradMeta* m = meta_of(t);
+  return m ? m->changes : 0;
+}
+
+bool is_view(const TensorImpl* t) { return (t->flags & kIsView) && t->base; }
+
+std::string output_name(const AutogradMeta& m) {
+  return str("Output ", m.output_nr, " of ", m.grad_fn ? m.grad_fn->name() : "a function", " is a view and ");
+}
+
+const char* reason(Creation c) {
+  return c == Creation::OneOfSeveral
+             ? " This view is the output of a function that returns multiple views. Such functions do not allow the "
+               "output views to be modified inplace. You should replace the inplace operation by an out-of-place one."
+             : " This view was created inside a custom Function (or because an input was returned as-is) and the "
+               "autograd logic to handle view+inplace would override the custom backward associated with the custom "
+               "Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the "
+               "output of the custom Function.";
+}
+
+// The view `p` of `base` once more, recorded, so that its history follows from what is now the base's.
+Tensor view_again(const TensorImpl* p) {
+  GradMode on(true);
+  modes.watched = kRequiresGrad | kIsView;
+  modes.always = 0;
+  Tensor base(p->base);
+  if (base.dtype() == p->dtype) return op<"as_strided">(base, p->sizes, p->strides, p->offset);
+  if (is_complex(base.dtype()) && to_real(base.dtype()) == p->dtype) {
+    return op<"as_strided">(op<"view_as_real">(base), p->sizes, p->strides, p->offset);
+  }
+  check(is_complex(p->dtype) && to_real(p->dtype) == base.dtype(),
+        "a view of another dtype (", name(p->dtype), " of ", name(base.dtype()),
+        ") has no history once its base has been modified inplace");
+  Dims sizes = p->sizes, strides = p->strides;
+  for (int64_t& s : strides) s *= 2;
+  sizes.push_back(2);
+  strides.push_back(1);
+  return op<"view_as_complex">(op<"as_strided">(base, sizes, strides, p->offset * 2));
+}
+
+Ref<Node> view_grad_fn(const Tensor& t) {
+  TensorImpl* p = t.impl();
+  AutogradMeta* m = meta_of(p);
+  bool own = m && m->grad_fn;
+  if (!(p->base->flags & kRequiresGrad)) return own ? m->grad_fn : Ref<Node>();
+  uint32_t changes = changes_of(p->base.get());
+  if (own ? m->base_changes == changes : changes == 0 || p->no_grad_view) return own ? m->grad_fn : Ref<Node>();
+  if (own && m->creation != Creation::Plain) {
+    fail(output_name(*m), "its base or another view of its base has been modified inplace.", reason(m->creation));
+  }
+  Tensor again = view_again(p);
+  AutogradMeta& meta = make_meta(p);
+  replace_history(meta, grad_fn(again), meta_of(again.impl())->output_nr);
+  meta.base_changes = changes_of(p->base.get());
+  p->flags |= kRequiresGrad;
+  return meta.grad_fn;
+}
+
+}  // namespace
+
+AutogradMeta::~AutogradMeta() {
+  if (retains_grad) stop_retaining(*this);
+}
+
+// ---- questions ----
+
+Ref<Node> grad_fn(const Tensor& t) {
+  if (is_view(t.impl())) return view_grad_fn(t);
+  AutogradMeta* m = meta_of(t.impl());
+  return m ? m->grad_fn : Ref<Node>();
+}
+
+Edge gradient_edge(const Tensor& t) {
+  if (!requires_grad(t)) return {};
+  if (Ref<Node> fn = grad_fn(t)) return {std::move(fn), meta_of(t.impl())->output_nr};
+  return {AccumulateGrad::of(t), 0};
+}
+
+Tensor grad_of(const Tensor& t) {
+  AutogradMeta* m = meta_of(t.impl());
+  return m ? m->grad : Tensor();
+}
+
+// ---- changes ----
+
+void set_requires_grad(const Tensor& t, bool on) {
+  if (on == requires_grad(t)) return;
+  check(!grad_fn(t),
+        "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+        "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+  check(!on || is_inexact(t.dtype()), "only Tensors of floating point dtype can require gradients");
+  check(!on || !(t.flags() & kInference) || modes.inference,
+        "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+  if (on) t.impl()->flags |= kRequiresGrad;
+  else t.impl()->flags &= ~static_cast<uint32_t>(kRequiresGrad);
+}
+
+void set_grad(const Tensor& t, const Tensor& grad) {
+  if (!grad.defined()) {
+    if (AutogradMeta* m = meta_of(t.impl())) m->grad = Tensor();
+    return;
+  }
+  check(!grad.is(t), "can't assign Variable as its own grad");
+  check(grad.dtype() == t.dtype(), "attempting to assign a gradient with dtype '", name(grad.dtype()),
+        "' to a tensor with dtype '", name(t.dtype()), "'. The gradient must match the tensor's dtype.");
+  check(grad.device().type == t.device().type, "attempting to assign a gradient located on device with type '",
+        device_type_name(grad.device().type), "' to a tensor located on device with type '",
+        device_type_name(t.device().type), "'. Please ensure that the assigned gradient and the tensor are on the same device");
+  check(same(grad.sizes(), t.sizes()), "attempting to assign a gradient of size '", to_string(grad.sizes()),
+        "' to a tensor of size '", to_string(t.sizes()), "'. Please ensure that the gradient and the tensor are the same size");
+  make_meta(t.impl()).grad = grad;
+}
+
+void detach_in_place(const Tensor& t) {
+  check(!is_view(t.impl()) || !requires_grad(t), "Can't detach views in-place. Use detach() instead.");
+  if (AutogradMeta* m = meta_of(t.impl())) {
+    if (m->retains_grad) stop_retaining(*m);
+    m->retains_grad = false;
+    m->grad_fn.reset();
+    m->output_nr = 0;
+  }
+  t.impl()->flags &= ~static_cast<uint32_t>(kRequiresGrad);
+}
+
+void retain_grad(const Tensor& t) {
+  check(requires_grad(t), "can't retain_grad on Tensor that has requires_grad=False");
+  Ref<Node> fn = grad_fn(t);
+  if (!fn) return;
+  AutogradMeta& m = make_meta(t.impl());
+  if (std::exchange(m.retains_grad, true)) return;
+  fn->make_extras().retained.emplace_back(m.output_nr, &m);
+}
+
+void set_history(const Tensor& t, Ref<Node> node, uint32_t nr) {
+  TensorImpl* p = t.impl();
+  AutogradMeta& m = make_meta(p);
+  m.grad_fn = std::move(node);
+  m.output_nr = nr;
+  p->flags |= kRequiresGrad;
+  if (p->base) m.base_changes = changes_of(p->base.get());
+}
+
+Ref<Node> make_copy_slices(const Tensor& base, const TensorImpl* view, Ref<Node> node, uint32_t nr, size_t self_edge);
+
+void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t nr, size_t self_edge) {
+  TensorImpl* p = t.impl();
+  if (is_view(p)) {
+    Tensor base(p->base);
+    Ref<Node> slices = make_copy_slices(base, p, node, nr, self_edge);
+    replace_history(make_meta(base.impl()), std::move(slices), 0);
+    base.impl()->flags |= kRequiresGrad;
+    view_grad_fn(t);
+  } else {
+    replace_history(make_meta(p), node, nr);
+    p->flags |= kRequiresGrad;
+  }
+}
+
+void check_in_place(const Tensor& t) {
+  const TensorImpl* p = t.impl();
+  const AutogradMeta* m = meta_of(p);
+  if (is_view(p)) {
+    check(!p->no_grad_view,
+          "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use "
+          "case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the "
+          "inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside "
+          "(if you want the inplace to be tracked).");
+    check(!(p->base->flags & kRequiresGrad) || grad_fn(Tensor(p->base)),
+          "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+  } else {
+    check(!(p->flags & kRequiresGrad) || (m && m->grad_fn),
+          "a leaf Variable that requires grad is being used in an in-place operation.");
+  }
+  if (m && m->creation != Creation::Plain) fail(output_name(*m), "is being modified inplace.", reason(m->creation));
+}
+
+Tensor fit_gradient(Tensor grad, DimsRef sizes, DType dtype, const Node& from, size_t index) {
+  if (!same(grad.sizes(), sizes)) {
+    bool fits = sizes.size() <= grad.sizes().size();
+    for (size_t k = 1; fits && k <= sizes.size(); ++k) {
+      int64_t want = sizes[sizes.size() - k], given = grad.sizes()[grad.sizes().size() - k];
+      fits = want == given || want == 1;
+    }
+    check(fits, "Function ", from.name(), " returned an invalid gradient at index ", index, " - got ",
+          to_string(grad.sizes()), " but expected shape compatible with ", to_string(sizes));
+    grad = sum_to(grad, sizes);
+  }
+  if (grad.dtype() != dtype) {
+    if (is_complex(grad.dtype()) && !is_complex(dtype)) grad = op<"real">(grad);
+    if (grad.dtype() != dtype) grad = to(grad, dtype);
+  }
+  return grad;
+}
+
+// ---- AccumulateGrad ----
+
+namespace {
+
+// Guards AutogradMeta::accumulator: held for a few instructions.
+std::atomic_flag accumulator_lock;
+struct AccumulatorLock {
+  AccumulatorLock() {
+    while (accumulator_lock.test_and_set(std::memory_order_acquire)) accumulator_lock.wait(true);
+  }
+  ~AccumulatorLock() {
+    accumulator_lock.clear(std::memory_order_release);
+    accumulator_lock.notify_one();
+  }
+};
+
+// Two backward passes may reach one leaf from two threads.
+std::mutex& leaf_mutex(const TensorImpl* t) {
+  static std::array<std::mutex, 16> mutexes;
+  return mutexes[(reinterpret_cast<uintptr_t>(t) >> 8) % mutexes.size()];
+}
+
+bool good_layout(const Tensor& g, const Tensor& leaf) {
+  if (is_dense_nonoverlapping(leaf.sizes(), leaf.strides())) return same(g.strides(), leaf.strides());
+  return g.is_contiguous();
+}
+
+// Whether nobody else could notice that `g` becomes a leaf's gradient.
+bool is_ours_alone(const Tensor& g) {
+  const TensorImpl* p = g.impl();
+  return p->ref_count() == 1 && p->storage->ref_count() == 1 && !p->python && !p->base && !p->autograd &&
+         !(p->flags & (kWrapped | kOverride | kInference));
+}
+
+Tensor copy_like(const Tensor& g, const Tensor& leaf) {
+  bool dense = is_dense_nonoverlapping(leaf.sizes(), leaf.strides());
+  Tensor out = dense ? empty_strided(leaf.sizes(), leaf.strides(), g.options()) : empty(g.sizes(), g.options());
+  if (!out.is_meta()) copy_into(out, g);
+  return out;
+}
+
+}  // namespace
+
+AccumulateGrad::AccumulateGrad(Tensor variable) : variable_(std::move(variable)) { take_sequence(); }
+
+AccumulateGrad::~AccumulateGrad() {
+  AccumulatorLock lock;
+  AutogradMeta* m = meta_of(variable_.impl());
+  if (m && m->accumulator == this) m->accumulator = nullptr;
+}
+
+Ref<Node> AccumulateGrad::of(const Tensor& leaf) {
+  AutogradMeta& m = make_meta(leaf.impl());
+  {
+    AccumulatorLock lock;
+    if (m.accumulator && m.accumulator->try_retain()) return Ref<Node>::adopt(m.accumulator);
+  }
+  auto fresh = make_ref<AccumulateGrad>(leaf);
+  AccumulatorLock lock;
+  if (m.accumulator && m.accumulator->try_retain()) return Ref<Node>::adopt(m.accumulator);
+  m.accumulator = fresh.get();
+  return fresh;
+}
+
+void AccumulateGrad::run_tensor_hooks(std::span<Tensor> grads) {
+  AutogradMeta* m = meta_of(variable_.impl());
+  if (m && m->hook && grads[0].defined()) m->hook->run(grads.first(1), {});
+  if (extras) Node::run_tensor_hooks(grads);
+}
+
+void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
+  if (!grads[0].defined()) return;
+  AutogradMeta& m = make_meta(variable_.impl());
+  {
+    std::lock_guard lock(leaf_mutex(variable_.impl()));
+    Tensor g = std::move(grads[0]);
+    if (!same(g.sizes(), variable_.sizes()) || g.dtype() != variable_.dtype()) {
+      g = fit_gradient(std::move(g), variable_.sizes(), variable_.dtype(), *this, 0);
+    }
+    if (!m.grad.defined()) {
+      if (GradMode::enabled()) m.grad = clone(g);
+      else if (is_ours_alone(g) && good_layout(g, variable_)) m.grad = std::move(g);
+      else m.grad = copy_like(g, variable_);
+    } else if (GradMode::enabled()) {
+      m.grad = m.grad + g;
+    } else {
+      op<"add_">(m.grad, g);
+    }
+  }
+  if (m.post_hook) {
+    Tensor leaf = variable_;
+    m.post_hook->run({&leaf, 1}, {});
+  }
+}
+
+// ---- who changed it ----
+
+namespace {
+
+struct Change {
+  const Storage* storage;
+  uint32_t version;
+  const std::string* op;
+};
+thread_local constinit std::array<Change, 64> changes{};
+Change& change_of(const Storage* s) { return changes[(reinterpret_cast<uintptr_t>(s) >> 6) % changes.size()]; }
+
+}  // namespace
+
+void note_in_place(const Storage* s, uint32_t version, const std::string* op) { change_of(s) = {s, version, op}; }
+
+const std::string* find_in_place(const Storage* s, uint32_t version) {
+  const Change& c = change_of(s);
+  return c.storage == s && c.version == version ? c.op : nullptr;
+}
+
+}  // namespace taeda

@@ -1,0 +1,85 @@
+// What autograd keeps for a tensor, and the questions that can be asked of it: requires_grad, grad, grad_fn, is_leaf.
+#pragma once
+
+#include "autograd/node.h"
+
+namespace taeda {
+
+class AccumulateGrad;
+
+// How a view came to be, where in-place changes of it cannot be followed.
+enum class Creation : uint8_t { Plain, OneOfSeveral, InFunction };
+
+struct AutogradMeta final : AutogradData {
+  Tensor grad;
+  Ref<Node> grad_fn;  // empty for leaves
+  uint32_t output_nr = 0;
+  uint32_t changes = 0;       // how often the history was replaced by an in-place change
+  uint32_t base_changes = 0;  // of a view: the base's `changes` for which grad_fn holds
+  Creation creation = Creation::Plain;
+  bool retains_grad = false;
+  AccumulateGrad* accumulator = nullptr;  // not counted: it holds the tensor
+  std::shared_ptr<Hook> hook;             // on a leaf's gradient, before it is accumulated
+  std::shared_ptr<Hook> post_hook;        // after it has been accumulated
+  std::shared_ptr<void> python_hooks;     // csrc/python: the dict of the newest hooks
+  Node* python_hooks_node = nullptr;      // the grad_fn for which they were registered
+
+  ~AutogradMeta() override;
+  static void* operator new(size_t n);
+  static void operator delete(void* p);
+};
+
+inline AutogradMeta* meta_of(const TensorImpl* t) { return static_cast<AutogradMeta*>(t->autograd.get()); }
+inline AutogradMeta& make_meta(TensorImpl* t) {
+  if (!t->autograd) t->autograd = std::make_unique<AutogradMeta>();
+  return *meta_of(t);
+}
+
+// ---- questions ----
+inline bool requires_grad(const Tensor& t) {
+  const TensorImpl* p = t.impl();
+  if (p->flags & kRequiresGrad) return true;
+  return (p->flags & kIsView) && p->base && (p->base->flags & kRequiresGrad) && is_inexact(p->dtype);
+}
+Ref<Node> grad_fn(const Tensor& t);  // of a view whose base was changed in place, made anew
+Edge gradient_edge(const Tensor& t);  // where t's gradient goes; empty where none is wanted
+inline bool is_leaf(const Tensor& t) { return !requires_grad(t) || !grad_fn(t); }
+Tensor grad_of(const Tensor& t);
+
+// ---- changes ----
+void set_requires_grad(const Tensor& t, bool on);
+void set_grad(const Tensor& t, const Tensor& grad);
+void detach_in_place(const Tensor& t);
+void retain_grad(const Tensor& t);
+// Makes `t` the result `nr` of `node`.
+void set_history(const Tensor& t, Ref<Node> node, uint32_t nr);
+// `t` was changed in place by `node`, whose edge `self_edge` leads to its former value. For a view the base's history
+// changes, and with it that of all its views.
+void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t nr, size_t self_edge);
+// Throws where `t` may not be changed in place while gradients are recorded.
+void check_in_place(const Tensor& t);
+// Gives `grad` the shape, dtype and realness of the tensor that it belongs to; `name` and `index` are for the message.
+Tensor fit_gradient(Tensor grad, DimsRef sizes, DType dtype, const Node& from, size_t index);
+
+// Adds what comes in to a leaf's .grad.
+class AccumulateGrad final : public Node {
+ public:
+  explicit AccumulateGrad(Tensor variable);
+  ~AccumulateGrad() override;
+  void apply(std::span<Tensor> grads, std::span<Tensor> results) override;
+  std::string name() const override { return "AccumulateGrad"; }
+  void run_tensor_hooks(std::span<Tensor> grads) override;
+  bool is_accumulate() const override { return true; }
+  const Tensor& variable() const { return variable_; }
+
+  static Ref<Node> of(const Tensor& leaf);
+
+ private:
+  Tensor variable_;
+};
+
+// The last in-place operations that autograd saw, for messages.
+void note_in_place(const Storage* s, uint32_t version, const std::string* op);
+const std::string* find_in_place(const Storage* s, uint32_t version);
+
+}  // namespace taeda

@@ -1,0 +1,45 @@
+#include "autograd/node.h"
+
+#include <atomic>
+
+#include "base/allocator.h"
+
+namespace taeda {
+
+void (*record_anomaly)(Node&) = nullptr;
+void (*report_anomaly)(Node&) = nullptr;
+thread_local constinit bool anomaly_enabled = false;
+
+namespace {
+
+std::atomic<uint64_t> next_sequence{1};
+thread_local constinit Node* first_dead = nullptr;
+thread_local constinit bool draining = false;
+
+}  // namespace
+
+void Node::take_sequence() {
+  sequence_ = next_sequence.fetch_add(1, std::memory_order_relaxed);
+  if (anomaly_enabled && record_anomaly) record_anomaly(*this);
+}
+
+void Node::run_tensor_hooks(std::span<Tensor> grads) {
+  for (auto& [nr, hook] : extras->tensor_hooks) hook->run(grads.subspan(nr, 1), {});
+}
+
+void Node::destroy(Node* n) {
+  n->next_dead_ = first_dead;
+  first_dead = n;
+  if (draining) return;
+  draining = true;
+  while (Node* dead = first_dead) {
+    first_dead = dead->next_dead_;
+    dead->dispose();
+  }
+  draining = false;
+}
+
+void* Node::operator new(size_t n) { return cpu::allocate(n); }
+void Node::operator delete(void* p, size_t n) { cpu::deallocate(p, n); }
+
+}  // namespace taeda

@@ -1,0 +1,112 @@
+#include <atomic>
+#include <charconv>
+
+#include "base/device.h"
+#include "base/dims.h"
+#include "base/dtype.h"
+
+namespace taeda {
+
+const DTypeInfo kDTypeInfo[kNumDTypes] = {
+    {"bool", "Bool", 1, false, false, false},
+    {"uint8", "Byte", 1, false, false, false},
+    {"int8", "Char", 1, false, false, true},
+    {"int16", "Short", 2, false, false, true},
+    {"int32", "Int", 4, false, false, true},
+    {"int64", "Long", 8, false, false, true},
+    {"float16", "Half", 2, true, false, true},
+    {"bfloat16", "BFloat16", 2, true, false, true},
+    {"float32", "Float", 4, true, false, true},
+    {"float64", "Double", 8, true, false, true},
+    {"complex64", "ComplexFloat", 8, false, true, true},
+    {"complex128", "ComplexDouble", 16, false, true, true},
+};
+
+DType to_real(DType d) {
+  if (d == DType::Complex64) return DType::Float32;
+  if (d == DType::Complex128) return DType::Float64;
+  return d;
+}
+
+DType to_complex(DType d) {
+  if (d == DType::Float64 || d == DType::Complex128) return DType::Complex128;
+  return DType::Complex64;
+}
+
+DType promote(DType a, DType b) {
+  if (a == b) return a;
+  if (a > b) std::swap(a, b);
+  if (is_complex(b)) {
+    return b == DType::Complex64 && a == DType::Float64 ? DType::Complex128 : b;
+  }
+  if (is_floating(b)) {
+    return b == DType::BFloat16 && a == DType::Float16 ? DType::Float32 : b;
+  }
+  // Integers: uint8 with a signed type needs the next wider signed type.
+  if (a == DType::UInt8) return b == DType::Int8 ? DType::Int16 : b;
+  return b;
+}
+
+bool can_cast(DType from, DType to) {
+  if (is_complex(from) && !is_complex(to)) return false;
+  if (is_floating(from) && is_integral(to)) return false;
+  return from == DType::Bool || to != DType::Bool;
+}
+
+std::ostream& operator<<(std::ostream& s, DType d) { return s << info(d).scalar; }
+
+namespace {
+std::atomic<DType> g_default_dtype{DType::Float32};
+}
+DType default_dtype() { return g_default_dtype.load(std::memory_order_relaxed); }
+void set_default_dtype(DType d) {
+  check<TypeError>(is_floating(d), "set_default_dtype(): only floating-point types are supported as the "
+                   "default type, got ", info(d).name);
+  g_default_dtype.store(d, std::memory_order_relaxed);
+}
+
+void unsupported_dtype(const char* what, DType d) {
+  fail<NotImplemented>("\"", what, "\" not implemented for '", d, "'");
+}
+
+std::string to_string(DimsRef d) {
+  std::string s = "[";
+  for (size_t i = 0; i < d.size(); ++i) s += (i ? ", " : "") + std::to_string(d[i]);
+  return s + "]";
+}
+std::ostream& operator<<(std::ostream& s, const Dims& d) { return s << to_string(d); }
+
+std::string_view device_type_name(DeviceType t) {
+  return t == DeviceType::CPU ? "cpu" : t == DeviceType::CUDA ? "cuda" : "meta";
+}
+
+std::string to_string(Device d) {
+  std::string s(device_type_name(d.type));
+  return d.index >= 0 ? s + ":" + std::to_string(d.index) : s;
+}
+
+Device parse_device(std::string_view text) {
+  std::string_view type = text.substr(0, text.find(':'));
+  Device d;
+  if (type == "cpu") d.type = DeviceType::CPU;
+  else if (type == "cuda") d.type = DeviceType::CUDA;
+  else if (type == "meta") d.type = DeviceType::Meta;
+  else fail("Expected one of cpu, cuda, meta device type at start of device string: ", text);
+  if (type.size() < text.size()) {
+    std::string_view digits = text.substr(type.size() + 1);
+    int value = -1;
+    auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    bool leading_zero = digits.size() > 1 && digits[0] == '0';
+    check(ec == std::errc() && end == digits.data() + digits.size() && value >= 0 && value < 128 && !leading_zero,
+          "Invalid device string: '", text, "'");
+    d.index = static_cast<int8_t>(value);
+  }
+  return d;
+}
+
+void require_available(Device d) {
+  check(d.type != DeviceType::CUDA, "device '", to_string(d),
+        "' was asked for, but this build of taeda has no CUDA support; use device='cpu'");
+}
+
+}  // namespace taeda

@@ -1,0 +1,24 @@
+// Where a tensor lives: cpu, meta (shapes without data) or cuda with an index.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace taeda {
+
+enum class DeviceType : uint8_t { CPU, CUDA, Meta };
+
+struct Device {
+  DeviceType type = DeviceType::CPU;
+  int8_t index = -1;  // -1: none given
+  bool operator==(const Device&) const = default;
+};
+
+Device parse_device(std::string_view text);  // "cpu", "cuda:1"; RuntimeError otherwise
+std::string to_string(Device d);
+std::string_view device_type_name(DeviceType t);
+// Throws where tensors cannot be made on `d` in this build (cuda).
+void require_available(Device d);
+
+}  // namespace taeda

@@ -1,0 +1,66 @@
+// The CPU random engine: mt19937, with the seeding and the saved-state layout that PyTorch's default generator has.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace taeda {
+
+// One stream of random numbers. Not thread-safe: whoever shares an Engine holds a lock around a whole fill.
+class Engine {
+ public:
+  static constexpr uint64_t kDefaultSeed = 67280421310721ULL;
+  static constexpr size_t kStateBytes = 5056;
+  static constexpr int kWords = 624;
+
+  explicit Engine(uint64_t seed = kDefaultSeed) { this->seed(seed); }
+
+  // Restarts the stream. Only the low 32 bits choose it; all 64 are kept for initial_seed().
+  void seed(uint64_t seed);
+  uint64_t initial_seed() const { return seed_; }
+
+  uint32_t random() {
+    if (position_ >= kWords) refill();
+    uint32_t y = words_[position_++];
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    return y ^ (y >> 18);
+  }
+
+  uint64_t random64() {
+    const uint64_t high = random();
+    return (high << 32) | random();
+  }
+
+  // `count` successive draws, as random() would give them.
+  void random(uint32_t* out, int64_t count);
+
+  // A double in [0, 1) with 53 random bits, from two draws.
+  double uniform() { return static_cast<double>(random64() & ((1ULL << 53) - 1)) * 0x1p-53; }
+
+  // A standard normal deviate (Box-Muller). They come in pairs: the second one is kept for the next call.
+  double normal();
+
+  // The state as bytes, in the layout of torch.Generator().get_state(). Returns false if the bytes are no such state.
+  void get_state(uint8_t* bytes) const;
+  bool set_state(const uint8_t* bytes, size_t count);
+
+ private:
+  static constexpr int kFresh = kWords + 1;  // seeded, nothing drawn yet
+
+  void refill();
+
+  uint64_t seed_ = kDefaultSeed;
+  std::array<uint32_t, kWords> words_{};
+  int position_ = kFresh;
+  std::optional<double> next_normal_;
+  std::optional<float> next_float_normal_;  // never used by a fill; kept so that a state survives a round trip
+};
+
+// A seed from the operating system's entropy source.
+uint64_t nondeterministic_seed();
+
+}  // namespace taeda

@@ -1,0 +1,81 @@
+// Intrusive reference counting: the one way objects are shared in the core.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace taeda {
+
+class RefCounted {
+ public:
+  RefCounted() = default;
+  RefCounted(const RefCounted&) = delete;
+  RefCounted& operator=(const RefCounted&) = delete;
+
+  uint32_t ref_count() const { return refs_.load(std::memory_order_acquire); }
+  void retain() const { refs_.fetch_add(1, std::memory_order_relaxed); }
+  // True when the caller dropped the last reference and must destroy the object.
+  bool drop() const { return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+
+ protected:
+  ~RefCounted() = default;
+
+ private:
+  mutable std::atomic<uint32_t> refs_{0};
+};
+
+// T provides `static void destroy(T*)`, called when the last reference goes.
+template <class T>
+class Ref {
+ public:
+  Ref() = default;
+  Ref(std::nullptr_t) {}
+  explicit Ref(T* p) : p_(p) {
+    if (p_) p_->retain();
+  }
+  Ref(const Ref& o) : p_(o.p_) {
+    if (p_) p_->retain();
+  }
+  Ref(Ref&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  template <class U>
+    requires std::is_convertible_v<U*, T*>
+  Ref(const Ref<U>& o) : Ref(o.get()) {}
+  ~Ref() { reset(); }
+  Ref& operator=(const Ref& o) {
+    Ref(o).swap(*this);
+    return *this;
+  }
+  Ref& operator=(Ref&& o) noexcept {
+    Ref(std::move(o)).swap(*this);
+    return *this;
+  }
+
+  void reset() {
+    if (T* p = std::exchange(p_, nullptr); p && p->drop()) T::destroy(p);
+  }
+  void swap(Ref& o) noexcept { std::swap(p_, o.p_); }
+  // Takes over a count that somebody else held, and gives one away.
+  static Ref adopt(T* p) {
+    Ref r;
+    r.p_ = p;
+    return r;
+  }
+  T* release() { return std::exchange(p_, nullptr); }
+
+  T* get() const { return p_; }
+  T* operator->() const { return p_; }
+  T& operator*() const { return *p_; }
+  explicit operator bool() const { return p_ != nullptr; }
+  bool operator==(const Ref& o) const { return p_ == o.p_; }
+
+ private:
+  T* p_ = nullptr;
+};
+
+template <class T, class... A>
+Ref<T> make_ref(A&&... a) {
+  return Ref<T>(new T(std::forward<A>(a)...));
+}
+
+}  // namespace taeda

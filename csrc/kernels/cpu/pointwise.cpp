@@ -1,0 +1,264 @@
+#include "kernels/cpu/pointwise.h"
+
+#include <cstring>
+
+#include "base/cpu_features.h"
+#include "base/thread_pool.h"
+#include "tensor/plan.h"
+
+namespace taeda {
+
+#if defined(__x86_64__)
+namespace v2 { const LoopTable& loop_table(); }
+namespace v3 { const LoopTable& loop_table(); }
+namespace v4 { const LoopTable& loop_table(); }
+#else
+namespace base { const LoopTable& loop_table(); }
+#endif
+
+const LoopTable& loops() {
+#if defined(__x86_64__)
+  static const LoopTable& table = cpu_level() >= CpuLevel::v4   ? v4::loop_table()
+                                  : cpu_level() == CpuLevel::v3 ? v3::loop_table()
+                                                                : v2::loop_table();
+  return table;
+#else
+  return base::loop_table();
+#endif
+}
+
+void division_by_zero() { fail("ZeroDivisionError"); }
+
+namespace {
+
+constexpr int kMax = Plan::kMaxOperands;
+constexpr int64_t kBlockBytes = 8192;     // of each operand: what fits into the first cache together
+constexpr int64_t kBlockItems = 1024;
+constexpr int64_t kGrain = 32768;         // elements that are worth a thread's attention
+constexpr int64_t kLongRow = 128;         // rows from here on are walked one by one
+
+// How a block of an operand gets to the loop.
+enum class Way : uint8_t {
+  Direct,    // the loop reads and writes the tensor's memory
+  Constant,  // one value: a buffer filled once
+  Periodic,  // the same row again and again: a buffer filled once with as many rows as a block has
+  Buffer,    // gathered and converted block by block
+};
+
+struct Walk {
+  const Plan& plan;
+  Loop loop;
+  const uint8_t* compute;
+  Way way[kMax];
+  bool long_rows;
+  int64_t inner, rows, block_items, rows_per_block, blocks_per_row, blocks;
+
+  Walk(const Plan& p, Loop l, const uint8_t* c) : plan(p), loop(l), compute(c) {
+    inner = p.sizes[0];
+    rows = p.numel / inner;
+    block_items = kBlockItems;
+    for (int k = 0; k < p.count; ++k) {
+      block_items = std::min(block_items, kBlockBytes / static_cast<int64_t>(itemsize(DType(c[k]))));
+    }
+    long_rows = rows == 1 || inner >= kLongRow;
+    if (long_rows) {
+      blocks_per_row = (inner + block_items - 1) / block_items;
+      rows_per_block = 1;
+      blocks = rows * blocks_per_row;
+    } else {
+      rows_per_block = block_items / inner;
+      blocks_per_row = 1;
+      blocks = (rows + rows_per_block - 1) / rows_per_block;
+    }
+    for (int k = 0; k < p.count; ++k) way[k] = choose(k);
+  }
+
+  Way choose(int k) const {
+    const bool same_type = static_cast<uint8_t>(plan.dtype[k]) == compute[k];
+    const Dims& s = plan.strides[k];
+    if (same_type && (plan.dense(k) || (long_rows && s[0] == static_cast<int64_t>(itemsize(plan.dtype[k]))))) {
+      return Way::Direct;
+    }
+    if (k == 0) return Way::Buffer;
+    if (plan.constant(k)) return Way::Constant;
+    bool repeats = !long_rows;
+    for (size_t d = 1; d < s.size(); ++d) repeats &= s[d] == 0;
+    return repeats ? Way::Periodic : Way::Buffer;
+  }
+
+  Cast cast_in(int k) const { return loops().cast[compute[k]][static_cast<int>(plan.dtype[k])]; }
+
+  // Moves rows [row, row + n) of operand k between memory and a buffer.
+  void move_rows(int k, char* buffer, int64_t row, int64_t n) const {
+    const Dims& s = plan.strides[k];
+    const auto item = static_cast<int64_t>(itemsize(DType(compute[k])));
+    const int64_t d1 = plan.sizes.size() > 1 ? plan.sizes[1] : 1, s1 = plan.sizes.size() > 1 ? s[1] : 0;
+    while (n > 0) {
+      const int64_t run = std::min(n, d1 - row % d1);
+      char* p = plan.data[k] + plan.row_offset(k, row);
+      if (k == 0) {
+        loops().cast[static_cast<int>(plan.dtype[0])][compute[0]](p, s[0], s1, buffer, item, item * inner, inner, run);
+      } else {
+        cast_in(k)(buffer, item, item * inner, p, s[0], s1, inner, run);
+      }
+      buffer += run * inner * item;
+      row += run;
+      n -= run;
+    }
+  }
+
+  void operator()(int64_t begin, int64_t end) const {
+    alignas(64) char buffers[kMax][kBlockBytes];
+    const void* in[kMax];
+    for (int k = 1; k < plan.count; ++k) {
+      const auto item = static_cast<int64_t>(itemsize(DType(compute[k])));
+      in[k - 1] = buffers[k];
+      if (way[k] == Way::Constant) {
+        const int64_t n = long_rows ? std::min(inner, block_items) : inner * std::min(rows, rows_per_block);
+        cast_in(k)(buffers[k], item, 0, plan.data[k], 0, 0, n, 1);
+      } else if (way[k] == Way::Periodic) {
+        const int64_t n = std::min(rows, rows_per_block);
+        cast_in(k)(buffers[k], item, item * inner, plan.data[k], plan.strides[k][0], 0, inner, n);
+      }
+    }
+    if (long_rows) walk_long(begin, end, buffers, in);
+    else walk_short(begin, end, buffers, in);
+  }
+
+  void walk_long(int64_t begin, int64_t end, char (*buffers)[kBlockBytes], const void** in) const {
+    int64_t current = -1;
+    int64_t offset[kMax] = {};
+    for (int64_t b = begin; b < end; ++b) {
+      const int64_t row = b / blocks_per_row, column = b % blocks_per_row * block_items;
+      const int64_t n = std::min(block_items, inner - column);
+      const bool new_row = row != current;
+      if (new_row) {
+        for (int k = 0; k < plan.count; ++k) offset[k] = plan.row_offset(k, row);
+        current = row;
+      }
+      char* out = buffers[0];
+      for (int k = 0; k < plan.count; ++k) {
+        const int64_t step = plan.strides[k][0];
+        char* p = plan.data[k] + offset[k] + column * step;
+        if (way[k] == Way::Direct) {
+          if (k == 0) out = p;
+          else in[k - 1] = p;
+        } else if (way[k] == Way::Buffer && k > 0) {
+          const auto item = static_cast<int64_t>(itemsize(DType(compute[k])));
+          if (step != 0) cast_in(k)(buffers[k], item, 0, p, step, 0, n, 1);
+          else if (new_row) cast_in(k)(buffers[k], item, 0, p, 0, 0, std::min(inner, block_items), 1);
+        }
+      }
+      loop(out, in, n);
+      if (way[0] == Way::Buffer) {
+        const int64_t step = plan.strides[0][0];
+        loops().cast[static_cast<int>(plan.dtype[0])][compute[0]](
+            plan.data[0] + offset[0] + column * step, step, 0, out,
+            static_cast<int64_t>(itemsize(DType(compute[0]))), 0, n, 1);
+      }
+    }
+  }
+
+  void walk_short(int64_t begin, int64_t end, char (*buffers)[kBlockBytes], const void** in) const {
+    for (int64_t b = begin; b < end; ++b) {
+      const int64_t row = b * rows_per_block, n = std::min(rows_per_block, rows - row);
+      char* out = buffers[0];
+      for (int k = 0; k < plan.count; ++k) {
+        if (way[k] == Way::Direct) {
+          char* p = plan.data[k] + row * inner * static_cast<int64_t>(itemsize(plan.dtype[k]));
+          if (k == 0) out = p;
+          else in[k - 1] = p;
+        } else if (way[k] == Way::Buffer && k > 0) {
+          move_rows(k, buffers[k], row, n);
+        }
+      }
+      loop(out, in, n * inner);
+      if (way[0] == Way::Buffer) move_rows(0, out, row, n);
+    }
+  }
+};
+
+// Moves 2-D tiles where the source runs fastest along the other dimension, so that both sides use whole cache lines.
+template <class T>
+void transpose_tiles(char* dst, int64_t d1, const char* src, int64_t s0, int64_t n0, int64_t begin, int64_t end) {
+  constexpr int64_t tile = 32;
+  for (int64_t j = begin; j < end; j += tile) {
+    const int64_t jn = std::min(tile, end - j);
+    for (int64_t i = 0; i < n0; i += tile) {
+      const int64_t in = std::min(tile, n0 - i);
+      T buffer[tile][tile];
+      for (int64_t a = 0; a < in; ++a) {
+        const T* s = reinterpret_cast<const T*>(src + (i + a) * s0) + j;
+        for (int64_t b = 0; b < jn; ++b) buffer[b][a] = s[b];
+      }
+      for (int64_t b = 0; b < jn; ++b) std::memcpy(dst + (j + b) * d1 + i * int64_t(sizeof(T)), buffer[b], size_t(in) * sizeof(T));
+    }
+  }
+}
+
+}  // namespace
+
+void run_loop(const Plan& plan, Loop loop, const uint8_t* compute) {
+  if (plan.numel == 0) return;
+  const Walk walk(plan, loop, compute);
+  bool direct = walk.rows == 1;
+  for (int k = 0; k < plan.count; ++k) direct &= walk.way[k] == Way::Direct;
+  if (direct) {  // one long stretch of memory
+    parallel_for(plan.numel, kGrain, [&](int64_t begin, int64_t end) {
+      const void* in[kMax];
+      for (int k = 1; k < plan.count; ++k) in[k - 1] = plan.data[k] + begin * plan.strides[k][0];
+      loop(plan.data[0] + begin * plan.strides[0][0], in, end - begin);
+    });
+    return;
+  }
+  const int64_t per_block = walk.long_rows ? std::min(walk.inner, walk.block_items) : walk.rows_per_block * walk.inner;
+  parallel_for(walk.blocks, std::max<int64_t>(1, kGrain / per_block), walk);
+}
+
+void run_copy(const Plan& plan) {
+  if (plan.numel == 0) return;
+  const Cast cast = loops().cast[static_cast<int>(plan.dtype[0])][static_cast<int>(plan.dtype[1])];
+  const Dims &n = plan.sizes, &d = plan.strides[0], &s = plan.strides[1];
+  if (n.size() == 1) {
+    parallel_for(n[0], kGrain, [&](int64_t begin, int64_t end) {
+      cast(plan.data[0] + begin * d[0], d[0], 0, plan.data[1] + begin * s[0], s[0], 0, end - begin, 1);
+    });
+    return;
+  }
+  const int64_t outer = plan.numel / n[0] / n[1], plane = n[0] * n[1];
+  auto plane_offset = [&](int k, int64_t index) {
+    int64_t offset = 0;
+    for (size_t i = 2; i < n.size(); ++i) {
+      offset += index % n[i] * plan.strides[k][i];
+      index /= n[i];
+    }
+    return offset;
+  };
+  const auto item = static_cast<int64_t>(itemsize(plan.dtype[0]));
+  const bool transposed = plan.dtype[0] == plan.dtype[1] && d[0] == item && s[1] == item && n[0] >= 4 && n[1] >= 4;
+  auto run = [&](int64_t o, int64_t begin, int64_t end) {  // rows [begin, end) of one plane
+    char* dst = plan.data[0] + plane_offset(0, o);
+    const char* src = plan.data[1] + plane_offset(1, o);
+    if (transposed) {
+      visit_bytes(plan.dtype[0], [&](auto tag) {
+        transpose_tiles<typename decltype(tag)::type>(dst, d[1], src, s[0], n[0], begin, end);
+      });
+    } else if (n[0] < 8 && n[1] > n[0]) {  // a long inner loop is worth more than the order of writing
+      cast(dst + begin * d[1], d[1], d[0], src + begin * s[1], s[1], s[0], end - begin, n[0]);
+    } else {
+      cast(dst + begin * d[1], d[0], d[1], src + begin * s[1], s[0], s[1], n[0], end - begin);
+    }
+  };
+  if (plane >= 4 * kGrain) {
+    const int64_t grain = std::max<int64_t>(32, (kGrain / n[0] + 31) / 32 * 32);
+    for (int64_t o = 0; o < outer; ++o) {
+      parallel_for(n[1], grain, [&](int64_t begin, int64_t end) { run(o, begin, end); });
+    }
+  } else {
+    parallel_for(outer, std::max<int64_t>(1, kGrain / plane), [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; ++o) run(o, 0, n[1]);
+    });
+  }
+}
+
+}  // namespace taeda

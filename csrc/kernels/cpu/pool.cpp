@@ -1,0 +1,203 @@
+#include "kernels/cpu/pool.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/thread_pool.h"
+
+namespace taeda::cpu {
+namespace {
+
+constexpr int64_t kWork = 1 << 15;  // elements read that are worth a chunk
+
+// A dimension's window for one output: elements first, first + step, ... below last.
+struct Span {
+  int64_t first, last;
+  int64_t padded;  // elements with those of the padding
+};
+
+// Shapes with always three dimensions, outermost first.
+struct Planes {
+  int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
+  int64_t in_volume = 1, out_volume = 1, window = 1;
+
+  explicit Planes(const PoolShape& s, bool adaptive = false) {
+    for (int d = 0; d < 3; ++d) {
+      const int from = d - (3 - s.spatial);
+      const bool used = from >= 0;
+      in[d] = used ? s.in[from] : 1;
+      out[d] = used ? s.out[from] : 1;
+      const bool given = used && !adaptive;
+      kernel[d] = given ? s.kernel[from] : used ? in[d] / std::max<int64_t>(1, out[d]) + 1 : 1;
+      stride[d] = given ? s.stride[from] : 1;
+      padding[d] = given ? s.padding[from] : 0;
+      dilation[d] = given ? s.dilation[from] : 1;
+      in_volume *= in[d];
+      out_volume *= out[d];
+      window *= kernel[d];
+    }
+  }
+  int64_t grain() const { return std::max<int64_t>(1, kWork / std::max<int64_t>(1, out_volume * window)); }
+
+  Span strided(int d, int64_t o) const {
+    int64_t first = o * stride[d] - padding[d];
+    const int64_t reach = first + (kernel[d] - 1) * dilation[d] + 1;
+    // A window may hang over the padded end too; what lies there counts for nothing.
+    const int64_t padded = std::min(first + kernel[d], in[d] + padding[d]) - first;
+    if (first < 0) first += (-first + dilation[d] - 1) / dilation[d] * dilation[d];
+    return {first, std::min(reach, in[d]), padded};
+  }
+  Span adaptive(int d, int64_t o) const {
+    const int64_t first = o * in[d] / out[d], last = ((o + 1) * in[d] + out[d] - 1) / out[d];
+    return {first, last, last - first};
+  }
+};
+
+// Calls f(output index, spans of the three dimensions) for every window of a plane.
+template <bool Adaptive, class F>
+void each_window(const Planes& p, F&& f) {
+  auto span = [&](int d, int64_t o) { return Adaptive ? p.adaptive(d, o) : p.strided(d, o); };
+  int64_t index = 0;
+  for (int64_t d = 0; d < p.out[0]; ++d) {
+    const Span a = span(0, d);
+    for (int64_t h = 0; h < p.out[1]; ++h) {
+      const Span b = span(1, h);
+      for (int64_t w = 0; w < p.out[2]; ++w) f(index++, a, b, span(2, w));
+    }
+  }
+}
+
+// Calls f(element index) for every element of a window.
+template <class F>
+void each_element(const Planes& p, const Span& a, const Span& b, const Span& c, F&& f) {
+  for (int64_t d = a.first; d < a.last; d += p.dilation[0]) {
+    for (int64_t h = b.first; h < b.last; h += p.dilation[1]) {
+      const int64_t row = (d * p.in[1] + h) * p.in[2];
+      for (int64_t w = c.first; w < c.last; w += p.dilation[2]) f(row + w);
+    }
+  }
+}
+
+template <bool Adaptive, class T>
+void maxima(const PoolShape& s, const T* x, T* y, int64_t* index) {
+  const Planes p(s, Adaptive);
+  parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T* from = x + i * p.in_volume;
+      each_window<Adaptive>(p, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
+        T best = -std::numeric_limits<T>::infinity();
+        int64_t at = (a.first * p.in[1] + b.first) * p.in[2] + c.first;
+        each_element(p, a, b, c, [&](int64_t e) {
+          const T v = from[e];
+          if (v > best || v != v) {
+            best = v;
+            at = e;
+          }
+        });
+        y[i * p.out_volume + o] = best;
+        index[i * p.out_volume + o] = at;
+      });
+    }
+  });
+}
+
+int64_t divisor(AverageRule rule, const Span& a, const Span& b, const Span& c) {
+  if (rule.divisor != 0) return rule.divisor;
+  if (rule.count_padding) return a.padded * b.padded * c.padded;
+  return (a.last - a.first) * (b.last - b.first) * (c.last - c.first);
+}
+
+bool is_empty(const Span& a, const Span& b, const Span& c) {
+  return a.first >= a.last || b.first >= b.last || c.first >= c.last;
+}
+
+template <bool Adaptive, class T>
+void means(const PoolShape& s, AverageRule rule, const T* x, T* y) {
+  const Planes p(s, Adaptive);
+  parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T* from = x + i * p.in_volume;
+      each_window<Adaptive>(p, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
+        T sum = 0;
+        each_element(p, a, b, c, [&](int64_t e) { sum += from[e]; });
+        y[i * p.out_volume + o] = is_empty(a, b, c) ? T(0) : sum / static_cast<T>(divisor(rule, a, b, c));
+      });
+    }
+  });
+}
+
+template <bool Adaptive, class T>
+void means_backward(const PoolShape& s, AverageRule rule, const T* gy, T* gx) {
+  const Planes p(s, Adaptive);
+  parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
+    std::fill(gx + begin * p.in_volume, gx + end * p.in_volume, T(0));
+    for (int64_t i = begin; i < end; ++i) {
+      T* to = gx + i * p.in_volume;
+      each_window<Adaptive>(p, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
+        if (is_empty(a, b, c)) return;
+        const T share = gy[i * p.out_volume + o] / static_cast<T>(divisor(rule, a, b, c));
+        each_element(p, a, b, c, [&](int64_t e) { to[e] += share; });
+      });
+    }
+  });
+}
+
+}  // namespace
+
+template <class T>
+void max_pool(const PoolShape& s, const T* x, T* y, int64_t* index) {
+  maxima<false>(s, x, y, index);
+}
+template <class T>
+void adaptive_max_pool(const PoolShape& s, const T* x, T* y, int64_t* index) {
+  maxima<true>(s, x, y, index);
+}
+
+template <class T>
+void scatter_planes(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index, T* gx) {
+  parallel_for(planes, std::max<int64_t>(1, kWork / std::max<int64_t>(1, in + out)), [&](int64_t begin, int64_t end) {
+    std::fill(gx + begin * in, gx + end * in, T(0));
+    for (int64_t i = begin; i < end; ++i) {
+      for (int64_t o = i * out; o < (i + 1) * out; ++o) gx[i * in + index[o]] += gy[o];
+    }
+  });
+}
+template <class T>
+void gather_planes(int64_t planes, int64_t in, int64_t out, const T* x, const int64_t* index, T* y) {
+  parallel_for(planes, std::max<int64_t>(1, kWork / std::max<int64_t>(1, out)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      for (int64_t o = i * out; o < (i + 1) * out; ++o) y[o] = x[i * in + index[o]];
+    }
+  });
+}
+
+template <class T>
+void avg_pool(const PoolShape& s, AverageRule rule, const T* x, T* y) {
+  means<false>(s, rule, x, y);
+}
+template <class T>
+void avg_pool_backward(const PoolShape& s, AverageRule rule, const T* gy, T* gx) {
+  means_backward<false>(s, rule, gy, gx);
+}
+template <class T>
+void adaptive_avg_pool(const PoolShape& s, const T* x, T* y) {
+  means<true>(s, {false, 0}, x, y);
+}
+template <class T>
+void adaptive_avg_pool_backward(const PoolShape& s, const T* gy, T* gx) {
+  means_backward<true>(s, {false, 0}, gy, gx);
+}
+
+#define TAEDA_POOL(T)                                                                                       \
+  template void max_pool<T>(const PoolShape&, const T*, T*, int64_t*);                                      \
+  template void adaptive_max_pool<T>(const PoolShape&, const T*, T*, int64_t*);                             \
+  template void scatter_planes<T>(int64_t, int64_t, int64_t, const T*, const int64_t*, T*);                 \
+  template void gather_planes<T>(int64_t, int64_t, int64_t, const T*, const int64_t*, T*);                  \
+  template void avg_pool<T>(const PoolShape&, AverageRule, const T*, T*);                                   \
+  template void avg_pool_backward<T>(const PoolShape&, AverageRule, const T*, T*);                          \
+  template void adaptive_avg_pool<T>(const PoolShape&, const T*, T*);                                       \
+  template void adaptive_avg_pool_backward<T>(const PoolShape&, const T*, T*);
+TAEDA_POOL(float)
+TAEDA_POOL(double)
+
+}  // namespace taeda::cpu

@@ -1,0 +1,312 @@
+#include "kernels/cpu/random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <type_traits>
+#include <vector>
+
+#include "base/half.h"
+#include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/simd/random.h"
+
+namespace taeda::cpu {
+namespace {
+
+const simd::RandomKernels& kernels() {
+  using namespace simd;
+  return TAEDA_PICK(random_kernels);
+}
+
+void uniform(const uint32_t* bits, float* out, int64_t n, float low, float range) {
+  kernels().uniform_float(bits, out, n, low, range);
+}
+void uniform(const uint32_t* bits, double* out, int64_t n, double low, double range) {
+  kernels().uniform_double(bits, out, n, low, range);
+}
+void box_muller(float* data, int64_t blocks, float mean, float std) {
+  kernels().normal_float(data, blocks, mean, std);
+}
+void box_muller(double* data, int64_t blocks, double mean, double std) {
+  kernels().normal_double(data, blocks, mean, std);
+}
+
+constexpr int64_t kBuffer = 2048;  // elements drawn at a time
+constexpr uint64_t kWide = uint64_t{1} << 28;  // ranges from here on take 64-bit draws: the modulo's bias stays small
+
+template <class T>
+constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+
+// The type a fill computes in: float for the half types.
+template <class T>
+using Wide = std::conditional_t<kIsHalf<T>, float, T>;
+
+template <class T>
+T to(double x) {
+  if constexpr (kIsHalf<T>) {
+    return T(static_cast<float>(x));
+  } else {
+    return static_cast<T>(x);
+  }
+}
+
+template <class T, class F>
+void each(T* out, int64_t n, F&& f) {
+  for (int64_t i = 0; i < n; ++i) out[i] = f();
+}
+
+}  // namespace
+
+template <class T>
+void fill_uniform(Engine& engine, T* out, int64_t n, double from, double to_) {
+  using W = Wide<T>;
+  constexpr int draws = sizeof(W) / sizeof(uint32_t);
+  const W low = static_cast<W>(from);
+  const W range = static_cast<W>(to_) - low;
+  const T low_out = to<T>(from);
+  const T high_out = to<T>(to_);
+  uint32_t bits[kBuffer * draws];
+  W values[kBuffer];
+  for (int64_t i = 0; i < n; i += kBuffer) {
+    const int64_t count = std::min(kBuffer, n - i);
+    engine.random(bits, count * draws);
+    uniform(bits, values, count, low, range);
+    for (int64_t j = 0; j < count; ++j) {
+      const T value = static_cast<T>(values[j]);
+      // Rounding may reach `to`, which is outside of the interval.
+      out[i + j] = static_cast<W>(value) >= static_cast<W>(high_out) ? low_out : value;
+    }
+  }
+}
+
+template <class T>
+void fill_normal_serial(Engine& engine, T* out, int64_t n, double mean, double std) {
+  each(out, n, [&] { return to<T>(std::fma(engine.normal(), std, mean)); });
+}
+
+template <class T>
+void fill_normal(Engine& engine, T* out, int64_t n, double mean, double std) {
+  if (n < 16) return fill_normal_serial(engine, out, n, mean, std);
+  using W = Wide<T>;
+  constexpr int draws = sizeof(W) / sizeof(uint32_t);
+  const W m = static_cast<W>(mean), s = static_cast<W>(std);
+  uint32_t bits[kBuffer * draws];
+  W values[kBuffer];
+  auto blocks = [&](T* to, int64_t count) {
+    engine.random(bits, count * draws);
+    uniform(bits, values, count, W(0), W(1));
+    box_muller(values, count / 16, m, s);
+    for (int64_t j = 0; j < count / 16 * 16; ++j) to[j] = static_cast<T>(values[j]);
+  };
+  const int64_t whole = n / 16 * 16;
+  for (int64_t i = 0; i < whole; i += kBuffer) blocks(out + i, std::min(kBuffer, whole - i));
+  if (whole == n) return;
+  // The rest has used up draws too, though the last 16 elements are all drawn anew (not so for the half types).
+  if (!kIsHalf<T>) engine.random(bits, (n - whole) * draws);
+  blocks(out + n - 16, 16);
+}
+
+template <class T>
+void fill_exponential(Engine& engine, T* out, int64_t n, double rate) {
+  each(out, n, [&] { return to<T>(-1.0 / rate * std::log1p(-engine.uniform())); });
+}
+
+template <class T>
+void fill_cauchy(Engine& engine, T* out, int64_t n, double median, double sigma) {
+  each(out, n, [&] {
+    return to<T>(std::fma(sigma, std::tan(std::numbers::pi * (engine.uniform() - 0.5)), median));
+  });
+}
+
+template <class T>
+void fill_log_normal(Engine& engine, T* out, int64_t n, double mean, double std) {
+  each(out, n, [&] { return to<T>(std::exp(std::fma(engine.normal(), std, mean))); });
+}
+
+template <class T>
+void fill_geometric(Engine& engine, T* out, int64_t n, double p) {
+  const double scale = std::log1p(-p);
+  each(out, n, [&] { return to<T>(std::ceil(std::log(engine.uniform()) / scale)); });
+}
+
+template <class T>
+void fill_bernoulli(Engine& engine, T* out, int64_t n, double p) {
+  uint32_t bits[kBuffer * 2];
+  for (int64_t i = 0; i < n; i += kBuffer) {
+    const int64_t count = std::min(kBuffer, n - i);
+    engine.random(bits, count * 2);
+    for (int64_t j = 0; j < count; ++j) {
+      const uint64_t word = (static_cast<uint64_t>(bits[2 * j]) << 32) | bits[2 * j + 1];
+      const double u = static_cast<double>(static_cast<int64_t>(word & ((1ULL << 53) - 1))) * 0x1p-53;
+      out[i + j] = static_cast<T>(u < p ? 1 : 0);
+    }
+  }
+}
+
+template <class T, class P>
+void fill_bernoulli(Engine& engine, T* out, const P* p, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    bool one;
+    if constexpr (std::is_same_v<P, double>) {
+      one = engine.uniform() < p[i];
+    } else {
+      one = static_cast<float>(engine.random() & 0xffffffu) * 0x1p-24f < p[i];
+    }
+    out[i] = static_cast<T>(one ? 1 : 0);
+  }
+}
+
+namespace {
+
+// An integer as T; the half types round it once, from float.
+template <class T>
+T from_integer(int64_t v) {
+  if constexpr (kIsHalf<T>) {
+    return T(static_cast<float>(v));
+  } else {
+    return static_cast<T>(v);
+  }
+}
+
+}  // namespace
+
+template <class T>
+void fill_range(Engine& engine, T* out, int64_t n, uint64_t range, int64_t base) {
+  if (range == 0) {
+    each(out, n, [&] { return from_integer<T>(static_cast<int64_t>(engine.random64() + static_cast<uint64_t>(base))); });
+  } else if (range >= kWide) {
+    each(out, n, [&] {
+      return from_integer<T>(static_cast<int64_t>(engine.random64() % range + static_cast<uint64_t>(base)));
+    });
+  } else {
+    const auto small = static_cast<uint32_t>(range);
+    each(out, n, [&] { return from_integer<T>(static_cast<int64_t>(engine.random() % small) + base); });
+  }
+}
+
+template <class T>
+void fill_random(Engine& engine, T* out, int64_t n) {
+  if constexpr (std::is_same_v<T, bool>) {
+    each(out, n, [&] { return (engine.random() & 1) != 0; });
+  } else if constexpr (std::is_same_v<T, int64_t>) {
+    each(out, n, [&] { return static_cast<int64_t>(engine.random64() & (~uint64_t{0} >> 1)); });
+  } else if constexpr (std::is_same_v<T, double>) {
+    each(out, n, [&] { return static_cast<double>(engine.random64() % ((uint64_t{1} << 53) + 1)); });
+  } else if constexpr (std::is_integral_v<T>) {
+    const uint32_t range = static_cast<uint32_t>(std::numeric_limits<T>::max()) + 1;
+    each(out, n, [&] { return static_cast<T>(engine.random() % range); });
+  } else {
+    constexpr int digits = std::is_same_v<T, float> ? 24 : std::is_same_v<T, Half> ? 11 : 8;
+    constexpr uint32_t range = (1u << digits) + 1;
+    each(out, n, [&] { return T(static_cast<float>(engine.random() % range)); });
+  }
+}
+
+namespace {
+
+// Small rates: multiply uniforms until the product falls below exp(-rate) (Knuth, TAOCP vol. 2, 3.4.1).
+int64_t poisson_by_products(Engine& engine, double rate) {
+  const double limit = std::exp(-rate);
+  int64_t count = 0;
+  for (double product = engine.uniform(); product > limit; product *= engine.uniform()) ++count;
+  return count;
+}
+
+// Transformed rejection with squeeze, PTRS (Hoermann, The transformed rejection method for generating Poisson random
+// variables, 1993).
+int64_t poisson_by_rejection(Engine& engine, double rate) {
+  const double slope = std::sqrt(rate);
+  const double log_rate = std::log(rate);
+  const double b = 0.931 + 2.53 * slope;
+  const double a = -0.059 + 0.02483 * b;
+  const double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
+  const double v_r = 0.9277 - 3.6224 / (b - 2);
+  for (;;) {
+    const double u = engine.uniform() - 0.5;
+    const double v = engine.uniform();
+    const double us = 0.5 - std::fabs(u);
+    const double k = std::floor((2 * a / us + b) * u + rate + 0.43);
+    if (us >= 0.07 && v <= v_r) return static_cast<int64_t>(k);
+    if (k < 0 || (us < 0.013 && v > us)) continue;
+    const double left = std::log(v) + std::log(inverse_alpha) - std::log(a / (us * us) + b);
+    if (left <= -rate + k * log_rate - std::lgamma(k + 1)) return static_cast<int64_t>(k);
+  }
+}
+
+}  // namespace
+
+template <class T>
+void fill_poisson(Engine& engine, T* out, const T* rates, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const double rate = static_cast<double>(rates[i]);
+    const int64_t count = rate >= 10   ? poisson_by_rejection(engine, rate)
+                          : rate == 0 ? 0
+                                      : poisson_by_products(engine, rate);
+    out[i] = static_cast<T>(count);
+  }
+}
+
+void fill_permutation(Engine& engine, int64_t* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = i;
+  const bool narrow = n < static_cast<int64_t>(std::numeric_limits<uint32_t>::max() / 20);
+  for (int64_t i = 0; i < n - 1; ++i) {
+    const auto left = static_cast<uint64_t>(n - i);
+    const uint64_t z = narrow ? engine.random() % static_cast<uint32_t>(left) : engine.random64() % left;
+    std::swap(out[i], out[i + static_cast<int64_t>(z)]);
+  }
+}
+
+template <class T>
+void fill_multinomial(Engine& engine, int64_t* out, const T* weights, int64_t rows, int64_t categories,
+                      int64_t samples) {
+  std::vector<T> cumulative(static_cast<size_t>(categories));
+  for (int64_t row = 0; row < rows; ++row) {
+    const T* w = weights + row * categories;
+    T sum = 0;
+    for (int64_t j = 0; j < categories; ++j) cumulative[static_cast<size_t>(j)] = sum += w[j];
+    for (T& c : cumulative) c /= sum;
+    cumulative.back() = 1;
+    for (int64_t s = 0; s < samples; ++s) {
+      const double u = engine.uniform();
+      const auto at = std::lower_bound(cumulative.begin(), cumulative.end(), u,
+                                       [](T c, double u) { return static_cast<double>(c) < u; });
+      out[row * samples + s] = std::min<int64_t>(at - cumulative.begin(), categories - 1);
+    }
+  }
+}
+
+#define TAEDA_FLOATING(T)                                                        \
+  template void fill_uniform<T>(Engine&, T*, int64_t, double, double);           \
+  template void fill_normal<T>(Engine&, T*, int64_t, double, double);            \
+  template void fill_normal_serial<T>(Engine&, T*, int64_t, double, double);     \
+  template void fill_exponential<T>(Engine&, T*, int64_t, double);               \
+  template void fill_cauchy<T>(Engine&, T*, int64_t, double, double);            \
+  template void fill_log_normal<T>(Engine&, T*, int64_t, double, double);
+#define TAEDA_REAL(T)                                                            \
+  template void fill_geometric<T>(Engine&, T*, int64_t, double);                 \
+  template void fill_bernoulli<T>(Engine&, T*, int64_t, double);                 \
+  template void fill_bernoulli<T, float>(Engine&, T*, const float*, int64_t);    \
+  template void fill_bernoulli<T, double>(Engine&, T*, const double*, int64_t);  \
+  template void fill_range<T>(Engine&, T*, int64_t, uint64_t, int64_t);          \
+  template void fill_random<T>(Engine&, T*, int64_t);
+TAEDA_FLOATING(float)
+TAEDA_FLOATING(double)
+TAEDA_FLOATING(Half)
+TAEDA_FLOATING(BFloat16)
+TAEDA_REAL(float)
+TAEDA_REAL(double)
+TAEDA_REAL(Half)
+TAEDA_REAL(BFloat16)
+TAEDA_REAL(bool)
+TAEDA_REAL(uint8_t)
+TAEDA_REAL(int8_t)
+TAEDA_REAL(int16_t)
+TAEDA_REAL(int32_t)
+TAEDA_REAL(int64_t)
+template void fill_poisson<float>(Engine&, float*, const float*, int64_t);
+template void fill_poisson<double>(Engine&, double*, const double*, int64_t);
+template void fill_multinomial<float>(Engine&, int64_t*, const float*, int64_t, int64_t, int64_t);
+template void fill_multinomial<double>(Engine&, int64_t*, const double*, int64_t, int64_t, int64_t);
+
+}  // namespace taeda::cpu

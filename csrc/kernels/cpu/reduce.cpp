@@ -1,0 +1,211 @@
+#include "kernels/cpu/reduce.h"
+
+#include <array>
+#include <memory>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/simd/pick.h"
+
+namespace taeda::cpu {
+namespace {
+
+using simd::kMaxColumns;
+using simd::ReduceKernel;
+
+const ReduceKernel* find(ReduceOp op, DType dtype) {
+  auto e = static_cast<simd::Element>(dtype);
+  if (is_complex(dtype)) return nullptr;
+  using namespace simd;
+  return op < ReduceOp::Max ? TAEDA_PICK(find_reduce_sum)(op, e) : TAEDA_PICK(find_reduce_order)(op, e);
+}
+
+struct Dim {
+  int64_t size, in, out;  // strides in elements; out is 0 for a reduced dimension
+};
+constexpr size_t kMaxDims = 64;
+
+struct DimList {
+  std::array<Dim, kMaxDims> d;
+  size_t n = 0;
+  void add(Dim x) { d[n++] = x; }
+  Dim take_last(Dim none) { return n ? d[--n] : none; }
+  int64_t count() const {
+    int64_t c = 1;
+    for (size_t i = 0; i < n; ++i) c *= d[i].size;
+    return c;
+  }
+  // Largest stride first; dimensions that continue one another become one.
+  void sort_and_join() {
+    std::stable_sort(d.begin(), d.begin() + n, [](const Dim& a, const Dim& b) { return a.in > b.in; });
+    size_t kept = 0;
+    for (size_t i = 0; i < n; ++i) {
+      if (kept && d[kept - 1].in == d[i].in * d[i].size && d[kept - 1].out == d[i].out * d[i].size) {
+        d[kept - 1] = {d[kept - 1].size * d[i].size, d[i].in, d[i].out};
+      } else {
+        d[kept++] = d[i];
+      }
+    }
+    n = kept;
+  }
+  void locate(int64_t index, int64_t* in, int64_t* out) const {
+    for (size_t i = n; i-- > 0;) {
+      int64_t at = index % d[i].size;
+      index /= d[i].size;
+      *in += at * d[i].in;
+      *out += at * d[i].out;
+    }
+  }
+};
+
+struct Plan {
+  const ReduceKernel& k;
+  const char* x;
+  int64_t item;
+  bool by_columns;
+  bool foldable;      // the order of elements does not matter to the result
+  DimList outer_kept, outer_reduced;
+  Dim lane{1, 0, 0};  // the kept dimension that a kernel call covers
+  Dim line{1, 0, 0};  // the reduced dimension that it walks
+  int64_t lanes_at_once, line_chunk;
+  int64_t blocks, chunks, units;  // of lanes; of the line; (outer reduced) x chunks
+
+  // Adds units [begin, end) of the reduction to the accumulators of one block of lanes.
+  void accumulate(const char* base, int64_t count, int64_t begin, int64_t end, char* acc) const {
+    for (int64_t u = begin; u < end; ++u) {
+      int64_t offset = 0, unused = 0, first = u % chunks * line_chunk;
+      outer_reduced.locate(u / chunks, &offset, &unused);
+      const char* p = base + (offset + first * line.in) * item;
+      int64_t n = std::min(line_chunk, line.size - first);
+      if (by_columns) columns(p, n, count, first, acc);
+      else k.rows(p, count, lane.in, n, line.in, first, acc);
+    }
+  }
+
+  // Few columns that follow one another in memory: several rows together make one long row.
+  void columns(const char* p, int64_t n, int64_t cols, int64_t first, char* acc) const {
+    int64_t fold = foldable && line.in == cols ? kMaxColumns / cols : 1;
+    if (fold >= 2 && n >= 4 * fold && cols < 48) {
+      alignas(64) char wide[kMaxColumns * sizeof(Moments)];
+      k.init(wide, fold * cols);
+      k.cols(p, n / fold, fold * cols, fold * cols, first, wide);
+      auto bytes = static_cast<int64_t>(k.acc_size) * cols;
+      for (int64_t f = 0; f < fold; ++f) k.combine(acc, wide + f * bytes, cols);
+      int64_t done = n / fold * fold;
+      p += done * line.in * item;
+      n -= done;
+    }
+    if (n > 0) k.cols(p, n, line.in, cols, first, acc);
+  }
+};
+
+constexpr int64_t kGrain = 32768;
+
+void run(const Plan& p, ReduceFinish finish) {
+  int64_t tasks = p.outer_kept.count() * p.blocks;
+  int64_t per_task = p.outer_reduced.count() * p.line.size * std::min(p.lanes_at_once, p.lane.size);
+  auto block = [&](int64_t task, const char** base, int64_t* count, int64_t* out) {
+    int64_t in = 0, lane0 = task % p.blocks * p.lanes_at_once;
+    *out = lane0 * p.lane.out;
+    p.outer_kept.locate(task / p.blocks, &in, out);
+    *base = p.x + (in + lane0 * p.lane.in) * p.item;
+    *count = std::min(p.lanes_at_once, p.lane.size - lane0);
+  };
+  // Few results of much input: the reduction itself is cut.
+  int64_t parts = 1;
+  if (tasks < 16 && per_task >= 4 * kGrain) parts = std::min({per_task / (2 * kGrain), p.units, int64_t(128)});
+  if (parts == 1) {
+    parallel_for(tasks, std::max<int64_t>(1, kGrain / std::max<int64_t>(per_task, 1)), [&](int64_t begin, int64_t end) {
+      alignas(64) char acc[kMaxColumns * sizeof(Moments)];
+      for (int64_t t = begin; t < end; ++t) {
+        const char* base;
+        int64_t count, out;
+        block(t, &base, &count, &out);
+        p.k.init(acc, count);
+        p.accumulate(base, count, 0, p.units, acc);
+        finish.call(finish.context, acc, count, out, p.lane.out);
+      }
+    });
+    return;
+  }
+  auto acc_bytes = static_cast<int64_t>(p.k.acc_size) * p.lanes_at_once;
+  acc_bytes = (acc_bytes + 63) / 64 * 64;
+  auto memory = std::make_unique<char[]>(static_cast<size_t>(tasks * parts * acc_bytes));
+  parallel_for(tasks * parts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const char* base;
+      int64_t count, out, part = i % parts;
+      block(i / parts, &base, &count, &out);
+      char* acc = memory.get() + i * acc_bytes;
+      p.k.init(acc, count);
+      p.accumulate(base, count, p.units * part / parts, p.units * (part + 1) / parts, acc);
+    }
+  });
+  for (int64_t t = 0; t < tasks; ++t) {
+    const char* base;
+    int64_t count, out;
+    block(t, &base, &count, &out);
+    char* acc = memory.get() + t * parts * acc_bytes;
+    for (int64_t i = 1; i < parts; ++i) p.k.combine(acc, acc + i * acc_bytes, count);
+    finish.call(finish.context, acc, count, out, p.lane.out);
+  }
+}
+
+}  // namespace
+
+bool has_reduction(ReduceOp op, DType dtype) { return find(op, dtype) != nullptr; }
+
+void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef strides, uint64_t reduced,
+            ReduceFinish finish) {
+  const ReduceKernel* k = find(op, dtype);
+  check(k && sizes.size() <= kMaxDims, "reduce: no kernel for ", dtype);
+  Plan p{.k = *k,
+         .x = static_cast<const char*>(x),
+         .item = static_cast<int64_t>(itemsize(dtype)),
+         .by_columns = false,
+         .foldable = op != ReduceOp::ArgMax && op != ReduceOp::ArgMin,
+         .outer_kept = {},
+         .outer_reduced = {},
+         .lanes_at_once = 64,
+         .line_chunk = 1,
+         .blocks = 1,
+         .chunks = 1,
+         .units = 1};
+  int64_t out = 1, total = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    bool gone = reduced >> i & 1;
+    if (sizes[i] != 1) {
+      if (gone) p.outer_reduced.add({sizes[i], strides[i], 0});
+      else p.outer_kept.add({sizes[i], strides[i], out});
+    }
+    if (!gone) out *= sizes[i];
+    total *= sizes[i];
+  }
+  if (out == 0) return;
+  if (total == 0) {  // every result is the identity
+    alignas(64) char acc[kMaxColumns * sizeof(Moments)];
+    for (int64_t i = 0; i < out; i += kMaxColumns) {
+      int64_t n = std::min(out - i, kMaxColumns);
+      k->init(acc, n);
+      finish.call(finish.context, acc, n, i, 1);
+    }
+    return;
+  }
+  p.outer_kept.sort_and_join();
+  p.outer_reduced.sort_and_join();
+  p.lane = p.outer_kept.take_last({1, 0, 1});
+  p.line = p.outer_reduced.take_last({1, 0, 0});
+  p.by_columns = p.lane.in == 1 && p.line.in != 1;
+  if (p.by_columns) {
+    p.lanes_at_once = std::min(kMaxColumns, p.lane.size);
+    p.line_chunk = 4096;
+  } else {
+    p.lanes_at_once = std::clamp<int64_t>(kGrain / (p.line.size * p.outer_reduced.count()), 1, 64);
+    p.line_chunk = 32768;
+  }
+  p.blocks = (p.lane.size + p.lanes_at_once - 1) / p.lanes_at_once;
+  p.chunks = (p.line.size + p.line_chunk - 1) / p.line_chunk;
+  p.units = p.outer_reduced.count() * p.chunks;
+  run(p, finish);
+}
+
+}  // namespace taeda::cpu

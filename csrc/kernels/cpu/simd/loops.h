@@ -1,0 +1,143 @@
+// From functors to tables of loops, for one instruction set.
+#pragma once
+
+#include "kernels/cpu/pointwise.h"
+#include "kernels/functors.h"
+
+namespace taeda::TAEDA_ISA {
+
+// Positions in the enum DType.
+template <class T>
+inline constexpr uint8_t dtype_index = 255;
+template <> inline constexpr uint8_t dtype_index<bool> = 0;
+template <> inline constexpr uint8_t dtype_index<uint8_t> = 1;
+template <> inline constexpr uint8_t dtype_index<int8_t> = 2;
+template <> inline constexpr uint8_t dtype_index<int16_t> = 3;
+template <> inline constexpr uint8_t dtype_index<int32_t> = 4;
+template <> inline constexpr uint8_t dtype_index<int64_t> = 5;
+template <> inline constexpr uint8_t dtype_index<float> = 8;
+template <> inline constexpr uint8_t dtype_index<double> = 9;
+template <> inline constexpr uint8_t dtype_index<Complex<float>> = 10;
+template <> inline constexpr uint8_t dtype_index<Complex<double>> = 11;
+
+template <int... I>
+struct Indices {};
+template <int N, int... I>
+struct MakeIndices : MakeIndices<N - 1, N - 1, I...> {};
+template <int... I>
+struct MakeIndices<0, I...> {
+  using type = Indices<I...>;
+};
+
+// What a loop computes: a functor's value or one of its derivatives.
+template <class Op, class T>
+struct ValueOf {
+  using Type = decltype(&Op::template f<T>);
+  FN static auto at(auto... a) { return Op::template f<T>(a...); }
+};
+template <class Op, class T>
+struct DaOf {
+  using Type = decltype(&Op::template da<T>);
+  FN static auto at(auto... a) { return Op::template da<T>(a...); }
+};
+template <class Op, class T>
+struct DbOf {
+  using Type = decltype(&Op::template db<T>);
+  FN static auto at(auto... a) { return Op::template db<T>(a...); }
+};
+template <class Op, class T>
+struct DcOf {
+  using Type = decltype(&Op::template dc<T>);
+  FN static auto at(auto... a) { return Op::template dc<T>(a...); }
+};
+// Functions with an easy range: blocks that leave it are computed by the slower, general function.
+template <class Op, class T>
+struct HardOf {
+  FN static auto at(auto... a) { return Op::template hard<T>(a...); }
+};
+template <class Op, class T>
+concept HasHard = is_float<T> && requires { &Op::template hard<T>; };
+
+template <class W, class R, class... A>
+FN void run(int64_t n, R* out, const A*... in) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) out[i] = W::at(in[i]...);
+}
+
+template <class W, class Type = typename W::Type>
+struct LoopOf;
+template <class W, class R, class... A>
+struct LoopOf<W, R (*)(A...)> {
+  using Result = R;
+  static void loop(void* out, const void* const* in, int64_t n) {
+    call(typename MakeIndices<sizeof...(A)>::type{}, out, in, n);
+  }
+  template <int... I>
+  FN static void call(Indices<I...>, void* out, const void* const* in, int64_t n) {
+    run<W>(n, static_cast<R*>(out), static_cast<const A*>(in[I])...);
+  }
+};
+template <class Op, class T>
+struct GuardedLoop {
+  static void loop(void* out, const void* const* in, int64_t n) {
+    constexpr int64_t block = 512;
+    for (int64_t begin = 0; begin < n; begin += block) {
+      const int64_t m = n - begin < block ? n - begin : block;
+      const T* x = static_cast<const T*>(in[0]) + begin;
+      T* y = static_cast<T*>(out) + begin;
+      unsigned easy = 1;
+      for (int64_t i = 0; i < m; ++i) easy &= static_cast<unsigned>(Op::template easy<T>(x[i]));
+      if (easy) run<ValueOf<Op, T>>(m, y, x);
+      else run<HardOf<Op, T>>(m, y, x);
+    }
+  }
+};
+
+template <class Op, class T>
+constexpr void add_value(Loops& l) {
+  using L = LoopOf<ValueOf<Op, T>>;
+  if constexpr (HasHard<Op, T>) l.f[dtype_index<T>] = &GuardedLoop<Op, T>::loop;
+  else l.f[dtype_index<T>] = &L::loop;
+  l.result[dtype_index<T>] = dtype_index<typename L::Result>;
+}
+template <class Op, class T>
+constexpr void add_derivatives(Loops& l, int at) {
+  if constexpr (HasDa<Op>) l.d[0][at] = &LoopOf<DaOf<Op, T>>::loop;
+  if constexpr (HasDb<Op>) l.d[1][at] = &LoopOf<DbOf<Op, T>>::loop;
+  if constexpr (HasDc<Op>) l.d[2][at] = &LoopOf<DcOf<Op, T>>::loop;
+}
+
+template <class Op>
+constexpr Loops make_loops() {
+  Loops l;
+  constexpr uint32_t in = Op::info.dtypes;
+  if constexpr ((in & kBools) != 0) add_value<Op, bool>(l);
+  if constexpr ((in & kInts) != 0) {
+    add_value<Op, uint8_t>(l);
+    add_value<Op, int8_t>(l);
+    add_value<Op, int16_t>(l);
+    add_value<Op, int32_t>(l);
+    add_value<Op, int64_t>(l);
+  }
+  if constexpr ((in & kFloats) != 0) {
+    add_value<Op, float>(l);
+    add_value<Op, double>(l);
+    add_derivatives<Op, float>(l, 0);
+    add_derivatives<Op, double>(l, 1);
+  }
+  if constexpr ((in & kComplexes) != 0) {
+    add_value<Op, Complex<float>>(l);
+    add_value<Op, Complex<double>>(l);
+  }
+  l.bool_first = Signature<decltype(&Op::template f<float>)>::bool_first;
+  return l;
+}
+
+template <class L>
+struct Table;
+template <class... Ops>
+struct Table<List<Ops...>> {
+  static constexpr Loops rows[] = {make_loops<Ops>()...};
+};
+
+}  // namespace taeda::TAEDA_ISA

@@ -1,0 +1,9 @@
+#include "kernels/functors_math.h"
+
+#include "kernels/cpu/simd/loops.h"
+
+namespace taeda::TAEDA_ISA {
+
+extern const Loops* const math_loops = Table<MathOps>::rows;
+
+}  // namespace taeda::TAEDA_ISA

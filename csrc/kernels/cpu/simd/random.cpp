@@ -1,0 +1,108 @@
+#include "kernels/cpu/simd/random.h"
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+// Compiled once per instruction set: everything here lives in that set's namespace.
+namespace taeda::cpu::simd::TAEDA_ISA {
+namespace {
+
+// Natural logarithm of a positive normal float: the polynomial of Cephes' logf, with fused steps. These steps, and those
+// of sin_cos, are part of the random stream: another order of operations changes last bits of what randn returns.
+float log_poly(float x) {
+  uint32_t bits = std::bit_cast<uint32_t>(x);
+  float e = static_cast<float>(static_cast<int32_t>(bits >> 23) - 126);
+  x = std::bit_cast<float>((bits & 0x807fffffu) | 0x3f000000u);
+  const bool below = x < 0.707106781186547524f;
+  const float again = below ? x : 0.0f;
+  x = (x - 1.0f) + again;
+  e = below ? e - 1.0f : e;
+  const float z = x * x;
+  float y = 7.0376836292e-2f;
+  y = std::fma(y, x, -1.1514610310e-1f);
+  y = std::fma(y, x, 1.1676998740e-1f);
+  y = std::fma(y, x, -1.2420140846e-1f);
+  y = std::fma(y, x, 1.4249322787e-1f);
+  y = std::fma(y, x, -1.6668057665e-1f);
+  y = std::fma(y, x, 2.0000714765e-1f);
+  y = std::fma(y, x, -2.4999993993e-1f);
+  y = std::fma(y, x, 3.3333331174e-1f);
+  y = y * x;
+  y = std::fma(y, z, e * -2.12194440e-4f);
+  y = std::fma(-z, 0.5f, y);
+  return std::fma(e, 0.693359375f, x + y);
+}
+
+// Sine and cosine of an angle in [0, 2 pi], by Cephes' reduction to an octant.
+void sin_cos(float x, float& sine, float& cosine) {
+  int32_t octant = static_cast<int32_t>(x * 1.27323954473516f);
+  octant = (octant + 1) & ~1;
+  const float n = static_cast<float>(octant);
+  x = std::fma(n, -0.78515625f, x);
+  x = std::fma(n, -2.4187564849853515625e-4f, x);
+  x = std::fma(n, -3.77489497744594108e-8f, x);
+  const float z = x * x;
+  float c = 2.443315711809948e-5f;
+  c = std::fma(c, z, -1.388731625493765e-3f);
+  c = std::fma(c, z, 4.166664568298827e-2f);
+  c = c * z;
+  c = std::fma(c, z, -(z * 0.5f)) + 1.0f;
+  float s = -1.9515295891e-4f;
+  s = std::fma(s, z, 8.3321608736e-3f);
+  s = std::fma(s, z, -1.6666654611e-1f);
+  s = s * z;
+  s = std::fma(s, x, x);
+  const bool swap = (octant & 2) != 0;
+  sine = swap ? c : s;
+  cosine = swap ? s : c;
+  sine = (octant & 4) != 0 ? -sine : sine;
+  cosine = ((octant - 2) & 4) == 0 ? -cosine : cosine;
+}
+
+void uniform_float(const uint32_t* bits, float* out, int64_t n, float low, float range) {
+  for (int64_t i = 0; i < n; ++i) {
+    const float u = static_cast<float>(static_cast<int32_t>(bits[i] & 0xffffffu)) * 0x1p-24f;
+    out[i] = std::fma(u, range, low);
+  }
+}
+
+void uniform_double(const uint32_t* bits, double* out, int64_t n, double low, double range) {
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t word = (static_cast<uint64_t>(bits[2 * i]) << 32) | bits[2 * i + 1];
+    const double u = static_cast<double>(static_cast<int64_t>(word & ((1ULL << 53) - 1))) * 0x1p-53;
+    out[i] = std::fma(u, range, low);
+  }
+}
+
+void normal_float(float* data, int64_t blocks, float mean, float std) {
+  for (int64_t b = 0; b < blocks; ++b, data += 16) {
+    float first[8], second[8];
+    for (int j = 0; j < 8; ++j) {
+      const float radius = std::sqrt(-2.0f * log_poly(1.0f - data[j]));
+      float sine, cosine;
+      sin_cos(6.28318530717958647692f * data[j + 8], sine, cosine);
+      first[j] = std::fma(radius * cosine, std, mean);
+      second[j] = std::fma(radius * sine, std, mean);
+    }
+    for (int j = 0; j < 8; ++j) data[j] = first[j];
+    for (int j = 0; j < 8; ++j) data[j + 8] = second[j];
+  }
+}
+
+void normal_double(double* data, int64_t blocks, double mean, double std) {
+  for (int64_t b = 0; b < blocks; ++b, data += 16) {
+    for (int j = 0; j < 8; ++j) {
+      const double radius = std::sqrt(-2.0 * std::log(1.0 - data[j]));
+      const double theta = 6.28318530717958647692 * data[j + 8];
+      data[j] = std::fma(radius * std::cos(theta), std, mean);
+      data[j + 8] = std::fma(radius * std::sin(theta), std, mean);
+    }
+  }
+}
+
+}  // namespace
+
+extern const RandomKernels random_kernels = {uniform_float, uniform_double, normal_float, normal_double};
+
+}  // namespace taeda::cpu::simd::TAEDA_ISA

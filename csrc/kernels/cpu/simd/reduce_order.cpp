@@ -1,0 +1,300 @@
+// Largest and smallest elements, where they stand, and the logical any and all.
+#include "kernels/cpu/simd/reduce_impl.h"
+
+namespace taeda::cpu::simd::TAEDA_ISA {
+namespace {
+
+template <class T>
+struct OrderType {
+  using type = T;
+};
+template <>
+struct OrderType<F16> {
+  using type = float;
+};
+template <>
+struct OrderType<BF16> {
+  using type = float;
+};
+
+template <class C>
+constexpr C lowest() {
+  if constexpr (__is_same(C, float) || __is_same(C, double)) return -static_cast<C>(__builtin_inff());
+  else if constexpr (C(-1) > C(0)) return 0;
+  else return static_cast<C>(C(1) << (sizeof(C) * 8 - 1));
+}
+template <class C>
+constexpr C highest() {
+  if constexpr (__is_same(C, float) || __is_same(C, double)) return static_cast<C>(__builtin_inff());
+  else return static_cast<C>(~lowest<C>());
+}
+
+// NaN wins over every number. Written so that a NaN accumulator stays.
+template <class V>
+V larger(V a, V b) {
+  auto wins = (b > a) | (b != b);
+  return wins ? b : a;
+}
+template <class V>
+V smaller(V a, V b) {
+  auto wins = (b < a) | (b != b);
+  return wins ? b : a;
+}
+
+template <class Element>
+struct OrderBase {
+  using T = Element;
+  using C = typename OrderType<T>::type;
+  using A = C;
+  static constexpr int64_t kFlush = 4096;
+};
+
+template <class T>
+struct Max : OrderBase<T> {
+  using C = typename OrderBase<T>::C;
+  static C identity() { return lowest<C>(); }
+  static C start() { return lowest<C>(); }
+  template <class V>
+  static V map(V x) { return x; }
+  template <class V>
+  static V op(V a, V b) { return larger<V>(a, b); }
+  static C merge(C a, C b) { return larger<C>(a, b); }
+  static const ReduceKernel& kernel() { return kKernel<Max>; }
+};
+template <class T>
+struct Min : OrderBase<T> {
+  using C = typename OrderBase<T>::C;
+  static C identity() { return highest<C>(); }
+  static C start() { return highest<C>(); }
+  template <class V>
+  static V map(V x) { return x; }
+  template <class V>
+  static V op(V a, V b) { return smaller<V>(a, b); }
+  static C merge(C a, C b) { return smaller<C>(a, b); }
+  static const ReduceKernel& kernel() { return kKernel<Min>; }
+};
+template <class T>
+struct AbsMax : Max<T> {
+  using C = typename OrderBase<T>::C;
+  static C identity() { return 0; }
+  static C start() { return 0; }
+  template <class V>
+  static V map(V x) { return x < V{} ? -x : x; }
+  static const ReduceKernel& kernel() { return kKernel<AbsMax>; }
+};
+template <class T>
+struct AbsMin : Min<T> {
+  template <class V>
+  static V map(V x) { return x < V{} ? -x : x; }
+  static const ReduceKernel& kernel() { return kKernel<AbsMin>; }
+};
+
+// ---- places ----
+
+template <bool Largest, class T>
+struct Extreme {
+  using type = Max<T>;
+};
+template <class T>
+struct Extreme<false, T> {
+  using type = Min<T>;
+};
+
+template <class T, bool Largest>
+struct Arg {
+  using C = typename OrderType<T>::type;
+  using R = typename Extreme<Largest, T>::type;
+  using B = Best<C>;
+
+  static bool better(C x, C than) {
+    if (x != x) return than == than;
+    return Largest ? x > than : x < than;
+  }
+  static void offer(B& acc, C value, int64_t index) {
+    if (acc.index < 0 || better(value, acc.value)) acc = {value, index};
+  }
+  static int64_t find(const T* x, int64_t n, C value) {
+    constexpr int64_t line = 256;
+    bool nan = value != value;
+    for (int64_t i = 0; i < n; i += line) {
+      int64_t m = n - i < line ? n - i : line, hits = 0;
+      if (m == line) {
+        for (int64_t j = 0; j < line; ++j) {
+          C v = load<C>(x[i + j]);
+          hits += (v == value) | (nan & (v != v));
+        }
+        if (!hits) continue;
+      }
+      for (int64_t j = 0; j < m; ++j) {
+        C v = load<C>(x[i + j]);
+        if (v == value || (nan && v != v)) return i + j;
+      }
+    }
+    return 0;
+  }
+
+  static void rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride, int64_t first,
+                   void* accs) {
+    auto* x = static_cast<const T*>(data);
+    auto* acc = static_cast<B*>(accs);
+    if (n == 0) return;
+    for (int64_t r = 0; r < rows; ++r, x += row_stride) {
+      if (stride == 1 && n >= 64) {
+        C value = R::start();
+        for (int64_t i = 0; i < n; i += kBlock) {
+          value = R::merge(value, row_block<R>(x + i, n - i < kBlock ? n - i : kBlock));
+        }
+        offer(acc[r], value, first + find(x, n, value));
+        continue;
+      }
+      for (int64_t i = 0; i < n; ++i) offer(acc[r], load<C>(x[i * stride]), first + i);
+    }
+  }
+
+  static void cols(const void* data, int64_t n, int64_t stride, int64_t cols, int64_t first, void* accs) {
+    auto* x = static_cast<const T*>(data);
+    auto* acc = static_cast<B*>(accs);
+    alignas(64) C value[kMaxColumns];
+    alignas(64) int32_t index[kMaxColumns];
+    constexpr int64_t most = 1 << 30;
+    for (int64_t r0 = 0; r0 < n; r0 += most) {
+      int64_t m = n - r0 < most ? n - r0 : most;
+      for (int64_t c = 0; c < cols; ++c) {
+        value[c] = load<C>(x[r0 * stride + c]);
+        index[c] = 0;
+      }
+      for (int64_t r = 1; r < m; ++r) {
+        const T* p = x + (r0 + r) * stride;
+        auto place = static_cast<int32_t>(r);
+        for (int64_t c = 0; c < cols; ++c) {
+          C v = load<C>(p[c]), old = value[c];
+          bool wins = (Largest ? v > old : v < old) | ((v != v) & (old == old));
+          value[c] = wins ? v : old;
+          index[c] = wins ? place : index[c];
+        }
+      }
+      for (int64_t c = 0; c < cols; ++c) offer(acc[c], value[c], first + r0 + index[c]);
+    }
+  }
+
+  static void init(void* accs, int64_t n) {
+    auto* acc = static_cast<B*>(accs);
+    for (int64_t i = 0; i < n; ++i) acc[i] = {C(0), -1};
+  }
+  static void combine(void* accs, const void* others, int64_t n) {
+    auto* acc = static_cast<B*>(accs);
+    auto* o = static_cast<const B*>(others);
+    for (int64_t i = 0; i < n; ++i) {
+      if (o[i].index >= 0) offer(acc[i], o[i].value, o[i].index);
+    }
+  }
+  static const ReduceKernel& kernel() {
+    static constexpr ReduceKernel k{rows, cols, init, combine, sizeof(B)};
+    return k;
+  }
+};
+template <class T>
+struct ArgMax : Arg<T, true> {};
+template <class T>
+struct ArgMin : Arg<T, false> {};
+
+// ---- any and all: on the bits, where a float's sign does not count ----
+
+template <class T, bool IsAny>
+struct Logical {
+  static constexpr bool kFloat = kIsFloat<T>;
+  template <size_t Size, class Dummy = void>
+  struct Bits {
+    using type = uint64_t;
+  };
+  template <class Dummy>
+  struct Bits<1, Dummy> {
+    using type = uint8_t;
+  };
+  template <class Dummy>
+  struct Bits<2, Dummy> {
+    using type = uint16_t;
+  };
+  template <class Dummy>
+  struct Bits<4, Dummy> {
+    using type = uint32_t;
+  };
+  using U = typename Bits<sizeof(T)>::type;
+  static constexpr U kMask = kFloat ? static_cast<U>(U(~U(0)) >> 1) : static_cast<U>(~U(0));
+
+  // 1 where the elements decide: a true one for any, a false one for all.
+  static bool decided(const U* x, int64_t n, int64_t stride) {
+    if (stride == 1) {
+      constexpr int64_t line = 1024;
+      for (int64_t i = 0; i < n; i += line) {
+        int64_t m = n - i < line ? n - i : line;
+        U hit = 0;
+        for (int64_t j = 0; j < m; ++j) {
+          U v = static_cast<U>(x[i + j] & kMask);
+          hit = static_cast<U>(hit | (IsAny ? v : static_cast<U>(v == 0)));
+        }
+        if (hit) return true;
+      }
+      return false;
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      if (((x[i * stride] & kMask) != 0) == IsAny) return true;
+    }
+    return false;
+  }
+  static void rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride, int64_t,
+                   void* accs) {
+    auto* x = static_cast<const U*>(data);
+    auto* acc = static_cast<uint8_t*>(accs);
+    for (int64_t r = 0; r < rows; ++r, x += row_stride) {
+      if (acc[r] != IsAny && decided(x, n, stride)) acc[r] = IsAny;
+    }
+  }
+  static void cols(const void* data, int64_t n, int64_t stride, int64_t cols, int64_t, void* accs) {
+    auto* x = static_cast<const U*>(data);
+    auto* acc = static_cast<uint8_t*>(accs);
+    alignas(64) U hit[kMaxColumns];
+    for (int64_t c = 0; c < cols; ++c) hit[c] = 0;
+    for (int64_t r = 0; r < n; ++r) {
+      for (int64_t c = 0; c < cols; ++c) {
+        U v = static_cast<U>(x[r * stride + c] & kMask);
+        hit[c] = static_cast<U>(hit[c] | (IsAny ? v : static_cast<U>(v == 0)));
+      }
+    }
+    for (int64_t c = 0; c < cols; ++c) {
+      if (hit[c]) acc[c] = IsAny;
+    }
+  }
+  static void init(void* accs, int64_t n) { __builtin_memset(accs, !IsAny, static_cast<size_t>(n)); }
+  static void combine(void* accs, const void* others, int64_t n) {
+    auto* acc = static_cast<uint8_t*>(accs);
+    auto* o = static_cast<const uint8_t*>(others);
+    for (int64_t i = 0; i < n; ++i) acc[i] = IsAny ? acc[i] | o[i] : acc[i] & o[i];
+  }
+  static const ReduceKernel& kernel() {
+    static constexpr ReduceKernel k{rows, cols, init, combine, 1};
+    return k;
+  }
+};
+template <class T>
+struct Any : Logical<T, true> {};
+template <class T>
+struct All : Logical<T, false> {};
+
+}  // namespace
+
+const ReduceKernel* find_reduce_order(ReduceOp op, Element e) {
+  switch (op) {
+    case ReduceOp::Max: return for_reals<Max>(e);
+    case ReduceOp::Min: return for_reals<Min>(e);
+    case ReduceOp::AbsMax: return for_floats<AbsMax>(e);
+    case ReduceOp::AbsMin: return for_floats<AbsMin>(e);
+    case ReduceOp::Any: return for_reals<Any>(e);
+    case ReduceOp::All: return for_reals<All>(e);
+    case ReduceOp::ArgMax: return for_reals<ArgMax>(e);
+    case ReduceOp::ArgMin: return for_reals<ArgMin>(e);
+    default: return nullptr;
+  }
+}
+
+}  // namespace taeda::cpu::simd::TAEDA_ISA

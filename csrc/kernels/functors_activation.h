@@ -1,0 +1,143 @@
+// Activation functions of neural networks. Papers are named where a function has one.
+#pragma once
+
+#include "kernels/functors_math.h"
+
+namespace taeda::TAEDA_ISA {
+
+struct Relu {
+  static constexpr OpInfo info{"relu", "`max(x, 0)`: the rectifier.", Real, saves_output | no_out};
+  template <class T> FN static T f(T x) { return x < T(0) ? T(0) : x; }
+  template <class T> FN static T da(T g, T, T y) { return select(y > T(0), g, T(0)); }
+};
+struct Relu6 {
+  static constexpr OpInfo info{"relu6", "`min(max(x, 0), 6)`.", Real, saves_self | function_only, kNnFunctional};
+  template <class T> FN static T f(T x) { return x < T(0) ? T(0) : (x > T(6) ? T(6) : x); }
+  template <class T> FN static T da(T g, T x, T) { return select((x > T(0)) & (x < T(6)), g, T(0)); }
+};
+struct LeakyRelu {
+  static constexpr OpInfo info{"leaky_relu(self: Tensor, negative_slope: Scalar = 0.01)",
+                               "x where it is positive, `negative_slope * x` elsewhere.", FloatOnly,
+                               saves_self | saves_other | function_only, kNnFunctional};
+  template <class T> FN static T f(T x, T slope) { return x > T(0) ? x : x * slope; }
+  template <class T> FN static T da(T g, T x, T slope, T) { return select(x > T(0), g, g * slope); }
+};
+struct Prelu {
+  static constexpr OpInfo info{"_prelu", "", FloatOnly, internal | saves_inputs};
+  template <class T> FN static T f(T x, T w) { return x > T(0) ? x : x * w; }
+  template <class T> FN static T da(T g, T x, T w, T) { return select(x > T(0), g, g * w); }
+  template <class T> FN static T db(T g, T x, T, T) { return select(x > T(0), T(0), g * x); }
+};
+// elu, selu and celu: a for positive x, b (exp(c x) - 1) for the rest.
+struct EluFamily {
+  static constexpr OpInfo info{"_elu", "", FloatOnly, internal | saves_self};
+  template <class T> FN static T f(T x, T a, T b, T c) { return x > T(0) ? x * a : b * expm1(c * x); }
+  template <class T> FN static T da(T g, T x, T a, T b, T c, T) {
+    return select(x > T(0), g * a, g * (b * c) * exp(c * x));
+  }
+};
+struct Gelu {
+  static constexpr OpInfo info{"_gelu", "", FloatOnly, internal | saves_self};
+  template <class T> FN static T f(T x) { return T(0.5) * x * (T(1) + erf(x * T(1 / kSqrt2))); }
+  template <class T> FN static T da(T g, T x, T) {
+    const T cdf = T(0.5) * (T(1) + erf(x * T(1 / kSqrt2)));
+    return g * (cdf + x * (T(0.5 * kTwoOverSqrtPi / kSqrt2) * exp(T(-0.5) * x * x)));
+  }
+};
+struct GeluTanh {
+  static constexpr OpInfo info{"_gelu_tanh", "", FloatOnly, internal | saves_self};
+  static constexpr double kBeta = kTwoOverSqrtPi / kSqrt2, kCubic = 0.044715;
+  template <class T> FN static T f(T x) {
+    return T(0.5) * x * (T(1) + tanh(T(kBeta) * (x + T(kCubic) * x * x * x)));
+  }
+  template <class T> FN static T da(T g, T x, T) {
+    const T t = tanh(T(kBeta) * (x + T(kCubic) * x * x * x));
+    const T slope = T(kBeta) * (T(1) + T(3 * kCubic) * x * x);
+    return g * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * slope);
+  }
+};
+struct Silu {
+  static constexpr OpInfo info{"silu", "`x * sigmoid(x)`, also called swish (Elfwing et al. 2018).", FloatOnly,
+                               saves_self | function_only, kNnFunctional};
+  template <class T> FN static T f(T x) { return x / (T(1) + exp(-x)); }
+  template <class T> FN static T da(T g, T x, T) {
+    const T s = sigmoid(x);
+    return g * s * (T(1) + x * (T(1) - s));
+  }
+};
+struct Mish {
+  static constexpr OpInfo info{"mish", "`x * tanh(softplus(x))` (Misra 2019).", FloatOnly,
+                               saves_self | function_only, kNnFunctional};
+  template <class T> FN static T f(T x) { return x * tanh(log1p_exp(x)); }
+  template <class T> FN static T da(T g, T x, T) {
+    const T t = tanh(log1p_exp(x));
+    return g * (t + x * sigmoid(x) * (T(1) - t * t));
+  }
+};
+struct Softplus {
+  static constexpr OpInfo info{"softplus(self: Tensor, beta: Scalar = 1.0, threshold: Scalar = 20.0)",
+                               "`log(1 + exp(beta x)) / beta`, and x itself where `beta * x > threshold`.", FloatOnly,
+                               saves_self | saves_other | saves_third | function_only | no_inplace, kNnFunctional};
+  template <class T> FN static T f(T x, T beta, T threshold) {
+    return x * beta > threshold ? x : log1p_exp(x * beta) / beta;
+  }
+  template <class T> FN static T da(T g, T x, T beta, T threshold, T) {
+    return select(x * beta > threshold, g, g * sigmoid(x * beta));
+  }
+};
+struct LogSigmoid {
+  static constexpr OpInfo info{"logsigmoid", "`log(sigmoid(x))` without overflow.", FloatOnly,
+                               saves_self | function_only | no_inplace, kNnFunctional};
+  template <class T> FN static T f(T x) { return -log1p_exp(-x); }
+  template <class T> FN static T da(T g, T x, T) { return g * sigmoid(-x); }
+};
+struct Hardtanh {
+  static constexpr OpInfo info{"hardtanh(self: Tensor, min_val: Scalar = -1.0, max_val: Scalar = 1.0)",
+                               "x held between `min_val` and `max_val`.", Real,
+                               saves_self | saves_other | saves_third | function_only, kNnFunctional};
+  template <class T> FN static T f(T x, T lo, T hi) { return x < lo ? lo : (x > hi ? hi : x); }
+  template <class T> FN static T da(T g, T x, T lo, T hi, T) { return select((x > lo) & (x < hi), g, T(0)); }
+};
+struct Hardsigmoid {
+  static constexpr OpInfo info{"hardsigmoid", "`relu6(x + 3) / 6`: a sigmoid made of straight lines.", FloatOnly,
+                               saves_self | function_only, kNnFunctional};
+  template <class T> FN static T f(T x) { return Relu6::f(x + T(3)) / T(6); }
+  template <class T> FN static T da(T g, T x, T) {
+    return select((x > T(-3)) & (x < T(3)), g * T(1.0 / 6), T(0));
+  }
+};
+struct Hardswish {
+  static constexpr OpInfo info{"hardswish", "`x * relu6(x + 3) / 6` (Howard et al. 2019).", FloatOnly,
+                               saves_self | function_only, kNnFunctional};
+  template <class T> FN static T f(T x) { return x * Relu6::f(x + T(3)) / T(6); }
+  template <class T> FN static T da(T g, T x, T) {
+    return select(x <= T(-3), T(0), select(x >= T(3), g, g * (x / T(3) + T(0.5))));
+  }
+};
+struct Hardshrink {
+  static constexpr OpInfo info{"hardshrink(self: Tensor, lambd: Scalar = 0.5)",
+                               "x where it is farther than `lambd` from 0, else 0.", FloatOnly,
+                               saves_self | saves_other | no_inplace | no_out};
+  template <class T> FN static T f(T x, T l) { return (x >= -l && x <= l) ? T(0) : x; }
+  template <class T> FN static T da(T g, T x, T l, T) { return select((x >= -l) & (x <= l), T(0), g); }
+};
+struct Softshrink {
+  static constexpr OpInfo info{"softshrink(self: Tensor, lambd: Scalar = 0.5)",
+                               "x moved by `lambd` towards 0, and 0 where it would pass it.", FloatOnly,
+                               saves_self | saves_other | function_only | no_inplace, kNnFunctional};
+  template <class T> FN static T f(T x, T l) { return x > l ? x - l : (x < -l ? x + l : x * T(0)); }
+  template <class T> FN static T da(T g, T x, T l, T) { return select((x >= -l) & (x <= l), T(0), g); }
+};
+struct Threshold {
+  static constexpr OpInfo info{"threshold(self: Tensor, threshold: Scalar, value: Scalar)",
+                               "x where it is greater than `threshold`, else `value`.", Real,
+                               saves_self | saves_other | no_method};
+  template <class T> FN static T f(T x, T limit, T v) { return x <= limit ? v : x; }
+  template <class T> FN static T da(T g, T x, T limit, T, T) { return select(x <= limit, T(0), g); }
+};
+
+using ActivationOps =
+    List<Relu, Relu6, LeakyRelu, Prelu, EluFamily, Gelu, GeluTanh, Silu, Mish, Softplus, LogSigmoid, Hardtanh,
+         Hardsigmoid, Hardswish, Hardshrink, Softshrink, Threshold>;
+
+}  // namespace taeda::TAEDA_ISA

@@ -1,0 +1,140 @@
+// Comparisons, logic, bits, tests of floating-point numbers, choices.
+#pragma once
+
+#include "kernels/functors.h"
+
+namespace taeda::TAEDA_ISA {
+
+// ---- comparisons: bool results ----
+#define TAEDA_COMPARISON(Name, name, op, dtypes, doc)                   \
+  struct Name {                                                         \
+    static constexpr OpInfo info{name, doc, dtypes};                    \
+    template <class T> FN static bool f(T a, T b) { return a op b; }    \
+  };
+TAEDA_COMPARISON(Eq, "eq", ==, Numeric, "Whether `self` equals `other`, element by element.")
+TAEDA_COMPARISON(Ne, "ne", !=, Numeric, "Whether `self` differs from `other`, element by element.")
+TAEDA_COMPARISON(Lt, "lt", <, Ordered, "Whether `self` is less than `other`, element by element.")
+TAEDA_COMPARISON(Le, "le", <=, Ordered, "Whether `self` is at most `other`, element by element.")
+TAEDA_COMPARISON(Gt, "gt", >, Ordered, "Whether `self` is greater than `other`, element by element.")
+TAEDA_COMPARISON(Ge, "ge", >=, Ordered, "Whether `self` is at least `other`, element by element.")
+#undef TAEDA_COMPARISON
+
+// ---- logic: what is not zero is true ----
+template <class T>
+FN bool truth(T x) {
+  return x != T(0);
+}
+struct LogicalAnd {
+  static constexpr OpInfo info{"logical_and", "Whether both elements are true (not zero).", Numeric};
+  template <class T> FN static bool f(T a, T b) { return truth(a) & truth(b); }
+};
+struct LogicalOr {
+  static constexpr OpInfo info{"logical_or", "Whether either element is true (not zero).", Numeric};
+  template <class T> FN static bool f(T a, T b) { return truth(a) | truth(b); }
+};
+struct LogicalXor {
+  static constexpr OpInfo info{"logical_xor", "Whether just one of the elements is true (not zero).", Numeric};
+  template <class T> FN static bool f(T a, T b) { return truth(a) != truth(b); }
+};
+struct LogicalNot {
+  static constexpr OpInfo info{"logical_not", "Whether the element is false (zero).", Numeric};
+  template <class T> FN static bool f(T a) { return !truth(a); }
+};
+
+// ---- bits ----
+struct BitwiseAnd {
+  static constexpr OpInfo info{"bitwise_and", "The bits that are set in both elements.", Integral};
+  template <class T> FN static T f(T a, T b) { return T(a & b); }
+};
+struct BitwiseOr {
+  static constexpr OpInfo info{"bitwise_or", "The bits that are set in either element.", Integral};
+  template <class T> FN static T f(T a, T b) { return T(a | b); }
+};
+struct BitwiseXor {
+  static constexpr OpInfo info{"bitwise_xor", "The bits that are set in just one of the elements.", Integral};
+  template <class T> FN static T f(T a, T b) { return T(a ^ b); }
+};
+struct BitwiseNot {
+  static constexpr OpInfo info{"bitwise_not", "Every bit turned over; `not` for bools.", Integral};
+  template <class T> FN static T f(T a) {
+    if constexpr (same_type<T, bool>) return !a;
+    else return T(~a);
+  }
+};
+struct LeftShift {
+  static constexpr OpInfo info{"bitwise_left_shift", "The bits of `self` moved up by `other` places.", Integers};
+  template <class T> FN static T f(T a, T b) {
+    if constexpr (sizeof(T) == 8) return b < 0 || b >= 64 ? T(0) : T(uint64_t(a) << b);
+    else return b < 0 || b >= T(sizeof(T) * 8) ? T(0) : T(uint32_t(a) << b);
+  }
+};
+struct RightShift {
+  static constexpr OpInfo info{"bitwise_right_shift", "The bits of `self` moved down by `other` places.", Integers};
+  template <class T> FN static T f(T a, T b) {
+    constexpr T last = T(sizeof(T) * 8 - (is_signed<T> ? 1 : 0));
+    if (b < 0 || b >= last) return is_signed<T> && a < 0 ? T(-1) : T(0);
+    return T(a >> b);
+  }
+};
+
+// ---- tests ----
+struct IsNan {
+  static constexpr OpInfo info{"isnan", "Whether the element is not a number.", Numeric, no_inplace | no_out};
+  template <class T> FN static bool f(T x) {
+    if constexpr (is_float<T> || is_complex<T>) return isnan(x);
+    else return false;
+  }
+};
+struct IsInf {
+  static constexpr OpInfo info{"isinf", "Whether the element is infinite.", Numeric, no_inplace | no_out};
+  template <class T> FN static bool f(T x) {
+    if constexpr (is_float<T> || is_complex<T>) return isinf(x);
+    else return false;
+  }
+};
+struct IsFinite {
+  static constexpr OpInfo info{"isfinite", "Whether the element is neither infinite nor nan.", Numeric,
+                               no_inplace | no_out};
+  template <class T> FN static bool f(T x) {
+    if constexpr (is_complex<T>) return f(x.re) & f(x.im);
+    else if constexpr (is_float<T>) return abs(x) < T(kInf);
+    else return true;
+  }
+};
+struct IsPosInf {
+  static constexpr OpInfo info{"isposinf", "Whether the element is positive infinity.", Ordered, no_inplace};
+  template <class T> FN static bool f(T x) {
+    if constexpr (is_float<T>) return x == T(kInf);
+    else return false;
+  }
+};
+struct IsNegInf {
+  static constexpr OpInfo info{"isneginf", "Whether the element is negative infinity.", Ordered, no_inplace};
+  template <class T> FN static bool f(T x) {
+    if constexpr (is_float<T>) return x == T(-kInf);
+    else return false;
+  }
+};
+
+// ---- choices ----
+struct Where {
+  static constexpr OpInfo info{"where(condition: Tensor, self: Tensor, other: Tensor)", "", Numeric,
+                               internal | saves_self};
+  template <class T, class C = bool> FN static T f(C c, T a, T b) { return c ? a : b; }
+  template <class T, class C = bool> FN static T db(T g, C c, T, T, T) { return select(c, g, T(0)); }
+  template <class T, class C = bool> FN static T dc(T g, C c, T, T, T) { return select(c, T(0), g); }
+};
+struct NanToNum {
+  static constexpr OpInfo info{"_nan_to_num", "", Ordered, internal | saves_self};
+  template <class T> FN static T f(T x, T nan, T high, T low) {
+    if constexpr (is_float<T>) return x != x ? nan : (x == T(kInf) ? high : (x == T(-kInf) ? low : x));
+    else return x;
+  }
+  template <class T> FN static T da(T g, T x, T, T, T, T) { return select(abs(x) < T(kInf), g, T(0)); }
+};
+
+using LogicOps = List<Eq, Ne, Lt, Le, Gt, Ge, LogicalAnd, LogicalOr, LogicalXor, LogicalNot, BitwiseAnd, BitwiseOr,
+                      BitwiseXor, BitwiseNot, LeftShift, RightShift, IsNan, IsInf, IsFinite, IsPosInf, IsNegInf,
+                      Where, NanToNum>;
+
+}  // namespace taeda::TAEDA_ISA

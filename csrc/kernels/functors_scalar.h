@@ -1,0 +1,354 @@
+// The vocabulary of functors: select, exp, log, tanh, ... for the types that kernels compute in.
+//
+// Everything lives in the namespace of the instruction set it is compiled for, is inlined, and avoids templates of the
+// standard library, so that no object file offers a function that another instruction set's code could be linked to.
+// The frequent functions are written without branches: a loop over them becomes vector code.
+#pragma once
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef TAEDA_ISA
+#define TAEDA_ISA portable
+#endif
+
+#ifdef __CUDACC__
+#define FN __host__ __device__ inline
+#else
+#define FN [[gnu::always_inline]] inline
+#endif
+
+namespace taeda::TAEDA_ISA {
+
+template <class A, class B>
+inline constexpr bool same_type = false;
+template <class A>
+inline constexpr bool same_type<A, A> = true;
+
+template <class To, class From>
+FN To bits_as(From v) {
+  static_assert(sizeof(To) == sizeof(From));
+  return __builtin_bit_cast(To, v);
+}
+
+// ---- choices ----
+// `cond ? a : b` that also works on Tensors (ops/pointwise_tensor.h).
+template <class T>
+FN T select(bool cond, T a, T b) {
+  return cond ? a : b;
+}
+
+inline constexpr double kInf = __builtin_inf();
+inline constexpr double kNan = __builtin_nan("");
+inline constexpr double kPi = 3.14159265358979323846;
+inline constexpr double kLn2 = 0.693147180559945309417;
+inline constexpr double kLn10 = 2.30258509299404568402;
+inline constexpr double kSqrt2 = 1.41421356237309504880;
+inline constexpr double kTwoOverSqrtPi = 1.12837916709551257390;
+
+template <class T>
+inline constexpr bool is_float = same_type<T, float> || same_type<T, double>;
+template <class T>
+inline constexpr bool is_integer = same_type<T, int8_t> || same_type<T, int16_t> || same_type<T, int32_t> ||
+                                   same_type<T, int64_t> || same_type<T, uint8_t>;
+template <class T>
+inline constexpr bool is_signed = !same_type<T, bool> && !same_type<T, uint8_t>;
+
+// ---- elementary operations that become one instruction ----
+FN float abs(float x) { return __builtin_fabsf(x); }
+FN double abs(double x) { return __builtin_fabs(x); }
+FN float sqrt(float x) { return __builtin_sqrtf(x); }
+FN double sqrt(double x) { return __builtin_sqrt(x); }
+FN float floor(float x) { return __builtin_floorf(x); }
+FN double floor(double x) { return __builtin_floor(x); }
+FN float ceil(float x) { return __builtin_ceilf(x); }
+FN double ceil(double x) { return __builtin_ceil(x); }
+FN float trunc(float x) { return __builtin_truncf(x); }
+FN double trunc(double x) { return __builtin_trunc(x); }
+FN float round(float x) { return __builtin_rintf(x); }  // half to even
+FN double round(double x) { return __builtin_rint(x); }
+FN float copysign(float x, float s) { return __builtin_copysignf(x, s); }
+FN double copysign(double x, double s) { return __builtin_copysign(x, s); }
+FN bool signbit(float x) { return bits_as<int32_t>(x) < 0; }
+FN bool signbit(double x) { return bits_as<int64_t>(x) < 0; }
+FN bool isnan(float x) { return x != x; }
+FN bool isnan(double x) { return x != x; }
+FN bool isinf(float x) { return abs(x) == static_cast<float>(kInf); }
+FN bool isinf(double x) { return abs(x) == kInf; }
+
+// A real number is its own conjugate; Tensor and Complex have overloads.
+FN float conj(float x) { return x; }
+FN double conj(double x) { return x; }
+template <class T>
+  requires(is_integer<T> || same_type<T, bool>)
+FN T conj(T x) {
+  return x;
+}
+
+// ---- exp and log ----
+// x = n ln2 + r with |r| <= ln2/2; exp(x) = 2^n exp(r). 2^n is applied in two steps, so that subnormal results and
+// the last powers before overflow come out right. Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits.
+struct FloatReduced {
+  float r, p;  // the remainder, and exp(r) - 1
+  int32_t n;
+};
+FN FloatReduced exp_reduce(float x) {
+  float c = x < -104.0f ? -104.0f : x;
+  c = c > 89.0f ? 89.0f : c;
+  const float shifted = c * 1.44269504088896340736f + 12582912.0f;
+  const auto n = static_cast<int32_t>(bits_as<uint32_t>(shifted) - 0x4b400000u);
+  const float k = shifted - 12582912.0f;
+  const float r = (c - k * 0.693145751953125f) - k * 1.42860682031e-6f;
+  float q = 1.98910095963e-4f;
+  q = q * r + 1.39336669e-3f;
+  q = q * r + 8.33331090857e-3f;
+  q = q * r + 4.16664647730e-2f;
+  q = q * r + 1.66666666816e-1f;
+  q = q * r + 0.500000001348f;
+  return {r, q * (r * r) + r, n};
+}
+FN float pow2i(int32_t n, float) { return bits_as<float>(static_cast<uint32_t>(n + 127) << 23); }
+FN float exp(float x) {
+  const FloatReduced e = exp_reduce(x);
+  const int32_t half = e.n >> 1;
+  return (e.p + 1.0f) * pow2i(half, 0.0f) * pow2i(e.n - half, 0.0f);
+}
+
+struct DoubleReduced {
+  double r, p;
+  int64_t n;
+};
+FN DoubleReduced exp_reduce(double x) {
+  double c = x < -746.0 ? -746.0 : x;
+  c = c > 710.0 ? 710.0 : c;
+  const double shifted = c * 1.44269504088896340736 + 0x1.8p52;
+  const auto n = static_cast<int64_t>(bits_as<uint64_t>(shifted) - 0x4338000000000000u);
+  const double k = shifted - 0x1.8p52;
+  const double r = (c - k * 0x1.62e42feep-1) - k * 0x1.a39ef35793c76p-33;
+  double q = 2.51004037165766914e-8;
+  q = q * r + 2.76201121395723645e-7;
+  q = q * r + 2.75572684216826123e-6;
+  q = q * r + 2.48015212461314944e-5;
+  q = q * r + 1.98412698630782798e-4;
+  q = q * r + 1.38888889172457876e-3;
+  q = q * r + 8.33333333333005689e-3;
+  q = q * r + 4.16666666666240636e-2;
+  q = q * r + 1.66666666666666675e-1;
+  q = q * r + 0.5;
+  return {r, q * (r * r) + r, n};
+}
+FN double pow2i(int64_t n, double) { return bits_as<double>(static_cast<uint64_t>(n + 1023) << 52); }
+FN double exp(double x) {
+  const DoubleReduced e = exp_reduce(x);
+  // An arithmetic shift of 64 bits is no vector instruction before AVX-512: shift an unsigned number instead.
+  const auto half = static_cast<int64_t>((static_cast<uint64_t>(e.n) + 4096) >> 1) - 2048;
+  return (e.p + 1.0) * pow2i(half, 0.0) * pow2i(e.n - half, 0.0);
+}
+
+FN float expm1(float x) {
+  const FloatReduced e = exp_reduce(x);
+  const int32_t half = e.n >> 1;
+  const float a = pow2i(half, 0.0f), b = pow2i(e.n - half, 0.0f);
+  const float v = e.p * a * b + (a * b - 1.0f);
+  return x > 89.0f ? static_cast<float>(kInf) : (x == 0.0f ? x : v);
+}
+FN double expm1(double x) {
+  const DoubleReduced e = exp_reduce(x);
+  const auto half = static_cast<int64_t>((static_cast<uint64_t>(e.n) + 4096) >> 1) - 2048;
+  const double a = pow2i(half, 0.0), b = pow2i(e.n - half, 0.0);
+  const double v = e.p * a * b + (a * b - 1.0);
+  return x > 710.0 ? kInf : (x == 0.0 ? x : v);
+}
+FN float exp2(float x) { return ::exp2f(x); }
+FN double exp2(double x) { return ::exp2(x); }
+
+// x = 2^e m with m in [sqrt(1/2), sqrt(2)); log(m) from s = (m-1)/(m+1) as 2 atanh(s).
+FN float log(float x) {
+  const bool tiny = x < 1.17549435e-38f;
+  const uint32_t u = bits_as<uint32_t>(tiny ? x * 8388608.0f : x) - 0x3f3504f3u;
+  const auto e = static_cast<float>(static_cast<int32_t>(u) >> 23) - (tiny ? 23.0f : 0.0f);
+  const float f = bits_as<float>((u & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
+  const float s = f / (2.0f + f), z = s * s, half = 0.5f * f * f;
+  float q = 0.2335354248644f;
+  q = q * z + 0.2854996428482f;
+  q = q * z + 0.4000012946568f;
+  q = q * z + 0.6666666654508f;
+  const float v = e * 0.693145751953125f + (f - (half - (s * (half + q * z) + e * 1.42860682031e-6f)));
+  const float special = x == 0.0f ? -static_cast<float>(kInf) : (x > 0.0f ? x : static_cast<float>(kNan));
+  return (x > 0.0f && x < static_cast<float>(kInf)) ? v : special;
+}
+FN double log(double x) {
+  const bool tiny = x < 2.2250738585072014e-308;
+  const uint64_t u = bits_as<uint64_t>(tiny ? x * 0x1p52 : x) - 0x3fe6a09e667f3bcdu;
+  // The exponent as a double without a 64-bit conversion: u >> 52 sits in the low bits of 2^52 + 2048 + e.
+  const uint64_t biased = ((u >> 52) ^ 0x800) + 0x4330000000000000u;
+  const double e = bits_as<double>(biased) - (0x1p52 + 2048.0) - (tiny ? 52.0 : 0.0);
+  const double f = bits_as<double>((u & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
+  const double s = f / (2.0 + f), z = s * s, half = 0.5 * f * f;
+  double q = 0.131149760967170383;
+  q = q * z + 0.132660350372610508;
+  q = q * z + 0.153863429743081531;
+  q = q * z + 0.181817937222725056;
+  q = q * z + 0.222222224098440379;
+  q = q * z + 0.285714285707228267;
+  q = q * z + 0.400000000000010103;
+  q = q * z + 0.666666666666666664;
+  const double v = e * 0x1.62e42feep-1 + (f - (half - (s * (half + q * z) + e * 0x1.a39ef35793c76p-33)));
+  const double special = x == 0.0 ? -kInf : (x > 0.0 ? x : kNan);
+  return (x > 0.0 && x < kInf) ? v : special;
+}
+// log(1 + x) from log(u), u = 1 + x rounded, and the rounding error over u.
+template <class T>
+  requires is_float<T>
+FN T log1p(T x) {
+  const T u = T(1) + x;
+  const T c = (x - (u - T(1))) / u;
+  const T v = log(u) + ((x > T(-1) && u < T(kInf)) ? c : T(0));
+  return x == T(0) ? x : v;
+}
+FN float log2(float x) { return ::log2f(x); }
+FN double log2(double x) { return ::log2(x); }
+FN float log10(float x) { return ::log10f(x); }
+FN double log10(double x) { return ::log10(x); }
+
+// ---- hyperbolic and logistic ----
+template <class T>
+  requires is_float<T>
+FN T tanh(T x) {
+  const T t = expm1(T(-2) * abs(x));
+  return copysign(-t / (t + T(2)), x);
+}
+template <class T>
+  requires is_float<T>
+FN T sigmoid(T x) {
+  return T(1) / (T(1) + exp(-x));
+}
+// log(1 + exp(x)) without overflow.
+template <class T>
+  requires is_float<T>
+FN T log1p_exp(T x) {
+  return (x > T(0) ? x : (x == x ? T(0) : x)) + log1p(exp(-abs(x)));
+}
+
+// ---- trigonometry ----
+// |x| must be easy_angle(): kernels look at a whole block first and take the library's functions where one is not.
+FN bool easy_angle(float x) { return abs(x) <= 8192.0f; }
+FN bool easy_angle(double x) { return abs(x) <= 1048576.0; }
+
+template <class T>
+FN T sin_poly(T r, T z) {
+  if constexpr (same_type<T, float>) {
+    T p = 2.7557319e-6f;
+    p = p * z - 1.98412698e-4f;
+    p = p * z + 8.33333333e-3f;
+    p = p * z - 1.66666667e-1f;
+    return p * (z * r) + r;
+  } else {
+    T p = 2.81145725434552076e-15;
+    p = p * z - 7.64716373181981648e-13;
+    p = p * z + 1.60590438368216146e-10;
+    p = p * z - 2.50521083854417188e-8;
+    p = p * z + 2.75573192239858907e-6;
+    p = p * z - 1.98412698412698413e-4;
+    p = p * z + 8.33333333333333333e-3;
+    p = p * z - 1.66666666666666667e-1;
+    return p * (z * r) + r;
+  }
+}
+template <class T>
+FN T cos_poly(T z) {
+  if constexpr (same_type<T, float>) {
+    T p = -2.7557319e-7f;
+    p = p * z + 2.48015873e-5f;
+    p = p * z - 1.38888889e-3f;
+    p = p * z + 4.16666667e-2f;
+    return (p * z - 0.5f) * z + 1.0f;
+  } else {
+    T p = 4.77947733238738530e-14;
+    p = p * z - 1.14707455977297247e-11;
+    p = p * z + 2.08767569878680990e-9;
+    p = p * z - 2.75573192239858907e-7;
+    p = p * z + 2.48015873015873016e-5;
+    p = p * z - 1.38888888888888889e-3;
+    p = p * z + 4.16666666666666667e-2;
+    return (p * z - 0.5) * z + 1.0;
+  }
+}
+// sin(x + quarter * pi/2): x = n pi/2 + r in pieces of pi/2 whose products with n are exact.
+FN float sin_shifted(float x, uint32_t quarter) {
+  const float shifted = x * 0.636619772367581343f + 12582912.0f, k = shifted - 12582912.0f;
+  const uint32_t n = bits_as<uint32_t>(shifted) + quarter;
+  const float r = ((x - k * 1.5703125f) - k * 4.837512969970703125e-4f) - k * 7.54978995489e-8f, z = r * r;
+  const float v = (n & 1) ? cos_poly(z) : sin_poly(r, z);
+  return bits_as<float>(bits_as<uint32_t>(v) ^ ((n & 2) << 30));
+}
+FN double sin_shifted(double x, uint64_t quarter) {
+  const double shifted = x * 0.636619772367581343 + 0x1.8p52, k = shifted - 0x1.8p52;
+  const uint64_t n = bits_as<uint64_t>(shifted) + quarter;
+  const double r = ((x - k * 0x1.921fb544p+0) - k * 0x1.0b4611a6p-34) - k * 0x1.3198a2e037073p-69, z = r * r;
+  const double v = (n & 1) ? cos_poly(z) : sin_poly(r, z);
+  return bits_as<double>(bits_as<uint64_t>(v) ^ ((n & 2) << 62));
+}
+FN float sin(float x) { return sin_shifted(x, 0); }
+FN double sin(double x) { return sin_shifted(x, 0); }
+FN float cos(float x) { return sin_shifted(x, 1); }
+FN double cos(double x) { return sin_shifted(x, 1); }
+
+// ---- erf ----
+FN float erf(float x) {
+  const float a = abs(x), z = x * x;
+  float p = -9.673590848e-6f;
+  p = p * z + 1.126825389e-4f;
+  p = p * z - 8.484396548e-4f;
+  p = p * z + 5.221053412e-3f;
+  p = p * z - 2.686543831e-2f;
+  p = p * z + 1.128378262e-1f;
+  p = p * z - 3.761263848e-1f;
+  p = p * z + 1.128379167f;
+  const float t = a > 4.0f ? 4.0f : a;  // log(erfc(t)) on [1, 4]
+  float q = -6.582862217e-8f;
+  q = q * t + 3.095205636e-6f;
+  q = q * t - 6.006880574e-5f;
+  q = q * t + 6.733376061e-4f;
+  q = q * t - 5.021044960e-3f;
+  q = q * t + 2.699949759e-2f;
+  q = q * t - 1.109074177e-1f;
+  q = q * t - 6.310888673e-1f;
+  q = q * t - 1.130604470f;
+  q = q * t + 4.005005866e-4f;
+  return a < 1.0f ? p * x : copysign(1.0f - exp(q), x);
+}
+FN double erf(double x) { return ::erf(x); }
+
+// ---- the rest of the library, one call per element ----
+#define TAEDA_LIBRARY1(name)                        \
+  FN float name(float x) { return ::name##f(x); }   \
+  FN double name(double x) { return ::name(x); }
+#define TAEDA_LIBRARY2(name)                                      \
+  FN float name(float x, float y) { return ::name##f(x, y); }     \
+  FN double name(double x, double y) { return ::name(x, y); }
+TAEDA_LIBRARY1(tan)
+TAEDA_LIBRARY1(asin)
+TAEDA_LIBRARY1(acos)
+TAEDA_LIBRARY1(atan)
+TAEDA_LIBRARY1(sinh)
+TAEDA_LIBRARY1(cosh)
+TAEDA_LIBRARY1(asinh)
+TAEDA_LIBRARY1(acosh)
+TAEDA_LIBRARY1(atanh)
+TAEDA_LIBRARY1(erfc)
+TAEDA_LIBRARY2(atan2)
+TAEDA_LIBRARY2(hypot)
+TAEDA_LIBRARY2(fmod)
+TAEDA_LIBRARY2(pow)
+TAEDA_LIBRARY2(nextafter)
+#undef TAEDA_LIBRARY1
+#undef TAEDA_LIBRARY2
+
+FN float library_sin(float x) { return ::sinf(x); }
+FN double library_sin(double x) { return ::sin(x); }
+FN float library_cos(float x) { return ::cosf(x); }
+FN double library_cos(double x) { return ::cos(x); }
+
+}  // namespace taeda::TAEDA_ISA

@@ -1,0 +1,91 @@
+// The one door: every op call passes here. One test of one word of flags, then the kernel.
+#include <array>
+#include <bit>
+
+#include "ops/op.h"
+#include "ops/tensor_ops.h"
+
+namespace taeda {
+
+thread_local constinit Modes modes;
+
+namespace {
+
+constexpr size_t kLayers = 8;
+std::array<Layer, kLayers> g_layers{};
+
+uint32_t argument_flags(std::span<const Value> args) {
+  uint32_t flags = 0;
+  for (const Value& v : args) {
+    if (auto* t = std::get_if<Tensor>(&v)) {
+      flags |= t->flags();
+    } else if (auto* l = std::get_if<TensorList>(&v)) {
+      for (const Tensor& t : *l) flags |= t.defined() ? t.flags() : 0;
+    }
+  }
+  return flags;
+}
+
+Value run_kernel(Call& c) {
+  const Op& op = c.op;
+  if (op.inplace_form && !c.out.defined()) c.out = std::get<Tensor>(c.args[0]);
+  Value result = op.kernel.run(op.kernel.fn, c);
+  if (c.out.defined()) {
+    if (!op.kernel.writes_out) result = write_out(op, c.out, std::get<Tensor>(result));
+    c.out.bump_version();
+  } else if (op.mutated >= 0) {
+    const Value& target = c.args[static_cast<size_t>(op.mutated)];
+    if (auto* t = std::get_if<Tensor>(&target)) {
+      t->bump_version();
+    } else if (auto* list = std::get_if<TensorList>(&target)) {
+      for (const Tensor& item : *list) item.bump_version();
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+void set_layer(LayerBit bit, Layer layer) { g_layers[static_cast<size_t>(std::countr_zero<uint32_t>(bit))] = layer; }
+
+Value call_inner(Call& c, uint32_t layers) {
+  if (!layers) return run_kernel(c);
+  auto index = static_cast<size_t>(std::countr_zero(layers));
+  return g_layers[index](c, layers & (layers - 1));
+}
+
+Value call(const Op& op, std::span<Value> args, Tensor out) {
+  Call c{op, args, std::move(out)};
+  uint32_t flags = argument_flags(args) | (c.out.defined() ? c.out.flags() : 0);
+  uint32_t seen = flags & modes.watched;
+  if (!(seen | modes.always)) [[likely]] return run_kernel(c);
+  uint32_t layers = modes.always;
+  if (seen & kOverride) layers |= kOverrideLayer;
+  if (seen & (kRequiresGrad | kIsView)) layers |= kAutogradLayer;
+  return call_inner(c, layers);
+}
+
+Value call_padded(const Op& op, Value* args, size_t given) {
+  if (given == op.args.size()) return call(op, {args, given});
+  std::array<Value, 24> all;
+  for (size_t i = 0; i < op.args.size(); ++i) all[i] = i < given ? std::move(args[i]) : op.args[i].fallback;
+  return call(op, {all.data(), op.args.size()});
+}
+
+Tensor write_out(const Op& op, const Tensor& out, const Tensor& result) {
+  if (out.is(result)) return out;
+  check(can_cast(result.dtype(), out.dtype()), "result type ", result.dtype(),
+        " can't be cast to the desired output type ", out.dtype());
+  if (op.inplace_form) {
+    check(same(out.sizes(), result.sizes()), "output with shape ", to_string(out.sizes()),
+          " doesn't match the broadcast shape ", to_string(result.sizes()));
+  } else {
+    check(out.device() == result.device(), op.name, "(): expected out tensor on device ", to_string(result.device()),
+          ", but got ", to_string(out.device()));
+    resize(out, result.sizes());
+  }
+  if (!out.is_meta()) copy_into(out, result);
+  return out;
+}
+
+}  // namespace taeda

@@ -1,0 +1,127 @@
+// Rows of a table by index.
+#include <cmath>
+#include <cstring>
+
+#include "autograd/backward.h"
+#include "base/thread_pool.h"
+#include "ops/half.h"
+
+namespace taeda {
+namespace {
+
+void check_indices(const char* what, const Tensor& indices) {
+  check(indices.dtype() == DType::Int64 || indices.dtype() == DType::Int32, what,
+        "(): Expected tensor for argument 'indices' to have one of the following scalar types: Long, Int; but got ",
+        indices.dtype(), " instead");
+}
+
+// The indices as contiguous int64, each within [0, rows).
+Tensor checked_rows(const char* what, const Tensor& indices, int64_t rows) {
+  Tensor idx = prepared(indices, DType::Int64);
+  for (int64_t i = 0; i < idx.numel(); ++i) {
+    int64_t v = idx.data_as<int64_t>()[i];
+    check<IndexError>(v >= 0 && v < rows, "index out of range in self: ", what, "() got index ", v, " for a table of ",
+                      rows, " rows");
+  }
+  return idx;
+}
+
+Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t /*padding_idx*/) {
+  check(weight.dim() == 2, "'weight' must be 2-D");
+  check_indices("embedding", indices);
+  Dims sizes(indices.sizes());
+  sizes.push_back(weight.size(1));
+  Tensor out = empty(sizes, weight.options());
+  if (out.is_meta() || out.numel() == 0) {
+    if (!out.is_meta() && !indices.is_meta()) checked_rows("embedding", indices, weight.size(0));
+    return out;
+  }
+  Tensor idx = checked_rows("embedding", indices, weight.size(0)), table = prepared(weight, weight.dtype());
+  size_t row = static_cast<size_t>(weight.size(1)) * weight.itemsize();
+  parallel_for(idx.numel(), std::max<int64_t>(1, 16384 / static_cast<int64_t>(row)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      std::memcpy(static_cast<char*>(out.data()) + static_cast<size_t>(i) * row,
+                  static_cast<char*>(table.data()) + static_cast<size_t>(idx.data_as<int64_t>()[i]) * row, row);
+    }
+  });
+  return out;
+}
+
+// Adds each row of grad to its row of the table's gradient; rows at padding_idx get none.
+Tensor embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t rows, int64_t padding_idx) {
+  int64_t width = grad.size(-1);
+  DType compute = compute_dtype(grad.dtype(), "embedding_backward");
+  Tensor out = zeros(Dims{rows, width}, {compute, grad.device()});
+  if (out.is_meta() || grad.numel() == 0) return finished(out, grad.dtype());
+  Tensor g = prepared(grad, compute), idx = checked_rows("embedding_backward", indices, rows);
+  visit_floating(compute, "embedding_backward", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t i = 0; i < idx.numel(); ++i) {
+      int64_t r = idx.data_as<int64_t>()[i];
+      if (r == padding_idx) continue;
+      const T* from = g.data_as<T>() + i * width;
+      T* to = out.data_as<T>() + r * width;
+      for (int64_t j = 0; j < width; ++j) to[j] += from[j];
+    }
+  });
+  return finished(out, grad.dtype());
+}
+
+void embedding_backward(Backward& b) {
+  b.set(0, op<"embedding_dense_backward">(b.grad(), b.arg<Tensor>(1), b.sizes(0)[0], b.arg<int64_t>(2)));
+}
+
+void embedding_dense_second(Backward& b) {
+  Tensor indices = b.arg<Tensor>(1);
+  int64_t padding = b.arg<int64_t>(3);
+  Tensor g = op<"embedding">(b.grad(), indices, padding);
+  if (padding >= 0) {
+    Tensor keep = to(op<"ne">(indices, Tensor(Scalar(padding))), g.dtype());
+    g = g * unsqueeze(keep, -1);
+  }
+  b.set(0, g);
+}
+
+// Scales rows that are used and longer than max_norm down to it, in place.
+Tensor embedding_renorm_(const Tensor& self, const Tensor& indices, double max_norm, double norm_type) {
+  check(self.dim() == 2, "'weight' must be 2-D");
+  check_indices("embedding_renorm_", indices);
+  if (self.is_meta() || indices.is_meta()) return self;
+  Tensor idx = checked_rows("embedding_renorm_", indices, self.size(0));
+  DType compute = compute_dtype(self.dtype(), "embedding_renorm_");
+  Tensor table = prepared(self, compute);
+  int64_t width = self.size(1);
+  visit_floating(compute, "embedding_renorm_", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t i = 0; i < idx.numel(); ++i) {
+      T* row = table.data_as<T>() + idx.data_as<int64_t>()[i] * width;
+      double total = 0;
+      for (int64_t j = 0; j < width; ++j) {
+        double v = std::abs(static_cast<double>(row[j]));
+        total = std::isinf(norm_type) ? std::max(total, v) : total + std::pow(v, norm_type);
+      }
+      double norm = std::isinf(norm_type) ? total : std::pow(total, 1 / norm_type);
+      // A row seen twice is within the bound the second time.
+      if (norm <= max_norm) continue;
+      T scale = static_cast<T>(max_norm / (norm + 1e-7));
+      for (int64_t j = 0; j < width; ++j) row[j] *= scale;
+    }
+  });
+  if (!table.is(self)) copy_into(self, table);
+  return self;
+}
+
+const Define embedding_ops[] = {
+    {"embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1) -> Tensor",
+     "Rows of `weight` (V, E) at `indices` (*), int64 or int32: (*, E). The row at `padding_idx` gets no gradient.",
+     kernel(embedding), {.backward = embedding_backward, .saves = saves_arg(1), .forms = kFunction}},
+    {"embedding_dense_backward(grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int) -> Tensor",
+     "Gradient of embedding with respect to its table.", kernel(embedding_dense_backward),
+     {.backward = embedding_dense_second, .saves = saves_arg(1), .forms = 0}},
+    {"embedding_renorm_(self!: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor",
+     "Scales the rows at `indices` whose norm is above `max_norm` down to it.", kernel(embedding_renorm_),
+     {.forms = kFunction}},
+};
+
+}  // namespace
+}  // namespace taeda

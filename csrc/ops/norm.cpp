@@ -1,0 +1,399 @@
+// Layer, group, RMS and batch normalisation.
+#include "kernels/cpu/norm.h"
+
+#include <cmath>
+
+#include "autograd/backward.h"
+#include "ops/half.h"
+
+namespace taeda {
+namespace {
+
+template <class T>
+T* memory(const Tensor& t) {
+  return t.defined() ? t.data_as<T>() : nullptr;
+}
+
+DType compute_of(const Tensor& x, const char* what) { return compute_dtype(x.dtype(), what); }
+
+void check_affine(const char* what, const char* argument, const Tensor& t, DimsRef sizes) {
+  check(!t.defined() || same(t.sizes(), sizes), what, "(): expected ", argument, " to be of shape ", to_string(sizes),
+        ", but got ", t.defined() ? to_string(t.sizes()) : "");
+}
+
+// ---- rows: layer, group and RMS norm ----
+
+TensorList rows_forward(const char* what, cpu::RowNorm s, const Tensor& self, const Tensor& weight, const Tensor& bias) {
+  DType compute = compute_of(self, what);
+  Options o{compute, self.device()};
+  Tensor x = prepared(self, compute), w = prepared(weight, compute), b = prepared(bias, compute);
+  Tensor y = empty(self.sizes(), o), mean = empty({Dims{s.rows}}, o), rstd = empty({Dims{s.rows}}, o);
+  if (y.numel() && !y.is_meta()) {
+    visit_floating(compute, what, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      cpu::row_norm<T>(s, x.data_as<T>(), memory<T>(w), memory<T>(b), y.data_as<T>(), mean.data_as<T>(),
+                       rstd.data_as<T>());
+    });
+  }
+  return {finished(y, self.dtype()), mean, rstd};
+}
+
+TensorList rows_backward(const char* what, cpu::RowNorm s, const Tensor& grad, const Tensor& self, const Tensor& mean,
+                         const Tensor& rstd, const Tensor& weight) {
+  DType compute = mean.dtype();
+  Tensor g = prepared(grad, compute), x = prepared(self, compute), w = prepared(weight, compute);
+  Options o{compute, self.device()};
+  Dims affine = weight.defined() ? Dims(weight.sizes()) : Dims{s.groups * s.channels};
+  Tensor gx = empty(self.sizes(), o), gw = zeros(affine, o), gb = zeros(affine, o);
+  if (gx.numel() && !gx.is_meta()) {
+    visit_floating(compute, what, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      cpu::row_norm_backward<T>(s, g.data_as<T>(), x.data_as<T>(), mean.data_as<T>(), rstd.data_as<T>(), memory<T>(w),
+                                gx.data_as<T>(), gw.data_as<T>(), gb.data_as<T>());
+    });
+  }
+  DType affine_dtype = weight.defined() ? weight.dtype() : self.dtype();
+  return {finished(gx, self.dtype()), finished(gw, affine_dtype), finished(gb, affine_dtype)};
+}
+
+cpu::RowNorm layer_shape(const Tensor& self, DimsRef normalized, double eps, bool centered) {
+  int64_t n = numel_of(normalized);
+  return {n ? self.numel() / n : 0, 1, n, 1, eps, centered};
+}
+
+void check_normalized(const char* what, const Tensor& self, DimsRef normalized) {
+  check(!normalized.empty(), what, "(): expected normalized_shape to be at least 1-dimensional, i.e., containing at "
+        "least one element, but got normalized_shape = []");
+  auto k = static_cast<int64_t>(normalized.size());
+  bool fits = self.dim() >= k && same(self.sizes().last(normalized.size()), normalized);
+  check(fits, "Given normalized_shape=", to_string(normalized), ", expected input with shape [*, ",
+        to_string(normalized).substr(1), ", but got input of size", to_string(self.sizes()));
+}
+
+TensorList native_layer_norm(const Tensor& self, const Dims& normalized, const Tensor& weight, const Tensor& bias,
+                             double eps) {
+  check_normalized("layer_norm", self, normalized);
+  check_affine("layer_norm", "weight", weight, normalized);
+  check_affine("layer_norm", "bias", bias, normalized);
+  return rows_forward("layer_norm", layer_shape(self, normalized, eps, true), self, weight, bias);
+}
+
+TensorList native_layer_norm_backward(const Tensor& grad, const Tensor& self, const Dims& normalized,
+                                      const Tensor& mean, const Tensor& rstd, const Tensor& weight) {
+  return rows_backward("layer_norm", layer_shape(self, normalized, 0, true), grad, self, mean, rstd, weight);
+}
+
+// The gradient in ops, for when it is itself differentiated. x and gy: (rows, n); returns gx.
+Tensor normalized_gradient(const Tensor& x, const Tensor& gy, double eps, bool centered) {
+  Tensor n(static_cast<double>(x.size(1)));
+  Dims row{1};
+  Tensor c = centered ? x - sum(x, row, true) / n : x;
+  Tensor rstd = op<"rsqrt">(sum(c * c, row, true) / n + eps);
+  Tensor hat = c * rstd;
+  Tensor inner = gy - hat * (sum(gy * hat, row, true) / n);
+  return rstd * (centered ? inner - sum(gy, row, true) / n : inner);
+}
+Tensor normalized_rows(const Tensor& x, double eps, bool centered) {
+  Tensor n(static_cast<double>(x.size(1)));
+  Tensor c = centered ? x - sum(x, Dims{1}, true) / n : x;
+  return c * op<"rsqrt">(sum(c * c, Dims{1}, true) / n + eps);
+}
+
+void layer_norm_backward(Backward& b) {
+  Tensor g = b.grad(), x = b.arg<Tensor>(0), w = b.arg<Tensor>(2);
+  if (!g.defined()) return;
+  Dims normalized = b.arg<Dims>(1);
+  double eps = b.arg<double>(4);
+  if (!GradMode::enabled() || x.numel() == 0) {
+    TensorList r = ops<"native_layer_norm_backward">(g, x, normalized, b.out(1), b.out(2), w);
+    b.set(0, r[0]);
+    if (b.has(2)) b.set(2, r[1]);
+    if (b.has(3)) b.set(3, b.dtype(3) == r[2].dtype() ? r[2] : to(r[2], b.dtype(3)));
+    return;
+  }
+  Dims rows{-1, numel_of(normalized)};
+  Tensor gy = w.defined() ? g * w : g;
+  if (b.needs(0)) {
+    b.set(0, reshape(normalized_gradient(reshape(x, rows), reshape(gy, rows), eps, true), x.sizes()));
+  }
+  if (b.has(2) && b.needs(2)) {
+    b.set(2, sum_to(g * reshape(normalized_rows(reshape(x, rows), eps, true), x.sizes()), normalized));
+  }
+  if (b.has(3) && b.needs(3)) b.set(3, sum_to(g, normalized));
+}
+
+Tensor layer_norm(const Tensor& self, const Dims& normalized, const Tensor& weight, const Tensor& bias, double eps) {
+  return ops<"native_layer_norm">(self, normalized, weight, bias, eps)[0];
+}
+
+Tensor rms_norm(const Tensor& self, const Dims& normalized, const Tensor& weight, std::optional<double> eps) {
+  check_normalized("rms_norm", self, normalized);
+  check_affine("rms_norm", "weight", weight, normalized);
+  double e = eps.value_or(self.dtype() == DType::Float64 ? 0x1p-52 : 0x1p-23);
+  return ops<"native_rms_norm">(self, normalized, weight, e)[0];
+}
+
+TensorList native_rms_norm(const Tensor& self, const Dims& normalized, const Tensor& weight, double eps) {
+  return rows_forward("rms_norm", layer_shape(self, normalized, eps, false), self, weight, {});
+}
+
+TensorList native_rms_norm_backward(const Tensor& grad, const Tensor& self, const Dims& normalized, const Tensor& mean,
+                                    const Tensor& rstd, const Tensor& weight) {
+  return rows_backward("rms_norm", layer_shape(self, normalized, 0, false), grad, self, mean, rstd, weight);
+}
+
+void rms_norm_backward(Backward& b) {
+  Tensor g = b.grad(), x = b.arg<Tensor>(0), w = b.arg<Tensor>(2);
+  if (!g.defined()) return;
+  Dims normalized = b.arg<Dims>(1);
+  if (!GradMode::enabled() || x.numel() == 0) {
+    TensorList r = ops<"native_rms_norm_backward">(g, x, normalized, b.out(1), b.out(2), w);
+    b.set(0, r[0]);
+    if (b.has(2)) b.set(2, r[1]);
+    return;
+  }
+  Dims rows{-1, numel_of(normalized)};
+  double eps = b.arg<double>(3);
+  Tensor gy = w.defined() ? g * w : g;
+  b.set(0, reshape(normalized_gradient(reshape(x, rows), reshape(gy, rows), eps, false), x.sizes()));
+  if (b.has(2) && b.needs(2)) {
+    b.set(2, sum_to(g * reshape(normalized_rows(reshape(x, rows), eps, false), x.sizes()), normalized));
+  }
+}
+
+// ---- group norm ----
+
+cpu::RowNorm group_shape(const Tensor& self, int64_t groups, double eps) {
+  int64_t n = self.size(0), c = self.size(1), spatial = n * c > 0 ? self.numel() / (n * c) : 0;
+  return {n * groups, groups, c / groups, spatial, eps, true};
+}
+
+TensorList native_group_norm(const Tensor& self, int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
+  check(self.dim() >= 2, "group_norm(): Expected at least 2 dimensions for input tensor but received ", self.dim());
+  int64_t channels = self.size(1);
+  check(groups > 0, "group_norm(): num_groups must be positive, got ", groups);
+  check(channels % groups == 0, "Expected number of channels in input to be divisible by num_groups, but got input of "
+        "shape ", to_string(self.sizes()), " and num_groups=", groups);
+  check_affine("group_norm", "weight", weight, Dims{channels});
+  check_affine("group_norm", "bias", bias, Dims{channels});
+  return rows_forward("group_norm", group_shape(self, groups, eps), self, weight, bias);
+}
+
+TensorList native_group_norm_backward(const Tensor& grad, const Tensor& self, int64_t groups, const Tensor& mean,
+                                      const Tensor& rstd, const Tensor& weight) {
+  return rows_backward("group_norm", group_shape(self, groups, 0), grad, self, mean, rstd, weight);
+}
+
+Dims channel_dims(const Dims& sizes) {  // (1, C, 1, ...): how a channel vector broadcasts
+  Dims d(sizes.size(), 1);
+  d[1] = sizes[1];
+  return d;
+}
+
+void group_norm_backward(Backward& b) {
+  Tensor g = b.grad(), x = b.arg<Tensor>(0), w = b.arg<Tensor>(2);
+  if (!g.defined()) return;
+  int64_t groups = b.arg<int64_t>(1);
+  if (!GradMode::enabled() || x.numel() == 0) {
+    TensorList r = ops<"native_group_norm_backward">(g, x, groups, b.out(1), b.out(2), w);
+    b.set(0, r[0]);
+    if (b.has(2)) b.set(2, r[1]);
+    if (b.has(3)) b.set(3, r[2]);
+    return;
+  }
+  double eps = b.arg<double>(4);
+  Dims rows{x.size(0) * groups, -1}, channel = channel_dims(b.sizes(0)), flat{x.size(1)};
+  Tensor gy = w.defined() ? g * reshape(w, channel) : g;
+  if (b.needs(0)) {
+    b.set(0, reshape(normalized_gradient(reshape(x, rows), reshape(gy, rows), eps, true), x.sizes()));
+  }
+  if (b.has(2) && b.needs(2)) {
+    Tensor hat = reshape(normalized_rows(reshape(x, rows), eps, true), x.sizes());
+    b.set(2, reshape(sum_to(g * hat, channel), flat));
+  }
+  if (b.has(3) && b.needs(3)) b.set(3, reshape(sum_to(g, channel), flat));
+}
+
+Tensor group_norm(const Tensor& self, int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
+  return ops<"native_group_norm">(self, groups, weight, bias, eps)[0];
+}
+
+// ---- batch norm ----
+
+cpu::BatchNorm batch_shape(const Tensor& x, double eps) {
+  int64_t n = x.size(0), c = x.size(1);
+  return {n, c, n * c > 0 ? x.numel() / (n * c) : 0, eps};
+}
+
+// running = (1 - momentum) * running + momentum * value, in place and outside autograd.
+void update_running(const Tensor& running, const Tensor& value, double momentum) {
+  if (!running.defined() || running.is_meta()) return;
+  DType compute = value.dtype();
+  Tensor r = prepared(running, compute), fresh = empty(r.sizes(), r.options());
+  visit_floating(compute, "batch_norm", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* v = value.data_as<T>();
+    for (int64_t i = 0; i < r.numel(); ++i) {
+      fresh.data_as<T>()[i] = static_cast<T>((1 - momentum) * r.data_as<T>()[i] + momentum * v[i]);
+    }
+  });
+  copy_into(running, fresh);
+  running.bump_version();
+}
+
+TensorList native_batch_norm(const Tensor& self, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                             const Tensor& running_var, bool training, double momentum, double eps) {
+  check(self.dim() >= 2, "batch_norm(): expected input with at least 2 dimensions (N, C, ...), got shape ",
+        to_string(self.sizes()));
+  int64_t channels = self.size(1);
+  const std::pair<const char*, const Tensor*> vectors[] = {
+      {"weight", &weight}, {"bias", &bias}, {"running_mean", &running_mean}, {"running_var", &running_var}};
+  for (auto [argument, t] : vectors) {
+    check(!t->defined() || t->numel() == channels, argument, " should contain ", channels, " elements not ",
+          t->defined() ? t->numel() : 0);
+  }
+  check(training || (running_mean.defined() && running_var.defined()),
+        "Expected running_mean and running_var to be defined when training=False");
+  DType compute = compute_of(self, "batch_norm");
+  Options o{compute, self.device()};
+  Tensor x = prepared(self, compute), w = prepared(weight, compute), b = prepared(bias, compute);
+  Tensor y = empty(self.sizes(), o), mean = empty(Dims{channels}, o), invstd = empty(Dims{channels}, o);
+  if (self.is_meta()) return {finished(y, self.dtype()), mean, invstd};
+  cpu::BatchNorm s = batch_shape(self, eps);
+  visit_floating(compute, "batch_norm", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    Tensor var = training ? empty(Dims{channels}, o) : prepared(running_var, compute);
+    if (training) {
+      cpu::channel_moments<T>(s, x.data_as<T>(), mean.data_as<T>(), var.data_as<T>());
+    } else {
+      copy_into(mean, running_mean);
+    }
+    for (int64_t c = 0; c < channels; ++c) {
+      invstd.data_as<T>()[c] = static_cast<T>(1 / std::sqrt(static_cast<double>(var.data_as<T>()[c]) + eps));
+    }
+    if (training && self.numel()) {
+      update_running(running_mean, mean, momentum);
+      double count = static_cast<double>(s.batch * s.spatial), unbiased = count / (count - 1);
+      Tensor var_unbiased = empty(Dims{channels}, o);
+      for (int64_t c = 0; c < channels; ++c) {
+        var_unbiased.data_as<T>()[c] = static_cast<T>(var.data_as<T>()[c] * unbiased);
+      }
+      update_running(running_var, var_unbiased, momentum);
+    }
+    if (y.numel()) {
+      cpu::batch_norm<T>(s, x.data_as<T>(), mean.data_as<T>(), invstd.data_as<T>(), memory<T>(w), memory<T>(b),
+                         y.data_as<T>());
+    }
+  });
+  return {finished(y, self.dtype()), mean, invstd};
+}
+
+TensorList native_batch_norm_backward(const Tensor& grad, const Tensor& self, const Tensor& weight, const Tensor& mean,
+                                      const Tensor& invstd, bool training) {
+  DType compute = mean.dtype();
+  Options o{compute, self.device()};
+  Tensor g = prepared(grad, compute), x = prepared(self, compute), w = prepared(weight, compute);
+  Tensor gx = empty(self.sizes(), o), gw = zeros(mean.sizes(), o), gb = zeros(mean.sizes(), o);
+  if (gx.numel() && !gx.is_meta()) {
+    visit_floating(compute, "batch_norm", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      cpu::batch_norm_backward<T>(batch_shape(self, 0), training, g.data_as<T>(), x.data_as<T>(), mean.data_as<T>(),
+                                  invstd.data_as<T>(), memory<T>(w), gx.data_as<T>(), gw.data_as<T>(),
+                                  gb.data_as<T>());
+    });
+  }
+  DType affine = weight.defined() ? weight.dtype() : self.dtype();
+  return {finished(gx, self.dtype()), finished(gw, affine), finished(gb, affine)};
+}
+
+void batch_norm_backward(Backward& b) {
+  Tensor g = b.grad(), x = b.arg<Tensor>(0), w = b.arg<Tensor>(1);
+  if (!g.defined()) return;
+  bool training = b.arg<bool>(5);
+  if (!GradMode::enabled() || x.numel() == 0) {
+    TensorList r = ops<"native_batch_norm_backward">(g, x, w, b.out(1), b.out(2), training);
+    b.set(0, r[0]);
+    if (b.has(1)) b.set(1, r[1]);
+    if (b.has(2)) b.set(2, r[2]);
+    return;
+  }
+  // In ops, as rows (C, N * S).
+  double eps = b.arg<double>(7);
+  Dims channel = channel_dims(b.sizes(0)), flat{x.size(1)}, rows{x.size(1), -1};
+  auto as_rows = [&](const Tensor& t) { return reshape(transpose(t, 0, 1), rows); };
+  auto from_rows = [&](const Tensor& t) {
+    Dims swapped = b.sizes(0);
+    std::swap(swapped[0], swapped[1]);
+    return transpose(reshape(t, swapped), 0, 1);
+  };
+  Tensor gy = w.defined() ? g * reshape(w, channel) : g;
+  Tensor fixed = reshape(b.out(2), channel);
+  Tensor hat = training ? from_rows(normalized_rows(as_rows(x), eps, true)) : (x - reshape(b.out(1), channel)) * fixed;
+  if (b.needs(0)) {
+    b.set(0, training ? from_rows(normalized_gradient(as_rows(x), as_rows(gy), eps, true)) : gy * fixed);
+  }
+  if (b.has(1) && b.needs(1)) b.set(1, reshape(sum_to(g * hat, channel), flat));
+  if (b.has(2) && b.needs(2)) b.set(2, reshape(sum_to(g, channel), flat));
+}
+
+Tensor batch_norm(const Tensor& self, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                  const Tensor& running_var, bool training, double momentum, double eps) {
+  return ops<"native_batch_norm">(self, weight, bias, running_mean, running_var, training, momentum, eps)[0];
+}
+
+constexpr uint32_t kStats = 0b110;  // mean and rstd carry no gradient of their own
+
+const Define norm_ops[] = {
+    {"layer_norm(self: Tensor, normalized_shape: int[], weight: Tensor? = None, bias: Tensor? = None, eps: float = "
+     "1e-05) -> Tensor",
+     "Each line over the last dimensions `normalized_shape` is brought to mean 0 and variance 1, then scaled by `weight` "
+     "and shifted by `bias` (Ba, Kiros & Hinton 2016).",
+     kernel(layer_norm), {.forms = kFunction, .composite = true}},
+    {"native_layer_norm(self: Tensor, normalized_shape: int[], weight: Tensor?, bias: Tensor?, eps: float) -> (Tensor, "
+     "Tensor, Tensor)",
+     "layer_norm with the mean and reciprocal deviation of each row.", kernel(native_layer_norm),
+     {.backward = layer_norm_backward, .saves = saves_arg(0) | saves_arg(2) | saves_out(1) | saves_out(2), .forms = 0,
+      .non_differentiable = kStats}},
+    {"native_layer_norm_backward(grad: Tensor, self: Tensor, normalized_shape: int[], mean: Tensor, rstd: Tensor, weight: "
+     "Tensor?) -> (Tensor, Tensor, Tensor)",
+     "Gradients of layer_norm in one pass.", kernel(native_layer_norm_backward), {.forms = 0}},
+    {"rms_norm(self: Tensor, normalized_shape: int[], weight: Tensor? = None, eps: float? = None) -> Tensor",
+     "Divides each line over the last dimensions by its root mean square (Zhang & Sennrich 2019). `eps` is the machine "
+     "epsilon of the dtype where it is not given.",
+     kernel(rms_norm), {.forms = kFunction, .composite = true}},
+    {"native_rms_norm(self: Tensor, normalized_shape: int[], weight: Tensor?, eps: float) -> (Tensor, Tensor, Tensor)",
+     "rms_norm with the statistics that its gradient needs.", kernel(native_rms_norm),
+     {.backward = rms_norm_backward, .saves = saves_arg(0) | saves_arg(2) | saves_out(1) | saves_out(2), .forms = 0,
+      .non_differentiable = kStats}},
+    {"native_rms_norm_backward(grad: Tensor, self: Tensor, normalized_shape: int[], mean: Tensor, rstd: Tensor, weight: "
+     "Tensor?) -> (Tensor, Tensor, Tensor)",
+     "Gradients of rms_norm in one pass.", kernel(native_rms_norm_backward), {.forms = 0}},
+    {"group_norm(self: Tensor, num_groups: int, weight: Tensor? = None, bias: Tensor? = None, eps: float = 1e-05) -> "
+     "Tensor",
+     "Normalises each sample's channels in `num_groups` groups (Wu & He 2018). Input: (N, C, *).", kernel(group_norm),
+     {.forms = kFunction, .composite = true}},
+    {"native_group_norm(self: Tensor, num_groups: int, weight: Tensor?, bias: Tensor?, eps: float) -> (Tensor, Tensor, "
+     "Tensor)",
+     "group_norm with the mean and reciprocal deviation of each group.", kernel(native_group_norm),
+     {.backward = group_norm_backward, .saves = saves_arg(0) | saves_arg(2) | saves_out(1) | saves_out(2), .forms = 0,
+      .non_differentiable = kStats}},
+    {"native_group_norm_backward(grad: Tensor, self: Tensor, num_groups: int, mean: Tensor, rstd: Tensor, weight: "
+     "Tensor?) -> (Tensor, Tensor, Tensor)",
+     "Gradients of group_norm in one pass.", kernel(native_group_norm_backward), {.forms = 0}},
+    {"batch_norm(self: Tensor, weight: Tensor?, bias: Tensor?, running_mean: Tensor?, running_var: Tensor?, training: "
+     "bool, momentum: float, eps: float) -> Tensor",
+     "Normalises each channel over the batch (Ioffe & Szegedy 2015). Input: (N, C, *). In training the running "
+     "statistics, where given, move by `momentum`; otherwise they are used.",
+     kernel(batch_norm), {.forms = kFunction, .composite = true}},
+    {"native_batch_norm(self: Tensor, weight: Tensor?, bias: Tensor?, running_mean: Tensor?, running_var: Tensor?, "
+     "training: bool, momentum: float, eps: float) -> (Tensor, Tensor, Tensor)",
+     "batch_norm with the mean and reciprocal deviation it used.", kernel(native_batch_norm),
+     {.backward = batch_norm_backward, .saves = saves_arg(0) | saves_arg(1) | saves_out(1) | saves_out(2), .forms = 0,
+      .non_differentiable = kStats}},
+    {"native_batch_norm_backward(grad: Tensor, self: Tensor, weight: Tensor?, mean: Tensor, invstd: Tensor, training: "
+     "bool) -> (Tensor, Tensor, Tensor)",
+     "Gradients of batch_norm in one pass.", kernel(native_batch_norm_backward), {.forms = 0}},
+};
+
+}  // namespace
+}  // namespace taeda

@@ -1,0 +1,263 @@
+#include "ops/pointwise.h"
+
+#include <cstring>
+
+#include "ops/promotion.h"
+#include "tensor/plan.h"
+
+namespace taeda {
+namespace {
+
+using namespace portable;
+
+struct Types {
+  DType compute, result;
+};
+
+[[noreturn, gnu::cold]] void unsupported(const PointwiseRow& row, DType d) {
+  if (d == DType::Bool && row.no_bool) fail(row.no_bool);
+  std::string_view name = row.name;
+  name = name.substr(name.starts_with('_') ? 1 : 0);
+  fail<NotImplemented>("\"", name.substr(0, name.find('(')), "\" not implemented for '", d, "'");
+}
+
+Types types_of(const PointwiseRow& row, const Operands& operands) {
+  Promotion promotion;
+  const auto in = operands.list();
+  for (size_t i = row.loops->bool_first ? 1 : 0; i < in.size(); ++i) {
+    if (operands.promotes(i)) promotion.add(*in[i]);
+    if (row.no_bool && in[i]->dtype() == DType::Bool && operands.promotes(i)) fail(row.no_bool);
+  }
+  DType common = promotion.result();
+  if ((row.dtypes & kToFloat) && is_integral(common)) common = default_dtype();
+  const DType compute = is_half(common) ? DType::Float32 : common;
+  const auto at = static_cast<size_t>(compute);
+  if (!row.loops->f[at]) unsupported(row, common);
+  const auto made = static_cast<DType>(row.loops->result[at]);
+  return {compute, made == compute ? common : made};
+}
+
+void check_devices(const PointwiseRow&, std::span<const Tensor* const> in, Device* device) {
+  bool chosen = false;
+  for (const Tensor* t : in) {
+    const Device d = t->device();
+    if (t->dim() == 0 && d.type == DeviceType::CPU && in.size() > 1) continue;  // numbers go anywhere
+    check(!chosen || d == *device,
+          "Expected all tensors to be on the same device, but found at least two devices, ", to_string(*device),
+          " and ", to_string(d), "!");
+    *device = d;
+    chosen = true;
+  }
+}
+
+// `out` is ready to take a result of this shape and dtype, or an error.
+void prepare_out(const Call& call, DimsRef sizes, DType result) {
+  const Tensor& out = call.out;
+  check(can_cast(result, out.dtype()), "result type ", result, " can't be cast to the desired output type ",
+        out.dtype());
+  if (call.op.inplace_form) {
+    check(same(out.sizes(), sizes), "output with shape ", to_string(out.sizes()),
+          " doesn't match the broadcast shape ", to_string(sizes));
+  } else {
+    resize(out, sizes);
+  }
+}
+
+bool lifts(const Tensor& number, DType d) {  // a Python number that d takes without promotion
+  const DType n = number.dtype();
+  if (is_complex(n)) return is_complex(d);
+  if (is_floating(n)) return is_inexact(d);
+  return n == DType::Bool || d != DType::Bool;
+}
+
+// Same dtype, same sizes, contiguous, or small with numbers: no planning. Returns false where that does not hold.
+bool run_fast(const PointwiseRow& row, const Operands& operands, Call& call, Tensor* result) {
+  const auto in = operands.list();
+  const Tensor& a = *in[0];
+  const DType d = a.dtype();
+  const Loop loop = row.loops->f[static_cast<size_t>(d)];
+  if (!loop || !a.is_contiguous() || (a.flags() & (kMeta | kWrapped)) || row.loops->bool_first) return false;
+  constexpr int64_t kSmall = 64;
+  const int64_t n = a.numel();
+  alignas(16) char numbers[3][kSmall * 16];
+  const void* pointers[4];
+  pointers[0] = a.data();
+  for (size_t k = 1; k < in.size(); ++k) {
+    const Tensor& t = *in[k];
+    if (t.is_wrapped_number() && n <= kSmall && k <= 3 && (a.dim() > 0) &&
+        (lifts(t, d) || !operands.promotes(k))) {
+      const auto item = static_cast<int64_t>(taeda::itemsize(d));
+      loops().cast[static_cast<int>(d)][static_cast<int>(t.dtype())](
+          numbers[k - 1], item, 0, static_cast<const char*>(t.data()), 0, 0, n, 1);
+      pointers[k] = numbers[k - 1];
+    } else if (t.dtype() == d && t.is_contiguous() && !(t.flags() & (kMeta | kWrapped)) && same(t.sizes(), a.sizes())) {
+      pointers[k] = t.data();
+    } else {
+      return false;
+    }
+  }
+  if (n > 4096) return false;
+  const auto made = static_cast<DType>(row.loops->result[static_cast<size_t>(d)]);
+  if (call.out.defined()) {
+    if (!call.out.is(a) || made != d) return false;
+    for (size_t k = 1; k < in.size(); ++k) {
+      if (in[k]->storage() == a.storage()) return false;
+    }
+    *result = call.out;
+  } else {
+    *result = empty(a.sizes(), {made, Device{}});
+  }
+  loop(result->data(), pointers, n);
+  return true;
+}
+
+}  // namespace
+
+Tensor run_pointwise(const PointwiseRow& row, const Operands& operands, Call& call) {
+  Tensor result;
+  if (run_fast(row, operands, call, &result)) return result;
+  const auto in = operands.list();
+  Device device;
+  check_devices(row, in, &device);
+  if (row.loops->bool_first) {
+    check(in[0]->dtype() == DType::Bool || in[0]->dtype() == DType::UInt8,
+          "where expected condition to be a boolean tensor, but got a tensor with dtype ", in[0]->dtype());
+  }
+  const Types types = types_of(row, operands);
+  Dims sizes(in[0]->sizes());
+  for (size_t k = 1; k < in.size(); ++k) {
+    if (!same(sizes, in[k]->sizes())) sizes = broadcast_sizes(sizes, in[k]->sizes());
+  }
+
+  const bool given = call.out.defined();
+  Tensor target;  // what the loop writes
+  if (given) {
+    prepare_out(call, sizes, types.result);
+    check(call.out.device() == device, "Expected all tensors to be on the same device, but found at least two devices, ",
+          to_string(call.out.device()), " and ", to_string(device), "!");
+    if (call.out.is_meta()) return call.out;
+    check_no_internal_overlap(call.out);
+    target = call.out;
+    for (const Tensor* t : in) {
+      if (overlap(call.out, *t) == Overlap::Partial) target = empty(sizes, {call.out.dtype(), device});
+    }
+  } else {
+    const Dims strides = result_strides(sizes, in);
+    target = empty_strided(sizes, strides, {types.result, device});
+    if (target.is_meta()) return target;
+  }
+
+  std::array<const Tensor*, 5> all{&target};
+  std::array<uint8_t, 5> compute;
+  compute[0] = row.loops->result[static_cast<size_t>(types.compute)];
+  for (size_t k = 0; k < in.size(); ++k) {
+    all[k + 1] = in[k];
+    compute[k + 1] = static_cast<uint8_t>(k == 0 && row.loops->bool_first ? DType::Bool : types.compute);
+  }
+  const Plan plan(sizes, {all.data(), in.size() + 1});
+  run_loop(plan, row.loops->f[static_cast<size_t>(types.compute)], compute.data());
+  if (given && !target.is(call.out)) copy_into(call.out, target);
+  return given ? call.out : target;
+}
+
+Tensor run_pointwise(const PointwiseRow& row, Call& call, std::initializer_list<int> arguments) {
+  Operands operands;
+  for (int i : arguments) {
+    const Value& v = call.args[static_cast<size_t>(i)];
+    if (auto* t = std::get_if<Tensor>(&v)) operands.add(*t);
+    else operands.add_cast(std::get<Scalar>(v));
+  }
+  return run_pointwise(row, operands, call);
+}
+
+// ---- derivatives ----
+
+Derivative::Derivative(Backward& b, const PointwiseRow& row, std::span<const Source> from)
+    : g(b.grad()), b_(b), row_(row), from_(from) {
+  symbolic_ = GradMode::enabled() || modes.always || (g.flags() & kOverride);
+  for (size_t i = 0; i < from.size(); ++i) {
+    const Source& s = from[i];
+    if (s.argument < 0) x[i] = Tensor(s.number);
+    else if (!(row.flags >> i & 1)) continue;
+    else if (b.has(s.argument)) x[i] = b.arg<Tensor>(s.argument);
+    else x[i] = Tensor(b.arg<Scalar>(s.argument));
+    if (x[i].defined() && (is_complex(x[i].dtype()) || (x[i].flags() & kOverride))) symbolic_ = true;
+  }
+  if (row.flags & saves_output) y = b.out();
+  if (!is_floating(g.dtype()) || (y.defined() && is_complex(y.dtype()))) symbolic_ = true;
+}
+
+void Derivative::set(int k, Symbolic formula) {
+  const int argument = from_[static_cast<size_t>(k)].argument;
+  if (argument < 0 || !b_.needs(argument)) return;
+  const Dims& sizes = b_.sizes(argument);
+  const DType dtype = b_.dtype(argument);
+  Tensor r;
+  if (symbolic_) r = formula(*this);
+  else r = fused(k, same(sizes, g.sizes()) && is_floating(dtype) ? dtype : g.dtype());
+  r = sum_to(r, sizes);
+  if (is_complex(r.dtype()) && !is_complex(dtype)) r = op<"real">(r);
+  if (r.dtype() != dtype) r = to(r, dtype);
+  b_.set(argument, r);
+}
+
+Tensor Derivative::fused(int k, DType result) const {
+  const bool wide = g.dtype() == DType::Float64;
+  const Loop loop = row_.loops->d[k][wide ? 1 : 0];
+  const DType compute = wide ? DType::Float64 : DType::Float32;
+  std::array<const Tensor*, Plan::kMaxOperands> all;
+  std::array<uint8_t, Plan::kMaxOperands> as;
+  as.fill(static_cast<uint8_t>(compute));
+  size_t n = 1;
+  all[n++] = &g;
+  for (int i = 0; i < row_.arity; ++i) {
+    const bool mask = i == 0 && row_.loops->bool_first;
+    if (mask) as[n] = static_cast<uint8_t>(DType::Bool);
+    all[n++] = x[i].defined() ? &x[i] : &g;  // a loop does not read what was not saved
+  }
+  all[n++] = y.defined() ? &y : &g;
+  const std::span<const Tensor* const> inputs(all.data() + 1, n - 1);
+  const Tensor out = empty_strided(g.sizes(), result_strides(g.sizes(), inputs), {result, g.device()});
+  if (out.is_meta()) return out;
+  all[0] = &out;
+  run_loop(Plan(g.sizes(), {all.data(), n}), loop, as.data());
+  return out;
+}
+
+// ---- registration ----
+
+namespace {
+
+Value run_row(Call& call) {
+  const auto& row = *static_cast<const PointwiseRow*>(call.op.user);
+  Operands operands;
+  for (int i = 0; i < row.arity; ++i) {
+    const Value& v = call.args[static_cast<size_t>(i)];
+    if (auto* t = std::get_if<Tensor>(&v)) operands.add(*t);
+    else operands.add_cast(std::get<Scalar>(v));
+  }
+  return run_pointwise(row, operands, call);
+}
+
+}  // namespace
+
+void register_pointwise(const OpInfo& info, const PointwiseRow& row, BackwardFn backward) {
+  std::string schema = info.schema;
+  if (schema.find('(') == std::string::npos) schema += row.arity == 1 ? "(self: Tensor)" : "(self: Tensor, other: Tensor)";
+  schema += " -> Tensor";
+  Traits traits{.backward = backward, .module = info.module};
+  // Only tensors are saved; Scalars are kept anyway.
+  size_t at = 0;
+  for (int i = 0; i < row.arity; ++i) {
+    at = schema.find(": ", at) + 2;
+    if ((info.flags >> i & 1) && schema.compare(at, 6, "Tensor") == 0) traits.saves |= saves_arg(i);
+  }
+  if (info.flags & saves_output) traits.saves |= saves_out(0);
+  traits.forms = kFunction;
+  if (!(info.flags & no_method)) traits.forms |= kMethod;
+  if (!(info.flags & no_inplace)) traits.forms |= kInplace;
+  if (!(info.flags & no_out)) traits.forms |= kOut;
+  define(schema.c_str(), info.doc, raw_kernel(run_row, true), traits, &row);
+}
+
+}  // namespace taeda

@@ -1,0 +1,141 @@
+// Pointwise ops: from a functor to an op.
+//
+// A functor (kernels/functors_*.h) that a List names becomes an op by itself, by way of register_ops(). Ops that choose
+// between functors by their arguments (div with a rounding mode, clamp with one bound) do so in pointwise_cases.cpp with
+// the functions declared here.
+#pragma once
+
+#include <array>
+
+#include "autograd/backward.h"
+#include "kernels/cpu/pointwise.h"
+#include "kernels/functors.h"
+
+namespace taeda {
+
+// What the machinery needs to know of a functor.
+struct PointwiseRow {
+  const char* name;
+  const Loops* loops;
+  uint32_t dtypes, flags;
+  const char* no_bool;
+  int arity;
+};
+
+// Operands of one computation. Those that are `cast` do not take part in type promotion.
+class Operands {
+ public:
+  void add(const Tensor& t) { items_[static_cast<size_t>(count_++)] = &t; }
+  void add_cast(const Tensor& t) {
+    cast_ |= 1u << count_;
+    add(t);
+  }
+  void add_cast(Scalar s) {
+    owned_[static_cast<size_t>(count_)] = Tensor(s);
+    add_cast(owned_[static_cast<size_t>(count_)]);
+  }
+  std::span<const Tensor* const> list() const { return {items_.data(), static_cast<size_t>(count_)}; }
+  bool promotes(size_t i) const { return !(cast_ >> i & 1); }
+  uint32_t cast() const { return cast_; }
+
+ private:
+  std::array<const Tensor*, 4> items_{};
+  std::array<Tensor, 4> owned_;
+  int count_ = 0;
+  uint32_t cast_ = 0;
+};
+
+// Computes the row. Results go to call.out where the call has one, else to a new tensor.
+Tensor run_pointwise(const PointwiseRow& row, const Operands& operands, Call& call);
+// The same with operands taken from the call's arguments at these positions (Tensors promote, Scalars are cast).
+Tensor run_pointwise(const PointwiseRow& row, Call& call, std::initializer_list<int> arguments);
+
+// ---- rows ----
+template <class Op, class... Ops>
+constexpr int position(portable::List<Ops...>) {
+  int i = 0, found = -1;
+  ((found = std::is_same_v<Op, Ops> ? i : found, ++i), ...);
+  return found;
+}
+// The functor's loops; see pointwise_rows.h.
+template <class Op>
+const Loops* loops_of();
+
+template <class Op>
+const PointwiseRow& row() {
+  static const PointwiseRow r{Op::info.schema,  loops_of<Op>(),   Op::info.dtypes,
+                              Op::info.flags, Op::info.no_bool, portable::arity<Op>};
+  return r;
+}
+
+// ---- derivatives ----
+// Where an operand of a derivative comes from: an argument of the op, or a number.
+struct Source {
+  int argument = -1;
+  Scalar number;
+  Source() = default;
+  Source(int i) : argument(i) {}
+  Source(Scalar s) : number(s) {}
+};
+
+class Derivative {
+ public:
+  Derivative(Backward& b, const PointwiseRow& row, std::span<const Source> from);
+
+  using Symbolic = Tensor (*)(const Derivative&);
+  // The gradient of operand k: by the fused loop, or by the formula where it has to be differentiable.
+  void set(int k, Symbolic formula);
+
+  Tensor g, x[4], y;
+
+ private:
+  Tensor fused(int k, DType result) const;
+  Backward& b_;
+  const PointwiseRow& row_;
+  std::span<const Source> from_;
+  bool symbolic_;
+};
+
+template <class Op, size_t... I>
+void differentiate(Derivative& d, std::index_sequence<I...>) {
+  if constexpr (portable::HasDa<Op>) {
+    d.set(0, [](const Derivative& v) { return Op::template da<Tensor>(v.g, v.x[I]..., v.y); });
+  }
+  if constexpr (portable::HasDb<Op>) {
+    d.set(1, [](const Derivative& v) { return Op::template db<Tensor>(v.g, v.x[I]..., v.y); });
+  }
+  if constexpr (portable::HasDc<Op>) {
+    d.set(2, [](const Derivative& v) { return Op::template dc<Tensor>(v.g, v.x[I]..., v.y); });
+  }
+}
+template <class Op>
+void differentiate(Backward& b, std::initializer_list<Source> from) {
+  Derivative d(b, row<Op>(), {from.begin(), from.size()});
+  differentiate<Op>(d, std::make_index_sequence<portable::arity<Op>>());
+}
+template <class Op>
+void pointwise_backward(Backward& b) {
+  std::array<Source, portable::arity<Op>> from;
+  for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<int>(i);
+  Derivative d(b, row<Op>(), from);
+  differentiate<Op>(d, std::make_index_sequence<portable::arity<Op>>());
+}
+template <class Op>
+constexpr BackwardFn backward_of() {
+  if constexpr (portable::HasDa<Op> || portable::HasDb<Op> || portable::HasDc<Op>) return &pointwise_backward<Op>;
+  else return nullptr;
+}
+
+// ---- registration ----
+void register_pointwise(const portable::OpInfo& info, const PointwiseRow& row, BackwardFn backward);
+
+template <class... Ops>
+bool register_ops(portable::List<Ops...>) {
+  auto one = [](const portable::OpInfo& info, const PointwiseRow& r, BackwardFn backward) {
+    if (!(info.flags & portable::internal)) register_pointwise(info, r, backward);
+  };
+  (one(Ops::info, row<Ops>(), backward_of<Ops>()), ...);
+  return true;
+}
+
+}  // namespace taeda

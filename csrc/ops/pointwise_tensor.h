@@ -1,0 +1,33 @@
+// The vocabulary of functors on Tensors: with these, a functor's derivative is a formula that can be differentiated.
+#pragma once
+
+#include "ops/tensor_ops.h"
+
+namespace taeda {
+
+Tensor select(const Tensor& cond, const Tensor& a, const Tensor& b);  // where()
+Tensor zero(const Tensor& like);
+Tensor sgn_gradient(const Tensor& g, const Tensor& x);
+Tensor log1p_exp(const Tensor& x);
+Tensor sin_anywhere(const Tensor& x);
+Tensor cos_anywhere(const Tensor& x);
+
+Tensor abs(const Tensor& x);
+Tensor sgn(const Tensor& x);
+Tensor sqrt(const Tensor& x);
+Tensor floor(const Tensor& x);
+Tensor trunc(const Tensor& x);
+Tensor exp(const Tensor& x);
+Tensor expm1(const Tensor& x);
+Tensor log(const Tensor& x);
+Tensor log1p(const Tensor& x);
+Tensor sinh(const Tensor& x);
+Tensor cosh(const Tensor& x);
+Tensor tanh(const Tensor& x);
+Tensor sigmoid(const Tensor& x);
+Tensor erf(const Tensor& x);
+Tensor digamma(const Tensor& x);
+Tensor polygamma(const Tensor& n, const Tensor& x);
+Tensor pow(const Tensor& x, const Tensor& y);
+
+}  // namespace taeda

@@ -1,0 +1,402 @@
+// Random tensors. For one seed they hold the numbers that PyTorch's CPU generator gives (docs/random-streams.md).
+#include "kernels/cpu/random.h"
+
+#include <cmath>
+
+#include "autograd/backward.h"
+#include "ops/generator.h"
+#include "ops/half.h"
+
+namespace taeda {
+namespace {
+
+using Gen = std::optional<Generator>;
+
+// Runs fill(engine, pointer, n) on contiguous memory of self's dtype and brings the values into self.
+template <class F>
+Tensor fill_in_place(const char* what, const Tensor& self, const Gen& generator, F&& fill) {
+  if (self.is_meta() || self.numel() == 0) return self;
+  Tensor target = self.is_contiguous() ? self : empty(self.sizes(), self.options());
+  GeneratorImpl& g = resolve(generator);
+  {
+    std::lock_guard lock(g.mutex);
+    visit_real(self.dtype(), what, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      fill(tag, g.engine, target.data_as<T>());
+    });
+  }
+  if (!target.is(self)) copy_into(self, target);
+  return self;
+}
+
+template <class T>
+constexpr bool floating = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, Half> ||
+                          std::is_same_v<T, BFloat16>;
+
+void need_floating(const char* what, const Tensor& t) {
+  if (!is_floating(t.dtype())) unsupported_dtype(what, t.dtype());
+}
+
+// A complex tensor is filled as pairs of reals.
+Tensor real_pairs(const Tensor& self) {
+  Dims sizes(self.sizes()), strides(self.strides());
+  for (int64_t& s : strides) s *= 2;
+  sizes.push_back(2);
+  strides.push_back(1);
+  return from_storage(self.storage(), sizes, strides, self.offset() * 2, to_real(self.dtype()));
+}
+
+Tensor uniform_(const Tensor& self, double from, double to, Gen generator) {
+  need_floating("uniform_", self);
+  check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
+  return fill_in_place("uniform_", self, generator, [&](auto tag, Engine& e, auto* p) {
+    using T = typename decltype(tag)::type;
+    if constexpr (floating<T>) cpu::fill_uniform<T>(e, p, self.numel(), from, to);
+  });
+}
+
+Tensor normal_(const Tensor& self, double mean, double std, Gen generator) {
+  check(std >= 0, "normal expects std >= 0.0, but found std ", std);
+  if (is_complex(self.dtype())) {
+    // Real and imaginary parts share the variance.
+    if (!self.is_meta()) normal_(real_pairs(self), 0, std / std::sqrt(2.0), generator);
+    if (mean != 0) copy_into(self, self + mean);
+    return self;
+  }
+  need_floating("normal_", self);
+  return fill_in_place("normal_", self, generator, [&](auto tag, Engine& e, auto* p) {
+    using T = typename decltype(tag)::type;
+    if constexpr (floating<T>) {
+      if (self.is_contiguous()) cpu::fill_normal<T>(e, p, self.numel(), mean, std);
+      else cpu::fill_normal_serial<T>(e, p, self.numel(), mean, std);
+    }
+  });
+}
+
+Tensor exponential_(const Tensor& self, double lambd, Gen generator) {
+  need_floating("exponential_", self);
+  check(lambd > 0, "exponential_ expects lambda > 0.0, but found lambda=", lambd);
+  return fill_in_place("exponential_", self, generator, [&](auto tag, Engine& e, auto* p) {
+    using T = typename decltype(tag)::type;
+    if constexpr (floating<T>) cpu::fill_exponential<T>(e, p, self.numel(), lambd);
+  });
+}
+
+Tensor cauchy_(const Tensor& self, double median, double sigma, Gen generator) {
+  need_floating("cauchy_", self);
+  check(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
+  return fill_in_place("cauchy_", self, generator, [&](auto tag, Engine& e, auto* p) {
+    using T = typename decltype(tag)::type;
+    if constexpr (floating<T>) cpu::fill_cauchy<T>(e, p, self.numel(), median, sigma);
+  });
+}
+
+Tensor log_normal_(const Tensor& self, double mean, double std, Gen generator) {
+  need_floating("log_normal_", self);
+  check(std > 0, "log_normal_ expects std > 0.0, but found std=", std);
+  return fill_in_place("log_normal_", self, generator, [&](auto tag, Engine& e, auto* p) {
+    using T = typename decltype(tag)::type;
+    if constexpr (floating<T>) cpu::fill_log_normal<T>(e, p, self.numel(), mean, std);
+  });
+}
+
+Tensor geometric_(const Tensor& self, double p, Gen generator) {
+  check(p > 0 && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
+  return fill_in_place("geometric_", self, generator, [&](auto tag, Engine& e, auto* out) {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_same_v<T, bool>) unsupported_dtype("geometric_", DType::Bool);
+    else cpu::fill_geometric<T>(e, out, self.numel(), p);
+  });
+}
+
+Tensor bernoulli_scalar_(const Tensor& self, double p, Gen generator) {
+  check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
+  return fill_in_place("bernoulli_", self, generator, [&](auto tag, Engine& e, auto* out) {
+    using T = typename decltype(tag)::type;
+    cpu::fill_bernoulli<T>(e, out, self.numel(), p);
+  });
+}
+
+Tensor bernoulli_tensor_(const Tensor& self, const Tensor& p, Gen generator) {
+  need_floating("bernoulli_", p);
+  if (self.is_meta()) return self;
+  DType wide = p.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
+  Tensor probability = empty(self.sizes(), {wide, self.device()});
+  copy_into(probability, expand(p, self.sizes()));
+  visit_floating(wide, "bernoulli_", [&](auto tag) {
+    using P = typename decltype(tag)::type;
+    for (int64_t i = 0; i < probability.numel(); ++i) {
+      P v = probability.data_as<P>()[i];
+      check(v >= 0 && v <= 1, "Expected p_in >= 0 && p_in <= 1 to be true, but got false: p_in = ", v);
+    }
+  });
+  return fill_in_place("bernoulli_", self, generator, [&](auto tag, Engine& e, auto* out) {
+    using T = typename decltype(tag)::type;
+    if (wide == DType::Float64) cpu::fill_bernoulli<T, double>(e, out, probability.data_as<double>(), self.numel());
+    else cpu::fill_bernoulli<T, float>(e, out, probability.data_as<float>(), self.numel());
+  });
+}
+
+Tensor bernoulli(const Tensor& self, Gen generator) {
+  need_floating("bernoulli", self);
+  return bernoulli_tensor_(empty_like(self), self, generator);
+}
+Tensor bernoulli_p(const Tensor& self, double p, Gen generator) {
+  return bernoulli_scalar_(empty_like(self), p, generator);
+}
+
+// Whether every value of [low, high) is one that the dtype can hold, as random_ and randint ask.
+void check_range(const char* what, DType d, int64_t low, int64_t high) {
+  check(low < high, what, " expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
+  if (is_inexact(d)) return;
+  int64_t least = 0, most = 1;
+  visit_real(d, what, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_integral_v<T>) {
+      least = static_cast<int64_t>(std::numeric_limits<T>::min());
+      most = static_cast<int64_t>(std::numeric_limits<T>::max());
+    }
+  });
+  check(low >= least && low <= most, "from is out of bounds for ", d, ": ", low);
+  check(high - 1 >= least && high - 1 <= most, "to - 1 is out of bounds for ", d, ": ", high - 1);
+}
+
+Tensor random_range_(const Tensor& self, int64_t low, std::optional<int64_t> high, Gen generator) {
+  if (high) check_range("random_", self.dtype(), low, *high);
+  uint64_t range = high ? static_cast<uint64_t>(*high) - static_cast<uint64_t>(low) : 0;
+  if (!high) {  // everything from low up to what the dtype holds
+    int64_t most = visit_real(self.dtype(), "random_", [&](auto tag) -> int64_t {
+      using T = typename decltype(tag)::type;
+      if constexpr (std::is_integral_v<T>) return static_cast<int64_t>(std::numeric_limits<T>::max());
+      else return int64_t(1) << (std::is_same_v<T, double> ? 53 : std::is_same_v<T, float> ? 24
+                                 : std::is_same_v<T, Half> ? 11 : 8);
+    });
+    range = static_cast<uint64_t>(most) - static_cast<uint64_t>(low) + 1;
+  }
+  return fill_in_place("random_", self, generator, [&](auto tag, Engine& e, auto* p) {
+    using T = typename decltype(tag)::type;
+    cpu::fill_range<T>(e, p, self.numel(), range, low);
+  });
+}
+Tensor random_to_(const Tensor& self, int64_t high, Gen generator) { return random_range_(self, 0, high, generator); }
+Tensor random_(const Tensor& self, Gen generator) {
+  return fill_in_place("random_", self, generator, [&](auto tag, Engine& e, auto* p) {
+    using T = typename decltype(tag)::type;
+    cpu::fill_random<T>(e, p, self.numel());
+  });
+}
+
+// ---- factories ----
+
+Tensor made(DimsRef size, std::optional<DType> dtype, std::optional<Device> device, DType fallback) {
+  return empty(size, {dtype.value_or(fallback), device.value_or(Device{})});
+}
+
+Tensor rand(const Dims& size, Gen generator, std::optional<DType> dtype, std::optional<Device> device, bool grad) {
+  Tensor t = made(size, dtype, device, default_dtype());
+  if (is_complex(t.dtype())) {
+    if (!t.is_meta()) uniform_(real_pairs(t), 0, 1, generator);
+  } else {
+    uniform_(t, 0, 1, generator);
+  }
+  return grad ? op<"requires_grad_">(t) : t;
+}
+Tensor randn(const Dims& size, Gen generator, std::optional<DType> dtype, std::optional<Device> device, bool grad) {
+  Tensor t = normal_(made(size, dtype, device, default_dtype()), 0, 1, generator);
+  return grad ? op<"requires_grad_">(t) : t;
+}
+Tensor randint(int64_t low, int64_t high, const Dims& size, Gen generator, std::optional<DType> dtype,
+               std::optional<Device> device, bool grad) {
+  Tensor t = made(size, dtype, device, DType::Int64);
+  random_range_(t, low, high, generator);
+  return grad ? op<"requires_grad_">(t) : t;
+}
+Tensor randint_high(int64_t high, const Dims& size, Gen generator, std::optional<DType> dtype,
+                    std::optional<Device> device, bool grad) {
+  return randint(0, high, size, generator, dtype, device, grad);
+}
+Tensor randperm(int64_t n, Gen generator, std::optional<DType> dtype, std::optional<Device> device, bool grad) {
+  check(n >= 0, "n must be non-negative, got", n);
+  Tensor t = empty(Dims{n}, {DType::Int64, device.value_or(Device{})});
+  if (!t.is_meta()) {
+    GeneratorImpl& g = resolve(generator);
+    std::lock_guard lock(g.mutex);
+    cpu::fill_permutation(g.engine, t.data_as<int64_t>(), n);
+  }
+  t = finished(t, dtype.value_or(DType::Int64));
+  return grad ? op<"requires_grad_">(t) : t;
+}
+
+Options like_options(const Tensor& t, std::optional<DType> dtype, std::optional<Device> device) {
+  return {dtype.value_or(t.dtype()), device.value_or(t.device())};
+}
+// A contiguous tensor is filled in memory order, a permuted one keeps its layout.
+Tensor made_like(const Tensor& t, std::optional<DType> dtype, std::optional<Device> device) {
+  Options o = like_options(t, dtype, device);
+  return o.device == t.device() ? empty_like(t, o.dtype) : empty(t.sizes(), o);
+}
+Tensor rand_like(const Tensor& self, Gen generator, std::optional<DType> dtype, std::optional<Device> device,
+                 bool grad) {
+  Tensor t = made_like(self, dtype, device);
+  if (is_complex(t.dtype())) {
+    if (!t.is_meta()) uniform_(real_pairs(t), 0, 1, generator);
+  } else {
+    uniform_(t, 0, 1, generator);
+  }
+  return grad ? op<"requires_grad_">(t) : t;
+}
+Tensor randn_like(const Tensor& self, Gen generator, std::optional<DType> dtype, std::optional<Device> device,
+                  bool grad) {
+  Tensor t = normal_(made_like(self, dtype, device), 0, 1, generator);
+  return grad ? op<"requires_grad_">(t) : t;
+}
+Tensor randint_like(const Tensor& self, int64_t low, int64_t high, Gen generator, std::optional<DType> dtype,
+                    std::optional<Device> device, bool grad) {
+  Tensor t = made_like(self, dtype, device);
+  random_range_(t, low, high, generator);
+  return grad ? op<"requires_grad_">(t) : t;
+}
+Tensor randint_like_high(const Tensor& self, int64_t high, Gen generator, std::optional<DType> dtype,
+                         std::optional<Device> device, bool grad) {
+  return randint_like(self, 0, high, generator, dtype, device, grad);
+}
+
+Tensor normal_tensors(const Tensor& mean, const Tensor& std, Gen generator) {
+  check(!is_complex(std.dtype()), "normal expects standard deviation to be non-complex");
+  Dims sizes = broadcast_sizes(mean.sizes(), std.sizes());
+  Tensor t = normal_(empty(sizes, mean.options()), 0, 1, generator);
+  return t * std + mean;
+}
+Tensor normal_mean(const Tensor& mean, double std, Gen generator) {
+  check(std >= 0, "normal expects std >= 0.0, but found std ", std);
+  return normal_(empty_like(mean), 0, 1, generator) * std + mean;
+}
+Tensor normal_std(double mean, const Tensor& std, Gen generator) {
+  return normal_(empty_like(std), 0, 1, generator) * std + mean;
+}
+Tensor normal_size(double mean, double std, const Dims& size, Gen generator, std::optional<DType> dtype,
+                   std::optional<Device> device, bool grad) {
+  Tensor t = normal_(made(size, dtype, device, default_dtype()), mean, std, generator);
+  return grad ? op<"requires_grad_">(t) : t;
+}
+
+Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, Gen generator) {
+  need_floating("multinomial", self);
+  check(self.dim() == 1 || self.dim() == 2, "prob_dist must be 1 or 2 dim");
+  check(samples > 0, "cannot sample n_sample <= 0 samples");
+  int64_t categories = self.size(-1), rows = self.dim() == 2 ? self.size(0) : 1;
+  check(replacement || samples <= categories, "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+  Dims sizes = self.dim() == 2 ? Dims{rows, samples} : Dims{samples};
+  Tensor out = empty(sizes, {DType::Int64, self.device()});
+  if (out.is_meta()) return out;
+  DType wide = self.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
+  Tensor w = prepared(self, wide);
+  visit_floating(wide, "multinomial", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t r = 0; r < rows; ++r) {
+      double total = 0;
+      for (int64_t c = 0; c < categories; ++c) {
+        T v = w.data_as<T>()[r * categories + c];
+        check(std::isfinite(v) && v >= 0, "probability tensor contains either `inf`, `nan` or element < 0");
+        total += v;
+      }
+      check(total > 0, "invalid multinomial distribution (sum of probabilities <= 0)");
+    }
+  });
+  if (!replacement || samples == 1) {
+    // The largest of p / q with q exponential is a draw from p; the next ones follow without replacement.
+    Tensor q = exponential_(empty(w.sizes(), w.options()), 1, generator);
+    Tensor race = w / q;
+    return samples == 1 ? op<"argmax">(race, int64_t(-1), true) : ops<"topk">(race, samples)[1];
+  }
+  GeneratorImpl& g = resolve(generator);
+  std::lock_guard lock(g.mutex);
+  visit_floating(wide, "multinomial", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    cpu::fill_multinomial<T>(g.engine, out.data_as<int64_t>(), w.data_as<T>(), rows, categories, samples);
+  });
+  return out;
+}
+
+Tensor poisson(const Tensor& self, Gen generator) {
+  DType compute = compute_dtype(self.dtype(), "poisson");
+  Tensor rates = prepared(self, compute), out = empty(self.sizes(), rates.options());
+  if (out.is_meta()) return finished(out, self.dtype());
+  GeneratorImpl& g = resolve(generator);
+  std::lock_guard lock(g.mutex);
+  visit_floating(compute, "poisson", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t i = 0; i < rates.numel(); ++i) {
+      check(rates.data_as<T>()[i] >= 0, "invalid Poisson rate, expected rate to be non-negative");
+    }
+    cpu::fill_poisson<T>(g.engine, out.data_as<T>(), rates.data_as<T>(), rates.numel());
+  });
+  return finished(out, self.dtype());
+}
+
+// A random fill forgets what was there: no gradient flows to it.
+void no_gradient(Backward& b) { b.set(0, zeros(b.sizes(0), b.options(0))); }
+
+constexpr Traits kFill{.backward = no_gradient, .forms = kMethod};
+constexpr Traits kMake{.forms = kFunction};
+
+#define MAKE ", *, generator: Generator? = None, dtype: dtype? = None, device: device? = None, requires_grad: bool = False) -> Tensor"
+
+const Define random_ops[] = {
+    {"uniform_(self!: Tensor, from: float = 0, to: float = 1, *, generator: Generator? = None) -> Tensor",
+     "Fills with uniform numbers from [from, to).", kernel(uniform_), kFill},
+    {"normal_(self!: Tensor, mean: float = 0, std: float = 1, *, generator: Generator? = None) -> Tensor",
+     "Fills with normal numbers.", kernel(normal_), kFill},
+    {"exponential_(self!: Tensor, lambd: float = 1, *, generator: Generator? = None) -> Tensor",
+     "Fills with exponential numbers of rate `lambd`.", kernel(exponential_), kFill},
+    {"cauchy_(self!: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator? = None) -> Tensor",
+     "Fills with Cauchy numbers.", kernel(cauchy_), kFill},
+    {"log_normal_(self!: Tensor, mean: float = 1, std: float = 2, *, generator: Generator? = None) -> Tensor",
+     "Fills with the exponentials of normal numbers.", kernel(log_normal_), kFill},
+    {"geometric_(self!: Tensor, p: float, *, generator: Generator? = None) -> Tensor",
+     "Fills with the number of trials up to the first success, each of probability `p`.", kernel(geometric_), kFill},
+    {"bernoulli_(self!: Tensor, p: float = 0.5, *, generator: Generator? = None) -> Tensor",
+     "Fills with ones of probability `p` and zeros.", kernel(bernoulli_scalar_), kFill},
+    {"bernoulli_(self!: Tensor, p: Tensor, *, generator: Generator? = None) -> Tensor",
+     "Fills with ones and zeros, each one of its own probability.", kernel(bernoulli_tensor_), kFill},
+    {"random_(self!: Tensor, from: int, to: int?, *, generator: Generator? = None) -> Tensor",
+     "Fills with integers from [from, to), or from `from` up to what the dtype holds.", kernel(random_range_), kFill},
+    {"random_(self!: Tensor, to: int, *, generator: Generator? = None) -> Tensor", "Fills with integers from [0, to).",
+     kernel(random_to_), kFill},
+    {"random_(self!: Tensor, *, generator: Generator? = None) -> Tensor",
+     "Fills with integers over the whole range of the dtype.", kernel(random_), kFill},
+    {"bernoulli(self: Tensor, *, generator: Generator? = None) -> Tensor",
+     "Ones with the probabilities in the input, else zeros.", kernel(bernoulli), {.backward = no_gradient}},
+    {"bernoulli(self: Tensor, p: float, *, generator: Generator? = None) -> Tensor",
+     "Ones with probability `p`, else zeros, in the shape of the input.", kernel(bernoulli_p),
+     {.backward = no_gradient}},
+    {"rand(size: int[]" MAKE, "Uniform numbers from [0, 1).", kernel(rand), kMake},
+    {"randn(size: int[]" MAKE, "Standard normal numbers.", kernel(randn), kMake},
+    {"randint(low: int, high: int, size: int[]" MAKE, "Integers from [low, high).", kernel(randint), kMake},
+    {"randint(high: int, size: int[]" MAKE, "Integers from [0, high).", kernel(randint_high), kMake},
+    {"randperm(n: int" MAKE, "The numbers 0 .. n-1 in random order.", kernel(randperm), kMake},
+    {"rand_like(self: Tensor" MAKE, "Uniform numbers from [0, 1) in the shape of the input.", kernel(rand_like), kMake},
+    {"randn_like(self: Tensor" MAKE, "Standard normal numbers in the shape of the input.", kernel(randn_like), kMake},
+    {"randint_like(self: Tensor, low: int, high: int" MAKE, "Integers from [low, high) in the shape of the input.",
+     kernel(randint_like), kMake},
+    {"randint_like(self: Tensor, high: int" MAKE, "Integers from [0, high) in the shape of the input.",
+     kernel(randint_like_high), kMake},
+    {"normal(mean: Tensor, std: Tensor, *, generator: Generator? = None) -> Tensor",
+     "Normal numbers, each of its own mean and deviation.", kernel(normal_tensors), kMake},
+    {"normal(mean: Tensor, std: float = 1, *, generator: Generator? = None) -> Tensor",
+     "Normal numbers, each of its own mean.", kernel(normal_mean), kMake},
+    {"normal(mean: float, std: Tensor, *, generator: Generator? = None) -> Tensor",
+     "Normal numbers, each of its own deviation.", kernel(normal_std), kMake},
+    {"normal(mean: float, std: float, size: int[]" MAKE, "Normal numbers of one mean and deviation.",
+     kernel(normal_size), kMake},
+    {"multinomial(self: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator? = None) -> Tensor",
+     "Indices drawn from each row of weights (rows, categories) or (categories): (rows, num_samples).",
+     kernel(multinomial)},
+    {"poisson(self: Tensor, generator: Generator? = None) -> Tensor", "Poisson counts with the rates in the input.",
+     kernel(poisson), {.backward = no_gradient, .forms = kFunction}},
+};
+
+#undef MAKE
+
+}  // namespace
+}  // namespace taeda

@@ -1,0 +1,105 @@
+// softmax and log_softmax along one dimension.
+#include "kernels/cpu/softmax.h"
+
+#include "autograd/backward.h"
+#include "ops/half.h"
+
+namespace taeda {
+namespace {
+
+template <class T>
+using Forward = void (*)(const cpu::SoftmaxShape&, const T*, T*);
+template <class T>
+using Gradient = void (*)(const cpu::SoftmaxShape&, const T*, const T*, T*);
+
+cpu::SoftmaxShape shape_of(const Tensor& x, int64_t dim) {
+  if (x.dim() == 0) return {1, 1, 1};
+  cpu::SoftmaxShape s{1, x.size(dim), 1};
+  for (int64_t d = 0; d < dim; ++d) s.outer *= x.size(d);
+  for (int64_t d = dim + 1; d < x.dim(); ++d) s.inner *= x.size(d);
+  return s;
+}
+
+Tensor run(const char* what, const Tensor& self, int64_t dim, std::optional<DType> dtype, Forward<float> f32,
+           Forward<double> f64) {
+  dim = wrap_dim(dim, self.dim(), what);
+  DType result = dtype.value_or(self.dtype());
+  DType compute = compute_dtype(result, what);
+  Tensor x = prepared(self, compute), y = empty(self.sizes(), {compute, self.device()});
+  if (y.numel() && !y.is_meta()) {
+    if (compute == DType::Float32) f32(shape_of(x, dim), x.data_as<float>(), y.data_as<float>());
+    else f64(shape_of(x, dim), x.data_as<double>(), y.data_as<double>());
+  }
+  return finished(y, result);
+}
+
+Tensor run_gradient(const char* what, const Tensor& grad, const Tensor& out, int64_t dim, Gradient<float> f32,
+                    Gradient<double> f64) {
+  DType compute = compute_dtype(out.dtype(), what);
+  Tensor g = prepared(grad, compute), y = prepared(out, compute), gx = empty(out.sizes(), {compute, out.device()});
+  if (gx.numel() && !gx.is_meta()) {
+    if (compute == DType::Float32) {
+      f32(shape_of(y, dim), g.data_as<float>(), y.data_as<float>(), gx.data_as<float>());
+    } else {
+      f64(shape_of(y, dim), g.data_as<double>(), y.data_as<double>(), gx.data_as<double>());
+    }
+  }
+  return finished(gx, out.dtype());
+}
+
+Tensor softmax(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+  return run("softmax", self, dim, dtype, cpu::softmax<float>, cpu::softmax<double>);
+}
+Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+  return run("log_softmax", self, dim, dtype, cpu::log_softmax<float>, cpu::log_softmax<double>);
+}
+Tensor softmax_gradient(const Tensor& grad, const Tensor& out, int64_t dim) {
+  return run_gradient("softmax", grad, out, dim, cpu::softmax_backward<float>, cpu::softmax_backward<double>);
+}
+Tensor log_softmax_gradient(const Tensor& grad, const Tensor& out, int64_t dim) {
+  return run_gradient("log_softmax", grad, out, dim, cpu::log_softmax_backward<float>,
+                      cpu::log_softmax_backward<double>);
+}
+
+int64_t dim_of(Backward& b, int arg, int tensor) {
+  return wrap_dim(b.arg<int64_t>(arg), static_cast<int64_t>(b.sizes(tensor).size()));
+}
+
+void softmax_backward(Backward& b) {
+  b.set(0, to(op<"_softmax_backward">(b.grad(), b.out(), dim_of(b, 1, 0)), b.dtype(0)));
+}
+void log_softmax_backward(Backward& b) {
+  b.set(0, to(op<"_log_softmax_backward">(b.grad(), b.out(), dim_of(b, 1, 0)), b.dtype(0)));
+}
+
+// d/d(g, y) of y * (g - sum(g y)).
+void softmax_second(Backward& b) {
+  Tensor gg = b.grad(), g = b.arg<Tensor>(0), y = b.arg<Tensor>(1);
+  Dims dim{b.arg<int64_t>(2)};
+  if (b.needs(0)) b.set(0, y * (gg - sum(gg * y, dim, true)));
+  if (b.needs(1)) b.set(1, gg * (g - sum(g * y, dim, true)) - g * sum(gg * y, dim, true));
+}
+// d/d(g, y) of g - exp(y) sum(g).
+void log_softmax_second(Backward& b) {
+  Tensor gg = b.grad(), g = b.arg<Tensor>(0), p = op<"exp">(b.arg<Tensor>(1));
+  Dims dim{b.arg<int64_t>(2)};
+  if (b.needs(0)) b.set(0, gg - sum(gg * p, dim, true));
+  if (b.needs(1)) b.set(1, -(gg * p * sum(g, dim, true)));
+}
+
+const Define softmax_ops[] = {
+    {"softmax(self: Tensor, dim: int, dtype: dtype? = None) -> Tensor",
+     "Exponentials of the elements divided by their sum along `dim`, so that every line along `dim` sums to one.\n\n"
+     "`dtype`, if given, is the type to which the input is cast first.",
+     kernel(softmax), {.backward = softmax_backward, .saves = saves_out()}},
+    {"log_softmax(self: Tensor, dim: int, dtype: dtype? = None) -> Tensor",
+     "Logarithm of softmax along `dim`, computed without leaving the range of the dtype.", kernel(log_softmax),
+     {.backward = log_softmax_backward, .saves = saves_out()}},
+    {"_softmax_backward(grad: Tensor, out: Tensor, dim: int) -> Tensor", "Gradient of softmax from its result.",
+     kernel(softmax_gradient), {.backward = softmax_second, .saves = saves_arg(0) | saves_arg(1), .forms = 0}},
+    {"_log_softmax_backward(grad: Tensor, out: Tensor, dim: int) -> Tensor", "Gradient of log_softmax from its result.",
+     kernel(log_softmax_gradient), {.backward = log_softmax_second, .saves = saves_arg(0) | saves_arg(1), .forms = 0}},
+};
+
+}  // namespace
+}  // namespace taeda

@@ -1,0 +1,50 @@
+// Operators and short names on Tensor, so that derivatives read like the formulas they are. All go through the door.
+#pragma once
+
+#include "ops/op.h"
+
+namespace taeda {
+
+Tensor operator+(const Tensor& a, const Tensor& b);
+Tensor operator-(const Tensor& a, const Tensor& b);
+Tensor operator*(const Tensor& a, const Tensor& b);
+Tensor operator/(const Tensor& a, const Tensor& b);
+Tensor operator-(const Tensor& a);
+Tensor operator*(const Tensor& a, double b);
+Tensor operator*(double a, const Tensor& b);
+Tensor operator+(const Tensor& a, double b);
+Tensor operator-(double a, const Tensor& b);
+Tensor operator/(const Tensor& a, double b);
+Tensor operator<(const Tensor& a, const Tensor& b);
+Tensor operator<=(const Tensor& a, const Tensor& b);
+Tensor operator>(const Tensor& a, const Tensor& b);
+Tensor operator>=(const Tensor& a, const Tensor& b);
+Tensor operator==(const Tensor& a, const Tensor& b);
+Tensor operator!=(const Tensor& a, const Tensor& b);
+Tensor operator&(const Tensor& a, const Tensor& b);
+Tensor operator|(const Tensor& a, const Tensor& b);
+Tensor operator!(const Tensor& a);
+
+Tensor sum(const Tensor& x, DimsRef dims, bool keepdim = false);
+Tensor sum_to(const Tensor& x, DimsRef sizes);  // undoes a broadcast to x.sizes()
+Tensor expand(const Tensor& x, DimsRef sizes);
+Tensor reshape(const Tensor& x, DimsRef sizes);
+Tensor unsqueeze(const Tensor& x, int64_t dim);
+Tensor squeeze(const Tensor& x, int64_t dim);
+Tensor transpose(const Tensor& x, int64_t a, int64_t b);
+Tensor permute(const Tensor& x, DimsRef dims);
+Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length);
+Tensor matmul(const Tensor& a, const Tensor& b);
+Tensor contiguous(const Tensor& x);
+Tensor to(const Tensor& x, DType dtype);
+Tensor conj(const Tensor& x);  // the tensor itself where it is real
+Tensor where(const Tensor& cond, const Tensor& a, const Tensor& b);
+Tensor zeros(DimsRef sizes, Options o);
+Tensor zeros_like(const Tensor& x);
+Tensor ones_like(const Tensor& x);
+Tensor full(DimsRef sizes, Scalar v, Options o);
+Tensor clone(const Tensor& x);
+// Kernel-level, no autograd and no door: dst[...] = src[...], broadcast and cast. Raw plumbing for kernels.
+void copy_into(const Tensor& dst, const Tensor& src);
+
+}  // namespace taeda

@@ -1,0 +1,77 @@
+// Value: one argument or result of an op, whatever its type. Generator travels in it too.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace taeda {
+
+class Engine;  // base/random.h
+
+// A random stream shared by reference; made by Python's Generator or the process-wide default.
+struct GeneratorImpl;
+struct Generator {
+  std::shared_ptr<GeneratorImpl> impl;
+};
+
+using TensorList = std::vector<Tensor>;
+using Value = std::variant<std::monostate, Tensor, TensorList, Scalar, int64_t, double, bool, Dims, DType, Device,
+                           MemoryFormat, std::string, Generator, std::vector<double>>;
+
+inline bool is_none(const Value& v) { return v.index() == 0; }
+extern const Tensor kNoTensor;
+
+// Value -> C++ parameter. std::optional<T> takes None; Tensor takes None as an undefined Tensor.
+template <class T>
+struct Unpack {
+  static const T& get(const Value& v) { return std::get<T>(v); }
+};
+template <>
+struct Unpack<Tensor> {
+  static const Tensor& get(const Value& v) {
+    auto* t = std::get_if<Tensor>(&v);
+    return t ? *t : kNoTensor;
+  }
+};
+template <class T>
+struct Unpack<std::optional<T>> {
+  static std::optional<T> get(const Value& v) {
+    if (is_none(v)) return std::nullopt;
+    return Unpack<T>::get(v);
+  }
+};
+template <>
+struct Unpack<DimsRef> {
+  static DimsRef get(const Value& v) { return std::get<Dims>(v); }
+};
+
+// C++ argument -> Value, for op<"name">(...) calls.
+inline Value pack(const Tensor& t) { return t.defined() ? Value(t) : Value(); }
+inline Value pack(TensorList l) { return Value(std::move(l)); }
+inline Value pack(Scalar s) { return s; }
+inline Value pack(bool b) { return b; }
+inline Value pack(int i) { return int64_t(i); }
+inline Value pack(int64_t i) { return i; }
+inline Value pack(double d) { return d; }
+inline Value pack(DType d) { return d; }
+inline Value pack(Device d) { return d; }
+inline Value pack(MemoryFormat m) { return m; }
+inline Value pack(const char* s) { return std::string(s); }
+inline Value pack(std::string s) { return s; }
+inline Value pack(const Dims& d) { return d; }
+inline Value pack(Dims&& d) { return std::move(d); }
+inline Value pack(DimsRef d) { return Dims(d); }
+inline Value pack(std::initializer_list<int64_t> d) { return Dims(d); }
+inline Value pack(Generator g) { return g; }
+inline Value pack(std::nullopt_t) { return {}; }
+inline Value pack(Value v) { return v; }
+template <class T>
+Value pack(const std::optional<T>& o) {
+  return o ? pack(*o) : Value();
+}
+
+}  // namespace taeda

@@ -1,0 +1,90 @@
+// Python objects that release themselves, the interpreter lock, and the way exceptions cross between C++ and Python.
+#pragma once
+
+#include <Python.h>
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace taeda::py {
+
+// A counted PyObject*. `PyRef(p)` takes over the caller's count; `PyRef::borrow(p)` adds one.
+class PyRef {
+ public:
+  PyRef() = default;
+  explicit PyRef(PyObject* p) : p_(p) {}
+  PyRef(const PyRef& o) : p_(Py_XNewRef(o.p_)) {}
+  PyRef(PyRef&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  PyRef& operator=(PyRef o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  ~PyRef() { Py_XDECREF(p_); }
+  static PyRef borrow(PyObject* p) { return PyRef(Py_XNewRef(p)); }
+
+  PyObject* get() const { return p_; }
+  PyObject* release() { return std::exchange(p_, nullptr); }
+  explicit operator bool() const { return p_ != nullptr; }
+
+ private:
+  PyObject* p_ = nullptr;
+};
+
+// The result of a C API call that returns nullptr after setting an exception.
+inline PyObject* must(PyObject* p) {
+  if (!p) throw PythonError();
+  return p;
+}
+inline PyRef take(PyObject* p) { return PyRef(must(p)); }
+inline void must(int status) {
+  if (status < 0) throw PythonError();
+}
+
+// Called in a catch block: sets the Python exception that stands for the C++ one in flight.
+void translate_exception() noexcept;
+
+// Runs f() and turns what it throws into a Python exception and `failure` (nullptr or -1).
+template <class F, class R = decltype(std::declval<F>()())>
+R guarded(F&& f, std::type_identity_t<R> failure) noexcept {
+  try {
+    return f();
+  } catch (...) {
+    translate_exception();
+    return failure;
+  }
+}
+template <class F>
+PyObject* guarded(F&& f) noexcept {
+  return guarded(std::forward<F>(f), static_cast<PyObject*>(nullptr));
+}
+
+class ReleaseGil {
+ public:
+  explicit ReleaseGil(bool on = true) : state_(on ? PyEval_SaveThread() : nullptr) {}
+  ReleaseGil(const ReleaseGil&) = delete;
+  ReleaseGil& operator=(const ReleaseGil&) = delete;
+  ~ReleaseGil() {
+    if (state_) PyEval_RestoreThread(state_);
+  }
+
+ private:
+  PyThreadState* state_;
+};
+
+class AcquireGil {
+ public:
+  AcquireGil() : state_(PyGILState_Ensure()) {}
+  AcquireGil(const AcquireGil&) = delete;
+  AcquireGil& operator=(const AcquireGil&) = delete;
+  ~AcquireGil() { PyGILState_Release(state_); }
+
+ private:
+  PyGILState_STATE state_;
+};
+
+// "int" for 3: how messages name the type of what was given.
+const char* type_name(PyObject* o);
+std::string to_string(PyObject* text);
+
+}  // namespace taeda::py

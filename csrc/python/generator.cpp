@@ -1,0 +1,162 @@
+// taeda.Generator: a stream of random numbers with a state of its own.
+#include "base/random.h"
+#include "python/objects.h"
+#include "python/tensor_type.h"
+
+namespace taeda::py {
+
+PyTypeObject* GeneratorType = nullptr;
+
+namespace {
+
+struct GeneratorObject {
+  PyObject_HEAD
+  Generator generator;
+};
+
+Generator& generator_of(PyObject* o) { return reinterpret_cast<GeneratorObject*>(o)->generator; }
+GeneratorImpl& impl_of(PyObject* o) { return *generator_of(o).impl; }
+
+PyObject* make(PyTypeObject* type, Generator g) {
+  PyObject* o = must(type->tp_alloc(type, 0));
+  new (&generator_of(o)) Generator(std::move(g));
+  return o;
+}
+
+PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"device", nullptr};
+  PyObject* device = Py_None;
+  return guarded([&]() -> PyObject* {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &device)) throw PythonError();
+    Device d;
+    if (device != Py_None && !as_device(device, &d)) {
+      fail<TypeError>("Generator(): argument 'device' must be taeda.device, not ", type_name(device));
+    }
+    check(d.type == DeviceType::CPU, "Generator(): generators live on the cpu, got device '", to_string(d), "'");
+    return make(type, make_generator());
+  });
+}
+
+void generator_dealloc(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  generator_of(o).~Generator();
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+
+// Any integer that fits into 64 bits, signed or not.
+uint64_t as_seed(PyObject* seed) {
+  if (!PyIndex_Check(seed)) fail("manual_seed expected a long, but got ", type_name(seed));
+  PyRef number = take(PyNumber_Index(seed));
+  int overflow = 0;
+  long long value = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
+  if (overflow == 0) return static_cast<uint64_t>(value);
+  if (overflow > 0) {
+    unsigned long long large = PyLong_AsUnsignedLongLong(number.get());
+    if (!PyErr_Occurred()) return large;
+    PyErr_Clear();
+  }
+  fail<ValueError>("manual_seed(): the seed must be from -2**63 to 2**64 - 1");
+}
+
+PyObject* manual_seed(PyObject* o, PyObject* seed) {
+  return guarded([&] {
+    uint64_t value = as_seed(seed);
+    std::lock_guard lock(impl_of(o).mutex);
+    impl_of(o).engine.seed(value);
+    return Py_NewRef(o);
+  });
+}
+
+PyObject* seed(PyObject* o, PyObject*) {
+  return guarded([&] {
+    uint64_t value = nondeterministic_seed();
+    std::lock_guard lock(impl_of(o).mutex);
+    impl_of(o).engine.seed(value);
+    return PyLong_FromUnsignedLongLong(value);
+  });
+}
+
+PyObject* initial_seed(PyObject* o, PyObject*) { return PyLong_FromUnsignedLongLong(impl_of(o).engine.initial_seed()); }
+
+PyObject* get_state(PyObject* o, PyObject*) {
+  return guarded([&] {
+    Tensor state = empty(Dims{static_cast<int64_t>(Engine::kStateBytes)}, {DType::UInt8, {}});
+    std::lock_guard lock(impl_of(o).mutex);
+    impl_of(o).engine.get_state(state.data_as<uint8_t>());
+    return wrap(state);
+  });
+}
+
+void set_engine_state(GeneratorImpl& g, PyObject* state) {
+  if (!is_tensor(state)) fail<TypeError>("expected a taeda.ByteTensor, but got ", type_name(state));
+  const Tensor& t = tensor_of(state);
+  check<TypeError>(t.dtype() == DType::UInt8 && t.device().type == DeviceType::CPU && t.is_contiguous(),
+                   "RNG state must be a taeda.ByteTensor");
+  check(t.numel() == static_cast<int64_t>(Engine::kStateBytes), "Expected a generator state of size ",
+        Engine::kStateBytes, " but found the input RNG state size to be ", t.numel());
+  std::lock_guard lock(g.mutex);
+  check(g.engine.set_state(t.data_as<uint8_t>(), static_cast<size_t>(t.numel())),
+        "Generator.set_state(): these bytes are not the state of a generator");
+}
+
+PyObject* set_state(PyObject* o, PyObject* state) {
+  return guarded([&] {
+    set_engine_state(impl_of(o), state);
+    return Py_NewRef(o);
+  });
+}
+
+PyObject* clone_state(PyObject* o, PyObject*) {
+  return guarded([&] {
+    Generator copy = make_generator();
+    std::lock_guard lock(impl_of(o).mutex);
+    copy.impl->engine = impl_of(o).engine;
+    return make(Py_TYPE(o), std::move(copy));
+  });
+}
+
+PyObject* generator_reduce(PyObject* o, PyObject*) {
+  PyRef state(get_state(o, nullptr));
+  return state ? Py_BuildValue("O()O", Py_TYPE(o), state.get()) : nullptr;
+}
+
+PyObject* generator_device(PyObject*, void*) { return device_object({}); }
+
+PyMethodDef methods[] = {
+    {"manual_seed", manual_seed, METH_O, "manual_seed(seed) -> Generator\n\nStart the stream that belongs to `seed`."},
+    {"seed", seed, METH_NOARGS, "Seed from the operating system's entropy, and return that seed."},
+    {"initial_seed", initial_seed, METH_NOARGS, "The seed that the stream was started with."},
+    {"get_state", get_state, METH_NOARGS, "The state, as a uint8 tensor."},
+    {"set_state", set_state, METH_O, "set_state(state) -> Generator\n\nGo on from a state that get_state() gave."},
+    {"clone_state", clone_state, METH_NOARGS, "A new generator in the same state."},
+    {"__reduce__", generator_reduce, METH_NOARGS, nullptr},
+    {"__setstate__", set_state, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef getset[] = {{"device", generator_device, nullptr, "Where its numbers are made: the cpu.", nullptr},
+                        {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+}  // namespace
+
+PyObject* generator_object(Generator g) { return make(GeneratorType, std::move(g)); }
+
+bool as_generator(PyObject* o, Generator* g) {
+  if (!PyObject_TypeCheck(o, GeneratorType)) return false;
+  *g = generator_of(o);
+  return true;
+}
+
+void init_generator(PyObject* module) {
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(generator_new)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(generator_dealloc)},
+                         {Py_tp_methods, methods},
+                         {Py_tp_getset, getset},
+                         {Py_tp_doc, const_cast<char*>("Generator(device='cpu')\n\nA stream of random numbers with a state of its own.")},
+                         {0, nullptr}};
+  PyType_Spec spec{"taeda.Generator", sizeof(GeneratorObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  GeneratorType = reinterpret_cast<PyTypeObject*>(must(PyType_FromSpec(&spec)));
+  must(PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(GeneratorType)));
+  must(PyModule_AddObject(module, "default_generator", generator_object(default_generator())));
+}
+
+}  // namespace taeda::py

@@ -1,0 +1,49 @@
+// Plan: how a loop walks several tensors of different layouts together.
+//
+// Shapes are broadcast, dimensions are ordered so that the output is written in memory order, and neighbours that are
+// contiguous in every operand become one. What is left is a few nested loops over byte strides.
+#pragma once
+
+#include <span>
+
+#include "tensor/tensor.h"
+
+namespace taeda {
+
+struct Plan {
+  static constexpr int kMaxOperands = 8;  // operand 0 is the output
+
+  int count = 0;
+  int64_t numel = 1;
+  Dims sizes;  // fastest first
+  char* data[kMaxOperands];
+  DType dtype[kMaxOperands];
+  Dims strides[kMaxOperands];  // in bytes, fastest first; 0 where broadcast
+
+  // Operands in order. Each must broadcast to `sizes`.
+  Plan(DimsRef sizes, std::span<const Tensor* const> operands);
+
+  // Byte offset of operand `k` at `row`, a position in all dimensions but the fastest.
+  int64_t row_offset(int k, int64_t row) const {
+    int64_t offset = 0;
+    for (size_t d = 1; d < sizes.size(); ++d) {
+      offset += row % sizes[d] * strides[k][d];
+      row /= sizes[d];
+    }
+    return offset;
+  }
+  // Whether the operand's elements lie one after another in the order of the walk.
+  bool dense(int k) const;
+  bool constant(int k) const;  // one element for all
+};
+
+// The layout of a result: as dense as a new tensor, with dimensions ordered as they are in the inputs.
+Dims result_strides(DimsRef sizes, std::span<const Tensor* const> inputs);
+
+// How the memory of `out` relates to that of an input that is read in the same loop.
+enum class Overlap { None, Same, Partial };  // Same: element by element, so that a loop may work in place
+Overlap overlap(const Tensor& out, const Tensor& in);
+// RuntimeError where several elements of `out` share memory.
+void check_no_internal_overlap(const Tensor& out);
+
+}  // namespace taeda

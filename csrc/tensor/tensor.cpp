@@ -1,0 +1,242 @@
+#include "tensor/tensor.h"
+
+#include <cstring>
+
+#include "base/allocator.h"
+
+namespace taeda {
+
+// ---- Storage ----
+
+Ref<Storage> Storage::allocate(size_t nbytes, Device device) {
+  require_available(device);
+  auto s = make_ref<Storage>();
+  s->device = device;
+  s->nbytes = nbytes;
+  if (device.type == DeviceType::CPU) s->data = cpu::allocate(nbytes);
+  return s;
+}
+
+Ref<Storage> Storage::borrow(void* data, size_t nbytes, void (*release)(void*), void* context) {
+  auto s = make_ref<Storage>();
+  s->data = data;
+  s->nbytes = nbytes;
+  s->release = release;
+  s->context = context;
+  s->resizable = false;
+  return s;
+}
+
+void Storage::resize(size_t n) {
+  check(resizable, "Trying to resize storage that is not resizable");
+  if (device.type == DeviceType::CPU) {
+    void* fresh = cpu::allocate(n);
+    if (data) {
+      std::memcpy(fresh, data, std::min(n, nbytes));
+      cpu::deallocate(data, nbytes);
+    }
+    data = fresh;
+  }
+  nbytes = n;
+}
+
+void Storage::destroy(Storage* s) {
+  if (s->release) s->release(s->context);
+  else if (s->data) cpu::deallocate(s->data, s->nbytes);
+  delete s;
+}
+
+void* Storage::operator new(size_t n) { return cpu::allocate(n); }
+void Storage::operator delete(void* p) { cpu::deallocate(p, sizeof(Storage)); }
+
+// ---- TensorImpl ----
+
+void (*TensorImpl::release_python)(TensorImpl*) = nullptr;
+
+void* TensorImpl::operator new(size_t n) { return cpu::allocate(n); }
+void TensorImpl::operator delete(void* p) { cpu::deallocate(p, sizeof(TensorImpl)); }
+
+void TensorImpl::destroy(TensorImpl* t) {
+  if (t->python_owned) release_python(t);
+  delete t;
+}
+
+namespace {
+
+Ref<TensorImpl> make_impl(Ref<Storage> storage, DimsRef sizes, DimsRef strides, int64_t offset, DType dtype) {
+  auto t = make_ref<TensorImpl>();
+  t->dtype = dtype;
+  t->offset = offset;
+  t->sizes.assign(sizes.data(), sizes.size());
+  t->strides.assign(strides.data(), strides.size());
+  int64_t n = 1, expected = 1;
+  bool contiguous = true;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    n *= sizes[i];
+    if (sizes[i] != 1) {
+      contiguous &= strides[i] == expected;
+      expected *= sizes[i];
+    }
+  }
+  t->numel = n;
+  t->contiguous = contiguous || n == 0;
+  if (storage->device.type == DeviceType::Meta) t->flags |= kMeta;
+  t->storage = std::move(storage);
+  return t;
+}
+
+size_t checked_nbytes(int64_t numel, DType dtype) {
+  size_t bytes;
+  check(!__builtin_mul_overflow(static_cast<size_t>(numel), itemsize(dtype), &bytes) && bytes < (size_t(1) << 62),
+        "Storage size calculation overflowed: ", numel, " elements of ", name(dtype));
+  return bytes;
+}
+
+// Elements of storage that the geometry reaches, counted from the storage's start.
+int64_t reach(DimsRef sizes, DimsRef strides, int64_t offset) {
+  int64_t last = offset;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0) return 0;
+    int64_t span;
+    check(!__builtin_mul_overflow(sizes[i] - 1, strides[i], &span) && !__builtin_add_overflow(last, span, &last),
+          "Storage size calculation overflowed with sizes=", to_string(sizes), " and strides=", to_string(strides));
+  }
+  check(last < INT64_MAX, "Storage size calculation overflowed with sizes=", to_string(sizes));
+  return last + 1;
+}
+
+void check_bounds(const Storage& s, DimsRef sizes, DimsRef strides, int64_t offset, DType dtype) {
+  check(offset >= 0, "Tensor: invalid storage offset ", offset);
+  for (int64_t st : strides) {
+    check(st >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", to_string(strides));
+  }
+  int64_t need = reach(sizes, strides, offset);
+  check(checked_nbytes(need, dtype) <= s.nbytes, "setStorage: sizes ", to_string(sizes), ", strides ",
+        to_string(strides), ", storage offset ", offset, ", and itemsize ", itemsize(dtype),
+        " requiring a storage size of ", need * static_cast<int64_t>(itemsize(dtype)),
+        " are out of bounds for storage of size ", s.nbytes);
+}
+
+}  // namespace
+
+// ---- Tensor ----
+
+Tensor::Tensor(Scalar s) {
+  // A Python number promotes by category; float64 keeps its value whole until the op picks a dtype.
+  DType d = s.is_bool() ? DType::Bool : s.is_integral() ? DType::Int64 : s.is_float() ? DType::Float64
+                                                                                     : DType::Complex128;
+  *this = empty({}, {d, Device{}});
+  impl_->flags |= kWrapped;
+  switch (d) {
+    case DType::Bool: *data_as<bool>() = s.to<bool>(); break;
+    case DType::Int64: *data_as<int64_t>() = s.to_int(); break;
+    case DType::Float64: *data_as<double>() = s.to_double(); break;
+    default: *data_as<cdouble>() = s.to<cdouble>(); break;
+  }
+}
+
+int64_t Tensor::size(int64_t d) const {
+  d = wrap_dim(d, dim());
+  check<IndexError>(dim() > 0, "Dimension specified as ", d, " but tensor has no dimensions");
+  return sizes()[static_cast<size_t>(d)];
+}
+
+int64_t Tensor::stride(int64_t d) const {
+  d = wrap_dim(d, dim());
+  check<IndexError>(dim() > 0, "Dimension specified as ", d, " but tensor has no dimensions");
+  return strides()[static_cast<size_t>(d)];
+}
+
+bool Tensor::is_contiguous(MemoryFormat f) const {
+  if (f == MemoryFormat::Contiguous || f == MemoryFormat::Preserve) return is_contiguous();
+  size_t want = f == MemoryFormat::ChannelsLast ? 4 : 5;
+  if (sizes().size() != want) return false;
+  Dims expected = channels_last_strides(sizes());
+  for (size_t i = 0; i < want; ++i) {
+    if (sizes()[i] != 1 && strides()[i] != expected[i]) return false;
+  }
+  return true;
+}
+
+Scalar Tensor::item() const {
+  check(numel() == 1, "a Tensor with ", numel(), " elements cannot be converted to Scalar");
+  check(!is_meta(), "Tensor.item() cannot be called on meta tensors");
+  return visit_all(dtype(), [&](auto tag) -> Scalar {
+    using T = typename decltype(tag)::type;
+    T v = *data_as<T>();
+    if constexpr (std::is_same_v<T, bool>) return Scalar(v);
+    else if constexpr (std::is_integral_v<T>) return Scalar(static_cast<int64_t>(v));
+    else if constexpr (std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>) return Scalar(cdouble(v));
+    else return Scalar(static_cast<double>(v));
+  });
+}
+
+// ---- making tensors ----
+
+Tensor empty(DimsRef sizes, Options o) {
+  int64_t n = numel_of(sizes);
+  Dims strides = contiguous_strides(sizes);
+  return Tensor(make_impl(Storage::allocate(checked_nbytes(n, o.dtype), o.device), sizes, strides, 0, o.dtype));
+}
+
+Tensor empty_strided(DimsRef sizes, DimsRef strides, Options o) {
+  check(sizes.size() == strides.size(), "empty_strided(): sizes and strides must have the same length, got ",
+        to_string(sizes), " and ", to_string(strides));
+  numel_of(sizes);
+  for (int64_t s : strides) check(s >= 0, "empty_strided(): negative strides are not supported, got ", to_string(strides));
+  size_t bytes = checked_nbytes(reach(sizes, strides, 0), o.dtype);
+  return Tensor(make_impl(Storage::allocate(bytes, o.device), sizes, strides, 0, o.dtype));
+}
+
+Tensor empty_like(const Tensor& like, DType dtype) {
+  Options o{dtype, like.device()};
+  if (like.is_contiguous() || !is_dense_nonoverlapping(like.sizes(), like.strides())) return empty(like.sizes(), o);
+  return empty_strided(like.sizes(), like.strides(), o);
+}
+
+Tensor make_view(const Tensor& base, DimsRef sizes, DimsRef strides, int64_t offset) {
+  numel_of(sizes);
+  check_bounds(*base.storage(), sizes, strides, offset, base.dtype());
+  auto t = make_impl(base.storage(), sizes, strides, offset, base.dtype());
+  TensorImpl* b = base.impl();
+  t->flags |= kIsView | (b->flags & (kInference | kWrapped));
+  t->own_version = b->own_version;
+  t->base = b->base ? b->base : base.ref();
+  t->no_grad_view = b->no_grad_view;
+  return Tensor(std::move(t));
+}
+
+Tensor alias(const Tensor& t) {
+  auto a = make_impl(t.storage(), t.sizes(), t.strides(), t.offset(), t.dtype());
+  a->flags |= t.flags() & (kWrapped | kInference);
+  a->own_version = t.impl()->own_version;
+  return Tensor(std::move(a));
+}
+
+Tensor from_storage(Ref<Storage> s, DimsRef sizes, DimsRef strides, int64_t offset, DType dtype) {
+  numel_of(sizes);
+  check_bounds(*s, sizes, strides, offset, dtype);
+  return Tensor(make_impl(std::move(s), sizes, strides, offset, dtype));
+}
+
+void set_geometry(const Tensor& t, DimsRef sizes, DimsRef strides, int64_t offset) {
+  numel_of(sizes);
+  check_bounds(*t.storage(), sizes, strides, offset, t.dtype());
+  auto fresh = make_impl(t.storage(), sizes, strides, offset, t.dtype());
+  TensorImpl* p = t.impl();
+  p->sizes = std::move(fresh->sizes);
+  p->strides = std::move(fresh->strides);
+  p->offset = offset;
+  p->numel = fresh->numel;
+  p->contiguous = fresh->contiguous;
+}
+
+void resize(const Tensor& t, DimsRef sizes) {
+  if (same(t.sizes(), sizes)) return;
+  int64_t n = numel_of(sizes);
+  size_t bytes = checked_nbytes(n + t.offset(), t.dtype());
+  if (n > 0 && bytes > t.storage()->nbytes) t.storage()->resize(bytes);
+  set_geometry(t, sizes, contiguous_strides(sizes), t.offset());
+}
+
+}  // namespace taeda

@@ -1,0 +1,154 @@
+// Tensor: a counted handle to storage seen through sizes and strides. No mathematics and no autograd here.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/device.h"
+#include "base/dims.h"
+#include "base/dtype.h"
+#include "base/ref.h"
+#include "base/scalar.h"
+
+namespace taeda {
+
+enum class MemoryFormat : uint8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
+
+// Bytes that tensors share, with the version counter that finds in-place changes to saved values.
+struct Storage : RefCounted {
+  void* data = nullptr;
+  size_t nbytes = 0;
+  Device device;
+  uint32_t version = 0;
+  bool resizable = true;
+  // For memory that somebody else owns (NumPy, DLPack): called instead of the allocator.
+  void (*release)(void* context) = nullptr;
+  void* context = nullptr;
+
+  static Ref<Storage> allocate(size_t nbytes, Device device);
+  static Ref<Storage> borrow(void* data, size_t nbytes, void (*release)(void*), void* context);
+  void resize(size_t nbytes);  // keeps the common prefix
+  static void destroy(Storage* s);
+  static void* operator new(size_t n);  // tensors come and go by the million: from the caching allocator too
+  static void operator delete(void* p);
+};
+
+// What a tensor's flags say. The door ORs those of all arguments into one word.
+enum TensorFlag : uint32_t {
+  kRequiresGrad = 1,  // a leaf that wants a gradient, or a result with a grad_fn
+  kIsView = 2,        // has a base: its history may have to be derived from the base's
+  kMeta = 4,          // no data
+  kOverride = 8,      // a Python type with __torch_function__
+  kWrapped = 16,      // a Python number: takes part in promotion as a number, not as a tensor
+  kInference = 32,    // made in inference mode
+};
+
+struct AutogradData {  // csrc/autograd derives from it
+  virtual ~AutogradData() = default;
+};
+
+struct TensorImpl : RefCounted {
+  Ref<Storage> storage;
+  int64_t offset = 0;  // in elements
+  int64_t numel = 0;
+  Dims sizes, strides;
+  DType dtype = DType::Float32;
+  uint32_t flags = 0;
+  Ref<TensorImpl> base;  // the tensor that this is a view of
+  bool no_grad_view = false;   // made as a view under no_grad
+  bool own_version = false;    // `.data`: in-place changes do not count for the storage
+  bool python_owned = false;   // this holds the count of `python` (its Python references are gone)
+  bool contiguous = true;
+  std::unique_ptr<AutogradData> autograd;
+  void* python = nullptr;  // the one PyObject of this tensor; only csrc/python touches it
+
+  static void destroy(TensorImpl* t);
+  static void (*release_python)(TensorImpl* t);  // set by csrc/python
+  static void* operator new(size_t n);
+  static void operator delete(void* p);
+};
+
+struct Options {
+  DType dtype = default_dtype();
+  Device device = {};
+};
+
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+  // A Python number as a zero-dim tensor that promotes as a number.
+  explicit Tensor(Scalar s);
+  explicit Tensor(double s) : Tensor(Scalar(s)) {}
+  explicit Tensor(int s) : Tensor(Scalar(s)) {}
+
+  bool defined() const { return bool(impl_); }
+  TensorImpl* impl() const { return impl_.get(); }
+  const Ref<TensorImpl>& ref() const { return impl_; }
+  bool is(const Tensor& o) const { return impl_ == o.impl_; }
+
+  DimsRef sizes() const { return impl_->sizes; }
+  DimsRef strides() const { return impl_->strides; }
+  int64_t dim() const { return static_cast<int64_t>(impl_->sizes.size()); }
+  int64_t size(int64_t d) const;    // negative counts from the end; IndexError
+  int64_t stride(int64_t d) const;
+  int64_t numel() const { return impl_->numel; }
+  int64_t offset() const { return impl_->offset; }
+  DType dtype() const { return impl_->dtype; }
+  Device device() const { return impl_->storage->device; }
+  Options options() const { return {dtype(), device()}; }
+  uint32_t flags() const { return impl_->flags; }
+  bool is_meta() const { return impl_->flags & kMeta; }
+  bool is_wrapped_number() const { return impl_->flags & kWrapped; }
+  bool requires_grad_flag() const { return impl_->flags & kRequiresGrad; }
+  bool is_contiguous() const { return impl_->contiguous; }
+  bool is_contiguous(MemoryFormat f) const;
+  size_t itemsize() const { return taeda::itemsize(dtype()); }
+  size_t nbytes() const { return static_cast<size_t>(numel()) * itemsize(); }
+
+  const Ref<Storage>& storage() const { return impl_->storage; }
+  void* data() const {
+    return static_cast<char*>(impl_->storage->data) + impl_->offset * static_cast<int64_t>(itemsize());
+  }
+  template <class T>
+  T* data_as() const { return static_cast<T*>(data()); }
+  uint32_t version() const { return impl_->storage->version; }
+  void bump_version() const {
+    if (!impl_->own_version) ++impl_->storage->version;
+  }
+  // The one element, read without autograd; RuntimeError unless numel() == 1 and there is data.
+  Scalar item() const;
+
+ private:
+  Ref<TensorImpl> impl_;
+};
+
+// ---- making tensors ----
+Tensor empty(DimsRef sizes, Options o);
+Tensor empty_strided(DimsRef sizes, DimsRef strides, Options o);
+// Same sizes; strides kept where `like` is dense without overlap (permuted layouts stay permuted), else contiguous.
+Tensor empty_like(const Tensor& like, DType dtype);
+inline Tensor empty_like(const Tensor& like) { return empty_like(like, like.dtype()); }
+// A view of `base`'s storage: shares version counter, remembers the base. Bounds are checked.
+Tensor make_view(const Tensor& base, DimsRef sizes, DimsRef strides, int64_t offset);
+// Shares storage but no history and no base (detach, saved values).
+Tensor alias(const Tensor& t);
+Tensor from_storage(Ref<Storage> s, DimsRef sizes, DimsRef strides, int64_t offset, DType dtype);
+// Changes sizes in place to contiguous `sizes`, growing the storage where it is too small (out=, resize_).
+void resize(const Tensor& t, DimsRef sizes);
+// In-place change of geometry and storage; for set_data, resize_, unsqueeze_ and the like.
+void set_geometry(const Tensor& t, DimsRef sizes, DimsRef strides, int64_t offset);
+
+// ---- layout helpers (tensor/layout.cpp) ----
+Dims contiguous_strides(DimsRef sizes);
+Dims channels_last_strides(DimsRef sizes);
+int64_t numel_of(DimsRef sizes);                       // RuntimeError on overflow or a negative size
+bool is_dense_nonoverlapping(DimsRef sizes, DimsRef strides);
+Dims broadcast_sizes(DimsRef a, DimsRef b);            // RuntimeError with PyTorch's message
+Dims broadcast_strides(const Tensor& t, DimsRef to);   // strides with 0 along expanded dimensions
+int64_t wrap_dim(int64_t dim, int64_t ndim, const char* what = nullptr);  // IndexError; zero-dim counts as 1
+// Strides with which `sizes` views (old_sizes, old_strides), or nothing where only a copy will do.
+bool view_strides(DimsRef old_sizes, DimsRef old_strides, DimsRef sizes, Dims* strides);
+Dims infer_size(DimsRef sizes, int64_t numel);         // resolves one -1; RuntimeError
+
+}  // namespace taeda

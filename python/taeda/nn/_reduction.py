@@ -1,0 +1,45 @@
+"""The `reduction` argument of losses, and the deprecated arguments that it replaced."""
+
+from __future__ import annotations
+
+import warnings
+
+_NUMBERS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
+
+
+def get_enum(reduction: str) -> int:
+    """Return the number of a reduction that the ops take: none 0, mean 1, sum 2."""
+    number = _NUMBERS.get(reduction)
+    if number is None:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return number
+
+
+def legacy_get_string(
+    size_average: bool | None, reduce: bool | None, emit_warning: bool = True
+) -> str:
+    """Return the reduction that the deprecated `size_average` and `reduce` stand for."""
+    size_average = True if size_average is None else size_average
+    reduce = True if reduce is None else reduce
+    reduction = "none" if not reduce else "mean" if size_average else "sum"
+    if emit_warning:
+        warnings.warn(
+            "size_average and reduce args will be deprecated, please use "
+            f"reduction='{reduction}' instead.",
+            stacklevel=4,
+        )
+    return reduction
+
+
+def legacy_get_enum(
+    size_average: bool | None, reduce: bool | None, emit_warning: bool = True
+) -> int:
+    """Return the number of the reduction that the deprecated arguments stand for."""
+    return get_enum(legacy_get_string(size_average, reduce, emit_warning))
+
+
+def resolve(reduction: str, size_average: bool | None, reduce: bool | None) -> str:
+    """Return the reduction that a loss was asked for, whichever way it was said."""
+    if size_average is not None or reduce is not None:
+        return legacy_get_string(size_average, reduce)
+    return reduction

@@ -1,0 +1,344 @@
+"""Activations: functions of each element, and softmax."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import taeda
+from taeda import _C
+
+ops = _C.ops
+Tensor = _C.Tensor
+
+__all__ = [
+    "celu", "celu_", "elu", "elu_", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid",
+    "hardswish", "hardtanh", "hardtanh_", "leaky_relu", "leaky_relu_", "log_softmax",
+    "logsigmoid", "mish", "prelu", "relu", "relu6", "relu_", "rrelu", "rrelu_", "selu", "selu_",
+    "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh",
+    "tanhshrink", "threshold", "threshold_",
+]  # fmt: skip
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """max(x, 0) of each element.
+
+    >>> taeda.nn.functional.relu(taeda.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+    return ops.relu_(input) if inplace else ops.relu(input)
+
+
+def relu_(input: Tensor) -> Tensor:
+    """`relu`, in place."""
+    return ops.relu_(input)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """min(max(x, 0), 6) of each element."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """x where x > 0, else negative_slope * x (Maas et al., 2013)."""
+    if inplace:
+        return ops.leaky_relu_(input, negative_slope)
+    return ops.leaky_relu(input, negative_slope)
+
+
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """`leaky_relu`, in place."""
+    return ops.leaky_relu_(input, negative_slope)
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """x where x > 0, else weight * x, the weight being learned (He et al., 2015).
+
+    Args:
+        input: of shape (N, C, ...).
+        weight: one value, or one for each of the C channels.
+
+    Raises:
+        RuntimeError: the weight has neither 1 nor C values.
+    """
+    if weight.numel() != 1:
+        channels = input.size(1) if input.dim() > 1 else 1
+        if weight.dim() != 1 or weight.numel() != channels:
+            raise RuntimeError(
+                "prelu: Mismatch of parameter numbers and input channel size. Found parameter "
+                f"numbers = {weight.numel()} and channel size = {channels}."
+            )
+        weight = weight.reshape(-1, *[1] * (input.dim() - 2))
+    elif weight.dim():
+        weight = weight.reshape(())
+    return ops.where(input > 0, input, weight * input)
+
+
+def rrelu(
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    inplace: bool = False,
+    *,
+    generator: Any = None,
+) -> Tensor:
+    """x where x > 0, else slope * x (Xu et al., 2015).
+
+    In training, each negative element has its own slope, uniform in [lower, upper); otherwise all
+    have the mean of the two.
+    """
+    if lower > upper:
+        raise ValueError(f"rrelu: lower must not be above upper, got {lower} and {upper}")
+    if training:
+        negative = input <= 0
+        count = int(negative.sum())
+        drawn = taeda.empty(count, dtype=taeda.float64, device=input.device)
+        drawn.uniform_(lower, upper, generator=generator)
+        slope = ops.ones_like(input).masked_scatter_(negative, drawn.to(input.dtype))
+        result = input * slope
+    else:
+        result = ops.leaky_relu(input, (lower + upper) / 2)
+    return input.copy_(result) if inplace else result
+
+
+def rrelu_(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
+) -> Tensor:
+    """`rrelu`, in place."""
+    return rrelu(input, lower, upper, training, inplace=True)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x where x > 0, else alpha * (exp(x) - 1) (Clevert et al., 2015)."""
+    return ops.elu_(input, alpha) if inplace else ops.elu(input, alpha)
+
+
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """`elu`, in place."""
+    return ops.elu_(input, alpha)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """`elu` scaled so that activations keep mean 0 and variance 1 (Klambauer et al., 2017)."""
+    return ops.selu_(input) if inplace else ops.selu(input)
+
+
+def selu_(input: Tensor) -> Tensor:
+    """`selu`, in place."""
+    return ops.selu_(input)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0) (Barron, 2017)."""
+    return ops.celu_(input, alpha) if inplace else ops.celu(input, alpha)
+
+
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """`celu`, in place."""
+    return ops.celu_(input, alpha)
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """x * Φ(x), Φ being the normal distribution function (Hendrycks and Gimpel, 2016).
+
+    Args:
+        input: of any shape.
+        approximate: "none", or "tanh" for the approximation by tanh.
+    """
+    return ops.gelu(input, approximate=approximate)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * sigmoid(x), also known as swish (Elfwing et al., 2017)."""
+    return ops.silu_(input) if inplace else ops.silu(input)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * tanh(softplus(x)) (Misra, 2019)."""
+    return ops.mish_(input) if inplace else ops.mish(input)
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """1 / (1 + exp(-x)) of each element."""
+    return ops.sigmoid(input)
+
+
+def tanh(input: Tensor) -> Tensor:
+    """The hyperbolic tangent of each element."""
+    return ops.tanh(input)
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
+    return ops.softplus(input, beta, threshold)
+
+
+def softsign(input: Tensor) -> Tensor:
+    """x / (1 + abs(x)) of each element."""
+    return input / (input.abs() + 1)
+
+
+def hardtanh(
+    input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Tensor:
+    """Each element, limited to [min_val, max_val].
+
+    Raises:
+        ValueError: min_val is above max_val.
+    """
+    if min_val > max_val:
+        raise ValueError(
+            f"hardtanh: min_val cannot be greater than max_val, got {min_val} and {max_val}"
+        )
+    if inplace:
+        return ops.hardtanh_(input, min_val, max_val)
+    return ops.hardtanh(input, min_val, max_val)
+
+
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """`hardtanh`, in place."""
+    return hardtanh(input, min_val, max_val, inplace=True)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """min(max(x + 3, 0), 6) / 6 (Howard et al., 2019)."""
+    return ops.hardsigmoid_(input) if inplace else ops.hardsigmoid(input)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * hardsigmoid(x) (Howard et al., 2019)."""
+    return ops.hardswish_(input) if inplace else ops.hardswish(input)
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """log(sigmoid(x)), computed without overflow."""
+    return ops.logsigmoid(input)
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """x - tanh(x) of each element."""
+    return input - input.tanh()
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """0 where abs(x) <= lambd, else x."""
+    return ops.where((input >= -lambd) & (input <= lambd), 0.0, input)
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """x moved towards 0 by lambd, and 0 where abs(x) <= lambd.
+
+    Raises:
+        RuntimeError: lambd is negative.
+    """
+    if lambd < 0:
+        raise RuntimeError(f"softshrink: lambda must be greater or equal to 0, got {lambd}")
+    inner = ops.where(input < -lambd, input + lambd, input * 0)
+    return ops.where(input > lambd, input - lambd, inner)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """x where x > threshold, else value."""
+    result = ops.where(input <= threshold, value, input)
+    return input.copy_(result) if inplace else result
+
+
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    """`threshold`, in place."""
+    return input.copy_(ops.where(input <= threshold, value, input))
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """a * sigmoid(b), a and b being the halves of the input (Dauphin et al., 2016).
+
+    Args:
+        input: its size along `dim` is even; the result's is half of it.
+        dim: the dimension that is halved.
+
+    Raises:
+        RuntimeError: the size along `dim` is odd, or the input has no dimensions.
+    """
+    if input.dim() == 0:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    size = input.size(dim)
+    if size % 2:
+        raise RuntimeError(
+            f"glu: Halving dimension must be even, but dimension {dim} is size {size}"
+        )
+    first = input.narrow(dim, 0, size // 2)
+    return first * input.narrow(dim, size // 2, size // 2).sigmoid()
+
+
+def _implicit_dim(name: str, input: Tensor, stacklevel: int) -> int:
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
+        "dim=X as an argument.",
+        stacklevel=stacklevel + 1,
+    )
+    return 0 if input.dim() in (0, 1, 3) else 1
+
+
+def softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """exp(x) along a dimension, divided by its sum.
+
+    Args:
+        input: of any shape.
+        dim: the dimension that sums to one. Leaving it out is deprecated.
+        dtype: cast to it first, so as not to overflow.
+    """
+    dim = _implicit_dim("softmax", input, _stacklevel) if dim is None else dim
+    return ops.softmax(input, dim) if dtype is None else ops.softmax(input, dim, dtype=dtype)
+
+
+def log_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """log(softmax(x)), computed faster and more exactly than in two steps.
+
+    The arguments are those of `softmax`.
+    """
+    dim = _implicit_dim("log_softmax", input, _stacklevel) if dim is None else dim
+    if dtype is None:
+        return ops.log_softmax(input, dim)
+    return ops.log_softmax(input, dim, dtype=dtype)
+
+
+def softmin(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """softmax(-x); the arguments are those of `softmax`."""
+    dim = _implicit_dim("softmin", input, _stacklevel) if dim is None else dim
+    return softmax(-input, dim, dtype=dtype)
+
+
+def gumbel_softmax(
+    logits: Tensor,
+    tau: float = 1,
+    hard: bool = False,
+    eps: float = 1e-10,
+    dim: int = -1,
+    *,
+    generator: Any = None,
+) -> Tensor:
+    """A sample of the Gumbel-softmax distribution (Jang et al., 2016; Maddison et al., 2016).
+
+    Args:
+        logits: unnormalised log probabilities, of any shape.
+        tau: the temperature.
+        hard: round the sample to one-hot, with the gradient of the soft one.
+        eps: has no effect; giving another value warns.
+        dim: the dimension along which probabilities sum to one.
+        generator: the source of random numbers.
+    """
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+    noise = -ops.empty_like(logits).exponential_(generator=generator).log()
+    soft = softmax((logits + noise) / tau, dim)
+    if not hard:
+        return soft
+    index = soft.max(dim, keepdim=True)[1]
+    one_hot = ops.zeros_like(logits).scatter_(dim, index, 1.0)
+    return one_hot - soft.detach() + soft

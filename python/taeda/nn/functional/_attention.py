@@ -1,0 +1,229 @@
+"""Attention."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import taeda
+from taeda import _C
+from taeda.nn.functional._dropout import dropout
+
+ops = _C.ops
+Tensor = _C.Tensor
+
+__all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """softmax(query @ key.T * scale + mask) @ value (Vaswani et al., 2017).
+
+    Args:
+        query: of shape (*, L, E).
+        key: of shape (*, S, E).
+        value: of shape (*, S, V).
+        attn_mask: broadcast to (*, L, S): added to the scores, or if boolean, True where a
+            position takes part.
+        dropout_p: the probability with which a weight is dropped, in evaluation too.
+        is_causal: position i sees positions up to i only; excludes `attn_mask`.
+        scale: by default 1 / sqrt(E).
+        enable_gqa: the heads (dimension -3) of the key and the value are fewer, each shared by
+            several of the query.
+
+    Returns:
+        a tensor of shape (*, L, V).
+    """
+    scale = 1 / math.sqrt(query.size(-1)) if scale is None else scale
+    if enable_gqa:
+        key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
+        value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
+    if is_causal:
+        if attn_mask is not None:
+            raise RuntimeError(
+                "scaled_dot_product_attention: explicit attn_mask should not be set when "
+                "is_causal=True"
+            )
+        shape = (query.size(-2), key.size(-2))
+        attn_mask = ops.ones(shape, dtype=taeda.bool, device=query.device).tril()
+    scores = (query * scale) @ key.transpose(-2, -1)
+    if attn_mask is not None:
+        if attn_mask.dtype == taeda.bool:
+            scores = scores.masked_fill(~attn_mask, -math.inf)
+        else:
+            scores = scores + attn_mask
+    weights = ops.softmax(scores, -1)
+    if attn_mask is not None and attn_mask.dtype == taeda.bool:
+        # A row that sees nothing gives zeros, not the 0 / 0 of an empty softmax.
+        weights = weights.masked_fill(~attn_mask.any(-1, keepdim=True), 0.0)
+    if dropout_p > 0:
+        weights = dropout(weights, dropout_p)
+    return weights @ value
+
+
+def _additive(mask: Tensor | None, name: str, dtype: Any) -> Tensor | None:
+    """A boolean mask, True where a position is left out, as one to add."""
+    if mask is None or mask.is_floating_point():
+        return mask
+    if mask.dtype != taeda.bool:
+        raise AssertionError(f"only bool and floating types of {name} are supported")
+    return ops.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(mask, -math.inf)
+
+
+def _project(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    separate: tuple[Tensor, Tensor, Tensor] | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
+    if separate is None:
+        assert in_proj_weight is not None
+        if query is key and key is value:
+            q, k, v = ops.linear(query, in_proj_weight, in_proj_bias).chunk(3, -1)
+            return q, k, v
+        separate = in_proj_weight.chunk(3)
+    q, k, v = (
+        ops.linear(x, weight, bias)
+        for x, weight, bias in zip((query, key, value), separate, biases)
+    )
+    return q, k, v
+
+
+def multi_head_attention_forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """Attention in several heads, between two projections; what `MultiheadAttention` calls.
+
+    Args:
+        query: of shape (L, N, E) or (L, E).
+        key, value: of shape (S, N, *) or (S, *).
+        embed_dim_to_check: E.
+        num_heads: how many heads E is divided into.
+        in_proj_weight, in_proj_bias: of shapes (3 E, E) and (3 E,).
+        bias_k, bias_v: of shape (1, 1, E), one more position of the keys and the values.
+        add_zero_attn: add one more position, of zeros.
+        dropout_p: the probability with which an attention weight is dropped when `training`.
+        out_proj_weight, out_proj_bias: of shapes (E, E) and (E,).
+        training: whether there is dropout.
+        key_padding_mask: of shape (N, S) or (S,): True for, or minus infinity added to, the keys
+            that are left out.
+        need_weights: return the attention weights too.
+        attn_mask: of shape (L, S) or (N * heads, L, S), likewise.
+        use_separate_proj_weight: use the next three instead of `in_proj_weight`.
+        q_proj_weight, k_proj_weight, v_proj_weight: of shapes (E, E), (E, key size) and
+            (E, value size).
+        static_k, static_v: of shape (N * heads, S, E / heads), used instead of projected ones.
+        average_attn_weights: average the returned weights over the heads.
+        is_causal: `attn_mask` is the causal one, which it must then be given as.
+
+    Returns:
+        the result, of the query's shape; and the weights, of shape (N, L, S), or
+        (N, heads, L, S) when not averaged, or None.
+    """
+    batched = query.dim() == 3
+    if query.dim() not in (2, 3) or key.dim() != query.dim() or value.dim() != query.dim():
+        raise AssertionError(
+            "multi_head_attention_forward: query, key and value must all be 2D or all 3D, got "
+            f"{query.dim()}D, {key.dim()}D and {value.dim()}D"
+        )
+    if is_causal and attn_mask is None:
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint: set attn_mask to the causal mask"
+        )
+    if not batched:
+        same = query is key and key is value
+        query = query.unsqueeze(1)
+        key = query if same else key.unsqueeze(1)
+        value = query if same else value.unsqueeze(1)
+        if key_padding_mask is not None:
+            key_padding_mask = key_padding_mask.unsqueeze(0)
+    length, batch, embed = query.shape
+    if embed != embed_dim_to_check:
+        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed}")
+    if embed % num_heads:
+        raise AssertionError(f"embed_dim {embed} not divisible by num_heads {num_heads}")
+    head = embed // num_heads
+    padding = _additive(key_padding_mask, "key_padding_mask", query.dtype)
+    mask = _additive(attn_mask, "attn_mask", query.dtype)
+    separate: Any = None
+    if use_separate_proj_weight:
+        separate = (q_proj_weight, k_proj_weight, v_proj_weight)
+    q, k, v = _project(query, key, value, in_proj_weight, in_proj_bias, separate)
+    extra = 0
+    if bias_k is not None and bias_v is not None:
+        k = ops.cat([k, bias_k.repeat(1, batch, 1)])
+        v = ops.cat([v, bias_v.repeat(1, batch, 1)])
+        extra += 1
+
+    def by_head(x: Tensor) -> Tensor:  # (S, N, E) to (N, heads, S, head size)
+        return x.reshape(-1, batch, num_heads, head).permute(1, 2, 0, 3)
+
+    q, k, v = by_head(q), by_head(k), by_head(v)
+    if static_k is not None:
+        k = static_k.unflatten(0, (batch, num_heads))
+    if static_v is not None:
+        v = static_v.unflatten(0, (batch, num_heads))
+    if add_zero_attn:
+        k, v = ops.pad(k, (0, 0, 0, 1)), ops.pad(v, (0, 0, 0, 1))
+        extra += 1
+    source = k.size(2)
+    if mask is not None:
+        mask = ops.pad(mask, (0, extra)) if extra else mask
+        if mask.dim() == 2 and tuple(mask.shape) != (length, source):
+            raise RuntimeError(
+                f"The shape of the 2D attn_mask is {mask.shape}, but should be "
+                f"{(length, source)}."
+            )
+        mask = mask if mask.dim() == 2 else mask.unflatten(0, (batch, num_heads))
+    if padding is not None:
+        padding = ops.pad(padding, (0, extra)) if extra else padding
+        padding = padding.reshape(batch, 1, 1, source)
+        mask = padding if mask is None else mask + padding
+    scores = (q * math.sqrt(1.0 / head)) @ k.transpose(-2, -1)
+    if mask is not None:
+        scores = scores + mask
+    weights = ops.softmax(scores, -1)
+    if training and dropout_p > 0:
+        weights = dropout(weights, dropout_p)
+    mixed = (weights @ v).permute(2, 0, 1, 3).reshape(length, batch, embed)
+    output = ops.linear(mixed, out_proj_weight, out_proj_bias)
+    if average_attn_weights and need_weights:
+        weights = weights.mean(1)
+    if not batched:
+        output, weights = output.squeeze(1), weights.squeeze(0)
+    return output, weights if need_weights else None

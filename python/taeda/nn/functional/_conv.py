@@ -1,0 +1,191 @@
+"""Linear maps: fully connected, bilinear, convolutions and their transposes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from taeda import _C
+
+ops = _C.ops
+Tensor = _C.Tensor
+
+__all__ = [
+    "bilinear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "linear",
+]  # fmt: skip
+
+# x @ weight.T + bias. The op itself, as there is nothing to add to it.
+linear = ops.linear
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x1 @ weight[k] @ x2 + bias[k], for each of the K outputs.
+
+    Args:
+        input1: of shape (*, I).
+        input2: of shape (*, J).
+        weight: of shape (K, I, J).
+        bias: of shape (K,).
+
+    Returns:
+        a tensor of shape (*, K).
+    """
+    return ops.bilinear(input1, input2, weight, bias)
+
+
+def _each(value: Any, count: int) -> tuple[int, ...]:
+    return (value,) * count if isinstance(value, int) else tuple(value)
+
+
+def _convolve(
+    op: Callable,
+    rank: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Tensor:
+    if isinstance(padding, str):
+        input, padding = _named_padding(rank, input, weight, stride, padding, dilation)
+    return op(input, weight, bias, stride, padding, dilation, groups)
+
+
+def _named_padding(
+    rank: int, input: Tensor, weight: Tensor, stride: Any, padding: str, dilation: Any
+) -> tuple[Tensor, tuple[int, ...]]:
+    """Turn padding "valid" or "same" into numbers, padding the input where the sides differ."""
+    if padding == "valid":
+        return input, (0,) * rank
+    if padding != "same":
+        raise RuntimeError(
+            f"conv{rank}d: padding must be 'valid', 'same' or integers, got {padding!r}"
+        )
+    if any(step != 1 for step in _each(stride, rank)):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    totals = [d * (size - 1) for d, size in zip(_each(dilation, rank), weight.shape[2:])]
+    if any(total % 2 for total in totals):
+        # The side with the higher indices gets one more where the total is odd.
+        extra = [amount for total in reversed(totals) for amount in (0, total % 2)]
+        input = ops.pad(input, extra)
+    return input, tuple(total // 2 for total in totals)
+
+
+def conv1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Convolution over one dimension (cross-correlation: the kernel is not flipped).
+
+    Args:
+        input: of shape (N, C, L) or (C, L).
+        weight: of shape (K, C / groups, kernel length).
+        bias: of shape (K,).
+        stride: the step of the kernel.
+        padding: zeros at both ends, or "valid" for none, or "same" for a result as long as the
+            input.
+        dilation: the distance between elements of the kernel.
+        groups: the input's and the output's channels are divided into so many groups, each
+            convolved on its own.
+    """
+    return _convolve(ops.conv1d, 1, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Convolution over two dimensions; see `conv1d`.
+
+    The input is of shape (N, C, H, W) or (C, H, W), the weight of shape (K, C / groups, h, w).
+    Stride, padding and dilation are a number or one for each dimension.
+    """
+    return _convolve(ops.conv2d, 2, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Convolution over three dimensions; see `conv1d`.
+
+    The input is of shape (N, C, D, H, W) or (C, D, H, W), the weight of shape
+    (K, C / groups, d, h, w). Stride, padding and dilation are a number or one for each dimension.
+    """
+    return _convolve(ops.conv3d, 3, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv_transpose1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """The transpose of a convolution over one dimension: what its gradient does.
+
+    Args:
+        input: of shape (N, C, L) or (C, L).
+        weight: of shape (C, K / groups, kernel length).
+        bias: of shape (K,).
+        stride: the distance between the places to which two neighbours contribute.
+        padding: how much is cut from both ends.
+        output_padding: how much is added at one end, less than the stride or the dilation.
+        groups, dilation: as for `conv1d`.
+    """
+    return ops.conv_transpose1d(
+        input, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+
+def conv_transpose2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """The transpose of a convolution over two dimensions; see `conv_transpose1d`."""
+    return ops.conv_transpose2d(
+        input, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+
+def conv_transpose3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """The transpose of a convolution over three dimensions; see `conv_transpose1d`."""
+    return ops.conv_transpose3d(
+        input, weight, bias, stride, padding, output_padding, groups, dilation
+    )

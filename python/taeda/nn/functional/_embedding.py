@@ -1,0 +1,151 @@
+"""Look-up of rows, and encodings of class numbers."""
+
+from __future__ import annotations
+
+import taeda
+from taeda import _C
+
+ops = _C.ops
+Tensor = _C.Tensor
+
+__all__ = ["embedding", "embedding_bag", "one_hot"]
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """A last dimension of zeros, with a one at each class number.
+
+    Args:
+        tensor: class numbers, of shape (*).
+        num_classes: the size of the new dimension; by default the largest number + 1.
+
+    >>> taeda.nn.functional.one_hot(taeda.tensor([1, 2]))
+    tensor([[0, 1, 0],
+            [0, 0, 1]])
+    """
+    return ops.one_hot(tensor, num_classes)
+
+
+def _padding(padding_idx: int | None, rows: int) -> int:
+    """The number of the padding row, -1 for none."""
+    if padding_idx is None:
+        return -1
+    if not -rows <= padding_idx < rows:
+        raise AssertionError("Padding_idx must be within num_embeddings")
+    return padding_idx % rows
+
+
+def _dense_only(sparse: bool) -> None:
+    if sparse:
+        raise ValueError("embedding: gradients are dense here; sparse must be False, got True")
+
+
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """The rows of a matrix that the input names.
+
+    Args:
+        input: row numbers, of shape (*).
+        weight: of shape (V, E).
+        padding_idx: a row that gets no gradient.
+        max_norm: rows with a greater norm are first scaled down to it, in place.
+        norm_type: the p of that norm.
+        scale_grad_by_freq: divide a row's gradient by how often the row is named.
+        sparse: must be False; gradients are dense.
+
+    Returns:
+        a tensor of shape (*, E).
+    """
+    _dense_only(sparse)
+    padding = _padding(padding_idx, weight.size(0))
+    if max_norm is not None:
+        with taeda.no_grad():
+            ops.embedding_renorm_(weight, input.contiguous(), max_norm, norm_type)
+    rows = ops.embedding(weight, input, padding)
+    if scale_grad_by_freq:
+        counts = ops.bincount(input.flatten(), minlength=weight.size(0))
+        share = counts[input].to(rows.dtype).reciprocal().unsqueeze(-1)
+        value = rows.detach()
+        rows = value + (rows - value) * share
+    return rows
+
+
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """The sum, the mean or the maximum of the rows of a matrix that each bag names.
+
+    Args:
+        input: row numbers; of shape (B, N) for B bags of N, or (L,) with `offsets`.
+        weight: of shape (V, E).
+        offsets: of shape (B,), where each bag begins in a 1-dimensional input.
+        max_norm, norm_type, scale_grad_by_freq, sparse: as for `embedding`.
+        mode: "sum", "mean" or "max".
+        per_sample_weights: of the input's shape, factors of the rows; only with "sum".
+        include_last_offset: `offsets` has one more entry, the length of the input.
+        padding_idx: a row that does not count in its bag.
+
+    Returns:
+        a tensor of shape (B, E); empty bags are zero.
+    """
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError("embedding_bag: offsets must be None where the input is 2D")
+        lengths = ops.full((input.size(0),), input.size(1), dtype=taeda.int64, device=input.device)
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights.reshape(-1)
+        input = input.reshape(-1)
+    elif input.dim() == 1:
+        if offsets is None or offsets.dim() != 1:
+            raise ValueError("embedding_bag: a 1D input needs 1D offsets")
+        ends = offsets.new_full((1,), input.size(0))
+        if include_last_offset:
+            lengths = offsets[1:] - offsets[:-1]
+        else:
+            lengths = ops.cat([offsets[1:], ends]) - offsets
+        lengths = lengths.to(taeda.int64)
+    else:
+        raise ValueError(f"embedding_bag: the input must be 1D or 2D, got {input.dim()}D")
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError(f"mode has to be one of sum, mean or max, got {mode!r}")
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(
+            f"embedding_bag: per_sample_weights needs mode='sum', got mode={mode!r}"
+        )
+    rows = embedding(
+        input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse
+    )
+    count = lengths.size(0)
+    bags = ops.repeat_interleave(ops.arange(count, device=input.device), lengths)
+    if padding_idx is not None:
+        kept = (input != padding_idx % weight.size(0)).nonzero().squeeze(1)
+        rows, bags = rows[kept], bags[kept]
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights[kept]
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(-1)
+    result = rows.new_zeros((count, weight.size(1)))
+    if mode == "max":
+        index = bags.unsqueeze(-1).expand(rows.shape)
+        return result.scatter_reduce(0, index, rows, "amax", include_self=False)
+    result = result.index_add(0, bags, rows)
+    if mode == "mean":
+        sizes = ops.bincount(bags, minlength=count).clamp_min(1)
+        result = result / sizes.unsqueeze(-1).to(result.dtype)
+    return result

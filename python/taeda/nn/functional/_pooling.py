@@ -1,0 +1,381 @@
+"""Pooling: each element of the result is a maximum, a mean or a norm over a window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from taeda import _C
+
+ops = _C.ops
+Tensor = _C.Tensor
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices",
+    "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "avg_pool1d", "avg_pool2d",
+    "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool1d_with_indices",
+    "max_pool2d", "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices",
+    "max_unpool1d", "max_unpool2d", "max_unpool3d",
+]  # fmt: skip
+
+
+def _each(value: Any, count: int) -> tuple[Any, ...]:
+    if isinstance(value, (int, float)) or value is None:
+        return (value,) * count
+    value = tuple(value)
+    return value * count if len(value) == 1 else value
+
+
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The largest element of each window.
+
+    Args:
+        input: of shape (N, C, L) or (C, L).
+        kernel_size: the length of a window.
+        stride: the step between windows, by default the length of one.
+        padding: how many elements of minus infinity are put at both ends.
+        dilation: the distance between elements of a window.
+        ceil_mode: include a last window that is not whole.
+        return_indices: return also where along L each largest element was.
+    """
+    stride = kernel_size if stride is None else stride
+    op = ops.max_pool1d_with_indices if return_indices else ops.max_pool1d
+    return op(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The largest element of each window of an input (N, C, H, W) or (C, H, W).
+
+    The arguments are those of `max_pool1d`, each a number or one for H and one for W. The indices
+    count through the H x W plane.
+    """
+    stride = kernel_size if stride is None else stride
+    op = ops.max_pool2d_with_indices if return_indices else ops.max_pool2d
+    return op(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The largest element of each window of an input (N, C, D, H, W) or (C, D, H, W).
+
+    The arguments are those of `max_pool1d`, each a number or one for each of D, H and W. The
+    indices count through the D x H x W volume.
+    """
+    stride = kernel_size if stride is None else stride
+    op = ops.max_pool3d_with_indices if return_indices else ops.max_pool3d
+    return op(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def max_pool1d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = True,
+) -> Any:
+    """`max_pool1d` with `return_indices` on by default."""
+    return max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def max_pool2d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = True,
+) -> Any:
+    """`max_pool2d` with `return_indices` on by default."""
+    return max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def max_pool3d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = True,
+) -> Any:
+    """`max_pool3d` with `return_indices` on by default."""
+    return max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """The mean of each window.
+
+    Args:
+        input: of shape (N, C, L) or (C, L).
+        kernel_size: the length of a window.
+        stride: the step between windows, by default the length of one.
+        padding: how many zeros are put at both ends.
+        ceil_mode: include a last window that is not whole.
+        count_include_pad: count the zeros in the mean.
+    """
+    stride = kernel_size if stride is None else stride
+    return ops.avg_pool1d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+
+def avg_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """The mean of each window of an input (N, C, H, W) or (C, H, W); see `avg_pool1d`.
+
+    Args:
+        input: the input.
+        kernel_size, stride, padding: a number, or one for H and one for W.
+        ceil_mode, count_include_pad: as for `avg_pool1d`.
+        divisor_override: divide the sum of a window by this instead of its size.
+    """
+    stride = kernel_size if stride is None else stride
+    return ops.avg_pool2d(
+        input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+def avg_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """The mean of each window of an input (N, C, D, H, W) or (C, D, H, W); see `avg_pool2d`."""
+    stride = kernel_size if stride is None else stride
+    return ops.avg_pool3d(
+        input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+def _sizes(input: Tensor, output_size: Any, rank: int) -> tuple[int, ...]:
+    """The output's sizes, each None among them replaced by the input's."""
+    given = _each(output_size, rank)
+    if len(given) != rank:
+        raise ValueError(f"adaptive pooling: expected {rank} output sizes, got {len(given)}")
+    return tuple(
+        own if size is None else size for own, size in zip(input.shape[-rank:], given)
+    )
+
+
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    """The means of `output_size` windows that cover an input (N, C, L) or (C, L) evenly."""
+    return ops.adaptive_avg_pool1d(input, _sizes(input, output_size, 1))
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """The means of windows that cover an input (N, C, H, W) or (C, H, W) evenly.
+
+    Args:
+        input: the input.
+        output_size: a number, or one for H and one for W; None keeps the input's size.
+    """
+    return ops.adaptive_avg_pool2d(input, _sizes(input, output_size, 2))
+
+
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """The means of windows that cover an input (N, C, D, H, W) or (C, D, H, W) evenly.
+
+    See `adaptive_avg_pool2d`.
+    """
+    depth, height, width = _sizes(input, output_size, 3)
+    # A mean over a box is the mean over depth of the means over planes.
+    planes = ops.adaptive_avg_pool2d(input.flatten(-4, -3), (height, width))
+    planes = planes.unflatten(-3, input.shape[-4:-2])
+    columns = planes.movedim(-3, -1).flatten(-3, -2)  # (..., C, height * width, D)
+    means = ops.adaptive_avg_pool1d(columns.flatten(0, -3), (depth,)).unflatten(
+        0, columns.shape[:-2]
+    )
+    return means.unflatten(-2, (height, width)).movedim(-1, -3)
+
+
+def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """The maxima of `output_size` windows that cover an input (N, C, L) or (C, L) evenly.
+
+    With `return_indices`, return also where along L they were.
+    """
+    result, indices = ops.adaptive_max_pool1d(input, _sizes(input, output_size, 1))
+    return (result, indices) if return_indices else result
+
+
+def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """The maxima of windows that cover an input (N, C, H, W) or (C, H, W) evenly.
+
+    Args:
+        input: the input.
+        output_size: a number, or one for H and one for W; None keeps the input's size.
+        return_indices: return also where in the H x W plane they were.
+    """
+    result, indices = ops.adaptive_max_pool2d(input, _sizes(input, output_size, 2))
+    return (result, indices) if return_indices else result
+
+
+def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """The maxima of windows that cover an input (N, C, D, H, W) or (C, D, H, W) evenly.
+
+    See `adaptive_max_pool2d`.
+    """
+    depth, height, width = _sizes(input, output_size, 3)
+    plane = input.size(-1) * input.size(-2)
+    values, places = ops.adaptive_max_pool2d(input.flatten(-4, -3), (height, width))
+    values, places = (t.unflatten(-3, input.shape[-4:-2]) for t in (values, places))
+    values, places = (t.movedim(-3, -1).flatten(-3, -2) for t in (values, places))
+    lead = values.shape[:-2]
+    best, layer = ops.adaptive_max_pool1d(values.flatten(0, -3), (depth,))
+    best, layer = best.unflatten(0, lead), layer.unflatten(0, lead)
+    result = best.unflatten(-2, (height, width)).movedim(-1, -3)
+    if not return_indices:
+        return result
+    indices = layer * plane + places.gather(-1, layer)
+    return result, indices.unflatten(-2, (height, width)).movedim(-1, -3)
+
+
+def adaptive_max_pool1d_with_indices(
+    input: Tensor, output_size: Any, return_indices: bool = True
+) -> Any:
+    """`adaptive_max_pool1d` with `return_indices` on by default."""
+    return adaptive_max_pool1d(input, output_size, return_indices)
+
+
+def adaptive_max_pool2d_with_indices(
+    input: Tensor, output_size: Any, return_indices: bool = True
+) -> Any:
+    """`adaptive_max_pool2d` with `return_indices` on by default."""
+    return adaptive_max_pool2d(input, output_size, return_indices)
+
+
+def adaptive_max_pool3d_with_indices(
+    input: Tensor, output_size: Any, return_indices: bool = True
+) -> Any:
+    """`adaptive_max_pool3d` with `return_indices` on by default."""
+    return adaptive_max_pool3d(input, output_size, return_indices)
+
+
+def _lp_pool(
+    pool: Callable, rank: int, input: Tensor, norm_type: float, kernel_size: Any,
+    stride: Any, ceil_mode: bool,
+) -> Tensor:  # fmt: skip
+    means = pool(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
+    count = prod(_each(kernel_size, rank))
+    return (means.sign() * means.abs().relu()).mul(count).pow(1.0 / norm_type)
+
+
+def lp_pool1d(
+    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Tensor:
+    """The sum of x ** norm_type over each window, to the power 1 / norm_type.
+
+    The other arguments are those of `avg_pool1d`.
+    """
+    return _lp_pool(avg_pool1d, 1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(
+    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Tensor:
+    """`lp_pool1d` for an input (N, C, H, W) or (C, H, W)."""
+    return _lp_pool(avg_pool2d, 2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(
+    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Tensor:
+    """`lp_pool1d` for an input (N, C, D, H, W) or (C, D, H, W)."""
+    return _lp_pool(avg_pool3d, 3, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def _max_unpool(
+    rank: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any,
+    output_size: Sequence[int] | None,
+) -> Tensor:  # fmt: skip
+    kernel = _each(kernel_size, rank)
+    step = kernel if stride is None else _each(stride, rank)
+    default = [
+        (size - 1) * s + k - 2 * p
+        for size, s, k, p in zip(input.shape[-rank:], step, kernel, _each(padding, rank))
+    ]
+    sizes = default if output_size is None else list(output_size)[-rank:]
+    for size, usual, s in zip(sizes, default, step):
+        if not usual - s < size < usual + s:
+            raise ValueError(
+                f"max_unpool{rank}d: invalid output_size {sizes}: each must be less than a stride "
+                f"away from {default}"
+            )
+    lead = input.shape[: input.dim() - rank]
+    flat = input.new_zeros((*lead, prod(sizes)))
+    flat = flat.scatter(-1, indices.flatten(-rank), input.flatten(-rank))
+    return flat.reshape((*lead, *sizes))
+
+
+def max_unpool1d(
+    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:  # fmt: skip
+    """Put the maxima that `max_pool1d` found back where they were, among zeros.
+
+    Args:
+        input: the maxima.
+        indices: where they were, from `return_indices=True`.
+        kernel_size, stride, padding: those of the pooling.
+        output_size: the size to restore, where pooling maps several to one.
+    """
+    return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool2d(
+    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:  # fmt: skip
+    """Undo `max_pool2d`; see `max_unpool1d`."""
+    return _max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool3d(
+    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:  # fmt: skip
+    """Undo `max_pool3d`; see `max_unpool1d`."""
+    return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size)

@@ -1,0 +1,358 @@
+"""Resizing, and sampling at given places."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import taeda
+from taeda import _C
+from taeda.nn.functional._pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+)
+
+ops = _C.ops
+Tensor = _C.Tensor
+
+__all__ = ["affine_grid", "grid_sample", "interpolate", "upsample"]
+
+_RANKS = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
+
+
+def interpolate(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
+    """Resize the spatial dimensions.
+
+    Args:
+        input: of shape (N, C, L), (N, C, H, W) or (N, C, D, H, W).
+        size: the new sizes, a number or one for each dimension; or else
+        scale_factor: what the sizes are multiplied with, likewise.
+        mode: "nearest", "nearest-exact", "area", "linear" (3D input), "bilinear" or "bicubic"
+            (4D), "trilinear" (5D).
+        align_corners: keep the values of the corners, for the linear and cubic modes.
+        recompute_scale_factor: take the ratio of the rounded sizes instead of `scale_factor`.
+        antialias: average over more elements when making smaller, for "bilinear" and "bicubic".
+
+    >>> image = taeda.tensor([[[1.0, 2.0]]])
+    >>> taeda.nn.functional.interpolate(image, scale_factor=2)
+    tensor([[[1., 1., 2., 2.]]])
+    """
+    linear = mode in _RANKS
+    if not linear and align_corners is not None:
+        raise ValueError(
+            "align_corners option can only be set with the interpolating modes: linear | "
+            "bilinear | bicubic | trilinear"
+        )
+    rank = input.dim() - 2
+    known = linear or mode in ("nearest", "nearest-exact", "area")
+    if not known or not 1 <= rank <= 3:
+        raise NotImplementedError(
+            f"interpolate: 3D, 4D and 5D inputs are supported (got {input.dim()}D) for the modes: "
+            "nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact (got "
+            f"{mode})"
+        )
+    if linear and _RANKS[mode] != rank:
+        raise NotImplementedError(
+            f"Got {input.dim()}D input, but {mode} mode needs {_RANKS[mode] + 2}D input"
+        )
+    if antialias and (mode not in ("bilinear", "bicubic")):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D "
+            "tensor as input"
+        )
+    old = list(input.shape[2:])
+    new, scales = _new_sizes(old, size, scale_factor, recompute_scale_factor)
+    if mode == "area":
+        pool = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[rank - 1]
+        return pool(input, new)
+    result = input
+    for dim, (before, after, scale) in enumerate(zip(old, new, scales), start=2):
+        if not linear:
+            result = _nearest(result, dim, before, after, scale, mode == "nearest-exact")
+        else:
+            step = _step(before, after, scale, bool(align_corners))
+            kernel = (
+                _antialiased if antialias else _cubic if mode == "bicubic" else _linear
+            )
+            result = kernel(result, dim, after, step, bool(align_corners), mode == "bicubic")
+    return result
+
+
+def _new_sizes(
+    old: list[int], size: Any, scale_factor: Any, recompute: bool | None
+) -> tuple[list[int], list[float | None]]:
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is None and scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    given = size if scale_factor is None else scale_factor
+    values = list(given) if isinstance(given, (tuple, list)) else [given] * len(old)
+    if len(values) != len(old):
+        name = "output size" if scale_factor is None else "scale_factor"
+        raise ValueError(
+            "Input and output must have the same number of spatial dimensions, but got input "
+            f"with spatial dimensions of {old} and {name} of {given}."
+        )
+    if scale_factor is None:
+        if recompute:
+            raise ValueError(
+                "recompute_scale_factor is not meaningful with an explicit size."
+            )
+        return [int(v) for v in values], [None] * len(old)
+    new = [math.floor(n * float(v)) for n, v in zip(old, values)]
+    return new, [None if recompute else float(v) for v in values]
+
+
+def _positions(count: int, like: Tensor) -> Tensor:
+    dtype = taeda.float64 if like.dtype == taeda.float64 else taeda.float32
+    return ops.arange(count, dtype=dtype, device=like.device)
+
+
+def _nearest(
+    input: Tensor, dim: int, before: int, after: int, scale: float | None, exact: bool
+) -> Tensor:
+    ratio = before / after if scale is None else 1.0 / scale
+    place = _positions(after, input)
+    place = (place + 0.5) * ratio if exact else place * ratio
+    return input.index_select(dim, place.floor().to(taeda.int64).clamp_max(before - 1))
+
+
+def _step(before: int, after: int, scale: float | None, align_corners: bool) -> float:
+    """How far apart the places of two neighbours of the result are in the input."""
+    if align_corners:
+        return (before - 1) / (after - 1) if after > 1 else 0.0
+    return before / after if scale is None else 1.0 / scale
+
+
+def _along(values: Tensor, dim: int, rank: int) -> Tensor:
+    """A vector shaped to broadcast along one dimension."""
+    return values.reshape([-1 if d == dim else 1 for d in range(rank)])
+
+
+def _linear(
+    input: Tensor, dim: int, after: int, step: float, align_corners: bool, cubic: bool
+) -> Tensor:
+    before, place = input.size(dim), _positions(after, input)
+    place = place * step if align_corners else ((place + 0.5) * step - 0.5).clamp_min(0)
+    low = place.floor().clamp_max(before - 1)
+    share = _along((place - low).to(input.dtype), dim, input.dim())
+    left = low.to(taeda.int64)
+    right = (left + 1).clamp_max(before - 1)
+    return input.index_select(dim, left) * (1 - share) + input.index_select(dim, right) * share
+
+
+def _cubic_weight(distance: Tensor, a: float) -> Tensor:
+    """The kernel of cubic convolution (Keys, 1981) at non-negative distances."""
+    near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
+    far = ((distance - 5) * distance + 8) * distance * a - 4 * a
+    return ops.where(distance <= 1, near, ops.where(distance < 2, far, 0.0))
+
+
+def _cubic(
+    input: Tensor, dim: int, after: int, step: float, align_corners: bool, cubic: bool
+) -> Tensor:
+    before, place = input.size(dim), _positions(after, input)
+    place = place * step if align_corners else (place + 0.5) * step - 0.5
+    low = place.floor()
+    result: Any = 0
+    for offset in (-1, 0, 1, 2):
+        weight = _cubic_weight((place - (low + offset)).abs(), -0.75).to(input.dtype)
+        index = (low.to(taeda.int64) + offset).clamp(0, before - 1)
+        result = result + input.index_select(dim, index) * _along(weight, dim, input.dim())
+    return result
+
+
+def _antialiased(
+    input: Tensor, dim: int, after: int, step: float, align_corners: bool, cubic: bool
+) -> Tensor:
+    before = input.size(dim)
+    stretch = max(step, 1.0)
+    reach = (2.0 if cubic else 1.0) * stretch
+    center = ((_positions(after, input) + 0.5) * step).unsqueeze(1)
+    low = (center - reach + 0.5).trunc().clamp_min(0)
+    high = (center + reach + 0.5).trunc().clamp_max(before)
+    place = _positions(before, input).unsqueeze(0)
+    distance = ((place - center + 0.5) / stretch).abs()
+    weight = _cubic_weight(distance, -0.5) if cubic else (1 - distance).clamp_min(0)
+    weight = ops.where((place >= low) & (place < high), weight, 0.0)
+    weight = (weight / weight.sum(1, keepdim=True)).to(input.dtype)
+    return (input.movedim(dim, -1) @ weight.t()).movedim(-1, dim)
+
+
+def upsample(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """Deprecated name of `interpolate`."""
+    warnings.warn(
+        "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.",
+        stacklevel=2,
+    )
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
+    """The grid for `grid_sample` that an affine map gives.
+
+    Args:
+        theta: of shape (N, 2, 3), or (N, 3, 4) for three spatial dimensions.
+        size: that of the result of sampling: (N, C, H, W) or (N, C, D, H, W).
+        align_corners: -1 and 1 are the centres of the outermost elements instead of their edges.
+
+    Returns:
+        a tensor of shape (N, H, W, 2) or (N, D, H, W, 3).
+    """
+    rank = len(size) - 2
+    if rank not in (2, 3):
+        raise NotImplementedError(
+            f"affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms; got "
+            f"size {tuple(size)}"
+        )
+    if tuple(theta.shape[1:]) != (rank, rank + 1):
+        raise ValueError(
+            f"Expected a batch of {rank}D affine matrices of shape Nx{rank}x{rank + 1} for size "
+            f"{tuple(size)}. Got {tuple(theta.shape)}."
+        )
+    spatial = list(size[2:])
+    axes = []
+    for dim, count in enumerate(spatial):
+        if count == 1:
+            line = theta.new_zeros((1,))
+        else:
+            line = ops.linspace(-1, 1, count, dtype=theta.dtype, device=theta.device)
+            if not align_corners:
+                line = line * ((count - 1) / count)
+        axes.append(_along(line, dim, rank).expand(spatial))
+    places = ops.stack([*reversed(axes), ops.ones_like(axes[0])], -1)
+    return (places.reshape(1, -1, rank + 1) @ theta.transpose(1, 2)).reshape(
+        size[0], *spatial, rank
+    )
+
+
+def grid_sample(
+    input: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """The values of an input at the places of a grid.
+
+    Args:
+        input: of shape (N, C, H, W) or (N, C, D, H, W).
+        grid: of shape (N, h, w, 2) or (N, d, h, w, 3): the places as (x, y) or (x, y, z), from
+            -1 to 1 across the input.
+        mode: "bilinear", "nearest", or for 4-dimensional inputs "bicubic".
+        padding_mode: what is outside: "zeros", the "border", or a "reflection".
+        align_corners: -1 and 1 are the centres of the outermost elements instead of their edges.
+
+    Returns:
+        a tensor of shape (N, C, h, w) or (N, C, d, h, w).
+    """
+    rank = input.dim() - 2
+    if mode not in ("bilinear", "nearest", "bicubic"):
+        raise ValueError(
+            "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or "
+            f"'bicubic', but got: '{mode}'"
+        )
+    if padding_mode not in ("zeros", "border", "reflection"):
+        raise ValueError(
+            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or "
+            f"'reflection', but got: '{padding_mode}'"
+        )
+    if rank not in (2, 3) or grid.dim() != input.dim() or grid.size(-1) != rank:
+        raise RuntimeError(
+            f"grid_sample: input {list(input.shape)} and grid {list(grid.shape)} do not match"
+        )
+    if mode == "bicubic" and rank != 2:
+        raise RuntimeError("grid_sample: bicubic interpolation only supports 4D input")
+    corners = bool(align_corners)
+    sizes = list(input.shape[2:])
+    places = []  # one tensor of coordinates for each spatial dimension, in the input's order
+    for dim, count in enumerate(sizes):
+        place = grid[..., rank - 1 - dim]
+        if corners:
+            place = (place + 1) / 2 * (count - 1)
+        else:
+            place = ((place + 1) * count - 1) / 2
+        places.append(place if mode == "bicubic" else _inside(place, count, padding_mode, corners))
+    taps: list[list[tuple[Tensor, Tensor | None]]] = []
+    for place in places:
+        if mode == "nearest":
+            taps.append([(place.round(), None)])
+            continue
+        low = place.floor()
+        if mode == "bilinear":
+            taps.append([(low, low + 1 - place), (low + 1, place - low)])
+        else:
+            taps.append(
+                [
+                    (low + o, _cubic_weight((place - (low + o)).abs(), -0.75))
+                    for o in (-1, 0, 1, 2)
+                ]
+            )
+    keep = _keeper(mode, padding_mode, corners)
+    return _gather_taps(input, sizes, taps, keep)
+
+
+def _keeper(mode: str, padding_mode: str, corners: bool) -> Callable[[Tensor, int], Tensor]:
+    """What is done with the integer coordinates that cubic taps reach beyond the edge."""
+    if mode == "bicubic":
+        return lambda place, count: _inside(place, count, padding_mode, corners)
+    return lambda place, count: place
+
+
+def _gather_taps(
+    input: Tensor,
+    sizes: list[int],
+    taps: list[list[tuple[Tensor, Tensor | None]]],
+    keep: Callable[[Tensor, int], Tensor],
+) -> Tensor:
+    """The sum over all combinations of one tap for each dimension of weight times value."""
+    flat = input.flatten(2)
+    combinations: list[tuple[Any, Any]] = [(0, None)]  # (place in the flat input, weight)
+    for count, choices in zip(sizes, taps):
+        longer = []
+        for place, weight in choices:
+            place = keep(place, count)
+            inside = ((place >= 0) & (place <= count - 1)).to(input.dtype)
+            weight = inside if weight is None else weight * inside
+            index = place.detach().clamp(0, count - 1).to(taeda.int64)
+            for so_far, product in combinations:
+                factor = weight if product is None else product * weight
+                longer.append((so_far * count + index, factor))
+        combinations = longer
+    result: Any = 0
+    for index, weight in combinations:
+        wanted = index.flatten(1).unsqueeze(1).expand(-1, flat.size(1), -1)
+        values = flat.gather(2, wanted).unflatten(2, index.shape[1:])
+        result = result + values * weight.unsqueeze(1)
+    return result
+
+
+def _inside(place: Tensor, count: int, padding_mode: str, corners: bool) -> Tensor:
+    """Bring coordinates into the input, as the padding mode says."""
+    if padding_mode == "zeros":
+        return place
+    if padding_mode == "reflection":
+        low, span = (0.0, count - 1.0) if corners else (-0.5, float(count))
+        if span == 0:
+            return place * 0
+        past = (place - low).abs()
+        turns, rest = (past / span).floor(), past.remainder(span)
+        place = ops.where(turns.remainder(2) == 0, rest + low, span - rest + low)
+    return place.clamp(0, count - 1)

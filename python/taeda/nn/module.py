@@ -1,0 +1,541 @@
+"""Module: the base class of every layer, model and loss."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from taeda import _C
+from taeda.nn import _hooks
+from taeda.nn._calling import Calling, Signature
+from taeda.nn._converting import Converting
+from taeda.nn._members import Members
+from taeda.nn._saving import Saving
+from taeda.nn.parameter import Buffer, Parameter
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Tensor = _C.Tensor
+
+__all__ = ["Module"]
+
+_TABLES = ("_parameters", "_buffers", "_modules")
+_MISSING = object()
+
+
+class Module(Calling, Saving, Converting):
+    """Base class of layers, models and losses; write your own by subclassing it.
+
+    Tensors wrapped in `Parameter`, and other Modules, become part of the module when they are
+    assigned as attributes. They are ordinary attributes, and at the same time entries of the live
+    dictionaries `_parameters`, `_buffers` and `_modules`.
+
+    >>> class Scale(taeda.nn.Module):
+    ...     def __init__(self, size):
+    ...         super().__init__()
+    ...         self.factor = taeda.nn.Parameter(taeda.ones(size))
+    ...
+    ...     def forward(self, x):
+    ...         return self.factor * x
+    >>> scale = Scale(3)
+    >>> scale(taeda.full((3,), 2.0)).tolist()
+    [2.0, 2.0, 2.0]
+    >>> [name for name, _ in scale.named_parameters()]
+    ['factor']
+
+    Calling `super().__init__()` is a habit, not a need: the state is set up before `__init__`, so
+    a subclass that forgets it, or that is a dataclass, works as well.
+
+    Attributes:
+        training: whether the module is in training mode; `train()` and `eval()` set it.
+    """
+
+    training: bool
+    call_super_init: bool = False
+    __signature__ = Signature()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        make = super().__new__
+        self = make(cls) if make is object.__new__ else make(cls, *args, **kwargs)
+        owner = weakref.ref(self)
+        state = self.__dict__
+        state["training"] = True
+        state["_parameters"] = Members(owner)
+        state["_buffers"] = Members(owner)
+        state["_non_persistent_buffers_set"] = set()
+        state["_modules"] = Members(owner)
+        return self
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+        elif kwargs:
+            name = type(self).__name__
+            raise TypeError(f"{name}.__init__() got an unexpected keyword argument '{[*kwargs][0]}'")
+        elif args:
+            raise TypeError(
+                f"{type(self).__name__}.__init__() takes 1 positional argument but "
+                f"{len(args) + 1} were given"
+            )
+
+    # Attributes ---------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        state = self.__dict__
+        if isinstance(value, Tensor):
+            if isinstance(value, Parameter):
+                self._check_free(name)
+                self._check_name("parameter", name)
+                self._leave_tables(name, keep="_parameters")
+                self._put_parameter(name, value)
+                return
+            if isinstance(value, Buffer):
+                self._check_free(name)
+                self._check_name("buffer", name)
+                self._leave_tables(name, keep="_buffers")
+                self._put_buffer(name, value, value.persistent)
+                return
+        elif isinstance(value, Module):
+            self._check_free(name)
+            self._leave_tables(name, keep="_modules")
+            for hook in _hooks.on_module.values():
+                replacement = hook(self, name, value)
+                value = value if replacement is None else replacement
+            state["_modules"][name] = value
+            return
+        if name in state["_parameters"]:
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{_type_name(value)}' as parameter '{name}' "
+                    "(taeda.nn.Parameter or None expected)"
+                )
+            state["_parameters"][name] = None
+        elif name in state["_modules"]:
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{_type_name(value)}' as child module '{name}' "
+                    "(taeda.nn.Module or None expected)"
+                )
+            state["_modules"][name] = None
+        elif name in state["_buffers"]:
+            if value is not None and not isinstance(value, Tensor):
+                raise TypeError(
+                    f"cannot assign '{_type_name(value)}' as buffer '{name}' "
+                    "(taeda.nn.Buffer, taeda.Tensor or None expected)"
+                )
+            for hook in _hooks.on_buffer.values():
+                replacement = hook(self, name, value)
+                value = value if replacement is None else replacement
+            state["_buffers"][name] = value
+        elif name in _TABLES:
+            for old in tuple(state[name]):
+                state.pop(old, None)
+            state[name] = Members(weakref.ref(self), value)
+        else:
+            object.__setattr__(self, name, value)
+            if name == "__dict__":
+                self._bind_tables()
+
+    def __delattr__(self, name: str) -> None:
+        for table in _TABLES:
+            if name in self.__dict__[table]:
+                del self.__dict__[table][name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        object.__delattr__(self, name)
+
+    def _check_free(self, name: str) -> None:
+        """Refuse a member's name that is one of the class's methods or properties."""
+        if hasattr(getattr(type(self), name, None), "__get__"):
+            raise KeyError(f"attribute '{name}' already exists")
+
+    def _leave_tables(self, name: str, keep: str) -> None:
+        """Before a member is registered in one table, remove one of that name from the others."""
+        for table in _TABLES:
+            if table != keep and name in self.__dict__[table]:
+                del self.__dict__[table][name]
+        if keep != "_buffers":
+            self._non_persistent_buffers_set.discard(name)
+        if name not in self.__dict__[keep]:
+            self.__dict__.pop(name, None)
+
+    def _bind_tables(self) -> None:
+        """Make the tables this module's own after copying, unpickling or replacing `__dict__`."""
+        state = self.__dict__
+        owner = weakref.ref(self)
+        for table in _TABLES:
+            state[table] = Members(owner, state.get(table, ()))
+        state["_non_persistent_buffers_set"] = set(state.get("_non_persistent_buffers_set", ()))
+        state.setdefault("training", True)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._bind_tables()
+
+    def __dir__(self) -> list[str]:
+        # Children of containers have numbers as names; they are no use to completion.
+        return [name for name in object.__dir__(self) if not name[:1].isdigit()]
+
+    # Registration -------------------------------------------------------------------------------
+
+    @staticmethod
+    def _check_name(kind: str, name: Any) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} name should be a string. Got {_type_name(name)}")
+        if "." in name:
+            raise KeyError(f"{kind} name can't contain \".\", got: {name}")
+        if name == "":
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+
+    def _check_taken(self, name: str, table: dict[str, Any]) -> None:
+        if name not in table and hasattr(self, name):
+            raise KeyError(f"attribute '{name}' already exists")
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Add a parameter, as assigning it to an attribute does.
+
+        Args:
+            name: a free attribute name, without dots.
+            param: a Parameter that is a leaf of the graph, or None to hold the name's place, as
+                `bias=False` does: it is then no part of `state_dict`.
+
+        Raises:
+            KeyError: the name is taken, empty or has a dot.
+            TypeError: `param` is something else.
+        """
+        self._check_name("parameter", name)
+        self._check_taken(name, self._parameters)
+        self._put_parameter(name, param)
+
+    def _put_parameter(self, name: str, param: Parameter | None) -> None:
+        if param is not None:
+            if not isinstance(param, Parameter):
+                raise TypeError(
+                    f"cannot assign '{_type_name(param)}' object to parameter '{name}' "
+                    "(taeda.nn.Parameter or None required)"
+                )
+            if param.grad_fn is not None:
+                raise ValueError(
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must "
+                    f"be created explicitly. To express '{name}' as a function of another "
+                    "Tensor, compute the value in the forward() method."
+                )
+            for hook in _hooks.on_parameter.values():
+                replacement = hook(self, name, param)
+                param = param if replacement is None else replacement
+        self._parameters[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Add a tensor that belongs to the module but is not trained, such as a running mean.
+
+        Args:
+            name: a free attribute name, without dots.
+            tensor: the buffer, or None to hold the name's place.
+            persistent: whether it is part of `state_dict`.
+
+        Raises:
+            KeyError: the name is taken, empty or has a dot.
+            TypeError: `tensor` is neither a tensor nor None.
+        """
+        self._check_name("buffer", name)
+        self._check_taken(name, self._buffers)
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' "
+                "(Tensor or None required)"
+            )
+        self._put_buffer(name, tensor, persistent)
+
+    def _put_buffer(self, name: str, tensor: Tensor | None, persistent: bool) -> None:
+        for hook in _hooks.on_buffer.values():
+            replacement = hook(self, name, tensor)
+            tensor = tensor if replacement is None else replacement
+        self._buffers[name] = tensor
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Add a submodule, as assigning it to an attribute does.
+
+        Raises:
+            KeyError: the name is taken, empty or has a dot.
+            TypeError: `module` is neither a Module nor None.
+        """
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"{_type_name(module)} is not a Module subclass")
+        self._check_name("module", name)
+        self._check_taken(name, self._modules)
+        for hook in _hooks.on_module.values():
+            replacement = hook(self, name, module)
+            module = module if replacement is None else replacement
+        self._modules[name] = module
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """The same as `add_module`."""
+        self.add_module(name, module)
+
+    # Look-up by path ----------------------------------------------------------------------------
+
+    def get_submodule(self, target: str) -> Module:
+        """Return the submodule at a path such as `"encoder.layers.2"`; `""` is the module itself.
+
+        Raises:
+            AttributeError: there is nothing at the path, or it is not a Module.
+        """
+        module: Module = self
+        for name in target.split(".") if target else ():
+            found = getattr(module, name, _MISSING)
+            if found is _MISSING:
+                raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
+            if not isinstance(found, Module):
+                raise AttributeError(f"`{name}` is not an nn.Module")
+            module = found
+        return module
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put a module at a path, in place of what is there.
+
+        Args:
+            target: the path; all but its last name must exist.
+            module: the Module to put there.
+            strict: the last name must exist too.
+
+        Raises:
+            ValueError: the path is empty, or `module` is not a Module.
+            AttributeError: part of the path is missing, or is not a Module.
+        """
+        if not target:
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{type(parent).__name__} has no attribute `{name}`")
+        if not isinstance(getattr(parent, name, module), Module):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
+
+    def get_parameter(self, target: str) -> Parameter:
+        """Return the parameter at a path such as `"encoder.weight"`.
+
+        Raises:
+            AttributeError: there is nothing at the path, or it is not a Parameter.
+        """
+        owner, name, value = self._find(target)
+        if not isinstance(value, Parameter):
+            raise AttributeError(f"`{name}` is not an nn.Parameter")
+        return value
+
+    def get_buffer(self, target: str) -> Tensor:
+        """Return the buffer at a path such as `"norm.running_mean"`.
+
+        Raises:
+            AttributeError: there is nothing at the path, or it is not a buffer.
+        """
+        owner, name, value = self._find(target)
+        if name not in owner._buffers:
+            raise AttributeError(f"`{name}` is not a buffer")
+        return value
+
+    def _find(self, target: str) -> tuple[Module, str, Any]:
+        path, _, name = target.rpartition(".")
+        owner = self.get_submodule(path)
+        value = getattr(owner, name, _MISSING)
+        if value is _MISSING:
+            raise AttributeError(f"{type(owner).__name__} has no attribute `{name}`")
+        return owner, name, value
+
+    # Iteration ----------------------------------------------------------------------------------
+
+    def _named_members(
+        self,
+        get_members_fn: Callable[[Module], Any],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
+    ) -> Iterator[tuple[str, Any]]:
+        seen = set()
+        if recurse:
+            modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+        else:
+            modules = iter([(prefix, self)])
+        for path, module in modules:
+            for name, value in get_members_fn(module):
+                if value is None or id(value) in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(id(value))
+                yield f"{path}.{name}" if path else name, value
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """Iterate over the parameters, each once; with `recurse`, over those of submodules too."""
+        for _, parameter in self.named_parameters(recurse=recurse):
+            yield parameter
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Iterate over (path, parameter).
+
+        Args:
+            prefix: put before each path, with a dot.
+            recurse: include those of submodules.
+            remove_duplicate: give a shared parameter only once, under its first path.
+        """
+        return self._named_members(
+            lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
+        )
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Iterate over the buffers, each once; with `recurse`, over those of submodules too."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Iterate over (path, buffer); the arguments are those of `named_parameters`."""
+        return self._named_members(
+            lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
+        )
+
+    def children(self) -> Iterator[Module]:
+        """Iterate over the direct submodules, each once."""
+        for _, module in self.named_children():
+            yield module
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Iterate over (name, module) of the direct submodules, each once."""
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and id(module) not in seen:
+                seen.add(id(module))
+                yield name, module
+
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """Iterate over this module and all below it, each once unless told otherwise."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
+            yield module
+
+    def named_modules(
+        self, memo: Any = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """Iterate over (path, module), from this module, whose path is `prefix`, downwards.
+
+        Args:
+            memo: a set of modules to leave out, to which those given are added.
+            prefix: put before each path, with a dot.
+            remove_duplicate: give a shared module only once, under its first path.
+
+        >>> model = taeda.nn.Sequential(taeda.nn.Identity(), taeda.nn.Identity())
+        >>> [path for path, _ in model.named_modules()]
+        ['', '0', '1']
+        """
+        memo = _IdentitySet() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                path = f"{prefix}.{name}" if prefix else name
+                yield from module.named_modules(memo, path, remove_duplicate)
+
+    # Modes --------------------------------------------------------------------------------------
+
+    def apply(self, fn: Callable[[Module], Any]) -> Self:
+        """Call `fn` with every module, children before their parents, and return this module.
+
+        >>> def zero(module):
+        ...     if isinstance(module, taeda.nn.Linear):
+        ...         taeda.nn.init.zeros_(module.weight)
+        >>> model = taeda.nn.Sequential(taeda.nn.Linear(2, 2)).apply(zero)
+        """
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def train(self, mode: bool = True) -> Self:
+        """Set training mode, here and below; dropout and batch normalisation heed it."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self) -> Self:
+        """Set evaluation mode, here and below: the same as `train(False)`."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Set whether gradients are recorded for every parameter."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of every parameter, or with `set_to_none=False`, make them zero."""
+        for parameter in self.parameters():
+            if parameter.grad is None:
+                continue
+            if set_to_none:
+                parameter.grad = None
+            else:
+                grad = parameter.grad
+                if grad.grad_fn is not None:
+                    grad.detach_()
+                else:
+                    grad.requires_grad_(False)
+                grad.zero_()
+
+    # Printing -----------------------------------------------------------------------------------
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def extra_repr(self) -> str:
+        """Return what the repr shows between the brackets; override it in a subclass."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        extra_lines = extra.split("\n") if extra else []
+        children = [
+            f"({name}): " + repr(module).replace("\n", "\n  ")
+            for name, module in self._modules.items()
+        ]
+        if not children and len(extra_lines) <= 1:
+            return f"{self._get_name()}({extra})"
+        return f"{self._get_name()}(\n  " + "\n  ".join([*extra_lines, *children]) + "\n)"
+
+
+class _IdentitySet:
+    """A set of objects that need not be hashable: a dataclass module is not."""
+
+    def __init__(self) -> None:
+        self._objects: dict[int, Any] = {}
+
+    def add(self, item: Any) -> None:
+        self._objects[id(item)] = item
+
+    def __contains__(self, item: Any) -> bool:
+        return id(item) in self._objects
+
+    def __iter__(self) -> Iterator[Any]:
+        return itertools.chain(self._objects.values())
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+
+def _type_name(value: Any) -> str:
+    return value.type() if isinstance(value, Tensor) else type(value).__name__

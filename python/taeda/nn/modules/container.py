@@ -1,0 +1,571 @@
+"""Modules that hold other modules or parameters in order or by name."""
+
+from __future__ import annotations
+
+import operator
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
+
+from taeda import _C
+from taeda.nn.module import Module
+from taeda.nn.parameter import Parameter
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Tensor = _C.Tensor
+
+__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+
+
+def _position(index: Any, length: int) -> int:
+    """A list index as a non-negative one."""
+    position = operator.index(index)
+    if not -length <= position < length:
+        raise IndexError(f"index {position} is out of range")
+    return position % length
+
+
+class Sequential(Module):
+    """Modules called one after another, each with the output of the one before.
+
+    Args:
+        *args: the modules, or one OrderedDict of names to modules.
+
+    It indexes, slices, adds and multiplies like a list.
+
+    >>> model = taeda.nn.Sequential(taeda.nn.Linear(2, 4), taeda.nn.ReLU())
+    >>> model[1]
+    ReLU()
+    >>> tuple(model(taeda.zeros(3, 2)).shape)
+    (3, 4)
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        if len(args) == 1 and isinstance(args[0], OrderedDict):
+            for name, module in args[0].items():
+                self.add_module(name, module)
+        else:
+            for position, module in enumerate(args):
+                self.add_module(str(position), module)
+
+    def forward(self, input: Any) -> Any:
+        for module in self._modules.values():
+            input = module(input)
+        return input
+
+    def _renumber(self, modules: Iterable[Module]) -> None:
+        modules = list(modules)
+        self._modules.clear()
+        for position, module in enumerate(modules):
+            self._modules[str(position)] = module
+
+    def _name_at(self, index: Any) -> str:
+        return next(islice(self._modules, _position(index, len(self)), None))
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return type(self)(OrderedDict(list(self._modules.items())[index]))
+        return self._modules[self._name_at(index)]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        setattr(self, self._name_at(index), module)
+
+    def __delitem__(self, index: Any) -> None:
+        if isinstance(index, slice):
+            names = list(self._modules)[index]
+        else:
+            names = [self._name_at(index)]
+        for name in names:
+            delattr(self, name)
+        self._renumber(self._modules.values())
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._modules.values())
+
+    def __add__(self, other: Sequential) -> Sequential:
+        if not isinstance(other, Sequential):
+            raise ValueError(
+                "Sequential + other: other must be a Sequential, got " + type(other).__name__
+            )
+        return Sequential(*self, *other)
+
+    def __iadd__(self, other: Sequential) -> Self:
+        if not isinstance(other, Sequential):
+            raise ValueError(
+                "Sequential += other: other must be a Sequential, got " + type(other).__name__
+            )
+        return self.extend(other)
+
+    def __mul__(self, times: int) -> Sequential:
+        return Sequential(*(_times(times) * list(self)))
+
+    def __rmul__(self, times: int) -> Sequential:
+        return self * times
+
+    def __imul__(self, times: int) -> Self:
+        return self.extend((_times(times) - 1) * list(self))
+
+    def pop(self, index: Any) -> Module:
+        """Remove and return the module at `index`; the ones behind it move up."""
+        module = self[index]
+        del self[index]
+        return module
+
+    def append(self, module: Module) -> Self:
+        """Add a module at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def insert(self, index: int, module: Module) -> Self:
+        """Put a module before the one at `index`; those behind it move down.
+
+        Raises:
+            IndexError: `index` is not between -len and len.
+        """
+        if not isinstance(module, Module):
+            raise AssertionError(f"module should be of type: {Module}")
+        length = len(self)
+        if not -length <= index <= length:
+            raise IndexError(f"Index out of range: {index}")
+        modules = list(self)
+        modules.insert(index, module)
+        self._renumber(modules)
+        return self
+
+    def extend(self, sequential: Iterable[Module]) -> Self:
+        """Add the modules of another Sequential, or of any iterable, at the end."""
+        for module in list(sequential):
+            self.append(module)
+        return self
+
+
+def _times(times: Any) -> int:
+    if not isinstance(times, int):
+        raise TypeError(f"Sequential * times: times must be an int, got {type(times).__name__}")
+    if times <= 0:
+        raise ValueError(f"Sequential * times: times must be positive, got {times}")
+    return times
+
+
+class ModuleList(Module):
+    """A list of modules, all of them registered.
+
+    Args:
+        modules: the first modules.
+
+    >>> layers = taeda.nn.ModuleList([taeda.nn.Linear(2, 2) for _ in range(3)])
+    >>> layers
+    ModuleList(
+      (0-2): 3 x Linear(in_features=2, out_features=2, bias=True)
+    )
+    """
+
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        super().__init__()
+        if modules is not None:
+            self += modules
+
+    def _renumber(self, modules: Iterable[Module]) -> None:
+        modules = list(modules)
+        self._modules.clear()
+        for position, module in enumerate(modules):
+            self._modules[str(position)] = module
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return type(self)(list(self._modules.values())[index])
+        return self._modules[str(_position(index, len(self)))]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        setattr(self, str(_position(index, len(self))), module)
+
+    def __delitem__(self, index: Any) -> None:
+        modules = list(self)
+        del modules[index if isinstance(index, slice) else _position(index, len(modules))]
+        self._renumber(modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._modules.values())
+
+    def __iadd__(self, modules: Iterable[Module]) -> Self:
+        return self.extend(modules)
+
+    def __add__(self, other: Iterable[Module]) -> ModuleList:
+        return ModuleList(chain(self, other))
+
+    def __repr__(self) -> str:
+        texts = [repr(module) for module in self]
+        if not texts:
+            return f"{self._get_name()}()"
+        runs: list[list[int]] = []  # first and last position of equal neighbours
+        for position, text in enumerate(texts):
+            if runs and texts[runs[-1][0]] == text:
+                runs[-1][1] = position
+            else:
+                runs.append([position, position])
+        lines = []
+        for first, last in runs:
+            text = texts[first]
+            if last > first:
+                text = f"({first}-{last}): {last - first + 1} x {text}"
+            else:
+                text = f"({first}): {text}"
+            lines.append(text.replace("\n", "\n  "))
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
+
+    def insert(self, index: int, module: Module) -> None:
+        """Put a module before the one at `index`."""
+        modules = list(self)
+        modules.insert(index, module)
+        self._renumber(modules)
+
+    def append(self, module: Module) -> Self:
+        """Add a module at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def pop(self, index: Any) -> Module:
+        """Remove and return the module at `index`."""
+        module = self[index]
+        del self[index]
+        return module
+
+    def extend(self, modules: Iterable[Module]) -> Self:
+        """Add modules at the end.
+
+        Raises:
+            TypeError: `modules` is not iterable.
+        """
+        if not isinstance(modules, Iterable):
+            raise TypeError(
+                "ModuleList.extend should be called with an iterable, but got "
+                + type(modules).__name__
+            )
+        for module in list(modules):
+            self.append(module)
+        return self
+
+
+class ModuleDict(Module):
+    """A dictionary of modules, all of them registered, in the order in which they were added.
+
+    Args:
+        modules: names to modules, or pairs of them.
+
+    >>> heads = taeda.nn.ModuleDict({"a": taeda.nn.Linear(2, 1), "b": taeda.nn.Linear(2, 3)})
+    >>> sorted(heads)
+    ['a', 'b']
+    """
+
+    def __init__(self, modules: Mapping[str, Module] | Iterable[Any] | None = None) -> None:
+        super().__init__()
+        if modules is not None:
+            self.update(modules)
+
+    def __getitem__(self, key: str) -> Module:
+        return self._modules[key]
+
+    def __setitem__(self, key: str, module: Module) -> None:
+        self.add_module(key, module)
+
+    def __delitem__(self, key: str) -> None:
+        del self._modules[key]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._modules
+
+    def clear(self) -> None:
+        """Remove all modules."""
+        self._modules.clear()
+
+    def pop(self, key: str) -> Module:
+        """Remove and return the module called `key`."""
+        return self._modules.pop(key)
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._modules.keys()
+
+    def items(self) -> Any:
+        """The (name, module) pairs."""
+        return self._modules.items()
+
+    def values(self) -> Any:
+        """The modules."""
+        return self._modules.values()
+
+    def update(self, modules: Mapping[str, Module] | Iterable[Any]) -> None:
+        """Add modules, or replace those of the same names.
+
+        Args:
+            modules: a mapping, a ModuleDict, or an iterable of (name, module) pairs.
+
+        Raises:
+            TypeError: `modules` is not iterable, or one of its elements is no pair.
+            ValueError: one of its elements has another length than 2.
+        """
+        for key, module in _pairs(modules, "ModuleDict"):
+            self[key] = module
+
+
+def _pairs(items: Any, kind: str) -> Iterator[tuple[str, Any]]:
+    if not isinstance(items, Iterable):
+        raise TypeError(
+            f"{kind}.update should be called with an iterable of key/value pairs, but got "
+            + type(items).__name__
+        )
+    if hasattr(items, "items"):
+        yield from items.items()
+        return
+    for position, pair in enumerate(items):
+        if not isinstance(pair, Iterable):
+            raise TypeError(
+                f"{kind} update sequence element #{position} should be Iterable; is "
+                + type(pair).__name__
+            )
+        pair = tuple(pair)
+        if len(pair) != 2:
+            raise ValueError(
+                f"{kind} update sequence element #{position} has length {len(pair)}; 2 is required"
+            )
+        yield pair
+
+
+class ParameterList(Module):
+    """A list of parameters and of whatever else; tensors in it become parameters.
+
+    Args:
+        values: the first values.
+    """
+
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
+        super().__init__()
+        self._size = 0
+        if values is not None:
+            self += values
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return type(self)([self[i] for i in range(*index.indices(len(self)))])
+        return getattr(self, str(_position(index, len(self))))
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        name = str(_position(index, len(self)))
+        setattr(self, name, _as_parameter(value))
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __iadd__(self, values: Iterable[Any]) -> Self:
+        return self.extend(values)
+
+    def append(self, value: Any) -> Self:
+        """Add a value at the end; a tensor becomes a parameter."""
+        setattr(self, str(len(self)), _as_parameter(value))
+        self._size += 1
+        return self
+
+    def extend(self, values: Iterable[Any]) -> Self:
+        """Add values at the end; tensors become parameters.
+
+        Raises:
+            TypeError: `values` is a tensor or not iterable.
+        """
+        if not isinstance(values, Iterable) or isinstance(values, Tensor):
+            raise TypeError(
+                "ParameterList.extend should be called with an iterable, but got "
+                + type(values).__name__
+            )
+        for value in list(values):
+            self.append(value)
+        return self
+
+    def pop(self, index: int = -1) -> Any:
+        """Remove and return the value at `index`."""
+        values = list(self)
+        value = values.pop(index)
+        for position in range(len(self)):
+            delattr(self, str(position))
+        self._size = 0
+        self.extend(values)
+        return value
+
+    def extra_repr(self) -> str:
+        return "\n".join(f"({i}): {_describe(value)}" for i, value in enumerate(self))
+
+    def __repr__(self) -> str:
+        lines = self.extra_repr().split("\n") if len(self) else []
+        if not lines:
+            return f"{self._get_name()}()"
+        return f"{self._get_name()}(\n    " + "\n    ".join(lines) + "\n)"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """A list of parameters cannot be called."""
+        raise RuntimeError("ParameterList should not be called.")
+
+
+class ParameterDict(Module):
+    """A dictionary of parameters and of whatever else; tensors in it become parameters.
+
+    Args:
+        parameters: names to values, or pairs of them; or names only, whose values are None.
+    """
+
+    def __init__(self, parameters: Any = None) -> None:
+        super().__init__()
+        self._keys: dict[str, None] = {}
+        if parameters is not None:
+            self.update(parameters)
+
+    @staticmethod
+    def _attribute(key: str) -> str:
+        if not isinstance(key, str):
+            raise TypeError(
+                f"ParameterDict: a key must be a string, got {type(key).__name__}: {key!r}"
+            )
+        return key
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._keys:
+            raise KeyError(key)
+        return getattr(self, self._attribute(key))
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        attribute = self._attribute(key)
+        if key not in self._keys and hasattr(self, attribute):
+            raise KeyError(f"attribute '{key}' already exists")
+        setattr(self, attribute, _as_parameter(value))
+        self._keys[key] = None
+
+    def __delitem__(self, key: str) -> None:
+        del self._keys[key]
+        delattr(self, self._attribute(key))
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(list(self._keys))
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def __or__(self, other: Mapping[str, Any]) -> ParameterDict:
+        result = self.copy()
+        result.update(other)
+        return result
+
+    def __ror__(self, other: Mapping[str, Any]) -> ParameterDict:
+        result = ParameterDict(other)
+        result.update(self)
+        return result
+
+    def __ior__(self, other: Mapping[str, Any]) -> Self:
+        self.update(other)
+        return self
+
+    def copy(self) -> ParameterDict:
+        """Return a ParameterDict of the same parameters."""
+        return ParameterDict(OrderedDict(self.items()))
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """Return the value of `key`, which is set to `default` if it is missing."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def clear(self) -> None:
+        """Remove all values."""
+        for key in list(self._keys):
+            del self[key]
+
+    def pop(self, key: str) -> Any:
+        """Remove and return the value of `key`."""
+        value = self[key]
+        del self[key]
+        return value
+
+    def popitem(self) -> tuple[str, Any]:
+        """Remove and return the (key, value) that was added last."""
+        key, _ = self._keys.popitem()
+        value = getattr(self, self._attribute(key))
+        delattr(self, self._attribute(key))
+        return key, value
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the value of `key`, or `default` if it is missing."""
+        return self[key] if key in self else default
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """Return a new ParameterDict with `default` for each of `keys`."""
+        return ParameterDict((key, default) for key in keys)
+
+    def keys(self) -> Any:
+        """The keys."""
+        return self._keys.keys()
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """The (key, value) pairs."""
+        return ((key, self[key]) for key in self._keys)
+
+    def values(self) -> Iterable[Any]:
+        """The values."""
+        return (self[key] for key in self._keys)
+
+    def update(self, parameters: Any) -> None:
+        """Add values, or replace those of the same keys; tensors become parameters."""
+        if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
+            # An unordered source is taken in the order of its keys, as from_keys order may vary.
+            parameters = dict(sorted(parameters.items()))
+        for key, value in _pairs(parameters, "ParameterDict"):
+            self[key] = value
+
+    def extra_repr(self) -> str:
+        return "\n".join(f"({key}): {_describe(value)}" for key, value in self.items())
+
+    def __repr__(self) -> str:
+        lines = self.extra_repr().split("\n") if len(self) else []
+        if not lines:
+            return f"{self._get_name()}()"
+        return f"{self._get_name()}(\n    " + "\n    ".join(lines) + "\n)"
+
+    def __call__(self, input: Any) -> Any:
+        """A dictionary of parameters cannot be called."""
+        raise RuntimeError("ParameterDict should not be called.")
+
+
+def _as_parameter(value: Any) -> Any:
+    if isinstance(value, Tensor) and not isinstance(value, Parameter):
+        return Parameter(value)
+    return value
+
+
+def _describe(value: Any) -> str:
+    if not isinstance(value, Tensor):
+        return f"Object of type: {type(value).__name__}"
+    kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
+    where = "" if value.device.type == "cpu" else f" ({value.device})"
+    sizes = "x".join(str(size) for size in value.shape)
+    return f"{kind} containing: [{value.dtype} of size {sizes}{where}]"

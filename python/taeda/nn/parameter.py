@@ -1,0 +1,230 @@
+"""Tensors that a Module registers by itself: parameters and buffers."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import taeda
+from taeda import _C
+
+Tensor = _C.Tensor
+
+__all__ = [
+    "Buffer",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "UninitializedTensorMixin",
+    "is_lazy",
+]
+
+
+class _MarkedMeta(type(Tensor)):  # type: ignore[misc]
+    """Lets a tensor of another class count as an instance when it carries the class's mark.
+
+    `Parameter(x)` of a user's own Tensor subclass keeps that subclass, and is still a Parameter.
+    """
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if type.__instancecheck__(cls, instance):
+            return True
+        mark = cls.__dict__.get("_mark")
+        return mark is not None and isinstance(instance, Tensor) and getattr(instance, mark, False)
+
+
+class Parameter(Tensor, metaclass=_MarkedMeta):
+    """A tensor that becomes one of a Module's parameters when it is assigned as an attribute.
+
+    Args:
+        data: the values, shared and not copied. Without it, the parameter is empty.
+        requires_grad: whether gradients are recorded for it.
+
+    A tensor of a user's subclass keeps its class; `isinstance(p, Parameter)` holds all the same.
+
+    >>> layer = taeda.nn.Module()
+    >>> layer.scale = taeda.nn.Parameter(taeda.ones(2))
+    >>> [name for name, _ in layer.named_parameters()]
+    ['scale']
+    """
+
+    _mark = "_is_param"
+
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
+        if data is None:
+            data = taeda.empty(0)
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Parameter: data must be a Tensor or None, got {type(data).__name__}")
+        kind = type(data)
+        if kind is Tensor or issubclass(cls, kind):
+            return Tensor._make_subclass(cls, data, requires_grad)
+        parameter = data.detach().requires_grad_(requires_grad)
+        if type(parameter) is not kind:
+            raise RuntimeError(
+                f"Parameter: {kind.__name__}.detach() must give a {kind.__name__}, "
+                f"got {type(parameter).__name__}"
+            )
+        parameter._is_param = True
+        return parameter
+
+    def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
+        # All is set in __new__; this keeps the constructor's signature in one place.
+        super().__init__()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
+        if id(self) in memo:
+            return memo[id(self)]
+        values = self.data.clone(memory_format=taeda.preserve_format)
+        result = type(self)(values, self.requires_grad)
+        memo[id(self)] = result
+        attributes = _own_attributes(self)
+        if attributes:
+            result.__dict__.update(copy.deepcopy(attributes, memo))
+        return result
+
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + super().__repr__()
+
+    def __reduce_ex__(self, protocol: int) -> Any:
+        return (
+            _rebuild_parameter,
+            (type(self), self.data, self.requires_grad, _own_attributes(self)),
+        )
+
+
+def _own_attributes(tensor: Tensor) -> dict[str, Any]:
+    """The Python attributes that a user has put on a tensor."""
+    return {key: value for key, value in tensor.__dict__.items() if key != "_backward_hooks"}
+
+
+def _rebuild_parameter(
+    cls: type, data: Tensor, requires_grad: bool, attributes: dict[str, Any] | None = None
+) -> Parameter:
+    """What a pickled Parameter is loaded with."""
+    parameter = cls(data, requires_grad)
+    if attributes:
+        parameter.__dict__.update(attributes)
+    return parameter
+
+
+class Buffer(Tensor, metaclass=_MarkedMeta):
+    """A tensor that becomes one of a Module's buffers when it is assigned as an attribute.
+
+    Args:
+        data: the values, shared and not copied. Without it, the buffer is empty.
+        persistent: whether the buffer is part of the module's `state_dict`.
+
+    The result is a plain tensor that carries a mark; `isinstance(x, Buffer)` tests the mark.
+    """
+
+    _mark = "_is_buffer"
+
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
+        if data is None:
+            data = taeda.empty(0)
+        buffer = data.detach().requires_grad_(data.requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer
+
+
+class UninitializedTensorMixin:
+    """A parameter or buffer of a lazy module, whose shape is not yet known.
+
+    It has a dtype and a device, can be moved and cast, and turns into an ordinary one, in place,
+    by `materialize(shape)`. Asking for its shape or length before that raises.
+    """
+
+    cls_to_become: type
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Give the tensor its shape; its values are not initialised.
+
+        Args:
+            shape: the sizes.
+            device, dtype: those of the result; by default the ones the tensor was made with.
+        """
+        device = self.data.device if device is None else device
+        dtype = self.data.dtype if dtype is None else dtype
+        self.data = taeda.empty(shape, device=device, dtype=dtype)
+        self.__class__ = self.cls_to_become
+
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError(
+            "the shape of an uninitialized parameter or buffer is not known before the module's "
+            "first forward, or before materialize(shape)"
+        )
+
+    def share_memory_(self) -> Any:
+        raise RuntimeError(
+            "an uninitialized parameter or buffer has no memory to share: run the module once, or "
+            "call materialize(shape), first"
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __len__(self) -> int:
+        raise ValueError(f"{type(self).__name__} has no length before it is materialized")
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A Parameter without a shape, made by lazy modules.
+
+    Args:
+        requires_grad: whether gradients are recorded once it is materialized.
+        device, dtype: those of the parameter to be.
+    """
+
+    cls_to_become = Parameter
+
+    def __new__(
+        cls, requires_grad: bool = True, device: Any = None, dtype: Any = None
+    ) -> UninitializedParameter:
+        data = taeda.empty(0, device=device, dtype=dtype)
+        return Tensor._make_subclass(cls, data, requires_grad)
+
+    def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedParameter:
+        if id(self) in memo:
+            return memo[id(self)]
+        result = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        memo[id(self)] = result
+        return result
+
+    def __reduce_ex__(self, protocol: int) -> Any:
+        return (type(self), (self.requires_grad, self.data.device, self.data.dtype))
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer without a shape, made by lazy modules.
+
+    Args:
+        requires_grad: whether gradients are recorded once it is materialized.
+        device, dtype: those of the buffer to be.
+        persistent: whether the buffer is part of the module's `state_dict`.
+    """
+
+    cls_to_become = Tensor
+
+    def __new__(
+        cls,
+        requires_grad: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        persistent: bool = True,
+    ) -> UninitializedBuffer:
+        data = taeda.empty(0, device=device, dtype=dtype)
+        buffer = Tensor._make_subclass(cls, data, requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer
+
+
+def is_lazy(tensor: Any) -> bool:
+    """Whether a tensor is an uninitialized parameter or buffer."""
+    return isinstance(tensor, UninitializedTensorMixin)
+

@@ -1,0 +1,446 @@
+"""The base of all optimizers: parameter groups, state, hooks, saving and loading."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections import OrderedDict, defaultdict
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import taeda
+from taeda.utils.hooks import RemovableHandle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from taeda import Tensor
+
+__all__ = [
+    "Optimizer",
+    "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook",
+]
+
+ParamsT: TypeAlias = "Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict[str, Any]]"
+StateDict: TypeAlias = "dict[str, Any]"
+Hooks: TypeAlias = "OrderedDict[int, Callable[..., Any]]"
+
+_global_pre_hooks: Hooks = OrderedDict()
+_global_post_hooks: Hooks = OrderedDict()
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` before every step of every optimizer.
+
+    It may return None, or the ``(args, kwargs)`` to step with in place of those it got.
+    """
+    return _register(_global_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` after every step of every optimizer."""
+    return _register(_global_post_hooks, hook)
+
+
+def _register(
+    hooks: Hooks, hook: Callable[..., Any], prepend: bool = False
+) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a class's ``step`` so that hooks run around it: once, also where it calls super()'s."""
+
+    @functools.wraps(step)
+    def hooked_step(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        self._step_was_called = True
+        pre, post = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
+        if self._in_step or not (pre or post or _global_pre_hooks or _global_post_hooks):
+            return step(self, *args, **kwargs)
+        given: tuple[Any, ...] = (self, *args)
+        self._in_step = True
+        try:
+            for hook in (*_global_pre_hooks.values(), *pre.values()):
+                result = hook(self, given, kwargs)
+                if result is None:
+                    continue
+                if not isinstance(result, tuple) or len(result) != 2:
+                    raise RuntimeError(
+                        f"{type(self).__name__}.step: a pre-hook must return None or a tuple "
+                        f"(args, kwargs), got {result!r}"
+                    )
+                given, kwargs = result
+            loss = step(*given, **kwargs)
+            for hook in (*post.values(), *_global_post_hooks.values()):
+                hook(self, given, kwargs)
+        finally:
+            self._in_step = False
+        return loss
+
+    return hooked_step
+
+
+_HOOK_NAMES = (
+    "_optimizer_step_pre_hooks",
+    "_optimizer_step_post_hooks",
+    "_optimizer_state_dict_pre_hooks",
+    "_optimizer_state_dict_post_hooks",
+    "_optimizer_load_state_dict_pre_hooks",
+    "_optimizer_load_state_dict_post_hooks",
+)
+
+
+class Optimizer:
+    """Base class of optimizers. A subclass gives ``step``, and its options in ``defaults``.
+
+    Args:
+        params: what to optimize: tensors; ``(name, tensor)`` pairs as ``named_parameters()`` gives;
+            or dicts, one for each parameter group, with ``"params"`` and the options in which
+            the group differs from ``defaults``. The order must be the same in every run, so sets
+            are refused.
+        defaults: the value of every option for groups that do not give it.
+
+    Attributes:
+        param_groups: the groups, each a dict of ``"params"`` (a list), the options and, where
+            parameters came with names, ``"param_names"``. Schedulers change options in place.
+        state: what the optimizer remembers, one dict for each parameter.
+
+    Raises:
+        TypeError: ``params`` is a single tensor or a set, or holds something else than tensors.
+        ValueError: it is empty, holds results of operations instead of leaves, holds a
+            parameter in two groups, or names only some of them.
+    """
+
+    _optimizer_step_pre_hooks: Hooks
+    _optimizer_step_post_hooks: Hooks
+    _optimizer_state_dict_pre_hooks: Hooks
+    _optimizer_state_dict_post_hooks: Hooks
+    _optimizer_load_state_dict_pre_hooks: Hooks
+    _optimizer_load_state_dict_post_hooks: Hooks
+    _in_step = False
+    _step_was_called = False  # schedulers warn when they are stepped first
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = _with_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
+
+    def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
+        self._prepare_hooks()
+        self.defaults = defaults
+        if isinstance(params, taeda.Tensor):
+            raise TypeError(
+                f"{type(self).__name__}: params must be an iterable of Tensors or dicts, got a "
+                "single Tensor; put it in a list"
+            )
+        self.state: defaultdict[Any, Any] = defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
+        groups: list[Any] = _in_order(self, params)
+        if not groups:
+            raise ValueError(f"{type(self).__name__}: params is an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def _prepare_hooks(self) -> None:
+        for name in _HOOK_NAMES:
+            if name not in self.__dict__:
+                setattr(self, name, OrderedDict())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "defaults": self.defaults,
+            "state": self.state,
+            "param_groups": self.param_groups,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._prepare_hooks()
+        self.defaults.setdefault("differentiable", False)
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for i, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {i}")
+            options = sorted(group.keys() - {"params"})
+            lines += [f"    {option}: {group[option]}" for option in options]
+        return "\n".join(lines) + "\n)"
+
+    # Groups
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group, as when layers are unfrozen during training.
+
+        Args:
+            param_group: a dict of ``"params"`` (a tensor or an iterable of them, or of
+                ``(name, tensor)`` pairs) and of the options in which the group differs from
+                the defaults.
+
+        Raises:
+            TypeError: it is not a dict, or ``"params"`` is not as said.
+            ValueError: a parameter is in another group already, or is not a leaf.
+        """
+        if not isinstance(param_group, dict):
+            raise TypeError(
+                "add_param_group: param_group must be a dict, got "
+                f"{type(param_group).__name__}"
+            )
+        given = param_group["params"]
+        entries = [given] if isinstance(given, taeda.Tensor) else _in_order(self, given)
+        params, names = _split_names(self, entries)
+        for param in params:
+            if not self.defaults.get("differentiable") and not (param.is_leaf or param.retains_grad):
+                raise ValueError(
+                    f"{type(self).__name__}: can't optimize a non-leaf Tensor, one that is itself "
+                    "the result of an operation"
+                )
+        param_group["params"] = params
+        if names is not None:
+            param_group["param_names"] = names
+        for option, default in self.defaults.items():
+            param_group.setdefault(option, default)
+        if len({id(p) for p in params}) != len(params):
+            warnings.warn(
+                f"{type(self).__name__}: a parameter group holds a parameter twice, which will "
+                "be updated twice in each step",
+                stacklevel=3,
+            )
+        taken = {id(p) for group in self.param_groups for p in group["params"]}
+        if any(id(p) in taken for p in params):
+            raise ValueError("add_param_group: some parameters appear in more than one group")
+        if self.param_groups and ("param_names" in self.param_groups[0]) != (names is not None):
+            raise ValueError(
+                "add_param_group: either all parameter groups have parameters' names, or none has"
+            )
+        self.param_groups.append(param_group)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget all gradients.
+
+        Args:
+            set_to_none: True sets each ``.grad`` to None, which frees memory and lets ``step``
+                skip parameters that then get no gradient. False fills the gradients with zeros,
+                in place.
+        """
+        for group in self.param_groups:
+            for param in group["params"]:
+                if set_to_none:
+                    param.grad = None
+                elif param.grad is not None:
+                    grad = param.grad
+                    if grad.grad_fn is not None:
+                        grad.detach_()
+                    else:
+                        grad.requires_grad_(False)
+                    grad.zero_()
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update the parameters once, from their gradients.
+
+        Args:
+            closure: recomputes the loss and the gradients and returns the loss.
+
+        Returns:
+            What ``closure`` returned, or None without one.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define step()")
+
+    def named_params(self, group: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+        """A group's parameters with words for messages: their names, or else their positions."""
+        names = group.get("param_names")
+        for i, param in enumerate(group["params"]):
+            yield (repr(names[i]) if names else f"number {i}"), param
+
+    # Saving and loading
+
+    def state_dict(self) -> StateDict:
+        """What is needed to go on later: a dict of ``"state"`` and ``"param_groups"``.
+
+        ``"state"`` maps each parameter's position, counted over all groups, to its state;
+        ``"param_groups"`` lists the groups with those positions for ``"params"``. Tensors are the
+        optimizer's own, not copies. The structure is PyTorch's, and passes both ways.
+        """
+        for hook in self._optimizer_state_dict_pre_hooks.values():
+            hook(self)
+        position: dict[int, int] = {}
+        groups = []
+        for group in self.param_groups:
+            for param in group["params"]:
+                position.setdefault(id(param), len(position))
+            packed = {option: value for option, value in group.items() if option != "params"}
+            packed["params"] = [position[id(p)] for p in group["params"]]
+            groups.append(packed)
+        state = {
+            (position[id(key)] if isinstance(key, taeda.Tensor) else key): value
+            for key, value in self.state.items()
+        }
+        result: StateDict = {"state": state, "param_groups": groups}
+        for hook in self._optimizer_state_dict_post_hooks.values():
+            changed = hook(self, result)
+            if changed is not None:
+                result = changed
+        return result
+
+    def load_state_dict(self, state_dict: StateDict) -> None:
+        """Take over the state and the options that ``state_dict()`` gave.
+
+        State goes to the parameters in the same positions. Where both sides know their
+        parameters' names, it goes by name instead, in whatever order the parameters are. Tensors
+        are cast to their parameter's dtype and device, and are not copied where they have both.
+
+        Raises:
+            ValueError: the numbers or sizes of the groups, or the parameters' names, differ.
+        """
+        state_dict = dict(state_dict)
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
+            changed = hook(self, state_dict)
+            if changed is not None:
+                state_dict = changed
+        saved_groups = state_dict["param_groups"]
+        if len(saved_groups) != len(self.param_groups):
+            raise ValueError(
+                "load_state_dict: the loaded state dict has a different number of parameter "
+                f"groups: {len(saved_groups)}, the optimizer has {len(self.param_groups)}"
+            )
+        for i, (saved, own) in enumerate(zip(saved_groups, self.param_groups, strict=True)):
+            if len(saved["params"]) != len(own["params"]):
+                raise ValueError(
+                    "load_state_dict: the loaded state dict contains a parameter group that "
+                    f"doesn't match the size of the optimizer's: group {i} has "
+                    f"{len(saved['params'])} parameters there and {len(own['params'])} here"
+                )
+        owner = self._owners_of_saved_state(saved_groups)
+        state: defaultdict[Any, Any] = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in owner:
+                param = owner[key]
+                state[param] = {k: _fit(k, v, param) for k, v in value.items()}
+            else:
+                state[key] = value
+        groups = []
+        for saved, own in zip(saved_groups, self.param_groups, strict=True):
+            group = {option: value for option, value in saved.items() if option != "params"}
+            if "param_names" in own:
+                group["param_names"] = own["param_names"]
+            group["params"] = own["params"]
+            groups.append(group)
+        self.__setstate__({"state": state, "param_groups": groups})
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
+
+    def _owners_of_saved_state(self, saved_groups: list[dict[str, Any]]) -> dict[Any, Any]:
+        """The parameter that the state saved under each position belongs to."""
+        positions = [key for group in saved_groups for key in group["params"]]
+        params = [p for group in self.param_groups for p in group["params"]]
+        groups = (*saved_groups, *self.param_groups)
+        if not all("param_names" in group for group in groups):
+            return dict(zip(positions, params, strict=True))
+        saved_names = [name for group in saved_groups for name in group["param_names"]]
+        own_names = [name for group in self.param_groups for name in group["param_names"]]
+        by_name = dict(zip(own_names, params, strict=True))
+        missing = sorted(set(own_names) - set(saved_names))
+        extra = sorted(set(saved_names) - set(own_names))
+        if missing or extra:
+            raise ValueError(
+                "load_state_dict: the parameters' names differ: the optimizer has "
+                f"{missing}, which the state dict lacks, and the state dict has {extra}, which "
+                "the optimizer lacks. To match by position, delete 'param_names' from the groups "
+                "of the state dict"
+            )
+        return {
+            key: by_name[name] for key, name in zip(positions, saved_names, strict=True)
+        }
+
+    # Hooks
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(optimizer, args, kwargs)`` before each step.
+
+        It may return None, or the ``(args, kwargs)`` to step with; ``args`` starts with the
+        optimizer.
+        """
+        return _register(self._optimizer_step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(optimizer, args, kwargs)`` after each step."""
+        return _register(self._optimizer_step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(
+        self, hook: Callable[[Optimizer], None], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(optimizer)`` before ``state_dict``; ``prepend`` puts it before the others."""
+        return _register(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(
+        self, hook: Callable[[Optimizer, StateDict], StateDict | None], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` on what ``state_dict`` returns.
+
+        It changes the dict in place, or returns the one to use. ``prepend`` puts it before the
+        others.
+        """
+        return _register(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable[[Optimizer, StateDict], StateDict | None], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` before loading.
+
+        ``state_dict`` is a shallow copy; the hook changes it in place, or returns the one to
+        load. ``prepend`` puts it before the others.
+        """
+        return _register(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(
+        self, hook: Callable[[Optimizer], None], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(optimizer)`` after loading; ``prepend`` puts it before the others."""
+        return _register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
+
+def _in_order(optimizer: Optimizer, params: Any) -> list[Any]:
+    if isinstance(params, (set, frozenset)):
+        raise TypeError(
+            f"{type(optimizer).__name__}: params must be in an order that is the same in every "
+            "run, which a set's is not; use a list"
+        )
+    return list(params)
+
+
+def _split_names(optimizer: Optimizer, entries: list[Any]) -> tuple[list[Any], list[str] | None]:
+    """The tensors of a group, and their names where they came in pairs."""
+    pairs = [isinstance(entry, tuple) for entry in entries]
+    if any(pairs) and not all(pairs):
+        raise ValueError(
+            f"{type(optimizer).__name__}: either all params come with names, or none does; some "
+            "param names are missing"
+        )
+    params = [entry[1] for entry in entries] if any(pairs) else entries
+    for param in params:
+        if not isinstance(param, taeda.Tensor):
+            raise TypeError(
+                f"{type(optimizer).__name__}: can only optimize Tensors, but one of the params "
+                f"is {type(param).__name__}"
+            )
+    return params, [entry[0] for entry in entries] if any(pairs) else None
+
+
+def _fit(key: str, value: Any, param: Any) -> Any:
+    """A piece of loaded state in the dtype and on the device of its parameter."""
+    if isinstance(value, taeda.Tensor):
+        if key == "step":  # counted on the CPU in float32, whatever the parameter is
+            return value
+        if param.is_floating_point():
+            return value.to(dtype=param.dtype, device=param.device)
+        return value.to(device=param.device)
+    if isinstance(value, dict):
+        return {k: _fit(k, v, param) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_fit(key, v, param) for v in value)
+    return value

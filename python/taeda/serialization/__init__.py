@@ -1,0 +1,163 @@
+"""Saving and loading: ``save``, ``load`` and what files may name.
+
+The format is PyTorch's (``.pt``): a zip archive with a pickle stream that describes the objects and
+one entry of raw bytes for each storage. Files pass both ways between the two libraries. A path that
+ends in ``.safetensors`` selects that format instead, for plain dicts of tensors.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ._safe import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+    from typing import BinaryIO, TypeAlias
+
+    from taeda import device
+
+    MapLocation: TypeAlias = str | device | dict[str, str] | Callable[[Any, str], Any] | None
+    File: TypeAlias = str | os.PathLike[str] | BinaryIO
+
+__all__ = [
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_safe_globals",
+    "load",
+    "safe_globals",
+    "save",
+]
+
+
+def save(obj: Any, f: File, *, pickle_protocol: int = 2) -> None:
+    """Write ``obj`` to a file.
+
+    Tensors inside it may share storages, which are then written once, whole, and shared again
+    after loading. A path is written atomically: an interrupted save leaves the file that was there
+    before as it was.
+
+    Args:
+        obj: tensors, parameters, numbers, strings and containers of them, as ``state_dict()``
+            returns; also anything else that can be pickled, though such a file is then loaded only
+            with ``weights_only=False`` or its classes allowed.
+        f: a path, or an object with ``write``.
+        pickle_protocol: the version of the pickle stream, 2 to 5. All readers know 2.
+
+    Raises:
+        RuntimeError: the directory does not exist, or one storage is used with two dtypes.
+        TypeError: ``f`` is neither a path nor writable, or ``obj`` cannot be pickled.
+
+    >>> import io
+    >>> import taeda
+    >>> file = io.BytesIO()
+    >>> taeda.save({"weight": taeda.tensor([1.0, 2.0])}, file)
+    >>> _ = file.seek(0)
+    >>> taeda.load(file)
+    {'weight': tensor([1., 2.])}
+    """
+    from ._files import is_path, replacing
+
+    if not is_path(f) and not hasattr(f, "write"):
+        raise TypeError(f"save: f must be a path or have a method 'write', got {type(f).__name__}")
+    if not 2 <= pickle_protocol <= 5:
+        raise ValueError(f"save: pickle_protocol must be from 2 to 5, got {pickle_protocol}")
+    name = _stem(f)
+    if name is not None and name[1] == ".safetensors":
+        from ._safetensors import write_file
+
+        with replacing(f) as file:  # type: ignore[arg-type]
+            write_file(obj, file.write)
+        return
+
+    from ._pickler import CheckpointPickler
+
+    pickler = CheckpointPickler(pickle_protocol)
+    pickler.dump(obj)
+    # Everything that may fail for the sake of obj has happened before a file is opened.
+    folder = name[0] if name is not None and name[0] else "archive"
+    if is_path(f):
+        with replacing(f) as file:  # type: ignore[arg-type]
+            _write_archive(pickler, folder, file.write)
+    else:
+        _write_archive(pickler, folder, f.write)  # type: ignore[union-attr]
+
+
+def _stem(f: Any) -> tuple[str, str] | None:
+    """The file name of a path, in two parts, or None for a file object."""
+    import os
+
+    from ._files import is_path
+
+    return os.path.splitext(os.path.basename(os.fspath(f))) if is_path(f) else None
+
+
+def _write_archive(pickler: Any, folder: str, write: Any) -> None:
+    from ._pickler import storage_bytes
+    from ._zip import ArchiveWriter
+
+    archive = ArchiveWriter(write)
+    archive.add(f"{folder}/data.pkl", pickler.stream.getbuffer())
+    archive.add(f"{folder}/byteorder", sys.byteorder.encode())
+    for i, source in enumerate(pickler.storages):
+        archive.add(f"{folder}/data/{i}", storage_bytes(source))
+    archive.add(f"{folder}/version", b"3\n")
+    archive.finish()
+
+
+def load(
+    f: File,
+    map_location: MapLocation = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+) -> Any:
+    """Read an object that ``save``, or PyTorch's ``save``, wrote.
+
+    Checksums are compared, and a file that is cut short or changed is named as such.
+
+    Args:
+        f: a path, or a seekable file object that stands where the archive starts.
+        map_location: where tensors go. None: the device they were saved from. A device or its
+            name: there, all of them. A dict: from saved device names to others. A function: called
+            with each storage, on the CPU, and the name of the device it was saved from; it
+            returns a storage on the device wanted, or None for the saved one.
+        weights_only: True, which None means too: the file may name only tensors, parameters,
+            containers and what ``add_safe_globals`` allows, so loading runs no code from it.
+            False: **the file may run any code**; do so only with files you trust. Names under
+            ``torch`` in it are then read as those under ``taeda``.
+        mmap: True maps the file into memory in place of reading it: bytes are read when a tensor
+            is first used, changes to tensors are not written back, and the storages' checksums are
+            not compared. Needs a path. None means False.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        RuntimeError: the file is damaged or not of this format, or a device is not available.
+        pickle.UnpicklingError: the description of the objects is broken, or names something that
+            is not allowed.
+    """
+    from ._files import FileSource, MappedSource, is_path
+    from ._reader import read_checkpoint
+
+    if not is_path(f):
+        if mmap:
+            raise ValueError("load: mmap=True needs a path, got a file object")
+        for method in ("read", "seek", "tell"):
+            if not hasattr(f, method):
+                raise AttributeError(
+                    "load: f must be a path or a seekable file object; a "
+                    f"{type(f).__name__} has no {method!r}"
+                )
+        source = FileSource(f)
+        return read_checkpoint(source, "the file object", map_location, weights_only is not False)
+    name = _stem(f)
+    with open(f, "rb") as file:  # type: ignore[arg-type]
+        source = MappedSource(file) if mmap else FileSource(file)  # type: ignore[assignment]
+        label = repr(str(f))
+        if name is not None and name[1] == ".safetensors":
+            from ._safetensors import read_file
+
+            return read_file(source, label, map_location)
+        return read_checkpoint(source, label, map_location, weights_only is not False)

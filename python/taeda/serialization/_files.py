@@ -1,0 +1,125 @@
+"""Files as ``save`` and ``load`` use them: replaced as a whole, read in ranges."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def is_path(f: object) -> bool:
+    """Whether ``f`` names a file rather than being one."""
+    return isinstance(f, (str, os.PathLike))
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """Open a binary file that takes the place of ``path`` when the block ends well.
+
+    What is written goes to a temporary file in the same directory, is flushed to the disk and is
+    then renamed over ``path`` in one step: whenever the process or the machine stops, ``path`` is
+    either the old file or the new one, each whole. If the block raises, the temporary file is
+    removed and ``path`` is untouched. Symbolic links are followed; pipes and devices are written
+    directly.
+    """
+    target = os.path.realpath(os.fspath(path))
+    folder, name = os.path.split(target)
+    if not os.path.isdir(folder):
+        raise RuntimeError(f"save: the parent directory {folder!r} does not exist")
+    try:
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not stat.S_ISREG(mode):
+        with open(target, "wb") as file:
+            yield file
+        return
+    temporary = os.path.join(folder, f".{name[:200]}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(temporary, flags, 0o666)
+    try:
+        with open(descriptor, "wb") as file:
+            if mode is not None:
+                os.chmod(temporary, stat.S_IMODE(mode))
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(folder)
+
+
+def _sync_folder(folder: str) -> None:
+    """Make a rename in ``folder`` last through a power cut, where the system offers that."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        with suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class FileSource:
+    """Ranged reads of a seekable binary file, counted from where it stands now."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._base = file.tell()
+        self.size = file.seek(0, os.SEEK_END) - self._base
+        file.seek(self._base)
+
+    def read(self, offset: int, count: int) -> bytes:
+        """``count`` bytes from ``offset``; fewer only at the end of the file."""
+        self._file.seek(self._base + offset)
+        return self._file.read(min(count, self.size - offset))
+
+    def read_into(self, offset: int, buffer: bytearray) -> None:
+        """Fill ``buffer`` from ``offset``, which the caller has checked against ``size``."""
+        self._file.seek(self._base + offset)
+        view = memoryview(buffer)
+        done = 0
+        while done < len(view):
+            if hasattr(self._file, "readinto"):
+                count = self._file.readinto(view[done:])
+            else:
+                piece = self._file.read(len(view) - done)
+                count = len(piece)
+                view[done : done + count] = piece
+            if not count:
+                raise RuntimeError("load: the file became shorter while it was read")
+            done += count
+
+
+class MappedSource:
+    """A file mapped into memory; pages are read when first used and writes stay private."""
+
+    def __init__(self, file: Any) -> None:
+        import mmap
+
+        self.size = os.fstat(file.fileno()).st_size
+        # mmap refuses to map nothing; an empty file is reported later, as one too short.
+        self._map: Any = b""
+        if self.size:
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+
+    def read(self, offset: int, count: int) -> bytes:
+        """A copy of ``count`` bytes from ``offset``."""
+        return bytes(self._map[offset : offset + count])
+
+    def read_into(self, offset: int, buffer: bytearray) -> None:
+        """Fill ``buffer`` from ``offset``."""
+        buffer[:] = memoryview(self._map)[offset : offset + len(buffer)]
+
+    def view(self, offset: int, count: int) -> memoryview:
+        """The bytes themselves, not a copy; they keep the map alive."""
+        return memoryview(self._map)[offset : offset + count]

@@ -1,0 +1,130 @@
+"""The writing half of checkpoints: objects to a pickle stream and the storages it refers to."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections import OrderedDict
+from types import FunctionType
+from typing import Any
+
+import taeda
+
+from . import _rebuild
+from ._rebuild import TorchName
+
+# Most of what a stream holds; these types are asked about first, for speed.
+_PLAIN = frozenset([dict, OrderedDict, list, tuple, str, int, float, bool, bytes, type(None)])
+
+
+class _Stored:
+    """Stands in the stream for the storage of a tensor with elements of ``dtype``."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+
+# The pickler that is written in C looks every name up in the module it is said to be in, and
+# PyTorch's modules need not be installed; the one written in Python lets its subclass write names.
+class CheckpointPickler(pickle._Pickler):  # type: ignore[name-defined,misc]
+    """Pickles to ``stream``; ``storages`` then holds the tensors whose bytes go beside it."""
+
+    def __init__(self, protocol: int) -> None:
+        self.stream = io.BytesIO()
+        super().__init__(self.stream, protocol)
+        from taeda.nn import Parameter
+
+        self._parameter = Parameter
+        self._keys: dict[int, tuple[str, Any]] = {}  # by the identity of the storage
+        self.storages: list[Any] = []
+
+    def reducer_override(self, obj: Any) -> Any:
+        """How the types that PyTorch knows by its own names are taken apart."""
+        if type(obj) in _PLAIN:
+            return NotImplemented
+        if isinstance(obj, taeda.Tensor):
+            return self._reduce_tensor(obj)
+        if isinstance(obj, TorchName):
+            return obj.name
+        if isinstance(obj, taeda.dtype):
+            return repr(obj)
+        if isinstance(obj, taeda.Size):
+            return taeda.Size, (tuple(obj),)
+        if isinstance(obj, taeda.device):
+            args = (obj.type,) if obj.index is None else (obj.type, obj.index)
+            return taeda.device, args
+        return NotImplemented
+
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        """Write a name: PyTorch's for what it knows, otherwise where Python finds ``obj``."""
+        known: tuple[str, str] | None = None
+        if isinstance(obj, TorchName):
+            known = (obj.module, obj.name)
+        elif isinstance(obj, (type, FunctionType, taeda.dtype)):
+            known = _rebuild.names().get(obj)
+        if known is None:
+            super().save_global(obj, name)
+            return
+        self.write(pickle.GLOBAL + "{}\n{}\n".format(*known).encode())
+        self.memoize(obj)
+
+    dispatch = {**pickle._Pickler.dispatch, FunctionType: save_global}  # type: ignore[attr-defined]
+
+    def persistent_id(self, obj: Any) -> tuple[Any, ...] | None:
+        """The record by which the stream refers to a storage, which it does not itself hold."""
+        kind = type(obj)
+        if kind in _PLAIN:
+            return None
+        if kind is _Stored:
+            tensor, dtype = obj.tensor, obj.tensor.dtype
+            storage, location = tensor.untyped_storage(), str(tensor.device)
+            count = storage.nbytes() // dtype.itemsize
+        elif isinstance(obj, taeda.UntypedStorage):
+            storage, dtype, location = obj, None, str(getattr(obj, "device", "cpu"))
+            tensor, count = storage, storage.nbytes()
+        else:
+            return None
+        key, seen = self._keys.setdefault(storage._cdata, (str(len(self._keys)), dtype))
+        if seen != dtype:
+            raise RuntimeError(
+                f"save: one storage is used both as {seen} and as {dtype}, which the format "
+                "cannot express; save a clone() of one of the tensors"
+            )
+        if len(self.storages) < len(self._keys):
+            self.storages.append(tensor)
+        return ("storage", _rebuild.storage_names()[dtype], key, location, count)
+
+    def _reduce_tensor(self, tensor: Any) -> Any:
+        kind, state = type(tensor), getattr(tensor, "__dict__", None) or None
+        if isinstance(tensor, self._parameter):
+            args = (tensor.data, tensor.requires_grad, OrderedDict())
+            if state is None:
+                return _rebuild.rebuild_parameter, args
+            return _rebuild.rebuild_parameter_with_state, (*args, state)
+        if kind is not taeda.Tensor and kind.__reduce_ex__ is not taeda.Tensor.__reduce_ex__:
+            return NotImplemented
+        size, stride = tuple(tensor.size()), tuple(tensor.stride())
+        if tensor.device.type == "meta":
+            function: Any = _rebuild.rebuild_meta_tensor
+            args = (tensor.dtype, size, stride, tensor.requires_grad)
+        else:
+            function = _rebuild.rebuild_tensor_v2
+            place = (_Stored(tensor), tensor.storage_offset(), size, stride)
+            args = (*place, tensor.requires_grad, OrderedDict())
+        if kind is taeda.Tensor and state is None:
+            return function, args
+        return _rebuild.rebuild_from_type_v2, (function, kind, args, state or {})
+
+
+def storage_bytes(source: Any) -> memoryview:
+    """All bytes of a storage, or of the storage behind a tensor, wherever it is."""
+    if not isinstance(source, taeda.Tensor):
+        return memoryview(source).cast("B") if source.nbytes() else memoryview(b"")
+    storage = source.untyped_storage()
+    if storage.nbytes() == 0:
+        return memoryview(b"")
+    if source.device.type == "cpu":
+        return memoryview(storage).cast("B")
+    count = storage.nbytes() // source.dtype.itemsize
+    everything = source.detach().as_strided((count,), (1,), 0).cpu()
+    return memoryview(everything.untyped_storage()).cast("B")

@@ -1,0 +1,286 @@
+"""The functions that a checkpoint's pickle stream calls, and the names the stream knows them by.
+
+A checkpoint names PyTorch's functions, storage types and dtypes (``torch._utils
+_rebuild_tensor_v2``, ``torch FloatStorage``), so that either library reads what the other wrote.
+``names()`` maps our objects to those names for writing; ``lookup`` goes the other way for reading.
+Everything here checks its arguments: they come from a file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from functools import lru_cache
+from pickle import UnpicklingError
+from types import FunctionType
+from typing import Any
+
+import taeda
+
+_STORAGE_DTYPES = {
+    "FloatStorage": "float32",
+    "DoubleStorage": "float64",
+    "HalfStorage": "float16",
+    "BFloat16Storage": "bfloat16",
+    "ComplexFloatStorage": "complex64",
+    "ComplexDoubleStorage": "complex128",
+    "LongStorage": "int64",
+    "IntStorage": "int32",
+    "ShortStorage": "int16",
+    "CharStorage": "int8",
+    "ByteStorage": "uint8",
+    "BoolStorage": "bool",
+}
+
+
+class TorchName:
+    """Something a stream names that has no object of its own here, such as a storage type."""
+
+    def __init__(self, module: str, name: str, dtype: Any = None) -> None:
+        self.module = module
+        self.name = name
+        self.dtype = dtype  # of a typed storage's elements
+
+    def __repr__(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
+class LoadedStorage:
+    """A storage read from a file: its bytes as a one-dimensional tensor, typed where known.
+
+    ``flat`` is None for a storage that was asked onto the meta device and so was never read.
+    """
+
+    def __init__(self, flat: Any, dtype: Any) -> None:
+        self.flat = flat
+        self.dtype = dtype
+
+
+def _require(condition: bool, what: str) -> None:
+    if not condition:
+        raise UnpicklingError(f"load: the file is not a valid checkpoint: {what}")
+
+
+def _is_ints(values: Any) -> bool:
+    return isinstance(values, (tuple, list)) and all(type(v) is int and v >= 0 for v in values)
+
+
+def _strided(storage: Any, offset: Any, size: Any, stride: Any) -> Any:
+    """A tensor over ``storage``, after checking that the storage covers all of it."""
+    _require(isinstance(storage, LoadedStorage), "a tensor is built on something not a storage")
+    _require(storage.dtype is not None, "a tensor is built on a storage without a dtype")
+    _require(_is_ints(size) and _is_ints(stride), "a tensor's sizes or strides are no integers")
+    _require(len(size) == len(stride), "a tensor has not one stride for each size")
+    _require(type(offset) is int and offset >= 0, "a tensor's offset is not an integer")
+    if storage.flat is None:
+        return taeda.empty_strided(tuple(size), tuple(stride), dtype=storage.dtype, device="meta")
+    if all(size):
+        last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+        held = storage.flat.numel()
+        _require(last < held, f"a tensor needs {last + 1} elements of a storage that has {held}")
+    else:
+        # Nothing is read: any offset is as good, and one beyond the storage does no harm.
+        offset = min(offset, storage.flat.numel())
+    with taeda.no_grad():
+        return storage.flat.as_strided(tuple(size), tuple(stride), offset).detach()
+
+
+def _no_hooks(hooks: Any) -> None:
+    _require(not hooks, "a tensor carries backward hooks, which are not loaded")
+
+
+def rebuild_tensor(storage: Any, offset: Any, size: Any, stride: Any) -> Any:
+    """A tensor that needs no gradient (files of PyTorch before 0.4)."""
+    return _strided(storage, offset, size, stride)
+
+
+def rebuild_tensor_v2(
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: Any,
+    backward_hooks: Any,
+    metadata: Any = None,
+) -> Any:
+    """A tensor over a stored storage."""
+    _require(type(requires_grad) is bool, "requires_grad is not a bool")
+    _require(not metadata, "a tensor is marked as conjugated or negated, which is not supported")
+    _no_hooks(backward_hooks)
+    tensor = _strided(storage, offset, size, stride)
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def rebuild_meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Any:
+    """A tensor on the meta device, which has no storage."""
+    _require(isinstance(dtype, taeda.dtype), "a meta tensor's dtype is none")
+    _require(_is_ints(size) and _is_ints(stride), "a tensor's sizes or strides are no integers")
+    _require(type(requires_grad) is bool, "requires_grad is not a bool")
+    return taeda.empty_strided(
+        tuple(size), tuple(stride), dtype=dtype, device="meta", requires_grad=requires_grad
+    )
+
+
+def rebuild_parameter(data: Any, requires_grad: Any, backward_hooks: Any) -> Any:
+    """A Parameter."""
+    from taeda.nn import Parameter
+
+    _require(isinstance(data, taeda.Tensor), "a parameter's data is not a tensor")
+    _require(type(requires_grad) is bool, "requires_grad is not a bool")
+    _no_hooks(backward_hooks)
+    return Parameter(data, requires_grad)
+
+
+def rebuild_parameter_with_state(
+    data: Any, requires_grad: Any, backward_hooks: Any, state: Any
+) -> Any:
+    """A Parameter with attributes of its own."""
+    return set_attributes(rebuild_parameter(data, requires_grad, backward_hooks), state)
+
+
+def rebuild_from_type_v2(function: Any, kind: Any, args: Any, state: Any) -> Any:
+    """A tensor of a subclass, or one with attributes of its own."""
+    _require(function in _REBUILDERS, f"{function!r} does not build tensors")
+    _require(isinstance(kind, type) and issubclass(kind, taeda.Tensor), f"{kind!r} is no tensor")
+    _require(isinstance(args, tuple), "the arguments of a call are not a tuple")
+    result = function(*args)
+    if type(result) is not kind:
+        result = result.as_subclass(kind)
+    set_state = getattr(kind, "__setstate__", None)
+    if set_state is not getattr(taeda.Tensor, "__setstate__", None):
+        set_state(result, state)
+        return result
+    return set_attributes(result, state)
+
+
+def set_attributes(target: Any, state: Any) -> Any:
+    if isinstance(state, tuple) and len(state) == 2:
+        attributes, slots = state
+    else:
+        attributes, slots = state, None
+    for part in (attributes, slots):
+        _require(part is None or isinstance(part, dict), "an object's attributes are not a dict")
+        for name, value in (part or {}).items():
+            _require(isinstance(name, str), "the name of an attribute is not a string")
+            setattr(target, name, value)
+    return target
+
+
+_REBUILDERS = (rebuild_tensor, rebuild_tensor_v2, rebuild_meta_tensor, rebuild_parameter)
+
+
+def _make_bytes(text: Any, codec: Any) -> bytes:
+    _require(isinstance(text, str) and codec in ("latin1", "latin-1"), "bytes are badly encoded")
+    return text.encode("latin1")
+
+
+def _make_bytearray(*args: Any) -> bytearray:
+    if len(args) == 2:  # as Python 2 wrote it
+        args = (_make_bytes(*args),)
+    _require(not args or isinstance(args[0], bytes), "a bytearray is made from something else")
+    return bytearray(*args)
+
+
+def _make_set(items: Any = ()) -> set[Any]:
+    _require(isinstance(items, (list, tuple)), "a set is made from something other than a list")
+    return set(items)
+
+
+def _make_complex(real: Any, imag: Any) -> complex:
+    _require(type(real) is float and type(imag) is float, "a complex number's parts are no floats")
+    return complex(real, imag)
+
+
+def _make_ordered_dict(*args: Any) -> OrderedDict[Any, Any]:
+    _require(not args or isinstance(args[0], (list, dict)), "an OrderedDict is badly made")
+    return OrderedDict(*args)
+
+
+def _make_counter(*args: Any) -> Counter[Any]:
+    _require(not args or isinstance(args[0], dict), "a Counter is badly made")
+    return Counter(*args)
+
+
+def _make_size(values: Any = ()) -> Any:
+    _require(_is_ints(values), "a Size holds something other than integers")
+    return taeda.Size(values)
+
+
+def _make_device(*args: Any) -> Any:
+    kinds = [type(a) for a in args]
+    _require(kinds in ([str], [str, int]), "a device is badly made")
+    return taeda.device(*args)
+
+
+@lru_cache(maxsize=1)
+def _table() -> dict[str, Any]:
+    """What a file may name, by ``module.name``."""
+    from taeda.nn import Parameter
+
+    table: dict[str, Any] = {
+        "collections.OrderedDict": _make_ordered_dict,
+        "collections.Counter": _make_counter,
+        "_codecs.encode": _make_bytes,
+        "torch.Size": _make_size,
+        "torch.device": _make_device,
+        "torch.Tensor": taeda.Tensor,
+        "torch.nn.parameter.Parameter": Parameter,
+        "torch.storage.UntypedStorage": TorchName("torch.storage", "UntypedStorage"),
+        "torch._utils._rebuild_tensor": rebuild_tensor,
+        "torch._utils._rebuild_tensor_v2": rebuild_tensor_v2,
+        "torch._utils._rebuild_meta_tensor_no_storage": rebuild_meta_tensor,
+        "torch._utils._rebuild_parameter": rebuild_parameter,
+        "torch._utils._rebuild_parameter_with_state": rebuild_parameter_with_state,
+        "torch._tensor._rebuild_from_type_v2": rebuild_from_type_v2,
+    }
+    for builtins in ("builtins", "__builtin__"):
+        table[f"{builtins}.set"] = _make_set
+        table[f"{builtins}.bytearray"] = _make_bytearray
+        table[f"{builtins}.complex"] = _make_complex
+    for storage, name in _STORAGE_DTYPES.items():
+        dtype = getattr(taeda, name)
+        table[f"torch.{name}"] = dtype
+        for module in ("torch", "torch.cuda"):
+            table[f"{module}.{storage}"] = TorchName(module, storage, dtype)
+    return table
+
+
+def lookup(full_name: str) -> Any:
+    """What a file's ``module.name`` stands for, or None where a file may not name it."""
+    return _table().get(full_name)
+
+
+@lru_cache(maxsize=1)
+def _callables() -> frozenset[Any]:
+    return frozenset(v for v in _table().values() if isinstance(v, FunctionType))
+
+
+def is_callable_by_files(value: Any) -> bool:
+    """Whether ``value``, found on a stream's stack, is one of the functions a stream may call."""
+    return isinstance(value, FunctionType) and value in _callables()
+
+
+def may_have_attributes(value: Any) -> bool:
+    """Whether a stream may set attributes of ``value``: containers and tensors of ours only."""
+    return type(value) in (OrderedDict, Counter) or isinstance(value, taeda.Tensor)
+
+
+@lru_cache(maxsize=1)
+def names() -> dict[Any, tuple[str, str]]:
+    """The module and name to write for each object that PyTorch knows by another name."""
+    result: dict[Any, tuple[str, str]] = {
+        taeda.Size: ("torch", "Size"),
+        taeda.device: ("torch", "device"),
+    }
+    for full_name, value in _table().items():
+        module, _, name = full_name.rpartition(".")
+        if module.startswith("torch") and not isinstance(value, TorchName):
+            result[value] = (module, name)
+    return result
+
+
+@lru_cache(maxsize=1)
+def storage_names() -> dict[Any, TorchName]:
+    """The storage type to write for each dtype; for None, that of a storage without one."""
+    result = {getattr(taeda, d): _table()[f"torch.{s}"] for s, d in _STORAGE_DTYPES.items()}
+    result[None] = _table()["torch.storage.UntypedStorage"]
+    return result

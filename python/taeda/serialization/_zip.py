@@ -1,0 +1,265 @@
+"""Reading and writing the zip archives that hold checkpoints.
+
+Only what checkpoints need, but that strictly: entries are stored uncompressed and start on 64-byte
+boundaries, so that a file can be memory-mapped; every size and offset a file claims is compared
+with the file's length before anything is allocated; checksums are compared on reading.
+Archives over 4 GiB use the zip64 fields. (Layout: PKWARE's APPNOTE, sections 4.3 and 4.4.)
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ALIGNMENT = 64
+
+_LOCAL = struct.Struct("<4s5H3L2H")
+_CENTRAL = struct.Struct("<4s6H3L5H2L")
+_END = struct.Struct("<4s4H2LH")
+_END64 = struct.Struct("<4sQ2H2L4Q")
+_LOCATOR64 = struct.Struct("<4sLQL")
+
+_LOCAL_MAGIC, _CENTRAL_MAGIC, _END_MAGIC = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
+_END64_MAGIC, _LOCATOR64_MAGIC = b"PK\x06\x06", b"PK\x06\x07"
+_MAX16, _MAX32 = 0xFFFF, 0xFFFFFFFF
+_UTF8 = 0x800
+_ENCRYPTED = 0x1
+_STORED, _DEFLATED = 0, 8
+_EPOCH = 0x21  # 1 January 1980: files with the same content are the same, whenever written
+
+
+class DamagedArchiveError(RuntimeError):
+    """The bytes are not those of a whole, undamaged archive."""
+
+
+class _Written(NamedTuple):
+    name: bytes
+    crc: int
+    size: int
+    offset: int
+
+
+class ArchiveWriter:
+    """Writes an archive front to back through ``write``, which need not be able to seek."""
+
+    def __init__(self, write: Callable[[Any], Any]) -> None:
+        self._write = write
+        self._offset = 0
+        self._entries: list[_Written] = []
+
+    def _put(self, data: Any, size: int) -> None:
+        self._write(data)
+        self._offset += size
+
+    def add(self, name: str, data: bytes | memoryview) -> None:
+        """Append one entry."""
+        view = memoryview(data).cast("B") if memoryview(data).nbytes else memoryview(b"")
+        size, crc, start, encoded = view.nbytes, zlib.crc32(view), self._offset, name.encode()
+        long = size >= _MAX32
+        extra = struct.pack("<2H2Q", 1, 16, size, size) if long else b""
+        # A private extra field ("FB", which readers skip) moves the data to the next boundary.
+        fixed = start + _LOCAL.size + len(encoded) + len(extra) + 4
+        padding = -fixed % ALIGNMENT
+        extra += b"FB" + struct.pack("<H", padding) + bytes(padding)
+        shown = _MAX32 if long else size
+        version = 45 if long else 20
+        header = _LOCAL.pack(
+            _LOCAL_MAGIC, version, _UTF8, _STORED, 0, _EPOCH, crc, shown, shown,
+            len(encoded), len(extra),
+        )  # fmt: skip
+        header += encoded + extra
+        self._put(header, len(header))
+        if size:
+            self._put(view, size)
+        self._entries.append(_Written(encoded, crc, size, start))
+
+    def finish(self) -> None:
+        """Write the directory that makes the archive whole."""
+        start, blocks = self._offset, []
+        for entry in self._entries:
+            long = entry.size >= _MAX32 or entry.offset >= _MAX32
+            extra = b""
+            if long:
+                fields = (1, 24, entry.size, entry.size, entry.offset)
+                extra = struct.pack("<2H3Q", *fields)
+            size = _MAX32 if long else entry.size
+            version = 45 if long else 20
+            blocks.append(
+                _CENTRAL.pack(
+                    _CENTRAL_MAGIC, version, version, _UTF8, _STORED, 0, _EPOCH, entry.crc,
+                    size, size, len(entry.name), len(extra), 0, 0, 0, 0,
+                    _MAX32 if long else entry.offset,
+                )
+            )  # fmt: skip
+            blocks += [entry.name, extra]
+        directory = b"".join(blocks)
+        count, size = len(self._entries), len(directory)
+        tail = b""
+        if count >= _MAX16 or size >= _MAX32 or start >= _MAX32:
+            tail += _END64.pack(_END64_MAGIC, 44, 45, 45, 0, 0, count, count, size, start)
+            tail += _LOCATOR64.pack(_LOCATOR64_MAGIC, 0, start + size, 1)
+        short = min(count, _MAX16)
+        tail += _END.pack(_END_MAGIC, 0, 0, short, short, min(size, _MAX32), min(start, _MAX32), 0)
+        self._put(directory + tail, size + len(tail))
+
+
+class Entry(NamedTuple):
+    """What the directory says of one entry."""
+
+    header: int  # where its local header starts
+    packed: int  # bytes it takes in the file
+    size: int  # bytes it holds
+    method: int
+    crc: int
+
+
+class ArchiveReader:
+    """Reads an archive from ``source``, an object with ``size`` and ``read(offset, count)``.
+
+    Every entry's name starts with the archive's own name, as in ``archive/data.pkl``; here names
+    are given without it. ``label`` names the file in messages.
+
+    Raises:
+        DamagedArchiveError: this is no archive, or not a whole one.
+    """
+
+    def __init__(self, source: Any, label: str) -> None:
+        self.source = source
+        self.label = label
+        self.entries: dict[str, Entry] = {}
+        self.prefix = ""
+        self._read_directory(*self._find_directory())
+
+    def _bad(self, why: str) -> DamagedArchiveError:
+        return DamagedArchiveError(f"load: {self.label} is damaged or cut short: {why}")
+
+    def _find_directory(self) -> tuple[int, int, int]:
+        """The directory's offset, its size in bytes, and how many entries it lists."""
+        total = self.source.size
+        if total < _END.size:
+            raise self._bad("it is too short to be an archive")
+        tail_at = max(0, total - _END.size - _MAX16)
+        tail = self.source.read(tail_at, total - tail_at)
+        found = tail.rfind(_END_MAGIC)
+        if found < 0 or len(tail) - found < _END.size:
+            raise self._bad("the archive's directory, which ends the file, is missing")
+        _, disk, start_disk, here, count, size, start, comment = _END.unpack_from(tail, found)
+        end_at = tail_at + found
+        if end_at + _END.size + comment != total:
+            raise self._bad("it does not end where its archive ends")
+        # Some writers add the zip64 records to every archive, needed or not.
+        locator_at = end_at - _LOCATOR64.size
+        locator = self.source.read(locator_at, _LOCATOR64.size) if locator_at >= 0 else b""
+        if locator[:4] == _LOCATOR64_MAGIC:
+            _, disk, end64_at, disks = _LOCATOR64.unpack(locator)
+            if disks != 1 or end64_at + _END64.size != locator_at:
+                raise self._bad("the pointer to its directory leads nowhere")
+            record = _END64.unpack(self.source.read(end64_at, _END64.size))
+            if record[0] != _END64_MAGIC:
+                raise self._bad("the pointer to its directory leads nowhere")
+            disk, start_disk, here, count, size, start = record[4:]
+            end_at = end64_at
+        if disk or start_disk or here != count:
+            raise self._bad("it claims to be one of several parts")
+        if start + size != end_at or count * _CENTRAL.size > size:
+            raise self._bad("the size of its directory does not fit the file")
+        return start, size, count
+
+    def _read_directory(self, start: int, size: int, count: int) -> None:
+        data = self.source.read(start, size)
+        at = 0
+        for _ in range(count):
+            if data[at : at + 4] != _CENTRAL_MAGIC or at + _CENTRAL.size > size:
+                raise self._bad("its directory is broken")
+            fields = _CENTRAL.unpack_from(data, at)
+            flags, method, crc, packed, full = fields[3], fields[4], *fields[7:10]
+            name_size, extra_size, comment_size, header = *fields[10:13], fields[16]
+            at += _CENTRAL.size
+            name = data[at : at + name_size]
+            extra = data[at + name_size : at + name_size + extra_size]
+            at += name_size + extra_size + comment_size
+            if at > size:
+                raise self._bad("its directory is broken")
+            full, packed, header = self._long_fields(extra, full, packed, header)
+            try:
+                text = bytes(name).decode()
+            except UnicodeDecodeError:
+                raise self._bad("its directory is broken") from None
+            prefix, slash, short = text.partition("/")
+            if not slash or (self.entries and prefix != self.prefix) or short in self.entries:
+                raise self._bad(f"it has an entry that does not belong in it, {text!r}")
+            if flags & _ENCRYPTED or method not in (_STORED, _DEFLATED):
+                raise self._bad(f"its entry {text!r} is stored in a way checkpoints are not")
+            if header + _LOCAL.size + name_size + packed > start:
+                raise self._bad(f"its entry {text!r} claims more bytes than the file has")
+            if (method == _STORED and packed != full) or full > 1100 * packed:
+                raise self._bad(f"its entry {text!r} claims an impossible size")
+            self.prefix = prefix
+            self.entries[short] = Entry(header, packed, full, method, crc)
+        if at != size:
+            raise self._bad("its directory is broken")
+
+    def _long_fields(self, extra: Any, size: int, packed: int, header: int) -> list[int]:
+        """The three numbers, each taken from the zip64 field where the short form is full."""
+        fields = [size, packed, header]
+        if _MAX32 not in fields:
+            return fields
+        at = 0
+        while at + 4 <= len(extra):
+            tag, length = struct.unpack_from("<2H", extra, at)
+            if tag == 1 and at + 4 + length <= len(extra):
+                values = iter(struct.unpack_from(f"<{length // 8}Q", extra, at + 4))
+                try:
+                    return [next(values) if v == _MAX32 else v for v in fields]
+                except (StopIteration, RuntimeError):
+                    break
+            at += 4 + length
+        raise self._bad("its directory is broken")
+
+    def offset(self, name: str) -> int:
+        """Where the bytes of an entry start in the file."""
+        entry = self.entries[name]
+        full_name = f"{self.prefix}/{name}".encode()
+        head = self.source.read(entry.header, _LOCAL.size + len(full_name))
+        fields = _LOCAL.unpack_from(head)
+        if fields[0] != _LOCAL_MAGIC or head[_LOCAL.size :] != full_name:
+            raise self._bad(f"its entry {name!r} is not where the directory says")
+        start = entry.header + _LOCAL.size + fields[9] + fields[10]
+        if fields[9] != len(full_name) or start + entry.packed > self.source.size:
+            raise self._bad(f"its entry {name!r} is not where the directory says")
+        return start
+
+    def read(self, name: str) -> Any:
+        """The bytes of an entry in a buffer of their own, checksum compared.
+
+        Raises:
+            DamagedArchiveError: there is no such entry, or its bytes are not what was written.
+        """
+        entry = self.entries.get(name)
+        if entry is None:
+            raise self._bad(f"its entry {name!r} is missing")
+        start = self.offset(name)
+        if entry.method == _STORED:
+            data = bytearray(entry.size)
+            self.source.read_into(start, data)
+        else:
+            unpacker = zlib.decompressobj(-15)
+            packed = self.source.read(start, entry.packed)
+            try:
+                data = bytearray(unpacker.decompress(packed, entry.size + 1))
+            except zlib.error as error:
+                raise self._bad(f"its entry {name!r} cannot be unpacked ({error})") from None
+        if len(data) != entry.size or zlib.crc32(data) != entry.crc:
+            raise self._bad(f"the checksum of its entry {name!r} does not fit its bytes")
+        return data
+
+    def is_stored(self, name: str) -> bool:
+        """Whether an entry lies uncompressed in the file, so that it can be mapped."""
+        entry = self.entries.get(name)
+        if entry is None:
+            raise self._bad(f"its entry {name!r} is missing")
+        return entry.method == _STORED
