@@ -1,4 +1,5 @@
-// Backward: what a derivative sees. It reads the incoming gradients and saved values and sets the outgoing gradients.
+// Backward: what a derivative sees. It reads the incoming gradients and saved values and sets the
+// outgoing gradients.
 //
 //   void softmax_backward(Backward& b) {
 //     Tensor y = b.out(), g = b.grad();
@@ -14,35 +15,37 @@ class OpNode;
 
 class Backward {
  public:
-  explicit Backward(OpNode& node, std::span<Tensor> grads) : node_(node), grads_(grads) {}
+  // `results` has one place per edge of the node; `cache` one per argument, for saved values once
+  // they are unpacked.
+  Backward(OpNode& node, std::span<Tensor> grads, std::span<Tensor> results, Value* cache)
+      : node_(node), grads_(grads), results_(results), cache_(cache) {}
 
   const Op& op() const;  // whose derivative this is (its `user` data, say)
   // Gradient of result i. Undefined where nothing flowed there (only with several results).
-  const Tensor& grad(int i = 0) const { return grads_[i]; }
+  const Tensor& grad(int i = 0) const { return grads_[static_cast<size_t>(i)]; }
   // The same, as zeros of result i's shape where nothing flowed.
   Tensor grad_or_zeros(int i = 0) const;
 
   // Argument i as it was given. A Tensor (or list) must have been named in `saves`.
-  template <class T>
-  T arg(int i) const {
-    return Unpack<T>::get(value(i));
-  }
-  Tensor out(int i = 0) const;   // a saved result
+  template <class T> T arg(int i) const { return Unpack<T>::get(value(i)); }
+  Tensor out(int i = 0) const;     // a saved result
   const Dims& sizes(int i) const;  // of the tensor argument i
   DType dtype(int i) const;
   Options options(int i) const;
-  bool has(int i) const;           // the argument i is a defined tensor
-  bool needs(int i) const;         // its gradient is wanted (any item's, for a list)
-  size_t list_size(int i) const;   // length of the tensor list i
+  bool has(int i) const;                   // the argument i is a defined tensor
+  bool needs(int i) const;                 // its gradient is wanted (any item's, for a list)
+  bool needs_item(int i, size_t j) const;  // of the tensor list i, item j's gradient is wanted
+  size_t list_size(int i) const;           // length of the tensor list i
   const Dims& list_sizes(int i, size_t j) const;  // sizes of its item j
 
-  void set(int i, const Tensor& g);             // ignored where not needed
+  void set(int i, const Tensor& g);                 // ignored where not needed
   void set_item(int i, size_t j, const Tensor& g);  // for a tensor list
 
  private:
   const Value& value(int i) const;
   OpNode& node_;
-  std::span<Tensor> grads_;
+  std::span<Tensor> grads_, results_;
+  Value* cache_;
 };
 
 }  // namespace taeda

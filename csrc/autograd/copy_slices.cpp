@@ -1,4 +1,5 @@
-// In-place changes of views: the base gets a node that sends the gradient of the changed part through the operation.
+// In-place changes of views: the base gets a node that sends the gradient of the changed part
+// through the operation.
 #include "autograd/meta.h"
 #include "ops/tensor_ops.h"
 
@@ -7,14 +8,23 @@ namespace {
 
 class CopySlices final : public Node {
  public:
-  CopySlices(const Tensor& base, const TensorImpl* view, Ref<Node> inner, uint32_t nr, size_t self_edge)
-      : base_sizes_(base.sizes()), base_strides_(base.strides()), sizes_(view->sizes), strides_(view->strides),
-        dtype_(view->dtype), offset_(view->offset), inner_(std::move(inner)), nr_(nr), self_edge_(self_edge) {
+  CopySlices(const Tensor& base, const TensorImpl* view, Ref<Node> inner, uint32_t nr,
+             size_t self_edge)
+      : base_sizes_(base.sizes()),
+        base_strides_(base.strides()),
+        sizes_(view->sizes),
+        strides_(view->strides),
+        dtype_(view->dtype),
+        offset_(view->offset),
+        inner_(std::move(inner)),
+        nr_(nr),
+        self_edge_(self_edge) {
     int64_t base_offset = base.offset();
     if (is_complex(base.dtype()) && !is_complex(dtype_)) base_offset *= 2;
     if (!is_complex(base.dtype()) && is_complex(dtype_)) base_offset /= 2;
     offset_ -= base_offset;
-    // The operation's own way to the changed tensor led through the view; from now on it leads to the base.
+    // The operation's own way to the changed tensor led through the view; from now on it leads to
+    // the base.
     Edge before = gradient_edge(base);
     Small<Edge, 3> edges(inner_->edges().size());
     for (size_t i = 0; i < edges.size(); ++i) {
@@ -29,9 +39,12 @@ class CopySlices final : public Node {
 
   void apply(std::span<Tensor> grads, std::span<Tensor> results) override {
     check(bool(inner_),
-          "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-          "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
-          "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+          "Trying to backward through the graph a second time (or directly access saved tensors "
+          "after they have already "
+          "been freed). Saved intermediate values of the graph are freed when you call .backward() "
+          "or autograd.grad(). "
+          "Specify retain_graph=True if you need to backward through the graph a second time or if "
+          "you need to access "
           "saved tensors after calling backward.");
     if (!grads[0].defined()) return;
     const Tensor& g = grads[0];
@@ -43,8 +56,10 @@ class CopySlices final : public Node {
     inner_->apply(inner_grads, results);
     if (!inner_->needs(self_edge_)) return;
     Tensor& own = results[self_edge_];
-    if (own.defined()) op<"copy_">(part, own);
-    else op<"zero_">(part);
+    if (own.defined())
+      op<"copy_">(part, own);
+    else
+      op<"zero_">(part);
     own = std::move(whole);
   }
 
@@ -58,7 +73,8 @@ class CopySlices final : public Node {
     if (whole.dtype() == dtype_ || is_complex(whole.dtype()) == is_complex(dtype_)) {
       return op<"as_strided">(whole, sizes_, strides_, offset_);
     }
-    if (is_complex(whole.dtype())) return op<"as_strided">(op<"view_as_real">(whole), sizes_, strides_, offset_);
+    if (is_complex(whole.dtype()))
+      return op<"as_strided">(op<"view_as_real">(whole), sizes_, strides_, offset_);
     Dims sizes = sizes_, strides = strides_;
     for (int64_t& s : strides) s *= 2;
     sizes.push_back(2);
@@ -76,7 +92,8 @@ class CopySlices final : public Node {
 
 }  // namespace
 
-Ref<Node> make_copy_slices(const Tensor& base, const TensorImpl* view, Ref<Node> node, uint32_t nr, size_t self_edge) {
+Ref<Node> make_copy_slices(const Tensor& base, const TensorImpl* view, Ref<Node> node, uint32_t nr,
+                           size_t self_edge) {
   return make_ref<CopySlices>(base, view, std::move(node), nr, self_edge);
 }
 

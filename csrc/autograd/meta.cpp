@@ -38,20 +38,26 @@ uint32_t changes_of(const TensorImpl* t) {
 bool is_view(const TensorImpl* t) { return (t->flags & kIsView) && t->base; }
 
 std::string output_name(const AutogradMeta& m) {
-  return str("Output ", m.output_nr, " of ", m.grad_fn ? m.grad_fn->name() : "a function", " is a view and ");
+  return str("Output ", m.output_nr, " of ", m.grad_fn ? m.grad_fn->name() : "a function",
+             " is a view and ");
 }
 
 const char* reason(Creation c) {
-  return c == Creation::OneOfSeveral
-             ? " This view is the output of a function that returns multiple views. Such functions do not allow the "
-               "output views to be modified inplace. You should replace the inplace operation by an out-of-place one."
-             : " This view was created inside a custom Function (or because an input was returned as-is) and the "
-               "autograd logic to handle view+inplace would override the custom backward associated with the custom "
-               "Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the "
-               "output of the custom Function.";
+  return c == Creation::OneOfSeveral ? " This view is the output of a function that returns "
+                                       "multiple views. Such functions do not allow the "
+                                       "output views to be modified inplace. You should replace "
+                                       "the inplace operation by an out-of-place one."
+                                     : " This view was created inside a custom Function (or "
+                                       "because an input was returned as-is) and the "
+                                       "autograd logic to handle view+inplace would override the "
+                                       "custom backward associated with the custom "
+                                       "Function, leading to incorrect gradients. This behavior is "
+                                       "forbidden. You can fix this by cloning the "
+                                       "output of the custom Function.";
 }
 
-// The view `p` of `base` once more, recorded, so that its history follows from what is now the base's.
+// The view `p` of `base` once more, recorded, so that its history follows from what is now the
+// base's.
 Tensor view_again(const TensorImpl* p) {
   GradMode on(true);
   modes.watched = kRequiresGrad | kIsView;
@@ -61,8 +67,8 @@ Tensor view_again(const TensorImpl* p) {
   if (is_complex(base.dtype()) && to_real(base.dtype()) == p->dtype) {
     return op<"as_strided">(op<"view_as_real">(base), p->sizes, p->strides, p->offset);
   }
-  check(is_complex(p->dtype) && to_real(p->dtype) == base.dtype(),
-        "a view of another dtype (", name(p->dtype), " of ", name(base.dtype()),
+  check(is_complex(p->dtype) && to_real(p->dtype) == base.dtype(), "a view of another dtype (",
+        name(p->dtype), " of ", name(base.dtype()),
         ") has no history once its base has been modified inplace");
   Dims sizes = p->sizes, strides = p->strides;
   for (int64_t& s : strides) s *= 2;
@@ -77,9 +83,11 @@ Ref<Node> view_grad_fn(const Tensor& t) {
   bool own = m && m->grad_fn;
   if (!(p->base->flags & kRequiresGrad)) return own ? m->grad_fn : Ref<Node>();
   uint32_t changes = changes_of(p->base.get());
-  if (own ? m->base_changes == changes : changes == 0 || p->no_grad_view) return own ? m->grad_fn : Ref<Node>();
+  if (own ? m->base_changes == changes : changes == 0 || p->no_grad_view)
+    return own ? m->grad_fn : Ref<Node>();
   if (own && m->creation != Creation::Plain) {
-    fail(output_name(*m), "its base or another view of its base has been modified inplace.", reason(m->creation));
+    fail(output_name(*m), "its base or another view of its base has been modified inplace.",
+         reason(m->creation));
   }
   Tensor again = view_again(p);
   AutogradMeta& meta = make_meta(p);
@@ -119,13 +127,16 @@ Tensor grad_of(const Tensor& t) {
 void set_requires_grad(const Tensor& t, bool on) {
   if (on == requires_grad(t)) return;
   check(!grad_fn(t),
-        "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+        "you can only change requires_grad flags of leaf variables. If you want to use a computed "
+        "variable in a "
         "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
   check(!on || is_inexact(t.dtype()), "only Tensors of floating point dtype can require gradients");
   check(!on || !(t.flags() & kInference) || modes.inference,
         "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
-  if (on) t.impl()->flags |= kRequiresGrad;
-  else t.impl()->flags &= ~static_cast<uint32_t>(kRequiresGrad);
+  if (on)
+    t.impl()->flags |= kRequiresGrad;
+  else
+    t.impl()->flags &= ~static_cast<uint32_t>(kRequiresGrad);
 }
 
 void set_grad(const Tensor& t, const Tensor& grad) {
@@ -134,18 +145,23 @@ void set_grad(const Tensor& t, const Tensor& grad) {
     return;
   }
   check(!grad.is(t), "can't assign Variable as its own grad");
-  check(grad.dtype() == t.dtype(), "attempting to assign a gradient with dtype '", name(grad.dtype()),
-        "' to a tensor with dtype '", name(t.dtype()), "'. The gradient must match the tensor's dtype.");
-  check(grad.device().type == t.device().type, "attempting to assign a gradient located on device with type '",
+  check(grad.dtype() == t.dtype(), "attempting to assign a gradient with dtype '",
+        name(grad.dtype()), "' to a tensor with dtype '", name(t.dtype()),
+        "'. The gradient must match the tensor's dtype.");
+  check(grad.device().type == t.device().type,
+        "attempting to assign a gradient located on device with type '",
         device_type_name(grad.device().type), "' to a tensor located on device with type '",
-        device_type_name(t.device().type), "'. Please ensure that the assigned gradient and the tensor are on the same device");
-  check(same(grad.sizes(), t.sizes()), "attempting to assign a gradient of size '", to_string(grad.sizes()),
-        "' to a tensor of size '", to_string(t.sizes()), "'. Please ensure that the gradient and the tensor are the same size");
+        device_type_name(t.device().type),
+        "'. Please ensure that the assigned gradient and the tensor are on the same device");
+  check(same(grad.sizes(), t.sizes()), "attempting to assign a gradient of size '",
+        to_string(grad.sizes()), "' to a tensor of size '", to_string(t.sizes()),
+        "'. Please ensure that the gradient and the tensor are the same size");
   make_meta(t.impl()).grad = grad;
 }
 
 void detach_in_place(const Tensor& t) {
-  check(!is_view(t.impl()) || !requires_grad(t), "Can't detach views in-place. Use detach() instead.");
+  check(!is_view(t.impl()) || !requires_grad(t),
+        "Can't detach views in-place. Use detach() instead.");
   if (AutogradMeta* m = meta_of(t.impl())) {
     if (m->retains_grad) stop_retaining(*m);
     m->retains_grad = false;
@@ -173,8 +189,6 @@ void set_history(const Tensor& t, Ref<Node> node, uint32_t nr) {
   if (p->base) m.base_changes = changes_of(p->base.get());
 }
 
-Ref<Node> make_copy_slices(const Tensor& base, const TensorImpl* view, Ref<Node> node, uint32_t nr, size_t self_edge);
-
 void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t nr, size_t self_edge) {
   TensorImpl* p = t.impl();
   if (is_view(p)) {
@@ -194,9 +208,12 @@ void check_in_place(const Tensor& t) {
   const AutogradMeta* m = meta_of(p);
   if (is_view(p)) {
     check(!p->no_grad_view,
-          "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use "
-          "case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the "
-          "inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside "
+          "A view was created in no_grad mode and is being modified inplace with grad mode "
+          "enabled. Given that this use "
+          "case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
+          "both the view and the "
+          "inplace either both inside the no_grad block (if you don't want the inplace to be "
+          "tracked) or both outside "
           "(if you want the inplace to be tracked).");
     check(!(p->base->flags & kRequiresGrad) || grad_fn(Tensor(p->base)),
           "a view of a leaf Variable that requires grad is being used in an in-place operation.");
@@ -204,7 +221,8 @@ void check_in_place(const Tensor& t) {
     check(!(p->flags & kRequiresGrad) || (m && m->grad_fn),
           "a leaf Variable that requires grad is being used in an in-place operation.");
   }
-  if (m && m->creation != Creation::Plain) fail(output_name(*m), "is being modified inplace.", reason(m->creation));
+  if (m && m->creation != Creation::Plain)
+    fail(output_name(*m), "is being modified inplace.", reason(m->creation));
 }
 
 Tensor fit_gradient(Tensor grad, DimsRef sizes, DType dtype, const Node& from, size_t index) {
@@ -214,8 +232,9 @@ Tensor fit_gradient(Tensor grad, DimsRef sizes, DType dtype, const Node& from, s
       int64_t want = sizes[sizes.size() - k], given = grad.sizes()[grad.sizes().size() - k];
       fits = want == given || want == 1;
     }
-    check(fits, "Function ", from.name(), " returned an invalid gradient at index ", index, " - got ",
-          to_string(grad.sizes()), " but expected shape compatible with ", to_string(sizes));
+    check(fits, "Function ", from.name(), " returned an invalid gradient at index ", index,
+          " - got ", to_string(grad.sizes()), " but expected shape compatible with ",
+          to_string(sizes));
     grad = sum_to(grad, sizes);
   }
   if (grad.dtype() != dtype) {
@@ -231,6 +250,16 @@ namespace {
 
 // Guards AutogradMeta::accumulator: held for a few instructions.
 std::atomic_flag accumulator_lock;
+// Adds a count unless the last one is gone.
+template <class T> bool retain_alive(const T& counted) {
+  if constexpr (requires { counted.try_retain(); }) {
+    return counted.try_retain();
+  } else {
+    if (counted.ref_count() == 0) return false;
+    counted.retain();
+    return true;
+  }
+}
 struct AccumulatorLock {
   AccumulatorLock() {
     while (accumulator_lock.test_and_set(std::memory_order_acquire)) accumulator_lock.wait(true);
@@ -248,27 +277,31 @@ std::mutex& leaf_mutex(const TensorImpl* t) {
 }
 
 bool good_layout(const Tensor& g, const Tensor& leaf) {
-  if (is_dense_nonoverlapping(leaf.sizes(), leaf.strides())) return same(g.strides(), leaf.strides());
+  if (is_dense_nonoverlapping(leaf.sizes(), leaf.strides()))
+    return same(g.strides(), leaf.strides());
   return g.is_contiguous();
 }
 
 // Whether nobody else could notice that `g` becomes a leaf's gradient.
 bool is_ours_alone(const Tensor& g) {
   const TensorImpl* p = g.impl();
-  return p->ref_count() == 1 && p->storage->ref_count() == 1 && !p->python && !p->base && !p->autograd &&
-         !(p->flags & (kWrapped | kOverride | kInference));
+  return p->ref_count() == 1 && p->storage->ref_count() == 1 && !p->python && !p->base &&
+         !p->autograd && !(p->flags & (kWrapped | kOverride | kInference));
 }
 
 Tensor copy_like(const Tensor& g, const Tensor& leaf) {
   bool dense = is_dense_nonoverlapping(leaf.sizes(), leaf.strides());
-  Tensor out = dense ? empty_strided(leaf.sizes(), leaf.strides(), g.options()) : empty(g.sizes(), g.options());
+  Tensor out = dense ? empty_strided(leaf.sizes(), leaf.strides(), g.options())
+                     : empty(g.sizes(), g.options());
   if (!out.is_meta()) copy_into(out, g);
   return out;
 }
 
 }  // namespace
 
-AccumulateGrad::AccumulateGrad(Tensor variable) : variable_(std::move(variable)) { take_sequence(); }
+AccumulateGrad::AccumulateGrad(Tensor variable) : variable_(std::move(variable)) {
+  take_sequence();
+}
 
 AccumulateGrad::~AccumulateGrad() {
   AccumulatorLock lock;
@@ -280,11 +313,11 @@ Ref<Node> AccumulateGrad::of(const Tensor& leaf) {
   AutogradMeta& m = make_meta(leaf.impl());
   {
     AccumulatorLock lock;
-    if (m.accumulator && m.accumulator->try_retain()) return Ref<Node>::adopt(m.accumulator);
+    if (m.accumulator && retain_alive(*m.accumulator)) return Ref<Node>::adopt(m.accumulator);
   }
   auto fresh = make_ref<AccumulateGrad>(leaf);
   AccumulatorLock lock;
-  if (m.accumulator && m.accumulator->try_retain()) return Ref<Node>::adopt(m.accumulator);
+  if (m.accumulator && retain_alive(*m.accumulator)) return Ref<Node>::adopt(m.accumulator);
   m.accumulator = fresh.get();
   return fresh;
 }
@@ -305,9 +338,12 @@ void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
       g = fit_gradient(std::move(g), variable_.sizes(), variable_.dtype(), *this, 0);
     }
     if (!m.grad.defined()) {
-      if (GradMode::enabled()) m.grad = clone(g);
-      else if (is_ours_alone(g) && good_layout(g, variable_)) m.grad = std::move(g);
-      else m.grad = copy_like(g, variable_);
+      if (GradMode::enabled())
+        m.grad = clone(g);
+      else if (is_ours_alone(g) && good_layout(g, variable_))
+        m.grad = std::move(g);
+      else
+        m.grad = copy_like(g, variable_);
     } else if (GradMode::enabled()) {
       m.grad = m.grad + g;
     } else {
@@ -330,11 +366,15 @@ struct Change {
   const std::string* op;
 };
 thread_local constinit std::array<Change, 64> changes{};
-Change& change_of(const Storage* s) { return changes[(reinterpret_cast<uintptr_t>(s) >> 6) % changes.size()]; }
+Change& change_of(const Storage* s) {
+  return changes[(reinterpret_cast<uintptr_t>(s) >> 6) % changes.size()];
+}
 
 }  // namespace
 
-void note_in_place(const Storage* s, uint32_t version, const std::string* op) { change_of(s) = {s, version, op}; }
+void note_in_place(const Storage* s, uint32_t version, const std::string* op) {
+  change_of(s) = {s, version, op};
+}
 
 const std::string* find_in_place(const Storage* s, uint32_t version) {
   const Change& c = change_of(s);

@@ -1,4 +1,5 @@
-// What autograd keeps for a tensor, and the questions that can be asked of it: requires_grad, grad, grad_fn, is_leaf.
+// What autograd keeps for a tensor, and the questions that can be asked of it: requires_grad, grad,
+// grad_fn, is_leaf.
 #pragma once
 
 #include "autograd/node.h"
@@ -21,15 +22,17 @@ struct AutogradMeta final : AutogradData {
   AccumulateGrad* accumulator = nullptr;  // not counted: it holds the tensor
   std::shared_ptr<Hook> hook;             // on a leaf's gradient, before it is accumulated
   std::shared_ptr<Hook> post_hook;        // after it has been accumulated
-  std::shared_ptr<void> python_hooks;     // csrc/python: the dict of the newest hooks
-  Node* python_hooks_node = nullptr;      // the grad_fn for which they were registered
+  std::shared_ptr<Hook> result_hook;      // of a result: the newest hook, held by its grad_fn too
+  uint64_t result_hook_node = 0;          // the sequence number of that grad_fn
 
   ~AutogradMeta() override;
   static void* operator new(size_t n);
   static void operator delete(void* p);
 };
 
-inline AutogradMeta* meta_of(const TensorImpl* t) { return static_cast<AutogradMeta*>(t->autograd.get()); }
+inline AutogradMeta* meta_of(const TensorImpl* t) {
+  return static_cast<AutogradMeta*>(t->autograd.get());
+}
 inline AutogradMeta& make_meta(TensorImpl* t) {
   if (!t->autograd) t->autograd = std::make_unique<AutogradMeta>();
   return *meta_of(t);
@@ -39,9 +42,10 @@ inline AutogradMeta& make_meta(TensorImpl* t) {
 inline bool requires_grad(const Tensor& t) {
   const TensorImpl* p = t.impl();
   if (p->flags & kRequiresGrad) return true;
-  return (p->flags & kIsView) && p->base && (p->base->flags & kRequiresGrad) && is_inexact(p->dtype);
+  return (p->flags & kIsView) && p->base && (p->base->flags & kRequiresGrad) &&
+         is_inexact(p->dtype);
 }
-Ref<Node> grad_fn(const Tensor& t);  // of a view whose base was changed in place, made anew
+Ref<Node> grad_fn(const Tensor& t);   // of a view whose base was changed in place, made anew
 Edge gradient_edge(const Tensor& t);  // where t's gradient goes; empty where none is wanted
 inline bool is_leaf(const Tensor& t) { return !requires_grad(t) || !grad_fn(t); }
 Tensor grad_of(const Tensor& t);
@@ -53,12 +57,16 @@ void detach_in_place(const Tensor& t);
 void retain_grad(const Tensor& t);
 // Makes `t` the result `nr` of `node`.
 void set_history(const Tensor& t, Ref<Node> node, uint32_t nr);
-// `t` was changed in place by `node`, whose edge `self_edge` leads to its former value. For a view the base's history
-// changes, and with it that of all its views.
+// `t` was changed in place by `node`, whose edge `self_edge` leads to its former value. For a view
+// the base's history changes, and with it that of all its views.
 void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t nr, size_t self_edge);
+// The node that a base gets when its `view` was changed (copy_slices.cpp).
+Ref<Node> make_copy_slices(const Tensor& base, const TensorImpl* view, Ref<Node> node, uint32_t nr,
+                           size_t self_edge);
 // Throws where `t` may not be changed in place while gradients are recorded.
 void check_in_place(const Tensor& t);
-// Gives `grad` the shape, dtype and realness of the tensor that it belongs to; `name` and `index` are for the message.
+// Gives `grad` the shape, dtype and realness of the tensor that it belongs to; `name` and `index`
+// are for the message.
 Tensor fit_gradient(Tensor grad, DimsRef sizes, DType dtype, const Node& from, size_t index);
 
 // Adds what comes in to a leaf's .grad.

@@ -17,7 +17,8 @@ class Node;
 struct AutogradMeta;
 struct PendingNode;  // engine.cpp: the gradients that wait for a node
 
-// Gradient that flows along an edge goes to input `nr` of `node`: the gradient of the result nr of that operation.
+// Gradient that flows along an edge goes to input `nr` of `node`: the gradient of the result nr of
+// that operation.
 struct Edge {
   Ref<Node> node;
   uint32_t nr = 0;
@@ -25,16 +26,17 @@ struct Edge {
   bool operator==(const Edge& o) const { return node == o.node && nr == o.nr; }
 };
 
-// Somebody's function that looks at gradients and may replace them. `others` are the gradients on the other side of
-// the node: what went in, for a hook that runs after it.
+// Somebody's function that looks at gradients and may replace them. `others` are the gradients on
+// the other side of the node: what went in, for a hook that runs after it.
 struct Hook {
   virtual ~Hook() = default;
   virtual void run(std::span<Tensor> grads, std::span<const Tensor> others) = 0;
 };
 
 struct NodeExtras {
-  std::vector<std::pair<uint32_t, std::shared_ptr<Hook>>> tensor_hooks;  // on one of the node's inputs
-  std::vector<std::pair<uint32_t, AutogradMeta*>> retained;              // whose .grad to set
+  std::vector<std::pair<uint32_t, std::shared_ptr<Hook>>>
+      tensor_hooks;                                          // on one of the node's inputs
+  std::vector<std::pair<uint32_t, AutogradMeta*>> retained;  // whose .grad to set
   std::shared_ptr<Hook> pre, post;
   std::shared_ptr<void> metadata;  // csrc/python keeps a dict here
 };
@@ -43,11 +45,11 @@ class Node : public RefCounted {
  public:
   virtual ~Node() = default;
 
-  // Turns the gradients of the operation's results into those of its inputs, one per edge. Undefined tensors stand for
-  // zeros on both sides.
+  // Turns the gradients of the operation's results into those of its inputs, one per edge.
+  // Undefined tensors stand for zeros on both sides.
   virtual void apply(std::span<Tensor> grads, std::span<Tensor> results) = 0;
   virtual std::string name() const = 0;  // "MulBackward0"
-  virtual void release() {}              // drops what was saved; another backward through it then fails
+  virtual void release() {}  // drops what was saved; another backward through it then fails
   // Runs the hooks on the gradients that came in; extras has been set where there are any.
   virtual void run_tensor_hooks(std::span<Tensor> grads);
   virtual bool is_accumulate() const { return false; }
@@ -55,8 +57,8 @@ class Node : public RefCounted {
   std::span<Edge> edges() { return edges_; }
   std::span<const Edge> edges() const { return edges_; }
   void set_edges(Small<Edge, 3> edges) { edges_ = std::move(edges); }
-  // Nodes are numbered in the order of their making: whatever edges lead to has a smaller number. Taken after the edges
-  // are known, because finding an edge may itself make a node.
+  // Nodes are numbered in the order of their making: whatever edges lead to has a smaller number.
+  // Taken after the edges are known, because finding an edge may itself make a node.
   uint64_t sequence() const { return sequence_; }
   void take_sequence();
 
@@ -70,9 +72,11 @@ class Node : public RefCounted {
 
   uint32_t num_results = 1;  // of the forward operation: gradients that come in
   std::unique_ptr<NodeExtras> extras;
-  void* python = nullptr;  // the one PyObject of this node, not counted: it holds the node. Only csrc/python touches it
+  void* python = nullptr;  // the one PyObject of this node, not counted: it holds the node. Only
+                           // csrc/python touches it
 
-  // Nodes die one after another, never inside each other: a chain of any length is freed without recursion.
+  // Nodes die one after another, never inside each other: a chain of any length is freed without
+  // recursion.
   static void destroy(Node* n);
   static void* operator new(size_t n);
   static void operator delete(void* p, size_t n);
@@ -86,7 +90,8 @@ class Node : public RefCounted {
 
  private:
   friend class Pass;
-  PendingNode* pending_ = nullptr;  // the engine's notes, while one backward has the graph to itself
+  PendingNode* pending_ =
+      nullptr;  // the engine's notes, while one backward has the graph to itself
   uint64_t visited_ = 0;
   bool wanted_ = false, captured_ = false;
   Node* next_dead_ = nullptr;

@@ -9,8 +9,7 @@
 
 namespace taeda {
 
-template <class T, size_t N>
-class Small {
+template <class T, size_t N> class Small {
  public:
   Small() = default;
   explicit Small(size_t n) : size_(static_cast<uint32_t>(n)) {

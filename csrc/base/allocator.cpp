@@ -32,13 +32,14 @@ constexpr bool kPlain = TAEDA_PLAIN_MALLOC;
 constexpr size_t kSmallest = 64;
 constexpr size_t kLargestSmall = size_t{64} << 10;
 constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kArena = size_t{1} << 20;             // small blocks are cut from these, and never returned
-constexpr size_t kThreadCacheBytes = size_t{256} << 10;  // per class, what a thread keeps before it shares
+constexpr size_t kArena = size_t{1} << 20;  // small blocks are cut from these, and never returned
+constexpr size_t kThreadCacheBytes = size_t{256}
+                                     << 10;  // per class, what a thread keeps before it shares
 constexpr size_t kSlack = size_t{64} << 20;
 
-// Size classes: 64 * {1, 2, 3, 4}, then `1 << Bits` steps per doubling, so at most 1 / 2^Bits of a block is unused.
-template <int Bits>
-struct Classes {
+// Size classes: 64 * {1, 2, 3, 4}, then `1 << Bits` steps per doubling, so at most 1 / 2^Bits of a
+// block is unused.
+template <int Bits> struct Classes {
   static int index(size_t nbytes) {
     const size_t units = (nbytes + kSmallest - 1) / kSmallest;
     if (units <= (size_t{1} << Bits)) return static_cast<int>(units) - 1;
@@ -59,7 +60,7 @@ using Large = Classes<3>;
 
 constexpr int kSmallClasses = 40;
 constexpr int kLargeClasses = 440;
-constexpr size_t kMostBytes = size_t{1} << 56;
+constexpr size_t kMostBytes = size_t{1} << (kPlain ? 39 : 56);  // AddressSanitizer aborts on more
 
 struct FreeBlock {
   FreeBlock* next;
@@ -95,7 +96,8 @@ struct Counters {
 
   void add(int64_t n, uint64_t blocks) {
     bytes.store(bytes.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
-    allocations.store(allocations.load(std::memory_order_relaxed) + blocks, std::memory_order_relaxed);
+    allocations.store(allocations.load(std::memory_order_relaxed) + blocks,
+                      std::memory_order_relaxed);
   }
 };
 
@@ -166,8 +168,9 @@ size_t Global::in_use() const {
   return total > 0 ? static_cast<size_t>(total) : 0;
 }
 
-// A pointer and a flag are all that the fast path reads; the cache itself is made at a thread's first allocation and
-// given up when the thread ends, after which a thread (in its last destructors) uses the global lists.
+// A pointer and a flag are all that the fast path reads; the cache itself is made at a thread's
+// first allocation and given up when the thread ends, after which a thread (in its last
+// destructors) uses the global lists.
 thread_local ThreadCache* t_cache = nullptr;
 thread_local bool t_ended = false;
 
@@ -191,7 +194,8 @@ ThreadCache::~ThreadCache() {
   return t_cache = &cache;
 }
 
-// ---- Memory from the system ----------------------------------------------------------------------------------------
+// ---- Memory from the system
+// ----------------------------------------------------------------------------------------
 
 void* map_memory(size_t nbytes) {
   if (nbytes < kHugePage) {
@@ -236,16 +240,19 @@ bool release_oldest(Global& g) {
   return true;
 }
 
-// New memory, within the limit; cached blocks go first when it is tight. Called with the mutex held.
+// New memory, within the limit; cached blocks go first when it is tight. Called with the mutex
+// held.
 void* obtain(Global& g, size_t nbytes, size_t asked) {
-  // Blocks of sizes that are no longer asked for must not pile up: hold a quarter more than was ever in use at once.
+  // Blocks of sizes that are no longer asked for must not pile up: hold a quarter more than was
+  // ever in use at once.
   const size_t comfortable = g.peak + g.peak / 4 + kSlack;
   while (g.reserved + nbytes > comfortable && release_oldest(g)) {
   }
   while (g.limit - nbytes < g.reserved || nbytes > g.limit) {
     if (!release_oldest(g)) {
-      fail<OutOfMemory>("out of memory: tried to allocate ", asked, " bytes on the CPU, but the limit is ", g.limit,
-                        " bytes and ", g.reserved, " are held (", g.in_use(), " in use)");
+      fail<OutOfMemory>("out of memory: tried to allocate ", asked,
+                        " bytes on the CPU, but the limit is ", g.limit, " bytes and ", g.reserved,
+                        " are held (", g.in_use(), " in use)");
     }
   }
   void* p = map_memory(nbytes);
@@ -307,7 +314,8 @@ void* small_block(Global& g, int c) {
 }
 
 void* allocate_large(size_t nbytes) {
-  if (nbytes > kMostBytes) fail<OutOfMemory>("out of memory: tried to allocate ", nbytes, " bytes on the CPU");
+  if (nbytes > kMostBytes)
+    fail<OutOfMemory>("out of memory: tried to allocate ", nbytes, " bytes on the CPU");
   const int c = Large::index(nbytes);
   const size_t size = Large::bytes(c);
   Global& g = global();
@@ -339,7 +347,8 @@ void deallocate_large(void* p, size_t nbytes) {
   }
 }
 
-// ---- Without caching -----------------------------------------------------------------------------------------------
+// ---- Without caching
+// -----------------------------------------------------------------------------------------------
 
 void* plain_allocate(size_t nbytes) {
   Global& g = global();
@@ -347,8 +356,8 @@ void* plain_allocate(size_t nbytes) {
   void* p = nullptr;
   const bool allowed = nbytes <= kMostBytes && nbytes <= g.limit && g.reserved <= g.limit - nbytes;
   if (!allowed || posix_memalign(&p, kAlignment, nbytes) != 0) {
-    fail<OutOfMemory>("out of memory: tried to allocate ", nbytes, " bytes on the CPU (", g.reserved,
-                      " bytes are in use)");
+    fail<OutOfMemory>("out of memory: tried to allocate ", nbytes, " bytes on the CPU (",
+                      g.reserved, " bytes are in use)");
   }
   g.large_bytes += static_cast<int64_t>(nbytes);
   g.reserved += nbytes;

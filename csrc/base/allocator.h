@@ -1,8 +1,9 @@
 // The caching CPU allocator. Every tensor's memory comes from here.
 //
-// Sizes are rounded up to a size class, which follows from the size alone: no header stands before a block, and whoever
-// frees a block says how many bytes were asked for. Small blocks (up to 64 KiB) go through a thread's own free lists
-// without a lock; larger ones through one locked cache, where freed blocks wait for the next request of their class.
+// Sizes are rounded up to a size class, which follows from the size alone: no header stands before
+// a block, and whoever frees a block says how many bytes were asked for. Small blocks (up to 64
+// KiB) go through a thread's own free lists without a lock; larger ones through one locked cache,
+// where freed blocks wait for the next request of their class.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +17,15 @@ constexpr size_t kNoLimit = SIZE_MAX;
 struct MemoryStats {
   size_t allocated = 0;  // bytes in blocks that are in use
   size_t reserved = 0;   // bytes held from the operating system, in use or cached
-  size_t peak = 0;       // the most `allocated` has been since reset_peak() (small blocks counted with a delay)
+  size_t peak =
+      0;  // the most `allocated` has been since reset_peak() (small blocks counted with a delay)
   size_t limit = kNoLimit;
-  uint64_t allocations = 0;  // blocks handed out so far
+  uint64_t allocations = 0;   // blocks handed out so far
   uint64_t system_calls = 0;  // how many of those needed new memory from the system
 };
 
-// At least `nbytes` bytes, aligned to 64; nullptr for 0 bytes. Throws OutOfMemory, with the size asked for.
+// At least `nbytes` bytes, aligned to 64; nullptr for 0 bytes. Throws OutOfMemory, with the size
+// asked for.
 void* allocate(size_t nbytes);
 
 // Gives a block back; `nbytes` is what allocate() was given. Any thread may free any block.
@@ -31,7 +34,8 @@ void deallocate(void* block, size_t nbytes) noexcept;
 MemoryStats memory_stats();
 void reset_peak();
 
-// The most bytes that may be held from the system; a request that would exceed it (after the cache is emptied) throws.
+// The most bytes that may be held from the system; a request that would exceed it (after the cache
+// is emptied) throws.
 void set_limit(size_t nbytes);
 
 // Returns cached blocks above 64 KiB to the system.

@@ -69,12 +69,12 @@ void unsupported_dtype(const char* what, DType d) {
   fail<NotImplemented>("\"", what, "\" not implemented for '", d, "'");
 }
 
-std::string to_string(DimsRef d) {
+std::string DimsText::text() const {
   std::string s = "[";
-  for (size_t i = 0; i < d.size(); ++i) s += (i ? ", " : "") + std::to_string(d[i]);
+  for (size_t i = 0; i < dims.size(); ++i) s += (i ? ", " : "") + std::to_string(dims[i]);
   return s + "]";
 }
-std::ostream& operator<<(std::ostream& s, const Dims& d) { return s << to_string(d); }
+std::ostream& operator<<(std::ostream& s, DimsText d) { return s << d.text(); }
 
 std::string_view device_type_name(DeviceType t) {
   return t == DeviceType::CPU ? "cpu" : t == DeviceType::CUDA ? "cuda" : "meta";

@@ -37,14 +37,10 @@ CpuLevel cpu_level() {
 
 const char* cpu_level_name(CpuLevel level) {
   switch (level) {
-    case CpuLevel::v2:
-      return "v2";
-    case CpuLevel::v3:
-      return "v3";
-    case CpuLevel::v4:
-      return "v4";
-    case CpuLevel::baseline:
-      break;
+    case CpuLevel::v2: return "v2";
+    case CpuLevel::v3: return "v3";
+    case CpuLevel::v4: return "v4";
+    case CpuLevel::baseline: break;
   }
   return "baseline";
 }

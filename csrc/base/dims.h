@@ -119,7 +119,16 @@ inline bool same(DimsRef a, DimsRef b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 
-std::string to_string(DimsRef d);  // "[2, 3]", as in messages
-std::ostream& operator<<(std::ostream& s, const Dims& d);
+// "[2, 3]", as in messages. Written out only when a message is: check() takes its parts evaluated.
+struct DimsText {
+  DimsRef dims;
+  std::string text() const;
+  operator std::string() const { return text(); }
+};
+inline DimsText to_string(DimsRef d) { return {d}; }
+inline std::string operator+(const std::string& s, DimsText d) { return s + d.text(); }
+inline std::string operator+(DimsText d, const std::string& s) { return d.text() + s; }
+std::ostream& operator<<(std::ostream& s, DimsText d);
+inline std::ostream& operator<<(std::ostream& s, const Dims& d) { return s << to_string(d); }
 
 }  // namespace taeda

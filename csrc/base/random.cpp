@@ -16,7 +16,8 @@ uint32_t twist(uint32_t high, uint32_t low) {
   return (y >> 1) ^ ((low & 1u) ? 0x9908b0dfu : 0u);
 }
 
-// The saved form: a C struct of the first Lua versions of Torch, with the float cache appended. One 64-bit slot a word.
+// The saved form: a C struct of the first Lua versions of Torch, with the float cache appended. One
+// 64-bit slot a word.
 struct SavedState {
   uint64_t seed;
   int32_t left;  // words until the next refill, plus one
@@ -52,7 +53,8 @@ void Engine::refill() {
   // Three loops without a wrap-around index, so that the first two vectorise.
   uint32_t* w = words_.data();
   for (int i = 0; i < kWords - kShift; ++i) w[i] = w[i + kShift] ^ twist(w[i], w[i + 1]);
-  for (int i = kWords - kShift; i < kWords - 1; ++i) w[i] = w[i + kShift - kWords] ^ twist(w[i], w[i + 1]);
+  for (int i = kWords - kShift; i < kWords - 1; ++i)
+    w[i] = w[i + kShift - kWords] ^ twist(w[i], w[i + 1]);
   w[kWords - 1] = w[kShift - 1] ^ twist(w[kWords - 1], w[0]);
   position_ = 0;
 }
@@ -94,7 +96,8 @@ void Engine::get_state(uint8_t* bytes) const {
   SavedState s{};
   s.seed = seed_;
   s.seeded = 1;
-  // After a seed nothing has been generated (next = 0), yet the next draw refills, as it does after the last word.
+  // After a seed nothing has been generated (next = 0), yet the next draw refills, as it does after
+  // the last word.
   s.next = position_ == kFresh ? 0 : static_cast<uint64_t>(position_);
   s.left = position_ == kFresh ? 1 : kWords - position_ + 1;
   for (int i = 0; i < kWords; ++i) s.words[i] = words_[i];

@@ -1,4 +1,5 @@
-// The CPU random engine: mt19937, with the seeding and the saved-state layout that PyTorch's default generator has.
+// The CPU random engine: mt19937, with the seeding and the saved-state layout that PyTorch's
+// default generator has.
 #pragma once
 
 #include <array>
@@ -8,7 +9,8 @@
 
 namespace taeda {
 
-// One stream of random numbers. Not thread-safe: whoever shares an Engine holds a lock around a whole fill.
+// One stream of random numbers. Not thread-safe: whoever shares an Engine holds a lock around a
+// whole fill.
 class Engine {
  public:
   static constexpr uint64_t kDefaultSeed = 67280421310721ULL;
@@ -41,10 +43,12 @@ class Engine {
   // A double in [0, 1) with 53 random bits, from two draws.
   double uniform() { return static_cast<double>(random64() & ((1ULL << 53) - 1)) * 0x1p-53; }
 
-  // A standard normal deviate (Box-Muller). They come in pairs: the second one is kept for the next call.
+  // A standard normal deviate (Box-Muller). They come in pairs: the second one is kept for the next
+  // call.
   double normal();
 
-  // The state as bytes, in the layout of torch.Generator().get_state(). Returns false if the bytes are no such state.
+  // The state as bytes, in the layout of torch.Generator().get_state(). Returns false if the bytes
+  // are no such state.
   void get_state(uint8_t* bytes) const;
   bool set_state(const uint8_t* bytes, size_t count);
 
@@ -57,7 +61,8 @@ class Engine {
   std::array<uint32_t, kWords> words_{};
   int position_ = kFresh;
   std::optional<double> next_normal_;
-  std::optional<float> next_float_normal_;  // never used by a fill; kept so that a state survives a round trip
+  std::optional<float>
+      next_float_normal_;  // never used by a fill; kept so that a state survives a round trip
 };
 
 // A seed from the operating system's entropy source.

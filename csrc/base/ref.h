@@ -15,6 +15,13 @@ class RefCounted {
 
   uint32_t ref_count() const { return refs_.load(std::memory_order_acquire); }
   void retain() const { refs_.fetch_add(1, std::memory_order_relaxed); }
+  // For a pointer that holds no count: takes one unless the object is already on its way out.
+  bool try_retain() const {
+    uint32_t n = refs_.load(std::memory_order_relaxed);
+    while (n && !refs_.compare_exchange_weak(n, n + 1, std::memory_order_acq_rel)) {
+    }
+    return n != 0;
+  }
   // True when the caller dropped the last reference and must destroy the object.
   bool drop() const { return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 

@@ -146,7 +146,8 @@ std::atomic<int> g_threads{0};  // 0: not decided yet
 std::atomic<bool> g_busy{false};
 std::atomic<Pool*> g_pool{nullptr};
 
-// The threads of a pool do not exist in a forked child, and its locks may be held by them: forget it there.
+// The threads of a pool do not exist in a forked child, and its locks may be held by them: forget
+// it there.
 void after_fork_in_child() {
   g_pool.store(nullptr, std::memory_order_relaxed);
   g_busy.store(false, std::memory_order_relaxed);
@@ -193,7 +194,8 @@ void run_chunks(int64_t n, int64_t grain, ChunkFunction function, void* context)
   const int64_t chunk = chunk_size(n, grain);
   const int threads = get_num_threads();
   // A second caller, while the pool is busy with another's work, does its own.
-  if (t_in_region || n <= chunk || threads == 1 || g_busy.exchange(true, std::memory_order_acquire)) {
+  if (t_in_region || n <= chunk || threads == 1 ||
+      g_busy.exchange(true, std::memory_order_acquire)) {
     run_inline(n, chunk, function, context);
     return;
   }

@@ -1,8 +1,9 @@
 // One pool of threads for everything that runs in parallel on the CPU.
 //
-// Work is cut into chunks by its size alone, never by the number of threads, so a kernel that combines per-chunk results
-// in chunk order gives the same bits on any machine. Threads take chunks as they become free, sleep when there are none,
-// and a thread that is late is not waited for unless it holds a chunk.
+// Work is cut into chunks by its size alone, never by the number of threads, so a kernel that
+// combines per-chunk results in chunk order gives the same bits on any machine. Threads take chunks
+// as they become free, sleep when there are none, and a thread that is late is not waited for
+// unless it holds a chunk.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace taeda {
 
-// How many threads may work on one call, the caller included. From TAEDA_NUM_THREADS, else the CPUs this process may use.
+// How many threads may work on one call, the caller included. From TAEDA_NUM_THREADS, else the CPUs
+// this process may use.
 int get_num_threads();
 void set_num_threads(int count);
 
@@ -20,7 +22,8 @@ bool in_parallel_region();
 
 using ChunkFunction = void (*)(void* context, int64_t begin, int64_t end);
 
-// The size of the chunks that n items are cut into; the last one may be shorter. At most 1024 chunks.
+// The size of the chunks that n items are cut into; the last one may be shorter. At most 1024
+// chunks.
 constexpr int64_t chunk_size(int64_t n, int64_t grain) {
   constexpr int64_t most_chunks = 1024;
   const int64_t least = (n + most_chunks - 1) / most_chunks;
@@ -29,10 +32,10 @@ constexpr int64_t chunk_size(int64_t n, int64_t grain) {
 
 void run_chunks(int64_t n, int64_t grain, ChunkFunction function, void* context);
 
-// Calls f(begin, end) for every chunk of [0, n), each at least `grain` long but the last; inline when there is only one.
-// The first exception that a chunk throws is rethrown here, after which chunks not yet begun are skipped.
-template <class F>
-void parallel_for(int64_t n, int64_t grain, F&& f) {
+// Calls f(begin, end) for every chunk of [0, n), each at least `grain` long but the last; inline
+// when there is only one. The first exception that a chunk throws is rethrown here, after which
+// chunks not yet begun are skipped.
+template <class F> void parallel_for(int64_t n, int64_t grain, F&& f) {
   if (n <= 0) return;
   if (grain < 1) grain = 1;
   if (n <= grain) {
@@ -40,7 +43,9 @@ void parallel_for(int64_t n, int64_t grain, F&& f) {
     return;
   }
   using Body = std::remove_reference_t<F>;
-  auto call = [](void* context, int64_t begin, int64_t end) { (*static_cast<Body*>(context))(begin, end); };
+  auto call = [](void* context, int64_t begin, int64_t end) {
+    (*static_cast<Body*>(context))(begin, end);
+  };
   run_chunks(n, grain, call, const_cast<void*>(static_cast<const void*>(std::addressof(f))));
 }
 

@@ -17,10 +17,15 @@ template <class T>
 FN T sgn(T x) {
   return x > T(0) ? T(1) : (x < T(0) ? T(-1) : x * T(0));
 }
-// The gradient of sgn; a number's sign does not change with it, a complex number's direction does.
+// The gradients of sgn and angle; a number's sign does not change with it, a complex number's direction does.
 template <class T>
   requires is_float<T>
 FN T sgn_gradient(T g, T) {
+  return zero(g);
+}
+template <class T>
+  requires is_float<T>
+FN T angle_gradient(T g, T) {
   return zero(g);
 }
 // Signed integers wrap: computed as unsigned ones, which have no overflow.
@@ -230,7 +235,7 @@ struct Lcm {
 
 // ---- powers ----
 struct Pow {
-  static constexpr OpInfo info{"_pow", "", Arithmetic, internal | saves_inputs | saves_output};
+  static constexpr OpInfo info{"_pow", "", Arithmetic, internal | saves_inputs};
   template <class T> FN static T f(T a, T b) {
     if constexpr (is_integer<T>) return integer_power(a, b);
     else return pow(a, b);
@@ -238,18 +243,34 @@ struct Pow {
   template <class T> FN static T da(T g, T a, T b, T) {
     return select(b == T(0), T(0), g * conj(b * pow(a, b - T(1))));
   }
-  template <class T> FN static T db(T g, T a, T b, T y) {
+  template <class T> FN static T db(T g, T a, T b, T) {
+    const T y = pow(a, b);
     return select((a == T(0)) & (y == T(0)), T(0), g * conj(y * log(a)));
   }
 };
 // Exponents that need no power function.
 struct Cube {
-  static constexpr OpInfo info{"_cube", "", FloatComplex, internal | saves_self};
+  static constexpr OpInfo info{"_pow_3", "", FloatComplex, internal | saves_self};
   template <class T> FN static T f(T x) { return x * x * x; }
   template <class T> FN static T da(T g, T x, T) { return g * conj(T(3) * x * x); }
 };
+struct SquareRoot {
+  static constexpr OpInfo info{"_pow_half", "", FloatComplex, internal | saves_self};
+  template <class T> FN static T f(T x) { return sqrt(x); }
+  template <class T> FN static T da(T g, T x, T) { return g * conj(T(0.5) / sqrt(x)); }
+};
+struct InverseRoot {
+  static constexpr OpInfo info{"_pow_minus_half", "", FloatComplex, internal | saves_self};
+  template <class T> FN static T f(T x) { return T(1) / sqrt(x); }
+  template <class T> FN static T da(T g, T x, T) { return g * conj(T(-0.5) / (x * sqrt(x))); }
+};
+struct Inverse {
+  static constexpr OpInfo info{"_pow_minus_1", "", FloatComplex, internal | saves_self};
+  template <class T> FN static T f(T x) { return T(1) / x; }
+  template <class T> FN static T da(T g, T x, T) { return g * conj(T(-1) / (x * x)); }
+};
 struct InverseSquare {
-  static constexpr OpInfo info{"_inverse_square", "", FloatComplex, internal | saves_self};
+  static constexpr OpInfo info{"_pow_minus_2", "", FloatComplex, internal | saves_self};
   template <class T> FN static T f(T x) { return T(1) / (x * x); }
   template <class T> FN static T da(T g, T x, T) { return g * conj(T(-2) / (x * x * x)); }
 };
@@ -315,6 +336,21 @@ struct Sgn {
     }
   }
   template <class T> FN static T da(T g, T x, T) { return sgn_gradient(g, x); }
+};
+struct ConjPhysical {
+  static constexpr OpInfo info{"conj_physical", "The complex conjugate of each element, as a tensor of its own.",
+                               Numeric};
+  template <class T> FN static T f(T x) { return conj(x); }
+  template <class T> FN static T da(T g, T, T) { return conj(g); }
+};
+struct Angle {
+  static constexpr OpInfo info{"angle", "The argument of each complex element; pi for negative real ones, else 0.",
+                               Analytic, saves_self | no_inplace};
+  template <class T> FN static auto f(T x) {
+    if constexpr (is_complex<T>) return atan2(x.im, x.re);
+    else return x < T(0) ? T(kPi) : (x == x ? T(0) : x);
+  }
+  template <class T> FN static T da(T g, T x, T) { return angle_gradient(g, x); }
 };
 struct Copysign {
   static constexpr OpInfo info{"copysign", "The size of `self` with the sign of `other`.", Floating,
@@ -458,9 +494,10 @@ struct Lerp {
 
 using ArithmeticOps =
     List<Add, AddScaled, Sub, SubScaled, Rsub, Mul, Addcmul, Div, FloorDivide, TruncDivide, Remainder, Fmod, Addcdiv,
-         Reciprocal, Gcd, Lcm, Pow, Cube, InverseSquare, Square, Sqrt, Rsqrt>;
+         Reciprocal, Gcd, Lcm, Pow, Cube, SquareRoot, InverseRoot, Inverse,
+         InverseSquare, Square, Sqrt, Rsqrt>;
 using RoundingOps =
-    List<Neg, Positive, Abs, Sign, Sgn, Copysign, Signbit, Nextafter, Heaviside, Ceil, Floor, Trunc, Round, RoundTo,
+    List<Neg, Positive, Abs, Sign, Sgn, ConjPhysical, Angle, Copysign, Signbit, Nextafter, Heaviside, Ceil, Floor, Trunc, Round, RoundTo,
          Frac, Maximum, Minimum, Fmax, Fmin, Clamp, ClampMin, ClampMax, Lerp>;
 
 }  // namespace taeda::TAEDA_ISA

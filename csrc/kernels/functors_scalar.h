@@ -279,7 +279,8 @@ FN T cos_poly(T z) {
 FN float sin_shifted(float x, uint32_t quarter) {
   const float shifted = x * 0.636619772367581343f + 12582912.0f, k = shifted - 12582912.0f;
   const uint32_t n = bits_as<uint32_t>(shifted) + quarter;
-  const float r = ((x - k * 1.5703125f) - k * 4.837512969970703125e-4f) - k * 7.54978995489e-8f, z = r * r;
+  const float near = ((x - k * 1.5703125f) - k * 4.837512969970703125e-4f) - k * 7.549533620476722717e-8f;
+  const float r = near - k * 2.56334415159e-12f, z = r * r;
   const float v = (n & 1) ? cos_poly(z) : sin_poly(r, z);
   return bits_as<float>(bits_as<uint32_t>(v) ^ ((n & 2) << 30));
 }

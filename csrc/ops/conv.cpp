@@ -154,9 +154,10 @@ Tensor batched(const char* what, const Tensor& x, int64_t n, bool* was_single) {
 }
 
 void check_bias(const Tensor& w, const Tensor& bias, int64_t channels) {
-  check(!bias.defined() || (bias.dim() == 1 && bias.size(0) == channels), "Given weight of size ",
-        to_string(w.sizes()), ", expected bias to be 1-dimensional with ", channels,
-        " elements, but got bias of size ", bias.defined() ? to_string(bias.sizes()) : "", " instead");
+  if (!bias.defined()) return;
+  check(bias.dim() == 1 && bias.size(0) == channels, "Given weight of size ", to_string(w.sizes()),
+        ", expected bias to be 1-dimensional with ", channels, " elements, but got bias of size ",
+        to_string(bias.sizes()), " instead");
 }
 
 Tensor conv(const char* what, int64_t n, const Tensor& input, const Tensor& w, const Tensor& bias, const Dims& stride,

@@ -1,4 +1,6 @@
 // Rows of a table by index.
+#include "kernels/cpu/embedding.h"
+
 #include <cmath>
 #include <cstring>
 
@@ -51,18 +53,13 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t /*padding_
 Tensor embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t rows, int64_t padding_idx) {
   int64_t width = grad.size(-1);
   DType compute = compute_dtype(grad.dtype(), "embedding_backward");
-  Tensor out = zeros(Dims{rows, width}, {compute, grad.device()});
-  if (out.is_meta() || grad.numel() == 0) return finished(out, grad.dtype());
+  if (grad.numel() == 0) return zeros(Dims{rows, width}, grad.options());
+  Tensor out = empty(Dims{rows, width}, {compute, grad.device()});
+  if (out.is_meta()) return finished(out, grad.dtype());
   Tensor g = prepared(grad, compute), idx = checked_rows("embedding_backward", indices, rows);
   visit_floating(compute, "embedding_backward", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < idx.numel(); ++i) {
-      int64_t r = idx.data_as<int64_t>()[i];
-      if (r == padding_idx) continue;
-      const T* from = g.data_as<T>() + i * width;
-      T* to = out.data_as<T>() + r * width;
-      for (int64_t j = 0; j < width; ++j) to[j] += from[j];
-    }
+    cpu::add_rows<T>(idx.numel(), rows, width, g.data_as<T>(), idx.data_as<int64_t>(), padding_idx, out.data_as<T>());
   });
   return finished(out, grad.dtype());
 }

@@ -40,9 +40,9 @@ void check_nll(const Tensor& self, const Tensor& target, const Tensor& weight) {
   check(same(target.sizes(), target_sizes(self.sizes())), "size mismatch (got input: ", to_string(self.sizes()),
         ", target: ", to_string(target.sizes()), ")");
   int64_t classes = self.size(self.dim() == 1 ? 0 : 1);
-  check(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes), "weight tensor should be defined either "
-        "for all ", classes, " classes or no classes but got weight tensor of shape: ",
-        weight.defined() ? to_string(weight.sizes()) : "");
+  if (!weight.defined()) return;
+  check(weight.dim() == 1 && weight.numel() == classes, "weight tensor should be defined either for all ", classes,
+        " classes or no classes but got weight tensor of shape: ", to_string(weight.sizes()));
 }
 
 template <class T>

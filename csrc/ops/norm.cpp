@@ -17,8 +17,9 @@ T* memory(const Tensor& t) {
 DType compute_of(const Tensor& x, const char* what) { return compute_dtype(x.dtype(), what); }
 
 void check_affine(const char* what, const char* argument, const Tensor& t, DimsRef sizes) {
-  check(!t.defined() || same(t.sizes(), sizes), what, "(): expected ", argument, " to be of shape ", to_string(sizes),
-        ", but got ", t.defined() ? to_string(t.sizes()) : "");
+  if (!t.defined()) return;
+  check(same(t.sizes(), sizes), what, "(): expected ", argument, " to be of shape ", to_string(sizes), ", but got ",
+        to_string(t.sizes()));
 }
 
 // ---- rows: layer, group and RMS norm ----
@@ -67,7 +68,7 @@ void check_normalized(const char* what, const Tensor& self, DimsRef normalized) 
   auto k = static_cast<int64_t>(normalized.size());
   bool fits = self.dim() >= k && same(self.sizes().last(normalized.size()), normalized);
   check(fits, "Given normalized_shape=", to_string(normalized), ", expected input with shape [*, ",
-        to_string(normalized).substr(1), ", but got input of size", to_string(self.sizes()));
+        to_string(normalized).text().substr(1), ", but got input of size", to_string(self.sizes()));
 }
 
 TensorList native_layer_norm(const Tensor& self, const Dims& normalized, const Tensor& weight, const Tensor& bias,

@@ -40,16 +40,28 @@ void check_same(const char* what, size_t i, const Tensor& param, const Tensor& o
         " but its gradient or state is on ", to_string(other.device()));
 }
 
+// Checks every parameter before the first is changed, so that a step is taken whole or not at all. A list of states that
+// is empty is not used.
+void check_all(const char* what, const TensorList& params, const TensorList& grads,
+               std::initializer_list<const TensorList*> states) {
+  for (size_t i = 0; i < params.size(); ++i) {
+    const Tensor& param = params[i];
+    check(is_floating(param.dtype()), what, "(): parameter ", i, " has dtype ", name(param.dtype()),
+          "; only real floating-point parameters can be updated");
+    check(!param.is_meta(), what, "(): parameter ", i, " is on the meta device and has no values");
+    check_same(what, i, param, grads[i]);
+    check(is_floating(grads[i].dtype()), what, "(): the gradient of parameter ", i, " has dtype ",
+          name(grads[i].dtype()), "; expected a real floating-point dtype");
+    for (const TensorList* list : states) {
+      if (!list->empty()) check_same(what, i, param, (*list)[i]);
+    }
+  }
+}
+
 // Calls step(param, grad, states...) on typed memory, in parallel over large parameters.
 template <class F>
-void update(const char* what, size_t index, const Tensor& param, const Tensor& grad,
-            std::initializer_list<Tensor> states, F&& step) {
-  check(is_floating(param.dtype()), what, "(): parameter ", index, " has dtype ", name(param.dtype()),
-        "; only real floating-point parameters can be updated");
-  check_same(what, index, param, grad);
-  for (const Tensor& s : states) {
-    if (s.defined()) check_same(what, index, param, s);
-  }
+void update(const char* what, const Tensor& param, const Tensor& grad, std::initializer_list<Tensor> states,
+            F&& step) {
   DType compute = param.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
   // A parameter that is not dense is worked on as a contiguous copy, and so is everything beside it.
   bool dense = is_dense_nonoverlapping(param.sizes(), param.strides()) && param.dtype() == compute;
@@ -73,10 +85,11 @@ void fused_sgd(const TensorList& params, const TensorList& grads, const TensorLi
   check<ValueError>(grads.size() == params.size() && (buffers.empty() || buffers.size() == params.size()),
                     "_fused_sgd_(): got ", params.size(), " params, ", grads.size(), " grads and ", buffers.size(),
                     " momentum buffers");
+  check_all("_fused_sgd_", params, grads, {&buffers});
   cpu::SgdStep s{lr, momentum, dampening, weight_decay, nesterov, maximize, is_first_step};
   const auto& table = cpu::optim_table();
   for (size_t i = 0; i < params.size(); ++i) {
-    update("_fused_sgd_", i, params[i], grads[i], {buffers.empty() ? kNoTensor : buffers[i]},
+    update("_fused_sgd_", params[i], grads[i], {buffers.empty() ? kNoTensor : buffers[i]},
            [&](auto tag, auto at, int64_t n) {
              if constexpr (std::is_same_v<typename decltype(tag)::type, float>) table.f32.sgd(s, at(0), at(1), at(2), n);
              else table.f64.sgd(s, at(0), at(1), at(2), n);
@@ -91,13 +104,16 @@ void fused_adam(const TensorList& params, const TensorList& grads, const TensorL
   check<ValueError>(grads.size() == n && means.size() == n && squares.size() == n && steps.size() == n &&
                         max_squares.size() == (amsgrad ? n : 0),
                     "_fused_adam_(): every list must have one tensor for each of the ", n, " params");
+  check_all("_fused_adam_", params, grads, {&means, &squares, &max_squares});
+  for (const Tensor& step : steps) {
+    check<TypeError>(step.dtype() == DType::Float32 && step.numel() == 1 && !step.is_meta(),
+                     "_fused_adam_(): steps must be zero-dim float32 tensors");
+  }
   const auto& table = cpu::optim_table();
   for (size_t i = 0; i < n; ++i) {
-    check<TypeError>(steps[i].dtype() == DType::Float32 && steps[i].numel() == 1 && !steps[i].is_meta(),
-                     "_fused_adam_(): steps must be zero-dim float32 tensors");
     float step = *steps[i].data_as<float>() + 1;
     cpu::AdamStep s{lr, beta1, beta2, weight_decay, eps, step, amsgrad, maximize, decoupled};
-    update("_fused_adam_", i, params[i], grads[i], {means[i], squares[i], amsgrad ? max_squares[i] : kNoTensor},
+    update("_fused_adam_", params[i], grads[i], {means[i], squares[i], amsgrad ? max_squares[i] : kNoTensor},
            [&](auto tag, auto at, int64_t len) {
              if constexpr (std::is_same_v<typename decltype(tag)::type, float>)
                table.f32.adam(s, at(0), at(1), at(2), at(3), at(4), len);

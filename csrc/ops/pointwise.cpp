@@ -8,7 +8,8 @@
 namespace taeda {
 namespace {
 
-using namespace portable;
+using portable::kToFloat, portable::OpInfo, portable::saves_output, portable::no_inplace, portable::no_method,
+    portable::no_out;
 
 struct Types {
   DType compute, result;
@@ -172,8 +173,8 @@ Tensor run_pointwise(const PointwiseRow& row, Call& call, std::initializer_list<
 
 // ---- derivatives ----
 
-Derivative::Derivative(Backward& b, const PointwiseRow& row, std::span<const Source> from)
-    : g(b.grad()), b_(b), row_(row), from_(from) {
+Derivative::Derivative(Backward& b, const PointwiseRow& row, std::span<const Source> from, const Tensor& gradient)
+    : g(gradient), b_(b), row_(row), from_(from) {
   symbolic_ = GradMode::enabled() || modes.always || (g.flags() & kOverride);
   for (size_t i = 0; i < from.size(); ++i) {
     const Source& s = from[i];
@@ -258,6 +259,17 @@ void register_pointwise(const OpInfo& info, const PointwiseRow& row, BackwardFn 
   if (!(info.flags & no_inplace)) traits.forms |= kInplace;
   if (!(info.flags & no_out)) traits.forms |= kOut;
   define(schema.c_str(), info.doc, raw_kernel(run_row, true), traits, &row);
+}
+
+bool register_aliases(std::initializer_list<Alias> aliases) {
+  for (const Alias& a : aliases) {
+    const auto originals = overloads(a.of);  // a copy: defining adds to the table
+    for (const Op* o : originals) {
+      const std::string schema = a.name + o->signature.substr(o->name.size());
+      define(schema.c_str(), str("Another name of `", a.of, "`: ", o->doc).c_str(), o->kernel, o->traits, o->user);
+    }
+  }
+  return true;
 }
 
 }  // namespace taeda

@@ -80,7 +80,8 @@ struct Source {
 
 class Derivative {
  public:
-  Derivative(Backward& b, const PointwiseRow& row, std::span<const Source> from);
+  // `gradient` is that of the row's result.
+  Derivative(Backward& b, const PointwiseRow& row, std::span<const Source> from, const Tensor& gradient);
 
   using Symbolic = Tensor (*)(const Derivative&);
   // The gradient of operand k: by the fused loop, or by the formula where it has to be differentiable.
@@ -109,15 +110,19 @@ void differentiate(Derivative& d, std::index_sequence<I...>) {
   }
 }
 template <class Op>
-void differentiate(Backward& b, std::initializer_list<Source> from) {
-  Derivative d(b, row<Op>(), {from.begin(), from.size()});
+void differentiate(Backward& b, std::initializer_list<Source> from, const Tensor& g) {
+  Derivative d(b, row<Op>(), {from.begin(), from.size()}, g);
   differentiate<Op>(d, std::make_index_sequence<portable::arity<Op>>());
+}
+template <class Op>
+void differentiate(Backward& b, std::initializer_list<Source> from) {
+  differentiate<Op>(b, from, b.grad());
 }
 template <class Op>
 void pointwise_backward(Backward& b) {
   std::array<Source, portable::arity<Op>> from;
   for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<int>(i);
-  Derivative d(b, row<Op>(), from);
+  Derivative d(b, row<Op>(), from, b.grad());
   differentiate<Op>(d, std::make_index_sequence<portable::arity<Op>>());
 }
 template <class Op>
@@ -137,5 +142,11 @@ bool register_ops(portable::List<Ops...>) {
   (one(Ops::info, row<Ops>(), backward_of<Ops>()), ...);
   return true;
 }
+
+// Another name for every overload of an op that this file has registered before.
+struct Alias {
+  const char *name, *of;
+};
+bool register_aliases(std::initializer_list<Alias> aliases);
 
 }  // namespace taeda

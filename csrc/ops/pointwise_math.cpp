@@ -4,6 +4,13 @@
 namespace taeda {
 namespace {
 const bool registered[] = {register_ops(portable::MathOps{}), register_ops(portable::SpecialOps{}),
-                           register_ops(portable::ActivationOps{})};
+                           register_ops(portable::ActivationOps{}),
+                           register_aliases({{"arcsin", "asin"},
+                                             {"arccos", "acos"},
+                                             {"arctan", "atan"},
+                                             {"arctan2", "atan2"},
+                                             {"arcsinh", "asinh"},
+                                             {"arccosh", "acosh"},
+                                             {"arctanh", "atanh"}})};
 }
 }  // namespace taeda

@@ -58,9 +58,8 @@ Tensor uniform_(const Tensor& self, double from, double to, Gen generator) {
 Tensor normal_(const Tensor& self, double mean, double std, Gen generator) {
   check(std >= 0, "normal expects std >= 0.0, but found std ", std);
   if (is_complex(self.dtype())) {
-    // Real and imaginary parts share the variance.
-    if (!self.is_meta()) normal_(real_pairs(self), 0, std / std::sqrt(2.0), generator);
-    if (mean != 0) copy_into(self, self + mean);
+    // Real and imaginary parts share the variance, and each has the mean.
+    if (!self.is_meta()) normal_(real_pairs(self), mean, std / std::sqrt(2.0), generator);
     return self;
   }
   need_floating("normal_", self);
@@ -192,30 +191,30 @@ Tensor made(DimsRef size, std::optional<DType> dtype, std::optional<Device> devi
   return empty(size, {dtype.value_or(fallback), device.value_or(Device{})});
 }
 
-Tensor rand(const Dims& size, Gen generator, std::optional<DType> dtype, std::optional<Device> device, bool grad) {
+Tensor rand(const Dims& size, Gen generator, std::optional<DType> dtype, std::optional<Device> device) {
   Tensor t = made(size, dtype, device, default_dtype());
   if (is_complex(t.dtype())) {
     if (!t.is_meta()) uniform_(real_pairs(t), 0, 1, generator);
   } else {
     uniform_(t, 0, 1, generator);
   }
-  return grad ? op<"requires_grad_">(t) : t;
+  return t;
 }
-Tensor randn(const Dims& size, Gen generator, std::optional<DType> dtype, std::optional<Device> device, bool grad) {
+Tensor randn(const Dims& size, Gen generator, std::optional<DType> dtype, std::optional<Device> device) {
   Tensor t = normal_(made(size, dtype, device, default_dtype()), 0, 1, generator);
-  return grad ? op<"requires_grad_">(t) : t;
+  return t;
 }
 Tensor randint(int64_t low, int64_t high, const Dims& size, Gen generator, std::optional<DType> dtype,
-               std::optional<Device> device, bool grad) {
+               std::optional<Device> device) {
   Tensor t = made(size, dtype, device, DType::Int64);
   random_range_(t, low, high, generator);
-  return grad ? op<"requires_grad_">(t) : t;
+  return t;
 }
 Tensor randint_high(int64_t high, const Dims& size, Gen generator, std::optional<DType> dtype,
-                    std::optional<Device> device, bool grad) {
-  return randint(0, high, size, generator, dtype, device, grad);
+                    std::optional<Device> device) {
+  return randint(0, high, size, generator, dtype, device);
 }
-Tensor randperm(int64_t n, Gen generator, std::optional<DType> dtype, std::optional<Device> device, bool grad) {
+Tensor randperm(int64_t n, Gen generator, std::optional<DType> dtype, std::optional<Device> device) {
   check(n >= 0, "n must be non-negative, got", n);
   Tensor t = empty(Dims{n}, {DType::Int64, device.value_or(Device{})});
   if (!t.is_meta()) {
@@ -224,7 +223,7 @@ Tensor randperm(int64_t n, Gen generator, std::optional<DType> dtype, std::optio
     cpu::fill_permutation(g.engine, t.data_as<int64_t>(), n);
   }
   t = finished(t, dtype.value_or(DType::Int64));
-  return grad ? op<"requires_grad_">(t) : t;
+  return t;
 }
 
 Options like_options(const Tensor& t, std::optional<DType> dtype, std::optional<Device> device) {
@@ -235,30 +234,28 @@ Tensor made_like(const Tensor& t, std::optional<DType> dtype, std::optional<Devi
   Options o = like_options(t, dtype, device);
   return o.device == t.device() ? empty_like(t, o.dtype) : empty(t.sizes(), o);
 }
-Tensor rand_like(const Tensor& self, Gen generator, std::optional<DType> dtype, std::optional<Device> device,
-                 bool grad) {
+Tensor rand_like(const Tensor& self, Gen generator, std::optional<DType> dtype, std::optional<Device> device) {
   Tensor t = made_like(self, dtype, device);
   if (is_complex(t.dtype())) {
     if (!t.is_meta()) uniform_(real_pairs(t), 0, 1, generator);
   } else {
     uniform_(t, 0, 1, generator);
   }
-  return grad ? op<"requires_grad_">(t) : t;
+  return t;
 }
-Tensor randn_like(const Tensor& self, Gen generator, std::optional<DType> dtype, std::optional<Device> device,
-                  bool grad) {
+Tensor randn_like(const Tensor& self, Gen generator, std::optional<DType> dtype, std::optional<Device> device) {
   Tensor t = normal_(made_like(self, dtype, device), 0, 1, generator);
-  return grad ? op<"requires_grad_">(t) : t;
+  return t;
 }
 Tensor randint_like(const Tensor& self, int64_t low, int64_t high, Gen generator, std::optional<DType> dtype,
-                    std::optional<Device> device, bool grad) {
+                    std::optional<Device> device) {
   Tensor t = made_like(self, dtype, device);
   random_range_(t, low, high, generator);
-  return grad ? op<"requires_grad_">(t) : t;
+  return t;
 }
 Tensor randint_like_high(const Tensor& self, int64_t high, Gen generator, std::optional<DType> dtype,
-                         std::optional<Device> device, bool grad) {
-  return randint_like(self, 0, high, generator, dtype, device, grad);
+                         std::optional<Device> device) {
+  return randint_like(self, 0, high, generator, dtype, device);
 }
 
 Tensor normal_tensors(const Tensor& mean, const Tensor& std, Gen generator) {
@@ -275,9 +272,9 @@ Tensor normal_std(double mean, const Tensor& std, Gen generator) {
   return normal_(empty_like(std), 0, 1, generator) * std + mean;
 }
 Tensor normal_size(double mean, double std, const Dims& size, Gen generator, std::optional<DType> dtype,
-                   std::optional<Device> device, bool grad) {
+                   std::optional<Device> device) {
   Tensor t = normal_(made(size, dtype, device, default_dtype()), mean, std, generator);
-  return grad ? op<"requires_grad_">(t) : t;
+  return t;
 }
 
 Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, Gen generator) {
@@ -340,7 +337,7 @@ void no_gradient(Backward& b) { b.set(0, zeros(b.sizes(0), b.options(0))); }
 constexpr Traits kFill{.backward = no_gradient, .forms = kMethod};
 constexpr Traits kMake{.forms = kFunction};
 
-#define MAKE ", *, generator: Generator? = None, dtype: dtype? = None, device: device? = None, requires_grad: bool = False) -> Tensor"
+#define MAKE ", *, generator: Generator? = None, dtype: dtype? = None, device: device? = None) -> Tensor"
 
 const Define random_ops[] = {
     {"uniform_(self!: Tensor, from: float = 0, to: float = 1, *, generator: Generator? = None) -> Tensor",

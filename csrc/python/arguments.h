@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,27 @@
 
 namespace taeda::py {
 
-constexpr size_t kMaxArgs = 24;
-using Values = std::array<Value, kMaxArgs>;
+// An op's arguments on the stack; only as many are constructed as the op has.
+class Values {
+ public:
+  static constexpr size_t kMax = 24;
+
+  explicit Values(size_t n) : n_(n) {
+    for (size_t i = 0; i < n; ++i) new (data() + i) Value();
+  }
+  Values(const Values&) = delete;
+  Values& operator=(const Values&) = delete;
+  ~Values() { std::destroy_n(data(), n_); }
+
+  Value& operator[](size_t i) { return data()[i]; }
+  std::span<Value> span() { return {data(), n_}; }
+
+ private:
+  Value* data() { return reinterpret_cast<Value*>(raw_); }
+
+  size_t n_;
+  alignas(Value) unsigned char raw_[kMax * sizeof(Value)];
+};
 
 struct Param {
   const Arg* arg;

@@ -86,11 +86,8 @@ bool as_bool(PyObject* o, bool* b) {
 }  // namespace
 
 bool is_numpy_scalar(PyObject* o) {
-  return std::strncmp(Py_TYPE(o)->tp_name, "numpy.", 6) == 0 && PyNumber_Check(o) && !PyObject_CheckBuffer(o)
-             ? true
-             // NumPy's scalars export a buffer, as its arrays do, but only arrays can be subscripted by rows.
-             : std::strncmp(Py_TYPE(o)->tp_name, "numpy.", 6) == 0 && std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") != 0 &&
-                   PyNumber_Check(o);
+  const char* name = Py_TYPE(o)->tp_name;
+  return std::strncmp(name, "numpy.", 6) == 0 && std::strcmp(name, "numpy.ndarray") != 0 && PyNumber_Check(o);
 }
 
 bool as_scalar(PyObject* o, Scalar* s, bool tensors) {

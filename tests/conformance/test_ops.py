@@ -14,8 +14,8 @@ pytest.importorskip("expecttest", reason="PyTorch's op database needs expecttest
 
 import taeda  # noqa: E402
 
-from .bridge import Untranslatable, to_taeda, to_torch  # noqa: E402
-from .expected import DIFFERS, NON_DETERMINISTIC  # noqa: E402
+from tests.conformance.bridge import Untranslatable, to_taeda, to_torch  # noqa: E402
+from tests.conformance.expected import DIFFERS, NON_DETERMINISTIC  # noqa: E402
 
 from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402  isort: skip
 

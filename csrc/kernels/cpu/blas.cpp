@@ -9,25 +9,29 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/scratch.h"
 
-// What we use of OpenBLAS as the scipy-openblas32 wheel exports it: 32-bit sizes, names with a prefix.
+// What we use of OpenBLAS as the scipy-openblas32 wheel exports it: 32-bit sizes, names with a
+// prefix.
 extern "C" {
 void scipy_openblas_set_num_threads(int count);
-void scipy_cblas_sgemm(int order, int ta, int tb, int m, int n, int k, float alpha, const float* a, int lda,
-                       const float* b, int ldb, float beta, float* c, int ldc);
-void scipy_cblas_dgemm(int order, int ta, int tb, int m, int n, int k, double alpha, const double* a, int lda,
-                       const double* b, int ldb, double beta, double* c, int ldc);
-void scipy_cblas_cgemm(int order, int ta, int tb, int m, int n, int k, const void* alpha, const void* a, int lda,
-                       const void* b, int ldb, const void* beta, void* c, int ldc);
-void scipy_cblas_zgemm(int order, int ta, int tb, int m, int n, int k, const void* alpha, const void* a, int lda,
-                       const void* b, int ldb, const void* beta, void* c, int ldc);
-void scipy_cblas_sgemv(int order, int trans, int m, int n, float alpha, const float* a, int lda, const float* x,
-                       int x_step, float beta, float* y, int y_step);
-void scipy_cblas_dgemv(int order, int trans, int m, int n, double alpha, const double* a, int lda, const double* x,
-                       int x_step, double beta, double* y, int y_step);
-void scipy_cblas_cgemv(int order, int trans, int m, int n, const void* alpha, const void* a, int lda, const void* x,
-                       int x_step, const void* beta, void* y, int y_step);
-void scipy_cblas_zgemv(int order, int trans, int m, int n, const void* alpha, const void* a, int lda, const void* x,
-                       int x_step, const void* beta, void* y, int y_step);
+void scipy_cblas_sgemm(int order, int ta, int tb, int m, int n, int k, float alpha, const float* a,
+                       int lda, const float* b, int ldb, float beta, float* c, int ldc);
+void scipy_cblas_dgemm(int order, int ta, int tb, int m, int n, int k, double alpha,
+                       const double* a, int lda, const double* b, int ldb, double beta, double* c,
+                       int ldc);
+void scipy_cblas_cgemm(int order, int ta, int tb, int m, int n, int k, const void* alpha,
+                       const void* a, int lda, const void* b, int ldb, const void* beta, void* c,
+                       int ldc);
+void scipy_cblas_zgemm(int order, int ta, int tb, int m, int n, int k, const void* alpha,
+                       const void* a, int lda, const void* b, int ldb, const void* beta, void* c,
+                       int ldc);
+void scipy_cblas_sgemv(int order, int trans, int m, int n, float alpha, const float* a, int lda,
+                       const float* x, int x_step, float beta, float* y, int y_step);
+void scipy_cblas_dgemv(int order, int trans, int m, int n, double alpha, const double* a, int lda,
+                       const double* x, int x_step, double beta, double* y, int y_step);
+void scipy_cblas_cgemv(int order, int trans, int m, int n, const void* alpha, const void* a,
+                       int lda, const void* x, int x_step, const void* beta, void* y, int y_step);
+void scipy_cblas_zgemv(int order, int trans, int m, int n, const void* alpha, const void* a,
+                       int lda, const void* x, int x_step, const void* beta, void* y, int y_step);
 }
 
 namespace taeda::cpu {
@@ -35,9 +39,11 @@ namespace {
 
 constexpr int kRowMajor = 101;
 constexpr int64_t kMostInt = std::numeric_limits<int>::max();
-constexpr int64_t kTileWork = 1 << 22;          // m * n * k of a tile that is worth another thread
-constexpr int64_t kMostTiles = 32;
-constexpr int64_t kVectorWork = 1 << 16;        // elements of a matrix, the same for a matrix-vector product
+constexpr int64_t kTileWork = 1 << 22;  // m * n * k of a tile that is worth another thread
+constexpr int64_t kLargeTileWork = 1 << 26;  // from 8 tiles on: BLAS copies both sides for every tile
+constexpr int64_t kMostTiles = 64;
+constexpr int64_t kVectorWork =
+    1 << 16;  // elements of a matrix, the same for a matrix-vector product
 
 int code(Trans t) { return t == Trans::No ? 111 : t == Trans::Yes ? 112 : 113; }
 
@@ -47,54 +53,60 @@ void single_threaded() {
 }
 
 int narrow(int64_t x, const char* what) {
-  check(x <= kMostInt, "matrix product: ", what, " of ", x, " elements is more than BLAS can address");
+  check(x <= kMostInt, "matrix product: ", what, " of ", x,
+        " elements is more than BLAS can address");
   return static_cast<int>(x);
 }
 
 template <class T>
-void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta, T* c, int64_t ldc) {
+void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta,
+               T* c, int64_t ldc) {
   const int m_ = static_cast<int>(m), n_ = static_cast<int>(n), k_ = static_cast<int>(k);
-  const int lda = narrow(a.stride, "a row"), ldb = narrow(b.stride, "a row"), ldc_ = narrow(ldc, "a row");
+  const int lda = narrow(a.stride, "a row"), ldb = narrow(b.stride, "a row"),
+            ldc_ = narrow(ldc, "a row");
   const int ta = code(a.trans), tb = code(b.trans);
   if constexpr (std::is_same_v<T, float>) {
-    scipy_cblas_sgemm(kRowMajor, ta, tb, m_, n_, k_, alpha, a.data, lda, b.data, ldb, beta, c, ldc_);
+    scipy_cblas_sgemm(kRowMajor, ta, tb, m_, n_, k_, alpha, a.data, lda, b.data, ldb, beta, c,
+                      ldc_);
   } else if constexpr (std::is_same_v<T, double>) {
-    scipy_cblas_dgemm(kRowMajor, ta, tb, m_, n_, k_, alpha, a.data, lda, b.data, ldb, beta, c, ldc_);
+    scipy_cblas_dgemm(kRowMajor, ta, tb, m_, n_, k_, alpha, a.data, lda, b.data, ldb, beta, c,
+                      ldc_);
   } else if constexpr (std::is_same_v<T, std::complex<float>>) {
-    scipy_cblas_cgemm(kRowMajor, ta, tb, m_, n_, k_, &alpha, a.data, lda, b.data, ldb, &beta, c, ldc_);
+    scipy_cblas_cgemm(kRowMajor, ta, tb, m_, n_, k_, &alpha, a.data, lda, b.data, ldb, &beta, c,
+                      ldc_);
   } else {
-    scipy_cblas_zgemm(kRowMajor, ta, tb, m_, n_, k_, &alpha, a.data, lda, b.data, ldb, &beta, c, ldc_);
+    scipy_cblas_zgemm(kRowMajor, ta, tb, m_, n_, k_, &alpha, a.data, lda, b.data, ldb, &beta, c,
+                      ldc_);
   }
 }
 
-template <class T>
-void scale(int64_t m, int64_t n, T beta, T* c, int64_t ldc) {
+template <class T> void scale(int64_t m, int64_t n, T beta, T* c, int64_t ldc) {
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) c[i * ldc + j] = beta == T(0) ? T(0) : beta * c[i * ldc + j];
   }
 }
 
 // The part of op(x) that starts at (row, col).
-template <class T>
-MatrixRef<T> from(MatrixRef<T> x, int64_t row, int64_t col) {
+template <class T> MatrixRef<T> from(MatrixRef<T> x, int64_t row, int64_t col) {
   x.data += x.trans == Trans::No ? row * x.stride + col : col * x.stride + row;
   return x;
 }
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Rows and columns of a tile, from the sizes alone: the longer side is halved until a tile is small enough.
+// Rows and columns of a tile, from the sizes alone: the longer side is halved until a tile is small
+// enough.
 struct Tiles {
   int64_t rows, cols;
 
   Tiles(int64_t m, int64_t n, int64_t k) : rows(m), cols(n) {
     const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-    double tiles = work / kTileWork;
-    tiles = tiles > kMostTiles ? kMostTiles : tiles;
+    const double tiles =
+        std::min({work / kTileWork, std::max(8.0, work / kLargeTileWork), double{kMostTiles}});
     for (double count = 1; count * 2 <= tiles; count *= 2) {
-      if (rows >= cols && rows >= 64) {
+      if (rows >= cols && rows >= 256) {
         rows = ceil_div(ceil_div(rows, 2), 16) * 16;
-      } else if (cols >= 64) {
+      } else if (cols >= 256) {
         cols = ceil_div(ceil_div(cols, 2), 16) * 16;
       } else {
         break;
@@ -107,16 +119,19 @@ struct Tiles {
 
 // Few results, each a long sum: the sum is cut instead, and the parts added in order.
 template <class T>
-bool long_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta, T* c, int64_t ldc) {
+bool long_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta,
+               T* c, int64_t ldc) {
   constexpr int64_t part = 4096, most_parts = 32;
-  if (k < 2 * part || m * n > 256 * 256 || m * n > k * 4 || m * n * part < kTileWork / 4) return false;
+  if (k < 2 * part || m * n > 256 * 256 || m * n > k * 4 || m * n * part < kTileWork / 4)
+    return false;
   const int64_t step = std::max(part, ceil_div(k, most_parts));
   const int64_t parts = ceil_div(k, step);
   Scratch<T> sums(m * n * parts);
   parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const int64_t start = p * step, count = std::min(step, k - start);
-      blas_gemm(m, n, count, alpha, from(a, 0, start), from(b, start, 0), T(0), sums.data() + p * m * n, n);
+      blas_gemm(m, n, count, alpha, from(a, 0, start), from(b, start, 0), T(0),
+                sums.data() + p * m * n, n);
     }
   });
   for (int64_t i = 0; i < m; ++i) {
@@ -130,9 +145,10 @@ bool long_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixR
 }
 
 template <class T>
-void blas_gemv(Trans trans, int64_t rows, int64_t cols, T alpha, const T* a, int64_t lda, const T* x, int64_t x_step,
-               T beta, T* y, int64_t y_step) {
-  const int r = narrow(rows, "a matrix"), c = narrow(cols, "a matrix"), ld = narrow(std::max<int64_t>(lda, 1), "a row");
+void blas_gemv(Trans trans, int64_t rows, int64_t cols, T alpha, const T* a, int64_t lda,
+               const T* x, int64_t x_step, T beta, T* y, int64_t y_step) {
+  const int r = narrow(rows, "a matrix"), c = narrow(cols, "a matrix"),
+            ld = narrow(std::max<int64_t>(lda, 1), "a row");
   const int xs = narrow(x_step, "a step"), ys = narrow(y_step, "a step"), t = code(trans);
   if constexpr (std::is_same_v<T, float>) {
     scipy_cblas_sgemv(kRowMajor, t, r, c, alpha, a, ld, x, xs, beta, y, ys);
@@ -147,17 +163,18 @@ void blas_gemv(Trans trans, int64_t rows, int64_t cols, T alpha, const T* a, int
 
 // A product with a vector on one side.
 template <class T>
-bool vector_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta, T* c, int64_t ldc) {
+bool vector_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta,
+                 T* c, int64_t ldc) {
   if (n == 1 && b.trans != Trans::Conj) {
     const bool plain = a.trans == Trans::No;
-    gemv(a.trans, plain ? m : k, plain ? k : m, alpha, a.data, a.stride, b.data, b.trans == Trans::No ? b.stride : 1,
-         beta, c, ldc);
+    gemv(a.trans, plain ? m : k, plain ? k : m, alpha, a.data, a.stride, b.data,
+         b.trans == Trans::No ? b.stride : 1, beta, c, ldc);
     return true;
   }
   if (m == 1 && a.trans != Trans::Conj && b.trans != Trans::Conj) {
     const bool plain = b.trans == Trans::No;  // c' = op(b)' a'
-    gemv(plain ? Trans::Yes : Trans::No, plain ? k : n, plain ? n : k, alpha, b.data, b.stride, a.data,
-         a.trans == Trans::No ? 1 : a.stride, beta, c, 1);
+    gemv(plain ? Trans::Yes : Trans::No, plain ? k : n, plain ? n : k, alpha, b.data, b.stride,
+         a.data, a.trans == Trans::No ? 1 : a.stride, beta, c, 1);
     return true;
   }
   return false;
@@ -166,13 +183,14 @@ bool vector_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, Matri
 }  // namespace
 
 template <class T>
-void gemv(Trans trans, int64_t rows, int64_t cols, T alpha, const T* a, int64_t lda, const T* x, int64_t x_step, T beta,
-          T* y, int64_t y_step) {
+void gemv(Trans trans, int64_t rows, int64_t cols, T alpha, const T* a, int64_t lda, const T* x,
+          int64_t x_step, T beta, T* y, int64_t y_step) {
   single_threaded();
   const int64_t outputs = trans == Trans::No ? rows : cols;
   const int64_t inputs = trans == Trans::No ? cols : rows;
   if (beta == T(0)) {
-    for (int64_t i = 0; i < outputs; ++i) y[i * y_step] = T(0);  // BLAS may multiply what is there, NaN included
+    for (int64_t i = 0; i < outputs; ++i)
+      y[i * y_step] = T(0);  // BLAS may multiply what is there, NaN included
   }
   if (inputs == 0 || outputs == 0) {
     if (inputs == 0 && beta != T(0)) {
@@ -184,58 +202,67 @@ void gemv(Trans trans, int64_t rows, int64_t cols, T alpha, const T* a, int64_t 
   parallel_for(outputs, grain, [&](int64_t begin, int64_t end) {
     const bool plain = trans == Trans::No;
     const T* part = plain ? a + begin * lda : a + begin;
-    blas_gemv(trans, plain ? end - begin : rows, plain ? cols : end - begin, alpha, part, lda, x, x_step, beta,
-              y + begin * y_step, y_step);
+    blas_gemv(trans, plain ? end - begin : rows, plain ? cols : end - begin, alpha, part, lda, x,
+              x_step, beta, y + begin * y_step, y_step);
   });
 }
 
 template <class T>
-void gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta, T* c, int64_t ldc) {
+void gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta, T* c,
+          int64_t ldc) {
   if (m <= 0 || n <= 0) return;
   if (k <= 0) return scale(m, n, beta, c, ldc);
   // BLAS wants sane leading dimensions even of matrices with one row.
   a.stride = std::max(a.stride, a.trans == Trans::No ? k : m);
   b.stride = std::max(b.stride, b.trans == Trans::No ? n : k);
   ldc = std::max(ldc, n);
-  // OpenBLAS takes small products by a path without packing, in some tens of nanoseconds: no kernel of ours is faster.
+  // OpenBLAS takes small products by a path without packing, in some tens of nanoseconds: no kernel
+  // of ours is faster.
   if (vector_gemm(m, n, k, alpha, a, b, beta, c, ldc)) return;
   single_threaded();
   if (m <= 64 && n <= 64 && k <= 4096) return blas_gemm(m, n, k, alpha, a, b, beta, c, ldc);
   if (long_gemm(m, n, k, alpha, a, b, beta, c, ldc)) return;
-  check(k <= kMostInt, "matrix product: an inner dimension of ", k, " is more than BLAS can address");
+  check(k <= kMostInt, "matrix product: an inner dimension of ", k,
+        " is more than BLAS can address");
   const Tiles tile(m, n, k);
   const int64_t across = ceil_div(n, tile.cols), down = ceil_div(m, tile.rows);
   parallel_for(across * down, 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t i = t / across * tile.rows, j = t % across * tile.cols;
-      blas_gemm(std::min(tile.rows, m - i), std::min(tile.cols, n - j), k, alpha, from(a, i, 0), from(b, 0, j), beta,
-                c + i * ldc + j, ldc);
+      blas_gemm(std::min(tile.rows, m - i), std::min(tile.cols, n - j), k, alpha, from(a, i, 0),
+                from(b, 0, j), beta, c + i * ldc + j, ldc);
     }
   });
 }
 
 template <class T>
-void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, int64_t a_step,
-                  MatrixRef<T> b, int64_t b_step, T beta, T* c, int64_t ldc, int64_t c_step) {
+void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a,
+                  int64_t a_step, MatrixRef<T> b, int64_t b_step, T beta, T* c, int64_t ldc,
+                  int64_t c_step) {
   if (batch == 1) return gemm(m, n, k, alpha, a, b, beta, c, ldc);
-  const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(std::max<int64_t>(k, 1));
+  const double work = static_cast<double>(m) * static_cast<double>(n) *
+                      static_cast<double>(std::max<int64_t>(k, 1));
   auto run = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      gemm(m, n, k, alpha, {a.data + i * a_step, a.stride, a.trans}, {b.data + i * b_step, b.stride, b.trans}, beta,
-           c + i * c_step, ldc);
+      gemm(m, n, k, alpha, {a.data + i * a_step, a.stride, a.trans},
+           {b.data + i * b_step, b.stride, b.trans}, beta, c + i * c_step, ldc);
     }
   };
   // A few large matrices: parallel inside each. Otherwise whole matrices are dealt out.
   if (batch < 8 && work > 64.0 * kTileWork) return run(0, batch);
-  const int64_t grain = work >= kTileWork ? 1 : static_cast<int64_t>(kTileWork / std::max(work, 1.0));
+  const int64_t grain =
+      work >= kTileWork ? 1 : static_cast<int64_t>(kTileWork / std::max(work, 1.0));
   parallel_for(batch, grain, run);
 }
 
 template <class T>
-void gemm_integer(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, T* c, int64_t ldc) {
+void gemm_integer(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, T* c,
+                  int64_t ldc) {
   using U = std::make_unsigned_t<T>;  // wraps around instead of overflowing
-  const int64_t a_row = a.trans == Trans::No ? a.stride : 1, a_col = a.trans == Trans::No ? 1 : a.stride;
-  const int64_t b_row = b.trans == Trans::No ? b.stride : 1, b_col = b.trans == Trans::No ? 1 : b.stride;
+  const int64_t a_row = a.trans == Trans::No ? a.stride : 1,
+                a_col = a.trans == Trans::No ? 1 : a.stride;
+  const int64_t b_row = b.trans == Trans::No ? b.stride : 1,
+                b_col = b.trans == Trans::No ? 1 : b.stride;
   const int64_t row_work = std::max<int64_t>(n * k, 1);
   parallel_for(m, std::max<int64_t>(1, (1 << 18) / row_work), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -254,23 +281,25 @@ void gemm_integer(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> 
   });
 }
 
-#define TAEDA_GEMM(T)                                                                                                \
-  template void gemm<T>(int64_t, int64_t, int64_t, T, MatrixRef<T>, MatrixRef<T>, T, T*, int64_t);                   \
-  template void gemm_batched<T>(int64_t, int64_t, int64_t, int64_t, T, MatrixRef<T>, int64_t, MatrixRef<T>, int64_t, \
-                                T, T*, int64_t, int64_t);                                                            \
-  template void gemv<T>(Trans, int64_t, int64_t, T, const T*, int64_t, const T*, int64_t, T, T*, int64_t);
+#define TAEDA_GEMM(T)                                                                              \
+  template void gemm<T>(int64_t, int64_t, int64_t, T, MatrixRef<T>, MatrixRef<T>, T, T*, int64_t); \
+  template void gemm_batched<T>(int64_t, int64_t, int64_t, int64_t, T, MatrixRef<T>, int64_t,      \
+                                MatrixRef<T>, int64_t, T, T*, int64_t, int64_t);                   \
+  template void gemv<T>(Trans, int64_t, int64_t, T, const T*, int64_t, const T*, int64_t, T, T*,   \
+                        int64_t);
 TAEDA_GEMM(float)
 TAEDA_GEMM(double)
 TAEDA_GEMM(std::complex<float>)
 TAEDA_GEMM(std::complex<double>)
-template void gemm_integer<int8_t>(int64_t, int64_t, int64_t, MatrixRef<int8_t>, MatrixRef<int8_t>, int8_t*, int64_t);
-template void gemm_integer<uint8_t>(int64_t, int64_t, int64_t, MatrixRef<uint8_t>, MatrixRef<uint8_t>, uint8_t*,
-                                    int64_t);
-template void gemm_integer<int16_t>(int64_t, int64_t, int64_t, MatrixRef<int16_t>, MatrixRef<int16_t>, int16_t*,
-                                    int64_t);
-template void gemm_integer<int32_t>(int64_t, int64_t, int64_t, MatrixRef<int32_t>, MatrixRef<int32_t>, int32_t*,
-                                    int64_t);
-template void gemm_integer<int64_t>(int64_t, int64_t, int64_t, MatrixRef<int64_t>, MatrixRef<int64_t>, int64_t*,
-                                    int64_t);
+template void gemm_integer<int8_t>(int64_t, int64_t, int64_t, MatrixRef<int8_t>, MatrixRef<int8_t>,
+                                   int8_t*, int64_t);
+template void gemm_integer<uint8_t>(int64_t, int64_t, int64_t, MatrixRef<uint8_t>,
+                                    MatrixRef<uint8_t>, uint8_t*, int64_t);
+template void gemm_integer<int16_t>(int64_t, int64_t, int64_t, MatrixRef<int16_t>,
+                                    MatrixRef<int16_t>, int16_t*, int64_t);
+template void gemm_integer<int32_t>(int64_t, int64_t, int64_t, MatrixRef<int32_t>,
+                                    MatrixRef<int32_t>, int32_t*, int64_t);
+template void gemm_integer<int64_t>(int64_t, int64_t, int64_t, MatrixRef<int64_t>,
+                                    MatrixRef<int64_t>, int64_t*, int64_t);
 
 }  // namespace taeda::cpu

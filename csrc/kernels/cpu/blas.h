@@ -1,41 +1,49 @@
-// Matrix products on plain memory, row-major. This is the seam to OpenBLAS: no other file knows of it.
+// Matrix products on plain memory, row-major. This is the seam to OpenBLAS: no other file knows of
+// it.
 //
-// Products are cut into tiles by their sizes alone, and each tile is one single-threaded call, so the same product has the
-// same bits for any number of threads.
+// Products are cut into tiles by their sizes alone, and each tile is one single-threaded call, so
+// the same product has the same bits for any number of threads.
 #pragma once
 
 #include <cstdint>
 
 namespace taeda::cpu {
 
-enum class Trans : uint8_t { No, Yes, Conj };  // Conj: conjugate transpose (for real types the transpose)
+enum class Trans : uint8_t {
+  No,
+  Yes,
+  Conj
+};  // Conj: conjugate transpose (for real types the transpose)
 
-// A matrix is given with the distance between its rows as it lies in memory; op(X) is X, its transpose or its conjugate
-// transpose.
-template <class T>
-struct MatrixRef {
+// A matrix is given with the distance between its rows as it lies in memory; op(X) is X, its
+// transpose or its conjugate transpose.
+template <class T> struct MatrixRef {
   const T* data;
   int64_t stride;
   Trans trans = Trans::No;
 };
 
-// c (m x n, rows `ldc` apart) = alpha * op(a) (m x k) * op(b) (k x n) + beta * c; c is not read where beta is 0.
-// T: float, double, std::complex<float>, std::complex<double>.
+// c (m x n, rows `ldc` apart) = alpha * op(a) (m x k) * op(b) (k x n) + beta * c; c is not read
+// where beta is 0. T: float, double, std::complex<float>, std::complex<double>.
 template <class T>
-void gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta, T* c, int64_t ldc);
+void gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta, T* c,
+          int64_t ldc);
 
-// The same over a batch: matrix i starts i * step elements after the first (a step of 0 repeats it).
+// The same over a batch: matrix i starts i * step elements after the first (a step of 0 repeats
+// it).
 template <class T>
-void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, int64_t a_step,
-                  MatrixRef<T> b, int64_t b_step, T beta, T* c, int64_t ldc, int64_t c_step);
+void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a,
+                  int64_t a_step, MatrixRef<T> b, int64_t b_step, T beta, T* c, int64_t ldc,
+                  int64_t c_step);
 
 // Without BLAS. T: the integers (arithmetic wraps around). Same meaning, alpha = 1 and beta = 0.
 template <class T>
-void gemm_integer(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, T* c, int64_t ldc);
+void gemm_integer(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, T* c,
+                  int64_t ldc);
 
 // y (n) = alpha * op(a) x + beta * y, with x and y `x_step` and `y_step` apart.
 template <class T>
-void gemv(Trans trans, int64_t rows, int64_t cols, T alpha, const T* a, int64_t lda, const T* x, int64_t x_step, T beta,
-          T* y, int64_t y_step);
+void gemv(Trans trans, int64_t rows, int64_t cols, T alpha, const T* a, int64_t lda, const T* x,
+          int64_t x_step, T beta, T* y, int64_t y_step);
 
 }  // namespace taeda::cpu

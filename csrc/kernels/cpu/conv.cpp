@@ -10,8 +10,9 @@
 #include "kernels/cpu/simd/conv.h"
 #include "kernels/cpu/simd/pick.h"
 
-// Every product is taken in tiles: some columns of the matrix of windows are laid out in memory that fits the cache, and
-// multiplied at once. Tiles follow from the sizes alone, so results do not depend on the number of threads.
+// Every product is taken in tiles: some columns of the matrix of windows are laid out in memory
+// that fits the cache, and multiplied at once. Tiles follow from the sizes alone, so results do not
+// depend on the number of threads.
 namespace taeda::cpu {
 namespace {
 
@@ -21,8 +22,7 @@ constexpr int64_t kPlaneWork = 1 << 16;     // multiplications worth a chunk, of
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-template <class T>
-const simd::ConvLoops<T>& loops() {
+template <class T> const simd::ConvLoops<T>& loops() {
   using namespace simd;
   const ConvKernels& kernels = TAEDA_PICK(conv_kernels);
   if constexpr (std::is_same_v<T, float>) {
@@ -43,8 +43,8 @@ struct Plan {
   int64_t columns;  // of a tile, within one image
   int64_t images;   // in a tile, where one image has few columns
 
-  explicit Plan(const ConvShape& s) : batch(s.batch), groups(s.groups), in_channels(s.in_channels),
-                                      out_channels(s.out_channels) {
+  explicit Plan(const ConvShape& s)
+      : batch(s.batch), groups(s.groups), in_channels(s.in_channels), out_channels(s.out_channels) {
     for (int d = 0; d < 3; ++d) {
       const int from = d - (3 - s.spatial);
       const bool used = from >= 0;
@@ -62,9 +62,11 @@ struct Plan {
     in_volume = window.in[0] * window.in[1] * window.in[2];
     out_volume = window.out[0] * window.out[1] * window.out[2];
     pointwise = taps == 1;
-    for (int d = 0; d < 3; ++d) pointwise = pointwise && window.stride[d] == 1 && window.padding[d] == 0;
+    for (int d = 0; d < 3; ++d)
+      pointwise = pointwise && window.stride[d] == 1 && window.padding[d] == 0;
     depthwise = group_in == 1 && group_out <= 2 && groups > 1;
-    const int64_t fitting = std::max<int64_t>(2 * kFewColumns, kTileElements / std::max<int64_t>(depth, 1));
+    const int64_t fitting =
+        std::max<int64_t>(2 * kFewColumns, kTileElements / std::max<int64_t>(depth, 1));
     columns = std::min(out_volume, ceil_div(fitting, 16) * 16);
     images = 1;
     if (out_volume > 0 && out_volume < kFewColumns) {
@@ -77,7 +79,8 @@ struct Plan {
   int64_t tiles() const { return ceil_div(batch, images) * tiles_of_image(); }
 };
 
-// Some columns of the matrix of windows: `count` images from `image` on, places [begin, end) of each.
+// Some columns of the matrix of windows: `count` images from `image` on, places [begin, end) of
+// each.
 struct Tile {
   int64_t image, count, begin, end;
 
@@ -92,8 +95,7 @@ struct Tile {
 };
 
 // A matrix in memory: rows `ld` apart.
-template <class T>
-struct Matrix {
+template <class T> struct Matrix {
   T* data;
   int64_t ld;
 };
@@ -103,12 +105,14 @@ bool direct(const Tile& t) { return t.count == 1; }
 
 // The windows over `channels` input channels from `channel` on.
 template <class T>
-Matrix<const T> windows(const Plan& p, const Tile& t, const T* x, int64_t channel, int64_t channels, T* memory) {
+Matrix<const T> windows(const Plan& p, const Tile& t, const T* x, int64_t channel, int64_t channels,
+                        T* memory) {
   if (p.pointwise && direct(t)) {
     return {x + (t.image * p.in_channels + channel) * p.in_volume + t.begin, p.in_volume};
   }
   for (int64_t i = 0; i < t.count; ++i) {
-    loops<T>().im2col(p.window, channels, x + ((t.image + i) * p.in_channels + channel) * p.in_volume, t.begin, t.end,
+    loops<T>().im2col(p.window, channels,
+                      x + ((t.image + i) * p.in_channels + channel) * p.in_volume, t.begin, t.end,
                       memory + i * t.width(), t.columns());
   }
   return {memory, t.columns()};
@@ -116,19 +120,20 @@ Matrix<const T> windows(const Plan& p, const Tile& t, const T* x, int64_t channe
 
 // The outputs' gradients of `channels` channels from `channel` on.
 template <class T>
-Matrix<const T> outputs(const Plan& p, const Tile& t, const T* gy, int64_t channel, int64_t channels, T* memory) {
-  if (direct(t)) return {gy + (t.image * p.out_channels + channel) * p.out_volume + t.begin, p.out_volume};
+Matrix<const T> outputs(const Plan& p, const Tile& t, const T* gy, int64_t channel,
+                        int64_t channels, T* memory) {
+  if (direct(t))
+    return {gy + (t.image * p.out_channels + channel) * p.out_volume + t.begin, p.out_volume};
   for (int64_t c = 0; c < channels; ++c) {
     for (int64_t i = 0; i < t.count; ++i) {
-      std::copy_n(gy + ((t.image + i) * p.out_channels + channel + c) * p.out_volume + t.begin, t.width(),
-                  memory + c * t.columns() + i * t.width());
+      std::copy_n(gy + ((t.image + i) * p.out_channels + channel + c) * p.out_volume + t.begin,
+                  t.width(), memory + c * t.columns() + i * t.width());
     }
   }
   return {memory, t.columns()};
 }
 
-template <class T>
-void add(const T* from, T* to, int64_t n) {
+template <class T> void add(const T* from, T* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] += from[i];
 }
 
@@ -136,10 +141,13 @@ int64_t plane_grain(const Plan& p) {
   return std::max<int64_t>(1, kPlaneWork / std::max<int64_t>(1, p.taps * p.out_volume));
 }
 
-// How many chunks of input channels of a group are worked on apart from each other: enough work each, and not too many.
+// How many chunks of input channels of a group are worked on apart from each other: enough work
+// each, and not too many.
 int64_t channels_per_part(const Plan& p, int64_t columns) {
-  const int64_t enough = ceil_div(int64_t{1} << 20, std::max<int64_t>(1, p.taps * p.group_out * columns));
-  const int64_t parts = std::clamp<int64_t>(p.group_in / std::max(enough, ceil_div(64, p.taps)), 1, 16);
+  const int64_t enough =
+      ceil_div(int64_t{1} << 20, std::max<int64_t>(1, p.taps * p.group_out * columns));
+  const int64_t parts =
+      std::clamp<int64_t>(p.group_in / std::max(enough, ceil_div(64, p.taps)), 1, 16);
   return ceil_div(p.group_in, parts);
 }
 
@@ -154,7 +162,8 @@ void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* 
       for (int64_t i = begin; i < end; ++i) {
         const int64_t image = i / p.out_channels, channel = i % p.out_channels;
         const T* plane = x + (image * p.in_channels + channel / p.group_out) * p.in_volume;
-        loops<T>().plane(p.window, plane, w + channel * p.taps, bias ? bias[channel] : T(0), y + i * p.out_volume);
+        loops<T>().plane(p.window, plane, w + channel * p.taps, bias ? bias[channel] : T(0),
+                         y + i * p.out_volume);
       }
     });
     return;
@@ -175,15 +184,15 @@ void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* 
         for (int64_t c = 0; bias && c < p.group_out; ++c) {
           std::fill_n(to + c * p.out_volume, t.width(), bias[channel + c]);
         }
-        gemm<T>(p.group_out, t.columns(), p.depth, T(1), weight, {seen.data, seen.ld}, T(bias ? 1 : 0), to,
-                p.out_volume);
+        gemm<T>(p.group_out, t.columns(), p.depth, T(1), weight, {seen.data, seen.ld},
+                T(bias ? 1 : 0), to, p.out_volume);
         continue;
       }
       for (int64_t c = 0; bias && c < p.group_out; ++c) {
         std::fill_n(result.data() + c * t.columns(), t.columns(), bias[channel + c]);
       }
-      gemm<T>(p.group_out, t.columns(), p.depth, T(1), weight, {seen.data, seen.ld}, T(bias ? 1 : 0), result.data(),
-              t.columns());
+      gemm<T>(p.group_out, t.columns(), p.depth, T(1), weight, {seen.data, seen.ld},
+              T(bias ? 1 : 0), result.data(), t.columns());
       for (int64_t c = 0; c < p.group_out; ++c) {
         for (int64_t image = 0; image < t.count; ++image) {
           std::copy_n(result.data() + c * t.columns() + image * t.width(), t.width(),
@@ -194,8 +203,7 @@ void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* 
   });
 }
 
-template <class T>
-void conv_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx) {
+template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx) {
   const Plan p(s);
   if (p.batch * p.in_channels * p.in_volume == 0) return;
   if (p.depthwise) {
@@ -204,8 +212,8 @@ void conv_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx) {
         const int64_t image = i / p.in_channels, channel = i % p.in_channels * p.group_out;
         std::fill_n(gx + i * p.in_volume, p.in_volume, T(0));
         for (int64_t c = channel; c < channel + p.group_out; ++c) {
-          loops<T>().plane_grad_input(p.window, gy + (image * p.out_channels + c) * p.out_volume, w + c * p.taps,
-                                      gx + i * p.in_volume);
+          loops<T>().plane_grad_input(p.window, gy + (image * p.out_channels + c) * p.out_volume,
+                                      w + c * p.taps, gx + i * p.in_volume);
         }
       }
     });
@@ -215,8 +223,10 @@ void conv_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx) {
     std::fill_n(gx, p.batch * p.in_channels * p.in_volume, T(0));
     return;
   }
-  // Windows overlap, so all tiles of an image are added by one thread; images and channels are dealt out.
-  const int64_t part = channels_per_part(p, p.out_volume * p.images), parts = ceil_div(p.group_in, part);
+  // Windows overlap, so all tiles of an image are added by one thread; images and channels are
+  // dealt out.
+  const int64_t part = channels_per_part(p, p.out_volume * p.images),
+                parts = ceil_div(p.group_in, part);
   const int64_t stacks = ceil_div(p.batch, p.images);
   parallel_for(stacks * p.groups * parts, 1, [&](int64_t begin, int64_t end) {
     const int64_t columns = p.columns * p.images;
@@ -226,50 +236,57 @@ void conv_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx) {
       const int64_t stack = i / (p.groups * parts), group = i / parts % p.groups;
       const int64_t first = i % parts * part, channels = std::min(part, p.group_in - first);
       const int64_t channel = group * p.group_in + first;
-      const MatrixRef<T> weight{w + group * p.group_out * p.depth + first * p.taps, p.depth, Trans::Yes};
+      const MatrixRef<T> weight{w + group * p.group_out * p.depth + first * p.taps, p.depth,
+                                Trans::Yes};
       for (int64_t k = 0; k < p.tiles_of_image(); ++k) {
         const Tile t(p, stack * p.tiles_of_image() + k);
-        const Matrix<const T> g = outputs(p, t, gy, group * p.group_out, p.group_out, gathered.data());
+        const Matrix<const T> g =
+            outputs(p, t, gy, group * p.group_out, p.group_out, gathered.data());
         T* to = gx + (t.image * p.in_channels + channel) * p.in_volume;
         if (p.pointwise && direct(t)) {
-          gemm<T>(channels, t.columns(), p.group_out, T(1), weight, {g.data, g.ld}, T(0), to + t.begin, p.in_volume);
+          gemm<T>(channels, t.columns(), p.group_out, T(1), weight, {g.data, g.ld}, T(0),
+                  to + t.begin, p.in_volume);
           continue;
         }
-        gemm<T>(channels * p.taps, t.columns(), p.group_out, T(1), weight, {g.data, g.ld}, T(0), col.data(),
-                t.columns());
+        gemm<T>(channels * p.taps, t.columns(), p.group_out, T(1), weight, {g.data, g.ld}, T(0),
+                col.data(), t.columns());
         for (int64_t image = 0; image < t.count; ++image) {
           T* plane = to + image * p.in_channels * p.in_volume;
           if (k == 0) std::fill_n(plane, channels * p.in_volume, T(0));
-          loops<T>().col2im(p.window, channels, col.data() + image * t.width(), t.columns(), t.begin, t.end, plane);
+          loops<T>().col2im(p.window, channels, col.data() + image * t.width(), t.columns(),
+                            t.begin, t.end, plane);
         }
       }
     }
   });
 }
 
-template <class T>
-void conv_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
+template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
   const Plan p(s);
   const int64_t total = p.out_channels * p.depth;
   std::fill_n(gw, total, T(0));
   if (total == 0 || p.batch * p.out_volume == 0) return;
   if (p.depthwise) {
     const int64_t work = std::max<int64_t>(1, p.taps * p.out_volume * p.batch);
-    parallel_for(p.out_channels, std::max<int64_t>(1, kPlaneWork / work), [&](int64_t begin, int64_t end) {
-      for (int64_t c = begin; c < end; ++c) {
-        for (int64_t image = 0; image < p.batch; ++image) {
-          loops<T>().plane_grad_weight(p.window, x + (image * p.in_channels + c / p.group_out) * p.in_volume,
-                                       gy + (image * p.out_channels + c) * p.out_volume, gw + c * p.taps);
-        }
-      }
-    });
+    parallel_for(p.out_channels, std::max<int64_t>(1, kPlaneWork / work),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t c = begin; c < end; ++c) {
+                     for (int64_t image = 0; image < p.batch; ++image) {
+                       loops<T>().plane_grad_weight(
+                           p.window, x + (image * p.in_channels + c / p.group_out) * p.in_volume,
+                           gy + (image * p.out_channels + c) * p.out_volume, gw + c * p.taps);
+                     }
+                   }
+                 });
     return;
   }
-  // Few weights: tiles are dealt out, to sums of their own that are added in order. Many: channels are.
+  // Few weights: tiles are dealt out, to sums of their own that are added in order. Many: channels
+  // are.
   const int64_t tiles = p.tiles();
   const int64_t columns = p.columns * p.images;
   const bool by_tiles = total <= int64_t{1} << 18;
-  const double work = static_cast<double>(total) * static_cast<double>(p.out_volume) * static_cast<double>(p.batch);
+  const double work =
+      static_cast<double>(total) * static_cast<double>(p.out_volume) * static_cast<double>(p.batch);
   const int64_t most_sums = std::min<int64_t>(tiles, static_cast<int64_t>(work / (1 << 21)));
   const int64_t sums = by_tiles ? std::clamp<int64_t>(most_sums, 1, 16) : 1;
   const int64_t run = ceil_div(tiles, sums);
@@ -287,18 +304,22 @@ void conv_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
       to += group * p.group_out * p.depth + first * p.taps;
       for (int64_t k = sum * run; k < std::min((sum + 1) * run, tiles); ++k) {
         const Tile t(p, k);
-        const Matrix<const T> seen = windows(p, t, x, group * p.group_in + first, channels, col.data());
-        const Matrix<const T> g = outputs(p, t, gy, group * p.group_out, p.group_out, gathered.data());
-        gemm<T>(p.group_out, channels * p.taps, t.columns(), T(1), {g.data, g.ld}, {seen.data, seen.ld, Trans::Yes},
-                T(1), to, p.depth);
+        const Matrix<const T> seen =
+            windows(p, t, x, group * p.group_in + first, channels, col.data());
+        const Matrix<const T> g =
+            outputs(p, t, gy, group * p.group_out, p.group_out, gathered.data());
+        gemm<T>(p.group_out, channels * p.taps, t.columns(), T(1), {g.data, g.ld},
+                {seen.data, seen.ld, Trans::Yes}, T(1), to, p.depth);
       }
     }
   });
   for (int64_t sum = 1; sum < sums; ++sum) add(others.data() + (sum - 1) * total, gw, total);
 }
 
-template void conv_forward<float>(const ConvShape&, const float*, const float*, const float*, float*);
-template void conv_forward<double>(const ConvShape&, const double*, const double*, const double*, double*);
+template void conv_forward<float>(const ConvShape&, const float*, const float*, const float*,
+                                  float*);
+template void conv_forward<double>(const ConvShape&, const double*, const double*, const double*,
+                                   double*);
 template void conv_grad_input<float>(const ConvShape&, const float*, const float*, float*);
 template void conv_grad_input<double>(const ConvShape&, const double*, const double*, double*);
 template void conv_grad_weight<float>(const ConvShape&, const float*, const float*, float*);

@@ -1,7 +1,9 @@
-// Convolution over one, two or three spatial dimensions, and its two gradients, on contiguous memory.
+// Convolution over one, two or three spatial dimensions, and its two gradients, on contiguous
+// memory.
 //
-// x is (batch, in_channels, in...), w (out_channels, in_channels / groups, kernel...), y (batch, out_channels, out...).
-// A transposed convolution is the same three kernels in other roles: its result is a gradient with respect to the input.
+// x is (batch, in_channels, in...), w (out_channels, in_channels / groups, kernel...), y (batch,
+// out_channels, out...). A transposed convolution is the same three kernels in other roles: its
+// result is a gradient with respect to the input.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +19,7 @@ struct ConvShape {
 // T: float or double. `bias` may be null.
 template <class T>
 void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y);
-template <class T>
-void conv_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx);
-template <class T>
-void conv_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw);
+template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx);
+template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw);
 
 }  // namespace taeda::cpu

@@ -2,116 +2,182 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/simd/rows.h"
 
 namespace taeda::cpu {
 namespace {
 
 int64_t grain_for(int64_t work) { return std::max<int64_t>(1, 8192 / std::max<int64_t>(work, 1)); }
 
-// Two passes, in double: as exact as the data.
-template <class T>
-void moments(const T* x, int64_t n, bool centered, double* mean, double* var) {
-  double m = 0;
-  if (centered) {
-    for (int64_t i = 0; i < n; ++i) m += x[i];
-    m /= static_cast<double>(n);
+template <class T> const simd::NormLoops<T>& loops() {
+  using namespace simd;
+  const RowKernels& kernels = TAEDA_PICK(row_kernels);
+  if constexpr (std::is_same_v<T, float>) {
+    return kernels.norm_f32;
+  } else {
+    return kernels.norm_f64;
   }
-  double v = 0;
-  for (int64_t i = 0; i < n; ++i) v += (x[i] - m) * (x[i] - m);
-  *mean = m;
-  *var = v / static_cast<double>(n);
+}
+
+// Calls f(first, width) for blocks of columns that the loops can take side by side.
+template <class F> void for_columns(int64_t columns, int64_t rows, F&& f) {
+  const int64_t width = std::clamp<int64_t>(columns, 1, simd::kColumns);
+  parallel_for((columns + width - 1) / width, grain_for(width * rows),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i)
+                   f(i * width, std::min(width, columns - i * width));
+               });
 }
 
 }  // namespace
 
 template <class T>
-void row_norm(const RowNorm& s, const T* x, const T* weight, const T* bias, T* y, T* mean, T* rstd) {
+void row_norm(const RowNorm& s, const T* x, const T* weight, const T* bias, T* y, T* mean,
+              T* rstd) {
   const int64_t n = s.channels * s.spatial;
+  const auto& f = loops<T>();
   parallel_for(s.rows, grain_for(n), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      double m, v;
-      moments(x + r * n, n, s.centered, &m, &v);
+      const T* xr = x + r * n;
+      T* yr = y + r * n;
+      const double count = static_cast<double>(n);
+      const double m = s.centered ? f.sum(xr, n) / count : 0;
       mean[r] = static_cast<T>(m);
-      rstd[r] = static_cast<T>(1 / std::sqrt(v + s.eps));
-      const T mu = mean[r], scale = rstd[r];
+      rstd[r] = static_cast<T>(1 / std::sqrt(f.squares(xr, n, m) / count + s.eps));
       const int64_t first = (r % s.groups) * s.channels;
-      if (s.spatial == 1) {
-        const T *xr = x + r * n, *w = weight ? weight + first : nullptr, *b = bias ? bias + first : nullptr;
-        T* yr = y + r * n;
-        for (int64_t i = 0; i < n; ++i) yr[i] = (xr[i] - mu) * scale * (w ? w[i] : T(1)) + (b ? b[i] : T(0));
+      const T *w = weight ? weight + first : nullptr, *b = bias ? bias + first : nullptr;
+      if (s.spatial == 1 || (!w && !b)) {
+        f.affine(xr, n, mean[r], rstd[r], w, b, yr);
         continue;
       }
       for (int64_t c = 0; c < s.channels; ++c) {
-        const T w = weight ? weight[first + c] : T(1), b = bias ? bias[first + c] : T(0);
-        const T* xr = x + r * n + c * s.spatial;
-        T* yr = y + r * n + c * s.spatial;
-        for (int64_t i = 0; i < s.spatial; ++i) yr[i] = (xr[i] - mu) * scale * w + b;
+        f.scale_shift(xr + c * s.spatial, s.spatial, mean[r], rstd[r] * (w ? w[c] : T(1)),
+                      b ? b[c] : T(0), yr + c * s.spatial);
       }
     }
   });
 }
 
+namespace {
+
+// The gradient of a row with one weight for each `spatial` elements.
 template <class T>
-void row_norm_backward(const RowNorm& s, const T* g, const T* x, const T* mean, const T* rstd, const T* weight, T* gx,
-                       T* gw, T* gb) {
-  const int64_t n = s.channels * s.spatial, total = s.groups * s.channels;
-  if (gx) {
-    parallel_for(s.rows, grain_for(n), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        const T *gr = g + r * n, *xr = x + r * n;
-        const int64_t first = (r % s.groups) * s.channels;
-        const double mu = mean[r], scale = rstd[r];
-        double sum_g = 0, sum_gx = 0;
-        for (int64_t i = 0; i < n; ++i) {
-          const double w = weight ? weight[first + i / s.spatial] : T(1);
-          sum_g += gr[i] * w;
-          sum_gx += gr[i] * w * (xr[i] - mu) * scale;
-        }
-        const double a = s.centered ? sum_g / static_cast<double>(n) : 0, b = sum_gx / static_cast<double>(n);
-        for (int64_t i = 0; i < n; ++i) {
-          const double w = weight ? weight[first + i / s.spatial] : T(1);
-          gx[r * n + i] = static_cast<T>(scale * (gr[i] * w - a - (xr[i] - mu) * scale * b));
-        }
-      }
-    });
+void channel_row_gradient(const RowNorm& s, const T* g, const T* x, T mean, T rstd, const T* w,
+                          T* gx) {
+  const auto& f = loops<T>();
+  const double count = static_cast<double>(s.channels * s.spatial), scale = rstd;
+  double sums[2] = {0, 0}, part[2];
+  for (int64_t c = 0; c < s.channels; ++c) {
+    f.products(g + c * s.spatial, nullptr, x + c * s.spatial, s.spatial, mean, part);
+    for (int k = 0; k < 2; ++k) sums[k] += part[k] * w[c];
   }
-  if (!gw && !gb) return;
-  std::vector<double> sw(static_cast<size_t>(total)), sb(static_cast<size_t>(total));
-  for (int64_t r = 0; r < s.rows; ++r) {
-    const int64_t first = (r % s.groups) * s.channels;
-    for (int64_t c = 0; c < s.channels; ++c) {
-      double dw = 0, db = 0;
-      for (int64_t i = 0; i < s.spatial; ++i) {
-        const int64_t at = r * n + c * s.spatial + i;
-        dw += static_cast<double>(g[at]) * (x[at] - mean[r]) * rstd[r];
-        db += g[at];
-      }
-      sw[static_cast<size_t>(first + c)] += dw;
-      sb[static_cast<size_t>(first + c)] += db;
-    }
+  const double a = s.centered ? sums[0] / count : 0, b = sums[1] / count;
+  for (int64_t c = 0; c < s.channels; ++c) {
+    f.gradient(g + c * s.spatial, nullptr, x + c * s.spatial, s.spatial, mean,
+               static_cast<T>(scale * w[c]), static_cast<T>(scale * a),
+               static_cast<T>(scale * scale * scale * b), gx + c * s.spatial);
   }
-  if (gw) std::copy(sw.begin(), sw.end(), gw);
-  if (gb) std::copy(sb.begin(), sb.end(), gb);
 }
 
 template <class T>
-void channel_moments(const BatchNorm& s, const T* x, T* mean, T* var) {
+void row_gradients(const RowNorm& s, const T* g, const T* x, const T* mean, const T* rstd,
+                   const T* weight, T* gx) {
+  const int64_t n = s.channels * s.spatial;
+  const auto& f = loops<T>();
+  parallel_for(s.rows, grain_for(n), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* w = weight ? weight + (r % s.groups) * s.channels : nullptr;
+      if (w && s.spatial != 1) {
+        channel_row_gradient(s, g + r * n, x + r * n, mean[r], rstd[r], w, gx + r * n);
+        continue;
+      }
+      double sums[2];
+      f.products(g + r * n, w, x + r * n, n, mean[r], sums);
+      const double scale = rstd[r], count = static_cast<double>(n);
+      const double a = s.centered ? sums[0] / count : 0;
+      f.gradient(g + r * n, w, x + r * n, n, mean[r], rstd[r], static_cast<T>(scale * a),
+                 static_cast<T>(scale * scale * scale * sums[1] / count), gx + r * n);
+    }
+  });
+}
+
+// The gradients of weight and bias: columns (or channels) are dealt out, rows added in order.
+template <class T>
+void affine_gradients(const RowNorm& s, const T* g, const T* x, const T* mean, const T* rstd, T* gw,
+                      T* gb) {
+  const int64_t n = s.channels * s.spatial;
+  const auto& f = loops<T>();
+  auto store = [](T* to, int64_t at, double v) {
+    if (to) to[at] = static_cast<T>(v);
+  };
+  if (s.spatial == 1) {
+    for (int64_t group = 0; group < s.groups; ++group) {
+      for_columns(s.channels, s.rows / s.groups, [&](int64_t first, int64_t width) {
+        double dw[simd::kColumns] = {}, db[simd::kColumns] = {};
+        for (int64_t r = group; r < s.rows; r += s.groups) {
+          f.add_affine_gradient(g + r * n + first, x + r * n + first, width, mean[r], rstd[r], dw,
+                                db);
+        }
+        for (int64_t i = 0; i < width; ++i) {
+          store(gw, group * s.channels + first + i, dw[i]);
+          store(gb, group * s.channels + first + i, db[i]);
+        }
+      });
+    }
+    return;
+  }
+  parallel_for(s.groups * s.channels, grain_for(s.rows / s.groups * s.spatial),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t k = begin; k < end; ++k) {
+                   const int64_t group = k / s.channels, c = k % s.channels;
+                   double dw = 0, db = 0, sums[2];
+                   for (int64_t r = group; r < s.rows; r += s.groups) {
+                     const int64_t at = r * n + c * s.spatial;
+                     f.products(g + at, nullptr, x + at, s.spatial, mean[r], sums);
+                     db += sums[0];
+                     dw += sums[1] * rstd[r];
+                   }
+                   store(gw, k, dw);
+                   store(gb, k, db);
+                 }
+               });
+}
+
+}  // namespace
+
+template <class T>
+void row_norm_backward(const RowNorm& s, const T* g, const T* x, const T* mean, const T* rstd,
+                       const T* weight, T* gx, T* gw, T* gb) {
+  if (gx) row_gradients(s, g, x, mean, rstd, weight, gx);
+  if (gw || gb) affine_gradients(s, g, x, mean, rstd, gw, gb);
+}
+
+template <class T> void channel_moments(const BatchNorm& s, const T* x, T* mean, T* var) {
   const double count = static_cast<double>(s.batch * s.spatial);
+  const auto& f = loops<T>();
+  if (s.spatial == 1) {
+    for_columns(s.channels, s.batch, [&](int64_t first, int64_t width) {
+      double m[simd::kColumns], v[simd::kColumns];
+      f.column_sums(x + first, s.batch, s.channels, width, m);
+      for (int64_t i = 0; i < width; ++i) mean[first + i] = static_cast<T>(m[i] /= count);
+      f.column_squares(x + first, s.batch, s.channels, width, m, v);
+      for (int64_t i = 0; i < width; ++i) var[first + i] = static_cast<T>(v[i] / count);
+    });
+    return;
+  }
   parallel_for(s.channels, grain_for(s.batch * s.spatial), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
       double m = 0, v = 0;
-      for (int64_t b = 0; b < s.batch; ++b) {
-        const T* p = x + (b * s.channels + c) * s.spatial;
-        for (int64_t i = 0; i < s.spatial; ++i) m += p[i];
-      }
+      for (int64_t b = 0; b < s.batch; ++b)
+        m += f.sum(x + (b * s.channels + c) * s.spatial, s.spatial);
       m /= count;
-      for (int64_t b = 0; b < s.batch; ++b) {
-        const T* p = x + (b * s.channels + c) * s.spatial;
-        for (int64_t i = 0; i < s.spatial; ++i) v += (p[i] - m) * (p[i] - m);
-      }
+      for (int64_t b = 0; b < s.batch; ++b)
+        v += f.squares(x + (b * s.channels + c) * s.spatial, s.spatial, m);
       mean[c] = static_cast<T>(m);
       var[c] = static_cast<T>(v / count);
     }
@@ -119,62 +185,112 @@ void channel_moments(const BatchNorm& s, const T* x, T* mean, T* var) {
 }
 
 template <class T>
-void batch_norm(const BatchNorm& s, const T* x, const T* mean, const T* invstd, const T* weight, const T* bias, T* y) {
+void batch_norm(const BatchNorm& s, const T* x, const T* mean, const T* invstd, const T* weight,
+                const T* bias, T* y) {
+  const auto& f = loops<T>();
+  auto scale_of = [&](int64_t c) { return invstd[c] * (weight ? weight[c] : T(1)); };
+  if (s.spatial == 1) {
+    for_columns(s.channels, s.batch, [&](int64_t first, int64_t width) {
+      T scale[simd::kColumns], shift[simd::kColumns];
+      for (int64_t i = 0; i < width; ++i) {
+        scale[i] = scale_of(first + i);
+        shift[i] = bias ? bias[first + i] : T(0);
+      }
+      f.column_affine(x + first, s.batch, s.channels, width, mean + first, scale, shift, y + first);
+    });
+    return;
+  }
   parallel_for(s.batch * s.channels, grain_for(s.spatial), [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
       const int64_t c = k % s.channels;
-      const T scale = invstd[c] * (weight ? weight[c] : T(1)), mu = mean[c], shift = bias ? bias[c] : T(0);
-      const T* p = x + k * s.spatial;
-      T* q = y + k * s.spatial;
-      for (int64_t i = 0; i < s.spatial; ++i) q[i] = (p[i] - mu) * scale + shift;
+      f.scale_shift(x + k * s.spatial, s.spatial, mean[c], scale_of(c), bias ? bias[c] : T(0),
+                    y + k * s.spatial);
     }
   });
 }
+
+namespace {
+
+// From the sums over a channel to the numbers of its gradient, scale * g - a - (x - mean) * c.
+template <class T> struct ChannelGradient {
+  T scale, a, c;
+
+  ChannelGradient(double count, bool training, double invstd, double weight, double sum_g,
+                  double sum_gx)
+      : scale(static_cast<T>(weight * invstd)),
+        a(static_cast<T>(training ? weight * invstd * sum_g / count : 0)),
+        c(static_cast<T>(training ? weight * invstd * invstd * invstd * sum_gx / count : 0)) {}
+};
+
+}  // namespace
 
 template <class T>
-void batch_norm_backward(const BatchNorm& s, bool training, const T* g, const T* x, const T* mean, const T* invstd,
-                         const T* weight, T* gx, T* gw, T* gb) {
+void batch_norm_backward(const BatchNorm& s, bool training, const T* g, const T* x, const T* mean,
+                         const T* invstd, const T* weight, T* gx, T* gw, T* gb) {
   const double count = static_cast<double>(s.batch * s.spatial);
+  const auto& f = loops<T>();
+  auto weight_of = [&](int64_t c) { return weight ? static_cast<double>(weight[c]) : 1.0; };
+  // sum_gx is the sum of g (x - mean), without invstd.
+  auto finish = [&](int64_t c, double sum_g, double sum_gx) {
+    if (gw) gw[c] = static_cast<T>(sum_gx * invstd[c]);
+    if (gb) gb[c] = static_cast<T>(sum_g);
+    return ChannelGradient<T>(count, training, invstd[c], weight_of(c), sum_g, sum_gx);
+  };
+  if (s.spatial == 1) {
+    for_columns(s.channels, s.batch, [&](int64_t first, int64_t width) {
+      double sum_g[simd::kColumns], sum_gx[simd::kColumns];
+      T scale[simd::kColumns], a[simd::kColumns], c[simd::kColumns];
+      f.column_products(g + first, x + first, s.batch, s.channels, width, mean + first, sum_g,
+                        sum_gx);
+      for (int64_t i = 0; i < width; ++i) {
+        const auto k = finish(first + i, sum_g[i], sum_gx[i]);
+        scale[i] = k.scale;
+        a[i] = k.a;
+        c[i] = k.c;
+      }
+      if (gx)
+        f.column_gradient(g + first, x + first, s.batch, s.channels, width, mean + first, scale, a,
+                          c, gx + first);
+    });
+    return;
+  }
   parallel_for(s.channels, grain_for(s.batch * s.spatial), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
-      const double mu = mean[c], scale = invstd[c], w = weight ? weight[c] : T(1);
-      double sum_g = 0, sum_gx = 0;
+      double sum_g = 0, sum_gx = 0, sums[2];
       for (int64_t b = 0; b < s.batch; ++b) {
         const int64_t at = (b * s.channels + c) * s.spatial;
-        for (int64_t i = at; i < at + s.spatial; ++i) {
-          sum_g += g[i];
-          sum_gx += g[i] * (x[i] - mu) * scale;
-        }
+        f.products(g + at, nullptr, x + at, s.spatial, mean[c], sums);
+        sum_g += sums[0];
+        sum_gx += sums[1];
       }
-      if (gw) gw[c] = static_cast<T>(sum_gx);
-      if (gb) gb[c] = static_cast<T>(sum_g);
+      const auto k = finish(c, sum_g, sum_gx);
       if (!gx) continue;
-      const double a = training ? sum_g / count : 0, d = training ? sum_gx / count : 0;
       for (int64_t b = 0; b < s.batch; ++b) {
         const int64_t at = (b * s.channels + c) * s.spatial;
-        for (int64_t i = at; i < at + s.spatial; ++i) {
-          gx[i] = static_cast<T>(w * scale * (g[i] - a - (x[i] - mu) * scale * d));
-        }
+        f.gradient(g + at, nullptr, x + at, s.spatial, mean[c], k.scale, k.a, k.c, gx + at);
       }
     }
   });
 }
 
-template void row_norm(const RowNorm&, const float*, const float*, const float*, float*, float*, float*);
-template void row_norm(const RowNorm&, const double*, const double*, const double*, double*, double*, double*);
-template void row_norm_backward(const RowNorm&, const float*, const float*, const float*, const float*, const float*,
-                                float*, float*, float*);
-template void row_norm_backward(const RowNorm&, const double*, const double*, const double*, const double*,
-                                const double*, double*, double*, double*);
+template void row_norm(const RowNorm&, const float*, const float*, const float*, float*, float*,
+                       float*);
+template void row_norm(const RowNorm&, const double*, const double*, const double*, double*,
+                       double*, double*);
+template void row_norm_backward(const RowNorm&, const float*, const float*, const float*,
+                                const float*, const float*, float*, float*, float*);
+template void row_norm_backward(const RowNorm&, const double*, const double*, const double*,
+                                const double*, const double*, double*, double*, double*);
 template void channel_moments(const BatchNorm&, const float*, float*, float*);
 template void channel_moments(const BatchNorm&, const double*, double*, double*);
-template void batch_norm(const BatchNorm&, const float*, const float*, const float*, const float*, const float*,
-                         float*);
-template void batch_norm(const BatchNorm&, const double*, const double*, const double*, const double*, const double*,
-                         double*);
-template void batch_norm_backward(const BatchNorm&, bool, const float*, const float*, const float*, const float*,
-                                  const float*, float*, float*, float*);
-template void batch_norm_backward(const BatchNorm&, bool, const double*, const double*, const double*, const double*,
-                                  const double*, double*, double*, double*);
+template void batch_norm(const BatchNorm&, const float*, const float*, const float*, const float*,
+                         const float*, float*);
+template void batch_norm(const BatchNorm&, const double*, const double*, const double*,
+                         const double*, const double*, double*);
+template void batch_norm_backward(const BatchNorm&, bool, const float*, const float*, const float*,
+                                  const float*, const float*, float*, float*, float*);
+template void batch_norm_backward(const BatchNorm&, bool, const double*, const double*,
+                                  const double*, const double*, const double*, double*, double*,
+                                  double*);
 
 }  // namespace taeda::cpu

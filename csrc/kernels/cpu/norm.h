@@ -1,12 +1,14 @@
-// Normalisation over rows (layer, group, instance, RMS) and over channels (batch). Contiguous memory; float or double.
+// Normalisation over rows (layer, group, instance, RMS) and over channels (batch). Contiguous
+// memory; float or double.
 #pragma once
 
 #include <cstdint>
 
 namespace taeda::cpu {
 
-// Each row of channels * spatial elements is normalised by itself. Element (row, c, s) has the affine parameters of
-// channel (row % groups) * channels + c. Layer norm: groups = spatial = 1. Null weight or bias: 1 or 0.
+// Each row of channels * spatial elements is normalised by itself. Element (row, c, s) has the
+// affine parameters of channel (row % groups) * channels + c. Layer norm: groups = spatial = 1.
+// Null weight or bias: 1 or 0.
 struct RowNorm {
   int64_t rows, groups, channels, spatial;
   double eps;
@@ -17,8 +19,8 @@ template <class T>
 void row_norm(const RowNorm& s, const T* x, const T* weight, const T* bias, T* y, T* mean, T* rstd);
 // gw and gb have groups * channels elements. Any of gx, gw, gb may be null.
 template <class T>
-void row_norm_backward(const RowNorm& s, const T* g, const T* x, const T* mean, const T* rstd, const T* weight, T* gx,
-                       T* gw, T* gb);
+void row_norm_backward(const RowNorm& s, const T* g, const T* x, const T* mean, const T* rstd,
+                       const T* weight, T* gx, T* gw, T* gb);
 
 struct BatchNorm {
   int64_t batch, channels, spatial;
@@ -26,13 +28,13 @@ struct BatchNorm {
 };
 
 // Mean and biased variance of each channel over (batch, spatial).
+template <class T> void channel_moments(const BatchNorm& s, const T* x, T* mean, T* var);
 template <class T>
-void channel_moments(const BatchNorm& s, const T* x, T* mean, T* var);
-template <class T>
-void batch_norm(const BatchNorm& s, const T* x, const T* mean, const T* invstd, const T* weight, const T* bias, T* y);
+void batch_norm(const BatchNorm& s, const T* x, const T* mean, const T* invstd, const T* weight,
+                const T* bias, T* y);
 // `training`: mean and invstd came from x itself, and gradients flow through them.
 template <class T>
-void batch_norm_backward(const BatchNorm& s, bool training, const T* g, const T* x, const T* mean, const T* invstd,
-                         const T* weight, T* gx, T* gw, T* gb);
+void batch_norm_backward(const BatchNorm& s, bool training, const T* g, const T* x, const T* mean,
+                         const T* invstd, const T* weight, T* gx, T* gw, T* gb);
 
 }  // namespace taeda::cpu

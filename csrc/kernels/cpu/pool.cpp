@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/simd/rows.h"
 
 namespace taeda::cpu {
 namespace {
@@ -37,7 +40,9 @@ struct Planes {
       window *= kernel[d];
     }
   }
-  int64_t grain() const { return std::max<int64_t>(1, kWork / std::max<int64_t>(1, out_volume * window)); }
+  int64_t grain() const {
+    return std::max<int64_t>(1, kWork / std::max<int64_t>(1, out_volume * window));
+  }
 
   Span strided(int d, int64_t o) const {
     int64_t first = o * stride[d] - padding[d];
@@ -54,8 +59,7 @@ struct Planes {
 };
 
 // Calls f(output index, spans of the three dimensions) for every window of a plane.
-template <bool Adaptive, class F>
-void each_window(const Planes& p, F&& f) {
+template <bool Adaptive, class F> void each_window(const Planes& p, F&& f) {
   auto span = [&](int d, int64_t o) { return Adaptive ? p.adaptive(d, o) : p.strided(d, o); };
   int64_t index = 0;
   for (int64_t d = 0; d < p.out[0]; ++d) {
@@ -101,6 +105,16 @@ void maxima(const PoolShape& s, const T* x, T* y, int64_t* index) {
   });
 }
 
+template <class T> double plane_sum(const T* x, int64_t n) {
+  using namespace simd;
+  const RowKernels& kernels = TAEDA_PICK(row_kernels);
+  if constexpr (std::is_same_v<T, float>) {
+    return kernels.norm_f32.sum(x, n);
+  } else {
+    return kernels.norm_f64.sum(x, n);
+  }
+}
+
 int64_t divisor(AverageRule rule, const Span& a, const Span& b, const Span& c) {
   if (rule.divisor != 0) return rule.divisor;
   if (rule.count_padding) return a.padded * b.padded * c.padded;
@@ -120,7 +134,8 @@ void means(const PoolShape& s, AverageRule rule, const T* x, T* y) {
       each_window<Adaptive>(p, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
         T sum = 0;
         each_element(p, a, b, c, [&](int64_t e) { sum += from[e]; });
-        y[i * p.out_volume + o] = is_empty(a, b, c) ? T(0) : sum / static_cast<T>(divisor(rule, a, b, c));
+        y[i * p.out_volume + o] =
+            is_empty(a, b, c) ? T(0) : sum / static_cast<T>(divisor(rule, a, b, c));
       });
     }
   });
@@ -144,58 +159,65 @@ void means_backward(const PoolShape& s, AverageRule rule, const T* gy, T* gx) {
 
 }  // namespace
 
-template <class T>
-void max_pool(const PoolShape& s, const T* x, T* y, int64_t* index) {
+template <class T> void max_pool(const PoolShape& s, const T* x, T* y, int64_t* index) {
   maxima<false>(s, x, y, index);
 }
-template <class T>
-void adaptive_max_pool(const PoolShape& s, const T* x, T* y, int64_t* index) {
+template <class T> void adaptive_max_pool(const PoolShape& s, const T* x, T* y, int64_t* index) {
   maxima<true>(s, x, y, index);
 }
 
 template <class T>
-void scatter_planes(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index, T* gx) {
-  parallel_for(planes, std::max<int64_t>(1, kWork / std::max<int64_t>(1, in + out)), [&](int64_t begin, int64_t end) {
-    std::fill(gx + begin * in, gx + end * in, T(0));
-    for (int64_t i = begin; i < end; ++i) {
-      for (int64_t o = i * out; o < (i + 1) * out; ++o) gx[i * in + index[o]] += gy[o];
-    }
-  });
+void scatter_planes(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index,
+                    T* gx) {
+  parallel_for(planes, std::max<int64_t>(1, kWork / std::max<int64_t>(1, in + out)),
+               [&](int64_t begin, int64_t end) {
+                 std::fill(gx + begin * in, gx + end * in, T(0));
+                 for (int64_t i = begin; i < end; ++i) {
+                   for (int64_t o = i * out; o < (i + 1) * out; ++o) gx[i * in + index[o]] += gy[o];
+                 }
+               });
 }
 template <class T>
-void gather_planes(int64_t planes, int64_t in, int64_t out, const T* x, const int64_t* index, T* y) {
-  parallel_for(planes, std::max<int64_t>(1, kWork / std::max<int64_t>(1, out)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      for (int64_t o = i * out; o < (i + 1) * out; ++o) y[o] = x[i * in + index[o]];
-    }
-  });
+void gather_planes(int64_t planes, int64_t in, int64_t out, const T* x, const int64_t* index,
+                   T* y) {
+  parallel_for(planes, std::max<int64_t>(1, kWork / std::max<int64_t>(1, out)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   for (int64_t o = i * out; o < (i + 1) * out; ++o) y[o] = x[i * in + index[o]];
+                 }
+               });
 }
 
-template <class T>
-void avg_pool(const PoolShape& s, AverageRule rule, const T* x, T* y) {
+template <class T> void avg_pool(const PoolShape& s, AverageRule rule, const T* x, T* y) {
   means<false>(s, rule, x, y);
 }
 template <class T>
 void avg_pool_backward(const PoolShape& s, AverageRule rule, const T* gy, T* gx) {
   means_backward<false>(s, rule, gy, gx);
 }
-template <class T>
-void adaptive_avg_pool(const PoolShape& s, const T* x, T* y) {
-  means<true>(s, {false, 0}, x, y);
+template <class T> void adaptive_avg_pool(const PoolShape& s, const T* x, T* y) {
+  const Planes p(s, true);
+  if (p.out_volume != 1) return means<true>(s, {false, 0}, x, y);
+  // One mean a plane, as the last layers of many networks want: a plain sum of neighbours.
+  parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      y[i] = static_cast<T>(plane_sum(x + i * p.in_volume, p.in_volume) /
+                            static_cast<double>(p.in_volume));
+    }
+  });
 }
-template <class T>
-void adaptive_avg_pool_backward(const PoolShape& s, const T* gy, T* gx) {
+template <class T> void adaptive_avg_pool_backward(const PoolShape& s, const T* gy, T* gx) {
   means_backward<true>(s, {false, 0}, gy, gx);
 }
 
-#define TAEDA_POOL(T)                                                                                       \
-  template void max_pool<T>(const PoolShape&, const T*, T*, int64_t*);                                      \
-  template void adaptive_max_pool<T>(const PoolShape&, const T*, T*, int64_t*);                             \
-  template void scatter_planes<T>(int64_t, int64_t, int64_t, const T*, const int64_t*, T*);                 \
-  template void gather_planes<T>(int64_t, int64_t, int64_t, const T*, const int64_t*, T*);                  \
-  template void avg_pool<T>(const PoolShape&, AverageRule, const T*, T*);                                   \
-  template void avg_pool_backward<T>(const PoolShape&, AverageRule, const T*, T*);                          \
-  template void adaptive_avg_pool<T>(const PoolShape&, const T*, T*);                                       \
+#define TAEDA_POOL(T)                                                                       \
+  template void max_pool<T>(const PoolShape&, const T*, T*, int64_t*);                      \
+  template void adaptive_max_pool<T>(const PoolShape&, const T*, T*, int64_t*);             \
+  template void scatter_planes<T>(int64_t, int64_t, int64_t, const T*, const int64_t*, T*); \
+  template void gather_planes<T>(int64_t, int64_t, int64_t, const T*, const int64_t*, T*);  \
+  template void avg_pool<T>(const PoolShape&, AverageRule, const T*, T*);                   \
+  template void avg_pool_backward<T>(const PoolShape&, AverageRule, const T*, T*);          \
+  template void adaptive_avg_pool<T>(const PoolShape&, const T*, T*);                       \
   template void adaptive_avg_pool_backward<T>(const PoolShape&, const T*, T*);
 TAEDA_POOL(float)
 TAEDA_POOL(double)

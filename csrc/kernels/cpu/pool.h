@@ -1,6 +1,7 @@
 // Pooling over one, two or three spatial dimensions of contiguous memory, and its gradients.
 //
-// x is (planes, in...), y (planes, out...); batch and channels are both planes here. T: float or double.
+// x is (planes, in...), y (planes, out...); batch and channels are both planes here. T: float or
+// double.
 #pragma once
 
 #include <cstdint>
@@ -14,33 +15,29 @@ struct PoolShape {
 };
 
 // `index` receives where in its plane each maximum was found: the first one, or the last NaN.
+template <class T> void max_pool(const PoolShape& s, const T* x, T* y, int64_t* index);
+// gx[index] += gy, for max_pool and adaptive_max_pool alike. `in` and `out` are sizes of a whole
+// plane.
 template <class T>
-void max_pool(const PoolShape& s, const T* x, T* y, int64_t* index);
-// gx[index] += gy, for max_pool and adaptive_max_pool alike. `in` and `out` are sizes of a whole plane.
-template <class T>
-void scatter_planes(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index, T* gx);
+void scatter_planes(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index,
+                    T* gx);
 // y = x[index]: the derivative of scatter_planes.
 template <class T>
 void gather_planes(int64_t planes, int64_t in, int64_t out, const T* x, const int64_t* index, T* y);
 
-// What a window's sum is divided by: `divisor` if it is not 0; else the elements of the window, of its padding too where
-// `count_padding` says so.
+// What a window's sum is divided by: `divisor` if it is not 0; else the elements of the window, of
+// its padding too where `count_padding` says so.
 struct AverageRule {
   bool count_padding;
   int64_t divisor;
 };
-template <class T>
-void avg_pool(const PoolShape& s, AverageRule rule, const T* x, T* y);
-template <class T>
-void avg_pool_backward(const PoolShape& s, AverageRule rule, const T* gy, T* gx);
+template <class T> void avg_pool(const PoolShape& s, AverageRule rule, const T* x, T* y);
+template <class T> void avg_pool_backward(const PoolShape& s, AverageRule rule, const T* gy, T* gx);
 
-// Adaptive: window i along a dimension reaches from floor(i * in / out) to ceil((i + 1) * in / out). Only `planes`,
-// `spatial`, `in` and `out` are read.
-template <class T>
-void adaptive_avg_pool(const PoolShape& s, const T* x, T* y);
-template <class T>
-void adaptive_avg_pool_backward(const PoolShape& s, const T* gy, T* gx);
-template <class T>
-void adaptive_max_pool(const PoolShape& s, const T* x, T* y, int64_t* index);
+// Adaptive: window i along a dimension reaches from floor(i * in / out) to ceil((i + 1) * in /
+// out). Only `planes`, `spatial`, `in` and `out` are read.
+template <class T> void adaptive_avg_pool(const PoolShape& s, const T* x, T* y);
+template <class T> void adaptive_avg_pool_backward(const PoolShape& s, const T* gy, T* gx);
+template <class T> void adaptive_max_pool(const PoolShape& s, const T* x, T* y, int64_t* index);
 
 }  // namespace taeda::cpu

@@ -33,17 +33,15 @@ void box_muller(double* data, int64_t blocks, double mean, double std) {
 }
 
 constexpr int64_t kBuffer = 2048;  // elements drawn at a time
-constexpr uint64_t kWide = uint64_t{1} << 28;  // ranges from here on take 64-bit draws: the modulo's bias stays small
+constexpr uint64_t kWide =
+    uint64_t{1} << 28;  // ranges from here on take 64-bit draws: the modulo's bias stays small
 
-template <class T>
-constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+template <class T> constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
 // The type a fill computes in: float for the half types.
-template <class T>
-using Wide = std::conditional_t<kIsHalf<T>, float, T>;
+template <class T> using Wide = std::conditional_t<kIsHalf<T>, float, T>;
 
-template <class T>
-T to(double x) {
+template <class T> T to(double x) {
   if constexpr (kIsHalf<T>) {
     return T(static_cast<float>(x));
   } else {
@@ -51,15 +49,13 @@ T to(double x) {
   }
 }
 
-template <class T, class F>
-void each(T* out, int64_t n, F&& f) {
+template <class T, class F> void each(T* out, int64_t n, F&& f) {
   for (int64_t i = 0; i < n; ++i) out[i] = f();
 }
 
 }  // namespace
 
-template <class T>
-void fill_uniform(Engine& engine, T* out, int64_t n, double from, double to_) {
+template <class T> void fill_uniform(Engine& engine, T* out, int64_t n, double from, double to_) {
   using W = Wide<T>;
   constexpr int draws = sizeof(W) / sizeof(uint32_t);
   const W low = static_cast<W>(from);
@@ -85,8 +81,7 @@ void fill_normal_serial(Engine& engine, T* out, int64_t n, double mean, double s
   each(out, n, [&] { return to<T>(std::fma(engine.normal(), std, mean)); });
 }
 
-template <class T>
-void fill_normal(Engine& engine, T* out, int64_t n, double mean, double std) {
+template <class T> void fill_normal(Engine& engine, T* out, int64_t n, double mean, double std) {
   if (n < 16) return fill_normal_serial(engine, out, n, mean, std);
   using W = Wide<T>;
   constexpr int draws = sizeof(W) / sizeof(uint32_t);
@@ -102,13 +97,13 @@ void fill_normal(Engine& engine, T* out, int64_t n, double mean, double std) {
   const int64_t whole = n / 16 * 16;
   for (int64_t i = 0; i < whole; i += kBuffer) blocks(out + i, std::min(kBuffer, whole - i));
   if (whole == n) return;
-  // The rest has used up draws too, though the last 16 elements are all drawn anew (not so for the half types).
+  // The rest has used up draws too, though the last 16 elements are all drawn anew (not so for the
+  // half types).
   if (!kIsHalf<T>) engine.random(bits, (n - whole) * draws);
   blocks(out + n - 16, 16);
 }
 
-template <class T>
-void fill_exponential(Engine& engine, T* out, int64_t n, double rate) {
+template <class T> void fill_exponential(Engine& engine, T* out, int64_t n, double rate) {
   each(out, n, [&] { return to<T>(-1.0 / rate * std::log1p(-engine.uniform())); });
 }
 
@@ -124,28 +119,26 @@ void fill_log_normal(Engine& engine, T* out, int64_t n, double mean, double std)
   each(out, n, [&] { return to<T>(std::exp(std::fma(engine.normal(), std, mean))); });
 }
 
-template <class T>
-void fill_geometric(Engine& engine, T* out, int64_t n, double p) {
+template <class T> void fill_geometric(Engine& engine, T* out, int64_t n, double p) {
   const double scale = std::log1p(-p);
   each(out, n, [&] { return to<T>(std::ceil(std::log(engine.uniform()) / scale)); });
 }
 
-template <class T>
-void fill_bernoulli(Engine& engine, T* out, int64_t n, double p) {
+template <class T> void fill_bernoulli(Engine& engine, T* out, int64_t n, double p) {
   uint32_t bits[kBuffer * 2];
   for (int64_t i = 0; i < n; i += kBuffer) {
     const int64_t count = std::min(kBuffer, n - i);
     engine.random(bits, count * 2);
     for (int64_t j = 0; j < count; ++j) {
       const uint64_t word = (static_cast<uint64_t>(bits[2 * j]) << 32) | bits[2 * j + 1];
-      const double u = static_cast<double>(static_cast<int64_t>(word & ((1ULL << 53) - 1))) * 0x1p-53;
+      const double u =
+          static_cast<double>(static_cast<int64_t>(word & ((1ULL << 53) - 1))) * 0x1p-53;
       out[i + j] = static_cast<T>(u < p ? 1 : 0);
     }
   }
 }
 
-template <class T, class P>
-void fill_bernoulli(Engine& engine, T* out, const P* p, int64_t n) {
+template <class T, class P> void fill_bernoulli(Engine& engine, T* out, const P* p, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     bool one;
     if constexpr (std::is_same_v<P, double>) {
@@ -160,8 +153,7 @@ void fill_bernoulli(Engine& engine, T* out, const P* p, int64_t n) {
 namespace {
 
 // An integer as T; the half types round it once, from float.
-template <class T>
-T from_integer(int64_t v) {
+template <class T> T from_integer(int64_t v) {
   if constexpr (kIsHalf<T>) {
     return T(static_cast<float>(v));
   } else {
@@ -174,25 +166,29 @@ T from_integer(int64_t v) {
 template <class T>
 void fill_range(Engine& engine, T* out, int64_t n, uint64_t range, int64_t base) {
   if (range == 0) {
-    each(out, n, [&] { return from_integer<T>(static_cast<int64_t>(engine.random64() + static_cast<uint64_t>(base))); });
+    each(out, n, [&] {
+      return from_integer<T>(static_cast<int64_t>(engine.random64() + static_cast<uint64_t>(base)));
+    });
   } else if (range >= kWide) {
     each(out, n, [&] {
-      return from_integer<T>(static_cast<int64_t>(engine.random64() % range + static_cast<uint64_t>(base)));
+      return from_integer<T>(
+          static_cast<int64_t>(engine.random64() % range + static_cast<uint64_t>(base)));
     });
   } else {
     const auto small = static_cast<uint32_t>(range);
-    each(out, n, [&] { return from_integer<T>(static_cast<int64_t>(engine.random() % small) + base); });
+    each(out, n,
+         [&] { return from_integer<T>(static_cast<int64_t>(engine.random() % small) + base); });
   }
 }
 
-template <class T>
-void fill_random(Engine& engine, T* out, int64_t n) {
+template <class T> void fill_random(Engine& engine, T* out, int64_t n) {
   if constexpr (std::is_same_v<T, bool>) {
     each(out, n, [&] { return (engine.random() & 1) != 0; });
   } else if constexpr (std::is_same_v<T, int64_t>) {
     each(out, n, [&] { return static_cast<int64_t>(engine.random64() & (~uint64_t{0} >> 1)); });
   } else if constexpr (std::is_same_v<T, double>) {
-    each(out, n, [&] { return static_cast<double>(engine.random64() % ((uint64_t{1} << 53) + 1)); });
+    each(out, n,
+         [&] { return static_cast<double>(engine.random64() % ((uint64_t{1} << 53) + 1)); });
   } else if constexpr (std::is_integral_v<T>) {
     const uint32_t range = static_cast<uint32_t>(std::numeric_limits<T>::max()) + 1;
     each(out, n, [&] { return static_cast<T>(engine.random() % range); });
@@ -205,7 +201,8 @@ void fill_random(Engine& engine, T* out, int64_t n) {
 
 namespace {
 
-// Small rates: multiply uniforms until the product falls below exp(-rate) (Knuth, TAOCP vol. 2, 3.4.1).
+// Small rates: multiply uniforms until the product falls below exp(-rate) (Knuth, TAOCP vol.
+// 2, 3.4.1).
 int64_t poisson_by_products(Engine& engine, double rate) {
   const double limit = std::exp(-rate);
   int64_t count = 0;
@@ -213,8 +210,8 @@ int64_t poisson_by_products(Engine& engine, double rate) {
   return count;
 }
 
-// Transformed rejection with squeeze, PTRS (Hoermann, The transformed rejection method for generating Poisson random
-// variables, 1993).
+// Transformed rejection with squeeze, PTRS (Hoermann, The transformed rejection method for
+// generating Poisson random variables, 1993).
 int64_t poisson_by_rejection(Engine& engine, double rate) {
   const double slope = std::sqrt(rate);
   const double log_rate = std::log(rate);
@@ -236,11 +233,10 @@ int64_t poisson_by_rejection(Engine& engine, double rate) {
 
 }  // namespace
 
-template <class T>
-void fill_poisson(Engine& engine, T* out, const T* rates, int64_t n) {
+template <class T> void fill_poisson(Engine& engine, T* out, const T* rates, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     const double rate = static_cast<double>(rates[i]);
-    const int64_t count = rate >= 10   ? poisson_by_rejection(engine, rate)
+    const int64_t count = rate >= 10  ? poisson_by_rejection(engine, rate)
                           : rate == 0 ? 0
                                       : poisson_by_products(engine, rate);
     out[i] = static_cast<T>(count);
@@ -252,14 +248,15 @@ void fill_permutation(Engine& engine, int64_t* out, int64_t n) {
   const bool narrow = n < static_cast<int64_t>(std::numeric_limits<uint32_t>::max() / 20);
   for (int64_t i = 0; i < n - 1; ++i) {
     const auto left = static_cast<uint64_t>(n - i);
-    const uint64_t z = narrow ? engine.random() % static_cast<uint32_t>(left) : engine.random64() % left;
+    const uint64_t z =
+        narrow ? engine.random() % static_cast<uint32_t>(left) : engine.random64() % left;
     std::swap(out[i], out[i + static_cast<int64_t>(z)]);
   }
 }
 
 template <class T>
-void fill_multinomial(Engine& engine, int64_t* out, const T* weights, int64_t rows, int64_t categories,
-                      int64_t samples) {
+void fill_multinomial(Engine& engine, int64_t* out, const T* weights, int64_t rows,
+                      int64_t categories, int64_t samples) {
   std::vector<T> cumulative(static_cast<size_t>(categories));
   for (int64_t row = 0; row < rows; ++row) {
     const T* w = weights + row * categories;
@@ -276,19 +273,19 @@ void fill_multinomial(Engine& engine, int64_t* out, const T* weights, int64_t ro
   }
 }
 
-#define TAEDA_FLOATING(T)                                                        \
-  template void fill_uniform<T>(Engine&, T*, int64_t, double, double);           \
-  template void fill_normal<T>(Engine&, T*, int64_t, double, double);            \
-  template void fill_normal_serial<T>(Engine&, T*, int64_t, double, double);     \
-  template void fill_exponential<T>(Engine&, T*, int64_t, double);               \
-  template void fill_cauchy<T>(Engine&, T*, int64_t, double, double);            \
+#define TAEDA_FLOATING(T)                                                    \
+  template void fill_uniform<T>(Engine&, T*, int64_t, double, double);       \
+  template void fill_normal<T>(Engine&, T*, int64_t, double, double);        \
+  template void fill_normal_serial<T>(Engine&, T*, int64_t, double, double); \
+  template void fill_exponential<T>(Engine&, T*, int64_t, double);           \
+  template void fill_cauchy<T>(Engine&, T*, int64_t, double, double);        \
   template void fill_log_normal<T>(Engine&, T*, int64_t, double, double);
-#define TAEDA_REAL(T)                                                            \
-  template void fill_geometric<T>(Engine&, T*, int64_t, double);                 \
-  template void fill_bernoulli<T>(Engine&, T*, int64_t, double);                 \
-  template void fill_bernoulli<T, float>(Engine&, T*, const float*, int64_t);    \
-  template void fill_bernoulli<T, double>(Engine&, T*, const double*, int64_t);  \
-  template void fill_range<T>(Engine&, T*, int64_t, uint64_t, int64_t);          \
+#define TAEDA_REAL(T)                                                           \
+  template void fill_geometric<T>(Engine&, T*, int64_t, double);                \
+  template void fill_bernoulli<T>(Engine&, T*, int64_t, double);                \
+  template void fill_bernoulli<T, float>(Engine&, T*, const float*, int64_t);   \
+  template void fill_bernoulli<T, double>(Engine&, T*, const double*, int64_t); \
+  template void fill_range<T>(Engine&, T*, int64_t, uint64_t, int64_t);         \
   template void fill_random<T>(Engine&, T*, int64_t);
 TAEDA_FLOATING(float)
 TAEDA_FLOATING(double)

@@ -25,6 +25,7 @@ struct Dim {
 constexpr size_t kMaxDims = 64;
 
 struct DimList {
+  DimList() {}  // the array stays uninitialised
   std::array<Dim, kMaxDims> d;
   size_t n = 0;
   void add(Dim x) { d[n++] = x; }

@@ -7,8 +7,7 @@
 
 namespace taeda::cpu {
 
-template <class T>
-class Scratch {
+template <class T> class Scratch {
  public:
   explicit Scratch(int64_t count)
       : bytes_(static_cast<size_t>(count) * sizeof(T)), data_(static_cast<T*>(allocate(bytes_))) {}

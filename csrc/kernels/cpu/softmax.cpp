@@ -1,79 +1,85 @@
 #include "kernels/cpu/softmax.h"
 
-#include <cmath>
-#include <limits>
+#include <algorithm>
+#include <type_traits>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/simd/rows.h"
 
 namespace taeda::cpu {
 namespace {
 
-// Calls row(base, stride) for each of the outer * inner lines of `size` elements.
-template <class F>
-void for_lines(const SoftmaxShape& s, F&& line) {
-  int64_t lines = s.outer * s.inner;
-  int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(s.size, 1));
-  parallel_for(lines, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) line((i / s.inner) * s.size * s.inner + i % s.inner, s.inner);
-  });
+constexpr int64_t kGrain = 8192;  // elements worth a chunk
+
+template <class T> const simd::SoftmaxLoops<T>& loops() {
+  using namespace simd;
+  const RowKernels& kernels = TAEDA_PICK(row_kernels);
+  if constexpr (std::is_same_v<T, float>) {
+    return kernels.softmax_f32;
+  } else {
+    return kernels.softmax_f64;
+  }
+}
+
+// Calls rows(begin, end) on whole lines where those are contiguous, else columns(offset, width) on
+// lines side by side.
+template <class R, class C> void for_lines(const SoftmaxShape& s, R&& rows, C&& columns) {
+  const int64_t size = std::max<int64_t>(s.size, 1);
+  if (s.inner == 1) {
+    parallel_for(s.outer, std::max<int64_t>(1, kGrain / size), rows);
+    return;
+  }
+  const int64_t width = std::min(s.inner, simd::kColumns);
+  const int64_t blocks = (s.inner + width - 1) / width;
+  parallel_for(s.outer * blocks, std::max<int64_t>(1, kGrain / (size * width)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t column = i % blocks * width;
+                   columns(i / blocks * s.size * s.inner + column,
+                           std::min(width, s.inner - column));
+                 }
+               });
 }
 
 template <class T>
-T line_max(const T* x, int64_t n, int64_t stride) {
-  T m = -std::numeric_limits<T>::infinity();
-  for (int64_t k = 0; k < n; ++k) {
-    T v = x[k * stride];
-    m = v > m || v != v ? v : m;  // NaN stays
-  }
-  return m;
+void forward(const SoftmaxShape& s, const typename simd::SoftmaxLoops<T>::Pair& f, const T* x,
+             T* y) {
+  for_lines(
+      s,
+      [&](int64_t begin, int64_t end) {
+        f.rows(end - begin, s.size, x + begin * s.size, y + begin * s.size);
+      },
+      [&](int64_t at, int64_t width) { f.columns(s.size, s.inner, width, x + at, y + at); });
+}
+
+template <class T>
+void backward(const SoftmaxShape& s, const typename simd::SoftmaxLoops<T>::Pair& f, const T* g,
+              const T* y, T* gx) {
+  for_lines(
+      s,
+      [&](int64_t begin, int64_t end) {
+        f.rows_backward(end - begin, s.size, g + begin * s.size, y + begin * s.size,
+                        gx + begin * s.size);
+      },
+      [&](int64_t at, int64_t width) {
+        f.columns_backward(s.size, s.inner, width, g + at, y + at, gx + at);
+      });
 }
 
 }  // namespace
 
-template <class T>
-void softmax(const SoftmaxShape& s, const T* x, T* y) {
-  for_lines(s, [&](int64_t at, int64_t stride) {
-    T m = line_max(x + at, s.size, stride);
-    double total = 0;
-    for (int64_t k = 0; k < s.size; ++k) {
-      T e = std::exp(x[at + k * stride] - m);
-      y[at + k * stride] = e;
-      total += e;
-    }
-    T scale = static_cast<T>(1 / total);
-    for (int64_t k = 0; k < s.size; ++k) y[at + k * stride] *= scale;
-  });
+template <class T> void softmax(const SoftmaxShape& s, const T* x, T* y) {
+  forward(s, loops<T>().softmax, x, y);
 }
-
-template <class T>
-void log_softmax(const SoftmaxShape& s, const T* x, T* y) {
-  for_lines(s, [&](int64_t at, int64_t stride) {
-    T m = line_max(x + at, s.size, stride);
-    double total = 0;
-    for (int64_t k = 0; k < s.size; ++k) total += std::exp(x[at + k * stride] - m);
-    T log_total = static_cast<T>(std::log(total));
-    for (int64_t k = 0; k < s.size; ++k) y[at + k * stride] = x[at + k * stride] - m - log_total;
-  });
+template <class T> void log_softmax(const SoftmaxShape& s, const T* x, T* y) {
+  forward(s, loops<T>().log_softmax, x, y);
 }
-
-template <class T>
-void softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx) {
-  for_lines(s, [&](int64_t at, int64_t stride) {
-    double dot = 0;
-    for (int64_t k = 0; k < s.size; ++k) dot += static_cast<double>(g[at + k * stride]) * y[at + k * stride];
-    T d = static_cast<T>(dot);
-    for (int64_t k = 0; k < s.size; ++k) gx[at + k * stride] = y[at + k * stride] * (g[at + k * stride] - d);
-  });
+template <class T> void softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx) {
+  backward(s, loops<T>().softmax, g, y, gx);
 }
-
-template <class T>
-void log_softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx) {
-  for_lines(s, [&](int64_t at, int64_t stride) {
-    double total = 0;
-    for (int64_t k = 0; k < s.size; ++k) total += g[at + k * stride];
-    T t = static_cast<T>(total);
-    for (int64_t k = 0; k < s.size; ++k) gx[at + k * stride] = g[at + k * stride] - std::exp(y[at + k * stride]) * t;
-  });
+template <class T> void log_softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx) {
+  backward(s, loops<T>().log_softmax, g, y, gx);
 }
 
 template void softmax(const SoftmaxShape&, const float*, float*);

@@ -1,4 +1,5 @@
-// softmax and log_softmax over the middle of (outer, size, inner), contiguous memory. T: float or double.
+// softmax and log_softmax over the middle of (outer, size, inner), contiguous memory. T: float or
+// double.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +10,10 @@ struct SoftmaxShape {
   int64_t outer, size, inner;
 };
 
-template <class T>
-void softmax(const SoftmaxShape& s, const T* x, T* y);
-template <class T>
-void log_softmax(const SoftmaxShape& s, const T* x, T* y);
+template <class T> void softmax(const SoftmaxShape& s, const T* x, T* y);
+template <class T> void log_softmax(const SoftmaxShape& s, const T* x, T* y);
 // gx = y * (g - sum(g * y)), and for the logarithm gx = g - exp(y) * sum(g).
-template <class T>
-void softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx);
-template <class T>
-void log_softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx);
+template <class T> void softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx);
+template <class T> void log_softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx);
 
 }  // namespace taeda::cpu

@@ -1,3 +1,21 @@
+# ruff: noqa: F403
+"""Neural networks: modules, layers, losses, initialisation."""
+
+from taeda.nn import functional, init, modules, parameter, utils
 from taeda.nn.module import Module
-from taeda.nn.parameter import *
-from taeda.nn.modules.container import *
+from taeda.nn.modules import *
+from taeda.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+
+__all__ = [
+    "Buffer",
+    "Module",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "functional",
+    "init",
+    "modules",
+    "parameter",
+    "utils",
+]
+__all__ += modules.__all__

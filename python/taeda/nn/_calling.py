@@ -10,7 +10,6 @@ from typing import Any
 from taeda.nn import _hooks
 from taeda.utils.hooks import RemovableHandle
 
-
 _NOTHING: Any = object()
 
 

@@ -90,7 +90,9 @@ class Converting:
                 )
             if rank is not None and rank in (0, tensor.dim()):
                 return tensor.to(
-                    device=device, dtype=to_dtype, non_blocking=non_blocking,
+                    device=device,
+                    dtype=to_dtype,
+                    non_blocking=non_blocking,
                     memory_format=memory_format,
                 )
             return tensor.to(device=device, dtype=to_dtype, non_blocking=non_blocking)

@@ -107,7 +107,8 @@ def add(
     return handle
 
 
-# Hooks of every module. While there are none, `Module._call_hooks` is None and a call tests only that.
+# Hooks of every module. While there are none, `Module._call_hooks` is None, which is all that a
+# call tests.
 for_all = CallHooks()
 _nothing = CallHooks()  # what `Module._call_hooks` is while `for_all` has some, so that calls look
 on_parameter: OrderedDict[int, Callable] = OrderedDict()
@@ -310,7 +311,7 @@ def _differentiable(values: tuple[Any, ...]) -> list[int]:
 
 def _spread(grads: tuple[Any, ...], places: list[int], count: int) -> tuple[Any, ...]:
     full: list[Any] = [None] * count
-    for place, grad in zip(places, grads):
+    for place, grad in zip(places, grads, strict=True):
         full[place] = grad
     return tuple(full)
 
@@ -318,7 +319,7 @@ def _spread(grads: tuple[Any, ...], places: list[int], count: int) -> tuple[Any,
 def _through(values: tuple[Any, ...], places: list[int], on_grad: Callable) -> tuple[Any, ...]:
     tapped = _identity().apply(on_grad, *(values[place] for place in places))
     result = list(values)
-    for place, value in zip(places, tapped):
+    for place, value in zip(places, tapped, strict=True):
         result[place] = value
     return tuple(result)
 

@@ -199,9 +199,7 @@ class Saving:
             local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
             if assign:
                 local_metadata["assign_to_params_buffers"] = True
-            module._load_from_state_dict(
-                local_state, prefix, local_metadata, True, *report, errors
-            )
+            module._load_from_state_dict(local_state, prefix, local_metadata, True, *report, errors)
             for name, child in module._modules.items():
                 if child is not None:
                     inner = f"{prefix}{name}."

@@ -74,7 +74,9 @@ class Module(Calling, Saving, Converting):
             super().__init__(*args, **kwargs)
         elif kwargs:
             name = type(self).__name__
-            raise TypeError(f"{name}.__init__() got an unexpected keyword argument '{[*kwargs][0]}'")
+            raise TypeError(
+                f"{name}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'"
+            )
         elif args:
             raise TypeError(
                 f"{type(self).__name__}.__init__() takes 1 positional argument but "
@@ -186,7 +188,7 @@ class Module(Calling, Saving, Converting):
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {_type_name(name)}")
         if "." in name:
-            raise KeyError(f"{kind} name can't contain \".\", got: {name}")
+            raise KeyError(f'{kind} name can\'t contain ".", got: {name}')
         if name == "":
             raise KeyError(f'{kind} name can\'t be empty string ""')
 
@@ -327,7 +329,7 @@ class Module(Calling, Saving, Converting):
         Raises:
             AttributeError: there is nothing at the path, or it is not a Parameter.
         """
-        owner, name, value = self._find(target)
+        _, name, value = self._find(target)
         if not isinstance(value, Parameter):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
         return value

@@ -49,6 +49,7 @@ class Parameter(Tensor, metaclass=_MarkedMeta):
     """
 
     _mark = "_is_param"
+    __torch_function__ = _C._disabled_torch_function_impl  # ops on parameters give plain tensors
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:
@@ -209,6 +210,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """
 
     cls_to_become = Tensor
+    __torch_function__ = _C._disabled_torch_function_impl
 
     def __new__(
         cls,
@@ -227,4 +229,3 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
 def is_lazy(tensor: Any) -> bool:
     """Whether a tensor is an uninitialized parameter or buffer."""
     return isinstance(tensor, UninitializedTensorMixin)
-

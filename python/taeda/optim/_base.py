@@ -77,6 +77,11 @@ def zeros_for(param: Tensor) -> Tensor:
     return taeda.zeros_like(param, memory_format=taeda.preserve_format)
 
 
+def is_plain(param: Tensor) -> bool:
+    """Whether the C++ steps take this parameter: real floating-point numbers on the CPU."""
+    return param.device.type == "cpu" and param.is_floating_point()
+
+
 class PerTensorOptimizer(Optimizer):
     """An optimizer that treats one parameter after the other, by tensor operations.
 
@@ -84,6 +89,9 @@ class PerTensorOptimizer(Optimizer):
     ``_update`` changes ``param`` and the tensors in ``state`` in place, but never ``grad``; complex
     parameters reach it as pairs of real numbers.
     """
+
+    _new_state: Callable[[Tensor, dict[str, Any]], dict[str, Any]]
+    _update: Callable[[Tensor, Tensor, dict[str, Any], dict[str, Any]], None]
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters once, from their gradients.
@@ -112,9 +120,7 @@ class PerTensorOptimizer(Optimizer):
                     continue
                 if grad.shape != param.shape:
                     self._name_mismatch(group)
-                state = self.state[param]
-                if not state:
-                    state.update(self._new_state(param, group))
+                state = self.state.get(param) or self._new_state(param, group)
                 if differentiable:
                     # Earlier steps' graphs hold the earlier tensors, which must stay as they are.
                     for key, value in state.items():
@@ -126,6 +132,8 @@ class PerTensorOptimizer(Optimizer):
                     self._update_complex(param, grad, state, group)
                 else:
                     self._update(param, grad, state, group)
+                if state:
+                    self.state[param] = state
 
     def _update_complex(
         self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
@@ -142,16 +150,6 @@ class PerTensorOptimizer(Optimizer):
             if value is not before.get(key):
                 is_pair = isinstance(value, taeda.Tensor) and value.dim() == param.dim() + 1
                 state[key] = taeda.view_as_complex(value) if is_pair else value
-
-    def _new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        """The state of a parameter before its first step."""
-        raise NotImplementedError(f"{type(self).__name__} must define _new_state()")
-
-    def _update(
-        self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> None:
-        """Change one parameter and its state by one step."""
-        raise NotImplementedError(f"{type(self).__name__} must define _update()")
 
     def _name_mismatch(self, group: dict[str, Any]) -> None:
         """Raise for the first gradient or piece of state that does not fit its parameter."""
@@ -170,7 +168,7 @@ class PerTensorOptimizer(Optimizer):
                     f"{who}.step: parameter {name} is {param.dtype!r} on {param.device}, but its "
                     f"gradient is {grad.dtype!r} on {grad.device}"
                 )
-            for key, value in self.state[param].items():
+            for key, value in self.state.get(param, {}).items():
                 if not isinstance(value, taeda.Tensor) or value.dim() == 0:
                     continue
                 if value.shape != param.shape:

@@ -42,9 +42,7 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
     return _register(_global_post_hooks, hook)
 
 
-def _register(
-    hooks: Hooks, hook: Callable[..., Any], prepend: bool = False
-) -> RemovableHandle:
+def _register(hooks: Hooks, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
     if prepend:
@@ -188,14 +186,15 @@ class Optimizer:
         """
         if not isinstance(param_group, dict):
             raise TypeError(
-                "add_param_group: param_group must be a dict, got "
-                f"{type(param_group).__name__}"
+                f"add_param_group: param_group must be a dict, got {type(param_group).__name__}"
             )
         given = param_group["params"]
         entries = [given] if isinstance(given, taeda.Tensor) else _in_order(self, given)
         params, names = _split_names(self, entries)
         for param in params:
-            if not self.defaults.get("differentiable") and not (param.is_leaf or param.retains_grad):
+            if not self.defaults.get("differentiable") and not (
+                param.is_leaf or param.retains_grad
+            ):
                 raise ValueError(
                     f"{type(self).__name__}: can't optimize a non-leaf Tensor, one that is itself "
                     "the result of an operation"
@@ -353,9 +352,7 @@ class Optimizer:
                 "the optimizer lacks. To match by position, delete 'param_names' from the groups "
                 "of the state dict"
             )
-        return {
-            key: by_name[name] for key, name in zip(positions, saved_names, strict=True)
-        }
+        return {key: by_name[name] for key, name in zip(positions, saved_names, strict=True)}
 
     # Hooks
 
@@ -434,8 +431,8 @@ def _split_names(optimizer: Optimizer, entries: list[Any]) -> tuple[list[Any], l
 def _fit(key: str, value: Any, param: Any) -> Any:
     """A piece of loaded state in the dtype and on the device of its parameter."""
     if isinstance(value, taeda.Tensor):
-        if key == "step":  # counted on the CPU in float32, whatever the parameter is
-            return value
+        if key in ("step", "mu_product"):  # kept in float32 on the CPU, whatever the parameter is
+            return value.to(dtype=taeda.float32, device="cpu")
         if param.is_floating_point():
             return value.to(dtype=param.dtype, device=param.device)
         return value.to(device=param.device)

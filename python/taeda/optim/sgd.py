@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import taeda
 from taeda import _C
 
-from ._base import PerTensorOptimizer, add_scaled, check_at_least_0, check_lr, check_modes
+from ._base import (
+    PerTensorOptimizer,
+    add_scaled,
+    check_at_least_0,
+    check_lr,
+    check_modes,
+    is_plain,
+)
 
 if TYPE_CHECKING:
     from taeda import Tensor
@@ -94,60 +101,72 @@ class SGD(PerTensorOptimizer):
                 group.setdefault(option, None)
 
     def _step_group(self, group: dict[str, Any]) -> None:
-        momentum, state = group["momentum"], self.state
-        # Parameters whose velocity exists, and those whose first step this is.
-        params: list[Any] = []
-        grads: list[Any] = []
-        buffers: list[Any] = []
-        new_params: list[Any] = []
-        new_grads: list[Any] = []
-        new_buffers: list[Any] = []
         if group["differentiable"]:
             super()._step_group(group)
             return
+        params, grads = [], []
         for param in group["params"]:
             grad = param.grad
-            if grad is None:
-                continue
-            if not _C.is_fusable(param):
-                super()._step_group(group)
-                return
-            if momentum == 0:
+            if grad is not None:
                 params.append(param)
                 grads.append(grad)
-                continue
-            buffer = state[param].get("momentum_buffer")
-            if buffer is None:
-                new_params.append(param)
-                new_grads.append(grad)
-            else:
-                params.append(param)
-                grads.append(grad)
-                buffers.append(buffer)
-        new_buffers = [
-            taeda.empty_like(p, memory_format=taeda.preserve_format) for p in new_params
-        ]
-        for some, their_grads, velocities, first in (
-            (params, grads, buffers, False),
-            (new_params, new_grads, new_buffers, True),
-        ):
-            if not some:
-                continue
-            try:
-                _C.ops._fused_sgd_(
-                    some,
-                    their_grads,
-                    velocities,
-                    lr=float(group["lr"]),
-                    momentum=float(momentum),
-                    dampening=float(group["dampening"]),
-                    weight_decay=float(group["weight_decay"]),
-                    nesterov=group["nesterov"],
-                    maximize=group["maximize"],
-                    is_first_step=first,
-                )
-            except (RuntimeError, TypeError):
-                self._name_mismatch(group)
+        if not params:
+            return
+        try:
+            self._step_together(params, grads, group)
+        except (RuntimeError, TypeError):
+            self._name_mismatch(group)
+            if all(is_plain(param) for param in params):
                 raise
-        for param, buffer in zip(new_params, new_buffers, strict=True):
-            state[param]["momentum_buffer"] = buffer
+            super()._step_group(group)
+
+    def _step_together(self, params: list[Any], grads: list[Any], group: dict[str, Any]) -> None:
+        """Step parameters in one call; in two where some have no velocity yet."""
+        momentum = group["momentum"]
+        buffers: list[Any] = []
+        new = False
+        if momentum:
+            states = [self.state[param] for param in params]
+            buffers = [state.get("momentum_buffer") for state in states]
+            is_new = [buffer is None for buffer in buffers]
+            new = all(is_new)
+            if new:
+                buffers = [taeda.empty_like(p, memory_format=taeda.preserve_format) for p in params]
+            elif any(is_new):
+                for wanted in (True, False):
+                    some = [i for i, flag in enumerate(is_new) if flag is wanted]
+                    self._step_together([params[i] for i in some], [grads[i] for i in some], group)
+                return
+        _C.ops._fused_sgd_(
+            params,
+            grads,
+            buffers,
+            lr=float(group["lr"]),
+            momentum=float(momentum),
+            dampening=float(group["dampening"]),
+            weight_decay=float(group["weight_decay"]),
+            nesterov=group["nesterov"],
+            maximize=group["maximize"],
+            is_first_step=new,
+        )
+        if new:
+            for state, buffer in zip(states, buffers, strict=True):
+                state["momentum_buffer"] = buffer
+
+    def _new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+    def _update(
+        self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> None:
+        momentum = group["momentum"]
+        if group["weight_decay"] != 0:
+            grad = grad.add(param, alpha=group["weight_decay"])
+        if momentum != 0:
+            velocity = state.get("momentum_buffer")
+            if velocity is None:
+                velocity = state["momentum_buffer"] = grad.clone()
+            else:
+                velocity.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
+            grad = grad.add(velocity, alpha=momentum) if group["nesterov"] else velocity
+        add_scaled(param, grad, -group["lr"])

@@ -5,18 +5,20 @@
 
 namespace taeda::cpu::simd {
 
-// Always three dimensions; a convolution over fewer has leading sizes of 1. `padding` may be negative.
+// Always three dimensions; a convolution over fewer has leading sizes of 1. `padding` may be
+// negative.
 struct Window {
   int64_t in[3], kernel[3], out[3], stride[3], padding[3], dilation[3];
 };
 
-template <class T>
-struct ConvLoops {
-  // Columns [begin, end) of the matrix (channels * kernel volume) x (out volume) whose column is what the kernel sees at
-  // one place; its rows lie `ld` apart in `col`.
-  void (*im2col)(const Window& w, int64_t channels, const T* x, int64_t begin, int64_t end, T* col, int64_t ld);
+template <class T> struct ConvLoops {
+  // Columns [begin, end) of the matrix (channels * kernel volume) x (out volume) whose column is
+  // what the kernel sees at one place; its rows lie `ld` apart in `col`.
+  void (*im2col)(const Window& w, int64_t channels, const T* x, int64_t begin, int64_t end, T* col,
+                 int64_t ld);
   // The transpose: adds every column to the elements of x that it came from.
-  void (*col2im)(const Window& w, int64_t channels, const T* col, int64_t ld, int64_t begin, int64_t end, T* x);
+  void (*col2im)(const Window& w, int64_t channels, const T* col, int64_t ld, int64_t begin,
+                 int64_t end, T* x);
   // One plane with one kernel. The gradients add to what is there.
   void (*plane)(const Window& w, const T* x, const T* weight, T bias, T* y);
   void (*plane_grad_input)(const Window& w, const T* gy, const T* weight, T* gx);

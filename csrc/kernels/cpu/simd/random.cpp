@@ -8,8 +8,9 @@
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
-// Natural logarithm of a positive normal float: the polynomial of Cephes' logf, with fused steps. These steps, and those
-// of sin_cos, are part of the random stream: another order of operations changes last bits of what randn returns.
+// Natural logarithm of a positive normal float: the polynomial of Cephes' logf, with fused steps.
+// These steps, and those of sin_cos, are part of the random stream: another order of operations
+// changes last bits of what randn returns.
 float log_poly(float x) {
   uint32_t bits = std::bit_cast<uint32_t>(x);
   float e = static_cast<float>(static_cast<int32_t>(bits >> 23) - 126);
@@ -103,6 +104,7 @@ void normal_double(double* data, int64_t blocks, double mean, double std) {
 
 }  // namespace
 
-extern const RandomKernels random_kernels = {uniform_float, uniform_double, normal_float, normal_double};
+extern const RandomKernels random_kernels = {uniform_float, uniform_double, normal_float,
+                                             normal_double};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

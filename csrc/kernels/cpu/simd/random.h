@@ -6,7 +6,8 @@
 namespace taeda::cpu::simd {
 
 struct RandomKernels {
-  // low + range * u for a uniform u in [0, 1): the low 24 bits of one word, or the low 53 of two, rounded once (fma).
+  // low + range * u for a uniform u in [0, 1): the low 24 bits of one word, or the low 53 of two,
+  // rounded once (fma).
   void (*uniform_float)(const uint32_t* bits, float* out, int64_t n, float low, float range);
   void (*uniform_double)(const uint32_t* bits, double* out, int64_t n, double low, double range);
   // Turns blocks of 16 uniforms into normal deviates, in place: elements j and j + 8 make two.

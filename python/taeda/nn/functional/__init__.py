@@ -1,7 +1,19 @@
+# ruff: noqa: F403
 """The functions behind the layers: each takes its weights as arguments and keeps no state."""
 
-from __future__ import annotations
-
+from taeda.nn.functional import (
+    _activation,
+    _attention,
+    _conv,
+    _dropout,
+    _embedding,
+    _loss,
+    _margin_loss,
+    _norm,
+    _pooling,
+    _sampling,
+    _shape,
+)
 from taeda.nn.functional._activation import *
 from taeda.nn.functional._attention import *
 from taeda.nn.functional._conv import *
@@ -13,3 +25,16 @@ from taeda.nn.functional._norm import *
 from taeda.nn.functional._pooling import *
 from taeda.nn.functional._sampling import *
 from taeda.nn.functional._shape import *
+
+__all__: list[str] = []
+__all__ += _activation.__all__
+__all__ += _attention.__all__
+__all__ += _conv.__all__
+__all__ += _dropout.__all__
+__all__ += _embedding.__all__
+__all__ += _loss.__all__
+__all__ += _margin_loss.__all__
+__all__ += _norm.__all__
+__all__ += _pooling.__all__
+__all__ += _sampling.__all__
+__all__ += _shape.__all__

@@ -40,7 +40,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """x where x > 0, else negative_slope * x (Maas et al., 2013)."""
+    """X where x > 0, else negative_slope * x (Maas et al., 2013)."""
     if inplace:
         return ops.leaky_relu_(input, negative_slope)
     return ops.leaky_relu(input, negative_slope)
@@ -52,7 +52,7 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """x where x > 0, else weight * x, the weight being learned (He et al., 2015).
+    """X where x > 0, else weight * x, the weight being learned (He et al., 2015).
 
     Args:
         input: of shape (N, C, ...).
@@ -83,7 +83,7 @@ def rrelu(
     *,
     generator: Any = None,
 ) -> Tensor:
-    """x where x > 0, else slope * x (Xu et al., 2015).
+    """X where x > 0, else slope * x (Xu et al., 2015).
 
     In training, each negative element has its own slope, uniform in [lower, upper); otherwise all
     have the mean of the two.
@@ -110,7 +110,7 @@ def rrelu_(
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """x where x > 0, else alpha * (exp(x) - 1) (Clevert et al., 2015)."""
+    """X where x > 0, else alpha * (exp(x) - 1) (Clevert et al., 2015)."""
     return ops.elu_(input, alpha) if inplace else ops.elu(input, alpha)
 
 
@@ -140,7 +140,7 @@ def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """x * Φ(x), Φ being the normal distribution function (Hendrycks and Gimpel, 2016).
+    """X * Φ(x), Φ being the normal distribution function (Hendrycks and Gimpel, 2016).
 
     Args:
         input: of any shape.
@@ -150,12 +150,12 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """x * sigmoid(x), also known as swish (Elfwing et al., 2017)."""
+    """X * sigmoid(x), also known as swish (Elfwing et al., 2017)."""
     return ops.silu_(input) if inplace else ops.silu(input)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x * tanh(softplus(x)) (Misra, 2019)."""
+    """X * tanh(softplus(x)) (Misra, 2019)."""
     return ops.mish_(input) if inplace else ops.mish(input)
 
 
@@ -175,7 +175,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
 
 
 def softsign(input: Tensor) -> Tensor:
-    """x / (1 + abs(x)) of each element."""
+    """X / (1 + abs(x)) of each element."""
     return input / (input.abs() + 1)
 
 
@@ -207,7 +207,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x * hardsigmoid(x) (Howard et al., 2019)."""
+    """X * hardsigmoid(x) (Howard et al., 2019)."""
     return ops.hardswish_(input) if inplace else ops.hardswish(input)
 
 
@@ -217,7 +217,7 @@ def logsigmoid(input: Tensor) -> Tensor:
 
 
 def tanhshrink(input: Tensor) -> Tensor:
-    """x - tanh(x) of each element."""
+    """X - tanh(x) of each element."""
     return input - input.tanh()
 
 
@@ -227,7 +227,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """x moved towards 0 by lambd, and 0 where abs(x) <= lambd.
+    """X moved towards 0 by lambd, and 0 where abs(x) <= lambd.
 
     Raises:
         RuntimeError: lambd is negative.
@@ -239,7 +239,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """x where x > threshold, else value."""
+    """X where x > threshold, else value."""
     result = ops.where(input <= threshold, value, input)
     return input.copy_(result) if inplace else result
 
@@ -250,7 +250,7 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """a * sigmoid(b), a and b being the halves of the input (Dauphin et al., 2016).
+    """A * sigmoid(b), a and b being the halves of the input (Dauphin et al., 2016).
 
     Args:
         input: its size along `dim` is even; the result's is half of it.

@@ -95,7 +95,7 @@ def _project(
         separate = in_proj_weight.chunk(3)
     q, k, v = (
         ops.linear(x, weight, bias)
-        for x, weight, bias in zip((query, key, value), separate, biases)
+        for x, weight, bias in zip((query, key, value), separate, biases, strict=True)
     )
     return q, k, v
 
@@ -174,7 +174,9 @@ def multi_head_attention_forward(
             key_padding_mask = key_padding_mask.unsqueeze(0)
     length, batch, embed = query.shape
     if embed != embed_dim_to_check:
-        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed}")
+        raise AssertionError(
+            f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed}"
+        )
     if embed % num_heads:
         raise AssertionError(f"embed_dim {embed} not divisible by num_heads {num_heads}")
     head = embed // num_heads
@@ -206,8 +208,7 @@ def multi_head_attention_forward(
         mask = ops.pad(mask, (0, extra)) if extra else mask
         if mask.dim() == 2 and tuple(mask.shape) != (length, source):
             raise RuntimeError(
-                f"The shape of the 2D attn_mask is {mask.shape}, but should be "
-                f"{(length, source)}."
+                f"The shape of the 2D attn_mask is {mask.shape}, but should be {(length, source)}."
             )
         mask = mask if mask.dim() == 2 else mask.unflatten(0, (batch, num_heads))
     if padding is not None:

@@ -66,7 +66,9 @@ def _named_padding(
         )
     if any(step != 1 for step in _each(stride, rank)):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
-    totals = [d * (size - 1) for d, size in zip(_each(dilation, rank), weight.shape[2:])]
+    totals = [
+        d * (size - 1) for d, size in zip(_each(dilation, rank), weight.shape[2:], strict=True)
+    ]
     if any(total % 2 for total in totals):
         # The side with the higher indices gets one more where the total is odd.
         extra = [amount for total in reversed(totals) for amount in (0, total % 2)]

@@ -128,9 +128,7 @@ def embedding_bag(
         raise NotImplementedError(
             f"embedding_bag: per_sample_weights needs mode='sum', got mode={mode!r}"
         )
-    rows = embedding(
-        input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse
-    )
+    rows = embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
     count = lengths.size(0)
     bags = ops.repeat_interleave(ops.arange(count, device=input.device), lengths)
     if padding_idx is not None:

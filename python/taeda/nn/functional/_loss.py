@@ -286,7 +286,9 @@ def huber_loss(
         RuntimeError: delta is not positive.
     """
     if delta <= 0:
-        raise RuntimeError(f"huber_loss does not support non-positive values for delta, got {delta}")
+        raise RuntimeError(
+            f"huber_loss does not support non-positive values for delta, got {delta}"
+        )
     input, target = _same_size("huber_loss", input, target)
     if weight is not None:
         return _weighted(ops.huber_loss(input, target, 0, delta), weight, reduction)

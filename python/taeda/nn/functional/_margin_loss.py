@@ -69,7 +69,7 @@ def hinge_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """x where the target is 1, max(0, margin - x) where it is -1.
+    """X where the target is 1, max(0, margin - x) where it is -1.
 
     Args:
         input: distances, of any shape.

@@ -50,9 +50,7 @@ def batch_norm(
     """
     if training:
         _needs_several(input.shape)
-    return ops.batch_norm(
-        input, weight, bias, running_mean, running_var, training, momentum, eps
-    )
+    return ops.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
 def instance_norm(
@@ -80,13 +78,10 @@ def instance_norm(
         ValueError: `use_input_stats` with a single value for each channel of a sample.
     """
     if not use_input_stats:
-        return ops.batch_norm(
-            input, weight, bias, running_mean, running_var, False, momentum, eps
-        )
+        return ops.batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
     if prod(input.shape[2:]) == 1:
         raise ValueError(
-            "Expected more than 1 spatial element when training, got input size "
-            f"{input.shape}"
+            f"Expected more than 1 spatial element when training, got input size {input.shape}"
         )
     batch, channels = input.shape[:2]
 

@@ -197,7 +197,7 @@ def _sizes(input: Tensor, output_size: Any, rank: int) -> tuple[int, ...]:
     if len(given) != rank:
         raise ValueError(f"adaptive pooling: expected {rank} output sizes, got {len(given)}")
     return tuple(
-        own if size is None else size for own, size in zip(input.shape[-rank:], given)
+        own if size is None else size for own, size in zip(input.shape[-rank:], given, strict=True)
     )
 
 
@@ -335,10 +335,12 @@ def _max_unpool(
     step = kernel if stride is None else _each(stride, rank)
     default = [
         (size - 1) * s + k - 2 * p
-        for size, s, k, p in zip(input.shape[-rank:], step, kernel, _each(padding, rank))
+        for size, s, k, p in zip(
+            input.shape[-rank:], step, kernel, _each(padding, rank), strict=True
+        )
     ]
     sizes = default if output_size is None else list(output_size)[-rank:]
-    for size, usual, s in zip(sizes, default, step):
+    for size, usual, s in zip(sizes, default, step, strict=True):
         if not usual - s < size < usual + s:
             raise ValueError(
                 f"max_unpool{rank}d: invalid output_size {sizes}: each must be less than a stride "

@@ -77,14 +77,12 @@ def interpolate(
         pool = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[rank - 1]
         return pool(input, new)
     result = input
-    for dim, (before, after, scale) in enumerate(zip(old, new, scales), start=2):
+    for dim, (before, after, scale) in enumerate(zip(old, new, scales, strict=True), start=2):
         if not linear:
             result = _nearest(result, dim, before, after, scale, mode == "nearest-exact")
         else:
             step = _step(before, after, scale, bool(align_corners))
-            kernel = (
-                _antialiased if antialias else _cubic if mode == "bicubic" else _linear
-            )
+            kernel = _antialiased if antialias else _cubic if mode == "bicubic" else _linear
             result = kernel(result, dim, after, step, bool(align_corners), mode == "bicubic")
     return result
 
@@ -106,11 +104,9 @@ def _new_sizes(
         )
     if scale_factor is None:
         if recompute:
-            raise ValueError(
-                "recompute_scale_factor is not meaningful with an explicit size."
-            )
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
         return [int(v) for v in values], [None] * len(old)
-    new = [math.floor(n * float(v)) for n, v in zip(old, values)]
+    new = [math.floor(n * float(v)) for n, v in zip(old, values, strict=True)]
     return new, [None if recompute else float(v) for v in values]
 
 
@@ -300,10 +296,7 @@ def grid_sample(
             taps.append([(low, low + 1 - place), (low + 1, place - low)])
         else:
             taps.append(
-                [
-                    (low + o, _cubic_weight((place - (low + o)).abs(), -0.75))
-                    for o in (-1, 0, 1, 2)
-                ]
+                [(low + o, _cubic_weight((place - (low + o)).abs(), -0.75)) for o in (-1, 0, 1, 2)]
             )
     keep = _keeper(mode, padding_mode, corners)
     return _gather_taps(input, sizes, taps, keep)
@@ -325,7 +318,7 @@ def _gather_taps(
     """The sum over all combinations of one tap for each dimension of weight times value."""
     flat = input.flatten(2)
     combinations: list[tuple[Any, Any]] = [(0, None)]  # (place in the flat input, weight)
-    for count, choices in zip(sizes, taps):
+    for count, choices in zip(sizes, taps, strict=True):
         longer = []
         for place, weight in choices:
             place = keep(place, count)

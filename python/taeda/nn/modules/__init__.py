@@ -1,0 +1,55 @@
+# ruff: noqa: F403
+"""The layers, one file for each family."""
+
+from taeda.nn.modules import (
+    activation,
+    attention,
+    batchnorm,
+    container,
+    conv,
+    distance,
+    dropout,
+    flatten,
+    instancenorm,
+    linear,
+    loss,
+    normalization,
+    padding,
+    pooling,
+    sparse,
+    vision,
+)
+from taeda.nn.modules.activation import *
+from taeda.nn.modules.attention import *
+from taeda.nn.modules.batchnorm import *
+from taeda.nn.modules.container import *
+from taeda.nn.modules.conv import *
+from taeda.nn.modules.distance import *
+from taeda.nn.modules.dropout import *
+from taeda.nn.modules.flatten import *
+from taeda.nn.modules.instancenorm import *
+from taeda.nn.modules.linear import *
+from taeda.nn.modules.loss import *
+from taeda.nn.modules.normalization import *
+from taeda.nn.modules.padding import *
+from taeda.nn.modules.pooling import *
+from taeda.nn.modules.sparse import *
+from taeda.nn.modules.vision import *
+
+__all__: list[str] = []
+__all__ += activation.__all__
+__all__ += attention.__all__
+__all__ += batchnorm.__all__
+__all__ += container.__all__
+__all__ += conv.__all__
+__all__ += distance.__all__
+__all__ += dropout.__all__
+__all__ += flatten.__all__
+__all__ += instancenorm.__all__
+__all__ += linear.__all__
+__all__ += loss.__all__
+__all__ += normalization.__all__
+__all__ += padding.__all__
+__all__ += pooling.__all__
+__all__ += sparse.__all__
+__all__ += vision.__all__

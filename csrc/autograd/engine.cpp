@@ -1,0 +1,294 @@
+// Nodes wait in a heap and run newest first. Edges lead from newer nodes to older ones only, so
+// whatever contributes to a node's gradient has run before it: no counting of dependencies, and no
+// pass over the graph before the work begins.
+#include "autograd/engine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <unordered_map>
+
+#include "autograd/meta.h"
+#include "base/allocator.h"
+#include "ops/tensor_ops.h"
+
+namespace taeda {
+
+thread_local constinit bool anomaly_checks_nan = true;
+
+// A node in the heap, with the gradients that have come in so far.
+struct PendingNode {
+  Node* node;
+  Small<Tensor, 2> grads;
+  uint64_t owned = 0;  // bit i: gradient i is a sum that nobody else holds
+
+  explicit PendingNode(Node* n) : node(n), grads(n->num_results) {}
+  static void* operator new(size_t n) { return cpu::allocate(n); }
+  static void operator delete(void* p) { cpu::deallocate(p, sizeof(PendingNode)); }
+};
+
+namespace {
+
+std::atomic<bool> notes_taken{
+    false};  // one pass at a time may write its notes on the nodes themselves
+std::atomic<uint64_t> next_pass{1};
+
+struct Capture {
+  Edge at;
+  Tensor grad;
+};
+
+}  // namespace
+
+class Pass {
+ public:
+  Pass(BackwardOptions o, bool restricted, bool capture)
+      : options_(o),
+        restricted_(restricted),
+        capture_(capture),
+        outer_(current),
+        outer_node_(node_now) {
+    exclusive_ = !notes_taken.exchange(true, std::memory_order_acquire);
+    id_ = next_pass.fetch_add(1, std::memory_order_relaxed);
+    current = this;
+  }
+  ~Pass() {
+    for (auto& [sequence, p] : heap_) {
+      if (exclusive_) p->node->pending_ = nullptr;
+      delete p;
+    }
+    if (exclusive_) notes_taken.store(false, std::memory_order_release);
+    current = outer_;
+    node_now = outer_node_;
+  }
+  Pass(const Pass&) = delete;
+  Pass& operator=(const Pass&) = delete;
+
+  void target(std::span<const Edge> edges) {
+    for (const Edge& e : edges) captures_.push_back({e, {}});
+  }
+  void find_wanted(std::span<const Edge> roots);
+  void add(const Edge& e, Tensor g);
+  void run();
+  bool wants(const Node* n);
+  std::vector<Capture>& captures() { return captures_; }
+
+  std::vector<std::function<void()>> callbacks;
+  static thread_local constinit Pass* current;
+  static thread_local constinit Node* node_now;
+
+ private:
+  struct Note {
+    PendingNode* pending = nullptr;
+    bool visited = false, wanted = false, captured = false;
+  };
+  // Notes on a node: on the node itself, or in a table of our own.
+  PendingNode*& pending(Node* n) { return exclusive_ ? n->pending_ : notes_[n].pending; }
+  bool visit(Node* n) {
+    if (!exclusive_) return !std::exchange(notes_[n].visited, true);
+    if (n->visited_ == id_) return false;
+    n->visited_ = id_;
+    n->wanted_ = n->captured_ = false;
+    return true;
+  }
+  bool visited(const Node* n) {
+    if (exclusive_) return n->visited_ == id_;
+    auto it = notes_.find(n);
+    return it != notes_.end() && it->second.visited;
+  }
+  bool& wanted(Node* n) { return exclusive_ ? n->wanted_ : notes_[n].wanted; }
+  bool& captured(Node* n) { return exclusive_ ? n->captured_ : notes_[n].captured; }
+
+  void process(PendingNode& p);
+  void check_nan(Node& n, std::span<const Tensor> results);
+
+  BackwardOptions options_;
+  bool restricted_, capture_, exclusive_;
+  uint64_t id_;
+  Pass* outer_;
+  Node* outer_node_;
+  std::vector<std::pair<uint64_t, PendingNode*>> heap_;
+  std::vector<Capture> captures_;
+  std::unordered_map<const Node*, Note> notes_;
+};
+
+thread_local constinit Pass* Pass::current = nullptr;
+thread_local constinit Node* Pass::node_now = nullptr;
+
+// A node is wanted when it is a target or leads to one. Sorted by age, what a node leads to comes
+// before it.
+void Pass::find_wanted(std::span<const Edge> roots) {
+  uint64_t oldest = UINT64_MAX;
+  for (const Capture& c : captures_) {
+    if (visit(c.at.node.get())) wanted(c.at.node.get()) = true;
+    captured(c.at.node.get()) = true;
+    oldest = std::min(oldest, c.at.node->sequence());
+  }
+  // Targets have been visited above, but what lies behind them may lead to another target.
+  std::vector<Node*> found;
+  std::vector<Node*> stack;
+  for (const Capture& c : captures_) stack.push_back(c.at.node.get());
+  for (const Edge& e : roots) {
+    if (visit(e.node.get())) stack.push_back(e.node.get());
+  }
+  while (!stack.empty()) {
+    Node* n = stack.back();
+    stack.pop_back();
+    found.push_back(n);
+    for (const Edge& e : n->edges()) {
+      if (e && e.node->sequence() >= oldest && visit(e.node.get())) stack.push_back(e.node.get());
+    }
+  }
+  std::sort(found.begin(), found.end(),
+            [](Node* a, Node* b) { return a->sequence() < b->sequence(); });
+  for (Node* n : found) {
+    bool any = wanted(n);
+    for (const Edge& e : n->edges())
+      any = any || (e && visited(e.node.get()) && wanted(e.node.get()));
+    wanted(n) = any;
+  }
+}
+
+bool Pass::wants(const Node* n) {
+  if (!restricted_) return true;
+  return visited(n) && wanted(const_cast<Node*>(n));
+}
+
+void Pass::add(const Edge& e, Tensor g) {
+  Node* n = e.node.get();
+  PendingNode*& p = pending(n);
+  if (!p) {
+    p = new PendingNode(n);
+    heap_.emplace_back(n->sequence(), p);
+    std::push_heap(heap_.begin(), heap_.end());
+  }
+  if (!g.defined()) return;
+  Tensor& sum = p->grads[e.nr];
+  if (!sum.defined()) {
+    sum = std::move(g);
+    return;
+  }
+  bool plain =
+      !GradMode::enabled() && e.nr < 64 && same(sum.sizes(), g.sizes()) && sum.dtype() == g.dtype();
+  if (plain && (p->owned >> e.nr & 1)) {
+    op<"add_">(sum, g);
+  } else {
+    sum = sum + g;
+    if (plain) p->owned |= uint64_t(1) << e.nr;
+  }
+}
+
+void Pass::run() {
+  GradMode mode(options_.create_graph);
+  while (!heap_.empty()) {
+    std::pop_heap(heap_.begin(), heap_.end());
+    std::unique_ptr<PendingNode> p(heap_.back().second);
+    heap_.pop_back();
+    pending(p->node) = nullptr;
+    process(*p);
+  }
+  node_now = outer_node_;
+  for (size_t i = 0; i < callbacks.size(); ++i) callbacks[i]();
+}
+
+void Pass::process(PendingNode& p) {
+  Node& n = *p.node;
+  node_now = &n;
+  std::span<Tensor> grads = p.grads;
+  if (n.extras || n.is_accumulate()) n.run_tensor_hooks(grads);
+  if (n.extras) {
+    for (size_t i = 0; i < n.extras->retained.size(); ++i) {
+      auto [nr, meta] = n.extras->retained[i];
+      const Tensor& g = grads[nr];
+      if (g.defined()) meta->grad = meta->grad.defined() ? meta->grad + g : g;
+    }
+  }
+  bool execute = true;
+  if (restricted_) {
+    if (captured(&n)) {
+      for (Capture& c : captures_) {
+        if (c.at.node.get() == &n) c.grad = grads[c.at.nr];
+      }
+      execute = !capture_ && n.is_accumulate();
+      for (const Edge& e : n.edges()) execute = execute || (e && wants(e.node.get()));
+    } else {
+      execute = wants(&n);
+    }
+  }
+  if (!execute) return;
+  if (n.extras && n.extras->pre) n.extras->pre->run(grads, {});
+
+  Small<Tensor, 3> results(n.edges().size());
+  std::vector<Tensor> came_in;
+  if (n.extras && n.extras->post) came_in.assign(grads.begin(), grads.end());
+  try {
+    n.apply(grads, results);
+    if (anomaly_enabled && anomaly_checks_nan) check_nan(n, results);
+  } catch (...) {
+    if (anomaly_enabled && report_anomaly) report_anomaly(n);
+    throw;
+  }
+  if (!options_.keep_graph) n.release();
+  if (n.extras && n.extras->post) n.extras->post->run(results, came_in);
+  p.grads = {};
+
+  std::span<Edge> edges = n.edges();
+  for (size_t i = 0; i < edges.size(); ++i) {
+    if (edges[i] && (!restricted_ || wants(edges[i].node.get())))
+      add(edges[i], std::move(results[i]));
+  }
+}
+
+void Pass::check_nan(Node& n, std::span<const Tensor> results) {
+  GradMode off(false);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].defined() || results[i].is_meta() || !is_inexact(results[i].dtype())) continue;
+    bool bad = op<"any">(op<"ne">(results[i], results[i])).item().to<bool>();
+    check(!bad, "Function '", n.name(), "' returned nan values in its ", i, "th output.");
+  }
+}
+
+bool Node::needs(size_t i) const {
+  const Edge& e = edges_[i];
+  return e && (!Pass::current || Pass::current->wants(e.node.get()));
+}
+
+namespace {
+
+void start(Pass& pass, std::span<const Edge> roots, std::span<const Tensor> grads) {
+  for (size_t i = 0; i < roots.size(); ++i) pass.add(roots[i], grads[i]);
+  pass.run();
+}
+
+}  // namespace
+
+void run_backward(std::span<const Edge> roots, std::span<const Tensor> grads, BackwardOptions o,
+                  std::span<const Edge> only) {
+  Pass pass(o, !only.empty(), false);
+  if (!only.empty()) {
+    pass.target(only);
+    pass.find_wanted(roots);
+  }
+  start(pass, roots, grads);
+}
+
+std::vector<Tensor> run_grad(std::span<const Edge> roots, std::span<const Tensor> grads,
+                             BackwardOptions o, std::span<const Edge> inputs) {
+  Pass pass(o, true, true);
+  pass.target(inputs);
+  pass.find_wanted(roots);
+  start(pass, roots, grads);
+  std::vector<Tensor> out;
+  for (Capture& c : pass.captures()) out.push_back(std::move(c.grad));
+  return out;
+}
+
+void queue_callback(std::function<void()> f) {
+  check(Pass::current, "Final callbacks can only be installed during backward pass.");
+  Pass::current->callbacks.push_back(std::move(f));
+}
+
+bool backward_is_running() { return Pass::current != nullptr; }
+Node* current_node() { return Pass::node_now; }
+
+}  // namespace taeda

@@ -1,0 +1,185 @@
+// The layer behind the door that records operations. The door calls it while gradients are recorded
+// and an argument requires one or is a view.
+#include "autograd/meta.h"
+#include "autograd/op_node.h"
+#include "ops/tensor_ops.h"
+
+namespace taeda {
+namespace {
+
+template <class F> void each_tensor(std::span<const Value> args, F&& f) {
+  for (const Value& v : args) {
+    if (auto* t = std::get_if<Tensor>(&v)) {
+      if (t->defined()) f(*t);
+    } else if (auto* l = std::get_if<TensorList>(&v)) {
+      for (const Tensor& t : *l) {
+        if (t.defined()) f(t);
+      }
+    }
+  }
+}
+
+// The tensor that an in-place op changes. (Ops without a trailing `_` may change buffers on the
+// side, like running statistics; those have no history.)
+const Tensor* changed_tensor(const Call& c) {
+  if (c.op.mutated < 0 || c.op.name.back() != '_') return nullptr;
+  auto* t = std::get_if<Tensor>(&c.args[static_cast<size_t>(c.op.mutated)]);
+  return t && t->defined() ? t : nullptr;
+}
+
+// A view is of an argument, or it is of a passing buffer of the kernel's own, which nobody need
+// know of.
+void settle_base(TensorImpl* t, std::span<const Value> args) {
+  if (!t->base) return;
+  const TensorImpl* of = nullptr;
+  each_tensor(args, [&](const Tensor& a) {
+    if (a.storage() == t->storage) of = a.impl();
+  });
+  if (!of) {
+    t->base.reset();
+    t->flags &= ~static_cast<uint32_t>(kIsView);
+  } else {
+    t->no_grad_view = of->no_grad_view && of->base;
+  }
+}
+
+// A kernel may return an argument as it is; what autograd notes must then go to another handle.
+bool is_argument(const Tensor& t, std::span<const Value> args) {
+  bool found = false;
+  each_tensor(args, [&](const Tensor& a) { found |= a.is(t); });
+  return found;
+}
+
+template <class F> void each_result(Value& result, F&& f) {
+  if (auto* t = std::get_if<Tensor>(&result)) {
+    if (t->defined()) f(*t, 0u);
+  } else if (auto* l = std::get_if<TensorList>(&result)) {
+    for (uint32_t i = 0; i < l->size(); ++i) {
+      if ((*l)[i].defined()) f((*l)[i], i);
+    }
+  }
+}
+
+// In-place form of a function that is written in other ops: those are recorded, and so is the copy
+// into `self`.
+Value run_composite(Call& c, uint32_t inner, bool any) {
+  if (!c.op.inplace_form || !any) return call_inner(c, inner);
+  Tensor self = std::get<Tensor>(c.args[0]);
+  Call plain{c.op, c.args, {}};
+  Value result = c.op.kernel.run(c.op.kernel.fn, plain);
+  const Tensor& r = std::get<Tensor>(result);
+  check(same(self.sizes(), r.sizes()), "output with shape ", to_string(self.sizes()),
+        " doesn't match the broadcast shape ", to_string(r.sizes()));
+  if (!r.is(self)) op<"copy_">(self, r);
+  return self;
+}
+
+struct Geometry {
+  Dims sizes, strides;
+  int64_t offset;
+  explicit Geometry(const Tensor& t) : sizes(t.sizes()), strides(t.strides()), offset(t.offset()) {}
+  bool operator==(const Geometry&) const = default;
+};
+
+Value run_in_place(Call& c, uint32_t inner, const Tensor& self) {
+  const Op& op = c.op;
+  check_in_place(self);
+  Tensor keep = self;  // the arguments may be the last to hold it
+  Ref<OpNode> recorded;
+  Ref<Node> node;
+  if (op.traits.backward) {
+    recorded = OpNode::create(op, c.args, op.mutated);
+    node = recorded;
+  } else {
+    bool constant = op.traits.non_differentiable & 1;
+    if (constant && !requires_grad(keep)) {
+      GradMode off(false);
+      return call_inner(c, inner);
+    }
+    node = make_end_node(op, c.args, constant);
+  }
+  size_t self_edge = 0;
+  for (int i = 0; i < op.mutated; ++i) {
+    auto* l = std::get_if<TensorList>(&c.args[static_cast<size_t>(i)]);
+    self_edge += l ? l->size() : c.args[static_cast<size_t>(i)].index() == 1;
+  }
+  Geometry before(keep);
+  Value result;
+  {
+    GradMode off(false);
+    result = call_inner(c, inner);
+  }
+  note_in_place(keep.storage().get(), keep.version(), &op.name);
+  if (!is_inexact(keep.dtype())) return result;
+  if (before == Geometry(keep)) {
+    rebase_history(keep, node, 0, self_edge);
+  } else {
+    set_history(keep, node, 0);  // only the way in which the view looks at its base has changed
+  }
+  if (recorded) recorded->save_results(keep);
+  return result;
+}
+
+Value autograd_layer(Call& c, uint32_t inner) {
+  const Op& op = c.op;
+  bool any = false;
+  each_tensor(c.args, [&](const Tensor& t) { any |= requires_grad(t); });
+  if (op.traits.composite && !(c.out.defined() && !op.inplace_form))
+    return run_composite(c, inner, any);
+
+  const Tensor* self = changed_tensor(c);
+  if (c.out.defined() && !self) {
+    check(!any && !requires_grad(c.out), op.name,
+          "(): functions with out=... arguments don't support automatic differentiation, but one "
+          "of the arguments requires "
+          "grad.");
+  }
+  if (!any) {
+    GradMode off(false);
+    Value result = call_inner(c, inner);
+    if (self) note_in_place(self->storage().get(), self->version(), &op.name);
+    if (op.traits.view)
+      each_result(result, [&](Tensor& t, uint32_t) { settle_base(t.impl(), c.args); });
+    return result;
+  }
+  if (self) return run_in_place(c, inner, *self);
+
+  Ref<OpNode> node = op.traits.backward ? OpNode::create(op, c.args, -1) : nullptr;
+  Value result;
+  {
+    GradMode off(false);
+    result = call_inner(c, inner);
+  }
+  Ref<Node> end;
+  uint32_t wants = 0;  // results that belong to the node
+  each_result(result, [&](Tensor& t, uint32_t i) {
+    if (i < 32 && (op.traits.non_differentiable >> i & 1)) {
+      if (op.traits.view) settle_base(t.impl(), c.args);
+      return;
+    }
+    if (!is_inexact(t.dtype())) {
+      if (t.impl()->base && !is_argument(t, c.args)) settle_base(t.impl(), c.args);
+      return;
+    }
+    if (is_argument(t, c.args)) t = make_view(t, t.sizes(), t.strides(), t.offset());
+    if (t.impl()->base) settle_base(t.impl(), c.args);
+    ++wants;
+    if (node) {
+      set_history(t, node, i);
+    } else {
+      if (!end) end = make_end_node(op, c.args, false);
+      set_history(t, end, i);
+      end->num_results = std::max(end->num_results, i + 1);
+    }
+    if (op.traits.view && std::holds_alternative<TensorList>(result)) {
+      make_meta(t.impl()).creation = Creation::OneOfSeveral;
+    }
+  });
+  if (node && wants) node->save_results(result);
+  return result;
+}
+
+[[maybe_unused]] const bool installed = (set_layer(kAutogradLayer, autograd_layer), true);
+
+}  // namespace
+}  // namespace taeda

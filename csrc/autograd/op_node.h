@@ -1,0 +1,72 @@
+// OpNode: the node of an op that has a derivative. It keeps what the derivative reads.
+#pragma once
+
+#include "autograd/saved.h"
+#include "ops/op.h"
+
+namespace taeda {
+
+class OpNode final : public Node {
+ public:
+  // Records the call before its kernel runs. `mutated` is the argument that it changes in place, or
+  // -1: where the derivative reads that argument, it is copied.
+  static Ref<OpNode> create(const Op& op, std::span<const Value> args, int mutated);
+
+  void apply(std::span<Tensor> grads, std::span<Tensor> results) override;
+  std::string name() const override { return op_.backward_name; }
+  void release() override;
+
+  // To be told the results, once they have their history.
+  void save_results(const Value& results);
+  size_t edge_of(size_t arg) const { return slots()[arg].tensor.edge; }
+  const Op& op() const { return op_; }
+  // What is kept, for looking at from outside.
+  bool saves_argument(size_t i) const { return slots()[i].tensor.saved.has(); }
+  Tensor saved_argument(size_t i) const { return unpack(slots()[i].tensor); }
+  bool saves_result() const { return first_result_.has(); }
+  Tensor saved_result() { return first_result_.unpack(*this, this, 0); }
+
+ private:
+  friend class Backward;
+
+  struct TensorSlot {
+    Dims sizes;
+    SavedTensor saved;
+    DType dtype = DType::Float32;
+    Device device;
+    bool defined = false;
+    uint32_t edge = 0;
+  };
+  enum class Kind : uint8_t { Other, One, List };
+  struct Slot {
+    Kind kind = Kind::Other;
+    Value value;  // of an argument that is no tensor
+    TensorSlot tensor;
+    std::unique_ptr<std::vector<TensorSlot>> list;
+  };
+  struct Result {
+    Dims sizes;
+    Options options;
+  };
+
+  OpNode(const Op& op, size_t n) : op_(op), count_(static_cast<uint32_t>(n)) {}
+  ~OpNode() override;
+  void dispose() override;
+
+  Slot* slots() { return reinterpret_cast<Slot*>(this + 1); }
+  const Slot* slots() const { return reinterpret_cast<const Slot*>(this + 1); }
+  void fill(TensorSlot& s, const Tensor& t, uint32_t& edge, bool save, bool copy);
+  Tensor unpack(const TensorSlot& s) const;
+
+  const Op& op_;
+  uint32_t count_;
+  SavedTensor first_result_;
+  std::vector<SavedTensor> more_results_;
+  std::vector<Result> results_;  // where there are several
+};
+
+// The node of an op without a derivative: says so when a gradient reaches it. One that is
+// `constant` gives none.
+Ref<Node> make_end_node(const Op& op, std::span<const Value> args, bool constant);
+
+}  // namespace taeda

@@ -1,0 +1,85 @@
+#include "autograd/saved.h"
+
+#include "autograd/meta.h"
+#include "ops/op.h"
+
+namespace taeda {
+
+thread_local constinit SavedHooks* saved_hooks = nullptr;
+
+void fail_released() {
+  fail(
+      "Trying to backward through the graph a second time (or directly access saved tensors after "
+      "they have already been "
+      "freed). Saved intermediate values of the graph are freed when you call .backward() or "
+      "autograd.grad(). Specify "
+      "retain_graph=True if you need to backward through the graph a second time or if you need to "
+      "access saved tensors "
+      "after calling backward.");
+}
+
+void SavedTensor::save(const Tensor& t, bool is_result) {
+  set_ = true;
+  released_ = false;
+  if (!t.defined()) return;
+  check(!(t.flags() & kInference),
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+        "inference mode in "
+        "computation tracked by autograd. To work around this, you can make a clone to get a "
+        "normal tensor and use it in "
+        "autograd, or use `no_grad()` instead of `inference_mode()`.");
+  is_result_ = is_result;
+  if (saved_hooks) {
+    packed_ = saved_hooks->pack(alias(t));
+    return;
+  }
+  tensor_ = is_result ? alias(t) : t;
+  version_ = t.version();
+}
+
+void SavedTensor::changed(const Node& saver, const Node* node, uint32_t nr) const {
+  std::string made_by, changed_by;
+  if (node && !node->is_accumulate())
+    made_by = str(", which is output ", nr, " of ", node->name(), ",");
+  if (auto* op = find_in_place(tensor_.storage().get(), tensor_.version()))
+    changed_by = str(" by ", *op, "()");
+  fail(
+      "one of the variables needed for gradient computation has been modified by an inplace "
+      "operation: [",
+      info(tensor_.dtype()).scalar, "Tensor ", to_string(tensor_.sizes()), "]", made_by,
+      " is at version ", tensor_.version(), "; expected version ", version_,
+      " instead. It was saved by ", saver.name(), " and changed afterwards", changed_by,
+      ". Hint: enable anomaly detection to find the operation that failed to compute its gradient, "
+      "with "
+      "taeda.autograd.set_detect_anomaly(True, check_nan=False).");
+}
+
+Tensor SavedTensor::unpack(const Node& saver, Node* node, uint32_t nr) const {
+  if (released_) fail_released();
+  Tensor t = packed_ ? packed_->unpack() : tensor_;
+  if (!t.defined()) return t;
+  if (!packed_ && t.version() != version_) changed(saver, node, nr);
+  if (!GradMode::enabled()) return t;
+  if (!packed_ && !is_result_) {
+    if (!node) {
+      if (!requires_grad(t)) return t;
+    } else if (node->is_accumulate()) {
+      if (static_cast<AccumulateGrad*>(node)->variable().is(t)) return t;
+    } else if (AutogradMeta* m = meta_of(t.impl());
+               m && m->grad_fn.get() == node && m->output_nr == nr) {
+      return t;
+    }
+  }
+  Tensor again = alias(t);
+  if (node && node->is_accumulate()) {
+    // A leaf of which only the value was kept: its own gradient still goes where it went.
+    Tensor leaf = static_cast<AccumulateGrad*>(node)->variable();
+    if (leaf.storage() == t.storage()) return leaf;
+    set_history(again, Ref<Node>(node), nr);
+  } else if (node) {
+    set_history(again, Ref<Node>(node), nr);
+  }
+  return again;
+}
+
+}  // namespace taeda

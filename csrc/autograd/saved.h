@@ -1,0 +1,46 @@
+// SavedTensor: a value that a node keeps for its derivative, guarded against in-place changes.
+#pragma once
+
+#include "autograd/node.h"
+
+namespace taeda {
+
+// What saved_tensors_hooks made of a tensor.
+struct PackedTensor {
+  virtual ~PackedTensor() = default;
+  virtual Tensor unpack() = 0;
+};
+struct SavedHooks {
+  virtual ~SavedHooks() = default;
+  virtual std::unique_ptr<PackedTensor> pack(const Tensor& t) = 0;
+};
+extern thread_local constinit SavedHooks* saved_hooks;  // nullptr: none
+
+class SavedTensor {
+ public:
+  // A result of the saving node itself is kept without its history, or it would keep its own node
+  // alive.
+  void save(const Tensor& t, bool is_result);
+  bool has() const { return set_; }
+  bool defined() const { return tensor_.defined() || packed_; }
+  // The value. While gradients are recorded its gradient goes to (node, nr), as it did when it was
+  // saved. `saver` is for messages. Throws where the value has been changed since, or released.
+  Tensor unpack(const Node& saver, Node* node, uint32_t nr) const;
+  void release() {
+    tensor_ = Tensor();
+    packed_.reset();
+    released_ = true;
+  }
+
+ private:
+  [[noreturn]] void changed(const Node& saver, const Node* node, uint32_t nr) const;
+
+  Tensor tensor_;
+  std::unique_ptr<PackedTensor> packed_;
+  uint32_t version_ = 0;
+  bool set_ = false, is_result_ = false, released_ = false;
+};
+
+[[noreturn]] void fail_released();  // "Trying to backward through the graph a second time ..."
+
+}  // namespace taeda

@@ -1,0 +1,15 @@
+// Sums of rows by index: the gradient of a table that rows were taken from. T: float or double.
+#pragma once
+
+#include <cstdint>
+
+namespace taeda::cpu {
+
+// out (rows x width) = 0, then out[index[i]] += g[i] for each of the `count` rows of g whose index
+// is not `skip`. Every index lies in [0, rows). Rows are added in the order in which they come,
+// whatever the number of threads.
+template <class T>
+void add_rows(int64_t count, int64_t rows, int64_t width, const T* g, const int64_t* index,
+              int64_t skip, T* out);
+
+}  // namespace taeda::cpu

@@ -1,0 +1,162 @@
+#include "kernels/cpu/index.h"
+
+#include <cstring>
+#include <vector>
+
+#include "base/thread_pool.h"
+
+namespace taeda::cpu {
+namespace {
+
+constexpr int64_t kGrain = 16384;
+
+struct Offsets {
+  int64_t indexed = 0, flat = 0;
+};
+Offsets locate(const IndexLayout& l, int64_t index) {
+  Offsets o;
+  for (size_t i = l.outer.size(); i-- > 0;) {
+    int64_t at = index % l.outer[i];
+    index /= l.outer[i];
+    o.indexed += at * l.outer_strides[i];
+    o.flat += at * l.outer_flat[i];
+  }
+  return o;
+}
+int64_t outer_count(const IndexLayout& l) {
+  int64_t n = 1;
+  for (int64_t s : l.outer) n *= s;
+  return n;
+}
+
+// Writes go through all places in order; only what cannot meet, the outer dimensions and parts of the run, is shared
+// out. f(indexed offset, flat offset, run length), called for each place.
+template <class F>
+void for_each_write(const IndexLayout& l, F&& f) {
+  int64_t outer = outer_count(l);
+  if (l.count == 0 || outer == 0 || l.run == 0) return;
+  int64_t part = std::clamp<int64_t>(kGrain / l.count, 64, std::max<int64_t>(l.run, 64));
+  int64_t parts = (l.run + part - 1) / part;
+  parallel_for(outer * parts, std::max<int64_t>(1, kGrain / (l.count * std::min(part, l.run))),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t t = begin; t < end; ++t) {
+                   Offsets o = locate(l, t / parts);
+                   int64_t from = t % parts * part, n = std::min(part, l.run - from);
+                   o.indexed += from * l.run_stride;
+                   o.flat += from * l.run_flat;
+                   for (int64_t i = 0; i < l.count; ++i) f(o.indexed + l.places[i], o.flat + i * l.count_flat, n);
+                 }
+               });
+}
+
+}  // namespace
+
+void index_read(void* flat, const void* indexed, const IndexLayout& l, DType dtype) {
+  int64_t outer = outer_count(l);
+  if (l.count == 0 || outer == 0 || l.run == 0) return;
+  visit_bytes(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto* to = static_cast<T*>(flat);
+    auto* from = static_cast<const T*>(indexed);
+    // One range of (outer, place) pairs, cut anywhere.
+    parallel_for(outer * l.count, std::max<int64_t>(1, kGrain / l.run), [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end;) {
+        int64_t first = t % l.count, last = std::min(l.count, first + end - t);
+        Offsets o = locate(l, t / l.count);
+        const T* src = from + o.indexed;
+        T* dst = to + o.flat;
+        if (l.run == 1) {
+          for (int64_t i = first; i < last; ++i) dst[i * l.count_flat] = src[l.places[i]];
+        } else if (l.run_stride == 1 && l.run_flat == 1) {
+          for (int64_t i = first; i < last; ++i) {
+            std::memcpy(dst + i * l.count_flat, src + l.places[i], static_cast<size_t>(l.run) * sizeof(T));
+          }
+        } else {
+          for (int64_t i = first; i < last; ++i) {
+            const T* s = src + l.places[i];
+            T* d = dst + i * l.count_flat;
+            for (int64_t j = 0; j < l.run; ++j) d[j * l.run_flat] = s[j * l.run_stride];
+          }
+        }
+        t += last - first;
+      }
+    });
+  });
+}
+
+void index_write(void* indexed, const void* flat, const IndexLayout& l, DType dtype) {
+  visit_bytes(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto* to = static_cast<T*>(indexed);
+    auto* from = static_cast<const T*>(flat);
+    for_each_write(l, [&](int64_t d, int64_t s, int64_t n) {
+      if (l.run_stride == 1 && l.run_flat == 1) {
+        std::memcpy(to + d, from + s, static_cast<size_t>(n) * sizeof(T));
+      } else {
+        for (int64_t j = 0; j < n; ++j) to[d + j * l.run_stride] = from[s + j * l.run_flat];
+      }
+    });
+  });
+}
+
+void index_accumulate(void* indexed, const void* flat, const IndexLayout& l, DType dtype) {
+  visit_all(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto* to = static_cast<T*>(indexed);
+    auto* from = static_cast<const T*>(flat);
+    auto add = [](T a, T b) {
+      if constexpr (std::is_same_v<T, bool>) return a || b;
+      else return static_cast<T>(a + b);
+    };
+    for_each_write(l, [&](int64_t d, int64_t s, int64_t n) {
+      if (l.run_stride == 1 && l.run_flat == 1) {
+        for (int64_t j = 0; j < n; ++j) to[d + j] = add(to[d + j], from[s + j]);
+      } else {
+        for (int64_t j = 0; j < n; ++j) {
+          T& t = to[d + j * l.run_stride];
+          t = add(t, from[s + j * l.run_flat]);
+        }
+      }
+    });
+  });
+}
+
+namespace {
+constexpr int64_t kMaskChunk = 65536;
+int64_t count_line(const uint8_t* mask, int64_t n) {
+  int64_t total = 0;
+  for (int64_t i = 0; i < n; i += 128) {
+    int64_t end = std::min(n, i + 128);
+    uint8_t c = 0;
+    for (int64_t j = i; j < end; ++j) c = static_cast<uint8_t>(c + (mask[j] != 0));
+    total += c;
+  }
+  return total;
+}
+}  // namespace
+
+int64_t count_true(const uint8_t* mask, int64_t n) {
+  int64_t total = 0;
+  for (int64_t i = 0; i < n; i += kMaskChunk) total += count_line(mask + i, std::min(kMaskChunk, n - i));
+  return total;
+}
+
+void true_places(const uint8_t* mask, int64_t n, int64_t* out) {
+  int64_t chunks = (n + kMaskChunk - 1) / kMaskChunk;
+  std::vector<int64_t> start(static_cast<size_t>(chunks) + 1);
+  for (int64_t c = 0; c < chunks; ++c) {
+    start[static_cast<size_t>(c) + 1] =
+        start[static_cast<size_t>(c)] + count_line(mask + c * kMaskChunk, std::min(kMaskChunk, n - c * kMaskChunk));
+  }
+  parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      int64_t* o = out + start[static_cast<size_t>(c)];
+      int64_t last = std::min(n, (c + 1) * kMaskChunk);
+      for (int64_t i = c * kMaskChunk; i < last; ++i) {
+        if (mask[i]) *o++ = i;
+      }
+    }
+  });
+}
+
+}  // namespace taeda::cpu

@@ -1,0 +1,29 @@
+// Reading and writing at computed places.
+#pragma once
+
+#include "base/dims.h"
+#include "base/dtype.h"
+
+namespace taeda::cpu {
+
+// A strided array seen as (outer..., places, run) beside a flat one of the same shape. Strides are in elements.
+struct IndexLayout {
+  Dims outer, outer_strides, outer_flat;  // sizes; strides in the indexed and in the flat array
+  const int64_t* places = nullptr;        // offsets in the indexed array
+  int64_t count = 0;                      // how many
+  int64_t count_flat = 0;                 // from one place to the next in the flat array
+  int64_t run = 1, run_stride = 1, run_flat = 1;
+};
+
+// flat[...] = indexed[...]
+void index_read(void* flat, const void* indexed, const IndexLayout& l, DType dtype);
+// indexed[...] = flat[...], places in order: the last write to a place stays
+void index_write(void* indexed, const void* flat, const IndexLayout& l, DType dtype);
+// indexed[...] += flat[...], places in order
+void index_accumulate(void* indexed, const void* flat, const IndexLayout& l, DType dtype);
+
+// Row-major coordinates of the elements of a contiguous array that are not zero. `mask` holds one byte for each.
+int64_t count_true(const uint8_t* mask, int64_t n);
+void true_places(const uint8_t* mask, int64_t n, int64_t* out);
+
+}  // namespace taeda::cpu

@@ -1,0 +1,150 @@
+#include "kernels/cpu/scatter.h"
+
+#include "base/thread_pool.h"
+
+namespace taeda::cpu {
+namespace {
+
+constexpr int64_t kGrain = 16384;
+
+// The dimensions as (outer..., dim, last): all but `dim` may be shared out between threads.
+struct Walk {
+  Dims outer, outer_index, outer_target, outer_other;
+  int64_t n = 1, n_index = 0, n_target = 0, n_other = 0;              // along dim
+  int64_t last = 1, last_index = 0, last_target = 0, last_other = 0;  // the last other dimension
+  int64_t outer_count = 1;
+};
+
+Walk walk_of(const ScatterLayout& l) {
+  Walk w;
+  size_t nd = l.sizes.size();
+  if (nd == 0) return w;
+  w.n = l.sizes[l.dim];
+  w.n_index = l.index_strides[l.dim];
+  w.n_target = l.target_strides[l.dim];
+  w.n_other = l.other_strides[l.dim];
+  size_t last = nd;  // the last dimension that is not dim, where it comes after dim
+  if (l.dim != nd - 1) {
+    last = nd - 1;
+    w.last = l.sizes[last];
+    w.last_index = l.index_strides[last];
+    w.last_target = l.target_strides[last];
+    w.last_other = l.other_strides[last];
+  }
+  for (size_t d = 0; d < nd; ++d) {
+    if (d == l.dim || d == last) continue;
+    w.outer.push_back(l.sizes[d]);
+    w.outer_index.push_back(l.index_strides[d]);
+    w.outer_target.push_back(l.target_strides[d]);
+    w.outer_other.push_back(l.other_strides[d]);
+    w.outer_count *= l.sizes[d];
+  }
+  return w;
+}
+
+// f(index, target offset, other offset, count, index stride, target stride, other stride, stride along dim), for lines
+// that run along dim (where nothing comes after it) or along the last dimension at one place of dim.
+template <class F>
+void for_each_line(const ScatterLayout& l, F&& f) {
+  Walk w = walk_of(l);
+  if (w.outer_count == 0 || w.n == 0 || w.last == 0) return;
+  bool along_dim = w.last == 1;
+  int64_t part = along_dim ? 1 : std::clamp<int64_t>(kGrain / w.n, 32, std::max<int64_t>(w.last, 32));
+  int64_t parts = (w.last + part - 1) / part, work = w.n * std::min(part, w.last);
+  parallel_for(w.outer_count * parts, std::max<int64_t>(1, kGrain / work), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      int64_t rest = t / parts, i = 0, x = 0, o = 0;
+      for (size_t d = w.outer.size(); d-- > 0;) {
+        int64_t at = rest % w.outer[d];
+        rest /= w.outer[d];
+        i += at * w.outer_index[d];
+        x += at * w.outer_target[d];
+        o += at * w.outer_other[d];
+      }
+      if (along_dim) {
+        f(l.index + i, x, o, w.n, w.n_index, int64_t(0), w.n_other, w.n_target);
+        continue;
+      }
+      int64_t from = t % parts * part, count = std::min(part, w.last - from);
+      i += from * w.last_index;
+      x += from * w.last_target;
+      o += from * w.last_other;
+      for (int64_t k = 0; k < w.n; ++k) {
+        f(l.index + i + k * w.n_index, x, o + k * w.n_other, count, w.last_index, w.last_target, w.last_other,
+          w.n_target);
+      }
+    }
+  });
+}
+
+template <class T>
+constexpr bool kComplex = std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>;
+
+template <ScatterMode Mode, class T>
+T combined(T a, T b) {
+  if constexpr (Mode == ScatterMode::Add) {
+    if constexpr (std::is_same_v<T, bool>) return a || b;
+    else return static_cast<T>(a + b);
+  } else if constexpr (Mode == ScatterMode::Multiply) {
+    if constexpr (std::is_same_v<T, bool>) return a && b;
+    else return static_cast<T>(a * b);
+  } else if constexpr (kComplex<T>) {
+    return b;  // refused by the caller
+  } else if constexpr (Mode == ScatterMode::Max) {
+    return a != a || a > b ? a : b;
+  } else {
+    return a != a || a < b ? a : b;
+  }
+}
+
+template <ScatterMode Mode>
+void scatter_with(void* target, const void* src, const ScatterLayout& l, DType dtype) {
+  visit_all(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto* to = static_cast<T*>(target);
+    auto* from = static_cast<const T*>(src);
+    for_each_line(l, [&](const int64_t* index, int64_t x, int64_t o, int64_t n, int64_t is, int64_t xs, int64_t os,
+                         int64_t step) {
+      for (int64_t j = 0; j < n; ++j) {
+        T& t = to[x + j * xs + index[j * is] * step];
+        t = combined<Mode, T>(t, from[o + j * os]);
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void gather(void* out, const void* x_data, const ScatterLayout& l, DType dtype) {
+  visit_bytes(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto* to = static_cast<T*>(out);
+    auto* from = static_cast<const T*>(x_data);
+    for_each_line(l, [&](const int64_t* index, int64_t x, int64_t o, int64_t n, int64_t is, int64_t xs, int64_t os,
+                         int64_t step) {
+      for (int64_t j = 0; j < n; ++j) to[o + j * os] = from[x + j * xs + index[j * is] * step];
+    });
+  });
+}
+
+void scatter(void* target, const void* src, const ScatterLayout& l, DType dtype, ScatterMode mode) {
+  switch (mode) {
+    case ScatterMode::Copy:
+      visit_bytes(dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        auto* to = static_cast<T*>(target);
+        auto* from = static_cast<const T*>(src);
+        for_each_line(l, [&](const int64_t* index, int64_t x, int64_t o, int64_t n, int64_t is, int64_t xs, int64_t os,
+                             int64_t step) {
+          for (int64_t j = 0; j < n; ++j) to[x + j * xs + index[j * is] * step] = from[o + j * os];
+        });
+      });
+      return;
+    case ScatterMode::Add: return scatter_with<ScatterMode::Add>(target, src, l, dtype);
+    case ScatterMode::Multiply: return scatter_with<ScatterMode::Multiply>(target, src, l, dtype);
+    case ScatterMode::Max: return scatter_with<ScatterMode::Max>(target, src, l, dtype);
+    case ScatterMode::Min: return scatter_with<ScatterMode::Min>(target, src, l, dtype);
+  }
+}
+
+}  // namespace taeda::cpu

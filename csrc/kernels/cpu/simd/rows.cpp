@@ -1,0 +1,346 @@
+#include "kernels/cpu/simd/rows.h"
+
+#include "kernels/functors_scalar.h"
+
+namespace taeda::cpu::simd::TAEDA_ISA {
+namespace {
+
+using taeda::TAEDA_ISA::exp;
+
+// ---- sums in lanes
+// -------------------------------------------------------------------------------------------------
+
+// Four doubles at a time, which every instruction set converts from floats well.
+typedef float Floats __attribute__((vector_size(16), aligned(4), may_alias));
+typedef double Doubles __attribute__((vector_size(32), aligned(8), may_alias));
+
+FN void load(const float* x, Doubles& to) {
+  to = __builtin_convertvector(*reinterpret_cast<const Floats*>(x), Doubles);
+}
+FN void load(const double* x, Doubles& to) { to = *reinterpret_cast<const Doubles*>(x); }
+
+FN double total(const Doubles& s, double rest) { return ((s[0] + s[2]) + (s[1] + s[3])) + rest; }
+
+// The sum of f(i), which puts elements i .. i + 3 into a Doubles, and of g(i), which gives one
+// element.
+template <class F, class G> FN double sum_of(int64_t n, F&& f, G&& g) {
+  Doubles s[4] = {}, v[4];
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    for (int k = 0; k < 4; ++k) f(i + 4 * k, v[k]);
+    for (int k = 0; k < 4; ++k) s[k] += v[k];
+  }
+  double rest = 0;
+  for (; i < n; ++i) rest += g(i);
+  s[0] = (s[0] + s[1]) + (s[2] + s[3]);
+  return total(s[0], rest);
+}
+
+template <class T> double sum(const T* x, int64_t n) {
+  return sum_of(
+      n, [&](int64_t i, Doubles& v) { load(x + i, v); }, [&](int64_t i) { return double{x[i]}; });
+}
+
+template <class T> double squares(const T* x, int64_t n, double mean) {
+  return sum_of(
+      n,
+      [&](int64_t i, Doubles& v) {
+        load(x + i, v);
+        v -= mean;
+        v *= v;
+      },
+      [&](int64_t i) { return (x[i] - mean) * (x[i] - mean); });
+}
+
+template <class T> double dot(const T* a, const T* b, int64_t n) {
+  return sum_of(
+      n,
+      [&](int64_t i, Doubles& v) {
+        Doubles u;
+        load(a + i, u);
+        load(b + i, v);
+        v *= u;
+      },
+      [&](int64_t i) { return static_cast<double>(a[i]) * b[i]; });
+}
+
+template <class T, bool Weighted>
+void products(const T* g, const T* w, const T* x, int64_t n, T mean, double* sums) {
+  const double mu = mean;
+  Doubles sg[2] = {}, sx[2] = {}, u, v, k;
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    for (int h = 0; h < 2; ++h) {
+      load(g + i + 4 * h, u);
+      load(x + i + 4 * h, v);
+      if constexpr (Weighted) {
+        load(w + i + 4 * h, k);
+        u *= k;
+      }
+      sg[h] += u;
+      sx[h] += u * (v - mu);
+    }
+  }
+  double rest_g = 0, rest_x = 0;
+  for (; i < n; ++i) {
+    const double u1 = Weighted ? static_cast<double>(g[i]) * w[i] : static_cast<double>(g[i]);
+    rest_g += u1;
+    rest_x += u1 * (x[i] - mu);
+  }
+  sg[0] += sg[1];
+  sx[0] += sx[1];
+  sums[0] = total(sg[0], rest_g);
+  sums[1] = total(sx[0], rest_x);
+}
+
+// NaN is passed over: it comes back through the exponentials.
+template <class T> T largest(const T* x, int64_t n) {
+  constexpr int64_t lanes = 64 / static_cast<int64_t>(sizeof(T));
+  typedef T V __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
+  T best = -static_cast<T>(__builtin_inf());
+  int64_t i = 0;
+  if (n >= lanes) {
+    V m = *reinterpret_cast<const V*>(x);
+    m = m == m ? m : best - V{};
+    for (i = lanes; i + lanes <= n; i += lanes) {
+      const V v = *reinterpret_cast<const V*>(x + i);
+      m = v > m ? v : m;
+    }
+    for (int64_t j = 0; j < lanes; ++j) best = m[j] > best ? m[j] : best;
+  }
+  for (; i < n; ++i) best = x[i] > best ? x[i] : best;
+  return best;
+}
+
+// ---- softmax
+// -------------------------------------------------------------------------------------------------------
+
+template <class T> void softmax_rows(int64_t rows, int64_t size, const T* x, T* y) {
+  for (int64_t r = 0; r < rows; ++r, x += size, y += size) {
+    const T m = largest(x, size);
+    for (int64_t i = 0; i < size; ++i) y[i] = exp(x[i] - m);
+    const T scale = static_cast<T>(1.0 / sum(y, size));
+    for (int64_t i = 0; i < size; ++i) y[i] *= scale;
+  }
+}
+
+template <class T> void log_softmax_rows(int64_t rows, int64_t size, const T* x, T* y) {
+  constexpr int64_t block = 512;
+  T e[block];
+  for (int64_t r = 0; r < rows; ++r, x += size, y += size) {
+    const T m = largest(x, size);
+    double total = 0;
+    for (int64_t begin = 0; begin < size; begin += block) {
+      const int64_t n = size - begin < block ? size - begin : block;
+      for (int64_t i = 0; i < n; ++i) e[i] = exp(x[begin + i] - m);
+      total += sum(e, n);
+    }
+    const T shift = static_cast<T>(__builtin_log(total));
+    for (int64_t i = 0; i < size; ++i) y[i] = x[i] - m - shift;
+  }
+}
+
+template <class T>
+void softmax_rows_backward(int64_t rows, int64_t size, const T* g, const T* y, T* gx) {
+  for (int64_t r = 0; r < rows; ++r, g += size, y += size, gx += size) {
+    const T d = static_cast<T>(dot(g, y, size));
+    for (int64_t i = 0; i < size; ++i) gx[i] = y[i] * (g[i] - d);
+  }
+}
+
+template <class T>
+void log_softmax_rows_backward(int64_t rows, int64_t size, const T* g, const T* y, T* gx) {
+  for (int64_t r = 0; r < rows; ++r, g += size, y += size, gx += size) {
+    const T t = static_cast<T>(sum(g, size));
+    for (int64_t i = 0; i < size; ++i) gx[i] = g[i] - exp(y[i]) * t;
+  }
+}
+
+template <class T>
+FN void column_maxima(int64_t size, int64_t step, int64_t width, const T* x, T* best) {
+  for (int64_t j = 0; j < width; ++j) best[j] = -static_cast<T>(__builtin_inf());
+  for (int64_t k = 0; k < size; ++k) {
+    for (int64_t j = 0; j < width; ++j)
+      best[j] = x[k * step + j] > best[j] ? x[k * step + j] : best[j];
+  }
+}
+
+template <class T>
+void softmax_columns(int64_t size, int64_t step, int64_t width, const T* x, T* y) {
+  T best[kColumns], scale[kColumns];
+  double total[kColumns] = {};
+  column_maxima(size, step, width, x, best);
+  for (int64_t k = 0; k < size; ++k) {
+    for (int64_t j = 0; j < width; ++j) {
+      const T e = exp(x[k * step + j] - best[j]);
+      y[k * step + j] = e;
+      total[j] += e;
+    }
+  }
+  for (int64_t j = 0; j < width; ++j) scale[j] = static_cast<T>(1.0 / total[j]);
+  for (int64_t k = 0; k < size; ++k) {
+    for (int64_t j = 0; j < width; ++j) y[k * step + j] *= scale[j];
+  }
+}
+
+template <class T>
+void log_softmax_columns(int64_t size, int64_t step, int64_t width, const T* x, T* y) {
+  T best[kColumns], shift[kColumns];
+  double total[kColumns] = {};
+  column_maxima(size, step, width, x, best);
+  for (int64_t k = 0; k < size; ++k) {
+    for (int64_t j = 0; j < width; ++j) total[j] += exp(x[k * step + j] - best[j]);
+  }
+  for (int64_t j = 0; j < width; ++j) shift[j] = static_cast<T>(__builtin_log(total[j]));
+  for (int64_t k = 0; k < size; ++k) {
+    for (int64_t j = 0; j < width; ++j) y[k * step + j] = x[k * step + j] - best[j] - shift[j];
+  }
+}
+
+template <class T>
+void softmax_columns_backward(int64_t size, int64_t step, int64_t width, const T* g, const T* y,
+                              T* gx) {
+  double total[kColumns] = {};
+  for (int64_t k = 0; k < size; ++k) {
+    for (int64_t j = 0; j < width; ++j)
+      total[j] += static_cast<double>(g[k * step + j]) * y[k * step + j];
+  }
+  for (int64_t k = 0; k < size; ++k) {
+    for (int64_t j = 0; j < width; ++j) {
+      gx[k * step + j] = y[k * step + j] * (g[k * step + j] - static_cast<T>(total[j]));
+    }
+  }
+}
+
+template <class T>
+void log_softmax_columns_backward(int64_t size, int64_t step, int64_t width, const T* g, const T* y,
+                                  T* gx) {
+  double total[kColumns] = {};
+  for (int64_t k = 0; k < size; ++k) {
+    for (int64_t j = 0; j < width; ++j) total[j] += g[k * step + j];
+  }
+  for (int64_t k = 0; k < size; ++k) {
+    for (int64_t j = 0; j < width; ++j) {
+      gx[k * step + j] = g[k * step + j] - exp(y[k * step + j]) * static_cast<T>(total[j]);
+    }
+  }
+}
+
+// ---- normalisation
+// -------------------------------------------------------------------------------------------------
+
+template <class T>
+void norm_products(const T* g, const T* w, const T* x, int64_t n, T mean, double* sums) {
+  w ? products<T, true>(g, w, x, n, mean, sums) : products<T, false>(g, w, x, n, mean, sums);
+}
+
+template <class T>
+void affine(const T* x, int64_t n, T mean, T scale, const T* w, const T* b, T* y) {
+  if (w && b) {
+    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * scale * w[i] + b[i];
+  } else if (w) {
+    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * scale * w[i];
+  } else if (b) {
+    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * scale + b[i];
+  } else {
+    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * scale;
+  }
+}
+
+template <class T> void scale_shift(const T* x, int64_t n, T mean, T scale, T shift, T* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * scale + shift;
+}
+
+template <class T>
+void gradient(const T* g, const T* w, const T* x, int64_t n, T mean, T scale, T a, T c, T* gx) {
+  if (w) {
+    for (int64_t i = 0; i < n; ++i) gx[i] = scale * (g[i] * w[i]) - a - (x[i] - mean) * c;
+  } else {
+    for (int64_t i = 0; i < n; ++i) gx[i] = scale * g[i] - a - (x[i] - mean) * c;
+  }
+}
+
+template <class T>
+void add_affine_gradient(const T* g, const T* x, int64_t n, T mean, T scale, double* gw,
+                         double* gb) {
+  const double mu = mean, s = scale;
+  for (int64_t i = 0; i < n; ++i) gw[i] += static_cast<double>(g[i]) * (x[i] - mu) * s;
+  for (int64_t i = 0; i < n; ++i) gb[i] += g[i];
+}
+
+template <class T>
+void column_sums(const T* x, int64_t rows, int64_t step, int64_t width, double* sums) {
+  for (int64_t j = 0; j < width; ++j) sums[j] = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t j = 0; j < width; ++j) sums[j] += x[r * step + j];
+  }
+}
+
+template <class T>
+void column_squares(const T* x, int64_t rows, int64_t step, int64_t width, const double* mean,
+                    double* sums) {
+  for (int64_t j = 0; j < width; ++j) sums[j] = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t j = 0; j < width; ++j)
+      sums[j] += (x[r * step + j] - mean[j]) * (x[r * step + j] - mean[j]);
+  }
+}
+
+template <class T>
+void column_products(const T* g, const T* x, int64_t rows, int64_t step, int64_t width,
+                     const T* mean, double* sum_g, double* sum_gx) {
+  for (int64_t j = 0; j < width; ++j) sum_g[j] = sum_gx[j] = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t j = 0; j < width; ++j) {
+      const double u = g[r * step + j];
+      sum_g[j] += u;
+      sum_gx[j] += u * (static_cast<double>(x[r * step + j]) - mean[j]);
+    }
+  }
+}
+
+template <class T>
+void column_affine(const T* x, int64_t rows, int64_t step, int64_t width, const T* mean,
+                   const T* scale, const T* shift, T* y) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t j = 0; j < width; ++j)
+      y[r * step + j] = (x[r * step + j] - mean[j]) * scale[j] + shift[j];
+  }
+}
+
+template <class T>
+void column_gradient(const T* g, const T* x, int64_t rows, int64_t step, int64_t width,
+                     const T* mean, const T* scale, const T* a, const T* c, T* gx) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t j = 0; j < width; ++j) {
+      gx[r * step + j] = scale[j] * g[r * step + j] - a[j] - (x[r * step + j] - mean[j]) * c[j];
+    }
+  }
+}
+
+template <class T>
+constexpr SoftmaxLoops<T> softmax_loops = {
+    {softmax_rows<T>, softmax_columns<T>, softmax_rows_backward<T>, softmax_columns_backward<T>},
+    {log_softmax_rows<T>, log_softmax_columns<T>, log_softmax_rows_backward<T>,
+     log_softmax_columns_backward<T>}};
+
+template <class T>
+constexpr NormLoops<T> norm_loops = {sum<T>,
+                                     squares<T>,
+                                     norm_products<T>,
+                                     affine<T>,
+                                     scale_shift<T>,
+                                     gradient<T>,
+                                     add_affine_gradient<T>,
+                                     column_sums<T>,
+                                     column_squares<T>,
+                                     column_products<T>,
+                                     column_affine<T>,
+                                     column_gradient<T>};
+
+}  // namespace
+
+extern constinit const RowKernels row_kernels = {softmax_loops<float>, softmax_loops<double>,
+                                                 norm_loops<float>, norm_loops<double>};
+
+}  // namespace taeda::cpu::simd::TAEDA_ISA

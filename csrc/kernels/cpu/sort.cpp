@@ -1,0 +1,283 @@
+#include "kernels/cpu/sort.h"
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "base/thread_pool.h"
+
+namespace taeda::cpu {
+namespace {
+
+// ---- keys ----
+
+template <size_t Size>
+struct KeyBits;
+template <>
+struct KeyBits<1> {
+  using type = uint8_t;
+};
+template <>
+struct KeyBits<2> {
+  using type = uint16_t;
+};
+template <>
+struct KeyBits<4> {
+  using type = uint32_t;
+};
+template <>
+struct KeyBits<8> {
+  using type = uint64_t;
+};
+template <class T>
+using Bits = typename KeyBits<sizeof(T)>::type;
+template <class T>
+constexpr bool kFloat = std::is_floating_point_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+
+template <class T>
+bool is_nan(T v) {
+  if constexpr (kFloat<T>) return v != v;
+  else return false;
+}
+
+template <class T>
+Bits<T> key_of(T v) {
+  using U = Bits<T>;
+  constexpr U top = static_cast<U>(U(1) << (sizeof(U) * 8 - 1));
+  U u = std::bit_cast<U>(v);
+  if constexpr (kFloat<T>) {
+    if (v != v) return static_cast<U>(~U(0));
+    if (v == T(0)) u = 0;
+    return static_cast<U>(u & top ? ~u : u | top);
+  } else if constexpr (std::is_signed_v<T>) {
+    return static_cast<U>(u ^ top);
+  } else {
+    return u;
+  }
+}
+
+// A key with its place; keys of up to 32 bits are packed with it into one word, whose order is that of the pair.
+struct Packed {
+  uint64_t word;
+  Packed() = default;
+  Packed(uint64_t key, uint64_t place) : word(key << 32 | place) {}
+  uint64_t key() const { return word >> 32; }
+  int64_t place() const { return static_cast<int64_t>(word & 0xffffffff); }
+  bool operator<(const Packed& o) const { return word < o.word; }
+};
+struct Wide {
+  uint64_t k, p;
+  Wide() = default;
+  Wide(uint64_t key, uint64_t place) : k(key), p(place) {}
+  uint64_t key() const { return k; }
+  int64_t place() const { return static_cast<int64_t>(p); }
+  bool operator<(const Wide& o) const { return k != o.k ? k < o.k : p < o.p; }
+};
+
+// Least significant digit first; a digit that all keys share is skipped.
+template <class E>
+void radix_sort(E* a, E* scratch, int64_t n, int key_bytes) {
+  constexpr int kBits = 11;
+  constexpr size_t kSize = size_t(1) << kBits;
+  int passes = (key_bytes * 8 + kBits - 1) / kBits;
+  std::vector<uint32_t> counts(kSize * static_cast<size_t>(passes));
+  for (int64_t i = 0; i < n; ++i) {
+    uint64_t k = a[i].key();
+    for (int p = 0; p < passes; ++p) ++counts[static_cast<size_t>(p) * kSize + (k >> (p * kBits) & (kSize - 1))];
+  }
+  E *from = a, *to = scratch;
+  for (int p = 0; p < passes; ++p) {
+    uint32_t* c = counts.data() + static_cast<size_t>(p) * kSize;
+    if (c[from[0].key() >> (p * kBits) & (kSize - 1)] == static_cast<uint64_t>(n)) continue;
+    uint32_t sum = 0;
+    for (size_t d = 0; d < kSize; ++d) {
+      uint32_t here = c[d];
+      c[d] = sum;
+      sum += here;
+    }
+    for (int64_t i = 0; i < n; ++i) to[c[from[i].key() >> (p * kBits) & (kSize - 1)]++] = from[i];
+    std::swap(from, to);
+  }
+  if (from != a) std::memcpy(static_cast<void*>(a), from, static_cast<size_t>(n) * sizeof(E));
+}
+
+template <class E>
+void sort_entries(std::vector<E>& a, std::vector<E>& scratch, int64_t n, int key_bytes) {
+  if (n >= 1024 && n < (int64_t(1) << 32)) {
+    scratch.resize(static_cast<size_t>(n));
+    radix_sort(a.data(), scratch.data(), n, key_bytes);
+  } else {
+    std::sort(a.begin(), a.begin() + n);
+  }
+}
+
+// ---- lines ----
+
+struct Line {
+  int64_t x = 0, out = 0;
+};
+Line line_at(const SortLines& l, int64_t index) {
+  Line r;
+  for (size_t i = l.outer.size(); i-- > 0;) {
+    int64_t at = index % l.outer[i];
+    index /= l.outer[i];
+    r.x += at * l.x_strides[i];
+    r.out += at * l.out_strides[i];
+  }
+  return r;
+}
+template <class F>
+void for_each_line(const SortLines& l, F&& f) {
+  int64_t lines = 1;
+  for (int64_t s : l.outer) lines *= s;
+  parallel_for(lines, std::max<int64_t>(1, 4096 / std::max<int64_t>(l.n, 1)), std::forward<F>(f));
+}
+
+// The k smallest entries of a line, unordered, at the front of `a`. Entries above a running bound are dropped at once.
+template <class E, class Get>
+void smallest(std::vector<E>& a, int64_t n, int64_t k, Get&& get) {
+  auto keep = static_cast<size_t>(k);
+  if (k * 4 > n) {
+    a.resize(static_cast<size_t>(n));
+    for (int64_t i = 0; i < n; ++i) a[static_cast<size_t>(i)] = get(i);
+    if (k < n) std::nth_element(a.begin(), a.begin() + k, a.end());
+    return;
+  }
+  size_t room = std::max<size_t>(2 * keep, keep + 64);
+  a.resize(room);
+  size_t have = 0;
+  E bound{};
+  bool bounded = false;
+  for (int64_t i = 0; i < n; ++i) {
+    E e = get(i);
+    if (bounded && !(e < bound)) continue;
+    a[have++] = e;
+    if (have == room) {
+      std::nth_element(a.begin(), a.begin() + k - 1, a.end());
+      bound = a[keep - 1];
+      bounded = true;
+      have = keep;
+    }
+  }
+  if (have > keep) std::nth_element(a.begin(), a.begin() + k, a.begin() + static_cast<int64_t>(have));
+}
+
+template <class T, class E>
+void sort_typed(const T* x, T* values, int64_t* indices, const SortLines& l, bool descending, bool ordered) {
+  using U = Bits<T>;
+  const U flip = descending ? static_cast<U>(~U(0)) : U(0);
+  for_each_line(l, [&](int64_t begin, int64_t end) {
+    std::vector<E> a, scratch;
+    for (int64_t i = begin; i < end; ++i) {
+      Line at = line_at(l, i);
+      const T* p = x + at.x;
+      auto get = [&](int64_t j) {
+        return E(static_cast<U>(key_of(p[j * l.x_stride]) ^ flip), static_cast<uint64_t>(j));
+      };
+      smallest(a, l.n, l.k, get);
+      if (ordered || l.k == l.n) sort_entries(a, scratch, l.k, sizeof(U));
+      for (int64_t j = 0; j < l.k; ++j) {
+        int64_t place = a[static_cast<size_t>(j)].place();
+        values[at.out + j * l.out_stride] = p[place * l.x_stride];
+        indices[at.out + j * l.out_stride] = place;
+      }
+    }
+  });
+}
+
+template <class T, class E>
+void select_typed(const T* x, T* values, int64_t* indices, const SortLines& l, Select what, int64_t rank) {
+  for_each_line(l, [&](int64_t begin, int64_t end) {
+    std::vector<E> a;
+    for (int64_t i = begin; i < end; ++i) {
+      Line at = line_at(l, i);
+      const T* p = x + at.x;
+      int64_t numbers = 0, first_nan = -1;
+      a.resize(static_cast<size_t>(l.n));
+      for (int64_t j = 0; j < l.n; ++j) {
+        T v = p[j * l.x_stride];
+        if (is_nan(v)) {
+          if (first_nan < 0) first_nan = j;
+        } else {
+          ++numbers;
+        }
+        a[static_cast<size_t>(j)] = E(key_of(v), static_cast<uint64_t>(j));
+      }
+      int64_t r = rank;
+      if (what == Select::Median) r = (l.n - 1) / 2;
+      if (what == Select::NanMedian) r = numbers > 0 ? (numbers - 1) / 2 : 0;
+      int64_t place;
+      if (what == Select::Median && first_nan >= 0) {
+        place = first_nan;
+      } else {
+        std::nth_element(a.begin(), a.begin() + r, a.end());
+        place = a[static_cast<size_t>(r)].place();
+      }
+      values[at.out] = p[place * l.x_stride];
+      indices[at.out] = place;
+    }
+  });
+}
+
+// f(tag of the element type, tag of the entry type)
+template <class F>
+void visit_sortable(DType dtype, int64_t n, F&& f) {
+  visit_real(dtype == DType::Bool ? DType::UInt8 : dtype, "sort", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (!std::is_same_v<T, bool>) {
+      if constexpr (sizeof(T) < 8) {
+        if (n < (int64_t(1) << 32)) return f(tag, Tag<Packed>{});
+      }
+      f(tag, Tag<Wide>{});
+    }
+  });
+}
+
+}  // namespace
+
+void sort_lines(const void* x, void* values, int64_t* indices, const SortLines& l, DType dtype, bool descending,
+                bool ordered) {
+  visit_sortable(dtype, l.n, [&](auto tag, auto entry) {
+    using T = typename decltype(tag)::type;
+    sort_typed<T, typename decltype(entry)::type>(static_cast<const T*>(x), static_cast<T*>(values), indices, l,
+                                                  descending, ordered);
+  });
+}
+
+void select_lines(const void* x, void* values, int64_t* indices, const SortLines& l, DType dtype, Select what,
+                  int64_t rank) {
+  visit_sortable(dtype, l.n, [&](auto tag, auto entry) {
+    using T = typename decltype(tag)::type;
+    select_typed<T, typename decltype(entry)::type>(static_cast<const T*>(x), static_cast<T*>(values), indices, l, what,
+                                                    rank);
+  });
+}
+
+void search_sorted(const void* sorted, const int64_t* order, const void* values, int64_t* out, int64_t lines,
+                   int64_t line_length, int64_t values_per_line, DType dtype, bool right) {
+  visit_real(dtype, "searchsorted", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto* s = static_cast<const T*>(sorted);
+    auto* v = static_cast<const T*>(values);
+    bool shared = lines == 1;
+    int64_t total = values_per_line * lines;
+    parallel_for(total, 2048, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        int64_t base = shared ? 0 : i / values_per_line * line_length, low = 0, high = line_length;
+        T value = v[i];
+        while (low < high) {
+          int64_t middle = low + (high - low) / 2;
+          T m = s[base + (order ? order[base + middle] : middle)];
+          // Written so that NaN goes to the end.
+          bool goes_right = right ? !(m > value) : !(m >= value);
+          if (goes_right) low = middle + 1;
+          else high = middle;
+        }
+        out[i] = low;
+      }
+    });
+  });
+}
+
+}  // namespace taeda::cpu

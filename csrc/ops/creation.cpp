@@ -1,0 +1,369 @@
+// Factories: tensors from sizes and numbers.
+#include <cmath>
+
+#include "autograd/backward.h"
+#include "base/thread_pool.h"
+#include "ops/copy.h"
+
+namespace taeda {
+namespace {
+
+template <class T>
+const T& get(const Call& c, size_t i) {
+  return std::get<T>(c.args[i]);
+}
+template <class T>
+std::optional<T> maybe(const Call& c, size_t i) {
+  return Unpack<std::optional<T>>::get(c.args[i]);
+}
+
+// The keyword arguments dtype, device, requires_grad, which stand one after another from position `at`.
+Options options_of(const Call& c, size_t at, Options fallback) {
+  if (c.out.defined()) fallback = c.out.options();
+  const Options o{maybe<DType>(c, at).value_or(fallback.dtype), maybe<Device>(c, at + 1).value_or(fallback.device)};
+  require_available(o.device);
+  if (c.out.defined()) {
+    check(o.dtype == c.out.dtype(), c.op.name, "(): dtype ", o.dtype, " does not match dtype of out parameter (",
+          c.out.dtype(), ")");
+  }
+  return o;
+}
+Options options_of(const Call& c, size_t at) { return options_of(c, at, Options{}); }
+
+// Hands the new tensor over: into out=, or with its requires_grad flag.
+Value finished(const Call& c, size_t at, const Tensor& t) {
+  const bool wanted = get<bool>(c, at + 2);
+  if (wanted) {
+    check(is_inexact(t.dtype()), "Only Tensors of floating point and complex dtype can require gradients");
+    check(!c.out.defined(), c.op.name, "(): out= and requires_grad=True exclude each other");
+    t.impl()->flags |= kRequiresGrad;
+  }
+  if (!c.out.defined()) return t;
+  resize(c.out, t.sizes());
+  copy_into(c.out, t);
+  return c.out;
+}
+
+Tensor filled(DimsRef sizes, Options o, Scalar value) {
+  Tensor t = empty(sizes, o);
+  fill_with(t, value);
+  return t;
+}
+
+// ---- constants ----
+
+Value empty_op(Call& c) {
+  const Dims& size = get<Dims>(c, 0);
+  const Options o = options_of(c, 1);
+  const auto format = maybe<MemoryFormat>(c, 4).value_or(MemoryFormat::Contiguous);
+  check(format != MemoryFormat::Preserve, "empty(): memory_format cannot be preserve_format, there is nothing to preserve");
+  if (format == MemoryFormat::Contiguous) return finished(c, 1, empty(size, o));
+  const size_t want = format == MemoryFormat::ChannelsLast ? 4 : 5;
+  check(size.size() == want, "required rank ", want, " tensor to use channels_last", want == 5 ? "_3d" : "", " format");
+  return finished(c, 1, empty_strided(size, channels_last_strides(size), o));
+}
+Value zeros_op(Call& c) { return finished(c, 1, filled(get<Dims>(c, 0), options_of(c, 1), 0)); }
+Value ones_op(Call& c) { return finished(c, 1, filled(get<Dims>(c, 0), options_of(c, 1), 1)); }
+Value full_op(Call& c) {
+  const auto value = get<Scalar>(c, 1);
+  return finished(c, 2, filled(get<Dims>(c, 0), options_of(c, 2, {value.dtype(), Device{}}), value));
+}
+Value scalar_tensor_op(Call& c) {
+  return finished(c, 1, filled({}, options_of(c, 1), get<Scalar>(c, 0)));
+}
+Value empty_strided_op(Call& c) {
+  return finished(c, 2, empty_strided(get<Dims>(c, 0), get<Dims>(c, 1), options_of(c, 2)));
+}
+
+// ---- after the pattern of a tensor ----
+
+Tensor like(const Call& c, size_t at) {
+  const Tensor& self = get<Tensor>(c, 0);
+  const Options o = options_of(c, at, self.options());
+  return empty_in(self, o.dtype, o.device, maybe<MemoryFormat>(c, at + 3).value_or(MemoryFormat::Preserve));
+}
+Value empty_like_op(Call& c) { return finished(c, 1, like(c, 1)); }
+template <int V>
+Value constant_like_op(Call& c) {
+  const Tensor t = like(c, 1);
+  fill_with(t, V);
+  return finished(c, 1, t);
+}
+Value full_like_op(Call& c) {
+  const Tensor t = like(c, 2);
+  fill_with(t, get<Scalar>(c, 1));
+  return finished(c, 2, t);
+}
+Value new_empty_op(Call& c) {
+  return finished(c, 2, empty(get<Dims>(c, 1), options_of(c, 2, get<Tensor>(c, 0).options())));
+}
+template <int V>
+Value new_constant_op(Call& c) {
+  return finished(c, 2, filled(get<Dims>(c, 1), options_of(c, 2, get<Tensor>(c, 0).options()), V));
+}
+Value new_full_op(Call& c) {
+  return finished(c, 3, filled(get<Dims>(c, 1), options_of(c, 3, get<Tensor>(c, 0).options()), get<Scalar>(c, 2)));
+}
+Value new_empty_strided_op(Call& c) {
+  return finished(c, 3, empty_strided(get<Dims>(c, 1), get<Dims>(c, 2), options_of(c, 3, get<Tensor>(c, 0).options())));
+}
+
+// ---- sequences ----
+
+// t[i] = f(i) for a new one-dimensional tensor; f gives a double, or an int64 where the dtype is integral.
+template <class F>
+void tabulate(const Tensor& t, F&& f) {
+  if (t.is_meta()) return;
+  visit_all(t.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* p = t.data_as<T>();
+    parallel_for(t.numel(), 32768, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        if constexpr (std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>) {
+          p[i] = T(static_cast<typename T::value_type>(f(i)));
+        } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+          p[i] = T(static_cast<float>(f(i)));
+        } else {
+          p[i] = static_cast<T>(f(i));
+        }
+      }
+    });
+  });
+}
+
+Value arange(Call& c, Scalar start, Scalar end, Scalar step, size_t at) {
+  const bool whole = start.is_integral() && end.is_integral() && step.is_integral();
+  const Options o = options_of(c, at, {whole ? DType::Int64 : default_dtype(), Device{}});
+  int64_t n;
+  if (whole) {
+    const int64_t a = start.to_int(), b = end.to_int(), s = step.to_int();
+    check(s != 0, "step must be nonzero");
+    check(s > 0 ? b >= a : b <= a, "upper bound and lower bound inconsistent with step sign");
+    n = s > 0 ? (b - a + s - 1) / s : (a - b - s - 1) / -s;
+  } else {
+    const double a = start.to_double(), b = end.to_double(), s = step.to_double();
+    check(s != 0, "step must be nonzero");
+    check(std::isfinite(a) && std::isfinite(b), "unsupported range: ", a, " -> ", b);
+    check(s > 0 ? b >= a : b <= a, "upper bound and lower bound inconsistent with step sign");
+    const double count = std::ceil((b - a) / s);
+    check(count < 9.2e18, "invalid size, possible overflow?");
+    n = static_cast<int64_t>(count);
+  }
+  const Tensor t = empty({{n}}, o);
+  if (is_integral(o.dtype) && whole) {
+    const auto a = static_cast<uint64_t>(start.to_int()), s = static_cast<uint64_t>(step.to_int());
+    tabulate(t, [=](int64_t i) { return static_cast<int64_t>(a + static_cast<uint64_t>(i) * s); });
+  } else if (is_integral(o.dtype)) {  // bounds lose their fractions first
+    const int64_t a = start.to_int(), s = step.to_int();
+    tabulate(t, [=](int64_t i) { return a + i * s; });
+  } else {
+    const double a = start.to_double(), s = step.to_double();
+    tabulate(t, [=](int64_t i) { return a + static_cast<double>(i) * s; });
+  }
+  return finished(c, at, t);
+}
+Value arange_end_op(Call& c) { return arange(c, 0, get<Scalar>(c, 0), 1, 1); }
+Value arange_op(Call& c) { return arange(c, get<Scalar>(c, 0), get<Scalar>(c, 1), get<Scalar>(c, 2), 3); }
+
+// From both ends to the middle, so that the last element is `end` itself.
+template <class R>
+auto line(Scalar start, Scalar end, int64_t steps) {
+  const auto a = start.to<R>(), b = end.to<R>();
+  const R step = steps > 1 ? (b - a) / static_cast<R>(steps - 1) : R(0);
+  return [=](int64_t i) {
+    return i < steps / 2 || steps == 1 ? a + step * static_cast<R>(i) : b - step * static_cast<R>(steps - 1 - i);
+  };
+}
+Value linspace_op(Call& c) {
+  const auto start = get<Scalar>(c, 0), end = get<Scalar>(c, 1);
+  const auto steps = get<int64_t>(c, 2);
+  check(steps >= 0, "number of steps must be non-negative");
+  const bool complex = start.is_complex() || end.is_complex();
+  check(!complex, "linspace(): complex bounds are not supported");
+  const Tensor t = empty({{steps}}, options_of(c, 3));
+  if (t.dtype() == DType::Float32) tabulate(t, line<float>(start, end, steps));
+  else tabulate(t, line<double>(start, end, steps));
+  return finished(c, 3, t);
+}
+Value logspace_op(Call& c) {
+  const auto steps = get<int64_t>(c, 2);
+  check(steps >= 0, "number of steps must be non-negative");
+  const double base = get<double>(c, 3);
+  const Tensor t = empty({{steps}}, options_of(c, 4));
+  const auto exponent = line<double>(get<Scalar>(c, 0), get<Scalar>(c, 1), steps);
+  tabulate(t, [=](int64_t i) { return std::pow(base, exponent(i)); });
+  return finished(c, 4, t);
+}
+
+// ---- matrices ----
+
+Value eye(Call& c, int64_t n, int64_t m, size_t at) {
+  check(n >= 0, "n must be greater or equal to 0, got ", n);
+  check(m >= 0, "m must be greater or equal to 0, got ", m);
+  const Tensor t = filled({{n, m}}, options_of(c, at), 0);
+  const int64_t k = std::min(n, m);
+  if (k > 0) fill_with(from_storage(t.storage(), {{k}}, {{m + 1}}, 0, t.dtype()), 1);
+  return finished(c, at, t);
+}
+Value eye_op(Call& c) { return eye(c, get<int64_t>(c, 0), get<int64_t>(c, 0), 1); }
+Value eye_rectangle_op(Call& c) { return eye(c, get<int64_t>(c, 0), get<int64_t>(c, 1), 2); }
+
+// Keeps what lies on one side of a diagonal and sets the rest to 0.
+template <bool Lower>
+Value triangle_op(Call& c) {
+  const Tensor& self = get<Tensor>(c, 0);
+  const auto diagonal = get<int64_t>(c, 1);
+  check(self.dim() >= 2, c.op.name, ": input tensor must have at least 2 dimensions");
+  const Tensor t = c.out.defined() && c.out.is(self) && self.is_contiguous() ? self : empty(self.sizes(), self.options());
+  copy_into(t, self);
+  const int64_t rows = self.size(-2), columns = self.size(-1);
+  if (!t.is_meta() && t.numel() > 0) {
+    const auto item = static_cast<int64_t>(t.itemsize());
+    auto* data = static_cast<char*>(t.data());
+    parallel_for(t.numel() / columns, std::max<int64_t>(1, 32768 / columns), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const int64_t at = r % rows + diagonal;
+        const int64_t from = Lower ? std::clamp<int64_t>(at + 1, 0, columns) : 0;
+        const int64_t to = Lower ? columns : std::clamp<int64_t>(at, 0, columns);
+        std::fill_n(data + (r * columns + from) * item, (to - from) * item, 0);
+      }
+    });
+  }
+  if (!c.out.defined() || t.is(c.out)) return t;
+  return write_out(c.op, c.out, t);
+}
+void tril_backward(Backward& b) { b.set(0, op<"tril">(b.grad(), b.arg<int64_t>(1))); }
+void triu_backward(Backward& b) { b.set(0, op<"triu">(b.grad(), b.arg<int64_t>(1))); }
+
+template <bool Lower>
+Value triangle_indices_op(Call& c) {
+  const auto rows = get<int64_t>(c, 0), columns = get<int64_t>(c, 1), offset = get<int64_t>(c, 2);
+  check(rows >= 0, "row must be non-negative, got", rows);
+  check(columns >= 0, "col must be non-negative, got", columns);
+  const Options o = options_of(c, 3, {DType::Int64, Device{}});
+  check(o.dtype == DType::Int64 || o.dtype == DType::Int32, "\"", c.op.name, "\" not implemented for '", o.dtype, "'");
+  auto span = [&](int64_t r) {
+    const int64_t cut = std::clamp<int64_t>(r + offset + (Lower ? 1 : 0), 0, columns);
+    return Lower ? std::pair<int64_t, int64_t>{0, cut} : std::pair<int64_t, int64_t>{cut, columns};
+  };
+  int64_t n = 0;
+  for (int64_t r = 0; r < rows; ++r) n += span(r).second - span(r).first;
+  const Tensor t = empty({{2, n}}, {DType::Int64, o.device});
+  if (!t.is_meta()) {
+    auto* p = t.data_as<int64_t>();
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t k = span(r).first; k < span(r).second; ++k, ++p) {
+        p[0] = r;
+        p[n] = k;
+      }
+    }
+  }
+  return finished(c, 3, to(t, o.dtype));
+}
+
+// ---- windows ----
+
+// Sums of cosines over one period; a periodic window leaves out the last point of a symmetric one.
+template <class F>
+Value window(Call& c, size_t at, F&& value) {
+  const auto n = get<int64_t>(c, 0);
+  const Options o = options_of(c, at);
+  check(n >= 0, c.op.name, "(): window_length must be non-negative, got ", n);
+  check(is_floating(o.dtype), c.op.name, "(): expects floating point dtypes, got: ", o.dtype);
+  const Tensor t = empty({{n}}, o);
+  const double last = static_cast<double>(get<bool>(c, 1) ? n : n - 1);
+  if (n == 1) fill_with(t, 1);
+  else tabulate(t, [&](int64_t i) { return value(static_cast<double>(i) / last); });
+  return finished(c, at, t);
+}
+constexpr double kTwoPi = 6.28318530717958647693;
+Value hann_op(Call& c) {
+  return window(c, 2, [](double x) { return 0.5 - 0.5 * std::cos(kTwoPi * x); });
+}
+Value hamming_op(Call& c) {
+  const double alpha = get<double>(c, 2), beta = get<double>(c, 3);
+  return window(c, 4, [=](double x) { return alpha - beta * std::cos(kTwoPi * x); });
+}
+Value blackman_op(Call& c) {
+  return window(c, 2, [](double x) { return 0.42 - 0.5 * std::cos(kTwoPi * x) + 0.08 * std::cos(2 * kTwoPi * x); });
+}
+Value bartlett_op(Call& c) {
+  return window(c, 2, [](double x) { return x < 0.5 ? 2 * x : 2 - 2 * x; });
+}
+
+// ---- the table ----
+
+#define TAEDA_OPTIONS "dtype: dtype? = None, device: device? = None, requires_grad: bool = False"
+#define TAEDA_LIKE TAEDA_OPTIONS ", memory_format: memory_format? = None"
+constexpr uint32_t kFactory = kFunction | kOut;
+
+Kernel raw(Value (*f)(Call&)) { return raw_kernel(f, true); }
+
+const Define definitions[] = {
+    {"empty(size: int[], *, " TAEDA_LIKE ") -> Tensor", "A tensor whose memory is not set to anything.", raw(empty_op),
+     {.forms = kFactory}},
+    {"zeros(size: int[], *, " TAEDA_OPTIONS ") -> Tensor", "A tensor of zeros.", raw(zeros_op), {.forms = kFactory}},
+    {"ones(size: int[], *, " TAEDA_OPTIONS ") -> Tensor", "A tensor of ones.", raw(ones_op), {.forms = kFactory}},
+    {"full(size: int[], fill_value: Scalar, *, " TAEDA_OPTIONS ") -> Tensor",
+     "A tensor with `fill_value` everywhere, whose kind gives the dtype unless one is named.", raw(full_op),
+     {.forms = kFactory}},
+    {"scalar_tensor(s: Scalar, *, " TAEDA_OPTIONS ") -> Tensor", "A zero-dimensional tensor.", raw(scalar_tensor_op),
+     {.forms = kFunction}},
+    {"empty_strided(size: int[], stride: int[], *, " TAEDA_OPTIONS ") -> Tensor",
+     "A tensor of the given sizes and strides; its memory is not set to anything.", raw(empty_strided_op),
+     {.forms = kFunction}},
+    {"empty_like(self: Tensor, *, " TAEDA_LIKE ") -> Tensor", "A tensor like `self`, not set to anything.",
+     raw(empty_like_op), {.forms = kFunction}},
+    {"zeros_like(self: Tensor, *, " TAEDA_LIKE ") -> Tensor", "Zeros, in the pattern of `self`.",
+     raw(constant_like_op<0>), {.forms = kFunction}},
+    {"ones_like(self: Tensor, *, " TAEDA_LIKE ") -> Tensor", "Ones, in the pattern of `self`.",
+     raw(constant_like_op<1>), {.forms = kFunction}},
+    {"full_like(self: Tensor, fill_value: Scalar, *, " TAEDA_LIKE ") -> Tensor",
+     "`fill_value` everywhere, in the pattern of `self`.", raw(full_like_op), {.forms = kFunction}},
+    {"new_empty(self: Tensor, size: int[], *, " TAEDA_OPTIONS ") -> Tensor",
+     "A tensor with the dtype and device of `self`, not set to anything.", raw(new_empty_op), {.forms = kMethod}},
+    {"new_zeros(self: Tensor, size: int[], *, " TAEDA_OPTIONS ") -> Tensor",
+     "Zeros with the dtype and device of `self`.", raw(new_constant_op<0>), {.forms = kMethod}},
+    {"new_ones(self: Tensor, size: int[], *, " TAEDA_OPTIONS ") -> Tensor", "Ones with the dtype and device of `self`.",
+     raw(new_constant_op<1>), {.forms = kMethod}},
+    {"new_full(self: Tensor, size: int[], fill_value: Scalar, *, " TAEDA_OPTIONS ") -> Tensor",
+     "`fill_value` everywhere, with the dtype and device of `self`.", raw(new_full_op), {.forms = kMethod}},
+    {"new_empty_strided(self: Tensor, size: int[], stride: int[], *, " TAEDA_OPTIONS ") -> Tensor",
+     "As empty_strided, with the dtype and device of `self`.", raw(new_empty_strided_op), {.forms = kMethod}},
+    {"arange(end: Scalar, *, " TAEDA_OPTIONS ") -> Tensor",
+     "`start`, `start + step`, ... up to but without `end`; whole numbers give int64.", raw(arange_end_op),
+     {.forms = kFactory}},
+    {"arange(start: Scalar, end: Scalar, step: Scalar = 1, *, " TAEDA_OPTIONS ") -> Tensor", "", raw(arange_op),
+     {.forms = kFactory}},
+    {"linspace(start: Scalar, end: Scalar, steps: int, *, " TAEDA_OPTIONS ") -> Tensor",
+     "`steps` numbers at equal distances from `start` to `end`, both included.", raw(linspace_op), {.forms = kFactory}},
+    {"logspace(start: Scalar, end: Scalar, steps: int, base: float = 10.0, *, " TAEDA_OPTIONS ") -> Tensor",
+     "`base` to the power of the elements of `linspace(start, end, steps)`.", raw(logspace_op), {.forms = kFactory}},
+    {"eye(n: int, *, " TAEDA_OPTIONS ") -> Tensor", "A matrix with ones on the diagonal and zeros elsewhere.",
+     raw(eye_op), {.forms = kFactory}},
+    {"eye(n: int, m: int, *, " TAEDA_OPTIONS ") -> Tensor", "", raw(eye_rectangle_op), {.forms = kFactory}},
+    {"tril(self: Tensor, diagonal: int = 0) -> Tensor",
+     "The lower triangle of matrices: elements above the `diagonal`-th diagonal become 0.", raw(triangle_op<true>),
+     {.backward = tril_backward, .forms = kPublic | kInplace | kOut}},
+    {"triu(self: Tensor, diagonal: int = 0) -> Tensor",
+     "The upper triangle of matrices: elements below the `diagonal`-th diagonal become 0.", raw(triangle_op<false>),
+     {.backward = triu_backward, .forms = kPublic | kInplace | kOut}},
+    {"tril_indices(row: int, col: int, offset: int = 0, *, " TAEDA_OPTIONS ") -> Tensor",
+     "Row and column indices of the lower triangle of a `row` x `col` matrix.", raw(triangle_indices_op<true>),
+     {.forms = kFunction}},
+    {"triu_indices(row: int, col: int, offset: int = 0, *, " TAEDA_OPTIONS ") -> Tensor",
+     "Row and column indices of the upper triangle of a `row` x `col` matrix.", raw(triangle_indices_op<false>),
+     {.forms = kFunction}},
+    {"hann_window(window_length: int, periodic: bool = True, *, " TAEDA_OPTIONS ") -> Tensor",
+     "The Hann window, `0.5 - 0.5 cos(2 pi x)`.", raw(hann_op), {.forms = kFunction}},
+    {"hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, " TAEDA_OPTIONS
+     ") -> Tensor",
+     "The Hamming window, `alpha - beta cos(2 pi x)`.", raw(hamming_op), {.forms = kFunction}},
+    {"blackman_window(window_length: int, periodic: bool = True, *, " TAEDA_OPTIONS ") -> Tensor",
+     "The Blackman window, `0.42 - 0.5 cos(2 pi x) + 0.08 cos(4 pi x)`.", raw(blackman_op), {.forms = kFunction}},
+    {"bartlett_window(window_length: int, periodic: bool = True, *, " TAEDA_OPTIONS ") -> Tensor",
+     "The Bartlett window: a triangle.", raw(bartlett_op), {.forms = kFunction}},
+};
+
+}  // namespace
+}  // namespace taeda

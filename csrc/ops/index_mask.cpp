@@ -1,0 +1,149 @@
+// Masks and places: nonzero, argwhere, masked_select, masked_scatter, one_hot.
+#include "ops/index_util.h"
+
+namespace taeda {
+
+TensorList mask_places(const Tensor& mask) {
+  Tensor bytes = raw_contiguous(raw_cast(mask, DType::Bool));
+  auto* m = bytes.data_as<uint8_t>();
+  int64_t n = cpu::count_true(m, bytes.numel());
+  Tensor flat = empty(Dims{n}, {DType::Int64, mask.device()});
+  cpu::true_places(m, bytes.numel(), flat.data_as<int64_t>());
+  size_t nd = mask.sizes().size();
+  TensorList out(nd);
+  if (nd == 1) {
+    out[0] = flat;
+    return out;
+  }
+  auto* f = flat.data_as<int64_t>();
+  int64_t below = 1;
+  for (size_t d = nd; d-- > 0;) {
+    out[d] = empty(Dims{n}, flat.options());
+    auto* o = out[d].data_as<int64_t>();
+    int64_t size = mask.sizes()[d];
+    for (int64_t i = 0; i < n; ++i) o[i] = f[i] / below % size;
+    below *= size;
+  }
+  return out;
+}
+
+namespace {
+
+void check_has_data(const Tensor& x, const char* what) {
+  check<NotImplemented>(!x.is_meta(), what, "(): the size of the result depends on data, which meta tensors lack");
+}
+
+Tensor nonzero_op(const Tensor& x) {
+  check_has_data(x, "nonzero");
+  TensorList columns = mask_places(x);
+  size_t nd = columns.size();
+  if (nd == 0) {
+    return empty(Dims{raw_cast(x, DType::Bool).item().to<bool>() ? 1 : 0, 0}, {DType::Int64, x.device()});
+  }
+  int64_t n = columns[0].numel();
+  Tensor out = empty(Dims{n, static_cast<int64_t>(nd)}, {DType::Int64, x.device()});
+  auto* o = out.data_as<int64_t>();
+  for (size_t d = 0; d < nd; ++d) {
+    auto* c = columns[d].data_as<int64_t>();
+    for (int64_t i = 0; i < n; ++i) o[static_cast<size_t>(i) * nd + d] = c[i];
+  }
+  return out;
+}
+
+TensorList nonzero_tuple(const Tensor& x) {
+  check_has_data(x, "nonzero");
+  return mask_places(x.dim() == 0 ? raw_view(x, Dims{1}, Dims{1}, x.offset()) : x);
+}
+
+Tensor masked_select_op(const Tensor& x, const Tensor& mask) {
+  check(mask.dtype() == DType::Bool, "masked_select: expected BoolTensor for mask");
+  check_has_data(x, "masked_select");
+  Dims sizes = broadcast_sizes(mask.sizes(), x.sizes());
+  if (sizes.empty()) return op<"index">(reshape(x, Dims{1}), TensorList{reshape(mask, Dims{1})});
+  return op<"index">(expand(x, sizes), TensorList{expand(mask, sizes)});
+}
+
+Value masked_scatter_op(Call& c) {
+  const auto &self = Unpack<Tensor>::get(c.args[0]), &mask = Unpack<Tensor>::get(c.args[1]),
+             &source = Unpack<Tensor>::get(c.args[2]);
+  Dims sizes = broadcast_sizes(mask.sizes(), self.sizes());
+  check(mask.dtype() == DType::Bool, "masked_scatter_ only supports boolean masks, but got mask with dtype ",
+        mask.dtype());
+  check(self.dtype() == source.dtype(), "masked_scatter: expected self and source to have same dtypes but got",
+        self.dtype(), " and ", source.dtype());
+  Tensor out = target_of(c, c.out.defined() ? self : raw_view(self, sizes, broadcast_strides(self, sizes), self.offset()));
+  if (self.is_meta() || out.numel() == 0) return out;
+  Tensor bytes = raw_contiguous(raw_view(mask, sizes, broadcast_strides(mask, sizes), mask.offset()));
+  int64_t n = cpu::count_true(bytes.data_as<uint8_t>(), bytes.numel());
+  check(n <= source.numel(), "Number of elements of source < number of ones in mask");
+  Tensor places = empty(Dims{n}, {DType::Int64, self.device()});
+  cpu::true_places(bytes.data_as<uint8_t>(), bytes.numel(), places.data_as<int64_t>());
+  Tensor flat = raw_contiguous(out), values = raw_contiguous(apart_from(source, out));
+  cpu::IndexLayout l;
+  l.places = places.data_as<int64_t>();
+  l.count = n;
+  l.count_flat = 1;
+  cpu::index_write(flat.data(), values.data(), l, out.dtype());
+  if (!flat.is(out)) copy_into(out, flat);
+  return out;
+}
+void masked_scatter_backward(Backward& b) {
+  const Tensor& g = b.grad();
+  Tensor mask = b.arg<Tensor>(1);
+  if (b.needs(0)) b.set(0, sum_to(where(mask, zeros(Dims{}, g.options()), g), b.sizes(0)));
+  if (b.needs(2)) {
+    Tensor taken = op<"masked_select">(g, mask);
+    Tensor rest = zeros(Dims{numel_of(b.sizes(2)) - taken.numel()}, g.options());
+    b.set(2, reshape(op<"cat">(TensorList{taken, rest}, 0), b.sizes(2)));
+  }
+}
+
+Tensor one_hot_op(const Tensor& index, int64_t num_classes) {
+  check(index.dtype() == DType::Int64, "one_hot is only applicable to index tensor of type LongTensor.");
+  check<NotImplemented>(!index.is_meta() || num_classes > 0,
+                        "one_hot(): the number of classes depends on data, which meta tensors lack");
+  Tensor flat = index_values(index);
+  if (index.numel() == 0) check(num_classes > 0, "Can not infer total number of classes from empty tensor.");
+  int64_t classes = num_classes;
+  if (!index.is_meta()) {
+    auto* p = flat.data_as<int64_t>();
+    int64_t largest = -1;
+    for (int64_t i = 0; i < flat.numel(); ++i) {
+      check(p[i] >= 0, "Class values must be non-negative.");
+      largest = std::max(largest, p[i]);
+    }
+    if (num_classes == -1) classes = largest + 1;
+    else check(num_classes >= 1 || index.numel() == 0, "num_classes should be positive");
+    check(largest < classes, "Class values must be smaller than num_classes.");
+  }
+  Dims sizes(index.sizes());
+  sizes.push_back(classes);
+  Tensor out = raw_zeros(sizes, index.options());
+  if (index.is_meta()) return out;
+  auto *p = flat.data_as<int64_t>(), *o = out.data_as<int64_t>();
+  for (int64_t i = 0; i < flat.numel(); ++i) o[i * classes + p[i]] = 1;
+  return out;
+}
+
+const Define kOps[] = {
+    {"nonzero(self: Tensor) -> Tensor",
+     "The coordinates of the elements that are not zero, in row-major order: an int64 tensor (count, dimensions).",
+     kernel(nonzero_op), {.forms = kPublic | kOut, .non_differentiable = 1}},
+    {"_nonzero_tuple(self: Tensor) -> Tensor[]",
+     "The coordinates of the elements that are not zero, one int64 vector for each dimension.", kernel(nonzero_tuple),
+     {.non_differentiable = ~0u}},
+    {"argwhere(self: Tensor) -> Tensor", "The same as `nonzero`.", kernel(nonzero_op), {.non_differentiable = 1}},
+    {"masked_select(self: Tensor, mask: Tensor) -> Tensor",
+     "The elements at which the bool tensor `mask`, broadcast with `self`, is true, as a vector.",
+     kernel(masked_select_op), {.forms = kPublic | kOut, .composite = true}},
+    {"masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor",
+     "A copy of `self` in which the places where `mask` is true hold the elements of `source`, one after the other.",
+     raw_kernel(masked_scatter_op, true),
+     {.backward = masked_scatter_backward, .saves = saves_arg(1), .forms = kPublic | kInplace}},
+    {"one_hot(self: Tensor, num_classes: int = -1) -> Tensor",
+     "For each class number a row of `num_classes` zeros with a one at it (int64). -1 takes the largest number plus one.",
+     kernel(one_hot_op), {.forms = kFunction, .non_differentiable = 1, .module = "nn.functional"}},
+};
+
+}  // namespace
+}  // namespace taeda

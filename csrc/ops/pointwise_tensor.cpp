@@ -1,0 +1,42 @@
+#include "ops/pointwise_tensor.h"
+
+namespace taeda {
+
+Tensor select(const Tensor& cond, const Tensor& a, const Tensor& b) { return where(cond, a, b); }
+Tensor zero(const Tensor& like) { return zeros_like(like); }
+
+// With s = z/|z|: what of g is at a right angle to s, over |z|.
+Tensor sgn_gradient(const Tensor& g, const Tensor& x) {
+  if (!is_complex(x.dtype())) return zeros_like(g);
+  Tensor s = sgn(x), r = abs(x);
+  Tensor along = op<"real">(conj(s) * g);
+  return where(r == Tensor(0), Tensor(0), (g - s * along) / r);
+}
+Tensor angle_gradient(const Tensor& g, const Tensor& x) {
+  if (!is_complex(x.dtype())) return zeros_like(g);
+  Tensor r = abs(x);
+  return where(r == Tensor(0), Tensor(0), g * (x / (r * r)) * Tensor(Scalar(cdouble(0, 1))));
+}
+
+Tensor log1p_exp(const Tensor& x) { return -op<"logsigmoid">(-x); }
+Tensor sin_anywhere(const Tensor& x) { return op<"sin">(x); }
+Tensor cos_anywhere(const Tensor& x) { return op<"cos">(x); }
+Tensor abs(const Tensor& x) { return op<"abs">(x); }
+Tensor sgn(const Tensor& x) { return op<"sgn">(x); }
+Tensor sqrt(const Tensor& x) { return op<"sqrt">(x); }
+Tensor floor(const Tensor& x) { return op<"floor">(x); }
+Tensor trunc(const Tensor& x) { return op<"trunc">(x); }
+Tensor exp(const Tensor& x) { return op<"exp">(x); }
+Tensor expm1(const Tensor& x) { return op<"expm1">(x); }
+Tensor log(const Tensor& x) { return op<"log">(x); }
+Tensor log1p(const Tensor& x) { return op<"log1p">(x); }
+Tensor sinh(const Tensor& x) { return op<"sinh">(x); }
+Tensor cosh(const Tensor& x) { return op<"cosh">(x); }
+Tensor tanh(const Tensor& x) { return op<"tanh">(x); }
+Tensor sigmoid(const Tensor& x) { return op<"sigmoid">(x); }
+Tensor erf(const Tensor& x) { return op<"erf">(x); }
+Tensor digamma(const Tensor& x) { return op<"digamma">(x); }
+Tensor polygamma(const Tensor& n, const Tensor& x) { return op<"polygamma">(n.item().to_int(), x); }
+Tensor pow(const Tensor& x, const Tensor& y) { return op<"pow">(x, y); }
+
+}  // namespace taeda

@@ -1,0 +1,330 @@
+// Running backward from Python; grad modes; hooks on saved tensors.
+#include "python/autograd.h"
+
+#include "autograd/engine.h"
+#include "autograd/saved.h"
+#include "ops/tensor_ops.h"
+#include "python/module.h"
+#include "python/tensor_type.h"
+
+namespace taeda::py {
+namespace {
+
+// ---- backward ----
+
+struct Roots {
+  std::vector<Edge> edges;
+  std::vector<Tensor> grads;
+
+  void add(const Tensor& t, const Tensor& given, size_t i) {
+    if (given.defined()) {
+      check(same(given.sizes(), t.sizes()), "Mismatch in shape: grad_output[", i,
+            "] has a shape of ", taeda::to_string(given.sizes()), " and output[", i,
+            "] has a shape of ", taeda::to_string(t.sizes()), ".");
+      check(is_complex(given.dtype()) == is_complex(t.dtype()),
+            "For complex Tensors, both grad_output and output are required to have the same dtype. "
+            "Mismatch in dtype: "
+            "grad_output[",
+            i, "] has a dtype of ", name(given.dtype()), " and output[", i, "] has a dtype of ",
+            name(t.dtype()), ".");
+    }
+    Edge e = gradient_edge(t);
+    if (!e) {
+      fail("element ", i, " of tensors does not require grad and does not have a grad_fn");
+    }
+    Tensor g = given;
+    if (!g.defined()) {
+      check(t.numel() == 1, "grad can be implicitly created only for scalar outputs");
+      check(is_floating(t.dtype()),
+            "grad can be implicitly created only for real scalar outputs but got ",
+            name(t.dtype()));
+      GradMode off(false);
+      g = full(t.sizes(), Scalar(1.0), t.options());
+    } else if (g.dtype() != t.dtype()) {
+      g = to(g, t.dtype());
+    }
+    edges.push_back(std::move(e));
+    grads.push_back(std::move(g));
+  }
+};
+
+const Tensor& expect_tensor(PyObject* o, const char* what) {
+  check<TypeError>(is_tensor(o), what, " expected Tensors, but got ", type_name(o));
+  return tensor_of(o);
+}
+
+// A Tensor, or a GradientEdge(node, output_nr): where a gradient is wanted.
+Edge edge_from(PyObject* o) {
+  if (is_tensor(o)) {
+    Edge e = gradient_edge(tensor_of(o));
+    check(bool(e), "One of the differentiated Tensors does not require grad");
+    return e;
+  }
+  check<TypeError>(PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 2 && is_node(PyTuple_GET_ITEM(o, 0)),
+                   "all inputs have to be Tensors or GradientEdges, but got ", type_name(o));
+  unsigned long nr = PyLong_AsUnsignedLong(PyTuple_GET_ITEM(o, 1));
+  if (PyErr_Occurred()) throw PythonError();
+  return {Ref<Node>(&node_of(PyTuple_GET_ITEM(o, 0))), static_cast<uint32_t>(nr)};
+}
+
+// Pieces of an error in the engine hold no tensors, so the lock may be taken again in any order.
+template <class F> auto unlocked(F&& f) {
+  ReleaseGil gil;
+  return f();
+}
+
+// The inputs of `backward`, whose gradients are accumulated: results among them keep theirs.
+std::vector<Edge> accumulation_edges(PyObject* inputs) {
+  std::vector<Edge> edges;
+  PyRef seq = is_tensor(inputs) ? take(PyTuple_Pack(1, inputs)) : take(PySequence_Tuple(inputs));
+  Py_ssize_t n = PyTuple_GET_SIZE(seq.get());
+  check(n > 0, "`inputs` argument to `backward()` cannot be empty.");
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* item = PyTuple_GET_ITEM(seq.get(), i);
+    edges.push_back(edge_from(item));
+    if (is_tensor(item)) retain_grad(tensor_of(item));
+  }
+  return edges;
+}
+
+void run(const Roots& roots, BackwardOptions o, PyObject* inputs) {
+  std::vector<Edge> only;
+  if (inputs && inputs != Py_None) only = accumulation_edges(inputs);
+  unlocked([&] { run_backward(roots.edges, roots.grads, o, only); });
+}
+
+bool is_true(PyObject* o) {
+  int v = PyObject_IsTrue(o);
+  must(v);
+  return v;
+}
+
+// _run_backward(tensors, grads, keep_graph, create_graph, inputs or None)
+PyObject* run_backward_function(PyObject*, PyObject* args) {
+  PyObject *tensors, *grads, *inputs;
+  int keep, create;
+  if (!PyArg_ParseTuple(args, "O!O!ppO", &PyTuple_Type, &tensors, &PyTuple_Type, &grads, &keep,
+                        &create, &inputs))
+    return nullptr;
+  return guarded([&] {
+    Roots roots;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); ++i) {
+      PyObject* g = PyTuple_GET_ITEM(grads, i);
+      roots.add(expect_tensor(PyTuple_GET_ITEM(tensors, i), "backward():"),
+                g == Py_None ? Tensor() : expect_tensor(g, "backward(): grad_tensors"),
+                static_cast<size_t>(i));
+    }
+    run(roots, {keep != 0, create != 0}, inputs);
+    return Py_NewRef(Py_None);
+  });
+}
+
+// _run_grad(outputs, grad_outputs, keep_graph, create_graph, inputs) -> a list with None for what
+// was not reached
+PyObject* run_grad_function(PyObject*, PyObject* args) {
+  PyObject *tensors, *grads, *inputs;
+  int keep, create;
+  if (!PyArg_ParseTuple(args, "O!O!ppO!", &PyTuple_Type, &tensors, &PyTuple_Type, &grads, &keep,
+                        &create, &PyTuple_Type, &inputs)) {
+    return nullptr;
+  }
+  return guarded([&] {
+    Roots roots;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); ++i) {
+      PyObject* g = PyTuple_GET_ITEM(grads, i);
+      roots.add(expect_tensor(PyTuple_GET_ITEM(tensors, i), "grad():"),
+                g == Py_None ? Tensor() : expect_tensor(g, "grad(): grad_outputs"),
+                static_cast<size_t>(i));
+    }
+    std::vector<Edge> edges;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs); ++i)
+      edges.push_back(edge_from(PyTuple_GET_ITEM(inputs, i)));
+    std::vector<Tensor> found = unlocked(
+        [&] { return run_grad(roots.edges, roots.grads, {keep != 0, create != 0}, edges); });
+    PyRef list = take(PyList_New(static_cast<Py_ssize_t>(found.size())));
+    for (size_t i = 0; i < found.size(); ++i) {
+      PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), must(wrap(std::move(found[i]))));
+    }
+    return list.release();
+  });
+}
+
+PyObject* gradient_edge_function(PyObject*, PyObject* tensor) {
+  return guarded([&] {
+    Edge e = gradient_edge(expect_tensor(tensor, "get_gradient_edge():"));
+    check(
+        bool(e),
+        "It is not possible to get the gradient edge for a Tensor that does not require gradients");
+    PyRef node = take(node_object(e.node));
+    return must(Py_BuildValue("OI", node.get(), e.nr));
+  });
+}
+
+PyObject* queue_callback_function(PyObject*, PyObject* f) {
+  return guarded([&] {
+    auto held = std::shared_ptr<PyObject>(Py_NewRef(f), [](PyObject* o) {
+      AcquireGil gil;
+      Py_DECREF(o);
+    });
+    queue_callback([held] {
+      AcquireGil gil;
+      take(PyObject_CallNoArgs(held.get()));
+    });
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* current_node_function(PyObject*, PyObject*) {
+  return guarded([] { return node_object(Ref<Node>(current_node())); });
+}
+
+// ---- modes ----
+
+PyObject* is_grad_enabled(PyObject*, PyObject*) { return PyBool_FromLong(GradMode::enabled()); }
+PyObject* is_inference_mode(PyObject*, PyObject*) { return PyBool_FromLong(modes.inference); }
+
+PyObject* set_grad_enabled(PyObject*, PyObject* on) {
+  bool before = GradMode::enabled();
+  if (!PyBool_Check(on)) {
+    PyErr_Format(PyExc_TypeError, "set_grad_enabled(): argument 'mode' must be bool, not %s",
+                 type_name(on));
+    return nullptr;
+  }
+  GradMode::set(on == Py_True);
+  return PyBool_FromLong(before);
+}
+
+PyObject* set_inference_mode(PyObject*, PyObject* on) {
+  bool before = modes.inference;
+  modes.inference = on == Py_True;
+  GradMode::set(modes.grad);
+  return PyBool_FromLong(before);
+}
+
+PyObject* set_anomaly(PyObject*, PyObject* args) {
+  int on, nan;
+  if (!PyArg_ParseTuple(args, "pp", &on, &nan)) return nullptr;
+  anomaly_enabled = on;
+  anomaly_checks_nan = nan;
+  Py_RETURN_NONE;
+}
+PyObject* is_anomaly_enabled(PyObject*, PyObject*) { return PyBool_FromLong(anomaly_enabled); }
+PyObject* is_anomaly_check_nan(PyObject*, PyObject*) { return PyBool_FromLong(anomaly_checks_nan); }
+
+// ---- hooks on saved tensors ----
+
+struct Callable {
+  PyObject* f;
+  explicit Callable(PyObject* o) : f(Py_NewRef(o)) {}
+  Callable(const Callable&) = delete;
+  Callable& operator=(const Callable&) = delete;
+  ~Callable() {
+    if (!Py_IsInitialized()) return;
+    AcquireGil gil;
+    Py_DECREF(f);
+  }
+};
+
+struct PyPacked final : PackedTensor {
+  Callable packed;
+  std::shared_ptr<Callable> unpacker;
+  PyPacked(PyObject* p, std::shared_ptr<Callable> u) : packed(p), unpacker(std::move(u)) {}
+  Tensor unpack() override {
+    AcquireGil gil;
+    PyRef t = take(PyObject_CallOneArg(unpacker->f, packed.f));
+    check<TypeError>(
+        is_tensor(t.get()),
+        "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
+        type_name(t.get()));
+    return tensor_of(t.get());
+  }
+};
+
+struct PySavedHooks final : SavedHooks {
+  Callable pack_hook;
+  std::shared_ptr<Callable> unpack_hook;
+  SavedHooks* outer;
+  PySavedHooks(PyObject* p, PyObject* u)
+      : pack_hook(p), unpack_hook(std::make_shared<Callable>(u)), outer(saved_hooks) {}
+  std::unique_ptr<PackedTensor> pack(const Tensor& t) override {
+    AcquireGil gil;
+    // What the hook computes is not part of the graph, and saves nothing through the hook.
+    SavedHooks* self = std::exchange(saved_hooks, nullptr);
+    GradMode off(false);
+    PyRef given = take(wrap(t));
+    PyRef packed(PyObject_CallOneArg(pack_hook.f, given.get()));
+    saved_hooks = self;
+    must(packed.get());
+    return std::make_unique<PyPacked>(packed.get(), unpack_hook);
+  }
+};
+
+PyObject* push_saved_hooks(PyObject*, PyObject* args) {
+  PyObject *pack, *unpack;
+  if (!PyArg_ParseTuple(args, "OO", &pack, &unpack)) return nullptr;
+  saved_hooks = new PySavedHooks(pack, unpack);  // pop_saved_hooks deletes it
+  Py_RETURN_NONE;
+}
+PyObject* pop_saved_hooks(PyObject*, PyObject*) {
+  std::unique_ptr<PySavedHooks> top(static_cast<PySavedHooks*>(saved_hooks));
+  if (top) saved_hooks = top->outer;
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {
+    {"_run_backward", run_backward_function, METH_VARARGS, nullptr},
+    {"_run_grad", run_grad_function, METH_VARARGS, nullptr},
+    {"_gradient_edge", gradient_edge_function, METH_O, nullptr},
+    {"_queue_callback", queue_callback_function, METH_O, nullptr},
+    {"_current_graph_node", current_node_function, METH_NOARGS, nullptr},
+    {"is_grad_enabled", is_grad_enabled, METH_NOARGS,
+     "Whether operations are recorded for gradients in this thread now."},
+    {"is_inference_mode_enabled", is_inference_mode, METH_NOARGS,
+     "Whether inference mode is on in this thread now."},
+    {"_set_grad_enabled", set_grad_enabled, METH_O, nullptr},
+    {"_set_inference_mode", set_inference_mode, METH_O, nullptr},
+    {"_set_anomaly", set_anomaly, METH_VARARGS, nullptr},
+    {"is_anomaly_enabled", is_anomaly_enabled, METH_NOARGS, "Whether anomaly detection is on."},
+    {"is_anomaly_check_nan_enabled", is_anomaly_check_nan, METH_NOARGS,
+     "Whether anomaly detection looks for NaN."},
+    {"_push_saved_hooks", push_saved_hooks, METH_VARARGS, nullptr},
+    {"_pop_saved_hooks", pop_saved_hooks, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+PyObject* tensor_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"gradient", "retain_graph", "create_graph", "inputs", nullptr};
+  PyObject *gradient = Py_None, *retain = Py_None, *create = Py_False, *inputs = Py_None;
+  if (PyTuple_GET_SIZE(args) || kwargs) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOO:backward", const_cast<char**>(names),
+                                     &gradient, &retain, &create, &inputs)) {
+      return nullptr;
+    }
+  }
+  return guarded([&] {
+    Roots roots;
+    roots.add(tensor_of(self),
+              gradient == Py_None ? Tensor() : expect_tensor(gradient, "backward(): gradient"), 0);
+    bool create_graph = is_true(create);
+    run(roots, {retain == Py_None ? create_graph : is_true(retain), create_graph}, inputs);
+    return Py_NewRef(Py_None);
+  });
+}
+
+void init_autograd_run(PyObject* module) { must(PyModule_AddFunctions(module, functions)); }
+
+void init_autograd(PyObject* module) {
+  init_autograd_node(module);
+  init_autograd_tensor();
+  init_autograd_function(module);
+  init_autograd_run(module);
+}
+
+}  // namespace taeda::py
+
+namespace taeda {
+
+void bind_autograd(nanobind::module_& m) { py::init_autograd(m.ptr()); }
+
+}  // namespace taeda

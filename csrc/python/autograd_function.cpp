@@ -1,0 +1,436 @@
+// autograd.Function: operations whose derivative is written in Python.
+#include <cstddef>
+
+#include "autograd/saved.h"
+#include "ops/tensor_ops.h"
+#include "python/autograd.h"
+#include "python/tensor_type.h"
+
+namespace taeda::py {
+namespace {
+
+class FunctionNode;
+
+// The context that forward and backward are given. It is the Python object of its node, and the
+// node holds it.
+struct FunctionObject {
+  NodeObject base;
+  PyObject* needs_input_grad;
+  PyObject* to_save;
+  PyObject* dirty;
+  PyObject* non_differentiable;
+  char materialize;
+};
+PyTypeObject* FunctionType = nullptr;
+FunctionObject* context_of(PyObject* o) { return reinterpret_cast<FunctionObject*>(o); }
+
+struct Shape {
+  Dims sizes;
+  Options options;
+  bool defined = false;
+};
+Shape shape_of(const Tensor& t) { return {Dims(t.sizes()), t.options(), true}; }
+
+class FunctionNode final : public Node {
+ public:
+  explicit FunctionNode(PyObject* context) : context_(Py_NewRef(context)) {
+    python = context;
+    reinterpret_cast<NodeObject*>(context)->node = this;
+  }
+  ~FunctionNode() override {
+    if (!Py_IsInitialized()) return;
+    AcquireGil gil;
+    reinterpret_cast<NodeObject*>(context_)->node = nullptr;
+    Py_DECREF(context_);
+  }
+
+  std::string name() const override { return type_name(context_); }
+  void release() override {
+    for (Saved& s : saved) s.value.release();
+    released = true;
+  }
+  void apply(std::span<Tensor> grads, std::span<Tensor> results) override;
+
+  struct Saved {
+    SavedTensor value;
+    int edge = -1, result = -1;  // which of the inputs or results it is
+  };
+  std::vector<Saved> saved;
+  std::vector<Shape> inputs, outputs;  // by edge and by result
+  std::vector<int> argument_edge;      // per argument of forward, or -1
+  bool released = false;
+
+ private:
+  PyObject* context_;
+};
+
+void FunctionNode::apply(std::span<Tensor> grads, std::span<Tensor> results) {
+  AcquireGil gil;
+  PyRef self = PyRef::borrow(context_);
+  PyRef given = take(PyTuple_New(static_cast<Py_ssize_t>(grads.size())));
+  for (size_t i = 0; i < grads.size(); ++i) {
+    Tensor g = grads[i];
+    if (!g.defined() && context_of(context_)->materialize && outputs[i].defined)
+      g = zeros(outputs[i].sizes, outputs[i].options);
+    PyTuple_SET_ITEM(given.get(), static_cast<Py_ssize_t>(i), must(wrap(std::move(g))));
+  }
+  PyRef call = take(PyObject_GetAttrString(context_, "apply"));
+  PyRef result = take(PyObject_CallObject(call.get(), given.get()));
+  if (!PyTuple_Check(result.get())) result = take(PyTuple_Pack(1, result.get()));
+  auto n = static_cast<size_t>(PyTuple_GET_SIZE(result.get()));
+  size_t expected = argument_edge.size();
+  for (; n > expected; --n) {
+    if (PyTuple_GET_ITEM(result.get(), static_cast<Py_ssize_t>(n - 1)) != Py_None) break;
+  }
+  check(n == expected, "function ", name(), " returned an incorrect number of gradients (expected ",
+        expected, ", got ", PyTuple_GET_SIZE(result.get()), ")");
+  for (size_t i = 0; i < n; ++i) {
+    PyObject* item = PyTuple_GET_ITEM(result.get(), static_cast<Py_ssize_t>(i));
+    if (item == Py_None) continue;
+    int e = argument_edge[i];
+    check(e >= 0, "function ", name(), " returned a gradient different from None at position ",
+          i + 1, ", but the corresponding forward input was not a Variable");
+    check<TypeError>(is_tensor(item), "function ", name(), ": expected Tensor or None (got ",
+                     type_name(item), ") as the gradient at position ", i + 1);
+    auto k = static_cast<size_t>(e);
+    if (!edges_[k]) continue;
+    results[k] = fit_gradient(tensor_of(item), inputs[k].sizes, inputs[k].options.dtype, *this, k);
+  }
+}
+
+FunctionNode* node_of_context(PyObject* o) {
+  return static_cast<FunctionNode*>(reinterpret_cast<NodeObject*>(o)->node);
+}
+
+// ---- the context ----
+
+int context_traverse(PyObject* o, visitproc visit, void* arg) {
+  FunctionObject* c = context_of(o);
+  Py_VISIT(Py_TYPE(o));
+  Py_VISIT(c->needs_input_grad);
+  Py_VISIT(c->to_save);
+  Py_VISIT(c->dirty);
+  Py_VISIT(c->non_differentiable);
+  return 0;
+}
+
+int context_clear(PyObject* o) {
+  FunctionObject* c = context_of(o);
+  Py_CLEAR(c->needs_input_grad);
+  Py_CLEAR(c->to_save);
+  Py_CLEAR(c->dirty);
+  Py_CLEAR(c->non_differentiable);
+  return 0;
+}
+
+void context_dealloc(PyObject* o) {
+  PyObject_GC_UnTrack(o);
+  context_clear(o);
+  PyTypeObject* type = Py_TYPE(o);
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+
+PyObject* context_new(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* o = type->tp_alloc(type, 0);
+  if (o) context_of(o)->materialize = 1;
+  return o;
+}
+
+PyObject* get_saved_tensors(PyObject* o, void*) {
+  return guarded([&] {
+    FunctionNode* node = node_of_context(o);
+    if (!node) return must(PyTuple_New(0));
+    if (node->released) fail_released();
+    PyRef tuple = take(PyTuple_New(static_cast<Py_ssize_t>(node->saved.size())));
+    for (size_t i = 0; i < node->saved.size(); ++i) {
+      const auto& s = node->saved[i];
+      Node* from = nullptr;
+      uint32_t nr = 0;
+      if (s.edge >= 0) {
+        const Edge& e = node->edges()[static_cast<size_t>(s.edge)];
+        from = e.node.get();
+        nr = e.nr;
+      } else if (s.result >= 0) {
+        from = node;
+        nr = static_cast<uint32_t>(s.result);
+      }
+      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
+                       must(wrap(s.value.unpack(*node, from, nr))));
+    }
+    return tuple.release();
+  });
+}
+
+PyObject* get_field(PyObject* o, void* field) {
+  auto* place =
+      reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + reinterpret_cast<size_t>(field));
+  return Py_NewRef(*place ? *place : Py_None);
+}
+int set_field(PyObject* o, PyObject* value, void* field) {
+  auto* place =
+      reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + reinterpret_cast<size_t>(field));
+  PyRef old(std::exchange(*place, Py_XNewRef(value)));
+  return 0;
+}
+PyObject* get_materialize(PyObject* o, void*) {
+  return PyBool_FromLong(context_of(o)->materialize);
+}
+int set_materialize(PyObject* o, PyObject* value, void*) {
+  int on = value ? PyObject_IsTrue(value) : 0;
+  if (on < 0) return -1;
+  context_of(o)->materialize = static_cast<char>(on);
+  return 0;
+}
+
+void* field(size_t offset) { return reinterpret_cast<void*>(offset); }
+
+PyGetSetDef context_getset[] = {
+    {"saved_tensors", get_saved_tensors, nullptr,
+     "What save_for_backward was given, checked for in-place changes.", nullptr},
+    {"needs_input_grad", get_field, set_field,
+     "One bool per argument: whether its gradient is wanted.",
+     field(offsetof(FunctionObject, needs_input_grad))},
+    {"to_save", get_field, set_field, nullptr, field(offsetof(FunctionObject, to_save))},
+    {"dirty_tensors", get_field, set_field, nullptr, field(offsetof(FunctionObject, dirty))},
+    {"non_differentiable", get_field, set_field, nullptr,
+     field(offsetof(FunctionObject, non_differentiable))},
+    {"materialize_grads", get_materialize, set_materialize, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+// ---- apply ----
+
+std::vector<Tensor> tensors_in(PyObject* tuple, const char* what) {
+  std::vector<Tensor> found;
+  if (!tuple || tuple == Py_None) return found;
+  check<TypeError>(PyTuple_Check(tuple), what, " attribute is expected to be a tuple but is ",
+                   type_name(tuple));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(tuple, i);
+    check<TypeError>(is_tensor(item) || item == Py_None, what,
+                     " can only take tensors or None, but argument ", i, " is of type ",
+                     type_name(item));
+    found.push_back(item == Py_None ? Tensor() : tensor_of(item));
+  }
+  return found;
+}
+
+int place_of(const std::vector<Tensor>& list, const Tensor& t) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (t.defined() && list[i].defined() && list[i].is(t)) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+struct Application {
+  PyObject* cls;
+  PyObject* args;
+  std::vector<Tensor> inputs;  // the tensors among the arguments
+  PyRef context;
+  Ref<FunctionNode> node;
+
+  void prepare() {
+    Py_ssize_t n = PyTuple_GET_SIZE(args);
+    PyRef needs = take(PyTuple_New(n));
+    std::vector<int> argument_edge(static_cast<size_t>(n), -1);
+    bool any = false;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* a = PyTuple_GET_ITEM(args, i);
+      bool wanted = false;
+      if (is_tensor(a)) {
+        argument_edge[static_cast<size_t>(i)] = static_cast<int>(inputs.size());
+        inputs.push_back(tensor_of(a));
+        wanted = requires_grad(inputs.back());
+      }
+      any |= wanted;
+      PyTuple_SET_ITEM(needs.get(), i, PyBool_FromLong(wanted));
+    }
+    PyRef context_type = take(PyObject_GetAttrString(cls, "_backward_cls"));
+    context = take(PyObject_CallNoArgs(context_type.get()));
+    context_of(context.get())->needs_input_grad = needs.release();
+    if (!any || !GradMode::enabled()) return;
+    node = make_ref<FunctionNode>(context.get());
+    Small<Edge, 3> edges(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      edges[i] = gradient_edge(inputs[i]);
+      node->inputs.push_back(shape_of(inputs[i]));
+    }
+    node->set_edges(std::move(edges));
+    node->argument_edge = std::move(argument_edge);
+    node->take_sequence();
+  }
+
+  PyRef forward(bool separate_setup) {
+    GradMode off(false);
+    PyRef f = take(PyObject_GetAttrString(cls, "forward"));
+    if (separate_setup) {
+      PyRef result = take(PyObject_Call(f.get(), args, nullptr));
+      PyRef setup = take(PyObject_GetAttrString(cls, "setup_context"));
+      take(PyObject_CallFunctionObjArgs(setup.get(), context.get(), args, result.get(), nullptr));
+      return result;
+    }
+    Py_ssize_t n = PyTuple_GET_SIZE(args);
+    PyRef all = take(PyTuple_New(n + 1));
+    PyTuple_SET_ITEM(all.get(), 0, Py_NewRef(context.get()));
+    for (Py_ssize_t i = 0; i < n; ++i)
+      PyTuple_SET_ITEM(all.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
+    return take(PyObject_Call(f.get(), all.get(), nullptr));
+  }
+
+  // Gives the results their history and returns what apply() returns.
+  PyRef finish(PyRef result) {
+    bool single = !PyTuple_Check(result.get());
+    if (single) {
+      check<TypeError>(is_tensor(result.get()) || !node, type_name(context.get()),
+                       ".forward: expected to return a Tensor or a tuple of Tensors (got ",
+                       type_name(result.get()), ")");
+      if (!is_tensor(result.get())) return result;
+      result = take(PyTuple_Pack(1, result.get()));
+    }
+    auto n = static_cast<size_t>(PyTuple_GET_SIZE(result.get()));
+    std::vector<Tensor> dirty = tensors_in(context_of(context.get())->dirty, "mark_dirty");
+    std::vector<Tensor> constant =
+        tensors_in(context_of(context.get())->non_differentiable, "mark_non_differentiable");
+    PyRef out = take(PyTuple_New(static_cast<Py_ssize_t>(n)));
+    std::vector<Tensor> results(n);
+    if (node) {
+      node->num_results = static_cast<uint32_t>(n);
+      node->outputs.resize(n);
+    }
+    size_t changed = 0;
+    for (size_t i = 0; i < n; ++i) {
+      PyObject* item = PyTuple_GET_ITEM(result.get(), static_cast<Py_ssize_t>(i));
+      if (!is_tensor(item)) {
+        PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), Py_NewRef(item));
+        continue;
+      }
+      Tensor t = tensor_of(item);
+      bool is_dirty = place_of(dirty, t) >= 0;
+      changed += is_dirty;
+      t = settle(t, static_cast<uint32_t>(i), is_dirty, place_of(constant, t) >= 0);
+      if (node) node->outputs[i] = shape_of(t);
+      results[i] = t;
+      PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), must(wrap(std::move(t))));
+    }
+    check(changed == dirty.size(),
+          "Some elements marked as dirty during the forward method were not returned as output. "
+          "The inputs that are "
+          "modified inplace must all be outputs of the Function.");
+    save(result.get());
+    if (single) return PyRef::borrow(PyTuple_GET_ITEM(out.get(), 0));
+    return out;
+  }
+
+  Tensor settle(Tensor t, uint32_t nr, bool is_dirty, bool constant) {
+    int input = place_of(inputs, t);
+    if (is_dirty) {
+      check(input >= 0, "mark_dirty: a tensor that is not an input of forward was marked");
+      if (!node) return t;
+      check_in_place(t);
+      rebase_history(t, node, nr, static_cast<size_t>(input));
+      return t;
+    }
+    if (constant || !is_inexact(t.dtype())) {
+      if (node && requires_grad(t)) t = alias(t);
+      return t;
+    }
+    if (!node) return input >= 0 ? make_view(t, t.sizes(), t.strides(), t.offset()) : t;
+    // An input returned as it is, or a tensor from elsewhere that has a history, becomes another
+    // tensor.
+    if (input >= 0)
+      t = make_view(t, t.sizes(), t.strides(), t.offset());
+    else if (t.impl()->flags & kRequiresGrad)
+      t = alias(t);
+    set_history(t, node, nr);
+    if (t.impl()->base) {
+      t.impl()->no_grad_view = false;
+      make_meta(t.impl()).creation = Creation::InFunction;
+    }
+    return t;
+  }
+
+  void save(PyObject* returned) {
+    FunctionObject* c = context_of(context.get());
+    std::vector<Tensor> to_save = tensors_in(c->to_save, "save_for_backward");
+    Py_CLEAR(c->to_save);
+    if (!node) return;
+    std::vector<Tensor> results;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(returned); ++i) {
+      PyObject* item = PyTuple_GET_ITEM(returned, i);
+      results.push_back(is_tensor(item) ? tensor_of(item) : Tensor());
+    }
+    for (const Tensor& t : to_save) {
+      auto& s = node->saved.emplace_back();
+      s.result = place_of(results, t);
+      int input = place_of(inputs, t);
+      if (input >= 0 &&
+          (s.result < 0 || !(meta_of(t.impl()) && meta_of(t.impl())->grad_fn == Ref<Node>(node)))) {
+        s.edge = input;
+        s.result = -1;
+      }
+      s.value.save(t, s.result >= 0);
+    }
+  }
+};
+
+// _function_apply(cls, args, separate_setup)
+PyObject* apply(PyObject*, PyObject* args) {
+  PyObject *cls, *given;
+  int separate;
+  if (!PyArg_ParseTuple(args, "OO!p", &cls, &PyTuple_Type, &given, &separate)) return nullptr;
+  return guarded([&] {
+    Application a{cls, given, {}, {}, {}};
+    a.prepare();
+    return a.finish(a.forward(separate)).release();
+  });
+}
+
+// ---- once_differentiable ----
+
+class FailingNode final : public Node {
+ public:
+  explicit FailingNode(std::string message) : message_(std::move(message)) { take_sequence(); }
+  std::string name() const override { return "Error"; }
+  void apply(std::span<Tensor>, std::span<Tensor>) override { throw Error(message_); }
+
+ private:
+  std::string message_;
+};
+
+// _failing_history(message, tensor): the tensor's values, with a history that fails when it is
+// differentiated.
+PyObject* failing_history(PyObject*, PyObject* args) {
+  const char* message;
+  PyObject* tensor;
+  if (!PyArg_ParseTuple(args, "sO!", &message, TensorType, &tensor)) return nullptr;
+  return guarded([&] {
+    Tensor t = alias(tensor_of(tensor));
+    set_history(t, make_ref<FailingNode>(message), 0);
+    return wrap(std::move(t));
+  });
+}
+
+PyMethodDef functions[] = {{"_function_apply", apply, METH_VARARGS, nullptr},
+                           {"_failing_history", failing_history, METH_VARARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+void init_autograd_function(PyObject* module) {
+  PyType_Slot slots[] = {
+      {Py_tp_dealloc, reinterpret_cast<void*>(context_dealloc)},
+      {Py_tp_traverse, reinterpret_cast<void*>(context_traverse)},
+      {Py_tp_clear, reinterpret_cast<void*>(context_clear)},
+      {Py_tp_new, reinterpret_cast<void*>(context_new)},
+      {Py_tp_getset, context_getset},
+      {Py_tp_doc, const_cast<char*>("What a custom Function's forward and backward share.")},
+      {0, nullptr}};
+  PyType_Spec spec{"taeda._C._FunctionBase", sizeof(FunctionObject), 0,
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+  FunctionType = reinterpret_cast<PyTypeObject*>(
+      must(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(NodeType))));
+  must(PyModule_AddObjectRef(module, "_FunctionBase", reinterpret_cast<PyObject*>(FunctionType)));
+  must(PyModule_AddFunctions(module, functions));
+}
+
+}  // namespace taeda::py

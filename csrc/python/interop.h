@@ -1,0 +1,22 @@
+// Memory that other libraries own, seen as tensors.
+#pragma once
+
+#include "python/errors.h"
+#include "tensor/tensor.h"
+
+namespace taeda::py {
+
+// Whether `o` is a numpy.ndarray (or of a subclass), found out without importing NumPy.
+bool is_ndarray(PyObject* o);
+
+// A tensor that shares an array's memory and keeps it alive. TypeError for dtypes that tensors do not have, ValueError
+// for layouts; `warn`: say so where the memory is read-only.
+Tensor share_array(PyObject* array, bool warn);
+
+// Elements of an object with the buffer protocol, as a one-dimensional tensor that keeps it alive.
+Tensor share_buffer(PyObject* o, DType dtype, int64_t count, int64_t offset);
+
+// A tensor from an object with __dlpack__ or a capsule.
+Tensor from_dlpack(PyObject* o);
+
+}  // namespace taeda::py

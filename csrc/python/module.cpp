@@ -1,0 +1,79 @@
+// taeda._C: everything of Python's that is written in C++.
+#include <nanobind/nanobind.h>
+
+#include "base/allocator.h"
+#include "base/cpu_features.h"
+#include "base/thread_pool.h"
+#include "python/casters.h"
+#include "python/module.h"
+#include "python/objects.h"
+#include "python/op_callable.h"
+#include "python/overrides.h"
+#include "python/results.h"
+#include "python/tensor_slots.h"
+
+namespace nb = nanobind;
+using namespace taeda;
+
+namespace {
+
+void translate(const std::exception_ptr& p, void*) {
+  try {
+    std::rethrow_exception(p);
+  } catch (const Error&) {
+    py::translate_exception();
+  }
+}
+
+void bind_machine(nb::module_& m) {
+  m.def("get_num_threads", &get_num_threads, "How many threads may work on one call.");
+  m.def(
+      "set_num_threads",
+      [](int64_t n) {
+        check(n > 0, "set_num_threads expects a positive integer, got ", n);
+        set_num_threads(static_cast<int>(std::min<int64_t>(n, 4096)));
+      },
+      nb::arg("num"), "Set how many threads may work on one call.");
+  m.def("cpu_level", [] { return cpu_level_name(cpu_level()); }, "The instruction set that kernels run with.");
+  m.def(
+      "cpu_memory_stats",
+      [] {
+        cpu::MemoryStats s = cpu::memory_stats();
+        nb::dict d;
+        d["allocated"] = s.allocated;
+        d["reserved"] = s.reserved;
+        d["peak"] = s.peak;
+        d["limit"] = s.limit == cpu::kNoLimit ? nb::object(nb::none()) : nb::object(nb::int_(s.limit));
+        d["allocations"] = s.allocations;
+        d["system_calls"] = s.system_calls;
+        return d;
+      },
+      "Bytes in use, held, at the most and allowed.");
+  m.def("cpu_reset_peak_memory", &cpu::reset_peak);
+  m.def("cpu_empty_cache", &cpu::empty_cache);
+  m.def(
+      "cpu_set_memory_limit",
+      [](nb::object bytes) { cpu::set_limit(bytes.is_none() ? cpu::kNoLimit : nb::cast<size_t>(bytes)); },
+      nb::arg("bytes").none(), "The most bytes that tensors may hold; None for no limit.");
+}
+
+}  // namespace
+
+NB_MODULE(_C, m) {
+  nb::set_leak_warnings(false);  // types and singletons live until the process ends
+  nb::register_exception_translator(translate);
+  PyObject* module = m.ptr();
+  py::init_dtype_device(module);
+  py::init_size(module);
+  py::init_tensor_type(module);
+  py::init_generator(module);
+  py::init_results(module);
+  py::init_ops(module);
+  py::init_tensor_methods();
+  py::init_tensor_attributes();
+  py::init_overrides(module);
+  py::init_creation(module);
+  py::init_interop(module);
+  bind_machine(m);
+  bind_autograd(m);
+}

@@ -1,0 +1,19 @@
+// The parts of taeda._C that have no header of their own.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "python/errors.h"
+
+namespace taeda {
+
+void bind_autograd(nanobind::module_& m);  // autograd.cpp
+
+namespace py {
+void init_creation(PyObject* module);  // tensor_new.cpp: tensor, as_tensor, asarray
+void init_interop(PyObject* module);   // numpy.cpp, dlpack.cpp and storage.cpp
+void init_dlpack(PyObject* module);
+void init_storage(PyObject* module);
+}  // namespace py
+
+}  // namespace taeda

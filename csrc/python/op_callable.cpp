@@ -1,0 +1,327 @@
+#include "python/op_callable.h"
+
+#include <structmember.h>
+
+#include <algorithm>
+#include <deque>
+#include <unordered_map>
+
+#include "autograd/meta.h"
+#include "python/objects.h"
+#include "python/overrides.h"
+#include "python/results.h"
+#include "python/tensor_type.h"
+
+namespace taeda::py {
+namespace {
+
+// Below this many elements, giving up the interpreter lock costs more than it brings.
+constexpr int64_t kReleaseGilAt = 1 << 16;
+
+struct OpObject {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  const OpTable* table;
+  PyObject* dict;
+};
+
+PyTypeObject* FunctionType = nullptr;
+PyTypeObject* MethodType = nullptr;
+
+std::deque<OpTable>& tables() {
+  static std::deque<OpTable> t;
+  return t;
+}
+std::unordered_map<std::string_view, const OpTable*>& table_index() {
+  static std::unordered_map<std::string_view, const OpTable*> index;
+  return index;
+}
+
+const OpTable& table_of(PyObject* o) { return *reinterpret_cast<OpObject*>(o)->table; }
+
+struct Glance {  // at all tensors among the arguments
+  uint32_t flags = 0;
+  int64_t numel = 0;
+};
+Glance glance(std::span<const Value> values) {
+  Glance g;
+  auto look = [&](const Tensor& t) {
+    if (!t.defined()) return;
+    g.flags |= t.flags();
+    g.numel = std::max(g.numel, t.numel());
+  };
+  for (const Value& v : values) {
+    if (auto* t = std::get_if<Tensor>(&v)) look(*t);
+    else if (auto* list = std::get_if<TensorList>(&v)) for (const Tensor& t : *list) look(t);
+    else if (auto* d = std::get_if<Dims>(&v)) {  // sizes of what is to be made
+      int64_t n = 1;
+      for (int64_t s : *d) n = s > 0 && n < kReleaseGilAt ? n * std::min(s, kReleaseGilAt) : n;
+      g.numel = std::max(g.numel, n);
+    }
+  }
+  return g;
+}
+
+Value run(const Op& op, Values& values, Tensor out, int64_t numel) {
+  if (numel < kReleaseGilAt) return call(op, values.span(), std::move(out));
+  ReleaseGil unlocked;
+  return call(op, values.span(), std::move(out));
+}
+
+// out=(a, b) of an op with several results: they are computed and then put there.
+PyObject* run_into(const OpTable& table, const Op& op, Values& values, PyObject* out, const Glance& seen) {
+  check<TypeError>((PyTuple_Check(out) || PyList_Check(out)) && PySequence_Fast_GET_SIZE(out) == op.returns, op.name,
+                   "(): argument 'out' must be a tuple of ", op.returns, " Tensors");
+  std::vector<PyRef> items;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(out); ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(out, i);
+    if (!is_tensor(item)) {
+      fail<TypeError>("expected Tensor as element ", i, " in argument 'out' of ", op.name, "(), but got ", type_name(item));
+    }
+    items.push_back(PyRef::borrow(item));
+  }
+  check(!(modes.grad && (seen.flags & kRequiresGrad)), op.name,
+        "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+        "requires grad.");
+  Value result = run(op, values, {}, seen.numel);
+  const auto& list = std::get<TensorList>(result);
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Tensor& target = tensor_of(items[i].get());
+    write_out(op, target, list[i]);
+    target.bump_version();
+  }
+  return table.return_type ? make_named_tuple(table.return_type, items) : must(PySequence_Tuple(out));
+}
+
+[[noreturn, gnu::cold]] void no_overload(const OpTable& table, const PyArgs& call) {
+  const Signature* only = table.overloads.size() == 1 ? &table.overloads[0] : nullptr;
+  if (!only) {
+    for (const Signature& s : table.overloads) {
+      if (!s.plausible(call)) continue;
+      if (only) {
+        only = nullptr;
+        break;
+      }
+      only = &s;
+    }
+  }
+  if (only) {
+    Values values(only->size());
+    PyObject* out = nullptr;
+    Extras extras;
+    only->parse(call, values, &out, &extras, true);
+  }
+  std::string s = table.name + "() received an invalid combination of arguments - got " + describe(call) +
+                  ", but expected one of:\n";
+  for (const Signature& o : table.overloads) s += " * " + o.text(call.method) + "\n";
+  fail<TypeError>(s);
+}
+
+PyObject* run_parsed(const OpTable& table, const Signature& s, const PyArgs& call, Values& values, PyObject* out,
+                     const Extras& extras) {
+  Glance seen = glance(values.span());
+  if (seen.flags & kOverride) [[unlikely]] {
+    PyObject* callee = call.method ? table.method : table.function;
+    PyObject* result = call_override(callee, call.args, call.count, call.kwnames);
+    if (result || PyErr_Occurred()) return must(result);
+  }
+  const Op& op = s.op();
+  Tensor target;
+  if (out) [[unlikely]] {
+    if (op.returns > 1) return run_into(table, op, values, out, seen);
+    if (!is_tensor(out)) fail<TypeError>(op.name, "(): argument 'out' must be Tensor, not ", type_name(out));
+    target = tensor_of(out);
+  }
+  Value result = run(op, values, std::move(target), seen.numel);
+  if (extras.requires_grad) {
+    check(is_inexact(std::get<Tensor>(result).dtype()),
+          "Only Tensors of floating point and complex dtype can require gradients");
+    set_requires_grad(std::get<Tensor>(result), true);
+  }
+  return result_object(std::move(result), &table);
+}
+
+PyObject* call_throwing(const OpTable& table, const PyArgs& call, bool quiet) {
+  if (call.method && (call.count == 0 || !is_tensor(call.args[0]))) [[unlikely]] {
+    if (quiet) return nullptr;
+    if (call.count == 0) fail<TypeError>("unbound method Tensor.", table.name, "() needs an argument");
+    fail<TypeError>("descriptor '", table.name, "' for 'taeda.Tensor' objects doesn't apply to a '",
+                    type_name(call.args[0]), "' object");
+  }
+  for (const Signature& s : table.overloads) {
+    Values values(s.size());
+    PyObject* out = nullptr;
+    Extras extras;
+    if (s.parse(call, values, &out, &extras, false)) return run_parsed(table, s, call, values, out, extras);
+  }
+  PyObject* callee = call.method ? table.method : table.function;
+  PyObject* result = call_override(callee, call.args, call.count, call.kwnames);
+  if (result) return result;
+  if (PyErr_Occurred()) throw PythonError();
+  if (quiet) return nullptr;
+  no_overload(table, call);
+}
+
+PyObject* call_function(PyObject* o, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  return call_table(table_of(o), {args, static_cast<size_t>(PyVectorcall_NARGS(nargsf)), kwnames, false});
+}
+PyObject* call_unbound(PyObject* o, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  const OpTable& table = table_of(o);
+  auto count = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
+  if (table.self_at == 0 || count <= table.self_at) [[likely]] return call_table(table, {args, count, kwnames, true});
+  std::vector<PyObject*> moved(args, args + count + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
+  std::rotate(moved.begin(), moved.begin() + 1, moved.begin() + static_cast<std::ptrdiff_t>(table.self_at) + 1);
+  return call_table(table, {moved.data(), count, kwnames, false});
+}
+
+PyObject* bind(PyObject* o, PyObject* self, PyObject*) { return self ? PyMethod_New(o, self) : Py_NewRef(o); }
+
+// ---- what tools ask a function for ----
+
+const Op& first_op(PyObject* o) { return table_of(o).overloads[0].op(); }
+PyObject* get_name(PyObject* o, void*) { return PyUnicode_FromString(table_of(o).name.c_str()); }
+PyObject* get_qualname(PyObject* o, void*) {
+  bool method = Py_TYPE(o) == MethodType;
+  return PyUnicode_FromFormat(method ? "Tensor.%s" : "%s", table_of(o).name.c_str());
+}
+PyObject* get_module(PyObject* o, void*) {
+  const Op& op = first_op(o);
+  if (Py_TYPE(o) == FunctionType && op.name[0] == '_') return PyUnicode_FromString("taeda._C.ops");
+  if (Py_TYPE(o) == MethodType || !*op.traits.module) return PyUnicode_FromString("taeda");
+  return PyUnicode_FromFormat("taeda.%s", op.traits.module);
+}
+PyObject* get_doc(PyObject* o, void*) {
+  return guarded([&] {
+    bool method = Py_TYPE(o) == MethodType;
+    std::string s;
+    for (const Signature& overload : table_of(o).overloads) {
+      s += table_of(o).name + overload.text(method) + " -> " + overload.op().return_type + "\n";
+    }
+    std::string last;
+    for (const Signature& overload : table_of(o).overloads) {
+      if (overload.op().doc == last) continue;
+      last = overload.op().doc;
+      s += "\n" + last + "\n";
+    }
+    return must(PyUnicode_FromString(s.c_str()));
+  });
+}
+// The overloads as data, from which taeda._signatures makes inspect.Signature objects and the stubs.
+PyObject* get_overloads(PyObject* o, void*) {
+  return guarded([&] {
+    PyRef list = take(PyList_New(0));
+    for (const Signature& overload : table_of(o).overloads) {
+      PyRef text = take(PyUnicode_FromString(overload.op().signature.c_str()));
+      must(PyList_Append(list.get(), text.get()));
+    }
+    return list.release();
+  });
+}
+PyObject* get_signature(PyObject* o, void*) {
+  return guarded([&] {
+    PyRef helper = take(PyImport_ImportModule("taeda._signatures"));
+    return must(PyObject_CallMethod(helper.get(), "signature", "O", o));
+  });
+}
+PyObject* op_repr(PyObject* o) {
+  if (Py_TYPE(o) == MethodType) return PyUnicode_FromFormat("<method '%s' of 'taeda.Tensor' objects>", table_of(o).name.c_str());
+  return PyUnicode_FromFormat("<built-in function %s>", table_of(o).name.c_str());
+}
+PyObject* op_reduce(PyObject* o, PyObject*) {
+  if (Py_TYPE(o) == FunctionType) return PyUnicode_FromString(table_of(o).name.c_str());
+  return guarded([&] {
+    PyRef builtins = take(PyImport_ImportModule("builtins"));
+    PyRef getattr = take(PyObject_GetAttrString(builtins.get(), "getattr"));
+    return must(Py_BuildValue("O(Os)", getattr.get(), TensorType, table_of(o).name.c_str()));
+  });
+}
+
+PyGetSetDef op_getset[] = {{"__name__", get_name, nullptr, nullptr, nullptr},
+                           {"__qualname__", get_qualname, nullptr, nullptr, nullptr},
+                           {"__module__", get_module, nullptr, nullptr, nullptr},
+                           {"__doc__", get_doc, nullptr, nullptr, nullptr},
+                           {"__signature__", get_signature, nullptr, nullptr, nullptr},
+                           {"overloads", get_overloads, nullptr, "The schemas of all overloads.", nullptr},
+                           {"__dict__", [](PyObject* o, void*) { return PyObject_GenericGetDict(o, nullptr); }, nullptr,
+                            nullptr, nullptr},
+                           {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMethodDef op_methods[] = {{"__reduce__", op_reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyMemberDef op_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(OpObject, vectorcall), READONLY, nullptr},
+                            {"__dictoffset__", T_PYSSIZET, offsetof(OpObject, dict), READONLY, nullptr},
+                            {nullptr, 0, 0, 0, nullptr}};
+
+PyTypeObject* make_type(const char* name, bool method) {
+  std::vector<PyType_Slot> slots{{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                                 {Py_tp_repr, reinterpret_cast<void*>(op_repr)},
+                                 {Py_tp_getset, op_getset},
+                                 {Py_tp_methods, op_methods},
+                                 {Py_tp_members, op_members}};
+  if (method) slots.push_back({Py_tp_descr_get, reinterpret_cast<void*>(bind)});
+  slots.push_back({0, nullptr});
+  unsigned long flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  if (method) flags |= Py_TPFLAGS_METHOD_DESCRIPTOR;
+  PyType_Spec spec{name, sizeof(OpObject), 0, static_cast<unsigned>(flags), slots.data()};
+  return reinterpret_cast<PyTypeObject*>(must(PyType_FromSpec(&spec)));
+}
+
+PyObject* make_op(PyTypeObject* type, const OpTable* table, vectorcallfunc call) {
+  PyObject* o = must(type->tp_alloc(type, 0));
+  auto* op = reinterpret_cast<OpObject*>(o);
+  op->vectorcall = call;
+  op->table = table;
+  return o;
+}
+
+}  // namespace
+
+const OpTable* find_table(std::string_view name) {
+  auto it = table_index().find(name);
+  return it == table_index().end() ? nullptr : it->second;
+}
+
+PyObject* call_table(const OpTable& table, const PyArgs& call, bool quiet) {
+  return guarded([&] { return call_throwing(table, call, quiet); });
+}
+
+PyObject* call_method(const char* name, std::initializer_list<PyObject*> args) {
+  const OpTable* table = find_table(name);
+  if (!table) fail("taeda was built without the operation '", name, "'");
+  return must(call_table(*table, {args.begin(), args.size(), nullptr, table->method != nullptr}));
+}
+
+void init_ops(PyObject* module) {
+  FunctionType = make_type("taeda._C.Op", false);
+  MethodType = make_type("taeda._C.OpMethod", true);
+  PyObject* ops = must(PyModule_New("taeda._C.ops"));
+  must(PyModule_AddObject(module, "ops", ops));
+  must(PyModule_AddObjectRef(module, "Op", reinterpret_cast<PyObject*>(FunctionType)));
+  for (const std::string& name : op_names()) {
+    OpTable& table = tables().emplace_back();
+    table.name = name;
+    uint32_t forms = 0;
+    for (const Op* op : overloads(name)) {
+      table.overloads.emplace_back(*op);
+      forms |= op->traits.forms;
+      if (!op->return_names.empty() && !table.return_type) table.return_type = named_tuple_type(name, op->return_names);
+    }
+    table_index().emplace(table.name, &table);
+    table.function = make_op(FunctionType, &table, call_function);
+    must(PyModule_AddObjectRef(ops, name.c_str(), table.function));
+    bool takes_self = false;
+    size_t self_at = Values::kMax;
+    for (const Signature& s : table.overloads) {
+      const auto& args = s.op().args;
+      takes_self |= !args.empty() && args[0].kind == ArgKind::Tensor;
+      for (size_t i = 0; i < args.size(); ++i) {
+        if (args[i].name == "self") self_at = std::min(self_at, i);
+      }
+    }
+    table.self_at = self_at == Values::kMax ? 0 : self_at;
+    if ((forms & kMethod) && takes_self && (name[0] != '_' || name.starts_with("__"))) {
+      table.method = make_op(MethodType, &table, call_unbound);
+      must(PyObject_SetAttrString(reinterpret_cast<PyObject*>(TensorType), name.c_str(), table.method));
+    }
+  }
+}
+
+}  // namespace taeda::py

@@ -1,0 +1,196 @@
+#include "python/overrides.h"
+
+#include <vector>
+
+#include "ops/op.h"
+#include "python/tensor_type.h"
+
+namespace taeda::py {
+namespace {
+
+thread_local int disabled_depth = 0;
+PyObject* disabled_function = nullptr;  // assigned to __torch_function__ by classes whose ops give plain tensors
+
+PyObject* attribute_name() {
+  static PyObject* name = must(PyUnicode_InternFromString("__torch_function__"));
+  return name;
+}
+
+// A type's __torch_function__, bound; nothing where it has none.
+PyRef function_of(PyTypeObject* type) {
+  auto* t = reinterpret_cast<PyObject*>(type);
+  PyObject* f = PyObject_GetAttr(t, attribute_name());
+  if (!f) PyErr_Clear();
+  return PyRef(f);
+}
+
+bool may_override(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  if (type == TensorType || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o) || o == Py_None ||
+      PyUnicode_CheckExact(o) || PyType_Check(o)) {
+    return false;
+  }
+  if (is_tensor(o)) return tensor_of(o).flags() & kOverride;
+  return bool(function_of(type));
+}
+
+// The arguments whose types have a say: subclasses before their bases, otherwise from left to right.
+void collect(PyObject* o, std::vector<PyObject*>& found) {
+  if (PyTuple_Check(o) || PyList_Check(o)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
+      PyObject* item = PySequence_Fast_GET_ITEM(o, i);
+      if (!PyTuple_Check(item) && !PyList_Check(item)) collect(item, found);
+    }
+    return;
+  }
+  if (!may_override(o)) return;
+  size_t at = found.size();
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (Py_TYPE(found[i]) == Py_TYPE(o)) return;
+    if (at == found.size() && PyType_IsSubtype(Py_TYPE(o), Py_TYPE(found[i]))) at = i;
+  }
+  found.insert(found.begin() + static_cast<std::ptrdiff_t>(at), o);
+}
+
+// `value` and what it contains, as tensors of the class `cls`.
+PyObject* as_class(PyObject* value, PyTypeObject* cls) {
+  if (is_tensor(value)) {
+    if (PyType_IsSubtype(Py_TYPE(value), cls)) return Py_NewRef(value);
+    const Tensor& t = tensor_of(value);
+    PyRef method = take(PyObject_GetAttrString(value, "as_subclass"));
+    (void)t;
+    return must(PyObject_CallOneArg(method.get(), reinterpret_cast<PyObject*>(cls)));
+  }
+  if (PyTuple_Check(value)) {
+    Py_ssize_t n = PyTuple_GET_SIZE(value);
+    PyRef items = take(PyTuple_New(n));
+    bool tensors = false;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      tensors |= is_tensor(PyTuple_GET_ITEM(value, i));
+      PyTuple_SET_ITEM(items.get(), i, as_class(PyTuple_GET_ITEM(value, i), cls));
+    }
+    if (!tensors) return Py_NewRef(value);
+    if (PyTuple_CheckExact(value)) return items.release();
+    return must(PyObject_CallOneArg(reinterpret_cast<PyObject*>(Py_TYPE(value)), items.get()));  // a named tuple
+  }
+  if (PyList_Check(value)) {
+    PyRef items = take(PyList_New(PyList_GET_SIZE(value)));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(value); ++i) {
+      PyList_SET_ITEM(items.get(), i, as_class(PyList_GET_ITEM(value, i), cls));
+    }
+    return items.release();
+  }
+  return Py_NewRef(value);
+}
+
+// Tensor.__torch_function__(cls, func, types, args=(), kwargs=None): runs the op; its results are of the subclass.
+PyObject* default_function(PyObject* cls, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"func", "types", "args", "kwargs", nullptr};
+  PyObject *func, *types, *inner_args = nullptr, *inner_kwargs = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO:__torch_function__", const_cast<char**>(names), &func, &types,
+                                   &inner_args, &inner_kwargs)) {
+    return nullptr;
+  }
+  return guarded([&]() -> PyObject* {
+    auto* type = reinterpret_cast<PyTypeObject*>(cls);
+    // Types that are not related to this one must be asked themselves.
+    PyRef list = take(PySequence_Tuple(types));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list.get()); ++i) {
+      PyObject* t = PyTuple_GET_ITEM(list.get(), i);
+      if (!PyType_Check(t) || !PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(t))) Py_RETURN_NOTIMPLEMENTED;
+    }
+    PyRef positional = inner_args ? take(PySequence_Tuple(inner_args)) : take(PyTuple_New(0));
+    ++disabled_depth;
+    PyObject* result = PyObject_Call(func, positional.get(), inner_kwargs == Py_None ? nullptr : inner_kwargs);
+    --disabled_depth;
+    PyRef held(must(result));
+    if (type == TensorType) return held.release();
+    return as_class(held.get(), type);
+  });
+}
+
+// The same without the change of class. What Parameter and the like use.
+PyObject* plain_function(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"func", "types", "args", "kwargs", nullptr};
+  PyObject *func, *types, *inner_args = nullptr, *inner_kwargs = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO:__torch_function__", const_cast<char**>(names), &func, &types,
+                                   &inner_args, &inner_kwargs)) {
+    return nullptr;
+  }
+  return guarded([&]() -> PyObject* {
+    PyRef positional = inner_args ? take(PySequence_Tuple(inner_args)) : take(PyTuple_New(0));
+    ++disabled_depth;
+    PyObject* result = PyObject_Call(func, positional.get(), inner_kwargs == Py_None ? nullptr : inner_kwargs);
+    --disabled_depth;
+    return must(result);
+  });
+}
+
+PyObject* change_disabled(PyObject*, PyObject* delta) {
+  long d = PyLong_AsLong(delta);
+  if (d == -1 && PyErr_Occurred()) return nullptr;
+  disabled_depth += static_cast<int>(d);
+  Py_RETURN_NONE;
+}
+
+template <class F>
+PyCFunction function_pointer(F* f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
+
+PyMethodDef module_functions[] = {
+    {"_disabled_torch_function_impl", function_pointer(plain_function), METH_VARARGS | METH_KEYWORDS,
+     "A __torch_function__ that runs the op as if the class had none."},
+    {"_change_torch_function_disabled", change_disabled, METH_O,
+     "Adds to the depth at which this thread ignores __torch_function__."},
+    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef tensor_methods[] = {
+    {"__torch_function__", function_pointer(default_function), METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+     "__torch_function__(func, types, args=(), kwargs=None)\n\nRun `func`; its results are of this class."},
+    {nullptr, nullptr, 0, nullptr}};
+
+// Ops that were called from C++ have passed the callables' test already, or stand inside one that has.
+Value pass_on(Call& c, uint32_t inner) { return call_inner(c, inner); }
+
+}  // namespace
+
+bool overrides_disabled() { return disabled_depth > 0; }
+
+bool overrides_functions(PyTypeObject* type) { return function_of(type).get() != disabled_function; }
+
+PyObject* call_override(PyObject* function, PyObject* const* args, size_t nargs, PyObject* kwnames) {
+  if (disabled_depth > 0) return nullptr;
+  size_t keywords = kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0;
+  std::vector<PyObject*> found;
+  for (size_t i = 0; i < nargs + keywords; ++i) collect(args[i], found);
+  if (found.empty()) return nullptr;
+
+  PyRef types = take(PyTuple_New(static_cast<Py_ssize_t>(found.size())));
+  for (size_t i = 0; i < found.size(); ++i) {
+    PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i), Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(found[i]))));
+  }
+  PyRef positional = take(PyTuple_New(static_cast<Py_ssize_t>(nargs)));
+  for (size_t i = 0; i < nargs; ++i) PyTuple_SET_ITEM(positional.get(), static_cast<Py_ssize_t>(i), Py_NewRef(args[i]));
+  PyRef named = take(PyDict_New());
+  for (size_t i = 0; i < keywords; ++i) {
+    must(PyDict_SetItem(named.get(), PyTuple_GET_ITEM(kwnames, static_cast<Py_ssize_t>(i)), args[nargs + i]));
+  }
+  for (PyObject* o : found) {
+    PyRef f = function_of(Py_TYPE(o));
+    if (!f) continue;
+    PyRef result = take(PyObject_CallFunctionObjArgs(f.get(), function, types.get(), positional.get(), named.get(), nullptr));
+    if (result.get() != Py_NotImplemented) return result.release();
+  }
+  PyRef text = take(PyObject_Repr(types.get()));
+  fail<TypeError>("no implementation found for '", to_string(take(PyObject_Str(function)).get()),
+                  "' on types that implement __torch_function__: ", to_string(text.get()));
+}
+
+void init_overrides(PyObject* module) {
+  must(PyModule_AddFunctions(module, module_functions));
+  disabled_function = must(PyObject_GetAttrString(module, "_disabled_torch_function_impl"));
+  add_methods(tensor_methods);
+  set_layer(kOverrideLayer, pass_on);
+}
+
+}  // namespace taeda::py

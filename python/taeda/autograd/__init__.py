@@ -1,0 +1,51 @@
+"""Gradients: running backward, writing operations with a derivative of your own, looking at the graph.
+
+Operations on tensors with `requires_grad=True` are recorded as they run. `backward` (or
+`Tensor.backward`) then walks the record from the newest operation to the oldest and adds each
+leaf's gradient to its `grad`; `grad` returns gradients instead.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from taeda.autograd import anomaly_mode, function, grad_mode, graph
+from taeda.autograd._run import backward, grad
+from taeda.autograd._variable import Variable
+from taeda.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
+from taeda.autograd.function import Function
+from taeda.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+
+if TYPE_CHECKING:
+    from taeda.autograd import functional
+    from taeda.autograd._gradcheck import gradcheck, gradgradcheck
+
+__all__ = [
+    "Function",
+    "Variable",
+    "anomaly_mode",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "function",
+    "functional",
+    "grad",
+    "grad_mode",
+    "gradcheck",
+    "gradgradcheck",
+    "graph",
+    "inference_mode",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # What is rarely used is imported when it is first asked for.
+    if name == "functional":
+        return importlib.import_module("taeda.autograd.functional")
+    if name in ("gradcheck", "gradgradcheck"):
+        return getattr(importlib.import_module("taeda.autograd._gradcheck"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

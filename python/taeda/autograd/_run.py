@@ -1,0 +1,132 @@
+"""`backward` and `grad`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from taeda import _C
+from taeda._C import Tensor
+
+__all__ = ["backward", "grad"]
+
+TensorOrTensors = Tensor | Sequence[Tensor]
+
+
+def _as_tuple(value: Any, what: str) -> tuple[Any, ...]:
+    if isinstance(value, Tensor) or hasattr(value, "output_nr"):
+        return (value,)
+    if value is None or not hasattr(value, "__iter__"):
+        raise TypeError(
+            f"{what} must be a Tensor or a sequence of them, not {type(value).__name__}"
+        )
+    return tuple(value)
+
+
+def _gradients(given: Any, count: int, name: str) -> tuple[Tensor | None, ...]:
+    if given is None:
+        return (None,) * count
+    grads = (given,) if isinstance(given, Tensor) else tuple(given)
+    if len(grads) != count:
+        raise RuntimeError(f"got {count} tensors and {len(grads)} gradients ({name})")
+    return grads
+
+
+def backward(
+    tensors: TensorOrTensors,
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    *,
+    inputs: TensorOrTensors | None = None,
+) -> None:
+    """Add the gradients of the sum of `tensors` to the `grad` of the leaves they were computed from.
+
+    Args:
+        tensors: one tensor or several. Each must require a gradient.
+        grad_tensors: the gradient of each, of its shape: what it is weighted with. None, for a
+            tensor with a single real element, stands for 1.
+        retain_graph: keep what the graph has saved, so that it can be run backward again.
+            Default: as `create_graph`.
+        create_graph: record the derivative itself, so that it can be differentiated.
+        inputs: accumulate into these tensors alone, leaves or not; all leaves by default.
+
+    Raises:
+        RuntimeError: a tensor does not require a gradient, has several elements and no gradient
+            given, or what the graph had saved is gone or was changed in place.
+
+    >>> import taeda
+    >>> x = taeda.tensor([1.0, 2.0], requires_grad=True)
+    >>> taeda.autograd.backward((x * x).sum())
+    >>> x.grad
+    tensor([2., 4.])
+    """
+    roots = _as_tuple(tensors, "backward(): argument 'tensors'")
+    grads = _gradients(grad_tensors, len(roots), "grad_tensors")
+    if inputs is not None:
+        inputs = _as_tuple(inputs, "backward(): argument 'inputs'")
+    keep = create_graph if retain_graph is None else retain_graph
+    _C._run_backward(roots, grads, keep, create_graph, inputs)
+
+
+def grad(
+    outputs: TensorOrTensors,
+    inputs: Any,
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    *,
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    """Return the gradients of the sum of `outputs` with respect to `inputs`, and accumulate nothing.
+
+    Args:
+        outputs: one tensor or several, as in `backward`.
+        inputs: the tensors (or `graph.GradientEdge`s) whose gradients are wanted.
+        grad_outputs: the gradient of each output; None stands for 1.
+        retain_graph: keep what the graph has saved. Default: as `create_graph`.
+        create_graph: record the derivative itself.
+        allow_unused: give None for an input that the outputs do not depend on, rather than raise
+            an error. Default: as `materialize_grads`.
+        materialize_grads: give zeros instead of None for such an input.
+
+    Returns:
+        One gradient per input, each of its input's shape.
+
+    Raises:
+        RuntimeError: an input does not require a gradient or was not used; or as in `backward`.
+
+    >>> import taeda
+    >>> x = taeda.tensor(3.0, requires_grad=True)
+    >>> (first,) = taeda.autograd.grad(x**3, x, create_graph=True)
+    >>> taeda.autograd.grad(first, x)
+    (tensor(18.),)
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "grad(): expected allow_unused to be True or not passed when materialize_grads=True, "
+            "but got allow_unused=False"
+        )
+    if allow_unused is None:
+        allow_unused = materialize_grads
+    roots = _as_tuple(outputs, "grad(): argument 'outputs'")
+    wanted = _as_tuple(inputs, "grad(): argument 'inputs'")
+    if not wanted:
+        raise ValueError("grad(): argument 'inputs' is empty")
+    grads = _gradients(grad_outputs, len(roots), "grad_outputs")
+    keep = create_graph if retain_graph is None else retain_graph
+    found: list[Any] = _C._run_grad(roots, grads, keep, create_graph, wanted)
+    for i, (gradient, of) in enumerate(zip(found, wanted, strict=True)):
+        if gradient is not None:
+            continue
+        if not allow_unused:
+            raise RuntimeError(
+                f"The differentiated Tensor at index {i} appears to not have been used in the "
+                "graph. Set allow_unused=True if this is the desired behavior."
+            )
+        if materialize_grads:
+            if not isinstance(of, Tensor):
+                raise RuntimeError("materialize_grads needs Tensors as inputs, not GradientEdges")
+            found[i] = _C.ops.zeros_like(of.detach()).requires_grad_(create_graph)
+    return tuple(found)

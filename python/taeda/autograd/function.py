@@ -1,0 +1,167 @@
+"""Operations with a derivative of your own."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from taeda import _C
+from taeda._C import Tensor
+from taeda.autograd.grad_mode import no_grad
+
+__all__ = ["Function", "FunctionCtx", "once_differentiable"]
+
+
+class FunctionCtx(_C._FunctionBase):
+    """What `forward` and `backward` of a Function share. Attributes of your own may be added.
+
+    `needs_input_grad` has one bool per argument of forward: whether its gradient is wanted.
+    `saved_tensors` gives back what `save_for_backward` was given.
+    """
+
+    _forward_cls: type[Function]
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors for backward. In-place changes to them are found when they are read.
+
+        Inputs and outputs must be kept this way; an attribute would hold the graph in a cycle.
+        """
+        self.to_save = tensors
+
+    def mark_dirty(self, *args: Tensor) -> None:
+        """Declare inputs that forward changed in place. All of them must be returned."""
+        self.dirty_tensors = args
+
+    def mark_non_differentiable(self, *args: Tensor) -> None:
+        """Declare outputs that have no gradient, like indices."""
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether backward is given zeros (the default) or None for a gradient that is missing."""
+        self.materialize_grads = value
+
+    def apply(self, *grads: Tensor | None) -> Any:
+        """Run the derivative on the gradients of the outputs."""
+        cls = self._forward_cls
+        backward, vjp = cls.backward, cls.vjp
+        if backward is not Function.backward and vjp is not Function.vjp:
+            raise RuntimeError(
+                f"{cls.__name__}: implementing both 'backward' and 'vjp' for a custom Function is "
+                "not allowed. You should only implement one of them."
+            )
+        return (vjp if vjp is not Function.vjp else backward)(self, *grads)
+
+
+class _FunctionMeta(type):
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
+        super().__init__(name, bases, namespace)
+        attributes = {"_forward_cls": cls, "__module__": cls.__module__}
+        cls._backward_cls = type(name + "Backward", (FunctionCtx,), attributes)
+
+
+def _with_defaults(forward: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, ...]:
+    bound = inspect.signature(forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.args
+
+
+class Function(metaclass=_FunctionMeta):
+    """An operation written in Python, with its derivative.
+
+    Subclass it with two static methods. `forward(ctx, *args)` computes the result (a tensor or a
+    tuple) without being recorded; `backward(ctx, *grads)` is given the gradient of each result and
+    returns one per argument of forward, None where there is none. Alternatively
+    `forward(*args)` and `setup_context(ctx, inputs, output)` share the first part. Call the
+    operation as `YourFunction.apply(*args)`.
+
+    >>> import taeda
+    >>> class Cube(taeda.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x**3
+    ...
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         (x,) = ctx.saved_tensors
+    ...         return 3 * x**2 * grad
+    >>> x = taeda.tensor(2.0, requires_grad=True)
+    >>> Cube.apply(x).backward()
+    >>> x.grad
+    tensor(12.)
+    """
+
+    _backward_cls: type[FunctionCtx]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError(
+            f"{type(self).__name__} should not be instantiated. Methods on autograd functions are "
+            "all static, so you should invoke them on the class itself: "
+            f"{type(self).__name__}.apply(...)."
+        )
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the result. To be written by the subclass."""
+        raise NotImplementedError(
+            "You must implement the forward function for custom autograd.Function."
+        )
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Fill the context after a `forward` that takes none. To be written by the subclass."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """Compute one gradient per argument of forward. To be written by the subclass."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom "
+            "autograd.Function to use it with backward mode AD."
+        )
+
+    @staticmethod
+    def vjp(ctx: Any, *grad_outputs: Any) -> Any:
+        """Another name under which `backward` may be written."""
+        return Function.backward(ctx, *grad_outputs)
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run the operation on `args`. Keyword arguments need a separate `setup_context`."""
+        separate = cls.setup_context is not Function.setup_context
+        if separate:
+            args = _with_defaults(cls.forward, args, kwargs)
+        elif kwargs:
+            raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
+        return _C._function_apply(cls, args, separate)
+
+
+def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a `backward` that cannot be differentiated itself: trying to is an error.
+
+    Put it below `@staticmethod`. The derivative then runs without being recorded.
+    """
+
+    @functools.wraps(fn)
+    def wrapper(ctx: Any, *grads: Any) -> Any:
+        with no_grad():
+            result = fn(ctx, *grads)
+        if not _C.is_grad_enabled():
+            return result
+        if not any(isinstance(g, Tensor) and g.requires_grad for g in grads):
+            return result
+        message = (
+            f"trying to differentiate twice a function that was marked with @once_differentiable: "
+            f"{ctx._forward_cls.__name__}"
+        )
+        single = not isinstance(result, tuple)
+        items = (result,) if single else result
+        marked = tuple(
+            _C._failing_history(message, item) if isinstance(item, Tensor) else item
+            for item in items
+        )
+        return marked[0] if single else marked
+
+    return wrapper

@@ -1,0 +1,168 @@
+"""Switching the recording of operations on and off, in this thread."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
+
+from taeda import _C
+
+__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _wrap(make: Callable[[], Any], func: F) -> F:
+    """`func` inside `with make():`; a generator function is inside it whenever it runs."""
+    if inspect.isgeneratorfunction(func):
+        return _wrap_generator(make, func)
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with make():
+            return func(*args, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def _wrap_generator(make: Callable[[], Any], func: F) -> F:
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        running = func(*args, **kwargs)
+        try:
+            with make():
+                item = running.send(None)
+            while True:
+                try:
+                    answer = yield item
+                except GeneratorExit:
+                    with make():
+                        running.close()
+                    raise
+                except BaseException as error:
+                    with make():
+                        item = running.throw(error)
+                else:
+                    with make():
+                        item = running.send(answer)
+        except StopIteration as stop:
+            return stop.value
+
+    return wrapper  # type: ignore[return-value]
+
+
+class _GradMode:
+    """A mode that takes no argument: `with mode():`, `@mode()` or `@mode`."""
+
+    __slots__ = ("_before",)
+    _on: bool
+
+    def __new__(cls, func: Callable[..., Any] | None = None) -> Any:
+        if func is None:
+            return super().__new__(cls)
+        return _wrap(cls, func)
+
+    def __enter__(self) -> None:
+        self._before = _C._set_grad_enabled(self._on)
+
+    def __exit__(self, *exc_info: object) -> None:
+        _C._set_grad_enabled(self._before)
+
+    def __call__(self, func: F) -> F:
+        return _wrap(type(self), func)
+
+
+class no_grad(_GradMode):  # noqa: N801
+    """Operations are not recorded: results do not require gradients. A context or a decorator.
+
+    >>> import taeda
+    >>> x = taeda.ones(2, requires_grad=True)
+    >>> with taeda.no_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
+
+    __slots__ = ()
+    _on = False
+
+
+class enable_grad(_GradMode):  # noqa: N801
+    """Operations are recorded, also inside `no_grad`. A context or a decorator.
+
+    >>> import taeda
+    >>> x = taeda.ones(2, requires_grad=True)
+    >>> with taeda.no_grad(), taeda.enable_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    True
+    """
+
+    __slots__ = ()
+    _on = True
+
+
+class set_grad_enabled:  # noqa: N801
+    """Recording on or off by `mode`: from now on as a call, within the block as a context.
+
+    >>> import taeda
+    >>> x = taeda.ones(2, requires_grad=True)
+    >>> with taeda.set_grad_enabled(False):
+    ...     (x * 2).requires_grad
+    False
+    """
+
+    __slots__ = ("_before", "mode")
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self._before = _C._set_grad_enabled(mode)
+
+    def __enter__(self) -> None:
+        _C._set_grad_enabled(self.mode)
+
+    def __exit__(self, *exc_info: object) -> None:
+        _C._set_grad_enabled(self._before)
+
+    def __call__(self, func: F) -> F:
+        # The call above took effect at once; as a decorator it is to have none outside.
+        _C._set_grad_enabled(self._before)
+        return _wrap(functools.partial(set_grad_enabled, self.mode), func)
+
+    def __repr__(self) -> str:
+        return f"set_grad_enabled(mode={self.mode})"
+
+
+class inference_mode:  # noqa: N801
+    """Like `no_grad`, for code whose tensors never meet autograd again. A context or a decorator.
+
+    `inference_mode(False)` inside switches both inference mode and `no_grad` off.
+
+    >>> import taeda
+    >>> with taeda.inference_mode():
+    ...     taeda.is_inference_mode_enabled()
+    True
+    """
+
+    __slots__ = ("_grad", "_inference", "mode")
+
+    def __new__(cls, mode: Any = True) -> Any:
+        if isinstance(mode, bool):
+            return super().__new__(cls)
+        return _wrap(cls, mode)
+
+    def __init__(self, mode: bool = True) -> None:
+        self.mode = mode
+
+    def __enter__(self) -> None:
+        self._inference = _C._set_inference_mode(self.mode)
+        self._grad = _C._set_grad_enabled(not self.mode)
+
+    def __exit__(self, *exc_info: object) -> None:
+        _C._set_inference_mode(self._inference)
+        _C._set_grad_enabled(self._grad)
+
+    def __call__(self, func: F) -> F:
+        return _wrap(functools.partial(inference_mode, self.mode), func)

@@ -1,0 +1,328 @@
+"""Initial values for parameters. Each function fills a tensor in place and returns it.
+
+With the same seed, the numbers are those of PyTorch.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from math import prod
+from typing import Any
+
+import taeda
+from taeda import _C
+
+Tensor = _C.Tensor
+Generator = _C.Generator
+
+__all__ = [
+    "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_",
+    "normal_", "ones_", "orthogonal_", "sparse_", "trunc_normal_", "uniform_", "xavier_normal_",
+    "xavier_uniform_", "zeros_",
+]  # fmt: skip
+
+_GAINS = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
+_UNIT_GAINS = {
+    "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "sigmoid",
+}  # fmt: skip
+
+
+def calculate_gain(nonlinearity: str, param: Any = None) -> float:
+    """Return the factor that keeps the variance through a nonlinearity.
+
+    Args:
+        nonlinearity: "linear", "conv1d" and so on, "sigmoid", "tanh", "relu", "leaky_relu" or
+            "selu".
+        param: the slope of leaky_relu, by default 0.01.
+
+    Raises:
+        ValueError: another name, or a slope that is no number.
+
+    >>> taeda.nn.init.calculate_gain("leaky_relu", 1.0)
+    1.0
+    """
+    if nonlinearity in _UNIT_GAINS:
+        return 1.0
+    if nonlinearity in _GAINS:
+        return _GAINS[nonlinearity]
+    if nonlinearity != "leaky_relu":
+        raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+    slope = 0.01 if param is None else param
+    if isinstance(slope, bool) or not isinstance(slope, (int, float)):
+        raise ValueError(f"negative_slope {param} not a valid number")
+    return math.sqrt(2.0 / (1 + slope**2))
+
+
+def uniform_(
+    tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None
+) -> Tensor:
+    """Fill with numbers drawn uniformly from [a, b)."""
+    with taeda.no_grad():
+        return tensor.uniform_(a, b, generator=generator)
+
+
+def normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
+) -> Tensor:
+    """Fill with numbers drawn from a normal distribution."""
+    with taeda.no_grad():
+        return tensor.normal_(mean, std, generator=generator)
+
+
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Fill with numbers drawn from a normal distribution, those outside [a, b] drawn again.
+
+    Args:
+        tensor: the tensor to fill.
+        mean, std: those of the whole distribution.
+        a, b: the limits, as values (not in units of `std`).
+        generator: the source of random numbers; by default the global one.
+
+    Warns:
+        UserWarning: the mean lies more than two `std` outside [a, b].
+    """
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of "
+            "values may be incorrect.",
+            stacklevel=2,
+        )
+    low, high = (a - mean) / std, (b - mean) / std
+    often = _normal_cdf(high) - _normal_cdf(low) > 0.3
+    top = min(max(0.0, low), high)  # where between the limits the density is greatest
+
+    def draw(values: Tensor) -> Tensor:
+        """Draw values; return which are good."""
+        if often:
+            values.normal_(mean, std, generator=generator)
+            return (values >= a) & (values <= b)
+        # Few normal numbers would fall between the limits, so thin out uniform ones instead.
+        values.uniform_(a, b, generator=generator)
+        z = (values - mean) / std
+        share = taeda.empty_like(values).uniform_(generator=generator)
+        return share <= (-0.5 * (z * z - top * top)).exp()
+
+    with taeda.no_grad():
+        values = taeda.empty_like(tensor)
+        good = draw(values)
+        tensor.copy_(values)
+        while not bool(good.all()):
+            good_now = draw(values)
+            tensor.copy_(taeda.where(good, tensor, values))
+            good = good | good_now
+        return tensor
+
+
+def _normal_cdf(z: float) -> float:
+    return (1 + math.erf(z / math.sqrt(2))) / 2
+
+
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """Fill with one value."""
+    with taeda.no_grad():
+        return tensor.fill_(val)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Fill with ones."""
+    return constant_(tensor, 1.0)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Fill with zeros."""
+    with taeda.no_grad():
+        return tensor.zero_()
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """Fill a matrix with ones on the diagonal and zeros elsewhere.
+
+    Raises:
+        ValueError: the tensor has not 2 dimensions.
+    """
+    if tensor.dim() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    with taeda.no_grad():
+        tensor.zero_()
+        tensor.diagonal().fill_(1)
+    return tensor
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Make a convolution's weight hand on its input: channel i to channel i of each group.
+
+    Args:
+        tensor: a weight with 3, 4 or 5 dimensions.
+        groups: those of the convolution.
+
+    Raises:
+        ValueError: another number of dimensions, or the first is no multiple of `groups`.
+    """
+    if tensor.dim() not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    out_channels, in_channels = tensor.shape[:2]
+    if out_channels % groups:
+        raise ValueError("dim 0 must be divisible by groups")
+    per_group = out_channels // groups
+    center = tuple(size // 2 for size in tensor.shape[2:])
+    with taeda.no_grad():
+        tensor.zero_()
+        for group in range(groups):
+            for channel in range(min(per_group, in_channels)):
+                tensor[(group * per_group + channel, channel, *center)] = 1
+    return tensor
+
+
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
+    """How many inputs make one output of a layer with this weight, and the reverse."""
+    if tensor.dim() < 2:
+        raise ValueError(
+            "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"
+        )
+    field = prod(tensor.shape[2:])
+    return tensor.size(1) * field, tensor.size(0) * field
+
+
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    mode = mode.lower()
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
+    return fan_in if mode == "fan_in" else fan_out
+
+
+def xavier_uniform_(
+    tensor: Tensor, gain: float = 1.0, generator: Generator | None = None
+) -> Tensor:
+    """Fill uniformly so that gradients and activations keep their variance.
+
+    The limit is gain * sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010).
+
+    Args:
+        tensor: a weight with 2 dimensions or more.
+        gain: a factor, such as `calculate_gain` returns.
+        generator: the source of random numbers; by default the global one.
+
+    Raises:
+        ValueError: the tensor has fewer than 2 dimensions.
+    """
+    std = gain * math.sqrt(2.0 / float(sum(_calculate_fan_in_and_fan_out(tensor))))
+    limit = math.sqrt(3.0) * std
+    return uniform_(tensor, -limit, limit, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """`xavier_uniform_` with a normal distribution: std = gain * sqrt(2 / (fan_in + fan_out))."""
+    std = gain * math.sqrt(2.0 / float(sum(_calculate_fan_in_and_fan_out(tensor))))
+    return normal_(tensor, 0.0, std, generator)
+
+
+def _is_empty(tensor: Tensor) -> bool:
+    if 0 not in tensor.shape:
+        return False
+    warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+    return True
+
+
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
+    """Fill uniformly so that activations keep their variance through rectifiers.
+
+    The limit is gain * sqrt(3 / fan) (He et al., 2015).
+
+    Args:
+        tensor: a weight with 2 dimensions or more, as for `x @ weight.T`.
+        a: the slope of leaky_relu.
+        mode: "fan_in" to keep it going forward, "fan_out" going backward.
+        nonlinearity: what follows the layer; see `calculate_gain`.
+        generator: the source of random numbers; by default the global one.
+
+    Raises:
+        ValueError: fewer than 2 dimensions, or an unknown mode or nonlinearity.
+    """
+    if _is_empty(tensor):
+        return tensor
+    fan = _calculate_correct_fan(tensor, mode)
+    limit = math.sqrt(3.0) * (calculate_gain(nonlinearity, a) / math.sqrt(fan))
+    return uniform_(tensor, -limit, limit, generator)
+
+
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
+    """`kaiming_uniform_` with a normal distribution: std = gain / sqrt(fan)."""
+    if _is_empty(tensor):
+        return tensor
+    fan = _calculate_correct_fan(tensor, mode)
+    return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(fan), generator)
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
+    """Fill with a matrix whose rows, or columns, are orthogonal (Saxe et al., 2013).
+
+    Args:
+        tensor: with 2 dimensions or more; those after the first are taken as one.
+        gain: a factor.
+        generator: the source of random numbers; by default the global one.
+
+    Raises:
+        ValueError: the tensor has fewer than 2 dimensions.
+    """
+    if tensor.dim() < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.numel() == 0:
+        return tensor
+    with taeda.no_grad():
+        rows, columns = tensor.size(0), tensor.numel() // tensor.size(0)
+        values = tensor.new_empty((rows, columns)).normal_(0, 1, generator=generator)
+        if rows < columns:
+            values = values.t()
+        q, r = taeda.linalg.qr(values)
+        q = q * r.diagonal().sign()  # makes the distribution uniform over orthogonal matrices
+        if rows < columns:
+            q = q.t()
+        return tensor.copy_(q.reshape(tensor.shape)).mul_(gain)
+
+
+def sparse_(
+    tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None
+) -> Tensor:
+    """Fill a matrix with normal numbers, and with zeros at random in each column (Martens, 2010).
+
+    Args:
+        tensor: with 2 dimensions.
+        sparsity: the share of each column that is zero.
+        std: the standard deviation of the rest.
+        generator: the source of random numbers, for the places too; by default the global one.
+
+    Raises:
+        ValueError: the tensor has not 2 dimensions.
+    """
+    if tensor.dim() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    with taeda.no_grad():
+        tensor.normal_(0, std, generator=generator)
+        for column in range(columns):
+            chosen = taeda.randperm(rows, generator=generator)[:zeros]
+            tensor[chosen, column] = 0
+    return tensor

@@ -1,0 +1,351 @@
+"""Convolutions and their transposes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import taeda
+from taeda import _C
+from taeda.nn import functional as F
+from taeda.nn import init
+from taeda.nn.module import Module
+from taeda.nn.modules.utils import _ntuple, _reverse_repeat_tuple
+from taeda.nn.parameter import Parameter
+
+Tensor = _C.Tensor
+
+__all__ = [
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+]
+
+_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+class _ConvNd(Module):
+    """What all convolutions share: their arguments, their parameters and their repr."""
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: tuple[int, ...],
+        stride: tuple[int, ...],
+        padding: Any,
+        dilation: tuple[int, ...],
+        transposed: bool,
+        output_padding: tuple[int, ...],
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if groups <= 0:
+            raise ValueError("groups must be a positive integer")
+        if in_channels % groups:
+            raise ValueError("in_channels must be divisible by groups")
+        if out_channels % groups:
+            raise ValueError("out_channels must be divisible by groups")
+        if isinstance(padding, str):
+            if padding not in ("same", "valid"):
+                raise ValueError(
+                    f"Invalid padding string {padding!r}, should be one of 'same', 'valid'"
+                )
+            if padding == "same" and any(step != 1 for step in stride):
+                raise ValueError("padding='same' is not supported for strided convolutions")
+        if padding_mode not in _PADDING_MODES:
+            raise ValueError(
+                f"padding_mode must be one of {_PADDING_MODES}, but got "
+                f"padding_mode='{padding_mode}'"
+            )
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        self.transposed = transposed
+        self.output_padding = output_padding
+        self.groups = groups
+        self.padding_mode = padding_mode
+        # How much F.pad adds at each end, for the modes other than zeros.
+        if padding == "same":
+            totals = [d * (size - 1) for d, size in zip(dilation, kernel_size, strict=True)]
+            self._reversed_padding_repeated_twice = [
+                amount for total in reversed(totals) for amount in (total // 2, total - total // 2)
+            ]
+        elif padding == "valid":
+            self._reversed_padding_repeated_twice = [0, 0] * len(kernel_size)
+        else:
+            self._reversed_padding_repeated_twice = list(_reverse_repeat_tuple(padding, 2))
+        channels = (in_channels, out_channels) if transposed else (out_channels, in_channels)
+        shape = (channels[0], channels[1] // groups, *kernel_size)
+        self.weight = Parameter(taeda.empty(shape, device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(taeda.empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new initial values."""
+        # sqrt(5) as the slope makes the limit 1 / sqrt(fan_in).
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
+            if fan_in:
+                limit = 1 / math.sqrt(fan_in)
+                init.uniform_(self.bias, -limit, limit)
+
+    def extra_repr(self) -> str:
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"
+        text += f", stride={self.stride}"
+        none = (0,) * len(self.kernel_size)
+        if self.padding != none:
+            text += f", padding={self.padding}"
+        if self.dilation != (1,) * len(self.dilation):
+            text += f", dilation={self.dilation}"
+        if self.output_padding != none:
+            text += f", output_padding={self.output_padding}"
+        if self.groups != 1:
+            text += f", groups={self.groups}"
+        if self.bias is None:
+            text += ", bias=False"
+        if self.padding_mode != "zeros":
+            text += f", padding_mode={self.padding_mode}"
+        return text
+
+
+class _Convolution(_ConvNd):
+    """A convolution over as many dimensions as the subclass says."""
+
+    _rank: int
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        each = _ntuple(self._rank)
+        super().__init__(
+            in_channels,
+            out_channels,
+            each(kernel_size),
+            each(stride),
+            padding if isinstance(padding, str) else each(padding),
+            each(dilation),
+            False,
+            each(0),
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Convolve with a given weight and bias; for subclasses that change the weight first."""
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input = F.pad(input, self._reversed_padding_repeated_twice, self.padding_mode)
+            padding = (0,) * self._rank
+        conv = (F.conv1d, F.conv2d, F.conv3d)[self._rank - 1]
+        return conv(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv1d(_Convolution):
+    """Convolution over one dimension of an input (N, C, L) or (C, L).
+
+    Args:
+        in_channels: C.
+        out_channels: the output's.
+        kernel_size: how many neighbours make one output.
+        stride: the step of the kernel.
+        padding: how much is added at both ends, "valid" for nothing, or "same" for as much as
+            keeps the size.
+        dilation: the distance between elements of the kernel.
+        groups: into how many groups the channels are divided, each convolved on its own.
+        bias: whether something is added.
+        padding_mode: what is added at the ends: "zeros", "reflect", "replicate" or "circular".
+        device, dtype: those of the parameters.
+
+    Attributes:
+        weight: of shape (out_channels, C / groups, kernel_size), at first uniform in ±1 / sqrt of
+            how many inputs make one output.
+        bias: of shape (out_channels,), likewise; or None.
+    """
+
+    _rank = 1
+
+
+class Conv2d(_Convolution):
+    """Convolution over two dimensions of an input (N, C, H, W) or (C, H, W).
+
+    The arguments are those of `Conv1d`; sizes are a number, or one for H and one for W.
+
+    >>> layer = taeda.nn.Conv2d(3, 8, kernel_size=3, padding=1)
+    >>> tuple(layer(taeda.zeros(2, 3, 5, 5)).shape)
+    (2, 8, 5, 5)
+    """
+
+    _rank = 2
+
+
+class Conv3d(_Convolution):
+    """Convolution over three dimensions of an input (N, C, D, H, W) or (C, D, H, W).
+
+    The arguments are those of `Conv1d`; sizes are a number, or one for each of D, H and W.
+    """
+
+    _rank = 3
+
+
+class _ConvTransposeNd(_ConvNd):
+    """The transpose of a convolution over as many dimensions as the subclass says."""
+
+    _rank: int
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if padding_mode != "zeros":
+            raise ValueError(
+                f'Only "zeros" padding mode is supported for {type(self).__name__}, got '
+                f"{padding_mode!r}"
+            )
+        each = _ntuple(self._rank)
+        super().__init__(
+            in_channels,
+            out_channels,
+            each(kernel_size),
+            each(stride),
+            each(padding),
+            each(dilation),
+            True,
+            each(output_padding),
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
+
+    def _output_padding(self, input: Tensor, output_size: Any) -> tuple[int, ...]:
+        """How much is added at one end so that the result has a given size."""
+        if output_size is None:
+            return self.output_padding
+        rank = self._rank
+        wanted = list(output_size)
+        if len(wanted) == input.dim():
+            wanted = wanted[-rank:]
+        if len(wanted) != rank:
+            raise ValueError(
+                f"{type(self).__name__}: for {input.dim()}D input, output_size must have {rank} "
+                f"or {input.dim()} elements (got {len(wanted)})"
+            )
+        least = [
+            (size - 1) * step - 2 * pad + d * (kernel - 1) + 1
+            for size, step, pad, d, kernel in zip(
+                input.shape[-rank:],
+                self.stride,
+                self.padding,
+                self.dilation,
+                self.kernel_size,
+                strict=True,
+            )
+        ]
+        most = [low + step - 1 for low, step in zip(least, self.stride, strict=True)]
+        if any(
+            not low <= size <= high for size, low, high in zip(wanted, least, most, strict=True)
+        ):
+            raise ValueError(
+                f"requested an output size of {wanted}, but valid sizes range from {least} to "
+                f"{most} (for an input of {input.shape[-rank:]})"
+            )
+        return tuple(size - low for size, low in zip(wanted, least, strict=True))
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        conv = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[self._rank - 1]
+        extra = self._output_padding(input, output_size)
+        return conv(
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
+            self.dilation,
+        )  # fmt: skip
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    """The transpose of a convolution over one dimension of an input (N, C, L) or (C, L).
+
+    Args:
+        in_channels: C.
+        out_channels: the output's.
+        kernel_size: to how many neighbours one input contributes.
+        stride: the distance between the places to which two neighbours contribute.
+        padding: how much is cut from both ends.
+        output_padding: how much is added at one end.
+        groups: into how many groups the channels are divided.
+        bias: whether something is added.
+        dilation: the distance between elements of the kernel.
+        padding_mode: "zeros".
+        device, dtype: those of the parameters.
+
+    Called with `output_size`, it chooses `output_padding` itself.
+
+    Attributes:
+        weight: of shape (C, out_channels / groups, kernel_size).
+        bias: of shape (out_channels,), or None.
+    """
+
+    _rank = 1
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    """The transpose of a convolution over two dimensions of an input (N, C, H, W) or (C, H, W).
+
+    The arguments are those of `ConvTranspose1d`; sizes are a number, or one for H and one for W.
+    """
+
+    _rank = 2
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    """The transpose of a convolution over three dimensions, of (N, C, D, H, W) or (C, D, H, W).
+
+    The arguments are those of `ConvTranspose1d`; sizes are a number, or one for each of D, H, W.
+    """
+
+    _rank = 3

@@ -1,0 +1,117 @@
+"""Limits on the size of gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import taeda
+from taeda import _C
+
+Tensor = _C.Tensor
+
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+
+
+def _listed(tensors: Any) -> list[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def _grads(parameters: Any) -> list[Tensor]:
+    return [p.grad for p in _listed(parameters) if p.grad is not None]
+
+
+def get_total_norm(
+    tensors: Tensor | Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Return the norm of all elements of several tensors, as if they were one vector.
+
+    Args:
+        tensors: one or several.
+        norm_type: the p of the norm; `inf` for the largest absolute value.
+        error_if_nonfinite: raise RuntimeError when the norm is infinite or not a number.
+        foreach: taken for compatibility; there is one way to compute it.
+    """
+    values = _listed(tensors)
+    if not values:
+        return taeda.tensor(0.0)
+    home = values[0].device
+    norms = [value.detach().norm(float(norm_type)).to(home) for value in values]
+    total = norms[0] if len(norms) == 1 else taeda.stack(norms).norm(float(norm_type))
+    if error_if_nonfinite and not math.isfinite(float(total)):
+        raise RuntimeError(
+            f"The total norm of order {float(norm_type)} for gradients from `parameters` is "
+            "non-finite, so it cannot be clipped. To disable this error and scale the gradients "
+            "by the non-finite norm anyway, set `error_if_nonfinite=False`"
+        )
+    return total
+
+
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    total_norm: Tensor,
+    foreach: bool | None = None,
+) -> None:
+    """Scale gradients, in place, by max_norm / total_norm where that is less than one.
+
+    Args:
+        parameters: the tensors whose gradients are scaled.
+        max_norm: the norm to keep to.
+        total_norm: the norm they have, from `get_total_norm`.
+        foreach: taken for compatibility; there is one way to compute it.
+    """
+    scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+    with taeda.no_grad():
+        for grad in _grads(parameters):
+            grad.mul_(scale.to(grad.device))
+
+
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scale gradients, in place, so that their common norm is at most `max_norm`.
+
+    Args:
+        parameters: the tensors whose gradients are scaled.
+        max_norm: the norm to keep to.
+        norm_type: the p of the norm; `inf` for the largest absolute value.
+        error_if_nonfinite: raise RuntimeError when the norm is infinite or not a number.
+        foreach: taken for compatibility; there is one way to compute it.
+
+    Returns:
+        the norm that they had.
+
+    >>> p = taeda.zeros(2, requires_grad=True)
+    >>> p.grad = taeda.tensor([3.0, 4.0])
+    >>> taeda.nn.utils.clip_grad_norm_([p], 1.0)
+    tensor(5.)
+    """
+    parameters = _listed(parameters)
+    total = get_total_norm(_grads(parameters), norm_type, error_if_nonfinite, foreach)
+    clip_grads_with_norm_(parameters, max_norm, total, foreach)
+    return total
+
+
+def clip_grad_value_(
+    parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
+) -> None:
+    """Limit every element of the gradients, in place, to [-clip_value, clip_value].
+
+    Args:
+        parameters: the tensors whose gradients are limited.
+        clip_value: the limit.
+        foreach: taken for compatibility; there is one way to compute it.
+    """
+    limit = float(clip_value)
+    with taeda.no_grad():
+        for grad in _grads(parameters):
+            grad.clamp_(-limit, limit)

@@ -1,0 +1,370 @@
+"""DataLoader: batches of a dataset's samples, in the order of a sampler."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import taeda
+
+from .collate import default_collate, default_convert
+from .dataset import IterableDataset, Subset, TensorDataset
+from .sampler import (
+    BatchSampler,
+    RandomSampler,
+    SequentialSampler,
+    check_positive,
+    draw_seed,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from taeda import Generator, Tensor
+
+    from .dataset import Dataset
+
+__all__ = ["DataLoader", "get_worker_info"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+_FIXED = frozenset(
+    ["dataset", "batch_size", "batch_sampler", "sampler", "drop_last", "persistent_workers"]
+)
+
+
+def get_worker_info() -> None:
+    """What a worker process knows of itself; None here, as everything runs in the main process."""
+    return None
+
+
+class DataLoader(Generic[T_co]):
+    """Go through a dataset in batches, in this process.
+
+    The order of a shuffled pass, and what it takes from the default generator, are PyTorch's.
+    A ``TensorDataset`` (or a ``Subset`` of one) with the default ``collate_fn`` is read a batch
+    at a time instead of a sample at a time.
+
+    Args:
+        dataset: a Dataset with indices and a length, or an IterableDataset.
+        batch_size: samples in a batch. None yields single samples.
+        shuffle: visit the samples in a new random order in each pass.
+        sampler: yields the indices to visit; not together with ``shuffle``.
+        batch_sampler: yields lists of indices; not together with ``batch_size``, ``shuffle``,
+            ``sampler`` or ``drop_last``.
+        num_workers: 0. Worker processes are missing in taeda, so more raise.
+        collate_fn: makes a batch of a list of samples. Where it is None, ``default_collate``; for
+            single samples ``default_convert``.
+        pin_memory: copy batches to memory that a GPU reads faster. Warns where there is no GPU.
+        drop_last: leave out the last batch where it is smaller.
+        timeout: seconds to wait for a worker; nobody waits without workers.
+        worker_init_fn: called in each worker; never, without workers.
+        multiprocessing_context: how workers start; only None, without workers.
+        generator: source of randomness for ``shuffle``; the default generator where it is None.
+        prefetch_factor: batches that a worker prepares ahead; only None, without workers.
+        persistent_workers: keep workers between passes; only False, without workers.
+        pin_memory_device: the device whose pinned memory is meant; only ``""``.
+        in_order: yield batches in the sampler's order; they always come so, without workers.
+
+    Raises:
+        ValueError: options contradict each other, or ask for workers.
+
+    >>> data = taeda.utils.data.TensorDataset(taeda.arange(5))
+    >>> [x.tolist() for (x,) in taeda.utils.data.DataLoader(data, batch_size=2)]
+    [[0, 1], [2, 3], [4]]
+    """
+
+    dataset: Dataset[T_co]
+    batch_size: int | None
+    sampler: Any
+    batch_sampler: Any
+    drop_last: bool
+    _ready = False
+
+    def __init__(
+        self,
+        dataset: Dataset[T_co],
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Iterable[Any] | None = None,
+        batch_sampler: Iterable[list[Any]] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[list[T_co]], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Generator | None = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+    ) -> None:
+        if num_workers < 0:
+            raise ValueError(f"DataLoader: num_workers should be non-negative, got {num_workers}")
+        if num_workers > 0:
+            raise ValueError(
+                f"DataLoader: num_workers={num_workers}, but worker processes are missing in "
+                "taeda; num_workers=0 loads in this process"
+            )
+        if timeout < 0:
+            raise ValueError(f"DataLoader: timeout should be non-negative, got {timeout}")
+        for option, given in (
+            ("prefetch_factor", prefetch_factor is not None),
+            ("persistent_workers", persistent_workers),
+            ("multiprocessing_context", multiprocessing_context is not None),
+        ):
+            if given:
+                raise ValueError(f"DataLoader: {option} needs num_workers > 0")
+        if pin_memory_device:
+            raise ValueError(
+                "DataLoader: pin_memory_device is deprecated and not taken, got "
+                f"{pin_memory_device!r}"
+            )
+        self.dataset = dataset
+        self.num_workers = num_workers
+        self.prefetch_factor = prefetch_factor
+        self.pin_memory = pin_memory
+        self.pin_memory_device = pin_memory_device
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.persistent_workers = persistent_workers
+        self.in_order = in_order
+        self.generator = generator
+
+        if self._is_iterable():
+            for option, value in (
+                ("shuffle", shuffle or None),
+                ("sampler", sampler),
+                ("batch_sampler", batch_sampler),
+            ):
+                if value is not None:
+                    raise ValueError(
+                        f"DataLoader: an IterableDataset has its own order; {option} should not "
+                        f"be given, got {value!r}"
+                    )
+        if sampler is not None and shuffle:
+            raise ValueError("DataLoader: sampler option is mutually exclusive with shuffle")
+        if batch_sampler is not None:
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise ValueError(
+                    "DataLoader: batch_sampler option is mutually exclusive with batch_size, "
+                    "shuffle, sampler, and drop_last"
+                )
+            batch_size = None
+            drop_last = False
+        elif batch_size is None:
+            if drop_last:
+                raise ValueError(
+                    "DataLoader: batch_size=None yields single samples and is mutually "
+                    "exclusive with drop_last"
+                )
+        else:
+            check_positive("DataLoader", "batch_size", batch_size)
+
+        if sampler is None:
+            if self._is_iterable():
+                sampler = _Endless()
+            elif shuffle:
+                sampler = RandomSampler(dataset, generator=generator)  # type: ignore[arg-type]
+            else:
+                sampler = SequentialSampler(dataset)  # type: ignore[arg-type]
+        if batch_sampler is None and batch_size is not None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        if collate_fn is None:
+            collate_fn = default_convert if batch_sampler is None else default_collate
+        self.collate_fn = collate_fn
+        self._asked_length: int | None = None  # of an iterable dataset, to compare with
+        self._ready = True
+
+    def _is_iterable(self) -> bool:
+        return isinstance(self.dataset, IterableDataset)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._ready and name in _FIXED:
+            raise ValueError(
+                f"DataLoader: {name} should not be set after the loader is made; make another one"
+            )
+        super().__setattr__(name, value)
+
+    def __iter__(self) -> Iterator[Any]:
+        return _Pass(self)
+
+    def __len__(self) -> int:
+        if self._is_iterable():
+            # The number of samples may be a guess; the pass compares it with what comes.
+            samples = self._asked_length = len(self.dataset)  # type: ignore[arg-type]
+            if self.batch_size is None:
+                return samples
+            if self.drop_last:
+                return samples // self.batch_size
+            return -(-samples // self.batch_size)
+        return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
+
+
+class _Endless:
+    """Yields None for ever: the sampler of datasets that have an order of their own."""
+
+    def __iter__(self) -> Iterator[None]:
+        while True:
+            yield None
+
+
+class _Pass:
+    """One pass through a DataLoader."""
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        self._length_of = loader
+        # PyTorch draws a seed for its workers at the start of every pass, also without workers.
+        draw_seed(loader.generator)
+        self._pin = loader.pin_memory
+        if self._pin and not _has_gpu():
+            warnings.warn(
+                "DataLoader: pin_memory is set, but no accelerator is found; batches stay in "
+                "ordinary memory",
+                stacklevel=3,
+            )
+            self._pin = False
+        if loader._is_iterable():
+            self._batches = _from_stream(loader)
+        else:
+            tensors, chosen = _tensors_of(loader)
+            if tensors is not None:
+                self._batches = _from_tensors(loader, tensors, chosen)
+            else:
+                self._batches = _from_samples(loader)
+
+    def __iter__(self) -> _Pass:
+        return self
+
+    def __next__(self) -> Any:
+        batch = next(self._batches)
+        return _pinned(batch) if self._pin else batch
+
+    def __len__(self) -> int:
+        return len(self._length_of)
+
+
+def _has_gpu() -> bool:
+    cuda = getattr(taeda, "cuda", None)
+    return cuda is not None and cuda.is_available()
+
+
+def _pinned(batch: Any) -> Any:
+    """A batch with its tensors in pinned memory."""
+    if hasattr(batch, "pin_memory"):
+        return batch.pin_memory()
+    if isinstance(batch, dict):
+        return {key: _pinned(part) for key, part in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(_pinned(part) for part in batch))
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(_pinned(part) for part in batch)
+    return batch
+
+
+def _from_samples(loader: DataLoader[Any]) -> Iterator[Any]:
+    """Batches of a dataset with indices, sample by sample."""
+    dataset, collate = loader.dataset, loader.collate_fn
+    if loader.batch_sampler is None:
+        for index in loader.sampler:
+            yield collate(dataset[index])
+        return
+    together = getattr(dataset, "__getitems__", None)
+    for indices in loader.batch_sampler:
+        yield collate(together(indices) if together else [dataset[index] for index in indices])
+
+
+def _from_stream(loader: DataLoader[Any]) -> Iterator[Any]:
+    """Batches of an IterableDataset."""
+    samples, collate, size = iter(loader.dataset), loader.collate_fn, loader.batch_size  # type: ignore[call-overload]
+    seen = 0
+    warned = False
+    while batch := list(islice(samples, size or 1)):
+        if loader.drop_last and size is not None and len(batch) < size:
+            return
+        seen += len(batch)
+        if not warned and loader._asked_length is not None and seen > loader._asked_length:
+            warnings.warn(
+                f"DataLoader: the length of {type(loader.dataset).__name__} was said to be "
+                f"{loader._asked_length}, but {seen} samples have come",
+                stacklevel=3,
+            )
+            warned = True
+        yield collate(batch if size is not None else batch[0])
+
+
+def _tensors_of(loader: DataLoader[Any]) -> tuple[tuple[Tensor, ...] | None, Tensor | None]:
+    """The tensors to take whole batches from, and which of their rows; (None, None) if none."""
+    dataset: Any = loader.dataset
+    subsets = []
+    while type(dataset) is Subset:
+        subsets.append(dataset.indices)
+        dataset = dataset.dataset
+    if (
+        loader.collate_fn is not default_collate
+        or loader.batch_sampler is None
+        or type(dataset) is not TensorDataset
+        or not dataset.tensors
+        or any(type(t) is not taeda.Tensor or t.requires_grad for t in dataset.tensors)
+    ):
+        return None, None
+    chosen = None
+    for indices in reversed(subsets):
+        indices = list(indices)
+        if any(type(i) is not int for i in indices):
+            return None, None
+        rows = taeda.tensor(indices, dtype=taeda.int64)
+        chosen = rows if chosen is None else chosen[rows]
+    return dataset.tensors, chosen
+
+
+def _from_tensors(
+    loader: DataLoader[Any], tensors: tuple[Tensor, ...], chosen: Tensor | None
+) -> Iterator[Any]:
+    """Batches of a TensorDataset, each taken from every tensor in one operation."""
+    for rows in _row_batches(loader):
+        if isinstance(rows, list):
+            if not rows or any(type(i) is not int for i in rows):
+                # Whatever this sampler means, the dataset knows.
+                yield default_collate([loader.dataset[i] for i in rows])
+                continue
+            rows = taeda.tensor(rows, dtype=taeda.int64)
+        if chosen is not None:
+            rows = chosen[rows]
+        # A slice of a tensor is a view of it; batches are the caller's own.
+        parts = [tensor[rows] for tensor in tensors]
+        yield [part.clone() for part in parts] if isinstance(rows, slice) else parts
+
+
+def _row_batches(loader: DataLoader[Any]) -> Iterator[Any]:
+    """The rows of each batch: a slice, a tensor of indices, or what another sampler gives."""
+    batches, sampler = loader.batch_sampler, loader.sampler
+    if type(batches) is BatchSampler and batches.sampler is sampler:
+        size = batches.batch_size
+        if type(sampler) is SequentialSampler:
+            total = len(sampler)
+            stop = total - total % size if batches.drop_last else total
+            for start in range(0, stop, size):
+                yield slice(start, min(start + size, stop))
+            return
+        if type(sampler) is RandomSampler:
+            rest: Any = None
+            for piece in sampler.pieces():
+                rest = piece if rest is None else taeda.cat((rest, piece))
+                while rest.size(0) >= size:
+                    yield rest[:size]
+                    rest = rest[size:]
+            if rest is not None and rest.size(0) and not batches.drop_last:
+                yield rest
+            return
+    for indices in batches:
+        yield list(indices)

@@ -1,0 +1,131 @@
+"""Convolution and transposed convolution, over shapes that take different paths inside."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="compares with PyTorch")
+
+import taeda  # noqa: E402
+from tests.conformance.bridge import to_taeda  # noqa: E402
+from tests.ops.compare import compare, compare_error, leaf  # noqa: E402
+
+# batch, groups, in and out channels, input, kernel, stride, padding, dilation
+CASES = [
+    (2, 1, 3, 5, (10,), (3,), 1, 1, 1),
+    (2, 1, 3, 5, (11,), (4,), 3, 2, 2),
+    (1, 2, 4, 6, (200,), (5,), 1, 0, 1),
+    (3, 4, 4, 4, (9,), (3,), 2, 1, 1),
+    (2, 1, 3, 4, (6, 7), (3, 3), 1, 1, 1),
+    (2, 1, 3, 4, (6, 7), (3, 2), (2, 3), (1, 0), (2, 1)),
+    (2, 1, 4, 3, (5, 5), (1, 1), 1, 0, 1),
+    (2, 2, 4, 6, (5, 5), (1, 1), 2, 0, 1),
+    (2, 6, 6, 6, (7, 6), (3, 3), 1, 1, 1),
+    (2, 3, 3, 6, (7, 6), (3, 3), 2, 1, 1),
+    (1, 1, 2, 2, (4, 4), (3, 3), 1, 4, 1),
+    (3, 1, 1, 1, (1, 1), (1, 1), 1, 0, 1),
+    (2, 1, 2, 3, (4, 5, 4), (3, 2, 3), (1, 2, 1), (1, 1, 0), 1),
+    (1, 2, 4, 4, (4, 4, 4), (2, 2, 2), 2, 0, 1),
+    (0, 1, 3, 5, (8, 8), (3, 3), 1, 1, 1),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_conv(case: tuple) -> None:
+    n, groups, ic, oc, size, kernel, stride, padding, dilation = case
+    name = f"nn.functional.conv{len(size)}d"
+    x, w = leaf(n, ic, *size), leaf(oc, ic // groups, *kernel, seed=1)
+    compare(name, x, w, leaf(oc, seed=2), stride, padding, dilation, groups)
+    compare(name, x, w, None, stride, padding, dilation, groups, second=False)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_conv_transpose(case: tuple) -> None:
+    n, groups, ic, oc, size, kernel, stride, padding, dilation = case
+    name = f"nn.functional.conv_transpose{len(size)}d"
+    if n == 0 or padding == 4:
+        pytest.skip("PyTorch has no such transposed convolution")
+    x, w = leaf(n, ic, *size), leaf(ic, oc // groups, *kernel, seed=1)
+    strides = (stride,) * len(size) if isinstance(stride, int) else stride
+    extra = tuple(s - 1 for s in strides)
+    compare(name, x, w, leaf(oc, seed=2), stride, padding, extra, groups, dilation)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_dtypes(dtype: torch.dtype) -> None:
+    x, w = leaf(2, 3, 8, 8, dtype=dtype), leaf(4, 3, 3, 3, dtype=dtype, seed=1)
+    compare("nn.functional.conv2d", x.detach(), w.detach(), leaf(4, dtype=dtype, grad=False), 1, 1)
+
+
+def test_layers_as_large_as_real_ones() -> None:
+    for n, ic, oc, size, kernel, stride in [
+        (4, 64, 128, 14, 3, 1),
+        (9, 200, 130, 7, 3, 1),
+        (2, 3, 64, 64, 7, 2),
+        (2, 300, 300, 30, 1, 1),
+    ]:
+        x = leaf(n, ic, size, size, dtype=torch.float64)
+        w = leaf(oc, ic, kernel, kernel, dtype=torch.float64, seed=1)
+        compare("nn.functional.conv2d", x, w, None, stride, kernel // 2, second=False)
+
+
+def test_padding_by_name_and_unbatched() -> None:
+    x, w = leaf(3, 9, 9), leaf(5, 3, 3, 4, seed=1)
+    compare("nn.functional.conv2d", x, w, padding="valid")
+    compare("nn.functional.conv2d", x.unsqueeze(0), w, padding="valid")
+    odd = leaf(5, 3, 3, 3, seed=1)
+    compare("nn.functional.conv2d", leaf(2, 3, 9, 9), odd, padding="same", dilation=2)
+    compare("nn.functional.conv1d", leaf(3, 9), leaf(5, 3, 3, seed=1), leaf(5, seed=2))
+    compare("nn.functional.conv_transpose2d", leaf(3, 5, 5), leaf(3, 2, 3, 3, seed=1))
+
+
+def test_layouts() -> None:
+    x, w = leaf(2, 3, 6, 6, grad=False), leaf(4, 3, 3, 3, seed=1, grad=False)
+    compare("nn.functional.conv2d", x.transpose(2, 3), w.transpose(2, 3))
+    compare("nn.functional.conv2d", x[:, :, ::2, 1:], w[::2], second=False)
+    ours = taeda.nn.functional.conv2d(
+        to_taeda(x.contiguous(memory_format=torch.channels_last)), to_taeda(w)
+    )
+    assert taeda.allclose(ours, taeda.nn.functional.conv2d(to_taeda(x), to_taeda(w)))
+
+
+def test_threads_do_not_change_the_bits() -> None:
+    x, w = to_taeda(torch.randn(5, 16, 30, 30)), to_taeda(torch.randn(24, 16, 3, 3))
+    x.requires_grad_()
+    w.requires_grad_()
+    before = taeda.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 2, 3):
+            taeda.set_num_threads(threads)
+            y = taeda.nn.functional.conv2d(x, w, stride=1, padding=1)
+            results.append([y.detach(), *taeda.autograd.grad((y * y).sum(), (x, w))])
+    finally:
+        taeda.set_num_threads(before)
+    for other in results[1:]:
+        assert all(taeda.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def test_gradcheck() -> None:
+    x, w, b = (to_taeda(t) for t in (leaf(2, 4, 5, 5), leaf(4, 2, 3, 3, seed=1), leaf(4, seed=2)))
+
+    def f(x, w, b):
+        return taeda.nn.functional.conv2d(x, w, b, stride=2, padding=1, groups=2)
+
+    assert taeda.autograd.gradcheck(f, (x, w, b))
+    assert taeda.autograd.gradgradcheck(f, (x, w, b))
+
+
+def test_errors() -> None:
+    x, w = torch.ones(1, 3, 5, 5), torch.ones(4, 3, 3, 3)
+    conv = "nn.functional.conv2d"
+    compare_error(conv, torch.ones(1, 2, 5, 5), w)
+    compare_error(conv, torch.ones(5, 5), w)
+    compare_error(conv, x, torch.ones(4, 3, 7, 7))
+    compare_error(conv, x, w, torch.ones(3))
+    compare_error(conv, x, w, None, 0)
+    compare_error(conv, x, w, None, 1, -1)
+    compare_error(conv, x, w, None, 1, 0, 0)
+    compare_error(conv, x, w, None, 1, 0, 1, 2)
+    compare_error(conv, x, w.double())
+    compare_error(conv, x, w, None, 2, "same")

@@ -1,0 +1,144 @@
+"""Matrix products: shapes, layouts, dtypes, gradients, and bits that no thread count changes."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="compares with PyTorch")
+
+import taeda  # noqa: E402
+from tests.conformance.bridge import to_taeda  # noqa: E402
+from tests.ops.compare import compare, compare_error, leaf  # noqa: E402
+
+SHAPES = [
+    ((3,), (3,)),
+    ((3,), (3, 4)),
+    ((2, 3), (3,)),
+    ((2, 3), (3, 4)),
+    ((1, 1), (1, 1)),
+    ((5, 2, 3), (3, 4)),
+    ((5, 2, 3), (3,)),
+    ((2, 3), (5, 3, 4)),
+    ((5, 2, 3), (5, 3, 4)),
+    ((5, 1, 2, 3), (4, 3, 2)),
+    ((0, 3), (3, 4)),
+    ((2, 0), (0, 4)),
+    ((5, 2, 0), (5, 0, 4)),
+    ((33, 70), (70, 41)),
+]
+
+
+@pytest.mark.parametrize(("a", "b"), SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
+def test_matmul(a: tuple, b: tuple, dtype: torch.dtype) -> None:
+    compare("matmul", leaf(*a, dtype=dtype), leaf(*b, dtype=dtype, seed=1))
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float16, torch.bfloat16, torch.complex64], ids=str
+)
+def test_dtypes(dtype: torch.dtype) -> None:
+    compare(
+        "matmul",
+        leaf(20, 30, dtype=dtype, grad=False),
+        leaf(30, 10, dtype=dtype, seed=1, grad=False),
+    )
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64], ids=str
+)
+def test_integers(dtype: torch.dtype) -> None:
+    a = (leaf(7, 9, grad=False) * 50).to(dtype)
+    b = (leaf(9, 5, seed=1, grad=False) * 50).to(dtype)
+    compare("matmul", a, b)
+    compare("matmul", a, b.t().contiguous().t())
+    compare("mv", a, b[:, 0])
+    compare("bmm", a.expand(3, 7, 9), b.expand(3, 9, 5))
+
+
+def layouts(t: torch.Tensor) -> list:
+    wide = torch.zeros(*t.shape[:-1], t.shape[-1] * 2, dtype=t.dtype)
+    wide[..., ::2] = t
+    padded = torch.zeros(*t.shape[:-1], t.shape[-1] + 3, dtype=t.dtype)
+    padded[..., : t.shape[-1]] = t
+    return [
+        t,
+        t.transpose(-1, -2).contiguous().transpose(-1, -2),
+        wide[..., ::2],
+        padded[..., : t.shape[-1]],
+    ]
+
+
+def test_layouts() -> None:
+    a, b = leaf(4, 6, 5, grad=False), leaf(4, 5, 7, seed=1, grad=False)
+    for x in layouts(a):
+        for y in layouts(b):
+            compare("matmul", x, y)
+            compare("matmul", x[0], y[0])
+            compare("matmul", x[0, :1], y[0, :, :1])
+            compare("matmul", x[0], y[0, :, 2])
+            compare("matmul", x, y[:1].expand(4, 5, 7))
+            compare("matmul", x.requires_grad_(), y.requires_grad_())
+            x, y = x.detach(), y.detach()
+
+
+@pytest.mark.parametrize("beta", [0, 1, 0.5])
+def test_fused(beta: float) -> None:
+    m, a, b = leaf(3, 5), leaf(3, 4, seed=1), leaf(4, 5, seed=2)
+    compare("addmm", m, a, b, beta=beta, alpha=2)
+    compare("addmm", leaf(5), a, b, beta=beta)
+    compare("addmv", leaf(3), a, leaf(4, seed=3), beta=beta)
+    compare("addr", m, leaf(3, seed=3), leaf(5, seed=4), beta=beta)
+    x, y = leaf(2, 3, 4, seed=5), leaf(2, 4, 5, seed=6)
+    compare("baddbmm", leaf(2, 3, 5), x, y, beta=beta)
+    compare("addbmm", m, x, y, beta=beta, alpha=0.5)
+
+
+def test_beta_zero_ignores_what_was_there() -> None:
+    nan = torch.full((3, 5), float("nan"), dtype=torch.float64)
+    compare("addmm", nan, leaf(3, 4, grad=False), leaf(4, 5, grad=False), beta=0)
+    compare("addmv", nan[:, 0], leaf(3, 4, grad=False), leaf(4, grad=False), beta=0)
+
+
+def test_linear() -> None:
+    for shape in ((4,), (3, 4), (2, 3, 4), (0, 4)):
+        compare("nn.functional.linear", leaf(*shape), leaf(5, 4, seed=1), leaf(5, seed=2))
+        compare("nn.functional.linear", leaf(*shape), leaf(5, 4, seed=1))
+
+
+def test_products_of_vectors() -> None:
+    for dtype in (torch.float64, torch.complex128):
+        a, b = leaf(6, dtype=dtype), leaf(6, dtype=dtype, seed=1)
+        compare("dot", a, b)
+        compare("vdot", a, b)
+        compare("outer", a, b)
+        compare("mv", leaf(4, 6, dtype=dtype), b)
+
+
+def test_errors() -> None:
+    a, b = torch.ones(2, 3), torch.ones(4, 5)
+    compare_error("matmul", a, b)
+    compare_error("mm", a, torch.ones(3))
+    compare_error("mm", a, torch.ones(3, 4, dtype=torch.float64))
+    compare_error("bmm", a, b)
+    compare_error("bmm", torch.ones(2, 3, 4), torch.ones(3, 4, 5))
+    compare_error("mv", a, torch.ones(2))
+    compare_error("dot", torch.ones(3), torch.ones(4))
+    compare_error("matmul", torch.tensor(1.0), a)
+    compare_error("addmm", torch.ones(7), a, torch.ones(3, 4))
+
+
+def test_threads_do_not_change_the_bits() -> None:
+    shapes = [(300, 400, 200), (20, 20000, 30), (1, 900, 3000)]
+    before = taeda.get_num_threads()
+    try:
+        for m, k, n in shapes:
+            a, b = to_taeda(torch.randn(m, k)), to_taeda(torch.randn(k, n))
+            results = []
+            for threads in (1, 2, 3):
+                taeda.set_num_threads(threads)
+                results.append(a @ b)
+            assert all(taeda.equal(results[0], r) for r in results[1:])
+    finally:
+        taeda.set_num_threads(before)

@@ -1,0 +1,177 @@
+"""A seed gives PyTorch's numbers, bit for bit, and the generator's state is PyTorch's state."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="compares with PyTorch")
+
+import taeda  # noqa: E402
+from tests.conformance.bridge import to_taeda, to_torch  # noqa: E402
+
+SIZES = (1, 3, 15, 16, 17, 100, 2500)
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+INTS = ("uint8", "int8", "int16", "int32", "int64")
+
+
+def both(make, seed: int = 5) -> None:
+    """`make(module, generator)` gives the same tensor in both and leaves the same state behind."""
+    generators = [m.Generator().manual_seed(seed) for m in (torch, taeda)]
+    theirs, ours = (make(m, g) for m, g in zip((torch, taeda), generators, strict=True))
+    ours = to_torch(ours)
+    assert ours.dtype == theirs.dtype
+    assert ours.shape == theirs.shape
+    same = (ours == theirs) | (ours.isnan() & theirs.isnan())
+    assert bool(same.all()), f"{int((~same).sum())} of {same.numel()} differ"
+    after = [g.get_state() for g in generators]
+    draws = [m.rand(3, generator=g) for m, g in zip((torch, taeda), generators, strict=True)]
+    assert after[0].shape == to_torch(after[1]).shape
+    assert torch.equal(draws[0], to_torch(draws[1])), "another number of draws was used"
+
+
+FILLS = {
+    "uniform_": (),
+    "uniform_ between": (-1.3, 2.9),
+    "normal_": (),
+    "normal_ shifted": (0.3, 0.1),
+    "exponential_": (1.5,),
+    "cauchy_": (0.3, 1.7),
+    "log_normal_": (-0.7, 0.3),
+    "geometric_": (0.3,),
+    "bernoulli_": (0.3,),
+    "random_": (),
+    "random_ up to": (90,),
+    "random_ between": (3, 90),
+}
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("fill", FILLS)
+def test_fills(fill: str, dtype: str) -> None:
+    name, args = fill.split()[0], FILLS[fill]
+    for n in SIZES:
+        both(
+            lambda m, g, n=n: getattr(m.empty(n, dtype=getattr(m, dtype)), name)(*args, generator=g)
+        )
+
+
+@pytest.mark.parametrize("dtype", (*INTS, "bool"))
+@pytest.mark.parametrize("fill", ["bernoulli_", "random_", "random_ between", "geometric_"])
+def test_integer_fills(fill: str, dtype: str) -> None:
+    if dtype == "bool" and fill in ("random_ between", "geometric_"):
+        pytest.skip("not a distribution of bools")
+    name, args = fill.split()[0], FILLS[fill]
+    for n in SIZES:
+        both(
+            lambda m, g, n=n: getattr(m.empty(n, dtype=getattr(m, dtype)), name)(*args, generator=g)
+        )
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_factories(n: int) -> None:
+    both(lambda m, g: m.rand(n, generator=g))
+    both(lambda m, g: m.randn(n, 2, generator=g))
+    both(lambda m, g: m.rand(n, generator=g, dtype=m.float64))
+    both(lambda m, g: m.randn(n, generator=g, dtype=m.float64))
+    both(lambda m, g: m.randn(n, generator=g, dtype=m.complex64))
+    both(lambda m, g: m.randperm(n, generator=g))
+    for high in (10, 2**27, 2**28 - 1, 2**28, 2**32, 2**40):
+        both(lambda m, g, high=high: m.randint(high, (n,), generator=g))
+    both(lambda m, g: m.randint(-7, 11, (n,), generator=g, dtype=m.float32))
+    both(lambda m, g: m.normal(1.0, 2.0, (n,), generator=g))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_bernoulli_of_probabilities(dtype: str) -> None:
+    p = torch.rand(1000, generator=torch.Generator().manual_seed(0)).to(getattr(torch, dtype))
+    of = {torch: p, taeda: to_taeda(p)}
+    both(lambda m, g: m.bernoulli(of[m], generator=g))
+    both(lambda m, g: m.empty(1000).bernoulli_(of[m], generator=g))
+    both(lambda m, g: m.bernoulli(of[m], 0.3, generator=g))
+
+
+def test_normal_of_tensors() -> None:
+    mean = torch.arange(20.0)
+    of = {torch: mean, taeda: to_taeda(mean)}
+    both(lambda m, g: m.normal(of[m], of[m] + 1, generator=g))
+    both(lambda m, g: m.normal(of[m], 2.0, generator=g))
+    both(lambda m, g: m.normal(3.0, of[m] + 1, generator=g))
+
+
+def test_multinomial_and_poisson() -> None:
+    w = torch.rand(3, 7, generator=torch.Generator().manual_seed(1))
+    of = {torch: w, taeda: to_taeda(w)}
+    for k, replacement in ((1, False), (3, False), (7, False), (1, True), (50, True)):
+        both(lambda m, g, k=k, r=replacement: m.multinomial(of[m], k, r, generator=g))
+        both(lambda m, g, k=k, r=replacement: m.multinomial(of[m][0], k, r, generator=g))
+    both(lambda m, g: m.poisson(of[m] * 5, generator=g))
+    both(lambda m, g: m.poisson(of[m] * 200, generator=g))
+
+
+@pytest.mark.parametrize("name", ["uniform_", "normal_", "bernoulli_", "random_"])
+def test_layouts_are_filled_in_memory_order(name: str) -> None:
+    both(lambda m, g: getattr(m.empty(10, 20).t(), name)(generator=g))
+    both(lambda m, g: getattr(m.empty(40, 20)[:, ::2], name)(generator=g))
+    both(lambda m, g: getattr(m.empty(4, 5, 6).permute(2, 0, 1), name)(generator=g))
+
+
+def test_dropout() -> None:
+    both(lambda m, g: (m.manual_seed(3), m.nn.functional.dropout(m.ones(1000), 0.3))[1])
+    both(lambda m, g: (m.manual_seed(3), m.nn.functional.dropout(m.ones(40, 30).t(), 0.3))[1])
+    both(lambda m, g: (m.manual_seed(3), m.nn.functional.dropout2d(m.ones(4, 5, 3, 3), 0.4))[1])
+    both(lambda m, g: (m.manual_seed(3), m.nn.functional.dropout(m.ones(99).bfloat16(), 0.3))[1])
+
+
+def test_default_generator() -> None:
+    for m in (torch, taeda):
+        m.manual_seed(1234)
+    for _ in range(3):
+        assert torch.equal(torch.randn(5), to_torch(taeda.randn(5)))
+        assert torch.equal(torch.rand(20), to_torch(taeda.rand(20)))
+    assert taeda.initial_seed() == 1234
+
+
+def test_state_travels_between_libraries() -> None:
+    theirs, ours = torch.Generator().manual_seed(9), taeda.Generator()
+    torch.empty(3).normal_(generator=theirs)  # keeps a second normal
+    ours.set_state(to_taeda(theirs.get_state()))
+    assert torch.equal(
+        torch.empty(5).normal_(generator=theirs), to_torch(taeda.empty(5).normal_(generator=ours))
+    )
+    theirs.set_state(to_torch(ours.get_state()))
+    assert torch.equal(torch.rand(700, generator=theirs), to_torch(taeda.rand(700, generator=ours)))
+    assert ours.initial_seed() == 9
+
+
+def test_bad_states_are_refused() -> None:
+    g = taeda.Generator()
+    with pytest.raises(RuntimeError):
+        g.set_state(taeda.zeros(10, dtype=taeda.uint8))
+    with pytest.raises(RuntimeError):
+        g.set_state(taeda.zeros(5056, dtype=taeda.uint8))
+
+
+def test_only_the_low_bits_of_a_seed_choose_the_stream() -> None:
+    a, b = taeda.Generator().manual_seed(5), taeda.Generator().manual_seed(2**40 + 5)
+    assert b.initial_seed() == 2**40 + 5
+    assert taeda.equal(taeda.rand(4, generator=a), taeda.rand(4, generator=b))
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("uniform_", (1.0, 0.0)),
+        ("normal_", (0.0, -1.0)),
+        ("bernoulli_", (1.5,)),
+        ("exponential_", (-1.0,)),
+        ("geometric_", (0.0,)),
+        ("cauchy_", (0.0, -1.0)),
+        ("log_normal_", (0.0, -1.0)),
+        ("random_", (5, 5)),
+    ],
+)
+def test_errors(name: str, args: tuple) -> None:
+    with pytest.raises(RuntimeError):
+        getattr(torch.empty(3), name)(*args)
+    with pytest.raises(RuntimeError):
+        getattr(taeda.empty(3), name)(*args)
