@@ -42,7 +42,10 @@ def shown(tensor):
         ([1e8], "tensor([100000000.])"),
         ([1.5 + 2j, -0.0 - 3j], "tensor([1.5000+2.j, -0.0000-3.j])"),
         ([3.5 - 1e6j, 1 + 2j], "tensor([3.5000-1.0000e+06j, 1.0000+2.0000e+00j])"),
-        ([[[1], [2]], [[3], [4]]], "tensor([[[1],\n         [2]],\n\n        [[3],\n         [4]]])"),
+        (
+            [[[1], [2]], [[3], [4]]],
+            "tensor([[[1],\n         [2]],\n\n        [[3],\n         [4]]])",
+        ),
     ],
 )
 def test_values(values, text):
@@ -63,7 +66,10 @@ def test_suffixes():
     assert shown(leaf) == "tensor(5.5000, requires_grad=True)"
     assert shown(leaf + 1) == "tensor(6.5000, grad_fn=<AddBackward0>)"
     wide = taeda.full((11,), 1.25, dtype=taeda.float64, requires_grad=True)
-    assert shown(wide).splitlines()[-1] == "        1.2500, 1.2500], dtype=float64, requires_grad=True)"
+    assert (
+        shown(wide).splitlines()[-1]
+        == "        1.2500, 1.2500], dtype=float64, requires_grad=True)"
+    )
 
 
 def test_dtype_prints_with_the_package_name():
@@ -158,9 +164,20 @@ def random_values(rng, shape, dtype):
     return complex(value, rng.gauss(0, 10)) if "complex" in dtype else value
 
 
-DTYPES = (
-    "float16 bfloat16 float32 float64 complex64 complex128 int8 int16 int32 int64 uint8 bool"
-).split()
+DTYPES = [
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "bool",
+]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -19,9 +19,20 @@ import taeda
 from taeda import serialization
 from taeda.serialization import load, save
 
-DTYPES = (
-    "float16 bfloat16 float32 float64 complex64 complex128 int8 int16 int32 int64 uint8 bool"
-).split()
+DTYPES = [
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "bool",
+]
 
 
 class Point:
@@ -162,8 +173,8 @@ def test_archives_are_zip_files_with_aligned_entries(tmp_path):
     with zipfile.ZipFile(tmp_path / "name.pt") as archive:
         assert archive.testzip() is None
         names = [entry.filename for entry in archive.infolist()]
-        assert names == ["name/data.pkl", "name/byteorder", "name/data/0", "name/data/1"] + [
-            "name/version"
+        assert names == [
+            f"name/{part}" for part in ("data.pkl", "byteorder", "data/0", "data/1", "version")
         ]
         assert archive.read("name/byteorder") == sys.byteorder.encode()
         for entry in archive.infolist():
@@ -295,7 +306,9 @@ def test_map_location():
         roundtrip(tensor, map_location=3)
 
 
-@pytest.mark.skipif(taeda.cuda.is_available() if hasattr(taeda, "cuda") else False, reason="has GPU")
+@pytest.mark.skipif(
+    taeda.cuda.is_available() if hasattr(taeda, "cuda") else False, reason="has GPU"
+)
 def test_a_missing_device_is_named():
     with pytest.raises(RuntimeError, match="CUDA is not available; map_location='cpu'"):
         roundtrip(taeda.ones(2), map_location="cuda")
@@ -305,7 +318,9 @@ def test_a_missing_device_is_named():
 
 
 def test_unknown_classes_are_refused_unless_allowed():
-    with pytest.raises(pickle.UnpicklingError, match=r"Point.*add_safe_globals.*weights_only=False"):
+    with pytest.raises(
+        pickle.UnpicklingError, match=r"Point.*add_safe_globals.*weights_only=False"
+    ):
         roundtrip(Point(3))
     with serialization.safe_globals([Point]):
         assert roundtrip(Point(3)).x == 3
@@ -506,8 +521,79 @@ def test_importing_the_package_does_not_import_pickle_machinery():
     code = "import sys, taeda; print([m for m in ('zipfile', 'mmap') if m in sys.modules])"
     root = str(Path(taeda.__path__[0]).parent)
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": root}
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": root},
     )
     if done.returncode:
         pytest.skip("the package is not importable from a fresh process here")
     assert done.stdout.strip() == "[]"
+
+
+# safetensors
+
+
+def tensors_by_name():
+    return {
+        "b": taeda.arange(6.0).reshape(2, 3).t(),
+        "a": taeda.tensor([True, False, True]),
+        "empty": taeda.empty(0, 2, dtype=taeda.int64),
+        "scalar": taeda.tensor(2.5, dtype=taeda.float64),
+        "half": taeda.ones(3, dtype=taeda.bfloat16),
+    }
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_safetensors_roundtrip(tmp_path, mmap):
+    path, original = tmp_path / "a.safetensors", tensors_by_name()
+    save(original, path)
+    loaded = load(path, mmap=mmap)
+    assert loaded.keys() == original.keys()
+    for name, tensor in original.items():
+        assert loaded[name].dtype == tensor.dtype and loaded[name].tolist() == tensor.tolist()
+        assert loaded[name].is_contiguous() and not loaded[name]._is_view()
+    assert load(path, map_location="meta")["b"].shape == (3, 2)
+
+
+def test_safetensors_files_of_the_reference_package(tmp_path):
+    reference = pytest.importorskip("safetensors.numpy")
+    path = tmp_path / "a.safetensors"
+    original = {k: v for k, v in tensors_by_name().items() if k != "half"}
+    save(original, path)
+    for name, array in reference.load_file(path).items():
+        assert array.tolist() == original[name].tolist()
+    reference.save_file({k: v.contiguous().numpy() for k, v in original.items()}, path)
+    for name, tensor in load(path).items():
+        assert tensor.dtype == original[name].dtype and tensor.tolist() == original[name].tolist()
+
+
+def test_damaged_safetensors_are_named(tmp_path):
+    path = tmp_path / "a.safetensors"
+    save(tensors_by_name(), path)
+    whole = path.read_bytes()
+    for content in (
+        b"",
+        whole[:5],
+        whole[:-1],
+        whole + b"\0",
+        b"\xff" * 8 + whole[8:],
+        whole.replace(b'"F64"', b'"F99"'),
+        whole.replace(b"[3,2]", b"[9,2]"),
+        (4).to_bytes(8, "little") + b"[[[[",
+    ):
+        path.write_bytes(content)
+        with pytest.raises(RuntimeError, match="damaged, or no safetensors file"):
+            load(path)
+
+
+def test_what_safetensors_cannot_hold_is_refused(tmp_path):
+    path = tmp_path / "a.safetensors"
+    for obj, error in (
+        ([taeda.ones(1)], TypeError),
+        ({"a": 1}, TypeError),
+        ({"a": taeda.ones(1, dtype=taeda.complex128)}, ValueError),
+    ):
+        with pytest.raises(error, match="save: "):
+            save(obj, path)
+    assert not path.exists()

@@ -13,13 +13,12 @@ void check_p(const char* what, double p) {
   check(p >= 0 && p <= 1, what, ": dropout probability has to be between 0 and 1, but got ", p);
 }
 
-// Ones with probability 1 - p, in x's dtype, of `sizes`; drawn as PyTorch draws them.
-Tensor keep_mask(const Tensor& x, DimsRef sizes, double p, const std::optional<Generator>& generator) {
-  Tensor mask = empty(sizes, x.options());
+// Ones with probability 1 - p in the memory of `mask`, which is dense; drawn in the order in which it lies there.
+Tensor keep_mask(Tensor mask, double p, const std::optional<Generator>& generator) {
   if (mask.is_meta()) return mask;
   GeneratorImpl& g = resolve(generator);
   std::lock_guard lock(g.mutex);
-  visit_real(x.dtype(), "dropout", [&](auto tag) {
+  visit_real(mask.dtype(), "dropout", [&](auto tag) {
     using T = typename decltype(tag)::type;
     cpu::fill_bernoulli<T>(g.engine, mask.data_as<T>(), mask.numel(), 1 - p);
   });

@@ -143,12 +143,12 @@ Tensor smoothed_cross_entropy(const Tensor& self, const Tensor& target, const Te
     terms = logp * reshape(weight, shape);
   }
   Tensor ignored = op<"eq">(target, Tensor(Scalar(ignore_index)));
-  Tensor soft = op<"masked_fill">(-sum(terms, Dims{dim}), ignored, Scalar(0));
+  Tensor soft = op<"masked_fill">(-sum(terms, Dims{dim}), ignored, Tensor(0));
   if (reduction == kMean) {
     // The mean is over the weights of the counted targets, as in the hard part.
     Tensor kept = to(!ignored, self.dtype());
     if (weight.defined()) {
-      Tensor safe = op<"masked_fill">(target, ignored, Scalar(0));
+      Tensor safe = op<"masked_fill">(target, ignored, Tensor(0));
       kept = kept * reshape(op<"index_select">(weight, 0, reshape(safe, Dims{-1})), safe.sizes());
     }
     soft = op<"sum">(soft) / op<"sum">(kept);

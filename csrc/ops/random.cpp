@@ -1,7 +1,10 @@
 // Random tensors. For one seed they hold the numbers that PyTorch's CPU generator gives (docs/random-streams.md).
 #include "kernels/cpu/random.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "autograd/backward.h"
 #include "ops/generator.h"
@@ -12,11 +15,28 @@ namespace {
 
 using Gen = std::optional<Generator>;
 
+// Numbers are drawn in memory order: the same tensor (or one expanded to its shape) with the dimensions of the largest
+// steps of `self` first.
+Tensor in_memory_order(const Tensor& t, const Tensor& self) {
+  std::vector<size_t> order(self.sizes().size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return self.sizes()[a] != 1 && self.sizes()[b] != 1 && self.strides()[a] > self.strides()[b];
+  });
+  Dims all = broadcast_strides(t, self.sizes()), sizes, strides;
+  for (size_t d : order) {
+    sizes.push_back(self.sizes()[d]);
+    strides.push_back(all[d]);
+  }
+  return from_storage(t.storage(), sizes, strides, t.offset(), t.dtype());
+}
+
 // Runs fill(engine, pointer, n) on contiguous memory of self's dtype and brings the values into self.
 template <class F>
 Tensor fill_in_place(const char* what, const Tensor& self, const Gen& generator, F&& fill) {
   if (self.is_meta() || self.numel() == 0) return self;
-  Tensor target = self.is_contiguous() ? self : empty(self.sizes(), self.options());
+  Tensor to = self.is_contiguous() ? self : in_memory_order(self, self);
+  Tensor target = to.is_contiguous() ? to : empty(to.sizes(), to.options());
   GeneratorImpl& g = resolve(generator);
   {
     std::lock_guard lock(g.mutex);
@@ -25,7 +45,7 @@ Tensor fill_in_place(const char* what, const Tensor& self, const Gen& generator,
       fill(tag, g.engine, target.data_as<T>());
     });
   }
-  if (!target.is(self)) copy_into(self, target);
+  if (!target.is(to)) copy_into(to, target);
   return self;
 }
 
@@ -120,8 +140,9 @@ Tensor bernoulli_tensor_(const Tensor& self, const Tensor& p, Gen generator) {
   need_floating("bernoulli_", p);
   if (self.is_meta()) return self;
   DType wide = p.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
-  Tensor probability = empty(self.sizes(), {wide, self.device()});
-  copy_into(probability, expand(p, self.sizes()));
+  if (self.numel() == 0) return self;
+  Tensor ordered = in_memory_order(p, self), probability = empty(ordered.sizes(), {wide, self.device()});
+  copy_into(probability, ordered);
   visit_floating(wide, "bernoulli_", [&](auto tag) {
     using P = typename decltype(tag)::type;
     for (int64_t i = 0; i < probability.numel(); ++i) {

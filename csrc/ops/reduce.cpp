@@ -149,7 +149,7 @@ Tensor prod_op(Tensor x, std::optional<int64_t> dim, bool keepdim, OptDType dtyp
 bool has_zero(const Tensor& x) {
   if (x.is_meta() || x.numel() == 0) return false;
   GradMode off(false);
-  return op<"any">(op<"eq">(x, Scalar(0))).item().to<bool>();
+  return op<"any">(op<"eq">(x, Tensor(0))).item().to<bool>();
 }
 
 // For each k along the last dimension a row in which element k is replaced by 1: (..., n) -> (..., n, n).
@@ -183,7 +183,7 @@ void prod_backward(Backward& b) {
 // ---- counts and truth ----
 
 Tensor count_nonzero_op(const Tensor& x, OptDims dims) {
-  if (is_complex(x.dtype())) return count_nonzero_op(op<"ne">(x, Scalar(0)), dims);
+  if (is_complex(x.dtype())) return count_nonzero_op(op<"ne">(x, Tensor(0)), dims);
   uint64_t mask = reduced_mask(dims, x.dim());
   Tensor out = empty(reduced_sizes(x.sizes(), mask, false), {DType::Int64, x.device()});
   if (x.is_meta() || out.numel() == 0) return out;

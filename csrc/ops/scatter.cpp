@@ -110,7 +110,7 @@ Value scatter_scalar_reduce(Call& c) { return scatter_value(c, mode_of(std::get<
 Value scatter_add_op(Call& c) { return scatter_tensor(c, "scatter_add", ScatterMode::Add); }
 
 void scatter_self_backward(Backward& b) {
-  if (b.needs(0)) b.set(0, op<"scatter">(b.grad(), b.arg<int64_t>(1), b.arg<Tensor>(2), Scalar(0)));
+  if (b.needs(0)) b.set(0, op<"_scatter_fill">(b.grad(), b.arg<int64_t>(1), b.arg<Tensor>(2), Scalar(0)));
 }
 // The gradient of a source that may be larger than the index.
 Tensor gather_for(Backward& b, const Tensor& g, int src) {
@@ -190,7 +190,7 @@ Value scatter_reduce_op(Call& c) {
     GradMode off(false);
     Tensor count = include_self ? ones_like(out) : zeros_like(out);
     scatter_into(count, d, index, raw_cast(Tensor(Scalar(1)), out.dtype()), true, ScatterMode::Add);
-    if (!include_self) count = op<"masked_fill">(count, op<"eq">(count, Scalar(0)), Scalar(1));
+    if (!include_self) count = op<"masked_fill">(count, op<"eq">(count, Tensor(0)), Tensor(1));
     copy_into(out, is_inexact(out.dtype()) ? out / count : op<"floor_divide">(out, count));
   }
   return out;
@@ -209,20 +209,20 @@ void scatter_reduce_backward(Backward& b) {
   } else if (reduce == "mean") {
     Tensor count = include_self ? ones_like(self) : zeros_like(self);
     count = op<"scatter_add">(count, dim, index, ones_like(src));
-    count = op<"masked_fill">(count, op<"eq">(count, Scalar(0)), Scalar(1));
+    count = op<"masked_fill">(count, op<"eq">(count, Tensor(0)), Tensor(1));
     g_self = g / count;
     g_src = gather_for(b, g / count, 3);
   } else if (reduce == "prod") {
     // A factor's gradient is the product of the others: with one zero among them, that of the rest for it alone.
-    auto without_zeros = [](const Tensor& t) { return op<"masked_fill">(t, op<"eq">(t, Scalar(0)), Scalar(1)); };
-    auto zero_count = [&](const Tensor& t) { return to(op<"eq">(t, Scalar(0)), g.dtype()); };
+    auto without_zeros = [](const Tensor& t) { return op<"masked_fill">(t, op<"eq">(t, Tensor(0)), Tensor(1)); };
+    auto zero_count = [&](const Tensor& t) { return to(op<"eq">(t, Tensor(0)), g.dtype()); };
     Tensor rest = op<"scatter_reduce">(without_zeros(self), dim, index, without_zeros(src), "prod", include_self);
     Tensor base = include_self ? zero_count(self) : zeros_like(self);
     Tensor zeros_there = op<"scatter_add">(base, dim, index, zero_count(src));
     auto others = [&](const Tensor& t, const Tensor& product, const Tensor& n) {
-      Tensor is_zero = op<"eq">(t, Scalar(0));
-      Tensor hidden = op<"gt">(n - to(is_zero, n.dtype()), Scalar(0));
-      return op<"masked_fill">(product / without_zeros(t), hidden, Scalar(0));
+      Tensor is_zero = op<"eq">(t, Tensor(0));
+      Tensor hidden = op<"gt">(n - to(is_zero, n.dtype()), Tensor(0));
+      return op<"masked_fill">(product / without_zeros(t), hidden, Tensor(0));
     };
     g_self = g * others(self, rest, zeros_there);
     g_src = gather_for(b, g, 3) * others(src, gather_for(b, rest, 3), gather_for(b, zeros_there, 3));
@@ -230,11 +230,11 @@ void scatter_reduce_backward(Backward& b) {
     Tensor self_hit = to(op<"eq">(self, out), g.dtype());
     Tensor src_hit = to(op<"eq">(src, gather_for(b, out, 3)), g.dtype());
     Tensor count = op<"scatter_add">(include_self ? self_hit : zeros_like(self_hit), dim, index, src_hit);
-    Tensor safe = op<"masked_fill">(count, op<"eq">(count, Scalar(0)), Scalar(1));
+    Tensor safe = op<"masked_fill">(count, op<"eq">(count, Tensor(0)), Tensor(1));
     g_self = self_hit * g / safe;
     g_src = src_hit * gather_for(b, g / safe, 3);
   }
-  if (!include_self) g_self = op<"scatter">(g_self, dim, index, Scalar(0));
+  if (!include_self) g_self = op<"_scatter_fill">(g_self, dim, index, Scalar(0));
   if (b.needs(0)) b.set(0, g_self);
   if (b.needs(3)) b.set(3, g_src);
 }
@@ -275,6 +275,8 @@ const Define kOps[] = {
     {"scatter(self: Tensor, dim: int, index: Tensor, value: Scalar) -> Tensor",
      "A copy of `self` into which `value` has been written, at places along `dim` that come from `index`.",
      raw_kernel(scatter_scalar, true), {.backward = scatter_self_backward, .saves = saves_arg(2), .forms = kForms}},
+    {"_scatter_fill(self: Tensor, dim: int, index: Tensor, value: Scalar) -> Tensor", "`scatter` of one value.",
+     raw_kernel(scatter_scalar, true), {.backward = scatter_self_backward, .saves = saves_arg(2)}},
     {"scatter(self: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str) -> Tensor",
      "As above, but the elements are added (reduce='add') or multiplied (reduce='multiply') to what is there.",
      raw_kernel(scatter_src_reduce, true),

@@ -347,7 +347,7 @@ void init_autograd_node(PyObject* module) {
                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                    slots};
   NodeType = reinterpret_cast<PyTypeObject*>(must(PyType_FromSpec(&spec)));
-  must(PyModule_AddObjectRef(module, "Node", reinterpret_cast<PyObject*>(NodeType)));
+  must(PyModule_AddObjectRef(module, "_Node", reinterpret_cast<PyObject*>(NodeType)));
   record_anomaly = record;
   report_anomaly = report;
 }

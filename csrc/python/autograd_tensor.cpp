@@ -5,6 +5,62 @@
 namespace taeda::py {
 namespace {
 
+PyObject* get_requires_grad(PyObject* self, void*) {
+  return PyBool_FromLong(requires_grad(tensor_of(self)));
+}
+
+int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
+  return guarded(
+      [&] {
+        check(value && PyBool_Check(value), "requires_grad must be a bool");
+        set_requires_grad(tensor_of(self), value == Py_True);
+        return 0;
+      },
+      -1);
+}
+
+PyObject* get_grad(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    const AutogradMeta* m = meta_of(tensor_of(self).impl());
+    if (!m) Py_RETURN_NONE;
+    if (!m->grad.defined() && m->grad_fn && !m->retains_grad) {
+      must(PyErr_WarnEx(
+          PyExc_UserWarning,
+          "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. It is not "
+          "filled by backward(); call retain_grad() on the tensor before if you want it.",
+          1));
+    }
+    return wrap(m->grad);
+  });
+}
+
+int set_grad_attribute(PyObject* self, PyObject* value, void*) {
+  return guarded(
+      [&] {
+        bool none = !value || value == Py_None;
+        check<TypeError>(none || is_tensor(value),
+                         "assigned grad expected to be a Tensor or None but got grad of type ",
+                         none ? "" : type_name(value));
+        set_grad(tensor_of(self), none ? Tensor() : tensor_of(value));
+        return 0;
+      },
+      -1);
+}
+
+PyObject* get_is_leaf(PyObject* self, void*) {
+  return guarded([&] { return PyBool_FromLong(is_leaf(tensor_of(self))); });
+}
+
+PyObject* get_output_nr(PyObject* self, void*) {
+  const AutogradMeta* m = meta_of(tensor_of(self).impl());
+  return PyLong_FromUnsignedLong(m ? m->output_nr : 0);
+}
+
+PyObject* get_retains_grad(PyObject* self, void*) {
+  const AutogradMeta* m = meta_of(tensor_of(self).impl());
+  return PyBool_FromLong(m && m->retains_grad);
+}
+
 PyObject* get_grad_fn(PyObject* self, void*) {
   return guarded([&] { return node_object(grad_fn(tensor_of(self))); });
 }
@@ -97,6 +153,16 @@ template <class F> PyCFunction as_method(F f) {
 }
 
 PyGetSetDef attributes[] = {
+    {"requires_grad", get_requires_grad, set_requires_grad_attribute,
+     "Whether operations on this tensor are recorded for gradients.", nullptr},
+    {"grad", get_grad, set_grad_attribute, "The gradient that backward() has gathered, or None.",
+     nullptr},
+    {"_grad", get_grad, set_grad_attribute, "The same as `grad`.", nullptr},
+    {"is_leaf", get_is_leaf, nullptr, "True where no recorded operation made this tensor.",
+     nullptr},
+    {"output_nr", get_output_nr, nullptr, "Which of the results of `grad_fn` this is.", nullptr},
+    {"retains_grad", get_retains_grad, nullptr,
+     "True for a result on which `retain_grad()` was called.", nullptr},
     {"grad_fn", get_grad_fn, nullptr,
      "The recorded operation that made this tensor; None for leaves.", nullptr},
     {"_backward_hooks", get_backward_hooks, nullptr, "The hooks of `register_hook` by id, or None.",

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "base/device.h"
+#include "base/dims.h"
 #include "base/error.h"
 
 namespace taeda::py {
@@ -85,6 +87,7 @@ class AcquireGil {
 
 // "int" for 3: how messages name the type of what was given.
 const char* type_name(PyObject* o);
+using taeda::to_string;  // of dims and devices, beside:
 std::string to_string(PyObject* text);
 
 }  // namespace taeda::py

@@ -1,6 +1,8 @@
 // Memory that other libraries own, seen as tensors.
 #pragma once
 
+#include <optional>
+
 #include "python/errors.h"
 #include "tensor/tensor.h"
 
@@ -18,5 +20,10 @@ Tensor share_buffer(PyObject* o, DType dtype, int64_t count, int64_t offset);
 
 // A tensor from an object with __dlpack__ or a capsule.
 Tensor from_dlpack(PyObject* o);
+
+// What taeda.tensor(data) makes of numbers, sequences and arrays.
+Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype = {});
+// A zero-dim tensor; RuntimeError where an integer dtype cannot hold the number.
+Tensor zero_dim(const Scalar& s, DType dtype);
 
 }  // namespace taeda::py

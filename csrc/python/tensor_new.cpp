@@ -142,8 +142,8 @@ void fill(const Target& target, size_t level, T* data, PyObject* o) {
   if (is_ndarray(o)) {
     Tensor from = share_array(o, false);
     DimsRef rest = sizes.subspan(level);
-    check<ValueError>(same(from.sizes(), rest), "expected an array of shape ", to_string(rest), " at dim ", level, " (got ",
-                      to_string(from.sizes()), ")");
+    check<ValueError>(same(from.sizes(), rest), "expected an array of shape ", taeda::to_string(rest), " at dim ", level, " (got ",
+                      taeda::to_string(from.sizes()), ")");
     const Tensor& t = target.tensor;
     Tensor region = from_storage(t.storage(), rest, t.strides().subspan(level), data - t.data_as<T>(), t.dtype());
     copy_into(region, from);
@@ -366,6 +366,20 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
+  if (is_ndarray(data)) return moved(share_array(data, false), dtype, {}, true);
+  return build(data, dtype);
+}
+
+Tensor zero_dim(const Scalar& s, DType dtype) {
+  Tensor t = empty({}, {dtype, {}});
+  visit_all(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    *t.data_as<T>() = element<T>(s);
+  });
+  return t;
+}
 
 PyObject* legacy_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&] { return wrap_as(legacy("Tensor", args, kwargs, default_dtype()), type); });

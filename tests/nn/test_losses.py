@@ -1,6 +1,7 @@
 """Losses beside PyTorch's, as functions and as modules, with every reduction."""
 
 import pytest
+
 import taeda
 from taeda import nn
 from taeda.nn import functional as F

@@ -1,4 +1,4 @@
-"""Gradients: running backward, writing operations with a derivative of your own, looking at the graph.
+"""Gradients: running backward, writing derivatives of your own, looking at the graph.
 
 Operations on tensors with `requires_grad=True` are recorded as they run. `backward` (or
 `Tensor.backward`) then walks the record from the newest operation to the oldest and adds each

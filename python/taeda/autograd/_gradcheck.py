@@ -225,7 +225,7 @@ def gradcheck(
     check_undefined_grad: bool = True,
     check_grad_dtypes: bool = False,
 ) -> bool:
-    """Compare the gradients of `func` with central differences, `(f(x + eps) - f(x - eps)) / 2 eps`.
+    """Compare the gradients of `func` with `(f(x + eps) - f(x - eps)) / (2 eps)`.
 
     Both Jacobians are computed whole, so inputs should be small; they should be of float64 or
     complex128, with values where `func` is smooth. A complex number counts as two real ones.
@@ -279,8 +279,13 @@ def gradgradcheck(
         inputs: as in `gradcheck`.
         grad_outputs: the gradients of the outputs at which the derivative is taken; random ones by
             default.
-        eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes: as
-            in `gradcheck`.
+        eps: as in `gradcheck`, like all that follow.
+        atol: absolute tolerance.
+        rtol: relative tolerance.
+        raise_exception: raise an error where they differ.
+        nondet_tol: how far two runs of the same backward may differ.
+        check_undefined_grad: also check that missing gradients count as zeros.
+        check_grad_dtypes: also check the gradients' dtypes.
 
     >>> import taeda
     >>> x = taeda.rand(3, dtype=taeda.float64, requires_grad=True)

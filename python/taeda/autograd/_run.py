@@ -40,7 +40,7 @@ def backward(
     *,
     inputs: TensorOrTensors | None = None,
 ) -> None:
-    """Add the gradients of the sum of `tensors` to the `grad` of the leaves they were computed from.
+    """Add the gradients of the sum of `tensors` to the `grad` of the leaves behind them.
 
     Args:
         tensors: one tensor or several. Each must require a gradient.
@@ -79,7 +79,9 @@ def grad(
     allow_unused: bool | None = None,
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
-    """Return the gradients of the sum of `outputs` with respect to `inputs`, and accumulate nothing.
+    """Return the gradients of the sum of `outputs` with respect to `inputs`.
+
+    Nothing is accumulated.
 
     Args:
         outputs: one tensor or several, as in `backward`.

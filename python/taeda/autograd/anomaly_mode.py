@@ -9,7 +9,7 @@ from taeda import _C
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
 
-class set_detect_anomaly:  # noqa: N801
+class set_detect_anomaly:
     """Anomaly detection on or off: from now on as a call, within the block as a context.
 
     While it is on, each recorded operation remembers where it was called, a backward that fails
@@ -28,7 +28,7 @@ class set_detect_anomaly:  # noqa: N801
         _C._set_anomaly(*self._before)
 
 
-class detect_anomaly:  # noqa: N801
+class detect_anomaly:
     """Anomaly detection within a block. Forward and backward must both run in it.
 
     >>> import taeda, warnings

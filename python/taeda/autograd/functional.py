@@ -23,7 +23,7 @@ def _tuple_of(value: Any, what: str) -> tuple[tuple[Tensor, ...], bool]:
     for item in items:
         if not isinstance(item, Tensor):
             raise TypeError(
-                f"{what} should be a Tensor or a tuple of Tensors, but it holds {type(item).__name__}"
+                f"{what} should be a Tensor or a tuple of Tensors, but has a {type(item).__name__}"
             )
     return items, was_tuple
 
@@ -33,7 +33,7 @@ def _plain(items: tuple[Any, ...], as_tuple: bool) -> Any:
 
 
 def _prepared(inputs: Sequence[Tensor], create_graph: bool) -> tuple[Tensor, ...]:
-    """Inputs with a place of their own in the graph, joined to the caller's where that is wanted."""
+    """Inputs with a place of their own in the graph, joined to the caller's on demand."""
     if create_graph:
         return tuple(x.view_as(x) if x.requires_grad else _leaf(x) for x in inputs)
     return tuple(_leaf(x) for x in inputs)
@@ -61,7 +61,8 @@ def _vectors(v: Any, like: Sequence[Tensor], what: str) -> tuple[Tensor, ...]:
     for i, (a, b) in enumerate(zip(vectors, like, strict=True)):
         if a.shape != b.shape:
             raise RuntimeError(
-                f"v has invalid size: entry {i} should be {tuple(b.shape)} but got {tuple(a.shape)}."
+                f"v has invalid size: entry {i} should be {tuple(b.shape)} but got "
+                f"{tuple(a.shape)}."
             )
     return vectors
 

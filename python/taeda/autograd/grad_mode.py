@@ -60,6 +60,7 @@ class _GradMode:
     _on: bool
 
     def __new__(cls, func: Callable[..., Any] | None = None) -> Any:
+        """A context; or, as a bare decorator, the wrapped function."""
         if func is None:
             return super().__new__(cls)
         return _wrap(cls, func)
@@ -71,10 +72,11 @@ class _GradMode:
         _C._set_grad_enabled(self._before)
 
     def __call__(self, func: F) -> F:
+        """Decorate a function."""
         return _wrap(type(self), func)
 
 
-class no_grad(_GradMode):  # noqa: N801
+class no_grad(_GradMode):
     """Operations are not recorded: results do not require gradients. A context or a decorator.
 
     >>> import taeda
@@ -89,7 +91,7 @@ class no_grad(_GradMode):  # noqa: N801
     _on = False
 
 
-class enable_grad(_GradMode):  # noqa: N801
+class enable_grad(_GradMode):
     """Operations are recorded, also inside `no_grad`. A context or a decorator.
 
     >>> import taeda
@@ -104,7 +106,7 @@ class enable_grad(_GradMode):  # noqa: N801
     _on = True
 
 
-class set_grad_enabled:  # noqa: N801
+class set_grad_enabled:
     """Recording on or off by `mode`: from now on as a call, within the block as a context.
 
     >>> import taeda
@@ -127,7 +129,7 @@ class set_grad_enabled:  # noqa: N801
         _C._set_grad_enabled(self._before)
 
     def __call__(self, func: F) -> F:
-        # The call above took effect at once; as a decorator it is to have none outside.
+        """Decorate a function; the mode outside is what it was before."""
         _C._set_grad_enabled(self._before)
         return _wrap(functools.partial(set_grad_enabled, self.mode), func)
 
@@ -135,7 +137,7 @@ class set_grad_enabled:  # noqa: N801
         return f"set_grad_enabled(mode={self.mode})"
 
 
-class inference_mode:  # noqa: N801
+class inference_mode:
     """Like `no_grad`, for code whose tensors never meet autograd again. A context or a decorator.
 
     `inference_mode(False)` inside switches both inference mode and `no_grad` off.
@@ -149,6 +151,7 @@ class inference_mode:  # noqa: N801
     __slots__ = ("_grad", "_inference", "mode")
 
     def __new__(cls, mode: Any = True) -> Any:
+        """A context; or, as a bare decorator, the wrapped function."""
         if isinstance(mode, bool):
             return super().__new__(cls)
         return _wrap(cls, mode)
@@ -165,4 +168,5 @@ class inference_mode:  # noqa: N801
         _C._set_grad_enabled(self._grad)
 
     def __call__(self, func: F) -> F:
+        """Decorate a function."""
         return _wrap(functools.partial(inference_mode, self.mode), func)

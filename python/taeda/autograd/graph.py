@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from taeda import _C
-from taeda._C import Node, Tensor
+from taeda._C import Tensor
+from taeda._C import _Node as Node
 
 __all__ = [
     "GradientEdge",
@@ -37,7 +38,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     return GradientEdge(*_C._gradient_edge(tensor))
 
 
-class saved_tensors_hooks:  # noqa: N801
+class saved_tensors_hooks:
     """Within the block, tensors that operations save pass through a pair of functions.
 
     Args:

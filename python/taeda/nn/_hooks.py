@@ -227,17 +227,21 @@ class BackwardTap:
         self.hooks = hooks
         self.pre_hooks = pre_hooks
         self.grad_output: tuple[Any, ...] | None = None
-        self.input_count = 0
+        self.grad_input: list[Any] = []  # what grad_input is before its gradients are filled in
         self.input_places: list[int] = []
         self.output_count = 0
         self.output_places: list[int] = []
 
     def tap_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        self.input_count = len(args)
+        self.grad_input = [None] * len(args)
         places = _differentiable(args)
         if not places:
             return args
         self.input_places = places
+        for place, value in enumerate(args):
+            if isinstance(value, Tensor) and not value.requires_grad:
+                # Its gradient is zero. Made when it is shown, so as not to hold on to the input.
+                self.grad_input[place] = (value.shape, value.dtype, value.device)
         return _through(args, places, self._at_inputs)
 
     def tap_output(self, output: Any) -> Any:
@@ -271,7 +275,7 @@ class BackwardTap:
             self.grad_output = grad_output
         else:
             # No input needs a gradient, so this is where the module's backward ends for hooks.
-            grad_input = (None,) * self.input_count
+            grad_input = tuple(self.grad_input)
             for hook in self.hooks:
                 result = hook(self.module, grad_input, grad_output)
                 if result is not None and any(g is not None for g in as_tuple(result)):
@@ -285,11 +289,17 @@ class BackwardTap:
         grad_output, self.grad_output = self.grad_output, None
         if grad_output is None:  # the inputs are reached by a path that avoids the outputs
             return grads
-        grad_input = _spread(grads, self.input_places, self.input_count)
+        full = [
+            value and taeda.zeros(value[0], dtype=value[1], device=value[2])
+            for value in self.grad_input
+        ]
+        for place, grad in zip(self.input_places, grads, strict=True):
+            full[place] = grad
+        grad_input = tuple(full)
         for hook in self.hooks:
             result = hook(self.module, grad_input, grad_output)
             if result is not None:
-                grad_input = self._checked(result, self.input_count, "hook", "grad_input")
+                grad_input = self._checked(result, len(grad_input), "hook", "grad_input")
         return tuple(grad_input[place] for place in self.input_places)
 
     @staticmethod

@@ -57,19 +57,18 @@ class IncompatibleKeys(NamedTuple):
 
 
 def _common_shift(missing: list[str], unexpected: list[str]) -> str | None:
-    """A hint when all unexpected keys are missing ones with a prefix too many or too few."""
-    wanted, given = set(missing), set(unexpected)
+    """A hint when most keys of one kind are keys of the other with a prefix before them."""
     for longer, shorter, hint in (
-        (unexpected[0], wanted, 'every unexpected key has "{}" before the expected name'),
-        (missing[0], given, 'every missing key has "{}" before the given name'),
+        (unexpected, set(missing), '{} unexpected keys have "{}" before the expected name'),
+        (missing, set(unexpected), '{} missing keys have "{}" before the given name'),
     ):
-        pool = given if shorter is wanted else wanted
-        end = longer.find(".") + 1
+        end = longer[0].find(".") + 1
         while end:
-            prefix = longer[:end]
-            if all(key.startswith(prefix) and key[end:] in shorter for key in pool):
-                return hint.format(prefix)
-            end = longer.find(".", end) + 1
+            prefix = longer[0][:end]
+            count = sum(key.startswith(prefix) and key[end:] in shorter for key in longer)
+            if 2 * count > len(longer):
+                return hint.format(count, prefix)
+            end = longer[0].find(".", end) + 1
     return None
 
 

@@ -60,6 +60,11 @@ class Module(Calling, Saving, Converting):
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         make = super().__new__
         self = make(cls) if make is object.__new__ else make(cls, *args, **kwargs)
+        if "_parameters" not in self.__dict__:
+            self._set_up()
+        return self
+
+    def _set_up(self) -> None:
         owner = weakref.ref(self)
         state = self.__dict__
         state["training"] = True
@@ -67,7 +72,6 @@ class Module(Calling, Saving, Converting):
         state["_buffers"] = Members(owner)
         state["_non_persistent_buffers_set"] = set()
         state["_modules"] = Members(owner)
-        return self
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if self.call_super_init:
@@ -87,6 +91,8 @@ class Module(Calling, Saving, Converting):
 
     def __setattr__(self, name: str, value: Any) -> None:
         state = self.__dict__
+        if "_parameters" not in state:  # another base's __new__ got here before ours
+            self._set_up()
         if isinstance(value, Tensor):
             if isinstance(value, Parameter):
                 self._check_free(name)

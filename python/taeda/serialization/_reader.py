@@ -127,7 +127,7 @@ class _Storages:
         else:
             data = self._archive.read(name)
         if self._swap and dtype is not None:
-            _swap_bytes(data, itemsize // 2 if dtype.is_complex else itemsize)
+            swap_bytes(data, itemsize // 2 if dtype.is_complex else itemsize)
         flat = self._placement.place(bytes_tensor(data), location)
         if dtype is not None:
             # Bytes beyond the last whole element belong to the storage, but to no element.
@@ -135,7 +135,7 @@ class _Storages:
         return LoadedStorage(flat, dtype)
 
 
-def _swap_bytes(data: bytearray, itemsize: int) -> None:
+def swap_bytes(data: Any, itemsize: int) -> None:
     """Turn every item of ``itemsize`` bytes around, in place."""
     import numpy
 

@@ -90,16 +90,13 @@ def rrelu(
     """
     if lower > upper:
         raise ValueError(f"rrelu: lower must not be above upper, got {lower} and {upper}")
-    if training:
-        negative = input <= 0
-        count = int(negative.sum())
-        drawn = taeda.empty(count, dtype=taeda.float64, device=input.device)
-        drawn.uniform_(lower, upper, generator=generator)
-        slope = ops.ones_like(input).masked_scatter_(negative, drawn.to(input.dtype))
-        result = input * slope
-    else:
-        result = ops.leaky_relu(input, (lower + upper) / 2)
-    return input.copy_(result) if inplace else result
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2, inplace)
+    negative = input <= 0
+    drawn = taeda.empty(int(negative.sum()), dtype=taeda.float64, device=input.device)
+    drawn.uniform_(lower, upper, generator=generator)
+    slope = ops.ones_like(input).masked_scatter_(negative, drawn.to(input.dtype))
+    return input.mul_(slope) if inplace else input * slope
 
 
 def rrelu_(
@@ -223,7 +220,7 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """0 where abs(x) <= lambd, else x."""
-    return ops.where((input >= -lambd) & (input <= lambd), 0.0, input)
+    return input.masked_fill((input >= -lambd) & (input <= lambd), 0.0)
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -240,13 +237,13 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """X where x > threshold, else value."""
-    result = ops.where(input <= threshold, value, input)
-    return input.copy_(result) if inplace else result
+    low = input <= threshold
+    return input.masked_fill_(low, value) if inplace else input.masked_fill(low, value)
 
 
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """`threshold`, in place."""
-    return input.copy_(ops.where(input <= threshold, value, input))
+    return input.masked_fill_(input <= threshold, value)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

@@ -291,7 +291,10 @@ def huber_loss(
         )
     input, target = _same_size("huber_loss", input, target)
     if weight is not None:
-        return _weighted(ops.huber_loss(input, target, 0, delta), weight, reduction)
+        # Unlike those above, the mean of this one is not weighted.
+        if weight.shape != input.shape:
+            raise ValueError("Weights and input must have the same size.")
+        return reduced(ops.huber_loss(input, target, 0, delta) * weight, reduction)
     return ops.huber_loss(input, target, get_enum(reduction), delta)
 
 

@@ -16,7 +16,9 @@ from taeda.nn.modules import (
     normalization,
     padding,
     pooling,
+    rnn,
     sparse,
+    transformer,
     vision,
 )
 from taeda.nn.modules.activation import *
@@ -33,7 +35,9 @@ from taeda.nn.modules.loss import *
 from taeda.nn.modules.normalization import *
 from taeda.nn.modules.padding import *
 from taeda.nn.modules.pooling import *
+from taeda.nn.modules.rnn import *
 from taeda.nn.modules.sparse import *
+from taeda.nn.modules.transformer import *
 from taeda.nn.modules.vision import *
 
 __all__: list[str] = []
@@ -51,5 +55,7 @@ __all__ += loss.__all__
 __all__ += normalization.__all__
 __all__ += padding.__all__
 __all__ += pooling.__all__
+__all__ += rnn.__all__
 __all__ += sparse.__all__
+__all__ += transformer.__all__
 __all__ += vision.__all__

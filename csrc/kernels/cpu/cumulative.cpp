@@ -1,0 +1,126 @@
+#include "kernels/cpu/cumulative.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/thread_pool.h"
+
+namespace taeda::cpu {
+namespace {
+
+constexpr int64_t kBlock = 64;  // inner places that are scanned side by side
+
+template <class T>
+struct Accumulator {
+  using type = T;
+};
+template <>
+struct Accumulator<float> {
+  using type = double;
+};
+template <>
+struct Accumulator<Half> {
+  using type = float;
+};
+template <>
+struct Accumulator<BFloat16> {
+  using type = float;
+};
+template <>
+struct Accumulator<cfloat> {
+  using type = cdouble;
+};
+
+template <class T>
+constexpr bool kComplex = std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>;
+
+// f(offset of the first element, width), for blocks of inner places
+template <class F>
+void for_each_block(ScanShape s, F&& f) {
+  if (s.outer == 0 || s.n == 0 || s.inner == 0) return;
+  int64_t blocks = (s.inner + kBlock - 1) / kBlock;
+  parallel_for(s.outer * blocks, std::max<int64_t>(1, 16384 / (s.n * std::min(s.inner, kBlock))),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t t = begin; t < end; ++t) {
+                   int64_t from = t % blocks * kBlock;
+                   f(t / blocks * s.n * s.inner + from, std::min(kBlock, s.inner - from));
+                 }
+               });
+}
+
+template <class A>
+A log_add(A a, A b) {
+  if constexpr (kComplex<A>) {
+    if (a.real() < b.real()) std::swap(a, b);
+    if (std::isinf(a.real()) && a.real() < 0) return a;
+    return a + std::log(A(1) + std::exp(b - a));
+  } else {
+    if (a != a || b != b) return a + b;
+    A most = std::max(a, b), least = std::min(a, b);
+    if (std::isinf(most)) return most;
+    return most + std::log1p(std::exp(least - most));
+  }
+}
+
+template <class T, class A, class F>
+void scan_with(const void* x_data, void* out_data, ScanShape s, A start, F&& combine) {
+  auto* x = static_cast<const T*>(x_data);
+  auto* out = static_cast<T*>(out_data);
+  for_each_block(s, [&](int64_t at, int64_t width) {
+    A acc[kBlock];
+    std::fill_n(acc, width, start);
+    for (int64_t i = 0; i < s.n; ++i) {
+      const T* p = x + at + i * s.inner;
+      T* o = out + at + i * s.inner;
+      for (int64_t j = 0; j < width; ++j) {
+        acc[j] = combine(acc[j], static_cast<A>(p[j]));
+        o[j] = static_cast<T>(acc[j]);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void scan(Scan what, const void* x, void* out, ScanShape s, DType dtype) {
+  visit_all(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (!std::is_same_v<T, bool>) {
+      using A = typename Accumulator<T>::type;
+      if (what == Scan::Sum) {
+        scan_with<T>(x, out, s, A(0), [](A a, A b) { return static_cast<A>(a + b); });
+      } else if (what == Scan::Prod) {
+        scan_with<T>(x, out, s, A(1), [](A a, A b) { return static_cast<A>(a * b); });
+      } else if constexpr (!std::is_integral_v<T>) {
+        scan_with<T>(x, out, s, A(-std::numeric_limits<float>::infinity()), [](A a, A b) { return log_add(a, b); });
+      }
+    }
+  });
+}
+
+void scan_extreme(bool largest, const void* x_data, void* values, int64_t* indices, ScanShape s, DType dtype) {
+  visit_real(dtype, "cummax", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto* x = static_cast<const T*>(x_data);
+    auto* out = static_cast<T*>(values);
+    for_each_block(s, [&](int64_t at, int64_t width) {
+      T best[kBlock];
+      int64_t place[kBlock];
+      for (int64_t i = 0; i < s.n; ++i) {
+        const T* p = x + at + i * s.inner;
+        for (int64_t j = 0; j < width; ++j) {
+          bool wins = i == 0 || p[j] != p[j] || (best[j] == best[j] && (largest ? p[j] >= best[j] : p[j] <= best[j]));
+          if (wins) {
+            best[j] = p[j];
+            place[j] = i;
+          }
+          out[at + i * s.inner + j] = best[j];
+          indices[at + i * s.inner + j] = place[j];
+        }
+      }
+    });
+  });
+}
+
+}  // namespace taeda::cpu

@@ -1,0 +1,217 @@
+// Whole-tensor comparisons and counts of values: isclose, allclose, equal, unique, bincount, histc.
+#include <cmath>
+#include <numeric>
+
+#include "kernels/cpu/sort.h"
+#include "ops/reduce_util.h"
+
+namespace taeda {
+namespace {
+
+// ---- comparisons ----
+
+Tensor isclose_op(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
+  check(a.dtype() == b.dtype(), a.dtype(), " did not match ", b.dtype());
+  check(rtol >= 0, "rtol must be greater than or equal to zero, but got ", rtol);
+  check(atol >= 0, "atol must be greater than or equal to zero, but got ", atol);
+  GradMode off(false);
+  Tensor close = op<"eq">(a, b);
+  if (equal_nan && is_inexact(a.dtype())) close = op<"logical_or">(close, op<"logical_and">(op<"isnan">(a), op<"isnan">(b)));
+  if (rtol == 0 && atol == 0) return close;
+  Tensor x = a, y = b;
+  if (is_integral(a.dtype())) {
+    x = to(a, default_dtype());
+    y = to(b, default_dtype());
+  }
+  Tensor allowed = op<"abs">(y) * rtol + atol, actual = op<"abs">(x - y);
+  return op<"logical_or">(close, op<"logical_and">(op<"isfinite">(actual), op<"le">(actual, allowed)));
+}
+bool allclose_op(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
+  Tensor close = isclose_op(a, b, rtol, atol, equal_nan);
+  check<NotImplemented>(!close.is_meta(), "allclose(): meta tensors have no data to compare");
+  return op<"all">(close).item().to<bool>();
+}
+bool equal_op(const Tensor& a, const Tensor& b) {
+  check(a.device() == b.device(), "Expected all tensors to be on the same device, but found at least two devices, ",
+        to_string(a.device()), " and ", to_string(b.device()), "!");
+  check<NotImplemented>(!a.is_meta(), "equal(): meta tensors have no data to compare");
+  if (!same(a.sizes(), b.sizes())) return false;
+  GradMode off(false);
+  return op<"all">(op<"eq">(a, b)).item().to<bool>();
+}
+
+// ---- unique ----
+
+// Groups of equal neighbours, in the order `order` of n rows; differ(i, j) compares rows.
+struct Groups {
+  std::vector<int64_t> first;  // the row that stands for each group
+  std::vector<int64_t> counts;
+  Tensor inverse;              // for every row, its group
+};
+template <class F>
+Groups group(const std::vector<int64_t>& order, F&& differ) {
+  Groups g;
+  auto n = static_cast<int64_t>(order.size());
+  g.inverse = empty(Dims{n}, {DType::Int64, {}});
+  auto* inverse = g.inverse.data_as<int64_t>();
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (i == 0 || differ(order[i - 1], order[i])) {
+      g.first.push_back(order[i]);
+      g.counts.push_back(0);
+    }
+    ++g.counts.back();
+    inverse[order[i]] = static_cast<int64_t>(g.first.size()) - 1;
+  }
+  return g;
+}
+
+Tensor vector_of(const std::vector<int64_t>& v) {
+  Tensor t = empty(Dims{static_cast<int64_t>(v.size())}, {DType::Int64, {}});
+  std::copy(v.begin(), v.end(), t.data_as<int64_t>());
+  return t;
+}
+
+// NaN stands behind all numbers and equals nothing, itself included.
+template <class T>
+bool before(T a, T b) {
+  if constexpr (std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>) {
+    if (a.real() != b.real()) return before(a.real(), b.real());
+    return before(a.imag(), b.imag());
+  } else {
+    return a < b || (b != b && a == a);
+  }
+}
+
+// Unique rows of a contiguous (n, m) tensor.
+Groups unique_rows(const Tensor& x, int64_t n, int64_t m, bool sort) {
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  return visit_all(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* p = x.data_as<T>();
+    if (sort && m == 1 && !is_complex(x.dtype())) {
+      Tensor values = empty(Dims{n}, x.options()), places = empty(Dims{n}, {DType::Int64, {}});
+      cpu::SortLines l;
+      l.n = l.k = n;
+      l.x_stride = l.out_stride = 1;
+      cpu::sort_lines(p, values.data(), places.data_as<int64_t>(), l, x.dtype(), false, true);
+      std::copy_n(places.data_as<int64_t>(), n, order.begin());
+    } else if (sort) {
+      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+        return std::lexicographical_compare(p + a * m, p + (a + 1) * m, p + b * m, p + (b + 1) * m, before<T>);
+      });
+    }
+    return group(order, [&](int64_t a, int64_t b) { return !std::equal(p + a * m, p + (a + 1) * m, p + b * m); });
+  });
+}
+
+TensorList unique_of(const Tensor& x, std::optional<int64_t> dim, bool sort) {
+  check<NotImplemented>(!x.is_meta(), "unique(): the size of the result depends on data, which meta tensors lack");
+  GradMode off(false);
+  if (!dim) {
+    Tensor flat = raw_contiguous(x);
+    flat = raw_view(flat, Dims{x.numel()}, Dims{1}, flat.offset());
+    Groups g = unique_rows(flat, x.numel(), 1, sort);
+    return {op<"index_select">(flat, 0, vector_of(g.first)), raw_view(g.inverse, x.sizes(), contiguous_strides(x.sizes()), 0),
+            vector_of(g.counts)};
+  }
+  int64_t d = wrap_dim(*dim, x.dim()), n = x.size(d);
+  check(x.numel() > 0 || n == 0, "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
+  Tensor rows = raw_contiguous(alias(op<"movedim">(x, Dims{d}, Dims{0})));
+  Groups g = unique_rows(rows, n, n ? x.numel() / n : 0, sort);
+  return {op<"index_select">(x, d, vector_of(g.first)), g.inverse, vector_of(g.counts)};
+}
+TensorList unique_op(const Tensor& x, std::optional<int64_t> dim) { return unique_of(x, dim, true); }
+TensorList unique_consecutive_op(const Tensor& x, std::optional<int64_t> dim) { return unique_of(x, dim, false); }
+
+// ---- counts ----
+
+Tensor bincount_op(const Tensor& x, const Tensor& weights, int64_t minlength) {
+  if (!is_integral(x.dtype(), false)) fail<NotImplemented>("\"bincount_cpu\" not implemented for '", x.dtype(), "'");
+  check<NotImplemented>(!x.is_meta(), "bincount(): the size of the result depends on data, which meta tensors lack");
+  check(minlength >= 0, "minlength should be >= 0");
+  const char* wrong = "bincount only supports 1-d non-negative integral inputs.";
+  check(x.dim() == 1, wrong);
+  check(!weights.defined() || (weights.dim() == 1 && weights.numel() == x.numel()),
+        "weights should be 1-d and have the same length as input");
+  check(!weights.defined() || !is_complex(weights.dtype()), "bincount(): weights must be real");
+  Tensor values = raw_contiguous(raw_cast(x, DType::Int64));
+  auto* v = values.data_as<int64_t>();
+  int64_t n = values.numel(), most = -1;
+  for (int64_t i = 0; i < n; ++i) {
+    check(v[i] >= 0, wrong);
+    most = std::max(most, v[i]);
+  }
+  int64_t bins = std::max(most + 1, minlength);
+  if (!weights.defined()) {
+    Tensor out = raw_zeros(Dims{bins}, {DType::Int64, x.device()});
+    for (int64_t i = 0; i < n; ++i) ++out.data_as<int64_t>()[v[i]];
+    return out;
+  }
+  DType d = weights.dtype() == DType::Float32 ? DType::Float32 : DType::Float64;
+  Tensor w = raw_contiguous(raw_cast(weights, d)), out = raw_zeros(Dims{bins}, {d, x.device()});
+  visit_floating(d, "bincount", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t i = 0; i < n; ++i) out.data_as<T>()[v[i]] += w.data_as<T>()[i];
+  });
+  return out;
+}
+
+Tensor histc_op(const Tensor& x, int64_t bins, Scalar min, Scalar max) {
+  if (!is_floating(x.dtype()) || is_half(x.dtype())) {
+    fail<NotImplemented>("\"histogram_cpu\" not implemented for '", x.dtype(), "'");
+  }
+  check(bins > 0, "bins must be > 0, but got ", bins, " for dimension 0");
+  Tensor out = raw_zeros(Dims{bins}, x.options());
+  if (x.is_meta()) return out;
+  Tensor flat = raw_contiguous(x);
+  visit_floating(x.dtype(), "histc", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T low = min.to<T>(), high = max.to<T>();
+    const T* p = flat.data_as<T>();
+    if (low == high && flat.numel() > 0) {
+      auto [a, b] = std::minmax_element(p, p + flat.numel());
+      low = *a;
+      high = *b;
+    }
+    check(std::isfinite(low) && std::isfinite(high), "range of [", low, ", ", high, "] is not finite");
+    if (low == high) {
+      low -= 1;
+      high += 1;
+    }
+    check(low < high, "max must be larger than min");
+    T* o = out.data_as<T>();
+    for (int64_t i = 0; i < flat.numel(); ++i) {
+      T v = p[i];
+      if (!(v >= low && v <= high)) continue;
+      auto bin = static_cast<int64_t>((v - low) * static_cast<T>(bins) / (high - low));
+      o[std::min(bin, bins - 1)] += 1;
+    }
+  });
+  return out;
+}
+
+const Define kOps[] = {
+    {"isclose(self: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor",
+     "Where |self - other| <= atol + rtol * |other|, as bool. Infinities are close to themselves, NaN to NaN if `equal_nan`.",
+     kernel(isclose_op), {.non_differentiable = 1}},
+    {"allclose(self: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool",
+     "Whether `isclose` holds everywhere.", kernel(allclose_op)},
+    {"equal(self: Tensor, other: Tensor) -> bool", "Whether both have one shape and the same elements.", kernel(equal_op)},
+    {"_unique(self: Tensor, dim: int? = None) -> (Tensor, Tensor, Tensor)",
+     "The different elements in order (or the different slices along `dim`), for each element the place of its like, and "
+     "how often each occurs.",
+     kernel(unique_op), {.non_differentiable = 7}},
+    {"_unique_consecutive(self: Tensor, dim: int? = None) -> (Tensor, Tensor, Tensor)",
+     "The same, where only neighbours are compared and the order is kept.", kernel(unique_consecutive_op),
+     {.non_differentiable = 7}},
+    {"bincount(self: Tensor, weights: Tensor? = None, minlength: int = 0) -> Tensor",
+     "How often each of the numbers 0, 1, ... occurs in a vector of integers, or the sum of its `weights`.",
+     kernel(bincount_op), {.non_differentiable = 1}},
+    {"histc(self: Tensor, bins: int = 100, min: Scalar = 0, max: Scalar = 0) -> Tensor",
+     "How many elements lie in each of `bins` equal intervals from `min` to `max`, or of the elements' own range.",
+     kernel(histc_op), {.forms = kPublic | kOut, .non_differentiable = 1}},
+};
+
+}  // namespace
+}  // namespace taeda

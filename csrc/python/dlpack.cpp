@@ -1,0 +1,257 @@
+// DLPack: tensors to and from other libraries without a copy. Old capsules and version 1 are both written and read.
+#include <cstdint>
+
+#include "autograd/meta.h"
+#include "ops/tensor_ops.h"
+#include "python/interop.h"
+#include "python/module.h"
+#include "python/objects.h"
+#include "python/tensor_slots.h"
+#include "python/tensor_type.h"
+
+namespace taeda::py {
+namespace {
+
+// The structures of the DLPack standard, as its specification lays them out.
+struct DLDevice {
+  int32_t type;
+  int32_t id;
+};
+struct DLDataType {
+  uint8_t code;
+  uint8_t bits;
+  uint16_t lanes;
+};
+struct DLTensor {
+  void* data;
+  DLDevice device;
+  int32_t ndim;
+  DLDataType dtype;
+  int64_t* shape;
+  int64_t* strides;
+  uint64_t byte_offset;
+};
+struct DLManagedTensor {
+  DLTensor tensor;
+  void* context;
+  void (*deleter)(DLManagedTensor*);
+};
+struct DLManagedTensorVersioned {
+  uint32_t major, minor;
+  void* context;
+  void (*deleter)(DLManagedTensorVersioned*);
+  uint64_t flags;
+  DLTensor tensor;
+};
+constexpr int32_t kCpu = 1;
+constexpr uint64_t kReadOnly = 1, kCopied = 2;
+enum TypeCode : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBFloat = 4, kComplex = 5, kBool = 6 };
+
+constexpr const char *kName = "dltensor", *kUsed = "used_dltensor";
+constexpr const char *kVersionedName = "dltensor_versioned", *kVersionedUsed = "used_dltensor_versioned";
+
+DLDataType to_dl(DType d) {
+  auto bits = static_cast<uint8_t>(itemsize(d) * 8);
+  TypeCode code = d == DType::Bool       ? kBool
+                  : d == DType::UInt8    ? kUInt
+                  : d == DType::BFloat16 ? kBFloat
+                  : is_complex(d)        ? kComplex
+                  : is_floating(d)       ? kFloat
+                                         : kInt;
+  return {code, bits, 1};
+}
+
+DType from_dl(DLDataType t) {
+  for (int i = 0; i < kNumDTypes; ++i) {
+    DLDataType known = to_dl(static_cast<DType>(i));
+    if (known.code == t.code && known.bits == t.bits && t.lanes == 1) return static_cast<DType>(i);
+  }
+  fail<TypeError>("from_dlpack(): taeda has no dtype for DLPack type code ", int(t.code), " with ", int(t.bits), " bits and ",
+                  t.lanes, " lanes");
+}
+
+// ---- out ----
+
+template <class M>
+struct Export {
+  Tensor tensor;
+  Dims sizes, strides;
+  M managed{};
+};
+
+template <class M>
+M* make_export(const Tensor& t) {
+  auto* e = new Export<M>{t, Dims(t.sizes()), Dims(t.strides())};
+  for (size_t i = 0; i < e->sizes.size(); ++i) {
+    if (e->sizes[i] < 2) e->strides[i] = 1;
+  }
+  DLTensor& d = e->managed.tensor;
+  d.data = t.data();
+  d.device = {kCpu, 0};
+  d.ndim = static_cast<int32_t>(e->sizes.size());
+  d.dtype = to_dl(t.dtype());
+  d.shape = e->sizes.data();
+  d.strides = e->strides.data();
+  e->managed.context = e;
+  e->managed.deleter = [](M* m) { delete static_cast<Export<M>*>(m->context); };
+  return &e->managed;
+}
+
+// A capsule that nobody consumed frees what it holds.
+template <class M>
+void drop_capsule(PyObject* capsule) {
+  const char* name = std::is_same_v<M, DLManagedTensor> ? kName : kVersionedName;
+  if (!PyCapsule_IsValid(capsule, name)) return;
+  auto* m = static_cast<M*>(PyCapsule_GetPointer(capsule, name));
+  if (m->deleter) m->deleter(m);
+}
+
+PyObject* export_capsule(const Tensor& t, bool versioned, bool copied) {
+  if (!versioned) {
+    auto* m = make_export<DLManagedTensor>(t);
+    return must(PyCapsule_New(m, kName, drop_capsule<DLManagedTensor>));
+  }
+  auto* m = make_export<DLManagedTensorVersioned>(t);
+  m->major = 1;
+  m->minor = 0;
+  m->flags = copied ? kCopied : 0;
+  return must(PyCapsule_New(m, kVersionedName, drop_capsule<DLManagedTensorVersioned>));
+}
+
+PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
+  PyObject *stream = Py_None, *max_version = Py_None, *dl_device = Py_None, *copy = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names), &stream, &max_version,
+                                   &dl_device, &copy)) {
+    return nullptr;
+  }
+  return guarded([&]() -> PyObject* {
+    Tensor t = tensor_of(self);
+    auto refuse = [](const std::string& why) {
+      PyErr_SetString(PyExc_BufferError, why.c_str());
+      throw PythonError();
+    };
+    if (requires_grad(t)) refuse("Can't export tensors that require gradient, use tensor.detach()");
+    if (t.device().type != DeviceType::CPU) refuse("Can't export a tensor on device " + to_string(t.device()) + " through DLPack");
+    if (stream != Py_None) refuse("__dlpack__(): a stream has no meaning for a tensor on the cpu");
+    if (dl_device != Py_None) {
+      PyRef first = take(PySequence_GetItem(dl_device, 0));
+      if (PyLong_AsLong(first.get()) != kCpu) refuse("__dlpack__(): a tensor on the cpu cannot be exported to another device");
+    }
+    bool copied = copy == Py_True;
+    if (copied) {
+      Tensor fresh = empty_like(t);
+      copy_into(fresh, t);
+      t = fresh;
+    }
+    bool versioned = false;
+    if (max_version != Py_None) {
+      PyRef major = take(PySequence_GetItem(max_version, 0));
+      versioned = PyLong_AsLong(major.get()) >= 1;
+    }
+    return export_capsule(t, versioned, copied);
+  });
+}
+
+PyObject* dlpack_device(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    Device d = tensor_of(self).device();
+    check<ValueError>(d.type == DeviceType::CPU, "tensors on device ", to_string(d), " have no DLPack device");
+    return must(Py_BuildValue("(ii)", kCpu, 0));
+  });
+}
+
+// ---- in ----
+
+template <class M>
+void release_import(void* context) {
+  if (!Py_IsInitialized()) return;
+  AcquireGil gil;  // the other library may touch Python in its deleter
+  auto* m = static_cast<M*>(context);
+  if (m->deleter) m->deleter(m);
+}
+
+template <class M>
+Tensor import_capsule(PyObject* capsule, const char* name, const char* used) {
+  auto* m = static_cast<M*>(PyCapsule_GetPointer(capsule, name));
+  if (!m) throw PythonError();
+  const DLTensor& d = m->tensor;
+  check(d.device.type == kCpu, "from_dlpack(): only tensors on the cpu can be taken over, got DLPack device type ", d.device.type);
+  DType dtype = from_dl(d.dtype);
+  Dims sizes(std::span<const int64_t>(d.shape, static_cast<size_t>(d.ndim)));
+  Dims strides = d.strides ? Dims(std::span<const int64_t>(d.strides, static_cast<size_t>(d.ndim))) : contiguous_strides(sizes);
+  int64_t reach = 1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    check<ValueError>(strides[i] >= 0 || sizes[i] < 2, "from_dlpack(): tensors with negative strides are not supported");
+    if (sizes[i] < 2) strides[i] = 1;
+    reach = sizes[i] == 0 || reach == 0 ? 0 : reach + (sizes[i] - 1) * strides[i];
+  }
+  char* data = static_cast<char*>(d.data) + d.byte_offset;
+  must(PyCapsule_SetName(capsule, used));  // from here on the memory is ours to release
+  auto storage = Storage::borrow(data, static_cast<size_t>(reach) * itemsize(dtype), release_import<M>, m);
+  return from_storage(std::move(storage), sizes, strides, 0, dtype);
+}
+
+PyObject* py_from_dlpack(PyObject*, PyObject* o) {
+  return guarded([&] { return wrap(from_dlpack(o)); });
+}
+
+PyObject* py_to_dlpack(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    if (!is_tensor(o)) fail<TypeError>("to_dlpack(): argument 'tensor' must be Tensor, not ", type_name(o));
+    return must(PyObject_CallMethod(o, "__dlpack__", nullptr));
+  });
+}
+
+template <class F>
+PyCFunction fn(F* f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
+
+PyMethodDef methods[] = {
+    {"__dlpack__", fn(tensor_dlpack), METH_VARARGS | METH_KEYWORDS,
+     "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n\nA DLPack capsule that shares the memory."},
+    {"__dlpack_device__", dlpack_device, METH_NOARGS, "The DLPack code and index of the device."},
+    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {
+    {"from_dlpack", py_from_dlpack, METH_O,
+     "from_dlpack(ext_tensor) -> Tensor\n\nA tensor that shares the memory of another library's, or of a DLPack capsule."},
+    {"to_dlpack", py_to_dlpack, METH_O, "to_dlpack(tensor)\n\nA DLPack capsule that shares the tensor's memory; it can be read once."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+Tensor from_dlpack(PyObject* o) {
+  PyRef capsule;
+  if (PyCapsule_CheckExact(o)) {
+    capsule = PyRef::borrow(o);
+  } else {
+    PyRef method = take(PyObject_GetAttrString(o, "__dlpack__"));
+    PyRef empty = take(PyTuple_New(0));
+    PyRef kwargs = take(Py_BuildValue("{s:(ii)}", "max_version", 1, 0));
+    capsule = PyRef(PyObject_Call(method.get(), empty.get(), kwargs.get()));
+    if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // made before version 1
+      PyErr_Clear();
+      capsule = PyRef(PyObject_CallNoArgs(method.get()));
+    }
+    if (!capsule) throw PythonError();
+  }
+  if (PyCapsule_IsValid(capsule.get(), kVersionedName)) {
+    auto* m = static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule.get(), kVersionedName));
+    check(m->major == 1, "from_dlpack(): DLPack version ", m->major, " is not supported");
+    if (m->flags & kReadOnly) {
+      must(PyErr_WarnEx(PyExc_UserWarning, "The memory given is not writable, and tensors always are.", 1));
+    }
+    return import_capsule<DLManagedTensorVersioned>(capsule.get(), kVersionedName, kVersionedUsed);
+  }
+  check(PyCapsule_IsValid(capsule.get(), kName),
+        "from_dlpack(): the capsule is none of DLPack's, or it was consumed already (each can be read once)");
+  return import_capsule<DLManagedTensor>(capsule.get(), kName, kUsed);
+}
+
+void init_dlpack(PyObject* module) {
+  must(PyModule_AddFunctions(module, functions));
+  add_methods(methods);
+}
+
+}  // namespace taeda::py

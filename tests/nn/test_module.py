@@ -1,0 +1,640 @@
+"""Module: attributes, live tables, iteration, conversion, copies, calls and their errors."""
+
+import copy
+import dataclasses
+import gc
+import inspect
+import pickle
+import timeit
+import weakref
+
+import pytest
+
+import taeda
+from taeda import nn
+
+
+class Leaf(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(taeda.ones(2))
+        self.register_parameter("none", None)
+        self.register_buffer("b", taeda.zeros(1))
+        self.register_buffer("temporary", taeda.zeros(1), persistent=False)
+
+    def forward(self, x, scale=1):
+        return x * self.w * scale
+
+
+class Tree(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.left = Leaf()
+        self.right = nn.Sequential(Leaf(), nn.Identity())
+        self.same = self.left
+        self.own = nn.Parameter(taeda.ones(1))
+
+    def forward(self, x):
+        return self.right(self.left(x)) * self.own
+
+
+class NoInit(nn.Module):
+    def __init__(self):
+        self.w = nn.Parameter(taeda.ones(2))
+        self.child = nn.Identity()
+
+
+@dataclasses.dataclass
+class Data(nn.Module):
+    size: int
+    child: nn.Module
+    w: nn.Parameter = None
+    scale: float = 2.0
+
+    def __post_init__(self):
+        self.w = nn.Parameter(taeda.ones(self.size))
+
+    def forward(self, x):
+        return self.child(x) * self.w * self.scale
+
+
+def test_attributes_and_tables_are_one():
+    m = Leaf()
+    assert m.w is m._parameters["w"] and m.__dict__["w"] is m.w
+    assert m.none is None and m.b is m._buffers["b"]
+    new = nn.Parameter(taeda.zeros(2))
+    m._parameters["w"] = new
+    assert m.w is new
+    m.w = other = nn.Parameter(taeda.zeros(3))
+    assert m._parameters["w"] is other
+    del m._parameters["w"]
+    assert not hasattr(m, "w")
+    m.w = new
+    del m.w
+    assert "w" not in m._parameters
+    with pytest.raises(AttributeError, match="'Leaf' object has no attribute 'w'"):
+        m.w
+
+
+def test_tables_through_every_dict_method():
+    m = nn.Module()
+    a, b, c = (nn.Identity() for _ in range(3))
+    m._modules.update({"a": a}, b=b)
+    assert m.a is a and m.b is b
+    assert m._modules.setdefault("c", c) is c and m.c is c
+    assert m._modules.pop("a") is a and not hasattr(m, "a")
+    assert m._modules.pop("a", None) is None
+    with pytest.raises(KeyError):
+        m._modules.pop("a")
+    assert m._modules.popitem() == ("c", c) and not hasattr(m, "c")
+    m._modules |= {"d": a}
+    assert m.d is a
+    m._modules.clear()
+    assert not hasattr(m, "b") and not hasattr(m, "d")
+    m.w = nn.Parameter(taeda.ones(1))
+    m._parameters = {}
+    assert not hasattr(m, "w")
+    m._parameters["v"] = p = nn.Parameter(taeda.ones(1))
+    assert m.v is p
+    assert isinstance(m._parameters, dict) and dict(m._parameters) == {"v": p}
+
+
+def test_a_name_moves_between_tables():
+    m = nn.Module()
+    m.x = 3
+    m.x = p = nn.Parameter(taeda.ones(1))
+    assert "x" in m._parameters and m.x is p
+    m.x = child = nn.Identity()
+    assert "x" not in m._parameters and m._modules["x"] is child and m.x is child
+    m.x = nn.Buffer(taeda.ones(1), persistent=False)
+    assert "x" in m._buffers and "x" not in m._modules and "x" in m._non_persistent_buffers_set
+    m.x = p
+    assert list(dict(m.named_parameters())) == ["x"] and not m._non_persistent_buffers_set
+    m.x = None
+    assert m.x is None and m._parameters["x"] is None
+
+
+def test_assignments_like_torch(torch):
+    def attempt(m, lib, code):
+        env = {"m": m, "lib": lib, "nn": lib.nn}
+        try:
+            exec(code, env)
+        except Exception as error:
+            return type(error)
+        return None
+
+    codes = [
+        "m.weight = 3",
+        "m.weight = lib.zeros(2)",
+        "m.weight = None",
+        "m.mean = 3",
+        "m.mean = None",
+        "m.mean = lib.zeros(2)",
+        "m.child = 3",
+        "m.child = None",
+        "m.child = lib.zeros(1)",
+        "m.register_parameter('a.b', None)",
+        "m.register_parameter('', None)",
+        "m.register_parameter(3, None)",
+        "m.register_parameter('forward', None)",
+        "m.register_parameter('x', lib.zeros(2))",
+        "m.register_parameter('weight', nn.Parameter(lib.zeros(3)))",
+        "m.register_parameter('mean', None)",
+        "m.register_buffer('a.b', None)",
+        "m.register_buffer('', None)",
+        "m.register_buffer(3, None)",
+        "m.register_buffer('weight', None)",
+        "m.register_buffer('x', 3)",
+        "m.add_module('a.b', nn.ReLU())",
+        "m.add_module('', nn.ReLU())",
+        "m.add_module(3, nn.ReLU())",
+        "m.add_module('forward', nn.ReLU())",
+        "m.add_module('x', 3)",
+        "m.add_module('x', None)",
+        "m.forward = nn.Parameter(lib.zeros(1))",
+        "m.train(3)",
+        "m()",
+        "del m.nothing",
+        "nn.Module(3)",
+        "nn.Module(a=3)",
+        "m.get_submodule('child.x')",
+        "m.get_submodule('child.0.weight')",
+        "m.get_parameter('mean')",
+        "m.get_parameter('nothing')",
+        "m.get_buffer('weight')",
+        "m.get_buffer('mean')",
+        "m.set_submodule('', nn.ReLU())",
+        "m.set_submodule('x.y', nn.ReLU())",
+        "m.set_submodule('new', nn.ReLU())",
+        "m.set_submodule('new', nn.ReLU(), strict=True)",
+        "m.set_submodule('child.0', nn.ReLU(), strict=True)",
+        "m.set_submodule('child', 3)",
+        "m.to(lib.int32)",
+        "m.to()",
+        "m.to('nowhere')",
+        "m.to(foo=3)",
+        "m.to(lib.float64, lib.float32)",
+        "m.get_extra_state()",
+        "m.set_extra_state(3)",
+    ]
+    for code in codes:
+        both = []
+        for lib in (taeda, torch):
+            m = lib.nn.Module()
+            m.weight = lib.nn.Parameter(lib.zeros(2))
+            m.register_buffer("mean", lib.zeros(2))
+            m.child = lib.nn.Sequential(lib.nn.Linear(2, 2))
+            both.append(attempt(m, lib, code))
+        assert both[0] == both[1], code
+
+
+def test_messages_name_what_was_given():
+    m = nn.Linear(2, 2)
+    with pytest.raises(TypeError, match="cannot assign 'int' as parameter 'weight'"):
+        m.weight = 3
+    with pytest.raises(KeyError, match="parameter name can.*t contain"):
+        m.register_parameter("a.b", None)
+    with pytest.raises(KeyError, match="attribute 'forward' already exists"):
+        m.add_module("forward", nn.ReLU())
+    with pytest.raises(ValueError, match="non-leaf"):
+        nn.Module().register_parameter("w", _non_leaf_parameter())
+
+
+def _non_leaf_parameter():
+    p = nn.Parameter(taeda.ones(2))
+    product = p * 2
+    product._is_param = True
+    return product
+
+
+def test_super_init_may_be_forgotten():
+    m = NoInit()
+    assert [n for n, _ in m.named_parameters()] == ["w"] and m.training
+    assert [n for n, _ in m.named_children()] == ["child"]
+
+
+def test_dataclass_module():
+    m = Data(3, Leaf())
+    assert (
+        [n for n, _ in m.named_parameters()] == ["w", "child.w"]
+        or [n for n, _ in m.named_parameters()] == ["child.w", "w"]
+        or len(list(m.parameters())) == 2
+    )
+    assert len(list(m.modules())) == 2
+    m.child = nn.Identity()
+    assert tuple(m(taeda.ones(3)).shape) == (3,)
+    assert m.train(False).training is False
+    assert list(copy.deepcopy(m).state_dict()) == ["w"]
+
+
+def test_call_super_init():
+    class Mixin:
+        def __init__(self, value):
+            self.value = value
+
+    class Both(nn.Module, Mixin):
+        call_super_init = True
+
+        def __init__(self):
+            super().__init__(5)
+
+    assert Both().value == 5
+
+
+def test_new_of_other_bases_is_called():
+    class Mixin:
+        def __new__(cls, value):
+            self = super().__new__(cls)
+            self.seen = value
+            return self
+
+    class Both(nn.Module, Mixin):
+        def __init__(self, value):
+            super().__init__()
+
+    assert Both(3).seen == 3
+
+
+def test_user_getattr_and_properties():
+    class Wrapper(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner = inner
+
+        def __getattr__(self, name):
+            return getattr(self.inner, name)
+
+        @property
+        def broken(self):
+            return taeda.ones(1).no_such_thing
+
+    class Broken(nn.Module):
+        @property
+        def broken(self):
+            return self.missing_thing
+
+    m = Wrapper(nn.Linear(2, 3))
+    assert m.in_features == 2 and m.weight is m.inner.weight
+    with pytest.raises(AttributeError, match="missing_thing"):
+        Broken().broken
+
+
+def test_property_with_a_setter():
+    class Half(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.full = nn.Parameter(taeda.ones(2))
+
+        @property
+        def half(self):
+            return self.full / 2
+
+        @half.setter
+        def half(self, value):
+            with taeda.no_grad():
+                self.full.copy_(value * 2)
+
+    m = Half()
+    m.half = taeda.ones(2)
+    assert m.full.tolist() == [2.0, 2.0]
+    with pytest.raises(KeyError, match="already exists"):
+        m.half = nn.Parameter(taeda.ones(2))
+
+
+def names(pairs):
+    return [name for name, _ in pairs]
+
+
+def test_iteration():
+    m = Tree()
+    assert names(m.named_parameters()) == ["own", "left.w", "right.0.w"]
+    assert names(m.named_parameters(remove_duplicate=False)) == [
+        "own", "left.w", "right.0.w", "same.w",
+    ]  # fmt: skip
+    assert names(m.named_parameters(prefix="p", recurse=False)) == ["p.own"]
+    assert names(m.named_buffers()) == [
+        "left.b",
+        "left.temporary",
+        "right.0.b",
+        "right.0.temporary",
+    ]
+    assert names(m.named_children()) == ["left", "right"]
+    assert names(m.named_modules()) == ["", "left", "right", "right.0", "right.1"]
+    assert names(m.named_modules(remove_duplicate=False)) == [
+        "", "left", "right", "right.0", "right.1", "same",
+    ]  # fmt: skip
+    memo = {m.left}
+    assert names(m.named_modules(memo, "p")) == ["p", "p.right", "p.right.0", "p.right.1"]
+    assert m.right in memo
+    assert list(m.modules()) == [m, m.left, m.right, m.right[0], m.right[1]]
+    assert list(m.parameters(recurse=False)) == [m.own]
+    assert len(list(m.buffers())) == 4 and len(list(m.children())) == 2
+
+
+def test_named_modules_heeds_a_childs_own():
+    class Hidden(nn.Sequential):
+        def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+            yield prefix, self
+
+    m = nn.Sequential(Hidden(nn.Identity()))
+    assert names(m.named_modules()) == ["", "0"]
+
+
+def test_lookup():
+    m = Tree()
+    assert m.get_submodule("right.0") is m.right[0] and m.get_submodule("") is m
+    assert m.get_parameter("left.w") is m.left.w and m.get_buffer("left.b") is m.left.b
+    new = nn.Identity()
+    m.set_submodule("right.0", new)
+    assert m.right[0] is new
+    assert "left" in dir(m) and "0" not in dir(m.right)
+
+
+def test_modes_apply_and_grads():
+    m = Tree()
+    assert m.eval() is m and not any(x.training for x in m.modules())
+    assert m.train().right[1].training
+    seen = []
+    m.apply(seen.append)
+    assert seen == [m.left, m.right[0], m.right[1], m.right, m]
+    m(taeda.ones(2)).sum().backward()
+    m.zero_grad(set_to_none=False)
+    assert m.own.grad.tolist() == [0.0]
+    m.zero_grad()
+    assert m.own.grad is None
+    assert not any(p.requires_grad for p in m.requires_grad_(False).parameters())
+
+
+def test_conversion_keeps_parameters():
+    m = Tree()
+    before = list(m.parameters())
+    m(taeda.ones(2)).sum().backward()
+    grad = m.own.grad
+    assert m.double() is m
+    assert all(a is b for a, b in zip(before, m.parameters(), strict=True))
+    assert m.own.dtype == m.left.b.dtype == m.own.grad.dtype == taeda.float64
+    assert m.own.grad is grad or m.own.grad.dtype == taeda.float64
+    assert m.half().own.dtype == taeda.float16
+    assert m.bfloat16().own.dtype == taeda.bfloat16
+    assert m.float().own.dtype == taeda.float32
+    assert m.to(taeda.float64).own.dtype == taeda.float64
+    assert m.to(taeda.ones(1)).own.dtype == taeda.float32
+    assert m.to("cpu", taeda.float64).own.dtype == taeda.float64
+    assert m.to(device="cpu", dtype=taeda.float32, non_blocking=True).own.dtype == taeda.float32
+    assert m.cpu() is m and m.own.is_leaf and m.own.requires_grad
+    assert m.type(taeda.float64).own.dtype == taeda.float64
+
+
+def test_conversion_leaves_integers():
+    m = nn.BatchNorm1d(2).half()
+    assert m.running_mean.dtype == taeda.float16
+    assert m.num_batches_tracked.dtype == taeda.int64
+
+
+def test_memory_format():
+    m = nn.Conv2d(4, 4, 3).to(memory_format=taeda.channels_last)
+    assert m.weight.is_contiguous(memory_format=taeda.channels_last)
+    assert m.bias.is_contiguous()
+
+
+def test_meta_device():
+    m = nn.Linear(2, 3, device="meta")
+    assert m.weight.is_meta
+    with pytest.raises(NotImplementedError, match="to_empty"):
+        m.to("cpu")
+    assert m.to_empty(device="cpu") is m
+    assert isinstance(m.weight, nn.Parameter) and m.weight.device.type == "cpu"
+    assert m.weight.requires_grad
+
+
+def test_share_memory():
+    m = nn.Linear(2, 2).share_memory()
+    assert m.weight.is_shared()
+
+
+def test_repr(torch):
+    class Extra(nn.Sequential):
+        def extra_repr(self):
+            return "one\ntwo"
+
+    class TorchExtra(torch.nn.Sequential):
+        extra_repr = Extra.extra_repr
+
+    TorchExtra.__name__ = "Extra"
+    for ours, theirs in (
+        (nn.Module(), torch.nn.Module()),
+        (Extra(), TorchExtra()),
+        (Extra(nn.ReLU(), nn.Sequential(nn.Tanh())),
+         TorchExtra(torch.nn.ReLU(), torch.nn.Sequential(torch.nn.Tanh()))),
+    ):  # fmt: skip
+        assert repr(ours) == repr(theirs)
+
+
+def test_no_cycle_keeps_a_module_alive():
+    gc.collect()
+    gc.disable()
+    try:
+        m = Tree()
+        m(taeda.ones(2)).sum().backward()
+        gone = weakref.ref(m)
+        del m
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def assert_own_tables(m):
+    for table in ("_parameters", "_buffers", "_modules"):
+        for name, value in getattr(m, table).items():
+            assert m.__dict__[name] is value
+    for child in m.children():
+        assert_own_tables(child)
+
+
+def test_copies():
+    m = Tree()
+    m.register_forward_hook(hook_for_copies)
+    for other in (copy.deepcopy(m), pickle.loads(pickle.dumps(m))):
+        assert other.left is other.same and other.left is not m.left
+        assert names(other.state_dict().items()) == names(m.state_dict().items())
+        assert_own_tables(other)
+        other._parameters["own"] = p = nn.Parameter(taeda.zeros(1))
+        assert other.own is p and m.own is not p
+        assert other(taeda.ones(2)).tolist() == "hooked"
+    shallow = copy.copy(m)
+    assert shallow.left is m.left
+    shallow.own = None
+    assert m.own is not None
+    assert_own_tables(shallow)
+
+
+class Hooked:
+    def tolist(self):
+        return "hooked"
+
+
+def hook_for_copies(module, args, output):
+    return Hooked()
+
+
+class Stateful(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(taeda.ones(1))
+        self.cache = lambda: None
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        del state["cache"]
+        return state
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self.cache = "restored"
+
+
+def test_user_getstate_and_setstate():
+    m = pickle.loads(pickle.dumps(Stateful()))
+    assert m.cache == "restored" and m.w is m._parameters["w"]
+    m.w = p = nn.Parameter(taeda.zeros(1))
+    assert m._parameters["w"] is p
+
+
+def test_replacing_the_dict():
+    m = Leaf()
+    replica = type(m).__new__(type(m))
+    replica.__dict__ = m.__dict__.copy()
+    replica._parameters["w"] = p = nn.Parameter(taeda.zeros(1))
+    assert replica.w is p and m.w is not p
+    replica._parameters = {}
+    assert not hasattr(replica, "w") and hasattr(m, "w")
+
+
+def test_signature_of_a_module_is_its_forwards():
+    assert str(inspect.signature(Leaf())) == "(x, scale=1)"
+    assert "in_features" in inspect.signature(nn.Linear).parameters
+
+
+def test_calls_hand_on_every_kind_of_argument():
+    class Show(nn.Module):
+        def forward(self, *args, **kwargs):
+            return args, kwargs
+
+    m = Show()
+    for args, kwargs in (
+        ((), {}),
+        ((1,), {}),
+        ((1, 2), {}),
+        ((), {"input": 1}),
+        ((1,), {"self_": 2}),
+    ):
+        assert m(*args, **kwargs) == (args, kwargs)
+    handle = m.register_forward_hook(lambda m, a, o: None)
+    for args, kwargs in (
+        ((), {}),
+        ((1,), {}),
+        ((1, 2), {}),
+        ((), {"input": 1}),
+        ((1,), {"args": 2}),
+    ):
+        assert m(*args, **kwargs) == (args, kwargs)
+    handle.remove()
+
+
+class Fails(nn.Module):
+    def forward(self, x):
+        raise ValueError("no")
+
+
+@pytest.mark.skipif(not hasattr(Exception(), "add_note"), reason="notes came with Python 3.11")
+class TestNotes:
+    def notes(self, m, error=ValueError):
+        with pytest.raises(error) as info:
+            m(taeda.ones(1))
+        return info.value.__notes__
+
+    def test_path(self):
+        model = nn.Sequential(nn.Identity(), nn.ModuleDict({"x": nn.Sequential(Fails())})["x"])
+        assert self.notes(model) == ["in 1.0 (Fails)"]
+        assert self.notes(Fails()) == ["in Fails"]
+
+    def test_path_through_containers_that_are_not_called(self):
+        class Outer(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList([nn.ModuleDict({"a": Fails()})])
+
+            def forward(self, x):
+                return self.layers[0]["a"](x)
+
+        assert self.notes(nn.Sequential(Outer())) == ["in 0.layers.0.a (Fails)"]
+
+    def test_unregistered_child(self):
+        class Outer(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.hidden = [Fails()]
+
+            def forward(self, x):
+                return self.hidden[0](x)
+
+        assert self.notes(nn.Sequential(Outer())) == ["in Fails", "in 0 (Outer)"]
+
+    def test_with_hooks(self):
+        model = nn.Sequential(nn.Sequential(Fails()))
+        model[0].register_forward_pre_hook(lambda m, a: None)
+        assert self.notes(model) == ["in 0.0 (Fails)"]
+
+    def test_error_raised_again(self):
+        error = ValueError("once")
+
+        class Again(nn.Module):
+            def forward(self, x):
+                raise error
+
+        model = nn.Sequential(Again())
+        self.notes(model)
+        assert len(self.notes(model)) <= 2
+
+    def test_shape_errors(self):
+        model = nn.Sequential(nn.Linear(2, 3), nn.Linear(4, 5))
+        with pytest.raises(RuntimeError) as info:
+            model(taeda.ones(1, 2))
+        assert info.value.__notes__ == ["in 1 (Linear)"]
+
+    def test_caught_inside(self):
+        class Catch(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = Fails()
+
+            def forward(self, x):
+                try:
+                    return self.inner(x)
+                except ValueError:
+                    return x
+
+        assert Catch()(3) == 3
+
+    def test_pickled_errors_do_not_drag_modules_along(self):
+        with pytest.raises(ValueError) as info:
+            nn.Sequential(Fails())(1)
+        assert len(pickle.dumps(info.value)) < 400
+
+
+@pytest.mark.slow
+def test_a_call_costs_little_more_than_forward():
+    class Plain(nn.Module):
+        def forward(self, x):
+            return x
+
+    m = Plain()
+    number = 50_000
+    call = min(timeit.repeat(lambda: m(1), number=number, repeat=9))
+    forward = min(timeit.repeat(lambda: m.forward(1), number=number, repeat=9))
+    assert (call - forward) / number < 0.3e-6  # half of it is what is aimed at
+
+
+def test_modules_hash_by_identity():
+    a, b = nn.Linear(2, 2), nn.Linear(2, 2)
+    assert len({a, b, a}) == 2 and a != b
