@@ -18,7 +18,10 @@ class Backward {
   // `results` has one place per edge of the node; `cache` one per argument, for saved values once
   // they are unpacked.
   Backward(OpNode& node, std::span<Tensor> grads, std::span<Tensor> results, Value* cache)
-      : node_(node), grads_(grads), results_(results), cache_(cache) {}
+      : node_(node),
+        grads_(grads),
+        results_(results),
+        cache_(cache) {}
 
   const Op& op() const;  // whose derivative this is (its `user` data, say)
   // Gradient of result i. Undefined where nothing flowed there (only with several results).

@@ -25,17 +25,30 @@ class CopySlices final : public Node {
     offset_ -= base_offset;
     // The operation's own way to the changed tensor led through the view; from now on it leads to
     // the base.
-    Edge before = gradient_edge(base);
+    NodeExtras& extras = inner_->make_extras();
+    extras.wrapper = this;
+    extras.former = std::exchange(inner_->edges()[self_edge_], gradient_edge(base));
+    extras.former_at = self_edge_;
     Small<Edge, 3> edges(inner_->edges().size());
-    for (size_t i = 0; i < edges.size(); ++i) {
-      if (i == self_edge_) inner_->edges()[i] = before;
-      edges[i] = inner_->edges()[i];
-    }
+    for (size_t i = 0; i < edges.size(); ++i) edges[i] = inner_->edges()[i];
     set_edges(std::move(edges));
     take_sequence();
   }
 
+  ~CopySlices() override { forget(); }
+
   std::string name() const override { return "CopySlices"; }
+
+  // `value` is the view after the change. The same with the history that it has now.
+  Tensor recorded(const Tensor& value) {
+    int64_t start = value.offset() - offset_;
+    check(value.dtype() == dtype_ && start >= 0,
+          "the derivative of a derivative through an in-place change of a view of another dtype is "
+          "not supported");
+    Tensor base = from_storage(value.storage(), base_sizes_, base_strides_, start, value.dtype());
+    set_history(base, Ref<Node>(this), 0);
+    return op<"as_strided">(base, sizes_, strides_, value.offset());
+  }
 
   void apply(std::span<Tensor> grads, std::span<Tensor> results) override {
     check(bool(inner_),
@@ -56,19 +69,22 @@ class CopySlices final : public Node {
     inner_->apply(inner_grads, results);
     if (!inner_->needs(self_edge_)) return;
     Tensor& own = results[self_edge_];
-    if (own.defined())
-      op<"copy_">(part, own);
-    else
-      op<"zero_">(part);
+    if (own.defined()) op<"copy_">(part, own);
+    else op<"zero_">(part);
     own = std::move(whole);
   }
 
   void release() override {
     if (inner_) inner_->release();
+    forget();
     inner_.reset();
   }
 
  private:
+  void forget() {
+    if (inner_ && inner_->extras) inner_->extras->wrapper = nullptr;
+  }
+
   Tensor part_of(const Tensor& whole) const {
     if (whole.dtype() == dtype_ || is_complex(whole.dtype()) == is_complex(dtype_)) {
       return op<"as_strided">(whole, sizes_, strides_, offset_);
@@ -95,6 +111,10 @@ class CopySlices final : public Node {
 Ref<Node> make_copy_slices(const Tensor& base, const TensorImpl* view, Ref<Node> node, uint32_t nr,
                            size_t self_edge) {
   return make_ref<CopySlices>(base, view, std::move(node), nr, self_edge);
+}
+
+Tensor recorded_view(Node& copy_slices, const Tensor& value) {
+  return static_cast<CopySlices&>(copy_slices).recorded(value);
 }
 
 }  // namespace taeda

@@ -133,10 +133,8 @@ void set_requires_grad(const Tensor& t, bool on) {
   check(!on || is_inexact(t.dtype()), "only Tensors of floating point dtype can require gradients");
   check(!on || !(t.flags() & kInference) || modes.inference,
         "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
-  if (on)
-    t.impl()->flags |= kRequiresGrad;
-  else
-    t.impl()->flags &= ~static_cast<uint32_t>(kRequiresGrad);
+  if (on) t.impl()->flags |= kRequiresGrad;
+  else t.impl()->flags &= ~static_cast<uint32_t>(kRequiresGrad);
 }
 
 void set_grad(const Tensor& t, const Tensor& grad) {
@@ -338,12 +336,9 @@ void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
       g = fit_gradient(std::move(g), variable_.sizes(), variable_.dtype(), *this, 0);
     }
     if (!m.grad.defined()) {
-      if (GradMode::enabled())
-        m.grad = clone(g);
-      else if (is_ours_alone(g) && good_layout(g, variable_))
-        m.grad = std::move(g);
-      else
-        m.grad = copy_like(g, variable_);
+      if (GradMode::enabled()) m.grad = clone(g);
+      else if (is_ours_alone(g) && good_layout(g, variable_)) m.grad = std::move(g);
+      else m.grad = copy_like(g, variable_);
     } else if (GradMode::enabled()) {
       m.grad = m.grad + g;
     } else {

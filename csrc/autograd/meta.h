@@ -63,6 +63,8 @@ void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t nr, size_t 
 // The node that a base gets when its `view` was changed (copy_slices.cpp).
 Ref<Node> make_copy_slices(const Tensor& base, const TensorImpl* view, Ref<Node> node, uint32_t nr,
                            size_t self_edge);
+// The value that a view had after that change, with its history.
+Tensor recorded_view(Node& copy_slices, const Tensor& value);
 // Throws where `t` may not be changed in place while gradients are recorded.
 void check_in_place(const Tensor& t);
 // Gives `grad` the shape, dtype and realness of the tensor that it belongs to; `name` and `index`

@@ -38,6 +38,11 @@ struct NodeExtras {
       tensor_hooks;                                          // on one of the node's inputs
   std::vector<std::pair<uint32_t, AutogradMeta*>> retained;  // whose .grad to set
   std::shared_ptr<Hook> pre, post;
+  // Of an operation that changed a view in place: the node that runs it for the base, and which
+  // edge then led to the view's former value.
+  Node* wrapper = nullptr;
+  Edge former;
+  size_t former_at = SIZE_MAX;
   std::shared_ptr<void> metadata;  // csrc/python keeps a dict here
 };
 
@@ -57,6 +62,11 @@ class Node : public RefCounted {
   std::span<Edge> edges() { return edges_; }
   std::span<const Edge> edges() const { return edges_; }
   void set_edges(Small<Edge, 3> edges) { edges_ = std::move(edges); }
+  // Where the gradient of input i, as it was given, goes: not always where this operation's
+  // gradient goes.
+  const Edge& input_edge(size_t i) const {
+    return extras && extras->former_at == i ? extras->former : edges_[i];
+  }
   // Nodes are numbered in the order of their making: whatever edges lead to has a smaller number.
   // Taken after the edges are known, because finding an edge may itself make a node.
   uint64_t sequence() const { return sequence_; }

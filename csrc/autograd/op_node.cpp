@@ -15,10 +15,8 @@ Ref<OpNode> OpNode::create(const Op& op, std::span<const Value> args, int mutate
   Ref<OpNode> ref(node);
   uint32_t edges = 0;
   for (const Value& v : args) {
-    if (v.index() == 1)
-      ++edges;
-    else if (auto* l = std::get_if<TensorList>(&v))
-      edges += static_cast<uint32_t>(l->size());
+    if (v.index() == 1) ++edges;
+    else if (auto* l = std::get_if<TensorList>(&v)) edges += static_cast<uint32_t>(l->size());
   }
   node->edges_ = Small<Edge, 3>(edges);
   const Tensor* changed =
@@ -68,10 +66,8 @@ void OpNode::save_results(const Value& value) {
   if (list) {
     results_.reserve(list->size());
     for (const Tensor& t : *list) {
-      if (t.defined())
-        results_.push_back({Dims(t.sizes()), t.options()});
-      else
-        results_.emplace_back();
+      if (t.defined()) results_.push_back({Dims(t.sizes()), t.options()});
+      else results_.emplace_back();
     }
   }
   uint32_t wanted = op_.traits.saves >> 16;
@@ -128,7 +124,7 @@ void OpNode::apply(std::span<Tensor> grads, std::span<Tensor> results) {
 }
 
 Tensor OpNode::unpack(const TensorSlot& s) const {
-  const Edge& e = edges_[s.edge];
+  const Edge& e = input_edge(s.edge);
   return s.saved.unpack(*this, e.node.get(), e.nr);
 }
 
@@ -196,10 +192,8 @@ bool Backward::needs_item(int i, size_t j) const {
 void Backward::set(int i, const Tensor& g) {
   const auto& s = node_.slots()[i].tensor;
   if (!g.defined() || !s.defined || !node_.needs(s.edge)) return;
-  if (g.dtype() == s.dtype && same(g.sizes(), s.sizes))
-    results_[s.edge] = g;
-  else
-    results_[s.edge] = fit_gradient(g, s.sizes, s.dtype, node_, s.edge);
+  if (g.dtype() == s.dtype && same(g.sizes(), s.sizes)) results_[s.edge] = g;
+  else results_[s.edge] = fit_gradient(g, s.sizes, s.dtype, node_, s.edge);
 }
 
 void Backward::set_item(int i, size_t j, const Tensor& g) {
@@ -217,10 +211,8 @@ class EndNode final : public Node {
   EndNode(const Op& op, std::span<const Value> args, bool constant) : op_(op), constant_(constant) {
     size_t n = 0;
     for (const Value& v : args) {
-      if (v.index() == 1)
-        ++n;
-      else if (auto* l = std::get_if<TensorList>(&v))
-        n += l->size();
+      if (v.index() == 1) ++n;
+      else if (auto* l = std::get_if<TensorList>(&v)) n += l->size();
     }
     Small<Edge, 3> edges(n);
     size_t i = 0;

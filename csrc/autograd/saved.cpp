@@ -70,6 +70,9 @@ Tensor SavedTensor::unpack(const Node& saver, Node* node, uint32_t nr) const {
       return t;
     }
   }
+  if (is_result_ && node->extras && node->extras->wrapper) {
+    return recorded_view(*node->extras->wrapper, t);
+  }
   Tensor again = alias(t);
   if (node && node->is_accumulate()) {
     // A leaf of which only the value was kept: its own gradient still goes where it went.

@@ -57,12 +57,12 @@ struct GeluTanh {
   }
 };
 struct Silu {
-  static constexpr OpInfo info{"silu", "`x * sigmoid(x)`, also called swish (Elfwing et al. 2018).", FloatOnly,
+  static constexpr OpInfo info{"silu", "`x * sigmoid(x)`, also called swish (Elfwing et al. 2018).", FloatComplex,
                                saves_self | function_only, kNnFunctional};
   template <class T> FN static T f(T x) { return x / (T(1) + exp(-x)); }
   template <class T> FN static T da(T g, T x, T) {
     const T s = sigmoid(x);
-    return g * s * (T(1) + x * (T(1) - s));
+    return g * conj(s * (T(1) + x * (T(1) - s)));
   }
 };
 struct Mish {

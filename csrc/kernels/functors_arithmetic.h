@@ -235,9 +235,10 @@ struct Lcm {
 
 // ---- powers ----
 struct Pow {
-  static constexpr OpInfo info{"_pow", "", Arithmetic, internal | saves_inputs};
+  static constexpr OpInfo info{"_pow", "", Numeric, internal | saves_inputs};
   template <class T> FN static T f(T a, T b) {
-    if constexpr (is_integer<T>) return integer_power(a, b);
+    if constexpr (same_type<T, bool>) return a || !b;
+    else if constexpr (is_integer<T>) return integer_power(a, b);
     else return pow(a, b);
   }
   template <class T> FN static T da(T g, T a, T b, T) {
@@ -275,7 +276,7 @@ struct InverseSquare {
   template <class T> FN static T da(T g, T x, T) { return g * conj(T(-2) / (x * x * x)); }
 };
 struct Square {
-  static constexpr OpInfo info{"square", "Each element times itself.", Arithmetic, saves_self};
+  static constexpr OpInfo info{"_square", "", Arithmetic, internal | saves_self};
   template <class T> FN static T f(T x) { return T(wrapping(x) * wrapping(x)); }
   template <class T> FN static T da(T g, T x, T) { return g * conj(T(2) * x); }
 };
@@ -375,7 +376,7 @@ struct Heaviside {
   static constexpr OpInfo info{"heaviside(self: Tensor, values: Tensor)",
                                "0 where `self` is negative, 1 where it is positive, `values` where it is 0.",
                                Ordered};
-  template <class T> FN static T f(T a, T b) { return a == T(0) ? b : T(a > T(0) || a != a); }
+  template <class T> FN static T f(T a, T b) { return a == T(0) ? b : T(a > T(0)); }
 };
 
 // ---- rounding ----

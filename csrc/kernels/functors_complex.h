@@ -108,6 +108,10 @@ TAEDA_COMPLEX(atanh)
 FN Complex<float> pow(Complex<float> x, Complex<float> y) { return from_c(__builtin_cpowf(to_c(x), to_c(y))); }
 FN Complex<double> pow(Complex<double> x, Complex<double> y) { return from_c(__builtin_cpow(to_c(x), to_c(y))); }
 template <class R>
+FN Complex<R> sin_anywhere(Complex<R> x) {
+  return sin(x);
+}
+template <class R>
 FN Complex<R> log1p(Complex<R> x) {
   return log(Complex<R>(R(1) + x.re, x.im));
 }

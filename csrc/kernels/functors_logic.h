@@ -125,9 +125,10 @@ struct Where {
   template <class T, class C = bool> FN static T dc(T g, C c, T, T, T) { return select(c, T(0), g); }
 };
 struct NanToNum {
-  static constexpr OpInfo info{"_nan_to_num", "", Ordered, internal | saves_self};
+  static constexpr OpInfo info{"_nan_to_num", "", Numeric, internal | saves_self};
   template <class T> FN static T f(T x, T nan, T high, T low) {
-    if constexpr (is_float<T>) return x != x ? nan : (x == T(kInf) ? high : (x == T(-kInf) ? low : x));
+    if constexpr (is_complex<T>) return T(f(x.re, nan.re, high.re, low.re), f(x.im, nan.re, high.re, low.re));
+    else if constexpr (is_float<T>) return x != x ? nan : (x == T(kInf) ? high : (x == T(-kInf) ? low : x));
     else return x;
   }
   template <class T> FN static T da(T g, T x, T, T, T, T) { return select(abs(x) < T(kInf), g, T(0)); }

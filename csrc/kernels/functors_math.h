@@ -131,14 +131,14 @@ struct Rad2deg {
   template <class T> FN static T da(T g, T, T) { return g * T(180 / kPi); }
 };
 struct Sinc {
-  static constexpr OpInfo info{"sinc", "`sin(pi x) / (pi x)`, and 1 at 0.", Floating, saves_self};
+  static constexpr OpInfo info{"sinc", "`sin(pi x) / (pi x)`, and 1 at 0.", Analytic, saves_self};
   template <class T> FN static T f(T x) {
     const T p = x * T(kPi);
-    return x == T(0) ? T(1) : library_sin(p) / p;
+    return x == T(0) ? T(1) : sin_anywhere(p) / p;
   }
   template <class T> FN static T da(T g, T x, T) {
     const T p = x * T(kPi);
-    return select(x == T(0), T(0), g * ((p * cos_anywhere(p) - sin_anywhere(p)) / (p * x)));
+    return select(x == T(0), T(0), g * conj((p * cos_anywhere(p) - sin_anywhere(p)) / (p * x)));
   }
 };
 

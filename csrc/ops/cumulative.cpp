@@ -87,6 +87,7 @@ void logcumsumexp_backward(Backward& b) {
   auto reverse = [&](const Tensor& t) {
     return op<"flip">(op<"logcumsumexp">(op<"flip">(t, Dims{dim}), dim), Dims{dim});
   };
+  if (is_complex(x.dtype())) return b.set(0, op<"exp">(reverse(op<"log">(g) - conj(y)) + conj(x)));
   Tensor low = full(Dims{}, Scalar(-std::numeric_limits<double>::infinity()), g.options());
   Tensor zero = Tensor(0);
   Tensor up = where(op<"gt">(g, zero), op<"log">(g), low), down = where(op<"lt">(g, zero), op<"log">(-g), low);
@@ -116,6 +117,7 @@ Tensor diff_op(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend
   for (const Tensor* t : {&prepend, &append}) {
     check(!t->defined() || t->dim() == self.dim(), "diff expects prepend or append to be the same dimension as input");
   }
+  if (n == 0) return clone(self);
   Tensor x = self;
   if (prepend.defined() || append.defined()) {
     TensorList parts;
@@ -125,8 +127,7 @@ Tensor diff_op(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend
     x = op<"cat">(std::move(parts), dim);
   }
   int64_t size = x.size(dim);
-  if (n >= size && n > 0) return narrow(x, dim, 0, 0);
-  if (n == 0) return clone(x);
+  if (n >= size) return narrow(x, dim, 0, 0);
   for (int64_t i = 0; i < n; ++i, --size) {
     Tensor after = narrow(x, dim, 1, size - 1), before = narrow(x, dim, 0, size - 1);
     x = x.dtype() == DType::Bool ? op<"logical_xor">(after, before) : after - before;

@@ -34,7 +34,7 @@ TensorList native_dropout(const Tensor& self, double p, std::optional<Generator>
   Tensor x = prepared(self, compute), y = empty(self.sizes(), {compute, self.device()});
   Tensor mask = empty(self.sizes(), {DType::Bool, self.device()});
   if (y.is_meta()) return {finished(y, self.dtype()), mask};
-  Tensor keep = prepared(p < 1 ? keep_mask(self, self.sizes(), p, generator) : zeros(self.sizes(), self.options()),
+  Tensor keep = prepared(p < 1 ? keep_mask(empty_like(self), p, generator) : zeros(self.sizes(), self.options()),
                          compute);
   visit_floating(compute, "dropout", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -66,7 +66,7 @@ Tensor dropout(const Tensor& self, double p, bool train, std::optional<Generator
 Tensor dropout_(const Tensor& self, double p, bool train, std::optional<Generator> generator) {
   check_p("dropout_", p);
   if (!train || p == 0 || self.numel() == 0) return self;
-  Tensor scale = p < 1 ? keep_mask(self, self.sizes(), p, generator) * (1 / (1 - p)) : zeros(self.sizes(), self.options());
+  Tensor scale = p < 1 ? keep_mask(empty_like(self), p, generator) * (1 / (1 - p)) : zeros(self.sizes(), self.options());
   return op<"mul_">(self, scale);
 }
 
@@ -77,7 +77,7 @@ Tensor feature_scale(const Tensor& self, double p, const std::optional<Generator
   sizes[0] = self.size(0);
   sizes[1] = self.size(1);
   if (p == 1) return zeros(sizes, self.options());
-  return keep_mask(self, sizes, p, generator) * (1 / (1 - p));
+  return keep_mask(empty(sizes, self.options()), p, generator) * (1 / (1 - p));
 }
 
 Tensor feature_dropout(const Tensor& self, double p, bool train, std::optional<Generator> generator) {
@@ -98,7 +98,7 @@ Tensor alpha_dropout(const Tensor& self, double p, bool train, std::optional<Gen
   check_p("alpha_dropout", p);
   if (!train || p == 0 || self.numel() == 0) return self;
   if (p == 1) return self * zeros(self.sizes(), self.options());
-  return alpha_dropout_of(self, keep_mask(self, self.sizes(), p, generator), p);
+  return alpha_dropout_of(self, keep_mask(empty_like(self), p, generator), p);
 }
 
 Tensor feature_alpha_dropout(const Tensor& self, double p, bool train, std::optional<Generator> generator) {

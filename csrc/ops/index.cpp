@@ -383,7 +383,10 @@ void index_fill_backward(Backward& b) {
 }
 void index_fill_tensor_backward(Backward& b) {
   index_fill_backward(b);
-  if (b.needs(3)) b.set(3, op<"sum">(op<"index_select">(b.grad(), b.arg<int64_t>(1), b.arg<Tensor>(2))));
+  if (!b.needs(3)) return;
+  const Tensor& g = b.grad();  // a place that is named twice counts once
+  Tensor filled = op<"index_fill">(zeros(b.sizes(0), g.options()), b.arg<int64_t>(1), b.arg<Tensor>(2), Scalar(1));
+  b.set(3, op<"sum">(g * filled));
 }
 
 // ---- the flattened tensor ----

@@ -193,7 +193,11 @@ Tensor matmul_any(const Tensor& a, const Tensor& b) {
 // beta * self + alpha * product; self does not count, NaN and all, where beta is 0.
 Tensor scaled_sum(const Tensor& self, const Tensor& product, Scalar beta, Scalar alpha) {
   Tensor p = alpha.equals(1) ? product : product * Tensor(alpha);
-  if (beta.equals(0)) return p;
+  if (beta.equals(0)) {
+    // Nothing of self, not even its NaN; but where a gradient is asked for it is zeros.
+    if (!self.requires_grad_flag() || !GradMode::enabled()) return p;
+    return where(zeros(Dims{}, {DType::Bool, self.device()}), self, p);
+  }
   return (beta.equals(1) ? self : self * Tensor(beta)) + p;
 }
 

@@ -84,6 +84,9 @@ TensorList native_layer_norm_backward(const Tensor& grad, const Tensor& self, co
   return rows_backward("layer_norm", layer_shape(self, normalized, 0, true), grad, self, mean, rstd, weight);
 }
 
+// Sizes of x as a matrix with rows of n elements.
+Dims as_rows(const Tensor& x, int64_t n) { return {n ? x.numel() / n : 0, n}; }
+
 // The gradient in ops, for when it is itself differentiated. x and gy: (rows, n); returns gx.
 Tensor normalized_gradient(const Tensor& x, const Tensor& gy, double eps, bool centered) {
   Tensor n(static_cast<double>(x.size(1)));
@@ -105,14 +108,14 @@ void layer_norm_backward(Backward& b) {
   if (!g.defined()) return;
   Dims normalized = b.arg<Dims>(1);
   double eps = b.arg<double>(4);
-  if (!GradMode::enabled() || x.numel() == 0) {
+  if (!GradMode::enabled()) {
     TensorList r = ops<"native_layer_norm_backward">(g, x, normalized, b.out(1), b.out(2), w);
     b.set(0, r[0]);
     if (b.has(2)) b.set(2, r[1]);
     if (b.has(3)) b.set(3, b.dtype(3) == r[2].dtype() ? r[2] : to(r[2], b.dtype(3)));
     return;
   }
-  Dims rows{-1, numel_of(normalized)};
+  Dims rows = as_rows(x, numel_of(normalized));
   Tensor gy = w.defined() ? g * w : g;
   if (b.needs(0)) {
     b.set(0, reshape(normalized_gradient(reshape(x, rows), reshape(gy, rows), eps, true), x.sizes()));
@@ -147,13 +150,13 @@ void rms_norm_backward(Backward& b) {
   Tensor g = b.grad(), x = b.arg<Tensor>(0), w = b.arg<Tensor>(2);
   if (!g.defined()) return;
   Dims normalized = b.arg<Dims>(1);
-  if (!GradMode::enabled() || x.numel() == 0) {
+  if (!GradMode::enabled()) {
     TensorList r = ops<"native_rms_norm_backward">(g, x, normalized, b.out(1), b.out(2), w);
     b.set(0, r[0]);
     if (b.has(2)) b.set(2, r[1]);
     return;
   }
-  Dims rows{-1, numel_of(normalized)};
+  Dims rows = as_rows(x, numel_of(normalized));
   double eps = b.arg<double>(3);
   Tensor gy = w.defined() ? g * w : g;
   b.set(0, reshape(normalized_gradient(reshape(x, rows), reshape(gy, rows), eps, false), x.sizes()));
@@ -195,7 +198,7 @@ void group_norm_backward(Backward& b) {
   Tensor g = b.grad(), x = b.arg<Tensor>(0), w = b.arg<Tensor>(2);
   if (!g.defined()) return;
   int64_t groups = b.arg<int64_t>(1);
-  if (!GradMode::enabled() || x.numel() == 0) {
+  if (!GradMode::enabled()) {
     TensorList r = ops<"native_group_norm_backward">(g, x, groups, b.out(1), b.out(2), w);
     b.set(0, r[0]);
     if (b.has(2)) b.set(2, r[1]);
@@ -203,7 +206,8 @@ void group_norm_backward(Backward& b) {
     return;
   }
   double eps = b.arg<double>(4);
-  Dims rows{x.size(0) * groups, -1}, channel = channel_dims(b.sizes(0)), flat{x.size(1)};
+  int64_t count = x.size(0) * groups;
+  Dims rows{count, count ? x.numel() / count : 0}, channel = channel_dims(b.sizes(0)), flat{x.size(1)};
   Tensor gy = w.defined() ? g * reshape(w, channel) : g;
   if (b.needs(0)) {
     b.set(0, reshape(normalized_gradient(reshape(x, rows), reshape(gy, rows), eps, true), x.sizes()));
@@ -311,7 +315,7 @@ void batch_norm_backward(Backward& b) {
   Tensor g = b.grad(), x = b.arg<Tensor>(0), w = b.arg<Tensor>(1);
   if (!g.defined()) return;
   bool training = b.arg<bool>(5);
-  if (!GradMode::enabled() || x.numel() == 0) {
+  if (!GradMode::enabled()) {
     TensorList r = ops<"native_batch_norm_backward">(g, x, w, b.out(1), b.out(2), training);
     b.set(0, r[0]);
     if (b.has(1)) b.set(1, r[1]);
@@ -320,8 +324,9 @@ void batch_norm_backward(Backward& b) {
   }
   // In ops, as rows (C, N * S).
   double eps = b.arg<double>(7);
-  Dims channel = channel_dims(b.sizes(0)), flat{x.size(1)}, rows{x.size(1), -1};
-  auto as_rows = [&](const Tensor& t) { return reshape(transpose(t, 0, 1), rows); };
+  Dims channel = channel_dims(b.sizes(0)), flat{x.size(1)};
+  Dims rows{x.size(1), x.size(1) ? x.numel() / x.size(1) : 0};
+  auto to_rows = [&](const Tensor& t) { return reshape(transpose(t, 0, 1), rows); };
   auto from_rows = [&](const Tensor& t) {
     Dims swapped = b.sizes(0);
     std::swap(swapped[0], swapped[1]);
@@ -329,9 +334,9 @@ void batch_norm_backward(Backward& b) {
   };
   Tensor gy = w.defined() ? g * reshape(w, channel) : g;
   Tensor fixed = reshape(b.out(2), channel);
-  Tensor hat = training ? from_rows(normalized_rows(as_rows(x), eps, true)) : (x - reshape(b.out(1), channel)) * fixed;
+  Tensor hat = training ? from_rows(normalized_rows(to_rows(x), eps, true)) : (x - reshape(b.out(1), channel)) * fixed;
   if (b.needs(0)) {
-    b.set(0, training ? from_rows(normalized_gradient(as_rows(x), as_rows(gy), eps, true)) : gy * fixed);
+    b.set(0, training ? from_rows(normalized_gradient(to_rows(x), to_rows(gy), eps, true)) : gy * fixed);
   }
   if (b.has(1) && b.needs(1)) b.set(1, reshape(sum_to(g * hat, channel), flat));
   if (b.has(2) && b.needs(2)) b.set(2, reshape(sum_to(g, channel), flat));

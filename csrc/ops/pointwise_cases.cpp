@@ -108,6 +108,14 @@ void pow_backward(Backward& b) {
     default: return differentiate<Pow>(b, {0, 1});
   }
 }
+Value square_kernel(Call& c) {
+  if (tensor(c, 0).dtype() != DType::Bool) return run_pointwise(row<Square>(), c, {0});
+  const Tensor two(2);  // the square of a bool is an integer
+  Operands operands;
+  operands.add(tensor(c, 0));
+  operands.add(two);
+  return run_pointwise(row<Pow>(), operands, c);
+}
 Tensor float_power(const Tensor& self, const Tensor& exponent) {
   const bool complex = core::is_complex(self.dtype()) || core::is_complex(exponent.dtype());
   const DType d = complex ? DType::Complex128 : DType::Float64;
@@ -263,7 +271,7 @@ Replacements replacements(DType d, std::optional<double> nan, std::optional<doub
 }
 Value nan_to_num_kernel(Call& c) {
   auto number = [&](size_t i) { return Unpack<std::optional<double>>::get(c.args[i]); };
-  const Replacements r = replacements(tensor(c, 0).dtype(), number(1), number(2), number(3));
+  const Replacements r = replacements(to_real(tensor(c, 0).dtype()), number(1), number(2), number(3));
   Operands operands;
   operands.add(tensor(c, 0));
   operands.add_cast(r.nan);
@@ -292,6 +300,8 @@ const Define definitions[] = {
      {.backward = pointwise_backward<Div>, .saves = saves_arg(0) | saves_arg(1), .forms = kAllForms}},
     {"pow(self: Tensor, exponent: Tensor) -> Tensor", "`self ** exponent`, element by element.",
      raw_kernel(pow_kernel, true), {.backward = pow_backward, .saves = saves_arg(0) | saves_arg(1), .forms = kAllForms}},
+    {"square(self: Tensor) -> Tensor", "Each element times itself.", raw_kernel(square_kernel, true),
+     {.backward = pointwise_backward<Square>, .saves = saves_arg(0), .forms = kAllForms}},
     {"float_power(self: Tensor, exponent: Tensor) -> Tensor", "`self ** exponent` computed in double precision.",
      kernel(float_power), {.composite = true}},
     {"clamp(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor",
@@ -329,7 +339,7 @@ const Define definitions[] = {
      {.backward = polygamma_method_backward, .saves = saves_arg(0), .forms = kMethod | kInplace}},
     {"where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor",
      "`self` where the condition holds, `other` elsewhere.", raw_kernel(where_kernel, true),
-     {.backward = where_backward, .saves = saves_arg(0), .forms = kFunction | kOut}},
+     {.backward = where_backward, .saves = saves_arg(0), .forms = kPublic | kOut}},
     {"masked_fill(self: Tensor, mask: Tensor, value: Tensor) -> Tensor", "`value` where the mask is set, `self` elsewhere.",
      raw_kernel(masked_fill_kernel, true),
      {.backward = masked_fill_backward, .saves = saves_arg(1), .forms = kPublic | kInplace}},

@@ -9,6 +9,9 @@ int kind(DType d) { return is_complex(d) ? 3 : is_floating(d) ? 2 : d == DType::
 
 bool op_can_cast(DType from, DType to) { return can_cast(from, to); }
 DType op_promote_types(DType a, DType b) { return promote(a, b); }
+DType of_number(const Tensor& a, Scalar b) { return result_type(a, Tensor(b)); }
+DType number_and(Scalar a, const Tensor& b) { return result_type(Tensor(a), b); }
+DType of_numbers(Scalar a, Scalar b) { return result_type(Tensor(a), Tensor(b)); }
 DType op_result_type(const Tensor& a, const Tensor& b) { return result_type(a, b); }
 
 const Define ops[] = {
@@ -20,6 +23,9 @@ const Define ops[] = {
     {"result_type(tensor1: Tensor, tensor2: Tensor) -> dtype",
      "The dtype that arithmetic on the two operands (tensors or numbers) gives.", kernel(op_result_type),
      {.forms = kFunction}},
+    {"result_type(tensor: Tensor, scalar: Scalar) -> dtype", "", kernel(of_number), {.forms = kFunction}},
+    {"result_type(scalar: Scalar, tensor: Tensor) -> dtype", "", kernel(number_and), {.forms = kFunction}},
+    {"result_type(scalar1: Scalar, scalar2: Scalar) -> dtype", "", kernel(of_numbers), {.forms = kFunction}},
 };
 
 }  // namespace

@@ -20,9 +20,8 @@ using Gen = std::optional<Generator>;
 Tensor in_memory_order(const Tensor& t, const Tensor& self) {
   std::vector<size_t> order(self.sizes().size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return self.sizes()[a] != 1 && self.sizes()[b] != 1 && self.strides()[a] > self.strides()[b];
-  });
+  auto step = [&](size_t d) { return self.sizes()[d] == 1 ? INT64_MAX : self.strides()[d]; };
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return step(a) > step(b); });
   Dims all = broadcast_strides(t, self.sizes()), sizes, strides;
   for (size_t d : order) {
     sizes.push_back(self.sizes()[d]);
@@ -138,6 +137,8 @@ Tensor bernoulli_scalar_(const Tensor& self, double p, Gen generator) {
 
 Tensor bernoulli_tensor_(const Tensor& self, const Tensor& p, Gen generator) {
   need_floating("bernoulli_", p);
+  check(same(broadcast_sizes(self.sizes(), p.sizes()), self.sizes()), "bernoulli_(): probabilities of shape ",
+        to_string(p.sizes()), " cannot be expanded to ", to_string(self.sizes()));
   if (self.is_meta()) return self;
   DType wide = p.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
   if (self.numel() == 0) return self;
@@ -357,6 +358,7 @@ void no_gradient(Backward& b) { b.set(0, zeros(b.sizes(0), b.options(0))); }
 
 constexpr Traits kFill{.backward = no_gradient, .forms = kMethod};
 constexpr Traits kMake{.forms = kFunction};
+constexpr Traits kMakeLike{.forms = kFunction, .non_differentiable = 1};
 
 #define MAKE ", *, generator: Generator? = None, dtype: dtype? = None, device: device? = None) -> Tensor"
 
@@ -393,12 +395,12 @@ const Define random_ops[] = {
     {"randint(low: int, high: int, size: int[]" MAKE, "Integers from [low, high).", kernel(randint), kMake},
     {"randint(high: int, size: int[]" MAKE, "Integers from [0, high).", kernel(randint_high), kMake},
     {"randperm(n: int" MAKE, "The numbers 0 .. n-1 in random order.", kernel(randperm), kMake},
-    {"rand_like(self: Tensor" MAKE, "Uniform numbers from [0, 1) in the shape of the input.", kernel(rand_like), kMake},
-    {"randn_like(self: Tensor" MAKE, "Standard normal numbers in the shape of the input.", kernel(randn_like), kMake},
+    {"rand_like(self: Tensor" MAKE, "Uniform numbers from [0, 1) in the shape of the input.", kernel(rand_like), kMakeLike},
+    {"randn_like(self: Tensor" MAKE, "Standard normal numbers in the shape of the input.", kernel(randn_like), kMakeLike},
     {"randint_like(self: Tensor, low: int, high: int" MAKE, "Integers from [low, high) in the shape of the input.",
-     kernel(randint_like), kMake},
+     kernel(randint_like), kMakeLike},
     {"randint_like(self: Tensor, high: int" MAKE, "Integers from [0, high) in the shape of the input.",
-     kernel(randint_like_high), kMake},
+     kernel(randint_like_high), kMakeLike},
     {"normal(mean: Tensor, std: Tensor, *, generator: Generator? = None) -> Tensor",
      "Normal numbers, each of its own mean and deviation.", kernel(normal_tensors), kMake},
     {"normal(mean: Tensor, std: float = 1, *, generator: Generator? = None) -> Tensor",

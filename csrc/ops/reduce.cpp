@@ -158,7 +158,7 @@ Tensor each_left_out(const Tensor& x) {
   Dims sizes(x.sizes());
   sizes.push_back(n);
   Tensor eye = op<"_diagonal_backward">(full(Dims{n}, Scalar(true), {DType::Bool, x.device()}), Dims{n, n}, 0, 0, 1);
-  return where(eye, ones_like(expand(unsqueeze(x, -2), sizes)), expand(unsqueeze(x, -2), sizes));
+  return where(eye, full(Dims{}, Scalar(1), x.options()), expand(unsqueeze(x, -2), sizes));
 }
 
 void prod_backward(Backward& b) {

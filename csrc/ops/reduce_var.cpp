@@ -263,8 +263,7 @@ Tensor logsumexp_op(const Tensor& self, DimsRef dims, bool keepdim) {
   if (x.is_meta()) return empty(sizes, x.options());
   GradMode off(false);
   if (x.numel() == 0) return full(sizes, Scalar(-std::numeric_limits<double>::infinity()), x.options());
-  if (is_complex(x.dtype())) return op<"log">(op<"sum">(op<"exp">(x), d, keepdim));
-  Tensor most = op<"amax">(x, d, true);
+  Tensor most = op<"amax">(is_complex(x.dtype()) ? op<"real">(x) : x, d, true);
   most = op<"masked_fill">(most, op<"isinf">(most), Tensor(0));
   Tensor total = op<"log">(op<"sum">(op<"exp">(x - most), d, keepdim));
   return total + reshape(most, sizes);

@@ -207,8 +207,8 @@ void scatter_reduce_backward(Backward& b) {
     g_self = g;
     g_src = gather_for(b, g, 3);
   } else if (reduce == "mean") {
-    Tensor count = include_self ? ones_like(self) : zeros_like(self);
-    count = op<"scatter_add">(count, dim, index, ones_like(src));
+    Tensor count = full(self.sizes(), Scalar(include_self ? 1.0 : 0.0), g.options());
+    count = op<"scatter_add">(count, dim, index, full(src.sizes(), Scalar(1.0), g.options()));
     count = op<"masked_fill">(count, op<"eq">(count, Tensor(0)), Tensor(1));
     g_self = g / count;
     g_src = gather_for(b, g / count, 3);
@@ -217,7 +217,7 @@ void scatter_reduce_backward(Backward& b) {
     auto without_zeros = [](const Tensor& t) { return op<"masked_fill">(t, op<"eq">(t, Tensor(0)), Tensor(1)); };
     auto zero_count = [&](const Tensor& t) { return to(op<"eq">(t, Tensor(0)), g.dtype()); };
     Tensor rest = op<"scatter_reduce">(without_zeros(self), dim, index, without_zeros(src), "prod", include_self);
-    Tensor base = include_self ? zero_count(self) : zeros_like(self);
+    Tensor base = include_self ? zero_count(self) : zeros(self.sizes(), g.options());
     Tensor zeros_there = op<"scatter_add">(base, dim, index, zero_count(src));
     auto others = [&](const Tensor& t, const Tensor& product, const Tensor& n) {
       Tensor is_zero = op<"eq">(t, Tensor(0));
@@ -229,7 +229,7 @@ void scatter_reduce_backward(Backward& b) {
   } else {
     Tensor self_hit = to(op<"eq">(self, out), g.dtype());
     Tensor src_hit = to(op<"eq">(src, gather_for(b, out, 3)), g.dtype());
-    Tensor count = op<"scatter_add">(include_self ? self_hit : zeros_like(self_hit), dim, index, src_hit);
+    Tensor count = op<"scatter_add">(include_self ? self_hit : zeros(self.sizes(), g.options()), dim, index, src_hit);
     Tensor safe = op<"masked_fill">(count, op<"eq">(count, Tensor(0)), Tensor(1));
     g_self = self_hit * g / safe;
     g_src = src_hit * gather_for(b, g / safe, 3);
@@ -242,7 +242,7 @@ void scatter_reduce_backward(Backward& b) {
 Tensor take_along_dim_op(const Tensor& x, const Tensor& indices, std::optional<int64_t> dim) {
   check(indices.dtype() == DType::Int64, "torch.take_along_dim(): dtype of indices should be Long but got ",
         indices.dtype());
-  if (!dim) return op<"gather">(reshape(x, Dims{-1}), 0, reshape(indices, Dims{-1}));
+  if (!dim) return op<"take_along_dim">(reshape(x, Dims{-1}), reshape(indices, Dims{-1}), 0);
   check(x.dim() == indices.dim(),
         "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ", x.dim(),
         " dimensions for input, and ", indices.dim(), " dimensions for indices");
@@ -257,7 +257,10 @@ Tensor take_along_dim_op(const Tensor& x, const Tensor& indices, std::optional<i
     xs[k] = along_x;
     is[k] = along_i;
   }
-  return op<"gather">(expand(x, xs), d, expand(indices, is));
+  // Unlike gather's, these indices may count from the end.
+  Tensor places = expand(indices, is);
+  int64_t size = x.dim() > 0 ? at(xs, d) : 1;
+  return op<"gather">(expand(x, xs), d, where(op<"lt">(places, Tensor(0)), op<"add">(places, Tensor(Scalar(size))), places));
 }
 
 // ---- ops ----

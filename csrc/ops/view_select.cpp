@@ -78,6 +78,11 @@ Tensor narrow_op(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
   return op<"slice">(x, d, start, start + length, 1);
 }
 
+Tensor narrow_tensor(const Tensor& x, int64_t dim, const Tensor& start, int64_t length) {
+  check(start.dim() == 0 && is_integral(start.dtype(), false), "start must be an 0-dim integral Tensor.");
+  return narrow_op(x, dim, start.item().to_int(), length);
+}
+
 // ---- split ----
 
 TensorList pieces(const Tensor& x, int64_t dim, DimsRef lengths) {
@@ -402,6 +407,8 @@ const Define kOps[] = {
      {.backward = select_backward_backward}},
     {"narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor",
      "A view of `length` places of dimension `dim`, from `start` on.", kernel(narrow_op), {.composite = true}},
+    {"narrow(self: Tensor, dim: int, start: Tensor, length: int) -> Tensor",
+     "The same, with `start` in a zero-dim tensor of integers.", kernel(narrow_tensor), {.composite = true}},
     {"split(self: Tensor, split_size_or_sections: int, dim: int = 0) -> Tensor[]",
      "Views of consecutive pieces of that length along `dim`; the last may be shorter.", kernel(split_op),
      {.backward = split_backward, .view = true}},

@@ -16,7 +16,7 @@ bool name_takes_numbers(std::string_view name) {
       "fmod", "pow", "float_power", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge",
       "greater_equal", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "where",
       "xlogy", "xlog1py", "special_xlogy", "special_xlog1py", "zeta", "special_zeta", "copysign", "isin", "fill",
-      "masked_fill", "index_fill", "clamp", "clip", "clamp_min", "clamp_max", "lerp", "heaviside", "ldexp", "__and__", "__or__", "__xor__", "__lshift__", "__rshift__"};
+      "masked_fill", "index_fill", "clamp", "clip", "clamp_min", "clamp_max", "lerp", "heaviside", "ldexp", "result_type", "__and__", "__or__", "__xor__", "__lshift__", "__rshift__"};
   if (name.ends_with('_') && !name.ends_with("__")) name.remove_suffix(1);
   return names.contains(name);
 }

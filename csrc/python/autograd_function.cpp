@@ -148,7 +148,7 @@ PyObject* get_saved_tensors(PyObject* o, void*) {
       Node* from = nullptr;
       uint32_t nr = 0;
       if (s.edge >= 0) {
-        const Edge& e = node->edges()[static_cast<size_t>(s.edge)];
+        const Edge& e = node->input_edge(static_cast<size_t>(s.edge));
         from = e.node.get();
         nr = e.nr;
       } else if (s.result >= 0) {

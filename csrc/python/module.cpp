@@ -57,6 +57,17 @@ void bind_machine(nb::module_& m) {
       nb::arg("bytes").none(), "The most bytes that tensors may hold; None for no limit.");
 }
 
+// The ops that are functions of the package itself: taeda.add, taeda.softmax.
+nb::list function_names() {
+  nb::list names;
+  for (const std::string& name : op_names()) {
+    bool shown = false;
+    for (const Op* op : overloads(name)) shown |= (op->traits.forms & kFunction) && !*op->traits.module;
+    if (shown && name[0] != '_') names.append(nb::str(name.c_str()));
+  }
+  return names;
+}
+
 }  // namespace
 
 NB_MODULE(_C, m) {
@@ -74,6 +85,7 @@ NB_MODULE(_C, m) {
   py::init_overrides(module);
   py::init_creation(module);
   py::init_interop(module);
+  m.def("function_names", function_names, "Names of the ops that are functions of the package itself.");
   bind_machine(m);
   bind_autograd(m);
 }

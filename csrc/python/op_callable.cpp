@@ -295,6 +295,8 @@ void init_ops(PyObject* module) {
   PyObject* ops = must(PyModule_New("taeda._C.ops"));
   must(PyModule_AddObject(module, "ops", ops));
   must(PyModule_AddObjectRef(module, "Op", reinterpret_cast<PyObject*>(FunctionType)));
+  // Which of the functions are public, and where: {"softmax": "", "conv2d": "nn.functional", ...}.
+  PyRef homes = take(PyDict_New());
   for (const std::string& name : op_names()) {
     OpTable& table = tables().emplace_back();
     table.name = name;
@@ -317,11 +319,16 @@ void init_ops(PyObject* module) {
       }
     }
     table.self_at = self_at == Values::kMax ? 0 : self_at;
+    if ((forms & kFunction) && name[0] != '_') {
+      PyRef home = take(PyUnicode_FromString(table.overloads[0].op().traits.module));
+      must(PyDict_SetItemString(homes.get(), name.c_str(), home.get()));
+    }
     if ((forms & kMethod) && takes_self && (name[0] != '_' || name.starts_with("__"))) {
       table.method = make_op(MethodType, &table, call_unbound);
       must(PyObject_SetAttrString(reinterpret_cast<PyObject*>(TensorType), name.c_str(), table.method));
     }
   }
+  must(PyModule_AddObjectRef(module, "_function_modules", homes.get()));
 }
 
 }  // namespace taeda::py

@@ -12,14 +12,6 @@
 namespace taeda::py {
 namespace {
 
-// A METH_FASTCALL method as one lambda: Method<f> is its C function.
-using Args = std::span<PyObject* const>;
-
-void at_most(const char* name, Args args, size_t n) {
-  check<TypeError>(args.size() <= n, name, "() takes ", n, n == 1 ? " positional argument but " : " positional arguments but ",
-                   args.size(), " were given");
-}
-
 // size() and stride(): all of them, or the one of a dimension.
 PyObject* one_or_all(const char* name, const Tensor& t, DimsRef all, PyObject* const* args, Py_ssize_t n,
                      PyObject* kwnames, bool as_size) {

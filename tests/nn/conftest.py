@@ -67,7 +67,7 @@ def same():
 
 @pytest.fixture
 def compare(torch):
-    """Run a function of taeda and one of torch on the same values; compare results and gradients."""
+    """Run ours and theirs on the same values; compare results and gradients."""
 
     def run(ours, theirs, args, kwargs=None, rtol=1e-4, atol=1e-5):
         kwargs = kwargs or {}

@@ -11,8 +11,8 @@ from taeda import nn
 
 # Each is run with `nn` being ours and PyTorch's; both give the same repr or the same exception.
 SEQUENTIAL = [
-    "s[0]", "s[-1]", "s[2]", "s['a']", "s[1:]", "s[:1]", "s + s", "s + 3", "s * 2", "2 * s", "s * 0",
-    "s * 2.0", "s.append(nn.ELU())", "s.append(3)", "s.insert(1, nn.ELU())",
+    "s[0]", "s[-1]", "s[2]", "s['a']", "s[1:]", "s[:1]", "s + s", "s + 3", "s * 2", "2 * s",
+    "s * 0",     "s * 2.0", "s.append(nn.ELU())", "s.append(3)", "s.insert(1, nn.ELU())",
     "s.insert(-1, nn.ELU())", "s.insert(5, nn.ELU())", "s.insert(0, 3)", "s.extend([nn.ELU()])",
     "s.pop(0)", "s.pop(7)", "s.__delitem__(0) or s", "s.__delitem__(slice(0, 1)) or s",
     "s.__setitem__(0, nn.ELU()) or s", "s.__setitem__(0, 3)", "s.__iadd__(s[:])", "s.__imul__(3)",
@@ -31,7 +31,8 @@ LISTS = [
 ]  # fmt: skip
 DICTS = [
     "d", "d['a']", "d['z']", "len(d)", "list(d)", "'a' in d", "list(d.keys())", "list(d.values())",
-    "list(d.items())", "d.pop('a')", "d.pop('z')", "d.update({'c': nn.ELU()}) or d", "d.clear() or d",
+    "list(d.items())", "d.pop('a')", "d.pop('z')", "d.update({'c': nn.ELU()}) or d",
+    "d.clear() or d",
     "d.update([('c', nn.ELU())]) or d", "d.update(3)", "d.update([3])", "d.update([(1, 2, 3)])",
     "d.__setitem__('q', nn.ELU()) or d", "d.__setitem__('q', 3)", "d.__delitem__('a') or d",
     "nn.ModuleDict({'keys': nn.ReLU()})", "nn.ModuleDict(d)", "nn.ModuleDict({'a.b': nn.ReLU()})",

@@ -149,8 +149,13 @@ def test_inplace_forms(same, name):
 
 
 def test_inplace_dropout(same):
-    for name, shape in (("dropout", (30,)), ("alpha_dropout", (30,)), ("dropout1d", (3, 4, 2)),
-                        ("dropout2d", (3, 4, 2, 2)), ("feature_alpha_dropout", (5, 4, 2))):  # fmt: skip
+    for name, shape in (
+        ("dropout", (30,)),
+        ("alpha_dropout", (30,)),
+        ("dropout1d", (3, 4, 2)),
+        ("dropout2d", (3, 4, 2, 2)),
+        ("feature_alpha_dropout", (5, 4, 2)),
+    ):
         x = taeda.ones(shape)
         taeda.manual_seed(3)
         expected = getattr(F, name)(x, 0.5, True)

@@ -65,7 +65,7 @@ def test_forward_hooks():
     )
     second = m.register_forward_hook(lambda m, args, out: out * 10, prepend=True)
     assert m(3, add=4) == 104
-    assert list(m._forward_hooks)[0] == second.id
+    assert next(iter(m._forward_hooks)) == second.id
     assert first.id in m._forward_hooks_with_kwargs
     first.remove()
     assert first.id not in m._forward_hooks_with_kwargs

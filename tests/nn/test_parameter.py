@@ -78,7 +78,3 @@ def test_uninitialized():
     p.materialize((2, 3))
     assert type(p) is nn.Parameter and tuple(p.shape) == (2, 3) and p.dtype == taeda.float64
     assert p.requires_grad
-    b = nn.UninitializedBuffer()
-    assert isinstance(b, nn.Buffer)
-    b.materialize((4,))
-    assert tuple(b.shape) == (4,)

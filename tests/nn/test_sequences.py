@@ -50,6 +50,7 @@ def rand(*shape, seed=0):
     return taeda.randn(shape).requires_grad_()
 
 
+@pytest.mark.filterwarnings("ignore:LSTM with projections")
 @pytest.mark.parametrize("call", RECURRENT)
 def test_recurrent(torch, compare, same, call):
     ours, theirs = pair(torch, call)

@@ -73,12 +73,18 @@ def compare(name: str, *args: Any, second: bool = True, **kwargs: Any) -> Any:
     first = torch.autograd.grad(outs, leaves, w, create_graph=second)
     our_first = taeda.autograd.grad(our_outs, our_leaves, to_taeda(w), create_graph=second)
     assert_close(list(our_first), list(first), f"{name} gradient")
-    pairs = [(a, b) for a, b in zip(our_first, first, strict=True) if b.requires_grad]
-    if not second or not pairs:
+    kept = [(a, b) for a, b in zip(our_first, first, strict=True) if b.requires_grad]
+    if not second or not kept:
         return ours
-    w = weights([b for _, b in pairs])
-    theirs2 = torch.autograd.grad([b for _, b in pairs], leaves, w, allow_unused=True)
-    ours2 = taeda.autograd.grad([a for a, _ in pairs], our_leaves, to_taeda(w), allow_unused=True)
+    w = weights([b for _, b in kept])
+    theirs2 = torch.autograd.grad([b for _, b in kept], leaves, w, allow_unused=True)
+    # A first gradient that depends on no leaf need not say that it requires grad.
+    mine = [(a, to_taeda(v)) for (a, _), v in zip(kept, w, strict=True) if a.requires_grad]
+    ours2 = [None] * len(leaves)
+    if mine:
+        ours2 = taeda.autograd.grad(
+            [a for a, _ in mine], our_leaves, [v for _, v in mine], allow_unused=True
+        )
     for a, b, leaf in zip(ours2, theirs2, leaves, strict=True):
         zeros = torch.zeros_like(leaf).detach()
         assert_close(

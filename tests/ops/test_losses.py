@@ -58,7 +58,7 @@ def test_loss(name, reduction):
     for w, h, k in zip(first, fused, graph, strict=True):
         close(h, w)
         close(k, w)
-    if any(w.requires_grad for w in first[:1]):
+    if name != "kl_div":  # linear in its input
         (want2,) = torch.autograd.grad((first[0] ** 2).sum(), inputs[:1])
         (got2,) = taeda.autograd.grad((graph[0] ** 2).sum(), mine[:1])
         close(got2, want2)

@@ -46,6 +46,11 @@ def test_group_norm(shape: tuple, groups: int, affine: bool) -> None:
     compare(F + "group_norm", leaf(*shape), groups, w, b)
 
 
+def test_nothing_to_normalise() -> None:
+    compare(F + "layer_norm", leaf(3, 0), (0,))
+    compare(F + "group_norm", leaf(0, 4, 5), 2, leaf(4, seed=1), leaf(4, seed=2))
+
+
 def test_a_weight_of_zero() -> None:
     w = torch.tensor([0.0, 1.0, 1e-300, 2.0], dtype=torch.float64, requires_grad=True)
     compare(F + "group_norm", leaf(3, 4, 5), 2, w)

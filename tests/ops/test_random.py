@@ -79,6 +79,7 @@ def test_factories(n: int) -> None:
         both(lambda m, g, high=high: m.randint(high, (n,), generator=g))
     both(lambda m, g: m.randint(-7, 11, (n,), generator=g, dtype=m.float32))
     both(lambda m, g: m.normal(1.0, 2.0, (n,), generator=g))
+    both(lambda m, g: m.empty(n, dtype=m.complex64).normal_(1.0, 2.0, generator=g))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
@@ -87,6 +88,9 @@ def test_bernoulli_of_probabilities(dtype: str) -> None:
     of = {torch: p, taeda: to_taeda(p)}
     both(lambda m, g: m.bernoulli(of[m], generator=g))
     both(lambda m, g: m.empty(1000).bernoulli_(of[m], generator=g))
+    both(lambda m, g: m.bernoulli(of[m].reshape(20, 50).t(), generator=g))
+    both(lambda m, g: m.empty(20, 50).t().bernoulli_(of[m].reshape(50, 20), generator=g))
+    both(lambda m, g: m.empty(30, 50).bernoulli_(of[m][:50], generator=g))
     both(lambda m, g: m.bernoulli(of[m], 0.3, generator=g))
 
 

@@ -70,7 +70,7 @@ def test_same_rates_as_pytorch(name, arguments, options):
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), itertools.product(CASES[:-2], repeat=2), ids=lambda case: case[0]
+    ("first", "second"), list(itertools.product(CASES[:-2], repeat=2)), ids=lambda case: case[0]
 )
 def test_schedules_can_be_combined(first, second):
     def both(module, optimizer):

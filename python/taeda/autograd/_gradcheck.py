@@ -76,7 +76,7 @@ def _numerical(
 
 
 def _one_hot(like: Tensor, place: int) -> Tensor:
-    v = ops.zeros_like(like).detach()
+    v = ops.zeros(list(like.shape), dtype=like.dtype, device=like.device)
     index, part = divmod(place, 2) if like.is_complex() else (place, 0)
     v.reshape(-1)[index] = 1j if part else 1
     return v
@@ -86,10 +86,7 @@ def _analytical(output: Tensor, wanted: Sequence[Tensor]) -> list[list[Tensor]]:
     """For each wanted input the list of gradients, one per real number of `output`."""
     rows: list[list[Tensor]] = [[] for _ in wanted]
     for place in range(output.numel() * (2 if output.is_complex() else 1)):
-        weights = ops.empty_strided(
-            output.shape, output.stride(), dtype=output.dtype, device=output.device
-        )
-        weights.copy_(_one_hot(output, place))
+        weights = _one_hot(output, place)
         found = grad(output, wanted, weights, retain_graph=True, allow_unused=True)
         for row, g, x in zip(rows, found, wanted, strict=True):
             if g is not None and g.shape != x.shape:

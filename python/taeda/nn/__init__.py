@@ -1,16 +1,14 @@
-# ruff: noqa: F403
 """Neural networks: modules, layers, losses, initialisation."""
 
 from taeda.nn import functional, init, modules, parameter, utils
 from taeda.nn.module import Module
 from taeda.nn.modules import *
-from taeda.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+from taeda.nn.parameter import Buffer, Parameter, UninitializedParameter
 
 __all__ = [
     "Buffer",
     "Module",
     "Parameter",
-    "UninitializedBuffer",
     "UninitializedParameter",
     "functional",
     "init",

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import taeda
 from taeda import _C
+from taeda._C import Tensor
 from taeda.nn.parameter import Parameter
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-Tensor = _C.Tensor
 
 
 class Converting:

@@ -8,10 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import taeda
-from taeda import _C
+from taeda._C import Tensor
 from taeda.utils.hooks import RemovableHandle
-
-Tensor = _C.Tensor
 
 __all__ = [
     "RemovableHandle",

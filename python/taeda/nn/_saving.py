@@ -8,12 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import taeda
-from taeda import _C
+from taeda._C import Tensor
 from taeda.nn import _hooks
 from taeda.nn.parameter import Parameter, is_lazy
 from taeda.utils.hooks import RemovableHandle
-
-Tensor = _C.Tensor
 
 EXTRA_STATE = "_extra_state"
 

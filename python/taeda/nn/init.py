@@ -11,10 +11,7 @@ from math import prod
 from typing import Any
 
 import taeda
-from taeda import _C
-
-Tensor = _C.Tensor
-Generator = _C.Generator
+from taeda._C import Generator, Tensor
 
 __all__ = [
     "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_",

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from taeda import _C
+from taeda._C import Tensor
 from taeda.nn import _hooks
 from taeda.nn._calling import Calling, Signature
 from taeda.nn._converting import Converting
@@ -18,7 +18,6 @@ from taeda.nn.parameter import Buffer, Parameter
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Tensor = _C.Tensor
 
 __all__ = ["Module"]
 
@@ -546,4 +545,4 @@ class _IdentitySet:
 
 
 def _type_name(value: Any) -> str:
-    return value.type() if isinstance(value, Tensor) else type(value).__name__
+    return type(value).__name__

@@ -7,13 +7,11 @@ from typing import Any
 
 import taeda
 from taeda import _C
-
-Tensor = _C.Tensor
+from taeda._C import Tensor
 
 __all__ = [
     "Buffer",
     "Parameter",
-    "UninitializedBuffer",
     "UninitializedParameter",
     "UninitializedTensorMixin",
     "is_lazy",
@@ -130,7 +128,7 @@ class Buffer(Tensor, metaclass=_MarkedMeta):
 
 
 class UninitializedTensorMixin:
-    """A parameter or buffer of a lazy module, whose shape is not yet known.
+    """A tensor of a lazy module whose shape is not yet known.
 
     It has a dtype and a device, can be moved and cast, and turns into an ordinary one, in place,
     by `materialize(shape)`. Asking for its shape or length before that raises.
@@ -153,13 +151,13 @@ class UninitializedTensorMixin:
     @property
     def shape(self) -> Any:
         raise RuntimeError(
-            "the shape of an uninitialized parameter or buffer is not known before the module's "
+            "the shape of an uninitialized parameter is not known before the module's "
             "first forward, or before materialize(shape)"
         )
 
     def share_memory_(self) -> Any:
         raise RuntimeError(
-            "an uninitialized parameter or buffer has no memory to share: run the module once, or "
+            "an uninitialized parameter has no memory to share: run the module once, or "
             "call materialize(shape), first"
         )
 
@@ -200,32 +198,6 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         return (type(self), (self.requires_grad, self.data.device, self.data.dtype))
 
 
-class UninitializedBuffer(UninitializedTensorMixin, Tensor):
-    """A buffer without a shape, made by lazy modules.
-
-    Args:
-        requires_grad: whether gradients are recorded once it is materialized.
-        device, dtype: those of the buffer to be.
-        persistent: whether the buffer is part of the module's `state_dict`.
-    """
-
-    cls_to_become = Tensor
-    __torch_function__ = _C._disabled_torch_function_impl
-
-    def __new__(
-        cls,
-        requires_grad: bool = False,
-        device: Any = None,
-        dtype: Any = None,
-        persistent: bool = True,
-    ) -> UninitializedBuffer:
-        data = taeda.empty(0, device=device, dtype=dtype)
-        buffer = Tensor._make_subclass(cls, data, requires_grad)
-        buffer.persistent = persistent
-        buffer._is_buffer = True
-        return buffer
-
-
 def is_lazy(tensor: Any) -> bool:
-    """Whether a tensor is an uninitialized parameter or buffer."""
+    """Whether a tensor is an uninitialized parameter."""
     return isinstance(tensor, UninitializedTensorMixin)

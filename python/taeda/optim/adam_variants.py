@@ -95,9 +95,10 @@ class Adamax(PerTensorOptimizer):
         state["step"] += 1
         step = state["step"].item()
         grad = _decay(param, grad, group)
-        mean, largest = state["exp_avg"], state["exp_inf"]
+        mean = state["exp_avg"]
         mean.lerp_(grad, 1 - beta1)
-        largest.copy_(taeda.maximum(largest * beta2, grad.abs().add_(group["eps"])))
+        recent = grad.abs().add_(group["eps"])
+        largest = state["exp_inf"] = taeda.maximum(state["exp_inf"] * beta2, recent)
         add_scaled(param, mean / largest, -(group["lr"] / (1 - beta1**step)))
 
 

@@ -1,4 +1,3 @@
-# ruff: noqa: F403
 """The functions behind the layers: each takes its weights as arguments and keeps no state."""
 
 from taeda.nn.functional import (

@@ -6,11 +6,8 @@ import math
 from typing import Any
 
 import taeda
-from taeda import _C
+from taeda._C import Tensor, ops
 from taeda.nn.functional._dropout import dropout
-
-ops = _C.ops
-Tensor = _C.Tensor
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from taeda import _C
-
-ops = _C.ops
-Tensor = _C.Tensor
+from taeda._C import Tensor, ops
 
 __all__ = [
     "bilinear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
@@ -31,7 +28,10 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     Returns:
         a tensor of shape (*, K).
     """
-    return ops.bilinear(input1, input2, weight, bias)
+    outputs, size1, size2 = weight.shape
+    by_first = input1 @ weight.permute(1, 0, 2).reshape(size1, outputs * size2)
+    result = (by_first.unflatten(-1, (outputs, size2)) @ input2.unsqueeze(-1)).squeeze(-1)
+    return result if bias is None else result + bias
 
 
 def _each(value: Any, count: int) -> tuple[int, ...]:

@@ -6,10 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from taeda import _C
-
-ops = _C.ops
-Tensor = _C.Tensor
+from taeda._C import Tensor, ops
 
 __all__ = [
     "alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout",

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import taeda
-from taeda import _C
-
-ops = _C.ops
-Tensor = _C.Tensor
+from taeda._C import Tensor, ops
 
 __all__ = ["embedding", "embedding_bag", "one_hot"]
 

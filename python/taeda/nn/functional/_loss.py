@@ -6,11 +6,8 @@ import math
 import warnings
 
 import taeda
-from taeda import _C
+from taeda._C import Tensor, ops
 from taeda.nn._reduction import get_enum, resolve
-
-ops = _C.ops
-Tensor = _C.Tensor
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy",

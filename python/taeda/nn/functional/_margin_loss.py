@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from taeda import _C
+from taeda._C import Tensor, ops
 from taeda.nn._reduction import resolve
 from taeda.nn.functional._loss import reduced
-
-ops = _C.ops
-Tensor = _C.Tensor
 
 __all__ = [
     "cosine_embedding_loss", "cosine_similarity", "hinge_embedding_loss", "margin_ranking_loss",
@@ -27,7 +24,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         dim: the dimension of the vectors.
         eps: the least norm that is divided by.
     """
-    return ops.cosine_similarity(x1, x2, dim, eps)
+    norms = [x.norm(2.0, dim, keepdim=True).clamp_min(eps) for x in (x1, x2)]
+    return ((x1 / norms[0]) * (x2 / norms[1])).sum(dim)
 
 
 def pairwise_distance(

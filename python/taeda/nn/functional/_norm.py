@@ -6,10 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 import taeda
-from taeda import _C
-
-ops = _C.ops
-Tensor = _C.Tensor
+from taeda._C import Tensor, ops
 
 __all__ = [
     "batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize",

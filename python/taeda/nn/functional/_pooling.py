@@ -6,10 +6,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-from taeda import _C
-
-ops = _C.ops
-Tensor = _C.Tensor
+from taeda._C import Tensor, ops
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
@@ -221,15 +218,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
 
     See `adaptive_avg_pool2d`.
     """
-    depth, height, width = _sizes(input, output_size, 3)
-    # A mean over a box is the mean over depth of the means over planes.
-    planes = ops.adaptive_avg_pool2d(input.flatten(-4, -3), (height, width))
-    planes = planes.unflatten(-3, input.shape[-4:-2])
-    columns = planes.movedim(-3, -1).flatten(-3, -2)  # (..., C, height * width, D)
-    means = ops.adaptive_avg_pool1d(columns.flatten(0, -3), (depth,)).unflatten(
-        0, columns.shape[:-2]
-    )
-    return means.unflatten(-2, (height, width)).movedim(-1, -3)
+    return ops.adaptive_avg_pool3d(input, _sizes(input, output_size, 3))
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
@@ -258,19 +247,8 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
 
     See `adaptive_max_pool2d`.
     """
-    depth, height, width = _sizes(input, output_size, 3)
-    plane = input.size(-1) * input.size(-2)
-    values, places = ops.adaptive_max_pool2d(input.flatten(-4, -3), (height, width))
-    values, places = (t.unflatten(-3, input.shape[-4:-2]) for t in (values, places))
-    values, places = (t.movedim(-3, -1).flatten(-3, -2) for t in (values, places))
-    lead = values.shape[:-2]
-    best, layer = ops.adaptive_max_pool1d(values.flatten(0, -3), (depth,))
-    best, layer = best.unflatten(0, lead), layer.unflatten(0, lead)
-    result = best.unflatten(-2, (height, width)).movedim(-1, -3)
-    if not return_indices:
-        return result
-    indices = layer * plane + places.gather(-1, layer)
-    return result, indices.unflatten(-2, (height, width)).movedim(-1, -3)
+    result, indices = ops.adaptive_max_pool3d(input, _sizes(input, output_size, 3))
+    return (result, indices) if return_indices else result
 
 
 def adaptive_max_pool1d_with_indices(

@@ -8,15 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import taeda
-from taeda import _C
+from taeda._C import Tensor, ops
 from taeda.nn.functional._pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
 )
-
-ops = _C.ops
-Tensor = _C.Tensor
 
 __all__ = ["affine_grid", "grid_sample", "interpolate", "upsample"]
 

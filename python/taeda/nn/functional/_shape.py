@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from taeda import _C
-
-ops = _C.ops
-Tensor = _C.Tensor
+from taeda._C import Tensor, ops
 
 __all__ = ["channel_shuffle", "fold", "pad", "pixel_shuffle", "pixel_unshuffle", "unfold"]
 

@@ -1,4 +1,3 @@
-# ruff: noqa: F403
 """The layers, one file for each family."""
 
 from taeda.nn.modules import (

@@ -6,13 +6,11 @@ import warnings
 from typing import Any
 
 import taeda
-from taeda import _C
+from taeda._C import Tensor
 from taeda.nn import functional as F
 from taeda.nn import init
 from taeda.nn.module import Module
 from taeda.nn.parameter import Parameter
-
-Tensor = _C.Tensor
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh",

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import taeda
-from taeda import _C
+from taeda._C import Tensor
 from taeda.nn import functional as F
 from taeda.nn import init
 from taeda.nn.module import Module
 from taeda.nn.modules.linear import Linear
 from taeda.nn.parameter import Parameter
-
-Tensor = _C.Tensor
 
 __all__ = ["MultiheadAttention"]
 

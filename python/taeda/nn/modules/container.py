@@ -8,14 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from taeda import _C
+from taeda._C import Tensor
 from taeda.nn.module import Module
 from taeda.nn.parameter import Parameter
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Tensor = _C.Tensor
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 

@@ -6,14 +6,12 @@ import math
 from typing import Any
 
 import taeda
-from taeda import _C
+from taeda._C import Tensor
 from taeda.nn import functional as F
 from taeda.nn import init
 from taeda.nn.module import Module
 from taeda.nn.modules.utils import _ntuple, _reverse_repeat_tuple
 from taeda.nn.parameter import Parameter
-
-Tensor = _C.Tensor
 
 __all__ = [
     "Conv1d",

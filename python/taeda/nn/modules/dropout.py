@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from taeda import _C
+from taeda._C import Tensor
 from taeda.nn import functional as F
 from taeda.nn.module import Module
-
-Tensor = _C.Tensor
 
 __all__ = [
     "AlphaDropout",

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from taeda import _C
+from taeda._C import Tensor
 from taeda.nn.module import Module
-
-Tensor = _C.Tensor
 
 __all__ = ["Flatten", "Unflatten"]
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from taeda import _C
+from taeda._C import Tensor
 from taeda.nn import functional as F
 from taeda.nn._reduction import resolve
 from taeda.nn.module import Module
 from taeda.nn.modules.distance import PairwiseDistance
-
-Tensor = _C.Tensor
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",

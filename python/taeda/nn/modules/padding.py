@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from taeda import _C
+from taeda._C import Tensor
 from taeda.nn import functional as F
 from taeda.nn.module import Module
 from taeda.nn.modules.utils import _ntuple
-
-Tensor = _C.Tensor
 
 __all__ = [
     "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d",

@@ -9,13 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import taeda
-from taeda import _C
+from taeda._C import Tensor
 from taeda.nn import functional as F
 from taeda.nn import init
 from taeda.nn.module import Module
 from taeda.nn.parameter import Parameter
-
-Tensor = _C.Tensor
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 

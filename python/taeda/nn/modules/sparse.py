@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import taeda
-from taeda import _C
+from taeda._C import Tensor
 from taeda.nn import functional as F
 from taeda.nn import init
 from taeda.nn.module import Module
@@ -14,7 +14,6 @@ from taeda.nn.parameter import Parameter
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Tensor = _C.Tensor
 
 __all__ = ["Embedding", "EmbeddingBag"]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import taeda
-from taeda import _C
+from taeda._C import Tensor
 from taeda.nn import functional as F
 from taeda.nn import init
 from taeda.nn.module import Module
@@ -17,8 +17,6 @@ from taeda.nn.modules.container import ModuleList
 from taeda.nn.modules.dropout import Dropout
 from taeda.nn.modules.linear import Linear
 from taeda.nn.modules.normalization import LayerNorm
-
-Tensor = _C.Tensor
 
 __all__ = [
     "Transformer",

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from taeda import _C
+from taeda._C import Tensor
 from taeda.nn import functional as F
 from taeda.nn.module import Module
-
-Tensor = _C.Tensor
 
 __all__ = [
     "ChannelShuffle", "Fold", "PixelShuffle", "PixelUnshuffle", "Unfold", "Upsample",

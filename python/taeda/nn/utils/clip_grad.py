@@ -7,9 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import taeda
-from taeda import _C
-
-Tensor = _C.Tensor
+from taeda._C import Tensor
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 

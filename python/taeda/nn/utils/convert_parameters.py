@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import taeda
-from taeda import _C
-
-Tensor = _C.Tensor
+from taeda._C import Tensor
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 

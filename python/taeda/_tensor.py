@@ -1,0 +1,305 @@
+"""Methods of Tensor that are written in Python. Importing the module puts them into the class."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from taeda import _C
+
+Tensor = _C.Tensor
+
+
+# ---- dtype and device ---------------------------------------------------------------------------
+
+_CONVERSIONS = {
+    "bool": _C.bool,
+    "byte": _C.uint8,
+    "char": _C.int8,
+    "short": _C.int16,
+    "int": _C.int32,
+    "long": _C.int64,
+    "half": _C.float16,
+    "bfloat16": _C.bfloat16,
+    "float": _C.float32,
+    "double": _C.float64,
+    "cfloat": _C.complex64,
+    "cdouble": _C.complex128,
+}
+
+
+def _conversion(name: str, dtype: Any) -> Any:
+    def convert(self: Any, memory_format: Any = _C.preserve_format) -> Any:
+        return self.to(dtype, memory_format=memory_format)
+
+    convert.__name__ = name
+    convert.__qualname__ = f"Tensor.{name}"
+    convert.__doc__ = f"Return the values as {dtype}: the tensor itself where it has this dtype."
+    return convert
+
+
+def _cuda(
+    self: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = _C.preserve_format
+) -> Any:
+    """Return a copy on a CUDA device; RuntimeError in a build without CUDA."""
+    target = "cuda" if device is None else device
+    return self.to(target, non_blocking=non_blocking, memory_format=memory_format)
+
+
+def _type(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """Return the name of the tensor's type, or the values as another dtype.
+
+    Args:
+        dtype: a dtype, a type such as ``taeda.FloatTensor`` or its name. ``None`` asks for the name.
+        non_blocking: as for ``to``.
+    """
+    from taeda import _tensor_types
+
+    if dtype is None:
+        return _tensor_types.type_string(self.dtype)
+    return self.to(_tensor_types.as_dtype(dtype), non_blocking=non_blocking)
+
+
+# ---- making tensors like this one ---------------------------------------------------------------
+
+
+def _new_tensor(
+    self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
+    """Return a copy of ``data`` with this tensor's dtype and device, unless others are given."""
+    dtype = self.dtype if dtype is None else dtype
+    device = self.device if device is None else device
+    return _C.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def _new(self: Any, *args: Any) -> Any:
+    """Return a tensor of this dtype: ``new(2, 3)`` by sizes, ``new([1, 2])`` by values."""
+    return _C._legacy_tensor(self.dtype, *args)
+
+
+# ---- NumPy --------------------------------------------------------------------------------------
+
+_TYPESTR = {
+    _C.bool: "|b1",
+    _C.uint8: "|u1",
+    _C.int8: "|i1",
+    _C.int16: "i2",
+    _C.int32: "i4",
+    _C.int64: "i8",
+    _C.float16: "f2",
+    _C.float32: "f4",
+    _C.float64: "f8",
+    _C.complex64: "c8",
+    _C.complex128: "c16",
+}
+
+
+class _Memory:
+    """A tensor's memory as NumPy's array interface describes it. The array keeps it alive."""
+
+    __slots__ = ("__array_interface__", "tensor")
+
+    def __init__(self, tensor: Any, typestr: str) -> None:
+        import sys
+
+        if len(typestr) and typestr[0] != "|":
+            typestr = ("<" if sys.byteorder == "little" else ">") + typestr
+        size = tensor.element_size()
+        self.tensor = tensor
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": tuple(tensor.shape),
+            "strides": tuple(step * size for step in tensor.stride()),
+            "typestr": typestr,
+            "data": (tensor.data_ptr(), False),
+        }
+
+
+def _numpy(self: Any, *, force: bool = False) -> Any:
+    """Return the values as a NumPy array that shares the tensor's memory.
+
+    Args:
+        force: detach a tensor that requires grad first, instead of raising RuntimeError.
+    """
+    import numpy
+
+    if self.requires_grad:
+        if not force:
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+            )
+        self = self.detach()
+    if self.is_meta:
+        raise TypeError("can't convert meta device type tensor to numpy: it has no data")
+    typestr = _TYPESTR.get(self.dtype)
+    if typestr is None:
+        raise TypeError(f"Got unsupported ScalarType {str(self.dtype).removeprefix('taeda.')}")
+    if self.numel() == 0:
+        return numpy.empty(tuple(self.shape), typestr)
+    return numpy.asarray(_Memory(self, typestr))
+
+
+def _array(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
+    array = self.numpy()
+    if dtype is not None and array.dtype != dtype:
+        if copy is False:
+            raise ValueError(f"a tensor of {self.dtype} gives no array of {dtype} without a copy")
+        return array.astype(dtype, copy=True)
+    return array.copy() if copy else array
+
+
+def _array_wrap(self: Any, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+    import numpy
+
+    array = numpy.asarray(array)
+    if array.dtype == bool:
+        return _C.from_numpy(array.astype("uint8")).to(_C.bool)
+    return _C.from_numpy(array)
+
+
+# ---- copying and pickling -----------------------------------------------------------------------
+
+
+def _deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
+    if id(self) in memo:
+        return memo[id(self)]
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
+            "at the moment. Use tensor.detach().clone() for the values of this one."
+        )
+    # Views of one storage stay views of one storage.
+    storage = self.untyped_storage()
+    key = ("storage", storage._cdata)
+    if key not in memo:
+        memo[key] = storage.clone()
+    result = _C.ops.empty((0,), dtype=self.dtype, device=self.device)
+    result.set_(memo[key], self.storage_offset(), self.size(), self.stride())
+    if type(self) is not Tensor:
+        result = Tensor._make_subclass(type(self), result)
+    if self.requires_grad:
+        result.requires_grad_()
+    memo[id(self)] = result
+    if self.grad is not None:
+        result.grad = copy.deepcopy(self.grad, memo)
+    if self.__dict__:
+        result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return result
+
+
+def _rebuild(
+    cls: Any, dtype: Any, size: Any, buffer: Any, requires_grad: bool, attributes: Any
+) -> Any:
+    """Make a tensor from what ``__reduce_ex__`` gave."""
+    if 0 in size:
+        result = _C.ops.empty(size, dtype=dtype)
+    else:
+        if isinstance(buffer, bytes):
+            buffer = bytearray(buffer)
+        result = _C.frombuffer(buffer, dtype=dtype).reshape(size)
+    if cls is not Tensor:
+        result = Tensor._make_subclass(cls, result)
+    if requires_grad:
+        result.requires_grad_()
+    if attributes:
+        result.__dict__.update(attributes)
+    return result
+
+
+def _rebuild_meta(cls: Any, dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Any:
+    """Make a tensor without data."""
+    result = _C.ops.empty_strided(size, stride, dtype=dtype, device="meta")
+    if cls is not Tensor:
+        result = Tensor._make_subclass(cls, result)
+    return result.requires_grad_() if requires_grad else result
+
+
+def _reduce_ex(self: Any, protocol: int) -> Any:
+    if self.requires_grad and not self.is_leaf:
+        raise RuntimeError(
+            "a tensor with a history cannot be pickled; pickle tensor.detach() instead"
+        )
+    cls, size = type(self), tuple(self.shape)
+    if self.is_meta:
+        return _rebuild_meta, (cls, self.dtype, size, self.stride(), self.requires_grad)
+    values = self.detach().contiguous()
+    if type(values) is not Tensor:
+        values = values.as_subclass(Tensor)
+    data: Any = b""
+    if values.numel():
+        start = values.storage_offset() * values.element_size()
+        memory = memoryview(values.untyped_storage())[start : start + values.nbytes]
+        if protocol >= 5:
+            import pickle
+
+            data = pickle.PickleBuffer(memory)
+        else:
+            data = bytes(memory)
+    return _rebuild, (cls, self.dtype, size, data, self.requires_grad, self.__dict__ or None)
+
+
+# ---- the rest of Python's protocols -------------------------------------------------------------
+
+
+def _format(self: Any, spec: str) -> str:
+    if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
+        return self.item().__format__(spec)
+    return object.__format__(self, spec)
+
+
+def _reversed(self: Any) -> Any:
+    return self if self.dim() == 0 else self.flip(0)
+
+
+def _nonzero(self: Any, *, as_tuple: bool = False) -> Any:
+    """Return the indices of the elements that are not zero.
+
+    Args:
+        as_tuple: one index tensor per dimension, instead of a matrix with one row per element.
+    """
+    return _C.ops._nonzero_tuple(self) if as_tuple else _C.ops.nonzero(self)
+
+
+def _apply(self: Any, callable: Any) -> Any:
+    """Replace each element, in place, by what a Python function makes of it. Slow."""
+    values = self.detach()
+    for index in range(values.numel()):
+        place = _unravel(index, values.shape)
+        values[place] = callable(values[place].item())
+    return self
+
+
+def _unravel(index: int, shape: Any) -> tuple[int, ...]:
+    place = []
+    for size in reversed(shape):
+        index, rest = divmod(index, size)
+        place.append(rest)
+    return tuple(reversed(place))
+
+
+def _install() -> None:
+    for name, dtype in _CONVERSIONS.items():
+        setattr(Tensor, name, _conversion(name, dtype))
+    methods = {
+        "cuda": _cuda,
+        "type": _type,
+        "new_tensor": _new_tensor,
+        "new": _new,
+        "numpy": _numpy,
+        "nonzero": _nonzero,
+        "apply_": _apply,
+        "__array__": _array,
+        "__array_wrap__": _array_wrap,
+        "__deepcopy__": _deepcopy,
+        "__reduce_ex__": _reduce_ex,
+        "__format__": _format,
+        "__reversed__": _reversed,
+    }
+    for name, method in methods.items():
+        method.__name__ = name
+        method.__qualname__ = f"Tensor.{name}"
+        setattr(Tensor, name, method)
+    Tensor.__array_priority__ = 1000
+
+
+_install()

@@ -1,0 +1,219 @@
+"""Functions of tensors that take their arguments more freely than the operations below them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from taeda import _C
+
+__all__ = [
+    "broadcast_shapes",
+    "cartesian_prod",
+    "chain_matmul",
+    "einsum",
+    "is_complex",
+    "is_floating_point",
+    "is_nonzero",
+    "is_tensor",
+    "nonzero",
+    "numel",
+    "tensordot",
+    "typename",
+    "where",
+]
+
+
+def is_tensor(obj: object) -> bool:
+    """Whether ``obj`` is a Tensor."""
+    return isinstance(obj, _C.Tensor)
+
+
+def _tensor(function: str, input: Any) -> Any:
+    if not isinstance(input, _C.Tensor):
+        raise TypeError(
+            f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+        )
+    return input
+
+
+def is_floating_point(input: Any) -> bool:
+    """Whether the dtype of a tensor is real floating point."""
+    return _tensor("is_floating_point", input).is_floating_point()
+
+
+def is_complex(input: Any) -> bool:
+    """Whether the dtype of a tensor is complex."""
+    return _tensor("is_complex", input).is_complex()
+
+
+def is_nonzero(input: Any) -> bool:
+    """Whether the one element of a tensor is not zero; RuntimeError if it has more or none."""
+    return bool(_tensor("is_nonzero", input))
+
+
+def numel(input: Any) -> int:
+    """Return the number of elements of a tensor."""
+    return _tensor("numel", input).numel()
+
+
+def typename(obj: Any) -> str:
+    """Return the name of the type of ``obj``, with its module."""
+    if isinstance(obj, _C.Tensor):
+        return obj.type()
+    kind = obj if isinstance(obj, type) else type(obj)
+    module = getattr(kind, "__module__", "")
+    return kind.__qualname__ if module in ("", "builtins") else f"{module}.{kind.__qualname__}"
+
+
+def broadcast_shapes(*shapes: Sequence[int] | int) -> Any:
+    """Return the shape that tensors of these shapes broadcast to.
+
+    Args:
+        shapes: sequences of sizes; an int stands for a one-dimensional shape.
+
+    Raises:
+        RuntimeError: the shapes do not fit.
+
+    >>> taeda.broadcast_shapes((2, 1), (3,))
+    taeda.Size([2, 3])
+    """
+    result: list[int] = []
+    for shape in shapes:
+        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        if any(size < 0 for size in sizes):
+            raise RuntimeError(f"broadcast_shapes(): sizes must not be negative, got {sizes}")
+        result = [1] * (len(sizes) - len(result)) + result
+        for i in range(-1, -len(sizes) - 1, -1):
+            if sizes[i] != 1:
+                if result[i] not in (1, sizes[i]):
+                    raise RuntimeError(
+                        "Shape mismatch: objects cannot be broadcast to a single shape: "
+                        + ", ".join(str(s) for s in shapes)
+                    )
+                result[i] = sizes[i]
+    return _C.Size(result)
+
+
+def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
+    """Return the indices of the elements that are not zero.
+
+    Args:
+        input: a tensor of ``n`` dimensions with ``z`` such elements.
+        out: a tensor to write to.
+        as_tuple: ``n`` tensors of shape ``(z,)`` instead of one of shape ``(z, n)``.
+    """
+    if as_tuple:
+        return _C.ops._nonzero_tuple(input)
+    return _C.ops.nonzero(input) if out is None else _C.ops.nonzero(input, out=out)
+
+
+def where(condition: Any, *args: Any, **kwargs: Any) -> Any:
+    """Take elements from one tensor where a condition holds and from another where it does not.
+
+    ``where(condition, input, other)`` broadcasts all three; ``input`` and ``other`` may be numbers.
+    ``where(condition)`` is ``nonzero(condition, as_tuple=True)``.
+    """
+    if not args and not kwargs:
+        return _C.ops._nonzero_tuple(condition)
+    return _C.ops.where(condition, *args, **kwargs)
+
+
+def einsum(*args: Any) -> Any:
+    """Multiply tensors and sum over indices, as Einstein's notation says.
+
+    Args:
+        args: an equation such as ``"ik,kj->ij"`` and the tensors (one by one or as a list), or each
+            tensor followed by a list of its indices as ints, and the result's indices at the end.
+
+    >>> taeda.einsum("ij,j->i", taeda.ones(2, 3), taeda.ones(3))
+    tensor([3., 3.])
+    """
+    if len(args) < 2:
+        raise ValueError("einsum(): must specify the equation string and at least one operand")
+    if isinstance(args[0], _C.Tensor):
+        equation, operands = _einsum_from_lists(args)
+    else:
+        equation, operands = args[0], args[1:]
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])
+    return _C.ops._einsum(equation, list(operands))
+
+
+def _einsum_from_lists(args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """Turn ``(tensor, [0, 1], ..., [1])`` into an equation and the tensors."""
+
+    def letters(indices: Sequence[Any]) -> str:
+        text = ""
+        for index in indices:
+            if index is Ellipsis:
+                text += "..."
+            elif 0 <= index < 52:
+                text += chr(ord("A") + index if index < 26 else ord("a") + index - 26)
+            else:
+                raise ValueError("einsum(): indices must be from 0 to 51")
+        return text
+
+    operands = args[0 : len(args) // 2 * 2 : 2]
+    equation = ",".join(letters(indices) for indices in args[1::2])
+    if len(args) % 2:
+        equation += "->" + letters(args[-1])
+    return equation, operands
+
+
+def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
+    """Multiply two tensors and sum over several dimensions of each.
+
+    Args:
+        a, b: the tensors.
+        dims: how many of the last dimensions of ``a`` and the first of ``b`` to sum over, or two
+            lists of dimensions, one for each.
+        out: a tensor to write to.
+    """
+    if isinstance(dims, _C.Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.dim(), b.dim()):
+            raise RuntimeError(
+                f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}"
+            )
+        dims_a, dims_b = list(range(a.dim() - dims, a.dim())), list(range(dims))
+    else:
+        first, second = dims
+        dims_a = [first] if isinstance(first, int) else list(first)
+        dims_b = [second] if isinstance(second, int) else list(second)
+    result = _C.ops._tensordot(a, b, dims_a, dims_b)
+    if out is None:
+        return result
+    out.resize_(result.shape)
+    return out.copy_(result)
+
+
+def cartesian_prod(*tensors: Any) -> Any:
+    """Return all combinations of the elements of one-dimensional tensors, one in each row."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
+    for tensor in tensors:
+        if tensor.dim() != 1:
+            raise RuntimeError(f"cartesian_prod(): expected a 1D vector, got shape {tensor.shape}")
+    if len(tensors) == 1:
+        return tensors[0]
+    grids = _C.ops.meshgrid(list(tensors), indexing="ij")
+    return _C.ops.stack([grid.flatten() for grid in grids], 1)
+
+
+def chain_matmul(*matrices: Any, out: Any = None) -> Any:
+    """Return the product of several matrices, from left to right."""
+    if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
+        matrices = tuple(matrices[0])
+    if not matrices:
+        raise RuntimeError("chain_matmul(): expected one or more matrices")
+    result = matrices[0]
+    for matrix in matrices[1:]:
+        result = _C.ops.mm(result, matrix)
+    if out is None:
+        return result
+    out.resize_(result.shape)
+    return out.copy_(result)
