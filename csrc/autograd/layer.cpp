@@ -138,8 +138,9 @@ Value autograd_layer(Call& c, uint32_t inner) {
     GradMode off(false);
     Value result = call_inner(c, inner);
     if (self) note_in_place(self->storage().get(), self->version(), &op.name);
-    if (op.traits.view)
-      each_result(result, [&](Tensor& t, uint32_t) { settle_base(t.impl(), c.args); });
+    each_result(result, [&](Tensor& t, uint32_t) {
+      if (t.impl()->base && !is_argument(t, c.args)) settle_base(t.impl(), c.args);
+    });
     return result;
   }
   if (self) return run_in_place(c, inner, *self);

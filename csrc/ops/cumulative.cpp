@@ -88,7 +88,7 @@ void logcumsumexp_backward(Backward& b) {
     return op<"flip">(op<"logcumsumexp">(op<"flip">(t, Dims{dim}), dim), Dims{dim});
   };
   if (is_complex(x.dtype())) return b.set(0, op<"exp">(reverse(op<"log">(g) - conj(y)) + conj(x)));
-  Tensor low = full(Dims{}, Scalar(-std::numeric_limits<double>::infinity()), g.options());
+  Tensor low = full(Dims{}, Scalar(g.dtype() == DType::Float64 ? -1e300 : is_half(g.dtype()) ? -6e4 : -3e38), g.options());
   Tensor zero = Tensor(0);
   Tensor up = where(op<"gt">(g, zero), op<"log">(g), low), down = where(op<"lt">(g, zero), op<"log">(-g), low);
   b.set(0, op<"exp">(reverse(up - y) + x) - op<"exp">(reverse(down - y) + x));

@@ -258,6 +258,9 @@ void register_pointwise(const OpInfo& info, const PointwiseRow& row, BackwardFn 
   if (!(info.flags & no_method)) traits.forms |= kMethod;
   if (!(info.flags & no_inplace)) traits.forms |= kInplace;
   if (!(info.flags & no_out)) traits.forms |= kOut;
+  if (!backward && row.loops->result[static_cast<size_t>(DType::Float32)] == static_cast<uint8_t>(DType::Bool)) {
+    traits.non_differentiable = 1;
+  }
   define(schema.c_str(), info.doc, raw_kernel(run_row, true), traits, &row);
 }
 
@@ -266,7 +269,9 @@ bool register_aliases(std::initializer_list<Alias> aliases) {
     const auto originals = overloads(a.of);  // a copy: defining adds to the table
     for (const Op* o : originals) {
       const std::string schema = a.name + o->signature.substr(o->name.size());
-      define(schema.c_str(), str("Another name of `", a.of, "`: ", o->doc).c_str(), o->kernel, o->traits, o->user);
+      Traits traits = o->traits;
+      if (schema.starts_with("__")) traits.forms = kMethod;
+      define(schema.c_str(), str("Another name of `", a.of, "`: ", o->doc).c_str(), o->kernel, traits, o->user);
     }
   }
   return true;

@@ -160,10 +160,10 @@ Tensor bernoulli_tensor_(const Tensor& self, const Tensor& p, Gen generator) {
 
 Tensor bernoulli(const Tensor& self, Gen generator) {
   need_floating("bernoulli", self);
-  return bernoulli_tensor_(empty_like(self), self, generator);
+  return bernoulli_tensor_(empty(self.sizes(), self.options()), self, generator);
 }
 Tensor bernoulli_p(const Tensor& self, double p, Gen generator) {
-  return bernoulli_scalar_(empty_like(self), p, generator);
+  return bernoulli_scalar_(empty(self.sizes(), self.options()), p, generator);
 }
 
 // Whether every value of [low, high) is one that the dtype can hold, as random_ and randint ask.

@@ -84,6 +84,12 @@ class Indexer {
       items.push_back(prepared(PyTuple_GET_ITEM(tuple.get(), i)));
       used += dims_used(items.back().get());
     }
+    if (self_.dim() == 0 && used > 0 && items.size() == 1) {
+      check<IndexError>(!PySlice_Check(items[0].get()), "slice() cannot be applied to a 0-dim tensor.");
+      check<IndexError>(!PyIndex_Check(items[0].get()) || is_tensor(items[0].get()),
+                        "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+                        "convert a 0-dim tensor to a number");
+    }
     check<IndexError>(used <= self_.dim(), "too many indices for tensor of dimension ", self_.dim());
     int64_t left = self_.dim() - used;  // what the first ... stands for
     for (const PyRef& item : items) {
@@ -109,9 +115,6 @@ class Indexer {
   }
 
   void select(int64_t i) {
-    check<IndexError>(self_.dim() > 0 || s_.view.dim() > 0,
-                      "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
-                      "convert a 0-dim tensor to a number");
     const int64_t size = s_.view.sizes()[static_cast<size_t>(dim_)];
     check<IndexError>(i >= -size && i < size, "index ", i, " is out of bounds for dimension ", position_, " with size ", size);
     s_.view = op<"select">(s_.view, dim_, i);

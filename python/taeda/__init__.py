@@ -1,18 +1,293 @@
-"""taeda: a deep learning framework with PyTorch's interface.
+"""taeda: deep learning in the style of PyTorch.
 
-Tensors, their operations and the gradients of those are in ``taeda``; layers in ``taeda.nn``, optimizers in ``taeda.optim``, data
-loading in ``taeda.utils.data``.
+Tensors, their operations and gradients are in this package; layers in ``taeda.nn``, optimizers in
+``taeda.optim``, data loading in ``taeda.utils.data``.
+
+>>> import taeda
+>>> x = taeda.tensor([1.0, 2.0], requires_grad=True)
+>>> (x * x).sum().backward()
+>>> x.grad
+tensor([2., 4.])
 """
 
 from __future__ import annotations
 
+import builtins
 import importlib
+import math
+import sys
 from typing import TYPE_CHECKING, Any
 
 from taeda import _C
-from taeda._C import *  # noqa: F403
+from taeda._C import (
+    Generator,
+    Size,
+    Tensor,
+    UntypedStorage,
+    as_tensor,
+    asarray,
+    bfloat16,
+    bool,
+    channels_last,
+    channels_last_3d,
+    complex64,
+    complex128,
+    contiguous_format,
+    device,
+    dtype,
+    float16,
+    float32,
+    float64,
+    from_dlpack,
+    from_numpy,
+    frombuffer,
+    get_default_device,
+    get_default_dtype,
+    get_num_threads,
+    int8,
+    int16,
+    int32,
+    int64,
+    layout,
+    memory_format,
+    preserve_format,
+    return_types,
+    set_default_device,
+    set_default_dtype,
+    set_num_threads,
+    strided,
+    tensor,
+    to_dlpack,
+    uint8,
+)
 from taeda._version import __version__
-from taeda.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
-_OPS = vars(_C.ops)
-globals().update({name: op for name, op in _OPS.items() if not name.startswith("_")})
+sys.modules["taeda.return_types"] = return_types
+
+# ---- every public operation ---------------------------------------------------------------------
+
+# PyTorch has these in-place forms as functions too; the others are methods only.
+_INPLACE_FUNCTIONS = frozenset(
+    """
+    abs_ acos_ acosh_ addmv_ alpha_dropout_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_
+    as_strided_ asin_ asinh_ atan_ atanh_ ceil_ celu_ clamp_ clamp_max_ clamp_min_ clip_
+    conj_physical_ cos_ cosh_ deg2rad_ dropout_ embedding_renorm_ erf_ erfc_ exp2_ exp_ expm1_
+    feature_alpha_dropout_ feature_dropout_ fill_ fix_ floor_ frac_ gcd_ i0_ index_put_ lcm_ ldexp_
+    log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ round_
+    rrelu_ rsqrt_ selu_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ threshold_ trunc_ xlogy_
+    zero_
+    """.split()
+)
+
+
+def _operations() -> dict[str, Any]:
+    """The operations that are public at the top level, by name."""
+    ops = vars(_C.ops)
+    return {
+        name: ops[name]
+        for name, home in _C._function_modules.items()
+        if home == "" and (not name.endswith("_") or name in _INPLACE_FUNCTIONS)
+    }
+
+
+_OPERATIONS = _operations()
+globals().update(_OPERATIONS)
+
+from taeda import _tensor  # noqa: E402
+from taeda._tensor_str import get_printoptions, set_printoptions  # noqa: E402
+from taeda._tensor_types import TYPES as _TYPES  # noqa: E402
+from taeda._type_info import finfo, iinfo  # noqa: E402
+from taeda.autograd.grad_mode import (  # noqa: E402
+    enable_grad,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+)
+from taeda.functional import (  # noqa: E402
+    broadcast_shapes,
+    cartesian_prod,
+    chain_matmul,
+    einsum,
+    is_complex,
+    is_floating_point,
+    is_nonzero,
+    is_tensor,
+    nonzero,
+    numel,
+    tensordot,
+    typename,
+    where,
+)
+from taeda.random import (  # noqa: E402
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
+from taeda.serialization import load, save  # noqa: E402
+
+del _tensor
+globals().update(_TYPES)
+
+# ---- other names for the same things ------------------------------------------------------------
+
+float = float32
+double = float64
+half = float16
+cfloat = complex64
+cdouble = complex128
+short = int16
+int = int32
+long = int64
+
+inf = math.inf
+nan = math.nan
+pi = math.pi
+e = math.e
+newaxis = None
+
+is_grad_enabled = _C.is_grad_enabled
+is_inference_mode_enabled = _C.is_inference_mode_enabled
+
+
+def is_inference(input: Tensor) -> builtins.bool:
+    """Whether a tensor was made in inference mode."""
+    return input.is_inference()
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Set the default dtype by the old name of a tensor type, such as ``taeda.DoubleTensor``."""
+    from taeda._tensor_types import as_dtype
+
+    set_default_dtype(as_dtype(t))
+
+
+# ---- submodules, loaded when they are first used ------------------------------------------------
+
+_SUBMODULES = frozenset({
+    "amp", "autograd", "cuda", "distributed", "distributions", "fft", "func", "functional", "hub",
+    "jit", "linalg", "nn", "onnx", "optim", "overrides", "profiler", "random", "serialization",
+    "special", "testing", "utils",
+})  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        full = f"taeda.{name}"
+        try:
+            return importlib.import_module(full)
+        except ModuleNotFoundError as error:
+            if error.name != full:
+                raise
+    raise AttributeError(f"module 'taeda' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *(name for name in _SUBMODULES if _has_submodule(name))})
+
+
+def _has_submodule(name: str) -> builtins.bool:
+    import importlib.util
+
+    return importlib.util.find_spec(f"taeda.{name}") is not None
+
+
+if TYPE_CHECKING:
+    from taeda import autograd, nn, optim, utils
+
+__all__ = [
+    *_OPERATIONS,
+    *_TYPES,
+    "Generator",
+    "Size",
+    "Tensor",
+    "UntypedStorage",
+    "as_tensor",
+    "asarray",
+    "autograd",
+    "bfloat16",
+    "bool",
+    "broadcast_shapes",
+    "cartesian_prod",
+    "cdouble",
+    "cfloat",
+    "chain_matmul",
+    "channels_last",
+    "channels_last_3d",
+    "complex64",
+    "complex128",
+    "contiguous_format",
+    "default_generator",
+    "device",
+    "double",
+    "dtype",
+    "e",
+    "einsum",
+    "enable_grad",
+    "finfo",
+    "float",
+    "float16",
+    "float32",
+    "float64",
+    "from_dlpack",
+    "from_numpy",
+    "frombuffer",
+    "get_default_device",
+    "get_default_dtype",
+    "get_num_threads",
+    "get_printoptions",
+    "get_rng_state",
+    "half",
+    "iinfo",
+    "inf",
+    "inference_mode",
+    "initial_seed",
+    "int",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "is_complex",
+    "is_floating_point",
+    "is_grad_enabled",
+    "is_inference",
+    "is_inference_mode_enabled",
+    "is_nonzero",
+    "is_tensor",
+    "layout",
+    "load",
+    "long",
+    "manual_seed",
+    "memory_format",
+    "nan",
+    "newaxis",
+    "nn",
+    "no_grad",
+    "nonzero",
+    "numel",
+    "optim",
+    "pi",
+    "preserve_format",
+    "return_types",
+    "save",
+    "seed",
+    "set_default_device",
+    "set_default_dtype",
+    "set_default_tensor_type",
+    "set_grad_enabled",
+    "set_num_threads",
+    "set_printoptions",
+    "set_rng_state",
+    "short",
+    "strided",
+    "tensor",
+    "tensordot",
+    "to_dlpack",
+    "typename",
+    "uint8",
+    "utils",
+    "where",
+    "__version__",
+]

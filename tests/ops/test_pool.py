@@ -94,4 +94,4 @@ def test_errors() -> None:
         compare_error(name, torch.ones(1, 0, 5, 5), 2)
     compare_error("nn.functional.max_pool2d", torch.ones(5, 5), 2)
     compare_error("nn.functional.avg_pool2d", x, 2, divisor_override=0)
-    compare_error("nn.functional.adaptive_avg_pool2d", torch.ones(5), 2)
+    compare_error("nn.functional.adaptive_avg_pool2d", torch.ones(5, 5), 2)

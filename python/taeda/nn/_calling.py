@@ -70,7 +70,8 @@ class Calling:
         called: set[int] = set()
         try:
             args, kwargs = self._run_pre_hooks(every, own, args, kwargs)
-            full, legacy = [], []
+            full: list[Any] = []
+            legacy: list[Any] = []
             for hooks in (every, own):
                 (full if hooks.backward_is_full else legacy).extend(hooks.backward.values())
             pre = [*every.backward_pre.values(), *own.backward_pre.values()]
@@ -231,7 +232,7 @@ class Calling:
 
 
 def _run_forward_hook(
-    hooks: Any, key: int, hook: Callable, module: Any, args: Any, kwargs: Any, output: Any
+    hooks: Any, key: int, hook: Callable[..., Any], module: Any, args: Any, kwargs: Any, output: Any
 ) -> Any:
     if key in hooks.forward_kwargs:
         return hook(module, args, kwargs, output)

@@ -32,13 +32,13 @@ class CallHooks:
     """
 
     def __init__(self) -> None:
-        self.forward_pre: OrderedDict[int, Callable] = OrderedDict()
+        self.forward_pre: OrderedDict[int, Callable[..., Any]] = OrderedDict()
         self.forward_pre_kwargs: OrderedDict[int, bool] = OrderedDict()
-        self.forward: OrderedDict[int, Callable] = OrderedDict()
+        self.forward: OrderedDict[int, Callable[..., Any]] = OrderedDict()
         self.forward_kwargs: OrderedDict[int, bool] = OrderedDict()
         self.forward_always: OrderedDict[int, bool] = OrderedDict()
-        self.backward_pre: OrderedDict[int, Callable] = OrderedDict()
-        self.backward: OrderedDict[int, Callable] = OrderedDict()
+        self.backward_pre: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self.backward: OrderedDict[int, Callable[..., Any]] = OrderedDict()
         self.backward_is_full: bool | None = None  # None until one of either kind is registered
 
     def empty(self) -> bool:
@@ -58,12 +58,12 @@ class StateHooks:
     """The hooks that run when a module's state is saved or loaded, by handle id."""
 
     def __init__(self) -> None:
-        self.save_pre: OrderedDict[int, Callable] = OrderedDict()
-        self.save: OrderedDict[int, Callable] = OrderedDict()
+        self.save_pre: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self.save: OrderedDict[int, Callable[..., Any]] = OrderedDict()
         self.save_must_return_none: OrderedDict[int, bool] = OrderedDict()
-        self.load_pre: OrderedDict[int, Callable] = OrderedDict()
+        self.load_pre: OrderedDict[int, Callable[..., Any]] = OrderedDict()
         self.load_pre_with_module: OrderedDict[int, bool] = OrderedDict()
-        self.load_post: OrderedDict[int, Callable] = OrderedDict()
+        self.load_post: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 
 
 class Table:
@@ -87,8 +87,8 @@ class Table:
 
 
 def add(
-    hooks: OrderedDict[int, Callable],
-    hook: Callable,
+    hooks: OrderedDict[int, Callable[..., Any]],
+    hook: Callable[..., Any],
     *,
     prepend: bool = False,
     flags: tuple[OrderedDict[int, bool], ...] = (),
@@ -100,7 +100,8 @@ def add(
     for flag in flags:
         flag[handle.id] = True
     if prepend:
-        for table in (hooks, *flags):
+        tables: tuple[OrderedDict[int, Any], ...] = (hooks, *flags)
+        for table in tables:
             table.move_to_end(handle.id, last=False)
     return handle
 
@@ -109,9 +110,9 @@ def add(
 # call tests.
 for_all = CallHooks()
 _nothing = CallHooks()  # what `Module._call_hooks` is while `for_all` has some, so that calls look
-on_parameter: OrderedDict[int, Callable] = OrderedDict()
-on_buffer: OrderedDict[int, Callable] = OrderedDict()
-on_module: OrderedDict[int, Callable] = OrderedDict()
+on_parameter: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+on_buffer: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+on_module: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 
 
 def _refresh() -> None:
@@ -126,7 +127,9 @@ class _GlobalHandle(RemovableHandle):
         _refresh()
 
 
-def _add_global(hooks: OrderedDict[int, Callable], hook: Callable, *flags: Any) -> RemovableHandle:
+def _add_global(
+    hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], *flags: Any
+) -> RemovableHandle:
     handle = add(hooks, hook, flags=flags, handle_class=_GlobalHandle)
     _refresh()
     return handle
@@ -220,7 +223,9 @@ class BackwardTap:
     outputs' identity first (pre hooks), the inputs' one when the module's own backward is done.
     """
 
-    def __init__(self, module: Any, hooks: list[Callable], pre_hooks: list[Callable]) -> None:
+    def __init__(
+        self, module: Any, hooks: list[Callable[..., Any]], pre_hooks: list[Callable[..., Any]]
+    ) -> None:
         self.module = module
         self.hooks = hooks
         self.pre_hooks = pre_hooks
@@ -324,7 +329,9 @@ def _spread(grads: tuple[Any, ...], places: list[int], count: int) -> tuple[Any,
     return tuple(full)
 
 
-def _through(values: tuple[Any, ...], places: list[int], on_grad: Callable) -> tuple[Any, ...]:
+def _through(
+    values: tuple[Any, ...], places: list[int], on_grad: Callable[..., Any]
+) -> tuple[Any, ...]:
     tapped = _identity().apply(on_grad, *(values[place] for place in places))
     result = list(values)
     for place, value in zip(places, tapped, strict=True):
@@ -343,7 +350,9 @@ def _identity() -> Any:
 
         class Tap(Function):
             @staticmethod
-            def forward(ctx: Any, on_grad: Callable, *tensors: Tensor) -> tuple[Tensor, ...]:
+            def forward(
+                ctx: Any, on_grad: Callable[..., Any], *tensors: Tensor
+            ) -> tuple[Tensor, ...]:
                 ctx.on_grad = on_grad
                 ctx.set_materialize_grads(False)
                 return tuple(tensor.view_as(tensor) for tensor in tensors)
@@ -356,7 +365,7 @@ def _identity() -> Any:
     return _identity_class
 
 
-def attach_legacy(module: Any, hooks: list[Callable], output: Any) -> None:
+def attach_legacy(module: Any, hooks: list[Callable[..., Any]], output: Any) -> None:
     """Register deprecated backward hooks on the graph node that made the module's output."""
     value = output
     while not isinstance(value, Tensor):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 _MISSING = object()
 
 
-class Members(dict):
+class Members(dict[str, Any]):
     """A dictionary of one module's members, each of which is also an attribute of the module.
 
     Reading `module.weight` is therefore an ordinary attribute read, while code that adds, replaces

@@ -34,8 +34,6 @@ class IncompatibleKeys(NamedTuple):
         )
         return "\n  ".join([text, *self.hints()])
 
-    __str__ = __repr__
-
     def hints(self) -> list[str]:
         """One line for each unexpected key that is nearly a missing one, ten at most."""
         missing = list(self.missing_keys)
@@ -249,8 +247,8 @@ class Saving:
                 state_dict, prefix, local_metadata, strict,
                 missing_keys, unexpected_keys, error_msgs,
             )  # fmt: skip
-            for key, hook in tuple(hooks.load_pre.items()):
-                if key in hooks.load_pre_with_module:
+            for number, hook in tuple(hooks.load_pre.items()):
+                if number in hooks.load_pre_with_module:
                     hook(self, *arguments)
                 else:
                     hook(*arguments)

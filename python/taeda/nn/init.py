@@ -175,7 +175,8 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
         tensor.zero_()
         for group in range(groups):
             for channel in range(min(per_group, in_channels)):
-                tensor[(group * per_group + channel, channel, *center)] = 1
+                index = (group * per_group + channel, channel, *center)
+                tensor[index] = 1
     return tensor
 
 

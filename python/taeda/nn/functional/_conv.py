@@ -39,7 +39,7 @@ def _each(value: Any, count: int) -> tuple[int, ...]:
 
 
 def _convolve(
-    op: Callable,
+    op: Callable[..., Any],
     rank: int,
     input: Tensor,
     weight: Tensor,

@@ -43,14 +43,16 @@ def dropout(
     return _draw(op, input, p, training, generator)
 
 
-def _draw(op: Callable, input: Tensor, p: float, training: bool, generator: Any) -> Tensor:
+def _draw(
+    op: Callable[..., Any], input: Tensor, p: float, training: bool, generator: Any
+) -> Tensor:
     if generator is None:
         return op(input, p, training)
     return op(input, p, training, generator=generator)
 
 
 def _dropped(
-    op: Callable, input: Tensor, p: float, training: bool, inplace: bool, generator: Any
+    op: Callable[..., Any], input: Tensor, p: float, training: bool, inplace: bool, generator: Any
 ) -> Tensor:
     _check(p)
     result = _draw(op, input, p, training, generator)

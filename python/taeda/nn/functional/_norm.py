@@ -93,7 +93,7 @@ def instance_norm(
     ).reshape(input.shape)  # fmt: skip
     with taeda.no_grad():
         for running, updated in ((running_mean, means), (running_var, variances)):
-            if running is not None:
+            if running is not None and updated is not None:
                 running.copy_(updated.reshape(batch, channels).mean(0))
     return result
 

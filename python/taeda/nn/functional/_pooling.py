@@ -273,7 +273,7 @@ def adaptive_max_pool3d_with_indices(
 
 
 def _lp_pool(
-    pool: Callable, rank: int, input: Tensor, norm_type: float, kernel_size: Any,
+    pool: Callable[..., Any], rank: int, input: Tensor, norm_type: float, kernel_size: Any,
     stride: Any, ceil_mode: bool,
 ) -> Tensor:  # fmt: skip
     means = pool(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)

@@ -91,11 +91,8 @@ class MultiheadAttention(Module):
         else:
             self.register_parameter("in_proj_bias", None)
         self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias, **options)
-        if add_bias_kv:
-            self.bias_k = empty(1, 1, embed_dim)
-            self.bias_v = empty(1, 1, embed_dim)
-        else:
-            self.bias_k = self.bias_v = None
+        self.bias_k = empty(1, 1, embed_dim) if add_bias_kv else None
+        self.bias_v = empty(1, 1, embed_dim) if add_bias_kv else None
         self.add_zero_attn = add_zero_attn
         self._reset_parameters()
 

@@ -550,7 +550,7 @@ class ParameterDict(Module):
             return f"{self._get_name()}()"
         return f"{self._get_name()}(\n    " + "\n    ".join(lines) + "\n)"
 
-    def __call__(self, input: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """A dictionary of parameters cannot be called."""
         raise RuntimeError("ParameterDict should not be called.")
 

@@ -280,6 +280,9 @@ class BCEWithLogitsLoss(_Loss):
         pos_weight: factors of the losses of positive targets.
     """
 
+    weight: Tensor | None
+    pos_weight: Tensor | None
+
     def __init__(
         self,
         weight: Tensor | None = None,

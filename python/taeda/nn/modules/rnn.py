@@ -128,7 +128,10 @@ class RNNBase(Module):
         for layer in range(num_layers):
             inputs = input_size if layer == 0 else state_size * directions
             for suffix in self._suffixes(layer):
-                shapes = {"weight_ih": (gates, inputs), "weight_hh": (gates, state_size)}
+                shapes: dict[str, tuple[int, ...]] = {
+                    "weight_ih": (gates, inputs),
+                    "weight_hh": (gates, state_size),
+                }
                 if bias:
                     shapes |= {"bias_ih": (gates,), "bias_hh": (gates,)}
                 if proj_size:
@@ -151,7 +154,7 @@ class RNNBase(Module):
         """Do nothing: the weights are used where they are. For code that calls it."""
 
     @property
-    def all_weights(self) -> list[list[Parameter]]:
+    def all_weights(self) -> list[list[Parameter | None]]:
         """The parameters, a list for each layer and direction."""
         kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
         return [
@@ -213,7 +216,7 @@ class RNNBase(Module):
         return (input.transpose(0, 1) if self.batch_first else input), final_state
 
     def _direction(
-        self, step: Callable, input: Tensor, state: tuple[Tensor, ...], suffix: str
+        self, step: Callable[..., Any], input: Tensor, state: tuple[Tensor, ...], suffix: str
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Read a whole sequence (L, N, *) one way; return all outputs and the last state."""
         get = self._parameters.get
