@@ -31,13 +31,19 @@ TOLERANCE = {
 
 
 def lookup(name: str) -> Any:
-    """taeda's function of that name: `nn.functional.relu`, `linalg.det`, `add`, or the Tensor method."""
+    """taeda's function of that name: `nn.functional.relu`, `add`, or the Tensor method or attribute."""
     try:
-        return functools.reduce(getattr, name.split("."), taeda)
+        found = functools.reduce(getattr, name.split("."), taeda)
     except AttributeError:
-        if "." in name:
-            return None
-        return getattr(taeda.Tensor, name, None)
+        found = None
+    if found is not None and not isinstance(found, taeda.dtype):
+        return found
+    if "." in name:
+        return None
+    member = getattr(taeda.Tensor, name, None)
+    if member is None or callable(member):
+        return member
+    return operator.attrgetter(name)
 
 
 def spread(items: list, most: int) -> list:
