@@ -138,6 +138,7 @@ def main() -> None:
     names = options.frameworks or [
         name for name in ("taeda", "torch") if importlib.util.find_spec(name)
     ]
+    load = os.getloadavg()[0]
     workers = [Worker(name, options.threads) for name in names]
     versions = ", ".join(f"{w.name} {w.version}" for w in workers)
     keys = [key for key, c in CASES.items() if c.group in options.groups]
@@ -155,6 +156,8 @@ def main() -> None:
         f"{versions}; Python {platform.python_version()}; {cpu_name()}, {os.cpu_count()} cores,",
         f"threads in each framework: {options.threads}; rounds: {options.rounds}; "
         f"{datetime.date.today()}.",
+        f"Load average at the start: {load:.1f}. On a machine with other work to do, ratios are worth",
+        "more than times.",
         "",
     ]
     for group in GROUPS[:-1]:

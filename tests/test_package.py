@@ -30,7 +30,8 @@ def test_import_loads_nothing_heavy():
 
 
 def test_import_is_fast():
-    code = "import time; s = time.perf_counter(); import taeda; print(time.perf_counter() - s)"
+    # Processor time: what else the machine does at the moment must not count.
+    code = "import time; s = time.process_time(); import taeda; print(time.process_time() - s)"
     assert min(float(fresh(code)) for _ in range(5)) < 0.1
 
 

@@ -143,17 +143,23 @@ void set_grad(const Tensor& t, const Tensor& grad) {
     return;
   }
   check(!grad.is(t), "can't assign Variable as its own grad");
-  check(grad.dtype() == t.dtype(), "attempting to assign a gradient with dtype '",
-        name(grad.dtype()), "' to a tensor with dtype '", name(t.dtype()),
-        "'. The gradient must match the tensor's dtype.");
-  check(grad.device().type == t.device().type,
-        "attempting to assign a gradient located on device with type '",
-        device_type_name(grad.device().type), "' to a tensor located on device with type '",
-        device_type_name(t.device().type),
-        "'. Please ensure that the assigned gradient and the tensor are on the same device");
-  check(same(grad.sizes(), t.sizes()), "attempting to assign a gradient of size '",
-        to_string(grad.sizes()), "' to a tensor of size '", to_string(t.sizes()),
-        "'. Please ensure that the gradient and the tensor are the same size");
+  // Messages are put together only where they are needed: this runs once per parameter and step.
+  if (grad.dtype() != t.dtype()) {
+    fail("attempting to assign a gradient with dtype '", name(grad.dtype()),
+         "' to a tensor with dtype '", name(t.dtype()),
+         "'. The gradient must match the tensor's dtype.");
+  }
+  if (grad.device().type != t.device().type) {
+    fail("attempting to assign a gradient located on device with type '",
+         device_type_name(grad.device().type), "' to a tensor located on device with type '",
+         device_type_name(t.device().type),
+         "'. Please ensure that the assigned gradient and the tensor are on the same device");
+  }
+  if (!same(grad.sizes(), t.sizes())) {
+    fail("attempting to assign a gradient of size '", to_string(grad.sizes()),
+         "' to a tensor of size '", to_string(t.sizes()),
+         "'. Please ensure that the gradient and the tensor are the same size");
+  }
   make_meta(t.impl()).grad = grad;
 }
 
@@ -248,16 +254,6 @@ namespace {
 
 // Guards AutogradMeta::accumulator: held for a few instructions.
 std::atomic_flag accumulator_lock;
-// Adds a count unless the last one is gone.
-template <class T> bool retain_alive(const T& counted) {
-  if constexpr (requires { counted.try_retain(); }) {
-    return counted.try_retain();
-  } else {
-    if (counted.ref_count() == 0) return false;
-    counted.retain();
-    return true;
-  }
-}
 struct AccumulatorLock {
   AccumulatorLock() {
     while (accumulator_lock.test_and_set(std::memory_order_acquire)) accumulator_lock.wait(true);
@@ -311,11 +307,11 @@ Ref<Node> AccumulateGrad::of(const Tensor& leaf) {
   AutogradMeta& m = make_meta(leaf.impl());
   {
     AccumulatorLock lock;
-    if (m.accumulator && retain_alive(*m.accumulator)) return Ref<Node>::adopt(m.accumulator);
+    if (m.accumulator && m.accumulator->try_retain()) return Ref<Node>::adopt(m.accumulator);
   }
   auto fresh = make_ref<AccumulateGrad>(leaf);
   AccumulatorLock lock;
-  if (m.accumulator && retain_alive(*m.accumulator)) return Ref<Node>::adopt(m.accumulator);
+  if (m.accumulator && m.accumulator->try_retain()) return Ref<Node>::adopt(m.accumulator);
   m.accumulator = fresh.get();
   return fresh;
 }

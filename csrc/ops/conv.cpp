@@ -125,7 +125,15 @@ void input_backward(Backward& b) {  // of I(g, w), with h like x
   Tensor h = b.grad(), g = b.arg<Tensor>(0), w = b.arg<Tensor>(1);
   Dims stride = b.arg<Dims>(3), padding = b.arg<Dims>(4), dilation = b.arg<Dims>(5);
   int64_t groups = b.arg<int64_t>(6);
-  if (b.needs(0)) b.set(0, op<"_conv">(h, w, kNoTensor, stride, padding, dilation, groups));
+  if (b.needs(0)) {
+    // With output_padding there may be one more window at the end than g has.
+    Tensor gg = op<"_conv">(h, w, kNoTensor, stride, padding, dilation, groups);
+    for (int64_t d = 2; d < gg.dim(); ++d) {
+      int64_t n = b.sizes(0)[static_cast<size_t>(d)];
+      if (gg.size(d) != n) gg = narrow(gg, d, 0, n);
+    }
+    b.set(0, gg);
+  }
   if (b.needs(1)) b.set(1, op<"_conv_weight">(h, g, spatial(b.sizes(1)), stride, padding, dilation, groups));
 }
 void weight_backward(Backward& b) {  // of W(x, g), with v like w

@@ -49,9 +49,15 @@ enum class Mode { Reflect, Replicate, Circular };
 int64_t source(Mode mode, int64_t i, int64_t n) {
   switch (mode) {
     case Mode::Reflect: return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
-    case Mode::Replicate: return std::clamp<int64_t>(i, 0, n - 1);
-    default: return ((i % n) + n) % n;
+    default: return std::clamp<int64_t>(i, 0, n - 1);
   }
+}
+
+// Circular padding repeats what negative amounts leave of the dimension.
+int64_t wrapped(int64_t i, int64_t before, int64_t after, int64_t n) {
+  int64_t first = std::max<int64_t>(-before, 0), kept = n - first - std::max<int64_t>(-after, 0);
+  int64_t j = (i - std::max<int64_t>(before, 0)) % kept;
+  return first + (j < 0 ? j + kept : j);
 }
 
 Tensor pad_by_index(const Tensor& self, const Dims& pad, Mode mode) {
@@ -73,7 +79,7 @@ Tensor pad_by_index(const Tensor& self, const Dims& pad, Mode mode) {
           " cannot be padded by (", before, ", ", after, ")");
     if (before == 0 && after == 0) continue;
     Tensor index = empty(Dims{total}, {DType::Int64, Device{}});
-    for (int64_t i = 0; i < total; ++i) index.data_as<int64_t>()[i] = source(mode, i - before, n);
+    for (int64_t i = 0; i < total; ++i) index.data_as<int64_t>()[i] = mode == Mode::Circular ? wrapped(i, before, after, n) : source(mode, i - before, n);
     x = op<"index_select">(x, dim, index);
   }
   return x.is(self) ? clone(x) : x;

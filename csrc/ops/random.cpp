@@ -288,10 +288,10 @@ Tensor normal_tensors(const Tensor& mean, const Tensor& std, Gen generator) {
 }
 Tensor normal_mean(const Tensor& mean, double std, Gen generator) {
   check(std >= 0, "normal expects std >= 0.0, but found std ", std);
-  return normal_(empty_like(mean), 0, 1, generator) * std + mean;
+  return normal_(empty(mean.sizes(), mean.options()), 0, 1, generator) * std + mean;
 }
 Tensor normal_std(double mean, const Tensor& std, Gen generator) {
-  return normal_(empty_like(std), 0, 1, generator) * std + mean;
+  return normal_(empty(std.sizes(), std.options()), 0, 1, generator) * std + mean;
 }
 Tensor normal_size(double mean, double std, const Dims& size, Gen generator, std::optional<DType> dtype,
                    std::optional<Device> device) {

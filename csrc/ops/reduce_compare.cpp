@@ -158,7 +158,8 @@ Tensor bincount_op(const Tensor& x, const Tensor& weights, int64_t minlength) {
 }
 
 Tensor histc_op(const Tensor& x, int64_t bins, Scalar min, Scalar max) {
-  if (!is_floating(x.dtype()) || is_half(x.dtype())) {
+  if (is_half(x.dtype())) return raw_cast(histc_op(raw_cast(x, DType::Float32), bins, min, max), x.dtype());
+  if (!is_floating(x.dtype())) {
     fail<NotImplemented>("\"histogram_cpu\" not implemented for '", x.dtype(), "'");
   }
   check(bins > 0, "bins must be > 0, but got ", bins, " for dimension 0");

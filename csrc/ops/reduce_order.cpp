@@ -201,7 +201,7 @@ const Define kOps[] = {
      kernel(extreme_dims<ReduceOp::Min>),
      {.backward = extreme_dims_backward, .saves = kBoth, .forms = kPublic | kOut}},
     {"aminmax(self: Tensor, *, dim: int? = None, keepdim: bool = False) -> (min: Tensor, max: Tensor)",
-     "`amin` and `amax` of one dimension, or of all.", kernel(aminmax_op), {.composite = true}},
+     "`amin` and `amax` of one dimension, or of all.", kernel(aminmax_op), {.forms = kPublic | kOut, .composite = true}},
     {"argmax(self: Tensor, dim: int? = None, keepdim: bool = False) -> Tensor",
      "Where the largest element along `dim` first stands (int64); without `dim`, its place in the flattened tensor.",
      kernel(arg_extreme<ReduceOp::Max>), {.forms = kPublic | kOut, .non_differentiable = 1}},

@@ -189,7 +189,8 @@ void real_norm(const Tensor& x, double p, uint64_t mask, const Tensor& out) {
     norm_into<double>(out, x, ReduceOp::CountNonzero, mask, itself);
   } else {
     GradMode off(false);
-    Tensor powers = op<"pow">(op<"abs">(x), Tensor(p));
+    Tensor wide = is_half(x.dtype()) ? raw_cast(x, DType::Float32) : x;  // powers overflow the halves
+    Tensor powers = op<"pow">(op<"abs">(wide), Tensor(p));
     norm_into<double>(out, powers, ReduceOp::Sum, mask, [p](double v) { return std::pow(v, 1 / p); });
   }
 }

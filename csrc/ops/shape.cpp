@@ -81,6 +81,13 @@ Tensor atleast_3d_op(const Tensor& x) {
   return x.dim() == 2 ? unsqueeze(x, -1) : x;
 }
 
+template <OpName Name>
+TensorList each_of(const TensorList& tensors) {
+  TensorList out;
+  for (const Tensor& t : tensors) out.push_back(op<Name>(t));
+  return out;
+}
+
 // ---- roll and flip ----
 
 Tensor roll_one(const Tensor& x, int64_t shift, int64_t dim) {
@@ -315,6 +322,12 @@ const Define kOps[] = {
      kernel(atleast_2d_op), {.forms = kFunction, .composite = true}},
     {"atleast_3d(self: Tensor) -> Tensor", "`self` with dimensions of size 1 added until it has three: (1, n, 1), (m, n, 1).",
      kernel(atleast_3d_op), {.forms = kFunction, .composite = true}},
+    {"atleast_1d(tensors: Tensor[]) -> Tensor[]", "The same for each tensor.", kernel(each_of<"atleast_1d">),
+     {.forms = kFunction, .composite = true}},
+    {"atleast_2d(tensors: Tensor[]) -> Tensor[]", "The same for each tensor.", kernel(each_of<"atleast_2d">),
+     {.forms = kFunction, .composite = true}},
+    {"atleast_3d(tensors: Tensor[]) -> Tensor[]", "The same for each tensor.", kernel(each_of<"atleast_3d">),
+     {.forms = kFunction, .composite = true}},
     {"roll(self: Tensor, shifts: int[1], dims: int[1] = []) -> Tensor",
      "Moves elements by `shifts` places along `dims`; what leaves at the end returns at the start. Without `dims`, of the "
      "flattened tensor.",

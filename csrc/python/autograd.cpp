@@ -18,9 +18,11 @@ struct Roots {
 
   void add(const Tensor& t, const Tensor& given, size_t i) {
     if (given.defined()) {
-      check(same(given.sizes(), t.sizes()), "Mismatch in shape: grad_output[", i,
-            "] has a shape of ", taeda::to_string(given.sizes()), " and output[", i,
-            "] has a shape of ", taeda::to_string(t.sizes()), ".");
+      if (!same(given.sizes(), t.sizes())) {
+        fail("Mismatch in shape: grad_output[", i, "] has a shape of ",
+             taeda::to_string(given.sizes()), " and output[", i, "] has a shape of ",
+             taeda::to_string(t.sizes()), ".");
+      }
       check(is_complex(given.dtype()) == is_complex(t.dtype()),
             "For complex Tensors, both grad_output and output are required to have the same dtype. "
             "Mismatch in dtype: "
@@ -245,7 +247,9 @@ struct PySavedHooks final : SavedHooks {
   std::shared_ptr<Callable> unpack_hook;
   SavedHooks* outer;
   PySavedHooks(PyObject* p, PyObject* u)
-      : pack_hook(p), unpack_hook(std::make_shared<Callable>(u)), outer(saved_hooks) {}
+      : pack_hook(p),
+        unpack_hook(std::make_shared<Callable>(u)),
+        outer(saved_hooks) {}
   std::unique_ptr<PackedTensor> pack(const Tensor& t) override {
     AcquireGil gil;
     // What the hook computes is not part of the graph, and saves nothing through the hook.

@@ -337,10 +337,8 @@ struct Application {
     if (!node) return input >= 0 ? make_view(t, t.sizes(), t.strides(), t.offset()) : t;
     // An input returned as it is, or a tensor from elsewhere that has a history, becomes another
     // tensor.
-    if (input >= 0)
-      t = make_view(t, t.sizes(), t.strides(), t.offset());
-    else if (t.impl()->flags & kRequiresGrad)
-      t = alias(t);
+    if (input >= 0) t = make_view(t, t.sizes(), t.strides(), t.offset());
+    else if (t.impl()->flags & kRequiresGrad) t = alias(t);
     set_history(t, node, nr);
     if (t.impl()->base) {
       t.impl()->no_grad_view = false;

@@ -68,15 +68,16 @@ PyObject* from_numpy(PyObject*, PyObject* array) {
 
 PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"buffer", "dtype", "count", "offset", "requires_grad", nullptr};
-  PyObject *buffer, *dtype;
+  PyObject *buffer, *dtype = nullptr;
   long long count = -1, offset = 0;
   int requires_grad = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O$OLLp:frombuffer", const_cast<char**>(names), &buffer, &dtype, &count,
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OLLp:frombuffer", const_cast<char**>(names), &buffer, &dtype, &count,
                                    &offset, &requires_grad)) {
     return nullptr;
   }
   return guarded([&] {
     DType d;
+    check<TypeError>(dtype, "frombuffer() missing 1 required keyword argument: \"dtype\"");
     if (!as_dtype(dtype, &d)) fail<TypeError>("frombuffer(): argument 'dtype' must be taeda.dtype, not ", type_name(dtype));
     Tensor t = share_buffer(buffer, d, count, offset);
     check(!requires_grad || is_inexact(d), "Only Tensors of floating point and complex dtype can require gradients");

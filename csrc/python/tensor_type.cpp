@@ -81,14 +81,29 @@ bool keep_object(PyObject* o) {
   return true;
 }
 
-// Called by TensorImpl::destroy for a tensor that holds its object.
-void release_python(TensorImpl* impl) {
+// Called by TensorImpl::destroy for a tensor that holds its object. The object may have a __del__ or be seen by others
+// yet, and must be a whole tensor until its end: it gets a new impl with all that the dying one had.
+void release_python(TensorImpl* dying) {
   if (!Py_IsInitialized()) return;
   AcquireGil gil;
-  auto* o = static_cast<PyObject*>(impl->python);
-  new (&object_of(o)->tensor) Tensor();  // it was not counted
-  impl->python = nullptr;
-  impl->python_owned = false;
+  auto* o = static_cast<PyObject*>(dying->python);
+  auto impl = make_ref<TensorImpl>();
+  impl->storage = std::move(dying->storage);
+  impl->offset = dying->offset;
+  impl->numel = dying->numel;
+  impl->sizes = std::move(dying->sizes);
+  impl->strides = std::move(dying->strides);
+  impl->dtype = dying->dtype;
+  impl->flags = dying->flags;
+  impl->base = std::move(dying->base);
+  impl->no_grad_view = dying->no_grad_view;
+  impl->own_version = dying->own_version;
+  impl->contiguous = dying->contiguous;
+  impl->autograd = std::move(dying->autograd);
+  impl->python = o;
+  dying->python = nullptr;
+  dying->python_owned = false;
+  new (&object_of(o)->tensor) Tensor(std::move(impl));  // what was there was not counted
   Py_DECREF(o);
 }
 
@@ -223,6 +238,7 @@ void init_tensor_type(PyObject* module) {
   PyType_Spec spec{"taeda.Tensor", sizeof(TensorObject), 0,
                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
   TensorType = reinterpret_cast<PyTypeObject*>(must(PyType_FromSpec(&spec)));
+  TensorType->tp_name = "Tensor";  // what Python's own messages call it; __module__ is set already
   TensorImpl::release_python = release_python;
   must(PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(TensorType)));
 }

@@ -187,6 +187,14 @@ def _deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
     return result
 
 
+def _copy(self: Any) -> Any:
+    if not self.is_leaf:
+        return self.view_as(self)
+    result = Tensor._make_subclass(type(self), self, self.requires_grad)
+    result.__dict__.update(self.__dict__)
+    return result
+
+
 def _rebuild(
     cls: Any, dtype: Any, size: Any, buffer: Any, requires_grad: bool, attributes: Any
 ) -> Any:
@@ -290,6 +298,7 @@ def _install() -> None:
         "apply_": _apply,
         "__array__": _array,
         "__array_wrap__": _array_wrap,
+        "__copy__": _copy,
         "__deepcopy__": _deepcopy,
         "__reduce_ex__": _reduce_ex,
         "__format__": _format,

@@ -82,7 +82,8 @@ class printoptions:
     """Print with other options for a while; takes what ``set_printoptions`` takes.
 
     >>> import taeda
-    >>> with taeda.printoptions(precision=2):
+    >>> from taeda._tensor_str import printoptions
+    >>> with printoptions(precision=2):
     ...     print(taeda.tensor([1.234]))
     tensor([1.23])
     """
@@ -161,7 +162,7 @@ def _read(tensor: Tensor, edge: int) -> list[Any]:
     cut = count > 2 * edge
     if tensor.dim() == 1:
         if not cut:
-            return tensor.tolist()
+            return list(tensor.tolist())
         return [*tensor[:edge].tolist(), _GAP, *tensor[count - edge :].tolist()]
     if not cut:
         return [_read(tensor[i], edge) for i in range(count)]
@@ -181,7 +182,7 @@ def _leaves(values: Any) -> list[Any]:
 def _render(values: Any, dims: int, indent: int, form: Any) -> str:
     """Lay nested lists out as text whose first line starts at column ``indent``."""
     if dims == 0:
-        return form(values)
+        return str(form(values))
     if values and all(v is _GAP for v in values):
         return "[...]"
     if dims > 1:
@@ -221,8 +222,8 @@ def _dtype_is_implied(tensor: Tensor, has_values: bool) -> bool:
     """Whether a reader would take the printed values for this dtype without being told."""
     taeda = sys.modules["taeda"]
     default = taeda.get_default_dtype()
-    if not has_values or tensor.dtype == default:
-        return tensor.dtype == default
+    if tensor.dtype == default or not has_values:
+        return bool(tensor.dtype == default)
     complex_default = taeda.complex128 if default == taeda.float64 else taeda.complex64
     return tensor.dtype in (taeda.int64, taeda.bool, complex_default)
 

@@ -146,7 +146,7 @@ def test_anomaly_mode_names_the_forward_line():
             pytest.raises(RuntimeError, match="'DivBackward0' returned nan values in its 1th"),
         ):
             y.sum().backward()
-    assert not taeda.is_anomaly_enabled()
+    assert not taeda._C.is_anomaly_enabled()
 
 
 def test_anomaly_mode_reports_errors_without_looking_for_nan():

@@ -116,7 +116,18 @@ def test_out():
     assert out.tolist() == [0, 1, 2]
 
 
-CONVERSIONS = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
+CONVERSIONS = [
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+]
 
 
 @pytest.mark.parametrize("source", CONVERSIONS)
@@ -130,11 +141,25 @@ def test_conversion(source, target):
 
 
 def test_half_rounding():
-    values = [1 + 2**-11, 1 + 3 * 2**-11, 65504.0, 65519.0, 65520.0, 1e-8, 6e-8, -3e-5, 1e9, float("nan"), 0.1] * 3
+    values = [
+        1 + 2**-11,
+        1 + 3 * 2**-11,
+        65504.0,
+        65519.0,
+        65520.0,
+        1e-8,
+        6e-8,
+        -3e-5,
+        1e9,
+        float("nan"),
+        0.1,
+    ] * 3
     x = torch.tensor(values)
     for name in ("float16", "bfloat16"):
         got = taeda.tensor(values).to(getattr(taeda, name)).float().tolist()
-        torch.testing.assert_close(torch.tensor(got), x.to(getattr(torch, name)).float(), equal_nan=True, rtol=0, atol=0)
+        torch.testing.assert_close(
+            torch.tensor(got), x.to(getattr(torch, name)).float(), equal_nan=True, rtol=0, atol=0
+        )
 
 
 def test_to():

@@ -39,7 +39,9 @@ def pair(t, grad):
 
 
 def close(a, b):
-    torch.testing.assert_close(torch.tensor(a.tolist(), dtype=b.dtype), b.detach(), rtol=1e-7, atol=1e-9)
+    torch.testing.assert_close(
+        torch.tensor(a.tolist(), dtype=b.dtype), b.detach(), rtol=1e-7, atol=1e-9
+    )
 
 
 @pytest.mark.filterwarnings("ignore:reduction")

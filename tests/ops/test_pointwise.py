@@ -28,7 +28,9 @@ def same(a, b, rtol=None, atol=None, what=""):
     assert str(a.dtype)[6:] == str(b.dtype)[6:], (what, a.dtype, b.dtype)
     assert tuple(a.shape) == tuple(b.shape), what
     mine = torch.tensor(a.detach().tolist(), dtype=b.dtype).reshape(b.shape)
-    torch.testing.assert_close(mine, b.detach(), rtol=rtol, atol=atol, equal_nan=True, msg=what or None)
+    torch.testing.assert_close(
+        mine, b.detach(), rtol=rtol, atol=atol, equal_nan=True, msg=what or None
+    )
 
 
 def sample(dtype, shape=(3, 5), low=-4.0, high=4.0, seed=0):
@@ -98,7 +100,9 @@ def test_unary(name):
 def grads(result, inputs, module):
     """First and second derivatives of the result's weighted sum."""
     weight = result.detach() * 0 + 0.7
-    first = module.autograd.grad((result * weight).sum(), inputs, create_graph=True, allow_unused=True)
+    first = module.autograd.grad(
+        (result * weight).sum(), inputs, create_graph=True, allow_unused=True
+    )
     total = sum((g * g).sum() for g in first if g is not None and g.requires_grad)
     if not hasattr(total, "backward"):
         return first, ()
@@ -180,7 +184,9 @@ def test_binary_dtypes(name):
 
 
 @pytest.mark.filterwarnings("ignore:ComplexHalf")
-@pytest.mark.parametrize("name", ["add", "mul", "div", "eq", "lt", "pow", "floor_divide", "maximum"])
+@pytest.mark.parametrize(
+    "name", ["add", "mul", "div", "eq", "lt", "pow", "floor_divide", "maximum"]
+)
 def test_promotion_categories(name):
     """Tensors with dimensions, zero-dimensional tensors and numbers count differently."""
     f, g = getattr(taeda, name), getattr(torch, name)
@@ -212,7 +218,9 @@ GRADIENTS = {
 
 
 @pytest.mark.parametrize("name", GRADIENTS)
-@pytest.mark.parametrize("shapes", [((3, 4), (3, 4)), ((3, 4), (4,)), ((3, 1), (1, 4)), ((), (2, 2))])
+@pytest.mark.parametrize(
+    "shapes", [((3, 4), (3, 4)), ((3, 4), (4,)), ((3, 1), (1, 4)), ((), (2, 2))]
+)
 def test_binary_gradient(name, shapes):
     low, high = GRADIENTS[name]
     inputs = [sample("float64", s, low, high, i) for i, s in enumerate(shapes)]
@@ -298,7 +306,12 @@ def test_sizes(n):
     """Around the borders of buffers, vectors and threads' shares."""
     x, y = torch.arange(n, dtype=torch.float32) / 7, torch.arange(n, dtype=torch.float64) + 1
     a, b = taeda.arange(n, dtype=taeda.float32) / 7, taeda.arange(n, dtype=taeda.float64) + 1
-    for got, want in [(a * 2.5, x * 2.5), (a + b, x + y), (a.half() + 1, x.half() + 1), (a < b, x < y)]:
+    for got, want in [
+        (a * 2.5, x * 2.5),
+        (a + b, x + y),
+        (a.half() + 1, x.half() + 1),
+        (a < b, x < y),
+    ]:
         assert str(got.dtype)[6:] == str(want.dtype)[6:]
         mine = torch.from_numpy(got.numpy())
         torch.testing.assert_close(mine, want)
@@ -320,11 +333,17 @@ def test_inplace_and_out():
     same(out, x + y)
     out = taeda.empty((3, 5), dtype=taeda.float64)
     same(taeda.exp(ours(x), out=out), torch.exp(x, out=torch.empty(3, 5, dtype=torch.float64)))
-    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
+    with pytest.raises(
+        RuntimeError, match="result type Float can't be cast to the desired output type Long"
+    ):
         taeda.add(ours(x), ours(y), out=taeda.empty(3, 5, dtype=taeda.int64))
-    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
+    with pytest.raises(
+        RuntimeError, match="result type Float can't be cast to the desired output type Long"
+    ):
         taeda.arange(3).add_(1.5)
-    with pytest.raises(RuntimeError, match=r"output with shape \[\] doesn't match the broadcast shape \[2\]"):
+    with pytest.raises(
+        RuntimeError, match=r"output with shape \[\] doesn't match the broadcast shape \[2\]"
+    ):
         taeda.tensor(1.0).add_(taeda.ones(2))
     with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
         taeda.zeros(1).expand(4).add_(1)
@@ -378,14 +397,35 @@ def test_errors():
 
 
 def test_special_values():
-    values = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-40, 1e-300, 88.8, -104.0, 1e4, 1e10, 3e38]
+    values = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        math.inf,
+        -math.inf,
+        math.nan,
+        1e-40,
+        1e-300,
+        88.8,
+        -104.0,
+        1e4,
+        1e10,
+        3e38,
+    ]
     skip = {"nan_to_num", "lgamma", "round", "sinc", "bitwise_not"}
     for dtype in ("float32", "float64"):
         x = torch.tensor(values, dtype=getattr(torch, dtype))
         for name in UNARY:
             if name in skip:
                 continue
-            same(getattr(taeda, name)(ours(x)), getattr(torch, name)(x), 1e-5, 1e-30, f"{name} {dtype}")
+            same(
+                getattr(taeda, name)(ours(x)),
+                getattr(torch, name)(x),
+                1e-5,
+                1e-30,
+                f"{name} {dtype}",
+            )
         pairs = torch.cartesian_prod(x, x).t()
         for name in ("maximum", "minimum", "fmax", "fmin", "remainder", "fmod", "atan2", "hypot", "pow", "xlogy",
                      "copysign", "logaddexp", "eq", "lt", "heaviside"):  # fmt: skip
@@ -458,4 +498,6 @@ def test_gelu_tanh():
     x = sample("float64")
     f = functional(taeda, "gelu")
     g = torch.nn.functional.gelu
-    check_gradients(lambda t: f(t, approximate="tanh"), lambda t: g(t, approximate="tanh"), [x], "gelu")
+    check_gradients(
+        lambda t: f(t, approximate="tanh"), lambda t: g(t, approximate="tanh"), [x], "gelu"
+    )

@@ -119,11 +119,30 @@ def test_layouts_are_filled_in_memory_order(name: str) -> None:
     both(lambda m, g: getattr(m.empty(4, 5, 6).permute(2, 0, 1), name)(generator=g))
 
 
+def test_layouts_of_arguments() -> None:
+    of = {m: t for m, t in zip((torch, taeda), [torch.rand(4, 5, 6)] * 2, strict=True)}
+    of[taeda] = to_taeda(of[torch])
+    for view in (
+        lambda x: x.permute(2, 0, 1),
+        lambda x: x[:, ::2],
+        lambda x: x[:1].expand(4, 5, 6),
+    ):
+        both(lambda m, g, v=view: m.normal(v(of[m]), 2.0, generator=g))
+        both(lambda m, g, v=view: m.normal(1.0, v(of[m]), generator=g))
+        both(lambda m, g, v=view: m.normal(v(of[m]), v(of[m]), generator=g))
+        both(lambda m, g, v=view: m.bernoulli(v(of[m]), generator=g))
+        both(lambda m, g, v=view: m.poisson(v(of[m]), generator=g))
+        both(lambda m, g, v=view: m.empty_like(v(of[m])).exponential_(generator=g))
+        both(lambda m, g, v=view: (m.manual_seed(7), m.randn_like(v(of[m])))[1])
+        both(lambda m, g, v=view: (m.manual_seed(7), m.rand_like(v(of[m])))[1])
+
+
 def test_dropout() -> None:
     both(lambda m, g: (m.manual_seed(3), m.nn.functional.dropout(m.ones(1000), 0.3))[1])
     both(lambda m, g: (m.manual_seed(3), m.nn.functional.dropout(m.ones(40, 30).t(), 0.3))[1])
     both(lambda m, g: (m.manual_seed(3), m.nn.functional.dropout2d(m.ones(4, 5, 3, 3), 0.4))[1])
     both(lambda m, g: (m.manual_seed(3), m.nn.functional.dropout(m.ones(99).bfloat16(), 0.3))[1])
+    both(lambda m, g: (m.manual_seed(3), m.nn.functional.alpha_dropout(m.ones(40, 30).t(), 0.3))[1])
 
 
 def test_default_generator() -> None:

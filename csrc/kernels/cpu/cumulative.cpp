@@ -64,19 +64,36 @@ A log_add(A a, A b) {
 }
 
 template <class T, class A, class F>
+[[gnu::optimize("O3"), gnu::noinline]] void scan_step(A* __restrict acc, const T* __restrict p, T* __restrict o,
+                                                      int64_t width, F combine) {
+  for (int64_t j = 0; j < width; ++j) {
+    acc[j] = combine(acc[j], static_cast<A>(p[j]));
+    o[j] = static_cast<T>(acc[j]);
+  }
+}
+
+template <class T, class A, class F>
 void scan_with(const void* x_data, void* out_data, ScanShape s, A start, F&& combine) {
   auto* x = static_cast<const T*>(x_data);
   auto* out = static_cast<T*>(out_data);
+  if (s.inner == 1) {
+    parallel_for(s.outer, std::max<int64_t>(1, 16384 / s.n), [&](int64_t begin, int64_t end) {
+      for (int64_t l = begin; l < end; ++l) {
+        A acc = start;
+        const T* p = x + l * s.n;
+        T* o = out + l * s.n;
+        for (int64_t i = 0; i < s.n; ++i) o[i] = static_cast<T>(acc = combine(acc, static_cast<A>(p[i])));
+      }
+    });
+    return;
+  }
   for_each_block(s, [&](int64_t at, int64_t width) {
     A acc[kBlock];
     std::fill_n(acc, width, start);
     for (int64_t i = 0; i < s.n; ++i) {
       const T* p = x + at + i * s.inner;
       T* o = out + at + i * s.inner;
-      for (int64_t j = 0; j < width; ++j) {
-        acc[j] = combine(acc[j], static_cast<A>(p[j]));
-        o[j] = static_cast<T>(acc[j]);
-      }
+      scan_step(acc, p, o, width, combine);
     }
   });
 }

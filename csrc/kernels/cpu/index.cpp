@@ -49,6 +49,11 @@ void for_each_write(const IndexLayout& l, F&& f) {
                });
 }
 
+template <class T>
+[[gnu::optimize("O3"), gnu::noinline]] void add_line(T* __restrict to, const T* __restrict from, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) to[j] = static_cast<T>(to[j] + from[j]);
+}
+
 }  // namespace
 
 void index_read(void* flat, const void* indexed, const IndexLayout& l, DType dtype) {
@@ -109,8 +114,8 @@ void index_accumulate(void* indexed, const void* flat, const IndexLayout& l, DTy
       else return static_cast<T>(a + b);
     };
     for_each_write(l, [&](int64_t d, int64_t s, int64_t n) {
-      if (l.run_stride == 1 && l.run_flat == 1) {
-        for (int64_t j = 0; j < n; ++j) to[d + j] = add(to[d + j], from[s + j]);
+      if (l.run_stride == 1 && l.run_flat == 1 && n > 1 && !std::is_same_v<T, bool>) {
+        add_line(to + d, from + s, n);
       } else {
         for (int64_t j = 0; j < n; ++j) {
           T& t = to[d + j * l.run_stride];

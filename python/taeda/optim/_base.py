@@ -79,7 +79,7 @@ def zeros_for(param: Tensor) -> Tensor:
 
 def is_plain(param: Tensor) -> bool:
     """Whether the C++ steps take this parameter: real floating-point numbers on the CPU."""
-    return param.device.type == "cpu" and param.is_floating_point()
+    return bool(param.device.type == "cpu" and param.is_floating_point())
 
 
 class PerTensorOptimizer(Optimizer):

@@ -81,7 +81,8 @@ class FileSource:
     def read(self, offset: int, count: int) -> bytes:
         """``count`` bytes from ``offset``; fewer only at the end of the file."""
         self._file.seek(self._base + offset)
-        return self._file.read(min(count, self.size - offset))
+        data: bytes = self._file.read(min(count, self.size - offset))
+        return data
 
     def read_into(self, offset: int, buffer: bytearray) -> None:
         """Fill ``buffer`` from ``offset``, which the caller has checked against ``size``."""

@@ -13,6 +13,8 @@ import taeda
 from . import _rebuild
 from ._rebuild import TorchName
 
+_PythonPickler: Any = pickle._Pickler
+
 # Most of what a stream holds; these types are asked about first, for speed.
 _PLAIN = frozenset([dict, OrderedDict, list, tuple, str, int, float, bool, bytes, type(None)])
 
@@ -26,7 +28,7 @@ class _Stored:
 
 # The pickler that is written in C looks every name up in the module it is said to be in, and
 # PyTorch's modules need not be installed; the one written in Python lets its subclass write names.
-class CheckpointPickler(pickle._Pickler):  # type: ignore[name-defined,misc]
+class CheckpointPickler(_PythonPickler):  # type: ignore[misc]
     """Pickles to ``stream``; ``storages`` then holds the tensors whose bytes go beside it."""
 
     def __init__(self, protocol: int) -> None:
@@ -68,7 +70,7 @@ class CheckpointPickler(pickle._Pickler):  # type: ignore[name-defined,misc]
         self.write(pickle.GLOBAL + "{}\n{}\n".format(*known).encode())
         self.memoize(obj)
 
-    dispatch = {**pickle._Pickler.dispatch, FunctionType: save_global}  # type: ignore[attr-defined]
+    dispatch = {**_PythonPickler.dispatch, FunctionType: save_global}
 
     def persistent_id(self, obj: Any) -> tuple[Any, ...] | None:
         """The record by which the stream refers to a storage, which it does not itself hold."""
@@ -96,6 +98,7 @@ class CheckpointPickler(pickle._Pickler):  # type: ignore[name-defined,misc]
 
     def _reduce_tensor(self, tensor: Any) -> Any:
         kind, state = type(tensor), getattr(tensor, "__dict__", None) or None
+        args: tuple[Any, ...]
         if isinstance(tensor, self._parameter):
             args = (tensor.data, tensor.requires_grad, OrderedDict())
             if state is None:

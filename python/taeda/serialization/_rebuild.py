@@ -146,7 +146,7 @@ def rebuild_from_type_v2(function: Any, kind: Any, args: Any, state: Any) -> Any
     if type(result) is not kind:
         result = result.as_subclass(kind)
     set_state = getattr(kind, "__setstate__", None)
-    if set_state is not getattr(taeda.Tensor, "__setstate__", None):
+    if set_state and set_state is not getattr(taeda.Tensor, "__setstate__", None):
         set_state(result, state)
         return result
     return set_attributes(result, state)
@@ -170,7 +170,8 @@ _REBUILDERS = (rebuild_tensor, rebuild_tensor_v2, rebuild_meta_tensor, rebuild_p
 
 def _make_bytes(text: Any, codec: Any) -> bytes:
     _require(isinstance(text, str) and codec in ("latin1", "latin-1"), "bytes are badly encoded")
-    return text.encode("latin1")
+    data: bytes = text.encode("latin1")
+    return data
 
 
 def _make_bytearray(*args: Any) -> bytearray:

@@ -35,7 +35,8 @@ _LONGEST_HEADER = 100_000_000  # as the format allows
 
 def _part_size(dtype: Any) -> int:
     """The size of what has a byte order: a number, or half of a complex number."""
-    return dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
+    size: int = dtype.itemsize
+    return size // 2 if dtype.is_complex else size
 
 
 def write_file(tensors: Any, write: Any) -> None:

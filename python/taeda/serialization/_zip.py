@@ -228,7 +228,7 @@ class ArchiveReader:
         fields = _LOCAL.unpack_from(head)
         if fields[0] != _LOCAL_MAGIC or head[_LOCAL.size :] != full_name:
             raise self._bad(f"its entry {name!r} is not where the directory says")
-        start = entry.header + _LOCAL.size + fields[9] + fields[10]
+        start: int = entry.header + _LOCAL.size + fields[9] + fields[10]
         if fields[9] != len(full_name) or start + entry.packed > self.source.size:
             raise self._bad(f"its entry {name!r} is not where the directory says")
         return start

@@ -24,6 +24,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         dim: the dimension of the vectors.
         eps: the least norm that is divided by.
     """
+    x1, x2 = ops.broadcast_tensors([x1, x2])
     norms = [x.norm(2.0, dim, keepdim=True).clamp_min(eps) for x in (x1, x2)]
     return ((x1 / norms[0]) * (x2 / norms[1])).sum(dim)
 

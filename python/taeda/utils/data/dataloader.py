@@ -166,18 +166,20 @@ class DataLoader(Generic[T_co]):
         else:
             check_positive("DataLoader", "batch_size", batch_size)
 
-        if sampler is None:
+        source: Any = dataset
+        order: Any = sampler
+        if order is None:
             if self._is_iterable():
-                sampler = _Endless()
+                order = _Endless()
             elif shuffle:
-                sampler = RandomSampler(dataset, generator=generator)  # type: ignore[arg-type]
+                order = RandomSampler(source, generator=generator)
             else:
-                sampler = SequentialSampler(dataset)  # type: ignore[arg-type]
+                order = SequentialSampler(source)
         if batch_sampler is None and batch_size is not None:
-            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+            batch_sampler = BatchSampler(order, batch_size, drop_last)
         self.batch_size = batch_size
         self.drop_last = drop_last
-        self.sampler = sampler
+        self.sampler = order
         self.batch_sampler = batch_sampler
         if collate_fn is None:
             collate_fn = default_convert if batch_sampler is None else default_collate
@@ -285,7 +287,8 @@ def _from_samples(loader: DataLoader[Any]) -> Iterator[Any]:
 
 def _from_stream(loader: DataLoader[Any]) -> Iterator[Any]:
     """Batches of an IterableDataset."""
-    samples, collate, size = iter(loader.dataset), loader.collate_fn, loader.batch_size  # type: ignore[call-overload]
+    dataset: Any = loader.dataset
+    samples, collate, size = iter(dataset), loader.collate_fn, loader.batch_size
     seen = 0
     warned = False
     while batch := list(islice(samples, size or 1)):

@@ -82,7 +82,7 @@ class TensorDataset(Dataset["tuple[Tensor, ...]"]):
         return tuple(tensor[index] for tensor in self.tensors)
 
     def __len__(self) -> int:
-        return self.tensors[0].size(0)
+        return int(self.tensors[0].size(0))
 
 
 class StackDataset(Dataset[Any]):
@@ -140,7 +140,7 @@ def _fetch(dataset: Any, indices: list[Any]) -> list[Any]:
             f"{type(dataset).__name__}.__getitems__: asked for {len(indices)} samples, "
             f"it returned {len(samples)}"
         )
-    return samples
+    return list(samples)
 
 
 class ConcatDataset(Dataset[Any]):
