@@ -36,6 +36,7 @@ class Backward {
   DType dtype(int i) const;
   Options options(int i) const;
   bool has(int i) const;                   // the argument i is a defined tensor
+  bool saved(int i) const;                 // arg<Tensor>(i) can be read
   bool needs(int i) const;                 // its gradient is wanted (any item's, for a list)
   bool needs_item(int i, size_t j) const;  // of the tensor list i, item j's gradient is wanted
   size_t list_size(int i) const;           // length of the tensor list i

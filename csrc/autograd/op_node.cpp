@@ -21,10 +21,19 @@ Ref<OpNode> OpNode::create(const Op& op, std::span<const Value> args, int mutate
   node->edges_ = Small<Edge, 3>(edges);
   const Tensor* changed =
       mutated >= 0 ? std::get_if<Tensor>(&args[static_cast<size_t>(mutated)]) : nullptr;
+  int wanted = 0;  // tensor arguments whose gradient is wanted, and which one where it is a single one
+  size_t only = n;
+  if (op.traits.crosswise) {
+    for (size_t i = 0; i < n; ++i) {
+      auto* t = std::get_if<Tensor>(&args[i]);
+      if (t && t->defined() && requires_grad(*t) && ++wanted) only = i;
+    }
+  }
   uint32_t edge = 0, bit = 1;
   for (size_t i = 0; i < n; ++i, bit <<= 1) {
     Slot& s = node->slots()[i];
     bool save = i < 16 && (op.traits.saves & bit);
+    if (op.traits.crosswise & bit) save &= wanted > 1 || only != i;
     if (auto* t = std::get_if<Tensor>(&args[i])) {
       s.kind = Kind::One;
       node->fill(s.tensor, *t, edge, save, changed && t->is(*changed));
@@ -164,6 +173,10 @@ DType Backward::dtype(int i) const { return node_.slots()[i].tensor.dtype; }
 Options Backward::options(int i) const {
   const auto& t = node_.slots()[i].tensor;
   return {t.dtype, t.device};
+}
+bool Backward::saved(int i) const {
+  const OpNode::Slot& s = node_.slots()[i];
+  return s.kind == OpNode::Kind::One && s.tensor.saved.has();
 }
 bool Backward::has(int i) const { return node_.slots()[i].tensor.defined; }
 size_t Backward::list_size(int i) const {

@@ -56,6 +56,8 @@ enum OpFlag : uint32_t {
   internal = 256,  // one case of a public operation, chosen in ops/pointwise_cases.cpp
   // Scalar arguments take part in type promotion (as Python numbers do); otherwise they are cast.
   scalars_promote = 512,
+  // Each operand is read for the gradients of the others alone.
+  crosswise = 1024,
   function_only = no_method | no_out,
 };
 

@@ -109,7 +109,7 @@ struct Rsub {
 };
 struct Mul {
   static constexpr OpInfo info{"mul", "The product of `self` and `other`, element by element.", Numeric,
-                               saves_inputs};
+                               saves_inputs | crosswise};
   template <class T> FN static T f(T a, T b) {
     if constexpr (same_type<T, bool>) return a && b;
     else return T(wrapping(a) * wrapping(b));
@@ -467,14 +467,14 @@ struct Clamp {
   }
 };
 struct ClampMin {
-  static constexpr OpInfo info{"clamp_min(self: Tensor, min: Tensor)", "Each element, but at least `min`.", Real,
+  static constexpr OpInfo info{"clamp_min(self: Tensor, min: Tensor)", "Each element, but at least `min`.", Ordered,
                                saves_inputs};
   template <class T> FN static T f(T x, T lo) { return Maximum::f(x, lo); }
   template <class T> FN static T da(T g, T x, T lo, T) { return select(x >= lo, g, T(0)); }
   template <class T> FN static T db(T g, T x, T lo, T) { return select(x < lo, g, T(0)); }
 };
 struct ClampMax {
-  static constexpr OpInfo info{"clamp_max(self: Tensor, max: Tensor)", "Each element, but at most `max`.", Real,
+  static constexpr OpInfo info{"clamp_max(self: Tensor, max: Tensor)", "Each element, but at most `max`.", Ordered,
                                saves_inputs};
   template <class T> FN static T f(T x, T hi) { return Minimum::f(x, hi); }
   template <class T> FN static T da(T g, T x, T hi, T) { return select(x <= hi, g, T(0)); }

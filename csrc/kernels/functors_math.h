@@ -43,14 +43,14 @@ struct Log1p {
   template <class T> FN static T da(T g, T x, T) { return g / conj(x + T(1)); }
 };
 struct Logaddexp {
-  static constexpr OpInfo info{"logaddexp", "`log(exp(self) + exp(other))` without overflow.", Floating,
+  static constexpr OpInfo info{"logaddexp", "`log(exp(self) + exp(other))` without overflow.", Analytic,
                                saves_inputs | no_inplace};
   template <class T> FN static T f(T a, T b) {
-    const T m = a > b ? a : b;
-    return (isinf(a) && a == b) ? a : m + log1p(exp(-abs(a - b)));
+    if constexpr (is_complex<T>) return a.re >= b.re ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
+    else return (isinf(a) && a == b) ? a : (a > b ? a : b) + log1p(exp(-abs(a - b)));
   }
-  template <class T> FN static T da(T g, T a, T b, T) { return g * sigmoid(a - b); }
-  template <class T> FN static T db(T g, T a, T b, T) { return g * sigmoid(b - a); }
+  template <class T> FN static T da(T g, T a, T b, T) { return g * conj(sigmoid(a - b)); }
+  template <class T> FN static T db(T g, T a, T b, T) { return g * conj(sigmoid(b - a)); }
 };
 struct Logaddexp2 {
   static constexpr OpInfo info{"logaddexp2", "`log2(2**self + 2**other)` without overflow.", Floating,

@@ -51,11 +51,85 @@ std::string by(DimsRef d) {
   return s;
 }
 
+void check_window(const char* what, const Dims& stride, const Dims& padding, const Dims& dilation, int64_t groups) {
+  for (int64_t v : stride) check(v > 0, what, "(): non-positive stride is not supported, got ", to_string(stride));
+  for (int64_t v : padding) check(v >= 0, what, "(): negative padding is not supported, got ", to_string(padding));
+  for (int64_t v : dilation) check(v > 0, what, "(): dilation should be greater than zero, got ", to_string(dilation));
+  check(groups > 0, what, "(): non-positive groups is not supported, got ", groups);
+}
+
+// What the kernels take for granted of their two operands, each (N or O, C, *spatial), and the window.
+void check_operands(const Tensor& a, const Tensor& b, const Dims& stride, const Dims& padding, const Dims& dilation,
+                    int64_t groups) {
+  check_window("convolution", stride, padding, dilation, groups);
+  check(a.dim() >= 3 && a.dim() <= 5 && a.dim() == b.dim(), "convolution(): expected two operands of 3, 4 or 5 "
+        "dimensions, but got sizes ", to_string(a.sizes()), " and ", to_string(b.sizes()));
+  auto n = static_cast<size_t>(a.dim()) - 2;
+  check(stride.size() == n && padding.size() == n && dilation.size() == n, "convolution(): expected stride, padding and "
+        "dilation of ", n, " ints each");
+  check_types("convolution", a, b, {});
+}
+
 // ---- the three ops ----
+
+bool is_integer(const Tensor& t) { return is_integral(t.dtype(), false); }
+
+template <class F>
+void visit_integers(DType d, F&& f) {
+  visit_real(d, "convolution", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) f(tag);
+  });
+}
+
+// The real (0) or imaginary (1) part of a complex tensor, as a view below the door.
+Tensor part(const Tensor& z, int which) {
+  Dims strides(z.strides());
+  for (int64_t& s : strides) s *= 2;
+  return from_storage(z.storage(), z.sizes(), strides, z.offset() * 2 + which, to_real(z.dtype()));
+}
+
+// A complex product of convolution's kind, from four real ones.
+template <class F>
+Tensor by_parts(const Tensor& a, const Tensor& b, F&& real_product) {
+  Tensor a0 = part(a, 0), a1 = part(a, 1), b0 = part(b, 0), b1 = part(b, 1);
+  Tensor both[2][2] = {{real_product(a0, b0), real_product(a1, b1)}, {real_product(a0, b1), real_product(a1, b0)}};
+  Tensor out = empty(both[0][0].sizes(), a.options());
+  for (int k = 0; k < 2; ++k) {
+    visit_floating(both[k][0].dtype(), "convolution", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      T* sum = both[k][0].template data_as<T>();
+      const T* other = both[k][1].template data_as<T>();
+      for (int64_t i = 0; i < out.numel(); ++i) sum[i] = k == 0 ? sum[i] - other[i] : sum[i] + other[i];
+    });
+    copy_into(part(out, k), both[k][0]);
+  }
+  return out;
+}
+
+// y (N, C, *) += bias (C).
+void add_bias(const Tensor& y, const Tensor& bias) {
+  if (!bias.defined()) return;
+  Dims channel(static_cast<size_t>(y.dim()), 1);
+  channel[1] = bias.size(0);
+  copy_into(y, y + reshape(bias, channel));
+}
 
 Tensor forward(const Tensor& x_in, const Tensor& w_in, const Tensor& bias_in, const Dims& stride, const Dims& padding,
                const Dims& dilation, int64_t groups) {
-  DType compute = compute_dtype(x_in.dtype(), "convolution");
+  check_operands(x_in, w_in, stride, padding, dilation, groups);
+  check(x_in.size(1) == w_in.size(1) * groups && w_in.size(0) % groups == 0, "convolution(): input of size ",
+        to_string(x_in.sizes()), " does not fit weight of size ", to_string(w_in.sizes()), " with groups=", groups);
+  check(!bias_in.defined() || bias_in.numel() == w_in.size(0), "convolution(): expected bias to have ", w_in.size(0),
+        " elements");
+  if (is_complex(x_in.dtype()) && !x_in.is_meta()) {
+    Tensor y = by_parts(x_in, w_in, [&](const Tensor& x, const Tensor& w) {
+      return forward(x, w, {}, stride, padding, dilation, groups);
+    });
+    add_bias(y, bias_in);
+    return y;
+  }
+  DType compute = is_integer(x_in) || is_complex(x_in.dtype()) ? x_in.dtype() : compute_dtype(x_in.dtype(), "convolution");
   Dims out{x_in.size(0), w_in.size(0)};
   for (int64_t d = 0; d + 2 < x_in.dim(); ++d) {
     auto i = static_cast<size_t>(d);
@@ -65,6 +139,14 @@ Tensor forward(const Tensor& x_in, const Tensor& w_in, const Tensor& bias_in, co
   if (y.is_meta() || y.numel() == 0) return finished(y, x_in.dtype());
   Tensor x = prepared(x_in, compute), w = prepared(w_in, compute), b = prepared(bias_in, compute);
   auto s = make_shape(x.sizes(), w.sizes(), out, {stride, padding, dilation, groups});
+  if (is_integer(x_in)) {
+    visit_integers(compute, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      cpu::conv_forward_integer<T>(s, x.data_as<T>(), w.data_as<T>(), y.data_as<T>());
+    });
+    add_bias(y, bias_in);
+    return y;
+  }
   visit_floating(compute, "convolution", [&](auto tag) {
     using T = typename decltype(tag)::type;
     cpu::conv_forward<T>(s, x.data_as<T>(), w.data_as<T>(), memory<T>(b), y.data_as<T>());
@@ -74,13 +156,30 @@ Tensor forward(const Tensor& x_in, const Tensor& w_in, const Tensor& bias_in, co
 
 Tensor input_gradient(const Tensor& grad, const Tensor& w_in, const Dims& in, const Dims& stride, const Dims& padding,
                       const Dims& dilation, int64_t groups) {
-  DType compute = compute_dtype(grad.dtype(), "convolution");
+  check_operands(grad, w_in, stride, padding, dilation, groups);
+  check(grad.size(1) == w_in.size(0) && w_in.size(0) % groups == 0 && in.size() == stride.size(),
+        "convolution_backward(): grad of size ", to_string(grad.sizes()), " does not fit weight of size ",
+        to_string(w_in.sizes()), " with groups=", groups);
+  if (is_complex(grad.dtype()) && !grad.is_meta()) {
+    return by_parts(grad, w_in, [&](const Tensor& g, const Tensor& w) {
+      return input_gradient(g, w, in, stride, padding, dilation, groups);
+    });
+  }
+  const bool kept_dtype = is_integer(grad) || is_complex(grad.dtype());
+  DType compute = kept_dtype ? grad.dtype() : compute_dtype(grad.dtype(), "convolution");
   Dims sizes{grad.size(0), w_in.size(1) * groups};
   for (int64_t v : in) sizes.push_back(v);
   Tensor gx = grad.numel() ? empty(sizes, {compute, grad.device()}) : zeros(sizes, {compute, grad.device()});
   if (gx.is_meta() || gx.numel() == 0 || grad.numel() == 0) return finished(gx, grad.dtype());
   Tensor g = prepared(grad, compute), w = prepared(w_in, compute);
   auto s = make_shape(sizes, w.sizes(), g.sizes(), {stride, padding, dilation, groups});
+  if (is_integer(grad)) {
+    visit_integers(compute, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      cpu::conv_grad_input_integer<T>(s, g.data_as<T>(), w.data_as<T>(), gx.data_as<T>());
+    });
+    return gx;
+  }
   visit_floating(compute, "convolution", [&](auto tag) {
     using T = typename decltype(tag)::type;
     cpu::conv_grad_input<T>(s, g.data_as<T>(), w.data_as<T>(), gx.data_as<T>());
@@ -90,7 +189,17 @@ Tensor input_gradient(const Tensor& grad, const Tensor& w_in, const Dims& in, co
 
 Tensor weight_gradient(const Tensor& x_in, const Tensor& grad, const Dims& kernel_size, const Dims& stride,
                        const Dims& padding, const Dims& dilation, int64_t groups) {
-  DType compute = compute_dtype(grad.dtype(), "convolution");
+  check_operands(x_in, grad, stride, padding, dilation, groups);
+  check(x_in.size(0) == grad.size(0) && x_in.size(1) % groups == 0 && grad.size(1) % groups == 0 &&
+            kernel_size.size() == stride.size(),
+        "convolution_backward(): grad of size ", to_string(grad.sizes()), " does not fit input of size ",
+        to_string(x_in.sizes()), " with groups=", groups);
+  if (is_complex(grad.dtype()) && !grad.is_meta()) {
+    return by_parts(x_in, grad, [&](const Tensor& x, const Tensor& g) {
+      return weight_gradient(x, g, kernel_size, stride, padding, dilation, groups);
+    });
+  }
+  DType compute = is_complex(grad.dtype()) ? grad.dtype() : compute_dtype(grad.dtype(), "convolution");
   Dims sizes{grad.size(1), x_in.size(1) / groups};
   for (int64_t v : kernel_size) sizes.push_back(v);
   bool nothing = grad.numel() == 0 || x_in.numel() == 0;
@@ -113,8 +222,20 @@ Tensor channel_sum(const Tensor& g) {
   return sum(g, dims);
 }
 
+// One factor (its conjugate), which is there only where the other one's gradient is wanted.
+Tensor kept(Backward& b, int i) { return b.saved(i) ? conj(b.arg<Tensor>(i)) : Tensor(); }
+
+// With output_padding there may be one more window at the end than the outputs' gradient has.
+Tensor fitted(Tensor t, const Dims& sizes) {
+  for (int64_t d = 2; d < t.dim(); ++d) {
+    const int64_t n = sizes[static_cast<size_t>(d)];
+    if (t.size(d) != n) t = narrow(t, d, 0, n);
+  }
+  return t;
+}
+
 void forward_backward(Backward& b) {
-  Tensor g = b.grad(), x = b.arg<Tensor>(0), w = b.arg<Tensor>(1);
+  Tensor g = b.grad(), x = kept(b, 0), w = kept(b, 1);
   Dims stride = b.arg<Dims>(3), padding = b.arg<Dims>(4), dilation = b.arg<Dims>(5);
   int64_t groups = b.arg<int64_t>(6);
   if (b.needs(0)) b.set(0, op<"_conv_input">(g, w, spatial(b.sizes(0)), stride, padding, dilation, groups));
@@ -122,36 +243,21 @@ void forward_backward(Backward& b) {
   if (b.has(2) && b.needs(2)) b.set(2, channel_sum(g));
 }
 void input_backward(Backward& b) {  // of I(g, w), with h like x
-  Tensor h = b.grad(), g = b.arg<Tensor>(0), w = b.arg<Tensor>(1);
+  Tensor h = b.grad(), g = kept(b, 0), w = kept(b, 1);
   Dims stride = b.arg<Dims>(3), padding = b.arg<Dims>(4), dilation = b.arg<Dims>(5);
   int64_t groups = b.arg<int64_t>(6);
-  if (b.needs(0)) {
-    // With output_padding there may be one more window at the end than g has.
-    Tensor gg = op<"_conv">(h, w, kNoTensor, stride, padding, dilation, groups);
-    for (int64_t d = 2; d < gg.dim(); ++d) {
-      int64_t n = b.sizes(0)[static_cast<size_t>(d)];
-      if (gg.size(d) != n) gg = narrow(gg, d, 0, n);
-    }
-    b.set(0, gg);
-  }
+  if (b.needs(0)) b.set(0, fitted(op<"_conv">(h, w, kNoTensor, stride, padding, dilation, groups), b.sizes(0)));
   if (b.needs(1)) b.set(1, op<"_conv_weight">(h, g, spatial(b.sizes(1)), stride, padding, dilation, groups));
 }
 void weight_backward(Backward& b) {  // of W(x, g), with v like w
-  Tensor v = b.grad(), x = b.arg<Tensor>(0), g = b.arg<Tensor>(1);
+  Tensor v = b.grad(), x = kept(b, 0), g = kept(b, 1);
   Dims stride = b.arg<Dims>(3), padding = b.arg<Dims>(4), dilation = b.arg<Dims>(5);
   int64_t groups = b.arg<int64_t>(6);
   if (b.needs(0)) b.set(0, op<"_conv_input">(g, v, spatial(b.sizes(0)), stride, padding, dilation, groups));
-  if (b.needs(1)) b.set(1, op<"_conv">(x, v, kNoTensor, stride, padding, dilation, groups));
+  if (b.needs(1)) b.set(1, fitted(op<"_conv">(x, v, kNoTensor, stride, padding, dilation, groups), b.sizes(1)));
 }
 
 // ---- what users call ----
-
-void check_window(const char* what, const Dims& stride, const Dims& padding, const Dims& dilation, int64_t groups) {
-  for (int64_t v : stride) check(v > 0, what, "(): non-positive stride is not supported, got ", to_string(stride));
-  for (int64_t v : padding) check(v >= 0, what, "(): negative padding is not supported, got ", to_string(padding));
-  for (int64_t v : dilation) check(v > 0, what, "(): dilation should be greater than zero, got ", to_string(dilation));
-  check(groups > 0, what, "(): non-positive groups is not supported, got ", groups);
-}
 
 // (C, *) becomes (1, C, *); remembers whether it was so.
 Tensor batched(const char* what, const Tensor& x, int64_t n, bool* was_single) {
@@ -258,7 +364,9 @@ Tensor conv_transpose(const Tensor& input, const Tensor& w, const Tensor& bias, 
 }
 
 constexpr Traits kComposite{.forms = kFunction, .composite = true};
-constexpr Traits bilinear(BackwardFn f) { return {.backward = f, .saves = saves_arg(0) | saves_arg(1), .forms = 0}; }
+constexpr Traits bilinear(BackwardFn f) {
+  return {.backward = f, .saves = saves_arg(0) | saves_arg(1), .forms = 0, .crosswise = 0b11};
+}
 
 const Define conv_ops[] = {
     {"_conv(input: Tensor, weight: Tensor, bias: Tensor?, stride: int[], padding: int[], dilation: int[], groups: int) -> "

@@ -134,8 +134,13 @@ void tabulate(const Tensor& t, F&& f) {
 Value arange(Call& c, Scalar start, Scalar end, Scalar step, size_t at) {
   const bool whole = start.is_integral() && end.is_integral() && step.is_integral();
   const Options o = options_of(c, at, {whole ? DType::Int64 : default_dtype(), Device{}});
+  if (o.dtype == DType::Int64) {  // bounds lose their fractions before anything is counted
+    start = start.to_int();
+    end = end.to_int();
+    step = step.to_int();
+  }
   int64_t n;
-  if (whole) {
+  if (start.is_integral() && end.is_integral() && step.is_integral()) {
     const int64_t a = start.to_int(), b = end.to_int(), s = step.to_int();
     check(s != 0, "step must be nonzero");
     check(s > 0 ? b >= a : b <= a, "upper bound and lower bound inconsistent with step sign");
@@ -150,10 +155,10 @@ Value arange(Call& c, Scalar start, Scalar end, Scalar step, size_t at) {
     n = static_cast<int64_t>(count);
   }
   const Tensor t = empty({{n}}, o);
-  if (is_integral(o.dtype) && whole) {
+  if (is_integral(o.dtype) && step.is_integral() && start.is_integral()) {
     const auto a = static_cast<uint64_t>(start.to_int()), s = static_cast<uint64_t>(step.to_int());
     tabulate(t, [=](int64_t i) { return static_cast<int64_t>(a + static_cast<uint64_t>(i) * s); });
-  } else if (is_integral(o.dtype)) {  // bounds lose their fractions first
+  } else if (is_integral(o.dtype)) {
     const int64_t a = start.to_int(), s = step.to_int();
     tabulate(t, [=](int64_t i) { return a + i * s; });
   } else {
@@ -174,13 +179,21 @@ auto line(Scalar start, Scalar end, int64_t steps) {
     return i < steps / 2 || steps == 1 ? a + step * static_cast<R>(i) : b - step * static_cast<R>(steps - 1 - i);
   };
 }
+
+// Bounds are numbers or zero-dimensional tensors; integral dtypes cut off their fractions.
+Scalar bound(const Call& c, size_t i, DType dtype) {
+  const auto* t = std::get_if<Tensor>(&c.args[i]);
+  check(!t || t->dim() == 0, c.op.name, " only supports 0-dimensional start and end tensors, but got ",
+        i == 0 ? "start" : "end", " with ", t ? t->dim() : 0, " dimension(s).");
+  const Scalar s = t ? t->item() : get<Scalar>(c, i);
+  check(!s.is_complex(), c.op.name, "(): complex bounds are not supported");
+  return is_integral(dtype) ? Scalar(s.to_int()) : s;
+}
 Value linspace_op(Call& c) {
-  const auto start = get<Scalar>(c, 0), end = get<Scalar>(c, 1);
   const auto steps = get<int64_t>(c, 2);
   check(steps >= 0, "number of steps must be non-negative");
-  const bool complex = start.is_complex() || end.is_complex();
-  check(!complex, "linspace(): complex bounds are not supported");
   const Tensor t = empty({{steps}}, options_of(c, 3));
+  const Scalar start = bound(c, 0, t.dtype()), end = bound(c, 1, t.dtype());
   if (t.dtype() == DType::Float32) tabulate(t, line<float>(start, end, steps));
   else tabulate(t, line<double>(start, end, steps));
   return finished(c, 3, t);
@@ -190,7 +203,7 @@ Value logspace_op(Call& c) {
   check(steps >= 0, "number of steps must be non-negative");
   const double base = get<double>(c, 3);
   const Tensor t = empty({{steps}}, options_of(c, 4));
-  const auto exponent = line<double>(get<Scalar>(c, 0), get<Scalar>(c, 1), steps);
+  const auto exponent = line<double>(bound(c, 0, t.dtype()), bound(c, 1, t.dtype()), steps);
   tabulate(t, [=](int64_t i) { return std::pow(base, exponent(i)); });
   return finished(c, 4, t);
 }
@@ -235,6 +248,8 @@ Value triangle_op(Call& c) {
 void tril_backward(Backward& b) { b.set(0, op<"tril">(b.grad(), b.arg<int64_t>(1))); }
 void triu_backward(Backward& b) { b.set(0, op<"triu">(b.grad(), b.arg<int64_t>(1))); }
 
+using Wide = __int128;
+
 template <bool Lower>
 Value triangle_indices_op(Call& c) {
   const auto rows = get<int64_t>(c, 0), columns = get<int64_t>(c, 1), offset = get<int64_t>(c, 2);
@@ -243,15 +258,25 @@ Value triangle_indices_op(Call& c) {
   const Options o = options_of(c, 3, {DType::Int64, Device{}});
   check(o.dtype == DType::Int64 || o.dtype == DType::Int32, "\"", c.op.name, "\" not implemented for '", o.dtype, "'");
   auto span = [&](int64_t r) {
-    const int64_t cut = std::clamp<int64_t>(r + offset + (Lower ? 1 : 0), 0, columns);
+    int64_t cut;  // the sum may not fit: then it lies beyond the matrix on the offset's side
+    if (__builtin_add_overflow(r + (Lower ? 1 : 0), offset, &cut)) cut = offset < 0 ? 0 : columns;
+    cut = std::clamp<int64_t>(cut, 0, columns);
     return Lower ? std::pair<int64_t, int64_t>{0, cut} : std::pair<int64_t, int64_t>{cut, columns};
   };
-  int64_t n = 0;
-  for (int64_t r = 0; r < rows; ++r) n += span(r).second - span(r).first;
+  // The sum of clamp(k, 0, columns) over all k < m: counts in closed form, wide enough for any arguments.
+  const auto below = [&](Wide m) -> Wide {
+    if (m <= 0) return 0;
+    return m <= columns ? m * (m - 1) / 2 : Wide(columns) * (columns + 1) / 2 + (m - columns - 1) * columns;
+  };
+  const Wide start = Wide(offset) + (Lower ? 1 : 0), left = below(start + rows) - below(start);
+  const Wide count = Lower ? left : Wide(rows) * columns - left;
+  check(count < Wide(1) << 60, c.op.name, "(): a triangle of ", rows, " x ", columns, " has too many elements");
+  const auto n = static_cast<int64_t>(count);
+  const int64_t first = Lower && start < 0 ? static_cast<int64_t>(std::min<Wide>(-start, rows)) : 0;
   const Tensor t = empty({{2, n}}, {DType::Int64, o.device});
   if (!t.is_meta()) {
     auto* p = t.data_as<int64_t>();
-    for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t r = first, *end = p + n; p < end; ++r) {
       for (int64_t k = span(r).first; k < span(r).second; ++k, ++p) {
         p[0] = r;
         p[n] = k;
@@ -337,8 +362,14 @@ const Define definitions[] = {
      {.forms = kFactory}},
     {"linspace(start: Scalar, end: Scalar, steps: int, *, " TAEDA_OPTIONS ") -> Tensor",
      "`steps` numbers at equal distances from `start` to `end`, both included.", raw(linspace_op), {.forms = kFactory}},
+    {"linspace(start: Tensor, end: Tensor, steps: int, *, " TAEDA_OPTIONS ") -> Tensor", "", raw(linspace_op), {.forms = kFactory}},
+    {"linspace(start: Tensor, end: Scalar, steps: int, *, " TAEDA_OPTIONS ") -> Tensor", "", raw(linspace_op), {.forms = kFactory}},
+    {"linspace(start: Scalar, end: Tensor, steps: int, *, " TAEDA_OPTIONS ") -> Tensor", "", raw(linspace_op), {.forms = kFactory}},
     {"logspace(start: Scalar, end: Scalar, steps: int, base: float = 10.0, *, " TAEDA_OPTIONS ") -> Tensor",
      "`base` to the power of the elements of `linspace(start, end, steps)`.", raw(logspace_op), {.forms = kFactory}},
+    {"logspace(start: Tensor, end: Tensor, steps: int, base: float = 10.0, *, " TAEDA_OPTIONS ") -> Tensor", "", raw(logspace_op), {.forms = kFactory}},
+    {"logspace(start: Tensor, end: Scalar, steps: int, base: float = 10.0, *, " TAEDA_OPTIONS ") -> Tensor", "", raw(logspace_op), {.forms = kFactory}},
+    {"logspace(start: Scalar, end: Tensor, steps: int, base: float = 10.0, *, " TAEDA_OPTIONS ") -> Tensor", "", raw(logspace_op), {.forms = kFactory}},
     {"eye(n: int, *, " TAEDA_OPTIONS ") -> Tensor", "A matrix with ones on the diagonal and zeros elsewhere.",
      raw(eye_op), {.forms = kFactory}},
     {"eye(n: int, m: int, *, " TAEDA_OPTIONS ") -> Tensor", "", raw(eye_rectangle_op), {.forms = kFactory}},

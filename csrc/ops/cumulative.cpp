@@ -31,12 +31,15 @@ DType scan_dtype(const Tensor& x, OptDType dtype) {
   return dtype ? *dtype : is_integral(x.dtype()) ? DType::Int64 : x.dtype();
 }
 
-Tensor cumsum_op(const Tensor& x, int64_t dim, OptDType dtype) { return scanned(Scan::Sum, x, dim, scan_dtype(x, dtype)); }
+Tensor cumsum_op(const Tensor& x, int64_t dim, OptDType dtype) {
+  return scanned(Scan::Sum, x, dim, scan_dtype(x, dtype));
+}
 Tensor cumprod_op(const Tensor& x, int64_t dim, OptDType dtype) {
   return scanned(Scan::Prod, x, dim, scan_dtype(x, dtype));
 }
 Tensor logcumsumexp_op(const Tensor& x, int64_t dim) {
-  if (is_integral(x.dtype())) fail<NotImplemented>("\"logcumsumexp_out_cpu\" not implemented for '", x.dtype(), "'");
+  if (is_integral(x.dtype()))
+    fail<NotImplemented>("\"logcumsumexp_out_cpu\" not implemented for '", x.dtype(), "'");
   return scanned(Scan::LogSumExp, x, dim, x.dtype());
 }
 
@@ -64,14 +67,16 @@ void cumprod_backward(Backward& b) {
     Tensor y = op<"cumprod">(x, dim, std::nullopt);
     gx = reverse_cumsum(conj(y) * g, dim) / conj(x);
   } else {
-    // Element k of the last dimension: the sum over i >= k of g[i] times the product up to i without factor k.
+    // Element k of the last dimension: the sum over i >= k of g[i] times the product up to i
+    // without factor k.
     Tensor moved = transpose(x, dim, -1);
     int64_t n = moved.size(-1);
     Dims sizes(moved.sizes());
     sizes.push_back(n);
     Tensor wide = expand(unsqueeze(moved, -2), sizes);
     Tensor ones = full(Dims{n, n}, Scalar(1.0), g.options());
-    Tensor eye = op<"_diagonal_backward">(full(Dims{n}, Scalar(true), {DType::Bool, x.device()}), Dims{n, n}, 0, 0, 1);
+    Tensor eye = op<"_diagonal_backward">(full(Dims{n}, Scalar(true), {DType::Bool, x.device()}),
+                                          Dims{n, n}, 0, 0, 1);
     Tensor without = op<"cumprod">(where(eye, ones, wide), -1, std::nullopt);
     Tensor upper = op<"triu">(ones, 0);
     Tensor gk = sum(conj(without) * upper * unsqueeze(transpose(g, dim, -1), -2), Dims{-1});
@@ -88,22 +93,29 @@ void logcumsumexp_backward(Backward& b) {
     return op<"flip">(op<"logcumsumexp">(op<"flip">(t, Dims{dim}), dim), Dims{dim});
   };
   if (is_complex(x.dtype())) return b.set(0, op<"exp">(reverse(op<"log">(g) - conj(y)) + conj(x)));
-  Tensor low = full(Dims{}, Scalar(g.dtype() == DType::Float64 ? -1e300 : is_half(g.dtype()) ? -6e4 : -3e38), g.options());
+  Tensor low = full(Dims{},
+                    Scalar(g.dtype() == DType::Float64 ? -1e300
+                           : is_half(g.dtype())        ? -6e4
+                                                       : -3e38),
+                    g.options());
   Tensor zero = Tensor(0);
-  Tensor up = where(op<"gt">(g, zero), op<"log">(g), low), down = where(op<"lt">(g, zero), op<"log">(-g), low);
+  Tensor up = where(op<"gt">(g, zero), op<"log">(g), low),
+         down = where(op<"lt">(g, zero), op<"log">(-g), low);
   b.set(0, op<"exp">(reverse(up - y) + x) - op<"exp">(reverse(down - y) + x));
 }
 
-template <bool Largest>
-TensorList extreme_op(const Tensor& x, int64_t dim) {
+template <bool Largest> TensorList extreme_op(const Tensor& x, int64_t dim) {
   int64_t d = wrap_dim(dim, x.dim());
   if (is_complex(x.dtype())) {
-    fail<NotImplemented>("\"", Largest ? "cummax_cpu" : "cummin_cpu", "\" not implemented for '", x.dtype(), "'");
+    fail<NotImplemented>("\"", Largest ? "cummax_cpu" : "cummin_cpu", "\" not implemented for '",
+                         x.dtype(), "'");
   }
-  Tensor values = empty(x.sizes(), x.options()), indices = empty(x.sizes(), {DType::Int64, x.device()});
+  Tensor values = empty(x.sizes(), x.options()),
+         indices = empty(x.sizes(), {DType::Int64, x.device()});
   if (x.is_meta() || x.numel() == 0) return {values, indices};
   Tensor in = raw_contiguous(x);
-  cpu::scan_extreme(Largest, in.data(), values.data(), indices.data_as<int64_t>(), scan_shape(x.sizes(), d), x.dtype());
+  cpu::scan_extreme(Largest, in.data(), values.data(), indices.data_as<int64_t>(),
+                    scan_shape(x.sizes(), d), x.dtype());
   return {values, indices};
 }
 void extreme_backward(Backward& b) {
@@ -111,11 +123,13 @@ void extreme_backward(Backward& b) {
   b.set(0, op<"scatter_add">(zeros(b.sizes(0), g.options()), b.arg<int64_t>(1), b.out(1), g));
 }
 
-Tensor diff_op(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
+Tensor diff_op(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend,
+               const Tensor& append) {
   check(self.dim() >= 1, "diff expects input to be at least one-dimensional");
   check(n >= 0, "order must be non-negative but got ", n);
   for (const Tensor* t : {&prepend, &append}) {
-    check(!t->defined() || t->dim() == self.dim(), "diff expects prepend or append to be the same dimension as input");
+    check(!t->defined() || t->dim() == self.dim(),
+          "diff expects prepend or append to be the same dimension as input");
   }
   if (n == 0) return clone(self);
   Tensor x = self;
@@ -139,23 +153,39 @@ constexpr uint32_t kForms = kPublic | kInplace | kOut;
 
 const Define kOps[] = {
     {"cumsum(self: Tensor, dim: int, *, dtype: dtype? = None) -> Tensor",
-     "Running sums along `dim`. Integers and bools add up as int64.", kernel(cumsum_op),
+     "Running sums along `dim`. Integers and bools add up as int64.",
+     kernel(cumsum_op),
      {.backward = cumsum_backward, .forms = kForms}},
     {"cumprod(self: Tensor, dim: int, *, dtype: dtype? = None) -> Tensor",
-     "Running products along `dim`. Integers and bools multiply as int64.", kernel(cumprod_op),
+     "Running products along `dim`. Integers and bools multiply as int64.",
+     kernel(cumprod_op),
      {.backward = cumprod_backward, .saves = saves_arg(0), .forms = kForms}},
     {"logcumsumexp(self: Tensor, dim: int) -> Tensor",
-     "The logarithm of running sums of exponentials along `dim`, without overflow.", kernel(logcumsumexp_op),
-     {.backward = logcumsumexp_backward, .saves = saves_arg(0) | saves_out(), .forms = kPublic | kOut}},
+     "The logarithm of running sums of exponentials along `dim`, without overflow.",
+     kernel(logcumsumexp_op),
+     {.backward = logcumsumexp_backward,
+      .saves = saves_arg(0) | saves_out(),
+      .forms = kPublic | kOut}},
     {"cummax(self: Tensor, dim: int) -> (values: Tensor, indices: Tensor)",
-     "The largest element so far along `dim`, and where the latest such stands (int64).", kernel(extreme_op<true>),
-     {.backward = extreme_backward, .saves = saves_out(1), .forms = kPublic | kOut, .non_differentiable = 2}},
+     "The largest element so far along `dim`, and where the latest such stands (int64).",
+     kernel(extreme_op<true>),
+     {.backward = extreme_backward,
+      .saves = saves_out(1),
+      .forms = kPublic | kOut,
+      .non_differentiable = 2}},
     {"cummin(self: Tensor, dim: int) -> (values: Tensor, indices: Tensor)",
-     "The smallest element so far along `dim`, and where the latest such stands (int64).", kernel(extreme_op<false>),
-     {.backward = extreme_backward, .saves = saves_out(1), .forms = kPublic | kOut, .non_differentiable = 2}},
-    {"diff(self: Tensor, n: int = 1, dim: int = -1, prepend: Tensor? = None, append: Tensor? = None) -> Tensor",
-     "The `n`-th differences of neighbours along `dim`, after putting `prepend` and `append` at its ends.",
-     kernel(diff_op), {.forms = kPublic | kOut, .composite = true}},
+     "The smallest element so far along `dim`, and where the latest such stands (int64).",
+     kernel(extreme_op<false>),
+     {.backward = extreme_backward,
+      .saves = saves_out(1),
+      .forms = kPublic | kOut,
+      .non_differentiable = 2}},
+    {"diff(self: Tensor, n: int = 1, dim: int = -1, prepend: Tensor? = None, append: Tensor? = "
+     "None) -> Tensor",
+     "The `n`-th differences of neighbours along `dim`, after putting `prepend` and `append` at "
+     "its ends.",
+     kernel(diff_op),
+     {.forms = kPublic | kOut, .composite = true}},
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
 // The one door: every op call passes here. One test of one word of flags, then the kernel.
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -26,6 +27,15 @@ uint32_t argument_flags(std::span<const Value> args) {
   return flags;
 }
 
+// A view made under no_grad must not be changed in place later, when gradients are recorded: its base would not know.
+void mark_views(const Value& result) {
+  auto mark = [](const Tensor& t) {
+    if (t.defined() && t.impl()->base) t.impl()->no_grad_view = true;
+  };
+  if (auto* t = std::get_if<Tensor>(&result)) mark(*t);
+  else if (auto* list = std::get_if<TensorList>(&result)) std::for_each(list->begin(), list->end(), mark);
+}
+
 Value run_kernel(Call& c) {
   const Op& op = c.op;
   if (op.inplace_form && !c.out.defined()) c.out = std::get<Tensor>(c.args[0]);
@@ -41,6 +51,7 @@ Value run_kernel(Call& c) {
       for (const Tensor& item : *list) item.bump_version();
     }
   }
+  if (op.traits.view && !modes.grad) mark_views(result);
   return result;
 }
 

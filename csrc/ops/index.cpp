@@ -1,4 +1,5 @@
-// Reading and writing with tensors as indices: index, index_put, index_select, index_add, index_copy, index_fill, take.
+// Reading and writing with tensors as indices: index, index_put, index_select, index_add,
+// index_copy, index_fill, take.
 #include "ops/index_util.h"
 
 namespace taeda {
@@ -34,7 +35,9 @@ Indexed resolve(const Tensor& x, const TensorList& indices) {
       take(raw_cast(index, DType::Int64));
       continue;
     }
-    check<NotImplemented>(!index.is_meta(), "index: how many elements a mask selects cannot be known on the meta device");
+    check<NotImplemented>(
+        !index.is_meta(),
+        "index: how many elements a mask selects cannot be known on the meta device");
     TensorList places = mask_places(index);
     if (index.dim() == 0) {  // a new dimension, kept or dropped
       bool on = index.item().to<bool>();
@@ -47,8 +50,9 @@ Indexed resolve(const Tensor& x, const TensorList& indices) {
     for (int64_t k = 0; k < index.dim(); ++k) {
       size_t at_dim = d + static_cast<size_t>(k);
       check<IndexError>(at_dim < n, "too many indices for tensor of dimension ", n);
-      check<IndexError>(x.sizes()[at_dim] == at(index.sizes(), k), "The shape of the mask ", to_string(index.sizes()),
-                        " at index ", k, " does not match the shape of the indexed tensor ", to_string(x.sizes()),
+      check<IndexError>(x.sizes()[at_dim] == at(index.sizes(), k), "The shape of the mask ",
+                        to_string(index.sizes()), " at index ", k,
+                        " does not match the shape of the indexed tensor ", to_string(x.sizes()),
                         " at index ", at_dim);
     }
     for (const Tensor& p : places) take(p);
@@ -81,7 +85,8 @@ Plan plan_of(const Indexed& r, bool compute) {
     try {
       shape = broadcast_sizes(shape, r.index[d].sizes());
     } catch (const Error&) {
-      fail<IndexError>("shape mismatch: indexing tensors could not be broadcast together with shapes ", shapes);
+      fail<IndexError>(
+          "shape mismatch: indexing tensors could not be broadcast together with shapes ", shapes);
     }
   }
   bool adjacent = used == 0 || last - first + 1 == used;
@@ -101,7 +106,8 @@ Plan plan_of(const Indexed& r, bool compute) {
   // Joined with the dimension before where both sides allow it.
   auto add_outer = [&](int64_t size, int64_t stride, int64_t flat_stride) {
     if (size == 1) return;
-    if (!l.outer.empty() && l.outer_strides.back() == stride * size && l.outer_flat.back() == flat_stride * size) {
+    if (!l.outer.empty() && l.outer_strides.back() == stride * size &&
+        l.outer_flat.back() == flat_stride * size) {
       l.outer.back() *= size;
       l.outer_strides.back() = stride;
       l.outer_flat.back() = flat_stride;
@@ -168,7 +174,9 @@ Tensor index_op(const Tensor& x, const TensorList& indices) {
   if (!x.is_meta() && out.numel() > 0) cpu::index_read(out.data(), x.data(), p.layout, x.dtype());
   return out;
 }
-void index_backward(Backward& b) { b.set(0, op<"_index_backward">(b.grad(), b.arg<TensorList>(1), b.sizes(0))); }
+void index_backward(Backward& b) {
+  b.set(0, op<"_index_backward">(b.grad(), b.arg<TensorList>(1), b.sizes(0)));
+}
 
 Tensor index_backward_op(const Tensor& g, const TensorList& indices, DimsRef sizes) {
   Tensor out = raw_zeros(sizes, g.options());
@@ -188,8 +196,8 @@ Value index_put_op(Call& c) {
   Tensor values = Unpack<Tensor>::get(c.args[2]);
   bool accumulate = std::get<bool>(c.args[3]);
   check(values.dtype() == self.dtype() || values.is_wrapped_number(),
-        "Index put requires the source and destination dtypes match, got ", self.dtype(), " for the destination and ",
-        values.dtype(), " for the source.");
+        "Index put requires the source and destination dtypes match, got ", self.dtype(),
+        " for the destination and ", values.dtype(), " for the source.");
   Tensor out = target_of(c, self);
   Plan p = plan_of(resolve(out, indices), !self.is_meta());
   bool fits = true;
@@ -206,7 +214,8 @@ Value index_put_op(Call& c) {
     p.layout.run_flat = p.layout.count_flat = 0;
     for (int64_t& s : p.layout.outer_flat) s = 0;
   } else {
-    values = raw_contiguous(raw_view(values, p.result, broadcast_strides(values, p.result), values.offset()));
+    values = raw_contiguous(
+        raw_view(values, p.result, broadcast_strides(values, p.result), values.offset()));
   }
   if (accumulate) cpu::index_accumulate(out.data(), values.data(), p.layout, out.dtype());
   else cpu::index_write(out.data(), values.data(), p.layout, out.dtype());
@@ -224,7 +233,9 @@ void index_put_backward(Backward& b) {
 // ---- along one dimension ----
 
 // A zero-dim tensor counts as one of shape (1,).
-Tensor at_least_vector(const Tensor& x) { return x.dim() > 0 ? x : raw_view(x, Dims{1}, Dims{1}, x.offset()); }
+Tensor at_least_vector(const Tensor& x) {
+  return x.dim() > 0 ? x : raw_view(x, Dims{1}, Dims{1}, x.offset());
+}
 
 TensorList only_dim(const Tensor& index, int64_t dim) {
   TensorList list(static_cast<size_t>(dim));
@@ -232,9 +243,11 @@ TensorList only_dim(const Tensor& index, int64_t dim) {
   return list;
 }
 
-// The layout for `index`, which must lie within the dimension; negative indices do not count from the end here.
+// The layout for `index`, which must lie within the dimension; negative indices do not count from
+// the end here.
 Plan line_plan(const Tensor& x, int64_t dim, const Tensor& index) {
-  return plan_of({Dims(x.sizes()), Dims(x.strides()), [&] {
+  return plan_of({Dims(x.sizes()), Dims(x.strides()),
+                  [&] {
                     TensorList list = only_dim(index, dim);
                     list.resize(x.sizes().size());
                     return list;
@@ -246,8 +259,8 @@ Tensor index_select_op(const Tensor& x, int64_t dim, const Tensor& index) {
   int64_t d = wrap_dim(dim, x.dim());
   check<IndexError>(index.dim() <= 1, "index_select(): Index is supposed to be a vector");
   check(is_index_dtype(index.dtype()), "index_select(): Expected dtype int32 or int64 for index");
-  check(x.dim() > 0 || index.numel() == 1, "index_select(): Index to scalar can have only 1 value, got ", index.numel(),
-        " value(s)");
+  check(x.dim() > 0 || index.numel() == 1,
+        "index_select(): Index to scalar can have only 1 value, got ", index.numel(), " value(s)");
   Dims sizes(x.sizes());
   if (x.dim() > 0) sizes[static_cast<size_t>(d)] = index.numel();
   Tensor out = empty(sizes, x.options());
@@ -261,7 +274,8 @@ Tensor index_select_op(const Tensor& x, int64_t dim, const Tensor& index) {
 }
 void index_select_backward(Backward& b) {
   const Tensor& g = b.grad();
-  b.set(0, op<"index_add">(zeros(b.sizes(0), g.options()), b.arg<int64_t>(1), b.arg<Tensor>(2), g, Scalar(1)));
+  b.set(0, op<"index_add">(zeros(b.sizes(0), g.options()), b.arg<int64_t>(1), b.arg<Tensor>(2), g,
+                           Scalar(1)));
 }
 
 Value index_add_op(Call& c) {
@@ -269,10 +283,12 @@ Value index_add_op(Call& c) {
   int64_t dim = wrap_dim(std::get<int64_t>(c.args[1]), self.dim());
   const auto &index = Unpack<Tensor>::get(c.args[2]), &source = Unpack<Tensor>::get(c.args[3]);
   Scalar alpha = std::get<Scalar>(c.args[4]);
-  check(index.dim() <= 1, "index_add_(): Index is supposed to be a vector, but got dim: ", index.dim());
-  check(is_index_dtype(index.dtype()), "index_add_(): Expected dtype int32/int64 for index but got: ", index.dtype());
-  check(self.dtype() == source.dtype(), "index_add_(): self (", self.dtype(), ") and source (", source.dtype(),
-        ") must have the same scalar type");
+  check(index.dim() <= 1,
+        "index_add_(): Index is supposed to be a vector, but got dim: ", index.dim());
+  check(is_index_dtype(index.dtype()),
+        "index_add_(): Expected dtype int32/int64 for index but got: ", index.dtype());
+  check(self.dtype() == source.dtype(), "index_add_(): self (", self.dtype(), ") and source (",
+        source.dtype(), ") must have the same scalar type");
   int64_t along = source.dim() == 0 ? 1 : source.size(std::min(dim, source.dim() - 1));
   check(index.numel() == along, "index_add_(): Number of indices (", index.numel(),
         ") should be equal to source.size(dim): (", along, "), for dim: ", dim);
@@ -280,7 +296,9 @@ Value index_add_op(Call& c) {
   for (int64_t d = 0; fits && d < self.dim() && d < source.dim(); ++d) {
     fits = d == dim || at(self.sizes(), d) == at(source.sizes(), d);
   }
-  check(fits, "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ",
+  check(fits,
+        "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+        "self.shape = ",
         to_string(self.sizes()), " source.shape = ", to_string(source.sizes()));
   Tensor out = target_of(c, self);
   if (self.is_meta()) return out;
@@ -313,12 +331,16 @@ Value index_copy_op(Call& c) {
   const auto& self = Unpack<Tensor>::get(c.args[0]);
   int64_t dim = wrap_dim(std::get<int64_t>(c.args[1]), self.dim());
   const auto &index = Unpack<Tensor>::get(c.args[2]), &source = Unpack<Tensor>::get(c.args[3]);
-  check<IndexError>(index.dim() <= 1, "index_copy_(): Index should have dimension 1 or 0 (got ", index.dim(), ")");
-  check(index.dtype() == DType::Int64, "index_copy_(): Expected a long tensor for index, but got ", index.dtype());
-  check(self.dtype() == source.dtype(), "index_copy_(): self and source expected to have the same dtype, but got (self) ",
+  check<IndexError>(index.dim() <= 1, "index_copy_(): Index should have dimension 1 or 0 (got ",
+                    index.dim(), ")");
+  check(index.dtype() == DType::Int64, "index_copy_(): Expected a long tensor for index, but got ",
+        index.dtype());
+  check(self.dtype() == source.dtype(),
+        "index_copy_(): self and source expected to have the same dtype, but got (self) ",
         self.dtype(), " and (source) ", source.dtype());
   check<IndexError>(self.dim() == source.dim() || self.dim() == 0 || source.dim() == 0,
-                    "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+                    "index_copy_(): When source and destination are not scalars, their "
+                    "dimensionality must match. Source "
                     "dimensionality (",
                     source.dim(), "), destination dimensionality (", self.dim(), ")");
   int64_t along = source.dim() == 0 ? 1 : source.size(dim);
@@ -328,15 +350,18 @@ Value index_copy_op(Call& c) {
   for (int64_t d = 0; d < self.dim() && d < source.dim(); ++d) {
     fits = fits && (d == dim || at(self.sizes(), d) == at(source.sizes(), d));
   }
-  check(fits, "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: ",
-        to_string(self.sizes()), " at dimension ", dim, " and source slice shape: ", to_string(source.sizes()),
-        " at dimension ", dim, ".");
+  check(fits,
+        "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice "
+        "shape: ",
+        to_string(self.sizes()), " at dimension ", dim,
+        " and source slice shape: ", to_string(source.sizes()), " at dimension ", dim, ".");
   Tensor out = target_of(c, self);
   if (self.is_meta()) return out;
   Tensor target = at_least_vector(out), places = index_values(at_least_vector(index));
   int64_t size = at(target.sizes(), dim);
   if (auto bad = find_outside(places, 0, size)) {
-    fail<IndexError>("index_copy_(): index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
+    fail<IndexError>("index_copy_(): index ", *bad, " is out of bounds for dimension ", dim,
+                     " with size ", size);
   }
   if (source.numel() == 0) return out;
   Plan p = line_plan(target, dim, places);
@@ -356,9 +381,11 @@ Value fill_lines(Call& c, const Tensor& value) {
   const auto& self = Unpack<Tensor>::get(c.args[0]);
   int64_t dim = wrap_dim(std::get<int64_t>(c.args[1]), self.dim());
   const auto& index = Unpack<Tensor>::get(c.args[2]);
-  check<IndexError>(index.dtype() == DType::Int64, "index_fill_(): Expected dtype int64 for index.");
+  check<IndexError>(index.dtype() == DType::Int64,
+                    "index_fill_(): Expected dtype int64 for index.");
   check(index.dim() <= 1, "Index has to be a vector/scalar");
-  check(value.dim() == 0, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
+  check(value.dim() == 0,
+        "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
         " dimension(s).");
   check(is_complex(self.dtype()) || !is_complex(value.dtype()),
         "index_fill_(): Converting complex Scalar to non-complex type is not supported");
@@ -379,24 +406,29 @@ Value fill_lines(Call& c, const Tensor& value) {
 Value index_fill_scalar(Call& c) { return fill_lines(c, Tensor(std::get<Scalar>(c.args[3]))); }
 Value index_fill_tensor(Call& c) { return fill_lines(c, Unpack<Tensor>::get(c.args[3])); }
 void index_fill_backward(Backward& b) {
-  if (b.needs(0)) b.set(0, op<"index_fill">(b.grad(), b.arg<int64_t>(1), b.arg<Tensor>(2), Scalar(0)));
+  if (b.needs(0))
+    b.set(0, op<"index_fill">(b.grad(), b.arg<int64_t>(1), b.arg<Tensor>(2), Scalar(0)));
 }
 void index_fill_tensor_backward(Backward& b) {
   index_fill_backward(b);
   if (!b.needs(3)) return;
   const Tensor& g = b.grad();  // a place that is named twice counts once
-  Tensor filled = op<"index_fill">(zeros(b.sizes(0), g.options()), b.arg<int64_t>(1), b.arg<Tensor>(2), Scalar(1));
+  Tensor filled = op<"index_fill">(zeros(b.sizes(0), g.options()), b.arg<int64_t>(1),
+                                   b.arg<Tensor>(2), Scalar(1));
   b.set(3, op<"sum">(g * filled));
 }
 
 // ---- the flattened tensor ----
 
 void check_take(const char* what, const Tensor& x, const Tensor& index) {
-  check(index.dtype() == DType::Int64, what, "(): Expected a long tensor for index, but got ", index.dtype());
-  check<IndexError>(x.numel() > 0 || index.numel() == 0, what, "(): tried to take from an empty tensor");
+  check(index.dtype() == DType::Int64, what, "(): Expected a long tensor for index, but got ",
+        index.dtype());
+  check<IndexError>(x.numel() > 0 || index.numel() == 0, what,
+                    "(): tried to take from an empty tensor");
   if (x.is_meta() || index.is_meta()) return;
   if (auto bad = find_outside(index_values(index), -x.numel(), x.numel())) {
-    fail<IndexError>("out of range: tried to access index ", *bad, " on a tensor of ", x.numel(), " elements.");
+    fail<IndexError>("out of range: tried to access index ", *bad, " on a tensor of ", x.numel(),
+                     " elements.");
   }
 }
 Tensor take_op(const Tensor& x, const Tensor& index) {
@@ -407,17 +439,21 @@ Value put_op(Call& c) {
   const auto& self = Unpack<Tensor>::get(c.args[0]);
   const auto &index = Unpack<Tensor>::get(c.args[1]), &source = Unpack<Tensor>::get(c.args[2]);
   check_take("put_", self, index);
-  check(self.dtype() == source.dtype(), "put_(): self and source expected to have the same dtype, but got self.dtype = ",
+  check(self.dtype() == source.dtype(),
+        "put_(): self and source expected to have the same dtype, but got self.dtype = ",
         self.dtype(), " and source.dtype = ", source.dtype());
   check<IndexError>(index.numel() == source.numel(),
-                    "put_(): Expected source and index to have the same number of elements, but got source.numel() = ",
+                    "put_(): Expected source and index to have the same number of elements, but "
+                    "got source.numel() = ",
                     source.numel(), ", index.numel() = ", index.numel());
   Tensor out = target_of(c, self);
   if (self.is_meta() || index.numel() == 0) return out;
-  Tensor flat = raw_contiguous(out), places = index_values(index), values = raw_contiguous(apart_from(source, out));
+  Tensor flat = raw_contiguous(out), places = index_values(index),
+         values = raw_contiguous(apart_from(source, out));
   Tensor line = raw_view(flat, Dims{flat.numel()}, Dims{1}, flat.offset());
   Plan p = line_plan(line, 0, raw_view(places, Dims{places.numel()}, Dims{1}, places.offset()));
-  if (std::get<bool>(c.args[3])) cpu::index_accumulate(line.data(), values.data(), p.layout, out.dtype());
+  if (std::get<bool>(c.args[3]))
+    cpu::index_accumulate(line.data(), values.data(), p.layout, out.dtype());
   else cpu::index_write(line.data(), values.data(), p.layout, out.dtype());
   if (!flat.is(out)) copy_into(out, flat);
   return out;
@@ -425,7 +461,8 @@ Value put_op(Call& c) {
 void put_backward(Backward& b) {
   const Tensor& g = b.grad();
   Tensor index = b.arg<Tensor>(1);
-  if (b.needs(0)) b.set(0, b.arg<bool>(3) ? g : op<"put">(g, index, zeros(index.sizes(), g.options()), false));
+  if (b.needs(0))
+    b.set(0, b.arg<bool>(3) ? g : op<"put">(g, index, zeros(index.sizes(), g.options()), false));
   if (b.needs(2)) b.set(2, reshape(op<"take">(g, index), b.sizes(2)));
 }
 
@@ -435,21 +472,31 @@ constexpr uint32_t kForms = kPublic | kInplace;
 
 const Define kOps[] = {
     {"index(self: Tensor, indices: Tensor?[]) -> Tensor",
-     "What stands at the given places. Item i of `indices` holds places in dimension i (int64 or int32, negative ones count "
-     "from the end), or is a bool mask over as many dimensions as it has, or None for the whole dimension. The broadcast "
+     "What stands at the given places. Item i of `indices` holds places in dimension i (int64 or "
+     "int32, negative ones count "
+     "from the end), or is a bool mask over as many dimensions as it has, or None for the whole "
+     "dimension. The broadcast "
      "shape of the indices stands where they stood, or in front where a None separates them.",
-     kernel(index_op), {.backward = index_backward, .saves = saves_arg(1), .forms = 0}},
+     kernel(index_op),
+     {.backward = index_backward, .saves = saves_arg(1), .forms = 0}},
     {"_index_backward(grad: Tensor, indices: Tensor?[], sizes: int[]) -> Tensor",
-     "Zeros of shape `sizes` to which `grad` has been added at the places.", kernel(index_backward_op),
+     "Zeros of shape `sizes` to which `grad` has been added at the places.",
+     kernel(index_backward_op),
      {.backward = index_backward_backward, .saves = saves_arg(1)}},
-    {"index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: bool = False) -> Tensor",
-     "A copy of `self` with `values` at the places that `index` would read; with `accumulate`, added there.",
-     raw_kernel(index_put_op, true), {.backward = index_put_backward, .saves = saves_arg(1), .forms = kForms}},
+    {"index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: bool = False) -> "
+     "Tensor",
+     "A copy of `self` with `values` at the places that `index` would read; with `accumulate`, "
+     "added there.",
+     raw_kernel(index_put_op, true),
+     {.backward = index_put_backward, .saves = saves_arg(1), .forms = kForms}},
     {"index_select(self: Tensor, dim: int, index: Tensor) -> Tensor",
-     "The places `index` (a vector) of dimension `dim`, in that order.", kernel(index_select_op),
+     "The places `index` (a vector) of dimension `dim`, in that order.",
+     kernel(index_select_op),
      {.backward = index_select_backward, .saves = saves_arg(2), .forms = kPublic | kOut}},
-    {"index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Scalar = 1) -> Tensor",
-     "A copy of `self` to which place i of `source` along `dim`, times `alpha`, has been added at place index[i].",
+    {"index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Scalar = 1) -> "
+     "Tensor",
+     "A copy of `self` to which place i of `source` along `dim`, times `alpha`, has been added at "
+     "place index[i].",
      raw_kernel(index_add_op, true),
      {.backward = index_add_backward, .saves = saves_arg(2), .forms = kForms | kOut}},
     {"index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor",
@@ -457,16 +504,21 @@ const Define kOps[] = {
      raw_kernel(index_copy_op, true),
      {.backward = index_copy_backward, .saves = saves_arg(2), .forms = kForms | kOut}},
     {"index_fill(self: Tensor, dim: int, index: Tensor, value: Scalar) -> Tensor",
-     "A copy of `self` with `value` at the places `index` of dimension `dim`.", raw_kernel(index_fill_scalar, true),
+     "A copy of `self` with `value` at the places `index` of dimension `dim`.",
+     raw_kernel(index_fill_scalar, true),
      {.backward = index_fill_backward, .saves = saves_arg(2), .forms = kForms}},
     {"index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor",
-     "The same, with `value` in a zero-dim tensor.", raw_kernel(index_fill_tensor, true),
+     "The same, with `value` in a zero-dim tensor.",
+     raw_kernel(index_fill_tensor, true),
      {.backward = index_fill_tensor_backward, .saves = saves_arg(2), .forms = kForms}},
-    {"take(self: Tensor, index: Tensor) -> Tensor", "The elements at places `index` of the flattened tensor.",
-     kernel(take_op), {.forms = kPublic | kOut, .composite = true}},
+    {"take(self: Tensor, index: Tensor) -> Tensor",
+     "The elements at places `index` of the flattened tensor.",
+     kernel(take_op),
+     {.forms = kPublic | kOut, .composite = true}},
     {"put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor",
      "A copy of `self` with the elements of `source` at places `index` of the flattened tensor.",
-     raw_kernel(put_op, true), {.backward = put_backward, .saves = saves_arg(1), .forms = kForms}},
+     raw_kernel(put_op, true),
+     {.backward = put_backward, .saves = saves_arg(1), .forms = kForms}},
 };
 
 }  // namespace

@@ -30,7 +30,8 @@ TensorList mask_places(const Tensor& mask) {
 namespace {
 
 void check_has_data(const Tensor& x, const char* what) {
-  check<NotImplemented>(!x.is_meta(), what, "(): the size of the result depends on data, which meta tensors lack");
+  check<NotImplemented>(!x.is_meta(), what,
+                        "(): the size of the result depends on data, which meta tensors lack");
 }
 
 Tensor nonzero_op(const Tensor& x) {
@@ -38,7 +39,8 @@ Tensor nonzero_op(const Tensor& x) {
   TensorList columns = mask_places(x);
   size_t nd = columns.size();
   if (nd == 0) {
-    return empty(Dims{raw_cast(x, DType::Bool).item().to<bool>() ? 1 : 0, 0}, {DType::Int64, x.device()});
+    return empty(Dims{raw_cast(x, DType::Bool).item().to<bool>() ? 1 : 0, 0},
+                 {DType::Int64, x.device()});
   }
   int64_t n = columns[0].numel();
   Tensor out = empty(Dims{n, static_cast<int64_t>(nd)}, {DType::Int64, x.device()});
@@ -67,13 +69,17 @@ Value masked_scatter_op(Call& c) {
   const auto &self = Unpack<Tensor>::get(c.args[0]), &mask = Unpack<Tensor>::get(c.args[1]),
              &source = Unpack<Tensor>::get(c.args[2]);
   Dims sizes = broadcast_sizes(mask.sizes(), self.sizes());
-  check(mask.dtype() == DType::Bool, "masked_scatter_ only supports boolean masks, but got mask with dtype ",
-        mask.dtype());
-  check(self.dtype() == source.dtype(), "masked_scatter: expected self and source to have same dtypes but got",
-        self.dtype(), " and ", source.dtype());
-  Tensor out = target_of(c, c.out.defined() ? self : raw_view(self, sizes, broadcast_strides(self, sizes), self.offset()));
+  check(mask.dtype() == DType::Bool,
+        "masked_scatter_ only supports boolean masks, but got mask with dtype ", mask.dtype());
+  check(self.dtype() == source.dtype(),
+        "masked_scatter: expected self and source to have same dtypes but got", self.dtype(),
+        " and ", source.dtype());
+  Tensor out = target_of(
+      c, c.out.defined() ? self
+                         : raw_view(self, sizes, broadcast_strides(self, sizes), self.offset()));
   if (self.is_meta() || out.numel() == 0) return out;
-  Tensor bytes = raw_contiguous(raw_view(mask, sizes, broadcast_strides(mask, sizes), mask.offset()));
+  Tensor bytes =
+      raw_contiguous(raw_view(mask, sizes, broadcast_strides(mask, sizes), mask.offset()));
   int64_t n = cpu::count_true(bytes.data_as<uint8_t>(), bytes.numel());
   check(n <= source.numel(), "Number of elements of source < number of ones in mask");
   Tensor places = empty(Dims{n}, {DType::Int64, self.device()});
@@ -99,11 +105,14 @@ void masked_scatter_backward(Backward& b) {
 }
 
 Tensor one_hot_op(const Tensor& index, int64_t num_classes) {
-  check(index.dtype() == DType::Int64, "one_hot is only applicable to index tensor of type LongTensor.");
-  check<NotImplemented>(!index.is_meta() || num_classes > 0,
-                        "one_hot(): the number of classes depends on data, which meta tensors lack");
+  check(index.dtype() == DType::Int64,
+        "one_hot is only applicable to index tensor of type LongTensor.");
+  check<NotImplemented>(
+      !index.is_meta() || num_classes > 0,
+      "one_hot(): the number of classes depends on data, which meta tensors lack");
   Tensor flat = index_values(index);
-  if (index.numel() == 0) check(num_classes > 0, "Can not infer total number of classes from empty tensor.");
+  if (index.numel() == 0)
+    check(num_classes > 0, "Can not infer total number of classes from empty tensor.");
   int64_t classes = num_classes;
   if (!index.is_meta()) {
     auto* p = flat.data_as<int64_t>();
@@ -127,22 +136,32 @@ Tensor one_hot_op(const Tensor& index, int64_t num_classes) {
 
 const Define kOps[] = {
     {"nonzero(self: Tensor) -> Tensor",
-     "The coordinates of the elements that are not zero, in row-major order: an int64 tensor (count, dimensions).",
-     kernel(nonzero_op), {.forms = kPublic | kOut, .non_differentiable = 1}},
+     "The coordinates of the elements that are not zero, in row-major order: an int64 tensor "
+     "(count, dimensions).",
+     kernel(nonzero_op),
+     {.forms = kPublic | kOut, .non_differentiable = 1}},
     {"_nonzero_tuple(self: Tensor) -> Tensor[]",
-     "The coordinates of the elements that are not zero, one int64 vector for each dimension.", kernel(nonzero_tuple),
+     "The coordinates of the elements that are not zero, one int64 vector for each dimension.",
+     kernel(nonzero_tuple),
      {.non_differentiable = ~0u}},
-    {"argwhere(self: Tensor) -> Tensor", "The same as `nonzero`.", kernel(nonzero_op), {.non_differentiable = 1}},
+    {"argwhere(self: Tensor) -> Tensor",
+     "The same as `nonzero`.",
+     kernel(nonzero_op),
+     {.non_differentiable = 1}},
     {"masked_select(self: Tensor, mask: Tensor) -> Tensor",
      "The elements at which the bool tensor `mask`, broadcast with `self`, is true, as a vector.",
-     kernel(masked_select_op), {.forms = kPublic | kOut, .composite = true}},
+     kernel(masked_select_op),
+     {.forms = kPublic | kOut, .composite = true}},
     {"masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor",
-     "A copy of `self` in which the places where `mask` is true hold the elements of `source`, one after the other.",
+     "A copy of `self` in which the places where `mask` is true hold the elements of `source`, one "
+     "after the other.",
      raw_kernel(masked_scatter_op, true),
      {.backward = masked_scatter_backward, .saves = saves_arg(1), .forms = kPublic | kInplace}},
     {"one_hot(self: Tensor, num_classes: int = -1) -> Tensor",
-     "For each class number a row of `num_classes` zeros with a one at it (int64). -1 takes the largest number plus one.",
-     kernel(one_hot_op), {.forms = kFunction, .non_differentiable = 1, .module = "nn.functional"}},
+     "For each class number a row of `num_classes` zeros with a one at it (int64). -1 takes the "
+     "largest number plus one.",
+     kernel(one_hot_op),
+     {.forms = kFunction, .non_differentiable = 1, .module = "nn.functional"}},
 };
 
 }  // namespace

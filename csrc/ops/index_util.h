@@ -6,13 +6,15 @@
 
 namespace taeda {
 
-// The tensor that an op with in-place and out= forms writes into: `self` itself, `out`, or a copy of `self`.
+// The tensor that an op with in-place and out= forms writes into: `self` itself, `out`, or a copy
+// of `self`.
 inline Tensor target_of(Call& c, const Tensor& self) {
   if (!c.out.defined()) return raw_clone(self);
   if (c.out.is(self)) {
     for (size_t d = 0; d < self.sizes().size(); ++d) {
       check(self.strides()[d] != 0 || self.sizes()[d] <= 1,
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "unsupported operation: more than one element of the written-to tensor refers to a "
+            "single memory location. "
             "Please clone() the tensor before performing the operation.");
     }
     return self;
@@ -29,7 +31,9 @@ inline Tensor apart_from(const Tensor& t, const Tensor& target) {
 inline bool is_index_dtype(DType d) { return d == DType::Int64 || d == DType::Int32; }
 
 // Contiguous int64 indices.
-inline Tensor index_values(const Tensor& index) { return raw_contiguous(raw_cast(index, DType::Int64)); }
+inline Tensor index_values(const Tensor& index) {
+  return raw_contiguous(raw_cast(index, DType::Int64));
+}
 
 // The first index outside [low, high), or nothing.
 inline std::optional<int64_t> find_outside(const Tensor& index, int64_t low, int64_t high) {

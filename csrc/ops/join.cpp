@@ -27,7 +27,9 @@ void fill_joined(const Tensor& out, const TensorList& pieces, int64_t dim) {
     std::vector<cpu::Piece> list;
     list.reserve(pieces.size());
     for (const Tensor& t : pieces) {
-      if (t.numel() > 0) list.push_back({static_cast<const char*>(t.data()), t.nbytes() / static_cast<size_t>(rows)});
+      if (t.numel() > 0)
+        list.push_back(
+            {static_cast<const char*>(t.data()), t.nbytes() / static_cast<size_t>(rows)});
     }
     cpu::join_rows(static_cast<char*>(out.data()), list, rows);
     return;
@@ -42,7 +44,8 @@ void fill_joined(const Tensor& out, const TensorList& pieces, int64_t dim) {
 
 bool all_channels_last(const TensorList& tensors) {
   for (const Tensor& t : tensors) {
-    if (t.dim() != 4 || t.is_contiguous() || !t.is_contiguous(MemoryFormat::ChannelsLast)) return false;
+    if (t.dim() != 4 || t.is_contiguous() || !t.is_contiguous(MemoryFormat::ChannelsLast))
+      return false;
   }
   return true;
 }
@@ -52,7 +55,8 @@ Tensor cat_op(const TensorList& tensors, int64_t dim) {
   TensorList pieces;
   pieces.reserve(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
-    check(tensors[i].dim() > 0, "zero-dimensional tensor (at position ", i, ") cannot be concatenated");
+    check(tensors[i].dim() > 0, "zero-dimensional tensor (at position ", i,
+          ") cannot be concatenated");
     check(tensors[i].device() == tensors[0].device(),
           "Expected all tensors to be on the same device, but found at least two devices, ",
           to_string(tensors[0].device()), " and ", to_string(tensors[i].device()), "!");
@@ -68,16 +72,19 @@ Tensor cat_op(const TensorList& tensors, int64_t dim) {
   Dims sizes(first.sizes());
   for (size_t i = 1; i < pieces.size(); ++i) {
     const Tensor& t = pieces[i];
-    check(t.dim() == first.dim(), "Tensors must have same number of dimensions: got ", first.dim(), " and ", t.dim());
+    check(t.dim() == first.dim(), "Tensors must have same number of dimensions: got ", first.dim(),
+          " and ", t.dim());
     for (int64_t k = 0; k < first.dim(); ++k) {
-      check(k == d || at(t.sizes(), k) == at(first.sizes(), k), "Sizes of tensors must match except in dimension ", d,
-            ". Expected size ", at(first.sizes(), k), " but got size ", at(t.sizes(), k), " for tensor number ", i,
+      check(k == d || at(t.sizes(), k) == at(first.sizes(), k),
+            "Sizes of tensors must match except in dimension ", d, ". Expected size ",
+            at(first.sizes(), k), " but got size ", at(t.sizes(), k), " for tensor number ", i,
             " in the list.");
     }
     sizes[static_cast<size_t>(d)] += at(t.sizes(), d);
   }
-  Tensor out = all_channels_last(pieces) ? empty_strided(sizes, channels_last_strides(sizes), options)
-                                         : empty(sizes, options);
+  Tensor out = all_channels_last(pieces)
+                   ? empty_strided(sizes, channels_last_strides(sizes), options)
+                   : empty(sizes, options);
   if (!out.is_meta() && out.numel() > 0) fill_joined(out, pieces, d);
   return out;
 }
@@ -126,8 +133,7 @@ void stack_backward(Backward& b) {
 
 Tensor concat_op(const TensorList& tensors, int64_t dim) { return op<"cat">(tensors, dim); }
 
-template <OpName AtLeast>
-TensorList lifted(const TensorList& tensors, const char* what) {
+template <OpName AtLeast> TensorList lifted(const TensorList& tensors, const char* what) {
   check(!tensors.empty(), what, " expects a non-empty TensorList");
   TensorList out;
   for (const Tensor& t : tensors) out.push_back(op<AtLeast>(t));
@@ -137,12 +143,17 @@ Tensor hstack_op(const TensorList& tensors) {
   TensorList list = lifted<"atleast_1d">(tensors, "hstack");
   return op<"cat">(list, list[0].dim() == 1 ? 0 : 1);
 }
-Tensor vstack_op(const TensorList& tensors) { return op<"cat">(lifted<"atleast_2d">(tensors, "vstack"), 0); }
-Tensor dstack_op(const TensorList& tensors) { return op<"cat">(lifted<"atleast_3d">(tensors, "dstack"), 2); }
+Tensor vstack_op(const TensorList& tensors) {
+  return op<"cat">(lifted<"atleast_2d">(tensors, "vstack"), 0);
+}
+Tensor dstack_op(const TensorList& tensors) {
+  return op<"cat">(lifted<"atleast_3d">(tensors, "dstack"), 2);
+}
 Tensor column_stack_op(const TensorList& tensors) {
   check(!tensors.empty(), "column_stack expects a non-empty TensorList");
   TensorList columns;
-  for (const Tensor& t : tensors) columns.push_back(t.dim() <= 1 ? reshape(t, Dims{t.numel(), 1}) : t);
+  for (const Tensor& t : tensors)
+    columns.push_back(t.dim() <= 1 ? reshape(t, Dims{t.numel(), 1}) : t);
   return op<"cat">(std::move(columns), 1);
 }
 
@@ -151,7 +162,8 @@ Tensor block_diag_op(const TensorList& tensors) {
   int64_t columns = 0;
   TensorList blocks;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    check(tensors[i].dim() <= 2, "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input ", i, " has ",
+    check(tensors[i].dim() <= 2,
+          "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input ", i, " has ",
           tensors[i].dim(), " dimensions");
     blocks.push_back(op<"atleast_2d">(tensors[i]));
     columns += blocks.back().size(1);
@@ -160,7 +172,8 @@ Tensor block_diag_op(const TensorList& tensors) {
   int64_t left = 0;
   for (const Tensor& t : blocks) {
     int64_t right = columns - left - t.size(1);
-    Tensor before = zeros(Dims{t.size(0), left}, t.options()), after = zeros(Dims{t.size(0), right}, t.options());
+    Tensor before = zeros(Dims{t.size(0), left}, t.options()),
+           after = zeros(Dims{t.size(0), right}, t.options());
     rows.push_back(op<"cat">(TensorList{before, t, after}, 1));
     left += t.size(1);
   }
@@ -169,28 +182,47 @@ Tensor block_diag_op(const TensorList& tensors) {
 
 const Define kOps[] = {
     {"cat(tensors: Tensor[], dim: int = 0) -> Tensor",
-     "The tensors behind one another along `dim`. All other sizes must agree, but tensors of shape (0,) are skipped; the "
+     "The tensors behind one another along `dim`. All other sizes must agree, but tensors of shape "
+     "(0,) are skipped; the "
      "dtype is the promoted one.",
-     kernel(cat_op), {.backward = cat_backward, .forms = kFunction | kOut}},
-    {"concat(tensors: Tensor[], dim: int = 0) -> Tensor", "The same as `cat`.", kernel(concat_op),
+     kernel(cat_op),
+     {.backward = cat_backward, .forms = kFunction | kOut}},
+    {"concat(tensors: Tensor[], dim: int = 0) -> Tensor",
+     "The same as `cat`.",
+     kernel(concat_op),
      {.forms = kFunction | kOut, .composite = true}},
-    {"concatenate(tensors: Tensor[], dim: int = 0) -> Tensor", "The same as `cat`.", kernel(concat_op),
+    {"concatenate(tensors: Tensor[], dim: int = 0) -> Tensor",
+     "The same as `cat`.",
+     kernel(concat_op),
      {.forms = kFunction | kOut, .composite = true}},
     {"stack(tensors: Tensor[], dim: int = 0) -> Tensor",
-     "The tensors, all of one shape, side by side along a new dimension `dim`.", kernel(stack_op),
+     "The tensors, all of one shape, side by side along a new dimension `dim`.",
+     kernel(stack_op),
      {.backward = stack_backward, .forms = kFunction | kOut}},
-    {"hstack(tensors: Tensor[]) -> Tensor", "`cat` along dimension 1, or 0 for tensors of at most one dimension.",
-     kernel(hstack_op), {.forms = kFunction | kOut, .composite = true}},
-    {"vstack(tensors: Tensor[]) -> Tensor", "`cat` along dimension 0 of what `atleast_2d` gives.", kernel(vstack_op),
+    {"hstack(tensors: Tensor[]) -> Tensor",
+     "`cat` along dimension 1, or 0 for tensors of at most one dimension.",
+     kernel(hstack_op),
      {.forms = kFunction | kOut, .composite = true}},
-    {"row_stack(tensors: Tensor[]) -> Tensor", "The same as `vstack`.", kernel(vstack_op),
+    {"vstack(tensors: Tensor[]) -> Tensor",
+     "`cat` along dimension 0 of what `atleast_2d` gives.",
+     kernel(vstack_op),
      {.forms = kFunction | kOut, .composite = true}},
-    {"dstack(tensors: Tensor[]) -> Tensor", "`cat` along dimension 2 of what `atleast_3d` gives.", kernel(dstack_op),
+    {"row_stack(tensors: Tensor[]) -> Tensor",
+     "The same as `vstack`.",
+     kernel(vstack_op),
      {.forms = kFunction | kOut, .composite = true}},
-    {"column_stack(tensors: Tensor[]) -> Tensor", "`cat` along dimension 1, where vectors count as columns.",
-     kernel(column_stack_op), {.forms = kFunction | kOut, .composite = true}},
-    {"block_diag(tensors: Tensor[]) -> Tensor", "A matrix with the given matrices along its diagonal, zeros elsewhere.",
-     kernel(block_diag_op), {.forms = kFunction, .composite = true}},
+    {"dstack(tensors: Tensor[]) -> Tensor",
+     "`cat` along dimension 2 of what `atleast_3d` gives.",
+     kernel(dstack_op),
+     {.forms = kFunction | kOut, .composite = true}},
+    {"column_stack(tensors: Tensor[]) -> Tensor",
+     "`cat` along dimension 1, where vectors count as columns.",
+     kernel(column_stack_op),
+     {.forms = kFunction | kOut, .composite = true}},
+    {"block_diag(tensors: Tensor[]) -> Tensor",
+     "A matrix with the given matrices along its diagonal, zeros elsewhere.",
+     kernel(block_diag_op),
+     {.forms = kFunction, .composite = true}},
 };
 
 }  // namespace

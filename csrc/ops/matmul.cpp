@@ -192,6 +192,10 @@ Tensor matmul_any(const Tensor& a, const Tensor& b) {
 
 // beta * self + alpha * product; self does not count, NaN and all, where beta is 0.
 Tensor scaled_sum(const Tensor& self, const Tensor& product, Scalar beta, Scalar alpha) {
+  if (is_integral(product.dtype())) {  // integers take the integer part of both
+    beta = Scalar(beta.to<int64_t>());
+    alpha = Scalar(alpha.to<int64_t>());
+  }
   Tensor p = alpha.equals(1) ? product : product * Tensor(alpha);
   if (beta.equals(0)) {
     // Nothing of self, not even its NaN; but where a gradient is asked for it is zeros.
@@ -209,7 +213,6 @@ void check_scalars(const char* what, const Tensor& self, Scalar beta, Scalar alp
 Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha) {
   check_matrices("addmm", mat1, mat2);
   check_dtypes("addmm", self, mat1);
-  check_scalars("addmm", self, beta, alpha);
   Dims sizes{mat1.size(0), mat2.size(1)};
   Tensor start = expand(self, sizes);
   DType compute = product_dtype(mat1.dtype());
@@ -235,23 +238,21 @@ void addmm_backward(Backward& b) {
 }
 
 Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta, Scalar alpha) {
-  check_scalars("baddbmm", self, beta, alpha);
   Tensor p = op<"bmm">(batch1, batch2);
   return scaled_sum(expand(self, p.sizes()), p, beta, alpha);
 }
 Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta, Scalar alpha) {
-  check_scalars("addbmm", self, beta, alpha);
   Tensor p = sum(op<"bmm">(batch1, batch2), Dims{0});
   return scaled_sum(expand(self, p.sizes()), p, beta, alpha);
 }
 Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, Scalar beta, Scalar alpha) {
-  check_scalars("addmv", self, beta, alpha);
   Tensor p = op<"mv">(mat, vec);
   return scaled_sum(expand(self, p.sizes()), p, beta, alpha);
 }
 Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, Scalar beta, Scalar alpha) {
   check(vec1.dim() == 1 && vec2.dim() == 1, "addr: Expected 1-D argument vec1 and vec2, but got ", vec1.dim(),
         "-D and ", vec2.dim(), "-D");
+  check_scalars("addr", self, beta, alpha);
   Tensor p = unsqueeze(vec1, 1) * unsqueeze(vec2, 0);
   return scaled_sum(expand(self, p.sizes()), p, beta, alpha);
 }
@@ -303,23 +304,23 @@ Tensor linear(const Tensor& self, const Tensor& weight, const Tensor& bias) {
 }
 
 void linear_backward(Backward& b) {
-  Tensor g = b.grad(), w = b.arg<Tensor>(1);
-  bool one = w.dim() == 1;
-  if (one) {
-    if (b.needs(0)) b.set(0, unsqueeze(g, -1) * conj(w));
+  Tensor g = b.grad();
+  const Dims& weight = b.sizes(1);
+  if (weight.size() == 1) {
+    if (b.needs(0)) b.set(0, unsqueeze(g, -1) * conj(b.arg<Tensor>(1)));
     if (b.needs(1)) b.set(1, sum_to(unsqueeze(g, -1) * conj(b.arg<Tensor>(0)), b.sizes(1)));
   } else {
     bool flat = g.dim() == 2;
     int64_t rows = 1;
     for (int64_t d = 0; d + 1 < g.dim(); ++d) rows *= g.size(d);
-    Tensor g2 = flat ? g : reshape(g, Dims{rows, w.size(0)});
+    Tensor g2 = flat ? g : reshape(g, Dims{rows, weight[0]});
     if (b.needs(0)) {
-      Tensor gx = op<"mm">(g2, conj(w));
+      Tensor gx = op<"mm">(g2, conj(b.arg<Tensor>(1)));
       b.set(0, flat ? gx : reshape(gx, b.sizes(0)));
     }
     if (b.needs(1)) {
       Tensor x = b.arg<Tensor>(0);
-      Tensor x2 = x.dim() == 2 ? x : reshape(x, Dims{g2.size(0), w.size(1)});
+      Tensor x2 = x.dim() == 2 ? x : reshape(x, Dims{g2.size(0), weight[1]});
       b.set(1, op<"mm">(transpose(g2, 0, 1), conj(x2)));
     }
   }
@@ -331,11 +332,11 @@ constexpr Traits kCompositeInplace{.forms = kPublic | kInplace | kOut, .composit
 
 const Define matmul_ops[] = {
     {"mm(self: Tensor, mat2: Tensor) -> Tensor", "Product of two matrices (n, m) and (m, p).", kernel(mm),
-     {.backward = mm_backward, .saves = saves_arg(0) | saves_arg(1), .forms = kPublic | kOut}},
+     {.backward = mm_backward, .saves = saves_arg(0) | saves_arg(1), .forms = kPublic | kOut, .crosswise = 0b11}},
     {"bmm(self: Tensor, mat2: Tensor) -> Tensor", "Products of two batches of matrices (b, n, m) and (b, m, p).",
-     kernel(bmm), {.backward = bmm_backward, .saves = saves_arg(0) | saves_arg(1), .forms = kPublic | kOut}},
+     kernel(bmm), {.backward = bmm_backward, .saves = saves_arg(0) | saves_arg(1), .forms = kPublic | kOut, .crosswise = 0b11}},
     {"dot(self: Tensor, tensor: Tensor) -> Tensor", "Inner product of two vectors of one length.", kernel(dot),
-     {.backward = dot_backward, .saves = saves_arg(0) | saves_arg(1), .forms = kPublic | kOut}},
+     {.backward = dot_backward, .saves = saves_arg(0) | saves_arg(1), .forms = kPublic | kOut, .crosswise = 0b11}},
     {"vdot(self: Tensor, other: Tensor) -> Tensor", "Inner product of two vectors, the first one conjugated.",
      kernel(vdot), kComposite},
     {"mv(self: Tensor, vec: Tensor) -> Tensor", "Product of a matrix (n, m) and a vector (m).", kernel(mv),
@@ -356,7 +357,7 @@ const Define matmul_ops[] = {
      "beta * self + alpha * the outer product of two vectors.", kernel(addr), kCompositeInplace},
     {"linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor",
      "input @ weight.T + bias. Input (*, in), weight (out, in), bias (out): (*, out).", kernel(linear),
-     {.backward = linear_backward, .saves = saves_arg(0) | saves_arg(1), .forms = kFunction,
+     {.backward = linear_backward, .saves = saves_arg(0) | saves_arg(1), .forms = kFunction, .crosswise = 0b11,
       .module = "nn.functional"}},
 };
 

@@ -79,14 +79,31 @@ TensorList nll(const Tensor& self, const Tensor& target, const Tensor& weight, i
 
 Tensor nll_gradient(const Tensor& grad, const Tensor& target, const Tensor& weight, const Tensor& total,
                     const Dims& sizes, int64_t reduction, int64_t ignore_index) {
+  check_reduction("nll_loss_backward", reduction);
+  check(!sizes.empty(), "nll_loss_backward(): expected sizes of at least one dimension");
+  Dims each(target.sizes());
+  auto s = shape_of(sizes, ignore_index);
+  check(target.numel() == s.batch * s.inner, "nll_loss_backward(): expected one target for each of ", s.batch * s.inner,
+        " rows, but got shape ",
+        to_string(each));
+  check(grad.numel() == (reduction == kNone ? target.numel() : 1) && grad.is_meta() == target.is_meta(),
+        "nll_loss_backward(): grad of shape ", to_string(grad.sizes()), " does not fit a target of shape ",
+        to_string(each));
+  check(!weight.defined() || weight.numel() == s.classes, "nll_loss_backward(): expected weight to have ", s.classes,
+        " elements");
+  check(total.numel() == 1 && total.dtype() == DType::Float64, "nll_loss_backward(): expected total_weight to be one "
+        "float64");
   DType compute = compute_dtype(grad.dtype(), "nll_loss_backward");
   Tensor gx = zeros(sizes, {compute, grad.device()});
   if (gx.is_meta() || gx.numel() == 0) return finished(gx, grad.dtype());
   Tensor g = prepared(grad, compute), w = prepared(weight, compute), t = prepared(target, DType::Int64);
+  if (int64_t bad = cpu::bad_target(s, t.data_as<int64_t>()); bad != ignore_index) {
+    fail<IndexError>("Target ", bad, " is out of bounds.");
+  }
   double scale = reduction == kMean ? 1 / *total.data_as<double>() : 1;
   visit_floating(compute, "nll_loss_backward", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::nll_backward<T>(shape_of(sizes, ignore_index), g.data_as<T>(), reduction == kNone ? 1 : 0, scale,
+    cpu::nll_backward<T>(s, g.data_as<T>(), reduction == kNone ? 1 : 0, scale,
                          t.data_as<int64_t>(), memory<T>(w), gx.data_as<T>());
   });
   return finished(gx, grad.dtype());

@@ -42,6 +42,14 @@ TensorList rows_forward(const char* what, cpu::RowNorm s, const Tensor& self, co
 TensorList rows_backward(const char* what, cpu::RowNorm s, const Tensor& grad, const Tensor& self, const Tensor& mean,
                          const Tensor& rstd, const Tensor& weight) {
   DType compute = mean.dtype();
+  check(same(grad.sizes(), self.sizes()) && grad.is_meta() == self.is_meta(), what, "_backward(): expected grad to be of shape ",
+        to_string(self.sizes()), ", but got ", to_string(grad.sizes()));
+  check(mean.numel() == s.rows && rstd.numel() == s.rows && rstd.dtype() == compute && mean.is_contiguous() &&
+            rstd.is_contiguous(),
+        what, "_backward(): expected mean and rstd to hold one value for each of ", s.rows, " rows, but got shapes ",
+        to_string(mean.sizes()), " and ", to_string(rstd.sizes()));
+  check(!weight.defined() || weight.numel() == s.groups * s.channels, what, "_backward(): expected weight to have ",
+        s.groups * s.channels, " elements, but got shape ", weight.defined() ? to_string(weight.sizes()) : to_string(Dims{}));
   Tensor g = prepared(grad, compute), x = prepared(self, compute), w = prepared(weight, compute);
   Options o{compute, self.device()};
   Dims affine = weight.defined() ? Dims(weight.sizes()) : Dims{s.groups * s.channels};
@@ -81,6 +89,7 @@ TensorList native_layer_norm(const Tensor& self, const Dims& normalized, const T
 
 TensorList native_layer_norm_backward(const Tensor& grad, const Tensor& self, const Dims& normalized,
                                       const Tensor& mean, const Tensor& rstd, const Tensor& weight) {
+  check_normalized("layer_norm_backward", self, normalized);
   return rows_backward("layer_norm", layer_shape(self, normalized, 0, true), grad, self, mean, rstd, weight);
 }
 
@@ -131,18 +140,19 @@ Tensor layer_norm(const Tensor& self, const Dims& normalized, const Tensor& weig
 }
 
 Tensor rms_norm(const Tensor& self, const Dims& normalized, const Tensor& weight, std::optional<double> eps) {
-  check_normalized("rms_norm", self, normalized);
-  check_affine("rms_norm", "weight", weight, normalized);
   double e = eps.value_or(self.dtype() == DType::Float64 ? 0x1p-52 : 0x1p-23);
   return ops<"native_rms_norm">(self, normalized, weight, e)[0];
 }
 
 TensorList native_rms_norm(const Tensor& self, const Dims& normalized, const Tensor& weight, double eps) {
+  check_normalized("rms_norm", self, normalized);
+  check_affine("rms_norm", "weight", weight, normalized);
   return rows_forward("rms_norm", layer_shape(self, normalized, eps, false), self, weight, {});
 }
 
 TensorList native_rms_norm_backward(const Tensor& grad, const Tensor& self, const Dims& normalized, const Tensor& mean,
                                     const Tensor& rstd, const Tensor& weight) {
+  check_normalized("rms_norm_backward", self, normalized);
   return rows_backward("rms_norm", layer_shape(self, normalized, 0, false), grad, self, mean, rstd, weight);
 }
 
@@ -172,12 +182,16 @@ cpu::RowNorm group_shape(const Tensor& self, int64_t groups, double eps) {
   return {n * groups, groups, c / groups, spatial, eps, true};
 }
 
-TensorList native_group_norm(const Tensor& self, int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
+void check_groups(const Tensor& self, int64_t groups) {
   check(self.dim() >= 2, "group_norm(): Expected at least 2 dimensions for input tensor but received ", self.dim());
-  int64_t channels = self.size(1);
   check(groups > 0, "group_norm(): num_groups must be positive, got ", groups);
-  check(channels % groups == 0, "Expected number of channels in input to be divisible by num_groups, but got input of "
-        "shape ", to_string(self.sizes()), " and num_groups=", groups);
+  check(self.size(1) % groups == 0, "Expected number of channels in input to be divisible by num_groups, but got input "
+        "of shape ", to_string(self.sizes()), " and num_groups=", groups);
+}
+
+TensorList native_group_norm(const Tensor& self, int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
+  check_groups(self, groups);
+  int64_t channels = self.size(1);
   check_affine("group_norm", "weight", weight, Dims{channels});
   check_affine("group_norm", "bias", bias, Dims{channels});
   return rows_forward("group_norm", group_shape(self, groups, eps), self, weight, bias);
@@ -185,6 +199,7 @@ TensorList native_group_norm(const Tensor& self, int64_t groups, const Tensor& w
 
 TensorList native_group_norm_backward(const Tensor& grad, const Tensor& self, int64_t groups, const Tensor& mean,
                                       const Tensor& rstd, const Tensor& weight) {
+  check_groups(self, groups);
   return rows_backward("group_norm", group_shape(self, groups, 0), grad, self, mean, rstd, weight);
 }
 
@@ -226,7 +241,7 @@ Tensor group_norm(const Tensor& self, int64_t groups, const Tensor& weight, cons
 // ---- batch norm ----
 
 cpu::BatchNorm batch_shape(const Tensor& x, double eps) {
-  int64_t n = x.size(0), c = x.size(1);
+  int64_t n = x.size(0), c = x.dim() > 1 ? x.size(1) : 0;
   return {n, c, n * c > 0 ? x.numel() / (n * c) : 0, eps};
 }
 
@@ -248,9 +263,10 @@ void update_running(const Tensor& running, const Tensor& value, double momentum)
 
 TensorList native_batch_norm(const Tensor& self, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                              const Tensor& running_var, bool training, double momentum, double eps) {
-  check(self.dim() >= 2, "batch_norm(): expected input with at least 2 dimensions (N, C, ...), got shape ",
-        to_string(self.sizes()));
-  int64_t channels = self.size(1);
+  check<IndexError>(self.dim() >= 2 || (self.dim() == 1 && self.numel() == 0),
+                    "batch_norm(): expected input with at least 2 dimensions (N, C, ...), got shape ",
+                    to_string(self.sizes()));
+  int64_t channels = self.dim() > 1 ? self.size(1) : 0;
   const std::pair<const char*, const Tensor*> vectors[] = {
       {"weight", &weight}, {"bias", &bias}, {"running_mean", &running_mean}, {"running_var", &running_var}};
   for (auto [argument, t] : vectors) {
@@ -296,6 +312,14 @@ TensorList native_batch_norm(const Tensor& self, const Tensor& weight, const Ten
 TensorList native_batch_norm_backward(const Tensor& grad, const Tensor& self, const Tensor& weight, const Tensor& mean,
                                       const Tensor& invstd, bool training) {
   DType compute = mean.dtype();
+  check(self.dim() >= 2 && same(grad.sizes(), self.sizes()) && grad.is_meta() == self.is_meta(),
+        "batch_norm_backward(): expected grad and self of one shape (N, C, ...), but got ", to_string(grad.sizes()),
+        " and ", to_string(self.sizes()));
+  int64_t channels = self.size(1);
+  check(same(mean.sizes(), Dims{channels}) && same(invstd.sizes(), Dims{channels}) && invstd.dtype() == compute &&
+            mean.is_contiguous() && invstd.is_contiguous() && (!weight.defined() || weight.numel() == channels),
+        "batch_norm_backward(): expected mean, invstd and weight to hold one value for each of ", channels,
+        " channels");
   Options o{compute, self.device()};
   Tensor g = prepared(grad, compute), x = prepared(self, compute), w = prepared(weight, compute);
   Tensor gx = empty(self.sizes(), o), gw = zeros(mean.sizes(), o), gb = zeros(mean.sizes(), o);

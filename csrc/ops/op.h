@@ -105,6 +105,9 @@ struct Traits {
   uint32_t forms = kFunction | kMethod;  // names that start with `_` are in taeda._C.ops alone
   bool composite = false;  // written in other ops: autograd and other layers see those instead
   bool view = false;       // the result shares self's storage
+  // Bit i: argument i is read for the gradients of the other arguments alone, so it is saved only where one of those is
+  // wanted. `x * 3` keeps nothing.
+  uint32_t crosswise = 0;
   uint32_t non_differentiable = 0;  // bit i: result i never carries a gradient (indices, masks)
   const char* module = "";  // where it is public: "" (taeda), "nn.functional", "linalg", "special", "fft"
 };

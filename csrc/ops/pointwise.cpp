@@ -180,7 +180,7 @@ Derivative::Derivative(Backward& b, const PointwiseRow& row, std::span<const Sou
     const Source& s = from[i];
     if (s.argument < 0) x[i] = Tensor(s.number);
     else if (!(row.flags >> i & 1)) continue;
-    else if (b.has(s.argument)) x[i] = b.arg<Tensor>(s.argument);
+    else if (b.has(s.argument)) x[i] = b.saved(s.argument) ? b.arg<Tensor>(s.argument) : Tensor();
     else x[i] = Tensor(b.arg<Scalar>(s.argument));
     if (x[i].defined() && (is_complex(x[i].dtype()) || (x[i].flags() & kOverride))) symbolic_ = true;
   }
@@ -253,6 +253,7 @@ void register_pointwise(const OpInfo& info, const PointwiseRow& row, BackwardFn 
     at = schema.find(": ", at) + 2;
     if ((info.flags >> i & 1) && schema.compare(at, 6, "Tensor") == 0) traits.saves |= saves_arg(i);
   }
+  if (info.flags & portable::crosswise) traits.crosswise = traits.saves;
   if (info.flags & saves_output) traits.saves |= saves_out(0);
   traits.forms = kFunction;
   if (!(info.flags & no_method)) traits.forms |= kMethod;

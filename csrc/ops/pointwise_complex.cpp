@@ -54,10 +54,13 @@ Tensor imag_op(const Tensor& self) {
 Tensor conj_op(const Tensor& self) { return conj(self); }
 Tensor resolve(const Tensor& self) { return self; }  // conjugates are never put off here
 
-Tensor complex_op(const Tensor& re, const Tensor& im) {
+Value complex_op(Call& c) {
+  const Tensor &re = std::get<Tensor>(c.args[0]), &im = std::get<Tensor>(c.args[1]);
   check(is_floating(re.dtype()) && re.dtype() == im.dtype(),
         "Expected both inputs to be floating point tensors of the same dtype, but got ", re.dtype(), " and ", im.dtype());
   const DType part = is_half(re.dtype()) ? DType::Float32 : re.dtype();
+  check(!c.out.defined() || c.out.dtype() == to_complex(part), "Expected object of scalar type ", to_complex(part),
+        " but got scalar type ", c.out.defined() ? c.out.dtype() : part, " for argument 'out'");
   Tensor out = empty(broadcast_sizes(re.sizes(), im.sizes()), {to_complex(part), re.device()});
   Dims sizes(out.sizes()), strides(out.strides());
   for (int64_t& s : strides) s *= 2;
@@ -91,7 +94,7 @@ const Define definitions[] = {
      {.composite = true}},
     {"resolve_neg(self: Tensor) -> Tensor", "`self`: negation is done at once, never put off.", kernel(resolve),
      {.composite = true}},
-    {"complex(real: Tensor, imag: Tensor) -> Tensor", "Complex numbers from their parts.", kernel(complex_op),
+    {"complex(real: Tensor, imag: Tensor) -> Tensor", "Complex numbers from their parts.", raw_kernel(complex_op),
      {.backward = complex_backward, .forms = kFunction | kOut}},
     {"polar(abs: Tensor, angle: Tensor) -> Tensor", "Complex numbers from absolute value and angle.", kernel(polar_op),
      {.forms = kFunction | kOut, .composite = true}},

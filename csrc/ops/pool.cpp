@@ -91,16 +91,24 @@ cpu::PoolShape windows(const Tensor& x, const Dims& out, const Pool& p) {
   return s;
 }
 
+// Integers are pooled exactly, as int64.
+template <class F>
+void visit_pooled(DType d, const char* what, F&& f) {
+  if (d == DType::Int64) return f(Tag<int64_t>{});
+  visit_floating(d, what, std::forward<F>(f));
+}
+
 // ---- max ----
 
 // Results and indices of any pooling that keeps one element a window.
 template <class F>
-TensorList pick(const char* what, const Tensor& self, const Dims& sizes, F&& run) {
-  DType compute = compute_dtype(self.dtype(), what);
+TensorList pick(const char* what, const Tensor& self, const Dims& sizes, bool integers, F&& run) {
+  const bool exact = integers && is_integral(self.dtype(), false);
+  DType compute = exact ? DType::Int64 : compute_dtype(self.dtype(), what);
   Tensor y = empty(sizes, {compute, self.device()}), index = empty(sizes, {DType::Int64, self.device()});
   if (y.numel() && !y.is_meta()) {
     Tensor x = prepared(self, compute);
-    visit_floating(compute, what, [&](auto tag) {
+    visit_pooled(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
       run(x.data_as<T>(), y.data_as<T>(), index.data_as<int64_t>());
     });
@@ -115,16 +123,36 @@ TensorList max_pool(const Tensor& self, const Dims& kernel, const Dims& stride, 
   check_input(names[N - 1], self, N);
   Pool p = expanded(names[N - 1], N, kernel, stride, padding, dilation, ceil_mode);
   Dims out = output_sizes(names[N - 1], self, p);
-  return pick(names[N - 1], self, with_spatial(self, out),
+  return pick(names[N - 1], self, with_spatial(self, out), true,
               [&](auto* x, auto* y, int64_t* index) { cpu::max_pool(windows(self, out, p), x, y, index); });
 }
 
+// What lies in `index` must name elements of a plane of `sizes`; `values` are laid out as the index is.
+void check_picked(const Tensor& index, DimsRef sizes, DimsRef values, int64_t n) {
+  check(n >= 1 && n <= 3 && static_cast<int64_t>(sizes.size()) >= n && sizes.size() == values.size() &&
+            same(index.sizes(), values),
+        "max_pool_backward(): expected an index of shape ", to_string(values), " for ", n, " spatial dimensions of ",
+        to_string(sizes), ", but got ", to_string(index.sizes()));
+  auto outer = sizes.size() - static_cast<size_t>(n);
+  check(same(sizes.first(outer), values.first(outer)), "max_pool_backward(): ", to_string(sizes), " and ",
+        to_string(values), " do not have the same planes");
+}
+void check_elements(const Tensor& index, int64_t in) {
+  const auto* p = index.data_as<int64_t>();
+  for (int64_t i = 0; i < index.numel(); ++i) {
+    check<IndexError>(p[i] >= 0 && p[i] < in, "max_pool_backward(): index ", p[i], " is out of range for a plane of ",
+                      in, " elements");
+  }
+}
+
 Tensor scatter_pool(const Tensor& grad, const Tensor& index, const Dims& sizes, int64_t n) {
+  check_picked(index, sizes, grad.sizes(), n);
   DType compute = compute_dtype(grad.dtype(), "max_pool_backward");
   Tensor gx = zeros(sizes, {compute, grad.device()});
   if (grad.numel() && !gx.is_meta()) {
     Tensor g = prepared(grad, compute), idx = prepared(index, DType::Int64);
     int64_t in = plane(sizes, static_cast<size_t>(n)), out = plane(grad.sizes(), static_cast<size_t>(n));
+    check_elements(idx, in);
     visit_floating(compute, "max_pool_backward", [&](auto tag) {
       using T = typename decltype(tag)::type;
       cpu::scatter_planes<T>(gx.numel() / in, in, out, g.data_as<T>(), idx.data_as<int64_t>(), gx.data_as<T>());
@@ -134,11 +162,13 @@ Tensor scatter_pool(const Tensor& grad, const Tensor& index, const Dims& sizes, 
 }
 
 Tensor gather_pool(const Tensor& self, const Tensor& index, int64_t n) {
+  check_picked(index, self.sizes(), index.sizes(), n);
   DType compute = compute_dtype(self.dtype(), "max_pool_backward");
   Tensor y = empty(index.sizes(), {compute, self.device()});
   if (y.numel() && !y.is_meta()) {
     Tensor x = prepared(self, compute), idx = prepared(index, DType::Int64);
     int64_t in = plane(self.sizes(), static_cast<size_t>(n)), out = plane(index.sizes(), static_cast<size_t>(n));
+    check_elements(idx, in);
     visit_floating(compute, "max_pool_backward", [&](auto tag) {
       using T = typename decltype(tag)::type;
       cpu::gather_planes<T>(x.numel() / in, in, out, x.data_as<T>(), idx.data_as<int64_t>(), y.data_as<T>());
@@ -177,11 +207,11 @@ Tensor avg_pool(const Tensor& self, const Dims& kernel, const Dims& stride, cons
   check(!divisor || *divisor != 0, "divisor must be not zero");
   Pool p = expanded(what, N, kernel, stride, padding, Dims{1}, ceil_mode);
   Dims out = output_sizes(what, self, p);
-  DType compute = compute_dtype(self.dtype(), what);
+  DType compute = self.dtype() == DType::Int64 ? DType::Int64 : compute_dtype(self.dtype(), what);
   Tensor y = empty(with_spatial(self, out), {compute, self.device()});
   if (y.numel() && !y.is_meta()) {
     Tensor x = prepared(self, compute);
-    visit_floating(compute, what, [&](auto tag) {
+    visit_pooled(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
       cpu::avg_pool<T>(windows(self, out, p), {count_include_pad, divisor.value_or(0)}, x.data_as<T>(), y.data_as<T>());
     });
@@ -189,15 +219,26 @@ Tensor avg_pool(const Tensor& self, const Dims& kernel, const Dims& stride, cons
   return finished(y, self.dtype());
 }
 
+void check_gradient(const char* what, const Tensor& grad, DimsRef sizes, int64_t n) {
+  bool fits = n >= 1 && n <= 3 && static_cast<int64_t>(sizes.size()) >= n && grad.sizes().size() == sizes.size();
+  auto outer = fits ? sizes.size() - static_cast<size_t>(n) : 0;
+  check(fits && same(sizes.first(outer), grad.sizes().first(outer)), what, "(): grad of shape ",
+        to_string(grad.sizes()), " does not fit an input of shape ", to_string(sizes), " with ", n,
+        " spatial dimensions");
+}
+
 Tensor avg_pool_gradient(const Tensor& grad, const Dims& sizes, const Dims& kernel, const Dims& stride,
                          const Dims& padding, bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor,
                          int64_t n) {
+  check_gradient("avg_pool_backward", grad, sizes, n);
   DType compute = compute_dtype(grad.dtype(), "avg_pool_backward");
   Tensor gx = zeros(sizes, {compute, grad.device()});
   if (grad.numel() && !gx.is_meta()) {
     Tensor g = prepared(grad, compute);
     Pool p = expanded("avg_pool_backward", n, kernel, stride, padding, Dims{1}, ceil_mode);
     Dims out(grad.sizes().last(static_cast<size_t>(n)));
+    check(same(out, output_sizes("avg_pool_backward", gx, p)), "avg_pool_backward(): grad of shape ",
+          to_string(grad.sizes()), " is not that of an average over ", to_string(sizes));
     visit_floating(compute, "avg_pool_backward", [&](auto tag) {
       using T = typename decltype(tag)::type;
       cpu::avg_pool_backward<T>(windows(gx, out, p), {count_include_pad, divisor.value_or(0)}, g.data_as<T>(),
@@ -258,6 +299,7 @@ Tensor adaptive_avg_pool(const Tensor& self, const Dims& out) {
 }
 
 Tensor adaptive_avg_gradient(const Tensor& grad, const Dims& sizes, int64_t n) {
+  check_gradient("adaptive_avg_pool_backward", grad, sizes, n);
   DType compute = compute_dtype(grad.dtype(), "adaptive_avg_pool_backward");
   Tensor gx = zeros(sizes, {compute, grad.device()});
   if (grad.numel() && !gx.is_meta()) {
@@ -286,7 +328,7 @@ void adaptive_avg_second(Backward& b) {
 template <int N>
 TensorList adaptive_max_pool(const Tensor& self, const Dims& out) {
   static constexpr const char* names[] = {"adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d"};
-  return pick(names[N - 1], self, adaptive_sizes(names[N - 1], self, out, N), [&](auto* x, auto* y, int64_t* index) {
+  return pick(names[N - 1], self, adaptive_sizes(names[N - 1], self, out, N), false, [&](auto* x, auto* y, int64_t* index) {
     cpu::adaptive_max_pool(plane_shape(self, out, N), x, y, index);
   });
 }

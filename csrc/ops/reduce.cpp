@@ -10,7 +10,8 @@ using cpu::ReduceOp;
 
 // Writes finished accumulators as `out`'s elements. `scale` is multiplied in.
 template <class A>
-void write_results(const Tensor& out, const A* acc, int64_t count, int64_t first, int64_t stride, double divisor) {
+void write_results(const Tensor& out, const A* acc, int64_t count, int64_t first, int64_t stride,
+                   double divisor) {
   visit_all(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* o = out.data_as<T>() + first;
@@ -69,8 +70,8 @@ void sum_backward(Backward& b) { b.set(0, reduced_of(b).grow(as_dtype(b.grad(), 
 
 Tensor nansum_op(const Tensor& x, OptDims dims, bool keepdim, OptDType dtype) {
   check(!is_complex(x.dtype()), "nansum on CPU does not support complex inputs");
-  return sum_like(is_floating(x.dtype()) ? ReduceOp::NanSum : ReduceOp::Sum, x, dims, keepdim, sum_dtype(x, dtype),
-                  false);
+  return sum_like(is_floating(x.dtype()) ? ReduceOp::NanSum : ReduceOp::Sum, x, dims, keepdim,
+                  sum_dtype(x, dtype), false);
 }
 void nansum_backward(Backward& b) {
   Tensor x = b.arg<Tensor>(0), g = reduced_of(b).grow(as_dtype(b.grad(), b.dtype(0)));
@@ -80,11 +81,13 @@ void nansum_backward(Backward& b) {
 Tensor mean_op(const Tensor& x, OptDims dims, bool keepdim, OptDType dtype) {
   if (dtype) {
     check(is_inexact(*dtype),
-          "mean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: ",
+          "mean(): could not infer output dtype. Optional dtype must be either a floating point or "
+          "complex dtype. Got: ",
           *dtype);
   } else {
     check(is_inexact(x.dtype()),
-          "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: ",
+          "mean(): could not infer output dtype. Input dtype must be either a floating point or "
+          "complex dtype. Got: ",
           x.dtype());
   }
   return sum_like(ReduceOp::Sum, x, dims, keepdim, dtype.value_or(x.dtype()), true);
@@ -94,7 +97,8 @@ void mean_backward(Backward& b) {
   b.set(0, r.grow(as_dtype(b.grad(), b.dtype(0)) / static_cast<double>(r.count())));
 }
 Tensor nanmean_op(const Tensor& x, OptDims dims, bool keepdim, OptDType dtype) {
-  check(is_inexact(x.dtype()), "nanmean(): expected input to have floating point or complex dtype but got ", x.dtype());
+  check(is_inexact(x.dtype()),
+        "nanmean(): expected input to have floating point or complex dtype but got ", x.dtype());
   Dims d = dims ? Dims(*dims) : Dims();
   Tensor count = sum(!op<"isnan">(x), d, keepdim);
   return op<"nansum">(x, d, keepdim, dtype) / count;
@@ -133,7 +137,8 @@ Tensor complex_prod(const Tensor& x, uint64_t mask, const Tensor& out) {
 
 Tensor prod_op(Tensor x, std::optional<int64_t> dim, bool keepdim, OptDType dtype) {
   DType to = sum_dtype(x, dtype);
-  uint64_t mask = dim ? uint64_t(1) << wrap_dim(*dim, x.dim()) & all_dims(x.dim()) : all_dims(x.dim());
+  uint64_t mask =
+      dim ? uint64_t(1) << wrap_dim(*dim, x.dim()) & all_dims(x.dim()) : all_dims(x.dim());
   Tensor out = empty(reduced_sizes(x.sizes(), mask, keepdim && dim), {to, x.device()});
   if (x.is_meta() || out.numel() == 0) return out;
   if (!sums_directly(x.dtype(), to)) x = raw_cast(x, to);
@@ -152,12 +157,14 @@ bool has_zero(const Tensor& x) {
   return op<"any">(op<"eq">(x, Tensor(0))).item().to<bool>();
 }
 
-// For each k along the last dimension a row in which element k is replaced by 1: (..., n) -> (..., n, n).
+// For each k along the last dimension a row in which element k is replaced by 1: (..., n) -> (...,
+// n, n).
 Tensor each_left_out(const Tensor& x) {
   int64_t n = x.size(-1);
   Dims sizes(x.sizes());
   sizes.push_back(n);
-  Tensor eye = op<"_diagonal_backward">(full(Dims{n}, Scalar(true), {DType::Bool, x.device()}), Dims{n, n}, 0, 0, 1);
+  Tensor eye = op<"_diagonal_backward">(full(Dims{n}, Scalar(true), {DType::Bool, x.device()}),
+                                        Dims{n, n}, 0, 0, 1);
   return where(eye, full(Dims{}, Scalar(1), x.options()), expand(unsqueeze(x, -2), sizes));
 }
 
@@ -191,8 +198,7 @@ Tensor count_nonzero_op(const Tensor& x, OptDims dims) {
   return out;
 }
 
-template <ReduceOp What>
-Tensor truth(Tensor x, uint64_t mask, bool keepdim) {
+template <ReduceOp What> Tensor truth(Tensor x, uint64_t mask, bool keepdim) {
   DType dtype = x.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool;
   Tensor out = empty(reduced_sizes(x.sizes(), mask, keepdim), {dtype, x.device()});
   if (x.is_meta() || out.numel() == 0) return out;
@@ -204,14 +210,13 @@ Tensor truth(Tensor x, uint64_t mask, bool keepdim) {
                        });
   return out;
 }
-template <ReduceOp What>
-Tensor truth_all(const Tensor& x) {
+template <ReduceOp What> Tensor truth_all(const Tensor& x) {
   return truth<What>(x, all_dims(x.dim()), false);
 }
 // Here an empty list of dimensions reduces none of them.
-template <ReduceOp What>
-Tensor truth_dims(const Tensor& x, OptDims dims, bool keepdim) {
-  return truth<What>(x, dims ? dim_mask(*dims, x.dim()) & all_dims(x.dim()) : all_dims(x.dim()), keepdim);
+template <ReduceOp What> Tensor truth_dims(const Tensor& x, OptDims dims, bool keepdim) {
+  return truth<What>(x, dims ? dim_mask(*dims, x.dim()) & all_dims(x.dim()) : all_dims(x.dim()),
+                     keepdim);
 }
 
 Tensor trace_op(const Tensor& x) {
@@ -222,32 +227,58 @@ Tensor trace_op(const Tensor& x) {
 // ---- ops ----
 
 const Define kOps[] = {
-    {"sum(self: Tensor, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) -> Tensor",
-     "The sum over `dim`, by default over all dimensions. Integers and bools add up as int64. float32 is summed in short "
+    {"sum(self: Tensor, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) -> "
+     "Tensor",
+     "The sum over `dim`, by default over all dimensions. Integers and bools add up as int64. "
+     "float32 is summed in short "
      "blocks, the blocks in double precision.",
-     kernel(sum_op), {.backward = sum_backward, .forms = kPublic | kOut}},
-    {"nansum(self: Tensor, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) -> Tensor",
-     "`sum` in which NaN counts as zero.", kernel(nansum_op),
+     kernel(sum_op),
+     {.backward = sum_backward, .forms = kPublic | kOut}},
+    {"nansum(self: Tensor, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) -> "
+     "Tensor",
+     "`sum` in which NaN counts as zero.",
+     kernel(nansum_op),
      {.backward = nansum_backward, .saves = saves_arg(0), .forms = kPublic | kOut}},
-    {"mean(self: Tensor, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) -> Tensor",
-     "The mean over `dim`, by default over all dimensions; NaN where there is nothing to average.", kernel(mean_op),
+    {"mean(self: Tensor, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) -> "
+     "Tensor",
+     "The mean over `dim`, by default over all dimensions; NaN where there is nothing to average.",
+     kernel(mean_op),
      {.backward = mean_backward, .forms = kPublic | kOut}},
-    {"nanmean(self: Tensor, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) -> Tensor",
-     "The mean of those elements that are not NaN.", kernel(nanmean_op), {.forms = kPublic | kOut, .composite = true}},
-    {"prod(self: Tensor, dim: int? = None, keepdim: bool = False, *, dtype: dtype? = None) -> Tensor",
-     "The product over `dim`, by default over all dimensions. Integers and bools multiply as int64.", kernel(prod_op),
+    {"nanmean(self: Tensor, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) "
+     "-> Tensor",
+     "The mean of those elements that are not NaN.",
+     kernel(nanmean_op),
+     {.forms = kPublic | kOut, .composite = true}},
+    {"prod(self: Tensor, dim: int? = None, keepdim: bool = False, *, dtype: dtype? = None) -> "
+     "Tensor",
+     "The product over `dim`, by default over all dimensions. Integers and bools multiply as "
+     "int64.",
+     kernel(prod_op),
      {.backward = prod_backward, .saves = saves_arg(0), .forms = kPublic | kOut}},
-    {"count_nonzero(self: Tensor, dim: int[1]? = None) -> Tensor", "How many elements differ from zero, as int64.",
-     kernel(count_nonzero_op), {.non_differentiable = 1}},
-    {"any(self: Tensor) -> Tensor", "Whether any element is true (not zero). uint8 stays uint8; else bool.",
-     kernel(truth_all<ReduceOp::Any>), {.forms = kPublic | kOut, .non_differentiable = 1}},
-    {"any(self: Tensor, dim: int[1]? = None, keepdim: bool = False) -> Tensor", "Whether any element along `dim` is true.",
-     kernel(truth_dims<ReduceOp::Any>), {.forms = kPublic | kOut, .non_differentiable = 1}},
-    {"all(self: Tensor) -> Tensor", "Whether all elements are true (not zero). uint8 stays uint8; else bool.",
-     kernel(truth_all<ReduceOp::All>), {.forms = kPublic | kOut, .non_differentiable = 1}},
-    {"all(self: Tensor, dim: int[1]? = None, keepdim: bool = False) -> Tensor", "Whether all elements along `dim` are true.",
-     kernel(truth_dims<ReduceOp::All>), {.forms = kPublic | kOut, .non_differentiable = 1}},
-    {"trace(self: Tensor) -> Tensor", "The sum of a matrix's diagonal.", kernel(trace_op), {.composite = true}},
+    {"count_nonzero(self: Tensor, dim: int[1]? = None) -> Tensor",
+     "How many elements differ from zero, as int64.",
+     kernel(count_nonzero_op),
+     {.non_differentiable = 1}},
+    {"any(self: Tensor) -> Tensor",
+     "Whether any element is true (not zero). uint8 stays uint8; else bool.",
+     kernel(truth_all<ReduceOp::Any>),
+     {.forms = kPublic | kOut, .non_differentiable = 1}},
+    {"any(self: Tensor, dim: int[1]? = None, keepdim: bool = False) -> Tensor",
+     "Whether any element along `dim` is true.",
+     kernel(truth_dims<ReduceOp::Any>),
+     {.forms = kPublic | kOut, .non_differentiable = 1}},
+    {"all(self: Tensor) -> Tensor",
+     "Whether all elements are true (not zero). uint8 stays uint8; else bool.",
+     kernel(truth_all<ReduceOp::All>),
+     {.forms = kPublic | kOut, .non_differentiable = 1}},
+    {"all(self: Tensor, dim: int[1]? = None, keepdim: bool = False) -> Tensor",
+     "Whether all elements along `dim` are true.",
+     kernel(truth_dims<ReduceOp::All>),
+     {.forms = kPublic | kOut, .non_differentiable = 1}},
+    {"trace(self: Tensor) -> Tensor",
+     "The sum of a matrix's diagonal.",
+     kernel(trace_op),
+     {.composite = true}},
 };
 
 }  // namespace

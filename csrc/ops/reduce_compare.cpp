@@ -16,7 +16,8 @@ Tensor isclose_op(const Tensor& a, const Tensor& b, double rtol, double atol, bo
   check(atol >= 0, "atol must be greater than or equal to zero, but got ", atol);
   GradMode off(false);
   Tensor close = op<"eq">(a, b);
-  if (equal_nan && is_inexact(a.dtype())) close = op<"logical_or">(close, op<"logical_and">(op<"isnan">(a), op<"isnan">(b)));
+  if (equal_nan && is_inexact(a.dtype()))
+    close = op<"logical_or">(close, op<"logical_and">(op<"isnan">(a), op<"isnan">(b)));
   if (rtol == 0 && atol == 0) return close;
   Tensor x = a, y = b;
   if (is_integral(a.dtype())) {
@@ -24,7 +25,8 @@ Tensor isclose_op(const Tensor& a, const Tensor& b, double rtol, double atol, bo
     y = to(b, default_dtype());
   }
   Tensor allowed = op<"abs">(y) * rtol + atol, actual = op<"abs">(x - y);
-  return op<"logical_or">(close, op<"logical_and">(op<"isfinite">(actual), op<"le">(actual, allowed)));
+  return op<"logical_or">(close,
+                          op<"logical_and">(op<"isfinite">(actual), op<"le">(actual, allowed)));
 }
 bool allclose_op(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
   Tensor close = isclose_op(a, b, rtol, atol, equal_nan);
@@ -32,7 +34,8 @@ bool allclose_op(const Tensor& a, const Tensor& b, double rtol, double atol, boo
   return op<"all">(close).item().to<bool>();
 }
 bool equal_op(const Tensor& a, const Tensor& b) {
-  check(a.device() == b.device(), "Expected all tensors to be on the same device, but found at least two devices, ",
+  check(a.device() == b.device(),
+        "Expected all tensors to be on the same device, but found at least two devices, ",
         to_string(a.device()), " and ", to_string(b.device()), "!");
   check<NotImplemented>(!a.is_meta(), "equal(): meta tensors have no data to compare");
   if (!same(a.sizes(), b.sizes())) return false;
@@ -46,10 +49,9 @@ bool equal_op(const Tensor& a, const Tensor& b) {
 struct Groups {
   std::vector<int64_t> first;  // the row that stands for each group
   std::vector<int64_t> counts;
-  Tensor inverse;              // for every row, its group
+  Tensor inverse;  // for every row, its group
 };
-template <class F>
-Groups group(const std::vector<int64_t>& order, F&& differ) {
+template <class F> Groups group(const std::vector<int64_t>& order, F&& differ) {
   Groups g;
   auto n = static_cast<int64_t>(order.size());
   g.inverse = empty(Dims{n}, {DType::Int64, {}});
@@ -72,8 +74,7 @@ Tensor vector_of(const std::vector<int64_t>& v) {
 }
 
 // NaN stands behind all numbers and equals nothing, itself included.
-template <class T>
-bool before(T a, T b) {
+template <class T> bool before(T a, T b) {
   if constexpr (std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>) {
     if (a.real() != b.real()) return before(a.real(), b.real());
     return before(a.imag(), b.imag());
@@ -98,37 +99,48 @@ Groups unique_rows(const Tensor& x, int64_t n, int64_t m, bool sort) {
       std::copy_n(places.data_as<int64_t>(), n, order.begin());
     } else if (sort) {
       std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-        return std::lexicographical_compare(p + a * m, p + (a + 1) * m, p + b * m, p + (b + 1) * m, before<T>);
+        return std::lexicographical_compare(p + a * m, p + (a + 1) * m, p + b * m, p + (b + 1) * m,
+                                            before<T>);
       });
     }
-    return group(order, [&](int64_t a, int64_t b) { return !std::equal(p + a * m, p + (a + 1) * m, p + b * m); });
+    return group(order, [&](int64_t a, int64_t b) {
+      return !std::equal(p + a * m, p + (a + 1) * m, p + b * m);
+    });
   });
 }
 
 TensorList unique_of(const Tensor& x, std::optional<int64_t> dim, bool sort) {
-  check<NotImplemented>(!x.is_meta(), "unique(): the size of the result depends on data, which meta tensors lack");
+  check<NotImplemented>(
+      !x.is_meta(), "unique(): the size of the result depends on data, which meta tensors lack");
   GradMode off(false);
   if (!dim) {
     Tensor flat = raw_contiguous(x);
     flat = raw_view(flat, Dims{x.numel()}, Dims{1}, flat.offset());
     Groups g = unique_rows(flat, x.numel(), 1, sort);
-    return {op<"index_select">(flat, 0, vector_of(g.first)), raw_view(g.inverse, x.sizes(), contiguous_strides(x.sizes()), 0),
-            vector_of(g.counts)};
+    return {op<"index_select">(flat, 0, vector_of(g.first)),
+            raw_view(g.inverse, x.sizes(), contiguous_strides(x.sizes()), 0), vector_of(g.counts)};
   }
   int64_t d = wrap_dim(*dim, x.dim()), n = x.size(d);
-  check(x.numel() > 0 || n == 0, "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
+  check(x.numel() > 0 || n == 0,
+        "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
   Tensor rows = raw_contiguous(alias(op<"movedim">(x, Dims{d}, Dims{0})));
   Groups g = unique_rows(rows, n, n ? x.numel() / n : 0, sort);
   return {op<"index_select">(x, d, vector_of(g.first)), g.inverse, vector_of(g.counts)};
 }
-TensorList unique_op(const Tensor& x, std::optional<int64_t> dim) { return unique_of(x, dim, true); }
-TensorList unique_consecutive_op(const Tensor& x, std::optional<int64_t> dim) { return unique_of(x, dim, false); }
+TensorList unique_op(const Tensor& x, std::optional<int64_t> dim) {
+  return unique_of(x, dim, true);
+}
+TensorList unique_consecutive_op(const Tensor& x, std::optional<int64_t> dim) {
+  return unique_of(x, dim, false);
+}
 
 // ---- counts ----
 
 Tensor bincount_op(const Tensor& x, const Tensor& weights, int64_t minlength) {
-  if (!is_integral(x.dtype(), false)) fail<NotImplemented>("\"bincount_cpu\" not implemented for '", x.dtype(), "'");
-  check<NotImplemented>(!x.is_meta(), "bincount(): the size of the result depends on data, which meta tensors lack");
+  if (!is_integral(x.dtype(), false))
+    fail<NotImplemented>("\"bincount_cpu\" not implemented for '", x.dtype(), "'");
+  check<NotImplemented>(
+      !x.is_meta(), "bincount(): the size of the result depends on data, which meta tensors lack");
   check(minlength >= 0, "minlength should be >= 0");
   const char* wrong = "bincount only supports 1-d non-negative integral inputs.";
   check(x.dim() == 1, wrong);
@@ -158,7 +170,8 @@ Tensor bincount_op(const Tensor& x, const Tensor& weights, int64_t minlength) {
 }
 
 Tensor histc_op(const Tensor& x, int64_t bins, Scalar min, Scalar max) {
-  if (is_half(x.dtype())) return raw_cast(histc_op(raw_cast(x, DType::Float32), bins, min, max), x.dtype());
+  if (is_half(x.dtype()))
+    return raw_cast(histc_op(raw_cast(x, DType::Float32), bins, min, max), x.dtype());
   if (!is_floating(x.dtype())) {
     fail<NotImplemented>("\"histogram_cpu\" not implemented for '", x.dtype(), "'");
   }
@@ -175,7 +188,8 @@ Tensor histc_op(const Tensor& x, int64_t bins, Scalar min, Scalar max) {
       low = *a;
       high = *b;
     }
-    check(std::isfinite(low) && std::isfinite(high), "range of [", low, ", ", high, "] is not finite");
+    check(std::isfinite(low) && std::isfinite(high), "range of [", low, ", ", high,
+          "] is not finite");
     if (low == high) {
       low -= 1;
       high += 1;
@@ -193,25 +207,37 @@ Tensor histc_op(const Tensor& x, int64_t bins, Scalar min, Scalar max) {
 }
 
 const Define kOps[] = {
-    {"isclose(self: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor",
-     "Where |self - other| <= atol + rtol * |other|, as bool. Infinities are close to themselves, NaN to NaN if `equal_nan`.",
-     kernel(isclose_op), {.non_differentiable = 1}},
-    {"allclose(self: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool",
+    {"isclose(self: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: "
+     "bool = False) -> Tensor",
+     "Where |self - other| <= atol + rtol * |other|, as bool. Infinities are close to themselves, "
+     "NaN to NaN if `equal_nan`.",
+     kernel(isclose_op),
+     {.non_differentiable = 1}},
+    {"allclose(self: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: "
+     "bool = False) -> bool",
      "Whether `isclose` holds everywhere.", kernel(allclose_op)},
-    {"equal(self: Tensor, other: Tensor) -> bool", "Whether both have one shape and the same elements.", kernel(equal_op)},
+    {"equal(self: Tensor, other: Tensor) -> bool",
+     "Whether both have one shape and the same elements.", kernel(equal_op)},
     {"_unique(self: Tensor, dim: int? = None) -> (Tensor, Tensor, Tensor)",
-     "The different elements in order (or the different slices along `dim`), for each element the place of its like, and "
+     "The different elements in order (or the different slices along `dim`), for each element the "
+     "place of its like, and "
      "how often each occurs.",
-     kernel(unique_op), {.non_differentiable = 7}},
+     kernel(unique_op),
+     {.non_differentiable = 7}},
     {"_unique_consecutive(self: Tensor, dim: int? = None) -> (Tensor, Tensor, Tensor)",
-     "The same, where only neighbours are compared and the order is kept.", kernel(unique_consecutive_op),
+     "The same, where only neighbours are compared and the order is kept.",
+     kernel(unique_consecutive_op),
      {.non_differentiable = 7}},
     {"bincount(self: Tensor, weights: Tensor? = None, minlength: int = 0) -> Tensor",
-     "How often each of the numbers 0, 1, ... occurs in a vector of integers, or the sum of its `weights`.",
-     kernel(bincount_op), {.non_differentiable = 1}},
+     "How often each of the numbers 0, 1, ... occurs in a vector of integers, or the sum of its "
+     "`weights`.",
+     kernel(bincount_op),
+     {.non_differentiable = 1}},
     {"histc(self: Tensor, bins: int = 100, min: Scalar = 0, max: Scalar = 0) -> Tensor",
-     "How many elements lie in each of `bins` equal intervals from `min` to `max`, or of the elements' own range.",
-     kernel(histc_op), {.forms = kPublic | kOut, .non_differentiable = 1}},
+     "How many elements lie in each of `bins` equal intervals from `min` to `max`, or of the "
+     "elements' own range.",
+     kernel(histc_op),
+     {.forms = kPublic | kOut, .non_differentiable = 1}},
 };
 
 }  // namespace

@@ -6,14 +6,12 @@ namespace {
 
 using cpu::ReduceOp;
 
-template <ReduceOp What>
-constexpr const char* kName = What == ReduceOp::Max ? "max" : "min";
+template <ReduceOp What> constexpr const char* kName = What == ReduceOp::Max ? "max" : "min";
 template <ReduceOp What>
 constexpr ReduceOp kArg = What == ReduceOp::Max ? ReduceOp::ArgMax : ReduceOp::ArgMin;
 
 // f(tag of the accumulator's value type, tag of the element type)
-template <class F>
-void visit_order(DType d, const char* what, F&& f) {
+template <class F> void visit_order(DType d, const char* what, F&& f) {
   visit_real(d, what, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) f(Tag<float>{}, tag);
@@ -22,16 +20,14 @@ void visit_order(DType d, const char* what, F&& f) {
   });
 }
 
-template <class T, class V>
-T narrowed(V v) {
-  return T(v);
-}
+template <class T, class V> T narrowed(V v) { return T(v); }
 
 // ---- the values alone ----
 
 template <ReduceOp What>
 Tensor extreme(const char* what, const Tensor& x, uint64_t mask, bool keepdim) {
-  if (is_complex(x.dtype())) fail<NotImplemented>("\"", what, "\" not implemented for '", x.dtype(), "'");
+  if (is_complex(x.dtype()))
+    fail<NotImplemented>("\"", what, "\" not implemented for '", x.dtype(), "'");
   Tensor out = empty(reduced_sizes(x.sizes(), mask, keepdim), x.options());
   if (x.is_meta() || out.numel() == 0) return out;
   visit_order(x.dtype(), what, [&](auto acc_tag, auto tag) {
@@ -40,38 +36,40 @@ Tensor extreme(const char* what, const Tensor& x, uint64_t mask, bool keepdim) {
     T* o = out.data_as<T>();
     cpu::reduce<A>(What, x.dtype(), x.data(), x.sizes(), x.strides(), mask,
                    [&](const A* acc, int64_t count, int64_t first, int64_t stride) {
-                     for (int64_t i = 0; i < count; ++i) o[first + i * stride] = narrowed<T>(acc[i]);
+                     for (int64_t i = 0; i < count; ++i)
+                       o[first + i * stride] = narrowed<T>(acc[i]);
                    });
   });
   return out;
 }
 
-template <ReduceOp What>
-Tensor extreme_all(const Tensor& x) {
+template <ReduceOp What> Tensor extreme_all(const Tensor& x) {
   check(x.numel() > 0, kName<What>,
-        "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
+        "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
+        "dim with the 'dim' "
         "argument.");
   return extreme<What>(What == ReduceOp::Max ? "max_all" : "min_all", x, all_dims(x.dim()), false);
 }
 
 void check_nonempty(const char* what, const char* separator, DimsRef sizes, uint64_t mask) {
   for (size_t i = 0; i < sizes.size(); ++i) {
-    check<IndexError>(!(mask >> i & 1) || sizes[i] > 0, what, separator, " Expected reduction dim ", i,
-                      " to have non-zero size.");
+    check<IndexError>(!(mask >> i & 1) || sizes[i] > 0, what, separator, " Expected reduction dim ",
+                      i, " to have non-zero size.");
   }
 }
 
-template <ReduceOp What>
-Tensor extreme_dims(const Tensor& x, OptDims dims, bool keepdim) {
+template <ReduceOp What> Tensor extreme_dims(const Tensor& x, OptDims dims, bool keepdim) {
   const char* what = What == ReduceOp::Max ? "amax" : "amin";
   uint64_t mask = reduced_mask(dims, x.dim());
   if (x.numel() == 0) {
     check(dims && !dims->empty(), what,
-          "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
+          "(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
+          "reduction dim with the 'dim' "
           "argument.");
     check_nonempty(what, "():", x.sizes(), mask);
   }
-  return extreme<What>(What == ReduceOp::Max ? "max_values_cpu" : "min_values_cpu", x, mask, keepdim);
+  return extreme<What>(What == ReduceOp::Max ? "max_values_cpu" : "min_values_cpu", x, mask,
+                       keepdim);
 }
 
 // Elements that equal the extreme share the gradient evenly.
@@ -93,13 +91,16 @@ void extreme_all_backward(Backward& b) {
   }
   b.set(0, shared(x, y, b.grad(), r));
 }
-void extreme_dims_backward(Backward& b) { b.set(0, shared(b.arg<Tensor>(0), b.out(), b.grad(), reduced_of(b))); }
+void extreme_dims_backward(Backward& b) {
+  b.set(0, shared(b.arg<Tensor>(0), b.out(), b.grad(), reduced_of(b)));
+}
 
 // ---- with places ----
 
 // Values and indices of the extremes along one dimension; `values` may be undefined.
 template <ReduceOp What>
-void extreme_places(const char* what, const Tensor& x, uint64_t mask, const Tensor& values, const Tensor& indices) {
+void extreme_places(const char* what, const Tensor& x, uint64_t mask, const Tensor& values,
+                    const Tensor& indices) {
   visit_order(x.dtype(), what, [&](auto acc_tag, auto tag) {
     using A = cpu::Best<typename decltype(acc_tag)::type>;
     using T = typename decltype(tag)::type;
@@ -115,14 +116,14 @@ void extreme_places(const char* what, const Tensor& x, uint64_t mask, const Tens
   });
 }
 
-template <ReduceOp What>
-TensorList extreme_dim(const Tensor& x, int64_t dim, bool keepdim) {
+template <ReduceOp What> TensorList extreme_dim(const Tensor& x, int64_t dim, bool keepdim) {
   check(!is_complex(x.dtype()), kName<What>, "(): does not support complex input");
   uint64_t mask = uint64_t(1) << wrap_dim(dim, x.dim()) & all_dims(x.dim());
   check_nonempty(kName<What>, "():", x.sizes(), mask);
   Dims sizes = reduced_sizes(x.sizes(), mask, keepdim);
   Tensor values = empty(sizes, x.options()), indices = empty(sizes, {DType::Int64, x.device()});
-  if (!x.is_meta() && values.numel() > 0) extreme_places<What>(kName<What>, x, mask, values, indices);
+  if (!x.is_meta() && values.numel() > 0)
+    extreme_places<What>(kName<What>, x, mask, values, indices);
   return {values, indices};
 }
 void extreme_dim_backward(Backward& b) {
@@ -130,7 +131,8 @@ void extreme_dim_backward(Backward& b) {
   const Dims& s = b.sizes(0);
   if (s.empty()) return b.set(0, b.grad());
   bool keepdim = b.arg<bool>(2);
-  Tensor g = keepdim ? b.grad() : unsqueeze(b.grad(), dim), at_place = keepdim ? b.out(1) : unsqueeze(b.out(1), dim);
+  Tensor g = keepdim ? b.grad() : unsqueeze(b.grad(), dim),
+         at_place = keepdim ? b.out(1) : unsqueeze(b.out(1), dim);
   b.set(0, op<"scatter">(zeros(s, g.options()), dim, at_place, g));
 }
 
@@ -146,27 +148,31 @@ Tensor arg_extreme(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
     if (!x.is_meta() && out.numel() > 0) extreme_places<What>(what, x, mask, Tensor(), out);
     return out;
   }
-  check<IndexError>(x.numel() > 0, what, "(): Expected reduction dim to be specified for input.numel() == 0.");
+  check<IndexError>(x.numel() > 0, what,
+                    "(): Expected reduction dim to be specified for input.numel() == 0.");
   Tensor out = empty(keepdim ? Dims(x.sizes().size(), 1) : Dims(), {DType::Int64, x.device()});
   if (x.is_meta()) return out;
   Tensor flat = raw_contiguous(x);
-  extreme_places<What>(what, raw_view(flat, Dims{x.numel()}, Dims{1}, flat.offset()), 1, Tensor(), out);
+  extreme_places<What>(what, raw_view(flat, Dims{x.numel()}, Dims{1}, flat.offset()), 1, Tensor(),
+                       out);
   return out;
 }
 
-template <ReduceOp What>
-Tensor binary(const Tensor& a, const Tensor& b) {
+template <ReduceOp What> Tensor binary(const Tensor& a, const Tensor& b) {
   if constexpr (What == ReduceOp::Max) return op<"maximum">(a, b);
   else return op<"minimum">(a, b);
 }
 
 TensorList aminmax_op(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
   if (!dim) {
-    check(x.numel() > 0, "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.");
+    check(x.numel() > 0,
+          "aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
+          "identity.");
     Dims none;
     return {op<"amin">(x, none, keepdim), op<"amax">(x, none, keepdim)};
   }
-  check_nonempty("aminmax", ":", x.sizes(), uint64_t(1) << wrap_dim(*dim, x.dim()) & all_dims(x.dim()));
+  check_nonempty("aminmax", ":", x.sizes(),
+                 uint64_t(1) << wrap_dim(*dim, x.dim()) & all_dims(x.dim()));
   Dims dims{*dim};
   return {op<"amin">(x, dims, keepdim), op<"amax">(x, dims, keepdim)};
 }
@@ -176,38 +182,63 @@ TensorList aminmax_op(const Tensor& x, std::optional<int64_t> dim, bool keepdim)
 constexpr uint32_t kBoth = saves_arg(0) | saves_out(0);
 
 const Define kOps[] = {
-    {"max(self: Tensor) -> Tensor", "The largest element; NaN where there is one. Ties share the gradient.",
-     kernel(extreme_all<ReduceOp::Max>), {.backward = extreme_all_backward, .saves = kBoth}},
-    {"max(self: Tensor, other: Tensor) -> Tensor", "The same as `maximum`.", kernel(binary<ReduceOp::Max>),
+    {"max(self: Tensor) -> Tensor",
+     "The largest element; NaN where there is one. Ties share the gradient.",
+     kernel(extreme_all<ReduceOp::Max>),
+     {.backward = extreme_all_backward, .saves = kBoth}},
+    {"max(self: Tensor, other: Tensor) -> Tensor",
+     "The same as `maximum`.",
+     kernel(binary<ReduceOp::Max>),
      {.forms = kPublic | kOut, .composite = true}},
     {"max(self: Tensor, dim: int, keepdim: bool = False) -> (values: Tensor, indices: Tensor)",
-     "The largest elements along `dim` and where they first stand (int64). NaN counts as the largest.",
+     "The largest elements along `dim` and where they first stand (int64). NaN counts as the "
+     "largest.",
      kernel(extreme_dim<ReduceOp::Max>),
-     {.backward = extreme_dim_backward, .saves = saves_out(1), .forms = kPublic | kOut, .non_differentiable = 2}},
-    {"min(self: Tensor) -> Tensor", "The smallest element; NaN where there is one. Ties share the gradient.",
-     kernel(extreme_all<ReduceOp::Min>), {.backward = extreme_all_backward, .saves = kBoth}},
-    {"min(self: Tensor, other: Tensor) -> Tensor", "The same as `minimum`.", kernel(binary<ReduceOp::Min>),
+     {.backward = extreme_dim_backward,
+      .saves = saves_out(1),
+      .forms = kPublic | kOut,
+      .non_differentiable = 2}},
+    {"min(self: Tensor) -> Tensor",
+     "The smallest element; NaN where there is one. Ties share the gradient.",
+     kernel(extreme_all<ReduceOp::Min>),
+     {.backward = extreme_all_backward, .saves = kBoth}},
+    {"min(self: Tensor, other: Tensor) -> Tensor",
+     "The same as `minimum`.",
+     kernel(binary<ReduceOp::Min>),
      {.forms = kPublic | kOut, .composite = true}},
     {"min(self: Tensor, dim: int, keepdim: bool = False) -> (values: Tensor, indices: Tensor)",
-     "The smallest elements along `dim` and where they first stand (int64). NaN counts as the smallest.",
+     "The smallest elements along `dim` and where they first stand (int64). NaN counts as the "
+     "smallest.",
      kernel(extreme_dim<ReduceOp::Min>),
-     {.backward = extreme_dim_backward, .saves = saves_out(1), .forms = kPublic | kOut, .non_differentiable = 2}},
+     {.backward = extreme_dim_backward,
+      .saves = saves_out(1),
+      .forms = kPublic | kOut,
+      .non_differentiable = 2}},
     {"amax(self: Tensor, dim: int[1]? = None, keepdim: bool = False) -> Tensor",
-     "The largest elements over `dim`, by default over all dimensions. Ties share the gradient evenly.",
+     "The largest elements over `dim`, by default over all dimensions. Ties share the gradient "
+     "evenly.",
      kernel(extreme_dims<ReduceOp::Max>),
      {.backward = extreme_dims_backward, .saves = kBoth, .forms = kPublic | kOut}},
     {"amin(self: Tensor, dim: int[1]? = None, keepdim: bool = False) -> Tensor",
-     "The smallest elements over `dim`, by default over all dimensions. Ties share the gradient evenly.",
+     "The smallest elements over `dim`, by default over all dimensions. Ties share the gradient "
+     "evenly.",
      kernel(extreme_dims<ReduceOp::Min>),
      {.backward = extreme_dims_backward, .saves = kBoth, .forms = kPublic | kOut}},
-    {"aminmax(self: Tensor, *, dim: int? = None, keepdim: bool = False) -> (min: Tensor, max: Tensor)",
-     "`amin` and `amax` of one dimension, or of all.", kernel(aminmax_op), {.forms = kPublic | kOut, .composite = true}},
+    {"aminmax(self: Tensor, *, dim: int? = None, keepdim: bool = False) -> (min: Tensor, max: "
+     "Tensor)",
+     "`amin` and `amax` of one dimension, or of all.",
+     kernel(aminmax_op),
+     {.forms = kPublic | kOut, .composite = true}},
     {"argmax(self: Tensor, dim: int? = None, keepdim: bool = False) -> Tensor",
-     "Where the largest element along `dim` first stands (int64); without `dim`, its place in the flattened tensor.",
-     kernel(arg_extreme<ReduceOp::Max>), {.forms = kPublic | kOut, .non_differentiable = 1}},
+     "Where the largest element along `dim` first stands (int64); without `dim`, its place in the "
+     "flattened tensor.",
+     kernel(arg_extreme<ReduceOp::Max>),
+     {.forms = kPublic | kOut, .non_differentiable = 1}},
     {"argmin(self: Tensor, dim: int? = None, keepdim: bool = False) -> Tensor",
-     "Where the smallest element along `dim` first stands (int64); without `dim`, its place in the flattened tensor.",
-     kernel(arg_extreme<ReduceOp::Min>), {.forms = kPublic | kOut, .non_differentiable = 1}},
+     "Where the smallest element along `dim` first stands (int64); without `dim`, its place in the "
+     "flattened tensor.",
+     kernel(arg_extreme<ReduceOp::Min>),
+     {.forms = kPublic | kOut, .non_differentiable = 1}},
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What the reductions share: shapes of results, the way from a reduced gradient back, and casts before reducing.
+// What the reductions share: shapes of results, the way from a reduced gradient back, and casts
+// before reducing.
 #pragma once
 
 #include "kernels/cpu/reduce.h"
@@ -9,7 +10,9 @@ namespace taeda {
 using OptDims = std::optional<DimsRef>;
 using OptDType = std::optional<DType>;
 
-inline uint64_t all_dims(int64_t ndim) { return ndim >= 64 ? ~uint64_t(0) : (uint64_t(1) << ndim) - 1; }
+inline uint64_t all_dims(int64_t ndim) {
+  return ndim >= 64 ? ~uint64_t(0) : (uint64_t(1) << ndim) - 1;
+}
 
 // No dimensions named: all of them.
 inline uint64_t reduced_mask(const OptDims& dims, int64_t ndim) {
@@ -44,7 +47,8 @@ struct Reduced {
   bool keepdim;
   Dims dims() const {  // none where all are reduced
     Dims d;
-    for (size_t i = 0; mask != all_dims(static_cast<int64_t>(sizes.size())) && i < sizes.size(); ++i) {
+    for (size_t i = 0; mask != all_dims(static_cast<int64_t>(sizes.size())) && i < sizes.size();
+         ++i) {
       if (mask >> i & 1) d.push_back(static_cast<int64_t>(i));
     }
     return d;

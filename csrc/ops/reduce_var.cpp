@@ -11,23 +11,27 @@ using cpu::ReduceOp;
 
 // ---- variance ----
 
-double degrees(int64_t count, double correction) { return std::max(0.0, static_cast<double>(count) - correction); }
-
-// Moments of every result, as f(place, moments).
-template <class F>
-void for_each_moments(const Tensor& x, uint64_t mask, F&& f) {
-  cpu::reduce<cpu::Moments>(ReduceOp::Moments, x.dtype(), x.data(), x.sizes(), x.strides(), mask,
-                            [&](const cpu::Moments* acc, int64_t count, int64_t first, int64_t stride) {
-                              for (int64_t i = 0; i < count; ++i) f(first + i * stride, acc[i]);
-                            });
+double degrees(int64_t count, double correction) {
+  return std::max(0.0, static_cast<double>(count) - correction);
 }
 
-void write_moments(const Tensor& x, uint64_t mask, double divisor, bool root, const Tensor& spread, const Tensor& mean) {
+// Moments of every result, as f(place, moments).
+template <class F> void for_each_moments(const Tensor& x, uint64_t mask, F&& f) {
+  cpu::reduce<cpu::Moments>(
+      ReduceOp::Moments, x.dtype(), x.data(), x.sizes(), x.strides(), mask,
+      [&](const cpu::Moments* acc, int64_t count, int64_t first, int64_t stride) {
+        for (int64_t i = 0; i < count; ++i) f(first + i * stride, acc[i]);
+      });
+}
+
+void write_moments(const Tensor& x, uint64_t mask, double divisor, bool root, const Tensor& spread,
+                   const Tensor& mean) {
   if (is_complex(x.dtype())) {
     // The distances of both parts add up; means stay apart.
     int64_t n = spread.numel();
     std::vector<double> m2(static_cast<size_t>(2 * n));
-    Tensor parts = raw_view_as_real(x), mean_parts = mean.defined() ? raw_view_as_real(mean) : Tensor();
+    Tensor parts = raw_view_as_real(x),
+           mean_parts = mean.defined() ? raw_view_as_real(mean) : Tensor();
     for_each_moments(parts, mask, [&](int64_t i, const cpu::Moments& m) {
       m2[static_cast<size_t>(i)] = m.m2;
       if (!mean.defined()) return;
@@ -53,7 +57,8 @@ void write_moments(const Tensor& x, uint64_t mask, double divisor, bool root, co
       T* mu = mean.defined() ? mean.data_as<T>() : nullptr;
       for_each_moments(x, mask, [&](int64_t i, const cpu::Moments& m) {
         double v = m.m2 / divisor;
-        s[i] = T(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(root ? std::sqrt(v) : v));
+        s[i] = T(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(root ? std::sqrt(v)
+                                                                                     : v));
         if (!mu) return;
         double c = m.count > 0 ? m.mean : std::numeric_limits<double>::quiet_NaN();
         mu[i] = T(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(c));
@@ -62,14 +67,16 @@ void write_moments(const Tensor& x, uint64_t mask, double divisor, bool root, co
   });
 }
 
-TensorList moments_of(const Tensor& x, OptDims dims, Scalar correction, bool keepdim, bool root, bool with_mean) {
+TensorList moments_of(const Tensor& x, OptDims dims, Scalar correction, bool keepdim, bool root,
+                      bool with_mean) {
   check(is_inexact(x.dtype()), "std and var only support floating point and complex dtypes");
   uint64_t mask = reduced_mask(dims, x.dim());
   Dims sizes = reduced_sizes(x.sizes(), mask, keepdim);
   Tensor spread = empty(sizes, {to_real(x.dtype()), x.device()});
   Tensor mean = with_mean ? empty(sizes, x.options()) : Tensor();
   if (!x.is_meta() && spread.numel() > 0) {
-    write_moments(x, mask, degrees(reduced_count(x.sizes(), mask), correction.to_double()), root, spread, mean);
+    write_moments(x, mask, degrees(reduced_count(x.sizes(), mask), correction.to_double()), root,
+                  spread, mean);
   }
   return {spread, mean};
 }
@@ -96,12 +103,10 @@ Tensor spread_gradient(Backward& b, const Tensor& g, bool root) {
   Tensor centred = x - op<"mean">(x, r.dims(), true);
   return r.restore(scaled) * (2.0 / n) * centred;
 }
-template <bool Root>
-void spread_backward(Backward& b) {
+template <bool Root> void spread_backward(Backward& b) {
   b.set(0, spread_gradient(b, b.grad(), Root));
 }
-template <bool Root>
-void spread_mean_backward(Backward& b) {
+template <bool Root> void spread_mean_backward(Backward& b) {
   Reduced r = reduced_of(b, 1, 3);
   Tensor g;
   if (b.grad(0).defined()) g = spread_gradient(b, b.grad(0), Root);
@@ -117,12 +122,12 @@ std::optional<Dims> kept(OptDims d) { return d ? std::optional<Dims>(Dims(*d)) :
 Scalar given(std::optional<Scalar> s) { return s.value_or(Scalar(1)); }
 Scalar as_correction(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
 
-template <OpName Name>
-struct Forms {
+template <OpName Name> struct Forms {
   static Tensor all(const Tensor& x, bool unbiased) {
     return op<Name>(x, std::nullopt, as_correction(unbiased), false);
   }
-  static Tensor corrected(const Tensor& x, OptDims dims, std::optional<Scalar> correction, bool keepdim) {
+  static Tensor corrected(const Tensor& x, OptDims dims, std::optional<Scalar> correction,
+                          bool keepdim) {
     return op<Name>(x, kept(dims), given(correction), keepdim);
   }
   static Tensor dims(const Tensor& x, OptDims dims, bool unbiased, bool keepdim) {
@@ -131,7 +136,8 @@ struct Forms {
   static TensorList all2(const Tensor& x, bool unbiased) {
     return ops<Name>(x, std::nullopt, as_correction(unbiased), false);
   }
-  static TensorList corrected2(const Tensor& x, OptDims dims, std::optional<Scalar> correction, bool keepdim) {
+  static TensorList corrected2(const Tensor& x, OptDims dims, std::optional<Scalar> correction,
+                               bool keepdim) {
     return ops<Name>(x, kept(dims), given(correction), keepdim);
   }
   static TensorList dims2(const Tensor& x, OptDims dims, bool unbiased, bool keepdim) {
@@ -142,12 +148,15 @@ struct Forms {
 // ---- norms ----
 
 void check_norm_input(const Tensor& x, double p, const OptDims& dims, OptDType dtype) {
-  check(is_inexact(x.dtype()), "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
+  check(is_inexact(x.dtype()),
+        "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
         x.dtype());
   if (dtype) {
-    check(is_inexact(*dtype), "linalg.vector_norm: dtype should be floating point or complex, but got ", *dtype);
+    check(is_inexact(*dtype),
+          "linalg.vector_norm: dtype should be floating point or complex, but got ", *dtype);
     check(is_complex(*dtype) == is_complex(x.dtype()), "linalg.vector_norm: dtype should be ",
-          is_complex(x.dtype()) ? "complex for complex" : "floating point for real", " inputs, but got ", *dtype);
+          is_complex(x.dtype()) ? "complex for complex" : "floating point for real",
+          " inputs, but got ", *dtype);
   }
   if (x.numel() > 0 || (p >= 0 && !std::isinf(p))) return;
   check(dims && !dims->empty(), "linalg.vector_norm cannot compute the ", p,
@@ -158,7 +167,8 @@ void check_norm_input(const Tensor& x, double p, const OptDims& dims, OptDType d
   }
 }
 
-// Of a real tensor whose dtype is that of the result: reduces, then applies `last` to each accumulator.
+// Of a real tensor whose dtype is that of the result: reduces, then applies `last` to each
+// accumulator.
 template <class A, class F>
 void norm_into(const Tensor& out, const Tensor& x, ReduceOp what, uint64_t mask, F&& last) {
   visit_real(out.dtype(), "vector_norm", [&](auto tag) {
@@ -169,7 +179,8 @@ void norm_into(const Tensor& out, const Tensor& x, ReduceOp what, uint64_t mask,
                      [&](const A* acc, int64_t count, int64_t first, int64_t stride) {
                        for (int64_t i = 0; i < count; ++i) {
                          double v = last(static_cast<double>(acc[i]));
-                         o[first + i * stride] = T(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(v));
+                         o[first + i * stride] =
+                             T(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(v));
                        }
                      });
     }
@@ -189,9 +200,11 @@ void real_norm(const Tensor& x, double p, uint64_t mask, const Tensor& out) {
     norm_into<double>(out, x, ReduceOp::CountNonzero, mask, itself);
   } else {
     GradMode off(false);
-    Tensor wide = is_half(x.dtype()) ? raw_cast(x, DType::Float32) : x;  // powers overflow the halves
+    Tensor wide =
+        is_half(x.dtype()) ? raw_cast(x, DType::Float32) : x;  // powers overflow the halves
     Tensor powers = op<"pow">(op<"abs">(wide), Tensor(p));
-    norm_into<double>(out, powers, ReduceOp::Sum, mask, [p](double v) { return std::pow(v, 1 / p); });
+    norm_into<double>(out, powers, ReduceOp::Sum, mask,
+                      [p](double v) { return std::pow(v, 1 / p); });
   }
 }
 
@@ -199,7 +212,8 @@ Tensor vector_norm_op(const Tensor& x, Scalar ord, OptDims dims, bool keepdim, O
   double p = ord.to_double();
   check_norm_input(x, p, dims, dtype);
   uint64_t mask = reduced_mask(dims, x.dim());
-  Tensor out = empty(reduced_sizes(x.sizes(), mask, keepdim), {to_real(dtype.value_or(x.dtype())), x.device()});
+  Tensor out = empty(reduced_sizes(x.sizes(), mask, keepdim),
+                     {to_real(dtype.value_or(x.dtype())), x.device()});
   if (x.is_meta() || out.numel() == 0) return out;
   Tensor real = x;
   if (is_complex(x.dtype())) {
@@ -245,15 +259,19 @@ void vector_norm_backward(Backward& b) {
   b.set(0, gx);
 }
 
-Tensor norm_op(const Tensor& x, std::optional<Scalar> p, OptDims dims, bool keepdim, OptDType dtype) {
+Tensor norm_op(const Tensor& x, std::optional<Scalar> p, OptDims dims, bool keepdim,
+               OptDType dtype) {
   return op<"linalg_vector_norm">(x, p.value_or(Scalar(2.0)), kept(dims), keepdim, dtype);
 }
-Tensor norm_named(const Tensor& x, const std::string& p, OptDims dims, bool keepdim, OptDType dtype) {
+Tensor norm_named(const Tensor& x, const std::string& p, OptDims dims, bool keepdim,
+                  OptDType dtype) {
   check(p == "fro", "linalg.matrix_norm: Order ", p, " not supported.");
   return op<"linalg_vector_norm">(x, Scalar(2.0), kept(dims), keepdim, dtype);
 }
 
-Tensor dist_op(const Tensor& x, const Tensor& other, Scalar p) { return op<"norm">(x - other, p, std::nullopt, false, std::nullopt); }
+Tensor dist_op(const Tensor& x, const Tensor& other, Scalar p) {
+  return op<"norm">(x - other, p, std::nullopt, false, std::nullopt);
+}
 
 // ---- logsumexp ----
 
@@ -263,7 +281,8 @@ Tensor logsumexp_op(const Tensor& self, DimsRef dims, bool keepdim) {
   Dims sizes = reduced_sizes(x.sizes(), mask, keepdim), d(dims);
   if (x.is_meta()) return empty(sizes, x.options());
   GradMode off(false);
-  if (x.numel() == 0) return full(sizes, Scalar(-std::numeric_limits<double>::infinity()), x.options());
+  if (x.numel() == 0)
+    return full(sizes, Scalar(-std::numeric_limits<double>::infinity()), x.options());
   Tensor most = op<"amax">(is_complex(x.dtype()) ? op<"real">(x) : x, d, true);
   most = op<"masked_fill">(most, op<"isinf">(most), Tensor(0));
   Tensor total = op<"log">(op<"sum">(op<"exp">(x - most), d, keepdim));
@@ -283,64 +302,108 @@ using Std = Forms<"_std">;
 using VarMean = Forms<"_var_mean">;
 using StdMean = Forms<"_std_mean">;
 
-#define TAEDA_SPREAD_DOC "Divided by the count less `correction` (1 unless given; `unbiased=False` stands for 0)."
+#define TAEDA_SPREAD_DOC \
+  "Divided by the count less `correction` (1 unless given; `unbiased=False` stands for 0)."
 
 const Define kOps[] = {
-    {"_var(self: Tensor, dim: int[1]?, correction: Scalar, keepdim: bool) -> Tensor", "Variance.", kernel(spread_op<false>),
+    {"_var(self: Tensor, dim: int[1]?, correction: Scalar, keepdim: bool) -> Tensor",
+     "Variance.",
+     kernel(spread_op<false>),
      {.backward = spread_backward<false>, .saves = kSelf}},
-    {"_std(self: Tensor, dim: int[1]?, correction: Scalar, keepdim: bool) -> Tensor", "Standard deviation.",
-     kernel(spread_op<true>), {.backward = spread_backward<true>, .saves = kSelf | saves_out()}},
-    {"_var_mean(self: Tensor, dim: int[1]?, correction: Scalar, keepdim: bool) -> (Tensor, Tensor)", "Variance and mean.",
-     kernel(spread_mean_op<false>), {.backward = spread_mean_backward<false>, .saves = kSelf}},
+    {"_std(self: Tensor, dim: int[1]?, correction: Scalar, keepdim: bool) -> Tensor",
+     "Standard deviation.",
+     kernel(spread_op<true>),
+     {.backward = spread_backward<true>, .saves = kSelf | saves_out()}},
+    {"_var_mean(self: Tensor, dim: int[1]?, correction: Scalar, keepdim: bool) -> (Tensor, Tensor)",
+     "Variance and mean.",
+     kernel(spread_mean_op<false>),
+     {.backward = spread_mean_backward<false>, .saves = kSelf}},
     {"_std_mean(self: Tensor, dim: int[1]?, correction: Scalar, keepdim: bool) -> (Tensor, Tensor)",
-     "Standard deviation and mean.", kernel(spread_mean_op<true>),
+     "Standard deviation and mean.",
+     kernel(spread_mean_op<true>),
      {.backward = spread_mean_backward<true>, .saves = kSelf | saves_out()}},
-    {"var(self: Tensor, unbiased: bool) -> Tensor", "The variance of all elements. " TAEDA_SPREAD_DOC, kernel(Var::all),
+    {"var(self: Tensor, unbiased: bool) -> Tensor",
+     "The variance of all elements. " TAEDA_SPREAD_DOC,
+     kernel(Var::all),
      {.composite = true}},
-    {"var(self: Tensor, dim: int[1]? = None, *, correction: Scalar? = None, keepdim: bool = False) -> Tensor",
-     "The variance over `dim`, by default over all dimensions. " TAEDA_SPREAD_DOC, kernel(Var::corrected),
+    {"var(self: Tensor, dim: int[1]? = None, *, correction: Scalar? = None, keepdim: bool = False) "
+     "-> Tensor",
+     "The variance over `dim`, by default over all dimensions. " TAEDA_SPREAD_DOC,
+     kernel(Var::corrected),
      {.forms = kPublic | kOut, .composite = true}},
     {"var(self: Tensor, dim: int[1]?, unbiased: bool = True, keepdim: bool = False) -> Tensor",
-     "The variance over `dim`. " TAEDA_SPREAD_DOC, kernel(Var::dims), {.forms = kPublic | kOut, .composite = true}},
-    {"std(self: Tensor, unbiased: bool) -> Tensor", "The standard deviation of all elements. " TAEDA_SPREAD_DOC,
-     kernel(Std::all), {.composite = true}},
-    {"std(self: Tensor, dim: int[1]? = None, *, correction: Scalar? = None, keepdim: bool = False) -> Tensor",
-     "The standard deviation over `dim`, by default over all dimensions. " TAEDA_SPREAD_DOC, kernel(Std::corrected),
+     "The variance over `dim`. " TAEDA_SPREAD_DOC,
+     kernel(Var::dims),
+     {.forms = kPublic | kOut, .composite = true}},
+    {"std(self: Tensor, unbiased: bool) -> Tensor",
+     "The standard deviation of all elements. " TAEDA_SPREAD_DOC,
+     kernel(Std::all),
+     {.composite = true}},
+    {"std(self: Tensor, dim: int[1]? = None, *, correction: Scalar? = None, keepdim: bool = False) "
+     "-> Tensor",
+     "The standard deviation over `dim`, by default over all dimensions. " TAEDA_SPREAD_DOC,
+     kernel(Std::corrected),
      {.forms = kPublic | kOut, .composite = true}},
     {"std(self: Tensor, dim: int[1]?, unbiased: bool = True, keepdim: bool = False) -> Tensor",
-     "The standard deviation over `dim`. " TAEDA_SPREAD_DOC, kernel(Std::dims),
+     "The standard deviation over `dim`. " TAEDA_SPREAD_DOC,
+     kernel(Std::dims),
      {.forms = kPublic | kOut, .composite = true}},
-    {"var_mean(self: Tensor, unbiased: bool) -> (Tensor, Tensor)", "Variance and mean of all elements. " TAEDA_SPREAD_DOC,
-     kernel(VarMean::all2), {.forms = kFunction, .composite = true}},
-    {"var_mean(self: Tensor, dim: int[1]? = None, *, correction: Scalar? = None, keepdim: bool = False) -> (Tensor, Tensor)",
-     "Variance and mean over `dim`. " TAEDA_SPREAD_DOC, kernel(VarMean::corrected2),
+    {"var_mean(self: Tensor, unbiased: bool) -> (Tensor, Tensor)",
+     "Variance and mean of all elements. " TAEDA_SPREAD_DOC,
+     kernel(VarMean::all2),
      {.forms = kFunction, .composite = true}},
-    {"var_mean(self: Tensor, dim: int[1]?, unbiased: bool = True, keepdim: bool = False) -> (Tensor, Tensor)",
-     "Variance and mean over `dim`. " TAEDA_SPREAD_DOC, kernel(VarMean::dims2), {.forms = kFunction, .composite = true}},
+    {"var_mean(self: Tensor, dim: int[1]? = None, *, correction: Scalar? = None, keepdim: bool = "
+     "False) -> (Tensor, Tensor)",
+     "Variance and mean over `dim`. " TAEDA_SPREAD_DOC,
+     kernel(VarMean::corrected2),
+     {.forms = kFunction, .composite = true}},
+    {"var_mean(self: Tensor, dim: int[1]?, unbiased: bool = True, keepdim: bool = False) -> "
+     "(Tensor, Tensor)",
+     "Variance and mean over `dim`. " TAEDA_SPREAD_DOC,
+     kernel(VarMean::dims2),
+     {.forms = kFunction, .composite = true}},
     {"std_mean(self: Tensor, unbiased: bool) -> (Tensor, Tensor)",
-     "Standard deviation and mean of all elements. " TAEDA_SPREAD_DOC, kernel(StdMean::all2),
+     "Standard deviation and mean of all elements. " TAEDA_SPREAD_DOC,
+     kernel(StdMean::all2),
      {.forms = kFunction, .composite = true}},
-    {"std_mean(self: Tensor, dim: int[1]? = None, *, correction: Scalar? = None, keepdim: bool = False) -> (Tensor, Tensor)",
-     "Standard deviation and mean over `dim`. " TAEDA_SPREAD_DOC, kernel(StdMean::corrected2),
+    {"std_mean(self: Tensor, dim: int[1]? = None, *, correction: Scalar? = None, keepdim: bool = "
+     "False) -> (Tensor, Tensor)",
+     "Standard deviation and mean over `dim`. " TAEDA_SPREAD_DOC,
+     kernel(StdMean::corrected2),
      {.forms = kFunction, .composite = true}},
-    {"std_mean(self: Tensor, dim: int[1]?, unbiased: bool = True, keepdim: bool = False) -> (Tensor, Tensor)",
-     "Standard deviation and mean over `dim`. " TAEDA_SPREAD_DOC, kernel(StdMean::dims2),
+    {"std_mean(self: Tensor, dim: int[1]?, unbiased: bool = True, keepdim: bool = False) -> "
+     "(Tensor, Tensor)",
+     "Standard deviation and mean over `dim`. " TAEDA_SPREAD_DOC,
+     kernel(StdMean::dims2),
      {.forms = kFunction, .composite = true}},
-    {"linalg_vector_norm(self: Tensor, ord: Scalar = 2, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) "
+    {"linalg_vector_norm(self: Tensor, ord: Scalar = 2, dim: int[1]? = None, keepdim: bool = "
+     "False, *, dtype: dtype? = None) "
      "-> Tensor",
-     "The norm of order `ord` over `dim`: (sum |x|^ord)^(1/ord), the count of elements that are not zero for 0, the largest "
+     "The norm of order `ord` over `dim`: (sum |x|^ord)^(1/ord), the count of elements that are "
+     "not zero for 0, the largest "
      "or smallest |x| for inf and -inf.",
      kernel(vector_norm_op),
-     {.backward = vector_norm_backward, .saves = kSelf | saves_out(), .forms = kFunction | kOut, .module = "linalg"}},
-    {"norm(self: Tensor, p: Scalar? = 2, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) -> Tensor",
-     "The vector norm of order `p` over `dim`, by default over all elements.", kernel(norm_op),
+     {.backward = vector_norm_backward,
+      .saves = kSelf | saves_out(),
+      .forms = kFunction | kOut,
+      .module = "linalg"}},
+    {"norm(self: Tensor, p: Scalar? = 2, dim: int[1]? = None, keepdim: bool = False, *, dtype: "
+     "dtype? = None) -> Tensor",
+     "The vector norm of order `p` over `dim`, by default over all elements.",
+     kernel(norm_op),
      {.forms = kPublic | kOut, .composite = true}},
-    {"norm(self: Tensor, p: str, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) -> Tensor",
-     "The same for p = 'fro', the norm of order 2.", kernel(norm_named), {.forms = kPublic | kOut, .composite = true}},
-    {"dist(self: Tensor, other: Tensor, p: Scalar = 2) -> Tensor", "The norm of order `p` of the difference.",
-     kernel(dist_op), {.composite = true}},
+    {"norm(self: Tensor, p: str, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = "
+     "None) -> Tensor",
+     "The same for p = 'fro', the norm of order 2.",
+     kernel(norm_named),
+     {.forms = kPublic | kOut, .composite = true}},
+    {"dist(self: Tensor, other: Tensor, p: Scalar = 2) -> Tensor",
+     "The norm of order `p` of the difference.",
+     kernel(dist_op),
+     {.composite = true}},
     {"logsumexp(self: Tensor, dim: int[1], keepdim: bool = False) -> Tensor",
-     "The logarithm of the sum over `dim` of the elements' exponentials, without overflow.", kernel(logsumexp_op),
+     "The logarithm of the sum over `dim` of the elements' exponentials, without overflow.",
+     kernel(logsumexp_op),
      {.backward = logsumexp_backward, .saves = kSelf | saves_out(), .forms = kPublic | kOut}},
 };
 #undef TAEDA_SPREAD_DOC

@@ -14,11 +14,12 @@ Dims sizes_at_least_1d(const Tensor& t) { return t.dim() ? Dims(t.sizes()) : Dim
 Dims strides_at_least_1d(const Tensor& t) { return t.dim() ? Dims(t.strides()) : Dims{1}; }
 
 void check_index(const char* what, const Tensor& x, const Tensor& index) {
-  check(is_index_dtype(index.dtype()) || index.numel() == 0, what, "(): Expected dtype int32/int64 for index");
+  check(is_index_dtype(index.dtype()) || index.numel() == 0, what,
+        "(): Expected dtype int32/int64 for index");
   if (index.numel() == 0) return;
   check(sizes_at_least_1d(x).size() == sizes_at_least_1d(index).size(),
-        "Index tensor must have the same number of dimensions as ", what == std::string("gather") ? "input" : "self",
-        " tensor");
+        "Index tensor must have the same number of dimensions as ",
+        what == std::string("gather") ? "input" : "self", " tensor");
 }
 
 // Indices as int64, checked against the size of `dim`.
@@ -39,46 +40,56 @@ Tensor gather_op(const Tensor& x, int64_t dim, const Tensor& index, bool) {
   if (index.numel() == 0) return out;
   Dims xs = sizes_at_least_1d(x), is = sizes_at_least_1d(index);
   for (size_t k = 0; k < is.size(); ++k) {
-    check(static_cast<int64_t>(k) == d || is[k] <= xs[k], "Size does not match at dimension ", k, " expected index ",
-          to_string(index.sizes()), " to be no larger than self ", to_string(x.sizes()), " apart from dimension ", d);
+    check(static_cast<int64_t>(k) == d || is[k] <= xs[k], "Size does not match at dimension ", k,
+          " expected index ", to_string(index.sizes()), " to be no larger than self ",
+          to_string(x.sizes()), " apart from dimension ", d);
   }
   if (x.is_meta()) return out;
   Tensor places = checked_places(index, d, at(xs, d));
   Dims ps = strides_at_least_1d(places), ts = strides_at_least_1d(x), os = strides_at_least_1d(out);
-  cpu::gather(out.data(), x.data(), {is, ps, ts, os, static_cast<size_t>(d), places.data_as<int64_t>()}, x.dtype());
+  cpu::gather(out.data(), x.data(),
+              {is, ps, ts, os, static_cast<size_t>(d), places.data_as<int64_t>()}, x.dtype());
   return out;
 }
 void gather_backward(Backward& b) {
   const Tensor& g = b.grad();
-  b.set(0, op<"scatter_add">(zeros(b.sizes(0), g.options()), b.arg<int64_t>(1), b.arg<Tensor>(2), g));
+  b.set(0,
+        op<"scatter_add">(zeros(b.sizes(0), g.options()), b.arg<int64_t>(1), b.arg<Tensor>(2), g));
 }
 
 // ---- scatter ----
 
 // Applies `src` (a tensor, or one element for all) to `out` in place.
-void scatter_into(const Tensor& out, int64_t d, const Tensor& index, const Tensor& src, bool single, ScatterMode mode) {
+void scatter_into(const Tensor& out, int64_t d, const Tensor& index, const Tensor& src, bool single,
+                  ScatterMode mode) {
   if (out.is_meta() || index.numel() == 0) return;
   Dims xs = sizes_at_least_1d(out), is = sizes_at_least_1d(index);
   Tensor places = checked_places(index, d, at(xs, d));
   Dims ps = strides_at_least_1d(places), ts = strides_at_least_1d(out);
   Dims ss = single ? Dims(is.size(), 0) : strides_at_least_1d(src);
-  cpu::scatter(out.data(), src.data(), {is, ps, ts, ss, static_cast<size_t>(d), places.data_as<int64_t>()}, out.dtype(),
+  cpu::scatter(out.data(), src.data(),
+               {is, ps, ts, ss, static_cast<size_t>(d), places.data_as<int64_t>()}, out.dtype(),
                mode);
 }
 
-void check_scatter(const char* what, const Tensor& self, int64_t d, const Tensor& index, const Tensor* src) {
+void check_scatter(const char* what, const Tensor& self, int64_t d, const Tensor& index,
+                   const Tensor* src) {
   check_index(what, self, index);
-  if (src) check(self.dtype() == src->dtype(), "scatter(): Expected self.dtype to be equal to src.dtype");
+  if (src)
+    check(self.dtype() == src->dtype(), "scatter(): Expected self.dtype to be equal to src.dtype");
   if (index.numel() == 0) return;
-  Dims xs = sizes_at_least_1d(self), is = sizes_at_least_1d(index), ss = src ? sizes_at_least_1d(*src) : is;
-  check(ss.size() == is.size(), "Index tensor must have the same number of dimensions as src tensor");
+  Dims xs = sizes_at_least_1d(self), is = sizes_at_least_1d(index),
+       ss = src ? sizes_at_least_1d(*src) : is;
+  check(ss.size() == is.size(),
+        "Index tensor must have the same number of dimensions as src tensor");
   bool fits = true;
   for (size_t k = 0; k < is.size(); ++k) {
     fits = fits && (static_cast<int64_t>(k) == d || is[k] <= xs[k]) && is[k] <= ss[k];
   }
-  std::string tail = src ? str(" and to be no larger size than src ", to_string(src->sizes())) : std::string();
-  check(fits, "Expected index ", to_string(index.sizes()), " to be no larger than self ", to_string(self.sizes()),
-        " apart from dimension ", d, tail);
+  std::string tail =
+      src ? str(" and to be no larger size than src ", to_string(src->sizes())) : std::string();
+  check(fits, "Expected index ", to_string(index.sizes()), " to be no larger than self ",
+        to_string(self.sizes()), " apart from dimension ", d, tail);
 }
 
 ScatterMode mode_of(const std::string& reduce) {
@@ -100,17 +111,23 @@ Value scatter_value(Call& c, ScatterMode mode) {
   int64_t d = wrap_dim(std::get<int64_t>(c.args[1]), self.dim());
   check_scatter("scatter", self, d, index, nullptr);
   Tensor out = target_of(c, self);
-  scatter_into(out, d, index, raw_cast(Tensor(std::get<Scalar>(c.args[3])), self.dtype()), true, mode);
+  scatter_into(out, d, index, raw_cast(Tensor(std::get<Scalar>(c.args[3])), self.dtype()), true,
+               mode);
   return out;
 }
 Value scatter_src(Call& c) { return scatter_tensor(c, "scatter", ScatterMode::Copy); }
 Value scatter_scalar(Call& c) { return scatter_value(c, ScatterMode::Copy); }
-Value scatter_src_reduce(Call& c) { return scatter_tensor(c, "scatter", mode_of(std::get<std::string>(c.args[4]))); }
-Value scatter_scalar_reduce(Call& c) { return scatter_value(c, mode_of(std::get<std::string>(c.args[4]))); }
+Value scatter_src_reduce(Call& c) {
+  return scatter_tensor(c, "scatter", mode_of(std::get<std::string>(c.args[4])));
+}
+Value scatter_scalar_reduce(Call& c) {
+  return scatter_value(c, mode_of(std::get<std::string>(c.args[4])));
+}
 Value scatter_add_op(Call& c) { return scatter_tensor(c, "scatter_add", ScatterMode::Add); }
 
 void scatter_self_backward(Backward& b) {
-  if (b.needs(0)) b.set(0, op<"_scatter_fill">(b.grad(), b.arg<int64_t>(1), b.arg<Tensor>(2), Scalar(0)));
+  if (b.needs(0))
+    b.set(0, op<"_scatter_fill">(b.grad(), b.arg<int64_t>(1), b.arg<Tensor>(2), Scalar(0)));
 }
 // The gradient of a source that may be larger than the index.
 Tensor gather_for(Backward& b, const Tensor& g, int src) {
@@ -137,7 +154,8 @@ void scatter_add_backward(Backward& b) {
   if (b.needs(3)) b.set(3, gather_for(b, b.grad(), 3));
 }
 void scatter_reduce_named_backward(Backward& b) {
-  check(b.arg<std::string>(4) == "add", "the derivative for 'scatter' with reduce='multiply' is not implemented; "
+  check(b.arg<std::string>(4) == "add",
+        "the derivative for 'scatter' with reduce='multiply' is not implemented; "
         "scatter_reduce with reduce='prod' has one");
   b.set(0, b.grad());
   if (b.has(3) && b.needs(3)) b.set(3, gather_for(b, b.grad(), 3));
@@ -157,12 +175,15 @@ Scalar identity_of(const std::string& r, DType d) {
   if (r == "prod") return Scalar(1);
   if (r == "sum" || r == "mean") return Scalar(0);
   bool low = r == "amax";
-  if (is_inexact(d)) return Scalar(low ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity());
+  if (is_inexact(d))
+    return Scalar(low ? -std::numeric_limits<double>::infinity()
+                      : std::numeric_limits<double>::infinity());
   int64_t v = 0;
   visit_real(d, "scatter_reduce", [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_integral_v<T>) {
-      v = static_cast<int64_t>(low ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max());
+      v = static_cast<int64_t>(low ? std::numeric_limits<T>::lowest()
+                                   : std::numeric_limits<T>::max());
     }
   });
   return d == DType::Bool ? Scalar(v != 0) : Scalar(v);
@@ -182,8 +203,8 @@ Value scatter_reduce_op(Call& c) {
   if (self.is_meta() || index.numel() == 0) return out;
   Tensor source = apart_from(src, out);
   if (!include_self) {
-    scatter_into(out, d, index, raw_cast(Tensor(identity_of(reduce, self.dtype())), self.dtype()), true,
-                 ScatterMode::Copy);
+    scatter_into(out, d, index, raw_cast(Tensor(identity_of(reduce, self.dtype())), self.dtype()),
+                 true, ScatterMode::Copy);
   }
   scatter_into(out, d, index, source, false, mode);
   if (reduce == "mean") {
@@ -213,10 +234,14 @@ void scatter_reduce_backward(Backward& b) {
     g_self = g / count;
     g_src = gather_for(b, g / count, 3);
   } else if (reduce == "prod") {
-    // A factor's gradient is the product of the others: with one zero among them, that of the rest for it alone.
-    auto without_zeros = [](const Tensor& t) { return op<"masked_fill">(t, op<"eq">(t, Tensor(0)), Tensor(1)); };
+    // A factor's gradient is the product of the others: with one zero among them, that of the rest
+    // for it alone.
+    auto without_zeros = [](const Tensor& t) {
+      return op<"masked_fill">(t, op<"eq">(t, Tensor(0)), Tensor(1));
+    };
     auto zero_count = [&](const Tensor& t) { return to(op<"eq">(t, Tensor(0)), g.dtype()); };
-    Tensor rest = op<"scatter_reduce">(without_zeros(self), dim, index, without_zeros(src), "prod", include_self);
+    Tensor rest = op<"scatter_reduce">(without_zeros(self), dim, index, without_zeros(src), "prod",
+                                       include_self);
     Tensor base = include_self ? zero_count(self) : zeros(self.sizes(), g.options());
     Tensor zeros_there = op<"scatter_add">(base, dim, index, zero_count(src));
     auto others = [&](const Tensor& t, const Tensor& product, const Tensor& n) {
@@ -225,11 +250,13 @@ void scatter_reduce_backward(Backward& b) {
       return op<"masked_fill">(product / without_zeros(t), hidden, Tensor(0));
     };
     g_self = g * others(self, rest, zeros_there);
-    g_src = gather_for(b, g, 3) * others(src, gather_for(b, rest, 3), gather_for(b, zeros_there, 3));
+    g_src =
+        gather_for(b, g, 3) * others(src, gather_for(b, rest, 3), gather_for(b, zeros_there, 3));
   } else {
     Tensor self_hit = to(op<"eq">(self, out), g.dtype());
     Tensor src_hit = to(op<"eq">(src, gather_for(b, out, 3)), g.dtype());
-    Tensor count = op<"scatter_add">(include_self ? self_hit : zeros(self.sizes(), g.options()), dim, index, src_hit);
+    Tensor count = op<"scatter_add">(include_self ? self_hit : zeros(self.sizes(), g.options()),
+                                     dim, index, src_hit);
     Tensor safe = op<"masked_fill">(count, op<"eq">(count, Tensor(0)), Tensor(1));
     g_self = self_hit * g / safe;
     g_src = src_hit * gather_for(b, g / safe, 3);
@@ -240,12 +267,13 @@ void scatter_reduce_backward(Backward& b) {
 }
 
 Tensor take_along_dim_op(const Tensor& x, const Tensor& indices, std::optional<int64_t> dim) {
-  check(indices.dtype() == DType::Int64, "torch.take_along_dim(): dtype of indices should be Long but got ",
-        indices.dtype());
+  check(indices.dtype() == DType::Int64,
+        "torch.take_along_dim(): dtype of indices should be Long but got ", indices.dtype());
   if (!dim) return op<"take_along_dim">(reshape(x, Dims{-1}), reshape(indices, Dims{-1}), 0);
   check(x.dim() == indices.dim(),
-        "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ", x.dim(),
-        " dimensions for input, and ", indices.dim(), " dimensions for indices");
+        "torch.take_along_dim(): input and indices should have the same number of dimensions, but "
+        "got ",
+        x.dim(), " dimensions for input, and ", indices.dim(), " dimensions for indices");
   int64_t d = wrap_dim(*dim, x.dim());
   Dims xs(x.sizes()), is(indices.sizes());
   if (x.dim() > 0) {
@@ -260,7 +288,9 @@ Tensor take_along_dim_op(const Tensor& x, const Tensor& indices, std::optional<i
   // Unlike gather's, these indices may count from the end.
   Tensor places = expand(indices, is);
   int64_t size = x.dim() > 0 ? at(xs, d) : 1;
-  return op<"gather">(expand(x, xs), d, where(op<"lt">(places, Tensor(0)), op<"add">(places, Tensor(Scalar(size))), places));
+  return op<"gather">(
+      expand(x, xs), d,
+      where(op<"lt">(places, Tensor(0)), op<"add">(places, Tensor(Scalar(size))), places));
 }
 
 // ---- ops ----
@@ -269,37 +299,53 @@ constexpr uint32_t kForms = kPublic | kInplace | kOut;
 
 const Define kOps[] = {
     {"gather(self: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor",
-     "The elements of `self` whose place along `dim` comes from `index`: in three dimensions with dim = 1, "
+     "The elements of `self` whose place along `dim` comes from `index`: in three dimensions with "
+     "dim = 1, "
      "out[i, j, k] = self[i, index[i, j, k], k]. The result has the shape of `index`.",
-     kernel(gather_op), {.backward = gather_backward, .saves = saves_arg(2), .forms = kPublic | kOut}},
+     kernel(gather_op),
+     {.backward = gather_backward, .saves = saves_arg(2), .forms = kPublic | kOut}},
     {"scatter(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor",
-     "A copy of `self` into which the elements of `src` have been written, at places along `dim` that come from `index`.",
-     raw_kernel(scatter_src, true), {.backward = scatter_backward, .saves = saves_arg(2), .forms = kForms}},
+     "A copy of `self` into which the elements of `src` have been written, at places along `dim` "
+     "that come from `index`.",
+     raw_kernel(scatter_src, true),
+     {.backward = scatter_backward, .saves = saves_arg(2), .forms = kForms}},
     {"scatter(self: Tensor, dim: int, index: Tensor, value: Scalar) -> Tensor",
-     "A copy of `self` into which `value` has been written, at places along `dim` that come from `index`.",
-     raw_kernel(scatter_scalar, true), {.backward = scatter_self_backward, .saves = saves_arg(2), .forms = kForms}},
-    {"_scatter_fill(self: Tensor, dim: int, index: Tensor, value: Scalar) -> Tensor", "`scatter` of one value.",
-     raw_kernel(scatter_scalar, true), {.backward = scatter_self_backward, .saves = saves_arg(2)}},
+     "A copy of `self` into which `value` has been written, at places along `dim` that come from "
+     "`index`.",
+     raw_kernel(scatter_scalar, true),
+     {.backward = scatter_self_backward, .saves = saves_arg(2), .forms = kForms}},
+    {"_scatter_fill(self: Tensor, dim: int, index: Tensor, value: Scalar) -> Tensor",
+     "`scatter` of one value.",
+     raw_kernel(scatter_scalar, true),
+     {.backward = scatter_self_backward, .saves = saves_arg(2)}},
     {"scatter(self: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str) -> Tensor",
-     "As above, but the elements are added (reduce='add') or multiplied (reduce='multiply') to what is there.",
+     "As above, but the elements are added (reduce='add') or multiplied (reduce='multiply') to "
+     "what is there.",
      raw_kernel(scatter_src_reduce, true),
      {.backward = scatter_reduce_named_backward, .saves = saves_arg(2), .forms = kForms}},
     {"scatter(self: Tensor, dim: int, index: Tensor, value: Scalar, *, reduce: str) -> Tensor",
-     "As above, with one value.", raw_kernel(scatter_scalar_reduce, true),
+     "As above, with one value.",
+     raw_kernel(scatter_scalar_reduce, true),
      {.backward = scatter_reduce_named_backward, .saves = saves_arg(2), .forms = kForms}},
     {"scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor",
-     "A copy of `self` to which the elements of `src` have been added, at places along `dim` that come from `index`.",
-     raw_kernel(scatter_add_op, true), {.backward = scatter_add_backward, .saves = saves_arg(2), .forms = kForms}},
-    {"scatter_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> "
+     "A copy of `self` to which the elements of `src` have been added, at places along `dim` that "
+     "come from `index`.",
+     raw_kernel(scatter_add_op, true),
+     {.backward = scatter_add_backward, .saves = saves_arg(2), .forms = kForms}},
+    {"scatter_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, "
+     "include_self: bool = True) -> "
      "Tensor",
-     "A copy of `self` with which the elements of `src` have been combined by 'sum', 'prod', 'mean', 'amax' or 'amin' at "
-     "places along `dim` that come from `index`. Without `include_self`, what stood at those places does not count.",
+     "A copy of `self` with which the elements of `src` have been combined by 'sum', 'prod', "
+     "'mean', 'amax' or 'amin' at "
+     "places along `dim` that come from `index`. Without `include_self`, what stood at those "
+     "places does not count.",
      raw_kernel(scatter_reduce_op, true),
      {.backward = scatter_reduce_backward,
       .saves = saves_arg(0) | saves_arg(2) | saves_arg(3) | saves_out(),
       .forms = kForms}},
     {"take_along_dim(self: Tensor, indices: Tensor, dim: int? = None) -> Tensor",
-     "`gather` with all other dimensions broadcast; without `dim`, of the flattened tensors.", kernel(take_along_dim_op),
+     "`gather` with all other dimensions broadcast; without `dim`, of the flattened tensors.",
+     kernel(take_along_dim_op),
      {.forms = kPublic | kOut, .composite = true}},
 };
 

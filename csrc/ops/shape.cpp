@@ -48,8 +48,9 @@ Tensor unflatten_op(const Tensor& x, int64_t dim, DimsRef sizes) {
     else known *= s;
   }
   check(holes <= 1, "unflatten: only one dimension can be inferred, got sizes ", to_string(sizes));
-  check(holes ? known != 0 && size % known == 0 : known == size, "unflatten: Provided sizes ", to_string(sizes),
-        " don't multiply up to the size of dim ", d, " (", size, ") in the input tensor");
+  check(holes ? known != 0 && size % known == 0 : known == size, "unflatten: Provided sizes ",
+        to_string(sizes), " don't multiply up to the size of dim ", d, " (", size,
+        ") in the input tensor");
   Dims out;
   for (int64_t i = 0; i < x.dim(); ++i) {
     if (i != d) {
@@ -81,8 +82,7 @@ Tensor atleast_3d_op(const Tensor& x) {
   return x.dim() == 2 ? unsqueeze(x, -1) : x;
 }
 
-template <OpName Name>
-TensorList each_of(const TensorList& tensors) {
+template <OpName Name> TensorList each_of(const TensorList& tensors) {
   TensorList out;
   for (const Tensor& t : tensors) out.push_back(op<Name>(t));
   return out;
@@ -148,7 +148,8 @@ Tensor rot90_op(const Tensor& x, int64_t k, DimsRef dims) {
   check(dims.size() == 2, "expected total rotation dims == 2, but got dims = ", dims.size());
   check(x.dim() >= 2, "expected total dims >= 2, but got total dims = ", x.dim());
   int64_t a = wrap_dim(dims[0], x.dim()), b = wrap_dim(dims[1], x.dim());
-  check(a != b, "expected rotation dims to be different, but got dim0 = ", dims[0], " and dim1 = ", dims[1]);
+  check(a != b, "expected rotation dims to be different, but got dim0 = ", dims[0],
+        " and dim1 = ", dims[1]);
   switch (((k % 4) + 4) % 4) {
     case 1: return transpose(op<"flip">(x, Dims{b}), a, b);
     case 2: return op<"flip">(x, Dims{a, b});
@@ -170,8 +171,9 @@ Dims interleaved(DimsRef repeats, DimsRef sizes) {
   return out;
 }
 Tensor repeat_op(const Tensor& x, DimsRef repeats) {
-  check(repeats.size() >= x.sizes().size(),
-        "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
+  check(
+      repeats.size() >= x.sizes().size(),
+      "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
   size_t lead = repeats.size() - x.sizes().size();
   Dims sizes(repeats), strides;
   for (size_t i = 0; i < repeats.size(); ++i) {
@@ -203,8 +205,10 @@ Tensor tile_op(const Tensor& x, DimsRef dims) {
 // repeats [2, 0, 1] -> [0, 0, 2]
 Tensor repeat_index(const Tensor& repeats, std::optional<int64_t> output_size) {
   check(repeats.dim() == 1, "repeat_interleave only accept 1D vector as repeat");
-  check(repeats.dtype() == DType::Int64 || repeats.dtype() == DType::Int32, "repeats has to be Long or Int tensor");
-  check(!repeats.is_meta() || output_size, "repeat_interleave: a meta tensor of repeats needs output_size");
+  check(repeats.dtype() == DType::Int64 || repeats.dtype() == DType::Int32,
+        "repeats has to be Long or Int tensor");
+  check(!repeats.is_meta() || output_size,
+        "repeat_interleave: a meta tensor of repeats needs output_size");
   if (repeats.is_meta()) return empty(Dims{*output_size}, repeats.options());
   Tensor counts = raw_contiguous(raw_cast(repeats, DType::Int64));
   auto* c = counts.data_as<int64_t>();
@@ -229,10 +233,11 @@ Tensor repeat_interleave_tensor(const Tensor& x, const Tensor& repeats, std::opt
   if (input.dim() == 0) input = reshape(input, Dims{1});
   int64_t d = wrap_dim(dim.value_or(0), input.dim()), size = input.size(d);
   Tensor counts = repeats;
-  if (repeats.dim() == 0 || (repeats.numel() == 1 && size != 1)) counts = expand(reshape(repeats, Dims{1}), Dims{size});
+  if (repeats.dim() == 0 || (repeats.numel() == 1 && size != 1))
+    counts = expand(reshape(repeats, Dims{1}), Dims{size});
   check(counts.numel() == size,
-        "repeats must have the same size as input along dim, but got repeats.size(0) = ", counts.numel(),
-        " and input.size(", d, ") = ", size);
+        "repeats must have the same size as input along dim, but got repeats.size(0) = ",
+        counts.numel(), " and input.size(", d, ") = ", size);
   return op<"index_select">(input, d, op<"_repeat_index">(counts, output_size));
 }
 Tensor repeat_interleave_int(const Tensor& x, int64_t repeats, std::optional<int64_t> dim,
@@ -267,7 +272,9 @@ Tensor diag_op(const Tensor& x, int64_t diagonal) {
   if (x.dim() == 1) return diag_embed_op(x, diagonal, 0, 1);
   return clone(op<"diagonal">(x, diagonal, 0, 1));
 }
-Tensor diagflat_op(const Tensor& x, int64_t offset) { return diag_op(reshape(x, Dims{-1}), offset); }
+Tensor diagflat_op(const Tensor& x, int64_t offset) {
+  return diag_op(reshape(x, Dims{-1}), offset);
+}
 
 // ---- grids ----
 
@@ -275,11 +282,14 @@ TensorList meshgrid_op(const TensorList& tensors, std::optional<std::string> ind
   check(!tensors.empty(), "meshgrid expects a non-empty TensorList");
   bool xy = indexing.value_or("ij") == "xy";
   check(xy || indexing.value_or("ij") == "ij",
-        "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: ", indexing.value_or(""));
+        "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: ",
+        indexing.value_or(""));
   Dims sizes;
   for (const Tensor& t : tensors) {
-    check(t.dim() <= 1, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: ", t.dim(), "D");
-    check(t.dtype() == tensors[0].dtype(), "torch.meshgrid expects all tensors to have the same dtype");
+    check(t.dim() <= 1,
+          "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: ", t.dim(), "D");
+    check(t.dtype() == tensors[0].dtype(),
+          "torch.meshgrid expects all tensors to have the same dtype");
     sizes.push_back(t.numel());
   }
   size_t n = tensors.size();
@@ -299,75 +309,132 @@ TensorList meshgrid_op(const TensorList& tensors, std::optional<std::string> ind
 
 const Define kOps[] = {
     {"reshape(self: Tensor, shape: int[]) -> Tensor",
-     "The same elements under another shape: a view where the strides allow it, else a copy. One entry may be -1.",
-     kernel(reshape_op), {.composite = true}},
-    {"_reshape_copy(self: Tensor, shape: int[]) -> Tensor", "A contiguous copy of shape `shape`.", kernel(reshape_copy),
+     "The same elements under another shape: a view where the strides allow it, else a copy. One "
+     "entry may be -1.",
+     kernel(reshape_op),
+     {.composite = true}},
+    {"_reshape_copy(self: Tensor, shape: int[]) -> Tensor",
+     "A contiguous copy of shape `shape`.",
+     kernel(reshape_copy),
      {.backward = reshape_backward}},
-    {"reshape_as(self: Tensor, other: Tensor) -> Tensor", "`self.reshape(other.size())`.", kernel(reshape_as_op),
+    {"reshape_as(self: Tensor, other: Tensor) -> Tensor",
+     "`self.reshape(other.size())`.",
+     kernel(reshape_as_op),
      {.forms = kMethod, .composite = true}},
     {"flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor",
-     "Joins the dimensions from `start_dim` to `end_dim` into one. A zero-dim tensor becomes one of shape (1,).",
-     kernel(flatten_op), {.composite = true}},
-    {"ravel(self: Tensor) -> Tensor", "All elements in one dimension.", kernel(ravel_op), {.composite = true}},
+     "Joins the dimensions from `start_dim` to `end_dim` into one. A zero-dim tensor becomes one "
+     "of shape (1,).",
+     kernel(flatten_op),
+     {.composite = true}},
+    {"ravel(self: Tensor) -> Tensor",
+     "All elements in one dimension.",
+     kernel(ravel_op),
+     {.composite = true}},
     {"unflatten(self: Tensor, dim: int, sizes: int[]) -> Tensor",
-     "A view in which dimension `dim` is cut into `sizes`; one entry may be -1.", kernel(unflatten_op),
+     "A view in which dimension `dim` is cut into `sizes`; one entry may be -1.",
+     kernel(unflatten_op),
      {.composite = true}},
-    {"broadcast_to(self: Tensor, size: int[]) -> Tensor", "The same as `self.expand(size)`.", kernel(broadcast_to_op),
+    {"broadcast_to(self: Tensor, size: int[]) -> Tensor",
+     "The same as `self.expand(size)`.",
+     kernel(broadcast_to_op),
      {.composite = true}},
-    {"broadcast_tensors(tensors: Tensor[]) -> Tensor[]", "Views of all tensors, expanded to their common shape.",
-     kernel(broadcast_tensors_op), {.forms = kFunction, .composite = true}},
-    {"atleast_1d(self: Tensor) -> Tensor", "`self`, as shape (1,) where it has no dimensions.", kernel(atleast_1d_op),
+    {"broadcast_tensors(tensors: Tensor[]) -> Tensor[]",
+     "Views of all tensors, expanded to their common shape.",
+     kernel(broadcast_tensors_op),
      {.forms = kFunction, .composite = true}},
-    {"atleast_2d(self: Tensor) -> Tensor", "`self` with dimensions of size 1 put in front until it has two.",
-     kernel(atleast_2d_op), {.forms = kFunction, .composite = true}},
-    {"atleast_3d(self: Tensor) -> Tensor", "`self` with dimensions of size 1 added until it has three: (1, n, 1), (m, n, 1).",
-     kernel(atleast_3d_op), {.forms = kFunction, .composite = true}},
-    {"atleast_1d(tensors: Tensor[]) -> Tensor[]", "The same for each tensor.", kernel(each_of<"atleast_1d">),
+    {"atleast_1d(self: Tensor) -> Tensor",
+     "`self`, as shape (1,) where it has no dimensions.",
+     kernel(atleast_1d_op),
      {.forms = kFunction, .composite = true}},
-    {"atleast_2d(tensors: Tensor[]) -> Tensor[]", "The same for each tensor.", kernel(each_of<"atleast_2d">),
+    {"atleast_2d(self: Tensor) -> Tensor",
+     "`self` with dimensions of size 1 put in front until it has two.",
+     kernel(atleast_2d_op),
      {.forms = kFunction, .composite = true}},
-    {"atleast_3d(tensors: Tensor[]) -> Tensor[]", "The same for each tensor.", kernel(each_of<"atleast_3d">),
+    {"atleast_3d(self: Tensor) -> Tensor",
+     "`self` with dimensions of size 1 added until it has three: (1, n, 1), (m, n, 1).",
+     kernel(atleast_3d_op),
+     {.forms = kFunction, .composite = true}},
+    {"atleast_1d(tensors: Tensor[]) -> Tensor[]",
+     "The same for each tensor.",
+     kernel(each_of<"atleast_1d">),
+     {.forms = kFunction, .composite = true}},
+    {"atleast_2d(tensors: Tensor[]) -> Tensor[]",
+     "The same for each tensor.",
+     kernel(each_of<"atleast_2d">),
+     {.forms = kFunction, .composite = true}},
+    {"atleast_3d(tensors: Tensor[]) -> Tensor[]",
+     "The same for each tensor.",
+     kernel(each_of<"atleast_3d">),
      {.forms = kFunction, .composite = true}},
     {"roll(self: Tensor, shifts: int[1], dims: int[1] = []) -> Tensor",
-     "Moves elements by `shifts` places along `dims`; what leaves at the end returns at the start. Without `dims`, of the "
+     "Moves elements by `shifts` places along `dims`; what leaves at the end returns at the start. "
+     "Without `dims`, of the "
      "flattened tensor.",
-     kernel(roll_op), {.backward = roll_backward}},
-    {"flip(self: Tensor, dims: int[]) -> Tensor", "A copy with the order reversed along `dims`.", kernel(flip_op),
+     kernel(roll_op),
+     {.backward = roll_backward}},
+    {"flip(self: Tensor, dims: int[]) -> Tensor",
+     "A copy with the order reversed along `dims`.",
+     kernel(flip_op),
      {.backward = flip_backward}},
-    {"fliplr(self: Tensor) -> Tensor", "A copy with the columns (dimension 1) reversed.", kernel(fliplr_op),
+    {"fliplr(self: Tensor) -> Tensor",
+     "A copy with the columns (dimension 1) reversed.",
+     kernel(fliplr_op),
      {.composite = true}},
-    {"flipud(self: Tensor) -> Tensor", "A copy with the rows (dimension 0) reversed.", kernel(flipud_op),
+    {"flipud(self: Tensor) -> Tensor",
+     "A copy with the rows (dimension 0) reversed.",
+     kernel(flipud_op),
      {.composite = true}},
     {"rot90(self: Tensor, k: int = 1, dims: int[] = [0, 1]) -> Tensor",
-     "A copy turned `k` times by 90 degrees in the plane of `dims`, from the first towards the second.",
-     kernel(rot90_op), {.composite = true}},
-    {"repeat(self: Tensor, repeats: int[]) -> Tensor",
-     "A copy in which `self` stands repeats[i] times along dimension i; dimensions may be added in front.",
-     kernel(repeat_op), {.backward = repeat_backward, .forms = kMethod}},
-    {"tile(self: Tensor, dims: int[]) -> Tensor", "`repeat`, with ones put in front of `dims` where it is too short.",
-     kernel(tile_op), {.composite = true}},
-    {"_repeat_index(repeats: Tensor, output_size: int? = None) -> Tensor",
-     "Index i, repeats[i] times, for every i.", kernel(repeat_index), {.non_differentiable = 1}},
-    {"repeat_interleave(self: Tensor, repeats: int, dim: int? = None, *, output_size: int? = None) -> Tensor",
-     "Every element `repeats` times in a row along `dim`, or of the flattened tensor.", kernel(repeat_interleave_int),
+     "A copy turned `k` times by 90 degrees in the plane of `dims`, from the first towards the "
+     "second.",
+     kernel(rot90_op),
      {.composite = true}},
-    {"repeat_interleave(self: Tensor, repeats: Tensor, dim: int? = None, *, output_size: int? = None) -> Tensor",
-     "Element i of `dim` repeats[i] times in a row.", kernel(repeat_interleave_tensor), {.composite = true}},
+    {"repeat(self: Tensor, repeats: int[]) -> Tensor",
+     "A copy in which `self` stands repeats[i] times along dimension i; dimensions may be added in "
+     "front.",
+     kernel(repeat_op),
+     {.backward = repeat_backward, .forms = kMethod}},
+    {"tile(self: Tensor, dims: int[]) -> Tensor",
+     "`repeat`, with ones put in front of `dims` where it is too short.",
+     kernel(tile_op),
+     {.composite = true}},
+    {"_repeat_index(repeats: Tensor, output_size: int? = None) -> Tensor",
+     "Index i, repeats[i] times, for every i.",
+     kernel(repeat_index),
+     {.non_differentiable = 1}},
+    {"repeat_interleave(self: Tensor, repeats: int, dim: int? = None, *, output_size: int? = None) "
+     "-> Tensor",
+     "Every element `repeats` times in a row along `dim`, or of the flattened tensor.",
+     kernel(repeat_interleave_int),
+     {.composite = true}},
+    {"repeat_interleave(self: Tensor, repeats: Tensor, dim: int? = None, *, output_size: int? = "
+     "None) -> Tensor",
+     "Element i of `dim` repeats[i] times in a row.",
+     kernel(repeat_interleave_tensor),
+     {.composite = true}},
     {"repeat_interleave(repeats: Tensor, *, output_size: int? = None) -> Tensor",
-     "The indices 0, 1, ..., index i repeats[i] times.", kernel(repeat_interleave_index),
+     "The indices 0, 1, ..., index i repeats[i] times.",
+     kernel(repeat_interleave_index),
      {.forms = kFunction, .composite = true}},
     {"diag_embed(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor",
-     "Zeros with the last dimension of `self` on the diagonal of the new dimensions `dim1` and `dim2`.",
-     kernel(diag_embed_op), {.composite = true}},
-    {"diag(self: Tensor, diagonal: int = 0) -> Tensor",
-     "Of a vector, the square matrix with it on a diagonal; of a matrix, a copy of that diagonal.", kernel(diag_op),
+     "Zeros with the last dimension of `self` on the diagonal of the new dimensions `dim1` and "
+     "`dim2`.",
+     kernel(diag_embed_op),
      {.composite = true}},
-    {"diagflat(self: Tensor, offset: int = 0) -> Tensor", "`diag` of the flattened tensor.", kernel(diagflat_op),
+    {"diag(self: Tensor, diagonal: int = 0) -> Tensor",
+     "Of a vector, the square matrix with it on a diagonal; of a matrix, a copy of that diagonal.",
+     kernel(diag_op),
+     {.composite = true}},
+    {"diagflat(self: Tensor, offset: int = 0) -> Tensor",
+     "`diag` of the flattened tensor.",
+     kernel(diagflat_op),
      {.composite = true}},
     {"meshgrid(tensors: Tensor[], *, indexing: str? = None) -> Tensor[]",
-     "Of n vectors, n tensors of n dimensions that hold the coordinates of their grid. indexing='xy' exchanges the "
+     "Of n vectors, n tensors of n dimensions that hold the coordinates of their grid. "
+     "indexing='xy' exchanges the "
      "first two dimensions.",
-     kernel(meshgrid_op), {.forms = kFunction, .composite = true}},
+     kernel(meshgrid_op),
+     {.forms = kFunction, .composite = true}},
 };
 
 }  // namespace

@@ -9,7 +9,8 @@
 
 namespace taeda {
 
-// The set of dimensions `dims` as bits; IndexError outside the range, RuntimeError for one named twice.
+// The set of dimensions `dims` as bits; IndexError outside the range, RuntimeError for one named
+// twice.
 inline uint64_t dim_mask(DimsRef dims, int64_t ndim) {
   uint64_t mask = 0;
   for (int64_t d : dims) {

@@ -35,6 +35,9 @@ Tensor run(const char* what, const Tensor& self, int64_t dim, std::optional<DTyp
 
 Tensor run_gradient(const char* what, const Tensor& grad, const Tensor& out, int64_t dim, Gradient<float> f32,
                     Gradient<double> f64) {
+  check(same(grad.sizes(), out.sizes()) && grad.is_meta() == out.is_meta(), what, "_backward(): expected grad of shape ",
+        to_string(out.sizes()), ", but got ", to_string(grad.sizes()));
+  dim = wrap_dim(dim, out.dim(), what);
   DType compute = compute_dtype(out.dtype(), what);
   Tensor g = prepared(grad, compute), y = prepared(out, compute), gx = empty(out.sizes(), {compute, out.device()});
   if (gx.numel() && !gx.is_meta()) {

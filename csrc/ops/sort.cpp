@@ -26,11 +26,13 @@ cpu::SortLines lines_of(const Tensor& x, int64_t dim, DimsRef out_strides, int64
   return l;
 }
 
-// For every op here with (values, indices): the gradient of the values goes to where they came from.
+// For every op here with (values, indices): the gradient of the values goes to where they came
+// from.
 void place_gradient(Backward& b, int64_t dim, bool keepdim) {
   const Dims& s = b.sizes(0);
   if (s.empty()) return b.set(0, b.grad());
-  Tensor g = keepdim ? b.grad() : unsqueeze(b.grad(), dim), places = keepdim ? b.out(1) : unsqueeze(b.out(1), dim);
+  Tensor g = keepdim ? b.grad() : unsqueeze(b.grad(), dim),
+         places = keepdim ? b.out(1) : unsqueeze(b.out(1), dim);
   b.set(0, op<"scatter">(zeros(s, g.options()), dim, places, g));
 }
 
@@ -39,10 +41,12 @@ void place_gradient(Backward& b, int64_t dim, bool keepdim) {
 TensorList sort_op(const Tensor& x, int64_t dim, bool descending, bool) {
   check(!is_complex(x.dtype()), " Sort does not support complex dtypes on CPU");
   int64_t d = wrap_dim(dim, x.dim());
-  Tensor values = empty(x.sizes(), x.options()), indices = empty(x.sizes(), {DType::Int64, x.device()});
+  Tensor values = empty(x.sizes(), x.options()),
+         indices = empty(x.sizes(), {DType::Int64, x.device()});
   if (x.is_meta() || x.numel() == 0) return {values, indices};
   auto l = lines_of(x, d, values.strides(), x.dim() ? at(x.sizes(), d) : 1);
-  cpu::sort_lines(x.data(), values.data(), indices.data_as<int64_t>(), l, x.dtype(), descending, true);
+  cpu::sort_lines(x.data(), values.data(), indices.data_as<int64_t>(), l, x.dtype(), descending,
+                  true);
   return {values, indices};
 }
 void sort_backward(Backward& b) { place_gradient(b, b.arg<int64_t>(1), true); }
@@ -64,15 +68,16 @@ TensorList topk_op(const Tensor& x, int64_t k, int64_t dim, bool largest, bool s
   if (x.dim()) sizes[static_cast<size_t>(d)] = k;
   Tensor values = empty(sizes, x.options()), indices = empty(sizes, {DType::Int64, x.device()});
   if (x.is_meta() || values.numel() == 0 || k == 0) return {values, indices};
-  cpu::sort_lines(x.data(), values.data(), indices.data_as<int64_t>(), lines_of(x, d, values.strides(), k), x.dtype(),
-                  largest, sorted);
+  cpu::sort_lines(x.data(), values.data(), indices.data_as<int64_t>(),
+                  lines_of(x, d, values.strides(), k), x.dtype(), largest, sorted);
   return {values, indices};
 }
 void topk_backward(Backward& b) { place_gradient(b, b.arg<int64_t>(2), true); }
 
 // ---- one element of each line ----
 
-TensorList selected(const char* what, const Tensor& x, int64_t dim, bool keepdim, cpu::Select how, int64_t rank) {
+TensorList selected(const char* what, const Tensor& x, int64_t dim, bool keepdim, cpu::Select how,
+                    int64_t rank) {
   int64_t d = wrap_dim(dim, x.dim());
   uint64_t mask = uint64_t(1) << d & all_dims(x.dim());
   check<IndexError>(x.dim() == 0 || at(x.sizes(), d) > 0, what, "(): Expected reduction dim ", d,
@@ -81,13 +86,14 @@ TensorList selected(const char* what, const Tensor& x, int64_t dim, bool keepdim
   Tensor values = empty(reduced_sizes(x.sizes(), mask, keepdim), x.options());
   Tensor indices = empty(values.sizes(), {DType::Int64, x.device()});
   if (x.is_meta() || values.numel() == 0) return {values, indices};
-  cpu::select_lines(x.data(), values.data(), indices.data_as<int64_t>(), lines_of(x, d, contiguous_strides(kept), 1),
-                    x.dtype(), how, rank);
+  cpu::select_lines(x.data(), values.data(), indices.data_as<int64_t>(),
+                    lines_of(x, d, contiguous_strides(kept), 1), x.dtype(), how, rank);
   return {values, indices};
 }
 
 void check_ordered(const char* kernel_name, DType d) {
-  if (is_complex(d) || d == DType::Bool) fail<NotImplemented>("\"", kernel_name, "\" not implemented for '", d, "'");
+  if (is_complex(d) || d == DType::Bool)
+    fail<NotImplemented>("\"", kernel_name, "\" not implemented for '", d, "'");
 }
 
 TensorList kthvalue_op(const Tensor& x, int64_t k, int64_t dim, bool keepdim) {
@@ -119,7 +125,8 @@ Tensor median_of_all(const Tensor& x, cpu::Select how) {
     return out;
   }
   Tensor flat = raw_contiguous(x);
-  return selected("median", raw_view(flat, Dims{x.numel()}, Dims{1}, flat.offset()), 0, false, how, 0)[0];
+  return selected("median", raw_view(flat, Dims{x.numel()}, Dims{1}, flat.offset()), 0, false, how,
+                  0)[0];
 }
 Tensor median_all(const Tensor& x) { return median_of_all(x, cpu::Select::Median); }
 Tensor nanmedian_all(const Tensor& x) { return median_of_all(x, cpu::Select::NanMedian); }
@@ -132,13 +139,15 @@ void median_all_backward(Backward& b) {
 
 // ---- searchsorted ----
 
-Tensor search(const Tensor& sequence, const Tensor& values, bool out_int32, bool right, const Tensor& sorter) {
+Tensor search(const Tensor& sequence, const Tensor& values, bool out_int32, bool right,
+              const Tensor& sorter) {
   Tensor out = empty(values.sizes(), {DType::Int64, values.device()});
   if (!values.is_meta() && out.numel() > 0) {
     DType d = promote(sequence.dtype(), values.dtype());
     Tensor s = raw_contiguous(raw_cast(sequence, d)), v = raw_contiguous(raw_cast(values, d));
     Tensor order = sorter.defined() ? raw_contiguous(sorter) : Tensor();
-    int64_t length = sequence.size(-1), lines = sequence.dim() == 1 ? 1 : sequence.numel() / std::max<int64_t>(length, 1);
+    int64_t length = sequence.size(-1),
+            lines = sequence.dim() == 1 ? 1 : sequence.numel() / std::max<int64_t>(length, 1);
     int64_t per_line = lines == 1 ? values.numel() : values.size(-1);
     if (length == 0) std::memset(out.data(), 0, out.nbytes());
     else
@@ -151,27 +160,32 @@ Tensor search(const Tensor& sequence, const Tensor& values, bool out_int32, bool
 Tensor searchsorted_tensor(const Tensor& sequence, const Tensor& values, bool out_int32, bool right,
                            const std::optional<std::string>& side, const Tensor& sorter) {
   const char* what = "torch.searchsorted(): ";
-  check(!side || *side == "left" || *side == "right", what, "side can only be 'left' or 'right' but got ",
-        side.value_or(""));
+  check(!side || *side == "left" || *side == "right", what,
+        "side can only be 'left' or 'right' but got ", side.value_or(""));
   check(!(side && *side == "left" && right), what,
         "side and right can't be set to opposites, got side of left while right was True");
-  check(sequence.dim() > 0, what, "input value can be a scalar only when boundaries tensor dimension is 1, but we got "
+  check(sequence.dim() > 0, what,
+        "input value can be a scalar only when boundaries tensor dimension is 1, but we got "
         "boundaries tensor dim(0)");
   check(values.dim() > 0 || sequence.dim() == 1, what,
-        "input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries tensor dim(",
+        "input value can be a scalar only when boundaries tensor dimension is 1, but we got "
+        "boundaries tensor dim(",
         sequence.dim(), ") and input value's dim(", values.dim(), ") numel(", values.numel(), ")");
   bool fits = sequence.dim() == 1 || sequence.dim() == values.dim();
   for (int64_t d = 0; fits && sequence.dim() > 1 && d + 1 < sequence.dim(); ++d) {
     fits = at(sequence.sizes(), d) == at(values.sizes(), d);
   }
   check(fits, what,
-        "boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value tensor "
+        "boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor "
+        "and input value tensor "
         "must match, but we got boundaries tensor ",
         to_string(sequence.sizes()), " and input value tensor ", to_string(values.sizes()));
   if (sorter.defined()) {
-    check(same(sorter.sizes(), sequence.sizes()), what, "boundary and sorter must have the same size, but got boundary tensor ",
+    check(same(sorter.sizes(), sequence.sizes()), what,
+          "boundary and sorter must have the same size, but got boundary tensor ",
           to_string(sequence.sizes()), "and got sorter tensor ", to_string(sorter.sizes()));
-    check(sorter.dtype() == DType::Int64, what, "sorter must be a tensor of long dtype but got dtype ", sorter.dtype());
+    check(sorter.dtype() == DType::Int64, what,
+          "sorter must be a tensor of long dtype but got dtype ", sorter.dtype());
     int64_t n = sequence.size(-1);
     if (!sorter.is_meta() && sorter.numel() > 0) {
       Tensor flat = raw_contiguous(sorter);
@@ -190,7 +204,8 @@ Tensor searchsorted_scalar(const Tensor& sequence, Scalar value, bool out_int32,
   return searchsorted_tensor(sequence, v, out_int32, right, side, sorter);
 }
 Tensor bucketize_tensor(const Tensor& x, const Tensor& boundaries, bool out_int32, bool right) {
-  check(boundaries.dim() == 1, "boundaries tensor must be 1 dimension, but got dim(", boundaries.dim(), ")");
+  check(boundaries.dim() == 1, "boundaries tensor must be 1 dimension, but got dim(",
+        boundaries.dim(), ")");
   return search(boundaries, x, out_int32, right, Tensor());
 }
 Tensor bucketize_scalar(Scalar x, const Tensor& boundaries, bool out_int32, bool right) {
@@ -202,49 +217,97 @@ Tensor bucketize_scalar(Scalar x, const Tensor& boundaries, bool out_int32, bool
 // ---- ops ----
 
 const Define kOps[] = {
-    {"sort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> (values: Tensor, indices: "
+    {"sort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> "
+     "(values: Tensor, indices: "
      "Tensor)",
-     "The elements in order along `dim`, and where each stood (int64). Equal elements keep their order, whatever `stable` "
+     "The elements in order along `dim`, and where each stood (int64). Equal elements keep their "
+     "order, whatever `stable` "
      "says. NaN counts as the largest.",
      kernel(sort_op),
-     {.backward = sort_backward, .saves = saves_out(1), .forms = kPublic | kOut, .non_differentiable = 2}},
-    {"sort(self: Tensor, *, stable: bool?, dim: int = -1, descending: bool = False) -> (values: Tensor, indices: Tensor)",
-     "The same, with `stable` by name.", kernel(sort_stable), {.composite = true}},
-    {"argsort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor",
-     "The indices that `sort` returns.", kernel(argsort_op), {.composite = true}},
-    {"msort(self: Tensor) -> Tensor", "The elements in order along dimension 0.", kernel(msort_op), {.composite = true}},
-    {"topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> (values: Tensor, indices: "
+     {.backward = sort_backward,
+      .saves = saves_out(1),
+      .forms = kPublic | kOut,
+      .non_differentiable = 2}},
+    {"sort(self: Tensor, *, stable: bool?, dim: int = -1, descending: bool = False) -> (values: "
+     "Tensor, indices: Tensor)",
+     "The same, with `stable` by name.",
+     kernel(sort_stable),
+     {.composite = true}},
+    {"argsort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> "
+     "Tensor",
+     "The indices that `sort` returns.",
+     kernel(argsort_op),
+     {.composite = true}},
+    {"msort(self: Tensor) -> Tensor",
+     "The elements in order along dimension 0.",
+     kernel(msort_op),
+     {.composite = true}},
+    {"topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> "
+     "(values: Tensor, indices: "
      "Tensor)",
-     "The `k` largest (or smallest) elements along `dim`, in order if `sorted`, and where they stand (int64).",
+     "The `k` largest (or smallest) elements along `dim`, in order if `sorted`, and where they "
+     "stand (int64).",
      kernel(topk_op),
-     {.backward = topk_backward, .saves = saves_out(1), .forms = kPublic | kOut, .non_differentiable = 2}},
-    {"kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> (values: Tensor, indices: Tensor)",
-     "The k-th smallest element along `dim`, counted from 1, and where it stands.", kernel(kthvalue_op),
-     {.backward = kthvalue_backward, .saves = saves_out(1), .forms = kPublic | kOut, .non_differentiable = 2}},
+     {.backward = topk_backward,
+      .saves = saves_out(1),
+      .forms = kPublic | kOut,
+      .non_differentiable = 2}},
+    {"kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> (values: Tensor, "
+     "indices: Tensor)",
+     "The k-th smallest element along `dim`, counted from 1, and where it stands.",
+     kernel(kthvalue_op),
+     {.backward = kthvalue_backward,
+      .saves = saves_out(1),
+      .forms = kPublic | kOut,
+      .non_differentiable = 2}},
     {"median(self: Tensor) -> Tensor",
-     "The middle element in order, the lower one of two. NaN where there is one, or nothing.", kernel(median_all),
+     "The middle element in order, the lower one of two. NaN where there is one, or nothing.",
+     kernel(median_all),
      {.backward = median_all_backward, .saves = saves_arg(0) | saves_out()}},
     {"median(self: Tensor, dim: int, keepdim: bool = False) -> (values: Tensor, indices: Tensor)",
-     "The middle element along `dim` in order, the lower one of two, and where it stands.", kernel(median_dim),
-     {.backward = median_dim_backward, .saves = saves_out(1), .forms = kPublic | kOut, .non_differentiable = 2}},
-    {"nanmedian(self: Tensor) -> Tensor", "`median` of the elements that are not NaN.", kernel(nanmedian_all),
+     "The middle element along `dim` in order, the lower one of two, and where it stands.",
+     kernel(median_dim),
+     {.backward = median_dim_backward,
+      .saves = saves_out(1),
+      .forms = kPublic | kOut,
+      .non_differentiable = 2}},
+    {"nanmedian(self: Tensor) -> Tensor",
+     "`median` of the elements that are not NaN.",
+     kernel(nanmedian_all),
      {.backward = median_all_backward, .saves = saves_arg(0) | saves_out()}},
-    {"nanmedian(self: Tensor, dim: int, keepdim: bool = False) -> (values: Tensor, indices: Tensor)",
-     "`median` along `dim` of the elements that are not NaN.", kernel(nanmedian_dim),
-     {.backward = median_dim_backward, .saves = saves_out(1), .forms = kPublic | kOut, .non_differentiable = 2}},
-    {"searchsorted(sorted_sequence: Tensor, self: Tensor, *, out_int32: bool = False, right: bool = False, side: str? = "
+    {"nanmedian(self: Tensor, dim: int, keepdim: bool = False) -> (values: Tensor, indices: "
+     "Tensor)",
+     "`median` along `dim` of the elements that are not NaN.",
+     kernel(nanmedian_dim),
+     {.backward = median_dim_backward,
+      .saves = saves_out(1),
+      .forms = kPublic | kOut,
+      .non_differentiable = 2}},
+    {"searchsorted(sorted_sequence: Tensor, self: Tensor, *, out_int32: bool = False, right: bool "
+     "= False, side: str? = "
      "None, sorter: Tensor? = None) -> Tensor",
-     "Where each value would have to be inserted to keep the last dimension of `sorted_sequence` in order: before equal "
+     "Where each value would have to be inserted to keep the last dimension of `sorted_sequence` "
+     "in order: before equal "
      "elements, or after them if `right`.",
-     kernel(searchsorted_tensor), {.forms = kFunction | kOut, .non_differentiable = 1}},
-    {"searchsorted(sorted_sequence: Tensor, self: Scalar, *, out_int32: bool = False, right: bool = False, side: str? = "
+     kernel(searchsorted_tensor),
+     {.forms = kFunction | kOut, .non_differentiable = 1}},
+    {"searchsorted(sorted_sequence: Tensor, self: Scalar, *, out_int32: bool = False, right: bool "
+     "= False, side: str? = "
      "None, sorter: Tensor? = None) -> Tensor",
-     "The same, of one number.", kernel(searchsorted_scalar), {.forms = kFunction, .non_differentiable = 1}},
-    {"bucketize(self: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor",
-     "The number of the interval between `boundaries` (a vector in order) that each element lies in.",
-     kernel(bucketize_tensor), {.forms = kFunction | kOut, .non_differentiable = 1}},
-    {"bucketize(self: Scalar, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor",
-     "The same, of one number.", kernel(bucketize_scalar), {.forms = kFunction, .non_differentiable = 1}},
+     "The same, of one number.",
+     kernel(searchsorted_scalar),
+     {.forms = kFunction, .non_differentiable = 1}},
+    {"bucketize(self: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) "
+     "-> Tensor",
+     "The number of the interval between `boundaries` (a vector in order) that each element lies "
+     "in.",
+     kernel(bucketize_tensor),
+     {.forms = kFunction | kOut, .non_differentiable = 1}},
+    {"bucketize(self: Scalar, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) "
+     "-> Tensor",
+     "The same, of one number.",
+     kernel(bucketize_scalar),
+     {.forms = kFunction, .non_differentiable = 1}},
 };
 
 }  // namespace

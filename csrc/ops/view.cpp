@@ -16,7 +16,8 @@ Tensor view_op(const Tensor& x, DimsRef size) {
   Dims sizes = infer_size(size, x.numel());
   Dims strides;
   check(view_strides(x.sizes(), x.strides(), sizes, &strides),
-        "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+        "view size is not compatible with input tensor's size and stride (at least one dimension "
+        "spans across two "
         "contiguous subspaces). Use .reshape(...) instead.");
   return see(x, sizes, strides);
 }
@@ -38,11 +39,13 @@ Tensor view_dtype_op(const Tensor& x, DType dtype) {
       offset *= ratio;
     } else {
       int64_t ratio = to / from;
-      check(sizes[last] % ratio == 0, "self.size(-1) must be divisible by ", ratio, changes, ", but got ", sizes[last]);
-      check(offset % ratio == 0, "self.storage_offset() must be divisible by ", ratio, changes, ", but got ", offset);
+      check(sizes[last] % ratio == 0, "self.size(-1) must be divisible by ", ratio, changes,
+            ", but got ", sizes[last]);
+      check(offset % ratio == 0, "self.storage_offset() must be divisible by ", ratio, changes,
+            ", but got ", offset);
       for (size_t i = 0; i < last; ++i) {
-        check(strides[i] % ratio == 0, "self.stride(", i, ") must be divisible by ", ratio, changes, ", but got ",
-              strides[i]);
+        check(strides[i] % ratio == 0, "self.stride(", i, ") must be divisible by ", ratio, changes,
+              ", but got ", strides[i]);
         strides[i] /= ratio;
       }
       sizes[last] /= ratio;
@@ -68,7 +71,8 @@ void alias_backward(Backward& b) { b.set(0, b.grad()); }
 Tensor permute_op(const Tensor& x, DimsRef dims) {
   size_t n = x.sizes().size();
   check(dims.size() == n,
-        "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+        "permute(sparse_coo): number of dimensions in the tensor input does not match the length "
+        "of the desired "
         "ordering of dimensions i.e. input.dim() = ",
         n, " is not equal to len(dims) = ", dims.size());
   Dims sizes(n), strides(n);
@@ -87,7 +91,8 @@ void permute_backward(Backward& b) {
   const auto& dims = b.arg<Dims>(1);
   Dims inverse(dims.size());
   auto n = static_cast<int64_t>(dims.size());
-  for (size_t i = 0; i < dims.size(); ++i) inverse[static_cast<size_t>(wrap_dim(dims[i], n))] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < dims.size(); ++i)
+    inverse[static_cast<size_t>(wrap_dim(dims[i], n))] = static_cast<int64_t>(i);
   b.set(0, permute(b.grad(), inverse));
 }
 
@@ -130,8 +135,9 @@ void t_backward(Backward& b) { b.set(0, op<"t">(b.grad())); }
 Tensor swap_op(const Tensor& x, int64_t a, int64_t b) { return transpose(x, a, b); }
 
 Tensor movedim_ints(const Tensor& x, DimsRef source, DimsRef destination) {
-  check(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (",
-        to_string(source), " dims) should contain the same number of dims as destination (", to_string(destination),
+  check(source.size() == destination.size(),
+        "movedim: Invalid source or destination dims: source (", to_string(source),
+        " dims) should contain the same number of dims as destination (", to_string(destination),
         " dims)");
   size_t n = x.sizes().size();
   auto wrap_all = [&](DimsRef dims, const char* which, uint64_t* seen) {
@@ -145,7 +151,8 @@ Tensor movedim_ints(const Tensor& x, DimsRef source, DimsRef destination) {
     return out;
   };
   uint64_t from_seen = 0, to_seen = 0;
-  Dims from = wrap_all(source, "source", &from_seen), to = wrap_all(destination, "destination", &to_seen);
+  Dims from = wrap_all(source, "source", &from_seen),
+       to = wrap_all(destination, "destination", &to_seen);
   if (n == 0) return op<"alias">(x);
   Dims order(n, -1);
   for (size_t i = 0; i < from.size(); ++i) order[static_cast<size_t>(to[i])] = from[i];
@@ -162,24 +169,27 @@ Tensor movedim_ints(const Tensor& x, DimsRef source, DimsRef destination) {
 
 Tensor expand_op(const Tensor& x, DimsRef size, bool) {
   size_t n = x.sizes().size();
-  check(size.size() >= n, "expand(torch.", x.dtype(), "Tensor{", to_string(x.sizes()), "}, size=", to_string(size),
-        "): the number of sizes provided (", size.size(),
+  check(size.size() >= n, "expand(torch.", x.dtype(), "Tensor{", to_string(x.sizes()),
+        "}, size=", to_string(size), "): the number of sizes provided (", size.size(),
         ") must be greater or equal to the number of dimensions in the tensor (", n, ")");
   Dims sizes(size), strides(size.size());
   size_t lead = size.size() - n;
   for (size_t i = size.size(); i-- > 0;) {
     int64_t old = i < lead ? 1 : x.sizes()[i - lead];
     if (size[i] == -1) {
-      check(i >= lead, "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension ", i);
+      check(i >= lead,
+            "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing "
+            "dimension ",
+            i);
       sizes[i] = old;
     }
     if (i >= lead && old == sizes[i]) {
       strides[i] = x.strides()[i - lead];
       continue;
     }
-    check(old == 1, "The expanded size of the tensor (", sizes[i], ") must match the existing size (", old,
-          ") at non-singleton dimension ", i, ".  Target sizes: ", to_string(size), ".  Tensor sizes: ",
-          to_string(x.sizes()));
+    check(old == 1, "The expanded size of the tensor (", sizes[i],
+          ") must match the existing size (", old, ") at non-singleton dimension ", i,
+          ".  Target sizes: ", to_string(size), ".  Tensor sizes: ", to_string(x.sizes()));
     strides[i] = i < lead && sizes[i] == 1 ? contiguous_strides(sizes)[i] : 0;
   }
   return see(x, sizes, strides);
@@ -209,10 +219,16 @@ Tensor squeeze_here(const Tensor& x, uint64_t mask) {
 uint64_t one_dim(const Tensor& x, int64_t dim) { return uint64_t(1) << wrap_dim(dim, x.dim()); }
 Tensor squeeze_all(const Tensor& x) { return squeeze_view(x, ~uint64_t(0)); }
 Tensor squeeze_dim(const Tensor& x, int64_t dim) { return squeeze_view(x, one_dim(x, dim)); }
-Tensor squeeze_dims(const Tensor& x, DimsRef dims) { return squeeze_view(x, dim_mask(dims, x.dim())); }
+Tensor squeeze_dims(const Tensor& x, DimsRef dims) {
+  return squeeze_view(x, dim_mask(dims, x.dim()));
+}
 Tensor squeeze_all_in_place(const Tensor& x) { return squeeze_here(x, ~uint64_t(0)); }
-Tensor squeeze_dim_in_place(const Tensor& x, int64_t dim) { return squeeze_here(x, one_dim(x, dim)); }
-Tensor squeeze_dims_in_place(const Tensor& x, DimsRef dims) { return squeeze_here(x, dim_mask(dims, x.dim())); }
+Tensor squeeze_dim_in_place(const Tensor& x, int64_t dim) {
+  return squeeze_here(x, one_dim(x, dim));
+}
+Tensor squeeze_dims_in_place(const Tensor& x, DimsRef dims) {
+  return squeeze_here(x, dim_mask(dims, x.dim()));
+}
 
 Geometry unsqueezed(const Tensor& x, int64_t dim) {
   auto d = static_cast<size_t>(wrap_dim(dim, x.dim() + 1));
@@ -236,59 +252,105 @@ Tensor unsqueeze_in_place(const Tensor& x, int64_t dim) {
 
 const Define kOps[] = {
     {"view(self: Tensor, size: int[]) -> Tensor",
-     "The same elements under another shape, without a copy. One entry of `size` may be -1 and is then worked out. "
+     "The same elements under another shape, without a copy. One entry of `size` may be -1 and is "
+     "then worked out. "
      "RuntimeError where the strides of `self` do not allow it; `reshape` copies in that case.",
-     kernel(view_op), {.backward = reshape_backward, .forms = kMethod, .view = true}},
+     kernel(view_op),
+     {.backward = reshape_backward, .forms = kMethod, .view = true}},
     {"view(self: Tensor, dtype: dtype) -> Tensor",
-     "The same bytes read as `dtype`. Where the element sizes differ, the last dimension grows or shrinks accordingly.",
-     kernel(view_dtype_op), {.forms = kMethod, .view = true, .non_differentiable = 1}},
-    {"view_as(self: Tensor, other: Tensor) -> Tensor", "`self.view(other.size())`.", kernel(view_as_op),
+     "The same bytes read as `dtype`. Where the element sizes differ, the last dimension grows or "
+     "shrinks accordingly.",
+     kernel(view_dtype_op),
+     {.forms = kMethod, .view = true, .non_differentiable = 1}},
+    {"view_as(self: Tensor, other: Tensor) -> Tensor",
+     "`self.view(other.size())`.",
+     kernel(view_as_op),
      {.forms = kMethod, .composite = true}},
-    {"alias(self: Tensor) -> Tensor", "A view of all of `self`.", kernel(alias_op),
+    {"alias(self: Tensor) -> Tensor",
+     "A view of all of `self`.",
+     kernel(alias_op),
      {.backward = alias_backward, .forms = kFunction, .view = true}},
     {"permute(self: Tensor, dims: int[]) -> Tensor",
-     "A view with the dimensions in the order `dims`: dimension i of the result is dimension dims[i] of `self`.",
-     kernel(permute_op), {.backward = permute_backward, .view = true}},
-    {"transpose(self: Tensor, dim0: int, dim1: int) -> Tensor", "A view with dimensions `dim0` and `dim1` exchanged.",
-     kernel(transpose_op), {.backward = transpose_backward, .view = true}},
-    {"transpose_(self!: Tensor, dim0: int, dim1: int) -> Tensor", "`transpose` applied to `self` itself.",
-     kernel(transpose_in_place), {.backward = transpose_backward, .forms = kMethod}},
-    {"t(self: Tensor) -> Tensor", "The transpose of a matrix, as a view; tensors of 0 or 1 dimensions stay as they are.",
-     kernel(t_op), {.backward = t_backward, .view = true}},
-    {"t_(self!: Tensor) -> Tensor", "`t` applied to `self` itself.", kernel(t_in_place),
+     "A view with the dimensions in the order `dims`: dimension i of the result is dimension "
+     "dims[i] of `self`.",
+     kernel(permute_op),
+     {.backward = permute_backward, .view = true}},
+    {"transpose(self: Tensor, dim0: int, dim1: int) -> Tensor",
+     "A view with dimensions `dim0` and `dim1` exchanged.",
+     kernel(transpose_op),
+     {.backward = transpose_backward, .view = true}},
+    {"transpose_(self!: Tensor, dim0: int, dim1: int) -> Tensor",
+     "`transpose` applied to `self` itself.",
+     kernel(transpose_in_place),
+     {.backward = transpose_backward, .forms = kMethod}},
+    {"t(self: Tensor) -> Tensor",
+     "The transpose of a matrix, as a view; tensors of 0 or 1 dimensions stay as they are.",
+     kernel(t_op),
+     {.backward = t_backward, .view = true}},
+    {"t_(self!: Tensor) -> Tensor",
+     "`t` applied to `self` itself.",
+     kernel(t_in_place),
      {.backward = t_backward, .forms = kMethod}},
-    {"swapaxes(self: Tensor, axis0: int, axis1: int) -> Tensor", "The same as `transpose`.", kernel(swap_op),
+    {"swapaxes(self: Tensor, axis0: int, axis1: int) -> Tensor",
+     "The same as `transpose`.",
+     kernel(swap_op),
      {.composite = true}},
-    {"swapdims(self: Tensor, dim0: int, dim1: int) -> Tensor", "The same as `transpose`.", kernel(swap_op),
+    {"swapdims(self: Tensor, dim0: int, dim1: int) -> Tensor",
+     "The same as `transpose`.",
+     kernel(swap_op),
      {.composite = true}},
     {"movedim(self: Tensor, source: int[1], destination: int[1]) -> Tensor",
-     "A view in which each dimension of `source` stands at the place that `destination` names; the others keep their "
+     "A view in which each dimension of `source` stands at the place that `destination` names; the "
+     "others keep their "
      "order.",
-     kernel(movedim_ints), {.composite = true}},
-    {"moveaxis(self: Tensor, source: int[1], destination: int[1]) -> Tensor", "The same as `movedim`.",
-     kernel(movedim_ints), {.composite = true}},
+     kernel(movedim_ints),
+     {.composite = true}},
+    {"moveaxis(self: Tensor, source: int[1], destination: int[1]) -> Tensor",
+     "The same as `movedim`.",
+     kernel(movedim_ints),
+     {.composite = true}},
     {"expand(self: Tensor, size: int[], *, implicit: bool = False) -> Tensor",
-     "A view in which dimensions of size 1 are repeated to `size` without a copy. -1 keeps a size; new dimensions may be "
+     "A view in which dimensions of size 1 are repeated to `size` without a copy. -1 keeps a size; "
+     "new dimensions may be "
      "added in front.",
-     kernel(expand_op), {.backward = expand_backward, .forms = kMethod, .view = true}},
-    {"expand_as(self: Tensor, other: Tensor) -> Tensor", "`self.expand(other.size())`.", kernel(expand_as_op),
+     kernel(expand_op),
+     {.backward = expand_backward, .forms = kMethod, .view = true}},
+    {"expand_as(self: Tensor, other: Tensor) -> Tensor",
+     "`self.expand(other.size())`.",
+     kernel(expand_as_op),
      {.forms = kMethod, .composite = true}},
-    {"squeeze(self: Tensor) -> Tensor", "A view without the dimensions of size 1.", kernel(squeeze_all),
+    {"squeeze(self: Tensor) -> Tensor",
+     "A view without the dimensions of size 1.",
+     kernel(squeeze_all),
      {.backward = reshape_backward, .view = true}},
-    {"squeeze(self: Tensor, dim: int) -> Tensor", "A view without dimension `dim` where its size is 1.",
-     kernel(squeeze_dim), {.backward = reshape_backward, .view = true}},
-    {"squeeze(self: Tensor, dim: int[]) -> Tensor", "A view without those dimensions of `dim` whose size is 1.",
-     kernel(squeeze_dims), {.backward = reshape_backward, .view = true}},
-    {"squeeze_(self!: Tensor) -> Tensor", "`squeeze` applied to `self` itself.", kernel(squeeze_all_in_place),
+    {"squeeze(self: Tensor, dim: int) -> Tensor",
+     "A view without dimension `dim` where its size is 1.",
+     kernel(squeeze_dim),
+     {.backward = reshape_backward, .view = true}},
+    {"squeeze(self: Tensor, dim: int[]) -> Tensor",
+     "A view without those dimensions of `dim` whose size is 1.",
+     kernel(squeeze_dims),
+     {.backward = reshape_backward, .view = true}},
+    {"squeeze_(self!: Tensor) -> Tensor",
+     "`squeeze` applied to `self` itself.",
+     kernel(squeeze_all_in_place),
      {.backward = reshape_backward, .forms = kMethod}},
-    {"squeeze_(self!: Tensor, dim: int) -> Tensor", "`squeeze` applied to `self` itself.",
-     kernel(squeeze_dim_in_place), {.backward = reshape_backward, .forms = kMethod}},
-    {"squeeze_(self!: Tensor, dim: int[]) -> Tensor", "`squeeze` applied to `self` itself.",
-     kernel(squeeze_dims_in_place), {.backward = reshape_backward, .forms = kMethod}},
-    {"unsqueeze(self: Tensor, dim: int) -> Tensor", "A view with a new dimension of size 1 at place `dim`.",
-     kernel(unsqueeze_op), {.backward = reshape_backward, .view = true}},
-    {"unsqueeze_(self!: Tensor, dim: int) -> Tensor", "`unsqueeze` applied to `self` itself.",
-     kernel(unsqueeze_in_place), {.backward = reshape_backward, .forms = kMethod}},
+    {"squeeze_(self!: Tensor, dim: int) -> Tensor",
+     "`squeeze` applied to `self` itself.",
+     kernel(squeeze_dim_in_place),
+     {.backward = reshape_backward, .forms = kMethod}},
+    {"squeeze_(self!: Tensor, dim: int[]) -> Tensor",
+     "`squeeze` applied to `self` itself.",
+     kernel(squeeze_dims_in_place),
+     {.backward = reshape_backward, .forms = kMethod}},
+    {"unsqueeze(self: Tensor, dim: int) -> Tensor",
+     "A view with a new dimension of size 1 at place `dim`.",
+     kernel(unsqueeze_op),
+     {.backward = reshape_backward, .view = true}},
+    {"unsqueeze_(self!: Tensor, dim: int) -> Tensor",
+     "`unsqueeze` applied to `self` itself.",
+     kernel(unsqueeze_in_place),
+     {.backward = reshape_backward, .forms = kMethod}},
 };
 
 }  // namespace

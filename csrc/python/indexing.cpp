@@ -269,7 +269,7 @@ void write(const Selection& s, const Tensor& value) {
     op<"masked_fill_">(s.view, reshape(s.only_mask, sizes), value);
     return;
   }
-  op<"index_put_">(s.view, s.indices, drop_leading_ones(value, value.dim()), false);
+  op<"index_put_">(s.view, s.indices, drop_leading_ones(value, 0), false);
 }
 
 }  // namespace

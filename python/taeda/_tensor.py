@@ -39,7 +39,10 @@ def _conversion(name: str, dtype: Any) -> Any:
 
 
 def _cuda(
-    self: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = _C.preserve_format
+    self: Any,
+    device: Any = None,
+    non_blocking: bool = False,
+    memory_format: Any = _C.preserve_format,
 ) -> Any:
     """Return a copy on a CUDA device; RuntimeError in a build without CUDA."""
     target = "cuda" if device is None else device

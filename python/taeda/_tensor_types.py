@@ -23,7 +23,7 @@ _NAMES = {
 _STRINGS = {dtype: f"taeda.{name}" for name, dtype in _NAMES.items()}
 
 
-class tensortype(type):  # noqa: N801
+class tensortype(type):
     """The class of FloatTensor and its like: calling one makes a Tensor of its dtype."""
 
     dtype: Any

@@ -36,7 +36,7 @@ class _Info:
         return type(self), (getattr(_C, self.dtype),)
 
 
-class finfo(_Info):  # noqa: N801
+class finfo(_Info):
     """The limits of a floating-point dtype; of its parts, for a complex one.
 
     Args:
@@ -76,7 +76,7 @@ class finfo(_Info):  # noqa: N801
         )
 
 
-class iinfo(_Info):  # noqa: N801
+class iinfo(_Info):
     """The limits of an integer dtype.
 
     Args:

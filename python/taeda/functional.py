@@ -176,9 +176,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(a.dim(), b.dim()):
-            raise RuntimeError(
-                f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}"
-            )
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims_a, dims_b = list(range(a.dim() - dims, a.dim())), list(range(dims))
     else:
         first, second = dims

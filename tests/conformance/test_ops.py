@@ -14,7 +14,6 @@ pytest.importorskip("expecttest", reason="PyTorch's op database needs expecttest
 
 import taeda  # noqa: E402
 import taeda.nn.functional as F  # noqa: E402
-
 from tests.conformance.bridge import Untranslatable, to_taeda, to_torch  # noqa: E402
 from tests.conformance.expected import DIFFERS, NON_DETERMINISTIC  # noqa: E402
 
@@ -36,7 +35,9 @@ FORMS = {
     "where": lambda x, condition, other: taeda.where(condition, x, other),
     "einsum": lambda operands, equation: taeda.einsum(equation, operands),
     "nn.functional.embedding": lambda weight, indices, **kw: F.embedding(indices, weight, **kw),
-    "nn.functional.embedding_bag": lambda weight, indices, **kw: F.embedding_bag(indices, weight, **kw),
+    "nn.functional.embedding_bag": lambda weight, indices, **kw: F.embedding_bag(
+        indices, weight, **kw
+    ),
     "zero_": lambda x: x.clone().zero_(),
     "normal-in_place": lambda x, mean, std: x.normal_(mean, std),
     "as_strided-partial_views": None,
@@ -78,7 +79,9 @@ ENTRIES = [op for op in op_db if function_of(op) is not None]
 KEYS = {id(op): key_of(op) for op in ENTRIES}
 
 
-def samples(op: Any, dtype: torch.dtype, requires_grad: bool = False, most: int = MAX_SAMPLES) -> list:
+def samples(
+    op: Any, dtype: torch.dtype, requires_grad: bool = False, most: int = MAX_SAMPLES
+) -> list:
     torch.manual_seed(1)
     found = itertools.islice(op.sample_inputs("cpu", dtype, requires_grad=requires_grad), 400)
     # Dropout inside a larger function is random: such samples have nothing to compare.
@@ -101,7 +104,11 @@ def assert_same(ours: Any, theirs: Any, where: str) -> None:
         ours = to_torch(ours)
         rtol, atol = TOLERANCE.get(theirs.dtype, (1e-2, 1e-2))
         torch.testing.assert_close(
-            ours, theirs.detach().resolve_conj().resolve_neg(), rtol=rtol, atol=atol, equal_nan=True,
+            ours,
+            theirs.detach().resolve_conj().resolve_neg(),
+            rtol=rtol,
+            atol=atol,
+            equal_nan=True,
             msg=lambda m: f"{where}: {m}",
         )
     elif isinstance(theirs, (list, tuple)):
@@ -148,8 +155,11 @@ def cases(dtypes: tuple, gradient: bool) -> list:
         for dtype in dtypes:
             if dtype in supported:
                 key = KEYS[id(op)]
-                reason = DIFFERS.get(key) or DIFFERS.get((key, str(dtype)[6:])) or (
-                    gradient and DIFFERS.get((key, "gradient")))
+                reason = (
+                    DIFFERS.get(key)
+                    or DIFFERS.get((key, str(dtype)[6:]))
+                    or (gradient and DIFFERS.get((key, "gradient")))
+                )
                 marks = [pytest.mark.xfail(reason=reason, strict=False)] if reason else []
                 found.append(pytest.param(op, dtype, id=f"{key}-{str(dtype)[6:]}", marks=marks))
     return found
@@ -171,7 +181,9 @@ def test_values(op: Any, dtype: torch.dtype) -> None:
             continue
         assert_same(ours, theirs, f"{op.name}({describe(sample)})")
     if not compared:
-        pytest.skip("no sample of this entry can be expressed in taeda (sparse, or a foreign layout)")
+        pytest.skip(
+            "no sample of this entry can be expressed in taeda (sparse, or a foreign layout)"
+        )
 
 
 def weights_like(outputs: list) -> list:
@@ -194,8 +206,15 @@ def test_gradients(op: Any, dtype: torch.dtype) -> None:
             ours, theirs, our_leaves, leaves = run_both(op, sample)
         except Untranslatable:
             continue
-        if sample.output_process_fn_grad is not None and op.name in ("linalg.eigh", "svd", "linalg.svd"):
-            theirs, ours = sample.output_process_fn_grad(theirs), sample.output_process_fn_grad(ours)
+        if sample.output_process_fn_grad is not None and op.name in (
+            "linalg.eigh",
+            "svd",
+            "linalg.svd",
+        ):
+            theirs, ours = (
+                sample.output_process_fn_grad(theirs),
+                sample.output_process_fn_grad(ours),
+            )
         where = f"{op.name}({describe(sample)})"
         outputs, our_outputs = differentiable(theirs), differentiable(ours)
         assert len(our_outputs) == len(outputs), f"{where}: differentiable results"
@@ -204,9 +223,15 @@ def test_gradients(op: Any, dtype: torch.dtype) -> None:
         compared += 1
         weights = weights_like(outputs)
         second = op.supports_gradgrad and seconds < MAX_GRADGRAD
-        expected = torch.autograd.grad(outputs, leaves, weights, allow_unused=True, create_graph=second)
+        expected = torch.autograd.grad(
+            outputs, leaves, weights, allow_unused=True, create_graph=second
+        )
         actual = taeda.autograd.grad(
-            our_outputs, our_leaves, [to_taeda(w) for w in weights], allow_unused=True, create_graph=second
+            our_outputs,
+            our_leaves,
+            [to_taeda(w) for w in weights],
+            allow_unused=True,
+            create_graph=second,
         )
         compare_gradients(actual, expected, leaves, f"{where} gradient")
         if second:
@@ -228,22 +253,32 @@ def compare_gradients(actual: Any, expected: Any, leaves: list, where: str) -> N
 
 def compare_second(actual: Any, expected: Any, our_leaves: list, leaves: list, where: str) -> None:
     first = [t for t in expected if t is not None and t.requires_grad]
-    our_first = [a for a, e in zip(actual, expected, strict=True) if e is not None and e.requires_grad]
+    our_first = [
+        a for a, e in zip(actual, expected, strict=True) if e is not None and e.requires_grad
+    ]
     if not first:
         return
     if not all(a is not None and a.requires_grad for a in our_first):
         # Allowed only where the second derivative vanishes.
-        pairs = [(a, e) for a, e in zip(our_first, first, strict=True) if a is not None and a.requires_grad]
+        pairs = [
+            (a, e)
+            for a, e in zip(our_first, first, strict=True)
+            if a is not None and a.requires_grad
+        ]
         our_first, first = [a for a, _ in pairs], [e for _, e in pairs]
         if not first:
             return
     weights = weights_like(first)
     expected2 = torch.autograd.grad(first, leaves, weights, allow_unused=True)
-    actual2 = taeda.autograd.grad(our_first, our_leaves, [to_taeda(w) for w in weights], allow_unused=True)
+    actual2 = taeda.autograd.grad(
+        our_first, our_leaves, [to_taeda(w) for w in weights], allow_unused=True
+    )
     compare_gradients(actual2, expected2, leaves, f"{where} second gradient")
 
 
-@pytest.mark.parametrize("op", [pytest.param(o, id=KEYS[id(o)]) for o in ENTRIES if o.error_inputs_func])
+@pytest.mark.parametrize(
+    "op", [pytest.param(o, id=KEYS[id(o)]) for o in ENTRIES if o.error_inputs_func]
+)
 @pytest.mark.filterwarnings("ignore")
 def test_error_inputs(op: Any) -> None:
     function = function_of(op)
@@ -260,11 +295,18 @@ def test_error_inputs(op: Any) -> None:
             continue
         with pytest.raises(error.error_type):
             function(arguments[0], *arguments[1], **arguments[2])
-            pytest.fail(f"{op.name}({describe(sample)}) raised nothing; PyTorch: {error.error_regex}")
+            pytest.fail(
+                f"{op.name}({describe(sample)}) raised nothing; PyTorch: {error.error_regex}"
+            )
 
 
 def test_operator_module_agrees() -> None:
     """The operators reach the same ops as the functions."""
     a, b = taeda.tensor([5.0, -3.0]), taeda.tensor([2.0, 4.0])
-    for symbol, name in ((operator.add, "add"), (operator.sub, "sub"), (operator.mul, "mul"), (operator.truediv, "div")):
+    for symbol, name in (
+        (operator.add, "add"),
+        (operator.sub, "sub"),
+        (operator.mul, "mul"),
+        (operator.truediv, "div"),
+    ):
         assert taeda.equal(symbol(a, b), getattr(taeda, name)(a, b))

@@ -5,7 +5,6 @@ import dataclasses
 import gc
 import inspect
 import pickle
-import timeit
 import weakref
 
 import pytest
@@ -621,19 +620,6 @@ class TestNotes:
         with pytest.raises(ValueError) as info:
             nn.Sequential(Fails())(1)
         assert len(pickle.dumps(info.value)) < 400
-
-
-@pytest.mark.slow
-def test_a_call_costs_little_more_than_forward():
-    class Plain(nn.Module):
-        def forward(self, x):
-            return x
-
-    m = Plain()
-    number = 50_000
-    call = min(timeit.repeat(lambda: m(1), number=number, repeat=9))
-    forward = min(timeit.repeat(lambda: m.forward(1), number=number, repeat=9))
-    assert (call - forward) / number < 0.3e-6  # half of it is what is aimed at
 
 
 def test_modules_hash_by_identity():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-import taeda
 
+import taeda
 from tests.ops.cases import CASES
 
 IDS = [c.name for c in CASES]

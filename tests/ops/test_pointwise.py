@@ -133,7 +133,7 @@ def check_gradients(f, g, inputs, what):
 
 
 NO_COMPLEX_GRADIENT = ("sgn", "angle", "abs", "silu", "nan_to_num")
-NO_GRADIENT = "isnan isinf isfinite isposinf isneginf signbit logical_not bitwise_not".split()
+NO_GRADIENT = ["isnan", "isinf", "isfinite", "isposinf", "isneginf", "signbit", "logical_not", "bitwise_not"]
 
 
 @pytest.mark.parametrize("name", [n for n in [*UNARY, *FUNCTIONAL] if n not in NO_GRADIENT])
@@ -175,7 +175,7 @@ def test_binary_dtypes(name):
         if y.dtype is torch.bool:
             y = torch.ones_like(y)
         want, error = outcome(lambda x=x, y=y: g(x, y))
-        if error is not None or (name == "logaddexp" and want.is_complex()):
+        if error is not None:
             continue  # a few more combinations of dtypes work here
         got, mine = outcome(lambda x=x, y=y: f(ours(x), ours(y)))
         assert mine is None, (a, b, error, mine)

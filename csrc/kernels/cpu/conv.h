@@ -22,4 +22,8 @@ void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* 
 template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx);
 template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw);
 
+// T: the integers.
+template <class T> void conv_forward_integer(const ConvShape& s, const T* x, const T* w, T* y);
+template <class T> void conv_grad_input_integer(const ConvShape& s, const T* gy, const T* w, T* gx);
+
 }  // namespace taeda::cpu

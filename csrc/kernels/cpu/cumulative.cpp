@@ -11,24 +11,19 @@ namespace {
 
 constexpr int64_t kBlock = 64;  // inner places that are scanned side by side
 
-template <class T>
-struct Accumulator {
+template <class T> struct Accumulator {
   using type = T;
 };
-template <>
-struct Accumulator<float> {
+template <> struct Accumulator<float> {
   using type = double;
 };
-template <>
-struct Accumulator<Half> {
+template <> struct Accumulator<Half> {
   using type = float;
 };
-template <>
-struct Accumulator<BFloat16> {
+template <> struct Accumulator<BFloat16> {
   using type = float;
 };
-template <>
-struct Accumulator<cfloat> {
+template <> struct Accumulator<cfloat> {
   using type = cdouble;
 };
 
@@ -36,8 +31,7 @@ template <class T>
 constexpr bool kComplex = std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>;
 
 // f(offset of the first element, width), for blocks of inner places
-template <class F>
-void for_each_block(ScanShape s, F&& f) {
+template <class F> void for_each_block(ScanShape s, F&& f) {
   if (s.outer == 0 || s.n == 0 || s.inner == 0) return;
   int64_t blocks = (s.inner + kBlock - 1) / kBlock;
   parallel_for(s.outer * blocks, std::max<int64_t>(1, 16384 / (s.n * std::min(s.inner, kBlock))),
@@ -49,8 +43,7 @@ void for_each_block(ScanShape s, F&& f) {
                });
 }
 
-template <class A>
-A log_add(A a, A b) {
+template <class A> A log_add(A a, A b) {
   if constexpr (kComplex<A>) {
     if (a.real() < b.real()) std::swap(a, b);
     if (std::isinf(a.real()) && a.real() < 0) return a;
@@ -64,8 +57,8 @@ A log_add(A a, A b) {
 }
 
 template <class T, class A, class F>
-[[gnu::optimize("O3"), gnu::noinline]] void scan_step(A* __restrict acc, const T* __restrict p, T* __restrict o,
-                                                      int64_t width, F combine) {
+[[gnu::optimize("O3"), gnu::noinline]] void scan_step(A* __restrict acc, const T* __restrict p,
+                                                      T* __restrict o, int64_t width, F combine) {
   for (int64_t j = 0; j < width; ++j) {
     acc[j] = combine(acc[j], static_cast<A>(p[j]));
     o[j] = static_cast<T>(acc[j]);
@@ -82,7 +75,8 @@ void scan_with(const void* x_data, void* out_data, ScanShape s, A start, F&& com
         A acc = start;
         const T* p = x + l * s.n;
         T* o = out + l * s.n;
-        for (int64_t i = 0; i < s.n; ++i) o[i] = static_cast<T>(acc = combine(acc, static_cast<A>(p[i])));
+        for (int64_t i = 0; i < s.n; ++i)
+          o[i] = static_cast<T>(acc = combine(acc, static_cast<A>(p[i])));
       }
     });
     return;
@@ -110,13 +104,15 @@ void scan(Scan what, const void* x, void* out, ScanShape s, DType dtype) {
       } else if (what == Scan::Prod) {
         scan_with<T>(x, out, s, A(1), [](A a, A b) { return static_cast<A>(a * b); });
       } else if constexpr (!std::is_integral_v<T>) {
-        scan_with<T>(x, out, s, A(-std::numeric_limits<float>::infinity()), [](A a, A b) { return log_add(a, b); });
+        scan_with<T>(x, out, s, A(-std::numeric_limits<float>::infinity()),
+                     [](A a, A b) { return log_add(a, b); });
       }
     }
   });
 }
 
-void scan_extreme(bool largest, const void* x_data, void* values, int64_t* indices, ScanShape s, DType dtype) {
+void scan_extreme(bool largest, const void* x_data, void* values, int64_t* indices, ScanShape s,
+                  DType dtype) {
   visit_real(dtype, "cummax", [&](auto tag) {
     using T = typename decltype(tag)::type;
     auto* x = static_cast<const T*>(x_data);
@@ -127,7 +123,8 @@ void scan_extreme(bool largest, const void* x_data, void* values, int64_t* indic
       for (int64_t i = 0; i < s.n; ++i) {
         const T* p = x + at + i * s.inner;
         for (int64_t j = 0; j < width; ++j) {
-          bool wins = i == 0 || p[j] != p[j] || (best[j] == best[j] && (largest ? p[j] >= best[j] : p[j] <= best[j]));
+          bool wins = i == 0 || p[j] != p[j] ||
+                      (best[j] == best[j] && (largest ? p[j] >= best[j] : p[j] <= best[j]));
           if (wins) {
             best[j] = p[j];
             place[j] = i;

@@ -13,6 +13,7 @@ struct ScanShape {
 };
 void scan(Scan what, const void* x, void* out, ScanShape s, DType dtype);
 // Running extremes and the places (along n) of the latest of them. NaN stays.
-void scan_extreme(bool largest, const void* x, void* values, int64_t* indices, ScanShape s, DType dtype);
+void scan_extreme(bool largest, const void* x, void* values, int64_t* indices, ScanShape s,
+                  DType dtype);
 
 }  // namespace taeda::cpu

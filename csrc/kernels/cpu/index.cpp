@@ -29,10 +29,9 @@ int64_t outer_count(const IndexLayout& l) {
   return n;
 }
 
-// Writes go through all places in order; only what cannot meet, the outer dimensions and parts of the run, is shared
-// out. f(indexed offset, flat offset, run length), called for each place.
-template <class F>
-void for_each_write(const IndexLayout& l, F&& f) {
+// Writes go through all places in order; only what cannot meet, the outer dimensions and parts of
+// the run, is shared out. f(indexed offset, flat offset, run length), called for each place.
+template <class F> void for_each_write(const IndexLayout& l, F&& f) {
   int64_t outer = outer_count(l);
   if (l.count == 0 || outer == 0 || l.run == 0) return;
   int64_t part = std::clamp<int64_t>(kGrain / l.count, 64, std::max<int64_t>(l.run, 64));
@@ -44,13 +43,15 @@ void for_each_write(const IndexLayout& l, F&& f) {
                    int64_t from = t % parts * part, n = std::min(part, l.run - from);
                    o.indexed += from * l.run_stride;
                    o.flat += from * l.run_flat;
-                   for (int64_t i = 0; i < l.count; ++i) f(o.indexed + l.places[i], o.flat + i * l.count_flat, n);
+                   for (int64_t i = 0; i < l.count; ++i)
+                     f(o.indexed + l.places[i], o.flat + i * l.count_flat, n);
                  }
                });
 }
 
 template <class T>
-[[gnu::optimize("O3"), gnu::noinline]] void add_line(T* __restrict to, const T* __restrict from, int64_t n) {
+[[gnu::optimize("O3"), gnu::noinline]] void add_line(T* __restrict to, const T* __restrict from,
+                                                     int64_t n) {
   for (int64_t j = 0; j < n; ++j) to[j] = static_cast<T>(to[j] + from[j]);
 }
 
@@ -64,28 +65,32 @@ void index_read(void* flat, const void* indexed, const IndexLayout& l, DType dty
     auto* to = static_cast<T*>(flat);
     auto* from = static_cast<const T*>(indexed);
     // One range of (outer, place) pairs, cut anywhere.
-    parallel_for(outer * l.count, std::max<int64_t>(1, kGrain / l.run), [&](int64_t begin, int64_t end) {
-      for (int64_t t = begin; t < end;) {
-        int64_t first = t % l.count, last = std::min(l.count, first + end - t);
-        Offsets o = locate(l, t / l.count);
-        const T* src = from + o.indexed;
-        T* dst = to + o.flat;
-        if (l.run == 1) {
-          for (int64_t i = first; i < last; ++i) dst[i * l.count_flat] = src[l.places[i]];
-        } else if (l.run_stride == 1 && l.run_flat == 1) {
-          for (int64_t i = first; i < last; ++i) {
-            std::memcpy(dst + i * l.count_flat, src + l.places[i], static_cast<size_t>(l.run) * sizeof(T));
-          }
-        } else {
-          for (int64_t i = first; i < last; ++i) {
-            const T* s = src + l.places[i];
-            T* d = dst + i * l.count_flat;
-            for (int64_t j = 0; j < l.run; ++j) d[j * l.run_flat] = s[j * l.run_stride];
-          }
-        }
-        t += last - first;
-      }
-    });
+    parallel_for(outer * l.count, std::max<int64_t>(1, kGrain / l.run),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t t = begin; t < end;) {
+                     int64_t first = t % l.count, last = std::min(l.count, first + end - t);
+                     Offsets o = locate(l, t / l.count);
+                     const T* src = from + o.indexed;
+                     T* dst = to + o.flat;
+                     if (l.run == 1) {
+                       for (int64_t i = first; i < last; ++i)
+                         dst[i * l.count_flat] = src[l.places[i]];
+                     } else if (l.run_stride == 1 && l.run_flat == 1) {
+                       for (int64_t i = first; i < last; ++i) {
+                         std::memcpy(dst + i * l.count_flat, src + l.places[i],
+                                     static_cast<size_t>(l.run) * sizeof(T));
+                       }
+                     } else {
+                       for (int64_t i = first; i < last; ++i) {
+                         const T* s = src + l.places[i];
+                         T* d = dst + i * l.count_flat;
+                         for (int64_t j = 0; j < l.run; ++j)
+                           d[j * l.run_flat] = s[j * l.run_stride];
+                       }
+                     }
+                     t += last - first;
+                   }
+                 });
   });
 }
 
@@ -142,7 +147,8 @@ int64_t count_line(const uint8_t* mask, int64_t n) {
 
 int64_t count_true(const uint8_t* mask, int64_t n) {
   int64_t total = 0;
-  for (int64_t i = 0; i < n; i += kMaskChunk) total += count_line(mask + i, std::min(kMaskChunk, n - i));
+  for (int64_t i = 0; i < n; i += kMaskChunk)
+    total += count_line(mask + i, std::min(kMaskChunk, n - i));
   return total;
 }
 
@@ -151,7 +157,8 @@ void true_places(const uint8_t* mask, int64_t n, int64_t* out) {
   std::vector<int64_t> start(static_cast<size_t>(chunks) + 1);
   for (int64_t c = 0; c < chunks; ++c) {
     start[static_cast<size_t>(c) + 1] =
-        start[static_cast<size_t>(c)] + count_line(mask + c * kMaskChunk, std::min(kMaskChunk, n - c * kMaskChunk));
+        start[static_cast<size_t>(c)] +
+        count_line(mask + c * kMaskChunk, std::min(kMaskChunk, n - c * kMaskChunk));
   }
   parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {

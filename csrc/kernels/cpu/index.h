@@ -6,7 +6,8 @@
 
 namespace taeda::cpu {
 
-// A strided array seen as (outer..., places, run) beside a flat one of the same shape. Strides are in elements.
+// A strided array seen as (outer..., places, run) beside a flat one of the same shape. Strides are
+// in elements.
 struct IndexLayout {
   Dims outer, outer_strides, outer_flat;  // sizes; strides in the indexed and in the flat array
   const int64_t* places = nullptr;        // offsets in the indexed array
@@ -22,7 +23,8 @@ void index_write(void* indexed, const void* flat, const IndexLayout& l, DType dt
 // indexed[...] += flat[...], places in order
 void index_accumulate(void* indexed, const void* flat, const IndexLayout& l, DType dtype);
 
-// Row-major coordinates of the elements of a contiguous array that are not zero. `mask` holds one byte for each.
+// Row-major coordinates of the elements of a contiguous array that are not zero. `mask` holds one
+// byte for each.
 int64_t count_true(const uint8_t* mask, int64_t n);
 void true_places(const uint8_t* mask, int64_t n, int64_t* out);
 

@@ -7,8 +7,7 @@
 namespace taeda::cpu {
 namespace {
 
-template <class T>
-void move_line(T* dst, int64_t ds, const T* src, int64_t ss, int64_t n) {
+template <class T> void move_line(T* dst, int64_t ds, const T* src, int64_t ss, int64_t n) {
   if (ds == 1 && ss == 1) {
     std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(T));
   } else if (ds == 1 && ss == 0) {
@@ -22,13 +21,15 @@ void move_line(T* dst, int64_t ds, const T* src, int64_t ss, int64_t n) {
 
 }  // namespace
 
-void move_strided(void* dst, DimsRef dst_strides, const void* src, DimsRef src_strides, DimsRef sizes, DType dtype) {
+void move_strided(void* dst, DimsRef dst_strides, const void* src, DimsRef src_strides,
+                  DimsRef sizes, DType dtype) {
   // Dimensions that continue one another are joined.
   Dims n, d, s;
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] == 0) return;
     if (sizes[i] == 1) continue;
-    if (!n.empty() && d.back() == dst_strides[i] * sizes[i] && s.back() == src_strides[i] * sizes[i]) {
+    if (!n.empty() && d.back() == dst_strides[i] * sizes[i] &&
+        s.back() == src_strides[i] * sizes[i]) {
       n.back() *= sizes[i];
       d.back() = dst_strides[i];
       s.back() = src_strides[i];
@@ -57,7 +58,8 @@ void move_strided(void* dst, DimsRef dst_strides, const void* src, DimsRef src_s
           to += at * d[i];
           from += at * s[i];
         }
-        move_line(static_cast<T*>(dst) + to, line_d, static_cast<const T*>(src) + from, line_s, line);
+        move_line(static_cast<T*>(dst) + to, line_d, static_cast<const T*>(src) + from, line_s,
+                  line);
       }
     });
   });

@@ -10,8 +10,7 @@ namespace taeda::cpu {
 
 namespace {
 
-template <class T>
-void interleave(char* dst, const std::vector<Piece>& pieces, int64_t rows) {
+template <class T> void interleave(char* dst, const std::vector<Piece>& pieces, int64_t rows) {
   auto* to = reinterpret_cast<T*>(dst);
   auto width = static_cast<int64_t>(pieces.size());
   parallel_for(rows, std::max<int64_t>(1, 32768 / width), [&](int64_t begin, int64_t end) {
@@ -39,7 +38,8 @@ void join_rows(char* dst, const std::vector<Piece>& pieces, int64_t rows) {
     }
     return;
   }
-  // Pieces of one element each, as when scalars are stacked along the last dimension: typed moves beat memcpy.
+  // Pieces of one element each, as when scalars are stacked along the last dimension: typed moves
+  // beat memcpy.
   bool same_size = true;
   for (const Piece& p : pieces) same_size = same_size && p.row_bytes == pieces[0].row_bytes;
   if (same_size && !pieces.empty()) {
@@ -51,7 +51,8 @@ void join_rows(char* dst, const std::vector<Piece>& pieces, int64_t rows) {
       default: break;
     }
   }
-  auto rows_at_once = static_cast<int64_t>(std::max<size_t>(1, grain / std::max<size_t>(row_bytes, 1)));
+  auto rows_at_once =
+      static_cast<int64_t>(std::max<size_t>(1, grain / std::max<size_t>(row_bytes, 1)));
   parallel_for(rows, rows_at_once, [&](int64_t begin, int64_t end) {
     char* to = dst + static_cast<size_t>(begin) * row_bytes;
     for (int64_t r = begin; r < end; ++r) {

@@ -89,7 +89,8 @@ void maxima(const PoolShape& s, const T* x, T* y, int64_t* index) {
     for (int64_t i = begin; i < end; ++i) {
       const T* from = x + i * p.in_volume;
       each_window<Adaptive>(p, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
-        T best = -std::numeric_limits<T>::infinity();
+        T best = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                                      : std::numeric_limits<T>::lowest();
         int64_t at = (a.first * p.in[1] + b.first) * p.in[2] + c.first;
         each_element(p, a, b, c, [&](int64_t e) {
           const T v = from[e];
@@ -219,6 +220,9 @@ template <class T> void adaptive_avg_pool_backward(const PoolShape& s, const T* 
   template void avg_pool_backward<T>(const PoolShape&, AverageRule, const T*, T*);          \
   template void adaptive_avg_pool<T>(const PoolShape&, const T*, T*);                       \
   template void adaptive_avg_pool_backward<T>(const PoolShape&, const T*, T*);
+template void max_pool<int64_t>(const PoolShape&, const int64_t*, int64_t*, int64_t*);
+template void adaptive_max_pool<int64_t>(const PoolShape&, const int64_t*, int64_t*, int64_t*);
+template void avg_pool<int64_t>(const PoolShape&, AverageRule, const int64_t*, int64_t*);
 TAEDA_POOL(float)
 TAEDA_POOL(double)
 

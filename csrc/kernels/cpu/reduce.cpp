@@ -16,7 +16,8 @@ const ReduceKernel* find(ReduceOp op, DType dtype) {
   auto e = static_cast<simd::Element>(dtype);
   if (is_complex(dtype)) return nullptr;
   using namespace simd;
-  return op < ReduceOp::Max ? TAEDA_PICK(find_reduce_sum)(op, e) : TAEDA_PICK(find_reduce_order)(op, e);
+  return op < ReduceOp::Max ? TAEDA_PICK(find_reduce_sum)(op, e)
+                            : TAEDA_PICK(find_reduce_order)(op, e);
 }
 
 struct Dim {
@@ -37,10 +38,12 @@ struct DimList {
   }
   // Largest stride first; dimensions that continue one another become one.
   void sort_and_join() {
-    std::stable_sort(d.begin(), d.begin() + n, [](const Dim& a, const Dim& b) { return a.in > b.in; });
+    std::stable_sort(d.begin(), d.begin() + n,
+                     [](const Dim& a, const Dim& b) { return a.in > b.in; });
     size_t kept = 0;
     for (size_t i = 0; i < n; ++i) {
-      if (kept && d[kept - 1].in == d[i].in * d[i].size && d[kept - 1].out == d[i].out * d[i].size) {
+      if (kept && d[kept - 1].in == d[i].in * d[i].size &&
+          d[kept - 1].out == d[i].out * d[i].size) {
         d[kept - 1] = {d[kept - 1].size * d[i].size, d[i].in, d[i].out};
       } else {
         d[kept++] = d[i];
@@ -63,7 +66,7 @@ struct Plan {
   const char* x;
   int64_t item;
   bool by_columns;
-  bool foldable;      // the order of elements does not matter to the result
+  bool foldable;  // the order of elements does not matter to the result
   DimList outer_kept, outer_reduced;
   Dim lane{1, 0, 0};  // the kept dimension that a kernel call covers
   Dim line{1, 0, 0};  // the reduced dimension that it walks
@@ -113,19 +116,21 @@ void run(const Plan& p, ReduceFinish finish) {
   };
   // Few results of much input: the reduction itself is cut.
   int64_t parts = 1;
-  if (tasks < 16 && per_task >= 4 * kGrain) parts = std::min({per_task / (2 * kGrain), p.units, int64_t(128)});
+  if (tasks < 16 && per_task >= 4 * kGrain)
+    parts = std::min({per_task / (2 * kGrain), p.units, int64_t(128)});
   if (parts == 1) {
-    parallel_for(tasks, std::max<int64_t>(1, kGrain / std::max<int64_t>(per_task, 1)), [&](int64_t begin, int64_t end) {
-      alignas(64) char acc[kMaxColumns * sizeof(Moments)];
-      for (int64_t t = begin; t < end; ++t) {
-        const char* base;
-        int64_t count, out;
-        block(t, &base, &count, &out);
-        p.k.init(acc, count);
-        p.accumulate(base, count, 0, p.units, acc);
-        finish.call(finish.context, acc, count, out, p.lane.out);
-      }
-    });
+    parallel_for(tasks, std::max<int64_t>(1, kGrain / std::max<int64_t>(per_task, 1)),
+                 [&](int64_t begin, int64_t end) {
+                   alignas(64) char acc[kMaxColumns * sizeof(Moments)];
+                   for (int64_t t = begin; t < end; ++t) {
+                     const char* base;
+                     int64_t count, out;
+                     block(t, &base, &count, &out);
+                     p.k.init(acc, count);
+                     p.accumulate(base, count, 0, p.units, acc);
+                     finish.call(finish.context, acc, count, out, p.lane.out);
+                   }
+                 });
     return;
   }
   auto acc_bytes = static_cast<int64_t>(p.k.acc_size) * p.lanes_at_once;
@@ -155,8 +160,8 @@ void run(const Plan& p, ReduceFinish finish) {
 
 bool has_reduction(ReduceOp op, DType dtype) { return find(op, dtype) != nullptr; }
 
-void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef strides, uint64_t reduced,
-            ReduceFinish finish) {
+void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef strides,
+            uint64_t reduced, ReduceFinish finish) {
   const ReduceKernel* k = find(op, dtype);
   check(k && sizes.size() <= kMaxDims, "reduce: no kernel for ", dtype);
   Plan p{.k = *k,

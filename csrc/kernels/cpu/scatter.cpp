@@ -42,46 +42,47 @@ Walk walk_of(const ScatterLayout& l) {
   return w;
 }
 
-// f(index, target offset, other offset, count, index stride, target stride, other stride, stride along dim), for lines
-// that run along dim (where nothing comes after it) or along the last dimension at one place of dim.
-template <class F>
-void for_each_line(const ScatterLayout& l, F&& f) {
+// f(index, target offset, other offset, count, index stride, target stride, other stride, stride
+// along dim), for lines that run along dim (where nothing comes after it) or along the last
+// dimension at one place of dim.
+template <class F> void for_each_line(const ScatterLayout& l, F&& f) {
   Walk w = walk_of(l);
   if (w.outer_count == 0 || w.n == 0 || w.last == 0) return;
   bool along_dim = w.last == 1;
-  int64_t part = along_dim ? 1 : std::clamp<int64_t>(kGrain / w.n, 32, std::max<int64_t>(w.last, 32));
+  int64_t part =
+      along_dim ? 1 : std::clamp<int64_t>(kGrain / w.n, 32, std::max<int64_t>(w.last, 32));
   int64_t parts = (w.last + part - 1) / part, work = w.n * std::min(part, w.last);
-  parallel_for(w.outer_count * parts, std::max<int64_t>(1, kGrain / work), [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      int64_t rest = t / parts, i = 0, x = 0, o = 0;
-      for (size_t d = w.outer.size(); d-- > 0;) {
-        int64_t at = rest % w.outer[d];
-        rest /= w.outer[d];
-        i += at * w.outer_index[d];
-        x += at * w.outer_target[d];
-        o += at * w.outer_other[d];
-      }
-      if (along_dim) {
-        f(l.index + i, x, o, w.n, w.n_index, int64_t(0), w.n_other, w.n_target);
-        continue;
-      }
-      int64_t from = t % parts * part, count = std::min(part, w.last - from);
-      i += from * w.last_index;
-      x += from * w.last_target;
-      o += from * w.last_other;
-      for (int64_t k = 0; k < w.n; ++k) {
-        f(l.index + i + k * w.n_index, x, o + k * w.n_other, count, w.last_index, w.last_target, w.last_other,
-          w.n_target);
-      }
-    }
-  });
+  parallel_for(w.outer_count * parts, std::max<int64_t>(1, kGrain / work),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t t = begin; t < end; ++t) {
+                   int64_t rest = t / parts, i = 0, x = 0, o = 0;
+                   for (size_t d = w.outer.size(); d-- > 0;) {
+                     int64_t at = rest % w.outer[d];
+                     rest /= w.outer[d];
+                     i += at * w.outer_index[d];
+                     x += at * w.outer_target[d];
+                     o += at * w.outer_other[d];
+                   }
+                   if (along_dim) {
+                     f(l.index + i, x, o, w.n, w.n_index, int64_t(0), w.n_other, w.n_target);
+                     continue;
+                   }
+                   int64_t from = t % parts * part, count = std::min(part, w.last - from);
+                   i += from * w.last_index;
+                   x += from * w.last_target;
+                   o += from * w.last_other;
+                   for (int64_t k = 0; k < w.n; ++k) {
+                     f(l.index + i + k * w.n_index, x, o + k * w.n_other, count, w.last_index,
+                       w.last_target, w.last_other, w.n_target);
+                   }
+                 }
+               });
 }
 
 template <class T>
 constexpr bool kComplex = std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>;
 
-template <ScatterMode Mode, class T>
-T combined(T a, T b) {
+template <ScatterMode Mode, class T> T combined(T a, T b) {
   if constexpr (Mode == ScatterMode::Add) {
     if constexpr (std::is_same_v<T, bool>) return a || b;
     else return static_cast<T>(a + b);
@@ -103,8 +104,8 @@ void scatter_with(void* target, const void* src, const ScatterLayout& l, DType d
     using T = typename decltype(tag)::type;
     auto* to = static_cast<T*>(target);
     auto* from = static_cast<const T*>(src);
-    for_each_line(l, [&](const int64_t* index, int64_t x, int64_t o, int64_t n, int64_t is, int64_t xs, int64_t os,
-                         int64_t step) {
+    for_each_line(l, [&](const int64_t* index, int64_t x, int64_t o, int64_t n, int64_t is,
+                         int64_t xs, int64_t os, int64_t step) {
       for (int64_t j = 0; j < n; ++j) {
         T& t = to[x + j * xs + index[j * is] * step];
         t = combined<Mode, T>(t, from[o + j * os]);
@@ -120,8 +121,8 @@ void gather(void* out, const void* x_data, const ScatterLayout& l, DType dtype) 
     using T = typename decltype(tag)::type;
     auto* to = static_cast<T*>(out);
     auto* from = static_cast<const T*>(x_data);
-    for_each_line(l, [&](const int64_t* index, int64_t x, int64_t o, int64_t n, int64_t is, int64_t xs, int64_t os,
-                         int64_t step) {
+    for_each_line(l, [&](const int64_t* index, int64_t x, int64_t o, int64_t n, int64_t is,
+                         int64_t xs, int64_t os, int64_t step) {
       for (int64_t j = 0; j < n; ++j) to[o + j * os] = from[x + j * xs + index[j * is] * step];
     });
   });
@@ -134,8 +135,8 @@ void scatter(void* target, const void* src, const ScatterLayout& l, DType dtype,
         using T = typename decltype(tag)::type;
         auto* to = static_cast<T*>(target);
         auto* from = static_cast<const T*>(src);
-        for_each_line(l, [&](const int64_t* index, int64_t x, int64_t o, int64_t n, int64_t is, int64_t xs, int64_t os,
-                             int64_t step) {
+        for_each_line(l, [&](const int64_t* index, int64_t x, int64_t o, int64_t n, int64_t is,
+                             int64_t xs, int64_t os, int64_t step) {
           for (int64_t j = 0; j < n; ++j) to[x + j * xs + index[j * is] * step] = from[o + j * os];
         });
       });

@@ -12,37 +12,30 @@ namespace {
 
 // ---- keys ----
 
-template <size_t Size>
-struct KeyBits;
-template <>
-struct KeyBits<1> {
+template <size_t Size> struct KeyBits;
+template <> struct KeyBits<1> {
   using type = uint8_t;
 };
-template <>
-struct KeyBits<2> {
+template <> struct KeyBits<2> {
   using type = uint16_t;
 };
-template <>
-struct KeyBits<4> {
+template <> struct KeyBits<4> {
   using type = uint32_t;
 };
-template <>
-struct KeyBits<8> {
+template <> struct KeyBits<8> {
   using type = uint64_t;
 };
+template <class T> using Bits = typename KeyBits<sizeof(T)>::type;
 template <class T>
-using Bits = typename KeyBits<sizeof(T)>::type;
-template <class T>
-constexpr bool kFloat = std::is_floating_point_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+constexpr bool kFloat =
+    std::is_floating_point_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
-template <class T>
-bool is_nan(T v) {
+template <class T> bool is_nan(T v) {
   if constexpr (kFloat<T>) return v != v;
   else return false;
 }
 
-template <class T>
-Bits<T> key_of(T v) {
+template <class T> Bits<T> key_of(T v) {
   using U = Bits<T>;
   constexpr U top = static_cast<U>(U(1) << (sizeof(U) * 8 - 1));
   U u = std::bit_cast<U>(v);
@@ -57,7 +50,8 @@ Bits<T> key_of(T v) {
   }
 }
 
-// A key with its place; keys of up to 32 bits are packed with it into one word, whose order is that of the pair.
+// A key with its place; keys of up to 32 bits are packed with it into one word, whose order is that
+// of the pair.
 struct Packed {
   uint64_t word;
   Packed() = default;
@@ -76,15 +70,15 @@ struct Wide {
 };
 
 // Least significant digit first; a digit that all keys share is skipped.
-template <class E>
-void radix_sort(E* a, E* scratch, int64_t n, int key_bytes) {
+template <class E> void radix_sort(E* a, E* scratch, int64_t n, int key_bytes) {
   constexpr int kBits = 11;
   constexpr size_t kSize = size_t(1) << kBits;
   int passes = (key_bytes * 8 + kBits - 1) / kBits;
   std::vector<uint32_t> counts(kSize * static_cast<size_t>(passes));
   for (int64_t i = 0; i < n; ++i) {
     uint64_t k = a[i].key();
-    for (int p = 0; p < passes; ++p) ++counts[static_cast<size_t>(p) * kSize + (k >> (p * kBits) & (kSize - 1))];
+    for (int p = 0; p < passes; ++p)
+      ++counts[static_cast<size_t>(p) * kSize + (k >> (p * kBits) & (kSize - 1))];
   }
   E *from = a, *to = scratch;
   for (int p = 0; p < passes; ++p) {
@@ -127,16 +121,15 @@ Line line_at(const SortLines& l, int64_t index) {
   }
   return r;
 }
-template <class F>
-void for_each_line(const SortLines& l, F&& f) {
+template <class F> void for_each_line(const SortLines& l, F&& f) {
   int64_t lines = 1;
   for (int64_t s : l.outer) lines *= s;
   parallel_for(lines, std::max<int64_t>(1, 4096 / std::max<int64_t>(l.n, 1)), std::forward<F>(f));
 }
 
-// The k smallest entries of a line, unordered, at the front of `a`. Entries above a running bound are dropped at once.
-template <class E, class Get>
-void smallest(std::vector<E>& a, int64_t n, int64_t k, Get&& get) {
+// The k smallest entries of a line, unordered, at the front of `a`. Entries above a running bound
+// are dropped at once.
+template <class E, class Get> void smallest(std::vector<E>& a, int64_t n, int64_t k, Get&& get) {
   auto keep = static_cast<size_t>(k);
   if (k * 4 > n) {
     a.resize(static_cast<size_t>(n));
@@ -160,11 +153,13 @@ void smallest(std::vector<E>& a, int64_t n, int64_t k, Get&& get) {
       have = keep;
     }
   }
-  if (have > keep) std::nth_element(a.begin(), a.begin() + k, a.begin() + static_cast<int64_t>(have));
+  if (have > keep)
+    std::nth_element(a.begin(), a.begin() + k, a.begin() + static_cast<int64_t>(have));
 }
 
 template <class T, class E>
-void sort_typed(const T* x, T* values, int64_t* indices, const SortLines& l, bool descending, bool ordered) {
+void sort_typed(const T* x, T* values, int64_t* indices, const SortLines& l, bool descending,
+                bool ordered) {
   using U = Bits<T>;
   const U flip = descending ? static_cast<U>(~U(0)) : U(0);
   for_each_line(l, [&](int64_t begin, int64_t end) {
@@ -187,7 +182,8 @@ void sort_typed(const T* x, T* values, int64_t* indices, const SortLines& l, boo
 }
 
 template <class T, class E>
-void select_typed(const T* x, T* values, int64_t* indices, const SortLines& l, Select what, int64_t rank) {
+void select_typed(const T* x, T* values, int64_t* indices, const SortLines& l, Select what,
+                  int64_t rank) {
   for_each_line(l, [&](int64_t begin, int64_t end) {
     std::vector<E> a;
     for (int64_t i = begin; i < end; ++i) {
@@ -221,8 +217,7 @@ void select_typed(const T* x, T* values, int64_t* indices, const SortLines& l, S
 }
 
 // f(tag of the element type, tag of the entry type)
-template <class F>
-void visit_sortable(DType dtype, int64_t n, F&& f) {
+template <class F> void visit_sortable(DType dtype, int64_t n, F&& f) {
   visit_real(dtype == DType::Bool ? DType::UInt8 : dtype, "sort", [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (!std::is_same_v<T, bool>) {
@@ -236,26 +231,27 @@ void visit_sortable(DType dtype, int64_t n, F&& f) {
 
 }  // namespace
 
-void sort_lines(const void* x, void* values, int64_t* indices, const SortLines& l, DType dtype, bool descending,
-                bool ordered) {
+void sort_lines(const void* x, void* values, int64_t* indices, const SortLines& l, DType dtype,
+                bool descending, bool ordered) {
   visit_sortable(dtype, l.n, [&](auto tag, auto entry) {
     using T = typename decltype(tag)::type;
-    sort_typed<T, typename decltype(entry)::type>(static_cast<const T*>(x), static_cast<T*>(values), indices, l,
-                                                  descending, ordered);
+    sort_typed<T, typename decltype(entry)::type>(static_cast<const T*>(x), static_cast<T*>(values),
+                                                  indices, l, descending, ordered);
   });
 }
 
-void select_lines(const void* x, void* values, int64_t* indices, const SortLines& l, DType dtype, Select what,
-                  int64_t rank) {
+void select_lines(const void* x, void* values, int64_t* indices, const SortLines& l, DType dtype,
+                  Select what, int64_t rank) {
   visit_sortable(dtype, l.n, [&](auto tag, auto entry) {
     using T = typename decltype(tag)::type;
-    select_typed<T, typename decltype(entry)::type>(static_cast<const T*>(x), static_cast<T*>(values), indices, l, what,
-                                                    rank);
+    select_typed<T, typename decltype(entry)::type>(
+        static_cast<const T*>(x), static_cast<T*>(values), indices, l, what, rank);
   });
 }
 
-void search_sorted(const void* sorted, const int64_t* order, const void* values, int64_t* out, int64_t lines,
-                   int64_t line_length, int64_t values_per_line, DType dtype, bool right) {
+void search_sorted(const void* sorted, const int64_t* order, const void* values, int64_t* out,
+                   int64_t lines, int64_t line_length, int64_t values_per_line, DType dtype,
+                   bool right) {
   visit_real(dtype, "searchsorted", [&](auto tag) {
     using T = typename decltype(tag)::type;
     auto* s = static_cast<const T*>(sorted);

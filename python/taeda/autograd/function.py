@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -62,6 +61,8 @@ class _FunctionMeta(type):
 
 
 def _with_defaults(forward: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, ...]:
+    import inspect
+
     bound = inspect.signature(forward).bind(*args, **kwargs)
     bound.apply_defaults()
     return bound.args

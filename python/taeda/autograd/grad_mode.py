@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
@@ -11,12 +10,15 @@ from taeda import _C
 
 __all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]
 
+_GENERATOR = 0x20  # inspect.CO_GENERATOR; that module is slow to import
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _wrap(make: Callable[[], Any], func: F) -> F:
     """`func` inside `with make():`; a generator function is inside it whenever it runs."""
-    if inspect.isgeneratorfunction(func):
+    code = getattr(func, "__code__", None)
+    if code is not None and code.co_flags & _GENERATOR:
         return _wrap_generator(make, func)
 
     @functools.wraps(func)

@@ -7,8 +7,21 @@
 namespace taeda::cpu::simd {
 
 enum class ReduceOp : int {
-  Sum, NanSum, SumSquares, SumAbs, CountNonzero, Prod, Moments,  // reduce_sum.cpp
-  Max, Min, AbsMax, AbsMin, Any, All, ArgMax, ArgMin             // reduce_order.cpp
+  Sum,
+  NanSum,
+  SumSquares,
+  SumAbs,
+  CountNonzero,
+  Prod,
+  Moments,  // reduce_sum.cpp
+  Max,
+  Min,
+  AbsMax,
+  AbsMin,
+  Any,
+  All,
+  ArgMax,
+  ArgMin  // reduce_order.cpp
 };
 
 // Numbered as DType is (bool reads as U8).
@@ -19,43 +32,46 @@ struct Moments {
   double mean, m2, count;
 };
 // index < 0: nothing seen yet
-template <class V>
-struct Best {
+template <class V> struct Best {
   V value;
   int64_t index;
 };
 
-// Strides are in elements. Each call adds to accumulators that hold earlier results (or come from `init`).
+// Strides are in elements. Each call adds to accumulators that hold earlier results (or come from
+// `init`).
 struct ReduceKernel {
-  // acc[r] gets the n elements of row r that lie `stride` apart; the first of them counts as element number `first`.
-  void (*rows)(const void* x, int64_t rows, int64_t row_stride, int64_t n, int64_t stride, int64_t first, void* acc);
+  // acc[r] gets the n elements of row r that lie `stride` apart; the first of them counts as
+  // element number `first`.
+  void (*rows)(const void* x, int64_t rows, int64_t row_stride, int64_t n, int64_t stride,
+               int64_t first, void* acc);
   // acc[c] gets element c of each of n rows; the columns are contiguous and at most kMaxColumns.
   void (*cols)(const void* x, int64_t n, int64_t stride, int64_t cols, int64_t first, void* acc);
   void (*init)(void* acc, int64_t count);
-  void (*combine)(void* acc, const void* other, int64_t count);  // what `other` saw comes after what `acc` saw
+  void (*combine)(void* acc, const void* other,
+                  int64_t count);  // what `other` saw comes after what `acc` saw
   size_t acc_size;
 };
-// Accumulators: double for sums and products of floats, int64 for those of integers, uint8 for Any and All, Moments,
-// the element type for Max and Min (float for the halves), and Best of that for ArgMax and ArgMin.
+// Accumulators: double for sums and products of floats, int64 for those of integers, uint8 for Any
+// and All, Moments, the element type for Max and Min (float for the halves), and Best of that for
+// ArgMax and ArgMin.
 
 constexpr int64_t kMaxColumns = 256;
-
 
 namespace v2 {
 const ReduceKernel* find_reduce_sum(ReduceOp op, Element e);
 const ReduceKernel* find_reduce_order(ReduceOp op, Element e);
-}
+}  // namespace v2
 namespace v3 {
 const ReduceKernel* find_reduce_sum(ReduceOp op, Element e);
 const ReduceKernel* find_reduce_order(ReduceOp op, Element e);
-}
+}  // namespace v3
 namespace v4 {
 const ReduceKernel* find_reduce_sum(ReduceOp op, Element e);
 const ReduceKernel* find_reduce_order(ReduceOp op, Element e);
-}
+}  // namespace v4
 namespace base {
 const ReduceKernel* find_reduce_sum(ReduceOp op, Element e);
 const ReduceKernel* find_reduce_order(ReduceOp op, Element e);
-}
+}  // namespace base
 
 }  // namespace taeda::cpu::simd

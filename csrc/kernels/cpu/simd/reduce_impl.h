@@ -1,5 +1,6 @@
-// Shared by the files of reductions: 64-byte vectors of a computing type, loaded from any element type, and the loops
-// over rows and columns. Everything lives in the instruction set's own namespace.
+// Shared by the files of reductions: 64-byte vectors of a computing type, loaded from any element
+// type, and the loops over rows and columns. Everything lives in the instruction set's own
+// namespace.
 #pragma once
 
 #include "kernels/cpu/simd/reduce.h"
@@ -14,23 +15,19 @@ struct BF16 {
   uint16_t bits;
 };
 
-template <class C>
-struct VecOf {
+template <class C> struct VecOf {
   static constexpr int64_t lanes = 64 / sizeof(C);
   typedef C type __attribute__((vector_size(64)));
 };
-template <class T, int64_t Lanes>
-struct Narrow {
+template <class T, int64_t Lanes> struct Narrow {
   typedef T type __attribute__((vector_size(Lanes * sizeof(T))));
 };
-template <class C>
-using Vec = typename VecOf<C>::type;
-template <class C>
-constexpr int64_t kLanes = VecOf<C>::lanes;
+template <class C> using Vec = typename VecOf<C>::type;
+template <class C> constexpr int64_t kLanes = VecOf<C>::lanes;
 
-// float16 to float without branches: the exponent is rebased by a multiplication, which also mends subnormals.
-template <class U, class S, class F>
-inline F widen_f16(U h) {
+// float16 to float without branches: the exponent is rebased by a multiplication, which also mends
+// subnormals.
+template <class U, class S, class F> inline F widen_f16(U h) {
   U magnitude = (h & 0x7fff) << 13, sign = (h & 0x8000) << 16;
   F scaled = (F)magnitude * 0x1p112f;
   U bits = (U)scaled;
@@ -39,8 +36,7 @@ inline F widen_f16(U h) {
   return (F)(bits | sign);
 }
 
-template <class C, class T>
-inline C load(T x) {
+template <class C, class T> inline C load(T x) {
   if constexpr (__is_same(T, BF16)) {
     return __builtin_bit_cast(float, uint32_t(x.bits) << 16);
   } else if constexpr (__is_same(T, F16)) {
@@ -53,8 +49,7 @@ inline C load(T x) {
   }
 }
 
-template <class C, class T>
-inline Vec<C> load_vec(const T* x) {
+template <class C, class T> inline Vec<C> load_vec(const T* x) {
   constexpr int64_t n = kLanes<C>;
   if constexpr (__is_same(T, C)) {
     Vec<C> v;
@@ -78,10 +73,7 @@ inline Vec<C> load_vec(const T* x) {
   }
 }
 
-template <class C>
-inline Vec<C> splat(C v) {
-  return v - Vec<C>{};
-}
+template <class C> inline Vec<C> splat(C v) { return v - Vec<C>{}; }
 
 // A reduction is a struct R with
 //   T, C, A                     element, computing and accumulator types
@@ -92,8 +84,7 @@ inline Vec<C> splat(C v) {
 
 constexpr int64_t kBlock = 2048;  // elements of a row that are reduced in C at once
 
-template <class R>
-typename R::A row_block(const typename R::T* x, int64_t n) {
+template <class R> typename R::A row_block(const typename R::T* x, int64_t n) {
   using C = typename R::C;
   constexpr int64_t w = kLanes<C>;
   using V = Vec<C>;
@@ -115,8 +106,7 @@ typename R::A row_block(const typename R::T* x, int64_t n) {
   return total;
 }
 
-template <class R>
-typename R::A strided_row(const typename R::T* x, int64_t n, int64_t stride) {
+template <class R> typename R::A strided_row(const typename R::T* x, int64_t n, int64_t stride) {
   using A = typename R::A;
   using C = typename R::C;
   A a0 = R::start(), a1 = a0, a2 = a0, a3 = a0;
@@ -132,12 +122,14 @@ typename R::A strided_row(const typename R::T* x, int64_t n, int64_t stride) {
 }
 
 template <class R>
-void reduce_rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride, int64_t, void* accs) {
+void reduce_rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride,
+                 int64_t, void* accs) {
   auto* x = static_cast<const typename R::T*>(data);
   auto* acc = static_cast<typename R::A*>(accs);
   for (int64_t r = 0; r < rows; ++r, x += row_stride) {
     if (stride == 1) {
-      for (int64_t i = 0; i < n; i += kBlock) acc[r] = R::merge(acc[r], row_block<R>(x + i, n - i < kBlock ? n - i : kBlock));
+      for (int64_t i = 0; i < n; i += kBlock)
+        acc[r] = R::merge(acc[r], row_block<R>(x + i, n - i < kBlock ? n - i : kBlock));
     } else {
       acc[r] = R::merge(acc[r], strided_row<R>(x, n, stride));
     }
@@ -175,31 +167,31 @@ void reduce_cols(const void* data, int64_t n, int64_t stride, int64_t cols, int6
       const T* p = x + r * stride;
       for (int64_t c = 0; c < cols; ++c) part[c] = R::op(part[c], R::map(load<C>(p[c])));
     }
-    for (int64_t c = 0; c < cols; ++c) acc[c] = R::merge(acc[c], static_cast<typename R::A>(part[c]));
+    for (int64_t c = 0; c < cols; ++c)
+      acc[c] = R::merge(acc[c], static_cast<typename R::A>(part[c]));
   }
 }
 
-template <class R>
-void init_acc(void* accs, int64_t n) {
+template <class R> void init_acc(void* accs, int64_t n) {
   auto* acc = static_cast<typename R::A*>(accs);
   for (int64_t i = 0; i < n; ++i) acc[i] = R::start();
 }
-template <class R>
-void combine_acc(void* accs, const void* others, int64_t n) {
+template <class R> void combine_acc(void* accs, const void* others, int64_t n) {
   auto* acc = static_cast<typename R::A*>(accs);
   auto* other = static_cast<const typename R::A*>(others);
   for (int64_t i = 0; i < n; ++i) acc[i] = R::merge(acc[i], other[i]);
 }
 
 template <class R>
-constexpr ReduceKernel kKernel{reduce_rows<R>, reduce_cols<R>, init_acc<R>, combine_acc<R>, sizeof(typename R::A)};
+constexpr ReduceKernel kKernel{reduce_rows<R>, reduce_cols<R>, init_acc<R>, combine_acc<R>,
+                               sizeof(typename R::A)};
 
 template <class T>
-constexpr bool kIsFloat = __is_same(T, F16) || __is_same(T, BF16) || __is_same(T, float) || __is_same(T, double);
+constexpr bool kIsFloat =
+    __is_same(T, F16) || __is_same(T, BF16) || __is_same(T, float) || __is_same(T, double);
 
 // The kernel of R<T> for the element type e.
-template <template <class> class R>
-const ReduceKernel* for_floats(Element e) {
+template <template <class> class R> const ReduceKernel* for_floats(Element e) {
   switch (e) {
     case Element::F16: return &R<F16>::kernel();
     case Element::BF16: return &R<BF16>::kernel();
@@ -208,8 +200,7 @@ const ReduceKernel* for_floats(Element e) {
     default: return nullptr;
   }
 }
-template <template <class> class R>
-const ReduceKernel* for_reals(Element e) {
+template <template <class> class R> const ReduceKernel* for_reals(Element e) {
   switch (e) {
     case Element::Bool:
     case Element::U8: return &R<uint8_t>::kernel();

@@ -4,104 +4,85 @@
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
-template <class T>
-struct OrderType {
+template <class T> struct OrderType {
   using type = T;
 };
-template <>
-struct OrderType<F16> {
+template <> struct OrderType<F16> {
   using type = float;
 };
-template <>
-struct OrderType<BF16> {
+template <> struct OrderType<BF16> {
   using type = float;
 };
 
-template <class C>
-constexpr C lowest() {
-  if constexpr (__is_same(C, float) || __is_same(C, double)) return -static_cast<C>(__builtin_inff());
+template <class C> constexpr C lowest() {
+  if constexpr (__is_same(C, float) || __is_same(C, double))
+    return -static_cast<C>(__builtin_inff());
   else if constexpr (C(-1) > C(0)) return 0;
   else return static_cast<C>(C(1) << (sizeof(C) * 8 - 1));
 }
-template <class C>
-constexpr C highest() {
-  if constexpr (__is_same(C, float) || __is_same(C, double)) return static_cast<C>(__builtin_inff());
+template <class C> constexpr C highest() {
+  if constexpr (__is_same(C, float) || __is_same(C, double))
+    return static_cast<C>(__builtin_inff());
   else return static_cast<C>(~lowest<C>());
 }
 
 // NaN wins over every number. Written so that a NaN accumulator stays.
-template <class V>
-V larger(V a, V b) {
+template <class V> V larger(V a, V b) {
   auto wins = (b > a) | (b != b);
   return wins ? b : a;
 }
-template <class V>
-V smaller(V a, V b) {
+template <class V> V smaller(V a, V b) {
   auto wins = (b < a) | (b != b);
   return wins ? b : a;
 }
 
-template <class Element>
-struct OrderBase {
+template <class Element> struct OrderBase {
   using T = Element;
   using C = typename OrderType<T>::type;
   using A = C;
   static constexpr int64_t kFlush = 4096;
 };
 
-template <class T>
-struct Max : OrderBase<T> {
+template <class T> struct Max : OrderBase<T> {
   using C = typename OrderBase<T>::C;
   static C identity() { return lowest<C>(); }
   static C start() { return lowest<C>(); }
-  template <class V>
-  static V map(V x) { return x; }
-  template <class V>
-  static V op(V a, V b) { return larger<V>(a, b); }
+  template <class V> static V map(V x) { return x; }
+  template <class V> static V op(V a, V b) { return larger<V>(a, b); }
   static C merge(C a, C b) { return larger<C>(a, b); }
   static const ReduceKernel& kernel() { return kKernel<Max>; }
 };
-template <class T>
-struct Min : OrderBase<T> {
+template <class T> struct Min : OrderBase<T> {
   using C = typename OrderBase<T>::C;
   static C identity() { return highest<C>(); }
   static C start() { return highest<C>(); }
-  template <class V>
-  static V map(V x) { return x; }
-  template <class V>
-  static V op(V a, V b) { return smaller<V>(a, b); }
+  template <class V> static V map(V x) { return x; }
+  template <class V> static V op(V a, V b) { return smaller<V>(a, b); }
   static C merge(C a, C b) { return smaller<C>(a, b); }
   static const ReduceKernel& kernel() { return kKernel<Min>; }
 };
-template <class T>
-struct AbsMax : Max<T> {
+template <class T> struct AbsMax : Max<T> {
   using C = typename OrderBase<T>::C;
   static C identity() { return 0; }
   static C start() { return 0; }
-  template <class V>
-  static V map(V x) { return x < V{} ? -x : x; }
+  template <class V> static V map(V x) { return x < V{} ? -x : x; }
   static const ReduceKernel& kernel() { return kKernel<AbsMax>; }
 };
-template <class T>
-struct AbsMin : Min<T> {
-  template <class V>
-  static V map(V x) { return x < V{} ? -x : x; }
+template <class T> struct AbsMin : Min<T> {
+  template <class V> static V map(V x) { return x < V{} ? -x : x; }
   static const ReduceKernel& kernel() { return kKernel<AbsMin>; }
 };
 
 // ---- places ----
 
-template <bool Largest, class T>
-struct Extreme {
+template <bool Largest, class T> struct Extreme {
   using type = Max<T>;
 };
-template <class T>
-struct Extreme<false, T> {
+template <class T> struct Extreme<false, T> {
   using type = Min<T>;
 };
 
-template <class T, bool Largest>
-struct Arg {
+template <class T, bool Largest> struct Arg {
   using C = typename OrderType<T>::type;
   using R = typename Extreme<Largest, T>::type;
   using B = Best<C>;
@@ -133,8 +114,8 @@ struct Arg {
     return 0;
   }
 
-  static void rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride, int64_t first,
-                   void* accs) {
+  static void rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride,
+                   int64_t first, void* accs) {
     auto* x = static_cast<const T*>(data);
     auto* acc = static_cast<B*>(accs);
     if (n == 0) return;
@@ -151,7 +132,8 @@ struct Arg {
     }
   }
 
-  static void cols(const void* data, int64_t n, int64_t stride, int64_t cols, int64_t first, void* accs) {
+  static void cols(const void* data, int64_t n, int64_t stride, int64_t cols, int64_t first,
+                   void* accs) {
     auto* x = static_cast<const T*>(data);
     auto* acc = static_cast<B*>(accs);
     alignas(64) C value[kMaxColumns];
@@ -193,30 +175,23 @@ struct Arg {
     return k;
   }
 };
-template <class T>
-struct ArgMax : Arg<T, true> {};
-template <class T>
-struct ArgMin : Arg<T, false> {};
+template <class T> struct ArgMax : Arg<T, true> {};
+template <class T> struct ArgMin : Arg<T, false> {};
 
 // ---- any and all: on the bits, where a float's sign does not count ----
 
-template <class T, bool IsAny>
-struct Logical {
+template <class T, bool IsAny> struct Logical {
   static constexpr bool kFloat = kIsFloat<T>;
-  template <size_t Size, class Dummy = void>
-  struct Bits {
+  template <size_t Size, class Dummy = void> struct Bits {
     using type = uint64_t;
   };
-  template <class Dummy>
-  struct Bits<1, Dummy> {
+  template <class Dummy> struct Bits<1, Dummy> {
     using type = uint8_t;
   };
-  template <class Dummy>
-  struct Bits<2, Dummy> {
+  template <class Dummy> struct Bits<2, Dummy> {
     using type = uint16_t;
   };
-  template <class Dummy>
-  struct Bits<4, Dummy> {
+  template <class Dummy> struct Bits<4, Dummy> {
     using type = uint32_t;
   };
   using U = typename Bits<sizeof(T)>::type;
@@ -242,8 +217,8 @@ struct Logical {
     }
     return false;
   }
-  static void rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride, int64_t,
-                   void* accs) {
+  static void rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride,
+                   int64_t, void* accs) {
     auto* x = static_cast<const U*>(data);
     auto* acc = static_cast<uint8_t*>(accs);
     for (int64_t r = 0; r < rows; ++r, x += row_stride) {
@@ -265,7 +240,9 @@ struct Logical {
       if (hit[c]) acc[c] = IsAny;
     }
   }
-  static void init(void* accs, int64_t n) { __builtin_memset(accs, !IsAny, static_cast<size_t>(n)); }
+  static void init(void* accs, int64_t n) {
+    __builtin_memset(accs, !IsAny, static_cast<size_t>(n));
+  }
   static void combine(void* accs, const void* others, int64_t n) {
     auto* acc = static_cast<uint8_t*>(accs);
     auto* o = static_cast<const uint8_t*>(others);
@@ -276,10 +253,8 @@ struct Logical {
     return k;
   }
 };
-template <class T>
-struct Any : Logical<T, true> {};
-template <class T>
-struct All : Logical<T, false> {};
+template <class T> struct Any : Logical<T, true> {};
+template <class T> struct All : Logical<T, false> {};
 
 }  // namespace
 

@@ -4,24 +4,20 @@
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
-template <bool Float, bool Double>
-struct SumTypes {
+template <bool Float, bool Double> struct SumTypes {
   using C = int64_t;
   using A = int64_t;
 };
-template <>
-struct SumTypes<true, false> {
+template <> struct SumTypes<true, false> {
   using C = float;
   using A = double;
 };
-template <>
-struct SumTypes<true, true> {
+template <> struct SumTypes<true, true> {
   using C = double;
   using A = double;
 };
 
-template <class Element>
-struct SumBase {
+template <class Element> struct SumBase {
   using T = Element;
   using Types = SumTypes<kIsFloat<T>, __is_same(T, double)>;
   using C = typename Types::C;
@@ -29,59 +25,46 @@ struct SumBase {
   static constexpr int64_t kFlush = 64;
   static C identity() { return 0; }
   static A start() { return 0; }
-  template <class V>
-  static V op(V a, V b) { return a + b; }
+  template <class V> static V op(V a, V b) { return a + b; }
   static A merge(A a, A b) { return a + b; }
 };
 
-template <class T>
-struct Sum : SumBase<T> {
-  template <class V>
-  static V map(V x) { return x; }
+template <class T> struct Sum : SumBase<T> {
+  template <class V> static V map(V x) { return x; }
   static const ReduceKernel& kernel() { return kKernel<Sum>; }
 };
-template <class T>
-struct NanSum : SumBase<T> {
-  template <class V>
-  static V map(V x) { return x == x ? x : V{}; }
+template <class T> struct NanSum : SumBase<T> {
+  template <class V> static V map(V x) { return x == x ? x : V{}; }
   static const ReduceKernel& kernel() { return kKernel<NanSum>; }
 };
-template <class T>
-struct SumSquares : SumBase<T> {
-  template <class V>
-  static V map(V x) { return x * x; }
+template <class T> struct SumSquares : SumBase<T> {
+  template <class V> static V map(V x) { return x * x; }
   static const ReduceKernel& kernel() { return kKernel<SumSquares>; }
 };
-template <class T>
-struct SumAbs : SumBase<T> {
-  template <class V>
-  static V map(V x) { return x < V{} ? -x : x; }
+template <class T> struct SumAbs : SumBase<T> {
+  template <class V> static V map(V x) { return x < V{} ? -x : x; }
   static const ReduceKernel& kernel() { return kKernel<SumAbs>; }
 };
-template <class T>
-struct CountNonzero : SumBase<T> {
-  template <class V>
-  static V map(V x) { return x == V{} ? V{} : V{} + 1; }
+template <class T> struct CountNonzero : SumBase<T> {
+  template <class V> static V map(V x) { return x == V{} ? V{} : V{} + 1; }
   static const ReduceKernel& kernel() { return kKernel<CountNonzero>; }
 };
 
-template <class Element>
-struct Prod {
+template <class Element> struct Prod {
   using T = Element;
   using A = typename SumTypes<kIsFloat<T>, true>::A;
   using C = A;
   static constexpr int64_t kFlush = 1024;
   static C identity() { return 1; }
   static A start() { return 1; }
-  template <class V>
-  static V map(V x) { return x; }
-  template <class V>
-  static V op(V a, V b) { return a * b; }
+  template <class V> static V map(V x) { return x; }
+  template <class V> static V op(V a, V b) { return a * b; }
   static A merge(A a, A b) { return a * b; }
   static const ReduceKernel& kernel() { return kKernel<Prod>; }
 };
 
-// ---- moments: each block's mean first, then the distances from it, then the blocks together (Chan et al., 1979) ----
+// ---- moments: each block's mean first, then the distances from it, then the blocks together (Chan
+// et al., 1979) ----
 
 void merge_moments(Moments& a, double mean, double m2, double count) {
   if (count == 0) return;
@@ -98,8 +81,7 @@ void merge_block(Moments& a, double center, double sum, double squares, double c
   merge_moments(a, center + shift, m2 < 0 ? 0 : m2, count);
 }
 
-template <class T>
-struct MomentsOf {
+template <class T> struct MomentsOf {
   using C = typename SumTypes<true, __is_same(T, double)>::C;
   using V = Vec<C>;
   static constexpr int64_t w = kLanes<C>, kLine = 1024, kGroup = 32;
@@ -130,8 +112,8 @@ struct MomentsOf {
     merge_block(acc, center, sum, squares, static_cast<double>(n));
   }
 
-  static void rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride, int64_t,
-                   void* accs) {
+  static void rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride,
+                   int64_t, void* accs) {
     auto* x = static_cast<const T*>(data);
     auto* acc = static_cast<Moments*>(accs);
     for (int64_t r = 0; r < rows; ++r, x += row_stride) {
@@ -173,7 +155,8 @@ struct MomentsOf {
           squares[c] += d * d;
         }
       }
-      for (int64_t c = 0; c < cols; ++c) merge_block(acc[c], center[c], sum[c], squares[c], static_cast<double>(m));
+      for (int64_t c = 0; c < cols; ++c)
+        merge_block(acc[c], center[c], sum[c], squares[c], static_cast<double>(m));
     }
   }
 

@@ -1,0 +1,77 @@
+"""Running sums, products and extremes against PyTorch."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="compares with PyTorch")
+
+import taeda  # noqa: E402
+from tests.ops.compare import compare, compare_error, leaf  # noqa: E402
+
+NAMES = ["cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dim", [0, 1, 2, -1])
+def test_dimensions(name: str, dim: int) -> None:
+    compare(name, leaf(3, 4, 5), dim)
+    compare(name, leaf(5, 3, 4).detach().permute(1, 2, 0), dim)
+    compare(name, torch.randn(2, 150, 3), dim)
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin"])
+def test_dtypes(name: str) -> None:
+    for dtype in (torch.bool, torch.uint8, torch.int32, torch.int64, torch.float16, torch.bfloat16):
+        compare(name, torch.randint(0, 3, (6,)).to(dtype), 0)
+    if name in ("cumsum", "cumprod"):
+        compare(name, leaf(4, dtype=torch.complex128), 0)
+        compare(name, torch.arange(4), 0, dtype=torch.float32)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_zero_dim_and_empty(name: str) -> None:
+    compare(name, leaf(), 0)
+    compare(name, torch.ones(0, 3), 0)
+    compare(name, torch.ones(0, 3), 1)
+    compare_error(name, torch.ones(3), 1)
+
+
+@pytest.mark.parametrize("zeros", [(1,), (0, 2), (0, 1, 2, 3)])
+def test_cumprod_with_zeros(zeros: tuple) -> None:
+    x = leaf(4, 2)
+    with torch.no_grad():
+        x[list(zeros)] = 0
+    compare("cumprod", x, 0)
+    compare("cumprod", x, 1)
+
+
+def test_extremes_with_ties_and_nan() -> None:
+    x = torch.tensor([1.0, 3.0, 3.0, float("nan"), 2.0, float("nan")])
+    for name in ("cummax", "cummin"):
+        compare(name, x, 0)
+        compare(name, x.flip(0), 0)
+
+
+def test_logcumsumexp_of_large_and_infinite() -> None:
+    inf = float("inf")
+    compare("logcumsumexp", torch.tensor([-inf, 1000.0, 1000.0, -1000.0]), 0)
+    compare("logcumsumexp", torch.tensor([0.0, inf, 1.0]), 0)
+
+
+def test_in_place() -> None:
+    x = taeda.arange(4.0)
+    assert x.cumsum_(0) is x
+    assert x.tolist() == [0.0, 1.0, 3.0, 6.0]
+    x.cumprod_(0)
+    assert x.tolist() == [0.0, 0.0, 0.0, 0.0]
+
+
+def test_diff() -> None:
+    x = leaf(4, 5)
+    compare("diff", x)
+    compare("diff", x, 2, 0)
+    compare("diff", x, 1, 1, leaf(4, 1, seed=1), leaf(4, 2, seed=2))
+    compare("diff", x, 9)
+    compare("diff", torch.tensor([True, False, False]))
+    compare_error("diff", torch.tensor(1.0))
