@@ -97,7 +97,7 @@ def test_given_dtype():
         (np.array([object()]), TypeError, "can't convert np.ndarray of type numpy.object_"),
         (np.zeros(2, np.uint16), TypeError, "can't convert np.ndarray of type numpy.uint16"),
     ],
-    ids=repr,
+    ids=lambda v: type(v).__name__,
 )
 def test_what_is_no_tensor(data, kind, message):
     with raises(kind, message):

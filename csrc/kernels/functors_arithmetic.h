@@ -369,8 +369,11 @@ struct Signbit {
   }
 };
 struct Nextafter {
-  static constexpr OpInfo info{"nextafter", "The number next to `self` in the direction of `other`.", FloatOnly};
+  static constexpr OpInfo info{"nextafter", "The number next to `self` in the direction of `other`.", FloatOnly,
+                               saves_inputs};
   template <class T> FN static T f(T a, T b) { return nextafter(a, b); }
+  template <class T> FN static T da(T g, T a, T b, T) { return select(a == b, T(0), g); }
+  template <class T> FN static T db(T g, T, T, T) { return zero(g); }
 };
 struct Heaviside {
   static constexpr OpInfo info{"heaviside(self: Tensor, values: Tensor)",

@@ -137,6 +137,8 @@ Value arange(Call& c, Scalar start, Scalar end, Scalar step, size_t at) {
   if (o.dtype == DType::Int64) {  // bounds lose their fractions before anything is counted
     start = start.to_int();
     end = end.to_int();
+    check<ValueError>(step.is_integral() || std::abs(step.to_double()) >= 1 || step.to_double() == 0,
+                      "step must be nonzero");
     step = step.to_int();
   }
   int64_t n;
@@ -225,11 +227,11 @@ Value eye_rectangle_op(Call& c) { return eye(c, get<int64_t>(c, 0), get<int64_t>
 template <bool Lower>
 Value triangle_op(Call& c) {
   const Tensor& self = get<Tensor>(c, 0);
-  const auto diagonal = get<int64_t>(c, 1);
   check(self.dim() >= 2, c.op.name, ": input tensor must have at least 2 dimensions");
   const Tensor t = c.out.defined() && c.out.is(self) && self.is_contiguous() ? self : empty(self.sizes(), self.options());
   copy_into(t, self);
   const int64_t rows = self.size(-2), columns = self.size(-1);
+  const int64_t diagonal = std::clamp(get<int64_t>(c, 1), -rows - 1, columns + 1);  // further out is all the same
   if (!t.is_meta() && t.numel() > 0) {
     const auto item = static_cast<int64_t>(t.itemsize());
     auto* data = static_cast<char*>(t.data());
@@ -266,7 +268,7 @@ Value triangle_indices_op(Call& c) {
   // The sum of clamp(k, 0, columns) over all k < m: counts in closed form, wide enough for any arguments.
   const auto below = [&](Wide m) -> Wide {
     if (m <= 0) return 0;
-    return m <= columns ? m * (m - 1) / 2 : Wide(columns) * (columns + 1) / 2 + (m - columns - 1) * columns;
+    return m <= columns ? m * (m - 1) / 2 : Wide(columns) * (Wide(columns) + 1) / 2 + (m - columns - 1) * columns;
   };
   const Wide start = Wide(offset) + (Lower ? 1 : 0), left = below(start + rows) - below(start);
   const Wide count = Lower ? left : Wide(rows) * columns - left;

@@ -53,7 +53,7 @@ def _type(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
     """Return the name of the tensor's type, or the values as another dtype.
 
     Args:
-        dtype: a dtype, a type such as ``taeda.FloatTensor`` or its name. ``None`` asks for the name.
+        dtype: a dtype, a type such as ``taeda.FloatTensor`` or its name. ``None`` asks for it.
         non_blocking: as for ``to``.
     """
     from taeda import _tensor_types
@@ -129,7 +129,8 @@ def _numpy(self: Any, *, force: bool = False) -> Any:
     if self.requires_grad:
         if not force:
             raise RuntimeError(
-                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+                "Can't call numpy() on Tensor that requires grad. "
+                "Use tensor.detach().numpy() instead."
             )
         self = self.detach()
     if self.is_meta:
@@ -168,7 +169,8 @@ def _deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
         return memo[id(self)]
     if not self.is_leaf:
         raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+            "protocol "
             "at the moment. Use tensor.detach().clone() for the values of this one."
         )
     # Views of one storage stay views of one storage.

@@ -32,7 +32,8 @@ def is_tensor(obj: object) -> bool:
 def _tensor(function: str, input: Any) -> Any:
     if not isinstance(input, _C.Tensor):
         raise TypeError(
-            f"{function}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+            f"{function}(): argument 'input' (position 1) must be Tensor, "
+            f"not {type(input).__name__}"
         )
     return input
 

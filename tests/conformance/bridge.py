@@ -10,7 +10,20 @@ import taeda
 
 DTYPES = {
     getattr(torch, name): getattr(taeda, name)
-    for name in ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+    for name in [
+        "bool",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+    ]
 }
 BACK = {ours: theirs for theirs, ours in DTYPES.items()}
 MEMORY_FORMATS = {

@@ -85,3 +85,10 @@ def test_meta() -> None:
     x = taeda.empty(2, 3, device="meta")
     assert taeda.cat([x, x], 1).shape == (2, 6)
     assert taeda.stack([x, x], -1).shape == (2, 3, 2)
+
+
+def test_kron() -> None:
+    compare("kron", leaf(2, 3), leaf(4, 1, seed=1))
+    compare("kron", leaf(2), leaf(3, 2, 2, seed=1))
+    compare("kron", leaf(), leaf(3, seed=1))
+    compare("kron", torch.arange(3), torch.ones(2, 2))

@@ -133,7 +133,16 @@ def check_gradients(f, g, inputs, what):
 
 
 NO_COMPLEX_GRADIENT = ("sgn", "angle", "abs", "silu", "nan_to_num")
-NO_GRADIENT = ["isnan", "isinf", "isfinite", "isposinf", "isneginf", "signbit", "logical_not", "bitwise_not"]
+NO_GRADIENT = [
+    "isnan",
+    "isinf",
+    "isfinite",
+    "isposinf",
+    "isneginf",
+    "signbit",
+    "logical_not",
+    "bitwise_not",
+]
 
 
 @pytest.mark.parametrize("name", [n for n in [*UNARY, *FUNCTIONAL] if n not in NO_GRADIENT])

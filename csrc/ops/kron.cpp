@@ -1,0 +1,33 @@
+// The Kronecker product, as one broadcast multiplication of interleaved shapes.
+#include "ops/shape_util.h"
+
+namespace taeda {
+namespace {
+
+Tensor kron_op(const Tensor& a, const Tensor& b) {
+  // (a0, 1, a1, 1, ...) times (1, b0, 1, b1, ...), each pair of dimensions then joined.
+  int64_t n = std::max(a.dim(), b.dim());
+  auto size = [n](const Tensor& t, int64_t d) {
+    int64_t own = d - (n - t.dim());
+    return own < 0 ? int64_t(1) : at(t.sizes(), own);
+  };
+  Dims left, right, joined;
+  for (int64_t d = 0; d < n; ++d) {
+    left.push_back(size(a, d));
+    left.push_back(1);
+    right.push_back(1);
+    right.push_back(size(b, d));
+    joined.push_back(size(a, d) * size(b, d));
+  }
+  return reshape(reshape(a, left) * reshape(b, right), joined);
+}
+
+const Define kOps[] = {
+    {"kron(self: Tensor, other: Tensor) -> Tensor",
+     "The Kronecker product: `other` once for every element of `self`, multiplied by it. Sizes "
+     "multiply; the shorter shape is filled with ones in front.",
+     kernel(kron_op), {.forms = kPublic | kOut, .composite = true}},
+};
+
+}  // namespace
+}  // namespace taeda
