@@ -396,6 +396,18 @@ def test_questions():
         taeda.numel(3)
 
 
+def test_small_methods():
+    assert taeda.tensor([2]).is_nonzero()
+    assert taeda.zeros(2).resize_as_(X).shape == X.shape
+    assert taeda.ones(4, 2, 3).sum_to_size(2, 1).tolist() == [[12], [12]]
+    assert X.sum_to_size((2, 3)) is X
+    with raises(RuntimeError, r"size \[4\] is not expandable to size \[2, 3\]"):
+        X.sum_to_size(4)
+    assert taeda.is_signed(X)
+    assert taeda.is_same_size(X, X)
+    assert taeda.is_storage(X.untyped_storage())
+
+
 def test_cartesian_prod():
     assert taeda.cartesian_prod(taeda.tensor([1, 2]), taeda.tensor([3])).tolist() == [
         [1, 3],

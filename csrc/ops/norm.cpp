@@ -140,7 +140,14 @@ Tensor layer_norm(const Tensor& self, const Dims& normalized, const Tensor& weig
 }
 
 Tensor rms_norm(const Tensor& self, const Dims& normalized, const Tensor& weight, std::optional<double> eps) {
-  double e = eps.value_or(self.dtype() == DType::Float64 ? 0x1p-52 : 0x1p-23);
+  double e = eps.value_or(to_real(self.dtype()) == DType::Float64 ? 0x1p-52 : 0x1p-23);
+  if (is_complex(self.dtype())) {  // rare: by its definition, with the square x * x
+    Dims last;
+    for (size_t d = 0; d < normalized.size(); ++d) last.push_back(-1 - static_cast<int64_t>(d));
+    Tensor count(static_cast<double>(numel_of(normalized)));
+    Tensor y = self * op<"rsqrt">(sum(self * self, last, true) / count + e);
+    return weight.defined() ? y * weight : y;
+  }
   return ops<"native_rms_norm">(self, normalized, weight, e)[0];
 }
 
@@ -338,6 +345,7 @@ TensorList native_batch_norm_backward(const Tensor& grad, const Tensor& self, co
 void batch_norm_backward(Backward& b) {
   Tensor g = b.grad(), x = b.arg<Tensor>(0), w = b.arg<Tensor>(1);
   if (!g.defined()) return;
+  if (b.sizes(0).size() < 2) return b.set(0, g);  // (0): nothing was normalised
   bool training = b.arg<bool>(5);
   if (!GradMode::enabled()) {
     TensorList r = ops<"native_batch_norm_backward">(g, x, w, b.out(1), b.out(2), training);

@@ -357,7 +357,7 @@ Tensor poisson(const Tensor& self, Gen generator) {
 void no_gradient(Backward& b) { b.set(0, zeros(b.sizes(0), b.options(0))); }
 
 constexpr Traits kFill{.backward = no_gradient, .forms = kMethod};
-constexpr Traits kMake{.forms = kFunction};
+constexpr Traits kMake{.forms = kFunction | kOut};
 constexpr Traits kMakeLike{.forms = kFunction, .non_differentiable = 1};
 
 #define MAKE ", *, generator: Generator? = None, dtype: dtype? = None, device: device? = None) -> Tensor"
@@ -386,7 +386,8 @@ const Define random_ops[] = {
     {"random_(self!: Tensor, *, generator: Generator? = None) -> Tensor",
      "Fills with integers over the whole range of the dtype.", kernel(random_), kFill},
     {"bernoulli(self: Tensor, *, generator: Generator? = None) -> Tensor",
-     "Ones with the probabilities in the input, else zeros.", kernel(bernoulli), {.backward = no_gradient}},
+     "Ones with the probabilities in the input, else zeros.", kernel(bernoulli),
+     {.backward = no_gradient, .forms = kPublic | kOut}},
     {"bernoulli(self: Tensor, p: float, *, generator: Generator? = None) -> Tensor",
      "Ones with probability `p`, else zeros, in the shape of the input.", kernel(bernoulli_p),
      {.backward = no_gradient}},
@@ -411,7 +412,7 @@ const Define random_ops[] = {
      kernel(normal_size), kMake},
     {"multinomial(self: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator? = None) -> Tensor",
      "Indices drawn from each row of weights (rows, categories) or (categories): (rows, num_samples).",
-     kernel(multinomial)},
+     kernel(multinomial), {.forms = kPublic | kOut}},
     {"poisson(self: Tensor, generator: Generator? = None) -> Tensor", "Poisson counts with the rates in the input.",
      kernel(poisson), {.backward = no_gradient, .forms = kFunction}},
 };

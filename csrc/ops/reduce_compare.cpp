@@ -1,5 +1,6 @@
 // Whole-tensor comparisons and counts of values: isclose, allclose, equal, unique, bincount, histc.
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "kernels/cpu/sort.h"

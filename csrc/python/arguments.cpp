@@ -11,12 +11,61 @@ namespace {
 
 // The functions of PyTorch that take Python numbers where the schema says Tensor.
 bool name_takes_numbers(std::string_view name) {
-  static const std::set<std::string_view> names{
-      "add", "sub", "subtract", "rsub", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "remainder",
-      "fmod", "pow", "float_power", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge",
-      "greater_equal", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "where",
-      "xlogy", "xlog1py", "special_xlogy", "special_xlog1py", "zeta", "special_zeta", "copysign", "isin", "fill",
-      "masked_fill", "index_fill", "clamp", "clip", "clamp_min", "clamp_max", "lerp", "heaviside", "ldexp", "result_type", "__and__", "__or__", "__xor__", "__lshift__", "__rshift__"};
+  static const std::set<std::string_view> names{"add",
+                                                "sub",
+                                                "subtract",
+                                                "rsub",
+                                                "mul",
+                                                "multiply",
+                                                "div",
+                                                "divide",
+                                                "true_divide",
+                                                "floor_divide",
+                                                "remainder",
+                                                "fmod",
+                                                "pow",
+                                                "float_power",
+                                                "eq",
+                                                "ne",
+                                                "not_equal",
+                                                "lt",
+                                                "less",
+                                                "le",
+                                                "less_equal",
+                                                "gt",
+                                                "greater",
+                                                "ge",
+                                                "greater_equal",
+                                                "bitwise_and",
+                                                "bitwise_or",
+                                                "bitwise_xor",
+                                                "bitwise_left_shift",
+                                                "bitwise_right_shift",
+                                                "where",
+                                                "xlogy",
+                                                "xlog1py",
+                                                "special_xlogy",
+                                                "special_xlog1py",
+                                                "zeta",
+                                                "special_zeta",
+                                                "copysign",
+                                                "isin",
+                                                "fill",
+                                                "masked_fill",
+                                                "index_fill",
+                                                "clamp",
+                                                "clip",
+                                                "clamp_min",
+                                                "clamp_max",
+                                                "lerp",
+                                                "heaviside",
+                                                "ldexp",
+                                                "result_type",
+                                                "__and__",
+                                                "__or__",
+                                                "__xor__",
+                                                "__lshift__",
+                                                "__rshift__"};
   if (name.ends_with('_') && !name.ends_with("__")) name.remove_suffix(1);
   return names.contains(name);
 }
@@ -103,8 +152,10 @@ Signature::Signature(const Op& op) : op_(op) {
     has_device |= a.kind == ArgKind::Device && a.name == "device";
     params_.push_back(std::move(p));
   }
-  from_nothing_ = has_dtype && has_device && (op.args.empty() || op.args[0].kind != ArgKind::Tensor);
-  factory_ = has_dtype && has_device && (from_nothing_ || op.name.starts_with("new_") || op.name.ends_with("_like"));
+  from_nothing_ =
+      has_dtype && has_device && (op.args.empty() || op.args[0].kind != ArgKind::Tensor);
+  factory_ = has_dtype && has_device &&
+             (from_nothing_ || op.name.starts_with("new_") || op.name.ends_with("_like"));
 }
 
 // x.view(2, 3): ints (or tensors) given one by one for the only positional list.
@@ -122,13 +173,17 @@ bool Signature::varargs(const PyArgs& call) const {
   return last.kind == ArgKind::TensorList && is_tensor(o);
 }
 
-bool Signature::parse(const PyArgs& call, Values& values, PyObject** out, Extras* extras, bool explain) const {
-  if (call.kwnames || call.count > positional_ || from_nothing_) return parse_slow(call, values, out, extras, explain);
+bool Signature::parse(const PyArgs& call, Values& values, PyObject** out, Extras* extras,
+                      bool explain) const {
+  if (call.kwnames || call.count > positional_ || from_nothing_)
+    return parse_slow(call, values, out, extras, explain);
   for (size_t i = 0; i < call.count; ++i) {
-    if (!convert(call.args[i], params_[i], values[i])) [[unlikely]] return parse_slow(call, values, out, extras, explain);
+    if (!convert(call.args[i], params_[i], values[i])) [[unlikely]]
+      return parse_slow(call, values, out, extras, explain);
   }
   for (size_t i = call.count; i < params_.size(); ++i) {
-    if (!params_[i].arg->has_default) [[unlikely]] return parse_slow(call, values, out, extras, explain);
+    if (!params_[i].arg->has_default) [[unlikely]]
+      return parse_slow(call, values, out, extras, explain);
     values[i] = params_[i].arg->fallback;
   }
   return true;
@@ -148,11 +203,14 @@ int Signature::find_keyword(PyObject* name, bool method) const {
   return -1;
 }
 
-bool Signature::take_extra(PyObject* name, PyObject* value, Extras* extras, bool explain, bool* fits) const {
+bool Signature::take_extra(PyObject* name, PyObject* value, Extras* extras, bool explain,
+                           bool* fits) const {
   *fits = true;
   if (!factory_) return false;
   auto wrong = [&](const char* key, const char* expected) {
-    if (explain) fail<TypeError>(op_.name, "(): argument '", key, "' must be ", expected, ", not ", type_name(value));
+    if (explain)
+      fail<TypeError>(op_.name, "(): argument '", key, "' must be ", expected, ", not ",
+                      type_name(value));
     *fits = false;
   };
   if (PyUnicode_CompareWithASCIIString(name, "requires_grad") == 0) {
@@ -166,7 +224,9 @@ bool Signature::take_extra(PyObject* name, PyObject* value, Extras* extras, bool
   }
   if (PyUnicode_CompareWithASCIIString(name, "pin_memory") == 0) {
     if (!PyBool_Check(value) && value != Py_None) wrong("pin_memory", "bool");
-    else check(value != Py_True, "pin_memory=True needs a CUDA device, and this build of taeda has no CUDA support");
+    else
+      check(value != Py_True,
+            "pin_memory=True needs a CUDA device, and this build of taeda has no CUDA support");
     return true;
   }
   return false;
@@ -174,25 +234,28 @@ bool Signature::take_extra(PyObject* name, PyObject* value, Extras* extras, bool
 
 void Signature::wrong_type(const Param& p, size_t position, PyObject* got) const {
   std::string where = position ? " (position " + std::to_string(position) + ")" : "";
-  if ((p.kind == ArgKind::TensorList || p.kind == ArgKind::Ints) && (PyList_Check(got) || PyTuple_Check(got))) {
+  if ((p.kind == ArgKind::TensorList || p.kind == ArgKind::Ints) &&
+      (PyList_Check(got) || PyTuple_Check(got))) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(got); ++i) {
       PyObject* item = PySequence_Fast_GET_ITEM(got, i);
       int64_t n;
       if (p.kind == ArgKind::TensorList && !is_tensor(item)) {
-        fail<TypeError>("expected Tensor as element ", i, " in argument '", p.shown_name, "' of ", op_.name,
-                        "(), but got ", type_name(item));
+        fail<TypeError>("expected Tensor as element ", i, " in argument '", p.shown_name, "' of ",
+                        op_.name, "(), but got ", type_name(item));
       }
       if (p.kind == ArgKind::Ints && !as_int(item, &n)) {
         fail<TypeError>(op_.name, "(): argument '", p.shown_name, "'", where,
-                        " must be tuple of ints, but found element of type ", type_name(item), " at pos ", i);
+                        " must be tuple of ints, but found element of type ", type_name(item),
+                        " at pos ", i);
       }
     }
   }
-  fail<TypeError>(op_.name, "(): argument '", p.shown_name, "'", where, " must be ", kind_name(*p.arg), ", not ",
-                  type_name(got));
+  fail<TypeError>(op_.name, "(): argument '", p.shown_name, "'", where, " must be ",
+                  kind_name(*p.arg), ", not ", type_name(got));
 }
 
-bool Signature::fill_missing(const PyArgs& call, Values& values, uint64_t given, bool explain) const {
+bool Signature::fill_missing(const PyArgs& call, Values& values, uint64_t given,
+                             bool explain) const {
   std::string missing;
   size_t count = 0;
   for (size_t i = 0; i < params_.size(); ++i) {
@@ -210,11 +273,13 @@ bool Signature::fill_missing(const PyArgs& call, Values& values, uint64_t given,
     }
   }
   (void)call;
-  check<TypeError>(count == 0, op_.name, "() missing ", count, " required positional arguments: ", missing);
+  check<TypeError>(count == 0, op_.name, "() missing ", count,
+                   " required positional arguments: ", missing);
   return true;
 }
 
-bool Signature::parse_slow(const PyArgs& call, Values& values, PyObject** out, Extras* extras, bool explain) const {
+bool Signature::parse_slow(const PyArgs& call, Values& values, PyObject** out, Extras* extras,
+                           bool explain) const {
   const size_t self = call.method ? 1 : 0;
   uint64_t given = 0;
   size_t positional = call.count;
@@ -233,8 +298,8 @@ bool Signature::parse_slow(const PyArgs& call, Values& values, PyObject** out, E
   } else if (call.count > positional_) {
     if (explain) {
       size_t takes = positional_ - self, got = call.count - self;
-      fail<TypeError>(op_.name, "() takes ", takes, " positional argument", takes == 1 ? "" : "s", " but ", got,
-                      got == 1 ? " was given" : " were given");
+      fail<TypeError>(op_.name, "() takes ", takes, " positional argument", takes == 1 ? "" : "s",
+                      " but ", got, got == 1 ? " was given" : " were given");
     }
     return false;
   }
@@ -259,11 +324,13 @@ bool Signature::parse_slow(const PyArgs& call, Values& values, PyObject** out, E
         if (!fits) return false;
         continue;
       }
-      if (explain) fail<TypeError>(op_.name, "() got an unexpected keyword argument '", to_string(name), "'");
+      if (explain)
+        fail<TypeError>(op_.name, "() got an unexpected keyword argument '", to_string(name), "'");
       return false;
     }
     if (given >> at & 1) {
-      if (explain) fail<TypeError>(op_.name, "() got multiple values for argument '", to_string(name), "'");
+      if (explain)
+        fail<TypeError>(op_.name, "() got multiple values for argument '", to_string(name), "'");
       return false;
     }
     const Param& p = params_[static_cast<size_t>(at)];
@@ -276,7 +343,8 @@ bool Signature::parse_slow(const PyArgs& call, Values& values, PyObject** out, E
   }
   if (from_nothing_) {
     for (size_t i = 0; i < params_.size(); ++i) {  // device=None asks for the default device too
-      if ((given >> i & 1) && params_[i].kind == ArgKind::Device && is_none(values[i]) && has_current_device()) {
+      if ((given >> i & 1) && params_[i].kind == ArgKind::Device && is_none(values[i]) &&
+          has_current_device()) {
         values[i] = current_device();
       }
     }
@@ -295,10 +363,11 @@ bool Signature::plausible(const PyArgs& call) const {
       given |= uint64_t(1) << at;
       continue;
     }
-    bool known = ((op_.traits.forms & kOut) && PyUnicode_CompareWithASCIIString(name, "out") == 0) ||
-                 (factory_ && (PyUnicode_CompareWithASCIIString(name, "requires_grad") == 0 ||
-                               PyUnicode_CompareWithASCIIString(name, "layout") == 0 ||
-                               PyUnicode_CompareWithASCIIString(name, "pin_memory") == 0));
+    bool known =
+        ((op_.traits.forms & kOut) && PyUnicode_CompareWithASCIIString(name, "out") == 0) ||
+        (factory_ && (PyUnicode_CompareWithASCIIString(name, "requires_grad") == 0 ||
+                      PyUnicode_CompareWithASCIIString(name, "layout") == 0 ||
+                      PyUnicode_CompareWithASCIIString(name, "pin_memory") == 0));
     if (!known) return false;
   }
   for (size_t i = 0; i < params_.size(); ++i) {
@@ -347,7 +416,8 @@ std::string describe(const PyArgs& call) {
   };
   for (size_t i = call.method ? 1 : 0; i < call.count + call.keywords(); ++i) {
     if (s.size() > 1) s += ", ";
-    if (i >= call.count) s += to_string(PyTuple_GET_ITEM(call.kwnames, static_cast<Py_ssize_t>(i - call.count))) + "=";
+    if (i >= call.count)
+      s += to_string(PyTuple_GET_ITEM(call.kwnames, static_cast<Py_ssize_t>(i - call.count))) + "=";
     s += type_of(call.args[i]);
   }
   return s + ")";

@@ -35,12 +35,12 @@ class Values {
 
 struct Param {
   const Arg* arg;
-  PyObject* name;                   // interned, as Python callers write it
+  PyObject* name;                      // interned, as Python callers write it
   std::array<PyObject*, 3> aliases{};  // NumPy's names for it
   ArgKind kind;
   bool optional;
-  bool takes_number;                // a Tensor argument that may be a Python number
-  std::string shown_name;           // in messages
+  bool takes_number;       // a Tensor argument that may be a Python number
+  std::string shown_name;  // in messages
 };
 
 // What a factory takes beside its schema (zeros(2, requires_grad=True)).
@@ -62,9 +62,11 @@ class Signature {
  public:
   explicit Signature(const Op& op);
 
-  // Fills `values`, `out` and `extras`. False where the arguments do not fit; with `explain` it throws TypeError instead.
-  // Exceptions that a conversion raises by itself (an unknown device, an overflow) pass through.
-  bool parse(const PyArgs& call, Values& values, PyObject** out, Extras* extras, bool explain) const;
+  // Fills `values`, `out` and `extras`. False where the arguments do not fit; with `explain` it
+  // throws TypeError instead. Exceptions that a conversion raises by itself (an unknown device, an
+  // overflow) pass through.
+  bool parse(const PyArgs& call, Values& values, PyObject** out, Extras* extras,
+             bool explain) const;
 
   // Whether the number of arguments and the keywords could fit, whatever their types.
   bool plausible(const PyArgs& call) const;
@@ -76,7 +78,8 @@ class Signature {
   const std::vector<Param>& params() const { return params_; }
 
  private:
-  bool parse_slow(const PyArgs& call, Values& values, PyObject** out, Extras* extras, bool explain) const;
+  bool parse_slow(const PyArgs& call, Values& values, PyObject** out, Extras* extras,
+                  bool explain) const;
   int find_keyword(PyObject* name, bool method) const;
   bool varargs(const PyArgs& call) const;
   bool fill_missing(const PyArgs& call, Values& values, uint64_t given, bool explain) const;
@@ -85,8 +88,8 @@ class Signature {
 
   const Op& op_;
   std::vector<Param> params_;
-  size_t positional_ = 0;  // parameters that may be given by position
-  bool factory_ = false;   // makes a tensor from no tensor, or like one: takes requires_grad
+  size_t positional_ = 0;      // parameters that may be given by position
+  bool factory_ = false;       // makes a tensor from no tensor, or like one: takes requires_grad
   bool from_nothing_ = false;  // takes the default device
 };
 

@@ -8,8 +8,7 @@
 
 namespace nanobind::detail {
 
-template <>
-struct type_caster<taeda::Tensor> {
+template <> struct type_caster<taeda::Tensor> {
   NB_TYPE_CASTER(taeda::Tensor, const_name("taeda.Tensor"))
   bool from_python(handle src, uint32_t, cleanup_list*) noexcept {
     if (!taeda::py::is_tensor(src.ptr())) return false;
@@ -21,17 +20,17 @@ struct type_caster<taeda::Tensor> {
   }
 };
 
-template <>
-struct type_caster<taeda::DType> {
+template <> struct type_caster<taeda::DType> {
   NB_TYPE_CASTER(taeda::DType, const_name("taeda.dtype"))
-  bool from_python(handle src, uint32_t, cleanup_list*) noexcept { return taeda::py::as_dtype(src.ptr(), &value); }
+  bool from_python(handle src, uint32_t, cleanup_list*) noexcept {
+    return taeda::py::as_dtype(src.ptr(), &value);
+  }
   static handle from_cpp(taeda::DType d, rv_policy, cleanup_list*) noexcept {
     return taeda::py::dtype_object(d);
   }
 };
 
-template <>
-struct type_caster<taeda::Device> {
+template <> struct type_caster<taeda::Device> {
   NB_TYPE_CASTER(taeda::Device, const_name("taeda.device"))
   bool from_python(handle src, uint32_t, cleanup_list*) noexcept {
     try {

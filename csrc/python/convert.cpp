@@ -8,7 +8,9 @@
 namespace taeda::py {
 namespace {
 
-bool holds_int(const Tensor& t) { return t.dim() == 0 && is_integral(t.dtype(), false) && !t.is_meta(); }
+bool holds_int(const Tensor& t) {
+  return t.dim() == 0 && is_integral(t.dtype(), false) && !t.is_meta();
+}
 
 [[noreturn]] void overflow() {
   PyErr_Clear();
@@ -87,7 +89,8 @@ bool as_bool(PyObject* o, bool* b) {
 
 bool is_numpy_scalar(PyObject* o) {
   const char* name = Py_TYPE(o)->tp_name;
-  return std::strncmp(name, "numpy.", 6) == 0 && std::strcmp(name, "numpy.ndarray") != 0 && PyNumber_Check(o);
+  return std::strncmp(name, "numpy.", 6) == 0 && std::strcmp(name, "numpy.ndarray") != 0 &&
+         PyNumber_Check(o);
 }
 
 bool as_scalar(PyObject* o, Scalar* s, bool tensors) {

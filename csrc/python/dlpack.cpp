@@ -1,4 +1,5 @@
-// DLPack: tensors to and from other libraries without a copy. Old capsules and version 1 are both written and read.
+// DLPack: tensors to and from other libraries without a copy. Old capsules and version 1 are both
+// written and read.
 #include <cstdint>
 
 #include "autograd/meta.h"
@@ -48,7 +49,8 @@ constexpr uint64_t kReadOnly = 1, kCopied = 2;
 enum TypeCode : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBFloat = 4, kComplex = 5, kBool = 6 };
 
 constexpr const char *kName = "dltensor", *kUsed = "used_dltensor";
-constexpr const char *kVersionedName = "dltensor_versioned", *kVersionedUsed = "used_dltensor_versioned";
+constexpr const char *kVersionedName = "dltensor_versioned",
+                     *kVersionedUsed = "used_dltensor_versioned";
 
 DLDataType to_dl(DType d) {
   auto bits = static_cast<uint8_t>(itemsize(d) * 8);
@@ -66,21 +68,19 @@ DType from_dl(DLDataType t) {
     DLDataType known = to_dl(static_cast<DType>(i));
     if (known.code == t.code && known.bits == t.bits && t.lanes == 1) return static_cast<DType>(i);
   }
-  fail<TypeError>("from_dlpack(): taeda has no dtype for DLPack type code ", int(t.code), " with ", int(t.bits), " bits and ",
-                  t.lanes, " lanes");
+  fail<TypeError>("from_dlpack(): taeda has no dtype for DLPack type code ", int(t.code), " with ",
+                  int(t.bits), " bits and ", t.lanes, " lanes");
 }
 
 // ---- out ----
 
-template <class M>
-struct Export {
+template <class M> struct Export {
   Tensor tensor;
   Dims sizes, strides;
   M managed{};
 };
 
-template <class M>
-M* make_export(const Tensor& t) {
+template <class M> M* make_export(const Tensor& t) {
   auto* e = new Export<M>{t, Dims(t.sizes()), Dims(t.strides())};
   for (size_t i = 0; i < e->sizes.size(); ++i) {
     if (e->sizes[i] < 2) e->strides[i] = 1;
@@ -98,8 +98,7 @@ M* make_export(const Tensor& t) {
 }
 
 // A capsule that nobody consumed frees what it holds.
-template <class M>
-void drop_capsule(PyObject* capsule) {
+template <class M> void drop_capsule(PyObject* capsule) {
   const char* name = std::is_same_v<M, DLManagedTensor> ? kName : kVersionedName;
   if (!PyCapsule_IsValid(capsule, name)) return;
   auto* m = static_cast<M*>(PyCapsule_GetPointer(capsule, name));
@@ -121,8 +120,8 @@ PyObject* export_capsule(const Tensor& t, bool versioned, bool copied) {
 PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
   PyObject *stream = Py_None, *max_version = Py_None, *dl_device = Py_None, *copy = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names), &stream, &max_version,
-                                   &dl_device, &copy)) {
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names),
+                                   &stream, &max_version, &dl_device, &copy)) {
     return nullptr;
   }
   return guarded([&]() -> PyObject* {
@@ -132,11 +131,13 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
       throw PythonError();
     };
     if (requires_grad(t)) refuse("Can't export tensors that require gradient, use tensor.detach()");
-    if (t.device().type != DeviceType::CPU) refuse("Can't export a tensor on device " + to_string(t.device()) + " through DLPack");
+    if (t.device().type != DeviceType::CPU)
+      refuse("Can't export a tensor on device " + to_string(t.device()) + " through DLPack");
     if (stream != Py_None) refuse("__dlpack__(): a stream has no meaning for a tensor on the cpu");
     if (dl_device != Py_None) {
       PyRef first = take(PySequence_GetItem(dl_device, 0));
-      if (PyLong_AsLong(first.get()) != kCpu) refuse("__dlpack__(): a tensor on the cpu cannot be exported to another device");
+      if (PyLong_AsLong(first.get()) != kCpu)
+        refuse("__dlpack__(): a tensor on the cpu cannot be exported to another device");
     }
     bool copied = copy == Py_True;
     if (copied) {
@@ -156,39 +157,43 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
 PyObject* dlpack_device(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
     Device d = tensor_of(self).device();
-    check<ValueError>(d.type == DeviceType::CPU, "tensors on device ", to_string(d), " have no DLPack device");
+    check<ValueError>(d.type == DeviceType::CPU, "tensors on device ", to_string(d),
+                      " have no DLPack device");
     return must(Py_BuildValue("(ii)", kCpu, 0));
   });
 }
 
 // ---- in ----
 
-template <class M>
-void release_import(void* context) {
+template <class M> void release_import(void* context) {
   if (!Py_IsInitialized()) return;
   AcquireGil gil;  // the other library may touch Python in its deleter
   auto* m = static_cast<M*>(context);
   if (m->deleter) m->deleter(m);
 }
 
-template <class M>
-Tensor import_capsule(PyObject* capsule, const char* name, const char* used) {
+template <class M> Tensor import_capsule(PyObject* capsule, const char* name, const char* used) {
   auto* m = static_cast<M*>(PyCapsule_GetPointer(capsule, name));
   if (!m) throw PythonError();
   const DLTensor& d = m->tensor;
-  check(d.device.type == kCpu, "from_dlpack(): only tensors on the cpu can be taken over, got DLPack device type ", d.device.type);
+  check(d.device.type == kCpu,
+        "from_dlpack(): only tensors on the cpu can be taken over, got DLPack device type ",
+        d.device.type);
   DType dtype = from_dl(d.dtype);
   Dims sizes(std::span<const int64_t>(d.shape, static_cast<size_t>(d.ndim)));
-  Dims strides = d.strides ? Dims(std::span<const int64_t>(d.strides, static_cast<size_t>(d.ndim))) : contiguous_strides(sizes);
+  Dims strides = d.strides ? Dims(std::span<const int64_t>(d.strides, static_cast<size_t>(d.ndim)))
+                           : contiguous_strides(sizes);
   int64_t reach = 1;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    check<ValueError>(strides[i] >= 0 || sizes[i] < 2, "from_dlpack(): tensors with negative strides are not supported");
+    check<ValueError>(strides[i] >= 0 || sizes[i] < 2,
+                      "from_dlpack(): tensors with negative strides are not supported");
     if (sizes[i] < 2) strides[i] = 1;
     reach = sizes[i] == 0 || reach == 0 ? 0 : reach + (sizes[i] - 1) * strides[i];
   }
   char* data = static_cast<char*>(d.data) + d.byte_offset;
   must(PyCapsule_SetName(capsule, used));  // from here on the memory is ours to release
-  auto storage = Storage::borrow(data, static_cast<size_t>(reach) * itemsize(dtype), release_import<M>, m);
+  auto storage =
+      Storage::borrow(data, static_cast<size_t>(reach) * itemsize(dtype), release_import<M>, m);
   return from_storage(std::move(storage), sizes, strides, 0, dtype);
 }
 
@@ -198,25 +203,28 @@ PyObject* py_from_dlpack(PyObject*, PyObject* o) {
 
 PyObject* py_to_dlpack(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
-    if (!is_tensor(o)) fail<TypeError>("to_dlpack(): argument 'tensor' must be Tensor, not ", type_name(o));
+    if (!is_tensor(o))
+      fail<TypeError>("to_dlpack(): argument 'tensor' must be Tensor, not ", type_name(o));
     return must(PyObject_CallMethod(o, "__dlpack__", nullptr));
   });
 }
 
-template <class F>
-PyCFunction fn(F* f) {
+template <class F> PyCFunction fn(F* f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
 
 PyMethodDef methods[] = {
     {"__dlpack__", fn(tensor_dlpack), METH_VARARGS | METH_KEYWORDS,
-     "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n\nA DLPack capsule that shares the memory."},
+     "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n\nA DLPack capsule "
+     "that shares the memory."},
     {"__dlpack_device__", dlpack_device, METH_NOARGS, "The DLPack code and index of the device."},
     {nullptr, nullptr, 0, nullptr}};
 PyMethodDef functions[] = {
     {"from_dlpack", py_from_dlpack, METH_O,
-     "from_dlpack(ext_tensor) -> Tensor\n\nA tensor that shares the memory of another library's, or of a DLPack capsule."},
-    {"to_dlpack", py_to_dlpack, METH_O, "to_dlpack(tensor)\n\nA DLPack capsule that shares the tensor's memory; it can be read once."},
+     "from_dlpack(ext_tensor) -> Tensor\n\nA tensor that shares the memory of another library's, "
+     "or of a DLPack capsule."},
+    {"to_dlpack", py_to_dlpack, METH_O,
+     "to_dlpack(tensor)\n\nA DLPack capsule that shares the tensor's memory; it can be read once."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
@@ -237,15 +245,18 @@ Tensor from_dlpack(PyObject* o) {
     if (!capsule) throw PythonError();
   }
   if (PyCapsule_IsValid(capsule.get(), kVersionedName)) {
-    auto* m = static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule.get(), kVersionedName));
+    auto* m =
+        static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule.get(), kVersionedName));
     check(m->major == 1, "from_dlpack(): DLPack version ", m->major, " is not supported");
     if (m->flags & kReadOnly) {
-      must(PyErr_WarnEx(PyExc_UserWarning, "The memory given is not writable, and tensors always are.", 1));
+      must(PyErr_WarnEx(PyExc_UserWarning,
+                        "The memory given is not writable, and tensors always are.", 1));
     }
     return import_capsule<DLManagedTensorVersioned>(capsule.get(), kVersionedName, kVersionedUsed);
   }
   check(PyCapsule_IsValid(capsule.get(), kName),
-        "from_dlpack(): the capsule is none of DLPack's, or it was consumed already (each can be read once)");
+        "from_dlpack(): the capsule is none of DLPack's, or it was consumed already (each can be "
+        "read once)");
   return import_capsule<DLManagedTensor>(capsule.get(), kName, kUsed);
 }
 

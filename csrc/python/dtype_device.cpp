@@ -14,38 +14,53 @@ PyTypeObject* LayoutType = nullptr;
 
 namespace {
 
-// dtype, memory_format and layout have one shape: a value with a name, and no way to make more of them.
+// dtype, memory_format and layout have one shape: a value with a name, and no way to make more of
+// them.
 struct NamedObject {
-  PyObject_HEAD
-  int value;
+  PyObject_HEAD int value;
   PyObject* name;
 };
 struct DeviceObject {
-  PyObject_HEAD
-  Device device;
+  PyObject_HEAD Device device;
 };
 
 std::array<PyObject*, kNumDTypes> dtypes{};
 std::array<PyObject*, 4> memory_formats{};
 PyObject* strided = nullptr;
-thread_local std::vector<Device> device_stack;  // `with device:` blocks; the bottom is set_default_device's
+thread_local std::vector<Device>
+    device_stack;  // `with device:` blocks; the bottom is set_default_device's
 
-DType dtype_of_object(PyObject* o) { return static_cast<DType>(reinterpret_cast<NamedObject*>(o)->value); }
+DType dtype_of_object(PyObject* o) {
+  return static_cast<DType>(reinterpret_cast<NamedObject*>(o)->value);
+}
 Device device_of(PyObject* o) { return reinterpret_cast<DeviceObject*>(o)->device; }
 
 PyObject* named_repr(PyObject* o) {
   return PyUnicode_FromFormat("taeda.%U", reinterpret_cast<NamedObject*>(o)->name);
 }
 // A string tells pickle and copy that this is the global of that name.
-PyObject* named_reduce(PyObject* o, PyObject*) { return Py_NewRef(reinterpret_cast<NamedObject*>(o)->name); }
+PyObject* named_reduce(PyObject* o, PyObject*) {
+  return Py_NewRef(reinterpret_cast<NamedObject*>(o)->name);
+}
 
-PyMethodDef named_methods[] = {{"__reduce__", named_reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyMethodDef named_methods[] = {{"__reduce__", named_reduce, METH_NOARGS, nullptr},
+                               {nullptr, nullptr, 0, nullptr}};
 
-PyObject* dtype_is_floating(PyObject* o, void*) { return PyBool_FromLong(is_floating(dtype_of_object(o))); }
-PyObject* dtype_is_complex(PyObject* o, void*) { return PyBool_FromLong(is_complex(dtype_of_object(o))); }
-PyObject* dtype_is_signed(PyObject* o, void*) { return PyBool_FromLong(info(dtype_of_object(o)).is_signed); }
-PyObject* dtype_itemsize(PyObject* o, void*) { return PyLong_FromSize_t(itemsize(dtype_of_object(o))); }
-PyObject* dtype_to_real(PyObject* o, PyObject*) { return dtype_object(to_real(dtype_of_object(o))); }
+PyObject* dtype_is_floating(PyObject* o, void*) {
+  return PyBool_FromLong(is_floating(dtype_of_object(o)));
+}
+PyObject* dtype_is_complex(PyObject* o, void*) {
+  return PyBool_FromLong(is_complex(dtype_of_object(o)));
+}
+PyObject* dtype_is_signed(PyObject* o, void*) {
+  return PyBool_FromLong(info(dtype_of_object(o)).is_signed);
+}
+PyObject* dtype_itemsize(PyObject* o, void*) {
+  return PyLong_FromSize_t(itemsize(dtype_of_object(o)));
+}
+PyObject* dtype_to_real(PyObject* o, PyObject*) {
+  return dtype_object(to_real(dtype_of_object(o)));
+}
 PyObject* dtype_to_complex(PyObject* o, PyObject*) {
   return guarded([&] {
     DType d = dtype_of_object(o);
@@ -55,14 +70,16 @@ PyObject* dtype_to_complex(PyObject* o, PyObject*) {
 }
 
 PyGetSetDef dtype_getset[] = {
-    {"is_floating_point", dtype_is_floating, nullptr, "Whether it is one of the real floating-point types.", nullptr},
+    {"is_floating_point", dtype_is_floating, nullptr,
+     "Whether it is one of the real floating-point types.", nullptr},
     {"is_complex", dtype_is_complex, nullptr, "Whether it is one of the complex types.", nullptr},
     {"is_signed", dtype_is_signed, nullptr, "Whether it can hold negative numbers.", nullptr},
     {"itemsize", dtype_itemsize, nullptr, "Bytes in one element.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef dtype_methods[] = {
     {"to_real", dtype_to_real, METH_NOARGS, "The dtype of the real part."},
-    {"to_complex", dtype_to_complex, METH_NOARGS, "The complex dtype whose parts have this floating-point dtype."},
+    {"to_complex", dtype_to_complex, METH_NOARGS,
+     "The complex dtype whose parts have this floating-point dtype."},
     {"__reduce__", named_reduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -80,17 +97,24 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   PyObject *type = nullptr, *index = nullptr;
   return guarded([&]() -> PyObject* {
     if (kwargs && PyDict_GetItemString(kwargs, "device")) {
-      if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:device", const_cast<char**>(other_names), &type)) throw PythonError();
-    } else if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type, &index)) {
+      if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:device", const_cast<char**>(other_names),
+                                       &type))
+        throw PythonError();
+    } else if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names),
+                                            &type, &index)) {
       throw PythonError();
     }
     Device d;
     if (!as_device(type, &d)) {
-      fail<TypeError>("device(): argument 'type' must be str, int or taeda.device, not ", type_name(type));
+      fail<TypeError>("device(): argument 'type' must be str, int or taeda.device, not ",
+                      type_name(type));
     }
     if (index && index != Py_None) {
-      check<TypeError>(PyLong_Check(index), "device(): argument 'index' must be int, not ", type_name(index));
-      check(d.index < 0, "type (string) must not include an index because index was passed explicitly: ", to_string(d));
+      check<TypeError>(PyLong_Check(index), "device(): argument 'index' must be int, not ",
+                       type_name(index));
+      check(d.index < 0,
+            "type (string) must not include an index because index was passed explicitly: ",
+            to_string(d));
       long value = PyLong_AsLong(index);
       if (value == -1 && PyErr_Occurred()) throw PythonError();
       check(value >= -1 && value < 128, "device(): index must be between 0 and 127, got ", value);
@@ -139,9 +163,10 @@ PyObject* device_exit(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyGetSetDef device_getset[] = {{"type", device_type, nullptr, "'cpu', 'cuda' or 'meta'.", nullptr},
-                               {"index", device_index, nullptr, "Which one of several, or None.", nullptr},
-                               {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef device_getset[] = {
+    {"type", device_type, nullptr, "'cpu', 'cuda' or 'meta'.", nullptr},
+    {"index", device_index, nullptr, "Which one of several, or None.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef device_methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullptr},
                                 {"__enter__", device_enter, METH_NOARGS, nullptr},
                                 {"__exit__", device_exit, METH_VARARGS, nullptr},
@@ -161,7 +186,8 @@ PyObject* set_default_device(PyObject*, PyObject* o) {
     default_device_set = o != Py_None;
     if (o != Py_None && !as_device(o, &d)) {
       default_device_set = false;
-      fail<TypeError>("set_default_device(): argument 'device' must be a device, str or None, not ", type_name(o));
+      fail<TypeError>("set_default_device(): argument 'device' must be a device, str or None, not ",
+                      type_name(o));
     }
     default_device() = d;
     Py_RETURN_NONE;
@@ -171,21 +197,23 @@ PyObject* get_default_device(PyObject*, PyObject*) { return device_object(curren
 PyObject* py_set_default_dtype(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     DType d;
-    check<TypeError>(Py_TYPE(o) == DTypeType && as_dtype(o, &d), "invalid dtype object: only floating-point types are supported as the default type");
+    check<TypeError>(
+        Py_TYPE(o) == DTypeType && as_dtype(o, &d),
+        "invalid dtype object: only floating-point types are supported as the default type");
     set_default_dtype(d);
     Py_RETURN_NONE;
   });
 }
 PyObject* py_get_default_dtype(PyObject*, PyObject*) { return dtype_object(default_dtype()); }
 
-PyMethodDef module_functions[] = {
-    {"set_default_device", set_default_device, METH_O, nullptr},
-    {"get_default_device", get_default_device, METH_NOARGS, nullptr},
-    {"set_default_dtype", py_set_default_dtype, METH_O, nullptr},
-    {"get_default_dtype", py_get_default_dtype, METH_NOARGS, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef module_functions[] = {{"set_default_device", set_default_device, METH_O, nullptr},
+                                  {"get_default_device", get_default_device, METH_NOARGS, nullptr},
+                                  {"set_default_dtype", py_set_default_dtype, METH_O, nullptr},
+                                  {"get_default_dtype", py_get_default_dtype, METH_NOARGS, nullptr},
+                                  {nullptr, nullptr, 0, nullptr}};
 
-PyTypeObject* make_type(PyObject* module, const char* name, int size, unsigned flags, std::vector<PyType_Slot> slots) {
+PyTypeObject* make_type(PyObject* module, const char* name, int size, unsigned flags,
+                        std::vector<PyType_Slot> slots) {
   slots.push_back({0, nullptr});
   PyType_Spec spec{name, size, 0, static_cast<unsigned>(Py_TPFLAGS_DEFAULT) | flags, slots.data()};
   auto* type = must(PyType_FromSpec(&spec));
@@ -193,17 +221,21 @@ PyTypeObject* make_type(PyObject* module, const char* name, int size, unsigned f
   return reinterpret_cast<PyTypeObject*>(type);
 }
 
-PyTypeObject* make_named_type(PyObject* module, const char* name, PyMethodDef* methods, PyGetSetDef* getset) {
-  std::vector<PyType_Slot> slots{{Py_tp_repr, reinterpret_cast<void*>(named_repr)}, {Py_tp_methods, methods}};
+PyTypeObject* make_named_type(PyObject* module, const char* name, PyMethodDef* methods,
+                              PyGetSetDef* getset) {
+  std::vector<PyType_Slot> slots{{Py_tp_repr, reinterpret_cast<void*>(named_repr)},
+                                 {Py_tp_methods, methods}};
   if (getset) slots.push_back({Py_tp_getset, getset});
-  return make_type(module, name, sizeof(NamedObject), Py_TPFLAGS_DISALLOW_INSTANTIATION, std::move(slots));
+  return make_type(module, name, sizeof(NamedObject), Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                   std::move(slots));
 }
 
 PyObject* make_named(PyObject* module, PyTypeObject* type, int value, std::string_view name) {
   auto* o = must(type->tp_alloc(type, 0));
   auto* named = reinterpret_cast<NamedObject*>(o);
   named->value = value;
-  named->name = must(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
+  named->name =
+      must(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
   must(PyModule_AddObjectRef(module, std::string(name).c_str(), o));
   return o;
 }
@@ -211,7 +243,9 @@ PyObject* make_named(PyObject* module, PyTypeObject* type, int value, std::strin
 }  // namespace
 
 PyObject* dtype_object(DType d) { return Py_NewRef(dtypes[static_cast<size_t>(d)]); }
-PyObject* memory_format_object(MemoryFormat m) { return Py_NewRef(memory_formats[static_cast<size_t>(m)]); }
+PyObject* memory_format_object(MemoryFormat m) {
+  return Py_NewRef(memory_formats[static_cast<size_t>(m)]);
+}
 PyObject* strided_object() { return Py_NewRef(strided); }
 
 PyObject* device_object(Device d) {
@@ -268,21 +302,25 @@ void init_dtype_device(PyObject* module) {
     dtypes[static_cast<size_t>(i)] = make_named(module, DTypeType, i, name(static_cast<DType>(i)));
   }
   MemoryFormatType = make_named_type(module, "taeda.memory_format", named_methods, nullptr);
-  const char* formats[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
+  const char* formats[] = {"contiguous_format", "preserve_format", "channels_last",
+                           "channels_last_3d"};
   for (int i = 0; i < 4; ++i) {
     memory_formats[static_cast<size_t>(i)] = make_named(module, MemoryFormatType, i, formats[i]);
   }
   LayoutType = make_named_type(module, "taeda.layout", named_methods, nullptr);
   strided = make_named(module, LayoutType, 0, "strided");
-  DeviceType_ = make_type(module, "taeda.device", sizeof(DeviceObject), 0,
-                          {{Py_tp_new, reinterpret_cast<void*>(device_new)},
-                           {Py_tp_repr, reinterpret_cast<void*>(device_repr)},
-                           {Py_tp_str, reinterpret_cast<void*>(device_str)},
-                           {Py_tp_hash, reinterpret_cast<void*>(device_hash)},
-                           {Py_tp_richcompare, reinterpret_cast<void*>(device_compare)},
-                           {Py_tp_getset, device_getset},
-                           {Py_tp_methods, device_methods},
-                           {Py_tp_doc, const_cast<char*>("Where a tensor lives: device('cpu'), device('cuda', 0), device('meta').")}});
+  DeviceType_ =
+      make_type(module, "taeda.device", sizeof(DeviceObject), 0,
+                {{Py_tp_new, reinterpret_cast<void*>(device_new)},
+                 {Py_tp_repr, reinterpret_cast<void*>(device_repr)},
+                 {Py_tp_str, reinterpret_cast<void*>(device_str)},
+                 {Py_tp_hash, reinterpret_cast<void*>(device_hash)},
+                 {Py_tp_richcompare, reinterpret_cast<void*>(device_compare)},
+                 {Py_tp_getset, device_getset},
+                 {Py_tp_methods, device_methods},
+                 {Py_tp_doc,
+                  const_cast<char*>(
+                      "Where a tensor lives: device('cpu'), device('cuda', 0), device('meta').")}});
   must(PyModule_AddFunctions(module, module_functions));
 }
 

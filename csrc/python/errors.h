@@ -1,4 +1,5 @@
-// Python objects that release themselves, the interpreter lock, and the way exceptions cross between C++ and Python.
+// Python objects that release themselves, the interpreter lock, and the way exceptions cross
+// between C++ and Python.
 #pragma once
 
 #include <Python.h>
@@ -56,8 +57,7 @@ R guarded(F&& f, std::type_identity_t<R> failure) noexcept {
     return failure;
   }
 }
-template <class F>
-PyObject* guarded(F&& f) noexcept {
+template <class F> PyObject* guarded(F&& f) noexcept {
   return guarded(std::forward<F>(f), static_cast<PyObject*>(nullptr));
 }
 

@@ -10,8 +10,7 @@ PyTypeObject* GeneratorType = nullptr;
 namespace {
 
 struct GeneratorObject {
-  PyObject_HEAD
-  Generator generator;
+  PyObject_HEAD Generator generator;
 };
 
 Generator& generator_of(PyObject* o) { return reinterpret_cast<GeneratorObject*>(o)->generator; }
@@ -27,12 +26,16 @@ PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"device", nullptr};
   PyObject* device = Py_None;
   return guarded([&]() -> PyObject* {
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &device)) throw PythonError();
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names),
+                                     &device))
+      throw PythonError();
     Device d;
     if (device != Py_None && !as_device(device, &d)) {
-      fail<TypeError>("Generator(): argument 'device' must be taeda.device, not ", type_name(device));
+      fail<TypeError>("Generator(): argument 'device' must be taeda.device, not ",
+                      type_name(device));
     }
-    check(d.type == DeviceType::CPU, "Generator(): generators live on the cpu, got device '", to_string(d), "'");
+    check(d.type == DeviceType::CPU, "Generator(): generators live on the cpu, got device '",
+          to_string(d), "'");
     return make(type, make_generator());
   });
 }
@@ -77,7 +80,9 @@ PyObject* seed(PyObject* o, PyObject*) {
   });
 }
 
-PyObject* initial_seed(PyObject* o, PyObject*) { return PyLong_FromUnsignedLongLong(impl_of(o).engine.initial_seed()); }
+PyObject* initial_seed(PyObject* o, PyObject*) {
+  return PyLong_FromUnsignedLongLong(impl_of(o).engine.initial_seed());
+}
 
 PyObject* get_state(PyObject* o, PyObject*) {
   return guarded([&] {
@@ -91,10 +96,12 @@ PyObject* get_state(PyObject* o, PyObject*) {
 void set_engine_state(GeneratorImpl& g, PyObject* state) {
   if (!is_tensor(state)) fail<TypeError>("expected a taeda.ByteTensor, but got ", type_name(state));
   const Tensor& t = tensor_of(state);
-  check<TypeError>(t.dtype() == DType::UInt8 && t.device().type == DeviceType::CPU && t.is_contiguous(),
-                   "RNG state must be a taeda.ByteTensor");
-  check(t.numel() == static_cast<int64_t>(Engine::kStateBytes), "Expected a generator state of size ",
-        Engine::kStateBytes, " but found the input RNG state size to be ", t.numel());
+  check<TypeError>(
+      t.dtype() == DType::UInt8 && t.device().type == DeviceType::CPU && t.is_contiguous(),
+      "RNG state must be a taeda.ByteTensor");
+  check(t.numel() == static_cast<int64_t>(Engine::kStateBytes),
+        "Expected a generator state of size ", Engine::kStateBytes,
+        " but found the input RNG state size to be ", t.numel());
   std::lock_guard lock(g.mutex);
   check(g.engine.set_state(t.data_as<uint8_t>(), static_cast<size_t>(t.numel())),
         "Generator.set_state(): these bytes are not the state of a generator");
@@ -124,17 +131,20 @@ PyObject* generator_reduce(PyObject* o, PyObject*) {
 PyObject* generator_device(PyObject*, void*) { return device_object({}); }
 
 PyMethodDef methods[] = {
-    {"manual_seed", manual_seed, METH_O, "manual_seed(seed) -> Generator\n\nStart the stream that belongs to `seed`."},
+    {"manual_seed", manual_seed, METH_O,
+     "manual_seed(seed) -> Generator\n\nStart the stream that belongs to `seed`."},
     {"seed", seed, METH_NOARGS, "Seed from the operating system's entropy, and return that seed."},
     {"initial_seed", initial_seed, METH_NOARGS, "The seed that the stream was started with."},
     {"get_state", get_state, METH_NOARGS, "The state, as a uint8 tensor."},
-    {"set_state", set_state, METH_O, "set_state(state) -> Generator\n\nGo on from a state that get_state() gave."},
+    {"set_state", set_state, METH_O,
+     "set_state(state) -> Generator\n\nGo on from a state that get_state() gave."},
     {"clone_state", clone_state, METH_NOARGS, "A new generator in the same state."},
     {"__reduce__", generator_reduce, METH_NOARGS, nullptr},
     {"__setstate__", set_state, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef getset[] = {{"device", generator_device, nullptr, "Where its numbers are made: the cpu.", nullptr},
-                        {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef getset[] = {
+    {"device", generator_device, nullptr, "Where its numbers are made: the cpu.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 }  // namespace
 
@@ -147,13 +157,17 @@ bool as_generator(PyObject* o, Generator* g) {
 }
 
 void init_generator(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(generator_new)},
-                         {Py_tp_dealloc, reinterpret_cast<void*>(generator_dealloc)},
-                         {Py_tp_methods, methods},
-                         {Py_tp_getset, getset},
-                         {Py_tp_doc, const_cast<char*>("Generator(device='cpu')\n\nA stream of random numbers with a state of its own.")},
-                         {0, nullptr}};
-  PyType_Spec spec{"taeda.Generator", sizeof(GeneratorObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  PyType_Slot slots[] = {
+      {Py_tp_new, reinterpret_cast<void*>(generator_new)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(generator_dealloc)},
+      {Py_tp_methods, methods},
+      {Py_tp_getset, getset},
+      {Py_tp_doc,
+       const_cast<char*>(
+           "Generator(device='cpu')\n\nA stream of random numbers with a state of its own.")},
+      {0, nullptr}};
+  PyType_Spec spec{"taeda.Generator", sizeof(GeneratorObject), 0,
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
   GeneratorType = reinterpret_cast<PyTypeObject*>(must(PyType_FromSpec(&spec)));
   must(PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(GeneratorType)));
   must(PyModule_AddObject(module, "default_generator", generator_object(default_generator())));

@@ -1,5 +1,5 @@
-// x[...] and x[...] = value. What numbers, slices, None and ... select is a view; tensors, masks and lists then gather
-// from it or scatter into it.
+// x[...] and x[...] = value. What numbers, slices, None and ... select is a view; tensors, masks
+// and lists then gather from it or scatter into it.
 #include "autograd/meta.h"
 #include "ops/tensor_ops.h"
 #include "python/arguments.h"
@@ -14,16 +14,20 @@ namespace {
 
 bool is_mask(const Tensor& t) { return t.dtype() == DType::Bool || t.dtype() == DType::UInt8; }
 bool is_sequence(PyObject* o) {
-  return PyList_Check(o) || PyTuple_Check(o) || (!PyUnicode_Check(o) && !PyBytes_Check(o) && !PyDict_Check(o) && PySequence_Check(o));
+  return PyList_Check(o) || PyTuple_Check(o) ||
+         (!PyUnicode_Check(o) && !PyBytes_Check(o) && !PyDict_Check(o) && PySequence_Check(o));
 }
 
 [[noreturn]] void no_index(PyObject* o) {
-  fail<IndexError>("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ",
-                   Py_TYPE(o)->tp_name, ")");
+  fail<IndexError>(
+      "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
+      "indices (got ",
+      Py_TYPE(o)->tp_name, ")");
 }
 
 Tensor index_tensor(PyObject* o) {
-  if (PyUnicode_Check(o) || PyBytes_Check(o)) fail<TypeError>("new(): invalid data type '", type_name(o), "'");
+  if (PyUnicode_Check(o) || PyBytes_Check(o))
+    fail<TypeError>("new(): invalid data type '", type_name(o), "'");
   Tensor t = tensor_from_data(o);
   return t.numel() == 0 && !is_ndarray(o) ? to(t, DType::Int64) : t;
 }
@@ -43,12 +47,14 @@ bool list_means_tuple(PyObject* o) {
   if (!PyList_Check(o) || PyList_GET_SIZE(o) >= 32) return false;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i) {
     PyObject* item = PyList_GET_ITEM(o, i);
-    if (is_tensor(item) || PyList_Check(item) || PyTuple_Check(item) || PySlice_Check(item) || item == Py_Ellipsis ||
-        item == Py_None) {
-      must(PyErr_WarnEx(PyExc_UserWarning,
-                        "Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] instead of "
-                        "x[seq], or x[taeda.tensor(seq)] where the list stands for one tensor of indices.",
-                        1));
+    if (is_tensor(item) || PyList_Check(item) || PyTuple_Check(item) || PySlice_Check(item) ||
+        item == Py_Ellipsis || item == Py_None) {
+      must(PyErr_WarnEx(
+          PyExc_UserWarning,
+          "Using a non-tuple sequence for multidimensional indexing is deprecated; use "
+          "x[tuple(seq)] instead of "
+          "x[seq], or x[taeda.tensor(seq)] where the list stands for one tensor of indices.",
+          1));
       return true;
     }
   }
@@ -85,12 +91,15 @@ class Indexer {
       used += dims_used(items.back().get());
     }
     if (self_.dim() == 0 && used > 0 && items.size() == 1) {
-      check<IndexError>(!PySlice_Check(items[0].get()), "slice() cannot be applied to a 0-dim tensor.");
+      check<IndexError>(!PySlice_Check(items[0].get()),
+                        "slice() cannot be applied to a 0-dim tensor.");
       check<IndexError>(!PyIndex_Check(items[0].get()) || is_tensor(items[0].get()),
-                        "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+                        "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
+                        "`tensor.item<T>()` in C++ to "
                         "convert a 0-dim tensor to a number");
     }
-    check<IndexError>(used <= self_.dim(), "too many indices for tensor of dimension ", self_.dim());
+    check<IndexError>(used <= self_.dim(), "too many indices for tensor of dimension ",
+                      self_.dim());
     int64_t left = self_.dim() - used;  // what the first ... stands for
     for (const PyRef& item : items) {
       if (item.get() == Py_Ellipsis) {
@@ -107,8 +116,11 @@ class Indexer {
 
  private:
   static PyRef prepared(PyObject* o) {
-    if (PyLong_CheckExact(o) || PySlice_Check(o) || o == Py_None || o == Py_Ellipsis || is_tensor(o)) return PyRef::borrow(o);
-    if (is_ndarray(o) || PyUnicode_Check(o) || PyBytes_Check(o) || (is_sequence(o) && !is_numpy_scalar(o))) {
+    if (PyLong_CheckExact(o) || PySlice_Check(o) || o == Py_None || o == Py_Ellipsis ||
+        is_tensor(o))
+      return PyRef::borrow(o);
+    if (is_ndarray(o) || PyUnicode_Check(o) || PyBytes_Check(o) ||
+        (is_sequence(o) && !is_numpy_scalar(o))) {
       return PyRef(wrap(index_tensor(o)));
     }
     return PyRef::borrow(o);
@@ -116,7 +128,8 @@ class Indexer {
 
   void select(int64_t i) {
     const int64_t size = s_.view.sizes()[static_cast<size_t>(dim_)];
-    check<IndexError>(i >= -size && i < size, "index ", i, " is out of bounds for dimension ", position_, " with size ", size);
+    check<IndexError>(i >= -size && i < size, "index ", i, " is out of bounds for dimension ",
+                      position_, " with size ", size);
     s_.view = op<"select">(s_.view, dim_, i);
   }
 
@@ -148,7 +161,8 @@ class Indexer {
       ++dim_;  // the whole dimension of what is a view already
       return;
     }
-    s_.view = op<"slice">(s_.view, dim_++, int64_t(start), int64_t(std::max(start, stop)), int64_t(step));
+    s_.view =
+        op<"slice">(s_.view, dim_++, int64_t(start), int64_t(std::max(start, stop)), int64_t(step));
   }
 
   void apply_tensor(const Tensor& t) {
@@ -177,13 +191,17 @@ class Indexer {
   void gather_mask(const Tensor& mask) {
     if (mask.dtype() == DType::UInt8) {
       must(PyErr_WarnEx(PyExc_UserWarning,
-                        "indexing with dtype taeda.uint8 is now deprecated, please use a dtype taeda.bool instead.", 1));
+                        "indexing with dtype taeda.uint8 is now deprecated, please use a dtype "
+                        "taeda.bool instead.",
+                        1));
     }
     DimsRef sizes = s_.view.sizes();
     for (int64_t k = 0; k < mask.dim(); ++k) {
-      check<IndexError>(dim_ + k < s_.view.dim() && mask.sizes()[static_cast<size_t>(k)] == sizes[static_cast<size_t>(dim_ + k)],
+      check<IndexError>(dim_ + k < s_.view.dim() && mask.sizes()[static_cast<size_t>(k)] ==
+                                                        sizes[static_cast<size_t>(dim_ + k)],
                         "The shape of the mask ", to_string(mask.sizes()), " at index ", k,
-                        " does not match the shape of the indexed tensor ", to_string(sizes), " at index ", dim_ + k);
+                        " does not match the shape of the indexed tensor ", to_string(sizes),
+                        " at index ", dim_ + k);
     }
     if (s_.gathered == 0) {
       s_.only_mask = mask.dtype() == DType::Bool ? mask : to(mask, DType::Bool);
@@ -219,13 +237,15 @@ Tensor select_fast(const Tensor& self, PyObject* index) {
   int64_t i;
   if (!PyLong_CheckExact(index) || self.dim() == 0 || !as_int(index, &i)) return {};
   const int64_t size = self.sizes()[0];
-  check<IndexError>(i >= -size && i < size, "index ", i, " is out of bounds for dimension 0 with size ", size);
+  check<IndexError>(i >= -size && i < size, "index ", i,
+                    " is out of bounds for dimension 0 with size ", size);
   return op<"select">(self, int64_t(0), i);
 }
 
 bool override_call(const char* method, std::initializer_list<PyObject*> args, PyObject** result) {
   bool any = false;
-  for (PyObject* o : args) any |= !is_exact_tensor(o) && is_tensor(o) && (tensor_of(o).flags() & kOverride);
+  for (PyObject* o : args)
+    any |= !is_exact_tensor(o) && is_tensor(o) && (tensor_of(o).flags() & kOverride);
   if (!any || overrides_disabled()) return false;
   PyRef function = take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), method));
   *result = call_override(function.get(), args.begin(), args.size(), nullptr);
@@ -237,10 +257,11 @@ Tensor value_tensor(PyObject* value, const Tensor& self) {
   if (is_tensor(value)) return tensor_of(value);
   Scalar s;
   if (!as_scalar(value, &s)) {
-    fail<TypeError>("can't assign a ", Py_TYPE(value)->tp_name, " to a taeda.", info(self.dtype()).scalar, "Tensor");
+    fail<TypeError>("can't assign a ", Py_TYPE(value)->tp_name, " to a taeda.",
+                    info(self.dtype()).scalar, "Tensor");
   }
-  check(!s.is_complex() || is_complex(self.dtype()), "value cannot be converted to type ", name(self.dtype()),
-        " without overflow");
+  check(!s.is_complex() || is_complex(self.dtype()), "value cannot be converted to type ",
+        name(self.dtype()), " without overflow");
   return zero_dim(s, self.dtype());
 }
 
@@ -278,7 +299,8 @@ PyObject* get_item(PyObject* self, PyObject* index) {
   return guarded([&]() -> PyObject* {
     const Tensor& t = tensor_of(self);
     PyObject* overridden;
-    if ((t.flags() & kOverride) && override_call("__getitem__", {self, index}, &overridden)) return overridden;
+    if ((t.flags() & kOverride) && override_call("__getitem__", {self, index}, &overridden))
+      return overridden;
     if (Tensor row = select_fast(t, index); row.defined()) return wrap(std::move(row));
     Selection s = Indexer(t).run(index);
     if (s.gathers) return wrap(op<"index">(s.view, s.indices));

@@ -11,8 +11,8 @@ namespace taeda::py {
 // Whether `o` is a numpy.ndarray (or of a subclass), found out without importing NumPy.
 bool is_ndarray(PyObject* o);
 
-// A tensor that shares an array's memory and keeps it alive. TypeError for dtypes that tensors do not have, ValueError
-// for layouts; `warn`: say so where the memory is read-only.
+// A tensor that shares an array's memory and keeps it alive. TypeError for dtypes that tensors do
+// not have, ValueError for layouts; `warn`: say so where the memory is read-only.
 Tensor share_array(PyObject* array, bool warn);
 
 // Elements of an object with the buffer protocol, as a one-dimensional tensor that keeps it alive.

@@ -34,7 +34,9 @@ void bind_machine(nb::module_& m) {
         set_num_threads(static_cast<int>(std::min<int64_t>(n, 4096)));
       },
       nb::arg("num"), "Set how many threads may work on one call.");
-  m.def("cpu_level", [] { return cpu_level_name(cpu_level()); }, "The instruction set that kernels run with.");
+  m.def(
+      "cpu_level", [] { return cpu_level_name(cpu_level()); },
+      "The instruction set that kernels run with.");
   m.def(
       "cpu_memory_stats",
       [] {
@@ -43,7 +45,8 @@ void bind_machine(nb::module_& m) {
         d["allocated"] = s.allocated;
         d["reserved"] = s.reserved;
         d["peak"] = s.peak;
-        d["limit"] = s.limit == cpu::kNoLimit ? nb::object(nb::none()) : nb::object(nb::int_(s.limit));
+        d["limit"] =
+            s.limit == cpu::kNoLimit ? nb::object(nb::none()) : nb::object(nb::int_(s.limit));
         d["allocations"] = s.allocations;
         d["system_calls"] = s.system_calls;
         return d;
@@ -53,7 +56,9 @@ void bind_machine(nb::module_& m) {
   m.def("cpu_empty_cache", &cpu::empty_cache);
   m.def(
       "cpu_set_memory_limit",
-      [](nb::object bytes) { cpu::set_limit(bytes.is_none() ? cpu::kNoLimit : nb::cast<size_t>(bytes)); },
+      [](nb::object bytes) {
+        cpu::set_limit(bytes.is_none() ? cpu::kNoLimit : nb::cast<size_t>(bytes));
+      },
       nb::arg("bytes").none(), "The most bytes that tensors may hold; None for no limit.");
 }
 
@@ -62,7 +67,8 @@ nb::list function_names() {
   nb::list names;
   for (const std::string& name : op_names()) {
     bool shown = false;
-    for (const Op* op : overloads(name)) shown |= (op->traits.forms & kFunction) && !*op->traits.module;
+    for (const Op* op : overloads(name))
+      shown |= (op->traits.forms & kFunction) && !*op->traits.module;
     if (shown && name[0] != '_') names.append(nb::str(name.c_str()));
   }
   return names;
@@ -85,7 +91,8 @@ NB_MODULE(_C, m) {
   py::init_overrides(module);
   py::init_creation(module);
   py::init_interop(module);
-  m.def("function_names", function_names, "Names of the ops that are functions of the package itself.");
+  m.def("function_names", function_names,
+        "Names of the ops that are functions of the package itself.");
   bind_machine(m);
   bind_autograd(m);
 }

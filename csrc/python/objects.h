@@ -23,8 +23,9 @@ PyObject* strided_object();
 PyObject* generator_object(Generator g);
 PyObject* scalar_object(const Scalar& s);
 
-// True and the value where `o` is such an object (dtype: also the types bool, int, float, complex; device: also a str or
-// an index). False where it is not. Throws where it is one in kind but has no meaning here, like 'gpu'.
+// True and the value where `o` is such an object (dtype: also the types bool, int, float, complex;
+// device: also a str or an index). False where it is not. Throws where it is one in kind but has no
+// meaning here, like 'gpu'.
 bool as_dtype(PyObject* o, DType* d);
 bool as_device(PyObject* o, Device* d);
 bool as_memory_format(PyObject* o, MemoryFormat* m);

@@ -19,8 +19,7 @@ namespace {
 constexpr int64_t kReleaseGilAt = 1 << 16;
 
 struct OpObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   const OpTable* table;
   PyObject* dict;
 };
@@ -52,7 +51,8 @@ Glance glance(std::span<const Value> values) {
   };
   for (const Value& v : values) {
     if (auto* t = std::get_if<Tensor>(&v)) look(*t);
-    else if (auto* list = std::get_if<TensorList>(&v)) for (const Tensor& t : *list) look(t);
+    else if (auto* list = std::get_if<TensorList>(&v))
+      for (const Tensor& t : *list) look(t);
     else if (auto* d = std::get_if<Dims>(&v)) {  // sizes of what is to be made
       int64_t n = 1;
       for (int64_t s : *d) n = s > 0 && n < kReleaseGilAt ? n * std::min(s, kReleaseGilAt) : n;
@@ -69,19 +69,23 @@ Value run(const Op& op, Values& values, Tensor out, int64_t numel) {
 }
 
 // out=(a, b) of an op with several results: they are computed and then put there.
-PyObject* run_into(const OpTable& table, const Op& op, Values& values, PyObject* out, const Glance& seen) {
-  check<TypeError>((PyTuple_Check(out) || PyList_Check(out)) && PySequence_Fast_GET_SIZE(out) == op.returns, op.name,
-                   "(): argument 'out' must be a tuple of ", op.returns, " Tensors");
+PyObject* run_into(const OpTable& table, const Op& op, Values& values, PyObject* out,
+                   const Glance& seen) {
+  check<TypeError>(
+      (PyTuple_Check(out) || PyList_Check(out)) && PySequence_Fast_GET_SIZE(out) == op.returns,
+      op.name, "(): argument 'out' must be a tuple of ", op.returns, " Tensors");
   std::vector<PyRef> items;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(out); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(out, i);
     if (!is_tensor(item)) {
-      fail<TypeError>("expected Tensor as element ", i, " in argument 'out' of ", op.name, "(), but got ", type_name(item));
+      fail<TypeError>("expected Tensor as element ", i, " in argument 'out' of ", op.name,
+                      "(), but got ", type_name(item));
     }
     items.push_back(PyRef::borrow(item));
   }
   check(!(modes.grad && (seen.flags & kRequiresGrad)), op.name,
-        "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+        "(): functions with out=... arguments don't support automatic differentiation, but one of "
+        "the arguments "
         "requires grad.");
   Value result = run(op, values, {}, seen.numel);
   const auto& list = std::get<TensorList>(result);
@@ -90,7 +94,8 @@ PyObject* run_into(const OpTable& table, const Op& op, Values& values, PyObject*
     write_out(op, target, list[i]);
     target.bump_version();
   }
-  return table.return_type ? make_named_tuple(table.return_type, items) : must(PySequence_Tuple(out));
+  return table.return_type ? make_named_tuple(table.return_type, items)
+                           : must(PySequence_Tuple(out));
 }
 
 [[noreturn, gnu::cold]] void no_overload(const OpTable& table, const PyArgs& call) {
@@ -111,14 +116,14 @@ PyObject* run_into(const OpTable& table, const Op& op, Values& values, PyObject*
     Extras extras;
     only->parse(call, values, &out, &extras, true);
   }
-  std::string s = table.name + "() received an invalid combination of arguments - got " + describe(call) +
-                  ", but expected one of:\n";
+  std::string s = table.name + "() received an invalid combination of arguments - got " +
+                  describe(call) + ", but expected one of:\n";
   for (const Signature& o : table.overloads) s += " * " + o.text(call.method) + "\n";
   fail<TypeError>(s);
 }
 
-PyObject* run_parsed(const OpTable& table, const Signature& s, const PyArgs& call, Values& values, PyObject* out,
-                     const Extras& extras) {
+PyObject* run_parsed(const OpTable& table, const Signature& s, const PyArgs& call, Values& values,
+                     PyObject* out, const Extras& extras) {
   Glance seen = glance(values.span());
   if (seen.flags & kOverride) [[unlikely]] {
     PyObject* callee = call.method ? table.method : table.function;
@@ -129,7 +134,8 @@ PyObject* run_parsed(const OpTable& table, const Signature& s, const PyArgs& cal
   Tensor target;
   if (out) [[unlikely]] {
     if (op.returns > 1) return run_into(table, op, values, out, seen);
-    if (!is_tensor(out)) fail<TypeError>(op.name, "(): argument 'out' must be Tensor, not ", type_name(out));
+    if (!is_tensor(out))
+      fail<TypeError>(op.name, "(): argument 'out' must be Tensor, not ", type_name(out));
     target = tensor_of(out);
   }
   Value result = run(op, values, std::move(target), seen.numel);
@@ -144,7 +150,8 @@ PyObject* run_parsed(const OpTable& table, const Signature& s, const PyArgs& cal
 PyObject* call_throwing(const OpTable& table, const PyArgs& call, bool quiet) {
   if (call.method && (call.count == 0 || !is_tensor(call.args[0]))) [[unlikely]] {
     if (quiet) return nullptr;
-    if (call.count == 0) fail<TypeError>("unbound method Tensor.", table.name, "() needs an argument");
+    if (call.count == 0)
+      fail<TypeError>("unbound method Tensor.", table.name, "() needs an argument");
     fail<TypeError>("descriptor '", table.name, "' for 'taeda.Tensor' objects doesn't apply to a '",
                     type_name(call.args[0]), "' object");
   }
@@ -152,7 +159,8 @@ PyObject* call_throwing(const OpTable& table, const PyArgs& call, bool quiet) {
     Values values(s.size());
     PyObject* out = nullptr;
     Extras extras;
-    if (s.parse(call, values, &out, &extras, false)) return run_parsed(table, s, call, values, out, extras);
+    if (s.parse(call, values, &out, &extras, false))
+      return run_parsed(table, s, call, values, out, extras);
   }
   PyObject* callee = call.method ? table.method : table.function;
   PyObject* result = call_override(callee, call.args, call.count, call.kwnames);
@@ -163,18 +171,23 @@ PyObject* call_throwing(const OpTable& table, const PyArgs& call, bool quiet) {
 }
 
 PyObject* call_function(PyObject* o, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  return call_table(table_of(o), {args, static_cast<size_t>(PyVectorcall_NARGS(nargsf)), kwnames, false});
+  return call_table(table_of(o),
+                    {args, static_cast<size_t>(PyVectorcall_NARGS(nargsf)), kwnames, false});
 }
 PyObject* call_unbound(PyObject* o, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   const OpTable& table = table_of(o);
   auto count = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
-  if (table.self_at == 0 || count <= table.self_at) [[likely]] return call_table(table, {args, count, kwnames, true});
+  if (table.self_at == 0 || count <= table.self_at) [[likely]]
+    return call_table(table, {args, count, kwnames, true});
   std::vector<PyObject*> moved(args, args + count + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
-  std::rotate(moved.begin(), moved.begin() + 1, moved.begin() + static_cast<std::ptrdiff_t>(table.self_at) + 1);
+  std::rotate(moved.begin(), moved.begin() + 1,
+              moved.begin() + static_cast<std::ptrdiff_t>(table.self_at) + 1);
   return call_table(table, {moved.data(), count, kwnames, false});
 }
 
-PyObject* bind(PyObject* o, PyObject* self, PyObject*) { return self ? PyMethod_New(o, self) : Py_NewRef(o); }
+PyObject* bind(PyObject* o, PyObject* self, PyObject*) {
+  return self ? PyMethod_New(o, self) : Py_NewRef(o);
+}
 
 // ---- what tools ask a function for ----
 
@@ -206,7 +219,8 @@ PyObject* get_doc(PyObject* o, void*) {
     return must(PyUnicode_FromString(s.c_str()));
   });
 }
-// The overloads as data, from which taeda._signatures makes inspect.Signature objects and the stubs.
+// The overloads as data, from which taeda._signatures makes inspect.Signature objects and the
+// stubs.
 PyObject* get_overloads(PyObject* o, void*) {
   return guarded([&] {
     PyRef list = take(PyList_New(0));
@@ -224,7 +238,9 @@ PyObject* get_signature(PyObject* o, void*) {
   });
 }
 PyObject* op_repr(PyObject* o) {
-  if (Py_TYPE(o) == MethodType) return PyUnicode_FromFormat("<method '%s' of 'taeda.Tensor' objects>", table_of(o).name.c_str());
+  if (Py_TYPE(o) == MethodType)
+    return PyUnicode_FromFormat("<method '%s' of 'taeda.Tensor' objects>",
+                                table_of(o).name.c_str());
   return PyUnicode_FromFormat("<built-in function %s>", table_of(o).name.c_str());
 }
 PyObject* op_reduce(PyObject* o, PyObject*) {
@@ -236,19 +252,22 @@ PyObject* op_reduce(PyObject* o, PyObject*) {
   });
 }
 
-PyGetSetDef op_getset[] = {{"__name__", get_name, nullptr, nullptr, nullptr},
-                           {"__qualname__", get_qualname, nullptr, nullptr, nullptr},
-                           {"__module__", get_module, nullptr, nullptr, nullptr},
-                           {"__doc__", get_doc, nullptr, nullptr, nullptr},
-                           {"__signature__", get_signature, nullptr, nullptr, nullptr},
-                           {"overloads", get_overloads, nullptr, "The schemas of all overloads.", nullptr},
-                           {"__dict__", [](PyObject* o, void*) { return PyObject_GenericGetDict(o, nullptr); }, nullptr,
-                            nullptr, nullptr},
-                           {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyMethodDef op_methods[] = {{"__reduce__", op_reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
-PyMemberDef op_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(OpObject, vectorcall), READONLY, nullptr},
-                            {"__dictoffset__", T_PYSSIZET, offsetof(OpObject, dict), READONLY, nullptr},
-                            {nullptr, 0, 0, 0, nullptr}};
+PyGetSetDef op_getset[] = {
+    {"__name__", get_name, nullptr, nullptr, nullptr},
+    {"__qualname__", get_qualname, nullptr, nullptr, nullptr},
+    {"__module__", get_module, nullptr, nullptr, nullptr},
+    {"__doc__", get_doc, nullptr, nullptr, nullptr},
+    {"__signature__", get_signature, nullptr, nullptr, nullptr},
+    {"overloads", get_overloads, nullptr, "The schemas of all overloads.", nullptr},
+    {"__dict__", [](PyObject* o, void*) { return PyObject_GenericGetDict(o, nullptr); }, nullptr,
+     nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMethodDef op_methods[] = {{"__reduce__", op_reduce, METH_NOARGS, nullptr},
+                            {nullptr, nullptr, 0, nullptr}};
+PyMemberDef op_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(OpObject, vectorcall), READONLY, nullptr},
+    {"__dictoffset__", T_PYSSIZET, offsetof(OpObject, dict), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
 
 PyTypeObject* make_type(const char* name, bool method) {
   std::vector<PyType_Slot> slots{{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
@@ -258,7 +277,8 @@ PyTypeObject* make_type(const char* name, bool method) {
                                  {Py_tp_members, op_members}};
   if (method) slots.push_back({Py_tp_descr_get, reinterpret_cast<void*>(bind)});
   slots.push_back({0, nullptr});
-  unsigned long flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  unsigned long flags =
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   if (method) flags |= Py_TPFLAGS_METHOD_DESCRIPTOR;
   PyType_Spec spec{name, sizeof(OpObject), 0, static_cast<unsigned>(flags), slots.data()};
   return reinterpret_cast<PyTypeObject*>(must(PyType_FromSpec(&spec)));
@@ -304,7 +324,8 @@ void init_ops(PyObject* module) {
     for (const Op* op : overloads(name)) {
       table.overloads.emplace_back(*op);
       forms |= op->traits.forms;
-      if (!op->return_names.empty() && !table.return_type) table.return_type = named_tuple_type(name, op->return_names);
+      if (!op->return_names.empty() && !table.return_type)
+        table.return_type = named_tuple_type(name, op->return_names);
     }
     table_index().emplace(table.name, &table);
     table.function = make_op(FunctionType, &table, call_function);
@@ -325,7 +346,8 @@ void init_ops(PyObject* module) {
     }
     if ((forms & kMethod) && takes_self && (name[0] != '_' || name.starts_with("__"))) {
       table.method = make_op(MethodType, &table, call_unbound);
-      must(PyObject_SetAttrString(reinterpret_cast<PyObject*>(TensorType), name.c_str(), table.method));
+      must(PyObject_SetAttrString(reinterpret_cast<PyObject*>(TensorType), name.c_str(),
+                                  table.method));
     }
   }
   must(PyModule_AddObjectRef(module, "_function_modules", homes.get()));

@@ -13,18 +13,21 @@ namespace taeda::py {
 struct OpTable {
   std::string name;
   std::vector<Signature> overloads;
-  size_t self_at = 0;  // where a method's own tensor stands among the arguments: x.where(cond, y) is where(cond, x, y)
-  PyObject* function = nullptr;  // _C.ops.<name>
-  PyObject* method = nullptr;    // Tensor.<name>, where there is one
+  size_t self_at = 0;  // where a method's own tensor stands among the arguments: x.where(cond, y)
+                       // is where(cond, x, y)
+  PyObject* function = nullptr;     // _C.ops.<name>
+  PyObject* method = nullptr;       // Tensor.<name>, where there is one
   PyObject* return_type = nullptr;  // the named tuple of its results, where it has several
 };
 
 const OpTable* find_table(std::string_view name);  // nullptr where there is no such op
 
-// Calls an op with Python arguments. `quiet`: where they fit no overload, nullptr is returned and no exception is set.
+// Calls an op with Python arguments. `quiet`: where they fit no overload, nullptr is returned and
+// no exception is set.
 PyObject* call_table(const OpTable& table, const PyArgs& call, bool quiet = false);
 
-// The same for C++ callers within csrc/python: a method call such as call_method("select", {self, dim, index}).
+// The same for C++ callers within csrc/python: a method call such as call_method("select", {self,
+// dim, index}).
 PyObject* call_method(const char* name, std::initializer_list<PyObject*> args);
 
 // The results of an op as Python sees them.

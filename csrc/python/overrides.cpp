@@ -9,7 +9,8 @@ namespace taeda::py {
 namespace {
 
 thread_local int disabled_depth = 0;
-PyObject* disabled_function = nullptr;  // assigned to __torch_function__ by classes whose ops give plain tensors
+PyObject* disabled_function =
+    nullptr;  // assigned to __torch_function__ by classes whose ops give plain tensors
 
 PyObject* attribute_name() {
   static PyObject* name = must(PyUnicode_InternFromString("__torch_function__"));
@@ -26,15 +27,16 @@ PyRef function_of(PyTypeObject* type) {
 
 bool may_override(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
-  if (type == TensorType || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o) || o == Py_None ||
-      PyUnicode_CheckExact(o) || PyType_Check(o)) {
+  if (type == TensorType || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o) ||
+      o == Py_None || PyUnicode_CheckExact(o) || PyType_Check(o)) {
     return false;
   }
   if (is_tensor(o)) return tensor_of(o).flags() & kOverride;
   return bool(function_of(type));
 }
 
-// The arguments whose types have a say: subclasses before their bases, otherwise from left to right.
+// The arguments whose types have a say: subclasses before their bases, otherwise from left to
+// right.
 void collect(PyObject* o, std::vector<PyObject*>& found) {
   if (PyTuple_Check(o) || PyList_Check(o)) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
@@ -71,7 +73,8 @@ PyObject* as_class(PyObject* value, PyTypeObject* cls) {
     }
     if (!tensors) return Py_NewRef(value);
     if (PyTuple_CheckExact(value)) return items.release();
-    return must(PyObject_CallOneArg(reinterpret_cast<PyObject*>(Py_TYPE(value)), items.get()));  // a named tuple
+    return must(PyObject_CallOneArg(reinterpret_cast<PyObject*>(Py_TYPE(value)),
+                                    items.get()));  // a named tuple
   }
   if (PyList_Check(value)) {
     PyRef items = take(PyList_New(PyList_GET_SIZE(value)));
@@ -83,12 +86,14 @@ PyObject* as_class(PyObject* value, PyTypeObject* cls) {
   return Py_NewRef(value);
 }
 
-// Tensor.__torch_function__(cls, func, types, args=(), kwargs=None): runs the op; its results are of the subclass.
+// Tensor.__torch_function__(cls, func, types, args=(), kwargs=None): runs the op; its results are
+// of the subclass.
 PyObject* default_function(PyObject* cls, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"func", "types", "args", "kwargs", nullptr};
   PyObject *func, *types, *inner_args = nullptr, *inner_kwargs = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO:__torch_function__", const_cast<char**>(names), &func, &types,
-                                   &inner_args, &inner_kwargs)) {
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO:__torch_function__",
+                                   const_cast<char**>(names), &func, &types, &inner_args,
+                                   &inner_kwargs)) {
     return nullptr;
   }
   return guarded([&]() -> PyObject* {
@@ -97,11 +102,13 @@ PyObject* default_function(PyObject* cls, PyObject* args, PyObject* kwargs) {
     PyRef list = take(PySequence_Tuple(types));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list.get()); ++i) {
       PyObject* t = PyTuple_GET_ITEM(list.get(), i);
-      if (!PyType_Check(t) || !PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(t))) Py_RETURN_NOTIMPLEMENTED;
+      if (!PyType_Check(t) || !PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(t)))
+        Py_RETURN_NOTIMPLEMENTED;
     }
     PyRef positional = inner_args ? take(PySequence_Tuple(inner_args)) : take(PyTuple_New(0));
     ++disabled_depth;
-    PyObject* result = PyObject_Call(func, positional.get(), inner_kwargs == Py_None ? nullptr : inner_kwargs);
+    PyObject* result =
+        PyObject_Call(func, positional.get(), inner_kwargs == Py_None ? nullptr : inner_kwargs);
     --disabled_depth;
     PyRef held(must(result));
     if (type == TensorType) return held.release();
@@ -113,14 +120,16 @@ PyObject* default_function(PyObject* cls, PyObject* args, PyObject* kwargs) {
 PyObject* plain_function(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"func", "types", "args", "kwargs", nullptr};
   PyObject *func, *types, *inner_args = nullptr, *inner_kwargs = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO:__torch_function__", const_cast<char**>(names), &func, &types,
-                                   &inner_args, &inner_kwargs)) {
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO:__torch_function__",
+                                   const_cast<char**>(names), &func, &types, &inner_args,
+                                   &inner_kwargs)) {
     return nullptr;
   }
   return guarded([&]() -> PyObject* {
     PyRef positional = inner_args ? take(PySequence_Tuple(inner_args)) : take(PyTuple_New(0));
     ++disabled_depth;
-    PyObject* result = PyObject_Call(func, positional.get(), inner_kwargs == Py_None ? nullptr : inner_kwargs);
+    PyObject* result =
+        PyObject_Call(func, positional.get(), inner_kwargs == Py_None ? nullptr : inner_kwargs);
     --disabled_depth;
     return must(result);
   });
@@ -133,32 +142,37 @@ PyObject* change_disabled(PyObject*, PyObject* delta) {
   Py_RETURN_NONE;
 }
 
-template <class F>
-PyCFunction function_pointer(F* f) {
+template <class F> PyCFunction function_pointer(F* f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
 
 PyMethodDef module_functions[] = {
-    {"_disabled_torch_function_impl", function_pointer(plain_function), METH_VARARGS | METH_KEYWORDS,
+    {"_disabled_torch_function_impl", function_pointer(plain_function),
+     METH_VARARGS | METH_KEYWORDS,
      "A __torch_function__ that runs the op as if the class had none."},
     {"_change_torch_function_disabled", change_disabled, METH_O,
      "Adds to the depth at which this thread ignores __torch_function__."},
     {nullptr, nullptr, 0, nullptr}};
-PyMethodDef tensor_methods[] = {
-    {"__torch_function__", function_pointer(default_function), METH_VARARGS | METH_KEYWORDS | METH_CLASS,
-     "__torch_function__(func, types, args=(), kwargs=None)\n\nRun `func`; its results are of this class."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef tensor_methods[] = {{"__torch_function__", function_pointer(default_function),
+                                 METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+                                 "__torch_function__(func, types, args=(), kwargs=None)\n\nRun "
+                                 "`func`; its results are of this class."},
+                                {nullptr, nullptr, 0, nullptr}};
 
-// Ops that were called from C++ have passed the callables' test already, or stand inside one that has.
+// Ops that were called from C++ have passed the callables' test already, or stand inside one that
+// has.
 Value pass_on(Call& c, uint32_t inner) { return call_inner(c, inner); }
 
 }  // namespace
 
 bool overrides_disabled() { return disabled_depth > 0; }
 
-bool overrides_functions(PyTypeObject* type) { return function_of(type).get() != disabled_function; }
+bool overrides_functions(PyTypeObject* type) {
+  return function_of(type).get() != disabled_function;
+}
 
-PyObject* call_override(PyObject* function, PyObject* const* args, size_t nargs, PyObject* kwnames) {
+PyObject* call_override(PyObject* function, PyObject* const* args, size_t nargs,
+                        PyObject* kwnames) {
   if (disabled_depth > 0) return nullptr;
   size_t keywords = kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0;
   std::vector<PyObject*> found;
@@ -167,18 +181,22 @@ PyObject* call_override(PyObject* function, PyObject* const* args, size_t nargs,
 
   PyRef types = take(PyTuple_New(static_cast<Py_ssize_t>(found.size())));
   for (size_t i = 0; i < found.size(); ++i) {
-    PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i), Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(found[i]))));
+    PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i),
+                     Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(found[i]))));
   }
   PyRef positional = take(PyTuple_New(static_cast<Py_ssize_t>(nargs)));
-  for (size_t i = 0; i < nargs; ++i) PyTuple_SET_ITEM(positional.get(), static_cast<Py_ssize_t>(i), Py_NewRef(args[i]));
+  for (size_t i = 0; i < nargs; ++i)
+    PyTuple_SET_ITEM(positional.get(), static_cast<Py_ssize_t>(i), Py_NewRef(args[i]));
   PyRef named = take(PyDict_New());
   for (size_t i = 0; i < keywords; ++i) {
-    must(PyDict_SetItem(named.get(), PyTuple_GET_ITEM(kwnames, static_cast<Py_ssize_t>(i)), args[nargs + i]));
+    must(PyDict_SetItem(named.get(), PyTuple_GET_ITEM(kwnames, static_cast<Py_ssize_t>(i)),
+                        args[nargs + i]));
   }
   for (PyObject* o : found) {
     PyRef f = function_of(Py_TYPE(o));
     if (!f) continue;
-    PyRef result = take(PyObject_CallFunctionObjArgs(f.get(), function, types.get(), positional.get(), named.get(), nullptr));
+    PyRef result = take(PyObject_CallFunctionObjArgs(f.get(), function, types.get(),
+                                                     positional.get(), named.get(), nullptr));
     if (result.get() != Py_NotImplemented) return result.release();
   }
   PyRef text = take(PyObject_Repr(types.get()));

@@ -13,7 +13,8 @@ namespace {
 
 PyObject* return_types = nullptr;
 
-// "taeda.return_types.max(\nvalues=...,\nindices=...)": one field a line, as tensors are printed over several lines.
+// "taeda.return_types.max(\nvalues=...,\nindices=...)": one field a line, as tensors are printed
+// over several lines.
 PyObject* named_repr(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
   return guarded([&] {
@@ -37,7 +38,8 @@ PyObject* tuple_of(const TensorList& list) {
 }  // namespace
 
 PyObject* named_tuple_type(const std::string& name, const std::vector<std::string>& fields) {
-  if (PyObject* known = PyDict_GetItemString(PyModule_GetDict(return_types), name.c_str())) return Py_NewRef(known);
+  if (PyObject* known = PyDict_GetItemString(PyModule_GetDict(return_types), name.c_str()))
+    return Py_NewRef(known);
   // The type refers to these texts for ever.
   static std::deque<std::string> texts;
   const char* full = texts.emplace_back("taeda.return_types." + name).c_str();
@@ -45,7 +47,8 @@ PyObject* named_tuple_type(const std::string& name, const std::vector<std::strin
   for (const std::string& f : fields) members.push_back({texts.emplace_back(f).c_str(), nullptr});
   members.push_back({nullptr, nullptr});
   PyStructSequence_Desc desc{full, nullptr, members.data(), static_cast<int>(fields.size())};
-  auto* type = reinterpret_cast<PyTypeObject*>(must(reinterpret_cast<PyObject*>(PyStructSequence_NewType(&desc))));
+  auto* type = reinterpret_cast<PyTypeObject*>(
+      must(reinterpret_cast<PyObject*>(PyStructSequence_NewType(&desc))));
   type->tp_repr = named_repr;
   type->tp_str = named_repr;
   auto* object = reinterpret_cast<PyObject*>(type);
@@ -109,7 +112,8 @@ PyObject* result_object(Value&& v, const OpTable* table) {
 
 void init_results(PyObject* module) {
   return_types = must(PyModule_New("taeda.return_types"));
-  must(PyModule_SetDocString(return_types, "The named tuples that functions with several results return."));
+  must(PyModule_SetDocString(return_types,
+                             "The named tuples that functions with several results return."));
   must(PyModule_AddObjectRef(module, "return_types", return_types));
 }
 

@@ -21,7 +21,8 @@ PyObject* from_tuple(PyObject* tuple) {
       continue;
     }
     if (!PyIndex_Check(item) || (is_tensor(item) && tensor_of(item).dim() != 0)) {
-      fail<TypeError>("taeda.Size() takes an iterable of 'int' (item ", i, " is '", type_name(item), "')");
+      fail<TypeError>("taeda.Size() takes an iterable of 'int' (item ", i, " is '", type_name(item),
+                      "')");
     }
     PyTuple_SET_ITEM(result.get(), i, must(PyNumber_Index(item)));
   }
@@ -46,13 +47,16 @@ PyObject* size_repr(PyObject* o) {
 PyObject* concatenate(PyObject* a, PyObject* b) {
   if (!PyTuple_Check(a) || !PyTuple_Check(b)) {
     if (!PyTuple_Check(a)) Py_RETURN_NOTIMPLEMENTED;
-    return PyErr_Format(PyExc_TypeError, "can only concatenate tuple (not \"%s\") to taeda.Size", type_name(b));
+    return PyErr_Format(PyExc_TypeError, "can only concatenate tuple (not \"%s\") to taeda.Size",
+                        type_name(b));
   }
-  return guarded([&] { return from_tuple(take(PyTuple_Type.tp_as_sequence->sq_concat(a, b)).get()); });
+  return guarded(
+      [&] { return from_tuple(take(PyTuple_Type.tp_as_sequence->sq_concat(a, b)).get()); });
 }
 
 PyObject* repeat(PyObject* o, Py_ssize_t n) {
-  return guarded([&] { return from_tuple(take(PyTuple_Type.tp_as_sequence->sq_repeat(o, n)).get()); });
+  return guarded(
+      [&] { return from_tuple(take(PyTuple_Type.tp_as_sequence->sq_repeat(o, n)).get()); });
 }
 
 PyObject* subscript(PyObject* o, PyObject* index) {
@@ -64,19 +68,22 @@ PyObject* subscript(PyObject* o, PyObject* index) {
 
 PyObject* size_numel(PyObject* o, PyObject*) {
   int64_t n = 1;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) n *= PyLong_AsLongLong(PyTuple_GET_ITEM(o, i));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
+    n *= PyLong_AsLongLong(PyTuple_GET_ITEM(o, i));
   return PyErr_Occurred() ? nullptr : PyLong_FromLongLong(n);
 }
 
 PyObject* size_reduce(PyObject* o, PyObject*) {
   PyRef tuple(PyTuple_GetSlice(o, 0, PyTuple_GET_SIZE(o)));
-  if (tuple && PyTuple_GET_SIZE(o) > 0 && !PyTuple_CheckExact(tuple.get())) tuple = PyRef(PySequence_Tuple(tuple.get()));
+  if (tuple && PyTuple_GET_SIZE(o) > 0 && !PyTuple_CheckExact(tuple.get()))
+    tuple = PyRef(PySequence_Tuple(tuple.get()));
   return tuple ? Py_BuildValue("O(O)", SizeType, tuple.get()) : nullptr;
 }
 
-PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of the sizes: 1 for an empty Size."},
-                              {"__reduce__", size_reduce, METH_NOARGS, nullptr},
-                              {nullptr, nullptr, 0, nullptr}};
+PyMethodDef size_methods[] = {
+    {"numel", size_numel, METH_NOARGS, "The product of the sizes: 1 for an empty Size."},
+    {"__reduce__", size_reduce, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
@@ -89,17 +96,19 @@ PyObject* size_object(DimsRef d) {
 }
 
 void init_size(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(size_new)},
-                         {Py_tp_repr, reinterpret_cast<void*>(size_repr)},
-                         {Py_nb_add, reinterpret_cast<void*>(concatenate)},
-                         {Py_sq_concat, reinterpret_cast<void*>(concatenate)},
-                         {Py_sq_repeat, reinterpret_cast<void*>(repeat)},
-                         {Py_mp_subscript, reinterpret_cast<void*>(subscript)},
-                         {Py_tp_methods, size_methods},
-                         {Py_tp_doc, const_cast<char*>("The sizes of a tensor's dimensions: a tuple of ints.")},
-                         {0, nullptr}};
+  PyType_Slot slots[] = {
+      {Py_tp_new, reinterpret_cast<void*>(size_new)},
+      {Py_tp_repr, reinterpret_cast<void*>(size_repr)},
+      {Py_nb_add, reinterpret_cast<void*>(concatenate)},
+      {Py_sq_concat, reinterpret_cast<void*>(concatenate)},
+      {Py_sq_repeat, reinterpret_cast<void*>(repeat)},
+      {Py_mp_subscript, reinterpret_cast<void*>(subscript)},
+      {Py_tp_methods, size_methods},
+      {Py_tp_doc, const_cast<char*>("The sizes of a tensor's dimensions: a tuple of ints.")},
+      {0, nullptr}};
   PyType_Spec spec{"taeda.Size", 0, 0, Py_TPFLAGS_DEFAULT, slots};
-  SizeType = reinterpret_cast<PyTypeObject*>(must(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&PyTuple_Type))));
+  SizeType = reinterpret_cast<PyTypeObject*>(
+      must(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&PyTuple_Type))));
   must(PyModule_AddObjectRef(module, "Size", reinterpret_cast<PyObject*>(SizeType)));
 }
 

@@ -14,8 +14,7 @@ namespace {
 PyTypeObject* StorageType = nullptr;
 
 struct StorageObject {
-  PyObject_HEAD
-  Ref<Storage> storage;
+  PyObject_HEAD Ref<Storage> storage;
   Py_ssize_t exports;  // buffers that look at the memory now
 };
 
@@ -31,11 +30,14 @@ PyObject* storage_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"size", "device", nullptr};
   long long size = 0;
   PyObject* device = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|L$O:UntypedStorage", const_cast<char**>(names), &size, &device)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|L$O:UntypedStorage", const_cast<char**>(names),
+                                   &size, &device))
+    return nullptr;
   return guarded([&] {
     Device d;
     if (device != Py_None && !as_device(device, &d)) {
-      fail<TypeError>("UntypedStorage(): argument 'device' must be taeda.device, not ", type_name(device));
+      fail<TypeError>("UntypedStorage(): argument 'device' must be taeda.device, not ",
+                      type_name(device));
     }
     check(size >= 0, "UntypedStorage(): size must not be negative, got ", size);
     return make(Storage::allocate(static_cast<size_t>(size), d));
@@ -51,7 +53,8 @@ void storage_dealloc(PyObject* o) {
 
 uint8_t* bytes_of(PyObject* o) {
   Storage& s = *storage_of(o);
-  check(s.device.type == DeviceType::CPU, "UntypedStorage: there is no data on device ", to_string(s.device));
+  check(s.device.type == DeviceType::CPU, "UntypedStorage: there is no data on device ",
+        to_string(s.device));
   return static_cast<uint8_t*>(s.data);
 }
 
@@ -64,9 +67,11 @@ PyObject* is_shared(PyObject*, PyObject*) { Py_RETURN_FALSE; }
 PyObject* resize_(PyObject* o, PyObject* size) {
   return guarded([&] {
     int64_t n;
-    if (!as_int(size, &n)) fail<TypeError>("resize_(): argument 'size' must be int, not ", type_name(size));
+    if (!as_int(size, &n))
+      fail<TypeError>("resize_(): argument 'size' must be int, not ", type_name(size));
     check(n >= 0, "resize_(): size must not be negative, got ", n);
-    check(reinterpret_cast<StorageObject*>(o)->exports == 0, "resize_(): a buffer of this storage is in use");
+    check(reinterpret_cast<StorageObject*>(o)->exports == 0,
+          "resize_(): a buffer of this storage is in use");
     storage_of(o)->resize(static_cast<size_t>(n));
     return Py_NewRef(o);
   });
@@ -74,7 +79,8 @@ PyObject* resize_(PyObject* o, PyObject* size) {
 
 PyObject* get_byte(PyObject* o, Py_ssize_t i) {
   return guarded([&] {
-    check<IndexError>(i >= 0 && i < length(o), "index ", i, " out of range for storage of size ", length(o));
+    check<IndexError>(i >= 0 && i < length(o), "index ", i, " out of range for storage of size ",
+                      length(o));
     return PyLong_FromLong(bytes_of(o)[i]);
   });
 }
@@ -82,8 +88,10 @@ int set_byte(PyObject* o, Py_ssize_t i, PyObject* value) {
   return guarded(
       [&] {
         int64_t v;
-        if (!value || !as_int(value, &v)) fail<TypeError>("UntypedStorage holds bytes, not ", value ? type_name(value) : "nothing");
-        check<IndexError>(i >= 0 && i < length(o), "index ", i, " out of range for storage of size ", length(o));
+        if (!value || !as_int(value, &v))
+          fail<TypeError>("UntypedStorage holds bytes, not ", value ? type_name(value) : "nothing");
+        check<IndexError>(i >= 0 && i < length(o), "index ", i,
+                          " out of range for storage of size ", length(o));
         check<ValueError>(v >= 0 && v < 256, "byte must be in range(0, 256), got ", v);
         bytes_of(o)[i] = static_cast<uint8_t>(v);
         return 0;
@@ -107,7 +115,8 @@ int get_buffer(PyObject* o, Py_buffer* view, int flags) {
       [&] {
         static char nothing;
         uint8_t* data = bytes_of(o);
-        int status = PyBuffer_FillInfo(view, o, data ? static_cast<void*>(data) : &nothing, length(o), 0, flags);
+        int status = PyBuffer_FillInfo(view, o, data ? static_cast<void*>(data) : &nothing,
+                                       length(o), 0, flags);
         must(status);
         ++reinterpret_cast<StorageObject*>(o)->exports;
         return 0;
@@ -125,21 +134,26 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
   if (Py_TYPE(a) != Py_TYPE(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((storage_of(a) == storage_of(b)) == (op == Py_EQ));
 }
-Py_hash_t hash(PyObject* o) { return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(storage_of(o).get()) >> 4); }
+Py_hash_t hash(PyObject* o) {
+  return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(storage_of(o).get()) >> 4);
+}
 
 PyMethodDef storage_methods[] = {
     {"nbytes", nbytes, METH_NOARGS, "How many bytes there are."},
     {"size", nbytes, METH_NOARGS, "How many bytes there are."},
     {"data_ptr", data_ptr, METH_NOARGS, "The address of the first byte."},
-    {"resizable", resizable, METH_NOARGS, "Whether resize_() works: not for memory that somebody else owns."},
+    {"resizable", resizable, METH_NOARGS,
+     "Whether resize_() works: not for memory that somebody else owns."},
     {"is_shared", is_shared, METH_NOARGS, "Whether other processes see the memory: no."},
-    {"resize_", resize_, METH_O, "resize_(size)\n\nChange how many bytes there are, keeping the first of them."},
+    {"resize_", resize_, METH_O,
+     "resize_(size)\n\nChange how many bytes there are, keeping the first of them."},
     {"clone", clone, METH_NOARGS, "A copy of the bytes."},
     {"tolist", tolist, METH_NOARGS, "The bytes as a list of ints."},
     {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef storage_getset[] = {{"device", get_device, nullptr, "Where the bytes are.", nullptr},
-                                {"_cdata", get_cdata, nullptr, "A number that identifies the storage.", nullptr},
-                                {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef storage_getset[] = {
+    {"device", get_device, nullptr, "Where the bytes are.", nullptr},
+    {"_cdata", get_cdata, nullptr, "A number that identifies the storage.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 // ---- on Tensor ----
 
@@ -151,12 +165,14 @@ PyObject* untyped_storage(PyObject* o, PyObject*) {
 PyObject* set_(PyObject* o, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"source", "storage_offset", "size", "stride", nullptr};
   PyObject *source = Py_None, *offset = nullptr, *size = nullptr, *stride = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOO:set_", const_cast<char**>(names), &source, &offset, &size, &stride)) {
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOO:set_", const_cast<char**>(names), &source,
+                                   &offset, &size, &stride)) {
     return nullptr;
   }
   return guarded([&] {
     const Tensor& t = tensor_of(o);
-    check(!(modes.grad && requires_grad(t) && !is_leaf(t)), "set_(): the memory of a tensor with a history cannot be exchanged");
+    check(!(modes.grad && requires_grad(t) && !is_leaf(t)),
+          "set_(): the memory of a tensor with a history cannot be exchanged");
     Ref<Storage> storage;
     Dims sizes, strides;
     int64_t at = 0;
@@ -165,7 +181,8 @@ PyObject* set_(PyObject* o, PyObject* args, PyObject* kwargs) {
       sizes = Dims{0};
     } else if (is_tensor(source)) {
       const Tensor& from = tensor_of(source);
-      check(from.dtype() == t.dtype(), "set_(): expected a tensor of dtype ", name(t.dtype()), ", got ", name(from.dtype()));
+      check(from.dtype() == t.dtype(), "set_(): expected a tensor of dtype ", name(t.dtype()),
+            ", got ", name(from.dtype()));
       storage = from.storage();
       sizes = Dims(from.sizes());
       strides = Dims(from.strides());
@@ -174,14 +191,18 @@ PyObject* set_(PyObject* o, PyObject* args, PyObject* kwargs) {
       storage = storage_of(source);
       sizes = Dims{static_cast<int64_t>(storage->nbytes / t.itemsize())};
     } else {
-      fail<TypeError>("set_(): argument 'source' must be Tensor or UntypedStorage, not ", type_name(source));
+      fail<TypeError>("set_(): argument 'source' must be Tensor or UntypedStorage, not ",
+                      type_name(source));
     }
-    if (offset && !as_int(offset, &at)) fail<TypeError>("set_(): argument 'storage_offset' must be int, not ", type_name(offset));
+    if (offset && !as_int(offset, &at))
+      fail<TypeError>("set_(): argument 'storage_offset' must be int, not ", type_name(offset));
     if (size) {
-      if (!as_dims(size, &sizes)) fail<TypeError>("set_(): argument 'size' must be tuple of ints, not ", type_name(size));
+      if (!as_dims(size, &sizes))
+        fail<TypeError>("set_(): argument 'size' must be tuple of ints, not ", type_name(size));
       strides.clear();
     }
-    if (stride && !as_dims(stride, &strides)) fail<TypeError>("set_(): argument 'stride' must be tuple of ints, not ", type_name(stride));
+    if (stride && !as_dims(stride, &strides))
+      fail<TypeError>("set_(): argument 'stride' must be tuple of ints, not ", type_name(stride));
     if (strides.size() != sizes.size()) strides = contiguous_strides(sizes);
     Tensor checked = from_storage(storage, sizes, strides, at, t.dtype());
     TensorImpl* p = t.impl();
@@ -197,34 +218,37 @@ PyObject* set_(PyObject* o, PyObject* args, PyObject* kwargs) {
   });
 }
 
-template <class F>
-PyCFunction fn(F* f) {
+template <class F> PyCFunction fn(F* f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
 
 PyMethodDef tensor_methods[] = {
-    {"untyped_storage", untyped_storage, METH_NOARGS, "The bytes that the tensor, and all its views, lie in."},
+    {"untyped_storage", untyped_storage, METH_NOARGS,
+     "The bytes that the tensor, and all its views, lie in."},
     {"set_", fn(set_), METH_VARARGS | METH_KEYWORDS,
-     "set_(source=None, storage_offset=0, size=None, stride=None)\n\nSee other memory from now on: that of a tensor or storage."},
+     "set_(source=None, storage_offset=0, size=None, stride=None)\n\nSee other memory from now on: "
+     "that of a tensor or storage."},
     {"is_shared", is_shared, METH_NOARGS, "Whether other processes see the memory: no."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
 void init_storage(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(storage_new)},
-                         {Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)},
-                         {Py_sq_length, reinterpret_cast<void*>(length)},
-                         {Py_sq_item, reinterpret_cast<void*>(get_byte)},
-                         {Py_sq_ass_item, reinterpret_cast<void*>(set_byte)},
-                         {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
-                         {Py_tp_hash, reinterpret_cast<void*>(hash)},
-                         {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
-                         {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
-                         {Py_tp_methods, storage_methods},
-                         {Py_tp_getset, storage_getset},
-                         {Py_tp_doc, const_cast<char*>("UntypedStorage(size=0, *, device='cpu')\n\nBytes that tensors share.")},
-                         {0, nullptr}};
+  PyType_Slot slots[] = {
+      {Py_tp_new, reinterpret_cast<void*>(storage_new)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)},
+      {Py_sq_length, reinterpret_cast<void*>(length)},
+      {Py_sq_item, reinterpret_cast<void*>(get_byte)},
+      {Py_sq_ass_item, reinterpret_cast<void*>(set_byte)},
+      {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
+      {Py_tp_hash, reinterpret_cast<void*>(hash)},
+      {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+      {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
+      {Py_tp_methods, storage_methods},
+      {Py_tp_getset, storage_getset},
+      {Py_tp_doc,
+       const_cast<char*>("UntypedStorage(size=0, *, device='cpu')\n\nBytes that tensors share.")},
+      {0, nullptr}};
   PyType_Spec spec{"taeda.UntypedStorage", sizeof(StorageObject), 0, Py_TPFLAGS_DEFAULT, slots};
   StorageType = reinterpret_cast<PyTypeObject*>(must(PyType_FromSpec(&spec)));
   must(PyModule_AddObjectRef(module, "UntypedStorage", reinterpret_cast<PyObject*>(StorageType)));

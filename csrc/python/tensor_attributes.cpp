@@ -1,4 +1,5 @@
-// Attributes of Tensor: shape, dtype, device, data and the rest. What concerns gradients is in autograd_tensor.cpp.
+// Attributes of Tensor: shape, dtype, device, data and the rest. What concerns gradients is in
+// autograd_tensor.cpp.
 #include "ops/op.h"
 #include "python/objects.h"
 #include "python/op_callable.h"
@@ -20,8 +21,7 @@ PyObject* ndim(PyObject* o, void*) { return PyLong_FromLongLong(tensor_of(o).dim
 PyObject* itemsize_(PyObject* o, void*) { return PyLong_FromSize_t(tensor_of(o).itemsize()); }
 PyObject* nbytes(PyObject* o, void*) { return PyLong_FromSize_t(tensor_of(o).nbytes()); }
 
-template <DeviceType D>
-PyObject* lives_on(PyObject* o, void*) {
+template <DeviceType D> PyObject* lives_on(PyObject* o, void*) {
   return PyBool_FromLong(tensor_of(o).device().type == D);
 }
 PyObject* no(PyObject*, void*) { Py_RETURN_FALSE; }
@@ -43,14 +43,16 @@ PyObject* reversed(PyObject* o, void*) {
     int64_t n = tensor_of(o).dim();
     if (n == 2) return swap_last(o);
     PyRef dims = take(PyTuple_New(n));
-    for (int64_t i = 0; i < n; ++i) PyTuple_SET_ITEM(dims.get(), i, must(PyLong_FromLongLong(n - 1 - i)));
+    for (int64_t i = 0; i < n; ++i)
+      PyTuple_SET_ITEM(dims.get(), i, must(PyLong_FromLongLong(n - 1 - i)));
     return call_method("permute", {o, dims.get()});
   });
 }
 PyObject* matrix_transpose(PyObject* o, void*) {
   return guarded([&] {
     int64_t n = tensor_of(o).dim();
-    check(n >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ", n, "-D tensor.");
+    check(n >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ", n,
+          "-D tensor.");
     return swap_last(o);
   });
 }
@@ -61,7 +63,8 @@ PyObject* conjugate_transpose(PyObject* o) {
 PyObject* hermitian(PyObject* o, void*) {
   return guarded([&] {
     int64_t n = tensor_of(o).dim();
-    check(n == 2 || n == 0, "tensor.H is only supported on matrices (2-D tensors). Got ", n, "-D tensor.");
+    check(n == 2 || n == 0, "tensor.H is only supported on matrices (2-D tensors). Got ", n,
+          "-D tensor.");
     if (n == 0) return is_complex(tensor_of(o).dtype()) ? call_method("conj", {o}) : Py_NewRef(o);
     return conjugate_transpose(o);
   });
@@ -69,7 +72,8 @@ PyObject* hermitian(PyObject* o, void*) {
 PyObject* batch_hermitian(PyObject* o, void*) {
   return guarded([&] {
     int64_t n = tensor_of(o).dim();
-    check(n >= 2, "tensor.mH is only supported on matrices or batches of matrices. Got ", n, "-D tensor.");
+    check(n >= 2, "tensor.mH is only supported on matrices or batches of matrices. Got ", n,
+          "-D tensor.");
     return conjugate_transpose(o);
   });
 }
@@ -85,14 +89,20 @@ int assign_part(PyObject* part, PyObject* value) {
   return guarded(
       [&] {
         if (!value) fail<TypeError>("cannot delete this attribute of a Tensor");
-        PyRef converted = is_tensor(value) ? PyRef::borrow(value) : PyRef(must(PyObject_CallMethod(part, "new_tensor", "O", value)));
+        PyRef converted = is_tensor(value)
+                              ? PyRef::borrow(value)
+                              : PyRef(must(PyObject_CallMethod(part, "new_tensor", "O", value)));
         PyRef(call_method("copy_", {part, converted.get()}));
         return 0;
       },
       -1);
 }
-int set_real_part(PyObject* o, PyObject* value, void*) { return assign_part(real_part(o, nullptr), value); }
-int set_imaginary_part(PyObject* o, PyObject* value, void*) { return assign_part(imaginary_part(o, nullptr), value); }
+int set_real_part(PyObject* o, PyObject* value, void*) {
+  return assign_part(real_part(o, nullptr), value);
+}
+int set_imaginary_part(PyObject* o, PyObject* value, void*) {
+  return assign_part(imaginary_part(o, nullptr), value);
+}
 
 // ---- data ----
 
@@ -108,11 +118,13 @@ int set_data(PyObject* o, PyObject* value, void*) {
   return guarded(
       [&] {
         if (!value) fail("Deleting tensor data is not allowed. Delete tensor instead!");
-        if (!is_tensor(value)) fail<TypeError>("Variable data has to be a tensor, but got ", type_name(value));
+        if (!is_tensor(value))
+          fail<TypeError>("Variable data has to be a tensor, but got ", type_name(value));
         const Tensor& from = tensor_of(value);
         TensorImpl* t = tensor_of(o).impl();
-        check(!(t->flags & kRequiresGrad) || is_inexact(from.dtype()),
-              "data set to a tensor that requires gradients must be floating point or complex dtype");
+        check(
+            !(t->flags & kRequiresGrad) || is_inexact(from.dtype()),
+            "data set to a tensor that requires gradients must be floating point or complex dtype");
         const TensorImpl* f = from.impl();
         t->storage = f->storage;
         t->sizes = f->sizes;
@@ -155,7 +167,8 @@ PyGetSetDef attributes[] = {
     {"nbytes", nbytes, nullptr, "Bytes in all elements.", nullptr},
     {"is_cpu", lives_on<DeviceType::CPU>, nullptr, "Whether it is on the cpu.", nullptr},
     {"is_cuda", lives_on<DeviceType::CUDA>, nullptr, "Whether it is on a CUDA device.", nullptr},
-    {"is_meta", lives_on<DeviceType::Meta>, nullptr, "Whether it has a shape but no data.", nullptr},
+    {"is_meta", lives_on<DeviceType::Meta>, nullptr, "Whether it has a shape but no data.",
+     nullptr},
     {"is_sparse", no, nullptr, "False: all tensors are dense.", nullptr},
     {"is_quantized", no, nullptr, "False: there are no quantized tensors.", nullptr},
     {"is_nested", no, nullptr, "False: there are no nested tensors.", nullptr},
@@ -163,10 +176,12 @@ PyGetSetDef attributes[] = {
     {"T", reversed, nullptr, "The dimensions in reverse order.", nullptr},
     {"mT", matrix_transpose, nullptr, "The last two dimensions exchanged.", nullptr},
     {"H", hermitian, nullptr, "The conjugate transpose of a matrix.", nullptr},
-    {"mH", batch_hermitian, nullptr, "The conjugate with the last two dimensions exchanged.", nullptr},
+    {"mH", batch_hermitian, nullptr, "The conjugate with the last two dimensions exchanged.",
+     nullptr},
     {"real", real_part, set_real_part, "The real part, as a view; a real tensor itself.", nullptr},
     {"imag", imaginary_part, set_imaginary_part, "The imaginary part, as a view.", nullptr},
-    {"data", data, set_data, "The same values without history; in-place changes of it go unseen by autograd.", nullptr},
+    {"data", data, set_data,
+     "The same values without history; in-place changes of it go unseen by autograd.", nullptr},
     {"_version", version, nullptr, "How often its memory was changed in place.", nullptr},
     {"_base", get_base, nullptr, "The tensor that it is a view of, or None.", nullptr},
     {"name", none, nullptr, "None.", nullptr},

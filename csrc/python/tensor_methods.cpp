@@ -1,4 +1,5 @@
-// Methods of Tensor that are no ops: questions about its layout, its values as Python numbers, its storage.
+// Methods of Tensor that are no ops: questions about its layout, its values as Python numbers, its
+// storage.
 #include <vector>
 
 #include "autograd/meta.h"
@@ -13,25 +14,29 @@ namespace taeda::py {
 namespace {
 
 // size() and stride(): all of them, or the one of a dimension.
-PyObject* one_or_all(const char* name, const Tensor& t, DimsRef all, PyObject* const* args, Py_ssize_t n,
-                     PyObject* kwnames, bool as_size) {
+PyObject* one_or_all(const char* name, const Tensor& t, DimsRef all, PyObject* const* args,
+                     Py_ssize_t n, PyObject* kwnames, bool as_size) {
   return guarded([&]() -> PyObject* {
     Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
-    check<TypeError>(n + keywords <= 1, name, "() takes at most 1 argument but ", n + keywords, " were given");
+    check<TypeError>(n + keywords <= 1, name, "() takes at most 1 argument but ", n + keywords,
+                     " were given");
     if (keywords && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "dim") != 0) {
-      fail<TypeError>(name, "() got an unexpected keyword argument '", to_string(PyTuple_GET_ITEM(kwnames, 0)), "'");
+      fail<TypeError>(name, "() got an unexpected keyword argument '",
+                      to_string(PyTuple_GET_ITEM(kwnames, 0)), "'");
     }
     if (n + keywords == 0 || args[0] == Py_None) {
       if (as_size) return size_object(all);
       PyRef tuple = take(PyTuple_New(static_cast<Py_ssize_t>(all.size())));
       for (size_t i = 0; i < all.size(); ++i) {
-        PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), must(PyLong_FromLongLong(all[i])));
+        PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
+                         must(PyLong_FromLongLong(all[i])));
       }
       return tuple.release();
     }
     int64_t dim;
     if (!as_int(args[0], &dim)) {
-      fail<TypeError>(name, "(): argument 'dim' (position 1) must be int, not ", type_name(args[0]));
+      fail<TypeError>(name, "(): argument 'dim' (position 1) must be int, not ",
+                      type_name(args[0]));
     }
     return must(PyLong_FromLongLong(as_size ? t.size(dim) : t.stride(dim)));
   });
@@ -48,8 +53,12 @@ PyObject* stride(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* kwn
 
 PyObject* dim(PyObject* o, PyObject*) { return PyLong_FromLongLong(tensor_of(o).dim()); }
 PyObject* numel(PyObject* o, PyObject*) { return PyLong_FromLongLong(tensor_of(o).numel()); }
-PyObject* element_size(PyObject* o, PyObject*) { return PyLong_FromSize_t(tensor_of(o).itemsize()); }
-PyObject* storage_offset(PyObject* o, PyObject*) { return PyLong_FromLongLong(tensor_of(o).offset()); }
+PyObject* element_size(PyObject* o, PyObject*) {
+  return PyLong_FromSize_t(tensor_of(o).itemsize());
+}
+PyObject* storage_offset(PyObject* o, PyObject*) {
+  return PyLong_FromLongLong(tensor_of(o).offset());
+}
 PyObject* data_ptr(PyObject* o, PyObject*) {
   const Tensor& t = tensor_of(o);
   bool none = t.numel() == 0 || t.is_meta();
@@ -63,13 +72,17 @@ PyObject* get_device(PyObject* o, PyObject*) {
 PyObject* is_contiguous(PyObject* o, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"memory_format", nullptr};
   PyObject* format = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:is_contiguous", const_cast<char**>(names), &format)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:is_contiguous", const_cast<char**>(names),
+                                   &format))
+    return nullptr;
   return guarded([&]() -> PyObject* {
     MemoryFormat m = MemoryFormat::Contiguous;
     if (format && !as_memory_format(format, &m)) {
-      fail<TypeError>("is_contiguous(): argument 'memory_format' must be taeda.memory_format, not ", type_name(format));
+      fail<TypeError>("is_contiguous(): argument 'memory_format' must be taeda.memory_format, not ",
+                      type_name(format));
     }
-    check(m != MemoryFormat::Preserve, "is_contiguous(): preserve_format is no layout that a tensor can have");
+    check(m != MemoryFormat::Preserve,
+          "is_contiguous(): preserve_format is no layout that a tensor can have");
     return PyBool_FromLong(tensor_of(o).is_contiguous(m));
   });
 }
@@ -80,21 +93,21 @@ PyObject* item(PyObject* o, PyObject*) {
 
 // ---- tolist ----
 
-template <class T>
-PyObject* element(const T& v) {
+template <class T> PyObject* element(const T& v) {
   if constexpr (std::is_same_v<T, bool>) return PyBool_FromLong(v);
   else if constexpr (std::is_integral_v<T>) return PyLong_FromLongLong(static_cast<long long>(v));
-  else if constexpr (std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>) return PyComplex_FromDoubles(v.real(), v.imag());
+  else if constexpr (std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>)
+    return PyComplex_FromDoubles(v.real(), v.imag());
   else return PyFloat_FromDouble(static_cast<double>(v));
 }
 
-template <class T>
-PyObject* nested(const Tensor& t, const char* data, size_t d) {
+template <class T> PyObject* nested(const Tensor& t, const char* data, size_t d) {
   if (d == t.sizes().size()) return must(element(*reinterpret_cast<const T*>(data)));
   auto n = t.sizes()[d];
   int64_t step = t.strides()[d] * static_cast<int64_t>(sizeof(T));
   PyRef list = take(PyList_New(n));
-  for (int64_t i = 0; i < n; ++i) PyList_SET_ITEM(list.get(), i, nested<T>(t, data + i * step, d + 1));
+  for (int64_t i = 0; i < n; ++i)
+    PyList_SET_ITEM(list.get(), i, nested<T>(t, data + i * step, d + 1));
   return list.release();
 }
 
@@ -111,31 +124,43 @@ PyObject* tolist(PyObject* o, PyObject*) {
 
 // ---- kinds ----
 
-PyObject* is_floating_point(PyObject* o, PyObject*) { return PyBool_FromLong(is_floating(tensor_of(o).dtype())); }
-PyObject* is_complex_(PyObject* o, PyObject*) { return PyBool_FromLong(is_complex(tensor_of(o).dtype())); }
-PyObject* is_signed(PyObject* o, PyObject*) { return PyBool_FromLong(info(tensor_of(o).dtype()).is_signed); }
-PyObject* is_inference(PyObject* o, PyObject*) { return PyBool_FromLong(tensor_of(o).flags() & kInference); }
+PyObject* is_floating_point(PyObject* o, PyObject*) {
+  return PyBool_FromLong(is_floating(tensor_of(o).dtype()));
+}
+PyObject* is_complex_(PyObject* o, PyObject*) {
+  return PyBool_FromLong(is_complex(tensor_of(o).dtype()));
+}
+PyObject* is_signed(PyObject* o, PyObject*) {
+  return PyBool_FromLong(info(tensor_of(o).dtype()).is_signed);
+}
+PyObject* is_inference(PyObject* o, PyObject*) {
+  return PyBool_FromLong(tensor_of(o).flags() & kInference);
+}
 PyObject* always_false(PyObject*, PyObject*) { Py_RETURN_FALSE; }
 
 const Tensor& other_tensor(const char* name, PyObject* o) {
-  if (!is_tensor(o)) fail<TypeError>(name, "(): argument 'other' (position 1) must be Tensor, not ", type_name(o));
+  if (!is_tensor(o))
+    fail<TypeError>(name, "(): argument 'other' (position 1) must be Tensor, not ", type_name(o));
   return tensor_of(o);
 }
 
 PyObject* is_same_size(PyObject* o, PyObject* other) {
-  return guarded([&] { return PyBool_FromLong(same(tensor_of(o).sizes(), other_tensor("is_same_size", other).sizes())); });
+  return guarded([&] {
+    return PyBool_FromLong(same(tensor_of(o).sizes(), other_tensor("is_same_size", other).sizes()));
+  });
 }
 PyObject* is_set_to(PyObject* o, PyObject* other) {
   return guarded([&] {
     const Tensor &a = tensor_of(o), &b = other_tensor("is_set_to", other);
-    return PyBool_FromLong(a.storage() == b.storage() && a.offset() == b.offset() && same(a.sizes(), b.sizes()) &&
-                           same(a.strides(), b.strides()));
+    return PyBool_FromLong(a.storage() == b.storage() && a.offset() == b.offset() &&
+                           same(a.sizes(), b.sizes()) && same(a.strides(), b.strides()));
   });
 }
 
 PyObject* to_complex_number(PyObject* o, PyObject*) {
   return guarded([&] {
-    check<ValueError>(tensor_of(o).numel() == 1, "only one element tensors can be converted to Python scalars");
+    check<ValueError>(tensor_of(o).numel() == 1,
+                      "only one element tensors can be converted to Python scalars");
     auto c = tensor_of(o).item().to<cdouble>();
     return must(PyComplex_FromDoubles(c.real(), c.imag()));
   });
@@ -145,8 +170,9 @@ PyObject* to_complex_number(PyObject* o, PyObject*) {
 
 PyTypeObject* subclass_of_tensor(const char* name, PyObject* cls) {
   if (!PyType_Check(cls) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), TensorType)) {
-    fail<TypeError>(name, "(): argument 'cls' must be a subclass of Tensor, not ",
-                    PyType_Check(cls) ? reinterpret_cast<PyTypeObject*>(cls)->tp_name : type_name(cls));
+    fail<TypeError>(
+        name, "(): argument 'cls' must be a subclass of Tensor, not ",
+        PyType_Check(cls) ? reinterpret_cast<PyTypeObject*>(cls)->tp_name : type_name(cls));
   }
   return reinterpret_cast<PyTypeObject*>(cls);
 }
@@ -155,14 +181,15 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"cls", "data", "require_grad", nullptr};
   PyObject *cls, *data;
   int requires_grad = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!|p:_make_subclass", const_cast<char**>(names), &cls, TensorType,
-                                   &data, &requires_grad)) {
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!|p:_make_subclass", const_cast<char**>(names),
+                                   &cls, TensorType, &data, &requires_grad)) {
     return nullptr;
   }
   return guarded([&] {
     PyTypeObject* type = subclass_of_tensor("_make_subclass", cls);
     Tensor t = alias(tensor_of(data));
-    check(!requires_grad || is_inexact(t.dtype()), "Only Tensors of floating point and complex dtype can require gradients");
+    check(!requires_grad || is_inexact(t.dtype()),
+          "Only Tensors of floating point and complex dtype can require gradients");
     if (requires_grad) set_requires_grad(t, true);
     return wrap_as(std::move(t), type);
   });
@@ -185,7 +212,8 @@ PyObject* resize_(PyObject* o, PyObject* args) {
     Dims sizes;
     PyObject* given = PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : args;
     if (!as_dims(given, &sizes) && !as_dims(args, &sizes)) {
-      fail<TypeError>("resize_(): argument 'size' (position 1) must be tuple of ints, not ", type_name(given));
+      fail<TypeError>("resize_(): argument 'size' (position 1) must be tuple of ints, not ",
+                      type_name(given));
     }
     const Tensor& t = tensor_of(o);
     check(!(modes.grad && requires_grad(t)), "cannot resize variables that require grad");
@@ -200,47 +228,58 @@ PyObject* tensor_dir(PyObject* o, PyObject*) {
     PyRef names = take(PyObject_Dir(reinterpret_cast<PyObject*>(Py_TYPE(o))));
     if (PyObject* own = reinterpret_cast<TensorObject*>(o)->dict) {
       PyRef keys = take(PyDict_Keys(own));
-      must(PyList_SetSlice(names.get(), PyList_GET_SIZE(names.get()), PyList_GET_SIZE(names.get()), keys.get()));
+      must(PyList_SetSlice(names.get(), PyList_GET_SIZE(names.get()), PyList_GET_SIZE(names.get()),
+                           keys.get()));
     }
     return names.release();
   });
 }
 
-template <class F>
-PyCFunction fn(F* f) {
+template <class F> PyCFunction fn(F* f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
 
 PyMethodDef methods[] = {
-    {"size", fn(size), METH_FASTCALL | METH_KEYWORDS, "size(dim=None)\n\nAll sizes, or that of one dimension."},
+    {"size", fn(size), METH_FASTCALL | METH_KEYWORDS,
+     "size(dim=None)\n\nAll sizes, or that of one dimension."},
     {"stride", fn(stride), METH_FASTCALL | METH_KEYWORDS,
-     "stride(dim=None)\n\nElements to step over from one index to the next, for all dimensions or for one."},
+     "stride(dim=None)\n\nElements to step over from one index to the next, for all dimensions or "
+     "for one."},
     {"dim", dim, METH_NOARGS, "How many dimensions there are."},
     {"ndimension", dim, METH_NOARGS, "The same as dim()."},
     {"numel", numel, METH_NOARGS, "How many elements there are."},
     {"nelement", numel, METH_NOARGS, "The same as numel()."},
     {"element_size", element_size, METH_NOARGS, "Bytes in one element."},
-    {"storage_offset", storage_offset, METH_NOARGS, "Where in the storage the first element is, in elements."},
+    {"storage_offset", storage_offset, METH_NOARGS,
+     "Where in the storage the first element is, in elements."},
     {"data_ptr", data_ptr, METH_NOARGS, "The address of the first element; 0 where there is none."},
     {"get_device", get_device, METH_NOARGS, "The index of the device; -1 for the cpu."},
     {"is_contiguous", fn(is_contiguous), METH_VARARGS | METH_KEYWORDS,
-     "is_contiguous(memory_format=contiguous_format)\n\nWhether the elements lie one after another in that order."},
+     "is_contiguous(memory_format=contiguous_format)\n\nWhether the elements lie one after another "
+     "in that order."},
     {"item", item, METH_NOARGS, "The one element as a Python number."},
-    {"tolist", tolist, METH_NOARGS, "The values as nested lists of Python numbers; a number for a zero-dim tensor."},
-    {"is_floating_point", is_floating_point, METH_NOARGS, "Whether the dtype is real floating point."},
+    {"tolist", tolist, METH_NOARGS,
+     "The values as nested lists of Python numbers; a number for a zero-dim tensor."},
+    {"is_floating_point", is_floating_point, METH_NOARGS,
+     "Whether the dtype is real floating point."},
     {"is_complex", is_complex_, METH_NOARGS, "Whether the dtype is complex."},
     {"is_signed", is_signed, METH_NOARGS, "Whether the dtype can hold negative numbers."},
     {"is_inference", is_inference, METH_NOARGS, "Whether it was made in inference mode."},
     {"is_conj", always_false, METH_NOARGS, "False: conjugation is never left pending."},
     {"is_neg", always_false, METH_NOARGS, "False: negation is never left pending."},
     {"is_pinned", always_false, METH_NOARGS, "False: there is no page-locked memory without CUDA."},
-    {"is_same_size", is_same_size, METH_O, "is_same_size(other)\n\nWhether both have the same sizes."},
-    {"is_set_to", is_set_to, METH_O, "is_set_to(other)\n\nWhether both see the same memory in the same way."},
+    {"is_same_size", is_same_size, METH_O,
+     "is_same_size(other)\n\nWhether both have the same sizes."},
+    {"is_set_to", is_set_to, METH_O,
+     "is_set_to(other)\n\nWhether both see the same memory in the same way."},
     {"__complex__", to_complex_number, METH_NOARGS, nullptr},
     {"_make_subclass", fn(make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
-     "_make_subclass(cls, data, require_grad=False)\n\nA leaf of class `cls` that shares the memory of `data`."},
-    {"as_subclass", as_subclass, METH_O, "as_subclass(cls)\n\nThe same values as a tensor of class `cls`; gradients flow through."},
-    {"resize_", resize_, METH_VARARGS, "resize_(*sizes)\n\nChange the sizes in place; the memory grows where it is too small."},
+     "_make_subclass(cls, data, require_grad=False)\n\nA leaf of class `cls` that shares the "
+     "memory of `data`."},
+    {"as_subclass", as_subclass, METH_O,
+     "as_subclass(cls)\n\nThe same values as a tensor of class `cls`; gradients flow through."},
+    {"resize_", resize_, METH_VARARGS,
+     "resize_(*sizes)\n\nChange the sizes in place; the memory grows where it is too small."},
     {"__dir__", tensor_dir, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

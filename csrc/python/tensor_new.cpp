@@ -29,11 +29,14 @@ DType numpy_scalar_dtype(PyObject* o) {
   for (int i = 0; i < kNumDTypes; ++i) {
     if (name(static_cast<DType>(i)) == type) return static_cast<DType>(i);
   }
-  return PyIndex_Check(o) ? DType::Int64 : std::strstr(type, "complex") ? DType::Complex128 : DType::Float64;
+  return PyIndex_Check(o)               ? DType::Int64
+         : std::strstr(type, "complex") ? DType::Complex128
+                                        : DType::Float64;
 }
 
 [[noreturn]] void no_sequence(PyObject* o) {
-  if (PyUnicode_Check(o) || PyBytes_Check(o)) fail<TypeError>("new(): invalid data type '", type_name(o), "'");
+  if (PyUnicode_Check(o) || PyBytes_Check(o))
+    fail<TypeError>("new(): invalid data type '", type_name(o), "'");
   fail("Could not infer dtype of ", type_name(o));
 }
 
@@ -46,7 +49,8 @@ PyRef as_fast(PyObject* o) { return take(PySequence_Fast(o, "not a sequence")); 
 void measure(PyObject* o, Dims& sizes) {
   if (is_number(o)) return;
   if (is_tensor(o)) {
-    check<TypeError>(tensor_of(o).numel() == 1, "only one element tensors can be converted to Python scalars");
+    check<TypeError>(tensor_of(o).numel() == 1,
+                     "only one element tensors can be converted to Python scalars");
     return;
   }
   if (is_ndarray(o)) {
@@ -84,22 +88,22 @@ void infer(PyObject* o, std::optional<DType>& dtype) {
 
 // ---- filling ----
 
-template <class T>
-[[noreturn]] void overflows() {
+template <class T> [[noreturn]] void overflows() {
   fail("value cannot be converted to type ", name(dtype_of<T>), " without overflow");
 }
 
-template <class T>
-T element(const Scalar& s) {
+template <class T> T element(const Scalar& s) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
     using L = std::numeric_limits<T>;
     if (s.is_float()) {
       double d = s.to_double();
-      if (!(d >= static_cast<double>(L::lowest()) && d <= static_cast<double>(L::max()))) overflows<T>();
+      if (!(d >= static_cast<double>(L::lowest()) && d <= static_cast<double>(L::max())))
+        overflows<T>();
     } else if (!s.is_complex()) {
       int64_t i = s.to_int();
       // An unsigned type takes small negative numbers too: they wrap around.
-      constexpr int64_t low = L::is_signed ? static_cast<int64_t>(L::lowest()) : -static_cast<int64_t>(L::max());
+      constexpr int64_t low =
+          L::is_signed ? static_cast<int64_t>(L::lowest()) : -static_cast<int64_t>(L::max());
       if (i < low || (sizeof(T) < 8 && i > static_cast<int64_t>(L::max()))) overflows<T>();
     }
   }
@@ -109,19 +113,21 @@ T element(const Scalar& s) {
   return s.to<T>();
 }
 
-template <class T>
-T element(PyObject* o) {
+template <class T> T element(PyObject* o) {
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
     if (PyFloat_CheckExact(o)) return static_cast<T>(PyFloat_AS_DOUBLE(o));
   }
   if (is_tensor(o)) {
-    check<TypeError>(tensor_of(o).numel() == 1, "only one element tensors can be converted to Python scalars");
+    check<TypeError>(tensor_of(o).numel() == 1,
+                     "only one element tensors can be converted to Python scalars");
     return element<T>(tensor_of(o).item());
   }
   Scalar s;
   if (!as_scalar(o, &s)) {
     if (is_text(o)) fail<TypeError>("new(): invalid data type '", type_name(o), "'");
-    if (is_sequence(o)) fail<TypeError>("'", type_name(o), "' object cannot be interpreted as a number: the nesting is ragged");
+    if (is_sequence(o))
+      fail<TypeError>("'", type_name(o),
+                      "' object cannot be interpreted as a number: the nesting is ragged");
     fail<TypeError>("must be real number, not ", type_name(o));
   }
   return element<T>(s);
@@ -132,8 +138,7 @@ struct Target {
   Dims block;  // elements below each level
 };
 
-template <class T>
-void fill(const Target& target, size_t level, T* data, PyObject* o) {
+template <class T> void fill(const Target& target, size_t level, T* data, PyObject* o) {
   const DimsRef sizes = target.tensor.sizes();
   if (level == sizes.size()) {
     *data = element<T>(o);
@@ -142,17 +147,20 @@ void fill(const Target& target, size_t level, T* data, PyObject* o) {
   if (is_ndarray(o)) {
     Tensor from = share_array(o, false);
     DimsRef rest = sizes.subspan(level);
-    check<ValueError>(same(from.sizes(), rest), "expected an array of shape ", taeda::to_string(rest), " at dim ", level, " (got ",
+    check<ValueError>(same(from.sizes(), rest), "expected an array of shape ",
+                      taeda::to_string(rest), " at dim ", level, " (got ",
                       taeda::to_string(from.sizes()), ")");
     const Tensor& t = target.tensor;
-    Tensor region = from_storage(t.storage(), rest, t.strides().subspan(level), data - t.data_as<T>(), t.dtype());
+    Tensor region = from_storage(t.storage(), rest, t.strides().subspan(level),
+                                 data - t.data_as<T>(), t.dtype());
     copy_into(region, from);
     return;
   }
   check<TypeError>(is_sequence(o), "not a sequence");
   PyRef fast = as_fast(o);
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(fast.get());
-  check<ValueError>(n == sizes[level], "expected sequence of length ", sizes[level], " at dim ", level, " (got ", n, ")");
+  check<ValueError>(n == sizes[level], "expected sequence of length ", sizes[level], " at dim ",
+                    level, " (got ", n, ")");
   PyObject** items = PySequence_Fast_ITEMS(fast.get());
   if (level + 1 == sizes.size()) {
     for (Py_ssize_t i = 0; i < n; ++i) data[i] = element<T>(items[i]);
@@ -189,7 +197,10 @@ Tensor moved(const Tensor& t, std::optional<DType> dtype, std::optional<Device> 
   return op<"_to_copy">(t, dtype, device, std::optional<MemoryFormat>());
 }
 
-bool shares_dlpack(PyObject* o) { return !is_tensor(o) && PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(o)), "__dlpack__"); }
+bool shares_dlpack(PyObject* o) {
+  return !is_tensor(o) &&
+         PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(o)), "__dlpack__");
+}
 
 struct Wanted {
   std::optional<DType> dtype;
@@ -197,21 +208,26 @@ struct Wanted {
   bool requires_grad = false;
 };
 
-Wanted parse_wanted(const char* function, PyObject* dtype, PyObject* device, PyObject* requires_grad, PyObject* pin) {
+Wanted parse_wanted(const char* function, PyObject* dtype, PyObject* device,
+                    PyObject* requires_grad, PyObject* pin) {
   Wanted w;
   if (dtype && dtype != Py_None) {
     DType d;
-    if (!as_dtype(dtype, &d)) fail<TypeError>(function, "(): argument 'dtype' must be taeda.dtype, not ", type_name(dtype));
+    if (!as_dtype(dtype, &d))
+      fail<TypeError>(function, "(): argument 'dtype' must be taeda.dtype, not ", type_name(dtype));
     w.dtype = d;
   }
   if (device && device != Py_None) {
     Device d;
-    if (!as_device(device, &d)) fail<TypeError>(function, "(): argument 'device' must be taeda.device, not ", type_name(device));
+    if (!as_device(device, &d))
+      fail<TypeError>(function, "(): argument 'device' must be taeda.device, not ",
+                      type_name(device));
     w.device = d;
   }
   if (requires_grad) {
     if (!PyBool_Check(requires_grad)) {
-      fail<TypeError>(function, "(): argument 'requires_grad' must be bool, not ", type_name(requires_grad));
+      fail<TypeError>(function, "(): argument 'requires_grad' must be bool, not ",
+                      type_name(requires_grad));
     }
     w.requires_grad = requires_grad == Py_True;
   }
@@ -223,7 +239,8 @@ Wanted parse_wanted(const char* function, PyObject* dtype, PyObject* device, PyO
 
 PyObject* finish(Tensor t, const Wanted& w) {
   if (w.requires_grad) {
-    check(is_inexact(t.dtype()), "Only Tensors of floating point and complex dtype can require gradients");
+    check(is_inexact(t.dtype()),
+          "Only Tensors of floating point and complex dtype can require gradients");
     set_requires_grad(t, true);
   }
   return wrap(std::move(t));
@@ -243,16 +260,18 @@ Tensor copied(PyObject* data, Wanted& w) {
 PyObject* py_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"data", "dtype", "device", "requires_grad", "pin_memory", nullptr};
   PyObject *data, *dtype = nullptr, *device = nullptr, *requires_grad = nullptr, *pin = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOOO:tensor", const_cast<char**>(names), &data, &dtype, &device,
-                                   &requires_grad, &pin)) {
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOOO:tensor", const_cast<char**>(names), &data,
+                                   &dtype, &device, &requires_grad, &pin)) {
     return nullptr;
   }
   return guarded([&] {
     Wanted w = parse_wanted("tensor", dtype, device, requires_grad, pin);
     if (is_tensor(data)) {
       must(PyErr_WarnEx(PyExc_UserWarning,
-                        "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                        "sourceTensor.detach().clone().requires_grad_(True), rather than taeda.tensor(sourceTensor).",
+                        "To copy construct from a tensor, it is recommended to use "
+                        "sourceTensor.detach().clone() or "
+                        "sourceTensor.detach().clone().requires_grad_(True), rather than "
+                        "taeda.tensor(sourceTensor).",
                         1));
     }
     return finish(copied(data, w), w);
@@ -262,7 +281,8 @@ PyObject* py_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
 PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"data", "dtype", "device", nullptr};
   PyObject *data, *dtype = nullptr, *device = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:as_tensor", const_cast<char**>(names), &data, &dtype, &device)) {
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:as_tensor", const_cast<char**>(names), &data,
+                                   &dtype, &device)) {
     return nullptr;
   }
   return guarded([&]() -> PyObject* {
@@ -276,8 +296,8 @@ PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
 PyObject* asarray(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"obj", "dtype", "device", "copy", "requires_grad", nullptr};
   PyObject *data, *dtype = nullptr, *device = nullptr, *copy = Py_None, *requires_grad = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOOO:asarray", const_cast<char**>(names), &data, &dtype, &device,
-                                   &copy, &requires_grad)) {
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOOO:asarray", const_cast<char**>(names),
+                                   &data, &dtype, &device, &copy, &requires_grad)) {
     return nullptr;
   }
   return guarded([&]() -> PyObject* {
@@ -286,7 +306,8 @@ PyObject* asarray(PyObject*, PyObject* args, PyObject* kwargs) {
     if (is_tensor(data)) shared = tensor_of(data);
     else if (is_ndarray(data)) shared = share_array(data, copy != Py_True);
     else if (shares_dlpack(data) || PyCapsule_CheckExact(data)) shared = from_dlpack(data);
-    else if (PyObject_CheckBuffer(data)) shared = share_buffer(data, w.dtype.value_or(default_dtype()), -1, 0);
+    else if (PyObject_CheckBuffer(data))
+      shared = share_buffer(data, w.dtype.value_or(default_dtype()), -1, 0);
     if (!shared.defined()) {
       check<ValueError>(copy != Py_False, "can't alias arbitrary sequence into a tensor.");
       return finish(copied(data, w), w);
@@ -311,8 +332,11 @@ Tensor legacy(const char* name, PyObject* args, PyObject* kwargs, DType dtype) {
       Device d;
       if (PyUnicode_CompareWithASCIIString(key, "size") == 0) {
         size = value;
-      } else if (PyUnicode_CompareWithASCIIString(key, "device") == 0 && (value == Py_None || as_device(value, &d))) {
-        check(d.type == DeviceType::CPU, name, "(): legacy constructors make tensors on the cpu; use taeda.tensor(data, device=...)");
+      } else if (PyUnicode_CompareWithASCIIString(key, "device") == 0 &&
+                 (value == Py_None || as_device(value, &d))) {
+        check(
+            d.type == DeviceType::CPU, name,
+            "(): legacy constructors make tensors on the cpu; use taeda.tensor(data, device=...)");
       } else {
         fail<TypeError>(name, "() got an unexpected keyword argument '", to_string(key), "'");
       }
@@ -339,28 +363,32 @@ Tensor legacy(const char* name, PyObject* args, PyObject* kwargs, DType dtype) {
 PyObject* legacy_tensor(PyObject*, PyObject* args) {
   return guarded([&] {
     DType dtype;
-    if (PyTuple_GET_SIZE(args) == 0 || !as_dtype(PyTuple_GET_ITEM(args, 0), &dtype)) fail<TypeError>("_legacy_tensor() needs a dtype");
+    if (PyTuple_GET_SIZE(args) == 0 || !as_dtype(PyTuple_GET_ITEM(args, 0), &dtype))
+      fail<TypeError>("_legacy_tensor() needs a dtype");
     PyRef rest = take(PyTuple_GetSlice(args, 1, PyTuple_GET_SIZE(args)));
     return wrap(legacy("new", rest.get(), nullptr, dtype));
   });
 }
 
-template <class F>
-PyCFunction fn(F* f) {
+template <class F> PyCFunction fn(F* f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
 
 PyMethodDef functions[] = {
     {"tensor", fn(py_tensor), METH_VARARGS | METH_KEYWORDS,
      "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False) -> Tensor\n\n"
-     "A new tensor with the values of `data`: a number, nested sequences, a NumPy array, or a tensor.\n"
-     "Without `dtype`, ints give int64, bools bool, floats the default dtype, and mixtures what these promote to."},
+     "A new tensor with the values of `data`: a number, nested sequences, a NumPy array, or a "
+     "tensor.\n"
+     "Without `dtype`, ints give int64, bools bool, floats the default dtype, and mixtures what "
+     "these promote to."},
     {"as_tensor", fn(as_tensor), METH_VARARGS | METH_KEYWORDS,
      "as_tensor(data, dtype=None, device=None) -> Tensor\n\n"
-     "`data` as a tensor, sharing its memory (and its history, for a tensor) where dtype and device allow."},
+     "`data` as a tensor, sharing its memory (and its history, for a tensor) where dtype and "
+     "device allow."},
     {"asarray", fn(asarray), METH_VARARGS | METH_KEYWORDS,
      "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> Tensor\n\n"
-     "A tensor of anything: tensors, arrays, DLPack and buffers are shared (copy=True: never, copy=False: always), sequences\n"
+     "A tensor of anything: tensors, arrays, DLPack and buffers are shared (copy=True: never, "
+     "copy=False: always), sequences\n"
      "are copied."},
     {"_legacy_tensor", legacy_tensor, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};

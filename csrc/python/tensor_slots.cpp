@@ -1,4 +1,5 @@
-// What Python's syntax means for tensors: operators, comparison, conversion to numbers, len, iteration, subscripts.
+// What Python's syntax means for tensors: operators, comparison, conversion to numbers, len,
+// iteration, subscripts.
 #include "python/tensor_slots.h"
 
 #include "ops/op.h"
@@ -9,16 +10,14 @@
 namespace taeda::py {
 namespace {
 
-template <OpName Name>
-const OpTable& table() {
+template <OpName Name> const OpTable& table() {
   static const OpTable* t = find_table(Name.text);
   if (!t) fail<NotImplemented>("taeda was built without the operation '", Name.text, "'");
   return *t;
 }
 
 // NotImplemented where the operands are none that the op knows, so that Python asks the other one.
-template <OpName Name>
-PyObject* binary(PyObject* a, PyObject* b) {
+template <OpName Name> PyObject* binary(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     PyObject* args[] = {a, b};
     PyObject* result = call_table(table<Name>(), {args, 2, nullptr, false}, true);
@@ -27,8 +26,7 @@ PyObject* binary(PyObject* a, PyObject* b) {
   });
 }
 
-template <OpName Name>
-PyObject* in_place(PyObject* a, PyObject* b) {
+template <OpName Name> PyObject* in_place(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     PyObject* args[] = {a, b};
     PyObject* result = call_table(table<Name>(), {args, 2, nullptr, true}, true);
@@ -37,8 +35,7 @@ PyObject* in_place(PyObject* a, PyObject* b) {
   });
 }
 
-template <OpName Name>
-PyObject* unary(PyObject* a) {
+template <OpName Name> PyObject* unary(PyObject* a) {
   return guarded([&] {
     PyObject* args[] = {a};
     return call_table(table<Name>(), {args, 1, nullptr, true});
@@ -70,8 +67,8 @@ int to_bool(PyObject* o) {
   return guarded(
       [&]() -> int {
         const Tensor& t = tensor_of(o);
-        check(t.numel() == 1, "Boolean value of Tensor with ", t.numel() == 0 ? "no values" : "more than one value",
-              " is ambiguous");
+        check(t.numel() == 1, "Boolean value of Tensor with ",
+              t.numel() == 0 ? "no values" : "more than one value", " is ambiguous");
         return t.item().to<bool>();
       },
       -1);
@@ -92,7 +89,8 @@ Scalar real_element(PyObject* o, const char* type) {
 }
 
 PyObject* to_int(PyObject* o) {
-  return guarded([&] { return must(PyNumber_Long(take(scalar_object(real_element(o, "int64_t"))).get())); });
+  return guarded(
+      [&] { return must(PyNumber_Long(take(scalar_object(real_element(o, "int64_t"))).get())); });
 }
 PyObject* to_float(PyObject* o) {
   return guarded([&] { return must(PyFloat_FromDouble(real_element(o, "double").to_double())); });
@@ -129,8 +127,10 @@ int contains(PyObject* o, PyObject* element) {
   return guarded(
       [&]() -> int {
         Scalar s;
-        check(is_tensor(element) || as_scalar(element, &s), "Tensor.__contains__ only supports Tensor or scalar, but you passed in a ",
-              to_string(take(PyObject_Repr(reinterpret_cast<PyObject*>(Py_TYPE(element)))).get()), ".");
+        check(is_tensor(element) || as_scalar(element, &s),
+              "Tensor.__contains__ only supports Tensor or scalar, but you passed in a ",
+              to_string(take(PyObject_Repr(reinterpret_cast<PyObject*>(Py_TYPE(element)))).get()),
+              ".");
         PyRef same = take(compare(o, element, Py_EQ));
         PyRef any(call_method("any", {same.get()}));
         return tensor_of(any.get()).item().to<bool>();
@@ -157,15 +157,13 @@ PyObject* repr(PyObject* o) {
 
 PyObject* positive(PyObject* o) {
   return guarded([&] {
-    check(tensor_of(o).dtype() != DType::Bool, "The `+` operator, on a bool tensor is not supported.");
+    check(tensor_of(o).dtype() != DType::Bool,
+          "The `+` operator, on a bool tensor is not supported.");
     return Py_NewRef(o);
   });
 }
 
-template <class F>
-void* slot(F* f) {
-  return reinterpret_cast<void*>(f);
-}
+template <class F> void* slot(F* f) { return reinterpret_cast<void*>(f); }
 
 }  // namespace
 

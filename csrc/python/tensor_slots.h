@@ -7,9 +7,10 @@
 
 namespace taeda::py {
 
-std::vector<PyType_Slot> tensor_slots();  // operators, conversions and the subscript protocol (tensor_slots.cpp)
-void init_tensor_methods();               // tensor_methods.cpp
-void init_tensor_attributes();            // tensor_attributes.cpp
+std::vector<PyType_Slot>
+tensor_slots();              // operators, conversions and the subscript protocol (tensor_slots.cpp)
+void init_tensor_methods();  // tensor_methods.cpp
+void init_tensor_attributes();  // tensor_attributes.cpp
 
 // x[...] and x[...] = v (indexing.cpp).
 PyObject* get_item(PyObject* self, PyObject* index);

@@ -65,24 +65,27 @@ PyObject* new_object(Tensor t, PyTypeObject* type) {
 // Whether somebody could tell this object from a new one that is made for the same tensor.
 bool has_own_state(PyObject* o) {
   auto* self = object_of(o);
-  return Py_TYPE(o) != TensorType || self->weakrefs || (self->dict && PyDict_GET_SIZE(self->dict) > 0);
+  return Py_TYPE(o) != TensorType || self->weakrefs ||
+         (self->dict && PyDict_GET_SIZE(self->dict) > 0);
 }
 
-// The last Python reference is gone. Where C++ still holds the tensor and the object matters, the tensor takes it over.
+// The last Python reference is gone. Where C++ still holds the tensor and the object matters, the
+// tensor takes it over.
 bool keep_object(PyObject* o) {
   auto* self = object_of(o);
   TensorImpl* impl = self->tensor.impl();
   if (!impl || impl->ref_count() <= 1 || !has_own_state(o)) return false;
   Py_SET_REFCNT(o, 1);
   impl->python_owned = true;
-  // From here on the object's handle is not counted. If another thread has dropped its count meanwhile, this was the
-  // last one, and destroying the tensor releases the object.
+  // From here on the object's handle is not counted. If another thread has dropped its count
+  // meanwhile, this was the last one, and destroying the tensor releases the object.
   Ref<TensorImpl>::adopt(impl).reset();
   return true;
 }
 
-// Called by TensorImpl::destroy for a tensor that holds its object. The object may have a __del__ or be seen by others
-// yet, and must be a whole tensor until its end: it gets a new impl with all that the dying one had.
+// Called by TensorImpl::destroy for a tensor that holds its object. The object may have a __del__
+// or be seen by others yet, and must be a whole tensor until its end: it gets a new impl with all
+// that the dying one had.
 void release_python(TensorImpl* dying) {
   if (!Py_IsInitialized()) return;
   AcquireGil gil;
@@ -122,7 +125,8 @@ void tensor_dealloc(PyObject* o) {
   if (!keep_object(o)) destroy_object(o);
 }
 
-// A Python subclass has a tp_dealloc of its own, which takes the object apart before it reaches Tensor's. So
+// A Python subclass has a tp_dealloc of its own, which takes the object apart before it reaches
+// Tensor's. So
 // __init_subclass__ puts this one in its place, where the object can still be kept.
 destructor subtype_dealloc = nullptr;
 thread_local PyObject* dying_object = nullptr;
@@ -142,7 +146,8 @@ int tensor_traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(o));
   auto* self = object_of(o);
   TensorImpl* impl = self->tensor.impl();
-  // While C++ holds the tensor too, its attributes must not look like garbage, whatever cycle they are part of.
+  // While C++ holds the tensor too, its attributes must not look like garbage, whatever cycle they
+  // are part of.
   if (impl && impl->ref_count() > 1) return 0;
   Py_VISIT(self->dict);
   if (impl && impl->autograd && traverse_autograd) return traverse_autograd(impl, visit, arg);
@@ -164,18 +169,22 @@ PyObject* init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
     if (type->tp_dealloc == subtype_dealloc) type->tp_dealloc = subclass_dealloc;
   }
   return guarded([&] {
-    PyRef super = take(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type),
-                                                    reinterpret_cast<PyObject*>(TensorType), cls, nullptr));
+    PyRef super =
+        take(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type),
+                                          reinterpret_cast<PyObject*>(TensorType), cls, nullptr));
     PyRef next = take(PyObject_GetAttrString(super.get(), "__init_subclass__"));
     return PyObject_Call(next.get(), args, kwargs);
   });
 }
 
 PyObject* get_dict(PyObject* o, void*) { return PyObject_GenericGetDict(o, nullptr); }
-int set_dict(PyObject* o, PyObject* value, void*) { return PyObject_GenericSetDict(o, value, nullptr); }
+int set_dict(PyObject* o, PyObject* value, void*) {
+  return PyObject_GenericSetDict(o, value, nullptr);
+}
 
 PyMethodDef type_methods[] = {
-    {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(init_subclass)),
+    {"__init_subclass__",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(init_subclass)),
      METH_VARARGS | METH_KEYWORDS | METH_CLASS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef type_getset[] = {{"__dict__", get_dict, set_dict, nullptr, nullptr},
@@ -192,7 +201,8 @@ PyObject* wrap(Tensor t) {
   if (!impl) Py_RETURN_NONE;
   if (auto* o = static_cast<PyObject*>(impl->python)) {
     if (!impl->python_owned) return Py_NewRef(o);
-    // The object's handle counts again, and the tensor's hold on the object becomes the caller's reference.
+    // The object's handle counts again, and the tensor's hold on the object becomes the caller's
+    // reference.
     impl->python_owned = false;
     impl->retain();
     return o;
@@ -208,7 +218,8 @@ PyObject* wrap_as(Tensor t, PyTypeObject* type) {
 
 void add_methods(PyMethodDef* table) {
   for (; table->ml_name; ++table) {
-    PyRef d = take(table->ml_flags & METH_STATIC ? PyStaticMethod_New(take(PyCFunction_New(table, nullptr)).get())
+    PyRef d = take(table->ml_flags & METH_STATIC
+                       ? PyStaticMethod_New(take(PyCFunction_New(table, nullptr)).get())
                    : table->ml_flags & METH_CLASS ? PyDescr_NewClassMethod(TensorType, table)
                                                   : PyDescr_NewMethod(TensorType, table));
     must(PyObject_SetAttrString(reinterpret_cast<PyObject*>(TensorType), table->ml_name, d.get()));
@@ -231,7 +242,9 @@ void init_tensor_type(PyObject* module) {
            {Py_tp_methods, type_methods},
            {Py_tp_getset, type_getset},
            {Py_tp_members, type_members},
-           {Py_tp_doc, const_cast<char*>("An array of numbers of one dtype on one device, with a gradient if asked for.")},
+           {Py_tp_doc,
+            const_cast<char*>(
+                "An array of numbers of one dtype on one device, with a gradient if asked for.")},
            {0, nullptr}}) {
     slots.push_back(s);
   }

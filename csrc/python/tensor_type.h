@@ -1,9 +1,10 @@
 // taeda.Tensor: the Python object of a tensor.
 //
-// A TensorImpl has at most one PyObject, for as long as either lives. While Python refers to the object, it holds a count
-// of the impl. When the last Python reference goes and C++ still holds the impl, a plain object dies (a new one can be
-// made that nobody can tell apart), but one that carries something of its own (a subclass, attributes, weak references)
-// stays: now the impl holds it (TensorImpl::python_owned), until wrap() hands it out again.
+// A TensorImpl has at most one PyObject, for as long as either lives. While Python refers to the
+// object, it holds a count of the impl. When the last Python reference goes and C++ still holds the
+// impl, a plain object dies (a new one can be made that nobody can tell apart), but one that
+// carries something of its own (a subclass, attributes, weak references) stays: now the impl holds
+// it (TensorImpl::python_owned), until wrap() hands it out again.
 #pragma once
 
 #include "python/errors.h"
@@ -12,8 +13,7 @@
 namespace taeda::py {
 
 struct TensorObject {
-  PyObject_HEAD
-  Tensor tensor;  // counted, except while the impl owns this object
+  PyObject_HEAD Tensor tensor;  // counted, except while the impl owns this object
   PyObject* dict;
   PyObject* weakrefs;
 };
@@ -32,13 +32,13 @@ PyObject* wrap(Tensor t);
 // An object of a Tensor subclass for a tensor that has no object yet.
 PyObject* wrap_as(Tensor t, PyTypeObject* type);
 
-// More of the class, from other files: descriptors put into Tensor's dict while the module is set up. The tables must
-// live for ever.
+// More of the class, from other files: descriptors put into Tensor's dict while the module is set
+// up. The tables must live for ever.
 void add_methods(PyMethodDef* table);
 void add_getset(PyGetSetDef* table);
 
-// What the garbage collector should see of a tensor's autograd data (hooks that refer back to it). Both may stay unset.
-// Called only while the Python object holds the sole count of the impl.
+// What the garbage collector should see of a tensor's autograd data (hooks that refer back to it).
+// Both may stay unset. Called only while the Python object holds the sole count of the impl.
 extern int (*traverse_autograd)(TensorImpl* t, visitproc visit, void* arg);
 extern void (*clear_autograd)(TensorImpl* t);
 

@@ -16,7 +16,7 @@ import builtins
 import importlib
 import math
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from taeda import _C
 from taeda._C import (
@@ -61,6 +61,11 @@ from taeda._C import (
     uint8,
 )
 from taeda._version import __version__
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from taeda import autograd, nn, optim, utils
 
 sys.modules["taeda.return_types"] = return_types
 
@@ -173,8 +178,13 @@ from taeda.functional import (  # noqa: E402
     chain_matmul,
     einsum,
     is_complex,
+    is_conj,
     is_floating_point,
+    is_neg,
     is_nonzero,
+    is_same_size,
+    is_signed,
+    is_storage,
     is_tensor,
     nonzero,
     numel,
@@ -258,9 +268,6 @@ def _has_submodule(name: str) -> builtins.bool:
     return importlib.util.find_spec(f"taeda.{name}") is not None
 
 
-if TYPE_CHECKING:
-    from taeda import autograd, nn, optim, utils
-
 __all__ = [
     *_OPERATIONS,
     *_TYPES,
@@ -314,11 +321,16 @@ __all__ = [
     "int32",
     "int64",
     "is_complex",
+    "is_conj",
     "is_floating_point",
     "is_grad_enabled",
     "is_inference",
     "is_inference_mode_enabled",
+    "is_neg",
     "is_nonzero",
+    "is_same_size",
+    "is_signed",
+    "is_storage",
     "is_tensor",
     "layout",
     "load",

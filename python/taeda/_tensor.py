@@ -273,6 +273,28 @@ def _nonzero(self: Any, *, as_tuple: bool = False) -> Any:
     return _C.ops._nonzero_tuple(self) if as_tuple else _C.ops.nonzero(self)
 
 
+def _is_nonzero(self: Any) -> bool:
+    """Whether the one element is not zero; RuntimeError if there are more or none."""
+    return bool(self)
+
+
+def _resize_as(self: Any, the_template: Any) -> Any:
+    """Change the sizes, in place, to those of another tensor."""
+    return self.resize_(the_template.shape)
+
+
+def _sum_to_size(self: Any, *size: Any) -> Any:
+    """Sum over the dimensions in which this shape was broadcast from ``size``."""
+    shape = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
+    extra = self.dim() - len(shape)
+    fits = extra >= 0 and all(n in (1, m) for n, m in zip(shape, self.shape[extra:], strict=True))
+    if not fits:
+        raise RuntimeError(f"size {list(shape)} is not expandable to size {list(self.shape)}.")
+    dims = [*range(extra)]
+    dims += [i + extra for i, n in enumerate(shape) if n == 1 and self.shape[i + extra] != 1]
+    return self.sum(dims, keepdim=True).view(shape) if dims else self
+
+
 def _apply(self: Any, callable: Any) -> Any:
     """Replace each element, in place, by what a Python function makes of it. Slow."""
     values = self.detach()
@@ -300,6 +322,9 @@ def _install() -> None:
         "new": _new,
         "numpy": _numpy,
         "nonzero": _nonzero,
+        "is_nonzero": _is_nonzero,
+        "resize_as_": _resize_as,
+        "sum_to_size": _sum_to_size,
         "apply_": _apply,
         "__array__": _array,
         "__array_wrap__": _array_wrap,

@@ -13,8 +13,13 @@ __all__ = [
     "chain_matmul",
     "einsum",
     "is_complex",
+    "is_conj",
     "is_floating_point",
+    "is_neg",
     "is_nonzero",
+    "is_same_size",
+    "is_signed",
+    "is_storage",
     "is_tensor",
     "nonzero",
     "numel",
@@ -46,6 +51,31 @@ def is_floating_point(input: Any) -> bool:
 def is_complex(input: Any) -> bool:
     """Whether the dtype of a tensor is complex."""
     return _tensor("is_complex", input).is_complex()
+
+
+def is_signed(input: Any) -> bool:
+    """Whether the dtype of a tensor can hold negative numbers."""
+    return _tensor("is_signed", input).is_signed()
+
+
+def is_conj(input: Any) -> bool:
+    """Whether a conjugation is left pending: never, ``conj`` computes it at once."""
+    return _tensor("is_conj", input).is_conj()
+
+
+def is_neg(input: Any) -> bool:
+    """Whether a negation is left pending: never."""
+    return _tensor("is_neg", input).is_neg()
+
+
+def is_same_size(input: Any, other: Any) -> bool:
+    """Whether two tensors have the same sizes."""
+    return _tensor("is_same_size", input).is_same_size(other)
+
+
+def is_storage(obj: object) -> bool:
+    """Whether ``obj`` is a storage."""
+    return isinstance(obj, _C.UntypedStorage)
 
 
 def is_nonzero(input: Any) -> bool:

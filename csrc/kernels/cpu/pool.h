@@ -1,7 +1,7 @@
 // Pooling over one, two or three spatial dimensions of contiguous memory, and its gradients.
 //
 // x is (planes, in...), y (planes, out...); batch and channels are both planes here. T: float or
-// double.
+// double; max_pool, adaptive_max_pool and avg_pool also int64_t.
 #pragma once
 
 #include <cstdint>
