@@ -35,6 +35,7 @@ NON_DETERMINISTIC = {
 
 # Key, (key, dtype name), (key, "gradient") or (key, "errors") -> reason.
 DIFFERS: dict[str | tuple[str, str], str] = {
+    ("sum_to_size", "bool"): "a bool tensor that is summed becomes int64",
     (
         "addbmm",
         "int64",
