@@ -21,7 +21,8 @@ Ref<OpNode> OpNode::create(const Op& op, std::span<const Value> args, int mutate
   node->edges_ = Small<Edge, 3>(edges);
   const Tensor* changed =
       mutated >= 0 ? std::get_if<Tensor>(&args[static_cast<size_t>(mutated)]) : nullptr;
-  int wanted = 0;  // tensor arguments whose gradient is wanted, and which one where it is a single one
+  int wanted =
+      0;  // tensor arguments whose gradient is wanted, and which one where it is a single one
   size_t only = n;
   if (op.traits.crosswise) {
     for (size_t i = 0; i < n; ++i) {

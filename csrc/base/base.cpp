@@ -60,8 +60,10 @@ std::atomic<DType> g_default_dtype{DType::Float32};
 }
 DType default_dtype() { return g_default_dtype.load(std::memory_order_relaxed); }
 void set_default_dtype(DType d) {
-  check<TypeError>(is_floating(d), "set_default_dtype(): only floating-point types are supported as the "
-                   "default type, got ", info(d).name);
+  check<TypeError>(is_floating(d),
+                   "set_default_dtype(): only floating-point types are supported as the "
+                   "default type, got ",
+                   info(d).name);
   g_default_dtype.store(d, std::memory_order_relaxed);
 }
 
@@ -97,7 +99,8 @@ Device parse_device(std::string_view text) {
     int value = -1;
     auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     bool leading_zero = digits.size() > 1 && digits[0] == '0';
-    check(ec == std::errc() && end == digits.data() + digits.size() && value >= 0 && value < 128 && !leading_zero,
+    check(ec == std::errc() && end == digits.data() + digits.size() && value >= 0 && value < 128 &&
+              !leading_zero,
           "Invalid device string: '", text, "'");
     d.index = static_cast<int8_t>(value);
   }

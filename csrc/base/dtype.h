@@ -13,7 +13,18 @@
 namespace taeda {
 
 enum class DType : uint8_t {
-  Bool, UInt8, Int8, Int16, Int32, Int64, Float16, BFloat16, Float32, Float64, Complex64, Complex128
+  Bool,
+  UInt8,
+  Int8,
+  Int16,
+  Int32,
+  Int64,
+  Float16,
+  BFloat16,
+  Float32,
+  Float64,
+  Complex64,
+  Complex128
 };
 inline constexpr int kNumDTypes = 12;
 
@@ -21,8 +32,8 @@ using cfloat = std::complex<float>;
 using cdouble = std::complex<double>;
 
 struct DTypeInfo {
-  std::string_view name;      // "float32"
-  std::string_view scalar;    // "Float", the word in PyTorch's messages
+  std::string_view name;    // "float32"
+  std::string_view scalar;  // "Float", the word in PyTorch's messages
   uint8_t itemsize;
   bool floating, complex, is_signed;
 };
@@ -47,42 +58,61 @@ std::ostream& operator<<(std::ostream& s, DType d);  // "Float"
 DType default_dtype();
 void set_default_dtype(DType d);
 
-template <class T>
-struct DTypeOf;
-template <> struct DTypeOf<bool> { static constexpr DType value = DType::Bool; };
-template <> struct DTypeOf<uint8_t> { static constexpr DType value = DType::UInt8; };
-template <> struct DTypeOf<int8_t> { static constexpr DType value = DType::Int8; };
-template <> struct DTypeOf<int16_t> { static constexpr DType value = DType::Int16; };
-template <> struct DTypeOf<int32_t> { static constexpr DType value = DType::Int32; };
-template <> struct DTypeOf<int64_t> { static constexpr DType value = DType::Int64; };
-template <> struct DTypeOf<Half> { static constexpr DType value = DType::Float16; };
-template <> struct DTypeOf<BFloat16> { static constexpr DType value = DType::BFloat16; };
-template <> struct DTypeOf<float> { static constexpr DType value = DType::Float32; };
-template <> struct DTypeOf<double> { static constexpr DType value = DType::Float64; };
-template <> struct DTypeOf<cfloat> { static constexpr DType value = DType::Complex64; };
-template <> struct DTypeOf<cdouble> { static constexpr DType value = DType::Complex128; };
-template <class T>
-inline constexpr DType dtype_of = DTypeOf<T>::value;
+template <class T> struct DTypeOf;
+template <> struct DTypeOf<bool> {
+  static constexpr DType value = DType::Bool;
+};
+template <> struct DTypeOf<uint8_t> {
+  static constexpr DType value = DType::UInt8;
+};
+template <> struct DTypeOf<int8_t> {
+  static constexpr DType value = DType::Int8;
+};
+template <> struct DTypeOf<int16_t> {
+  static constexpr DType value = DType::Int16;
+};
+template <> struct DTypeOf<int32_t> {
+  static constexpr DType value = DType::Int32;
+};
+template <> struct DTypeOf<int64_t> {
+  static constexpr DType value = DType::Int64;
+};
+template <> struct DTypeOf<Half> {
+  static constexpr DType value = DType::Float16;
+};
+template <> struct DTypeOf<BFloat16> {
+  static constexpr DType value = DType::BFloat16;
+};
+template <> struct DTypeOf<float> {
+  static constexpr DType value = DType::Float32;
+};
+template <> struct DTypeOf<double> {
+  static constexpr DType value = DType::Float64;
+};
+template <> struct DTypeOf<cfloat> {
+  static constexpr DType value = DType::Complex64;
+};
+template <> struct DTypeOf<cdouble> {
+  static constexpr DType value = DType::Complex128;
+};
+template <class T> inline constexpr DType dtype_of = DTypeOf<T>::value;
 
-template <class T>
-struct Tag {
+template <class T> struct Tag {
   using type = T;
 };
 
-// visit_*(dtype, [&](auto tag) { using T = typename decltype(tag)::type; ... }). What a set lacks is an error that
-// names `what`, the calling function.
+// visit_*(dtype, [&](auto tag) { using T = typename decltype(tag)::type; ... }). What a set lacks
+// is an error that names `what`, the calling function.
 [[noreturn]] void unsupported_dtype(const char* what, DType d);
 
-template <class F>
-decltype(auto) visit_floating(DType d, const char* what, F&& f) {
+template <class F> decltype(auto) visit_floating(DType d, const char* what, F&& f) {
   switch (d) {
     case DType::Float32: return f(Tag<float>{});
     case DType::Float64: return f(Tag<double>{});
     default: unsupported_dtype(what, d);
   }
 }
-template <class F>
-decltype(auto) visit_inexact(DType d, const char* what, F&& f) {
+template <class F> decltype(auto) visit_inexact(DType d, const char* what, F&& f) {
   switch (d) {
     case DType::Float32: return f(Tag<float>{});
     case DType::Float64: return f(Tag<double>{});
@@ -107,8 +137,7 @@ decltype(auto) visit_real(DType d, const char* what, F&& f) {  // bool, integers
     default: unsupported_dtype(what, d);
   }
 }
-template <class F>
-decltype(auto) visit_all(DType d, F&& f) {
+template <class F> decltype(auto) visit_all(DType d, F&& f) {
   switch (d) {
     case DType::Complex64: return f(Tag<cfloat>{});
     case DType::Complex128: return f(Tag<cdouble>{});
@@ -120,8 +149,7 @@ struct alignas(8) Bytes16 {
   uint64_t v[2];
   bool operator==(const Bytes16&) const = default;
 };
-template <class F>
-decltype(auto) visit_bytes(DType d, F&& f) {
+template <class F> decltype(auto) visit_bytes(DType d, F&& f) {
   switch (itemsize(d)) {
     case 1: return f(Tag<uint8_t>{});
     case 2: return f(Tag<uint16_t>{});

@@ -1,4 +1,5 @@
-// The exceptions of the core. Each becomes the Python exception that PyTorch raises in the same case.
+// The exceptions of the core. Each becomes the Python exception that PyTorch raises in the same
+// case.
 #pragma once
 
 #include <sstream>
@@ -30,8 +31,7 @@ struct PythonError : Error {
   PythonError() : Error("a Python exception is set") {}
 };
 
-template <class... A>
-std::string str(const A&... a) {
+template <class... A> std::string str(const A&... a) {
   std::ostringstream s;
   (s << ... << a);
   return std::move(s).str();
@@ -42,9 +42,9 @@ template <class E = Error, class... A>
   throw E(str(a...));
 }
 
-// check(cond, "sum(): ...", x) throws RuntimeError with the parts joined; check<IndexError>(...) another type.
-template <class E = Error, class... A>
-inline void check(bool ok, const A&... a) {
+// check(cond, "sum(): ...", x) throws RuntimeError with the parts joined; check<IndexError>(...)
+// another type.
+template <class E = Error, class... A> inline void check(bool ok, const A&... a) {
   if (!ok) [[unlikely]]
     fail<E>(a...);
 }

@@ -1,4 +1,5 @@
-// float16 and bfloat16 storage types. Arithmetic converts to float and back, rounding to nearest even.
+// float16 and bfloat16 storage types. Arithmetic converts to float and back, rounding to nearest
+// even.
 #pragma once
 
 #include <bit>
@@ -34,7 +35,8 @@ struct Half {
     if (u >= 0x477ff000) return static_cast<uint16_t>(sign | 0x7c00);
     if (u < 0x38800000) {  // subnormal half: let float addition do the rounding
       float magic = std::bit_cast<float>(uint32_t(0x3f000000));
-      return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(std::bit_cast<float>(u) + magic) - 0x3f000000));
+      return static_cast<uint16_t>(
+          sign | (std::bit_cast<uint32_t>(std::bit_cast<float>(u) + magic) - 0x3f000000));
     }
     return static_cast<uint16_t>(sign | ((u - 0x38000000 + 0xfff + ((u >> 13) & 1)) >> 13));
   }

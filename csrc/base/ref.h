@@ -33,8 +33,7 @@ class RefCounted {
 };
 
 // T provides `static void destroy(T*)`, called when the last reference goes.
-template <class T>
-class Ref {
+template <class T> class Ref {
  public:
   Ref() = default;
   Ref(std::nullptr_t) {}
@@ -80,8 +79,7 @@ class Ref {
   T* p_ = nullptr;
 };
 
-template <class T, class... A>
-Ref<T> make_ref(A&&... a) {
+template <class T, class... A> Ref<T> make_ref(A&&... a) {
   return Ref<T>(new T(std::forward<A>(a)...));
 }
 

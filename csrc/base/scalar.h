@@ -34,8 +34,7 @@ class Scalar {
       default: return taeda::to_complex(default_dtype());
     }
   }
-  template <class T>
-  T to() const {
+  template <class T> T to() const {
     if constexpr (std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>) {
       using R = typename T::value_type;
       return integral() ? T(static_cast<R>(i_)) : T(static_cast<R>(d_[0]), static_cast<R>(d_[1]));

@@ -1,14 +1,16 @@
-// Functors: what each pointwise operation computes, written once for every dtype, instruction set and derivative.
+// Functors: what each pointwise operation computes, written once for every dtype, instruction set
+// and derivative.
 //
 //   struct Tanh {
-//     static constexpr OpInfo info{"tanh", "Hyperbolic tangent of each element.", Analytic, saves_output};
-//     template <class T> FN static T f(T x) { return tanh(x); }
-//     template <class T> FN static T da(T g, T, T y) { return g * (T(1) - y * conj(y)); }
+//     static constexpr OpInfo info{"tanh", "Hyperbolic tangent of each element.", Analytic,
+//     saves_output}; template <class T> FN static T f(T x) { return tanh(x); } template <class T>
+//     FN static T da(T g, T, T y) { return g * (T(1) - y * conj(y)); }
 //   };
 //
-// `f` takes the operands and gives the value. `da`, `db` and `dc` take the gradient of the result, all operands and the
-// result, and give the gradient of the first, second and third operand. T is a number in kernels, and a Tensor where a
-// derivative has to be differentiable itself. A new operation needs this struct and its name in the List below it.
+// `f` takes the operands and gives the value. `da`, `db` and `dc` take the gradient of the result,
+// all operands and the result, and give the gradient of the first, second and third operand. T is a
+// number in kernels, and a Tensor where a derivative has to be differentiable itself. A new
+// operation needs this struct and its name in the List below it.
 #pragma once
 
 #include "kernels/functors_complex.h"
@@ -62,7 +64,8 @@ enum OpFlag : uint32_t {
 };
 
 struct OpInfo {
-  const char* schema;  // a name, or a name with its arguments: "elu(self: Tensor, alpha: Scalar = 1.0)"
+  const char*
+      schema;  // a name, or a name with its arguments: "elu(self: Tensor, alpha: Scalar = 1.0)"
   const char* doc;
   uint32_t dtypes;
   uint32_t flags = 0;
@@ -70,24 +73,18 @@ struct OpInfo {
   const char* no_bool = nullptr;  // the message where a bool is given and not supported
 };
 
-template <class... Ops>
-struct List {
+template <class... Ops> struct List {
   static constexpr int size = sizeof...(Ops);
 };
 
-template <class... A>
-inline constexpr bool first_is_bool = false;
-template <class... A>
-inline constexpr bool first_is_bool<bool, A...> = true;
-template <class F>
-struct Signature;
-template <class R, class... A>
-struct Signature<R (*)(A...)> {
+template <class... A> inline constexpr bool first_is_bool = false;
+template <class... A> inline constexpr bool first_is_bool<bool, A...> = true;
+template <class F> struct Signature;
+template <class R, class... A> struct Signature<R (*)(A...)> {
   static constexpr int arity = sizeof...(A);
   static constexpr bool bool_first = first_is_bool<A...>;
 };
-template <class Op>
-inline constexpr int arity = Signature<decltype(&Op::template f<float>)>::arity;
+template <class Op> inline constexpr int arity = Signature<decltype(&Op::template f<float>)>::arity;
 
 template <class Op>
 concept HasDa = requires { &Op::template da<float>; };

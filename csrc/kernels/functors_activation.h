@@ -11,9 +11,12 @@ struct Relu {
   template <class T> FN static T da(T g, T, T y) { return select(y > T(0), g, T(0)); }
 };
 struct Relu6 {
-  static constexpr OpInfo info{"relu6", "`min(max(x, 0), 6)`.", Real, saves_self | function_only, kNnFunctional};
+  static constexpr OpInfo info{"relu6", "`min(max(x, 0), 6)`.", Real, saves_self | function_only,
+                               kNnFunctional};
   template <class T> FN static T f(T x) { return x < T(0) ? T(0) : (x > T(6) ? T(6) : x); }
-  template <class T> FN static T da(T g, T x, T) { return select((x > T(0)) & (x < T(6)), g, T(0)); }
+  template <class T> FN static T da(T g, T x, T) {
+    return select((x > T(0)) & (x < T(6)), g, T(0));
+  }
 };
 struct LeakyRelu {
   static constexpr OpInfo info{"leaky_relu(self: Tensor, negative_slope: Scalar = 0.01)",
@@ -31,7 +34,9 @@ struct Prelu {
 // elu, selu and celu: a for positive x, b (exp(c x) - 1) for the rest.
 struct EluFamily {
   static constexpr OpInfo info{"_elu", "", FloatOnly, internal | saves_self};
-  template <class T> FN static T f(T x, T a, T b, T c) { return x > T(0) ? x * a : b * expm1(c * x); }
+  template <class T> FN static T f(T x, T a, T b, T c) {
+    return x > T(0) ? x * a : b * expm1(c * x);
+  }
   template <class T> FN static T da(T g, T x, T a, T b, T c, T) {
     return select(x > T(0), g * a, g * (b * c) * exp(c * x));
   }
@@ -57,8 +62,8 @@ struct GeluTanh {
   }
 };
 struct Silu {
-  static constexpr OpInfo info{"silu", "`x * sigmoid(x)`, also called swish (Elfwing et al. 2018).", FloatComplex,
-                               saves_self | function_only, kNnFunctional};
+  static constexpr OpInfo info{"silu", "`x * sigmoid(x)`, also called swish (Elfwing et al. 2018).",
+                               FloatComplex, saves_self | function_only, kNnFunctional};
   template <class T> FN static T f(T x) { return x / (T(1) + exp(-x)); }
   template <class T> FN static T da(T g, T x, T) {
     const T s = sigmoid(x);
@@ -75,9 +80,10 @@ struct Mish {
   }
 };
 struct Softplus {
-  static constexpr OpInfo info{"softplus(self: Tensor, beta: Scalar = 1.0, threshold: Scalar = 20.0)",
-                               "`log(1 + exp(beta x)) / beta`, and x itself where `beta * x > threshold`.", FloatOnly,
-                               saves_self | saves_other | saves_third | function_only | no_inplace, kNnFunctional};
+  static constexpr OpInfo info{
+      "softplus(self: Tensor, beta: Scalar = 1.0, threshold: Scalar = 20.0)",
+      "`log(1 + exp(beta x)) / beta`, and x itself where `beta * x > threshold`.", FloatOnly,
+      saves_self | saves_other | saves_third | function_only | no_inplace, kNnFunctional};
   template <class T> FN static T f(T x, T beta, T threshold) {
     return x * beta > threshold ? x : log1p_exp(x * beta) / beta;
   }
@@ -92,14 +98,18 @@ struct LogSigmoid {
   template <class T> FN static T da(T g, T x, T) { return g * sigmoid(-x); }
 };
 struct Hardtanh {
-  static constexpr OpInfo info{"hardtanh(self: Tensor, min_val: Scalar = -1.0, max_val: Scalar = 1.0)",
-                               "x held between `min_val` and `max_val`.", Real,
-                               saves_self | saves_other | saves_third | function_only, kNnFunctional};
+  static constexpr OpInfo info{
+      "hardtanh(self: Tensor, min_val: Scalar = -1.0, max_val: Scalar = 1.0)",
+      "x held between `min_val` and `max_val`.", Real,
+      saves_self | saves_other | saves_third | function_only, kNnFunctional};
   template <class T> FN static T f(T x, T lo, T hi) { return x < lo ? lo : (x > hi ? hi : x); }
-  template <class T> FN static T da(T g, T x, T lo, T hi, T) { return select((x > lo) & (x < hi), g, T(0)); }
+  template <class T> FN static T da(T g, T x, T lo, T hi, T) {
+    return select((x > lo) & (x < hi), g, T(0));
+  }
 };
 struct Hardsigmoid {
-  static constexpr OpInfo info{"hardsigmoid", "`relu6(x + 3) / 6`: a sigmoid made of straight lines.", FloatOnly,
+  static constexpr OpInfo info{"hardsigmoid",
+                               "`relu6(x + 3) / 6`: a sigmoid made of straight lines.", FloatOnly,
                                saves_self | function_only, kNnFunctional};
   template <class T> FN static T f(T x) { return Relu6::f(x + T(3)) / T(6); }
   template <class T> FN static T da(T g, T x, T) {
@@ -107,8 +117,8 @@ struct Hardsigmoid {
   }
 };
 struct Hardswish {
-  static constexpr OpInfo info{"hardswish", "`x * relu6(x + 3) / 6` (Howard et al. 2019).", FloatOnly,
-                               saves_self | function_only, kNnFunctional};
+  static constexpr OpInfo info{"hardswish", "`x * relu6(x + 3) / 6` (Howard et al. 2019).",
+                               FloatOnly, saves_self | function_only, kNnFunctional};
   template <class T> FN static T f(T x) { return x * Relu6::f(x + T(3)) / T(6); }
   template <class T> FN static T da(T g, T x, T) {
     return select(x <= T(-3), T(0), select(x >= T(3), g, g * (x / T(3) + T(0.5))));
@@ -119,14 +129,19 @@ struct Hardshrink {
                                "x where it is farther than `lambd` from 0, else 0.", FloatOnly,
                                saves_self | saves_other | no_inplace | no_out};
   template <class T> FN static T f(T x, T l) { return (x >= -l && x <= l) ? T(0) : x; }
-  template <class T> FN static T da(T g, T x, T l, T) { return select((x >= -l) & (x <= l), T(0), g); }
+  template <class T> FN static T da(T g, T x, T l, T) {
+    return select((x >= -l) & (x <= l), T(0), g);
+  }
 };
 struct Softshrink {
   static constexpr OpInfo info{"softshrink(self: Tensor, lambd: Scalar = 0.5)",
-                               "x moved by `lambd` towards 0, and 0 where it would pass it.", FloatOnly,
-                               saves_self | saves_other | function_only | no_inplace, kNnFunctional};
+                               "x moved by `lambd` towards 0, and 0 where it would pass it.",
+                               FloatOnly, saves_self | saves_other | function_only | no_inplace,
+                               kNnFunctional};
   template <class T> FN static T f(T x, T l) { return x > l ? x - l : (x < -l ? x + l : x * T(0)); }
-  template <class T> FN static T da(T g, T x, T l, T) { return select((x >= -l) & (x <= l), T(0), g); }
+  template <class T> FN static T da(T g, T x, T l, T) {
+    return select((x >= -l) & (x <= l), T(0), g);
+  }
 };
 struct Threshold {
   static constexpr OpInfo info{"threshold(self: Tensor, threshold: Scalar, value: Scalar)",
@@ -137,7 +152,7 @@ struct Threshold {
 };
 
 using ActivationOps =
-    List<Relu, Relu6, LeakyRelu, Prelu, EluFamily, Gelu, GeluTanh, Silu, Mish, Softplus, LogSigmoid, Hardtanh,
-         Hardsigmoid, Hardswish, Hardshrink, Softshrink, Threshold>;
+    List<Relu, Relu6, LeakyRelu, Prelu, EluFamily, Gelu, GeluTanh, Silu, Mish, Softplus, LogSigmoid,
+         Hardtanh, Hardsigmoid, Hardswish, Hardshrink, Softshrink, Threshold>;
 
 }  // namespace taeda::TAEDA_ISA

@@ -17,7 +17,8 @@ template <class T>
 FN T sgn(T x) {
   return x > T(0) ? T(1) : (x < T(0) ? T(-1) : x * T(0));
 }
-// The gradients of sgn and angle; a number's sign does not change with it, a complex number's direction does.
+// The gradients of sgn and angle; a number's sign does not change with it, a complex number's
+// direction does.
 template <class T>
   requires is_float<T>
 FN T sgn_gradient(T g, T) {
@@ -29,14 +30,12 @@ FN T angle_gradient(T g, T) {
   return zero(g);
 }
 // Signed integers wrap: computed as unsigned ones, which have no overflow.
-template <class T>
-FN auto wrapping(T a) {
+template <class T> FN auto wrapping(T a) {
   if constexpr (same_type<T, int64_t>) return static_cast<uint64_t>(a);
   else if constexpr (is_integer<T>) return static_cast<uint32_t>(a);
   else return a;
 }
-template <class T>
-FN T floor_quotient(T a, T b) {
+template <class T> FN T floor_quotient(T a, T b) {
   if constexpr (is_integer<T>) {
     if (b == T(0)) division_by_zero();
     if constexpr (is_signed<T>) {
@@ -54,8 +53,7 @@ FN T floor_quotient(T a, T b) {
     return q - low > T(0.5) ? low + T(1) : low;
   }
 }
-template <class T>
-FN T integer_power(T base, T exponent) {
+template <class T> FN T integer_power(T base, T exponent) {
   if (exponent < 0) {
     if (base == T(1)) return T(1);
     if constexpr (is_signed<T>) {
@@ -80,36 +78,50 @@ struct Add {
 };
 struct AddScaled {
   static constexpr OpInfo info{"_add_scaled", "", Numeric, internal | saves_third};
-  template <class T> FN static T f(T a, T b, T alpha) { return T(wrapping(a) + wrapping(alpha) * wrapping(b)); }
+  template <class T> FN static T f(T a, T b, T alpha) {
+    return T(wrapping(a) + wrapping(alpha) * wrapping(b));
+  }
   template <class T> FN static T da(T g, T, T, T, T) { return g; }
   template <class T> FN static T db(T g, T, T, T alpha, T) { return g * conj(alpha); }
 };
 struct Sub {
-  static constexpr OpInfo info{
-      "_sub", "", Arithmetic, internal, "",
-      "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the "
-      "`~` or `logical_not()` operator instead."};
+  static constexpr OpInfo info{"_sub",
+                               "",
+                               Arithmetic,
+                               internal,
+                               "",
+                               "Subtraction, the `-` operator, with a bool tensor is not "
+                               "supported. If you are trying to invert a mask, use the "
+                               "`~` or `logical_not()` operator instead."};
   template <class T> FN static T f(T a, T b) { return T(wrapping(a) - wrapping(b)); }
   template <class T> FN static T da(T g, T, T, T) { return g; }
   template <class T> FN static T db(T g, T, T, T) { return -g; }
 };
 struct SubScaled {
-  static constexpr OpInfo info{"_sub_scaled", "", Arithmetic, internal | saves_third, "", Sub::info.no_bool};
-  template <class T> FN static T f(T a, T b, T alpha) { return T(wrapping(a) - wrapping(alpha) * wrapping(b)); }
+  static constexpr OpInfo info{"_sub_scaled",          "", Arithmetic,
+                               internal | saves_third, "", Sub::info.no_bool};
+  template <class T> FN static T f(T a, T b, T alpha) {
+    return T(wrapping(a) - wrapping(alpha) * wrapping(b));
+  }
   template <class T> FN static T da(T g, T, T, T, T) { return g; }
   template <class T> FN static T db(T g, T, T, T alpha, T) { return -(g * conj(alpha)); }
 };
 struct Rsub {
-  static constexpr OpInfo info{
-      "rsub(self: Tensor, other: Tensor, *, alpha: Scalar = 1)", "`other - alpha * self`, element by element.",
-      Arithmetic, saves_third | no_inplace | no_out, "", Sub::info.no_bool};
-  template <class T> FN static T f(T a, T b, T alpha) { return T(wrapping(b) - wrapping(alpha) * wrapping(a)); }
+  static constexpr OpInfo info{"rsub(self: Tensor, other: Tensor, *, alpha: Scalar = 1)",
+                               "`other - alpha * self`, element by element.",
+                               Arithmetic,
+                               saves_third | no_inplace | no_out,
+                               "",
+                               Sub::info.no_bool};
+  template <class T> FN static T f(T a, T b, T alpha) {
+    return T(wrapping(b) - wrapping(alpha) * wrapping(a));
+  }
   template <class T> FN static T da(T g, T, T, T alpha, T) { return -(g * conj(alpha)); }
   template <class T> FN static T db(T g, T, T, T, T) { return g; }
 };
 struct Mul {
-  static constexpr OpInfo info{"mul", "The product of `self` and `other`, element by element.", Numeric,
-                               saves_inputs | crosswise};
+  static constexpr OpInfo info{"mul", "The product of `self` and `other`, element by element.",
+                               Numeric, saves_inputs | crosswise};
   template <class T> FN static T f(T a, T b) {
     if constexpr (same_type<T, bool>) return a && b;
     else return T(wrapping(a) * wrapping(b));
@@ -138,7 +150,8 @@ struct Div {
   template <class T> FN static T db(T g, T a, T b, T) { return -g * conj((a / b) / b); }
 };
 struct FloorDivide {
-  static constexpr OpInfo info{"floor_divide", "The quotient rounded down to a whole number.", Real};
+  static constexpr OpInfo info{"floor_divide", "The quotient rounded down to a whole number.",
+                               Real};
   template <class T> FN static T f(T a, T b) { return floor_quotient(a, b); }
   template <class T> FN static T da(T g, T, T, T) { return zero(g); }
   template <class T> FN static T db(T g, T, T, T) { return zero(g); }
@@ -160,10 +173,11 @@ struct TruncDivide {
   template <class T> FN static T db(T g, T, T, T) { return zero(g); }
 };
 struct Remainder {
-  static constexpr OpInfo info{"remainder",
-                               "What is left of `self` after division by `other`, with the sign of `other`, as "
-                               "Python's `%` has it.",
-                               Real, saves_inputs};
+  static constexpr OpInfo info{
+      "remainder",
+      "What is left of `self` after division by `other`, with the sign of `other`, as "
+      "Python's `%` has it.",
+      Real, saves_inputs};
   template <class T> FN static T f(T a, T b) {
     if constexpr (is_integer<T>) {
       if (b == T(0)) division_by_zero();
@@ -181,8 +195,9 @@ struct Remainder {
   template <class T> FN static T db(T g, T a, T b, T) { return -g * floor(a / b); }
 };
 struct Fmod {
-  static constexpr OpInfo info{"fmod", "What is left of `self` after division by `other`, with the sign of `self`.",
-                               Real, saves_inputs};
+  static constexpr OpInfo info{
+      "fmod", "What is left of `self` after division by `other`, with the sign of `self`.", Real,
+      saves_inputs};
   template <class T> FN static T f(T a, T b) {
     if constexpr (is_integer<T>) {
       if (b == T(0)) division_by_zero();
@@ -213,7 +228,8 @@ struct Reciprocal {
   template <class T> FN static T da(T g, T, T y) { return -g * conj(y * y); }
 };
 struct Gcd {
-  static constexpr OpInfo info{"gcd", "The greatest common divisor of `self` and `other`.", Integers};
+  static constexpr OpInfo info{"gcd", "The greatest common divisor of `self` and `other`.",
+                               Integers};
   template <class T> FN static T f(T a, T b) {
     while (b != 0) {
       const T r = (is_signed<T> && b == T(-1)) ? T(0) : static_cast<T>(a % b);
@@ -286,29 +302,36 @@ struct Sqrt {
   template <class T> FN static T da(T g, T, T y) { return g / (T(2) * conj(y)); }
 };
 struct Rsqrt {
-  static constexpr OpInfo info{"rsqrt", "One over the square root of each element.", Analytic, saves_output};
+  static constexpr OpInfo info{"rsqrt", "One over the square root of each element.", Analytic,
+                               saves_output};
   template <class T> FN static T f(T x) { return T(1) / sqrt(x); }
   template <class T> FN static T da(T g, T, T y) { return g * T(-0.5) * conj(y * y * y); }
 };
 
 // ---- sign and size ----
 struct Neg {
-  static constexpr OpInfo info{
-      "neg", "Each element with the other sign.", Arithmetic, 0, "",
-      "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` "
-      "or `logical_not()` operator instead."};
+  static constexpr OpInfo info{"neg",
+                               "Each element with the other sign.",
+                               Arithmetic,
+                               0,
+                               "",
+                               "Negation, the `-` operator, on a bool tensor is not supported. If "
+                               "you are trying to invert a mask, use the `~` "
+                               "or `logical_not()` operator instead."};
   template <class T> FN static T f(T x) { return T(-wrapping(x)); }
   template <class T> FN static T da(T g, T, T) { return -g; }
 };
 struct Positive {
-  static constexpr OpInfo info{"positive", "`self` as it is.", Arithmetic, no_inplace | no_out, "",
-                               "The `+` operator, on a bool tensor is not supported."};
+  static constexpr OpInfo info{"positive", "`self` as it is.",
+                               Arithmetic, no_inplace | no_out,
+                               "",         "The `+` operator, on a bool tensor is not supported."};
   template <class T> FN static T f(T x) { return x; }
   template <class T> FN static T da(T g, T, T) { return g; }
 };
 struct Abs {
-  static constexpr OpInfo info{"abs", "The absolute value of each element; the modulus where it is complex.",
-                               Numeric, saves_self};
+  static constexpr OpInfo info{
+      "abs", "The absolute value of each element; the modulus where it is complex.", Numeric,
+      saves_self};
   template <class T> FN static auto f(T x) {
     if constexpr (is_complex<T> || is_float<T>) return abs(x);
     else if constexpr (is_signed<T>) return x < 0 ? T(-wrapping(x)) : x;
@@ -326,8 +349,8 @@ struct Sign {
   template <class T> FN static T da(T g, T, T) { return zero(g); }
 };
 struct Sgn {
-  static constexpr OpInfo info{"sgn", "Each element over its absolute value; 0 where it is 0.", Numeric,
-                               saves_self};
+  static constexpr OpInfo info{"sgn", "Each element over its absolute value; 0 where it is 0.",
+                               Numeric, saves_self};
   template <class T> FN static T f(T x) {
     if constexpr (is_complex<T>) {
       const auto r = abs(x);
@@ -339,14 +362,15 @@ struct Sgn {
   template <class T> FN static T da(T g, T x, T) { return sgn_gradient(g, x); }
 };
 struct ConjPhysical {
-  static constexpr OpInfo info{"conj_physical", "The complex conjugate of each element, as a tensor of its own.",
-                               Numeric};
+  static constexpr OpInfo info{
+      "conj_physical", "The complex conjugate of each element, as a tensor of its own.", Numeric};
   template <class T> FN static T f(T x) { return conj(x); }
   template <class T> FN static T da(T g, T, T) { return conj(g); }
 };
 struct Angle {
-  static constexpr OpInfo info{"angle", "The argument of each complex element; pi for negative real ones, else 0.",
-                               Analytic, saves_self | no_inplace};
+  static constexpr OpInfo info{
+      "angle", "The argument of each complex element; pi for negative real ones, else 0.", Analytic,
+      saves_self | no_inplace};
   template <class T> FN static auto f(T x) {
     if constexpr (is_complex<T>) return atan2(x.im, x.re);
     else return x < T(0) ? T(kPi) : (x == x ? T(0) : x);
@@ -357,11 +381,14 @@ struct Copysign {
   static constexpr OpInfo info{"copysign", "The size of `self` with the sign of `other`.", Floating,
                                saves_self | saves_output};
   template <class T> FN static T f(T a, T b) { return copysign(a, b); }
-  template <class T> FN static T da(T g, T a, T, T y) { return select(a == T(0), T(0), g * (y / a)); }
+  template <class T> FN static T da(T g, T a, T, T y) {
+    return select(a == T(0), T(0), g * (y / a));
+  }
   template <class T> FN static T db(T g, T, T, T) { return zero(g); }
 };
 struct Signbit {
-  static constexpr OpInfo info{"signbit", "Whether each element's sign bit is set.", Ordered, no_inplace};
+  static constexpr OpInfo info{"signbit", "Whether each element's sign bit is set.", Ordered,
+                               no_inplace};
   template <class T> FN static bool f(T x) {
     if constexpr (is_float<T>) return signbit(x);
     else if constexpr (is_signed<T>) return x < 0;
@@ -369,29 +396,30 @@ struct Signbit {
   }
 };
 struct Nextafter {
-  static constexpr OpInfo info{"nextafter", "The number next to `self` in the direction of `other`.", FloatOnly,
+  static constexpr OpInfo info{"nextafter",
+                               "The number next to `self` in the direction of `other`.", FloatOnly,
                                saves_inputs};
   template <class T> FN static T f(T a, T b) { return nextafter(a, b); }
   template <class T> FN static T da(T g, T a, T b, T) { return select(a == b, T(0), g); }
   template <class T> FN static T db(T g, T, T, T) { return zero(g); }
 };
 struct Heaviside {
-  static constexpr OpInfo info{"heaviside(self: Tensor, values: Tensor)",
-                               "0 where `self` is negative, 1 where it is positive, `values` where it is 0.",
-                               Ordered};
+  static constexpr OpInfo info{
+      "heaviside(self: Tensor, values: Tensor)",
+      "0 where `self` is negative, 1 where it is positive, `values` where it is 0.", Ordered};
   template <class T> FN static T f(T a, T b) { return a == T(0) ? b : T(a > T(0)); }
 };
 
 // ---- rounding ----
 // Integers are whole already.
-#define TAEDA_ROUNDING(Name, name, doc)                                              \
-  struct Name {                                                                      \
-    static constexpr OpInfo info{#name, doc, Real};                                  \
-    template <class T> FN static T f(T x) {                                          \
-      if constexpr (is_float<T>) return name(x);                                     \
-      else return x;                                                                 \
-    }                                                                                \
-    template <class T> FN static T da(T g, T, T) { return zero(g); }                \
+#define TAEDA_ROUNDING(Name, name, doc)                              \
+  struct Name {                                                      \
+    static constexpr OpInfo info{#name, doc, Real};                  \
+    template <class T> FN static T f(T x) {                          \
+      if constexpr (is_float<T>) return name(x);                     \
+      else return x;                                                 \
+    }                                                                \
+    template <class T> FN static T da(T g, T, T) { return zero(g); } \
   };
 TAEDA_ROUNDING(Ceil, ceil, "The smallest whole number that is not below each element.")
 TAEDA_ROUNDING(Floor, floor, "The largest whole number that is not above each element.")
@@ -420,8 +448,8 @@ struct Frac {
 
 // ---- extrema ----
 struct Maximum {
-  static constexpr OpInfo info{"maximum", "The larger of `self` and `other`; nan where one is.", Ordered,
-                               saves_inputs | no_inplace};
+  static constexpr OpInfo info{"maximum", "The larger of `self` and `other`; nan where one is.",
+                               Ordered, saves_inputs | no_inplace};
   template <class T> FN static T f(T a, T b) { return (a > b || a != a) ? a : b; }
   template <class T> FN static T da(T g, T a, T b, T) {
     return select(a == b, g * T(0.5), select(a > b, g, T(0)));
@@ -431,8 +459,8 @@ struct Maximum {
   }
 };
 struct Minimum {
-  static constexpr OpInfo info{"minimum", "The smaller of `self` and `other`; nan where one is.", Ordered,
-                               saves_inputs | no_inplace};
+  static constexpr OpInfo info{"minimum", "The smaller of `self` and `other`; nan where one is.",
+                               Ordered, saves_inputs | no_inplace};
   template <class T> FN static T f(T a, T b) { return (a < b || a != a) ? a : b; }
   template <class T> FN static T da(T g, T a, T b, T) {
     return select(a == b, g * T(0.5), select(a < b, g, T(0)));
@@ -442,22 +470,33 @@ struct Minimum {
   }
 };
 struct Fmax {
-  static constexpr OpInfo info{"fmax", "The larger of `self` and `other`; the other one where one is nan.", Ordered,
-                               saves_inputs | no_inplace};
+  static constexpr OpInfo info{"fmax",
+                               "The larger of `self` and `other`; the other one where one is nan.",
+                               Ordered, saves_inputs | no_inplace};
   template <class T> FN static T f(T a, T b) { return (a > b || b != b) ? a : b; }
-  template <class T> FN static T da(T g, T a, T b, T) { return select((a >= b) | (b != b), g, T(0)); }
-  template <class T> FN static T db(T g, T a, T b, T) { return select((a >= b) | (b != b), T(0), g); }
+  template <class T> FN static T da(T g, T a, T b, T) {
+    return select((a >= b) | (b != b), g, T(0));
+  }
+  template <class T> FN static T db(T g, T a, T b, T) {
+    return select((a >= b) | (b != b), T(0), g);
+  }
 };
 struct Fmin {
-  static constexpr OpInfo info{"fmin", "The smaller of `self` and `other`; the other one where one is nan.", Ordered,
-                               saves_inputs | no_inplace};
+  static constexpr OpInfo info{"fmin",
+                               "The smaller of `self` and `other`; the other one where one is nan.",
+                               Ordered, saves_inputs | no_inplace};
   template <class T> FN static T f(T a, T b) { return (a < b || b != b) ? a : b; }
-  template <class T> FN static T da(T g, T a, T b, T) { return select((a <= b) | (b != b), g, T(0)); }
-  template <class T> FN static T db(T g, T a, T b, T) { return select((a <= b) | (b != b), T(0), g); }
+  template <class T> FN static T da(T g, T a, T b, T) {
+    return select((a <= b) | (b != b), g, T(0));
+  }
+  template <class T> FN static T db(T g, T a, T b, T) {
+    return select((a <= b) | (b != b), T(0), g);
+  }
 };
 // clamp: nan stays nan; the upper bound wins where the bounds are crossed.
 struct Clamp {
-  static constexpr OpInfo info{"_clamp", "", Real, internal | saves_self | saves_other | saves_third};
+  static constexpr OpInfo info{"_clamp", "", Real,
+                               internal | saves_self | saves_other | saves_third};
   template <class T> FN static T f(T x, T lo, T hi) { return Minimum::f(Maximum::f(x, lo), hi); }
   template <class T> FN static T da(T g, T x, T lo, T hi, T) {
     return select((x >= lo) & (x <= hi), g, T(0));
@@ -470,23 +509,24 @@ struct Clamp {
   }
 };
 struct ClampMin {
-  static constexpr OpInfo info{"clamp_min(self: Tensor, min: Tensor)", "Each element, but at least `min`.", Ordered,
-                               saves_inputs};
+  static constexpr OpInfo info{"clamp_min(self: Tensor, min: Tensor)",
+                               "Each element, but at least `min`.", Ordered, saves_inputs};
   template <class T> FN static T f(T x, T lo) { return Maximum::f(x, lo); }
   template <class T> FN static T da(T g, T x, T lo, T) { return select(x >= lo, g, T(0)); }
   template <class T> FN static T db(T g, T x, T lo, T) { return select(x < lo, g, T(0)); }
 };
 struct ClampMax {
-  static constexpr OpInfo info{"clamp_max(self: Tensor, max: Tensor)", "Each element, but at most `max`.", Ordered,
-                               saves_inputs};
+  static constexpr OpInfo info{"clamp_max(self: Tensor, max: Tensor)",
+                               "Each element, but at most `max`.", Ordered, saves_inputs};
   template <class T> FN static T f(T x, T hi) { return Minimum::f(x, hi); }
   template <class T> FN static T da(T g, T x, T hi, T) { return select(x <= hi, g, T(0)); }
   template <class T> FN static T db(T g, T x, T hi, T) { return select(x > hi, g, T(0)); }
 };
 struct Lerp {
-  static constexpr OpInfo info{"lerp(self: Tensor, end: Tensor, weight: Tensor)",
-                               "`self + weight * (end - self)`: between `self` (weight 0) and `end` (weight 1).",
-                               FloatComplex, saves_self | saves_other | saves_third};
+  static constexpr OpInfo info{
+      "lerp(self: Tensor, end: Tensor, weight: Tensor)",
+      "`self + weight * (end - self)`: between `self` (weight 0) and `end` (weight 1).",
+      FloatComplex, saves_self | saves_other | saves_third};
   template <class T> FN static T f(T a, T b, T w) {
     if constexpr (is_complex<T>) return abs(w) < 0.5 ? a + w * (b - a) : b - (b - a) * (T(1) - w);
     else return w < T(0.5) ? a + w * (b - a) : b - (b - a) * (T(1) - w);
@@ -496,12 +536,11 @@ struct Lerp {
   template <class T> FN static T dc(T g, T a, T b, T, T) { return g * conj(b - a); }
 };
 
-using ArithmeticOps =
-    List<Add, AddScaled, Sub, SubScaled, Rsub, Mul, Addcmul, Div, FloorDivide, TruncDivide, Remainder, Fmod, Addcdiv,
-         Reciprocal, Gcd, Lcm, Pow, Cube, SquareRoot, InverseRoot, Inverse,
-         InverseSquare, Square, Sqrt, Rsqrt>;
-using RoundingOps =
-    List<Neg, Positive, Abs, Sign, Sgn, ConjPhysical, Angle, Copysign, Signbit, Nextafter, Heaviside, Ceil, Floor, Trunc, Round, RoundTo,
-         Frac, Maximum, Minimum, Fmax, Fmin, Clamp, ClampMin, ClampMax, Lerp>;
+using ArithmeticOps = List<Add, AddScaled, Sub, SubScaled, Rsub, Mul, Addcmul, Div, FloorDivide,
+                           TruncDivide, Remainder, Fmod, Addcdiv, Reciprocal, Gcd, Lcm, Pow, Cube,
+                           SquareRoot, InverseRoot, Inverse, InverseSquare, Square, Sqrt, Rsqrt>;
+using RoundingOps = List<Neg, Positive, Abs, Sign, Sgn, ConjPhysical, Angle, Copysign, Signbit,
+                         Nextafter, Heaviside, Ceil, Floor, Trunc, Round, RoundTo, Frac, Maximum,
+                         Minimum, Fmax, Fmin, Clamp, ClampMin, ClampMax, Lerp>;
 
 }  // namespace taeda::TAEDA_ISA

@@ -1,42 +1,33 @@
-// Complex numbers for functors: laid out as std::complex, but in the instruction set's own namespace.
+// Complex numbers for functors: laid out as std::complex, but in the instruction set's own
+// namespace.
 #pragma once
 
 #include "kernels/functors_scalar.h"
 
 namespace taeda::TAEDA_ISA {
 
-template <class R>
-struct Complex {
+template <class R> struct Complex {
   R re{}, im{};
   Complex() = default;
   FN constexpr Complex(R r) : re(r) {}
   FN constexpr Complex(R r, R i) : re(r), im(i) {}
 };
 
-template <class T>
-inline constexpr bool is_complex = false;
-template <class R>
-inline constexpr bool is_complex<Complex<R>> = true;
+template <class T> inline constexpr bool is_complex = false;
+template <class R> inline constexpr bool is_complex<Complex<R>> = true;
 
-template <class R>
-FN Complex<R> operator+(Complex<R> a, Complex<R> b) {
+template <class R> FN Complex<R> operator+(Complex<R> a, Complex<R> b) {
   return {a.re + b.re, a.im + b.im};
 }
-template <class R>
-FN Complex<R> operator-(Complex<R> a, Complex<R> b) {
+template <class R> FN Complex<R> operator-(Complex<R> a, Complex<R> b) {
   return {a.re - b.re, a.im - b.im};
 }
-template <class R>
-FN Complex<R> operator-(Complex<R> a) {
-  return {-a.re, -a.im};
-}
-template <class R>
-FN Complex<R> operator*(Complex<R> a, Complex<R> b) {
+template <class R> FN Complex<R> operator-(Complex<R> a) { return {-a.re, -a.im}; }
+template <class R> FN Complex<R> operator*(Complex<R> a, Complex<R> b) {
   return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
 // Scaled by the larger part of the divisor, so that squares neither overflow nor vanish.
-template <class R>
-FN Complex<R> operator/(Complex<R> a, Complex<R> b) {
+template <class R> FN Complex<R> operator/(Complex<R> a, Complex<R> b) {
   const bool wide = abs(b.re) >= abs(b.im);
   const R big = wide ? b.re : b.im, small = wide ? b.im : b.re;
   const R ratio = (big == R(0) && small == R(0)) ? R(0) : small / big;
@@ -45,30 +36,14 @@ FN Complex<R> operator/(Complex<R> a, Complex<R> b) {
   const R im = wide ? y - x * ratio : x * ratio - y;
   return {(x + y * ratio) * d, im * d};
 }
-template <class R>
-FN bool operator==(Complex<R> a, Complex<R> b) {
+template <class R> FN bool operator==(Complex<R> a, Complex<R> b) {
   return a.re == b.re && a.im == b.im;
 }
-template <class R>
-FN bool operator!=(Complex<R> a, Complex<R> b) {
-  return !(a == b);
-}
-template <class R>
-FN Complex<R> conj(Complex<R> a) {
-  return {a.re, -a.im};
-}
-template <class R>
-FN R abs(Complex<R> a) {
-  return hypot(a.re, a.im);
-}
-template <class R>
-FN bool isinf(Complex<R> a) {
-  return isinf(a.re) || isinf(a.im);
-}
-template <class R>
-FN bool isnan(Complex<R> a) {
-  return a.re != a.re || a.im != a.im;
-}
+template <class R> FN bool operator!=(Complex<R> a, Complex<R> b) { return !(a == b); }
+template <class R> FN Complex<R> conj(Complex<R> a) { return {a.re, -a.im}; }
+template <class R> FN R abs(Complex<R> a) { return hypot(a.re, a.im); }
+template <class R> FN bool isinf(Complex<R> a) { return isinf(a.re) || isinf(a.im); }
+template <class R> FN bool isnan(Complex<R> a) { return a.re != a.re || a.im != a.im; }
 
 // The C library's complex functions, by way of the compiler's own complex type.
 FN __complex__ float to_c(Complex<float> a) {
@@ -86,8 +61,8 @@ FN __complex__ double to_c(Complex<double> a) {
 FN Complex<float> from_c(__complex__ float c) { return {__real__ c, __imag__ c}; }
 FN Complex<double> from_c(__complex__ double c) { return {__real__ c, __imag__ c}; }
 
-#define TAEDA_COMPLEX(name)                                                                        \
-  FN Complex<float> name(Complex<float> x) { return from_c(__builtin_c##name##f(to_c(x))); }       \
+#define TAEDA_COMPLEX(name)                                                                  \
+  FN Complex<float> name(Complex<float> x) { return from_c(__builtin_c##name##f(to_c(x))); } \
   FN Complex<double> name(Complex<double> x) { return from_c(__builtin_c##name(to_c(x))); }
 TAEDA_COMPLEX(exp)
 TAEDA_COMPLEX(log)
@@ -105,37 +80,30 @@ TAEDA_COMPLEX(asinh)
 TAEDA_COMPLEX(acosh)
 TAEDA_COMPLEX(atanh)
 #undef TAEDA_COMPLEX
-FN Complex<float> pow(Complex<float> x, Complex<float> y) { return from_c(__builtin_cpowf(to_c(x), to_c(y))); }
-FN Complex<double> pow(Complex<double> x, Complex<double> y) { return from_c(__builtin_cpow(to_c(x), to_c(y))); }
-template <class R>
-FN Complex<R> sin_anywhere(Complex<R> x) {
-  return sin(x);
+FN Complex<float> pow(Complex<float> x, Complex<float> y) {
+  return from_c(__builtin_cpowf(to_c(x), to_c(y)));
 }
-template <class R>
-FN Complex<R> log1p(Complex<R> x) {
-  return log(Complex<R>(R(1) + x.re, x.im));
+FN Complex<double> pow(Complex<double> x, Complex<double> y) {
+  return from_c(__builtin_cpow(to_c(x), to_c(y)));
 }
-template <class R>
-FN Complex<R> expm1(Complex<R> x) {
+template <class R> FN Complex<R> sin_anywhere(Complex<R> x) { return sin(x); }
+template <class R> FN Complex<R> log1p(Complex<R> x) { return log(Complex<R>(R(1) + x.re, x.im)); }
+template <class R> FN Complex<R> expm1(Complex<R> x) {
   const R s = library_sin(x.im * R(0.5)), e = ::exp(x.re);
   return {::expm1(x.re) * library_cos(x.im) - R(2) * s * s, e * library_sin(x.im)};
 }
-template <class R>
-FN Complex<R> log2(Complex<R> x) {
+template <class R> FN Complex<R> log2(Complex<R> x) {
   const Complex<R> v = log(x);
   return {v.re / R(kLn2), v.im / R(kLn2)};
 }
-template <class R>
-FN Complex<R> log10(Complex<R> x) {
+template <class R> FN Complex<R> log10(Complex<R> x) {
   const Complex<R> v = log(x);
   return {v.re / R(kLn10), v.im / R(kLn10)};
 }
-template <class R>
-FN Complex<R> exp2(Complex<R> x) {
+template <class R> FN Complex<R> exp2(Complex<R> x) {
   return exp(Complex<R>(x.re * R(kLn2), x.im * R(kLn2)));
 }
-template <class R>
-FN Complex<R> sigmoid(Complex<R> x) {
+template <class R> FN Complex<R> sigmoid(Complex<R> x) {
   return Complex<R>(R(1)) / (Complex<R>(R(1)) + exp(-x));
 }
 

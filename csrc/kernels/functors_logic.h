@@ -6,26 +6,25 @@
 namespace taeda::TAEDA_ISA {
 
 // ---- comparisons: bool results ----
-#define TAEDA_COMPARISON(Name, name, op, dtypes, doc)                   \
-  struct Name {                                                         \
-    static constexpr OpInfo info{name, doc, dtypes};                    \
-    template <class T> FN static bool f(T a, T b) { return a op b; }    \
+#define TAEDA_COMPARISON(Name, name, op, dtypes, doc)                \
+  struct Name {                                                      \
+    static constexpr OpInfo info{name, doc, dtypes};                 \
+    template <class T> FN static bool f(T a, T b) { return a op b; } \
   };
 TAEDA_COMPARISON(Eq, "eq", ==, Numeric, "Whether `self` equals `other`, element by element.")
 TAEDA_COMPARISON(Ne, "ne", !=, Numeric, "Whether `self` differs from `other`, element by element.")
 TAEDA_COMPARISON(Lt, "lt", <, Ordered, "Whether `self` is less than `other`, element by element.")
 TAEDA_COMPARISON(Le, "le", <=, Ordered, "Whether `self` is at most `other`, element by element.")
-TAEDA_COMPARISON(Gt, "gt", >, Ordered, "Whether `self` is greater than `other`, element by element.")
+TAEDA_COMPARISON(Gt, "gt", >, Ordered,
+                 "Whether `self` is greater than `other`, element by element.")
 TAEDA_COMPARISON(Ge, "ge", >=, Ordered, "Whether `self` is at least `other`, element by element.")
 #undef TAEDA_COMPARISON
 
 // ---- logic: what is not zero is true ----
-template <class T>
-FN bool truth(T x) {
-  return x != T(0);
-}
+template <class T> FN bool truth(T x) { return x != T(0); }
 struct LogicalAnd {
-  static constexpr OpInfo info{"logical_and", "Whether both elements are true (not zero).", Numeric};
+  static constexpr OpInfo info{"logical_and", "Whether both elements are true (not zero).",
+                               Numeric};
   template <class T> FN static bool f(T a, T b) { return truth(a) & truth(b); }
 };
 struct LogicalOr {
@@ -33,7 +32,8 @@ struct LogicalOr {
   template <class T> FN static bool f(T a, T b) { return truth(a) | truth(b); }
 };
 struct LogicalXor {
-  static constexpr OpInfo info{"logical_xor", "Whether just one of the elements is true (not zero).", Numeric};
+  static constexpr OpInfo info{"logical_xor",
+                               "Whether just one of the elements is true (not zero).", Numeric};
   template <class T> FN static bool f(T a, T b) { return truth(a) != truth(b); }
 };
 struct LogicalNot {
@@ -51,7 +51,8 @@ struct BitwiseOr {
   template <class T> FN static T f(T a, T b) { return T(a | b); }
 };
 struct BitwiseXor {
-  static constexpr OpInfo info{"bitwise_xor", "The bits that are set in just one of the elements.", Integral};
+  static constexpr OpInfo info{"bitwise_xor", "The bits that are set in just one of the elements.",
+                               Integral};
   template <class T> FN static T f(T a, T b) { return T(a ^ b); }
 };
 struct BitwiseNot {
@@ -62,14 +63,16 @@ struct BitwiseNot {
   }
 };
 struct LeftShift {
-  static constexpr OpInfo info{"bitwise_left_shift", "The bits of `self` moved up by `other` places.", Integers};
+  static constexpr OpInfo info{"bitwise_left_shift",
+                               "The bits of `self` moved up by `other` places.", Integers};
   template <class T> FN static T f(T a, T b) {
     if constexpr (sizeof(T) == 8) return b < 0 || b >= 64 ? T(0) : T(uint64_t(a) << b);
     else return b < 0 || b >= T(sizeof(T) * 8) ? T(0) : T(uint32_t(a) << b);
   }
 };
 struct RightShift {
-  static constexpr OpInfo info{"bitwise_right_shift", "The bits of `self` moved down by `other` places.", Integers};
+  static constexpr OpInfo info{"bitwise_right_shift",
+                               "The bits of `self` moved down by `other` places.", Integers};
   template <class T> FN static T f(T a, T b) {
     constexpr T last = T(sizeof(T) * 8 - (is_signed<T> ? 1 : 0));
     if (b < 0 || b >= last) return is_signed<T> && a < 0 ? T(-1) : T(0);
@@ -79,22 +82,24 @@ struct RightShift {
 
 // ---- tests ----
 struct IsNan {
-  static constexpr OpInfo info{"isnan", "Whether the element is not a number.", Numeric, no_inplace | no_out};
+  static constexpr OpInfo info{"isnan", "Whether the element is not a number.", Numeric,
+                               no_inplace | no_out};
   template <class T> FN static bool f(T x) {
     if constexpr (is_float<T> || is_complex<T>) return isnan(x);
     else return false;
   }
 };
 struct IsInf {
-  static constexpr OpInfo info{"isinf", "Whether the element is infinite.", Numeric, no_inplace | no_out};
+  static constexpr OpInfo info{"isinf", "Whether the element is infinite.", Numeric,
+                               no_inplace | no_out};
   template <class T> FN static bool f(T x) {
     if constexpr (is_float<T> || is_complex<T>) return isinf(x);
     else return false;
   }
 };
 struct IsFinite {
-  static constexpr OpInfo info{"isfinite", "Whether the element is neither infinite nor nan.", Numeric,
-                               no_inplace | no_out};
+  static constexpr OpInfo info{"isfinite", "Whether the element is neither infinite nor nan.",
+                               Numeric, no_inplace | no_out};
   template <class T> FN static bool f(T x) {
     if constexpr (is_complex<T>) return f(x.re) & f(x.im);
     else if constexpr (is_float<T>) return abs(x) < T(kInf);
@@ -102,14 +107,16 @@ struct IsFinite {
   }
 };
 struct IsPosInf {
-  static constexpr OpInfo info{"isposinf", "Whether the element is positive infinity.", Ordered, no_inplace};
+  static constexpr OpInfo info{"isposinf", "Whether the element is positive infinity.", Ordered,
+                               no_inplace};
   template <class T> FN static bool f(T x) {
     if constexpr (is_float<T>) return x == T(kInf);
     else return false;
   }
 };
 struct IsNegInf {
-  static constexpr OpInfo info{"isneginf", "Whether the element is negative infinity.", Ordered, no_inplace};
+  static constexpr OpInfo info{"isneginf", "Whether the element is negative infinity.", Ordered,
+                               no_inplace};
   template <class T> FN static bool f(T x) {
     if constexpr (is_float<T>) return x == T(-kInf);
     else return false;
@@ -121,21 +128,29 @@ struct Where {
   static constexpr OpInfo info{"where(condition: Tensor, self: Tensor, other: Tensor)", "", Numeric,
                                internal | saves_self};
   template <class T, class C = bool> FN static T f(C c, T a, T b) { return c ? a : b; }
-  template <class T, class C = bool> FN static T db(T g, C c, T, T, T) { return select(c, g, T(0)); }
-  template <class T, class C = bool> FN static T dc(T g, C c, T, T, T) { return select(c, T(0), g); }
+  template <class T, class C = bool> FN static T db(T g, C c, T, T, T) {
+    return select(c, g, T(0));
+  }
+  template <class T, class C = bool> FN static T dc(T g, C c, T, T, T) {
+    return select(c, T(0), g);
+  }
 };
 struct NanToNum {
   static constexpr OpInfo info{"_nan_to_num", "", Numeric, internal | saves_self};
   template <class T> FN static T f(T x, T nan, T high, T low) {
-    if constexpr (is_complex<T>) return T(f(x.re, nan.re, high.re, low.re), f(x.im, nan.re, high.re, low.re));
-    else if constexpr (is_float<T>) return x != x ? nan : (x == T(kInf) ? high : (x == T(-kInf) ? low : x));
+    if constexpr (is_complex<T>)
+      return T(f(x.re, nan.re, high.re, low.re), f(x.im, nan.re, high.re, low.re));
+    else if constexpr (is_float<T>)
+      return x != x ? nan : (x == T(kInf) ? high : (x == T(-kInf) ? low : x));
     else return x;
   }
-  template <class T> FN static T da(T g, T x, T, T, T, T) { return select(abs(x) < T(kInf), g, T(0)); }
+  template <class T> FN static T da(T g, T x, T, T, T, T) {
+    return select(abs(x) < T(kInf), g, T(0));
+  }
 };
 
-using LogicOps = List<Eq, Ne, Lt, Le, Gt, Ge, LogicalAnd, LogicalOr, LogicalXor, LogicalNot, BitwiseAnd, BitwiseOr,
-                      BitwiseXor, BitwiseNot, LeftShift, RightShift, IsNan, IsInf, IsFinite, IsPosInf, IsNegInf,
-                      Where, NanToNum>;
+using LogicOps = List<Eq, Ne, Lt, Le, Gt, Ge, LogicalAnd, LogicalOr, LogicalXor, LogicalNot,
+                      BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, LeftShift, RightShift, IsNan,
+                      IsInf, IsFinite, IsPosInf, IsNegInf, Where, NanToNum>;
 
 }  // namespace taeda::TAEDA_ISA

@@ -68,12 +68,16 @@ struct BceWithLogitsWeighted {  // positive targets count `w` times
   template <class T> FN static T da(T g, T x, T t, T w, T) {
     return g * ((T(1) - t) - (T(1) + (w - T(1)) * t) * sigmoid(-x));
   }
-  template <class T> FN static T db(T g, T x, T, T w, T) { return g * ((w - T(1)) * log1p_exp(-x) - x); }
+  template <class T> FN static T db(T g, T x, T, T w, T) {
+    return g * ((w - T(1)) * log1p_exp(-x) - x);
+  }
   template <class T> FN static T dc(T g, T x, T t, T, T) { return g * (t * log1p_exp(-x)); }
 };
 struct KlDiv {  // of log-probabilities from probabilities
   static constexpr OpInfo info{"_kl_div", "", FloatOnly, internal | saves_inputs};
-  template <class T> FN static T f(T x, T t) { return (t != t ? t : (t == T(0) ? T(0) : t * log(t))) - t * x; }
+  template <class T> FN static T f(T x, T t) {
+    return (t != t ? t : (t == T(0) ? T(0) : t * log(t))) - t * x;
+  }
   template <class T> FN static T da(T g, T, T t, T) { return -g * t; }
   template <class T> FN static T db(T g, T x, T t, T) {
     return select(t == T(0), T(0), g * (log(t) + T(1) - x));
@@ -92,7 +96,7 @@ struct SoftMargin {
   template <class T> FN static T db(T g, T x, T t, T) { return -g * x * sigmoid(-t * x); }
 };
 
-using LossOps = List<SquaredError, AbsoluteError, SmoothL1, Huber, BinaryCrossEntropy, BceWithLogits,
-                     BceWithLogitsWeighted, KlDiv, KlDivLog, SoftMargin>;
+using LossOps = List<SquaredError, AbsoluteError, SmoothL1, Huber, BinaryCrossEntropy,
+                     BceWithLogits, BceWithLogitsWeighted, KlDiv, KlDivLog, SoftMargin>;
 
 }  // namespace taeda::TAEDA_ISA

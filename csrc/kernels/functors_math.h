@@ -18,43 +18,49 @@ struct Exp2 {
   template <class T> FN static T da(T g, T, T y) { return g * conj(y) * T(kLn2); }
 };
 struct Expm1 {
-  static constexpr OpInfo info{"expm1", "`exp(x) - 1`, exact for small x too.", Analytic, saves_output};
+  static constexpr OpInfo info{"expm1", "`exp(x) - 1`, exact for small x too.", Analytic,
+                               saves_output};
   template <class T> FN static T f(T x) { return expm1(x); }
   template <class T> FN static T da(T g, T, T y) { return g * (conj(y) + T(1)); }
 };
 struct Log {
-  static constexpr OpInfo info{"log", "The natural logarithm of each element.", Analytic, saves_self};
+  static constexpr OpInfo info{"log", "The natural logarithm of each element.", Analytic,
+                               saves_self};
   template <class T> FN static T f(T x) { return log(x); }
   template <class T> FN static T da(T g, T x, T) { return g / conj(x); }
 };
 struct Log2 {
-  static constexpr OpInfo info{"log2", "The logarithm to base 2 of each element.", Analytic, saves_self};
+  static constexpr OpInfo info{"log2", "The logarithm to base 2 of each element.", Analytic,
+                               saves_self};
   template <class T> FN static T f(T x) { return log2(x); }
   template <class T> FN static T da(T g, T x, T) { return g / (conj(x) * T(kLn2)); }
 };
 struct Log10 {
-  static constexpr OpInfo info{"log10", "The logarithm to base 10 of each element.", Analytic, saves_self};
+  static constexpr OpInfo info{"log10", "The logarithm to base 10 of each element.", Analytic,
+                               saves_self};
   template <class T> FN static T f(T x) { return log10(x); }
   template <class T> FN static T da(T g, T x, T) { return g / (conj(x) * T(kLn10)); }
 };
 struct Log1p {
-  static constexpr OpInfo info{"log1p", "`log(1 + x)`, exact for small x too.", Analytic, saves_self};
+  static constexpr OpInfo info{"log1p", "`log(1 + x)`, exact for small x too.", Analytic,
+                               saves_self};
   template <class T> FN static T f(T x) { return log1p(x); }
   template <class T> FN static T da(T g, T x, T) { return g / conj(x + T(1)); }
 };
 struct Logaddexp {
-  static constexpr OpInfo info{"logaddexp", "`log(exp(self) + exp(other))` without overflow.", Analytic,
-                               saves_inputs | no_inplace};
+  static constexpr OpInfo info{"logaddexp", "`log(exp(self) + exp(other))` without overflow.",
+                               Analytic, saves_inputs | no_inplace};
   template <class T> FN static T f(T a, T b) {
-    if constexpr (is_complex<T>) return a.re >= b.re ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
+    if constexpr (is_complex<T>)
+      return a.re >= b.re ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
     else return (isinf(a) && a == b) ? a : (a > b ? a : b) + log1p(exp(-abs(a - b)));
   }
   template <class T> FN static T da(T g, T a, T b, T) { return g * conj(sigmoid(a - b)); }
   template <class T> FN static T db(T g, T a, T b, T) { return g * conj(sigmoid(b - a)); }
 };
 struct Logaddexp2 {
-  static constexpr OpInfo info{"logaddexp2", "`log2(2**self + 2**other)` without overflow.", Floating,
-                               saves_inputs | no_inplace};
+  static constexpr OpInfo info{"logaddexp2", "`log2(2**self + 2**other)` without overflow.",
+                               Floating, saves_inputs | no_inplace};
   template <class T> FN static T f(T a, T b) {
     const T m = a > b ? a : b;
     return (isinf(a) && a == b) ? a : m + log1p(exp2(-abs(a - b))) * T(1 / kLn2);
@@ -63,8 +69,11 @@ struct Logaddexp2 {
   template <class T> FN static T db(T g, T a, T b, T) { return g * sigmoid((b - a) * T(kLn2)); }
 };
 struct Xlogy {
-  static constexpr OpInfo info{"xlogy", "`self * log(other)`, and 0 where `self` is 0.", Floating, saves_inputs};
-  template <class T> FN static T f(T a, T b) { return b != b ? b : (a == T(0) ? T(0) : a * log(b)); }
+  static constexpr OpInfo info{"xlogy", "`self * log(other)`, and 0 where `self` is 0.", Floating,
+                               saves_inputs};
+  template <class T> FN static T f(T a, T b) {
+    return b != b ? b : (a == T(0) ? T(0) : a * log(b));
+  }
   template <class T> FN static T da(T g, T a, T b, T) {
     return select((a == T(0)) & (b <= T(0)), T(0), g * log(b));
   }
@@ -107,8 +116,8 @@ struct Atan {
   template <class T> FN static T da(T g, T x, T) { return g / conj(x * x + T(1)); }
 };
 struct Atan2 {
-  static constexpr OpInfo info{"atan2", "The angle of the point (`other`, `self`), from -pi to pi.", Floating,
-                               saves_inputs};
+  static constexpr OpInfo info{"atan2", "The angle of the point (`other`, `self`), from -pi to pi.",
+                               Floating, saves_inputs};
   template <class T> FN static T f(T a, T b) { return atan2(a, b); }
   template <class T> FN static T da(T g, T a, T b, T) { return g * (b / (a * a + b * b)); }
   template <class T> FN static T db(T g, T a, T b, T) { return g * (-a / (a * a + b * b)); }
@@ -144,39 +153,48 @@ struct Sinc {
 
 // ---- hyperbolic ----
 struct Sinh {
-  static constexpr OpInfo info{"sinh", "The hyperbolic sine of each element.", Analytic, saves_self};
+  static constexpr OpInfo info{"sinh", "The hyperbolic sine of each element.", Analytic,
+                               saves_self};
   template <class T> FN static T f(T x) { return sinh(x); }
   template <class T> FN static T da(T g, T x, T) { return g * conj(cosh(x)); }
 };
 struct Cosh {
-  static constexpr OpInfo info{"cosh", "The hyperbolic cosine of each element.", Analytic, saves_self};
+  static constexpr OpInfo info{"cosh", "The hyperbolic cosine of each element.", Analytic,
+                               saves_self};
   template <class T> FN static T f(T x) { return cosh(x); }
   template <class T> FN static T da(T g, T x, T) { return g * conj(sinh(x)); }
 };
 struct Tanh {
-  static constexpr OpInfo info{"tanh", "The hyperbolic tangent of each element.", Analytic, saves_output};
+  static constexpr OpInfo info{"tanh", "The hyperbolic tangent of each element.", Analytic,
+                               saves_output};
   template <class T> FN static T f(T x) { return tanh(x); }
   template <class T> FN static T da(T g, T, T y) { return g * conj(T(1) - y * y); }
 };
 struct Asinh {
-  static constexpr OpInfo info{"asinh", "The inverse hyperbolic sine of each element.", Analytic, saves_self};
+  static constexpr OpInfo info{"asinh", "The inverse hyperbolic sine of each element.", Analytic,
+                               saves_self};
   template <class T> FN static T f(T x) { return asinh(x); }
   template <class T> FN static T da(T g, T x, T) { return g * conj(T(1) / sqrt(x * x + T(1))); }
 };
 struct Acosh {
-  static constexpr OpInfo info{"acosh", "The inverse hyperbolic cosine of each element.", Analytic, saves_self};
+  static constexpr OpInfo info{"acosh", "The inverse hyperbolic cosine of each element.", Analytic,
+                               saves_self};
   template <class T> FN static T f(T x) { return acosh(x); }
-  template <class T> FN static T da(T g, T x, T) { return g * conj(T(1) / (sqrt(x - T(1)) * sqrt(x + T(1)))); }
+  template <class T> FN static T da(T g, T x, T) {
+    return g * conj(T(1) / (sqrt(x - T(1)) * sqrt(x + T(1))));
+  }
 };
 struct Atanh {
-  static constexpr OpInfo info{"atanh", "The inverse hyperbolic tangent of each element.", Analytic, saves_self};
+  static constexpr OpInfo info{"atanh", "The inverse hyperbolic tangent of each element.", Analytic,
+                               saves_self};
   template <class T> FN static T f(T x) { return atanh(x); }
   template <class T> FN static T da(T g, T x, T) { return g * conj(T(1) / (T(1) - x * x)); }
 };
 
 // ---- logistic, error and gamma functions ----
 struct Sigmoid {
-  static constexpr OpInfo info{"sigmoid", "`1 / (1 + exp(-x))`, the logistic function.", Analytic, saves_output};
+  static constexpr OpInfo info{"sigmoid", "`1 / (1 + exp(-x))`, the logistic function.", Analytic,
+                               saves_output};
   template <class T> FN static T f(T x) { return sigmoid(x); }
   template <class T> FN static T da(T g, T, T y) { return g * conj((T(1) - y) * y); }
 };
@@ -203,18 +221,24 @@ struct Erf {
   template <class T> FN static T da(T g, T x, T) { return g * (T(kTwoOverSqrtPi) * exp(-(x * x))); }
 };
 struct Erfc {
-  static constexpr OpInfo info{"erfc", "`1 - erf(x)`, exact where it is small.", Floating, saves_self};
+  static constexpr OpInfo info{"erfc", "`1 - erf(x)`, exact where it is small.", Floating,
+                               saves_self};
   template <class T> FN static T f(T x) { return erfc(x); }
-  template <class T> FN static T da(T g, T x, T) { return g * (T(-kTwoOverSqrtPi) * exp(-(x * x))); }
+  template <class T> FN static T da(T g, T x, T) {
+    return g * (T(-kTwoOverSqrtPi) * exp(-(x * x)));
+  }
 };
 struct Erfinv {
-  static constexpr OpInfo info{"erfinv", "The inverse of the error function.", Floating, saves_output};
+  static constexpr OpInfo info{"erfinv", "The inverse of the error function.", Floating,
+                               saves_output};
   template <class T> FN static T f(T x) { return erfinv(x); }
-  template <class T> FN static T da(T g, T, T y) { return g * (T(1 / kTwoOverSqrtPi) * exp(y * y)); }
+  template <class T> FN static T da(T g, T, T y) {
+    return g * (T(1 / kTwoOverSqrtPi) * exp(y * y));
+  }
 };
 struct Lgamma {
-  static constexpr OpInfo info{"lgamma", "The logarithm of the absolute value of the gamma function.", Floating,
-                               saves_self};
+  static constexpr OpInfo info{
+      "lgamma", "The logarithm of the absolute value of the gamma function.", Floating, saves_self};
   template <class T> FN static T f(T x) { return lgamma(x); }
   template <class T> FN static T da(T g, T x, T) { return g * digamma(x); }
 };
@@ -228,8 +252,9 @@ struct Polygamma {
   template <class T> FN static T f(T n, T x) { return polygamma(n, x); }
   template <class T> FN static T db(T g, T n, T x, T) { return g * polygamma(n + T(1), x); }
 };
-using MathOps = List<Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Logaddexp, Logaddexp2, Xlogy, Sin, Cos, Tan, Asin, Acos,
-                     Atan, Atan2, Hypot, Deg2rad, Rad2deg, Sinc, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh>;
+using MathOps = List<Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Logaddexp, Logaddexp2, Xlogy, Sin,
+                     Cos, Tan, Asin, Acos, Atan, Atan2, Hypot, Deg2rad, Rad2deg, Sinc, Sinh, Cosh,
+                     Tanh, Asinh, Acosh, Atanh>;
 using SpecialOps = List<Sigmoid, Logit, LogitEps, Erf, Erfc, Erfinv, Lgamma, Digamma, Polygamma>;
 
 }  // namespace taeda::TAEDA_ISA

@@ -1,8 +1,9 @@
 // The vocabulary of functors: select, exp, log, tanh, ... for the types that kernels compute in.
 //
-// Everything lives in the namespace of the instruction set it is compiled for, is inlined, and avoids templates of the
-// standard library, so that no object file offers a function that another instruction set's code could be linked to.
-// The frequent functions are written without branches: a loop over them becomes vector code.
+// Everything lives in the namespace of the instruction set it is compiled for, is inlined, and
+// avoids templates of the standard library, so that no object file offers a function that another
+// instruction set's code could be linked to. The frequent functions are written without branches: a
+// loop over them becomes vector code.
 #pragma once
 
 #include <math.h>
@@ -21,23 +22,17 @@
 
 namespace taeda::TAEDA_ISA {
 
-template <class A, class B>
-inline constexpr bool same_type = false;
-template <class A>
-inline constexpr bool same_type<A, A> = true;
+template <class A, class B> inline constexpr bool same_type = false;
+template <class A> inline constexpr bool same_type<A, A> = true;
 
-template <class To, class From>
-FN To bits_as(From v) {
+template <class To, class From> FN To bits_as(From v) {
   static_assert(sizeof(To) == sizeof(From));
   return __builtin_bit_cast(To, v);
 }
 
 // ---- choices ----
 // `cond ? a : b` that also works on Tensors (ops/pointwise_tensor.h).
-template <class T>
-FN T select(bool cond, T a, T b) {
-  return cond ? a : b;
-}
+template <class T> FN T select(bool cond, T a, T b) { return cond ? a : b; }
 
 inline constexpr double kInf = __builtin_inf();
 inline constexpr double kNan = __builtin_nan("");
@@ -47,13 +42,12 @@ inline constexpr double kLn10 = 2.30258509299404568402;
 inline constexpr double kSqrt2 = 1.41421356237309504880;
 inline constexpr double kTwoOverSqrtPi = 1.12837916709551257390;
 
+template <class T> inline constexpr bool is_float = same_type<T, float> || same_type<T, double>;
 template <class T>
-inline constexpr bool is_float = same_type<T, float> || same_type<T, double>;
-template <class T>
-inline constexpr bool is_integer = same_type<T, int8_t> || same_type<T, int16_t> || same_type<T, int32_t> ||
-                                   same_type<T, int64_t> || same_type<T, uint8_t>;
-template <class T>
-inline constexpr bool is_signed = !same_type<T, bool> && !same_type<T, uint8_t>;
+inline constexpr bool is_integer =
+    same_type<T, int8_t> || same_type<T, int16_t> || same_type<T, int32_t> ||
+    same_type<T, int64_t> || same_type<T, uint8_t>;
+template <class T> inline constexpr bool is_signed = !same_type<T, bool> && !same_type<T, uint8_t>;
 
 // ---- elementary operations that become one instruction ----
 FN float abs(float x) { return __builtin_fabsf(x); }
@@ -87,8 +81,9 @@ FN T conj(T x) {
 }
 
 // ---- exp and log ----
-// x = n ln2 + r with |r| <= ln2/2; exp(x) = 2^n exp(r). 2^n is applied in two steps, so that subnormal results and
-// the last powers before overflow come out right. Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits.
+// x = n ln2 + r with |r| <= ln2/2; exp(x) = 2^n exp(r). 2^n is applied in two steps, so that
+// subnormal results and the last powers before overflow come out right. Adding 1.5 * 2^23 rounds to
+// an integer and leaves it in the low bits.
 struct FloatReduced {
   float r, p;  // the remainder, and exp(r) - 1
   int32_t n;
@@ -138,10 +133,13 @@ FN DoubleReduced exp_reduce(double x) {
   q = q * r + 0.5;
   return {r, q * (r * r) + r, n};
 }
-FN double pow2i(int64_t n, double) { return bits_as<double>(static_cast<uint64_t>(n + 1023) << 52); }
+FN double pow2i(int64_t n, double) {
+  return bits_as<double>(static_cast<uint64_t>(n + 1023) << 52);
+}
 FN double exp(double x) {
   const DoubleReduced e = exp_reduce(x);
-  // An arithmetic shift of 64 bits is no vector instruction before AVX-512: shift an unsigned number instead.
+  // An arithmetic shift of 64 bits is no vector instruction before AVX-512: shift an unsigned
+  // number instead.
   const auto half = static_cast<int64_t>((static_cast<uint64_t>(e.n) + 4096) >> 1) - 2048;
   return (e.p + 1.0) * pow2i(half, 0.0) * pow2i(e.n - half, 0.0);
 }
@@ -174,14 +172,17 @@ FN float log(float x) {
   q = q * z + 0.2854996428482f;
   q = q * z + 0.4000012946568f;
   q = q * z + 0.6666666654508f;
-  const float v = e * 0.693145751953125f + (f - (half - (s * (half + q * z) + e * 1.42860682031e-6f)));
-  const float special = x == 0.0f ? -static_cast<float>(kInf) : (x > 0.0f ? x : static_cast<float>(kNan));
+  const float v =
+      e * 0.693145751953125f + (f - (half - (s * (half + q * z) + e * 1.42860682031e-6f)));
+  const float special =
+      x == 0.0f ? -static_cast<float>(kInf) : (x > 0.0f ? x : static_cast<float>(kNan));
   return (x > 0.0f && x < static_cast<float>(kInf)) ? v : special;
 }
 FN double log(double x) {
   const bool tiny = x < 2.2250738585072014e-308;
   const uint64_t u = bits_as<uint64_t>(tiny ? x * 0x1p52 : x) - 0x3fe6a09e667f3bcdu;
-  // The exponent as a double without a 64-bit conversion: u >> 52 sits in the low bits of 2^52 + 2048 + e.
+  // The exponent as a double without a 64-bit conversion: u >> 52 sits in the low bits of 2^52 +
+  // 2048 + e.
   const uint64_t biased = ((u >> 52) ^ 0x800) + 0x4330000000000000u;
   const double e = bits_as<double>(biased) - (0x1p52 + 2048.0) - (tiny ? 52.0 : 0.0);
   const double f = bits_as<double>((u & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
@@ -194,7 +195,8 @@ FN double log(double x) {
   q = q * z + 0.285714285707228267;
   q = q * z + 0.400000000000010103;
   q = q * z + 0.666666666666666664;
-  const double v = e * 0x1.62e42feep-1 + (f - (half - (s * (half + q * z) + e * 0x1.a39ef35793c76p-33)));
+  const double v =
+      e * 0x1.62e42feep-1 + (f - (half - (s * (half + q * z) + e * 0x1.a39ef35793c76p-33)));
   const double special = x == 0.0 ? -kInf : (x > 0.0 ? x : kNan);
   return (x > 0.0 && x < kInf) ? v : special;
 }
@@ -232,12 +234,12 @@ FN T log1p_exp(T x) {
 }
 
 // ---- trigonometry ----
-// |x| must be easy_angle(): kernels look at a whole block first and take the library's functions where one is not.
+// |x| must be easy_angle(): kernels look at a whole block first and take the library's functions
+// where one is not.
 FN bool easy_angle(float x) { return abs(x) <= 8192.0f; }
 FN bool easy_angle(double x) { return abs(x) <= 1048576.0; }
 
-template <class T>
-FN T sin_poly(T r, T z) {
+template <class T> FN T sin_poly(T r, T z) {
   if constexpr (same_type<T, float>) {
     T p = 2.7557319e-6f;
     p = p * z - 1.98412698e-4f;
@@ -256,8 +258,7 @@ FN T sin_poly(T r, T z) {
     return p * (z * r) + r;
   }
 }
-template <class T>
-FN T cos_poly(T z) {
+template <class T> FN T cos_poly(T z) {
   if constexpr (same_type<T, float>) {
     T p = -2.7557319e-7f;
     p = p * z + 2.48015873e-5f;
@@ -279,7 +280,8 @@ FN T cos_poly(T z) {
 FN float sin_shifted(float x, uint32_t quarter) {
   const float shifted = x * 0.636619772367581343f + 12582912.0f, k = shifted - 12582912.0f;
   const uint32_t n = bits_as<uint32_t>(shifted) + quarter;
-  const float near = ((x - k * 1.5703125f) - k * 4.837512969970703125e-4f) - k * 7.549533620476722717e-8f;
+  const float near =
+      ((x - k * 1.5703125f) - k * 4.837512969970703125e-4f) - k * 7.549533620476722717e-8f;
   const float r = near - k * 2.56334415159e-12f, z = r * r;
   const float v = (n & 1) ? cos_poly(z) : sin_poly(r, z);
   return bits_as<float>(bits_as<uint32_t>(v) ^ ((n & 2) << 30));
@@ -287,7 +289,8 @@ FN float sin_shifted(float x, uint32_t quarter) {
 FN double sin_shifted(double x, uint64_t quarter) {
   const double shifted = x * 0.636619772367581343 + 0x1.8p52, k = shifted - 0x1.8p52;
   const uint64_t n = bits_as<uint64_t>(shifted) + quarter;
-  const double r = ((x - k * 0x1.921fb544p+0) - k * 0x1.0b4611a6p-34) - k * 0x1.3198a2e037073p-69, z = r * r;
+  const double r = ((x - k * 0x1.921fb544p+0) - k * 0x1.0b4611a6p-34) - k * 0x1.3198a2e037073p-69,
+               z = r * r;
   const double v = (n & 1) ? cos_poly(z) : sin_poly(r, z);
   return bits_as<double>(bits_as<uint64_t>(v) ^ ((n & 2) << 62));
 }
@@ -323,11 +326,11 @@ FN float erf(float x) {
 FN double erf(double x) { return ::erf(x); }
 
 // ---- the rest of the library, one call per element ----
-#define TAEDA_LIBRARY1(name)                        \
-  FN float name(float x) { return ::name##f(x); }   \
+#define TAEDA_LIBRARY1(name)                      \
+  FN float name(float x) { return ::name##f(x); } \
   FN double name(double x) { return ::name(x); }
-#define TAEDA_LIBRARY2(name)                                      \
-  FN float name(float x, float y) { return ::name##f(x, y); }     \
+#define TAEDA_LIBRARY2(name)                                  \
+  FN float name(float x, float y) { return ::name##f(x, y); } \
   FN double name(double x, double y) { return ::name(x, y); }
 TAEDA_LIBRARY1(tan)
 TAEDA_LIBRARY1(asin)

@@ -5,7 +5,8 @@
 
 namespace taeda::TAEDA_ISA {
 
-// In a derivative kernel there is no second pass for large angles: the library's functions are right everywhere.
+// In a derivative kernel there is no second pass for large angles: the library's functions are
+// right everywhere.
 FN float sin_anywhere(float x) { return library_sin(x); }
 FN double sin_anywhere(double x) { return library_sin(x); }
 FN float cos_anywhere(float x) { return library_cos(x); }
@@ -21,14 +22,16 @@ FN double lgamma(double x) {
   return ::lgamma_r(x, &sign);
 }
 
-// Upwards by the recurrence psi(x) = psi(x + 1) - 1/x to where the asymptotic series holds, downwards by reflection.
+// Upwards by the recurrence psi(x) = psi(x + 1) - 1/x to where the asymptotic series holds,
+// downwards by reflection.
 [[maybe_unused]] static double digamma_double(double x) {
   if (x == 0) return __builtin_copysign(kInf, -x);
   if (x != x || x == kInf) return x;
   double result = 0;
   if (x < 0) {
     if (x == __builtin_floor(x)) return kNan;
-    const double fraction = x - __builtin_trunc(x);  // tan has the period 1 in x, and is exact for small angles
+    const double fraction =
+        x - __builtin_trunc(x);  // tan has the period 1 in x, and is exact for small angles
     result = -kPi / ::tan(kPi * fraction);
     x = 1 - x;
   }
@@ -38,7 +41,9 @@ FN double lgamma(double x) {
   }
   const double z = 1 / (x * x);
   const double series =
-      z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
+      z * (1.0 / 12 - z * (1.0 / 120 -
+                           z * (1.0 / 252 -
+                                z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
   return result + ::log(x) - 0.5 / x - series;
 }
 FN double digamma(double x) { return digamma_double(x); }
@@ -61,9 +66,14 @@ FN float digamma(float x) { return static_cast<float>(digamma_double(static_cast
   const double first = ::pow(a, -s);
   sum += a * first / (s - 1) + 0.5 * first;
   // B_2k / (2k)!
-  static constexpr double bernoulli[] = {1.0 / 12,           -1.0 / 720,           1.0 / 30240,
-                                         -1.0 / 1209600,     1.0 / 47900160,       -691.0 / 1307674368000.0,
-                                         1.0 / 74724249600.0, -3617.0 / 10670622842880000.0};
+  static constexpr double bernoulli[] = {1.0 / 12,
+                                         -1.0 / 720,
+                                         1.0 / 30240,
+                                         -1.0 / 1209600,
+                                         1.0 / 47900160,
+                                         -691.0 / 1307674368000.0,
+                                         1.0 / 74724249600.0,
+                                         -3617.0 / 10670622842880000.0};
   double factor = s, power = first / a;
   for (int k = 0; k < 8; ++k) {
     const double term = bernoulli[k] * factor * power;
@@ -86,7 +96,8 @@ FN float polygamma(float n, float x) {
   return static_cast<float>(polygamma_double(static_cast<double>(n), static_cast<double>(x)));
 }
 
-// A start from Winitzki's closed form, then Halley steps on erf (erfc in the tail, where 1 - |y| keeps its digits).
+// A start from Winitzki's closed form, then Halley steps on erf (erfc in the tail, where 1 - |y|
+// keeps its digits).
 [[maybe_unused]] static double erfinv_double(double y) {
   const double a = __builtin_fabs(y);
   if (!(a <= 1)) return kNan;

@@ -12,7 +12,8 @@ namespace taeda {
 
 void copy_into(const Tensor& dst, const Tensor& src) {
   if (dst.is(src) || dst.is_meta() || src.is_meta() || dst.numel() == 0) return;
-  if (dst.dtype() == src.dtype() && dst.is_contiguous() && src.is_contiguous() && dst.numel() == src.numel()) {
+  if (dst.dtype() == src.dtype() && dst.is_contiguous() && src.is_contiguous() &&
+      dst.numel() == src.numel()) {
     auto* d = static_cast<char*>(dst.data());
     const auto* s = static_cast<const char*>(src.data());
     if (dst.nbytes() <= 65536) {
@@ -26,8 +27,9 @@ void copy_into(const Tensor& dst, const Tensor& src) {
       return;
     }
   }
-  check(same(broadcast_sizes(dst.sizes(), src.sizes()), dst.sizes()), "The expanded size of the tensor ",
-        to_string(dst.sizes()), " cannot hold the values of a tensor of sizes ", to_string(src.sizes()));
+  check(same(broadcast_sizes(dst.sizes(), src.sizes()), dst.sizes()),
+        "The expanded size of the tensor ", to_string(dst.sizes()),
+        " cannot hold the values of a tensor of sizes ", to_string(src.sizes()));
   Tensor from = src;
   if (const Overlap o = overlap(dst, src); o == Overlap::Same) {
     return;
@@ -76,7 +78,8 @@ Tensor clone_op(const Tensor& self, std::optional<MemoryFormat> format) {
 void clone_backward(Backward& b) { b.set(0, b.grad()); }
 
 Tensor contiguous_op(const Tensor& self, MemoryFormat format) {
-  check(format != MemoryFormat::Preserve, "preserve memory format is unsupported by the contiguous operator");
+  check(format != MemoryFormat::Preserve,
+        "preserve memory format is unsupported by the contiguous operator");
   if (self.is_contiguous(format)) return self;
   return op<"clone">(self, format);
 }
@@ -87,7 +90,8 @@ Tensor to_copy_op(const Tensor& self, std::optional<DType> dtype, std::optional<
   require_available(target);
   check<NotImplemented>(!self.is_meta() || target.type == DeviceType::Meta,
                         "Cannot copy out of meta tensor; no data!");
-  Tensor r = empty_in(self, dtype.value_or(self.dtype()), target, format.value_or(MemoryFormat::Preserve));
+  Tensor r =
+      empty_in(self, dtype.value_or(self.dtype()), target, format.value_or(MemoryFormat::Preserve));
   copy_into(r, self);
   return r;
 }
@@ -98,12 +102,15 @@ void to_copy_backward(Backward& b) {
   b.set(0, op<"_to_copy">(g, o.dtype, o.device));
 }
 
-Tensor convert(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device, bool copy,
-               std::optional<MemoryFormat> format) {
+Tensor convert(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device,
+               bool copy, std::optional<MemoryFormat> format) {
   const DType d = dtype.value_or(self.dtype());
   Device to = device.value_or(self.device());
-  const bool same_device = to.type == self.device().type && (to.index < 0 || to.index == self.device().index);
-  if (!copy && d == self.dtype() && same_device && keeps(self, format.value_or(MemoryFormat::Preserve))) return self;
+  const bool same_device =
+      to.type == self.device().type && (to.index < 0 || to.index == self.device().index);
+  if (!copy && d == self.dtype() && same_device &&
+      keeps(self, format.value_or(MemoryFormat::Preserve)))
+    return self;
   return op<"_to_copy">(self, d, to, format);
 }
 
@@ -113,11 +120,12 @@ Tensor to_dtype(const Tensor& self, DType dtype, [[maybe_unused]] bool non_block
   return convert(self, dtype, {}, copy, format);
 }
 Tensor to_device(const Tensor& self, std::optional<Device> device, std::optional<DType> dtype,
-                 [[maybe_unused]] bool non_blocking, bool copy, std::optional<MemoryFormat> format) {
+                 [[maybe_unused]] bool non_blocking, bool copy,
+                 std::optional<MemoryFormat> format) {
   return convert(self, dtype, device, copy, format);
 }
-Tensor to_other(const Tensor& self, const Tensor& other, [[maybe_unused]] bool non_blocking, bool copy,
-                std::optional<MemoryFormat> format) {
+Tensor to_other(const Tensor& self, const Tensor& other, [[maybe_unused]] bool non_blocking,
+                bool copy, std::optional<MemoryFormat> format) {
   return convert(self, other.dtype(), other.device(), copy, format);
 }
 Tensor type_as(const Tensor& self, const Tensor& other) {
@@ -128,9 +136,11 @@ Tensor cpu_op(const Tensor& self, std::optional<MemoryFormat> format) {
 }
 
 Tensor copy_op(const Tensor& self, const Tensor& src, [[maybe_unused]] bool non_blocking) {
-  check(same(broadcast_sizes(self.sizes(), src.sizes()), self.sizes()), "output with shape ", to_string(self.sizes()),
-        " doesn't match the broadcast shape ", to_string(broadcast_sizes(self.sizes(), src.sizes())));
-  check<NotImplemented>(!src.is_meta() || self.is_meta(), "Cannot copy out of meta tensor; no data!");
+  check(same(broadcast_sizes(self.sizes(), src.sizes()), self.sizes()), "output with shape ",
+        to_string(self.sizes()), " doesn't match the broadcast shape ",
+        to_string(broadcast_sizes(self.sizes(), src.sizes())));
+  check<NotImplemented>(!src.is_meta() || self.is_meta(),
+                        "Cannot copy out of meta tensor; no data!");
   check_no_internal_overlap(self);
   copy_into(self, src);
   return self;
@@ -149,8 +159,8 @@ void copy_backward(Backward& b) {
 Value fill_op(Call& call) {
   const Tensor& self = std::get<Tensor>(call.args[0]);
   const Tensor& value = std::get<Tensor>(call.args[1]);
-  check(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.dim(),
-        " dimensions.");
+  check(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ",
+        value.dim(), " dimensions.");
   const Tensor out = call.out.defined() ? call.out : empty_like(self);
   check_no_internal_overlap(out);
   copy_into(out, value);
@@ -170,61 +180,85 @@ void zero_backward(Backward& b) { b.set(0, zeros_like(b.grad())); }
 Tensor detach(const Tensor& self) { return alias(self); }
 
 // float(), double(), ...: conversions by name.
-template <DType D>
-Tensor as_dtype(const Tensor& self, std::optional<MemoryFormat> format) {
+template <DType D> Tensor as_dtype(const Tensor& self, std::optional<MemoryFormat> format) {
   return convert(self, D, {}, false, format);
 }
 
 const Define ops[] = {
     {"clone(self: Tensor, *, memory_format: memory_format? = None) -> Tensor",
      "A copy with its own memory. The layout stays as it is unless `memory_format` says otherwise.",
-     kernel(clone_op), {.backward = clone_backward}},
+     kernel(clone_op),
+     {.backward = clone_backward}},
     {"contiguous(self: Tensor, *, memory_format: memory_format = contiguous_format) -> Tensor",
-     "The same values laid out one after another: `self` where they are already, else a copy.", kernel(contiguous_op),
+     "The same values laid out one after another: `self` where they are already, else a copy.",
+     kernel(contiguous_op),
      {.forms = kMethod, .composite = true}},
-    {"_to_copy(self: Tensor, dtype: dtype? = None, device: device? = None, memory_format: memory_format? = None) -> "
+    {"_to_copy(self: Tensor, dtype: dtype? = None, device: device? = None, memory_format: "
+     "memory_format? = None) -> "
      "Tensor",
-     "A copy with another dtype, device or layout.", kernel(to_copy_op), {.backward = to_copy_backward}},
-    {"to(self: Tensor, dtype: dtype, non_blocking: bool = False, copy: bool = False, *, memory_format: memory_format? "
+     "A copy with another dtype, device or layout.",
+     kernel(to_copy_op),
+     {.backward = to_copy_backward}},
+    {"to(self: Tensor, dtype: dtype, non_blocking: bool = False, copy: bool = False, *, "
+     "memory_format: memory_format? "
      "= None) -> Tensor",
-     "`self` converted to a dtype, a device, or what another tensor has of both; `self` where nothing changes, unless "
+     "`self` converted to a dtype, a device, or what another tensor has of both; `self` where "
+     "nothing changes, unless "
      "`copy` asks for a copy.",
-     kernel(to_dtype), {.forms = kMethod, .composite = true}},
-    {"to(self: Tensor, device: device? = None, dtype: dtype? = None, non_blocking: bool = False, copy: bool = False, "
+     kernel(to_dtype),
+     {.forms = kMethod, .composite = true}},
+    {"to(self: Tensor, device: device? = None, dtype: dtype? = None, non_blocking: bool = False, "
+     "copy: bool = False, "
      "*, memory_format: memory_format? = None) -> Tensor",
-     "", kernel(to_device), {.forms = kMethod, .composite = true}},
-    {"to(self: Tensor, other: Tensor, non_blocking: bool = False, copy: bool = False, *, memory_format: "
+     "",
+     kernel(to_device),
+     {.forms = kMethod, .composite = true}},
+    {"to(self: Tensor, other: Tensor, non_blocking: bool = False, copy: bool = False, *, "
+     "memory_format: "
      "memory_format? = None) -> Tensor",
-     "", kernel(to_other), {.forms = kMethod, .composite = true}},
-    {"type_as(self: Tensor, other: Tensor) -> Tensor", "`self` with the dtype and device of `other`.",
-     kernel(type_as), {.forms = kMethod, .composite = true}},
-    {"cpu(self: Tensor, memory_format: memory_format? = None) -> Tensor", "`self` in the CPU's memory.",
-     kernel(cpu_op), {.forms = kMethod, .composite = true}},
+     "",
+     kernel(to_other),
+     {.forms = kMethod, .composite = true}},
+    {"type_as(self: Tensor, other: Tensor) -> Tensor",
+     "`self` with the dtype and device of `other`.",
+     kernel(type_as),
+     {.forms = kMethod, .composite = true}},
+    {"cpu(self: Tensor, memory_format: memory_format? = None) -> Tensor",
+     "`self` in the CPU's memory.",
+     kernel(cpu_op),
+     {.forms = kMethod, .composite = true}},
     {"copy_(self!: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor",
-     "Writes the values of `src` (converted and broadcast) into `self`.", kernel(copy_op),
+     "Writes the values of `src` (converted and broadcast) into `self`.",
+     kernel(copy_op),
      {.backward = copy_backward, .forms = kMethod}},
-    {"fill(self: Tensor, value: Tensor) -> Tensor", "A tensor like `self` with `value` everywhere.",
-     raw_kernel(fill_op, true), {.backward = fill_backward, .forms = kFunction | kInplace}},
-    {"zero_(self!: Tensor) -> Tensor", "Sets every element to 0.", kernel(zero_op),
+    {"fill(self: Tensor, value: Tensor) -> Tensor",
+     "A tensor like `self` with `value` everywhere.",
+     raw_kernel(fill_op, true),
+     {.backward = fill_backward, .forms = kFunction | kInplace}},
+    {"zero_(self!: Tensor) -> Tensor",
+     "Sets every element to 0.",
+     kernel(zero_op),
      {.backward = zero_backward, .forms = kMethod | kFunction}},
     {"detach(self: Tensor) -> Tensor",
-     "The same memory without a history: no gradient flows through it.", kernel(detach), {.non_differentiable = 1}},
+     "The same memory without a history: no gradient flows through it.",
+     kernel(detach),
+     {.non_differentiable = 1}},
 };
 
-template <DType D>
-bool define_conversion(const char* name) {
-  define((std::string(name) + "(self: Tensor, memory_format: memory_format? = None) -> Tensor").c_str(),
+template <DType D> bool define_conversion(const char* name) {
+  define((std::string(name) + "(self: Tensor, memory_format: memory_format? = None) -> Tensor")
+             .c_str(),
          ("`self` converted to " + std::string(taeda::name(D)) + ".").c_str(), kernel(as_dtype<D>),
          {.forms = kMethod, .composite = true});
   return true;
 }
 const bool conversions[] = {
-    define_conversion<DType::Float32>("float"),     define_conversion<DType::Float64>("double"),
-    define_conversion<DType::Float16>("half"),      define_conversion<DType::BFloat16>("bfloat16"),
-    define_conversion<DType::Bool>("bool"),         define_conversion<DType::UInt8>("byte"),
-    define_conversion<DType::Int8>("char"),         define_conversion<DType::Int16>("short"),
-    define_conversion<DType::Int32>("int"),         define_conversion<DType::Int64>("long"),
-    define_conversion<DType::Complex64>("cfloat"),  define_conversion<DType::Complex128>("cdouble"),
+    define_conversion<DType::Float32>("float"),    define_conversion<DType::Float64>("double"),
+    define_conversion<DType::Float16>("half"),     define_conversion<DType::BFloat16>("bfloat16"),
+    define_conversion<DType::Bool>("bool"),        define_conversion<DType::UInt8>("byte"),
+    define_conversion<DType::Int8>("char"),        define_conversion<DType::Int16>("short"),
+    define_conversion<DType::Int32>("int"),        define_conversion<DType::Int64>("long"),
+    define_conversion<DType::Complex64>("cfloat"), define_conversion<DType::Complex128>("cdouble"),
 };
 
 }  // namespace

@@ -8,23 +8,21 @@
 namespace taeda {
 namespace {
 
-template <class T>
-const T& get(const Call& c, size_t i) {
-  return std::get<T>(c.args[i]);
-}
-template <class T>
-std::optional<T> maybe(const Call& c, size_t i) {
+template <class T> const T& get(const Call& c, size_t i) { return std::get<T>(c.args[i]); }
+template <class T> std::optional<T> maybe(const Call& c, size_t i) {
   return Unpack<std::optional<T>>::get(c.args[i]);
 }
 
-// The keyword arguments dtype, device, requires_grad, which stand one after another from position `at`.
+// The keyword arguments dtype, device, requires_grad, which stand one after another from position
+// `at`.
 Options options_of(const Call& c, size_t at, Options fallback) {
   if (c.out.defined()) fallback = c.out.options();
-  const Options o{maybe<DType>(c, at).value_or(fallback.dtype), maybe<Device>(c, at + 1).value_or(fallback.device)};
+  const Options o{maybe<DType>(c, at).value_or(fallback.dtype),
+                  maybe<Device>(c, at + 1).value_or(fallback.device)};
   require_available(o.device);
   if (c.out.defined()) {
-    check(o.dtype == c.out.dtype(), c.op.name, "(): dtype ", o.dtype, " does not match dtype of out parameter (",
-          c.out.dtype(), ")");
+    check(o.dtype == c.out.dtype(), c.op.name, "(): dtype ", o.dtype,
+          " does not match dtype of out parameter (", c.out.dtype(), ")");
   }
   return o;
 }
@@ -34,7 +32,8 @@ Options options_of(const Call& c, size_t at) { return options_of(c, at, Options{
 Value finished(const Call& c, size_t at, const Tensor& t) {
   const bool wanted = get<bool>(c, at + 2);
   if (wanted) {
-    check(is_inexact(t.dtype()), "Only Tensors of floating point and complex dtype can require gradients");
+    check(is_inexact(t.dtype()),
+          "Only Tensors of floating point and complex dtype can require gradients");
     check(!c.out.defined(), c.op.name, "(): out= and requires_grad=True exclude each other");
     t.impl()->flags |= kRequiresGrad;
   }
@@ -56,17 +55,20 @@ Value empty_op(Call& c) {
   const Dims& size = get<Dims>(c, 0);
   const Options o = options_of(c, 1);
   const auto format = maybe<MemoryFormat>(c, 4).value_or(MemoryFormat::Contiguous);
-  check(format != MemoryFormat::Preserve, "empty(): memory_format cannot be preserve_format, there is nothing to preserve");
+  check(format != MemoryFormat::Preserve,
+        "empty(): memory_format cannot be preserve_format, there is nothing to preserve");
   if (format == MemoryFormat::Contiguous) return finished(c, 1, empty(size, o));
   const size_t want = format == MemoryFormat::ChannelsLast ? 4 : 5;
-  check(size.size() == want, "required rank ", want, " tensor to use channels_last", want == 5 ? "_3d" : "", " format");
+  check(size.size() == want, "required rank ", want, " tensor to use channels_last",
+        want == 5 ? "_3d" : "", " format");
   return finished(c, 1, empty_strided(size, channels_last_strides(size), o));
 }
 Value zeros_op(Call& c) { return finished(c, 1, filled(get<Dims>(c, 0), options_of(c, 1), 0)); }
 Value ones_op(Call& c) { return finished(c, 1, filled(get<Dims>(c, 0), options_of(c, 1), 1)); }
 Value full_op(Call& c) {
   const auto value = get<Scalar>(c, 1);
-  return finished(c, 2, filled(get<Dims>(c, 0), options_of(c, 2, {value.dtype(), Device{}}), value));
+  return finished(c, 2,
+                  filled(get<Dims>(c, 0), options_of(c, 2, {value.dtype(), Device{}}), value));
 }
 Value scalar_tensor_op(Call& c) {
   return finished(c, 1, filled({}, options_of(c, 1), get<Scalar>(c, 0)));
@@ -80,11 +82,11 @@ Value empty_strided_op(Call& c) {
 Tensor like(const Call& c, size_t at) {
   const Tensor& self = get<Tensor>(c, 0);
   const Options o = options_of(c, at, self.options());
-  return empty_in(self, o.dtype, o.device, maybe<MemoryFormat>(c, at + 3).value_or(MemoryFormat::Preserve));
+  return empty_in(self, o.dtype, o.device,
+                  maybe<MemoryFormat>(c, at + 3).value_or(MemoryFormat::Preserve));
 }
 Value empty_like_op(Call& c) { return finished(c, 1, like(c, 1)); }
-template <int V>
-Value constant_like_op(Call& c) {
+template <int V> Value constant_like_op(Call& c) {
   const Tensor t = like(c, 1);
   fill_with(t, V);
   return finished(c, 1, t);
@@ -97,22 +99,25 @@ Value full_like_op(Call& c) {
 Value new_empty_op(Call& c) {
   return finished(c, 2, empty(get<Dims>(c, 1), options_of(c, 2, get<Tensor>(c, 0).options())));
 }
-template <int V>
-Value new_constant_op(Call& c) {
+template <int V> Value new_constant_op(Call& c) {
   return finished(c, 2, filled(get<Dims>(c, 1), options_of(c, 2, get<Tensor>(c, 0).options()), V));
 }
 Value new_full_op(Call& c) {
-  return finished(c, 3, filled(get<Dims>(c, 1), options_of(c, 3, get<Tensor>(c, 0).options()), get<Scalar>(c, 2)));
+  return finished(
+      c, 3,
+      filled(get<Dims>(c, 1), options_of(c, 3, get<Tensor>(c, 0).options()), get<Scalar>(c, 2)));
 }
 Value new_empty_strided_op(Call& c) {
-  return finished(c, 3, empty_strided(get<Dims>(c, 1), get<Dims>(c, 2), options_of(c, 3, get<Tensor>(c, 0).options())));
+  return finished(c, 3,
+                  empty_strided(get<Dims>(c, 1), get<Dims>(c, 2),
+                                options_of(c, 3, get<Tensor>(c, 0).options())));
 }
 
 // ---- sequences ----
 
-// t[i] = f(i) for a new one-dimensional tensor; f gives a double, or an int64 where the dtype is integral.
-template <class F>
-void tabulate(const Tensor& t, F&& f) {
+// t[i] = f(i) for a new one-dimensional tensor; f gives a double, or an int64 where the dtype is
+// integral.
+template <class F> void tabulate(const Tensor& t, F&& f) {
   if (t.is_meta()) return;
   visit_all(t.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -137,8 +142,9 @@ Value arange(Call& c, Scalar start, Scalar end, Scalar step, size_t at) {
   if (o.dtype == DType::Int64) {  // bounds lose their fractions before anything is counted
     start = start.to_int();
     end = end.to_int();
-    check<ValueError>(step.is_integral() || std::abs(step.to_double()) >= 1 || step.to_double() == 0,
-                      "step must be nonzero");
+    check<ValueError>(
+        step.is_integral() || std::abs(step.to_double()) >= 1 || step.to_double() == 0,
+        "step must be nonzero");
     step = step.to_int();
   }
   int64_t n;
@@ -170,23 +176,26 @@ Value arange(Call& c, Scalar start, Scalar end, Scalar step, size_t at) {
   return finished(c, at, t);
 }
 Value arange_end_op(Call& c) { return arange(c, 0, get<Scalar>(c, 0), 1, 1); }
-Value arange_op(Call& c) { return arange(c, get<Scalar>(c, 0), get<Scalar>(c, 1), get<Scalar>(c, 2), 3); }
+Value arange_op(Call& c) {
+  return arange(c, get<Scalar>(c, 0), get<Scalar>(c, 1), get<Scalar>(c, 2), 3);
+}
 
 // From both ends to the middle, so that the last element is `end` itself.
-template <class R>
-auto line(Scalar start, Scalar end, int64_t steps) {
+template <class R> auto line(Scalar start, Scalar end, int64_t steps) {
   const auto a = start.to<R>(), b = end.to<R>();
   const R step = steps > 1 ? (b - a) / static_cast<R>(steps - 1) : R(0);
   return [=](int64_t i) {
-    return i < steps / 2 || steps == 1 ? a + step * static_cast<R>(i) : b - step * static_cast<R>(steps - 1 - i);
+    return i < steps / 2 || steps == 1 ? a + step * static_cast<R>(i)
+                                       : b - step * static_cast<R>(steps - 1 - i);
   };
 }
 
 // Bounds are numbers or zero-dimensional tensors; integral dtypes cut off their fractions.
 Scalar bound(const Call& c, size_t i, DType dtype) {
   const auto* t = std::get_if<Tensor>(&c.args[i]);
-  check(!t || t->dim() == 0, c.op.name, " only supports 0-dimensional start and end tensors, but got ",
-        i == 0 ? "start" : "end", " with ", t ? t->dim() : 0, " dimension(s).");
+  check(!t || t->dim() == 0, c.op.name,
+        " only supports 0-dimensional start and end tensors, but got ", i == 0 ? "start" : "end",
+        " with ", t ? t->dim() : 0, " dimension(s).");
   const Scalar s = t ? t->item() : get<Scalar>(c, i);
   check(!s.is_complex(), c.op.name, "(): complex bounds are not supported");
   return is_integral(dtype) ? Scalar(s.to_int()) : s;
@@ -224,25 +233,28 @@ Value eye_op(Call& c) { return eye(c, get<int64_t>(c, 0), get<int64_t>(c, 0), 1)
 Value eye_rectangle_op(Call& c) { return eye(c, get<int64_t>(c, 0), get<int64_t>(c, 1), 2); }
 
 // Keeps what lies on one side of a diagonal and sets the rest to 0.
-template <bool Lower>
-Value triangle_op(Call& c) {
+template <bool Lower> Value triangle_op(Call& c) {
   const Tensor& self = get<Tensor>(c, 0);
   check(self.dim() >= 2, c.op.name, ": input tensor must have at least 2 dimensions");
-  const Tensor t = c.out.defined() && c.out.is(self) && self.is_contiguous() ? self : empty(self.sizes(), self.options());
+  const Tensor t = c.out.defined() && c.out.is(self) && self.is_contiguous()
+                       ? self
+                       : empty(self.sizes(), self.options());
   copy_into(t, self);
   const int64_t rows = self.size(-2), columns = self.size(-1);
-  const int64_t diagonal = std::clamp(get<int64_t>(c, 1), -rows - 1, columns + 1);  // further out is all the same
+  const int64_t diagonal =
+      std::clamp(get<int64_t>(c, 1), -rows - 1, columns + 1);  // further out is all the same
   if (!t.is_meta() && t.numel() > 0) {
     const auto item = static_cast<int64_t>(t.itemsize());
     auto* data = static_cast<char*>(t.data());
-    parallel_for(t.numel() / columns, std::max<int64_t>(1, 32768 / columns), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        const int64_t at = r % rows + diagonal;
-        const int64_t from = Lower ? std::clamp<int64_t>(at + 1, 0, columns) : 0;
-        const int64_t to = Lower ? columns : std::clamp<int64_t>(at, 0, columns);
-        std::fill_n(data + (r * columns + from) * item, (to - from) * item, 0);
-      }
-    });
+    parallel_for(t.numel() / columns, std::max<int64_t>(1, 32768 / columns),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t r = begin; r < end; ++r) {
+                     const int64_t at = r % rows + diagonal;
+                     const int64_t from = Lower ? std::clamp<int64_t>(at + 1, 0, columns) : 0;
+                     const int64_t to = Lower ? columns : std::clamp<int64_t>(at, 0, columns);
+                     std::fill_n(data + (r * columns + from) * item, (to - from) * item, 0);
+                   }
+                 });
   }
   if (!c.out.defined() || t.is(c.out)) return t;
   return write_out(c.op, c.out, t);
@@ -252,27 +264,30 @@ void triu_backward(Backward& b) { b.set(0, op<"triu">(b.grad(), b.arg<int64_t>(1
 
 using Wide = __int128;
 
-template <bool Lower>
-Value triangle_indices_op(Call& c) {
+template <bool Lower> Value triangle_indices_op(Call& c) {
   const auto rows = get<int64_t>(c, 0), columns = get<int64_t>(c, 1), offset = get<int64_t>(c, 2);
   check(rows >= 0, "row must be non-negative, got", rows);
   check(columns >= 0, "col must be non-negative, got", columns);
   const Options o = options_of(c, 3, {DType::Int64, Device{}});
-  check(o.dtype == DType::Int64 || o.dtype == DType::Int32, "\"", c.op.name, "\" not implemented for '", o.dtype, "'");
+  check(o.dtype == DType::Int64 || o.dtype == DType::Int32, "\"", c.op.name,
+        "\" not implemented for '", o.dtype, "'");
   auto span = [&](int64_t r) {
     int64_t cut;  // the sum may not fit: then it lies beyond the matrix on the offset's side
     if (__builtin_add_overflow(r + (Lower ? 1 : 0), offset, &cut)) cut = offset < 0 ? 0 : columns;
     cut = std::clamp<int64_t>(cut, 0, columns);
     return Lower ? std::pair<int64_t, int64_t>{0, cut} : std::pair<int64_t, int64_t>{cut, columns};
   };
-  // The sum of clamp(k, 0, columns) over all k < m: counts in closed form, wide enough for any arguments.
+  // The sum of clamp(k, 0, columns) over all k < m: counts in closed form, wide enough for any
+  // arguments.
   const auto below = [&](Wide m) -> Wide {
     if (m <= 0) return 0;
-    return m <= columns ? m * (m - 1) / 2 : Wide(columns) * (Wide(columns) + 1) / 2 + (m - columns - 1) * columns;
+    return m <= columns ? m * (m - 1) / 2
+                        : Wide(columns) * (Wide(columns) + 1) / 2 + (m - columns - 1) * columns;
   };
   const Wide start = Wide(offset) + (Lower ? 1 : 0), left = below(start + rows) - below(start);
   const Wide count = Lower ? left : Wide(rows) * columns - left;
-  check(count < Wide(1) << 60, c.op.name, "(): a triangle of ", rows, " x ", columns, " has too many elements");
+  check(count < Wide(1) << 60, c.op.name, "(): a triangle of ", rows, " x ", columns,
+        " has too many elements");
   const auto n = static_cast<int64_t>(count);
   const int64_t first = Lower && start < 0 ? static_cast<int64_t>(std::min<Wide>(-start, rows)) : 0;
   const Tensor t = empty({{2, n}}, {DType::Int64, o.device});
@@ -291,8 +306,7 @@ Value triangle_indices_op(Call& c) {
 // ---- windows ----
 
 // Sums of cosines over one period; a periodic window leaves out the last point of a symmetric one.
-template <class F>
-Value window(Call& c, size_t at, F&& value) {
+template <class F> Value window(Call& c, size_t at, F&& value) {
   const auto n = get<int64_t>(c, 0);
   const Options o = options_of(c, at);
   check(n >= 0, c.op.name, "(): window_length must be non-negative, got ", n);
@@ -312,7 +326,9 @@ Value hamming_op(Call& c) {
   return window(c, 4, [=](double x) { return alpha - beta * std::cos(kTwoPi * x); });
 }
 Value blackman_op(Call& c) {
-  return window(c, 2, [](double x) { return 0.42 - 0.5 * std::cos(kTwoPi * x) + 0.08 * std::cos(2 * kTwoPi * x); });
+  return window(c, 2, [](double x) {
+    return 0.42 - 0.5 * std::cos(kTwoPi * x) + 0.08 * std::cos(2 * kTwoPi * x);
+  });
 }
 Value bartlett_op(Call& c) {
   return window(c, 2, [](double x) { return x < 0.5 ? 2 * x : 2 - 2 * x; });
@@ -327,75 +343,151 @@ constexpr uint32_t kFactory = kFunction | kOut;
 Kernel raw(Value (*f)(Call&)) { return raw_kernel(f, true); }
 
 const Define definitions[] = {
-    {"empty(size: int[], *, " TAEDA_LIKE ") -> Tensor", "A tensor whose memory is not set to anything.", raw(empty_op),
+    {"empty(size: int[], *, " TAEDA_LIKE ") -> Tensor",
+     "A tensor whose memory is not set to anything.",
+     raw(empty_op),
      {.forms = kFactory}},
-    {"zeros(size: int[], *, " TAEDA_OPTIONS ") -> Tensor", "A tensor of zeros.", raw(zeros_op), {.forms = kFactory}},
-    {"ones(size: int[], *, " TAEDA_OPTIONS ") -> Tensor", "A tensor of ones.", raw(ones_op), {.forms = kFactory}},
+    {"zeros(size: int[], *, " TAEDA_OPTIONS ") -> Tensor",
+     "A tensor of zeros.",
+     raw(zeros_op),
+     {.forms = kFactory}},
+    {"ones(size: int[], *, " TAEDA_OPTIONS ") -> Tensor",
+     "A tensor of ones.",
+     raw(ones_op),
+     {.forms = kFactory}},
     {"full(size: int[], fill_value: Scalar, *, " TAEDA_OPTIONS ") -> Tensor",
-     "A tensor with `fill_value` everywhere, whose kind gives the dtype unless one is named.", raw(full_op),
+     "A tensor with `fill_value` everywhere, whose kind gives the dtype unless one is named.",
+     raw(full_op),
      {.forms = kFactory}},
-    {"scalar_tensor(s: Scalar, *, " TAEDA_OPTIONS ") -> Tensor", "A zero-dimensional tensor.", raw(scalar_tensor_op),
+    {"scalar_tensor(s: Scalar, *, " TAEDA_OPTIONS ") -> Tensor",
+     "A zero-dimensional tensor.",
+     raw(scalar_tensor_op),
      {.forms = kFunction}},
     {"empty_strided(size: int[], stride: int[], *, " TAEDA_OPTIONS ") -> Tensor",
-     "A tensor of the given sizes and strides; its memory is not set to anything.", raw(empty_strided_op),
+     "A tensor of the given sizes and strides; its memory is not set to anything.",
+     raw(empty_strided_op),
      {.forms = kFunction}},
-    {"empty_like(self: Tensor, *, " TAEDA_LIKE ") -> Tensor", "A tensor like `self`, not set to anything.",
-     raw(empty_like_op), {.forms = kFunction, .non_differentiable = 1}},
-    {"zeros_like(self: Tensor, *, " TAEDA_LIKE ") -> Tensor", "Zeros, in the pattern of `self`.",
-     raw(constant_like_op<0>), {.forms = kFunction, .non_differentiable = 1}},
-    {"ones_like(self: Tensor, *, " TAEDA_LIKE ") -> Tensor", "Ones, in the pattern of `self`.",
-     raw(constant_like_op<1>), {.forms = kFunction, .non_differentiable = 1}},
+    {"empty_like(self: Tensor, *, " TAEDA_LIKE ") -> Tensor",
+     "A tensor like `self`, not set to anything.",
+     raw(empty_like_op),
+     {.forms = kFunction, .non_differentiable = 1}},
+    {"zeros_like(self: Tensor, *, " TAEDA_LIKE ") -> Tensor",
+     "Zeros, in the pattern of `self`.",
+     raw(constant_like_op<0>),
+     {.forms = kFunction, .non_differentiable = 1}},
+    {"ones_like(self: Tensor, *, " TAEDA_LIKE ") -> Tensor",
+     "Ones, in the pattern of `self`.",
+     raw(constant_like_op<1>),
+     {.forms = kFunction, .non_differentiable = 1}},
     {"full_like(self: Tensor, fill_value: Scalar, *, " TAEDA_LIKE ") -> Tensor",
-     "`fill_value` everywhere, in the pattern of `self`.", raw(full_like_op), {.forms = kFunction, .non_differentiable = 1}},
+     "`fill_value` everywhere, in the pattern of `self`.",
+     raw(full_like_op),
+     {.forms = kFunction, .non_differentiable = 1}},
     {"new_empty(self: Tensor, size: int[], *, " TAEDA_OPTIONS ") -> Tensor",
-     "A tensor with the dtype and device of `self`, not set to anything.", raw(new_empty_op), {.forms = kMethod, .non_differentiable = 1}},
+     "A tensor with the dtype and device of `self`, not set to anything.",
+     raw(new_empty_op),
+     {.forms = kMethod, .non_differentiable = 1}},
     {"new_zeros(self: Tensor, size: int[], *, " TAEDA_OPTIONS ") -> Tensor",
-     "Zeros with the dtype and device of `self`.", raw(new_constant_op<0>), {.forms = kMethod, .non_differentiable = 1}},
-    {"new_ones(self: Tensor, size: int[], *, " TAEDA_OPTIONS ") -> Tensor", "Ones with the dtype and device of `self`.",
-     raw(new_constant_op<1>), {.forms = kMethod, .non_differentiable = 1}},
+     "Zeros with the dtype and device of `self`.",
+     raw(new_constant_op<0>),
+     {.forms = kMethod, .non_differentiable = 1}},
+    {"new_ones(self: Tensor, size: int[], *, " TAEDA_OPTIONS ") -> Tensor",
+     "Ones with the dtype and device of `self`.",
+     raw(new_constant_op<1>),
+     {.forms = kMethod, .non_differentiable = 1}},
     {"new_full(self: Tensor, size: int[], fill_value: Scalar, *, " TAEDA_OPTIONS ") -> Tensor",
-     "`fill_value` everywhere, with the dtype and device of `self`.", raw(new_full_op), {.forms = kMethod, .non_differentiable = 1}},
+     "`fill_value` everywhere, with the dtype and device of `self`.",
+     raw(new_full_op),
+     {.forms = kMethod, .non_differentiable = 1}},
     {"new_empty_strided(self: Tensor, size: int[], stride: int[], *, " TAEDA_OPTIONS ") -> Tensor",
-     "As empty_strided, with the dtype and device of `self`.", raw(new_empty_strided_op), {.forms = kMethod, .non_differentiable = 1}},
+     "As empty_strided, with the dtype and device of `self`.",
+     raw(new_empty_strided_op),
+     {.forms = kMethod, .non_differentiable = 1}},
     {"arange(end: Scalar, *, " TAEDA_OPTIONS ") -> Tensor",
-     "`start`, `start + step`, ... up to but without `end`; whole numbers give int64.", raw(arange_end_op),
+     "`start`, `start + step`, ... up to but without `end`; whole numbers give int64.",
+     raw(arange_end_op),
      {.forms = kFactory}},
-    {"arange(start: Scalar, end: Scalar, step: Scalar = 1, *, " TAEDA_OPTIONS ") -> Tensor", "", raw(arange_op),
+    {"arange(start: Scalar, end: Scalar, step: Scalar = 1, *, " TAEDA_OPTIONS ") -> Tensor",
+     "",
+     raw(arange_op),
      {.forms = kFactory}},
     {"linspace(start: Scalar, end: Scalar, steps: int, *, " TAEDA_OPTIONS ") -> Tensor",
-     "`steps` numbers at equal distances from `start` to `end`, both included.", raw(linspace_op), {.forms = kFactory}},
-    {"linspace(start: Tensor, end: Tensor, steps: int, *, " TAEDA_OPTIONS ") -> Tensor", "", raw(linspace_op), {.forms = kFactory}},
-    {"linspace(start: Tensor, end: Scalar, steps: int, *, " TAEDA_OPTIONS ") -> Tensor", "", raw(linspace_op), {.forms = kFactory}},
-    {"linspace(start: Scalar, end: Tensor, steps: int, *, " TAEDA_OPTIONS ") -> Tensor", "", raw(linspace_op), {.forms = kFactory}},
-    {"logspace(start: Scalar, end: Scalar, steps: int, base: float = 10.0, *, " TAEDA_OPTIONS ") -> Tensor",
-     "`base` to the power of the elements of `linspace(start, end, steps)`.", raw(logspace_op), {.forms = kFactory}},
-    {"logspace(start: Tensor, end: Tensor, steps: int, base: float = 10.0, *, " TAEDA_OPTIONS ") -> Tensor", "", raw(logspace_op), {.forms = kFactory}},
-    {"logspace(start: Tensor, end: Scalar, steps: int, base: float = 10.0, *, " TAEDA_OPTIONS ") -> Tensor", "", raw(logspace_op), {.forms = kFactory}},
-    {"logspace(start: Scalar, end: Tensor, steps: int, base: float = 10.0, *, " TAEDA_OPTIONS ") -> Tensor", "", raw(logspace_op), {.forms = kFactory}},
-    {"eye(n: int, *, " TAEDA_OPTIONS ") -> Tensor", "A matrix with ones on the diagonal and zeros elsewhere.",
-     raw(eye_op), {.forms = kFactory}},
-    {"eye(n: int, m: int, *, " TAEDA_OPTIONS ") -> Tensor", "", raw(eye_rectangle_op), {.forms = kFactory}},
+     "`steps` numbers at equal distances from `start` to `end`, both included.",
+     raw(linspace_op),
+     {.forms = kFactory}},
+    {"linspace(start: Tensor, end: Tensor, steps: int, *, " TAEDA_OPTIONS ") -> Tensor",
+     "",
+     raw(linspace_op),
+     {.forms = kFactory}},
+    {"linspace(start: Tensor, end: Scalar, steps: int, *, " TAEDA_OPTIONS ") -> Tensor",
+     "",
+     raw(linspace_op),
+     {.forms = kFactory}},
+    {"linspace(start: Scalar, end: Tensor, steps: int, *, " TAEDA_OPTIONS ") -> Tensor",
+     "",
+     raw(linspace_op),
+     {.forms = kFactory}},
+    {"logspace(start: Scalar, end: Scalar, steps: int, base: float = 10.0, *, " TAEDA_OPTIONS
+     ") -> Tensor",
+     "`base` to the power of the elements of `linspace(start, end, steps)`.",
+     raw(logspace_op),
+     {.forms = kFactory}},
+    {"logspace(start: Tensor, end: Tensor, steps: int, base: float = 10.0, *, " TAEDA_OPTIONS
+     ") -> Tensor",
+     "",
+     raw(logspace_op),
+     {.forms = kFactory}},
+    {"logspace(start: Tensor, end: Scalar, steps: int, base: float = 10.0, *, " TAEDA_OPTIONS
+     ") -> Tensor",
+     "",
+     raw(logspace_op),
+     {.forms = kFactory}},
+    {"logspace(start: Scalar, end: Tensor, steps: int, base: float = 10.0, *, " TAEDA_OPTIONS
+     ") -> Tensor",
+     "",
+     raw(logspace_op),
+     {.forms = kFactory}},
+    {"eye(n: int, *, " TAEDA_OPTIONS ") -> Tensor",
+     "A matrix with ones on the diagonal and zeros elsewhere.",
+     raw(eye_op),
+     {.forms = kFactory}},
+    {"eye(n: int, m: int, *, " TAEDA_OPTIONS ") -> Tensor",
+     "",
+     raw(eye_rectangle_op),
+     {.forms = kFactory}},
     {"tril(self: Tensor, diagonal: int = 0) -> Tensor",
-     "The lower triangle of matrices: elements above the `diagonal`-th diagonal become 0.", raw(triangle_op<true>),
+     "The lower triangle of matrices: elements above the `diagonal`-th diagonal become 0.",
+     raw(triangle_op<true>),
      {.backward = tril_backward, .forms = kPublic | kInplace | kOut}},
     {"triu(self: Tensor, diagonal: int = 0) -> Tensor",
-     "The upper triangle of matrices: elements below the `diagonal`-th diagonal become 0.", raw(triangle_op<false>),
+     "The upper triangle of matrices: elements below the `diagonal`-th diagonal become 0.",
+     raw(triangle_op<false>),
      {.backward = triu_backward, .forms = kPublic | kInplace | kOut}},
     {"tril_indices(row: int, col: int, offset: int = 0, *, " TAEDA_OPTIONS ") -> Tensor",
-     "Row and column indices of the lower triangle of a `row` x `col` matrix.", raw(triangle_indices_op<true>),
+     "Row and column indices of the lower triangle of a `row` x `col` matrix.",
+     raw(triangle_indices_op<true>),
      {.forms = kFunction}},
     {"triu_indices(row: int, col: int, offset: int = 0, *, " TAEDA_OPTIONS ") -> Tensor",
-     "Row and column indices of the upper triangle of a `row` x `col` matrix.", raw(triangle_indices_op<false>),
+     "Row and column indices of the upper triangle of a `row` x `col` matrix.",
+     raw(triangle_indices_op<false>),
      {.forms = kFunction}},
     {"hann_window(window_length: int, periodic: bool = True, *, " TAEDA_OPTIONS ") -> Tensor",
-     "The Hann window, `0.5 - 0.5 cos(2 pi x)`.", raw(hann_op), {.forms = kFunction}},
-    {"hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, " TAEDA_OPTIONS
-     ") -> Tensor",
-     "The Hamming window, `alpha - beta cos(2 pi x)`.", raw(hamming_op), {.forms = kFunction}},
+     "The Hann window, `0.5 - 0.5 cos(2 pi x)`.",
+     raw(hann_op),
+     {.forms = kFunction}},
+    {"hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = "
+     "0.46, *, " TAEDA_OPTIONS ") -> Tensor",
+     "The Hamming window, `alpha - beta cos(2 pi x)`.",
+     raw(hamming_op),
+     {.forms = kFunction}},
     {"blackman_window(window_length: int, periodic: bool = True, *, " TAEDA_OPTIONS ") -> Tensor",
-     "The Blackman window, `0.42 - 0.5 cos(2 pi x) + 0.08 cos(4 pi x)`.", raw(blackman_op), {.forms = kFunction}},
+     "The Blackman window, `0.42 - 0.5 cos(2 pi x) + 0.08 cos(4 pi x)`.",
+     raw(blackman_op),
+     {.forms = kFunction}},
     {"bartlett_window(window_length: int, periodic: bool = True, *, " TAEDA_OPTIONS ") -> Tensor",
-     "The Bartlett window: a triangle.", raw(bartlett_op), {.forms = kFunction}},
+     "The Bartlett window: a triangle.",
+     raw(bartlett_op),
+     {.forms = kFunction}},
 };
 
 }  // namespace

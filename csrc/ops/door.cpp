@@ -27,13 +27,15 @@ uint32_t argument_flags(std::span<const Value> args) {
   return flags;
 }
 
-// A view made under no_grad must not be changed in place later, when gradients are recorded: its base would not know.
+// A view made under no_grad must not be changed in place later, when gradients are recorded: its
+// base would not know.
 void mark_views(const Value& result) {
   auto mark = [](const Tensor& t) {
     if (t.defined() && t.impl()->base) t.impl()->no_grad_view = true;
   };
   if (auto* t = std::get_if<Tensor>(&result)) mark(*t);
-  else if (auto* list = std::get_if<TensorList>(&result)) std::for_each(list->begin(), list->end(), mark);
+  else if (auto* list = std::get_if<TensorList>(&result))
+    std::for_each(list->begin(), list->end(), mark);
 }
 
 Value run_kernel(Call& c) {
@@ -57,7 +59,9 @@ Value run_kernel(Call& c) {
 
 }  // namespace
 
-void set_layer(LayerBit bit, Layer layer) { g_layers[static_cast<size_t>(std::countr_zero<uint32_t>(bit))] = layer; }
+void set_layer(LayerBit bit, Layer layer) {
+  g_layers[static_cast<size_t>(std::countr_zero<uint32_t>(bit))] = layer;
+}
 
 Value call_inner(Call& c, uint32_t layers) {
   if (!layers) return run_kernel(c);
@@ -69,7 +73,8 @@ Value call(const Op& op, std::span<Value> args, Tensor out) {
   Call c{op, args, std::move(out)};
   uint32_t flags = argument_flags(args) | (c.out.defined() ? c.out.flags() : 0);
   uint32_t seen = flags & modes.watched;
-  if (!(seen | modes.always)) [[likely]] return run_kernel(c);
+  if (!(seen | modes.always)) [[likely]]
+    return run_kernel(c);
   uint32_t layers = modes.always;
   if (seen & kOverride) layers |= kOverrideLayer;
   if (seen & (kRequiresGrad | kIsView)) layers |= kAutogradLayer;
@@ -79,7 +84,8 @@ Value call(const Op& op, std::span<Value> args, Tensor out) {
 Value call_padded(const Op& op, Value* args, size_t given) {
   if (given == op.args.size()) return call(op, {args, given});
   std::array<Value, 24> all;
-  for (size_t i = 0; i < op.args.size(); ++i) all[i] = i < given ? std::move(args[i]) : op.args[i].fallback;
+  for (size_t i = 0; i < op.args.size(); ++i)
+    all[i] = i < given ? std::move(args[i]) : op.args[i].fallback;
   return call(op, {all.data(), op.args.size()});
 }
 
@@ -91,8 +97,8 @@ Tensor write_out(const Op& op, const Tensor& out, const Tensor& result) {
     check(same(out.sizes(), result.sizes()), "output with shape ", to_string(out.sizes()),
           " doesn't match the broadcast shape ", to_string(result.sizes()));
   } else {
-    check(out.device() == result.device(), op.name, "(): expected out tensor on device ", to_string(result.device()),
-          ", but got ", to_string(out.device()));
+    check(out.device() == result.device(), op.name, "(): expected out tensor on device ",
+          to_string(result.device()), ", but got ", to_string(out.device()));
     resize(out, result.sizes());
   }
   if (!out.is_meta()) copy_into(out, result);

@@ -13,7 +13,8 @@ void check_p(const char* what, double p) {
   check(p >= 0 && p <= 1, what, ": dropout probability has to be between 0 and 1, but got ", p);
 }
 
-// Ones with probability 1 - p in the memory of `mask`, which is dense; drawn in the order in which it lies there.
+// Ones with probability 1 - p in the memory of `mask`, which is dense; drawn in the order in which
+// it lies there.
 Tensor keep_mask(Tensor mask, double p, const std::optional<Generator>& generator) {
   if (mask.is_meta()) return mask;
   GeneratorImpl& g = resolve(generator);
@@ -28,14 +29,16 @@ Tensor keep_mask(Tensor mask, double p, const std::optional<Generator>& generato
 TensorList native_dropout(const Tensor& self, double p, std::optional<Generator> generator) {
   check_p("dropout", p);
   if (!is_floating(self.dtype())) {
-    fail("result type ", default_dtype(), " can't be cast to the desired output type ", self.dtype());
+    fail("result type ", default_dtype(), " can't be cast to the desired output type ",
+         self.dtype());
   }
   DType compute = compute_dtype(self.dtype(), "dropout");
   Tensor x = prepared(self, compute), y = empty(self.sizes(), {compute, self.device()});
   Tensor mask = empty(self.sizes(), {DType::Bool, self.device()});
   if (y.is_meta()) return {finished(y, self.dtype()), mask};
-  Tensor keep = prepared(p < 1 ? keep_mask(empty_like(self), p, generator) : zeros(self.sizes(), self.options()),
-                         compute);
+  Tensor keep = prepared(
+      p < 1 ? keep_mask(empty_like(self), p, generator) : zeros(self.sizes(), self.options()),
+      compute);
   visit_floating(compute, "dropout", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T scale = p < 1 ? static_cast<T>(1 / (1 - p)) : T(0);
@@ -66,7 +69,8 @@ Tensor dropout(const Tensor& self, double p, bool train, std::optional<Generator
 Tensor dropout_(const Tensor& self, double p, bool train, std::optional<Generator> generator) {
   check_p("dropout_", p);
   if (!train || p == 0 || self.numel() == 0) return self;
-  Tensor scale = p < 1 ? keep_mask(empty_like(self), p, generator) * (1 / (1 - p)) : zeros(self.sizes(), self.options());
+  Tensor scale = p < 1 ? keep_mask(empty_like(self), p, generator) * (1 / (1 - p))
+                       : zeros(self.sizes(), self.options());
   return op<"mul_">(self, scale);
 }
 
@@ -80,13 +84,15 @@ Tensor feature_scale(const Tensor& self, double p, const std::optional<Generator
   return keep_mask(empty(sizes, self.options()), p, generator) * (1 / (1 - p));
 }
 
-Tensor feature_dropout(const Tensor& self, double p, bool train, std::optional<Generator> generator) {
+Tensor feature_dropout(const Tensor& self, double p, bool train,
+                       std::optional<Generator> generator) {
   check_p("feature_dropout", p);
   if (!train || p == 0 || self.numel() == 0) return self;
   return self * feature_scale(self, p, generator);
 }
 
-// SELU's dropout: dropped elements become its negative limit, and an affine map restores mean and variance.
+// SELU's dropout: dropped elements become its negative limit, and an affine map restores mean and
+// variance.
 Tensor alpha_dropout_of(const Tensor& self, const Tensor& keep, double p) {
   constexpr double kLimit = 1.7580993408473766;  // scale * alpha of SELU
   double a = 1 / std::sqrt((kLimit * kLimit * p + 1) * (1 - p));
@@ -101,7 +107,8 @@ Tensor alpha_dropout(const Tensor& self, double p, bool train, std::optional<Gen
   return alpha_dropout_of(self, keep_mask(empty_like(self), p, generator), p);
 }
 
-Tensor feature_alpha_dropout(const Tensor& self, double p, bool train, std::optional<Generator> generator) {
+Tensor feature_alpha_dropout(const Tensor& self, double p, bool train,
+                             std::optional<Generator> generator) {
   check_p("feature_alpha_dropout", p);
   if (!train || p == 0 || self.numel() == 0) return self;
   if (p == 1) return self * zeros(self.sizes(), self.options());
@@ -112,19 +119,25 @@ constexpr Traits kComposite{.forms = kFunction, .composite = true};
 
 const Define dropout_ops[] = {
     {"dropout(self: Tensor, p: float, train: bool, *, generator: Generator? = None) -> Tensor",
-     "In training, zeroes each element with probability `p` and scales the rest by 1 / (1 - p).", kernel(dropout),
-     kComposite},
+     "In training, zeroes each element with probability `p` and scales the rest by 1 / (1 - p).",
+     kernel(dropout), kComposite},
     {"dropout_(self!: Tensor, p: float, train: bool, *, generator: Generator? = None) -> Tensor",
      "dropout in place.", kernel(dropout_), kComposite},
     {"native_dropout(self: Tensor, p: float, generator: Generator?) -> (Tensor, Tensor)",
-     "dropout in training, with the mask of the elements it kept.", kernel(native_dropout),
+     "dropout in training, with the mask of the elements it kept.",
+     kernel(native_dropout),
      {.backward = dropout_backward, .saves = saves_out(1), .forms = 0, .non_differentiable = 0b10}},
-    {"feature_dropout(self: Tensor, p: float, train: bool, *, generator: Generator? = None) -> Tensor",
+    {"feature_dropout(self: Tensor, p: float, train: bool, *, generator: Generator? = None) -> "
+     "Tensor",
      "dropout of whole channels of an input (N, C, *).", kernel(feature_dropout), kComposite},
-    {"alpha_dropout(self: Tensor, p: float, train: bool, *, generator: Generator? = None) -> Tensor",
-     "dropout that keeps mean and variance of SELU activations.", kernel(alpha_dropout), kComposite},
-    {"feature_alpha_dropout(self: Tensor, p: float, train: bool, *, generator: Generator? = None) -> Tensor",
-     "alpha_dropout of whole channels of an input (N, C, *).", kernel(feature_alpha_dropout), kComposite},
+    {"alpha_dropout(self: Tensor, p: float, train: bool, *, generator: Generator? = None) -> "
+     "Tensor",
+     "dropout that keeps mean and variance of SELU activations.", kernel(alpha_dropout),
+     kComposite},
+    {"feature_alpha_dropout(self: Tensor, p: float, train: bool, *, generator: Generator? = None) "
+     "-> Tensor",
+     "alpha_dropout of whole channels of an input (N, C, *).", kernel(feature_alpha_dropout),
+     kComposite},
 };
 
 }  // namespace

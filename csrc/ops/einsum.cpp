@@ -1,4 +1,5 @@
-// einsum and its relatives. Every operand is brought to the same order of labels; pairs are contracted by one bmm each.
+// einsum and its relatives. Every operand is brought to the same order of labels; pairs are
+// contracted by one bmm each.
 #include <array>
 
 #include "autograd/backward.h"
@@ -33,8 +34,8 @@ Term parse_term(std::string_view text, std::string_view equation) {
       continue;
     }
     int l = label_of(c);
-    check(l >= 0, "einsum(): invalid subscript given at index ", i, " in the equation string '", equation,
-          "', subscripts must be in [a-zA-Z]");
+    check(l >= 0, "einsum(): invalid subscript given at index ", i, " in the equation string '",
+          equation, "', subscripts must be in [a-zA-Z]");
     t.labels.push_back(l);
   }
   return t;
@@ -51,7 +52,8 @@ Equation parse_equation(std::string_view text) {
   std::string_view left = text.substr(0, arrow);
   for (size_t start = 0;;) {
     auto comma = left.find(',', start);
-    e.operands.push_back(parse_term(left.substr(start, comma == left.npos ? comma : comma - start), text));
+    e.operands.push_back(
+        parse_term(left.substr(start, comma == left.npos ? comma : comma - start), text));
     if (comma == left.npos) break;
     start = comma + 1;
   }
@@ -59,7 +61,8 @@ Equation parse_equation(std::string_view text) {
   return e;
 }
 
-// Batched product of two tensors of equal rank; dimensions in `summed` are contracted and stay with size 1.
+// Batched product of two tensors of equal rank; dimensions in `summed` are contracted and stay with
+// size 1.
 Tensor contract(Tensor left, Tensor right, const std::vector<bool>& summed) {
   auto rank = static_cast<size_t>(left.dim());
   Dims batch, only_left, only_right, inner;
@@ -69,7 +72,8 @@ Tensor contract(Tensor left, Tensor right, const std::vector<bool>& summed) {
     int64_t l = left.size(i), r = right.size(i);
     if (summed[d]) {
       if (l != 1 && r != 1) {
-        check(l == r, "einsum(): operands do not broadcast: sizes ", l, " and ", r, " for one subscript");
+        check(l == r, "einsum(): operands do not broadcast: sizes ", l, " and ", r,
+              " for one subscript");
         inner.push_back(i);
         ns *= l;
         continue;
@@ -78,7 +82,8 @@ Tensor contract(Tensor left, Tensor right, const std::vector<bool>& summed) {
       if (r != 1) right = sum(right, Dims{i}, true);
       only_left.push_back(i);
     } else if (l != 1 && r != 1) {
-      check(l == r, "einsum(): operands do not broadcast: sizes ", l, " and ", r, " for one subscript");
+      check(l == r, "einsum(): operands do not broadcast: sizes ", l, " and ", r,
+            " for one subscript");
       batch.push_back(i);
       nb *= l;
     } else if (r != 1) {
@@ -96,14 +101,17 @@ Tensor contract(Tensor left, Tensor right, const std::vector<bool>& summed) {
     }
     return all;
   };
-  Tensor a = reshape(permute(left, concat({&batch, &only_left, &inner, &only_right})), Dims{nb, nl, ns});
-  Tensor b = reshape(permute(right, concat({&batch, &inner, &only_right, &only_left})), Dims{nb, ns, nr});
+  Tensor a =
+      reshape(permute(left, concat({&batch, &only_left, &inner, &only_right})), Dims{nb, nl, ns});
+  Tensor b =
+      reshape(permute(right, concat({&batch, &inner, &only_right, &only_left})), Dims{nb, ns, nr});
   Tensor product = op<"bmm">(a, b);
   Dims order = concat({&batch, &only_left, &inner, &only_right}), sizes, back(rank);
   for (size_t k = 0; k < rank; ++k) {
     int64_t d = order[k];
     sizes.push_back(summed[static_cast<size_t>(d)] ? 1 : std::max(left.size(d), right.size(d)));
-    if (!summed[static_cast<size_t>(d)] && (left.size(d) == 0 || right.size(d) == 0)) sizes.back() = 0;
+    if (!summed[static_cast<size_t>(d)] && (left.size(d) == 0 || right.size(d) == 0))
+      sizes.back() = 0;
     back[static_cast<size_t>(d)] = static_cast<int64_t>(k);
   }
   return permute(reshape(product, sizes), back);
@@ -112,7 +120,8 @@ Tensor contract(Tensor left, Tensor right, const std::vector<bool>& summed) {
 Tensor einsum(const std::string& equation, const TensorList& operands) {
   check(!operands.empty(), "einsum(): must provide at least one operand");
   Equation e = parse_equation(equation);
-  check(e.operands.size() == operands.size(), "einsum(): ", e.operands.size() > operands.size() ? "fewer" : "more",
+  check(e.operands.size() == operands.size(),
+        "einsum(): ", e.operands.size() > operands.size() ? "fewer" : "more",
         " operands were provided than specified in the equation '", equation, "'");
   int64_t dots = 0;
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -121,7 +130,8 @@ Tensor einsum(const std::string& equation, const TensorList& operands) {
     auto named = static_cast<int64_t>(labels.size()) - has_dots;
     check(has_dots ? operands[i].dim() >= named : operands[i].dim() == named,
           "einsum(): the number of subscripts in the equation (", named,
-          has_dots ? ") is more than the number of dimensions (" : ") does not match the number of dimensions (",
+          has_dots ? ") is more than the number of dimensions ("
+                   : ") does not match the number of dimensions (",
           operands[i].dim(), ") for operand ", i, has_dots ? "" : " and no ellipsis was given");
     if (has_dots) dots = std::max(dots, operands[i].dim() - named);
   }
@@ -146,10 +156,11 @@ Tensor einsum(const std::string& equation, const TensorList& operands) {
         placed = true;
         continue;
       }
-      check(count[static_cast<size_t>(l)] > 0, "einsum(): output subscript does not appear in the equation '", equation,
+      check(count[static_cast<size_t>(l)] > 0,
+            "einsum(): output subscript does not appear in the equation '", equation,
             "' for any input operand");
-      check(position[static_cast<size_t>(l)] < 0, "einsum(): output subscript appears more than once in the output of '",
-            equation, "'");
+      check(position[static_cast<size_t>(l)] < 0,
+            "einsum(): output subscript appears more than once in the output of '", equation, "'");
       position[static_cast<size_t>(l)] = next++;
     }
     if (!placed) place_dots();  // ellipsis dimensions that the output leaves out are summed
@@ -165,11 +176,13 @@ Tensor einsum(const std::string& equation, const TensorList& operands) {
     for (int l : e.output->labels) kept += l < 0 ? static_cast<int>(dots) : 1;
   }
   for (int l = 0; l < 52; ++l) {
-    if (count[static_cast<size_t>(l)] && position[static_cast<size_t>(l)] < 0) position[static_cast<size_t>(l)] = next++;
+    if (count[static_cast<size_t>(l)] && position[static_cast<size_t>(l)] < 0)
+      position[static_cast<size_t>(l)] = next++;
   }
   auto rank = static_cast<size_t>(next);
 
-  // Every operand with all labels as dimensions, size 1 where it lacks one; repeated labels become diagonals.
+  // Every operand with all labels as dimensions, size 1 where it lacks one; repeated labels become
+  // diagonals.
   TensorList ready;
   for (size_t i = 0; i < operands.size(); ++i) {
     Tensor t = operands[i];
@@ -179,7 +192,8 @@ Tensor einsum(const std::string& equation, const TensorList& operands) {
       if (l >= 0) labels.push_back(l);
       else {
         int64_t own = t.dim() - (named - 1);
-        for (int64_t k = dots - own; k < dots; ++k) labels.push_back(kEllipsis + static_cast<int>(k));
+        for (int64_t k = dots - own; k < dots; ++k)
+          labels.push_back(kEllipsis + static_cast<int>(k));
       }
     }
     for (size_t a = 0; a < labels.size(); ++a) {
@@ -189,9 +203,10 @@ Tensor einsum(const std::string& equation, const TensorList& operands) {
           continue;
         }
         int64_t da = static_cast<int64_t>(a), db = static_cast<int64_t>(b);
-        check(t.size(da) == t.size(db), "einsum(): subscript is repeated for operand ", i, " but the sizes don't match, ",
-              t.size(db), " != ", t.size(da));
-        Tensor diagonal = op<"diagonal">(t, int64_t(0), da, db);  // the diagonal becomes the last dimension
+        check(t.size(da) == t.size(db), "einsum(): subscript is repeated for operand ", i,
+              " but the sizes don't match, ", t.size(db), " != ", t.size(da));
+        Tensor diagonal =
+            op<"diagonal">(t, int64_t(0), da, db);  // the diagonal becomes the last dimension
         Dims order;
         for (int64_t d = 0; d < diagonal.dim() - 1; ++d) order.push_back(d);
         order.insert(a, diagonal.dim() - 1);
@@ -220,7 +235,8 @@ Tensor einsum(const std::string& equation, const TensorList& operands) {
     std::vector<bool> summed(rank, false);
     for (size_t d = static_cast<size_t>(kept); d < rank; ++d) {
       bool later = false;
-      for (size_t j = i + 1; j < ready.size(); ++j) later |= ready[j].size(static_cast<int64_t>(d)) != 1;
+      for (size_t j = i + 1; j < ready.size(); ++j)
+        later |= ready[j].size(static_cast<int64_t>(d)) != 1;
       summed[d] = !later;
     }
     if (i > 0) {
@@ -229,7 +245,8 @@ Tensor einsum(const std::string& equation, const TensorList& operands) {
       Dims dims;
       for (size_t d = 0; d < rank; ++d) {
         bool elsewhere = false;
-        for (size_t j = 1; j < ready.size(); ++j) elsewhere |= ready[j].size(static_cast<int64_t>(d)) != 1;
+        for (size_t j = 1; j < ready.size(); ++j)
+          elsewhere |= ready[j].size(static_cast<int64_t>(d)) != 1;
         if (summed[d] && !elsewhere) dims.push_back(static_cast<int64_t>(d));
       }
       if (!dims.empty()) result = sum(result, dims, true);
@@ -240,11 +257,13 @@ Tensor einsum(const std::string& equation, const TensorList& operands) {
   return shaped.is(operands[0]) ? op<"alias">(shaped) : shaped;
 }
 
-Tensor tensordot(const Tensor& self, const Tensor& other, const Dims& dims_self, const Dims& dims_other) {
+Tensor tensordot(const Tensor& self, const Tensor& other, const Dims& dims_self,
+                 const Dims& dims_other) {
   check(dims_self.size() == dims_other.size(), "both dimension lists should have same length, got ",
         to_string(dims_self), " and ", to_string(dims_other));
   Dims left, right, inner_l, inner_r, out;
-  std::vector<bool> used_l(static_cast<size_t>(self.dim())), used_r(static_cast<size_t>(other.dim()));
+  std::vector<bool> used_l(static_cast<size_t>(self.dim())),
+      used_r(static_cast<size_t>(other.dim()));
   Tensor a = self, b = other;
   int64_t n = 1;
   for (size_t i = 0; i < dims_self.size(); ++i) {
@@ -252,8 +271,9 @@ Tensor tensordot(const Tensor& self, const Tensor& other, const Dims& dims_self,
     if (self.size(l) != other.size(r) && other.size(r) == 1) a = sum(a, Dims{l}, true);
     else if (self.size(l) != other.size(r) && self.size(l) == 1) b = sum(b, Dims{r}, true);
     else
-      check(self.size(l) == other.size(r), "contracted dimensions need to match, but first has size ", self.size(l),
-            " in dim ", l, " and second has size ", other.size(r), " in dim ", r);
+      check(self.size(l) == other.size(r),
+            "contracted dimensions need to match, but first has size ", self.size(l), " in dim ", l,
+            " and second has size ", other.size(r), " in dim ", r);
     used_l[static_cast<size_t>(l)] = used_r[static_cast<size_t>(r)] = true;
     inner_l.push_back(l);
     inner_r.push_back(r);
@@ -274,33 +294,45 @@ Tensor tensordot(const Tensor& self, const Tensor& other, const Dims& dims_self,
     out.push_back(other.size(d));
     cols *= other.size(d);
   }
-  return reshape(op<"mm">(reshape(permute(a, left), Dims{rows, n}), reshape(permute(b, right), Dims{n, cols})), out);
+  return reshape(
+      op<"mm">(reshape(permute(a, left), Dims{rows, n}), reshape(permute(b, right), Dims{n, cols})),
+      out);
 }
 
 Tensor outer(const Tensor& self, const Tensor& vec2) {
-  check(self.dim() == 1 && vec2.dim() == 1, "outer: Expected 1-D argument self and vec2, but got ", self.dim(),
-        "-D and ", vec2.dim(), "-D");
+  check(self.dim() == 1 && vec2.dim() == 1, "outer: Expected 1-D argument self and vec2, but got ",
+        self.dim(), "-D and ", vec2.dim(), "-D");
   return unsqueeze(self, 1) * unsqueeze(vec2, 0);
 }
 
 Tensor inner(const Tensor& self, const Tensor& other) {
   if (self.dim() == 0 || other.dim() == 0) return self * other;
-  check(self.size(-1) == other.size(-1), "inner() the last dimension must match on both input tensors but got shapes ",
+  check(self.size(-1) == other.size(-1),
+        "inner() the last dimension must match on both input tensors but got shapes ",
         to_string(self.sizes()), " and ", to_string(other.sizes()));
   return op<"_tensordot">(self, other, Dims{-1}, Dims{-1});
 }
 
 const Define einsum_ops[] = {
     {"_einsum(equation: str, tensors: Tensor[]) -> Tensor",
-     "Sums of products, in the notation of Einstein: 'ij,jk->ik' is a matrix product.", kernel(einsum),
+     "Sums of products, in the notation of Einstein: 'ij,jk->ik' is a matrix product.",
+     kernel(einsum),
      {.forms = 0, .composite = true}},
     {"_tensordot(self: Tensor, other: Tensor, dims_self: int[], dims_other: int[]) -> Tensor",
-     "Contraction over pairs of dimensions.", kernel(tensordot), {.forms = 0, .composite = true}},
-    {"outer(self: Tensor, vec2: Tensor) -> Tensor", "Every product of an element of one vector and one of another.",
-     kernel(outer), {.forms = kPublic | kOut, .composite = true}},
-    {"ger(self: Tensor, vec2: Tensor) -> Tensor", "Another name of outer.", kernel(outer),
+     "Contraction over pairs of dimensions.",
+     kernel(tensordot),
+     {.forms = 0, .composite = true}},
+    {"outer(self: Tensor, vec2: Tensor) -> Tensor",
+     "Every product of an element of one vector and one of another.",
+     kernel(outer),
      {.forms = kPublic | kOut, .composite = true}},
-    {"inner(self: Tensor, other: Tensor) -> Tensor", "Sums of products over the last dimensions.", kernel(inner),
+    {"ger(self: Tensor, vec2: Tensor) -> Tensor",
+     "Another name of outer.",
+     kernel(outer),
+     {.forms = kPublic | kOut, .composite = true}},
+    {"inner(self: Tensor, other: Tensor) -> Tensor",
+     "Sums of products over the last dimensions.",
+     kernel(inner),
      {.forms = kPublic | kOut, .composite = true}},
 };
 

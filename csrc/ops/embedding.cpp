@@ -13,7 +13,8 @@ namespace {
 
 void check_indices(const char* what, const Tensor& indices) {
   check(indices.dtype() == DType::Int64 || indices.dtype() == DType::Int32, what,
-        "(): Expected tensor for argument 'indices' to have one of the following scalar types: Long, Int; but got ",
+        "(): Expected tensor for argument 'indices' to have one of the following scalar types: "
+        "Long, Int; but got ",
         indices.dtype(), " instead");
 }
 
@@ -22,8 +23,8 @@ Tensor checked_rows(const char* what, const Tensor& indices, int64_t rows) {
   Tensor idx = prepared(indices, DType::Int64);
   for (int64_t i = 0; i < idx.numel(); ++i) {
     int64_t v = idx.data_as<int64_t>()[i];
-    check<IndexError>(v >= 0 && v < rows, "index out of range in self: ", what, "() got index ", v, " for a table of ",
-                      rows, " rows");
+    check<IndexError>(v >= 0 && v < rows, "index out of range in self: ", what, "() got index ", v,
+                      " for a table of ", rows, " rows");
   }
   return idx;
 }
@@ -38,19 +39,24 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t /*padding_
     if (!out.is_meta() && !indices.is_meta()) checked_rows("embedding", indices, weight.size(0));
     return out;
   }
-  Tensor idx = checked_rows("embedding", indices, weight.size(0)), table = prepared(weight, weight.dtype());
+  Tensor idx = checked_rows("embedding", indices, weight.size(0)),
+         table = prepared(weight, weight.dtype());
   size_t row = static_cast<size_t>(weight.size(1)) * weight.itemsize();
-  parallel_for(idx.numel(), std::max<int64_t>(1, 16384 / static_cast<int64_t>(row)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      std::memcpy(static_cast<char*>(out.data()) + static_cast<size_t>(i) * row,
-                  static_cast<char*>(table.data()) + static_cast<size_t>(idx.data_as<int64_t>()[i]) * row, row);
-    }
-  });
+  parallel_for(idx.numel(), std::max<int64_t>(1, 16384 / static_cast<int64_t>(row)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   std::memcpy(static_cast<char*>(out.data()) + static_cast<size_t>(i) * row,
+                               static_cast<char*>(table.data()) +
+                                   static_cast<size_t>(idx.data_as<int64_t>()[i]) * row,
+                               row);
+                 }
+               });
   return out;
 }
 
 // Adds each row of grad to its row of the table's gradient; rows at padding_idx get none.
-Tensor embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t rows, int64_t padding_idx) {
+Tensor embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t rows,
+                                int64_t padding_idx) {
   int64_t width = grad.size(-1);
   DType compute = compute_dtype(grad.dtype(), "embedding_backward");
   if (grad.numel() == 0) return zeros(Dims{rows, width}, grad.options());
@@ -59,13 +65,15 @@ Tensor embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64
   Tensor g = prepared(grad, compute), idx = checked_rows("embedding_backward", indices, rows);
   visit_floating(compute, "embedding_backward", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::add_rows<T>(idx.numel(), rows, width, g.data_as<T>(), idx.data_as<int64_t>(), padding_idx, out.data_as<T>());
+    cpu::add_rows<T>(idx.numel(), rows, width, g.data_as<T>(), idx.data_as<int64_t>(), padding_idx,
+                     out.data_as<T>());
   });
   return finished(out, grad.dtype());
 }
 
 void embedding_backward(Backward& b) {
-  b.set(0, op<"embedding_dense_backward">(b.grad(), b.arg<Tensor>(1), b.sizes(0)[0], b.arg<int64_t>(2)));
+  b.set(0, op<"embedding_dense_backward">(b.grad(), b.arg<Tensor>(1), b.sizes(0)[0],
+                                          b.arg<int64_t>(2)));
 }
 
 void embedding_dense_second(Backward& b) {
@@ -80,7 +88,8 @@ void embedding_dense_second(Backward& b) {
 }
 
 // Scales rows that are used and longer than max_norm down to it, in place.
-Tensor embedding_renorm_(const Tensor& self, const Tensor& indices, double max_norm, double norm_type) {
+Tensor embedding_renorm_(const Tensor& self, const Tensor& indices, double max_norm,
+                         double norm_type) {
   check(self.dim() == 2, "'weight' must be 2-D");
   check_indices("embedding_renorm_", indices);
   if (self.is_meta() || indices.is_meta()) return self;
@@ -110,13 +119,19 @@ Tensor embedding_renorm_(const Tensor& self, const Tensor& indices, double max_n
 
 const Define embedding_ops[] = {
     {"embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1) -> Tensor",
-     "Rows of `weight` (V, E) at `indices` (*), int64 or int32: (*, E). The row at `padding_idx` gets no gradient.",
-     kernel(embedding), {.backward = embedding_backward, .saves = saves_arg(1), .forms = kFunction}},
-    {"embedding_dense_backward(grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int) -> Tensor",
-     "Gradient of embedding with respect to its table.", kernel(embedding_dense_backward),
+     "Rows of `weight` (V, E) at `indices` (*), int64 or int32: (*, E). The row at `padding_idx` "
+     "gets no gradient.",
+     kernel(embedding),
+     {.backward = embedding_backward, .saves = saves_arg(1), .forms = kFunction}},
+    {"embedding_dense_backward(grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int) "
+     "-> Tensor",
+     "Gradient of embedding with respect to its table.",
+     kernel(embedding_dense_backward),
      {.backward = embedding_dense_second, .saves = saves_arg(1), .forms = 0}},
-    {"embedding_renorm_(self!: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor",
-     "Scales the rows at `indices` whose norm is above `max_norm` down to it.", kernel(embedding_renorm_),
+    {"embedding_renorm_(self!: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> "
+     "Tensor",
+     "Scales the rows at `indices` whose norm is above `max_norm` down to it.",
+     kernel(embedding_renorm_),
      {.forms = kFunction}},
 };
 

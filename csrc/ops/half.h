@@ -5,7 +5,8 @@
 
 namespace taeda {
 
-// The dtype in which a structured kernel works on `d`; NotImplementedError naming `what` for integers and complex.
+// The dtype in which a structured kernel works on `d`; NotImplementedError naming `what` for
+// integers and complex.
 inline DType compute_dtype(DType d, const char* what) {
   if (is_half(d)) return DType::Float32;
   if (!is_floating(d)) unsupported_dtype(what, d);

@@ -26,7 +26,8 @@ const Define kOps[] = {
     {"kron(self: Tensor, other: Tensor) -> Tensor",
      "The Kronecker product: `other` once for every element of `self`, multiplied by it. Sizes "
      "multiply; the shorter shape is filled with ones in front.",
-     kernel(kron_op), {.forms = kPublic | kOut, .composite = true}},
+     kernel(kron_op),
+     {.forms = kPublic | kOut, .composite = true}},
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Losses: an elementwise error, then its sum or mean. One fused loop forwards, one for each gradient backwards.
+// Losses: an elementwise error, then its sum or mean. One fused loop forwards, one for each
+// gradient backwards.
 #include <atomic>
 
 #include "base/thread_pool.h"
@@ -13,8 +14,8 @@ namespace core = ::taeda;
 enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
 
 Tensor reduced(const Tensor& errors, int64_t reduction, const char* loss) {
-  check<ValueError>(reduction >= kNone && reduction <= kSum, loss, "(): reduction must be 0 (none), 1 (mean) or 2 (sum), got ",
-                    reduction);
+  check<ValueError>(reduction >= kNone && reduction <= kSum, loss,
+                    "(): reduction must be 0 (none), 1 (mean) or 2 (sum), got ", reduction);
   if (reduction == kNone) return errors;
   GradMode off(false);
   return reduction == kMean ? op<"mean">(errors) : op<"sum">(errors);
@@ -46,12 +47,10 @@ double number(const Call& c, size_t i) { return std::get<double>(c.args[i]); }
 
 // ---- losses of (self, target, reduction) ----
 
-template <class Op>
-Value plain_loss(Call& c) {
+template <class Op> Value plain_loss(Call& c) {
   return reduced(errors_of(c, row<Op>()), integer(c, 2), c.op.name.c_str());
 }
-template <class Op>
-void plain_backward(Backward& b) {
+template <class Op> void plain_backward(Backward& b) {
   differentiate<Op>(b, {0, 1}, spread(b, b.arg<int64_t>(2), error_sizes(b)));
 }
 
@@ -60,7 +59,8 @@ void plain_backward(Backward& b) {
 Value smooth_l1(Call& c) {
   const double beta = number(c, 3);
   check(beta >= 0, "smooth_l1_loss does not support negative values for beta.");
-  const Tensor e = beta == 0 ? errors_of(c, row<AbsoluteError>()) : errors_of(c, row<SmoothL1>(), {Scalar(beta)});
+  const Tensor e = beta == 0 ? errors_of(c, row<AbsoluteError>())
+                             : errors_of(c, row<SmoothL1>(), {Scalar(beta)});
   return reduced(e, integer(c, 2), "smooth_l1_loss");
 }
 void smooth_l1_backward(Backward& b) {
@@ -75,7 +75,8 @@ Value huber(Call& c) {
   return reduced(errors_of(c, row<Huber>(), {Scalar(delta)}), integer(c, 2), "huber_loss");
 }
 void huber_backward(Backward& b) {
-  differentiate<Huber>(b, {0, 1, Scalar(b.arg<double>(3))}, spread(b, b.arg<int64_t>(2), error_sizes(b)));
+  differentiate<Huber>(b, {0, 1, Scalar(b.arg<double>(3))},
+                       spread(b, b.arg<int64_t>(2), error_sizes(b)));
 }
 
 // ---- cross entropies ----
@@ -88,7 +89,8 @@ void check_probabilities(const Tensor& x) {
     std::atomic<bool> inside = true;
     parallel_for(x.numel(), 32768, [&](int64_t begin, int64_t end) {
       unsigned ok = 1;
-      for (int64_t i = begin; i < end; ++i) ok &= static_cast<unsigned>(!(p[i] < T(0)) & !(p[i] > T(1)));
+      for (int64_t i = begin; i < end; ++i)
+        ok &= static_cast<unsigned>(!(p[i] < T(0)) & !(p[i] > T(1)));
       if (!ok) inside.store(false, std::memory_order_relaxed);
     });
     check(inside.load(), "all elements of input should be between 0 and 1");
@@ -115,12 +117,13 @@ Value bce(Call& c) {
                  "binary_cross_entropy");
 }
 void bce_backward(Backward& b) {
-  differentiate<BinaryCrossEntropy>(b, {0, 1}, spread_weighted(b, b.arg<int64_t>(3), 2, error_sizes(b)));
+  differentiate<BinaryCrossEntropy>(b, {0, 1},
+                                    spread_weighted(b, b.arg<int64_t>(3), 2, error_sizes(b)));
 }
 Value bce_with_logits(Call& c) {
   const Tensor &x = std::get<Tensor>(c.args[0]), &t = std::get<Tensor>(c.args[1]);
-  check<ValueError>(same(x.sizes(), t.sizes()), "Target size (", to_string(t.sizes()), ") must be the same as input size (",
-                    to_string(x.sizes()), ")");
+  check<ValueError>(same(x.sizes(), t.sizes()), "Target size (", to_string(t.sizes()),
+                    ") must be the same as input size (", to_string(x.sizes()), ")");
   const Tensor& positive = weight_of(c, 3);
   const Tensor e = positive.defined() ? errors_of(c, row<BceWithLogitsWeighted>(), {positive})
                                       : errors_of(c, row<BceWithLogits>());
@@ -133,7 +136,8 @@ void bce_with_logits_backward(Backward& b) {
 }
 Value kl_div(Call& c) {
   const bool logs = std::get<bool>(c.args[3]);
-  return reduced(logs ? errors_of(c, row<KlDivLog>()) : errors_of(c, row<KlDiv>()), integer(c, 2), "kl_div");
+  return reduced(logs ? errors_of(c, row<KlDivLog>()) : errors_of(c, row<KlDiv>()), integer(c, 2),
+                 "kl_div");
 }
 void kl_div_backward(Backward& b) {
   const Tensor g = spread(b, b.arg<int64_t>(2), error_sizes(b));
@@ -146,29 +150,46 @@ constexpr uint32_t kSaves = saves_arg(0) | saves_arg(1);
 const Define definitions[] = {
     {"mse_loss(self: Tensor, target: Tensor, reduction: int = 1) -> Tensor",
      "The squared error, averaged (`reduction` 1), summed (2) or for each element (0).",
-     raw_kernel(plain_loss<SquaredError>), {.backward = plain_backward<SquaredError>, .saves = kSaves, .forms = 0}},
-    {"l1_loss(self: Tensor, target: Tensor, reduction: int = 1) -> Tensor", "The absolute error, reduced as in mse_loss.",
-     raw_kernel(plain_loss<AbsoluteError>), {.backward = plain_backward<AbsoluteError>, .saves = kSaves, .forms = 0}},
+     raw_kernel(plain_loss<SquaredError>),
+     {.backward = plain_backward<SquaredError>, .saves = kSaves, .forms = 0}},
+    {"l1_loss(self: Tensor, target: Tensor, reduction: int = 1) -> Tensor",
+     "The absolute error, reduced as in mse_loss.",
+     raw_kernel(plain_loss<AbsoluteError>),
+     {.backward = plain_backward<AbsoluteError>, .saves = kSaves, .forms = 0}},
     {"soft_margin_loss(self: Tensor, target: Tensor, reduction: int = 1) -> Tensor",
-     "`log(1 + exp(-target * self))`, reduced as in mse_loss.", raw_kernel(plain_loss<SoftMargin>),
+     "`log(1 + exp(-target * self))`, reduced as in mse_loss.",
+     raw_kernel(plain_loss<SoftMargin>),
      {.backward = plain_backward<SoftMargin>, .saves = kSaves, .forms = 0}},
-    {"smooth_l1_loss(self: Tensor, target: Tensor, reduction: int = 1, beta: float = 1.0) -> Tensor",
-     "Squared error over `2 beta` within `beta` of the target, absolute error less `beta / 2` outside.",
-     raw_kernel(smooth_l1), {.backward = smooth_l1_backward, .saves = kSaves, .forms = 0}},
+    {"smooth_l1_loss(self: Tensor, target: Tensor, reduction: int = 1, beta: float = 1.0) -> "
+     "Tensor",
+     "Squared error over `2 beta` within `beta` of the target, absolute error less `beta / 2` "
+     "outside.",
+     raw_kernel(smooth_l1),
+     {.backward = smooth_l1_backward, .saves = kSaves, .forms = 0}},
     {"huber_loss(self: Tensor, target: Tensor, reduction: int = 1, delta: float = 1.0) -> Tensor",
-     "Half the squared error within `delta` of the target, a straight line outside (Huber 1964).", raw_kernel(huber),
+     "Half the squared error within `delta` of the target, a straight line outside (Huber 1964).",
+     raw_kernel(huber),
      {.backward = huber_backward, .saves = kSaves, .forms = 0}},
-    {"binary_cross_entropy(self: Tensor, target: Tensor, weight: Tensor? = None, reduction: int = 1) -> Tensor",
-     "The cross entropy of probabilities `self` with `target`; logarithms are held above -100.", raw_kernel(bce),
+    {"binary_cross_entropy(self: Tensor, target: Tensor, weight: Tensor? = None, reduction: int = "
+     "1) -> Tensor",
+     "The cross entropy of probabilities `self` with `target`; logarithms are held above -100.",
+     raw_kernel(bce),
      {.backward = bce_backward, .saves = kSaves | saves_arg(2), .forms = 0}},
-    {"binary_cross_entropy_with_logits(self: Tensor, target: Tensor, weight: Tensor? = None, pos_weight: Tensor? = "
+    {"binary_cross_entropy_with_logits(self: Tensor, target: Tensor, weight: Tensor? = None, "
+     "pos_weight: Tensor? = "
      "None, reduction: int = 1) -> Tensor",
-     "The cross entropy of `sigmoid(self)` with `target`, computed from the logits without overflow.",
+     "The cross entropy of `sigmoid(self)` with `target`, computed from the logits without "
+     "overflow.",
      raw_kernel(bce_with_logits),
-     {.backward = bce_with_logits_backward, .saves = kSaves | saves_arg(2) | saves_arg(3), .forms = 0}},
-    {"kl_div(self: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False) -> Tensor",
-     "The Kullback-Leibler divergence, element by element: `target * (log(target) - self)`, `self` being logarithms.",
-     raw_kernel(kl_div), {.backward = kl_div_backward, .saves = kSaves, .forms = 0}},
+     {.backward = bce_with_logits_backward,
+      .saves = kSaves | saves_arg(2) | saves_arg(3),
+      .forms = 0}},
+    {"kl_div(self: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False) -> "
+     "Tensor",
+     "The Kullback-Leibler divergence, element by element: `target * (log(target) - self)`, `self` "
+     "being logarithms.",
+     raw_kernel(kl_div),
+     {.backward = kl_div_backward, .saves = kSaves, .forms = 0}},
 };
 
 }  // namespace

@@ -8,8 +8,7 @@ namespace {
 
 // ---- the product of two batches of matrices, below the door ----
 
-template <class F>
-void visit_product(DType d, F&& f) {
+template <class F> void visit_product(DType d, F&& f) {
   switch (d) {
     case DType::UInt8: return f(Tag<uint8_t>{});
     case DType::Int8: return f(Tag<int8_t>{});
@@ -20,15 +19,15 @@ void visit_product(DType d, F&& f) {
   }
 }
 
-template <class T>
-cpu::MatrixRef<T> matrix(const Tensor& t) {
+template <class T> cpu::MatrixRef<T> matrix(const Tensor& t) {
   auto n = t.dim();
   int64_t rows = t.strides()[n - 2], cols = t.strides()[n - 1];
   if (cols == 1 || t.size(-1) == 1) return {t.data_as<T>(), std::max<int64_t>(rows, 1)};
   return {t.data_as<T>(), std::max<int64_t>(cols, 1), cpu::Trans::Yes};
 }
 
-// A layout that BLAS reads: unit steps along rows or columns, no overlap. Otherwise a contiguous copy.
+// A layout that BLAS reads: unit steps along rows or columns, no overlap. Otherwise a contiguous
+// copy.
 Tensor readable(const Tensor& t, DType compute) {
   if (t.dtype() == compute) {
     int64_t m = t.size(-2), n = t.size(-1), r = t.stride(-2), c = t.stride(-1);
@@ -42,8 +41,10 @@ Tensor readable(const Tensor& t, DType compute) {
   return copy;
 }
 
-// out (B, m, n), contiguous = alpha * a (B, m, k) @ b (B, k, n) + beta * out. A two-dimensional operand is one matrix.
-void multiply(const Tensor& a_in, const Tensor& b_in, const Tensor& out, Scalar alpha, Scalar beta) {
+// out (B, m, n), contiguous = alpha * a (B, m, k) @ b (B, k, n) + beta * out. A two-dimensional
+// operand is one matrix.
+void multiply(const Tensor& a_in, const Tensor& b_in, const Tensor& out, Scalar alpha,
+              Scalar beta) {
   DType compute = out.dtype();
   Tensor a = readable(a_in, compute), b = readable(b_in, compute);
   int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1), batch = out.dim() == 3 ? out.size(0) : 1;
@@ -62,8 +63,8 @@ void multiply(const Tensor& a_in, const Tensor& b_in, const Tensor& out, Scalar 
     } else if (batch == 1) {
       cpu::gemm<T>(m, n, k, alpha.to<T>(), matrix<T>(a), matrix<T>(b), beta.to<T>(), c, n);
     } else {
-      cpu::gemm_batched<T>(batch, m, n, k, alpha.to<T>(), matrix<T>(a), a_step, matrix<T>(b), b_step, beta.to<T>(), c,
-                           n, m * n);
+      cpu::gemm_batched<T>(batch, m, n, k, alpha.to<T>(), matrix<T>(a), a_step, matrix<T>(b),
+                           b_step, beta.to<T>(), c, n, m * n);
     }
   });
 }
@@ -80,17 +81,19 @@ Tensor product(const Tensor& a, const Tensor& b, DimsRef sizes) {
 }
 
 void check_dtypes(const char* what, const Tensor& a, const Tensor& b) {
-  check(a.dtype() == b.dtype(), what, "(): expected both matrices to have the same dtype, but got: ", name(a.dtype()),
+  check(a.dtype() == b.dtype(), what,
+        "(): expected both matrices to have the same dtype, but got: ", name(a.dtype()),
         " != ", name(b.dtype()));
-  check(a.device() == b.device(), what, "(): expected both matrices to be on the same device, but got: ",
-        to_string(a.device()), " and ", to_string(b.device()));
+  check(a.device() == b.device(), what,
+        "(): expected both matrices to be on the same device, but got: ", to_string(a.device()),
+        " and ", to_string(b.device()));
 }
 
 void check_matrices(const char* what, const Tensor& a, const Tensor& b) {
   check(a.dim() == 2, what, "(): self must be a matrix, got shape ", to_string(a.sizes()));
   check(b.dim() == 2, what, "(): mat2 must be a matrix, got shape ", to_string(b.sizes()));
-  check(a.size(1) == b.size(0), "mat1 and mat2 shapes cannot be multiplied (", a.size(0), "x", a.size(1), " and ",
-        b.size(0), "x", b.size(1), ")");
+  check(a.size(1) == b.size(0), "mat1 and mat2 shapes cannot be multiplied (", a.size(0), "x",
+        a.size(1), " and ", b.size(0), "x", b.size(1), ")");
   check_dtypes(what, a, b);
 }
 
@@ -105,8 +108,8 @@ Tensor bmm(const Tensor& self, const Tensor& mat2) {
   check(self.dim() == 3, "batch1 must be a 3D tensor, got shape ", to_string(self.sizes()));
   check(mat2.dim() == 3, "batch2 must be a 3D tensor, got shape ", to_string(mat2.sizes()));
   check(self.size(0) == mat2.size(0) && self.size(2) == mat2.size(1),
-        "Expected size for first two dimensions of batch2 tensor to be: [", self.size(0), ", ", self.size(2),
-        "] but got: [", mat2.size(0), ", ", mat2.size(1), "].");
+        "Expected size for first two dimensions of batch2 tensor to be: [", self.size(0), ", ",
+        self.size(2), "] but got: [", mat2.size(0), ", ", mat2.size(1), "].");
   check_dtypes("bmm", self, mat2);
   return product(self, mat2, Dims{self.size(0), self.size(1), mat2.size(2)});
 }
@@ -127,17 +130,18 @@ void bmm_backward(Backward& b) {
 // ---- vectors ----
 
 Tensor dot(const Tensor& self, const Tensor& other) {
-  check(self.dim() == 1 && other.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", other.dim(),
-        "D tensors");
-  check(self.dtype() == other.dtype(), "dot : expected both vectors to have same dtype, but found ", self.dtype(),
-        " and ", other.dtype());
-  check(self.numel() == other.numel(), "inconsistent tensor size, expected tensor [", self.numel(), "] and src [",
-        other.numel(), "] to have the same number of elements, but got ", self.numel(), " and ", other.numel(),
-        " elements respectively");
+  check(self.dim() == 1 && other.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ",
+        other.dim(), "D tensors");
+  check(self.dtype() == other.dtype(), "dot : expected both vectors to have same dtype, but found ",
+        self.dtype(), " and ", other.dtype());
+  check(self.numel() == other.numel(), "inconsistent tensor size, expected tensor [", self.numel(),
+        "] and src [", other.numel(), "] to have the same number of elements, but got ",
+        self.numel(), " and ", other.numel(), " elements respectively");
   if (self.dtype() == DType::Bool) unsupported_dtype("dot", DType::Bool);
-  Tensor row = make_view(self, Dims{1, self.numel()}, Dims{self.numel() * self.strides()[0], self.strides()[0]},
-                         self.offset());
-  Tensor column = make_view(other, Dims{other.numel(), 1}, Dims{other.strides()[0], 1}, other.offset());
+  Tensor row = make_view(self, Dims{1, self.numel()},
+                         Dims{self.numel() * self.strides()[0], self.strides()[0]}, self.offset());
+  Tensor column =
+      make_view(other, Dims{other.numel(), 1}, Dims{other.strides()[0], 1}, other.offset());
   Tensor r = product(row, column, Dims{1, 1});
   return from_storage(r.storage(), {}, {}, 0, r.dtype());
 }
@@ -149,17 +153,18 @@ void dot_backward(Backward& b) {
 Tensor vdot(const Tensor& self, const Tensor& other) { return op<"dot">(conj(self), other); }
 
 Tensor mv(const Tensor& self, const Tensor& vec) {
-  check(self.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got ", 1, ", ", self.dim(), ", ",
-        vec.dim());
-  check(self.size(1) == vec.size(0), "size mismatch, got input (", self.size(0), "), mat (", self.size(0), "x",
-        self.size(1), "), vec (", vec.size(0), ")");
+  check(self.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got ", 1, ", ",
+        self.dim(), ", ", vec.dim());
+  check(self.size(1) == vec.size(0), "size mismatch, got input (", self.size(0), "), mat (",
+        self.size(0), "x", self.size(1), "), vec (", vec.size(0), ")");
   return squeeze(op<"mm">(self, unsqueeze(vec, 1)), 1);
 }
 
 // ---- matmul ----
 
 Tensor matmul_any(const Tensor& a, const Tensor& b) {
-  check(a.dim() > 0 && b.dim() > 0, "both arguments to matmul need to be at least 1D, but they are ", a.dim(), "D and ",
+  check(a.dim() > 0 && b.dim() > 0,
+        "both arguments to matmul need to be at least 1D, but they are ", a.dim(), "D and ",
         b.dim(), "D");
   if (a.dim() == 1 && b.dim() == 1) return op<"dot">(a, b);
   if (a.dim() == 2 && b.dim() == 2) return op<"mm">(a, b);
@@ -175,7 +180,8 @@ Tensor matmul_any(const Tensor& a, const Tensor& b) {
     for (int64_t d = 0; d + 1 < a.dim(); ++d) rows *= a.size(d);
     return reshape(op<"mm">(reshape(a, Dims{rows, a.size(-1)}), b), out);
   }
-  Dims batch = broadcast_sizes(a.sizes().first(a.sizes().size() - 2), b.sizes().first(b.sizes().size() - 2));
+  Dims batch =
+      broadcast_sizes(a.sizes().first(a.sizes().size() - 2), b.sizes().first(b.sizes().size() - 2));
   auto stacked = [&](const Tensor& t) {
     Dims full = batch;
     full.push_back(t.size(-2));
@@ -207,10 +213,12 @@ Tensor scaled_sum(const Tensor& self, const Tensor& product, Scalar beta, Scalar
 
 void check_scalars(const char* what, const Tensor& self, Scalar beta, Scalar alpha) {
   check(is_inexact(self.dtype()) || (beta.is_integral() && alpha.is_integral()),
-        "For integral input tensors, argument alpha and beta must not be a floating point number: ", what, "()");
+        "For integral input tensors, argument alpha and beta must not be a floating point number: ",
+        what, "()");
 }
 
-Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha) {
+Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, Scalar beta,
+             Scalar alpha) {
   check_matrices("addmm", mat1, mat2);
   check_dtypes("addmm", self, mat1);
   Dims sizes{mat1.size(0), mat2.size(1)};
@@ -237,11 +245,13 @@ void addmm_backward(Backward& b) {
   if (b.needs(2)) b.set(2, times(op<"mm">(adjoint(b.arg<Tensor>(1)), g), alpha));
 }
 
-Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta, Scalar alpha) {
+Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta,
+               Scalar alpha) {
   Tensor p = op<"bmm">(batch1, batch2);
   return scaled_sum(expand(self, p.sizes()), p, beta, alpha);
 }
-Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta, Scalar alpha) {
+Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta,
+              Scalar alpha) {
   Tensor p = sum(op<"bmm">(batch1, batch2), Dims{0});
   return scaled_sum(expand(self, p.sizes()), p, beta, alpha);
 }
@@ -250,8 +260,8 @@ Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, Scalar be
   return scaled_sum(expand(self, p.sizes()), p, beta, alpha);
 }
 Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, Scalar beta, Scalar alpha) {
-  check(vec1.dim() == 1 && vec2.dim() == 1, "addr: Expected 1-D argument vec1 and vec2, but got ", vec1.dim(),
-        "-D and ", vec2.dim(), "-D");
+  check(vec1.dim() == 1 && vec2.dim() == 1, "addr: Expected 1-D argument vec1 and vec2, but got ",
+        vec1.dim(), "-D and ", vec2.dim(), "-D");
   check_scalars("addr", self, beta, alpha);
   Tensor p = unsqueeze(vec1, 1) * unsqueeze(vec2, 0);
   return scaled_sum(expand(self, p.sizes()), p, beta, alpha);
@@ -267,19 +277,21 @@ Dims replace_last(DimsRef sizes, int64_t n) {
 
 Tensor linear(const Tensor& self, const Tensor& weight, const Tensor& bias) {
   check(self.dim() >= 1, "linear(): input must have at least one dimension, got a zero-dim tensor");
-  check(weight.dim() == 2 || weight.dim() == 1, "linear(): weight must be (out_features, in_features) or (in_features), "
-        "got shape ", to_string(weight.sizes()));
+  check(weight.dim() == 2 || weight.dim() == 1,
+        "linear(): weight must be (out_features, in_features) or (in_features), "
+        "got shape ",
+        to_string(weight.sizes()));
   bool one = weight.dim() == 1;
   int64_t in = weight.size(-1), outs = one ? 1 : weight.size(0), rows = 1;
   for (int64_t d = 0; d + 1 < self.dim(); ++d) rows *= self.size(d);
-  check(self.size(-1) == in, "mat1 and mat2 shapes cannot be multiplied (", rows, "x", self.size(-1), " and ", in, "x",
-        outs, "): linear() got input of shape ", to_string(self.sizes()), " and weight of shape ",
-        to_string(weight.sizes()));
+  check(self.size(-1) == in, "mat1 and mat2 shapes cannot be multiplied (", rows, "x",
+        self.size(-1), " and ", in, "x", outs, "): linear() got input of shape ",
+        to_string(self.sizes()), " and weight of shape ", to_string(weight.sizes()));
   check_dtypes("linear", self, weight);
   if (bias.defined()) {
     check_dtypes("linear", self, bias);
-    check(bias.numel() == outs || bias.numel() == 1, "linear(): bias must have ", outs, " elements, got shape ",
-          to_string(bias.sizes()));
+    check(bias.numel() == outs || bias.numel() == 1, "linear(): bias must have ", outs,
+          " elements, got shape ", to_string(bias.sizes()));
   }
   DType compute = product_dtype(self.dtype());
   Tensor x = self;
@@ -288,7 +300,8 @@ Tensor linear(const Tensor& self, const Tensor& weight, const Tensor& bias) {
     x = make_view(x, Dims{rows, in}, Dims{std::max<int64_t>(in, 1), 1}, x.offset());
   }
   Tensor w = one ? make_view(weight, Dims{in, 1}, Dims{weight.stride(0), 1}, weight.offset())
-                 : make_view(weight, Dims{in, outs}, Dims{weight.stride(1), weight.stride(0)}, weight.offset());
+                 : make_view(weight, Dims{in, outs}, Dims{weight.stride(1), weight.stride(0)},
+                             weight.offset());
   Tensor out = empty(Dims{rows, outs}, {compute, self.device()});
   if (!out.is_meta()) {
     bool adds = bias.defined() && !is_integral(compute);
@@ -331,33 +344,64 @@ constexpr Traits kComposite{.composite = true};
 constexpr Traits kCompositeInplace{.forms = kPublic | kInplace | kOut, .composite = true};
 
 const Define matmul_ops[] = {
-    {"mm(self: Tensor, mat2: Tensor) -> Tensor", "Product of two matrices (n, m) and (m, p).", kernel(mm),
-     {.backward = mm_backward, .saves = saves_arg(0) | saves_arg(1), .forms = kPublic | kOut, .crosswise = 0b11}},
-    {"bmm(self: Tensor, mat2: Tensor) -> Tensor", "Products of two batches of matrices (b, n, m) and (b, m, p).",
-     kernel(bmm), {.backward = bmm_backward, .saves = saves_arg(0) | saves_arg(1), .forms = kPublic | kOut, .crosswise = 0b11}},
-    {"dot(self: Tensor, tensor: Tensor) -> Tensor", "Inner product of two vectors of one length.", kernel(dot),
-     {.backward = dot_backward, .saves = saves_arg(0) | saves_arg(1), .forms = kPublic | kOut, .crosswise = 0b11}},
-    {"vdot(self: Tensor, other: Tensor) -> Tensor", "Inner product of two vectors, the first one conjugated.",
-     kernel(vdot), kComposite},
-    {"mv(self: Tensor, vec: Tensor) -> Tensor", "Product of a matrix (n, m) and a vector (m).", kernel(mv),
+    {"mm(self: Tensor, mat2: Tensor) -> Tensor",
+     "Product of two matrices (n, m) and (m, p).",
+     kernel(mm),
+     {.backward = mm_backward,
+      .saves = saves_arg(0) | saves_arg(1),
+      .forms = kPublic | kOut,
+      .crosswise = 0b11}},
+    {"bmm(self: Tensor, mat2: Tensor) -> Tensor",
+     "Products of two batches of matrices (b, n, m) and (b, m, p).",
+     kernel(bmm),
+     {.backward = bmm_backward,
+      .saves = saves_arg(0) | saves_arg(1),
+      .forms = kPublic | kOut,
+      .crosswise = 0b11}},
+    {"dot(self: Tensor, tensor: Tensor) -> Tensor",
+     "Inner product of two vectors of one length.",
+     kernel(dot),
+     {.backward = dot_backward,
+      .saves = saves_arg(0) | saves_arg(1),
+      .forms = kPublic | kOut,
+      .crosswise = 0b11}},
+    {"vdot(self: Tensor, other: Tensor) -> Tensor",
+     "Inner product of two vectors, the first one conjugated.", kernel(vdot), kComposite},
+    {"mv(self: Tensor, vec: Tensor) -> Tensor",
+     "Product of a matrix (n, m) and a vector (m).",
+     kernel(mv),
      {.forms = kPublic | kOut, .composite = true}},
     {"matmul(self: Tensor, other: Tensor) -> Tensor",
-     "Product of vectors, matrices or broadcast batches of matrices, by the number of dimensions.", kernel(matmul_any),
+     "Product of vectors, matrices or broadcast batches of matrices, by the number of dimensions.",
+     kernel(matmul_any),
      {.forms = kPublic | kOut, .composite = true}},
-    {"addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
-     "beta * self + alpha * (mat1 @ mat2).", kernel(addmm),
-     {.backward = addmm_backward, .saves = saves_arg(1) | saves_arg(2), .forms = kPublic | kInplace | kOut}},
-    {"baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
+    {"addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> "
+     "Tensor",
+     "beta * self + alpha * (mat1 @ mat2).",
+     kernel(addmm),
+     {.backward = addmm_backward,
+      .saves = saves_arg(1) | saves_arg(2),
+      .forms = kPublic | kInplace | kOut}},
+    {"baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = "
+     "1) -> Tensor",
      "beta * self + alpha * bmm(batch1, batch2).", kernel(baddbmm), kCompositeInplace},
-    {"addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
-     "beta * self + alpha * the sum over the batch of batch1 @ batch2.", kernel(addbmm), kCompositeInplace},
-    {"addmv(self: Tensor, mat: Tensor, vec: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
+    {"addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) "
+     "-> Tensor",
+     "beta * self + alpha * the sum over the batch of batch1 @ batch2.", kernel(addbmm),
+     kCompositeInplace},
+    {"addmv(self: Tensor, mat: Tensor, vec: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> "
+     "Tensor",
      "beta * self + alpha * (mat @ vec).", kernel(addmv), kCompositeInplace},
-    {"addr(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor",
+    {"addr(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> "
+     "Tensor",
      "beta * self + alpha * the outer product of two vectors.", kernel(addr), kCompositeInplace},
     {"linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor",
-     "input @ weight.T + bias. Input (*, in), weight (out, in), bias (out): (*, out).", kernel(linear),
-     {.backward = linear_backward, .saves = saves_arg(0) | saves_arg(1), .forms = kFunction, .crosswise = 0b11,
+     "input @ weight.T + bias. Input (*, in), weight (out, in), bias (out): (*, out).",
+     kernel(linear),
+     {.backward = linear_backward,
+      .saves = saves_arg(0) | saves_arg(1),
+      .forms = kFunction,
+      .crosswise = 0b11,
       .module = "nn.functional"}},
 };
 

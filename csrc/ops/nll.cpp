@@ -13,7 +13,8 @@ namespace {
 enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
 
 void check_reduction(const char* what, int64_t r) {
-  check<ValueError>(r >= kNone && r <= kSum, what, "(): reduction must be 0 (none), 1 (mean) or 2 (sum), got ", r);
+  check<ValueError>(r >= kNone && r <= kSum, what,
+                    "(): reduction must be 0 (none), 1 (mean) or 2 (sum), got ", r);
 }
 
 cpu::NllShape shape_of(DimsRef x, int64_t ignore_index) {
@@ -30,33 +31,35 @@ Dims target_sizes(DimsRef x) {
 }
 
 void check_nll(const Tensor& self, const Tensor& target, const Tensor& weight) {
-  check(self.dim() > 0, "nll_loss(): input tensor should be 1D, (N, C) or (N, C, *), got a zero-dim tensor");
-  check(target.dtype() == DType::Int64 || target.dtype() == DType::UInt8, "expected scalar type Long but found ",
-        target.dtype());
+  check(self.dim() > 0,
+        "nll_loss(): input tensor should be 1D, (N, C) or (N, C, *), got a zero-dim tensor");
+  check(target.dtype() == DType::Int64 || target.dtype() == DType::UInt8,
+        "expected scalar type Long but found ", target.dtype());
   if (self.dim() > 1 && target.dim() > 0) {
     check<ValueError>(self.size(0) == target.size(0), "Expected input batch_size (", self.size(0),
                       ") to match target batch_size (", target.size(0), ").");
   }
-  check(same(target.sizes(), target_sizes(self.sizes())), "size mismatch (got input: ", to_string(self.sizes()),
+  check(same(target.sizes(), target_sizes(self.sizes())),
+        "size mismatch (got input: ", to_string(self.sizes()),
         ", target: ", to_string(target.sizes()), ")");
   int64_t classes = self.size(self.dim() == 1 ? 0 : 1);
   if (!weight.defined()) return;
-  check(weight.dim() == 1 && weight.numel() == classes, "weight tensor should be defined either for all ", classes,
+  check(weight.dim() == 1 && weight.numel() == classes,
+        "weight tensor should be defined either for all ", classes,
         " classes or no classes but got weight tensor of shape: ", to_string(weight.sizes()));
 }
 
-template <class T>
-T* memory(const Tensor& t) {
-  return t.defined() ? t.data_as<T>() : nullptr;
-}
+template <class T> T* memory(const Tensor& t) { return t.defined() ? t.data_as<T>() : nullptr; }
 
 TensorList nll(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
                int64_t ignore_index) {
   check_reduction("nll_loss", reduction);
   check_nll(self, target, weight);
   DType compute = compute_dtype(self.dtype(), "nll_loss_out_frame");
-  Tensor x = prepared(self, compute), w = prepared(weight, compute), t = prepared(target, DType::Int64);
-  Tensor loss = empty(reduction == kNone ? target_sizes(self.sizes()) : Dims{}, {compute, self.device()});
+  Tensor x = prepared(self, compute), w = prepared(weight, compute),
+         t = prepared(target, DType::Int64);
+  Tensor loss =
+      empty(reduction == kNone ? target_sizes(self.sizes()) : Dims{}, {compute, self.device()});
   Tensor total = empty({}, {DType::Float64, self.device()});
   if (loss.is_meta()) return {finished(loss, self.dtype()), total};
   auto s = shape_of(self.sizes(), ignore_index);
@@ -77,45 +80,50 @@ TensorList nll(const Tensor& self, const Tensor& target, const Tensor& weight, i
   return {finished(loss, self.dtype()), total};
 }
 
-Tensor nll_gradient(const Tensor& grad, const Tensor& target, const Tensor& weight, const Tensor& total,
-                    const Dims& sizes, int64_t reduction, int64_t ignore_index) {
+Tensor nll_gradient(const Tensor& grad, const Tensor& target, const Tensor& weight,
+                    const Tensor& total, const Dims& sizes, int64_t reduction,
+                    int64_t ignore_index) {
   check_reduction("nll_loss_backward", reduction);
   check(!sizes.empty(), "nll_loss_backward(): expected sizes of at least one dimension");
   Dims each(target.sizes());
   auto s = shape_of(sizes, ignore_index);
-  check(target.numel() == s.batch * s.inner, "nll_loss_backward(): expected one target for each of ", s.batch * s.inner,
-        " rows, but got shape ",
-        to_string(each));
-  check(grad.numel() == (reduction == kNone ? target.numel() : 1) && grad.is_meta() == target.is_meta(),
-        "nll_loss_backward(): grad of shape ", to_string(grad.sizes()), " does not fit a target of shape ",
-        to_string(each));
-  check(!weight.defined() || weight.numel() == s.classes, "nll_loss_backward(): expected weight to have ", s.classes,
-        " elements");
-  check(total.numel() == 1 && total.dtype() == DType::Float64, "nll_loss_backward(): expected total_weight to be one "
+  check(target.numel() == s.batch * s.inner,
+        "nll_loss_backward(): expected one target for each of ", s.batch * s.inner,
+        " rows, but got shape ", to_string(each));
+  check(grad.numel() == (reduction == kNone ? target.numel() : 1) &&
+            grad.is_meta() == target.is_meta(),
+        "nll_loss_backward(): grad of shape ", to_string(grad.sizes()),
+        " does not fit a target of shape ", to_string(each));
+  check(!weight.defined() || weight.numel() == s.classes,
+        "nll_loss_backward(): expected weight to have ", s.classes, " elements");
+  check(total.numel() == 1 && total.dtype() == DType::Float64,
+        "nll_loss_backward(): expected total_weight to be one "
         "float64");
   DType compute = compute_dtype(grad.dtype(), "nll_loss_backward");
   Tensor gx = zeros(sizes, {compute, grad.device()});
   if (gx.is_meta() || gx.numel() == 0) return finished(gx, grad.dtype());
-  Tensor g = prepared(grad, compute), w = prepared(weight, compute), t = prepared(target, DType::Int64);
+  Tensor g = prepared(grad, compute), w = prepared(weight, compute),
+         t = prepared(target, DType::Int64);
   if (int64_t bad = cpu::bad_target(s, t.data_as<int64_t>()); bad != ignore_index) {
     fail<IndexError>("Target ", bad, " is out of bounds.");
   }
   double scale = reduction == kMean ? 1 / *total.data_as<double>() : 1;
   visit_floating(compute, "nll_loss_backward", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::nll_backward<T>(s, g.data_as<T>(), reduction == kNone ? 1 : 0, scale,
-                         t.data_as<int64_t>(), memory<T>(w), gx.data_as<T>());
+    cpu::nll_backward<T>(s, g.data_as<T>(), reduction == kNone ? 1 : 0, scale, t.data_as<int64_t>(),
+                         memory<T>(w), gx.data_as<T>());
   });
   return finished(gx, grad.dtype());
 }
 
 void nll_backward(Backward& b) {
   if (!b.grad().defined()) return;
-  b.set(0, op<"_nll_loss_backward">(b.grad(), b.arg<Tensor>(1), b.arg<Tensor>(2), b.out(1), b.sizes(0),
-                                    b.arg<int64_t>(3), b.arg<int64_t>(4)));
+  b.set(0, op<"_nll_loss_backward">(b.grad(), b.arg<Tensor>(1), b.arg<Tensor>(2), b.out(1),
+                                    b.sizes(0), b.arg<int64_t>(3), b.arg<int64_t>(4)));
 }
 void nll_second(Backward& b) {  // the loss is linear in its input
-  b.set(0, ops<"_nll_loss">(b.grad(), b.arg<Tensor>(1), b.arg<Tensor>(2), b.arg<int64_t>(5), b.arg<int64_t>(6))[0]);
+  b.set(0, ops<"_nll_loss">(b.grad(), b.arg<Tensor>(1), b.arg<Tensor>(2), b.arg<int64_t>(5),
+                            b.arg<int64_t>(6))[0]);
 }
 
 Tensor nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
@@ -129,12 +137,13 @@ Tensor reduced(const Tensor& loss, int64_t reduction) {
 }
 
 // Targets that are probabilities, one for each class.
-Tensor soft_cross_entropy(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
-                          double smoothing) {
+Tensor soft_cross_entropy(const Tensor& self, const Tensor& target, const Tensor& weight,
+                          int64_t reduction, double smoothing) {
   int64_t dim = self.dim() == 1 ? 0 : 1, classes = self.size(dim);
-  check(is_floating(target.dtype()), "Expected floating point type for target with class probabilities, got ",
-        target.dtype());
-  Tensor t = smoothing > 0 ? target * (1 - smoothing) + smoothing / static_cast<double>(classes) : target;
+  check(is_floating(target.dtype()),
+        "Expected floating point type for target with class probabilities, got ", target.dtype());
+  Tensor t =
+      smoothing > 0 ? target * (1 - smoothing) + smoothing / static_cast<double>(classes) : target;
   Tensor terms = op<"log_softmax">(self, dim) * t;
   if (weight.defined()) {
     Dims shape(self.sizes().size(), 1);
@@ -148,8 +157,8 @@ Tensor soft_cross_entropy(const Tensor& self, const Tensor& target, const Tensor
   return reduction == kMean ? total / static_cast<double>(count) : total;
 }
 
-Tensor smoothed_cross_entropy(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
-                              int64_t ignore_index, double smoothing) {
+Tensor smoothed_cross_entropy(const Tensor& self, const Tensor& target, const Tensor& weight,
+                              int64_t reduction, int64_t ignore_index, double smoothing) {
   int64_t dim = self.dim() == 1 ? 0 : 1, classes = self.size(dim);
   Tensor logp = op<"log_softmax">(self, dim);
   Tensor hard = op<"nll_loss">(logp, target, weight, reduction, ignore_index);
@@ -175,13 +184,16 @@ Tensor smoothed_cross_entropy(const Tensor& self, const Tensor& target, const Te
   return hard * (1 - smoothing) + soft * (smoothing / static_cast<double>(classes));
 }
 
-Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
-                          int64_t ignore_index, double smoothing) {
+Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const Tensor& weight,
+                          int64_t reduction, int64_t ignore_index, double smoothing) {
   check_reduction("cross_entropy", reduction);
-  check(self.dim() > 0, "cross_entropy(): input must have at least one dimension, got a zero-dim tensor");
-  check(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
+  check(self.dim() > 0,
+        "cross_entropy(): input must have at least one dimension, got a zero-dim tensor");
+  check(smoothing >= 0 && smoothing <= 1,
+        "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
   int64_t dim = self.dim() == 1 ? 0 : 1;
-  if (same(self.sizes(), target.sizes()) && (is_floating(target.dtype()) || self.dim() != target.dim() + 1)) {
+  if (same(self.sizes(), target.sizes()) &&
+      (is_floating(target.dtype()) || self.dim() != target.dim() + 1)) {
     return soft_cross_entropy(self, target, weight, reduction, smoothing);
   }
   if (smoothing > 0) {
@@ -192,23 +204,34 @@ Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const Tensor
 }
 
 const Define nll_ops[] = {
-    {"nll_loss(self: Tensor, target: Tensor, weight: Tensor? = None, reduction: int = 1, ignore_index: int = -100) -> "
+    {"nll_loss(self: Tensor, target: Tensor, weight: Tensor? = None, reduction: int = 1, "
+     "ignore_index: int = -100) -> "
      "Tensor",
-     "Negative log-likelihood of the classes `target` (N, *) under log-probabilities (N, C, *). `reduction`: 0 none, 1 "
+     "Negative log-likelihood of the classes `target` (N, *) under log-probabilities (N, C, *). "
+     "`reduction`: 0 none, 1 "
      "mean weighted by `weight`, 2 sum.",
-     kernel(nll_loss), {.forms = kFunction, .composite = true, .module = "nn.functional"}},
-    {"_nll_loss(self: Tensor, target: Tensor, weight: Tensor?, reduction: int, ignore_index: int) -> (Tensor, Tensor)",
-     "nll_loss and the sum of the weights it counted.", kernel(nll),
-     {.backward = nll_backward, .saves = saves_arg(1) | saves_arg(2) | saves_out(1), .forms = 0,
+     kernel(nll_loss),
+     {.forms = kFunction, .composite = true, .module = "nn.functional"}},
+    {"_nll_loss(self: Tensor, target: Tensor, weight: Tensor?, reduction: int, ignore_index: int) "
+     "-> (Tensor, Tensor)",
+     "nll_loss and the sum of the weights it counted.",
+     kernel(nll),
+     {.backward = nll_backward,
+      .saves = saves_arg(1) | saves_arg(2) | saves_out(1),
+      .forms = 0,
       .non_differentiable = 0b10}},
-    {"_nll_loss_backward(grad: Tensor, target: Tensor, weight: Tensor?, total_weight: Tensor, sizes: int[], reduction: "
+    {"_nll_loss_backward(grad: Tensor, target: Tensor, weight: Tensor?, total_weight: Tensor, "
+     "sizes: int[], reduction: "
      "int, ignore_index: int) -> Tensor",
-     "Gradient of nll_loss.", kernel(nll_gradient),
+     "Gradient of nll_loss.",
+     kernel(nll_gradient),
      {.backward = nll_second, .saves = saves_arg(1) | saves_arg(2), .forms = 0}},
-    {"cross_entropy_loss(self: Tensor, target: Tensor, weight: Tensor? = None, reduction: int = 1, ignore_index: int = "
+    {"cross_entropy_loss(self: Tensor, target: Tensor, weight: Tensor? = None, reduction: int = 1, "
+     "ignore_index: int = "
      "-100, label_smoothing: float = 0.0) -> Tensor",
      "Cross entropy of logits (N, C, *) and classes (N, *) or class probabilities (N, C, *).",
-     kernel(cross_entropy_loss), {.forms = kFunction, .composite = true, .module = "nn.functional"}},
+     kernel(cross_entropy_loss),
+     {.forms = kFunction, .composite = true, .module = "nn.functional"}},
 };
 
 }  // namespace

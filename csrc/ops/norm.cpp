@@ -9,47 +9,48 @@
 namespace taeda {
 namespace {
 
-template <class T>
-T* memory(const Tensor& t) {
-  return t.defined() ? t.data_as<T>() : nullptr;
-}
+template <class T> T* memory(const Tensor& t) { return t.defined() ? t.data_as<T>() : nullptr; }
 
 DType compute_of(const Tensor& x, const char* what) { return compute_dtype(x.dtype(), what); }
 
 void check_affine(const char* what, const char* argument, const Tensor& t, DimsRef sizes) {
   if (!t.defined()) return;
-  check(same(t.sizes(), sizes), what, "(): expected ", argument, " to be of shape ", to_string(sizes), ", but got ",
-        to_string(t.sizes()));
+  check(same(t.sizes(), sizes), what, "(): expected ", argument, " to be of shape ",
+        to_string(sizes), ", but got ", to_string(t.sizes()));
 }
 
 // ---- rows: layer, group and RMS norm ----
 
-TensorList rows_forward(const char* what, cpu::RowNorm s, const Tensor& self, const Tensor& weight, const Tensor& bias) {
+TensorList rows_forward(const char* what, cpu::RowNorm s, const Tensor& self, const Tensor& weight,
+                        const Tensor& bias) {
   DType compute = compute_of(self, what);
   Options o{compute, self.device()};
   Tensor x = prepared(self, compute), w = prepared(weight, compute), b = prepared(bias, compute);
-  Tensor y = empty(self.sizes(), o), mean = empty({Dims{s.rows}}, o), rstd = empty({Dims{s.rows}}, o);
+  Tensor y = empty(self.sizes(), o), mean = empty({Dims{s.rows}}, o),
+         rstd = empty({Dims{s.rows}}, o);
   if (y.numel() && !y.is_meta()) {
     visit_floating(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::row_norm<T>(s, x.data_as<T>(), memory<T>(w), memory<T>(b), y.data_as<T>(), mean.data_as<T>(),
-                       rstd.data_as<T>());
+      cpu::row_norm<T>(s, x.data_as<T>(), memory<T>(w), memory<T>(b), y.data_as<T>(),
+                       mean.data_as<T>(), rstd.data_as<T>());
     });
   }
   return {finished(y, self.dtype()), mean, rstd};
 }
 
-TensorList rows_backward(const char* what, cpu::RowNorm s, const Tensor& grad, const Tensor& self, const Tensor& mean,
-                         const Tensor& rstd, const Tensor& weight) {
+TensorList rows_backward(const char* what, cpu::RowNorm s, const Tensor& grad, const Tensor& self,
+                         const Tensor& mean, const Tensor& rstd, const Tensor& weight) {
   DType compute = mean.dtype();
-  check(same(grad.sizes(), self.sizes()) && grad.is_meta() == self.is_meta(), what, "_backward(): expected grad to be of shape ",
-        to_string(self.sizes()), ", but got ", to_string(grad.sizes()));
-  check(mean.numel() == s.rows && rstd.numel() == s.rows && rstd.dtype() == compute && mean.is_contiguous() &&
-            rstd.is_contiguous(),
-        what, "_backward(): expected mean and rstd to hold one value for each of ", s.rows, " rows, but got shapes ",
-        to_string(mean.sizes()), " and ", to_string(rstd.sizes()));
-  check(!weight.defined() || weight.numel() == s.groups * s.channels, what, "_backward(): expected weight to have ",
-        s.groups * s.channels, " elements, but got shape ", weight.defined() ? to_string(weight.sizes()) : to_string(Dims{}));
+  check(same(grad.sizes(), self.sizes()) && grad.is_meta() == self.is_meta(), what,
+        "_backward(): expected grad to be of shape ", to_string(self.sizes()), ", but got ",
+        to_string(grad.sizes()));
+  check(mean.numel() == s.rows && rstd.numel() == s.rows && rstd.dtype() == compute &&
+            mean.is_contiguous() && rstd.is_contiguous(),
+        what, "_backward(): expected mean and rstd to hold one value for each of ", s.rows,
+        " rows, but got shapes ", to_string(mean.sizes()), " and ", to_string(rstd.sizes()));
+  check(!weight.defined() || weight.numel() == s.groups * s.channels, what,
+        "_backward(): expected weight to have ", s.groups * s.channels, " elements, but got shape ",
+        weight.defined() ? to_string(weight.sizes()) : to_string(Dims{}));
   Tensor g = prepared(grad, compute), x = prepared(self, compute), w = prepared(weight, compute);
   Options o{compute, self.device()};
   Dims affine = weight.defined() ? Dims(weight.sizes()) : Dims{s.groups * s.channels};
@@ -57,8 +58,9 @@ TensorList rows_backward(const char* what, cpu::RowNorm s, const Tensor& grad, c
   if (gx.numel() && !gx.is_meta()) {
     visit_floating(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::row_norm_backward<T>(s, g.data_as<T>(), x.data_as<T>(), mean.data_as<T>(), rstd.data_as<T>(), memory<T>(w),
-                                gx.data_as<T>(), gw.data_as<T>(), gb.data_as<T>());
+      cpu::row_norm_backward<T>(s, g.data_as<T>(), x.data_as<T>(), mean.data_as<T>(),
+                                rstd.data_as<T>(), memory<T>(w), gx.data_as<T>(), gw.data_as<T>(),
+                                gb.data_as<T>());
     });
   }
   DType affine_dtype = weight.defined() ? weight.dtype() : self.dtype();
@@ -71,7 +73,8 @@ cpu::RowNorm layer_shape(const Tensor& self, DimsRef normalized, double eps, boo
 }
 
 void check_normalized(const char* what, const Tensor& self, DimsRef normalized) {
-  check(!normalized.empty(), what, "(): expected normalized_shape to be at least 1-dimensional, i.e., containing at "
+  check(!normalized.empty(), what,
+        "(): expected normalized_shape to be at least 1-dimensional, i.e., containing at "
         "least one element, but got normalized_shape = []");
   auto k = static_cast<int64_t>(normalized.size());
   bool fits = self.dim() >= k && same(self.sizes().last(normalized.size()), normalized);
@@ -79,18 +82,20 @@ void check_normalized(const char* what, const Tensor& self, DimsRef normalized) 
         to_string(normalized).text().substr(1), ", but got input of size", to_string(self.sizes()));
 }
 
-TensorList native_layer_norm(const Tensor& self, const Dims& normalized, const Tensor& weight, const Tensor& bias,
-                             double eps) {
+TensorList native_layer_norm(const Tensor& self, const Dims& normalized, const Tensor& weight,
+                             const Tensor& bias, double eps) {
   check_normalized("layer_norm", self, normalized);
   check_affine("layer_norm", "weight", weight, normalized);
   check_affine("layer_norm", "bias", bias, normalized);
   return rows_forward("layer_norm", layer_shape(self, normalized, eps, true), self, weight, bias);
 }
 
-TensorList native_layer_norm_backward(const Tensor& grad, const Tensor& self, const Dims& normalized,
-                                      const Tensor& mean, const Tensor& rstd, const Tensor& weight) {
+TensorList native_layer_norm_backward(const Tensor& grad, const Tensor& self,
+                                      const Dims& normalized, const Tensor& mean,
+                                      const Tensor& rstd, const Tensor& weight) {
   check_normalized("layer_norm_backward", self, normalized);
-  return rows_backward("layer_norm", layer_shape(self, normalized, 0, true), grad, self, mean, rstd, weight);
+  return rows_backward("layer_norm", layer_shape(self, normalized, 0, true), grad, self, mean, rstd,
+                       weight);
 }
 
 // Sizes of x as a matrix with rows of n elements.
@@ -127,19 +132,23 @@ void layer_norm_backward(Backward& b) {
   Dims rows = as_rows(x, numel_of(normalized));
   Tensor gy = w.defined() ? g * w : g;
   if (b.needs(0)) {
-    b.set(0, reshape(normalized_gradient(reshape(x, rows), reshape(gy, rows), eps, true), x.sizes()));
+    b.set(0,
+          reshape(normalized_gradient(reshape(x, rows), reshape(gy, rows), eps, true), x.sizes()));
   }
   if (b.has(2) && b.needs(2)) {
-    b.set(2, sum_to(g * reshape(normalized_rows(reshape(x, rows), eps, true), x.sizes()), normalized));
+    b.set(2,
+          sum_to(g * reshape(normalized_rows(reshape(x, rows), eps, true), x.sizes()), normalized));
   }
   if (b.has(3) && b.needs(3)) b.set(3, sum_to(g, normalized));
 }
 
-Tensor layer_norm(const Tensor& self, const Dims& normalized, const Tensor& weight, const Tensor& bias, double eps) {
+Tensor layer_norm(const Tensor& self, const Dims& normalized, const Tensor& weight,
+                  const Tensor& bias, double eps) {
   return ops<"native_layer_norm">(self, normalized, weight, bias, eps)[0];
 }
 
-Tensor rms_norm(const Tensor& self, const Dims& normalized, const Tensor& weight, std::optional<double> eps) {
+Tensor rms_norm(const Tensor& self, const Dims& normalized, const Tensor& weight,
+                std::optional<double> eps) {
   double e = eps.value_or(to_real(self.dtype()) == DType::Float64 ? 0x1p-52 : 0x1p-23);
   if (is_complex(self.dtype())) {  // rare: by its definition, with the square x * x
     Dims last;
@@ -151,16 +160,18 @@ Tensor rms_norm(const Tensor& self, const Dims& normalized, const Tensor& weight
   return ops<"native_rms_norm">(self, normalized, weight, e)[0];
 }
 
-TensorList native_rms_norm(const Tensor& self, const Dims& normalized, const Tensor& weight, double eps) {
+TensorList native_rms_norm(const Tensor& self, const Dims& normalized, const Tensor& weight,
+                           double eps) {
   check_normalized("rms_norm", self, normalized);
   check_affine("rms_norm", "weight", weight, normalized);
   return rows_forward("rms_norm", layer_shape(self, normalized, eps, false), self, weight, {});
 }
 
-TensorList native_rms_norm_backward(const Tensor& grad, const Tensor& self, const Dims& normalized, const Tensor& mean,
-                                    const Tensor& rstd, const Tensor& weight) {
+TensorList native_rms_norm_backward(const Tensor& grad, const Tensor& self, const Dims& normalized,
+                                    const Tensor& mean, const Tensor& rstd, const Tensor& weight) {
   check_normalized("rms_norm_backward", self, normalized);
-  return rows_backward("rms_norm", layer_shape(self, normalized, 0, false), grad, self, mean, rstd, weight);
+  return rows_backward("rms_norm", layer_shape(self, normalized, 0, false), grad, self, mean, rstd,
+                       weight);
 }
 
 void rms_norm_backward(Backward& b) {
@@ -176,9 +187,11 @@ void rms_norm_backward(Backward& b) {
   Dims rows = as_rows(x, numel_of(normalized));
   double eps = b.arg<double>(3);
   Tensor gy = w.defined() ? g * w : g;
-  b.set(0, reshape(normalized_gradient(reshape(x, rows), reshape(gy, rows), eps, false), x.sizes()));
+  b.set(0,
+        reshape(normalized_gradient(reshape(x, rows), reshape(gy, rows), eps, false), x.sizes()));
   if (b.has(2) && b.needs(2)) {
-    b.set(2, sum_to(g * reshape(normalized_rows(reshape(x, rows), eps, false), x.sizes()), normalized));
+    b.set(2, sum_to(g * reshape(normalized_rows(reshape(x, rows), eps, false), x.sizes()),
+                    normalized));
   }
 }
 
@@ -190,13 +203,17 @@ cpu::RowNorm group_shape(const Tensor& self, int64_t groups, double eps) {
 }
 
 void check_groups(const Tensor& self, int64_t groups) {
-  check(self.dim() >= 2, "group_norm(): Expected at least 2 dimensions for input tensor but received ", self.dim());
+  check(self.dim() >= 2,
+        "group_norm(): Expected at least 2 dimensions for input tensor but received ", self.dim());
   check(groups > 0, "group_norm(): num_groups must be positive, got ", groups);
-  check(self.size(1) % groups == 0, "Expected number of channels in input to be divisible by num_groups, but got input "
-        "of shape ", to_string(self.sizes()), " and num_groups=", groups);
+  check(self.size(1) % groups == 0,
+        "Expected number of channels in input to be divisible by num_groups, but got input "
+        "of shape ",
+        to_string(self.sizes()), " and num_groups=", groups);
 }
 
-TensorList native_group_norm(const Tensor& self, int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
+TensorList native_group_norm(const Tensor& self, int64_t groups, const Tensor& weight,
+                             const Tensor& bias, double eps) {
   check_groups(self, groups);
   int64_t channels = self.size(1);
   check_affine("group_norm", "weight", weight, Dims{channels});
@@ -204,8 +221,9 @@ TensorList native_group_norm(const Tensor& self, int64_t groups, const Tensor& w
   return rows_forward("group_norm", group_shape(self, groups, eps), self, weight, bias);
 }
 
-TensorList native_group_norm_backward(const Tensor& grad, const Tensor& self, int64_t groups, const Tensor& mean,
-                                      const Tensor& rstd, const Tensor& weight) {
+TensorList native_group_norm_backward(const Tensor& grad, const Tensor& self, int64_t groups,
+                                      const Tensor& mean, const Tensor& rstd,
+                                      const Tensor& weight) {
   check_groups(self, groups);
   return rows_backward("group_norm", group_shape(self, groups, 0), grad, self, mean, rstd, weight);
 }
@@ -229,10 +247,12 @@ void group_norm_backward(Backward& b) {
   }
   double eps = b.arg<double>(4);
   int64_t count = x.size(0) * groups;
-  Dims rows{count, count ? x.numel() / count : 0}, channel = channel_dims(b.sizes(0)), flat{x.size(1)};
+  Dims rows{count, count ? x.numel() / count : 0}, channel = channel_dims(b.sizes(0)),
+                                                   flat{x.size(1)};
   Tensor gy = w.defined() ? g * reshape(w, channel) : g;
   if (b.needs(0)) {
-    b.set(0, reshape(normalized_gradient(reshape(x, rows), reshape(gy, rows), eps, true), x.sizes()));
+    b.set(0,
+          reshape(normalized_gradient(reshape(x, rows), reshape(gy, rows), eps, true), x.sizes()));
   }
   if (b.has(2) && b.needs(2)) {
     Tensor hat = reshape(normalized_rows(reshape(x, rows), eps, true), x.sizes());
@@ -241,7 +261,8 @@ void group_norm_backward(Backward& b) {
   if (b.has(3) && b.needs(3)) b.set(3, reshape(sum_to(g, channel), flat));
 }
 
-Tensor group_norm(const Tensor& self, int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
+Tensor group_norm(const Tensor& self, int64_t groups, const Tensor& weight, const Tensor& bias,
+                  double eps) {
   return ops<"native_group_norm">(self, groups, weight, bias, eps)[0];
 }
 
@@ -268,24 +289,29 @@ void update_running(const Tensor& running, const Tensor& value, double momentum)
   running.bump_version();
 }
 
-TensorList native_batch_norm(const Tensor& self, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                             const Tensor& running_var, bool training, double momentum, double eps) {
-  check<IndexError>(self.dim() >= 2 || (self.dim() == 1 && self.numel() == 0),
-                    "batch_norm(): expected input with at least 2 dimensions (N, C, ...), got shape ",
-                    to_string(self.sizes()));
+TensorList native_batch_norm(const Tensor& self, const Tensor& weight, const Tensor& bias,
+                             const Tensor& running_mean, const Tensor& running_var, bool training,
+                             double momentum, double eps) {
+  check<IndexError>(
+      self.dim() >= 2 || (self.dim() == 1 && self.numel() == 0),
+      "batch_norm(): expected input with at least 2 dimensions (N, C, ...), got shape ",
+      to_string(self.sizes()));
   int64_t channels = self.dim() > 1 ? self.size(1) : 0;
-  const std::pair<const char*, const Tensor*> vectors[] = {
-      {"weight", &weight}, {"bias", &bias}, {"running_mean", &running_mean}, {"running_var", &running_var}};
+  const std::pair<const char*, const Tensor*> vectors[] = {{"weight", &weight},
+                                                           {"bias", &bias},
+                                                           {"running_mean", &running_mean},
+                                                           {"running_var", &running_var}};
   for (auto [argument, t] : vectors) {
-    check(!t->defined() || t->numel() == channels, argument, " should contain ", channels, " elements not ",
-          t->defined() ? t->numel() : 0);
+    check(!t->defined() || t->numel() == channels, argument, " should contain ", channels,
+          " elements not ", t->defined() ? t->numel() : 0);
   }
   check(training || (running_mean.defined() && running_var.defined()),
         "Expected running_mean and running_var to be defined when training=False");
   DType compute = compute_of(self, "batch_norm");
   Options o{compute, self.device()};
   Tensor x = prepared(self, compute), w = prepared(weight, compute), b = prepared(bias, compute);
-  Tensor y = empty(self.sizes(), o), mean = empty(Dims{channels}, o), invstd = empty(Dims{channels}, o);
+  Tensor y = empty(self.sizes(), o), mean = empty(Dims{channels}, o),
+         invstd = empty(Dims{channels}, o);
   if (self.is_meta()) return {finished(y, self.dtype()), mean, invstd};
   cpu::BatchNorm s = batch_shape(self, eps);
   visit_floating(compute, "batch_norm", [&](auto tag) {
@@ -297,7 +323,8 @@ TensorList native_batch_norm(const Tensor& self, const Tensor& weight, const Ten
       copy_into(mean, running_mean);
     }
     for (int64_t c = 0; c < channels; ++c) {
-      invstd.data_as<T>()[c] = static_cast<T>(1 / std::sqrt(static_cast<double>(var.data_as<T>()[c]) + eps));
+      invstd.data_as<T>()[c] =
+          static_cast<T>(1 / std::sqrt(static_cast<double>(var.data_as<T>()[c]) + eps));
     }
     if (training && self.numel()) {
       update_running(running_mean, mean, momentum);
@@ -309,33 +336,34 @@ TensorList native_batch_norm(const Tensor& self, const Tensor& weight, const Ten
       update_running(running_var, var_unbiased, momentum);
     }
     if (y.numel()) {
-      cpu::batch_norm<T>(s, x.data_as<T>(), mean.data_as<T>(), invstd.data_as<T>(), memory<T>(w), memory<T>(b),
-                         y.data_as<T>());
+      cpu::batch_norm<T>(s, x.data_as<T>(), mean.data_as<T>(), invstd.data_as<T>(), memory<T>(w),
+                         memory<T>(b), y.data_as<T>());
     }
   });
   return {finished(y, self.dtype()), mean, invstd};
 }
 
-TensorList native_batch_norm_backward(const Tensor& grad, const Tensor& self, const Tensor& weight, const Tensor& mean,
-                                      const Tensor& invstd, bool training) {
+TensorList native_batch_norm_backward(const Tensor& grad, const Tensor& self, const Tensor& weight,
+                                      const Tensor& mean, const Tensor& invstd, bool training) {
   DType compute = mean.dtype();
   check(self.dim() >= 2 && same(grad.sizes(), self.sizes()) && grad.is_meta() == self.is_meta(),
-        "batch_norm_backward(): expected grad and self of one shape (N, C, ...), but got ", to_string(grad.sizes()),
-        " and ", to_string(self.sizes()));
+        "batch_norm_backward(): expected grad and self of one shape (N, C, ...), but got ",
+        to_string(grad.sizes()), " and ", to_string(self.sizes()));
   int64_t channels = self.size(1);
-  check(same(mean.sizes(), Dims{channels}) && same(invstd.sizes(), Dims{channels}) && invstd.dtype() == compute &&
-            mean.is_contiguous() && invstd.is_contiguous() && (!weight.defined() || weight.numel() == channels),
-        "batch_norm_backward(): expected mean, invstd and weight to hold one value for each of ", channels,
-        " channels");
+  check(same(mean.sizes(), Dims{channels}) && same(invstd.sizes(), Dims{channels}) &&
+            invstd.dtype() == compute && mean.is_contiguous() && invstd.is_contiguous() &&
+            (!weight.defined() || weight.numel() == channels),
+        "batch_norm_backward(): expected mean, invstd and weight to hold one value for each of ",
+        channels, " channels");
   Options o{compute, self.device()};
   Tensor g = prepared(grad, compute), x = prepared(self, compute), w = prepared(weight, compute);
   Tensor gx = empty(self.sizes(), o), gw = zeros(mean.sizes(), o), gb = zeros(mean.sizes(), o);
   if (gx.numel() && !gx.is_meta()) {
     visit_floating(compute, "batch_norm", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::batch_norm_backward<T>(batch_shape(self, 0), training, g.data_as<T>(), x.data_as<T>(), mean.data_as<T>(),
-                                  invstd.data_as<T>(), memory<T>(w), gx.data_as<T>(), gw.data_as<T>(),
-                                  gb.data_as<T>());
+      cpu::batch_norm_backward<T>(batch_shape(self, 0), training, g.data_as<T>(), x.data_as<T>(),
+                                  mean.data_as<T>(), invstd.data_as<T>(), memory<T>(w),
+                                  gx.data_as<T>(), gw.data_as<T>(), gb.data_as<T>());
     });
   }
   DType affine = weight.defined() ? weight.dtype() : self.dtype();
@@ -366,71 +394,114 @@ void batch_norm_backward(Backward& b) {
   };
   Tensor gy = w.defined() ? g * reshape(w, channel) : g;
   Tensor fixed = reshape(b.out(2), channel);
-  Tensor hat = training ? from_rows(normalized_rows(to_rows(x), eps, true)) : (x - reshape(b.out(1), channel)) * fixed;
+  Tensor hat = training ? from_rows(normalized_rows(to_rows(x), eps, true))
+                        : (x - reshape(b.out(1), channel)) * fixed;
   if (b.needs(0)) {
-    b.set(0, training ? from_rows(normalized_gradient(to_rows(x), to_rows(gy), eps, true)) : gy * fixed);
+    b.set(0, training ? from_rows(normalized_gradient(to_rows(x), to_rows(gy), eps, true))
+                      : gy * fixed);
   }
   if (b.has(1) && b.needs(1)) b.set(1, reshape(sum_to(g * hat, channel), flat));
   if (b.has(2) && b.needs(2)) b.set(2, reshape(sum_to(g, channel), flat));
 }
 
-Tensor batch_norm(const Tensor& self, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                  const Tensor& running_var, bool training, double momentum, double eps) {
-  return ops<"native_batch_norm">(self, weight, bias, running_mean, running_var, training, momentum, eps)[0];
+Tensor batch_norm(const Tensor& self, const Tensor& weight, const Tensor& bias,
+                  const Tensor& running_mean, const Tensor& running_var, bool training,
+                  double momentum, double eps) {
+  return ops<"native_batch_norm">(self, weight, bias, running_mean, running_var, training, momentum,
+                                  eps)[0];
 }
 
 constexpr uint32_t kStats = 0b110;  // mean and rstd carry no gradient of their own
 
 const Define norm_ops[] = {
-    {"layer_norm(self: Tensor, normalized_shape: int[], weight: Tensor? = None, bias: Tensor? = None, eps: float = "
+    {"layer_norm(self: Tensor, normalized_shape: int[], weight: Tensor? = None, bias: Tensor? = "
+     "None, eps: float = "
      "1e-05) -> Tensor",
-     "Each line over the last dimensions `normalized_shape` is brought to mean 0 and variance 1, then scaled by `weight` "
+     "Each line over the last dimensions `normalized_shape` is brought to mean 0 and variance 1, "
+     "then scaled by `weight` "
      "and shifted by `bias` (Ba, Kiros & Hinton 2016).",
-     kernel(layer_norm), {.forms = kFunction, .composite = true}},
-    {"native_layer_norm(self: Tensor, normalized_shape: int[], weight: Tensor?, bias: Tensor?, eps: float) -> (Tensor, "
-     "Tensor, Tensor)",
-     "layer_norm with the mean and reciprocal deviation of each row.", kernel(native_layer_norm),
-     {.backward = layer_norm_backward, .saves = saves_arg(0) | saves_arg(2) | saves_out(1) | saves_out(2), .forms = 0,
-      .non_differentiable = kStats}},
-    {"native_layer_norm_backward(grad: Tensor, self: Tensor, normalized_shape: int[], mean: Tensor, rstd: Tensor, weight: "
-     "Tensor?) -> (Tensor, Tensor, Tensor)",
-     "Gradients of layer_norm in one pass.", kernel(native_layer_norm_backward), {.forms = 0}},
-    {"rms_norm(self: Tensor, normalized_shape: int[], weight: Tensor? = None, eps: float? = None) -> Tensor",
-     "Divides each line over the last dimensions by its root mean square (Zhang & Sennrich 2019). `eps` is the machine "
-     "epsilon of the dtype where it is not given.",
-     kernel(rms_norm), {.forms = kFunction, .composite = true}},
-    {"native_rms_norm(self: Tensor, normalized_shape: int[], weight: Tensor?, eps: float) -> (Tensor, Tensor, Tensor)",
-     "rms_norm with the statistics that its gradient needs.", kernel(native_rms_norm),
-     {.backward = rms_norm_backward, .saves = saves_arg(0) | saves_arg(2) | saves_out(1) | saves_out(2), .forms = 0,
-      .non_differentiable = kStats}},
-    {"native_rms_norm_backward(grad: Tensor, self: Tensor, normalized_shape: int[], mean: Tensor, rstd: Tensor, weight: "
-     "Tensor?) -> (Tensor, Tensor, Tensor)",
-     "Gradients of rms_norm in one pass.", kernel(native_rms_norm_backward), {.forms = 0}},
-    {"group_norm(self: Tensor, num_groups: int, weight: Tensor? = None, bias: Tensor? = None, eps: float = 1e-05) -> "
-     "Tensor",
-     "Normalises each sample's channels in `num_groups` groups (Wu & He 2018). Input: (N, C, *).", kernel(group_norm),
+     kernel(layer_norm),
      {.forms = kFunction, .composite = true}},
-    {"native_group_norm(self: Tensor, num_groups: int, weight: Tensor?, bias: Tensor?, eps: float) -> (Tensor, Tensor, "
-     "Tensor)",
-     "group_norm with the mean and reciprocal deviation of each group.", kernel(native_group_norm),
-     {.backward = group_norm_backward, .saves = saves_arg(0) | saves_arg(2) | saves_out(1) | saves_out(2), .forms = 0,
+    {"native_layer_norm(self: Tensor, normalized_shape: int[], weight: Tensor?, bias: Tensor?, "
+     "eps: float) -> (Tensor, "
+     "Tensor, Tensor)",
+     "layer_norm with the mean and reciprocal deviation of each row.",
+     kernel(native_layer_norm),
+     {.backward = layer_norm_backward,
+      .saves = saves_arg(0) | saves_arg(2) | saves_out(1) | saves_out(2),
+      .forms = 0,
       .non_differentiable = kStats}},
-    {"native_group_norm_backward(grad: Tensor, self: Tensor, num_groups: int, mean: Tensor, rstd: Tensor, weight: "
+    {"native_layer_norm_backward(grad: Tensor, self: Tensor, normalized_shape: int[], mean: "
+     "Tensor, rstd: Tensor, weight: "
      "Tensor?) -> (Tensor, Tensor, Tensor)",
-     "Gradients of group_norm in one pass.", kernel(native_group_norm_backward), {.forms = 0}},
-    {"batch_norm(self: Tensor, weight: Tensor?, bias: Tensor?, running_mean: Tensor?, running_var: Tensor?, training: "
-     "bool, momentum: float, eps: float) -> Tensor",
-     "Normalises each channel over the batch (Ioffe & Szegedy 2015). Input: (N, C, *). In training the running "
-     "statistics, where given, move by `momentum`; otherwise they are used.",
-     kernel(batch_norm), {.forms = kFunction, .composite = true}},
-    {"native_batch_norm(self: Tensor, weight: Tensor?, bias: Tensor?, running_mean: Tensor?, running_var: Tensor?, "
-     "training: bool, momentum: float, eps: float) -> (Tensor, Tensor, Tensor)",
-     "batch_norm with the mean and reciprocal deviation it used.", kernel(native_batch_norm),
-     {.backward = batch_norm_backward, .saves = saves_arg(0) | saves_arg(1) | saves_out(1) | saves_out(2), .forms = 0,
+     "Gradients of layer_norm in one pass.",
+     kernel(native_layer_norm_backward),
+     {.forms = 0}},
+    {"rms_norm(self: Tensor, normalized_shape: int[], weight: Tensor? = None, eps: float? = None) "
+     "-> Tensor",
+     "Divides each line over the last dimensions by its root mean square (Zhang & Sennrich 2019). "
+     "`eps` is the machine "
+     "epsilon of the dtype where it is not given.",
+     kernel(rms_norm),
+     {.forms = kFunction, .composite = true}},
+    {"native_rms_norm(self: Tensor, normalized_shape: int[], weight: Tensor?, eps: float) -> "
+     "(Tensor, Tensor, Tensor)",
+     "rms_norm with the statistics that its gradient needs.",
+     kernel(native_rms_norm),
+     {.backward = rms_norm_backward,
+      .saves = saves_arg(0) | saves_arg(2) | saves_out(1) | saves_out(2),
+      .forms = 0,
       .non_differentiable = kStats}},
-    {"native_batch_norm_backward(grad: Tensor, self: Tensor, weight: Tensor?, mean: Tensor, invstd: Tensor, training: "
+    {"native_rms_norm_backward(grad: Tensor, self: Tensor, normalized_shape: int[], mean: Tensor, "
+     "rstd: Tensor, weight: "
+     "Tensor?) -> (Tensor, Tensor, Tensor)",
+     "Gradients of rms_norm in one pass.",
+     kernel(native_rms_norm_backward),
+     {.forms = 0}},
+    {"group_norm(self: Tensor, num_groups: int, weight: Tensor? = None, bias: Tensor? = None, eps: "
+     "float = 1e-05) -> "
+     "Tensor",
+     "Normalises each sample's channels in `num_groups` groups (Wu & He 2018). Input: (N, C, *).",
+     kernel(group_norm),
+     {.forms = kFunction, .composite = true}},
+    {"native_group_norm(self: Tensor, num_groups: int, weight: Tensor?, bias: Tensor?, eps: float) "
+     "-> (Tensor, Tensor, "
+     "Tensor)",
+     "group_norm with the mean and reciprocal deviation of each group.",
+     kernel(native_group_norm),
+     {.backward = group_norm_backward,
+      .saves = saves_arg(0) | saves_arg(2) | saves_out(1) | saves_out(2),
+      .forms = 0,
+      .non_differentiable = kStats}},
+    {"native_group_norm_backward(grad: Tensor, self: Tensor, num_groups: int, mean: Tensor, rstd: "
+     "Tensor, weight: "
+     "Tensor?) -> (Tensor, Tensor, Tensor)",
+     "Gradients of group_norm in one pass.",
+     kernel(native_group_norm_backward),
+     {.forms = 0}},
+    {"batch_norm(self: Tensor, weight: Tensor?, bias: Tensor?, running_mean: Tensor?, running_var: "
+     "Tensor?, training: "
+     "bool, momentum: float, eps: float) -> Tensor",
+     "Normalises each channel over the batch (Ioffe & Szegedy 2015). Input: (N, C, *). In training "
+     "the running "
+     "statistics, where given, move by `momentum`; otherwise they are used.",
+     kernel(batch_norm),
+     {.forms = kFunction, .composite = true}},
+    {"native_batch_norm(self: Tensor, weight: Tensor?, bias: Tensor?, running_mean: Tensor?, "
+     "running_var: Tensor?, "
+     "training: bool, momentum: float, eps: float) -> (Tensor, Tensor, Tensor)",
+     "batch_norm with the mean and reciprocal deviation it used.",
+     kernel(native_batch_norm),
+     {.backward = batch_norm_backward,
+      .saves = saves_arg(0) | saves_arg(1) | saves_out(1) | saves_out(2),
+      .forms = 0,
+      .non_differentiable = kStats}},
+    {"native_batch_norm_backward(grad: Tensor, self: Tensor, weight: Tensor?, mean: Tensor, "
+     "invstd: Tensor, training: "
      "bool) -> (Tensor, Tensor, Tensor)",
-     "Gradients of batch_norm in one pass.", kernel(native_batch_norm_backward), {.forms = 0}},
+     "Gradients of batch_norm in one pass.",
+     kernel(native_batch_norm_backward),
+     {.forms = 0}},
 };
 
 }  // namespace

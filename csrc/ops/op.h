@@ -1,4 +1,5 @@
-// Op: what the registry knows of an operation; Define: how an op file adds its ops; call: the one door.
+// Op: what the registry knows of an operation; Define: how an op file adds its ops; call: the one
+// door.
 //
 //   static const Define ops[] = {
 //       {"softmax(self: Tensor, dim: int, *, dtype: dtype? = None) -> Tensor",
@@ -6,10 +7,11 @@
 //        kernel(softmax), {.backward = softmax_backward, .saves = saves_out(0)}},
 //   };
 //
-// The schema gives name, types and defaults to Python, to the stubs and to the checks. Types: Tensor, Tensor[], Scalar,
-// int, float, bool, str, int[] (int[2]: one int stands for two), float[], dtype, device, Generator, memory_format;
-// each may carry `?` (None). `self!: Tensor` marks an argument that the op changes in place. `*` starts keyword-only
-// arguments. Several ops of one name are overloads, tried in the order in which they were defined.
+// The schema gives name, types and defaults to Python, to the stubs and to the checks. Types:
+// Tensor, Tensor[], Scalar, int, float, bool, str, int[] (int[2]: one int stands for two), float[],
+// dtype, device, Generator, memory_format; each may carry `?` (None). `self!: Tensor` marks an
+// argument that the op changes in place. `*` starts keyword-only arguments. Several ops of one name
+// are overloads, tried in the order in which they were defined.
 #pragma once
 
 #include <cstring>
@@ -22,18 +24,30 @@
 namespace taeda {
 
 enum class ArgKind : uint8_t {
-  Tensor, TensorList, Scalar, Int, Float, Bool, Str, Ints, Floats, DType, Device, Generator, MemoryFormat
+  Tensor,
+  TensorList,
+  Scalar,
+  Int,
+  Float,
+  Bool,
+  Str,
+  Ints,
+  Floats,
+  DType,
+  Device,
+  Generator,
+  MemoryFormat
 };
 
 struct Arg {
   std::string name;
   ArgKind kind;
-  bool optional = false;   // takes None
-  bool mutated = false;    // `!`
+  bool optional = false;  // takes None
+  bool mutated = false;   // `!`
   bool keyword_only = false;
   bool has_default = false;
   bool allows_none_items = false;  // Tensor?[]
-  int repeat = 0;          // int[2]: a single int is repeated
+  int repeat = 0;                  // int[2]: a single int is repeated
   Value fallback;
 };
 
@@ -41,10 +55,12 @@ struct Op;
 struct Call {
   const Op& op;
   std::span<Value> args;
-  Tensor out;  // where the caller wants the result (in-place form, out=); the kernel may write there itself
+  Tensor out;  // where the caller wants the result (in-place form, out=); the kernel may write
+               // there itself
 };
 
-// A type-erased kernel: `run` knows how to call `fn`. One instance of `run` per signature, not per op.
+// A type-erased kernel: `run` knows how to call `fn`. One instance of `run` per signature, not per
+// op.
 struct Kernel {
   using Fn = void (*)();
   Value (*run)(Fn fn, Call& call) = nullptr;
@@ -52,8 +68,7 @@ struct Kernel {
   bool writes_out = false;  // honours Call::out; otherwise the door copies the result there
 };
 
-template <class R>
-Value to_value(R&& r) {
+template <class R> Value to_value(R&& r) {
   using T = std::decay_t<R>;
   if constexpr (std::is_same_v<T, Value>) return std::forward<R>(r);
   else if constexpr (std::is_same_v<T, int>) return Value(int64_t(r));
@@ -71,11 +86,12 @@ Value run_typed(Kernel::Fn fn, Call& c, std::index_sequence<I...>) {
   }
 }
 
-// A plain C++ function as a kernel: Tensor f(const Tensor& x, int64_t dim, std::optional<DType> dtype).
-// Several results are returned as a TensorList.
-template <class R, class... A>
-Kernel kernel(R (*f)(A...)) {
-  return {[](Kernel::Fn fn, Call& c) { return run_typed<R, A...>(fn, c, std::index_sequence_for<A...>{}); },
+// A plain C++ function as a kernel: Tensor f(const Tensor& x, int64_t dim, std::optional<DType>
+// dtype). Several results are returned as a TensorList.
+template <class R, class... A> Kernel kernel(R (*f)(A...)) {
+  return {[](Kernel::Fn fn, Call& c) {
+            return run_typed<R, A...>(fn, c, std::index_sequence_for<A...>{});
+          },
           reinterpret_cast<Kernel::Fn>(f)};
 }
 // A function that sees the whole call, e.g. to write into `out`.
@@ -92,10 +108,10 @@ constexpr uint32_t saves_arg(int i) { return 1u << i; }
 constexpr uint32_t saves_out(int i = 0) { return 1u << (16 + i); }
 
 enum Form : uint32_t {
-  kFunction = 1,    // taeda.name
-  kMethod = 2,      // Tensor.name
-  kInplace = 4,     // Tensor.name_ is made from it (and taeda.name_ where PyTorch has it)
-  kOut = 8,         // takes out=
+  kFunction = 1,  // taeda.name
+  kMethod = 2,    // Tensor.name
+  kInplace = 4,   // Tensor.name_ is made from it (and taeda.name_ where PyTorch has it)
+  kOut = 8,       // takes out=
   kPublic = kFunction | kMethod,
 };
 
@@ -105,11 +121,12 @@ struct Traits {
   uint32_t forms = kFunction | kMethod;  // names that start with `_` are in taeda._C.ops alone
   bool composite = false;  // written in other ops: autograd and other layers see those instead
   bool view = false;       // the result shares self's storage
-  // Bit i: argument i is read for the gradients of the other arguments alone, so it is saved only where one of those is
-  // wanted. `x * 3` keeps nothing.
+  // Bit i: argument i is read for the gradients of the other arguments alone, so it is saved only
+  // where one of those is wanted. `x * 3` keeps nothing.
   uint32_t crosswise = 0;
   uint32_t non_differentiable = 0;  // bit i: result i never carries a gradient (indices, masks)
-  const char* module = "";  // where it is public: "" (taeda), "nn.functional", "linalg", "special", "fft"
+  const char* module =
+      "";  // where it is public: "" (taeda), "nn.functional", "linalg", "special", "fft"
 };
 
 struct Op {
@@ -117,55 +134,54 @@ struct Op {
   std::string signature;  // as written in the schema
   std::string doc;
   std::vector<Arg> args;
-  int returns = 1;            // number of tensors, 0 for none; -1: a list of unknown length
-  std::string return_type;    // "Tensor", "(values: Tensor, indices: Tensor)", "bool", ...
+  int returns = 1;          // number of tensors, 0 for none; -1: a list of unknown length
+  std::string return_type;  // "Tensor", "(values: Tensor, indices: Tensor)", "bool", ...
   std::vector<std::string> return_names;  // for named tuples
   Kernel kernel;
   Traits traits;
-  int mutated = -1;           // index of the argument that is changed in place
-  bool inplace_form = false;  // made by kInplace: runs the functional kernel with out = self
-  std::string backward_name;  // "SoftmaxBackward0"
-  const void* user = nullptr; // a kernel's own data (the pointwise row)
+  int mutated = -1;            // index of the argument that is changed in place
+  bool inplace_form = false;   // made by kInplace: runs the functional kernel with out = self
+  std::string backward_name;   // "SoftmaxBackward0"
+  const void* user = nullptr;  // a kernel's own data (the pointwise row)
 };
 
 // Adds an op (and its in-place form). Returns the functional one. Used by Define and by extensions.
-const Op& define(const char* schema, const char* doc, Kernel kernel, Traits traits, const void* user = nullptr);
+const Op& define(const char* schema, const char* doc, Kernel kernel, Traits traits,
+                 const void* user = nullptr);
 
 struct Define {
-  Define(const char* schema, const char* doc, Kernel k, Traits traits = {}, const void* user = nullptr) {
+  Define(const char* schema, const char* doc, Kernel k, Traits traits = {},
+         const void* user = nullptr) {
     define(schema, doc, k, traits, user);
   }
 };
 
 const std::vector<const Op*>& overloads(std::string_view name);  // empty where there is none
 std::vector<std::string> op_names();
-const Op& find_op(std::string_view name, size_t nargs);  // by name and number of arguments; Error where missing
+const Op& find_op(std::string_view name,
+                  size_t nargs);  // by name and number of arguments; Error where missing
 
 // ---- the door ----
 // The one way into every op. `args` has one Value per schema argument.
 Value call(const Op& op, std::span<Value> args, Tensor out = {});
 
 // op<"sum">(x, dims, true): calls by name from C++; trailing defaults may be left out.
-template <size_t N>
-struct OpName {
+template <size_t N> struct OpName {
   char text[N];
   constexpr OpName(const char (&s)[N]) { std::copy_n(s, N, text); }
 };
 
 Value call_padded(const Op& op, Value* args, size_t given);  // fills defaults, then the door
 
-template <OpName Name, class... A>
-Value op_value(A&&... a) {
+template <OpName Name, class... A> Value op_value(A&&... a) {
   static const Op& o = find_op(Name.text, sizeof...(A));
   Value args[] = {pack(std::forward<A>(a))..., Value()};
   return call_padded(o, args, sizeof...(A));
 }
-template <OpName Name, class... A>
-Tensor op(A&&... a) {
+template <OpName Name, class... A> Tensor op(A&&... a) {
   return std::get<Tensor>(op_value<Name>(std::forward<A>(a)...));
 }
-template <OpName Name, class... A>
-TensorList ops(A&&... a) {
+template <OpName Name, class... A> TensorList ops(A&&... a) {
   return std::get<TensorList>(op_value<Name>(std::forward<A>(a)...));
 }
 
@@ -180,7 +196,13 @@ struct Modes {
 extern thread_local constinit Modes modes;
 
 // Layers, from the outermost in. Each is handed the call and the bits that remain inside it.
-enum LayerBit : uint32_t { kOverrideLayer = 1, kProfileLayer = 2, kBatchLayer = 4, kAutocastLayer = 8, kAutogradLayer = 16 };
+enum LayerBit : uint32_t {
+  kOverrideLayer = 1,
+  kProfileLayer = 2,
+  kBatchLayer = 4,
+  kAutocastLayer = 8,
+  kAutogradLayer = 16
+};
 using Layer = Value (*)(Call& c, uint32_t inner);
 void set_layer(LayerBit bit, Layer layer);
 Value call_inner(Call& c, uint32_t layers);  // the next layer in, or the kernel

@@ -10,10 +10,13 @@ struct Amount {
 };
 std::vector<Amount> amounts(const Tensor& x, const Dims& pad) {
   check(pad.size() % 2 == 0, "Length of pad must be even but instead it equals ", pad.size());
-  check(static_cast<int64_t>(pad.size()) <= 2 * x.dim(), "Length of pad should be no more than twice the number of "
-        "dimensions of the input. Pad length is ", pad.size(), " while the input has ", x.dim(), " dimensions.");
+  check(static_cast<int64_t>(pad.size()) <= 2 * x.dim(),
+        "Length of pad should be no more than twice the number of "
+        "dimensions of the input. Pad length is ",
+        pad.size(), " while the input has ", x.dim(), " dimensions.");
   std::vector<Amount> all;
-  for (size_t i = 0; i < pad.size(); i += 2) all.push_back({x.dim() - 1 - static_cast<int64_t>(i / 2), pad[i], pad[i + 1]});
+  for (size_t i = 0; i < pad.size(); i += 2)
+    all.push_back({x.dim() - 1 - static_cast<int64_t>(i / 2), pad[i], pad[i + 1]});
   return all;
 }
 
@@ -23,16 +26,19 @@ Tensor constant_pad(const Tensor& self, const Dims& pad, Scalar value) {
   for (auto [dim, before, after] : amounts(self, pad)) {
     auto d = static_cast<size_t>(dim);
     sizes[d] += before + after;
-    check(sizes[d] >= 0, "The input size ", self.size(dim), ", plus negative padding ", before, " and ", after,
-          " resulted in a negative output size, which is invalid. Check dimension ", dim, " of your input.");
-    int64_t start = std::max<int64_t>(-before, 0), stop = self.size(dim) - std::max<int64_t>(-after, 0);
+    check(sizes[d] >= 0, "The input size ", self.size(dim), ", plus negative padding ", before,
+          " and ", after, " resulted in a negative output size, which is invalid. Check dimension ",
+          dim, " of your input.");
+    int64_t start = std::max<int64_t>(-before, 0),
+            stop = self.size(dim) - std::max<int64_t>(-after, 0);
     from = narrow(from, dim, std::min(start, self.size(dim)), std::max<int64_t>(stop - start, 0));
   }
   Tensor out = full(sizes, value, self.options());
   if (out.is_meta()) return out;
   Tensor inside = out;
   for (auto [dim, before, after] : amounts(self, pad)) {
-    inside = narrow(inside, dim, std::min(std::max<int64_t>(before, 0), inside.size(dim)), from.size(dim));
+    inside = narrow(inside, dim, std::min(std::max<int64_t>(before, 0), inside.size(dim)),
+                    from.size(dim));
   }
   copy_into(inside, from);
   return out;
@@ -62,14 +68,18 @@ int64_t wrapped(int64_t i, int64_t before, int64_t after, int64_t n) {
 
 Tensor pad_by_index(const Tensor& self, const Dims& pad, Mode mode) {
   Tensor x = self;
-  check(self.dim() > static_cast<int64_t>(pad.size() / 2) && self.dim() <= static_cast<int64_t>(pad.size() / 2) + 2,
-        "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now: pad of length ", pad.size(),
-        " does not fit an input of shape ", to_string(self.sizes()));
+  check(
+      self.dim() > static_cast<int64_t>(pad.size() / 2) &&
+          self.dim() <= static_cast<int64_t>(pad.size() / 2) + 2,
+      "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now: pad of length ",
+      pad.size(), " does not fit an input of shape ", to_string(self.sizes()));
   for (auto [dim, before, after] : amounts(self, pad)) {
     int64_t n = x.size(dim);
     if (mode == Mode::Reflect) {
-      check(before < n && after < n, "Padding size should be less than the corresponding input dimension, but got: "
-            "padding (", before, ", ", after, ") at dimension ", dim, " of input ", to_string(self.sizes()));
+      check(before < n && after < n,
+            "Padding size should be less than the corresponding input dimension, but got: "
+            "padding (",
+            before, ", ", after, ") at dimension ", dim, " of input ", to_string(self.sizes()));
     }
     if (mode == Mode::Circular) {
       check(before <= n && after <= n, "Padding value causes wrapping around more than once.");
@@ -79,13 +89,16 @@ Tensor pad_by_index(const Tensor& self, const Dims& pad, Mode mode) {
           " cannot be padded by (", before, ", ", after, ")");
     if (before == 0 && after == 0) continue;
     Tensor index = empty(Dims{total}, {DType::Int64, Device{}});
-    for (int64_t i = 0; i < total; ++i) index.data_as<int64_t>()[i] = mode == Mode::Circular ? wrapped(i, before, after, n) : source(mode, i - before, n);
+    for (int64_t i = 0; i < total; ++i)
+      index.data_as<int64_t>()[i] =
+          mode == Mode::Circular ? wrapped(i, before, after, n) : source(mode, i - before, n);
     x = op<"index_select">(x, dim, index);
   }
   return x.is(self) ? clone(x) : x;
 }
 
-Tensor pad(const Tensor& self, const Dims& amount, const std::string& mode, std::optional<double> value) {
+Tensor pad(const Tensor& self, const Dims& amount, const std::string& mode,
+           std::optional<double> value) {
   if (mode == "constant") {
     double v = value.value_or(0);
     bool whole = is_integral(self.dtype()) && v == static_cast<double>(static_cast<int64_t>(v));
@@ -100,10 +113,13 @@ Tensor pad(const Tensor& self, const Dims& amount, const std::string& mode, std:
 
 const Define pad_ops[] = {
     {"constant_pad_nd(self: Tensor, pad: int[], value: Scalar = 0) -> Tensor",
-     "Puts `value` around the input; `pad` has (before, after) for each dimension from the last one backwards.",
-     kernel(constant_pad), {.backward = constant_pad_backward, .forms = kFunction}},
+     "Puts `value` around the input; `pad` has (before, after) for each dimension from the last "
+     "one backwards.",
+     kernel(constant_pad),
+     {.backward = constant_pad_backward, .forms = kFunction}},
     {"pad(input: Tensor, pad: int[], mode: str = 'constant', value: float? = None) -> Tensor",
-     "Pads by a constant, or by the input's own elements: 'reflect', 'replicate', 'circular'.", kernel(pad),
+     "Pads by a constant, or by the input's own elements: 'reflect', 'replicate', 'circular'.",
+     kernel(pad),
      {.forms = kFunction, .composite = true, .module = "nn.functional"}},
 };
 

@@ -8,8 +8,8 @@
 namespace taeda {
 namespace {
 
-using portable::kToFloat, portable::OpInfo, portable::saves_output, portable::no_inplace, portable::no_method,
-    portable::no_out;
+using portable::kToFloat, portable::OpInfo, portable::saves_output, portable::no_inplace,
+    portable::no_method, portable::no_out;
 
 struct Types {
   DType compute, result;
@@ -42,10 +42,11 @@ void check_devices(const PointwiseRow&, std::span<const Tensor* const> in, Devic
   bool chosen = false;
   for (const Tensor* t : in) {
     const Device d = t->device();
-    if (t->dim() == 0 && d.type == DeviceType::CPU && in.size() > 1) continue;  // numbers go anywhere
+    if (t->dim() == 0 && d.type == DeviceType::CPU && in.size() > 1)
+      continue;  // numbers go anywhere
     check(!chosen || d == *device,
-          "Expected all tensors to be on the same device, but found at least two devices, ", to_string(*device),
-          " and ", to_string(d), "!");
+          "Expected all tensors to be on the same device, but found at least two devices, ",
+          to_string(*device), " and ", to_string(d), "!");
     *device = d;
     chosen = true;
   }
@@ -54,8 +55,8 @@ void check_devices(const PointwiseRow&, std::span<const Tensor* const> in, Devic
 // `out` is ready to take a result of this shape and dtype, or an error.
 void prepare_out(const Call& call, DimsRef sizes, DType result) {
   const Tensor& out = call.out;
-  check(can_cast(result, out.dtype()), "result type ", result, " can't be cast to the desired output type ",
-        out.dtype());
+  check(can_cast(result, out.dtype()), "result type ", result,
+        " can't be cast to the desired output type ", out.dtype());
   if (call.op.inplace_form) {
     check(same(out.sizes(), sizes), "output with shape ", to_string(out.sizes()),
           " doesn't match the broadcast shape ", to_string(sizes));
@@ -71,13 +72,15 @@ bool lifts(const Tensor& number, DType d) {  // a Python number that d takes wit
   return n == DType::Bool || d != DType::Bool;
 }
 
-// Same dtype, same sizes, contiguous, or small with numbers: no planning. Returns false where that does not hold.
+// Same dtype, same sizes, contiguous, or small with numbers: no planning. Returns false where that
+// does not hold.
 bool run_fast(const PointwiseRow& row, const Operands& operands, Call& call, Tensor* result) {
   const auto in = operands.list();
   const Tensor& a = *in[0];
   const DType d = a.dtype();
   const Loop loop = row.loops->f[static_cast<size_t>(d)];
-  if (!loop || !a.is_contiguous() || (a.flags() & (kMeta | kWrapped)) || row.loops->bool_first) return false;
+  if (!loop || !a.is_contiguous() || (a.flags() & (kMeta | kWrapped)) || row.loops->bool_first)
+    return false;
   constexpr int64_t kSmall = 64;
   const int64_t n = a.numel();
   alignas(16) char numbers[3][kSmall * 16];
@@ -91,7 +94,8 @@ bool run_fast(const PointwiseRow& row, const Operands& operands, Call& call, Ten
       loops().cast[static_cast<int>(d)][static_cast<int>(t.dtype())](
           numbers[k - 1], item, 0, static_cast<const char*>(t.data()), 0, 0, n, 1);
       pointers[k] = numbers[k - 1];
-    } else if (t.dtype() == d && t.is_contiguous() && !(t.flags() & (kMeta | kWrapped)) && same(t.sizes(), a.sizes())) {
+    } else if (t.dtype() == d && t.is_contiguous() && !(t.flags() & (kMeta | kWrapped)) &&
+               same(t.sizes(), a.sizes())) {
       pointers[k] = t.data();
     } else {
       return false;
@@ -122,7 +126,8 @@ Tensor run_pointwise(const PointwiseRow& row, const Operands& operands, Call& ca
   check_devices(row, in, &device);
   if (row.loops->bool_first) {
     check(in[0]->dtype() == DType::Bool || in[0]->dtype() == DType::UInt8,
-          "where expected condition to be a boolean tensor, but got a tensor with dtype ", in[0]->dtype());
+          "where expected condition to be a boolean tensor, but got a tensor with dtype ",
+          in[0]->dtype());
   }
   const Types types = types_of(row, operands);
   Dims sizes(in[0]->sizes());
@@ -134,13 +139,15 @@ Tensor run_pointwise(const PointwiseRow& row, const Operands& operands, Call& ca
   Tensor target;  // what the loop writes
   if (given) {
     prepare_out(call, sizes, types.result);
-    check(call.out.device() == device, "Expected all tensors to be on the same device, but found at least two devices, ",
+    check(call.out.device() == device,
+          "Expected all tensors to be on the same device, but found at least two devices, ",
           to_string(call.out.device()), " and ", to_string(device), "!");
     if (call.out.is_meta()) return call.out;
     check_no_internal_overlap(call.out);
     target = call.out;
     for (const Tensor* t : in) {
-      if (overlap(call.out, *t) == Overlap::Partial) target = empty(sizes, {call.out.dtype(), device});
+      if (overlap(call.out, *t) == Overlap::Partial)
+        target = empty(sizes, {call.out.dtype(), device});
     }
   } else {
     const Dims strides = result_strides(sizes, in);
@@ -153,7 +160,8 @@ Tensor run_pointwise(const PointwiseRow& row, const Operands& operands, Call& ca
   compute[0] = row.loops->result[static_cast<size_t>(types.compute)];
   for (size_t k = 0; k < in.size(); ++k) {
     all[k + 1] = in[k];
-    compute[k + 1] = static_cast<uint8_t>(k == 0 && row.loops->bool_first ? DType::Bool : types.compute);
+    compute[k + 1] =
+        static_cast<uint8_t>(k == 0 && row.loops->bool_first ? DType::Bool : types.compute);
   }
   const Plan plan(sizes, {all.data(), in.size() + 1});
   run_loop(plan, row.loops->f[static_cast<size_t>(types.compute)], compute.data());
@@ -173,8 +181,12 @@ Tensor run_pointwise(const PointwiseRow& row, Call& call, std::initializer_list<
 
 // ---- derivatives ----
 
-Derivative::Derivative(Backward& b, const PointwiseRow& row, std::span<const Source> from, const Tensor& gradient)
-    : g(gradient), b_(b), row_(row), from_(from) {
+Derivative::Derivative(Backward& b, const PointwiseRow& row, std::span<const Source> from,
+                       const Tensor& gradient)
+    : g(gradient),
+      b_(b),
+      row_(row),
+      from_(from) {
   symbolic_ = GradMode::enabled() || modes.always || (g.flags() & kOverride);
   for (size_t i = 0; i < from.size(); ++i) {
     const Source& s = from[i];
@@ -182,7 +194,8 @@ Derivative::Derivative(Backward& b, const PointwiseRow& row, std::span<const Sou
     else if (!(row.flags >> i & 1)) continue;
     else if (b.has(s.argument)) x[i] = b.saved(s.argument) ? b.arg<Tensor>(s.argument) : Tensor();
     else x[i] = Tensor(b.arg<Scalar>(s.argument));
-    if (x[i].defined() && (is_complex(x[i].dtype()) || (x[i].flags() & kOverride))) symbolic_ = true;
+    if (x[i].defined() && (is_complex(x[i].dtype()) || (x[i].flags() & kOverride)))
+      symbolic_ = true;
   }
   if (row.flags & saves_output) y = b.out();
   if (!is_floating(g.dtype()) || (y.defined() && is_complex(y.dtype()))) symbolic_ = true;
@@ -218,7 +231,8 @@ Tensor Derivative::fused(int k, DType result) const {
   }
   all[n++] = y.defined() ? &y : &g;
   const std::span<const Tensor* const> inputs(all.data() + 1, n - 1);
-  const Tensor out = empty_strided(g.sizes(), result_strides(g.sizes(), inputs), {result, g.device()});
+  const Tensor out =
+      empty_strided(g.sizes(), result_strides(g.sizes(), inputs), {result, g.device()});
   if (out.is_meta()) return out;
   all[0] = &out;
   run_loop(Plan(g.sizes(), {all.data(), n}), loop, as.data());
@@ -244,7 +258,8 @@ Value run_row(Call& call) {
 
 void register_pointwise(const OpInfo& info, const PointwiseRow& row, BackwardFn backward) {
   std::string schema = info.schema;
-  if (schema.find('(') == std::string::npos) schema += row.arity == 1 ? "(self: Tensor)" : "(self: Tensor, other: Tensor)";
+  if (schema.find('(') == std::string::npos)
+    schema += row.arity == 1 ? "(self: Tensor)" : "(self: Tensor, other: Tensor)";
   schema += " -> Tensor";
   Traits traits{.backward = backward, .module = info.module};
   // Only tensors are saved; Scalars are kept anyway.
@@ -259,7 +274,8 @@ void register_pointwise(const OpInfo& info, const PointwiseRow& row, BackwardFn 
   if (!(info.flags & no_method)) traits.forms |= kMethod;
   if (!(info.flags & no_inplace)) traits.forms |= kInplace;
   if (!(info.flags & no_out)) traits.forms |= kOut;
-  if (!backward && row.loops->result[static_cast<size_t>(DType::Float32)] == static_cast<uint8_t>(DType::Bool)) {
+  if (!backward &&
+      row.loops->result[static_cast<size_t>(DType::Float32)] == static_cast<uint8_t>(DType::Bool)) {
     traits.non_differentiable = 1;
   }
   define(schema.c_str(), info.doc, raw_kernel(run_row, true), traits, &row);
@@ -272,7 +288,8 @@ bool register_aliases(std::initializer_list<Alias> aliases) {
       const std::string schema = a.name + o->signature.substr(o->name.size());
       Traits traits = o->traits;
       if (schema.starts_with("__")) traits.forms = kMethod;
-      define(schema.c_str(), str("Another name of `", a.of, "`: ", o->doc).c_str(), o->kernel, traits, o->user);
+      define(schema.c_str(), str("Another name of `", a.of, "`: ", o->doc).c_str(), o->kernel,
+             traits, o->user);
     }
   }
   return true;

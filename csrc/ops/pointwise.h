@@ -1,8 +1,8 @@
 // Pointwise ops: from a functor to an op.
 //
-// A functor (kernels/functors_*.h) that a List names becomes an op by itself, by way of register_ops(). Ops that choose
-// between functors by their arguments (div with a rounding mode, clamp with one bound) do so in pointwise_cases.cpp with
-// the functions declared here.
+// A functor (kernels/functors_*.h) that a List names becomes an op by itself, by way of
+// register_ops(). Ops that choose between functors by their arguments (div with a rounding mode,
+// clamp with one bound) do so in pointwise_cases.cpp with the functions declared here.
 #pragma once
 
 #include <array>
@@ -34,7 +34,9 @@ class Operands {
     owned_[static_cast<size_t>(count_)] = Tensor(s);
     add_cast(owned_[static_cast<size_t>(count_)]);
   }
-  std::span<const Tensor* const> list() const { return {items_.data(), static_cast<size_t>(count_)}; }
+  std::span<const Tensor* const> list() const {
+    return {items_.data(), static_cast<size_t>(count_)};
+  }
   bool promotes(size_t i) const { return !(cast_ >> i & 1); }
   uint32_t cast() const { return cast_; }
 
@@ -47,24 +49,22 @@ class Operands {
 
 // Computes the row. Results go to call.out where the call has one, else to a new tensor.
 Tensor run_pointwise(const PointwiseRow& row, const Operands& operands, Call& call);
-// The same with operands taken from the call's arguments at these positions (Tensors promote, Scalars are cast).
+// The same with operands taken from the call's arguments at these positions (Tensors promote,
+// Scalars are cast).
 Tensor run_pointwise(const PointwiseRow& row, Call& call, std::initializer_list<int> arguments);
 
 // ---- rows ----
-template <class Op, class... Ops>
-constexpr int position(portable::List<Ops...>) {
+template <class Op, class... Ops> constexpr int position(portable::List<Ops...>) {
   int i = 0, found = -1;
   ((found = std::is_same_v<Op, Ops> ? i : found, ++i), ...);
   return found;
 }
 // The functor's loops; see pointwise_rows.h.
-template <class Op>
-const Loops* loops_of();
+template <class Op> const Loops* loops_of();
 
-template <class Op>
-const PointwiseRow& row() {
-  static const PointwiseRow r{Op::info.schema,  loops_of<Op>(),   Op::info.dtypes,
-                              Op::info.flags, Op::info.no_bool, portable::arity<Op>};
+template <class Op> const PointwiseRow& row() {
+  static const PointwiseRow r{Op::info.schema, loops_of<Op>(),   Op::info.dtypes,
+                              Op::info.flags,  Op::info.no_bool, portable::arity<Op>};
   return r;
 }
 
@@ -81,10 +81,12 @@ struct Source {
 class Derivative {
  public:
   // `gradient` is that of the row's result.
-  Derivative(Backward& b, const PointwiseRow& row, std::span<const Source> from, const Tensor& gradient);
+  Derivative(Backward& b, const PointwiseRow& row, std::span<const Source> from,
+             const Tensor& gradient);
 
   using Symbolic = Tensor (*)(const Derivative&);
-  // The gradient of operand k: by the fused loop, or by the formula where it has to be differentiable.
+  // The gradient of operand k: by the fused loop, or by the formula where it has to be
+  // differentiable.
   void set(int k, Symbolic formula);
 
   Tensor g, x[4], y;
@@ -97,8 +99,7 @@ class Derivative {
   bool symbolic_;
 };
 
-template <class Op, size_t... I>
-void differentiate(Derivative& d, std::index_sequence<I...>) {
+template <class Op, size_t... I> void differentiate(Derivative& d, std::index_sequence<I...>) {
   if constexpr (portable::HasDa<Op>) {
     d.set(0, [](const Derivative& v) { return Op::template da<Tensor>(v.g, v.x[I]..., v.y); });
   }
@@ -114,28 +115,25 @@ void differentiate(Backward& b, std::initializer_list<Source> from, const Tensor
   Derivative d(b, row<Op>(), {from.begin(), from.size()}, g);
   differentiate<Op>(d, std::make_index_sequence<portable::arity<Op>>());
 }
-template <class Op>
-void differentiate(Backward& b, std::initializer_list<Source> from) {
+template <class Op> void differentiate(Backward& b, std::initializer_list<Source> from) {
   differentiate<Op>(b, from, b.grad());
 }
-template <class Op>
-void pointwise_backward(Backward& b) {
+template <class Op> void pointwise_backward(Backward& b) {
   std::array<Source, portable::arity<Op>> from;
   for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<int>(i);
   Derivative d(b, row<Op>(), from, b.grad());
   differentiate<Op>(d, std::make_index_sequence<portable::arity<Op>>());
 }
-template <class Op>
-constexpr BackwardFn backward_of() {
-  if constexpr (portable::HasDa<Op> || portable::HasDb<Op> || portable::HasDc<Op>) return &pointwise_backward<Op>;
+template <class Op> constexpr BackwardFn backward_of() {
+  if constexpr (portable::HasDa<Op> || portable::HasDb<Op> || portable::HasDc<Op>)
+    return &pointwise_backward<Op>;
   else return nullptr;
 }
 
 // ---- registration ----
 void register_pointwise(const portable::OpInfo& info, const PointwiseRow& row, BackwardFn backward);
 
-template <class... Ops>
-bool register_ops(portable::List<Ops...>) {
+template <class... Ops> bool register_ops(portable::List<Ops...>) {
   auto one = [](const portable::OpInfo& info, const PointwiseRow& r, BackwardFn backward) {
     if (!(info.flags & portable::internal)) register_pointwise(info, r, backward);
   };

@@ -3,7 +3,8 @@
 
 namespace taeda {
 namespace {
-const bool registered[] = {register_ops(portable::ArithmeticOps{}), register_ops(portable::RoundingOps{}),
+const bool registered[] = {register_ops(portable::ArithmeticOps{}),
+                           register_ops(portable::RoundingOps{}),
                            register_ops(portable::LogicOps{}),
                            register_aliases({{"multiply", "mul"},
                                              {"negative", "neg"},

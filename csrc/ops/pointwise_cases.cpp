@@ -22,20 +22,20 @@ void check_alpha(const Call& c, Scalar alpha) {
         "Boolean alpha only supported for Boolean results.");
   if (alpha.is_integral()) return;
   const DType d = result_type(tensor(c, 0), tensor(c, 1));
-  check(is_inexact(d), "For integral input tensors, argument alpha must not be a floating point number.");
-  check(core::is_complex(d) || !alpha.is_complex(), "For non-complex input tensors, argument alpha must not be a complex number.");
+  check(is_inexact(d),
+        "For integral input tensors, argument alpha must not be a floating point number.");
+  check(core::is_complex(d) || !alpha.is_complex(),
+        "For non-complex input tensors, argument alpha must not be a complex number.");
 }
 bool is_one(Scalar s) { return s.kind() == Scalar::Kind::Int && s.to_int() == 1; }
 
-template <class Plain, class Scaled>
-Value scaled_kernel(Call& c) {
+template <class Plain, class Scaled> Value scaled_kernel(Call& c) {
   const Scalar alpha = std::get<Scalar>(c.args[2]);
   if (is_one(alpha)) return run_pointwise(row<Plain>(), c, {0, 1});
   check_alpha(c, alpha);
   return run_pointwise(row<Scaled>(), c, {0, 1, 2});
 }
-template <class Plain, class Scaled>
-void scaled_backward(Backward& b) {
+template <class Plain, class Scaled> void scaled_backward(Backward& b) {
   const auto alpha = b.arg<Scalar>(2);
   if (is_one(alpha)) differentiate<Plain>(b, {0, 1});
   else differentiate<Scaled>(b, {0, 1, alpha});
@@ -48,7 +48,8 @@ Rounding rounding_of(const std::optional<std::string>& mode) {
   if (!mode) return Rounding::None;
   if (*mode == "trunc") return Rounding::Trunc;
   check(*mode == "floor",
-        "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *mode, "'");
+        "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *mode,
+        "'");
   return Rounding::Floor;
 }
 Value div_kernel(Call& c) {
@@ -68,7 +69,8 @@ Value true_divide_kernel(Call& c) { return run_pointwise(row<Div>(), c, {0, 1});
 
 enum class Power { General, Square, Cube, Root, InverseRoot, Inverse, InverseSquare };
 Power power_of(const Tensor& base, const Tensor& exponent) {
-  if (!exponent.is_wrapped_number() || !is_inexact(base.dtype()) || base.is_wrapped_number()) return Power::General;
+  if (!exponent.is_wrapped_number() || !is_inexact(base.dtype()) || base.is_wrapped_number())
+    return Power::General;
   const Scalar s = exponent.item();
   if (s.is_complex()) return Power::General;
   const double e = s.to_double();
@@ -138,11 +140,14 @@ void clamp_backward(Backward& b) {
 
 // ---- rounding to decimals ----
 
-Scalar power_of_ten(int64_t decimals) { return std::pow(10.0, static_cast<double>(std::abs(decimals))); }
+Scalar power_of_ten(int64_t decimals) {
+  return std::pow(10.0, static_cast<double>(std::abs(decimals)));
+}
 Value round_kernel(Call& c) {
   const int64_t decimals = std::get<int64_t>(c.args[1]);
   if (decimals == 0 || is_integral(tensor(c, 0).dtype())) {
-    check(decimals == 0, "round(): decimals is not supported for the integer dtype ", tensor(c, 0).dtype());
+    check(decimals == 0, "round(): decimals is not supported for the integer dtype ",
+          tensor(c, 0).dtype());
     return run_pointwise(row<Round>(), c, {0});
   }
   Operands operands;
@@ -156,7 +161,8 @@ void round_backward(Backward& b) { differentiate<Round>(b, {0}); }
 // ---- activations ----
 
 bool gelu_by_tanh(const std::string& approximate) {
-  check(approximate == "none" || approximate == "tanh", "approximate argument must be either none or tanh.");
+  check(approximate == "none" || approximate == "tanh",
+        "approximate argument must be either none or tanh.");
   return approximate == "tanh";
 }
 Value gelu_kernel(Call& c) {
@@ -177,7 +183,8 @@ EluParameters celu_parameters(Scalar alpha) {
   return {1.0, alpha, 1.0 / alpha.to_double()};
 }
 // The fixed point of Klambauer et al. 2017: mean 0 and variance 1 stay so.
-constexpr double kSeluAlpha = 1.6732632423543772848170429916717, kSeluScale = 1.0507009873554804934193349852946;
+constexpr double kSeluAlpha = 1.6732632423543772848170429916717,
+                 kSeluScale = 1.0507009873554804934193349852946;
 EluParameters selu_parameters() { return {kSeluScale, kSeluScale * kSeluAlpha, 1.0}; }
 
 Value run_elu(Call& c, const EluParameters& p) {
@@ -188,7 +195,9 @@ Value run_elu(Call& c, const EluParameters& p) {
   operands.add_cast(p.c);
   return run_pointwise(row<EluFamily>(), operands, c);
 }
-void run_elu_backward(Backward& b, const EluParameters& p) { differentiate<EluFamily>(b, {0, p.a, p.b, p.c}); }
+void run_elu_backward(Backward& b, const EluParameters& p) {
+  differentiate<EluFamily>(b, {0, p.a, p.b, p.c});
+}
 Value elu_kernel(Call& c) { return run_elu(c, elu_parameters(std::get<Scalar>(c.args[1]))); }
 void elu_backward(Backward& b) { run_elu_backward(b, elu_parameters(b.arg<Scalar>(1))); }
 Value celu_kernel(Call& c) { return run_elu(c, celu_parameters(std::get<Scalar>(c.args[1]))); }
@@ -198,11 +207,13 @@ void selu_backward(Backward& b) { run_elu_backward(b, selu_parameters()); }
 
 // The weight holds one number, or one for each channel (dimension 1).
 Tensor prelu(const Tensor& self, const Tensor& weight) {
-  check(weight.dim() <= 1, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", weight.dim());
+  check(weight.dim() <= 1,
+        "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", weight.dim());
   if (weight.numel() == 1) return op<"_prelu">(self, reshape(weight, {}));
   check(self.dim() > 0, "Not allow zero-dim input tensor.");
   const int64_t channels = self.dim() > 1 ? self.size(1) : 1;
-  check(channels == weight.numel(), "Mismatch of parameter numbers and input channel size. Found parameter numbers = ",
+  check(channels == weight.numel(),
+        "Mismatch of parameter numbers and input channel size. Found parameter numbers = ",
         weight.numel(), " and channel size = ", channels, ".");
   Dims shape(static_cast<size_t>(self.dim()), 1);
   shape[1] = channels;
@@ -231,10 +242,18 @@ Value run_polygamma(Call& c, int64_t n, const Tensor& x) {
   operands.add(x);
   return run_pointwise(row<Polygamma>(), operands, c);
 }
-Value polygamma_kernel(Call& c) { return run_polygamma(c, std::get<int64_t>(c.args[0]), tensor(c, 1)); }
-void polygamma_backward(Backward& b) { differentiate<Polygamma>(b, {Scalar(b.arg<int64_t>(0)), 1}); }
-Value polygamma_method_kernel(Call& c) { return run_polygamma(c, std::get<int64_t>(c.args[1]), tensor(c, 0)); }
-void polygamma_method_backward(Backward& b) { differentiate<Polygamma>(b, {Scalar(b.arg<int64_t>(1)), 0}); }
+Value polygamma_kernel(Call& c) {
+  return run_polygamma(c, std::get<int64_t>(c.args[0]), tensor(c, 1));
+}
+void polygamma_backward(Backward& b) {
+  differentiate<Polygamma>(b, {Scalar(b.arg<int64_t>(0)), 1});
+}
+Value polygamma_method_kernel(Call& c) {
+  return run_polygamma(c, std::get<int64_t>(c.args[1]), tensor(c, 0));
+}
+void polygamma_method_backward(Backward& b) {
+  differentiate<Polygamma>(b, {Scalar(b.arg<int64_t>(1)), 0});
+}
 
 // ---- choices ----
 
@@ -244,12 +263,17 @@ void where_backward(Backward& b) { differentiate<Where>(b, {0, 1, 2}); }
 // self where the mask is not set; value takes self's dtype.
 Value masked_fill_kernel(Call& c) {
   const Tensor &self = tensor(c, 0), &mask = tensor(c, 1), &value = tensor(c, 2);
-  check(mask.dtype() == DType::Bool, "masked_fill_ only supports boolean masks, but got mask with dtype ", mask.dtype());
-  check(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
-        " dimension(s).");
-  check(can_cast(value.is_wrapped_number() && is_floating(value.dtype()) ? DType::Float32 : value.dtype(), self.dtype()) ||
-            (is_integral(value.dtype()) && self.dtype() == DType::Bool && value.is_wrapped_number()),
-        "value cannot be converted to type ", name(self.dtype()), " without overflow");
+  check(mask.dtype() == DType::Bool,
+        "masked_fill_ only supports boolean masks, but got mask with dtype ", mask.dtype());
+  check(value.dim() == 0,
+        "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
+        value.dim(), " dimension(s).");
+  check(
+      can_cast(
+          value.is_wrapped_number() && is_floating(value.dtype()) ? DType::Float32 : value.dtype(),
+          self.dtype()) ||
+          (is_integral(value.dtype()) && self.dtype() == DType::Bool && value.is_wrapped_number()),
+      "value cannot be converted to type ", name(self.dtype()), " without overflow");
   Operands operands;
   operands.add(mask);
   operands.add_cast(value);
@@ -261,17 +285,21 @@ void masked_fill_backward(Backward& b) { differentiate<Where>(b, {1, 2, 0}); }
 struct Replacements {
   Scalar nan, high, low;
 };
-Replacements replacements(DType d, std::optional<double> nan, std::optional<double> high, std::optional<double> low) {
+Replacements replacements(DType d, std::optional<double> nan, std::optional<double> high,
+                          std::optional<double> low) {
   double largest = 0;
   if (is_floating(d)) {
-    largest = d == DType::Float16 ? 65504.0 : d == DType::BFloat16 ? 3.3895313892515355e38
-              : d == DType::Float32 ? 3.4028234663852886e38 : 1.7976931348623157e308;
+    largest = d == DType::Float16    ? 65504.0
+              : d == DType::BFloat16 ? 3.3895313892515355e38
+              : d == DType::Float32  ? 3.4028234663852886e38
+                                     : 1.7976931348623157e308;
   }
   return {nan.value_or(0.0), high.value_or(largest), low.value_or(-largest)};
 }
 Value nan_to_num_kernel(Call& c) {
   auto number = [&](size_t i) { return Unpack<std::optional<double>>::get(c.args[i]); };
-  const Replacements r = replacements(to_real(tensor(c, 0).dtype()), number(1), number(2), number(3));
+  const Replacements r =
+      replacements(to_real(tensor(c, 0).dtype()), number(1), number(2), number(3));
   Operands operands;
   operands.add(tensor(c, 0));
   operands.add_cast(r.nan);
@@ -279,78 +307,126 @@ Value nan_to_num_kernel(Call& c) {
   operands.add_cast(r.low);
   return run_pointwise(row<NanToNum>(), operands, c);
 }
-void nan_to_num_backward(Backward& b) { differentiate<NanToNum>(b, {0, Scalar(0.0), Scalar(0.0), Scalar(0.0)}); }
+void nan_to_num_backward(Backward& b) {
+  differentiate<NanToNum>(b, {0, Scalar(0.0), Scalar(0.0), Scalar(0.0)});
+}
 
 Tensor ldexp(const Tensor& self, const Tensor& other) { return self * op<"exp2">(other); }
 
-TensorList where_indices(const Tensor& condition) { return core::ops<"unbind">(op<"nonzero">(condition), 1); }
+TensorList where_indices(const Tensor& condition) {
+  return core::ops<"unbind">(op<"nonzero">(condition), 1);
+}
 
 const Define definitions[] = {
-    {"where(condition: Tensor) -> Tensor[]", "One tensor of indices for each dimension: where the condition holds.",
-     kernel(where_indices), {.forms = kFunction, .composite = true}},
-    {"add(self: Tensor, other: Tensor, *, alpha: Scalar = 1) -> Tensor", "`self + alpha * other`, element by element.",
-     raw_kernel(scaled_kernel<Add, AddScaled>, true), {.backward = scaled_backward<Add, AddScaled>, .forms = kAllForms}},
-    {"sub(self: Tensor, other: Tensor, *, alpha: Scalar = 1) -> Tensor", "`self - alpha * other`, element by element.",
-     raw_kernel(scaled_kernel<Sub, SubScaled>, true), {.backward = scaled_backward<Sub, SubScaled>, .forms = kAllForms}},
+    {"where(condition: Tensor) -> Tensor[]",
+     "One tensor of indices for each dimension: where the condition holds.",
+     kernel(where_indices),
+     {.forms = kFunction, .composite = true}},
+    {"add(self: Tensor, other: Tensor, *, alpha: Scalar = 1) -> Tensor",
+     "`self + alpha * other`, element by element.",
+     raw_kernel(scaled_kernel<Add, AddScaled>, true),
+     {.backward = scaled_backward<Add, AddScaled>, .forms = kAllForms}},
+    {"sub(self: Tensor, other: Tensor, *, alpha: Scalar = 1) -> Tensor",
+     "`self - alpha * other`, element by element.",
+     raw_kernel(scaled_kernel<Sub, SubScaled>, true),
+     {.backward = scaled_backward<Sub, SubScaled>, .forms = kAllForms}},
     {"div(self: Tensor, other: Tensor, *, rounding_mode: str? = None) -> Tensor",
      "The quotient, element by element; `rounding_mode` 'trunc' rounds it towards 0, 'floor' down.",
-     raw_kernel(div_kernel, true), {.backward = div_backward, .saves = saves_arg(0) | saves_arg(1), .forms = kAllForms}},
-    {"true_divide(self: Tensor, other: Tensor) -> Tensor", "The quotient, element by element, never rounded.",
+     raw_kernel(div_kernel, true),
+     {.backward = div_backward, .saves = saves_arg(0) | saves_arg(1), .forms = kAllForms}},
+    {"true_divide(self: Tensor, other: Tensor) -> Tensor",
+     "The quotient, element by element, never rounded.",
      raw_kernel(true_divide_kernel, true),
-     {.backward = pointwise_backward<Div>, .saves = saves_arg(0) | saves_arg(1), .forms = kAllForms}},
-    {"pow(self: Tensor, exponent: Tensor) -> Tensor", "`self ** exponent`, element by element.",
-     raw_kernel(pow_kernel, true), {.backward = pow_backward, .saves = saves_arg(0) | saves_arg(1), .forms = kAllForms}},
-    {"square(self: Tensor) -> Tensor", "Each element times itself.", raw_kernel(square_kernel, true),
+     {.backward = pointwise_backward<Div>,
+      .saves = saves_arg(0) | saves_arg(1),
+      .forms = kAllForms}},
+    {"pow(self: Tensor, exponent: Tensor) -> Tensor",
+     "`self ** exponent`, element by element.",
+     raw_kernel(pow_kernel, true),
+     {.backward = pow_backward, .saves = saves_arg(0) | saves_arg(1), .forms = kAllForms}},
+    {"square(self: Tensor) -> Tensor",
+     "Each element times itself.",
+     raw_kernel(square_kernel, true),
      {.backward = pointwise_backward<Square>, .saves = saves_arg(0), .forms = kAllForms}},
-    {"float_power(self: Tensor, exponent: Tensor) -> Tensor", "`self ** exponent` computed in double precision.",
-     kernel(float_power), {.composite = true}},
+    {"float_power(self: Tensor, exponent: Tensor) -> Tensor",
+     "`self ** exponent` computed in double precision.",
+     kernel(float_power),
+     {.composite = true}},
     {"clamp(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor",
-     "Each element held between `min` and `max`; either may be missing.", raw_kernel(clamp_kernel, true),
-     {.backward = clamp_backward, .saves = saves_arg(0) | saves_arg(1) | saves_arg(2), .forms = kAllForms}},
+     "Each element held between `min` and `max`; either may be missing.",
+     raw_kernel(clamp_kernel, true),
+     {.backward = clamp_backward,
+      .saves = saves_arg(0) | saves_arg(1) | saves_arg(2),
+      .forms = kAllForms}},
     {"round(self: Tensor, *, decimals: int = 0) -> Tensor",
      "The nearest number with `decimals` digits after the point; halves go to the even neighbour.",
-     raw_kernel(round_kernel, true), {.backward = round_backward, .forms = kAllForms}},
+     raw_kernel(round_kernel, true),
+     {.backward = round_backward, .forms = kAllForms}},
     {"gelu(self: Tensor, *, approximate: str = 'none') -> Tensor",
-     "x times the normal distribution function of x (Hendrycks and Gimpel 2016); 'tanh' computes an approximation.",
+     "x times the normal distribution function of x (Hendrycks and Gimpel 2016); 'tanh' computes "
+     "an approximation.",
      raw_kernel(gelu_kernel, true),
-     {.backward = gelu_backward, .saves = saves_arg(0), .forms = kFunction, .module = kNnFunctional}},
+     {.backward = gelu_backward,
+      .saves = saves_arg(0),
+      .forms = kFunction,
+      .module = kNnFunctional}},
     {"elu(self: Tensor, alpha: Scalar = 1.0) -> Tensor",
-     "x where it is positive, `alpha * (exp(x) - 1)` elsewhere (Clevert et al. 2015).", raw_kernel(elu_kernel, true),
-     {.backward = elu_backward, .saves = saves_arg(0), .forms = kFunction | kInplace, .module = kNnFunctional}},
+     "x where it is positive, `alpha * (exp(x) - 1)` elsewhere (Clevert et al. 2015).",
+     raw_kernel(elu_kernel, true),
+     {.backward = elu_backward,
+      .saves = saves_arg(0),
+      .forms = kFunction | kInplace,
+      .module = kNnFunctional}},
     {"celu(self: Tensor, alpha: Scalar = 1.0) -> Tensor",
-     "x where it is positive, `alpha * (exp(x / alpha) - 1)` elsewhere (Barron 2017).", raw_kernel(celu_kernel, true),
+     "x where it is positive, `alpha * (exp(x / alpha) - 1)` elsewhere (Barron 2017).",
+     raw_kernel(celu_kernel, true),
      {.backward = celu_backward, .saves = saves_arg(0), .forms = kFunction | kInplace}},
-    {"selu(self: Tensor) -> Tensor", "The self-normalising exponential unit (Klambauer et al. 2017).",
+    {"selu(self: Tensor) -> Tensor",
+     "The self-normalising exponential unit (Klambauer et al. 2017).",
      raw_kernel(selu_kernel, true),
      {.backward = selu_backward, .saves = saves_arg(0), .forms = kFunction | kInplace}},
     {"prelu(self: Tensor, weight: Tensor) -> Tensor",
-     "x where it is positive, `weight * x` elsewhere: one weight for all, or one for each channel (He et al. 2015).",
-     kernel(prelu), {.composite = true}},
-    {"_prelu(self: Tensor, weight: Tensor) -> Tensor", "prelu with a weight that broadcasts.",
-     raw_kernel(prelu_kernel, true), {.backward = pointwise_backward<Prelu>, .saves = saves_arg(0) | saves_arg(1)}},
+     "x where it is positive, `weight * x` elsewhere: one weight for all, or one for each channel "
+     "(He et al. 2015).",
+     kernel(prelu),
+     {.composite = true}},
+    {"_prelu(self: Tensor, weight: Tensor) -> Tensor",
+     "prelu with a weight that broadcasts.",
+     raw_kernel(prelu_kernel, true),
+     {.backward = pointwise_backward<Prelu>, .saves = saves_arg(0) | saves_arg(1)}},
     {"logit(self: Tensor, eps: float? = None) -> Tensor",
      "`log(x / (1 - x))`, with x first held between `eps` and `1 - eps` where that is given.",
-     raw_kernel(logit_kernel, true), {.backward = logit_backward, .saves = saves_arg(0), .forms = kAllForms}},
-    {"polygamma(n: int, self: Tensor) -> Tensor", "The n-th derivative of `digamma`.",
+     raw_kernel(logit_kernel, true),
+     {.backward = logit_backward, .saves = saves_arg(0), .forms = kAllForms}},
+    {"polygamma(n: int, self: Tensor) -> Tensor",
+     "The n-th derivative of `digamma`.",
      raw_kernel(polygamma_kernel, true),
      {.backward = polygamma_backward, .saves = saves_arg(1), .forms = kFunction | kOut}},
-    {"polygamma(self: Tensor, n: int) -> Tensor", "The n-th derivative of `digamma`.",
+    {"polygamma(self: Tensor, n: int) -> Tensor",
+     "The n-th derivative of `digamma`.",
      raw_kernel(polygamma_method_kernel, true),
      {.backward = polygamma_method_backward, .saves = saves_arg(0), .forms = kMethod | kInplace}},
     {"where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor",
-     "`self` where the condition holds, `other` elsewhere.", raw_kernel(where_kernel, true),
+     "`self` where the condition holds, `other` elsewhere.",
+     raw_kernel(where_kernel, true),
      {.backward = where_backward, .saves = saves_arg(0), .forms = kPublic | kOut}},
-    {"masked_fill(self: Tensor, mask: Tensor, value: Tensor) -> Tensor", "`value` where the mask is set, `self` elsewhere.",
+    {"masked_fill(self: Tensor, mask: Tensor, value: Tensor) -> Tensor",
+     "`value` where the mask is set, `self` elsewhere.",
      raw_kernel(masked_fill_kernel, true),
      {.backward = masked_fill_backward, .saves = saves_arg(1), .forms = kPublic | kInplace}},
-    {"nan_to_num(self: Tensor, nan: float? = None, posinf: float? = None, neginf: float? = None) -> Tensor",
-     "nan replaced by `nan` (0), infinities by `posinf` and `neginf` (the dtype's largest and smallest numbers).",
-     raw_kernel(nan_to_num_kernel, true), {.backward = nan_to_num_backward, .saves = saves_arg(0), .forms = kAllForms}},
-    {"ldexp(self: Tensor, other: Tensor) -> Tensor", "`self * 2**other`.", kernel(ldexp), {.composite = true}},
+    {"nan_to_num(self: Tensor, nan: float? = None, posinf: float? = None, neginf: float? = None) "
+     "-> Tensor",
+     "nan replaced by `nan` (0), infinities by `posinf` and `neginf` (the dtype's largest and "
+     "smallest numbers).",
+     raw_kernel(nan_to_num_kernel, true),
+     {.backward = nan_to_num_backward, .saves = saves_arg(0), .forms = kAllForms}},
+    {"ldexp(self: Tensor, other: Tensor) -> Tensor",
+     "`self * 2**other`.",
+     kernel(ldexp),
+     {.composite = true}},
 };
 
-const bool aliases = register_aliases(
-    {{"subtract", "sub"}, {"divide", "div"}, {"clip", "clamp"}});
+const bool aliases = register_aliases({{"subtract", "sub"}, {"divide", "div"}, {"clip", "clamp"}});
 
 }  // namespace
 }  // namespace taeda

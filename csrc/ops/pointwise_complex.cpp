@@ -27,7 +27,8 @@ void view_as_real_backward(Backward& b) { b.set(0, op<"view_as_complex">(contigu
 
 Tensor view_as_complex(const Tensor& self) {
   check(self.dtype() == DType::Float32 || self.dtype() == DType::Float64,
-        "view_as_complex is only supported for floating point tensors of 32 or 64 bits, but got a tensor of scalar type: ",
+        "view_as_complex is only supported for floating point tensors of 32 or 64 bits, but got a "
+        "tensor of scalar type: ",
         self.dtype());
   check(self.dim() > 0, "Input tensor must have one or more dimensions");
   check(self.size(-1) == 2, "Tensor must have a last dimension of size 2");
@@ -57,10 +58,12 @@ Tensor resolve(const Tensor& self) { return self; }  // conjugates are never put
 Value complex_op(Call& c) {
   const Tensor &re = std::get<Tensor>(c.args[0]), &im = std::get<Tensor>(c.args[1]);
   check(is_floating(re.dtype()) && re.dtype() == im.dtype(),
-        "Expected both inputs to be floating point tensors of the same dtype, but got ", re.dtype(), " and ", im.dtype());
+        "Expected both inputs to be floating point tensors of the same dtype, but got ", re.dtype(),
+        " and ", im.dtype());
   const DType part = is_half(re.dtype()) ? DType::Float32 : re.dtype();
-  check(!c.out.defined() || c.out.dtype() == to_complex(part), "Expected object of scalar type ", to_complex(part),
-        " but got scalar type ", c.out.defined() ? c.out.dtype() : part, " for argument 'out'");
+  check(!c.out.defined() || c.out.dtype() == to_complex(part), "Expected object of scalar type ",
+        to_complex(part), " but got scalar type ", c.out.defined() ? c.out.dtype() : part,
+        " for argument 'out'");
   Tensor out = empty(broadcast_sizes(re.sizes(), im.sizes()), {to_complex(part), re.device()});
   Dims sizes(out.sizes()), strides(out.strides());
   for (int64_t& s : strides) s *= 2;
@@ -79,24 +82,41 @@ Tensor polar_op(const Tensor& size, const Tensor& angle) {
 
 const Define definitions[] = {
     {"view_as_real(self: Tensor) -> Tensor",
-     "A complex tensor as real numbers: a last dimension of 2 holds real and imaginary parts. Shares memory.",
-     kernel(view_as_real), {.backward = view_as_real_backward, .forms = kFunction, .view = true}},
+     "A complex tensor as real numbers: a last dimension of 2 holds real and imaginary parts. "
+     "Shares memory.",
+     kernel(view_as_real),
+     {.backward = view_as_real_backward, .forms = kFunction, .view = true}},
     {"view_as_complex(self: Tensor) -> Tensor",
-     "Pairs of real numbers in the last dimension as complex numbers. Shares memory.", kernel(view_as_complex),
+     "Pairs of real numbers in the last dimension as complex numbers. Shares memory.",
+     kernel(view_as_complex),
      {.backward = view_as_complex_backward, .forms = kFunction, .view = true}},
-    {"real(self: Tensor) -> Tensor", "The real part, sharing memory; `self` where it is real.", kernel(real_op),
+    {"real(self: Tensor) -> Tensor",
+     "The real part, sharing memory; `self` where it is real.",
+     kernel(real_op),
      {.forms = kFunction, .composite = true}},
-    {"imag(self: Tensor) -> Tensor", "The imaginary part of a complex tensor, sharing memory.", kernel(imag_op),
+    {"imag(self: Tensor) -> Tensor",
+     "The imaginary part of a complex tensor, sharing memory.",
+     kernel(imag_op),
      {.forms = kFunction, .composite = true}},
-    {"conj(self: Tensor) -> Tensor", "The complex conjugate; `self` where it is real.", kernel(conj_op),
+    {"conj(self: Tensor) -> Tensor",
+     "The complex conjugate; `self` where it is real.",
+     kernel(conj_op),
      {.composite = true}},
-    {"resolve_conj(self: Tensor) -> Tensor", "`self`: conjugation is done at once, never put off.", kernel(resolve),
+    {"resolve_conj(self: Tensor) -> Tensor",
+     "`self`: conjugation is done at once, never put off.",
+     kernel(resolve),
      {.composite = true}},
-    {"resolve_neg(self: Tensor) -> Tensor", "`self`: negation is done at once, never put off.", kernel(resolve),
+    {"resolve_neg(self: Tensor) -> Tensor",
+     "`self`: negation is done at once, never put off.",
+     kernel(resolve),
      {.composite = true}},
-    {"complex(real: Tensor, imag: Tensor) -> Tensor", "Complex numbers from their parts.", raw_kernel(complex_op),
+    {"complex(real: Tensor, imag: Tensor) -> Tensor",
+     "Complex numbers from their parts.",
+     raw_kernel(complex_op),
      {.backward = complex_backward, .forms = kFunction | kOut}},
-    {"polar(abs: Tensor, angle: Tensor) -> Tensor", "Complex numbers from absolute value and angle.", kernel(polar_op),
+    {"polar(abs: Tensor, angle: Tensor) -> Tensor",
+     "Complex numbers from absolute value and angle.",
+     kernel(polar_op),
      {.forms = kFunction | kOut, .composite = true}},
 };
 

@@ -9,8 +9,7 @@
 
 namespace taeda {
 
-template <class Op>
-const Loops* loops_of() {
+template <class Op> const Loops* loops_of() {
   using namespace portable;
   constexpr int arithmetic = position<Op>(ArithmeticOps{}), rounding = position<Op>(RoundingOps{}),
                 logic = position<Op>(LogicOps{}), math = position<Op>(MathOps{}),

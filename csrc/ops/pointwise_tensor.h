@@ -1,4 +1,5 @@
-// The vocabulary of functors on Tensors: with these, a functor's derivative is a formula that can be differentiated.
+// The vocabulary of functors on Tensors: with these, a functor's derivative is a formula that can
+// be differentiated.
 #pragma once
 
 #include "ops/tensor_ops.h"

@@ -7,7 +7,8 @@
 namespace taeda {
 namespace {
 
-// Input (N, C, *spatial) or (C, *spatial): everything before the spatial dimensions counts as planes.
+// Input (N, C, *spatial) or (C, *spatial): everything before the spatial dimensions counts as
+// planes.
 cpu::PoolShape plane_shape(const Tensor& x, DimsRef out, int64_t n) {
   cpu::PoolShape s{};
   s.spatial = static_cast<int>(n);
@@ -33,19 +34,27 @@ struct Pool {
   bool ceil_mode;
 };
 
-Pool expanded(const char* what, int64_t n, const Dims& kernel, const Dims& stride, const Dims& padding,
-              const Dims& dilation, bool ceil_mode) {
+Pool expanded(const char* what, int64_t n, const Dims& kernel, const Dims& stride,
+              const Dims& padding, const Dims& dilation, bool ceil_mode) {
   auto spread = [&](const Dims& d, const char* argument) {
-    check(d.size() == 1 || static_cast<int64_t>(d.size()) == n, what, "(): ", argument, " must either be a single int, "
-          "or a tuple of ", n, " ints, got ", to_string(d));
+    check(d.size() == 1 || static_cast<int64_t>(d.size()) == n, what, "(): ", argument,
+          " must either be a single int, "
+          "or a tuple of ",
+          n, " ints, got ", to_string(d));
     return d.size() == 1 ? Dims(static_cast<size_t>(n), d[0]) : d;
   };
-  Pool p{spread(kernel, "kernel_size"), {}, spread(padding, "padding"), spread(dilation, "dilation"), ceil_mode};
+  Pool p{spread(kernel, "kernel_size"),
+         {},
+         spread(padding, "padding"),
+         spread(dilation, "dilation"),
+         ceil_mode};
   p.stride = stride.empty() ? p.kernel : spread(stride, "stride");
   for (size_t i = 0; i < p.kernel.size(); ++i) {
-    check(p.kernel[i] > 0, what, "(): kernel size should be greater than zero, but got ", to_string(p.kernel));
+    check(p.kernel[i] > 0, what, "(): kernel size should be greater than zero, but got ",
+          to_string(p.kernel));
     check(p.stride[i] > 0, what, "(): stride should not be zero, but got ", to_string(p.stride));
-    check(p.dilation[i] > 0, what, "(): dilation should be greater than zero, but got ", to_string(p.dilation));
+    check(p.dilation[i] > 0, what, "(): dilation should be greater than zero, but got ",
+          to_string(p.dilation));
     check(p.padding[i] >= 0, what, "(): pad must be non-negative, but got pad: ", p.padding[i]);
     check(p.padding[i] <= ((p.kernel[i] - 1) * p.dilation[i] + 1) / 2, what,
           "(): pad should be at most half of effective kernel size, but got pad=", p.padding[i],
@@ -58,8 +67,11 @@ void check_input(const char* what, const Tensor& x, int64_t n) {
   check(x.dim() == n + 1 || x.dim() == n + 2, what, "(): Expected ", n + 1, "D or ", n + 2,
         "D (batch mode) tensor for input, but got: ", to_string(x.sizes()));
   for (int64_t d = x.dim() == n + 2 ? 1 : 0; d < x.dim(); ++d) {
-    check(x.size(d) > 0, what, "(): Expected input's non-batch dimensions to have positive length, but input has a shape "
-          "of ", to_string(x.sizes()));
+    check(
+        x.size(d) > 0, what,
+        "(): Expected input's non-batch dimensions to have positive length, but input has a shape "
+        "of ",
+        to_string(x.sizes()));
   }
 }
 
@@ -73,8 +85,10 @@ Dims output_sizes(const char* what, const Tensor& x, const Pool& p) {
     int64_t size = (span >= 0 ? span / p.stride[i] : -1) + 1;
     // The last window must start inside the input or its left padding.
     if (p.ceil_mode && (size - 1) * p.stride[i] >= in + p.padding[i]) --size;
-    check(size >= 1, what, "(): Given input size: ", to_string(x.sizes()), ". Calculated output size is too small at "
-          "spatial dimension ", d, " (", size, ") for kernel_size ", to_string(p.kernel));
+    check(size >= 1, what, "(): Given input size: ", to_string(x.sizes()),
+          ". Calculated output size is too small at "
+          "spatial dimension ",
+          d, " (", size, ") for kernel_size ", to_string(p.kernel));
     out.push_back(size);
   }
   return out;
@@ -92,8 +106,7 @@ cpu::PoolShape windows(const Tensor& x, const Dims& out, const Pool& p) {
 }
 
 // Integers are pooled exactly, as int64.
-template <class F>
-void visit_pooled(DType d, const char* what, F&& f) {
+template <class F> void visit_pooled(DType d, const char* what, F&& f) {
   if (d == DType::Int64) return f(Tag<int64_t>{});
   visit_floating(d, what, std::forward<F>(f));
 }
@@ -105,7 +118,8 @@ template <class F>
 TensorList pick(const char* what, const Tensor& self, const Dims& sizes, bool integers, F&& run) {
   const bool exact = integers && is_integral(self.dtype(), false);
   DType compute = exact ? DType::Int64 : compute_dtype(self.dtype(), what);
-  Tensor y = empty(sizes, {compute, self.device()}), index = empty(sizes, {DType::Int64, self.device()});
+  Tensor y = empty(sizes, {compute, self.device()}),
+         index = empty(sizes, {DType::Int64, self.device()});
   if (y.numel() && !y.is_meta()) {
     Tensor x = prepared(self, compute);
     visit_pooled(compute, what, [&](auto tag) {
@@ -123,25 +137,27 @@ TensorList max_pool(const Tensor& self, const Dims& kernel, const Dims& stride, 
   check_input(names[N - 1], self, N);
   Pool p = expanded(names[N - 1], N, kernel, stride, padding, dilation, ceil_mode);
   Dims out = output_sizes(names[N - 1], self, p);
-  return pick(names[N - 1], self, with_spatial(self, out), true,
-              [&](auto* x, auto* y, int64_t* index) { cpu::max_pool(windows(self, out, p), x, y, index); });
+  return pick(
+      names[N - 1], self, with_spatial(self, out), true,
+      [&](auto* x, auto* y, int64_t* index) { cpu::max_pool(windows(self, out, p), x, y, index); });
 }
 
-// What lies in `index` must name elements of a plane of `sizes`; `values` are laid out as the index is.
+// What lies in `index` must name elements of a plane of `sizes`; `values` are laid out as the index
+// is.
 void check_picked(const Tensor& index, DimsRef sizes, DimsRef values, int64_t n) {
-  check(n >= 1 && n <= 3 && static_cast<int64_t>(sizes.size()) >= n && sizes.size() == values.size() &&
-            same(index.sizes(), values),
-        "max_pool_backward(): expected an index of shape ", to_string(values), " for ", n, " spatial dimensions of ",
-        to_string(sizes), ", but got ", to_string(index.sizes()));
+  check(n >= 1 && n <= 3 && static_cast<int64_t>(sizes.size()) >= n &&
+            sizes.size() == values.size() && same(index.sizes(), values),
+        "max_pool_backward(): expected an index of shape ", to_string(values), " for ", n,
+        " spatial dimensions of ", to_string(sizes), ", but got ", to_string(index.sizes()));
   auto outer = sizes.size() - static_cast<size_t>(n);
-  check(same(sizes.first(outer), values.first(outer)), "max_pool_backward(): ", to_string(sizes), " and ",
-        to_string(values), " do not have the same planes");
+  check(same(sizes.first(outer), values.first(outer)), "max_pool_backward(): ", to_string(sizes),
+        " and ", to_string(values), " do not have the same planes");
 }
 void check_elements(const Tensor& index, int64_t in) {
   const auto* p = index.data_as<int64_t>();
   for (int64_t i = 0; i < index.numel(); ++i) {
-    check<IndexError>(p[i] >= 0 && p[i] < in, "max_pool_backward(): index ", p[i], " is out of range for a plane of ",
-                      in, " elements");
+    check<IndexError>(p[i] >= 0 && p[i] < in, "max_pool_backward(): index ", p[i],
+                      " is out of range for a plane of ", in, " elements");
   }
 }
 
@@ -151,11 +167,13 @@ Tensor scatter_pool(const Tensor& grad, const Tensor& index, const Dims& sizes, 
   Tensor gx = zeros(sizes, {compute, grad.device()});
   if (grad.numel() && !gx.is_meta()) {
     Tensor g = prepared(grad, compute), idx = prepared(index, DType::Int64);
-    int64_t in = plane(sizes, static_cast<size_t>(n)), out = plane(grad.sizes(), static_cast<size_t>(n));
+    int64_t in = plane(sizes, static_cast<size_t>(n)),
+            out = plane(grad.sizes(), static_cast<size_t>(n));
     check_elements(idx, in);
     visit_floating(compute, "max_pool_backward", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::scatter_planes<T>(gx.numel() / in, in, out, g.data_as<T>(), idx.data_as<int64_t>(), gx.data_as<T>());
+      cpu::scatter_planes<T>(gx.numel() / in, in, out, g.data_as<T>(), idx.data_as<int64_t>(),
+                             gx.data_as<T>());
     });
   }
   return finished(gx, grad.dtype());
@@ -167,18 +185,19 @@ Tensor gather_pool(const Tensor& self, const Tensor& index, int64_t n) {
   Tensor y = empty(index.sizes(), {compute, self.device()});
   if (y.numel() && !y.is_meta()) {
     Tensor x = prepared(self, compute), idx = prepared(index, DType::Int64);
-    int64_t in = plane(self.sizes(), static_cast<size_t>(n)), out = plane(index.sizes(), static_cast<size_t>(n));
+    int64_t in = plane(self.sizes(), static_cast<size_t>(n)),
+            out = plane(index.sizes(), static_cast<size_t>(n));
     check_elements(idx, in);
     visit_floating(compute, "max_pool_backward", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::gather_planes<T>(x.numel() / in, in, out, x.data_as<T>(), idx.data_as<int64_t>(), y.data_as<T>());
+      cpu::gather_planes<T>(x.numel() / in, in, out, x.data_as<T>(), idx.data_as<int64_t>(),
+                            y.data_as<T>());
     });
   }
   return finished(y, self.dtype());
 }
 
-template <int N>
-void pick_backward(Backward& b) {
+template <int N> void pick_backward(Backward& b) {
   if (b.grad().defined()) b.set(0, op<"_scatter_pool">(b.grad(), b.out(1), b.sizes(0), N));
 }
 void scatter_backward(Backward& b) {
@@ -189,18 +208,20 @@ void gather_backward(Backward& b) {
 }
 
 template <int N>
-Tensor max_pool_values(const Tensor& self, const Dims& kernel, const Dims& stride, const Dims& padding,
-                       const Dims& dilation, bool ceil_mode) {
-  if constexpr (N == 1) return ops<"max_pool1d_with_indices">(self, kernel, stride, padding, dilation, ceil_mode)[0];
-  else if constexpr (N == 2) return ops<"max_pool2d_with_indices">(self, kernel, stride, padding, dilation, ceil_mode)[0];
+Tensor max_pool_values(const Tensor& self, const Dims& kernel, const Dims& stride,
+                       const Dims& padding, const Dims& dilation, bool ceil_mode) {
+  if constexpr (N == 1)
+    return ops<"max_pool1d_with_indices">(self, kernel, stride, padding, dilation, ceil_mode)[0];
+  else if constexpr (N == 2)
+    return ops<"max_pool2d_with_indices">(self, kernel, stride, padding, dilation, ceil_mode)[0];
   else return ops<"max_pool3d_with_indices">(self, kernel, stride, padding, dilation, ceil_mode)[0];
 }
 
 // ---- average ----
 
 template <int N>
-Tensor avg_pool(const Tensor& self, const Dims& kernel, const Dims& stride, const Dims& padding, bool ceil_mode,
-                bool count_include_pad, std::optional<int64_t> divisor) {
+Tensor avg_pool(const Tensor& self, const Dims& kernel, const Dims& stride, const Dims& padding,
+                bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor) {
   static constexpr const char* names[] = {"avg_pool1d", "avg_pool2d", "avg_pool3d"};
   const char* what = names[N - 1];
   check_input(what, self, N);
@@ -213,23 +234,25 @@ Tensor avg_pool(const Tensor& self, const Dims& kernel, const Dims& stride, cons
     Tensor x = prepared(self, compute);
     visit_pooled(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::avg_pool<T>(windows(self, out, p), {count_include_pad, divisor.value_or(0)}, x.data_as<T>(), y.data_as<T>());
+      cpu::avg_pool<T>(windows(self, out, p), {count_include_pad, divisor.value_or(0)},
+                       x.data_as<T>(), y.data_as<T>());
     });
   }
   return finished(y, self.dtype());
 }
 
 void check_gradient(const char* what, const Tensor& grad, DimsRef sizes, int64_t n) {
-  bool fits = n >= 1 && n <= 3 && static_cast<int64_t>(sizes.size()) >= n && grad.sizes().size() == sizes.size();
+  bool fits = n >= 1 && n <= 3 && static_cast<int64_t>(sizes.size()) >= n &&
+              grad.sizes().size() == sizes.size();
   auto outer = fits ? sizes.size() - static_cast<size_t>(n) : 0;
   check(fits && same(sizes.first(outer), grad.sizes().first(outer)), what, "(): grad of shape ",
         to_string(grad.sizes()), " does not fit an input of shape ", to_string(sizes), " with ", n,
         " spatial dimensions");
 }
 
-Tensor avg_pool_gradient(const Tensor& grad, const Dims& sizes, const Dims& kernel, const Dims& stride,
-                         const Dims& padding, bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor,
-                         int64_t n) {
+Tensor avg_pool_gradient(const Tensor& grad, const Dims& sizes, const Dims& kernel,
+                         const Dims& stride, const Dims& padding, bool ceil_mode,
+                         bool count_include_pad, std::optional<int64_t> divisor, int64_t n) {
   check_gradient("avg_pool_backward", grad, sizes, n);
   DType compute = compute_dtype(grad.dtype(), "avg_pool_backward");
   Tensor gx = zeros(sizes, {compute, grad.device()});
@@ -237,53 +260,64 @@ Tensor avg_pool_gradient(const Tensor& grad, const Dims& sizes, const Dims& kern
     Tensor g = prepared(grad, compute);
     Pool p = expanded("avg_pool_backward", n, kernel, stride, padding, Dims{1}, ceil_mode);
     Dims out(grad.sizes().last(static_cast<size_t>(n)));
-    check(same(out, output_sizes("avg_pool_backward", gx, p)), "avg_pool_backward(): grad of shape ",
-          to_string(grad.sizes()), " is not that of an average over ", to_string(sizes));
+    check(same(out, output_sizes("avg_pool_backward", gx, p)),
+          "avg_pool_backward(): grad of shape ", to_string(grad.sizes()),
+          " is not that of an average over ", to_string(sizes));
     visit_floating(compute, "avg_pool_backward", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::avg_pool_backward<T>(windows(gx, out, p), {count_include_pad, divisor.value_or(0)}, g.data_as<T>(),
-                                gx.data_as<T>());
+      cpu::avg_pool_backward<T>(windows(gx, out, p), {count_include_pad, divisor.value_or(0)},
+                                g.data_as<T>(), gx.data_as<T>());
     });
   }
   return finished(gx, grad.dtype());
 }
 
-template <int N>
-void avg_pool_backward(Backward& b) {
-  b.set(0, op<"_avg_pool_backward">(b.grad(), b.sizes(0), b.arg<Dims>(1), b.arg<Dims>(2), b.arg<Dims>(3),
-                                    b.arg<bool>(4), b.arg<bool>(5), b.arg<std::optional<int64_t>>(6), N));
+template <int N> void avg_pool_backward(Backward& b) {
+  b.set(0, op<"_avg_pool_backward">(b.grad(), b.sizes(0), b.arg<Dims>(1), b.arg<Dims>(2),
+                                    b.arg<Dims>(3), b.arg<bool>(4), b.arg<bool>(5),
+                                    b.arg<std::optional<int64_t>>(6), N));
 }
-void avg_pool_second(Backward& b) {  // averaging is linear: its gradient's gradient is averaging again
+void avg_pool_second(
+    Backward& b) {  // averaging is linear: its gradient's gradient is averaging again
   Dims kernel = b.arg<Dims>(2), stride = b.arg<Dims>(3), padding = b.arg<Dims>(4);
   bool ceil_mode = b.arg<bool>(5), include = b.arg<bool>(6);
   auto divisor = b.arg<std::optional<int64_t>>(7);
   Tensor g = b.grad();
   switch (b.arg<int64_t>(8)) {
-    case 1: b.set(0, op<"_avg_pool1d">(g, kernel, stride, padding, ceil_mode, include, divisor)); break;
-    case 2: b.set(0, op<"avg_pool2d">(g, kernel, stride, padding, ceil_mode, include, divisor)); break;
-    default: b.set(0, op<"avg_pool3d">(g, kernel, stride, padding, ceil_mode, include, divisor)); break;
+    case 1:
+      b.set(0, op<"_avg_pool1d">(g, kernel, stride, padding, ceil_mode, include, divisor));
+      break;
+    case 2:
+      b.set(0, op<"avg_pool2d">(g, kernel, stride, padding, ceil_mode, include, divisor));
+      break;
+    default:
+      b.set(0, op<"avg_pool3d">(g, kernel, stride, padding, ceil_mode, include, divisor));
+      break;
   }
 }
 
-Tensor avg_pool1d(const Tensor& self, const Dims& kernel, const Dims& stride, const Dims& padding, bool ceil_mode,
-                  bool count_include_pad) {
-  return op<"_avg_pool1d">(self, kernel, stride, padding, ceil_mode, count_include_pad, std::nullopt);
+Tensor avg_pool1d(const Tensor& self, const Dims& kernel, const Dims& stride, const Dims& padding,
+                  bool ceil_mode, bool count_include_pad) {
+  return op<"_avg_pool1d">(self, kernel, stride, padding, ceil_mode, count_include_pad,
+                           std::nullopt);
 }
 
 // ---- adaptive ----
 
 Dims adaptive_sizes(const char* what, const Tensor& self, const Dims& out, int64_t n) {
   check_input(what, self, n);
-  check(static_cast<int64_t>(out.size()) == n, what, "(): output_size must be ", n, " ints, got ", to_string(out));
+  check(static_cast<int64_t>(out.size()) == n, what, "(): output_size must be ", n, " ints, got ",
+        to_string(out));
   for (int64_t v : out) {
-    check(v >= 0, what, "(): elements of output_size must be greater than or equal to 0, got ", to_string(out));
+    check(v >= 0, what, "(): elements of output_size must be greater than or equal to 0, got ",
+          to_string(out));
   }
   return with_spatial(self, out);
 }
 
-template <int N>
-Tensor adaptive_avg_pool(const Tensor& self, const Dims& out) {
-  static constexpr const char* names[] = {"adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"};
+template <int N> Tensor adaptive_avg_pool(const Tensor& self, const Dims& out) {
+  static constexpr const char* names[] = {"adaptive_avg_pool1d", "adaptive_avg_pool2d",
+                                          "adaptive_avg_pool3d"};
   const char* what = names[N - 1];
   Dims sizes = adaptive_sizes(what, self, out, N);
   DType compute = compute_dtype(self.dtype(), what);
@@ -313,8 +347,7 @@ Tensor adaptive_avg_gradient(const Tensor& grad, const Dims& sizes, int64_t n) {
   return finished(gx, grad.dtype());
 }
 
-template <int N>
-void adaptive_avg_backward(Backward& b) {
+template <int N> void adaptive_avg_backward(Backward& b) {
   b.set(0, op<"_adaptive_avg_pool_backward">(b.grad(), b.sizes(0), N));
 }
 void adaptive_avg_second(Backward& b) {
@@ -325,87 +358,113 @@ void adaptive_avg_second(Backward& b) {
   else b.set(0, op<"adaptive_avg_pool3d">(b.grad(), out));
 }
 
-template <int N>
-TensorList adaptive_max_pool(const Tensor& self, const Dims& out) {
-  static constexpr const char* names[] = {"adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d"};
-  return pick(names[N - 1], self, adaptive_sizes(names[N - 1], self, out, N), false, [&](auto* x, auto* y, int64_t* index) {
-    cpu::adaptive_max_pool(plane_shape(self, out, N), x, y, index);
-  });
+template <int N> TensorList adaptive_max_pool(const Tensor& self, const Dims& out) {
+  static constexpr const char* names[] = {"adaptive_max_pool1d", "adaptive_max_pool2d",
+                                          "adaptive_max_pool3d"};
+  return pick(names[N - 1], self, adaptive_sizes(names[N - 1], self, out, N), false,
+              [&](auto* x, auto* y, int64_t* index) {
+                cpu::adaptive_max_pool(plane_shape(self, out, N), x, y, index);
+              });
 }
 
 template <int N>
-constexpr Traits kPick{.backward = pick_backward<N>, .saves = saves_out(1), .forms = kFunction,
+constexpr Traits kPick{.backward = pick_backward<N>,
+                       .saves = saves_out(1),
+                       .forms = kFunction,
                        .non_differentiable = 0b10};
-template <int N>
-constexpr Traits kAverage{.backward = avg_pool_backward<N>, .forms = kFunction};
+template <int N> constexpr Traits kAverage{.backward = avg_pool_backward<N>, .forms = kFunction};
 template <int N>
 constexpr Traits kAdaptive{.backward = adaptive_avg_backward<N>, .forms = kFunction};
 constexpr Traits kComposite{.forms = kFunction, .composite = true};
 
 constexpr const char* kMaxDoc =
-    "The largest element of each window of an input (N, C, *) or (C, *); NaN counts as largest. `stride` defaults to "
+    "The largest element of each window of an input (N, C, *) or (C, *); NaN counts as largest. "
+    "`stride` defaults to "
     "`kernel_size`.";
-constexpr const char* kMaxIndexDoc = "Max pooling, with the flat position of each maximum in its plane.";
+constexpr const char* kMaxIndexDoc =
+    "Max pooling, with the flat position of each maximum in its plane.";
 constexpr const char* kAvgDoc =
     "The mean of each window of an input (N, C, *) or (C, *). `stride` defaults to `kernel_size`.";
 
 const Define pool_ops[] = {
-    {"max_pool1d_with_indices(self: Tensor, kernel_size: int[1], stride: int[1] = [], padding: int[1] = 0, dilation: "
+    {"max_pool1d_with_indices(self: Tensor, kernel_size: int[1], stride: int[1] = [], padding: "
+     "int[1] = 0, dilation: "
      "int[1] = 1, ceil_mode: bool = False) -> (Tensor, Tensor)",
      kMaxIndexDoc, kernel(max_pool<1>), kPick<1>},
-    {"max_pool2d_with_indices(self: Tensor, kernel_size: int[2], stride: int[2] = [], padding: int[2] = 0, dilation: "
+    {"max_pool2d_with_indices(self: Tensor, kernel_size: int[2], stride: int[2] = [], padding: "
+     "int[2] = 0, dilation: "
      "int[2] = 1, ceil_mode: bool = False) -> (Tensor, Tensor)",
      kMaxIndexDoc, kernel(max_pool<2>), kPick<2>},
-    {"max_pool3d_with_indices(self: Tensor, kernel_size: int[3], stride: int[3] = [], padding: int[3] = 0, dilation: "
+    {"max_pool3d_with_indices(self: Tensor, kernel_size: int[3], stride: int[3] = [], padding: "
+     "int[3] = 0, dilation: "
      "int[3] = 1, ceil_mode: bool = False) -> (Tensor, Tensor)",
      kMaxIndexDoc, kernel(max_pool<3>), kPick<3>},
-    {"max_pool1d(self: Tensor, kernel_size: int[1], stride: int[1] = [], padding: int[1] = 0, dilation: int[1] = 1, "
+    {"max_pool1d(self: Tensor, kernel_size: int[1], stride: int[1] = [], padding: int[1] = 0, "
+     "dilation: int[1] = 1, "
      "ceil_mode: bool = False) -> Tensor",
      kMaxDoc, kernel(max_pool_values<1>), kComposite},
-    {"max_pool2d(self: Tensor, kernel_size: int[2], stride: int[2] = [], padding: int[2] = 0, dilation: int[2] = 1, "
+    {"max_pool2d(self: Tensor, kernel_size: int[2], stride: int[2] = [], padding: int[2] = 0, "
+     "dilation: int[2] = 1, "
      "ceil_mode: bool = False) -> Tensor",
      kMaxDoc, kernel(max_pool_values<2>), kComposite},
-    {"max_pool3d(self: Tensor, kernel_size: int[3], stride: int[3] = [], padding: int[3] = 0, dilation: int[3] = 1, "
+    {"max_pool3d(self: Tensor, kernel_size: int[3], stride: int[3] = [], padding: int[3] = 0, "
+     "dilation: int[3] = 1, "
      "ceil_mode: bool = False) -> Tensor",
      kMaxDoc, kernel(max_pool_values<3>), kComposite},
     {"_scatter_pool(grad: Tensor, index: Tensor, sizes: int[], spatial: int) -> Tensor",
-     "Adds each element to the place in its plane that `index` names.", kernel(scatter_pool),
+     "Adds each element to the place in its plane that `index` names.",
+     kernel(scatter_pool),
      {.backward = scatter_backward, .saves = saves_arg(1), .forms = 0}},
     {"_gather_pool(self: Tensor, index: Tensor, spatial: int) -> Tensor",
-     "Reads each plane at the places that `index` names.", kernel(gather_pool),
+     "Reads each plane at the places that `index` names.",
+     kernel(gather_pool),
      {.backward = gather_backward, .saves = saves_arg(1), .forms = 0}},
-    {"_avg_pool1d(self: Tensor, kernel_size: int[1], stride: int[1] = [], padding: int[1] = 0, ceil_mode: bool = False, "
+    {"_avg_pool1d(self: Tensor, kernel_size: int[1], stride: int[1] = [], padding: int[1] = 0, "
+     "ceil_mode: bool = False, "
      "count_include_pad: bool = True, divisor_override: int? = None) -> Tensor",
      kAvgDoc, kernel(avg_pool<1>), kAverage<1>},
-    {"avg_pool1d(self: Tensor, kernel_size: int[1], stride: int[1] = [], padding: int[1] = 0, ceil_mode: bool = False, "
+    {"avg_pool1d(self: Tensor, kernel_size: int[1], stride: int[1] = [], padding: int[1] = 0, "
+     "ceil_mode: bool = False, "
      "count_include_pad: bool = True) -> Tensor",
      kAvgDoc, kernel(avg_pool1d), kComposite},
-    {"avg_pool2d(self: Tensor, kernel_size: int[2], stride: int[2] = [], padding: int[2] = 0, ceil_mode: bool = False, "
+    {"avg_pool2d(self: Tensor, kernel_size: int[2], stride: int[2] = [], padding: int[2] = 0, "
+     "ceil_mode: bool = False, "
      "count_include_pad: bool = True, divisor_override: int? = None) -> Tensor",
      kAvgDoc, kernel(avg_pool<2>), kAverage<2>},
-    {"avg_pool3d(self: Tensor, kernel_size: int[3], stride: int[3] = [], padding: int[3] = 0, ceil_mode: bool = False, "
+    {"avg_pool3d(self: Tensor, kernel_size: int[3], stride: int[3] = [], padding: int[3] = 0, "
+     "ceil_mode: bool = False, "
      "count_include_pad: bool = True, divisor_override: int? = None) -> Tensor",
      kAvgDoc, kernel(avg_pool<3>), kAverage<3>},
-    {"_avg_pool_backward(grad: Tensor, sizes: int[], kernel_size: int[], stride: int[], padding: int[], ceil_mode: bool, "
+    {"_avg_pool_backward(grad: Tensor, sizes: int[], kernel_size: int[], stride: int[], padding: "
+     "int[], ceil_mode: bool, "
      "count_include_pad: bool, divisor_override: int?, spatial: int) -> Tensor",
-     "Gradient of average pooling.", kernel(avg_pool_gradient), {.backward = avg_pool_second, .forms = 0}},
+     "Gradient of average pooling.",
+     kernel(avg_pool_gradient),
+     {.backward = avg_pool_second, .forms = 0}},
     {"adaptive_avg_pool1d(self: Tensor, output_size: int[1]) -> Tensor",
-     "Averages over windows chosen so that the output has `output_size`.", kernel(adaptive_avg_pool<1>), kAdaptive<1>},
+     "Averages over windows chosen so that the output has `output_size`.",
+     kernel(adaptive_avg_pool<1>), kAdaptive<1>},
     {"adaptive_avg_pool2d(self: Tensor, output_size: int[2]) -> Tensor",
-     "Averages over windows chosen so that the output has `output_size`.", kernel(adaptive_avg_pool<2>), kAdaptive<2>},
+     "Averages over windows chosen so that the output has `output_size`.",
+     kernel(adaptive_avg_pool<2>), kAdaptive<2>},
     {"adaptive_avg_pool3d(self: Tensor, output_size: int[3]) -> Tensor",
-     "Averages over windows chosen so that the output has `output_size`.", kernel(adaptive_avg_pool<3>), kAdaptive<3>},
+     "Averages over windows chosen so that the output has `output_size`.",
+     kernel(adaptive_avg_pool<3>), kAdaptive<3>},
     {"_adaptive_avg_pool_backward(grad: Tensor, sizes: int[], spatial: int) -> Tensor",
-     "Gradient of adaptive average pooling.", kernel(adaptive_avg_gradient),
+     "Gradient of adaptive average pooling.",
+     kernel(adaptive_avg_gradient),
      {.backward = adaptive_avg_second, .forms = 0}},
     {"adaptive_max_pool1d(self: Tensor, output_size: int[1]) -> (Tensor, Tensor)",
-     "Largest elements, and their positions, of windows chosen so that the output has `output_size`.",
+     "Largest elements, and their positions, of windows chosen so that the output has "
+     "`output_size`.",
      kernel(adaptive_max_pool<1>), kPick<1>},
     {"adaptive_max_pool2d(self: Tensor, output_size: int[2]) -> (Tensor, Tensor)",
-     "Largest elements, and their positions, of windows chosen so that the output has `output_size`.",
+     "Largest elements, and their positions, of windows chosen so that the output has "
+     "`output_size`.",
      kernel(adaptive_max_pool<2>), kPick<2>},
     {"adaptive_max_pool3d(self: Tensor, output_size: int[3]) -> (Tensor, Tensor)",
-     "Largest elements, and their positions, of windows chosen so that the output has `output_size`.",
+     "Largest elements, and their positions, of windows chosen so that the output has "
+     "`output_size`.",
      kernel(adaptive_max_pool<3>), kPick<3>},
 };
 

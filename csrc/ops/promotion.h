@@ -1,7 +1,8 @@
 // Type promotion: which dtype a result has when operands differ.
 //
-// Three categories count, in this order: tensors with dimensions, zero-dimensional tensors, Python numbers. A lower
-// category decides only where its kind (bool < integer < floating < complex) is above that of the higher ones.
+// Three categories count, in this order: tensors with dimensions, zero-dimensional tensors, Python
+// numbers. A lower category decides only where its kind (bool < integer < floating < complex) is
+// above that of the higher ones.
 #pragma once
 
 #include "tensor/tensor.h"
@@ -12,7 +13,10 @@ class Promotion {
  public:
   void add(const Tensor& t) {
     const DType d = t.dtype();
-    if (t.is_wrapped_number()) number_.join(is_complex(d) ? to_complex(default_dtype()) : is_floating(d) ? default_dtype() : d);
+    if (t.is_wrapped_number())
+      number_.join(is_complex(d)    ? to_complex(default_dtype())
+                   : is_floating(d) ? default_dtype()
+                                    : d);
     else if (t.dim() == 0) zero_dim_.join(d);
     else tensor_.join(d);
   }

@@ -1,4 +1,5 @@
-// Random tensors. For one seed they hold the numbers that PyTorch's CPU generator gives (docs/random-streams.md).
+// Random tensors. For one seed they hold the numbers that PyTorch's CPU generator gives
+// (docs/random-streams.md).
 #include "kernels/cpu/random.h"
 
 #include <algorithm>
@@ -15,13 +16,14 @@ namespace {
 
 using Gen = std::optional<Generator>;
 
-// Numbers are drawn in memory order: the same tensor (or one expanded to its shape) with the dimensions of the largest
-// steps of `self` first.
+// Numbers are drawn in memory order: the same tensor (or one expanded to its shape) with the
+// dimensions of the largest steps of `self` first.
 Tensor in_memory_order(const Tensor& t, const Tensor& self) {
   std::vector<size_t> order(self.sizes().size());
   std::iota(order.begin(), order.end(), size_t{0});
   auto step = [&](size_t d) { return self.sizes()[d] == 1 ? INT64_MAX : self.strides()[d]; };
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return step(a) > step(b); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return step(a) > step(b); });
   Dims all = broadcast_strides(t, self.sizes()), sizes, strides;
   for (size_t d : order) {
     sizes.push_back(self.sizes()[d]);
@@ -30,7 +32,8 @@ Tensor in_memory_order(const Tensor& t, const Tensor& self) {
   return from_storage(t.storage(), sizes, strides, t.offset(), t.dtype());
 }
 
-// Runs fill(engine, pointer, n) on contiguous memory of self's dtype and brings the values into self.
+// Runs fill(engine, pointer, n) on contiguous memory of self's dtype and brings the values into
+// self.
 template <class F>
 Tensor fill_in_place(const char* what, const Tensor& self, const Gen& generator, F&& fill) {
   if (self.is_meta() || self.numel() == 0) return self;
@@ -49,8 +52,8 @@ Tensor fill_in_place(const char* what, const Tensor& self, const Gen& generator,
 }
 
 template <class T>
-constexpr bool floating = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, Half> ||
-                          std::is_same_v<T, BFloat16>;
+constexpr bool floating = std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                          std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
 void need_floating(const char* what, const Tensor& t) {
   if (!is_floating(t.dtype())) unsupported_dtype(what, t.dtype());
@@ -67,7 +70,8 @@ Tensor real_pairs(const Tensor& self) {
 
 Tensor uniform_(const Tensor& self, double from, double to, Gen generator) {
   need_floating("uniform_", self);
-  check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
+  check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from,
+        " > to=", to);
   return fill_in_place("uniform_", self, generator, [&](auto tag, Engine& e, auto* p) {
     using T = typename decltype(tag)::type;
     if constexpr (floating<T>) cpu::fill_uniform<T>(e, p, self.numel(), from, to);
@@ -137,23 +141,27 @@ Tensor bernoulli_scalar_(const Tensor& self, double p, Gen generator) {
 
 Tensor bernoulli_tensor_(const Tensor& self, const Tensor& p, Gen generator) {
   need_floating("bernoulli_", p);
-  check(same(broadcast_sizes(self.sizes(), p.sizes()), self.sizes()), "bernoulli_(): probabilities of shape ",
-        to_string(p.sizes()), " cannot be expanded to ", to_string(self.sizes()));
+  check(same(broadcast_sizes(self.sizes(), p.sizes()), self.sizes()),
+        "bernoulli_(): probabilities of shape ", to_string(p.sizes()), " cannot be expanded to ",
+        to_string(self.sizes()));
   if (self.is_meta()) return self;
   DType wide = p.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
   if (self.numel() == 0) return self;
-  Tensor ordered = in_memory_order(p, self), probability = empty(ordered.sizes(), {wide, self.device()});
+  Tensor ordered = in_memory_order(p, self),
+         probability = empty(ordered.sizes(), {wide, self.device()});
   copy_into(probability, ordered);
   visit_floating(wide, "bernoulli_", [&](auto tag) {
     using P = typename decltype(tag)::type;
     for (int64_t i = 0; i < probability.numel(); ++i) {
       P v = probability.data_as<P>()[i];
-      check(v >= 0 && v <= 1, "Expected p_in >= 0 && p_in <= 1 to be true, but got false: p_in = ", v);
+      check(v >= 0 && v <= 1,
+            "Expected p_in >= 0 && p_in <= 1 to be true, but got false: p_in = ", v);
     }
   });
   return fill_in_place("bernoulli_", self, generator, [&](auto tag, Engine& e, auto* out) {
     using T = typename decltype(tag)::type;
-    if (wide == DType::Float64) cpu::fill_bernoulli<T, double>(e, out, probability.data_as<double>(), self.numel());
+    if (wide == DType::Float64)
+      cpu::fill_bernoulli<T, double>(e, out, probability.data_as<double>(), self.numel());
     else cpu::fill_bernoulli<T, float>(e, out, probability.data_as<float>(), self.numel());
   });
 }
@@ -168,7 +176,8 @@ Tensor bernoulli_p(const Tensor& self, double p, Gen generator) {
 
 // Whether every value of [low, high) is one that the dtype can hold, as random_ and randint ask.
 void check_range(const char* what, DType d, int64_t low, int64_t high) {
-  check(low < high, what, " expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
+  check(low < high, what, " expects 'from' to be less than 'to', but got from=", low,
+        " >= to=", high);
   if (is_inexact(d)) return;
   int64_t least = 0, most = 1;
   visit_real(d, what, [&](auto tag) {
@@ -188,9 +197,13 @@ Tensor random_range_(const Tensor& self, int64_t low, std::optional<int64_t> hig
   if (!high) {  // everything from low up to what the dtype holds
     int64_t most = visit_real(self.dtype(), "random_", [&](auto tag) -> int64_t {
       using T = typename decltype(tag)::type;
-      if constexpr (std::is_integral_v<T>) return static_cast<int64_t>(std::numeric_limits<T>::max());
-      else return int64_t(1) << (std::is_same_v<T, double> ? 53 : std::is_same_v<T, float> ? 24
-                                 : std::is_same_v<T, Half> ? 11 : 8);
+      if constexpr (std::is_integral_v<T>)
+        return static_cast<int64_t>(std::numeric_limits<T>::max());
+      else
+        return int64_t(1) << (std::is_same_v<T, double>  ? 53
+                              : std::is_same_v<T, float> ? 24
+                              : std::is_same_v<T, Half>  ? 11
+                                                         : 8);
     });
     range = static_cast<uint64_t>(most) - static_cast<uint64_t>(low) + 1;
   }
@@ -199,7 +212,9 @@ Tensor random_range_(const Tensor& self, int64_t low, std::optional<int64_t> hig
     cpu::fill_range<T>(e, p, self.numel(), range, low);
   });
 }
-Tensor random_to_(const Tensor& self, int64_t high, Gen generator) { return random_range_(self, 0, high, generator); }
+Tensor random_to_(const Tensor& self, int64_t high, Gen generator) {
+  return random_range_(self, 0, high, generator);
+}
 Tensor random_(const Tensor& self, Gen generator) {
   return fill_in_place("random_", self, generator, [&](auto tag, Engine& e, auto* p) {
     using T = typename decltype(tag)::type;
@@ -209,11 +224,13 @@ Tensor random_(const Tensor& self, Gen generator) {
 
 // ---- factories ----
 
-Tensor made(DimsRef size, std::optional<DType> dtype, std::optional<Device> device, DType fallback) {
+Tensor made(DimsRef size, std::optional<DType> dtype, std::optional<Device> device,
+            DType fallback) {
   return empty(size, {dtype.value_or(fallback), device.value_or(Device{})});
 }
 
-Tensor rand(const Dims& size, Gen generator, std::optional<DType> dtype, std::optional<Device> device) {
+Tensor rand(const Dims& size, Gen generator, std::optional<DType> dtype,
+            std::optional<Device> device) {
   Tensor t = made(size, dtype, device, default_dtype());
   if (is_complex(t.dtype())) {
     if (!t.is_meta()) uniform_(real_pairs(t), 0, 1, generator);
@@ -222,12 +239,13 @@ Tensor rand(const Dims& size, Gen generator, std::optional<DType> dtype, std::op
   }
   return t;
 }
-Tensor randn(const Dims& size, Gen generator, std::optional<DType> dtype, std::optional<Device> device) {
+Tensor randn(const Dims& size, Gen generator, std::optional<DType> dtype,
+             std::optional<Device> device) {
   Tensor t = normal_(made(size, dtype, device, default_dtype()), 0, 1, generator);
   return t;
 }
-Tensor randint(int64_t low, int64_t high, const Dims& size, Gen generator, std::optional<DType> dtype,
-               std::optional<Device> device) {
+Tensor randint(int64_t low, int64_t high, const Dims& size, Gen generator,
+               std::optional<DType> dtype, std::optional<Device> device) {
   Tensor t = made(size, dtype, device, DType::Int64);
   random_range_(t, low, high, generator);
   return t;
@@ -236,7 +254,8 @@ Tensor randint_high(int64_t high, const Dims& size, Gen generator, std::optional
                     std::optional<Device> device) {
   return randint(0, high, size, generator, dtype, device);
 }
-Tensor randperm(int64_t n, Gen generator, std::optional<DType> dtype, std::optional<Device> device) {
+Tensor randperm(int64_t n, Gen generator, std::optional<DType> dtype,
+                std::optional<Device> device) {
   check(n >= 0, "n must be non-negative, got", n);
   Tensor t = empty(Dims{n}, {DType::Int64, device.value_or(Device{})});
   if (!t.is_meta()) {
@@ -256,7 +275,8 @@ Tensor made_like(const Tensor& t, std::optional<DType> dtype, std::optional<Devi
   Options o = like_options(t, dtype, device);
   return o.device == t.device() ? empty_like(t, o.dtype) : empty(t.sizes(), o);
 }
-Tensor rand_like(const Tensor& self, Gen generator, std::optional<DType> dtype, std::optional<Device> device) {
+Tensor rand_like(const Tensor& self, Gen generator, std::optional<DType> dtype,
+                 std::optional<Device> device) {
   Tensor t = made_like(self, dtype, device);
   if (is_complex(t.dtype())) {
     if (!t.is_meta()) uniform_(real_pairs(t), 0, 1, generator);
@@ -265,18 +285,19 @@ Tensor rand_like(const Tensor& self, Gen generator, std::optional<DType> dtype, 
   }
   return t;
 }
-Tensor randn_like(const Tensor& self, Gen generator, std::optional<DType> dtype, std::optional<Device> device) {
+Tensor randn_like(const Tensor& self, Gen generator, std::optional<DType> dtype,
+                  std::optional<Device> device) {
   Tensor t = normal_(made_like(self, dtype, device), 0, 1, generator);
   return t;
 }
-Tensor randint_like(const Tensor& self, int64_t low, int64_t high, Gen generator, std::optional<DType> dtype,
-                    std::optional<Device> device) {
+Tensor randint_like(const Tensor& self, int64_t low, int64_t high, Gen generator,
+                    std::optional<DType> dtype, std::optional<Device> device) {
   Tensor t = made_like(self, dtype, device);
   random_range_(t, low, high, generator);
   return t;
 }
-Tensor randint_like_high(const Tensor& self, int64_t high, Gen generator, std::optional<DType> dtype,
-                         std::optional<Device> device) {
+Tensor randint_like_high(const Tensor& self, int64_t high, Gen generator,
+                         std::optional<DType> dtype, std::optional<Device> device) {
   return randint_like(self, 0, high, generator, dtype, device);
 }
 
@@ -293,8 +314,8 @@ Tensor normal_mean(const Tensor& mean, double std, Gen generator) {
 Tensor normal_std(double mean, const Tensor& std, Gen generator) {
   return normal_(empty(std.sizes(), std.options()), 0, 1, generator) * std + mean;
 }
-Tensor normal_size(double mean, double std, const Dims& size, Gen generator, std::optional<DType> dtype,
-                   std::optional<Device> device) {
+Tensor normal_size(double mean, double std, const Dims& size, Gen generator,
+                   std::optional<DType> dtype, std::optional<Device> device) {
   Tensor t = normal_(made(size, dtype, device, default_dtype()), mean, std, generator);
   return t;
 }
@@ -304,7 +325,8 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, Gen ge
   check(self.dim() == 1 || self.dim() == 2, "prob_dist must be 1 or 2 dim");
   check(samples > 0, "cannot sample n_sample <= 0 samples");
   int64_t categories = self.size(-1), rows = self.dim() == 2 ? self.size(0) : 1;
-  check(replacement || samples <= categories, "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+  check(replacement || samples <= categories,
+        "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
   Dims sizes = self.dim() == 2 ? Dims{rows, samples} : Dims{samples};
   Tensor out = empty(sizes, {DType::Int64, self.device()});
   if (out.is_meta()) return out;
@@ -316,14 +338,16 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, Gen ge
       double total = 0;
       for (int64_t c = 0; c < categories; ++c) {
         T v = w.data_as<T>()[r * categories + c];
-        check(std::isfinite(v) && v >= 0, "probability tensor contains either `inf`, `nan` or element < 0");
+        check(std::isfinite(v) && v >= 0,
+              "probability tensor contains either `inf`, `nan` or element < 0");
         total += v;
       }
       check(total > 0, "invalid multinomial distribution (sum of probabilities <= 0)");
     }
   });
   if (!replacement || samples == 1) {
-    // The largest of p / q with q exponential is a draw from p; the next ones follow without replacement.
+    // The largest of p / q with q exponential is a draw from p; the next ones follow without
+    // replacement.
     Tensor q = exponential_(empty(w.sizes(), w.options()), 1, generator);
     Tensor race = w / q;
     return samples == 1 ? op<"argmax">(race, int64_t(-1), true) : ops<"topk">(race, samples)[1];
@@ -332,7 +356,8 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, Gen ge
   std::lock_guard lock(g.mutex);
   visit_floating(wide, "multinomial", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::fill_multinomial<T>(g.engine, out.data_as<int64_t>(), w.data_as<T>(), rows, categories, samples);
+    cpu::fill_multinomial<T>(g.engine, out.data_as<int64_t>(), w.data_as<T>(), rows, categories,
+                             samples);
   });
   return out;
 }
@@ -360,61 +385,80 @@ constexpr Traits kFill{.backward = no_gradient, .forms = kMethod};
 constexpr Traits kMake{.forms = kFunction | kOut};
 constexpr Traits kMakeLike{.forms = kFunction, .non_differentiable = 1};
 
-#define MAKE ", *, generator: Generator? = None, dtype: dtype? = None, device: device? = None) -> Tensor"
+#define MAKE \
+  ", *, generator: Generator? = None, dtype: dtype? = None, device: device? = None) -> Tensor"
 
 const Define random_ops[] = {
-    {"uniform_(self!: Tensor, from: float = 0, to: float = 1, *, generator: Generator? = None) -> Tensor",
+    {"uniform_(self!: Tensor, from: float = 0, to: float = 1, *, generator: Generator? = None) -> "
+     "Tensor",
      "Fills with uniform numbers from [from, to).", kernel(uniform_), kFill},
-    {"normal_(self!: Tensor, mean: float = 0, std: float = 1, *, generator: Generator? = None) -> Tensor",
+    {"normal_(self!: Tensor, mean: float = 0, std: float = 1, *, generator: Generator? = None) -> "
+     "Tensor",
      "Fills with normal numbers.", kernel(normal_), kFill},
     {"exponential_(self!: Tensor, lambd: float = 1, *, generator: Generator? = None) -> Tensor",
      "Fills with exponential numbers of rate `lambd`.", kernel(exponential_), kFill},
-    {"cauchy_(self!: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator? = None) -> Tensor",
+    {"cauchy_(self!: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator? = None) "
+     "-> Tensor",
      "Fills with Cauchy numbers.", kernel(cauchy_), kFill},
-    {"log_normal_(self!: Tensor, mean: float = 1, std: float = 2, *, generator: Generator? = None) -> Tensor",
+    {"log_normal_(self!: Tensor, mean: float = 1, std: float = 2, *, generator: Generator? = None) "
+     "-> Tensor",
      "Fills with the exponentials of normal numbers.", kernel(log_normal_), kFill},
     {"geometric_(self!: Tensor, p: float, *, generator: Generator? = None) -> Tensor",
-     "Fills with the number of trials up to the first success, each of probability `p`.", kernel(geometric_), kFill},
+     "Fills with the number of trials up to the first success, each of probability `p`.",
+     kernel(geometric_), kFill},
     {"bernoulli_(self!: Tensor, p: float = 0.5, *, generator: Generator? = None) -> Tensor",
      "Fills with ones of probability `p` and zeros.", kernel(bernoulli_scalar_), kFill},
     {"bernoulli_(self!: Tensor, p: Tensor, *, generator: Generator? = None) -> Tensor",
-     "Fills with ones and zeros, each one of its own probability.", kernel(bernoulli_tensor_), kFill},
+     "Fills with ones and zeros, each one of its own probability.", kernel(bernoulli_tensor_),
+     kFill},
     {"random_(self!: Tensor, from: int, to: int?, *, generator: Generator? = None) -> Tensor",
-     "Fills with integers from [from, to), or from `from` up to what the dtype holds.", kernel(random_range_), kFill},
-    {"random_(self!: Tensor, to: int, *, generator: Generator? = None) -> Tensor", "Fills with integers from [0, to).",
-     kernel(random_to_), kFill},
+     "Fills with integers from [from, to), or from `from` up to what the dtype holds.",
+     kernel(random_range_), kFill},
+    {"random_(self!: Tensor, to: int, *, generator: Generator? = None) -> Tensor",
+     "Fills with integers from [0, to).", kernel(random_to_), kFill},
     {"random_(self!: Tensor, *, generator: Generator? = None) -> Tensor",
      "Fills with integers over the whole range of the dtype.", kernel(random_), kFill},
     {"bernoulli(self: Tensor, *, generator: Generator? = None) -> Tensor",
-     "Ones with the probabilities in the input, else zeros.", kernel(bernoulli),
+     "Ones with the probabilities in the input, else zeros.",
+     kernel(bernoulli),
      {.backward = no_gradient, .forms = kPublic | kOut}},
     {"bernoulli(self: Tensor, p: float, *, generator: Generator? = None) -> Tensor",
-     "Ones with probability `p`, else zeros, in the shape of the input.", kernel(bernoulli_p),
+     "Ones with probability `p`, else zeros, in the shape of the input.",
+     kernel(bernoulli_p),
      {.backward = no_gradient}},
     {"rand(size: int[]" MAKE, "Uniform numbers from [0, 1).", kernel(rand), kMake},
     {"randn(size: int[]" MAKE, "Standard normal numbers.", kernel(randn), kMake},
-    {"randint(low: int, high: int, size: int[]" MAKE, "Integers from [low, high).", kernel(randint), kMake},
-    {"randint(high: int, size: int[]" MAKE, "Integers from [0, high).", kernel(randint_high), kMake},
+    {"randint(low: int, high: int, size: int[]" MAKE, "Integers from [low, high).", kernel(randint),
+     kMake},
+    {"randint(high: int, size: int[]" MAKE, "Integers from [0, high).", kernel(randint_high),
+     kMake},
     {"randperm(n: int" MAKE, "The numbers 0 .. n-1 in random order.", kernel(randperm), kMake},
-    {"rand_like(self: Tensor" MAKE, "Uniform numbers from [0, 1) in the shape of the input.", kernel(rand_like), kMakeLike},
-    {"randn_like(self: Tensor" MAKE, "Standard normal numbers in the shape of the input.", kernel(randn_like), kMakeLike},
-    {"randint_like(self: Tensor, low: int, high: int" MAKE, "Integers from [low, high) in the shape of the input.",
-     kernel(randint_like), kMakeLike},
-    {"randint_like(self: Tensor, high: int" MAKE, "Integers from [0, high) in the shape of the input.",
-     kernel(randint_like_high), kMakeLike},
+    {"rand_like(self: Tensor" MAKE, "Uniform numbers from [0, 1) in the shape of the input.",
+     kernel(rand_like), kMakeLike},
+    {"randn_like(self: Tensor" MAKE, "Standard normal numbers in the shape of the input.",
+     kernel(randn_like), kMakeLike},
+    {"randint_like(self: Tensor, low: int, high: int" MAKE,
+     "Integers from [low, high) in the shape of the input.", kernel(randint_like), kMakeLike},
+    {"randint_like(self: Tensor, high: int" MAKE,
+     "Integers from [0, high) in the shape of the input.", kernel(randint_like_high), kMakeLike},
     {"normal(mean: Tensor, std: Tensor, *, generator: Generator? = None) -> Tensor",
      "Normal numbers, each of its own mean and deviation.", kernel(normal_tensors), kMake},
     {"normal(mean: Tensor, std: float = 1, *, generator: Generator? = None) -> Tensor",
      "Normal numbers, each of its own mean.", kernel(normal_mean), kMake},
     {"normal(mean: float, std: Tensor, *, generator: Generator? = None) -> Tensor",
      "Normal numbers, each of its own deviation.", kernel(normal_std), kMake},
-    {"normal(mean: float, std: float, size: int[]" MAKE, "Normal numbers of one mean and deviation.",
-     kernel(normal_size), kMake},
-    {"multinomial(self: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator? = None) -> Tensor",
-     "Indices drawn from each row of weights (rows, categories) or (categories): (rows, num_samples).",
-     kernel(multinomial), {.forms = kPublic | kOut}},
-    {"poisson(self: Tensor, generator: Generator? = None) -> Tensor", "Poisson counts with the rates in the input.",
-     kernel(poisson), {.backward = no_gradient, .forms = kFunction}},
+    {"normal(mean: float, std: float, size: int[]" MAKE,
+     "Normal numbers of one mean and deviation.", kernel(normal_size), kMake},
+    {"multinomial(self: Tensor, num_samples: int, replacement: bool = False, *, generator: "
+     "Generator? = None) -> Tensor",
+     "Indices drawn from each row of weights (rows, categories) or (categories): (rows, "
+     "num_samples).",
+     kernel(multinomial),
+     {.forms = kPublic | kOut}},
+    {"poisson(self: Tensor, generator: Generator? = None) -> Tensor",
+     "Poisson counts with the rates in the input.",
+     kernel(poisson),
+     {.backward = no_gradient, .forms = kFunction}},
 };
 
 #undef MAKE

@@ -155,7 +155,8 @@ Tensor bincount_op(const Tensor& x, const Tensor& weights, int64_t minlength) {
     check(v[i] >= 0, wrong);
     most = std::max(most, v[i]);
   }
-  check(most < std::numeric_limits<int64_t>::max(), "bincount(): the value ", most, " is too large to count up to");
+  check(most < std::numeric_limits<int64_t>::max(), "bincount(): the value ", most,
+        " is too large to count up to");
   int64_t bins = std::max(most + 1, minlength);
   if (!weights.defined()) {
     Tensor out = raw_zeros(Dims{bins}, {DType::Int64, x.device()});

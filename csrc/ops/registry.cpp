@@ -60,7 +60,8 @@ Op inplace_form(const Op& functional) {
 
 }  // namespace
 
-const Op& define(const char* schema, const char* doc, Kernel kernel, Traits traits, const void* user) {
+const Op& define(const char* schema, const char* doc, Kernel kernel, Traits traits,
+                 const void* user) {
   Op op = parse_schema(schema);
   op.doc = doc;
   op.kernel = kernel;
@@ -87,7 +88,8 @@ std::vector<std::string> op_names() {
 }
 
 const Op& find_op(std::string_view name, size_t nargs) {
-  // Among overloads: the first with as many arguments, else the first whose remaining arguments have defaults.
+  // Among overloads: the first with as many arguments, else the first whose remaining arguments
+  // have defaults.
   const auto& candidates = overloads(name);
   for (const Op* o : candidates) {
     if (o->args.size() == nargs) return *o;

@@ -33,11 +33,11 @@ std::vector<std::string_view> split_list(std::string_view s) {
   return parts;
 }
 
-template <class T>
-T parse_number(std::string_view s, std::string_view schema) {
+template <class T> T parse_number(std::string_view s, std::string_view schema) {
   T v{};
   auto [end, ec] = std::from_chars(s.data(), s.data() + s.size(), v);
-  check(ec == std::errc() && end == s.data() + s.size(), "schema '", schema, "': '", s, "' is no number");
+  check(ec == std::errc() && end == s.data() + s.size(), "schema '", schema, "': '", s,
+        "' is no number");
   return v;
 }
 
@@ -82,7 +82,8 @@ void parse_type(std::string_view t, Arg& a, std::string_view schema) {
 
 Scalar parse_scalar(std::string_view t, std::string_view schema) {
   if (t == "True" || t == "False") return Scalar(t == "True");
-  if (t.find_first_of(".e") != t.npos || t == "inf" || t == "-inf") return Scalar(parse_number<double>(t, schema));
+  if (t.find_first_of(".e") != t.npos || t == "inf" || t == "-inf")
+    return Scalar(parse_number<double>(t, schema));
   return Scalar(parse_number<int64_t>(t, schema));
 }
 
@@ -98,9 +99,11 @@ Value parse_default(std::string_view t, const Arg& a, std::string_view schema) {
       return t == "True";
     case ArgKind::Str: return std::string(t.substr(1, t.size() - 2));
     case ArgKind::Ints: {
-      if (!t.starts_with('[')) return Dims(static_cast<size_t>(std::max(a.repeat, 1)), parse_number<int64_t>(t, schema));
+      if (!t.starts_with('['))
+        return Dims(static_cast<size_t>(std::max(a.repeat, 1)), parse_number<int64_t>(t, schema));
       Dims d;
-      for (auto p : split_list(t.substr(1, t.size() - 2))) d.push_back(parse_number<int64_t>(p, schema));
+      for (auto p : split_list(t.substr(1, t.size() - 2)))
+        d.push_back(parse_number<int64_t>(p, schema));
       return d;
     }
     case ArgKind::TensorList: return TensorList{};
@@ -120,7 +123,8 @@ void parse_returns(std::string_view t, Op& op) {
     auto parts = split_list(t.substr(1, t.size() - 2));
     op.returns = static_cast<int>(parts.size());
     for (auto p : parts) {
-      if (auto colon = p.find(':'); colon != p.npos) op.return_names.emplace_back(trim(p.substr(0, colon)));
+      if (auto colon = p.find(':'); colon != p.npos)
+        op.return_names.emplace_back(trim(p.substr(0, colon)));
     }
   } else {
     op.returns = t.starts_with("Tensor") ? 1 : 0;  // bool, int, ...: no tensors
@@ -153,7 +157,8 @@ Op parse_schema(std::string_view text) {
       op.mutated = static_cast<int>(op.args.size());
     }
     a.name = arg_name;
-    parse_type(trim(part.substr(colon + 1, equals == part.npos ? part.npos : equals - colon - 1)), a, text);
+    parse_type(trim(part.substr(colon + 1, equals == part.npos ? part.npos : equals - colon - 1)),
+               a, text);
     if (equals != part.npos) {
       a.has_default = true;
       a.fallback = parse_default(trim(part.substr(equals + 1)), a, text);

@@ -1,4 +1,5 @@
-// Schema text -> Op: "sum(self: Tensor, dim: int[]? = None, keepdim: bool = False, *, dtype: dtype? = None) -> Tensor".
+// Schema text -> Op: "sum(self: Tensor, dim: int[]? = None, keepdim: bool = False, *, dtype: dtype?
+// = None) -> Tensor".
 #pragma once
 
 #include "ops/op.h"

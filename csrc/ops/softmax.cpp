@@ -7,10 +7,8 @@
 namespace taeda {
 namespace {
 
-template <class T>
-using Forward = void (*)(const cpu::SoftmaxShape&, const T*, T*);
-template <class T>
-using Gradient = void (*)(const cpu::SoftmaxShape&, const T*, const T*, T*);
+template <class T> using Forward = void (*)(const cpu::SoftmaxShape&, const T*, T*);
+template <class T> using Gradient = void (*)(const cpu::SoftmaxShape&, const T*, const T*, T*);
 
 cpu::SoftmaxShape shape_of(const Tensor& x, int64_t dim) {
   if (x.dim() == 0) return {1, 1, 1};
@@ -20,8 +18,8 @@ cpu::SoftmaxShape shape_of(const Tensor& x, int64_t dim) {
   return s;
 }
 
-Tensor run(const char* what, const Tensor& self, int64_t dim, std::optional<DType> dtype, Forward<float> f32,
-           Forward<double> f64) {
+Tensor run(const char* what, const Tensor& self, int64_t dim, std::optional<DType> dtype,
+           Forward<float> f32, Forward<double> f64) {
   dim = wrap_dim(dim, self.dim(), what);
   DType result = dtype.value_or(self.dtype());
   DType compute = compute_dtype(result, what);
@@ -33,13 +31,15 @@ Tensor run(const char* what, const Tensor& self, int64_t dim, std::optional<DTyp
   return finished(y, result);
 }
 
-Tensor run_gradient(const char* what, const Tensor& grad, const Tensor& out, int64_t dim, Gradient<float> f32,
-                    Gradient<double> f64) {
-  check(same(grad.sizes(), out.sizes()) && grad.is_meta() == out.is_meta(), what, "_backward(): expected grad of shape ",
-        to_string(out.sizes()), ", but got ", to_string(grad.sizes()));
+Tensor run_gradient(const char* what, const Tensor& grad, const Tensor& out, int64_t dim,
+                    Gradient<float> f32, Gradient<double> f64) {
+  check(same(grad.sizes(), out.sizes()) && grad.is_meta() == out.is_meta(), what,
+        "_backward(): expected grad of shape ", to_string(out.sizes()), ", but got ",
+        to_string(grad.sizes()));
   dim = wrap_dim(dim, out.dim(), what);
   DType compute = compute_dtype(out.dtype(), what);
-  Tensor g = prepared(grad, compute), y = prepared(out, compute), gx = empty(out.sizes(), {compute, out.device()});
+  Tensor g = prepared(grad, compute), y = prepared(out, compute),
+         gx = empty(out.sizes(), {compute, out.device()});
   if (gx.numel() && !gx.is_meta()) {
     if (compute == DType::Float32) {
       f32(shape_of(y, dim), g.data_as<float>(), y.data_as<float>(), gx.data_as<float>());
@@ -57,7 +57,8 @@ Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<DType> dtype) 
   return run("log_softmax", self, dim, dtype, cpu::log_softmax<float>, cpu::log_softmax<double>);
 }
 Tensor softmax_gradient(const Tensor& grad, const Tensor& out, int64_t dim) {
-  return run_gradient("softmax", grad, out, dim, cpu::softmax_backward<float>, cpu::softmax_backward<double>);
+  return run_gradient("softmax", grad, out, dim, cpu::softmax_backward<float>,
+                      cpu::softmax_backward<double>);
 }
 Tensor log_softmax_gradient(const Tensor& grad, const Tensor& out, int64_t dim) {
   return run_gradient("log_softmax", grad, out, dim, cpu::log_softmax_backward<float>,
@@ -92,16 +93,23 @@ void log_softmax_second(Backward& b) {
 
 const Define softmax_ops[] = {
     {"softmax(self: Tensor, dim: int, dtype: dtype? = None) -> Tensor",
-     "Exponentials of the elements divided by their sum along `dim`, so that every line along `dim` sums to one.\n\n"
+     "Exponentials of the elements divided by their sum along `dim`, so that every line along "
+     "`dim` sums to one.\n\n"
      "`dtype`, if given, is the type to which the input is cast first.",
-     kernel(softmax), {.backward = softmax_backward, .saves = saves_out()}},
+     kernel(softmax),
+     {.backward = softmax_backward, .saves = saves_out()}},
     {"log_softmax(self: Tensor, dim: int, dtype: dtype? = None) -> Tensor",
-     "Logarithm of softmax along `dim`, computed without leaving the range of the dtype.", kernel(log_softmax),
+     "Logarithm of softmax along `dim`, computed without leaving the range of the dtype.",
+     kernel(log_softmax),
      {.backward = log_softmax_backward, .saves = saves_out()}},
-    {"_softmax_backward(grad: Tensor, out: Tensor, dim: int) -> Tensor", "Gradient of softmax from its result.",
-     kernel(softmax_gradient), {.backward = softmax_second, .saves = saves_arg(0) | saves_arg(1), .forms = 0}},
-    {"_log_softmax_backward(grad: Tensor, out: Tensor, dim: int) -> Tensor", "Gradient of log_softmax from its result.",
-     kernel(log_softmax_gradient), {.backward = log_softmax_second, .saves = saves_arg(0) | saves_arg(1), .forms = 0}},
+    {"_softmax_backward(grad: Tensor, out: Tensor, dim: int) -> Tensor",
+     "Gradient of softmax from its result.",
+     kernel(softmax_gradient),
+     {.backward = softmax_second, .saves = saves_arg(0) | saves_arg(1), .forms = 0}},
+    {"_log_softmax_backward(grad: Tensor, out: Tensor, dim: int) -> Tensor",
+     "Gradient of log_softmax from its result.",
+     kernel(log_softmax_gradient),
+     {.backward = log_softmax_second, .saves = saves_arg(0) | saves_arg(1), .forms = 0}},
 };
 
 }  // namespace

@@ -22,7 +22,9 @@ Tensor operator&(const Tensor& a, const Tensor& b) { return op<"bitwise_and">(a,
 Tensor operator|(const Tensor& a, const Tensor& b) { return op<"bitwise_or">(a, b); }
 Tensor operator!(const Tensor& a) { return op<"logical_not">(a); }
 
-Tensor sum(const Tensor& x, DimsRef dims, bool keepdim) { return op<"sum">(x, Dims(dims), keepdim); }
+Tensor sum(const Tensor& x, DimsRef dims, bool keepdim) {
+  return op<"sum">(x, Dims(dims), keepdim);
+}
 
 Tensor sum_to(const Tensor& x, DimsRef sizes) {
   if (same(x.sizes(), sizes)) return x;
@@ -30,7 +32,8 @@ Tensor sum_to(const Tensor& x, DimsRef sizes) {
   Dims leading, kept;
   for (size_t i = 0; i < x.sizes().size(); ++i) {
     if (i < lead) leading.push_back(static_cast<int64_t>(i));
-    else if (sizes[i - lead] == 1 && x.sizes()[i] != 1) kept.push_back(static_cast<int64_t>(i - lead));
+    else if (sizes[i - lead] == 1 && x.sizes()[i] != 1)
+      kept.push_back(static_cast<int64_t>(i - lead));
   }
   Tensor r = x;
   if (!leading.empty()) r = sum(r, leading, false);
@@ -49,9 +52,13 @@ Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
 }
 Tensor matmul(const Tensor& a, const Tensor& b) { return op<"matmul">(a, b); }
 Tensor contiguous(const Tensor& x) { return x.is_contiguous() ? x : op<"contiguous">(x); }
-Tensor to(const Tensor& x, DType dtype) { return x.dtype() == dtype ? x : op<"_to_copy">(x, dtype); }
+Tensor to(const Tensor& x, DType dtype) {
+  return x.dtype() == dtype ? x : op<"_to_copy">(x, dtype);
+}
 Tensor conj(const Tensor& x) { return is_complex(x.dtype()) ? op<"conj_physical">(x) : x; }
-Tensor where(const Tensor& cond, const Tensor& a, const Tensor& b) { return op<"where">(cond, a, b); }
+Tensor where(const Tensor& cond, const Tensor& a, const Tensor& b) {
+  return op<"where">(cond, a, b);
+}
 Tensor zeros(DimsRef sizes, Options o) { return op<"zeros">(sizes, o.dtype, o.device); }
 Tensor zeros_like(const Tensor& x) { return op<"zeros_like">(x); }
 Tensor ones_like(const Tensor& x) { return op<"ones_like">(x); }

@@ -1,4 +1,5 @@
-// Operators and short names on Tensor, so that derivatives read like the formulas they are. All go through the door.
+// Operators and short names on Tensor, so that derivatives read like the formulas they are. All go
+// through the door.
 #pragma once
 
 #include "ops/op.h"
@@ -44,7 +45,8 @@ Tensor zeros_like(const Tensor& x);
 Tensor ones_like(const Tensor& x);
 Tensor full(DimsRef sizes, Scalar v, Options o);
 Tensor clone(const Tensor& x);
-// Kernel-level, no autograd and no door: dst[...] = src[...], broadcast and cast. Raw plumbing for kernels.
+// Kernel-level, no autograd and no door: dst[...] = src[...], broadcast and cast. Raw plumbing for
+// kernels.
 void copy_into(const Tensor& dst, const Tensor& src);
 
 }  // namespace taeda

@@ -19,33 +19,30 @@ struct Generator {
 };
 
 using TensorList = std::vector<Tensor>;
-using Value = std::variant<std::monostate, Tensor, TensorList, Scalar, int64_t, double, bool, Dims, DType, Device,
-                           MemoryFormat, std::string, Generator, std::vector<double>>;
+using Value =
+    std::variant<std::monostate, Tensor, TensorList, Scalar, int64_t, double, bool, Dims, DType,
+                 Device, MemoryFormat, std::string, Generator, std::vector<double>>;
 
 inline bool is_none(const Value& v) { return v.index() == 0; }
 extern const Tensor kNoTensor;
 
 // Value -> C++ parameter. std::optional<T> takes None; Tensor takes None as an undefined Tensor.
-template <class T>
-struct Unpack {
+template <class T> struct Unpack {
   static const T& get(const Value& v) { return std::get<T>(v); }
 };
-template <>
-struct Unpack<Tensor> {
+template <> struct Unpack<Tensor> {
   static const Tensor& get(const Value& v) {
     auto* t = std::get_if<Tensor>(&v);
     return t ? *t : kNoTensor;
   }
 };
-template <class T>
-struct Unpack<std::optional<T>> {
+template <class T> struct Unpack<std::optional<T>> {
   static std::optional<T> get(const Value& v) {
     if (is_none(v)) return std::nullopt;
     return Unpack<T>::get(v);
   }
 };
-template <>
-struct Unpack<DimsRef> {
+template <> struct Unpack<DimsRef> {
   static DimsRef get(const Value& v) { return std::get<Dims>(v); }
 };
 
@@ -69,9 +66,6 @@ inline Value pack(std::initializer_list<int64_t> d) { return Dims(d); }
 inline Value pack(Generator g) { return g; }
 inline Value pack(std::nullopt_t) { return {}; }
 inline Value pack(Value v) { return v; }
-template <class T>
-Value pack(const std::optional<T>& o) {
-  return o ? pack(*o) : Value();
-}
+template <class T> Value pack(const std::optional<T>& o) { return o ? pack(*o) : Value(); }
 
 }  // namespace taeda

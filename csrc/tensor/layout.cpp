@@ -63,8 +63,8 @@ Dims broadcast_sizes(DimsRef a, DimsRef b) {
   for (size_t k = 0; k < n; ++k) {
     size_t i = n - 1 - k;
     int64_t x = k < a.size() ? a[a.size() - 1 - k] : 1, y = k < b.size() ? b[b.size() - 1 - k] : 1;
-    check(x == y || x == 1 || y == 1, "The size of tensor a (", x, ") must match the size of tensor b (", y,
-          ") at non-singleton dimension ", i);
+    check(x == y || x == 1 || y == 1, "The size of tensor a (", x,
+          ") must match the size of tensor b (", y, ") at non-singleton dimension ", i);
     out[i] = x == 1 ? y : x;
   }
   return out;
@@ -82,8 +82,9 @@ Dims broadcast_strides(const Tensor& t, DimsRef to) {
 int64_t wrap_dim(int64_t dim, int64_t ndim, const char* what) {
   int64_t n = std::max<int64_t>(ndim, 1);
   if (dim < -n || dim >= n) [[unlikely]] {
-    fail<IndexError>(what ? what : "", what ? "(): " : "", "Dimension out of range (expected to be in range of [", -n,
-                     ", ", n - 1, "], but got ", dim, ")");
+    fail<IndexError>(what ? what : "", what ? "(): " : "",
+                     "Dimension out of range (expected to be in range of [", -n, ", ", n - 1,
+                     "], but got ", dim, ")");
   }
   return dim < 0 ? dim + n : dim;
 }
@@ -94,7 +95,8 @@ bool view_strides(DimsRef old_sizes, DimsRef old_strides, DimsRef sizes, Dims* s
     *strides = same(old_sizes, sizes) ? Dims(old_strides) : contiguous_strides(sizes);
     return true;
   }
-  // Walk both shapes from the right; each run of old dimensions that is contiguous within itself can be cut anew.
+  // Walk both shapes from the right; each run of old dimensions that is contiguous within itself
+  // can be cut anew.
   auto view_d = static_cast<int64_t>(sizes.size()) - 1;
   int64_t run_stride = old_strides.empty() ? 1 : old_strides.back(), run = 1, taken = 1;
   for (auto d = static_cast<int64_t>(old_sizes.size()) - 1; d >= 0; --d) {
@@ -129,11 +131,13 @@ Dims infer_size(DimsRef sizes, int64_t numel) {
       hole = static_cast<int64_t>(i);
     } else {
       check(out[i] >= 0, "invalid shape dimension ", out[i], " in shape ", to_string(sizes));
-      check(!__builtin_mul_overflow(known, out[i], &known), "shape '", to_string(sizes), "' is too large");
+      check(!__builtin_mul_overflow(known, out[i], &known), "shape '", to_string(sizes),
+            "' is too large");
     }
   }
   bool fits = hole < 0 ? known == numel : known > 0 && numel % known == 0;
-  check(hole < 0 || known != 0 || numel != 0, "cannot reshape tensor of 0 elements into shape ", to_string(sizes),
+  check(hole < 0 || known != 0 || numel != 0, "cannot reshape tensor of 0 elements into shape ",
+        to_string(sizes),
         " because the unspecified dimension size -1 can be any value and is ambiguous");
   check(fits, "shape '", to_string(sizes), "' is invalid for input of size ", numel);
   if (hole >= 0) out[static_cast<size_t>(hole)] = numel / known;

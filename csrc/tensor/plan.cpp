@@ -3,8 +3,8 @@
 namespace taeda {
 namespace {
 
-// Order of the dimensions, fastest first: by the operands' strides, the first operand that tells two dimensions apart
-// deciding. Dimensions that no operand tells apart stay in their order.
+// Order of the dimensions, fastest first: by the operands' strides, the first operand that tells
+// two dimensions apart deciding. Dimensions that no operand tells apart stay in their order.
 Dims dimension_order(DimsRef sizes, std::span<const Dims> strides) {
   const size_t n = sizes.size();
   Dims order(n);
@@ -44,7 +44,8 @@ Dims byte_strides(const Tensor& t, DimsRef sizes) {
 
 }  // namespace
 
-Plan::Plan(DimsRef given, std::span<const Tensor* const> operands) : count(static_cast<int>(operands.size())) {
+Plan::Plan(DimsRef given, std::span<const Tensor* const> operands)
+    : count(static_cast<int>(operands.size())) {
   for (int k = 0; k < count; ++k) {
     const Tensor& t = *operands[static_cast<size_t>(k)];
     data[k] = static_cast<char*>(t.data());
@@ -54,13 +55,15 @@ Plan::Plan(DimsRef given, std::span<const Tensor* const> operands) : count(stati
   for (int64_t s : given) numel *= s;
   const Dims order = dimension_order(given, {strides, static_cast<size_t>(count)});
 
-  // Reorder, leave out dimensions of one element, and join neighbours where every operand allows it.
+  // Reorder, leave out dimensions of one element, and join neighbours where every operand allows
+  // it.
   Dims fresh[kMaxOperands];
   for (int64_t o : order) {
     const auto from = static_cast<size_t>(o);
     if (given[from] == 1) continue;
     bool join = !sizes.empty();
-    for (int k = 0; join && k < count; ++k) join = strides[k][from] == fresh[k].back() * sizes.back();
+    for (int k = 0; join && k < count; ++k)
+      join = strides[k][from] == fresh[k].back() * sizes.back();
     if (join) {
       sizes.back() *= given[from];
       continue;
@@ -85,7 +88,8 @@ bool Plan::dense(int k) const {
 }
 
 bool Plan::constant(int k) const {
-  return numel == 1 || std::all_of(strides[k].begin(), strides[k].end(), [](int64_t s) { return s == 0; });
+  return numel == 1 ||
+         std::all_of(strides[k].begin(), strides[k].end(), [](int64_t s) { return s == 0; });
 }
 
 Dims result_strides(DimsRef sizes, std::span<const Tensor* const> inputs) {
@@ -124,7 +128,8 @@ Overlap overlap(const Tensor& out, const Tensor& in) {
   if (out.is(in)) return Overlap::Same;
   if (out.data() == in.data() && out.dtype() == in.dtype() && same(out.sizes(), in.sizes())) {
     bool equal = true;
-    for (size_t i = 0; i < out.sizes().size(); ++i) equal &= out.sizes()[i] == 1 || out.strides()[i] == in.strides()[i];
+    for (size_t i = 0; i < out.sizes().size(); ++i)
+      equal &= out.sizes()[i] == 1 || out.strides()[i] == in.strides()[i];
     if (equal) return Overlap::Same;
   }
   const Span a = span_of(out), b = span_of(in);
@@ -135,7 +140,8 @@ void check_no_internal_overlap(const Tensor& out) {
   if (out.is_contiguous()) return;
   for (size_t i = 0; i < out.sizes().size(); ++i) {
     check(out.sizes()[i] <= 1 || out.strides()[i] != 0,
-          "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+          "unsupported operation: more than one element of the written-to tensor refers to a "
+          "single memory location. "
           "Please clone() the tensor before performing the operation.");
   }
 }

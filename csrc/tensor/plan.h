@@ -1,7 +1,8 @@
 // Plan: how a loop walks several tensors of different layouts together.
 //
-// Shapes are broadcast, dimensions are ordered so that the output is written in memory order, and neighbours that are
-// contiguous in every operand become one. What is left is a few nested loops over byte strides.
+// Shapes are broadcast, dimensions are ordered so that the output is written in memory order, and
+// neighbours that are contiguous in every operand become one. What is left is a few nested loops
+// over byte strides.
 #pragma once
 
 #include <span>
@@ -37,11 +38,16 @@ struct Plan {
   bool constant(int k) const;  // one element for all
 };
 
-// The layout of a result: as dense as a new tensor, with dimensions ordered as they are in the inputs.
+// The layout of a result: as dense as a new tensor, with dimensions ordered as they are in the
+// inputs.
 Dims result_strides(DimsRef sizes, std::span<const Tensor* const> inputs);
 
 // How the memory of `out` relates to that of an input that is read in the same loop.
-enum class Overlap { None, Same, Partial };  // Same: element by element, so that a loop may work in place
+enum class Overlap {
+  None,
+  Same,
+  Partial
+};  // Same: element by element, so that a loop may work in place
 Overlap overlap(const Tensor& out, const Tensor& in);
 // RuntimeError where several elements of `out` share memory.
 void check_no_internal_overlap(const Tensor& out);

@@ -63,7 +63,8 @@ void TensorImpl::destroy(TensorImpl* t) {
 
 namespace {
 
-Ref<TensorImpl> make_impl(Ref<Storage> storage, DimsRef sizes, DimsRef strides, int64_t offset, DType dtype) {
+Ref<TensorImpl> make_impl(Ref<Storage> storage, DimsRef sizes, DimsRef strides, int64_t offset,
+                          DType dtype) {
   auto t = make_ref<TensorImpl>();
   t->dtype = dtype;
   t->offset = offset;
@@ -87,7 +88,8 @@ Ref<TensorImpl> make_impl(Ref<Storage> storage, DimsRef sizes, DimsRef strides, 
 
 size_t checked_nbytes(int64_t numel, DType dtype) {
   size_t bytes;
-  check(!__builtin_mul_overflow(static_cast<size_t>(numel), itemsize(dtype), &bytes) && bytes < (size_t(1) << 62),
+  check(!__builtin_mul_overflow(static_cast<size_t>(numel), itemsize(dtype), &bytes) &&
+            bytes < (size_t(1) << 62),
         "Storage size calculation overflowed: ", numel, " elements of ", name(dtype));
   return bytes;
 }
@@ -98,8 +100,10 @@ int64_t reach(DimsRef sizes, DimsRef strides, int64_t offset) {
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] == 0) return 0;
     int64_t span;
-    check(!__builtin_mul_overflow(sizes[i] - 1, strides[i], &span) && !__builtin_add_overflow(last, span, &last),
-          "Storage size calculation overflowed with sizes=", to_string(sizes), " and strides=", to_string(strides));
+    check(!__builtin_mul_overflow(sizes[i] - 1, strides[i], &span) &&
+              !__builtin_add_overflow(last, span, &last),
+          "Storage size calculation overflowed with sizes=", to_string(sizes),
+          " and strides=", to_string(strides));
   }
   check(last < INT64_MAX, "Storage size calculation overflowed with sizes=", to_string(sizes));
   return last + 1;
@@ -108,13 +112,15 @@ int64_t reach(DimsRef sizes, DimsRef strides, int64_t offset) {
 void check_bounds(const Storage& s, DimsRef sizes, DimsRef strides, int64_t offset, DType dtype) {
   check(offset >= 0, "Tensor: invalid storage offset ", offset);
   for (int64_t st : strides) {
-    check(st >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", to_string(strides));
+    check(st >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ",
+          to_string(strides));
   }
   int64_t need = reach(sizes, strides, offset);
-  check(checked_nbytes(need, dtype) <= s.nbytes, "setStorage: sizes ", to_string(sizes), ", strides ",
-        to_string(strides), ", storage offset ", offset, ", and itemsize ", itemsize(dtype),
-        " requiring a storage size of ", need * static_cast<int64_t>(itemsize(dtype)),
-        " are out of bounds for storage of size ", s.nbytes);
+  check(checked_nbytes(need, dtype) <= s.nbytes, "setStorage: sizes ", to_string(sizes),
+        ", strides ", to_string(strides), ", storage offset ", offset, ", and itemsize ",
+        itemsize(dtype), " requiring a storage size of ",
+        need * static_cast<int64_t>(itemsize(dtype)), " are out of bounds for storage of size ",
+        s.nbytes);
 }
 
 }  // namespace
@@ -123,8 +129,10 @@ void check_bounds(const Storage& s, DimsRef sizes, DimsRef strides, int64_t offs
 
 Tensor::Tensor(Scalar s) {
   // A Python number promotes by category; float64 keeps its value whole until the op picks a dtype.
-  DType d = s.is_bool() ? DType::Bool : s.is_integral() ? DType::Int64 : s.is_float() ? DType::Float64
-                                                                                     : DType::Complex128;
+  DType d = s.is_bool()       ? DType::Bool
+            : s.is_integral() ? DType::Int64
+            : s.is_float()    ? DType::Float64
+                              : DType::Complex128;
   *this = empty({}, {d, Device{}});
   impl_->flags |= kWrapped;
   switch (d) {
@@ -166,7 +174,8 @@ Scalar Tensor::item() const {
     T v = *data_as<T>();
     if constexpr (std::is_same_v<T, bool>) return Scalar(v);
     else if constexpr (std::is_integral_v<T>) return Scalar(static_cast<int64_t>(v));
-    else if constexpr (std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>) return Scalar(cdouble(v));
+    else if constexpr (std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>)
+      return Scalar(cdouble(v));
     else return Scalar(static_cast<double>(v));
   });
 }
@@ -176,21 +185,25 @@ Scalar Tensor::item() const {
 Tensor empty(DimsRef sizes, Options o) {
   int64_t n = numel_of(sizes);
   Dims strides = contiguous_strides(sizes);
-  return Tensor(make_impl(Storage::allocate(checked_nbytes(n, o.dtype), o.device), sizes, strides, 0, o.dtype));
+  return Tensor(make_impl(Storage::allocate(checked_nbytes(n, o.dtype), o.device), sizes, strides,
+                          0, o.dtype));
 }
 
 Tensor empty_strided(DimsRef sizes, DimsRef strides, Options o) {
-  check(sizes.size() == strides.size(), "empty_strided(): sizes and strides must have the same length, got ",
-        to_string(sizes), " and ", to_string(strides));
+  check(sizes.size() == strides.size(),
+        "empty_strided(): sizes and strides must have the same length, got ", to_string(sizes),
+        " and ", to_string(strides));
   numel_of(sizes);
-  for (int64_t s : strides) check(s >= 0, "empty_strided(): negative strides are not supported, got ", to_string(strides));
+  for (int64_t s : strides)
+    check(s >= 0, "empty_strided(): negative strides are not supported, got ", to_string(strides));
   size_t bytes = checked_nbytes(reach(sizes, strides, 0), o.dtype);
   return Tensor(make_impl(Storage::allocate(bytes, o.device), sizes, strides, 0, o.dtype));
 }
 
 Tensor empty_like(const Tensor& like, DType dtype) {
   Options o{dtype, like.device()};
-  if (like.is_contiguous() || !is_dense_nonoverlapping(like.sizes(), like.strides())) return empty(like.sizes(), o);
+  if (like.is_contiguous() || !is_dense_nonoverlapping(like.sizes(), like.strides()))
+    return empty(like.sizes(), o);
   return empty_strided(like.sizes(), like.strides(), o);
 }
 

@@ -1,4 +1,5 @@
-// Tensor: a counted handle to storage seen through sizes and strides. No mathematics and no autograd here.
+// Tensor: a counted handle to storage seen through sizes and strides. No mathematics and no
+// autograd here.
 #pragma once
 
 #include <memory>
@@ -29,7 +30,8 @@ struct Storage : RefCounted {
   static Ref<Storage> borrow(void* data, size_t nbytes, void (*release)(void*), void* context);
   void resize(size_t nbytes);  // keeps the common prefix
   static void destroy(Storage* s);
-  static void* operator new(size_t n);  // tensors come and go by the million: from the caching allocator too
+  static void* operator new(
+      size_t n);  // tensors come and go by the million: from the caching allocator too
   static void operator delete(void* p);
 };
 
@@ -54,10 +56,10 @@ struct TensorImpl : RefCounted {
   Dims sizes, strides;
   DType dtype = DType::Float32;
   uint32_t flags = 0;
-  Ref<TensorImpl> base;  // the tensor that this is a view of
-  bool no_grad_view = false;   // made as a view under no_grad
-  bool own_version = false;    // `.data`: in-place changes do not count for the storage
-  bool python_owned = false;   // this holds the count of `python` (its Python references are gone)
+  Ref<TensorImpl> base;       // the tensor that this is a view of
+  bool no_grad_view = false;  // made as a view under no_grad
+  bool own_version = false;   // `.data`: in-place changes do not count for the storage
+  bool python_owned = false;  // this holds the count of `python` (its Python references are gone)
   bool contiguous = true;
   std::unique_ptr<AutogradData> autograd;
   void* python = nullptr;  // the one PyObject of this tensor; only csrc/python touches it
@@ -90,7 +92,7 @@ class Tensor {
   DimsRef sizes() const { return impl_->sizes; }
   DimsRef strides() const { return impl_->strides; }
   int64_t dim() const { return static_cast<int64_t>(impl_->sizes.size()); }
-  int64_t size(int64_t d) const;    // negative counts from the end; IndexError
+  int64_t size(int64_t d) const;  // negative counts from the end; IndexError
   int64_t stride(int64_t d) const;
   int64_t numel() const { return impl_->numel; }
   int64_t offset() const { return impl_->offset; }
@@ -108,10 +110,10 @@ class Tensor {
 
   const Ref<Storage>& storage() const { return impl_->storage; }
   void* data() const {
-    return static_cast<char*>(impl_->storage->data) + impl_->offset * static_cast<int64_t>(itemsize());
+    return static_cast<char*>(impl_->storage->data) +
+           impl_->offset * static_cast<int64_t>(itemsize());
   }
-  template <class T>
-  T* data_as() const { return static_cast<T*>(data()); }
+  template <class T> T* data_as() const { return static_cast<T*>(data()); }
   uint32_t version() const { return impl_->storage->version; }
   void bump_version() const {
     if (!impl_->own_version) ++impl_->storage->version;
@@ -126,7 +128,8 @@ class Tensor {
 // ---- making tensors ----
 Tensor empty(DimsRef sizes, Options o);
 Tensor empty_strided(DimsRef sizes, DimsRef strides, Options o);
-// Same sizes; strides kept where `like` is dense without overlap (permuted layouts stay permuted), else contiguous.
+// Same sizes; strides kept where `like` is dense without overlap (permuted layouts stay permuted),
+// else contiguous.
 Tensor empty_like(const Tensor& like, DType dtype);
 inline Tensor empty_like(const Tensor& like) { return empty_like(like, like.dtype()); }
 // A view of `base`'s storage: shares version counter, remembers the base. Bounds are checked.
@@ -134,7 +137,8 @@ Tensor make_view(const Tensor& base, DimsRef sizes, DimsRef strides, int64_t off
 // Shares storage but no history and no base (detach, saved values).
 Tensor alias(const Tensor& t);
 Tensor from_storage(Ref<Storage> s, DimsRef sizes, DimsRef strides, int64_t offset, DType dtype);
-// Changes sizes in place to contiguous `sizes`, growing the storage where it is too small (out=, resize_).
+// Changes sizes in place to contiguous `sizes`, growing the storage where it is too small (out=,
+// resize_).
 void resize(const Tensor& t, DimsRef sizes);
 // In-place change of geometry and storage; for set_data, resize_, unsqueeze_ and the like.
 void set_geometry(const Tensor& t, DimsRef sizes, DimsRef strides, int64_t offset);
@@ -142,13 +146,14 @@ void set_geometry(const Tensor& t, DimsRef sizes, DimsRef strides, int64_t offse
 // ---- layout helpers (tensor/layout.cpp) ----
 Dims contiguous_strides(DimsRef sizes);
 Dims channels_last_strides(DimsRef sizes);
-int64_t numel_of(DimsRef sizes);                       // RuntimeError on overflow or a negative size
+int64_t numel_of(DimsRef sizes);  // RuntimeError on overflow or a negative size
 bool is_dense_nonoverlapping(DimsRef sizes, DimsRef strides);
-Dims broadcast_sizes(DimsRef a, DimsRef b);            // RuntimeError with PyTorch's message
-Dims broadcast_strides(const Tensor& t, DimsRef to);   // strides with 0 along expanded dimensions
-int64_t wrap_dim(int64_t dim, int64_t ndim, const char* what = nullptr);  // IndexError; zero-dim counts as 1
+Dims broadcast_sizes(DimsRef a, DimsRef b);           // RuntimeError with PyTorch's message
+Dims broadcast_strides(const Tensor& t, DimsRef to);  // strides with 0 along expanded dimensions
+int64_t wrap_dim(int64_t dim, int64_t ndim,
+                 const char* what = nullptr);  // IndexError; zero-dim counts as 1
 // Strides with which `sizes` views (old_sizes, old_strides), or nothing where only a copy will do.
 bool view_strides(DimsRef old_sizes, DimsRef old_strides, DimsRef sizes, Dims* strides);
-Dims infer_size(DimsRef sizes, int64_t numel);         // resolves one -1; RuntimeError
+Dims infer_size(DimsRef sizes, int64_t numel);  // resolves one -1; RuntimeError
 
 }  // namespace taeda

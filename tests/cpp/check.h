@@ -1,4 +1,5 @@
-// A test is a function registered by name; EXPECT-style checks throw with the place where they failed.
+// A test is a function registered by name; EXPECT-style checks throw with the place where they
+// failed.
 #pragma once
 
 #include <cstdio>
@@ -22,11 +23,13 @@ struct Register {
   Register(const char* name, void (*run)()) { tests().push_back({name, run}); }
 };
 
-inline void expect(bool ok, const std::string& what, std::source_location at = std::source_location::current()) {
+inline void expect(bool ok, const std::string& what,
+                   std::source_location at = std::source_location::current()) {
   if (!ok) fail(at.file_name(), ":", at.line(), ": ", what);
 }
 template <class A, class B>
-void expect_equal(const A& a, const B& b, std::source_location at = std::source_location::current()) {
+void expect_equal(const A& a, const B& b,
+                  std::source_location at = std::source_location::current()) {
   if (!(a == b)) fail(at.file_name(), ":", at.line(), ": ", a, " != ", b);
 }
 template <class E, class F>

@@ -26,7 +26,8 @@ const Register layout[] = {
        expect_equal(viewed(Dims{}, Dims{}, Dims{1, 1}), Dims{1, 1});
        expect_equal(viewed(Dims{4, 1}, Dims{2, 9}, Dims{2, 2}), Dims{4, 2});
        Dims out;
-       expect(!view_strides(Dims{2, 3}, Dims{1, 2}, Dims{6}, &out), "a transposed matrix has no flat view");
+       expect(!view_strides(Dims{2, 3}, Dims{1, 2}, Dims{6}, &out),
+              "a transposed matrix has no flat view");
      }},
     {"infer size",
      [] {
@@ -68,7 +69,8 @@ const Register types[] = {
        expect(promote(DType::UInt8, DType::Int8) == DType::Int16, "uint8 + int8");
        expect(promote(DType::Int64, DType::Float16) == DType::Float16, "int64 + float16");
        expect(promote(DType::Float16, DType::BFloat16) == DType::Float32, "float16 + bfloat16");
-       expect(promote(DType::Complex64, DType::Float64) == DType::Complex128, "complex64 + float64");
+       expect(promote(DType::Complex64, DType::Float64) == DType::Complex128,
+              "complex64 + float64");
      }},
     {"half rounding",
      [] {
@@ -85,13 +87,16 @@ const Register types[] = {
 const Register schemas[] = {
     {"schema",
      [] {
-       Op o = parse_schema("f(self!: Tensor, dim: int[2]? = 3, *, p: float = 1e-5, s: str = 'a, b') -> (a: Tensor, b: Tensor)");
+       Op o = parse_schema(
+           "f(self!: Tensor, dim: int[2]? = 3, *, p: float = 1e-5, s: str = 'a, b') -> (a: Tensor, "
+           "b: Tensor)");
        expect_equal(o.name, "f");
        expect_equal(o.args.size(), size_t(4));
        expect_equal(o.mutated, 0);
        expect(o.args[1].optional && o.args[1].repeat == 2, "int[2]?");
        expect_equal(std::get<Dims>(o.args[1].fallback), Dims{3, 3});
-       expect(o.args[3].keyword_only && std::get<std::string>(o.args[3].fallback) == "a, b", "quoted default");
+       expect(o.args[3].keyword_only && std::get<std::string>(o.args[3].fallback) == "a, b",
+              "quoted default");
        expect_equal(o.return_names.at(1), "b");
      }},
     {"malformed schemas are named",

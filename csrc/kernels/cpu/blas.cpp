@@ -40,7 +40,8 @@ namespace {
 constexpr int kRowMajor = 101;
 constexpr int64_t kMostInt = std::numeric_limits<int>::max();
 constexpr int64_t kTileWork = 1 << 22;  // m * n * k of a tile that is worth another thread
-constexpr int64_t kLargeTileWork = 1 << 26;  // from 8 tiles on: BLAS copies both sides for every tile
+constexpr int64_t kLargeTileWork = 1
+                                   << 26;  // from 8 tiles on: BLAS copies both sides for every tile
 constexpr int64_t kMostTiles = 64;
 constexpr int64_t kVectorWork =
     1 << 16;  // elements of a matrix, the same for a matrix-vector product

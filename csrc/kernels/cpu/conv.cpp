@@ -44,7 +44,10 @@ struct Plan {
   int64_t images;   // in a tile, where one image has few columns
 
   explicit Plan(const ConvShape& s)
-      : batch(s.batch), groups(s.groups), in_channels(s.in_channels), out_channels(s.out_channels) {
+      : batch(s.batch),
+        groups(s.groups),
+        in_channels(s.in_channels),
+        out_channels(s.out_channels) {
     for (int d = 0; d < 3; ++d) {
       const int from = d - (3 - s.spatial);
       const bool used = from >= 0;

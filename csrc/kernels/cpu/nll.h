@@ -1,4 +1,5 @@
-// Negative log-likelihood of class indices: x is (batch, classes, inner), target (batch, inner). T: float or double.
+// Negative log-likelihood of class indices: x is (batch, classes, inner), target (batch, inner). T:
+// float or double.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +10,20 @@ struct NllShape {
   int64_t batch, classes, inner, ignore_index;
 };
 
-// Returns the first target that is neither a class nor ignore_index, or ignore_index where all are good.
+// Returns the first target that is neither a class nor ignore_index, or ignore_index where all are
+// good.
 int64_t bad_target(const NllShape& s, const int64_t* target);
 // loss[i] = -weight[t] * x[t], 0 where ignored. `weight` may be null (ones).
 template <class T>
 void nll_each(const NllShape& s, const T* x, const int64_t* target, const T* weight, T* loss);
 // The sum of those losses and of the weights they count with.
 template <class T>
-void nll_total(const NllShape& s, const T* x, const int64_t* target, const T* weight, double* loss, double* total);
-// gx (zeros on entry): -weight[t] * scale * g at each target; `g` moves by g_step (0: one gradient for all).
+void nll_total(const NllShape& s, const T* x, const int64_t* target, const T* weight, double* loss,
+               double* total);
+// gx (zeros on entry): -weight[t] * scale * g at each target; `g` moves by g_step (0: one gradient
+// for all).
 template <class T>
-void nll_backward(const NllShape& s, const T* g, int64_t g_step, double scale, const int64_t* target, const T* weight,
-                  T* gx);
+void nll_backward(const NllShape& s, const T* g, int64_t g_step, double scale,
+                  const int64_t* target, const T* weight, T* gx);
 
 }  // namespace taeda::cpu

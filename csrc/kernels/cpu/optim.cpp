@@ -5,10 +5,18 @@
 namespace taeda::cpu {
 
 namespace simd {
-namespace v2 { extern const OptimTable optim_table; }
-namespace v3 { extern const OptimTable optim_table; }
-namespace v4 { extern const OptimTable optim_table; }
-namespace base { extern const OptimTable optim_table; }
+namespace v2 {
+extern const OptimTable optim_table;
+}
+namespace v3 {
+extern const OptimTable optim_table;
+}
+namespace v4 {
+extern const OptimTable optim_table;
+}
+namespace base {
+extern const OptimTable optim_table;
+}
 }  // namespace simd
 
 const OptimTable& optim_table() {

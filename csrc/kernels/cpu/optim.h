@@ -12,14 +12,15 @@ struct SgdStep {
 
 struct AdamStep {
   double lr, beta1, beta2, weight_decay, eps;
-  double step;  // the number of this step, counted from 1
+  double step;                        // the number of this step, counted from 1
   bool amsgrad, maximize, decoupled;  // decoupled: AdamW's weight decay
 };
 
-template <class T>
-struct OptimLoops {
-  void (*sgd)(const SgdStep& s, T* param, const T* grad, T* momentum, int64_t n);  // momentum: null where unused
-  void (*adam)(const AdamStep& s, T* param, const T* grad, T* mean, T* square, T* max_square, int64_t n);
+template <class T> struct OptimLoops {
+  void (*sgd)(const SgdStep& s, T* param, const T* grad, T* momentum,
+              int64_t n);  // momentum: null where unused
+  void (*adam)(const AdamStep& s, T* param, const T* grad, T* mean, T* square, T* max_square,
+               int64_t n);
 };
 
 struct OptimTable {

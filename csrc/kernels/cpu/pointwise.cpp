@@ -9,11 +9,19 @@
 namespace taeda {
 
 #if defined(__x86_64__)
-namespace v2 { const LoopTable& loop_table(); }
-namespace v3 { const LoopTable& loop_table(); }
-namespace v4 { const LoopTable& loop_table(); }
+namespace v2 {
+const LoopTable& loop_table();
+}
+namespace v3 {
+const LoopTable& loop_table();
+}
+namespace v4 {
+const LoopTable& loop_table();
+}
 #else
-namespace base { const LoopTable& loop_table(); }
+namespace base {
+const LoopTable& loop_table();
+}
 #endif
 
 const LoopTable& loops() {
@@ -32,10 +40,10 @@ void division_by_zero() { fail("ZeroDivisionError"); }
 namespace {
 
 constexpr int kMax = Plan::kMaxOperands;
-constexpr int64_t kBlockBytes = 8192;     // of each operand: what fits into the first cache together
+constexpr int64_t kBlockBytes = 8192;  // of each operand: what fits into the first cache together
 constexpr int64_t kBlockItems = 1024;
-constexpr int64_t kGrain = 32768;         // elements that are worth a thread's attention
-constexpr int64_t kLongRow = 128;         // rows from here on are walked one by one
+constexpr int64_t kGrain = 32768;  // elements that are worth a thread's attention
+constexpr int64_t kLongRow = 128;  // rows from here on are walked one by one
 
 // How a block of an operand gets to the loop.
 enum class Way : uint8_t {
@@ -58,7 +66,8 @@ struct Walk {
     rows = p.numel / inner;
     block_items = kBlockItems;
     for (int k = 0; k < p.count; ++k) {
-      block_items = std::min(block_items, kBlockBytes / static_cast<int64_t>(itemsize(DType(c[k]))));
+      block_items =
+          std::min(block_items, kBlockBytes / static_cast<int64_t>(itemsize(DType(c[k]))));
     }
     long_rows = rows == 1 || inner >= kLongRow;
     if (long_rows) {
@@ -76,7 +85,8 @@ struct Walk {
   Way choose(int k) const {
     const bool same_type = static_cast<uint8_t>(plan.dtype[k]) == compute[k];
     const Dims& s = plan.strides[k];
-    if (same_type && (plan.dense(k) || (long_rows && s[0] == static_cast<int64_t>(itemsize(plan.dtype[k]))))) {
+    if (same_type &&
+        (plan.dense(k) || (long_rows && s[0] == static_cast<int64_t>(itemsize(plan.dtype[k]))))) {
       return Way::Direct;
     }
     if (k == 0) return Way::Buffer;
@@ -92,12 +102,14 @@ struct Walk {
   void move_rows(int k, char* buffer, int64_t row, int64_t n) const {
     const Dims& s = plan.strides[k];
     const auto item = static_cast<int64_t>(itemsize(DType(compute[k])));
-    const int64_t d1 = plan.sizes.size() > 1 ? plan.sizes[1] : 1, s1 = plan.sizes.size() > 1 ? s[1] : 0;
+    const int64_t d1 = plan.sizes.size() > 1 ? plan.sizes[1] : 1,
+                  s1 = plan.sizes.size() > 1 ? s[1] : 0;
     while (n > 0) {
       const int64_t run = std::min(n, d1 - row % d1);
       char* p = plan.data[k] + plan.row_offset(k, row);
       if (k == 0) {
-        loops().cast[static_cast<int>(plan.dtype[0])][compute[0]](p, s[0], s1, buffer, item, item * inner, inner, run);
+        loops().cast[static_cast<int>(plan.dtype[0])][compute[0]](p, s[0], s1, buffer, item,
+                                                                  item * inner, inner, run);
       } else {
         cast_in(k)(buffer, item, item * inner, p, s[0], s1, inner, run);
       }
@@ -114,7 +126,8 @@ struct Walk {
       const auto item = static_cast<int64_t>(itemsize(DType(compute[k])));
       in[k - 1] = buffers[k];
       if (way[k] == Way::Constant) {
-        const int64_t n = long_rows ? std::min(inner, block_items) : inner * std::min(rows, rows_per_block);
+        const int64_t n =
+            long_rows ? std::min(inner, block_items) : inner * std::min(rows, rows_per_block);
         cast_in(k)(buffers[k], item, 0, plan.data[k], 0, 0, n, 1);
       } else if (way[k] == Way::Periodic) {
         const int64_t n = std::min(rows, rows_per_block);
@@ -146,7 +159,8 @@ struct Walk {
         } else if (way[k] == Way::Buffer && k > 0) {
           const auto item = static_cast<int64_t>(itemsize(DType(compute[k])));
           if (step != 0) cast_in(k)(buffers[k], item, 0, p, step, 0, n, 1);
-          else if (new_row) cast_in(k)(buffers[k], item, 0, p, 0, 0, std::min(inner, block_items), 1);
+          else if (new_row)
+            cast_in(k)(buffers[k], item, 0, p, 0, 0, std::min(inner, block_items), 1);
         }
       }
       loop(out, in, n);
@@ -178,9 +192,11 @@ struct Walk {
   }
 };
 
-// Moves 2-D tiles where the source runs fastest along the other dimension, so that both sides use whole cache lines.
+// Moves 2-D tiles where the source runs fastest along the other dimension, so that both sides use
+// whole cache lines.
 template <class T>
-void transpose_tiles(char* dst, int64_t d1, const char* src, int64_t s0, int64_t n0, int64_t begin, int64_t end) {
+void transpose_tiles(char* dst, int64_t d1, const char* src, int64_t s0, int64_t n0, int64_t begin,
+                     int64_t end) {
   constexpr int64_t tile = 32;
   for (int64_t j = begin; j < end; j += tile) {
     const int64_t jn = std::min(tile, end - j);
@@ -191,7 +207,8 @@ void transpose_tiles(char* dst, int64_t d1, const char* src, int64_t s0, int64_t
         const T* s = reinterpret_cast<const T*>(src + (i + a) * s0) + j;
         for (int64_t b = 0; b < jn; ++b) buffer[b][a] = s[b];
       }
-      for (int64_t b = 0; b < jn; ++b) std::memcpy(dst + (j + b) * d1 + i * int64_t(sizeof(T)), buffer[b], size_t(in) * sizeof(T));
+      for (int64_t b = 0; b < jn; ++b)
+        std::memcpy(dst + (j + b) * d1 + i * int64_t(sizeof(T)), buffer[b], size_t(in) * sizeof(T));
     }
   }
 }
@@ -211,7 +228,8 @@ void run_loop(const Plan& plan, Loop loop, const uint8_t* compute) {
     });
     return;
   }
-  const int64_t per_block = walk.long_rows ? std::min(walk.inner, walk.block_items) : walk.rows_per_block * walk.inner;
+  const int64_t per_block =
+      walk.long_rows ? std::min(walk.inner, walk.block_items) : walk.rows_per_block * walk.inner;
   parallel_for(walk.blocks, std::max<int64_t>(1, kGrain / per_block), walk);
 }
 
@@ -221,7 +239,8 @@ void run_copy(const Plan& plan) {
   const Dims &n = plan.sizes, &d = plan.strides[0], &s = plan.strides[1];
   if (n.size() == 1) {
     parallel_for(n[0], kGrain, [&](int64_t begin, int64_t end) {
-      cast(plan.data[0] + begin * d[0], d[0], 0, plan.data[1] + begin * s[0], s[0], 0, end - begin, 1);
+      cast(plan.data[0] + begin * d[0], d[0], 0, plan.data[1] + begin * s[0], s[0], 0, end - begin,
+           1);
     });
     return;
   }
@@ -235,7 +254,8 @@ void run_copy(const Plan& plan) {
     return offset;
   };
   const auto item = static_cast<int64_t>(itemsize(plan.dtype[0]));
-  const bool transposed = plan.dtype[0] == plan.dtype[1] && d[0] == item && s[1] == item && n[0] >= 4 && n[1] >= 4;
+  const bool transposed =
+      plan.dtype[0] == plan.dtype[1] && d[0] == item && s[1] == item && n[0] >= 4 && n[1] >= 4;
   auto run = [&](int64_t o, int64_t begin, int64_t end) {  // rows [begin, end) of one plane
     char* dst = plan.data[0] + plane_offset(0, o);
     const char* src = plan.data[1] + plane_offset(1, o);
@@ -243,7 +263,8 @@ void run_copy(const Plan& plan) {
       visit_bytes(plan.dtype[0], [&](auto tag) {
         transpose_tiles<typename decltype(tag)::type>(dst, d[1], src, s[0], n[0], begin, end);
       });
-    } else if (n[0] < 8 && n[1] > n[0]) {  // a long inner loop is worth more than the order of writing
+    } else if (n[0] < 8 &&
+               n[1] > n[0]) {  // a long inner loop is worth more than the order of writing
       cast(dst + begin * d[1], d[1], d[0], src + begin * s[1], s[1], s[0], end - begin, n[0]);
     } else {
       cast(dst + begin * d[1], d[0], d[1], src + begin * s[1], s[0], s[1], n[0], end - begin);

@@ -10,7 +10,8 @@ namespace taeda::cpu {
 template <class T> class Scratch {
  public:
   explicit Scratch(int64_t count)
-      : bytes_(static_cast<size_t>(count) * sizeof(T)), data_(static_cast<T*>(allocate(bytes_))) {}
+      : bytes_(static_cast<size_t>(count) * sizeof(T)),
+        data_(static_cast<T*>(allocate(bytes_))) {}
   ~Scratch() { deallocate(data_, bytes_); }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;

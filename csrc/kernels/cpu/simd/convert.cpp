@@ -24,7 +24,8 @@ FN float widen(F16 h) {
 #ifdef __F16C__
   return _cvtsh_ss(h.bits);
 #else
-  // Exponent and fraction as a float that is 2^112 too small; infinities and nans get their exponent by hand.
+  // Exponent and fraction as a float that is 2^112 too small; infinities and nans get their
+  // exponent by hand.
   const uint32_t magnitude = h.bits & 0x7fffu;
   const float scaled = bits_as<float>(magnitude << 13) * 0x1p112f;
   const uint32_t special = magnitude >= 0x7c00u ? 0x7f800000u : 0u;
@@ -40,7 +41,8 @@ FN F16 to_f16(float f) {
 #ifdef __F16C__
   return {static_cast<uint16_t>(_cvtss_sh(f, 0))};
 #else
-  const uint32_t sign = (bits_as<uint32_t>(f) >> 16) & 0x8000u, u = bits_as<uint32_t>(f) & 0x7fffffffu;
+  const uint32_t sign = (bits_as<uint32_t>(f) >> 16) & 0x8000u,
+                 u = bits_as<uint32_t>(f) & 0x7fffffffu;
   uint32_t h;
   if (u > 0x7f800000u) h = 0x7e00u;
   else if (u >= 0x477ff000u) h = 0x7c00u;
@@ -50,37 +52,38 @@ FN F16 to_f16(float f) {
 #endif
 }
 
-template <class T>
-constexpr bool is_half = same_type<T, F16> || same_type<T, B16>;
+template <class T> constexpr bool is_half = same_type<T, F16> || same_type<T, B16>;
 
-template <class D, class S>
-FN D convert(S s) {
+template <class D, class S> FN D convert(S s) {
   if constexpr (same_type<D, S>) return s;
   else if constexpr (is_half<S>) return convert<D>(widen(s));
   else if constexpr (is_complex<S>) {
-    if constexpr (is_complex<D>) return D(static_cast<decltype(D::re)>(s.re), static_cast<decltype(D::re)>(s.im));
+    if constexpr (is_complex<D>)
+      return D(static_cast<decltype(D::re)>(s.re), static_cast<decltype(D::re)>(s.im));
     else if constexpr (same_type<D, bool>) return s.re != 0 || s.im != 0;
     else return convert<D>(s.re);
   } else if constexpr (is_complex<D>) return D(convert<decltype(D::re)>(s));
   else if constexpr (same_type<D, F16>) return to_f16(convert<float>(s));
   else if constexpr (same_type<D, B16>) return to_b16(convert<float>(s));
   else if constexpr (same_type<D, bool>) return s != S(0);
-  else if constexpr (is_float<S> && is_integer<D> && sizeof(D) < 4) return static_cast<D>(static_cast<int32_t>(s));
+  else if constexpr (is_float<S> && is_integer<D> && sizeof(D) < 4)
+    return static_cast<D>(static_cast<int32_t>(s));
   else return static_cast<D>(s);
 }
 
-template <class D, class S>
-FN void contiguous(D* __restrict d, const S* __restrict s, int64_t n) {
+template <class D, class S> FN void contiguous(D* __restrict d, const S* __restrict s, int64_t n) {
   int64_t i = 0;
 #ifdef __F16C__
   if constexpr (same_type<S, F16> && same_type<D, float>) {
     for (; i + 8 <= n; i += 8) {
-      _mm256_storeu_ps(d + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s + i))));
+      _mm256_storeu_ps(d + i,
+                       _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s + i))));
     }
   }
   if constexpr (same_type<S, float> && same_type<D, F16>) {
     for (; i + 8 <= n; i += 8) {
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(d + i), _mm256_cvtps_ph(_mm256_loadu_ps(s + i), 0));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(d + i),
+                       _mm256_cvtps_ph(_mm256_loadu_ps(s + i), 0));
     }
   }
 #endif
@@ -88,7 +91,8 @@ FN void contiguous(D* __restrict d, const S* __restrict s, int64_t n) {
 }
 
 template <class D, class S>
-void cast(char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, int64_t s1, int64_t n0, int64_t n1) {
+void cast(char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, int64_t s1, int64_t n0,
+          int64_t n1) {
   constexpr auto size = static_cast<int64_t>(sizeof(D));
   for (int64_t j = 0; j < n1; ++j, dst += d1, src += s1) {
     if (d0 == size && s0 == static_cast<int64_t>(sizeof(S))) {
@@ -105,8 +109,7 @@ void cast(char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, int64_
   }
 }
 
-template <class D, class S>
-constexpr Cast pick() {  // equal dtypes only move bytes
+template <class D, class S> constexpr Cast pick() {  // equal dtypes only move bytes
   if constexpr (!same_type<D, S>) return &cast<D, S>;
   else if constexpr (sizeof(D) == 1) return &cast<uint8_t, uint8_t>;
   else if constexpr (sizeof(D) == 2) return &cast<B16, B16>;
@@ -117,14 +120,31 @@ constexpr Cast pick() {  // equal dtypes only move bytes
 
 }  // namespace
 
-#define TAEDA_ROW(D)                                                                                               \
-  {pick<D, bool>(),   pick<D, uint8_t>(), pick<D, int8_t>(), pick<D, int16_t>(), pick<D, int32_t>(),              \
-   pick<D, int64_t>(), pick<D, F16>(),    pick<D, B16>(),    pick<D, float>(),   pick<D, double>(),               \
-   pick<D, Complex<float>>(), pick<D, Complex<double>>()}
-extern const Cast casts[12][12] = {
-    TAEDA_ROW(bool),    TAEDA_ROW(uint8_t), TAEDA_ROW(int8_t), TAEDA_ROW(int16_t),
-    TAEDA_ROW(int32_t), TAEDA_ROW(int64_t), TAEDA_ROW(F16),    TAEDA_ROW(B16),
-    TAEDA_ROW(float),   TAEDA_ROW(double),  TAEDA_ROW(Complex<float>), TAEDA_ROW(Complex<double>)};
+#define TAEDA_ROW(D)          \
+  {pick<D, bool>(),           \
+   pick<D, uint8_t>(),        \
+   pick<D, int8_t>(),         \
+   pick<D, int16_t>(),        \
+   pick<D, int32_t>(),        \
+   pick<D, int64_t>(),        \
+   pick<D, F16>(),            \
+   pick<D, B16>(),            \
+   pick<D, float>(),          \
+   pick<D, double>(),         \
+   pick<D, Complex<float>>(), \
+   pick<D, Complex<double>>()}
+extern const Cast casts[12][12] = {TAEDA_ROW(bool),
+                                   TAEDA_ROW(uint8_t),
+                                   TAEDA_ROW(int8_t),
+                                   TAEDA_ROW(int16_t),
+                                   TAEDA_ROW(int32_t),
+                                   TAEDA_ROW(int64_t),
+                                   TAEDA_ROW(F16),
+                                   TAEDA_ROW(B16),
+                                   TAEDA_ROW(float),
+                                   TAEDA_ROW(double),
+                                   TAEDA_ROW(Complex<float>),
+                                   TAEDA_ROW(Complex<double>)};
 #undef TAEDA_ROW
 
 }  // namespace taeda::TAEDA_ISA

@@ -7,8 +7,7 @@
 namespace taeda::TAEDA_ISA {
 
 // Positions in the enum DType.
-template <class T>
-inline constexpr uint8_t dtype_index = 255;
+template <class T> inline constexpr uint8_t dtype_index = 255;
 template <> inline constexpr uint8_t dtype_index<bool> = 0;
 template <> inline constexpr uint8_t dtype_index<uint8_t> = 1;
 template <> inline constexpr uint8_t dtype_index<int8_t> = 2;
@@ -20,54 +19,43 @@ template <> inline constexpr uint8_t dtype_index<double> = 9;
 template <> inline constexpr uint8_t dtype_index<Complex<float>> = 10;
 template <> inline constexpr uint8_t dtype_index<Complex<double>> = 11;
 
-template <int... I>
-struct Indices {};
-template <int N, int... I>
-struct MakeIndices : MakeIndices<N - 1, N - 1, I...> {};
-template <int... I>
-struct MakeIndices<0, I...> {
+template <int... I> struct Indices {};
+template <int N, int... I> struct MakeIndices : MakeIndices<N - 1, N - 1, I...> {};
+template <int... I> struct MakeIndices<0, I...> {
   using type = Indices<I...>;
 };
 
 // What a loop computes: a functor's value or one of its derivatives.
-template <class Op, class T>
-struct ValueOf {
+template <class Op, class T> struct ValueOf {
   using Type = decltype(&Op::template f<T>);
   FN static auto at(auto... a) { return Op::template f<T>(a...); }
 };
-template <class Op, class T>
-struct DaOf {
+template <class Op, class T> struct DaOf {
   using Type = decltype(&Op::template da<T>);
   FN static auto at(auto... a) { return Op::template da<T>(a...); }
 };
-template <class Op, class T>
-struct DbOf {
+template <class Op, class T> struct DbOf {
   using Type = decltype(&Op::template db<T>);
   FN static auto at(auto... a) { return Op::template db<T>(a...); }
 };
-template <class Op, class T>
-struct DcOf {
+template <class Op, class T> struct DcOf {
   using Type = decltype(&Op::template dc<T>);
   FN static auto at(auto... a) { return Op::template dc<T>(a...); }
 };
 // Functions with an easy range: blocks that leave it are computed by the slower, general function.
-template <class Op, class T>
-struct HardOf {
+template <class Op, class T> struct HardOf {
   FN static auto at(auto... a) { return Op::template hard<T>(a...); }
 };
 template <class Op, class T>
 concept HasHard = is_float<T> && requires { &Op::template hard<T>; };
 
-template <class W, class R, class... A>
-FN void run(int64_t n, R* out, const A*... in) {
+template <class W, class R, class... A> FN void run(int64_t n, R* out, const A*... in) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) out[i] = W::at(in[i]...);
 }
 
-template <class W, class Type = typename W::Type>
-struct LoopOf;
-template <class W, class R, class... A>
-struct LoopOf<W, R (*)(A...)> {
+template <class W, class Type = typename W::Type> struct LoopOf;
+template <class W, class R, class... A> struct LoopOf<W, R (*)(A...)> {
   using Result = R;
   static void loop(void* out, const void* const* in, int64_t n) {
     call(typename MakeIndices<sizeof...(A)>::type{}, out, in, n);
@@ -77,8 +65,7 @@ struct LoopOf<W, R (*)(A...)> {
     run<W>(n, static_cast<R*>(out), static_cast<const A*>(in[I])...);
   }
 };
-template <class Op, class T>
-struct GuardedLoop {
+template <class Op, class T> struct GuardedLoop {
   static void loop(void* out, const void* const* in, int64_t n) {
     constexpr int64_t block = 512;
     for (int64_t begin = 0; begin < n; begin += block) {
@@ -93,22 +80,19 @@ struct GuardedLoop {
   }
 };
 
-template <class Op, class T>
-constexpr void add_value(Loops& l) {
+template <class Op, class T> constexpr void add_value(Loops& l) {
   using L = LoopOf<ValueOf<Op, T>>;
   if constexpr (HasHard<Op, T>) l.f[dtype_index<T>] = &GuardedLoop<Op, T>::loop;
   else l.f[dtype_index<T>] = &L::loop;
   l.result[dtype_index<T>] = dtype_index<typename L::Result>;
 }
-template <class Op, class T>
-constexpr void add_derivatives(Loops& l, int at) {
+template <class Op, class T> constexpr void add_derivatives(Loops& l, int at) {
   if constexpr (HasDa<Op>) l.d[0][at] = &LoopOf<DaOf<Op, T>>::loop;
   if constexpr (HasDb<Op>) l.d[1][at] = &LoopOf<DbOf<Op, T>>::loop;
   if constexpr (HasDc<Op>) l.d[2][at] = &LoopOf<DcOf<Op, T>>::loop;
 }
 
-template <class Op>
-constexpr Loops make_loops() {
+template <class Op> constexpr Loops make_loops() {
   Loops l;
   constexpr uint32_t in = Op::info.dtypes;
   if constexpr ((in & kBools) != 0) add_value<Op, bool>(l);
@@ -133,10 +117,8 @@ constexpr Loops make_loops() {
   return l;
 }
 
-template <class L>
-struct Table;
-template <class... Ops>
-struct Table<List<Ops...>> {
+template <class L> struct Table;
+template <class... Ops> struct Table<List<Ops...>> {
   static constexpr Loops rows[] = {make_loops<Ops>()...};
 };
 
