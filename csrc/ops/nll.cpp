@@ -44,6 +44,8 @@ void check_nll(const Tensor& self, const Tensor& target, const Tensor& weight) {
         ", target: ", to_string(target.sizes()), ")");
   int64_t classes = self.size(self.dim() == 1 ? 0 : 1);
   if (!weight.defined()) return;
+  check(weight.dtype() == self.dtype(), "nll_loss(): weight: expected scalar type ", self.dtype(),
+        " but found ", weight.dtype());
   check(weight.dim() == 1 && weight.numel() == classes,
         "weight tensor should be defined either for all ", classes,
         " classes or no classes but got weight tensor of shape: ", to_string(weight.sizes()));
@@ -194,6 +196,9 @@ Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const Tensor
   int64_t dim = self.dim() == 1 ? 0 : 1;
   if (same(self.sizes(), target.sizes()) &&
       (is_floating(target.dtype()) || self.dim() != target.dim() + 1)) {
+    check(ignore_index < 0,
+          "cross_entropy(): ignore_index is not supported for floating point target, got ",
+          ignore_index);
     return soft_cross_entropy(self, target, weight, reduction, smoothing);
   }
   if (smoothing > 0) {

@@ -3,12 +3,13 @@
 from taeda.nn import functional, init, modules, parameter, utils
 from taeda.nn.module import Module
 from taeda.nn.modules import *
-from taeda.nn.parameter import Buffer, Parameter, UninitializedParameter
+from taeda.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 __all__ = [
     "Buffer",
     "Module",
     "Parameter",
+    "UninitializedBuffer",
     "UninitializedParameter",
     "functional",
     "init",

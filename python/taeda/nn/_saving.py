@@ -156,10 +156,12 @@ class Saving:
         """Put this module's own state, without that of its submodules, into `destination`."""
         for name, parameter in self._parameters.items():
             if parameter is not None:
-                destination[prefix + name] = parameter if keep_vars else parameter.detach()
+                keep = keep_vars or is_lazy(parameter)
+                destination[prefix + name] = parameter if keep else parameter.detach()
         for name, buffer in self._buffers.items():
             if buffer is not None and name not in self._non_persistent_buffers_set:
-                destination[prefix + name] = buffer if keep_vars else buffer.detach()
+                keep = keep_vars or is_lazy(buffer)
+                destination[prefix + name] = buffer if keep else buffer.detach()
         if type(self).get_extra_state is not Saving.get_extra_state:
             destination[prefix + EXTRA_STATE] = self.get_extra_state()
 

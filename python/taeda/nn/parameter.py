@@ -12,6 +12,7 @@ from taeda._C import Tensor
 __all__ = [
     "Buffer",
     "Parameter",
+    "UninitializedBuffer",
     "UninitializedParameter",
     "UninitializedTensorMixin",
     "is_lazy",
@@ -117,6 +118,7 @@ class Buffer(Tensor, metaclass=_MarkedMeta):
     """
 
     _mark = "_is_buffer"
+    __torch_function__ = _C._disabled_torch_function_impl  # ops on buffers give plain tensors
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
         if data is None:
@@ -131,10 +133,28 @@ class UninitializedTensorMixin:
     """A tensor of a lazy module whose shape is not yet known.
 
     It has a dtype and a device, can be moved and cast, and turns into an ordinary one, in place,
-    by `materialize(shape)`. Asking for its shape or length before that raises.
+    by `materialize(shape)`. Asking for its shape or length before that raises, and so does
+    computing with it.
     """
 
     cls_to_become: type
+
+    # What works without a shape; everything else is refused by name.
+    _SHAPELESS = frozenset({
+        "to", "cpu", "cuda", "float", "double", "half", "bfloat16", "requires_grad_", "detach",
+        "detach_", "size", "copy_", "clone", "empty_like", "is_floating_point", "is_complex",
+        "type", "share_memory_",
+    })  # fmt: skip
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in cls._SHAPELESS or name.startswith("__"):
+            return _C._disabled_torch_function_impl(func, types, args, kwargs or {})
+        raise ValueError(
+            f"{name}: an uninitialized parameter was used before the first forward of its lazy "
+            "module, or materialize(shape), gave it a shape"
+        )
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Give the tensor its shape; its values are not initialised.
@@ -198,6 +218,50 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         return (type(self), (self.requires_grad, self.data.device, self.data.dtype))
 
 
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer without a shape, made by lazy modules.
+
+    Args:
+        requires_grad: whether gradients are recorded once it is materialized.
+        device, dtype: those of the buffer to be.
+        persistent: whether it is part of the module's `state_dict`.
+    """
+
+    cls_to_become = Buffer
+
+    def __new__(
+        cls,
+        requires_grad: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        persistent: bool = True,
+    ) -> UninitializedBuffer:
+        data = taeda.empty(0, device=device, dtype=dtype)
+        buffer = Tensor._make_subclass(cls, data, requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer
+
+    def __init__(
+        self,
+        requires_grad: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        persistent: bool = True,
+    ) -> None:
+        super().__init__()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedBuffer:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(*self.__reduce_ex__(2)[1])
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: int) -> Any:
+        return (
+            type(self), (self.requires_grad, self.data.device, self.data.dtype, self.persistent)
+        )  # fmt: skip
+
+
 def is_lazy(tensor: Any) -> bool:
-    """Whether a tensor is an uninitialized parameter."""
+    """Whether a tensor is an uninitialized parameter or buffer."""
     return isinstance(tensor, UninitializedTensorMixin)

@@ -342,7 +342,7 @@ def gaussian_nll_loss(
         input: the expectations, of shape (*, D).
         target: of the same shape.
         var: the variances: one number, or of the input's shape, or of that shape without its last
-            dimension or with 1 there.
+            dimension or with 1 in one dimension.
         full: add log(2 pi) / 2.
         eps: the least variance; the limit has no gradient.
         reduction: "mean", "sum" or "none".
@@ -359,7 +359,9 @@ def gaussian_nll_loss(
     elif var.shape != input.shape:
         if input.shape[:-1] == var.shape:
             var = var.unsqueeze(-1)
-        elif input.shape[:-1] != var.shape[:-1] or var.size(-1) != 1:
+        elif var.dim() != input.dim() or [
+            size for own, size in zip(input.shape, var.shape, strict=True) if size != own
+        ] != [1]:
             raise ValueError("var is of incorrect size")
     if bool((var < 0).any()):
         raise ValueError("var has negative entry/entries")

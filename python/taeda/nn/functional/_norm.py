@@ -43,8 +43,12 @@ def batch_norm(
         eps: added to the variance.
 
     Raises:
-        ValueError: `training` with a single value for each channel.
+        ValueError: `training` with a single value for each channel, or `eps` is negative, or zero
+            when `training`.
     """
+    if eps < 0 or (training and eps == 0):
+        kind = "positive during training" if training else "non-negative"
+        raise ValueError(f"batch_norm: eps must be {kind}, but got {eps}")
     if training:
         _needs_several(input.shape)
     return ops.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)

@@ -2,6 +2,7 @@
 
 from taeda.nn.modules import (
     activation,
+    adaptive,
     attention,
     batchnorm,
     container,
@@ -21,6 +22,7 @@ from taeda.nn.modules import (
     vision,
 )
 from taeda.nn.modules.activation import *
+from taeda.nn.modules.adaptive import *
 from taeda.nn.modules.attention import *
 from taeda.nn.modules.batchnorm import *
 from taeda.nn.modules.container import *
@@ -41,6 +43,7 @@ from taeda.nn.modules.vision import *
 
 __all__: list[str] = []
 __all__ += activation.__all__
+__all__ += adaptive.__all__
 __all__ += attention.__all__
 __all__ += batchnorm.__all__
 __all__ += container.__all__

@@ -1,8 +1,7 @@
-"""Batch and instance normalisation."""
+"""Batch normalisation, and what instance normalisation shares with it."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import taeda
@@ -10,9 +9,18 @@ from taeda._C import Tensor
 from taeda.nn import functional as F
 from taeda.nn import init
 from taeda.nn.module import Module
-from taeda.nn.parameter import Parameter
+from taeda.nn.modules.lazy import LazyModuleMixin, give_shape
+from taeda.nn.parameter import (
+    Parameter,
+    UninitializedBuffer,
+    UninitializedParameter,
+    is_lazy,
+)
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d",
+    "LazyBatchNorm3d", "SyncBatchNorm",
+]  # fmt: skip
 
 
 class _NormBase(Module):
@@ -172,56 +180,141 @@ class BatchNorm3d(_BatchNorm):
             raise ValueError(f"expected 5D input (got {input.dim()}D input)")
 
 
-class _InstanceNorm(_NormBase):
-    _rank: int
+class _LazyNormBase(LazyModuleMixin):
+    """What the lazy normalisations share; a base before the layer that each becomes."""
 
     def __init__(
         self,
-        num_features: int,
         eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = False,
-        track_running_stats: bool = False,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
         *,
         bias: bool = True,
     ) -> None:
+        # With no feature there is nothing to keep: the true parameters are put in afterwards.
+        super().__init__(0, eps, momentum, False, False)
+        module: Any = self
+        module.affine = affine
+        module.track_running_stats = track_running_stats
+        options = {"device": device, "dtype": dtype}
+        if affine:
+            module.weight = UninitializedParameter(**options)
+            if bias:
+                module.bias = UninitializedParameter(**options)
+        if track_running_stats:
+            module.running_mean = UninitializedBuffer(**options)
+            module.running_var = UninitializedBuffer(**options)
+            module.num_batches_tracked = taeda.tensor(0, dtype=taeda.int64, device=device)
+
+    def reset_parameters(self) -> None:
+        """Forget the running statistics and parameters, once their shapes are known."""
+        module: Any = self
+        if not self.has_uninitialized_params() and module.num_features:
+            super().reset_parameters()  # type: ignore[misc]
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        """Take the number of features from an input."""
+        module: Any = self
+        module._check_input_dim(input)
+        batched = input.dim() > getattr(module, "_rank", 0) + 1
+        module.num_features = input.size(1 if batched else 0)
+        if self.has_uninitialized_params():
+            for name, value in [*module._parameters.items(), *module._buffers.items()]:
+                if is_lazy(value):
+                    give_shape(module, name, (module.num_features,))
+            self.reset_parameters()
+
+
+class LazyBatchNorm1d(_LazyNormBase, BatchNorm1d):
+    """A BatchNorm1d that takes `num_features` from its first input; it is then a BatchNorm1d.
+
+    The arguments are those of `BatchNorm1d`, without `num_features`.
+    """
+
+    cls_to_become = BatchNorm1d
+
+
+class LazyBatchNorm2d(_LazyNormBase, BatchNorm2d):
+    """A BatchNorm2d that takes `num_features` from its first input; it is then a BatchNorm2d.
+
+    The arguments are those of `BatchNorm2d`, without `num_features`.
+    """
+
+    cls_to_become = BatchNorm2d
+
+
+class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
+    """A BatchNorm3d that takes `num_features` from its first input; it is then a BatchNorm3d.
+
+    The arguments are those of `BatchNorm3d`, without `num_features`.
+    """
+
+    cls_to_become = BatchNorm3d
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation with the statistics of the batches of all processes.
+
+    In one process, which is what there is, that is the batch normalisation of an input (N, C, ...)
+    with 2 dimensions or more.
+
+    Args:
+        num_features, eps, momentum, affine, track_running_stats, device, dtype, bias: as for
+            `BatchNorm1d`.
+        process_group: must be None: there is one process.
+
+    Raises:
+        ValueError: `process_group` is something else.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: None = None,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        if process_group is not None:
+            raise ValueError(
+                f"SyncBatchNorm: process_group must be None (one process), got {process_group!r}"
+            )
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
+        self.process_group = process_group
 
     def _check_input_dim(self, input: Tensor) -> None:
-        with_batch, without = self._rank + 2, self._rank + 1
-        if input.dim() not in (with_batch, without):
-            raise ValueError(
-                f"expected {without}D or {with_batch}D input (got {input.dim()}D input)"
-            )
+        if input.dim() < 2:
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
 
-    def forward(self, input: Tensor) -> Tensor:
-        self._check_input_dim(input)
-        batched = input.dim() == self._rank + 2
-        channels = input.size(1 if batched else 0)
-        if channels != self.num_features:
-            if self.affine:
-                raise ValueError(
-                    f"expected input's size at dim={1 if batched else 0} to match num_features "
-                    f"({self.num_features}), but got: {channels}."
-                )
-            warnings.warn(
-                f"input's size at dim={1 if batched else 0} does not match num_features. You can "
-                "silence this warning by not passing in num_features, which is not used because "
-                "affine=False",
-                stacklevel=2,
-            )
-        result = F.instance_norm(
-            input if batched else input.unsqueeze(0),
-            self.running_mean,
-            self.running_var,
-            self.weight,
-            self.bias,
-            self.training or not self.track_running_stats,
-            self.momentum if self.momentum is not None else 0.0,
-            self.eps,
-        )
-        return result if batched else result.squeeze(0)
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: None = None) -> Module:
+        """Replace the batch normalisations in a module, and return it, or what replaces it.
+
+        Args:
+            module: a module; those below it are replaced in place.
+            process_group: must be None: there is one process.
+        """
+        converted = module
+        if isinstance(module, _BatchNorm):
+            sync = cls(
+                module.num_features, module.eps, module.momentum, module.affine,
+                module.track_running_stats, process_group, bias=module.bias is not None,
+            )  # fmt: skip
+            sync.weight, sync.bias = module.weight, module.bias
+            sync.running_mean, sync.running_var = module.running_mean, module.running_var
+            sync.num_batches_tracked = module.num_batches_tracked
+            sync.training = module.training
+            converted = sync
+        for name, child in module.named_children():
+            converted.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return converted

@@ -10,8 +10,9 @@ from taeda._C import Tensor
 from taeda.nn import functional as F
 from taeda.nn import init
 from taeda.nn.module import Module
+from taeda.nn.modules.lazy import LazyModuleMixin
 from taeda.nn.modules.utils import _ntuple, _reverse_repeat_tuple
-from taeda.nn.parameter import Parameter
+from taeda.nn.parameter import Parameter, UninitializedParameter
 
 __all__ = [
     "Conv1d",
@@ -20,6 +21,12 @@ __all__ = [
     "ConvTranspose1d",
     "ConvTranspose2d",
     "ConvTranspose3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
 ]
 
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
@@ -86,14 +93,18 @@ class _ConvNd(Module):
             self._reversed_padding_repeated_twice = [0, 0] * len(kernel_size)
         else:
             self._reversed_padding_repeated_twice = list(_reverse_repeat_tuple(padding, 2))
-        channels = (in_channels, out_channels) if transposed else (out_channels, in_channels)
-        shape = (channels[0], channels[1] // groups, *kernel_size)
-        self.weight = Parameter(taeda.empty(shape, device=device, dtype=dtype))
+        self.weight = Parameter(taeda.empty(self._weight_shape(), device=device, dtype=dtype))
         if bias:
             self.bias = Parameter(taeda.empty(out_channels, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()
+
+    def _weight_shape(self) -> tuple[int, ...]:
+        first, second = self.out_channels, self.in_channels
+        if self.transposed:
+            first, second = second, first
+        return (first, second // self.groups, *self.kernel_size)
 
     def reset_parameters(self) -> None:
         """Draw new initial values."""
@@ -347,3 +358,137 @@ class ConvTranspose3d(_ConvTransposeNd):
     """
 
     _rank = 3
+
+
+class _LazyConv(LazyModuleMixin):
+    """What the lazy convolutions share; a base before the convolution that each becomes."""
+
+    def _forget_shapes(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
+        module: Any = self
+        module.out_channels = out_channels
+        module.weight = UninitializedParameter(device=device, dtype=dtype)
+        if bias:
+            module.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draw new initial values, once the shapes are known."""
+        module: Any = self
+        if not self.has_uninitialized_params() and module.in_channels:
+            super().reset_parameters()  # type: ignore[misc]
+
+    def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
+        """Take the number of channels from an input, (N, C, ...) or (C, ...)."""
+        module: Any = self
+        rank = module._rank
+        if input.dim() not in (rank + 1, rank + 2):
+            raise RuntimeError(
+                f"{type(self).__name__}: expected {rank + 1}D (unbatched) or {rank + 2}D (batched) "
+                f"input, but got input of size: {list(input.shape)}"
+            )
+        channels = input.size(-rank - 1)
+        if channels % module.groups:
+            raise ValueError(
+                f"{type(self).__name__}: in_channels must be divisible by groups, got {channels} "
+                f"and {module.groups}"
+            )
+        module.in_channels = channels
+        if not self.has_uninitialized_params():
+            return
+        module.weight.materialize(module._weight_shape())
+        if module.bias is not None:
+            module.bias.materialize((module.out_channels,))
+        module.reset_parameters()
+
+
+class _LazyConvNd(_LazyConv):
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode)
+        self._forget_shapes(out_channels, bias, device, dtype)
+
+
+class _LazyConvTransposeNd(_LazyConv):
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation,
+            padding_mode,
+        )  # fmt: skip
+        self._forget_shapes(out_channels, bias, device, dtype)
+
+
+class LazyConv1d(_LazyConvNd, Conv1d):
+    """A Conv1d that takes `in_channels` from its first input; it is then a Conv1d.
+
+    The arguments are those of `Conv1d`, without `in_channels`.
+    """
+
+    cls_to_become = Conv1d
+
+
+class LazyConv2d(_LazyConvNd, Conv2d):
+    """A Conv2d that takes `in_channels` from its first input; it is then a Conv2d.
+
+    The arguments are those of `Conv2d`, without `in_channels`.
+    """
+
+    cls_to_become = Conv2d
+
+
+class LazyConv3d(_LazyConvNd, Conv3d):
+    """A Conv3d that takes `in_channels` from its first input; it is then a Conv3d.
+
+    The arguments are those of `Conv3d`, without `in_channels`.
+    """
+
+    cls_to_become = Conv3d
+
+
+class LazyConvTranspose1d(_LazyConvTransposeNd, ConvTranspose1d):
+    """A ConvTranspose1d that takes `in_channels` from its first input, and is then one.
+
+    The arguments are those of `ConvTranspose1d`, without `in_channels`.
+    """
+
+    cls_to_become = ConvTranspose1d
+
+
+class LazyConvTranspose2d(_LazyConvTransposeNd, ConvTranspose2d):
+    """A ConvTranspose2d that takes `in_channels` from its first input, and is then one.
+
+    The arguments are those of `ConvTranspose2d`, without `in_channels`.
+    """
+
+    cls_to_become = ConvTranspose2d
+
+
+class LazyConvTranspose3d(_LazyConvTransposeNd, ConvTranspose3d):
+    """A ConvTranspose3d that takes `in_channels` from its first input, and is then one.
+
+    The arguments are those of `ConvTranspose3d`, without `in_channels`.
+    """
+
+    cls_to_become = ConvTranspose3d

@@ -41,12 +41,23 @@ class LazyModuleMixin:
         )
 
 
+def give_shape(module: Any, name: str, shape: Any) -> None:
+    """Materialize a parameter or buffer of a module; a buffer becomes a plain tensor."""
+    value = module._parameters.get(name)
+    if value is None:
+        value = module._buffers[name]
+        value.materialize(shape)
+        module._buffers[name] = value.detach()
+    else:
+        value.materialize(shape)
+
+
 def _take_shapes(module: Any, state_dict: Any, prefix: str, *rest: Any) -> None:
     """Before loading: materialize each parameter with the shape of what is loaded."""
-    for name, value in itertools.chain(module._parameters.items(), module._buffers.items()):
+    for name, value in [*module._parameters.items(), *module._buffers.items()]:
         given = state_dict.get(prefix + name)
         if is_lazy(value) and given is not None and not is_lazy(given):
-            value.materialize(given.shape)
+            give_shape(module, name, given.shape)
 
 
 def _initialize(module: Any, args: Any, kwargs: Any) -> None:

@@ -112,8 +112,8 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     def initialize_parameters(self, input: Tensor) -> None:
         """Take the shapes from an input."""
+        self.in_features = input.shape[-1]
         if self.has_uninitialized_params():
-            self.in_features = input.shape[-1]
             self.weight.materialize((self.out_features, self.in_features))
             if self.bias is not None:
                 self.bias.materialize((self.out_features,))

@@ -12,7 +12,7 @@ from taeda.nn import init
 from taeda.nn.module import Module
 from taeda.nn.parameter import Parameter
 
-__all__ = ["GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
+__all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
 def _shape(normalized_shape: Any) -> tuple[int, ...]:
@@ -213,6 +213,38 @@ class LocalResponseNorm(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(Module):
+    """An old form of LocalResponseNorm, for images (N, C, H, W).
+
+    Of x / (k + alpha / size * sum) ** beta, where the sum of squares is over the channel and
+    (size - 1) // 2 channels on each side.
+
+    Args:
+        size: how many channels the window spans; an even one counts as the odd one below.
+        alpha, beta, k: as in the formula.
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead")
+        side, channels = (self.size - 1) // 2, input.size(1)
+        squares = F.pad(input * input, (0, 0, 0, 0, side, side))
+        total = squares.narrow(1, 0, channels)
+        for shift in range(1, 2 * side + 1):
+            total = total + squares.narrow(1, shift, channels)
+        return input * (self.k + self.alpha / self.size * total).pow(-self.beta)
 
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

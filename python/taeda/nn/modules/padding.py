@@ -148,19 +148,29 @@ class ReplicationPad3d(_PadNd):
     _rank, _mode = 3, "replicate"
 
 
-class CircularPad1d(_PadNd):
+class _CircularPadNd(_PadNd):
+    _mode = "circular"
+
+    def forward(self, input: Tensor) -> Tensor:
+        least = self._rank + 1
+        if input.dim() not in (least, least + 1):
+            raise ValueError(f"expected {least}D or {least + 1}D input (got {input.dim()}D input)")
+        return super().forward(input)
+
+
+class CircularPad1d(_CircularPadNd):
     """Continues the input by its other end; `padding` is a number, or (left, right)."""
 
-    _rank, _mode = 1, "circular"
+    _rank = 1
 
 
-class CircularPad2d(_PadNd):
+class CircularPad2d(_CircularPadNd):
     """CircularPad1d for two dimensions: (left, right, top, bottom)."""
 
-    _rank, _mode = 2, "circular"
+    _rank = 2
 
 
-class CircularPad3d(_PadNd):
+class CircularPad3d(_CircularPadNd):
     """CircularPad1d for three dimensions: (left, right, top, bottom, front, back)."""
 
-    _rank, _mode = 3, "circular"
+    _rank = 3

@@ -100,10 +100,14 @@ class RNNBase(Module):
                 f"num_layers={num_layers}",
                 stacklevel=3,
             )
-        if not isinstance(hidden_size, int):
-            raise TypeError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")
-        if hidden_size <= 0:
-            raise ValueError(f"hidden_size must be greater than zero, got {hidden_size}")
+        for name, flag in (("bias", bias), ("batch_first", batch_first)):
+            if not isinstance(flag, bool):
+                raise TypeError(f"{name} should be of type bool, got: {type(flag).__name__}")
+        for name, size in (("input_size", input_size), ("hidden_size", hidden_size)):
+            if not isinstance(size, int):
+                raise TypeError(f"{name} should be of type int, got: {type(size).__name__}")
+            if size <= 0:
+                raise ValueError(f"{name} must be greater than zero, got {size}")
         if num_layers <= 0:
             raise ValueError(f"num_layers must be greater than zero, got {num_layers}")
         if not 0 <= proj_size < hidden_size:
@@ -189,6 +193,13 @@ class RNNBase(Module):
             raise RuntimeError(
                 "input.size(-1) must be equal to input_size. Expected "
                 f"{self.input_size}, got {input.size(-1)}"
+            )
+        weight = self.weight_ih_l0
+        if input.dtype != weight.dtype:
+            raise ValueError(
+                f"{type(self).__name__}: RNN input dtype ({input.dtype}) does not match weight "
+                f"dtype ({weight.dtype}). Convert input: input.to({weight.dtype}), or convert "
+                f"model: model.to({input.dtype})"
             )
         batched = input.dim() == 3
         if not batched:

@@ -1,0 +1,21 @@
+"""Where taeda's modules are known to differ from PyTorch's module database, each with its reason."""
+
+# Modules that taeda does not have -> reason.
+ABSENT: dict[str, str] = {
+    "CTCLoss": "the op is missing",
+    "FractionalMaxPool2d": "the op is missing",
+    "FractionalMaxPool3d": "the op is missing",
+    "LinearCrossEntropyLoss": "missing",
+}
+
+# Attributes of modules that taeda's do not have -> reason.
+ATTRIBUTES: dict[str, str] = {
+    "activation_relu_or_gelu": "chooses a fused kernel; here the layer has one way to run",
+    "use_nested_tensor": "there are no nested tensors",
+}
+
+# (module, aspect) -> reason; aspects are "values", "initial", "copies" and "errors".
+DIFFERS: dict[tuple[str, str], str] = {}
+
+# Patterns of inputs, as the tests describe them, that are left out -> reason.
+INPUTS: dict[str, str] = {}
