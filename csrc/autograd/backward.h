@@ -12,6 +12,7 @@
 namespace taeda {
 
 class OpNode;
+struct TensorSlot;
 
 class Backward {
  public:
@@ -47,6 +48,8 @@ class Backward {
 
  private:
   const Value& value(int i) const;
+  const TensorSlot* slot(int i) const;  // of the tensor argument i; nullptr for any other
+  const TensorSlot& item(int i, size_t j) const;
   OpNode& node_;
   std::span<Tensor> grads_, results_;
   Value* cache_;

@@ -74,8 +74,8 @@ class Pass {
   std::vector<Capture>& captures() { return captures_; }
 
   std::vector<std::function<void()>> callbacks;
-  static thread_local constinit Pass* current;
-  static thread_local constinit Node* node_now;
+  TAEDA_FAST_TLS static thread_local constinit Pass* current;
+  TAEDA_FAST_TLS static thread_local constinit Node* node_now;
 
  private:
   struct Note {
@@ -112,8 +112,8 @@ class Pass {
   std::unordered_map<const Node*, Note> notes_;
 };
 
-thread_local constinit Pass* Pass::current = nullptr;
-thread_local constinit Node* Pass::node_now = nullptr;
+TAEDA_FAST_TLS thread_local constinit Pass* Pass::current = nullptr;
+TAEDA_FAST_TLS thread_local constinit Node* Pass::node_now = nullptr;
 
 // A node is wanted when it is a target or leads to one. Sorted by age, what a node leads to comes
 // before it.

@@ -146,11 +146,10 @@ Value autograd_layer(Call& c, uint32_t inner) {
   if (self) return run_in_place(c, inner, *self);
 
   Ref<OpNode> node = op.traits.backward ? OpNode::create(op, c.args, -1) : nullptr;
-  Value result;
-  {
+  Value result = [&] {
     GradMode off(false);
-    result = call_inner(c, inner);
-  }
+    return call_inner(c, inner);
+  }();
   Ref<Node> end;
   uint32_t wants = 0;  // results that belong to the node
   each_result(result, [&](Tensor& t, uint32_t i) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <mutex>
+#include <thread>
 
 #include "base/allocator.h"
 #include "ops/tensor_ops.h"
@@ -252,16 +253,13 @@ Tensor fit_gradient(Tensor grad, DimsRef sizes, DType dtype, const Node& from, s
 
 namespace {
 
-// Guards AutogradMeta::accumulator: held for a few instructions.
+// Held for a few instructions, while a graph refers to a leaf's AccumulateGrad for the first time.
 std::atomic_flag accumulator_lock;
 struct AccumulatorLock {
   AccumulatorLock() {
-    while (accumulator_lock.test_and_set(std::memory_order_acquire)) accumulator_lock.wait(true);
+    while (accumulator_lock.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
   }
-  ~AccumulatorLock() {
-    accumulator_lock.clear(std::memory_order_release);
-    accumulator_lock.notify_one();
-  }
+  ~AccumulatorLock() { accumulator_lock.clear(std::memory_order_release); }
 };
 
 // Two backward passes may reach one leaf from two threads.
@@ -293,48 +291,50 @@ Tensor copy_like(const Tensor& g, const Tensor& leaf) {
 
 }  // namespace
 
-AccumulateGrad::AccumulateGrad(Tensor variable) : variable_(std::move(variable)) {
-  take_sequence();
-}
-
-AccumulateGrad::~AccumulateGrad() {
-  AccumulatorLock lock;
-  AutogradMeta* m = meta_of(variable_.impl());
-  if (m && m->accumulator == this) m->accumulator = nullptr;
-}
-
 Ref<Node> AccumulateGrad::of(const Tensor& leaf) {
   AutogradMeta& m = make_meta(leaf.impl());
-  {
-    AccumulatorLock lock;
-    if (m.accumulator && m.accumulator->try_retain()) return Ref<Node>::adopt(m.accumulator);
-  }
-  auto fresh = make_ref<AccumulateGrad>(leaf);
+  AccumulateGrad* node = m.accumulator.get();
+  if (node && node->try_retain()) return Ref<Node>::adopt(node);
   AccumulatorLock lock;
-  if (m.accumulator && m.accumulator->try_retain()) return Ref<Node>::adopt(m.accumulator);
-  m.accumulator = fresh.get();
-  return fresh;
+  if (!m.accumulator) m.accumulator = std::make_unique<AccumulateGrad>();
+  node = m.accumulator.get();
+  if (node->try_retain()) return Ref<Node>::adopt(node);
+  // A new graph begins to use it, so it is as new as that graph's nodes.
+  node->leaf_ = leaf.impl();
+  node->leaf_->retain();
+  node->take_sequence();
+  return Ref<Node>(node);
+}
+
+void AccumulateGrad::unreferenced() {
+  if (extras) {  // hooks on a node go with the last graph that refers to it
+    std::unique_ptr<NodeExtras> dropped;
+    AccumulatorLock lock;
+    if (ref_count() == 0) dropped = std::move(extras);
+  }
+  Ref<TensorImpl>::adopt(leaf_).reset();  // may be the leaf's end, and with it this node's
 }
 
 void AccumulateGrad::run_tensor_hooks(std::span<Tensor> grads) {
-  AutogradMeta* m = meta_of(variable_.impl());
+  AutogradMeta* m = meta_of(leaf_);
   if (m && m->hook && grads[0].defined()) m->hook->run(grads.first(1), {});
   if (extras) Node::run_tensor_hooks(grads);
 }
 
 void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
   if (!grads[0].defined()) return;
-  AutogradMeta& m = make_meta(variable_.impl());
+  AutogradMeta& m = make_meta(leaf_);
+  const Tensor leaf = variable();
   {
-    std::lock_guard lock(leaf_mutex(variable_.impl()));
+    std::lock_guard lock(leaf_mutex(leaf_));
     Tensor g = std::move(grads[0]);
-    if (!same(g.sizes(), variable_.sizes()) || g.dtype() != variable_.dtype()) {
-      g = fit_gradient(std::move(g), variable_.sizes(), variable_.dtype(), *this, 0);
+    if (!same(g.sizes(), leaf.sizes()) || g.dtype() != leaf.dtype()) {
+      g = fit_gradient(std::move(g), leaf.sizes(), leaf.dtype(), *this, 0);
     }
     if (!m.grad.defined()) {
       if (GradMode::enabled()) m.grad = clone(g);
-      else if (is_ours_alone(g) && good_layout(g, variable_)) m.grad = std::move(g);
-      else m.grad = copy_like(g, variable_);
+      else if (is_ours_alone(g) && good_layout(g, leaf)) m.grad = std::move(g);
+      else m.grad = copy_like(g, leaf);
     } else if (GradMode::enabled()) {
       m.grad = m.grad + g;
     } else {
@@ -342,8 +342,8 @@ void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
     }
   }
   if (m.post_hook) {
-    Tensor leaf = variable_;
-    m.post_hook->run({&leaf, 1}, {});
+    Tensor given = leaf;
+    m.post_hook->run({&given, 1}, {});
   }
 }
 
@@ -356,9 +356,9 @@ struct Change {
   uint32_t version;
   const std::string* op;
 };
-thread_local constinit std::array<Change, 64> changes{};
 Change& change_of(const Storage* s) {
-  return changes[(reinterpret_cast<uintptr_t>(s) >> 6) % changes.size()];
+  thread_local const auto changes = std::make_unique<std::array<Change, 64>>();
+  return (*changes)[(reinterpret_cast<uintptr_t>(s) >> 6) % changes->size()];
 }
 
 }  // namespace

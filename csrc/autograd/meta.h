@@ -6,10 +6,28 @@
 
 namespace taeda {
 
-class AccumulateGrad;
-
 // How a view came to be, where in-place changes of it cannot be followed.
 enum class Creation : uint8_t { Plain, OneOfSeveral, InFunction };
+
+// Adds what comes in to a leaf's .grad. The leaf owns it, and it keeps the leaf alive as long as a
+// graph refers to it.
+class AccumulateGrad final : public Node {
+ public:
+  AccumulateGrad() { outlives_ = true; }
+  void apply(std::span<Tensor> grads, std::span<Tensor> results) override;
+  std::string name() const override { return "AccumulateGrad"; }
+  void run_tensor_hooks(std::span<Tensor> grads) override;
+  bool is_accumulate() const override { return true; }
+  Tensor variable() const { return Tensor(Ref<TensorImpl>(leaf_)); }
+
+  static Ref<Node> of(const Tensor& leaf);
+
+ protected:
+  void unreferenced() override;
+
+ private:
+  TensorImpl* leaf_ = nullptr;  // counted while this node is referred to
+};
 
 struct AutogradMeta final : AutogradData {
   Tensor grad;
@@ -19,11 +37,11 @@ struct AutogradMeta final : AutogradData {
   uint32_t base_changes = 0;  // of a view: the base's `changes` for which grad_fn holds
   Creation creation = Creation::Plain;
   bool retains_grad = false;
-  AccumulateGrad* accumulator = nullptr;  // not counted: it holds the tensor
-  std::shared_ptr<Hook> hook;             // on a leaf's gradient, before it is accumulated
-  std::shared_ptr<Hook> post_hook;        // after it has been accumulated
-  std::shared_ptr<Hook> result_hook;      // of a result: the newest hook, held by its grad_fn too
-  uint64_t result_hook_node = 0;          // the sequence number of that grad_fn
+  std::unique_ptr<AccumulateGrad> accumulator;
+  std::shared_ptr<Hook> hook;         // on a leaf's gradient, before it is accumulated
+  std::shared_ptr<Hook> post_hook;    // after it has been accumulated
+  std::shared_ptr<Hook> result_hook;  // of a result: the newest hook, held by its grad_fn too
+  uint64_t result_hook_node = 0;      // the sequence number of that grad_fn
 
   ~AutogradMeta() override;
   static void* operator new(size_t n);
@@ -70,23 +88,6 @@ void check_in_place(const Tensor& t);
 // Gives `grad` the shape, dtype and realness of the tensor that it belongs to; `name` and `index`
 // are for the message.
 Tensor fit_gradient(Tensor grad, DimsRef sizes, DType dtype, const Node& from, size_t index);
-
-// Adds what comes in to a leaf's .grad.
-class AccumulateGrad final : public Node {
- public:
-  explicit AccumulateGrad(Tensor variable);
-  ~AccumulateGrad() override;
-  void apply(std::span<Tensor> grads, std::span<Tensor> results) override;
-  std::string name() const override { return "AccumulateGrad"; }
-  void run_tensor_hooks(std::span<Tensor> grads) override;
-  bool is_accumulate() const override { return true; }
-  const Tensor& variable() const { return variable_; }
-
-  static Ref<Node> of(const Tensor& leaf);
-
- private:
-  Tensor variable_;
-};
 
 // The last in-place operations that autograd saw, for messages.
 void note_in_place(const Storage* s, uint32_t version, const std::string* op);

@@ -8,13 +8,13 @@ namespace taeda {
 
 void (*record_anomaly)(Node&) = nullptr;
 void (*report_anomaly)(Node&) = nullptr;
-thread_local constinit bool anomaly_enabled = false;
+TAEDA_FAST_TLS thread_local constinit bool anomaly_enabled = false;
 
 namespace {
 
 std::atomic<uint64_t> next_sequence{1};
-thread_local constinit Node* first_dead = nullptr;
-thread_local constinit bool draining = false;
+TAEDA_FAST_TLS thread_local constinit Node* first_dead = nullptr;
+TAEDA_FAST_TLS thread_local constinit bool draining = false;
 
 }  // namespace
 
@@ -28,6 +28,7 @@ void Node::run_tensor_hooks(std::span<Tensor> grads) {
 }
 
 void Node::destroy(Node* n) {
+  if (n->outlives_) return n->unreferenced();
   n->next_dead_ = first_dead;
   first_dead = n;
   if (draining) return;

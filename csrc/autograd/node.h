@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "autograd/small.h"
+#include "base/tls.h"
 #include "tensor/tensor.h"
 
 namespace taeda {
@@ -85,8 +86,8 @@ class Node : public RefCounted {
   void* python = nullptr;  // the one PyObject of this node, not counted: it holds the node. Only
                            // csrc/python touches it
 
-  // Nodes die one after another, never inside each other: a chain of any length is freed without
-  // recursion.
+  // Called when the last reference goes. Nodes die one after another, never inside each other: a
+  // chain of any length is freed without recursion.
   static void destroy(Node* n);
   static void* operator new(size_t n);
   static void operator delete(void* p, size_t n);
@@ -94,9 +95,11 @@ class Node : public RefCounted {
  protected:
   Node() = default;
   virtual void dispose() { delete this; }
+  virtual void unreferenced() {}  // instead of its end, for a node that outlives its references
 
   Small<Edge, 3> edges_;
   uint64_t sequence_ = 0;
+  bool outlives_ = false;
 
  private:
   friend class Pass;
@@ -109,7 +112,7 @@ class Node : public RefCounted {
 
 // Called when a node is made, while anomaly detection is on; set by csrc/python.
 extern void (*record_anomaly)(Node& n);
-extern thread_local constinit bool anomaly_enabled;
+TAEDA_FAST_TLS extern thread_local constinit bool anomaly_enabled;
 // Called when node `n` has thrown; says where its operation was called.
 extern void (*report_anomaly)(Node& n);
 

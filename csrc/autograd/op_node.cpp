@@ -8,60 +8,79 @@ namespace taeda {
 
 // ---- recording ----
 
-Ref<OpNode> OpNode::create(const Op& op, std::span<const Value> args, int mutated) {
-  size_t n = args.size();
-  auto* node = ::new (cpu::allocate(sizeof(OpNode) + n * sizeof(Slot))) OpNode(op, n);
-  for (size_t i = 0; i < n; ++i) ::new (node->slots() + i) Slot();
-  Ref<OpNode> ref(node);
+namespace {
+
+uint32_t count_edges(std::span<const Value> args) {
   uint32_t edges = 0;
   for (const Value& v : args) {
-    if (v.index() == 1) ++edges;
+    if (std::holds_alternative<Tensor>(v)) ++edges;
     else if (auto* l = std::get_if<TensorList>(&v)) edges += static_cast<uint32_t>(l->size());
   }
-  node->edges_ = Small<Edge, 3>(edges);
-  const Tensor* changed =
-      mutated >= 0 ? std::get_if<Tensor>(&args[static_cast<size_t>(mutated)]) : nullptr;
-  int wanted =
-      0;  // tensor arguments whose gradient is wanted, and which one where it is a single one
-  size_t only = n;
-  if (op.traits.crosswise) {
-    for (size_t i = 0; i < n; ++i) {
-      auto* t = std::get_if<Tensor>(&args[i]);
-      if (t && t->defined() && requires_grad(*t) && ++wanted) only = i;
-    }
-  }
-  uint32_t edge = 0, bit = 1;
-  for (size_t i = 0; i < n; ++i, bit <<= 1) {
-    Slot& s = node->slots()[i];
-    bool save = i < 16 && (op.traits.saves & bit);
-    if (op.traits.crosswise & bit) save &= wanted > 1 || only != i;
-    if (auto* t = std::get_if<Tensor>(&args[i])) {
-      s.kind = Kind::One;
-      node->fill(s.tensor, *t, edge, save, changed && t->is(*changed));
-    } else if (auto* l = std::get_if<TensorList>(&args[i])) {
-      s.kind = Kind::List;
-      s.list = std::make_unique<std::vector<TensorSlot>>(l->size());
-      for (size_t j = 0; j < l->size(); ++j) {
-        node->fill((*s.list)[j], (*l)[j], edge, save, changed && (*l)[j].is(*changed));
-      }
-    } else {
-      s.value = args[i];
-    }
-  }
-  node->take_sequence();
-  return ref;
+  return edges;
 }
 
-void OpNode::fill(TensorSlot& s, const Tensor& t, uint32_t& edge, bool save, bool copy) {
+// The argument whose gradient alone is wanted; -1 where there are several or none.
+int only_wanted(std::span<const Value> args) {
+  int only = -1;
+  for (size_t i = 0; i < args.size(); ++i) {
+    auto* t = std::get_if<Tensor>(&args[i]);
+    if (!t || !t->defined() || !requires_grad(*t)) continue;
+    if (only >= 0) return -1;
+    only = static_cast<int>(i);
+  }
+  return only;
+}
+
+}  // namespace
+
+Ref<OpNode> OpNode::create(const Op& op, std::span<const Value> args, int mutated) {
+  void* memory = cpu::allocate(sizeof(OpNode) + args.size() * sizeof(Slot));
+  Ref<OpNode> node(::new (memory) OpNode(op));
+  node->capacity_ = static_cast<uint32_t>(args.size());
+  node->edges_.reset(count_edges(args));
+  const Tensor* changed =
+      mutated >= 0 ? std::get_if<Tensor>(&args[static_cast<size_t>(mutated)]) : nullptr;
+  const int only = op.traits.crosswise ? only_wanted(args) : -1;
+  uint32_t edge = 0;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const bool save = i < 16 && (op.traits.saves >> i & 1);
+    const bool useless = only == static_cast<int>(i) && (op.traits.crosswise >> i & 1);
+    node->take(args[i], i, edge, save && !useless, changed);
+  }
+  node->take_sequence();
+  return node;
+}
+
+void OpNode::take(const Value& argument, size_t i, uint32_t& edge, bool save,
+                  const Tensor* changed) {
+  Slot* at = slots() + i;
+  if (auto* t = std::get_if<Tensor>(&argument)) {
+    std::construct_at(at, std::in_place_index<0>);
+    ++count_;
+    fill(*std::get_if<0>(at), *t, edge, save, changed);
+  } else if (auto* l = std::get_if<TensorList>(&argument)) {
+    std::construct_at(at, std::in_place_index<1>, l->size());
+    ++count_;
+    auto& list = *std::get_if<1>(at);
+    for (size_t j = 0; j < l->size(); ++j) fill(list[j], (*l)[j], edge, save, changed);
+  } else {
+    std::construct_at(at, std::in_place_index<2>);
+    ++count_;
+    construct_value(std::get_if<2>(at), argument);
+  }
+}
+
+void OpNode::fill(TensorSlot& s, const Tensor& t, uint32_t& edge, bool save,
+                  const Tensor* changed) {
   s.edge = edge++;
   if (!t.defined()) return;
   s.defined = true;
-  s.sizes.assign(t.sizes().data(), t.sizes().size());
+  s.sizes = t.impl()->sizes;
   s.dtype = t.dtype();
   s.device = t.device();
-  edges_[s.edge] = gradient_edge(t);
+  if (requires_grad(t)) edges_[s.edge] = gradient_edge(t);
   if (!save) return;
-  if (copy) {
+  if (changed && t.is(*changed)) {
     GradMode off(false);
     s.saved.save(clone(t), false);
   } else {
@@ -97,11 +116,16 @@ void OpNode::save_results(const Value& value) {
 // ---- the end ----
 
 OpNode::~OpNode() {
-  for (size_t i = 0; i < count_; ++i) slots()[i].~Slot();
+  for (size_t i = 0; i < count_; ++i) {
+    Slot& s = slots()[i];
+    if (auto* t = std::get_if<TensorSlot>(&s)) std::destroy_at(t);
+    else if (auto* v = std::get_if<Value>(&s)) destroy_value(*v);
+    else std::destroy_at(&s);
+  }
 }
 
 void OpNode::dispose() {
-  size_t bytes = sizeof(OpNode) + count_ * sizeof(Slot);
+  size_t bytes = sizeof(OpNode) + capacity_ * sizeof(Slot);
   this->~OpNode();
   cpu::deallocate(this, bytes);
 }
@@ -109,9 +133,10 @@ void OpNode::dispose() {
 void OpNode::release() {
   for (size_t i = 0; i < count_; ++i) {
     Slot& s = slots()[i];
-    if (s.tensor.saved.has()) s.tensor.saved.release();
-    if (s.list) {
-      for (TensorSlot& item : *s.list) {
+    if (auto* t = std::get_if<TensorSlot>(&s)) {
+      if (t->saved.has()) t->saved.release();
+    } else if (auto* list = std::get_if<std::vector<TensorSlot>>(&s)) {
+      for (TensorSlot& item : *list) {
         if (item.saved.has()) item.saved.release();
       }
     }
@@ -147,16 +172,17 @@ Tensor Backward::grad_or_zeros(int i) const {
 
 const Value& Backward::value(int i) const {
   const OpNode::Slot& s = node_.slots()[i];
-  if (s.kind == OpNode::Kind::Other) return s.value;
+  if (auto* v = std::get_if<Value>(&s)) return *v;
   Value& v = cache_[i];
   if (!is_none(v)) return v;
-  if (s.kind == OpNode::Kind::One) {
-    check(s.tensor.saved.has() || !s.tensor.defined, node_.name(), " reads argument ", i,
+  if (auto* t = std::get_if<TensorSlot>(&s)) {
+    check(t->saved.has() || !t->defined, node_.op_.backward_name, " reads argument ", i,
           ", which it does not save");
-    if (s.tensor.defined) v = node_.unpack(s.tensor);
+    if (t->defined) v = node_.unpack(*t);
   } else {
     TensorList list;
-    for (const auto& item : *s.list) list.push_back(item.defined ? node_.unpack(item) : Tensor());
+    for (const auto& item : *node_.list_slot(static_cast<size_t>(i)))
+      list.push_back(item.defined ? node_.unpack(item) : Tensor());
     v = std::move(list);
   }
   return v;
@@ -168,50 +194,57 @@ Tensor Backward::out(int i) const {
   return r.unpack(node_, &node_, static_cast<uint32_t>(i));
 }
 
-const Op& Backward::op() const { return node_.op_; }
-const Dims& Backward::sizes(int i) const { return node_.slots()[i].tensor.sizes; }
-DType Backward::dtype(int i) const { return node_.slots()[i].tensor.dtype; }
-Options Backward::options(int i) const {
-  const auto& t = node_.slots()[i].tensor;
-  return {t.dtype, t.device};
-}
-bool Backward::saved(int i) const {
-  const OpNode::Slot& s = node_.slots()[i];
-  return s.kind == OpNode::Kind::One && s.tensor.saved.has();
-}
-bool Backward::has(int i) const { return node_.slots()[i].tensor.defined; }
-size_t Backward::list_size(int i) const {
-  const auto& list = node_.slots()[i].list;
-  return list ? list->size() : 0;
-}
-const Dims& Backward::list_sizes(int i, size_t j) const {
-  return (*node_.slots()[i].list)[j].sizes;
+const TensorSlot* Backward::slot(int i) const { return node_.tensor_slot(static_cast<size_t>(i)); }
+const TensorSlot& Backward::item(int i, size_t j) const {
+  return (*node_.list_slot(static_cast<size_t>(i)))[j];
 }
 
+const Op& Backward::op() const { return node_.op_; }
+const Dims& Backward::sizes(int i) const {
+  static const Dims none;
+  const auto* s = slot(i);
+  return s ? s->sizes : none;
+}
+DType Backward::dtype(int i) const { return options(i).dtype; }
+Options Backward::options(int i) const {
+  const auto* s = slot(i);
+  return s ? Options{s->dtype, s->device} : Options{DType::Float32, {}};
+}
+bool Backward::saved(int i) const {
+  const auto* s = slot(i);
+  return s && s->saved.has();
+}
+bool Backward::has(int i) const {
+  const auto* s = slot(i);
+  return s && s->defined;
+}
+size_t Backward::list_size(int i) const {
+  const auto* list = node_.list_slot(static_cast<size_t>(i));
+  return list ? list->size() : 0;
+}
+const Dims& Backward::list_sizes(int i, size_t j) const { return item(i, j).sizes; }
+
 bool Backward::needs(int i) const {
-  const auto& s = node_.slots()[i];
-  if (s.kind == OpNode::Kind::One) return s.tensor.defined && node_.needs(s.tensor.edge);
-  if (s.list) {
-    for (const auto& item : *s.list) {
-      if (node_.needs(item.edge)) return true;
+  if (const auto* s = slot(i)) return s->defined && node_.needs(s->edge);
+  if (const auto* list = node_.list_slot(static_cast<size_t>(i))) {
+    for (const auto& s : *list) {
+      if (node_.needs(s.edge)) return true;
     }
   }
   return false;
 }
 
-bool Backward::needs_item(int i, size_t j) const {
-  return node_.needs((*node_.slots()[i].list)[j].edge);
-}
+bool Backward::needs_item(int i, size_t j) const { return node_.needs(item(i, j).edge); }
 
 void Backward::set(int i, const Tensor& g) {
-  const auto& s = node_.slots()[i].tensor;
-  if (!g.defined() || !s.defined || !node_.needs(s.edge)) return;
-  if (g.dtype() == s.dtype && same(g.sizes(), s.sizes)) results_[s.edge] = g;
-  else results_[s.edge] = fit_gradient(g, s.sizes, s.dtype, node_, s.edge);
+  const auto* s = slot(i);
+  if (!g.defined() || !s || !s->defined || !node_.needs(s->edge)) return;
+  if (g.dtype() == s->dtype && same(g.sizes(), s->sizes)) results_[s->edge] = g;
+  else results_[s->edge] = fit_gradient(g, s->sizes, s->dtype, node_, s->edge);
 }
 
 void Backward::set_item(int i, size_t j, const Tensor& g) {
-  const auto& s = (*node_.slots()[i].list)[j];
+  const auto& s = item(i, j);
   if (g.defined() && s.defined && node_.needs(s.edge))
     results_[s.edge] = fit_gradient(g, s.sizes, s.dtype, node_, s.edge);
 }

@@ -6,6 +6,15 @@
 
 namespace taeda {
 
+// What a node keeps of a tensor argument.
+struct TensorSlot {
+  Dims sizes;
+  SavedTensor saved;
+  DType dtype = DType::Float32;
+  Device device;
+  bool defined = false;
+  uint32_t edge = 0;
+};
 class OpNode final : public Node {
  public:
   // Records the call before its kernel runs. `mutated` is the argument that it changes in place, or
@@ -18,48 +27,43 @@ class OpNode final : public Node {
 
   // To be told the results, once they have their history.
   void save_results(const Value& results);
-  size_t edge_of(size_t arg) const { return slots()[arg].tensor.edge; }
+  size_t edge_of(size_t arg) const { return tensor_slot(arg)->edge; }
   const Op& op() const { return op_; }
   // What is kept, for looking at from outside.
-  bool saves_argument(size_t i) const { return slots()[i].tensor.saved.has(); }
-  Tensor saved_argument(size_t i) const { return unpack(slots()[i].tensor); }
+  bool saves_argument(size_t i) const {
+    const TensorSlot* s = tensor_slot(i);
+    return s && s->saved.has();
+  }
+  Tensor saved_argument(size_t i) const { return unpack(*tensor_slot(i)); }
   bool saves_result() const { return first_result_.has(); }
   Tensor saved_result() { return first_result_.unpack(*this, this, 0); }
 
  private:
   friend class Backward;
 
-  struct TensorSlot {
-    Dims sizes;
-    SavedTensor saved;
-    DType dtype = DType::Float32;
-    Device device;
-    bool defined = false;
-    uint32_t edge = 0;
-  };
-  enum class Kind : uint8_t { Other, One, List };
-  struct Slot {
-    Kind kind = Kind::Other;
-    Value value;  // of an argument that is no tensor
-    TensorSlot tensor;
-    std::unique_ptr<std::vector<TensorSlot>> list;
-  };
+  // An argument: a tensor, a list of them, or the value of anything else.
+  using Slot = std::variant<TensorSlot, std::vector<TensorSlot>, Value>;
   struct Result {
     Dims sizes;
     Options options;
   };
 
-  OpNode(const Op& op, size_t n) : op_(op), count_(static_cast<uint32_t>(n)) {}
+  explicit OpNode(const Op& op) : op_(op) {}
   ~OpNode() override;
   void dispose() override;
 
   Slot* slots() { return reinterpret_cast<Slot*>(this + 1); }
   const Slot* slots() const { return reinterpret_cast<const Slot*>(this + 1); }
-  void fill(TensorSlot& s, const Tensor& t, uint32_t& edge, bool save, bool copy);
+  const TensorSlot* tensor_slot(size_t i) const { return std::get_if<TensorSlot>(slots() + i); }
+  const std::vector<TensorSlot>* list_slot(size_t i) const {
+    return std::get_if<std::vector<TensorSlot>>(slots() + i);
+  }
+  void take(const Value& argument, size_t i, uint32_t& edge, bool save, const Tensor* changed);
+  void fill(TensorSlot& s, const Tensor& t, uint32_t& edge, bool save, const Tensor* changed);
   Tensor unpack(const TensorSlot& s) const;
 
   const Op& op_;
-  uint32_t count_;
+  uint32_t capacity_ = 0, count_ = 0;  // slots, and how many of them are constructed
   SavedTensor first_result_;
   std::vector<SavedTensor> more_results_;
   std::vector<Result> results_;  // where there are several

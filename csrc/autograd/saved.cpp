@@ -5,7 +5,7 @@
 
 namespace taeda {
 
-thread_local constinit SavedHooks* saved_hooks = nullptr;
+TAEDA_FAST_TLS thread_local constinit SavedHooks* saved_hooks = nullptr;
 
 void fail_released() {
   fail(

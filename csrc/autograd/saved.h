@@ -14,7 +14,7 @@ struct SavedHooks {
   virtual ~SavedHooks() = default;
   virtual std::unique_ptr<PackedTensor> pack(const Tensor& t) = 0;
 };
-extern thread_local constinit SavedHooks* saved_hooks;  // nullptr: none
+TAEDA_FAST_TLS extern thread_local constinit SavedHooks* saved_hooks;  // nullptr: none
 
 class SavedTensor {
  public:

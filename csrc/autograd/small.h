@@ -12,7 +12,9 @@ namespace taeda {
 template <class T, size_t N> class Small {
  public:
   Small() = default;
-  explicit Small(size_t n) : size_(static_cast<uint32_t>(n)) {
+  explicit Small(size_t n) { reset(n); }
+  void reset(size_t n) {  // of an empty one
+    size_ = static_cast<uint32_t>(n);
     if (n > N) heap_ = std::make_unique<T[]>(n);
   }
   Small(Small&& o) noexcept { *this = std::move(o); }

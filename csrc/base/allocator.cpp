@@ -7,28 +7,17 @@
 #include <bit>
 #include <cstdlib>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <new>
 
 #include "base/error.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define TAEDA_PLAIN_MALLOC 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TAEDA_PLAIN_MALLOC 1
-#endif
-#endif
-#ifndef TAEDA_PLAIN_MALLOC
-#define TAEDA_PLAIN_MALLOC 0
-#endif
+#include "base/tls.h"
 
 namespace taeda::cpu {
 namespace {
 
-// Under AddressSanitizer nothing is cached, so that every use of freed memory is seen.
-constexpr bool kPlain = TAEDA_PLAIN_MALLOC;
-
+constexpr bool kPlain = kPlainMalloc;
 constexpr size_t kSmallest = 64;
 constexpr size_t kLargestSmall = size_t{64} << 10;
 constexpr size_t kHugePage = size_t{2} << 20;
@@ -171,8 +160,8 @@ size_t Global::in_use() const {
 // A pointer and a flag are all that the fast path reads; the cache itself is made at a thread's
 // first allocation and given up when the thread ends, after which a thread (in its last
 // destructors) uses the global lists.
-thread_local ThreadCache* t_cache = nullptr;
-thread_local bool t_ended = false;
+TAEDA_FAST_TLS thread_local constinit ThreadCache* t_cache = nullptr;
+TAEDA_FAST_TLS thread_local constinit bool t_ended = false;
 
 ThreadCache::~ThreadCache() {
   t_cache = nullptr;
@@ -190,8 +179,8 @@ ThreadCache::~ThreadCache() {
 
 [[gnu::noinline]] ThreadCache* make_thread_cache() {
   if (t_ended) return nullptr;
-  thread_local ThreadCache cache;
-  return t_cache = &cache;
+  thread_local const auto cache = std::make_unique<ThreadCache>();
+  return t_cache = cache.get();
 }
 
 // ---- Memory from the system

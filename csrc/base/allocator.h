@@ -14,6 +14,14 @@ namespace taeda::cpu {
 constexpr size_t kAlignment = 64;
 constexpr size_t kNoLimit = SIZE_MAX;
 
+// Under AddressSanitizer nothing is cached or put side by side, so that every use of freed or
+// foreign memory is seen.
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kPlainMalloc = true;
+#else
+constexpr bool kPlainMalloc = false;
+#endif
+
 struct MemoryStats {
   size_t allocated = 0;  // bytes in blocks that are in use
   size_t reserved = 0;   // bytes held from the operating system, in use or cached

@@ -108,8 +108,9 @@ Device parse_device(std::string_view text) {
 }
 
 void require_available(Device d) {
-  check(d.type != DeviceType::CUDA, "device '", to_string(d),
-        "' was asked for, but this build of taeda has no CUDA support; use device='cpu'");
+  if (d.type != DeviceType::CUDA) return;
+  fail("device '", to_string(d),
+       "' was asked for, but this build of taeda has no CUDA support; use device='cpu'");
 }
 
 }  // namespace taeda

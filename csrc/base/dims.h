@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <ostream>
 #include <span>
@@ -11,6 +12,14 @@
 namespace taeda {
 
 using DimsRef = std::span<const int64_t>;
+
+inline bool same(DimsRef a, DimsRef b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != b[i]) return false;
+  }
+  return true;
+}
 
 class Dims {
  public:
@@ -23,13 +32,13 @@ class Dims {
   }
   Dims(std::initializer_list<int64_t> l) { assign(l.begin(), l.size()); }
   Dims(DimsRef s) { assign(s.data(), s.size()); }
-  Dims(const Dims& o) { assign(o.data(), o.size_); }
+  Dims(const Dims& o) { copy(o); }
   Dims(Dims&& o) noexcept { steal(o); }
   ~Dims() {
     if (capacity_ > kInline) delete[] heap_;
   }
   Dims& operator=(const Dims& o) {
-    if (this != &o) assign(o.data(), o.size_);
+    if (this != &o) copy(o);
     return *this;
   }
   Dims& operator=(Dims&& o) noexcept {
@@ -84,13 +93,17 @@ class Dims {
   }
   void assign(const int64_t* p, size_t n) {
     resize_uninit(n);
-    std::copy_n(p, n, data());
+    int64_t* to = data();
+    for (size_t i = 0; i < n; ++i) to[i] = p[i];  // too few for a call of memmove to pay
   }
-  friend bool operator==(const Dims& a, const Dims& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
-  }
+  friend bool operator==(const Dims& a, const Dims& b) { return same(a, b); }
 
  private:
+  void copy(const Dims& o) {
+    if (capacity_ > kInline || o.capacity_ > kInline) return assign(o.data(), o.size_);
+    std::memcpy(inline_, o.inline_, sizeof inline_);  // a fixed number of bytes: three moves
+    size_ = o.size_;
+  }
   void resize_uninit(size_t n) {
     reserve(n);
     size_ = static_cast<uint32_t>(n);
@@ -102,7 +115,7 @@ class Dims {
       capacity_ = o.capacity_;
       o.capacity_ = kInline;
     } else {
-      std::copy_n(o.inline_, o.size_, inline_);
+      std::memcpy(inline_, o.inline_, sizeof inline_);
     }
     o.size_ = 0;
   }
@@ -110,14 +123,10 @@ class Dims {
   uint32_t size_ = 0;
   uint32_t capacity_ = kInline;
   union {
-    int64_t inline_[kInline];
+    int64_t inline_[kInline] = {};
     int64_t* heap_;
   };
 };
-
-inline bool same(DimsRef a, DimsRef b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end());
-}
 
 // "[2, 3]", as in messages. Written out only when a message is: check() takes its parts evaluated.
 struct DimsText {

@@ -8,7 +8,7 @@
 
 namespace taeda {
 
-thread_local constinit Modes modes;
+TAEDA_FAST_TLS thread_local constinit Modes modes;
 
 namespace {
 
@@ -70,8 +70,12 @@ Value call_inner(Call& c, uint32_t layers) {
 }
 
 Value call(const Op& op, std::span<Value> args, Tensor out) {
+  return call(op, args, std::move(out), argument_flags(args));
+}
+
+Value call(const Op& op, std::span<Value> args, Tensor out, uint32_t flags) {
   Call c{op, args, std::move(out)};
-  uint32_t flags = argument_flags(args) | (c.out.defined() ? c.out.flags() : 0);
+  if (c.out.defined()) flags |= c.out.flags();
   uint32_t seen = flags & modes.watched;
   if (!(seen | modes.always)) [[likely]]
     return run_kernel(c);

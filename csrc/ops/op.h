@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "base/tls.h"
 #include "ops/value.h"
 
 namespace taeda {
@@ -164,6 +165,8 @@ const Op& find_op(std::string_view name,
 // ---- the door ----
 // The one way into every op. `args` has one Value per schema argument.
 Value call(const Op& op, std::span<Value> args, Tensor out = {});
+// The same, where the flags of all tensors among the arguments are known already.
+Value call(const Op& op, std::span<Value> args, Tensor out, uint32_t flags);
 
 // op<"sum">(x, dims, true): calls by name from C++; trailing defaults may be left out.
 template <size_t N> struct OpName {
@@ -193,7 +196,7 @@ struct Modes {
   bool grad = true;
   bool inference = false;
 };
-extern thread_local constinit Modes modes;
+TAEDA_FAST_TLS extern thread_local constinit Modes modes;
 
 // Layers, from the outermost in. Each is handed the call and the bits that remain inside it.
 enum LayerBit : uint32_t {

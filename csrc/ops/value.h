@@ -1,6 +1,7 @@
 // Value: one argument or result of an op, whatever its type. Generator travels in it too.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -24,6 +25,28 @@ using Value =
                  Device, MemoryFormat, std::string, Generator, std::vector<double>>;
 
 inline bool is_none(const Value& v) { return v.index() == 0; }
+
+// A variant copies and destroys what it holds by way of a table of functions. Nearly all arguments
+// are tensors or plain numbers, so the paths that every call takes ask for those first.
+template <class... T> constexpr uint32_t trivial_alternatives(const std::variant<T...>*) {
+  uint32_t mask = 0, bit = 1;
+  ((mask |= std::is_trivially_destructible_v<T> ? bit : 0, bit <<= 1), ...);
+  return mask;
+}
+inline bool is_trivial(const Value& v) {
+  return trivial_alternatives(static_cast<const Value*>(nullptr)) >> v.index() & 1;
+}
+inline void destroy_value(Value& v) {
+  if (auto* t = std::get_if<Tensor>(&v)) std::destroy_at(t);
+  else if (!is_trivial(v)) std::destroy_at(&v);
+}
+// Into memory that holds no value, or a trivial one.
+inline void construct_value(Value* at, const Value& v) {
+  if (is_none(v)) std::construct_at(at);
+  else if (auto* s = std::get_if<Scalar>(&v)) std::construct_at(at, *s);
+  else if (auto* t = std::get_if<Tensor>(&v)) std::construct_at(at, *t);
+  else std::construct_at(at, v);
+}
 extern const Tensor kNoTensor;
 
 // Value -> C++ parameter. std::optional<T> takes None; Tensor takes None as an undefined Tensor.

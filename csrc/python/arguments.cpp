@@ -184,7 +184,8 @@ bool Signature::parse(const PyArgs& call, Values& values, PyObject** out, Extras
   for (size_t i = call.count; i < params_.size(); ++i) {
     if (!params_[i].arg->has_default) [[unlikely]]
       return parse_slow(call, values, out, extras, explain);
-    values[i] = params_[i].arg->fallback;
+    if (is_trivial(values[i])) construct_value(&values[i], params_[i].arg->fallback);
+    else values[i] = params_[i].arg->fallback;
   }
   return true;
 }

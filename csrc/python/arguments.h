@@ -21,7 +21,9 @@ class Values {
   }
   Values(const Values&) = delete;
   Values& operator=(const Values&) = delete;
-  ~Values() { std::destroy_n(data(), n_); }
+  ~Values() {
+    for (Value& v : span()) destroy_value(v);
+  }
 
   Value& operator[](size_t i) { return data()[i]; }
   std::span<Value> span() { return {data(), n_}; }

@@ -167,7 +167,8 @@ bool as_dims(PyObject* o, Dims* d, PyObject** got) {
 
 bool convert(PyObject* o, const Param& p, Value& v) {
   if (p.kind == ArgKind::Tensor && is_tensor(o)) {
-    v = tensor_of(o);
+    if (is_none(v)) std::construct_at(&v, tensor_of(o));
+    else v = tensor_of(o);
     return true;
   }
   if (o == Py_None) {

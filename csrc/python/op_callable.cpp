@@ -62,10 +62,10 @@ Glance glance(std::span<const Value> values) {
   return g;
 }
 
-Value run(const Op& op, Values& values, Tensor out, int64_t numel) {
-  if (numel < kReleaseGilAt) return call(op, values.span(), std::move(out));
+Value run(const Op& op, Values& values, Tensor out, const Glance& seen) {
+  if (seen.numel < kReleaseGilAt) return call(op, values.span(), std::move(out), seen.flags);
   ReleaseGil unlocked;
-  return call(op, values.span(), std::move(out));
+  return call(op, values.span(), std::move(out), seen.flags);
 }
 
 // out=(a, b) of an op with several results: they are computed and then put there.
@@ -87,7 +87,7 @@ PyObject* run_into(const OpTable& table, const Op& op, Values& values, PyObject*
         "(): functions with out=... arguments don't support automatic differentiation, but one of "
         "the arguments "
         "requires grad.");
-  Value result = run(op, values, {}, seen.numel);
+  Value result = run(op, values, {}, seen);
   const auto& list = std::get<TensorList>(result);
   for (size_t i = 0; i < list.size(); ++i) {
     const Tensor& target = tensor_of(items[i].get());
@@ -138,12 +138,13 @@ PyObject* run_parsed(const OpTable& table, const Signature& s, const PyArgs& cal
       fail<TypeError>(op.name, "(): argument 'out' must be Tensor, not ", type_name(out));
     target = tensor_of(out);
   }
-  Value result = run(op, values, std::move(target), seen.numel);
+  Value result = run(op, values, std::move(target), seen);
   if (extras.requires_grad) {
     check(is_inexact(std::get<Tensor>(result).dtype()),
           "Only Tensors of floating point and complex dtype can require gradients");
     set_requires_grad(std::get<Tensor>(result), true);
   }
+  if (auto* t = std::get_if<Tensor>(&result)) return wrap(std::move(*t));
   return result_object(std::move(result), &table);
 }
 

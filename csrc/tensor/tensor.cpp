@@ -2,23 +2,32 @@
 
 #include <cstring>
 
-#include "base/allocator.h"
-
 namespace taeda {
 
 // ---- Storage ----
 
+// Up to this many bytes lie in one block with their Storage.
+constexpr size_t kBeside = cpu::kPlainMalloc ? 0 : 4096;
+
+Ref<Storage> Storage::make(size_t beside) {
+  auto* s = ::new (cpu::allocate(sizeof(Storage) + beside)) Storage;
+  s->beside = static_cast<uint32_t>(beside);
+  if (beside) s->data = s + 1;
+  return Ref<Storage>(s);
+}
+
 Ref<Storage> Storage::allocate(size_t nbytes, Device device) {
   require_available(device);
-  auto s = make_ref<Storage>();
+  const bool here = device.type == DeviceType::CPU;
+  auto s = make(here && nbytes <= kBeside ? nbytes : 0);
   s->device = device;
+  if (here && !s->data) s->data = cpu::allocate(nbytes);
   s->nbytes = nbytes;
-  if (device.type == DeviceType::CPU) s->data = cpu::allocate(nbytes);
   return s;
 }
 
 Ref<Storage> Storage::borrow(void* data, size_t nbytes, void (*release)(void*), void* context) {
-  auto s = make_ref<Storage>();
+  auto s = make(0);
   s->data = data;
   s->nbytes = nbytes;
   s->release = release;
@@ -33,7 +42,7 @@ void Storage::resize(size_t n) {
     void* fresh = cpu::allocate(n);
     if (data) {
       std::memcpy(fresh, data, std::min(n, nbytes));
-      cpu::deallocate(data, nbytes);
+      if (data != this + 1) cpu::deallocate(data, nbytes);
     }
     data = fresh;
   }
@@ -42,12 +51,11 @@ void Storage::resize(size_t n) {
 
 void Storage::destroy(Storage* s) {
   if (s->release) s->release(s->context);
-  else if (s->data) cpu::deallocate(s->data, s->nbytes);
-  delete s;
+  else if (s->data && s->data != s + 1) cpu::deallocate(s->data, s->nbytes);
+  const size_t bytes = sizeof(Storage) + s->beside;
+  s->~Storage();
+  cpu::deallocate(s, bytes);
 }
-
-void* Storage::operator new(size_t n) { return cpu::allocate(n); }
-void Storage::operator delete(void* p) { cpu::deallocate(p, sizeof(Storage)); }
 
 // ---- TensorImpl ----
 
@@ -183,10 +191,21 @@ Scalar Tensor::item() const {
 // ---- making tensors ----
 
 Tensor empty(DimsRef sizes, Options o) {
-  int64_t n = numel_of(sizes);
-  Dims strides = contiguous_strides(sizes);
-  return Tensor(make_impl(Storage::allocate(checked_nbytes(n, o.dtype), o.device), sizes, strides,
-                          0, o.dtype));
+  const int64_t n = numel_of(sizes);
+  auto t = make_ref<TensorImpl>();
+  t->storage = Storage::allocate(checked_nbytes(n, o.dtype), o.device);
+  t->dtype = o.dtype;
+  t->numel = n;
+  t->sizes.assign(sizes.data(), sizes.size());
+  t->strides.assign(sizes.data(), sizes.size());
+  int64_t step = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    t->strides[i] = step;
+    step = static_cast<int64_t>(static_cast<uint64_t>(step) *
+                                static_cast<uint64_t>(std::max<int64_t>(sizes[i], 1)));
+  }
+  if (o.device.type == DeviceType::Meta) t->flags |= kMeta;
+  return Tensor(std::move(t));
 }
 
 Tensor empty_strided(DimsRef sizes, DimsRef strides, Options o) {

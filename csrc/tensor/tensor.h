@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/allocator.h"
 #include "base/device.h"
 #include "base/dims.h"
 #include "base/dtype.h"
@@ -16,7 +17,7 @@ namespace taeda {
 enum class MemoryFormat : uint8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
 
 // Bytes that tensors share, with the version counter that finds in-place changes to saved values.
-struct Storage : RefCounted {
+struct alignas(cpu::kAlignment) Storage : RefCounted {
   void* data = nullptr;
   size_t nbytes = 0;
   Device device;
@@ -25,14 +26,15 @@ struct Storage : RefCounted {
   // For memory that somebody else owns (NumPy, DLPack): called instead of the allocator.
   void (*release)(void* context) = nullptr;
   void* context = nullptr;
+  uint32_t beside = 0;  // bytes of data behind this header in the same block, as small data is kept
 
   static Ref<Storage> allocate(size_t nbytes, Device device);
   static Ref<Storage> borrow(void* data, size_t nbytes, void (*release)(void*), void* context);
   void resize(size_t nbytes);  // keeps the common prefix
   static void destroy(Storage* s);
-  static void* operator new(
-      size_t n);  // tensors come and go by the million: from the caching allocator too
-  static void operator delete(void* p);
+
+ private:
+  static Ref<Storage> make(size_t beside);
 };
 
 // What a tensor's flags say. The door ORs those of all arguments into one word.
@@ -66,7 +68,7 @@ struct TensorImpl : RefCounted {
 
   static void destroy(TensorImpl* t);
   static void (*release_python)(TensorImpl* t);  // set by csrc/python
-  static void* operator new(size_t n);
+  static void* operator new(size_t n);           // tensors come and go by the million
   static void operator delete(void* p);
 };
 
