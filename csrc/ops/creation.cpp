@@ -2,52 +2,12 @@
 #include <cmath>
 
 #include "autograd/backward.h"
-#include "base/thread_pool.h"
-#include "ops/copy.h"
+#include "ops/factory.h"
 
 namespace taeda {
 namespace {
 
-template <class T> const T& get(const Call& c, size_t i) { return std::get<T>(c.args[i]); }
-template <class T> std::optional<T> maybe(const Call& c, size_t i) {
-  return Unpack<std::optional<T>>::get(c.args[i]);
-}
-
-// The keyword arguments dtype, device, requires_grad, which stand one after another from position
-// `at`.
-Options options_of(const Call& c, size_t at, Options fallback) {
-  if (c.out.defined()) fallback = c.out.options();
-  const Options o{maybe<DType>(c, at).value_or(fallback.dtype),
-                  maybe<Device>(c, at + 1).value_or(fallback.device)};
-  require_available(o.device);
-  if (c.out.defined()) {
-    check(o.dtype == c.out.dtype(), c.op.name, "(): dtype ", o.dtype,
-          " does not match dtype of out parameter (", c.out.dtype(), ")");
-  }
-  return o;
-}
-Options options_of(const Call& c, size_t at) { return options_of(c, at, Options{}); }
-
-// Hands the new tensor over: into out=, or with its requires_grad flag.
-Value finished(const Call& c, size_t at, const Tensor& t) {
-  const bool wanted = get<bool>(c, at + 2);
-  if (wanted) {
-    check(is_inexact(t.dtype()),
-          "Only Tensors of floating point and complex dtype can require gradients");
-    check(!c.out.defined(), c.op.name, "(): out= and requires_grad=True exclude each other");
-    t.impl()->flags |= kRequiresGrad;
-  }
-  if (!c.out.defined()) return t;
-  resize(c.out, t.sizes());
-  copy_into(c.out, t);
-  return c.out;
-}
-
-Tensor filled(DimsRef sizes, Options o, Scalar value) {
-  Tensor t = empty(sizes, o);
-  fill_with(t, value);
-  return t;
-}
+using namespace factory;
 
 // ---- constants ----
 
@@ -114,27 +74,6 @@ Value new_empty_strided_op(Call& c) {
 }
 
 // ---- sequences ----
-
-// t[i] = f(i) for a new one-dimensional tensor; f gives a double, or an int64 where the dtype is
-// integral.
-template <class F> void tabulate(const Tensor& t, F&& f) {
-  if (t.is_meta()) return;
-  visit_all(t.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T* p = t.data_as<T>();
-    parallel_for(t.numel(), 32768, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        if constexpr (std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>) {
-          p[i] = T(static_cast<typename T::value_type>(f(i)));
-        } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-          p[i] = T(static_cast<float>(f(i)));
-        } else {
-          p[i] = static_cast<T>(f(i));
-        }
-      }
-    });
-  });
-}
 
 Value arange(Call& c, Scalar start, Scalar end, Scalar step, size_t at) {
   const bool whole = start.is_integral() && end.is_integral() && step.is_integral();
@@ -303,44 +242,9 @@ template <bool Lower> Value triangle_indices_op(Call& c) {
   return finished(c, 3, to(t, o.dtype));
 }
 
-// ---- windows ----
-
-// Sums of cosines over one period; a periodic window leaves out the last point of a symmetric one.
-template <class F> Value window(Call& c, size_t at, F&& value) {
-  const auto n = get<int64_t>(c, 0);
-  const Options o = options_of(c, at);
-  check(n >= 0, c.op.name, "(): window_length must be non-negative, got ", n);
-  check(is_floating(o.dtype), c.op.name, "(): expects floating point dtypes, got: ", o.dtype);
-  const Tensor t = empty({{n}}, o);
-  const double last = static_cast<double>(get<bool>(c, 1) ? n : n - 1);
-  if (n == 1) fill_with(t, 1);
-  else tabulate(t, [&](int64_t i) { return value(static_cast<double>(i) / last); });
-  return finished(c, at, t);
-}
-constexpr double kTwoPi = 6.28318530717958647693;
-Value hann_op(Call& c) {
-  return window(c, 2, [](double x) { return 0.5 - 0.5 * std::cos(kTwoPi * x); });
-}
-Value hamming_op(Call& c) {
-  const double alpha = get<double>(c, 2), beta = get<double>(c, 3);
-  return window(c, 4, [=](double x) { return alpha - beta * std::cos(kTwoPi * x); });
-}
-Value blackman_op(Call& c) {
-  return window(c, 2, [](double x) {
-    return 0.42 - 0.5 * std::cos(kTwoPi * x) + 0.08 * std::cos(2 * kTwoPi * x);
-  });
-}
-Value bartlett_op(Call& c) {
-  return window(c, 2, [](double x) { return x < 0.5 ? 2 * x : 2 - 2 * x; });
-}
-
 // ---- the table ----
 
-#define TAEDA_OPTIONS "dtype: dtype? = None, device: device? = None, requires_grad: bool = False"
-#define TAEDA_LIKE TAEDA_OPTIONS ", memory_format: memory_format? = None"
 constexpr uint32_t kFactory = kFunction | kOut;
-
-Kernel raw(Value (*f)(Call&)) { return raw_kernel(f, true); }
 
 const Define definitions[] = {
     {"empty(size: int[], *, " TAEDA_LIKE ") -> Tensor",
@@ -470,23 +374,6 @@ const Define definitions[] = {
     {"triu_indices(row: int, col: int, offset: int = 0, *, " TAEDA_OPTIONS ") -> Tensor",
      "Row and column indices of the upper triangle of a `row` x `col` matrix.",
      raw(triangle_indices_op<false>),
-     {.forms = kFunction}},
-    {"hann_window(window_length: int, periodic: bool = True, *, " TAEDA_OPTIONS ") -> Tensor",
-     "The Hann window, `0.5 - 0.5 cos(2 pi x)`.",
-     raw(hann_op),
-     {.forms = kFunction}},
-    {"hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = "
-     "0.46, *, " TAEDA_OPTIONS ") -> Tensor",
-     "The Hamming window, `alpha - beta cos(2 pi x)`.",
-     raw(hamming_op),
-     {.forms = kFunction}},
-    {"blackman_window(window_length: int, periodic: bool = True, *, " TAEDA_OPTIONS ") -> Tensor",
-     "The Blackman window, `0.42 - 0.5 cos(2 pi x) + 0.08 cos(4 pi x)`.",
-     raw(blackman_op),
-     {.forms = kFunction}},
-    {"bartlett_window(window_length: int, periodic: bool = True, *, " TAEDA_OPTIONS ") -> Tensor",
-     "The Bartlett window: a triangle.",
-     raw(bartlett_op),
      {.forms = kFunction}},
 };
 

@@ -1,0 +1,78 @@
+// What ops that make tensors from numbers share: their keyword arguments, and filling.
+#pragma once
+
+#include "base/thread_pool.h"
+#include "ops/copy.h"
+#include "ops/tensor_ops.h"
+
+// The last arguments of a factory's schema.
+#define TAEDA_OPTIONS "dtype: dtype? = None, device: device? = None, requires_grad: bool = False"
+#define TAEDA_LIKE TAEDA_OPTIONS ", memory_format: memory_format? = None"
+
+namespace taeda::factory {
+
+template <class T> const T& get(const Call& c, size_t i) { return std::get<T>(c.args[i]); }
+template <class T> std::optional<T> maybe(const Call& c, size_t i) {
+  return Unpack<std::optional<T>>::get(c.args[i]);
+}
+
+// The keyword arguments dtype, device, requires_grad, which stand one after another from position
+// `at`.
+inline Options options_of(const Call& c, size_t at, Options fallback) {
+  if (c.out.defined()) fallback = c.out.options();
+  const Options o{maybe<DType>(c, at).value_or(fallback.dtype),
+                  maybe<Device>(c, at + 1).value_or(fallback.device)};
+  require_available(o.device);
+  if (c.out.defined()) {
+    check(o.dtype == c.out.dtype(), c.op.name, "(): dtype ", o.dtype,
+          " does not match dtype of out parameter (", c.out.dtype(), ")");
+  }
+  return o;
+}
+inline Options options_of(const Call& c, size_t at) { return options_of(c, at, Options{}); }
+
+// Hands the new tensor over: into out=, or with its requires_grad flag.
+inline Value finished(const Call& c, size_t at, const Tensor& t) {
+  const bool wanted = get<bool>(c, at + 2);
+  if (wanted) {
+    check(is_inexact(t.dtype()),
+          "Only Tensors of floating point and complex dtype can require gradients");
+    check(!c.out.defined(), c.op.name, "(): out= and requires_grad=True exclude each other");
+    t.impl()->flags |= kRequiresGrad;
+  }
+  if (!c.out.defined()) return t;
+  resize(c.out, t.sizes());
+  copy_into(c.out, t);
+  return c.out;
+}
+
+inline Tensor filled(DimsRef sizes, Options o, Scalar value) {
+  Tensor t = empty(sizes, o);
+  fill_with(t, value);
+  return t;
+}
+
+// t[i] = f(i) for a new one-dimensional tensor; f gives a double, or an int64 where the dtype is
+// integral.
+template <class F> void tabulate(const Tensor& t, F&& f) {
+  if (t.is_meta()) return;
+  visit_all(t.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* p = t.data_as<T>();
+    parallel_for(t.numel(), 32768, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        if constexpr (std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>) {
+          p[i] = T(static_cast<typename T::value_type>(f(i)));
+        } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+          p[i] = T(static_cast<float>(f(i)));
+        } else {
+          p[i] = static_cast<T>(f(i));
+        }
+      }
+    });
+  });
+}
+
+inline Kernel raw(Value (*f)(Call&)) { return raw_kernel(f, true); }
+
+}  // namespace taeda::factory
