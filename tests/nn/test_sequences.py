@@ -90,7 +90,7 @@ def test_recurrent_refusals(torch):
             eval("nn." + call, {"nn": nn})
     with pytest.raises(RuntimeError, match="input_size"):
         nn.LSTM(3, 4)(taeda.zeros(5, 2, 7))
-    with pytest.raises(RuntimeError, match="expected hidden size"):
+    with pytest.raises(RuntimeError, match="Expected hidden size"):
         nn.GRU(3, 4)(taeda.zeros(5, 2, 3), taeda.zeros(1, 3, 4))
     nn.LSTM(3, 4).flatten_parameters()
     assert [len(w) for w in nn.LSTM(3, 4, 2).all_weights] == [4, 4]

@@ -5,49 +5,20 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import taeda
-from taeda._C import Tensor
+from taeda._C import Tensor, ops
 from taeda.nn import functional as F
 from taeda.nn import init
 from taeda.nn.module import Module
 from taeda.nn.parameter import Parameter
+from taeda.nn.utils.rnn import PackedSequence
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
-_GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "GRU": 3, "LSTM": 4}
-
-
-def _elman(activation: Callable[[Tensor], Tensor]) -> Callable[..., tuple[Tensor, ...]]:
-    def step(x: Tensor, state: tuple[Tensor, ...], w: Tensor, b: Tensor | None, r: Any) -> Any:
-        return (activation(x + F.linear(state[0], w, b)),)
-
-    return step
-
-
-def _gru(x: Tensor, state: tuple[Tensor, ...], w: Tensor, b: Tensor | None, r: Any) -> Any:
-    (h,) = state
-    x_reset, x_update, x_new = x.chunk(3, -1)
-    h_reset, h_update, h_new = F.linear(h, w, b).chunk(3, -1)
-    reset = (x_reset + h_reset).sigmoid()
-    update = (x_update + h_update).sigmoid()
-    new = (x_new + reset * h_new).tanh()
-    return (new + update * (h - new),)
-
-
-def _lstm(x: Tensor, state: tuple[Tensor, ...], w: Tensor, b: Tensor | None, r: Any) -> Any:
-    h, c = state
-    into, forget, new, out = (x + F.linear(h, w, b)).chunk(4, -1)
-    c = forget.sigmoid() * c + into.sigmoid() * new.tanh()
-    h = out.sigmoid() * c.tanh()
-    return (h if r is None else F.linear(h, r), c)
-
-
-# How each kind makes the next state of: the input's part of the gates, the state, the weight and
-# bias of the state, and for an LSTM with projection, the weight of that.
-_STEPS = {"RNN_TANH": _elman(F.tanh), "RNN_RELU": _elman(F.relu), "GRU": _gru, "LSTM": _lstm}
+# For each kind, its number as the op behind it takes it, and how many gates it has.
+_CELLS = {"RNN_TANH": (0, 1), "RNN_RELU": (1, 1), "LSTM": (2, 4), "GRU": (3, 3)}
 
 
 class RNNBase(Module):
@@ -115,7 +86,7 @@ class RNNBase(Module):
                 "proj_size should be a positive integer, smaller than hidden_size, or zero to "
                 f"disable projections, got {proj_size}"
             )
-        if mode not in _GATES:
+        if mode not in _CELLS:
             raise ValueError(f"Unrecognized RNN mode: {mode}")
         self.mode = mode
         self.input_size = input_size
@@ -127,7 +98,7 @@ class RNNBase(Module):
         self.bidirectional = bidirectional
         self.proj_size = proj_size
         state_size = proj_size or hidden_size
-        gates = _GATES[mode] * hidden_size
+        gates = _CELLS[mode][1] * hidden_size
         directions = 2 if bidirectional else 1
         for layer in range(num_layers):
             inputs = input_size if layer == 0 else state_size * directions
@@ -167,84 +138,113 @@ class RNNBase(Module):
             for suffix in self._suffixes(layer)
         ]
 
-    def _first_state(self, input: Tensor, hx: Any) -> tuple[Tensor, ...]:
-        """The given state, or zeros, of shape (layers * directions, N, size)."""
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
+        """Raise unless an input, packed where there are `batch_sizes`, has the right form."""
+        name, weight = type(self).__name__, self._parameters["weight_ih_l0"]
+        assert weight is not None
+        if input.dtype != weight.dtype:
+            raise ValueError(
+                f"{name}: RNN input dtype ({input.dtype}) does not match weight dtype "
+                f"({weight.dtype}). Convert input: input.to({weight.dtype}), or convert model: "
+                f"model.to({input.dtype})"
+            )
+        if batch_sizes is None and input.dim() not in (2, 3):
+            raise ValueError(f"{name}: Expected input to be 2D or 3D, got {input.dim()}D instead")
+        if batch_sizes is not None and input.dim() != 2:
+            raise RuntimeError(f"{name}: packed input must have 2 dimensions, got {input.dim()}")
+        if input.size(-1) != self.input_size:
+            raise RuntimeError(
+                f"{name}: input.size(-1) must be equal to input_size. Expected "
+                f"{self.input_size}, got {input.size(-1)}"
+            )
+
+    def _first_state(self, hx: Any, batch: int, dim: int, input: Tensor) -> list[Tensor]:
+        """The given h, and c of an LSTM, or zeros, of shape (layers * directions, N, size)."""
         rows = self.num_layers * (2 if self.bidirectional else 1)
         sizes = [self.proj_size or self.hidden_size]
         if self.mode == "LSTM":
             sizes.append(self.hidden_size)
-        shapes = [(rows, input.size(1), size) for size in sizes]
         if hx is None:
-            return tuple(input.new_zeros(shape) for shape in shapes)
-        state = tuple(hx) if self.mode == "LSTM" else (hx,)
-        for value, shape in zip(state, shapes, strict=True):
-            if tuple(value.shape) != shape:
+            return [input.new_zeros((rows, batch, size)) for size in sizes]
+        state = list(hx) if self.mode == "LSTM" else [hx]
+        name = type(self).__name__
+        if len(state) != len(sizes):
+            raise ValueError(f"{name}: expected hx to be (h, c), got {len(state)} tensors")
+        for i, (value, size) in enumerate(zip(state, sizes, strict=True)):
+            which = f"hidden[{i}]" if self.mode == "LSTM" else "hidden"
+            if value.dim() != dim:
+                kind = "batched 3-D" if dim == 3 else "unbatched 2-D"
                 raise RuntimeError(
-                    f"{type(self).__name__}: expected hidden size {shape}, got {list(value.shape)}"
+                    f"{name}: For {kind} input, hx should also be {dim}-D but {which} is a "
+                    f"{value.dim()}-D tensor"
+                )
+            if dim == 2:
+                state[i] = value = value.unsqueeze(1)
+            if tuple(value.shape) != (rows, batch, size):
+                raise RuntimeError(
+                    f"{name}: Expected {which} size {(rows, batch, size)}, got {list(value.shape)}"
                 )
         return state
 
-    def _run(self, input: Tensor, hx: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
-        if input.dim() not in (2, 3):
-            raise ValueError(
-                f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}D instead"
-            )
-        if input.size(-1) != self.input_size:
-            raise RuntimeError(
-                "input.size(-1) must be equal to input_size. Expected "
-                f"{self.input_size}, got {input.size(-1)}"
-            )
-        weight = self.weight_ih_l0
-        if input.dtype != weight.dtype:
-            raise ValueError(
-                f"{type(self).__name__}: RNN input dtype ({input.dtype}) does not match weight "
-                f"dtype ({weight.dtype}). Convert input: input.to({weight.dtype}), or convert "
-                f"model: model.to({input.dtype})"
-            )
-        batched = input.dim() == 3
-        if not batched:
-            input = input.unsqueeze(1)
-            if hx is not None:
-                lstm = self.mode == "LSTM"
-                hx = tuple(h.unsqueeze(1) for h in hx) if lstm else hx.unsqueeze(1)
-        elif self.batch_first:
-            input = input.transpose(0, 1)
-        state = self._first_state(input, hx)
-        step, last = _STEPS[self.mode], []
+    def _run(
+        self, input: Tensor, sizes: list[int], state: list[Tensor]
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """All layers, over `sizes[t]` rows for each step t; return the outputs and last states."""
+        cell, get = _CELLS[self.mode][0], self._parameters.get
+        firsts = [part.unbind(0) for part in state]
+        last: list[tuple[Tensor, ...]] = []
         for layer in range(self.num_layers):
             outputs = []
             for suffix in self._suffixes(layer):
-                row = len(last)
-                output, final = self._direction(step, input, tuple(s[row] for s in state), suffix)
+                first = [part[len(last)] for part in firsts]
+                gates = F.linear(input, get("weight_ih" + suffix), get("bias_ih" + suffix))
+                output, *final = ops._rnn_sequence(
+                    gates, first[0], first[1] if len(first) == 2 else None,
+                    get("weight_hh" + suffix), get("bias_hh" + suffix), get("weight_hr" + suffix),
+                    sizes, cell, suffix.endswith("_reverse"),
+                )  # fmt: skip
                 outputs.append(output)
-                last.append(final)
+                last.append(tuple(final[: len(first)]))
             input = outputs[0] if len(outputs) == 1 else taeda.cat(outputs, -1)
             if self.dropout and layer + 1 < self.num_layers:
                 input = F.dropout(input, self.dropout, self.training)
-        final_state = tuple(taeda.stack(parts) for parts in zip(*last, strict=True))
+        return input, tuple(taeda.stack(parts) for parts in zip(*last, strict=True))
+
+    def _forward_packed(self, input: PackedSequence, hx: Any) -> tuple[Any, Any]:
+        data, batch_sizes, order, back = input
+        self.check_input(data, batch_sizes)
+        sizes = batch_sizes.tolist()
+        state = self._first_state(hx, sizes[0], 3, data)
+        if hx is not None and order is not None:
+            state = [part.index_select(1, order) for part in state]
+        output, final = self._run(data, sizes, state)
+        if back is not None:
+            final = tuple(part.index_select(1, back) for part in final)
+        return PackedSequence(output, batch_sizes, order, back), final
+
+    def _forward_padded(self, input: Tensor, hx: Any) -> tuple[Any, Any]:
+        self.check_input(input, None)
+        batched, dim = input.dim() == 3, input.dim()
         if not batched:
-            return input.squeeze(1), tuple(part.squeeze(1) for part in final_state)
-        return (input.transpose(0, 1) if self.batch_first else input), final_state
+            input = input.unsqueeze(1)
+        elif self.batch_first:
+            input = input.transpose(0, 1)
+        steps, batch = input.shape[:2]
+        if steps == 0:
+            raise RuntimeError(
+                f"{type(self).__name__}: Expected sequence length to be larger than 0 in RNN"
+            )
+        state = self._first_state(hx, batch, dim, input)
+        rows = input.reshape(steps * batch, input.size(2))
+        output, final = self._run(rows, [batch] * steps, state)
+        output = output.reshape(steps, batch, output.size(1))
+        if not batched:
+            return output.squeeze(1), tuple(part.squeeze(1) for part in final)
+        return (output.transpose(0, 1) if self.batch_first else output), final
 
-    def _direction(
-        self, step: Callable[..., Any], input: Tensor, state: tuple[Tensor, ...], suffix: str
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Read a whole sequence (L, N, *) one way; return all outputs and the last state."""
-        get = self._parameters.get
-        # The inputs' part of the gates needs no state, so it is one product for all steps.
-        parts = F.linear(input, get("weight_ih" + suffix), get("bias_ih" + suffix)).unbind(0)
-        recurrent = (get("weight_hh" + suffix), get("bias_hh" + suffix), get("weight_hr" + suffix))
-        backwards = suffix.endswith("_reverse")
-        outputs = []
-        for part in reversed(parts) if backwards else parts:
-            state = step(part, state, *recurrent)
-            outputs.append(state[0])
-        if backwards:
-            outputs.reverse()
-        return taeda.stack(outputs), state
-
-    def forward(self, input: Tensor, hx: Any = None) -> Any:
-        output, state = self._run(input, hx)
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        run = self._forward_packed if isinstance(input, PackedSequence) else self._forward_padded
+        output, state = run(input, hx)
         return output, state if self.mode == "LSTM" else state[0]
 
     def extra_repr(self) -> str:
@@ -370,6 +370,10 @@ class RNNCellBase(Module):
         device, dtype: those of the parameters.
     """
 
+    bias_ih: Tensor | None
+    bias_hh: Tensor | None
+    nonlinearity: str
+
     def __init__(
         self,
         input_size: int,
@@ -401,27 +405,44 @@ class RNNCellBase(Module):
             init.uniform_(parameter, -limit, limit)
 
     def _step(self, mode: str, input: Tensor, hx: Any) -> tuple[Tensor, ...]:
+        name = type(self).__name__
         if input.dim() not in (1, 2):
-            raise ValueError(
-                f"{type(self).__name__}: Expected input to be 1D or 2D, got {input.dim()}D instead"
+            raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
+        if input.size(-1) != self.input_size:
+            raise RuntimeError(
+                f"{name}: input has inconsistent input_size: got {input.size(-1)} expected "
+                f"{self.input_size}"
             )
         batched = input.dim() == 2
         input = input if batched else input.unsqueeze(0)
         if hx is None:
             zeros = input.new_zeros((input.size(0), self.hidden_size))
-            state: tuple[Tensor, ...] = (zeros, zeros) if mode == "LSTM" else (zeros,)
+            state = [zeros, zeros] if mode == "LSTM" else [zeros]
         else:
-            state = tuple(hx) if mode == "LSTM" else (hx,)
-            for value in state:
+            state = list(hx) if mode == "LSTM" else [hx]
+            for i, value in enumerate(state):
                 if value.dim() not in (1, 2):
                     raise ValueError(
-                        f"{type(self).__name__}: Expected hidden to be 1D or 2D, got "
-                        f"{value.dim()}D instead"
+                        f"{name}: Expected hidden to be 1D or 2D, got {value.dim()}D instead"
                     )
-            state = state if batched else tuple(value.unsqueeze(0) for value in state)
-        part = F.linear(input, self.weight_ih, self.bias_ih)
-        state = _STEPS[mode](part, state, self.weight_hh, self.bias_hh, None)
-        return state if batched else tuple(value.squeeze(0) for value in state)
+                state[i] = value = value if value.dim() == 2 else value.unsqueeze(0)
+                if value.size(1) != self.hidden_size:
+                    raise RuntimeError(
+                        f"{name}: hidden{i} has inconsistent hidden_size: got {value.size(1)}, "
+                        f"expected {self.hidden_size}"
+                    )
+                if value.size(0) != input.size(0):
+                    raise RuntimeError(
+                        f"{name}: Input batch size {input.size(0)} doesn't match hidden{i} batch "
+                        f"size {value.size(0)}"
+                    )
+        gates = F.linear(input, self.weight_ih, self.bias_ih)
+        results = ops._rnn_sequence(
+            gates, state[0], state[1] if mode == "LSTM" else None, self.weight_hh, self.bias_hh,
+            None, [input.size(0)], _CELLS[mode][0], False,
+        )  # fmt: skip
+        final = results[1 : 1 + len(state)]
+        return tuple(final) if batched else tuple(value.squeeze(0) for value in final)
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"

@@ -1,5 +1,6 @@
 """Helpers for training: gradient clipping, and parameters as one vector."""
 
+from taeda.nn.utils import rnn
 from taeda.nn.utils.clip_grad import (
     clip_grad_norm_,
     clip_grad_value_,
@@ -15,6 +16,7 @@ __all__ = [
     "clip_grads_with_norm_",
     "get_total_norm",
     "parameters_to_vector",
+    "rnn",
     "skip_init",
     "vector_to_parameters",
 ]

@@ -1,0 +1,79 @@
+// A recurrent cell run over a whole sequence, and back, on plain memory.
+//
+// Sequences lie packed: step t has sizes[t] rows (never more than the step before it), one after
+// the other. The state has `batch` rows; a step changes the first sizes[t] of them. Whichever way
+// the sequence is read, a row's state is therefore its initial one until its first step, and its
+// final one after its last.
+#pragma once
+
+#include <cstdint>
+
+namespace taeda::cpu {
+
+enum class Cell : uint8_t { Tanh, Relu, Lstm, Gru };
+
+constexpr int64_t gate_count(Cell cell) {
+  return cell == Cell::Lstm ? 4 : cell == Cell::Gru ? 3 : 1;
+}
+
+struct RnnShape {
+  Cell cell;
+  bool reverse;            // read from the last step to the first
+  int64_t batch;           // rows of the state
+  int64_t hidden;          // H
+  int64_t state;           // P: the size of h, which is H unless an LSTM projects it
+  const int64_t* sizes;    // rows of each step
+  const int64_t* offsets;  // the first row of each step
+  int64_t steps;
+
+  int64_t gates() const { return gate_count(cell) * hidden; }
+};
+
+template <class T> struct RnnWeights {
+  const T* w;  // gates x P
+  const T* b;  // gates, or null
+  const T* r;  // P x H, or null
+};
+
+// x: rows x gates, the input's part of the gates. h (batch x P) and c (batch x H, LSTM only) hold
+// the initial state and then the final one. For the backward pass are kept: output (rows x P), acts
+// (rows x gates, after their functions), and extra (rows x H): an LSTM's c, or what a GRU's new
+// gate takes from the state.
+template <class T> struct RnnForward {
+  const T* x;
+  T *h, *c, *output, *acts, *extra;
+};
+
+// The gradients. grad (rows x P) may be null; dh and dc hold the gradients of the final state and
+// then those of the initial one. dx, dg: rows x gates, of the input's and of the state's part (the
+// same memory unless a GRU). before: rows x P, the h that each step started from. Where h is
+// projected, dp (rows x P) is its gradient and raw (rows x H) what was projected.
+template <class T> struct RnnBackward {
+  const T *h0, *c0, *output, *acts, *extra, *grad;
+  T *dh, *dc, *dx, *dg, *before, *dp, *raw;
+};
+
+template <class T> void rnn(const RnnShape& s, const RnnWeights<T>& w, const RnnForward<T>& f);
+template <class T>
+void rnn_backward(const RnnShape& s, const RnnWeights<T>& w, const RnnBackward<T>& b);
+
+// Loops over one row of a cell, compiled for each instruction set. A null b stands for zeros.
+template <class T> struct RnnLoops {
+  void (*elman)(bool relu, int64_t n, const T* x, const T* g, const T* b, T* act);
+  void (*lstm)(int64_t n, const T* x, const T* g, const T* b, T* c, T* acts, T* h);
+  void (*gru)(int64_t n, const T* x, const T* g, const T* b, T* h, T* acts, T* extra);
+  void (*elman_backward)(bool relu, int64_t n, const T* act, const T* dh, T* dx);
+  void (*lstm_backward)(int64_t n, const T* acts, const T* c, const T* before, const T* dh, T* dc,
+                        T* dx);
+  // dh becomes the part of the gradient that does not pass through the gates.
+  void (*gru_backward)(int64_t n, const T* acts, const T* extra, const T* before, T* dh, T* dx,
+                       T* dg);
+  void (*lstm_output)(int64_t n, const T* acts, const T* c, T* h);
+};
+
+struct RnnTable {
+  RnnLoops<float> f32;
+  RnnLoops<double> f64;
+};
+
+}  // namespace taeda::cpu
