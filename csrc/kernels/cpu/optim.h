@@ -1,31 +1,88 @@
-// One optimizer step over one parameter's memory. Contiguous arrays of n elements; float or double.
+// One optimizer step over one parameter's memory: element by element, in one pass.
 #pragma once
 
 #include <cstdint>
 
 namespace taeda::cpu {
 
-struct SgdStep {
-  double lr, momentum, dampening, weight_decay;
-  bool nesterov, maximize, first;  // first: the momentum buffer has no value yet
+enum class Rule : uint8_t {
+  Sgd,
+  Adam,
+  Adamax,
+  NAdam,
+  RAdam,
+  RmsProp,
+  Adagrad,
+  Adadelta,
+  Rprop,
+  Asgd,
+  Count
 };
 
-struct AdamStep {
-  double lr, beta1, beta2, weight_decay, eps;
-  double step;                        // the number of this step, counted from 1
-  bool amsgrad, maximize, decoupled;  // decoupled: AdamW's weight decay
+// The numbers of a step: what every rule shares.
+struct StepBase {
+  double lr;
+  double weight_decay = 0;  // an L2 penalty: added to the gradient
+  double shrink = 1;        // decoupled weight decay: the parameter's factor
+  bool maximize = false;
 };
 
-template <class T> struct OptimLoops {
-  void (*sgd)(const SgdStep& s, T* param, const T* grad, T* momentum,
-              int64_t n);  // momentum: null where unused
-  void (*adam)(const AdamStep& s, T* param, const T* grad, T* mean, T* square, T* max_square,
-               int64_t n);
+// Each rule's numbers, with its states in the order in which they follow param and grad. A state
+// that is not used is null.
+struct SgdStep : StepBase {  // momentum
+  static constexpr Rule rule = Rule::Sgd;
+  double momentum, dampening;
+  bool nesterov, first;  // first: the momentum has no value yet
 };
+struct AdamStep : StepBase {  // mean, square, largest square (AMSGrad)
+  static constexpr Rule rule = Rule::Adam;
+  double beta1, beta2, eps;
+  double root_correction;  // what the root of the mean square is divided by
+};
+struct AdamaxStep : StepBase {  // mean, largest
+  static constexpr Rule rule = Rule::Adamax;
+  double beta1, beta2, eps;
+};
+struct NAdamStep : StepBase {  // mean, square
+  static constexpr Rule rule = Rule::NAdam;
+  double beta1, beta2, eps;
+  double mean_lr;  // the rate of the mean; lr is that of the gradient
+  double root_correction;
+};
+struct RAdamStep : StepBase {  // mean, square
+  static constexpr Rule rule = Rule::RAdam;
+  double beta1, beta2, eps;
+  double rectifier;  // 0 while the variance is not known well enough to scale by
+};
+struct RmsPropStep : StepBase {  // square, momentum, mean
+  static constexpr Rule rule = Rule::RmsProp;
+  double alpha, momentum, eps;
+};
+struct AdagradStep : StepBase {  // sum of squares
+  static constexpr Rule rule = Rule::Adagrad;
+  double eps;
+};
+struct AdadeltaStep : StepBase {  // square, square of the steps
+  static constexpr Rule rule = Rule::Adadelta;
+  double rho, eps;
+};
+struct RpropStep : StepBase {  // previous gradient, step sizes
+  static constexpr Rule rule = Rule::Rprop;
+  double slower, faster, least, most;
+};
+struct AsgdStep : StepBase {  // average of the parameter
+  static constexpr Rule rule = Rule::Asgd;
+  double mu;
+};
+
+constexpr int kMostOperands = 5;  // param, grad and up to three states
+
+// `step` is the rule's struct; operands[0] is the parameter, [1] the gradient, then the states:
+// contiguous arrays of n floats or doubles.
+using StepLoop = void (*)(const StepBase& step, void* const* operands, int64_t n);
 
 struct OptimTable {
-  OptimLoops<float> f32;
-  OptimLoops<double> f64;
+  StepLoop loops[static_cast<int>(Rule::Count)][2];  // for float and for double
 };
 
 const OptimTable& optim_table();

@@ -1,19 +1,20 @@
-"""Adam and AdamW."""
+"""Adam."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import taeda
-from taeda import _C
 
 from ._base import (
-    PerTensorOptimizer,
+    FusedOptimizer,
+    adam_numbers,
+    add_scaled,
+    apply_decay,
     check_at_least_0,
     check_betas,
+    check_fused,
     check_lr,
-    check_modes,
-    is_plain,
     new_step,
     zeros_for,
 )
@@ -23,10 +24,25 @@ if TYPE_CHECKING:
 
     from .optimizer import ParamsT
 
-__all__ = ["Adam", "AdamW"]
+__all__ = ["Adam"]
 
 
-class Adam(PerTensorOptimizer):
+def _check_tensor_options(who: str, lr: Any, betas: Any, only_numbers: bool) -> None:
+    """Raise for options that are tensors where they cannot be."""
+    is_tensor = [isinstance(value, taeda.Tensor) for value in (lr, *betas)]
+    if is_tensor[1] != is_tensor[2]:
+        raise ValueError(f"{who}: betas must be either both floats or both Tensors, got {betas}")
+    names = ("lr", "betas[0]", "betas[1]")
+    for name, value, tensor in zip(names, (lr, *betas), is_tensor, strict=True):
+        if tensor and only_numbers:
+            raise ValueError(
+                f"{who}: {name} as a Tensor is not supported for capturable=False and foreach=True"
+            )
+        if tensor and value.numel() != 1:
+            raise ValueError(f"{who}: a Tensor {name} must have 1 element, got {value.numel()}")
+
+
+class Adam(FusedOptimizer):
     """Steps scaled by running means of the gradient and of its square.
 
     Kingma, Ba: Adam: A method for stochastic optimization, ICLR 2015; ``amsgrad`` from Reddi, Kale,
@@ -43,7 +59,7 @@ class Adam(PerTensorOptimizer):
         foreach: PyTorch's choice among its implementations. All of a group's parameters are
             updated in one call here, whether it is None, True or False.
         maximize: climb the objective instead of descending it.
-        capturable: for steps recorded in CUDA graphs; only False is possible.
+        capturable: for steps that a GPU graph records; ``step`` refuses it for other parameters.
         differentiable: record the step itself, so that gradients flow through it; slower.
         fused: like ``foreach``; the two cannot both be True.
         decoupled_weight_decay: shrink the parameter by ``lr * weight_decay`` instead.
@@ -58,6 +74,9 @@ class Adam(PerTensorOptimizer):
     >>> w.detach()
     tensor([ 0.5000, -1.5000])
     """
+
+    _op = "_fused_adam_"
+    _state_lists = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
 
     def __init__(
         self,
@@ -79,13 +98,8 @@ class Adam(PerTensorOptimizer):
         check_lr(who, lr)
         check_at_least_0(who, epsilon=eps, weight_decay=weight_decay)
         check_betas(who, betas)
-        check_modes(
-            who,
-            foreach=foreach,
-            differentiable=differentiable,
-            fused=fused,
-            capturable=capturable,
-        )
+        check_fused(who, foreach=foreach, differentiable=differentiable, fused=fused)
+        _check_tensor_options(who, lr, betas, bool(foreach) and not capturable)
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -101,70 +115,11 @@ class Adam(PerTensorOptimizer):
         }
         super().__init__(params, defaults)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("amsgrad", False)
-            group.setdefault("maximize", False)
-            group.setdefault("foreach", None)
-            group.setdefault("capturable", False)
-            group.setdefault("differentiable", False)
-            group.setdefault("decoupled_weight_decay", False)
-            group.setdefault("fused", None)
-        for values in self.state.values():
-            if "step" in values and not isinstance(values["step"], taeda.Tensor):
-                values["step"] = new_step() + float(values["step"])
+    def _unused_states(self, group: dict[str, Any]) -> set[str]:
+        return set() if group["amsgrad"] else {"max_exp_avg_sq"}
 
-    def _step_group(self, group: dict[str, Any]) -> None:
-        if group["differentiable"]:
-            super()._step_group(group)
-            return
-        states, amsgrad = self.state, group["amsgrad"]
-        params: list[Any] = []
-        grads: list[Any] = []
-        means: list[Any] = []
-        squares: list[Any] = []
-        maxima: list[Any] = []
-        steps: list[Any] = []
-        for param in group["params"]:
-            grad = param.grad
-            if grad is None:
-                continue
-            state = states[param]
-            if not state:
-                state.update(self._new_state(param, group))
-            params.append(param)
-            grads.append(grad)
-            means.append(state["exp_avg"])
-            squares.append(state["exp_avg_sq"])
-            steps.append(state["step"])
-            if amsgrad:
-                maxima.append(state["max_exp_avg_sq"])
-        if not params:
-            return
-        beta1, beta2 = group["betas"]
-        try:
-            _C.ops._fused_adam_(
-                params,
-                grads,
-                means,
-                squares,
-                maxima,
-                steps,
-                lr=float(group["lr"]),
-                beta1=float(beta1),
-                beta2=float(beta2),
-                weight_decay=float(group["weight_decay"]),
-                eps=float(group["eps"]),
-                amsgrad=amsgrad,
-                maximize=group["maximize"],
-                decoupled=group["decoupled_weight_decay"],
-            )
-        except (RuntimeError, TypeError):
-            self._name_mismatch(group)
-            if all(is_plain(param) for param in params):
-                raise
-            super()._step_group(group)
+    def _numbers(self, group: dict[str, Any]) -> dict[str, Any]:
+        return {**adam_numbers(group), "decoupled": group["decoupled_weight_decay"]}
 
     def _new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         state = {
@@ -180,65 +135,14 @@ class Adam(PerTensorOptimizer):
         self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
     ) -> None:
         beta1, beta2 = (float(beta) for beta in group["betas"])
-        lr, decay = group["lr"], group["weight_decay"]
         state["step"] += 1
         step = state["step"].item()
-        if decay != 0:
-            if group["decoupled_weight_decay"]:
-                param.mul_(1 - lr * decay)
-            else:
-                grad = grad.add(param, alpha=decay)
+        grad = apply_decay(param, grad, group)
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         mean.lerp_(grad, 1 - beta1)
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         if group["amsgrad"]:
             square = state["max_exp_avg_sq"] = taeda.maximum(state["max_exp_avg_sq"], square)
         root = (square.sqrt() / (1 - beta2**step) ** 0.5).add_(group["eps"])
-        size = lr / (1 - beta1**step)
-        if isinstance(size, taeda.Tensor):
-            param.sub_(mean / root * size)
-        else:
-            param.addcdiv_(mean, root, value=-size)
-
-
-class AdamW(Adam):
-    """Adam with decoupled weight decay: each step first shrinks ``p`` by ``lr * weight_decay * p``.
-
-    Loshchilov, Hutter: Decoupled weight decay regularization, ICLR 2019. The options are Adam's;
-    ``weight_decay`` is 0.01 by default.
-    """
-
-    def __init__(
-        self,
-        params: ParamsT,
-        lr: float | Tensor = 1e-3,
-        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
-        amsgrad: bool = False,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        capturable: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
-    ) -> None:
-        super().__init__(
-            params,
-            lr,
-            betas,
-            eps,
-            weight_decay,
-            amsgrad,
-            foreach=foreach,
-            maximize=maximize,
-            capturable=capturable,
-            differentiable=differentiable,
-            fused=fused,
-            decoupled_weight_decay=True,
-        )
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group["decoupled_weight_decay"] = True
+        size = group["lr"] / (1 - beta1**step)
+        add_scaled(param, mean / root, -size)

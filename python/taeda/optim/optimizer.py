@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections import OrderedDict, defaultdict
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import taeda
 from taeda.utils.hooks import RemovableHandle
@@ -119,6 +119,7 @@ class Optimizer:
     _optimizer_state_dict_post_hooks: Hooks
     _optimizer_load_state_dict_pre_hooks: Hooks
     _optimizer_load_state_dict_post_hooks: Hooks
+    _counts: ClassVar[tuple[str, ...]] = ("step",)  # state that is loaded as it was saved
     _in_step = False
     _step_was_called = False  # schedulers warn when they are stepped first
 
@@ -291,7 +292,8 @@ class Optimizer:
 
         State goes to the parameters in the same positions. Where both sides know their
         parameters' names, it goes by name instead, in whatever order the parameters are. Tensors
-        are cast to their parameter's dtype and device, and are not copied where they have both.
+        are cast to their parameter's dtype and device, and are not copied where they have both;
+        counts of steps and the like stay as they were saved.
 
         Raises:
             ValueError: the numbers or sizes of the groups, or the parameters' names, differ.
@@ -319,7 +321,9 @@ class Optimizer:
         for key, value in state_dict["state"].items():
             if key in owner:
                 param = owner[key]
-                state[param] = {k: _fit(k, v, param) for k, v in value.items()}
+                state[param] = {
+                    k: v if k in self._counts else _fit(v, param) for k, v in value.items()
+                }
             else:
                 state[key] = value
         groups = []
@@ -428,16 +432,14 @@ def _split_names(optimizer: Optimizer, entries: list[Any]) -> tuple[list[Any], l
     return params, [entry[0] for entry in entries] if any(pairs) else None
 
 
-def _fit(key: str, value: Any, param: Any) -> Any:
+def _fit(value: Any, param: Any) -> Any:
     """A piece of loaded state in the dtype and on the device of its parameter."""
     if isinstance(value, taeda.Tensor):
-        if key in ("step", "mu_product"):  # kept in float32 on the CPU, whatever the parameter is
-            return value.to(dtype=taeda.float32, device="cpu")
         if param.is_floating_point():
             return value.to(dtype=param.dtype, device=param.device)
         return value.to(device=param.device)
     if isinstance(value, dict):
-        return {k: _fit(k, v, param) for k, v in value.items()}
+        return {k: _fit(v, param) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_fit(key, v, param) for v in value)
+        return type(value)(_fit(v, param) for v in value)
     return value

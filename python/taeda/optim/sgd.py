@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import taeda
-from taeda import _C
 
 from ._base import (
-    PerTensorOptimizer,
+    FusedOptimizer,
     add_scaled,
+    apply_decay,
     check_at_least_0,
+    check_fused,
     check_lr,
-    check_modes,
-    is_plain,
+    floats,
 )
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["SGD"]
 
 
-class SGD(PerTensorOptimizer):
+class SGD(FusedOptimizer):
     """Stochastic gradient descent, with momentum where wanted.
 
     With gradient ``g`` (to which ``weight_decay * p`` is added) and velocity ``v``, a step is
@@ -57,6 +57,10 @@ class SGD(PerTensorOptimizer):
     tensor([0., 0.])
     """
 
+    _op = "_fused_sgd_"
+    _state_lists = ("momentum_buffer",)
+    _counts = ()
+
     def __init__(
         self,
         params: ParamsT,
@@ -78,7 +82,7 @@ class SGD(PerTensorOptimizer):
                 "SGD: Nesterov momentum requires a momentum and zero dampening, got "
                 f"momentum={momentum}, dampening={dampening}"
             )
-        check_modes("SGD", foreach=foreach, differentiable=differentiable, fused=fused)
+        check_fused("SGD", foreach=foreach, differentiable=differentiable, fused=fused)
         defaults = {
             "lr": lr,
             "momentum": momentum,
@@ -92,66 +96,33 @@ class SGD(PerTensorOptimizer):
         }
         super().__init__(params, defaults)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            for option in ("nesterov", "maximize", "differentiable"):
-                group.setdefault(option, False)
-            for option in ("foreach", "fused"):
-                group.setdefault(option, None)
+    def _numbers(self, group: dict[str, Any]) -> dict[str, Any]:
+        return {
+            **floats(group, "lr", "momentum", "dampening", "weight_decay"),
+            "nesterov": group["nesterov"],
+            "maximize": group["maximize"],
+        }
 
-    def _step_group(self, group: dict[str, Any]) -> None:
-        if group["differentiable"]:
-            super()._step_group(group)
+    def _step_at_once(self, params: list[Any], group: dict[str, Any]) -> None:
+        """Step parameters by one call into C++; by two where only some have a velocity yet."""
+        states = [self.state[param] for param in params] if group["momentum"] else []
+        is_new = [state.get("momentum_buffer") is None for state in states]
+        if any(is_new) and not all(is_new):
+            for wanted in (True, False):
+                some = [p for p, flag in zip(params, is_new, strict=True) if flag is wanted]
+                self._step_at_once(some, group)
             return
-        params, grads = [], []
-        for param in group["params"]:
-            grad = param.grad
-            if grad is not None:
-                params.append(param)
-                grads.append(grad)
-        if not params:
-            return
-        try:
-            self._step_together(params, grads, group)
-        except (RuntimeError, TypeError):
-            self._name_mismatch(group)
-            if all(is_plain(param) for param in params):
-                raise
-            super()._step_group(group)
-
-    def _step_together(self, params: list[Any], grads: list[Any], group: dict[str, Any]) -> None:
-        """Step parameters in one call; in two where some have no velocity yet."""
-        momentum = group["momentum"]
-        buffers: list[Any] = []
-        new = False
-        if momentum:
-            states = [self.state[param] for param in params]
-            buffers = [state.get("momentum_buffer") for state in states]
-            is_new = [buffer is None for buffer in buffers]
-            new = all(is_new)
-            if new:
-                buffers = [taeda.empty_like(p, memory_format=taeda.preserve_format) for p in params]
-            elif any(is_new):
-                for wanted in (True, False):
-                    some = [i for i, flag in enumerate(is_new) if flag is wanted]
-                    self._step_together([params[i] for i in some], [grads[i] for i in some], group)
-                return
-        _C.ops._fused_sgd_(
-            params,
-            grads,
-            buffers,
-            lr=float(group["lr"]),
-            momentum=float(momentum),
-            dampening=float(group["dampening"]),
-            weight_decay=float(group["weight_decay"]),
-            nesterov=group["nesterov"],
-            maximize=group["maximize"],
-            is_first_step=new,
+        new = any(is_new)
+        buffers = (
+            [taeda.empty_like(p, memory_format=taeda.preserve_format).detach() for p in params]
+            if new
+            else [state["momentum_buffer"] for state in states]
         )
+        numbers = {**self._numbers(group), "is_first_step": new}
+        self._call(params, [param.grad for param in params], [buffers], group, numbers)
         if new:
             for state, buffer in zip(states, buffers, strict=True):
-                state["momentum_buffer"] = buffer
+                state.setdefault("momentum_buffer", buffer)
 
     def _new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {}
@@ -160,8 +131,7 @@ class SGD(PerTensorOptimizer):
         self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
     ) -> None:
         momentum = group["momentum"]
-        if group["weight_decay"] != 0:
-            grad = grad.add(param, alpha=group["weight_decay"])
+        grad = apply_decay(param, grad, group)
         if momentum != 0:
             velocity = state.get("momentum_buffer")
             if velocity is None:

@@ -1,0 +1,115 @@
+"""Adagrad."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import taeda
+
+from ._base import (
+    FusedOptimizer,
+    add_scaled,
+    apply_decay,
+    check_at_least_0,
+    check_fused,
+    check_lr,
+    floats,
+    new_step,
+)
+
+if TYPE_CHECKING:
+    from taeda import Tensor
+
+    from .optimizer import ParamsT
+
+__all__ = ["Adagrad"]
+
+
+class Adagrad(FusedOptimizer):
+    """Gradients divided by the root of the sum of all their squares so far.
+
+    Duchi, Hazan, Singer: Adaptive subgradient methods for online learning and stochastic
+    optimization, JMLR 2011.
+
+    Args:
+        params: parameters, ``(name, parameter)`` pairs, or dicts of parameter groups.
+        lr: learning rate, a number or a tensor of one element.
+        lr_decay: step ``n`` uses ``lr / (1 + (n - 1) * lr_decay)``.
+        weight_decay: factor of the L2 penalty.
+        initial_accumulator_value: where the sums start.
+        eps: added to the root.
+        foreach: PyTorch's choice among its implementations; all values do the same here.
+        maximize: climb the objective instead of descending it.
+        differentiable: record the step itself, so that gradients flow through it.
+        fused: like ``foreach``; the two cannot both be True.
+
+    Raises:
+        ValueError: an option is out of its range.
+    """
+
+    _op = "_fused_adagrad_"
+    _state_lists = ("sum", "step")
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_lr("Adagrad", lr)
+        check_at_least_0(
+            "Adagrad",
+            lr_decay=lr_decay,
+            weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value,
+            epsilon=eps,
+        )
+        check_fused("Adagrad", foreach=foreach, differentiable=differentiable, fused=fused)
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+        # The state exists from the start, as it does in PyTorch.
+        for group in self.param_groups:
+            for param in group["params"]:
+                self.state[param] = self._new_state(param, group)
+
+    def _new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        start = group["initial_accumulator_value"]
+        if param.is_complex():
+            start = complex(start, start)
+        total = taeda.full_like(param, start, memory_format=taeda.preserve_format)
+        return {"step": new_step(), "sum": total.detach()}
+
+    def _numbers(self, group: dict[str, Any]) -> dict[str, Any]:
+        return {
+            **floats(group, "lr", "lr_decay", "weight_decay", "eps"),
+            "maximize": group["maximize"],
+        }
+
+    def _update(
+        self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> None:
+        state["step"] += 1
+        step = state["step"].item()
+        grad = apply_decay(param, grad, group)
+        total = state["sum"]
+        total.addcmul_(grad, grad, value=1)
+        rate = group["lr"] / (1 + (step - 1) * group["lr_decay"])
+        add_scaled(param, grad / total.sqrt().add(group["eps"]), -rate)

@@ -1,0 +1,57 @@
+"""AdamW."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .adam import Adam
+
+if TYPE_CHECKING:
+    from taeda import Tensor
+
+    from .optimizer import ParamsT
+
+__all__ = ["AdamW"]
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay: each step first shrinks ``p`` by ``lr * weight_decay * p``.
+
+    Loshchilov, Hutter: Decoupled weight decay regularization, ICLR 2019. The options are Adam's;
+    ``weight_decay`` is 0.01 by default.
+    """
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=True,
+        )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group["decoupled_weight_decay"] = True

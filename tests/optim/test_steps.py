@@ -1,0 +1,106 @@
+"""What a step checks, what layouts it takes, and that it allocates nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+import taeda
+from taeda import optim
+
+
+def parameter(*values):
+    p = taeda.nn.Parameter(taeda.tensor(list(values)))
+    p.grad = taeda.ones_like(p)
+    return p
+
+
+def flat(values):
+    return [x for v in values for x in flat(v)] if isinstance(values, list) else [values]
+
+
+ALL = [
+    "SGD",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "NAdam",
+    "RAdam",
+    "Adagrad",
+    "Adadelta",
+    "RMSprop",
+    "Rprop",
+]
+ALL += ["ASGD", "Adafactor", "Muon"]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_wrong_gradient_is_reported_by_the_parameters_name(name):
+    layer = taeda.nn.Sequential(
+        taeda.nn.Linear(3, 2, bias=False), taeda.nn.Linear(2, 2, bias=False)
+    )
+    optimizer = getattr(optim, name)(layer.named_parameters())
+    for p in layer.parameters():
+        p.grad = taeda.ones_like(p)
+    optimizer.step()
+    for make in (lambda: taeda.ones(5, 2), lambda: taeda.ones(2, 2, dtype=taeda.float64)):
+        weight = layer[1].weight
+        weight.grad = None
+        values, kept = layer[0].weight.tolist(), weight.data
+        weight.data = make()
+        weight.grad = make()
+        weight.data = kept
+        with pytest.raises(RuntimeError, match=r"'1\.weight'.*gradient"):
+            optimizer.step()
+        assert layer[0].weight.tolist() == values
+
+
+@pytest.mark.parametrize("name", sorted(set(ALL) - {"SGD", "Adagrad", "Adafactor", "Muon"}))
+def test_capturable_is_for_parameters_on_a_gpu(name):
+    optimizer = getattr(optim, name)([parameter(1.0)], capturable=True)
+    with pytest.raises(AssertionError, match="capturable"):
+        optimizer.step()
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad"])
+def test_fused_is_for_real_parameters(name):
+    with pytest.raises(RuntimeError, match="cannot be `True` together"):
+        getattr(optim, name)([parameter(1.0)], fused=True, foreach=True)
+    p = taeda.nn.Parameter(taeda.tensor([1j]))
+    p.grad = taeda.ones_like(p)
+    optimizer = getattr(optim, name)([p], fused=True)
+    with pytest.raises(RuntimeError, match="real floating-point"):
+        optimizer.step()
+
+
+@pytest.mark.parametrize("name", ALL[:11])
+def test_large_strided_and_mixed_parameters(name):
+    """Several chunks of work, gradients laid out otherwise, empty and broadcast ones."""
+    torch = pytest.importorskip("torch")
+    results = []
+    for library in (torch, taeda):
+        base = library.arange(70000.0).reshape(350, 200) / 7e4 - 0.5
+        params = [base.t(), base[:, ::2], base[0].clone(), library.zeros(0)]
+        params = [library.nn.Parameter(p) for p in params]
+        optimizer = getattr(library.optim, name)(params, lr=0.01)
+        for _ in range(3):
+            params[0].grad = library.cos(library.arange(70000.0)).reshape(200, 350)
+            params[2].grad = library.ones(1).expand(200)
+            params[3].grad = library.zeros(0)
+            optimizer.step()
+        results.append(flat([p.detach().tolist() for p in params]))
+    assert results[0] == pytest.approx(results[1], rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ALL[:11])
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.bfloat16])
+def test_later_steps_allocate_nothing(name, dtype):
+    params = [taeda.nn.Parameter(taeda.ones(100, 7, dtype=dtype)) for _ in range(3)]
+    for p in params:
+        p.grad = taeda.ones_like(p)
+    optimizer = getattr(optim, name)(params, **({"momentum": 0.9} if name == "SGD" else {}))
+    optimizer.step()
+    before = taeda._C.cpu_memory_stats()
+    optimizer.step()
+    after = taeda._C.cpu_memory_stats()
+    assert after["allocations"] == before["allocations"]
+    assert after["allocated"] == before["allocated"]
