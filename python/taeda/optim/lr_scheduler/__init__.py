@@ -18,7 +18,8 @@ factors multiply.
 
 from .base import LRScheduler
 from .combine import ChainedScheduler, SequentialLR
-from .curves import CosineAnnealingLR, CosineAnnealingWarmRestarts, OneCycleLR
+from .curves import CosineAnnealingLR, CosineAnnealingWarmRestarts
+from .cycles import CyclicLR, OneCycleLR
 from .factors import (
     ConstantLR,
     ExponentialLR,
@@ -36,6 +37,7 @@ __all__ = [
     "ConstantLR",
     "CosineAnnealingLR",
     "CosineAnnealingWarmRestarts",
+    "CyclicLR",
     "ExponentialLR",
     "LRScheduler",
     "LambdaLR",

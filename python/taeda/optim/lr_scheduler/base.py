@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import taeda
 
 from ..optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["LRScheduler"]
 
@@ -73,6 +76,7 @@ class LRScheduler:
     def _initial_step(self) -> None:
         """Set the rates of the first epoch."""
         self._step_count = 0
+        self._get_lr_called_within_step = False
         self._is_initial = True
         try:
             self.step()
@@ -111,7 +115,7 @@ class LRScheduler:
         self._step_count += 1
         if epoch is None:
             self.last_epoch += 1
-            self._set_rates(self.get_lr())
+            self._take(self.get_lr)
             return
         warnings.warn(
             f"{type(self).__name__}: step(epoch) is deprecated; call step() once for each epoch",
@@ -121,13 +125,26 @@ class LRScheduler:
 
     def _go_to(self, epoch: int) -> None:
         self.last_epoch = epoch
-        closed = getattr(self, "_get_closed_form_lr", self.get_lr)
-        self._set_rates(closed())
+        self._take(getattr(self, "_get_closed_form_lr", self.get_lr))
 
-    def _set_rates(self, rates: list[Any]) -> None:
+    def _take(self, compute: Callable[[], list[Any]]) -> None:
+        """Set the rates that ``compute`` gives."""
+        self._get_lr_called_within_step = True
+        try:
+            rates = compute()
+        finally:
+            self._get_lr_called_within_step = False
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             set_option(group, "lr", rate)
         self._last_lr = self._current()
+
+    def _warn_outside_step(self) -> None:
+        if not self._get_lr_called_within_step:
+            warnings.warn(
+                f"{type(self).__name__}: get_lr() computes the next rates, from those that are set "
+                "now; get_last_lr() gives the last ones",
+                stacklevel=3,
+            )
 
     def _current(self) -> list[Any]:
         return [copied(group["lr"]) for group in self.optimizer.param_groups]

@@ -102,7 +102,6 @@ class SequentialLR(_Several):
         which = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[which]
         if which > 0 and self._milestones[which - 1] == self.last_epoch:
-            scheduler._step_count += 1
             scheduler._go_to(0)
         else:
             scheduler.step()

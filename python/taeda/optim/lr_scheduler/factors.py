@@ -82,6 +82,7 @@ class LambdaLR(_FunctionLR):
 
     def get_lr(self) -> list[Any]:
         """The rates for ``self.last_epoch``, one for each group."""
+        self._warn_outside_step()
         return [
             base * function(self.last_epoch)
             for base, function in zip(self.base_lrs, self.lr_lambdas, strict=True)
@@ -102,6 +103,7 @@ class MultiplicativeLR(_FunctionLR):
 
     def get_lr(self) -> list[Any]:
         """The rates for ``self.last_epoch``, one for each group."""
+        self._warn_outside_step()
         if self._is_initial:
             return self._current()
         groups = self.optimizer.param_groups
@@ -130,6 +132,7 @@ class StepLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """The rates for ``self.last_epoch``, one for each group."""
+        self._warn_outside_step()
         changes = self.last_epoch != 0 and self.last_epoch % self.step_size == 0
         return self._scaled(self.gamma) if changes else self._current()
 
@@ -160,6 +163,7 @@ class MultiStepLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """The rates for ``self.last_epoch``, one for each group."""
+        self._warn_outside_step()
         times = self.milestones.get(self.last_epoch, 0)
         return self._scaled(self.gamma**times) if times else self._current()
 
@@ -196,6 +200,7 @@ class ConstantLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """The rates for ``self.last_epoch``, one for each group."""
+        self._warn_outside_step()
         if self.last_epoch == 0:
             return self._scaled(self.factor)
         if self.last_epoch == self.total_iters:
@@ -246,6 +251,7 @@ class LinearLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """The rates for ``self.last_epoch``, one for each group."""
+        self._warn_outside_step()
         if self.last_epoch == 0:
             return self._scaled(self.start_factor)
         if self._is_initial or self.last_epoch > self.total_iters:
@@ -271,6 +277,7 @@ class ExponentialLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """The rates for ``self.last_epoch``, one for each group."""
+        self._warn_outside_step()
         return self._current() if self._is_initial else self._scaled(self.gamma)
 
     def _get_closed_form_lr(self) -> list[Any]:
@@ -300,6 +307,7 @@ class PolynomialLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """The rates for ``self.last_epoch``, one for each group."""
+        self._warn_outside_step()
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._current()
         left = (self.total_iters - self.last_epoch) / (self.total_iters - self.last_epoch + 1)
