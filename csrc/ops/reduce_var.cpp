@@ -265,7 +265,8 @@ Tensor norm_op(const Tensor& x, std::optional<Scalar> p, OptDims dims, bool keep
 }
 Tensor norm_named(const Tensor& x, const std::string& p, OptDims dims, bool keepdim,
                   OptDType dtype) {
-  check(p == "fro", "linalg.matrix_norm: Order ", p, " not supported.");
+  check(p == "fro" || p == "nuc", "linalg.matrix_norm: Order ", p, " not supported.");
+  if (p == "nuc") return op<"nuclear_norm">(dtype ? to(x, *dtype) : x, kept(dims), keepdim);
   return op<"linalg_vector_norm">(x, Scalar(2.0), kept(dims), keepdim, dtype);
 }
 
@@ -394,7 +395,8 @@ const Define kOps[] = {
      {.forms = kPublic | kOut, .composite = true}},
     {"norm(self: Tensor, p: str, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = "
      "None) -> Tensor",
-     "The same for p = 'fro', the norm of order 2.",
+     "For p = 'fro' the norm of order 2; for p = 'nuc' the sum of the singular values of the "
+     "matrices that two dimensions span.",
      kernel(norm_named),
      {.forms = kPublic | kOut, .composite = true}},
     {"dist(self: Tensor, other: Tensor, p: Scalar = 2) -> Tensor",

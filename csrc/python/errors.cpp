@@ -4,8 +4,23 @@
 #include <new>
 
 #include "nanobind/nanobind.h"
+#include "ops/linalg.h"
 
 namespace taeda::py {
+namespace {
+
+PyObject* lin_alg_error = nullptr;
+
+}  // namespace
+
+void init_errors(PyObject* module) {
+  lin_alg_error = must(PyErr_NewExceptionWithDoc(
+      "taeda.linalg.LinAlgError",
+      "A matrix is not what a function of linear algebra needs: singular, not positive-definite, "
+      "not finite, or one for which the algorithm does not converge.",
+      PyExc_RuntimeError, nullptr));
+  must(PyModule_AddObjectRef(module, "LinAlgError", lin_alg_error));
+}
 
 void translate_exception() noexcept {
   try {
@@ -22,6 +37,8 @@ void translate_exception() noexcept {
     PyErr_SetString(PyExc_NotImplementedError, e.what());
   } catch (const OutOfMemory& e) {
     PyErr_SetString(PyExc_MemoryError, e.what());
+  } catch (const LinAlgError& e) {
+    PyErr_SetString(lin_alg_error, e.what());
   } catch (nanobind::python_error& e) {
     e.restore();
   } catch (const std::bad_alloc&) {

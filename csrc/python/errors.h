@@ -44,6 +44,9 @@ inline void must(int status) {
   if (status < 0) throw PythonError();
 }
 
+// Makes the exception types that Python does not have.
+void init_errors(PyObject* module);
+
 // Called in a catch block: sets the Python exception that stands for the C++ one in flight.
 void translate_exception() noexcept;
 

@@ -80,6 +80,7 @@ NB_MODULE(_C, m) {
   nb::set_leak_warnings(false);  // types and singletons live until the process ends
   nb::register_exception_translator(translate);
   PyObject* module = m.ptr();
+  py::init_errors(module);
   py::init_dtype_device(module);
   py::init_size(module);
   py::init_tensor_type(module);

@@ -193,10 +193,16 @@ PyObject* bind(PyObject* o, PyObject* self, PyObject*) {
 // ---- what tools ask a function for ----
 
 const Op& first_op(PyObject* o) { return table_of(o).overloads[0].op(); }
-PyObject* get_name(PyObject* o, void*) { return PyUnicode_FromString(table_of(o).name.c_str()); }
+// The name within its module: linalg_inv is taeda.linalg.inv.
+const char* own_name(PyObject* o) {
+  const std::string &name = table_of(o).name, prefix = std::string(first_op(o).traits.module) + "_";
+  const bool inside = Py_TYPE(o) == FunctionType && name.starts_with(prefix) && prefix != "_";
+  return name.c_str() + (inside ? prefix.size() : 0);
+}
+PyObject* get_name(PyObject* o, void*) { return PyUnicode_FromString(own_name(o)); }
 PyObject* get_qualname(PyObject* o, void*) {
   bool method = Py_TYPE(o) == MethodType;
-  return PyUnicode_FromFormat(method ? "Tensor.%s" : "%s", table_of(o).name.c_str());
+  return PyUnicode_FromFormat(method ? "Tensor.%s" : "%s", own_name(o));
 }
 PyObject* get_module(PyObject* o, void*) {
   const Op& op = first_op(o);
@@ -245,7 +251,7 @@ PyObject* op_repr(PyObject* o) {
   return PyUnicode_FromFormat("<built-in function %s>", table_of(o).name.c_str());
 }
 PyObject* op_reduce(PyObject* o, PyObject*) {
-  if (Py_TYPE(o) == FunctionType) return PyUnicode_FromString(table_of(o).name.c_str());
+  if (Py_TYPE(o) == FunctionType) return PyUnicode_FromString(own_name(o));
   return guarded([&] {
     PyRef builtins = take(PyImport_ImportModule("builtins"));
     PyRef getattr = take(PyObject_GetAttrString(builtins.get(), "getattr"));

@@ -65,7 +65,7 @@ from taeda._version import __version__
 if TYPE_CHECKING:
     from typing import Any
 
-    from taeda import autograd, nn, optim, utils
+    from taeda import autograd, linalg, nn, optim, utils
 
 sys.modules["taeda.return_types"] = return_types
 
@@ -333,6 +333,7 @@ __all__ = [
     "is_storage",
     "is_tensor",
     "layout",
+    "linalg",
     "load",
     "long",
     "manual_seed",

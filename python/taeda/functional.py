@@ -234,14 +234,14 @@ def cartesian_prod(*tensors: Any) -> Any:
 
 
 def chain_matmul(*matrices: Any, out: Any = None) -> Any:
-    """Return the product of several matrices, from left to right."""
+    """Return the product of several matrices, multiplied in the cheapest order."""
     if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
         matrices = tuple(matrices[0])
     if not matrices:
         raise RuntimeError("chain_matmul(): expected one or more matrices")
-    result = matrices[0]
-    for matrix in matrices[1:]:
-        result = _C.ops.mm(result, matrix)
+    if any(matrix.dim() != 2 for matrix in matrices):
+        raise RuntimeError("chain_matmul(): expected matrices, tensors of two dimensions")
+    result = matrices[0] if len(matrices) == 1 else _C.ops.linalg_multi_dot(matrices)
     if out is None:
         return result
     out.resize_(result.shape)

@@ -116,6 +116,14 @@ DIFFERS: dict[str | tuple[str, str], str] = {
     ("le", "errors"): "an error that PyTorch raises is not raised: le(2, int64[3]/(1,))",
     ("lt", "errors"): "an error that PyTorch raises is not raised: lt(2, int64[3]/(1,))",
     (
+        "linalg.norm-subgradients_at_zero",
+        "gradient",
+    ): "the second derivative of the 2-norm at zero is 0 here, NaN in PyTorch",
+    (
+        "matrix_exp",
+        "float32",
+    ): "results of 1e5 are right to 1e-7 of that in both, not so their small elements",
+    (
         "masked_select",
         "errors",
     ): "an error that PyTorch raises is not raised: masked_select(float32[6]/(1,), bool[6]/(1,), o",
@@ -274,13 +282,6 @@ DIFFERS: dict[str | tuple[str, str], str] = {
         "nn.functional.scaled_dot_product_attention",
         "gradient",
     ): "missing: RuntimeError: derivative for aten::_scaled_dot_product_flash_attention_for_cpu_ba",
-    (
-        "norm-nuc",
-        "complex64",
-    ): "differs: RuntimeError: linalg.matrix_norm: Order nuc not supported.",
-    ("norm-nuc", "float32"): "differs: RuntimeError: linalg.matrix_norm: Order nuc not supported.",
-    ("norm-nuc", "float64"): "differs: RuntimeError: linalg.matrix_norm: Order nuc not supported.",
-    ("norm-nuc", "gradient"): "differs: RuntimeError: linalg.matrix_norm: Order nuc not supported.",
     ("polygamma-polygamma_n_0", "float32"): "values differ on some sample",
     ("polygamma-polygamma_n_1", "float32"): "values differ on some sample",
     ("polygamma-polygamma_n_2", "float32"): "values differ on some sample",

@@ -1,0 +1,362 @@
+// QR, eigenvalues, singular values and least squares.
+#include <type_traits>
+
+#include "kernels/cpu/lapack_util.h"
+
+// Fortran passes the length of every text behind the other arguments.
+#define TAEDA_LAPACK_QR(T, x, gqr, mqr)                                                          \
+  void scipy_##x##geqrf_(const int*, const int*, T*, const int*, T*, T*, const int*, int*);      \
+  void scipy_##x##gqr##_(const int*, const int*, const int*, T*, const int*, const T*, T*,       \
+                         const int*, int*);                                                      \
+  void scipy_##x##mqr##_(const char*, const char*, const int*, const int*, const int*, const T*, \
+                         const int*, const T*, T*, const int*, T*, const int*, int*, size_t,     \
+                         size_t);                                                                \
+  void scipy_##x##gels_(const char*, const int*, const int*, const int*, T*, const int*, T*,     \
+                        const int*, T*, const int*, int*, size_t);
+// Complex routines take a real work array (C stands for its argument).
+#define TAEDA_LAPACK_SPECTRUM(T, R, x, sy, C)                                                      \
+  void scipy_##x##sy##evd_(const char*, const char*, const int*, T*, const int*, R*, T*,           \
+                           const int*, C(R*) C(const int*) int*, const int*, int*, size_t,         \
+                           size_t);                                                                \
+  void scipy_##x##gesdd_(const char*, const int*, const int*, T*, const int*, R*, T*, const int*,  \
+                         T*, const int*, T*, const int*, C(R*) int*, int*, size_t);                \
+  void scipy_##x##gelsy_(const int*, const int*, const int*, T*, const int*, T*, const int*, int*, \
+                         const R*, int*, T*, const int*, C(R*) int*);                              \
+  void scipy_##x##gelsd_(const int*, const int*, const int*, T*, const int*, T*, const int*, R*,   \
+                         const R*, int*, T*, const int*, C(R*) int*, int*);                        \
+  void scipy_##x##gelss_(const int*, const int*, const int*, T*, const int*, T*, const int*, R*,   \
+                         const R*, int*, T*, const int*, C(R*) int*);
+#define TAEDA_REAL(argument)
+#define TAEDA_COMPLEX(argument) argument,
+
+using ComplexFloat = std::complex<float>;
+using ComplexDouble = std::complex<double>;
+extern "C" {
+TAEDA_LAPACK_QR(float, s, orgqr, ormqr)
+TAEDA_LAPACK_QR(double, d, orgqr, ormqr)
+TAEDA_LAPACK_QR(ComplexFloat, c, ungqr, unmqr)
+TAEDA_LAPACK_QR(ComplexDouble, z, ungqr, unmqr)
+TAEDA_LAPACK_SPECTRUM(float, float, s, sy, TAEDA_REAL)
+TAEDA_LAPACK_SPECTRUM(double, double, d, sy, TAEDA_REAL)
+TAEDA_LAPACK_SPECTRUM(ComplexFloat, float, c, he, TAEDA_COMPLEX)
+TAEDA_LAPACK_SPECTRUM(ComplexDouble, double, z, he, TAEDA_COMPLEX)
+void scipy_sgeev_(const char*, const char*, const int*, float*, const int*, float*, float*, float*,
+                  const int*, float*, const int*, float*, const int*, int*, size_t, size_t);
+void scipy_dgeev_(const char*, const char*, const int*, double*, const int*, double*, double*,
+                  double*, const int*, double*, const int*, double*, const int*, int*, size_t,
+                  size_t);
+void scipy_cgeev_(const char*, const char*, const int*, ComplexFloat*, const int*, ComplexFloat*,
+                  ComplexFloat*, const int*, ComplexFloat*, const int*, ComplexFloat*, const int*,
+                  float*, int*, size_t, size_t);
+void scipy_zgeev_(const char*, const char*, const int*, ComplexDouble*, const int*, ComplexDouble*,
+                  ComplexDouble*, const int*, ComplexDouble*, const int*, ComplexDouble*,
+                  const int*, double*, int*, size_t, size_t);
+}
+
+namespace taeda::cpu::lapack {
+namespace {
+
+template <class T> struct Routines;
+#define TAEDA_ROUTINES(T, x, gqr, mqr, sy)             \
+  template <> struct Routines<T> {                     \
+    static constexpr auto geqrf = scipy_##x##geqrf_;   \
+    static constexpr auto orgqr = scipy_##x##gqr##_;   \
+    static constexpr auto ormqr = scipy_##x##mqr##_;   \
+    static constexpr auto gels = scipy_##x##gels_;     \
+    static constexpr auto gelsy = scipy_##x##gelsy_;   \
+    static constexpr auto gelsd = scipy_##x##gelsd_;   \
+    static constexpr auto gelss = scipy_##x##gelss_;   \
+    static constexpr auto syevd = scipy_##x##sy##evd_; \
+    static constexpr auto gesdd = scipy_##x##gesdd_;   \
+    static constexpr auto geev = scipy_##x##geev_;     \
+  };
+TAEDA_ROUTINES(float, s, orgqr, ormqr, sy)
+TAEDA_ROUTINES(double, d, orgqr, ormqr, sy)
+TAEDA_ROUTINES(ComplexFloat, c, ungqr, unmqr, he)
+TAEDA_ROUTINES(ComplexDouble, z, ungqr, unmqr, he)
+
+template <class T> inline constexpr bool is_complex = !std::is_floating_point_v<T>;
+const int kQuery = -1;
+
+}  // namespace
+
+template <class T> void qr_factor(Shape s, T* a, T* tau) {
+  const int m = narrow(s.rows), n = narrow(s.cols), ld = leading(s.rows);
+  const int64_t k = std::min(s.rows, s.cols);
+  T answer{};
+  int info = 0;
+  Routines<T>::geqrf(&m, &n, a, &ld, tau, &answer, &kQuery, &info);
+  const int lwork = work_size(answer);
+  each(s.batch, product(s.rows, s.cols, k) * 2, [&](int64_t begin, int64_t end) {
+    Scratch<T> work(lwork);
+    for (int64_t i = begin; i < end; ++i) {
+      int status = 0;
+      Routines<T>::geqrf(&m, &n, a + i * s.rows * s.cols, &ld, tau + i * k, work.data(), &lwork,
+                         &status);
+    }
+  });
+}
+
+template <class T> void reflectors_to_q(Shape s, int64_t k, T* a, const T* tau) {
+  const int m = narrow(s.rows), n = narrow(s.cols), count = narrow(k), ld = leading(s.rows);
+  T answer{};
+  int info = 0;
+  Routines<T>::orgqr(&m, &n, &count, a, &ld, tau, &answer, &kQuery, &info);
+  const int lwork = work_size(answer);
+  each(s.batch, product(s.rows, s.cols, k) * 2, [&](int64_t begin, int64_t end) {
+    Scratch<T> work(lwork);
+    for (int64_t i = begin; i < end; ++i) {
+      int status = 0;
+      Routines<T>::orgqr(&m, &n, &count, a + i * s.rows * s.cols, &ld, tau + i * k, work.data(),
+                         &lwork, &status);
+    }
+  });
+}
+
+template <class T>
+void multiply_by_q(Shape s, bool left, Trans trans, int64_t k, const T* a, const T* tau, T* c) {
+  const int m = narrow(s.rows), n = narrow(s.cols), count = narrow(k);
+  const int64_t high = left ? s.rows : s.cols;
+  const int lda = leading(high), ldc = leading(s.rows);
+  const char *side = left ? "L" : "R", *op = trans == Trans::No ? "N" : is_complex<T> ? "C" : "T";
+  T answer{};
+  int info = 0;
+  Routines<T>::ormqr(side, op, &m, &n, &count, a, &lda, tau, c, &ldc, &answer, &kQuery, &info, 1,
+                     1);
+  const int lwork = work_size(answer);
+  each(s.batch, product(s.rows, s.cols, k) * 4, [&](int64_t begin, int64_t end) {
+    Scratch<T> work(lwork);
+    for (int64_t i = begin; i < end; ++i) {
+      int status = 0;
+      Routines<T>::ormqr(side, op, &m, &n, &count, a + i * high * k, &lda, tau + i * k,
+                         c + i * s.rows * s.cols, &ldc, work.data(), &lwork, &status, 1, 1);
+    }
+  });
+}
+
+template <class T>
+void eigh(int64_t batch, int64_t n, bool upper, bool vectors, T* a, Real<T>* values,
+          int32_t* info) {
+  using R = Real<T>;
+  const int size = narrow(n), ld = leading(n);
+  narrow(2 * product(n, n) + 6 * static_cast<double>(n) + 1);
+  auto run = [&](T* x, R* w, T* work, int lwork, [[maybe_unused]] R* rwork,
+                 [[maybe_unused]] int lrwork, int* iwork, int liwork, int* status) {
+    const char *job = vectors ? "V" : "N", *uplo = upper ? "U" : "L";
+    if constexpr (is_complex<T>)
+      Routines<T>::syevd(job, uplo, &size, x, &ld, w, work, &lwork, rwork, &lrwork, iwork, &liwork,
+                         status, 1, 1);
+    else
+      Routines<T>::syevd(job, uplo, &size, x, &ld, w, work, &lwork, iwork, &liwork, status, 1, 1);
+  };
+  T answer{};
+  R real_answer{};
+  int int_answer = 0, status = 0;
+  run(a, values, &answer, -1, &real_answer, -1, &int_answer, -1, &status);
+  const int lwork = work_size(answer), lrwork = work_size(real_answer),
+            liwork = std::max(int_answer, 1);
+  each(batch, product(n, n, n) * 4, [&](int64_t begin, int64_t end) {
+    Scratch<T> work(lwork);
+    Scratch<R> rwork(lrwork);
+    Scratch<int> iwork(liwork);
+    for (int64_t i = begin; i < end; ++i) {
+      run(a + i * n * n, values + i * n, work.data(), lwork, rwork.data(), lrwork, iwork.data(),
+          liwork, info + i);
+    }
+  });
+}
+
+namespace {
+
+// LAPACK gives a pair of conjugate eigenvectors of a real matrix as one column of real and one of
+// imaginary parts.
+template <class R>
+void complex_vectors(int64_t n, const R* imaginary, const R* packed, std::complex<R>* vectors) {
+  for (int64_t j = 0; j < n; ++j) {
+    const R *re = packed + j * n, *im = re + n;
+    std::complex<R>*v = vectors + j * n, *next = v + n;
+    const bool pair = imaginary[j] != 0 && j + 1 < n;
+    for (int64_t i = 0; i < n; ++i) {
+      v[i] = {re[i], pair ? im[i] : R(0)};
+      if (pair) next[i] = {re[i], -im[i]};
+    }
+    j += pair;
+  }
+}
+
+template <class R>
+void eig_real(int64_t batch, int64_t n, R* a, std::complex<R>* values, std::complex<R>* vectors,
+              int32_t* info) {
+  const int size = narrow(n), ld = leading(n);
+  const char* job = vectors ? "V" : "N";
+  R answer{};
+  int status = 0;
+  Routines<R>::geev("N", job, &size, a, &ld, &answer, &answer, &answer, &ld, &answer, &ld, &answer,
+                    &kQuery, &status, 1, 1);
+  const int lwork = work_size(answer);
+  each(batch, product(n, n, n) * 10, [&](int64_t begin, int64_t end) {
+    Scratch<R> work(lwork), re(n), im(n), packed(vectors ? n * n : 1);
+    for (int64_t i = begin; i < end; ++i) {
+      Routines<R>::geev("N", job, &size, a + i * n * n, &ld, re.data(), im.data(), work.data(), &ld,
+                        packed.data(), &ld, work.data(), &lwork, info + i, 1, 1);
+      for (int64_t j = 0; j < n; ++j) values[i * n + j] = {re.data()[j], im.data()[j]};
+      if (vectors) complex_vectors(n, im.data(), packed.data(), vectors + i * n * n);
+    }
+  });
+}
+
+template <class T>
+void eig_complex(int64_t batch, int64_t n, T* a, T* values, T* vectors, int32_t* info) {
+  const int size = narrow(n), ld = leading(n);
+  const char* job = vectors ? "V" : "N";
+  T answer{};
+  Real<T> unused{};
+  int status = 0;
+  Routines<T>::geev("N", job, &size, a, &ld, values, &answer, &ld, &answer, &ld, &answer, &kQuery,
+                    &unused, &status, 1, 1);
+  const int lwork = work_size(answer);
+  each(batch, product(n, n, n) * 10, [&](int64_t begin, int64_t end) {
+    Scratch<T> work(lwork);
+    Scratch<Real<T>> rwork(2 * n);
+    for (int64_t i = begin; i < end; ++i) {
+      Routines<T>::geev("N", job, &size, a + i * n * n, &ld, values + i * n, work.data(), &ld,
+                        vectors ? vectors + i * n * n : work.data(), &ld, work.data(), &lwork,
+                        rwork.data(), info + i, 1, 1);
+    }
+  });
+}
+
+}  // namespace
+
+template <class T>
+void eig(int64_t batch, int64_t n, T* a, std::complex<Real<T>>* values,
+         std::complex<Real<T>>* vectors, int32_t* info) {
+  if constexpr (is_complex<T>) eig_complex(batch, n, a, values, vectors, info);
+  else eig_real(batch, n, a, values, vectors, info);
+}
+
+template <class T> void svd(Shape s, bool full, T* a, Real<T>* values, T* u, T* vh, int32_t* info) {
+  using R = Real<T>;
+  const int64_t k = std::min(s.rows, s.cols), wide = std::max(s.rows, s.cols);
+  const int m = narrow(s.rows), n = narrow(s.cols), lda = leading(s.rows);
+  const int ldvh = leading(full ? s.cols : k);
+  const char* job = !u ? "N" : full ? "A" : "S";
+  narrow(5 * product(k, k) + 2 * product(wide, k) + 8 * static_cast<double>(wide));
+  const int64_t lrwork = !is_complex<T> ? 1
+                         : u            ? std::max(5 * k * k + 7 * k, 2 * wide * k + 2 * k * k + k)
+                                        : 7 * k;
+  auto run = [&](T* x, R* sv, T* left, T* right, T* work, int lwork, [[maybe_unused]] R* rwork,
+                 int* iwork, int* status) {
+    if constexpr (is_complex<T>)
+      Routines<T>::gesdd(job, &m, &n, x, &lda, sv, left, &lda, right, &ldvh, work, &lwork, rwork,
+                         iwork, status, 1);
+    else
+      Routines<T>::gesdd(job, &m, &n, x, &lda, sv, left, &lda, right, &ldvh, work, &lwork, iwork,
+                         status, 1);
+  };
+  T answer{};
+  R unused{};
+  int int_unused = 0, status = 0;
+  run(a, values, u, vh, &answer, -1, &unused, &int_unused, &status);
+  const int lwork = work_size(answer);
+  const int64_t u_step = s.rows * (full ? s.rows : k), vh_step = s.cols * (full ? s.cols : k);
+  each(s.batch, product(s.rows, s.cols, k) * 8, [&](int64_t begin, int64_t end) {
+    Scratch<T> work(lwork);
+    Scratch<R> rwork(lrwork);
+    Scratch<int> iwork(8 * k);
+    for (int64_t i = begin; i < end; ++i) {
+      run(a + i * s.rows * s.cols, values + i * k, u ? u + i * u_step : work.data(),
+          vh ? vh + i * vh_step : work.data(), work.data(), lwork, rwork.data(), iwork.data(),
+          info + i);
+    }
+  });
+}
+
+namespace {
+
+// One least-squares problem after another with one work space. What a method does not use is
+// small.
+template <class T> struct LeastSquaresCall {
+  using R = Real<T>;
+  LeastSquares method;
+  int m, n, cols, lda, ldb;
+  R rcond;
+
+  void operator()(T* a, T* b, int* rank, R* s, T* work, int lwork, [[maybe_unused]] R* rwork,
+                  int* iwork, int* info) const {
+    switch (method) {
+      case LeastSquares::QR:
+        return Routines<T>::gels("N", &m, &n, &cols, a, &lda, b, &ldb, work, &lwork, info, 1);
+      case LeastSquares::PivotedQR:  // iwork: which columns may be exchanged (all)
+        if (lwork > 0) std::fill_n(iwork, n, 0);
+        if constexpr (is_complex<T>)
+          return Routines<T>::gelsy(&m, &n, &cols, a, &lda, b, &ldb, iwork, &rcond, rank, work,
+                                    &lwork, rwork, info);
+        else
+          return Routines<T>::gelsy(&m, &n, &cols, a, &lda, b, &ldb, iwork, &rcond, rank, work,
+                                    &lwork, info);
+      case LeastSquares::DivideAndConquer:
+        if constexpr (is_complex<T>)
+          return Routines<T>::gelsd(&m, &n, &cols, a, &lda, b, &ldb, s, &rcond, rank, work, &lwork,
+                                    rwork, iwork, info);
+        else
+          return Routines<T>::gelsd(&m, &n, &cols, a, &lda, b, &ldb, s, &rcond, rank, work, &lwork,
+                                    iwork, info);
+      default:
+        if constexpr (is_complex<T>)
+          return Routines<T>::gelss(&m, &n, &cols, a, &lda, b, &ldb, s, &rcond, rank, work, &lwork,
+                                    rwork, info);
+        else
+          return Routines<T>::gelss(&m, &n, &cols, a, &lda, b, &ldb, s, &rcond, rank, work, &lwork,
+                                    info);
+    }
+  }
+};
+
+}  // namespace
+
+template <class T>
+void least_squares(LeastSquares method, Shape shape, int64_t b_cols, T* a, T* b, double rcond,
+                   int32_t* rank, Real<T>* s, int32_t* info) {
+  using R = Real<T>;
+  const int64_t k = std::min(shape.rows, shape.cols), high = std::max(shape.rows, shape.cols);
+  narrow(product(high, k) * 2 + product(k, b_cols) + 64 * static_cast<double>(high + b_cols));
+  const LeastSquaresCall<T> call{
+      method,        narrow(shape.rows),   narrow(shape.cols), narrow(b_cols), leading(shape.rows),
+      leading(high), static_cast<R>(rcond)};
+  T answer{};
+  R real_answer{};
+  int int_answer = 0, any_rank = 0, status = 0;
+  call(a, b, &any_rank, &real_answer, &answer, -1, &real_answer, &int_answer, &status);
+  const int lwork = work_size(answer);
+  const bool divide = method == LeastSquares::DivideAndConquer;
+  const int64_t lrwork = divide ? work_size(real_answer) : 5 * high;
+  const int64_t liwork = divide ? std::max(int_answer, 1) : shape.cols;
+  each(shape.batch, product(shape.rows, shape.cols, k) * 4, [&](int64_t begin, int64_t end) {
+    Scratch<T> work(lwork);
+    Scratch<R> rwork(lrwork), values(k);
+    Scratch<int> iwork(liwork);
+    for (int64_t i = begin; i < end; ++i) {
+      int own_rank = 0;
+      call(a + i * shape.rows * shape.cols, b + i * high * b_cols, rank ? rank + i : &own_rank,
+           s ? s + i * k : values.data(), work.data(), lwork, rwork.data(), iwork.data(), info + i);
+    }
+  });
+}
+
+#define TAEDA_INSTANTIATE(T)                                                                       \
+  template void qr_factor<T>(Shape, T*, T*);                                                       \
+  template void reflectors_to_q<T>(Shape, int64_t, T*, const T*);                                  \
+  template void multiply_by_q<T>(Shape, bool, Trans, int64_t, const T*, const T*, T*);             \
+  template void eigh<T>(int64_t, int64_t, bool, bool, T*, Real<T>*, int32_t*);                     \
+  template void eig<T>(int64_t, int64_t, T*, std::complex<Real<T>>*, std::complex<Real<T>>*,       \
+                       int32_t*);                                                                  \
+  template void svd<T>(Shape, bool, T*, Real<T>*, T*, T*, int32_t*);                               \
+  template void least_squares<T>(LeastSquares, Shape, int64_t, T*, T*, double, int32_t*, Real<T>*, \
+                                 int32_t*);
+TAEDA_INSTANTIATE(float)
+TAEDA_INSTANTIATE(double)
+TAEDA_INSTANTIATE(ComplexFloat)
+TAEDA_INSTANTIATE(ComplexDouble)
+
+}  // namespace taeda::cpu::lapack

@@ -1,0 +1,195 @@
+// Triangular systems and the factorisations that end in them: Cholesky, LU, LDL'.
+#include <type_traits>
+
+#include "kernels/cpu/lapack_util.h"
+
+// Fortran passes the length of every text behind the other arguments.
+#define TAEDA_LAPACK_SOLVE(T, x, he)                                                              \
+  void scipy_##x##trsm_(const char*, const char*, const char*, const char*, const int*,           \
+                        const int*, const T*, const T*, const int*, T*, const int*, size_t,       \
+                        size_t, size_t, size_t);                                                  \
+  void scipy_##x##potrf_(const char*, const int*, T*, const int*, int*, size_t);                  \
+  void scipy_##x##potrs_(const char*, const int*, const int*, const T*, const int*, T*,           \
+                         const int*, int*, size_t);                                               \
+  void scipy_##x##potri_(const char*, const int*, T*, const int*, int*, size_t);                  \
+  void scipy_##x##getrf_(const int*, const int*, T*, const int*, int*, int*);                     \
+  void scipy_##x##getrs_(const char*, const int*, const int*, const T*, const int*, const int*,   \
+                         T*, const int*, int*, size_t);                                           \
+  void scipy_##x##sytrf_(const char*, const int*, T*, const int*, int*, T*, const int*, int*,     \
+                         size_t);                                                                 \
+  void scipy_##x##sytrs_(const char*, const int*, const int*, const T*, const int*, const int*,   \
+                         T*, const int*, int*, size_t);                                           \
+  void scipy_##x##he##trf_(const char*, const int*, T*, const int*, int*, T*, const int*, int*,   \
+                           size_t);                                                               \
+  void scipy_##x##he##trs_(const char*, const int*, const int*, const T*, const int*, const int*, \
+                           T*, const int*, int*, size_t);
+
+using ComplexFloat = std::complex<float>;
+using ComplexDouble = std::complex<double>;
+extern "C" {
+TAEDA_LAPACK_SOLVE(float, s, sy)
+TAEDA_LAPACK_SOLVE(double, d, sy)
+TAEDA_LAPACK_SOLVE(ComplexFloat, c, he)
+TAEDA_LAPACK_SOLVE(ComplexDouble, z, he)
+}
+
+namespace taeda::cpu::lapack {
+namespace {
+
+template <class T> struct Routines;
+#define TAEDA_ROUTINES(T, x, he)                       \
+  template <> struct Routines<T> {                     \
+    static constexpr auto trsm = scipy_##x##trsm_;     \
+    static constexpr auto potrf = scipy_##x##potrf_;   \
+    static constexpr auto potrs = scipy_##x##potrs_;   \
+    static constexpr auto potri = scipy_##x##potri_;   \
+    static constexpr auto getrf = scipy_##x##getrf_;   \
+    static constexpr auto getrs = scipy_##x##getrs_;   \
+    static constexpr auto sytrf = scipy_##x##sytrf_;   \
+    static constexpr auto sytrs = scipy_##x##sytrs_;   \
+    static constexpr auto hetrf = scipy_##x##he##trf_; \
+    static constexpr auto hetrs = scipy_##x##he##trs_; \
+  };
+TAEDA_ROUTINES(float, s, sy)
+TAEDA_ROUTINES(double, d, sy)
+TAEDA_ROUTINES(ComplexFloat, c, he)
+TAEDA_ROUTINES(ComplexDouble, z, he)
+
+const char* code(Trans t) { return t == Trans::No ? "N" : t == Trans::Yes ? "T" : "C"; }
+const char* triangle(bool upper) { return upper ? "U" : "L"; }
+
+template <class T> T conjugate(T x) {
+  if constexpr (std::is_floating_point_v<T>) return x;
+  else return std::conj(x);
+}
+
+}  // namespace
+
+template <class T> void solve_triangular(Shape s, Triangle how, const T* a, int64_t a_step, T* b) {
+  const int m = narrow(s.rows), n = narrow(s.cols), lda = leading(how.left ? s.rows : s.cols),
+            ldb = leading(s.rows);
+  const T one(1);
+  each(s.batch, product(s.rows, s.cols, lda), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      Routines<T>::trsm(how.left ? "L" : "R", triangle(how.upper), code(how.trans),
+                        how.unit ? "U" : "N", &m, &n, &one, a + i * a_step, &lda,
+                        b + i * s.rows * s.cols, &ldb, 1, 1, 1, 1);
+    }
+  });
+}
+
+template <class T> void cholesky(int64_t batch, int64_t n, bool upper, T* a, int32_t* info) {
+  const int size = narrow(n), ld = leading(n);
+  each(batch, product(n, n, n) / 3, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      T* x = a + i * n * n;
+      Routines<T>::potrf(triangle(upper), &size, x, &ld, info + i, 1);
+      for (int64_t col = 0; col < n; ++col) {
+        T* c = x + col * n;
+        if (upper) std::fill(c + col + 1, c + n, T(0));
+        else std::fill(c, c + col, T(0));
+      }
+    }
+  });
+}
+
+template <class T>
+void cholesky_solve(Shape s, bool upper, const T* factor, int64_t factor_step, T* b) {
+  const int n = narrow(s.rows), cols = narrow(s.cols), ld = leading(s.rows);
+  each(s.batch, product(s.rows, s.rows, s.cols) * 2, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int info = 0;
+      Routines<T>::potrs(triangle(upper), &n, &cols, factor + i * factor_step, &ld,
+                         b + i * s.rows * s.cols, &ld, &info, 1);
+    }
+  });
+}
+
+template <class T>
+void cholesky_inverse(int64_t batch, int64_t n, bool upper, T* a, int32_t* info) {
+  const int size = narrow(n), ld = leading(n);
+  each(batch, product(n, n, n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      T* x = a + i * n * n;
+      Routines<T>::potri(triangle(upper), &size, x, &ld, info + i, 1);
+      for (int64_t col = 0; col < n; ++col) {  // the other triangle
+        for (int64_t row = 0; row < col; ++row) {
+          T &above = x[col * n + row], &below = x[row * n + col];
+          if (upper) below = conjugate(above);
+          else above = conjugate(below);
+        }
+      }
+    }
+  });
+}
+
+template <class T> void lu_factor(Shape s, T* a, int32_t* pivots, int32_t* info) {
+  const int m = narrow(s.rows), n = narrow(s.cols), ld = leading(s.rows);
+  const int64_t k = std::min(s.rows, s.cols);
+  each(s.batch, product(s.rows, s.cols, k), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      Routines<T>::getrf(&m, &n, a + i * s.rows * s.cols, &ld, pivots + i * k, info + i);
+    }
+  });
+}
+
+template <class T>
+void lu_solve(Shape s, Trans trans, const T* lu, int64_t lu_step, const int32_t* pivots,
+              int64_t pivot_step, T* b) {
+  const int n = narrow(s.rows), cols = narrow(s.cols), ld = leading(s.rows);
+  each(s.batch, product(s.rows, s.rows, s.cols) * 2, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int info = 0;
+      Routines<T>::getrs(code(trans), &n, &cols, lu + i * lu_step, &ld, pivots + i * pivot_step,
+                         b + i * s.rows * s.cols, &ld, &info, 1);
+    }
+  });
+}
+
+template <class T>
+void ldl_factor(int64_t batch, int64_t n, bool hermitian, T* a, int32_t* pivots, int32_t* info) {
+  const int size = narrow(n), ld = leading(n);
+  const auto factor = hermitian ? Routines<T>::hetrf : Routines<T>::sytrf;
+  T answer{};
+  const int query = -1;
+  int status = 0;
+  factor("L", &size, a, &ld, pivots, &answer, &query, &status, 1);
+  const int lwork = work_size(answer);
+  each(batch, product(n, n, n) / 3, [&](int64_t begin, int64_t end) {
+    Scratch<T> work(lwork);
+    for (int64_t i = begin; i < end; ++i) {
+      T* x = a + i * n * n;
+      factor("L", &size, x, &ld, pivots + i * n, work.data(), &lwork, info + i, 1);
+      for (int64_t col = 1; col < n; ++col) std::fill_n(x + col * n, col, T(0));
+    }
+  });
+}
+
+template <class T>
+void ldl_solve(Shape s, bool hermitian, const T* ld, const int32_t* pivots, T* b) {
+  const int n = narrow(s.rows), cols = narrow(s.cols), lead = leading(s.rows);
+  const auto solve = hermitian ? Routines<T>::hetrs : Routines<T>::sytrs;
+  each(s.batch, product(s.rows, s.rows, s.cols) * 2, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int info = 0;
+      solve("L", &n, &cols, ld + i * s.rows * s.rows, &lead, pivots + i * s.rows,
+            b + i * s.rows * s.cols, &lead, &info, 1);
+    }
+  });
+}
+
+#define TAEDA_INSTANTIATE(T)                                                               \
+  template void solve_triangular<T>(Shape, Triangle, const T*, int64_t, T*);               \
+  template void cholesky<T>(int64_t, int64_t, bool, T*, int32_t*);                         \
+  template void cholesky_solve<T>(Shape, bool, const T*, int64_t, T*);                     \
+  template void cholesky_inverse<T>(int64_t, int64_t, bool, T*, int32_t*);                 \
+  template void lu_factor<T>(Shape, T*, int32_t*, int32_t*);                               \
+  template void lu_solve<T>(Shape, Trans, const T*, int64_t, const int32_t*, int64_t, T*); \
+  template void ldl_factor<T>(int64_t, int64_t, bool, T*, int32_t*, int32_t*);             \
+  template void ldl_solve<T>(Shape, bool, const T*, const int32_t*, T*);
+TAEDA_INSTANTIATE(float)
+TAEDA_INSTANTIATE(double)
+TAEDA_INSTANTIATE(ComplexFloat)
+TAEDA_INSTANTIATE(ComplexDouble)
+
+}  // namespace taeda::cpu::lapack

@@ -1,0 +1,45 @@
+// What the calls to LAPACK share: sizes, threads, work space.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "kernels/cpu/lapack.h"
+#include "kernels/cpu/scratch.h"
+
+extern "C" void scipy_openblas_set_num_threads(int count);
+
+namespace taeda::cpu::lapack {
+
+inline int narrow(double n) {
+  check(n <= std::numeric_limits<int>::max(), "linalg: a matrix or its work space of ", n,
+        " elements is more than LAPACK's 32-bit sizes can express");
+  return static_cast<int>(n);
+}
+inline int narrow(int64_t n) { return narrow(static_cast<double>(n)); }
+// A leading dimension: at least 1.
+inline int leading(int64_t n) { return std::max(narrow(n), 1); }
+
+// f(begin, end) over a batch, each matrix of which takes some `work` multiplications.
+template <class F> void each(int64_t batch, double work, F&& f) {
+  [[maybe_unused]] static const bool once = (scipy_openblas_set_num_threads(1), true);
+  constexpr double grain = 1 << 18;
+  parallel_for(batch, static_cast<int64_t>(grain / std::clamp(work, 1.0, grain)),
+               std::forward<F>(f));
+}
+
+inline double product(int64_t a, int64_t b, int64_t c = 1) {
+  return static_cast<double>(a) * static_cast<double>(b) * static_cast<double>(c);
+}
+
+// The answer to a query for work space, which comes as a number of the matrix's own type: the float
+// may have been rounded down.
+template <class T> int work_size(T answer) {
+  const double n = static_cast<double>(std::real(answer));
+  return std::max(1, narrow(sizeof(Real<T>) == 4 ? std::ceil(n * (1 + 1e-6)) : n));
+}
+
+}  // namespace taeda::cpu::lapack

@@ -1,0 +1,529 @@
+"""Linear algebra beside NumPy and SciPy in float64, and every derivative against finite differences."""
+
+from __future__ import annotations
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+import taeda  # noqa: E402
+from taeda import linalg as L  # noqa: E402
+
+DTYPES = [taeda.float32, taeda.float64, taeda.complex64, taeda.complex128]
+BATCHES = [(), (2,), (0,), (2, 1, 3)]
+EXACT = {taeda.float32: 1e-3, taeda.complex64: 1e-3, taeda.float64: 1e-9, taeda.complex128: 1e-9}
+
+
+def matrix(*shape: int, dtype=taeda.float64, seed: int = 0, grad: bool = False):
+    g = taeda.Generator()
+    g.manual_seed(seed)
+    return taeda.randn(shape, dtype=dtype, generator=g).requires_grad_(grad)
+
+
+def definite(*batch: int, n: int = 4, dtype=taeda.float64, seed: int = 0):
+    a = matrix(*batch, n, n, dtype=dtype, seed=seed)
+    return a @ a.mH + taeda.eye(n, dtype=dtype)
+
+
+def close(actual, expected, dtype=taeda.float64) -> None:
+    actual = actual.detach().resolve_conj().numpy() if isinstance(actual, taeda.Tensor) else actual
+    expected = expected.detach().numpy() if isinstance(expected, taeda.Tensor) else expected
+    assert actual.shape == expected.shape
+    np.testing.assert_allclose(actual, expected, rtol=EXACT[dtype], atol=EXACT[dtype])
+
+
+def strided(a):
+    """The same values in layouts that LAPACK cannot read as they are."""
+    yield a
+    yield a.mT.contiguous().mT
+    wide = taeda.zeros(*a.shape[:-1], a.shape[-1] * 2, dtype=a.dtype)
+    wide[..., ::2] = a
+    yield wide[..., ::2]
+
+
+# ---- values -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch", BATCHES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_factors_multiply_to_the_matrix(batch, dtype):
+    for a in strided(matrix(*batch, 4, 4, dtype=dtype)):
+        p, lower, upper = L.lu(a)
+        close(p @ lower @ upper, a, dtype)
+        q, r = L.qr(a)
+        close(q @ r, a, dtype)
+        u, s, vh = L.svd(a)
+        close(u @ taeda.diag_embed(s).to(dtype) @ vh, a, dtype)
+        w, v = L.eig(a)
+        close(v @ taeda.diag_embed(w), a.to(w.dtype) @ v, dtype)
+    for a in strided(definite(*batch, dtype=dtype)):
+        lower, upper = L.cholesky(a), L.cholesky(a, upper=True)
+        close(lower @ lower.mH, a, dtype)
+        close(upper.mH @ upper, a, dtype)
+        assert taeda.equal(lower, lower.tril())
+        for triangle in "LU":
+            w, v = L.eigh(a, UPLO=triangle)
+            close((v * w.unsqueeze(-2).to(dtype)) @ v.mH, a, dtype)
+
+
+@pytest.mark.parametrize(("m", "n"), [(5, 3), (3, 5), (4, 4), (1, 1), (3, 0), (0, 3), (0, 0)])
+@pytest.mark.parametrize("dtype", [taeda.float64, taeda.complex64], ids=str)
+def test_rectangles(m, n, dtype):
+    a = matrix(2, m, n, dtype=dtype)
+    k = min(m, n)
+    for full in (False, True):
+        u, s, vh = L.svd(a, full_matrices=full)
+        assert u.shape == (2, m, m if full else k) and vh.shape == (2, n if full else k, n)
+        close(u[..., :k] @ taeda.diag_embed(s).to(dtype) @ vh[..., :k, :], a, dtype)
+        close(u.mH @ u, taeda.eye(u.shape[-1], dtype=dtype).expand(2, -1, -1), dtype)
+    for mode in ("reduced", "complete"):
+        q, r = L.qr(a, mode)
+        close(q @ r, a, dtype)
+        close(q.mH @ q, taeda.eye(q.shape[-1], dtype=dtype).expand(2, -1, -1), dtype)
+    assert L.qr(a, "r").Q.shape == (0,)
+    p, lower, upper = L.lu(a)
+    close(p @ lower @ upper, a, dtype)
+    inverse = L.pinv(a)
+    assert inverse.shape == (2, n, m)
+    close(a @ inverse @ a, a, dtype)
+    assert L.matrix_rank(a).tolist() == [k, k]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_solvers(dtype):
+    for a in strided(matrix(2, 4, 4, dtype=dtype)):
+        b = matrix(2, 4, 3, dtype=dtype, seed=1)
+        close(a @ L.solve(a, b), b, dtype)
+        close(L.solve(a, b.mT, left=False) @ a, b.mT, dtype)
+        vectors = matrix(2, 4, dtype=dtype, seed=2)
+        close(L.solve(a, vectors).unsqueeze(-1), L.solve(a, vectors.unsqueeze(-1)), dtype)
+        close(a @ L.inv(a), taeda.eye(4, dtype=dtype).expand(2, -1, -1), dtype)
+        lu, pivots = L.lu_factor(a)
+        close(a.mH @ L.lu_solve(lu, pivots, b, adjoint=True), b, dtype)
+        close(L.lu_solve(lu, pivots, b.mT, left=False) @ a, b.mT, dtype)
+        close(L.lu_solve(lu, pivots, b.mT, left=False, adjoint=True) @ a.mH, b.mT, dtype)
+        for upper in (False, True):
+            t = (a.triu() if upper else a.tril()) + 3 * taeda.eye(4, dtype=dtype)
+            close(t @ L.solve_triangular(t, b, upper=upper), b, dtype)
+            close(L.solve_triangular(t, b.mT, upper=upper, left=False) @ t, b.mT, dtype)
+            unit = t - taeda.diag_embed(t.diagonal(0, -2, -1)) + taeda.eye(4, dtype=dtype)
+            close(unit @ L.solve_triangular(t, b, upper=upper, unitriangular=True), b, dtype)
+            close(
+                (t.mT @ taeda.triangular_solve(b, t, upper=upper, transpose=True).solution),
+                b,
+                dtype,
+            )
+            h = definite(2, dtype=dtype)
+            factor = taeda.cholesky(h, upper=upper)
+            close(h @ taeda.cholesky_solve(b, factor, upper=upper), b, dtype)
+            close(
+                h @ taeda.cholesky_inverse(factor, upper=upper),
+                taeda.eye(4, dtype=dtype).expand(2, -1, -1),
+                dtype,
+            )
+        for hermitian in (False, True):
+            s = a + (a.mH if hermitian else a.mT)
+            ld, pivots = L.ldl_factor(s, hermitian=hermitian)
+            close(s @ L.ldl_solve(ld, pivots, b, hermitian=hermitian), b, dtype)
+
+
+def test_solutions_broadcast():
+    a, b = matrix(4, 4), matrix(7, 2, 4, 3, seed=1)
+    for left, right in ((a, b), (a.expand(2, 4, 4), b), (a.expand(3, 1, 4, 4), b[:1])):
+        x = L.solve(left, right)
+        close(left @ x, right.expand(x.shape))
+        x = L.solve_triangular(left, right, upper=True)
+        close(left.triu() @ x, right.expand(x.shape))
+
+
+@pytest.mark.parametrize("driver", ["gels", "gelsy", "gelsd", "gelss"])
+@pytest.mark.parametrize("dtype", [taeda.float64, taeda.complex128], ids=str)
+def test_least_squares(driver, dtype):
+    a, b = matrix(2, 6, 3, dtype=dtype), matrix(2, 6, 2, dtype=dtype, seed=1)
+    x, residuals, rank, values = L.lstsq(a, b, driver=driver)
+    close(x, L.pinv(a) @ b, dtype)
+    if driver != "gelsy":
+        close(residuals, ((a @ x - b).abs() ** 2).sum(-2), dtype)
+    if driver != "gels":
+        assert rank.tolist() == [3, 3]
+    if driver in ("gelsd", "gelss"):
+        close(values, L.svdvals(a), dtype)
+    close(L.lstsq(a, b[..., 0], driver=driver).solution, x[..., 0], dtype)
+    close(L.lstsq(a.mH, b[..., :3, :], driver=driver).solution, L.pinv(a.mH) @ b[..., :3, :], dtype)
+    for m, n, k in ((0, 3, 2), (3, 0, 2), (3, 3, 0), (0, 0, 0)):
+        assert L.lstsq(matrix(2, m, n), matrix(2, m, k), driver=driver).solution.shape == (2, n, k)
+
+
+def test_determinants():
+    for dtype in DTYPES:
+        a = matrix(3, 4, 4, dtype=dtype)
+        expected = np.linalg.det(a.numpy())
+        close(L.det(a), expected, dtype)
+        sign, size = L.slogdet(a)
+        close(sign * size.exp(), expected, dtype)
+    negative = taeda.tensor([[0.0, 1.0], [1.0, 0.0]])
+    assert taeda.logdet(negative).isnan() and taeda.logdet(taeda.ones(2, 2)) == -taeda.inf
+    assert L.det(taeda.ones(3, 3)) == 0 and L.slogdet(taeda.ones(3, 3)).logabsdet == -taeda.inf
+    assert L.det(taeda.ones(2, 0, 0)).tolist() == [1, 1]
+
+
+def test_norms_and_conditions():
+    a = matrix(5, 4).numpy()
+    t = taeda.from_numpy(a)
+    for ord in ("fro", "nuc", 2, -2, 1, -1, np.inf, -np.inf):
+        close(L.matrix_norm(t, ord), np.asarray(np.linalg.norm(a, ord)))
+        close(L.norm(t, ord), np.asarray(np.linalg.norm(a, ord)))
+        close(L.cond(t[:4], ord), np.asarray(np.linalg.cond(a[:4], ord)))
+        kept = L.matrix_norm(t.expand(2, 5, 4), ord, dim=(2, 1), keepdim=True)
+        assert kept.shape == (2, 1, 1)
+    for ord in (0, 1, 2, 3, 0.5, np.inf, -np.inf):
+        close(L.norm(t[0], ord), np.asarray(np.linalg.norm(a[0], ord)))
+    close(taeda.norm(t, "nuc"), np.asarray(np.linalg.norm(a, "nuc")))
+    assert L.cond(taeda.ones(2, 2), 1) == taeda.inf
+    assert L.matrix_norm(taeda.zeros(0, 3), 2) == 0 and L.norm(taeda.zeros(3, 0), 1) == 0
+
+
+@pytest.mark.parametrize("scale", [1e-8, 0.1, 1, 30])
+def test_matrix_exponential(scale):
+    linalg = pytest.importorskip("scipy.linalg")
+    for dtype in (taeda.float64, taeda.complex128):
+        a = matrix(3, 5, 5, dtype=dtype) * scale * taeda.tensor([1.0, 0.1, 0.01]).view(3, 1, 1)
+        expected = np.stack([linalg.expm(x) for x in a.numpy()])
+        error = np.abs(taeda.matrix_exp(a).numpy() - expected).max(axis=(1, 2))
+        assert (error <= 1e-11 * np.abs(expected).max(axis=(1, 2))).all()
+    nilpotent = taeda.tensor([[0.0, 1e6], [0.0, 0.0]])
+    assert taeda.equal(L.matrix_exp(nilpotent), taeda.tensor([[1.0, 1e6], [0.0, 1.0]]))
+
+
+def test_powers_chains_and_tensors():
+    a = matrix(2, 3, 3)
+    for n in (0, 1, 2, 3, 7, -1, -3):
+        close(L.matrix_power(a, n), np.linalg.matrix_power(a.numpy(), n))
+    chain = [matrix(3, 50), matrix(50, 2, seed=1), matrix(2, 40, seed=2), matrix(40, 4, seed=3)]
+    expected = np.linalg.multi_dot([m.numpy() for m in chain])
+    close(L.multi_dot(chain), expected)
+    close(taeda.chain_matmul(*chain), expected)
+    close(L.multi_dot([chain[0][0], *chain[1:-1], chain[-1][:, 0]]), np.asarray(expected[0, 0]))
+    t = matrix(2, 3, 6)
+    close(L.tensorinv(t), np.linalg.tensorinv(t.numpy()))
+    close(L.tensorsolve(t, t[..., 0]), np.linalg.tensorsolve(t.numpy(), t[..., 0].numpy()))
+    close(L.vander(a[0, 0], N=5), np.vander(a[0, 0].numpy(), 5, increasing=True))
+    close(L.cross(a, a + 1), np.cross(a.numpy(), a.numpy() + 1))
+    close(taeda.cross(t.mT, t.mT + 1), np.cross(t.mT.numpy(), t.mT.numpy() + 1, axis=2))
+
+
+def test_reflectors():
+    for dtype in (taeda.float64, taeda.complex128):
+        a = matrix(2, 5, 3, dtype=dtype)
+        factor, tau = taeda.geqrf(a)
+        q = L.qr(a, "complete").Q
+        close(L.householder_product(factor, tau), q[..., :3], dtype)
+        other = matrix(2, 5, 4, dtype=dtype, seed=1)
+        close(taeda.ormqr(factor, tau, other), q @ other, dtype)
+        close(taeda.ormqr(factor, tau, other, transpose=True), q.mH @ other, dtype)
+        close(taeda.ormqr(factor, tau, other.mT, left=False), other.mT @ q, dtype)
+        # The formula that carries gradients gives the same.
+        grad = factor.clone().requires_grad_()
+        close(L.householder_product(grad, tau), q[..., :3], dtype)
+        close(taeda.ormqr(grad, tau, other.mT, left=False, transpose=True), other.mT @ q.mH, dtype)
+
+
+def test_results_are_named():
+    a = definite()
+    assert L.eigh(a).eigenvalues.shape == (4,) and L.svd(a).Vh.shape == (4, 4)
+    assert L.slogdet(a).logabsdet.dim() == 0 and L.lu(a).P.shape == (4, 4)
+    assert L.cholesky_ex(a).info == 0 and L.inv_ex(a).inverse.shape == (4, 4)
+    assert type(L.eigh(a)).__name__ == "linalg_eigh"
+    assert len(a.lu()) == 2 and len(taeda.lu(a, get_infos=True)) == 3
+    u, s, v = taeda.svd(a, compute_uv=False)
+    assert not u.any() and not v.any() and s.shape == (4,)
+
+
+def test_out():
+    a = definite()
+    out = taeda.empty(0, dtype=taeda.float64)
+    assert L.inv(a, out=out) is out
+    close(a @ out, taeda.eye(4, dtype=taeda.float64))
+    w, v = taeda.empty(4, dtype=taeda.float64), taeda.empty(4, 4, dtype=taeda.float64)
+    assert L.eigh(a, out=(w, v)).eigenvalues is w
+    close(a @ v, v * w)
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        L.cholesky(a, out=taeda.empty(4, 4, dtype=taeda.int64))
+
+
+def test_meta_tensors():
+    a, b = taeda.empty(2, 5, 3, device="meta"), taeda.empty(2, 3, 3, device="meta")
+    assert L.svd(a).U.shape == (2, 5, 5) and L.qr(a).R.shape == (2, 3, 3)
+    assert L.eig(b).eigenvectors.dtype == taeda.complex64 and L.inv(b).shape == (2, 3, 3)
+    assert L.solve(b, b[..., 0]).shape == (2, 3) and L.lstsq(a, a).solution.shape == (2, 3, 3)
+    assert L.det(b).shape == (2,) and L.matrix_exp(b).device.type == "meta"
+    assert L.cholesky(b).shape == (2, 3, 3) and L.pinv(a).shape == (2, 3, 5)
+
+
+# ---- gradients ----------------------------------------------------------------------------------
+
+
+def hermitian(a):
+    return (a + a.mH) / 2
+
+
+def positive(a):
+    return a @ a.mH + 2 * taeda.eye(a.shape[-1], dtype=a.dtype)
+
+
+def rank_two(a):
+    return a[..., :2] @ a[..., :2, :]
+
+
+SQUARE = {
+    "inv": L.inv,
+    "det": L.det,
+    "slogdet": lambda a: L.slogdet(a),
+    "logdet": lambda a: taeda.logdet(positive(a)),
+    "cholesky": lambda a: L.cholesky(positive(a)),
+    "cholesky upper": lambda a: L.cholesky(positive(a), upper=True),
+    "cholesky_inverse": lambda a: taeda.cholesky_inverse(L.cholesky(positive(a))),
+    "eigh": lambda a: (lambda w, v: (w, (v.abs() ** 2)))(*L.eigh(hermitian(a))),
+    "eigh from above": lambda a: (lambda w, v: (v * w.unsqueeze(-2).to(v.dtype) ** 3) @ v.mH)(
+        *L.eigh(hermitian(a), UPLO="U")
+    ),
+    "eigvalsh": lambda a: L.eigvalsh(hermitian(a)),
+    "eig": lambda a: (lambda w, v: (w, v.abs()))(*L.eig(a)),
+    "eigvals": L.eigvals,
+    "matrix_exp": taeda.matrix_exp,
+    "matrix_power": lambda a: (L.matrix_power(a, 3), L.matrix_power(a, -2)),
+    "cond": lambda a: (L.cond(a), L.cond(a, 1), L.cond(a, "fro")),
+    "pinv of lower rank": lambda a: L.pinv(rank_two(a)),
+    "pinv hermitian": lambda a: L.pinv(hermitian(a), hermitian=True),
+    "det of a singular matrix": lambda a: (
+        L.det(a[..., :2] @ a[..., :2, :]) if a.shape[-1] == 3 else L.det(a)
+    ),
+}
+ANY = {
+    "qr": L.qr,
+    "lu": lambda a: L.lu(a)[1:],
+    "svd": lambda a: (
+        lambda u, s, vh: (u @ (s.to(a.dtype).unsqueeze(-1) ** 2 * vh), u.abs(), s, vh.abs())
+    )(*L.svd(a, full_matrices=False)),
+    "svdvals": L.svdvals,
+    "pinv": L.pinv,
+    "nuclear norm": lambda a: L.matrix_norm(a, "nuc"),
+    "norms": lambda a: tuple(L.matrix_norm(a, p) for p in (2, -2, 1, taeda.inf, "fro")),
+}
+
+
+def check(function, *inputs) -> None:
+    assert taeda.autograd.gradcheck(function, inputs)
+    assert taeda.autograd.gradgradcheck(function, inputs)
+
+
+@pytest.mark.parametrize("dtype", [taeda.float64, taeda.complex128], ids=str)
+@pytest.mark.parametrize("name", SQUARE)
+def test_gradients_of_square_matrices(name, dtype):
+    if "singular" in name:
+        # The rank is lower by one: the gradient is what remains of the cofactors.
+        a = matrix(3, 3, dtype=dtype)
+        a[2] = a[0] + a[1]
+        a[:, 2] = 0
+        assert L.det(a) == 0
+        assert taeda.autograd.gradcheck(L.det, (a.requires_grad_(),))
+        return
+    check(SQUARE[name], matrix(2, 3, 3, dtype=dtype, grad=True))
+
+
+@pytest.mark.parametrize("dtype", [taeda.float64, taeda.complex128], ids=str)
+@pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 4), (2, 3, 2)], ids=str)
+@pytest.mark.parametrize("name", ANY)
+def test_gradients_of_any_matrix(name, shape, dtype):
+    check(ANY[name], matrix(*shape, dtype=dtype, grad=True))
+
+
+@pytest.mark.parametrize("dtype", [taeda.float64, taeda.complex128], ids=str)
+def test_gradients_of_solvers(dtype):
+    a, b = matrix(2, 3, 3, dtype=dtype, grad=True), matrix(3, 4, dtype=dtype, seed=1, grad=True)
+    check(L.solve, a, b)
+    check(lambda a, b: L.solve(a, b.mT, left=False), a, b)
+    check(lambda a, b: L.solve(a[0], b[:, 0]), a, b)
+    for adjoint in (False, True):
+        check(lambda a, b, h=adjoint: L.lu_solve(*L.lu_factor(a), b, adjoint=h), a, b)
+        check(
+            lambda a, b, h=adjoint: L.lu_solve(*L.lu_factor(a), b.mT, left=False, adjoint=h), a, b
+        )
+    with taeda.no_grad():
+        lu, pivots = L.lu_factor(a)
+    check(lambda b: L.lu_solve(lu, pivots, b, adjoint=True), b)
+    for upper in (False, True):
+        check(lambda a, b, u=upper: L.solve_triangular(a, b, upper=u), a, b)
+        check(
+            lambda a, b, u=upper: L.solve_triangular(
+                a, b.mT, upper=u, left=False, unitriangular=True
+            ),
+            a,
+            b,
+        )
+        check(
+            lambda a, b, u=upper: taeda.cholesky_solve(
+                b, L.cholesky(positive(a), upper=u), upper=u
+            ),
+            a,
+            b,
+        )
+    for symmetric in (False, True):
+        s = a.detach() + (a.detach().mH if symmetric else a.detach().mT)
+        ld, pivots = L.ldl_factor(s, hermitian=symmetric)
+        check(lambda b, ld=ld, p=pivots, h=symmetric: L.ldl_solve(ld, p, b, hermitian=h), b)
+
+
+@pytest.mark.parametrize("dtype", [taeda.float64, taeda.complex128], ids=str)
+def test_gradients_of_least_squares(dtype):
+    for m, n in ((4, 2), (2, 4)):
+        a, b = matrix(m, n, dtype=dtype, grad=True), matrix(m, 2, dtype=dtype, seed=1, grad=True)
+        check(lambda a, b: L.lstsq(a, b).solution, a, b)
+    check(
+        lambda a, b: L.lstsq(a, b, driver="gels")[:2],
+        matrix(4, 2, grad=True),
+        matrix(4, 1, grad=True),
+    )
+
+
+@pytest.mark.parametrize("dtype", [taeda.float64, taeda.complex128], ids=str)
+def test_gradients_of_reflectors(dtype):
+    a, tau = matrix(2, 4, 3, dtype=dtype, grad=True), matrix(2, 2, dtype=dtype, seed=1, grad=True)
+    other = matrix(2, 4, 2, dtype=dtype, seed=2, grad=True)
+    check(L.householder_product, a, tau)
+    for left in (False, True):
+        for transpose in (False, True):
+            check(
+                lambda a, t, c, left=left, h=transpose: taeda.ormqr(
+                    a, t, c if left else c.mT, left=left, transpose=h
+                ),
+                a,
+                tau,
+                other,
+            )
+
+
+def test_gradients_that_do_not_exist():
+    a = matrix(4, 3, grad=True)
+    with pytest.raises(RuntimeError, match="mode='r'"):
+        L.qr(a, "r").R.sum().backward()
+    with pytest.raises(RuntimeError, match="mode='complete'"):
+        L.qr(a, "complete").R.sum().backward()
+    with pytest.raises(RuntimeError, match="geqrf"):
+        taeda.geqrf(a).a.sum().backward()
+    for function in (L.eigh, L.eig):  # the phase of an eigenvector is arbitrary
+        c = hermitian(matrix(3, 3, dtype=taeda.complex128)).requires_grad_()
+        with pytest.raises(RuntimeError, match="phi"):
+            (function(c).eigenvectors * (1 + 2j)).real.sum().backward()
+
+
+# ---- what cannot be done ------------------------------------------------------------------------
+
+
+def test_errors_name_the_matrix():
+    singular = taeda.stack([taeda.eye(2), taeda.ones(2, 2)])
+    for function in (L.inv, L.cholesky, L.lu_factor, lambda a: L.solve(a, a), taeda.inverse):
+        with pytest.raises(L.LinAlgError, match="Batch element 1"):
+            function(singular)
+        with pytest.raises(RuntimeError) as caught:
+            function(singular[1])
+        assert "Batch" not in str(caught.value)
+    assert issubclass(L.LinAlgError, RuntimeError) and L.LinAlgError.__module__ == "taeda.linalg"
+    for function in (L.inv_ex, L.cholesky_ex, L.lu_factor_ex, lambda a: L.solve_ex(a, a)):
+        assert function(singular).info.tolist() == [0, 2]
+    with pytest.raises(L.LinAlgError, match="full rank"):
+        L.lstsq(taeda.diag(taeda.tensor([1.0, 0.0])), singular[0], driver="gels")
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_what_is_not_finite_neither_crashes_nor_hangs(bad, dtype, everywhere):
+    a = definite(2, n=5, dtype=dtype)
+    if everywhere:
+        a[1] = bad
+    else:
+        a[1, 2, 1] = a[1, 1, 2] = bad
+    for function in (L.eig, L.eigh, L.eigvals, L.eigvalsh, L.svd, L.svdvals, L.pinv, L.matrix_rank):
+        with pytest.raises(L.LinAlgError, match="Batch element 1.*non-finite"):
+            function(a)
+    good = definite(2, n=5, dtype=dtype)
+    for driver in ("gels", "gelsy", "gelsd", "gelss"):
+        with pytest.raises(L.LinAlgError, match="non-finite"):
+            L.lstsq(a, good, driver=driver)
+        assert L.lstsq(good, a, driver=driver).solution.shape == (2, 5, 5)
+    for function in (L.cholesky_ex, L.inv_ex, L.lu_factor_ex, L.ldl_factor_ex, L.qr, L.lu, L.det):
+        function(a)
+    for function in (L.slogdet, taeda.geqrf, L.matrix_exp, L.matrix_norm):
+        function(a)
+    L.solve_ex(a, good)
+    L.solve_triangular(a, good, upper=True)
+    taeda.cholesky_solve(good, a)
+
+
+def test_bad_arguments():
+    a = matrix(2, 3, 3)
+    for function in (
+        L.inv,
+        L.cholesky,
+        L.eigh,
+        L.eig,
+        L.det,
+        L.slogdet,
+        L.matrix_exp,
+        L.ldl_factor,
+    ):
+        with pytest.raises(RuntimeError, match="square"):
+            function(a[..., :2])
+    for function in (L.inv, L.svd, L.qr, L.cholesky, L.eigh, L.pinv, L.lu_factor):
+        with pytest.raises(RuntimeError, match="at least 2 dimensions"):
+            function(a[0, 0])
+        with pytest.raises(RuntimeError, match="floating point or complex"):
+            function(a.long())
+        with pytest.raises(RuntimeError, match="Low precision"):
+            function(a.half())
+    with pytest.raises(RuntimeError, match="Incompatible shapes"):
+        L.solve(a, matrix(2, 4))
+    with pytest.raises(RuntimeError, match="same dtype"):
+        L.solve(a, a.float())
+    with pytest.raises(RuntimeError, match="do not broadcast"):
+        L.solve(a, matrix(5, 3, 1))
+    with pytest.raises(RuntimeError, match="UPLO"):
+        L.eigh(a, UPLO="X")
+    with pytest.raises(RuntimeError, match="mode"):
+        L.qr(a, mode="full")
+    with pytest.raises(RuntimeError, match="driver"):
+        L.lstsq(a, a, driver="gesvd")
+    with pytest.raises(RuntimeError, match="not supported"):
+        L.matrix_norm(a, 3)
+    with pytest.raises(RuntimeError, match="at least 2 tensors"):
+        L.multi_dot([a[0]])
+    with pytest.raises(RuntimeError, match="pivot"):
+        L.lu_factor(a, pivot=False)
+
+
+def test_pivots_of_another_matrix_are_refused():
+    """LAPACK would follow them out of the matrix."""
+    a = matrix(3, 3)
+    lu, pivots = L.lu_factor(a)
+    for wrong in (pivots + 100, pivots - 100, pivots[:2], pivots.long()):
+        with pytest.raises(RuntimeError, match="pivots"):
+            L.lu_solve(lu, wrong, a)
+        with pytest.raises(RuntimeError, match="pivots"):
+            taeda.lu_unpack(lu, wrong)
+        with pytest.raises(RuntimeError, match="pivots"):
+            L.ldl_solve(lu, wrong, a)
+
+
+def test_the_number_of_threads_changes_no_bit():
+    a = matrix(40, 30, 30, dtype=taeda.float32)
+    before = taeda.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 3):
+            taeda.set_num_threads(threads)
+            results.append([L.inv(a), *L.svd(a), *L.qr(a), L.det(a), *L.eigh(a)])
+    finally:
+        taeda.set_num_threads(before)
+    for one, many in zip(*results, strict=True):
+        assert taeda.equal(one, many)
