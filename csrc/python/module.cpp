@@ -92,6 +92,7 @@ NB_MODULE(_C, m) {
   py::init_overrides(module);
   py::init_creation(module);
   py::init_interop(module);
+  py::init_files(module);
   m.def("function_names", function_names,
         "Names of the ops that are functions of the package itself.");
   bind_machine(m);

@@ -14,6 +14,7 @@ void init_creation(PyObject* module);  // tensor_new.cpp: tensor, as_tensor, asa
 void init_interop(PyObject* module);   // numpy.cpp, dlpack.cpp and storage.cpp
 void init_dlpack(PyObject* module);
 void init_storage(PyObject* module);
+void init_files(PyObject* module);  // files.cpp: reading and checksums
 }  // namespace py
 
 }  // namespace taeda

@@ -242,8 +242,8 @@ def set_default_tensor_type(t: Any) -> None:
 
 _SUBMODULES = frozenset({
     "amp", "autograd", "cuda", "distributed", "distributions", "fft", "func", "functional", "hub",
-    "jit", "linalg", "nn", "onnx", "optim", "overrides", "profiler", "random", "serialization",
-    "special", "testing", "utils",
+    "jit", "linalg", "nn", "onnx", "optim", "overrides", "profiler", "random",
+    "safetensors", "serialization", "special", "testing", "utils",
 })  # fmt: skip
 
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/allocator.h"
+#include "base/checksum.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
 #include "check.h"
@@ -48,6 +49,28 @@ void stir(uint64_t seed) {
   }
   while (!blocks.empty()) release(0);
 }
+
+const Register checksum[] = {
+    {"crc32: the check value of the standard",
+     [] { expect_equal(crc32(0, "123456789", 9), 0xCBF43926u); }},
+    {"crc32: every length and alignment, and in two parts",
+     [] {
+       Engine engine(3);
+       std::vector<uint8_t> data(1200);
+       for (uint8_t& b : data) b = static_cast<uint8_t>(engine.random());
+       for (size_t begin = 0; begin < 3; ++begin) {
+         for (size_t n = 0; begin + n <= data.size(); ++n) {
+           const uint8_t* p = data.data() + begin;
+           const uint32_t whole = crc32_portable(0, p, n);
+           expect_equal(crc32(0, p, n), whole);
+           const size_t cut = n / 3;
+           const uint32_t head = crc32(0, p, cut), tail = crc32(0, p + cut, n - cut);
+           expect_equal(crc32(head, p + cut, n - cut), whole);
+           expect_equal(crc32_combine(head, tail, n - cut), whole);
+         }
+       }
+     }},
+};
 
 const Register allocator[] = {
     {"allocator: blocks do not overlap", [] { stir(1); }},

@@ -1,8 +1,9 @@
 """Saving and loading: ``save``, ``load`` and what files may name.
 
 The format is PyTorch's (``.pt``): a zip archive with a pickle stream that describes the objects and
-one entry of raw bytes for each storage. Files pass both ways between the two libraries. A path that
-ends in ``.safetensors`` selects that format instead, for plain dicts of tensors.
+one entry of raw bytes for each storage. Files pass both ways between the two libraries. For dicts of
+tensors there are also safetensors (``.safetensors``) and NumPy's ``.npz``, and ``.npy`` for a single
+tensor: ``save`` goes by the path's suffix, ``load`` by what the file holds.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def save(obj: Any, f: File, *, pickle_protocol: int = 2) -> None:
         obj: tensors, parameters, numbers, strings and containers of them, as ``state_dict()``
             returns; also anything else that can be pickled, though such a file is then loaded only
             with ``weights_only=False`` or its classes allowed.
-        f: a path, or an object with ``write``.
+        f: a path, or an object with ``write``. The suffixes ``.safetensors``, ``.npz`` and ``.npy``
+            select those formats, any other and a file object PyTorch's.
         pickle_protocol: the version of the pickle stream, 2 to 5. All readers know 2.
 
     Raises:
@@ -65,11 +67,9 @@ def save(obj: Any, f: File, *, pickle_protocol: int = 2) -> None:
     if not 2 <= pickle_protocol <= 5:
         raise ValueError(f"save: pickle_protocol must be from 2 to 5, got {pickle_protocol}")
     name = _stem(f)
-    if name is not None and name[1] == ".safetensors":
-        from ._safetensors import write_file
-
+    if name is not None and name[1] in (".safetensors", ".npz", ".npy"):
         with replacing(f) as file:  # type: ignore[arg-type]
-            write_file(obj, file.write)
+            _write_other(obj, file, name[1])
         return
 
     from ._pickler import CheckpointPickler
@@ -83,6 +83,18 @@ def save(obj: Any, f: File, *, pickle_protocol: int = 2) -> None:
             _write_archive(pickler, folder, file.write)
     else:
         _write_archive(pickler, folder, f.write)  # type: ignore[union-attr]
+
+
+def _write_other(obj: Any, file: Any, suffix: str) -> None:
+    """Write a format other than PyTorch's."""
+    if suffix == ".safetensors":
+        from ._safetensors import write_file
+
+        write_file(obj, file.write, {"format": "pt"})
+        return
+    from ._numpy import write_npy, write_npz
+
+    (write_npz if suffix == ".npz" else write_npy)(obj, file)
 
 
 def _stem(f: Any) -> tuple[str, str] | None:
@@ -114,9 +126,11 @@ def load(
     weights_only: bool | None = None,
     mmap: bool | None = None,
 ) -> Any:
-    """Read an object that ``save``, or PyTorch's ``save``, wrote.
+    """Read an object that ``save``, or PyTorch's ``save``, wrote; also safetensors, npz and npy.
 
-    Checksums are compared, and a file that is cut short or changed is named as such.
+    What a file holds shows which format it has, whatever it is called; the formats that PyTorch
+    wrote before 1.6 are read too. Checksums are compared where the format has them, and a file that
+    is cut short or changed is named as such.
 
     Args:
         f: a path, or a seekable file object that stands where the archive starts.
@@ -138,8 +152,10 @@ def load(
         pickle.UnpicklingError: the description of the objects is broken, or names something that
             is not allowed.
     """
+    import os
+
     from ._files import FileSource, MappedSource, is_path
-    from ._reader import read_checkpoint
+    from ._formats import read_any
 
     if not is_path(f):
         if mmap:
@@ -150,14 +166,8 @@ def load(
                     "load: f must be a path or a seekable file object; a "
                     f"{type(f).__name__} has no {method!r}"
                 )
-        source = FileSource(f)
-        return read_checkpoint(source, "the file object", map_location, weights_only is not False)
-    name = _stem(f)
+        return read_any(FileSource(f), "the file object", map_location, weights_only is not False)
     with open(f, "rb") as file:  # type: ignore[arg-type]
-        source = MappedSource(file) if mmap else FileSource(file)  # type: ignore[assignment]
-        label = repr(str(f))
-        if name is not None and name[1] == ".safetensors":
-            from ._safetensors import read_file
-
-            return read_file(source, label, map_location)
-        return read_checkpoint(source, label, map_location, weights_only is not False)
+        source = MappedSource(file) if mmap else FileSource(file)
+        suffix = os.path.splitext(f)[1]  # type: ignore[arg-type]
+        return read_any(source, repr(str(f)), map_location, weights_only is not False, str(suffix))

@@ -7,6 +7,8 @@ import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from taeda import _C
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -77,6 +79,7 @@ class FileSource:
         self._base = file.tell()
         self.size = file.seek(0, os.SEEK_END) - self._base
         file.seek(self._base)
+        self._descriptor = _descriptor_of(file)
 
     def read(self, offset: int, count: int) -> bytes:
         """``count`` bytes from ``offset``; fewer only at the end of the file."""
@@ -84,8 +87,13 @@ class FileSource:
         data: bytes = self._file.read(min(count, self.size - offset))
         return data
 
-    def read_into(self, offset: int, buffer: bytearray) -> None:
-        """Fill ``buffer`` from ``offset``, which the caller has checked against ``size``."""
+    def read_into(self, offset: int, buffer: Any) -> int:
+        """Fill ``buffer`` from ``offset`` and return the CRC-32 of what it then holds.
+
+        The caller has compared ``offset`` and the buffer's length with ``size``.
+        """
+        if self._descriptor is not None:
+            return _C._read_file_range(self._descriptor, self._base + offset, buffer)
         self._file.seek(self._base + offset)
         view = memoryview(buffer)
         done = 0
@@ -99,6 +107,16 @@ class FileSource:
             if not count:
                 raise RuntimeError("load: the file became shorter while it was read")
             done += count
+        return _C._crc32(view)
+
+
+def _descriptor_of(file: Any) -> int | None:
+    """The descriptor of a file that lies on a disk; None for any other file object."""
+    import io
+
+    if type(file) is io.BufferedReader:
+        file = file.raw
+    return file.fileno() if type(file) is io.FileIO else None
 
 
 class MappedSource:
@@ -117,9 +135,10 @@ class MappedSource:
         """A copy of ``count`` bytes from ``offset``."""
         return bytes(self._map[offset : offset + count])
 
-    def read_into(self, offset: int, buffer: bytearray) -> None:
-        """Fill ``buffer`` from ``offset``."""
+    def read_into(self, offset: int, buffer: Any) -> int:
+        """Fill ``buffer`` from ``offset`` and return the CRC-32 of what it then holds."""
         buffer[:] = memoryview(self._map)[offset : offset + len(buffer)]
+        return _C._crc32(buffer)
 
     def view(self, offset: int, count: int) -> memoryview:
         """The bytes themselves, not a copy; they keep the map alive."""

@@ -28,7 +28,7 @@ class _Stored:
 
 # The pickler that is written in C looks every name up in the module it is said to be in, and
 # PyTorch's modules need not be installed; the one written in Python lets its subclass write names.
-class CheckpointPickler(_PythonPickler):  # type: ignore[misc]
+class CheckpointPickler(_PythonPickler):
     """Pickles to ``stream``; ``storages`` then holds the tensors whose bytes go beside it."""
 
     def __init__(self, protocol: int) -> None:
@@ -52,6 +52,8 @@ class CheckpointPickler(_PythonPickler):  # type: ignore[misc]
             return repr(obj)
         if isinstance(obj, taeda.Size):
             return taeda.Size, (tuple(obj),)
+        if isinstance(obj, taeda.layout):
+            return _rebuild.get_layout, ("torch.strided",)
         if isinstance(obj, taeda.device):
             args = (obj.type,) if obj.index is None else (obj.type, obj.index)
             return taeda.device, args

@@ -13,11 +13,17 @@ from ._unpickler import AnyUnpickler, SafeUnpickler, UnpicklingError
 from ._zip import ArchiveReader
 
 
-def bytes_tensor(buffer: Any) -> Any:
-    """A one-dimensional uint8 tensor over ``buffer``, which it keeps alive."""
-    if len(buffer) == 0:
-        return taeda.empty(0, dtype=taeda.uint8)
-    return taeda.frombuffer(buffer, dtype=taeda.uint8)
+def new_bytes(size: int) -> tuple[Any, memoryview]:
+    """A one-dimensional uint8 tensor on the CPU, not filled in, and its memory."""
+    flat = taeda.empty(size, dtype=taeda.uint8, device="cpu")
+    return flat, memoryview(flat.untyped_storage()).cast("B")[:size]
+
+
+def mapped_bytes(view: memoryview) -> Any:
+    """A one-dimensional uint8 tensor over memory that it keeps alive."""
+    if len(view) == 0:
+        return taeda.empty(0, dtype=taeda.uint8, device="cpu")
+    return taeda.frombuffer(view, dtype=taeda.uint8)
 
 
 def _check_device(device: Any, location: str) -> Any:
@@ -65,6 +71,14 @@ class Placement:
         """Whether nothing needs to be read at all."""
         return self._fixed is not None and self._fixed.type == "meta"
 
+    def is_cpu(self) -> bool:
+        """Whether everything goes to the CPU."""
+        return self._fixed is not None and self._fixed.type == "cpu"
+
+    def move(self, tensor: Any) -> Any:
+        """A tensor on the one device that everything goes to."""
+        return tensor.to(self._fixed)
+
     def place(self, flat: Any, location: str) -> Any:
         """Move a storage's bytes from the CPU to where they belong."""
         if self._fixed is not None:
@@ -86,7 +100,16 @@ class Placement:
         return flat if device.type == "cpu" else flat.to(device)
 
 
-class _Storages:
+def storage_record(record: Any, size: int) -> tuple[Any, ...]:
+    """What a stream says of a storage, as far as it can be one: a tuple of ``size`` parts."""
+    types = [type(part) for part in record[:5]] if isinstance(record, tuple) else []
+    wanted = [str, TorchName, str, str, int]
+    if types != wanted or len(record) != size or record[0] != "storage" or record[4] < 0:
+        raise UnpicklingError(f"load: the file describes a storage as {record!r}")
+    return record[1:]
+
+
+class Storages:
     """The storages of one archive, each read once, when the stream first refers to it."""
 
     def __init__(self, archive: ArchiveReader, placement: Placement) -> None:
@@ -99,10 +122,7 @@ class _Storages:
         self._swap = order.decode() != sys.byteorder
 
     def __call__(self, record: Any) -> Any:
-        types = [type(part) for part in record] if isinstance(record, tuple) else []
-        if types != [str, TorchName, str, str, int] or record[0] != "storage" or record[4] < 0:
-            raise UnpicklingError(f"load: the file describes a storage as {record!r}")
-        _, kind, key, location, count = record
+        kind, key, location, count = storage_record(record, 5)
         if key not in self._loaded:
             self._loaded[key] = (self._load(kind, key, location, count), kind)
         storage, first_kind = self._loaded[key]
@@ -112,27 +132,30 @@ class _Storages:
 
     def _load(self, kind: TorchName, key: str, location: str, count: int) -> LoadedStorage:
         name, dtype = f"data/{key}", kind.dtype
-        if self._placement.is_meta() and dtype is not None:
-            return LoadedStorage(None, dtype)
         itemsize = 1 if dtype is None else dtype.itemsize
-        entry = self._archive.entries.get(name)
-        if entry is not None and entry.size // itemsize != count:
+        size = self._archive.entry(name).size
+        if size // itemsize != count:
             raise UnpicklingError(
                 f"load: storage {key!r} should have {count} elements of {itemsize} bytes, but the "
-                f"file holds {entry.size} bytes for it"
+                f"file holds {size} bytes for it"
             )
+        if self._placement.is_meta():
+            return LoadedStorage(taeda.empty(size, dtype=taeda.uint8, device="meta"), dtype)
+        flat = self._mapped(name, size, itemsize)
+        if flat is None:
+            flat, memory = new_bytes(size)
+            self._archive.read_into(name, memory)
+            if self._swap and dtype is not None:
+                swap_bytes(memory, itemsize // 2 if dtype.is_complex else itemsize)
+        return LoadedStorage(self._placement.place(flat, location), dtype)
+
+    def _mapped(self, name: str, size: int, itemsize: int) -> Any:
+        """The entry as it lies in a mapped file, or None where only a copy will do."""
         source = self._archive.source
-        if isinstance(source, MappedSource) and self._archive.is_stored(name) and not self._swap:
-            data: Any = source.view(self._archive.offset(name), entry.size if entry else 0)
-        else:
-            data = self._archive.read(name)
-        if self._swap and dtype is not None:
-            swap_bytes(data, itemsize // 2 if dtype.is_complex else itemsize)
-        flat = self._placement.place(bytes_tensor(data), location)
-        if dtype is not None:
-            # Bytes beyond the last whole element belong to the storage, but to no element.
-            flat = flat[: count * itemsize].view(dtype)
-        return LoadedStorage(flat, dtype)
+        if not isinstance(source, MappedSource) or self._swap or not self._archive.is_stored(name):
+            return None
+        start = self._archive.offset(name)
+        return None if start % itemsize else mapped_bytes(source.view(start, size))
 
 
 def swap_bytes(data: Any, itemsize: int) -> None:
@@ -144,28 +167,31 @@ def swap_bytes(data: Any, itemsize: int) -> None:
         numpy.frombuffer(memoryview(data)[:whole], dtype=f"u{itemsize}").byteswap(inplace=True)
 
 
-def read_checkpoint(source: Any, label: str, map_location: Any, weights_only: bool) -> Any:
+def unpickle(data: Any, load_storage: Any, weights_only: bool) -> Any:
+    """Run a stream; what it says of storages goes to ``load_storage``."""
+    if weights_only:
+        return SafeUnpickler(data, load_storage).load()
+    import io
+
+    return AnyUnpickler(io.BytesIO(data), load_storage).load()
+
+
+def read_archive(source: Any, label: str, placement: Placement, weights_only: bool) -> Any:
     """Read the object that the archive in ``source`` holds; ``load`` explains the arguments."""
-    placement = Placement(map_location)
-    if source.size == 0:
-        raise EOFError(f"load: {label} is empty, or the file object stands at its end")
-    start = source.read(0, 4)
-    if start != b"PK\x03\x04":
-        raise RuntimeError(
-            f"load: {label} is not a checkpoint: it starts with {start!r}, not as a zip archive. "
-            "(PyTorch before 1.6 wrote another format, which is not read; files of it can be "
-            "loaded and saved again with a newer PyTorch.)"
-        )
+    archive = open_archive(source, label)
+    return unpickle(archive.read("data.pkl"), Storages(archive, placement), weights_only)
+
+
+def open_archive(source: Any, label: str) -> ArchiveReader:
+    """The archive of a checkpoint.
+
+    Raises:
+        RuntimeError: it is damaged, or holds something else.
+    """
     archive = ArchiveReader(source, label)
     if "constants.pkl" in archive.entries:
         raise RuntimeError(f"load: {label} is a TorchScript program, not a checkpoint")
-    stream = archive.read("data.pkl")
     version = bytes(archive.read("version")).strip() if "version" in archive.entries else b"3"
     if not version.isdigit() or int(version) > 10:
         raise RuntimeError(f"load: {label} is of format version {version!r}, which is not known")
-    storages = _Storages(archive, placement)
-    if weights_only:
-        return SafeUnpickler(stream, storages).load()
-    import io
-
-    return AnyUnpickler(io.BytesIO(stream), storages).load()
+    return archive

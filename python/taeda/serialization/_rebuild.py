@@ -15,6 +15,7 @@ from types import FunctionType
 from typing import Any
 
 import taeda
+from taeda._tensor_types import TYPES as _TYPES
 
 _STORAGE_DTYPES = {
     "FloatStorage": "float32",
@@ -30,6 +31,18 @@ _STORAGE_DTYPES = {
     "ByteStorage": "uint8",
     "BoolStorage": "bool",
 }
+# Dtypes without a storage type: their tensors are written over storages of bytes.
+_UNTYPED_DTYPES = [
+    "uint16",
+    "uint32",
+    "uint64",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "complex32",
+]
 
 
 class TorchName:
@@ -45,9 +58,11 @@ class TorchName:
 
 
 class LoadedStorage:
-    """A storage read from a file: its bytes as a one-dimensional tensor, typed where known.
+    """A storage read from a file.
 
-    ``flat`` is None for a storage that was asked onto the meta device and so was never read.
+    Args:
+        flat: its bytes, as a one-dimensional uint8 tensor.
+        dtype: of its elements.
     """
 
     def __init__(self, flat: Any, dtype: Any) -> None:
@@ -64,24 +79,29 @@ def _is_ints(values: Any) -> bool:
     return isinstance(values, (tuple, list)) and all(type(v) is int and v >= 0 for v in values)
 
 
-def _strided(storage: Any, offset: Any, size: Any, stride: Any) -> Any:
+def _strided(storage: Any, offset: Any, size: Any, stride: Any, dtype: Any = None) -> Any:
     """A tensor over ``storage``, after checking that the storage covers all of it."""
+    if isinstance(storage, taeda.UntypedStorage):
+        flat = taeda.empty(0, dtype=taeda.uint8, device=storage.device).set_(storage)
+        storage = LoadedStorage(flat, None)
     _require(isinstance(storage, LoadedStorage), "a tensor is built on something not a storage")
-    _require(storage.dtype is not None, "a tensor is built on a storage without a dtype")
+    dtype = storage.dtype if dtype is None else dtype
+    _require(isinstance(dtype, taeda.dtype), "a tensor is built on a storage without a dtype")
     _require(_is_ints(size) and _is_ints(stride), "a tensor's sizes or strides are no integers")
     _require(len(size) == len(stride), "a tensor has not one stride for each size")
     _require(type(offset) is int and offset >= 0, "a tensor's offset is not an integer")
-    if storage.flat is None:
-        return taeda.empty_strided(tuple(size), tuple(stride), dtype=storage.dtype, device="meta")
+    held = storage.flat.numel() // dtype.itemsize
     if all(size):
         last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
-        held = storage.flat.numel()
         _require(last < held, f"a tensor needs {last + 1} elements of a storage that has {held}")
     else:
         # Nothing is read: any offset is as good, and one beyond the storage does no harm.
-        offset = min(offset, storage.flat.numel())
-    with taeda.no_grad():
-        return storage.flat.as_strided(tuple(size), tuple(stride), offset).detach()
+        offset = min(offset, held)
+    result = taeda.empty(0, dtype=dtype, device=storage.flat.device)
+    start = storage.flat.storage_offset()
+    _require(start % dtype.itemsize == 0, "a view of a storage starts within an element")
+    offset += start // dtype.itemsize
+    return result.set_(storage.flat.untyped_storage(), offset, tuple(size), tuple(stride))
 
 
 def _no_hooks(hooks: Any) -> None:
@@ -107,6 +127,25 @@ def rebuild_tensor_v2(
     _require(not metadata, "a tensor is marked as conjugated or negated, which is not supported")
     _no_hooks(backward_hooks)
     tensor = _strided(storage, offset, size, stride)
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def rebuild_tensor_v3(
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: Any,
+    backward_hooks: Any,
+    dtype: Any,
+    metadata: Any = None,
+) -> Any:
+    """A tensor over a stored storage that has no dtype of its own."""
+    _require(type(requires_grad) is bool, "requires_grad is not a bool")
+    _require(not metadata, "a tensor is marked as conjugated or negated, which is not supported")
+    _require(isinstance(dtype, taeda.dtype), "a tensor's dtype is none")
+    _no_hooks(backward_hooks)
+    tensor = _strided(storage, offset, size, stride, dtype)
     return tensor.requires_grad_() if requires_grad else tensor
 
 
@@ -165,7 +204,13 @@ def set_attributes(target: Any, state: Any) -> Any:
     return target
 
 
-_REBUILDERS = (rebuild_tensor, rebuild_tensor_v2, rebuild_meta_tensor, rebuild_parameter)
+_REBUILDERS = (
+    rebuild_tensor,
+    rebuild_tensor_v2,
+    rebuild_tensor_v3,
+    rebuild_meta_tensor,
+    rebuild_parameter,
+)
 
 
 def _make_bytes(text: Any, codec: Any) -> bytes:
@@ -212,6 +257,12 @@ def _make_device(*args: Any) -> Any:
     return taeda.device(*args)
 
 
+def get_layout(name: Any) -> Any:
+    """A layout by the name that PyTorch writes."""
+    _require(name == "torch.strided", f"there is no layout {name!r} here")
+    return taeda.strided
+
+
 @lru_cache(maxsize=1)
 def _table() -> dict[str, Any]:
     """What a file may name, by ``module.name``."""
@@ -228,6 +279,8 @@ def _table() -> dict[str, Any]:
         "torch.storage.UntypedStorage": TorchName("torch.storage", "UntypedStorage"),
         "torch._utils._rebuild_tensor": rebuild_tensor,
         "torch._utils._rebuild_tensor_v2": rebuild_tensor_v2,
+        "torch._utils._rebuild_tensor_v3": rebuild_tensor_v3,
+        "torch.serialization._get_layout": get_layout,
         "torch._utils._rebuild_meta_tensor_no_storage": rebuild_meta_tensor,
         "torch._utils._rebuild_parameter": rebuild_parameter,
         "torch._utils._rebuild_parameter_with_state": rebuild_parameter_with_state,
@@ -237,6 +290,11 @@ def _table() -> dict[str, Any]:
         table[f"{builtins}.set"] = _make_set
         table[f"{builtins}.bytearray"] = _make_bytearray
         table[f"{builtins}.complex"] = _make_complex
+    for name, kind in _TYPES.items():
+        table[f"torch.{name}"] = kind
+    for name in _UNTYPED_DTYPES:
+        if hasattr(taeda, name):
+            table[f"torch.{name}"] = getattr(taeda, name)
     for storage, name in _STORAGE_DTYPES.items():
         dtype = getattr(taeda, name)
         table[f"torch.{name}"] = dtype
@@ -253,6 +311,11 @@ def lookup(full_name: str) -> Any:
 @lru_cache(maxsize=1)
 def _callables() -> frozenset[Any]:
     return frozenset(v for v in _table().values() if isinstance(v, FunctionType))
+
+
+def as_storage(value: Any) -> Any:
+    """``value``, where it is not a storage with a dtype, which are known here without one only."""
+    return value.flat.untyped_storage() if isinstance(value, LoadedStorage) else value
 
 
 def is_callable_by_files(value: Any) -> bool:

@@ -15,22 +15,32 @@ import taeda
 
 from ._files import MappedSource
 from ._pickler import storage_bytes
-from ._reader import Placement, bytes_tensor, swap_bytes
+from ._reader import Placement, mapped_bytes, new_bytes, swap_bytes
 
 _NAMES = {
     "F64": "float64",
     "F32": "float32",
     "F16": "float16",
     "BF16": "bfloat16",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
     "C64": "complex64",
     "I64": "int64",
     "I32": "int32",
     "I16": "int16",
     "I8": "int8",
+    "U64": "uint64",
+    "U32": "uint32",
+    "U16": "uint16",
     "U8": "uint8",
     "BOOL": "bool",
 }
 _LONGEST_HEADER = 100_000_000  # as the format allows
+
+
+def _dtypes() -> dict[str, Any]:
+    """The format's names of the dtypes that there are here."""
+    return {code: getattr(taeda, name) for code, name in _NAMES.items() if hasattr(taeda, name)}
 
 
 def _part_size(dtype: Any) -> int:
@@ -39,8 +49,8 @@ def _part_size(dtype: Any) -> int:
     return size // 2 if dtype.is_complex else size
 
 
-def write_file(tensors: Any, write: Any) -> None:
-    """Write a dict of named tensors.
+def write_file(tensors: Any, write: Any, metadata: dict[str, str] | None = None) -> None:
+    """Write a dict of named tensors, and some texts about them.
 
     Raises:
         TypeError: it is something else.
@@ -50,7 +60,7 @@ def write_file(tensors: Any, write: Any) -> None:
         raise TypeError(
             f"save: a .safetensors file holds a dict of named tensors, got {type(tensors).__name__}"
         )
-    dtypes = {getattr(taeda, name): code for code, name in _NAMES.items()}
+    dtypes = {dtype: code for code, dtype in _dtypes().items()}
     for name, tensor in tensors.items():
         if not isinstance(name, str) or not isinstance(tensor, taeda.Tensor):
             raise TypeError(
@@ -61,7 +71,10 @@ def write_file(tensors: Any, write: Any) -> None:
             raise ValueError(
                 f"save: {name!r} is of dtype {tensor.dtype!r}, which the safetensors format lacks"
             )
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    texts = {} if metadata is None else metadata
+    if not all(isinstance(text, str) for pair in texts.items() for text in pair):
+        raise TypeError(f"save: metadata must map strings to strings, got {metadata!r}")
+    header: dict[str, Any] = {"__metadata__": dict(texts)} if texts else {}
     # Larger items first: then every tensor starts at a multiple of its item's size.
     order = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
     end = 0
@@ -87,41 +100,80 @@ def write_file(tensors: Any, write: Any) -> None:
         write(data)
 
 
-def read_file(source: Any, label: str, map_location: Any) -> dict[str, Any]:
+class Contents:
+    """An opened file: its checked header, and tensors read one at a time.
+
+    Args:
+        source: the file.
+        label: names it in messages.
+
+    Raises:
+        RuntimeError: the file is damaged.
+    """
+
+    def __init__(self, source: Any, label: str) -> None:
+        self._source, self._label, self._dtypes = source, label, _dtypes()
+        self._header, self._start = _read_header(source, label)
+        texts = self._header.pop("__metadata__", None)
+        self.metadata: dict[str, str] | None = texts if isinstance(texts, dict) else None
+        self._check_places()
+
+    def _check_places(self) -> None:
+        """Raise unless the tensors lie one after the other, up to the end of the file."""
+        at = 0
+        for name in self.names():
+            begin, end = self._header[name]["data_offsets"]
+            if begin != at or end - begin != self.size(name):
+                why = f"the place of {name!r} does not fit its shape or the file"
+                raise _bad(self._label, why)
+            at = end
+        held = self._source.size - self._start
+        if held != at:
+            raise _bad(self._label, f"it has {held} bytes of tensors, its header tells of {at}")
+
+    def size(self, name: str) -> int:
+        """A tensor's bytes."""
+        shape, dtype = self.described(name)
+        return math.prod(shape) * int(dtype.itemsize)
+
+    def names(self) -> list[str]:
+        """The tensors, in the order of their places."""
+        return sorted(self._header, key=lambda name: self._header[name]["data_offsets"])
+
+    def described(self, name: str) -> tuple[list[int], Any]:
+        """A tensor's shape and dtype."""
+        entry = self._header[name]
+        return entry["shape"], self._dtypes[entry["dtype"]]
+
+    def code(self, name: str) -> str:
+        """The format's name of a tensor's dtype."""
+        return str(self._header[name]["dtype"])
+
+    def read(self, name: str, placement: Placement) -> Any:
+        """A tensor; over the mapped memory where the file is mapped and ``placement`` allows."""
+        shape, dtype = self.described(name)
+        if placement.is_meta():
+            return taeda.empty(shape, dtype=dtype, device="meta")
+        begin, size = self._start + self._header[name]["data_offsets"][0], self.size(name)
+        mapped = isinstance(self._source, MappedSource)
+        if mapped and sys.byteorder == "little" and begin % dtype.itemsize == 0:
+            flat = mapped_bytes(self._source.view(begin, size))
+        else:
+            flat, memory = new_bytes(size)
+            self._source.read_into(begin, memory)
+            if sys.byteorder == "big":
+                swap_bytes(memory, _part_size(dtype))
+        return placement.place(flat, "cpu").view(dtype).view(shape).detach()
+
+
+def read_file(source: Any, label: str, placement: Placement) -> dict[str, Any]:
     """Read the dict of named tensors that a file holds; ``load`` explains the arguments.
 
     Raises:
         RuntimeError: the file is damaged.
     """
-    placement = Placement(map_location)
-    header, start = _read_header(source, label)
-    result = {}
-    at = 0
-    for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
-        dtype, shape = getattr(taeda, _NAMES[entry["dtype"]]), entry["shape"]
-        begin, end = entry["data_offsets"]
-        if begin != at or end - begin != math.prod(shape) * dtype.itemsize:
-            raise _bad(label, f"the place of {name!r} does not fit its shape or the file")
-        at = end
-        if start + end > source.size:
-            raise _bad(label, f"{name!r} reaches beyond its end")
-        if placement.is_meta():
-            result[name] = taeda.empty(shape, dtype=dtype, device="meta")
-            continue
-        if isinstance(source, MappedSource) and sys.byteorder == "little":
-            data: Any = source.view(start + begin, end - begin)
-        else:
-            data = bytearray(end - begin)
-            source.read_into(start + begin, data)
-            if sys.byteorder == "big":
-                swap_bytes(data, _part_size(dtype))
-        flat = placement.place(bytes_tensor(data), "cpu")
-        result[name] = flat.view(dtype).view(shape).detach()
-    if start + at != source.size:
-        raise _bad(
-            label, f"it has {source.size - start} bytes of tensors, its header tells of {at}"
-        )
-    return result
+    contents = Contents(source, label)
+    return {name: contents.read(name, placement) for name in contents.names()}
 
 
 def _bad(label: str, why: str) -> RuntimeError:
@@ -141,11 +193,14 @@ def _read_header(source: Any, label: str) -> tuple[dict[str, Any], int]:
         raise _bad(label, f"its header cannot be read ({error})") from None
     if not isinstance(header, dict):
         raise _bad(label, "its header is not a JSON object")
-    header.pop("__metadata__", None)
+    dtypes = _dtypes()
     for name, entry in header.items():
+        if name == "__metadata__":
+            continue
         if (
             not isinstance(entry, dict)
-            or entry.get("dtype") not in _NAMES
+            or not isinstance(entry.get("dtype"), str)
+            or entry["dtype"] not in dtypes
             or not _is_sizes(entry.get("shape"))
             or not _is_sizes(entry.get("data_offsets"))
             or len(entry["data_offsets"]) != 2

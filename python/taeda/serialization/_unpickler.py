@@ -32,17 +32,29 @@ class SafeUnpickler:
     Args:
         data: the stream.
         load_storage: makes the storage that a persistent id (a tuple) describes.
+        stand_in: makes a class, which must be harmless, in place of each name not on the list.
     """
 
-    def __init__(self, data: Any, load_storage: Callable[[Any], Any]) -> None:
+    def __init__(
+        self,
+        data: Any,
+        load_storage: Callable[[Any], Any],
+        stand_in: Callable[[str], type] | None = None,
+    ) -> None:
         self._data = memoryview(data)
         self._load_storage = load_storage
+        self._stand_in = stand_in
         self._at = 0
         self._stack: list[Any] = []
         self._outer: list[list[Any]] = []  # the stacks below each open mark
         self._memo: dict[int, Any] = {}
         self._allowed = allowed_objects()
         self._allowed_ids = {id(value) for value in self._allowed.values()}
+
+    @property
+    def position(self) -> int:
+        """How many bytes of the stream have been read."""
+        return self._at
 
     def load(self) -> Any:
         """Run the stream and return the object it describes.
@@ -142,12 +154,12 @@ class SafeUnpickler:
     def _extend(self) -> None:
         items, target = self._pop_mark(), self._stack[-1]
         self._only(target, list, "a list")
-        target.extend(items)
+        target.extend(map(_rebuild.as_storage, items))
 
     def _append(self) -> None:
         item, target = self._stack.pop(), self._stack[-1]
         self._only(target, list, "a list")
-        target.append(item)
+        target.append(_rebuild.as_storage(item))
 
     def _set_items(self, items: list[Any]) -> None:
         target = self._stack[-1]
@@ -155,7 +167,7 @@ class SafeUnpickler:
         if len(items) % 2:
             raise UnpicklingError("a dict has a key without a value")
         for i in range(0, len(items), 2):
-            target[items[i]] = items[i + 1]
+            target[items[i]] = _rebuild.as_storage(items[i + 1])
 
     def _set_item(self) -> None:
         value, key = self._stack.pop(), self._stack.pop()
@@ -184,6 +196,9 @@ class SafeUnpickler:
             value = self._allowed.get(f"builtins.{name}")
         if value is None:
             value = _rebuild.lookup(full_name)
+        if value is None and self._stand_in is not None:
+            value = self._allowed[full_name] = self._stand_in(full_name)
+            self._allowed_ids.add(id(value))
         if value is None:
             raise UnpicklingError(
                 f"load: weights only load failed: the file refers to {full_name}, which is not "
@@ -240,7 +255,7 @@ class SafeUnpickler:
         value = self._stack.pop()
         if self._stack or self._outer:
             raise UnpicklingError("it ends with more than one object")
-        raise _Stop(value)
+        raise _Stop(_rebuild.as_storage(value))
 
 
 def _opcodes() -> dict[int, Callable[[SafeUnpickler], None]]:

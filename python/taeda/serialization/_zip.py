@@ -9,8 +9,9 @@ Archives over 4 GiB use the zip64 fields. (Layout: PKWARE's APPNOTE, sections 4.
 from __future__ import annotations
 
 import struct
-import zlib
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from taeda import _C
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +59,7 @@ class ArchiveWriter:
     def add(self, name: str, data: bytes | memoryview) -> None:
         """Append one entry."""
         view = memoryview(data).cast("B") if memoryview(data).nbytes else memoryview(b"")
-        size, crc, start, encoded = view.nbytes, zlib.crc32(view), self._offset, name.encode()
+        size, crc, start, encoded = view.nbytes, _C._crc32(view), self._offset, name.encode()
         long = size >= _MAX32
         extra = struct.pack("<2H2Q", 1, 16, size, size) if long else b""
         # A private extra field ("FB", which readers skip) moves the data to the next boundary.
@@ -233,33 +234,75 @@ class ArchiveReader:
             raise self._bad(f"its entry {name!r} is not where the directory says")
         return start
 
-    def read(self, name: str) -> Any:
-        """The bytes of an entry in a buffer of their own, checksum compared.
+    def entry(self, name: str) -> Entry:
+        """What the directory says of an entry."""
+        entry = self.entries.get(name)
+        if entry is None:
+            raise self._bad(f"its entry {name!r} is missing")
+        return entry
+
+    def read(self, name: str) -> bytearray:
+        """The bytes of an entry, checksum compared.
 
         Raises:
             DamagedArchiveError: there is no such entry, or its bytes are not what was written.
         """
-        entry = self.entries.get(name)
-        if entry is None:
-            raise self._bad(f"its entry {name!r} is missing")
+        buffer = bytearray(self.entry(name).size)
+        self.read_into(name, buffer)
+        return buffer
+
+    def read_into(self, name: str, buffer: Any) -> None:
+        """Fill ``buffer``, which has the entry's size, with its bytes; compares the checksum.
+
+        Raises:
+            DamagedArchiveError: there is no such entry, or its bytes are not what was written.
+        """
+        entry = self.entry(name)
         start = self.offset(name)
         if entry.method == _STORED:
-            data = bytearray(entry.size)
-            self.source.read_into(start, data)
+            crc = self.source.read_into(start, buffer)
         else:
-            unpacker = zlib.decompressobj(-15)
-            packed = self.source.read(start, entry.packed)
-            try:
-                data = bytearray(unpacker.decompress(packed, entry.size + 1))
-            except zlib.error as error:
-                raise self._bad(f"its entry {name!r} cannot be unpacked ({error})") from None
-        if len(data) != entry.size or zlib.crc32(data) != entry.crc:
+            crc = self._unpack(name, entry, start, buffer)
+        if crc != entry.crc:
             raise self._bad(f"the checksum of its entry {name!r} does not fit its bytes")
-        return data
+
+    def _unpack(self, name: str, entry: Entry, start: int, buffer: Any) -> int:
+        import zlib
+
+        try:
+            unpacker = zlib.decompressobj(-15)
+            data = unpacker.decompress(self.source.read(start, entry.packed), entry.size + 1)
+        except zlib.error as error:
+            raise self._bad(f"its entry {name!r} cannot be unpacked ({error})") from None
+        if len(data) != entry.size:
+            raise self._bad(f"its entry {name!r} does not have the size the directory says")
+        buffer[:] = data
+        return _C._crc32(data)
+
+    def checksum_fits(self, name: str) -> bool:
+        """Whether an entry's bytes have the checksum in the directory; little is held in memory."""
+        entry = self.entry(name)
+        if entry.method != _STORED:
+            return _fits(lambda: self.read(name))
+        return _fits(lambda: self._compare(name, entry))
+
+    def _compare(self, name: str, entry: Entry) -> None:
+        start, crc, step = self.offset(name), 0, 32 << 20
+        piece = memoryview(bytearray(min(step, entry.size)))
+        for at in range(0, entry.size, step):
+            part = piece[: min(step, entry.size - at)]
+            crc = _C._crc32_combine(crc, self.source.read_into(start + at, part), len(part))
+        if crc != entry.crc:
+            raise self._bad(f"the checksum of its entry {name!r} does not fit its bytes")
 
     def is_stored(self, name: str) -> bool:
         """Whether an entry lies uncompressed in the file, so that it can be mapped."""
-        entry = self.entries.get(name)
-        if entry is None:
-            raise self._bad(f"its entry {name!r} is missing")
-        return entry.method == _STORED
+        return self.entry(name).method == _STORED
+
+
+def _fits(check: Callable[[], Any]) -> bool:
+    try:
+        check()
+    except DamagedArchiveError:
+        return False
+    return True

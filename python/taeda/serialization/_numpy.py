@@ -1,0 +1,195 @@
+"""NumPy's files: ``.npy`` for one tensor, ``.npz`` for a dict of named ones."""
+
+from __future__ import annotations
+
+import io
+import struct
+from typing import Any
+
+import taeda
+
+from ._files import MappedSource
+from ._reader import Placement
+
+
+def _array(tensor: Any, what: str) -> Any:
+    """A tensor's values as NumPy knows them; ``what`` names it in messages."""
+    if not isinstance(tensor, taeda.Tensor):
+        raise TypeError(f"save: {what} must be a tensor, got {type(tensor).__name__}")
+    try:
+        return tensor.detach().cpu().numpy()
+    except TypeError:
+        raise ValueError(
+            f"save: {what} is of dtype {tensor.dtype!r}, which NumPy's formats lack"
+        ) from None
+
+
+def write_npy(tensor: Any, file: Any) -> None:
+    """Write one tensor.
+
+    Raises:
+        TypeError: it is something else.
+        ValueError: NumPy lacks its dtype.
+    """
+    import numpy
+
+    numpy.lib.format.write_array(file, numpy.asanyarray(_array(tensor, "obj")), allow_pickle=False)
+
+
+def write_npz(tensors: Any, file: Any) -> None:
+    """Write a dict of named tensors.
+
+    Raises:
+        TypeError: it is something else.
+        ValueError: NumPy lacks a tensor's dtype.
+    """
+    import zipfile
+
+    import numpy
+
+    if not isinstance(tensors, dict):
+        raise TypeError(
+            f"save: an .npz file holds a dict of named tensors, got {type(tensors).__name__}"
+        )
+    arrays = {}
+    for name, tensor in tensors.items():
+        if not isinstance(name, str):
+            raise TypeError(f"save: an .npz file holds a dict of named tensors, got name {name!r}")
+        arrays[name] = _array(tensor, repr(name))
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for name, array in arrays.items():
+            # A fixed date: files with the same content are the same.
+            entry = zipfile.ZipInfo(f"{name}.npy")
+            with archive.open(entry, "w", force_zip64=array.nbytes > 1 << 30) as part:
+                numpy.lib.format.write_array(part, array, allow_pickle=False)
+
+
+def is_npz(source: Any, start: bytes) -> bool:
+    """Whether a zip archive's first entry is an array, or it has none."""
+    if len(start) < 30:
+        return True
+    (length,) = struct.unpack_from("<H", start, 26)
+    name = source.read(30, length)
+    return name.endswith(b".npy")
+
+
+def _header(file: Any) -> tuple[tuple[int, ...], Any, Any]:
+    """An array's shape, dtype and order, read from the start of a ``.npy`` file."""
+    import numpy
+
+    formats: Any = numpy.lib.format
+    old = formats.read_magic(file) == (1, 0)
+    read = formats.read_array_header_1_0 if old else formats.read_array_header_2_0
+    shape, fortran, dtype = read(file)
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects")
+    return shape, dtype, "F" if fortran else "C"
+
+
+def read_header(file: Any) -> tuple[tuple[int, ...], Any]:
+    """An array's shape and dtype, read from the start of a ``.npy`` file."""
+    return _header(file)[:2]
+
+
+def _tensor(array: Any, what: str, placement: Placement) -> Any:
+    """A tensor of an array's values, wherever ``placement`` says."""
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if not array.flags.c_contiguous:
+        array = array.copy()
+    try:
+        tensor = taeda.from_numpy(array)
+    except TypeError:
+        raise RuntimeError(
+            f"load: {what} is of dtype {array.dtype}, which tensors do not have"
+        ) from None
+    return placement.place(tensor, "cpu")
+
+
+def read_npy(source: Any, label: str, placement: Placement) -> Any:
+    """Read one array as a tensor; where the file is mapped, over the mapped memory.
+
+    Raises:
+        RuntimeError: the file is damaged, or its dtype is none of a tensor.
+    """
+    import numpy
+
+    try:
+        if isinstance(source, MappedSource):
+            head = io.BytesIO(source.read(0, 1 << 16))
+            shape, dtype, order = _header(head)
+            array = numpy.ndarray(
+                shape, dtype, source.view(0, source.size), head.tell(), order=order
+            )
+        else:
+            data = io.BytesIO(source.read(0, source.size))
+            array = numpy.lib.format.read_array(data, allow_pickle=False)
+    except (ValueError, TypeError, EOFError, OSError) as error:
+        raise RuntimeError(f"load: {label} is damaged, or no .npy file: {error}") from None
+    return _tensor(array, label, placement)
+
+
+def read_npz(source: Any, label: str, placement: Placement) -> dict[str, Any]:
+    """Read a dict of named tensors; checksums are compared.
+
+    Raises:
+        RuntimeError: the file is damaged, or an array's dtype is none of a tensor.
+        ValueError: the file is to be mapped, which this format does not offer.
+    """
+    import zipfile
+    import zlib
+
+    import numpy
+
+    if isinstance(source, MappedSource):
+        raise ValueError(
+            "load: mmap=True is for PyTorch's format, safetensors and npy, not for npz"
+        )
+    result = {}
+    try:
+        with zipfile.ZipFile(_Stream(source)) as archive:
+            for entry in archive.infolist():
+                with archive.open(entry) as part:
+                    array = numpy.lib.format.read_array(part, allow_pickle=False)
+                    # The checksum is compared where the end is read.
+                    if part.read(1):
+                        raise ValueError(f"{entry.filename!r} holds more than an array")
+                name = entry.filename.removesuffix(".npy")
+                result[name] = _tensor(array, f"{name!r} in {label}", placement)
+    except (
+        zipfile.BadZipFile, zlib.error, ValueError, TypeError, KeyError, EOFError, OSError,
+        NotImplementedError, struct.error,
+    ) as error:  # fmt: skip
+        raise RuntimeError(f"load: {label} is damaged, or no .npz file: {error}") from None
+    return result
+
+
+class _Stream(io.RawIOBase):
+    """A source as a file object."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self._at = 0
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Move to a place; returns it, counted from the start."""
+        base = (0, self._at, self._source.size)[whence]
+        if base + offset < 0:
+            raise OSError("seek before the start")
+        self._at = base + offset
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill as much of ``buffer`` as there is."""
+        data = self._source.read(self._at, len(buffer)) if self._at < self._source.size else b""
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
