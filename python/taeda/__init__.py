@@ -163,6 +163,14 @@ _OPERATIONS = _operations()
 globals().update(_OPERATIONS)
 
 from taeda import _tensor  # noqa: E402
+from taeda._deprecated import range  # noqa: E402
+from taeda._switches import (  # noqa: E402
+    are_deterministic_algorithms_enabled,
+    get_float32_matmul_precision,
+    is_deterministic_algorithms_warn_only_enabled,
+    set_float32_matmul_precision,
+    use_deterministic_algorithms,
+)
 from taeda._tensor_str import get_printoptions, set_printoptions  # noqa: E402
 from taeda._tensor_types import TYPES as _TYPES  # noqa: E402
 from taeda._type_info import finfo, iinfo  # noqa: E402
@@ -172,6 +180,7 @@ from taeda.autograd.grad_mode import (  # noqa: E402
     no_grad,
     set_grad_enabled,
 )
+from taeda.compiler import compile  # noqa: E402
 from taeda.functional import (  # noqa: E402
     broadcast_shapes,
     cartesian_prod,
@@ -241,9 +250,10 @@ def set_default_tensor_type(t: Any) -> None:
 # ---- submodules, loaded when they are first used ------------------------------------------------
 
 _SUBMODULES = frozenset({
-    "amp", "autograd", "cuda", "distributed", "distributions", "fft", "func", "functional", "hub",
-    "jit", "linalg", "nn", "onnx", "optim", "overrides", "profiler", "random",
-    "safetensors", "serialization", "special", "testing", "utils",
+    "accelerator", "amp", "autograd", "backends", "compat", "compiler", "cuda", "distributed",
+    "distributions", "fft", "func", "functional", "fx", "hub", "jit", "linalg", "multiprocessing",
+    "nn", "onnx", "optim", "overrides", "profiler", "random", "safetensors", "serialization",
+    "special", "testing", "utils", "version",
 })  # fmt: skip
 
 
@@ -275,6 +285,7 @@ __all__ = [
     "Size",
     "Tensor",
     "UntypedStorage",
+    "are_deterministic_algorithms_enabled",
     "as_tensor",
     "asarray",
     "autograd",
@@ -287,6 +298,7 @@ __all__ = [
     "chain_matmul",
     "channels_last",
     "channels_last_3d",
+    "compile",
     "complex64",
     "complex128",
     "contiguous_format",
@@ -307,6 +319,7 @@ __all__ = [
     "frombuffer",
     "get_default_device",
     "get_default_dtype",
+    "get_float32_matmul_precision",
     "get_num_threads",
     "get_printoptions",
     "get_rng_state",
@@ -322,6 +335,7 @@ __all__ = [
     "int64",
     "is_complex",
     "is_conj",
+    "is_deterministic_algorithms_warn_only_enabled",
     "is_floating_point",
     "is_grad_enabled",
     "is_inference",
@@ -347,12 +361,14 @@ __all__ = [
     "optim",
     "pi",
     "preserve_format",
+    "range",
     "return_types",
     "save",
     "seed",
     "set_default_device",
     "set_default_dtype",
     "set_default_tensor_type",
+    "set_float32_matmul_precision",
     "set_grad_enabled",
     "set_num_threads",
     "set_printoptions",
@@ -364,6 +380,7 @@ __all__ = [
     "to_dlpack",
     "typename",
     "uint8",
+    "use_deterministic_algorithms",
     "utils",
     "where",
     "__version__",

@@ -53,6 +53,41 @@ def _make(name: str, dtype: Any) -> Any:
 TYPES: dict[str, Any] = {name: _make(name, dtype) for name, dtype in _NAMES.items()}
 
 
+class cudatensortype(tensortype):
+    """The class of ``cuda.FloatTensor`` and its like, of which this build has no tensors."""
+
+    device = _C.device("cuda")
+    is_cuda = True
+
+    def __call__(cls, *args: Any) -> Any:
+        raise TypeError(
+            f"type taeda.cuda.{cls.__name__} not available: taeda is not compiled with CUDA"
+        )
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return super().__instancecheck__(instance) and bool(instance.is_cuda)
+
+    def __repr__(cls) -> str:
+        return f"<class 'taeda.cuda.{cls.__name__}'>"
+
+
+def cuda_types() -> dict[str, Any]:
+    """The types of tensors on CUDA devices, by name."""
+    return {
+        name: cudatensortype(
+            name,
+            (),
+            {
+                "dtype": dtype,
+                "__doc__": f"CUDA tensors of dtype {dtype}.",
+                "__module__": "taeda.cuda",
+            },
+        )
+        for name, dtype in _NAMES.items()
+        if not name.startswith("Complex")
+    }
+
+
 def type_string(dtype: Any) -> str:
     """Return the name that ``Tensor.type()`` gives a dtype, such as ``taeda.FloatTensor``."""
     return _STRINGS[dtype]
@@ -62,6 +97,8 @@ def as_dtype(kind: Any) -> Any:
     """Return the dtype that a dtype, a tensor type or the name of one stands for."""
     if isinstance(kind, _C.dtype):
         return kind
+    if isinstance(kind, cudatensortype) or (isinstance(kind, str) and ".cuda." in kind):
+        raise RuntimeError(f"type(): {kind!r} is for CUDA tensors; taeda has no CUDA support")
     if isinstance(kind, tensortype):
         return kind.dtype
     if isinstance(kind, str):

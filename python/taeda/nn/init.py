@@ -5,8 +5,10 @@ With the same seed, the numbers are those of PyTorch.
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -14,7 +16,9 @@ import taeda
 from taeda._C import Generator, Tensor
 
 __all__ = [
-    "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_",
+    "calculate_gain", "constant", "constant_", "dirac", "eye", "kaiming_normal", "kaiming_uniform",
+    "normal", "orthogonal", "sparse", "uniform", "xavier_normal", "xavier_uniform",
+    "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_",
     "normal_", "ones_", "orthogonal_", "sparse_", "trunc_normal_", "uniform_", "xavier_normal_",
     "xavier_uniform_", "zeros_",
 ]  # fmt: skip
@@ -337,3 +341,28 @@ def sparse_(
             chosen = taeda.randperm(rows, generator=generator)[:zeros]
             tensor[chosen, column] = 0
     return tensor
+
+
+def _renamed(name: str) -> Callable[..., Tensor]:
+    """The function that had ``name`` before it got an underscore."""
+    function = globals()[f"{name}_"]
+
+    @functools.wraps(function)
+    def renamed(*args: Any, **kwargs: Any) -> Any:
+        warnings.warn(
+            f"nn.init.{name} is deprecated in favour of nn.init.{name}_",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return function(*args, **kwargs)
+
+    renamed.__name__ = renamed.__qualname__ = name
+    renamed.__doc__ = f"The old name of ``{name}_``; warns with FutureWarning."
+    return renamed
+
+
+uniform, normal, constant = _renamed("uniform"), _renamed("normal"), _renamed("constant")
+eye, dirac, sparse = _renamed("eye"), _renamed("dirac"), _renamed("sparse")
+orthogonal = _renamed("orthogonal")
+xavier_uniform, xavier_normal = _renamed("xavier_uniform"), _renamed("xavier_normal")
+kaiming_uniform, kaiming_normal = _renamed("kaiming_uniform"), _renamed("kaiming_normal")

@@ -2,6 +2,7 @@
 
 from taeda.nn.utils import rnn
 from taeda.nn.utils.clip_grad import (
+    clip_grad_norm,
     clip_grad_norm_,
     clip_grad_value_,
     clip_grads_with_norm_,
@@ -11,6 +12,7 @@ from taeda.nn.utils.convert_parameters import parameters_to_vector, vector_to_pa
 from taeda.nn.utils.skip_init import skip_init
 
 __all__ = [
+    "clip_grad_norm",
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",

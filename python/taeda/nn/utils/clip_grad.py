@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import taeda
 from taeda._C import Tensor
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+__all__ = [
+    "clip_grad_norm",
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "get_total_norm",
+]
 
 
 def _listed(tensors: Any) -> list[Tensor]:
@@ -113,3 +120,11 @@ def clip_grad_value_(
     with taeda.no_grad():
         for grad in _grads(parameters):
             grad.clamp_(-limit, limit)
+
+
+def clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor:
+    """The old name of ``clip_grad_norm_``; warns with FutureWarning."""
+    warnings.warn(
+        "clip_grad_norm is deprecated in favour of clip_grad_norm_", FutureWarning, stacklevel=2
+    )
+    return clip_grad_norm_(*args, **kwargs)

@@ -1,0 +1,61 @@
+"""Switches of PyTorch's that ask for less precision or more reproducibility than one might get."""
+
+from __future__ import annotations
+
+import warnings
+
+__all__ = [
+    "are_deterministic_algorithms_enabled",
+    "get_float32_matmul_precision",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "set_float32_matmul_precision",
+    "use_deterministic_algorithms",
+]
+
+_precision = "highest"
+_deterministic = False
+_warn_only = False
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Say how exact products of float32 matrices must be; on the CPU they are always exact.
+
+    Args:
+        precision: ``"highest"``, ``"high"`` or ``"medium"``; the lower ones allow a GPU to round
+            more. Anything else is warned of and changes nothing.
+    """
+    global _precision
+    if precision in ("highest", "high", "medium"):
+        _precision = precision
+    else:
+        warnings.warn(
+            f"set_float32_matmul_precision: {precision!r} is not one of 'highest', 'high' or "
+            "'medium'; nothing is changed",
+            stacklevel=2,
+        )
+
+
+def get_float32_matmul_precision() -> str:
+    """What ``set_float32_matmul_precision`` has said last; ``"highest"`` at first."""
+    return _precision
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Ask for operations that give the same result each time. In taeda all do, asked or not.
+
+    Args:
+        mode: what ``are_deterministic_algorithms_enabled`` then answers.
+        warn_only: what ``is_deterministic_algorithms_warn_only_enabled`` then answers.
+    """
+    global _deterministic, _warn_only
+    _deterministic, _warn_only = bool(mode), bool(mode and warn_only)
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Whether ``use_deterministic_algorithms(True)`` has been called."""
+    return _deterministic
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Whether ``use_deterministic_algorithms(True, warn_only=True)`` has been called."""
+    return _warn_only

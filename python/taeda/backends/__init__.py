@@ -1,0 +1,15 @@
+"""What kernels are built on, and the switches that PyTorch's scripts set.
+
+Queries answer what is so: matrix products come from OpenBLAS, everything else from taeda's own
+kernels, and there is no CUDA. Switches of libraries that are not there keep what they are set to,
+and choose nothing.
+
+>>> import taeda
+>>> taeda.backends.cudnn.is_available(), taeda.backends.mkl.is_available()
+(False, False)
+>>> taeda.backends.cudnn.benchmark = True
+"""
+
+from . import cpu, cuda, cudnn, mkl, mkldnn, mps, openmp, opt_einsum
+
+__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]

@@ -1,0 +1,10 @@
+"""Intel's MKL, which this build does not use."""
+
+from __future__ import annotations
+
+__all__ = ["is_available"]
+
+
+def is_available() -> bool:
+    """Whether this build uses it: no."""
+    return False

@@ -1,0 +1,165 @@
+"""The modules that ``import torch`` finds, and what finds them."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# What the import machinery sets, on the module that it knows of.
+_MACHINERY = frozenset(
+    ["__cached__", "__file__", "__loader__", "__name__", "__package__", "__path__", "__spec__"]
+)
+_SEE = "taeda lacks it: see docs/differences.md"
+_IMITATED = "2.13.0"
+
+
+class TorchVersion(str):
+    """A version that compares by its numbers with texts and tuples of numbers."""
+
+    def _compare(self, other: Any) -> int | None:
+        if not isinstance(other, (str, tuple)):
+            return None
+        mine, theirs = _numbers(self), _numbers(other)
+        return (mine > theirs) - (mine < theirs)
+
+    def __lt__(self, other: Any) -> Any:
+        order = self._compare(other)
+        return NotImplemented if order is None else order < 0
+
+    def __le__(self, other: Any) -> Any:
+        order = self._compare(other)
+        return NotImplemented if order is None else order <= 0
+
+    def __gt__(self, other: Any) -> Any:
+        order = self._compare(other)
+        return NotImplemented if order is None else order > 0
+
+    def __ge__(self, other: Any) -> Any:
+        order = self._compare(other)
+        return NotImplemented if order is None else order >= 0
+
+    def __eq__(self, other: object) -> Any:
+        order = self._compare(other)
+        return NotImplemented if order is None else order == 0
+
+    __hash__ = str.__hash__
+
+
+def _numbers(version: Any) -> list[int]:
+    """The numbers of a version, without those at its end that say nothing."""
+    parts = version if isinstance(version, tuple) else version.partition("+")[0].split(".")
+    numbers = []
+    for part in parts:
+        digits = str(part)[: len(str(part)) - len(str(part).lstrip("0123456789"))]
+        numbers.append(int(digits or 0))
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return numbers
+
+
+class StandIn(ModuleType):
+    """A module under ``torch`` whose attributes are those of one under ``taeda``.
+
+    Functions and classes that have been looked up are kept, so that the next time costs nothing.
+    """
+
+    def __init__(self, name: str, target: ModuleType) -> None:
+        super().__init__(name, target.__doc__)
+        ModuleType.__setattr__(self, "_target", target)
+        if name == "torch":
+            from taeda import __version__
+
+            version = TorchVersion(f"{_IMITATED}+taeda.{__version__}")
+            ModuleType.__setattr__(self, "__version__", version)
+
+    def __getattr__(self, name: str) -> Any:
+        target: ModuleType = self.__dict__["_target"]
+        own = self.__dict__["__name__"]
+        try:
+            value = getattr(target, name)
+        except AttributeError:
+            raise AttributeError(f"module {own!r} has no attribute {name!r}; {_SEE}") from None
+        if isinstance(value, ModuleType) and value.__name__.partition(".")[0] == "taeda":
+            path = "torch" + value.__name__[len("taeda") :]
+            return importlib.import_module(path) if _is_public(path) else value
+        if callable(value):
+            ModuleType.__setattr__(self, name, value)
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _MACHINERY or is_stand_in(value):
+            super().__setattr__(name, value)
+            return
+        self.__dict__.pop(name, None)
+        setattr(self.__dict__["_target"], name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in _MACHINERY or is_stand_in(self.__dict__.get(name)):
+            super().__delattr__(name)
+            return
+        self.__dict__.pop(name, None)
+        delattr(self.__dict__["_target"], name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self.__dict__["_target"])
+
+
+def is_stand_in(module: object) -> bool:
+    """Whether a module is one of those that stand for PyTorch's."""
+    return isinstance(module, StandIn)
+
+
+def _is_public(path: str) -> bool:
+    return not any(part.startswith("_") for part in path.split("."))
+
+
+class _Loader(Loader):
+    def __init__(self, target: str) -> None:
+        self._target = target
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The stand-in for the module that ``spec`` names."""
+        return StandIn(spec.name, importlib.import_module(self._target))
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing is left to do: the module it stands for has been imported."""
+
+
+class Finder(MetaPathFinder):
+    """Finds ``torch`` and all under it as what taeda has under the same names."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The place of a module under ``torch``; None for all others.
+
+        Raises:
+            ModuleNotFoundError: taeda has no such module.
+        """
+        root, _, rest = fullname.partition(".")
+        if root != "torch":
+            return None
+        name = f"taeda.{rest}" if rest else "taeda"
+        if not _is_public(fullname) or not _exists(name):
+            # Named so, the error also reaches whoever asks by `from torch import this`.
+            raise ModuleNotFoundError(f"No module or name {fullname!r}; {_SEE}", name=name)
+        spec = ModuleSpec(fullname, _Loader(name), origin="taeda", is_package=True)
+        spec.submodule_search_locations = []
+        return spec
+
+
+def _exists(name: str) -> bool:
+    if name in sys.modules:
+        return True
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False

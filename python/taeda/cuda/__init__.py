@@ -1,0 +1,262 @@
+"""CUDA devices: there are none in this build, and everything here says so.
+
+Queries answer what is so on a machine without a GPU, and what concerns all devices (seeding, emptying
+caches) has nothing to do. What needs a device raises AssertionError, as PyTorch does without CUDA.
+
+>>> import taeda
+>>> taeda.cuda.is_available(), taeda.cuda.device_count()
+(False, 0)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from taeda._tensor_types import cuda_types
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import NoReturn
+
+    from taeda import Tensor
+
+_TYPES: dict[str, Any] = cuda_types()
+globals().update(_TYPES)
+
+__all__ = [
+    *_TYPES,
+    "current_device",
+    "current_stream",
+    "default_stream",
+    "device",
+    "device_count",
+    "device_of",
+    "empty_cache",
+    "get_arch_list",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_rng_state",
+    "get_rng_state_all",
+    "init",
+    "initial_seed",
+    "is_available",
+    "is_bf16_supported",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "seed",
+    "seed_all",
+    "set_device",
+    "set_rng_state",
+    "set_rng_state_all",
+    "synchronize",
+]
+
+
+def _no_cuda(what: str) -> NoReturn:
+    raise AssertionError(f"cuda.{what}: taeda is not compiled with CUDA; there is no device")
+
+
+# ---- what is so without a device ----------------------------------------------------------------
+
+
+def is_available() -> bool:
+    """Whether a CUDA device can be used: no."""
+    return False
+
+
+def is_initialized() -> bool:
+    """Whether CUDA has been initialised: no."""
+    return False
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether the current device computes with bfloat16, or emulates it: there is none."""
+    if not isinstance(including_emulation, bool):
+        raise TypeError("cuda.is_bf16_supported: including_emulation must be a bool")
+    return False
+
+
+def device_count() -> int:
+    """How many CUDA devices there are: 0."""
+    return 0
+
+
+def get_arch_list() -> list[str]:
+    """The GPU architectures that this build has kernels for: none."""
+    return []
+
+
+def _check_index(what: str, device: Any) -> None:
+    """Raise for a device that is none of CUDA's; any of CUDA's is one of none."""
+    from taeda import device as Device
+
+    if isinstance(device, (str, Device)) and Device(device).type != "cuda":
+        raise ValueError(f"cuda.{what}: expected a cuda device, got {device}")
+
+
+def memory_allocated(device: Any = None) -> int:
+    """Bytes that tensors take on a device: 0."""
+    _check_index("memory_allocated", device)
+    return 0
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """The most bytes that tensors have taken on a device: 0."""
+    _check_index("max_memory_allocated", device)
+    return 0
+
+
+def memory_reserved(device: Any = None) -> int:
+    """Bytes that the allocator holds on a device: 0."""
+    _check_index("memory_reserved", device)
+    return 0
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """The most bytes that the allocator has held on a device: 0."""
+    _check_index("max_memory_reserved", device)
+    return 0
+
+
+# ---- what has nothing to do without a device ----------------------------------------------------
+
+
+def empty_cache() -> None:
+    """Give cached memory of all devices back: there is none."""
+
+
+def manual_seed(seed: int) -> None:
+    """Seed the current device's generator, where there is one; the CPU's is not touched."""
+    int(seed)
+
+
+def manual_seed_all(seed: int) -> None:
+    """Seed the generators of all devices, of which there are none."""
+    int(seed)
+
+
+def seed() -> None:
+    """Seed the current device's generator at random, where there is one."""
+
+
+def seed_all() -> None:
+    """Seed the generators of all devices at random: there are none."""
+
+
+def get_rng_state_all() -> list[Tensor]:
+    """The states of all devices' generators: none."""
+    return []
+
+
+def set_rng_state_all(new_states: Iterable[Tensor]) -> None:
+    """Set the states of all devices' generators; AssertionError where any is given."""
+    if list(new_states):
+        _no_cuda("set_rng_state_all")
+
+
+class device:
+    """The device that a ``with`` block works on; None or a negative index leave it as it is."""
+
+    def __init__(self, device: Any) -> None:
+        from taeda import device as Device
+
+        _check_index("device", device)
+        self.idx = -1
+        if isinstance(device, (str, Device)):
+            index = Device(device).index
+            self.idx = -1 if index is None else index
+        elif device is not None:
+            self.idx = int(device)
+
+    def __enter__(self) -> None:
+        if self.idx >= 0:
+            raise RuntimeError(
+                f"cuda.device({self.idx}): taeda is not compiled with CUDA; there is no device"
+            )
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+
+class device_of(device):
+    """The device of a tensor, for a ``with`` block; no change for one on the CPU."""
+
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj.get_device() if obj.is_cuda else -1)
+
+
+# ---- what needs a device ------------------------------------------------------------------------
+
+
+def init() -> None:
+    """Initialise CUDA; AssertionError, as there is none."""
+    _no_cuda("init")
+
+
+def current_device() -> int:
+    """The index of the current device; AssertionError, as there is none."""
+    _no_cuda("current_device")
+
+
+def set_device(device: Any) -> None:
+    """Make a device the current one; AssertionError unless a negative index asks for no change."""
+    _check_index("set_device", device)
+    if not isinstance(device, int) or device >= 0:
+        _no_cuda("set_device")
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait for a device; AssertionError, as there is none."""
+    _no_cuda(f"synchronize({device!r})")
+
+
+def current_stream(device: Any = None) -> Any:
+    """The current stream of a device; AssertionError, as there is none."""
+    _no_cuda(f"current_stream({device!r})")
+
+
+def default_stream(device: Any = None) -> Any:
+    """The default stream of a device; AssertionError, as there is none."""
+    _no_cuda(f"default_stream({device!r})")
+
+
+def get_device_name(device: Any = None) -> str:
+    """The name of a device; AssertionError, as there is none."""
+    _no_cuda(f"get_device_name({device!r})")
+
+
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """The compute capability of a device; AssertionError, as there is none."""
+    _no_cuda(f"get_device_capability({device!r})")
+
+
+def get_device_properties(device: Any = None) -> Any:
+    """The properties of a device; AssertionError, as there is none."""
+    _no_cuda(f"get_device_properties({device!r})")
+
+
+def mem_get_info(device: Any = None) -> tuple[int, int]:
+    """Free and total memory of a device; AssertionError, as there is none."""
+    _no_cuda(f"mem_get_info({device!r})")
+
+
+def initial_seed() -> int:
+    """The seed of the current device's generator; AssertionError, as there is none."""
+    _no_cuda("initial_seed")
+
+
+def get_rng_state(device: Any = "cuda") -> Tensor:
+    """The state of a device's generator; AssertionError, as there is none."""
+    _no_cuda(f"get_rng_state({device!r})")
+
+
+def set_rng_state(new_state: Tensor, device: Any = "cuda") -> None:
+    """Set the state of a device's generator; AssertionError, as there is none."""
+    _no_cuda(f"set_rng_state({new_state!r}, {device!r})")

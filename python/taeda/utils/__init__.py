@@ -1,0 +1,15 @@
+"""What is not about tensors alone: datasets in ``utils.data``, hooks in ``utils.hooks``."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    # Submodules are imported when they are first used.
+    full = f"taeda.utils.{name}"
+    if not name.startswith("_") and importlib.util.find_spec(full) is not None:
+        return importlib.import_module(full)
+    raise AttributeError(f"module 'taeda.utils' has no attribute {name!r}")
