@@ -134,14 +134,18 @@ FN DoubleReduced exp_reduce(double x) {
   return {r, q * (r * r) + r, n};
 }
 FN double pow2i(int64_t n, double) {
-  return bits_as<double>(static_cast<uint64_t>(n + 1023) << 52);
+  return bits_as<double>((static_cast<uint64_t>(n) + 1023) << 52);
+}
+// n - half, also where n is what became of a NaN.
+FN int64_t rest(int64_t n, int64_t half) {
+  return static_cast<int64_t>(static_cast<uint64_t>(n) - static_cast<uint64_t>(half));
 }
 FN double exp(double x) {
   const DoubleReduced e = exp_reduce(x);
   // An arithmetic shift of 64 bits is no vector instruction before AVX-512: shift an unsigned
   // number instead.
   const auto half = static_cast<int64_t>((static_cast<uint64_t>(e.n) + 4096) >> 1) - 2048;
-  return (e.p + 1.0) * pow2i(half, 0.0) * pow2i(e.n - half, 0.0);
+  return (e.p + 1.0) * pow2i(half, 0.0) * pow2i(rest(e.n, half), 0.0);
 }
 
 FN float expm1(float x) {
@@ -154,7 +158,7 @@ FN float expm1(float x) {
 FN double expm1(double x) {
   const DoubleReduced e = exp_reduce(x);
   const auto half = static_cast<int64_t>((static_cast<uint64_t>(e.n) + 4096) >> 1) - 2048;
-  const double a = pow2i(half, 0.0), b = pow2i(e.n - half, 0.0);
+  const double a = pow2i(half, 0.0), b = pow2i(rest(e.n, half), 0.0);
   const double v = e.p * a * b + (a * b - 1.0);
   return x > 710.0 ? kInf : (x == 0.0 ? x : v);
 }

@@ -4,6 +4,7 @@
 #include "kernels/cpu/conv.h"
 
 #include "autograd/backward.h"
+#include "base/checked.h"
 #include "ops/half.h"
 
 namespace taeda {
@@ -125,7 +126,7 @@ void add_bias(const Tensor& y, const Tensor& bias) {
 Tensor forward(const Tensor& x_in, const Tensor& w_in, const Tensor& bias_in, const Dims& stride,
                const Dims& padding, const Dims& dilation, int64_t groups) {
   check_operands(x_in, w_in, stride, padding, dilation, groups);
-  check(x_in.size(1) == w_in.size(1) * groups && w_in.size(0) % groups == 0,
+  check(x_in.size(1) == checked_mul(w_in.size(1), groups) && w_in.size(0) % groups == 0,
         "convolution(): input of size ", to_string(x_in.sizes()), " does not fit weight of size ",
         to_string(w_in.sizes()), " with groups=", groups);
   check(!bias_in.defined() || bias_in.numel() == w_in.size(0),
@@ -143,9 +144,9 @@ Tensor forward(const Tensor& x_in, const Tensor& w_in, const Tensor& bias_in, co
   Dims out{x_in.size(0), w_in.size(0)};
   for (int64_t d = 0; d + 2 < x_in.dim(); ++d) {
     auto i = static_cast<size_t>(d);
-    out.push_back((x_in.size(d + 2) + 2 * padding[i] - dilation[i] * (w_in.size(d + 2) - 1) - 1) /
-                      stride[i] +
-                  1);
+    const int64_t padded = checked_add(x_in.size(d + 2), checked_mul(2, padding[i])),
+                  reach = checked_reach(w_in.size(d + 2), dilation[i]);
+    out.push_back((padded - reach) / stride[i] + 1);
   }
   Tensor y = empty(out, {compute, x_in.device()});
   if (y.is_meta() || y.numel() == 0) return finished(y, x_in.dtype());
@@ -179,7 +180,7 @@ Tensor input_gradient(const Tensor& grad, const Tensor& w_in, const Dims& in, co
   }
   const bool kept_dtype = is_integer(grad) || is_complex(grad.dtype());
   DType compute = kept_dtype ? grad.dtype() : compute_dtype(grad.dtype(), "convolution");
-  Dims sizes{grad.size(0), w_in.size(1) * groups};
+  Dims sizes{grad.size(0), checked_mul(w_in.size(1), groups)};
   for (int64_t v : in) sizes.push_back(v);
   Tensor gx = grad.numel() ? empty(sizes, {compute, grad.device()})
                            : zeros(sizes, {compute, grad.device()});
@@ -307,17 +308,18 @@ Tensor conv(const char* what, int64_t n, const Tensor& input, const Tensor& w, c
         ", expected weight to be at least ", groups,
         " and divisible by it at dimension 0, but got weight of size ", to_string(w.sizes()),
         " instead");
-  check(x.size(1) == w.size(1) * groups, "Given groups=", groups, ", weight of size ",
-        to_string(w.sizes()), ", expected input", to_string(x.sizes()), " to have ",
-        w.size(1) * groups, " channels, but got ", x.size(1), " channels instead");
+  const int64_t channels = checked_mul(w.size(1), groups);
+  check(x.size(1) == channels, "Given groups=", groups, ", weight of size ", to_string(w.sizes()),
+        ", expected input", to_string(x.sizes()), " to have ", channels, " channels, but got ",
+        x.size(1), " channels instead");
   check_bias(w, bias, w.size(0));
   check_types(what, x, w, bias);
   Dims padded, kernel_size;
   bool fits = true;
   for (int64_t d = 0; d < n; ++d) {
     auto i = static_cast<size_t>(d);
-    padded.push_back(x.size(d + 2) + 2 * padding[i]);
-    kernel_size.push_back(dilation[i] * (w.size(d + 2) - 1) + 1);
+    padded.push_back(checked_add(x.size(d + 2), checked_mul(2, padding[i])));
+    kernel_size.push_back(checked_reach(w.size(d + 2), dilation[i]));
     fits &= padded[i] >= kernel_size[i] && w.size(d + 2) > 0;
   }
   check(fits, "Calculated padded input size per channel: (", by(padded), "). Kernel size: (",
@@ -345,7 +347,7 @@ Tensor conv_nd_named(const Tensor& input, const Tensor& w, const Tensor& bias, c
   for (int d = 0; d < N; ++d) {
     check(stride[static_cast<size_t>(d)] == 1,
           "padding='same' is not supported for strided convolutions");
-    int64_t total = dilation[static_cast<size_t>(d)] * (w.size(d + 2) - 1);
+    int64_t total = checked_reach(w.size(d + 2), dilation[static_cast<size_t>(d)]) - 1;
     both[static_cast<size_t>(d)] = total / 2;
     extra.insert(0, total % 2);
     extra.insert(0, 0);
@@ -370,7 +372,7 @@ Tensor conv_transpose(const Tensor& input, const Tensor& w, const Tensor& bias, 
   check(w.size(0) == x.size(1) && w.size(0) % groups == 0, "Given transposed=1, weight of size ",
         to_string(w.sizes()), ", expected input", to_string(x.sizes()), " to have ", w.size(0),
         " channels, but got ", x.size(1), " channels instead (groups=", groups, ")");
-  check_bias(w, bias, w.size(1) * groups);
+  check_bias(w, bias, checked_mul(w.size(1), groups));
   check_types(what, x, w, bias);
   Dims out;
   for (int64_t d = 0; d < N; ++d) {
@@ -379,8 +381,9 @@ Tensor conv_transpose(const Tensor& input, const Tensor& w, const Tensor& bias, 
           "output padding must be smaller than either stride or dilation, but got output_padding=",
           to_string(output_padding), ", stride=", to_string(stride),
           ", dilation=", to_string(dilation));
-    out.push_back((x.size(d + 2) - 1) * stride[i] - 2 * padding[i] +
-                  dilation[i] * (w.size(d + 2) - 1) + output_padding[i] + 1);
+    const int64_t whole = checked_add(checked_reach(x.size(d + 2), stride[i]),
+                                      checked_reach(w.size(d + 2), dilation[i]) - 1);
+    out.push_back(checked_add(checked_add(whole, output_padding[i]), checked_mul(-2, padding[i])));
     check(out.back() >= 0, what, "(): the output would have a negative size: ", to_string(out));
   }
   Tensor y = op<"_conv_input">(x, w, out, stride, padding, dilation, groups);

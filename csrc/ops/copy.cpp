@@ -161,6 +161,8 @@ Value fill_op(Call& call) {
   const Tensor& value = std::get<Tensor>(call.args[1]);
   check(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ",
         value.dim(), " dimensions.");
+  check<NotImplemented>(!value.is_meta() || self.is_meta(),
+                        "fill_(): a value on the meta device cannot be read");
   const Tensor out = call.out.defined() ? call.out : empty_like(self);
   check_no_internal_overlap(out);
   copy_into(out, value);
@@ -230,11 +232,11 @@ const Define ops[] = {
     {"copy_(self!: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor",
      "Writes the values of `src` (converted and broadcast) into `self`.",
      kernel(copy_op),
-     {.backward = copy_backward, .forms = kMethod}},
+     {.backward = copy_backward, .forms = kMethod | kMixed}},
     {"fill(self: Tensor, value: Tensor) -> Tensor",
      "A tensor like `self` with `value` everywhere.",
      raw_kernel(fill_op, true),
-     {.backward = fill_backward, .forms = kFunction | kInplace}},
+     {.backward = fill_backward, .forms = kFunction | kInplace | kMixed}},
     {"zero_(self!: Tensor) -> Tensor",
      "Sets every element to 0.",
      kernel(zero_op),

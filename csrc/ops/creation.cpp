@@ -75,6 +75,8 @@ Value new_empty_strided_op(Call& c) {
 
 // ---- sequences ----
 
+using Wide = __int128;  // holds any sum or product of two int64
+
 Value arange(Call& c, Scalar start, Scalar end, Scalar step, size_t at) {
   const bool whole = start.is_integral() && end.is_integral() && step.is_integral();
   const Options o = options_of(c, at, {whole ? DType::Int64 : default_dtype(), Device{}});
@@ -91,7 +93,9 @@ Value arange(Call& c, Scalar start, Scalar end, Scalar step, size_t at) {
     const int64_t a = start.to_int(), b = end.to_int(), s = step.to_int();
     check(s != 0, "step must be nonzero");
     check(s > 0 ? b >= a : b <= a, "upper bound and lower bound inconsistent with step sign");
-    n = s > 0 ? (b - a + s - 1) / s : (a - b - s - 1) / -s;
+    const Wide span = Wide(b) - a, count = span / s + (span % s != 0);
+    check(count <= INT64_MAX, "invalid size, possible overflow?");
+    n = static_cast<int64_t>(count);
   } else {
     const double a = start.to_double(), b = end.to_double(), s = step.to_double();
     check(s != 0, "step must be nonzero");
@@ -200,8 +204,6 @@ template <bool Lower> Value triangle_op(Call& c) {
 }
 void tril_backward(Backward& b) { b.set(0, op<"tril">(b.grad(), b.arg<int64_t>(1))); }
 void triu_backward(Backward& b) { b.set(0, op<"triu">(b.grad(), b.arg<int64_t>(1))); }
-
-using Wide = __int128;
 
 template <bool Lower> Value triangle_indices_op(Call& c) {
   const auto rows = get<int64_t>(c, 0), columns = get<int64_t>(c, 1), offset = get<int64_t>(c, 2);

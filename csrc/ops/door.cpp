@@ -27,6 +27,26 @@ uint32_t argument_flags(std::span<const Value> args) {
   return flags;
 }
 
+// An op computes on one device. Kernels rely on it: a tensor of the meta device has no memory to
+// read. (Ops written in others are checked there; numbers go anywhere.)
+[[gnu::noinline, gnu::cold]] void check_devices(const Call& c) {
+  if (c.op.traits.composite || (c.op.traits.forms & kMixed)) return;
+  const Tensor* first = nullptr;
+  auto look = [&](const Tensor& t) {
+    if (!t.defined() || (t.flags() & kWrapped)) return;
+    if (!first) first = &t;
+    check(t.device() == first->device(), c.op.name,
+          "(): Expected all tensors to be on the same device, but found at least two devices, ",
+          to_string(first->device()), " and ", to_string(t.device()), "!");
+  };
+  for (const Value& v : c.args) {
+    if (auto* t = std::get_if<Tensor>(&v)) look(*t);
+    else if (auto* list = std::get_if<TensorList>(&v))
+      std::for_each(list->begin(), list->end(), look);
+  }
+  look(c.out);
+}
+
 // A view made under no_grad must not be changed in place later, when gradients are recorded: its
 // base would not know.
 void mark_views(const Value& result) {
@@ -76,9 +96,13 @@ Value call(const Op& op, std::span<Value> args, Tensor out) {
 Value call(const Op& op, std::span<Value> args, Tensor out, uint32_t flags) {
   Call c{op, args, std::move(out)};
   if (c.out.defined()) flags |= c.out.flags();
-  uint32_t seen = flags & modes.watched;
+  uint32_t seen = flags & (modes.watched | kMeta);
   if (!(seen | modes.always)) [[likely]]
     return run_kernel(c);
+  if (seen & kMeta) {
+    check_devices(c);
+    seen &= ~static_cast<uint32_t>(kMeta);
+  }
   uint32_t layers = modes.always;
   if (seen & kOverride) layers |= kOverrideLayer;
   if (seen & (kRequiresGrad | kIsView)) layers |= kAutogradLayer;

@@ -28,6 +28,9 @@ Indexed resolve(const Tensor& x, const TensorList& indices) {
       take(index);
       continue;
     }
+    check(index.device() == x.device() || !index.is_meta(),
+          "indices should be either on cpu or on the same device as the indexed tensor (",
+          to_string(x.device()), "), but got one on ", to_string(index.device()));
     DType t = index.dtype();
     check<IndexError>(is_index_dtype(t) || t == DType::Bool || t == DType::UInt8,
                       "tensors used as indices must be long, int, byte or bool tensors");
@@ -182,6 +185,8 @@ Tensor index_backward_op(const Tensor& g, const TensorList& indices, DimsRef siz
   Tensor out = raw_zeros(sizes, g.options());
   if (g.is_meta() || g.numel() == 0) return out;
   Plan p = plan_of(resolve(out, indices), true);
+  check(same(g.sizes(), p.result), "index_backward(): grad of shape ", to_string(g.sizes()),
+        " does not fit an indexing result of shape ", to_string(p.result));
   Tensor flat = raw_contiguous(g);
   cpu::index_accumulate(out.data(), flat.data(), p.layout, g.dtype());
   return out;
@@ -195,6 +200,9 @@ Value index_put_op(Call& c) {
   const auto& indices = std::get<TensorList>(c.args[1]);
   Tensor values = Unpack<Tensor>::get(c.args[2]);
   bool accumulate = std::get<bool>(c.args[3]);
+  check(values.device() == self.device() || (values.dim() == 0 && !values.is_meta()),
+        "index_put_(): Expected values to be on the same device as self (",
+        to_string(self.device()), "), but got ", to_string(values.device()));
   check(values.dtype() == self.dtype() || values.is_wrapped_number(),
         "Index put requires the source and destination dtypes match, got ", self.dtype(),
         " for the destination and ", values.dtype(), " for the source.");
@@ -478,17 +486,17 @@ const Define kOps[] = {
      "dimension. The broadcast "
      "shape of the indices stands where they stood, or in front where a None separates them.",
      kernel(index_op),
-     {.backward = index_backward, .saves = saves_arg(1), .forms = 0}},
+     {.backward = index_backward, .saves = saves_arg(1), .forms = kMixed}},
     {"_index_backward(grad: Tensor, indices: Tensor?[], sizes: int[]) -> Tensor",
      "Zeros of shape `sizes` to which `grad` has been added at the places.",
      kernel(index_backward_op),
-     {.backward = index_backward_backward, .saves = saves_arg(1)}},
+     {.backward = index_backward_backward, .saves = saves_arg(1), .forms = kMixed}},
     {"index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: bool = False) -> "
      "Tensor",
      "A copy of `self` with `values` at the places that `index` would read; with `accumulate`, "
      "added there.",
      raw_kernel(index_put_op, true),
-     {.backward = index_put_backward, .saves = saves_arg(1), .forms = kForms}},
+     {.backward = index_put_backward, .saves = saves_arg(1), .forms = kForms | kMixed}},
     {"index_select(self: Tensor, dim: int, index: Tensor) -> Tensor",
      "The places `index` (a vector) of dimension `dim`, in that order.",
      kernel(index_select_op),

@@ -1,4 +1,5 @@
 // Masks and places: nonzero, argwhere, masked_select, masked_scatter, one_hot.
+#include "base/checked.h"
 #include "ops/index_util.h"
 
 namespace taeda {
@@ -74,6 +75,8 @@ Value masked_scatter_op(Call& c) {
   check(self.dtype() == source.dtype(),
         "masked_scatter: expected self and source to have same dtypes but got", self.dtype(),
         " and ", source.dtype());
+  check(!c.out.defined() || same(sizes, self.sizes()), "masked_scatter_(): output with shape ",
+        to_string(self.sizes()), " doesn't match the broadcast shape ", to_string(sizes));
   Tensor out = target_of(
       c, c.out.defined() ? self
                          : raw_view(self, sizes, broadcast_strides(self, sizes), self.offset()));
@@ -121,7 +124,7 @@ Tensor one_hot_op(const Tensor& index, int64_t num_classes) {
       check(p[i] >= 0, "Class values must be non-negative.");
       largest = std::max(largest, p[i]);
     }
-    if (num_classes == -1) classes = largest + 1;
+    if (num_classes == -1) classes = checked_add(largest, 1);
     else check(num_classes >= 1 || index.numel() == 0, "num_classes should be positive");
     check(largest < classes, "Class values must be smaller than num_classes.");
   }

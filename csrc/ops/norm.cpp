@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "autograd/backward.h"
+#include "base/checked.h"
 #include "ops/half.h"
 
 namespace taeda {
@@ -199,7 +200,7 @@ void rms_norm_backward(Backward& b) {
 
 cpu::RowNorm group_shape(const Tensor& self, int64_t groups, double eps) {
   int64_t n = self.size(0), c = self.size(1), spatial = n * c > 0 ? self.numel() / (n * c) : 0;
-  return {n * groups, groups, c / groups, spatial, eps, true};
+  return {checked_mul(n, groups), groups, c / groups, spatial, eps, true};
 }
 
 void check_groups(const Tensor& self, int64_t groups) {

@@ -113,6 +113,7 @@ enum Form : uint32_t {
   kMethod = 2,    // Tensor.name
   kInplace = 4,   // Tensor.name_ is made from it (and taeda.name_ where PyTorch has it)
   kOut = 8,       // takes out=
+  kMixed = 16,    // its tensors may lie on different devices; the kernel says which may
   kPublic = kFunction | kMethod,
 };
 

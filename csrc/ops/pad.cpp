@@ -1,5 +1,6 @@
 // Padding: constant, and by the tensor's own elements (reflect, replicate, circular).
 #include "autograd/backward.h"
+#include "base/checked.h"
 
 namespace taeda {
 namespace {
@@ -14,6 +15,8 @@ std::vector<Amount> amounts(const Tensor& x, const Dims& pad) {
         "Length of pad should be no more than twice the number of "
         "dimensions of the input. Pad length is ",
         pad.size(), " while the input has ", x.dim(), " dimensions.");
+  for (int64_t v : pad)
+    check(v > INT64_MIN, "pad(): an amount of ", v, " cuts more than any tensor has");
   std::vector<Amount> all;
   for (size_t i = 0; i < pad.size(); i += 2)
     all.push_back({x.dim() - 1 - static_cast<int64_t>(i / 2), pad[i], pad[i + 1]});
@@ -25,7 +28,7 @@ Tensor constant_pad(const Tensor& self, const Dims& pad, Scalar value) {
   Tensor from = self;
   for (auto [dim, before, after] : amounts(self, pad)) {
     auto d = static_cast<size_t>(dim);
-    sizes[d] += before + after;
+    sizes[d] = checked_add(sizes[d], checked_add(before, after));
     check(sizes[d] >= 0, "The input size ", self.size(dim), ", plus negative padding ", before,
           " and ", after, " resulted in a negative output size, which is invalid. Check dimension ",
           dim, " of your input.");
@@ -83,13 +86,16 @@ Tensor pad_by_index(const Tensor& self, const Dims& pad, Mode mode) {
     }
     if (mode == Mode::Circular) {
       check(before <= n && after <= n, "Padding value causes wrapping around more than once.");
+      check(n + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0) > 0,
+            "pad(): circular padding by (", before, ", ", after, ") leaves nothing of dimension ",
+            dim, " of input ", to_string(self.sizes()), " to repeat");
     }
-    int64_t total = n + before + after;
+    int64_t total = checked_add(n, checked_add(before, after));
     check(n > 0 && total > 0, "pad(): dimension ", dim, " of input ", to_string(self.sizes()),
           " cannot be padded by (", before, ", ", after, ")");
     if (before == 0 && after == 0) continue;
-    Tensor index = empty(Dims{total}, {DType::Int64, Device{}});
-    for (int64_t i = 0; i < total; ++i)
+    Tensor index = empty(Dims{total}, {DType::Int64, x.device()});
+    for (int64_t i = 0; i < total && !x.is_meta(); ++i)
       index.data_as<int64_t>()[i] =
           mode == Mode::Circular ? wrapped(i, before, after, n) : source(mode, i - before, n);
     x = op<"index_select">(x, dim, index);

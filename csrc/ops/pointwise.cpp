@@ -270,7 +270,7 @@ void register_pointwise(const OpInfo& info, const PointwiseRow& row, BackwardFn 
   }
   if (info.flags & portable::crosswise) traits.crosswise = traits.saves;
   if (info.flags & saves_output) traits.saves |= saves_out(0);
-  traits.forms = kFunction;
+  traits.forms = kFunction | kMixed;  // zero-dimensional tensors go anywhere: see check_devices
   if (!(info.flags & no_method)) traits.forms |= kMethod;
   if (!(info.flags & no_inplace)) traits.forms |= kInplace;
   if (!(info.flags & no_out)) traits.forms |= kOut;
@@ -287,7 +287,7 @@ bool register_aliases(std::initializer_list<Alias> aliases) {
     for (const Op* o : originals) {
       const std::string schema = a.name + o->signature.substr(o->name.size());
       Traits traits = o->traits;
-      if (schema.starts_with("__")) traits.forms = kMethod;
+      if (schema.starts_with("__")) traits.forms = kMethod | kMixed;
       define(schema.c_str(), str("Another name of `", a.of, "`: ", o->doc).c_str(), o->kernel,
              traits, o->user);
     }

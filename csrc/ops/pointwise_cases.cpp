@@ -10,7 +10,7 @@ namespace {
 using namespace portable;
 namespace core = ::taeda;
 
-constexpr uint32_t kAllForms = kPublic | kInplace | kOut;
+constexpr uint32_t kAllForms = kPublic | kInplace | kOut | kMixed;
 
 const Tensor& tensor(const Call& c, size_t i) { return std::get<Tensor>(c.args[i]); }
 bool given(const Call& c, size_t i) { return !is_none(c.args[i]); }
@@ -409,11 +409,13 @@ const Define definitions[] = {
     {"where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor",
      "`self` where the condition holds, `other` elsewhere.",
      raw_kernel(where_kernel, true),
-     {.backward = where_backward, .saves = saves_arg(0), .forms = kPublic | kOut}},
+     {.backward = where_backward, .saves = saves_arg(0), .forms = kPublic | kOut | kMixed}},
     {"masked_fill(self: Tensor, mask: Tensor, value: Tensor) -> Tensor",
      "`value` where the mask is set, `self` elsewhere.",
      raw_kernel(masked_fill_kernel, true),
-     {.backward = masked_fill_backward, .saves = saves_arg(1), .forms = kPublic | kInplace}},
+     {.backward = masked_fill_backward,
+      .saves = saves_arg(1),
+      .forms = kPublic | kInplace | kMixed}},
     {"nan_to_num(self: Tensor, nan: float? = None, posinf: float? = None, neginf: float? = None) "
      "-> Tensor",
      "nan replaced by `nan` (0), infinities by `posinf` and `neginf` (the dtype's largest and "

@@ -2,6 +2,7 @@
 #include "kernels/cpu/pool.h"
 
 #include "autograd/backward.h"
+#include "base/checked.h"
 #include "ops/half.h"
 
 namespace taeda {
@@ -56,7 +57,7 @@ Pool expanded(const char* what, int64_t n, const Dims& kernel, const Dims& strid
     check(p.dilation[i] > 0, what, "(): dilation should be greater than zero, but got ",
           to_string(p.dilation));
     check(p.padding[i] >= 0, what, "(): pad must be non-negative, but got pad: ", p.padding[i]);
-    check(p.padding[i] <= ((p.kernel[i] - 1) * p.dilation[i] + 1) / 2, what,
+    check(p.padding[i] <= checked_reach(p.kernel[i], p.dilation[i]) / 2, what,
           "(): pad should be at most half of effective kernel size, but got pad=", p.padding[i],
           ", kernel_size=", p.kernel[i], " and dilation=", p.dilation[i]);
   }
@@ -80,8 +81,9 @@ Dims output_sizes(const char* what, const Tensor& x, const Pool& p) {
   auto n = static_cast<int64_t>(p.kernel.size());
   for (int64_t d = 0; d < n; ++d) {
     auto i = static_cast<size_t>(d);
-    int64_t in = x.size(x.dim() - n + d), reach = p.dilation[i] * (p.kernel[i] - 1) + 1;
-    int64_t span = in + 2 * p.padding[i] - reach + (p.ceil_mode ? p.stride[i] - 1 : 0);
+    int64_t in = x.size(x.dim() - n + d), reach = checked_reach(p.kernel[i], p.dilation[i]);
+    int64_t padded = checked_add(in, checked_mul(2, p.padding[i]));
+    int64_t span = checked_add(padded - reach, p.ceil_mode ? p.stride[i] - 1 : 0);
     int64_t size = (span >= 0 ? span / p.stride[i] : -1) + 1;
     // The last window must start inside the input or its left padding.
     if (p.ceil_mode && (size - 1) * p.stride[i] >= in + p.padding[i]) --size;

@@ -1,4 +1,5 @@
 // Shape ops that may copy: reshape, roll, flip, repeat, and what is composed of views.
+#include "base/checked.h"
 #include "kernels/cpu/index_move.h"
 #include "ops/shape_util.h"
 
@@ -31,7 +32,7 @@ Tensor flatten_op(const Tensor& x, int64_t start_dim, int64_t end_dim) {
     if (d < a || d > b) {
       sizes.push_back(at(x.sizes(), d));
     } else {
-      joined *= at(x.sizes(), d);
+      joined = checked_mul(joined, at(x.sizes(), d));
       if (d == b) sizes.push_back(joined);
     }
   }
@@ -45,7 +46,7 @@ Tensor unflatten_op(const Tensor& x, int64_t dim, DimsRef sizes) {
   int64_t size = x.size(d), known = 1, holes = 0;
   for (int64_t s : sizes) {
     if (s == -1) ++holes;
-    else known *= s;
+    else known = checked_mul(known, s);
   }
   check(holes <= 1, "unflatten: only one dimension can be inferred, got sizes ", to_string(sizes));
   check(holes ? known != 0 && size % known == 0 : known == size, "unflatten: Provided sizes ",
@@ -115,9 +116,15 @@ Tensor roll_op(const Tensor& x, DimsRef shifts, DimsRef dims) {
   return out;
 }
 void roll_backward(Backward& b) {
-  Dims back = b.arg<Dims>(1);
-  for (int64_t& s : back) s = -s;
-  b.set(0, op<"roll">(b.grad(), back, b.arg<Dims>(2)));
+  Dims back = b.arg<Dims>(1), dims = b.arg<Dims>(2);
+  const Dims& sizes = b.sizes(0);
+  for (size_t i = 0; i < back.size(); ++i) {
+    const int64_t n = dims.empty()
+                          ? numel_of(sizes)
+                          : at(sizes, wrap_dim(dims[i], static_cast<int64_t>(sizes.size())));
+    back[i] = n ? -(back[i] % n) : 0;
+  }
+  b.set(0, op<"roll">(b.grad(), back, dims));
 }
 
 Tensor flip_op(const Tensor& x, DimsRef dims) {
@@ -177,7 +184,7 @@ Tensor repeat_op(const Tensor& x, DimsRef repeats) {
   size_t lead = repeats.size() - x.sizes().size();
   Dims sizes(repeats), strides;
   for (size_t i = 0; i < repeats.size(); ++i) {
-    sizes[i] *= i < lead ? 1 : x.sizes()[i - lead];
+    sizes[i] = checked_mul(repeats[i], i < lead ? 1 : x.sizes()[i - lead]);
     strides.push_back(0);
     strides.push_back(i < lead ? 1 : x.strides()[i - lead]);
   }
@@ -215,7 +222,7 @@ Tensor repeat_index(const Tensor& repeats, std::optional<int64_t> output_size) {
   int64_t total = 0;
   for (int64_t i = 0; i < counts.numel(); ++i) {
     check(c[i] >= 0, "repeats can not be negative");
-    total += c[i];
+    total = checked_add(total, c[i]);
   }
   check(!output_size || *output_size == total, "allocated size does not match required size");
   Tensor out = empty(Dims{total}, counts.options());
@@ -246,12 +253,12 @@ Tensor repeat_interleave_int(const Tensor& x, int64_t repeats, std::optional<int
   Tensor input = dim ? x : reshape(x, Dims{-1});
   if (input.dim() == 0) input = reshape(input, Dims{1});
   int64_t d = wrap_dim(dim.value_or(0), input.dim());
-  check(!output_size || *output_size == repeats * input.size(d),
-        "repeat_interleave: Invalid output_size, expected ", repeats * input.size(d), " but got ",
-        output_size.value_or(0));
+  const int64_t total = checked_mul(repeats, input.size(d));
+  check(!output_size || *output_size == total, "repeat_interleave: Invalid output_size, expected ",
+        total, " but got ", output_size.value_or(0));
   Dims wide(input.sizes()), sizes(input.sizes());
   wide.insert(static_cast<size_t>(d) + 1, repeats);
-  sizes[static_cast<size_t>(d)] *= repeats;
+  sizes[static_cast<size_t>(d)] = total;
   return reshape(clone(expand(unsqueeze(input, d + 1), wide)), sizes);
 }
 
@@ -260,7 +267,7 @@ Tensor repeat_interleave_int(const Tensor& x, int64_t repeats, std::optional<int
 Tensor diag_embed_op(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
   int64_t a = wrap_dim(dim1, x.dim() + 1), b = wrap_dim(dim2, x.dim() + 1);
   check(a != b, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
-  int64_t n = x.size(-1) + std::abs(offset);
+  int64_t n = checked_add(x.size(-1), offset < 0 ? checked_mul(offset, -1) : offset);
   Dims sizes(x.sizes());
   sizes.pop_back();
   sizes.insert(static_cast<size_t>(std::min(a, b)), n);

@@ -70,11 +70,8 @@ void alias_backward(Backward& b) { b.set(0, b.grad()); }
 
 Tensor permute_op(const Tensor& x, DimsRef dims) {
   size_t n = x.sizes().size();
-  check(dims.size() == n,
-        "permute(sparse_coo): number of dimensions in the tensor input does not match the length "
-        "of the desired "
-        "ordering of dimensions i.e. input.dim() = ",
-        n, " is not equal to len(dims) = ", dims.size());
+  check(dims.size() == n, "permute(): dims must name every dimension of input once: expected ", n,
+        " of them for an input of shape ", to_string(x.sizes()), ", but got ", to_string(dims));
   Dims sizes(n), strides(n);
   uint64_t seen = 0;
   for (size_t i = 0; i < n; ++i) {

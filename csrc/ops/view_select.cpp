@@ -1,4 +1,5 @@
 // Views of a part: slices, selections, splits, diagonals, windows and arbitrary strides.
+#include "base/checked.h"
 #include "ops/shape_util.h"
 
 namespace taeda {
@@ -18,6 +19,12 @@ Span clamp_slice(int64_t size, std::optional<int64_t> start, std::optional<int64
   return {a, (b - a) / step + ((b - a) % step != 0)};
 }
 
+// A step that overflows leads past every tensor: no second element uses it.
+int64_t stepped(int64_t stride, int64_t step) {
+  int64_t r;
+  return __builtin_mul_overflow(stride, step, &r) ? 0 : r;
+}
+
 Tensor slice_view(const Tensor& x, int64_t dim, std::optional<int64_t> start,
                   std::optional<int64_t> end, int64_t step) {
   check(x.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
@@ -26,7 +33,7 @@ Tensor slice_view(const Tensor& x, int64_t dim, std::optional<int64_t> start,
   Dims sizes(x.sizes()), strides(x.strides());
   int64_t offset = x.offset() + (s.length > 0 ? s.start * strides[d] : 0);
   sizes[d] = s.length;
-  strides[d] *= step;
+  strides[d] = stepped(strides[d], step);
   return make_view(x, sizes, strides, offset);
 }
 void slice_backward(Backward& b) {
@@ -90,6 +97,13 @@ Tensor narrow_tensor(const Tensor& x, int64_t dim, const Tensor& start, int64_t 
 
 // ---- split ----
 
+// Each piece is a tensor, which takes memory whatever it shows.
+void check_pieces(const char* what, int64_t count) {
+  constexpr int64_t kMost = int64_t{1} << 24;
+  check(count <= kMost, what, "(): ", count, " pieces are too many; at most ", kMost,
+        " tensors can be made by one call");
+}
+
 TensorList pieces(const Tensor& x, int64_t dim, DimsRef lengths) {
   TensorList out;
   out.reserve(lengths.size());
@@ -118,7 +132,9 @@ TensorList split_op(const Tensor& x, int64_t split_size, int64_t dim) {
   int64_t d = wrap_dim(dim, x.dim()), size = at(x.sizes(), d);
   check(split_size > 0 || size == 0,
         "split_size can only be 0 if dimension size is 0, but got dimension size of ", size);
-  return pieces(x, d, even_lengths(size, std::max<int64_t>(split_size, 1)));
+  split_size = std::max<int64_t>(split_size, 1);
+  check_pieces("split", (size - 1) / split_size + 1);
+  return pieces(x, d, even_lengths(size, split_size));
 }
 TensorList split_with_sizes_op(const Tensor& x, DimsRef split_sizes, int64_t dim) {
   check(x.dim() > 0, "split expects at least a 1-dimensional tensor");
@@ -128,7 +144,7 @@ TensorList split_with_sizes_op(const Tensor& x, DimsRef split_sizes, int64_t dim
         n >= 0,
         "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=",
         to_string(split_sizes));
-    total += n;
+    total = checked_add(total, n);
   }
   check(total == size, "split_with_sizes expects split_sizes to sum exactly to ", size,
         " (input tensor's size at dimension ", d,
@@ -157,7 +173,8 @@ TensorList split_sizes_op(const Tensor& x, DimsRef sizes, int64_t dim) {
 TensorList chunk_op(const Tensor& x, int64_t chunks, int64_t dim) {
   check(x.dim() > 0, "chunk expects at least a 1-dimensional tensor");
   check(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
-  int64_t size = x.size(dim), length = (size + chunks - 1) / chunks;
+  int64_t size = x.size(dim), length = size / chunks + (size % chunks != 0);
+  check_pieces("chunk", length ? size / length : chunks);
   if (length == 0) return ops<"split_with_sizes">(x, Dims(static_cast<size_t>(chunks), 0), dim);
   return ops<"split">(x, length, dim);
 }
@@ -170,6 +187,7 @@ void check_tensor_split(const Tensor& x) {
 TensorList tensor_split_sections(const Tensor& x, int64_t sections, int64_t dim) {
   check_tensor_split(x);
   check(sections > 0, "number of sections must be larger than 0, got ", sections);
+  check_pieces("tensor_split", sections);
   int64_t size = x.size(dim);
   Dims lengths;
   for (int64_t i = 0; i < sections; ++i) lengths.push_back(size / sections + (i < size % sections));
@@ -226,6 +244,7 @@ TensorList unbind_op(const Tensor& x, int64_t dim) {
   int64_t step = at(strides, d);
   sizes.erase(static_cast<size_t>(d));
   strides.erase(static_cast<size_t>(d));
+  check_pieces("unbind", n);
   TensorList out;
   out.reserve(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i)
@@ -288,7 +307,7 @@ Tensor unfold_view(const Tensor& x, int64_t dim, int64_t size, int64_t step) {
   strides.push_back(x.dim() == 0 ? 1 : x.strides()[d]);
   if (x.dim() > 0) {
     sizes[d] = (have - size) / step + 1;
-    strides[d] *= step;
+    strides[d] = stepped(strides[d], step);
   }
   return make_view(x, sizes, strides, x.offset());
 }

@@ -42,7 +42,7 @@ void translate_exception() noexcept {
   } catch (nanobind::python_error& e) {
     e.restore();
   } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
+    PyErr_SetString(PyExc_MemoryError, "out of memory");
   } catch (const std::exception& e) {
     PyErr_SetString(PyExc_RuntimeError, e.what());
   } catch (...) {

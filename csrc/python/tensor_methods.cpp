@@ -94,7 +94,8 @@ PyObject* item(PyObject* o, PyObject*) {
 // ---- tolist ----
 
 template <class T> PyObject* element(const T& v) {
-  if constexpr (std::is_same_v<T, bool>) return PyBool_FromLong(v);
+  if constexpr (std::is_same_v<T, bool>)
+    return PyBool_FromLong(reinterpret_cast<const unsigned char&>(v) != 0);
   else if constexpr (std::is_integral_v<T>) return PyLong_FromLongLong(static_cast<long long>(v));
   else if constexpr (std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>)
     return PyComplex_FromDoubles(v.real(), v.imag());

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "ops/op.h"
@@ -85,10 +86,11 @@ bool keep_object(PyObject* o) {
 
 // Called by TensorImpl::destroy for a tensor that holds its object. The object may have a __del__
 // or be seen by others yet, and must be a whole tensor until its end: it gets a new impl with all
-// that the dying one had.
+// that the dying one had. While the interpreter ends, objects may still be looked at (by the last
+// garbage collection, for one), but no longer be given up: then it lives on, whole.
 void release_python(TensorImpl* dying) {
-  if (!Py_IsInitialized()) return;
-  AcquireGil gil;
+  std::optional<AcquireGil> gil;
+  if (Py_IsInitialized()) gil.emplace();
   auto* o = static_cast<PyObject*>(dying->python);
   auto impl = make_ref<TensorImpl>();
   impl->storage = std::move(dying->storage);
@@ -107,7 +109,7 @@ void release_python(TensorImpl* dying) {
   dying->python = nullptr;
   dying->python_owned = false;
   new (&object_of(o)->tensor) Tensor(std::move(impl));  // what was there was not counted
-  Py_DECREF(o);
+  if (gil) Py_DECREF(o);
 }
 
 void destroy_object(PyObject* o) {

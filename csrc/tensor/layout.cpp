@@ -1,4 +1,5 @@
 // Sizes and strides: broadcasting, viewing, wrapping. Pure integer work, no data.
+#include "base/checked.h"
 #include "tensor/tensor.h"
 
 namespace taeda {
@@ -8,7 +9,7 @@ Dims contiguous_strides(DimsRef sizes) {
   int64_t step = 1;
   for (size_t i = sizes.size(); i-- > 0;) {
     s[i] = step;
-    step *= std::max<int64_t>(sizes[i], 1);
+    step = checked_mul(step, std::max<int64_t>(sizes[i], 1));
   }
   return s;
 }
@@ -28,16 +29,15 @@ Dims channels_last_strides(DimsRef sizes) {
 }
 
 int64_t numel_of(DimsRef sizes) {
-  int64_t n = 1;
+  int64_t n = 1;  // dimensions of size 0 count as 1: strides are products of the others
   bool overflow = false, zero = false;
   for (int64_t v : sizes) {
     check(v >= 0, "Trying to create tensor with negative dimension ", v, ": ", to_string(sizes));
     zero |= v == 0;
-    overflow |= __builtin_mul_overflow(n, v, &n);
+    overflow |= __builtin_mul_overflow(n, std::max<int64_t>(v, 1), &n);
   }
-  if (zero) return 0;
   check(!overflow, "numel: integer multiplication overflow for sizes ", to_string(sizes));
-  return n;
+  return zero ? 0 : n;
 }
 
 bool is_dense_nonoverlapping(DimsRef sizes, DimsRef strides) {

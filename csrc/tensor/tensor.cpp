@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/checked.h"
+
 namespace taeda {
 
 // ---- Storage ----
@@ -84,7 +86,7 @@ Ref<TensorImpl> make_impl(Ref<Storage> storage, DimsRef sizes, DimsRef strides, 
     n *= sizes[i];
     if (sizes[i] != 1) {
       contiguous &= strides[i] == expected;
-      expected *= sizes[i];
+      expected *= std::max<int64_t>(sizes[i], 1);
     }
   }
   t->numel = n;
@@ -124,10 +126,10 @@ void check_bounds(const Storage& s, DimsRef sizes, DimsRef strides, int64_t offs
           to_string(strides));
   }
   int64_t need = reach(sizes, strides, offset);
-  check(checked_nbytes(need, dtype) <= s.nbytes, "setStorage: sizes ", to_string(sizes),
-        ", strides ", to_string(strides), ", storage offset ", offset, ", and itemsize ",
-        itemsize(dtype), " requiring a storage size of ",
-        need * static_cast<int64_t>(itemsize(dtype)), " are out of bounds for storage of size ",
+  const size_t bytes = checked_nbytes(need, dtype);
+  check(bytes <= s.nbytes, "setStorage: sizes ", to_string(sizes), ", strides ", to_string(strides),
+        ", storage offset ", offset, ", and itemsize ", itemsize(dtype),
+        " requiring a storage size of ", bytes, " are out of bounds for storage of size ",
         s.nbytes);
 }
 
@@ -179,8 +181,9 @@ Scalar Tensor::item() const {
   check(!is_meta(), "Tensor.item() cannot be called on meta tensors");
   return visit_all(dtype(), [&](auto tag) -> Scalar {
     using T = typename decltype(tag)::type;
-    T v = *data_as<T>();
-    if constexpr (std::is_same_v<T, bool>) return Scalar(v);
+    const T& v = *data_as<T>();
+    if constexpr (std::is_same_v<T, bool>)
+      return Scalar(reinterpret_cast<const unsigned char&>(v) != 0);
     else if constexpr (std::is_integral_v<T>) return Scalar(static_cast<int64_t>(v));
     else if constexpr (std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>)
       return Scalar(cdouble(v));
@@ -266,7 +269,7 @@ void set_geometry(const Tensor& t, DimsRef sizes, DimsRef strides, int64_t offse
 void resize(const Tensor& t, DimsRef sizes) {
   if (same(t.sizes(), sizes)) return;
   int64_t n = numel_of(sizes);
-  size_t bytes = checked_nbytes(n + t.offset(), t.dtype());
+  size_t bytes = checked_nbytes(checked_add(n, t.offset()), t.dtype());
   if (n > 0 && bytes > t.storage()->nbytes) t.storage()->resize(bytes);
   set_geometry(t, sizes, contiguous_strides(sizes), t.offset());
 }

@@ -222,7 +222,7 @@ template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T
     });
     return;
   }
-  if (p.out_volume == 0 || p.group_out == 0) {
+  if (p.out_volume == 0 || p.group_out == 0 || p.taps == 0) {
     std::fill_n(gx, p.batch * p.in_channels * p.in_volume, T(0));
     return;
   }

@@ -52,10 +52,15 @@ FN F16 to_f16(float f) {
 #endif
 }
 
+struct Bool {
+  uint8_t byte;  // not 0: true, whatever it is
+};
+
 template <class T> constexpr bool is_half = same_type<T, F16> || same_type<T, B16>;
 
 template <class D, class S> FN D convert(S s) {
   if constexpr (same_type<D, S>) return s;
+  else if constexpr (same_type<S, Bool>) return convert<D>(static_cast<uint8_t>(s.byte != 0));
   else if constexpr (is_half<S>) return convert<D>(widen(s));
   else if constexpr (is_complex<S>) {
     if constexpr (is_complex<D>)
@@ -110,7 +115,8 @@ void cast(char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, int64_
 }
 
 template <class D, class S> constexpr Cast pick() {  // equal dtypes only move bytes
-  if constexpr (!same_type<D, S>) return &cast<D, S>;
+  if constexpr (same_type<D, bool> && same_type<S, Bool>) return &cast<uint8_t, uint8_t>;
+  else if constexpr (!same_type<D, S>) return &cast<D, S>;
   else if constexpr (sizeof(D) == 1) return &cast<uint8_t, uint8_t>;
   else if constexpr (sizeof(D) == 2) return &cast<B16, B16>;
   else if constexpr (sizeof(D) == 4) return &cast<int32_t, int32_t>;
@@ -121,7 +127,7 @@ template <class D, class S> constexpr Cast pick() {  // equal dtypes only move b
 }  // namespace
 
 #define TAEDA_ROW(D)          \
-  {pick<D, bool>(),           \
+  {pick<D, Bool>(),           \
    pick<D, uint8_t>(),        \
    pick<D, int8_t>(),         \
    pick<D, int16_t>(),        \

@@ -49,9 +49,15 @@ template <class Op, class T> struct HardOf {
 template <class Op, class T>
 concept HasHard = is_float<T> && requires { &Op::template hard<T>; };
 
+// Whatever its byte is, a bool that is not 0 is true: memory that others have written may hold any.
+template <class T> FN T load(const T* p) {
+  if constexpr (same_type<T, bool>) return *reinterpret_cast<const unsigned char*>(p) != 0;
+  else return *p;
+}
+
 template <class W, class R, class... A> FN void run(int64_t n, R* out, const A*... in) {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = W::at(in[i]...);
+  for (int64_t i = 0; i < n; ++i) out[i] = W::at(load(in + i)...);
 }
 
 template <class W, class Type = typename W::Type> struct LoopOf;

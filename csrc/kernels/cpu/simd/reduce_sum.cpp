@@ -17,6 +17,18 @@ template <> struct SumTypes<true, true> {
   using A = double;
 };
 
+// Integers wrap around.
+template <class V> V plus(V a, V b) {
+  if constexpr (__is_same(V, int64_t))
+    return static_cast<V>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  else return a + b;
+}
+template <class V> V times(V a, V b) {
+  if constexpr (__is_same(V, int64_t))
+    return static_cast<V>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  else return a * b;
+}
+
 template <class Element> struct SumBase {
   using T = Element;
   using Types = SumTypes<kIsFloat<T>, __is_same(T, double)>;
@@ -25,8 +37,8 @@ template <class Element> struct SumBase {
   static constexpr int64_t kFlush = 64;
   static C identity() { return 0; }
   static A start() { return 0; }
-  template <class V> static V op(V a, V b) { return a + b; }
-  static A merge(A a, A b) { return a + b; }
+  template <class V> static V op(V a, V b) { return plus(a, b); }
+  static A merge(A a, A b) { return plus(a, b); }
 };
 
 template <class T> struct Sum : SumBase<T> {
@@ -38,11 +50,11 @@ template <class T> struct NanSum : SumBase<T> {
   static const ReduceKernel& kernel() { return kKernel<NanSum>; }
 };
 template <class T> struct SumSquares : SumBase<T> {
-  template <class V> static V map(V x) { return x * x; }
+  template <class V> static V map(V x) { return times(x, x); }
   static const ReduceKernel& kernel() { return kKernel<SumSquares>; }
 };
 template <class T> struct SumAbs : SumBase<T> {
-  template <class V> static V map(V x) { return x < V{} ? -x : x; }
+  template <class V> static V map(V x) { return x < V{} ? times(x, V{} - 1) : x; }
   static const ReduceKernel& kernel() { return kKernel<SumAbs>; }
 };
 template <class T> struct CountNonzero : SumBase<T> {
@@ -58,8 +70,8 @@ template <class Element> struct Prod {
   static C identity() { return 1; }
   static A start() { return 1; }
   template <class V> static V map(V x) { return x; }
-  template <class V> static V op(V a, V b) { return a * b; }
-  static A merge(A a, A b) { return a * b; }
+  template <class V> static V op(V a, V b) { return times(a, b); }
+  static A merge(A a, A b) { return times(a, b); }
   static const ReduceKernel& kernel() { return kKernel<Prod>; }
 };
 
@@ -179,7 +191,7 @@ template <class T> struct MomentsOf {
 
 const ReduceKernel* find_reduce_sum(ReduceOp op, Element e) {
   switch (op) {
-    case ReduceOp::Sum: return for_reals<Sum>(e);
+    case ReduceOp::Sum: return e == Element::Bool ? for_reals<CountNonzero>(e) : for_reals<Sum>(e);
     case ReduceOp::NanSum: return for_floats<NanSum>(e);
     case ReduceOp::SumSquares: return for_floats<SumSquares>(e);
     case ReduceOp::SumAbs: return for_floats<SumAbs>(e);
