@@ -1,6 +1,7 @@
 // einsum and its relatives. Every operand is brought to the same order of labels; pairs are
-// contracted by one bmm each.
+// contracted by one bmm each, the cheapest pair first.
 #include <array>
+#include <limits>
 
 #include "autograd/backward.h"
 
@@ -117,6 +118,47 @@ Tensor contract(Tensor left, Tensor right, const std::vector<bool>& summed) {
   return permute(reshape(product, sizes), back);
 }
 
+// The dimensions from `kept` on that no operand but i and j has: once those two meet, they can be
+// summed.
+std::vector<bool> summed_with(const TensorList& operands, size_t kept, size_t i, size_t j) {
+  std::vector<bool> summed(static_cast<size_t>(operands[0].dim()), false);
+  for (size_t d = kept; d < summed.size(); ++d) {
+    summed[d] = true;
+    for (size_t k = 0; k < operands.size(); ++k) {
+      if (k != i && k != j && operands[k].size(static_cast<int64_t>(d)) != 1) summed[d] = false;
+    }
+  }
+  return summed;
+}
+
+// Two operands at a time, always the pair whose product takes the fewest multiplications.
+Tensor contract_all(TensorList operands, size_t kept) {
+  auto cost = [](const Tensor& a, const Tensor& b) {
+    double n = 1;
+    for (int64_t d = 0; d < a.dim(); ++d)
+      n *= static_cast<double>(a.size(d) == 1 ? b.size(d) : a.size(d));
+    return n;
+  };
+  while (operands.size() > 1) {
+    size_t left = 0, right = 1;
+    double least = std::numeric_limits<double>::infinity();
+    for (size_t i = 0; operands.size() > 2 && i < operands.size(); ++i) {
+      for (size_t j = i + 1; j < operands.size(); ++j) {
+        const double c = cost(operands[i], operands[j]);
+        if (c < least) least = c, left = i, right = j;
+      }
+    }
+    operands[left] =
+        contract(operands[left], operands[right], summed_with(operands, kept, left, right));
+    operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(right));
+  }
+  Dims summed;
+  for (int64_t d = static_cast<int64_t>(kept); d < operands[0].dim(); ++d) {
+    if (operands[0].size(d) != 1) summed.push_back(d);
+  }
+  return summed.empty() ? operands[0] : sum(operands[0], summed, true);
+}
+
 Tensor einsum(const std::string& equation, const TensorList& operands) {
   check(!operands.empty(), "einsum(): must provide at least one operand");
   Equation e = parse_equation(equation);
@@ -229,29 +271,7 @@ Tensor einsum(const std::string& equation, const TensorList& operands) {
 
   Dims full(rank, 1);
   for (const Tensor& t : ready) full = broadcast_sizes(full, t.sizes());
-  Tensor result = ready[0];
-  for (size_t i = 0; i < ready.size(); ++i) {
-    // What no later operand has can be summed now.
-    std::vector<bool> summed(rank, false);
-    for (size_t d = static_cast<size_t>(kept); d < rank; ++d) {
-      bool later = false;
-      for (size_t j = i + 1; j < ready.size(); ++j)
-        later |= ready[j].size(static_cast<int64_t>(d)) != 1;
-      summed[d] = !later;
-    }
-    if (i > 0) {
-      result = contract(result, ready[i], summed);
-    } else {
-      Dims dims;
-      for (size_t d = 0; d < rank; ++d) {
-        bool elsewhere = false;
-        for (size_t j = 1; j < ready.size(); ++j)
-          elsewhere |= ready[j].size(static_cast<int64_t>(d)) != 1;
-        if (summed[d] && !elsewhere) dims.push_back(static_cast<int64_t>(d));
-      }
-      if (!dims.empty()) result = sum(result, dims, true);
-    }
-  }
+  Tensor result = contract_all(std::move(ready), static_cast<size_t>(kept));
   Dims out(DimsRef(full).first(static_cast<size_t>(kept)));
   Tensor shaped = reshape(result, out);
   return shaped.is(operands[0]) ? op<"alias">(shaped) : shaped;

@@ -67,6 +67,13 @@ Tensor real_part(const Tensor& a);
 Tensor triangular_solution(const Tensor& a, const Tensor& b, bool upper, bool left = true,
                            bool unit = false);
 
+// ---- rows of the table ----
+
+// Written in other ops; public in taeda.linalg, or at the top level and as a method.
+inline constexpr Traits kLinalg{
+    .forms = kFunction | kOut, .composite = true, .module = "linalg", .heavy = true};
+inline constexpr Traits kLinalgMethod{.forms = kPublic | kOut, .composite = true, .heavy = true};
+
 // Whether a gradient of `t` will be asked for: some functions compute more then.
 inline bool wants_grad(const Tensor& t) { return t.requires_grad_flag() && GradMode::enabled(); }
 

@@ -228,13 +228,13 @@ const Define kOps[] = {
      {.backward = solve_triangular_backward,
       .saves = saves_arg(0) | saves_out(),
       .forms = kFunctionOut,
-      .module = "linalg"}},
+      .module = "linalg",
+      .heavy = true}},
     {"triangular_solve(self: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, "
      "unitriangular: bool = False) -> (solution: Tensor, cloned_coefficient: Tensor)",
      "X of A X = self for a triangular A, or for its transpose, and a copy of A. "
      "`linalg.solve_triangular` is the newer form.",
-     kernel(triangular_solve),
-     {.forms = kPublic | kOut, .composite = true}},
+     kernel(triangular_solve), kLinalgMethod},
     {"linalg_cholesky_ex(self: Tensor, *, upper: bool = False, check_errors: bool = False) -> (L: "
      "Tensor, info: Tensor)",
      "`cholesky` without an error: `info` is 0, or the order of the first leading minor that is "
@@ -245,16 +245,14 @@ const Define kOps[] = {
       .saves = saves_out(0),
       .forms = kFunctionOut,
       .non_differentiable = 0b10,
-      .module = "linalg"}},
+      .module = "linalg",
+      .heavy = true}},
     {"linalg_cholesky(self: Tensor, *, upper: bool = False) -> Tensor",
      "L of A = L L^H for Hermitian positive-definite matrices (*, n, n), of which one triangle is "
      "read; with `upper`, U of A = U^H U. LinAlgError where A is not positive-definite.",
-     kernel(linalg_cholesky),
-     {.forms = kFunctionOut, .composite = true, .module = "linalg"}},
-    {"cholesky(self: Tensor, upper: bool = False) -> Tensor",
-     "The same as `linalg.cholesky`.",
-     kernel(linalg_cholesky),
-     {.forms = kPublic | kOut, .composite = true}},
+     kernel(linalg_cholesky), kLinalg},
+    {"cholesky(self: Tensor, upper: bool = False) -> Tensor", "The same as `linalg.cholesky`.",
+     kernel(linalg_cholesky), kLinalgMethod},
     {"cholesky_solve(self: Tensor, input2: Tensor, upper: bool = False) -> Tensor",
      "X of A X = self, given the Cholesky factor `input2` of A. Batches broadcast.",
      kernel(cholesky_solve),
@@ -273,11 +271,10 @@ const Define kOps[] = {
      "The factors of a symmetric (or `hermitian`) matrix, A = P L D L^T P^T, from its lower "
      "triangle, packed as LAPACK's sytrf packs them; and 0, or the place of a zero in D.",
      kernel(ldl_factor_ex),
-     {.forms = kFunctionOut, .non_differentiable = 0b110, .module = "linalg"}},
+     {.forms = kFunctionOut, .non_differentiable = 0b110, .module = "linalg", .heavy = true}},
     {"linalg_ldl_factor(self: Tensor, *, hermitian: bool = False) -> (LD: Tensor, pivots: Tensor)",
-     "The factors that `ldl_factor_ex` gives; LinAlgError where D is singular.",
-     kernel(ldl_factor),
-     {.forms = kFunctionOut, .composite = true, .module = "linalg"}},
+     "The factors that `ldl_factor_ex` gives; LinAlgError where D is singular.", kernel(ldl_factor),
+     kLinalg},
     {"linalg_ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> "
      "Tensor",
      "X of A X = B, from A's factors by `ldl_factor`. B gets a gradient, the factors do not.",
@@ -285,7 +282,8 @@ const Define kOps[] = {
      {.backward = ldl_solve_backward,
       .saves = saves_arg(0) | saves_arg(1),
       .forms = kFunctionOut,
-      .module = "linalg"}},
+      .module = "linalg",
+      .heavy = true}},
 };
 
 }  // namespace

@@ -123,8 +123,6 @@ void eig_backward(Backward& b) {
 TensorList eig(const Tensor& a) { return ops<"_linalg_eig">(a, true); }
 Tensor eigvals(const Tensor& a) { return ops<"_linalg_eig">(a, wants_grad(a))[0]; }
 
-#define TAEDA_LINALG {.forms = kFunction | kOut, .composite = true, .module = "linalg"}
-
 const Define kOps[] = {
     {"_linalg_eigh(A: Tensor, UPLO: str, compute_v: bool) -> (Tensor, Tensor)",
      "Eigenvalues, and eigenvectors where they are asked for.",
@@ -134,9 +132,9 @@ const Define kOps[] = {
      "A = V diag(w) V^H of Hermitian (or real symmetric) matrices (*, n, n), of which the triangle "
      "`UPLO` is read: the eigenvalues w, ascending and real, and the eigenvectors, columns of V. "
      "LinAlgError for matrices that are not finite.",
-     kernel(eigh), TAEDA_LINALG},
+     kernel(eigh), kLinalg},
     {"linalg_eigvalsh(self: Tensor, UPLO: str = 'L') -> Tensor",
-     "The eigenvalues of Hermitian matrices, ascending.", kernel(eigvalsh), TAEDA_LINALG},
+     "The eigenvalues of Hermitian matrices, ascending.", kernel(eigvalsh), kLinalg},
     {"_linalg_eig(A: Tensor, compute_v: bool) -> (Tensor, Tensor)",
      "Eigenvalues, and eigenvectors where they are asked for.",
      kernel(eig_raw),
@@ -145,12 +143,11 @@ const Define kOps[] = {
      "A V = V diag(w) of square matrices (*, n, n): complex eigenvalues, in no particular order, "
      "and "
      "eigenvectors of length 1, columns of V. LinAlgError for matrices that are not finite.",
-     kernel(eig), TAEDA_LINALG},
+     kernel(eig), kLinalg},
     {"linalg_eigvals(self: Tensor) -> Tensor",
      "The eigenvalues of square matrices: complex, in no particular order.", kernel(eigvals),
-     TAEDA_LINALG},
+     kLinalg},
 };
-#undef TAEDA_LINALG
 
 }  // namespace
 }  // namespace taeda

@@ -217,8 +217,6 @@ Tensor linalg_diagonal(const Tensor& a, int64_t offset, int64_t dim1, int64_t di
 }
 Tensor linalg_matmul(const Tensor& self, const Tensor& other) { return matmul(self, other); }
 
-#define TAEDA_LINALG {.forms = kFunction | kOut, .composite = true, .module = "linalg"}
-
 const Define kOps[] = {
     {"linalg_matrix_exp(self: Tensor) -> Tensor",
      "The exponential of square matrices (*, n, n), by scaling and squaring of a rational "
@@ -228,49 +226,47 @@ const Define kOps[] = {
      {.backward = matrix_exp_backward,
       .saves = saves_arg(0),
       .forms = kFunction,
-      .module = "linalg"}},
+      .module = "linalg",
+      .heavy = true}},
     {"matrix_exp(self: Tensor) -> Tensor",
      "The same as `linalg.matrix_exp`.",
      kernel(matrix_exp),
-     {.composite = true}},
+     {.composite = true, .heavy = true}},
     {"linalg_matrix_power(self: Tensor, n: int) -> Tensor",
      "Square matrices (*, m, m) to the power n, by repeated squaring: the inverse's power where n "
      "is "
      "negative, the identity where it is 0.",
-     kernel(matrix_power), TAEDA_LINALG},
-    {"matrix_power(self: Tensor, n: int) -> Tensor",
-     "The same as `linalg.matrix_power`.",
-     kernel(matrix_power),
-     {.forms = kPublic | kOut, .composite = true}},
+     kernel(matrix_power), kLinalg},
+    {"matrix_power(self: Tensor, n: int) -> Tensor", "The same as `linalg.matrix_power`.",
+     kernel(matrix_power), kLinalgMethod},
     {"linalg_multi_dot(tensors: Tensor[]) -> Tensor",
      "The product of two or more matrices, in the order of multiplications that is cheapest. The "
      "first and the last may be vectors.",
-     kernel(multi_dot), TAEDA_LINALG},
+     kernel(multi_dot), kLinalg},
     {"linalg_tensorinv(self: Tensor, ind: int = 2) -> Tensor",
      "The inverse of the map from the last dimensions to the first `ind` ones: "
      "tensordot(result, x, ind) undoes tensordot(self, x, self.dim() - ind). Shape: the last "
      "sizes, "
      "then the first.",
-     kernel(tensorinv), TAEDA_LINALG},
+     kernel(tensorinv), kLinalg},
     {"linalg_tensorsolve(self: Tensor, other: Tensor, dims: int[]? = None) -> Tensor",
      "X of tensordot(self, X, X.dim()) = other, after the dimensions `dims` of `self` have been "
      "moved "
      "to the end.",
-     kernel(tensorsolve), TAEDA_LINALG},
+     kernel(tensorsolve), kLinalg},
     {"linalg_vander(x: Tensor, *, N: int? = None) -> Tensor",
      "Matrices whose rows hold the powers 0, 1, ..., N - 1 of the elements of vectors (*, n): "
      "shape "
      "(*, n, N), N = n unless it is given.",
      kernel(vander),
-     {.forms = kFunction, .composite = true, .module = "linalg"}},
+     {.forms = kFunction, .composite = true, .module = "linalg", .heavy = true}},
     {"linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor",
      "`diagonal`, by default of the last two dimensions.",
      kernel(linalg_diagonal),
-     {.forms = kFunction, .composite = true, .module = "linalg"}},
+     {.forms = kFunction, .composite = true, .module = "linalg", .heavy = true}},
     {"linalg_matmul(self: Tensor, other: Tensor) -> Tensor", "The same as `matmul`.",
-     kernel(linalg_matmul), TAEDA_LINALG},
+     kernel(linalg_matmul), kLinalg},
 };
-#undef TAEDA_LINALG
 
 }  // namespace
 }  // namespace taeda

@@ -415,8 +415,6 @@ Tensor logdet(const Tensor& a) {
 }
 
 constexpr uint32_t kFunctionOut = kFunction | kOut;
-#define TAEDA_LINALG {.forms = kFunction | kOut, .composite = true, .module = "linalg"}
-
 const Define kOps[] = {
     {"linalg_lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> (LU: "
      "Tensor, pivots: Tensor, info: Tensor)",
@@ -429,21 +427,22 @@ const Define kOps[] = {
       .saves = saves_out(0) | saves_out(1),
       .forms = kFunctionOut,
       .non_differentiable = 0b110,
-      .module = "linalg"}},
+      .module = "linalg",
+      .heavy = true}},
     {"linalg_lu_factor(A: Tensor, *, pivot: bool = True) -> (LU: Tensor, pivots: Tensor)",
      "The factors of A = P L U, as `lu_factor_ex` gives them; LinAlgError where U has a zero on "
      "its "
      "diagonal.",
-     kernel(lu_factor), TAEDA_LINALG},
+     kernel(lu_factor), kLinalg},
     {"linalg_lu(A: Tensor, *, pivot: bool = True) -> (P: Tensor, L: Tensor, U: Tensor)",
      "A = P L U with a permutation, a lower triangle with ones on its diagonal, and an upper one.",
-     kernel(lu), TAEDA_LINALG},
+     kernel(lu), kLinalg},
     {"lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> Tensor[]",
      "LU and pivots as `linalg.lu_factor` gives them; with `get_infos` also its `info`, and then "
      "no "
      "error for singular matrices.",
      kernel(lu_legacy),
-     {.composite = true}},
+     {.composite = true, .heavy = true}},
     {"_linalg_row_order(pivots: Tensor, rows: int) -> Tensor",
      "The permutation that exchanges of rows add up to.",
      kernel(row_order_op),
@@ -453,7 +452,7 @@ const Define kOps[] = {
      "True) -> (P: Tensor, L: Tensor, U: Tensor)",
      "P, L and U from what `linalg.lu_factor` gives; empty tensors for what is not asked for.",
      kernel(lu_unpack),
-     {.forms = kFunctionOut, .composite = true}},
+     {.forms = kFunctionOut, .composite = true, .heavy = true}},
     {"_linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, adjoint: bool) -> Tensor",
      "X of A X = B, or of A^H X = B.",
      kernel(solve_factored),
@@ -461,11 +460,10 @@ const Define kOps[] = {
     {"linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = "
      "False) -> Tensor",
      "X of A X = B (X A = B unless `left`), or with A^H for A, from A's factors by `lu_factor`.",
-     kernel(lu_solve), TAEDA_LINALG},
+     kernel(lu_solve), kLinalg},
     {"lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor",
-     "X of A X = self, from A's factors by `linalg.lu_factor`.",
-     kernel(lu_solve_legacy),
-     {.forms = kPublic | kOut, .composite = true}},
+     "X of A X = self, from A's factors by `linalg.lu_factor`.", kernel(lu_solve_legacy),
+     kLinalgMethod},
     {"_linalg_solve_ex(A: Tensor, B: Tensor, left: bool, check_errors: bool) -> (Tensor, Tensor, "
      "Tensor, Tensor)",
      "The solution, the factors, the pivots and whether it went well.",
@@ -477,11 +475,11 @@ const Define kOps[] = {
      "(result: Tensor, info: Tensor)",
      "`solve` without an error for a singular matrix: `info` holds the place of the zero pivot, 0 "
      "where there is none.",
-     kernel(solve_ex), TAEDA_LINALG},
+     kernel(solve_ex), kLinalg},
     {"linalg_solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor",
      "X of A X = B, or of X A = B unless `left`. A (*, n, n); B a vector, a batch of vectors as "
      "long as A's batch, or matrices. Batches broadcast. LinAlgError where A is singular.",
-     kernel(solve), TAEDA_LINALG},
+     kernel(solve), kLinalg},
     {"linalg_inv_ex(A: Tensor, *, check_errors: bool = False) -> (inverse: Tensor, info: Tensor)",
      "The inverse, and 0 or the place of the zero pivot that prevents it.",
      kernel(inverse_ex),
@@ -489,14 +487,13 @@ const Define kOps[] = {
       .saves = saves_out(0),
       .forms = kFunctionOut,
       .non_differentiable = 0b10,
-      .module = "linalg"}},
+      .module = "linalg",
+      .heavy = true}},
     {"linalg_inv(A: Tensor) -> Tensor",
      "The inverse of square matrices (*, n, n); LinAlgError where there is none.", kernel(inverse),
-     TAEDA_LINALG},
-    {"inverse(self: Tensor) -> Tensor",
-     "The same as `linalg.inv`.",
-     kernel(inverse),
-     {.forms = kPublic | kOut, .composite = true}},
+     kLinalg},
+    {"inverse(self: Tensor) -> Tensor", "The same as `linalg.inv`.", kernel(inverse),
+     kLinalgMethod},
     {"_linalg_det(A: Tensor) -> (Tensor, Tensor, Tensor)",
      "The determinant, and the factors it came from.",
      kernel(det_raw),
@@ -504,8 +501,11 @@ const Define kOps[] = {
       .saves = saves_arg(0) | saves_out(0) | saves_out(1) | saves_out(2),
       .non_differentiable = 0b110}},
     {"linalg_det(A: Tensor) -> Tensor", "The determinant of square matrices (*, n, n).",
-     kernel(det), TAEDA_LINALG},
-    {"det(self: Tensor) -> Tensor", "The same as `linalg.det`.", kernel(det), {.composite = true}},
+     kernel(det), kLinalg},
+    {"det(self: Tensor) -> Tensor",
+     "The same as `linalg.det`.",
+     kernel(det),
+     {.composite = true, .heavy = true}},
     {"_linalg_slogdet(A: Tensor) -> (Tensor, Tensor, Tensor, Tensor)",
      "Sign and logarithm of the determinant, and the factors they came from.",
      kernel(slogdet_raw),
@@ -515,17 +515,14 @@ const Define kOps[] = {
     {"linalg_slogdet(A: Tensor) -> (sign: Tensor, logabsdet: Tensor)",
      "The determinant's sign (of complex matrices, its direction) and the logarithm of its size: 0 "
      "and -inf where it is 0.",
-     kernel(slogdet), TAEDA_LINALG},
-    {"slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)",
-     "The same as `linalg.slogdet`.",
-     kernel(slogdet),
-     {.forms = kPublic | kOut, .composite = true}},
+     kernel(slogdet), kLinalg},
+    {"slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)", "The same as `linalg.slogdet`.",
+     kernel(slogdet), kLinalgMethod},
     {"logdet(self: Tensor) -> Tensor",
      "The logarithm of the determinant: NaN where it is negative, -inf where it is 0.",
      kernel(logdet),
-     {.composite = true}},
+     {.composite = true, .heavy = true}},
 };
-#undef TAEDA_LINALG
 
 }  // namespace
 }  // namespace taeda

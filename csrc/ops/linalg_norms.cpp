@@ -192,8 +192,6 @@ Tensor renorm(const Tensor& self, Scalar p, int64_t dim, Scalar maxnorm) {
   return to(x * scale, self.dtype());
 }
 
-#define TAEDA_LINALG {.forms = kFunction | kOut, .composite = true, .module = "linalg"}
-
 const Define kOps[] = {
     {"linalg_matrix_norm(self: Tensor, ord: Scalar, dim: int[] = [-2, -1], keepdim: bool = False, "
      "*, "
@@ -202,20 +200,20 @@ const Define kOps[] = {
      "smallest singular value; 1 and -1: the largest and smallest sum of sizes of a column; inf "
      "and "
      "-inf: of a row.",
-     kernel(matrix_norm), TAEDA_LINALG},
+     kernel(matrix_norm), kLinalg},
     {"linalg_matrix_norm(self: Tensor, ord: str = 'fro', dim: int[] = [-2, -1], keepdim: bool = "
      "False, *, dtype: dtype? = None) -> Tensor",
      "'fro': the root of the sum of squares; 'nuc': the sum of the singular values.",
-     kernel(matrix_norm_named), TAEDA_LINALG},
+     kernel(matrix_norm_named), kLinalg},
     {"linalg_norm(self: Tensor, ord: Scalar? = None, dim: int[1]? = None, keepdim: bool = False, "
      "*, "
      "dtype: dtype? = None) -> Tensor",
      "A vector norm over one dimension, a matrix norm over two. Without `dim`, of a vector or a "
      "matrix; without `ord` too, the 2-norm of all elements.",
-     kernel(linalg_norm), TAEDA_LINALG},
+     kernel(linalg_norm), kLinalg},
     {"linalg_norm(self: Tensor, ord: str, dim: int[1]? = None, keepdim: bool = False, *, dtype: "
      "dtype? = None) -> Tensor",
-     "The matrix norms 'fro' and 'nuc'.", kernel(linalg_norm_named), TAEDA_LINALG},
+     "The matrix norms 'fro' and 'nuc'.", kernel(linalg_norm_named), kLinalg},
     {"nuclear_norm(self: Tensor, dim: int[2]? = None, keepdim: bool = False) -> Tensor",
      "The sum of the singular values: `linalg.matrix_norm` of order 'nuc'.",
      kernel(nuclear_norm),
@@ -225,24 +223,22 @@ const Define kOps[] = {
      "unless "
      "`p` is given; -2, the inverse of that. With 1, -1, inf, -inf, 'fro' and 'nuc', for square "
      "matrices, the norm times that of the inverse: infinite where there is none.",
-     kernel(cond), TAEDA_LINALG},
-    {"linalg_cond(self: Tensor, p: str) -> Tensor", "", kernel(cond_named), TAEDA_LINALG},
+     kernel(cond), kLinalg},
+    {"linalg_cond(self: Tensor, p: str) -> Tensor", "", kernel(cond_named), kLinalg},
     {"linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor",
      "Inner products along `dim`, the first vector conjugated. The other dimensions broadcast.",
-     kernel(vecdot), TAEDA_LINALG},
+     kernel(vecdot), kLinalg},
     {"linalg_cross(self: Tensor, other: Tensor, *, dim: int = -1) -> Tensor",
      "Vector products of the vectors of length 3 along `dim`. The other dimensions broadcast.",
-     kernel(linalg_cross), TAEDA_LINALG},
+     kernel(linalg_cross), kLinalg},
     {"cross(self: Tensor, other: Tensor, dim: int? = None) -> Tensor",
-     "`linalg.cross`, along the first dimension of size 3 where `dim` is not given.",
-     kernel(cross),
-     {.forms = kPublic | kOut, .composite = true}},
+     "`linalg.cross`, along the first dimension of size 3 where `dim` is not given.", kernel(cross),
+     kLinalgMethod},
     {"renorm(self: Tensor, p: Scalar, dim: int, maxnorm: Scalar) -> Tensor",
      "Scales down each slice along `dim` whose norm of order `p` is larger than `maxnorm`.",
      kernel(renorm),
      {.forms = kPublic | kInplace | kOut, .composite = true}},
 };
-#undef TAEDA_LINALG
 
 }  // namespace
 }  // namespace taeda

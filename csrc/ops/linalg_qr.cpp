@@ -180,11 +180,10 @@ const Define kOps[] = {
      {.backward = qr_backward,
       .saves = saves_out(0) | saves_out(1),
       .forms = kFunction | kOut,
-      .module = "linalg"}},
+      .module = "linalg",
+      .heavy = true}},
     {"qr(self: Tensor, some: bool = True) -> (Q: Tensor, R: Tensor)",
-     "`linalg.qr` with mode 'reduced', or 'complete' unless `some`.",
-     kernel(qr),
-     {.forms = kPublic | kOut, .composite = true}},
+     "`linalg.qr` with mode 'reduced', or 'complete' unless `some`.", kernel(qr), kLinalgMethod},
     {"geqrf(self: Tensor) -> (a: Tensor, tau: Tensor)",
      "The QR factors as LAPACK's geqrf gives them: R in the upper triangle of `a`, reflectors "
      "below "
@@ -197,12 +196,9 @@ const Define kOps[] = {
      "The first n columns of the product of the reflectors I - tau_i v_i v_i^H, whose vectors "
      "stand "
      "below the diagonal of `input` (*, m, n); tau (*, k) with k <= n <= m.",
-     kernel(householder),
-     {.forms = kFunction | kOut, .composite = true, .module = "linalg"}},
-    {"orgqr(self: Tensor, input2: Tensor) -> Tensor",
-     "The same as `linalg.householder_product`.",
-     kernel(householder),
-     {.forms = kPublic | kOut, .composite = true}},
+     kernel(householder), kLinalg},
+    {"orgqr(self: Tensor, input2: Tensor) -> Tensor", "The same as `linalg.householder_product`.",
+     kernel(householder), kLinalgMethod},
     {"_linalg_ormqr(self: Tensor, input2: Tensor, input3: Tensor, left: bool, transpose: bool) -> "
      "Tensor",
      "A product with a product of reflectors.", kernel(ormqr_raw)},
@@ -210,8 +206,7 @@ const Define kOps[] = {
      "False) -> Tensor",
      "Q C, or C Q unless `left`, for the product Q of the reflectors that `geqrf` gives as `self` "
      "and `input2`, and C = `input3`; with `transpose` Q^H for Q. Q itself is never formed.",
-     kernel(ormqr),
-     {.forms = kPublic | kOut, .composite = true}},
+     kernel(ormqr), kLinalgMethod},
 };
 
 }  // namespace

@@ -322,8 +322,6 @@ TensorList lstsq(const Tensor& a, const Tensor& b, std::optional<double> rcond,
   return r;
 }
 
-#define TAEDA_LINALG {.forms = kFunction | kOut, .composite = true, .module = "linalg"}
-
 const Define kOps[] = {
     {"_linalg_svd(A: Tensor, full_matrices: bool, compute_uv: bool) -> (Tensor, Tensor, Tensor)",
      "Singular values, and vectors where they are asked for.",
@@ -337,16 +335,15 @@ const Define kOps[] = {
      "with k = min(m, n). LinAlgError for matrices that are not finite. Gradients take the "
      "singular "
      "values to be distinct.",
-     kernel(linalg_svd), TAEDA_LINALG},
+     kernel(linalg_svd), kLinalg},
     {"linalg_svdvals(A: Tensor, *, driver: str? = None) -> Tensor",
-     "The singular values of matrices, descending.", kernel(svdvals), TAEDA_LINALG},
+     "The singular values of matrices, descending.", kernel(svdvals), kLinalg},
     {"svd(self: Tensor, some: bool = True, compute_uv: bool = True) -> (U: Tensor, S: Tensor, V: "
      "Tensor)",
      "self = U diag(S) V^H. `some` gives min(m, n) columns of U and V, not all; without "
      "`compute_uv` "
      "both are zeros. `linalg.svd` is the newer form.",
-     kernel(svd),
-     {.forms = kPublic | kOut, .composite = true}},
+     kernel(svd), kLinalgMethod},
     {"_linalg_pinv(A: Tensor, atol: Tensor?, rtol: Tensor?, hermitian: bool) -> Tensor",
      "The pseudo-inverse.",
      kernel(pinv_raw),
@@ -359,31 +356,31 @@ const Define kOps[] = {
      "dtype's precision where no tolerance is given. With `hermitian`, from the eigenvalues and "
      "the "
      "lower triangle.",
-     kernel(pinv), TAEDA_LINALG},
+     kernel(pinv), kLinalg},
     {"linalg_pinv(self: Tensor, *, atol: float? = None, rtol: float? = None, hermitian: bool = "
      "False) -> Tensor",
-     "", kernel(pinv_float), TAEDA_LINALG},
+     "", kernel(pinv_float), kLinalg},
     {"linalg_pinv(self: Tensor, rcond: Tensor, hermitian: bool = False) -> Tensor",
-     "`rcond` is an older name of `rtol`.", kernel(pinv_rcond), TAEDA_LINALG},
+     "`rcond` is an older name of `rtol`.", kernel(pinv_rcond), kLinalg},
     {"linalg_pinv(self: Tensor, rcond: float, hermitian: bool = False) -> Tensor", "",
-     kernel(pinv_rcond_float), TAEDA_LINALG},
+     kernel(pinv_rcond_float), kLinalg},
     {"pinverse(self: Tensor, rcond: float = 1e-15) -> Tensor",
      "The same as `linalg.pinv` with rtol=rcond.",
      kernel(pinverse),
-     {.composite = true}},
+     {.composite = true, .heavy = true}},
     {"linalg_matrix_rank(self: Tensor, *, atol: Tensor? = None, rtol: Tensor? = None, hermitian: "
      "bool = False) -> Tensor",
      "How many singular values (with `hermitian`, sizes of eigenvalues) are larger than the larger "
      "of `atol` and `rtol` times the largest one, as int64. `rtol` is as for `pinv`.",
-     kernel(matrix_rank), TAEDA_LINALG},
+     kernel(matrix_rank), kLinalg},
     {"linalg_matrix_rank(self: Tensor, *, atol: float? = None, rtol: float? = None, hermitian: "
      "bool "
      "= False) -> Tensor",
-     "", kernel(matrix_rank_float), TAEDA_LINALG},
+     "", kernel(matrix_rank_float), kLinalg},
     {"linalg_matrix_rank(self: Tensor, tol: Tensor, hermitian: bool = False) -> Tensor",
-     "`tol` is an older name of `atol`.", kernel(matrix_rank_tol), TAEDA_LINALG},
+     "`tol` is an older name of `atol`.", kernel(matrix_rank_tol), kLinalg},
     {"linalg_matrix_rank(self: Tensor, tol: float, hermitian: bool = False) -> Tensor", "",
-     kernel(matrix_rank_tol_float), TAEDA_LINALG},
+     kernel(matrix_rank_tol_float), kLinalg},
     {"_linalg_lstsq(self: Tensor, b: Tensor, rcond: float?, driver: str) -> (Tensor, Tensor, "
      "Tensor, "
      "Tensor)",
@@ -402,9 +399,8 @@ const Define kOps[] = {
      "rank except for 'gels', singular values for the last two; empty tensors otherwise. `rcond` "
      "is "
      "the part of the largest singular value below which one counts as zero.",
-     kernel(lstsq), TAEDA_LINALG},
+     kernel(lstsq), kLinalg},
 };
-#undef TAEDA_LINALG
 
 }  // namespace
 }  // namespace taeda

@@ -129,6 +129,7 @@ struct Traits {
   uint32_t non_differentiable = 0;  // bit i: result i never carries a gradient (indices, masks)
   const char* module =
       "";  // where it is public: "" (taeda), "nn.functional", "linalg", "special", "fft"
+  bool heavy = false;  // takes long for few elements: Python's lock is given up for small tensors
 };
 
 struct Op {

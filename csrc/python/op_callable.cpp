@@ -16,7 +16,7 @@ namespace taeda::py {
 namespace {
 
 // Below this many elements, giving up the interpreter lock costs more than it brings.
-constexpr int64_t kReleaseGilAt = 1 << 16;
+constexpr int64_t kReleaseGilAt = 1 << 16, kReleaseGilHeavyAt = 1 << 10;
 
 struct OpObject {
   PyObject_HEAD vectorcallfunc vectorcall;
@@ -63,7 +63,8 @@ Glance glance(std::span<const Value> values) {
 }
 
 Value run(const Op& op, Values& values, Tensor out, const Glance& seen) {
-  if (seen.numel < kReleaseGilAt) return call(op, values.span(), std::move(out), seen.flags);
+  if (seen.numel < (op.traits.heavy ? kReleaseGilHeavyAt : kReleaseGilAt))
+    return call(op, values.span(), std::move(out), seen.flags);
   ReleaseGil unlocked;
   return call(op, values.span(), std::move(out), seen.flags);
 }

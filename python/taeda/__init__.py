@@ -164,6 +164,7 @@ globals().update(_OPERATIONS)
 
 from taeda import _tensor  # noqa: E402
 from taeda._deprecated import range  # noqa: E402
+from taeda._lowrank import pca_lowrank, svd_lowrank  # noqa: E402
 from taeda._switches import (  # noqa: E402
     are_deterministic_algorithms_enabled,
     get_float32_matmul_precision,
@@ -359,6 +360,7 @@ __all__ = [
     "nonzero",
     "numel",
     "optim",
+    "pca_lowrank",
     "pi",
     "preserve_format",
     "range",
@@ -375,6 +377,7 @@ __all__ = [
     "set_rng_state",
     "short",
     "strided",
+    "svd_lowrank",
     "tensor",
     "tensordot",
     "to_dlpack",

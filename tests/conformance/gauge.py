@@ -41,4 +41,6 @@ CANONICAL = {
     "linalg.eig": eigen,
     "linalg.svd": singular,
     "svd": lambda result: singular(result, conjugate=False),
+    "svd_lowrank": lambda result: singular(result, conjugate=False),
+    "pca_lowrank": lambda result: singular(result, conjugate=False),
 }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+
 import pytest
 
 np = pytest.importorskip("numpy")
@@ -527,3 +530,48 @@ def test_the_number_of_threads_changes_no_bit():
         taeda.set_num_threads(before)
     for one, many in zip(*results, strict=True):
         assert taeda.equal(one, many)
+
+
+def test_other_threads_run_meanwhile():
+    """Python's lock is given up for matrices of some size."""
+    a, done = matrix(200, 200), threading.Event()
+    ticks = 0
+
+    def work() -> None:
+        for _ in range(5):
+            L.svd(a)
+        done.set()
+
+    thread = threading.Thread(target=work)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(10)  # the other thread is not asked to give way
+    try:
+        thread.start()
+        while not done.wait(0.001):
+            ticks += 1
+    finally:
+        sys.setswitchinterval(interval)
+        thread.join()
+    assert ticks > 0
+
+
+# ---- low rank -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [taeda.float64, taeda.complex128], ids=str)
+@pytest.mark.parametrize(("m", "n"), [(30, 12), (12, 30), (2, 2)])
+def test_low_rank(m, n, dtype):
+    taeda.manual_seed(0)
+    a = matrix(2, m, 2, dtype=dtype) @ matrix(2, 2, n, dtype=dtype, seed=1)
+    u, s, v = taeda.svd_lowrank(a)
+    assert s.shape == (2, min(6, m, n))
+    close(u * s.unsqueeze(-2).to(dtype) @ v.mH, a, dtype)
+    close(s[..., :2], L.svdvals(a)[..., :2])
+    u, s, v = taeda.pca_lowrank(a, q=2)
+    centred = a - a.mean(-2, keepdim=True)
+    close(u * s.unsqueeze(-2).to(dtype) @ v.mH, centred, dtype)
+    shifted = taeda.svd_lowrank(a, q=2, M=a.mean(-2, keepdim=True))[1]
+    close(shifted, s)
+    for bad in ({"q": -1}, {"q": 40}, {"niter": -1}):
+        with pytest.raises(ValueError):
+            taeda.pca_lowrank(a, **bad)

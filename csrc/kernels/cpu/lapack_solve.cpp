@@ -58,6 +58,21 @@ TAEDA_ROUTINES(ComplexDouble, z, he)
 const char* code(Trans t) { return t == Trans::No ? "N" : t == Trans::Yes ? "T" : "C"; }
 const char* triangle(bool upper) { return upper ? "U" : "L"; }
 
+// f(matrix, first column, how many): columns are solved for one by one, so those of large matrices
+// are dealt out in blocks.
+template <class F> void each_block(Shape s, F&& f) {
+  const double work = 2 * product(s.rows, s.rows);  // of a column
+  const auto fair = static_cast<int64_t>(double{1 << 23} / std::max(work, 1.0));
+  const int64_t block = std::max<int64_t>(fair, 64), blocks = (s.cols + block - 1) / block;
+  each(s.batch * blocks, work * static_cast<double>(std::min(block, s.cols)),
+       [&](int64_t begin, int64_t end) {
+         for (int64_t t = begin; t < end; ++t) {
+           const int64_t first = t % blocks * block;
+           f(t / blocks, first, narrow(std::min(block, s.cols - first)));
+         }
+       });
+}
+
 template <class T> T conjugate(T x) {
   if constexpr (std::is_floating_point_v<T>) return x;
   else return std::conj(x);
@@ -69,12 +84,14 @@ template <class T> void solve_triangular(Shape s, Triangle how, const T* a, int6
   const int m = narrow(s.rows), n = narrow(s.cols), lda = leading(how.left ? s.rows : s.cols),
             ldb = leading(s.rows);
   const T one(1);
-  each(s.batch, product(s.rows, s.cols, lda), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      Routines<T>::trsm(how.left ? "L" : "R", triangle(how.upper), code(how.trans),
-                        how.unit ? "U" : "N", &m, &n, &one, a + i * a_step, &lda,
-                        b + i * s.rows * s.cols, &ldb, 1, 1, 1, 1);
-    }
+  auto solve = [&](int64_t i, int64_t first, int count) {
+    Routines<T>::trsm(how.left ? "L" : "R", triangle(how.upper), code(how.trans),
+                      how.unit ? "U" : "N", &m, &count, &one, a + i * a_step, &lda,
+                      b + (i * s.cols + first) * s.rows, &ldb, 1, 1, 1, 1);
+  };
+  if (how.left) return each_block(s, solve);
+  each(s.batch, product(s.rows, s.cols, s.cols), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) solve(i, 0, n);
   });
 }
 
@@ -95,13 +112,11 @@ template <class T> void cholesky(int64_t batch, int64_t n, bool upper, T* a, int
 
 template <class T>
 void cholesky_solve(Shape s, bool upper, const T* factor, int64_t factor_step, T* b) {
-  const int n = narrow(s.rows), cols = narrow(s.cols), ld = leading(s.rows);
-  each(s.batch, product(s.rows, s.rows, s.cols) * 2, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      int info = 0;
-      Routines<T>::potrs(triangle(upper), &n, &cols, factor + i * factor_step, &ld,
-                         b + i * s.rows * s.cols, &ld, &info, 1);
-    }
+  const int n = narrow(s.rows), ld = leading(s.rows);
+  each_block(s, [&](int64_t i, int64_t first, int count) {
+    int info = 0;
+    Routines<T>::potrs(triangle(upper), &n, &count, factor + i * factor_step, &ld,
+                       b + (i * s.cols + first) * s.rows, &ld, &info, 1);
   });
 }
 
@@ -136,13 +151,11 @@ template <class T> void lu_factor(Shape s, T* a, int32_t* pivots, int32_t* info)
 template <class T>
 void lu_solve(Shape s, Trans trans, const T* lu, int64_t lu_step, const int32_t* pivots,
               int64_t pivot_step, T* b) {
-  const int n = narrow(s.rows), cols = narrow(s.cols), ld = leading(s.rows);
-  each(s.batch, product(s.rows, s.rows, s.cols) * 2, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      int info = 0;
-      Routines<T>::getrs(code(trans), &n, &cols, lu + i * lu_step, &ld, pivots + i * pivot_step,
-                         b + i * s.rows * s.cols, &ld, &info, 1);
-    }
+  const int n = narrow(s.rows), ld = leading(s.rows);
+  each_block(s, [&](int64_t i, int64_t first, int count) {
+    int info = 0;
+    Routines<T>::getrs(code(trans), &n, &count, lu + i * lu_step, &ld, pivots + i * pivot_step,
+                       b + (i * s.cols + first) * s.rows, &ld, &info, 1);
   });
 }
 
