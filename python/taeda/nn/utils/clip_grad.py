@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import taeda
-from taeda._C import Tensor
+from taeda._C import Tensor, ops
 
 __all__ = [
     "clip_grad_norm",
@@ -44,9 +44,8 @@ def get_total_norm(
     values = _listed(tensors)
     if not values:
         return taeda.tensor(0.0)
-    home = values[0].device
-    norms = [value.detach().norm(float(norm_type)).to(home) for value in values]
-    total = norms[0] if len(norms) == 1 else taeda.stack(norms).norm(float(norm_type))
+    with taeda.no_grad():
+        total = ops._total_norm(values, float(norm_type))
     if error_if_nonfinite and not math.isfinite(float(total)):
         raise RuntimeError(
             f"The total norm of order {float(norm_type)} for gradients from `parameters` is "
@@ -72,8 +71,7 @@ def clip_grads_with_norm_(
     """
     scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
     with taeda.no_grad():
-        for grad in _grads(parameters):
-            grad.mul_(scale.to(grad.device))
+        ops._scale_all_(_grads(parameters), scale)
 
 
 def clip_grad_norm_(
@@ -106,6 +104,22 @@ def clip_grad_norm_(
     return total
 
 
+def clip_grad_norm(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Deprecated: `clip_grad_norm_` under its old name."""
+    warnings.warn(
+        "nn.utils.clip_grad_norm is now deprecated in favor of nn.utils.clip_grad_norm_.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
+
+
 def clip_grad_value_(
     parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
 ) -> None:
@@ -116,15 +130,5 @@ def clip_grad_value_(
         clip_value: the limit.
         foreach: taken for compatibility; there is one way to compute it.
     """
-    limit = float(clip_value)
     with taeda.no_grad():
-        for grad in _grads(parameters):
-            grad.clamp_(-limit, limit)
-
-
-def clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor:
-    """The old name of ``clip_grad_norm_``; warns with FutureWarning."""
-    warnings.warn(
-        "clip_grad_norm is deprecated in favour of clip_grad_norm_", FutureWarning, stacklevel=2
-    )
-    return clip_grad_norm_(*args, **kwargs)
+        ops._clamp_all_(_grads(parameters), float(clip_value))

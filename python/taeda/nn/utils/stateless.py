@@ -1,0 +1,115 @@
+"""Modules called with other parameters and buffers than their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from taeda._C import Tensor
+from taeda.nn.module import Module
+
+__all__ = ["functional_call"]
+
+
+def functional_call(
+    module: Module,
+    parameters_and_buffers: Mapping[str, Tensor],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call a module with other tensors in place of some of its parameters and buffers.
+
+    The module is left as it was, whatever happens. A buffer that the forward replaces is replaced
+    in `parameters_and_buffers`, if it came from there.
+
+    Args:
+        module: the module.
+        parameters_and_buffers: paths, as in `named_parameters()`, to the tensors to use.
+        args: the positional arguments: a tuple, or one argument.
+        kwargs: the keyword arguments.
+        tie_weights: where a parameter has several paths, one of them is enough to replace it.
+        strict: every parameter and buffer must be given, and nothing else.
+
+    Raises:
+        TypeError: a value is neither a tensor nor None.
+        ValueError: tied parameters are given different tensors.
+        RuntimeError: `strict`, and a key is missing or unexpected.
+
+    >>> layer = taeda.nn.Linear(2, 2)
+    >>> zeros = {"weight": taeda.zeros(2, 2), "bias": taeda.zeros(2)}
+    >>> taeda.nn.utils.stateless.functional_call(layer, zeros, (taeda.ones(1, 2),))
+    tensor([[0., 0.]])
+    """
+    arguments = () if args is None else args if isinstance(args, tuple) else (args,)
+    given = dict(parameters_and_buffers)
+    places = _places(module)
+    values = _with_tied(given, places) if tie_weights else given
+    if strict:
+        _check_keys(module, values, places)
+    for name, value in values.items():
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(f"functional_call: {name} is {value!r}, not an instance of Tensor")
+    own = {}
+    try:
+        for name, value in values.items():
+            if name in places:
+                table, key = places[name]
+                own[name] = table[key]
+                table[key] = value
+        return module(*arguments, **(kwargs or {}))
+    finally:
+        for name, value in own.items():
+            table, key = places[name]
+            if (
+                name in given
+                and table[key] is not given[name]
+                and hasattr(parameters_and_buffers, "update")
+            ):
+                parameters_and_buffers.update({name: table[key]})
+            table[key] = value
+
+
+def _places(module: Module) -> dict[str, tuple[Any, str]]:
+    """For each path of a parameter or buffer, the table that holds it and its name there."""
+    found = {}
+    for prefix, owner in module.named_modules(remove_duplicate=False):
+        for table in (owner._parameters, owner._buffers):
+            for key, value in table.items():
+                if value is not None:
+                    found[f"{prefix}.{key}" if prefix else key] = (table, key)
+    return found
+
+
+def _with_tied(given: dict[str, Any], places: dict[str, tuple[Any, str]]) -> dict[str, Any]:
+    """The given tensors, and for those that are tied to one that is given, the same one."""
+    groups: dict[int, list[str]] = {}
+    for name, (table, key) in places.items():
+        groups.setdefault(id(table[key]), []).append(name)
+    values = dict(given)
+    for names in groups.values():
+        known = [name for name in names if name in given]
+        if len(known) > 1 and any(given[name] is not given[known[0]] for name in known):
+            raise ValueError(
+                f"functional_call got multiple values for keys {known}, which are tied. Consider "
+                "using tie_weights=False"
+            )
+        if known:
+            values.update(dict.fromkeys(names, given[known[0]]))
+    return values
+
+
+def _check_keys(module: Module, values: dict[str, Any], places: dict[str, Any]) -> None:
+    problems = []
+    for title, names in (
+        ("Unexpected", [name for name in values if name not in places]),
+        ("Missing", [name for name in places if name not in values]),
+    ):
+        if names:
+            problems.append(f"{title} key(s): {', '.join(map(repr, names))}.")
+    if problems:
+        raise RuntimeError(
+            f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(problems)
+        )
