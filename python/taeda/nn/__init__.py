@@ -1,6 +1,6 @@
 """Neural networks: modules, layers, losses, initialisation."""
 
-from taeda.nn import functional, init, modules, parameter, utils
+from taeda.nn import attention, functional, init, modules, parameter, utils
 from taeda.nn.module import Module
 from taeda.nn.modules import *
 from taeda.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
@@ -11,6 +11,7 @@ __all__ = [
     "Parameter",
     "UninitializedBuffer",
     "UninitializedParameter",
+    "attention",
     "functional",
     "init",
     "modules",

@@ -7,6 +7,7 @@ from typing import Any
 
 import taeda
 from taeda._C import Tensor, ops
+from taeda.nn.attention import check_backend
 from taeda.nn.functional._dropout import dropout
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
@@ -39,6 +40,8 @@ def scaled_dot_product_attention(
     Returns:
         a tensor of shape (*, L, V).
     """
+    check_backend()
+    _check_inputs(query, key, value, attn_mask)
     scale = 1 / math.sqrt(query.size(-1)) if scale is None else scale
     if enable_gqa:
         key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
@@ -52,18 +55,38 @@ def scaled_dot_product_attention(
         shape = (query.size(-2), key.size(-2))
         attn_mask = ops.ones(shape, dtype=taeda.bool, device=query.device).tril()
     scores = (query * scale) @ key.transpose(-2, -1)
-    if attn_mask is not None:
+    if attn_mask is None:
+        weights = ops.softmax(scores, -1)
+    else:
         if attn_mask.dtype == taeda.bool:
             scores = scores.masked_fill(~attn_mask, -math.inf)
         else:
             scores = scores + attn_mask
-    weights = ops.softmax(scores, -1)
-    if attn_mask is not None and attn_mask.dtype == taeda.bool:
         # A row that sees nothing gives zeros, not the 0 / 0 of an empty softmax.
-        weights = weights.masked_fill(~attn_mask.any(-1, keepdim=True), 0.0)
+        empty = (scores.detach() == -math.inf).all(-1, keepdim=True)
+        weights = ops.softmax(scores, -1).masked_fill(empty, 0.0)
     if dropout_p > 0:
         weights = dropout(weights, dropout_p)
     return weights @ value
+
+
+def _check_inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> None:
+    name = "scaled_dot_product_attention"
+    if min(query.dim(), key.dim(), value.dim()) < 2:
+        raise RuntimeError(
+            f"{name}: Expected query, key, and value to all be at least 2 dimensional, but got "
+            f"{query.dim()}, {key.dim()} and {value.dim()} dimensions"
+        )
+    if not query.dtype == key.dtype == value.dtype:
+        raise RuntimeError(
+            f"{name}: Expected query, key, and value to have the same dtype, but got "
+            f"{query.dtype}, {key.dtype} and {value.dtype}"
+        )
+    if attn_mask is not None and attn_mask.dtype not in (taeda.bool, taeda.float32, query.dtype):
+        raise RuntimeError(
+            f"{name}: Expected attn_mask dtype to be bool or float or to match query dtype, but "
+            f"got {attn_mask.dtype} and {query.dtype}"
+        )
 
 
 def _additive(mask: Tensor | None, name: str, dtype: Any) -> Tensor | None:
@@ -212,16 +235,20 @@ def multi_head_attention_forward(
         padding = ops.pad(padding, (0, extra)) if extra else padding
         padding = padding.reshape(batch, 1, 1, source)
         mask = padding if mask is None else mask + padding
-    scores = (q * math.sqrt(1.0 / head)) @ k.transpose(-2, -1)
-    if mask is not None:
-        scores = scores + mask
-    weights = ops.softmax(scores, -1)
-    if training and dropout_p > 0:
-        weights = dropout(weights, dropout_p)
-    mixed = (weights @ v).permute(2, 0, 1, 3).reshape(length, batch, embed)
+    weights = None
+    dropout_p = dropout_p if training else 0.0
+    if need_weights:
+        scores = (q * math.sqrt(1.0 / head)) @ k.transpose(-2, -1)
+        weights = ops.softmax(scores if mask is None else scores + mask, -1)
+        if dropout_p > 0:
+            weights = dropout(weights, dropout_p)
+        mixed = weights @ v
+        weights = weights.mean(1) if average_attn_weights else weights
+    else:
+        mixed = scaled_dot_product_attention(q, k, v, mask, dropout_p)
+    mixed = mixed.permute(2, 0, 1, 3).reshape(length, batch, embed)
     output = ops.linear(mixed, out_proj_weight, out_proj_bias)
-    if average_attn_weights and need_weights:
-        weights = weights.mean(1)
     if not batched:
-        output, weights = output.squeeze(1), weights.squeeze(0)
-    return output, weights if need_weights else None
+        output = output.squeeze(1)
+        weights = None if weights is None else weights.squeeze(0)
+    return output, weights
