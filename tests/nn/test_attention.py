@@ -48,7 +48,7 @@ def test_block_masks(theirs, same, mask, size):
     assert repr(ours).startswith("BlockMask(shape=(2, 3, 200, 270), sparsity=")
 
 
-@pytest.mark.filterwarnings("ignore:return_lse is deprecated")
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("mask", [None, *MASKS])
 @pytest.mark.parametrize("score", [None, lambda s, b, h, q, kv: s + 0.1 * (q - kv) * (h + 1)])
 def test_flex_attention(theirs, same, to_torch, compare, mask, score):
