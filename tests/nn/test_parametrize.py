@@ -218,3 +218,44 @@ def test_state_of_the_older_weight_norm():
         parametrizations.spectral_norm(nn.Linear(2, 2), n_power_iterations=0)
     with pytest.raises(IndexError, match="out of range"):
         parametrizations.spectral_norm(nn.Linear(2, 2), dim=5)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (3, 5), (5, 3)])
+@pytest.mark.parametrize("kind", ["matrix_exp", "cayley", "householder"])
+@pytest.mark.parametrize("based", [True, False])
+def test_orthogonal(torch, same, to_torch, shape, kind, based):
+    taeda.manual_seed(0)
+    torch.manual_seed(0)
+    ours = parametrizations.orthogonal(nn.Linear(*shape), "weight", kind, use_trivialization=based)
+    theirs = torch.nn.utils.parametrizations.orthogonal(
+        torch.nn.Linear(*shape), "weight", kind, use_trivialization=based
+    )
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    for a, b in zip(ours.state_dict().values(), theirs.state_dict().values(), strict=True):
+        same(a, b, 1e-4, 1e-5)
+    same(ours.weight, theirs.weight, 1e-4, 1e-5)
+    x, target = taeda.randn(4, shape[0]), taeda.randn(4, shape[1])
+    same(
+        trained(ours, x, target, taeda),
+        trained(theirs, to_torch(x), to_torch(target), torch),
+        1e-3, 1e-5,
+    )  # fmt: skip
+    small = min(shape)
+    product = ours.weight @ ours.weight.mT if shape[1] <= shape[0] else ours.weight.mT @ ours.weight
+    assert taeda.allclose(product, taeda.eye(small), atol=1e-5)
+    value = taeda.eye(shape[1], shape[0]).flip(0)
+    if based or kind == "householder":
+        ours.weight = value
+        assert taeda.allclose(ours.weight, value, atol=1e-6)
+    else:
+        with pytest.raises(NotImplementedError, match="use_trivialization=False"):
+            ours.weight = value
+
+
+def test_orthogonal_refuses():
+    with pytest.raises(ValueError, match="1 dimensions"):
+        parametrizations.orthogonal(nn.Linear(3, 3), "bias")
+    with pytest.raises(ValueError, match="Got: qr"):
+        parametrizations.orthogonal(nn.Linear(3, 3), orthogonal_map="qr")
+    with pytest.raises(ValueError, match="of shape"):
+        parametrizations.orthogonal(nn.Linear(3, 3)).weight = taeda.zeros(2, 2)

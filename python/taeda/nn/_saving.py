@@ -129,7 +129,9 @@ class Saving:
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()
-        local_metadata = {"version": self._version}
+        local_metadata: dict[str, Any] = {"version": self._version}
+        if "_init_scheme" in self.__dict__:
+            local_metadata["init"] = self.__dict__["_init_scheme"]
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = local_metadata
         hooks = self._state_hooks

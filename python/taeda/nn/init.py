@@ -1,6 +1,8 @@
 """Initial values for parameters. Each function fills a tensor in place and returns it.
 
 With the same seed, the numbers are those of PyTorch.
+
+`defaults` chooses how modules set up their parameters: as PyTorch's do, or in a newer way.
 """
 
 from __future__ import annotations
@@ -16,12 +18,86 @@ import taeda
 from taeda._C import Generator, Tensor
 
 __all__ = [
-    "calculate_gain", "constant", "constant_", "dirac", "eye", "kaiming_normal", "kaiming_uniform",
-    "normal", "orthogonal", "sparse", "uniform", "xavier_normal", "xavier_uniform",
-    "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_",
-    "normal_", "ones_", "orthogonal_", "sparse_", "trunc_normal_", "uniform_", "xavier_normal_",
-    "xavier_uniform_", "zeros_",
+    "calculate_gain", "constant", "constant_", "defaults", "dirac", "dirac_", "eye", "eye_",
+    "kaiming_normal", "kaiming_normal_", "kaiming_uniform", "kaiming_uniform_", "lecun_normal_",
+    "normal", "normal_", "ones_", "orthogonal", "orthogonal_", "residual_output_", "scheme_of",
+    "sparse", "sparse_", "trunc_normal_", "uniform", "uniform_", "xavier_normal",
+    "xavier_normal_", "xavier_uniform", "xavier_uniform_", "zeros_",
 ]  # fmt: skip
+
+SCHEMES = ("torch", "2026")
+_scheme = "torch"
+
+
+class defaults:
+    """Choose how modules set up their parameters, from now on or within a context.
+
+    Args:
+        name: "torch" for what PyTorch's modules do, which is the default. "2026" for: weights from
+            a normal distribution cut off at two standard deviations, with variance 1 / fan-in
+            (`lecun_normal_`); biases 0; the state's weights of recurrent layers orthogonal, and
+            the bias of an LSTM's forget gate 1 (Jozefowicz et al., 2015); embeddings of variance
+            1 / size; and the last layer of each residual branch 0 where a module declares it (see
+            `residual_output_`), so that a new block hands on its input (Zhang et al., 2019).
+
+    A module's repr and the metadata of its state_dict name the way where it is not "torch".
+
+    Raises:
+        ValueError: there is no such name.
+
+    >>> with taeda.nn.init.defaults("2026"):
+    ...     taeda.nn.Linear(2, 3)
+    Linear(in_features=2, out_features=3, bias=True, init='2026')
+    >>> taeda.nn.Linear(2, 3)
+    Linear(in_features=2, out_features=3, bias=True)
+    """
+
+    def __init__(self, name: str) -> None:
+        global _scheme
+        if name not in SCHEMES:
+            raise ValueError(f"nn.init.defaults: name must be one of {SCHEMES}, got {name!r}")
+        self.name = name
+        self.before = _scheme
+        _scheme = name
+
+    def __enter__(self) -> defaults:
+        return self
+
+    def __exit__(self, *details: Any) -> None:
+        global _scheme
+        _scheme = self.before
+
+
+def scheme_of(module: Any) -> str:
+    """Return the name given to `defaults`, and note on a module that it is set up that way.
+
+    For `reset_parameters` of modules.
+    """
+    module.__dict__.pop("_init_scheme", None)
+    if _scheme != "torch":
+        module.__dict__["_init_scheme"] = _scheme
+    return _scheme
+
+
+def residual_output_(*layers: Any) -> None:
+    """Declare layers to be the last of residual branches; `defaults("2026")` makes them 0.
+
+    Call it where a module has made such layers. Otherwise nothing happens to them.
+
+    Args:
+        *layers: modules; their parameters are filled with zeros.
+
+    >>> with taeda.nn.init.defaults("2026"):
+    ...     layer = taeda.nn.Linear(2, 2)
+    ...     taeda.nn.init.residual_output_(layer)
+    >>> int(layer.weight.count_nonzero())
+    0
+    """
+    if _scheme != "torch":
+        for layer in layers:
+            for parameter in layer.parameters():
+                zeros_(parameter)
+
 
 _GAINS = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
 _UNIT_GAINS = {
@@ -97,6 +173,8 @@ def trunc_normal_(
             "values may be incorrect.",
             stacklevel=2,
         )
+    if tensor.is_meta:
+        return tensor
     low, high = (a - mean) / std, (b - mean) / std
     often = _normal_cdf(high) - _normal_cdf(low) > 0.3
     top = min(max(0.0, low), high)  # where between the limits the density is greatest
@@ -228,6 +306,38 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
     return normal_(tensor, 0.0, std, generator)
 
 
+# The standard deviation that is left of a normal distribution cut off at two of them.
+_CUT_STD = 0.87962566103423978
+
+
+def lecun_normal_(
+    tensor: Tensor,
+    gain: float = 1.0,
+    fan_in: float | None = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Fill with normal numbers of variance gain**2 / fan_in, none beyond two deviations.
+
+    The deviation of the uncut distribution is larger by what the cut takes away (LeCun et al.,
+    1998, for the variance).
+
+    Args:
+        tensor: a weight.
+        gain: a factor, such as `calculate_gain` returns.
+        fan_in: how many inputs make one output; by default that of a weight (outputs, inputs, ...).
+        generator: the source of random numbers; by default the global one.
+
+    Raises:
+        ValueError: `fan_in` is not given and the tensor has fewer than 2 dimensions.
+    """
+    if fan_in is None:
+        fan_in = _calculate_fan_in_and_fan_out(tensor)[0]
+    if tensor.numel() == 0:
+        return tensor
+    std = gain / math.sqrt(max(fan_in, 1)) / _CUT_STD
+    return trunc_normal_(tensor, 0.0, std, -2 * std, 2 * std, generator)
+
+
 def _is_empty(tensor: Tensor) -> bool:
     if 0 not in tensor.shape:
         return False
@@ -277,18 +387,8 @@ def kaiming_normal_(
     return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(fan), generator)
 
 
-def _orthonormal_columns(a: Tensor) -> Tensor:
-    """The Q of the QR decomposition whose R has a positive diagonal, uniform for a normal `a`.
-
-    Gram-Schmidt in float64, each column twice: the second pass removes what rounding left.
-    """
-    q = a.double().clone()
-    for k in range(q.size(1)):
-        column, before = q[:, k], q[:, :k]
-        for _ in range(2):
-            column = column - before @ (before.t() @ column)
-        q[:, k] = column / column.norm()
-    return q.to(a.dtype)
+def _qr_dtype(dtype: Any) -> Any:
+    return taeda.float32 if dtype in (taeda.float16, taeda.bfloat16) else dtype
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
@@ -304,14 +404,15 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
     """
     if tensor.dim() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
-    if tensor.numel() == 0:
+    if tensor.numel() == 0 or tensor.is_meta:
         return tensor
     with taeda.no_grad():
         rows, columns = tensor.size(0), tensor.numel() // tensor.size(0)
         values = tensor.new_empty((rows, columns)).normal_(0, 1, generator=generator)
         if rows < columns:
             values = values.t()
-        q = _orthonormal_columns(values)
+        q, r = taeda.linalg.qr(values.to(_qr_dtype(values.dtype)))
+        q = (q * r.diagonal().sign()).to(values.dtype)  # uniform only with a positive diagonal
         if rows < columns:
             q = q.t()
         return tensor.copy_(q.reshape(tensor.shape)).mul_(gain)
@@ -343,26 +444,31 @@ def sparse_(
     return tensor
 
 
-def _renamed(name: str) -> Callable[..., Tensor]:
-    """The function that had ``name`` before it got an underscore."""
-    function = globals()[f"{name}_"]
+def _under_old_name(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    new = function.__name__
 
     @functools.wraps(function)
-    def renamed(*args: Any, **kwargs: Any) -> Any:
+    def old(*args: Any, **kwargs: Any) -> Tensor:
         warnings.warn(
-            f"nn.init.{name} is deprecated in favour of nn.init.{name}_",
+            f"nn.init.{new[:-1]} is now deprecated in favor of nn.init.{new}.",
             FutureWarning,
             stacklevel=2,
         )
         return function(*args, **kwargs)
 
-    renamed.__name__ = renamed.__qualname__ = name
-    renamed.__doc__ = f"The old name of ``{name}_``; warns with FutureWarning."
-    return renamed
+    old.__name__ = old.__qualname__ = new[:-1]
+    old.__doc__ = f"Deprecated: `{new}` under its old name."
+    return old
 
 
-uniform, normal, constant = _renamed("uniform"), _renamed("normal"), _renamed("constant")
-eye, dirac, sparse = _renamed("eye"), _renamed("dirac"), _renamed("sparse")
-orthogonal = _renamed("orthogonal")
-xavier_uniform, xavier_normal = _renamed("xavier_uniform"), _renamed("xavier_normal")
-kaiming_uniform, kaiming_normal = _renamed("kaiming_uniform"), _renamed("kaiming_normal")
+uniform = _under_old_name(uniform_)
+normal = _under_old_name(normal_)
+constant = _under_old_name(constant_)
+eye = _under_old_name(eye_)
+dirac = _under_old_name(dirac_)
+xavier_uniform = _under_old_name(xavier_uniform_)
+xavier_normal = _under_old_name(xavier_normal_)
+kaiming_uniform = _under_old_name(kaiming_uniform_)
+kaiming_normal = _under_old_name(kaiming_normal_)
+orthogonal = _under_old_name(orthogonal_)
+sparse = _under_old_name(sparse_)

@@ -515,6 +515,9 @@ class Module(Calling, Saving, Converting):
 
     def __repr__(self) -> str:
         extra = self.extra_repr()
+        scheme = self.__dict__.get("_init_scheme")
+        if scheme is not None and any(p is not None for p in self._parameters.values()):
+            extra = f"{extra}, init={scheme!r}" if extra else f"init={scheme!r}"
         extra_lines = extra.split("\n") if extra else []
         children = [
             f"({name}): " + repr(module).replace("\n", "\n  ")

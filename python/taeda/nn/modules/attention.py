@@ -97,6 +97,13 @@ class MultiheadAttention(Module):
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:
+        if init.scheme_of(self) != "torch":
+            for name, parameter in self._parameters.items():
+                if parameter is not None and name.endswith("weight"):
+                    init.lecun_normal_(parameter)
+                elif parameter is not None:
+                    init.zeros_(parameter)
+            return
         if self._qkv_same_embed_dim:
             init.xavier_uniform_(self.in_proj_weight)
         else:

@@ -108,6 +108,11 @@ class _ConvNd(Module):
 
     def reset_parameters(self) -> None:
         """Draw new initial values."""
+        if init.scheme_of(self) != "torch":
+            init.lecun_normal_(self.weight, fan_in=self._fan_in())
+            if self.bias is not None:
+                init.zeros_(self.bias)
+            return
         # sqrt(5) as the slope makes the limit 1 / sqrt(fan_in).
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
@@ -115,6 +120,11 @@ class _ConvNd(Module):
             if fan_in:
                 limit = 1 / math.sqrt(fan_in)
                 init.uniform_(self.bias, -limit, limit)
+
+    def _fan_in(self) -> float:
+        """How many inputs make one output; a strided transpose spreads them out."""
+        count = self.in_channels // self.groups * math.prod(self.kernel_size)
+        return count / math.prod(self.stride) if self.transposed else count
 
     def extra_repr(self) -> str:
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"

@@ -71,6 +71,11 @@ class Linear(Module):
 
     def reset_parameters(self) -> None:
         """Draw new initial values."""
+        if init.scheme_of(self) != "torch":
+            init.lecun_normal_(self.weight)
+            if self.bias is not None:
+                init.zeros_(self.bias)
+            return
         # sqrt(5) as the slope makes the limit 1 / sqrt(fan_in).
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
@@ -160,6 +165,11 @@ class Bilinear(Module):
 
     def reset_parameters(self) -> None:
         """Draw new initial values."""
+        if init.scheme_of(self) != "torch":
+            init.lecun_normal_(self.weight)
+            if self.bias is not None:
+                init.zeros_(self.bias)
+            return
         limit = 1 / math.sqrt(self.weight.size(1))
         init.uniform_(self.weight, -limit, limit)
         if self.bias is not None:

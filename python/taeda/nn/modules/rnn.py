@@ -21,6 +21,24 @@ __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "R
 _CELLS = {"RNN_TANH": (0, 1), "RNN_RELU": (1, 1), "LSTM": (2, 4), "GRU": (3, 3)}
 
 
+def _reset_as_2026(module: Any, lstm: bool) -> None:
+    """Each gate's matrix for the input by its fan-in, that for the state orthogonal; biases 0.
+
+    The bias of an LSTM's forget gate is 1, so that it remembers at first.
+    """
+    size = module.hidden_size
+    for name, parameter in module.named_parameters():
+        if name.startswith("weight_hh"):
+            for gate in parameter.detach().split(size):
+                init.orthogonal_(gate)
+        elif name.startswith("weight"):
+            init.lecun_normal_(parameter)
+        else:
+            init.zeros_(parameter)
+            if lstm and name.startswith("bias_ih"):
+                init.ones_(parameter.detach()[size : 2 * size])
+
+
 class RNNBase(Module):
     """What RNN, LSTM and GRU share.
 
@@ -121,6 +139,8 @@ class RNNBase(Module):
 
     def reset_parameters(self) -> None:
         """Draw new initial values."""
+        if init.scheme_of(self) != "torch":
+            return _reset_as_2026(self, self.mode == "LSTM")
         limit = 1.0 / math.sqrt(self.hidden_size)
         for parameter in self.parameters():
             init.uniform_(parameter, -limit, limit)
@@ -400,6 +420,8 @@ class RNNCellBase(Module):
 
     def reset_parameters(self) -> None:
         """Draw new initial values."""
+        if init.scheme_of(self) != "torch":
+            return _reset_as_2026(self, isinstance(self, LSTMCell))
         limit = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for parameter in self.parameters():
             init.uniform_(parameter, -limit, limit)

@@ -46,7 +46,10 @@ class _Table(Module):
 
     def reset_parameters(self) -> None:
         """Draw new initial values from a standard normal distribution; the padding row is zero."""
-        init.normal_(self.weight)
+        if init.scheme_of(self) == "torch":
+            init.normal_(self.weight)
+        else:
+            init.lecun_normal_(self.weight, fan_in=self.embedding_dim)
         self._fill_padding_idx_with_zero()
 
     def _fill_padding_idx_with_zero(self) -> None:

@@ -83,6 +83,7 @@ class TransformerEncoderLayer(Module):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.activation = _activation(activation)
+        init.residual_output_(self.self_attn.out_proj, self.linear2)
 
     def forward(
         self,
@@ -155,6 +156,7 @@ class TransformerDecoderLayer(Module):
         self.dropout2 = Dropout(dropout)
         self.dropout3 = Dropout(dropout)
         self.activation = _activation(activation)
+        init.residual_output_(self.self_attn.out_proj, self.multihead_attn.out_proj, self.linear2)
 
     def forward(
         self,
@@ -396,6 +398,8 @@ class Transformer(Module):
         return taeda.full((sz, sz), -math.inf, device=device, dtype=dtype).triu(1)
 
     def _reset_parameters(self) -> None:
+        if init.scheme_of(self) != "torch":
+            return  # the layers are set up as they should be
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 init.xavier_uniform_(parameter)

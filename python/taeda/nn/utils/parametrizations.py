@@ -12,7 +12,7 @@ from taeda.nn.module import Module
 from taeda.nn.modules.conv import _ConvTransposeNd
 from taeda.nn.utils import parametrize
 
-__all__ = ["spectral_norm", "weight_norm"]
+__all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
 
 def norm_except_dim(weight: Tensor, dim: int) -> Tensor:
@@ -160,3 +160,151 @@ def spectral_norm(
     dim = default_spectral_dim(module) if dim is None else dim
     made = _SpectralNorm(weight, n_power_iterations, dim, eps)
     return parametrize.register_parametrization(module, name, made)
+
+
+_MAPS = ("matrix_exp", "cayley", "householder")
+
+
+def _with_positive_diagonal(matrix: Tensor) -> Tensor:
+    """The Q of the QR decomposition of a tall matrix whose R has a positive diagonal."""
+    packed, tau = taeda.geqrf(matrix)
+    q = taeda.linalg.householder_product(packed, tau)
+    return q * packed.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
+
+
+class _Orthogonal(Module):
+    """A free matrix to one with orthonormal columns, or rows, whichever there are fewer of.
+
+    The map takes a tall matrix X. The matrix exponential and the Cayley transform take it as the
+    lower triangle of a skew-symmetric one, the Householder map as the reflections below its
+    diagonal, which holds signs. With a base, the result is the base times the map of X, and
+    assigning a value makes it the base, with an X that is mapped to the identity.
+    """
+
+    base: Tensor
+
+    def __init__(self, weight: Tensor, orthogonal_map: str, use_trivialization: bool) -> None:
+        super().__init__()
+        self.shape = weight.shape
+        self.orthogonal_map = orthogonal_map
+        if use_trivialization:
+            self.register_buffer("base", None)
+
+    def _map(self, X: Tensor) -> Tensor:
+        rows, columns = X.shape[-2:]
+        if self.orthogonal_map == "householder":
+            below = X.tril(-1)
+            tau = 2.0 / (1.0 + (below * below.conj()).sum(-2))
+            Q = taeda.linalg.householder_product(below, tau)
+            return Q * X.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
+        lower = X.tril()
+        if rows != columns:
+            fill = lower.new_zeros((*lower.shape[:-2], rows, rows - columns))
+            lower = taeda.cat([lower, fill], -1)
+        skew = lower - lower.mH
+        if self.orthogonal_map == "matrix_exp":
+            Q = taeda.linalg.matrix_exp(skew)
+        else:
+            one = taeda.eye(rows, dtype=X.dtype, device=X.device)
+            Q = taeda.linalg.solve(one - 0.5 * skew, one + 0.5 * skew)
+        return Q[..., :columns]
+
+    def forward(self, X: Tensor) -> Tensor:
+        wide = X.size(-2) < X.size(-1)
+        Q = self._map(X.mT if wide else X)
+        if "base" in self._buffers:
+            Q = self.base @ Q
+        return Q.mT if wide else Q
+
+    def right_inverse(self, Q: Tensor) -> Tensor:
+        if Q.shape != self.shape:
+            raise ValueError(
+                f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of "
+                f"shape {Q.shape}."
+            )
+        wide = Q.size(-2) < Q.size(-1)
+        tall = Q.detach().mT if wide else Q.detach()
+        if "base" in self._buffers:
+            X = self._move_base(tall)
+        elif self.orthogonal_map != "householder":
+            raise NotImplementedError(
+                "It is not possible to assign to the matrix exponential or the Cayley "
+                "parametrizations when use_trivialization=False."
+            )
+        else:
+            X, tau = taeda.geqrf(tall)
+            signs = X.diagonal(dim1=-2, dim2=-1).sign()
+            signs = taeda.where(tau == 0, -signs, signs)  # no reflection: minus one undoes that
+            X.diagonal(dim1=-2, dim2=-1).copy_(signs)
+        return X.mT if wide else X
+
+    def _move_base(self, tall: Tensor) -> Tensor:
+        """Make a matrix the base, completed to a square one; return what is mapped to identity."""
+        rows, columns = tall.shape[-2:]
+        square = tall
+        if rows != columns:
+            more = taeda.randn(*tall.shape[:-2], rows, rows - columns, dtype=tall.dtype)
+            square = taeda.cat([tall, more.to(tall.device)], -1)
+        if rows != columns or not _is_orthogonal(square):
+            square = _with_positive_diagonal(square)
+        self.base = square.clone()
+        return _diagonal_like(tall, tall.new_full((*tall.shape[:-2], columns), -1.0))
+
+
+def _diagonal_like(matrix: Tensor, values: Tensor) -> Tensor:
+    """A matrix of zeros of some shape, with the given diagonal."""
+    result = taeda.zeros_like(matrix)
+    result.diagonal(dim1=-2, dim2=-1).copy_(values)
+    return result
+
+
+def _is_orthogonal(Q: Tensor) -> bool:
+    one = taeda.eye(Q.size(-1), dtype=Q.dtype, device=Q.device)
+    slack = 10.0 * Q.size(-2) * taeda.finfo(Q.dtype).eps
+    return bool(taeda.allclose(Q.mH @ Q, one.expand_as(Q), atol=slack))
+
+
+def orthogonal(
+    module: Module,
+    name: str = "weight",
+    orthogonal_map: str | None = None,
+    *,
+    use_trivialization: bool = True,
+) -> Module:
+    """Keep a matrix orthogonal; where it is not square, its rows or columns orthonormal.
+
+    Args:
+        module: the module that has the matrix.
+        name: the matrix's name; with more than 2 dimensions it is a batch of matrices.
+        orthogonal_map: "matrix_exp", "cayley" or "householder"; by default the first for square or
+            complex matrices, the last for others.
+        use_trivialization: keep a base, so that any matrix can be assigned and training starts at
+            the identity (Lezcano-Casado, 2019).
+
+    Returns:
+        `module`.
+
+    Raises:
+        ValueError: there is no such tensor, it is no matrix, or the map is unknown.
+
+    >>> layer = taeda.nn.utils.parametrizations.orthogonal(taeda.nn.Linear(3, 3))
+    >>> taeda.allclose(layer.weight @ layer.weight.T, taeda.eye(3), atol=1e-5)
+    True
+    """
+    weight = getattr(module, name, None)
+    if not isinstance(weight, Tensor):
+        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
+    if weight.dim() < 2:
+        raise ValueError(
+            f"Expected a matrix or batch of matrices. Got a tensor of {weight.dim()} dimensions."
+        )
+    if orthogonal_map is None:
+        square = weight.size(-2) == weight.size(-1)
+        orthogonal_map = "matrix_exp" if square or weight.is_complex() else "householder"
+    if orthogonal_map not in _MAPS:
+        raise ValueError(
+            'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: '
+            f"{orthogonal_map}"
+        )
+    made = _Orthogonal(weight, orthogonal_map, use_trivialization)
+    return parametrize.register_parametrization(module, name, made, unsafe=True)
