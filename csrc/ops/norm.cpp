@@ -303,8 +303,8 @@ TensorList native_batch_norm(const Tensor& self, const Tensor& weight, const Ten
                                                            {"running_mean", &running_mean},
                                                            {"running_var", &running_var}};
   for (auto [argument, t] : vectors) {
-    check(!t->defined() || t->numel() == channels, argument, " should contain ", channels,
-          " elements not ", t->defined() ? t->numel() : 0);
+    check(!t->defined() || t->numel() == channels, "batch_norm(): ", argument, " should contain ",
+          channels, " elements not ", t->defined() ? t->numel() : 0);
   }
   check(training || (running_mean.defined() && running_var.defined()),
         "Expected running_mean and running_var to be defined when training=False");

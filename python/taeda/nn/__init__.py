@@ -1,6 +1,6 @@
 """Neural networks: modules, layers, losses, initialisation."""
 
-from taeda.nn import attention, functional, init, modules, parameter, utils
+from taeda.nn import attention, functional, grad, init, modules, parameter, utils
 from taeda.nn.module import Module
 from taeda.nn.modules import *
 from taeda.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
@@ -13,6 +13,7 @@ __all__ = [
     "UninitializedParameter",
     "attention",
     "functional",
+    "grad",
     "init",
     "modules",
     "parameter",

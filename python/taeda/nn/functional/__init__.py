@@ -6,6 +6,7 @@ from taeda.nn.functional import (
     _conv,
     _dropout,
     _embedding,
+    _linear_loss,
     _loss,
     _margin_loss,
     _norm,
@@ -18,6 +19,7 @@ from taeda.nn.functional._attention import *
 from taeda.nn.functional._conv import *
 from taeda.nn.functional._dropout import *
 from taeda.nn.functional._embedding import *
+from taeda.nn.functional._linear_loss import *
 from taeda.nn.functional._loss import *
 from taeda.nn.functional._margin_loss import *
 from taeda.nn.functional._norm import *
@@ -31,6 +33,7 @@ __all__ += _attention.__all__
 __all__ += _conv.__all__
 __all__ += _dropout.__all__
 __all__ += _embedding.__all__
+__all__ += _linear_loss.__all__
 __all__ += _loss.__all__
 __all__ += _margin_loss.__all__
 __all__ += _norm.__all__

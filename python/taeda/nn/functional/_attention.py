@@ -200,6 +200,17 @@ def multi_head_attention_forward(
     if embed % num_heads:
         raise AssertionError(f"embed_dim {embed} not divisible by num_heads {num_heads}")
     head = embed // num_heads
+    shapes = f"query {list(query.shape)}, key {list(key.shape)} and value {list(value.shape)}"
+    if key.shape[:2] != value.shape[:2] or key.size(1) != batch:
+        raise AssertionError(
+            "multi_head_attention_forward: key and value must have the same length, and the "
+            f"query's batch size, got {shapes}"
+        )
+    if not use_separate_proj_weight and not embed == key.size(2) == value.size(2):
+        raise RuntimeError(
+            "multi_head_attention_forward: query, key and value must have the same last size, got "
+            f"{shapes}"
+        )
     padding = _additive(key_padding_mask, "key_padding_mask", query.dtype)
     mask = _additive(attn_mask, "attn_mask", query.dtype)
     separate: Any = None
@@ -226,13 +237,23 @@ def multi_head_attention_forward(
     source = k.size(2)
     if mask is not None:
         mask = ops.pad(mask, (0, extra)) if extra else mask
-        if mask.dim() == 2 and tuple(mask.shape) != (length, source):
+        if mask.dim() not in (2, 3):
+            raise AssertionError(
+                f"multi_head_attention_forward: attn_mask must be 2-D or 3-D, got {mask.dim()}-D"
+            )
+        size = (length, source) if mask.dim() == 2 else (batch * num_heads, length, source)
+        if tuple(mask.shape) != size:
             raise RuntimeError(
-                f"The shape of the 2D attn_mask is {mask.shape}, but should be {(length, source)}."
+                f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should be {size}."
             )
         mask = mask if mask.dim() == 2 else mask.unflatten(0, (batch, num_heads))
     if padding is not None:
         padding = ops.pad(padding, (0, extra)) if extra else padding
+        if tuple(padding.shape) != (batch, source):
+            raise AssertionError(
+                "multi_head_attention_forward: Expected key_padding_mask of shape "
+                f"{(batch, source - extra)}, got {(padding.size(0), padding.size(-1) - extra)}"
+            )
         padding = padding.reshape(batch, 1, 1, source)
         mask = padding if mask is None else mask + padding
     weights = None

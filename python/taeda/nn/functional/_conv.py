@@ -29,6 +29,17 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         a tensor of shape (*, K).
     """
     outputs, size1, size2 = weight.shape
+    for i, (given, size) in enumerate(((input1, size1), (input2, size2)), 1):
+        if given.size(-1) != size:
+            raise RuntimeError(
+                f"bilinear(): input{i} size does not match weight size: got {given.size(-1)} but "
+                f"expected {size}, for shapes {list(given.shape)} and {list(weight.shape)}"
+            )
+    if input1.shape[:-1] != input2.shape[:-1]:
+        raise RuntimeError(
+            "bilinear(): input1 and input2 must have the same sizes but for the last dimension, "
+            f"got {list(input1.shape)} and {list(input2.shape)}"
+        )
     by_first = input1 @ weight.permute(1, 0, 2).reshape(size1, outputs * size2)
     result = (by_first.unflatten(-1, (outputs, size2)) @ input2.unsqueeze(-1)).squeeze(-1)
     return result if bias is None else result + bias

@@ -193,6 +193,11 @@ def _sizes(input: Tensor, output_size: Any, rank: int) -> tuple[int, ...]:
     given = _each(output_size, rank)
     if len(given) != rank:
         raise ValueError(f"adaptive pooling: expected {rank} output sizes, got {len(given)}")
+    if input.dim() not in (rank + 1, rank + 2):
+        raise RuntimeError(
+            f"adaptive pooling: expected {rank + 1}D or {rank + 2}D input, got shape "
+            f"{list(input.shape)}"
+        )
     return tuple(
         own if size is None else size for own, size in zip(input.shape[-rank:], given, strict=True)
     )

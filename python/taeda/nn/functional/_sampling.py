@@ -15,7 +15,10 @@ from taeda.nn.functional._pooling import (
     adaptive_avg_pool3d,
 )
 
-__all__ = ["affine_grid", "grid_sample", "interpolate", "upsample"]
+__all__ = [
+    "affine_grid", "grid_sample", "interpolate", "upsample", "upsample_bilinear",
+    "upsample_nearest",
+]  # fmt: skip
 
 _RANKS = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
 
@@ -196,6 +199,24 @@ def upsample(
         stacklevel=2,
     )
     return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """Deprecated: `interpolate` with `mode="nearest"`."""
+    warnings.warn(
+        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.",
+        stacklevel=2,
+    )
+    return interpolate(input, size, scale_factor)
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """Deprecated: `interpolate` with `mode="bilinear"` and `align_corners=True`."""
+    warnings.warn(
+        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",
+        stacklevel=2,
+    )
+    return interpolate(input, size, scale_factor, "bilinear", True)
 
 
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:

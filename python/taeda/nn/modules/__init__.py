@@ -12,6 +12,7 @@ from taeda.nn.modules import (
     flatten,
     instancenorm,
     linear,
+    linear_loss,
     loss,
     normalization,
     padding,
@@ -32,6 +33,7 @@ from taeda.nn.modules.dropout import *
 from taeda.nn.modules.flatten import *
 from taeda.nn.modules.instancenorm import *
 from taeda.nn.modules.linear import *
+from taeda.nn.modules.linear_loss import *
 from taeda.nn.modules.loss import *
 from taeda.nn.modules.normalization import *
 from taeda.nn.modules.padding import *
@@ -53,6 +55,7 @@ __all__ += dropout.__all__
 __all__ += flatten.__all__
 __all__ += instancenorm.__all__
 __all__ += linear.__all__
+__all__ += linear_loss.__all__
 __all__ += loss.__all__
 __all__ += normalization.__all__
 __all__ += padding.__all__

@@ -1,0 +1,65 @@
+"""What layers say of input that does not fit: which layer, which argument, which shapes."""
+
+import pytest
+
+import taeda
+from taeda import nn
+
+z = taeda.zeros
+CASES = [
+    (
+        nn.Linear(4, 3),
+        (z(2, 5),),
+        RuntimeError,
+        r"linear\(\) got input of shape \[2, 5\].*\[3, 4\]",
+    ),
+    (nn.Bilinear(2, 3, 4), (z(1, 2), z(1, 4)), RuntimeError, r"input2 size .* got 4 .* expected 3"),
+    (nn.Bilinear(2, 3, 4), (z(1, 2), z(2, 3)), RuntimeError, r"\[1, 2\] and \[2, 3\]"),
+    (nn.Conv2d(3, 4, 3), (z(1, 2, 5, 5),), RuntimeError, "expected input.*3 channels"),
+    (nn.BatchNorm2d(3), (z(1, 4, 5, 5),), RuntimeError, r"batch_norm\(\): weight should contain 4"),
+    (nn.BatchNorm2d(3, eps=0.0), (z(1, 3, 5, 5),), ValueError, "eps must be positive"),
+    (nn.LayerNorm(4), (z(2, 5),), RuntimeError, r"normalized_shape=\[4\]"),
+    (nn.GroupNorm(2, 4), (z(2, 5, 3),), RuntimeError, "num_groups=2"),
+    (nn.Embedding(3, 4), (taeda.tensor([5]),), IndexError, "index 5 for a table of 3 rows"),
+    (nn.LSTM(3, 4), (z(2, 2, 5),), RuntimeError, "LSTM: input.size.*Expected 3, got 5"),
+    (nn.GRUCell(3, 4), (z(2, 5),), RuntimeError, "GRUCell: input has inconsistent input_size"),
+    (nn.AdaptiveAvgPool2d(2), (z(3),), RuntimeError, r"3D or 4D input, got shape \[3\]"),
+    (nn.CircularPad1d(1), (z(1, 2, 3, 4),), ValueError, "expected 2D or 3D input"),
+]
+
+
+@pytest.mark.parametrize(("layer", "given", "error", "match"), CASES)
+def test_layers(layer, given, error, match):
+    with pytest.raises(error, match=match) as caught:
+        layer(*given)
+    if hasattr(caught.value, "__notes__"):
+        assert caught.value.__notes__ == [f"in {type(layer).__name__}"]
+
+
+ATTENTION = [
+    ((z(3, 2, 4), z(3, 2, 5), z(3, 2, 5)), {}, RuntimeError, r"key \[3, 2, 5\]"),
+    ((z(3, 2, 4), z(3, 1, 4), z(3, 1, 4)), {}, AssertionError, r"key \[3, 1, 4\]"),
+    ((z(3, 2, 4), z(3, 2, 4), z(4, 2, 4)), {}, AssertionError, r"value \[4, 2, 4\]"),
+    ((z(3, 4), z(3, 2, 4), z(3, 2, 4)), {}, AssertionError, "2D, 3D and 3D"),
+    ((z(3, 2, 4),) * 3, {"attn_mask": z(3, 4)}, RuntimeError, r"should be \(3, 3\)"),
+    ((z(3, 2, 4),) * 3, {"attn_mask": z(3, 3, 3)}, RuntimeError, r"should be \(4, 3, 3\)"),
+    ((z(3, 2, 4),) * 3, {"attn_mask": z(1, 3, 3, 3)}, AssertionError, "got 4-D"),
+    ((z(3, 2, 4),) * 3, {"key_padding_mask": z(3, 3)}, AssertionError, r"\(2, 3\), got \(3, 3\)"),
+    ((z(3, 2, 4),) * 3, {"is_causal": True}, RuntimeError, "Need attn_mask"),
+]
+
+
+@pytest.mark.parametrize(("given", "kwargs", "error", "match"), ATTENTION)
+def test_attention(given, kwargs, error, match):
+    with pytest.raises(error, match=match):
+        nn.MultiheadAttention(4, 2)(*given, **kwargs)
+
+
+def test_the_path_is_named():
+    model = nn.Sequential()
+    model.encoder = nn.ModuleList([nn.TransformerEncoderLayer(4, 2, 8)])
+    model.forward = lambda x: model.encoder[0](x)
+    with pytest.raises(AssertionError, match="embedding dimension of 4, but got 5") as caught:
+        model(z(3, 2, 5))
+    if hasattr(caught.value, "__notes__"):
+        assert caught.value.__notes__ == ["in encoder.0.self_attn (MultiheadAttention)"]
