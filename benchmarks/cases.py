@@ -6,6 +6,7 @@ Each case is given the framework as a module (`taeda` or `torch`), so both run t
 from __future__ import annotations
 
 import atexit
+import importlib
 import os
 import tempfile
 from collections.abc import Callable
@@ -230,3 +231,16 @@ def _checkpoint(fw) -> str:
     path = os.path.join(folder.name, "model.pt")
     fw.save({f"layers.{i}.weight": fw.randn(1024, 1024) for i in range(16)}, path)
     return path
+
+
+@case("data", "DataLoader over 1,000 rows of 16, shuffled, batches of 32")
+def loader_pass(fw):
+    importlib.import_module(f"{fw.__name__}.utils.data")
+    data = fw.utils.data.TensorDataset(fw.randn(1000, 16), fw.randint(0, 10, (1000,)))
+    loader = fw.utils.data.DataLoader(data, batch_size=32, shuffle=True)
+
+    def run():
+        for _inputs, _labels in loader:
+            pass
+
+    return run

@@ -299,12 +299,6 @@ def test_bad_options_are_refused(make, error):
         make()
 
 
-def test_missing_workers_are_named():
-    with pytest.raises(ValueError, match="num_workers=2, but worker processes are missing"):
-        data.DataLoader([1], num_workers=2)
-    assert data.get_worker_info() is None
-
-
 def test_some_attributes_stay_as_they_are():
     loader = data.DataLoader([1, 2], batch_size=2)
     with pytest.raises(ValueError, match="batch_size should not be set"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import taeda
 
+from ._worker_info import EXHAUSTED, get_worker_info
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset, Subset, TensorDataset
 from .sampler import (
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from taeda import Generator, Tensor
 
+    from ._workers import Workers
     from .dataset import Dataset
 
 __all__ = ["DataLoader", "get_worker_info"]
@@ -32,19 +35,19 @@ T_co = TypeVar("T_co", covariant=True)
 _FIXED = frozenset(
     ["dataset", "batch_size", "batch_sampler", "sampler", "drop_last", "persistent_workers"]
 )
-
-
-def get_worker_info() -> None:
-    """What a worker process knows of itself; None here, as everything runs in the main process."""
-    return None
+_PREFETCH = 2
 
 
 class DataLoader(Generic[T_co]):
-    """Go through a dataset in batches, in this process.
+    """Go through a dataset in batches, in this process or with workers.
 
     The order of a shuffled pass, and what it takes from the default generator, are PyTorch's.
     A ``TensorDataset`` (or a ``Subset`` of one) with the default ``collate_fn`` is read a batch
     at a time instead of a sample at a time.
+
+    Batches from workers come through shared memory that has no name: none is left behind, however
+    a process ends. A worker's exception is raised here, with its traceback; a worker that dies is
+    reported as RuntimeError. All workers end with the pass, unless they are persistent.
 
     Args:
         dataset: a Dataset with indices and a length, or an IterableDataset.
@@ -53,22 +56,24 @@ class DataLoader(Generic[T_co]):
         sampler: yields the indices to visit; not together with ``shuffle``.
         batch_sampler: yields lists of indices; not together with ``batch_size``, ``shuffle``,
             ``sampler`` or ``drop_last``.
-        num_workers: 0. Worker processes are missing in taeda, so more raise.
+        num_workers: how many processes load batches. 0: this one does.
         collate_fn: makes a batch of a list of samples. Where it is None, ``default_collate``; for
             single samples ``default_convert``.
         pin_memory: copy batches to memory that a GPU reads faster. Warns where there is no GPU.
         drop_last: leave out the last batch where it is smaller.
-        timeout: seconds to wait for a worker; nobody waits without workers.
-        worker_init_fn: called in each worker; never, without workers.
-        multiprocessing_context: how workers start; only None, without workers.
-        generator: source of randomness for ``shuffle``; the default generator where it is None.
-        prefetch_factor: batches that a worker prepares ahead; only None, without workers.
-        persistent_workers: keep workers between passes; only False, without workers.
+        timeout: seconds to wait for a batch from the workers; 0 waits for ever.
+        worker_init_fn: called in each worker, with its number, before it loads anything.
+        multiprocessing_context: how workers start, as a context of ``multiprocessing`` or its name;
+            None is Python's default.
+        generator: source of randomness for ``shuffle`` and of the workers' seeds; the default
+            generator where it is None.
+        prefetch_factor: batches that each worker prepares ahead; 2 where it is None.
+        persistent_workers: keep the workers, and their copies of the dataset, between passes.
         pin_memory_device: the device whose pinned memory is meant; only ``""``.
-        in_order: yield batches in the sampler's order; they always come so, without workers.
+        in_order: yield batches in the sampler's order. False yields them as workers finish.
 
     Raises:
-        ValueError: options contradict each other, or ask for workers.
+        ValueError: options contradict each other.
 
     >>> data = taeda.utils.data.TensorDataset(taeda.arange(5))
     >>> [x.tolist() for (x,) in taeda.utils.data.DataLoader(data, batch_size=2)]
@@ -105,11 +110,6 @@ class DataLoader(Generic[T_co]):
     ) -> None:
         if num_workers < 0:
             raise ValueError(f"DataLoader: num_workers should be non-negative, got {num_workers}")
-        if num_workers > 0:
-            raise ValueError(
-                f"DataLoader: num_workers={num_workers}, but worker processes are missing in "
-                "taeda; num_workers=0 loads in this process"
-            )
         if timeout < 0:
             raise ValueError(f"DataLoader: timeout should be non-negative, got {timeout}")
         for option, given in (
@@ -117,8 +117,10 @@ class DataLoader(Generic[T_co]):
             ("persistent_workers", persistent_workers),
             ("multiprocessing_context", multiprocessing_context is not None),
         ):
-            if given:
+            if given and num_workers == 0:
                 raise ValueError(f"DataLoader: {option} needs num_workers > 0")
+        if prefetch_factor is not None:
+            check_positive("DataLoader", "prefetch_factor", prefetch_factor)
         if pin_memory_device:
             raise ValueError(
                 "DataLoader: pin_memory_device is deprecated and not taken, got "
@@ -126,12 +128,12 @@ class DataLoader(Generic[T_co]):
             )
         self.dataset = dataset
         self.num_workers = num_workers
-        self.prefetch_factor = prefetch_factor
+        self.prefetch_factor = prefetch_factor or (_PREFETCH if num_workers else None)
         self.pin_memory = pin_memory
         self.pin_memory_device = pin_memory_device
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
-        self.multiprocessing_context = multiprocessing_context
+        self.multiprocessing_context = _context(multiprocessing_context)
         self.persistent_workers = persistent_workers
         self.in_order = in_order
         self.generator = generator
@@ -185,6 +187,7 @@ class DataLoader(Generic[T_co]):
             collate_fn = default_convert if batch_sampler is None else default_collate
         self.collate_fn = collate_fn
         self._asked_length: int | None = None  # of an iterable dataset, to compare with
+        self._workers: Workers | None = None  # that persist
         self._ready = True
 
     def _is_iterable(self) -> bool:
@@ -220,13 +223,32 @@ class _Endless:
             yield None
 
 
+def _context(given: Any) -> Any:
+    """A multiprocessing context, from one or from its name."""
+    if given is None:
+        return None
+    import multiprocessing
+
+    if isinstance(given, str):
+        methods = multiprocessing.get_all_start_methods()
+        if given not in methods:
+            raise ValueError(
+                f"DataLoader: multiprocessing_context must be one of {methods}, got {given!r}"
+            )
+        return multiprocessing.get_context(given)
+    if not hasattr(given, "Process") or not hasattr(given, "get_start_method"):
+        raise TypeError(
+            "DataLoader: multiprocessing_context must be a context of multiprocessing or the name "
+            f"of one, got {type(given).__name__}"
+        )
+    return given
+
+
 class _Pass:
     """One pass through a DataLoader."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         self._length_of = loader
-        # PyTorch draws a seed for its workers at the start of every pass, also without workers.
-        draw_seed(loader.generator)
         self._pin = loader.pin_memory
         if self._pin and not _has_gpu():
             warnings.warn(
@@ -235,6 +257,12 @@ class _Pass:
                 stacklevel=3,
             )
             self._pin = False
+        self._batches: Iterator[Any]
+        if loader.num_workers:
+            self._batches = _from_workers(loader)
+            return
+        # PyTorch draws a seed for its workers at the start of every pass, also without workers.
+        draw_seed(loader.generator)
         if loader._is_iterable():
             self._batches = _from_stream(loader)
         else:
@@ -253,6 +281,75 @@ class _Pass:
 
     def __len__(self) -> int:
         return len(self._length_of)
+
+
+def _from_workers(loader: DataLoader[Any]) -> Iterator[Any]:
+    """Batches that worker processes make."""
+    from ._workers import WorkerPass
+
+    assert loader.prefetch_factor is not None
+    workers = loader._workers
+    if workers is None or not workers.processes:
+        workers = _start_workers(loader)
+        loader._workers = workers if loader.persistent_workers else None
+    tasks = loader.sampler if loader.batch_sampler is None else loader.batch_sampler
+    size = loader.batch_size or 1
+    length = loader._asked_length
+    if length is not None:
+        length = length // size if loader.drop_last else -(-length // size)
+    return WorkerPass(
+        workers,
+        iter(tasks),
+        loader.prefetch_factor,
+        timeout=loader.timeout,
+        in_order=loader.in_order,
+        keep=loader.persistent_workers,
+        length=length,
+    )
+
+
+def _start_workers(loader: DataLoader[Any]) -> Workers:
+    import multiprocessing
+
+    from ._worker import Job
+    from ._workers import Workers
+
+    assert loader.prefetch_factor is not None
+    if loader._is_iterable():
+        options = (loader.collate_fn, loader.batch_size, loader.drop_last)
+        fetch = functools.partial(_stream_fetch, *options)
+    else:
+        batched = loader.batch_sampler is not None
+        fetch = functools.partial(_sample_fetch, loader.collate_fn, batched)
+    seed = draw_seed(loader.generator)
+    job = Job(loader.dataset, fetch, loader.worker_init_fn, seed, loader.num_workers)
+    context = loader.multiprocessing_context or multiprocessing.get_context()
+    return Workers(context, loader.num_workers, job, loader.prefetch_factor)
+
+
+def _stream_fetch(collate: Any, size: int | None, drop_last: bool, dataset: Any) -> Any:
+    """What gives the batches of an IterableDataset, one after the other."""
+    samples = iter(dataset)
+
+    def fetch(task: Any) -> Any:
+        batch = list(islice(samples, size or 1))
+        if not batch or (drop_last and size is not None and len(batch) < size):
+            return EXHAUSTED
+        return collate(batch if size is not None else batch[0])
+
+    return fetch
+
+
+def _sample_fetch(collate: Any, batched: bool, dataset: Any) -> Any:
+    """What makes a batch of the samples with given indices."""
+    together = getattr(dataset, "__getitems__", None)
+
+    def fetch(task: Any) -> Any:
+        if not batched:
+            return collate(dataset[task])
+        return collate(together(task) if together else [dataset[index] for index in task])
+
+    return fetch
 
 
 def _has_gpu() -> bool:
@@ -275,14 +372,9 @@ def _pinned(batch: Any) -> Any:
 
 def _from_samples(loader: DataLoader[Any]) -> Iterator[Any]:
     """Batches of a dataset with indices, sample by sample."""
-    dataset, collate = loader.dataset, loader.collate_fn
-    if loader.batch_sampler is None:
-        for index in loader.sampler:
-            yield collate(dataset[index])
-        return
-    together = getattr(dataset, "__getitems__", None)
-    for indices in loader.batch_sampler:
-        yield collate(together(indices) if together else [dataset[index] for index in indices])
+    fetch = _sample_fetch(loader.collate_fn, loader.batch_sampler is not None, loader.dataset)
+    for task in loader.sampler if loader.batch_sampler is None else loader.batch_sampler:
+        yield fetch(task)
 
 
 def _from_stream(loader: DataLoader[Any]) -> Iterator[Any]:
