@@ -1,7 +1,15 @@
 // taeda.UntypedStorage: the bytes that tensors share.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "autograd/meta.h"
+#include "base/allocator.h"
 #include "ops/op.h"
 #include "python/arguments.h"
 #include "python/module.h"
@@ -62,7 +70,100 @@ Py_ssize_t length(PyObject* o) { return static_cast<Py_ssize_t>(storage_of(o)->n
 PyObject* nbytes(PyObject* o, PyObject*) { return PyLong_FromSize_t(storage_of(o)->nbytes); }
 PyObject* data_ptr(PyObject* o, PyObject*) { return PyLong_FromVoidPtr(storage_of(o)->data); }
 PyObject* resizable(PyObject* o, PyObject*) { return PyBool_FromLong(storage_of(o)->resizable); }
-PyObject* is_shared(PyObject*, PyObject*) { Py_RETURN_FALSE; }
+
+// Memory that other processes can see: a mapped file without a name, which is gone with the last
+// process that holds it. What the storage held before stays as it is, for arrays that look at it.
+struct SharedMemory {
+  int fd = -1;
+  void* data = MAP_FAILED;
+  size_t size = 0;
+  // What the storage held before, and how it is given back.
+  void* old_data = nullptr;
+  size_t old_size = 0;
+  void (*old_release)(void*) = nullptr;
+  void* old_context = nullptr;
+
+  ~SharedMemory() {
+    if (old_release) old_release(old_context);
+    else if (old_data) cpu::deallocate(old_data, old_size);
+    if (data != MAP_FAILED) munmap(data, size);
+    if (fd >= 0) close(fd);
+  }
+};
+void release_shared(void* context) { delete static_cast<SharedMemory*>(context); }
+
+SharedMemory* shared_memory(const Storage& s) {
+  return s.release == release_shared ? static_cast<SharedMemory*>(s.context) : nullptr;
+}
+
+[[noreturn]] void fail_with_errno() {
+  PyErr_SetFromErrno(PyExc_OSError);
+  throw PythonError();
+}
+
+// Maps `nbytes` of `fd`, which the result then owns.
+std::unique_ptr<SharedMemory> map_shared(int fd, size_t nbytes) {
+  auto memory = std::make_unique<SharedMemory>();
+  memory->fd = fd;
+  memory->size = std::max<size_t>(nbytes, 1);
+  memory->data = mmap(nullptr, memory->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (memory->data == MAP_FAILED) fail_with_errno();
+  return memory;
+}
+
+void share(Storage& s) {
+  if (s.device.type == DeviceType::Meta || shared_memory(s)) return;
+  const int fd = memfd_create("taeda", MFD_CLOEXEC);
+  if (fd < 0) fail_with_errno();
+  const size_t size = std::max<size_t>(s.nbytes, 1);
+  if (ftruncate(fd, static_cast<off_t>(size)) < 0) {
+    close(fd);
+    fail_with_errno();
+  }
+  auto memory = map_shared(fd, s.nbytes);
+  if (s.nbytes) std::memcpy(memory->data, s.data, s.nbytes);
+  if (s.data != &s + 1) memory->old_data = s.data;  // small data lies in the storage's own block
+  memory->old_size = s.nbytes;
+  memory->old_release = s.release;
+  memory->old_context = s.context;
+  s.data = memory->data;
+  s.release = release_shared;
+  s.context = memory.release();
+  s.resizable = false;
+}
+
+PyObject* share_memory_(PyObject* o, PyObject*) {
+  return guarded([&] {
+    share(*storage_of(o));
+    return Py_NewRef(o);
+  });
+}
+PyObject* is_shared(PyObject* o, PyObject*) {
+  return PyBool_FromLong(shared_memory(*storage_of(o)) != nullptr);
+}
+
+PyObject* shared_file(PyObject* o, PyObject*) {
+  SharedMemory* memory = shared_memory(*storage_of(o));
+  return PyLong_FromLong(memory ? memory->fd : -1);
+}
+
+PyObject* from_shared_file(PyObject*, PyObject* args) {
+  int fd;
+  Py_ssize_t nbytes;
+  if (!PyArg_ParseTuple(args, "in:_from_shared_file", &fd, &nbytes)) return nullptr;
+  return guarded([&] {
+    struct stat status;
+    if (fstat(fd, &status) < 0) fail_with_errno();
+    check<ValueError>(nbytes >= 0 && nbytes <= status.st_size, "_from_shared_file(): the file has ",
+                      status.st_size, " bytes, not ", nbytes);
+    const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (own < 0) fail_with_errno();
+    auto memory = map_shared(own, static_cast<size_t>(nbytes));
+    void* data = memory->data;
+    return make(
+        Storage::borrow(data, static_cast<size_t>(nbytes), release_shared, memory.release()));
+  });
+}
 
 PyObject* resize_(PyObject* o, PyObject* size) {
   return guarded([&] {
@@ -144,7 +245,13 @@ PyMethodDef storage_methods[] = {
     {"data_ptr", data_ptr, METH_NOARGS, "The address of the first byte."},
     {"resizable", resizable, METH_NOARGS,
      "Whether resize_() works: not for memory that somebody else owns."},
-    {"is_shared", is_shared, METH_NOARGS, "Whether other processes see the memory: no."},
+    {"is_shared", is_shared, METH_NOARGS,
+     "Whether the memory is such that other processes see it."},
+    {"share_memory_", share_memory_, METH_NOARGS,
+     "Move the bytes to memory that processes started from now on share with this one."},
+    {"_shared_file", shared_file, METH_NOARGS, "The descriptor of the shared memory, or -1."},
+    {"_from_shared_file", from_shared_file, METH_VARARGS | METH_STATIC,
+     "_from_shared_file(descriptor, nbytes)\n\nThe storage that another process shares."},
     {"resize_", resize_, METH_O,
      "resize_(size)\n\nChange how many bytes there are, keeping the first of them."},
     {"clone", clone, METH_NOARGS, "A copy of the bytes."},
@@ -218,6 +325,16 @@ PyObject* set_(PyObject* o, PyObject* args, PyObject* kwargs) {
   });
 }
 
+PyObject* tensor_is_shared(PyObject* o, PyObject*) {
+  return PyBool_FromLong(shared_memory(*tensor_of(o).storage()) != nullptr);
+}
+PyObject* tensor_share_memory_(PyObject* o, PyObject*) {
+  return guarded([&] {
+    share(*tensor_of(o).storage());
+    return Py_NewRef(o);
+  });
+}
+
 template <class F> PyCFunction fn(F* f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
@@ -228,7 +345,13 @@ PyMethodDef tensor_methods[] = {
     {"set_", fn(set_), METH_VARARGS | METH_KEYWORDS,
      "set_(source=None, storage_offset=0, size=None, stride=None)\n\nSee other memory from now on: "
      "that of a tensor or storage."},
-    {"is_shared", is_shared, METH_NOARGS, "Whether other processes see the memory: no."},
+    {"is_shared", tensor_is_shared, METH_NOARGS,
+     "Whether the memory is such that other processes see it."},
+    {"share_memory_", tensor_share_memory_, METH_NOARGS,
+     "share_memory_() -> Tensor\n\nMove the memory, with that of all views, to where processes "
+     "started "
+     "from now on share it with this one.\nReturns the tensor itself. Its storage can no longer be "
+     "resized."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

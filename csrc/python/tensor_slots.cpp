@@ -3,6 +3,7 @@
 #include "python/tensor_slots.h"
 
 #include "ops/op.h"
+#include "python/interop.h"
 #include "python/objects.h"
 #include "python/op_callable.h"
 #include "python/tensor_type.h"
@@ -50,11 +51,26 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
 }
 PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) { return in_place<"pow_">(a, b); }
 
+// Beside what `eq` takes, a NumPy array, of numbers or bools.
+PyObject* equal(PyObject* a, PyObject* b) {
+  PyRef result(binary<"eq">(a, b));
+  if (result.get() != Py_NotImplemented || !is_ndarray(b)) return result.release();
+  return guarded([&] {
+    PyRef other;
+    try {
+      other = PyRef(wrap(share_array(b, false)));
+    } catch (const TypeError&) {
+      return Py_NewRef(Py_NotImplemented);
+    }
+    return binary<"eq">(a, other.get());
+  });
+}
+
 PyObject* compare(PyObject* a, PyObject* b, int op) {
   switch (op) {
     case Py_LT: return binary<"lt">(a, b);
     case Py_LE: return binary<"le">(a, b);
-    case Py_EQ: return binary<"eq">(a, b);
+    case Py_EQ: return equal(a, b);
     case Py_NE: return binary<"ne">(a, b);
     case Py_GT: return binary<"gt">(a, b);
     default: return binary<"ge">(a, b);

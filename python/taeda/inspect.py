@@ -133,7 +133,7 @@ def _npz(path: Any, label: str, check: bool) -> Report:
         with zipfile.ZipFile(path) as archive:
             for number, entry in enumerate(archive.infolist()):
                 with archive.open(entry) as part:
-                    shape, dtype = read_header(part)
+                    shape, dtype, _, _ = read_header(part, entry.file_size)
                 size = dtype.itemsize
                 for n in shape:
                     size *= n

@@ -73,22 +73,30 @@ def is_npz(source: Any, start: bytes) -> bool:
     return name.endswith(b".npy")
 
 
-def _header(file: Any) -> tuple[tuple[int, ...], Any, Any]:
-    """An array's shape, dtype and order, read from the start of a ``.npy`` file."""
+def read_header(file: Any, size: int) -> tuple[tuple[int, ...], Any, Any, int]:
+    """An array's shape, dtype, order and first byte, from the start of a ``.npy`` file.
+
+    Raises:
+        ValueError: it is none, or not one of ``size`` bytes.
+    """
+    import math
+    import tokenize
+
     import numpy
 
     formats: Any = numpy.lib.format
-    old = formats.read_magic(file) == (1, 0)
-    read = formats.read_array_header_1_0 if old else formats.read_array_header_2_0
-    shape, fortran, dtype = read(file)
+    try:
+        old = formats.read_magic(file) == (1, 0)
+        read = formats.read_array_header_1_0 if old else formats.read_array_header_2_0
+        shape, fortran, dtype = read(file)
+    except (SyntaxError, TypeError, tokenize.TokenError) as error:
+        raise ValueError(f"its header cannot be read ({error})") from None
     if dtype.hasobject:
         raise ValueError("it holds Python objects")
-    return shape, dtype, "F" if fortran else "C"
-
-
-def read_header(file: Any) -> tuple[tuple[int, ...], Any]:
-    """An array's shape and dtype, read from the start of a ``.npy`` file."""
-    return _header(file)[:2]
+    start = file.tell()
+    if start + math.prod(shape) * dtype.itemsize != size:
+        raise ValueError(f"an array of shape {shape} and {dtype} does not fit its {size} bytes")
+    return shape, dtype, "F" if fortran else "C", start
 
 
 def _tensor(array: Any, what: str, placement: Placement) -> Any:
@@ -115,16 +123,15 @@ def read_npy(source: Any, label: str, placement: Placement) -> Any:
     import numpy
 
     try:
+        head = io.BytesIO(source.read(0, 1 << 16))
+        shape, dtype, order, start = read_header(head, source.size)
         if isinstance(source, MappedSource):
-            head = io.BytesIO(source.read(0, 1 << 16))
-            shape, dtype, order = _header(head)
-            array = numpy.ndarray(
-                shape, dtype, source.view(0, source.size), head.tell(), order=order
-            )
+            array = numpy.ndarray(shape, dtype, source.view(0, source.size), start, order=order)
         else:
-            data = io.BytesIO(source.read(0, source.size))
-            array = numpy.lib.format.read_array(data, allow_pickle=False)
-    except (ValueError, TypeError, EOFError, OSError) as error:
+            array = numpy.empty(shape, dtype, order)
+            values: Any = array.reshape(-1, order="A").view("u1")
+            source.read_into(start, memoryview(values))
+    except (ValueError, EOFError, OSError) as error:
         raise RuntimeError(f"load: {label} is damaged, or no .npy file: {error}") from None
     return _tensor(array, label, placement)
 
@@ -150,10 +157,10 @@ def read_npz(source: Any, label: str, placement: Placement) -> dict[str, Any]:
         with zipfile.ZipFile(_Stream(source)) as archive:
             for entry in archive.infolist():
                 with archive.open(entry) as part:
-                    array = numpy.lib.format.read_array(part, allow_pickle=False)
+                    shape, dtype, order, _ = read_header(part, entry.file_size)
                     # The checksum is compared where the end is read.
-                    if part.read(1):
-                        raise ValueError(f"{entry.filename!r} holds more than an array")
+                    array = numpy.frombuffer(bytearray(part.read()), dtype)
+                    array = array.reshape(shape, order=order)
                 name = entry.filename.removesuffix(".npy")
                 result[name] = _tensor(array, f"{name!r} in {label}", placement)
     except (
