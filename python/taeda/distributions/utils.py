@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
@@ -178,3 +179,10 @@ def standard_gamma(concentration: Tensor) -> Tensor:
 def sample_dirichlet(concentration: Tensor) -> Tensor:
     """Points of the simplex, differentiable by their concentrations."""
     return _C.ops._sample_dirichlet(concentration)
+
+
+def mvlgamma(x: Tensor, dim: int) -> Tensor:
+    """The logarithm of the multivariate gamma function."""
+    steps = taeda.arange(dim, dtype=x.dtype, device=x.device) / 2
+    terms = (x.unsqueeze(-1) - steps).lgamma().sum(-1)
+    return dim * (dim - 1) / 4 * math.log(math.pi) + terms
