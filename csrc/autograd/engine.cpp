@@ -71,6 +71,7 @@ class Pass {
   void add(const Edge& e, Tensor g);
   void run();
   bool wants(const Node* n);
+  bool restricted() const { return restricted_; }
   std::vector<Capture>& captures() { return captures_; }
 
   std::vector<std::function<void()>> callbacks;
@@ -289,6 +290,7 @@ void queue_callback(std::function<void()> f) {
 }
 
 bool backward_is_running() { return Pass::current != nullptr; }
+bool backward_fills_all_leaves() { return Pass::current && !Pass::current->restricted(); }
 Node* current_node() { return Pass::node_now; }
 
 }  // namespace taeda

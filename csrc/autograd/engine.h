@@ -23,7 +23,8 @@ std::vector<Tensor> run_grad(std::span<const Edge> roots, std::span<const Tensor
 // Called after the backward that is running in this thread.
 void queue_callback(std::function<void()> f);
 bool backward_is_running();
-Node* current_node();  // whose apply() is running in this thread; nullptr: none
+bool backward_fills_all_leaves();  // and is not one for certain inputs only
+Node* current_node();              // whose apply() is running in this thread; nullptr: none
 
 extern thread_local constinit bool anomaly_checks_nan;
 

@@ -97,4 +97,5 @@ NB_MODULE(_C, m) {
         "Names of the ops that are functions of the package itself.");
   bind_machine(m);
   bind_autograd(m);
+  bind_autocast(m);
 }

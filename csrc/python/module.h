@@ -8,6 +8,7 @@
 namespace taeda {
 
 void bind_autograd(nanobind::module_& m);  // autograd.cpp
+void bind_autocast(nanobind::module_& m);  // autocast.cpp
 
 namespace py {
 void init_creation(PyObject* module);  // tensor_new.cpp: tensor, as_tensor, asarray
