@@ -156,17 +156,17 @@ void copy_backward(Backward& b) {
 }
 
 // fill(self, value): in place it writes self, else a new tensor like it.
-Value fill_op(Call& call) {
-  const Tensor& self = std::get<Tensor>(call.args[0]);
-  const Tensor& value = std::get<Tensor>(call.args[1]);
+Tensor fill_in_place(const Tensor& self, const Tensor& value) {
   check(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ",
         value.dim(), " dimensions.");
   check<NotImplemented>(!value.is_meta() || self.is_meta(),
                         "fill_(): a value on the meta device cannot be read");
-  const Tensor out = call.out.defined() ? call.out : empty_like(self);
-  check_no_internal_overlap(out);
-  copy_into(out, value);
-  return out;
+  check_no_internal_overlap(self);
+  copy_into(self, value);
+  return self;
+}
+Tensor fill_op(const Tensor& self, const Tensor& value) {
+  return fill_in_place(empty_like(self), value);
 }
 void fill_backward(Backward& b) {
   if (b.needs(0)) b.set(0, zeros_like(b.grad()));
@@ -235,8 +235,12 @@ const Define ops[] = {
      {.backward = copy_backward, .forms = kMethod | kMixed}},
     {"fill(self: Tensor, value: Tensor) -> Tensor",
      "A tensor like `self` with `value` everywhere.",
-     raw_kernel(fill_op, true),
-     {.backward = fill_backward, .forms = kFunction | kInplace | kMixed}},
+     kernel(fill_op),
+     {.backward = fill_backward, .forms = kFunction | kMixed}},
+    {"fill_(self!: Tensor, value: Tensor) -> Tensor",
+     "Sets every element to `value`.",
+     kernel(fill_in_place),
+     {.backward = fill_backward, .forms = kMethod | kFunction | kMixed}},
     {"zero_(self!: Tensor) -> Tensor",
      "Sets every element to 0.",
      kernel(zero_op),

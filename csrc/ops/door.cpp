@@ -5,10 +5,12 @@
 
 #include "ops/op.h"
 #include "ops/tensor_ops.h"
+#include "tensor/inference.h"
 
 namespace taeda {
 
-TAEDA_FAST_TLS thread_local constinit Modes modes;
+TAEDA_FAST_TLS thread_local constinit Modes modes{.watched = kRequiresGrad | kIsView | kOverride |
+                                                             kInference};
 
 namespace {
 
@@ -58,6 +60,20 @@ void mark_views(const Value& result) {
     std::for_each(list->begin(), list->end(), mark);
 }
 
+// Outside inference mode nothing may change a tensor that was made in it.
+void check_not_inference(const Call& c) {
+  auto check_one = [](const Tensor& t) {
+    check(!t.defined() || !(t.flags() & kInference), kInferenceChange);
+  };
+  check_one(c.out);
+  for (size_t i = 0; i < c.op.args.size(); ++i) {
+    if (!c.op.args[i].mutated) continue;
+    if (auto* t = std::get_if<Tensor>(&c.args[i])) check_one(*t);
+    else if (auto* l = std::get_if<TensorList>(&c.args[i]))
+      std::for_each(l->begin(), l->end(), check_one);
+  }
+}
+
 Value run_kernel(Call& c) {
   const Op& op = c.op;
   if (op.inplace_form && !c.out.defined()) c.out = std::get<Tensor>(c.args[0]);
@@ -103,6 +119,7 @@ Value call(const Op& op, std::span<Value> args, Tensor out, uint32_t flags) {
     check_devices(c);
     seen &= ~static_cast<uint32_t>(kMeta);
   }
+  if (seen & kInference) check_not_inference(c);
   uint32_t layers = modes.always;
   if (seen & kOverride) layers |= kOverrideLayer;
   if (seen & (kRequiresGrad | kIsView)) layers |= kAutogradLayer;

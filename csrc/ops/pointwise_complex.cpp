@@ -8,7 +8,7 @@ namespace {
 Tensor view_with(const Tensor& x, DimsRef sizes, DimsRef strides, int64_t offset, DType dtype) {
   Tensor t = from_storage(x.storage(), sizes, strides, offset, dtype);
   TensorImpl *p = t.impl(), *from = x.impl();
-  p->flags |= kIsView | (from->flags & kInference);
+  p->flags = (p->flags & ~uint32_t(kInference)) | kIsView | (from->flags & kInference);
   p->own_version = from->own_version;
   p->base = from->base ? from->base : x.ref();
   p->no_grad_view = from->no_grad_view;

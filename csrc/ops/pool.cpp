@@ -369,14 +369,20 @@ template <int N> TensorList adaptive_max_pool(const Tensor& self, const Dims& ou
               });
 }
 
+// Of these, only the ones for one dimension are functions of the package itself.
+template <int N> constexpr const char* home = N == 1 ? "" : "nn.functional";
+
 template <int N>
 constexpr Traits kPick{.backward = pick_backward<N>,
                        .saves = saves_out(1),
                        .forms = kFunction,
-                       .non_differentiable = 0b10};
-template <int N> constexpr Traits kAverage{.backward = avg_pool_backward<N>, .forms = kFunction};
+                       .non_differentiable = 0b10,
+                       .module = home<N>};
 template <int N>
-constexpr Traits kAdaptive{.backward = adaptive_avg_backward<N>, .forms = kFunction};
+constexpr Traits kAverage{.backward = avg_pool_backward<N>, .forms = kFunction, .module = home<N>};
+template <int N>
+constexpr Traits kAdaptive{
+    .backward = adaptive_avg_backward<N>, .forms = kFunction, .module = home<N>};
 constexpr Traits kComposite{.forms = kFunction, .composite = true};
 
 constexpr const char* kMaxDoc =

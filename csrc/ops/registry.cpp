@@ -52,7 +52,7 @@ Op inplace_form(const Op& functional) {
   op.inplace_form = true;
   op.mutated = 0;
   op.args[0].mutated = true;
-  op.traits.forms = (op.traits.forms & ~(kOut | kInplace)) | kMethod;
+  op.traits.forms &= ~(kOut | kInplace);  // a method where the functional form is one
   op.returns = 1;
   op.return_type = "Tensor";
   return op;

@@ -266,7 +266,7 @@ const Define kOps[] = {
     {"alias(self: Tensor) -> Tensor",
      "A view of all of `self`.",
      kernel(alias_op),
-     {.backward = alias_backward, .forms = kFunction, .view = true}},
+     {.backward = alias_backward, .forms = 0, .view = true}},
     {"permute(self: Tensor, dims: int[]) -> Tensor",
      "A view with the dimensions in the order `dims`: dimension i of the result is dimension "
      "dims[i] of `self`.",

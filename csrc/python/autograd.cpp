@@ -6,6 +6,7 @@
 #include "ops/tensor_ops.h"
 #include "python/module.h"
 #include "python/tensor_type.h"
+#include "tensor/inference.h"
 
 namespace taeda::py {
 namespace {
@@ -202,7 +203,9 @@ PyObject* set_grad_enabled(PyObject*, PyObject* on) {
 
 PyObject* set_inference_mode(PyObject*, PyObject* on) {
   bool before = modes.inference;
-  modes.inference = on == Py_True;
+  modes.inference = making_inference_tensors = on == Py_True;
+  if (modes.inference) modes.watched &= ~static_cast<uint32_t>(kInference);
+  else modes.watched |= kInference;
   GradMode::set(modes.grad);
   return PyBool_FromLong(before);
 }

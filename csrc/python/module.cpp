@@ -5,6 +5,7 @@
 #include "base/cpu_features.h"
 #include "base/thread_pool.h"
 #include "python/casters.h"
+#include "python/library.h"
 #include "python/module.h"
 #include "python/objects.h"
 #include "python/op_callable.h"
@@ -87,6 +88,7 @@ NB_MODULE(_C, m) {
   py::init_generator(module);
   py::init_results(module);
   py::init_ops(module);
+  py::init_library(module);
   py::init_tensor_methods();
   py::init_tensor_attributes();
   py::init_overrides(module);

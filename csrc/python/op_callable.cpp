@@ -208,6 +208,7 @@ PyObject* get_qualname(PyObject* o, void*) {
 PyObject* get_module(PyObject* o, void*) {
   const Op& op = first_op(o);
   if (Py_TYPE(o) == FunctionType && op.name[0] == '_') return PyUnicode_FromString("taeda._C.ops");
+  if (op.name.find("::") != op.name.npos) return PyUnicode_FromString("taeda.ops");
   if (Py_TYPE(o) == MethodType || !*op.traits.module) return PyUnicode_FromString("taeda");
   return PyUnicode_FromFormat("taeda.%s", op.traits.module);
 }
@@ -227,14 +228,30 @@ PyObject* get_doc(PyObject* o, void*) {
     return must(PyUnicode_FromString(s.c_str()));
   });
 }
-// The overloads as data, from which taeda._signatures makes inspect.Signature objects and the
-// stubs.
+// The overloads as data, from which taeda._signatures makes inspect.Signature objects.
 PyObject* get_overloads(PyObject* o, void*) {
   return guarded([&] {
     PyRef list = take(PyList_New(0));
     for (const Signature& overload : table_of(o).overloads) {
       PyRef text = take(PyUnicode_FromString(overload.op().signature.c_str()));
       must(PyList_Append(list.get(), text.get()));
+    }
+    return list.release();
+  });
+}
+// What callers may give beside the schema's arguments, as the type stubs need it.
+PyObject* get_forms(PyObject* o, void*) {
+  return guarded([&] {
+    PyRef list = take(PyList_New(0));
+    for (const Signature& s : table_of(o).overloads) {
+      const Op& op = s.op();
+      bool numbers = std::any_of(s.params().begin(), s.params().end(),
+                                 [](const Param& p) { return p.takes_number; });
+      bool out = (op.traits.forms & kOut) && !op.inplace_form;
+      PyRef item = take(Py_BuildValue(
+          "{sssOsOsO}", "schema", op.signature.c_str(), "out", out ? Py_True : Py_False, "factory",
+          s.is_factory() ? Py_True : Py_False, "numbers", numbers ? Py_True : Py_False));
+      must(PyList_Append(list.get(), item.get()));
     }
     return list.release();
   });
@@ -267,6 +284,10 @@ PyGetSetDef op_getset[] = {
     {"__doc__", get_doc, nullptr, nullptr, nullptr},
     {"__signature__", get_signature, nullptr, nullptr, nullptr},
     {"overloads", get_overloads, nullptr, "The schemas of all overloads.", nullptr},
+    {"_forms", get_forms, nullptr,
+     "One dict per overload: its schema, and whether it takes `out`, what factories take, and "
+     "Python numbers as tensors.",
+     nullptr},
     {"__dict__", [](PyObject* o, void*) { return PyObject_GenericGetDict(o, nullptr); }, nullptr,
      nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -315,6 +336,14 @@ PyObject* call_method(const char* name, std::initializer_list<PyObject*> args) {
   const OpTable* table = find_table(name);
   if (!table) fail("taeda was built without the operation '", name, "'");
   return must(call_table(*table, {args.begin(), args.size(), nullptr, table->method != nullptr}));
+}
+
+PyObject* op_function(const Op& op) {
+  OpTable& table = tables().emplace_back();
+  table.name = op.name;
+  table.overloads.emplace_back(op);
+  table.function = make_op(FunctionType, &table, call_function);
+  return Py_NewRef(table.function);
 }
 
 void init_ops(PyObject* module) {

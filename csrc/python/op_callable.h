@@ -33,6 +33,9 @@ PyObject* call_method(const char* name, std::initializer_list<PyObject*> args);
 // The results of an op as Python sees them.
 PyObject* result_object(Value&& v, const OpTable* table = nullptr);
 
+// The callable of an op that was defined after the module was loaded.
+PyObject* op_function(const Op& op);
+
 void init_ops(PyObject* module);
 
 }  // namespace taeda::py

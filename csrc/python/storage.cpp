@@ -15,6 +15,7 @@
 #include "python/module.h"
 #include "python/objects.h"
 #include "python/tensor_type.h"
+#include "tensor/inference.h"
 
 namespace taeda::py {
 namespace {
@@ -280,6 +281,7 @@ PyObject* set_(PyObject* o, PyObject* args, PyObject* kwargs) {
     const Tensor& t = tensor_of(o);
     check(!(modes.grad && requires_grad(t) && !is_leaf(t)),
           "set_(): the memory of a tensor with a history cannot be exchanged");
+    check(modes.inference || !(t.flags() & kInference), kInferenceChange);
     Ref<Storage> storage;
     Dims sizes, strides;
     int64_t at = 0;

@@ -133,7 +133,7 @@ int set_data(PyObject* o, PyObject* value, void*) {
         t->numel = f->numel;
         t->dtype = f->dtype;
         t->contiguous = f->contiguous;
-        t->flags = (t->flags & ~uint32_t(kMeta)) | (f->flags & kMeta);
+        t->flags = (t->flags & ~uint32_t(kMeta | kInference)) | (f->flags & (kMeta | kInference));
         return 0;
       },
       -1);

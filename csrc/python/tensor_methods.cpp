@@ -9,6 +9,7 @@
 #include "python/overrides.h"
 #include "python/tensor_slots.h"
 #include "python/tensor_type.h"
+#include "tensor/inference.h"
 
 namespace taeda::py {
 namespace {
@@ -218,6 +219,7 @@ PyObject* resize_(PyObject* o, PyObject* args) {
     }
     const Tensor& t = tensor_of(o);
     check(!(modes.grad && requires_grad(t)), "cannot resize variables that require grad");
+    check(modes.inference || !(t.flags() & kInference), kInferenceChange);
     resize(t, sizes);
     t.bump_version();
     return Py_NewRef(o);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "tensor/inference.h"
 
 namespace taeda {
 
@@ -61,6 +62,8 @@ void Storage::destroy(Storage* s) {
 
 // ---- TensorImpl ----
 
+TAEDA_FAST_TLS thread_local constinit bool making_inference_tensors = false;
+
 void (*TensorImpl::release_python)(TensorImpl*) = nullptr;
 
 void* TensorImpl::operator new(size_t n) { return cpu::allocate(n); }
@@ -92,6 +95,7 @@ Ref<TensorImpl> make_impl(Ref<Storage> storage, DimsRef sizes, DimsRef strides, 
   t->numel = n;
   t->contiguous = contiguous || n == 0;
   if (storage->device.type == DeviceType::Meta) t->flags |= kMeta;
+  if (making_inference_tensors) t->flags |= kInference;
   t->storage = std::move(storage);
   return t;
 }
@@ -208,6 +212,7 @@ Tensor empty(DimsRef sizes, Options o) {
                                 static_cast<uint64_t>(std::max<int64_t>(sizes[i], 1)));
   }
   if (o.device.type == DeviceType::Meta) t->flags |= kMeta;
+  if (making_inference_tensors) t->flags |= kInference;
   return Tensor(std::move(t));
 }
 
@@ -234,7 +239,7 @@ Tensor make_view(const Tensor& base, DimsRef sizes, DimsRef strides, int64_t off
   check_bounds(*base.storage(), sizes, strides, offset, base.dtype());
   auto t = make_impl(base.storage(), sizes, strides, offset, base.dtype());
   TensorImpl* b = base.impl();
-  t->flags |= kIsView | (b->flags & (kInference | kWrapped));
+  t->flags = (t->flags & ~uint32_t(kInference)) | kIsView | (b->flags & (kInference | kWrapped));
   t->own_version = b->own_version;
   t->base = b->base ? b->base : base.ref();
   t->no_grad_view = b->no_grad_view;
@@ -243,7 +248,7 @@ Tensor make_view(const Tensor& base, DimsRef sizes, DimsRef strides, int64_t off
 
 Tensor alias(const Tensor& t) {
   auto a = make_impl(t.storage(), t.sizes(), t.strides(), t.offset(), t.dtype());
-  a->flags |= t.flags() & (kWrapped | kInference);
+  a->flags = (a->flags & ~uint32_t(kInference)) | (t.flags() & (kWrapped | kInference));
   a->own_version = t.impl()->own_version;
   return Tensor(std::move(a));
 }

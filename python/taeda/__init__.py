@@ -172,7 +172,7 @@ from taeda._switches import (  # noqa: E402
     set_float32_matmul_precision,
     use_deterministic_algorithms,
 )
-from taeda._tensor_str import get_printoptions, set_printoptions  # noqa: E402
+from taeda._tensor_str import set_printoptions  # noqa: E402
 from taeda._tensor_types import TYPES as _TYPES  # noqa: E402
 from taeda._type_info import finfo, iinfo  # noqa: E402
 from taeda.autograd.grad_mode import (  # noqa: E402
@@ -200,6 +200,8 @@ from taeda.functional import (  # noqa: E402
     numel,
     tensordot,
     typename,
+    unique,
+    unique_consecutive,
     where,
 )
 from taeda.random import (  # noqa: E402
@@ -234,6 +236,8 @@ newaxis = None
 
 is_grad_enabled = _C.is_grad_enabled
 is_inference_mode_enabled = _C.is_inference_mode_enabled
+is_anomaly_enabled = _C.is_anomaly_enabled
+is_anomaly_check_nan_enabled = _C.is_anomaly_check_nan_enabled
 
 
 def is_inference(input: Tensor) -> builtins.bool:
@@ -252,9 +256,9 @@ def set_default_tensor_type(t: Any) -> None:
 
 _SUBMODULES = frozenset({
     "accelerator", "amp", "autograd", "backends", "compat", "compiler", "cuda", "distributed",
-    "distributions", "fft", "func", "functional", "fx", "hub", "jit", "linalg", "multiprocessing",
-    "nn", "onnx", "optim", "overrides", "profiler", "random", "safetensors", "serialization",
-    "special", "testing", "utils", "version",
+    "distributions", "fft", "func", "functional", "fx", "hub", "jit", "library", "linalg",
+    "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
+    "safetensors", "serialization", "special", "storage", "testing", "utils", "version",
 })  # fmt: skip
 
 
@@ -322,7 +326,6 @@ __all__ = [
     "get_default_dtype",
     "get_float32_matmul_precision",
     "get_num_threads",
-    "get_printoptions",
     "get_rng_state",
     "half",
     "iinfo",
@@ -334,6 +337,8 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
     "is_complex",
     "is_conj",
     "is_deterministic_algorithms_warn_only_enabled",
@@ -382,6 +387,8 @@ __all__ = [
     "tensordot",
     "to_dlpack",
     "typename",
+    "unique",
+    "unique_consecutive",
     "uint8",
     "use_deterministic_algorithms",
     "utils",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import copy
 from typing import Any
 
@@ -127,7 +128,7 @@ def _numpy(self: Any, *, force: bool = False) -> Any:
     import numpy
 
     if self.requires_grad:
-        if not force:
+        if not force and _C.is_grad_enabled():
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. "
                 "Use tensor.detach().numpy() instead."
@@ -304,6 +305,62 @@ def _apply(self: Any, callable: Any) -> Any:
     return self
 
 
+def _map(self: Any, tensor: Any, callable: Any) -> Any:
+    """Replace each element, in place, by what a Python function makes of it and another's. Slow.
+
+    Args:
+        tensor: the other elements, of the same dtype; broadcast to this tensor's shape.
+        callable: takes two numbers and returns one.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(
+            f"map_(): argument 'tensor' (position 1) must be Tensor, not {type(tensor).__name__}"
+        )
+    if self.requires_grad or tensor.requires_grad:
+        raise RuntimeError(
+            "Can't call map_() on Variable that requires grad. Use var.detach().map_() instead."
+        )
+    if tensor.dtype != self.dtype or tensor.device != self.device:
+        raise TypeError(
+            f"map_(): expected a tensor of {self.dtype} on {self.device}, got one of "
+            f"{tensor.dtype} on {tensor.device}"
+        )
+    if not builtins.callable(callable):
+        raise TypeError(f"map_(): '{type(callable).__name__}' object is not callable")
+    pairs = zip(self.flatten().tolist(), tensor.expand_as(self).flatten().tolist(), strict=True)
+    values = _C.tensor([callable(x, y) for x, y in pairs])
+    return self.copy_(values.to(self.dtype).view(self.shape))
+
+
+def _unique(
+    self: Any,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """See ``taeda.unique``."""
+    from taeda.functional import unique
+
+    return unique(self, sorted, return_inverse, return_counts, dim)
+
+
+def _unique_consecutive(
+    self: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """See ``taeda.unique_consecutive``."""
+    from taeda.functional import unique_consecutive
+
+    return unique_consecutive(self, return_inverse, return_counts, dim)
+
+
+def _storage(self: Any) -> Any:
+    """Return the memory that the tensor, and all its views, lie in, as elements of its dtype."""
+    from taeda.storage import TypedStorage
+
+    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+
+
 def _unravel(index: int, shape: Any) -> tuple[int, ...]:
     place = []
     for size in reversed(shape):
@@ -326,6 +383,10 @@ def _install() -> None:
         "resize_as_": _resize_as,
         "sum_to_size": _sum_to_size,
         "apply_": _apply,
+        "map_": _map,
+        "storage": _storage,
+        "unique": _unique,
+        "unique_consecutive": _unique_consecutive,
         "__array__": _array,
         "__array_wrap__": _array_wrap,
         "__copy__": _copy,

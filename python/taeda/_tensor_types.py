@@ -50,7 +50,10 @@ def _make(name: str, dtype: Any) -> Any:
     return tensortype(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "taeda"})
 
 
-TYPES: dict[str, Any] = {name: _make(name, dtype) for name, dtype in _NAMES.items()}
+# The types of complex tensors are names alone, as in PyTorch.
+TYPES: dict[str, Any] = {
+    name: _make(name, dtype) for name, dtype in _NAMES.items() if not name.startswith("Complex")
+}
 
 
 class cudatensortype(tensortype):

@@ -27,7 +27,7 @@ class _Info:
     dtype: str
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.dtype == other.dtype  # type: ignore[attr-defined]
+        return type(other) is type(self) and self.dtype == other.dtype
 
     def __hash__(self) -> int:
         return hash((type(self), self.dtype))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from taeda import _C
+from taeda._C import Tensor
 
 __all__ = [
     "broadcast_shapes",
@@ -25,6 +26,8 @@ __all__ = [
     "numel",
     "tensordot",
     "typename",
+    "unique",
+    "unique_consecutive",
     "where",
 ]
 
@@ -148,6 +151,70 @@ def where(condition: Any, *args: Any, **kwargs: Any) -> Any:
     if not args and not kwargs:
         return _C.ops._nonzero_tuple(condition)
     return _C.ops.where(condition, *args, **kwargs)
+
+
+def _different(
+    found: tuple[Tensor, Tensor, Tensor], return_inverse: bool, return_counts: bool
+) -> Any:
+    """The parts of (values, inverse, counts) that are wanted."""
+    values, inverse, counts = found
+    if not return_inverse and not return_counts:
+        return values
+    return (values, *([inverse] if return_inverse else []), *([counts] if return_counts else []))
+
+
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """Return the different elements of a tensor, in ascending order.
+
+    Args:
+        input: the tensor. Each NaN is different from all others.
+        sorted: they are in order whatever this says, as in PyTorch on the CPU.
+        return_inverse: return also where each element is found among them, an int64 tensor of the
+            input's shape (with ``dim``, of its size there).
+        return_counts: return also how often each occurs, an int64 tensor.
+        dim: compare the slices along this dimension instead of elements.
+
+    Returns:
+        The elements, or a tuple of what is asked for.
+
+    >>> taeda.unique(taeda.tensor([3, 1, 3]), return_counts=True)
+    (tensor([1, 3]), tensor([1, 2]))
+    """
+    if not isinstance(sorted, bool):
+        raise TypeError(f"unique(): argument 'sorted' must be bool, not {type(sorted).__name__}")
+    found = _C.ops._unique(_tensor("unique", input), dim)
+    return _different(found, return_inverse, return_counts)
+
+
+def unique_consecutive(
+    input: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """Return the elements without those that equal the one before them.
+
+    Args:
+        input: the tensor; without ``dim`` it is taken as flat.
+        return_inverse: return also where each element is found among them, an int64 tensor of the
+            input's shape (with ``dim``, of its size there).
+        return_counts: return also the length of each run, an int64 tensor.
+        dim: compare the slices along this dimension instead of elements.
+
+    Returns:
+        The elements, or a tuple of what is asked for.
+
+    >>> taeda.unique_consecutive(taeda.tensor([1, 1, 2, 1]))
+    tensor([1, 2, 1])
+    """
+    found = _C.ops._unique_consecutive(_tensor("unique_consecutive", input), dim)
+    return _different(found, return_inverse, return_counts)
 
 
 def einsum(*args: Any) -> Any:

@@ -162,3 +162,10 @@ def test_anomaly_mode_reports_errors_without_looking_for_nan():
     with taeda.autograd.set_detect_anomaly(True, check_nan=False):
         z = taeda.zeros(2, requires_grad=True)
         (z / z).sum().backward()
+
+
+def test_anomaly_mode_can_be_asked():
+    assert not taeda.is_anomaly_enabled()
+    with pytest.warns(UserWarning), taeda.autograd.detect_anomaly(check_nan=False):
+        assert taeda.is_anomaly_enabled() and not taeda.is_anomaly_check_nan_enabled()
+    assert not taeda.is_anomaly_enabled()

@@ -1,22 +1,34 @@
 """Neural networks: modules, layers, losses, initialisation."""
 
-from taeda.nn import attention, functional, grad, init, modules, parameter, utils
-from taeda.nn.module import Module
-from taeda.nn.modules import *
-from taeda.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Buffer",
-    "Module",
-    "Parameter",
-    "UninitializedBuffer",
-    "UninitializedParameter",
-    "attention",
-    "functional",
-    "grad",
-    "init",
-    "modules",
-    "parameter",
-    "utils",
-]
-__all__ += modules.__all__
+from taeda.nn import attention as attention
+from taeda.nn import functional as functional
+from taeda.nn import grad as grad
+from taeda.nn import init as init
+from taeda.nn import modules as modules
+from taeda.nn import parameter as parameter
+from taeda.nn import utils as utils
+from taeda.nn.module import Module as Module
+from taeda.nn.modules import *
+from taeda.nn.parameter import Buffer as Buffer
+from taeda.nn.parameter import Parameter as Parameter
+from taeda.nn.parameter import UninitializedBuffer as UninitializedBuffer
+from taeda.nn.parameter import UninitializedParameter as UninitializedParameter
+
+if not TYPE_CHECKING:  # mypy reads lists of strings alone; to it, all from above is public
+    __all__ = [
+        "Buffer",
+        "Module",
+        "Parameter",
+        "UninitializedBuffer",
+        "UninitializedParameter",
+        "attention",
+        "functional",
+        "grad",
+        "init",
+        "modules",
+        "parameter",
+        "utils",
+    ]
+    __all__ += modules.__all__

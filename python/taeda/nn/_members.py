@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class Members(dict[str, Any]):
             self[name] = default
         return self[name]
 
-    def update(self, other: Mapping[str, Any] | Iterable[Any] = (), **more: Any) -> None:
+    def update(self, other: Any = (), /, **more: Any) -> None:
         for name, value in dict(other, **more).items():
             self[name] = value
 

@@ -256,7 +256,9 @@ class Saving:
                     hook(self, *arguments)
                 else:
                     hook(*arguments)
-        own = {name: value for name, value in self._parameters.items() if value is not None}
+        own: dict[str, Tensor] = {
+            name: value for name, value in self._parameters.items() if value is not None
+        }
         for name, value in self._buffers.items():
             if value is not None and name not in self._non_persistent_buffers_set:
                 own[name] = value

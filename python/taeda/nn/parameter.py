@@ -58,12 +58,13 @@ class Parameter(Tensor, metaclass=_MarkedMeta):
         kind = type(data)
         if kind is Tensor or issubclass(cls, kind):
             return Tensor._make_subclass(cls, data, requires_grad)
-        parameter = data.detach().requires_grad_(requires_grad)
-        if type(parameter) is not kind:
+        values = data.detach().requires_grad_(requires_grad)
+        if type(values) is not kind:
             raise RuntimeError(
                 f"Parameter: {kind.__name__}.detach() must give a {kind.__name__}, "
-                f"got {type(parameter).__name__}"
+                f"got {type(values).__name__}"
             )
+        parameter: Any = values
         parameter._is_param = True
         return parameter
 
@@ -85,7 +86,7 @@ class Parameter(Tensor, metaclass=_MarkedMeta):
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
 
-    def __reduce_ex__(self, protocol: int) -> Any:
+    def __reduce_ex__(self, protocol: Any) -> Any:
         return (
             _rebuild_parameter,
             (type(self), self.data, self.requires_grad, _own_attributes(self)),
@@ -119,11 +120,12 @@ class Buffer(Tensor, metaclass=_MarkedMeta):
 
     _mark = "_is_buffer"
     __torch_function__ = _C._disabled_torch_function_impl  # ops on buffers give plain tensors
+    persistent: bool
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
         if data is None:
             data = taeda.empty(0)
-        buffer = data.detach().requires_grad_(data.requires_grad)
+        buffer: Any = data.detach().requires_grad_(data.requires_grad)
         buffer.persistent = persistent
         buffer._is_buffer = True
         return buffer
@@ -138,6 +140,7 @@ class UninitializedTensorMixin:
     """
 
     cls_to_become: type
+    data: Tensor
 
     # What works without a shape; everything else is refused by name.
     _SHAPELESS = frozenset({
@@ -214,7 +217,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         memo[id(self)] = result
         return result
 
-    def __reduce_ex__(self, protocol: int) -> Any:
+    def __reduce_ex__(self, protocol: Any) -> Any:
         return (type(self), (self.requires_grad, self.data.device, self.data.dtype))
 
 
@@ -228,6 +231,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """
 
     cls_to_become = Buffer
+    persistent: bool
 
     def __new__(
         cls,
@@ -256,7 +260,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
             memo[id(self)] = type(self)(*self.__reduce_ex__(2)[1])
         return memo[id(self)]
 
-    def __reduce_ex__(self, protocol: int) -> Any:
+    def __reduce_ex__(self, protocol: Any) -> Any:
         return (
             type(self), (self.requires_grad, self.data.device, self.data.dtype, self.persistent)
         )  # fmt: skip

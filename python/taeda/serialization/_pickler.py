@@ -28,7 +28,7 @@ class _Stored:
 
 # The pickler that is written in C looks every name up in the module it is said to be in, and
 # PyTorch's modules need not be installed; the one written in Python lets its subclass write names.
-class CheckpointPickler(_PythonPickler):
+class CheckpointPickler(_PythonPickler):  # type: ignore[misc]
     """Pickles to ``stream``; ``storages`` then holds the tensors whose bytes go beside it."""
 
     def __init__(self, protocol: int) -> None:
@@ -99,7 +99,8 @@ class CheckpointPickler(_PythonPickler):
         return ("storage", _rebuild.storage_names()[dtype], key, location, count)
 
     def _reduce_tensor(self, tensor: Any) -> Any:
-        kind, state = type(tensor), getattr(tensor, "__dict__", None) or None
+        kind: Any = type(tensor)
+        state = getattr(tensor, "__dict__", None) or None
         args: tuple[Any, ...]
         if isinstance(tensor, self._parameter):
             args = (tensor.data, tensor.requires_grad, OrderedDict())

@@ -233,7 +233,7 @@ class SummaryWriter:
         import numpy
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-        canvas = FigureCanvasAgg(figure)
+        canvas: Any = FigureCanvasAgg(figure)
         canvas.draw()
         pixels = numpy.asarray(canvas.buffer_rgba())
         self.add_image(tag, pixels, global_step, walltime, "HWC")

@@ -1,5 +1,7 @@
 """The functions behind the layers: each takes its weights as arguments and keeps no state."""
 
+from typing import TYPE_CHECKING
+
 from taeda.nn.functional import (
     _activation,
     _attention,
@@ -27,16 +29,17 @@ from taeda.nn.functional._pooling import *
 from taeda.nn.functional._sampling import *
 from taeda.nn.functional._shape import *
 
-__all__: list[str] = []
-__all__ += _activation.__all__
-__all__ += _attention.__all__
-__all__ += _conv.__all__
-__all__ += _dropout.__all__
-__all__ += _embedding.__all__
-__all__ += _linear_loss.__all__
-__all__ += _loss.__all__
-__all__ += _margin_loss.__all__
-__all__ += _norm.__all__
-__all__ += _pooling.__all__
-__all__ += _sampling.__all__
-__all__ += _shape.__all__
+if not TYPE_CHECKING:  # mypy reads lists of strings alone; to it, all from above is public
+    __all__ = []
+    __all__ += _activation.__all__
+    __all__ += _attention.__all__
+    __all__ += _conv.__all__
+    __all__ += _dropout.__all__
+    __all__ += _embedding.__all__
+    __all__ += _linear_loss.__all__
+    __all__ += _loss.__all__
+    __all__ += _margin_loss.__all__
+    __all__ += _norm.__all__
+    __all__ += _pooling.__all__
+    __all__ += _sampling.__all__
+    __all__ += _shape.__all__

@@ -104,7 +104,7 @@ def _project(
     value: Tensor,
     in_proj_weight: Tensor | None,
     in_proj_bias: Tensor | None,
-    separate: tuple[Tensor, Tensor, Tensor] | None,
+    separate: tuple[Tensor, ...] | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
     if separate is None:

@@ -352,7 +352,7 @@ def gaussian_nll_loss(
     """
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
-    if isinstance(var, (int, float)):
+    if not isinstance(var, Tensor):
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = taeda.full_like(input, var)

@@ -1,5 +1,7 @@
 """The layers, one file for each family."""
 
+from typing import TYPE_CHECKING
+
 from taeda.nn.modules import (
     activation,
     adaptive,
@@ -43,24 +45,25 @@ from taeda.nn.modules.sparse import *
 from taeda.nn.modules.transformer import *
 from taeda.nn.modules.vision import *
 
-__all__: list[str] = []
-__all__ += activation.__all__
-__all__ += adaptive.__all__
-__all__ += attention.__all__
-__all__ += batchnorm.__all__
-__all__ += container.__all__
-__all__ += conv.__all__
-__all__ += distance.__all__
-__all__ += dropout.__all__
-__all__ += flatten.__all__
-__all__ += instancenorm.__all__
-__all__ += linear.__all__
-__all__ += linear_loss.__all__
-__all__ += loss.__all__
-__all__ += normalization.__all__
-__all__ += padding.__all__
-__all__ += pooling.__all__
-__all__ += rnn.__all__
-__all__ += sparse.__all__
-__all__ += transformer.__all__
-__all__ += vision.__all__
+if not TYPE_CHECKING:  # mypy reads lists of strings alone; to it, all from above is public
+    __all__ = []
+    __all__ += activation.__all__
+    __all__ += adaptive.__all__
+    __all__ += attention.__all__
+    __all__ += batchnorm.__all__
+    __all__ += container.__all__
+    __all__ += conv.__all__
+    __all__ += distance.__all__
+    __all__ += dropout.__all__
+    __all__ += flatten.__all__
+    __all__ += instancenorm.__all__
+    __all__ += linear.__all__
+    __all__ += linear_loss.__all__
+    __all__ += loss.__all__
+    __all__ += normalization.__all__
+    __all__ += padding.__all__
+    __all__ += pooling.__all__
+    __all__ += rnn.__all__
+    __all__ += sparse.__all__
+    __all__ += transformer.__all__
+    __all__ += vision.__all__

@@ -110,7 +110,7 @@ class MultiheadAttention(Module):
             init.xavier_uniform_(self.q_proj_weight)
             init.xavier_uniform_(self.k_proj_weight)
             init.xavier_uniform_(self.v_proj_weight)
-        if self.in_proj_bias is not None:
+        if self.in_proj_bias is not None and self.out_proj.bias is not None:
             init.constant_(self.in_proj_bias, 0.0)
             init.constant_(self.out_proj.bias, 0.0)
         if self.bias_k is not None:

@@ -71,10 +71,15 @@ class _NormBase(Module):
 
     def reset_running_stats(self) -> None:
         """Forget the running statistics."""
-        if self.track_running_stats:
-            self.running_mean.zero_()
-            self.running_var.fill_(1)
-            self.num_batches_tracked.zero_()
+        if not self.track_running_stats:
+            return
+        for buffer, start in (
+            (self.running_mean, 0),
+            (self.running_var, 1),
+            (self.num_batches_tracked, 0),
+        ):
+            assert buffer is not None, "statistics are tracked"
+            buffer.fill_(start)
 
     def reset_parameters(self) -> None:
         """Forget the running statistics, and make the weight 1 and the bias 0."""

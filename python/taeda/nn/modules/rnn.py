@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import taeda
@@ -210,7 +211,8 @@ class RNNBase(Module):
         self, input: Tensor, sizes: list[int], state: list[Tensor]
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """All layers, over `sizes[t]` rows for each step t; return the outputs and last states."""
-        cell, get = _CELLS[self.mode][0], self._parameters.get
+        cell = _CELLS[self.mode][0]
+        get: Callable[[str], Any] = self._parameters.get
         firsts = [part.unbind(0) for part in state]
         last: list[tuple[Tensor, ...]] = []
         for layer in range(self.num_layers):

@@ -13,7 +13,8 @@ __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_
 def _convert(module: Module, kinds: tuple[type, ...], memory_format: Any) -> Module:
     for layer in module.modules():
         if isinstance(layer, kinds):
-            weight: Any = layer.weight
+            found: Any = layer
+            weight = found.weight
             weight.data = weight.detach().clone().contiguous(memory_format=memory_format)
     return module
 

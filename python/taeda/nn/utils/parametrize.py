@@ -69,6 +69,8 @@ class ParametrizationList(ModuleList):
         ntensors: how many originals there are.
     """
 
+    original: Tensor
+
     def __init__(self, modules: Sequence[Module], original: Tensor, unsafe: bool = False) -> None:
         if not modules:
             raise ValueError("ParametrizationList requires one or more modules.")
@@ -87,8 +89,8 @@ class ParametrizationList(ModuleList):
                 f"Got {type(new).__name__}"
             )
         self.is_tensor = isinstance(new, Tensor)
-        self.ntensors = 1 if self.is_tensor else len(new)
-        if self.is_tensor:
+        self.ntensors = 1 if isinstance(new, Tensor) else len(new)
+        if isinstance(new, Tensor):
             self._check_dtype(dtype, new)
             with taeda.no_grad():
                 original.data = new  # the same object, so that an optimizer keeps hold of it
@@ -209,8 +211,13 @@ def _property(name: str) -> property:
 
 def _restore(cls: type, names: tuple[str, ...]) -> Any:
     """What a copied or unpickled parametrized module starts as."""
-    new = _parametrized_class(cls, names)
+    new: Any = _parametrized_class(cls, names)
     return new.__new__(new)
+
+
+def _parametrizations(module: Any) -> Any:
+    """The ParametrizationLists of a parametrized module, by the tensor's name."""
+    return module.parametrizations
 
 
 def register_parametrization(
@@ -243,14 +250,14 @@ def register_parametrization(
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
-        known = module.parametrizations[tensor_name]
+        known = _parametrizations(module)[tensor_name]
         if not unsafe:
             before = getattr(module, tensor_name)
             ParametrizationList._check_result(parametrization(before), before.shape, before.dtype)
         known.append(parametrization)
         known.unsafe |= unsafe
         return module
-    original = module._parameters.get(tensor_name)
+    original: Tensor | None = module._parameters.get(tensor_name)
     if original is None:
         original = module._buffers.get(tensor_name)
     if original is None:
@@ -262,9 +269,9 @@ def register_parametrization(
     delattr(module, tensor_name)
     if not is_parametrized(module):
         module.__class__ = _parametrized_class(type(module), ())
-        module.parametrizations = ModuleDict()
+        module.add_module("parametrizations", ModuleDict())
     setattr(type(module), tensor_name, _property(tensor_name))
-    module.parametrizations[tensor_name] = made
+    _parametrizations(module)[tensor_name] = made
     return module
 
 
@@ -295,7 +302,8 @@ def remove_parametrizations(
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
-    known = module.parametrizations[tensor_name]
+    lists = _parametrizations(module)
+    known = lists[tensor_name]
     if not known.is_tensor and not leave_parametrized:
         raise ValueError(
             "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is "
@@ -311,9 +319,9 @@ def remove_parametrizations(
         wanted = any(part.requires_grad for part in known.originals())
         original = Parameter(value) if wanted else value
     delattr(type(module), tensor_name)
-    del module.parametrizations[tensor_name]
-    if not len(module.parametrizations):
-        del module.parametrizations
+    del lists[tensor_name]
+    if not len(lists):
+        delattr(module, "parametrizations")
         module.__class__ = type(module).__bases__[0]
     _register(module, original, tensor_name)
     return module
@@ -342,9 +350,9 @@ def transfer_parametrizations_and_params(
             f"transfer_parametrizations_and_params: {type(from_module).__name__} has no "
             f"parametrization{'' if tensor_name is None else ' on ' + tensor_name}"
         )
-    names = list(from_module.parametrizations) if tensor_name is None else [tensor_name]
+    names = list(_parametrizations(from_module)) if tensor_name is None else [tensor_name]
     for name in names:
-        source = from_module.parametrizations[name]
+        source = _parametrizations(from_module)[name]
         if not hasattr(to_module, name):
             with taeda.no_grad():
                 value = getattr(from_module, name).clone()
@@ -353,7 +361,7 @@ def transfer_parametrizations_and_params(
         for parametrization in source:
             made = copy.deepcopy(parametrization)
             register_parametrization(to_module, name, made, unsafe=source.unsafe)
-        target = to_module.parametrizations[name]
+        target = _parametrizations(to_module)[name]
         for theirs, ours in zip(source.originals(), target.originals(), strict=True):
             ours.data = theirs.detach().clone()
     return to_module

@@ -75,6 +75,7 @@ class BasePruningMethod(ABC):
                 old_key = key
         method = cls(*args, **kwargs)
         method._tensor_name = name
+        applied: Self | PruningContainer = method
         original = getattr(module, name)
         scores = original if importance_scores is None else importance_scores
         if scores.shape != original.shape:
@@ -94,10 +95,10 @@ class BasePruningMethod(ABC):
             mask = container.compute_mask(scores, default_mask=default)
             del module._forward_pre_hooks[old_key]
             setattr(module, name + "_mask", mask)
-            method = container
-        setattr(module, name, method.apply_mask(module))
-        module.register_forward_pre_hook(method)
-        return method
+            applied = container
+        setattr(module, name, applied.apply_mask(module))
+        module.register_forward_pre_hook(applied)
+        return applied
 
     def prune(
         self,
@@ -328,7 +329,7 @@ def _count(amount: Any, size: int) -> int:
     """How many of `size` elements or slices an amount stands for."""
     if not isinstance(amount, numbers.Integral):
         return round(amount * size)
-    if amount > size:
+    if int(amount) > size:
         raise ValueError(
             f"amount={amount} should be smaller than the number of parameters to prune={size}"
         )

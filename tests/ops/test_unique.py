@@ -1,0 +1,70 @@
+"""unique and unique_consecutive, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import taeda
+
+CASES = {
+    "vector": [3, 1, 2, 3, 1, 1],
+    "matrix": [[1, 2, 1], [1, 2, 1], [3, 0, 3]],
+    "one": [7],
+    "zero-dim": 7,
+    "empty": [],
+    "bools": [True, False, True],
+    "floats": [0.5, -1.0, 0.5],
+}
+
+
+@pytest.mark.parametrize("values", CASES.values(), ids=CASES)
+def test_unique(values):
+    x = taeda.tensor(values)
+    expected = np.unique(x.numpy().ravel(), return_inverse=True, return_counts=True)
+    found = taeda.unique(x, return_inverse=True, return_counts=True)
+    assert [f.flatten().tolist() for f in found] == [e.ravel().tolist() for e in expected]
+    assert found[1].shape == x.shape and found[0].dtype is x.dtype
+    assert taeda.equal(taeda.unique(x), found[0]) and taeda.equal(x.unique(sorted=False), found[0])
+    only_counts = x.unique(return_counts=True)
+    assert len(only_counts) == 2 and taeda.equal(only_counts[1], found[2])
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_unique_slices(dim):
+    x = taeda.tensor(CASES["matrix"]).t()
+    values, inverse, counts = taeda.unique(x, return_inverse=True, return_counts=True, dim=dim)
+    expected = np.unique(x.numpy(), axis=dim, return_inverse=True, return_counts=True)
+    assert values.tolist() == expected[0].tolist() and counts.tolist() == expected[2].tolist()
+    assert taeda.equal(values.index_select(dim, inverse), x)
+
+
+def test_unique_consecutive():
+    x = taeda.tensor([1, 1, 2, 2, 2, 1])
+    values, inverse, counts = taeda.unique_consecutive(x, return_inverse=True, return_counts=True)
+    assert values.tolist() == [1, 2, 1] and counts.tolist() == [2, 3, 1]
+    assert inverse.tolist() == [0, 0, 1, 1, 1, 2]
+    assert x.unique_consecutive().tolist() == [1, 2, 1]
+    rows = taeda.tensor([[1, 2], [1, 2], [3, 4], [1, 2]])
+    values, counts = rows.unique_consecutive(return_counts=True, dim=0)
+    assert values.tolist() == [[1, 2], [3, 4], [1, 2]] and counts.tolist() == [2, 1, 1]
+    assert taeda.unique_consecutive(taeda.tensor([[1, 1], [1, 2]]), True)[1].shape == (2, 2)
+
+
+def test_nan_is_never_the_same():
+    assert len(taeda.unique(taeda.tensor([float("nan")] * 3))) == 3
+
+
+@pytest.mark.parametrize("function", [taeda.unique, taeda.unique_consecutive])
+def test_errors(function):
+    name = function.__name__
+    with pytest.raises(
+        TypeError, match=rf"{name}\(\): argument 'input' \(position 1\) must be Tensor"
+    ):
+        function([1, 2])
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        function(taeda.ones(2), dim=1)
+    with pytest.raises(RuntimeError, match="0 sized dimensions"):
+        function(taeda.ones(0, 3), dim=1)
+    with pytest.raises(NotImplementedError):
+        function(taeda.ones(2, device="meta"))

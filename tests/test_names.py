@@ -1,0 +1,24 @@
+"""Names that are public in taeda are PyTorch's."""
+
+from __future__ import annotations
+
+import pytest
+
+import taeda
+
+# Modules of taeda's own, and what `from __future__ import annotations` leaves.
+OURS = {"annotations", "compat", "safetensors"}
+
+
+def public(module: object) -> set[str]:
+    return {name for name in dir(module) if not name.startswith("_")}
+
+
+def test_functions_and_classes_of_the_package():
+    torch = pytest.importorskip("torch")
+    assert public(taeda) - set(dir(torch)) <= OURS
+
+
+def test_methods_of_tensors():
+    torch = pytest.importorskip("torch")
+    assert public(taeda.Tensor) - set(dir(torch.Tensor)) == set()

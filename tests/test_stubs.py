@@ -1,0 +1,77 @@
+"""The type stubs say what the operations are, and a type checker finds no fault with using them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import taeda
+from tests.stubs import generate, user_script
+
+ROOT = Path(__file__).resolve().parents[1]
+STUBS = generate.stubs()
+
+
+def test_every_public_operation_has_a_typed_signature():
+    text = STUBS[generate.PACKAGE / "_ops.pyi"]
+    for name in generate.operations():
+        assert f"\ndef {name}(" in text
+    assert "Any" not in text
+
+
+@pytest.mark.parametrize(
+    "name", ["Tensor", "UntypedStorage", "Generator", "Size", "dtype", "device"]
+)
+def test_every_attribute_of_a_class_is_in_the_stub(name):
+    text = STUBS[generate.PACKAGE / "_C.pyi"]
+    body = re.search(rf"\nclass {name}\b.*?(?=\n\S)", text, re.DOTALL)[0]
+    for attribute in vars(getattr(taeda, name)):
+        if not attribute.startswith("__"):
+            found = f"    def {attribute}(" in body or f"    {attribute}:" in body
+            assert found, f"{attribute}: add it to tests/stubs/core.pyi"
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ("f(self: Tensor, dim: int = 0) -> Tensor", "(input: Tensor, dim: _int = 0) -> Tensor"),
+        ("f(size: int[]) -> Tensor", "(*size: _int) -> Tensor"),
+        ("f(self: Tensor, k: int[2]? = None) -> None", "k: _int | Sequence[_int] | None = None"),
+        ("f(self: Tensor) -> (Tensor, Tensor)", "-> tuple[Tensor, Tensor]"),
+    ],
+)
+def test_signatures(schema, expected):
+    class FakeOp:
+        overloads = [schema]
+        _forms = [{"schema": schema, "out": False, "factory": False, "numbers": False}]
+
+    assert expected in generate.operation("f", FakeOp)
+
+
+def test_defaults_are_those_of_the_op():
+    parameters = inspect.signature(taeda.softmax).parameters
+    assert parameters["dtype"].default is None
+
+
+def test_user_script_runs():
+    assert user_script.main() > 0.8
+
+
+@pytest.mark.parametrize("script", ["user_script.py", "mistakes.py"])
+def test_mypy_accepts(script, tmp_path):
+    """In `mistakes.py` every mistake is marked, and a mark without a mistake is an error."""
+    pytest.importorskip("mypy")
+    command = [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={tmp_path}"]
+    command += [
+        "--config-file=",
+        "--follow-imports=silent",
+        str(Path(__file__).parent / "stubs" / script),
+    ]
+    environment = {"MYPYPATH": str(ROOT / "python"), "PATH": "/usr/bin"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
