@@ -322,6 +322,7 @@ def test_deprecated_names_warn_as_pytorch_does():
         assert taeda.nn.init.constant(taeda.zeros(2), 3.0).tolist() == [3, 3]
     with pytest.warns(UserWarning, match="includes its end"):
         assert taeda.range(0, 3).tolist() == [0, 1, 2, 3]
+    assert taeda.optim.lr_scheduler._LRScheduler is taeda.optim.lr_scheduler.LRScheduler
     torch = pytest.importorskip("torch")
     for args in ((3,), (1, 4, 0.5), (5, 1, -2), (0, 1, 0.3), (2, 2)):
         with pytest.warns(UserWarning):

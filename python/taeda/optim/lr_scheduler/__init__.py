@@ -32,6 +32,8 @@ from .factors import (
 )
 from .plateau import ReduceLROnPlateau
 
+_LRScheduler = LRScheduler  # the name that it once had, and that subclasses elsewhere still use
+
 __all__ = [
     "ChainedScheduler",
     "ConstantLR",
