@@ -21,4 +21,5 @@ def test_functions_and_classes_of_the_package():
 
 def test_methods_of_tensors():
     torch = pytest.importorskip("torch")
-    assert public(taeda.Tensor) - set(dir(torch.Tensor)) == set()
+    # The rows of pointwise functions make methods of them; PyTorch has this one as a function alone.
+    assert public(taeda.Tensor) - set(dir(torch.Tensor)) <= {"rsub"}
