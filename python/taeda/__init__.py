@@ -261,8 +261,17 @@ _SUBMODULES = frozenset({
     "safetensors", "serialization", "special", "storage", "testing", "utils", "version",
 })  # fmt: skip
 
+# What the package shows of them.
+_FROM_SUBMODULES = {
+    "autocast": "taeda.amp.autocast_mode",
+    "get_autocast_dtype": "taeda.amp.autocast_mode",
+    "is_autocast_enabled": "taeda.amp.autocast_mode",
+}
+
 
 def __getattr__(name: str) -> Any:
+    if name in _FROM_SUBMODULES:
+        return getattr(importlib.import_module(_FROM_SUBMODULES[name]), name)
     if name in _SUBMODULES:
         full = f"taeda.{name}"
         try:
@@ -274,7 +283,9 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *(name for name in _SUBMODULES if _has_submodule(name))})
+    return sorted(
+        {*globals(), *_FROM_SUBMODULES, *(name for name in _SUBMODULES if _has_submodule(name))}
+    )
 
 
 def _has_submodule(name: str) -> builtins.bool:

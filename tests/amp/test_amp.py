@@ -90,7 +90,10 @@ def test_gradients_reach_float32_parameters():
 
 def test_nesting_threads_and_decoration():
     m = taeda.ones(2, 2)
+    assert taeda.autocast is autocast
     with autocast("cpu"):
+        assert taeda.is_autocast_enabled("cpu") and not taeda.is_autocast_enabled()
+        assert taeda.get_autocast_dtype("cpu") is taeda.bfloat16
         with autocast("cpu", enabled=False):
             assert (m @ m).dtype is taeda.float32
         with autocast("cpu", dtype=taeda.float16):

@@ -22,12 +22,12 @@ def is_autocast_available(device_type: str) -> bool:
     return device_type == "cpu"
 
 
-def is_autocast_enabled(device_type: str = "cpu") -> bool:
-    """Whether autocast is on, in this thread, for a type of device."""
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether autocast is on, in this thread, for a type of device; PyTorch's default is CUDA."""
     return device_type == "cpu" and bool(_C._autocast()[0])
 
 
-def get_autocast_dtype(device_type: str = "cpu") -> Any:
+def get_autocast_dtype(device_type: str) -> Any:
     """The lower precision that autocast uses for a type of device."""
     return _C._autocast()[1] if device_type == "cpu" else taeda.float16
 
