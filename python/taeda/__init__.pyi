@@ -8,12 +8,14 @@ from typing import Any
 from taeda._tensor_types import tensortype
 
 from taeda import accelerator as accelerator
+from taeda import amp as amp
 from taeda import autograd as autograd
 from taeda import backends as backends
 from taeda import compat as compat
 from taeda import compiler as compiler
 from taeda import cuda as cuda
 from taeda import distributed as distributed
+from taeda import distributions as distributions
 from taeda import fft as fft
 from taeda import func as func
 from taeda import functional as functional
@@ -142,6 +144,7 @@ from taeda._ops import bartlett_window as bartlett_window
 from taeda._ops import batch_norm as batch_norm
 from taeda._ops import bernoulli as bernoulli
 from taeda._ops import bincount as bincount
+from taeda._ops import binomial as binomial
 from taeda._ops import bitwise_and as bitwise_and
 from taeda._ops import bitwise_left_shift as bitwise_left_shift
 from taeda._ops import bitwise_not as bitwise_not

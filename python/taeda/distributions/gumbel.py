@@ -29,7 +29,8 @@ class Gumbel(TransformedDistribution):
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         info = taeda.finfo(self.loc.dtype)
-        low, high = info.tiny, 1 - info.eps
+        low: Any = info.tiny
+        high: Any = 1 - info.eps
         if not all_numbers(loc, scale):
             low, high = taeda.full_like(self.loc, low), taeda.full_like(self.loc, high)
         base = Uniform(low, high, validate_args=validate_args)
