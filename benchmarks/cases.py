@@ -168,6 +168,32 @@ def big_matmul(fw):
     return lambda: a @ b
 
 
+@case("throughput", "linalg.solve, 512x512, 64 right sides")
+def linalg_solve(fw):
+    a, b = fw.randn(512, 512) + 10 * fw.eye(512), fw.randn(512, 64)
+    return lambda: fw.linalg.solve(a, b)
+
+
+@case("throughput", "linalg.cholesky of 1,000 matrices 4x4")
+def linalg_cholesky(fw):
+    a = fw.randn(1000, 4, 4)
+    a = a @ a.mT + fw.eye(4)
+    return lambda: fw.linalg.cholesky(a)
+
+
+@case("throughput", "linalg.svd of 64 matrices 32x32")
+def linalg_svd(fw):
+    a = fw.randn(64, 32, 32)
+    return lambda: fw.linalg.svd(a)
+
+
+@case("throughput", "linalg.eigh, 256x256")
+def linalg_eigh(fw):
+    a = fw.randn(256, 256)
+    a = a + a.mT
+    return lambda: fw.linalg.eigh(a)
+
+
 @case("training", "digits network: one step, batch of 32")
 def digits_step(fw):
     nn = fw.nn

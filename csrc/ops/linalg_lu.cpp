@@ -98,6 +98,9 @@ TensorList lu_legacy(const Tensor& self, bool pivot, bool get_infos) {
 
 // The order in which P takes rows: row order[i] of a is row i of L U.
 Tensor row_order_op(const Tensor& pivots, int64_t rows) {
+  check(pivots.dtype() == DType::Int32 && pivots.dim() >= 1 && pivots.size(-1) <= rows,
+        "lu_unpack(): pivots must be int32, at most one for each of ", rows, " rows, got ",
+        pivots.dtype(), " of shape ", to_string(pivots.sizes()));
   Dims sizes(pivots.sizes());
   const int64_t k = sizes.back();
   sizes.back() = rows;
@@ -155,7 +158,18 @@ TensorList lu(const Tensor& a, bool pivot) {
 
 // ---- solving with a factor ----
 
+void check_factored(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left) {
+  check_square("linalg.lu_solve", lu, "LU");
+  check_matrix("linalg.lu_solve", b, "B");
+  check_same_dtype("linalg.lu_solve", lu, b, "LU", "B");
+  check_pivots("linalg.lu_solve", lu, pivots);
+  check(b.size(left ? -2 : -1) == lu.size(-1), "linalg.lu_solve: Incompatible shapes of LU ",
+        to_string(lu.sizes()), " and B ", to_string(b.sizes()),
+        left ? " for A X = B" : " for X A = B");
+}
+
 Tensor solve_factored(const Tensor& lu_in, const Tensor& pivots_in, const Tensor& b, bool conj_t) {
+  check_factored(lu_in, pivots_in, b, true);
   auto [lu, rhs] = broadcast_batches("linalg.lu_solve", lu_in, b);
   Tensor x = by_columns(rhs);
   if (x.is_meta() || x.numel() == 0) return x;
@@ -180,13 +194,7 @@ void solve_factored_backward(Backward& b) {
 }
 
 Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool conj_t) {
-  check_square("linalg.lu_solve", lu, "LU");
-  check_matrix("linalg.lu_solve", b, "B");
-  check_same_dtype("linalg.lu_solve", lu, b, "LU", "B");
-  check_pivots("linalg.lu_solve", lu, pivots);
-  check(b.size(left ? -2 : -1) == lu.size(-1), "linalg.lu_solve: Incompatible shapes of LU ",
-        to_string(lu.sizes()), " and B ", to_string(b.sizes()),
-        left ? " for A X = B" : " for X A = B");
+  check_factored(lu, pivots, b, left);
   if (!left) return adjoint(op<"linalg_lu_solve">(lu, pivots, adjoint(b), true, !conj_t));
   if (!wants_grad(lu)) return op<"_linalg_lu_solve">(lu, pivots, b, conj_t);
   // For the gradient of the factor too: in two triangular steps.
@@ -213,6 +221,13 @@ Tensor lu_solve_legacy(const Tensor& self, const Tensor& lu, const Tensor& pivot
 // ---- solve ----
 
 TensorList solve_raw(const Tensor& a, const Tensor& b, bool left, bool check_errors) {
+  const char* what = "linalg.solve";
+  check_square(what, a);
+  check_same_dtype(what, a, b);
+  check_matrix(what, b, "B");
+  check(b.size(left ? -2 : -1) == a.size(-1), what,
+        ": Incompatible shapes of A and B for the equation ", left ? "AX = B" : "XA = B", " (",
+        a.size(-2), "x", a.size(-1), " and ", b.size(-2), "x", b.size(-1), ")");
   Factor f = factorize("linalg.solve", a);
   if (check_errors) check_info("linalg.solve", f.info, singular_solve);
   // x a = b is a^T x^T = b^T.
@@ -257,18 +272,10 @@ bool is_vector_side(const Tensor& a, const Tensor& b) {
 TensorList solve_ex(const Tensor& a, const Tensor& b, bool left, bool check_errors) {
   const char* what = "linalg.solve";
   check_square(what, a);
-  check_same_dtype(what, a, b);
   const bool vector = is_vector_side(a, b);
   check(left || !vector, what, ": with left=False, B must be a matrix, got shape ",
         to_string(b.sizes()), " for A of shape ", to_string(a.sizes()));
-  if (!vector) check_matrix(what, b, "B");
-  Tensor rhs = vector ? unsqueeze(b, -1) : b;
-  check(rhs.size(left ? -2 : -1) == a.size(-1), what,
-        ": Incompatible shapes of A and B for the "
-        "equation ",
-        left ? "AX = B" : "XA = B", " (", a.size(-2), "x", a.size(-1), " and ", rhs.size(-2), "x",
-        rhs.size(-1), ")");
-  TensorList r = ops<"_linalg_solve_ex">(a, rhs, left, check_errors);
+  TensorList r = ops<"_linalg_solve_ex">(a, vector ? unsqueeze(b, -1) : b, left, check_errors);
   return {vector ? squeeze(r[0], -1) : r[0], r[3]};
 }
 Tensor solve(const Tensor& a, const Tensor& b, bool left) {

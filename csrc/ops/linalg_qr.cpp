@@ -113,7 +113,10 @@ struct Compact {
   }
 };
 
-Tensor householder_raw(const Tensor& a, const Tensor& tau) { return form_q(a, tau, a.size(-1)); }
+Tensor householder_raw(const Tensor& a, const Tensor& tau) {
+  check_reflectors("linalg.householder_product", a, tau);
+  return form_q(a, tau, a.size(-1));
+}
 Tensor householder(const Tensor& a, const Tensor& tau) {
   check_reflectors("linalg.householder_product", a, tau);
   if (!wants_grad(a) && !wants_grad(tau)) return op<"_linalg_householder">(a, tau);
@@ -123,25 +126,7 @@ Tensor householder(const Tensor& a, const Tensor& tau) {
   return op<"eye">(m, n, a.dtype(), a.device(), false) - matmul(c.v, matmul(c.t, rows));
 }
 
-Tensor ormqr_raw(const Tensor& a_in, const Tensor& tau_in, const Tensor& other, bool left,
-                 bool transposed) {
-  Dims batch = broadcast_sizes(batch_sizes(a_in), batch_sizes(other));
-  const int64_t k = tau_in.size(-1);
-  Tensor c = by_columns(raw_expand(other, join(batch, {other.size(-2), other.size(-1)})));
-  if (c.is_meta() || c.numel() == 0) return c;
-  Tensor a =
-      readable_by_columns(raw_narrow(raw_expand(a_in, join(batch, {a_in.size(-2), a_in.size(-1)})),
-                                     static_cast<int64_t>(batch.size()) + 1, 0, k));
-  Tensor tau = raw_contiguous(raw_expand(tau_in, join(batch, {k})));
-  visit_inexact(c.dtype(), "ormqr", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    lapack::multiply_by_q(lapack_shape(c), left, transposed ? cpu::Trans::Conj : cpu::Trans::No, k,
-                          a.data_as<T>(), tau.data_as<T>(), c.data_as<T>());
-  });
-  return c;
-}
-Tensor ormqr(const Tensor& self, const Tensor& tau, const Tensor& other, bool left,
-             bool transposed) {
+void check_ormqr(const Tensor& self, const Tensor& tau, const Tensor& other, bool left) {
   check_matrix("ormqr", self, "input");
   check_matrix("ormqr", other, "other");
   check_same_dtype("ormqr", self, tau, "input", "tau");
@@ -163,6 +148,26 @@ Tensor ormqr(const Tensor& self, const Tensor& tau, const Tensor& other, bool le
   check(other.dim() == self.dim() && same(batch_sizes(self), batch_sizes(other)),
         "ormqr: batch dimensions of other must be equal to those of input, got ",
         to_string(other.sizes()), " and ", to_string(self.sizes()));
+}
+
+Tensor ormqr_raw(const Tensor& a_in, const Tensor& tau_in, const Tensor& other, bool left,
+                 bool transposed) {
+  check_ormqr(a_in, tau_in, other, left);
+  const int64_t k = tau_in.size(-1);
+  Tensor c = by_columns(other);
+  if (c.is_meta() || c.numel() == 0 || k == 0) return c;
+  Tensor a = readable_by_columns(raw_narrow(a_in, a_in.dim() - 1, 0, k));
+  Tensor tau = raw_contiguous(tau_in);
+  visit_inexact(c.dtype(), "ormqr", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    lapack::multiply_by_q(lapack_shape(c), left, transposed ? cpu::Trans::Conj : cpu::Trans::No, k,
+                          a.data_as<T>(), tau.data_as<T>(), c.data_as<T>());
+  });
+  return c;
+}
+Tensor ormqr(const Tensor& self, const Tensor& tau, const Tensor& other, bool left,
+             bool transposed) {
+  check_ormqr(self, tau, other, left);
   if (!wants_grad(self) && !wants_grad(tau) && !wants_grad(other))
     return op<"_linalg_ormqr">(self, tau, other, left, transposed);
   Compact c(self, tau);

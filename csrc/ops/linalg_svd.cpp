@@ -245,12 +245,19 @@ Tensor residuals_of(const Tensor& x, int64_t n, const Tensor& rank) {
 
 TensorList least_squares(const Tensor& a, const Tensor& b, std::optional<double> rcond,
                          const std::string& driver) {
+  const char* what = "linalg.lstsq";
+  check_matrix(what, a, "input");
+  check_matrix(what, b, "other");
+  check_same_dtype(what, a, b, "input", "other");
+  check(b.size(-2) == a.size(-2) && same(batch_sizes(a), batch_sizes(b)), what,
+        ": other must be matrices with as many rows as those of input, got shapes ",
+        to_string(a.sizes()), " and ", to_string(b.sizes()));
   const auto method = method_of(driver);
   const int64_t m = a.size(-2), n = a.size(-1), k = std::min(m, n), high = std::max(m, n);
   const bool by_svd = driver == "gelsd" || driver == "gelss", ranks = driver != "gels";
   const DimsRef batch = batch_sizes(a);
   const Options real{to_real(a.dtype()), a.device()};
-  check_finite("linalg.lstsq", a);
+  check_finite(what, a);
   Tensor x = empty_by_columns(join(batch, {high, b.size(-1)}), a.options());
   Tensor solution = raw_narrow(x, x.dim() - 2, 0, n);
   Tensor s = by_svd ? empty(join(batch, {k}), real) : empty(Dims{0}, real);
@@ -263,7 +270,7 @@ TensorList least_squares(const Tensor& a, const Tensor& b, std::optional<double>
       Tensor copy = by_columns(a), info = empty_like_info(a);
       const double eps = real.dtype == DType::Float32 ? std::numeric_limits<float>::epsilon()
                                                       : std::numeric_limits<double>::epsilon();
-      visit_inexact(a.dtype(), "linalg.lstsq", [&](auto tag) {
+      visit_inexact(a.dtype(), what, [&](auto tag) {
         using T = typename decltype(tag)::type;
         // LAPACK wants a column: without any, one of zeros, which it solves for.
         Tensor rhs = x.numel() > 0 ? x : raw_zeros(join(batch, {high, 1}), a.options());
@@ -272,7 +279,7 @@ TensorList least_squares(const Tensor& a, const Tensor& b, std::optional<double>
                               ranks ? as_int(rank) : nullptr,
                               by_svd ? s.data_as<lapack::Real<T>>() : nullptr, as_int(info));
       });
-      check_info("linalg.lstsq", info, no_full_rank);
+      check_info(what, info, no_full_rank);
     }
     if (m > n && driver != "gelsy") residuals = residuals_of(x, n, rank);
   } else if (m > n && driver != "gelsy") {
@@ -304,7 +311,6 @@ TensorList lstsq(const Tensor& a, const Tensor& b, std::optional<double> rcond,
                  std::optional<std::string> driver) {
   const char* what = "linalg.lstsq";
   check_matrix(what, a, "input");
-  check_same_dtype(what, a, b, "input", "other");
   check(b.dim() >= 1 && a.dim() >= b.dim() && a.dim() - b.dim() <= 1, what,
         ": other must have as many dimensions as input or one less, got shapes ",
         to_string(a.sizes()), " and ", to_string(b.sizes()));

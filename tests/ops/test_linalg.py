@@ -518,6 +518,35 @@ def test_pivots_of_another_matrix_are_refused():
             L.ldl_solve(lu, wrong, a)
 
 
+def test_private_operations_check_what_they_are_given():
+    """They are within reach, and what they pass to LAPACK would be read out of bounds."""
+    ops, a = taeda._C.ops, matrix(3, 3)
+    lu, pivots = L.lu_factor(a)
+    calls = [
+        lambda: ops._linalg_lu_solve(lu, pivots, matrix(4, 2), False),
+        lambda: ops._linalg_lu_solve(lu[:, :2], pivots, a, False),
+        lambda: ops._linalg_lu_solve(lu, pivots + 7, a, False),
+        lambda: ops._linalg_solve_ex(a, matrix(4, 2), True, False),
+        lambda: ops._linalg_solve_ex(a[0], a, True, False),
+        lambda: ops._linalg_row_order(pivots, 2),
+        lambda: ops._linalg_row_order(pivots[0], 3),
+        lambda: ops._linalg_row_order(pivots + 7, 3),
+        lambda: ops._linalg_householder(a, matrix(4)),
+        lambda: ops._linalg_ormqr(a, matrix(3), matrix(5, 2), True, False),
+        lambda: ops._linalg_lstsq(a, matrix(4, 2), None, "gelsd"),
+        lambda: ops._linalg_lstsq(a, a, None, "zz"),
+        lambda: ops._linalg_svd(a[0], True, True),
+        lambda: ops._linalg_eigh(a[:2], "L", True),
+        lambda: ops._linalg_eig(a[:2], True),
+        lambda: ops._linalg_pinv(a[0], None, None, False),
+        lambda: ops._linalg_det(a[:2]),
+        lambda: ops._linalg_slogdet(a.long()),
+    ]
+    for call in calls:
+        with pytest.raises(RuntimeError):
+            call()
+
+
 def test_the_number_of_threads_changes_no_bit():
     a = matrix(40, 30, 30, dtype=taeda.float32)
     before = taeda.get_num_threads()
