@@ -131,7 +131,8 @@ void set_requires_grad(const Tensor& t, bool on) {
         "you can only change requires_grad flags of leaf variables. If you want to use a computed "
         "variable in a "
         "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
-  check(!on || is_inexact(t.dtype()), "only Tensors of floating point dtype can require gradients");
+  check(!on || is_inexact(t.dtype()),
+        "only Tensors of floating point dtype can require gradients, but got ", name(t.dtype()));
   check(!on || !(t.flags() & kInference) || modes.inference,
         "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   if (on) t.impl()->flags |= kRequiresGrad;

@@ -2,6 +2,7 @@
 #include "ops/copy.h"
 
 #include <cstring>
+#include <limits>
 
 #include "autograd/backward.h"
 #include "base/thread_pool.h"
@@ -155,12 +156,29 @@ void copy_backward(Backward& b) {
   }
 }
 
+// A Python number must fit an integer dtype; like a byte, an unsigned one may be named by what it
+// is below zero.
+void check_fits(const Tensor& value, DType dtype) {
+  if (!value.is_wrapped_number() || !is_integral(dtype, false)) return;
+  const cdouble v = value.item().to<cdouble>();
+  visit_real(dtype, "fill_", [&](auto tag) {
+    using L = std::numeric_limits<typename decltype(tag)::type>;
+    if constexpr (L::is_integer) {
+      const auto most = static_cast<double>(L::max());
+      const double least = L::is_signed ? static_cast<double>(L::min()) : -most;
+      check(v.imag() == 0 && v.real() >= least && v.real() <= most, "fill_(): value ", v.real(),
+            " cannot be converted to type ", name(dtype), " without overflow");
+    }
+  });
+}
+
 // fill(self, value): in place it writes self, else a new tensor like it.
 Tensor fill_in_place(const Tensor& self, const Tensor& value) {
   check(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ",
         value.dim(), " dimensions.");
   check<NotImplemented>(!value.is_meta() || self.is_meta(),
                         "fill_(): a value on the meta device cannot be read");
+  check_fits(value, self.dtype());
   check_no_internal_overlap(self);
   copy_into(self, value);
   return self;

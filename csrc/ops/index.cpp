@@ -158,9 +158,10 @@ Plan plan_of(const Indexed& r, bool compute) {
       index = raw_view(index, shape, broadcast_strides(index, shape), index.offset());
     }
     index = raw_contiguous(index);
-    check<IndexError>(size > 0 || l.count == 0, "index is out of bounds for dimension with size 0");
+    check<IndexError>(size > 0 || l.count == 0, "index is out of bounds for dimension ", d,
+                      " with size 0");
     if (auto bad = find_outside(index, -size, size)) {
-      fail<IndexError>("index ", *bad, " is out of bounds for dimension 0 with size ", size);
+      fail<IndexError>("index ", *bad, " is out of bounds for dimension ", d, " with size ", size);
     }
     auto* i = index.data_as<int64_t>();
     for (int64_t k = 0; k < l.count; ++k) offsets[k] += (i[k] < 0 ? i[k] + size : i[k]) * stride;
@@ -274,7 +275,10 @@ Tensor index_select_op(const Tensor& x, int64_t dim, const Tensor& index) {
   Tensor out = empty(sizes, x.options());
   if (x.is_meta()) return out;
   Tensor source = at_least_vector(x), places = index_values(at_least_vector(index));
-  check<IndexError>(!find_outside(places, 0, at(source.sizes(), d)), "index out of range in self");
+  if (auto bad = find_outside(places, 0, at(source.sizes(), d))) {
+    fail<IndexError>("index_select(): index out of range in self: ", *bad,
+                     " is out of bounds for dimension ", d, " with size ", at(source.sizes(), d));
+  }
   if (out.numel() == 0) return out;
   Plan p = line_plan(source, d, places);
   cpu::index_read(out.data(), source.data(), p.layout, x.dtype());
@@ -313,7 +317,7 @@ Value index_add_op(Call& c) {
   Tensor target = at_least_vector(out), places = index_values(at_least_vector(index));
   int64_t size = at(target.sizes(), dim);
   if (auto bad = find_outside(places, 0, size)) {
-    fail("index ", *bad, " is out of bounds for dimension 0 with size ", size);
+    fail("index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
   }
   if (source.numel() == 0) return out;
   Plan p = line_plan(target, dim, places);
@@ -402,7 +406,7 @@ Value fill_lines(Call& c, const Tensor& value) {
   Tensor target = at_least_vector(out), places = index_values(at_least_vector(index));
   int64_t size = at(target.sizes(), dim);
   if (auto bad = find_outside(places, -size, size)) {
-    fail<IndexError>("index ", *bad, " is out of bounds for dimension 0 with size ", size);
+    fail<IndexError>("index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
   }
   Plan p = line_plan(target, dim, places);
   p.layout.run_flat = p.layout.count_flat = 0;

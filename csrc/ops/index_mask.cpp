@@ -121,12 +121,13 @@ Tensor one_hot_op(const Tensor& index, int64_t num_classes) {
     auto* p = flat.data_as<int64_t>();
     int64_t largest = -1;
     for (int64_t i = 0; i < flat.numel(); ++i) {
-      check(p[i] >= 0, "Class values must be non-negative.");
+      check(p[i] >= 0, "Class values must be non-negative, got ", p[i]);
       largest = std::max(largest, p[i]);
     }
     if (num_classes == -1) classes = checked_add(largest, 1);
     else check(num_classes >= 1 || index.numel() == 0, "num_classes should be positive");
-    check(largest < classes, "Class values must be smaller than num_classes.");
+    check(largest < classes, "Class values must be smaller than num_classes (", classes, "), got ",
+          largest);
   }
   Dims sizes(index.sizes());
   sizes.push_back(classes);

@@ -31,8 +31,9 @@ Dims target_sizes(DimsRef x) {
 }
 
 void check_nll(const Tensor& self, const Tensor& target, const Tensor& weight) {
-  check(self.dim() > 0,
-        "nll_loss(): input tensor should be 1D, (N, C) or (N, C, *), got a zero-dim tensor");
+  check<ValueError>(
+      self.dim() > 0,
+      "nll_loss(): input tensor should be 1D, (N, C) or (N, C, *), got a zero-dim tensor");
   check(target.dtype() == DType::Int64 || target.dtype() == DType::UInt8,
         "expected scalar type Long but found ", target.dtype());
   if (self.dim() > 1 && target.dim() > 0) {
@@ -66,7 +67,7 @@ TensorList nll(const Tensor& self, const Tensor& target, const Tensor& weight, i
   if (loss.is_meta()) return {finished(loss, self.dtype()), total};
   auto s = shape_of(self.sizes(), ignore_index);
   if (int64_t bad = cpu::bad_target(s, t.data_as<int64_t>()); bad != ignore_index) {
-    fail<IndexError>("Target ", bad, " is out of bounds.");
+    fail<IndexError>("Target ", bad, " is out of bounds: there are ", s.classes, " classes");
   }
   visit_floating(compute, "nll_loss", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -107,7 +108,7 @@ Tensor nll_gradient(const Tensor& grad, const Tensor& target, const Tensor& weig
   Tensor g = prepared(grad, compute), w = prepared(weight, compute),
          t = prepared(target, DType::Int64);
   if (int64_t bad = cpu::bad_target(s, t.data_as<int64_t>()); bad != ignore_index) {
-    fail<IndexError>("Target ", bad, " is out of bounds.");
+    fail<IndexError>("Target ", bad, " is out of bounds: there are ", s.classes, " classes");
   }
   double scale = reduction == kMean ? 1 / *total.data_as<double>() : 1;
   visit_floating(compute, "nll_loss_backward", [&](auto tag) {

@@ -146,8 +146,9 @@ Scalar power_of_ten(int64_t decimals) {
 Value round_kernel(Call& c) {
   const int64_t decimals = std::get<int64_t>(c.args[1]);
   if (decimals == 0 || is_integral(tensor(c, 0).dtype())) {
-    check(decimals == 0, "round(): decimals is not supported for the integer dtype ",
-          tensor(c, 0).dtype());
+    check<NotImplemented>(decimals == 0,
+                          "round(): decimals is not supported for the integer dtype ",
+                          tensor(c, 0).dtype());
     return run_pointwise(row<Round>(), c, {0});
   }
   Operands operands;

@@ -188,7 +188,7 @@ void check_range(const char* what, DType d, int64_t low, int64_t high) {
     }
   });
   check(low >= least && low <= most, "from is out of bounds for ", d, ": ", low);
-  check(high - 1 >= least && high - 1 <= most, "to - 1 is out of bounds for ", d, ": ", high - 1);
+  check(high > least && high - 1 <= most, "to - 1 is out of bounds for ", d, ": ", high, " - 1");
 }
 
 Tensor random_range_(const Tensor& self, int64_t low, std::optional<int64_t> high, Gen generator) {
@@ -301,8 +301,14 @@ Tensor randint_like_high(const Tensor& self, int64_t high, Gen generator,
   return randint_like(self, 0, high, generator, dtype, device);
 }
 
-Tensor normal_tensors(const Tensor& mean, const Tensor& std, Gen generator) {
+void check_deviations(const Tensor& std) {
   check(!is_complex(std.dtype()), "normal expects standard deviation to be non-complex");
+  check(std.is_meta() || std.numel() == 0 || op<"min">(std).item().to_double() >= 0,
+        "normal expects all elements of std >= 0.0");
+}
+
+Tensor normal_tensors(const Tensor& mean, const Tensor& std, Gen generator) {
+  check_deviations(std);
   Dims sizes = broadcast_sizes(mean.sizes(), std.sizes());
   Tensor t = normal_(empty(sizes, mean.options()), 0, 1, generator);
   return t * std + mean;
@@ -312,6 +318,7 @@ Tensor normal_mean(const Tensor& mean, double std, Gen generator) {
   return normal_(empty(mean.sizes(), mean.options()), 0, 1, generator) * std + mean;
 }
 Tensor normal_std(double mean, const Tensor& std, Gen generator) {
+  check_deviations(std);
   return normal_(empty(std.sizes(), std.options()), 0, 1, generator) * std + mean;
 }
 Tensor normal_size(double mean, double std, const Dims& size, Gen generator,
@@ -326,7 +333,8 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, Gen ge
   check(samples > 0, "cannot sample n_sample <= 0 samples");
   int64_t categories = self.size(-1), rows = self.dim() == 2 ? self.size(0) : 1;
   check(replacement || samples <= categories,
-        "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+        "cannot sample n_sample > prob_dist.size(-1) samples without replacement: ", samples,
+        " of ", categories);
   Dims sizes = self.dim() == 2 ? Dims{rows, samples} : Dims{samples};
   Tensor out = empty(sizes, {DType::Int64, self.device()});
   if (out.is_meta()) return out;

@@ -23,7 +23,8 @@ Tensor reshape_as_op(const Tensor& x, const Tensor& other) { return reshape(x, o
 
 Tensor flatten_op(const Tensor& x, int64_t start_dim, int64_t end_dim) {
   int64_t a = wrap_dim(start_dim, x.dim()), b = wrap_dim(end_dim, x.dim());
-  check(a <= b, "flatten() has invalid args: start_dim cannot come after end_dim");
+  check(a <= b, "flatten() has invalid args: start_dim cannot come after end_dim, but got ",
+        start_dim, " and ", end_dim, " for a tensor of ", x.dim(), " dimensions");
   if (x.dim() == 0) return reshape(x, Dims{1});
   if (a == b) return x;
   Dims sizes;

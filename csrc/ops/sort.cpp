@@ -61,7 +61,8 @@ Tensor msort_op(const Tensor& x) { return ops<"sort">(x, 0, false, true)[0]; }
 
 TensorList topk_op(const Tensor& x, int64_t k, int64_t dim, bool largest, bool sorted) {
   int64_t d = wrap_dim(dim, x.dim()), n = x.dim() ? at(x.sizes(), d) : 1;
-  check(k >= 0 && k <= n, "selected index k out of range");
+  check(k >= 0 && k <= n, "selected index k out of range: ", k, " of ", n, " elements along dim ",
+        d);
   check(!is_complex(x.dtype()), "topk does not support complex dtypes on CPU");
   check(x.dtype() != DType::Bool, "topk does not support bool dtypes on CPU");
   Dims sizes(x.sizes());

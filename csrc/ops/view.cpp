@@ -15,10 +15,10 @@ void reshape_backward(Backward& b) { b.set(0, reshape(b.grad(), b.sizes(0))); }
 Tensor view_op(const Tensor& x, DimsRef size) {
   Dims sizes = infer_size(size, x.numel());
   Dims strides;
-  check(view_strides(x.sizes(), x.strides(), sizes, &strides),
-        "view size is not compatible with input tensor's size and stride (at least one dimension "
-        "spans across two "
-        "contiguous subspaces). Use .reshape(...) instead.");
+  check(view_strides(x.sizes(), x.strides(), sizes, &strides), "view(): view size ",
+        to_string(sizes), " is not compatible with input tensor's size ", to_string(x.sizes()),
+        " and stride ", to_string(x.strides()),
+        ": its elements do not lie in that order. Use .reshape(...) instead.");
   return see(x, sizes, strides);
 }
 
@@ -76,7 +76,7 @@ Tensor permute_op(const Tensor& x, DimsRef dims) {
   uint64_t seen = 0;
   for (size_t i = 0; i < n; ++i) {
     int64_t d = wrap_dim(dims[i], x.dim());
-    check(!(seen >> d & 1), "permute(): duplicate dims are not allowed.");
+    check(!(seen >> d & 1), "permute(): duplicate dims are not allowed, got ", to_string(dims));
     seen |= uint64_t(1) << d;
     sizes[i] = x.sizes()[static_cast<size_t>(d)];
     strides[i] = x.strides()[static_cast<size_t>(d)];

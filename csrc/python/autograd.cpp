@@ -37,7 +37,9 @@ struct Roots {
     }
     Tensor g = given;
     if (!g.defined()) {
-      check(t.numel() == 1, "grad can be implicitly created only for scalar outputs");
+      check(t.numel() == 1,
+            "grad can be implicitly created only for scalar outputs, but got an output of shape ",
+            to_string(t.sizes()));
       check(is_floating(t.dtype()),
             "grad can be implicitly created only for real scalar outputs but got ",
             name(t.dtype()));

@@ -22,29 +22,49 @@ void init_errors(PyObject* module) {
   must(PyModule_AddObjectRef(module, "LinAlgError", lin_alg_error));
 }
 
-void translate_exception() noexcept {
+namespace {
+
+// Whether a message starts like "softmax(): " or "linalg.qr: ".
+bool names_function(std::string_view message) {
+  const size_t end = message.find_first_not_of(
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.()");
+  return end != 0 && end != message.npos && message[end] == ':';
+}
+
+void set_error(PyObject* type, std::string_view function, const char* message) {
+  if (function.empty() || names_function(message) ||
+      std::string_view(message).find(str(function, "(")) != std::string_view::npos) {
+    PyErr_SetString(type, message);
+  } else {
+    PyErr_SetString(type, str(function, "(): ", message).c_str());
+  }
+}
+
+}  // namespace
+
+void translate_exception(std::string_view function) noexcept {
   try {
     throw;
   } catch (const PythonError&) {
     // set already
   } catch (const TypeError& e) {
-    PyErr_SetString(PyExc_TypeError, e.what());
+    set_error(PyExc_TypeError, function, e.what());
   } catch (const ValueError& e) {
-    PyErr_SetString(PyExc_ValueError, e.what());
+    set_error(PyExc_ValueError, function, e.what());
   } catch (const IndexError& e) {
-    PyErr_SetString(PyExc_IndexError, e.what());
+    set_error(PyExc_IndexError, function, e.what());
   } catch (const NotImplemented& e) {
-    PyErr_SetString(PyExc_NotImplementedError, e.what());
+    set_error(PyExc_NotImplementedError, function, e.what());
   } catch (const OutOfMemory& e) {
-    PyErr_SetString(PyExc_MemoryError, e.what());
+    set_error(PyExc_MemoryError, function, e.what());
   } catch (const LinAlgError& e) {
-    PyErr_SetString(lin_alg_error, e.what());
+    set_error(lin_alg_error, function, e.what());
   } catch (nanobind::python_error& e) {
     e.restore();
   } catch (const std::bad_alloc&) {
-    PyErr_SetString(PyExc_MemoryError, "out of memory");
+    set_error(PyExc_MemoryError, function, "out of memory");
   } catch (const std::exception& e) {
-    PyErr_SetString(PyExc_RuntimeError, e.what());
+    set_error(PyExc_RuntimeError, function, e.what());
   } catch (...) {
     PyErr_SetString(PyExc_SystemError, "an unknown C++ exception was thrown");
   }

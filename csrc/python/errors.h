@@ -4,6 +4,7 @@
 
 #include <Python.h>
 
+#include <string_view>
 #include <utility>
 
 #include "base/device.h"
@@ -48,7 +49,8 @@ inline void must(int status) {
 void init_errors(PyObject* module);
 
 // Called in a catch block: sets the Python exception that stands for the C++ one in flight.
-void translate_exception() noexcept;
+// `function`, where given, is named in front of a message that names none.
+void translate_exception(std::string_view function = {}) noexcept;
 
 // Runs f() and turns what it throws into a Python exception and `failure` (nullptr or -1).
 template <class F, class R = decltype(std::declval<F>()())>

@@ -329,7 +329,12 @@ const OpTable* find_table(std::string_view name) {
 }
 
 PyObject* call_table(const OpTable& table, const PyArgs& call, bool quiet) {
-  return guarded([&] { return call_throwing(table, call, quiet); });
+  try {
+    return call_throwing(table, call, quiet);
+  } catch (...) {
+    translate_exception(table.name);
+    return nullptr;
+  }
 }
 
 PyObject* call_method(const char* name, std::initializer_list<PyObject*> args) {

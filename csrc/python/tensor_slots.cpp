@@ -43,6 +43,15 @@ template <OpName Name> PyObject* unary(PyObject* a) {
   });
 }
 
+PyObject* invert(PyObject* a) {
+  if (is_exact_tensor(a) && is_inexact(tensor_of(a).dtype())) {
+    return PyErr_Format(PyExc_TypeError,
+                        "~ (operator.invert) takes an integer or bool Tensor, got %s",
+                        std::string(name(tensor_of(a).dtype())).c_str());
+  }
+  return unary<"bitwise_not">(a);
+}
+
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus != Py_None) {
     return PyErr_Format(PyExc_TypeError, "pow() of a Tensor takes no third argument");
@@ -92,7 +101,9 @@ int to_bool(PyObject* o) {
 
 Scalar only_element(PyObject* o) {
   const Tensor& t = tensor_of(o);
-  check<ValueError>(t.numel() == 1, "only one element tensors can be converted to Python scalars");
+  check<ValueError>(t.numel() == 1,
+                    "only one element tensors can be converted to Python scalars, got shape ",
+                    to_string(t.sizes()));
   return t.item();
 }
 
@@ -214,7 +225,7 @@ std::vector<PyType_Slot> tensor_slots() {
           {Py_nb_negative, slot(unary<"neg">)},
           {Py_nb_positive, slot(positive)},
           {Py_nb_absolute, slot(unary<"abs">)},
-          {Py_nb_invert, slot(unary<"bitwise_not">)},
+          {Py_nb_invert, slot(invert)},
           {Py_nb_inplace_add, slot(in_place<"add_">)},
           {Py_nb_inplace_subtract, slot(in_place<"sub_">)},
           {Py_nb_inplace_multiply, slot(in_place<"mul_">)},

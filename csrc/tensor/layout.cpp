@@ -127,7 +127,7 @@ Dims infer_size(DimsRef sizes, int64_t numel) {
   int64_t known = 1, hole = -1;
   for (size_t i = 0; i < out.size(); ++i) {
     if (out[i] == -1) {
-      check(hole < 0, "only one dimension can be inferred");
+      check(hole < 0, "only one dimension can be inferred, got shape ", to_string(sizes));
       hole = static_cast<int64_t>(i);
     } else {
       check(out[i] >= 0, "invalid shape dimension ", out[i], " in shape ", to_string(sizes));

@@ -232,7 +232,7 @@ def test_errors() -> None:
         ("movedim", ((0, 1), (0, 0))),
     ]:
         compare_error(name, x, *args)
-    with pytest.raises(RuntimeError, match=r"view size is not compatible"):
+    with pytest.raises(RuntimeError, match=r"view size .* is not compatible"):
         taeda.ones(3, 4).t().view(12)
 
 
