@@ -87,6 +87,9 @@ def test_rows_that_see_nothing(theirs, same, to_torch):
     made = create_block_mask(lambda b, h, q, kv: q > 1, None, None, 3, 3)
     output, lse = flex_attention.flex_attention(q, q, q, block_mask=made, return_lse=True)
     assert output[0, 0, 0].tolist() == [0.0, 0.0] and float(lse[0, 0, 0]) == -math.inf
+    x = q.clone().requires_grad_()
+    flex_attention.flex_attention(x, x, x, block_mask=made).sum().backward()
+    assert bool(x.grad.isfinite().all())
     request = flex_attention.AuxRequest(lse=True, max_scores=True)
     aux = flex_attention.flex_attention(q, q, q, return_aux=request)[1]
     assert aux.max_scores.shape == (1, 1, 3) and bool((aux.lse >= aux.max_scores).all())

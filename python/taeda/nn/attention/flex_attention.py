@@ -303,7 +303,7 @@ def flex_attention(
             )
         scores = scores.masked_fill(~block_mask.mask.to(scores.device), -math.inf)
     empty = (scores == -math.inf).all(-1, keepdim=True)
-    weights = scores.softmax(-1).masked_fill(empty, 0.0)
+    weights = scores.masked_fill(empty, 0.0).softmax(-1).masked_fill(empty, 0.0)
     output = weights.to(query.dtype) @ value
     if return_aux is not None:
         lse = scores.logsumexp(-1) if return_aux.lse else None

@@ -46,12 +46,13 @@ def scaled_dot_product_attention(
     if enable_gqa:
         key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
         value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
+    if is_causal and attn_mask is not None:
+        raise RuntimeError(
+            "scaled_dot_product_attention: explicit attn_mask should not be set when is_causal=True"
+        )
+    if dropout_p == 0 and _is_plain(query, key, value, attn_mask):
+        return ops._attention(query, key, value, attn_mask, is_causal, scale)
     if is_causal:
-        if attn_mask is not None:
-            raise RuntimeError(
-                "scaled_dot_product_attention: explicit attn_mask should not be set when "
-                "is_causal=True"
-            )
         shape = (query.size(-2), key.size(-2))
         attn_mask = ops.ones(shape, dtype=taeda.bool, device=query.device).tril()
     scores = (query * scale) @ key.transpose(-2, -1)
@@ -64,10 +65,21 @@ def scaled_dot_product_attention(
             scores = scores + attn_mask
         # A row that sees nothing gives zeros, not the 0 / 0 of an empty softmax.
         empty = (scores.detach() == -math.inf).all(-1, keepdim=True)
-        weights = ops.softmax(scores, -1).masked_fill(empty, 0.0)
+        weights = ops.softmax(scores.masked_fill(empty, 0.0), -1).masked_fill(empty, 0.0)
     if dropout_p > 0:
         weights = dropout(weights, dropout_p)
     return weights @ value
+
+
+def _is_plain(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
+    """Whether one call into the core computes it: no broadcasting, no mask that is trained."""
+    return (
+        query.is_floating_point()
+        and query.shape[:-2] == key.shape[:-2] == value.shape[:-2]
+        and query.size(-1) == key.size(-1)
+        and key.size(-2) == value.size(-2)
+        and not (mask is not None and mask.requires_grad)
+    )
 
 
 def _check_inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> None:
