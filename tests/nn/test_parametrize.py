@@ -134,14 +134,21 @@ def test_refusals():
         def right_inverse(self, x):
             return 3
 
+    class Shifted(First):
+        def right_inverse(self, x):
+            return x + 1
+
     for module, match in [
         (First(), "may not change the shape"),
+        (Shifted(), "may not change the shape"),
         (ToDouble(), "may not change the dtype"),
         (BadInverse(), "'right_inverse' must return a Tensor"),
     ]:
         layer = nn.Linear(2, 2)
+        before = layer.weight.detach().clone()
         with pytest.raises(ValueError, match=match):
             parametrize.register_parametrization(layer, "weight", module)
+        assert taeda.equal(layer.weight, before)
         assert type(layer) is nn.Linear and list(layer.state_dict()) == ["weight", "bias"]
     with pytest.raises(ValueError, match="with name 'nothing'"):
         parametrize.register_parametrization(nn.Linear(2, 2), "nothing", Double())

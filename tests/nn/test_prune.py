@@ -89,11 +89,10 @@ def test_methods_of_ones_own_and_copies():
     EveryOther.apply(layer, "weight")  # of what is left
     assert layer.weight_mask.flatten().tolist() == [0, 0, 0, 1] * 2
     assert taeda.equal(EveryOther().prune(taeda.ones(4)), taeda.tensor([0.0, 1, 0, 1]))
-    plain = prune.l1_unstructured(nn.Linear(4, 2), "weight", 3)
-    plain = pickle.loads(pickle.dumps(nn.Linear(4, 2).requires_grad_(False)))
-    prune.l1_unstructured(plain, "weight", 3)
-    other = copy.deepcopy(plain)
-    assert prune.is_pruned(other) and taeda.equal(other(taeda.ones(1, 4)), plain(taeda.ones(1, 4)))
+    plain = prune.l1_unstructured(nn.Linear(4, 2).requires_grad_(False), "weight", 3)
+    for other in (copy.deepcopy(plain), pickle.loads(pickle.dumps(plain))):
+        assert prune.is_pruned(other)
+        assert taeda.equal(other(taeda.ones(1, 4)), plain(taeda.ones(1, 4)))
 
 
 def test_pruning_refuses():

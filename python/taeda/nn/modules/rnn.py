@@ -294,8 +294,9 @@ class RNN(RNNBase):
             dtype: as for `RNNBase`.
         nonlinearity: "tanh" or "relu".
 
-    Called with an input (L, N, input_size), or (L, input_size), and a state (layers * directions,
-    N, H), by default zeros, it returns all outputs of the last layer and the last state.
+    Called with an input (L, N, input_size), (L, input_size) or packed (`nn.utils.rnn`), and a state
+    (layers * directions, N, H), by default zeros, it returns all outputs of the last layer and the
+    last state.
     """
 
     def __init__(
@@ -329,9 +330,9 @@ class LSTM(RNNBase):
         input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size,
             device, dtype: as for `RNNBase`.
 
-    Called with an input (L, N, input_size), or (L, input_size), and two states (h, c), of shape
-    (layers * directions, N, H), by default zeros, it returns all outputs of the last layer and the
-    last states.
+    Called with an input (L, N, input_size), (L, input_size) or packed (`nn.utils.rnn`), and two
+    states (h, c), of shape (layers * directions, N, H), by default zeros, it returns all outputs of
+    the last layer and the last states.
 
     >>> lstm = taeda.nn.LSTM(3, 4)
     >>> output, (h, c) = lstm(taeda.zeros(5, 2, 3))

@@ -76,7 +76,7 @@ class ParametrizationList(ModuleList):
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
         self.unsafe = unsafe
-        shape, dtype = original.shape, original.dtype
+        shape, dtype, before = original.shape, original.dtype, original.data
         with taeda.no_grad():
             new: Any = original
             for module in reversed(self):
@@ -107,7 +107,11 @@ class ParametrizationList(ModuleList):
                     part = Parameter(part, original.requires_grad)
                 _register(self, part.requires_grad_(original.requires_grad), f"original{i}")
         if not unsafe:
-            self._check_result(self(), shape, dtype)
+            try:
+                self._check_result(self(), shape, dtype)
+            except Exception:
+                original.data = before
+                raise
 
     @staticmethod
     def _check_dtype(dtype: Any, new: Tensor) -> None:
