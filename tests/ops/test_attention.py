@@ -85,6 +85,8 @@ def test_sizes_at_the_edge():
     assert run(z(2, 4), z(3, 4), z(3, 5)).shape == (2, 5)
     none = run(taeda.ones(2, 2, 4), z(2, 0, 4), z(2, 0, 5))
     assert none.shape == (2, 2, 5) and int(none.count_nonzero()) == 0
+    mean = run(z(2, 0), z(3, 0), taeda.arange(12.0).reshape(3, 4))
+    assert taeda.allclose(mean, taeda.tensor([[4.0, 5.0, 6.0, 7.0]] * 2))
     q = taeda.ones(1, 1, 1, 4).expand(2, 3, 5, 4)  # rows that lie on each other
     assert taeda.allclose(run(q, q, q), q)
     assert run(*(t.to("meta") for t in (q, q, q))).is_meta

@@ -284,7 +284,7 @@ def flex_attention(
     repeats = query.size(1) // key.size(1)
     if repeats > 1:
         key, value = key.repeat_interleave(repeats, 1), value.repeat_interleave(repeats, 1)
-    scale = 1 / math.sqrt(query.size(-1)) if scale is None else scale
+    scale = 1 / math.sqrt(max(query.size(-1), 1)) if scale is None else scale
     scores = (query @ key.transpose(-2, -1)) * scale
     if scores.dtype in (taeda.float16, taeda.bfloat16):
         scores = scores.float()

@@ -42,7 +42,7 @@ def scaled_dot_product_attention(
     """
     check_backend()
     _check_inputs(query, key, value, attn_mask)
-    scale = 1 / math.sqrt(query.size(-1)) if scale is None else scale
+    scale = 1 / math.sqrt(max(query.size(-1), 1)) if scale is None else scale
     if enable_gqa:
         key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
         value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
