@@ -22,6 +22,23 @@ def _as_strided(
     self_stride: Sequence[_int],
     self_offset: _int,
 ) -> Tensor: ...
+def _attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    causal: _bool,
+    scale: _float,
+) -> Tensor: ...
+def _attention_backward(
+    grad: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    causal: _bool,
+    scale: _float,
+) -> tuple[Tensor, Tensor, Tensor]: ...
 def _avg_pool1d(
     input: Tensor,
     kernel_size: _int | Sequence[_int],
