@@ -31,6 +31,8 @@ constexpr const char* kLower[] = {
     "linalg_vecdot",
     "linalg_multi_dot",
     "linalg_matmul",
+    "_attention",
+    "_rnn_sequence",
 };
 // Losses, transforms and decompositions lose too much.
 constexpr const char* kSingle[] = {

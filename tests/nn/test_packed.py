@@ -209,3 +209,14 @@ def test_the_op_refuses():
         ops._rnn_sequence(x, h, h, w, None, None, [2, 1], 0, False)
     with pytest.raises(ValueError, match="cell must be"):
         ops._rnn_sequence(x, h, None, w, None, None, [2, 1], 7, False)
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_under_autocast(kind):
+    layer, x = getattr(nn, kind)(3, 4, 2), taeda.randn(5, 2, 3)
+    with taeda.autocast("cpu", taeda.bfloat16):
+        output, last = layer(x)
+    assert output.dtype == taeda.bfloat16
+    assert taeda.allclose(output.float(), layer(x)[0], atol=3e-2)
+    output.float().sum().backward()
+    assert all(p.grad.dtype == taeda.float32 for p in layer.parameters())
