@@ -6,6 +6,7 @@
 #include "ops/op.h"
 #include "ops/tensor_ops.h"
 #include "tensor/inference.h"
+#include "tensor/plan.h"
 
 namespace taeda {
 
@@ -77,6 +78,7 @@ void check_not_inference(const Call& c) {
 Value run_kernel(Call& c) {
   const Op& op = c.op;
   if (op.inplace_form && !c.out.defined()) c.out = std::get<Tensor>(c.args[0]);
+  else if (c.out.defined()) check_no_internal_overlap(c.out);
   Value result = op.kernel.run(op.kernel.fn, c);
   if (c.out.defined()) {
     if (!op.kernel.writes_out) result = write_out(op, c.out, std::get<Tensor>(result));
@@ -142,6 +144,8 @@ Tensor write_out(const Op& op, const Tensor& out, const Tensor& result) {
     check(same(out.sizes(), result.sizes()), "output with shape ", to_string(out.sizes()),
           " doesn't match the broadcast shape ", to_string(result.sizes()));
   } else {
+    check(out.dtype() == result.dtype(), op.name, "(): expected out tensor to have dtype ",
+          name(result.dtype()), ", but got ", name(out.dtype()));
     check(out.device() == result.device(), op.name, "(): expected out tensor on device ",
           to_string(result.device()), ", but got ", to_string(out.device()));
     resize(out, result.sizes());

@@ -263,6 +263,10 @@ Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, Scalar b
   check(vec1.dim() == 1 && vec2.dim() == 1, "addr: Expected 1-D argument vec1 and vec2, but got ",
         vec1.dim(), "-D and ", vec2.dim(), "-D");
   check_scalars("addr", self, beta, alpha);
+  if (self.dtype() == DType::Bool && vec1.dtype() == DType::Bool && vec2.dtype() == DType::Bool) {
+    Tensor p = unsqueeze(vec1, 1) & unsqueeze(vec2, 0) & Tensor(Scalar(alpha.to<bool>()));
+    return (self & Tensor(Scalar(beta.to<bool>()))) | p;
+  }
   Tensor p = unsqueeze(vec1, 1) * unsqueeze(vec2, 0);
   return scaled_sum(expand(self, p.sizes()), p, beta, alpha);
 }
@@ -366,7 +370,9 @@ const Define matmul_ops[] = {
       .forms = kPublic | kOut,
       .crosswise = 0b11}},
     {"vdot(self: Tensor, other: Tensor) -> Tensor",
-     "Inner product of two vectors, the first one conjugated.", kernel(vdot), kComposite},
+     "Inner product of two vectors, the first one conjugated.",
+     kernel(vdot),
+     {.forms = kPublic | kOut, .composite = true}},
     {"mv(self: Tensor, vec: Tensor) -> Tensor",
      "Product of a matrix (n, m) and a vector (m).",
      kernel(mv),

@@ -124,6 +124,13 @@ Tensor float_power(const Tensor& self, const Tensor& exponent) {
   return op<"pow">(to(self, d), exponent.is_wrapped_number() ? exponent : to(exponent, d));
 }
 
+Tensor float_power_inplace(const Tensor& self, const Tensor& exponent) {
+  Tensor result = float_power(self, exponent);
+  check(self.dtype() == result.dtype(), "the base given to float_power_ has dtype ", self.dtype(),
+        " but the operation's result requires dtype ", result.dtype());
+  return op<"copy_">(self, result);
+}
+
 // ---- clamp: either bound may be missing ----
 
 Value clamp_kernel(Call& c) {
@@ -352,7 +359,11 @@ const Define definitions[] = {
     {"float_power(self: Tensor, exponent: Tensor) -> Tensor",
      "`self ** exponent` computed in double precision.",
      kernel(float_power),
-     {.composite = true}},
+     {.forms = kPublic | kOut, .composite = true}},
+    {"float_power_(self!: Tensor, exponent: Tensor) -> Tensor",
+     "`float_power` in place: `self` must have double precision.",
+     kernel(float_power_inplace),
+     {.forms = kMethod, .composite = true}},
     {"clamp(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor",
      "Each element held between `min` and `max`; either may be missing.",
      raw_kernel(clamp_kernel, true),
@@ -426,7 +437,7 @@ const Define definitions[] = {
     {"ldexp(self: Tensor, other: Tensor) -> Tensor",
      "`self * 2**other`.",
      kernel(ldexp),
-     {.composite = true}},
+     {.forms = kAllForms, .composite = true}},
 };
 
 const bool aliases = register_aliases({{"subtract", "sub"}, {"divide", "div"}, {"clip", "clamp"}});

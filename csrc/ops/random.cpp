@@ -69,6 +69,10 @@ Tensor real_pairs(const Tensor& self) {
 }
 
 Tensor uniform_(const Tensor& self, double from, double to, Gen generator) {
+  if (is_complex(self.dtype())) {
+    if (!self.is_meta()) uniform_(real_pairs(self), from, to, generator);
+    return self;
+  }
   need_floating("uniform_", self);
   check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from,
         " > to=", to);
@@ -389,8 +393,15 @@ Tensor poisson(const Tensor& self, Gen generator) {
 // A random fill forgets what was there: no gradient flows to it.
 void no_gradient(Backward& b) { b.set(0, zeros(b.sizes(0), b.options(0))); }
 
+void no_gradients(Backward& b) {
+  for (int i = 0; i < 2; ++i) {
+    if (b.has(i) && b.needs(i)) b.set(i, zeros(b.sizes(i), b.options(i)));
+  }
+}
+
 constexpr Traits kFill{.backward = no_gradient, .forms = kMethod};
 constexpr Traits kMake{.forms = kFunction | kOut};
+constexpr Traits kDraw{.backward = no_gradients, .forms = kFunction | kOut};
 constexpr Traits kMakeLike{.forms = kFunction, .non_differentiable = 1};
 
 #define MAKE \
@@ -450,11 +461,11 @@ const Define random_ops[] = {
     {"randint_like(self: Tensor, high: int" MAKE,
      "Integers from [0, high) in the shape of the input.", kernel(randint_like_high), kMakeLike},
     {"normal(mean: Tensor, std: Tensor, *, generator: Generator? = None) -> Tensor",
-     "Normal numbers, each of its own mean and deviation.", kernel(normal_tensors), kMake},
+     "Normal numbers, each of its own mean and deviation.", kernel(normal_tensors), kDraw},
     {"normal(mean: Tensor, std: float = 1, *, generator: Generator? = None) -> Tensor",
-     "Normal numbers, each of its own mean.", kernel(normal_mean), kMake},
+     "Normal numbers, each of its own mean.", kernel(normal_mean), kDraw},
     {"normal(mean: float, std: Tensor, *, generator: Generator? = None) -> Tensor",
-     "Normal numbers, each of its own deviation.", kernel(normal_std), kMake},
+     "Normal numbers, each of its own deviation.", kernel(normal_std), kDraw},
     {"normal(mean: float, std: float, size: int[]" MAKE,
      "Normal numbers of one mean and deviation.", kernel(normal_size), kMake},
     {"multinomial(self: Tensor, num_samples: int, replacement: bool = False, *, generator: "

@@ -266,6 +266,36 @@ void scatter_reduce_backward(Backward& b) {
   if (b.needs(3)) b.set(3, g_src);
 }
 
+// scatter_reduce by whole slices.
+Tensor index_reduce_op(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+                       const std::string& reduce, bool include_self) {
+  const char* what = "index_reduce(): ";
+  check(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin", what,
+        "Expected reduce to be one of prod, mean, amax or amin but got ", reduce);
+  const int64_t d = wrap_dim(dim, self.dim());
+  check<IndexError>(index.dim() <= 1, what,
+                    "Index is supposed to be a vector, but got dim: ", index.dim());
+  check(is_index_dtype(index.dtype()), what,
+        "Expected dtype int32/int64 for index but got: ", index.dtype());
+  check(self.dtype() == source.dtype(), what, "self (", self.dtype(), ") and source (",
+        source.dtype(), ") must have the same scalar type");
+  if (self.dim() == 0 || source.dim() == 0) {
+    check(source.numel() == index.numel() && self.numel() == 1, what,
+          "a source without dimensions needs one index, got ", index.numel());
+    Tensor one = op<"scatter_reduce">(reshape(self, Dims{1}), 0, reshape(index, Dims{-1}),
+                                      reshape(source, Dims{-1}), reduce, include_self);
+    return reshape(one, self.sizes());
+  }
+  Dims expected(self.sizes());
+  expected[static_cast<size_t>(d)] = index.numel();
+  check(same(expected, source.sizes()), what, "source must have shape ", to_string(expected),
+        ", got ", to_string(source.sizes()));
+  Dims along(expected.size(), 1);
+  along[static_cast<size_t>(d)] = index.numel();
+  return op<"scatter_reduce">(self, d, expand(reshape(index, along), expected), source, reduce,
+                              include_self);
+}
+
 Tensor take_along_dim_op(const Tensor& x, const Tensor& indices, std::optional<int64_t> dim) {
   check(indices.dtype() == DType::Int64,
         "torch.take_along_dim(): dtype of indices should be Long but got ", indices.dtype());
@@ -298,6 +328,12 @@ Tensor take_along_dim_op(const Tensor& x, const Tensor& indices, std::optional<i
 constexpr uint32_t kForms = kPublic | kInplace | kOut;
 
 const Define kOps[] = {
+    {"index_reduce(self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, "
+     "include_self: bool = True) -> Tensor",
+     "A copy of `self` in which slice `index[i]` along `dim` is combined with slice i of `source`: "
+     "by 'prod', 'mean', 'amax' or 'amin', of what was there (`include_self`) or without it.",
+     kernel(index_reduce_op),
+     {.forms = kForms, .composite = true}},
     {"gather(self: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor",
      "The elements of `self` whose place along `dim` comes from `index`: in three dimensions with "
      "dim = 1, "

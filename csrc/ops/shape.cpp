@@ -432,7 +432,7 @@ const Define kOps[] = {
     {"diag(self: Tensor, diagonal: int = 0) -> Tensor",
      "Of a vector, the square matrix with it on a diagonal; of a matrix, a copy of that diagonal.",
      kernel(diag_op),
-     {.composite = true}},
+     {.forms = kPublic | kOut, .composite = true}},
     {"diagflat(self: Tensor, offset: int = 0) -> Tensor",
      "`diag` of the flattened tensor.",
      kernel(diagflat_op),

@@ -97,11 +97,11 @@ const Define softmax_ops[] = {
      "`dim` sums to one.\n\n"
      "`dtype`, if given, is the type to which the input is cast first.",
      kernel(softmax),
-     {.backward = softmax_backward, .saves = saves_out()}},
+     {.backward = softmax_backward, .saves = saves_out(), .forms = kPublic | kOut}},
     {"log_softmax(self: Tensor, dim: int, dtype: dtype? = None) -> Tensor",
      "Logarithm of softmax along `dim`, computed without leaving the range of the dtype.",
      kernel(log_softmax),
-     {.backward = log_softmax_backward, .saves = saves_out()}},
+     {.backward = log_softmax_backward, .saves = saves_out(), .forms = kPublic | kOut}},
     {"_softmax_backward(grad: Tensor, out: Tensor, dim: int) -> Tensor",
      "Gradient of softmax from its result.",
      kernel(softmax_gradient),

@@ -242,7 +242,7 @@ const Define kOps[] = {
     {"msort(self: Tensor) -> Tensor",
      "The elements in order along dimension 0.",
      kernel(msort_op),
-     {.composite = true}},
+     {.forms = kPublic | kOut, .composite = true}},
     {"topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> "
      "(values: Tensor, indices: "
      "Tensor)",

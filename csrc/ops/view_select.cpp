@@ -416,6 +416,24 @@ void slice_scatter_backward(Backward& b) {
   }
   b.set(1, op<"slice">(g, dim, b.arg<I>(3), b.arg<I>(4), step));
 }
+
+Tensor as_strided_scatter_op(const Tensor& x, const Tensor& src, const Dims& size,
+                             const Dims& stride, std::optional<int64_t> offset) {
+  Tensor copy = empty_like(x);  // a dense layout stays as it is
+  copy_into(copy, x);
+  const int64_t start =
+      offset.value_or(x.offset()) - (same(copy.strides(), x.strides()) ? x.offset() : 0);
+  return replaced(x, src, copy, make_view(copy, size, stride, start));
+}
+void as_strided_scatter_backward(Backward& b) {
+  const Dims size = b.arg<Dims>(2), stride = b.arg<Dims>(3);
+  auto offset = b.arg<std::optional<int64_t>>(4);
+  Tensor g = contiguous(b.grad());
+  if (b.needs(0)) {
+    b.set(0, op<"as_strided_scatter">(g, zeros(b.sizes(1), g.options()), size, stride, offset));
+  }
+  b.set(1, op<"as_strided">(g, size, stride, offset));
+}
 Tensor select_scatter_op(const Tensor& x, const Tensor& src, int64_t dim, int64_t index) {
   Tensor copy = raw_clone(x);
   return replaced(x, src, copy, select_view(copy, dim, index));
@@ -554,12 +572,17 @@ const Define kOps[] = {
      "`as_strided`, told the geometry of `self`.",
      kernel(as_strided_view),
      {.backward = as_strided_backward, .view = true}},
+    {"as_strided_scatter(self: Tensor, src: Tensor, size: int[], stride: int[], storage_offset: "
+     "int? = None) -> Tensor",
+     "A copy of `self` whose view `as_strided(size, stride, storage_offset)` is `src`.",
+     kernel(as_strided_scatter_op),
+     {.backward = as_strided_scatter_backward, .forms = kPublic | kOut}},
     {"slice_scatter(self: Tensor, src: Tensor, dim: int = 0, start: int? = None, end: int? = None, "
      "step: int = 1) "
      "-> Tensor",
      "A copy of `self` whose slice along `dim` is `src`.",
      kernel(slice_scatter_op),
-     {.backward = slice_scatter_backward}},
+     {.backward = slice_scatter_backward, .forms = kPublic | kOut}},
     {"select_scatter(self: Tensor, src: Tensor, dim: int, index: int) -> Tensor",
      "A copy of `self` in which `src` stands at place `index` of dimension `dim`.",
      kernel(select_scatter_op),

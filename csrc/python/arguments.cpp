@@ -9,65 +9,32 @@
 namespace taeda::py {
 namespace {
 
-// The functions of PyTorch that take Python numbers where the schema says Tensor.
-bool name_takes_numbers(std::string_view name) {
-  static const std::set<std::string_view> names{"add",
-                                                "sub",
-                                                "subtract",
-                                                "rsub",
-                                                "mul",
-                                                "multiply",
-                                                "div",
-                                                "divide",
-                                                "true_divide",
-                                                "floor_divide",
-                                                "remainder",
-                                                "fmod",
-                                                "pow",
-                                                "float_power",
-                                                "eq",
-                                                "ne",
-                                                "not_equal",
-                                                "lt",
-                                                "less",
-                                                "le",
-                                                "less_equal",
-                                                "gt",
-                                                "greater",
-                                                "ge",
-                                                "greater_equal",
-                                                "bitwise_and",
-                                                "bitwise_or",
-                                                "bitwise_xor",
-                                                "bitwise_left_shift",
-                                                "bitwise_right_shift",
-                                                "where",
-                                                "xlogy",
-                                                "xlog1py",
-                                                "special_xlogy",
-                                                "special_xlog1py",
-                                                "zeta",
-                                                "special_zeta",
-                                                "copysign",
-                                                "isin",
-                                                "fill",
-                                                "masked_fill",
-                                                "index_fill",
-                                                "clamp",
-                                                "clip",
-                                                "clamp_min",
-                                                "clamp_max",
-                                                "lerp",
-                                                "heaviside",
-                                                "ldexp",
-                                                "result_type",
-                                                "__and__",
-                                                "__or__",
-                                                "__xor__",
-                                                "__lshift__",
-                                                "__rshift__"};
+// Which functions of PyTorch take Python numbers where the schema says Tensor.
+enum class Numbers {
+  None,
+  Anywhere,   // add(2, 3)
+  OneTensor,  // pow(2, x) and pow(x, 2), but not pow(2, 3)
+  AfterSelf,  // eq(x, 2), but not eq(2, x)
+};
+
+Numbers numbers_of(std::string_view name) {
+  static const std::set<std::string_view> anywhere{
+      "add",   "sub",    "subtract",    "mul",        "multiply",
+      "div",   "divide", "true_divide", "lerp",       "floor_divide",
+      "where", "fill",   "masked_fill", "index_fill", "result_type"};
+  static const std::set<std::string_view> one_tensor{
+      "remainder",   "pow",    "float_power",  "bitwise_and",        "bitwise_or",
+      "bitwise_xor", "xlogy",  "xlog1py",      "bitwise_left_shift", "bitwise_right_shift",
+      "isin",        "zeta",   "special_zeta", "special_xlogy",      "special_xlog1py",
+      "__and__",     "__or__", "__xor__",      "__lshift__",         "__rshift__"};
+  static const std::set<std::string_view> after_self{
+      "rsub",      "fmod", "eq",      "ne",         "not_equal", "lt",       "less",
+      "le",        "gt",   "greater", "less_equal", "ge",        "copysign", "greater_equal",
+      "clamp_min", "clip", "clamp",   "clamp_max"};
   if (name.ends_with('_') && !name.ends_with("__")) name.remove_suffix(1);
-  return names.contains(name);
+  if (anywhere.contains(name)) return Numbers::Anywhere;
+  if (one_tensor.contains(name)) return Numbers::OneTensor;
+  return after_self.contains(name) ? Numbers::AfterSelf : Numbers::None;
 }
 
 const char* kind_name(const Arg& a) {
@@ -132,7 +99,8 @@ PyObject* intern(const char* s) { return must(PyUnicode_InternFromString(s)); }
 
 Signature::Signature(const Op& op) : op_(op) {
   check(op.args.size() <= Values::kMax, op.name, "() has more than ", Values::kMax, " arguments");
-  bool numbers = name_takes_numbers(op.name);
+  const Numbers numbers = numbers_of(op.name);
+  needs_tensor_ = numbers == Numbers::OneTensor;
   bool has_dtype = false, has_device = false;
   params_.reserve(op.args.size());
   for (const Arg& a : op.args) {
@@ -140,7 +108,8 @@ Signature::Signature(const Op& op) : op_(op) {
     p.arg = &a;
     p.kind = a.kind;
     p.optional = a.optional;
-    p.takes_number = numbers && a.kind == ArgKind::Tensor;
+    p.takes_number = numbers != Numbers::None && a.kind == ArgKind::Tensor &&
+                     (numbers != Numbers::AfterSelf || !params_.empty());
     p.shown_name = a.name == "self" ? "input" : a.name;
     p.name = intern(p.shown_name.c_str());
     if (p.shown_name == "input") p.aliases = {intern("x"), intern("self"), intern("a")};
@@ -173,8 +142,26 @@ bool Signature::varargs(const PyArgs& call) const {
   return last.kind == ArgKind::TensorList && is_tensor(o);
 }
 
+// pow(2, 3): every argument that could be a tensor is a number.
+bool Signature::only_numbers(Values& values) const {
+  for (size_t i = 0; i < params_.size(); ++i) {
+    const auto* t = std::get_if<Tensor>(&values[i]);
+    if (t && !t->is_wrapped_number()) return false;
+  }
+  return true;
+}
+
 bool Signature::parse(const PyArgs& call, Values& values, PyObject** out, Extras* extras,
                       bool explain) const {
+  if (!parse_any(call, values, out, extras, explain)) return false;
+  if (!needs_tensor_ || !only_numbers(values)) [[likely]]
+    return true;
+  check<TypeError>(!explain, op_.name, "(): at least one of the arguments must be a Tensor");
+  return false;
+}
+
+bool Signature::parse_any(const PyArgs& call, Values& values, PyObject** out, Extras* extras,
+                          bool explain) const {
   if (call.kwnames || call.count > positional_ || from_nothing_)
     return parse_slow(call, values, out, extras, explain);
   for (size_t i = 0; i < call.count; ++i) {

@@ -80,6 +80,9 @@ class Signature {
   const std::vector<Param>& params() const { return params_; }
 
  private:
+  bool parse_any(const PyArgs& call, Values& values, PyObject** out, Extras* extras,
+                 bool explain) const;
+  bool only_numbers(Values& values) const;
   bool parse_slow(const PyArgs& call, Values& values, PyObject** out, Extras* extras,
                   bool explain) const;
   int find_keyword(PyObject* name, bool method) const;
@@ -93,6 +96,7 @@ class Signature {
   size_t positional_ = 0;      // parameters that may be given by position
   bool factory_ = false;       // makes a tensor from no tensor, or like one: takes requires_grad
   bool from_nothing_ = false;  // takes the default device
+  bool needs_tensor_ = false;  // numbers stand for tensors, but not for all of them
 };
 
 // One argument. False where its type does not fit.

@@ -11,6 +11,7 @@
 #include "python/overrides.h"
 #include "python/results.h"
 #include "python/tensor_type.h"
+#include "tensor/plan.h"
 
 namespace taeda::py {
 namespace {
@@ -82,6 +83,7 @@ PyObject* run_into(const OpTable& table, const Op& op, Values& values, PyObject*
       fail<TypeError>("expected Tensor as element ", i, " in argument 'out' of ", op.name,
                       "(), but got ", type_name(item));
     }
+    check_no_internal_overlap(tensor_of(item));
     items.push_back(PyRef::borrow(item));
   }
   check(!(modes.grad && (seen.flags & kRequiresGrad)), op.name,
@@ -97,6 +99,15 @@ PyObject* run_into(const OpTable& table, const Op& op, Values& values, PyObject*
   }
   return table.return_type ? make_named_tuple(table.return_type, items)
                            : must(PySequence_Tuple(out));
+}
+
+// An op that lets its caller choose a dtype computes in that of `out` where none is given.
+void take_dtype_of(const Tensor& out, const Signature& s, Values& values) {
+  for (size_t i = 0; i < s.size(); ++i) {
+    const Param& p = s.params()[i];
+    if (p.kind == ArgKind::DType && p.arg->name == "dtype" && is_none(values[i]))
+      values[i] = out.dtype();
+  }
 }
 
 [[noreturn, gnu::cold]] void no_overload(const OpTable& table, const PyArgs& call) {
@@ -138,6 +149,7 @@ PyObject* run_parsed(const OpTable& table, const Signature& s, const PyArgs& cal
     if (!is_tensor(out))
       fail<TypeError>(op.name, "(): argument 'out' must be Tensor, not ", type_name(out));
     target = tensor_of(out);
+    take_dtype_of(target, s, values);
   }
   Value result = run(op, values, std::move(target), seen);
   if (extras.requires_grad) {

@@ -165,6 +165,12 @@ globals().update(_OPERATIONS)
 from taeda import _tensor  # noqa: E402
 from taeda._deprecated import range  # noqa: E402
 from taeda._lowrank import pca_lowrank, svd_lowrank  # noqa: E402
+from taeda._numerics import (  # noqa: E402
+    gradient,
+    grid_sampler_2d,
+    grid_sampler_3d,
+    histogramdd,
+)
 from taeda._switches import (  # noqa: E402
     are_deterministic_algorithms_enabled,
     get_float32_matmul_precision,
@@ -187,6 +193,7 @@ from taeda.functional import (  # noqa: E402
     cartesian_prod,
     chain_matmul,
     einsum,
+    empty_permuted,
     is_complex,
     is_conj,
     is_floating_point,
@@ -202,6 +209,7 @@ from taeda.functional import (  # noqa: E402
     typename,
     unique,
     unique_consecutive,
+    unravel_index,
     where,
 )
 from taeda.random import (  # noqa: E402
@@ -257,7 +265,7 @@ def set_default_tensor_type(t: Any) -> None:
 _SUBMODULES = frozenset({
     "accelerator", "amp", "autograd", "backends", "compat", "compiler", "cuda", "distributed",
     "distributions", "fft", "func", "functional", "fx", "hub", "jit", "library", "linalg",
-    "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
+    "masked", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
     "safetensors", "serialization", "special", "storage", "testing", "utils", "version",
 })  # fmt: skip
 
@@ -324,6 +332,7 @@ __all__ = [
     "dtype",
     "e",
     "einsum",
+    "empty_permuted",
     "enable_grad",
     "finfo",
     "float",
@@ -338,7 +347,11 @@ __all__ = [
     "get_float32_matmul_precision",
     "get_num_threads",
     "get_rng_state",
+    "gradient",
+    "grid_sampler_2d",
+    "grid_sampler_3d",
     "half",
+    "histogramdd",
     "iinfo",
     "inf",
     "inference_mode",
@@ -398,9 +411,10 @@ __all__ = [
     "tensordot",
     "to_dlpack",
     "typename",
+    "uint8",
     "unique",
     "unique_consecutive",
-    "uint8",
+    "unravel_index",
     "use_deterministic_algorithms",
     "utils",
     "where",

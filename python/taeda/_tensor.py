@@ -291,6 +291,8 @@ def _sum_to_size(self: Any, *size: Any) -> Any:
     fits = extra >= 0 and all(n in (1, m) for n, m in zip(shape, self.shape[extra:], strict=True))
     if not fits:
         raise RuntimeError(f"size {list(shape)} is not expandable to size {list(self.shape)}.")
+    if not shape:
+        return self.sum()
     dims = [*range(extra)]
     dims += [i + extra for i, n in enumerate(shape) if n == 1 and self.shape[i + extra] != 1]
     return self.sum(dims, keepdim=True).view(shape) if dims else self
@@ -369,6 +371,13 @@ def _unravel(index: int, shape: Any) -> tuple[int, ...]:
     return tuple(reversed(place))
 
 
+def _reflected_divide(self: Any, other: Any) -> Any:
+    """Divide ``other`` by the tensor."""
+    if not isinstance(self, Tensor):
+        raise TypeError(f"__rdiv__() needs a Tensor, got {type(self).__name__}")
+    return self.__rtruediv__(other)
+
+
 def _install() -> None:
     for name, dtype in _CONVERSIONS.items():
         setattr(Tensor, name, _conversion(name, dtype))
@@ -387,6 +396,7 @@ def _install() -> None:
         "storage": _storage,
         "unique": _unique,
         "unique_consecutive": _unique_consecutive,
+        "__rdiv__": _reflected_divide,
         "__array__": _array,
         "__array_wrap__": _array_wrap,
         "__copy__": _copy,

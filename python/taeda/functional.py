@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ __all__ = [
     "cartesian_prod",
     "chain_matmul",
     "einsum",
+    "empty_permuted",
     "is_complex",
     "is_conj",
     "is_floating_point",
@@ -28,6 +30,7 @@ __all__ = [
     "typename",
     "unique",
     "unique_consecutive",
+    "unravel_index",
     "where",
 ]
 
@@ -138,6 +141,8 @@ def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
         as_tuple: ``n`` tensors of shape ``(z,)`` instead of one of shape ``(z, n)``.
     """
     if as_tuple:
+        if out is not None:
+            raise TypeError("nonzero(): as_tuple and out exclude each other")
         return _C.ops._nonzero_tuple(input)
     return _C.ops.nonzero(input) if out is None else _C.ops.nonzero(input, out=out)
 
@@ -281,8 +286,17 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
         dims_a = [first] if isinstance(first, int) else list(first)
         dims_b = [second] if isinstance(second, int) else list(second)
     result = _C.ops._tensordot(a, b, dims_a, dims_b)
+    return _into(out, result, "tensordot")
+
+
+def _into(out: Any, result: Any, function: str) -> Any:
+    """Write a result to ``out``, where that is given."""
     if out is None:
         return result
+    if out.dtype != result.dtype:
+        raise RuntimeError(
+            f"{function}(): expected out tensor to have dtype {result.dtype}, but got {out.dtype}"
+        )
     out.resize_(result.shape)
     return out.copy_(result)
 
@@ -309,7 +323,63 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     if any(matrix.dim() != 2 for matrix in matrices):
         raise RuntimeError("chain_matmul(): expected matrices, tensors of two dimensions")
     result = matrices[0] if len(matrices) == 1 else _C.ops.linalg_multi_dot(matrices)
-    if out is None:
-        return result
-    out.resize_(result.shape)
-    return out.copy_(result)
+    return _into(out, result, "chain_matmul")
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """Turn places in a flattened tensor into coordinates: one tensor for each dimension.
+
+    Args:
+        indices: integers from 0 to below the number of elements.
+        shape: the sizes of the tensor.
+
+    Raises:
+        TypeError: the indices are no integers.
+        ValueError: a size is negative, or an index lies outside.
+    """
+    places = _tensor("unravel_index", indices)
+    if places.is_floating_point() or places.is_complex() or places.dtype == _C.bool:
+        raise TypeError(f"unravel_index(): indices must be integers, got {places.dtype}")
+    sizes = [shape] if isinstance(shape, int) else [int(n) for n in shape]
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"unravel_index(): shape must not be negative, got {sizes}")
+    if places.numel() and bool(((places < 0) | (places >= math.prod(sizes))).any()):
+        raise ValueError(f"unravel_index(): an index is outside a tensor of shape {sizes}")
+    found = []
+    for size in reversed(sizes):
+        found.append(places % size if size else places)
+        places = _C.ops.div(places, size, rounding_mode="floor") if size else places
+    return tuple(reversed(found))
+
+
+def empty_permuted(
+    size: Sequence[int], physical_layout: Sequence[int], *, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Any:  # fmt: skip
+    """Return an uninitialised tensor whose dimensions lie in memory in another order.
+
+    Args:
+        size: the sizes.
+        physical_layout: the dimensions, from the outermost in memory to the innermost.
+        dtype, device, requires_grad: as in `empty`.
+
+    Raises:
+        RuntimeError: ``physical_layout`` is no order of the dimensions.
+    """
+    sizes, order = list(size), list(physical_layout)
+    if len(order) != len(sizes):
+        raise RuntimeError(
+            f"empty_permuted(): Number of dimensions in size ({len(sizes)}) does not match the "
+            f"length of the physical_layout ({len(order)})"
+        )
+    if sorted(order) != [*range(len(sizes))]:
+        raise RuntimeError(
+            f"empty_permuted(): physical_layout must name each dimension once, got {order}"
+        )
+    strides, step = [0] * len(sizes), 1
+    for d in reversed(order):
+        strides[d] = step
+        step *= max(sizes[d], 1)
+    return _C.ops.empty_strided(
+        sizes, strides, dtype=dtype, device=device, requires_grad=requires_grad
+    )

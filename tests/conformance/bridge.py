@@ -39,16 +39,16 @@ class Untranslatable(Exception):
 
 def tensor_to_taeda(t: torch.Tensor) -> taeda.Tensor:
     """A taeda tensor with the same values, sizes, strides, dtype and requires_grad; its memory is its own."""
-    if t.layout is not torch.strided or t.dtype not in DTYPES:
-        raise Untranslatable(f"{t.layout} {t.dtype}")
+    if t.layout is not torch.strided or t.dtype not in DTYPES or t.device.type != "cpu":
+        raise Untranslatable(f"{t.layout} {t.dtype} {t.device}")
     source = t.detach().resolve_conj().resolve_neg()
     if source.numel() == 0:
         ours = taeda.empty_strided(source.size(), source.stride(), dtype=DTYPES[t.dtype])
     else:
-        # Copy the whole reach of the geometry, so that expanded and overlapping layouts stay so.
-        reach = 1 + sum((n - 1) * s for n, s in zip(source.shape, source.stride(), strict=True))
-        flat = source.as_strided((reach,), (1,)).clone()
-        ours = taeda.from_dlpack(flat).as_strided(tuple(source.shape), source.stride()).detach()
+        # Copy the whole storage, so that expanded, overlapping and partial layouts stay so.
+        flat = torch.empty(0, dtype=source.dtype).set_(source.untyped_storage()).clone()
+        place = (tuple(source.shape), source.stride(), source.storage_offset())
+        ours = taeda.from_dlpack(flat).as_strided(*place).detach()
     return ours.requires_grad_() if t.requires_grad else ours
 
 

@@ -46,6 +46,11 @@ PLACES = taeda.tensor([[0, 2], [1, 0]])
 MASK = taeda.tensor([[True, False, True, False]])
 TARGET = taeda.tensor([1, 0, 4])
 
+
+def segments(x, how):
+    return taeda.segment_reduce(x, how, lengths=taeda.tensor([1, 3]))
+
+
 CASES = [
     *unary("neg exp expm1 sin cos tanh sinh cosh sigmoid atan asinh erf abs square sgn", -0.9, 0.9),
     *unary("log log2 log10 log1p sqrt rsqrt reciprocal lgamma digamma", 0.3, 3),
@@ -169,6 +174,32 @@ CASES = [
         ((4, 2, 3), (2,), (2,)),
     ),
     Case("embedding", lambda w: F.embedding(GRID, w).exp(), ((3, 2),)),
+    # distances, statistics, integrals
+    Case("cdist", taeda.cdist, ((2, 3, 4), (5, 4))),
+    Case("cdist p=1", lambda a, b: taeda.cdist(a, b, 1.0), ((3, 4), (2, 4))),
+    Case("cdist p=3", lambda a, b: taeda.cdist(a, b, 3.0), ((3, 4), (2, 4))),
+    Case("cross", taeda.cross, ((2, 3), (2, 3))),
+    Case("renorm", lambda x: taeda.renorm(x, 2, 0, 0.7), ((3, 4),)),
+    Case("cov", taeda.cov, ((3, 5),)),
+    Case("quantile", lambda x: taeda.quantile(x, 0.3, 1), ((3, 5),), second=False),
+    Case("mode", lambda x: taeda.mode(x, 1)[0], ((3, 4),), second=False),
+    Case("trapezoid", taeda.trapezoid, ((3, 4), (4,))),
+    Case("gradient", lambda x: taeda.gradient(x, dim=1, edge_order=2)[0], ((3, 4),)),
+    Case("frexp", lambda x: taeda.frexp(x)[0], ((3, 4),), second=False),
+    Case("combinations", taeda.combinations, ((4,),)),
+    Case(
+        "index_reduce prod",
+        lambda x, y: taeda.index_reduce(x, 1, INDEX, y, "prod"),
+        ((2, 4), (2, 3)),
+        0.5,
+        2,
+    ),
+    Case("segment_reduce", lambda x: segments(x, "mean"), ((4, 2),)),
+    Case(
+        "as_strided_scatter",
+        lambda x, y: taeda.as_strided_scatter(x, y, (2, 2), (1, 2), 1),
+        ((3, 3), (2, 2)),
+    ),
     # losses
     Case("mse_loss", F.mse_loss, ((3, 4), (3, 4))),
     Case("l1_loss", F.l1_loss, ((3, 4), (3, 4))),

@@ -6,8 +6,10 @@ from taeda.nn.functional import (
     _activation,
     _attention,
     _conv,
+    _ctc,
     _dropout,
     _embedding,
+    _fractional,
     _linear_loss,
     _loss,
     _margin_loss,
@@ -19,8 +21,10 @@ from taeda.nn.functional import (
 from taeda.nn.functional._activation import *
 from taeda.nn.functional._attention import *
 from taeda.nn.functional._conv import *
+from taeda.nn.functional._ctc import *
 from taeda.nn.functional._dropout import *
 from taeda.nn.functional._embedding import *
+from taeda.nn.functional._fractional import *
 from taeda.nn.functional._linear_loss import *
 from taeda.nn.functional._loss import *
 from taeda.nn.functional._margin_loss import *
@@ -34,8 +38,10 @@ if not TYPE_CHECKING:  # mypy reads lists of strings alone; to it, all from abov
     __all__ += _activation.__all__
     __all__ += _attention.__all__
     __all__ += _conv.__all__
+    __all__ += _ctc.__all__
     __all__ += _dropout.__all__
     __all__ += _embedding.__all__
+    __all__ += _fractional.__all__
     __all__ += _linear_loss.__all__
     __all__ += _loss.__all__
     __all__ += _margin_loss.__all__

@@ -86,7 +86,7 @@ def rrelu(
     have the mean of the two.
     """
     if lower > upper:
-        raise ValueError(f"rrelu: lower must not be above upper, got {lower} and {upper}")
+        raise RuntimeError(f"rrelu: lower must not be above upper, got {lower} and {upper}")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     negative = input <= 0

@@ -75,6 +75,10 @@ def _named_padding(
         raise RuntimeError(
             f"conv{rank}d: padding must be 'valid', 'same' or integers, got {padding!r}"
         )
+    if weight.dim() != rank + 2:
+        raise RuntimeError(
+            f"conv{rank}d: weight must have {rank + 2} dimensions, got {list(weight.shape)}"
+        )
     if any(step != 1 for step in _each(stride, rank)):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     totals = [

@@ -60,6 +60,8 @@ def embedding(
         a tensor of shape (*, E).
     """
     _dense_only(sparse)
+    if weight.dim() != 2:
+        raise RuntimeError(f"embedding: weight must be 2-D, got shape {list(weight.shape)}")
     padding = _padding(padding_idx, weight.size(0))
     if max_norm is not None:
         with taeda.no_grad():

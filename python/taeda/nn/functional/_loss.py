@@ -11,8 +11,8 @@ from taeda.nn._reduction import get_enum, resolve
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy",
-    "gaussian_nll_loss", "huber_loss", "kl_div", "l1_loss", "mse_loss", "nll_loss",
-    "poisson_nll_loss", "smooth_l1_loss",
+    "gaussian_nll_loss", "huber_loss", "kl_div", "l1_loss", "mse_loss",
+    "nll_loss", "poisson_nll_loss", "smooth_l1_loss",
 ]  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from taeda._C import Tensor, ops
-from taeda.nn._reduction import resolve
+from taeda.nn._reduction import get_enum, resolve
 from taeda.nn.functional._loss import reduced
 
 __all__ = [
@@ -187,10 +187,19 @@ def multi_margin_loss(
         reduction: "mean", "sum" or "none".
     """
     reduction = resolve(reduction, size_average, reduce)
+    get_enum(reduction)  # ValueError for an unknown one, before anything else
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: only p == 1 and p == 2 supported, got {p}")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError(
+            f"multi_margin_loss: weight must be one-dimensional, got shape {list(weight.shape)}"
+        )
+    if input.dim() == 0:  # one score is a vector of one class
+        input, target = input.reshape(1), target.reshape(())
+    elif input.dim() == 1:
+        target = target.reshape(())
     classes = input.size(-1)
-    if weight is not None and (weight.dim() != 1 or weight.size(0) != classes):
+    if weight is not None and weight.size(0) != classes:
         raise RuntimeError(
             f"multi_margin_loss: inconsistent weight size, expected {classes} but got "
             f"{list(weight.shape)}"
@@ -219,6 +228,14 @@ def multilabel_margin_loss(
         reduction: "mean", "sum" or "none".
     """
     reduction = resolve(reduction, size_average, reduce)
+    get_enum(reduction)  # ValueError for an unknown one, before anything else
+    if input.dim() > 2 or (input.dim() > 0 and input.size(-1) == 0):
+        raise RuntimeError(
+            "multilabel_margin_loss: expected a non-empty vector or matrix, got shape "
+            f"{list(input.shape)}"
+        )
+    if input.dim() == 0:
+        input, target = input.reshape(1), target.reshape(1)
     if target.shape != input.shape:
         raise RuntimeError(
             f"multilabel_margin_loss: inconsistent target size: {list(target.shape)} for input of "

@@ -192,7 +192,13 @@ def _sizes(input: Tensor, output_size: Any, rank: int) -> tuple[int, ...]:
     """The output's sizes, each None among them replaced by the input's."""
     given = _each(output_size, rank)
     if len(given) != rank:
-        raise ValueError(f"adaptive pooling: expected {rank} output sizes, got {len(given)}")
+        raise RuntimeError(
+            f"adaptive pooling: output_size must be {rank} ints, got {len(given)} of them"
+        )
+    if rank > 1 and input.dim() <= rank and not isinstance(output_size, int):
+        raise ValueError(
+            f"adaptive pooling: input must have at least {rank + 1} dimensions, got {input.dim()}"
+        )
     if input.dim() not in (rank + 1, rank + 2):
         raise RuntimeError(
             f"adaptive pooling: expected {rank + 1}D or {rank + 2}D input, got shape "
@@ -314,6 +320,11 @@ def _max_unpool(
     rank: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any,
     output_size: Sequence[int] | None,
 ) -> Tensor:  # fmt: skip
+    if indices.shape != input.shape:
+        raise RuntimeError(
+            f"max_unpool{rank}d: expected shape of indices to be that of input, "
+            f"{list(input.shape)}, got {list(indices.shape)}"
+        )
     kernel = _each(kernel_size, rank)
     step = kernel if stride is None else _each(stride, rank)
     default = [

@@ -1,0 +1,158 @@
+// Membership and choice: isin, isreal, combinations, nonzero_static; and parts of numbers: frexp.
+#include <cmath>
+
+#include "ops/half.h"
+#include "ops/shape_util.h"
+
+namespace taeda {
+namespace {
+
+// ---- isin ----
+
+Tensor isin(const Tensor& elements, const Tensor& tests, bool invert) {
+  for (const Tensor* t : {&elements, &tests}) {
+    check(t->dtype() != DType::Bool && !is_complex(t->dtype()),
+          "Unsupported input type encountered for isin(): ", t->dtype());
+  }
+  Tensor found;
+  if (tests.numel() == 0) {
+    found = full(elements.sizes(), false, {DType::Bool, elements.device()});
+  } else {
+    GradMode off(false);
+    Tensor sorted = ops<"sort">(reshape(tests, Dims{-1}), -1, false, true)[0];
+    Tensor place = op<"searchsorted">(sorted, contiguous(elements), false, false);
+    place = op<"clamp_max">(place, Tensor(Scalar(tests.numel() - 1)));
+    found = reshape(op<"index_select">(sorted, 0, reshape(place, Dims{-1})), elements.sizes()) ==
+            elements;
+  }
+  return invert ? !found : found;
+}
+// `assume_unique` would allow a faster way, which is not needed here.
+Tensor isin_tensors(const Tensor& elements, const Tensor& tests, [[maybe_unused]] bool unique,
+                    bool invert) {
+  return isin(elements, tests, invert);
+}
+Tensor isin_number(const Tensor& elements, Scalar test, [[maybe_unused]] bool unique, bool invert) {
+  return isin(elements, Tensor(test), invert);
+}
+Tensor number_isin(Scalar element, const Tensor& tests, [[maybe_unused]] bool unique, bool invert) {
+  return isin(Tensor(element), tests, invert);
+}
+
+Tensor isreal(const Tensor& x) {
+  if (is_complex(x.dtype())) return op<"imag">(x) == Tensor(0);
+  return full(x.sizes(), true, {DType::Bool, x.device()});
+}
+
+// ---- combinations ----
+
+// All increasing (with replacement: not decreasing) sequences of r numbers below n, in order.
+std::vector<int64_t> sequences(int64_t n, int64_t r, bool with_replacement, int64_t* count) {
+  std::vector<int64_t> flat, current(static_cast<size_t>(r));
+  *count = 0;
+  const int64_t step = with_replacement ? 0 : 1;
+  if (n == 0 || (!with_replacement && r > n)) return flat;
+  for (int64_t i = 0; i < r; ++i) current[static_cast<size_t>(i)] = i * step;
+  while (true) {
+    flat.insert(flat.end(), current.begin(), current.end());
+    ++*count;
+    int64_t i = r - 1;
+    while (i >= 0 && current[static_cast<size_t>(i)] == n - 1 - (r - 1 - i) * step) --i;
+    if (i < 0) return flat;
+    int64_t next = current[static_cast<size_t>(i)] + 1;
+    for (; i < r; ++i, next += step) current[static_cast<size_t>(i)] = next;
+  }
+}
+
+Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
+  check(self.dim() == 1, "Expect a 1D vector, but got shape ", to_string(self.sizes()));
+  check(r >= 0, "Expect a non-negative number, but got ", r);
+  if (r == 0) return empty(Dims{0}, self.options());
+  int64_t count;
+  const std::vector<int64_t> flat = sequences(self.numel(), r, with_replacement, &count);
+  Tensor places = empty(Dims{count * r}, {DType::Int64, self.device()});
+  if (!self.is_meta()) std::copy(flat.begin(), flat.end(), places.data_as<int64_t>());
+  return reshape(op<"index_select">(self, 0, places), Dims{count, r});
+}
+
+// ---- nonzero_static ----
+
+Tensor nonzero_static(const Tensor& self, int64_t size, int64_t fill_value) {
+  check(size >= 0, "nonzero_static: 'size' must be an non-negative integer");
+  Tensor out = full(Dims{size, self.dim()}, fill_value, {DType::Int64, self.device()});
+  if (self.is_meta()) return out;
+  Tensor found = op<"nonzero">(self);
+  const int64_t n = std::min(size, found.size(0));
+  if (n > 0 && self.dim() > 0) copy_into(raw_narrow(out, 0, 0, n), raw_narrow(found, 0, 0, n));
+  return out;
+}
+
+// ---- frexp ----
+
+TensorList frexp(const Tensor& self) {
+  check(is_floating(self.dtype()), "torch.frexp() only supports floating-point dtypes, but got ",
+        self.dtype());
+  const DType compute = compute_dtype(self.dtype(), "frexp");
+  Tensor x = prepared(self, compute), mantissa = empty(self.sizes(), x.options()),
+         exponent = empty(self.sizes(), {DType::Int32, self.device()});
+  if (!self.is_meta()) {
+    visit_floating(compute, "frexp", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const T* in = x.data_as<T>();
+      T* out = mantissa.data_as<T>();
+      auto* power = exponent.data_as<int32_t>();
+      for (int64_t i = 0; i < x.numel(); ++i) {
+        int e = 0;
+        out[i] = std::frexp(in[i], &e);
+        power[i] = std::isfinite(in[i]) ? e : 0;
+      }
+    });
+  }
+  return {finished(mantissa, self.dtype()), exponent};
+}
+void frexp_backward(Backward& b) {
+  Tensor power = op<"exp2">(to(b.out(1), b.grad().dtype()));
+  b.set(0, b.grad() / power);
+}
+
+const Define kOps[] = {
+    {"isin(elements: Tensor, test_elements: Tensor, *, assume_unique: bool = False, invert: bool = "
+     "False) -> Tensor",
+     "Whether each element is one of `test_elements` (`invert`: is none of them).",
+     kernel(isin_tensors),
+     {.forms = kFunction | kOut, .non_differentiable = 1}},
+    {"isin(elements: Tensor, test_element: Scalar, *, assume_unique: bool = False, invert: bool = "
+     "False) -> Tensor",
+     "The same with one number to look for.",
+     kernel(isin_number),
+     {.forms = kFunction | kOut, .non_differentiable = 1}},
+    {"isin(element: Scalar, test_elements: Tensor, *, assume_unique: bool = False, invert: bool = "
+     "False) -> Tensor",
+     "The same for one number.",
+     kernel(number_isin),
+     {.forms = kFunction | kOut, .non_differentiable = 1}},
+    {"isreal(self: Tensor) -> Tensor",
+     "Whether the imaginary part of each element is zero.",
+     kernel(isreal),
+     {.non_differentiable = 1}},
+    {"combinations(self: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor",
+     "All choices of `r` elements of a vector, one in each row, in the order of "
+     "`itertools.combinations` (or `combinations_with_replacement`).",
+     kernel(combinations),
+     {.forms = kFunction, .composite = true}},
+    {"nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor",
+     "The first `size` rows of `nonzero`, filled up with `fill_value`.",
+     kernel(nonzero_static),
+     {.forms = kPublic | kOut, .non_differentiable = 1}},
+    {"frexp(self: Tensor) -> (mantissa: Tensor, exponent: Tensor)",
+     "Mantissas of absolute value in [0.5, 1) and powers of two (int32) whose product the elements "
+     "are.",
+     kernel(frexp),
+     {.backward = frexp_backward,
+      .saves = saves_out(1),
+      .forms = kPublic | kOut,
+      .non_differentiable = 2}},
+};
+
+}  // namespace
+}  // namespace taeda

@@ -1,0 +1,156 @@
+// Distances and norms of parts: cdist, renorm; and the cross product.
+#include "kernels/cpu/distance.h"
+
+#include <cmath>
+
+#include "ops/half.h"
+#include "ops/reduce_util.h"
+
+namespace taeda {
+namespace {
+
+// ---- cdist ----
+
+Tensor cdist_forward(const Tensor& a, const Tensor& b, double p) {
+  const DType d = a.dtype();
+  Dims sizes(a.sizes());
+  sizes.back() = b.size(-2);
+  Tensor out = empty(sizes, a.options());
+  if (out.is_meta() || out.numel() == 0) return out;
+  Tensor x = raw_contiguous(a), y = raw_contiguous(b);
+  const int64_t m = a.size(-2), n = b.size(-2), k = a.size(-1);
+  visit_floating(d, "cdist", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    cpu::pair_distances<T>(x.data_as<T>(), y.data_as<T>(), out.data_as<T>(), out.numel() / (m * n),
+                           m, n, k, p);
+  });
+  return out;
+}
+
+// The gradient of |a[i] - b[j]| by a[i] is the difference, weighted. For p = 2 the weights do not
+// depend on the coordinate, so that the sums over j are matrix products.
+void cdist_backward(Backward& b) {
+  Tensor x = b.arg<Tensor>(0), y = b.arg<Tensor>(1), d = b.out();
+  const double p = b.arg<double>(2);
+  const Tensor& g = b.grad();
+  if (p == 0 || g.numel() == 0 || x.size(-1) == 0) {
+    b.set(0, zeros_like(x));
+    b.set(1, zeros_like(y));
+    return;
+  }
+  const Tensor none = Tensor(0);
+  if (p == 2) {
+    Tensor same_place = d == none;
+    Tensor w = where(same_place, none, g / where(same_place, Tensor(1), d));
+    Tensor wt = transpose(w, -1, -2);
+    if (b.needs(0)) b.set(0, x * sum(w, Dims{-1}, true) - matmul(w, y));
+    if (b.needs(1)) b.set(1, y * sum(wt, Dims{-1}, true) - matmul(wt, x));
+    return;
+  }
+  Tensor diff = unsqueeze(x, -2) - unsqueeze(y, -3), w = unsqueeze(g, -1);
+  Tensor along = op<"sgn">(diff), size = op<"abs">(diff), far = unsqueeze(d, -1);
+  if (std::isinf(p)) {
+    along = along * to(size == far, g.dtype());
+  } else if (p != 1) {
+    Tensor zero_distance = far == none, still = diff == none;
+    Tensor ratio = where(still, Tensor(1), size) / where(zero_distance, Tensor(1), far);
+    along = where(zero_distance | still, none, along * op<"pow">(ratio, Tensor(p - 1)));
+  }
+  Tensor each = along * w;
+  if (b.needs(0)) b.set(0, sum(each, Dims{-2}));
+  if (b.needs(1)) b.set(1, -sum(each, Dims{-3}));
+}
+
+Tensor cdist(const Tensor& x1, const Tensor& x2, double p, const std::string& compute_mode) {
+  check(compute_mode == "use_mm_for_euclid_dist_if_necessary" ||
+            compute_mode == "use_mm_for_euclid_dist" ||
+            compute_mode == "donot_use_mm_for_euclid_dist",
+        compute_mode, " is not a valid value for compute_mode");
+  check(is_floating(x1.dtype()), "cdist only supports floating-point dtypes, X1 got: ", x1.dtype());
+  check(is_floating(x2.dtype()), "cdist only supports floating-point dtypes, X2 got: ", x2.dtype());
+  check(x1.dim() >= 2, "cdist only supports at least 2D tensors, X1 got: ", x1.dim(), "D");
+  check(x2.dim() >= 2, "cdist only supports at least 2D tensors, X2 got: ", x2.dim(), "D");
+  check(x1.size(-1) == x2.size(-1),
+        "X1 and X2 must have the same number of columns. X1: ", x1.size(-1), " X2: ", x2.size(-1));
+  check(p >= 0, "cdist only supports non-negative p values");
+  auto lead = [](const Tensor& t) { return DimsRef(t.sizes().data(), t.sizes().size() - 2); };
+  Dims batch = broadcast_sizes(lead(x1), lead(x2));
+  auto spread = [&](const Tensor& t, DType dtype) {
+    Dims sizes(batch);
+    sizes.push_back(t.size(-2));
+    sizes.push_back(t.size(-1));
+    return expand(to(t, dtype), sizes);
+  };
+  const DType d = promote(x1.dtype(), x2.dtype());
+  const DType compute = compute_dtype(d, "cdist");
+  return to(op<"_cdist">(spread(x1, compute), spread(x2, compute), p), d);
+}
+
+// ---- renorm ----
+
+Tensor renorm(const Tensor& self, Scalar p, int64_t dim, Scalar maxnorm) {
+  check(self.dim() > 1, "renorm: input needs at least 2 dimensions, got ", self.dim(),
+        " dimensions");
+  check(p.to_double() > 0, "renorm: non-positive-norm not supported");
+  check(!maxnorm.is_complex() && maxnorm.to_double() >= 0,
+        "renorm: expected maxnorm to be >= 0 but got ", maxnorm.to_double());
+  check(is_inexact(self.dtype()), "renorm: input must be floating or complex, got ", self.dtype());
+  const int64_t d = wrap_dim(dim, self.dim());
+  Dims others;
+  for (int64_t i = 0; i < self.dim(); ++i) {
+    if (i != d) others.push_back(i);
+  }
+  const double most = maxnorm.to_double();
+  Tensor norm = op<"linalg_vector_norm">(self, p, others, true, std::nullopt);
+  Tensor factor = where(norm > Tensor(most), Tensor(most) / (norm + 1e-7), Tensor(1.0));
+  return self * to(factor, self.dtype());
+}
+
+// ---- cross ----
+
+Tensor cross(const Tensor& self, const Tensor& other, std::optional<int64_t> dim) {
+  check(self.dim() == other.dim(), "cross(): inputs must have the same number of dimensions, got ",
+        self.dim(), " and ", other.dim());
+  Dims sizes = broadcast_sizes(self.sizes(), other.sizes());
+  int64_t d = -1;
+  if (dim) {
+    d = wrap_dim(*dim, self.dim());
+    check(self.dim() > 0 && self.size(d) == 3 && other.size(d) == 3, "cross(): inputs dimension ",
+          d, " must have length 3, got ", to_string(self.sizes()), " and ",
+          to_string(other.sizes()));
+  } else {
+    for (int64_t i = self.dim() - 1; i >= 0; --i) {
+      if (at(self.sizes(), i) == 3) d = i;
+    }
+    check(d >= 0, "no dimension of size 3 in input");
+  }
+  // (a1 b2 - a2 b1, a2 b0 - a0 b2, a0 b1 - a1 b0)
+  Tensor a = expand(self, sizes), b = expand(other, sizes);
+  auto turned = [d](const Tensor& t, int64_t by) { return op<"roll">(t, Dims{by}, Dims{d}); };
+  return turned(a, -1) * turned(b, -2) - turned(a, -2) * turned(b, -1);
+}
+
+const Define kOps[] = {
+    {"cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "
+     "'use_mm_for_euclid_dist_if_necessary') -> Tensor",
+     "The p-norms of all differences between the rows of x1 (..., m, k) and those of x2 (..., n, "
+     "k): (..., m, n). Distances are always summed up from the differences, whatever "
+     "`compute_mode` allows.",
+     kernel(cdist),
+     {.forms = kFunction, .composite = true}},
+    {"_cdist(x1: Tensor, x2: Tensor, p: float) -> Tensor",
+     "`cdist` of batches that match.",
+     kernel(cdist_forward),
+     {.backward = cdist_backward, .saves = saves_arg(0) | saves_arg(1) | saves_out()}},
+    {"renorm(self: Tensor, p: Scalar, dim: int, maxnorm: Scalar) -> Tensor",
+     "Scales each slice of `self` along `dim` whose p-norm exceeds `maxnorm` down to it.",
+     kernel(renorm),
+     {.forms = kPublic | kInplace | kOut, .composite = true}},
+    {"cross(self: Tensor, other: Tensor, dim: int? = None) -> Tensor",
+     "The cross product of vectors along `dim`, by default along the first dimension of size 3.",
+     kernel(cross),
+     {.forms = kPublic | kOut, .composite = true}},
+};
+
+}  // namespace
+}  // namespace taeda

@@ -1,0 +1,128 @@
+"""Max pooling over windows at random places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import taeda
+from taeda._C import Tensor, ops
+from taeda.nn.functional._conv import _each
+
+__all__ = [
+    "fractional_max_pool2d", "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d", "fractional_max_pool3d_with_indices",
+]  # fmt: skip
+
+
+def _starts(samples: Tensor, size: int, out: int, kernel: int) -> Tensor:
+    """Where windows begin, (N, C, out): steps of (size - kernel) / (out - 1), shifted at random."""
+    last = size - kernel
+    if out == 1:
+        return ops.full([*samples.shape, 1], last, dtype=taeda.int64)
+    step = last / (out - 1)
+    shifts = ops.arange(out - 1, dtype=samples.dtype) + samples.unsqueeze(-1)
+    begin = (shifts * step).to(taeda.int64) - (samples.unsqueeze(-1) * step).to(taeda.int64)
+    end = ops.full([*samples.shape, 1], last, dtype=taeda.int64)
+    return ops.cat([begin, end], -1)
+
+
+def _pool(
+    rank: int, input: Tensor, kernel_size: Any, output_size: Any, output_ratio: Any,
+    samples: Tensor | None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    name = f"fractional_max_pool{rank}d"
+    if output_size is None and output_ratio is None:
+        raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+    if input.dim() not in (rank + 1, rank + 2):
+        raise RuntimeError(
+            f"{name}: expected input with {rank + 1} or {rank + 2} dimensions, got {input.dim()}"
+        )
+    kernel = _each(kernel_size, rank)
+    sizes = list(input.shape[-rank:])
+    if output_size is None:
+        single = isinstance(output_ratio, (int, float))
+        ratio = (output_ratio,) * rank if single else tuple(output_ratio)
+        if any(not 0 < r < 1 for r in ratio):
+            raise ValueError(f"{name}: output_ratio must be between 0 and 1, got {ratio}")
+        out = tuple(int(n * r) for n, r in zip(sizes, ratio, strict=True))
+    else:
+        out = _each(output_size, rank)
+    if len(kernel) != rank or len(out) != rank:
+        raise RuntimeError(f"{name}: kernel_size and output_size must be {rank} ints")
+    if any(o < 1 or k < 1 or o + k - 1 > n for o, k, n in zip(out, kernel, sizes, strict=True)):
+        raise RuntimeError(
+            f"{name}: output {out} and kernel {kernel} do not fit an input of sizes {sizes}"
+        )
+    x = input if input.dim() == rank + 2 else input.unsqueeze(0)
+    if samples is None:
+        samples = ops.rand([x.size(0), x.size(1), rank], dtype=x.dtype, device=x.device)
+    if tuple(samples.shape) != (x.size(0), x.size(1), rank):
+        raise RuntimeError(
+            f"{name}: _random_samples must have shape {[x.size(0), x.size(1), rank]}, got "
+            f"{list(samples.shape)}"
+        )
+    # (N, C, out..., kernel...): places in the flattened input. In two dimensions the first sample
+    # belongs to the columns; in three they go with the dimensions.
+    place: Any = 0
+    for d in range(rank):
+        sample = samples[..., rank - 1 - d if rank == 2 else d]
+        reach = ops.arange(kernel[d], dtype=taeda.int64)
+        window = _starts(sample, sizes[d], out[d], kernel[d]).unsqueeze(-1) + reach
+        shape = [x.size(0), x.size(1), *[1] * (2 * rank)]
+        shape[2 + d], shape[2 + rank + d] = out[d], kernel[d]
+        place = place * sizes[d] + window.reshape(shape)
+    place = place.flatten(2 + rank)
+    flat = x.flatten(2)
+    values = flat.gather(2, place.flatten(2)).reshape(place.shape)
+    best, which = values.max(-1)
+    index = place.gather(-1, which.unsqueeze(-1)).squeeze(-1)
+    if input.dim() == rank + 1:
+        best, index = best.squeeze(0), index.squeeze(0)
+    return best, index
+
+
+def fractional_max_pool2d_with_indices(
+    input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
+    return_indices: bool = True, _random_samples: Tensor | None = None,
+) -> Any:  # fmt: skip
+    """`fractional_max_pool2d` with `return_indices` on by default."""
+    best, index = _pool(2, input, kernel_size, output_size, output_ratio, _random_samples)
+    return (best, index) if return_indices else best
+
+
+def fractional_max_pool2d(
+    input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
+    return_indices: bool = False, _random_samples: Tensor | None = None,
+) -> Any:  # fmt: skip
+    """The maxima of windows that begin at random places, in order (Graham 2014).
+
+    Args:
+        input: of shape (N, C, H, W) or (C, H, W).
+        kernel_size: the size of the windows.
+        output_size: how many windows there are along each dimension; or else
+        output_ratio: the same as a fraction of the input's size, between 0 and 1.
+        return_indices: also return where in the flattened plane the maxima are.
+        _random_samples: uniform numbers of shape (N, C, 2) that shift the windows.
+    """
+    return fractional_max_pool2d_with_indices(
+        input, kernel_size, output_size, output_ratio, return_indices, _random_samples
+    )
+
+
+def fractional_max_pool3d_with_indices(
+    input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
+    return_indices: bool = True, _random_samples: Tensor | None = None,
+) -> Any:  # fmt: skip
+    """`fractional_max_pool3d` with `return_indices` on by default."""
+    best, index = _pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
+    return (best, index) if return_indices else best
+
+
+def fractional_max_pool3d(
+    input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
+    return_indices: bool = False, _random_samples: Tensor | None = None,
+) -> Any:  # fmt: skip
+    """`fractional_max_pool2d` for inputs (N, C, D, H, W) or (C, D, H, W)."""
+    return fractional_max_pool3d_with_indices(
+        input, kernel_size, output_size, output_ratio, return_indices, _random_samples
+    )
