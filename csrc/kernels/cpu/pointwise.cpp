@@ -4,7 +4,15 @@
 
 #include "base/cpu_features.h"
 #include "base/thread_pool.h"
+#include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/simd/transpose.h"
 #include "tensor/plan.h"
+
+namespace taeda::cpu::simd {
+namespace {
+const TransposeKernels& transposes() { return TAEDA_PICK(transpose_kernels); }
+}  // namespace
+}  // namespace taeda::cpu::simd
 
 namespace taeda {
 
@@ -259,7 +267,11 @@ void run_copy(const Plan& plan) {
   auto run = [&](int64_t o, int64_t begin, int64_t end) {  // rows [begin, end) of one plane
     char* dst = plan.data[0] + plane_offset(0, o);
     const char* src = plan.data[1] + plane_offset(1, o);
-    if (transposed) {
+    if (transposed && item >= 4 && item <= 8) {
+      const auto& kernels = cpu::simd::transposes();
+      (item == 4 ? kernels.bytes4 : kernels.bytes8)(dst + begin * d[1], d[1], src + begin * item,
+                                                    s[0], n[0], end - begin);
+    } else if (transposed) {
       visit_bytes(plan.dtype[0], [&](auto tag) {
         transpose_tiles<typename decltype(tag)::type>(dst, d[1], src, s[0], n[0], begin, end);
       });

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <limits>
 #include <type_traits>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/simd/pool.h"
 #include "kernels/cpu/simd/rows.h"
 
 namespace taeda::cpu {
@@ -82,12 +84,78 @@ void each_element(const Planes& p, const Span& a, const Span& b, const Span& c, 
   }
 }
 
+// The outputs o of a row whose windows have their element number `tap` inside the input.
+struct Reach {
+  int64_t first, last;  // outputs [first, last)
+  int64_t element;      // that the first of them reads
+};
+Reach reach(const Planes& p, int64_t tap) {
+  const int64_t shift = tap * p.dilation[2] - p.padding[2], step = p.stride[2];
+  const int64_t first = shift < 0 ? (-shift + step - 1) / step : 0;
+  const int64_t last = shift >= p.in[2] ? 0 : (p.in[2] - 1 - shift) / step + 1;
+  return {first, std::min(last, p.out[2]), first * step + shift};
+}
+
+// Calls f(row of the input, tap, outputs) for every line of elements that a row of outputs reads,
+// in the order in which a window is read.
+template <class F> void each_line(const Planes& p, const Span& a, const Span& b, F&& f) {
+  for (int64_t d = a.first; d < a.last; d += p.dilation[0]) {
+    for (int64_t h = b.first; h < b.last; h += p.dilation[1]) {
+      for (int64_t tap = 0; tap < p.kernel[2]; ++tap) {
+        const Reach r = reach(p, tap);
+        if (r.first < r.last) f((d * p.in[1] + h) * p.in[2], r);
+      }
+    }
+  }
+}
+
+template <class T> const simd::PoolLoops<T>& loops() {
+  using namespace simd;
+  const PoolKernels& kernels = TAEDA_PICK(pool_kernels);
+  if constexpr (std::is_same_v<T, float>) {
+    return kernels.f32;
+  } else {
+    return kernels.f64;
+  }
+}
+
+// Maxima of all windows of one plane, a row of outputs at a time.
+template <class T> void maxima_by_rows(const Planes& p, const T* x, T* y, int64_t* index) {
+  std::vector<int32_t> at(static_cast<size_t>(p.out[2]));
+  for (int64_t d = 0; d < p.out[0]; ++d) {
+    const Span a = p.strided(0, d);
+    for (int64_t h = 0; h < p.out[1]; ++h, y += p.out[2], index += p.out[2]) {
+      const Span b = p.strided(1, h);
+      std::fill_n(y, p.out[2], -std::numeric_limits<T>::infinity());
+      const int64_t row = (a.first * p.in[1] + b.first) * p.in[2];
+      for (int64_t w = 0; w < p.out[2]; ++w)
+        at[static_cast<size_t>(w)] = static_cast<int32_t>(row + p.strided(2, w).first);
+      each_line(p, a, b, [&](int64_t line, const Reach& r) {
+        const int64_t first = line + r.element;
+        loops<T>().keep_larger(x + first, p.stride[2], r.last - r.first,
+                               static_cast<int32_t>(first), y + r.first, at.data() + r.first);
+      });
+      std::copy(at.begin(), at.end(), index);
+    }
+  }
+}
+
+template <class T> bool by_rows(const Planes& p) {
+  return std::is_floating_point_v<T> && p.in_volume <= INT32_MAX && p.out[2] >= 4;
+}
+
 template <bool Adaptive, class T>
 void maxima(const PoolShape& s, const T* x, T* y, int64_t* index) {
   const Planes p(s, Adaptive);
   parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const T* from = x + i * p.in_volume;
+      if constexpr (!Adaptive && std::is_floating_point_v<T>) {
+        if (by_rows<T>(p)) {
+          maxima_by_rows(p, from, y + i * p.out_volume, index + i * p.out_volume);
+          continue;
+        }
+      }
       each_window<Adaptive>(p, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
         T best = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
                                                       : std::numeric_limits<T>::lowest();
@@ -126,12 +194,35 @@ bool is_empty(const Span& a, const Span& b, const Span& c) {
   return a.first >= a.last || b.first >= b.last || c.first >= c.last;
 }
 
+template <class T> void means_by_rows(const Planes& p, AverageRule rule, const T* x, T* y) {
+  for (int64_t d = 0; d < p.out[0]; ++d) {
+    const Span a = p.strided(0, d);
+    for (int64_t h = 0; h < p.out[1]; ++h, y += p.out[2]) {
+      const Span b = p.strided(1, h);
+      std::fill_n(y, p.out[2], T(0));
+      each_line(p, a, b, [&](int64_t line, const Reach& r) {
+        loops<T>().add(x + line + r.element, p.stride[2], r.last - r.first, y + r.first);
+      });
+      for (int64_t w = 0; w < p.out[2]; ++w) {
+        const Span c = p.strided(2, w);
+        y[w] = is_empty(a, b, c) ? T(0) : y[w] / static_cast<T>(divisor(rule, a, b, c));
+      }
+    }
+  }
+}
+
 template <bool Adaptive, class T>
 void means(const PoolShape& s, AverageRule rule, const T* x, T* y) {
   const Planes p(s, Adaptive);
   parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const T* from = x + i * p.in_volume;
+      if constexpr (!Adaptive && std::is_floating_point_v<T>) {
+        if (by_rows<T>(p)) {
+          means_by_rows(p, rule, from, y + i * p.out_volume);
+          continue;
+        }
+      }
       each_window<Adaptive>(p, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
         T sum = 0;
         each_element(p, a, b, c, [&](int64_t e) { sum += from[e]; });
