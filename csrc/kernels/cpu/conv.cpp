@@ -6,6 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/blas.h"
+#include "kernels/cpu/conv_direct.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/conv.h"
 #include "kernels/cpu/simd/pick.h"
@@ -160,6 +161,7 @@ template <class T>
 void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
   const Plan p(s);
   if (p.batch * p.out_channels * p.out_volume == 0) return;
+  if (!p.depthwise && fits_direct(s)) return direct_forward(s, x, w, bias, y);
   if (p.depthwise) {
     parallel_for(p.batch * p.out_channels, plane_grain(p), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -209,6 +211,7 @@ void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* 
 template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx) {
   const Plan p(s);
   if (p.batch * p.in_channels * p.in_volume == 0) return;
+  if (!p.depthwise && p.out_volume != 0 && fits_direct(s)) return direct_grad_input(s, gy, w, gx);
   if (p.depthwise) {
     parallel_for(p.batch * p.in_channels, plane_grain(p), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -269,6 +272,7 @@ template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T
   const int64_t total = p.out_channels * p.depth;
   std::fill_n(gw, total, T(0));
   if (total == 0 || p.batch * p.out_volume == 0) return;
+  if (!p.depthwise && fits_direct(s)) return direct_grad_weight(s, x, gy, gw);
   if (p.depthwise) {
     const int64_t work = std::max<int64_t>(1, p.taps * p.out_volume * p.batch);
     parallel_for(p.out_channels, std::max<int64_t>(1, kPlaneWork / work),

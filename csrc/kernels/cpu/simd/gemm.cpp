@@ -1,0 +1,71 @@
+#include "kernels/cpu/simd/gemm.h"
+
+#include "kernels/functors_scalar.h"
+
+namespace taeda::cpu::simd::TAEDA_ISA {
+namespace {
+
+// As many accumulators as there are registers for, beside two columns and one broadcast element.
+#if defined(__AVX512F__)
+constexpr int kBytes = 64, kRows = 8;
+#elif defined(__AVX__)
+constexpr int kBytes = 32, kRows = 6;
+#else
+constexpr int kBytes = 16, kRows = 4;
+#endif
+
+template <class T> struct Vector;
+template <> struct Vector<float> {
+  typedef float type __attribute__((vector_size(kBytes), aligned(4), may_alias));
+};
+template <> struct Vector<double> {
+  typedef double type __attribute__((vector_size(kBytes), aligned(8), may_alias));
+};
+template <class T> constexpr int64_t kLanes = kBytes / sizeof(T);
+
+template <class T> FN const typename Vector<T>::type& at(const T* p) {
+  return *reinterpret_cast<const typename Vector<T>::type*>(p);
+}
+template <class T> FN typename Vector<T>::type& at(T* p) {
+  return *reinterpret_cast<typename Vector<T>::type*>(p);
+}
+
+template <class T, int M>
+void product_of(int64_t k, const T* a, const T* b, const int64_t* offset, T* c, int64_t ldc) {
+  constexpr int64_t lanes = kLanes<T>;
+  typename Vector<T>::type sum[M][2];
+  for (int r = 0; r < M; ++r) {
+    sum[r][0] = at(c + r * ldc);
+    sum[r][1] = at(c + r * ldc + lanes);
+  }
+  for (int64_t p = 0; p < k; ++p, a += M) {
+    const T* row = b + offset[p];
+    const auto left = at(row), right = at(row + lanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < M; ++r) {
+      sum[r][0] += a[r] * left;
+      sum[r][1] += a[r] * right;
+    }
+  }
+  for (int r = 0; r < M; ++r) {
+    at(c + r * ldc) = sum[r][0];
+    at(c + r * ldc + lanes) = sum[r][1];
+  }
+}
+
+template <class T, int M = kRows>
+void product(int64_t k, int64_t m, const T* a, const T* b, const int64_t* offset, T* c,
+             int64_t ldc) {
+  if constexpr (M > 1) {
+    if (m < M) return product<T, M - 1>(k, m, a, b, offset, c, ldc);
+  }
+  product_of<T, M>(k, a, b, offset, c, ldc);
+}
+
+template <class T> constexpr GemmLoops<T> gemm_loops = {kRows, 2 * kLanes<T>, product<T>};
+
+}  // namespace
+
+extern constinit const GemmKernels gemm_kernels = {gemm_loops<float>, gemm_loops<double>};
+
+}  // namespace taeda::cpu::simd::TAEDA_ISA
