@@ -7,6 +7,14 @@ namespace {
 
 typedef uint32_t Row4 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef uint64_t Row8 __attribute__((vector_size(32), aligned(8), may_alias));
+// A template argument would lose the alignment, and with it the right to lie anywhere.
+template <class T> struct RowOf;
+template <> struct RowOf<uint32_t> {
+  using type = Row4;
+};
+template <> struct RowOf<uint64_t> {
+  using type = Row8;
+};
 
 // A square of registers, transposed in place: neighbours, then pairs, then halves change places.
 FN void turn(Row4 (&r)[8]) {
@@ -47,10 +55,11 @@ FN void turn(Row8 (&r)[4]) {
 }
 
 // Squares of one cache line by one: every line is read once and written once.
-template <class Row, int Lanes, class T>
+template <class T>
 void transpose(char* dst, int64_t dst_step, const char* src, int64_t src_step, int64_t n,
                int64_t m) {
-  constexpr int64_t line = 64 / int64_t(sizeof(T));
+  using Row = typename RowOf<T>::type;
+  constexpr int64_t line = 64 / int64_t(sizeof(T)), lanes = line / 2;
   auto one = [&](int64_t i, int64_t j) {
     *reinterpret_cast<T*>(dst + j * dst_step + i * int64_t(sizeof(T))) =
         *reinterpret_cast<const T*>(src + i * src_step + j * int64_t(sizeof(T)));
@@ -63,14 +72,14 @@ void transpose(char* dst, int64_t dst_step, const char* src, int64_t src_step, i
       const char* ahead = src + (i + line) * src_step + j * int64_t(sizeof(T));
       for (int64_t k = 0; k < line && i + line + k < n; ++k)
         __builtin_prefetch(ahead + k * src_step);
-      for (int64_t a = 0; a < line; a += Lanes) {
-        for (int64_t b = 0; b < line; b += Lanes) {
-          Row r[Lanes];
+      for (int64_t a = 0; a < line; a += lanes) {
+        for (int64_t b = 0; b < line; b += lanes) {
+          Row r[lanes];
           const char* from = src + (i + b) * src_step + (j + a) * int64_t(sizeof(T));
-          for (int k = 0; k < Lanes; ++k) r[k] = *reinterpret_cast<const Row*>(from + k * src_step);
+          for (int k = 0; k < lanes; ++k) r[k] = *reinterpret_cast<const Row*>(from + k * src_step);
           turn(r);
           char* to = dst + (j + a) * dst_step + (i + b) * int64_t(sizeof(T));
-          for (int k = 0; k < Lanes; ++k) *reinterpret_cast<Row*>(to + k * dst_step) = r[k];
+          for (int k = 0; k < lanes; ++k) *reinterpret_cast<Row*>(to + k * dst_step) = r[k];
         }
       }
     }
@@ -85,7 +94,7 @@ void transpose(char* dst, int64_t dst_step, const char* src, int64_t src_step, i
 
 }  // namespace
 
-extern constinit const TransposeKernels transpose_kernels = {transpose<Row4, 8, uint32_t>,
-                                                             transpose<Row8, 4, uint64_t>};
+extern constinit const TransposeKernels transpose_kernels = {transpose<uint32_t>,
+                                                             transpose<uint64_t>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA
