@@ -4,6 +4,7 @@
 namespace taeda {
 namespace {
 const bool registered[] = {register_ops(portable::MathOps{}), register_ops(portable::SpecialOps{}),
+                           register_ops(portable::BesselOps{}),
                            register_ops(portable::ActivationOps{}),
                            register_aliases({{"arcsin", "asin"},
                                              {"arccos", "acos"},

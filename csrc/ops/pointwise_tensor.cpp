@@ -39,4 +39,32 @@ Tensor digamma(const Tensor& x) { return op<"digamma">(x); }
 Tensor polygamma(const Tensor& n, const Tensor& x) { return op<"polygamma">(n.item().to_int(), x); }
 Tensor pow(const Tensor& x, const Tensor& y) { return op<"pow">(x, y); }
 
+Tensor i0(const Tensor& x) { return op<"i0">(x); }
+Tensor i0e(const Tensor& x) { return op<"special_i0e">(x); }
+Tensor i1(const Tensor& x) { return op<"special_i1">(x); }
+Tensor i1e(const Tensor& x) { return op<"special_i1e">(x); }
+Tensor k0(const Tensor& x) { return op<"special_modified_bessel_k0">(x); }
+Tensor k0e(const Tensor& x) { return op<"special_scaled_modified_bessel_k0">(x); }
+Tensor k1(const Tensor& x) { return op<"special_modified_bessel_k1">(x); }
+Tensor k1e(const Tensor& x) { return op<"special_scaled_modified_bessel_k1">(x); }
+Tensor bessel_j0(const Tensor& x) { return op<"special_bessel_j0">(x); }
+Tensor bessel_j1(const Tensor& x) { return op<"special_bessel_j1">(x); }
+Tensor bessel_y0(const Tensor& x) { return op<"special_bessel_y0">(x); }
+Tensor bessel_y1(const Tensor& x) { return op<"special_bessel_y1">(x); }
+Tensor erfcx(const Tensor& x) { return op<"special_erfcx">(x); }
+Tensor lgamma(const Tensor& x) { return op<"lgamma">(x); }
+Tensor zeta(const Tensor& x, const Tensor& y) { return op<"special_zeta">(x, y); }
+Tensor chebyshev_t(const Tensor& x, const Tensor& y) {
+  return op<"special_chebyshev_polynomial_t">(x, y);
+}
+Tensor chebyshev_u(const Tensor& x, const Tensor& y) {
+  return op<"special_chebyshev_polynomial_u">(x, y);
+}
+Tensor hermite_h(const Tensor& x, const Tensor& y) {
+  return op<"special_hermite_polynomial_h">(x, y);
+}
+Tensor hermite_he(const Tensor& x, const Tensor& y) {
+  return op<"special_hermite_polynomial_he">(x, y);
+}
+
 }  // namespace taeda

@@ -32,4 +32,24 @@ Tensor digamma(const Tensor& x);
 Tensor polygamma(const Tensor& n, const Tensor& x);
 Tensor pow(const Tensor& x, const Tensor& y);
 
+Tensor i0(const Tensor& x);
+Tensor i0e(const Tensor& x);
+Tensor i1(const Tensor& x);
+Tensor i1e(const Tensor& x);
+Tensor k0(const Tensor& x);
+Tensor k0e(const Tensor& x);
+Tensor k1(const Tensor& x);
+Tensor k1e(const Tensor& x);
+Tensor bessel_j0(const Tensor& x);
+Tensor bessel_j1(const Tensor& x);
+Tensor bessel_y0(const Tensor& x);
+Tensor bessel_y1(const Tensor& x);
+Tensor erfcx(const Tensor& x);
+Tensor lgamma(const Tensor& x);
+Tensor zeta(const Tensor& x, const Tensor& y);
+Tensor chebyshev_t(const Tensor& x, const Tensor& y);
+Tensor chebyshev_u(const Tensor& x, const Tensor& y);
+Tensor hermite_h(const Tensor& x, const Tensor& y);
+Tensor hermite_he(const Tensor& x, const Tensor& y);
+
 }  // namespace taeda

@@ -266,7 +266,7 @@ _SUBMODULES = frozenset({
     "accelerator", "amp", "autograd", "backends", "compat", "compiler", "cuda", "distributed",
     "distributions", "fft", "func", "functional", "fx", "hub", "jit", "library", "linalg",
     "masked", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
-    "safetensors", "serialization", "special", "storage", "testing", "utils", "version",
+    "safetensors", "serialization", "signal", "special", "storage", "testing", "utils", "version",
 })  # fmt: skip
 
 # What the package shows of them.

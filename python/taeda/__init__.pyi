@@ -33,6 +33,8 @@ from taeda import random as random
 from taeda import return_types as return_types
 from taeda import safetensors as safetensors
 from taeda import serialization as serialization
+from taeda import signal as signal
+from taeda import special as special
 from taeda import storage as storage
 from taeda import utils as utils
 from taeda import version as version
@@ -278,6 +280,10 @@ from taeda._ops import histc as histc
 from taeda._ops import hsplit as hsplit
 from taeda._ops import hstack as hstack
 from taeda._ops import hypot as hypot
+from taeda._ops import i0 as i0
+from taeda._ops import i0_ as i0_
+from taeda._ops import igamma as igamma
+from taeda._ops import igammac as igammac
 from taeda._ops import imag as imag
 from taeda._ops import index_add as index_add
 from taeda._ops import index_copy as index_copy
@@ -357,6 +363,7 @@ from taeda._ops import mul as mul
 from taeda._ops import multinomial as multinomial
 from taeda._ops import multiply as multiply
 from taeda._ops import mv as mv
+from taeda._ops import mvlgamma as mvlgamma
 from taeda._ops import nan_to_num as nan_to_num
 from taeda._ops import nan_to_num_ as nan_to_num_
 from taeda._ops import nanmean as nanmean

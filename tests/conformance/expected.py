@@ -81,6 +81,8 @@ DIFFERS: dict[str | tuple[str, str], str] = {
         "masked_select",
         "errors",
     ): "out= may lie over the input's memory: the result is computed first, so it is right",
+    ("special.bessel_j0", "float64"): "PyTorch's value has 6 digits right there; see test_special",
+    ("special.bessel_y1", "float64"): "PyTorch's value has 6 digits right there; see test_special",
     ("sort", "bool"): "ties are ordered stably",
     (
         "take",

@@ -31,6 +31,8 @@ struct LoopTable {
   const Loops* logic;
   const Loops* math;
   const Loops* special;
+  const Loops* bessel;
+  const Loops* polynomial;
   const Loops* activation;
   const Loops* loss;
   const Cast (*cast)[12];  // cast[to][from]

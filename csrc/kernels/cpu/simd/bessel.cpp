@@ -1,0 +1,9 @@
+#include "kernels/functors_bessel.h"
+
+#include "kernels/cpu/simd/loops.h"
+
+namespace taeda::TAEDA_ISA {
+
+extern const Loops* const bessel_loops = Table<BesselOps>::rows;
+
+}  // namespace taeda::TAEDA_ISA

@@ -1,0 +1,9 @@
+#include "kernels/functors_polynomial.h"
+
+#include "kernels/cpu/simd/loops.h"
+
+namespace taeda::TAEDA_ISA {
+
+extern const Loops* const polynomial_loops = Table<PolynomialOps>::rows;
+
+}  // namespace taeda::TAEDA_ISA
