@@ -16,9 +16,17 @@ class cummin(NamedTuple):
     values: Tensor
     indices: Tensor
 
+class frexp(NamedTuple):
+    mantissa: Tensor
+    exponent: Tensor
+
 class geqrf(NamedTuple):
     a: Tensor
     tau: Tensor
+
+class histogram(NamedTuple):
+    hist: Tensor
+    bin_edges: Tensor
 
 class kthvalue(NamedTuple):
     values: Tensor
@@ -100,6 +108,10 @@ class median(NamedTuple):
     indices: Tensor
 
 class min(NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class mode(NamedTuple):
     values: Tensor
     indices: Tensor
 
