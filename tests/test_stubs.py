@@ -17,6 +17,12 @@ ROOT = Path(__file__).resolve().parents[1]
 STUBS = generate.stubs()
 
 
+@pytest.mark.parametrize("path", STUBS, ids=lambda path: path.name)
+def test_stubs_are_up_to_date(path):
+    """An op was added or changed: run `python -m tests.stubs` and commit what it writes."""
+    assert path.exists() and path.read_text() == STUBS[path], "run: python -m tests.stubs"
+
+
 def test_every_public_operation_has_a_typed_signature():
     text = STUBS[generate.PACKAGE / "_ops.pyi"]
     for name in generate.operations():

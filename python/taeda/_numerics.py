@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from taeda import _C
 from taeda._C import Tensor, ops
@@ -106,7 +105,14 @@ def _right_weights(h: Any, k: Any) -> tuple[Any, Any, Any]:
     return k / (h * (h + k)), -(h + k) / (h * k), (2 * k + h) / (k * (h + k))
 
 
-HistogramDD = namedtuple("histogramdd", ["hist", "bin_edges"])
+class HistogramDD(NamedTuple):
+    """What `histogramdd` returns."""
+
+    hist: Tensor
+    bin_edges: list[Tensor]
+
+
+HistogramDD.__name__ = "histogramdd"  # as it is printed
 
 
 def histogramdd(
