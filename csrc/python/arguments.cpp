@@ -22,45 +22,19 @@ Numbers numbers_of(std::string_view name) {
       "add",   "sub",    "subtract",    "mul",        "multiply",
       "div",   "divide", "true_divide", "lerp",       "floor_divide",
       "where", "fill",   "masked_fill", "index_fill", "result_type"};
-  static const std::set<std::string_view> one_tensor{"remainder",
-                                                     "pow",
-                                                     "float_power",
-                                                     "bitwise_and",
-                                                     "bitwise_or",
-                                                     "bitwise_xor",
-                                                     "xlogy",
-                                                     "xlog1py",
-                                                     "bitwise_left_shift",
-                                                     "bitwise_right_shift",
-                                                     "isin",
-                                                     "zeta",
-                                                     "special_zeta",
-                                                     "special_xlogy",
-                                                     "special_xlog1py",
-                                                     "__and__",
-                                                     "__or__",
-                                                     "__xor__",
-                                                     "__lshift__",
-                                                     "__rshift__",
-                                                     "special_chebyshev_polynomial_t",
-                                                     "special_chebyshev_polynomial_u",
-                                                     "special_chebyshev_polynomial_v",
-                                                     "special_chebyshev_polynomial_w",
-                                                     "special_shifted_chebyshev_polynomial_t",
-                                                     "special_shifted_chebyshev_polynomial_u",
-                                                     "special_shifted_chebyshev_polynomial_v",
-                                                     "special_shifted_chebyshev_polynomial_w",
-                                                     "special_hermite_polynomial_h",
-                                                     "special_hermite_polynomial_he",
-                                                     "special_laguerre_polynomial_l",
-                                                     "special_legendre_polynomial_p"};
+  static const std::set<std::string_view> one_tensor{
+      "remainder",   "pow",    "float_power",  "bitwise_and",        "bitwise_or",
+      "bitwise_xor", "xlogy",  "xlog1py",      "bitwise_left_shift", "bitwise_right_shift",
+      "isin",        "zeta",   "special_zeta", "special_xlogy",      "special_xlog1py",
+      "__and__",     "__or__", "__xor__",      "__lshift__",         "__rshift__"};
   static const std::set<std::string_view> after_self{
       "rsub",      "fmod", "eq",      "ne",         "not_equal", "lt",       "less",
       "le",        "gt",   "greater", "less_equal", "ge",        "copysign", "greater_equal",
       "clamp_min", "clip", "clamp",   "clamp_max"};
   if (name.ends_with('_') && !name.ends_with("__")) name.remove_suffix(1);
   if (anywhere.contains(name)) return Numbers::Anywhere;
-  if (one_tensor.contains(name)) return Numbers::OneTensor;
+  if (one_tensor.contains(name) || name.find("_polynomial_") != name.npos)
+    return Numbers::OneTensor;
   return after_self.contains(name) ? Numbers::AfterSelf : Numbers::None;
 }
 

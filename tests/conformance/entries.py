@@ -83,6 +83,7 @@ FORMS = {
 }
 for n in range(5):
     FORMS[f"polygamma-polygamma_n_{n}"] = lambda x, n, **kw: taeda.polygamma(n, x, **kw)
+FORMS["special.polygamma-special_polygamma_n_0"] = FORMS["polygamma-polygamma_n_0"]
 
 
 def lookup(name: str) -> Any:
