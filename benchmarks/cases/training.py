@@ -5,6 +5,18 @@ from __future__ import annotations
 from benchmarks.cases.table import case
 
 
+def step_of(fw, model, optimizer, x, labels):
+    criterion = fw.nn.CrossEntropyLoss()
+
+    def run():
+        loss = criterion(model(x), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return run
+
+
 @case("training", "digits network: one step, batch of 32")
 def digits_step(fw):
     nn = fw.nn
@@ -20,16 +32,7 @@ def digits_step(fw):
         nn.Linear(64, 10),
     )
     optimizer = fw.optim.AdamW(model.parameters(), lr=2e-3)
-    criterion = nn.CrossEntropyLoss()
-    images, labels = fw.rand(32, 1, 8, 8), fw.randint(0, 10, (32,))
-
-    def run():
-        loss = criterion(model(images), labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
-    return run
+    return step_of(fw, model, optimizer, fw.rand(32, 1, 8, 8), fw.randint(0, 10, (32,)))
 
 
 @case("training", "perceptron 784-256-10: one step, batch of 64")
@@ -37,16 +40,7 @@ def perceptron_step(fw):
     nn = fw.nn
     model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10))
     optimizer = fw.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    criterion = nn.CrossEntropyLoss()
-    x, labels = fw.rand(64, 784), fw.randint(0, 10, (64,))
-
-    def run():
-        loss = criterion(model(x), labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
-    return run
+    return step_of(fw, model, optimizer, fw.rand(64, 784), fw.randint(0, 10, (64,)))
 
 
 @case("training", "perceptron 64-128-10: one step, batch of 32")
@@ -56,18 +50,6 @@ def small_perceptron_step(fw):
     optimizer = fw.optim.Adam(model.parameters(), lr=1e-3)
     x, labels = fw.rand(32, 64), fw.randint(0, 10, (32,))
     return step_of(fw, model, optimizer, x, labels)
-
-
-def step_of(fw, model, optimizer, x, labels):
-    criterion = fw.nn.CrossEntropyLoss()
-
-    def run():
-        loss = criterion(model(x), labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
-    return run
 
 
 @case("training", "LeNet on 28x28: one step, batch of 64")
