@@ -392,7 +392,7 @@ def test_nothing_is_left_behind():
 
 
 PROGRAM = """
-import os, sys, time
+import os, signal, sys, time
 import taeda
 from taeda.utils import data
 class Slow:
@@ -402,6 +402,7 @@ class Slow:
         time.sleep(0.05)
         return taeda.ones(20_000)
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background job
     passed = iter(data.DataLoader(Slow(), num_workers=2, batch_size=1))
     next(passed)
     print(os.getpid(), *(w.process.pid for w in passed._batches._workers.processes), flush=True)
