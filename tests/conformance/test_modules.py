@@ -16,7 +16,13 @@ pytest.importorskip("expecttest", reason="PyTorch's module database needs expect
 
 import taeda  # noqa: E402
 from tests.conformance.bridge import DTYPES, Untranslatable, to_taeda, to_torch  # noqa: E402
-from tests.conformance.expected_modules import ABSENT, ATTRIBUTES, DIFFERS, INPUTS  # noqa: E402
+from tests.conformance.expected_modules import (  # noqa: E402
+    ABSENT,
+    ATTRIBUTES,
+    DIFFERS,
+    INPUTS,
+    ROUNDING,
+)
 
 from torch.testing._internal.common_modules import (  # noqa: E402  isort: skip
     ModuleErrorEnum,
@@ -138,6 +144,9 @@ def assert_close(ours: Any, theirs: Any, dtype: torch.dtype, where: str) -> None
     if isinstance(theirs, torch.Tensor):
         assert isinstance(ours, taeda.Tensor), f"{where}: {type(ours).__name__} for a tensor"
         rtol, atol = TOLERANCE.get(theirs.dtype, (0, 0))
+        if theirs.dtype == torch.float32:
+            name = where.removeprefix("nn.").partition("(")[0]
+            rtol = atol = ROUNDING.get(name, rtol)
         torch.testing.assert_close(
             to_torch(ours),
             theirs.detach(),

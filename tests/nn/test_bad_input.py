@@ -25,6 +25,13 @@ CASES = [
     (nn.GRUCell(3, 4), (z(2, 5),), RuntimeError, "GRUCell: input has inconsistent input_size"),
     (nn.AdaptiveAvgPool2d(2), (z(3),), RuntimeError, r"3D or 4D input, got shape \[3\]"),
     (nn.CircularPad1d(1), (z(1, 2, 3, 4),), ValueError, "expected 2D or 3D input"),
+    (
+        nn.FractionalMaxPool2d(2, 3),
+        (z(3, 3),),
+        RuntimeError,
+        "expected input with 3 or 4 dimensions",
+    ),
+    (nn.FractionalMaxPool2d(2, 3), (z(1, 2, 3, 3),), RuntimeError, r"do not fit .* \[3, 3\]"),
 ]
 
 

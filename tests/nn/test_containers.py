@@ -139,3 +139,15 @@ def test_copies(make):
     for other in (copy.deepcopy(m), pickle.loads(pickle.dumps(m))):
         assert len(other) == len(m)
         assert list(other.state_dict()) == list(m.state_dict())
+
+
+def test_data_parallel_without_a_gpu():
+    inner = nn.Linear(3, 2)
+    model = nn.DataParallel(inner)
+    x = taeda.randn(4, 3)
+    assert (model(x) == inner(x)).all()
+    assert (nn.parallel.data_parallel(inner, (x,)) == inner(x)).all()
+    assert list(model.state_dict()) == ["module.weight", "module.bias"]
+    if not taeda.cuda.is_available():
+        with pytest.raises(RuntimeError, match=r"DataParallel: device_ids names \[0, 1\]"):
+            nn.DataParallel(inner, device_ids=[0, 1])

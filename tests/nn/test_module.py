@@ -1,40 +1,15 @@
-"""Module: attributes, live tables, iteration, conversion, copies, calls and their errors."""
+"""Module: attributes, live tables, iteration, conversion."""
 
 import copy
 import dataclasses
 import gc
-import inspect
-import pickle
 import weakref
 
 import pytest
 
 import taeda
 from taeda import nn
-
-
-class Leaf(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.w = nn.Parameter(taeda.ones(2))
-        self.register_parameter("none", None)
-        self.register_buffer("b", taeda.zeros(1))
-        self.register_buffer("temporary", taeda.zeros(1), persistent=False)
-
-    def forward(self, x, scale=1):
-        return x * self.w * scale
-
-
-class Tree(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.left = Leaf()
-        self.right = nn.Sequential(Leaf(), nn.Identity())
-        self.same = self.left
-        self.own = nn.Parameter(taeda.ones(1))
-
-    def forward(self, x):
-        return self.right(self.left(x)) * self.own
+from tests.nn.trees import Leaf, Tree, names
 
 
 class NoInit(nn.Module):
@@ -300,10 +275,6 @@ def test_property_with_a_setter():
         m.half = nn.Parameter(taeda.ones(2))
 
 
-def names(pairs):
-    return [name for name, _ in pairs]
-
-
 def test_iteration():
     m = Tree()
     assert names(m.named_parameters()) == ["own", "left.w", "right.0.w"]
@@ -406,7 +377,6 @@ def test_meta_device():
     assert m.weight.requires_grad
 
 
-@pytest.mark.skipif(not hasattr(taeda.Tensor, "share_memory_"), reason="no shared memory yet")
 def test_share_memory():
     m = nn.Linear(2, 2).share_memory()
     assert m.weight.is_shared()
@@ -441,185 +411,6 @@ def test_no_cycle_keeps_a_module_alive():
         assert gone() is None
     finally:
         gc.enable()
-
-
-def assert_own_tables(m):
-    for table in ("_parameters", "_buffers", "_modules"):
-        for name, value in getattr(m, table).items():
-            assert m.__dict__[name] is value
-    for child in m.children():
-        assert_own_tables(child)
-
-
-def test_copies():
-    m = Tree()
-    m.register_forward_hook(hook_for_copies)
-    for other in (copy.deepcopy(m), pickle.loads(pickle.dumps(m))):
-        assert other.left is other.same and other.left is not m.left
-        assert names(other.state_dict().items()) == names(m.state_dict().items())
-        assert_own_tables(other)
-        other._parameters["own"] = p = nn.Parameter(taeda.zeros(1))
-        assert other.own is p and m.own is not p
-        assert other(taeda.ones(2)).tolist() == "hooked"
-    shallow = copy.copy(m)
-    assert shallow.left is m.left
-    shallow.own = None
-    assert m.own is not None
-    assert_own_tables(shallow)
-
-
-class Hooked:
-    def tolist(self):
-        return "hooked"
-
-
-def hook_for_copies(module, args, output):
-    return Hooked()
-
-
-class Stateful(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.w = nn.Parameter(taeda.ones(1))
-        self.cache = lambda: None
-
-    def __getstate__(self):
-        state = self.__dict__.copy()
-        del state["cache"]
-        return state
-
-    def __setstate__(self, state):
-        self.__dict__.update(state)
-        self.cache = "restored"
-
-
-def test_user_getstate_and_setstate():
-    m = pickle.loads(pickle.dumps(Stateful()))
-    assert m.cache == "restored" and m.w is m._parameters["w"]
-    m.w = p = nn.Parameter(taeda.zeros(1))
-    assert m._parameters["w"] is p
-
-
-def test_replacing_the_dict():
-    m = Leaf()
-    replica = type(m).__new__(type(m))
-    replica.__dict__ = m.__dict__.copy()
-    replica._parameters["w"] = p = nn.Parameter(taeda.zeros(1))
-    assert replica.w is p and m.w is not p
-    replica._parameters = {}
-    assert not hasattr(replica, "w") and hasattr(m, "w")
-
-
-def test_signature_of_a_module_is_its_forwards():
-    assert str(inspect.signature(Leaf())) == "(x, scale=1)"
-    assert "in_features" in inspect.signature(nn.Linear).parameters
-
-
-def test_calls_hand_on_every_kind_of_argument():
-    class Show(nn.Module):
-        def forward(self, *args, **kwargs):
-            return args, kwargs
-
-    m = Show()
-    for args, kwargs in (
-        ((), {}),
-        ((1,), {}),
-        ((1, 2), {}),
-        ((), {"input": 1}),
-        ((1,), {"self_": 2}),
-    ):
-        assert m(*args, **kwargs) == (args, kwargs)
-    handle = m.register_forward_hook(lambda m, a, o: None)
-    for args, kwargs in (
-        ((), {}),
-        ((1,), {}),
-        ((1, 2), {}),
-        ((), {"input": 1}),
-        ((1,), {"args": 2}),
-    ):
-        assert m(*args, **kwargs) == (args, kwargs)
-    handle.remove()
-
-
-class Fails(nn.Module):
-    def forward(self, x):
-        raise ValueError("no")
-
-
-@pytest.mark.skipif(not hasattr(Exception(), "add_note"), reason="notes came with Python 3.11")
-class TestNotes:
-    def notes(self, m, error=ValueError):
-        with pytest.raises(error) as info:
-            m(taeda.ones(1))
-        return info.value.__notes__
-
-    def test_path(self):
-        model = nn.Sequential(nn.Identity(), nn.ModuleDict({"x": nn.Sequential(Fails())})["x"])
-        assert self.notes(model) == ["in 1.0 (Fails)"]
-        assert self.notes(Fails()) == ["in Fails"]
-
-    def test_path_through_containers_that_are_not_called(self):
-        class Outer(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.layers = nn.ModuleList([nn.ModuleDict({"a": Fails()})])
-
-            def forward(self, x):
-                return self.layers[0]["a"](x)
-
-        assert self.notes(nn.Sequential(Outer())) == ["in 0.layers.0.a (Fails)"]
-
-    def test_unregistered_child(self):
-        class Outer(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.hidden = [Fails()]
-
-            def forward(self, x):
-                return self.hidden[0](x)
-
-        assert self.notes(nn.Sequential(Outer())) == ["in Fails", "in 0 (Outer)"]
-
-    def test_with_hooks(self):
-        model = nn.Sequential(nn.Sequential(Fails()))
-        model[0].register_forward_pre_hook(lambda m, a: None)
-        assert self.notes(model) == ["in 0.0 (Fails)"]
-
-    def test_error_raised_again(self):
-        error = ValueError("once")
-
-        class Again(nn.Module):
-            def forward(self, x):
-                raise error
-
-        model = nn.Sequential(Again())
-        self.notes(model)
-        assert len(self.notes(model)) <= 2
-
-    def test_shape_errors(self):
-        model = nn.Sequential(nn.Linear(2, 3), nn.Linear(4, 5))
-        with pytest.raises(RuntimeError) as info:
-            model(taeda.ones(1, 2))
-        assert info.value.__notes__ == ["in 1 (Linear)"]
-
-    def test_caught_inside(self):
-        class Catch(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.inner = Fails()
-
-            def forward(self, x):
-                try:
-                    return self.inner(x)
-                except ValueError:
-                    return x
-
-        assert Catch()(3) == 3
-
-    def test_pickled_errors_do_not_drag_modules_along(self):
-        with pytest.raises(ValueError) as info:
-            nn.Sequential(Fails())(1)
-        assert len(pickle.dumps(info.value)) < 400
 
 
 def test_modules_hash_by_identity():

@@ -7,10 +7,12 @@ from taeda.nn import functional as functional
 from taeda.nn import grad as grad
 from taeda.nn import init as init
 from taeda.nn import modules as modules
+from taeda.nn import parallel as parallel
 from taeda.nn import parameter as parameter
 from taeda.nn import utils as utils
 from taeda.nn.module import Module as Module
 from taeda.nn.modules import *
+from taeda.nn.parallel import DataParallel as DataParallel
 from taeda.nn.parameter import Buffer as Buffer
 from taeda.nn.parameter import Parameter as Parameter
 from taeda.nn.parameter import UninitializedBuffer as UninitializedBuffer
@@ -19,6 +21,7 @@ from taeda.nn.parameter import UninitializedParameter as UninitializedParameter
 if not TYPE_CHECKING:  # mypy reads lists of strings alone; to it, all from above is public
     __all__ = [
         "Buffer",
+        "DataParallel",
         "Module",
         "Parameter",
         "UninitializedBuffer",
@@ -28,6 +31,7 @@ if not TYPE_CHECKING:  # mypy reads lists of strings alone; to it, all from abov
         "grad",
         "init",
         "modules",
+        "parallel",
         "parameter",
         "utils",
     ]

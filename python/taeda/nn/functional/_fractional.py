@@ -56,11 +56,12 @@ def _pool(
     x = input if input.dim() == rank + 2 else input.unsqueeze(0)
     if samples is None:
         samples = ops.rand([x.size(0), x.size(1), rank], dtype=x.dtype, device=x.device)
-    if tuple(samples.shape) != (x.size(0), x.size(1), rank):
+    if samples.dim() != 3 or samples.size(0) < len(x) or samples.shape[1:] != (x.size(1), rank):
         raise RuntimeError(
-            f"{name}: _random_samples must have shape {[x.size(0), x.size(1), rank]}, got "
-            f"{list(samples.shape)}"
+            f"{name}: _random_samples must have shape {[x.size(0), x.size(1), rank]}, or more of "
+            f"the first, got {list(samples.shape)}"
         )
+    samples = samples[: len(x)]
     # (N, C, out..., kernel...): places in the flattened input. In two dimensions the first sample
     # belongs to the columns; in three they go with the dimensions.
     place: Any = 0

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from taeda.nn.module import Module as Module
 from taeda.nn.modules import (
     activation,
     adaptive,
@@ -9,6 +10,7 @@ from taeda.nn.modules import (
     batchnorm,
     container,
     conv,
+    ctc,
     distance,
     dropout,
     flatten,
@@ -30,6 +32,7 @@ from taeda.nn.modules.attention import *
 from taeda.nn.modules.batchnorm import *
 from taeda.nn.modules.container import *
 from taeda.nn.modules.conv import *
+from taeda.nn.modules.ctc import *
 from taeda.nn.modules.distance import *
 from taeda.nn.modules.dropout import *
 from taeda.nn.modules.flatten import *
@@ -46,13 +49,14 @@ from taeda.nn.modules.transformer import *
 from taeda.nn.modules.vision import *
 
 if not TYPE_CHECKING:  # mypy reads lists of strings alone; to it, all from above is public
-    __all__ = []
+    __all__ = ["Module"]
     __all__ += activation.__all__
     __all__ += adaptive.__all__
     __all__ += attention.__all__
     __all__ += batchnorm.__all__
     __all__ += container.__all__
     __all__ += conv.__all__
+    __all__ += ctc.__all__
     __all__ += distance.__all__
     __all__ += dropout.__all__
     __all__ += flatten.__all__

@@ -11,9 +11,9 @@ from taeda.nn.modules.utils import _ntuple
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",
-    "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "LPPool1d",
-    "LPPool2d", "LPPool3d", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d",
-    "MaxUnpool3d",
+    "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d",
+    "FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool1d", "LPPool2d", "LPPool3d", "MaxPool1d",
+    "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
 ]  # fmt: skip
 
 
@@ -342,3 +342,64 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
 
     def forward(self, input: Tensor) -> Any:
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+
+
+class _FractionalMaxPoolNd(Module):
+    _rank: int
+    _random_samples: Tensor | None
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        name, each = type(self).__name__, _ntuple(self._rank)
+        if output_size is None and output_ratio is None:
+            raise ValueError(
+                f"{name} requires specifying either an output size, or a pooling ratio"
+            )
+        if output_size is not None and output_ratio is not None:
+            raise ValueError("only one of output_size and output_ratio may be specified")
+        self.kernel_size = each(kernel_size)
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = None if output_size is None else each(output_size)
+        self.output_ratio = None if output_ratio is None else each(output_ratio)
+        if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+
+    def forward(self, input: Tensor) -> Any:
+        pool = F.fractional_max_pool2d if self._rank == 2 else F.fractional_max_pool3d
+        return pool(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
+            _random_samples=self._random_samples,
+        )  # fmt: skip
+
+
+class FractionalMaxPool2d(_FractionalMaxPoolNd):
+    """The largest element of each of randomly placed windows (Graham, 2014).
+
+    Of an input (N, C, H, W) or (C, H, W).
+
+    Args:
+        kernel_size: the size of a window: a number, or one for H and one for W.
+        output_size: the sizes of the output.
+        output_ratio: those sizes as shares of the input's, between 0 and 1, instead.
+        return_indices: return also where the largest elements were, for `MaxUnpool2d`.
+        _random_samples: of shape (N, C, 2), what decides the places instead of random numbers.
+
+    Raises:
+        ValueError: neither or both of `output_size` and `output_ratio`, or a ratio out of range.
+    """
+
+    _rank = 2
+
+
+class FractionalMaxPool3d(_FractionalMaxPoolNd):
+    """FractionalMaxPool2d for an input (N, C, D, H, W) or (C, D, H, W)."""
+
+    _rank = 3
