@@ -7,7 +7,7 @@ import pytest
 import taeda
 
 # Modules of taeda's own, and what `from __future__ import annotations` leaves.
-OURS = {"annotations", "compat", "safetensors"}
+OURS = {"annotations", "array_api", "compat", "safetensors"}
 
 
 def public(module: object) -> set[str]:
@@ -21,5 +21,6 @@ def test_functions_and_classes_of_the_package():
 
 def test_methods_of_tensors():
     torch = pytest.importorskip("torch")
-    # The rows of pointwise functions make methods of them; PyTorch has this one as a function alone.
-    assert public(taeda.Tensor) - set(dir(torch.Tensor)) <= {"rsub"}
+    # The rows of pointwise functions make methods of them; PyTorch has `rsub` as a function alone.
+    # The array API standard asks for `to_device`.
+    assert public(taeda.Tensor) - set(dir(torch.Tensor)) <= {"rsub", "to_device"}

@@ -306,7 +306,7 @@ PyObject* asarray(PyObject*, PyObject* args, PyObject* kwargs) {
     if (is_tensor(data)) shared = tensor_of(data);
     else if (is_ndarray(data)) shared = share_array(data, copy != Py_True);
     else if (shares_dlpack(data) || PyCapsule_CheckExact(data)) shared = from_dlpack(data);
-    else if (PyObject_CheckBuffer(data))
+    else if (PyObject_CheckBuffer(data) && !is_numpy_scalar(data))
       shared = share_buffer(data, w.dtype.value_or(default_dtype()), -1, 0);
     if (!shared.defined()) {
       check<ValueError>(copy != Py_False, "can't alias arbitrary sequence into a tensor.");

@@ -263,7 +263,7 @@ def set_default_tensor_type(t: Any) -> None:
 # ---- submodules, loaded when they are first used ------------------------------------------------
 
 _SUBMODULES = frozenset({
-    "accelerator", "amp", "autograd", "backends", "compat", "compiler", "cuda", "distributed",
+    "accelerator", "amp", "array_api", "autograd", "backends", "compat", "compiler", "cuda", "distributed",
     "distributions", "fft", "func", "functional", "fx", "hub", "jit", "library", "linalg",
     "masked", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
     "safetensors", "serialization", "signal", "special", "storage", "testing", "utils", "version",
@@ -271,6 +271,7 @@ _SUBMODULES = frozenset({
 
 # What the package shows of them.
 _FROM_SUBMODULES = {
+    "__array_namespace_info__": "taeda.array_api",
     "autocast": "taeda.amp.autocast_mode",
     "get_autocast_dtype": "taeda.amp.autocast_mode",
     "is_autocast_enabled": "taeda.amp.autocast_mode",

@@ -9,6 +9,7 @@ from taeda._tensor_types import tensortype
 
 from taeda import accelerator as accelerator
 from taeda import amp as amp
+from taeda import array_api as array_api
 from taeda import autograd as autograd
 from taeda import backends as backends
 from taeda import compat as compat

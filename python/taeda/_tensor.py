@@ -162,6 +162,29 @@ def _array_wrap(self: Any, array: Any, context: Any = None, return_scalar: bool 
     return _C.from_numpy(array)
 
 
+def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
+    """Return ``taeda.array_api``, the functions of the array API standard.
+
+    Args:
+        api_version: a version of the standard; ValueError if it is not known.
+    """
+    from taeda.array_api._info import namespace_of
+
+    return namespace_of(api_version)
+
+
+def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
+    """Return the tensor on a device: the array API standard's name for ``to``.
+
+    Args:
+        device: the device.
+        stream: must be ``None``: no device here has streams.
+    """
+    if stream is not None:
+        raise ValueError(f"to_device(): stream must be None, got {stream!r}")
+    return self.to(device)
+
+
 # ---- copying and pickling -----------------------------------------------------------------------
 
 
@@ -399,6 +422,8 @@ def _install() -> None:
         "__rdiv__": _reflected_divide,
         "__array__": _array,
         "__array_wrap__": _array_wrap,
+        "__array_namespace__": _array_namespace,
+        "to_device": _to_device,
         "__copy__": _copy,
         "__deepcopy__": _deepcopy,
         "__reduce_ex__": _reduce_ex,
