@@ -179,6 +179,19 @@ double multiply(const Tensor& scalar, double factor) {
                                                       : get(scalar) * static_cast<float>(factor));
 }
 
+// Powers of a number. Parameters of a group have mostly taken equally many steps.
+class Power {
+ public:
+  explicit Power(double base) : base_(base) {}
+  double operator()(double exponent) {
+    if (exponent != exponent_) value_ = std::pow(base_, exponent_ = exponent);
+    return value_;
+  }
+
+ private:
+  double base_, exponent_ = 0, value_ = 1;
+};
+
 // Steps every parameter of a group by the numbers that make(i, count) gives for it, where `count`
 // is the number of the step, from 1. The first list of scalars, where there is one, counts.
 template <class Make> void step_group(const Group& g, Make&& make) {
@@ -212,11 +225,12 @@ void fused_adam(const TensorList& params, const TensorList& grads, const TensorL
                 const TensorList& squares, const TensorList& largest, const TensorList& steps,
                 double lr, double beta1, double beta2, double weight_decay, double eps,
                 bool maximize, bool decoupled) {
+  Power power1(beta1), power2(beta2);
   step_group({"_fused_adam_", params, grads, {&means, &squares, &largest}, {&steps}},
              [&](size_t, double step) {
                cpu::AdamStep s{base(lr, weight_decay, maximize, decoupled), beta1, beta2, eps,
-                               std::sqrt(1 - std::pow(beta2, step))};
-               s.lr = lr / (1 - std::pow(beta1, step));
+                               std::sqrt(1 - power2(step))};
+               s.lr = lr / (1 - power1(step));
                return s;
              });
 }
@@ -224,31 +238,31 @@ void fused_adam(const TensorList& params, const TensorList& grads, const TensorL
 void fused_adamax(const TensorList& params, const TensorList& grads, const TensorList& means,
                   const TensorList& largest, const TensorList& steps, double lr, double beta1,
                   double beta2, double weight_decay, double eps, bool maximize) {
-  step_group(
-      {"_fused_adamax_", params, grads, {&means, &largest}, {&steps}}, [&](size_t, double step) {
-        return cpu::AdamaxStep{base(lr / (1 - std::pow(beta1, step)), weight_decay, maximize),
-                               beta1, beta2, eps};
-      });
+  Power power1(beta1);
+  step_group({"_fused_adamax_", params, grads, {&means, &largest}, {&steps}},
+             [&](size_t, double step) {
+               return cpu::AdamaxStep{base(lr / (1 - power1(step)), weight_decay, maximize), beta1,
+                                      beta2, eps};
+             });
 }
 
 void fused_nadam(const TensorList& params, const TensorList& grads, const TensorList& means,
                  const TensorList& squares, const TensorList& steps, const TensorList& mu_products,
                  double lr, double beta1, double beta2, double weight_decay, double eps,
                  double momentum_decay, bool maximize, bool decoupled) {
+  Power power2(beta2), decay(0.96), next_decay(0.96);
   step_group({"_fused_nadam_", params, grads, {&means, &squares}, {&steps, &mu_products}},
              [&](size_t i, double step) {
                // The momentum of this step and of the next, which the update looks ahead to.
-               auto momentum = [&](double at) {
-                 return beta1 * (1 - 0.5 * std::pow(0.96, at * momentum_decay));
-               };
-               const double mu = momentum(step), next = momentum(step + 1);
+               const double mu = beta1 * (1 - 0.5 * decay(step * momentum_decay));
+               const double next = beta1 * (1 - 0.5 * next_decay((step + 1) * momentum_decay));
                const double product = multiply(mu_products[i], mu);
                cpu::NAdamStep s{base(lr, weight_decay, maximize, decoupled),
                                 beta1,
                                 beta2,
                                 eps,
                                 lr * next / (1 - product * next),
-                                std::sqrt(1 - std::pow(beta2, step))};
+                                std::sqrt(1 - power2(step))};
                s.lr = lr * (1 - mu) / (1 - product);
                return s;
              });
@@ -257,13 +271,14 @@ void fused_nadam(const TensorList& params, const TensorList& grads, const Tensor
 void fused_radam(const TensorList& params, const TensorList& grads, const TensorList& means,
                  const TensorList& squares, const TensorList& steps, double lr, double beta1,
                  double beta2, double weight_decay, double eps, bool maximize, bool decoupled) {
+  Power power1(beta1), power2(beta2);
   step_group({"_fused_radam_", params, grads, {&means, &squares}, {&steps}},
              [&](size_t, double step) {
                // rho is the number of gradients that the mean square amounts to (equations 5, 6).
-               const double power = std::pow(beta2, step), limit = 2 / (1 - beta2) - 1;
+               const double power = power2(step), limit = 2 / (1 - beta2) - 1;
                const double rho = limit - 2 * step * power / (1 - power);
                cpu::RAdamStep s{base(lr, weight_decay, maximize, decoupled), beta1, beta2, eps, 0};
-               s.lr = lr / (1 - std::pow(beta1, step));
+               s.lr = lr / (1 - power1(step));
                if (rho > 5) {
                  s.rectifier = std::sqrt((1 - power) * (rho - 4) * (rho - 2) * limit /
                                          ((limit - 4) * (limit - 2) * rho));

@@ -16,6 +16,7 @@ void init_interop(PyObject* module);   // numpy.cpp, dlpack.cpp and storage.cpp
 void init_dlpack(PyObject* module);
 void init_storage(PyObject* module);
 void init_files(PyObject* module);  // files.cpp: reading and checksums
+void init_optim(PyObject* module);  // optim.cpp: what an optimizer's step takes
 }  // namespace py
 
 }  // namespace taeda

@@ -43,6 +43,7 @@ def test_a_wrong_gradient_is_reported_by_the_parameters_name(name):
         p.grad = taeda.ones_like(p)
     optimizer.step()
     for make in (lambda: taeda.ones(5, 2), lambda: taeda.ones(2, 2, dtype=taeda.float64)):
+        layer[0].weight.grad = taeda.ones(2, 3)
         weight = layer[1].weight
         weight.grad = None
         values, kept = layer[0].weight.tolist(), weight.data
@@ -52,6 +53,60 @@ def test_a_wrong_gradient_is_reported_by_the_parameters_name(name):
         with pytest.raises(RuntimeError, match=r"'1\.weight'.*gradient"):
             optimizer.step()
         assert layer[0].weight.tolist() == values
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_gradient_of_an_earlier_step_is_reported(name):
+    layer = taeda.nn.Linear(3, 2, bias=False)
+    layer.head = taeda.nn.Linear(2, 2, bias=False)
+    optimizer = getattr(optim, name)(layer.named_parameters())
+    for p in layer.parameters():
+        p.grad = taeda.ones_like(p)
+    optimizer.step()
+    layer.weight.grad.add_(1)
+    with pytest.warns(UserWarning, match=r"last step, for parameter 'head\.weight':") as caught:
+        optimizer.step()
+    assert caught[0].filename == __file__
+    optimizer.step()  # said once
+    optimizer.check_gradients()
+    optimizer.step()
+    before = layer.weight.tolist()
+    with pytest.raises(RuntimeError, match=r"'weight', 'head\.weight'"):
+        optimizer.step()
+    assert layer.weight.tolist() == before
+    optimizer.zero_grad()
+    optimizer.step()
+    layer.weight.grad = taeda.ones(2, 3)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=False)
+    optimizer.step()
+
+
+def test_fresh_gradients_are_not_stale():
+    layer = taeda.nn.Linear(3, 2)
+    optimizer = optim.SGD(layer.named_parameters(), lr=0.1)
+    optimizer.check_gradients()
+    for _ in range(3):  # gradients that add up, as zero_grad() is left out
+        layer(taeda.ones(3)).sum().backward()
+        optimizer.step()
+    with pytest.raises(ValueError, match="stale must be"):
+        optimizer.check_gradients(stale=True)
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("bad", [float("nan"), float("-inf")])
+def test_gradients_that_are_not_finite_are_reported_on_request(name, bad):
+    params = [taeda.nn.Parameter(taeda.ones(2, 2)) for _ in range(3)]
+    for p in params:
+        p.grad = taeda.full_like(p, 3e38)
+    params[1].grad[1, 0] = bad
+    optimizer = getattr(optim, name)(params)
+    optimizer.check_gradients(stale="ignore")
+    with pytest.raises(RuntimeError, match="not finite, of parameter number 1; nothing"):
+        optimizer.step()
+    assert all((p == 1).all() for p in params)
+    optimizer.check_gradients(finite=False)
+    optimizer.step()
 
 
 @pytest.mark.parametrize("name", sorted(set(ALL) - {"SGD", "Adagrad", "Adafactor", "Muon"}))

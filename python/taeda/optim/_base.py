@@ -7,46 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import taeda
 from taeda import _C
 
+from ._checks import check_gradients
 from .optimizer import Optimizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from taeda import Tensor
-
-
-def check_lr(who: str, lr: Any) -> None:
-    """Raise unless ``lr`` is a number, or a tensor of one element, that is not negative."""
-    if isinstance(lr, taeda.Tensor) and lr.numel() != 1:
-        raise ValueError(f"{who}: a Tensor lr must have 1 element, got {lr.numel()}")
-    if not lr >= 0:
-        raise ValueError(f"{who}: Invalid learning rate: {float(lr)}; it must be at least 0")
-
-
-def check_at_least_0(who: str, **values: Any) -> None:
-    """Raise unless every value is at least 0."""
-    for name, value in values.items():
-        if not value >= 0:
-            raise ValueError(f"{who}: Invalid {name} value: {value}; it must be at least 0")
-
-
-def check_betas(who: str, betas: Any) -> None:
-    """Raise unless ``betas`` are numbers from 0 up to, but not including, 1."""
-    for i, beta in enumerate(betas):
-        if not 0 <= beta < 1:
-            raise ValueError(
-                f"{who}: Invalid beta parameter at index {i}: {beta}; it must be in [0, 1)"
-            )
-
-
-def check_fused(
-    who: str, *, foreach: bool | None, differentiable: bool, fused: bool | None
-) -> None:
-    """Raise for what ``fused=True`` cannot be combined with."""
-    if fused and differentiable:
-        raise RuntimeError(f"{who}: `fused` does not support `differentiable`")
-    if fused and foreach:
-        raise RuntimeError(f"{who}: `fused` and `foreach` cannot be `True` together")
 
 
 def add_scaled(param: Tensor, direction: Tensor, factor: Any) -> None:
@@ -76,8 +43,14 @@ def floats(group: dict[str, Any], *names: str) -> dict[str, float]:
 def adam_numbers(group: dict[str, Any]) -> dict[str, Any]:
     """What the C++ steps of Adam and its relatives share."""
     beta1, beta2 = group["betas"]
-    numbers = floats(group, "lr", "eps", "weight_decay")
-    return {**numbers, "beta1": float(beta1), "beta2": float(beta2), "maximize": group["maximize"]}
+    return {
+        "lr": float(group["lr"]),
+        "beta1": float(beta1),
+        "beta2": float(beta2),
+        "eps": float(group["eps"]),
+        "weight_decay": float(group["weight_decay"]),
+        "maximize": group["maximize"],
+    }
 
 
 def new_step(value: float = 0) -> Tensor:
@@ -91,30 +64,10 @@ def zeros_for(param: Tensor) -> Tensor:
     return taeda.zeros_like(param, memory_format=taeda.preserve_format)
 
 
-def run_closure(closure: Callable[[], Any] | None) -> Any:
+def run_closure(closure: Callable[[], Any]) -> Any:
     """The loss of a closure that was given to ``step``, recomputed with gradients recorded."""
-    if closure is None:
-        return None
     with taeda.enable_grad():
         return closure()
-
-
-def check_gradients(who: str, named: Iterable[tuple[str, Tensor]]) -> None:
-    """Raise for the first gradient that does not fit its parameter."""
-    for name, param in named:
-        grad = param.grad
-        if grad is None:
-            continue
-        if grad.shape != param.shape:
-            raise RuntimeError(
-                f"{who}.step: parameter {name} has shape {tuple(param.shape)}, but its "
-                f"gradient has shape {tuple(grad.shape)}"
-            )
-        if grad.dtype != param.dtype or grad.device != param.device:
-            raise RuntimeError(
-                f"{who}.step: parameter {name} is {param.dtype!r} on {param.device}, but its "
-                f"gradient is {grad.dtype!r} on {grad.device}"
-            )
 
 
 class PerTensorOptimizer(Optimizer):
@@ -149,44 +102,54 @@ class PerTensorOptimizer(Optimizer):
             What ``closure`` returned, or None without one.
 
         Raises:
-            RuntimeError: a gradient is not of its parameter's shape, dtype or device; the message
-                names the parameter. Nothing has been changed in its group.
+            RuntimeError: a gradient is not of its parameter's shape, dtype or device, or is one
+                that ``check_gradients`` refuses; the message names the parameter. Nothing has been
+                changed in its group.
             AssertionError: ``capturable`` is True for parameters that are not on a GPU, or
                 ``foreach`` and ``differentiable`` both are.
         """
-        loss = run_closure(closure)
+        loss = None if closure is None else run_closure(closure)
         for group in self.param_groups:
-            params = [param for param in group["params"] if param.grad is not None]
-            if not params:
-                continue
-            self._check_modes(group, params)
-            self._step_group(params, group)
+            self._check_modes(group)
+            watch = self._watch
+            if watch is not None:
+                watch.before_step(type(self).__name__, self.named_params(group))
+            self._step_group(group)
+            if watch is not None:
+                watch.after_step(group["params"])
         return loss
 
-    def _check_modes(self, group: dict[str, Any], params: list[Any]) -> None:
+    def _check_modes(self, group: dict[str, Any]) -> None:
         """Raise for options that do not go with each other or with the parameters."""
+        get = group.get
+        if not (get("capturable") or get("fused") or (get("foreach") and get("differentiable"))):
+            return
         who = type(self).__name__
-        if group.get("capturable"):
-            raise AssertionError(
-                f"{who}.step: capturable=True is for parameters on a GPU, whose steps a graph "
-                f"records; these are on {params[0].device}"
-            )
-        if group.get("foreach") and group.get("differentiable"):
-            raise AssertionError(
-                f"{who}.step: foreach=True does not support autograd, which differentiable=True "
-                "asks for"
-            )
-        if group.get("fused"):
-            for name, param in self.named_params(group):
-                if param.grad is not None and not param.is_floating_point():
-                    raise RuntimeError(
-                        f"{who}.step: `fused=True` requires real floating-point parameters, but "
-                        f"parameter {name} is {param.dtype!r}"
-                    )
+        for name, param in self.named_params(group):
+            if param.grad is None:
+                continue
+            if get("capturable"):
+                raise AssertionError(
+                    f"{who}.step: capturable=True is for parameters on a GPU, whose steps a graph "
+                    f"records; {name} is on {param.device}"
+                )
+            if get("foreach") and get("differentiable"):
+                raise AssertionError(
+                    f"{who}.step: foreach=True does not support autograd, which "
+                    "differentiable=True asks for"
+                )
+            if get("fused") and not param.is_floating_point():
+                raise RuntimeError(
+                    f"{who}.step: `fused=True` requires real floating-point parameters, but "
+                    f"parameter {name} is {param.dtype!r}"
+                )
 
-    def _step_group(self, params: list[Any], group: dict[str, Any]) -> None:
+    def _step_group(self, group: dict[str, Any]) -> None:
         """Step one parameter after the other."""
         check_gradients(type(self).__name__, self.named_params(group))
+        self._step_each([param for param in group["params"] if param.grad is not None], group)
+
+    def _step_each(self, params: list[Any], group: dict[str, Any]) -> None:
         differentiable = group.get("differentiable", False)
         with taeda.set_grad_enabled(differentiable):
             for param in params:
@@ -234,47 +197,50 @@ class FusedOptimizer(PerTensorOptimizer):
     _op: ClassVar[str]  # the C++ step
     _state_lists: ClassVar[tuple[str, ...]]  # the pieces of state that it takes, in order
     _numbers: Callable[[dict[str, Any]], dict[str, Any]]
+    _run: ClassVar[Callable[..., None]]
 
-    def _step_group(self, params: list[Any], group: dict[str, Any]) -> None:
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "_op" in cls.__dict__:
+            cls._run = staticmethod(getattr(_C.ops, cls._op))
+
+    def _step_group(self, group: dict[str, Any]) -> None:
         if group.get("differentiable"):
-            super()._step_group(params, group)
-        else:
-            self._step_at_once(params, group)
+            super()._step_group(group)
+            return
+        lists = _C._step_lists(group["params"], self.state, self._state_names(group))
+        if lists is None:
+            self._step_first(group)
+        elif lists[0]:
+            self._call(lists, group, self._numbers(group))
 
-    def _unused_states(self, group: dict[str, Any]) -> set[str]:
-        """Those of ``_state_lists`` that the group's options make no use of."""
-        return set()
+    def _state_names(self, group: dict[str, Any]) -> tuple[str | None, ...]:
+        """``_state_lists``, with None for those that the group's options make no use of."""
+        return self._state_lists
 
-    def _step_at_once(self, params: list[Any], group: dict[str, Any]) -> None:
-        """Step parameters by one call into C++."""
-        states = [self.state[param] for param in params]
-        for param, state in zip(params, states, strict=True):
-            if not state:
-                state.update(self._new_state(param, group))
-        unused = self._unused_states(group)
-        lists = [
-            [] if name in unused else [state[name] for state in states]
-            for name in self._state_lists
-        ]
-        grads = [param.grad for param in params]
-        self._call(params, grads, lists, group, self._numbers(group))
+    def _step_first(self, group: dict[str, Any]) -> None:
+        """Step a group of which some parameters have no state yet."""
+        for param in group["params"]:
+            if param.grad is not None and not self.state[param]:
+                self.state[param].update(self._new_state(param, group))
+        lists = _C._step_lists(group["params"], self.state, self._state_names(group))
+        if lists is None:
+            raise KeyError(
+                f"{type(self).__name__}.step: a parameter's state lacks one of "
+                f"{[name for name in self._state_names(group) if name]}, which the group's "
+                "options ask for"
+            )
+        self._call(lists, group, self._numbers(group))
 
-    def _call(
-        self,
-        params: list[Any],
-        grads: list[Any],
-        lists: list[list[Any]],
-        group: dict[str, Any],
-        numbers: dict[str, Any],
-    ) -> None:
+    def _call(self, lists: list[list[Any]], group: dict[str, Any], numbers: dict[str, Any]) -> None:
         """Call the C++ step; where it does not take the parameters, step by operations."""
         try:
-            getattr(_C.ops, self._op)(params, grads, *lists, **numbers)
+            self._run(*lists, **numbers)
         except (RuntimeError, TypeError):
             self._name_mismatch(group)
-            if all(param.device.type == "cpu" for param in params):
+            if all(param.device.type == "cpu" for param in lists[0]):
                 raise
-            super()._step_group(params, group)
+            self._step_each(lists[0], group)
 
     def _name_mismatch(self, group: dict[str, Any]) -> None:
         """Raise for the first gradient or piece of state that does not fit its parameter."""

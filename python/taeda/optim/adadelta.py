@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._base import (
-    FusedOptimizer,
-    add_scaled,
-    apply_decay,
-    check_at_least_0,
-    check_lr,
-    floats,
-    new_step,
-    zeros_for,
-)
+from ._base import FusedOptimizer, add_scaled, apply_decay, floats, new_step, zeros_for
+from ._checks import check_at_least_0, check_lr
 
 if TYPE_CHECKING:
     from taeda import Tensor

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import taeda
 
-from ._base import PerTensorOptimizer, check_lr, new_step, zeros_for
+from ._base import PerTensorOptimizer, new_step, zeros_for
+from ._checks import check_lr
 
 if TYPE_CHECKING:
     from taeda import Tensor

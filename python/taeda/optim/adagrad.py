@@ -6,16 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import taeda
 
-from ._base import (
-    FusedOptimizer,
-    add_scaled,
-    apply_decay,
-    check_at_least_0,
-    check_fused,
-    check_lr,
-    floats,
-    new_step,
-)
+from ._base import FusedOptimizer, add_scaled, apply_decay, floats, new_step
+from ._checks import check_at_least_0, check_fused, check_lr
 
 if TYPE_CHECKING:
     from taeda import Tensor

@@ -6,18 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import taeda
 
-from ._base import (
-    FusedOptimizer,
-    adam_numbers,
-    add_scaled,
-    apply_decay,
-    check_at_least_0,
-    check_betas,
-    check_fused,
-    check_lr,
-    new_step,
-    zeros_for,
-)
+from ._base import FusedOptimizer, adam_numbers, add_scaled, apply_decay, new_step, zeros_for
+from ._checks import check_at_least_0, check_betas, check_fused, check_lr
 
 if TYPE_CHECKING:
     from taeda import Tensor
@@ -115,11 +105,13 @@ class Adam(FusedOptimizer):
         }
         super().__init__(params, defaults)
 
-    def _unused_states(self, group: dict[str, Any]) -> set[str]:
-        return set() if group["amsgrad"] else {"max_exp_avg_sq"}
+    def _state_names(self, group: dict[str, Any]) -> tuple[str | None, ...]:
+        return self._state_lists if group["amsgrad"] else ("exp_avg", "exp_avg_sq", None, "step")
 
     def _numbers(self, group: dict[str, Any]) -> dict[str, Any]:
-        return {**adam_numbers(group), "decoupled": group["decoupled_weight_decay"]}
+        numbers = adam_numbers(group)
+        numbers["decoupled"] = group["decoupled_weight_decay"]
+        return numbers
 
     def _new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         state = {

@@ -6,15 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import taeda
 
-from ._base import (
-    FusedOptimizer,
-    apply_decay,
-    check_at_least_0,
-    check_lr,
-    floats,
-    new_step,
-    zeros_for,
-)
+from ._base import FusedOptimizer, apply_decay, floats, new_step, zeros_for
+from ._checks import check_at_least_0, check_lr
 
 if TYPE_CHECKING:
     from taeda import Tensor

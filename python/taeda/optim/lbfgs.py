@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import taeda
 
-from ._base import check_gradients, check_lr
+from ._checks import check_gradients, check_lr
 from ._line_search import Point, StrongWolfe
 from .optimizer import Optimizer
 

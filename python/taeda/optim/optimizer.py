@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import warnings
 from collections import OrderedDict, defaultdict
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import taeda
 from taeda.utils.hooks import RemovableHandle
+
+from ._checks import GradientWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -121,6 +123,7 @@ class Optimizer:
     _optimizer_load_state_dict_post_hooks: Hooks
     _counts: ClassVar[tuple[str, ...]] = ("step",)  # state that is loaded as it was saved
     _in_step = False
+    _watch: GradientWatch | None = None
     _step_was_called = False  # schedulers warn when they are stepped first
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -145,6 +148,8 @@ class Optimizer:
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
+        if "param_names" in self.param_groups[0]:
+            self._watch = GradientWatch(stale="warn", finite=False)
 
     def _prepare_hooks(self) -> None:
         for name in _HOOK_NAMES:
@@ -256,6 +261,35 @@ class Optimizer:
         names = group.get("param_names")
         for i, param in enumerate(group["params"]):
             yield (repr(names[i]) if names else f"number {i}"), param
+
+    def check_gradients(
+        self, *, stale: Literal["error", "warn", "ignore"] = "error", finite: bool = True
+    ) -> None:
+        """Have every step look at its gradients first, beyond their shape, dtype and device.
+
+        A step that finds something wrong changes nothing in its group. Its message has the
+        parameters' names where the optimizer was made from ``named_parameters()``; then, too,
+        ``stale`` is "warn" from the start.
+
+        Args:
+            stale: what to do about a gradient that an earlier step used and that has not changed
+                since, as where ``backward()`` or ``zero_grad()`` was forgotten: raise a
+                RuntimeError ("error"), warn the first time ("warn"), or nothing ("ignore").
+            finite: raise a RuntimeError for gradients that hold an infinity or NaN. It costs a
+                pass over all gradients.
+
+        Raises:
+            ValueError: ``stale`` is something else.
+
+        >>> layer = taeda.nn.Linear(2, 1)
+        >>> optimizer = taeda.optim.SGD(layer.named_parameters(), lr=0.1)
+        >>> optimizer.check_gradients()
+        >>> (layer(taeda.ones(2)) * float("inf")).sum().backward()
+        >>> optimizer.step()
+        Traceback (most recent call last):
+        RuntimeError: SGD.step: gradients that are not finite, of parameter 'weight', 'bias'; ...
+        """
+        self._watch = GradientWatch(stale, finite)
 
     # Saving and loading
 

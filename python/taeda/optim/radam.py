@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._base import (
-    FusedOptimizer,
-    adam_numbers,
-    add_scaled,
-    apply_decay,
-    check_at_least_0,
-    check_betas,
-    check_lr,
-    new_step,
-    zeros_for,
-)
+from ._base import FusedOptimizer, adam_numbers, add_scaled, apply_decay, new_step, zeros_for
+from ._checks import check_at_least_0, check_betas, check_lr
 
 if TYPE_CHECKING:
     from taeda import Tensor

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._base import (
-    FusedOptimizer,
-    add_scaled,
-    apply_decay,
-    check_at_least_0,
-    check_lr,
-    floats,
-    new_step,
-    zeros_for,
-)
+from ._base import FusedOptimizer, add_scaled, apply_decay, floats, new_step, zeros_for
+from ._checks import check_at_least_0, check_lr
 
 if TYPE_CHECKING:
     from taeda import Tensor
@@ -89,9 +81,9 @@ class RMSprop(FusedOptimizer):
             state["grad_avg"] = zeros_for(param)
         return state
 
-    def _unused_states(self, group: dict[str, Any]) -> set[str]:
-        unused = set() if group["momentum"] > 0 else {"momentum_buffer"}
-        return unused if group["centered"] else unused | {"grad_avg"}
+    def _state_names(self, group: dict[str, Any]) -> tuple[str | None, ...]:
+        momentum = "momentum_buffer" if group["momentum"] > 0 else None
+        return "square_avg", momentum, "grad_avg" if group["centered"] else None, "step"
 
     def _numbers(self, group: dict[str, Any]) -> dict[str, Any]:
         return {

@@ -6,15 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import taeda
 
-from ._base import (
-    FusedOptimizer,
-    add_scaled,
-    apply_decay,
-    check_at_least_0,
-    check_fused,
-    check_lr,
-    floats,
-)
+from ._base import FusedOptimizer, add_scaled, apply_decay
+from ._checks import check_at_least_0, check_fused, check_lr
 
 if TYPE_CHECKING:
     from taeda import Tensor
@@ -96,33 +89,37 @@ class SGD(FusedOptimizer):
         }
         super().__init__(params, defaults)
 
+    def _state_names(self, group: dict[str, Any]) -> tuple[str | None, ...]:
+        return self._state_lists if group["momentum"] else (None,)
+
     def _numbers(self, group: dict[str, Any]) -> dict[str, Any]:
         return {
-            **floats(group, "lr", "momentum", "dampening", "weight_decay"),
+            "lr": float(group["lr"]),
+            "momentum": float(group["momentum"]),
+            "dampening": float(group["dampening"]),
+            "weight_decay": float(group["weight_decay"]),
             "nesterov": group["nesterov"],
             "maximize": group["maximize"],
+            "is_first_step": False,
         }
 
-    def _step_at_once(self, params: list[Any], group: dict[str, Any]) -> None:
-        """Step parameters by one call into C++; by two where only some have a velocity yet."""
-        states = [self.state[param] for param in params] if group["momentum"] else []
-        is_new = [state.get("momentum_buffer") is None for state in states]
-        if any(is_new) and not all(is_new):
-            for wanted in (True, False):
-                some = [p for p, flag in zip(params, is_new, strict=True) if flag is wanted]
-                self._step_at_once(some, group)
-            return
-        new = any(is_new)
-        buffers = (
-            [taeda.empty_like(p, memory_format=taeda.preserve_format).detach() for p in params]
-            if new
-            else [state["momentum_buffer"] for state in states]
-        )
-        numbers = {**self._numbers(group), "is_first_step": new}
-        self._call(params, [param.grad for param in params], [buffers], group, numbers)
-        if new:
-            for state, buffer in zip(states, buffers, strict=True):
-                state.setdefault("momentum_buffer", buffer)
+    def _step_first(self, group: dict[str, Any]) -> None:
+        """Step parameters that have no velocity yet, which their gradients become, then others."""
+        with_grad = [p for p in group["params"] if p.grad is not None]
+        fresh = [p for p in with_grad if self.state[p].get("momentum_buffer") is None]
+        grads = [p.grad for p in fresh]
+        velocities = [taeda.empty_like(p, memory_format=taeda.preserve_format) for p in fresh]
+        velocities = [velocity.detach() for velocity in velocities]
+        numbers = self._numbers(group)
+        self._call([fresh, grads, velocities], group, {**numbers, "is_first_step": True})
+        for param, velocity in zip(fresh, velocities, strict=True):
+            self.state[param].setdefault("momentum_buffer", velocity)
+        new = {id(param) for param in fresh}
+        others = [p for p in with_grad if id(p) not in new]
+        if others:
+            grads = [p.grad for p in others]
+            velocities = [self.state[p]["momentum_buffer"] for p in others]
+            self._call([others, grads, velocities], group, numbers)
 
     def _new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {}
