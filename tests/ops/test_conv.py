@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="compares with PyTorch")
 
 import taeda  # noqa: E402
-from tests.conformance.bridge import to_taeda  # noqa: E402
+from tests.conformance.bridge import to_taeda, to_torch  # noqa: E402
 from tests.ops.compare import compare, compare_error, leaf  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
 
 # batch, groups, in and out channels, input, kernel, stride, padding, dilation
 CASES = [
@@ -89,8 +96,10 @@ def test_layouts() -> None:
     assert taeda.allclose(ours, taeda.nn.functional.conv2d(to_taeda(x), to_taeda(w)))
 
 
-def test_threads_do_not_change_the_bits() -> None:
-    x, w = to_taeda(torch.randn(5, 16, 30, 30)), to_taeda(torch.randn(24, 16, 3, 3))
+@pytest.mark.parametrize("channels", [8, 48])
+def test_threads_do_not_change_the_bits(channels: int) -> None:
+    x = to_taeda(torch.randn(5, channels, 30, 30))
+    w = to_taeda(torch.randn(40, channels, 3, 3))
     x.requires_grad_()
     w.requires_grad_()
     before = taeda.get_num_threads()
@@ -129,3 +138,80 @@ def test_errors() -> None:
     compare_error(conv, x, w, None, 1, 0, 1, 2)
     compare_error(conv, x, w.double())
     compare_error(conv, x, w, None, 2, "same")
+
+
+# What Winograd's way covers: batch, groups, in and out channels, input, padding.
+SMALL_TILES = [
+    (2, 1, 16, 16, (8, 8), 1),
+    (1, 1, 32, 48, (13, 18), 0),
+    (3, 1, 50, 35, (9, 30), 2),
+    (2, 2, 64, 96, (7, 7), (0, 3)),
+    (16, 1, 96, 64, (4, 4), 1),
+    (1, 1, 17, 33, (3, 150), (1, 0)),
+    (9, 1, 64, 64, (5, 6), 1),
+]
+
+
+def errors(case: tuple) -> list[tuple[float, float]]:
+    """Of a convolution in float32 and its gradients: the largest errors, ours and PyTorch's."""
+    n, groups, ic, oc, size, padding = case
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(n, ic, *size, generator=generator).requires_grad_()
+    w = torch.randn(oc, ic // groups, 3, 3, generator=generator) / (3 * (ic / groups) ** 0.5)
+    b = torch.randn(oc, generator=generator)
+    w.requires_grad_()
+
+    def results(library, cast) -> list:
+        a, v = (cast(t) for t in (x, w))
+        y = library.nn.functional.conv2d(a, v, cast(b), 1, padding, 1, groups)
+        g = torch.randn(*y.shape, generator=torch.Generator().manual_seed(1))
+        return [y, *library.autograd.grad(y, (a, v), cast(g))]
+
+    exact = results(torch, lambda t: t.double())
+    ours = [to_torch(t) for t in results(taeda, to_taeda)]
+    theirs = results(torch, lambda t: t)
+    return [
+        (float((a - e).detach().abs().max()), float((b - e).detach().abs().max()))
+        for a, b, e in zip(ours, theirs, exact, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("case", SMALL_TILES, ids=str)
+def test_accuracy_of_float32(case: tuple) -> None:
+    for ours, theirs in errors(case):
+        assert ours < max(1e-5, 20 * theirs)
+
+
+def test_values_that_are_not_finite_stay_where_they_are_read() -> None:
+    for value in (float("inf"), float("-inf"), float("nan")):
+        x, w = torch.randn(2, 32, 12, 12), torch.randn(32, 32, 3, 3) / 17
+        x[0, 3, 5, 5] = value
+        compare("nn.functional.conv2d", x, w, None, 1, 1, second=False)
+        w[1, 2, 1, 1] = value
+        ours = [to_taeda(t).requires_grad_() for t in (torch.randn(2, 32, 12, 12), w)]
+        theirs = [to_torch(t).detach().requires_grad_() for t in ours]
+        y = taeda.nn.functional.conv2d(*ours, padding=1)
+        expected = torch.nn.functional.conv2d(*theirs, padding=1)
+        g = torch.randn(expected.shape)
+        g[1, 1, 5, 5] = value
+        pairs = zip(
+            [y, *taeda.autograd.grad(y, ours, to_taeda(g))],
+            [expected, *torch.autograd.grad(expected, theirs, g)],
+            strict=True,
+        )
+        for a, b in pairs:
+            a = to_torch(a).detach()
+            assert torch.equal(a.isfinite(), b.isfinite())
+            assert torch.equal(a.isnan(), b.isnan())
+
+
+@pytest.mark.parametrize("level", ["v2", "v3", "v4"])
+def test_every_instruction_set(level: str) -> None:
+    code = (
+        "from tests.ops.test_conv import *\n"
+        "for case in SMALL_TILES: test_accuracy_of_float32(case)\n"
+        "test_values_that_are_not_finite_stay_where_they_are_read()\n"
+        "test_threads_do_not_change_the_bits(48)\n"
+    )
+    environment = {**os.environ, "TAEDA_CPU": level}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment, cwd=ROOT)

@@ -10,6 +10,7 @@
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/conv.h"
 #include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/winograd.h"
 
 // Every product is taken in tiles: some columns of the matrix of windows are laid out in memory
 // that fits the cache, and multiplied at once. Tiles follow from the sizes alone, so results do not
@@ -161,6 +162,9 @@ template <class T>
 void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
   const Plan p(s);
   if (p.batch * p.out_channels * p.out_volume == 0) return;
+  if constexpr (std::is_same_v<T, float>) {
+    if (fits_winograd<T>(s) && winograd_forward(s, x, w, bias, y)) return;
+  }
   if (!p.depthwise && fits_direct(s)) return direct_forward(s, x, w, bias, y);
   if (p.depthwise) {
     parallel_for(p.batch * p.out_channels, plane_grain(p), [&](int64_t begin, int64_t end) {
@@ -211,6 +215,9 @@ void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* 
 template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx) {
   const Plan p(s);
   if (p.batch * p.in_channels * p.in_volume == 0) return;
+  if constexpr (std::is_same_v<T, float>) {
+    if (fits_winograd<T>(s) && winograd_grad_input(s, gy, w, gx)) return;
+  }
   if (!p.depthwise && p.out_volume != 0 && fits_direct(s)) return direct_grad_input(s, gy, w, gx);
   if (p.depthwise) {
     parallel_for(p.batch * p.in_channels, plane_grain(p), [&](int64_t begin, int64_t end) {
@@ -272,6 +279,12 @@ template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T
   const int64_t total = p.out_channels * p.depth;
   std::fill_n(gw, total, T(0));
   if (total == 0 || p.batch * p.out_volume == 0) return;
+  if constexpr (std::is_same_v<T, float>) {
+    if (fits_winograd<T>(s)) {
+      if (winograd_grad_weight(s, x, gy, gw)) return;
+      std::fill_n(gw, total, T(0));
+    }
+  }
   if (!p.depthwise && fits_direct(s)) return direct_grad_weight(s, x, gy, gw);
   if (p.depthwise) {
     const int64_t work = std::max<int64_t>(1, p.taps * p.out_volume * p.batch);

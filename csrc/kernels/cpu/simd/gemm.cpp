@@ -1,34 +1,9 @@
 #include "kernels/cpu/simd/gemm.h"
 
-#include "kernels/functors_scalar.h"
+#include "kernels/cpu/simd/registers.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
-
-// As many accumulators as there are registers for, beside two columns and one broadcast element.
-#if defined(__AVX512F__)
-constexpr int kBytes = 64, kRows = 8;
-#elif defined(__AVX__)
-constexpr int kBytes = 32, kRows = 6;
-#else
-constexpr int kBytes = 16, kRows = 4;
-#endif
-
-template <class T> struct Vector;
-template <> struct Vector<float> {
-  typedef float type __attribute__((vector_size(kBytes), aligned(4), may_alias));
-};
-template <> struct Vector<double> {
-  typedef double type __attribute__((vector_size(kBytes), aligned(8), may_alias));
-};
-template <class T> constexpr int64_t kLanes = kBytes / sizeof(T);
-
-template <class T> FN const typename Vector<T>::type& at(const T* p) {
-  return *reinterpret_cast<const typename Vector<T>::type*>(p);
-}
-template <class T> FN typename Vector<T>::type& at(T* p) {
-  return *reinterpret_cast<typename Vector<T>::type*>(p);
-}
 
 template <class T, int M>
 void product_of(int64_t k, const T* a, const T* b, const int64_t* offset, T* c, int64_t ldc) {

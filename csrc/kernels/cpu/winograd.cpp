@@ -1,0 +1,375 @@
+#include "kernels/cpu/winograd.h"
+
+#include <algorithm>
+#include <atomic>
+#include <type_traits>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/simd/transpose.h"
+#include "kernels/cpu/simd/winograd.h"
+
+// In the transformed domain a convolution is a product of matrices, tiles by channels, for every
+// element of a tile. All transforms lie as [element][block of 16 channels][tile][channel]. Some
+// rows of tiles, of one image or several, are worked on together: as many as a cache holds.
+namespace taeda::cpu {
+namespace {
+
+constexpr int64_t kBlock = 16;         // channels side by side
+constexpr int64_t kPair = 2 * kBlock;  // outputs of a task
+constexpr int64_t kDepthTogether = 4;  // blocks of channels that are summed at a stretch
+constexpr int64_t kTilesSummed = 128;  // tiles that a weight's gradient sums at a stretch
+constexpr int64_t kCached = 1 << 18;   // floats of transforms that are worked on together
+constexpr int64_t kLeastTiles = 128;   // so that reading the weights does not cost the more
+constexpr int64_t kTilesOfTask = 64;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t blocks_of(int64_t channels) { return ceil_div(channels, kPair) * 2; }
+
+const simd::WinogradKernels& kernels() {
+  using namespace simd;
+  return TAEDA_PICK(winograd_kernels);
+}
+void transpose(const float* from, int64_t from_step, int64_t rows, int64_t cols, float* to,
+               int64_t to_step) {
+  using namespace simd;
+  const auto f = TAEDA_PICK(transpose_kernels).bytes4;
+  constexpr int64_t size = sizeof(float);
+  f(reinterpret_cast<char*>(to), to_step * size, reinterpret_cast<const char*>(from),
+    from_step * size, rows, cols);
+}
+
+// How the outputs of all images are cut into tiles.
+struct Tiling {
+  const simd::WinogradTile& tile;
+  int64_t side, elements;  // of a transformed tile
+  int64_t per_row, rows_of_image, rows;
+
+  Tiling(const simd::WinogradTile& tile_, int64_t batch, int64_t height, int64_t width)
+      : tile(tile_),
+        side(tile.size + 2),
+        elements(side * side),
+        per_row(ceil_div(width, tile.size)),
+        rows_of_image(ceil_div(height, tile.size)),
+        rows(batch * rows_of_image) {}
+  int64_t tiles() const { return rows * per_row; }
+  // Rows to work on together where a tile takes `channels` transforms.
+  int64_t together(int64_t channels) const {
+    const int64_t tiles = std::max(kLeastTiles, kCached / (elements * channels));
+    return std::clamp<int64_t>(tiles / per_row, 1, rows);
+  }
+};
+
+// The planes of one group of channels in an array (batch, groups * channels, height, width).
+template <class T> struct Planes {
+  T* data;
+  int64_t channels, height, width, image_step;
+
+  int64_t area() const { return height * width; }
+};
+
+// Some rows of tiles, and memory for their transforms.
+struct Rows {
+  int64_t begin, end, tiles;
+  Rows(const Tiling& t, int64_t begin_, int64_t together)
+      : begin(begin_),
+        end(std::min(begin + together, t.rows)),
+        tiles((end - begin) * t.per_row) {}
+};
+
+using Spread = void (*)(const simd::TileRow&, float*, int64_t);
+
+// The transforms of rows of tiles: tile row r of an image begins `top` pixels above its outputs,
+// and takes `height` rows of pixels.
+void transform(const Tiling& t, const Rows& rows, Spread spread, const Planes<const float>& x,
+               int64_t top, int64_t left, int64_t height, float* to) {
+  const int64_t blocks = blocks_of(x.channels), step = blocks * rows.tiles * kBlock;
+  parallel_for((rows.end - rows.begin) * blocks, 1, [&](int64_t begin, int64_t end) {
+    Scratch<float> pixels(height * x.width * kBlock);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t block = i % blocks, row = rows.begin + i / blocks;
+      const int64_t channels = std::clamp<int64_t>(x.channels - block * kBlock, 0, kBlock);
+      const int64_t start = row % t.rows_of_image * t.tile.size - top;
+      const int64_t first = std::clamp<int64_t>(-start, 0, height);
+      const int64_t last = std::clamp<int64_t>(x.height - start, first, height);
+      const int64_t count = (last - first) * x.width;
+      if (channels < kBlock) std::fill_n(pixels.data(), count * kBlock, 0.0f);
+      const float* from = x.data + row / t.rows_of_image * x.image_step +
+                          block * kBlock * x.area() + (start + first) * x.width;
+      transpose(from, x.area(), channels, count, pixels.data(), kBlock);
+      spread({pixels.data(), x.width, first, last, -left, t.per_row},
+             to + (block * rows.tiles + (row - rows.begin) * t.per_row) * kBlock, step);
+    }
+  });
+}
+
+// Weights of output m, channel c and tap t, at data[m * m_step + c * c_step + t], the taps
+// backwards if `turned`.
+struct Weights {
+  const float* data;
+  int64_t outputs, channels, m_step, c_step;
+  bool turned;
+
+  // The taps of 16 outputs from m on, [tap][output].
+  void read(int64_t m, int64_t c, float* to) const {
+    const int64_t many = std::min(kBlock, outputs - m);
+    if (many < kBlock) std::fill_n(to, 9 * kBlock, 0.0f);
+    for (int64_t i = 0; i < many; ++i) {
+      const float* from = data + (m + i) * m_step + c * c_step;
+      for (int64_t tap = 0; tap < 9; ++tap) to[(turned ? 8 - tap : tap) * kBlock + i] = from[tap];
+    }
+  }
+};
+
+// [element][block of outputs][channel][output], with zeros for channels that fill up blocks.
+void transform(const Tiling& t, const Weights& w, float* to) {
+  const int64_t blocks = blocks_of(w.outputs), depth = blocks_of(w.channels) * kBlock;
+  const int64_t step = blocks * depth * kBlock;
+  parallel_for(blocks * depth, 64, [&](int64_t begin, int64_t end) {
+    float taps[9 * kBlock];
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t block = i / depth, c = i % depth;
+      if (c < w.channels && block * kBlock < w.outputs) {
+        w.read(block * kBlock, c, taps);
+      } else {
+        std::fill_n(taps, 9 * kBlock, 0.0f);
+      }
+      t.tile.weight(taps, to + i * kBlock, step);
+    }
+  });
+}
+
+// The sums over channels for some tiles and a pair of blocks of outputs:
+// [element][block][tile][output].
+void multiply(const Tiling& t, int64_t depth_blocks, const float* x, int64_t x_tiles, int64_t tiles,
+              const float* w, int64_t w_blocks, float* sums) {
+  const simd::WinogradKernels& k = kernels();
+  const int64_t depth = depth_blocks * kBlock, w_block = depth * kBlock;
+  const bool wide = k.cols == kPair;
+  for (int64_t e = 0; e < t.elements; ++e) {
+    for (int64_t q = 0; q < depth_blocks; q += kDepthTogether) {
+      const float* from = x + (e * depth_blocks + q) * x_tiles * kBlock;
+      for (int64_t column = 0; column < kPair; column += k.cols) {
+        const int64_t block = column / kBlock, inside = column % kBlock;
+        simd::Panel p{kBlock,
+                      std::min(kDepthTogether, depth_blocks - q),
+                      nullptr,
+                      kBlock,
+                      1,
+                      x_tiles * kBlock,
+                      w + (e * w_blocks + block) * w_block + q * kBlock * kBlock + inside,
+                      wide ? w_block : k.cols / 2,
+                      kBlock,
+                      kBlock * kBlock,
+                      nullptr,
+                      kBlock,
+                      wide ? tiles * kBlock : k.cols / 2,
+                      q != 0};
+        for (int64_t i = 0; i < tiles; i += k.rows) {
+          p.a = from + i * kBlock;
+          p.c = sums + ((e * 2 + block) * tiles + i) * kBlock + inside;
+          k.product(std::min(k.rows, tiles - i), p);
+        }
+      }
+    }
+  }
+}
+
+// The outputs of rows [begin, end) of tiles from their sums.
+bool finish(const Tiling& t, int64_t begin, int64_t end, const float* sums, int64_t channel,
+            const float* bias, const Planes<float>& y) {
+  const int64_t tiles = (end - begin) * t.per_row;
+  Scratch<float> pixels(t.tile.size * y.width * kBlock);
+  bool finite = true;
+  for (int64_t block = 0; block < 2; ++block) {
+    const int64_t first = channel + block * kBlock;
+    const int64_t many = std::clamp<int64_t>(y.channels - first, 0, kBlock);
+    float shift[kBlock] = {};
+    if (bias) std::copy_n(bias + first, many, shift);
+    for (int64_t row = begin; many > 0 && row < end; ++row) {
+      const int64_t top = row % t.rows_of_image * t.tile.size;
+      const int64_t height = std::min(t.tile.size, y.height - top);
+      finite &= t.tile.output(sums + (block * tiles + (row - begin) * t.per_row) * kBlock,
+                              2 * tiles * kBlock, shift,
+                              {pixels.data(), y.width, 0, height, 0, t.per_row});
+      transpose(pixels.data(), kBlock, height * y.width, many,
+                y.data + row / t.rows_of_image * y.image_step + first * y.area() + top * y.width,
+                y.area());
+    }
+  }
+  return finite;
+}
+
+bool convolve(const simd::WinogradTile& tile, int64_t batch, const Planes<const float>& x,
+              int64_t top, int64_t left, const Weights& w, const float* bias,
+              const Planes<float>& y) {
+  const Tiling t(tile, batch, y.height, y.width);
+  const int64_t depth = blocks_of(x.channels), blocks = blocks_of(y.channels);
+  const int64_t together = t.together(depth * kBlock), most = together * t.per_row;
+  Scratch<float> weights(t.elements * blocks * depth * kBlock * kBlock);
+  Scratch<float> seen(t.elements * depth * most * kBlock);
+  transform(t, w, weights.data());
+  const int64_t part = std::max<int64_t>(1, kTilesOfTask / t.per_row);
+  std::atomic<bool> finite = true;
+  for (int64_t first = 0; first < t.rows; first += together) {
+    const Rows rows(t, first, together);
+    transform(t, rows, tile.input, x, top, left, t.side, seen.data());
+    const int64_t parts = ceil_div(rows.end - rows.begin, part);
+    parallel_for(parts * blocks / 2, 1, [&](int64_t begin, int64_t end) {
+      Scratch<float> sums(t.elements * kPair * part * t.per_row);
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t block = i / parts * 2, from = rows.begin + i % parts * part;
+        const int64_t until = std::min(from + part, rows.end);
+        multiply(t, depth, seen.data() + (from - rows.begin) * t.per_row * kBlock, rows.tiles,
+                 (until - from) * t.per_row, weights.data() + block * depth * kBlock * kBlock,
+                 blocks, sums.data());
+        if (!finish(t, from, until, sums.data(), block * kBlock, bias, y)) finite = false;
+      }
+    });
+  }
+  return finite;
+}
+
+// gw[m][c] += what the sums over tiles of 16 outputs from m on and a pair of blocks of channels
+// from c on come to: [element][output][channel].
+bool finish(const Tiling& t, const float* sums, int64_t m, int64_t c, int64_t outputs,
+            int64_t channels, float* gw) {
+  float taps[9 * kBlock];
+  bool finite = true;
+  for (int64_t i = 0; i < std::min(kBlock, outputs - m); ++i) {
+    for (int64_t block = 0; block < 2; ++block) {
+      finite &= t.tile.weight_gradient(sums + i * kPair + block * kBlock, kBlock * kPair, taps);
+      const int64_t first = c + block * kBlock;
+      float* to = gw + ((m + i) * channels + first) * 9;
+      for (int64_t j = 0; j < std::min(kBlock, channels - first); ++j) {
+        for (int64_t tap = 0; tap < 9; ++tap) to[j * 9 + tap] += taps[tap * kBlock + j];
+      }
+    }
+  }
+  return finite;
+}
+
+bool correlate(const simd::WinogradTile& tile, int64_t batch, const Planes<const float>& x,
+               int64_t top, int64_t left, const Planes<const float>& g, float* gw) {
+  const Tiling t(tile, batch, g.height, g.width);
+  const int64_t x_blocks = blocks_of(x.channels), g_blocks = blocks_of(g.channels);
+  const int64_t together = t.together((x_blocks + g_blocks) * kBlock);
+  const int64_t most = together * t.per_row * kBlock * t.elements;
+  Scratch<float> seen(x_blocks * most), grads(g_blocks * most);
+  const simd::WinogradKernels& k = kernels();
+  const bool wide = k.cols == kPair;
+  std::atomic<bool> finite = true;
+  for (int64_t begin = 0; begin < t.rows; begin += together) {
+    const Rows rows(t, begin, together);
+    transform(t, rows, tile.input, x, top, left, t.side, seen.data());
+    transform(t, rows, tile.output_gradient, g, 0, 0, t.tile.size, grads.data());
+    const int64_t plane = rows.tiles * kBlock, pairs = x_blocks / 2;
+    parallel_for(g_blocks * pairs, 1, [&](int64_t first, int64_t last) {
+      Scratch<float> sums(t.elements * kBlock * kPair);
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t pair = i / g_blocks * 2, out = i % g_blocks;
+        if (out * kBlock >= g.channels) continue;
+        for (int64_t e = 0; e < t.elements; ++e) {
+          const float* a = grads.data() + (e * g_blocks + out) * plane;
+          const float* b = seen.data() + (e * x_blocks + pair) * plane;
+          for (int64_t q = 0; q < rows.tiles; q += kTilesSummed) {
+            for (int64_t r = 0; r < kBlock; r += k.rows) {
+              for (int64_t column = 0; column < kPair; column += k.cols) {
+                const int64_t inside = column / kBlock * plane + column % kBlock;
+                k.product(
+                    std::min(k.rows, kBlock - r),
+                    {std::min(kTilesSummed, rows.tiles - q), 1, a + q * kBlock + r, 1, kBlock, 0,
+                     b + q * kBlock + inside, wide ? plane : k.cols / 2, kBlock, 0,
+                     sums.data() + (e * kBlock + r) * kPair + column, kPair, k.cols / 2, q != 0});
+              }
+            }
+          }
+        }
+        if (!finish(t, sums.data(), out * kBlock, pair * kBlock, g.channels, x.channels, gw))
+          finite = false;
+      }
+    });
+  }
+  return finite;
+}
+
+// ---- which tiles ----
+
+// Multiplications, and what else costs as much as some.
+double cost(const simd::WinogradTile& tile, int64_t batch, int64_t channels, int64_t outputs,
+            int64_t height, int64_t width) {
+  const Tiling t(tile, batch, height, width);
+  const auto c = static_cast<double>(blocks_of(channels) * kBlock),
+             m = static_cast<double>(blocks_of(outputs) * kBlock);
+  const auto tiles = static_cast<double>(t.tiles()), elements = static_cast<double>(t.elements);
+  return elements * (tiles * c * m + 12 * tiles * (c + m) + 12 * c * m);
+}
+const simd::WinogradTile& best(int64_t batch, int64_t channels, int64_t outputs, int64_t height,
+                               int64_t width) {
+  auto of = [&](const simd::WinogradTile& t) {
+    return cost(t, batch, channels, outputs, height, width);
+  };
+  return of(kernels().tile2) < of(kernels().tile4) ? kernels().tile2 : kernels().tile4;
+}
+
+template <class F> bool each_group(const ConvShape& s, F&& f) {
+  bool finite = true;
+  for (int64_t g = 0; g < s.groups; ++g) finite &= f(g);
+  return finite;
+}
+
+template <class T>
+Planes<T> planes(const ConvShape& s, T* data, int64_t channels, const int64_t (&size)[3],
+                 int64_t group) {
+  const int64_t many = channels / s.groups, area = size[0] * size[1];
+  return {data + group * many * area, many, size[0], size[1], channels * area};
+}
+
+}  // namespace
+
+template <class T> bool fits_winograd(const ConvShape& s) {
+  if (!std::is_same_v<T, float> || s.spatial != 2) return false;
+  for (int d = 0; d < 2; ++d) {
+    if (s.kernel[d] != 3 || s.stride[d] != 1 || s.dilation[d] != 1) return false;
+  }
+  const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
+  if (c < kBlock || m < kBlock) return false;
+  const double direct = 9.0 * static_cast<double>(s.batch * s.out[0] * s.out[1]) *
+                        static_cast<double>(c) * static_cast<double>(m);
+  return cost(best(s.batch, c, m, s.out[0], s.out[1]), s.batch, c, m, s.out[0], s.out[1]) < direct;
+}
+template bool fits_winograd<float>(const ConvShape&);
+template bool fits_winograd<double>(const ConvShape&);
+
+bool winograd_forward(const ConvShape& s, const float* x, const float* w, const float* bias,
+                      float* y) {
+  const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
+  const auto& tile = best(s.batch, c, m, s.out[0], s.out[1]);
+  return each_group(s, [&](int64_t g) {
+    return convolve(tile, s.batch, planes(s, x, s.in_channels, s.in, g), s.padding[0], s.padding[1],
+                    {w + g * m * c * 9, m, c, c * 9, 9, false}, bias ? bias + g * m : nullptr,
+                    planes(s, y, s.out_channels, s.out, g));
+  });
+}
+
+bool winograd_grad_input(const ConvShape& s, const float* gy, const float* w, float* gx) {
+  const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
+  const auto& tile = best(s.batch, m, c, s.in[0], s.in[1]);
+  return each_group(s, [&](int64_t g) {
+    return convolve(tile, s.batch, planes(s, gy, s.out_channels, s.out, g), 2 - s.padding[0],
+                    2 - s.padding[1], {w + g * m * c * 9, c, m, 9, c * 9, true}, nullptr,
+                    planes(s, gx, s.in_channels, s.in, g));
+  });
+}
+
+bool winograd_grad_weight(const ConvShape& s, const float* x, const float* gy, float* gw) {
+  const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
+  const auto& tile = best(s.batch, c, m, s.out[0], s.out[1]);
+  return each_group(s, [&](int64_t g) {
+    return correlate(tile, s.batch, planes(s, x, s.in_channels, s.in, g), s.padding[0],
+                     s.padding[1], planes(s, gy, s.out_channels, s.out, g), gw + g * m * c * 9);
+  });
+}
+
+}  // namespace taeda::cpu
