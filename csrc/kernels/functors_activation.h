@@ -41,30 +41,76 @@ struct EluFamily {
     return select(x > T(0), g * a, g * (b * c) * exp(c * x));
   }
 };
+// x P(X <= x) of a standard normal X.
 struct Gelu {
   static constexpr OpInfo info{"_gelu", "", FloatOnly, internal | saves_self};
-  template <class T> FN static T f(T x) { return T(0.5) * x * (T(1) + erf(x * T(1 / kSqrt2))); }
+  template <class T> FN static T f(T x) {
+    if constexpr (same_type<T, float>) return narrow(x);
+    else return T(0.5) * x * (T(1) + erf(x * T(1 / kSqrt2)));
+  }
   template <class T> FN static T da(T g, T x, T) {
-    const T cdf = T(0.5) * (T(1) + erf(x * T(1 / kSqrt2)));
-    return g * (cdf + x * (T(0.5 * kTwoOverSqrtPi / kSqrt2) * exp(T(-0.5) * x * x)));
+    if constexpr (same_type<T, float>) {
+      return g * narrow_slope(x);
+    } else {
+      const T cdf = T(0.5) * (T(1) + erf(x * T(1 / kSqrt2)));
+      return g * (cdf + x * (T(0.5 * kTwoOverSqrtPi / kSqrt2) * exp(T(-0.5) * x * x)));
+    }
+  }
+
+  // P(X <= x) - 1/2 is odd: x times a quotient of polynomials in x^2, up to where it is 1/2.
+  FN static float narrow(float x) {
+    float c = x < -5.6f ? -5.6f : x;
+    c = c > 5.6f ? 5.6f : c;
+    const float z = c * c;
+    float p = 2.2297433e-8f;
+    p = p * z + 6.289794e-6f;
+    p = p * z + 1.6893001e-4f;
+    p = p * z + 4.677355e-3f;
+    p = p * z + 3.392909e-2f;
+    p = p * z + 3.9894226e-1f;
+    float q = 1.1796589e-6f;
+    q = q * z + 7.3344505e-5f;
+    q = q * z + 1.8854961e-3f;
+    q = q * z + 2.8677594e-2f;
+    q = q * z + 2.5171393e-1f;
+    q = q * z + 1.0f;
+    return x < -5.6f ? -0.0f : x * (0.5f + c * p / q);
+  }
+  // For x < 0 the slope is P(X <= x) + x density(x); P is the density times a polynomial in
+  // t = 1 / (3.8 - x). The other half follows from slope(x) + slope(-x) = 1.
+  FN static float narrow_slope(float x) {
+    float a = abs(x);
+    a = a > 13.0f ? 13.0f : a;
+    const float t = 1.0f / (3.8f + a);
+    float p = 5155.503f;
+    p = p * t - 6508.9194f;
+    p = p * t + 2683.4824f;
+    p = p * t - 402.48596f;
+    p = p * t + 118.42884f;
+    p = p * t + 11.600337f;
+    p = p * t + 5.6598434f;
+    p = p * t + 1.5072404f;
+    p = p * t + 0.39905283f;
+    const float left = exp_normal(-0.5f * a * a) * (p * t - a * 0.39894228f);
+    return x > 0.0f ? 1.0f - left : left;
   }
 };
+// The same with P(X <= x) replaced by a logistic function.
 struct GeluTanh {
   static constexpr OpInfo info{"_gelu_tanh", "", FloatOnly, internal | saves_self};
-  static constexpr double kBeta = kTwoOverSqrtPi / kSqrt2, kCubic = 0.044715;
+  static constexpr double kBeta = 2 * kTwoOverSqrtPi / kSqrt2, kCubic = 0.044715;
   template <class T> FN static T f(T x) {
-    return T(0.5) * x * (T(1) + tanh(T(kBeta) * (x + T(kCubic) * x * x * x)));
+    return x / one_plus_exp(T(-kBeta) * (x + T(kCubic) * x * x * x));
   }
   template <class T> FN static T da(T g, T x, T) {
-    const T t = tanh(T(kBeta) * (x + T(kCubic) * x * x * x));
-    const T slope = T(kBeta) * (T(1) + T(3 * kCubic) * x * x);
-    return g * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * slope);
+    const T s = sigmoid(T(kBeta) * (x + T(kCubic) * x * x * x));
+    return g * (s + x * s * (T(1) - s) * (T(kBeta) * (T(1) + T(3 * kCubic) * x * x)));
   }
 };
 struct Silu {
   static constexpr OpInfo info{"silu", "`x * sigmoid(x)`, also called swish (Elfwing et al. 2018).",
                                FloatComplex, saves_self | function_only, kNnFunctional};
-  template <class T> FN static T f(T x) { return x / (T(1) + exp(-x)); }
+  template <class T> FN static T f(T x) { return x / one_plus_exp(-x); }
   template <class T> FN static T da(T g, T x, T) {
     const T s = sigmoid(x);
     return g * conj(s * (T(1) + x * (T(1) - s)));

@@ -148,6 +148,28 @@ FN double exp(double x) {
   return (e.p + 1.0) * pow2i(half, 0.0) * pow2i(rest(e.n, half), 0.0);
 }
 
+// 1 + exp(x). Without subnormal results 2^n takes one step: 2 exp(r) times 2^(n - 1).
+FN float exp_normal(float x) {  // for -86 <= x < 88.7228394, and NaN
+  const float shifted = x * 1.44269504088896340736f + 12582912.0f;
+  const auto n = static_cast<int32_t>(bits_as<uint32_t>(shifted) - 0x4b400001u);
+  const float k = shifted - 12582912.0f;
+  const float r = (x - k * 0.693145751953125f) - k * 1.42860682031e-6f;
+  float q = 2.7629216e-3f;
+  q = q * r + 1.67374238e-2f;
+  q = q * r + 8.3336778e-2f;
+  q = q * r + 3.33330423e-1f;
+  q = q * r + 0.99999988f;
+  q = q * r + 2.0f;
+  q = q * r + 2.0f;
+  return q * pow2i(n, 0.0f);
+}
+FN float one_plus_exp(float x) {
+  float c = x < -86.0f ? -86.0f : x;
+  c = c > 88.72283f ? 88.72283f : c;
+  return x > 88.72283f ? static_cast<float>(kInf) : 1.0f + exp_normal(c);
+}
+template <class T> FN T one_plus_exp(T x) { return T(1) + exp(x); }
+
 FN float expm1(float x) {
   const FloatReduced e = exp_reduce(x);
   const int32_t half = e.n >> 1;
@@ -228,7 +250,7 @@ FN T tanh(T x) {
 template <class T>
   requires is_float<T>
 FN T sigmoid(T x) {
-  return T(1) / (T(1) + exp(-x));
+  return T(1) / one_plus_exp(-x);
 }
 // log(1 + exp(x)) without overflow.
 template <class T>
