@@ -62,3 +62,8 @@ def test_errors() -> None:
     compare_error(NAME, torch.tensor([-1]), w)
     compare_error(NAME, torch.tensor([1.0]), w)
     compare_error(NAME, torch.tensor([1]), torch.ones(4))
+
+
+def test_a_table_of_many_parts() -> None:
+    index, w = torch.arange(9000).mul(7919).remainder(5000), leaf(5000, 70)
+    compare(NAME, index, w, padding_idx=3)

@@ -158,3 +158,26 @@ def test_meta_and_named_tuples() -> None:
     taeda.sort(taeda.tensor([2.0, 1.0]), out=(values, indices))
     assert values.tolist() == [1.0, 2.0]
     assert indices.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("kind", ["any", "ties", "ascending", "constant", "infinite", "nan"])
+def test_topk_of_long_lines(kind: str) -> None:
+    taeda.manual_seed(0)
+    for n in (512, 1023, 2048, 4095, 4096, 6143, 50_001):
+        x = taeda.randn(3, n)
+        if kind == "ties":
+            x = x.round()
+        elif kind == "ascending":
+            x = x.sort(1).values
+        elif kind == "constant":
+            x.fill_(-1)
+        elif kind == "infinite":
+            x[:, ::7], x[:, 5] = -INF, INF
+        elif kind == "nan":
+            x[1, 77] = NAN
+        for largest in (False, True):
+            values, places = x.sort(dim=1, descending=largest, stable=True)
+            for k in (1, 3, 32):
+                got = x.topk(k, largest=largest)
+                assert taeda.equal(got.indices, places[:, :k])
+                assert got.values.view(taeda.int32).equal(values[:, :k].view(taeda.int32))

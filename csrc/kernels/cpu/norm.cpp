@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/pick.h"
 #include "kernels/cpu/simd/rows.h"
 
@@ -148,11 +149,46 @@ void affine_gradients(const RowNorm& s, const T* g, const T* x, const T* mean, c
                });
 }
 
+// All three gradients of rows with the same affine parameters in one pass. Parts of the rows are
+// dealt out; their sums are added in order.
+template <class T>
+void fused_gradients(const RowNorm& s, const T* g, const T* x, const T* mean, const T* rstd,
+                     const T* weight, T* gx, T* gw, T* gb) {
+  const auto& f = loops<T>();
+  const int64_t n = s.channels;
+  const int64_t parts =
+      std::clamp<int64_t>(s.rows * n / 65536, 1, std::min<int64_t>(16, s.rows / 16));
+  const int64_t rows = (s.rows + parts - 1) / parts;
+  const Scratch<double> sums(2 * n * parts);
+  parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+    const Scratch<T> part(2 * n);
+    for (int64_t p = begin; p < end; ++p) {
+      double* sum = sums.data() + 2 * n * p;
+      std::fill_n(sum, 2 * n, 0.0);
+      const int64_t first = std::min(s.rows, p * rows);
+      f.rows_backward(g + first * n, x + first * n, weight, std::min(rows, s.rows - first), n,
+                      s.centered, mean + first, rstd + first, gx + first * n, part.data(), sum,
+                      sum + n);
+    }
+  });
+  double* total = sums.data();
+  for (int64_t p = 1; p < parts; ++p) {
+    const double* sum = total + 2 * n * p;
+    for (int64_t i = 0; i < 2 * n; ++i) total[i] += sum[i];
+  }
+  for (int64_t i = 0; gw && i < n; ++i) gw[i] = static_cast<T>(total[i]);
+  for (int64_t i = 0; gb && i < n; ++i) gb[i] = static_cast<T>(total[n + i]);
+}
+
 }  // namespace
 
 template <class T>
 void row_norm_backward(const RowNorm& s, const T* g, const T* x, const T* mean, const T* rstd,
                        const T* weight, T* gx, T* gw, T* gb) {
+  if (gx && (gw || gb) && s.groups == 1 && s.spatial == 1 && s.rows >= 32) {
+    fused_gradients(s, g, x, mean, rstd, weight, gx, gw, gb);
+    return;
+  }
   if (gx) row_gradients(s, g, x, mean, rstd, weight, gx);
   if (gw || gb) affine_gradients(s, g, x, mean, rstd, gw, gb);
 }

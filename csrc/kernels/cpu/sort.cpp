@@ -1,13 +1,23 @@
 #include "kernels/cpu/sort.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/simd/select.h"
 
 namespace taeda::cpu {
+namespace simd {
+namespace {
+const SelectKernels& select_loops() { return TAEDA_PICK(select_kernels); }
+}  // namespace
+}  // namespace simd
+
 namespace {
 
 // ---- keys ----
@@ -157,6 +167,46 @@ template <class E, class Get> void smallest(std::vector<E>& a, int64_t n, int64_
     std::nth_element(a.begin(), a.begin() + k, a.begin() + static_cast<int64_t>(have));
 }
 
+// The k smallest entries of a long line of floats, unordered, at the front of `a`; returns false
+// where a NaN asks for the general way. Of each segment only those groups of elements are looked at
+// whose largest is not below the bound: first the k-th of the groups' largest, then the k-th found.
+template <class E, class Get>
+bool smallest_of_long(const float* x, int64_t n, int64_t k, bool descending, std::vector<E>& a,
+                      Get&& get) {
+  constexpr int64_t segment = 2048, groups = simd::kSelectGroups;
+  const auto& group_maxima = simd::select_loops().group_maxima;
+  const float sign = descending ? 1.0f : -1.0f;
+  const auto keep = static_cast<size_t>(k), room = 2 * keep + 256;
+  float best[groups], sorted[groups], bound = 0;
+  a.resize(room);
+  size_t have = 0;
+  for (int64_t first = 0; first < n; first += segment) {
+    const int64_t size = n - first < 2 * segment ? n - first : segment;
+    if (!group_maxima(x + first, size, sign, best)) return false;
+    if (first == 0) {
+      std::copy(best, best + groups, sorted);
+      std::nth_element(sorted, sorted + k - 1, sorted + groups, std::greater<>());
+      bound = sorted[k - 1];
+    }
+    for (int64_t j = 0; j < groups; ++j) {
+      if (best[j] < bound) continue;
+      for (int64_t i = first + j; i < first + size; i += groups) {
+        if (x[i] * sign < bound) continue;
+        a[have++] = get(i);
+        if (have < room) continue;
+        std::nth_element(a.begin(), a.begin() + k - 1, a.end());
+        bound = x[a[keep - 1].place()] * sign;
+        have = keep;
+      }
+    }
+    if (size > segment) break;
+  }
+  if (have > keep) {
+    std::nth_element(a.begin(), a.begin() + k - 1, a.begin() + static_cast<int64_t>(have));
+  }
+  return true;
+}
+
 template <class T, class E>
 void sort_typed(const T* x, T* values, int64_t* indices, const SortLines& l, bool descending,
                 bool ordered) {
@@ -170,7 +220,12 @@ void sort_typed(const T* x, T* values, int64_t* indices, const SortLines& l, boo
       auto get = [&](int64_t j) {
         return E(static_cast<U>(key_of(p[j * l.x_stride]) ^ flip), static_cast<uint64_t>(j));
       };
-      smallest(a, l.n, l.k, get);
+      bool found = false;
+      if constexpr (std::is_same_v<T, float>) {
+        found = l.x_stride == 1 && l.n >= 512 && l.k > 0 && l.k <= 32 &&
+                smallest_of_long(p, l.n, l.k, descending, a, get);
+      }
+      if (!found) smallest(a, l.n, l.k, get);
       if (ordered || l.k == l.n) sort_entries(a, scratch, l.k, sizeof(U));
       for (int64_t j = 0; j < l.k; ++j) {
         int64_t place = a[static_cast<size_t>(j)].place();

@@ -64,33 +64,49 @@ template <class T> double dot(const T* a, const T* b, int64_t n) {
       [&](int64_t i) { return static_cast<double>(a[i]) * b[i]; });
 }
 
+// Where many terms make a sum, a block of them is added up in T, in 64 bytes' worth of lanes, and
+// the blocks in double.
+constexpr int64_t kSumBlock = 512;
+template <class T> struct LanesOf {
+  static constexpr int64_t count = 64 / sizeof(T);
+  typedef T type __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
+};
+template <class T> using Lanes = typename LanesOf<T>::type;
+
 template <class T, bool Weighted>
-void products(const T* g, const T* w, const T* x, int64_t n, T mean, double* sums) {
-  const double mu = mean;
-  Doubles sg[2] = {}, sx[2] = {}, u, v, k;
+FN void products(const T* g, const T* w, const T* x, int64_t n, T mean, double* sums) {
+  using V = Lanes<T>;
+  constexpr int64_t lanes = LanesOf<T>::count;
+  double sum_g = 0, sum_x = 0;
   int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    for (int h = 0; h < 2; ++h) {
-      load(g + i + 4 * h, u);
-      load(x + i + 4 * h, v);
-      if constexpr (Weighted) {
-        load(w + i + 4 * h, k);
-        u *= k;
-      }
-      sg[h] += u;
-      sx[h] += u * (v - mu);
+  while (i + lanes <= n) {
+    V sg[2] = {}, sx[2] = {};
+    auto add = [&](int64_t at, int k) {
+      V u = *reinterpret_cast<const V*>(g + at);
+      if constexpr (Weighted) u *= *reinterpret_cast<const V*>(w + at);
+      sg[k] += u;
+      sx[k] += u * (*reinterpret_cast<const V*>(x + at) - mean);
+    };
+    const int64_t end = n - i < kSumBlock ? n : i + kSumBlock;
+    for (; i + 2 * lanes <= end; i += 2 * lanes) {
+      add(i, 0);
+      add(i + lanes, 1);
+    }
+    for (; i + lanes <= end; i += lanes) add(i, 0);
+    sg[0] += sg[1];
+    sx[0] += sx[1];
+    for (int64_t j = 0; j < lanes; ++j) {
+      sum_g += sg[0][j];
+      sum_x += sx[0][j];
     }
   }
-  double rest_g = 0, rest_x = 0;
   for (; i < n; ++i) {
-    const double u1 = Weighted ? static_cast<double>(g[i]) * w[i] : static_cast<double>(g[i]);
-    rest_g += u1;
-    rest_x += u1 * (x[i] - mu);
+    const double u = Weighted ? static_cast<double>(g[i]) * w[i] : static_cast<double>(g[i]);
+    sum_g += u;
+    sum_x += u * (x[i] - static_cast<double>(mean));
   }
-  sg[0] += sg[1];
-  sx[0] += sx[1];
-  sums[0] = total(sg[0], rest_g);
-  sums[1] = total(sx[0], rest_x);
+  sums[0] = sum_g;
+  sums[1] = sum_x;
 }
 
 // NaN is passed over: it comes back through the exponentials.
@@ -260,6 +276,64 @@ void gradient(const T* g, const T* w, const T* x, int64_t n, T mean, T scale, T 
   }
 }
 
+// R rows at a time: one pass over their elements for gx and for the sums over rows.
+template <class T, int R, bool Weighted>
+FN void gradient_of_rows(const T* g, const T* x, const T* w, int64_t n, const T* mean,
+                         const T* rstd, const T* a, const T* c, T* gx, T* gw, T* gb) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    T sum_w = 0, sum_b = 0;
+    for (int r = 0; r < R; ++r) {
+      const T u = g[r * n + i], d = x[r * n + i] - mean[r];
+      const T v = Weighted ? u * w[i] : u;
+      gx[r * n + i] = rstd[r] * v - a[r] - d * c[r];
+      sum_w += u * (d * rstd[r]);
+      sum_b += u;
+    }
+    gw[i] += sum_w;
+    gb[i] += sum_b;
+  }
+}
+
+template <class T, int R>
+FN void some_rows_backward(const T* g, const T* x, const T* w, int64_t n, bool centered,
+                           const T* mean, const T* rstd, T* gx, T* gw, T* gb) {
+  T a[R], c[R];
+  const double count = static_cast<double>(n);
+  for (int r = 0; r < R; ++r) {
+    double sums[2];
+    norm_products(g + r * n, w, x + r * n, n, mean[r], sums);
+    const double scale = rstd[r];
+    a[r] = centered ? static_cast<T>(scale * sums[0] / count) : T(0);
+    c[r] = static_cast<T>(scale * scale * scale * sums[1] / count);
+  }
+  if (w) gradient_of_rows<T, R, true>(g, x, w, n, mean, rstd, a, c, gx, gw, gb);
+  else gradient_of_rows<T, R, false>(g, x, w, n, mean, rstd, a, c, gx, gw, gb);
+}
+
+template <class T>
+void rows_backward(const T* g, const T* x, const T* w, int64_t rows, int64_t n, bool centered,
+                   const T* mean, const T* rstd, T* gx, T* part, double* gw, double* gb) {
+  constexpr int64_t flush = 32;  // rows that are added up in T
+  T* const part_w = part;
+  T* const part_b = part + n;
+  for (int64_t first = 0; first < rows; first += flush) {
+    const int64_t end = rows - first < flush ? rows : first + flush;
+    for (int64_t i = 0; i < 2 * n; ++i) part[i] = 0;
+    int64_t r = first;
+    for (; r + 4 <= end; r += 4) {
+      some_rows_backward<T, 4>(g + r * n, x + r * n, w, n, centered, mean + r, rstd + r, gx + r * n,
+                               part_w, part_b);
+    }
+    for (; r < end; ++r) {
+      some_rows_backward<T, 1>(g + r * n, x + r * n, w, n, centered, mean + r, rstd + r, gx + r * n,
+                               part_w, part_b);
+    }
+    for (int64_t i = 0; i < n; ++i) gw[i] += part_w[i];
+    for (int64_t i = 0; i < n; ++i) gb[i] += part_b[i];
+  }
+}
+
 template <class T>
 void add_affine_gradient(const T* g, const T* x, int64_t n, T mean, T scale, double* gw,
                          double* gb) {
@@ -331,6 +405,7 @@ constexpr NormLoops<T> norm_loops = {sum<T>,
                                      affine<T>,
                                      scale_shift<T>,
                                      gradient<T>,
+                                     rows_backward<T>,
                                      add_affine_gradient<T>,
                                      column_sums<T>,
                                      column_squares<T>,

@@ -37,6 +37,10 @@ template <class T> struct NormLoops {
   void (*scale_shift)(const T* x, int64_t n, T mean, T scale, T shift, T* y);
   // gx = scale * g * w - a - (x - mean) * c; w may be null.
   void (*gradient)(const T* g, const T* w, const T* x, int64_t n, T mean, T scale, T a, T c, T* gx);
+  // Rows of n elements, each normalised by itself, w null or n elements: gx, and the sums over the
+  // rows of g (x - mean) rstd and of g, added to gw and gb. `part` has room for 2 n elements.
+  void (*rows_backward)(const T* g, const T* x, const T* w, int64_t rows, int64_t n, bool centered,
+                        const T* mean, const T* rstd, T* gx, T* part, double* gw, double* gb);
   // gw += g (x - mean) scale, gb += g, element by element.
   void (*add_affine_gradient)(const T* g, const T* x, int64_t n, T mean, T scale, double* gw,
                               double* gb);
