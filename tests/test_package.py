@@ -59,7 +59,7 @@ def test_wheel_contents(installed):
     wanted = {
         str(p.relative_to(source))
         for p in source.rglob("*")
-        if p.is_file() and p.suffix in {".py", ".pyi", ".typed"}
+        if p.is_file() and p.suffix in {".py", ".pyi", ".typed", ".h", ".cmake"}
     }
     assert wanted <= names
     extensions = [n for n in names if n.endswith(".so")]

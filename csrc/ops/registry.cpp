@@ -22,8 +22,9 @@ Registry& registry() {
   return r;
 }
 
-// "log_softmax" -> "LogSoftmaxBackward0"
+// "log_softmax" and "namespace::log_softmax" -> "LogSoftmaxBackward0"
 std::string backward_name(std::string_view op) {
+  if (size_t colons = op.rfind("::"); colons != op.npos) op.remove_prefix(colons + 2);
   std::string s;
   bool upper = true;
   for (char c : op) {

@@ -46,7 +46,7 @@ void parse_type(std::string_view t, Arg& a, std::string_view schema) {
     a.optional = true;
     t.remove_suffix(1);
   }
-  if (t.starts_with("int[")) {
+  if (t.starts_with("int[") && t.ends_with(']')) {
     a.kind = ArgKind::Ints;
     t.remove_prefix(4);
     t.remove_suffix(1);

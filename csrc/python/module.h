@@ -15,8 +15,9 @@ void init_creation(PyObject* module);  // tensor_new.cpp: tensor, as_tensor, asa
 void init_interop(PyObject* module);   // numpy.cpp, dlpack.cpp and storage.cpp
 void init_dlpack(PyObject* module);
 void init_storage(PyObject* module);
-void init_files(PyObject* module);  // files.cpp: reading and checksums
-void init_optim(PyObject* module);  // optim.cpp: what an optimizer's step takes
+void init_files(PyObject* module);      // files.cpp: reading and checksums
+void init_optim(PyObject* module);      // optim.cpp: what an optimizer's step takes
+void init_extension(PyObject* module);  // extension.cpp: the table of taeda/abi.h
 }  // namespace py
 
 }  // namespace taeda

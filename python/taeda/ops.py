@@ -1,4 +1,7 @@
-"""Operations that were defined with `taeda.library`: `taeda.ops.namespace.name(...)`."""
+"""Operations from outside: `taeda.ops.namespace.name(...)`.
+
+They were defined with `taeda.library` or by a C++ extension (`taeda.utils.cpp_extension`).
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,21 @@ class _OpNamespace:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        from taeda.library._operator import OPERATORS
+        from taeda.library._operator import COMPILED, OPERATORS
 
-        operator = OPERATORS.get(f"{self._name}::{name}")
-        if operator is None:
-            raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
-        return operator.function
+        qualname = f"{self._name}::{name}"
+        if qualname in OPERATORS:
+            return OPERATORS[qualname].function
+        if qualname in COMPILED:
+            return COMPILED[qualname]
+        raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
 
     def __dir__(self) -> list[str]:
-        from taeda.library._operator import OPERATORS
+        from taeda.library._operator import COMPILED, OPERATORS
 
         start = self._name + "::"
-        return sorted(name.removeprefix(start) for name in OPERATORS if name.startswith(start))
+        names = {*OPERATORS, *COMPILED}
+        return sorted(name.removeprefix(start) for name in names if name.startswith(start))
 
     def __repr__(self) -> str:
         return f"<namespace 'taeda.ops.{self._name}'>"

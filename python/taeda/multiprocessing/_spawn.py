@@ -169,8 +169,9 @@ def start_processes(
     started = ProcessContext(processes, errors)
     if not join:
         return started
-    while not started.join():
-        pass
+    ended = False
+    while not ended:
+        ended = started.join()
     return None
 
 
