@@ -1,6 +1,8 @@
 // Matrix products: mm, bmm, matmul and their fused forms with a sum (addmm, baddbmm, linear).
 #include "autograd/backward.h"
+#include "base/thread_pool.h"
 #include "kernels/cpu/blas.h"
+#include "kernels/cpu/gemm_bf16.h"
 #include "ops/half.h"
 
 namespace taeda {
@@ -41,15 +43,47 @@ Tensor readable(const Tensor& t, DType compute) {
   return copy;
 }
 
+// Whether the product is taken in bfloat16 itself: with one row or column, conversion costs less
+// than copying to panels does.
+bool in_bf16(const Tensor& a, const Tensor& b) {
+  return a.dtype() == DType::BFloat16 && a.size(-2) > 1 && b.size(-1) > 1 &&
+         cpu::can_multiply_bf16();
+}
+
+void multiply_bf16(const Tensor& a_in, const Tensor& b_in, const Tensor& out, float alpha,
+                   float beta) {
+  Tensor a = readable(a_in, DType::BFloat16), b = readable(b_in, DType::BFloat16);
+  const int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
+  const int64_t batch = out.dim() == 3 ? out.size(0) : 1;
+  const int64_t a_step = a.dim() == 3 ? a.stride(0) : 0, b_step = b.dim() == 3 ? b.stride(0) : 0;
+  const int64_t grain = std::max<int64_t>(1, (1 << 22) / std::max<int64_t>(1, m * n * k));
+  parallel_for(batch, batch < 8 ? batch : grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      auto ra = matrix<BFloat16>(a), rb = matrix<BFloat16>(b);
+      ra.data += i * a_step;
+      rb.data += i * b_step;
+      if (out.dtype() == DType::BFloat16) {
+        cpu::gemm_bf16(m, n, k, ra, rb, out.data_as<BFloat16>() + i * m * n, n);
+      } else {
+        cpu::gemm_bf16(m, n, k, alpha, ra, rb, beta, out.data_as<float>() + i * m * n, n);
+      }
+    }
+  });
+}
+
 // out (B, m, n), contiguous = alpha * a (B, m, k) @ b (B, k, n) + beta * out. A two-dimensional
-// operand is one matrix.
+// operand is one matrix. bfloat16 operands have a float32 result, or one of their own type if
+// in_bf16(); then alpha is 1 and beta 0.
 void multiply(const Tensor& a_in, const Tensor& b_in, const Tensor& out, Scalar alpha,
               Scalar beta) {
+  if (out.numel() == 0) return;
+  if (in_bf16(a_in, b_in)) {
+    return multiply_bf16(a_in, b_in, out, alpha.to<float>(), beta.to<float>());
+  }
   DType compute = out.dtype();
   Tensor a = readable(a_in, compute), b = readable(b_in, compute);
   int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1), batch = out.dim() == 3 ? out.size(0) : 1;
   int64_t a_step = a.dim() == 3 ? a.stride(0) : 0, b_step = b.dim() == 3 ? b.stride(0) : 0;
-  if (out.numel() == 0) return;
   visit_product(compute, [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* c = out.data_as<T>();
@@ -75,7 +109,8 @@ DType product_dtype(DType d) {
 }
 
 Tensor product(const Tensor& a, const Tensor& b, DimsRef sizes) {
-  Tensor out = empty(sizes, {product_dtype(a.dtype()), a.device()});
+  const DType dtype = in_bf16(a, b) ? a.dtype() : product_dtype(a.dtype());
+  Tensor out = empty(sizes, {dtype, a.device()});
   if (!out.is_meta()) multiply(a, b, out, 1, 0);
   return finished(out, a.dtype());
 }

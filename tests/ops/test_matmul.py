@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="compares with PyTorch")
 
 import taeda  # noqa: E402
-from tests.conformance.bridge import to_taeda  # noqa: E402
+from tests.conformance.bridge import to_taeda, to_torch  # noqa: E402
 from tests.ops.compare import compare, compare_error, leaf  # noqa: E402
 
 SHAPES = [
@@ -202,3 +202,39 @@ def test_threads_do_not_change_the_bits() -> None:
             assert all(taeda.equal(results[0], r) for r in results[1:])
     finally:
         taeda.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "n"), [(2, 1, 2), (7, 5, 3), (65, 33, 70), (17, 256, 300), (8, 2048, 40), (3, 0, 2)]
+)
+def test_bfloat16(m: int, k: int, n: int) -> None:
+    a, b = leaf(m, k, dtype=torch.bfloat16), leaf(k, n, dtype=torch.bfloat16, seed=1)
+    exact = a.detach().double() @ b.detach().double()
+    for left in layouts(a.detach()):
+        for right in layouts(b.detach()):
+            ours = to_torch(to_taeda(left) @ to_taeda(right)).double()
+            torch.testing.assert_close(ours, exact, rtol=1 / 256, atol=1e-4)
+    compare("addmm", leaf(n, dtype=torch.bfloat16), a, b, beta=2, alpha=3, second=False)
+    compare("nn.functional.linear", a, leaf(n, k, dtype=torch.bfloat16), second=False)
+    compare("bmm", a.detach().expand(9, m, k), b.detach().expand(9, k, n))
+
+
+def test_bfloat16_that_is_not_finite() -> None:
+    a, b = leaf(20, 40, dtype=torch.bfloat16, grad=False), torch.ones(40, 20, dtype=torch.bfloat16)
+    a[3, 7], a[5, 8], a[6, 1] = float("inf"), float("nan"), 3e38
+    compare("mm", a, b)
+    compare("mm", b.t().contiguous(), a.t().contiguous())
+
+
+def test_threads_do_not_change_the_bits_of_bfloat16() -> None:
+    a = taeda.randn(130, 70).bfloat16()
+    b = taeda.randn(70, 600).bfloat16()
+    before = taeda.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 2, 3):
+            taeda.set_num_threads(threads)
+            results.append(a @ b)
+    finally:
+        taeda.set_num_threads(before)
+    assert all(taeda.equal(r, results[0]) for r in results)
