@@ -40,6 +40,9 @@ void check_nll(const Tensor& self, const Tensor& target, const Tensor& weight) {
     check<ValueError>(self.size(0) == target.size(0), "Expected input batch_size (", self.size(0),
                       ") to match target batch_size (", target.size(0), ").");
   }
+  check<ValueError>(
+      self.dim() != 1 || target.numel() == 1,
+      "For 1D input, 1D target must have size 1, but got target size: ", target.numel());
   check(same(target.sizes(), target_sizes(self.sizes())),
         "size mismatch (got input: ", to_string(self.sizes()),
         ", target: ", to_string(target.sizes()), ")");

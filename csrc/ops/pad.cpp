@@ -71,7 +71,7 @@ int64_t wrapped(int64_t i, int64_t before, int64_t after, int64_t n) {
 
 Tensor pad_by_index(const Tensor& self, const Dims& pad, Mode mode) {
   Tensor x = self;
-  check(
+  check<NotImplemented>(
       self.dim() > static_cast<int64_t>(pad.size() / 2) &&
           self.dim() <= static_cast<int64_t>(pad.size() / 2) + 2,
       "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now: pad of length ",

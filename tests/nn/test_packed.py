@@ -216,7 +216,8 @@ def test_under_autocast(kind):
     layer, x = getattr(nn, kind)(3, 4, 2), taeda.randn(5, 2, 3)
     with taeda.autocast("cpu", taeda.bfloat16):
         output, last = layer(x)
-    assert output.dtype == taeda.bfloat16
+    # The state of a GRU, which it adds to, stays as it is.
+    assert output.dtype == (taeda.float32 if kind == "GRU" else taeda.bfloat16)
     assert taeda.allclose(output.float(), layer(x)[0], atol=3e-2)
     output.float().sum().backward()
     assert all(p.grad.dtype == taeda.float32 for p in layer.parameters())

@@ -192,17 +192,13 @@ class MixtureSameFamilyConstraint(Constraint):
         return f"MixtureSameFamilyConstraint({self.base_constraint!r})"
 
 
-class _Compared(Constraint):
-    """Bounds on each element."""
+class _GreaterThan(Constraint):
+    """Bounds each element from below."""
 
-    def __init__(self, *bounds: Any) -> None:
-        for name, bound in zip(self._arguments, bounds, strict=True):
-            setattr(self, name, bound)
-
-
-class _GreaterThan(_Compared):
     _arguments = ("lower_bound",)
-    lower_bound: Any
+
+    def __init__(self, lower_bound: Any) -> None:
+        self.lower_bound = lower_bound
 
     def check(self, value: Tensor) -> Tensor:
         return self.lower_bound < value
@@ -213,18 +209,26 @@ class _GreaterThanEq(_GreaterThan):
         return self.lower_bound <= value
 
 
-class _LessThan(_Compared):
+class _LessThan(Constraint):
+    """Bounds each element from above."""
+
     _arguments = ("upper_bound",)
-    upper_bound: Any
+
+    def __init__(self, upper_bound: Any) -> None:
+        self.upper_bound = upper_bound
 
     def check(self, value: Tensor) -> Tensor:
         return value < self.upper_bound
 
 
-class _Interval(_Compared):
+class _Interval(Constraint):
+    """Bounds each element from both sides."""
+
     _arguments = ("lower_bound", "upper_bound")
-    lower_bound: Any
-    upper_bound: Any
+
+    def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
+        self.lower_bound = lower_bound
+        self.upper_bound = upper_bound
 
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value <= self.upper_bound)

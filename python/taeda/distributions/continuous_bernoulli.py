@@ -71,6 +71,11 @@ class ContinuousBernoulli(ExponentialFamily):
         """The parameter in [0, 1]."""
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
 
+    @property
+    def param_shape(self) -> Any:
+        """The shape of the parameter."""
+        return self._batch_shape
+
     def _is_stable(self) -> Tensor:
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
 

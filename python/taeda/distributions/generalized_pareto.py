@@ -80,15 +80,20 @@ class GeneralizedPareto(Distribution):
         heavy = -(1 / c + 1) * taeda.log1p(c * z)
         return taeda.where(self._is_exponential, -z, heavy) - self.scale.log()
 
-    def _log_survival(self, value: Tensor) -> Tensor:
+    def log_survival_function(self, value: Tensor) -> Tensor:
+        """The logarithm of the probability of a draw above ``value``."""
+        if self._validate_args:
+            self._validate_sample(value)
         z = (value - self.loc) / self.scale
         c = self._safe_concentration
         return taeda.where(self._is_exponential, -z, -taeda.log1p(c * z) / c)
 
+    def log_cdf(self, value: Tensor) -> Tensor:
+        """The logarithm of ``cdf``."""
+        return taeda.log1p(-self.log_survival_function(value).exp())
+
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        return 1 - self._log_survival(value).exp()
+        return self.log_cdf(value).exp()
 
     def icdf(self, value: Tensor) -> Tensor:
         c = self._safe_concentration

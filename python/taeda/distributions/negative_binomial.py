@@ -56,6 +56,11 @@ class NegativeBinomial(Distribution):
         return logits_to_probs(self.logits, is_binary=True)
 
     @property
+    def param_shape(self) -> Any:
+        """The shape of the parameter."""
+        return self._batch_shape
+
+    @property
     def mean(self) -> Tensor:
         return self.total_count * taeda.exp(self.logits)
 

@@ -266,6 +266,6 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         )  # fmt: skip
 
 
-def is_lazy(tensor: Any) -> bool:
-    """Whether a tensor is an uninitialized parameter or buffer."""
-    return isinstance(tensor, UninitializedTensorMixin)
+def is_lazy(param: Any) -> bool:
+    """Whether `param` is an uninitialized parameter or buffer."""
+    return isinstance(param, UninitializedTensorMixin)

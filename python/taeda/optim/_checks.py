@@ -130,5 +130,7 @@ class GradientWatch:
     def _is_stale(self, param: Any) -> bool:
         if param not in self._used:
             return False
-        (used, version), grad = self._used[param], param.grad
-        return grad is not None and used() is grad and grad._version == version
+        used, version = self._used[param]
+        grad: Any = param.grad
+        is_same = used() is grad
+        return is_same and grad is not None and grad._version == version

@@ -169,12 +169,12 @@ class Optimizer:
         self.defaults.setdefault("differentiable", False)
 
     def __repr__(self) -> str:
-        lines = [f"{type(self).__name__} ("]
+        text = f"{type(self).__name__} ("
         for i, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
-            options = sorted(group.keys() - {"params"})
-            lines += [f"    {option}: {group[option]}" for option in options]
-        return "\n".join(lines) + "\n)"
+            text += f"\nParameter Group {i}\n"
+            for option in sorted(group.keys() - {"params"}):
+                text += f"    {option}: {group[option]}\n"
+        return text + ")"
 
     # Groups
 

@@ -218,7 +218,11 @@ def multi_head_attention_forward(
             "multi_head_attention_forward: key and value must have the same length, and the "
             f"query's batch size, got {shapes}"
         )
-    if not use_separate_proj_weight and not embed == key.size(2) == value.size(2):
+    if not use_separate_proj_weight and key.shape != value.shape:
+        raise AssertionError(
+            f"multi_head_attention_forward: key and value must have the same shape, got {shapes}"
+        )
+    if not use_separate_proj_weight and embed != key.size(2):
         raise RuntimeError(
             "multi_head_attention_forward: query, key and value must have the same last size, got "
             f"{shapes}"

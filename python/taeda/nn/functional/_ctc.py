@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from taeda._C import Tensor, ops
 from taeda.nn._reduction import resolve
+from taeda.nn.functional._autocast import in_float32
 
 __all__ = ["ctc_loss"]
 
 
+@in_float32
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

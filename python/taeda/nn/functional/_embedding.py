@@ -103,6 +103,11 @@ def embedding_bag(
     Returns:
         a tensor of shape (B, E); empty bags are zero.
     """
+    if per_sample_weights is not None and per_sample_weights.shape != input.shape:
+        raise ValueError(
+            f"embedding_bag: per_sample_weights must have the input's shape {list(input.shape)}, "
+            f"got {list(per_sample_weights.shape)}"
+        )
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError("embedding_bag: offsets must be None where the input is 2D")
@@ -123,6 +128,8 @@ def embedding_bag(
         raise ValueError(f"embedding_bag: the input must be 1D or 2D, got {input.dim()}D")
     if mode not in ("sum", "mean", "max"):
         raise ValueError(f"mode has to be one of sum, mean or max, got {mode!r}")
+    if mode == "max" and scale_grad_by_freq:
+        raise ValueError("embedding_bag: mode='max' does not go with scale_grad_by_freq=True")
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(
             f"embedding_bag: per_sample_weights needs mode='sum', got mode={mode!r}"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from taeda._C import Tensor, ops
 from taeda.nn._reduction import get_enum, resolve
+from taeda.nn.functional._autocast import in_float32
 from taeda.nn.functional._loss import reduced
 
 __all__ = [
@@ -60,6 +61,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     return (input[first] - input[second]).norm(p, -1)
 
 
+@in_float32
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -82,6 +84,7 @@ def hinge_embedding_loss(
     return reduced(apart + ops.where(target != -1, input, 0.0), reduction)
 
 
+@in_float32
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -109,6 +112,7 @@ def margin_ranking_loss(
     return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
+@in_float32
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -165,6 +169,7 @@ def soft_margin_loss(
     return reduced((-target * input).exp().log1p(), reduction)
 
 
+@in_float32
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -212,6 +217,7 @@ def multi_margin_loss(
     return reduced((loss * wrong).sum(-1) / classes, reduction)
 
 
+@in_float32
 def multilabel_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -273,6 +279,7 @@ def multilabel_soft_margin_loss(
     return reduced(loss.mean(-1), reduction)
 
 
+@in_float32
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,

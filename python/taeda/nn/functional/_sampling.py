@@ -73,6 +73,10 @@ def interpolate(
         )
     old = list(input.shape[2:])
     new, scales = _new_sizes(old, size, scale_factor, recompute_scale_factor)
+    if any(count < 1 for count in (*old, *new)):
+        raise RuntimeError(
+            f"interpolate: input and output sizes must be greater than 0, got {old} to become {new}"
+        )
     if mode == "area":
         pool = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[rank - 1]
         return pool(input, new)
@@ -241,6 +245,8 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
             f"Expected a batch of {rank}D affine matrices of shape Nx{rank}x{rank + 1} for size "
             f"{tuple(size)}. Got {tuple(theta.shape)}."
         )
+    if any(count < 1 for count in size):
+        raise ValueError(f"affine_grid: sizes must be positive, got size {tuple(size)}")
     spatial = list(size[2:])
     axes = []
     for dim, count in enumerate(spatial):

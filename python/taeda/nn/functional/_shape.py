@@ -100,11 +100,12 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     return split.transpose(1, 2).flatten(1, 2)
 
 
-def _pair(value: Any) -> tuple[int, int]:
+def _pair(name: str, value: Any) -> tuple[int, int]:
     if isinstance(value, int):
         return (value, value)
-    first, *rest = value
-    return (first, rest[0] if rest else first)
+    if len(value) > 2 or not value:
+        raise RuntimeError(f"{name} must be a number or two, one for each dimension, got {value}")
+    return (value[0], value[-1])
 
 
 def unfold(
@@ -123,8 +124,10 @@ def unfold(
         return unfold(input.unsqueeze(0), kernel_size, dilation, padding, stride).squeeze(0)
     if input.dim() != 4:
         raise RuntimeError(f"unfold: expected a 3D or 4D input, got {input.dim()}D")
-    (kh, kw), (dh, dw) = _pair(kernel_size), _pair(dilation)
-    (ph, pw), (sh, sw) = _pair(padding), _pair(stride)
+    kh, kw = _pair("unfold: kernel_size", kernel_size)
+    dh, dw = _pair("unfold: dilation", dilation)
+    ph, pw = _pair("unfold: padding", padding)
+    sh, sw = _pair("unfold: stride", stride)
     if ph or pw:
         input = ops.pad(input, (pw, pw, ph, ph))
     windows = input.unfold(2, dh * (kh - 1) + 1, sh).unfold(3, dw * (kw - 1) + 1, sw)
@@ -155,8 +158,9 @@ def fold(
         return whole.squeeze(0)
     if input.dim() != 3:
         raise RuntimeError(f"fold: expected a 2D or 3D input, got {input.dim()}D")
-    (height, width), (ph, pw) = _pair(output_size), _pair(padding)
-    kh, kw = _pair(kernel_size)
+    height, width = _pair("fold: output_size", output_size)
+    ph, pw = _pair("fold: padding", padding)
+    kh, kw = _pair("fold: kernel_size", kernel_size)
     tall, wide = height + 2 * ph, width + 2 * pw
     numbers = ops.arange(tall * wide, device=input.device).reshape(1, 1, tall, wide)
     places = unfold(numbers, kernel_size, dilation, 0, stride)[0]  # (window, number of windows)

@@ -120,7 +120,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         head = F.log_softmax(self.head(input), 1)
         # Each target is a class of the head: its own, or the one that stands for its cluster.
         place = target
-        output = input.new_zeros(target.shape, dtype=head.dtype)
+        output = input.new_zeros(target.shape)
         for i, cluster in enumerate(self.tail):
             start, end = self.cutoffs[i], self.cutoffs[i + 1]
             inside = (target >= start) & (target < end)

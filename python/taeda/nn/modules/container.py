@@ -111,10 +111,10 @@ class Sequential(Module):
     def __imul__(self, times: int) -> Self:
         return self.extend((_times(times) - 1) * list(self))
 
-    def pop(self, index: Any) -> Module:
-        """Remove and return the module at `index`; the ones behind it move up."""
-        module = self[index]
-        del self[index]
+    def pop(self, key: Any) -> Module:
+        """Remove and return the module at `key`; the ones behind it move up."""
+        module = self[key]
+        del self[key]
         return module
 
     def append(self, module: Module) -> Self:
@@ -233,10 +233,10 @@ class ModuleList(Module):
         self.add_module(str(len(self)), module)
         return self
 
-    def pop(self, index: Any) -> Module:
-        """Remove and return the module at `index`."""
-        module = self[index]
-        del self[index]
+    def pop(self, key: Any) -> Module:
+        """Remove and return the module at `key`."""
+        module = self[key]
+        del self[key]
         return module
 
     def extend(self, modules: Iterable[Module]) -> Self:
@@ -409,13 +409,7 @@ class ParameterList(Module):
         return value
 
     def extra_repr(self) -> str:
-        return "\n".join(f"({i}): {_describe(value)}" for i, value in enumerate(self))
-
-    def __repr__(self) -> str:
-        lines = self.extra_repr().split("\n") if len(self) else []
-        if not lines:
-            return f"{self._get_name()}()"
-        return f"{self._get_name()}(\n    " + "\n    ".join(lines) + "\n)"
+        return "\n".join(f"  ({i}): {_describe(value)}" for i, value in enumerate(self))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """A list of parameters cannot be called."""
@@ -542,13 +536,7 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        return "\n".join(f"({key}): {_describe(value)}" for key, value in self.items())
-
-    def __repr__(self) -> str:
-        lines = self.extra_repr().split("\n") if len(self) else []
-        if not lines:
-            return f"{self._get_name()}()"
-        return f"{self._get_name()}(\n    " + "\n    ".join(lines) + "\n)"
+        return "\n".join(f"  ({key}): {_describe(value)}" for key, value in self.items())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """A dictionary of parameters cannot be called."""

@@ -1,4 +1,4 @@
-"""Recurrent layers: the Elman network, LSTM and GRU, whole or one step at a time."""
+"""Recurrent layers over whole sequences: the Elman network, LSTM and GRU."""
 
 from __future__ import annotations
 
@@ -9,35 +9,23 @@ from collections.abc import Callable
 from typing import Any
 
 import taeda
-from taeda._C import Tensor, ops
+from taeda._C import Tensor
 from taeda.nn import functional as F
 from taeda.nn import init
 from taeda.nn.module import Module
+from taeda.nn.modules.rnn_cells import (
+    CELLS,
+    GRUCell,
+    LSTMCell,
+    RNNCell,
+    RNNCellBase,
+    reset_as_2026,
+    run_sequence,
+)
 from taeda.nn.parameter import Parameter
 from taeda.nn.utils.rnn import PackedSequence
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
-
-# For each kind, its number as the op behind it takes it, and how many gates it has.
-_CELLS = {"RNN_TANH": (0, 1), "RNN_RELU": (1, 1), "LSTM": (2, 4), "GRU": (3, 3)}
-
-
-def _reset_as_2026(module: Any, lstm: bool) -> None:
-    """Each gate's matrix for the input by its fan-in, that for the state orthogonal; biases 0.
-
-    The bias of an LSTM's forget gate is 1, so that it remembers at first.
-    """
-    size = module.hidden_size
-    for name, parameter in module.named_parameters():
-        if name.startswith("weight_hh"):
-            for gate in parameter.detach().split(size):
-                init.orthogonal_(gate)
-        elif name.startswith("weight"):
-            init.lecun_normal_(parameter)
-        else:
-            init.zeros_(parameter)
-            if lstm and name.startswith("bias_ih"):
-                init.ones_(parameter.detach()[size : 2 * size])
 
 
 class RNNBase(Module):
@@ -105,7 +93,7 @@ class RNNBase(Module):
                 "proj_size should be a positive integer, smaller than hidden_size, or zero to "
                 f"disable projections, got {proj_size}"
             )
-        if mode not in _CELLS:
+        if mode not in CELLS:
             raise ValueError(f"Unrecognized RNN mode: {mode}")
         self.mode = mode
         self.input_size = input_size
@@ -117,7 +105,7 @@ class RNNBase(Module):
         self.bidirectional = bidirectional
         self.proj_size = proj_size
         state_size = proj_size or hidden_size
-        gates = _CELLS[mode][1] * hidden_size
+        gates = CELLS[mode][1] * hidden_size
         directions = 2 if bidirectional else 1
         for layer in range(num_layers):
             inputs = input_size if layer == 0 else state_size * directions
@@ -141,7 +129,7 @@ class RNNBase(Module):
     def reset_parameters(self) -> None:
         """Draw new initial values."""
         if init.scheme_of(self) != "torch":
-            return _reset_as_2026(self, self.mode == "LSTM")
+            return reset_as_2026(self, self.mode == "LSTM")
         limit = 1.0 / math.sqrt(self.hidden_size)
         for parameter in self.parameters():
             init.uniform_(parameter, -limit, limit)
@@ -211,7 +199,7 @@ class RNNBase(Module):
         self, input: Tensor, sizes: list[int], state: list[Tensor]
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """All layers, over `sizes[t]` rows for each step t; return the outputs and last states."""
-        cell = _CELLS[self.mode][0]
+        cell = CELLS[self.mode][0]
         get: Callable[[str], Any] = self._parameters.get
         firsts = [part.unbind(0) for part in state]
         last: list[tuple[Tensor, ...]] = []
@@ -220,10 +208,10 @@ class RNNBase(Module):
             for suffix in self._suffixes(layer):
                 first = [part[len(last)] for part in firsts]
                 gates = F.linear(input, get("weight_ih" + suffix), get("bias_ih" + suffix))
-                output, *final = ops._rnn_sequence(
+                output, *final = run_sequence(
                     gates, first[0], first[1] if len(first) == 2 else None,
                     get("weight_hh" + suffix), get("bias_hh" + suffix), get("weight_hr" + suffix),
-                    sizes, cell, suffix.endswith("_reverse"),
+                    sizes, cell, suffix.endswith("_reverse"), keeps_dtype=self.mode == "GRU",
                 )  # fmt: skip
                 outputs.append(output)
                 last.append(tuple(final[: len(first)]))
@@ -381,166 +369,3 @@ class GRU(RNNBase):
             "GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
             0, device, dtype,
         )  # fmt: skip
-
-
-class RNNCellBase(Module):
-    """What the cells share.
-
-    Args:
-        input_size, hidden_size: the sizes of the input and of the state.
-        bias: whether there are biases.
-        num_chunks: how many gates there are.
-        device, dtype: those of the parameters.
-    """
-
-    bias_ih: Tensor | None
-    bias_hh: Tensor | None
-    nonlinearity: str
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool,
-        num_chunks: int,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        self.input_size = input_size
-        self.hidden_size = hidden_size
-        self.bias = bias
-        gates = num_chunks * hidden_size
-
-        def empty(*shape: int) -> Parameter:
-            return Parameter(taeda.empty(shape, device=device, dtype=dtype))
-
-        self.weight_ih = empty(gates, input_size)
-        self.weight_hh = empty(gates, hidden_size)
-        self.register_parameter("bias_ih", empty(gates) if bias else None)
-        self.register_parameter("bias_hh", empty(gates) if bias else None)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw new initial values."""
-        if init.scheme_of(self) != "torch":
-            return _reset_as_2026(self, isinstance(self, LSTMCell))
-        limit = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
-        for parameter in self.parameters():
-            init.uniform_(parameter, -limit, limit)
-
-    def _step(self, mode: str, input: Tensor, hx: Any) -> tuple[Tensor, ...]:
-        name = type(self).__name__
-        if input.dim() not in (1, 2):
-            raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
-        if input.size(-1) != self.input_size:
-            raise RuntimeError(
-                f"{name}: input has inconsistent input_size: got {input.size(-1)} expected "
-                f"{self.input_size}"
-            )
-        batched = input.dim() == 2
-        input = input if batched else input.unsqueeze(0)
-        if hx is None:
-            zeros = input.new_zeros((input.size(0), self.hidden_size))
-            state = [zeros, zeros] if mode == "LSTM" else [zeros]
-        else:
-            state = list(hx) if mode == "LSTM" else [hx]
-            for i, value in enumerate(state):
-                if value.dim() not in (1, 2):
-                    raise ValueError(
-                        f"{name}: Expected hidden to be 1D or 2D, got {value.dim()}D instead"
-                    )
-                state[i] = value = value if value.dim() == 2 else value.unsqueeze(0)
-                if value.size(1) != self.hidden_size:
-                    raise RuntimeError(
-                        f"{name}: hidden{i} has inconsistent hidden_size: got {value.size(1)}, "
-                        f"expected {self.hidden_size}"
-                    )
-                if value.size(0) != input.size(0):
-                    raise RuntimeError(
-                        f"{name}: Input batch size {input.size(0)} doesn't match hidden{i} batch "
-                        f"size {value.size(0)}"
-                    )
-        gates = F.linear(input, self.weight_ih, self.bias_ih)
-        results = ops._rnn_sequence(
-            gates, state[0], state[1] if mode == "LSTM" else None, self.weight_hh, self.bias_hh,
-            None, [input.size(0)], _CELLS[mode][0], False,
-        )  # fmt: skip
-        final = results[1 : 1 + len(state)]
-        return tuple(final) if batched else tuple(value.squeeze(0) for value in final)
-
-    def extra_repr(self) -> str:
-        text = f"{self.input_size}, {self.hidden_size}"
-        if self.bias is not True:
-            text += f", bias={self.bias}"
-        if getattr(self, "nonlinearity", "tanh") != "tanh":
-            text += f", nonlinearity={self.nonlinearity}"
-        return text
-
-
-class RNNCell(RNNCellBase):
-    """One step of an `RNN`.
-
-    Args:
-        input_size, hidden_size: the sizes of the input and of the state.
-        bias: whether there are biases.
-        nonlinearity: "tanh" or "relu".
-        device, dtype: those of the parameters.
-    """
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        nonlinearity: str = "tanh",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
-        self.nonlinearity = nonlinearity
-
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        if self.nonlinearity not in ("tanh", "relu"):
-            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        return self._step("RNN_" + self.nonlinearity.upper(), input, hx)[0]
-
-
-class LSTMCell(RNNCellBase):
-    """One step of an `LSTM`: returns the next (h, c).
-
-    Args:
-        input_size, hidden_size: the sizes of the input and of the states.
-        bias: whether there are biases.
-        device, dtype: those of the parameters.
-    """
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
-
-    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, ...]:
-        return self._step("LSTM", input, hx)
-
-
-class GRUCell(RNNCellBase):
-    """One step of a `GRU`; the arguments are those of `LSTMCell`."""
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
-
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        return self._step("GRU", input, hx)[0]

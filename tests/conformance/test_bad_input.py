@@ -1,0 +1,82 @@
+"""Calls that nn, optim and their kin should refuse, or nearly: the same exceptions as PyTorch's.
+
+``bad_input.txt`` has one call in each line; z gives zeros, o ones, i integer zeros.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the conformance suite compares with PyTorch")
+pytest.importorskip("torch.nn.utils.prune")  # which torch.nn.utils does not import
+
+import taeda  # noqa: E402
+
+CASES = (Path(__file__).parent / "bad_input.txt").read_text().splitlines()
+
+# Calls that end otherwise -> reason.
+DIFFERS = {
+    "nn.LSTM(3,4)(z(5,2,3),z(1,2,4))": "says what hx should be, before an index fails",
+    "nn.GRU(3,4,proj_size=2)": "there is no such argument",
+    "nn.GRU(3,4,proj_size=0)": "there is no such argument",
+    "nn.TransformerDecoderLayer(4,2)(z(3,2,4),z(3,3,4))": "names the shapes, before a view fails",
+    "nn.Unfold(2)(z(2,2))": "names the shape, before an index fails",
+    "nn.Unflatten('a',(2,2))": "dimensions have no names",
+    "nn.CrossEntropyLoss(label_smoothing=-1)(z(2,3),i(2))": "PyTorch ignores a negative amount",
+    "nn.BCELoss()(z(2),i(2))": "targets may be of another dtype",
+    "nn.CTCLoss()(z(5,2,3),z(2,2),(5,5),(2,2))": "labels must be integers",
+    "nn.CTCLoss()(z(5,2,3),i(2,2)+7,(5,5),(2,2))": "PyTorch reads past the end of memory",
+    "nn.Linear(2,2).requires_grad_('x')": "any value is true or false",
+    "nn.Parameter([1.])": "says what data should be",
+    "nn.Parameter(3)": "says what data should be",
+    "U.clip_grad_norm_([z(2)],1.,norm_type='foo')": "there is no gradient to take the norm of",
+    "U.rnn.pack_padded_sequence(z(3,2),[4,1])": "PyTorch makes a batch that nothing can unpack",
+    "U.skip_init(3)": "says what it should be",
+    "O.SGD({z(2)},.1)": "the order of a set is another in every run",
+    "F.interpolate(z(1,1,2,2),scale_factor='a')": "float('a') fails first",
+    "F.gumbel_softmax(i(2))": "NotImplementedError is a RuntimeError",
+}
+
+
+def outcome(library: Any, call: str) -> Any:
+    """The type and message of the exception, or the text of the result."""
+    names = {
+        "t": library,
+        "nn": library.nn,
+        "F": library.nn.functional,
+        "O": library.optim,
+        "U": library.nn.utils,
+        "init": library.nn.init,
+        "z": library.zeros,
+        "o": library.ones,
+        "i": lambda *shape: library.zeros(*shape, dtype=library.int64),
+    }
+    try:
+        result = eval(call, names)
+    except Exception as error:
+        return type(error), str(error)
+    if isinstance(result, library.Tensor):
+        return tuple(result.shape)
+    if isinstance(result, tuple):
+        return [tuple(part.shape) for part in result if hasattr(part, "shape")]
+    text = repr(result).replace("torch", "taeda")
+    return type(result).__name__ if " object at " in text else text
+
+
+@pytest.mark.parametrize("call", CASES)
+@pytest.mark.filterwarnings("ignore")
+def test_call(call: str) -> None:
+    theirs, ours = outcome(torch, call), outcome(taeda, call)
+    if isinstance(theirs, tuple) and theirs and isinstance(theirs[0], type):
+        theirs = theirs[0]
+    message = ""
+    if isinstance(ours, tuple) and ours and isinstance(ours[0], type):
+        ours, message = ours
+        assert message
+    if call in DIFFERS:
+        assert ours != theirs, "an expected difference is gone"
+    else:
+        assert ours == theirs, message
