@@ -45,6 +45,7 @@ constexpr const char* kSingle[] = {
     "l1_loss",
     "mse_loss",
     "nll_loss",
+    "_cross_entropy",
     "smooth_l1_loss",
     "soft_margin_loss",
     "prod",

@@ -168,6 +168,9 @@ FN float one_plus_exp(float x) {
   c = c > 88.72283f ? 88.72283f : c;
   return x > 88.72283f ? static_cast<float>(kInf) : 1.0f + exp_normal(c);
 }
+// exp(x) for x <= 0, where results below the normal numbers count as 0.
+FN float exp_or_zero(float x) { return x < -86.0f ? 0.0f : exp_normal(x); }
+FN double exp_or_zero(double x) { return exp(x); }
 template <class T> FN T one_plus_exp(T x) { return T(1) + exp(x); }
 
 FN float expm1(float x) {

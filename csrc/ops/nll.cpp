@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "autograd/backward.h"
+#include "kernels/cpu/scratch.h"
 #include "ops/half.h"
 
 namespace taeda {
@@ -55,6 +56,12 @@ void check_nll(const Tensor& self, const Tensor& target, const Tensor& weight) {
         " classes or no classes but got weight tensor of shape: ", to_string(weight.sizes()));
 }
 
+void check_targets(const cpu::NllShape& s, const Tensor& target) {
+  const int64_t bad = cpu::bad_target(s, target.data_as<int64_t>());
+  check<IndexError>(bad == s.ignore_index, "Target ", bad, " is out of bounds: there are ",
+                    s.classes, " classes");
+}
+
 template <class T> T* memory(const Tensor& t) { return t.defined() ? t.data_as<T>() : nullptr; }
 
 TensorList nll(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
@@ -69,9 +76,7 @@ TensorList nll(const Tensor& self, const Tensor& target, const Tensor& weight, i
   Tensor total = empty({}, {DType::Float64, self.device()});
   if (loss.is_meta()) return {finished(loss, self.dtype()), total};
   auto s = shape_of(self.sizes(), ignore_index);
-  if (int64_t bad = cpu::bad_target(s, t.data_as<int64_t>()); bad != ignore_index) {
-    fail<IndexError>("Target ", bad, " is out of bounds: there are ", s.classes, " classes");
-  }
+  check_targets(s, t);
   visit_floating(compute, "nll_loss", [&](auto tag) {
     using T = typename decltype(tag)::type;
     double sum, weights;
@@ -110,9 +115,7 @@ Tensor nll_gradient(const Tensor& grad, const Tensor& target, const Tensor& weig
   if (gx.is_meta() || gx.numel() == 0) return finished(gx, grad.dtype());
   Tensor g = prepared(grad, compute), w = prepared(weight, compute),
          t = prepared(target, DType::Int64);
-  if (int64_t bad = cpu::bad_target(s, t.data_as<int64_t>()); bad != ignore_index) {
-    fail<IndexError>("Target ", bad, " is out of bounds: there are ", s.classes, " classes");
-  }
+  check_targets(s, t);
   double scale = reduction == kMean ? 1 / *total.data_as<double>() : 1;
   visit_floating(compute, "nll_loss_backward", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -130,6 +133,91 @@ void nll_backward(Backward& b) {
 void nll_second(Backward& b) {  // the loss is linear in its input
   b.set(0, ops<"_nll_loss">(b.grad(), b.arg<Tensor>(1), b.arg<Tensor>(2), b.arg<int64_t>(5),
                             b.arg<int64_t>(6))[0]);
+}
+
+// The loss of logits (N, C), the numbers that give a row's softmax, and the sum of weights.
+TensorList entropy(const Tensor& self, const Tensor& target, const Tensor& weight,
+                   int64_t reduction, int64_t ignore_index) {
+  check_reduction("cross_entropy", reduction);
+  check(self.dim() == 2, "cross_entropy(): expected logits of two dimensions, got ", self.dim());
+  check_nll(self, target, weight);
+  DType compute = compute_dtype(self.dtype(), "cross_entropy");
+  const Options real{DType::Float64, self.device()};
+  Tensor stats = empty(Dims{self.size(0), 2}, real), total = empty({}, real);
+  Tensor loss = empty(reduction == kNone ? Dims{self.size(0)} : Dims{}, {compute, self.device()});
+  if (loss.is_meta()) return {finished(loss, self.dtype()), stats, total};
+  Tensor x = prepared(self, compute), w = prepared(weight, compute),
+         t = prepared(target, DType::Int64);
+  auto s = shape_of(self.sizes(), ignore_index);
+  check_targets(s, t);
+  visit_floating(compute, "cross_entropy", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const cpu::Scratch<double> each(s.batch);
+    cpu::entropy_stats<T>(s, x.data_as<T>(), stats.data_as<double>());
+    cpu::entropy_losses<T>(s, x.data_as<T>(), stats.data_as<double>(), t.data_as<int64_t>(),
+                           memory<T>(w), each.data(), total.data_as<double>());
+    if (reduction == kNone) {
+      for (int64_t i = 0; i < s.batch; ++i) loss.data_as<T>()[i] = static_cast<T>(each.data()[i]);
+      return;
+    }
+    double sum = 0;
+    for (int64_t i = 0; i < s.batch; ++i) sum += each.data()[i];
+    *loss.data_as<T>() = static_cast<T>(reduction == kMean ? sum / *total.data_as<double>() : sum);
+  });
+  return {finished(loss, self.dtype()), stats, total};
+}
+
+Tensor entropy_gradient(const Tensor& grad, const Tensor& self, const Tensor& target,
+                        const Tensor& weight, const Tensor& stats, const Tensor& total,
+                        int64_t reduction, int64_t ignore_index) {
+  check_reduction("cross_entropy_backward", reduction);
+  check_nll(self, target, weight);
+  check(self.dim() == 2 && grad.numel() == (reduction == kNone ? self.size(0) : 1) &&
+            grad.is_meta() == self.is_meta(),
+        "cross_entropy_backward(): grad of shape ", to_string(grad.sizes()),
+        " does not fit logits of shape ", to_string(self.sizes()));
+  check(stats.numel() == 2 * self.size(0) && total.numel() == 1 &&
+            stats.dtype() == DType::Float64 && total.dtype() == DType::Float64,
+        "cross_entropy_backward(): expected the forward's float64 stats and total_weight");
+  DType compute = compute_dtype(self.dtype(), "cross_entropy_backward");
+  Tensor gx = empty(self.sizes(), {compute, self.device()});
+  if (gx.is_meta() || gx.numel() == 0) return finished(gx, self.dtype());
+  Tensor g = prepared(grad, compute), x = prepared(self, compute), w = prepared(weight, compute),
+         t = prepared(target, DType::Int64), rows = prepared(stats, DType::Float64);
+  auto s = shape_of(self.sizes(), ignore_index);
+  check_targets(s, t);
+  const double scale = reduction == kMean ? 1 / *total.data_as<double>() : 1;
+  visit_floating(compute, "cross_entropy_backward", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    cpu::entropy_backward<T>(s, g.data_as<T>(), reduction == kNone ? 1 : 0, scale, x.data_as<T>(),
+                             rows.data_as<double>(), t.data_as<int64_t>(), memory<T>(w),
+                             gx.data_as<T>());
+  });
+  return finished(gx, self.dtype());
+}
+
+void entropy_backward(Backward& b) {
+  if (!b.grad().defined()) return;
+  b.set(0, op<"_cross_entropy_backward">(b.grad(), b.arg<Tensor>(0), b.arg<Tensor>(1),
+                                         b.arg<Tensor>(2), b.out(1), b.out(2), b.arg<int64_t>(3),
+                                         b.arg<int64_t>(4)));
+}
+// The gradient of row i is grad_i w_i (softmax(x_i) - onehot(t_i)), w_i the row's share.
+void entropy_second(Backward& b) {
+  Tensor grad = b.arg<Tensor>(0), x = b.arg<Tensor>(1), target = b.arg<Tensor>(2),
+         weight = b.arg<Tensor>(3), v = b.grad();
+  const int64_t reduction = b.arg<int64_t>(6);
+  Tensor ignored = op<"eq">(target, Tensor(Scalar(b.arg<int64_t>(7))));
+  Tensor at = op<"masked_fill">(to(target, DType::Int64), ignored, Tensor(0));
+  Tensor share = to(!ignored, x.dtype());
+  if (weight.defined()) share = share * op<"index_select">(weight, 0, at);
+  if (reduction == kMean) share = share / to(b.arg<Tensor>(5), x.dtype());
+  Tensor p = op<"softmax">(x, 1), mean = sum(p * v, Dims{1}, true);
+  if (b.needs(1)) b.set(1, unsqueeze(grad * share, 1) * p * (v - mean));
+  if (b.needs(0)) {
+    Tensor each = share * op<"squeeze">(mean - op<"gather">(v, 1, unsqueeze(at, 1)), 1);
+    b.set(0, reduction == kNone ? each : op<"sum">(each));
+  }
 }
 
 Tensor nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
@@ -209,6 +297,9 @@ Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const Tensor
     check_nll(self, target, weight);
     return smoothed_cross_entropy(self, target, weight, reduction, ignore_index, smoothing);
   }
+  if (self.dim() == 2 && is_floating(self.dtype())) {
+    return ops<"_cross_entropy">(self, target, weight, reduction, ignore_index)[0];
+  }
   return op<"nll_loss">(op<"log_softmax">(self, dim), target, weight, reduction, ignore_index);
 }
 
@@ -235,6 +326,22 @@ const Define nll_ops[] = {
      "Gradient of nll_loss.",
      kernel(nll_gradient),
      {.backward = nll_second, .saves = saves_arg(1) | saves_arg(2), .forms = 0}},
+    {"_cross_entropy(self: Tensor, target: Tensor, weight: Tensor?, reduction: int, ignore_index: "
+     "int) -> (Tensor, Tensor, Tensor)",
+     "cross_entropy_loss of logits (N, C) and classes (N,), with a row's largest logit and its sum "
+     "of exponentials, and the sum of the weights that counted.",
+     kernel(entropy),
+     {.backward = entropy_backward,
+      .saves = saves_arg(0) | saves_arg(1) | saves_arg(2) | saves_out(1) | saves_out(2),
+      .forms = 0,
+      .non_differentiable = 0b110}},
+    {"_cross_entropy_backward(grad: Tensor, self: Tensor, target: Tensor, weight: Tensor?, stats: "
+     "Tensor, total_weight: Tensor, reduction: int, ignore_index: int) -> Tensor",
+     "Gradient of cross_entropy_loss.",
+     kernel(entropy_gradient),
+     {.backward = entropy_second,
+      .saves = saves_arg(0) | saves_arg(1) | saves_arg(2) | saves_arg(3) | saves_arg(5),
+      .forms = 0}},
     {"cross_entropy_loss(self: Tensor, target: Tensor, weight: Tensor? = None, reduction: int = 1, "
      "ignore_index: int = "
      "-100, label_smoothing: float = 0.0) -> Tensor",

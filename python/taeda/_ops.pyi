@@ -95,6 +95,23 @@ def _conv_weight(
     dilation: Sequence[_int],
     groups: _int,
 ) -> Tensor: ...
+def _cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: _int,
+    ignore_index: _int,
+) -> tuple[Tensor, Tensor, Tensor]: ...
+def _cross_entropy_backward(
+    grad: Tensor,
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    stats: Tensor,
+    total_weight: Tensor,
+    reduction: _int,
+    ignore_index: _int,
+) -> Tensor: ...
 def _ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

@@ -26,4 +26,15 @@ template <class T>
 void nll_backward(const NllShape& s, const T* g, int64_t g_step, double scale,
                   const int64_t* target, const T* weight, T* gx);
 
+// Cross entropy of logits x (batch, classes), inner = 1. `stats` has two numbers for each row: its
+// largest element m, and the sum of exp(x - m). The loss of a row is -weight[t] log(softmax(x)[t]).
+template <class T> void entropy_stats(const NllShape& s, const T* x, double* stats);
+template <class T>
+void entropy_losses(const NllShape& s, const T* x, const double* stats, const int64_t* target,
+                    const T* weight, double* loss, double* total_weight);
+// gx of every row; g and scale as in nll_backward.
+template <class T>
+void entropy_backward(const NllShape& s, const T* g, int64_t g_step, double scale, const T* x,
+                      const double* stats, const int64_t* target, const T* weight, T* gx);
+
 }  // namespace taeda::cpu

@@ -6,63 +6,10 @@ namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
 using taeda::TAEDA_ISA::exp;
+using taeda::TAEDA_ISA::exp_or_zero;
 
 // ---- sums in lanes
 // -------------------------------------------------------------------------------------------------
-
-// Four doubles at a time, which every instruction set converts from floats well.
-typedef float Floats __attribute__((vector_size(16), aligned(4), may_alias));
-typedef double Doubles __attribute__((vector_size(32), aligned(8), may_alias));
-
-FN void load(const float* x, Doubles& to) {
-  to = __builtin_convertvector(*reinterpret_cast<const Floats*>(x), Doubles);
-}
-FN void load(const double* x, Doubles& to) { to = *reinterpret_cast<const Doubles*>(x); }
-
-FN double total(const Doubles& s, double rest) { return ((s[0] + s[2]) + (s[1] + s[3])) + rest; }
-
-// The sum of f(i), which puts elements i .. i + 3 into a Doubles, and of g(i), which gives one
-// element.
-template <class F, class G> FN double sum_of(int64_t n, F&& f, G&& g) {
-  Doubles s[4] = {}, v[4];
-  int64_t i = 0;
-  for (; i + 16 <= n; i += 16) {
-    for (int k = 0; k < 4; ++k) f(i + 4 * k, v[k]);
-    for (int k = 0; k < 4; ++k) s[k] += v[k];
-  }
-  double rest = 0;
-  for (; i < n; ++i) rest += g(i);
-  s[0] = (s[0] + s[1]) + (s[2] + s[3]);
-  return total(s[0], rest);
-}
-
-template <class T> double sum(const T* x, int64_t n) {
-  return sum_of(
-      n, [&](int64_t i, Doubles& v) { load(x + i, v); }, [&](int64_t i) { return double{x[i]}; });
-}
-
-template <class T> double squares(const T* x, int64_t n, double mean) {
-  return sum_of(
-      n,
-      [&](int64_t i, Doubles& v) {
-        load(x + i, v);
-        v -= mean;
-        v *= v;
-      },
-      [&](int64_t i) { return (x[i] - mean) * (x[i] - mean); });
-}
-
-template <class T> double dot(const T* a, const T* b, int64_t n) {
-  return sum_of(
-      n,
-      [&](int64_t i, Doubles& v) {
-        Doubles u;
-        load(a + i, u);
-        load(b + i, v);
-        v *= u;
-      },
-      [&](int64_t i) { return static_cast<double>(a[i]) * b[i]; });
-}
 
 // Where many terms make a sum, a block of them is added up in T, in 64 bytes' worth of lanes, and
 // the blocks in double.
@@ -73,6 +20,50 @@ template <class T> struct LanesOf {
 };
 template <class T> using Lanes = typename LanesOf<T>::type;
 
+// The sum of f(i), which gives elements i, i + 1, ... as Lanes, and of g(i), which gives one.
+template <class T, class F, class G> FN double sum_of(int64_t n, F&& f, G&& g) {
+  constexpr int64_t lanes = LanesOf<T>::count;
+  double sum = 0;
+  int64_t i = 0;
+  while (i + lanes <= n) {
+    Lanes<T> s[4] = {};
+    const int64_t end = n - i < kSumBlock ? n : i + kSumBlock;
+    for (; i + 4 * lanes <= end; i += 4 * lanes) {
+      for (int k = 0; k < 4; ++k) s[k] += f(i + k * lanes);
+    }
+    for (; i + lanes <= end; i += lanes) s[0] += f(i);
+    s[0] = (s[0] + s[1]) + (s[2] + s[3]);
+    for (int64_t j = 0; j < lanes; ++j) sum += s[0][j];
+  }
+  for (; i < n; ++i) sum += g(i);
+  return sum;
+}
+template <class T> FN const Lanes<T>& lanes_at(const T* x) {
+  return *reinterpret_cast<const Lanes<T>*>(x);
+}
+
+template <class T> double sum(const T* x, int64_t n) {
+  return sum_of<T>(
+      n, [&](int64_t i) { return lanes_at(x + i); }, [&](int64_t i) { return double{x[i]}; });
+}
+
+template <class T> double squares(const T* x, int64_t n, double mean) {
+  const T center = static_cast<T>(mean);
+  return sum_of<T>(
+      n,
+      [&](int64_t i) {
+        const Lanes<T> d = lanes_at(x + i) - center;
+        return d * d;
+      },
+      [&](int64_t i) { return (x[i] - mean) * (x[i] - mean); });
+}
+
+template <class T> double dot(const T* a, const T* b, int64_t n) {
+  return sum_of<T>(
+      n, [&](int64_t i) { return lanes_at(a + i) * lanes_at(b + i); },
+      [&](int64_t i) { return static_cast<double>(a[i]) * b[i]; });
+}
+
 template <class T, bool Weighted>
 FN void products(const T* g, const T* w, const T* x, int64_t n, T mean, double* sums) {
   using V = Lanes<T>;
@@ -82,10 +73,10 @@ FN void products(const T* g, const T* w, const T* x, int64_t n, T mean, double* 
   while (i + lanes <= n) {
     V sg[2] = {}, sx[2] = {};
     auto add = [&](int64_t at, int k) {
-      V u = *reinterpret_cast<const V*>(g + at);
-      if constexpr (Weighted) u *= *reinterpret_cast<const V*>(w + at);
+      V u = lanes_at(g + at);
+      if constexpr (Weighted) u *= lanes_at(w + at);
       sg[k] += u;
-      sx[k] += u * (*reinterpret_cast<const V*>(x + at) - mean);
+      sx[k] += u * (lanes_at(x + at) - mean);
     };
     const int64_t end = n - i < kSumBlock ? n : i + kSumBlock;
     for (; i + 2 * lanes <= end; i += 2 * lanes) {
@@ -110,22 +101,46 @@ FN void products(const T* g, const T* w, const T* x, int64_t n, T mean, double* 
 }
 
 // NaN is passed over: it comes back through the exponentials.
-template <class T> T largest(const T* x, int64_t n) {
-  constexpr int64_t lanes = 64 / static_cast<int64_t>(sizeof(T));
-  typedef T V __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
+template <class T> FN T largest(const T* x, int64_t n) {
+  using V = Lanes<T>;
+  constexpr int64_t lanes = LanesOf<T>::count;
   T best = -static_cast<T>(__builtin_inf());
   int64_t i = 0;
   if (n >= lanes) {
-    V m = *reinterpret_cast<const V*>(x);
-    m = m == m ? m : best - V{};
-    for (i = lanes; i + lanes <= n; i += lanes) {
-      const V v = *reinterpret_cast<const V*>(x + i);
-      m = v > m ? v : m;
+    V m[4];
+    for (V& v : m) v = best - V{};
+    auto take = [&](int64_t at, int k) {
+      const V& v = lanes_at(x + at);
+      m[k] = v > m[k] ? v : m[k];
+    };
+    for (; i + 4 * lanes <= n; i += 4 * lanes) {
+      for (int k = 0; k < 4; ++k) take(i + k * lanes, k);
     }
-    for (int64_t j = 0; j < lanes; ++j) best = m[j] > best ? m[j] : best;
+    for (; i + lanes <= n; i += lanes) take(i, 0);
+    for (int k = 1; k < 4; ++k) m[0] = m[k] > m[0] ? m[k] : m[0];
+    for (int64_t j = 0; j < lanes; ++j) best = m[0][j] > best ? m[0][j] : best;
   }
   for (; i < n; ++i) best = x[i] > best ? x[i] : best;
   return best;
+}
+
+// The largest of a row, and the sum of exp(x - largest), in one pass through memory.
+template <class T> FN void max_and_sum(const T* x, int64_t n, T& most, double& total) {
+  constexpr int64_t block = 512;
+  T e[block];
+  most = largest(x, n < block ? n : block);
+  total = 0;
+  for (int64_t begin = 0; begin < n; begin += block) {
+    const int64_t m = n - begin < block ? n - begin : block;
+    const T best = largest(x + begin, m);
+    if (best > most) {
+      total *= __builtin_exp(static_cast<double>(most) - static_cast<double>(best));
+      most = best;
+    }
+    const T center = most;
+    for (int64_t i = 0; i < m; ++i) e[i] = exp_or_zero(x[begin + i] - center);
+    total += sum(e, m);
+  }
 }
 
 // ---- softmax
@@ -141,19 +156,29 @@ template <class T> void softmax_rows(int64_t rows, int64_t size, const T* x, T* 
 }
 
 template <class T> void log_softmax_rows(int64_t rows, int64_t size, const T* x, T* y) {
-  constexpr int64_t block = 512;
-  T e[block];
   for (int64_t r = 0; r < rows; ++r, x += size, y += size) {
-    const T m = largest(x, size);
-    double total = 0;
-    for (int64_t begin = 0; begin < size; begin += block) {
-      const int64_t n = size - begin < block ? size - begin : block;
-      for (int64_t i = 0; i < n; ++i) e[i] = exp(x[begin + i] - m);
-      total += sum(e, n);
-    }
+    T m;
+    double total;
+    max_and_sum(x, size, m, total);
     const T shift = static_cast<T>(__builtin_log(total));
     for (int64_t i = 0; i < size; ++i) y[i] = x[i] - m - shift;
   }
+}
+
+// ---- cross entropy: what a row needs of its softmax, and the softmax scaled
+
+template <class T> void entropy_stats(int64_t rows, int64_t size, const T* x, double* stats) {
+  for (int64_t r = 0; r < rows; ++r, x += size, stats += 2) {
+    T m;
+    max_and_sum(x, size, m, stats[1]);
+    stats[0] = m;
+  }
+}
+
+template <class T>
+void scaled_softmax(const T* x, int64_t size, const double* stats, double scale, T* y) {
+  const T m = static_cast<T>(stats[0]), factor = static_cast<T>(scale / stats[1]);
+  for (int64_t i = 0; i < size; ++i) y[i] = exp_or_zero(x[i] - m) * factor;
 }
 
 template <class T>
@@ -396,7 +421,9 @@ template <class T>
 constexpr SoftmaxLoops<T> softmax_loops = {
     {softmax_rows<T>, softmax_columns<T>, softmax_rows_backward<T>, softmax_columns_backward<T>},
     {log_softmax_rows<T>, log_softmax_columns<T>, log_softmax_rows_backward<T>,
-     log_softmax_columns_backward<T>}};
+     log_softmax_columns_backward<T>},
+    entropy_stats<T>,
+    scaled_softmax<T>};
 
 template <class T>
 constexpr NormLoops<T> norm_loops = {sum<T>,

@@ -1,5 +1,5 @@
-// Inner loops of softmax and of the normalisations. Sums are kept in double and in a fixed number
-// of lanes, so that they are the same for every instruction set's width.
+// Inner loops of softmax and of the normalisations. Sums are kept in a fixed number of
+// lanes, whatever an instruction set's width, and longer ones in double.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,10 @@ template <class T> struct SoftmaxLoops {
     ColumnsBackward columns_backward;
   };
   Pair softmax, log_softmax;
+  // stats[2 r], stats[2 r + 1]: the largest m of row r, and the sum of exp(x - m).
+  void (*entropy_stats)(int64_t rows, int64_t size, const T* x, double* stats);
+  // y = scale * softmax(x) of one row with these stats.
+  void (*scaled_softmax)(const T* x, int64_t size, const double* stats, double scale, T* y);
 };
 
 template <class T> struct NormLoops {
