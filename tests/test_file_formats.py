@@ -19,7 +19,7 @@ import pytest
 import taeda
 from taeda import inspect
 from taeda import safetensors as ours
-from taeda.serialization import load, save
+from taeda.serialization import _files, load, save
 
 NAMES = ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"]
 
@@ -378,7 +378,9 @@ taeda.save({str(i): taeda.full((1000,), 2.0) for i in range(4)}, path)
 
 @pytest.mark.skipif(os.name != "posix", reason="uses signals")
 def test_a_killed_save_leaves_a_whole_file(tmp_path):
-    path = tmp_path / "a.pt"
+    path, unnamed = tmp_path / "a.pt", _files._open_unnamed(str(tmp_path))
+    if unnamed is not None:
+        os.close(unnamed)
     points = [("put", n) for n in range(0, 15, 2)]
     points += [("fsync", 0), ("replace", 0), ("after", 0), ("never", 0)]
     for where, when in points:
@@ -388,6 +390,44 @@ def test_a_killed_save_leaves_a_whole_file(tmp_path):
         new = where in ("after", "never")
         loaded = load(path)
         assert {t.sum().item() for t in loaded.values()} == {2000.0 if new else 1000.0}, where
+        # What is being written has no name yet, but for a moment at the end.
+        left = {p.name for p in tmp_path.iterdir()} - {"a.pt"}
+        assert left <= {".a.pt.0.saving"}
+        assert where == "replace" or not left or not unnamed
+    save(1, path)
+    assert os.listdir(tmp_path) == ["a.pt"]
+
+
+def test_saving_where_files_must_have_names(tmp_path, monkeypatch):
+    """Files that a killed save left are removed, those of a running one are not."""
+    monkeypatch.setattr(_files, "_open_unnamed", lambda folder: None)
+    path = tmp_path / "a.pt"
+    (tmp_path / ".a.pt.0.saving").write_bytes(b"left over")
+    with _files.replacing(path) as first:
+        first.write(b"1")
+        assert sorted(os.listdir(tmp_path)) == [".a.pt.0.saving"]
+        with _files.replacing(path) as second:
+            second.write(b"2")
+            assert sorted(os.listdir(tmp_path)) == [".a.pt.0.saving", ".a.pt.1.saving"]
+        assert path.read_bytes() == b"2"
+    assert path.read_bytes() == b"1" and os.listdir(tmp_path) == ["a.pt"]
+    with pytest.raises(ZeroDivisionError), _files.replacing(path):
+        raise ZeroDivisionError
+    assert path.read_bytes() == b"1" and os.listdir(tmp_path) == ["a.pt"]
+
+
+def test_saving_at_the_same_time(tmp_path):
+    path = tmp_path / "a.pt"
+    (tmp_path / ".a.pt.0.saving").mkdir()  # not a file of ours: left alone
+    with _files.replacing(path) as first:
+        first.write(b"1")
+        with _files.replacing(path) as second:
+            second.write(b"2")
+        assert path.read_bytes() == b"2"
+        os.chmod(path, 0o600)
+    assert path.read_bytes() == b"1"
+    save(3, path)
+    assert sorted(os.listdir(tmp_path)) == [".a.pt.0.saving", "a.pt"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="uses signals")

@@ -131,6 +131,34 @@ def test_attributes_of_tensors_are_kept():
     assert type(b) is taeda.nn.Parameter
 
 
+def test_storages_with_a_dtype():
+    x = taeda.arange(4.0)
+    for weights_only in (True, False):
+        (first,), whole = roundtrip(
+            ((x.storage(),), {"x": x, "storage": x.storage()}), weights_only=weights_only
+        )
+        assert isinstance(first, taeda.storage.TypedStorage) and first.dtype == taeda.float32
+        assert first.tolist() == [0, 1, 2, 3]
+        whole["storage"][0] = 7.0
+        assert whole["x"][0] == 7 and first[0] == 7
+        again = roundtrip([first])[0]
+        assert again.tolist() == [7, 1, 2, 3]
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_storages_with_a_dtype_pass_to_and_from_pytorch():
+    torch = pytest.importorskip("torch")
+    file = io.BytesIO()
+    save((taeda.arange(3).storage(),), file)
+    file.seek(0)
+    (theirs,) = torch.load(file)
+    assert theirs.tolist() == [0, 1, 2] and theirs.dtype == torch.int64
+    file = io.BytesIO()
+    torch.save(({"a": torch.arange(3.0).storage()},), file)
+    file.seek(0)
+    assert load(file)[0]["a"].tolist() == [0, 1, 2]
+
+
 def test_storages():
     storage = taeda.tensor([1, 2, 3], dtype=taeda.uint8).untyped_storage()
     assert bytes(roundtrip(storage).tolist()) == b"\1\2\3"

@@ -1,9 +1,12 @@
 // Reading files into memory and checksums, over all threads, for taeda.serialization.
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <system_error>
 #include <vector>
 
@@ -61,6 +64,28 @@ uint32_t read_piece(int fd, int64_t offset, uint8_t* to, int64_t begin, int64_t 
   return crc;
 }
 
+// New memory is given in huge pages, as that is how it is fastest to use. But where a host lends
+// its memory to virtual machines piece by piece, the first touch of a huge page can cost fifty
+// times what it should, far more than reading the file into it. Then small pages, which are made of
+// memory that was in use before, are the better choice. One page tells for the rest of the process.
+void choose_page_size(uint8_t* p, int64_t n) {
+#if defined(MADV_NOHUGEPAGE)
+  static std::atomic<bool> costly = false;
+  constexpr uintptr_t huge = 2 << 20;
+  unsigned char resident = 1;
+  const auto start = reinterpret_cast<uintptr_t>(p) & ~uintptr_t{4095};
+  if (n < static_cast<int64_t>(2 * huge) || mincore(reinterpret_cast<void*>(start), 1, &resident) ||
+      (resident & 1))
+    return;
+  if (!costly) {
+    const auto before = std::chrono::steady_clock::now();
+    *const_cast<volatile uint8_t*>(p) = 0;
+    costly = std::chrono::steady_clock::now() - before > std::chrono::milliseconds(1);
+  }
+  if (costly) madvise(reinterpret_cast<void*>(start), static_cast<size_t>(n), MADV_NOHUGEPAGE);
+#endif
+}
+
 PyObject* read_file_range(PyObject*, PyObject* args) {
   int fd;
   long long offset;
@@ -72,6 +97,7 @@ PyObject* read_file_range(PyObject*, PyObject* args) {
     int error = 0;
     {
       ReleaseGil release;
+      choose_page_size(to.data(), to.size());
       try {
         crc = combined(to.size(), [&](int64_t begin, int64_t end) {
           return read_piece(fd, offset, to.data(), begin, end);

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from taeda import _C
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+_Made = TypeVar("_Made")
 
 
 def is_path(f: object) -> bool:
@@ -22,11 +24,12 @@ def is_path(f: object) -> bool:
 def replacing(path: str | os.PathLike[str]) -> Iterator[Any]:
     """Open a binary file that takes the place of ``path`` when the block ends well.
 
-    What is written goes to a temporary file in the same directory, is flushed to the disk and is
-    then renamed over ``path`` in one step: whenever the process or the machine stops, ``path`` is
-    either the old file or the new one, each whole. If the block raises, the temporary file is
-    removed and ``path`` is untouched. Symbolic links are followed; pipes and devices are written
-    directly.
+    What is written goes to a new file in the same directory, which has no name while it is written
+    where the system can do that, is flushed to the disk and is then renamed over ``path`` in one
+    step: whenever the process or the machine stops, ``path`` is either the old file or the new one,
+    each whole. If the block raises, the new file is gone and ``path`` is untouched. Should a killed
+    process leave a file behind, the next save to the same path removes it. Symbolic links are
+    followed; pipes and devices are written directly.
     """
     target = os.path.realpath(os.fspath(path))
     folder, name = os.path.split(target)
@@ -40,22 +43,116 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Any]:
         with open(target, "wb") as file:
             yield file
         return
-    temporary = os.path.join(folder, f".{name[:200]}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(temporary, flags, 0o666)
+    temporary = None
+    unnamed = _open_unnamed(folder)
+    if unnamed is not None:
+        descriptor = unnamed
+    else:
+        temporary, descriptor = _claim(folder, name, _open_named)
     try:
         with open(descriptor, "wb") as file:
             if mode is not None:
-                os.chmod(temporary, stat.S_IMODE(mode))
+                os.fchmod(file.fileno(), stat.S_IMODE(mode))
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, target)
+            if temporary is None:
+                temporary = _claim(folder, name, lambda path: _link(file.fileno(), path))[0]
+            os.replace(temporary, target)
     except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
+        if temporary is not None:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
         raise
     _sync_folder(folder)
+
+
+def _lock(descriptor: int) -> bool:
+    """Mark an open file as in use, until it is closed. False where somebody else has."""
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # also on a file system without locks
+        return False
+    return True
+
+
+def _open_unnamed(folder: str) -> int | None:
+    """A new file on the folder's disk that has no name, so that it goes if the process dies.
+
+    None where the system or the file system has no such files.
+    """
+    if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
+        return None
+    try:
+        descriptor = os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666)
+    except OSError:
+        return None
+    _lock(descriptor)
+    return descriptor
+
+
+def _link(descriptor: int, path: str) -> None:
+    """Give an open file without a name the name ``path``, which must be free."""
+    # With a folder's descriptor, needed or not, Python follows the link that stands for the file.
+    folder = os.open(os.path.dirname(path), os.O_RDONLY)
+    try:
+        os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=folder, follow_symlinks=True)
+    finally:
+        os.close(folder)
+
+
+def _open_named(path: str) -> int:
+    """A new file of this name, which must be free; FileExistsError if somebody took it since."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    _lock(descriptor)
+    if not _is_file_at(path, descriptor):
+        os.close(descriptor)
+        raise FileExistsError(path)
+    return descriptor
+
+
+def _claim(folder: str, name: str, make: Callable[[str], _Made]) -> tuple[str, _Made]:
+    """The first free name for a file that is to become ``name``, and what ``make`` made of it.
+
+    A file that a save left there when it was killed is removed.
+    """
+    count = 0
+    while True:
+        path = os.path.join(folder, f".{name[:200]}.{count}.saving")
+        try:
+            return path, make(path)
+        except FileExistsError:
+            if not _remove_left_over(path):
+                count += 1
+
+
+def _is_file_at(path: str, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _remove_left_over(path: str) -> bool:
+    """Remove a file that no process is writing. False where one is, or it cannot be told."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    try:
+        if not _lock(descriptor):
+            return False
+        if _is_file_at(path, descriptor):
+            os.unlink(path)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
 
 
 def _sync_folder(folder: str) -> None:

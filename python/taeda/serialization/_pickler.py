@@ -9,6 +9,7 @@ from types import FunctionType
 from typing import Any
 
 import taeda
+from taeda.storage import TypedStorage
 
 from . import _rebuild
 from ._rebuild import TorchName
@@ -86,6 +87,9 @@ class CheckpointPickler(_PythonPickler):  # type: ignore[misc]
         elif isinstance(obj, taeda.UntypedStorage):
             storage, dtype, location = obj, None, str(getattr(obj, "device", "cpu"))
             tensor, count = storage, storage.nbytes()
+        elif isinstance(obj, TypedStorage):
+            storage, dtype, location = obj.untyped(), obj.dtype, str(obj.device)
+            tensor, count = storage, obj.size()
         else:
             return None
         key, seen = self._keys.setdefault(storage._cdata, (str(len(self._keys)), dtype))

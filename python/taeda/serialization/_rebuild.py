@@ -16,6 +16,7 @@ from typing import Any
 
 import taeda
 from taeda._tensor_types import TYPES as _TYPES
+from taeda.storage import TypedStorage
 
 _STORAGE_DTYPES = {
     "FloatStorage": "float32",
@@ -57,15 +58,16 @@ class TorchName:
         return f"{self.module}.{self.name}"
 
 
-class LoadedStorage:
-    """A storage read from a file.
+class LoadedStorage(TypedStorage):
+    """A storage read from a file: what tensors are built on, and what a stored storage loads as.
 
     Args:
         flat: its bytes, as a one-dimensional uint8 tensor.
-        dtype: of its elements.
+        dtype: of its elements; None where they are bytes of which nothing is said.
     """
 
     def __init__(self, flat: Any, dtype: Any) -> None:
+        super().__init__(wrap_storage=flat.untyped_storage(), dtype=dtype)
         self.flat = flat
         self.dtype = dtype
 
@@ -311,11 +313,6 @@ def lookup(full_name: str) -> Any:
 @lru_cache(maxsize=1)
 def _callables() -> frozenset[Any]:
     return frozenset(v for v in _table().values() if isinstance(v, FunctionType))
-
-
-def as_storage(value: Any) -> Any:
-    """``value``, where it is not a storage with a dtype, which are known here without one only."""
-    return value.flat.untyped_storage() if isinstance(value, LoadedStorage) else value
 
 
 def is_callable_by_files(value: Any) -> bool:

@@ -154,12 +154,12 @@ class SafeUnpickler:
     def _extend(self) -> None:
         items, target = self._pop_mark(), self._stack[-1]
         self._only(target, list, "a list")
-        target.extend(map(_rebuild.as_storage, items))
+        target.extend(items)
 
     def _append(self) -> None:
         item, target = self._stack.pop(), self._stack[-1]
         self._only(target, list, "a list")
-        target.append(_rebuild.as_storage(item))
+        target.append(item)
 
     def _set_items(self, items: list[Any]) -> None:
         target = self._stack[-1]
@@ -167,7 +167,7 @@ class SafeUnpickler:
         if len(items) % 2:
             raise UnpicklingError("a dict has a key without a value")
         for i in range(0, len(items), 2):
-            target[items[i]] = _rebuild.as_storage(items[i + 1])
+            target[items[i]] = items[i + 1]
 
     def _set_item(self) -> None:
         value, key = self._stack.pop(), self._stack.pop()
@@ -255,7 +255,7 @@ class SafeUnpickler:
         value = self._stack.pop()
         if self._stack or self._outer:
             raise UnpicklingError("it ends with more than one object")
-        raise _Stop(_rebuild.as_storage(value))
+        raise _Stop(value)
 
 
 def _opcodes() -> dict[int, Callable[[SafeUnpickler], None]]:
