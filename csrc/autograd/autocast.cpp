@@ -182,7 +182,7 @@ Value autocast_layer(Call& c, uint32_t inner) {
   const Suspended suspended;
   const DType dtype = target(found->second, args);
   each_tensor(args, [&](const Tensor& t) { return converted(t, dtype); });
-  Call changed{c.op, args, {}};
+  Call changed{c.op, args, {}, c.grad};
   return call_inner(changed, inner);
 }
 

@@ -17,12 +17,15 @@ struct TensorSlot;
 class Backward {
  public:
   // `results` has one place per edge of the node; `cache` one per argument, for saved values once
-  // they are unpacked.
-  Backward(OpNode& node, std::span<Tensor> grads, std::span<Tensor> results, Value* cache)
+  // they are unpacked. `wanted` says which edges' gradients to compute; without it the running
+  // backward does.
+  Backward(OpNode& node, std::span<Tensor> grads, std::span<Tensor> results, Value* cache,
+           const std::vector<bool>* wanted = nullptr)
       : node_(node),
         grads_(grads),
         results_(results),
-        cache_(cache) {}
+        cache_(cache),
+        wanted_(wanted) {}
 
   const Op& op() const;  // whose derivative this is (its `user` data, say)
   // Gradient of result i. Undefined where nothing flowed there (only with several results).
@@ -50,9 +53,11 @@ class Backward {
   const Value& value(int i) const;
   const TensorSlot* slot(int i) const;  // of the tensor argument i; nullptr for any other
   const TensorSlot& item(int i, size_t j) const;
+  bool needs_edge(uint32_t edge) const;
   OpNode& node_;
   std::span<Tensor> grads_, results_;
   Value* cache_;
+  const std::vector<bool>* wanted_;
 };
 
 }  // namespace taeda

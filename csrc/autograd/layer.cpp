@@ -1,31 +1,13 @@
 // The layer behind the door that records operations. The door calls it while gradients are recorded
 // and an argument requires one or is a view.
+#include "autograd/layer.h"
+
 #include "autograd/meta.h"
 #include "autograd/op_node.h"
 #include "ops/tensor_ops.h"
 
 namespace taeda {
 namespace {
-
-template <class F> void each_tensor(std::span<const Value> args, F&& f) {
-  for (const Value& v : args) {
-    if (auto* t = std::get_if<Tensor>(&v)) {
-      if (t->defined()) f(*t);
-    } else if (auto* l = std::get_if<TensorList>(&v)) {
-      for (const Tensor& t : *l) {
-        if (t.defined()) f(t);
-      }
-    }
-  }
-}
-
-// The tensor that an in-place op changes. (Ops without a trailing `_` may change buffers on the
-// side, like running statistics; those have no history.)
-const Tensor* changed_tensor(const Call& c) {
-  if (c.op.mutated < 0 || c.op.name.back() != '_') return nullptr;
-  auto* t = std::get_if<Tensor>(&c.args[static_cast<size_t>(c.op.mutated)]);
-  return t && t->defined() ? t : nullptr;
-}
 
 // A view is of an argument, or it is of a passing buffer of the kernel's own, which nobody need
 // know of.
@@ -42,44 +24,6 @@ void settle_base(TensorImpl* t, std::span<const Value> args) {
     t->no_grad_view = of->no_grad_view && of->base;
   }
 }
-
-// A kernel may return an argument as it is; what autograd notes must then go to another handle.
-bool is_argument(const Tensor& t, std::span<const Value> args) {
-  bool found = false;
-  each_tensor(args, [&](const Tensor& a) { found |= a.is(t); });
-  return found;
-}
-
-template <class F> void each_result(Value& result, F&& f) {
-  if (auto* t = std::get_if<Tensor>(&result)) {
-    if (t->defined()) f(*t, 0u);
-  } else if (auto* l = std::get_if<TensorList>(&result)) {
-    for (uint32_t i = 0; i < l->size(); ++i) {
-      if ((*l)[i].defined()) f((*l)[i], i);
-    }
-  }
-}
-
-// In-place form of a function that is written in other ops: those are recorded, and so is the copy
-// into `self`.
-Value run_composite(Call& c, uint32_t inner, bool any) {
-  if (!c.op.inplace_form || !any) return call_inner(c, inner);
-  Tensor self = std::get<Tensor>(c.args[0]);
-  Call plain{c.op, c.args, {}};
-  Value result = c.op.kernel.run(c.op.kernel.fn, plain);
-  const Tensor& r = std::get<Tensor>(result);
-  check(same(self.sizes(), r.sizes()), "output with shape ", to_string(self.sizes()),
-        " doesn't match the broadcast shape ", to_string(r.sizes()));
-  if (!r.is(self)) op<"copy_">(self, r);
-  return self;
-}
-
-struct Geometry {
-  Dims sizes, strides;
-  int64_t offset;
-  explicit Geometry(const Tensor& t) : sizes(t.sizes()), strides(t.strides()), offset(t.offset()) {}
-  bool operator==(const Geometry&) const = default;
-};
 
 Value run_in_place(Call& c, uint32_t inner, const Tensor& self) {
   const Op& op = c.op;
@@ -125,7 +69,7 @@ Value autograd_layer(Call& c, uint32_t inner) {
   bool any = false;
   each_tensor(c.args, [&](const Tensor& t) { any |= requires_grad(t); });
   if (op.traits.composite && !(c.out.defined() && !op.inplace_form))
-    return run_composite(c, inner, any);
+    return c.op.inplace_form && any ? run_composite_in_place(c) : call_inner(c, inner);
 
   const Tensor* self = changed_tensor(c);
   if (c.out.defined() && !self) {
@@ -161,6 +105,7 @@ Value autograd_layer(Call& c, uint32_t inner) {
       if (t.impl()->base && !is_argument(t, c.args)) settle_base(t.impl(), c.args);
       return;
     }
+    // What is noted must go to another handle than the argument's.
     if (is_argument(t, c.args)) t = make_view(t, t.sizes(), t.strides(), t.offset());
     if (t.impl()->base) settle_base(t.impl(), c.args);
     ++wants;
@@ -182,4 +127,16 @@ Value autograd_layer(Call& c, uint32_t inner) {
 [[maybe_unused]] const bool installed = (set_layer(kAutogradLayer, autograd_layer), true);
 
 }  // namespace
+
+Value run_composite_in_place(Call& c) {
+  Tensor self = std::get<Tensor>(c.args[0]);
+  Call plain{c.op, c.args, {}};
+  Value result = c.op.kernel.run(c.op.kernel.fn, plain);
+  const Tensor& r = std::get<Tensor>(result);
+  check(same(self.sizes(), r.sizes()), "output with shape ", to_string(self.sizes()),
+        " doesn't match the broadcast shape ", to_string(r.sizes()));
+  if (!r.is(self)) op<"copy_">(self, r);
+  return self;
+}
+
 }  // namespace taeda

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "autograd/forward.h"
 #include "base/allocator.h"
 #include "ops/tensor_ops.h"
 
@@ -63,19 +64,7 @@ Tensor view_again(const TensorImpl* p) {
   GradMode on(true);
   modes.watched = kRequiresGrad | kIsView;
   modes.always = 0;
-  Tensor base(p->base);
-  if (base.dtype() == p->dtype) return op<"as_strided">(base, p->sizes, p->strides, p->offset);
-  if (is_complex(base.dtype()) && to_real(base.dtype()) == p->dtype) {
-    return op<"as_strided">(op<"view_as_real">(base), p->sizes, p->strides, p->offset);
-  }
-  check(is_complex(p->dtype) && to_real(p->dtype) == base.dtype(), "a view of another dtype (",
-        name(p->dtype), " of ", name(base.dtype()),
-        ") has no history once its base has been modified inplace");
-  Dims sizes = p->sizes, strides = p->strides;
-  for (int64_t& s : strides) s *= 2;
-  sizes.push_back(2);
-  strides.push_back(1);
-  return op<"view_as_complex">(op<"as_strided">(base, sizes, strides, p->offset * 2));
+  return same_view(Tensor(p->base), p->base.get(), p);
 }
 
 Ref<Node> view_grad_fn(const Tensor& t) {
@@ -100,6 +89,7 @@ Ref<Node> view_grad_fn(const Tensor& t) {
 
 }  // namespace
 
+AutogradMeta::AutogradMeta() = default;
 AutogradMeta::~AutogradMeta() {
   if (retains_grad) stop_retaining(*this);
 }
@@ -121,6 +111,25 @@ Edge gradient_edge(const Tensor& t) {
 Tensor grad_of(const Tensor& t) {
   AutogradMeta* m = meta_of(t.impl());
   return m ? m->grad : Tensor();
+}
+
+Tensor same_view(const Tensor& other, const TensorImpl* whole, const TensorImpl* part) {
+  Dims sizes = part->sizes, strides = part->strides;
+  if (whole->dtype == part->dtype) {
+    return op<"as_strided">(other, sizes, strides, part->offset - whole->offset + other.offset());
+  }
+  if (is_complex(whole->dtype) && to_real(whole->dtype) == part->dtype) {
+    const int64_t offset = part->offset + 2 * (other.offset() - whole->offset);
+    return op<"as_strided">(op<"view_as_real">(other), sizes, strides, offset);
+  }
+  check(is_complex(part->dtype) && to_real(part->dtype) == whole->dtype,
+        "a view of another dtype (", name(part->dtype), " of ", name(whole->dtype),
+        ") has no history once its base has been modified inplace");
+  const int64_t offset = part->offset * 2 - whole->offset + other.offset();
+  for (int64_t& s : strides) s *= 2;
+  sizes.push_back(2);
+  strides.push_back(1);
+  return op<"view_as_complex">(op<"as_strided">(other, sizes, strides, offset));
 }
 
 // ---- changes ----

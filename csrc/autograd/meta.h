@@ -29,6 +29,8 @@ class AccumulateGrad final : public Node {
   TensorImpl* leaf_ = nullptr;  // counted while this node is referred to
 };
 
+struct Tangent;  // forward.h
+
 struct AutogradMeta final : AutogradData {
   Tensor grad;
   Ref<Node> grad_fn;  // empty for leaves
@@ -43,6 +45,9 @@ struct AutogradMeta final : AutogradData {
   std::shared_ptr<Hook> result_hook;  // of a result: the newest hook, held by its grad_fn too
   uint64_t result_hook_node = 0;      // the sequence number of that grad_fn
 
+  std::unique_ptr<Tangent> tangent;  // forward mode's
+
+  AutogradMeta();
   ~AutogradMeta() override;
   static void* operator new(size_t n);
   static void operator delete(void* p);
@@ -85,6 +90,9 @@ Ref<Node> make_copy_slices(const Tensor& base, const TensorImpl* view, Ref<Node>
 Tensor recorded_view(Node& copy_slices, const Tensor& value);
 // Throws where `t` may not be changed in place while gradients are recorded.
 void check_in_place(const Tensor& t);
+// What the tensor `part` is of `whole`, taken of `other`, which has the sizes and strides of
+// `whole`.
+Tensor same_view(const Tensor& other, const TensorImpl* whole, const TensorImpl* part);
 // Gives `grad` the shape, dtype and realness of the tensor that it belongs to; `name` and `index`
 // are for the message.
 Tensor fit_gradient(Tensor grad, DimsRef sizes, DType dtype, const Node& from, size_t index);

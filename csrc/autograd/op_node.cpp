@@ -1,5 +1,8 @@
 #include "autograd/op_node.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "autograd/backward.h"
 #include "autograd/meta.h"
 #include "base/allocator.h"
@@ -33,14 +36,14 @@ int only_wanted(std::span<const Value> args) {
 
 }  // namespace
 
-Ref<OpNode> OpNode::create(const Op& op, std::span<const Value> args, int mutated) {
+Ref<OpNode> OpNode::create(const Op& op, std::span<const Value> args, int mutated, bool save_all) {
   void* memory = cpu::allocate(sizeof(OpNode) + args.size() * sizeof(Slot));
   Ref<OpNode> node(::new (memory) OpNode(op));
   node->capacity_ = static_cast<uint32_t>(args.size());
   node->edges_.reset(count_edges(args));
   const Tensor* changed =
       mutated >= 0 ? std::get_if<Tensor>(&args[static_cast<size_t>(mutated)]) : nullptr;
-  const int only = op.traits.crosswise ? only_wanted(args) : -1;
+  const int only = op.traits.crosswise && !save_all ? only_wanted(args) : -1;
   uint32_t edge = 0;
   for (size_t i = 0; i < args.size(); ++i) {
     const bool save = i < 16 && (op.traits.saves >> i & 1);
@@ -158,6 +161,14 @@ void OpNode::apply(std::span<Tensor> grads, std::span<Tensor> results) {
   op_.traits.backward(b);
 }
 
+std::vector<Tensor> OpNode::gradients(std::span<Tensor> grads, const std::vector<bool>& wanted) {
+  Small<Value, 4> cache(count_);
+  std::vector<Tensor> results(edges_.size());
+  Backward b(*this, grads, results, cache.data(), &wanted);
+  op_.traits.backward(b);
+  return results;
+}
+
 Tensor OpNode::unpack(const TensorSlot& s) const {
   const Edge& e = input_edge(s.edge);
   return s.saved.unpack(*this, e.node.get(), e.nr);
@@ -191,7 +202,11 @@ const Value& Backward::value(int i) const {
 Tensor Backward::out(int i) const {
   const SavedTensor& r = i == 0 ? node_.first_result_ : node_.more_results_[static_cast<size_t>(i)];
   check(r.has(), node_.name(), " reads result ", i, ", which it does not save");
-  return r.unpack(node_, &node_, static_cast<uint32_t>(i));
+  // In forward mode an op is differentiated none of whose arguments may require a gradient.
+  const std::span<const Edge> edges = std::as_const(node_).edges();
+  const bool recorded =
+      std::any_of(edges.begin(), edges.end(), [](const Edge& e) { return bool(e); });
+  return r.unpack(node_, recorded ? &node_ : nullptr, static_cast<uint32_t>(i));
 }
 
 const TensorSlot* Backward::slot(int i) const { return node_.tensor_slot(static_cast<size_t>(i)); }
@@ -224,28 +239,32 @@ size_t Backward::list_size(int i) const {
 }
 const Dims& Backward::list_sizes(int i, size_t j) const { return item(i, j).sizes; }
 
+bool Backward::needs_edge(uint32_t edge) const {
+  return wanted_ ? (*wanted_)[edge] : node_.needs(edge);
+}
+
 bool Backward::needs(int i) const {
-  if (const auto* s = slot(i)) return s->defined && node_.needs(s->edge);
+  if (const auto* s = slot(i)) return s->defined && needs_edge(s->edge);
   if (const auto* list = node_.list_slot(static_cast<size_t>(i))) {
     for (const auto& s : *list) {
-      if (node_.needs(s.edge)) return true;
+      if (needs_edge(s.edge)) return true;
     }
   }
   return false;
 }
 
-bool Backward::needs_item(int i, size_t j) const { return node_.needs(item(i, j).edge); }
+bool Backward::needs_item(int i, size_t j) const { return needs_edge(item(i, j).edge); }
 
 void Backward::set(int i, const Tensor& g) {
   const auto* s = slot(i);
-  if (!g.defined() || !s || !s->defined || !node_.needs(s->edge)) return;
+  if (!g.defined() || !s || !s->defined || !needs_edge(s->edge)) return;
   if (g.dtype() == s->dtype && same(g.sizes(), s->sizes)) results_[s->edge] = g;
   else results_[s->edge] = fit_gradient(g, s->sizes, s->dtype, node_, s->edge);
 }
 
 void Backward::set_item(int i, size_t j, const Tensor& g) {
   const auto& s = item(i, j);
-  if (g.defined() && s.defined && node_.needs(s.edge))
+  if (g.defined() && s.defined && needs_edge(s.edge))
     results_[s.edge] = fit_gradient(g, s.sizes, s.dtype, node_, s.edge);
 }
 

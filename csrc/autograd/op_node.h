@@ -18,12 +18,16 @@ struct TensorSlot {
 class OpNode final : public Node {
  public:
   // Records the call before its kernel runs. `mutated` is the argument that it changes in place, or
-  // -1: where the derivative reads that argument, it is copied.
-  static Ref<OpNode> create(const Op& op, std::span<const Value> args, int mutated);
+  // -1: where the derivative reads that argument, it is copied. `save_all`: every gradient may be
+  // asked for, also those of arguments that do not require one.
+  static Ref<OpNode> create(const Op& op, std::span<const Value> args, int mutated,
+                            bool save_all = false);
 
   void apply(std::span<Tensor> grads, std::span<Tensor> results) override;
   std::string name() const override { return op_.backward_name; }
   void release() override;
+  // The gradients along the edges that are `wanted`, outside of any backward.
+  std::vector<Tensor> gradients(std::span<Tensor> grads, const std::vector<bool>& wanted);
 
   // To be told the results, once they have their history.
   void save_results(const Value& results);

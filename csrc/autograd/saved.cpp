@@ -1,5 +1,6 @@
 #include "autograd/saved.h"
 
+#include "autograd/forward.h"
 #include "autograd/meta.h"
 #include "ops/op.h"
 
@@ -34,6 +35,7 @@ void SavedTensor::save(const Tensor& t, bool is_result) {
     return;
   }
   tensor_ = is_result ? alias(t) : t;
+  if (is_result) share_tangent(t, tensor_);
   version_ = t.version();
 }
 
@@ -70,10 +72,13 @@ Tensor SavedTensor::unpack(const Node& saver, Node* node, uint32_t nr) const {
       return t;
     }
   }
-  if (is_result_ && node->extras && node->extras->wrapper) {
-    return recorded_view(*node->extras->wrapper, t);
+  if (is_result_ && node && node->extras && node->extras->wrapper) {
+    Tensor view = recorded_view(*node->extras->wrapper, t);
+    share_tangent(t, view);
+    return view;
   }
   Tensor again = alias(t);
+  share_tangent(t, again);
   if (node && node->is_accumulate()) {
     // A leaf of which only the value was kept: its own gradient still goes where it went.
     Tensor leaf = static_cast<AccumulateGrad*>(node)->variable();

@@ -162,7 +162,7 @@ void attention_gradient(Backward& b) {
          mask = b.arg<Tensor>(kMask), g = b.grad();
   const bool causal = b.arg<bool>(kCausal);
   const double scale = b.arg<double>(kScale);
-  if (!GradMode::enabled()) {
+  if (!derivative_in_ops()) {
     TensorList r = ops<"_attention_backward">(g, q, k, v, mask, causal, scale);
     for (int i : {kQ, kK, kV}) b.set(i, r[static_cast<size_t>(i)]);
     return;

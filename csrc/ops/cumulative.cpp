@@ -84,24 +84,36 @@ void cumprod_backward(Backward& b) {
   }
   b.set(0, as_dtype(gx, b.dtype(0)));
 }
-void logcumsumexp_backward(Backward& b) {
-  Tensor x = b.arg<Tensor>(0), y = b.out();
-  const Tensor& g = b.grad();
-  int64_t dim = b.arg<int64_t>(1);
-  if (x.dim() == 0 || x.numel() == 0) return b.set(0, g);
-  auto reverse = [&](const Tensor& t) {
-    return op<"flip">(op<"logcumsumexp">(op<"flip">(t, Dims{dim}), dim), Dims{dim});
+// With w[i][j] = exp(x[i] - y[j]) for i <= j, where y is logcumsumexp(x): the sums over i of
+// w[i][j] t[i], or, `back`, those over j of conj(w[i][j]) t[j]. Each is the other's derivative by
+// t.
+Tensor logcumsumexp_sums(const Tensor& t, const Tensor& x, const Tensor& y, int64_t dim,
+                         bool back) {
+  auto sums = [&](const Tensor& log_t) {
+    if (!back) return op<"exp">(op<"logcumsumexp">(log_t + x, dim) - y);
+    Tensor flipped = op<"flip">(log_t - conj(y), Dims{dim});
+    return op<"exp">(op<"flip">(op<"logcumsumexp">(flipped, dim), Dims{dim}) + conj(x));
   };
-  if (is_complex(x.dtype())) return b.set(0, op<"exp">(reverse(op<"log">(g) - conj(y)) + conj(x)));
-  Tensor low = full(Dims{},
-                    Scalar(g.dtype() == DType::Float64 ? -1e300
-                           : is_half(g.dtype())        ? -6e4
-                                                       : -3e38),
-                    g.options());
-  Tensor zero = Tensor(0);
-  Tensor up = where(op<"gt">(g, zero), op<"log">(g), low),
-         down = where(op<"lt">(g, zero), op<"log">(-g), low);
-  b.set(0, op<"exp">(reverse(up - y) + x) - op<"exp">(reverse(down - y) + x));
+  if (is_complex(x.dtype())) return sums(op<"log">(t));
+  const double lowest = t.dtype() == DType::Float64 ? -1e300 : is_half(t.dtype()) ? -6e4 : -3e38;
+  const Tensor low = full(Dims{}, Scalar(lowest), t.options()), zero = Tensor(0);
+  return sums(where(op<"gt">(t, zero), op<"log">(t), low)) -
+         sums(where(op<"lt">(t, zero), op<"log">(-t), low));
+}
+void logcumsumexp_sums_backward(Backward& b) {
+  Tensor t = b.arg<Tensor>(0), x = b.arg<Tensor>(1), y = b.arg<Tensor>(2);
+  const Tensor& g = b.grad();
+  const int64_t dim = b.arg<int64_t>(3);
+  const bool back = b.arg<bool>(4);
+  Tensor other = op<"_logcumsumexp_sums">(g, x, y, dim, !back);
+  b.set(0, other);
+  if (b.needs(1)) b.set(1, back ? conj(g) * b.out() : conj(t) * other);
+  if (b.needs(2)) b.set(2, back ? -(t * conj(other)) : -(g * conj(b.out())));
+}
+void logcumsumexp_backward(Backward& b) {
+  Tensor x = b.arg<Tensor>(0);
+  if (x.dim() == 0 || x.numel() == 0) return b.set(0, b.grad());
+  b.set(0, op<"_logcumsumexp_sums">(b.grad(), x, b.out(), b.arg<int64_t>(1), true));
 }
 
 template <bool Largest> TensorList extreme_op(const Tensor& x, int64_t dim) {
@@ -166,6 +178,11 @@ const Define kOps[] = {
      {.backward = logcumsumexp_backward,
       .saves = saves_arg(0) | saves_out(),
       .forms = kPublic | kOut}},
+    {"_logcumsumexp_sums(t: Tensor, x: Tensor, y: Tensor, dim: int, back: bool) -> Tensor",
+     "Sums of `t` with the weights that the derivative of logcumsumexp has.",
+     kernel(logcumsumexp_sums),
+     {.backward = logcumsumexp_sums_backward,
+      .saves = saves_arg(0) | saves_arg(1) | saves_arg(2) | saves_out()}},
     {"cummax(self: Tensor, dim: int) -> (values: Tensor, indices: Tensor)",
      "The largest element so far along `dim`, and where the latest such stands (int64).",
      kernel(extreme_op<true>),

@@ -125,6 +125,7 @@ Value call(const Op& op, std::span<Value> args, Tensor out, uint32_t flags) {
   uint32_t layers = modes.always;
   if (seen & kOverride) layers |= kOverrideLayer;
   if (seen & (kRequiresGrad | kIsView)) layers |= kAutogradLayer;
+  c.grad = modes.grad;
   return call_inner(c, layers);
 }
 

@@ -75,6 +75,8 @@ inline constexpr Traits kLinalg{
 inline constexpr Traits kLinalgMethod{.forms = kPublic | kOut, .composite = true, .heavy = true};
 
 // Whether a gradient of `t` will be asked for: some functions compute more then.
-inline bool wants_grad(const Tensor& t) { return t.requires_grad_flag() && GradMode::enabled(); }
+inline bool wants_grad(const Tensor& t) {
+  return (t.requires_grad_flag() && modes.grad) || (modes.always & kForwardLayer);
+}
 
 }  // namespace taeda

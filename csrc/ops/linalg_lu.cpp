@@ -248,7 +248,7 @@ TensorList solve_raw(const Tensor& a, const Tensor& b, bool left, bool check_err
 
 // The gradient of b; solved anew, or with the factor where nobody will differentiate it.
 Tensor solve_gradient(Backward& b, const Tensor& g, bool left) {
-  if (GradMode::enabled()) return op<"linalg_solve">(adjoint(b.arg<Tensor>(0)), g, left);
+  if (derivative_in_ops()) return op<"linalg_solve">(adjoint(b.arg<Tensor>(0)), g, left);
   Tensor lu = b.out(1), pivots = b.out(2);
   return left ? op<"_linalg_lu_solve">(lu, pivots, g, true)
               : adjoint(op<"_linalg_lu_solve">(lu, pivots, adjoint(g), false));
@@ -388,7 +388,7 @@ void det_backward(Backward& b) {
     Tensor usual = op<"linalg_solve">(adjoint(regular), scaled_identity(scale, n), true);
     Tensor g = unsqueeze(unsqueeze(b.grad(0), -1), -1);
     b.set(0, where(mask, g * cofactors(a), usual));
-  } else if (GradMode::enabled()) {
+  } else if (derivative_in_ops()) {
     b.set(0, op<"linalg_solve">(adjoint(a), scaled_identity(scale, n), true));
   } else {
     b.set(0, op<"_linalg_lu_solve">(b.out(1), b.out(2), scaled_identity(scale, n), true));
@@ -405,7 +405,7 @@ void slogdet_backward(Backward& b) {
     scale = scale - op<"complex">(zeros_like(turn), turn);
   }
   Tensor rhs = scaled_identity(scale, a.size(-1));
-  b.set(0, GradMode::enabled() ? ops<"linalg_solve_ex">(adjoint(a), rhs, true, false)[0]
+  b.set(0, derivative_in_ops() ? ops<"linalg_solve_ex">(adjoint(a), rhs, true, false)[0]
                                : op<"_linalg_lu_solve">(b.out(2), b.out(3), rhs, true));
 }
 

@@ -123,7 +123,7 @@ void layer_norm_backward(Backward& b) {
   if (!g.defined()) return;
   Dims normalized = b.arg<Dims>(1);
   double eps = b.arg<double>(4);
-  if (!GradMode::enabled()) {
+  if (!derivative_in_ops()) {
     TensorList r = ops<"native_layer_norm_backward">(g, x, normalized, b.out(1), b.out(2), w);
     b.set(0, r[0]);
     if (b.has(2)) b.set(2, r[1]);
@@ -179,7 +179,7 @@ void rms_norm_backward(Backward& b) {
   Tensor g = b.grad(), x = b.arg<Tensor>(0), w = b.arg<Tensor>(2);
   if (!g.defined()) return;
   Dims normalized = b.arg<Dims>(1);
-  if (!GradMode::enabled()) {
+  if (!derivative_in_ops()) {
     TensorList r = ops<"native_rms_norm_backward">(g, x, normalized, b.out(1), b.out(2), w);
     b.set(0, r[0]);
     if (b.has(2)) b.set(2, r[1]);
@@ -239,7 +239,7 @@ void group_norm_backward(Backward& b) {
   Tensor g = b.grad(), x = b.arg<Tensor>(0), w = b.arg<Tensor>(2);
   if (!g.defined()) return;
   int64_t groups = b.arg<int64_t>(1);
-  if (!GradMode::enabled()) {
+  if (!derivative_in_ops()) {
     TensorList r = ops<"native_group_norm_backward">(g, x, groups, b.out(1), b.out(2), w);
     b.set(0, r[0]);
     if (b.has(2)) b.set(2, r[1]);
@@ -376,7 +376,7 @@ void batch_norm_backward(Backward& b) {
   if (!g.defined()) return;
   if (b.sizes(0).size() < 2) return b.set(0, g);  // (0): nothing was normalised
   bool training = b.arg<bool>(5);
-  if (!GradMode::enabled()) {
+  if (!derivative_in_ops()) {
     TensorList r = ops<"native_batch_norm_backward">(g, x, w, b.out(1), b.out(2), training);
     b.set(0, r[0]);
     if (b.has(1)) b.set(1, r[1]);

@@ -58,6 +58,7 @@ struct Call {
   std::span<Value> args;
   Tensor out;  // where the caller wants the result (in-place form, out=); the kernel may write
                // there itself
+  bool grad = false;  // for layers: whether gradients are recorded where the op was called
 };
 
 // A type-erased kernel: `run` knows how to call `fn`. One instance of `run` per signature, not per
@@ -130,6 +131,7 @@ struct Traits {
   const char* module =
       "";  // where it is public: "" (taeda), "nn.functional", "linalg", "special", "fft"
   bool heavy = false;  // takes long for few elements: Python's lock is given up for small tensors
+  bool elementwise = false;  // each element of the result depends on the operands' elements there
 };
 
 struct Op {
@@ -206,7 +208,8 @@ enum LayerBit : uint32_t {
   kProfileLayer = 2,
   kBatchLayer = 4,
   kAutocastLayer = 8,
-  kAutogradLayer = 16
+  kAutogradLayer = 16,
+  kForwardLayer = 32  // inside autograd: its results have no history yet
 };
 using Layer = Value (*)(Call& c, uint32_t inner);
 void set_layer(LayerBit bit, Layer layer);
@@ -225,6 +228,10 @@ struct GradMode {  // RAII: GradMode off(false);
  private:
   Modes saved_;
 };
+
+// Whether the derivative that is computed now may be differentiated in turn: then it must be made
+// of ops rather than come from a kernel of its own.
+inline bool derivative_in_ops() { return modes.grad || (modes.always & kForwardLayer); }
 
 // ---- conveniences for op files ----
 // Checks `out` against a result and copies it there, resizing as PyTorch's out= does. Returns out.

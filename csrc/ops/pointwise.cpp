@@ -261,7 +261,7 @@ void register_pointwise(const OpInfo& info, const PointwiseRow& row, BackwardFn 
   if (schema.find('(') == std::string::npos)
     schema += row.arity == 1 ? "(self: Tensor)" : "(self: Tensor, other: Tensor)";
   schema += " -> Tensor";
-  Traits traits{.backward = backward, .module = info.module};
+  Traits traits{.backward = backward, .module = info.module, .elementwise = true};
   // Only tensors are saved; Scalars are kept anyway.
   size_t at = 0;
   for (int i = 0; i < row.arity; ++i) {

@@ -237,11 +237,16 @@ void vector_norm_backward(Backward& b) {
   auto no_zero = [](const Tensor& value, const Tensor& of) {
     return op<"masked_fill">(value, op<"eq">(of, Tensor(0)), Tensor(0));
   };
+  // 0 where the norm is 0, also when differentiated by g.
+  auto over = [&](const Tensor& divisor) {
+    const double inf = std::numeric_limits<double>::infinity();
+    return g / op<"masked_fill">(divisor, op<"eq">(y, Tensor(0)), Tensor(inf));
+  };
   Tensor gx;
   if (p == 1) {
     gx = op<"sgn">(x) * g;
   } else if (p == 2) {
-    gx = x * no_zero(g / y, y);
+    gx = x * over(y);
   } else if (std::isinf(p)) {
     Tensor size = op<"abs">(x);
     Tensor hit = to(op<"logical_or">(op<"eq">(size, y), op<"isnan">(size)), y.dtype());
@@ -251,10 +256,10 @@ void vector_norm_backward(Backward& b) {
     gx = scaled * g * op<"pow">(y, Tensor(1 - p));
   } else if (p < 2) {
     Tensor scaled = op<"sgn">(x) * op<"pow">(op<"abs">(x), Tensor(p - 1));
-    gx = scaled * no_zero(g / op<"pow">(y, Tensor(p - 1)), y);
+    gx = scaled * over(op<"pow">(y, Tensor(p - 1)));
   } else {
     Tensor scaled = x * op<"pow">(op<"abs">(x), Tensor(p - 2));
-    gx = scaled * no_zero(g / op<"pow">(y, Tensor(p - 1)), y);
+    gx = scaled * over(op<"pow">(y, Tensor(p - 1)));
   }
   b.set(0, gx);
 }

@@ -305,7 +305,7 @@ class Replay {
 };
 
 void sequence_gradient(Backward& b) {
-  if (GradMode::enabled()) return Replay(b).run();
+  if (derivative_in_ops()) return Replay(b).run();
   TensorList r = ops<"_rnn_sequence_backward">(
       b.grad(kOutput), b.grad(kHn), b.grad(kCn), b.arg<Tensor>(kH0), b.arg<Tensor>(kC0),
       b.arg<Tensor>(kW), b.arg<Tensor>(kR), b.out(kOutput), b.out(kActs), b.out(kExtra),

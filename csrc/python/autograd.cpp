@@ -53,11 +53,6 @@ struct Roots {
   }
 };
 
-const Tensor& expect_tensor(PyObject* o, const char* what) {
-  check<TypeError>(is_tensor(o), what, " expected Tensors, but got ", type_name(o));
-  return tensor_of(o);
-}
-
 // A Tensor, or a GradientEdge(node, output_nr): where a gradient is wanted.
 Edge edge_from(PyObject* o) {
   if (is_tensor(o)) {
@@ -307,6 +302,11 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
+const Tensor& expect_tensor(PyObject* o, const char* what) {
+  check<TypeError>(is_tensor(o), what, " expected Tensors, but got ", type_name(o));
+  return tensor_of(o);
+}
+
 PyObject* tensor_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"gradient", "retain_graph", "create_graph", "inputs", nullptr};
   PyObject *gradient = Py_None, *retain = Py_None, *create = Py_False, *inputs = Py_None;
@@ -333,6 +333,7 @@ void init_autograd(PyObject* module) {
   init_autograd_tensor();
   init_autograd_function(module);
   init_autograd_run(module);
+  init_autograd_forward(module);
 }
 
 }  // namespace taeda::py

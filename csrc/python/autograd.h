@@ -41,11 +41,16 @@ PyHook& hook_at(std::shared_ptr<Hook>& place, PyHook::Kind kind);
 
 PyObject* import_attribute(const char* module, const char* name);  // new reference
 
+// A tensor, or a TypeError that begins with `what`.
+const Tensor& expect_tensor(PyObject* o, const char* what);
+
 void init_autograd(PyObject* module);           // calls the others
 void init_autograd_tensor();                    // autograd_tensor.cpp
 void init_autograd_node(PyObject* module);      // autograd_node.cpp
 void init_autograd_function(PyObject* module);  // autograd_function.cpp
 void init_autograd_run(PyObject* module);       // autograd.cpp: running backward, modes
+
+void init_autograd_forward(PyObject* module);  // forward.cpp
 
 // `tensor.backward(...)`, and its table of methods for init_autograd_tensor.
 PyObject* tensor_backward(PyObject* self, PyObject* args, PyObject* kwargs);

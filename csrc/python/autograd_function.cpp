@@ -1,6 +1,7 @@
 // autograd.Function: operations whose derivative is written in Python.
 #include <cstddef>
 
+#include "autograd/forward.h"
 #include "autograd/saved.h"
 #include "ops/tensor_ops.h"
 #include "python/autograd.h"
@@ -262,6 +263,7 @@ struct Application {
 
   PyRef forward(bool separate_setup) {
     GradMode off(false);
+    TangentsOff tangents_off;
     PyRef f = take(PyObject_GetAttrString(cls, "forward"));
     if (separate_setup) {
       PyRef result = take(PyObject_Call(f.get(), args, nullptr));
@@ -275,6 +277,71 @@ struct Application {
     for (Py_ssize_t i = 0; i < n; ++i)
       PyTuple_SET_ITEM(all.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
     return take(PyObject_Call(f.get(), all.get(), nullptr));
+  }
+
+  // Asks jvp() for the tangents of what apply() returns, where an input has one.
+  void carry_tangents(PyObject* returned) {
+    std::vector<Tensor> tangents;
+    bool any = false;
+    for (const Tensor& t : inputs) {
+      tangents.push_back(tangent_of(t));
+      any |= tangents.back().defined();
+    }
+    if (!any) return;
+    TangentsOff tangents_off;
+    const Py_ssize_t n = PyTuple_GET_SIZE(args);
+    PyRef given = take(PyTuple_New(n + 1));
+    PyTuple_SET_ITEM(given.get(), 0, Py_NewRef(context.get()));
+    size_t k = 0;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      Tensor tangent;
+      if (is_tensor(PyTuple_GET_ITEM(args, i))) {
+        if (!tangents[k].defined() && context_of(context.get())->materialize &&
+            is_inexact(inputs[k].dtype())) {
+          tangents[k] = zeros(inputs[k].sizes(), inputs[k].options());
+        }
+        tangent = tangents[k++];
+      }
+      PyTuple_SET_ITEM(given.get(), i + 1, must(wrap(std::move(tangent))));
+    }
+    PyRef f = take(PyObject_GetAttrString(cls, "jvp"));
+    PyRef found = take(PyObject_Call(f.get(), given.get(), nullptr));
+    if (!PyTuple_Check(found.get())) found = take(PyTuple_Pack(1, found.get()));
+    PyRef results = PyRef::borrow(returned);
+    if (!PyTuple_Check(returned)) results = take(PyTuple_Pack(1, returned));
+    const Py_ssize_t expected = PyTuple_GET_SIZE(results.get());
+    check(PyTuple_GET_SIZE(found.get()) == expected,
+          "Function's jvp returned an invalid number of forward gradients (expected ", expected,
+          " but got ", PyTuple_GET_SIZE(found.get()), ")");
+    const std::vector<Tensor> dirty = tensors_in(context_of(context.get())->dirty, "mark_dirty");
+    for (Py_ssize_t i = 0; i < expected; ++i) {
+      carry_tangent(PyTuple_GET_ITEM(results.get(), i), PyTuple_GET_ITEM(found.get(), i), i, dirty,
+                    tangents);
+    }
+  }
+
+  void carry_tangent(PyObject* result, PyObject* found, Py_ssize_t place,
+                     const std::vector<Tensor>& dirty, const std::vector<Tensor>& tangents) {
+    check(found == Py_None || is_tensor(found), "expected Variable or None (got ", type_name(found),
+          ") for grad output ", place, ".");
+    if (found == Py_None || !is_tensor(result)) return;
+    const Tensor& t = tensor_of(result);
+    const Tensor& tangent = tensor_of(found);
+    if (!is_inexact(t.dtype())) return;
+    if (place_of(dirty, t) >= 0) {
+      const int input = place_of(inputs, t);
+      check(input >= 0 && tangents[static_cast<size_t>(input)].is(tangent),
+            "An inplace custom Function is not returning the forward mode gradients as-is. If the "
+            "forward is modifying an input inplace, then the jvp function must modify the gradient "
+            "inplace and return it as-is.");
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      check(inputs[i].storage() != t.storage() || !tangents[i].defined() ||
+                tangents[i].storage() == tangent.storage(),
+            "A custom Function's forward is returning a view (or an input as-is) but the jvp is "
+            "not returning a view.");
+    }
+    set_tangent(t, tangent);
   }
 
   // Gives the results their history and returns what apply() returns.
@@ -379,7 +446,9 @@ PyObject* apply(PyObject*, PyObject* args) {
   return guarded([&] {
     Application a{cls, given, {}, {}, {}};
     a.prepare();
-    return a.finish(a.forward(separate)).release();
+    PyRef result = a.finish(a.forward(separate));
+    a.carry_tangents(result.get());
+    return result.release();
   });
 }
 

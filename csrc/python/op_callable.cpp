@@ -6,6 +6,7 @@
 #include <deque>
 #include <unordered_map>
 
+#include "autograd/forward.h"
 #include "autograd/meta.h"
 #include "python/objects.h"
 #include "python/overrides.h"
@@ -92,6 +93,7 @@ PyObject* run_into(const OpTable& table, const Op& op, Values& values, PyObject*
         "requires grad.");
   Value result = run(op, values, {}, seen);
   const auto& list = std::get<TensorList>(result);
+  for (const Tensor& t : list) check_no_tangent(t, op);
   for (size_t i = 0; i < list.size(); ++i) {
     const Tensor& target = tensor_of(items[i].get());
     write_out(op, target, list[i]);

@@ -12,6 +12,8 @@ import sys
 from math import ceil, inf, isfinite, isinf, isnan
 from typing import TYPE_CHECKING, Any
 
+from taeda import _C
+
 if TYPE_CHECKING:
     from taeda import Tensor
 
@@ -277,6 +279,9 @@ def tensor_repr(tensor: Tensor) -> str:
     graph = _graph_suffix(tensor)
     if graph is not None:
         suffixes.append(graph)
+    tangent = _C._unpack_dual(tensor)[1]
+    if tangent is not None:
+        suffixes.append(f"tangent={tangent}")
 
     text = prefix + body
     column = len(text) - (text.rfind("\n") + 1) + 2

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from taeda.autograd import anomaly_mode, function, grad_mode, graph
+from taeda.autograd import anomaly_mode, forward_ad, function, grad_mode, graph
 from taeda.autograd._run import backward, grad
 from taeda.autograd._variable import Variable
 from taeda.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
@@ -28,6 +28,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
     "function",
     "functional",
     "grad",

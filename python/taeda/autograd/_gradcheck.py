@@ -8,6 +8,7 @@ from typing import Any
 
 from taeda import _C
 from taeda._C import Tensor
+from taeda.autograd import forward_ad
 from taeda.autograd._run import grad
 from taeda.autograd.function import Function
 from taeda.autograd.grad_mode import enable_grad, no_grad
@@ -142,6 +143,32 @@ class _NoGradient(Function):
         return (None,) * len(grads)
 
 
+def _check_forward(
+    func: Callable[..., Any],
+    inputs: Sequence[Any],
+    numerical: list[list[list[Tensor]]],
+    atol: float,
+    rtol: float,
+) -> None:
+    """Compare the tangents of the outputs, one real number of an input at a time."""
+    wanted = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
+    for j, position in enumerate(wanted):
+        x = inputs[position]
+        for place in range(x.numel() * (2 if x.is_complex() else 1)):
+            with forward_ad.dual_level():
+                given = list(inputs)
+                given[position] = forward_ad.make_dual(x, _one_hot(x, place))
+                found = [forward_ad.unpack_dual(o) for o in _outputs_of(func, given)]
+            for i, (primal, tangent) in enumerate(found):
+                a = _reals(ops.zeros_like(primal) if tangent is None else tangent).to(_C.float64)
+                n = numerical[j][i][place].to(_C.float64)
+                if not bool(ops.isclose(a, n, rtol, atol).all()):
+                    raise GradcheckError(
+                        f"Jacobian computed with forward mode mismatch for output {i} with respect "
+                        f"to input {j}, at its element {place},\nnumerical:{n}\nanalytical:{a}\n"
+                    )
+
+
 def _check_undefined(func: Callable[..., Any], inputs: Sequence[Any], wanted: list[Tensor]) -> None:
     outputs = _differentiable(_outputs_of(func, inputs))
     if not outputs:
@@ -164,7 +191,13 @@ def _run(
     nondet_tol: float,
     check_undefined_grad: bool,
     check_grad_dtypes: bool,
+    check_forward_ad: bool,
+    check_backward_ad: bool,
 ) -> None:
+    if not check_forward_ad and not check_backward_ad:
+        raise AssertionError(
+            "Expected at least one of check_forward_ad or check_backward_ad to be True"
+        )
     wanted = _check_inputs(inputs, eps)
     with enable_grad():
         outputs = _outputs_of(func, inputs)
@@ -179,6 +212,10 @@ def _run(
                     )
         return
     numerical = [_numerical(func, inputs, x, eps, len(outputs)) for x in wanted]
+    if check_forward_ad:
+        _check_forward(func, inputs, numerical, atol, rtol)
+    if not check_backward_ad:
+        return
     for i, output in enumerate(outputs):
         if not output.requires_grad:
             continue
@@ -221,6 +258,8 @@ def gradcheck(
     nondet_tol: float = 0.0,
     check_undefined_grad: bool = True,
     check_grad_dtypes: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
 ) -> bool:
     """Compare the gradients of `func` with `(f(x + eps) - f(x - eps)) / (2 eps)`.
 
@@ -237,6 +276,8 @@ def gradcheck(
         nondet_tol: how far two runs of the same backward may differ.
         check_undefined_grad: also check that missing gradients of outputs count as zeros.
         check_grad_dtypes: also check that each gradient has the dtype of its input.
+        check_forward_ad: also check the tangents of forward mode.
+        check_backward_ad: check the gradients; with False, the tangents alone.
 
     Raises:
         GradcheckError: they differ. ValueError: no input requires a gradient.
@@ -248,7 +289,18 @@ def gradcheck(
     """
     inputs = _as_tuple(inputs)
     try:
-        _run(func, inputs, eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes)
+        _run(
+            func,
+            inputs,
+            eps,
+            atol,
+            rtol,
+            nondet_tol,
+            check_undefined_grad,
+            check_grad_dtypes,
+            check_forward_ad,
+            check_backward_ad,
+        )
     except GradcheckError:
         if raise_exception:
             raise
@@ -268,6 +320,8 @@ def gradgradcheck(
     nondet_tol: float = 0.0,
     check_undefined_grad: bool = True,
     check_grad_dtypes: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
 ) -> bool:
     """`gradcheck` of the gradients of `func`: checks its second derivatives.
 
@@ -283,6 +337,8 @@ def gradgradcheck(
         nondet_tol: how far two runs of the same backward may differ.
         check_undefined_grad: also check that missing gradients count as zeros.
         check_grad_dtypes: also check the gradients' dtypes.
+        check_fwd_over_rev: also check the tangents that gradients have in forward mode.
+        check_rev_over_rev: check the gradients of gradients.
 
     >>> import taeda
     >>> x = taeda.rand(3, dtype=taeda.float64, requires_grad=True)
@@ -318,4 +374,6 @@ def gradgradcheck(
         nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad,
         check_grad_dtypes=check_grad_dtypes,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
     )

@@ -21,6 +21,7 @@ class FunctionCtx(_C._FunctionBase):
     """
 
     _forward_cls: type[Function]
+    saved_for_forward: tuple[Tensor | None, ...] = ()
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors for backward. In-place changes to them are found when they are read.
@@ -28,6 +29,10 @@ class FunctionCtx(_C._FunctionBase):
         Inputs and outputs must be kept this way; an attribute would hold the graph in a cycle.
         """
         self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors for `jvp`, which finds them in `saved_for_forward`."""
+        self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Tensor) -> None:
         """Declare inputs that forward changed in place. All of them must be returned."""
@@ -127,6 +132,19 @@ class Function(metaclass=_FunctionMeta):
     def vjp(ctx: Any, *grad_outputs: Any) -> Any:
         """Another name under which `backward` may be written."""
         return Function.backward(ctx, *grad_outputs)
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Compute the tangent of each result from those of the arguments of forward.
+
+        Called in forward mode, right after forward. An argument that is no tensor has None; a
+        tensor without a tangent has zeros, or None after `ctx.set_materialize_grads(False)`. To be
+        written by the subclass.
+        """
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with "
+            "forward mode AD."
+        )
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
