@@ -274,3 +274,29 @@ def test_scaler_states_and_being_disabled():
     assert p.item() == 0.5 and not disabled.is_enabled()
     lists = GradScaler("cpu", init_scale=2.0).scale([x, (x, x)])
     assert lists[1][0].tolist() == [2.0]
+
+
+@pytest.mark.filterwarnings("ignore:User provided device_type")
+def test_the_names_for_cuda():
+    m = taeda.ones(2, 2)
+    with taeda.cuda.amp.autocast():
+        assert (m @ m).dtype is (taeda.float16 if taeda.cuda.is_available() else taeda.float32)
+    with taeda.cuda.amp.autocast(enabled=False):
+        assert (m @ m).dtype is taeda.float32
+    scaler = taeda.cuda.amp.GradScaler(enabled=False)
+    assert isinstance(scaler, GradScaler) and scaler.scale(m) is m
+
+    class Double(taeda.autograd.Function):
+        @staticmethod
+        @taeda.cuda.amp.custom_fwd(cast_inputs=taeda.float16)
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        @taeda.cuda.amp.custom_bwd
+        def backward(ctx, grad):
+            return grad * 2
+
+    x = taeda.ones(2, requires_grad=True)
+    Double.apply(x).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]

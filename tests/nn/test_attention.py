@@ -168,3 +168,19 @@ def test_masked_rows_of_multihead_attention(torch, same, to_torch, need_weights,
     actual = ours(x, x, x, key_padding_mask=mask, **kwargs)
     expected = theirs(*to_torch((x, x, x)), key_padding_mask=to_torch(mask), **kwargs)
     same(actual, expected)
+
+
+def test_masks_of_given_blocks():
+    made = create_block_mask(lambda b, h, q, kv: q >= kv, 1, 2, 10, 12, BLOCK_SIZE=(4, 3))
+    given = (
+        made.kv_num_blocks, made.kv_indices, made.full_kv_num_blocks, made.full_kv_indices,
+    )  # fmt: skip
+    again = flex_attention.BlockMask.from_kv_blocks(
+        *given, BLOCK_SIZE=(4, 3), mask_mod=made.mask_mod, seq_lengths=(10, 12)
+    )
+    assert (again.mask == made.mask).all() and again.shape == made.shape
+    whole = flex_attention.BlockMask.from_kv_blocks(*given[:2], BLOCK_SIZE=(4, 3))
+    assert whole.shape == (1, 2, 12, 12)
+    for wrong in ((*given[:2], given[2]), (given[0][0, 0], given[1][0, 0])):
+        with pytest.raises((AssertionError, RuntimeError), match="from_kv_blocks"):
+            flex_attention.BlockMask.from_kv_blocks(*wrong)

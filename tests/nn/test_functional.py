@@ -241,3 +241,11 @@ def test_refuses_what_torch_refuses(torch, name, call):
         eval("f" + call, {"f": getattr(torch.nn.functional, name), "x": torch.ones(2, 3, 4)})
     with pytest.raises(theirs.type):
         eval("f" + call, {"f": getattr(F, name), "x": taeda.ones(2, 3, 4)})
+
+
+def test_convolution_over_time(torch, compare):
+    x, weight, bias = rand(5, 2, 3), rand(3, 3, 4, seed=1), rand(4, seed=2)
+    for pad in (0, 2):
+        compare(F.conv_tbc, torch.nn.functional.conv_tbc, (x, weight, bias, pad))
+    with pytest.raises(RuntimeError, match=r"conv_tbc: .* got shapes \[5, 2\]"):
+        F.conv_tbc(x[..., 0], weight, bias)

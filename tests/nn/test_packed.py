@@ -221,3 +221,24 @@ def test_under_autocast(kind):
     assert taeda.allclose(output.float(), layer(x)[0], atol=3e-2)
     output.float().sum().backward()
     assert all(p.grad.dtype == taeda.float32 for p in layer.parameters())
+
+
+def test_what_subclasses_call(torch):
+    for kind in ("GRU", "LSTM"):
+        ours = getattr(nn, kind)(3, 4, 2, bidirectional=True)
+        theirs = getattr(torch.nn, kind)(3, 4, 2, bidirectional=True)
+        for m, library in ((ours, taeda), (theirs, torch)):
+            x = library.zeros(5, 2, 3)
+            shape = m.get_expected_hidden_size(x, None)
+            assert shape == (4, 2, 4)
+            assert m.get_expected_hidden_size(x[0], library.tensor([6, 2])) == (4, 6, 4)
+            state = library.arange(32.0).reshape(4, 2, 4)
+            state = (state, state) if kind == "LSTM" else state
+            m.check_forward_args(x, state, None)
+            assert m.permute_hidden(state, None) is not None
+            moved = m.permute_hidden(state, library.tensor([1, 0]))
+            moved = moved[1] if kind == "LSTM" else moved
+            assert moved[0, 0].tolist() == [4.0, 5.0, 6.0, 7.0]
+            with pytest.raises(RuntimeError, match=r"size \(4, 2, 4\), got \[4, 2, 3\]"):
+                bad = library.zeros(4, 2, 3)
+                m.check_forward_args(x, (bad, bad) if kind == "LSTM" else bad, None)

@@ -10,6 +10,7 @@ caches) has nothing to do. What needs a device raises AssertionError, as PyTorch
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from taeda._tensor_types import cuda_types
@@ -57,6 +58,12 @@ __all__ = [
     "set_rng_state_all",
     "synchronize",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "amp":
+        return importlib.import_module("taeda.cuda.amp")
+    raise AttributeError(f"module 'taeda.cuda' has no attribute {name!r}")
 
 
 def _no_cuda(what: str) -> NoReturn:

@@ -60,6 +60,12 @@ class Calling:
             f'Module [{type(self).__name__}] is missing the required "forward" function'
         )
 
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """`taeda.compile` for this module: it runs eagerly, and says so the first time."""
+        from taeda.compiler import compile
+
+        compile(self, *args, **kwargs)
+
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         return Calling.__call__(self, *args, **kwargs)
 

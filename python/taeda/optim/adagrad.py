@@ -89,6 +89,11 @@ class Adagrad(FusedOptimizer):
         total = taeda.full_like(param, start, memory_format=taeda.preserve_format)
         return {"step": new_step(), "sum": total.detach()}
 
+    def share_memory(self) -> None:
+        """Move the state into memory that other processes can share."""
+        for state in self.state.values():
+            state["sum"].share_memory_()
+
     def _numbers(self, group: dict[str, Any]) -> dict[str, Any]:
         return {
             **floats(group, "lr", "lr_decay", "weight_decay", "eps"),

@@ -144,6 +144,55 @@ class BlockMask:
         self.kv_num_blocks, self.kv_indices = _ordered(partial)
         self.full_kv_num_blocks, self.full_kv_indices = _ordered(full)
 
+    @classmethod
+    def from_kv_blocks(
+        cls,
+        kv_num_blocks: Tensor,
+        kv_indices: Tensor,
+        full_kv_num_blocks: Tensor | None = None,
+        full_kv_indices: Tensor | None = None,
+        BLOCK_SIZE: int | tuple[int, int] = 128,
+        mask_mod: Mod | None = None,
+        seq_lengths: tuple[int, int] | None = None,
+    ) -> BlockMask:
+        """Make one of which blocks of keys each block of queries sees.
+
+        Args:
+            kv_num_blocks, kv_indices: how many blocks, of shape (B, H, blocks of Q), and which they
+                are, the first of (B, H, blocks of Q, blocks of KV); `mask_mod` says what takes
+                part in them.
+            full_kv_num_blocks, full_kv_indices: likewise, for blocks that take part as a whole.
+            BLOCK_SIZE: the size of a block, or its sizes along Q and KV.
+            mask_mod: says which positions take part; by default all.
+            seq_lengths: the sizes of Q and KV; by default, of whole blocks.
+        """
+        if (full_kv_num_blocks is None) != (full_kv_indices is None):
+            raise AssertionError(
+                "from_kv_blocks: full_kv_num_blocks and full_kv_indices go together"
+            )
+        if kv_indices.dim() != 4:
+            raise RuntimeError(
+                f"from_kv_blocks: kv_indices must have 4 dimensions, got {kv_indices.dim()}"
+            )
+        q, kv = sizes = _block_sizes("from_kv_blocks", BLOCK_SIZE)
+        rows, columns = kv_indices.shape[-2:]
+        lengths = (rows * q, columns * kv) if seq_lengths is None else tuple(seq_lengths)
+
+        def spread(count: Tensor, indices: Tensor) -> Tensor:
+            listed = taeda.arange(columns, device=indices.device) < count.unsqueeze(-1)
+            blocks = taeda.zeros_like(indices, dtype=taeda.bool)
+            blocks = blocks.scatter(-1, indices.to(taeda.int64), listed)
+            every = blocks.repeat_interleave(q, -2).repeat_interleave(kv, -1)
+            return every[..., : lengths[0], : lengths[1]]
+
+        mask_mod = noop_mask if mask_mod is None else mask_mod
+        mask = spread(kv_num_blocks, kv_indices)
+        B, H, Q_LEN, KV_LEN = mask.shape
+        mask = mask & create_mask(mask_mod, B, H, Q_LEN, KV_LEN, mask.device)
+        if full_kv_num_blocks is not None and full_kv_indices is not None:
+            mask = mask | spread(full_kv_num_blocks, full_kv_indices)
+        return cls(mask, mask_mod, sizes)
+
     def __getitem__(self, index: Any) -> BlockMask:
         index = index if isinstance(index, tuple) else (index,)
         # A number keeps its dimension, as a slice of one.
@@ -193,6 +242,13 @@ def _ordered(blocks: Tensor) -> tuple[Tensor, Tensor]:
     return blocks.sum(-1).to(taeda.int32), columns.to(taeda.int32)
 
 
+def _block_sizes(name: str, given: int | tuple[int, int]) -> tuple[int, int]:
+    sizes = (given, given) if isinstance(given, int) else tuple(given)
+    if len(sizes) != 2 or min(sizes) < 1:
+        raise ValueError(f"{name}: BLOCK_SIZE must be one or two positive ints, got {given}")
+    return sizes
+
+
 def create_block_mask(
     mask_mod: Mod,
     B: int | None,
@@ -211,9 +267,7 @@ def create_block_mask(
         device: where to make it.
         BLOCK_SIZE: the size of a block, or its sizes along Q and KV.
     """
-    sizes = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else tuple(BLOCK_SIZE)
-    if len(sizes) != 2 or min(sizes) < 1:
-        raise ValueError(f"create_block_mask: BLOCK_SIZE must be positive, got {BLOCK_SIZE}")
+    sizes = _block_sizes("create_block_mask", BLOCK_SIZE)
     return BlockMask(create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device), mask_mod, sizes)
 
 
@@ -255,6 +309,7 @@ def flex_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
     return_lse: bool = False,
+    kernel_options: dict[str, Any] | None = None,
     *,
     return_aux: AuxRequest | None = None,
 ) -> Any:
@@ -269,6 +324,7 @@ def flex_attention(
         scale: by default 1 / sqrt(E).
         enable_gqa: the key and the value have fewer heads, each shared by several of the query.
         return_lse: return also the log-sum-exp of the scores, of shape (B, H, Q).
+        kernel_options: tuning of PyTorch's kernels; here it chooses nothing.
         return_aux: return also an `AuxOutput` with what this asks for.
 
     Returns:

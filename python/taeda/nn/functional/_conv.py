@@ -8,7 +8,7 @@ from typing import Any
 from taeda._C import Tensor, ops
 
 __all__ = [
-    "bilinear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+    "bilinear", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d",
     "conv_transpose3d", "linear",
 ]  # fmt: skip
 
@@ -206,3 +206,28 @@ def conv_transpose3d(
     return ops.conv_transpose3d(
         input, weight, bias, stride, padding, output_padding, groups, dilation
     )
+
+
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """Convolution over the first dimension, time, of an input (T, N, C).
+
+    Args:
+        input: of shape (T, N, C).
+        weight: of shape (kernel size, C, output channels).
+        bias: of shape (output channels,).
+        pad: how much is added at both ends.
+
+    Returns:
+        a tensor of shape (T + 2 pad - kernel size + 1, N, output channels).
+
+    >>> x, weight = taeda.ones(5, 1, 2), taeda.ones(3, 2, 4)
+    >>> taeda.nn.functional.conv_tbc(x, weight, taeda.zeros(4))[:, 0, 0]
+    tensor([6., 6., 6.])
+    """
+    if input.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
+        raise RuntimeError(
+            "conv_tbc: input and weight must have 3 dimensions and bias 1, got shapes "
+            f"{list(input.shape)}, {list(weight.shape)} and {list(bias.shape)}"
+        )
+    result = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
+    return result.permute(2, 0, 1)

@@ -7,7 +7,10 @@ from typing import Any
 
 from taeda._C import Tensor, ops
 
-__all__ = ["channel_shuffle", "fold", "pad", "pixel_shuffle", "pixel_unshuffle", "unfold"]
+__all__ = [
+    "channel_shuffle", "fold", "native_channel_shuffle", "pad", "pixel_shuffle", "pixel_unshuffle",
+    "unfold",
+]  # fmt: skip
 
 
 def pad(
@@ -173,3 +176,8 @@ def fold(
     result = input.new_zeros((input.size(0), columns.size(1), tall * wide))
     result = result.index_add(2, places.flatten(), columns).unflatten(2, (tall, wide))
     return result[:, :, ph : ph + height, pw : pw + width].contiguous()
+
+
+def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """`channel_shuffle`, under its other name."""
+    return channel_shuffle(input, groups)

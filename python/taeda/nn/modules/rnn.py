@@ -167,6 +167,35 @@ class RNNBase(Module):
                 f"{self.input_size}, got {input.size(-1)}"
             )
 
+    def get_expected_hidden_size(
+        self, input: Tensor, batch_sizes: Tensor | None
+    ) -> tuple[int, int, int]:
+        """The shape of the state h for an input, packed where there are `batch_sizes`."""
+        batch = input.size(0 if self.batch_first else 1)
+        if batch_sizes is not None:
+            batch = int(batch_sizes[0])
+        rows = self.num_layers * (2 if self.bidirectional else 1)
+        return rows, batch, self.proj_size or self.hidden_size
+
+    def check_hidden_size(
+        self,
+        hx: Tensor,
+        expected_hidden_size: tuple[int, int, int],
+        msg: str = "Expected hidden size {}, got {}",
+    ) -> None:
+        """Raise a RuntimeError, with both shapes in `msg`, unless a state has the expected one."""
+        if tuple(hx.shape) != tuple(expected_hidden_size):
+            raise RuntimeError(msg.format(tuple(expected_hidden_size), list(hx.shape)))
+
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+        """Raise unless an input and a state, batched, have the right form."""
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
+
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """A state with its sequences in another order; None leaves it."""
+        return hx if permutation is None else hx.index_select(1, permutation)
+
     def _first_state(self, hx: Any, batch: int, dim: int, input: Tensor) -> list[Tensor]:
         """The given h, and c of an LSTM, or zeros, of shape (layers * directions, N, size)."""
         rows = self.num_layers * (2 if self.bidirectional else 1)
@@ -189,10 +218,8 @@ class RNNBase(Module):
                 )
             if dim == 2:
                 state[i] = value = value.unsqueeze(1)
-            if tuple(value.shape) != (rows, batch, size):
-                raise RuntimeError(
-                    f"{name}: Expected {which} size {(rows, batch, size)}, got {list(value.shape)}"
-                )
+            text = f"{name}: Expected {which} size {{}}, got {{}}"
+            self.check_hidden_size(value, (rows, batch, size), text)
         return state
 
     def _run(
@@ -225,11 +252,10 @@ class RNNBase(Module):
         self.check_input(data, batch_sizes)
         sizes = batch_sizes.tolist()
         state = self._first_state(hx, sizes[0], 3, data)
-        if hx is not None and order is not None:
-            state = [part.index_select(1, order) for part in state]
+        if hx is not None:
+            state = [RNNBase.permute_hidden(self, part, order) for part in state]
         output, final = self._run(data, sizes, state)
-        if back is not None:
-            final = tuple(part.index_select(1, back) for part in final)
+        final = tuple(RNNBase.permute_hidden(self, part, back) for part in final)
         return PackedSequence(output, batch_sizes, order, back), final
 
     def _forward_padded(self, input: Tensor, hx: Any) -> tuple[Any, Any]:
@@ -345,6 +371,25 @@ class LSTM(RNNBase):
             "LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
             proj_size, device, dtype,
         )  # fmt: skip
+
+    def get_expected_cell_size(
+        self, input: Tensor, batch_sizes: Tensor | None
+    ) -> tuple[int, int, int]:
+        """The shape of the state c for an input, packed where there are `batch_sizes`."""
+        rows, batch, _ = self.get_expected_hidden_size(input, batch_sizes)
+        return rows, batch, self.hidden_size
+
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+        """Raise unless an input and the states (h, c), batched, have the right form."""
+        self.check_input(input, batch_sizes)
+        sizes = (self.get_expected_hidden_size, self.get_expected_cell_size)
+        for i, size in enumerate(sizes):
+            text = f"Expected hidden[{i}] size {{}}, got {{}}"
+            self.check_hidden_size(hidden[i], size(input, batch_sizes), text)
+
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """The states (h, c) with their sequences in another order; None leaves them."""
+        return tuple(super(LSTM, self).permute_hidden(part, permutation) for part in hx)
 
 
 class GRU(RNNBase):
