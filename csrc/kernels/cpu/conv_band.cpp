@@ -1,0 +1,88 @@
+#include "kernels/cpu/conv_band.h"
+
+namespace taeda::cpu::direct {
+namespace {
+
+// One row of a phase: the elements of `row` (null: zeros) at start, start + step, ...
+template <class T>
+void lay_row(const T* row, int64_t in, int64_t start, int64_t step, int64_t width, T* to) {
+  const int64_t first = row ? std::clamp<int64_t>(ceil_div(-start, step), 0, width) : width;
+  const int64_t last = row ? std::clamp<int64_t>(ceil_div(in - start, step), first, width) : width;
+  std::fill(to, to + first, T(0));
+  if (step == 1) {
+    std::copy(row + start + first, row + start + last, to + first);
+  } else {
+    loops<T>().every(row + start + first * step, step, last - first, to + first);
+  }
+  std::fill(to + last, to + width, T(0));
+}
+
+}  // namespace
+
+Problem forward_problem(const ConvShape& s) {
+  auto axis = [&](int d) {
+    const int from = d - (3 - s.spatial);
+    if (from < 0) {
+      Axis a(1, 1, 1);
+      a.add(0, 0);
+      return a;
+    }
+    Axis a(s.in[from], s.out[from], s.stride[from]);
+    for (int64_t k = 0; k < s.kernel[from]; ++k) a.add(k, k * s.dilation[from] - s.padding[from]);
+    return a;
+  };
+  Problem p{axis(0), axis(1), axis(2), s.in_channels / s.groups, 0, 0};
+  p.y_height = p.h.out;
+  p.y_width = p.w.out;
+  return p;
+}
+
+template <class T> void lay_out(const Problem& p, const Band& band, const T* x, T* to) {
+  const int64_t width = p.width(), rows = band.rows + p.h.halo();
+  const int64_t channel = p.d.in * p.h.in * p.w.in, line = 64 / sizeof(T);
+  for (int64_t c = 0; c < p.channels; ++c, x += channel) {
+    for (int64_t pd : p.d.phases) {
+      for (int64_t ph : p.h.phases) {
+        for (int64_t pw : p.w.phases) {
+          for (int64_t td = 0; td <= p.d.halo(); ++td) {
+            const int64_t id = (band.depth + p.d.lo + td) * p.d.step + pd;
+            for (int64_t th = 0; th < rows; ++th, to += width) {
+              const int64_t ih = (band.first + p.h.lo + th) * p.h.step + ph;
+              const bool inside = id >= 0 && id < p.d.in && ih >= 0 && ih < p.h.in;
+              const T* row = inside ? x + (id * p.h.in + ih) * p.w.in : nullptr;
+              // Every phase reads a part of the rows, which no hardware foresees.
+              for (int64_t i = 0; inside && c + 1 < p.channels && i < p.w.in; i += line)
+                __builtin_prefetch(row + channel + i);
+              lay_row(row, p.w.in, p.w.lo * p.w.step + pw, p.w.step, width, to);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+template void lay_out<float>(const Problem&, const Band&, const float*, float*);
+template void lay_out<double>(const Problem&, const Band&, const double*, double*);
+
+std::vector<int64_t> offsets(const Problem& p, int64_t rows) {
+  std::vector<int64_t> list;
+  list.reserve(static_cast<size_t>(p.depth()));
+  const int64_t height = rows + p.h.halo(), plane = height * p.width();
+  const auto heights = static_cast<int64_t>(p.h.phases.size());
+  const auto widths = static_cast<int64_t>(p.w.phases.size());
+  for (int64_t c = 0; c < p.channels; ++c) {
+    for (const Axis::Tap& d : p.d.taps) {
+      for (const Axis::Tap& h : p.h.taps) {
+        for (const Axis::Tap& w : p.w.taps) {
+          const int64_t phase = (d.phase * heights + h.phase) * widths + w.phase;
+          list.push_back(c * p.channel_size(rows) + phase * (p.d.halo() + 1) * plane +
+                         (d.shift - p.d.lo) * plane + (h.shift - p.h.lo) * p.width() + w.shift -
+                         p.w.lo);
+        }
+      }
+    }
+  }
+  return list;
+}
+
+}  // namespace taeda::cpu::direct

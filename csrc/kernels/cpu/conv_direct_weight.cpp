@@ -1,0 +1,207 @@
+#include <algorithm>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/conv_band.h"
+#include "kernels/cpu/conv_direct.h"
+#include "kernels/cpu/scratch.h"
+
+// The gradient of the weights.
+// It is a sum over all places of the outputs' gradients there times what was read there. With the
+// channels of the laid-out input side by side, what a row of taps reads at one place is one stretch
+// of memory, and the sum over places a product like any other.
+namespace taeda::cpu {
+namespace {
+
+using namespace direct;
+
+constexpr int64_t kPlacesTogether = 256;  // outputs whose gradients are summed at a stretch
+
+// A stretch of columns of that product: the taps (d, h) of the kernel with those along w that fall
+// into one phase.
+struct TapRow {
+  const Axis::Tap *d, *h;
+  int64_t phase, lo, columns;  // along w; the least shift; shifts times channels
+  int64_t at = 0;              // where its sums begin
+};
+struct TapRows {
+  std::vector<TapRow> list;
+  int64_t ld = 0;         // from one output's sums to the next's
+  int64_t size = 0;       // of all sums
+  bool gathered = false;  // with few channels, the stretches are copied behind one another first
+};
+TapRows tap_rows(const Problem& p, int64_t outputs, int64_t cols) {
+  TapRows rows;
+  int64_t total = 0;
+  for (const Axis::Tap& d : p.d.taps) {
+    for (const Axis::Tap& h : p.h.taps) {
+      for (int64_t phase = 0; phase < static_cast<int64_t>(p.w.phases.size()); ++phase) {
+        int64_t lo = INT64_MAX, hi = INT64_MIN;
+        for (const Axis::Tap& w : p.w.taps) {
+          if (w.phase != phase) continue;
+          lo = std::min(lo, w.shift);
+          hi = std::max(hi, w.shift);
+        }
+        rows.list.push_back({&d, &h, phase, lo, (hi - lo + 1) * p.channels});
+        rows.ld = std::max(rows.ld, rows.list.back().columns);
+        total += rows.list.back().columns;
+      }
+    }
+  }
+  rows.gathered = rows.ld < 2 * cols;
+  if (rows.gathered) rows.ld = total;
+  rows.ld = ceil_div(rows.ld, cols) * cols;
+  int64_t at = 0;
+  for (TapRow& row : rows.list) {
+    row.at = at;
+    at += rows.gathered ? row.columns : outputs * rows.ld;
+  }
+  rows.size = rows.gathered ? outputs * rows.ld : at;
+  return rows;
+}
+
+// Transposes what lay_out has made: all channels of a place side by side.
+template <class T> void channels_last(const T* from, int64_t channels, int64_t places, T* to) {
+  constexpr int64_t block = 16;
+  for (int64_t q = 0; q < places; q += block) {
+    const int64_t n = std::min(block, places - q);
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t i = 0; i < n; ++i) to[(q + i) * channels + c] = from[c * places + q + i];
+    }
+  }
+}
+
+// The outputs' gradients of a band as product() reads them: [panel][place][output].
+template <class T>
+void pack_gradients(const Problem& p, const Band& band, int64_t outputs, const T* g, int64_t volume,
+                    T* to) {
+  const int64_t rows = loops<T>().rows, places = band.rows * p.w.out;
+  for (int64_t first = 0; first < outputs; first += rows) {
+    const int64_t m = std::min(rows, outputs - first);
+    for (int64_t i = 0; i < m; ++i) {
+      const T* from = g + (first + i) * volume;
+      for (int64_t q = 0; q < places; ++q) to[first * places + q * m + i] = from[q];
+    }
+  }
+}
+
+// sums[output][column] += the products of the places [q, q + n), for a stretch of columns.
+template <class T>
+void add_columns(int64_t q, int64_t n, int64_t columns, int64_t outputs, int64_t places,
+                 const T* grads, const T* laid, const int64_t* offset, int64_t ld, T* sums) {
+  const auto& kernel = loops<T>();
+  for (int64_t j = 0; j < columns; j += kernel.cols) {
+    for (int64_t first = 0; first < outputs; first += kernel.rows) {
+      const int64_t m = std::min(kernel.rows, outputs - first);
+      kernel.product(n, m, grads + first * places + q * m, laid + j, offset + q, nullptr,
+                     sums + first * ld + j, ld);
+    }
+  }
+}
+
+// sums += the products of one band.
+template <class T>
+void add_places(const Problem& p, const Band& band, const TapRows& rows, int64_t outputs,
+                const T* grads, const T* laid, T* sums) {
+  const int64_t width = p.width(), plane = (band.rows + p.h.halo()) * width;
+  const int64_t places = band.rows * p.w.out;
+  const auto heights = static_cast<int64_t>(p.h.phases.size());
+  const auto widths = static_cast<int64_t>(p.w.phases.size());
+  auto start = [&](const TapRow& row) {
+    const int64_t phase = (row.d->phase * heights + row.h->phase) * widths + row.phase;
+    return (phase * (p.d.halo() + 1) * plane + (row.d->shift - p.d.lo) * plane +
+            (row.h->shift - p.h.lo) * width + row.lo - p.w.lo) *
+           p.channels;
+  };
+  std::vector<int64_t> offset(static_cast<size_t>(places)), own(static_cast<size_t>(places));
+  for (int64_t q = 0; q < places; ++q) {
+    offset[static_cast<size_t>(q)] = (q / p.w.out * width + q % p.w.out) * p.channels;
+    own[static_cast<size_t>(q)] = q % kPlacesTogether * rows.ld;
+  }
+  Scratch<T> gathered(rows.gathered ? kPlacesTogether * rows.ld : 0);
+  std::fill_n(gathered.data(), rows.gathered ? kPlacesTogether * rows.ld : 0, T(0));
+  for (int64_t q = 0; q < places; q += kPlacesTogether) {
+    const int64_t n = std::min(kPlacesTogether, places - q);
+    for (const TapRow& row : rows.list) {
+      const T* from = laid + start(row);
+      if (!rows.gathered) {
+        add_columns(q, n, row.columns, outputs, places, grads, from, offset.data(), rows.ld,
+                    sums + row.at);
+        continue;
+      }
+      for (int64_t i = 0; i < n; ++i) {
+        const T* source = from + offset[static_cast<size_t>(q + i)];
+        T* to = gathered.data() + i * rows.ld + row.at;
+        for (int64_t c = 0; c < row.columns; ++c) to[c] = source[c];
+      }
+    }
+    if (rows.gathered) {
+      add_columns(q, n, rows.ld, outputs, places, grads, gathered.data(), own.data(), rows.ld,
+                  sums);
+    }
+  }
+}
+
+// gw[output][channel][tap] += sums.
+template <class T>
+void add_taps(const Problem& p, const ConvShape& s, const TapRows& rows, int64_t outputs,
+              const T* sums, T* gw) {
+  const int64_t taps = p.taps(), kernel_w = s.kernel[s.spatial - 1];
+  const int64_t kernel_h = s.spatial > 1 ? s.kernel[s.spatial - 2] : 1;
+  for (const TapRow& row : rows.list) {
+    for (int64_t m = 0; m < outputs; ++m) {
+      for (const Axis::Tap& w : p.w.taps) {
+        if (w.phase != row.phase) continue;
+        const int64_t tap = (row.d->number * kernel_h + row.h->number) * kernel_w + w.number;
+        const T* from = sums + row.at + m * rows.ld + (w.shift - row.lo) * p.channels;
+        T* to = gw + m * p.channels * taps + tap;
+        for (int64_t c = 0; c < p.channels; ++c) to[c * taps] += from[c];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+template <class T> void direct_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
+  const Problem p = forward_problem(s);
+  const int64_t outputs = s.out_channels / s.groups;
+  const int64_t x_volume = p.d.in * p.h.in * p.w.in, y_volume = volume(s, s.out);
+  const TapRows rows = tap_rows(p, outputs, loops<T>().cols);
+  // Runs of pieces add to sums of their own, which are then added in order.
+  const int64_t bands = p.bands(), pieces = s.batch * bands;
+  const int64_t group_sums = rows.size, total = s.groups * group_sums;
+  const int64_t most = total > (1 << 18) ? 4 : 16;
+  const int64_t run = ceil_div(pieces, std::min(most, pieces)), runs = ceil_div(pieces, run);
+  Scratch<T> sums(runs * total);
+  parallel_for(runs * s.groups, 1, [&](int64_t begin, int64_t end) {
+    const int64_t laid_size = p.channels * p.channel_size(p.band());
+    Scratch<T> laid(laid_size), last(laid_size + loops<T>().cols);
+    Scratch<T> grads(outputs * p.band() * p.w.out);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t group = i % s.groups, number = i / s.groups;
+      T* to = sums.data() + number * total + group * group_sums;
+      std::fill_n(to, group_sums, T(0));
+      for (int64_t piece = number * run; piece < std::min((number + 1) * run, pieces); ++piece) {
+        const int64_t image = piece / bands;
+        const Band band(p, piece % bands);
+        lay_out(p, band, x + (image * s.groups + group) * p.channels * x_volume, laid.data());
+        channels_last(laid.data(), p.channels, p.channel_size(band.rows), last.data());
+        const T* g = gy + (image * s.groups + group) * outputs * y_volume;
+        pack_gradients(p, band, outputs, g + (band.depth * p.h.out + band.first) * p.w.out,
+                       y_volume, grads.data());
+        add_places(p, band, rows, outputs, grads.data(), last.data(), to);
+      }
+    }
+  });
+  for (int64_t r = 0; r < runs; ++r) {
+    for (int64_t group = 0; group < s.groups; ++group) {
+      add_taps(p, s, rows, outputs, sums.data() + r * total + group * group_sums,
+               gw + group * outputs * p.depth());
+    }
+  }
+}
+template void direct_grad_weight<float>(const ConvShape&, const float*, const float*, float*);
+template void direct_grad_weight<double>(const ConvShape&, const double*, const double*, double*);
+
+}  // namespace taeda::cpu
