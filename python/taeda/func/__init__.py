@@ -1,4 +1,8 @@
-"""Functions of modules' state."""
+"""Derivatives of functions as functions, and functions of modules' state.
+
+The transforms `grad`, `vjp`, `jvp` and so on take a function and return one, or a product with its
+Jacobian. They can be nested in any order.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,23 @@ from typing import Any
 
 import taeda
 from taeda._C import Tensor
+from taeda.func._gradients import grad, grad_and_value, jvp, linearize, vjp
+from taeda.func._jacobians import hessian, jacfwd, jacrev
 from taeda.nn import Module
 from taeda.nn.utils import stateless
 
-__all__ = ["functional_call", "stack_module_state"]
+__all__ = [
+    "functional_call",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "stack_module_state",
+    "vjp",
+]
 
 
 def functional_call(

@@ -1,0 +1,165 @@
+"""`jacrev`, `jacfwd` and `hessian`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from taeda import _C
+from taeda._C import Tensor
+from taeda.func._gradients import jvp, vjp
+from taeda.func._record import chosen, one_hot, zeros
+from taeda.func._tree import flatten
+
+__all__ = ["hessian", "jacfwd", "jacrev"]
+
+ops = _C.ops
+
+
+def _partial(
+    func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], numbers: Sequence[int]
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """`func` as one of some of its arguments, and these."""
+
+    def inner(*values: Any) -> Any:
+        given = list(args)
+        for n, value in zip(numbers, values, strict=True):
+            given[n] = value
+        return func(*given, **kwargs)
+
+    return inner, tuple(args[n] for n in numbers)
+
+
+def _check_real(tensors: Sequence[Any], name: str, what: str) -> None:
+    for i, t in enumerate(tensors):
+        if isinstance(t, Tensor) and t.is_complex():
+            raise RuntimeError(
+                f"{name}: Expected all {what}s to be real but received complex tensor at flattened "
+                f"{what} idx: {i}"
+            )
+
+
+def jacrev(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False
+) -> Callable[..., Any]:
+    """Return a function that computes the Jacobian of `func`, backwards: a row at a time.
+
+    Args:
+        func: returns a tensor, or a tuple, list or dictionary of them.
+        argnums: by which positional argument, or by which ones.
+        has_aux: `func` returns `(output, aux)`, and the new function `(jacobian, aux)`.
+
+    For one tensor by another, the Jacobian has the sizes of the output, followed by those of the
+    argument. Otherwise it has the structure of the output, and in each place of it that of the
+    argument; a tuple, where argnums is one.
+
+    >>> import taeda
+    >>> taeda.func.jacrev(lambda x: x**2)(taeda.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        numbers = chosen(argnums, len(args))
+        inner, values = _partial(func, args, kwargs, numbers)
+        flat, tree = flatten(values)
+        _check_real(flat, "jacrev", "input")
+        output, vjp_fn, *aux = vjp(inner, *values, has_aux=has_aux)
+        outputs, structure = flatten(output)
+        _check_real(outputs, "jacrev", "output")
+        for o in outputs:
+            if not o.is_floating_point():
+                raise RuntimeError(
+                    "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got "
+                    f"Tensor with dtype {o.dtype}"
+                )
+        weights = [zeros(o) for o in outputs]
+        found = []
+        for i, o in enumerate(outputs):
+            rows = []
+            for place in range(o.numel()):
+                seeds = [*weights[:i], one_hot(o, place), *weights[i + 1 :]]
+                rows.append(flatten(vjp_fn(structure.build(seeds)))[0])
+            lines = [
+                ops.stack([row[k] for row in rows]) if rows else None for k in range(len(flat))
+            ]
+            built = tree.build(_blocks(o, flat, lines))
+            found.append(built[0] if isinstance(argnums, int) else built)
+        jacobian = structure.build(found)
+        return (jacobian, aux[0]) if has_aux else jacobian
+
+    return wrapper
+
+
+def _blocks(output: Tensor, inputs: Sequence[Any], lines: Sequence[Tensor | None]) -> list[Tensor]:
+    """The Jacobians of an output by each input, of the output's sizes and then the input's."""
+    blocks = []
+    for x, line in zip(inputs, lines, strict=True):
+        sizes = [*output.shape, *x.shape]
+        blocks.append(
+            ops.zeros(sizes, dtype=x.dtype, device=x.device)
+            if line is None
+            else line.reshape(sizes)
+        )
+    return blocks
+
+
+def jacfwd(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """Return a function that computes the Jacobian of `func` in forward mode: a column at a time.
+
+    `func` runs once for each element of the arguments; the rest is as for `jacrev`.
+
+    >>> import taeda
+    >>> taeda.func.jacfwd(lambda x: x.sum() * x[0])(taeda.tensor([1.0, 2.0]))
+    tensor([4., 1.])
+    """
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        numbers = chosen(argnums, len(args))
+        inner, values = _partial(func, args, kwargs, numbers)
+        flat, tree = flatten(values)
+        _check_real(flat, "jacfwd", "input")
+        for x in flat:
+            if not isinstance(x, Tensor):
+                raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
+        columns: list[list[list[Tensor]]] = []  # by input, by its element, by output
+        weights = [zeros(x) for x in flat]
+        result: Any = None
+        for k, x in enumerate(flat):
+            columns.append([])
+            for place in range(x.numel()):
+                seeds = [*weights[:k], one_hot(x, place), *weights[k + 1 :]]
+                result = jvp(inner, values, tree.build(seeds), has_aux=has_aux)
+                columns[k].append(flatten(result[1])[0])
+        if result is None:  # no elements
+            result = jvp(inner, values, tree.build(weights), has_aux=has_aux)
+        outputs, structure = flatten(result[0])
+        _check_real(outputs, "jacfwd", "output")
+        found = []
+        for i, o in enumerate(outputs):
+            lines = [
+                ops.stack([column[i] for column in of_input], -1) if of_input else None
+                for of_input in columns
+            ]
+            built = tree.build(_blocks(o, flat, lines))
+            found.append(built[0] if isinstance(argnums, int) else built)
+        jacobian = structure.build(found)
+        return (jacobian, result[2]) if has_aux else jacobian
+
+    return wrapper
+
+
+def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
+    """Return a function that computes the second derivatives of `func`: `jacfwd(jacrev(func))`.
+
+    >>> import taeda
+    >>> taeda.func.hessian(lambda x: (x**3).sum())(taeda.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    return jacfwd(jacrev(func, argnums), argnums)
