@@ -307,6 +307,36 @@ def test_copies_and_pickles(info: Any) -> None:
             other.load_state_dict(ours.state_dict())
 
 
+@pytest.mark.parametrize("info", [pytest.param(i, id=i.name[3:]) for i in ENTRIES])
+@pytest.mark.filterwarnings("ignore")
+def test_from_the_meta_device(info: Any) -> None:
+    """Built without memory, then filled from a state_dict, in either of the two ways."""
+    cls = getattr(taeda.nn, info.name.removeprefix("nn."))
+    if "device" not in inspect.signature(cls.__init__).parameters or info.name.startswith(
+        "nn.Lazy"
+    ):
+        pytest.skip("takes no device, or has no shapes yet")
+    for case in inputs_of(info, torch.float32, True, grad=False)[:6]:
+        if case.forward_input is None or skip_case(info, case):
+            continue
+        ours, _ = pair(info, case)
+        args, kwargs = case.constructor_input.args, case.constructor_input.kwargs
+        arguments = translated([list(case.forward_input.args), case.forward_input.kwargs])
+        taeda.manual_seed(1)
+        expected = flat(ours.eval()(*copy.deepcopy(arguments[0]), **arguments[1]))
+        for assign in (True, False):
+            empty = cls(*translated(args), **{**translated(kwargs), "device": "meta"})
+            assert all(t.is_meta for t in empty.parameters())
+            if not assign:
+                empty.to_empty(device="cpu")
+            empty.load_state_dict(ours.state_dict(), assign=assign)
+            assert repr(empty) == repr(ours)
+            taeda.manual_seed(1)
+            actual = flat(empty.eval()(*copy.deepcopy(arguments[0]), **arguments[1]))
+            for a, e in zip(actual, expected, strict=True):
+                assert_close(a, to_torch(e), torch.float32, describe(info, case))
+
+
 @pytest.mark.parametrize(
     "info",
     [pytest.param(i, id=i.name[3:]) for i in ENTRIES if i.module_error_inputs_func],

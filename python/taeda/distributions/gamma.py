@@ -59,6 +59,11 @@ class Gamma(ExponentialFamily):
             - taeda.lgamma(shape)
         )
 
+    def cdf(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return taeda.special.gammainc(self.concentration, self.rate * value)
+
     def entropy(self) -> Tensor:
         shape = self.concentration
         return shape - self.rate.log() + shape.lgamma() + (1 - shape) * shape.digamma()
