@@ -125,10 +125,10 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     if nonlinearity in _GAINS:
         return _GAINS[nonlinearity]
     if nonlinearity != "leaky_relu":
-        raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+        raise ValueError(f"calculate_gain: Unsupported nonlinearity {nonlinearity}")
     slope = 0.01 if param is None else param
     if isinstance(slope, bool) or not isinstance(slope, (int, float)):
-        raise ValueError(f"negative_slope {param} not a valid number")
+        raise ValueError(f"calculate_gain: negative_slope {param} not a valid number")
     return math.sqrt(2.0 / (1 + slope**2))
 
 
@@ -229,7 +229,7 @@ def eye_(tensor: Tensor) -> Tensor:
         ValueError: the tensor has not 2 dimensions.
     """
     if tensor.dim() != 2:
-        raise ValueError("Only tensors with 2 dimensions are supported")
+        raise ValueError(f"eye_: Only tensors with 2 dimensions are supported, got {tensor.dim()}")
     with taeda.no_grad():
         tensor.zero_()
         tensor.diagonal().fill_(1)
@@ -247,10 +247,14 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
         ValueError: another number of dimensions, or the first is no multiple of `groups`.
     """
     if tensor.dim() not in (3, 4, 5):
-        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+        raise ValueError(
+            f"dirac_: Only tensors with 3, 4, or 5 dimensions are supported, got {tensor.dim()}"
+        )
     out_channels, in_channels = tensor.shape[:2]
     if out_channels % groups:
-        raise ValueError("dim 0 must be divisible by groups")
+        raise ValueError(
+            f"dirac_: dim 0 must be divisible by groups, got {out_channels} and {groups}"
+        )
     per_group = out_channels // groups
     center = tuple(size // 2 for size in tensor.shape[2:])
     with taeda.no_grad():
@@ -266,7 +270,8 @@ def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     """How many inputs make one output of a layer with this weight, and the reverse."""
     if tensor.dim() < 2:
         raise ValueError(
-            "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"
+            "nn.init: Fan in and fan out can not be computed for tensor with fewer than 2 "
+            f"dimensions, got shape {list(tensor.shape)}"
         )
     field = prod(tensor.shape[2:])
     return tensor.size(1) * field, tensor.size(0) * field
@@ -275,7 +280,9 @@ def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
 def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     mode = mode.lower()
     if mode not in ("fan_in", "fan_out"):
-        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+        raise ValueError(
+            f"nn.init: Mode {mode} not supported, please use one of ['fan_in', 'fan_out']"
+        )
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return fan_in if mode == "fan_in" else fan_out
 
@@ -403,7 +410,9 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
         ValueError: the tensor has fewer than 2 dimensions.
     """
     if tensor.dim() < 2:
-        raise ValueError("Only tensors with 2 or more dimensions are supported")
+        raise ValueError(
+            f"orthogonal_: Only tensors with 2 or more dimensions are supported, got {tensor.dim()}"
+        )
     if tensor.numel() == 0 or tensor.is_meta:
         return tensor
     with taeda.no_grad():
@@ -433,7 +442,9 @@ def sparse_(
         ValueError: the tensor has not 2 dimensions.
     """
     if tensor.dim() != 2:
-        raise ValueError("Only tensors with 2 dimensions are supported")
+        raise ValueError(
+            f"sparse_: Only tensors with 2 dimensions are supported, got {tensor.dim()}"
+        )
     rows, columns = tensor.shape
     zeros = math.ceil(sparsity * rows)
     with taeda.no_grad():

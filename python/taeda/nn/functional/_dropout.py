@@ -15,7 +15,7 @@ __all__ = [
 
 def _check(p: float) -> None:
     if not 0.0 <= p <= 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        raise ValueError(f"dropout: dropout probability has to be between 0 and 1, but got {p}")
 
 
 def dropout(

@@ -51,7 +51,8 @@ def interpolate(
     linear = mode in _RANKS
     if not linear and align_corners is not None:
         raise ValueError(
-            "align_corners option can only be set with the interpolating modes: linear | "
+            "interpolate: align_corners option can only be set with the interpolating "
+            "modes: linear | "
             "bilinear | bicubic | trilinear"
         )
     rank = input.dim() - 2
@@ -68,7 +69,8 @@ def interpolate(
         )
     if antialias and (mode not in ("bilinear", "bicubic")):
         raise ValueError(
-            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D "
+            "interpolate: Anti-alias option is restricted to bilinear and bicubic modes "
+            "and requires a 4-D "
             "tensor as input"
         )
     old = list(input.shape[2:])
@@ -95,15 +97,16 @@ def _new_sizes(
     old: list[int], size: Any, scale_factor: Any, recompute: bool | None
 ) -> tuple[list[int], list[float | None]]:
     if size is not None and scale_factor is not None:
-        raise ValueError("only one of size or scale_factor should be defined")
+        raise ValueError("interpolate: only one of size or scale_factor should be defined")
     if size is None and scale_factor is None:
-        raise ValueError("either size or scale_factor should be defined")
+        raise ValueError("interpolate: either size or scale_factor should be defined")
     given = size if scale_factor is None else scale_factor
     values = list(given) if isinstance(given, (tuple, list)) else [given] * len(old)
     if len(values) != len(old):
         name = "output size" if scale_factor is None else "scale_factor"
         raise ValueError(
-            "Input and output must have the same number of spatial dimensions, but got input "
+            "interpolate: Input and output must have the same number of spatial "
+            "dimensions, but got input "
             f"with spatial dimensions of {old} and {name} of {given}."
         )
     if scale_factor is None:
@@ -242,7 +245,8 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         )
     if tuple(theta.shape[1:]) != (rank, rank + 1):
         raise ValueError(
-            f"Expected a batch of {rank}D affine matrices of shape Nx{rank}x{rank + 1} for size "
+            f"affine_grid: Expected a batch of {rank}D affine matrices of shape "
+            f"Nx{rank}x{rank + 1} for size "
             f"{tuple(size)}. Got {tuple(theta.shape)}."
         )
     if any(count < 1 for count in size):

@@ -59,7 +59,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         super().__init__()
         cutoffs = list(cutoffs)
         if not cutoffs:
-            raise ValueError("cutoffs should be a sequence of length larger than 0")
+            raise ValueError(
+                "AdaptiveLogSoftmaxWithLoss: cutoffs should be a sequence of length larger than 0"
+            )
         whole = all(isinstance(cut, int) for cut in cutoffs)
         if (
             not whole
@@ -67,7 +69,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             or not 0 < cutoffs[0] <= cutoffs[-1] < n_classes
         ):
             raise ValueError(
-                "cutoffs should be a sequence of unique, positive integers sorted in an "
+                "AdaptiveLogSoftmaxWithLoss: cutoffs should be a sequence of unique, "
+                "positive integers sorted in an "
                 "increasing order, where each value is between 1 and n_classes-1, got "
                 f"{cutoffs} for n_classes={n_classes}"
             )

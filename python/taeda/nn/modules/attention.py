@@ -57,12 +57,13 @@ class MultiheadAttention(Module):
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0:
             raise ValueError(
-                "embed_dim and num_heads must be greater than 0, got "
+                "MultiheadAttention: embed_dim and num_heads must be greater than 0, got "
                 f"embed_dim={embed_dim} and num_heads={num_heads} instead"
             )
         if embed_dim % num_heads:
             raise AssertionError(
-                f"embed_dim must be divisible by num_heads, got {embed_dim} and {num_heads}"
+                "MultiheadAttention: embed_dim must be divisible by num_heads, got "
+                f"{embed_dim} and {num_heads}"
             )
         self.embed_dim = embed_dim
         self.kdim = embed_dim if kdim is None else kdim

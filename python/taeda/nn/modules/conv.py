@@ -55,22 +55,27 @@ class _ConvNd(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
+        who = type(self).__name__
         if groups <= 0:
-            raise ValueError("groups must be a positive integer")
-        if in_channels % groups:
-            raise ValueError("in_channels must be divisible by groups")
-        if out_channels % groups:
-            raise ValueError("out_channels must be divisible by groups")
+            raise ValueError(f"{who}: groups must be a positive integer, got {groups}")
+        for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
+            if channels % groups:
+                raise ValueError(
+                    f"{who}: {name} must be divisible by groups, got {channels} and {groups}"
+                )
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
                 raise ValueError(
-                    f"Invalid padding string {padding!r}, should be one of 'same', 'valid'"
+                    f"{who}: Invalid padding string {padding!r}, should be one of 'same', 'valid'"
                 )
             if padding == "same" and any(step != 1 for step in stride):
-                raise ValueError("padding='same' is not supported for strided convolutions")
+                raise ValueError(
+                    f"{who}: padding='same' is not supported for strided convolutions, got "
+                    f"stride={stride}"
+                )
         if padding_mode not in _PADDING_MODES:
             raise ValueError(
-                f"padding_mode must be one of {_PADDING_MODES}, but got "
+                f"{who}: padding_mode must be one of {_PADDING_MODES}, but got "
                 f"padding_mode='{padding_mode}'"
             )
         self.in_channels = in_channels
@@ -263,7 +268,7 @@ class _ConvTransposeNd(_ConvNd):
     ) -> None:
         if padding_mode != "zeros":
             raise ValueError(
-                f'Only "zeros" padding mode is supported for {type(self).__name__}, got '
+                f'{type(self).__name__}: Only "zeros" padding mode is supported, got '
                 f"{padding_mode!r}"
             )
         each = _ntuple(self._rank)
@@ -312,7 +317,8 @@ class _ConvTransposeNd(_ConvNd):
             not low <= size <= high for size, low, high in zip(wanted, least, most, strict=True)
         ):
             raise ValueError(
-                f"requested an output size of {wanted}, but valid sizes range from {least} to "
+                f"{type(self).__name__}: requested an output size of {wanted}, but valid "
+                f"sizes range from {least} to "
                 f"{most} (for an input of {input.shape[-rank:]})"
             )
         return tuple(size - low for size, low in zip(wanted, least, strict=True))

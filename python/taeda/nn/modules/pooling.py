@@ -360,17 +360,17 @@ class _FractionalMaxPoolNd(Module):
         name, each = type(self).__name__, _ntuple(self._rank)
         if output_size is None and output_ratio is None:
             raise ValueError(
-                f"{name} requires specifying either an output size, or a pooling ratio"
+                f"{name}: requires specifying either an output size, or a pooling ratio"
             )
         if output_size is not None and output_ratio is not None:
-            raise ValueError("only one of output_size and output_ratio may be specified")
+            raise ValueError(f"{name}: only one of output_size and output_ratio may be specified")
         self.kernel_size = each(kernel_size)
         self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)
         self.output_size = None if output_size is None else each(output_size)
         self.output_ratio = None if output_ratio is None else each(output_ratio)
         if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
-            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+            raise ValueError(f"{name}: output_ratio must be between 0 and 1 (got {output_ratio})")
 
     def forward(self, input: Tensor) -> Any:
         pool = F.fractional_max_pool2d if self._rank == 2 else F.fractional_max_pool3d

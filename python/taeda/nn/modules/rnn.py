@@ -68,7 +68,8 @@ class RNNBase(Module):
         number = isinstance(dropout, numbers.Number) and not isinstance(dropout, bool)
         if not number or not 0 <= dropout <= 1:
             raise ValueError(
-                "dropout should be a number in range [0, 1] representing the probability of an "
+                f"{mode}: dropout should be a number in range [0, 1] representing the "
+                "probability of an "
                 f"element being zeroed, got {dropout}"
             )
         if dropout > 0 and num_layers == 1:
@@ -80,17 +81,20 @@ class RNNBase(Module):
             )
         for name, flag in (("bias", bias), ("batch_first", batch_first)):
             if not isinstance(flag, bool):
-                raise TypeError(f"{name} should be of type bool, got: {type(flag).__name__}")
+                raise TypeError(
+                    f"{mode}: {name} should be of type bool, got: {type(flag).__name__}"
+                )
         for name, size in (("input_size", input_size), ("hidden_size", hidden_size)):
             if not isinstance(size, int):
-                raise TypeError(f"{name} should be of type int, got: {type(size).__name__}")
+                raise TypeError(f"{mode}: {name} should be of type int, got: {type(size).__name__}")
             if size <= 0:
-                raise ValueError(f"{name} must be greater than zero, got {size}")
+                raise ValueError(f"{mode}: {name} must be greater than zero, got {size}")
         if num_layers <= 0:
-            raise ValueError(f"num_layers must be greater than zero, got {num_layers}")
+            raise ValueError(f"{mode}: num_layers must be greater than zero, got {num_layers}")
         if not 0 <= proj_size < hidden_size:
             raise ValueError(
-                "proj_size should be a positive integer, smaller than hidden_size, or zero to "
+                f"{mode}: proj_size should be a positive integer, smaller than "
+                "hidden_size, or zero to "
                 f"disable projections, got {proj_size}"
             )
         if mode not in CELLS:

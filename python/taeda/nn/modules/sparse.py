@@ -30,7 +30,10 @@ class _Table(Module):
         self.embedding_dim = columns
         if padding_idx is not None:
             if not -rows <= padding_idx < rows:
-                raise AssertionError("padding_idx must be within num_embeddings")
+                raise AssertionError(
+                    f"{type(self).__name__}: padding_idx must be within num_embeddings, got "
+                    f"{padding_idx} for {rows}"
+                )
             padding_idx %= rows
         self.padding_idx = padding_idx
         if weight is None:
@@ -40,7 +43,8 @@ class _Table(Module):
         else:
             if list(weight.shape) != [rows, columns]:
                 raise AssertionError(
-                    "Shape of weight does not match num_embeddings and embedding_dim"
+                    f"{type(self).__name__}: Shape of weight does not match num_embeddings and "
+                    f"embedding_dim: got {list(weight.shape)} for [{rows}, {columns}]"
                 )
             self.weight = Parameter(weight, requires_grad=not freeze)
 
@@ -140,7 +144,10 @@ class Embedding(_Table):
             padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse: as for the class.
         """
         if embeddings.dim() != 2:
-            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+            raise AssertionError(
+                f"{cls.__name__}.from_pretrained: Embeddings parameter is expected to be "
+                f"2-dimensional, got shape {list(embeddings.shape)}"
+            )
         rows, columns = embeddings.shape
         return cls(
             rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
@@ -222,7 +229,10 @@ class EmbeddingBag(_Table):
     ) -> Self:
         """Make an EmbeddingBag of given vectors; see `Embedding.from_pretrained`."""
         if embeddings.dim() != 2:
-            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+            raise AssertionError(
+                f"{cls.__name__}.from_pretrained: Embeddings parameter is expected to be "
+                f"2-dimensional, got shape {list(embeddings.shape)}"
+            )
         rows, columns = embeddings.shape
         bag = cls(
             rows, columns, max_norm, norm_type, scale_grad_by_freq, mode, sparse,

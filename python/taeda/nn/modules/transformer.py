@@ -31,7 +31,10 @@ def _activation(activation: Any) -> Callable[[Tensor], Tensor]:
     if not isinstance(activation, str):
         return activation
     if activation not in ("relu", "gelu"):
-        raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+        raise RuntimeError(
+            "TransformerEncoderLayer, TransformerDecoderLayer: activation should be "
+            f"relu/gelu, not {activation}"
+        )
     return F.relu if activation == "relu" else F.gelu
 
 
@@ -372,9 +375,16 @@ class Transformer(Module):
         if src.dim() == 3:
             batch = 0 if self.batch_first else 1
             if src.size(batch) != tgt.size(batch):
-                raise RuntimeError("the batch number of src and tgt must be equal")
+                raise RuntimeError(
+                    f"Transformer: the batch number of src and tgt must be equal, got shapes "
+                    f"{list(src.shape)} and {list(tgt.shape)}"
+                )
         if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
-            raise RuntimeError("the feature number of src and tgt must be equal to d_model")
+            raise RuntimeError(
+                "Transformer: the feature number of src and tgt must be equal to "
+                f"d_model={self.d_model}, "
+                f"got shapes {list(src.shape)} and {list(tgt.shape)}"
+            )
         memory = self.encoder(
             src,
             mask=src_mask,

@@ -174,7 +174,9 @@ def pack_padded_sequence(
             f"pack_padded_sequence: input must have 2 dimensions or more, got {input.dim()}"
         )
     if input.numel() == 0:
-        raise RuntimeError("Cannot pack empty tensors.")
+        raise RuntimeError(
+            f"pack_padded_sequence: Cannot pack empty tensors, got shape {list(input.shape)}"
+        )
     order = None
     if not enforce_sorted:
         sizes, order = sizes.sort(descending=True, stable=True)
@@ -185,18 +187,21 @@ def pack_padded_sequence(
     steps, batch = input.shape[:2]
     if sizes.dim() != 1 or sizes.numel() != batch:
         raise RuntimeError(
-            f"Expected `len(lengths)` to be equal to batch_size, but got {sizes.numel()} "
+            "pack_padded_sequence: Expected `len(lengths)` to be equal to batch_size, but "
+            f"got {sizes.numel()} "
             f"(batch_size={batch})"
         )
     if bool((sizes[:-1] < sizes[1:]).any()):
         raise RuntimeError(
-            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. "
+            "pack_padded_sequence: `lengths` array must be sorted in decreasing order "
+            "when `enforce_sorted` is True. "
             "You can pass `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to "
             "sidestep this requirement."
         )
     if int(sizes[-1]) <= 0:
         raise RuntimeError(
-            "Length of all samples has to be greater than 0, but found an element in 'lengths' "
+            "pack_padded_sequence: Length of all samples has to be greater than 0, but "
+            "found an element in 'lengths' "
             "that is <= 0"
         )
     longest = int(sizes[0])
@@ -235,7 +240,8 @@ def pad_packed_sequence(
     steps = longest if total_length is None else total_length
     if steps < longest:
         raise ValueError(
-            "Expected total_length to be at least the length of the longest sequence in input, "
+            "pad_packed_sequence: Expected total_length to be at least the length of the "
+            "longest sequence in input, "
             f"but got total_length={total_length} and max sequence length being {longest}"
         )
     data = sequence.data
@@ -277,7 +283,8 @@ def pad_sequence(
     """
     if padding_side not in ("left", "right"):
         raise RuntimeError(
-            f"Expected padding_side to be one of left or right, but got {padding_side}."
+            "pad_sequence: Expected padding_side to be one of left or right, but got "
+            f"{padding_side}."
         )
     if not isinstance(sequences, Iterable):
         raise RuntimeError(
@@ -286,7 +293,7 @@ def pad_sequence(
         )
     listed = list(sequences.unbind(0) if isinstance(sequences, Tensor) else sequences)
     if not listed:
-        raise RuntimeError("received an empty list of sequences")
+        raise RuntimeError("pad_sequence: received an empty list of sequences")
     steps = max(sequence.size(0) for sequence in listed)
     padded = []
     for sequence in listed:
