@@ -10,6 +10,7 @@ import taeda
 
 from ._files import MappedSource
 from ._reader import Placement
+from ._zip import most_unpacked
 
 
 def _array(tensor: Any, what: str) -> Any:
@@ -155,6 +156,9 @@ def read_npz(source: Any, label: str, placement: Placement) -> dict[str, Any]:
     result = {}
     try:
         with zipfile.ZipFile(_Stream(source)) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+            if unpacked > most_unpacked(source.size):
+                raise ValueError(f"it would unpack to {unpacked} bytes, as a zip bomb does")
             for entry in archive.infolist():
                 with archive.open(entry) as part:
                     shape, dtype, order, _ = read_header(part, entry.file_size)

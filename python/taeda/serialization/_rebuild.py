@@ -228,9 +228,21 @@ def _make_bytearray(*args: Any) -> bytearray:
     return bytearray(*args)
 
 
+def check_key(key: Any) -> Any:
+    """``key``, unless it holds so many tuples in tuples that hashing it would take for ever."""
+    if type(key) is tuple:
+        waiting, count = [key], 0
+        while waiting:
+            item = waiting.pop()
+            count += len(item)
+            _require(count <= 10_000, "a key of a dict or an item of a set is too large")
+            waiting += [part for part in item if type(part) is tuple]
+    return key
+
+
 def _make_set(items: Any = ()) -> set[Any]:
     _require(isinstance(items, (list, tuple)), "a set is made from something other than a list")
-    return set(items)
+    return set(map(check_key, items))
 
 
 def _make_complex(real: Any, imag: Any) -> complex:
@@ -240,6 +252,8 @@ def _make_complex(real: Any, imag: Any) -> complex:
 
 def _make_ordered_dict(*args: Any) -> OrderedDict[Any, Any]:
     _require(not args or isinstance(args[0], (list, dict)), "an OrderedDict is badly made")
+    for pair in args[0] if args and isinstance(args[0], list) else ():
+        check_key(tuple(pair) if isinstance(pair, list) else pair)
     return OrderedDict(*args)
 
 

@@ -167,6 +167,7 @@ class SafeUnpickler:
         if len(items) % 2:
             raise UnpicklingError("a dict has a key without a value")
         for i in range(0, len(items), 2):
+            _rebuild.check_key(items[i])
             target[items[i]] = items[i + 1]
 
     def _set_item(self) -> None:
@@ -181,7 +182,7 @@ class SafeUnpickler:
     def _add_items(self) -> None:
         items, target = self._pop_mark(), self._stack[-1]
         self._only(target, set, "a set")
-        target.update(items)
+        target.update(map(_rebuild.check_key, items))
 
     def _only(self, target: Any, kind: type, words: str) -> None:
         if not isinstance(target, kind):
@@ -311,7 +312,7 @@ def _opcodes() -> dict[int, Callable[[SafeUnpickler], None]]:
         pickle.SETITEMS: lambda s: s._set_items(s._pop_mark()),
         pickle.EMPTY_SET: lambda s: s._push(set()),
         pickle.ADDITEMS: m._add_items,
-        pickle.FROZENSET: lambda s: s._push(frozenset(s._pop_mark())),
+        pickle.FROZENSET: lambda s: s._push(frozenset(map(_rebuild.check_key, s._pop_mark()))),
         # Names, calls and storages
         pickle.GLOBAL: lambda s: s._find(s._line(), s._line()),
         pickle.STACK_GLOBAL: m._find_stacked,

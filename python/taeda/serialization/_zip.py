@@ -33,6 +33,11 @@ _STORED, _DEFLATED = 0, 8
 _EPOCH = 0x21  # 1 January 1980: files with the same content are the same, whenever written
 
 
+def most_unpacked(size: int) -> int:
+    """How many bytes an archive of ``size`` bytes may unpack to: more is taken for a zip bomb."""
+    return 100 * size + (64 << 20)
+
+
 class DamagedArchiveError(RuntimeError):
     """The bytes are not those of a whole, undamaged archive."""
 
@@ -203,6 +208,12 @@ class ArchiveReader:
             self.entries[short] = Entry(header, packed, full, method, crc)
         if at != size:
             raise self._bad("its directory is broken")
+        unpacked = sum(e.size for e in self.entries.values() if e.method != _STORED)
+        if unpacked > most_unpacked(self.source.size):
+            raise DamagedArchiveError(
+                f"load: {self.label} is refused: its {self.source.size} bytes would unpack to "
+                f"{unpacked}, as a zip bomb's do"
+            )
 
     def _long_fields(self, extra: Any, size: int, packed: int, header: int) -> list[int]:
         """The three numbers, each taken from the zip64 field where the short form is full."""
