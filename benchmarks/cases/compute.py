@@ -26,6 +26,21 @@ product("mm_bf16", "512x512, bfloat16", (512, 512), (512, 512), "bfloat16")
 product("mm_double", "512x512, float64", (512, 512), (512, 512), "float64")
 
 
+def sparse_product(name, title, layout):
+    def prepare(fw):
+        places = fw.randint(20000, (2, 160000))
+        a = fw.sparse_coo_tensor(places, fw.randn(160000), (20000, 20000)).coalesce()
+        a, b = a.to_sparse(layout=getattr(fw, layout)), fw.randn(20000, 64)
+        return lambda: fw.sparse.mm(a, b)
+
+    prepare.__name__ = name
+    case("compute", title)(prepare)
+
+
+sparse_product("sparse_mm_coo", "20000 rows of 8 elements @ (20000, 64), COO", "sparse_coo")
+sparse_product("sparse_mm_csr", "20000 rows of 8 elements @ (20000, 64), CSR", "sparse_csr")
+
+
 @case("compute", "Linear(512, 2048) on (256, 512), with backward")
 def linear_backward(fw):
     layer, x = fw.nn.Linear(512, 2048), fw.randn(256, 512, requires_grad=True)

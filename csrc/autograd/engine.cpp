@@ -169,12 +169,12 @@ void Pass::add(const Edge& e, Tensor g) {
     sum = std::move(g);
     return;
   }
-  bool plain =
-      !GradMode::enabled() && e.nr < 64 && same(sum.sizes(), g.sizes()) && sum.dtype() == g.dtype();
+  bool plain = !GradMode::enabled() && e.nr < 64 && same(sum.sizes(), g.sizes()) &&
+               sum.dtype() == g.dtype() && !((sum.flags() | g.flags()) & kOverride);
   if (plain && (p->owned >> e.nr & 1)) {
     op<"add_">(sum, g);
   } else {
-    sum = sum + g;
+    sum = add_gradients(sum, g);
     if (plain) p->owned |= uint64_t(1) << e.nr;
   }
 }
@@ -243,7 +243,8 @@ void Pass::process(PendingNode& p) {
 void Pass::check_nan(Node& n, std::span<const Tensor> results) {
   GradMode off(false);
   for (size_t i = 0; i < results.size(); ++i) {
-    if (!results[i].defined() || results[i].is_meta() || !is_inexact(results[i].dtype())) continue;
+    if (!results[i].defined() || !is_inexact(results[i].dtype())) continue;
+    if (results[i].flags() & (kMeta | kOverride)) continue;
     bool bad = op<"any">(op<"ne">(results[i], results[i])).item().to<bool>();
     check(!bad, "Function '", n.name(), "' returned nan values in its ", i, "th output.");
   }

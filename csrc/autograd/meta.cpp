@@ -259,6 +259,10 @@ Tensor fit_gradient(Tensor grad, DimsRef sizes, DType dtype, const Node& from, s
   return grad;
 }
 
+Tensor add_gradients(const Tensor& a, const Tensor& b) {
+  return a.flags() & kOverride ? b + a : a + b;
+}
+
 // ---- AccumulateGrad ----
 
 namespace {
@@ -342,11 +346,11 @@ void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
       g = fit_gradient(std::move(g), leaf.sizes(), leaf.dtype(), *this, 0);
     }
     if (!m.grad.defined()) {
-      if (GradMode::enabled()) m.grad = clone(g);
+      if (GradMode::enabled() || (g.flags() & kOverride)) m.grad = clone(g);
       else if (is_ours_alone(g) && good_layout(g, leaf)) m.grad = std::move(g);
       else m.grad = copy_like(g, leaf);
-    } else if (GradMode::enabled()) {
-      m.grad = m.grad + g;
+    } else if (GradMode::enabled() || (m.grad.flags() & kOverride)) {
+      m.grad = add_gradients(m.grad, g);
     } else {
       op<"add_">(m.grad, g);
     }

@@ -97,6 +97,9 @@ Tensor same_view(const Tensor& other, const TensorImpl* whole, const TensorImpl*
 // are for the message.
 Tensor fit_gradient(Tensor grad, DimsRef sizes, DType dtype, const Node& from, size_t index);
 
+// The sum. A sparse tensor may be added to a dense one, but not the other way round.
+Tensor add_gradients(const Tensor& a, const Tensor& b);
+
 // The last in-place operations that autograd saw, for messages.
 void note_in_place(const Storage* s, uint32_t version, const std::string* op);
 const std::string* find_in_place(const Storage* s, uint32_t version);

@@ -309,6 +309,8 @@ void init_dtype_device(PyObject* module) {
   }
   LayoutType = make_named_type(module, "taeda.layout", named_methods, nullptr);
   strided = make_named(module, LayoutType, 0, "strided");
+  make_named(module, LayoutType, 1, "sparse_coo");
+  make_named(module, LayoutType, 2, "sparse_csr");
   DeviceType_ =
       make_type(module, "taeda.device", sizeof(DeviceObject), 0,
                 {{Py_tp_new, reinterpret_cast<void*>(device_new)},

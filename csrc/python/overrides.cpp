@@ -1,8 +1,10 @@
 #include "python/overrides.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "ops/op.h"
+#include "python/op_callable.h"
 #include "python/tensor_type.h"
 
 namespace taeda::py {
@@ -142,6 +144,66 @@ PyObject* change_disabled(PyObject*, PyObject* delta) {
   Py_RETURN_NONE;
 }
 
+// ---- classes that see every call ----
+
+PyTypeObject* every_call = nullptr;  // whose tensors have no elements that a kernel could read
+
+bool sees_every_call(const Tensor& t) {
+  if (!t.defined() || !(t.flags() & kOverride)) return false;
+  auto* o = static_cast<PyObject*>(t.impl()->python);
+  return o && PyType_IsSubtype(Py_TYPE(o), every_call);
+}
+
+bool sees_every_call(const Call& c) {
+  if (sees_every_call(c.out)) return true;
+  return std::any_of(c.args.begin(), c.args.end(), [](const Value& v) {
+    if (auto* t = std::get_if<Tensor>(&v)) return sees_every_call(*t);
+    auto* list = std::get_if<TensorList>(&v);
+    return list && std::any_of(list->begin(), list->end(),
+                               [](const Tensor& t) { return sees_every_call(t); });
+  });
+}
+
+// The class's own answer to an op that C++ has called.
+Value ask_class(const Call& c) {
+  AcquireGil gil;
+  check(!c.out.defined() || c.op.inplace_form, c.op.name,
+        "(): out= takes and gives strided tensors only");
+  PyRef positional = take(PyList_New(0)), named = take(PyDict_New());
+  for (size_t i = 0; i < c.args.size(); ++i) {
+    PyRef value = take(result_object(Value(c.args[i])));
+    const Arg& arg = c.op.args[i];
+    if (arg.keyword_only) must(PyDict_SetItemString(named.get(), arg.name.c_str(), value.get()));
+    else must(PyList_Append(positional.get(), value.get()));
+  }
+  PyRef args = take(PyList_AsTuple(positional.get()));
+  const OpTable* table = find_table(c.op.name);
+  if (!table) fail<NotImplemented>(c.op.name, "() does not take sparse tensors");
+  PyObject* function = table->method ? table->method : table->function;
+  auto* type = reinterpret_cast<PyObject*>(every_call);
+  PyRef types = take(PyTuple_Pack(1, type));
+  PyRef result = take(PyObject_CallMethod(type, "__torch_function__", "OOOO", function, types.get(),
+                                          args.get(), named.get()));
+  check<TypeError>(is_tensor(result.get()), c.op.name, "() gave no tensor");
+  return tensor_of(result.get());
+}
+
+// Ops that were called from C++ have passed the callables' test already, or stand inside one that
+// has; only a class without elements is asked here too.
+Value pass_on(Call& c, uint32_t inner) {
+  return every_call && sees_every_call(c) ? ask_class(c) : call_inner(c, inner);
+}
+
+PyObject* set_every_call(PyObject*, PyObject* type) {
+  return guarded([&] {
+    check<TypeError>(
+        PyType_Check(type) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), TensorType),
+        "_sees_every_call() needs a subclass of Tensor");
+    every_call = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));
+    return Py_NewRef(type);
+  });
+}
+
 template <class F> PyCFunction function_pointer(F* f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
@@ -152,16 +214,15 @@ PyMethodDef module_functions[] = {
      "A __torch_function__ that runs the op as if the class had none."},
     {"_change_torch_function_disabled", change_disabled, METH_O,
      "Adds to the depth at which this thread ignores __torch_function__."},
+    {"_sees_every_call", set_every_call, METH_O,
+     "A class decorator: __torch_function__ of the class is asked about every op, also those that "
+     "are called from C++."},
     {nullptr, nullptr, 0, nullptr}};
 PyMethodDef tensor_methods[] = {{"__torch_function__", function_pointer(default_function),
                                  METH_VARARGS | METH_KEYWORDS | METH_CLASS,
                                  "__torch_function__(func, types, args=(), kwargs=None)\n\nRun "
                                  "`func`; its results are of this class."},
                                 {nullptr, nullptr, 0, nullptr}};
-
-// Ops that were called from C++ have passed the callables' test already, or stand inside one that
-// has.
-Value pass_on(Call& c, uint32_t inner) { return call_inner(c, inner); }
 
 }  // namespace
 

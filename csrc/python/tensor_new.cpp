@@ -250,7 +250,7 @@ PyObject* finish(Tensor t, const Wanted& w) {
 Tensor copied(PyObject* data, Wanted& w) {
   if (is_tensor(data)) {
     GradMode off(false);
-    return moved(alias(tensor_of(data)), w.dtype, w.device, true);
+    return moved(tensor_of(data), w.dtype, w.device, true);
   }
   if (!w.device && has_current_device()) w.device = current_device();
   if (is_ndarray(data)) return moved(share_array(data, false), w.dtype, w.device, true);

@@ -55,6 +55,8 @@ from taeda._C import (
     set_default_device,
     set_default_dtype,
     set_num_threads,
+    sparse_coo,
+    sparse_csr,
     strided,
     tensor,
     to_dlpack,
@@ -266,7 +268,7 @@ _SUBMODULES = frozenset({
     "accelerator", "amp", "array_api", "autograd", "backends", "compat", "compiler", "cuda", "distributed",
     "distributions", "fft", "func", "functional", "fx", "hub", "jit", "library", "linalg",
     "masked", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
-    "safetensors", "serialization", "signal", "special", "storage", "testing", "utils", "version",
+    "safetensors", "serialization", "signal", "sparse", "special", "storage", "testing", "utils", "version",
 })  # fmt: skip
 
 # What the package shows of them.
@@ -275,6 +277,8 @@ _FROM_SUBMODULES = {
     "autocast": "taeda.amp.autocast_mode",
     "get_autocast_dtype": "taeda.amp.autocast_mode",
     "is_autocast_enabled": "taeda.amp.autocast_mode",
+    "sparse_coo_tensor": "taeda.sparse._make",
+    "sparse_csr_tensor": "taeda.sparse._make",
 }
 
 
@@ -406,6 +410,8 @@ __all__ = [
     "set_printoptions",
     "set_rng_state",
     "short",
+    "sparse_coo",
+    "sparse_csr",
     "strided",
     "svd_lowrank",
     "tensor",

@@ -36,6 +36,7 @@ from taeda import return_types as return_types
 from taeda import safetensors as safetensors
 from taeda import serialization as serialization
 from taeda import signal as signal
+from taeda import sparse as sparse
 from taeda import special as special
 from taeda import storage as storage
 from taeda import utils as utils
@@ -79,6 +80,8 @@ from taeda._C import preserve_format as preserve_format
 from taeda._C import set_default_device as set_default_device
 from taeda._C import set_default_dtype as set_default_dtype
 from taeda._C import set_num_threads as set_num_threads
+from taeda._C import sparse_coo as sparse_coo
+from taeda._C import sparse_csr as sparse_csr
 from taeda._C import strided as strided
 from taeda._C import tensor as tensor
 from taeda._C import to_dlpack as to_dlpack
@@ -562,6 +565,9 @@ from taeda._switches import use_deterministic_algorithms as use_deterministic_al
 from taeda._tensor_str import set_printoptions as set_printoptions
 from taeda._type_info import finfo as finfo
 from taeda._type_info import iinfo as iinfo
+from taeda.amp.autocast_mode import autocast as autocast
+from taeda.amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
+from taeda.amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
 from taeda.autograd.grad_mode import enable_grad as enable_grad
 from taeda.autograd.grad_mode import inference_mode as inference_mode
 from taeda.autograd.grad_mode import no_grad as no_grad
@@ -596,6 +602,8 @@ from taeda.random import seed as seed
 from taeda.random import set_rng_state as set_rng_state
 from taeda.serialization import load as load
 from taeda.serialization import save as save
+from taeda.sparse._make import sparse_coo_tensor as sparse_coo_tensor
+from taeda.sparse._make import sparse_csr_tensor as sparse_csr_tensor
 
 BFloat16Tensor: tensortype
 BoolTensor: tensortype

@@ -4,6 +4,10 @@ from typing import NamedTuple
 
 from taeda import Tensor
 
+class _group_rows(NamedTuple):
+    starts: Tensor
+    order: Tensor
+
 class aminmax(NamedTuple):
     min: Tensor
     max: Tensor

@@ -293,8 +293,6 @@ def test_embedding(torch, same):
         same(ours.weight, theirs.weight)
     table = nn.Embedding.from_pretrained(taeda.ones(4, 2))
     assert not table.weight.requires_grad
-    with pytest.raises(ValueError, match="sparse"):
-        nn.Embedding(3, 2, sparse=True)(taeda.tensor([0]))
     with pytest.raises(AssertionError):
         nn.Embedding(3, 2, padding_idx=3)
 

@@ -276,6 +276,7 @@ def public_names() -> set[str]:
     """What users may write after `taeda.`."""
     names = {n for n, v in vars(taeda).items() if n[0] != "_" and not isinstance(v, ModuleType)}
     names |= {*taeda.__all__, *filter(taeda._has_submodule, taeda._SUBMODULES)}
+    names |= {n for n in taeda._FROM_SUBMODULES if n[0] != "_"}
     return names - {"annotations", "TYPE_CHECKING"}
 
 

@@ -198,6 +198,8 @@ class FusedOptimizer(PerTensorOptimizer):
     _state_lists: ClassVar[tuple[str, ...]]  # the pieces of state that it takes, in order
     _numbers: Callable[[dict[str, Any]], dict[str, Any]]
     _run: ClassVar[Callable[..., None]]
+    # Steps parameters whose gradients are all sparse; None where such are refused.
+    _step_sparse: Callable[[list[Any], dict[str, Any]], None] | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -237,10 +239,22 @@ class FusedOptimizer(PerTensorOptimizer):
         try:
             self._run(*lists, **numbers)
         except (RuntimeError, TypeError):
+            if self._step_sparse is not None and any(grad.is_sparse for grad in lists[1]):
+                self._split(lists, group, numbers)
+                return
             self._name_mismatch(group)
             if all(param.device.type == "cpu" for param in lists[0]):
                 raise
             self._step_each(lists[0], group)
+
+    def _split(self, lists: list[list[Any]], group: dict[str, Any], numbers: Any) -> None:
+        """Step the parameters whose gradients are sparse, then the others."""
+        assert self._step_sparse is not None
+        params, grads = lists[:2]
+        self._step_sparse([p for p, g in zip(params, grads, strict=True) if g.is_sparse], group)
+        dense = [i for i, grad in enumerate(grads) if not grad.is_sparse]
+        if dense:
+            self._call([[some[i] for i in dense] if some else [] for some in lists], group, numbers)
 
     def _name_mismatch(self, group: dict[str, Any]) -> None:
         """Raise for the first gradient or piece of state that does not fit its parameter."""

@@ -52,11 +52,16 @@ def check_fused(
 
 
 def check_gradients(who: str, named: Named) -> None:
-    """Raise for the first gradient that does not fit its parameter."""
+    """Raise for the first gradient that does not fit its parameter, or is sparse."""
     for name, param in named:
         grad = param.grad
         if grad is None:
             continue
+        if grad.is_sparse or grad.is_sparse_csr:
+            raise RuntimeError(
+                f"{who} does not support sparse gradients, which parameter {name} has; SGD, "
+                "Adagrad and SparseAdam do"
+            )
         if grad.shape != param.shape:
             raise RuntimeError(
                 f"{who}.step: parameter {name} has shape {tuple(param.shape)}, but its "

@@ -35,6 +35,8 @@ class Adagrad(FusedOptimizer):
         differentiable: record the step itself, so that gradients flow through it.
         fused: like ``foreach``; the two cannot both be True.
 
+    Sparse gradients change only the elements that they have; they take no ``weight_decay``.
+
     Raises:
         ValueError: an option is out of its range.
     """
@@ -99,6 +101,22 @@ class Adagrad(FusedOptimizer):
             **floats(group, "lr", "lr_decay", "weight_decay", "eps"),
             "maximize": group["maximize"],
         }
+
+    def _step_sparse(self, params: list[Any], group: dict[str, Any]) -> None:
+        """Change only the elements that the gradients have, and their sums."""
+        if group["weight_decay"] != 0:
+            raise RuntimeError("Adagrad: weight_decay is not compatible with sparse gradients")
+        with taeda.no_grad():
+            for param in params:
+                grad = param.grad.coalesce()
+                places, values = tuple(grad.indices()), grad.values()
+                values = -values if group["maximize"] else values
+                state = self.state[param]
+                state["step"] += 1
+                rate = float(group["lr"]) / (1 + (state["step"].item() - 1) * group["lr_decay"])
+                state["sum"].index_put_(places, values * values, accumulate=True)
+                move = values / state["sum"][places].sqrt_().add_(group["eps"])
+                param.index_put_(places, move * -rate, accumulate=True)
 
     def _update(
         self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]

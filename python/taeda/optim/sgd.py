@@ -39,6 +39,8 @@ class SGD(FusedOptimizer):
         differentiable: record the step itself, so that gradients flow through it; slower.
         fused: like ``foreach``; the two cannot both be True.
 
+    Sparse gradients change only the elements that they have; they take no ``weight_decay``.
+
     Raises:
         ValueError: an option is out of its range.
 
@@ -120,6 +122,26 @@ class SGD(FusedOptimizer):
             grads = [p.grad for p in others]
             velocities = [self.state[p]["momentum_buffer"] for p in others]
             self._call([others, grads, velocities], group, numbers)
+
+    def _step_sparse(self, params: list[Any], group: dict[str, Any]) -> None:
+        """Change only the elements that the gradients have; velocities are sparse, too."""
+        if group["weight_decay"] != 0:
+            raise RuntimeError("SGD: weight_decay is not compatible with sparse gradients")
+        momentum, lr = group["momentum"], float(group["lr"])
+        with taeda.no_grad():
+            for param in params:
+                move = -param.grad if group["maximize"] else param.grad
+                if momentum != 0:
+                    state = self.state[param]
+                    velocity = state.get("momentum_buffer")
+                    if velocity is None:
+                        velocity = move.clone()
+                    else:
+                        share = 1 - group["dampening"]
+                        velocity = (velocity * momentum).add(move, alpha=share).coalesce()
+                    state["momentum_buffer"] = velocity
+                    move = move.add(velocity, alpha=momentum) if group["nesterov"] else velocity
+                param.add_(move, alpha=-lr)
 
     def _new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {}

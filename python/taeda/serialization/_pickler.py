@@ -54,7 +54,7 @@ class CheckpointPickler(_PythonPickler):  # type: ignore[misc]
         if isinstance(obj, taeda.Size):
             return taeda.Size, (tuple(obj),)
         if isinstance(obj, taeda.layout):
-            return _rebuild.get_layout, ("torch.strided",)
+            return _rebuild.get_layout, (repr(obj).replace("taeda", "torch"),)
         if isinstance(obj, taeda.device):
             args = (obj.type,) if obj.index is None else (obj.type, obj.index)
             return taeda.device, args
@@ -111,6 +111,8 @@ class CheckpointPickler(_PythonPickler):  # type: ignore[misc]
             if state is None:
                 return _rebuild.rebuild_parameter, args
             return _rebuild.rebuild_parameter_with_state, (*args, state)
+        if tensor.layout is not taeda.strided:
+            return _rebuild.rebuild_sparse_tensor, (tensor.layout, _sparse_parts(tensor))
         if kind is not taeda.Tensor and kind.__reduce_ex__ is not taeda.Tensor.__reduce_ex__:
             return NotImplemented
         size, stride = tuple(tensor.size()), tuple(tensor.stride())
@@ -124,6 +126,14 @@ class CheckpointPickler(_PythonPickler):  # type: ignore[misc]
         if kind is taeda.Tensor and state is None:
             return function, args
         return _rebuild.rebuild_from_type_v2, (function, kind, args, state or {})
+
+
+def _sparse_parts(tensor: Any) -> tuple[Any, ...]:
+    """What a sparse tensor is made of, in PyTorch's order."""
+    tensor, size = tensor.detach(), taeda.Size(tensor.shape)
+    if tensor.is_sparse:
+        return tensor._indices(), tensor._values(), size, tensor.is_coalesced()
+    return tensor.crow_indices(), tensor.col_indices(), tensor.values(), size
 
 
 def storage_bytes(source: Any) -> memoryview:

@@ -206,12 +206,43 @@ def set_attributes(target: Any, state: Any) -> Any:
     return target
 
 
+def get_layout(name: Any) -> Any:
+    """A layout by the name that PyTorch writes."""
+    layouts = {
+        "torch.strided": taeda.strided,
+        "torch.sparse_coo": taeda.sparse_coo,
+        "torch.sparse_csr": taeda.sparse_csr,
+    }
+    _require(name in layouts, f"there is no layout {name!r} here")
+    return layouts[name]
+
+
+def rebuild_sparse_tensor(layout: Any, data: Any) -> Any:
+    """A sparse tensor of its parts, which are checked."""
+    _require(isinstance(data, tuple) and len(data) in (3, 4), "a sparse tensor is badly made")
+    coo = layout is taeda.sparse_coo
+    _require(coo or layout is taeda.sparse_csr, "a sparse tensor has no sparse layout")
+    parts, rest = data[: 2 if coo else 3], data[2 if coo else 3 :]
+    _require(all(type(x) is taeda.Tensor for x in parts), "a sparse tensor's part is no tensor")
+    _require(len(rest) > 0 and _is_ints(rest[0]), "a sparse tensor has no size")
+    try:
+        if coo:
+            sorted_once = rest[1:] == (True,)
+            return taeda.sparse_coo_tensor(
+                parts[0], parts[1], size=rest[0], is_coalesced=sorted_once
+            )
+        return taeda.sparse_csr_tensor(parts[0], parts[1], parts[2], size=rest[0])
+    except (RuntimeError, IndexError) as error:
+        raise UnpicklingError(f"a sparse tensor is badly made: {error}") from error
+
+
 _REBUILDERS = (
     rebuild_tensor,
     rebuild_tensor_v2,
     rebuild_tensor_v3,
     rebuild_meta_tensor,
     rebuild_parameter,
+    rebuild_sparse_tensor,
 )
 
 
@@ -273,12 +304,6 @@ def _make_device(*args: Any) -> Any:
     return taeda.device(*args)
 
 
-def get_layout(name: Any) -> Any:
-    """A layout by the name that PyTorch writes."""
-    _require(name == "torch.strided", f"there is no layout {name!r} here")
-    return taeda.strided
-
-
 @lru_cache(maxsize=1)
 def _table() -> dict[str, Any]:
     """What a file may name, by ``module.name``."""
@@ -298,6 +323,7 @@ def _table() -> dict[str, Any]:
         "torch._utils._rebuild_tensor_v3": rebuild_tensor_v3,
         "torch.serialization._get_layout": get_layout,
         "torch._utils._rebuild_meta_tensor_no_storage": rebuild_meta_tensor,
+        "torch._utils._rebuild_sparse_tensor": rebuild_sparse_tensor,
         "torch._utils._rebuild_parameter": rebuild_parameter,
         "torch._utils._rebuild_parameter_with_state": rebuild_parameter_with_state,
         "torch._tensor._rebuild_from_type_v2": rebuild_from_type_v2,

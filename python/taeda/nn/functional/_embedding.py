@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import taeda
 from taeda._C import Tensor, ops
+from taeda.autograd.function import Function
 
 __all__ = ["embedding", "embedding_bag", "one_hot"]
 
@@ -31,9 +34,25 @@ def _padding(padding_idx: int | None, rows: int) -> int:
     return padding_idx % rows
 
 
-def _dense_only(sparse: bool) -> None:
-    if sparse:
-        raise ValueError("embedding: gradients are dense here; sparse must be False, got True")
+class _SparseEmbedding(Function):
+    """Rows of a matrix; the matrix's gradient is sparse, with an element for each row taken."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, input: Tensor, padding: int) -> Tensor:
+        ctx.save_for_backward(input)
+        ctx.size, ctx.padding = tuple(weight.shape), padding
+        return ops.embedding(weight, input, padding)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        from taeda.sparse._tensor import coo
+
+        (input,) = ctx.saved_tensors
+        rows, values = input.flatten().long(), grad.reshape(-1, ctx.size[1])
+        if ctx.padding >= 0:
+            kept = (rows != ctx.padding).nonzero().squeeze(1)
+            rows, values = rows[kept], values[kept]
+        return coo(rows.unsqueeze(0), values, ctx.size), None, None
 
 
 def embedding(
@@ -54,18 +73,21 @@ def embedding(
         max_norm: rows with a greater norm are first scaled down to it, in place.
         norm_type: the p of that norm.
         scale_grad_by_freq: divide a row's gradient by how often the row is named.
-        sparse: must be False; gradients are dense.
+        sparse: give `weight` a sparse gradient, with an element for each row taken.
 
     Returns:
         a tensor of shape (*, E).
     """
-    _dense_only(sparse)
+    if sparse and scale_grad_by_freq:
+        raise RuntimeError("embedding: scale_grad_by_freq is not supported with sparse gradients")
     if weight.dim() != 2:
         raise RuntimeError(f"embedding: weight must be 2-D, got shape {list(weight.shape)}")
     padding = _padding(padding_idx, weight.size(0))
     if max_norm is not None:
         with taeda.no_grad():
             ops.embedding_renorm_(weight, input.contiguous(), max_norm, norm_type)
+    if sparse:
+        return _SparseEmbedding.apply(weight, input, padding)
     rows = ops.embedding(weight, input, padding)
     if scale_grad_by_freq:
         counts = ops.bincount(input.flatten(), minlength=weight.size(0))
@@ -130,6 +152,10 @@ def embedding_bag(
         raise ValueError(f"mode has to be one of sum, mean or max, got {mode!r}")
     if mode == "max" and scale_grad_by_freq:
         raise ValueError("embedding_bag: mode='max' does not go with scale_grad_by_freq=True")
+    if sparse and mode == "max":
+        raise ValueError("embedding_bag: max mode does not support sparse weights")
+    if sparse and scale_grad_by_freq:
+        raise ValueError("embedding_bag: scale_grad_by_freq does not support sparse gradients")
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(
             f"embedding_bag: per_sample_weights needs mode='sum', got mode={mode!r}"

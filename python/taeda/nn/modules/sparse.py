@@ -72,7 +72,7 @@ class Embedding(_Table):
         max_norm: vectors with a greater norm are scaled down to it when they are looked up.
         norm_type: the p of that norm.
         scale_grad_by_freq: divide a vector's gradient by how often it was looked up.
-        sparse: must be False; gradients are dense.
+        sparse: the gradient of `weight` is sparse; SGD, Adagrad and SparseAdam take it.
         device, dtype: those of the parameter.
 
     Attributes:

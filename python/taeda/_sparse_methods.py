@@ -1,0 +1,82 @@
+"""Methods of dense tensors that concern sparse ones; what they do is in taeda.sparse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def _only_sparse(name: str, layout: str) -> Any:
+    def refuse(self: Any) -> Any:
+        raise RuntimeError(f"{name} expected {layout} layout but got Strided")
+
+    refuse.__doc__ = f"Raise RuntimeError: the tensor is not of a {layout} layout."
+    return refuse
+
+
+def _to_sparse(self: Any, sparse_dim: Any = None, *, layout: Any = None, **other: Any) -> Any:
+    """Return the elements that are not zero as a sparse tensor.
+
+    Args:
+        sparse_dim: how many dimensions to give by indices, the rest stay dense; by default all.
+        layout: ``taeda.sparse_coo`` (the default) or ``taeda.sparse_csr``.
+        other: ``dense_dim`` and ``blocksize`` must not be given.
+    """
+    from taeda.sparse._make import to_sparse
+
+    return to_sparse(self, sparse_dim, layout=layout, **other)
+
+
+def _to_sparse_coo(self: Any) -> Any:
+    """Return the elements that are not zero in layout ``taeda.sparse_coo``."""
+    return self.to_sparse()
+
+
+def _to_sparse_csr(self: Any, dense_dim: int | None = None) -> Any:
+    """Return the elements of a matrix that are not zero in layout ``taeda.sparse_csr``.
+
+    Args:
+        dense_dim: must be ``None`` or 0.
+    """
+    from taeda.sparse._make import to_sparse_csr
+
+    return to_sparse_csr(self, dense_dim)
+
+
+def _to_dense(self: Any, dtype: Any = None, *, masked_grad: Any = None) -> Any:
+    """Return the tensor itself, or converted to ``dtype``; ``masked_grad`` is for sparse ones."""
+    return self if dtype is None else self.to(dtype)
+
+
+def _sparse_mask(self: Any, mask: Any) -> Any:
+    """Return the elements at the places of a sparse tensor of the same shape."""
+    from taeda.sparse._make import sparse_mask
+
+    return sparse_mask(self, mask)
+
+
+def _sparse_dim(self: Any) -> int:
+    """Return 0: no dimension is given by indices."""
+    return 0
+
+
+def _dense_dim(self: Any) -> int:
+    """Return the number of dimensions."""
+    return self.dim()
+
+
+SPARSE_METHODS = {
+    "to_sparse": _to_sparse,
+    "to_sparse_coo": _to_sparse_coo,
+    "to_sparse_csr": _to_sparse_csr,
+    "to_dense": _to_dense,
+    "sparse_mask": _sparse_mask,
+    "sparse_dim": _sparse_dim,
+    "dense_dim": _dense_dim,
+    "values": _only_sparse("values", "sparse tensor"),
+    "crow_indices": _only_sparse("crow_indices", "sparse row compressed tensor"),
+    "col_indices": _only_sparse("col_indices", "sparse row compressed tensor"),
+    **{
+        name: _only_sparse(name, "sparse coordinate tensor")
+        for name in ["coalesce", "is_coalesced", "indices", "_nnz", "_indices", "_values"]
+    },
+}

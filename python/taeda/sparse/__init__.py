@@ -1,0 +1,24 @@
+"""Matrices most of whose elements are zero, as graph networks use them.
+
+A tensor of layout ``taeda.sparse_coo`` keeps the indices of its elements, of shape (sparse_dim,
+nnz), and their values, of shape (nnz, ...); the sizes behind nnz are dense dimensions. An element
+may come several times, which means the sum, until ``coalesce()`` adds up and sorts. A matrix of
+layout ``taeda.sparse_csr`` keeps where each row begins, and the elements' columns and values.
+
+What there is for them: products with dense and sparse matrices, sums, scaling, functions that
+leave zero as it is, ``sum``, ``softmax``, transposition, ``index_select``, ``cat``, conversions,
+files. Everything else raises NotImplementedError and names the function. Gradients flow to the
+values and to dense operands; the gradient of a sparse tensor is sparse.
+
+>>> a = taeda.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0], (2, 3))
+>>> a @ taeda.ones(3, 1)
+tensor([[3.],
+        [9.]])
+>>> a.to_sparse_csr().crow_indices()
+tensor([0, 1, 3])
+"""
+
+from taeda.sparse._functions import addmm, log_softmax, mm, softmax, sum
+from taeda.sparse._tensor import SparseTensor
+
+__all__ = ["SparseTensor", "addmm", "log_softmax", "mm", "softmax", "sum"]

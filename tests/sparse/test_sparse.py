@@ -1,0 +1,635 @@
+"""Sparse tensors against dense ones and, where it is installed, PyTorch's."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import taeda
+from taeda import sparse
+
+COO, CSR = taeda.sparse_coo, taeda.sparse_csr
+LAYOUTS = [COO, CSR]
+
+
+def random_matrix(rows, columns, nnz, dtype=taeda.float64, seed=0, duplicates=True):
+    """Indices in no order, some of them equal, and values."""
+    rng = np.random.default_rng(seed)
+    places = (
+        rng.integers(0, rows * columns, nnz)
+        if duplicates
+        else rng.permutation(rows * columns)[:nnz]
+    )
+    indices = taeda.tensor(np.stack([places // columns, places % columns]).reshape(2, nnz))
+    values = taeda.tensor(rng.standard_normal(nnz), dtype=taeda.float64).mul(4).to(dtype)
+    return taeda.sparse_coo_tensor(indices, values, (rows, columns))
+
+
+def dense_of(x):
+    """The dense tensor, element by element."""
+    x = x.to_sparse_coo()
+    result = taeda.zeros(tuple(x.shape), dtype=x.dtype)
+    for place, value in zip(x._indices().t().tolist(), x._values(), strict=True):
+        result[tuple(place)] += value
+    return result
+
+
+def close(actual, expected):
+    assert actual.dtype == expected.dtype and actual.shape == expected.shape
+    tolerance = {
+        taeda.bfloat16: 2e-2,
+        taeda.float16: 2e-3,
+        taeda.float32: 1e-5,
+        taeda.complex64: 1e-5,
+    }
+    t = tolerance.get(expected.dtype, 1e-10)
+    wide = taeda.complex128 if expected.is_complex() else taeda.float64
+    actual, expected = (x.detach().to(wide).numpy() for x in (actual, expected))
+    np.testing.assert_allclose(actual, expected, rtol=t, atol=t)
+
+
+def agree(actual, expected):
+    if isinstance(actual, sparse.SparseTensor):
+        actual = dense_of(actual)
+    close(actual, expected)
+
+
+SHAPES = [(3, 4, 5), (4, 3, 0), (1, 1, 1), (5, 2, 30), (0, 3, 0), (3, 0, 0), (40, 30, 200)]
+
+
+# ---- making and converting ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_conversions(shape):
+    x = random_matrix(*shape)
+    expected = dense_of(x)
+    close(x.to_dense(), expected)
+    ordered = x.coalesce()
+    assert ordered.is_coalesced() and ordered.coalesce() is ordered
+    agree(ordered, expected)
+    flat = ordered.indices()[0] * max(shape[1], 1) + ordered.indices()[1]
+    assert bool((flat[1:] > flat[:-1]).all())
+    rows = x.to_sparse_csr()
+    assert rows.layout is CSR and rows.crow_indices().tolist()[-1] == rows._nnz()
+    agree(rows, expected)
+    close(rows.to_dense(), expected)
+    back = rows.to_sparse_coo()
+    assert back.is_coalesced() and back.layout is COO
+    agree(back, expected)
+    agree(expected.to_sparse(), expected)
+    agree(expected.to_sparse(layout=CSR), expected)
+    assert expected.to_sparse()._nnz() == int((expected != 0).sum())
+
+
+def test_dense_dimensions():
+    x = taeda.arange(12.0).reshape(3, 2, 2)
+    y = x.to_sparse(1)
+    assert (y.sparse_dim(), y.dense_dim(), y._nnz()) == (1, 2, 3)
+    agree(y, x)
+    z = taeda.sparse_coo_tensor([[2, 0, 2]], taeda.ones(3, 2), (4, 2))
+    assert z.coalesce().values().tolist() == [[1.0, 1.0], [2.0, 2.0]]
+    assert taeda.tensor(5.0).to_sparse().to_dense().item() == 5.0
+    assert taeda.tensor(0.0).to_sparse()._nnz() == 0
+
+
+def test_attributes():
+    x = taeda.sparse_coo_tensor([[0, 1, 1], [2, 0, 0]], [3.0, 4.0, 5.0], (2, 3))
+    assert (x.layout, x.is_sparse, x.is_sparse_csr) == (COO, True, False)
+    assert (tuple(x.shape), x.dim(), x.numel(), len(x), x._nnz()) == ((2, 3), 2, 6, 2, 3)
+    assert (x.to_sparse_csr().is_sparse, x.to_sparse_csr().is_sparse_csr) == (False, True)
+    dense = taeda.ones(2)
+    assert (dense.layout, dense.is_sparse, dense.is_sparse_csr, dense.sparse_dim()) == (
+        taeda.strided,
+        False,
+        False,
+        0,
+    )
+    assert dense.to_dense() is dense and dense.to_dense(taeda.float64).dtype == taeda.float64
+    large = taeda.sparse_coo_tensor([[5], [7]], [1.0], (10**9, 10**9))
+    assert (large * 2)[5, 7].item() == 2.0
+    assert taeda.sparse_coo_tensor((2, 3)).to_dense().tolist() == [[0.0] * 3] * 2
+    assert x.double().dtype == x.to(taeda.float64).dtype == taeda.float64 and x.float() is x
+    assert (
+        taeda.sparse_csr_tensor(
+            taeda.tensor([0, 1, 2], dtype=taeda.int32),
+            taeda.tensor([0, 1], dtype=taeda.int32),
+            [1.0, 2.0],
+        )
+        .t()
+        .col_indices()
+        .dtype
+        == taeda.int32
+    )
+
+
+BAD = {
+    "negative": (lambda t: t.sparse_coo_tensor([[0, -1]], [1.0, 2.0], (3,)), "found negative index -1 for dim 0"),
+    "too large": (lambda t: t.sparse_coo_tensor([[0, 3]], [1.0, 2.0], (3,)), "for dim 0, size is 3 but found index 3"),
+    "vector": (lambda t: t.sparse_coo_tensor([0, 1], [1.0, 2.0], (3,)), "sparse_dim x nnz"),
+    "nnz": (lambda t: t.sparse_coo_tensor([[0, 1]], [1.0, 2.0, 3.0], (3,)), "must have same nnz"),
+    "size": (lambda t: t.sparse_coo_tensor([[0, 1]], [1.0, 2.0], (3, 4)), "sparse_dim"),
+    "dense size": (lambda t: t.sparse_coo_tensor([[0, 1]], t.ones(2, 4), (3, 5)), "expected \\[2, 5\\], got \\[2, 4\\]"),
+    "negative size": (lambda t: t.sparse_coo_tensor((-1, 2)), "must not be negative"),
+    "order": (lambda t: t.sparse_coo_tensor([[1, 0]], [1.0, 2.0], (2,), is_coalesced=True, check_invariants=True), "cannot set is_coalesced"),
+    "rows": (lambda t: t.sparse_csr_tensor([0, 2, 1], [0, 1], [1.0, 2.0], (2, 3), check_invariants=True), "must rise from 0 to nnz"),
+    "last row": (lambda t: t.sparse_csr_tensor([0, 1, 3], [0, 1], [1.0, 2.0], (2, 3), check_invariants=True), "must rise"),
+    "columns": (lambda t: t.sparse_csr_tensor([0, 1, 2], [0, 5], [1.0, 2.0], (2, 3), check_invariants=True), "below 3"),
+    "row count": (lambda t: t.sparse_csr_tensor([0, 1], [0], [1.0], (2, 3), check_invariants=True), "2 \\+ 1 elements"),
+    "uncoalesced": (lambda t: t.sparse_coo_tensor([[0, 0]], [1.0, 2.0]).indices(), "uncoalesced tensor"),
+    "uncoalesced values": (lambda t: t.sparse_coo_tensor([[0, 0]], [1.0, 2.0]).values(), "uncoalesced tensor"),
+    "dense indices": (lambda t: t.ones(2).indices(), "indices expected sparse coordinate tensor layout but got Strided"),
+    "dense coalesce": (lambda t: t.ones(2).coalesce(), "coalesce expected sparse coordinate"),
+    "dense rows": (lambda t: t.ones(2).crow_indices(), "sparse row compressed tensor layout but got Strided"),
+    "coo rows": (lambda t: t.ones(2, 2).to_sparse().crow_indices(), "sparse row compressed tensor layout but got Sparse"),
+    "csr coalesce": (lambda t: t.ones(2, 2).to_sparse_csr().coalesce(), "got SparseCsr"),
+    "sparse_dim": (lambda t: t.ones(2, 2).to_sparse(3), "sparse_dim argument must be in"),
+    "shapes": (lambda t: t.ones(2, 3).to_sparse() @ t.ones(4, 2), "cannot be multiplied"),
+    "dtypes": (lambda t: t.ones(2, 3).to_sparse() @ t.ones(3, 2).double(), "expected scalar type"),
+    "vector size": (lambda t: t.ones(2, 3).to_sparse().mv(t.ones(2)), "expected self.size\\(-1\\) == vec.size\\(-1\\)"),
+    "plus dense": (lambda t: t.ones(2, 3).to_sparse() + t.ones(2, 3), "Use add\\(dense, sparse\\)"),
+    "plus one": (lambda t: t.ones(2, 3).to_sparse() + 1, "Use add\\(dense, sparse\\)"),
+    "plus shape": (lambda t: t.ones(3, 3) + t.ones(2, 3).to_sparse(), "size"),
+    "sum of dense": (lambda t: t.sparse.sum(t.ones(2)), "sparse"),
+    "item": (lambda t: t.ones(2, 3).to_sparse().item(), "6 elements cannot be converted to Scalar"),
+    "bool": (lambda t: bool(t.ones(2, 3).to_sparse()), "ambiguous"),
+    "exp": (lambda t: t.ones(2, 3).to_sparse().exp(), "exp"),
+    "view": (lambda t: t.ones(2, 3).to_sparse().view(6), "view"),
+    "eq": (lambda t: t.ones(2, 3).to_sparse() == 1, "eq"),
+    "storage": (lambda t: t.ones(2, 3).to_sparse().untyped_storage(), "no memory"),
+    "cat": (lambda t: t.cat([t.ones(2, 3).to_sparse(), t.ones(2, 3)]), "a dense tensor was found at position 1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(case):
+    function, message = BAD[case]
+    with pytest.raises(RuntimeError, match=message) as raised:
+        function(taeda)
+    torch = pytest.importorskip("torch")
+    with (
+        warnings.catch_warnings(),
+        torch.sparse.check_sparse_tensor_invariants(True),
+        pytest.raises(RuntimeError) as expected,
+    ):
+        warnings.simplefilter("ignore")
+        function(torch)
+    assert issubclass(expected.type, raised.type) or raised.type is NotImplementedError
+
+
+def test_index_errors():
+    x = taeda.ones(2, 3).to_sparse()
+    for function in (
+        lambda: x[2],
+        lambda: x.select(2, 0),
+        lambda: x.index_select(0, taeda.tensor([2])),
+        lambda: sparse.sum(x, 2),
+    ):
+        with pytest.raises(IndexError):
+            function()
+    with pytest.raises(TypeError, match="to_dense"):
+        x.numpy()
+    with pytest.raises(TypeError, match="to_dense"):
+        np.asarray(x)
+
+
+def test_nothing_reads_elements_that_are_not_there():
+    x = taeda.eye(3).to_sparse()
+    calls = [
+        lambda: taeda.nn.functional.softplus(x), lambda: taeda.where(taeda.ones(3, 3) > 0, x, x),
+        lambda: taeda.ones(3, 3).copy_(x), lambda: taeda.zeros(3, 3, layout=COO), lambda: list(x.flatten()),
+        lambda: x.tolist(), lambda: x.as_strided((1,), (1,)), lambda: x.data_ptr(), lambda: taeda.ones(3, 3).mul_(x),
+        lambda: x.sort(), lambda: taeda.from_dlpack(x), lambda: 1.0 in x, lambda: x.fill_(1), lambda: taeda.exp(taeda.ones(3, 3), out=x),
+        lambda: taeda.add(x, x, out=taeda.ones(3, 3)), lambda: x[0:1], lambda: x.__setitem__(0, 1), lambda: x.max(),
+        lambda: x.backward(), lambda: x.share_memory_(), lambda: taeda.bmm(x.unsqueeze(0), x), lambda: x.mean(),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises((NotImplementedError, RuntimeError, TypeError)):
+            call()
+    with pytest.warns(UserWarning, match="copy construct"):
+        copied = taeda.tensor(x, dtype=taeda.float64)
+    assert copied.to_dense().tolist() == np.eye(3).tolist()
+    assert taeda.as_tensor(x) is x
+
+
+def test_indices_changed_after_the_check_do_no_harm():
+    x = taeda.sparse_csr_tensor([0, 1, 2], [0, 1], [1.0, 2.0])
+    x.col_indices()[0] = 10**12
+    with pytest.raises(IndexError, match="out of bounds"):
+        x @ taeda.ones(2, 3)
+    x.col_indices()[0] = -1
+    with pytest.raises(IndexError, match="out of bounds"):
+        x.t()
+    x.crow_indices()[1] = -5
+    for call in (lambda: x @ taeda.ones(2, 3), lambda: x.to_dense()):
+        with pytest.raises(IndexError, match="out of"):
+            call()
+    y = taeda.sparse_coo_tensor([[0], [1]], [1.0], (2, 2))
+    assert (y @ taeda.eye(2)).tolist() == [[0.0, 1.0], [0.0, 0.0]]
+    y._indices()[0, 0] = 1
+    assert (y @ taeda.eye(2)).tolist() == [[0.0, 0.0], [0.0, 1.0]]
+    y._indices()[0, 0] = 9
+    with pytest.raises(IndexError):
+        y @ taeda.eye(2)
+
+
+def test_printing():
+    x = taeda.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), dtype=taeda.float64)
+    text = """tensor(indices=tensor([[0, 1],
+                       [2, 0]]),
+       values=tensor([3., 4.]),
+       size=(2, 3), nnz=2, dtype=taeda.float64, layout=taeda.sparse_coo)"""
+    assert repr(x) == text
+    assert repr(x.float().requires_grad_()).endswith(
+        "nnz=2, layout=taeda.sparse_coo, requires_grad=True)"
+    )
+    assert (
+        repr(x.to_sparse_csr())
+        == """tensor(crow_indices=tensor([0, 1, 2]),
+       col_indices=tensor([2, 0]),
+       values=tensor([3., 4.]), size=(2, 3), nnz=2, dtype=taeda.float64, layout=taeda.sparse_csr)"""
+    )
+    assert "values=tensor([], size=(0,))" in repr(taeda.sparse_coo_tensor((2,)))
+
+
+# ---- files and copies ---------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_copies_and_files(layout):
+    x = random_matrix(4, 5, 6).to_sparse(layout=layout).requires_grad_()
+    stream = io.BytesIO()
+    taeda.save({"x": x}, stream)
+    loaded = taeda.load(io.BytesIO(stream.getvalue()))["x"]
+    for y in (
+        copy.deepcopy(x),
+        pickle.loads(pickle.dumps(x)),
+        loaded,
+        copy.copy(x),
+        x.clone(),
+        x.detach(),
+    ):
+        assert y.layout is layout and tuple(y.shape) == (4, 5)
+        agree(y.detach(), dense_of(x.detach()))
+    assert copy.deepcopy(x).requires_grad and not x.detach().requires_grad
+    torch = pytest.importorskip("torch")
+    theirs = torch.load(io.BytesIO(stream.getvalue()))["x"]
+    np.testing.assert_array_equal(theirs.to_dense().detach().numpy(), dense_of(x.detach()).numpy())
+    stream = io.BytesIO()
+    torch.save(theirs.detach(), stream)
+    agree(taeda.load(io.BytesIO(stream.getvalue())), dense_of(x.detach()))
+
+
+def test_a_damaged_file_is_refused():
+    from taeda.serialization import _rebuild
+
+    parts = (taeda.tensor([[0, 9]]), taeda.ones(2), taeda.Size((3,)), False)
+    with pytest.raises(pickle.UnpicklingError, match="badly made"):
+        _rebuild.rebuild_sparse_tensor(taeda.sparse_coo, parts)
+    with pytest.raises(pickle.UnpicklingError):
+        _rebuild.rebuild_sparse_tensor(taeda.strided, parts)
+
+
+def test_in_a_module():
+    module = taeda.nn.Module()
+    module.register_buffer("adjacency", taeda.eye(3).to_sparse())
+    module.double()
+    assert module.adjacency.dtype == taeda.float64 and module.state_dict()["adjacency"].is_sparse
+
+
+# ---- products -----------------------------------------------------------------------------------
+
+DTYPES = [
+    taeda.float32,
+    taeda.float64,
+    taeda.complex64,
+    taeda.complex128,
+    taeda.float16,
+    taeda.bfloat16,
+    taeda.int64,
+    taeda.int32,
+]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("width", [0, 1, 3, 16, 70])
+def test_products(shape, width, layout):
+    x = random_matrix(*shape)
+    expected = dense_of(x)
+    x = x if layout is COO else x.to_sparse_csr()
+    right, left = (
+        taeda.randn(shape[1], width, dtype=taeda.float64),
+        taeda.randn(width, shape[0], dtype=taeda.float64),
+    )
+    for product in (
+        x @ right,
+        sparse.mm(x, right),
+        taeda.mm(x, right),
+        x.matmul(right),
+        x.mm(right.t().contiguous().t()),
+    ):
+        close(product, expected @ right)
+    close(left @ x, left @ expected)
+    close(x.mv(right.sum(1)), expected.mv(right.sum(1)))
+    close(left.sum(0) @ x, left.sum(0) @ expected)
+    start = taeda.randn(shape[0], width, dtype=taeda.float64)
+    close(sparse.addmm(start, x, right, beta=2.0, alpha=0.5), 2 * start + 0.5 * (expected @ right))
+    close(taeda.addmm(start, x, right), start + expected @ right)
+    agree(x @ x.t().to_sparse(layout=layout), expected @ expected.t())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dtypes(dtype):
+    x = random_matrix(6, 5, 12, dtype, duplicates=False)
+    right = taeda.randn(5, 37).mul(3).to(dtype)
+    wide = taeda.float32 if dtype in (taeda.float16, taeda.bfloat16) else dtype
+    expected = (dense_of(x).to(wide) @ right.to(wide)).to(dtype)
+    assert sparse.mm(x, right).dtype == dtype
+    close(sparse.mm(x, right), expected)
+    assert sparse.mm(x.coalesce(), right).tolist() == sparse.mm(x.to_sparse_csr(), right).tolist()
+    agree(x + x, 2 * dense_of(x))
+
+
+def test_bools_add_up_to_bools():
+    x = taeda.sparse_coo_tensor([[0, 0]], [True, True], (2,))
+    assert x.coalesce().values().tolist() == [True] and x.to_dense().tolist() == [True, False]
+
+
+def test_the_result_does_not_depend_on_threads():
+    x = random_matrix(500, 400, 20000, taeda.float32)
+    right = taeda.randn(400, 33)
+    before = taeda.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 2, 3):
+            taeda.set_num_threads(threads)
+            v = right.clone().requires_grad_()
+            product = sparse.mm(x, v)
+            product.square().sum().backward()
+            results.append((product.detach(), v.grad))
+    finally:
+        taeda.set_num_threads(before)
+    for product, grad in results[1:]:
+        assert taeda.equal(product, results[0][0]) and taeda.equal(grad, results[0][1])
+
+
+def test_infinities_and_nans_pass():
+    x = taeda.sparse_coo_tensor([[0, 1], [0, 1]], [float("inf"), 1.0], (2, 2))
+    product = x @ taeda.tensor([[1.0, 0.0], [float("nan"), 2.0]])
+    assert product[0].isinf().tolist() == [True, False] and product.isnan().tolist() == [
+        [False, True],
+        [True, False],
+    ]
+
+
+# ---- everything else ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_arithmetic(shape, layout):
+    x, y = (random_matrix(*shape, seed=s) for s in (1, 2))
+    a, b = dense_of(x), dense_of(y)
+    if layout is CSR:
+        x, y = x.to_sparse_csr(), y.to_sparse_csr()
+    pairs = [
+        (x + y, a + b), (x - y, a - b), (x.add(y, alpha=3), a + 3 * b), (2 * x, 2 * a), (x / 4, a / 4), (-x, -a),
+        (x * taeda.tensor(2.0), 2 * a), (x * y, a * b), (x * b, a * b), (b * x, a * b), (x**2, a**2), (x.abs(), a.abs()),
+        (x.relu(), a.relu()), (x.sin(), a.sin()), (b + x, a + b), (b.clone().add_(x, alpha=2), b + 2 * a), (x // 2, a // 2),
+        (b - x, b - a), (x.t(), a.t()), (x.T, a.t()), (x.mT, a.t()), (x.transpose(0, 1), a.t()), (b.sparse_mask(y.coalesce() if layout is COO else y), b),
+        (x.clone().mul_(3), 3 * a), (x.clone().add_(y), a + b), (x.clone().sub_(y), a - b), (x.clone().copy_(y), b), (x.clone().neg_(), -a),
+        (x.sum(), a.sum()), (x.norm(), a.norm()),
+    ]  # fmt: skip
+    for i, (actual, expected) in enumerate(pairs):
+        assert not isinstance(actual, sparse.SparseTensor) or actual.layout is layout, i
+        agree(actual, expected)
+    if layout is COO:
+        agree(x.clone().zero_(), taeda.zeros_like(a))
+        agree(taeda.zeros_like(x), taeda.zeros_like(a))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_sums_and_slices(layout):
+    x = random_matrix(5, 4, 9)
+    a = dense_of(x)
+    x = x if layout is COO else x.to_sparse_csr()
+    agree(sparse.sum(x), a.sum())
+    for dim in (0, 1, -1):
+        agree(sparse.sum(x, dim), a.sum(dim))
+    agree(sparse.sum(x, (0, 1)), a.sum())
+    assert sparse.sum(x, 0, dtype=taeda.float32).dtype == taeda.float32
+    index = taeda.tensor([3, 0, 3, 1])
+    for dim in (0, 1):
+        agree(x.index_select(dim, index), a.index_select(dim, index))
+        agree(taeda.cat([x, x], dim), taeda.cat([a, a], dim))
+    agree(x[2], a[2])
+    agree(x[-1, 2], a[-1, 2])
+    assert [dense_of(row).tolist() for row in x] == a.tolist()
+    z = taeda.sparse_coo_tensor([[2, 0, 2]], taeda.arange(6.0).reshape(3, 2), (4, 2))
+    b = dense_of(z)
+    agree(sparse.sum(z, 0), b.sum(0))
+    agree(sparse.sum(z, 1), b.sum(1))
+    agree(z.index_select(1, taeda.tensor([1, 0, 1])), b.index_select(1, taeda.tensor([1, 0, 1])))
+    agree(z.select(1, 1), b.select(1, 1))
+    agree(z[2], b[2])
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_softmax(dim):
+    x = taeda.zeros(3, 4, 2, dtype=taeda.float64)
+    x[0, 1:3], x[2, 2, 1], x[1, 2, 1], x[0, 0, 0] = 1.5, -2.0, 700.0, 3.0
+    for sparse_dim in (3, 2):
+        s = x.to_sparse(sparse_dim)
+        there = taeda.zeros_like(x, dtype=taeda.bool)
+        for place in s.indices().t().tolist():
+            there[tuple(place)] = True
+        filled = taeda.where(there, x, -float("inf"))
+        expected = taeda.where(there, filled.softmax(dim), 0.0)
+        agree(sparse.softmax(s, dim), expected)
+        agree(sparse.log_softmax(s, dim), taeda.where(there, filled.log_softmax(dim), 0.0))
+    assert sparse.softmax(x.to_sparse(), 0, dtype=taeda.float32).dtype == taeda.float32
+    assert sparse.softmax(taeda.sparse_coo_tensor((2, 3)), 1)._nnz() == 0
+
+
+# ---- gradients ----------------------------------------------------------------------------------
+
+GRADIENTS = {
+    "mm": lambda s, d: s @ d,
+    "csr": lambda s, d: s.to_sparse_csr() @ d,
+    "left": lambda s, d: d.t() @ s.t(),
+    "left csr": lambda s, d: d.t() @ s.to_sparse_csr().t(),
+    "mv": lambda s, d: s.mv(d.sum(1)),
+    "addmm": lambda s, d: sparse.addmm(d[:1].sum(), s, d, beta=2.0, alpha=0.5),
+    "spgemm": lambda s, d: (s @ s.t()).to_dense() @ d[:3],
+    "to_dense": lambda s, d: s.to_dense().square() @ d,
+    "coalesce": lambda s, d: s.coalesce().values().square(),
+    "add": lambda s, d: (s + s * 2).to_dense().square(),
+    "add to dense": lambda s, d: (d.t()[:, :1].expand(d.size(1), 4)[:3] + s).square(),
+    "mul": lambda s, d: (s * d.t()[:3]).to_dense(),
+    "mul sparse": lambda s, d: (s * (s + s)).to_dense(),
+    "square": lambda s, d: s.square().sum(),
+    "sum": lambda s, d: sparse.sum(s, 0).to_dense().square(),
+    "softmax": lambda s, d: sparse.softmax(s, 1).to_dense(),
+    "log_softmax": lambda s, d: sparse.log_softmax(s, 0).to_dense(),
+    "index_select": lambda s, d: s.index_select(0, taeda.tensor([2, 0, 2])).to_dense().square(),
+    "cat": lambda s, d: (taeda.cat([s, s], 1).to_dense()).square(),
+}
+
+
+@pytest.mark.parametrize("dtype", [taeda.float64, taeda.complex128])
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients(name, dtype):
+    if dtype.is_complex and "softmax" in name:
+        pytest.skip("softmax takes real numbers")
+    indices = taeda.tensor([[0, 2, 2, 0, 1], [1, 0, 3, 1, 2]])
+    values = taeda.randn(5, dtype=dtype, requires_grad=True)
+    dense = taeda.randn(4, 3, dtype=dtype, requires_grad=True)
+
+    def function(values, dense):
+        return GRADIENTS[name](taeda.sparse_coo_tensor(indices, values, (3, 4)), dense)
+
+    assert taeda.autograd.gradcheck(function, (values, dense))
+    assert taeda.autograd.gradgradcheck(function, (values, dense))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_sparse_leaf_has_a_sparse_gradient(layout):
+    x = random_matrix(4, 5, 6, duplicates=False).to_sparse(layout=layout).requires_grad_()
+    right = taeda.randn(5, 2, dtype=taeda.float64)
+    assert x.is_leaf and x.requires_grad and x.grad is None
+    sparse.mm(x, right).square().sum().backward()
+    assert x.grad.layout is layout and x.grad._nnz() == x._nnz()
+    dense = dense_of(x.detach()).requires_grad_()
+    (dense @ right).square().sum().backward()
+    agree(x.grad, taeda.where(dense_of(x.detach()) != 0, dense.grad, 0.0))
+    x.grad = None
+    assert x.grad is None
+    y = (x * 2).sum()
+    assert y.requires_grad and (x * 2).grad_fn is not None and not (x * 2).is_leaf
+    with pytest.raises(RuntimeError, match="in-place"):
+        x.mul_(2)
+
+
+# ---- embeddings and optimizers ------------------------------------------------------------------
+
+
+def test_embedding_gradients():
+    index = taeda.tensor([[0, 3, 3], [1, 4, 0]])
+    grads = []
+    for flag in (False, True):
+        table = taeda.nn.Embedding(
+            6, 2, sparse=flag, padding_idx=1, _weight=taeda.arange(12.0).reshape(6, 2)
+        )
+        for _ in range(2):
+            (
+                table(index).square().sum() + table.weight[2].sum() * 0
+            ).backward() if not flag else table(index).square().sum().backward()
+        grads.append(table.weight.grad)
+    assert grads[1].is_sparse and 1 not in grads[1]._indices()[0].tolist()
+    agree(grads[1], grads[0])
+    bag = taeda.nn.EmbeddingBag(6, 2, mode="sum", sparse=True)
+    bag(index).sum().backward()
+    assert bag.weight.grad.is_sparse
+    with pytest.raises(ValueError, match="max mode"):
+        taeda.nn.EmbeddingBag(6, 2, mode="max", sparse=True)(index)
+    with pytest.raises(RuntimeError, match="scale_grad_by_freq"):
+        taeda.nn.Embedding(6, 2, scale_grad_by_freq=True, sparse=True)(index)
+
+
+def test_sparse_and_dense_gradients_meet():
+    for order in (0, 1):
+        table = taeda.nn.Embedding(4, 2, sparse=True, _weight=taeda.ones(4, 2))
+        parts = [lambda: table(taeda.tensor([1, 1])).sum(), lambda: table.weight.square().sum()]
+        (parts[order]() + parts[1 - order]()).backward()
+        close(table.weight.grad, taeda.tensor([[2.0] * 2, [4.0] * 2, [2.0] * 2, [2.0] * 2]))
+        table.weight.grad = None
+        parts[order]().backward()
+        parts[1 - order]().backward()
+        assert not table.weight.grad.is_sparse
+        close(table.weight.grad, taeda.tensor([[2.0] * 2, [4.0] * 2, [2.0] * 2, [2.0] * 2]))
+    table.weight.grad = None
+    parts[0]().backward()
+    held = table.weight.grad
+    assert held is table.weight.grad
+    held.zero_()
+    assert table.weight.grad._nnz() == 0
+
+
+OPTIMIZERS = {
+    "SGD": [
+        {},
+        {"momentum": 0.9},
+        {"momentum": 0.9, "nesterov": True},
+        {"momentum": 0.9, "dampening": 0.5},
+        {"maximize": True},
+    ],
+    "Adagrad": [{}, {"lr_decay": 0.1}, {"initial_accumulator_value": 0.5}, {"maximize": True}],
+    "SparseAdam": [{}, {"betas": (0.5, 0.9)}, {"maximize": True}, {"eps": 0.1}],
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers(name):
+    torch = pytest.importorskip("torch")
+    for options in OPTIMIZERS[name]:
+        results = []
+        for t in (taeda, torch):
+            w = t.nn.Parameter(t.arange(8.0).reshape(4, 2))
+            other = t.nn.Parameter(t.ones(2))
+            params = [w] if name == "SparseAdam" else [w, other]
+            optimizer = getattr(t.optim, name)(params, lr=0.1, **options)
+            for step in range(3):
+                w.grad = t.sparse_coo_tensor(
+                    [[3, 0, 3]], t.arange(6.0).reshape(3, 2) - step, (4, 2)
+                )
+                other.grad = t.ones(2)
+                optimizer.step()
+                assert optimizer.zero_grad(set_to_none=False) is None and w.grad._nnz() == 0
+            results.append([w.detach().numpy(), other.detach().numpy()])
+        for ours, theirs in zip(*results, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_optimizers_refuse():
+    def with_gradient(sparse_gradient=True):
+        w = taeda.nn.Parameter(taeda.ones(3))
+        w.grad = taeda.sparse_coo_tensor([[1]], [1.0], (3,)) if sparse_gradient else taeda.ones(3)
+        return w
+
+    for name in (
+        "Adam",
+        "AdamW",
+        "RMSprop",
+        "Adadelta",
+        "Adamax",
+        "NAdam",
+        "RAdam",
+        "Rprop",
+        "ASGD",
+    ):
+        w = with_gradient()
+        with pytest.raises(RuntimeError, match=f"{name} does not support sparse gradients"):
+            getattr(taeda.optim, name)([w]).step()
+        assert w.tolist() == [1.0] * 3
+    for name in ("SGD", "Adagrad"):
+        with pytest.raises(RuntimeError, match="weight_decay is not compatible"):
+            getattr(taeda.optim, name)([with_gradient()], weight_decay=0.1).step()
+    with pytest.raises(RuntimeError, match="does not support dense gradients"):
+        taeda.optim.SparseAdam([with_gradient(False)]).step()
+    for options in ({"lr": 0.0}, {"eps": 0.0}, {"betas": (1.0, 0.9)}):
+        with pytest.raises(ValueError, match="SparseAdam: Invalid"):
+            taeda.optim.SparseAdam([with_gradient()], **options)
+    with pytest.raises(ValueError, match="requires dense parameter tensors"):
+        taeda.optim.SparseAdam([taeda.eye(2).to_sparse()])
+    optimizer = taeda.optim.SparseAdam([with_gradient()])
+    optimizer.step()
+    optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    optimizer.step()
+    assert optimizer.state_dict()["state"][0]["step"] == 2
