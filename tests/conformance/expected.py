@@ -196,7 +196,6 @@ OUT_OF_SCOPE: dict[str, str] = {
     "jiterator_unary": "compiles CUDA source",
     "sparse.mm-reduce": "products of sparse matrices add up; there is no other reduction",
     "sparse.sampled_addmm": "there is no product at the places of a sparse matrix alone",
-    "to_sparse": "its results are compared in tests/sparse, without the layouts by blocks or columns",
     "torch._scaled_mm": "there are no 8-bit floating dtypes",
     "torch._scaled_mm_v2": "there are no 8-bit floating dtypes",
     "torch.ops.aten._efficient_attention_forward": "CUDA only",

@@ -13,6 +13,8 @@ import pytest
 import taeda
 from taeda import sparse
 
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse")  # what PyTorch says of its own
+
 COO, CSR = taeda.sparse_coo, taeda.sparse_csr
 LAYOUTS = [COO, CSR]
 
@@ -260,7 +262,6 @@ def test_printing():
 # ---- files and copies ---------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:Sparse")
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_copies_and_files(layout):
     x = random_matrix(4, 5, 6).to_sparse(layout=layout).requires_grad_()

@@ -74,6 +74,11 @@ def check_gradients(who: str, named: Named) -> None:
             )
 
 
+def _elements(grad: Tensor) -> Tensor:
+    """A gradient, or the values of a sparse one."""
+    return grad._values() if grad.is_sparse else grad
+
+
 class GradientWatch:
     """Finds gradients that a step used before, or that are not finite.
 
@@ -109,10 +114,10 @@ class GradientWatch:
                     self._used[param] = weakref.ref(grad), grad._version
 
     def _check_finite(self, who: str, found: list[tuple[str, Any]]) -> None:
-        grads = [param.grad for _, param in found]
+        grads = [_elements(param.grad) for _, param in found]
         # The largest magnitude of all is finite where every element is.
         if grads and not _C.ops._total_norm(grads, float("inf")).isfinite():
-            bad = [name for name, param in found if not param.grad.isfinite().all()]
+            bad = [name for name, param in found if not _elements(param.grad).isfinite().all()]
             raise RuntimeError(
                 f"{who}.step: gradients that are not finite, of parameter {', '.join(bad)}; "
                 "nothing in the group was changed"
