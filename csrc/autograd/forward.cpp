@@ -20,9 +20,13 @@ std::mutex& tangents_mutex() {
 }
 Tangent* first_tangent = nullptr;
 
+// One that no longer fits, because `t` has been given other data, does not count.
 const Tangent* own_tangent(const TensorImpl* t) {
   const AutogradMeta* m = meta_of(t);
-  return m && m->tangent && m->tangent->level == level_now ? m->tangent.get() : nullptr;
+  const Tangent* own = m ? m->tangent.get() : nullptr;
+  const bool counts =
+      own && own->level == level_now && is_inexact(t->dtype) && same(own->value.sizes(), t->sizes);
+  return counts ? own : nullptr;
 }
 
 void attach(const Tensor& t, Tensor tangent) {

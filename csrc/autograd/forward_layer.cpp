@@ -288,7 +288,12 @@ Value forward_layer(Call& c, uint32_t inner) {
   if (op.traits.composite)
     return op.inplace_form ? run_composite_in_place(c) : call_inner(c, inner);
   if (self) return run_in_place(c, inner, *self);
-  if (op.mutated >= 0 && op.name.back() == '_') unsupported(op);  // changes a list of tensors
+  for (size_t i = 0; i < op.args.size(); ++i) {  // a list, or buffers on the side
+    if (!op.args[i].mutated) continue;
+    each_tensor(c.args.subspan(i, 1), [&](const Tensor& t) {
+      if (op.name.back() == '_' || tangent_of(t).defined()) unsupported(op);
+    });
+  }
   if (op.traits.view && std::holds_alternative<Tensor>(c.args[0])) return run_view(c, inner);
   return run_plain(c, inner);
 }

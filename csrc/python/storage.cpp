@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 
+#include "autograd/forward.h"
 #include "autograd/meta.h"
 #include "base/allocator.h"
 #include "ops/op.h"
@@ -281,6 +282,8 @@ PyObject* set_(PyObject* o, PyObject* args, PyObject* kwargs) {
     const Tensor& t = tensor_of(o);
     check(!(modes.grad && requires_grad(t) && !is_leaf(t)),
           "set_(): the memory of a tensor with a history cannot be exchanged");
+    check<NotImplemented>(!tangent_of(t).defined(),
+                          "set_(): the memory of a tensor with a tangent cannot be exchanged");
     check(modes.inference || !(t.flags() & kInference), kInferenceChange);
     Ref<Storage> storage;
     Dims sizes, strides;

@@ -2,6 +2,7 @@
 // storage.
 #include <vector>
 
+#include "autograd/forward.h"
 #include "autograd/meta.h"
 #include "python/arguments.h"
 #include "python/objects.h"
@@ -219,6 +220,7 @@ PyObject* resize_(PyObject* o, PyObject* args) {
     }
     const Tensor& t = tensor_of(o);
     check(!(modes.grad && requires_grad(t)), "cannot resize variables that require grad");
+    check(!tangent_of(t).defined(), "cannot resize variables that has a forward grad");
     check(modes.inference || !(t.flags() & kInference), kInferenceChange);
     resize(t, sizes);
     t.bump_version();

@@ -208,6 +208,18 @@ def test_unsupported():
             taeda.max(d[None], 1, out=(double(1), taeda.zeros(1, dtype=taeda.int64)))
 
 
+def test_other_data():
+    with dual_level():
+        d = make_dual(double(3), double(3))
+        with pytest.raises(RuntimeError, match="cannot resize variables that has a forward grad"):
+            d.resize_(5)
+        with pytest.raises(NotImplementedError, match="with a tangent cannot be exchanged"):
+            d.set_(double(5))
+        assert tangent(d) is not None and d.shape == (3,)
+        d.data = double(5)
+        assert tangent(d) is None and tangent(d * 2) is None
+
+
 def test_results_share_no_memory_with_tangents():
     t = double(3)
     kept = t.clone()
