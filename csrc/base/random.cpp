@@ -49,7 +49,7 @@ void Engine::seed(uint64_t seed) {
   next_float_normal_.reset();
 }
 
-void Engine::refill() {
+[[gnu::optimize("O3")]] void Engine::refill() {
   // Three loops without a wrap-around index, so that the first two vectorise.
   uint32_t* w = words_.data();
   for (int i = 0; i < kWords - kShift; ++i) w[i] = w[i + kShift] ^ twist(w[i], w[i + 1]);
@@ -59,7 +59,7 @@ void Engine::refill() {
   position_ = 0;
 }
 
-void Engine::random(uint32_t* out, int64_t count) {
+[[gnu::optimize("O3")]] void Engine::random(uint32_t* out, int64_t count) {
   while (count > 0) {
     if (position_ >= kWords) refill();
     const int64_t available = kWords - position_;

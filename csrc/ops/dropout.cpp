@@ -26,38 +26,43 @@ Tensor keep_mask(Tensor mask, double p, const std::optional<Generator>& generato
   return mask;
 }
 
+// x where the mask is set, times `scale`, and x * 0 elsewhere.
+Tensor scaled(const Tensor& self, const Tensor& mask, double scale) {
+  check(mask.dtype() == DType::Bool && same(mask.sizes(), self.sizes()) &&
+            mask.is_meta() == self.is_meta(),
+        "dropout: expected a bool mask of shape ", to_string(self.sizes()), ", got ", mask.dtype(),
+        " of shape ", to_string(mask.sizes()));
+  DType compute = compute_dtype(self.dtype(), "dropout");
+  Tensor y = empty(self.sizes(), {compute, self.device()});
+  if (y.is_meta()) return finished(y, self.dtype());
+  Tensor x = prepared(self, compute), keep = prepared(mask, DType::Bool);
+  visit_floating(compute, "dropout", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    cpu::scale_kept(y.numel(), x.data_as<T>(), keep.data_as<bool>(), scale, y.data_as<T>());
+  });
+  return finished(y, self.dtype());
+}
+
 TensorList native_dropout(const Tensor& self, double p, std::optional<Generator> generator) {
   check_p("dropout", p);
   if (!is_floating(self.dtype())) {
     fail("result type ", default_dtype(), " can't be cast to the desired output type ",
          self.dtype());
   }
-  DType compute = compute_dtype(self.dtype(), "dropout");
-  Tensor x = prepared(self, compute), y = empty(self.sizes(), {compute, self.device()});
-  Tensor mask = empty(self.sizes(), {DType::Bool, self.device()});
-  if (y.is_meta()) return {finished(y, self.dtype()), mask};
-  Tensor keep = prepared(
-      p < 1 ? keep_mask(empty_like(self), p, generator) : zeros(self.sizes(), self.options()),
-      compute);
-  visit_floating(compute, "dropout", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T scale = p < 1 ? static_cast<T>(1 / (1 - p)) : T(0);
-    const T *in = x.data_as<T>(), *k = keep.data_as<T>();
-    T* out = y.data_as<T>();
-    bool* m = mask.data_as<bool>();
-    for (int64_t i = 0; i < y.numel(); ++i) {
-      m[i] = k[i] != 0;
-      out[i] = in[i] * (k[i] * scale);
-    }
-  });
-  return {finished(y, self.dtype()), mask};
+  Tensor mask = p == 1 ? zeros(self.sizes(), {DType::Bool, self.device()})
+                : self.is_contiguous()
+                    ? keep_mask(empty(self.sizes(), {DType::Bool, self.device()}), p, generator)
+                    : prepared(keep_mask(empty_like(self), p, generator), DType::Bool);
+  return {scaled(self, mask, p < 1 ? 1 / (1 - p) : 0.0), mask};
 }
 
 void dropout_backward(Backward& b) {
   double p = b.arg<double>(1);
-  Tensor g = b.grad();
-  if (!g.defined()) return;
-  b.set(0, g * (to(b.out(1), g.dtype()) * (p < 1 ? 1 / (1 - p) : 0.0)));
+  if (!b.grad().defined()) return;
+  b.set(0, op<"_dropout_backward">(b.grad(), b.out(1), p < 1 ? 1 / (1 - p) : 0.0));
+}
+void dropout_second(Backward& b) {  // linear in its input
+  b.set(0, op<"_dropout_backward">(b.grad(), b.arg<Tensor>(1), b.arg<double>(2)));
 }
 
 Tensor dropout(const Tensor& self, double p, bool train, std::optional<Generator> generator) {
@@ -127,6 +132,10 @@ const Define dropout_ops[] = {
      "dropout in training, with the mask of the elements it kept.",
      kernel(native_dropout),
      {.backward = dropout_backward, .saves = saves_out(1), .forms = 0, .non_differentiable = 0b10}},
+    {"_dropout_backward(grad: Tensor, mask: Tensor, scale: float) -> Tensor",
+     "Gradient of native_dropout.",
+     kernel(scaled),
+     {.backward = dropout_second, .saves = saves_arg(1), .forms = 0}},
     {"feature_dropout(self: Tensor, p: float, train: bool, *, generator: Generator? = None) -> "
      "Tensor",
      "dropout of whole channels of an input (N, C, *).", kernel(feature_dropout), kComposite},

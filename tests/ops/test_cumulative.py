@@ -75,3 +75,21 @@ def test_diff() -> None:
     compare("diff", x, 9)
     compare("diff", torch.tensor([True, False, False]))
     compare_error("diff", torch.tensor(1.0))
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 1000, 100_003])
+def test_long_sums(n: int) -> None:
+    x = torch.randn(n, generator=torch.Generator().manual_seed(n))
+    got = taeda.tensor(x.tolist()).cumsum(0).tolist()
+    want = x.double().cumsum(0)
+    assert (torch.tensor(got, dtype=torch.float64) - want).abs().max() <= 6e-8 * want.abs().max()
+
+
+def test_sums_of_special_values() -> None:
+    inf = float("inf")
+    for at in range(12):
+        x = torch.ones(20)
+        x[at] = inf
+        compare("cumsum", x, 0)
+        x[at + 5] = -inf
+        compare("cumsum", x, 0)

@@ -198,3 +198,14 @@ def test_errors(name: str, args: tuple) -> None:
         getattr(torch.empty(3), name)(*args)
     with pytest.raises(RuntimeError):
         getattr(taeda.empty(3), name)(*args)
+
+
+@pytest.mark.parametrize("p", [0.3, 1.0])
+def test_dropout_twice_differentiated(p: float) -> None:
+    x = taeda.randn(40, 30, dtype=taeda.float64, requires_grad=True)
+    y = taeda.dropout(x, p, True)
+    scale = (y / x).detach()
+    (g,) = taeda.autograd.grad((y * y).sum(), x, create_graph=True)
+    assert taeda.allclose(g, 2 * x * scale * scale)
+    (second,) = taeda.autograd.grad((g * x).sum(), x)
+    assert taeda.allclose(second, 4 * x * scale * scale)

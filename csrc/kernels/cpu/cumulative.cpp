@@ -5,8 +5,15 @@
 #include <limits>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/simd/scan.h"
 
 namespace taeda::cpu {
+namespace simd {
+namespace {
+const ScanKernels& scan_loops() { return TAEDA_PICK(scan_kernels); }
+}  // namespace
+}  // namespace simd
 namespace {
 
 constexpr int64_t kBlock = 64;  // inner places that are scanned side by side
@@ -99,7 +106,14 @@ void scan(Scan what, const void* x, void* out, ScanShape s, DType dtype) {
     using T = typename decltype(tag)::type;
     if constexpr (!std::is_same_v<T, bool>) {
       using A = typename Accumulator<T>::type;
-      if (what == Scan::Sum) {
+      if (std::is_same_v<T, float> && what == Scan::Sum && s.inner == 1 && s.n > 0) {
+        auto* from = static_cast<const float*>(x);
+        auto* to = static_cast<float*>(out);
+        parallel_for(s.outer, std::max<int64_t>(1, 16384 / s.n), [&](int64_t begin, int64_t end) {
+          for (int64_t l = begin; l < end; ++l)
+            simd::scan_loops().sums(from + l * s.n, s.n, to + l * s.n);
+        });
+      } else if (what == Scan::Sum) {
         scan_with<T>(x, out, s, A(0), [](A a, A b) { return static_cast<A>(a + b); });
       } else if (what == Scan::Prod) {
         scan_with<T>(x, out, s, A(1), [](A a, A b) { return static_cast<A>(a * b); });

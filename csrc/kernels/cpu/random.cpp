@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/half.h"
+#include "base/thread_pool.h"
 #include "kernels/cpu/simd/pick.h"
 #include "kernels/cpu/simd/random.h"
 
@@ -33,6 +34,7 @@ void box_muller(double* data, int64_t blocks, double mean, double std) {
 }
 
 constexpr int64_t kBuffer = 2048;  // elements drawn at a time
+constexpr int64_t kGrain = 32768;  // elements that are worth a thread's attention
 constexpr uint64_t kWide =
     uint64_t{1} << 28;  // ranges from here on take 64-bit draws: the modulo's bias stays small
 
@@ -126,16 +128,31 @@ template <class T> void fill_geometric(Engine& engine, T* out, int64_t n, double
 
 template <class T> void fill_bernoulli(Engine& engine, T* out, int64_t n, double p) {
   uint32_t bits[kBuffer * 2];
+  bool keep[kBuffer];
+  // A draw is a whole number of 2^-53: it is below p where that number is below p 2^53 rounded up.
+  const auto limit = static_cast<uint64_t>(std::ceil(p * 0x1p53));
   for (int64_t i = 0; i < n; i += kBuffer) {
     const int64_t count = std::min(kBuffer, n - i);
     engine.random(bits, count * 2);
-    for (int64_t j = 0; j < count; ++j) {
-      const uint64_t word = (static_cast<uint64_t>(bits[2 * j]) << 32) | bits[2 * j + 1];
-      const double u =
-          static_cast<double>(static_cast<int64_t>(word & ((1ULL << 53) - 1))) * 0x1p-53;
-      out[i + j] = static_cast<T>(u < p ? 1 : 0);
+    if constexpr (std::is_same_v<T, bool>) {
+      kernels().bernoulli(bits, out + i, count, limit);
+    } else {
+      kernels().bernoulli(bits, keep, count, limit);
+      for (int64_t j = 0; j < count; ++j) out[i + j] = static_cast<T>(keep[j] ? 1 : 0);
     }
   }
+}
+
+void scale_kept(int64_t n, const float* x, const bool* keep, double scale, float* y) {
+  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+    kernels().scale_kept_float(x + begin, keep + begin, static_cast<float>(scale), y + begin,
+                               end - begin);
+  });
+}
+void scale_kept(int64_t n, const double* x, const bool* keep, double scale, double* y) {
+  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+    kernels().scale_kept_double(x + begin, keep + begin, scale, y + begin, end - begin);
+  });
 }
 
 template <class T, class P> void fill_bernoulli(Engine& engine, T* out, const P* p, int64_t n) {

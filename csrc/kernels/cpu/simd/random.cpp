@@ -102,9 +102,26 @@ void normal_double(double* data, int64_t blocks, double mean, double std) {
   }
 }
 
+// As two halves: the first word's low 21 bits come first, the second word decides where they are
+// equal.
+void bernoulli(const uint32_t* bits, bool* keep, int64_t n, uint64_t limit) {
+  const auto high = static_cast<int32_t>(limit >> 32);
+  const auto low = static_cast<uint32_t>(limit);
+  for (int64_t i = 0; i < n; ++i) {
+    const auto first = static_cast<int32_t>(bits[2 * i] & 0x1fffffu);
+    keep[i] = (first < high) | ((first == high) & (bits[2 * i + 1] < low));
+  }
+}
+
+template <class T> void scale_kept(const T* x, const bool* keep, T scale, T* y, int64_t n) {
+  const auto* kept = reinterpret_cast<const uint8_t*>(keep);
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * (kept[i] ? scale : T(0));
+}
+
 }  // namespace
 
-extern const RandomKernels random_kernels = {uniform_float, uniform_double, normal_float,
-                                             normal_double};
+extern const RandomKernels random_kernels = {uniform_float,     uniform_double, normal_float,
+                                             normal_double,     bernoulli,      scale_kept<float>,
+                                             scale_kept<double>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

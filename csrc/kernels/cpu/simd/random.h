@@ -13,6 +13,11 @@ struct RandomKernels {
   // Turns blocks of 16 uniforms into normal deviates, in place: elements j and j + 8 make two.
   void (*normal_float)(float* data, int64_t blocks, float mean, float std);
   void (*normal_double)(double* data, int64_t blocks, double mean, double std);
+  // keep[i] = the low 53 bits of two words are less than limit, which is at most 2^53.
+  void (*bernoulli)(const uint32_t* bits, bool* keep, int64_t n, uint64_t limit);
+  // y[i] = x[i] * (keep[i] ? scale : 0).
+  void (*scale_kept_float)(const float* x, const bool* keep, float scale, float* y, int64_t n);
+  void (*scale_kept_double)(const double* x, const bool* keep, double scale, double* y, int64_t n);
 };
 
 namespace v2 {

@@ -83,6 +83,7 @@ template <class C> inline Vec<C> splat(C v) { return v - Vec<C>{}; }
 //   A merge(A, A)
 
 constexpr int64_t kBlock = 2048;  // elements of a row that are reduced in C at once
+constexpr int64_t kAhead = 8192;  // bytes: the machine's own prefetching stops at every page
 
 template <class R> typename R::A row_block(const typename R::T* x, int64_t n) {
   using C = typename R::C;
@@ -93,6 +94,8 @@ template <class R> typename R::A row_block(const typename R::T* x, int64_t n) {
   if (n >= w) {
     V a0 = splat<C>(R::identity()), a1 = a0, a2 = a0, a3 = a0;
     for (; i + 4 * w <= n; i += 4 * w) {
+      for (size_t line = 0; line < 4 * w * sizeof(*x); line += 64)
+        __builtin_prefetch(reinterpret_cast<const char*>(x + i) + kAhead + line);
       a0 = R::op(a0, R::map(load_vec<C>(x + i)));
       a1 = R::op(a1, R::map(load_vec<C>(x + i + w)));
       a2 = R::op(a2, R::map(load_vec<C>(x + i + 2 * w)));
