@@ -6,7 +6,7 @@ from typing import Any
 
 from taeda._C import Tensor
 from taeda.nn import functional as F
-from taeda.nn.modules.loss import _Loss
+from taeda.nn.modules.loss_base import _Loss
 
 __all__ = ["CTCLoss"]
 

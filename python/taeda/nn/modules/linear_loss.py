@@ -8,7 +8,7 @@ from typing import Any
 from taeda._C import Tensor
 from taeda.nn import functional as F
 from taeda.nn.modules.linear import Linear
-from taeda.nn.modules.loss import _WeightedLoss
+from taeda.nn.modules.loss_base import _WeightedLoss
 
 __all__ = ["LinearCrossEntropyLoss"]
 
