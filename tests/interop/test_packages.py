@@ -223,6 +223,119 @@ def test_tensorboard(tmp_path):
     assert read_events(tmp_path / "both_b").Scalars("both")[0].value == 2.0
 
 
+def test_plugins_of_tensorboard(tmp_path):
+    pytest.importorskip("tensorboard")
+    from google.protobuf import text_format
+    from tensorboard.plugins.hparams import metadata as hparams
+    from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
+    from tensorboard.util import tensor_util
+
+    from taeda.utils.tensorboard import SummaryWriter
+
+    labels, guesses = taeda.tensor([1, 0, 1, 1]), taeda.tensor([0.9, 0.8, 0.6, 0.1])
+    points = taeda.arange(6.0).view(3, 2)
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_hparams(
+            {"lr": 0.1, "name": "x", "on": True}, {"loss": 0.5}, {"lr": [0.1, 1.0]}, "run", 3
+        )
+        writer.add_pr_curve("curve", labels, guesses, 1, num_thresholds=11)
+        writer.add_tensor("tensor", points, 1)
+        writer.add_audio("sound", taeda.sin(taeda.arange(100) / 5.0), 1, sample_rate=8000)
+        writer.add_custom_scalars(
+            {"losses": {"both": ["Multiline", ["a", "b"]], "band": ["Margin", ["a", "b", "c"]]}}
+        )
+        writer.add_mesh(
+            "mesh", points.new_ones(1, 4, 3), faces=taeda.zeros(1, 2, 3, dtype=taeda.int64)
+        )
+        writer.add_histogram_raw("raw", 0.0, 2.0, 3, 3.0, 5.0, [1.0, 2.0], [1, 2], 1)
+        writer.add_embedding(points, ["a", "b\tc", "d"], taeda.rand(3, 3, 4, 5), 2, "points/of 2")
+        writer.add_embedding(points, [[1, 2]] * 3, metadata_header=["x", "y"])
+        for call, message in (
+            (lambda: writer.add_embedding(points, metadata_header=["x"]), "already"),
+            (lambda: writer.add_embedding(points, ["a"], tag="n"), "1 labels for 3 points"),
+            (lambda: writer.add_embedding(points[0], tag="n"), "2 dimensions"),
+            (lambda: writer.add_pr_curve("c", labels[:2], guesses), "2 labels but 4 predictions"),
+            (lambda: writer.add_custom_scalars({"c": {"t": ["Pie", []]}}), "Pie"),
+            (lambda: writer.add_custom_scalars_marginchart(["a"]), "3 tags"),
+            (lambda: writer.add_mesh("m", points), "batch, count, 3"),
+            (lambda: writer.add_audio("s", points), "one row"),
+            (lambda: writer.add_histogram_raw("r", 0, 1, 1, 1, 1, [1], []), "1 limits, 0 counts"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                call()
+        with pytest.raises(TypeError, match="'lr' must be"):
+            writer.add_hparams({"lr": [1]}, {})
+        with pytest.raises(TypeError, match="hparam_domain_discrete names"):
+            writer.add_hparams({"lr": 1}, {}, {"other": [1]})
+
+    run = read_events(tmp_path / "run")
+    assert run.Scalars("loss")[0].value == 0.5 and run.Scalars("loss")[0].step == 3
+    content = run.summary_metadata["_hparams_/session_start_info"].plugin_data.content
+    given = hparams.parse_session_start_info_plugin_data(content).hparams
+    assert given["lr"].number_value == 0.1 and given["name"].string_value == "x"
+    events = read_events(tmp_path)
+
+    def values(tag):
+        return tensor_util.make_ndarray(events.Tensors(tag)[0].tensor_proto)
+
+    true, false, not_false, missed, precision, recall = values("curve")
+    assert (true[0], false[0], not_false[0], missed[0]) == (3, 1, 0, 0)
+    assert (true[7], false[7], not_false[7], missed[7]) == (1, 1, 0, 2)
+    assert precision[7] == 0.5 and recall[7] == pytest.approx(1 / 3)
+    assert np.array_equal(values("tensor"), points.numpy())
+    assert events.Audio("sound")[0].length_frames == 100
+    assert list(events.Histograms("raw")[0].histogram_value.bucket) == [1, 2]
+    assert (
+        b"Multiline" not in events.Tensors("custom_scalars__config__")[0].tensor_proto.string_val[0]
+    )
+    assert values("mesh_VERTEX").shape == (1, 4, 3) and values("mesh_FACE").dtype == np.int32
+    config = ProjectorConfig()
+    text_format.Parse((tmp_path / "projector_config.pbtxt").read_text(), config)
+    first, second = config.embeddings
+    assert first.tensor_name == "points/of 2:00002" and list(first.sprite.single_image_dim) == [
+        5,
+        4,
+    ]
+    assert (tmp_path / first.metadata_path).read_text() == "a\nb c\nd\n"
+    assert (tmp_path / first.tensor_path).read_text().splitlines()[1] == "2.0\t3.0"
+    assert (tmp_path / second.metadata_path).read_text().splitlines()[0] == "x\ty"
+
+
+def test_graphs_for_tensorboard(tmp_path, capsys):
+    pytest.importorskip("tensorboard")
+    from taeda import nn
+    from taeda.utils._tensorboard_files import graph_of
+    from taeda.utils.tensorboard import SummaryWriter
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Dropout())
+            self.head = nn.Linear(4, 2)
+
+        def forward(self, x, y):
+            return self.head(self.body(x) * 2 + y).softmax(-1), y
+
+    model = Model()
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_graph(model, (taeda.ones(5, 3), taeda.zeros(4)))
+        with pytest.raises(TypeError, match="input_to_model"):
+            writer.add_graph(model)
+        writer.add_graph(nn.Linear(2, 2), taeda.ones(2), verbose=True)
+    assert "Linear" in capsys.readouterr().out
+    assert model.training and model.body[2].training and not model.body._forward_hooks
+    assert {node.name for node in read_events(tmp_path).Graph().node} > {"input", "output"}
+    graph = graph_of(model, (taeda.ones(5, 3), taeda.zeros(4)))
+    nodes = {node.name: node for node in graph.node}
+    linear = nodes["Model/Sequential[body]/Linear[0]/linear"]
+    assert list(linear.input) == ["input", "Model/body/0/weight", "Model/body/0/bias"]
+    sizes = linear.attr["_output_shapes"].list.shape[0].dim
+    assert [d.size for d in sizes] == [5, 4]
+    assert nodes["Model/Sequential[body]/ReLU[1]/relu"].input[0] == linear.name
+    assert nodes["output"].input[0] == "Model/softmax" and nodes["output_1"].input[0] == "input_1"
+    assert all(name in nodes for node in graph.node for name in node.input)
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_figures_for_tensorboard(tmp_path):
     pytest.importorskip("tensorboard")

@@ -13,7 +13,7 @@ import time
 import zlib
 from typing import TYPE_CHECKING, Any
 
-import taeda
+from taeda.utils._tensorboard_plugins import PluginWriter, array_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["SummaryWriter"]
 
 
-class SummaryWriter:
+class SummaryWriter(PluginWriter):
     """Writes event files that TensorBoard shows.
 
     Args:
@@ -144,7 +144,7 @@ class SummaryWriter:
         import numpy
         from tensorboard.compat.proto.summary_pb2 import HistogramProto
 
-        array = _array(values).astype("float64").ravel()
+        array = array_of(values).astype("float64").ravel()
         if array.size == 0:
             raise ValueError("add_histogram: values has no elements")
         edges: Any = _growing_edges() if bins == "tensorflow" else bins
@@ -164,6 +164,41 @@ class SummaryWriter:
             sum_squares=array.dot(array),
             bucket_limit=limits[first + 1 : last + 1].tolist(),
             bucket=counts[first:last].tolist(),
+        )
+        self._add(tag, global_step, walltime, histo=histogram)
+
+    def add_histogram_raw(
+        self,
+        tag: str,
+        min: float,
+        max: float,
+        num: float,
+        sum: float,
+        sum_squares: float,
+        bucket_limits: Sequence[float],
+        bucket_counts: Sequence[float],
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Log a histogram that is known: the upper limit and the count of each bin.
+
+        Raises:
+            ValueError: there are not as many counts as limits.
+        """
+        from tensorboard.compat.proto.summary_pb2 import HistogramProto
+
+        if len(bucket_limits) != len(bucket_counts):
+            raise ValueError(
+                f"add_histogram_raw: {len(bucket_limits)} limits, {len(bucket_counts)} counts"
+            )
+        histogram = HistogramProto(
+            min=min,
+            max=max,
+            num=num,
+            sum=sum,
+            sum_squares=sum_squares,
+            bucket_limit=bucket_limits,
+            bucket=bucket_counts,
         )
         self._add(tag, global_step, walltime, histo=histogram)
 
@@ -189,7 +224,7 @@ class SummaryWriter:
         """
         from tensorboard.compat.proto.summary_pb2 import Summary
 
-        pixels = _pixels(_array(img_tensor), dataformats)
+        pixels = _pixels(array_of(img_tensor), dataformats)
         height, width, channels = pixels.shape
         image = Summary.Image(
             height=height,
@@ -212,7 +247,7 @@ class SummaryWriter:
 
         if dataformats not in ("NCHW", "NHWC"):
             raise ValueError(f"add_images: dataformats must be NCHW or NHWC, got {dataformats!r}")
-        images = [_pixels(image, dataformats[1:]) for image in _array(img_tensor)]
+        images = [_pixels(image, dataformats[1:]) for image in array_of(img_tensor)]
         if not images:
             raise ValueError("add_images: img_tensor has no images")
         across = min(8, len(images))
@@ -280,18 +315,8 @@ class SummaryWriter:
         self.close()
 
 
-def _array(values: Any) -> Any:
-    """A tensor, array or nested list as an array."""
-    import numpy
-
-    if isinstance(values, taeda.Tensor):
-        values = values.detach().cpu()
-        return (values.float() if values.dtype == taeda.bfloat16 else values).numpy()
-    return numpy.asarray(values)
-
-
 def _number(value: Any) -> float:
-    array = _array(value)
+    array = array_of(value)
     if array.size != 1:
         raise ValueError(f"add_scalar: expected one number, got shape {array.shape}")
     return float(array.reshape(()))
