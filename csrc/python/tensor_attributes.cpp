@@ -169,6 +169,8 @@ PyGetSetDef attributes[] = {
     {"is_cuda", lives_on<DeviceType::CUDA>, nullptr, "Whether it is on a CUDA device.", nullptr},
     {"is_meta", lives_on<DeviceType::Meta>, nullptr, "Whether it has a shape but no data.",
      nullptr},
+    {"is_mps", no, nullptr, "False: no tensor is on an Apple GPU.", nullptr},
+    {"is_xpu", no, nullptr, "False: no tensor is on an Intel GPU.", nullptr},
     {"is_sparse", no, nullptr, "Whether the layout is taeda.sparse_coo.", nullptr},
     {"is_sparse_csr", no, nullptr, "Whether the layout is taeda.sparse_csr.", nullptr},
     {"is_quantized", no, nullptr, "False: there are no quantized tensors.", nullptr},

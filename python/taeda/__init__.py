@@ -273,6 +273,7 @@ _SUBMODULES = frozenset({
 
 # What the package shows of them.
 _FROM_SUBMODULES = {
+    "TypedStorage": "taeda.storage",
     "__array_namespace_info__": "taeda.array_api",
     "autocast": "taeda.amp.autocast_mode",
     "get_autocast_dtype": "taeda.amp.autocast_mode",

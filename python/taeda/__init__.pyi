@@ -39,6 +39,7 @@ from taeda import signal as signal
 from taeda import sparse as sparse
 from taeda import special as special
 from taeda import storage as storage
+from taeda import testing as testing
 from taeda import utils as utils
 from taeda import version as version
 from taeda._C import Generator as Generator
@@ -604,6 +605,7 @@ from taeda.serialization import load as load
 from taeda.serialization import save as save
 from taeda.sparse._make import sparse_coo_tensor as sparse_coo_tensor
 from taeda.sparse._make import sparse_csr_tensor as sparse_csr_tensor
+from taeda.storage import TypedStorage as TypedStorage
 
 BFloat16Tensor: tensortype
 BoolTensor: tensortype

@@ -51,6 +51,7 @@ __all__ = [
     "mem_get_info",
     "memory_allocated",
     "memory_reserved",
+    "reset_peak_memory_stats",
     "seed",
     "seed_all",
     "set_device",
@@ -118,6 +119,11 @@ def max_memory_allocated(device: Any = None) -> int:
     """The most bytes that tensors have taken on a device: 0."""
     _check_index("max_memory_allocated", device)
     return 0
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Forget what was the most memory in use: none was."""
+    _check_index("reset_peak_memory_stats", device)
 
 
 def memory_reserved(device: Any = None) -> int:
