@@ -1,8 +1,8 @@
 // The layer behind the door that carries tangents from arguments to results.
 //
 // A derivative v -> J^T v is linear in v, and is written in ops. So its own derivative with respect
-// to v, applied to a tangent t, is J t: every op that can be differentiated backwards can be
-// forwards. Where J is diagonal, J t is J^T t, and the derivative itself will do.
+// to v, applied to a tangent t, is J t: an op that can be differentiated twice needs nothing more.
+// Where J is diagonal, J t is J^T t, and the derivative itself will do.
 #include <optional>
 
 #include "autograd/engine.h"
