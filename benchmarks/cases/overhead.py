@@ -25,6 +25,12 @@ def add_operator(fw):
     return lambda: a + b
 
 
+@case("overhead", "8x8 a + b, gradient recorded")
+def add_operator_recorded(fw):
+    a, b = fw.randn(8, 8, requires_grad=True), fw.randn(8, 8)
+    return lambda: a + b
+
+
 @case("overhead", "x[0] of an 8x8")
 def index(fw):
     x = fw.randn(8, 8)

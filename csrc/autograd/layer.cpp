@@ -25,6 +25,12 @@ void settle_base(TensorImpl* t, std::span<const Value> args) {
   }
 }
 
+// A result that only has to be told its history: new, no view, and differentiable.
+bool is_plain(const Tensor& t, const Op& op) {
+  return t.defined() && t.impl()->ref_count() == 1 && !t.impl()->base && is_inexact(t.dtype()) &&
+         !op.traits.view && !(op.traits.non_differentiable & 1);
+}
+
 Value run_in_place(Call& c, uint32_t inner, const Tensor& self) {
   const Op& op = c.op;
   check_in_place(self);
@@ -94,6 +100,12 @@ Value autograd_layer(Call& c, uint32_t inner) {
     GradMode off(false);
     return call_inner(c, inner);
   }();
+  if (auto* t = std::get_if<Tensor>(&result); node && t && is_plain(*t, op)) [[likely]] {
+    OpNode& recorded = *node;
+    set_history(*t, std::move(node), 0);
+    recorded.save_results(result);
+    return result;
+  }
   Ref<Node> end;
   uint32_t wants = 0;  // results that belong to the node
   each_result(result, [&](Tensor& t, uint32_t i) {

@@ -57,7 +57,7 @@ inline AutogradMeta* meta_of(const TensorImpl* t) {
   return static_cast<AutogradMeta*>(t->autograd.get());
 }
 inline AutogradMeta& make_meta(TensorImpl* t) {
-  if (!t->autograd) t->autograd = std::make_unique<AutogradMeta>();
+  if (!t->autograd) t->autograd = std::make_unique_for_overwrite<AutogradMeta>();
   return *meta_of(t);
 }
 

@@ -86,6 +86,7 @@ class Node : public RefCounted {
   void* python = nullptr;  // the one PyObject of this node, not counted: it holds the node. Only
                            // csrc/python touches it
 
+  bool drop() const { return outlives_ ? drop_counted() : RefCounted::drop(); }
   // Called when the last reference goes. Nodes die one after another, never inside each other: a
   // chain of any length is freed without recursion.
   static void destroy(Node* n);

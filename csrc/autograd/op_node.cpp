@@ -38,7 +38,7 @@ int only_wanted(std::span<const Value> args) {
 
 Ref<OpNode> OpNode::create(const Op& op, std::span<const Value> args, int mutated, bool save_all) {
   void* memory = cpu::allocate(sizeof(OpNode) + args.size() * sizeof(Slot));
-  Ref<OpNode> node(::new (memory) OpNode(op));
+  auto node = Ref<OpNode>::first(::new (memory) OpNode(op));
   node->capacity_ = static_cast<uint32_t>(args.size());
   node->edges_.reset(count_edges(args));
   const Tensor* changed =
@@ -96,10 +96,11 @@ void OpNode::save_results(const Value& value) {
   auto* one = std::get_if<Tensor>(&value);
   num_results = list ? static_cast<uint32_t>(list->size()) : 1;
   if (list) {
-    results_.reserve(list->size());
+    several_ = std::make_unique<Several>();
+    several_->results.reserve(list->size());
     for (const Tensor& t : *list) {
-      if (t.defined()) results_.push_back({Dims(t.sizes()), t.options()});
-      else results_.emplace_back();
+      if (t.defined()) several_->results.push_back({Dims(t.sizes()), t.options()});
+      else several_->results.emplace_back();
     }
   }
   uint32_t wanted = op_.traits.saves >> 16;
@@ -109,9 +110,9 @@ void OpNode::save_results(const Value& value) {
   } else if (list) {
     if (wanted & 1 && !list->empty()) first_result_.save((*list)[0], true);
     if (!(wanted >> 1)) return;
-    more_results_.resize(list->size());
+    several_->saved.resize(list->size());
     for (size_t i = 1; i < list->size(); ++i) {
-      if (wanted >> i & 1) more_results_[i].save((*list)[i], true);
+      if (wanted >> i & 1) several_->saved[i].save((*list)[i], true);
     }
   }
 }
@@ -145,7 +146,8 @@ void OpNode::release() {
     }
   }
   if (first_result_.has()) first_result_.release();
-  for (SavedTensor& r : more_results_) {
+  if (!several_) return;
+  for (SavedTensor& r : several_->saved) {
     if (r.has()) r.release();
   }
 }
@@ -177,7 +179,7 @@ Tensor OpNode::unpack(const TensorSlot& s) const {
 Tensor Backward::grad_or_zeros(int i) const {
   const Tensor& g = grads_[static_cast<size_t>(i)];
   if (g.defined()) return g;
-  const auto& r = node_.results_[static_cast<size_t>(i)];
+  const auto& r = node_.several_->results[static_cast<size_t>(i)];
   return zeros(r.sizes, r.options);
 }
 
@@ -200,7 +202,8 @@ const Value& Backward::value(int i) const {
 }
 
 Tensor Backward::out(int i) const {
-  const SavedTensor& r = i == 0 ? node_.first_result_ : node_.more_results_[static_cast<size_t>(i)];
+  const SavedTensor& r =
+      i == 0 ? node_.first_result_ : node_.several_->saved[static_cast<size_t>(i)];
   check(r.has(), node_.name(), " reads result ", i, ", which it does not save");
   // In forward mode an op is differentiated none of whose arguments may require a gradient.
   const std::span<const Edge> edges = std::as_const(node_).edges();

@@ -8,6 +8,7 @@ namespace taeda {
 
 // What a node keeps of a tensor argument.
 struct TensorSlot {
+  TensorSlot() {}  // not defaulted: `TensorSlot()` would clear all of the memory first
   Dims sizes;
   SavedTensor saved;
   DType dtype = DType::Float32;
@@ -69,8 +70,11 @@ class OpNode final : public Node {
   const Op& op_;
   uint32_t capacity_ = 0, count_ = 0;  // slots, and how many of them are constructed
   SavedTensor first_result_;
-  std::vector<SavedTensor> more_results_;
-  std::vector<Result> results_;  // where there are several
+  struct Several {
+    std::vector<Result> results;
+    std::vector<SavedTensor> saved;  // but for the first
+  };
+  std::unique_ptr<Several> several_;  // of an op that returns a list
 };
 
 // The node of an op without a derivative: says so when a gradient reaches it. One that is

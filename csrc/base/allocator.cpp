@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstdlib>
@@ -29,14 +30,14 @@ constexpr size_t kSlack = size_t{64} << 20;
 // Size classes: 64 * {1, 2, 3, 4}, then `1 << Bits` steps per doubling, so at most 1 / 2^Bits of a
 // block is unused.
 template <int Bits> struct Classes {
-  static int index(size_t nbytes) {
+  static constexpr int index(size_t nbytes) {
     const size_t units = (nbytes + kSmallest - 1) / kSmallest;
     if (units <= (size_t{1} << Bits)) return static_cast<int>(units) - 1;
     const int shift = std::bit_width(units - 1) - Bits - 1;
     const size_t steps = (units - 1) >> shift;  // in [2^Bits, 2^(Bits+1))
     return static_cast<int>((size_t(shift) << Bits) + steps);
   }
-  static size_t bytes(int index) {
+  static constexpr size_t bytes(int index) {
     const int first = 1 << Bits;
     if (index < first) return kSmallest * (size_t(index) + 1);
     const int shift = (index - first) >> Bits;
@@ -48,6 +49,23 @@ using Small = Classes<2>;
 using Large = Classes<3>;
 
 constexpr int kSmallClasses = 40;
+
+// What the fast path asks about the classes, worked out beforehand.
+struct SmallTable {
+  std::array<uint8_t, kLargestSmall / kSmallest + 1> index{};  // by size in units, rounded up
+  std::array<uint32_t, kSmallClasses> bytes{}, most{};         // `most`: blocks a thread keeps
+  constexpr SmallTable() {
+    for (size_t units = 1; units < index.size(); ++units)
+      index[units] = static_cast<uint8_t>(Small::index(units * kSmallest));
+    for (size_t c = 0; c < bytes.size(); ++c) {
+      bytes[c] = static_cast<uint32_t>(Small::bytes(static_cast<int>(c)));
+      most[c] = static_cast<uint32_t>(kThreadCacheBytes / bytes[c]);
+    }
+  }
+  size_t class_of(size_t nbytes) const { return index[(nbytes + kSmallest - 1) / kSmallest]; }
+};
+constexpr SmallTable kSmall;
+
 constexpr int kLargeClasses = 440;
 constexpr size_t kMostBytes = size_t{1} << (kPlain ? 39 : 56);  // AddressSanitizer aborts on more
 
@@ -293,6 +311,7 @@ void* small_block(Global& g, int c) {
   for (size_t i = 1; i < batch && (g.small[c].head != nullptr || g.arena_left >= size); ++i) {
     cache->lists[c].push(small_block(g, c));
   }
+  cache->counters.add(static_cast<int64_t>(size), 1);
   return p;
 }
 
@@ -302,7 +321,7 @@ void* small_block(Global& g, int c) {
   for (size_t keep = list.count / 2; list.count > keep;) g.small[c].push(list.pop());
 }
 
-void* allocate_large(size_t nbytes) {
+[[gnu::noinline]] void* allocate_large(size_t nbytes) {
   if (nbytes > kMostBytes)
     fail<OutOfMemory>("out of memory: tried to allocate ", nbytes, " bytes on the CPU");
   const int c = Large::index(nbytes);
@@ -322,7 +341,7 @@ void* allocate_large(size_t nbytes) {
   return p;
 }
 
-void deallocate_large(void* p, size_t nbytes) {
+[[gnu::noinline]] void deallocate_large(void* p, size_t nbytes) {
   const int c = Large::index(nbytes);
   const size_t size = Large::bytes(c);
   Global& g = global();
@@ -334,6 +353,18 @@ void deallocate_large(void* p, size_t nbytes) {
     g.reserved -= size;
     unmap_memory(p, size);
   }
+}
+
+// A thread's first small block, and those after its end.
+[[gnu::noinline]] void* allocate_without_cache(size_t nbytes, size_t c) {
+  return make_thread_cache() ? allocate(nbytes) : refill(nullptr, static_cast<int>(c));
+}
+[[gnu::noinline]] void deallocate_without_cache(void* block, size_t nbytes, size_t c) {
+  if (make_thread_cache()) return deallocate(block, nbytes);
+  Global& g = global();
+  std::lock_guard lock(g.mutex);
+  g.small[c].push(block);
+  g.small_bytes -= kSmall.bytes[c];
 }
 
 // ---- Without caching
@@ -370,16 +401,14 @@ void* allocate(size_t nbytes) {
   if (nbytes == 0) return nullptr;
   if constexpr (kPlain) return plain_allocate(nbytes);
   if (nbytes > kLargestSmall) return allocate_large(nbytes);
-  const int c = Small::index(nbytes);
+  const size_t c = kSmall.class_of(nbytes);
   ThreadCache* cache = t_cache;
   if (cache == nullptr) [[unlikely]]
-    cache = make_thread_cache();
-  if (cache == nullptr) [[unlikely]]
-    return refill(nullptr, c);
+    return allocate_without_cache(nbytes, c);
   void* p = cache->lists[c].pop();
   if (p == nullptr) [[unlikely]]
-    p = refill(cache, c);
-  cache->counters.add(static_cast<int64_t>(Small::bytes(c)), 1);
+    return refill(cache, static_cast<int>(c));
+  cache->counters.add(kSmall.bytes[c], 1);
   return p;
 }
 
@@ -387,23 +416,15 @@ void deallocate(void* block, size_t nbytes) noexcept {
   if (block == nullptr) return;
   if constexpr (kPlain) return plain_deallocate(block, nbytes);
   if (nbytes > kLargestSmall) return deallocate_large(block, nbytes);
-  const int c = Small::index(nbytes);
-  const size_t size = Small::bytes(c);
+  const size_t c = kSmall.class_of(nbytes);
   ThreadCache* cache = t_cache;
   if (cache == nullptr) [[unlikely]]
-    cache = make_thread_cache();
-  if (cache == nullptr) [[unlikely]] {
-    Global& g = global();
-    std::lock_guard lock(g.mutex);
-    g.small[c].push(block);
-    g.small_bytes -= static_cast<int64_t>(size);
-    return;
-  }
+    return deallocate_without_cache(block, nbytes, c);
   FreeList& list = cache->lists[c];
   list.push(block);
-  cache->counters.add(-static_cast<int64_t>(size), 0);
-  if (list.count * size > kThreadCacheBytes) [[unlikely]]
-    flush_half(list, c);
+  cache->counters.add(-int64_t{kSmall.bytes[c]}, 0);
+  if (list.count > kSmall.most[c]) [[unlikely]]
+    flush_half(list, static_cast<int>(c));
 }
 
 MemoryStats memory_stats() {

@@ -15,6 +15,8 @@ class RefCounted {
 
   uint32_t ref_count() const { return refs_.load(std::memory_order_acquire); }
   void retain() const { refs_.fetch_add(1, std::memory_order_relaxed); }
+  // The first count of an object that no other thread can see yet.
+  void retain_first() const { refs_.store(1, std::memory_order_relaxed); }
   // For a pointer that holds no count: takes one unless the object is already on its way out.
   bool try_retain() const {
     uint32_t n = refs_.load(std::memory_order_relaxed);
@@ -22,8 +24,10 @@ class RefCounted {
     }
     return n != 0;
   }
-  // True when the caller dropped the last reference and must destroy the object.
-  bool drop() const { return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+  // True when the caller dropped the last reference and must destroy the object. A sole owner need
+  // not write the count: nobody else can take one. Types with try_retain() count down to zero.
+  bool drop() const { return refs_.load(std::memory_order_acquire) == 1 || drop_counted(); }
+  bool drop_counted() const { return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
  protected:
   ~RefCounted() = default;
@@ -47,6 +51,9 @@ template <class T> class Ref {
   template <class U>
     requires std::is_convertible_v<U*, T*>
   Ref(const Ref<U>& o) : Ref(o.get()) {}
+  template <class U>
+    requires std::is_convertible_v<U*, T*>
+  Ref(Ref<U>&& o) noexcept : p_(o.release()) {}
   ~Ref() { reset(); }
   Ref& operator=(const Ref& o) {
     Ref(o).swap(*this);
@@ -61,6 +68,11 @@ template <class T> class Ref {
     if (T* p = std::exchange(p_, nullptr); p && p->drop()) T::destroy(p);
   }
   void swap(Ref& o) noexcept { std::swap(p_, o.p_); }
+  // The first reference to a new object.
+  static Ref first(T* p) {
+    p->retain_first();
+    return adopt(p);
+  }
   // Takes over a count that somebody else held, and gives one away.
   static Ref adopt(T* p) {
     Ref r;
@@ -80,7 +92,9 @@ template <class T> class Ref {
 };
 
 template <class T, class... A> Ref<T> make_ref(A&&... a) {
-  return Ref<T>(new T(std::forward<A>(a)...));
+  // Without parentheses where there is nothing in them: `T()` would clear the memory first.
+  if constexpr (sizeof...(A) == 0) return Ref<T>::first(new T);
+  else return Ref<T>::first(new T(std::forward<A>(a)...));
 }
 
 }  // namespace taeda

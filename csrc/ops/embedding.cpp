@@ -57,8 +57,11 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t /*padding_
 // Adds each row of grad to its row of the table's gradient; rows at padding_idx get none.
 Tensor embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t rows,
                                 int64_t padding_idx) {
-  int64_t width = grad.size(-1);
+  const int64_t width = grad.size(-1);
   DType compute = compute_dtype(grad.dtype(), "embedding_backward");
+  check(grad.numel() == indices.numel() * width,
+        "embedding_dense_backward(): expected grad_output to have one row for each of the ",
+        indices.numel(), " indices, but its shape is ", to_string(grad.sizes()));
   if (grad.numel() == 0) return zeros(Dims{rows, width}, grad.options());
   Tensor out = empty(Dims{rows, width}, {compute, grad.device()});
   if (out.is_meta()) return finished(out, grad.dtype());

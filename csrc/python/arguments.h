@@ -17,7 +17,8 @@ class Values {
   static constexpr size_t kMax = 24;
 
   explicit Values(size_t n) : n_(n) {
-    for (size_t i = 0; i < n; ++i) new (data() + i) Value();
+    // No parentheses: they would clear the memory of each first.
+    for (size_t i = 0; i < n; ++i) ::new (data() + i) Value;
   }
   Values(const Values&) = delete;
   Values& operator=(const Values&) = delete;

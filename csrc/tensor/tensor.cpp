@@ -16,7 +16,7 @@ Ref<Storage> Storage::make(size_t beside) {
   auto* s = ::new (cpu::allocate(sizeof(Storage) + beside)) Storage;
   s->beside = static_cast<uint32_t>(beside);
   if (beside) s->data = s + 1;
-  return Ref<Storage>(s);
+  return Ref<Storage>::first(s);
 }
 
 Ref<Storage> Storage::allocate(size_t nbytes, Device device) {

@@ -67,3 +67,9 @@ def test_errors() -> None:
 def test_a_table_of_many_parts() -> None:
     index, w = torch.arange(9000).mul(7919).remainder(5000), leaf(5000, 70)
     compare(NAME, index, w, padding_idx=3)
+
+
+def test_gradient_needs_one_row_for_each_index():
+    rows, indices = taeda.ones(2, 5), taeda.tensor([0, 1, 2])
+    with pytest.raises(RuntimeError, match=r"one row for each of the 3 indices.*\[2, 5\]"):
+        taeda._C.ops.embedding_dense_backward(rows, indices, 4, -1)
