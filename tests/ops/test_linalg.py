@@ -38,6 +38,21 @@ def test_factors_multiply_to_the_matrix(batch, dtype):
             close((v * w.unsqueeze(-2).to(dtype)) @ v.mH, a, dtype)
 
 
+@pytest.mark.parametrize("n", [1, 2, 7, 12, 13])  # by ourselves up to 12
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_cholesky_of_small_matrices(n, dtype):
+    a = matrix(3, n, n, dtype=dtype)
+    a = a @ a.mH + n * taeda.eye(n, dtype=dtype)
+    lower, upper = L.cholesky(a), L.cholesky(a, upper=True)
+    close(lower, taeda.tensor(np.linalg.cholesky(a.numpy())), dtype)
+    close(upper, lower.mH, dtype)
+    assert taeda.equal(upper, upper.triu())
+    a[1, n - 1, n - 1] = -1
+    a[2, n // 2, n // 2] = float("nan")
+    for upper in (False, True):
+        assert L.cholesky_ex(a, upper=upper).info.tolist() == [0, n, n // 2 + 1]
+
+
 @pytest.mark.parametrize(("m", "n"), [(5, 3), (3, 5), (4, 4), (1, 1), (3, 0), (0, 3), (0, 0)])
 @pytest.mark.parametrize("dtype", [taeda.float64, taeda.complex64], ids=str)
 def test_rectangles(m, n, dtype):

@@ -108,15 +108,14 @@ bool in_one_piece(const Problem& p, const std::vector<Stretch>& kept) {
   return straight && !kept.empty() && kept[0].from == 0;
 }
 
-// All outputs of a run of tiles but the first `done`.
+// Some stretches of outputs.
 template <class T>
-void store(const Problem& p, const std::vector<Stretch>& kept, int64_t done, const T* from, T* y) {
+void store(const Problem& p, std::span<const Stretch> kept, const T* from, T* y) {
   for (const Stretch& k : kept) {
-    const int64_t skipped = std::clamp<int64_t>(done - k.from, 0, k.count);
     if (p.w.y_step == 1) {
-      std::copy_n(from + k.from + skipped, k.count - skipped, y + k.to + skipped);
+      std::copy_n(from + k.from, k.count, y + k.to);
     } else {
-      for (int64_t j = skipped; j < k.count; ++j) y[k.to + j * p.w.y_step] = from[k.from + j];
+      for (int64_t j = 0; j < k.count; ++j) y[k.to + j * p.w.y_step] = from[k.from + j];
     }
   }
 }
@@ -173,8 +172,13 @@ void run_band(const Work<T>& work, const Band& band, int64_t first, int64_t outp
         }
       }
     }
-    for (int64_t m = 0; m < outputs; ++m)
-      store(p, kept, straight, sums.data() + m * together, y + m * work.strides.y_channel);
+    std::vector<Stretch> rest;
+    for (const Stretch& k : kept) {
+      const int64_t done = std::clamp<int64_t>(straight - k.from, 0, k.count);
+      if (done < k.count) rest.push_back({k.from + done, k.to + done, k.laid, k.count - done});
+    }
+    for (int64_t m = 0; m < outputs && !rest.empty(); ++m)
+      store<T>(p, rest, sums.data() + m * together, y + m * work.strides.y_channel);
   }
 }
 

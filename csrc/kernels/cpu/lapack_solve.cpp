@@ -36,6 +36,8 @@ TAEDA_LAPACK_SOLVE(ComplexDouble, z, he)
 namespace taeda::cpu::lapack {
 namespace {
 
+constexpr int64_t kSmall = 12;  // matrices so small that most of a call to LAPACK is the call
+
 template <class T> struct Routines;
 #define TAEDA_ROUTINES(T, x, he)                       \
   template <> struct Routines<T> {                     \
@@ -78,6 +80,27 @@ template <class T> T conjugate(T x) {
   else return std::conj(x);
 }
 
+// A small matrix's Cholesky factor, in place: element (r, c) of the lower one, or (c, r) of the
+// upper one, lies at x[r * row + c * col]. Returns 0, or which leading minor is not positive, as
+// LAPACK does.
+template <class T> int32_t small_cholesky(int64_t n, T* x, int64_t row, int64_t col) {
+  for (int64_t j = 0; j < n; ++j) {
+    const T* pivots = x + j * row;
+    Real<T> square = std::real(pivots[j * col]);
+    for (int64_t k = 0; k < j; ++k) square -= std::norm(pivots[k * col]);
+    x[j * (row + col)] = square;
+    if (!(square > 0)) return static_cast<int32_t>(j + 1);
+    const Real<T> pivot = std::sqrt(square);
+    x[j * (row + col)] = pivot;
+    for (int64_t i = j + 1; i < n; ++i) {
+      T sum = x[i * row + j * col];
+      for (int64_t k = 0; k < j; ++k) sum -= x[i * row + k * col] * conjugate(pivots[k * col]);
+      x[i * row + j * col] = sum / pivot;
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 template <class T> void solve_triangular(Shape s, Triangle how, const T* a, int64_t a_step, T* b) {
@@ -100,7 +123,15 @@ template <class T> void cholesky(int64_t batch, int64_t n, bool upper, T* a, int
   each(batch, product(n, n, n) / 3, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       T* x = a + i * n * n;
-      Routines<T>::potrf(triangle(upper), &size, x, &ld, info + i, 1);
+      if (n <= kSmall) {
+        info[i] = small_cholesky(n, x, upper ? n : 1, upper ? 1 : n);
+      } else {
+        Routines<T>::potrf(triangle(upper), &size, x, &ld, info + i, 1);
+        // OpenBLAS takes a NaN for positive.
+        for (int64_t j = 0; info[i] == 0 && j < n; ++j) {
+          if (!(std::real(x[j * (n + 1)]) > 0)) info[i] = narrow(j + 1);
+        }
+      }
       for (int64_t col = 0; col < n; ++col) {
         T* c = x + col * n;
         if (upper) std::fill(c + col + 1, c + n, T(0));

@@ -210,12 +210,13 @@ bool convolve(const simd::WinogradTile& tile, int64_t batch, const Planes<const 
   Scratch<float> weights(t.elements * blocks * depth * kBlock * kBlock);
   Scratch<float> seen(t.elements * depth * most * kBlock);
   transform(t, w, weights.data());
-  const int64_t part = std::max<int64_t>(1, kTilesOfTask / t.per_row);
+  const int64_t most_of_part = std::max<int64_t>(1, kTilesOfTask / t.per_row);
   std::atomic<bool> finite = true;
   for (int64_t first = 0; first < t.rows; first += together) {
     const Rows rows(t, first, together);
     transform(t, rows, tile.input, x, top, left, t.side, seen.data());
-    const int64_t parts = ceil_div(rows.end - rows.begin, part);
+    const int64_t parts = ceil_div(rows.end - rows.begin, most_of_part);
+    const int64_t part = ceil_div(rows.end - rows.begin, parts);
     parallel_for(parts * blocks / 2, 1, [&](int64_t begin, int64_t end) {
       Scratch<float> sums(t.elements * kPair * part * t.per_row);
       for (int64_t i = begin; i < end; ++i) {
