@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -81,3 +82,24 @@ def test_mypy_accepts(script, tmp_path):
     environment = {"MYPYPATH": str(ROOT / "python"), "PATH": "/usr/bin"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_pyright_accepts(tmp_path):
+    """The same of pyright, which finds a mistake where each is marked, and none elsewhere."""
+    pytest.importorskip("pyright")
+    config = {"extraPaths": [str(ROOT / "python")], "enableTypeIgnoreComments": False}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(config))
+    command = [sys.executable, "-m", "pyright", "--project", str(tmp_path)]
+    if subprocess.run([*command, "--version"], capture_output=True, check=False).returncode:
+        pytest.skip("pyright needs its program for Node.js, which cannot be fetched here")
+    for script in ("user_script.py", "mistakes.py"):
+        text = (Path(__file__).parent / "stubs" / script).read_text()
+        (tmp_path / script).write_text(text)
+        done = subprocess.run(
+            [*command, "--outputjson"], capture_output=True, text=True, check=False, cwd=tmp_path
+        )
+        report = json.loads(done.stdout)["generalDiagnostics"]
+        found = {d["range"]["start"]["line"] for d in report if d["severity"] == "error"}
+        marked = {i for i, line in enumerate(text.splitlines()) if "# type: ignore" in line}
+        assert found == marked, done.stdout
+        (tmp_path / script).unlink()

@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "ops/schema.h"
 #include "python/extension_values.h"
+#include "python/objects.h"
 #include "python/op_callable.h"
 #include "python/tensor_type.h"
 
@@ -383,6 +384,17 @@ int set_grad_enabled(int on) {
   return before;
 }
 
+// Sparse tensors are a class of Python's, whose objects have no elements of their own.
+abi::Tensor* from_python(PyObject* o) {
+  if (!is_tensor(o)) return nullptr;
+  if (!is_exact_tensor(o)) {
+    PyRef layout(PyObject_GetAttrString(o, "layout")), strided(strided_object());
+    if (!layout) PyErr_Clear();
+    if (layout.get() != strided.get()) return nullptr;
+  }
+  return handle(tensor_of(o));
+}
+
 constexpr abi::Table kTable{
     .version = abi::kVersion,
     .size = sizeof(abi::Table),
@@ -403,7 +415,7 @@ constexpr abi::Table kTable{
     .set_item = set_item,
     .parallel_for = run_parallel,
     .set_grad_enabled = set_grad_enabled,
-    .from_python = [](PyObject* o) { return is_tensor(o) ? handle(tensor_of(o)) : nullptr; },
+    .from_python = from_python,
     .to_python = [](abi::Tensor* t) { return guarded([&] { return wrap(tensor(t)); }); },
     .last_error = [] { return static_cast<const char*>(last().text.c_str()); },
     .set_error = [](int32_t error,

@@ -135,6 +135,15 @@ def test_example_sees_subclasses(example):
         example.smooth(loud)
 
 
+def test_example_refuses_sparse_tensors(example):
+    sparse = taeda.eye(3).to_sparse()
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        example.roughness(sparse)
+    with pytest.raises(NotImplementedError, match="sparse"):
+        example.smooth(sparse)
+    assert example.roughness(taeda.nn.Parameter(taeda.ones(3))).item() > 0
+
+
 # ---- ops of every kind --------------------------------------------------------------------------
 
 
