@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 
 import taeda
@@ -82,6 +85,19 @@ def test_a_gradient_of_an_earlier_step_is_reported(name):
     optimizer.step()
 
 
+def test_copies_report_stale_gradients_too():
+    p = parameter(1.0)
+    for optimizer in (
+        copy.deepcopy(optim.Adam([("p", p)])),
+        pickle.loads(pickle.dumps(optim.Adam([("p", p)]))),
+    ):
+        (own,) = optimizer.param_groups[0]["params"]
+        own.grad = taeda.ones(1)
+        optimizer.step()
+        with pytest.warns(UserWarning, match="last step, for parameter 'p'"):
+            optimizer.step()
+
+
 def test_fresh_gradients_are_not_stale():
     layer = taeda.nn.Linear(3, 2)
     optimizer = optim.SGD(layer.named_parameters(), lr=0.1)
@@ -114,6 +130,19 @@ def test_capturable_is_for_parameters_on_a_gpu(name):
     optimizer = getattr(optim, name)([parameter(1.0)], capturable=True)
     with pytest.raises(AssertionError, match="capturable"):
         optimizer.step()
+
+
+@pytest.mark.parametrize("name", ALL[:11])
+def test_foreach_refuses_autograd_but_in_sgd(name):
+    optimizer = getattr(optim, name)([parameter(1.0).clone()], foreach=True, differentiable=True)
+    (p,) = optimizer.param_groups[0]["params"]
+    p.grad = taeda.ones(1, requires_grad=True)
+    if name == "SGD":
+        optimizer.step()
+        assert p.grad_fn is not None
+    else:
+        with pytest.raises(AssertionError, match="foreach=True does not support autograd"):
+            optimizer.step()
 
 
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad"])

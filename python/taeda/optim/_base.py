@@ -78,6 +78,7 @@ class PerTensorOptimizer(Optimizer):
     parameters reach it as pairs of real numbers.
     """
 
+    _foreach_refuses_autograd = True
     _new_state: Callable[[Tensor, dict[str, Any]], dict[str, Any]]
     _update: Callable[[Tensor, Tensor, dict[str, Any], dict[str, Any]], None]
 
@@ -122,7 +123,8 @@ class PerTensorOptimizer(Optimizer):
     def _check_modes(self, group: dict[str, Any]) -> None:
         """Raise for options that do not go with each other or with the parameters."""
         get = group.get
-        if not (get("capturable") or get("fused") or (get("foreach") and get("differentiable"))):
+        contradict = get("foreach") and get("differentiable") and self._foreach_refuses_autograd
+        if not (get("capturable") or get("fused") or contradict):
             return
         who = type(self).__name__
         for name, param in self.named_params(group):
@@ -133,7 +135,7 @@ class PerTensorOptimizer(Optimizer):
                     f"{who}.step: capturable=True is for parameters on a GPU, whose steps a graph "
                     f"records; {name} is on {param.device}"
                 )
-            if get("foreach") and get("differentiable"):
+            if contradict:
                 raise AssertionError(
                     f"{who}.step: foreach=True does not support autograd, which "
                     "differentiable=True asks for"

@@ -148,13 +148,18 @@ class Optimizer:
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
-        if "param_names" in self.param_groups[0]:
-            self._watch = GradientWatch(stale="warn", finite=False)
+        self._watch_named()
 
     def _prepare_hooks(self) -> None:
         for name in _HOOK_NAMES:
             if name not in self.__dict__:
                 setattr(self, name, OrderedDict())
+
+    def _watch_named(self) -> None:
+        """Look out for stale gradients of parameters that have names to report them by."""
+        named = any("param_names" in group for group in self.param_groups)
+        if named and self._watch is None:
+            self._watch = GradientWatch(stale="warn", finite=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -166,6 +171,7 @@ class Optimizer:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._prepare_hooks()
+        self._watch_named()
         self.defaults.setdefault("differentiable", False)
 
     def __repr__(self) -> str:

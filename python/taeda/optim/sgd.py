@@ -53,6 +53,7 @@ class SGD(FusedOptimizer):
     """
 
     _op = "_fused_sgd_"
+    _foreach_refuses_autograd = False
     _state_lists = ("momentum_buffer",)
     _counts = ()
 
