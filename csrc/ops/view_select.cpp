@@ -346,6 +346,18 @@ Tensor as_strided_view(const Tensor& x, DimsRef size, DimsRef stride, int64_t of
   return make_view(x, size, stride, offset);
 }
 
+Tensor as_strided_in_place(const Tensor& x, DimsRef size, DimsRef stride,
+                           std::optional<int64_t> offset) {
+  check(size.size() == stride.size(), "mismatch in length of strides and shape");
+  return op<"_as_strided_">(x, size, stride, offset.value_or(x.offset()), x.strides(), x.offset());
+}
+Tensor as_strided_here(const Tensor& x, DimsRef size, DimsRef stride, int64_t offset, DimsRef,
+                       int64_t) {
+  make_view(x, size, stride, offset);  // which checks the bounds
+  set_geometry(x, size, stride, offset);
+  return x;
+}
+
 // Storage places of every element, row-major, relative to `first`.
 Tensor places(DimsRef sizes, DimsRef strides, int64_t start, Device device) {
   int64_t n = numel_of(sizes);
@@ -572,6 +584,16 @@ const Define kOps[] = {
      "`as_strided`, told the geometry of `self`.",
      kernel(as_strided_view),
      {.backward = as_strided_backward, .view = true}},
+    {"as_strided_(self!: Tensor, size: int[], stride: int[], storage_offset: int? = None) -> "
+     "Tensor",
+     "`as_strided` applied to `self` itself.",
+     kernel(as_strided_in_place),
+     {.composite = true}},
+    {"_as_strided_(self!: Tensor, size: int[], stride: int[], storage_offset: int, self_stride: "
+     "int[], self_offset: int) -> Tensor",
+     "`as_strided_`, told the geometry of `self`.",
+     kernel(as_strided_here),
+     {.backward = as_strided_backward}},
     {"as_strided_scatter(self: Tensor, src: Tensor, size: int[], stride: int[], storage_offset: "
      "int? = None) -> Tensor",
      "A copy of `self` whose view `as_strided(size, stride, storage_offset)` is `src`.",

@@ -25,6 +25,18 @@ int64_t unpack_int(PyObject* number) {
   return v;
 }
 
+// A number, not a size: here PyTorch lets Python's own exception through.
+int64_t unpack_number(PyObject* number) {
+  int over = 0;
+  long long v = PyLong_AsLongLongAndOverflow(number, &over);
+  if (over) {
+    PyErr_SetString(PyExc_OverflowError, "int too big to convert");
+    throw PythonError();
+  }
+  if (v == -1 && PyErr_Occurred()) throw PythonError();
+  return v;
+}
+
 double as_double(PyObject* o) {
   double d = PyFloat_AsDouble(o);
   if (d == -1 && PyErr_Occurred()) throw PythonError();
@@ -99,7 +111,7 @@ bool as_scalar(PyObject* o, Scalar* s, bool tensors) {
   } else if (PyBool_Check(o)) {
     *s = o == Py_True;
   } else if (PyLong_Check(o)) {
-    *s = unpack_int(o);
+    *s = unpack_number(o);
   } else if (PyComplex_Check(o)) {
     Py_complex c = PyComplex_AsCComplex(o);
     *s = cdouble(c.real, c.imag);
@@ -115,7 +127,7 @@ bool as_scalar(PyObject* o, Scalar* s, bool tensors) {
       as_bool(o, &b);
       *s = b;
     } else if (PyIndex_Check(o)) {
-      *s = unpack_int(take(PyNumber_Index(o)).get());
+      *s = unpack_number(take(PyNumber_Index(o)).get());
     } else if (std::strncmp(name, "complex", 7) == 0 || std::strcmp(name, "clongdouble") == 0) {
       Py_complex c = PyComplex_AsCComplex(o);
       if (PyErr_Occurred()) throw PythonError();

@@ -123,7 +123,15 @@ template <class T> T element(PyObject* o) {
     return element<T>(tensor_of(o).item());
   }
   Scalar s;
-  if (!as_scalar(o, &s)) {
+  bool is_scalar = false;
+  try {
+    is_scalar = as_scalar(o, &s);
+  } catch (PythonError&) {
+    if (!PyErr_ExceptionMatches(PyExc_OverflowError)) throw;
+    PyErr_Clear();
+    fail<ValueError>("Overflow when unpacking long long");
+  }
+  if (!is_scalar) {
     if (is_text(o)) fail<TypeError>("new(): invalid data type '", type_name(o), "'");
     if (is_sequence(o))
       fail<TypeError>("'", type_name(o),

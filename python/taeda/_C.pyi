@@ -566,6 +566,12 @@ class Tensor:
         stride: Sequence[_int],
         storage_offset: _int | None = None,
     ) -> Tensor: ...
+    def as_strided_(
+        self,
+        size: Sequence[_int],
+        stride: Sequence[_int],
+        storage_offset: _int | None = None,
+    ) -> Self: ...
     def as_strided_scatter(
         self,
         src: Tensor,

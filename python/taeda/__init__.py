@@ -172,6 +172,9 @@ from taeda._numerics import (  # noqa: E402
     grid_sampler_2d,
     grid_sampler_3d,
     histogramdd,
+    native_batch_norm,
+    native_group_norm,
+    native_layer_norm,
 )
 from taeda._switches import (  # noqa: E402
     are_deterministic_algorithms_enabled,
@@ -389,6 +392,9 @@ __all__ = [
     "manual_seed",
     "memory_format",
     "nan",
+    "native_batch_norm",
+    "native_group_norm",
+    "native_layer_norm",
     "newaxis",
     "nn",
     "no_grad",

@@ -94,6 +94,9 @@ from taeda._numerics import gradient as gradient
 from taeda._numerics import grid_sampler_2d as grid_sampler_2d
 from taeda._numerics import grid_sampler_3d as grid_sampler_3d
 from taeda._numerics import histogramdd as histogramdd
+from taeda._numerics import native_batch_norm as native_batch_norm
+from taeda._numerics import native_group_norm as native_group_norm
+from taeda._numerics import native_layer_norm as native_layer_norm
 from taeda._ops import abs as abs
 from taeda._ops import abs_ as abs_
 from taeda._ops import absolute as absolute
@@ -139,6 +142,7 @@ from taeda._ops import argmin as argmin
 from taeda._ops import argsort as argsort
 from taeda._ops import argwhere as argwhere
 from taeda._ops import as_strided as as_strided
+from taeda._ops import as_strided_ as as_strided_
 from taeda._ops import as_strided_copy as as_strided_copy
 from taeda._ops import as_strided_scatter as as_strided_scatter
 from taeda._ops import asin as asin

@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 from taeda import _C
 from taeda._C import Tensor, ops
 
-__all__ = ["gradient", "grid_sampler_2d", "grid_sampler_3d", "histogramdd"]
+__all__ = [
+    "gradient",
+    "grid_sampler_2d",
+    "grid_sampler_3d",
+    "histogramdd",
+    "native_batch_norm",
+    "native_group_norm",
+    "native_layer_norm",
+]
 
 
 def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> Any:
@@ -175,3 +183,94 @@ def grid_sampler_3d(
     return _grid_sampler(
         "grid_sampler_3d", 5, input, grid, interpolation_mode, padding_mode, align_corners
     )
+
+
+# ---- normalisations that give their statistics, too ---------------------------------------------
+
+
+def _statistics(x: Tensor, dims: Sequence[int], eps: float) -> tuple[Tensor, Tensor]:
+    """Return the mean over some dimensions, and 1 over the deviation."""
+    wide = x.float() if x.dtype in (_C.float16, _C.bfloat16) else x
+    var, mean = ops.var_mean(wide, dims, correction=0, keepdim=True)
+    return mean.to(x.dtype), (var + eps).rsqrt().to(x.dtype)
+
+
+def native_layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return ``layer_norm``, and the mean and 1 over the deviation that it has used.
+
+    Args:
+        input: (*, normalized_shape).
+        normalized_shape: the last sizes, over which to normalise.
+        weight, bias: of that shape, or ``None``.
+        eps: added to the variance.
+
+    >>> out, mean, rstd = taeda.native_layer_norm(taeda.ones(2, 3), [3], None, None, 1e-5)
+    >>> mean
+    tensor([[1.],
+            [1.]])
+    """
+    out = ops.layer_norm(input, normalized_shape, weight, bias, eps)
+    return out, *_statistics(input.detach(), list(range(-len(normalized_shape), 0)), eps)
+
+
+def native_group_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    N: int,
+    C: int,
+    HxW: int,
+    group: int,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return ``group_norm``, and the mean and 1 over the deviation of each group, (N, group).
+
+    Args:
+        input: of N * C * HxW elements, the first two dimensions being (N, C).
+        weight, bias: of C elements, or ``None``.
+        N, C, HxW: the sizes, of the other dimensions taken together.
+        group: how many groups the channels form.
+        eps: added to the variance.
+    """
+    if input.numel() != N * C * HxW or C % max(group, 1) != 0 or group < 1:
+        raise RuntimeError(
+            f"native_group_norm(): shape {list(input.shape)} is not N * C * HxW = {N} * {C} * "
+            f"{HxW} elements, or C is not a multiple of group = {group}"
+        )
+    out = ops.group_norm(input, group, weight, bias, eps)
+    mean, rstd = _statistics(input.reshape(N, group, C // group * HxW), [2], eps)
+    return out, mean.squeeze(2), rstd.squeeze(2)
+
+
+def native_batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return ``batch_norm``, and the batch's mean and 1 over its deviation.
+
+    Args:
+        input: (N, C, *).
+        weight, bias: of C elements, or ``None``.
+        running_mean, running_var: of C elements, or ``None``; updated in training.
+        training: normalise by the batch's statistics. Otherwise those returned are empty.
+        momentum: share of the batch in the update.
+        eps: added to the variance.
+    """
+    if training:
+        mean, rstd = _statistics(input.detach(), [0, *range(2, input.dim())], eps)
+    out = ops.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    if not training:
+        return out, input.new_empty(0), input.new_empty(0)
+    return out, mean.flatten(), rstd.flatten()

@@ -22,6 +22,14 @@ def _as_strided(
     self_stride: Sequence[_int],
     self_offset: _int,
 ) -> Tensor: ...
+def _as_strided_(
+    input: Tensor,
+    size: Sequence[_int],
+    stride: Sequence[_int],
+    storage_offset: _int,
+    self_stride: Sequence[_int],
+    self_offset: _int,
+) -> Tensor: ...
 def _attention(
     q: Tensor,
     k: Tensor,
@@ -863,6 +871,12 @@ def argsort(
 ) -> Tensor: ...
 def argwhere(input: Tensor) -> Tensor: ...
 def as_strided(
+    input: Tensor,
+    size: Sequence[_int],
+    stride: Sequence[_int],
+    storage_offset: _int | None = None,
+) -> Tensor: ...
+def as_strided_(
     input: Tensor,
     size: Sequence[_int],
     stride: Sequence[_int],
