@@ -107,3 +107,10 @@ def test_errors() -> None:
     compare_error(F + "batch_norm", x, torch.ones(2), torch.ones(2))
     compare_error(F + "batch_norm", x, None, None, None, None, False)
     compare_error(F + "batch_norm", torch.ones(1, 3), None, None, None, None, True)
+
+
+@pytest.mark.parametrize("rows", [7, 8, 19])
+def test_batch_norm_of_rows(rows: int) -> None:
+    v, w, b = leaf(300, grad=False), leaf(300, seed=1), leaf(300, seed=2)
+    x = leaf(rows, 300)
+    compare(F + "batch_norm", x, v.clone(), v.abs(), w, b, True, second=False)

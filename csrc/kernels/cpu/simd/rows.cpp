@@ -367,35 +367,61 @@ void add_affine_gradient(const T* g, const T* x, int64_t n, T mean, T scale, dou
   for (int64_t i = 0; i < n; ++i) gb[i] += g[i];
 }
 
+template <int64_t N> struct Rows {
+  static constexpr int64_t count = N;
+};
+// f(first, Rows) for groups of 8 rows, whose sums are taken in T, and for those that are left.
+template <class F> FN void row_groups(int64_t rows, F&& f) {
+  int64_t r = 0;
+  for (; r + 8 <= rows; r += 8) f(r, Rows<8>{});
+  for (; r < rows; ++r) f(r, Rows<1>{});
+}
+
 template <class T>
 void column_sums(const T* x, int64_t rows, int64_t step, int64_t width, double* sums) {
   for (int64_t j = 0; j < width; ++j) sums[j] = 0;
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t j = 0; j < width; ++j) sums[j] += x[r * step + j];
-  }
+  row_groups(rows, [&](int64_t first, auto group) {
+    const T* p = x + first * step;
+    for (int64_t j = 0; j < width; ++j) {
+      T s = 0;
+      for (int64_t r = 0; r < group.count; ++r) s += p[r * step + j];
+      sums[j] += s;
+    }
+  });
 }
 
 template <class T>
 void column_squares(const T* x, int64_t rows, int64_t step, int64_t width, const double* mean,
                     double* sums) {
   for (int64_t j = 0; j < width; ++j) sums[j] = 0;
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t j = 0; j < width; ++j)
-      sums[j] += (x[r * step + j] - mean[j]) * (x[r * step + j] - mean[j]);
-  }
+  row_groups(rows, [&](int64_t first, auto group) {
+    const T* p = x + first * step;
+    for (int64_t j = 0; j < width; ++j) {
+      const T center = static_cast<T>(mean[j]);
+      T s = 0;
+      for (int64_t r = 0; r < group.count; ++r)
+        s += (p[r * step + j] - center) * (p[r * step + j] - center);
+      sums[j] += s;
+    }
+  });
 }
 
 template <class T>
 void column_products(const T* g, const T* x, int64_t rows, int64_t step, int64_t width,
                      const T* mean, double* sum_g, double* sum_gx) {
   for (int64_t j = 0; j < width; ++j) sum_g[j] = sum_gx[j] = 0;
-  for (int64_t r = 0; r < rows; ++r) {
+  row_groups(rows, [&](int64_t first, auto group) {
+    const T *p = g + first * step, *q = x + first * step;
     for (int64_t j = 0; j < width; ++j) {
-      const double u = g[r * step + j];
-      sum_g[j] += u;
-      sum_gx[j] += u * (static_cast<double>(x[r * step + j]) - mean[j]);
+      T s = 0, sx = 0;
+      for (int64_t r = 0; r < group.count; ++r) {
+        s += p[r * step + j];
+        sx += p[r * step + j] * (q[r * step + j] - mean[j]);
+      }
+      sum_g[j] += s;
+      sum_gx[j] += sx;
     }
-  }
+  });
 }
 
 template <class T>
