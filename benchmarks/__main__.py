@@ -1,12 +1,16 @@
 """Measure taeda beside PyTorch.
 
-Each framework runs in a process of its own. In every round each of them measures each case, taking
-turns, so that a slow phase of the machine meets both. A round's figure is the fastest of several
-loops, and a case's figure is the median over the rounds.
+Each framework runs in a process of its own. In every round each of them measures each case on each
+number of threads, taking turns, so that a slow phase of the machine meets both. A round's figure is
+the fastest of several loops, and a case's figure is the median over the rounds.
 
-    python -m benchmarks                     # a table on the terminal
-    python -m benchmarks --write             # and docs/performance.md
-    python -m benchmarks --groups overhead --rounds 3
+    python -m benchmarks                     # tables on the terminal
+    python -m benchmarks --write             # and docs/performance.md and its plot
+    python -m benchmarks --groups overhead --rounds 3 --threads 1
+    python -m benchmarks --cases mm_1024 add_16m
+
+The plot needs matplotlib, the Fashion-MNIST group Debian's package dataset-fashion-mnist; without
+them the rest is measured all the same, and the reason is printed.
 """
 
 from __future__ import annotations
@@ -14,93 +18,20 @@ from __future__ import annotations
 import argparse
 import datetime
 import importlib.util
-import json
 import os
 import platform
 import statistics
-import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks import footprint
+from benchmarks import fashion, footprint, limits, peak, plot, report
 from benchmarks.cases import CASES
+from benchmarks.report import Limits, Row
+from benchmarks.rounds import ROOT, Worker, measure_cases
 
-ROOT = Path(__file__).resolve().parents[1]
-GROUPS = ["overhead", "memory", "compute", "training", "files", "footprint"]
-
-
-class Worker:
-    """A framework in its own process."""
-
-    def __init__(self, name: str, threads: int) -> None:
-        self.name = name
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.worker", name, str(threads)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": str(threads)},
-        )
-        self.version = self._read()["version"]
-
-    def _read(self) -> dict:
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit(f"the {self.name} process died (see above)")
-        return json.loads(line)
-
-    def measure(self, case: str) -> dict:
-        self.process.stdin.write(case + "\n")
-        self.process.stdin.flush()
-        return self._read()
-
-    def close(self) -> None:
-        self.process.stdin.close()
-        self.process.wait()
-
-
-def seconds_text(seconds: float) -> str:
-    for unit, scale in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * scale >= 1:
-            return f"{seconds * scale:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
-
-
-def bytes_text(count: float) -> str:
-    return f"{count / 1e6:,.1f} MB"
-
-
-def measure_cases(workers: list[Worker], keys: list[str], rounds: int) -> dict[str, dict]:
-    """{case: {framework: seconds, or a text that says why there is no figure}}."""
-    found = {key: {worker.name: [] for worker in workers} for key in keys}
-    failed: dict[tuple[str, str], str] = {}
-    for turn in range(rounds):
-        for key in keys:
-            for worker in workers if turn % 2 == 0 else reversed(workers):
-                if (key, worker.name) in failed:
-                    continue
-                answer = worker.measure(key)
-                if "error" in answer:
-                    failed[key, worker.name] = answer["error"]
-                    print(f"{worker.name}: {CASES[key].title}: {answer['error']}", file=sys.stderr)
-                else:
-                    found[key][worker.name].append(answer["seconds"])
-        print(f"round {turn + 1} of {rounds}", file=sys.stderr, flush=True)
-    return {
-        key: {name: statistics.median(times) for name, times in row.items() if times}
-        for key, row in found.items()
-    }
-
-
-def table(title: str, rows: list[tuple[str, dict[str, float]]], text) -> list[str]:
-    lines = [f"## {title}", "", "| | taeda | PyTorch | PyTorch / taeda |", "|---|---:|---:|---:|"]
-    for name, row in rows:
-        ours, theirs = row.get("taeda"), row.get("torch")
-        ratio = f"{theirs / ours:.2f}" if ours and theirs else "—"
-        cells = (text(value) if value else "—" for value in (ours, theirs))
-        lines.append(f"| {name} | {' | '.join(cells)} | {ratio} |")
-    return [*lines, ""]
+TIMED_GROUPS = ["overhead", "memory", "compute", "training", "files"]
+GROUPS = [*TIMED_GROUPS, "peak", "fashion", "footprint"]
+NAMES = {"taeda": "taeda", "torch": "PyTorch"}
 
 
 def cpu_name() -> str:
@@ -111,7 +42,7 @@ def cpu_name() -> str:
     return next((s.split(":")[1].strip() for s in lines if s.startswith("model name")), "unknown")
 
 
-def measure_footprint(names: list[str], rounds: int) -> list[str]:
+def footprint_lines(names: list[str], rounds: int) -> list[str]:
     times: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(rounds):
         for name in names:
@@ -119,57 +50,177 @@ def measure_footprint(names: list[str], rounds: int) -> list[str]:
     imports = {name: statistics.median(t) for name, t in times.items()}
     sizes = {name: footprint.installed_bytes(name) for name in names}
     return [
-        *table("Import", [("import in a fresh process", imports)], seconds_text),
-        *table("Size", [("the installed package", sizes)], bytes_text),
+        "## Import",
+        "",
+        *report.pair_table("", [("import in a fresh process", imports)], report.seconds_text),
+        "## Size",
+        "",
+        *report.pair_table("", [("the installed package", sizes)], report.bytes_text),
     ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description=__doc__.split("\n")[0]
-    )
-    parser.add_argument("--groups", nargs="+", choices=GROUPS, default=GROUPS)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=1, help="threads in each framework")
-    parser.add_argument("--frameworks", nargs="+", choices=["taeda", "torch"])
-    parser.add_argument("--write", action="store_true", help="replace docs/performance.md")
-    options = parser.parse_args()
-
-    names = options.frameworks or [
-        name for name in ("taeda", "torch") if importlib.util.find_spec(name)
+def peak_lines(names: list[str], keys: list[str]) -> list[str]:
+    whole, above = [], []
+    for key in keys:
+        found = {name: peak.measure(name, key) for name in names}
+        for name, answer in found.items():
+            if "error" in answer:
+                print(f"{name}: peak memory of {key}: {answer['error']}", file=sys.stderr)
+        known = {name: answer for name, answer in found.items() if "peak" in answer}
+        title = CASES[key].title
+        whole.append((title, {name: float(a["peak"]) for name, a in known.items()}))
+        above.append((title, {n: float(a["peak"] - a["imported"]) for n, a in known.items()}))
+    return [
+        "## Peak memory",
+        "",
+        f"The largest resident set of a process that makes {peak.STEPS} training steps on one thread, and",
+        "how much of it came after the import.",
+        "",
+        *report.pair_table("the whole process", whole, report.bytes_text),
+        *report.pair_table("above the import", above, report.bytes_text),
     ]
-    load = os.getloadavg()[0]
-    workers = [Worker(name, options.threads) for name in names]
-    versions = ", ".join(f"{w.name} {w.version}" for w in workers)
-    keys = [key for key, c in CASES.items() if c.group in options.groups]
-    results = measure_cases(workers, keys, options.rounds)
-    for worker in workers:
-        worker.close()
 
-    lines = [
+
+def fashion_lines(names: list[str], threads: list[int]) -> list[str]:
+    lines = ["## Fashion-MNIST", ""]
+    absent = fashion.why_absent()
+    if absent:
+        return [*lines, f"Skipped: {absent}.", ""]
+    rows, notes = [], []
+    for count in threads:
+        seconds = {}
+        for name in names:
+            found = fashion.measure(name, count)
+            on = f"{NAMES[name]}, {report.threads_text(count)}"
+            if "error" in found:
+                notes.append(f"{on}: {found['error']}")
+                continue
+            seconds[name] = found["seconds"]
+            notes.append(
+                f"{on}: {found['accuracy']:.2%} after {report.counted(found['epochs'], 'epoch')}"
+            )
+        rows.append((report.threads_text(count), seconds))
+    return [
+        *lines,
+        f"A small convolutional network trained until it reads {fashion.TARGET:.0%} of the test images:",
+        "the time to that accuracy, tests included.",
+        "",
+        *report.pair_table("", rows, report.seconds_text),
+        *(f"- {note}." for note in notes),
+        "",
+    ]
+
+
+def intro_lines(options: argparse.Namespace, versions: str, load: float) -> list[str]:
+    return [
         "# Performance",
         "",
         "Written by `python -m benchmarks --write`. A time is the median, over rounds in which the",
-        "frameworks take turns, of the fastest loop in each round. A ratio above 1 means that taeda",
-        "is faster (or smaller).",
+        "frameworks take turns, of the fastest loop in each round. A ratio is PyTorch's time over",
+        "taeda's: above 1 taeda is faster (or smaller).",
         "",
-        f"{versions}; Python {platform.python_version()}; {cpu_name()}, {os.cpu_count()} cores,",
-        f"threads in each framework: {options.threads}; rounds: {options.rounds}; "
-        f"{datetime.date.today()}.",
+        f"{versions}; Python {platform.python_version()}; {cpu_name()}, {os.cpu_count()} cores;",
+        f"rounds: {options.rounds}; {datetime.date.today()}.",
         f"Load average at the start: {load:.1f}. On a machine with other work to do, ratios are worth",
         "more than times.",
         "",
     ]
-    for group in GROUPS[:-1]:
-        rows = [(CASES[key].title, results[key]) for key in keys if CASES[key].group == group]
-        if rows:
-            lines += table(group.capitalize(), rows, seconds_text)
+
+
+def timed_lines(rows: list[Row], found: dict[int, Limits]) -> list[str]:
+    """The limits, then the tables of the timed groups."""
+    source = f"a loop of FMA instructions on registers of {limits.fma_lanes()} lanes"
+    if not all(limit.rate for limit in found.values()):
+        found = {
+            count: Limits(limit.bandwidth, report.best_rate(rows, count))
+            for count, limit in found.items()
+        }
+        source = "the fastest row of this run, for want of a loop of FMA instructions here"
+    lines = report.limits_lines(found, source)
+    for group in TIMED_GROUPS:
+        members = [row for row in rows if row.case.group == group]
+        if members:
+            lines += report.group_lines(group, members, found)
+    return lines
+
+
+def group_ratios(rows: list[Row], threads: list[int]) -> dict[str, dict[int, list[float]]]:
+    """{group: {threads: the ratios that were found}}, without groups that have none."""
+    found: dict[str, dict[int, list[float]]] = {}
+    for row in rows:
+        for count in threads:
+            value = report.ratio(row.times, count)
+            if value is not None:
+                found.setdefault(row.case.group, {}).setdefault(count, []).append(value)
+    return found
+
+
+def write_plot(ratios: dict[str, dict[int, list[float]]]) -> list[str]:
+    """Writes the plot beside the page; the lines that show it there."""
+    path = ROOT / "docs" / "performance.svg"
+    reason = plot.why_not() if ratios else "no plot: no ratios were measured"
+    if reason:
+        print(reason, file=sys.stderr)
+        path.unlink(missing_ok=True)  # it would show another run
+        return []
+    plot.write(path, ratios)
+    return [f"![PyTorch's time over taeda's, by group]({path.name})", ""]
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__.split("\n")[0]
+    )
+    parser.add_argument("--groups", nargs="+", choices=GROUPS, default=GROUPS)
+    parser.add_argument("--cases", nargs="+", choices=list(CASES), metavar="CASE")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--threads",
+        type=int,
+        nargs="+",
+        default=list(range(1, min(2, os.cpu_count() or 1) + 1)),
+        help="numbers of threads to measure, each in both frameworks",
+    )
+    parser.add_argument("--frameworks", nargs="+", choices=list(NAMES))
+    parser.add_argument("--write", action="store_true", help="replace docs/performance.md")
+    options = parser.parse_args()
+    if options.rounds < 1 or min(options.threads) < 1:
+        parser.error("--rounds and --threads must be at least 1")
+    if options.cases:  # what is left has no cases
+        options.groups = [g for g in options.groups if g not in ("fashion", "footprint")]
+    options.threads = sorted(set(options.threads))
+    return options
+
+
+def main() -> None:
+    options = parse_options()
+    names = options.frameworks or [name for name in NAMES if importlib.util.find_spec(name)]
+    load = os.getloadavg()[0]
+    wanted = [key for key in CASES if not options.cases or key in options.cases]
+    keys = [key for key in wanted if CASES[key].group in options.groups]
+    workers = [Worker(name, max(options.threads)) for name in names]
+    versions = ", ".join(f"{w.name} {w.version}" for w in workers)
+    rows, found = [], {}
+    if keys:
+        results, found = measure_cases(workers, keys, options.threads, options.rounds)
+        rows = [Row(CASES[key], results[key]) for key in keys]
+    for worker in workers:
+        worker.close()
+
+    body = timed_lines(rows, found) if rows else []
+    steps = [key for key in wanted if CASES[key].group == "training"]
+    if "peak" in options.groups and steps:
+        body += peak_lines(names, steps)
+    if "fashion" in options.groups:
+        body += fashion_lines(names, options.threads)
     if "footprint" in options.groups:
-        lines += measure_footprint(names, options.rounds)
-    text = "\n".join(lines)
-    print(text)
+        body += footprint_lines(names, options.rounds)
+    intro = intro_lines(options, versions, load)
+    print("\n".join(intro + body))
     if options.write:
-        (ROOT / "docs" / "performance.md").write_text(text.rstrip() + "\n")
+        picture = write_plot(group_ratios(rows, options.threads))
+        text = "\n".join(intro + picture + body).rstrip() + "\n"
+        (ROOT / "docs" / "performance.md").write_text(text)
 
 
 if __name__ == "__main__":

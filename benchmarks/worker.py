@@ -1,7 +1,7 @@
 """One framework in a process of its own: reads case names, answers each with its fastest time.
 
-Started by the driver as `python -m benchmarks.worker FRAMEWORK THREADS`. Every line read is the
-name of a case; every line written is a JSON object with `seconds`, or with `error`.
+Started by the driver as `python -m benchmarks.worker FRAMEWORK`. Every line read is the name of a
+case and a number of threads; every line written is a JSON object with `seconds`, or with `error`.
 """
 
 from __future__ import annotations
@@ -41,14 +41,13 @@ def fastest(run: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    name, threads = sys.argv[1], int(sys.argv[2])
-    framework = importlib.import_module(name)
-    framework.set_num_threads(threads)
+    framework = importlib.import_module(sys.argv[1])
     prepared: dict[str, Callable[[], object]] = {}
     print(json.dumps({"version": framework.__version__}), flush=True)
     for line in sys.stdin:
-        key = line.strip()
+        key, threads = line.split()
         try:
+            framework.set_num_threads(int(threads))
             if key not in prepared:
                 framework.manual_seed(0)
                 prepared[key] = CASES[key].prepare(framework)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import math
+
 from benchmarks.cases.table import case
 
 
-def product(name, title, left, right, dtype="float32"):
+def product(name, title, left, right, dtype="float32", bytes=0):
     def prepare(fw):
         a, b = fw.randn(*left).to(getattr(fw, dtype)), fw.randn(*right).to(getattr(fw, dtype))
         return lambda: a @ b
 
     prepare.__name__ = name
-    case("compute", title)(prepare)
+    scale = 2 if dtype == "float64" else 1
+    case("compute", title, bytes=bytes, flops=scale * 2 * math.prod(left) * right[-1])(prepare)
 
 
 product("mm_32", "32x32 @ 32x32", (32, 32), (32, 32))
 product("mm_128", "128x128 @ 128x128", (128, 128), (128, 128))
 product("mm_512", "512x512 @ 512x512", (512, 512), (512, 512))
 product("mm_1024", "1024x1024 @ 1024x1024", (1024, 1024), (1024, 1024))
-product("mm_row", "(1, 1024) @ (1024, 1024)", (1, 1024), (1024, 1024))
+product("mm_row", "(1, 1024) @ (1024, 1024)", (1, 1024), (1024, 1024), bytes=4 * 1024 * 1024)
 product("mm_64_rows", "(64, 784) @ (784, 256)", (64, 784), (784, 256))
 product("bmm_16", "256 of 16x16 @ 16x16", (256, 16, 16), (256, 16, 16))
 product("bmm_64", "64 of 64x64 @ 64x64", (64, 64, 64), (64, 64, 64))
@@ -34,14 +37,15 @@ def sparse_product(name, title, layout):
         return lambda: fw.sparse.mm(a, b)
 
     prepare.__name__ = name
-    case("compute", title)(prepare)
+    flops, least = 2 * 160_000 * 64, 2 * 20_000 * 64 * 4 + 160_000 * 12
+    case("compute", title, bytes=least, flops=flops)(prepare)
 
 
 sparse_product("sparse_mm_coo", "20000 rows of 8 elements @ (20000, 64), COO", "sparse_coo")
 sparse_product("sparse_mm_csr", "20000 rows of 8 elements @ (20000, 64), CSR", "sparse_csr")
 
 
-@case("compute", "Linear(512, 2048) on (256, 512), with backward")
+@case("compute", "Linear(512, 2048) on (256, 512), with backward", flops=6 * 256 * 512 * 2048)
 def linear_backward(fw):
     layer, x = fw.nn.Linear(512, 2048), fw.randn(256, 512, requires_grad=True)
     g = fw.randn(256, 2048)
@@ -55,6 +59,12 @@ def linear_backward(fw):
 
 
 def convolution(name, title, shape, out_channels, kernel, backward=False, **options):
+    """The gradients of the data and of the weight each cost what the forward pass does."""
+    padding, stride = options.get("padding", 0), options.get("stride", 1)
+    places = math.prod((n + 2 * padding - kernel) // stride + 1 for n in shape[2:])
+    sums = shape[0] * out_channels * places
+    flops = 2 * sums * shape[1] // options.get("groups", 1) * kernel**2 * (3 if backward else 1)
+
     def prepare(fw):
         layer = fw.nn.Conv2d(shape[1], out_channels, kernel, **options)
         x = fw.randn(*shape)
@@ -76,7 +86,7 @@ def convolution(name, title, shape, out_channels, kernel, backward=False, **opti
         return run
 
     prepare.__name__ = name
-    case("compute", title)(prepare)
+    case("compute", title, flops=flops)(prepare)
 
 
 for backward in (False, True):
@@ -149,6 +159,11 @@ for backward in (False, True):
 
 
 def attention(name, title, shape, causal, backward):
+    """Two products forward and five backward (the scores are made again), of the pairs in use."""
+    *batch, n, width = shape
+    pairs = math.prod(batch) * (n * (n + 1) // 2 if causal else n * n)
+    flops = 2 * pairs * width * (7 if backward else 2)
+
     def prepare(fw):
         q, k, v = (fw.randn(*shape, requires_grad=backward) for _ in range(3))
         g = fw.randn(*shape)
@@ -163,7 +178,7 @@ def attention(name, title, shape, causal, backward):
         return run
 
     prepare.__name__ = name
-    case("compute", title)(prepare)
+    case("compute", title, flops=flops)(prepare)
 
 
 attention("sdpa", "attention, (8, 8, 128, 64)", (8, 8, 128, 64), False, False)
@@ -185,7 +200,12 @@ attention(
 )
 
 
-@case("compute", "LSTM(128, 128), 50 steps of 16, with backward")
+# Forward a product with each weight; backward one for each weight's gradient and the hidden state's.
+@case(
+    "compute",
+    "LSTM(128, 128), 50 steps of 16, with backward",
+    flops=5 * 2 * 50 * 16 * 128 * 512,
+)
 def lstm(fw):
     layer, x = fw.nn.LSTM(128, 128), fw.randn(50, 16, 128)
 
@@ -196,13 +216,17 @@ def lstm(fw):
     return run
 
 
-@case("compute", "linalg.solve, 512x512, 64 right sides")
+@case(
+    "compute",
+    "linalg.solve, 512x512, 64 right sides",
+    flops=2 * 512**3 / 3 + 2 * 512**2 * 64,
+)
 def linalg_solve(fw):
     a, b = fw.randn(512, 512) + 10 * fw.eye(512), fw.randn(512, 64)
     return lambda: fw.linalg.solve(a, b)
 
 
-@case("compute", "linalg.cholesky of 1,000 matrices 4x4")
+@case("compute", "linalg.cholesky of 1,000 matrices 4x4", flops=1000 * 4**3 / 3)
 def linalg_cholesky(fw):
     a = fw.randn(1000, 4, 4)
     a = a @ a.mT + fw.eye(4)

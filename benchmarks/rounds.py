@@ -1,0 +1,91 @@
+"""Rounds in which the frameworks take turns, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks import limits
+from benchmarks.cases import CASES
+from benchmarks.report import Limits, Times
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Worker:
+    """A framework in its own process."""
+
+    def __init__(self, name: str, most_threads: int) -> None:
+        self.name = name
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.worker", name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, "OMP_NUM_THREADS": str(most_threads)},
+        )
+        self.version = self._read()["version"]
+
+    def _read(self) -> dict:
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"the {self.name} process died (see above)")
+        return json.loads(line)
+
+    def measure(self, case: str, threads: int) -> dict:
+        self.process.stdin.write(f"{case} {threads}\n")
+        self.process.stdin.flush()
+        return self._read()
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def measure_round(
+    workers: list[Worker], keys: list[str], threads: list[int], failed: set
+) -> dict[tuple[str, str, int], float]:
+    """{(case, framework, threads): seconds}; what fails is reported once and left out from then on."""
+    found = {}
+    for key in keys:
+        for worker in workers:
+            for count in threads:
+                if (key, worker.name) in failed:
+                    continue
+                answer = worker.measure(key, count)
+                if "error" in answer:
+                    failed.add((key, worker.name))
+                    print(f"{worker.name}: {CASES[key].title}: {answer['error']}", file=sys.stderr)
+                else:
+                    found[key, worker.name, count] = answer["seconds"]
+    return found
+
+
+def measure_cases(
+    workers: list[Worker], keys: list[str], threads: list[int], rounds: int
+) -> tuple[dict[str, Times], dict[int, Limits]]:
+    """Medians over the rounds: each case's times, and the machine's limits for each thread count."""
+    times: dict[tuple[str, str, int], list[float]] = {}
+    bandwidths: dict[int, list[float]] = {count: [] for count in threads}
+    rates: dict[int, list[float]] = {count: [] for count in threads}
+    failed: set[tuple[str, str]] = set()
+    for turn in range(rounds):
+        for count in threads:
+            bandwidths[count].append(limits.copy_bandwidth(count))
+            rates[count].append(limits.fma_rate(count) or 0.0)
+        order = workers if turn % 2 == 0 else workers[::-1]
+        for at, seconds in measure_round(order, keys, threads, failed).items():
+            times.setdefault(at, []).append(seconds)
+        print(f"round {turn + 1} of {rounds}", file=sys.stderr, flush=True)
+    results: dict[str, Times] = {key: {} for key in keys}
+    for (key, name, count), seconds in times.items():
+        results[key][name, count] = statistics.median(seconds)
+    return results, {
+        count: Limits(statistics.median(bandwidths[count]), statistics.median(rates[count]))
+        for count in threads
+    }
