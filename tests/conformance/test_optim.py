@@ -16,7 +16,7 @@ from tests.conformance.bridge import tensor_to_taeda, to_taeda, to_torch  # noqa
 from torch.testing._internal.common_optimizers import OptimizerErrorEnum, optim_db  # noqa: E402  isort: skip
 
 STEPS = 20
-# SparseAdam, which takes sparse gradients only, is compared in tests/sparse.
+# SparseAdam, which takes sparse gradients only, is compared in tests/optim.
 INFOS = [info for info in optim_db if not info.only_supports_sparse_grads]
 # Another order of roundings grows along a trajectory; Muon's steps are computed in bfloat16.
 TOLERANCE = {"float32": 2e-4, "float64": 1e-9, "complex64": 2e-4, "bfloat16": 5e-2}

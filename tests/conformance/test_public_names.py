@@ -61,7 +61,6 @@ MISSING = {
     r"nn(\.modules)?\.Container": "deprecated since 2017",
     r"nn\.(common_types|factory_kwargs|intrinsic|qat|quantizable|quantized)": "no quantisation",
     r".*\.(T_destination|dump_patches|ipu|mtia|xpu)": "devices and leftovers",
-    r".*\.SparseAdam": "waits for sparse tensors",
     r".*\.swap_in_optimizer_params_and_state": "for tracing with tensors that have no values",
     r".*\.Optimizer(Pre|Post)Hook|.*\.profile_hook_step": "annotations and profiling",
     r"optim\.optimizer\.(R|T|required)": "private",
