@@ -70,42 +70,20 @@ Value run_in_place(Call& c, uint32_t inner, const Tensor& self) {
   return result;
 }
 
-Value autograd_layer(Call& c, uint32_t inner) {
+// No argument requires a gradient.
+Value run_unrecorded(Call& c, uint32_t inner, const Tensor* self) {
+  GradMode off(false);
+  Value result = call_inner(c, inner);
+  if (self) note_in_place(self->storage().get(), self->version(), &c.op.name);
+  each_result(result, [&](Tensor& t, uint32_t) {
+    if (t.impl()->base && !is_argument(t, c.args)) settle_base(t.impl(), c.args);
+  });
+  return result;
+}
+
+// Gives the results of a call their history: `node`, or one that says that there is no derivative.
+void record(const Call& c, const Ref<OpNode>& node, Value& result) {
   const Op& op = c.op;
-  bool any = false;
-  each_tensor(c.args, [&](const Tensor& t) { any |= requires_grad(t); });
-  if (op.traits.composite && !(c.out.defined() && !op.inplace_form))
-    return c.op.inplace_form && any ? run_composite_in_place(c) : call_inner(c, inner);
-
-  const Tensor* self = changed_tensor(c);
-  if (c.out.defined() && !self) {
-    check(!any && !requires_grad(c.out), op.name,
-          "(): functions with out=... arguments don't support automatic differentiation, but one "
-          "of the arguments requires "
-          "grad.");
-  }
-  if (!any) {
-    GradMode off(false);
-    Value result = call_inner(c, inner);
-    if (self) note_in_place(self->storage().get(), self->version(), &op.name);
-    each_result(result, [&](Tensor& t, uint32_t) {
-      if (t.impl()->base && !is_argument(t, c.args)) settle_base(t.impl(), c.args);
-    });
-    return result;
-  }
-  if (self) return run_in_place(c, inner, *self);
-
-  Ref<OpNode> node = op.traits.backward ? OpNode::create(op, c.args, -1) : nullptr;
-  Value result = [&] {
-    GradMode off(false);
-    return call_inner(c, inner);
-  }();
-  if (auto* t = std::get_if<Tensor>(&result); node && t && is_plain(*t, op)) [[likely]] {
-    OpNode& recorded = *node;
-    set_history(*t, std::move(node), 0);
-    recorded.save_results(result);
-    return result;
-  }
   Ref<Node> end;
   uint32_t wants = 0;  // results that belong to the node
   each_result(result, [&](Tensor& t, uint32_t i) {
@@ -133,7 +111,43 @@ Value autograd_layer(Call& c, uint32_t inner) {
     }
   });
   if (node && wants) node->save_results(result);
+}
+
+// (A function of its own so that its one result needs no move.)
+Value run_recorded(Call& c, uint32_t inner) {
+  const Op& op = c.op;
+  Ref<OpNode> node = op.traits.backward ? OpNode::create(op, c.args, -1) : nullptr;
+  Value result = [&] {
+    GradMode off(false);
+    return call_inner(c, inner);
+  }();
+  auto* t = std::get_if<Tensor>(&result);
+  if (node && t && is_plain(*t, op)) [[likely]] {
+    OpNode& recorded = *node;
+    set_history(*t, std::move(node), 0);
+    recorded.save_results(result);
+  } else {
+    record(c, node, result);
+  }
   return result;
+}
+
+Value autograd_layer(Call& c, uint32_t inner) {
+  const Op& op = c.op;
+  bool any = false;
+  each_tensor(c.args, [&](const Tensor& t) { any |= requires_grad(t); });
+  if (op.traits.composite && !(c.out.defined() && !op.inplace_form))
+    return c.op.inplace_form && any ? run_composite_in_place(c) : call_inner(c, inner);
+
+  const Tensor* self = changed_tensor(c);
+  if (c.out.defined() && !self) {
+    check(!any && !requires_grad(c.out), op.name,
+          "(): functions with out=... arguments don't support automatic differentiation, but one "
+          "of the arguments requires "
+          "grad.");
+  }
+  if (!any) return run_unrecorded(c, inner, self);
+  return self ? run_in_place(c, inner, *self) : run_recorded(c, inner);
 }
 
 [[maybe_unused]] const bool installed = (set_layer(kAutogradLayer, autograd_layer), true);

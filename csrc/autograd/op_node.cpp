@@ -58,14 +58,20 @@ void OpNode::take(const Value& argument, size_t i, uint32_t& edge, bool save,
                   const Tensor* changed) {
   Slot* at = slots() + i;
   if (auto* t = std::get_if<Tensor>(&argument)) {
-    std::construct_at(at, std::in_place_index<0>);
+    if (t->defined()) std::construct_at(at, std::in_place_index<0>, *t, edge++);
+    else std::construct_at(at, std::in_place_index<0>, edge++);
     ++count_;
-    fill(*std::get_if<0>(at), *t, edge, save, changed);
+    if (t->defined()) connect(*std::get_if<0>(at), *t, save, changed);
   } else if (auto* l = std::get_if<TensorList>(&argument)) {
     std::construct_at(at, std::in_place_index<1>, l->size());
     ++count_;
     auto& list = *std::get_if<1>(at);
-    for (size_t j = 0; j < l->size(); ++j) fill(list[j], (*l)[j], edge, save, changed);
+    for (size_t j = 0; j < l->size(); ++j) {
+      const Tensor& t = (*l)[j];
+      list[j] = t.defined() ? TensorSlot(t, edge) : TensorSlot(edge);
+      ++edge;
+      if (t.defined()) connect(list[j], t, save, changed);
+    }
   } else {
     std::construct_at(at, std::in_place_index<2>);
     ++count_;
@@ -73,14 +79,7 @@ void OpNode::take(const Value& argument, size_t i, uint32_t& edge, bool save,
   }
 }
 
-void OpNode::fill(TensorSlot& s, const Tensor& t, uint32_t& edge, bool save,
-                  const Tensor* changed) {
-  s.edge = edge++;
-  if (!t.defined()) return;
-  s.defined = true;
-  s.sizes = t.impl()->sizes;
-  s.dtype = t.dtype();
-  s.device = t.device();
+void OpNode::connect(TensorSlot& s, const Tensor& t, bool save, const Tensor* changed) {
   if (requires_grad(t)) edges_[s.edge] = gradient_edge(t);
   if (!save) return;
   if (changed && t.is(*changed)) {

@@ -9,6 +9,14 @@ namespace taeda {
 // What a node keeps of a tensor argument.
 struct TensorSlot {
   TensorSlot() {}  // not defaulted: `TensorSlot()` would clear all of the memory first
+  explicit TensorSlot(uint32_t at) : edge(at) {}  // of an undefined tensor
+  TensorSlot(const Tensor& t, uint32_t at)
+      : sizes(t.impl()->sizes),
+        dtype(t.dtype()),
+        device(t.device()),
+        defined(true),
+        edge(at) {}
+
   Dims sizes;
   SavedTensor saved;
   DType dtype = DType::Float32;
@@ -64,7 +72,8 @@ class OpNode final : public Node {
     return std::get_if<std::vector<TensorSlot>>(slots() + i);
   }
   void take(const Value& argument, size_t i, uint32_t& edge, bool save, const Tensor* changed);
-  void fill(TensorSlot& s, const Tensor& t, uint32_t& edge, bool save, const Tensor* changed);
+  // Where the gradient of the slot's tensor goes, and what is kept of it.
+  void connect(TensorSlot& s, const Tensor& t, bool save, const Tensor* changed);
   Tensor unpack(const TensorSlot& s) const;
 
   const Op& op_;
