@@ -1,7 +1,7 @@
 """Measure taeda beside PyTorch.
 
-Each framework runs in a process of its own. In every round each of them measures each case on each
-number of threads, taking turns, so that a slow phase of the machine meets both. A round's figure is
+Each framework runs in processes of its own, one for each number of threads. In every round each of
+them measures each case, taking turns, so that a slow phase of the machine meets all. A round's figure is
 the fastest of several loops, and a case's figure is the median over the rounds.
 
     python -m benchmarks                     # tables on the terminal
@@ -122,7 +122,7 @@ def intro_lines(options: argparse.Namespace, versions: str, load: float) -> list
         f"{versions}; Python {platform.python_version()}; {cpu_name()}, {os.cpu_count()} cores;",
         f"rounds: {options.rounds}; {datetime.date.today()}.",
         f"Load average at the start: {load:.1f}. On a machine with other work to do, ratios are worth",
-        "more than times.",
+        "more than times, and figures for several threads tell little: PyTorch's wait for one another.",
         "",
     ]
 
@@ -196,13 +196,15 @@ def main() -> None:
     options = parse_options()
     names = options.frameworks or [name for name in NAMES if importlib.util.find_spec(name)]
     load = os.getloadavg()[0]
+    if max(options.threads) > 1 and load + max(options.threads) > (os.cpu_count() or 1) + 0.5:
+        print(f"load average {load:.1f}: too few free cores for several threads", file=sys.stderr)
     wanted = [key for key in CASES if not options.cases or key in options.cases]
     keys = [key for key in wanted if CASES[key].group in options.groups]
-    workers = [Worker(name, max(options.threads)) for name in names]
-    versions = ", ".join(f"{w.name} {w.version}" for w in workers)
+    workers = [Worker(name, count) for count in options.threads for name in names]
+    versions = ", ".join(dict.fromkeys(f"{w.name} {w.version}" for w in workers))
     rows, found = [], {}
     if keys:
-        results, found = measure_cases(workers, keys, options.threads, options.rounds)
+        results, found = measure_cases(workers, keys, options.rounds)
         rows = [Row(CASES[key], results[key]) for key in keys]
     for worker in workers:
         worker.close()

@@ -182,8 +182,9 @@ def limits_lines(limits: dict[int, Limits], source: str) -> list[str]:
         "faster of the two, counted as 256 MB (read and written).",
         f"Arithmetic, float32: {source}.",
         "A kernel's share of the limit is the least time that its declared work takes at these rates,",
-        "over taeda's time. Reading is faster than copying, caches are faster than memory and bfloat16",
-        "is faster than float32: shares may pass 100 %.",
+        "over taeda's time. Shares may pass 100 %: reading and work in place move bytes faster than",
+        "copying does, caches are faster than memory, bfloat16 is faster than float32, and Winograd's",
+        "method makes do with fewer multiplications in a 3x3 convolution than the definition counted here.",
         "",
         *markdown_table(["", "copying", "multiply-add"], rows),
     ]

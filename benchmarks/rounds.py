@@ -17,17 +17,21 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class Worker:
-    """A framework in its own process."""
+    """A framework on a number of threads, in a process that never changes it.
 
-    def __init__(self, name: str, most_threads: int) -> None:
+    A thread that is new, as after a change, may share the first one's core for a while.
+    """
+
+    def __init__(self, name: str, threads: int) -> None:
         self.name = name
+        self.threads = threads
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.worker", name],
+            [sys.executable, "-m", "benchmarks.worker", name, str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": str(most_threads)},
+            env={**os.environ, "OMP_NUM_THREADS": str(threads)},
         )
         self.version = self._read()["version"]
 
@@ -37,8 +41,8 @@ class Worker:
             raise SystemExit(f"the {self.name} process died (see above)")
         return json.loads(line)
 
-    def measure(self, case: str, threads: int) -> dict:
-        self.process.stdin.write(f"{case} {threads}\n")
+    def measure(self, case: str) -> dict:
+        self.process.stdin.write(case + "\n")
         self.process.stdin.flush()
         return self._read()
 
@@ -47,39 +51,38 @@ class Worker:
         self.process.wait()
 
 
-def measure_round(
-    workers: list[Worker], keys: list[str], threads: list[int], failed: set
-) -> dict[tuple[str, str, int], float]:
-    """{(case, framework, threads): seconds}; what fails is reported once and left out from then on."""
+def measure_round(workers: list[Worker], keys: list[str], failed: set) -> dict[tuple, float]:
+    """{(case, framework, threads): seconds}; what fails is reported and left out from then on."""
     found = {}
     for key in keys:
         for worker in workers:
-            for count in threads:
-                if (key, worker.name) in failed:
-                    continue
-                answer = worker.measure(key, count)
-                if "error" in answer:
-                    failed.add((key, worker.name))
-                    print(f"{worker.name}: {CASES[key].title}: {answer['error']}", file=sys.stderr)
-                else:
-                    found[key, worker.name, count] = answer["seconds"]
+            at = (key, worker.name, worker.threads)
+            if at in failed:
+                continue
+            answer = worker.measure(key)
+            if "error" in answer:
+                failed.add(at)
+                print(f"{worker.name}: {CASES[key].title}: {answer['error']}", file=sys.stderr)
+            else:
+                found[at] = answer["seconds"]
     return found
 
 
 def measure_cases(
-    workers: list[Worker], keys: list[str], threads: list[int], rounds: int
+    workers: list[Worker], keys: list[str], rounds: int
 ) -> tuple[dict[str, Times], dict[int, Limits]]:
     """Medians over the rounds: each case's times, and the machine's limits for each thread count."""
-    times: dict[tuple[str, str, int], list[float]] = {}
+    threads = sorted({worker.threads for worker in workers})
+    times: dict[tuple, list[float]] = {}
     bandwidths: dict[int, list[float]] = {count: [] for count in threads}
     rates: dict[int, list[float]] = {count: [] for count in threads}
-    failed: set[tuple[str, str]] = set()
+    failed: set[tuple] = set()
     for turn in range(rounds):
         for count in threads:
             bandwidths[count].append(limits.copy_bandwidth(count))
             rates[count].append(limits.fma_rate(count) or 0.0)
         order = workers if turn % 2 == 0 else workers[::-1]
-        for at, seconds in measure_round(order, keys, threads, failed).items():
+        for at, seconds in measure_round(order, keys, failed).items():
             times.setdefault(at, []).append(seconds)
         print(f"round {turn + 1} of {rounds}", file=sys.stderr, flush=True)
     results: dict[str, Times] = {key: {} for key in keys}

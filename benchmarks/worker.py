@@ -1,7 +1,8 @@
 """One framework in a process of its own: reads case names, answers each with its fastest time.
 
-Started by the driver as `python -m benchmarks.worker FRAMEWORK`. Every line read is the name of a
-case and a number of threads; every line written is a JSON object with `seconds`, or with `error`.
+Started by the driver as `python -m benchmarks.worker FRAMEWORK THREADS`. Every line read is the
+name of a case; every line written is a JSON object with `seconds`, or with `error`. A case's data
+are made anew each time, so that the processes together stay within the memory of a small machine.
 """
 
 from __future__ import annotations
@@ -42,16 +43,12 @@ def fastest(run: Callable[[], object]) -> float:
 
 def main() -> None:
     framework = importlib.import_module(sys.argv[1])
-    prepared: dict[str, Callable[[], object]] = {}
+    framework.set_num_threads(int(sys.argv[2]))
     print(json.dumps({"version": framework.__version__}), flush=True)
     for line in sys.stdin:
-        key, threads = line.split()
         try:
-            framework.set_num_threads(int(threads))
-            if key not in prepared:
-                framework.manual_seed(0)
-                prepared[key] = CASES[key].prepare(framework)
-            answer = {"seconds": fastest(prepared[key])}
+            framework.manual_seed(0)
+            answer = {"seconds": fastest(CASES[line.strip()].prepare(framework))}
         except Exception as error:  # one case that fails must not end the run
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), flush=True)

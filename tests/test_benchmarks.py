@@ -194,26 +194,40 @@ def test_limits_without_machine_code(monkeypatch):
 class Played:
     """A worker that answers from a list."""
 
-    def __init__(self, name, answers):
+    def __init__(self, name, threads, *answers):
         self.name = name
-        self.answers = answers
+        self.threads = threads
+        self.answers = list(answers)
 
-    def measure(self, case, threads):
-        return self.answers[case, threads].pop(0)
+    def measure(self, case):
+        answer = self.answers.pop(0)
+        return {"error": answer} if isinstance(answer, str) else {"seconds": answer}
 
 
 def test_figures_are_medians_over_the_rounds(monkeypatch, capsys):
     monkeypatch.setattr(limits, "copy_bandwidth", lambda threads: 10.0 * threads)
     monkeypatch.setattr(limits, "fma_rate", lambda threads: None)
-    ours = Played("taeda", {("add", n): [{"seconds": n * s} for s in (3, 1, 2)] for n in (1, 2)})
-    theirs = Played("torch", {("add", 1): [{"seconds": 5.0}] * 3, ("add", 2): [{"error": "no"}]})
-    results, found = rounds.measure_cases([ours, theirs], ["add"], [1, 2], 3)
-    assert results["add"]["taeda", 1] == 2
-    assert results["add"]["taeda", 2] == 4
-    assert results["add"]["torch", 1] == 5.0  # of the round in which the other number failed
-    assert ("torch", 2) not in results["add"]
+    workers = [
+        Played("taeda", 1, 3.0, 1.0, 2.0),
+        Played("torch", 1, 5.0, 4.0, 9.0),
+        Played("taeda", 2, 6.0, 2.0, 4.0),
+        Played("torch", 2, "no"),  # and is not asked again
+    ]
+    results, found = rounds.measure_cases(workers, ["add"], 3)
+    assert results == {"add": {("taeda", 1): 2.0, ("torch", 1): 5.0, ("taeda", 2): 4.0}}
     assert found == {1: Limits(10.0, 0.0), 2: Limits(20.0, 0.0)}
     assert capsys.readouterr().err.count("torch: 8x8 add: no") == 1
+
+
+def test_every_other_round_runs_backwards(monkeypatch):
+    monkeypatch.setattr(limits, "copy_bandwidth", lambda threads: 1.0)
+    monkeypatch.setattr(limits, "fma_rate", lambda threads: 1.0)
+    asked = []
+    workers = [Played(name, 1, 1.0, 1.0) for name in ("taeda", "torch")]
+    for worker in workers:
+        worker.measure = lambda case, name=worker.name: asked.append(name) or {"seconds": 1.0}
+    rounds.measure_cases(workers, ["add"], 2)
+    assert asked == ["taeda", "torch", "torch", "taeda"]
 
 
 # ---- processes of their own
