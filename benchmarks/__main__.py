@@ -1,8 +1,8 @@
 """Measure taeda beside PyTorch.
 
 Each framework runs in processes of its own, one for each number of threads. In every round each of
-them measures each case, taking turns, so that a slow phase of the machine meets all. A round's figure is
-the fastest of several loops, and a case's figure is the median over the rounds.
+them measures each case, taking turns, so that a slow phase of the machine meets all. A round's
+figure is the fastest of several loops, and a case's figure is the median over the rounds.
 
     python -m benchmarks                     # tables on the terminal
     python -m benchmarks --write             # and docs/performance.md and its plot

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import tempfile
 
@@ -21,8 +22,9 @@ def map_checkpoint(fw):
     return lambda: fw.load(path, mmap=True)
 
 
+@functools.cache
 def _checkpoint(fw) -> str:
-    """A file in a folder that goes when the process ends."""
+    """One file for the process, in a folder that goes when the process ends."""
     folder = tempfile.TemporaryDirectory()
     atexit.register(folder.cleanup)
     path = os.path.join(folder.name, "model.pt")
