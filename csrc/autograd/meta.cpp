@@ -314,7 +314,8 @@ Ref<Node> AccumulateGrad::of(const Tensor& leaf) {
   node = m.accumulator.get();
   if (node->try_retain()) return Ref<Node>::adopt(node);
   // A new graph begins to use it, so it is as new as that graph's nodes.
-  node->leaf_ = leaf.impl();
+  // Not written again with what it holds: a thread whose graph has just gone may yet read it.
+  if (node->leaf_ != leaf.impl()) node->leaf_ = leaf.impl();
   node->leaf_->retain();
   node->take_sequence();
   return Ref<Node>(node);
