@@ -141,7 +141,8 @@ void set_requires_grad(const Tensor& t, bool on) {
         "variable in a "
         "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
   check(!on || is_inexact(t.dtype()),
-        "only Tensors of floating point dtype can require gradients, but got ", name(t.dtype()));
+        "requires_grad: only Tensors of floating point dtype can require gradients, but got ",
+        name(t.dtype()));
   check(!on || !(t.flags() & kInference) || modes.inference,
         "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   if (on) t.impl()->flags |= kRequiresGrad;

@@ -93,7 +93,8 @@ Device parse_device(std::string_view text) {
   if (type == "cpu") d.type = DeviceType::CPU;
   else if (type == "cuda") d.type = DeviceType::CUDA;
   else if (type == "meta") d.type = DeviceType::Meta;
-  else fail("Expected one of cpu, cuda, meta device type at start of device string: ", text);
+  else
+    fail("device(): Expected one of cpu, cuda, meta device type at start of device string: ", text);
   if (type.size() < text.size()) {
     std::string_view digits = text.substr(type.size() + 1);
     int value = -1;
@@ -101,7 +102,7 @@ Device parse_device(std::string_view text) {
     bool leading_zero = digits.size() > 1 && digits[0] == '0';
     check(ec == std::errc() && end == digits.data() + digits.size() && value >= 0 && value < 128 &&
               !leading_zero,
-          "Invalid device string: '", text, "'");
+          "device(): Invalid device string: '", text, "'");
     d.index = static_cast<int8_t>(value);
   }
   return d;

@@ -35,8 +35,8 @@ inline Options options_of(const Call& c, size_t at) { return options_of(c, at, O
 inline Value finished(const Call& c, size_t at, const Tensor& t) {
   const bool wanted = get<bool>(c, at + 2);
   if (wanted) {
-    check(is_inexact(t.dtype()),
-          "Only Tensors of floating point and complex dtype can require gradients");
+    check(is_inexact(t.dtype()), c.op.name,
+          "(): Only Tensors of floating point and complex dtype can require gradients");
     check(!c.out.defined(), c.op.name, "(): out= and requires_grad=True exclude each other");
     t.impl()->flags |= kRequiresGrad;
   }

@@ -93,7 +93,7 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
       fail<TypeError>("frombuffer(): argument 'dtype' must be taeda.dtype, not ", type_name(dtype));
     Tensor t = share_buffer(buffer, d, count, offset);
     check(!requires_grad || is_inexact(d),
-          "Only Tensors of floating point and complex dtype can require gradients");
+          "frombuffer(): Only Tensors of floating point and complex dtype can require gradients");
     if (requires_grad) t.impl()->flags |= kRequiresGrad;
     return wrap(t);
   });

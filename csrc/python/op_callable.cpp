@@ -155,8 +155,8 @@ PyObject* run_parsed(const OpTable& table, const Signature& s, const PyArgs& cal
   }
   Value result = run(op, values, std::move(target), seen);
   if (extras.requires_grad) {
-    check(is_inexact(std::get<Tensor>(result).dtype()),
-          "Only Tensors of floating point and complex dtype can require gradients");
+    check(is_inexact(std::get<Tensor>(result).dtype()), op.name,
+          "(): Only Tensors of floating point and complex dtype can require gradients");
     set_requires_grad(std::get<Tensor>(result), true);
   }
   if (auto* t = std::get_if<Tensor>(&result)) return wrap(std::move(*t));

@@ -191,8 +191,8 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     PyTypeObject* type = subclass_of_tensor("_make_subclass", cls);
     Tensor t = alias(tensor_of(data));
-    check(!requires_grad || is_inexact(t.dtype()),
-          "Only Tensors of floating point and complex dtype can require gradients");
+    check(!requires_grad || is_inexact(t.dtype()), type->tp_name,
+          ": Only Tensors of floating point and complex dtype can require gradients");
     if (requires_grad) set_requires_grad(t, true);
     return wrap_as(std::move(t), type);
   });

@@ -248,7 +248,8 @@ Wanted parse_wanted(const char* function, PyObject* dtype, PyObject* device,
 PyObject* finish(Tensor t, const Wanted& w) {
   if (w.requires_grad) {
     check(is_inexact(t.dtype()),
-          "Only Tensors of floating point and complex dtype can require gradients");
+          "requires_grad=True: Only Tensors of floating point and complex dtype can require "
+          "gradients");
     set_requires_grad(t, true);
   }
   return wrap(std::move(t));

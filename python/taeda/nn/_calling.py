@@ -109,8 +109,8 @@ class Calling:
                         continue
                     if not isinstance(result, tuple) or len(result) != 2:
                         raise RuntimeError(
-                            "forward pre-hook must return None or a tuple of (new_args, "
-                            f"new_kwargs), but got {result}."
+                            f"{type(self).__name__}: forward pre-hook must return None or a tuple "
+                            f"of (new_args, new_kwargs), but got {result}."
                         )
                     args, kwargs = result
                 else:

@@ -72,8 +72,8 @@ class Converting:
         device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
-                "nn.Module.to only accepts floating point or complex dtypes, but got desired "
-                f"dtype={dtype}"
+                f"{type(self).__name__}.to: nn.Module.to only accepts floating point or complex "
+                f"dtypes, but got desired dtype={dtype}"
             )
         rank = None
         if memory_format is not None and memory_format is not taeda.preserve_format:
@@ -84,8 +84,9 @@ class Converting:
             to_dtype = dtype if cast else None
             if tensor.is_meta and device is not None and device.type != "meta":
                 raise NotImplementedError(
-                    "Cannot copy out of meta tensor; no data! Please use Module.to_empty() "
-                    "instead of Module.to() when moving module from meta to a different device."
+                    f"{type(self).__name__}.to: Cannot copy out of meta tensor; no data! Please "
+                    "use Module.to_empty() instead of Module.to() when moving module from meta to "
+                    "a different device."
                 )
             if rank is not None and rank in (0, tensor.dim()):
                 return tensor.to(

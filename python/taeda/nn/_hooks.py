@@ -48,8 +48,8 @@ class CallHooks:
         """Note that backward hooks are full ones, or legacy ones; a module has only one kind."""
         if self.backward_is_full is not None and self.backward_is_full != full:
             raise RuntimeError(
-                "Cannot use both regular backward hooks and full backward hooks on a single "
-                "Module. Please use only one of them."
+                "Module.register_backward_hook: Cannot use both regular backward hooks and full "
+                "backward hooks on a single Module. Please use only one of them."
             )
         self.backward_is_full = full
 
@@ -283,8 +283,8 @@ class BackwardTap:
                 result = hook(self.module, grad_input, grad_output)
                 if result is not None and any(g is not None for g in as_tuple(result)):
                     raise RuntimeError(
-                        "Backward hook for Modules where no input requires gradient should "
-                        "always return None or None for all gradients."
+                        "register_full_backward_hook: Backward hook for Modules where no input "
+                        "requires gradient should always return None or None for all gradients."
                     )
         return tuple(grad_output[place] for place in self.output_places)
 
@@ -310,8 +310,8 @@ class BackwardTap:
         result = as_tuple(result)
         if len(result) != count:
             raise RuntimeError(
-                f"Backward {kind} returned an invalid number of {what}, got {len(result)}, but "
-                f"expected {count}"
+                f"register_full_backward_hook: Backward {kind} returned an invalid number of "
+                f"{what}, got {len(result)}, but expected {count}"
             )
         return result
 

@@ -7,11 +7,14 @@ import warnings
 _NUMBERS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
 
 
-def get_enum(reduction: str) -> int:
-    """Return the number of a reduction that the ops take: none 0, mean 1, sum 2."""
+def get_enum(reduction: str, who: str = "get_enum") -> int:
+    """Return the number of a reduction that the ops take: none 0, mean 1, sum 2.
+
+    `who` asks, for the message that refuses another.
+    """
     number = _NUMBERS.get(reduction)
     if number is None:
-        raise ValueError(f"{reduction} is not a valid value for reduction")
+        raise ValueError(f"{who}: {reduction} is not a valid value for reduction")
     return number
 
 

@@ -149,7 +149,10 @@ class Saving:
                 result = hook(self, destination, prefix, local_metadata)
                 if key in hooks.save_must_return_none:
                     if result is not None:
-                        raise RuntimeError("state_dict post-hook must return None")
+                        raise RuntimeError(
+                            f"{type(self).__name__}.state_dict: state_dict post-hook must return "
+                            "None"
+                        )
                 elif result is not None:
                     destination = result
         return destination
@@ -186,7 +189,10 @@ class Saving:
             TypeError: `state_dict` is not a mapping.
         """
         if not isinstance(state_dict, Mapping):
-            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+            raise TypeError(
+                f"{type(self).__name__}.load_state_dict: Expected state_dict to be dict-like, got "
+                f"{type(state_dict)}."
+            )
         metadata = getattr(state_dict, "_metadata", None)
         state = OrderedDict(state_dict)
         if metadata is not None:

@@ -132,10 +132,16 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     return math.sqrt(2.0 / (1 + slope**2))
 
 
+def _need_tensor(who: str, tensor: Any) -> None:
+    if not isinstance(tensor, Tensor):
+        raise AttributeError(f"{who}: tensor must be a Tensor, got {type(tensor).__name__}")
+
+
 def uniform_(
     tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
     """Fill with numbers drawn uniformly from [a, b)."""
+    _need_tensor("uniform_", tensor)
     with taeda.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
@@ -144,6 +150,7 @@ def normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
     """Fill with numbers drawn from a normal distribution."""
+    _need_tensor("normal_", tensor)
     with taeda.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -167,6 +174,7 @@ def trunc_normal_(
     Warns:
         UserWarning: the mean lies more than two `std` outside [a, b].
     """
+    _need_tensor("trunc_normal_", tensor)
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of "
@@ -207,17 +215,20 @@ def _normal_cdf(z: float) -> float:
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with one value."""
+    _need_tensor("constant_", tensor)
     with taeda.no_grad():
         return tensor.fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
     """Fill with ones."""
+    _need_tensor("ones_", tensor)
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
     """Fill with zeros."""
+    _need_tensor("zeros_", tensor)
     with taeda.no_grad():
         return tensor.zero_()
 
@@ -228,6 +239,7 @@ def eye_(tensor: Tensor) -> Tensor:
     Raises:
         ValueError: the tensor has not 2 dimensions.
     """
+    _need_tensor("eye_", tensor)
     if tensor.dim() != 2:
         raise ValueError(f"eye_: Only tensors with 2 dimensions are supported, got {tensor.dim()}")
     with taeda.no_grad():
@@ -246,6 +258,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     Raises:
         ValueError: another number of dimensions, or the first is no multiple of `groups`.
     """
+    _need_tensor("dirac_", tensor)
     if tensor.dim() not in (3, 4, 5):
         raise ValueError(
             f"dirac_: Only tensors with 3, 4, or 5 dimensions are supported, got {tensor.dim()}"
@@ -266,24 +279,24 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return tensor
 
 
-def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
+def _calculate_fan_in_and_fan_out(tensor: Tensor, who: str = "nn.init") -> tuple[int, int]:
     """How many inputs make one output of a layer with this weight, and the reverse."""
     if tensor.dim() < 2:
         raise ValueError(
-            "nn.init: Fan in and fan out can not be computed for tensor with fewer than 2 "
+            f"{who}: Fan in and fan out can not be computed for tensor with fewer than 2 "
             f"dimensions, got shape {list(tensor.shape)}"
         )
     field = prod(tensor.shape[2:])
     return tensor.size(1) * field, tensor.size(0) * field
 
 
-def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+def _calculate_correct_fan(tensor: Tensor, mode: str, who: str = "nn.init") -> int:
     mode = mode.lower()
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(
-            f"nn.init: Mode {mode} not supported, please use one of ['fan_in', 'fan_out']"
+            f"{who}: Mode {mode} not supported, please use one of ['fan_in', 'fan_out']"
         )
-    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor, who)
     return fan_in if mode == "fan_in" else fan_out
 
 
@@ -302,14 +315,20 @@ def xavier_uniform_(
     Raises:
         ValueError: the tensor has fewer than 2 dimensions.
     """
-    std = gain * math.sqrt(2.0 / float(sum(_calculate_fan_in_and_fan_out(tensor))))
+    _need_tensor("xavier_uniform_", tensor)
+    std = gain * math.sqrt(
+        2.0 / float(sum(_calculate_fan_in_and_fan_out(tensor, "xavier_uniform_")))
+    )
     limit = math.sqrt(3.0) * std
     return uniform_(tensor, -limit, limit, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """`xavier_uniform_` with a normal distribution: std = gain * sqrt(2 / (fan_in + fan_out))."""
-    std = gain * math.sqrt(2.0 / float(sum(_calculate_fan_in_and_fan_out(tensor))))
+    _need_tensor("xavier_normal_", tensor)
+    std = gain * math.sqrt(
+        2.0 / float(sum(_calculate_fan_in_and_fan_out(tensor, "xavier_normal_")))
+    )
     return normal_(tensor, 0.0, std, generator)
 
 
@@ -337,8 +356,9 @@ def lecun_normal_(
     Raises:
         ValueError: `fan_in` is not given and the tensor has fewer than 2 dimensions.
     """
+    _need_tensor("lecun_normal_", tensor)
     if fan_in is None:
-        fan_in = _calculate_fan_in_and_fan_out(tensor)[0]
+        fan_in = _calculate_fan_in_and_fan_out(tensor, "lecun_normal_")[0]
     if tensor.numel() == 0:
         return tensor
     std = gain / math.sqrt(max(fan_in, 1)) / _CUT_STD
@@ -373,9 +393,10 @@ def kaiming_uniform_(
     Raises:
         ValueError: fewer than 2 dimensions, or an unknown mode or nonlinearity.
     """
+    _need_tensor("kaiming_uniform_", tensor)
     if _is_empty(tensor):
         return tensor
-    fan = _calculate_correct_fan(tensor, mode)
+    fan = _calculate_correct_fan(tensor, mode, "kaiming_uniform_")
     limit = math.sqrt(3.0) * (calculate_gain(nonlinearity, a) / math.sqrt(fan))
     return uniform_(tensor, -limit, limit, generator)
 
@@ -388,9 +409,10 @@ def kaiming_normal_(
     generator: Generator | None = None,
 ) -> Tensor:
     """`kaiming_uniform_` with a normal distribution: std = gain / sqrt(fan)."""
+    _need_tensor("kaiming_normal_", tensor)
     if _is_empty(tensor):
         return tensor
-    fan = _calculate_correct_fan(tensor, mode)
+    fan = _calculate_correct_fan(tensor, mode, "kaiming_normal_")
     return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(fan), generator)
 
 
@@ -409,6 +431,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
     Raises:
         ValueError: the tensor has fewer than 2 dimensions.
     """
+    _need_tensor("orthogonal_", tensor)
     if tensor.dim() < 2:
         raise ValueError(
             f"orthogonal_: Only tensors with 2 or more dimensions are supported, got {tensor.dim()}"
@@ -441,6 +464,7 @@ def sparse_(
     Raises:
         ValueError: the tensor has not 2 dimensions.
     """
+    _need_tensor("sparse_", tensor)
     if tensor.dim() != 2:
         raise ValueError(
             f"sparse_: Only tensors with 2 dimensions are supported, got {tensor.dim()}"

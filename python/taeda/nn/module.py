@@ -116,22 +116,22 @@ class Module(Calling, Saving, Converting):
         if name in state["_parameters"]:
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{_type_name(value)}' as parameter '{name}' "
-                    "(taeda.nn.Parameter or None expected)"
+                    f"{type(self).__name__}: cannot assign '{_type_name(value)}' as parameter "
+                    f"'{name}' (taeda.nn.Parameter or None expected)"
                 )
             state["_parameters"][name] = None
         elif name in state["_modules"]:
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{_type_name(value)}' as child module '{name}' "
-                    "(taeda.nn.Module or None expected)"
+                    f"{type(self).__name__}: cannot assign '{_type_name(value)}' as child module "
+                    f"'{name}' (taeda.nn.Module or None expected)"
                 )
             state["_modules"][name] = None
         elif name in state["_buffers"]:
             if value is not None and not isinstance(value, Tensor):
                 raise TypeError(
-                    f"cannot assign '{_type_name(value)}' as buffer '{name}' "
-                    "(taeda.nn.Buffer, taeda.Tensor or None expected)"
+                    f"{type(self).__name__}: cannot assign '{_type_name(value)}' as buffer "
+                    f"'{name}' (taeda.nn.Buffer, taeda.Tensor or None expected)"
                 )
             for hook in _hooks.on_buffer.values():
                 replacement = hook(self, name, value)
@@ -157,7 +157,7 @@ class Module(Calling, Saving, Converting):
     def _check_free(self, name: str) -> None:
         """Refuse a member's name that is one of the class's methods or properties."""
         if hasattr(getattr(type(self), name, None), "__get__"):
-            raise KeyError(f"attribute '{name}' already exists")
+            raise KeyError(f"{type(self).__name__}: attribute '{name}' already exists")
 
     def _leave_tables(self, name: str, keep: str) -> None:
         """Before a member is registered in one table, remove one of that name from the others."""
@@ -188,18 +188,19 @@ class Module(Calling, Saving, Converting):
 
     # Registration -------------------------------------------------------------------------------
 
-    @staticmethod
-    def _check_name(kind: str, name: Any) -> None:
+    def _check_name(self, kind: str, name: Any) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"{kind} name should be a string. Got {_type_name(name)}")
+            raise TypeError(
+                f"{type(self).__name__}: {kind} name should be a string. Got {_type_name(name)}"
+            )
         if "." in name:
-            raise KeyError(f'{kind} name can\'t contain ".", got: {name}')
+            raise KeyError(f'{type(self).__name__}: {kind} name can\'t contain ".", got: {name}')
         if name == "":
-            raise KeyError(f'{kind} name can\'t be empty string ""')
+            raise KeyError(f'{type(self).__name__}: {kind} name can\'t be empty string ""')
 
     def _check_taken(self, name: str, table: dict[str, Any]) -> None:
         if name not in table and hasattr(self, name):
-            raise KeyError(f"attribute '{name}' already exists")
+            raise KeyError(f"{type(self).__name__}: attribute '{name}' already exists")
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a parameter, as assigning it to an attribute does.
@@ -221,14 +222,16 @@ class Module(Calling, Saving, Converting):
         if param is not None:
             if not isinstance(param, Parameter):
                 raise TypeError(
-                    f"cannot assign '{_type_name(param)}' object to parameter '{name}' "
-                    "(taeda.nn.Parameter or None required)"
+                    f"{type(self).__name__}.register_parameter: cannot assign "
+                    f"'{_type_name(param)}' object to parameter '{name}' (taeda.nn.Parameter or "
+                    "None required)"
                 )
             if param.grad_fn is not None:
                 raise ValueError(
-                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must "
-                    f"be created explicitly. To express '{name}' as a function of another "
-                    "Tensor, compute the value in the forward() method."
+                    f"{type(self).__name__}.register_parameter: Cannot assign non-leaf Tensor to "
+                    f"parameter '{name}'. Model parameters must be created explicitly. To express "
+                    f"'{name}' as a function of another Tensor, compute the value in the forward() "
+                    "method."
                 )
             for hook in _hooks.on_parameter.values():
                 replacement = hook(self, name, param)
@@ -251,8 +254,8 @@ class Module(Calling, Saving, Converting):
         self._check_taken(name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
-                f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' "
-                "(Tensor or None required)"
+                f"{type(self).__name__}.register_buffer: cannot assign '{_type_name(tensor)}' "
+                f"object to buffer '{name}' (Tensor or None required)"
             )
         self._put_buffer(name, tensor, persistent)
 
@@ -274,7 +277,10 @@ class Module(Calling, Saving, Converting):
             TypeError: `module` is neither a Module nor None.
         """
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{_type_name(module)} is not a Module subclass")
+            raise TypeError(
+                f"{type(self).__name__}.add_module: cannot add '{name}': {_type_name(module)} is "
+                "not a Module subclass"
+            )
         self._check_name("module", name)
         self._check_taken(name, self._modules)
         for hook in _hooks.on_module.values():
@@ -298,9 +304,14 @@ class Module(Calling, Saving, Converting):
         for name in target.split(".") if target else ():
             found = getattr(module, name, _MISSING)
             if found is _MISSING:
-                raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
+                raise AttributeError(
+                    f"{type(self).__name__}.get_submodule({target!r}): {type(module).__name__} has "
+                    f"no attribute `{name}`"
+                )
             if not isinstance(found, Module):
-                raise AttributeError(f"`{name}` is not an nn.Module")
+                raise AttributeError(
+                    f"{type(self).__name__}.get_submodule({target!r}): `{name}` is not an nn.Module"
+                )
             module = found
         return module
 
@@ -317,15 +328,26 @@ class Module(Calling, Saving, Converting):
             AttributeError: part of the path is missing, or is not a Module.
         """
         if not target:
-            raise ValueError("Cannot set the submodule without a target name!")
+            raise ValueError(
+                f"{type(self).__name__}.set_submodule: Cannot set the submodule without a target "
+                "name!"
+            )
         if not isinstance(module, Module):
-            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+            raise ValueError(
+                f"{type(self).__name__}.set_submodule: `module` is not an nn.Module, found "
+                f"{type(module)}"
+            )
         path, _, name = target.rpartition(".")
         parent = self.get_submodule(path)
         if strict and not hasattr(parent, name):
-            raise AttributeError(f"{type(parent).__name__} has no attribute `{name}`")
+            raise AttributeError(
+                f"{type(self).__name__}.set_submodule({target!r}): {type(parent).__name__} has no "
+                f"attribute `{name}`"
+            )
         if not isinstance(getattr(parent, name, module), Module):
-            raise AttributeError(f"`{name}` is not an nn.Module")
+            raise AttributeError(
+                f"{type(self).__name__}.set_submodule({target!r}): `{name}` is not an nn.Module"
+            )
         setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
@@ -336,7 +358,9 @@ class Module(Calling, Saving, Converting):
         """
         _, name, value = self._find(target)
         if not isinstance(value, Parameter):
-            raise AttributeError(f"`{name}` is not an nn.Parameter")
+            raise AttributeError(
+                f"{type(self).__name__}.get_parameter({target!r}): `{name}` is not an nn.Parameter"
+            )
         return value
 
     def get_buffer(self, target: str) -> Tensor:
@@ -347,7 +371,9 @@ class Module(Calling, Saving, Converting):
         """
         owner, name, value = self._find(target)
         if name not in owner._buffers:
-            raise AttributeError(f"`{name}` is not a buffer")
+            raise AttributeError(
+                f"{type(self).__name__}.get_buffer({target!r}): `{name}` is not a buffer"
+            )
         return value
 
     def _find(self, target: str) -> tuple[Module, str, Any]:
@@ -355,7 +381,10 @@ class Module(Calling, Saving, Converting):
         owner = self.get_submodule(path)
         value = getattr(owner, name, _MISSING)
         if value is _MISSING:
-            raise AttributeError(f"{type(owner).__name__} has no attribute `{name}`")
+            raise AttributeError(
+                f"{type(self).__name__}: at {target!r}: {type(owner).__name__} has no attribute "
+                f"`{name}`"
+            )
         return owner, name, value
 
     # Iteration ----------------------------------------------------------------------------------
@@ -465,6 +494,10 @@ class Module(Calling, Saving, Converting):
         ...         taeda.nn.init.zeros_(module.weight)
         >>> model = taeda.nn.Sequential(taeda.nn.Linear(2, 2)).apply(zero)
         """
+        if not callable(fn):
+            raise TypeError(
+                f"{type(self).__name__}.apply: fn: '{type(fn).__name__}' object is not callable"
+            )
         for module in self.children():
             module.apply(fn)
         fn(self)
@@ -473,7 +506,10 @@ class Module(Calling, Saving, Converting):
     def train(self, mode: bool = True) -> Self:
         """Set training mode, here and below; dropout and batch normalisation heed it."""
         if not isinstance(mode, bool):
-            raise ValueError("training mode is expected to be boolean")
+            raise ValueError(
+                f"{type(self).__name__}.train: training mode is expected to be boolean, got "
+                f"{mode!r}"
+            )
         self.training = mode
         for module in self.children():
             module.train(mode)

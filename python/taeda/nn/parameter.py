@@ -125,6 +125,10 @@ class Buffer(Tensor, metaclass=_MarkedMeta):
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
         if data is None:
             data = taeda.empty(0)
+        if not hasattr(data, "detach"):
+            raise AttributeError(
+                f"Buffer: data must be a Tensor or None, got {type(data).__name__}"
+            )
         buffer: Any = data.detach().requires_grad_(data.requires_grad)
         buffer.persistent = persistent
         buffer._is_buffer = True

@@ -64,8 +64,10 @@ def zeros_for(param: Tensor) -> Tensor:
     return taeda.zeros_like(param, memory_format=taeda.preserve_format)
 
 
-def run_closure(closure: Callable[[], Any]) -> Any:
+def run_closure(who: str, closure: Callable[[], Any]) -> Any:
     """The loss of a closure that was given to ``step``, recomputed with gradients recorded."""
+    if not callable(closure):
+        raise TypeError(f"{who}.step: closure: '{type(closure).__name__}' object is not callable")
     with taeda.enable_grad():
         return closure()
 
@@ -109,7 +111,7 @@ class PerTensorOptimizer(Optimizer):
             AssertionError: ``capturable`` is True for parameters that are not on a GPU, or
                 ``foreach`` and ``differentiable`` both are.
         """
-        loss = None if closure is None else run_closure(closure)
+        loss = None if closure is None else run_closure(type(self).__name__, closure)
         for group in self.param_groups:
             self._check_modes(group)
             watch = self._watch

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import taeda
 
+from ._base import run_closure
 from ._checks import check_gradients, check_lr
 from ._line_search import Point, StrongWolfe
 from .optimizer import Optimizer
@@ -133,8 +134,7 @@ class LBFGS(Optimizer):
         state.setdefault("n_iter", 0)
 
         def evaluate() -> tuple[Any, Tensor]:
-            with taeda.enable_grad():
-                loss = closure()
+            loss = run_closure("LBFGS", closure)
             state["func_evals"] += 1
             return loss, self._flat_gradient()
 

@@ -198,7 +198,13 @@ class Optimizer:
         """
         if not isinstance(param_group, dict):
             raise TypeError(
-                f"add_param_group: param_group must be a dict, got {type(param_group).__name__}"
+                f"{type(self).__name__}.add_param_group: param_group must be a dict, got "
+                f"{type(param_group).__name__}"
+            )
+        if "params" not in param_group:
+            raise KeyError(
+                f"{type(self).__name__}: a parameter group needs 'params', got the keys "
+                f"{list(param_group)}"
             )
         given = param_group["params"]
         entries = [given] if isinstance(given, taeda.Tensor) else _in_order(self, given)
@@ -211,11 +217,6 @@ class Optimizer:
                     f"{type(self).__name__}: can't optimize a non-leaf Tensor, one that is itself "
                     "the result of an operation"
                 )
-        param_group["params"] = params
-        if names is not None:
-            param_group["param_names"] = names
-        for option, default in self.defaults.items():
-            param_group.setdefault(option, default)
         if len({id(p) for p in params}) != len(params):
             warnings.warn(
                 f"{type(self).__name__}: a parameter group holds a parameter twice, which will "
@@ -224,11 +225,20 @@ class Optimizer:
             )
         taken = {id(p) for group in self.param_groups for p in group["params"]}
         if any(id(p) in taken for p in params):
-            raise ValueError("add_param_group: some parameters appear in more than one group")
+            raise ValueError(
+                f"{type(self).__name__}.add_param_group: some parameters appear in more than one "
+                "group"
+            )
         if self.param_groups and ("param_names" in self.param_groups[0]) != (names is not None):
             raise ValueError(
-                "add_param_group: either all parameter groups have parameters' names, or none has"
+                f"{type(self).__name__}.add_param_group: either all parameter groups have "
+                "parameters' names, or none has"
             )
+        param_group["params"] = params
+        if names is not None:
+            param_group["param_names"] = names
+        for option, default in self.defaults.items():
+            param_group.setdefault(option, default)
         self.param_groups.append(param_group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -343,22 +353,25 @@ class Optimizer:
             changed = hook(self, state_dict)
             if changed is not None:
                 state_dict = changed
-        saved_groups = state_dict["param_groups"]
+        saved_groups, saved_state = (
+            _entry(self, state_dict, key) for key in ("param_groups", "state")
+        )
         if len(saved_groups) != len(self.param_groups):
             raise ValueError(
-                "load_state_dict: the loaded state dict has a different number of parameter "
-                f"groups: {len(saved_groups)}, the optimizer has {len(self.param_groups)}"
+                f"{type(self).__name__}.load_state_dict: the loaded state dict has a different "
+                f"number of parameter groups: {len(saved_groups)}, the optimizer has "
+                f"{len(self.param_groups)}"
             )
         for i, (saved, own) in enumerate(zip(saved_groups, self.param_groups, strict=True)):
             if len(saved["params"]) != len(own["params"]):
                 raise ValueError(
-                    "load_state_dict: the loaded state dict contains a parameter group that "
-                    f"doesn't match the size of the optimizer's: group {i} has "
-                    f"{len(saved['params'])} parameters there and {len(own['params'])} here"
+                    f"{type(self).__name__}.load_state_dict: the loaded state dict contains a "
+                    f"parameter group that doesn't match the size of the optimizer's: group {i} "
+                    f"has {len(saved['params'])} parameters there and {len(own['params'])} here"
                 )
         owner = self._owners_of_saved_state(saved_groups)
         state: defaultdict[Any, Any] = defaultdict(dict)
-        for key, value in state_dict["state"].items():
+        for key, value in saved_state.items():
             if key in owner:
                 param = owner[key]
                 state[param] = {
@@ -391,10 +404,10 @@ class Optimizer:
         extra = sorted(set(saved_names) - set(own_names))
         if missing or extra:
             raise ValueError(
-                "load_state_dict: the parameters' names differ: the optimizer has "
-                f"{missing}, which the state dict lacks, and the state dict has {extra}, which "
-                "the optimizer lacks. To match by position, delete 'param_names' from the groups "
-                "of the state dict"
+                f"{type(self).__name__}.load_state_dict: the parameters' names differ: the "
+                f"optimizer has {missing}, which the state dict lacks, and the state dict has "
+                f"{extra}, which the optimizer lacks. To match by position, delete 'param_names' "
+                "from the groups of the state dict"
             )
         return {key: by_name[name] for key, name in zip(positions, saved_names, strict=True)}
 
@@ -445,13 +458,26 @@ class Optimizer:
         return _register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
 
+def _entry(optimizer: Optimizer, state_dict: StateDict, key: str) -> Any:
+    if key not in state_dict:
+        raise KeyError(
+            f"{type(optimizer).__name__}.load_state_dict: the state dict has no {key!r}, but the "
+            f"keys {list(state_dict)}"
+        )
+    return state_dict[key]
+
+
 def _in_order(optimizer: Optimizer, params: Any) -> list[Any]:
     if isinstance(params, (set, frozenset)):
         raise TypeError(
             f"{type(optimizer).__name__}: params must be in an order that is the same in every "
             "run, which a set's is not; use a list"
         )
-    return list(params)
+    try:
+        entries = iter(params)
+    except TypeError as error:
+        raise TypeError(f"{type(optimizer).__name__}: params: {error}") from None
+    return list(entries)
 
 
 def _split_names(optimizer: Optimizer, entries: list[Any]) -> tuple[list[Any], list[str] | None]:

@@ -56,8 +56,8 @@ def sdpa_kernel(
     listed = [backends] if isinstance(backends, SDPBackend) else backends
     if not isinstance(listed, Iterable) or not all(isinstance(b, SDPBackend) for b in listed):
         raise AssertionError(
-            "Backend must be an instance of SDPBackend or a list of SDPBackend instances, got "
-            f"{type(backends).__name__}"
+            "sdpa_kernel: Backend must be an instance of SDPBackend or a list of SDPBackend "
+            f"instances, got {type(backends).__name__}"
         )
     token = _allowed.set(frozenset(listed))
     try:

@@ -19,7 +19,9 @@ class CausalVariant(enum.IntEnum):
 
 def _causal(size: tuple[int, ...], variant: CausalVariant) -> Tensor:
     if len(size) != 2:
-        raise AssertionError(f"{variant.name.lower()} only supports 2D tensors, got {len(size)}")
+        raise AssertionError(
+            f"{variant.name.lower()} only supports 2D tensors, got {len(size)} sizes"
+        )
     queries, keys = size
     shift = keys - queries if variant is CausalVariant.LOWER_RIGHT else 0
     return taeda.ones(queries, keys, dtype=taeda.bool).tril(shift)

@@ -290,13 +290,13 @@ def _check(query: Tensor, key: Tensor, value: Tensor, enable_gqa: bool) -> None:
     heads, shared = query.size(1), key.size(1)
     if heads != shared and not enable_gqa:
         raise ValueError(
-            "Expect query and key/value to have the same number of heads but got "
+            "flex_attention: Expect query and key/value to have the same number of heads but got "
             f"Hq={heads} and Hkv={shared}. Try setting enable_gqa=True for GQA."
         )
     if heads % shared:
         raise ValueError(
-            "Expect number of query heads to be a multiple of kv heads for GQA but got "
-            f"Hq={heads} and Hkv={shared}."
+            "flex_attention: Expect number of query heads to be a multiple of kv heads for GQA but "
+            f"got Hq={heads} and Hkv={shared}."
         )
 
 
@@ -354,8 +354,8 @@ def flex_attention(
     if block_mask is not None:
         if block_mask.seq_lengths != scores.shape[2:]:
             raise ValueError(
-                f"block_mask was created for block_mask.shape={block_mask.shape} but got "
-                f"q_len={query.size(2)} and kv_len={key.size(2)}."
+                f"flex_attention: block_mask was created for block_mask.shape={block_mask.shape} "
+                f"but got q_len={query.size(2)} and kv_len={key.size(2)}."
             )
         scores = scores.masked_fill(~block_mask.mask.to(scores.device), -math.inf)
     empty = (scores == -math.inf).all(-1, keepdim=True)

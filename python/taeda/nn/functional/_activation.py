@@ -234,13 +234,20 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """X where x > threshold, else value."""
-    low = input <= threshold
+    low = _is_low("threshold", input, threshold)
     return input.masked_fill_(low, value) if inplace else input.masked_fill(low, value)
 
 
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """`threshold`, in place."""
-    return input.masked_fill_(input <= threshold, value)
+    return input.masked_fill_(_is_low("threshold_", input, threshold), value)
+
+
+def _is_low(who: str, input: Tensor, threshold: Any) -> Tensor:
+    try:
+        return input <= threshold
+    except TypeError as error:
+        raise TypeError(f"{who}: threshold: {error}") from None
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

@@ -106,7 +106,10 @@ def _additive(mask: Tensor | None, name: str, dtype: Any) -> Tensor | None:
     if mask is None or mask.is_floating_point():
         return mask
     if mask.dtype != taeda.bool:
-        raise AssertionError(f"only bool and floating types of {name} are supported")
+        raise AssertionError(
+            f"multi_head_attention_forward: only bool and floating types of {name} are supported, "
+            f"got {mask.dtype}"
+        )
     return ops.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(mask, -math.inf)
 
 
@@ -195,7 +198,8 @@ def multi_head_attention_forward(
         )
     if is_causal and attn_mask is None:
         raise RuntimeError(
-            "Need attn_mask if specifying the is_causal hint: set attn_mask to the causal mask"
+            "multi_head_attention_forward: Need attn_mask if specifying the is_causal hint: set "
+            "attn_mask to the causal mask"
         )
     if not batched:
         same = query is key and key is value
@@ -207,10 +211,14 @@ def multi_head_attention_forward(
     length, batch, embed = query.shape
     if embed != embed_dim_to_check:
         raise AssertionError(
-            f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed}"
+            "multi_head_attention_forward: was expecting embedding dimension of "
+            f"{embed_dim_to_check}, but got {embed} (query has shape {list(query.shape)})"
         )
     if embed % num_heads:
-        raise AssertionError(f"embed_dim {embed} not divisible by num_heads {num_heads}")
+        raise AssertionError(
+            f"multi_head_attention_forward: embed_dim {embed} not divisible by num_heads "
+            f"{num_heads}"
+        )
     head = embed // num_heads
     shapes = f"query {list(query.shape)}, key {list(key.shape)} and value {list(value.shape)}"
     if key.shape[:2] != value.shape[:2] or key.size(1) != batch:
@@ -260,7 +268,8 @@ def multi_head_attention_forward(
         size = (length, source) if mask.dim() == 2 else (batch * num_heads, length, source)
         if tuple(mask.shape) != size:
             raise RuntimeError(
-                f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should be {size}."
+                f"multi_head_attention_forward: The shape of the {mask.dim()}D attn_mask is "
+                f"{mask.shape}, but should be {size}."
             )
         mask = mask if mask.dim() == 2 else mask.unflatten(0, (batch, num_heads))
     if padding is not None:

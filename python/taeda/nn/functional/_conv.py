@@ -80,7 +80,10 @@ def _named_padding(
             f"conv{rank}d: weight must have {rank + 2} dimensions, got {list(weight.shape)}"
         )
     if any(step != 1 for step in _each(stride, rank)):
-        raise RuntimeError("padding='same' is not supported for strided convolutions")
+        raise RuntimeError(
+            f"conv{rank}d: padding='same' is not supported for strided convolutions, got "
+            f"stride={stride}"
+        )
     totals = [
         d * (size - 1) for d, size in zip(_each(dilation, rank), weight.shape[2:], strict=True)
     ]

@@ -30,7 +30,9 @@ def _padding(padding_idx: int | None, rows: int) -> int:
     if padding_idx is None:
         return -1
     if not -rows <= padding_idx < rows:
-        raise AssertionError("Padding_idx must be within num_embeddings")
+        raise AssertionError(
+            f"embedding: Padding_idx must be within num_embeddings, got {padding_idx} and {rows}"
+        )
     return padding_idx % rows
 
 
@@ -149,7 +151,7 @@ def embedding_bag(
     else:
         raise ValueError(f"embedding_bag: the input must be 1D or 2D, got {input.dim()}D")
     if mode not in ("sum", "mean", "max"):
-        raise ValueError(f"mode has to be one of sum, mean or max, got {mode!r}")
+        raise ValueError(f"embedding_bag: mode has to be one of sum, mean or max, got {mode!r}")
     if mode == "max" and scale_grad_by_freq:
         raise ValueError("embedding_bag: mode='max' does not go with scale_grad_by_freq=True")
     if sparse and mode == "max":

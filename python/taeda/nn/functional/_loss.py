@@ -16,9 +16,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-def reduced(loss: Tensor, reduction: str) -> Tensor:
-    """The mean or the sum of a loss, or the loss itself."""
-    number = get_enum(reduction)
+def reduced(loss: Tensor, reduction: str, who: str) -> Tensor:
+    """The mean or the sum of a loss, or the loss itself; `who` asks."""
+    number = get_enum(reduction, who)
     return loss.mean() if number == 1 else loss.sum() if number == 2 else loss
 
 
@@ -49,7 +49,7 @@ def cross_entropy(
     """
     reduction = resolve(reduction, size_average, reduce)
     return ops.cross_entropy_loss(
-        input, target, weight, get_enum(reduction), ignore_index, label_smoothing
+        input, target, weight, get_enum(reduction, "cross_entropy"), ignore_index, label_smoothing
     )
 
 
@@ -75,10 +75,10 @@ def nll_loss(
     reduction = resolve(reduction, size_average, reduce)
     if input.dim() > 1 and target.dim() and input.size(0) != target.size(0):
         raise ValueError(
-            f"Expected input batch_size ({input.size(0)}) to match target batch_size "
+            f"nll_loss: Expected input batch_size ({input.size(0)}) to match target batch_size "
             f"({target.size(0)})."
         )
-    return ops.nll_loss(input, target, weight, get_enum(reduction), ignore_index)
+    return ops.nll_loss(input, target, weight, get_enum(reduction, "nll_loss"), ignore_index)
 
 
 def binary_cross_entropy(
@@ -104,12 +104,14 @@ def binary_cross_entropy(
     reduction = resolve(reduction, size_average, reduce)
     if target.shape != input.shape:
         raise ValueError(
-            f"Using a target size ({target.shape}) that is different to the input size "
-            f"({input.shape}) is deprecated. Please ensure they have the same size."
+            f"binary_cross_entropy: Using a target size ({target.shape}) that is different to the "
+            f"input size ({input.shape}) is deprecated. Please ensure they have the same size."
         )
     if weight is not None:
         weight = weight.expand(target.shape)
-    return ops.binary_cross_entropy(input, target, weight, get_enum(reduction))
+    return ops.binary_cross_entropy(
+        input, target, weight, get_enum(reduction, "binary_cross_entropy")
+    )
 
 
 def binary_cross_entropy_with_logits(
@@ -137,10 +139,11 @@ def binary_cross_entropy_with_logits(
     reduction = resolve(reduction, size_average, reduce)
     if target.shape != input.shape:
         raise ValueError(
-            f"Target size ({target.shape}) must be the same as input size ({input.shape})"
+            f"binary_cross_entropy_with_logits: Target size ({target.shape}) must be the same as "
+            f"input size ({input.shape})"
         )
     return ops.binary_cross_entropy_with_logits(
-        input, target, weight, pos_weight, get_enum(reduction)
+        input, target, weight, pos_weight, get_enum(reduction, "binary_cross_entropy_with_logits")
     )
 
 
@@ -171,7 +174,7 @@ def kl_div(
             "definition.",
             stacklevel=2,
         )
-    number = get_enum("sum" if reduction == "batchmean" else reduction)
+    number = get_enum("sum" if reduction == "batchmean" else reduction, "kl_div")
     result = ops.kl_div(input, target, number, log_target=log_target)
     if reduction == "batchmean" and input.dim():
         result = result / input.size(0)
@@ -190,11 +193,14 @@ def _same_size(name: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor
     return input, target
 
 
-def _weighted(loss: Tensor, weight: Tensor, reduction: str) -> Tensor:
+def _weighted(who: str, loss: Tensor, weight: Tensor, reduction: str) -> Tensor:
     if weight.shape != loss.shape:
-        raise ValueError("Weights and input must have the same size.")
+        raise ValueError(
+            f"{who}: Weights and input must have the same size. Got shapes {list(weight.shape)} "
+            f"and {list(loss.shape)}"
+        )
     loss = loss * weight
-    return loss.sum() / weight.sum() if reduction == "mean" else reduced(loss, reduction)
+    return loss.sum() / weight.sum() if reduction == "mean" else reduced(loss, reduction, who)
 
 
 def mse_loss(
@@ -220,8 +226,8 @@ def mse_loss(
     reduction = resolve(reduction, size_average, reduce)
     input, target = _same_size("mse_loss", input, target)
     if weight is not None:
-        return _weighted(ops.mse_loss(input, target, 0), weight, reduction)
-    return ops.mse_loss(input, target, get_enum(reduction))
+        return _weighted("mse_loss", ops.mse_loss(input, target, 0), weight, reduction)
+    return ops.mse_loss(input, target, get_enum(reduction, "mse_loss"))
 
 
 def l1_loss(
@@ -236,8 +242,8 @@ def l1_loss(
     reduction = resolve(reduction, size_average, reduce)
     input, target = _same_size("l1_loss", input, target)
     if weight is not None:
-        return _weighted(ops.l1_loss(input, target, 0), weight, reduction)
-    return ops.l1_loss(input, target, get_enum(reduction))
+        return _weighted("l1_loss", ops.l1_loss(input, target, 0), weight, reduction)
+    return ops.l1_loss(input, target, get_enum(reduction, "l1_loss"))
 
 
 def smooth_l1_loss(
@@ -262,8 +268,8 @@ def smooth_l1_loss(
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta, got {beta}")
     input, target = _same_size("smooth_l1_loss", input, target)
     if beta == 0:
-        return ops.l1_loss(input, target, get_enum(reduction))
-    return ops.smooth_l1_loss(input, target, get_enum(reduction), beta)
+        return ops.l1_loss(input, target, get_enum(reduction, "smooth_l1_loss"))
+    return ops.smooth_l1_loss(input, target, get_enum(reduction, "smooth_l1_loss"), beta)
 
 
 def huber_loss(
@@ -290,9 +296,12 @@ def huber_loss(
     if weight is not None:
         # Unlike those above, the mean of this one is not weighted.
         if weight.shape != input.shape:
-            raise ValueError("Weights and input must have the same size.")
-        return reduced(ops.huber_loss(input, target, 0, delta) * weight, reduction)
-    return ops.huber_loss(input, target, get_enum(reduction), delta)
+            raise ValueError(
+                "huber_loss: Weights and input must have the same size. Got shapes "
+                f"{list(weight.shape)} and {list(input.shape)}"
+            )
+        return reduced(ops.huber_loss(input, target, 0, delta) * weight, reduction, "huber_loss")
+    return ops.huber_loss(input, target, get_enum(reduction, "huber_loss"), delta)
 
 
 def poisson_nll_loss(
@@ -317,7 +326,7 @@ def poisson_nll_loss(
         reduction: "mean", "sum" or "none".
     """
     reduction = resolve(reduction, size_average, reduce)
-    get_enum(reduction)
+    get_enum(reduction, "poisson_nll_loss")
     if log_input:
         loss = input.exp() - target * input
     else:
@@ -325,7 +334,7 @@ def poisson_nll_loss(
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
         loss = loss + ops.where(target > 1, stirling, 0.0)
-    return reduced(loss, reduction)
+    return reduced(loss, reduction, "poisson_nll_loss")
 
 
 def gaussian_nll_loss(
@@ -351,10 +360,12 @@ def gaussian_nll_loss(
         ValueError: a variance is negative, or their shape is another.
     """
     if reduction not in ("none", "mean", "sum"):
-        raise ValueError(reduction + " is not valid")
+        raise ValueError(
+            f"gaussian_nll_loss: {reduction} is not valid as a reduction: none, mean or sum"
+        )
     if not isinstance(var, Tensor):
         if var < 0:
-            raise ValueError("var has negative entry/entries")
+            raise ValueError(f"gaussian_nll_loss: var has negative entry/entries: {var}")
         var = taeda.full_like(input, var)
     elif var.shape != input.shape:
         if input.shape[:-1] == var.shape:
@@ -362,13 +373,18 @@ def gaussian_nll_loss(
         elif var.dim() != input.dim() or [
             size for own, size in zip(input.shape, var.shape, strict=True) if size != own
         ] != [1]:
-            raise ValueError("var is of incorrect size")
+            raise ValueError(
+                f"gaussian_nll_loss: var is of incorrect size {list(var.shape)} for input of size "
+                f"{list(input.shape)}"
+            )
     if bool((var < 0).any()):
-        raise ValueError("var has negative entry/entries")
+        raise ValueError(
+            f"gaussian_nll_loss: var has negative entry/entries, down to {var.min().item()}"
+        )
     var = var.clone()
     with taeda.no_grad():
         var.clamp_(min=eps)
     loss = 0.5 * (var.log() + (input - target) ** 2 / var)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
-    return reduced(loss, reduction)
+    return reduced(loss, reduction, "gaussian_nll_loss")

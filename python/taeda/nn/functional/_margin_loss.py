@@ -81,7 +81,7 @@ def hinge_embedding_loss(
     """
     reduction = resolve(reduction, size_average, reduce)
     apart = ops.where(target != 1, (margin - input).clamp_min(0), 0.0)
-    return reduced(apart + ops.where(target != -1, input, 0.0), reduction)
+    return reduced(apart + ops.where(target != -1, input, 0.0), reduction, "hinge_embedding_loss")
 
 
 @in_float32
@@ -109,7 +109,9 @@ def margin_ranking_loss(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.shape}, input2: {input2.shape}, target: {target.shape} "
         )
-    return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+    return reduced(
+        (-target * (input1 - input2) + margin).clamp_min(0), reduction, "margin_ranking_loss"
+    )
 
 
 @in_float32
@@ -139,15 +141,15 @@ def cosine_embedding_loss(
         )
     if input1.dim() != rank or input2.dim() != rank:
         raise RuntimeError(
-            f"{rank - 1}D target tensor expects {rank}D input tensors, but found inputs with "
-            f"sizes {list(input1.shape)} and {list(input2.shape)}."
+            f"cosine_embedding_loss: {rank - 1}D target tensor expects {rank}D input tensors, but "
+            f"found inputs with sizes {list(input1.shape)} and {list(input2.shape)}."
         )
     eps = 1e-12
     squares = ((input1 * input1).sum(-1) + eps) * ((input2 * input2).sum(-1) + eps)
     cosine = (input1 * input2).sum(-1) / squares.sqrt()
     alike = ops.where(target == 1, 1 - cosine, 0.0)
     apart = ops.where(target == -1, (cosine - margin).clamp_min(0), 0.0)
-    return reduced(alike + apart, reduction)
+    return reduced(alike + apart, reduction, "cosine_embedding_loss")
 
 
 def soft_margin_loss(
@@ -166,7 +168,7 @@ def soft_margin_loss(
         reduction: "mean", "sum" or "none".
     """
     reduction = resolve(reduction, size_average, reduce)
-    return reduced((-target * input).exp().log1p(), reduction)
+    return reduced((-target * input).exp().log1p(), reduction, "soft_margin_loss")
 
 
 @in_float32
@@ -192,7 +194,7 @@ def multi_margin_loss(
         reduction: "mean", "sum" or "none".
     """
     reduction = resolve(reduction, size_average, reduce)
-    get_enum(reduction)  # ValueError for an unknown one, before anything else
+    get_enum(reduction, "multi_margin_loss")  # refuses an unknown one before all else
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: only p == 1 and p == 2 supported, got {p}")
     if weight is not None and weight.dim() != 1:
@@ -214,7 +216,7 @@ def multi_margin_loss(
     if weight is not None:
         loss = loss * weight[target].unsqueeze(-1)
     wrong = ops.ones_like(loss).scatter(-1, index, 0.0)
-    return reduced((loss * wrong).sum(-1) / classes, reduction)
+    return reduced((loss * wrong).sum(-1) / classes, reduction, "multi_margin_loss")
 
 
 @in_float32
@@ -234,7 +236,7 @@ def multilabel_margin_loss(
         reduction: "mean", "sum" or "none".
     """
     reduction = resolve(reduction, size_average, reduce)
-    get_enum(reduction)  # ValueError for an unknown one, before anything else
+    get_enum(reduction, "multilabel_margin_loss")  # refuses an unknown one before all else
     if input.dim() > 2 or (input.dim() > 0 and input.size(-1) == 0):
         raise RuntimeError(
             "multilabel_margin_loss: expected a non-empty vector or matrix, got shape "
@@ -252,7 +254,7 @@ def multilabel_margin_loss(
     right = ops.zeros_like(input).scatter_add(-1, places, named) > 0
     gaps = 1 - input.gather(-1, places).unsqueeze(-1) + input.unsqueeze(-2)
     gaps = gaps.clamp_min(0) * named.unsqueeze(-1) * (~right).to(input.dtype).unsqueeze(-2)
-    return reduced(gaps.sum((-1, -2)) / input.size(-1), reduction)
+    return reduced(gaps.sum((-1, -2)) / input.size(-1), reduction, "multilabel_margin_loss")
 
 
 def multilabel_soft_margin_loss(
@@ -276,7 +278,7 @@ def multilabel_soft_margin_loss(
     loss = -(target * ops.logsigmoid(input) + (1 - target) * ops.logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
-    return reduced(loss.mean(-1), reduction)
+    return reduced(loss.mean(-1), reduction, "multilabel_soft_margin_loss")
 
 
 @in_float32
@@ -331,15 +333,19 @@ def triplet_margin_with_distance_loss(
         RuntimeError: the tensors differ in their number of dimensions.
     """
     if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
+        raise ValueError(
+            f"triplet_margin_with_distance_loss: margin must be greater than 0, got {margin}"
+        )
     if not anchor.dim() == positive.dim() == negative.dim():
         raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same number of "
-            f"dimensions, but got: anchor {anchor.dim()}D, positive {positive.dim()}D, and "
-            f"negative {negative.dim()}D inputs"
+            "triplet_margin_with_distance_loss: The anchor, positive, and negative tensors are "
+            f"expected to have the same number of dimensions, but got: anchor {anchor.dim()}D, "
+            f"positive {positive.dim()}D, and negative {negative.dim()}D inputs"
         )
     distance = pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = ops.minimum(far, distance(positive, negative))
-    return reduced((near - far + margin).clamp_min(0), reduction)
+    return reduced(
+        (near - far + margin).clamp_min(0), reduction, "triplet_margin_with_distance_loss"
+    )

@@ -14,10 +14,10 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _needs_several(size: Sequence[int]) -> None:
+def _needs_several(who: str, size: Sequence[int]) -> None:
     if size[0] * prod(size[2:]) == 1:
         raise ValueError(
-            f"Expected more than 1 value per channel when training, got input size {size}"
+            f"{who}: Expected more than 1 value per channel when training, got input size {size}"
         )
 
 
@@ -50,7 +50,7 @@ def batch_norm(
         kind = "positive during training" if training else "non-negative"
         raise ValueError(f"batch_norm: eps must be {kind}, but got {eps}")
     if training:
-        _needs_several(input.shape)
+        _needs_several("batch_norm", input.shape)
     return ops.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
@@ -82,7 +82,8 @@ def instance_norm(
         return ops.batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
     if prod(input.shape[2:]) == 1:
         raise ValueError(
-            f"Expected more than 1 spatial element when training, got input size {input.shape}"
+            "instance_norm: Expected more than 1 spatial element when training, got input size "
+            f"{input.shape}"
         )
     batch, channels = input.shape[:2]
 
@@ -158,10 +159,11 @@ def group_norm(
     """
     if input.dim() < 2:
         raise RuntimeError(
-            f"Expected at least 2 dimensions for input tensor but received {input.dim()}"
+            "group_norm: Expected at least 2 dimensions for input tensor but received "
+            f"{input.dim()}"
         )
     shape = input.shape
-    _needs_several([shape[0] * shape[1] // num_groups, num_groups, *shape[2:]])
+    _needs_several("group_norm", [shape[0] * shape[1] // num_groups, num_groups, *shape[2:]])
     return ops.group_norm(input, num_groups, weight, bias, eps)
 
 
@@ -182,7 +184,8 @@ def local_response_norm(
     """
     if input.dim() < 3:
         raise ValueError(
-            f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)"
+            f"local_response_norm: Expected 3D or higher dimensionality input (got {input.dim()} "
+            "dimensions)"
         )
     if input.numel() == 0:
         return input

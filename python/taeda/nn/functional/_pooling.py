@@ -188,21 +188,18 @@ def avg_pool3d(
     )
 
 
-def _sizes(input: Tensor, output_size: Any, rank: int) -> tuple[int, ...]:
+def _sizes(kind: str, input: Tensor, output_size: Any, rank: int) -> tuple[int, ...]:
     """The output's sizes, each None among them replaced by the input's."""
-    given = _each(output_size, rank)
+    who, given = f"adaptive_{kind}_pool{rank}d", _each(output_size, rank)
     if len(given) != rank:
-        raise RuntimeError(
-            f"adaptive pooling: output_size must be {rank} ints, got {len(given)} of them"
-        )
+        raise RuntimeError(f"{who}: output_size must be {rank} ints, got {len(given)} of them")
     if rank > 1 and input.dim() <= rank and not isinstance(output_size, int):
         raise ValueError(
-            f"adaptive pooling: input must have at least {rank + 1} dimensions, got {input.dim()}"
+            f"{who}: input must have at least {rank + 1} dimensions, got {input.dim()}"
         )
     if input.dim() not in (rank + 1, rank + 2):
         raise RuntimeError(
-            f"adaptive pooling: expected {rank + 1}D or {rank + 2}D input, got shape "
-            f"{list(input.shape)}"
+            f"{who}: expected {rank + 1}D or {rank + 2}D input, got shape {list(input.shape)}"
         )
     return tuple(
         own if size is None else size for own, size in zip(input.shape[-rank:], given, strict=True)
@@ -211,7 +208,7 @@ def _sizes(input: Tensor, output_size: Any, rank: int) -> tuple[int, ...]:
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """The means of `output_size` windows that cover an input (N, C, L) or (C, L) evenly."""
-    return ops.adaptive_avg_pool1d(input, _sizes(input, output_size, 1))
+    return ops.adaptive_avg_pool1d(input, _sizes("avg", input, output_size, 1))
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
@@ -221,7 +218,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
         input: the input.
         output_size: a number, or one for H and one for W; None keeps the input's size.
     """
-    return ops.adaptive_avg_pool2d(input, _sizes(input, output_size, 2))
+    return ops.adaptive_avg_pool2d(input, _sizes("avg", input, output_size, 2))
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
@@ -229,7 +226,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
 
     See `adaptive_avg_pool2d`.
     """
-    return ops.adaptive_avg_pool3d(input, _sizes(input, output_size, 3))
+    return ops.adaptive_avg_pool3d(input, _sizes("avg", input, output_size, 3))
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
@@ -237,7 +234,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
 
     With `return_indices`, return also where along L they were.
     """
-    result, indices = ops.adaptive_max_pool1d(input, _sizes(input, output_size, 1))
+    result, indices = ops.adaptive_max_pool1d(input, _sizes("max", input, output_size, 1))
     return (result, indices) if return_indices else result
 
 
@@ -249,7 +246,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
         output_size: a number, or one for H and one for W; None keeps the input's size.
         return_indices: return also where in the H x W plane they were.
     """
-    result, indices = ops.adaptive_max_pool2d(input, _sizes(input, output_size, 2))
+    result, indices = ops.adaptive_max_pool2d(input, _sizes("max", input, output_size, 2))
     return (result, indices) if return_indices else result
 
 
@@ -258,7 +255,7 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
 
     See `adaptive_max_pool2d`.
     """
-    result, indices = ops.adaptive_max_pool3d(input, _sizes(input, output_size, 3))
+    result, indices = ops.adaptive_max_pool3d(input, _sizes("max", input, output_size, 3))
     return (result, indices) if return_indices else result
 
 

@@ -65,7 +65,8 @@ def interpolate(
         )
     if linear and _RANKS[mode] != rank:
         raise NotImplementedError(
-            f"Got {input.dim()}D input, but {mode} mode needs {_RANKS[mode] + 2}D input"
+            f"interpolate: Got {input.dim()}D input, but {mode} mode needs {_RANKS[mode] + 2}D "
+            "input"
         )
     if antialias and (mode not in ("bilinear", "bicubic")):
         raise ValueError(
@@ -111,10 +112,16 @@ def _new_sizes(
         )
     if scale_factor is None:
         if recompute:
-            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+            raise ValueError(
+                "interpolate: recompute_scale_factor is not meaningful with an explicit size."
+            )
         return [int(v) for v in values], [None] * len(old)
-    new = [math.floor(n * float(v)) for n, v in zip(old, values, strict=True)]
-    return new, [None if recompute else float(v) for v in values]
+    try:
+        factors = [float(v) for v in values]
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"interpolate: scale_factor: {error}") from None
+    new = [math.floor(n * factor) for n, factor in zip(old, factors, strict=True)]
+    return new, [None if recompute else factor for factor in factors]
 
 
 def _positions(count: int, like: Tensor) -> Tensor:
@@ -240,8 +247,8 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     rank = len(size) - 2
     if rank not in (2, 3):
         raise NotImplementedError(
-            f"affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms; got "
-            f"size {tuple(size)}"
+            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine "
+            f"transforms; got size {tuple(size)}"
         )
     if tuple(theta.shape[1:]) != (rank, rank + 1):
         raise ValueError(

@@ -44,8 +44,9 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     *lead, channels, height, width = input.shape
     if channels % (r * r):
         raise RuntimeError(
-            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square "
-            f"of upscale_factor, but input.size(-3)={channels} is not divisible by {r * r}"
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible "
+            f"by the square of upscale_factor, but input.size(-3)={channels} is not divisible by "
+            f"{r * r}"
         )
     split = input.reshape(*lead, channels // (r * r), r, r, height, width)
     n = len(lead)
@@ -64,8 +65,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     *lead, channels, height, width = input.shape
     if height % r or width % r:
         raise RuntimeError(
-            f"pixel_unshuffle expects height and width to be divisible by downscale_factor, but "
-            f"{height} x {width} is not divisible by {r}"
+            "pixel_unshuffle expects height and width to be divisible by "
+            f"downscale_factor, but {height} x {width} is not divisible by {r}"
         )
     split = input.reshape(*lead, channels, height // r, r, width // r, r)
     n = len(lead)

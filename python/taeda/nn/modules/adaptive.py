@@ -104,12 +104,15 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
         if target_.dim() > 1:
-            raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+            raise RuntimeError(
+                "AdaptiveLogSoftmaxWithLoss: 0D or 1D target tensor expected, multi-target not "
+                "supported"
+            )
         batched = target_.dim() == 1
         if input_.dim() != target_.dim() + 1 or (batched and input_.size(0) != target_.size(0)):
             raise RuntimeError(
-                "Input and target should have the same size in the batch dimension, got shapes "
-                f"{list(input_.shape)} and {list(target_.shape)}"
+                "AdaptiveLogSoftmaxWithLoss: Input and target should have the same size in the "
+                f"batch dimension, got shapes {list(input_.shape)} and {list(target_.shape)}"
             )
         input = input_ if batched else input_.unsqueeze(0)
         target = target_ if batched else target_.unsqueeze(0)
@@ -117,8 +120,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             low, high = int(target.min()), int(target.max())
             if low < 0 or high >= self.n_classes:
                 raise RuntimeError(
-                    f"Target values should be in [0, {self.n_classes - 1}], but values in range "
-                    f"[{low}, {high}] were found. "
+                    "AdaptiveLogSoftmaxWithLoss: Target values should be in [0, "
+                    f"{self.n_classes - 1}], but values in range [{low}, {high}] were found. "
                 )
         head = F.log_softmax(self.head(input), 1)
         # Each target is a class of the head: its own, or the one that stands for its cluster.

@@ -166,7 +166,9 @@ class BatchNorm1d(_BatchNorm):
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() not in (2, 3):
-            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+            raise ValueError(
+                f"{type(self).__name__}: expected 2D or 3D input (got {input.dim()}D input)"
+            )
 
 
 class BatchNorm2d(_BatchNorm):
@@ -174,7 +176,7 @@ class BatchNorm2d(_BatchNorm):
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 4:
-            raise ValueError(f"expected 4D input (got {input.dim()}D input)")
+            raise ValueError(f"{type(self).__name__}: expected 4D input (got {input.dim()}D input)")
 
 
 class BatchNorm3d(_BatchNorm):
@@ -182,7 +184,7 @@ class BatchNorm3d(_BatchNorm):
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 5:
-            raise ValueError(f"expected 5D input (got {input.dim()}D input)")
+            raise ValueError(f"{type(self).__name__}: expected 5D input (got {input.dim()}D input)")
 
 
 class _LazyNormBase(LazyModuleMixin):
@@ -299,7 +301,9 @@ class SyncBatchNorm(_BatchNorm):
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() < 2:
-            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+            raise ValueError(
+                f"{type(self).__name__}: expected at least 2D input (got {input.dim()}D input)"
+            )
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: None = None) -> Module:

@@ -119,10 +119,13 @@ class Sequential(Module):
             IndexError: `index` is not between -len and len.
         """
         if not isinstance(module, Module):
-            raise AssertionError(f"module should be of type: {Module}")
+            raise AssertionError(
+                f"Sequential.insert: module should be of type: {Module}, got "
+                f"{type(module).__name__}"
+            )
         length = len(self)
         if not -length <= index <= length:
-            raise IndexError(f"Index out of range: {index}")
+            raise IndexError(f"Sequential.insert: Index out of range: {index}")
         modules = list(self)
         modules.insert(index, module)
         self._renumber(modules)

@@ -47,13 +47,13 @@ class Unflatten(Module):
             raise TypeError(f"Unflatten: dim must be an int, got {type(dim).__name__}")
         if not isinstance(unflattened_size, (tuple, list)):
             raise TypeError(
-                "unflattened_size must be tuple of ints, but found type "
-                + type(unflattened_size).__name__
+                "Unflatten: unflattened_size must be tuple of ints, but found type "
+                f"{type(unflattened_size).__name__}"
             )
         for position, size in enumerate(unflattened_size):
             if not isinstance(size, int):
                 raise TypeError(
-                    "unflattened_size must be tuple of ints, but found element of type "
+                    "Unflatten: unflattened_size must be tuple of ints, but found element of type "
                     f"{type(size).__name__} at pos {position}"
                 )
         self.dim = dim

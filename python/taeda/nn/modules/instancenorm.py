@@ -38,7 +38,8 @@ class _InstanceNorm(_NormBase):
         with_batch, without = self._rank + 2, self._rank + 1
         if input.dim() not in (with_batch, without):
             raise ValueError(
-                f"expected {without}D or {with_batch}D input (got {input.dim()}D input)"
+                f"{type(self).__name__}: expected {without}D or {with_batch}D input (got "
+                f"{input.dim()}D input)"
             )
 
     def forward(self, input: Tensor) -> Tensor:
@@ -48,8 +49,8 @@ class _InstanceNorm(_NormBase):
         if channels != self.num_features:
             if self.affine:
                 raise ValueError(
-                    f"expected input's size at dim={1 if batched else 0} to match num_features "
-                    f"({self.num_features}), but got: {channels}."
+                    f"{type(self).__name__}: expected input's size at dim={1 if batched else 0} to "
+                    f"match num_features ({self.num_features}), but got: {channels}."
                 )
             warnings.warn(
                 f"input's size at dim={1 if batched else 0} does not match num_features. You can "

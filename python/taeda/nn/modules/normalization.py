@@ -163,7 +163,8 @@ class GroupNorm(Module):
         super().__init__()
         if num_channels % num_groups:
             raise ValueError(
-                f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})"
+                f"GroupNorm: num_channels ({num_channels}) must be divisible by num_groups "
+                f"({num_groups})"
             )
         self.num_groups = num_groups
         self.num_channels = num_channels

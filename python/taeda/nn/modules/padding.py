@@ -154,7 +154,10 @@ class _CircularPadNd(_PadNd):
     def forward(self, input: Tensor) -> Tensor:
         least = self._rank + 1
         if input.dim() not in (least, least + 1):
-            raise ValueError(f"expected {least}D or {least + 1}D input (got {input.dim()}D input)")
+            raise ValueError(
+                f"{type(self).__name__}: expected {least}D or {least + 1}D input (got "
+                f"{input.dim()}D input)"
+            )
         return super().forward(input)
 
 

@@ -21,7 +21,7 @@ def _position(index: Any, length: int) -> int:
     """A list index as a non-negative one."""
     position = operator.index(index)
     if not -length <= position < length:
-        raise IndexError(f"index {position} is out of range")
+        raise IndexError(f"ParameterList: index {position} is out of range")
     return position % length
 
 
@@ -147,7 +147,7 @@ class ParameterDict(Module):
     def __setitem__(self, key: str, value: Any) -> None:
         attribute = self._attribute(key)
         if key not in self._keys and hasattr(self, attribute):
-            raise KeyError(f"attribute '{key}' already exists")
+            raise KeyError(f"ParameterDict: attribute '{key}' already exists")
         setattr(self, attribute, _as_parameter(value))
         self._keys[key] = None
 

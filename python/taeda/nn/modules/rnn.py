@@ -189,7 +189,9 @@ class RNNBase(Module):
     ) -> None:
         """Raise a RuntimeError, with both shapes in `msg`, unless a state has the expected one."""
         if tuple(hx.shape) != tuple(expected_hidden_size):
-            raise RuntimeError(msg.format(tuple(expected_hidden_size), list(hx.shape)))
+            raise RuntimeError(
+                f"{type(self).__name__}: {msg.format(tuple(expected_hidden_size), list(hx.shape))}"
+            )
 
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
         """Raise unless an input and a state, batched, have the right form."""
@@ -332,7 +334,7 @@ class RNN(RNNBase):
     ) -> None:
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(
-                f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'."
+                f"RNN: Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'."
             )
         self.nonlinearity = nonlinearity
         super().__init__(

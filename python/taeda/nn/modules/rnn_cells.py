@@ -167,7 +167,7 @@ class RNNCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         if self.nonlinearity not in ("tanh", "relu"):
-            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+            raise RuntimeError(f"{type(self).__name__}: Unknown nonlinearity: {self.nonlinearity}")
         return self._step("RNN_" + self.nonlinearity.upper(), input, hx)[0]
 
 

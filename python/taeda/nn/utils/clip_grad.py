@@ -19,12 +19,23 @@ __all__ = [
 ]
 
 
-def _listed(tensors: Any) -> list[Tensor]:
-    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+def _listed(who: str, tensors: Any) -> list[Tensor]:
+    if isinstance(tensors, Tensor):
+        return [tensors]
+    if not isinstance(tensors, Iterable):
+        raise TypeError(f"{who}: '{type(tensors).__name__}' object is not iterable, nor a Tensor")
+    return list(tensors)
 
 
-def _grads(parameters: Any) -> list[Tensor]:
-    return [p.grad for p in _listed(parameters) if p.grad is not None]
+def _grads(who: str, parameters: Any) -> list[Tensor]:
+    return [p.grad for p in _listed(who, parameters) if p.grad is not None]
+
+
+def _number(who: str, name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{who}: {name}: {error}") from None
 
 
 def get_total_norm(
@@ -41,16 +52,16 @@ def get_total_norm(
         error_if_nonfinite: raise RuntimeError when the norm is infinite or not a number.
         foreach: taken for compatibility; there is one way to compute it.
     """
-    values = _listed(tensors)
+    values = _listed("get_total_norm", tensors)
     if not values:
         return taeda.tensor(0.0)
     with taeda.no_grad():
-        total = ops._total_norm(values, float(norm_type))
+        total = ops._total_norm(values, _number("get_total_norm", "norm_type", norm_type))
     if error_if_nonfinite and not math.isfinite(float(total)):
         raise RuntimeError(
-            f"The total norm of order {float(norm_type)} for gradients from `parameters` is "
-            "non-finite, so it cannot be clipped. To disable this error and scale the gradients "
-            "by the non-finite norm anyway, set `error_if_nonfinite=False`"
+            f"clip_grad_norm_: The total norm of order {float(norm_type)} for gradients from "
+            "`parameters` is non-finite, so it cannot be clipped. To disable this error and scale "
+            "the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
         )
     return total
 
@@ -69,9 +80,10 @@ def clip_grads_with_norm_(
         total_norm: the norm they have, from `get_total_norm`.
         foreach: taken for compatibility; there is one way to compute it.
     """
-    scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+    who = "clip_grads_with_norm_"
+    scale = (_number(who, "max_norm", max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
     with taeda.no_grad():
-        ops._scale_all_(_grads(parameters), scale)
+        ops._scale_all_(_grads(who, parameters), scale)
 
 
 def clip_grad_norm_(
@@ -98,8 +110,10 @@ def clip_grad_norm_(
     >>> taeda.nn.utils.clip_grad_norm_([p], 1.0)
     tensor(5.)
     """
-    parameters = _listed(parameters)
-    total = get_total_norm(_grads(parameters), norm_type, error_if_nonfinite, foreach)
+    parameters = _listed("clip_grad_norm_", parameters)
+    total = get_total_norm(
+        _grads("clip_grad_norm_", parameters), norm_type, error_if_nonfinite, foreach
+    )
     clip_grads_with_norm_(parameters, max_norm, total, foreach)
     return total
 
@@ -131,4 +145,5 @@ def clip_grad_value_(
         foreach: taken for compatibility; there is one way to compute it.
     """
     with taeda.no_grad():
-        ops._clamp_all_(_grads(parameters), float(clip_value))
+        limit = _number("clip_grad_value_", "clip_value", clip_value)
+        ops._clamp_all_(_grads("clip_grad_value_", parameters), limit)

@@ -10,11 +10,11 @@ from taeda._C import Tensor
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
 
-def _one_device(parameters: list[Tensor]) -> None:
+def _one_device(who: str, parameters: list[Tensor]) -> None:
     devices = {str(parameter.device) for parameter in parameters}
     if len(devices) > 1:
         raise TypeError(
-            f"Found two parameters on different devices, this is currently not supported: "
+            f"{who}: Found two parameters on different devices, this is currently not supported: "
             f"{sorted(devices)}"
         )
 
@@ -22,7 +22,7 @@ def _one_device(parameters: list[Tensor]) -> None:
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """Return all elements of the parameters, one after another, in one vector."""
     parameters = list(parameters)
-    _one_device(parameters)
+    _one_device("parameters_to_vector", parameters)
     return taeda.cat([parameter.reshape(-1) for parameter in parameters])
 
 
@@ -35,7 +35,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     if not isinstance(vec, Tensor):
         raise TypeError(f"vector_to_parameters: vec must be a Tensor, got: {type(vec).__name__}")
     parameters = list(parameters)
-    _one_device(parameters)
+    _one_device("vector_to_parameters", parameters)
     start = 0
     for parameter in parameters:
         end = start + parameter.numel()

@@ -75,8 +75,8 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     _check_eval("fuse_linear_bn_eval", linear, bn)
     if bn.num_features not in (linear.out_features, 1):
         raise AssertionError(
-            f"To fuse, linear.out_features == bn.num_features or bn.num_features == 1, got "
-            f"{linear.out_features} and {bn.num_features}"
+            "fuse_linear_bn_eval: To fuse, linear.out_features == bn.num_features or "
+            f"bn.num_features == 1, got {linear.out_features} and {bn.num_features}"
         )
     fused = copy.deepcopy(linear)
     fused.weight, fused.bias = fuse_linear_bn_weights(

@@ -75,12 +75,12 @@ class _SpectralNorm(Module):
         rank = weight.dim()
         if not -rank <= dim < rank:
             raise IndexError(
-                f"Dimension out of range (expected to be in range of [-{rank}, {rank - 1}] but got "
-                f"{dim})"
+                f"spectral_norm: Dimension out of range (expected to be in range of [-{rank}, "
+                f"{rank - 1}] but got {dim})"
             )
         if n_power_iterations <= 0:
             raise ValueError(
-                "Expected n_power_iterations to be positive, but got "
+                "spectral_norm: Expected n_power_iterations to be positive, but got "
                 f"n_power_iterations={n_power_iterations}"
             )
         self.dim = dim if dim >= 0 else dim + rank
@@ -159,7 +159,9 @@ def spectral_norm(
     """  # noqa: E501
     weight = getattr(module, name, None)
     if not isinstance(weight, Tensor):
-        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
+        raise ValueError(
+            f"spectral_norm: Module '{module}' has no parameter or buffer with name '{name}'"
+        )
     dim = default_spectral_dim(module) if dim is None else dim
     made = _SpectralNorm(weight, n_power_iterations, dim, eps)
     return parametrize.register_parametrization(module, name, made)
@@ -222,8 +224,8 @@ class _Orthogonal(Module):
     def right_inverse(self, Q: Tensor) -> Tensor:
         if Q.shape != self.shape:
             raise ValueError(
-                f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of "
-                f"shape {Q.shape}."
+                f"orthogonal: Expected a matrix or batch of matrices of shape {self.shape}. Got a "
+                f"tensor of shape {Q.shape}."
             )
         wide = Q.size(-2) < Q.size(-1)
         tall = Q.detach().mT if wide else Q.detach()
@@ -231,7 +233,7 @@ class _Orthogonal(Module):
             X = self._move_base(tall)
         elif self.orthogonal_map != "householder":
             raise NotImplementedError(
-                "It is not possible to assign to the matrix exponential or the Cayley "
+                "orthogonal: It is not possible to assign to the matrix exponential or the Cayley "
                 "parametrizations when use_trivialization=False."
             )
         else:
@@ -296,18 +298,21 @@ def orthogonal(
     """
     weight = getattr(module, name, None)
     if not isinstance(weight, Tensor):
-        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
+        raise ValueError(
+            f"orthogonal: Module '{module}' has no parameter or buffer with name '{name}'"
+        )
     if weight.dim() < 2:
         raise ValueError(
-            f"Expected a matrix or batch of matrices. Got a tensor of {weight.dim()} dimensions."
+            f"orthogonal: Expected a matrix or batch of matrices. Got a tensor of {weight.dim()} "
+            "dimensions."
         )
     if orthogonal_map is None:
         square = weight.size(-2) == weight.size(-1)
         orthogonal_map = "matrix_exp" if square or weight.is_complex() else "householder"
     if orthogonal_map not in _MAPS:
         raise ValueError(
-            'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: '
-            f"{orthogonal_map}"
+            'orthogonal: orthogonal_map has to be one of "matrix_exp", "cayley", "householder". '
+            f"Got: {orthogonal_map}"
         )
     made = _Orthogonal(weight, orthogonal_map, use_trivialization)
     return parametrize.register_parametrization(module, name, made, unsafe=True)

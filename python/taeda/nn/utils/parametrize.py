@@ -85,8 +85,8 @@ class ParametrizationList(ModuleList):
                         new = module.right_inverse(new)
         if not isinstance(new, (Tensor, Sequence)):
             raise ValueError(
-                "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
-                f"Got {type(new).__name__}"
+                "ParametrizationList: 'right_inverse' must return a Tensor or a Sequence of "
+                f"tensors (list, tuple...). Got {type(new).__name__}"
             )
         self.is_tensor = isinstance(new, Tensor)
         self.ntensors = 1 if isinstance(new, Tensor) else len(new)
@@ -99,8 +99,8 @@ class ParametrizationList(ModuleList):
             for i, part in enumerate(new):
                 if not isinstance(part, Tensor):
                     raise ValueError(
-                        "'right_inverse' must return a Tensor or a Sequence of tensors (list, "
-                        f"tuple...). Got element {i} of the sequence with type "
+                        "ParametrizationList: 'right_inverse' must return a Tensor or a Sequence "
+                        f"of tensors (list, tuple...). Got element {i} of the sequence with type "
                         f"{type(part).__name__}."
                     )
                 if isinstance(original, Parameter):
@@ -117,22 +117,23 @@ class ParametrizationList(ModuleList):
     def _check_dtype(dtype: Any, new: Tensor) -> None:
         if new.dtype != dtype:
             raise ValueError(
-                "When `right_inverse` outputs one tensor, it may not change the dtype.\n"
-                f"original.dtype: {dtype}\nright_inverse(original).dtype: {new.dtype}"
+                "ParametrizationList: When `right_inverse` outputs one tensor, it may not change "
+                f"the dtype.\noriginal.dtype: {dtype}\nright_inverse(original).dtype: {new.dtype}"
             )
 
     @staticmethod
     def _check_result(result: Any, shape: Any, dtype: Any) -> None:
         if not isinstance(result, Tensor):
             raise ValueError(
-                f"A parametrization must return a tensor. Got {type(result).__name__}."
+                "ParametrizationList: A parametrization must return a tensor. Got "
+                f"{type(result).__name__}."
             )
         for what, before, after in (("dtype", dtype, result.dtype), ("shape", shape, result.shape)):
             if before != after:
                 raise ValueError(
-                    f"Registering a parametrization may not change the {what} of the tensor, "
-                    f"unless `unsafe` flag is enabled.\nunparametrized {what}: {before}\n"
-                    f"parametrized {what}: {after}"
+                    f"ParametrizationList: Registering a parametrization may not change the {what} "
+                    f"of the tensor, unless `unsafe` flag is enabled.\nunparametrized {what}: "
+                    f"{before}\nparametrized {what}: {after}"
                 )
 
     def originals(self) -> list[Tensor]:
@@ -153,20 +154,21 @@ class ParametrizationList(ModuleList):
             for module in reversed(self):
                 if not hasattr(module, "right_inverse"):
                     raise RuntimeError(
-                        f"parametrization {type(module).__name__} does not implement right_inverse."
+                        f"ParametrizationList: parametrization {type(module).__name__} does not "
+                        "implement right_inverse."
                     )
                 new = module.right_inverse(new)
             parts = [new] if isinstance(new, Tensor) else new
             if not isinstance(parts, Sequence) or len(parts) != self.ntensors:
                 raise ValueError(
-                    "right_inverse must return as many tensors as the parametrization is computed "
-                    f"from ({self.ntensors})"
+                    "ParametrizationList: right_inverse must return as many tensors as the "
+                    f"parametrization is computed from ({self.ntensors})"
                 )
             for original, part in zip(self.originals(), parts, strict=True):
                 if not isinstance(part, Tensor) or part.dtype != original.dtype:
                     raise ValueError(
-                        "The tensors returned by `right_inverse` must have the dtype "
-                        f"{original.dtype} of the originals, got {part}"
+                        "ParametrizationList: The tensors returned by `right_inverse` must have "
+                        f"the dtype {original.dtype} of the originals, got {part}"
                     )
                 original.data = part.detach().clone() if part is value else part.detach()
 
@@ -266,8 +268,8 @@ def register_parametrization(
         original = module._buffers.get(tensor_name)
     if original is None:
         raise ValueError(
-            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element "
-            f"with name '{tensor_name}'"
+            f"register_parametrization: Module '{module}' does not have a parameter, a buffer, or "
+            f"a parametrized element with name '{tensor_name}'"
         )
     made = ParametrizationList([parametrization], original, unsafe=unsafe)
     delattr(module, tensor_name)
@@ -305,13 +307,16 @@ def remove_parametrizations(
         ValueError: the tensor is not parametrized, or there are several originals to return to.
     """
     if not is_parametrized(module, tensor_name):
-        raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
+        raise ValueError(
+            f"remove_parametrizations: Module {module} does not have a parametrization on "
+            f"{tensor_name}"
+        )
     lists = _parametrizations(module)
     known = lists[tensor_name]
     if not known.is_tensor and not leave_parametrized:
         raise ValueError(
-            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is "
-            "parametrized in terms of a sequence of tensors."
+            "remove_parametrizations: Cannot leave unparametrized (`leave_parametrized=False`) a "
+            "tensor that is parametrized in terms of a sequence of tensors."
         )
     with taeda.no_grad():
         value = getattr(module, tensor_name)

@@ -76,11 +76,16 @@ class BasePruningMethod(ABC):
         method = cls(*args, **kwargs)
         method._tensor_name = name
         applied: Self | PruningContainer = method
-        original = getattr(module, name)
+        original = getattr(module, name, None)
+        if original is None:
+            raise AttributeError(
+                f"{cls.__name__}.apply: '{type(module).__name__}' object has no attribute '{name}' "
+                "to prune"
+            )
         scores = original if importance_scores is None else importance_scores
         if scores.shape != original.shape:
             raise AssertionError(
-                "importance_scores should have the same shape as parameter "
+                f"{cls.__name__}.apply: importance_scores should have the same shape as parameter "
                 f"{name} of {module}, got {list(scores.shape)} and {list(original.shape)}"
             )
         if old is None:
@@ -116,8 +121,8 @@ class BasePruningMethod(ABC):
         scores = t if importance_scores is None else importance_scores
         if scores.shape != t.shape:
             raise AssertionError(
-                "importance_scores should have the same shape as tensor t, got "
-                f"{list(scores.shape)} and {list(t.shape)}"
+                f"{type(self).__name__}.prune: importance_scores should have the same shape as "
+                f"tensor t, got {list(scores.shape)} and {list(t.shape)}"
             )
         default = taeda.ones_like(t) if default_mask is None else default_mask
         return t * self.compute_mask(scores, default_mask=default)
@@ -152,13 +157,16 @@ class PruningContainer(BasePruningMethod):
     def add_pruning_method(self, method: BasePruningMethod | None) -> None:
         """Add a method, which must prune the same parameter as the others."""
         if not isinstance(method, BasePruningMethod) and method is not None:
-            raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
+            raise TypeError(
+                f"PruningContainer.add_pruning_method: {type(method)} is not a BasePruningMethod "
+                "subclass"
+            )
         if method is None:
             return
         if self._tensor_name != method._tensor_name:
             raise ValueError(
-                "Can only add pruning methods acting on the parameter named "
-                f"'{self._tensor_name}' to PruningContainer {self}. Found "
+                "PruningContainer.add_pruning_method: Can only add pruning methods acting on the "
+                f"parameter named '{self._tensor_name}' to PruningContainer {self}. Found "
                 f"'{method._tensor_name}'"
             )
         self._pruning_methods += (method,)
@@ -186,7 +194,7 @@ class PruningContainer(BasePruningMethod):
         elif method.PRUNING_TYPE == "global":
             left = (slice(None),) * t.dim()
         else:
-            raise ValueError(f"Unrecognized PRUNING_TYPE {method.PRUNING_TYPE}")
+            raise ValueError(f"PruningContainer: Unrecognized PRUNING_TYPE {method.PRUNING_TYPE}")
         partial = method.compute_mask(t[left], default_mask=mask[left])
         mask = mask.clone()
         mask[left] = partial.to(mask.dtype)
@@ -212,11 +220,11 @@ class RandomUnstructured(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def __init__(self, amount: float) -> None:
-        _check_amount(amount)
+        _check_amount(self, amount)
         self.amount = amount
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        mask, count = default_mask.clone(), _count(self.amount, t.numel())
+        mask, count = default_mask.clone(), _count(self, self.amount, t.numel())
         if count:
             mask.view(-1)[taeda.rand_like(t).view(-1).topk(count).indices] = 0
         return mask
@@ -232,11 +240,11 @@ class L1Unstructured(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def __init__(self, amount: float) -> None:
-        _check_amount(amount)
+        _check_amount(self, amount)
         self.amount = amount
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        mask, count = default_mask.clone(), _count(self.amount, t.numel())
+        mask, count = default_mask.clone(), _count(self, self.amount, t.numel())
         if count:
             mask.view(-1)[t.detach().abs().reshape(-1).topk(count, largest=False).indices] = 0
         return mask
@@ -253,14 +261,14 @@ class RandomStructured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def __init__(self, amount: float, dim: int = -1) -> None:
-        _check_amount(amount)
+        _check_amount(self, amount)
         self.amount = amount
         self.dim = dim
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        _check_structured(t, self.dim)
+        _check_structured(self, t, self.dim)
         size = t.size(self.dim)
-        count = _count(self.amount, size)
+        count = _count(self, self.amount, size)
         if not count:
             return default_mask
         draws = taeda.rand(size)
@@ -279,15 +287,15 @@ class LnStructured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def __init__(self, amount: float, n: Any, dim: int = -1) -> None:
-        _check_amount(amount)
+        _check_amount(self, amount)
         self.amount = amount
         self.n = n
         self.dim = dim
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        _check_structured(t, self.dim)
+        _check_structured(self, t, self.dim)
         size = t.size(self.dim)
-        count = _count(self.amount, size)
+        count = _count(self, self.amount, size)
         if not count:
             return default_mask
         others = [d for d in range(t.dim()) if d != self.dim % t.dim()]
@@ -308,42 +316,45 @@ class CustomFromMask(BasePruningMethod):
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         if default_mask.shape != self.mask.shape:
             raise AssertionError(
-                f"default_mask shape {default_mask.shape} must match self.mask shape "
-                f"{self.mask.shape}"
+                f"CustomFromMask: default_mask shape {default_mask.shape} must match self.mask "
+                f"shape {self.mask.shape}"
             )
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 
 
-def _check_amount(amount: Any) -> None:
+def _check_amount(method: BasePruningMethod, amount: Any) -> None:
+    who = type(method).__name__
     if not isinstance(amount, numbers.Real):
-        raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
+        raise TypeError(f"{who}: Invalid type for amount: {amount}. Must be int or float.")
     whole = isinstance(amount, numbers.Integral)
     if amount < 0 or (not whole and float(amount) > 1):
         raise ValueError(
-            f"amount={amount} should either be a float in the range [0, 1] or a non-negative "
-            "integer"
+            f"{who}: amount={amount} should either be a float in the range [0, 1] or a "
+            "non-negative integer"
         )
 
 
-def _count(amount: Any, size: int) -> int:
+def _count(method: BasePruningMethod, amount: Any, size: int) -> int:
     """How many of `size` elements or slices an amount stands for."""
     if not isinstance(amount, numbers.Integral):
         return round(amount * size)
     if int(amount) > size:
         raise ValueError(
-            f"amount={amount} should be smaller than the number of parameters to prune={size}"
+            f"{type(method).__name__}: amount={amount} should be smaller than the number of "
+            f"parameters to prune={size}"
         )
     return int(amount)
 
 
-def _check_structured(t: Tensor, dim: int) -> None:
+def _check_structured(method: BasePruningMethod, t: Tensor, dim: int) -> None:
+    who = type(method).__name__
     if t.dim() <= 1:
         raise ValueError(
-            "Structured pruning can only be applied to multidimensional tensors. Found tensor of "
-            f"shape {list(t.shape)} with {t.dim()} dims"
+            f"{who}: Structured pruning can only be applied to multidimensional tensors. Found "
+            f"tensor of shape {list(t.shape)} with {t.dim()} dims"
         )
     if not -t.dim() <= dim < t.dim():
-        raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
+        raise IndexError(f"{who}: Invalid index {dim} for tensor of size {t.shape}")
 
 
 def _by_slice(alive: Tensor, t: Tensor, dim: int) -> Tensor:
@@ -438,8 +449,8 @@ def global_unstructured(
     method = pruning_method(**kwargs)
     if method.PRUNING_TYPE != "unstructured":
         raise TypeError(
-            'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. Found method '
-            f"{pruning_method} of type {method.PRUNING_TYPE}"
+            'global_unstructured: Only "unstructured" PRUNING_TYPE supported for the '
+            f"`pruning_method`. Found method {pruning_method} of type {method.PRUNING_TYPE}"
         )
     values = [getattr(module, name) for module, name in pairs]
     judged = [scores.get(pair, value) for pair, value in zip(pairs, values, strict=True)]
@@ -470,7 +481,8 @@ def remove(module: Module, name: str) -> Module:
             del module._forward_pre_hooks[key]
             return module
     raise ValueError(
-        f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed"
+        f"prune.remove: Parameter '{name}' of module {module} has to be pruned before pruning can "
+        "be removed"
     )
 
 

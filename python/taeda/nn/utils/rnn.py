@@ -63,9 +63,9 @@ class PackedSequence(_Fields):
             data, batch_sizes = data
         if batch_sizes.device.type != "cpu":
             raise ValueError(
-                "batch_sizes should always be on CPU. Instances of PackedSequence should never be "
-                "created manually. They should be instantiated by functions like pack_sequence "
-                "and pack_padded_sequence in nn.utils.rnn."
+                "PackedSequence: batch_sizes should always be on CPU. Instances of PackedSequence "
+                "should never be created manually. They should be instantiated by functions like "
+                "pack_sequence and pack_padded_sequence in nn.utils.rnn."
             )
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)

@@ -22,7 +22,7 @@ class SpectralNorm:
     def __init__(self, name: str, n_power_iterations: int, dim: int, eps: float) -> None:
         if n_power_iterations <= 0:
             raise ValueError(
-                "Expected n_power_iterations to be positive, but got "
+                "spectral_norm: Expected n_power_iterations to be positive, but got "
                 f"n_power_iterations={n_power_iterations}"
             )
         self.name = name
@@ -89,12 +89,16 @@ def spectral_norm(
         ValueError: `n_power_iterations` is not positive.
     """
     if _hook_of(module, name):
-        raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
+        raise RuntimeError(
+            f"spectral_norm: Cannot register two spectral_norm hooks on the same parameter {name}"
+        )
     dim = default_spectral_dim(module) if dim is None else dim
     hook = SpectralNorm(name, n_power_iterations, dim, eps)
     weight = module._parameters[name]
     if weight is None:
-        raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+        raise ValueError(
+            f"spectral_norm: `SpectralNorm` cannot be applied as parameter `{name}` is None"
+        )
     matrix = hook.as_matrix(weight.detach())
     height, width = matrix.shape
     u = F.normalize(matrix.new_empty(height).normal_(0, 1), dim=0, eps=eps)
@@ -117,7 +121,7 @@ def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     """
     found = _hook_of(module, name)
     if found is None:
-        raise ValueError(f"spectral_norm of '{name}' not found in {module}")
+        raise ValueError(f"remove_spectral_norm: spectral_norm of '{name}' not found in {module}")
     key, hook = found
     with taeda.no_grad():
         weight = hook.compute_weight(module, do_power_iteration=False)

@@ -57,7 +57,9 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
         stacklevel=2,
     )
     if _hook_of(module, name):
-        raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
+        raise RuntimeError(
+            f"weight_norm: Cannot register two weight_norm hooks on the same parameter {name}"
+        )
     hook = WeightNorm(name, -1 if dim is None else dim)
     weight = getattr(module, name)
     delattr(module, name)
@@ -76,7 +78,7 @@ def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     """
     found = _hook_of(module, name)
     if found is None:
-        raise ValueError(f"weight_norm of '{name}' not found in {module}")
+        raise ValueError(f"remove_weight_norm: weight_norm of '{name}' not found in {module}")
     key, hook = found
     weight = hook.compute_weight(module).detach()
     for attribute in (name, name + "_g", name + "_v"):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import types
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from .base import LRScheduler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from ..optimizer import Optimizer
 
@@ -157,6 +158,10 @@ class MultiStepLR(LRScheduler):
         gamma: float = 0.1,
         last_epoch: int = -1,
     ) -> None:
+        if not isinstance(milestones, Iterable):
+            raise TypeError(
+                f"MultiStepLR: milestones: '{type(milestones).__name__}' object is not iterable"
+            )
         self.milestones = Counter(milestones)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
