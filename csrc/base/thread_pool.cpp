@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <exception>
@@ -15,6 +16,7 @@ namespace taeda {
 namespace {
 
 constexpr int kMaxThreads = 1024;
+constexpr std::chrono::microseconds kSpin{100};
 
 thread_local bool t_in_region = false;
 
@@ -72,6 +74,10 @@ class Pool {
     job.work();
     std::unique_lock lock(mutex_);
     job_ = nullptr;  // from here on nobody joins; wait only for those that did
+    if (active_ == 0) return;
+    lock.unlock();
+    spin([&] { return active_ == 0; });
+    lock.lock();
     done_.wait(lock, [&] { return active_ == 0; });
   }
 
@@ -93,7 +99,7 @@ class Pool {
       while (epoch_.load(std::memory_order_relaxed) == seen || job_ == nullptr || places_ == 0) {
         seen = epoch_.load(std::memory_order_relaxed);
         lock.unlock();
-        const bool soon = spin(seen);
+        const bool soon = spin([&] { return epoch_.load(std::memory_order_relaxed) != seen; });
         lock.lock();
         if (!soon) work_.wait(lock, [&] { return epoch_.load(std::memory_order_relaxed) != seen; });
       }
@@ -108,15 +114,21 @@ class Pool {
     }
   }
 
-  // A few microseconds in case the next job follows at once; then the core is given up.
-  bool spin(uint64_t seen) const {
-    for (int i = 0; i < 200; ++i) {
-      if (epoch_.load(std::memory_order_relaxed) != seen) return true;
+  // Waits a little without sleeping, since to wake a thread takes longer than most jobs. The core
+  // goes to whoever else wants it meanwhile. Returns whether it happened.
+  template <class F> static bool spin(F&& happened) {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point end = Clock::now() + kSpin;
+    do {
+      for (int i = 0; i < 64; ++i) {
+        if (happened()) return true;
 #if defined(__x86_64__)
-      __builtin_ia32_pause();
+        __builtin_ia32_pause();
 #endif
-    }
-    return false;
+      }
+      std::this_thread::yield();
+    } while (Clock::now() < end);
+    return happened();
   }
 
   std::mutex mutex_;
@@ -124,8 +136,8 @@ class Pool {
   std::atomic<uint64_t> epoch_{0};
   Job* job_ = nullptr;
   int workers_ = 0;
-  int places_ = 0;  // workers that may still join the job
-  int active_ = 0;  // workers in the job
+  int places_ = 0;              // workers that may still join the job
+  std::atomic<int> active_{0};  // workers in the job
 };
 
 int default_threads() {
