@@ -47,6 +47,13 @@ def index_add():
     return [taeda.zeros(500, 32).index_add(0, at, randn(30_000, 32))]
 
 
+def recurrent(kind):
+    layer = kind(24, 40)
+    x = randn(30, 50, 24).requires_grad_()
+    layer(x)[0].sum().backward()
+    return [x.grad, *(p.grad for p in layer.parameters())]
+
+
 CASES = {
     "add": lambda: [randn(700, 800) + randn(800)],
     "gelu": lambda: with_gradients(F.gelu, randn(300_001)),
@@ -61,6 +68,11 @@ CASES = {
     "matrix times vector": lambda: [randn(2000, 700) @ randn(700), randn(700) @ randn(700, 900)],
     "bmm": lambda: with_gradients(taeda.bmm, randn(24, 60, 70), randn(24, 70, 50)),
     "linear": lambda: with_gradients(F.linear, randn(300, 200), randn(100, 200), randn(100)),
+    "linear of many rows": lambda: with_gradients(
+        F.linear, randn(900, 520), randn(330, 520), randn(330)
+    ),
+    "LSTM": lambda: recurrent(taeda.nn.LSTM),
+    "GRU": lambda: recurrent(taeda.nn.GRU),
     "conv2d": lambda: with_gradients(conv, randn(6, 16, 24, 24), randn(32, 16, 3, 3), randn(32)),
     "conv2d of one channel": lambda: with_gradients(
         conv, randn(16, 1, 28, 28), randn(16, 1, 3, 3), randn(16)

@@ -103,6 +103,20 @@ void multiply(const Tensor& a_in, const Tensor& b_in, const Tensor& out, Scalar 
   });
 }
 
+// out (m, n) = a (m, k) @ b (k, n) + bias, of n elements or one. Below the door, of one dtype.
+void multiply_onto(const Tensor& a_in, const Tensor& b_in, const Tensor& bias, const Tensor& out) {
+  if (out.dtype() != bias.dtype() || bias.numel() != out.size(1) || out.numel() == 0) {
+    copy_into(out, bias);
+    return multiply(a_in, b_in, out, 1, 1);
+  }
+  Tensor a = readable(a_in, out.dtype()), b = readable(b_in, out.dtype()), row = contiguous(bias);
+  visit_inexact(out.dtype(), "addmm_impl_cpu_", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    cpu::gemm_onto<T>(a.size(0), b.size(1), a.size(1), matrix<T>(a), matrix<T>(b), row.data_as<T>(),
+                      out.data_as<T>(), out.size(1));
+  });
+}
+
 DType product_dtype(DType d) {
   if (d == DType::Bool) unsupported_dtype("addmm_impl_cpu_", d);
   return is_half(d) ? DType::Float32 : d;
@@ -344,8 +358,8 @@ Tensor linear(const Tensor& self, const Tensor& weight, const Tensor& bias) {
   Tensor out = empty(Dims{rows, outs}, {compute, self.device()});
   if (!out.is_meta()) {
     bool adds = bias.defined() && !is_integral(compute);
-    if (adds) copy_into(out, bias);
-    multiply(x, w, out, 1, adds ? 1 : 0);
+    if (adds) multiply_onto(x, w, bias, out);
+    else multiply(x, w, out, 1, 0);
     if (bias.defined() && !adds) copy_into(out, out + bias);
   }
   out = finished(out, self.dtype());

@@ -66,6 +66,33 @@ def test_recurrent(torch, compare, same, call):
     compare(ours, theirs, (x, state))
 
 
+@pytest.mark.filterwarnings("ignore:LSTM with projections")
+@pytest.mark.parametrize(
+    "call",
+    [
+        "RNN(5, 12)",
+        "GRU(5, 12, bidirectional=True)",
+        "LSTM(5, 20)",
+        "LSTM(5, 20, proj_size=7)",
+        "LSTM(5, 400)",  # weights too large for a core's own cache
+    ],
+)
+def test_large_batches_of_any_lengths(torch, same, call):
+    ours, theirs = pair(torch, call)
+    x, lengths = rand(14, 19, 5), [14] * 3 + [11] * 7 + [9, 8, 8, 7, 6, 5, 3, 2, 1]
+    packed = nn.utils.rnn.pack_padded_sequence(x, lengths)
+    leaf = torch.tensor(x.tolist(), requires_grad=True)
+    pack = torch.nn.utils.rnn.pack_padded_sequence(leaf, lengths)
+    a, b = ours(packed), theirs(pack)
+    same(a[0].data, b[0].data, 1e-4, 1e-5)
+    weights = taeda.randn_like(a[0].data)
+    (a[0].data * weights).sum().backward()
+    (b[0].data * torch.tensor(weights.tolist())).sum().backward()
+    same(x.grad, leaf.grad, 1e-3, 1e-4)
+    for p, q in zip(ours.parameters(), theirs.parameters(), strict=True):
+        same(p.grad, q.grad, 1e-3, 1e-4)
+
+
 @pytest.mark.parametrize("call", CELLS)
 def test_cells(torch, compare, call):
     ours, theirs = pair(torch, call)

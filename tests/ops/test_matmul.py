@@ -83,6 +83,34 @@ def test_layouts() -> None:
             x, y = x.detach(), y.detach()
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+@pytest.mark.parametrize(
+    ("m", "k", "n"),
+    [(2, 3, 67), (65, 1, 3), (70, 513, 49), (9, 1100, 100), (130, 40, 17), (12, 530, 300)],
+)
+def test_sizes_that_registers_do_not_divide(dtype, m: int, k: int, n: int) -> None:
+    a, b = leaf(m, k, dtype=dtype, grad=False), leaf(k, n, dtype=dtype, seed=1, grad=False)
+    exact = a.double() @ b.double()
+    near = {"rtol": 0, "atol": 1e-5 * k**0.5 if dtype == torch.float32 else 1e-12 * k**0.5}
+    start, row = leaf(m, n, dtype=dtype, seed=2, grad=False), leaf(n, dtype=dtype, grad=False)
+    for x in layouts(a):
+        for y in layouts(b):
+            ours, theirs = to_taeda(x), to_taeda(y)
+            torch.testing.assert_close(to_torch(ours @ theirs).double(), exact, **near)
+            sum_ = taeda.addmm(to_taeda(start), ours, theirs, beta=0.5, alpha=-2)
+            want = 0.5 * start.double() - 2 * exact
+            torch.testing.assert_close(to_torch(sum_).double(), want, **near)
+            sum_ = taeda.nn.functional.linear(ours, theirs.T, to_taeda(row))
+            torch.testing.assert_close(to_torch(sum_).double(), exact + row.double(), **near)
+
+
+def test_what_is_not_finite_stays_where_it_is() -> None:
+    a, b = leaf(70, 40, grad=False), leaf(40, 67, seed=1, grad=False)
+    a[3, 7], b[5, 66], b[39, 64] = float("inf"), float("nan"), -float("inf")
+    compare("mm", a, b)
+    compare("mm", b.t().contiguous(), a.t().contiguous())
+
+
 @pytest.mark.parametrize("beta", [0, 1, 0.5])
 def test_fused(beta: float) -> None:
     m, a, b = leaf(3, 5), leaf(3, 4, seed=1), leaf(4, 5, seed=2)

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "kernels/cpu/gemm_panels.h"
 #include "kernels/cpu/scratch.h"
 
 // What we use of OpenBLAS as the scipy-openblas32 wheel exports it: 32-bit sizes, names with a
@@ -43,6 +44,8 @@ constexpr int64_t kTileWork = 1 << 22;  // m * n * k of a tile that is worth ano
 constexpr int64_t kLargeTileWork = 1
                                    << 26;  // from 8 tiles on: BLAS copies both sides for every tile
 constexpr int64_t kMostTiles = 64;
+constexpr double kTaskWork = 1 << 18;    // the same for products of small matrices
+constexpr double kMatrixWork = 1 << 24;  // of a matrix that is worth several threads
 constexpr int64_t kVectorWork =
     1 << 16;  // elements of a matrix, the same for a matrix-vector product
 
@@ -118,21 +121,28 @@ struct Tiles {
   }
 };
 
-// Few results, each a long sum: the sum is cut instead, and the parts added in order.
+// How a product is computed, by its sizes alone. Small: BLAS has a path without copies, in some
+// tens of nanoseconds. Long: few results, each a long sum.
+constexpr int64_t kPart = 4096;  // of a long sum
+bool is_small(int64_t m, int64_t n, int64_t k) { return m <= 64 && n <= 64 && k <= kPart; }
+bool is_long(int64_t m, int64_t n, int64_t k) {
+  return k >= 2 * kPart && m * n <= std::min<int64_t>(256 * 256, k * 4) &&
+         m * n * kPart >= kTileWork / 4;
+}
+
+// The sum is cut, and the parts added in order.
 template <class T>
-bool long_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta,
+void long_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta,
                T* c, int64_t ldc) {
-  constexpr int64_t part = 4096, most_parts = 32;
-  if (k < 2 * part || m * n > 256 * 256 || m * n > k * 4 || m * n * part < kTileWork / 4)
-    return false;
-  const int64_t step = std::max(part, ceil_div(k, most_parts));
+  constexpr int64_t most_parts = 32;
+  const int64_t step = std::max(kPart, ceil_div(k, most_parts));
   const int64_t parts = ceil_div(k, step);
   Scratch<T> sums(m * n * parts);
   parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const int64_t start = p * step, count = std::min(step, k - start);
-      blas_gemm(m, n, count, alpha, from(a, 0, start), from(b, start, 0), T(0),
-                sums.data() + p * m * n, n);
+      gemm(m, n, count, alpha, from(a, 0, start), from(b, start, 0), T(0), sums.data() + p * m * n,
+           n);
     }
   });
   for (int64_t i = 0; i < m; ++i) {
@@ -142,7 +152,6 @@ bool long_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixR
       c[i * ldc + j] = beta == T(0) ? sum : sum + beta * c[i * ldc + j];
     }
   }
-  return true;
 }
 
 template <class T>
@@ -217,23 +226,36 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T>
   a.stride = std::max(a.stride, a.trans == Trans::No ? k : m);
   b.stride = std::max(b.stride, b.trans == Trans::No ? n : k);
   ldc = std::max(ldc, n);
-  // OpenBLAS takes small products by a path without packing, in some tens of nanoseconds: no kernel
-  // of ours is faster.
   if (vector_gemm(m, n, k, alpha, a, b, beta, c, ldc)) return;
   single_threaded();
-  if (m <= 64 && n <= 64 && k <= 4096) return blas_gemm(m, n, k, alpha, a, b, beta, c, ldc);
-  if (long_gemm(m, n, k, alpha, a, b, beta, c, ldc)) return;
-  check(k <= kMostInt, "matrix product: an inner dimension of ", k,
-        " is more than BLAS can address");
-  const Tiles tile(m, n, k);
-  const int64_t across = ceil_div(n, tile.cols), down = ceil_div(m, tile.rows);
-  parallel_for(across * down, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t i = t / across * tile.rows, j = t % across * tile.cols;
-      blas_gemm(std::min(tile.rows, m - i), std::min(tile.cols, n - j), k, alpha, from(a, i, 0),
-                from(b, 0, j), beta, c + i * ldc + j, ldc);
-    }
-  });
+  if (is_small(m, n, k)) return blas_gemm(m, n, k, alpha, a, b, beta, c, ldc);
+  if (is_long(m, n, k)) return long_gemm(m, n, k, alpha, a, b, beta, c, ldc);
+  if constexpr (std::is_floating_point_v<T>) {
+    gemm_panels(m, n, k, alpha, a, b, beta, c, ldc);
+  } else {
+    check(k <= kMostInt, "matrix product: an inner dimension of ", k,
+          " is more than BLAS can address");
+    const Tiles tile(m, n, k);
+    const int64_t across = ceil_div(n, tile.cols), down = ceil_div(m, tile.rows);
+    parallel_for(across * down, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) {
+        const int64_t i = t / across * tile.rows, j = t % across * tile.cols;
+        blas_gemm(std::min(tile.rows, m - i), std::min(tile.cols, n - j), k, alpha, from(a, i, 0),
+                  from(b, 0, j), beta, c + i * ldc + j, ldc);
+      }
+    });
+  }
+}
+
+template <class T>
+void gemm_onto(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
+               T* c, int64_t ldc) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (m > 1 && n > 1 && k > 0 && !is_small(m, n, k) && !is_long(m, n, k))
+      return gemm_panels(m, n, k, T(1), a, b, T(0), c, ldc, start);
+  }
+  for (int64_t i = 0; i < m; ++i) std::copy_n(start, n, c + i * ldc);
+  gemm(m, n, k, T(1), a, b, T(1), c, ldc);
 }
 
 template <class T>
@@ -250,9 +272,8 @@ void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, Matri
     }
   };
   // A few large matrices: parallel inside each. Otherwise whole matrices are dealt out.
-  if (batch < 8 && work > 64.0 * kTileWork) return run(0, batch);
-  const int64_t grain =
-      work >= kTileWork ? 1 : static_cast<int64_t>(kTileWork / std::max(work, 1.0));
+  if (batch < 8 && work > kMatrixWork) return run(0, batch);
+  const auto grain = std::max<int64_t>(1, static_cast<int64_t>(kTaskWork / work));
   parallel_for(batch, grain, run);
 }
 
@@ -284,6 +305,8 @@ void gemm_integer(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> 
 
 #define TAEDA_GEMM(T)                                                                              \
   template void gemm<T>(int64_t, int64_t, int64_t, T, MatrixRef<T>, MatrixRef<T>, T, T*, int64_t); \
+  template void gemm_onto<T>(int64_t, int64_t, int64_t, MatrixRef<T>, MatrixRef<T>, const T*, T*,  \
+                             int64_t);                                                             \
   template void gemm_batched<T>(int64_t, int64_t, int64_t, int64_t, T, MatrixRef<T>, int64_t,      \
                                 MatrixRef<T>, int64_t, T, T*, int64_t, int64_t);                   \
   template void gemv<T>(Trans, int64_t, int64_t, T, const T*, int64_t, const T*, int64_t, T, T*,   \

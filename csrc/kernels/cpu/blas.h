@@ -2,7 +2,8 @@
 // it.
 //
 // Products are cut into tiles by their sizes alone, and each tile is one single-threaded call, so
-// the same product has the same bits for any number of threads.
+// the same product has the same bits for any number of threads. Products of float and double of
+// some size go to a kernel of our own (gemm_panels.h).
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,12 @@ template <class T>
 void gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta, T* c,
           int64_t ldc);
 
-// The same over a batch: matrix i starts i * step elements after the first (a step of 0 repeats
+// c = op(a) op(b), and `start` (n elements) added to every row.
+template <class T>
+void gemm_onto(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
+               T* c, int64_t ldc);
+
+// gemm over a batch: matrix i starts i * step elements after the first (a step of 0 repeats
 // it).
 template <class T>
 void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a,

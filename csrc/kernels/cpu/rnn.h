@@ -27,6 +27,7 @@ struct RnnShape {
   int64_t steps;
 
   int64_t gates() const { return gate_count(cell) * hidden; }
+  int64_t rows() const { return steps ? offsets[steps - 1] + sizes[steps - 1] : 0; }  // in all
 };
 
 template <class T> struct RnnWeights {

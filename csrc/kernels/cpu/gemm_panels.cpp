@@ -1,0 +1,222 @@
+#include "kernels/cpu/gemm_panels.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/simd/panels.h"
+#include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/simd/transpose.h"
+
+// Columns of the right side are copied to panels as wide as two registers, [depth][column], or one
+// for the last few; the rows of the left side are read where they lie if its elements along the
+// depth lie side by side, otherwise some at a time are copied. A result's sum always runs over the
+// depth in the same blocks and in order, so its bits do not depend on how the work is cut.
+namespace taeda::cpu {
+namespace {
+
+constexpr int64_t kDepth = 512;     // at most, of what is multiplied at a time
+constexpr int64_t kGroups = 4;      // of rows that are copied at a time
+constexpr int64_t kFewRows = 16;    // that do not pay for a copy of the right side
+constexpr int64_t kNear = 1 << 17;  // bytes that stay in a cache that the kernel can wait for
+constexpr int64_t kMostCols = 256;
+constexpr int64_t kLargest = 8 * 32;  // elements of a product's result
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+template <class T> const simd::PanelLoops<T>& loops() {
+  using namespace simd;
+  if constexpr (std::is_same_v<T, float>) return TAEDA_PICK(panel_kernels).f32;
+  else return TAEDA_PICK(panel_kernels).f64;
+}
+template <class T> simd::Transpose transposition() {
+  using namespace simd;
+  if constexpr (sizeof(T) == 4) return TAEDA_PICK(transpose_kernels).bytes4;
+  else return TAEDA_PICK(transpose_kernels).bytes8;
+}
+
+// The rows and columns of a task, from the sizes alone.
+struct Cut {
+  int64_t rows, cols;
+
+  Cut(int64_t m, int64_t n, int64_t k, bool copies_rows) : rows(m), cols(std::min(n, kMostCols)) {
+    constexpr double small = 1 << 20, large = 1 << 26;  // m * n * k that is worth another thread
+    const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+    const double tasks = std::min(work / small, std::clamp(work / large, 16.0, 64.0));
+    // What is copied, each task copies for itself: cut the other side first.
+    for (const int64_t least : {128, 64}) {
+      for (const bool by_rows : {copies_rows, !copies_rows}) {
+        int64_t& side = by_rows ? rows : cols;
+        const int64_t whole = by_rows ? m : n;
+        for (int64_t parts = ceil_div(whole, side); side >= 2 * least;) {
+          if (2 * static_cast<double>(ceil_div(m, rows) * ceil_div(n, cols)) > tasks) return;
+          parts *= 2;
+          side = round_up(ceil_div(whole, parts), by_rows ? 8 : 32);
+        }
+      }
+    }
+  }
+};
+
+template <class T> struct Product {
+  int64_t m, n, k;
+  MatrixRef<T> a, b;
+  simd::Finish<T> finish;
+  T* c;
+  int64_t ldc;
+
+  bool copies_rows() const { return a.trans != Trans::No; }
+
+  int64_t depth() const { return ceil_div(k, ceil_div(k, kDepth)); }
+  int64_t padded(int64_t cols) const { return round_up(cols, loops<T>().half); }
+
+  // Columns from `left` to `right` of `count` rows of the right side, from row p on.
+  void copy_panels(int64_t p, int64_t count, int64_t left, int64_t right, T* to) const {
+    const int64_t width = 2 * loops<T>().half;
+    for (int64_t j = left; j < right; j += width)
+      copy_panel(p, count, j, right, to + (j - left) * count);
+  }
+
+  // The results from row `top` to `bottom` and from column `left` to `right`.
+  void run(int64_t top, int64_t bottom, int64_t left, int64_t right) const {
+    const int64_t width = 2 * loops<T>().half, most = depth();
+    const bool in_place = b.trans == Trans::No && (bottom - top <= kFewRows ||
+                                                   most * b.stride * int64_t{sizeof(T)} <= kNear);
+    const int64_t there = in_place ? (right - left) / width * width : 0;
+    Scratch<T> panels(padded(right - left - there) * most);
+    for (int64_t p = 0; p < k; p += most) {
+      const int64_t count = std::min(most, k - p);
+      copy_panels(p, count, left + there, right, panels.data());
+      run_block(p, count, top, bottom, left, left + there, at(b, p, left), b.stride);
+      run_block(p, count, top, bottom, left + there, right, panels.data(), 0);
+    }
+  }
+
+  // A block of the depth. The columns' panels lie one after the other, or (b_row is not 0) beside
+  // each other in a matrix.
+  void run_block(int64_t p, int64_t count, int64_t top, int64_t bottom, int64_t left, int64_t right,
+                 const T* panels, int64_t b_row) const {
+    if (left >= right) return;
+    const simd::PanelLoops<T>& loop = loops<T>();
+    const int64_t batch = copies_rows() ? kGroups * loop.rows : loop.rows;
+    Scratch<T> rows(copies_rows() ? batch * count : 0);
+    for (int64_t i = top; i < bottom; i += batch) {
+      const int64_t most = std::min(batch, bottom - i);
+      if (copies_rows()) loop.copy_rows(count, most, at(a, i, p), a.stride, rows.data());
+      for (int64_t r = 0; r < most; r += loop.rows) {
+        const int64_t many = std::min(loop.rows, most - r);
+        const T* from = copies_rows() ? rows.data() + r * count : at(a, i + r, p);
+        const int64_t row = copies_rows() ? 1 : a.stride, step = copies_rows() ? many : 1;
+        for (int64_t j = left; j < right; j += 2 * loop.half) {
+          const T* panel = panels + (j - left) * (b_row ? 1 : count);
+          panel_product(count, many, from, row, step, panel, b_row, p, right - j, j,
+                        c + (i + r) * ldc + j);
+        }
+      }
+    }
+  }
+
+ private:
+  static const T* at(const MatrixRef<T>& x, int64_t row, int64_t col) {
+    return x.data + (x.trans == Trans::No ? row * x.stride + col : col * x.stride + row);
+  }
+
+  // The columns from j on, as many as a panel holds.
+  void copy_panel(int64_t p, int64_t count, int64_t j, int64_t right, T* to) const {
+    const simd::PanelLoops<T>& loop = loops<T>();
+    const bool wide = right - j > loop.half;
+    const int64_t width = wide ? 2 * loop.half : loop.half, cols = std::min(width, right - j);
+    const T* from = at(b, p, j);
+    if (b.trans == Trans::No) return loop.copy_panel(count, cols, wide, from, b.stride, to);
+    constexpr auto bytes = static_cast<int64_t>(sizeof(T));
+    transposition<T>()(reinterpret_cast<char*>(to), width * bytes,
+                       reinterpret_cast<const char*>(from), b.stride * bytes, cols, count);
+    for (int64_t i = 0; i < count && cols < width; ++i)
+      std::fill(to + i * width + cols, to + (i + 1) * width, T(0));
+  }
+
+  // `cols` columns from j on, or as many as a panel holds.
+  void panel_product(int64_t count, int64_t many, const T* from, int64_t row, int64_t step,
+                     const T* panel, int64_t b_row, int64_t p, int64_t cols, int64_t j,
+                     T* to) const {
+    const simd::PanelLoops<T>& loop = loops<T>();
+    const bool wide = cols > loop.half;
+    const int64_t width = wide ? 2 * loop.half : loop.half;
+    if (b_row == 0) b_row = width;
+    simd::Finish<T> f{finish.alpha, T(1),
+                      nullptr};  // later blocks of the depth add to what is there
+    if (p == 0) f = {finish.alpha, finish.beta, finish.start ? finish.start + j : nullptr};
+    if (cols >= width) {
+      return loop.product(count, many, wide, from, row, step, panel, b_row, f, to, ldc);
+    }
+    alignas(64) T sums[kLargest];
+    loop.product(count, many, wide, from, row, step, panel, b_row, {f.alpha, T(0), nullptr}, sums,
+                 width);
+    for (int64_t r = 0; r < many; ++r, to += ldc) {
+      for (int64_t q = 0; q < cols; ++q) {
+        const T v = sums[r * width + q];
+        to[q] = f.start ? v + f.start[q] : f.beta == T(0) ? v : v + f.beta * to[q];
+      }
+    }
+  }
+};
+
+}  // namespace
+
+template <class T>
+void gemm_panels(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta,
+                 T* c, int64_t ldc, const T* start) {
+  const Product<T> product{m, n, k, a, b, {alpha, beta, start}, c, ldc};
+  const Cut cut(m, n, k, product.copies_rows());
+  const int64_t across = ceil_div(n, cut.cols), down = ceil_div(m, cut.rows);
+  parallel_for(across * down, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t i = t / across * cut.rows, j = t % across * cut.cols;
+      product.run(i, std::min(i + cut.rows, m), j, std::min(j + cut.cols, n));
+    }
+  });
+}
+
+template <class T>
+Panels<T>::Panels(int64_t k, int64_t n, MatrixRef<T> b)
+    : k_(k),
+      n_(n),
+      panels_(k * round_up(n, loops<T>().half)) {
+  const Product<T> product{0, n, k, {}, b, {}, nullptr, 0};
+  const int64_t depth = k > 0 ? product.depth() : 1, width = 2 * loops<T>().half;
+  for (int64_t p = 0; p < k; p += depth) {
+    const int64_t count = std::min(depth, k - p);
+    T* to = panels_.data() + p * product.padded(n);
+    parallel_for(ceil_div(n, width), kNear / (width * depth), [&](int64_t begin, int64_t end) {
+      product.copy_panels(p, count, begin * width, std::min(end * width, n),
+                          to + begin * width * count);
+    });
+  }
+}
+
+template <class T> int64_t Panels<T>::rows_together() { return loops<T>().rows; }
+
+template <class T>
+void Panels<T>::multiply(int64_t m, const T* a, int64_t lda, T beta, T* c, int64_t ldc) const {
+  const Product<T> product{m, n_, k_, {a, lda}, {}, {T(1), beta, nullptr}, c, ldc};
+  const int64_t depth = product.depth(), width = 2 * loops<T>().half;
+  const int64_t grain = std::max<int64_t>(1, (1 << 20) / std::max<int64_t>(1, m * k_ * width));
+  parallel_for(ceil_div(n_, width), grain, [&](int64_t begin, int64_t end) {
+    for (int64_t p = 0; p < k_; p += depth) {
+      const int64_t count = std::min(depth, k_ - p), left = begin * width;
+      product.run_block(p, count, 0, m, left, std::min(end * width, n_),
+                        panels_.data() + p * product.padded(n_) + left * count, 0);
+    }
+  });
+}
+
+template void gemm_panels(int64_t, int64_t, int64_t, float, MatrixRef<float>, MatrixRef<float>,
+                          float, float*, int64_t, const float*);
+template void gemm_panels(int64_t, int64_t, int64_t, double, MatrixRef<double>, MatrixRef<double>,
+                          double, double*, int64_t, const double*);
+template class Panels<float>;
+template class Panels<double>;
+
+}  // namespace taeda::cpu

@@ -1,0 +1,35 @@
+// Matrix products of float and double by a kernel of our own: faster than BLAS from some tens of
+// rows and columns on.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/cpu/blas.h"
+#include "kernels/cpu/scratch.h"
+
+namespace taeda::cpu {
+
+// As gemm; where `start` is given, it is added to every row instead of beta * c. k > 0.
+template <class T>
+void gemm_panels(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta,
+                 T* c, int64_t ldc, const T* start = nullptr);
+
+// A right side op(b) (k x n) that is copied once, in the order in which it is read, for many
+// products. k > 0.
+template <class T> class Panels {
+ public:
+  Panels(int64_t k, int64_t n, MatrixRef<T> b);
+
+  // Rows that a product takes at a time: best a multiple of them.
+  static int64_t rows_together();
+  size_t bytes() const { return static_cast<size_t>(k_ * n_) * sizeof(T); }
+
+  // c (m x n) = a (m x k) op(b) + beta * c.
+  void multiply(int64_t m, const T* a, int64_t lda, T beta, T* c, int64_t ldc) const;
+
+ private:
+  int64_t k_, n_;
+  Scratch<T> panels_;
+};
+
+}  // namespace taeda::cpu
