@@ -148,8 +148,9 @@ Plan plan_of(const Indexed& r, bool compute) {
   l.count_flat = after_count;
   if (numel_of(p.result) == 0 && l.count == 0) return p;
 
-  p.places = raw_zeros(Dims{l.count}, {DType::Int64, {}});
+  p.places = empty(Dims{l.count}, {DType::Int64, {}});
   auto* offsets = p.places.data_as<int64_t>();
+  if (used == 0) offsets[0] = 0;
   for (size_t d = 0; d < n; ++d) {
     if (!r.index[d].defined()) continue;
     int64_t size = r.sizes[d], stride = r.strides[d];
@@ -163,8 +164,7 @@ Plan plan_of(const Indexed& r, bool compute) {
     if (auto bad = find_outside(index, -size, size)) {
       fail<IndexError>("index ", *bad, " is out of bounds for dimension ", d, " with size ", size);
     }
-    auto* i = index.data_as<int64_t>();
-    for (int64_t k = 0; k < l.count; ++k) offsets[k] += (i[k] < 0 ? i[k] + size : i[k]) * stride;
+    cpu::add_offsets(index.data_as<int64_t>(), l.count, size, stride, d == first, offsets);
   }
   l.places = offsets;
   return p;

@@ -37,13 +37,9 @@ inline Tensor index_values(const Tensor& index) {
 
 // The first index outside [low, high), or nothing.
 inline std::optional<int64_t> find_outside(const Tensor& index, int64_t low, int64_t high) {
-  auto* p = index.data_as<int64_t>();
-  int64_t n = index.numel();
-  bool outside = false;
-  for (int64_t i = 0; i < n; ++i) outside |= p[i] < low || p[i] >= high;
-  for (int64_t i = 0; outside && i < n; ++i) {
-    if (p[i] < low || p[i] >= high) return p[i];
-  }
+  const auto* p = index.data_as<int64_t>();
+  const int64_t i = cpu::first_outside(p, index.numel(), low, high);
+  if (i >= 0) return p[i];
   return std::nullopt;
 }
 

@@ -22,12 +22,15 @@ void check_index(const char* what, const Tensor& x, const Tensor& index) {
         what == std::string("gather") ? "input" : "self", " tensor");
 }
 
-// Indices as int64, checked against the size of `dim`.
-Tensor checked_places(const Tensor& index, int64_t dim, int64_t size) {
-  Tensor places = index_values(index);
+void check_places(const Tensor& places, int64_t dim, int64_t size) {
   if (auto bad = find_outside(places, 0, size)) {
     fail("index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
   }
+}
+// Indices as int64, checked against the size of `dim`.
+Tensor checked_places(const Tensor& index, int64_t dim, int64_t size) {
+  Tensor places = index_values(index);
+  check_places(places, dim, size);
   return places;
 }
 
@@ -45,10 +48,13 @@ Tensor gather_op(const Tensor& x, int64_t dim, const Tensor& index, bool) {
           to_string(x.sizes()), " apart from dimension ", d);
   }
   if (x.is_meta()) return out;
-  Tensor places = checked_places(index, d, at(xs, d));
+  const Tensor places = index_values(index);
   Dims ps = strides_at_least_1d(places), ts = strides_at_least_1d(x), os = strides_at_least_1d(out);
-  cpu::gather(out.data(), x.data(),
-              {is, ps, ts, os, static_cast<size_t>(d), places.data_as<int64_t>()}, x.dtype());
+  if (!cpu::gather(out.data(), x.data(),
+                   {is, ps, ts, os, static_cast<size_t>(d), places.data_as<int64_t>()}, at(xs, d),
+                   x.dtype())) {
+    check_places(places, d, at(xs, d));
+  }
   return out;
 }
 void gather_backward(Backward& b) {

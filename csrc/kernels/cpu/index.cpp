@@ -1,9 +1,11 @@
 #include "kernels/cpu/index.h"
 
+#include <atomic>
 #include <cstring>
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/stream.h"
 
 namespace taeda::cpu {
 namespace {
@@ -61,7 +63,66 @@ template <class T>
   for (int64_t j = 0; j < n; ++j) to[j] = static_cast<T>(to[j] + from[j]);
 }
 
+// Single elements: the memory of each is asked for a little before it is read.
+template <class T>
+void read_elements(T* to, int64_t step, const T* from, const int64_t* places, int64_t n) {
+  constexpr int64_t ahead = 64;
+  int64_t i = 0;
+  for (; i + ahead < n; ++i) {
+    __builtin_prefetch(from + places[i + ahead]);
+    to[i * step] = from[places[i]];
+  }
+  for (; i < n; ++i) to[i * step] = from[places[i]];
+}
+
+// Runs of one element after another, `n` in each.
+template <class T>
+void read_rows(T* to, int64_t step, const T* from, const int64_t* places, int64_t count, int64_t n,
+               bool streamed) {
+  const size_t bytes = static_cast<size_t>(n) * sizeof(T);
+  const int64_t ahead = std::clamp<int64_t>(4096 / static_cast<int64_t>(bytes), 4, 32);
+  for (int64_t i = 0; i < count; ++i) {
+    fetch(from + places[std::min(i + ahead, count - 1)], n);
+    if (streamed) stream_copy(to + i * step, from + places[i], bytes);
+    else std::memcpy(to + i * step, from + places[i], bytes);
+  }
+  if (streamed) stream_fence();
+}
+
+// All bits of the differences' signs at once, which a compiler makes vectors of.
+[[gnu::optimize("O3")]] bool any_outside(const int64_t* index, int64_t n, int64_t low,
+                                         int64_t high) {
+  uint64_t signs = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto v = static_cast<uint64_t>(index[i]);
+    signs |= (v - static_cast<uint64_t>(low)) | (static_cast<uint64_t>(high - 1) - v);
+  }
+  return signs >> 63 != 0;
+}
+
 }  // namespace
+
+int64_t first_outside(const int64_t* index, int64_t n, int64_t low, int64_t high) {
+  std::atomic<bool> found{false};
+  parallel_for(n, 4 * kGrain, [&](int64_t begin, int64_t end) {
+    if (any_outside(index + begin, end - begin, low, high))
+      found.store(true, std::memory_order_relaxed);
+  });
+  if (!found) return -1;
+  int64_t i = 0;
+  while (index[i] >= low && index[i] < high) ++i;
+  return i;
+}
+
+void add_offsets(const int64_t* index, int64_t n, int64_t size, int64_t stride, bool first,
+                 int64_t* offsets) {
+  parallel_for(n, 2 * kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t at = (index[i] < 0 ? index[i] + size : index[i]) * stride;
+      offsets[i] = first ? at : offsets[i] + at;
+    }
+  });
+}
 
 void index_read(void* flat, const void* indexed, const IndexLayout& l, DType dtype) {
   int64_t outer = outer_count(l);
@@ -70,6 +131,8 @@ void index_read(void* flat, const void* indexed, const IndexLayout& l, DType dty
     using T = typename decltype(tag)::type;
     auto* to = static_cast<T*>(flat);
     auto* from = static_cast<const T*>(indexed);
+    const int64_t row_bytes = l.run * static_cast<int64_t>(sizeof(T));
+    const bool streamed = row_bytes % 64 == 0 && is_streamed(outer * l.count * row_bytes);
     // One range of (outer, place) pairs, cut anywhere.
     parallel_for(outer * l.count, std::max<int64_t>(1, kGrain / l.run),
                  [&](int64_t begin, int64_t end) {
@@ -79,14 +142,11 @@ void index_read(void* flat, const void* indexed, const IndexLayout& l, DType dty
                      const T* src = from + o.indexed;
                      T* dst = to + o.flat;
                      if (l.run == 1) {
-                       for (int64_t i = first; i < last; ++i)
-                         dst[i * l.count_flat] = src[l.places[i]];
+                       read_elements(dst + first * l.count_flat, l.count_flat, src,
+                                     l.places + first, last - first);
                      } else if (l.run_stride == 1 && l.run_flat == 1) {
-                       for (int64_t i = first; i < last; ++i) {
-                         fetch(src + l.places[std::min(i + 8, last - 1)], l.run);
-                         std::memcpy(dst + i * l.count_flat, src + l.places[i],
-                                     static_cast<size_t>(l.run) * sizeof(T));
-                       }
+                       read_rows(dst + first * l.count_flat, l.count_flat, src, l.places + first,
+                                 last - first, l.run, streamed);
                      } else {
                        for (int64_t i = first; i < last; ++i) {
                          const T* s = src + l.places[i];

@@ -23,6 +23,13 @@ void index_write(void* indexed, const void* flat, const IndexLayout& l, DType dt
 // indexed[...] += flat[...], places in order
 void index_accumulate(void* indexed, const void* flat, const IndexLayout& l, DType dtype);
 
+// The first i < n with index[i] outside of [low, high), or -1; low <= 0 <= high.
+int64_t first_outside(const int64_t* index, int64_t n, int64_t low, int64_t high);
+// offsets[i] += index[i] * stride, where negative indices count from `size`; with `first`,
+// offsets[i] was nothing before.
+void add_offsets(const int64_t* index, int64_t n, int64_t size, int64_t stride, bool first,
+                 int64_t* offsets);
+
 // Row-major coordinates of the elements of a contiguous array that are not zero. `mask` holds one
 // byte for each.
 int64_t count_true(const uint8_t* mask, int64_t n);

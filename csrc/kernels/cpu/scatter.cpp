@@ -1,5 +1,7 @@
 #include "kernels/cpu/scatter.h"
 
+#include <atomic>
+
 #include "base/thread_pool.h"
 
 namespace taeda::cpu {
@@ -44,14 +46,17 @@ Walk walk_of(const ScatterLayout& l) {
 
 // f(index, target offset, other offset, count, index stride, target stride, other stride, stride
 // along dim), for lines that run along dim (where nothing comes after it) or along the last
-// dimension at one place of dim.
-template <class F> void for_each_line(const ScatterLayout& l, F&& f) {
+// dimension at one place of dim. `Cut`: lines along dim may be cut too, as nothing meets.
+template <bool Cut, class F> void for_each_line(const ScatterLayout& l, F&& f) {
   Walk w = walk_of(l);
   if (w.outer_count == 0 || w.n == 0 || w.last == 0) return;
-  bool along_dim = w.last == 1;
-  int64_t part =
-      along_dim ? 1 : std::clamp<int64_t>(kGrain / w.n, 32, std::max<int64_t>(w.last, 32));
-  int64_t parts = (w.last + part - 1) / part, work = w.n * std::min(part, w.last);
+  const bool along_dim = w.last == 1;
+  const int64_t length = along_dim ? w.n : w.last;
+  const int64_t part = along_dim
+                           ? (Cut ? kGrain : w.n)
+                           : std::clamp<int64_t>(kGrain / w.n, 32, std::max<int64_t>(w.last, 32));
+  const int64_t parts = (length + part - 1) / part;
+  const int64_t work = std::min(part, length) * (along_dim ? 1 : w.n);
   parallel_for(w.outer_count * parts, std::max<int64_t>(1, kGrain / work),
                [&](int64_t begin, int64_t end) {
                  for (int64_t t = begin; t < end; ++t) {
@@ -63,11 +68,12 @@ template <class F> void for_each_line(const ScatterLayout& l, F&& f) {
                      x += at * w.outer_target[d];
                      o += at * w.outer_other[d];
                    }
+                   const int64_t from = t % parts * part, count = std::min(part, length - from);
                    if (along_dim) {
-                     f(l.index + i, x, o, w.n, w.n_index, int64_t(0), w.n_other, w.n_target);
+                     f(l.index + i + from * w.n_index, x, o + from * w.n_other, count, w.n_index,
+                       int64_t(0), w.n_other, w.n_target);
                      continue;
                    }
-                   int64_t from = t % parts * part, count = std::min(part, w.last - from);
                    i += from * w.last_index;
                    x += from * w.last_target;
                    o += from * w.last_other;
@@ -104,8 +110,8 @@ void scatter_with(void* target, const void* src, const ScatterLayout& l, DType d
     using T = typename decltype(tag)::type;
     auto* to = static_cast<T*>(target);
     auto* from = static_cast<const T*>(src);
-    for_each_line(l, [&](const int64_t* index, int64_t x, int64_t o, int64_t n, int64_t is,
-                         int64_t xs, int64_t os, int64_t step) {
+    for_each_line<false>(l, [&](const int64_t* index, int64_t x, int64_t o, int64_t n, int64_t is,
+                                int64_t xs, int64_t os, int64_t step) {
       for (int64_t j = 0; j < n; ++j) {
         T& t = to[x + j * xs + index[j * is] * step];
         t = combined<Mode, T>(t, from[o + j * os]);
@@ -114,18 +120,49 @@ void scatter_with(void* target, const void* src, const ScatterLayout& l, DType d
   });
 }
 
+// One line of gather. Each index is looked at a little before it is used: whether it is within
+// bounds, and to ask for the memory that it leads to.
+template <class T>
+bool gather_line(T* to, int64_t os, const T* from, int64_t xs, const int64_t* index, int64_t is,
+                 int64_t step, int64_t n, int64_t size) {
+  constexpr int64_t ahead = 64;
+  bool outside = false;
+  const auto look = [&](int64_t j) {
+    const int64_t i = index[j * is];
+    outside |= static_cast<uint64_t>(i) >= static_cast<uint64_t>(size);
+    __builtin_prefetch(from + j * xs + i * step);
+  };
+  const auto move = [&](int64_t j) { to[j * os] = from[j * xs + index[j * is] * step]; };
+  for (int64_t j = 0; j < std::min(ahead, n); ++j) look(j);
+  for (int64_t first = 0; first < n; first += ahead) {
+    if (outside) return false;
+    const int64_t both = std::clamp<int64_t>(n - first - ahead, 0, ahead);
+    for (int64_t j = first; j < first + both; ++j) {
+      look(j + ahead);
+      move(j);
+    }
+    for (int64_t j = first + both; j < std::min(first + ahead, n); ++j) move(j);
+  }
+  return true;
+}
+
 }  // namespace
 
-void gather(void* out, const void* x_data, const ScatterLayout& l, DType dtype) {
+bool gather(void* out, const void* x_data, const ScatterLayout& l, int64_t size, DType dtype) {
+  std::atomic<bool> outside{false};
   visit_bytes(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     auto* to = static_cast<T*>(out);
     auto* from = static_cast<const T*>(x_data);
-    for_each_line(l, [&](const int64_t* index, int64_t x, int64_t o, int64_t n, int64_t is,
-                         int64_t xs, int64_t os, int64_t step) {
-      for (int64_t j = 0; j < n; ++j) to[o + j * os] = from[x + j * xs + index[j * is] * step];
+    for_each_line<true>(l, [&](const int64_t* index, int64_t x, int64_t o, int64_t n, int64_t is,
+                               int64_t xs, int64_t os, int64_t step) {
+      const bool within = is == 1 && os == 1 && xs == 0 && step == 1
+                              ? gather_line(to + o, 1, from + x, 0, index, 1, 1, n, size)
+                              : gather_line(to + o, os, from + x, xs, index, is, step, n, size);
+      if (!within) outside.store(true, std::memory_order_relaxed);
     });
   });
+  return !outside;
 }
 
 void scatter(void* target, const void* src, const ScatterLayout& l, DType dtype, ScatterMode mode) {
@@ -135,8 +172,8 @@ void scatter(void* target, const void* src, const ScatterLayout& l, DType dtype,
         using T = typename decltype(tag)::type;
         auto* to = static_cast<T*>(target);
         auto* from = static_cast<const T*>(src);
-        for_each_line(l, [&](const int64_t* index, int64_t x, int64_t o, int64_t n, int64_t is,
-                             int64_t xs, int64_t os, int64_t step) {
+        for_each_line<false>(l, [&](const int64_t* index, int64_t x, int64_t o, int64_t n,
+                                    int64_t is, int64_t xs, int64_t os, int64_t step) {
           for (int64_t j = 0; j < n; ++j) to[x + j * xs + index[j * is] * step] = from[o + j * os];
         });
       });
