@@ -98,6 +98,11 @@ CASES = {
     "cross_entropy": lambda: with_gradients(loss, randn(900, 700)),
     "embedding": embedding,
     "index_add": index_add,
+    "gather": lambda: [randn(90_000).gather(0, taeda.randint(0, 90_000, (200_000,)))],
+    "cat": lambda: [
+        taeda.cat([randn(700, 500), randn(700, 301)], 1),
+        taeda.cat([randn(200_000)] * 2),
+    ],
     "sort": lambda: [*randn(300_000).sort(), *randn(400, 900).sort(1)],
     "topk": lambda: [*randn(400, 2000).topk(10), *randn(400, 900).topk(300)],
     "cumsum": lambda: [randn(300_000).cumsum(0), randn(500, 600).cumsum(1)],

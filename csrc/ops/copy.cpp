@@ -7,6 +7,7 @@
 #include "autograd/backward.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/stream.h"
 #include "tensor/plan.h"
 
 namespace taeda {
@@ -22,8 +23,15 @@ void copy_into(const Tensor& dst, const Tensor& src) {
       return;
     }
     if (!(dst.storage() == src.storage())) {
-      parallel_for(static_cast<int64_t>(dst.nbytes()), 1 << 18, [&](int64_t begin, int64_t end) {
-        std::memcpy(d + begin, s + begin, static_cast<size_t>(end - begin));
+      const auto bytes = static_cast<int64_t>(dst.nbytes());
+      parallel_for(bytes, 1 << 18, [&](int64_t begin, int64_t end) {
+        const auto part = static_cast<size_t>(end - begin);
+        if (cpu::is_streamed(bytes)) {
+          cpu::stream_copy(d + begin, s + begin, part);
+          cpu::stream_fence();
+        } else {
+          std::memcpy(d + begin, s + begin, part);
+        }
       });
       return;
     }

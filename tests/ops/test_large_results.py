@@ -1,4 +1,4 @@
-"""Pointwise results larger than the caches, which are written past them."""
+"""Results larger than the caches, which are written past them, and long lines of indices."""
 
 from __future__ import annotations
 
@@ -18,3 +18,53 @@ def test_results_larger_than_the_caches(offset):
     a.mul_(b)
     assert taeda.equal(a[-1000:], kept[-1000:] * b[-1000:])
     assert taeda.equal(a[:1000], kept[:1000] * b[:1000])
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+def test_large_copies(offset):
+    n = 4_500_007
+    x = taeda.arange(n + offset, dtype=taeda.int32)[offset:]
+    ends = taeda.tensor([offset, n - 1 + offset], dtype=taeda.int32)
+    y = x.clone()
+    assert taeda.equal(y[:: n - 1], ends)
+    assert taeda.equal(y[1:] - y[:-1], taeda.ones(n - 1, dtype=taeda.int32))
+    joined = taeda.cat([x, x[:7], y])
+    assert joined.shape == (2 * n + 7,)
+    assert taeda.equal(joined[:n], x)
+    assert taeda.equal(joined[n : n + 7], x[:7])
+    assert taeda.equal(joined[n + 7 :], y)
+
+
+def test_large_joins_of_columns():
+    a, b = taeda.rand(1500, 2100), taeda.rand(1500, 900)
+    joined = taeda.cat([a, b, a[:, :0]], 1)
+    assert taeda.equal(joined[:, :2100], a)
+    assert taeda.equal(joined[:, 2100:], b)
+
+
+@pytest.mark.parametrize("width", [1, 24, 64, 1000])
+def test_large_selections(width):
+    count = 4_300_000 // width
+    x = taeda.arange(300 * width).reshape(300, width).float()
+    at = taeda.randint(0, 300, (count,))
+    expected = at.float().unsqueeze(1) * width + taeda.arange(width)
+    assert taeda.equal(x.index_select(0, at), expected)
+    assert taeda.equal(x[at - 300], expected)
+    assert taeda.equal(x[at, width - 1], expected[:, -1])
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 127, 128, 129, 16_385, 100_003])
+def test_long_lines_of_indices(n):
+    x = taeda.arange(3 * n).reshape(3, n)
+    at = taeda.randint(0, n, (3, n))
+    expected = at + taeda.arange(3).unsqueeze(1) * n
+    assert taeda.equal(x.gather(1, at), expected)
+    assert taeda.equal(x.t().gather(0, at.t()).t(), expected)
+    assert taeda.equal(x[0].gather(0, at[0].int()), at[0])
+    for bad in (n, -1, -(2**63), 2**63 - 1):
+        wrong = at.clone()
+        wrong[2, n - 1] = bad
+        with pytest.raises(RuntimeError, match=f"index {bad} is out of bounds for dimension 1"):
+            x.gather(1, wrong)
+        with pytest.raises(IndexError, match=str(bad)):
+            x.index_select(1, wrong[2])

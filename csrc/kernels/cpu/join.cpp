@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/stream.h"
 
 namespace taeda::cpu {
 
@@ -25,19 +26,6 @@ template <class T> void interleave(char* dst, const std::vector<Piece>& pieces, 
 }  // namespace
 
 void join_rows(char* dst, const std::vector<Piece>& pieces, int64_t rows) {
-  constexpr size_t grain = 256 << 10;
-  size_t row_bytes = 0;
-  for (const Piece& p : pieces) row_bytes += p.row_bytes;
-  if (rows == 1) {
-    // Few long rows: the bytes of each piece are what is shared out.
-    for (const Piece& p : pieces) {
-      parallel_for(static_cast<int64_t>(p.row_bytes), grain, [&](int64_t begin, int64_t end) {
-        std::memcpy(dst + begin, p.data + begin, static_cast<size_t>(end - begin));
-      });
-      dst += p.row_bytes;
-    }
-    return;
-  }
   // Pieces of one element each, as when scalars are stacked along the last dimension: typed moves
   // beat memcpy.
   bool same_size = true;
@@ -51,16 +39,35 @@ void join_rows(char* dst, const std::vector<Piece>& pieces, int64_t rows) {
       default: break;
     }
   }
-  auto rows_at_once =
-      static_cast<int64_t>(std::max<size_t>(1, grain / std::max<size_t>(row_bytes, 1)));
-  parallel_for(rows, rows_at_once, [&](int64_t begin, int64_t end) {
-    char* to = dst + static_cast<size_t>(begin) * row_bytes;
-    for (int64_t r = begin; r < end; ++r) {
+  size_t row_bytes = 0, shortest = SIZE_MAX;
+  for (const Piece& p : pieces) {
+    row_bytes += p.row_bytes;
+    shortest = std::min(shortest, p.row_bytes);
+  }
+  // The bytes of the result are what is shared out, wherever a piece ends.
+  const int64_t total = rows * static_cast<int64_t>(row_bytes);
+  const bool streamed = is_streamed(total) && shortest >= 1024;
+  parallel_for(total, 256 << 10, [&](int64_t begin, int64_t end) {
+    size_t row = static_cast<size_t>(begin) / row_bytes;
+    size_t skip = static_cast<size_t>(begin) % row_bytes;
+    size_t left = static_cast<size_t>(end - begin);
+    char* to = dst + begin;
+    for (; left > 0; ++row) {
       for (const Piece& p : pieces) {
-        std::memcpy(to, p.data + static_cast<size_t>(r) * p.row_bytes, p.row_bytes);
-        to += p.row_bytes;
+        if (skip >= p.row_bytes) {
+          skip -= p.row_bytes;
+          continue;
+        }
+        const size_t n = std::min(p.row_bytes - skip, left);
+        const char* from = p.data + row * p.row_bytes + skip;
+        if (streamed) stream_copy(to, from, n);
+        else std::memcpy(to, from, n);
+        to += n;
+        left -= n;
+        skip = 0;
       }
     }
+    if (streamed) stream_fence();
   });
 }
 
