@@ -146,6 +146,38 @@ def test_nan(n: int) -> None:
     compare("aminmax", x)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int32])
+def test_columns_and_rows_of_many_sizes(dtype: torch.dtype) -> None:
+    for rows, cols in ((1, 5), (9, 16), (37, 100), (300, 4100), (2000, 70), (70, 2500)):
+        x = (torch.randn(rows, cols) * 1000).round().to(dtype)
+        names = ["sum", "amax", "amin", "max", "argmin"]
+        for name in names if dtype in (torch.int32, torch.bfloat16) else [*names, "mean"]:
+            compare(name, x, 0)
+            compare(name, x, 1)
+        if dtype.is_floating_point:
+            x[rows // 2, cols // 2] = NAN
+            x[0, cols - 1] = NAN
+            x[rows - 1, 0] = float("inf")
+            x[0, 0] = -float("inf")
+            for name in ("amax", "amin", "max", "min", "argmax", "argmin"):
+                compare(name, x, 0)
+                compare(name, x, 1)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+@pytest.mark.parametrize("jump", [0.0, 300.0])
+def test_variance_wherever_the_mean_lies(offset: float, jump: float) -> None:
+    x = torch.randn(3000, 500) + offset
+    x[:7] += jump
+    x[:, :7] += jump
+    mine = taeda.asarray(x.numpy())
+    for dim in (0, 1, (0, 1)):
+        wanted = x.double().var(dim)
+        got = torch.from_numpy(mine.var(dim).numpy()).double()
+        # a float32 holds x itself to 1e-7 of its size only, which all share
+        assert ((got - wanted).abs() / wanted).max() < 5e-6
+
+
 @pytest.mark.filterwarnings("ignore:var")
 def test_empty() -> None:
     x = torch.ones(0, 3)

@@ -1,9 +1,9 @@
 #include "kernels/cpu/reduce.h"
 
 #include <array>
-#include <memory>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
@@ -73,6 +73,10 @@ struct Plan {
   int64_t lanes_at_once, line_chunk;
   int64_t blocks, chunks, units;  // of lanes; of the line; (outer reduced) x chunks
 
+  int64_t acc_bytes() const {
+    return (static_cast<int64_t>(k.acc_size) * lanes_at_once + 63) / 64 * 64;
+  }
+
   // Adds units [begin, end) of the reduction to the accumulators of one block of lanes.
   void accumulate(const char* base, int64_t count, int64_t begin, int64_t end, char* acc) const {
     for (int64_t u = begin; u < end; ++u) {
@@ -87,9 +91,10 @@ struct Plan {
 
   // Few columns that follow one another in memory: several rows together make one long row.
   void columns(const char* p, int64_t n, int64_t cols, int64_t first, char* acc) const {
-    int64_t fold = foldable && line.in == cols ? kMaxColumns / cols : 1;
+    constexpr int64_t most = 256;
+    int64_t fold = foldable && line.in == cols ? most / cols : 1;
     if (fold >= 2 && n >= 4 * fold && cols < 48) {
-      alignas(64) char wide[kMaxColumns * sizeof(Moments)];
+      alignas(64) char wide[most * sizeof(Moments)];
       k.init(wide, fold * cols);
       k.cols(p, n / fold, fold * cols, fold * cols, first, wide);
       auto bytes = static_cast<int64_t>(k.acc_size) * cols;
@@ -121,7 +126,8 @@ void run(const Plan& p, ReduceFinish finish) {
   if (parts == 1) {
     parallel_for(tasks, std::max<int64_t>(1, kGrain / std::max<int64_t>(per_task, 1)),
                  [&](int64_t begin, int64_t end) {
-                   alignas(64) char acc[kMaxColumns * sizeof(Moments)];
+                   const Scratch<char> memory(p.acc_bytes());
+                   char* acc = memory.data();
                    for (int64_t t = begin; t < end; ++t) {
                      const char* base;
                      int64_t count, out;
@@ -133,15 +139,14 @@ void run(const Plan& p, ReduceFinish finish) {
                  });
     return;
   }
-  auto acc_bytes = static_cast<int64_t>(p.k.acc_size) * p.lanes_at_once;
-  acc_bytes = (acc_bytes + 63) / 64 * 64;
-  auto memory = std::make_unique<char[]>(static_cast<size_t>(tasks * parts * acc_bytes));
+  const int64_t acc_bytes = p.acc_bytes();
+  const Scratch<char> memory(tasks * parts * acc_bytes);
   parallel_for(tasks * parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const char* base;
       int64_t count, out, part = i % parts;
       block(i / parts, &base, &count, &out);
-      char* acc = memory.get() + i * acc_bytes;
+      char* acc = memory.data() + i * acc_bytes;
       p.k.init(acc, count);
       p.accumulate(base, count, p.units * part / parts, p.units * (part + 1) / parts, acc);
     }
@@ -150,8 +155,11 @@ void run(const Plan& p, ReduceFinish finish) {
     const char* base;
     int64_t count, out;
     block(t, &base, &count, &out);
-    char* acc = memory.get() + t * parts * acc_bytes;
-    for (int64_t i = 1; i < parts; ++i) p.k.combine(acc, acc + i * acc_bytes, count);
+    char* acc = memory.data() + t * parts * acc_bytes;
+    parallel_for(count, 512, [&](int64_t begin, int64_t end) {
+      char* to = acc + begin * static_cast<int64_t>(p.k.acc_size);
+      for (int64_t i = 1; i < parts; ++i) p.k.combine(to, to + i * acc_bytes, end - begin);
+    });
     finish.call(finish.context, acc, count, out, p.lane.out);
   }
 }
@@ -188,9 +196,10 @@ void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef stri
   }
   if (out == 0) return;
   if (total == 0) {  // every result is the identity
-    alignas(64) char acc[kMaxColumns * sizeof(Moments)];
-    for (int64_t i = 0; i < out; i += kMaxColumns) {
-      int64_t n = std::min(out - i, kMaxColumns);
+    constexpr int64_t most = 64;
+    alignas(64) char acc[most * sizeof(Moments)];
+    for (int64_t i = 0; i < out; i += most) {
+      int64_t n = std::min(out - i, most);
       k->init(acc, n);
       finish.call(finish.context, acc, n, i, 1);
     }
@@ -202,8 +211,10 @@ void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef stri
   p.line = p.outer_reduced.take_last({1, 0, 0});
   p.by_columns = p.lane.in == 1 && p.line.in != 1;
   if (p.by_columns) {
-    p.lanes_at_once = std::min(kMaxColumns, p.lane.size);
-    p.line_chunk = 4096;
+    // Whole rows as far as possible: memory is read best from one end to the other.
+    const int64_t blocks = (p.lane.size + kMaxColumns - 1) / kMaxColumns;
+    p.lanes_at_once = std::min(p.lane.size, ((p.lane.size + blocks - 1) / blocks + 63) / 64 * 64);
+    p.line_chunk = std::clamp<int64_t>((p.line.size / 16 + 63) / 64 * 64, 64, 4096);
   } else {
     p.lanes_at_once = std::clamp<int64_t>(kGrain / (p.line.size * p.outer_reduced.count()), 1, 64);
     p.line_chunk = 32768;

@@ -55,7 +55,7 @@ struct ReduceKernel {
 // and All, Moments, the element type for Max and Min (float for the halves), and Best of that for
 // ArgMax and ArgMin.
 
-constexpr int64_t kMaxColumns = 256;
+constexpr int64_t kMaxColumns = 4096;
 
 namespace v2 {
 const ReduceKernel* find_reduce_sum(ReduceOp op, Element e);

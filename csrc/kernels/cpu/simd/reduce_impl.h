@@ -81,29 +81,87 @@ template <class C> inline Vec<C> splat(C v) { return v - Vec<C>{}; }
 //   C identity(); A start();
 //   V map(V), V op(V, V)        for V = C and V = Vec<C>
 //   A merge(A, A)
+// and where NaN wins over every number, V quick(V, V): op for operands that are no NaN, of which
+// the first stays where one is. A sum of the same elements, NaN whenever one of them is, tells when
+// op must be applied after all. Applied to elements once more, op changes nothing.
+template <class R>
+concept HasQuick = requires(typename R::C a) { R::quick(a, a); };
+
+// All lanes added up in a fixed order, in A.
+template <class A, class C, int64_t N> inline A add_lanes(typename Narrow<C, N>::type v) {
+  if constexpr (N == 2) {
+    return static_cast<A>(v[0]) + static_cast<A>(v[1]);
+  } else {
+    typename Narrow<C, N / 2>::type half[2];
+    __builtin_memcpy(&half, &v, sizeof v);
+    if constexpr (__is_same(A, C)) {
+      return add_lanes<A, C, N / 2>(half[0] + half[1]);
+    } else {
+      using W = typename Narrow<A, N / 2>::type;
+      return add_lanes<A, A, N / 2>(__builtin_convertvector(half[0], W) +
+                                    __builtin_convertvector(half[1], W));
+    }
+  }
+}
+template <class R, bool Quick, class V> inline V op_of(V a, V b) {
+  if constexpr (Quick) return R::quick(a, b);
+  else return R::op(a, b);
+}
+// The lanes of a vector, none of them NaN, put together by quick.
+template <class R, int64_t N, class V> inline typename R::C fold_lanes(V v) {
+  if constexpr (N == 2) {
+    return R::quick(v[0], v[1]);
+  } else {
+    typename Narrow<typename R::C, N / 2>::type half[2];
+    __builtin_memcpy(&half, &v, sizeof v);
+    return fold_lanes<R, N / 2>(R::quick(half[0], half[1]));
+  }
+}
+template <class C> inline bool may_have_nan(Vec<C> sum) {
+  const C total = add_lanes<C, C, kLanes<C>>(sum);
+  return total != total;
+}
 
 constexpr int64_t kBlock = 2048;  // elements of a row that are reduced in C at once
 constexpr int64_t kAhead = 8192;  // bytes: the machine's own prefetching stops at every page
 
-template <class R> typename R::A row_block(const typename R::T* x, int64_t n) {
+template <class R, bool Quick = HasQuick<R>>
+typename R::A row_block(const typename R::T* x, int64_t n) {
   using C = typename R::C;
   constexpr int64_t w = kLanes<C>;
   using V = Vec<C>;
   typename R::A total = R::start();
   int64_t i = 0;
   if (n >= w) {
-    V a0 = splat<C>(R::identity()), a1 = a0, a2 = a0, a3 = a0;
+    V a[4], sum[4] = {};
+    for (V& v : a) v = splat<C>(R::identity());
+    auto take = [&](int64_t at, int k) {
+      const V v = R::map(load_vec<C>(x + at));
+      if constexpr (Quick) {
+        a[k] = R::quick(a[k], v);
+        sum[k] += v;
+      } else {
+        a[k] = R::op(a[k], v);
+      }
+    };
     for (; i + 4 * w <= n; i += 4 * w) {
       for (size_t line = 0; line < 4 * w * sizeof(*x); line += 64)
         __builtin_prefetch(reinterpret_cast<const char*>(x + i) + kAhead + line);
-      a0 = R::op(a0, R::map(load_vec<C>(x + i)));
-      a1 = R::op(a1, R::map(load_vec<C>(x + i + w)));
-      a2 = R::op(a2, R::map(load_vec<C>(x + i + 2 * w)));
-      a3 = R::op(a3, R::map(load_vec<C>(x + i + 3 * w)));
+      take(i, 0);
+      take(i + w, 1);
+      take(i + 2 * w, 2);
+      take(i + 3 * w, 3);
     }
-    for (; i + w <= n; i += w) a0 = R::op(a0, R::map(load_vec<C>(x + i)));
-    a0 = R::op(R::op(a0, a1), R::op(a2, a3));
-    for (int64_t j = 0; j < w; ++j) total = R::merge(total, static_cast<typename R::A>(a0[j]));
+    for (; i + w <= n; i += w) take(i, 0);
+    if constexpr (Quick) {
+      if (may_have_nan<C>((sum[0] + sum[1]) + (sum[2] + sum[3]))) return row_block<R, false>(x, n);
+    }
+    a[0] = op_of<R, Quick>(op_of<R, Quick>(a[0], a[1]), op_of<R, Quick>(a[2], a[3]));
+    if constexpr (Quick) {
+      total = R::merge(total, fold_lanes<R, w>(a[0]));
+    } else {
+      for (int64_t j = 0; j < w; ++j) total = R::merge(total, static_cast<typename R::A>(a[0][j]));
+    }
   }
   for (; i < n; ++i) total = R::merge(total, static_cast<typename R::A>(R::map(load<C>(x[i]))));
   return total;
@@ -139,37 +197,54 @@ void reduce_rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, 
   }
 }
 
-template <class R>
-void reduce_cols(const void* data, int64_t n, int64_t stride, int64_t cols, int64_t, void* accs) {
-  using T = typename R::T;
+// One vector from each of G rows, two by two; `sum` gets the sum of them.
+template <class R, int64_t G, bool Quick>
+inline Vec<typename R::C> column_tree(const typename R::T* x, int64_t stride,
+                                      Vec<typename R::C>& sum) {
+  if constexpr (G == 1) {
+    const auto v = R::map(load_vec<typename R::C>(x));
+    if constexpr (Quick) sum += v;
+    return v;
+  } else {
+    const auto a = column_tree<R, G / 2, Quick>(x, stride, sum);
+    const auto b = column_tree<R, G / 2, Quick>(x + G / 2 * stride, stride, sum);
+    return op_of<R, Quick>(a, b);
+  }
+}
+
+// part[c] gets element c of each of G rows.
+template <class R, int64_t G, bool Quick = HasQuick<R>>
+void rows_by_cols(const typename R::T* x, int64_t stride, int64_t cols, typename R::C* part) {
   using C = typename R::C;
   using V = Vec<C>;
   constexpr int64_t w = kLanes<C>;
-  auto* x = static_cast<const T*>(data);
+  V sums{};
+  int64_t c = 0;
+  for (; c + w <= cols; c += w) {
+    V sum{};
+    const V v =
+        op_of<R, Quick>(load_vec<C>(part + c), column_tree<R, G, Quick>(x + c, stride, sum));
+    __builtin_memcpy(part + c, &v, sizeof v);
+    if constexpr (Quick) sums += sum;
+  }
+  if constexpr (Quick) {
+    if (may_have_nan<C>(sums)) rows_by_cols<R, G, false>(x, stride, c, part);
+  }
+  for (; c < cols; ++c) {
+    for (int64_t r = 0; r < G; ++r) part[c] = R::op(part[c], R::map(load<C>(x[r * stride + c])));
+  }
+}
+
+template <class R>
+void reduce_cols(const void* data, int64_t n, int64_t stride, int64_t cols, int64_t, void* accs) {
+  auto* x = static_cast<const typename R::T*>(data);
   auto* acc = static_cast<typename R::A*>(accs);
-  alignas(64) C part[kMaxColumns];
-  for (int64_t r0 = 0; r0 < n; r0 += R::kFlush) {
-    int64_t r1 = r0 + R::kFlush < n ? r0 + R::kFlush : n, r = r0;
+  alignas(64) typename R::C part[kMaxColumns];
+  for (int64_t r = 0; r < n;) {
+    const int64_t end = n - r < R::kFlush ? n : r + R::kFlush;
     for (int64_t c = 0; c < cols; ++c) part[c] = R::identity();
-    for (; r + 4 <= r1; r += 4) {
-      const T *p0 = x + r * stride, *p1 = p0 + stride, *p2 = p1 + stride, *p3 = p2 + stride;
-      int64_t c = 0;
-      for (; c + w <= cols; c += w) {
-        V v = R::op(R::op(R::map(load_vec<C>(p0 + c)), R::map(load_vec<C>(p1 + c))),
-                    R::op(R::map(load_vec<C>(p2 + c)), R::map(load_vec<C>(p3 + c))));
-        V a = load_vec<C>(part + c);
-        a = R::op(a, v);
-        __builtin_memcpy(part + c, &a, sizeof a);
-      }
-      for (; c < cols; ++c) {
-        part[c] = R::op(part[c], R::op(R::op(R::map(load<C>(p0[c])), R::map(load<C>(p1[c]))),
-                                       R::op(R::map(load<C>(p2[c])), R::map(load<C>(p3[c])))));
-      }
-    }
-    for (; r < r1; ++r) {
-      const T* p = x + r * stride;
-      for (int64_t c = 0; c < cols; ++c) part[c] = R::op(part[c], R::map(load<C>(p[c])));
-    }
+    for (; r + 8 <= end; r += 8) rows_by_cols<R, 8>(x + r * stride, stride, cols, part);
+    for (; r < end; ++r) rows_by_cols<R, 1>(x + r * stride, stride, cols, part);
     for (int64_t c = 0; c < cols; ++c)
       acc[c] = R::merge(acc[c], static_cast<typename R::A>(part[c]));
   }

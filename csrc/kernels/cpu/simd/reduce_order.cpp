@@ -39,6 +39,7 @@ template <class V> V smaller(V a, V b) {
 template <class Element> struct OrderBase {
   using T = Element;
   using C = typename OrderType<T>::type;
+  static constexpr bool kNan = kIsFloat<T>;
   using A = C;
   static constexpr int64_t kFlush = 4096;
 };
@@ -49,6 +50,12 @@ template <class T> struct Max : OrderBase<T> {
   static C start() { return lowest<C>(); }
   template <class V> static V map(V x) { return x; }
   template <class V> static V op(V a, V b) { return larger<V>(a, b); }
+  template <class V>
+  static V quick(V a, V b)
+    requires(OrderBase<T>::kNan)
+  {
+    return b > a ? b : a;
+  }
   static C merge(C a, C b) { return larger<C>(a, b); }
   static const ReduceKernel& kernel() { return kKernel<Max>; }
 };
@@ -58,6 +65,12 @@ template <class T> struct Min : OrderBase<T> {
   static C start() { return highest<C>(); }
   template <class V> static V map(V x) { return x; }
   template <class V> static V op(V a, V b) { return smaller<V>(a, b); }
+  template <class V>
+  static V quick(V a, V b)
+    requires(OrderBase<T>::kNan)
+  {
+    return b < a ? b : a;
+  }
   static C merge(C a, C b) { return smaller<C>(a, b); }
   static const ReduceKernel& kernel() { return kKernel<Min>; }
 };
@@ -86,6 +99,15 @@ template <class T, bool Largest> struct Arg {
   using C = typename OrderType<T>::type;
   using R = typename Extreme<Largest, T>::type;
   using B = Best<C>;
+  // A place within a row or column, as wide as C where that has 4 bytes or more.
+  template <size_t Size, class Dummy = void> struct PlaceOf {
+    using type = int32_t;
+  };
+  template <class Dummy> struct PlaceOf<8, Dummy> {
+    using type = int64_t;
+  };
+  using Place = typename PlaceOf<sizeof(C)>::type;
+  static constexpr int64_t kSearched = 1024, kBlocks = 32;
 
   static bool better(C x, C than) {
     if (x != x) return than == than;
@@ -94,24 +116,36 @@ template <class T, bool Largest> struct Arg {
   static void offer(B& acc, C value, int64_t index) {
     if (acc.index < 0 || better(value, acc.value)) acc = {value, index};
   }
+  // The first place of a value that is there.
   static int64_t find(const T* x, int64_t n, C value) {
-    constexpr int64_t line = 256;
-    bool nan = value != value;
-    for (int64_t i = 0; i < n; i += line) {
-      int64_t m = n - i < line ? n - i : line, hits = 0;
-      if (m == line) {
-        for (int64_t j = 0; j < line; ++j) {
-          C v = load<C>(x[i + j]);
-          hits += (v == value) | (nan & (v != v));
-        }
-        if (!hits) continue;
-      }
-      for (int64_t j = 0; j < m; ++j) {
-        C v = load<C>(x[i + j]);
-        if (v == value || (nan && v != v)) return i + j;
-      }
+    int64_t i = 0;
+    if (value != value) {
+      while (load<C>(x[i]) == load<C>(x[i])) ++i;
+      return i;
     }
-    return 0;
+    constexpr int64_t line = 128;
+    for (; i + line <= n; i += line) {
+      Place hits = 0;
+      for (int64_t j = 0; j < line; ++j) hits |= static_cast<Place>(load<C>(x[i + j]) == value);
+      if (hits) break;
+    }
+    while (load<C>(x[i]) != value) ++i;
+    return i;
+  }
+
+  // The best of every block first, then its place in the best block: a branch on each block would
+  // wait for memory.
+  static void offer_row(B& acc, const T* x, int64_t n, int64_t first) {
+    C best[kBlocks];
+    auto size = [&](int64_t b) {
+      return n - b * kSearched < kSearched ? n - b * kSearched : kSearched;
+    };
+    const int64_t blocks = (n + kSearched - 1) / kSearched;
+    for (int64_t b = 0; b < blocks; ++b) best[b] = row_block<R>(x + b * kSearched, size(b));
+    int64_t at = 0;
+    for (int64_t b = 1; b < blocks; ++b) at = better(best[b], best[at]) ? b : at;
+    const int64_t place = at * kSearched;
+    offer(acc, best[at], first + place + find(x + place, size(at), best[at]));
   }
 
   static void rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride,
@@ -121,41 +155,80 @@ template <class T, bool Largest> struct Arg {
     if (n == 0) return;
     for (int64_t r = 0; r < rows; ++r, x += row_stride) {
       if (stride == 1 && n >= 64) {
-        C value = R::start();
-        for (int64_t i = 0; i < n; i += kBlock) {
-          value = R::merge(value, row_block<R>(x + i, n - i < kBlock ? n - i : kBlock));
+        for (int64_t i = 0; i < n; i += kBlocks * kSearched) {
+          const int64_t m = n - i < kBlocks * kSearched ? n - i : kBlocks * kSearched;
+          offer_row(acc[r], x + i, m, first + i);
         }
-        offer(acc[r], value, first + find(x, n, value));
         continue;
       }
       for (int64_t i = 0; i < n; ++i) offer(acc[r], load<C>(x[i * stride]), first + i);
     }
   }
 
+  // Rows r to r + n of columns [c, cols), one by one. Doing some twice does not change anything.
+  static void careful(const T* x, int64_t r, int64_t n, int64_t stride, int64_t c, int64_t cols,
+                      C* value, Place* place) {
+    for (int64_t k = r; k < r + n; ++k) {
+      const T* p = x + k * stride;
+      const auto here = static_cast<Place>(k);
+      for (int64_t i = c; i < cols; ++i) {
+        const C v = load<C>(p[i]), old = value[i];
+        const bool wins = (Largest ? v > old : v < old) | ((v != v) & (old == old));
+        value[i] = wins ? v : old;
+        place[i] = wins ? here : place[i];
+      }
+    }
+  }
+
+  // Eight rows from r on, NaN passed over; true where there may be one.
+  static bool quick(const T* x, int64_t r, int64_t stride, int64_t cols, C* value, Place* place) {
+    using V = Vec<C>;
+    using P = Vec<Place>;
+    constexpr int64_t w = kLanes<C>;
+    const T* p = x + r * stride;
+    V sums{};
+    for (int64_t c = 0; c + w <= cols; c += w) {
+      V best = load_vec<C>(value + c), sum{};
+      P at;
+      __builtin_memcpy(&at, place + c, sizeof at);
+      for (int64_t k = 0; k < 8; ++k) {
+        const V v = load_vec<C>(p + k * stride + c);
+        const P wins = Largest ? v > best : v < best;
+        best = wins ? v : best;
+        at = wins ? splat<Place>(static_cast<Place>(r + k)) : at;
+        if constexpr (kIsFloat<T>) sum += v;
+      }
+      __builtin_memcpy(value + c, &best, sizeof best);
+      __builtin_memcpy(place + c, &at, sizeof at);
+      if constexpr (kIsFloat<T>) sums += sum;
+    }
+    if constexpr (kIsFloat<T>) return may_have_nan<C>(sums);
+    else return false;
+  }
+
   static void cols(const void* data, int64_t n, int64_t stride, int64_t cols, int64_t first,
                    void* accs) {
-    auto* x = static_cast<const T*>(data);
     auto* acc = static_cast<B*>(accs);
     alignas(64) C value[kMaxColumns];
-    alignas(64) int32_t index[kMaxColumns];
+    alignas(64) Place place[kMaxColumns];
     constexpr int64_t most = 1 << 30;
     for (int64_t r0 = 0; r0 < n; r0 += most) {
-      int64_t m = n - r0 < most ? n - r0 : most;
+      const T* x = static_cast<const T*>(data) + r0 * stride;
+      const int64_t m = n - r0 < most ? n - r0 : most;
       for (int64_t c = 0; c < cols; ++c) {
-        value[c] = load<C>(x[r0 * stride + c]);
-        index[c] = 0;
+        value[c] = load<C>(x[c]);
+        place[c] = 0;
       }
-      for (int64_t r = 1; r < m; ++r) {
-        const T* p = x + (r0 + r) * stride;
-        auto place = static_cast<int32_t>(r);
-        for (int64_t c = 0; c < cols; ++c) {
-          C v = load<C>(p[c]), old = value[c];
-          bool wins = (Largest ? v > old : v < old) | ((v != v) & (old == old));
-          value[c] = wins ? v : old;
-          index[c] = wins ? place : index[c];
+      int64_t r = 1;
+      if constexpr (sizeof(C) == sizeof(Place)) {
+        const int64_t whole = cols / kLanes<C> * kLanes<C>;
+        for (; r + 8 <= m; r += 8) {
+          const bool nan = quick(x, r, stride, cols, value, place);
+          careful(x, r, 8, stride, nan ? 0 : whole, cols, value, place);
         }
       }
-      for (int64_t c = 0; c < cols; ++c) offer(acc[c], value[c], first + r0 + index[c]);
+      careful(x, r, m - r, stride, 0, cols, value, place);
+      for (int64_t c = 0; c < cols; ++c) offer(acc[c], value[c], first + r0 + place[c]);
     }
   }
 

@@ -75,8 +75,7 @@ template <class Element> struct Prod {
   static const ReduceKernel& kernel() { return kKernel<Prod>; }
 };
 
-// ---- moments: each block's mean first, then the distances from it, then the blocks together (Chan
-// et al., 1979) ----
+// ---- moments: of blocks, which are then put together (Chan et al., 1979) ----
 
 void merge_moments(Moments& a, double mean, double m2, double count) {
   if (count == 0) return;
@@ -86,42 +85,59 @@ void merge_moments(Moments& a, double mean, double m2, double count) {
   a.count = total;
 }
 
-// Sums over a block give the moments: `sum` and `squares` are of distances from `center`.
-void merge_block(Moments& a, double center, double sum, double squares, double count) {
-  double shift = sum / count;
-  double m2 = squares - sum * shift;
-  merge_moments(a, center + shift, m2 < 0 ? 0 : m2, count);
-}
-
+// A block is walked once, for the sums of the distances from a center and of their squares. The
+// center is the mean of what came before, at first that of a few elements. Wherever it lies, what
+// is lost to rounding is little beside the squares that the center's own elements bring in.
 template <class T> struct MomentsOf {
   using C = typename SumTypes<true, __is_same(T, double)>::C;
   using V = Vec<C>;
-  static constexpr int64_t w = kLanes<C>, kLine = 1024, kGroup = 32;
+  static constexpr int64_t w = kLanes<C>;
+  static constexpr int64_t kLine = 2048, kFirst = 64;                      // elements of a row
+  static constexpr int64_t kGroup = 256, kFirstGroup = 32, kTogether = 8;  // rows
+
+  static void merge(Moments& a, double center, double sum, double squares, double count) {
+    const double shift = sum / count, m2 = squares - sum * shift;
+    merge_moments(a, center + shift, m2 < 0 ? 0 : m2, count);
+  }
 
   static void row_line(const T* x, int64_t n, Moments& acc) {
-    C center = static_cast<C>(row_block<Sum<T>>(x, n) / static_cast<double>(n));
-    V c = splat<C>(center), s0{}, s1{}, q0{}, q1{};
-    double sum = 0, squares = 0;
+    const int64_t few = n < kFirst ? n : kFirst;
+    const C center = static_cast<C>(acc.count > 0 ? acc.mean
+                                                  : static_cast<double>(row_block<Sum<T>>(x, few)) /
+                                                        static_cast<double>(few));
+    const V c = splat<C>(center);
+    V s[4] = {}, q[4] = {};
+    auto take = [&](int64_t at, int k) {
+      const V d = load_vec<C>(x + at) - c;
+      s[k] += d;
+      q[k] += d * d;
+    };
     int64_t i = 0;
-    for (; i + 2 * w <= n; i += 2 * w) {
-      V d0 = load_vec<C>(x + i) - c, d1 = load_vec<C>(x + i + w) - c;
-      s0 += d0;
-      s1 += d1;
-      q0 += d0 * d0;
-      q1 += d1 * d1;
+    for (; i + 4 * w <= n; i += 4 * w) {
+      for (size_t line = 0; line < 4 * w * sizeof(*x); line += 64)
+        __builtin_prefetch(reinterpret_cast<const char*>(x + i) + kAhead + line);
+      for (int k = 0; k < 4; ++k) take(i + k * w, k);
     }
-    s0 += s1;
-    q0 += q1;
-    for (int64_t j = 0; j < w; ++j) {
-      sum += s0[j];
-      squares += q0[j];
-    }
+    for (; i + w <= n; i += w) take(i, 0);
+    double sum = add_lanes<double, C, w>((s[0] + s[1]) + (s[2] + s[3]));
+    double squares = add_lanes<double, C, w>((q[0] + q[1]) + (q[2] + q[3]));
     for (; i < n; ++i) {
-      double d = static_cast<double>(load<C>(x[i])) - static_cast<double>(center);
+      const double d = static_cast<double>(load<C>(x[i])) - static_cast<double>(center);
       sum += d;
       squares += d * d;
     }
-    merge_block(acc, center, sum, squares, static_cast<double>(n));
+    merge(acc, center, sum, squares, static_cast<double>(n));
+  }
+
+  static void strided_line(const T* x, int64_t n, int64_t stride, Moments& acc) {
+    const double center = acc.count > 0 ? acc.mean : static_cast<double>(load<C>(x[0]));
+    double sum = 0, squares = 0;
+    for (int64_t j = 0; j < n; ++j) {
+      const double d = static_cast<double>(load<C>(x[j * stride])) - center;
+      sum += d;
+      squares += d * d;
+    }
+    merge(acc, center, sum, squares, static_cast<double>(n));
   }
 
   static void rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride,
@@ -130,21 +146,36 @@ template <class T> struct MomentsOf {
     auto* acc = static_cast<Moments*>(accs);
     for (int64_t r = 0; r < rows; ++r, x += row_stride) {
       for (int64_t i = 0; i < n; i += kLine) {
-        int64_t m = n - i < kLine ? n - i : kLine;
-        if (stride == 1) {
-          row_line(x + i, m, acc[r]);
-          continue;
-        }
-        double sum = 0, squares = 0, center = load<C>(x[i * stride]);
-        for (int64_t j = 0; j < m; ++j) sum += static_cast<double>(load<C>(x[(i + j) * stride]));
-        center = sum / static_cast<double>(m);
-        sum = 0;
-        for (int64_t j = 0; j < m; ++j) {
-          double d = static_cast<double>(load<C>(x[(i + j) * stride])) - center;
-          sum += d;
-          squares += d * d;
-        }
-        merge_block(acc[r], center, sum, squares, static_cast<double>(m));
+        const int64_t m = n - i < kLine ? n - i : kLine;
+        if (stride == 1) row_line(x + i, m, acc[r]);
+        else strided_line(x + i * stride, m, stride, acc[r]);
+      }
+    }
+  }
+
+  // sum[c] and squares[c] get element c of each of G rows.
+  template <int64_t G>
+  static void some_rows(const T* x, int64_t stride, int64_t cols, const C* center, C* sum,
+                        C* squares) {
+    int64_t c = 0;
+    for (; c + w <= cols; c += w) {
+      const V mid = load_vec<C>(center + c);
+      V s[2] = {}, q[2] = {load_vec<C>(squares + c), V{}};
+      for (int64_t r = 0; r < G; ++r) {
+        const V d = load_vec<C>(x + r * stride + c) - mid;
+        s[r % 2] += d;
+        q[r % 2] += d * d;
+      }
+      s[0] = load_vec<C>(sum + c) + (s[0] + s[1]);
+      q[0] += q[1];
+      __builtin_memcpy(sum + c, &s[0], sizeof s[0]);
+      __builtin_memcpy(squares + c, &q[0], sizeof q[0]);
+    }
+    for (; c < cols; ++c) {
+      for (int64_t r = 0; r < G; ++r) {
+        const C d = load<C>(x[r * stride + c]) - center[c];
+        sum[c] += d;
+        squares[c] += d * d;
       }
     }
   }
@@ -152,23 +183,26 @@ template <class T> struct MomentsOf {
   static void cols(const void* data, int64_t n, int64_t stride, int64_t cols, int64_t, void* accs) {
     auto* acc = static_cast<Moments*>(accs);
     alignas(64) C center[kMaxColumns], sum[kMaxColumns], squares[kMaxColumns];
-    for (int64_t r0 = 0; r0 < n; r0 += kGroup) {
-      int64_t m = n - r0 < kGroup ? n - r0 : kGroup;
+    for (int64_t r0 = 0, m; r0 < n; r0 += m) {
+      const int64_t group = acc[0].count > 0 ? kGroup : kFirstGroup;
+      m = n - r0 < group ? n - r0 : group;
       auto* x = static_cast<const T*>(data) + r0 * stride;
-      for (int64_t c = 0; c < cols; ++c) center[c] = sum[c] = squares[c] = 0;
-      for (int64_t r = 0; r < m; ++r) {
-        for (int64_t c = 0; c < cols; ++c) center[c] += load<C>(x[r * stride + c]);
+      if (acc[0].count > 0) {
+        for (int64_t c = 0; c < cols; ++c) center[c] = static_cast<C>(acc[c].mean);
+      } else {
+        const int64_t few = m < kTogether ? m : kTogether;
+        for (int64_t c = 0; c < cols; ++c) center[c] = 0;
+        for (int64_t r = 0; r < few; ++r)
+          rows_by_cols<Sum<T>, 1>(x + r * stride, stride, cols, center);
+        for (int64_t c = 0; c < cols; ++c) center[c] /= static_cast<C>(few);
       }
-      for (int64_t c = 0; c < cols; ++c) center[c] /= static_cast<C>(m);
-      for (int64_t r = 0; r < m; ++r) {
-        for (int64_t c = 0; c < cols; ++c) {
-          C d = load<C>(x[r * stride + c]) - center[c];
-          sum[c] += d;
-          squares[c] += d * d;
-        }
-      }
+      for (int64_t c = 0; c < cols; ++c) sum[c] = squares[c] = 0;
+      int64_t r = 0;
+      for (; r + kTogether <= m; r += kTogether)
+        some_rows<kTogether>(x + r * stride, stride, cols, center, sum, squares);
+      for (; r < m; ++r) some_rows<1>(x + r * stride, stride, cols, center, sum, squares);
       for (int64_t c = 0; c < cols; ++c)
-        merge_block(acc[c], center[c], sum[c], squares[c], static_cast<double>(m));
+        merge(acc[c], center[c], sum[c], squares[c], static_cast<double>(m));
     }
   }
 
