@@ -150,7 +150,7 @@ void set_tangent(const Tensor& t, const Tensor& tangent) {
         to_string(tangent.sizes()), ".");
   check(t.device() == tangent.device(),
         "Trying to set a forward gradient on another device than that of the original Tensor: ",
-        to_string(tangent.device()), " instead of ", to_string(t.device()));
+        tangent.device(), " instead of ", t.device());
   check(!tangent_of(tangent).defined(),
         "Setting a forward grad that itself has a forward gradient at the same level0 is not "
         "supported.");

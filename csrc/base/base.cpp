@@ -86,6 +86,7 @@ std::string to_string(Device d) {
   std::string s(device_type_name(d.type));
   return d.index >= 0 ? s + ":" + std::to_string(d.index) : s;
 }
+std::ostream& operator<<(std::ostream& s, Device d) { return s << to_string(d); }
 
 Device parse_device(std::string_view text) {
   std::string_view type = text.substr(0, text.find(':'));

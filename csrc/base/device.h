@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,7 @@ struct Device {
 
 Device parse_device(std::string_view text);  // "cpu", "cuda:1"; RuntimeError otherwise
 std::string to_string(Device d);
+std::ostream& operator<<(std::ostream& s, Device d);
 std::string_view device_type_name(DeviceType t);
 // Throws where tensors cannot be made on `d` in this build (cuda).
 void require_available(Device d);

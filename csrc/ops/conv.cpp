@@ -40,8 +40,8 @@ void check_types(const char* what, const Tensor& x, const Tensor& w, const Tenso
         name(w.dtype()), ") should be the same");
   check(!bias.defined() || bias.dtype() == x.dtype(), what, "(): Input type (", name(x.dtype()),
         ") and bias type (", bias.defined() ? name(bias.dtype()) : "", ") should be the same");
-  check(x.device() == w.device(), what, "(): input is on ", to_string(x.device()),
-        " but weight is on ", to_string(w.device()));
+  check(x.device() == w.device(), what, "(): input is on ", x.device(), " but weight is on ",
+        w.device());
 }
 
 std::string by(DimsRef d) {

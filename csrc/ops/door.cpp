@@ -40,7 +40,7 @@ uint32_t argument_flags(std::span<const Value> args) {
     if (!first) first = &t;
     check(t.device() == first->device(), c.op.name,
           "(): Expected all tensors to be on the same device, but found at least two devices, ",
-          to_string(first->device()), " and ", to_string(t.device()), "!");
+          first->device(), " and ", t.device(), "!");
   };
   for (const Value& v : c.args) {
     if (auto* t = std::get_if<Tensor>(&v)) look(*t);
@@ -148,7 +148,7 @@ Tensor write_out(const Op& op, const Tensor& out, const Tensor& result) {
     check(out.dtype() == result.dtype(), op.name, "(): expected out tensor to have dtype ",
           name(result.dtype()), ", but got ", name(out.dtype()));
     check(out.device() == result.device(), op.name, "(): expected out tensor on device ",
-          to_string(result.device()), ", but got ", to_string(out.device()));
+          result.device(), ", but got ", out.device());
     resize(out, result.sizes());
   }
   if (!out.is_meta()) copy_into(out, result);

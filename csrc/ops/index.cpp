@@ -30,7 +30,7 @@ Indexed resolve(const Tensor& x, const TensorList& indices) {
     }
     check(index.device() == x.device() || !index.is_meta(),
           "indices should be either on cpu or on the same device as the indexed tensor (",
-          to_string(x.device()), "), but got one on ", to_string(index.device()));
+          x.device(), "), but got one on ", index.device());
     DType t = index.dtype();
     check<IndexError>(is_index_dtype(t) || t == DType::Bool || t == DType::UInt8,
                       "tensors used as indices must be long, int, byte or bool tensors");
@@ -202,8 +202,8 @@ Value index_put_op(Call& c) {
   Tensor values = Unpack<Tensor>::get(c.args[2]);
   bool accumulate = std::get<bool>(c.args[3]);
   check(values.device() == self.device() || (values.dim() == 0 && !values.is_meta()),
-        "index_put_(): Expected values to be on the same device as self (",
-        to_string(self.device()), "), but got ", to_string(values.device()));
+        "index_put_(): Expected values to be on the same device as self (", self.device(),
+        "), but got ", values.device());
   check(values.dtype() == self.dtype() || values.is_wrapped_number(),
         "Index put requires the source and destination dtypes match, got ", self.dtype(),
         " for the destination and ", values.dtype(), " for the source.");

@@ -52,16 +52,21 @@ bool all_channels_last(const TensorList& tensors) {
 
 Tensor cat_op(const TensorList& tensors, int64_t dim) {
   check<ValueError>(!tensors.empty(), "torch.cat(): expected a non-empty list of Tensors");
-  TensorList pieces;
-  pieces.reserve(tensors.size());
+  size_t skipped = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
     check(tensors[i].dim() > 0, "zero-dimensional tensor (at position ", i,
           ") cannot be concatenated");
     check(tensors[i].device() == tensors[0].device(),
           "Expected all tensors to be on the same device, but found at least two devices, ",
-          to_string(tensors[0].device()), " and ", to_string(tensors[i].device()), "!");
-    if (!is_skipped(tensors[i].sizes())) pieces.push_back(tensors[i]);
+          tensors[0].device(), " and ", tensors[i].device(), "!");
+    skipped += is_skipped(tensors[i].sizes());
   }
+  TensorList others;
+  if (skipped) {
+    for (const Tensor& t : tensors)
+      if (!is_skipped(t.sizes())) others.push_back(t);
+  }
+  const TensorList& pieces = skipped ? others : tensors;
   Options options{common_dtype(tensors), tensors[0].device()};
   if (pieces.empty()) {
     wrap_dim(dim, 1);

@@ -29,8 +29,7 @@ void check_same_dtype(const char* what, const Tensor& a, const Tensor& b, const 
         " to have the same dtype, but found ", a_name, " of type ", a.dtype(), " and ", b_name,
         " of type ", b.dtype(), " instead");
   check(a.device() == b.device(), what, ": Expected ", a_name, " and ", b_name,
-        " to be on the same device, but found ", to_string(a.device()), " and ",
-        to_string(b.device()));
+        " to be on the same device, but found ", a.device(), " and ", b.device());
 }
 
 namespace {

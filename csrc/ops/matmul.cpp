@@ -21,27 +21,32 @@ template <class F> void visit_product(DType d, F&& f) {
   }
 }
 
-template <class T> cpu::MatrixRef<T> matrix(const Tensor& t) {
-  auto n = t.dim();
-  int64_t rows = t.strides()[n - 2], cols = t.strides()[n - 1];
-  if (cols == 1 || t.size(-1) == 1) return {t.data_as<T>(), std::max<int64_t>(rows, 1)};
-  return {t.data_as<T>(), std::max<int64_t>(cols, 1), cpu::Trans::Yes};
+// Whether BLAS can read the matrices as they lie: unit steps along rows or columns, no overlap.
+bool is_readable(const Tensor& t) {
+  const size_t d = t.sizes().size();
+  const int64_t m = t.sizes()[d - 2], n = t.sizes()[d - 1];
+  const int64_t r = t.strides()[d - 2], c = t.strides()[d - 1];
+  const bool by_rows = (c == 1 || n == 1) && (r >= std::max<int64_t>(n, 1) || m == 1);
+  const bool by_columns = (r == 1 || m == 1) && c >= std::max<int64_t>(m, 1);
+  return (by_rows && (n != 1 || r > 0)) || by_columns;
 }
 
-// A layout that BLAS reads: unit steps along rows or columns, no overlap. Otherwise a contiguous
-// copy.
-Tensor readable(const Tensor& t, DType compute) {
-  if (t.dtype() == compute) {
-    int64_t m = t.size(-2), n = t.size(-1), r = t.stride(-2), c = t.stride(-1);
-    bool by_rows = (c == 1 || n == 1) && (r >= std::max<int64_t>(n, 1) || m == 1);
-    bool by_columns = (r == 1 || m == 1) && c >= std::max<int64_t>(m, 1);
-    if (by_rows && (n != 1 || r > 0)) return t;
-    if (by_columns) return t;
-  }
-  Tensor copy = empty(t.sizes(), {compute, t.device()});
+// What a product reads: the tensor itself, or `copy`, which is then made.
+const Tensor& readable(const Tensor& t, DType compute, Tensor& copy) {
+  if (t.dtype() == compute && is_readable(t)) return t;
+  copy = empty(t.sizes(), {compute, t.device()});
   copy_into(copy, t);
   return copy;
 }
+
+template <class T> cpu::MatrixRef<T> matrix(const Tensor& t) {
+  const size_t d = t.sizes().size();
+  const int64_t rows = t.strides()[d - 2], cols = t.strides()[d - 1];
+  if (cols == 1 || t.sizes()[d - 1] == 1) return {t.data_as<T>(), std::max<int64_t>(rows, 1)};
+  return {t.data_as<T>(), std::max<int64_t>(cols, 1), cpu::Trans::Yes};
+}
+
+int64_t batch_step(const Tensor& t) { return t.dim() == 3 ? t.strides()[0] : 0; }
 
 // Whether the product is taken in bfloat16 itself: with one row or column, conversion costs less
 // than copying to panels does.
@@ -52,10 +57,12 @@ bool in_bf16(const Tensor& a, const Tensor& b) {
 
 void multiply_bf16(const Tensor& a_in, const Tensor& b_in, const Tensor& out, float alpha,
                    float beta) {
-  Tensor a = readable(a_in, DType::BFloat16), b = readable(b_in, DType::BFloat16);
+  Tensor a_copy, b_copy;
+  const Tensor& a = readable(a_in, DType::BFloat16, a_copy);
+  const Tensor& b = readable(b_in, DType::BFloat16, b_copy);
   const int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
   const int64_t batch = out.dim() == 3 ? out.size(0) : 1;
-  const int64_t a_step = a.dim() == 3 ? a.stride(0) : 0, b_step = b.dim() == 3 ? b.stride(0) : 0;
+  const int64_t a_step = batch_step(a), b_step = batch_step(b);
   const int64_t grain = std::max<int64_t>(1, (1 << 22) / std::max<int64_t>(1, m * n * k));
   parallel_for(batch, batch < 8 ? batch : grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -71,49 +78,64 @@ void multiply_bf16(const Tensor& a_in, const Tensor& b_in, const Tensor& out, fl
   });
 }
 
-// out (B, m, n), contiguous = alpha * a (B, m, k) @ b (B, k, n) + beta * out. A two-dimensional
-// operand is one matrix. bfloat16 operands have a float32 result, or one of their own type if
-// in_bf16(); then alpha is 1 and beta 0.
-void multiply(const Tensor& a_in, const Tensor& b_in, const Tensor& out, Scalar alpha,
-              Scalar beta) {
+template <class T> cpu::MatrixRef<T> turned(cpu::MatrixRef<T> x) {
+  return {x.data, x.stride, x.trans == cpu::Trans::No ? cpu::Trans::Yes : cpu::Trans::No};
+}
+Tensor turned(const Tensor& t) {
+  return make_view(t, Dims{t.size(1), t.size(0)}, Dims{t.stride(1), t.stride(0)}, t.offset());
+}
+
+// out (B, m, n), contiguous = alpha * a (B, m, k) @ b (B, k, n) + beta * out; with `turn`, b is
+// (n, k). A two-dimensional operand is one matrix. bfloat16 operands have a float32 result, or one
+// of their own type if in_bf16(); then alpha is 1 and beta 0.
+void multiply(const Tensor& a_in, const Tensor& b_in, const Tensor& out, Scalar alpha, Scalar beta,
+              bool turn = false) {
   if (out.numel() == 0) return;
+  if (turn && b_in.dtype() == DType::BFloat16)
+    return multiply(a_in, turned(b_in), out, alpha, beta);
   if (in_bf16(a_in, b_in)) {
     return multiply_bf16(a_in, b_in, out, alpha.to<float>(), beta.to<float>());
   }
   DType compute = out.dtype();
-  Tensor a = readable(a_in, compute), b = readable(b_in, compute);
-  int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1), batch = out.dim() == 3 ? out.size(0) : 1;
-  int64_t a_step = a.dim() == 3 ? a.stride(0) : 0, b_step = b.dim() == 3 ? b.stride(0) : 0;
+  Tensor a_copy, b_copy;
+  const Tensor& a = readable(a_in, compute, a_copy);
+  const Tensor& b = readable(b_in, compute, b_copy);
+  const int64_t k = a.sizes().back(), batch = out.dim() == 3 ? out.sizes()[0] : 1;
+  const int64_t m = out.sizes()[out.sizes().size() - 2], n = out.sizes().back();
+  const int64_t a_step = batch_step(a), b_step = batch_step(b);
   visit_product(compute, [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* c = out.data_as<T>();
+    auto ra = matrix<T>(a), rb = matrix<T>(b);
+    if (turn) rb = turned(rb);
     if constexpr (std::is_integral_v<T>) {
-      for (int64_t i = 0; i < batch; ++i) {
-        auto ra = matrix<T>(a), rb = matrix<T>(b);
-        ra.data += i * a_step;
-        rb.data += i * b_step;
+      for (int64_t i = 0; i < batch; ++i, ra.data += a_step, rb.data += b_step)
         cpu::gemm_integer<T>(m, n, k, ra, rb, c + i * m * n, n);
-      }
     } else if (batch == 1) {
-      cpu::gemm<T>(m, n, k, alpha.to<T>(), matrix<T>(a), matrix<T>(b), beta.to<T>(), c, n);
+      cpu::gemm<T>(m, n, k, alpha.to<T>(), ra, rb, beta.to<T>(), c, n);
     } else {
-      cpu::gemm_batched<T>(batch, m, n, k, alpha.to<T>(), matrix<T>(a), a_step, matrix<T>(b),
-                           b_step, beta.to<T>(), c, n, m * n);
+      cpu::gemm_batched<T>(batch, m, n, k, alpha.to<T>(), ra, a_step, rb, b_step, beta.to<T>(), c,
+                           n, m * n);
     }
   });
 }
 
-// out (m, n) = a (m, k) @ b (k, n) + bias, of n elements or one. Below the door, of one dtype.
+// out (m, n) = a (m, k) @ b' + bias, of n elements or one; b is (n, k). Below the door, of one
+// dtype.
 void multiply_onto(const Tensor& a_in, const Tensor& b_in, const Tensor& bias, const Tensor& out) {
-  if (out.dtype() != bias.dtype() || bias.numel() != out.size(1) || out.numel() == 0) {
+  const int64_t m = out.sizes()[0], n = out.sizes()[1];
+  if (out.dtype() != bias.dtype() || bias.numel() != n || out.numel() == 0) {
     copy_into(out, bias);
-    return multiply(a_in, b_in, out, 1, 1);
+    return multiply(a_in, b_in, out, 1, 1, true);
   }
-  Tensor a = readable(a_in, out.dtype()), b = readable(b_in, out.dtype()), row = contiguous(bias);
+  Tensor a_copy, b_copy;
+  const Tensor& a = readable(a_in, out.dtype(), a_copy);
+  const Tensor& b = readable(b_in, out.dtype(), b_copy);
+  const Tensor row = contiguous(bias);
   visit_inexact(out.dtype(), "addmm_impl_cpu_", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::gemm_onto<T>(a.size(0), b.size(1), a.size(1), matrix<T>(a), matrix<T>(b), row.data_as<T>(),
-                      out.data_as<T>(), out.size(1));
+    cpu::gemm_onto<T>(m, n, a.sizes()[1], matrix<T>(a), turned(matrix<T>(b)), row.data_as<T>(),
+                      out.data_as<T>(), n);
   });
 }
 
@@ -134,8 +156,8 @@ void check_dtypes(const char* what, const Tensor& a, const Tensor& b) {
         "(): expected both matrices to have the same dtype, but got: ", name(a.dtype()),
         " != ", name(b.dtype()));
   check(a.device() == b.device(), what,
-        "(): expected both matrices to be on the same device, but got: ", to_string(a.device()),
-        " and ", to_string(b.device()));
+        "(): expected both matrices to be on the same device, but got: ", a.device(), " and ",
+        b.device());
 }
 
 void check_matrices(const char* what, const Tensor& a, const Tensor& b) {
@@ -322,10 +344,17 @@ Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, Scalar b
 
 // ---- linear ----
 
-Dims replace_last(DimsRef sizes, int64_t n) {
-  Dims d(sizes);
-  d.back() = n;
-  return d;
+void check_linear(const Tensor& self, const Tensor& weight, const Tensor& bias, int64_t rows,
+                  int64_t outs) {
+  const int64_t in = weight.sizes().back();
+  check(self.sizes().back() == in, "mat1 and mat2 shapes cannot be multiplied (", rows, "x",
+        self.sizes().back(), " and ", in, "x", outs, "): linear() got input of shape ",
+        to_string(self.sizes()), " and weight of shape ", to_string(weight.sizes()));
+  check_dtypes("linear", self, weight);
+  if (!bias.defined()) return;
+  check_dtypes("linear", self, bias);
+  check(bias.numel() == outs || bias.numel() == 1, "linear(): bias must have ", outs,
+        " elements, got shape ", to_string(bias.sizes()));
 }
 
 Tensor linear(const Tensor& self, const Tensor& weight, const Tensor& bias) {
@@ -334,38 +363,31 @@ Tensor linear(const Tensor& self, const Tensor& weight, const Tensor& bias) {
         "linear(): weight must be (out_features, in_features) or (in_features), "
         "got shape ",
         to_string(weight.sizes()));
-  bool one = weight.dim() == 1;
-  int64_t in = weight.size(-1), outs = one ? 1 : weight.size(0), rows = 1;
-  for (int64_t d = 0; d + 1 < self.dim(); ++d) rows *= self.size(d);
-  check(self.size(-1) == in, "mat1 and mat2 shapes cannot be multiplied (", rows, "x",
-        self.size(-1), " and ", in, "x", outs, "): linear() got input of shape ",
-        to_string(self.sizes()), " and weight of shape ", to_string(weight.sizes()));
-  check_dtypes("linear", self, weight);
-  if (bias.defined()) {
-    check_dtypes("linear", self, bias);
-    check(bias.numel() == outs || bias.numel() == 1, "linear(): bias must have ", outs,
-          " elements, got shape ", to_string(bias.sizes()));
-  }
-  DType compute = product_dtype(self.dtype());
-  Tensor x = self;
-  if (self.dim() != 2) {
-    x = prepared(self, self.dtype());
-    x = make_view(x, Dims{rows, in}, Dims{std::max<int64_t>(in, 1), 1}, x.offset());
-  }
-  Tensor w = one ? make_view(weight, Dims{in, 1}, Dims{weight.stride(0), 1}, weight.offset())
-                 : make_view(weight, Dims{in, outs}, Dims{weight.stride(1), weight.stride(0)},
-                             weight.offset());
+  const bool one = weight.dim() == 1, flat = self.dim() == 2;
+  const int64_t in = weight.sizes().back(), outs = one ? 1 : weight.sizes()[0];
+  int64_t rows = 1;
+  for (size_t d = 0; d + 1 < self.sizes().size(); ++d) rows *= self.sizes()[d];
+  check_linear(self, weight, bias, rows, outs);
+  const DType compute = product_dtype(self.dtype());
   Tensor out = empty(Dims{rows, outs}, {compute, self.device()});
   if (!out.is_meta()) {
-    bool adds = bias.defined() && !is_integral(compute);
-    if (adds) multiply_onto(x, w, bias, out);
-    else multiply(x, w, out, 1, 0);
+    Tensor x;
+    if (!flat) {
+      x = prepared(self, self.dtype());
+      x = make_view(x, Dims{rows, in}, Dims{std::max<int64_t>(in, 1), 1}, x.offset());
+    }
+    Tensor w;
+    if (one) w = make_view(weight, Dims{1, in}, Dims{in, weight.stride(0)}, weight.offset());
+    const bool adds = bias.defined() && !is_integral(compute);
+    if (adds) multiply_onto(flat ? self : x, one ? w : weight, bias, out);
+    else multiply(flat ? self : x, one ? w : weight, out, 1, 0, true);
     if (bias.defined() && !adds) copy_into(out, out + bias);
   }
   out = finished(out, self.dtype());
-  Dims sizes = replace_last(self.sizes(), outs);
+  if (flat && !one) return out;
+  Dims sizes(self.sizes());
   if (one) sizes.pop_back();
-  if (same(sizes, out.sizes())) return out;
+  else sizes.back() = outs;
   return from_storage(out.storage(), sizes, contiguous_strides(sizes), 0, out.dtype());
 }
 

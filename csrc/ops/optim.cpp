@@ -30,8 +30,8 @@ void check_like(const char* what, size_t i, const Tensor& param, const Tensor& o
                 const char* role) {
   check(same(param.sizes(), other.sizes()), what, "(): parameter ", i, " has shape ",
         to_string(param.sizes()), " but its ", role, " has shape ", to_string(other.sizes()));
-  check(param.device() == other.device(), what, "(): parameter ", i, " is on ",
-        to_string(param.device()), " but its ", role, " is on ", to_string(other.device()));
+  check(param.device() == other.device(), what, "(): parameter ", i, " is on ", param.device(),
+        " but its ", role, " is on ", other.device());
   check(
       param.dtype() == other.dtype() || (is_floating(param.dtype()) && is_floating(other.dtype())),
       what, "(): parameter ", i, " has dtype ", name(param.dtype()), " but its ", role,

@@ -46,7 +46,7 @@ void check_devices(const PointwiseRow&, std::span<const Tensor* const> in, Devic
       continue;  // numbers go anywhere
     check(!chosen || d == *device,
           "Expected all tensors to be on the same device, but found at least two devices, ",
-          to_string(*device), " and ", to_string(d), "!");
+          *device, " and ", d, "!");
     *device = d;
     chosen = true;
   }
@@ -141,7 +141,7 @@ Tensor run_pointwise(const PointwiseRow& row, const Operands& operands, Call& ca
     prepare_out(call, sizes, types.result);
     check(call.out.device() == device,
           "Expected all tensors to be on the same device, but found at least two devices, ",
-          to_string(call.out.device()), " and ", to_string(device), "!");
+          call.out.device(), " and ", device, "!");
     if (call.out.is_meta()) return call.out;
     check_no_internal_overlap(call.out);
     target = call.out;

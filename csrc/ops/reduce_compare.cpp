@@ -37,7 +37,7 @@ bool allclose_op(const Tensor& a, const Tensor& b, double rtol, double atol, boo
 bool equal_op(const Tensor& a, const Tensor& b) {
   check(a.device() == b.device(),
         "Expected all tensors to be on the same device, but found at least two devices, ",
-        to_string(a.device()), " and ", to_string(b.device()), "!");
+        a.device(), " and ", b.device(), "!");
   check<NotImplemented>(!a.is_meta(), "equal(): meta tensors have no data to compare");
   if (!same(a.sizes(), b.sizes())) return false;
   GradMode off(false);

@@ -143,6 +143,20 @@ bool Signature::varargs(const PyArgs& call) const {
   return last.kind == ArgKind::TensorList && is_tensor(o);
 }
 
+bool Signature::convert_varargs(const PyArgs& call, Values& values, bool explain) const {
+  const size_t at = positional_ - 1, n = call.count - at;
+  if (Dims d; params_[at].kind == ArgKind::Ints && as_dims(call.args + at, n, &d)) {
+    values[at] = std::move(d);
+    return true;
+  }
+  PyRef list = take(PyTuple_New(static_cast<Py_ssize_t>(n)));
+  for (size_t i = 0; i < n; ++i)
+    PyTuple_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), Py_NewRef(call.args[at + i]));
+  if (convert(list.get(), params_[at], values[at])) return true;
+  if (explain) wrong_type(params_[at], at + 1 - (call.method ? 1 : 0), list.get());
+  return false;
+}
+
 // pow(2, 3): every argument that could be a tensor is a number.
 bool Signature::only_numbers(Values& values) const {
   for (size_t i = 0; i < params_.size(); ++i) {
@@ -279,14 +293,7 @@ bool Signature::parse_slow(const PyArgs& call, Values& values, PyObject** out, E
   if (varargs(call)) {
     const size_t at = positional_ - 1;
     positional = at;
-    PyRef list = take(PyTuple_New(static_cast<Py_ssize_t>(call.count - at)));
-    for (size_t i = at; i < call.count; ++i) {
-      PyTuple_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i - at), Py_NewRef(call.args[i]));
-    }
-    if (!convert(list.get(), params_[at], values[at])) {
-      if (explain) wrong_type(params_[at], at + 1 - self, list.get());
-      return false;
-    }
+    if (!convert_varargs(call, values, explain)) return false;
     given |= uint64_t(1) << at;
   } else if (call.count > positional_) {
     if (explain) {

@@ -88,6 +88,7 @@ class Signature {
                   bool explain) const;
   int find_keyword(PyObject* name, bool method) const;
   bool varargs(const PyArgs& call) const;
+  bool convert_varargs(const PyArgs& call, Values& values, bool explain) const;
   bool fill_missing(const PyArgs& call, Values& values, uint64_t given, bool explain) const;
   bool take_extra(PyObject* name, PyObject* value, Extras* extras, bool explain, bool* fits) const;
   [[noreturn]] void wrong_type(const Param& p, size_t position, PyObject* got) const;
@@ -109,6 +110,7 @@ bool as_scalar(PyObject* o, Scalar* s, bool tensors = true);
 bool as_int(PyObject* o, int64_t* i);
 // An iterable of ints; `got` is the first item that is none.
 bool as_dims(PyObject* o, Dims* d, PyObject** got = nullptr);
+bool as_dims(PyObject* const* items, size_t n, Dims* d, PyObject** got = nullptr);
 bool is_numpy_scalar(PyObject* o);
 
 // "(Tensor, dim=float)": the types of what was given.

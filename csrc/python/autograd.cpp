@@ -333,6 +333,7 @@ void init_autograd(PyObject* module) {
   init_autograd_tensor();
   init_autograd_function(module);
   init_autograd_run(module);
+  init_grad_mode(module);
   init_autograd_forward(module);
 }
 

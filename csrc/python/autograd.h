@@ -51,6 +51,7 @@ void init_autograd_function(PyObject* module);  // autograd_function.cpp
 void init_autograd_run(PyObject* module);       // autograd.cpp: running backward, modes
 
 void init_autograd_forward(PyObject* module);  // forward.cpp
+void init_grad_mode(PyObject* module);         // grad_mode.cpp
 
 // `tensor.backward(...)`, and its table of methods for init_autograd_tensor.
 PyObject* tensor_backward(PyObject* self, PyObject* args, PyObject* kwargs);

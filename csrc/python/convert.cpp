@@ -159,22 +159,25 @@ bool as_int(PyObject* o, int64_t* i) {
   return true;
 }
 
-bool as_dims(PyObject* o, Dims* d, PyObject** got) {
-  if (!PyList_Check(o) && !PyTuple_Check(o)) return false;
+bool as_dims(PyObject* const* items, size_t n, Dims* d, PyObject** got) {
   d->clear();
-  Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-  for (Py_ssize_t k = 0; k < n; ++k) {
-    PyObject* item = PySequence_Fast_GET_ITEM(o, k);
+  for (size_t k = 0; k < n; ++k) {
     int64_t i;
-    if (PyBool_Check(item)) {
-      i = item == Py_True;
-    } else if (!as_int(item, &i)) {
-      if (got) *got = item;
+    if (PyBool_Check(items[k])) {
+      i = items[k] == Py_True;
+    } else if (!as_int(items[k], &i)) {
+      if (got) *got = items[k];
       return false;
     }
     d->push_back(i);
   }
   return true;
+}
+
+bool as_dims(PyObject* o, Dims* d, PyObject** got) {
+  if (!PyList_Check(o) && !PyTuple_Check(o)) return false;
+  return as_dims(PySequence_Fast_ITEMS(o), static_cast<size_t>(PySequence_Fast_GET_SIZE(o)), d,
+                 got);
 }
 
 bool convert(PyObject* o, const Param& p, Value& v) {

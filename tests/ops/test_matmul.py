@@ -135,6 +135,30 @@ def test_linear() -> None:
         compare("nn.functional.linear", leaf(*shape), leaf(5, 4, seed=1))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_small_sides(dtype: str) -> None:
+    """Every side up to where BLAS takes over, with operands in all layouts, against float64."""
+    tolerance = {"float32": 2e-6, "float64": 1e-14}[dtype]
+    for m in (1, 2, 3, 7, 9, 24, 49):
+        for k in (1, 2, 5, 8, 23, 24, 25):
+            for n in (1, 2, 3, 4, 7, 8, 13, 15, 16, 23, 24, 25):
+                a, b, bias = (
+                    taeda.randn(*sizes, dtype=taeda.float64) for sizes in ((m, k), (n, k), (n,))
+                )
+                want = a.numpy() @ b.numpy().T
+                x, w, start = (t.to(getattr(taeda, dtype)) for t in (a, b, bias))
+                results = [
+                    x @ w.T,
+                    x.T.contiguous().T @ w.T,
+                    x @ w.T.contiguous(),
+                    taeda.nn.functional.linear(x, w, start) - start,
+                    taeda.addmm(start, x, w.T) - start,
+                ]
+                for result in results:
+                    difference = abs(result.double().numpy() - want).max()
+                    assert difference <= tolerance * max(1, abs(want).max()), (m, k, n)
+
+
 def test_products_of_vectors() -> None:
     for dtype in (torch.float64, torch.complex128):
         a, b = leaf(6, dtype=dtype), leaf(6, dtype=dtype, seed=1)

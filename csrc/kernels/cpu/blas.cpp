@@ -9,6 +9,8 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm_panels.h"
 #include "kernels/cpu/scratch.h"
+#include "kernels/cpu/simd/gemm_small.h"
+#include "kernels/cpu/simd/pick.h"
 
 // What we use of OpenBLAS as the scipy-openblas32 wheel exports it: 32-bit sizes, names with a
 // prefix.
@@ -171,6 +173,28 @@ void blas_gemv(Trans trans, int64_t rows, int64_t cols, T alpha, const T* a, int
   }
 }
 
+// A product of small matrices.
+template <class T>
+bool small_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta,
+                T* c, int64_t ldc) {
+  if constexpr (std::is_floating_point_v<T>) {
+    constexpr int64_t most = simd::kSmallSide;
+    if (m > 2 * most || n > most || k > most || alpha != 1 || (beta != 0 && beta != 1))
+      return false;
+    auto strided = [](MatrixRef<T> x) {
+      const bool plain = x.trans == Trans::No;
+      return simd::Strided<T>{x.data, plain ? x.stride : 1, plain ? 1 : x.stride};
+    };
+    using namespace simd;
+    const SmallGemmKernels& kernels = TAEDA_PICK(small_gemm_kernels);
+    auto run = [&](auto product) { product(m, n, k, strided(a), strided(b), beta == 1, c, ldc); };
+    if constexpr (std::is_same_v<T, float>) run(kernels.f32);
+    else run(kernels.f64);
+    return true;
+  }
+  return false;
+}
+
 // A product with a vector on one side.
 template <class T>
 bool vector_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta,
@@ -226,6 +250,7 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T>
   a.stride = std::max(a.stride, a.trans == Trans::No ? k : m);
   b.stride = std::max(b.stride, b.trans == Trans::No ? n : k);
   ldc = std::max(ldc, n);
+  if (small_gemm(m, n, k, alpha, a, b, beta, c, ldc)) return;
   if (vector_gemm(m, n, k, alpha, a, b, beta, c, ldc)) return;
   single_threaded();
   if (is_small(m, n, k)) return blas_gemm(m, n, k, alpha, a, b, beta, c, ldc);

@@ -1,6 +1,7 @@
 #include "kernels/cpu/reduce.h"
 
 #include <array>
+#include <utility>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/scratch.h"
@@ -38,8 +39,9 @@ struct DimList {
   }
   // Largest stride first; dimensions that continue one another become one.
   void sort_and_join() {
-    std::stable_sort(d.begin(), d.begin() + n,
-                     [](const Dim& a, const Dim& b) { return a.in > b.in; });
+    for (size_t i = 1; i < n; ++i) {  // few: std::stable_sort would allocate memory
+      for (size_t j = i; j > 0 && d[j - 1].in < d[j].in; --j) std::swap(d[j - 1], d[j]);
+    }
     size_t kept = 0;
     for (size_t i = 0; i < n; ++i) {
       if (kept && d[kept - 1].in == d[i].in * d[i].size &&
@@ -62,16 +64,23 @@ struct DimList {
 };
 
 struct Plan {
+  // A constructor, since to initialise an aggregate is to clear its lists of dimensions first.
+  Plan(ReduceOp op, DType dtype, const ReduceKernel& kernel, const void* input)
+      : k(kernel),
+        x(static_cast<const char*>(input)),
+        item(static_cast<int64_t>(itemsize(dtype))),
+        foldable(op != ReduceOp::ArgMax && op != ReduceOp::ArgMin) {}
+
   const ReduceKernel& k;
   const char* x;
   int64_t item;
-  bool by_columns;
+  bool by_columns = false;
   bool foldable;  // the order of elements does not matter to the result
   DimList outer_kept, outer_reduced;
   Dim lane{1, 0, 0};  // the kept dimension that a kernel call covers
   Dim line{1, 0, 0};  // the reduced dimension that it walks
-  int64_t lanes_at_once, line_chunk;
-  int64_t blocks, chunks, units;  // of lanes; of the line; (outer reduced) x chunks
+  int64_t lanes_at_once = 64, line_chunk = 1;
+  int64_t blocks = 1, chunks = 1, units = 1;  // of lanes; of the line; (outer reduced) x chunks
 
   int64_t acc_bytes() const {
     return (static_cast<int64_t>(k.acc_size) * lanes_at_once + 63) / 64 * 64;
@@ -172,18 +181,7 @@ void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef stri
             uint64_t reduced, ReduceFinish finish) {
   const ReduceKernel* k = find(op, dtype);
   check(k && sizes.size() <= kMaxDims, "reduce: no kernel for ", dtype);
-  Plan p{.k = *k,
-         .x = static_cast<const char*>(x),
-         .item = static_cast<int64_t>(itemsize(dtype)),
-         .by_columns = false,
-         .foldable = op != ReduceOp::ArgMax && op != ReduceOp::ArgMin,
-         .outer_kept = {},
-         .outer_reduced = {},
-         .lanes_at_once = 64,
-         .line_chunk = 1,
-         .blocks = 1,
-         .chunks = 1,
-         .units = 1};
+  Plan p(op, dtype, *k, x);
   int64_t out = 1, total = 1;
   for (size_t i = sizes.size(); i-- > 0;) {
     bool gone = reduced >> i & 1;

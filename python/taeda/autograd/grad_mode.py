@@ -55,23 +55,16 @@ def _wrap_generator(make: Callable[[], Any], func: F) -> F:
     return wrapper  # type: ignore[return-value]
 
 
-class _GradMode:
+class _GradMode(_C._GradSwitch):
     """A mode that takes no argument: `with mode():`, `@mode()` or `@mode`."""
 
-    __slots__ = ("_before",)
+    __slots__ = ()
     _on: bool
 
-    def __new__(cls, func: Callable[..., Any] | None = None) -> Any:
-        """A context; or, as a bare decorator, the wrapped function."""
-        if func is None:
-            return super().__new__(cls)
+    @classmethod
+    def _decorate(cls, func: Callable[..., Any]) -> Any:
+        """What `mode(func)` makes."""
         return _wrap(cls, func)
-
-    def __enter__(self) -> None:
-        self._before = _C._set_grad_enabled(self._on)
-
-    def __exit__(self, *exc_info: object) -> None:
-        _C._set_grad_enabled(self._before)
 
     def __call__(self, func: F) -> F:
         """Decorate a function."""
