@@ -166,16 +166,17 @@ void check_elements(const Tensor& index, int64_t in) {
 Tensor scatter_pool(const Tensor& grad, const Tensor& index, const Dims& sizes, int64_t n) {
   check_picked(index, sizes, grad.sizes(), n);
   DType compute = compute_dtype(grad.dtype(), "max_pool_backward");
-  Tensor gx = zeros(sizes, {compute, grad.device()});
+  const Options options{compute, grad.device()};
+  Tensor gx = grad.numel() ? empty(sizes, options) : zeros(sizes, options);
   if (grad.numel() && !gx.is_meta()) {
     Tensor g = prepared(grad, compute), idx = prepared(index, DType::Int64);
     int64_t in = plane(sizes, static_cast<size_t>(n)),
             out = plane(grad.sizes(), static_cast<size_t>(n));
-    check_elements(idx, in);
     visit_floating(compute, "max_pool_backward", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::scatter_planes<T>(gx.numel() / in, in, out, g.data_as<T>(), idx.data_as<int64_t>(),
-                             gx.data_as<T>());
+      if (!cpu::scatter_planes<T>(grad.numel() / out, in, out, g.data_as<T>(),
+                                  idx.data_as<int64_t>(), gx.data_as<T>()))
+        check_elements(idx, in);
     });
   }
   return finished(gx, grad.dtype());

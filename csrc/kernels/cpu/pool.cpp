@@ -1,6 +1,7 @@
 #include "kernels/cpu/pool.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <type_traits>
 #include <vector>
@@ -119,23 +120,62 @@ template <class T> const simd::PoolLoops<T>& loops() {
   }
 }
 
+// The largest element of one window, and where it lies.
+template <class T>
+void maximum(const Planes& p, const Span& a, const Span& b, const Span& c, const T* x, T* y,
+             int64_t* index) {
+  T best = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                                : std::numeric_limits<T>::lowest();
+  int64_t at = (a.first * p.in[1] + b.first) * p.in[2] + c.first;
+  each_element(p, a, b, c, [&](int64_t e) {
+    const T v = x[e];
+    if (v > best || v != v) {
+      best = v;
+      at = e;
+    }
+  });
+  *y = best;
+  *index = at;
+}
+
+// The elements of a row of windows, as places after that where the first of them begins.
+struct Taps {
+  std::vector<int32_t> list;
+  int64_t depth = -1, height = -1;  // elements along these dimensions
+
+  void make(const Planes& p, const Span& a, const Span& b) {
+    const int64_t d = a.last - a.first, h = b.last - b.first;
+    if (d == depth && h == height) return;
+    depth = d;
+    height = h;
+    list.clear();
+    each_element(p, {0, d, d}, {0, h, h}, {0, (p.kernel[2] - 1) * p.dilation[2] + 1, 0},
+                 [&](int64_t e) { list.push_back(static_cast<int32_t>(e)); });
+  }
+};
+
 // Maxima of all windows of one plane, a row of outputs at a time.
-template <class T> void maxima_by_rows(const Planes& p, const T* x, T* y, int64_t* index) {
-  std::vector<int32_t> at(static_cast<size_t>(p.out[2]));
+template <class T>
+void maxima_by_rows(const Planes& p, Taps& taps, const T* x, T* y, int64_t* index) {
+  // The outputs [first, last) of a row see no padding in their row.
+  const int64_t first = std::min(reach(p, 0).first, p.out[2]);
+  const int64_t last = std::max(reach(p, p.kernel[2] - 1).last, first);
   for (int64_t d = 0; d < p.out[0]; ++d) {
     const Span a = p.strided(0, d);
     for (int64_t h = 0; h < p.out[1]; ++h, y += p.out[2], index += p.out[2]) {
       const Span b = p.strided(1, h);
-      std::fill_n(y, p.out[2], -std::numeric_limits<T>::infinity());
-      const int64_t row = (a.first * p.in[1] + b.first) * p.in[2];
-      for (int64_t w = 0; w < p.out[2]; ++w)
-        at[static_cast<size_t>(w)] = static_cast<int32_t>(row + p.strided(2, w).first);
-      each_line(p, a, b, [&](int64_t line, const Reach& r) {
-        const int64_t first = line + r.element;
-        loops<T>().keep_larger(x + first, p.stride[2], r.last - r.first,
-                               static_cast<int32_t>(first), y + r.first, at.data() + r.first);
-      });
-      std::copy(at.begin(), at.end(), index);
+      taps.make(p, a, b);
+      const int64_t start = (a.first * p.in[1] + b.first) * p.in[2] + first * p.stride[2];
+      const int64_t many = taps.list.empty() ? 0 : last - first;
+      if (many > 0) {
+        loops<T>().maxima(x, static_cast<int32_t>(start - p.padding[2]), taps.list.data(),
+                          static_cast<int64_t>(taps.list.size()), p.stride[2], many, y + first,
+                          index + first);
+      }
+      for (int64_t w = 0; w < p.out[2]; ++w) {
+        if (w == first) w += many;
+        if (w < p.out[2]) maximum(p, a, b, p.strided(2, w), x, y + w, index + w);
+      }
     }
   }
 }
@@ -148,27 +188,19 @@ template <bool Adaptive, class T>
 void maxima(const PoolShape& s, const T* x, T* y, int64_t* index) {
   const Planes p(s, Adaptive);
   parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
+    Taps taps;
     for (int64_t i = begin; i < end; ++i) {
       const T* from = x + i * p.in_volume;
+      T* to = y + i * p.out_volume;
+      int64_t* at = index + i * p.out_volume;
       if constexpr (!Adaptive && std::is_floating_point_v<T>) {
         if (by_rows<T>(p)) {
-          maxima_by_rows(p, from, y + i * p.out_volume, index + i * p.out_volume);
+          maxima_by_rows(p, taps, from, to, at);
           continue;
         }
       }
       each_window<Adaptive>(p, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
-        T best = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
-                                                      : std::numeric_limits<T>::lowest();
-        int64_t at = (a.first * p.in[1] + b.first) * p.in[2] + c.first;
-        each_element(p, a, b, c, [&](int64_t e) {
-          const T v = from[e];
-          if (v > best || v != v) {
-            best = v;
-            at = e;
-          }
-        });
-        y[i * p.out_volume + o] = best;
-        index[i * p.out_volume + o] = at;
+        maximum(p, a, b, c, from, to + o, at + o);
       });
     }
   });
@@ -259,15 +291,25 @@ template <class T> void adaptive_max_pool(const PoolShape& s, const T* x, T* y, 
 }
 
 template <class T>
-void scatter_planes(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index,
+bool scatter_planes(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index,
                     T* gx) {
+  std::atomic<bool> inside = true;
   parallel_for(planes, std::max<int64_t>(1, kWork / std::max<int64_t>(1, in + out)),
                [&](int64_t begin, int64_t end) {
-                 std::fill(gx + begin * in, gx + end * in, T(0));
                  for (int64_t i = begin; i < end; ++i) {
-                   for (int64_t o = i * out; o < (i + 1) * out; ++o) gx[i * in + index[o]] += gy[o];
+                   bool outside = false;
+                   for (int64_t o = i * out; o < (i + 1) * out; ++o)
+                     outside |= static_cast<uint64_t>(index[o]) >= static_cast<uint64_t>(in);
+                   if (outside) {
+                     inside = false;
+                     continue;
+                   }
+                   T* to = gx + i * in;
+                   std::fill_n(to, in, T(0));
+                   for (int64_t o = i * out; o < (i + 1) * out; ++o) to[index[o]] += gy[o];
                  }
                });
+  return inside;
 }
 template <class T>
 void gather_planes(int64_t planes, int64_t in, int64_t out, const T* x, const int64_t* index,
@@ -305,7 +347,7 @@ template <class T> void adaptive_avg_pool_backward(const PoolShape& s, const T* 
 #define TAEDA_POOL(T)                                                                       \
   template void max_pool<T>(const PoolShape&, const T*, T*, int64_t*);                      \
   template void adaptive_max_pool<T>(const PoolShape&, const T*, T*, int64_t*);             \
-  template void scatter_planes<T>(int64_t, int64_t, int64_t, const T*, const int64_t*, T*); \
+  template bool scatter_planes<T>(int64_t, int64_t, int64_t, const T*, const int64_t*, T*); \
   template void gather_planes<T>(int64_t, int64_t, int64_t, const T*, const int64_t*, T*);  \
   template void avg_pool<T>(const PoolShape&, AverageRule, const T*, T*);                   \
   template void avg_pool_backward<T>(const PoolShape&, AverageRule, const T*, T*);          \

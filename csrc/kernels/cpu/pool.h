@@ -17,9 +17,9 @@ struct PoolShape {
 // `index` receives where in its plane each maximum was found: the first one, or the last NaN.
 template <class T> void max_pool(const PoolShape& s, const T* x, T* y, int64_t* index);
 // gx[index] += gy, for max_pool and adaptive_max_pool alike. `in` and `out` are sizes of a whole
-// plane.
+// plane. False where an index lies outside of its plane; gx is then unfinished.
 template <class T>
-void scatter_planes(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index,
+bool scatter_planes(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index,
                     T* gx);
 // y = x[index]: the derivative of scatter_planes.
 template <class T>

@@ -1,26 +1,110 @@
 #include "kernels/cpu/simd/pool.h"
 
-#include "kernels/functors_scalar.h"
+#include "kernels/cpu/simd/registers.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
-template <class T>
-FN void keep_larger_by(const T* x, int64_t step, int64_t n, int32_t first, T* __restrict best,
-                       int32_t* __restrict at) {
-  const auto stride = static_cast<int32_t>(step);
-  for (int32_t i = 0; i < static_cast<int32_t>(n); ++i) {
-    const T v = x[i * step], b = best[i];
-    const bool larger = (v > b) | (v != v);
-    best[i] = larger ? v : b;
-    at[i] = larger ? first + i * stride : at[i];
+template <class T> struct Int;
+template <> struct Int<float> {
+  using type = int32_t;
+};
+template <> struct Int<double> {
+  using type = int64_t;
+};
+
+// L elements and, of the same width, L numbers.
+template <class T, int L> struct Pack {
+  typedef T type __attribute__((vector_size(L * sizeof(T)), aligned(sizeof(T)), may_alias));
+  typedef typename Int<T>::type ints __attribute__((vector_size(L * sizeof(T))));
+  typedef int64_t indices __attribute__((vector_size(L * sizeof(int64_t)), aligned(8), may_alias));
+};
+
+// x[0], x[step], ... for one pack. Nothing is read after the last of them: where every other
+// element is taken of two registers, the second begins with the first one's last.
+template <class T, int L> FN typename Pack<T, L>::type every(const T* x, int64_t step) {
+  using V = typename Pack<T, L>::type;
+  if (step == 1) return *reinterpret_cast<const V*>(x);
+  if (step == 2) {
+    const V a = *reinterpret_cast<const V*>(x), b = *reinterpret_cast<const V*>(x + L - 1);
+    if constexpr (L == 16) {
+      return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29,
+                                     31);
+    } else if constexpr (L == 8) {
+      return __builtin_shufflevector(a, b, 0, 2, 4, 6, 9, 11, 13, 15);
+    } else if constexpr (L == 4) {
+      return __builtin_shufflevector(a, b, 0, 2, 5, 7);
+    } else {
+      return __builtin_shufflevector(a, b, 0, 3);
+    }
+  }
+  V v;
+  for (int i = 0; i < L; ++i) v[i] = x[i * step];
+  return v;
+}
+
+template <class T, int L>
+FN void maxima_of(const T* x, int32_t first, const int32_t* taps, int64_t many, int64_t step,
+                  int64_t n, T* y, int64_t* at) {
+  using V = typename Pack<T, L>::type;
+  using I = typename Pack<T, L>::ints;
+  using Index = typename Pack<T, L>::indices;
+  using Number = typename Int<T>::type;
+  I steps;
+  for (int i = 0; i < L; ++i) steps[i] = static_cast<Number>(i * step);
+  // Two packs at a time, as each waits for its comparisons. The last ones overlap those before.
+  for (int64_t next = 0; next < n; next += 2 * L) {
+    const int64_t i[2] = {next + L <= n ? next : n - L, next + 2 * L <= n ? next + L : n - L};
+    V best[2];
+    I where[2];
+    for (int p = 0; p < 2; ++p) {
+      best[p] = V{} - static_cast<T>(__builtin_inf());
+      where[p] = I{} + static_cast<Number>(taps[0]);
+    }
+    for (int64_t t = 0; t < many; ++t) {
+      for (int p = 0; p < 2; ++p) {
+        const V v = every<T, L>(x + i[p] * step + taps[t], step);
+        const I larger = (v > best[p]) | (v != v);
+        best[p] = larger ? v : best[p];
+        where[p] = larger ? I{} + static_cast<Number>(taps[t]) : where[p];
+      }
+    }
+    for (int p = 0; p < 2; ++p) {
+      where[p] += steps + static_cast<Number>(first + i[p] * step);
+      *reinterpret_cast<V*>(y + i[p]) = best[p];
+      *reinterpret_cast<Index*>(at + i[p]) = __builtin_convertvector(where[p], Index);
+    }
+  }
+}
+
+template <class T, int L>
+FN void maxima_by(const T* x, int32_t first, const int32_t* taps, int64_t many, int64_t step,
+                  int64_t n, T* y, int64_t* at) {
+  if (n >= L) {
+    if (step == 1) maxima_of<T, L>(x, first, taps, many, 1, n, y, at);
+    else if (step == 2) maxima_of<T, L>(x, first, taps, many, 2, n, y, at);
+    else maxima_of<T, L>(x, first, taps, many, step, n, y, at);
+  } else if constexpr (L * sizeof(T) > 16) {
+    maxima_by<T, L / 2>(x, first, taps, many, step, n, y, at);
+  } else {
+    for (int64_t i = 0; i < n; ++i) {
+      T best = -static_cast<T>(__builtin_inf());
+      int64_t where = taps[0];
+      for (int64_t t = 0; t < many; ++t) {
+        const T v = x[taps[t] + i * step];
+        const bool larger = (v > best) | (v != v);
+        best = larger ? v : best;
+        where = larger ? taps[t] : where;
+      }
+      y[i] = best;
+      at[i] = first + where + i * step;
+    }
   }
 }
 template <class T>
-void keep_larger(const T* x, int64_t step, int64_t n, int32_t first, T* best, int32_t* at) {
-  if (step == 1) keep_larger_by(x, 1, n, first, best, at);
-  else if (step == 2) keep_larger_by(x, 2, n, first, best, at);
-  else keep_larger_by(x, step, n, first, best, at);
+void maxima(const T* x, int32_t first, const int32_t* taps, int64_t many, int64_t step, int64_t n,
+            T* y, int64_t* at) {
+  maxima_by<T, kBytes / sizeof(T)>(x + first, first, taps, many, step, n, y, at);
 }
 
 template <class T> FN void add_by(const T* x, int64_t step, int64_t n, T* __restrict sum) {
@@ -34,7 +118,7 @@ template <class T> void add(const T* x, int64_t step, int64_t n, T* sum) {
 
 }  // namespace
 
-extern constinit const PoolKernels pool_kernels = {{keep_larger<float>, add<float>},
-                                                   {keep_larger<double>, add<double>}};
+extern constinit const PoolKernels pool_kernels = {{maxima<float>, add<float>},
+                                                   {maxima<double>, add<double>}};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

@@ -1,4 +1,4 @@
-// Inner loops of pooling: one tap of the window for a whole row of outputs.
+// Inner loops of pooling over a row of outputs.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,10 @@
 namespace taeda::cpu::simd {
 
 template <class T> struct PoolLoops {
-  // For i < n: where x[i * step] is larger than best[i], or NaN, it becomes best[i], and
-  // first + i * step becomes at[i].
-  void (*keep_larger)(const T* x, int64_t step, int64_t n, int32_t first, T* best, int32_t* at);
+  // For i < n: y[i] is the largest of x[first + taps[t] + i * step], t < many, and at[i] is where
+  // it lies in x: the first one, or the last NaN. many > 0.
+  void (*maxima)(const T* x, int32_t first, const int32_t* taps, int64_t many, int64_t step,
+                 int64_t n, T* y, int64_t* at);
   // For i < n: sum[i] += x[i * step].
   void (*add)(const T* x, int64_t step, int64_t n, T* sum);
 };
