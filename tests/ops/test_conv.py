@@ -30,6 +30,9 @@ CASES = [
     (2, 6, 6, 6, (7, 6), (3, 3), 1, 1, 1),
     (2, 3, 3, 6, (7, 6), (3, 3), 2, 1, 1),
     (1, 1, 2, 2, (4, 4), (3, 3), 1, 4, 1),
+    (3, 1, 1, 6, (9, 20), (5, 5), 1, 2, 1),
+    (2, 2, 4, 18, (7, 9), (3, 3), (2, 1), 1, 2),
+    (1, 1, 1, 4, (5, 31), (3, 3), (3, 1), 1, 1),
     (3, 1, 1, 1, (1, 1), (1, 1), 1, 0, 1),
     (2, 1, 2, 3, (4, 5, 4), (3, 2, 3), (1, 2, 1), (1, 1, 0), 1),
     (1, 2, 4, 4, (4, 4, 4), (2, 2, 2), 2, 0, 1),
@@ -69,11 +72,19 @@ def test_layers_as_large_as_real_ones() -> None:
         (4, 64, 128, 14, 3, 1),
         (9, 200, 130, 7, 3, 1),
         (2, 3, 64, 64, 7, 2),
+        (5, 6, 16, 14, 5, 1),
         (2, 300, 300, 30, 1, 1),
     ]:
         x = leaf(n, ic, size, size, dtype=torch.float64)
         w = leaf(oc, ic, kernel, kernel, dtype=torch.float64, seed=1)
         compare("nn.functional.conv2d", x, w, None, stride, kernel // 2, second=False)
+
+
+def test_rows_as_wide_as_a_run_of_tiles() -> None:
+    """Where rows of the input's gradient are steps apart, nothing may reach into the next one."""
+    for width in (30, 62, 126, 254):
+        x, w = leaf(2, 1, 9, width, dtype=torch.float32), leaf(5, 1, 3, 3, dtype=torch.float32)
+        compare("nn.functional.conv2d", x, w, None, (2, 1), 1, second=False)
 
 
 def test_padding_by_name_and_unbatched() -> None:

@@ -114,6 +114,11 @@ template <class T> void lay_out(const Problem& p, const Band& band, const T* x, 
 // Where each (channel, tap) begins in what lay_out makes, for a band of `rows`.
 std::vector<int64_t> offsets(const Problem& p, int64_t rows);
 
+// The gradient of the weights, added to gw, for few channels; and about how many products of
+// registers that takes for an image.
+template <class T> void places_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw);
+template <class T> double places_cost(const Problem& p, int64_t outputs);
+
 inline int64_t volume(const ConvShape& s, const int64_t (&sizes)[3]) {
   int64_t v = 1;
   for (int d = 0; d < s.spatial; ++d) v *= sizes[d];

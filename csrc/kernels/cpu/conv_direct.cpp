@@ -149,7 +149,8 @@ void run_band(const Work<T>& work, const Band& band, int64_t first, int64_t outp
     const std::vector<Stretch> kept = stretches(p, band, width, q, last, work.strides.y_image);
     // Tiles that lie in y as they are go there, all others through `sums`.
     const int64_t straight =
-        in_one_piece(p, kept) ? (last - q) / kernel.cols * kernel.cols : int64_t{0};
+        in_one_piece(p, kept) ? (kept.back().from + kept.back().count) / kernel.cols * kernel.cols
+                              : int64_t{0};
     for (int64_t k = 0; k < depth; k += kDepthTogether) {
       const int64_t count = std::min(kDepthTogether, depth - k);
       const std::span<const int64_t> part(offset.data() + k, static_cast<size_t>(count));

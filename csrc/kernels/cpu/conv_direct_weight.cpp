@@ -16,6 +16,7 @@ namespace {
 using namespace direct;
 
 constexpr int64_t kPlacesTogether = 256;  // outputs whose gradients are summed at a stretch
+constexpr int64_t kCopyCost = 8;          // products of registers that a stretch's copying costs
 
 // A stretch of columns of that product: the taps (d, h) of the kernel with those along w that fall
 // into one phase.
@@ -29,10 +30,11 @@ struct TapRows {
   int64_t ld = 0;         // from one output's sums to the next's
   int64_t size = 0;       // of all sums
   bool gathered = false;  // with few channels, the stretches are copied behind one another first
+  double cost = 0;        // of one place, in products of registers
 };
 TapRows tap_rows(const Problem& p, int64_t outputs, int64_t cols) {
   TapRows rows;
-  int64_t total = 0;
+  int64_t total = 0, padded = 0;  // columns, and those of whole registers
   for (const Axis::Tap& d : p.d.taps) {
     for (const Axis::Tap& h : p.h.taps) {
       for (int64_t phase = 0; phase < static_cast<int64_t>(p.w.phases.size()); ++phase) {
@@ -45,12 +47,21 @@ TapRows tap_rows(const Problem& p, int64_t outputs, int64_t cols) {
         rows.list.push_back({&d, &h, phase, lo, (hi - lo + 1) * p.channels});
         rows.ld = std::max(rows.ld, rows.list.back().columns);
         total += rows.list.back().columns;
+        padded += ceil_div(rows.list.back().columns, cols) * cols;
       }
     }
   }
-  rows.gathered = rows.ld < 2 * cols;
-  if (rows.gathered) rows.ld = total;
   rows.ld = ceil_div(rows.ld, cols) * cols;
+  const int64_t together = ceil_div(total, cols) * cols, lanes = cols / 2;
+  auto cost = [&](int64_t columns, int64_t copies) {
+    return static_cast<double>(outputs * columns + copies * kCopyCost * lanes) /
+           static_cast<double>(lanes);
+  };
+  const auto many = static_cast<int64_t>(rows.list.size());
+  const double apart = cost(padded, 0), behind = cost(together, many);
+  rows.gathered = behind < apart;
+  rows.cost = std::min(behind, apart);
+  if (rows.gathered) rows.ld = together;
   int64_t at = 0;
   for (TapRow& row : rows.list) {
     row.at = at;
@@ -168,6 +179,12 @@ template <class T> void direct_grad_weight(const ConvShape& s, const T* x, const
   const int64_t outputs = s.out_channels / s.groups;
   const int64_t x_volume = p.d.in * p.h.in * p.w.in, y_volume = volume(s, s.out);
   const TapRows rows = tap_rows(p, outputs, loops<T>().cols);
+  // Transposing costs about a product of registers for each element.
+  const auto places = static_cast<double>(p.h.out * p.w.out);
+  const double transposed =
+      places * static_cast<double>(outputs) + static_cast<double>(p.channels * p.h.in * p.w.in);
+  if (places_cost<T>(p, outputs) < places * rows.cost + transposed)
+    return places_grad_weight(s, x, gy, gw);
   // Runs of pieces add to sums of their own, which are then added in order.
   const int64_t bands = p.bands(), pieces = s.batch * bands;
   const int64_t group_sums = rows.size, total = s.groups * group_sums;

@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/conv_band.h"
+#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/simd/correlate.h"
+
+// The gradient of the weights for few channels: places lie across the registers, so that the input
+// and the outputs' gradients are read as they are. Each register of sums is added up at the end.
+namespace taeda::cpu::direct {
+namespace {
+
+template <class T> const simd::CorrelateLoops<T>& kernels() {
+  using namespace simd;
+  const CorrelateKernels& k = TAEDA_PICK(correlate_kernels);
+  if constexpr (std::is_same_v<T, float>) {
+    return k.f32;
+  } else {
+    return k.f64;
+  }
+}
+
+// What the pieces of one run come to: registers of sums, [some outputs][some taps][output][tap].
+template <class T> struct Sums {
+  int64_t outputs, depth;  // depth: taps of all channels
+  Scratch<T> memory;
+
+  static int64_t groups(int64_t depth) { return ceil_div(depth, kernels<T>().taps); }
+  Sums(int64_t outputs_, int64_t depth_)
+      : outputs(outputs_),
+        depth(depth_),
+        memory(outputs * groups(depth) * kernels<T>().taps * kernels<T>().lanes) {}
+  int64_t size() const { return outputs * groups(depth) * kernels<T>().taps * kernels<T>().lanes; }
+
+  void add(const Problem& p, const Band& band, const T* laid, const T* g, int64_t g_plane) {
+    const auto& k = kernels<T>();
+    std::vector<int64_t> offset = offsets(p, band.rows);
+    offset.resize(static_cast<size_t>(groups(depth) * k.taps), 0);  // summed up, but not used
+    T* sums = memory.data();
+    for (int64_t first = 0; first < outputs; first += k.outputs) {
+      const int64_t m = std::min(k.outputs, outputs - first);
+      const simd::Places<T> places{band.rows, p.w.out,  g + first * g_plane, g_plane, p.w.out,
+                                   laid,      p.width()};
+      for (int64_t tap = 0; tap < depth; tap += k.taps) {
+        k.add(m, places, offset.data() + tap, sums);
+        sums += m * k.taps * k.lanes;
+      }
+    }
+  }
+  // to[output][tap]
+  void finish(T* to) const {
+    const auto& k = kernels<T>();
+    const T* from = memory.data();
+    for (int64_t first = 0; first < outputs; first += k.outputs) {
+      const int64_t m = std::min(k.outputs, outputs - first);
+      for (int64_t tap = 0; tap < depth; tap += k.taps) {
+        for (int64_t i = 0; i < m * k.taps; ++i, from += k.lanes) {
+          T sum = 0;
+          for (int64_t lane = 0; lane < k.lanes; ++lane) sum += from[lane];
+          const int64_t t = tap + i % k.taps;
+          if (t < depth) to[(first + i / k.taps) * depth + t] = sum;
+        }
+      }
+    }
+  }
+};
+
+}  // namespace
+
+template <class T> double places_cost(const Problem& p, int64_t outputs) {
+  const int64_t registers = p.h.out * ceil_div(p.w.out, kernels<T>().lanes);
+  return static_cast<double>(outputs * p.depth()) * static_cast<double>(registers + 2);
+}
+template double places_cost<float>(const Problem&, int64_t);
+template double places_cost<double>(const Problem&, int64_t);
+
+template <class T> void places_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
+  const Problem p = forward_problem(s);
+  const int64_t outputs = s.out_channels / s.groups, depth = p.depth(), lanes = kernels<T>().lanes;
+  const int64_t x_volume = volume(s, s.in), y_volume = volume(s, s.out);
+  // Runs of pieces have sums of their own, which are then added in order.
+  const int64_t bands = p.bands(), pieces = s.batch * bands, most = std::min<int64_t>(16, pieces);
+  const int64_t run = ceil_div(pieces, most), runs = ceil_div(pieces, run);
+  const int64_t total = s.groups * outputs * depth;
+  Scratch<T> results(runs * total);
+  parallel_for(runs * s.groups, 1, [&](int64_t begin, int64_t end) {
+    const bool copied = p.w.out < lanes;  // with room to read a register after the last row
+    const int64_t most_places = p.band() * p.w.out;
+    Scratch<T> laid(p.channels * p.channel_size(p.band()) + lanes);
+    Scratch<T> grads(copied ? outputs * most_places + lanes : 0);
+    Sums<T> sums(outputs, depth);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t group = i % s.groups, number = i / s.groups;
+      std::fill_n(sums.memory.data(), sums.size(), T(0));
+      for (int64_t piece = number * run; piece < std::min((number + 1) * run, pieces); ++piece) {
+        const int64_t image = piece / bands;
+        const Band band(p, piece % bands);
+        lay_out(p, band, x + (image * s.groups + group) * p.channels * x_volume, laid.data());
+        const T* g = gy + (image * s.groups + group) * outputs * y_volume +
+                     (band.depth * p.h.out + band.first) * p.w.out;
+        const int64_t places = band.rows * p.w.out;
+        for (int64_t m = 0; copied && m < outputs; ++m)
+          std::copy_n(g + m * y_volume, places, grads.data() + m * places);
+        sums.add(p, band, laid.data(), copied ? grads.data() : g, copied ? places : y_volume);
+      }
+      sums.finish(results.data() + number * total + group * outputs * depth);
+    }
+  });
+  for (int64_t r = 0; r < runs; ++r) {
+    for (int64_t i = 0; i < total; ++i) gw[i] += results.data()[r * total + i];
+  }
+}
+template void places_grad_weight<float>(const ConvShape&, const float*, const float*, float*);
+template void places_grad_weight<double>(const ConvShape&, const double*, const double*, double*);
+
+}  // namespace taeda::cpu::direct
