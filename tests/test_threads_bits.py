@@ -103,6 +103,7 @@ CASES = {
         taeda.cat([randn(700, 500), randn(700, 301)], 1),
         taeda.cat([randn(200_000)] * 2),
     ],
+    "transpose": lambda: [randn(700, 900).t().contiguous(), randn(4, 80, 900).mT.contiguous()],
     "sort": lambda: [*randn(300_000).sort(), *randn(400, 900).sort(1)],
     "topk": lambda: [*randn(400, 2000).topk(10), *randn(400, 900).topk(300)],
     "cumsum": lambda: [randn(300_000).cumsum(0), randn(500, 600).cumsum(1)],

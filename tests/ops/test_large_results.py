@@ -68,3 +68,22 @@ def test_long_lines_of_indices(n):
             x.gather(1, wrong)
         with pytest.raises(IndexError, match=str(bad)):
             x.index_select(1, wrong[2])
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64, taeda.int16])
+@pytest.mark.parametrize(
+    "shape", [(2048, 2064), (2083, 2090), (16, 300_017), (300_000, 17), (3, 1040, 1424)]
+)
+def test_large_transposes(dtype, shape):
+    x = taeda.arange(taeda.Size(shape).numel(), dtype=taeda.int32).reshape(shape).to(dtype)
+    y = x.transpose(-1, -2).contiguous()
+    assert y.is_contiguous()
+    assert y.shape == x.transpose(-1, -2).shape
+    for i in (0, 1, shape[-2] // 2 + 1, shape[-2] - 1):
+        assert taeda.equal(y[..., i], x[..., i, :])
+    assert taeda.equal(y.transpose(-1, -2), x)
+    wide = taeda.zeros(*y.shape[:-1], y.shape[-1] + 5, dtype=dtype)
+    wide[..., 3:-2] = x.transpose(-1, -2)
+    assert taeda.equal(wide[..., 3:-2], y)
+    assert not wide[..., :3].any()
+    assert not wide[..., -2:].any()

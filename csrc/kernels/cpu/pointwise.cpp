@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/simd/pick.h"
 #include "kernels/cpu/simd/transpose.h"
+#include "kernels/cpu/stream.h"
 #include "tensor/plan.h"
 
 namespace taeda::cpu::simd {
@@ -294,6 +295,39 @@ void run_loop(const Plan& plan, Loop loop, const uint8_t* compute) {
   parallel_for(walk.blocks, std::max<int64_t>(1, kGrain / per_block), walk);
 }
 
+namespace {
+
+// A copy of planes whose source runs fastest along the second dimension, of 4- or 8-byte elements.
+// `plane_offset(k, o)`: where plane o of operand k begins.
+template <class F> void run_transpose(const Plan& plan, int64_t planes, F&& plane_offset) {
+  const int64_t n = plan.sizes[0], m = plan.sizes[1], d = plan.strides[0][1],
+                s = plan.strides[1][0];
+  const auto item = static_cast<int64_t>(itemsize(plan.dtype[0]));
+  bool aligned = reinterpret_cast<uintptr_t>(plan.data[0]) % 64 == 0;
+  for (size_t i = 1; i < plan.sizes.size(); ++i) aligned &= plan.strides[0][i] % 64 == 0;
+  const auto& kernels = cpu::simd::transposes();
+  const auto kernel = aligned && cpu::is_streamed(plan.numel * item)
+                          ? (item == 4 ? kernels.streamed4 : kernels.streamed8)
+                          : (item == 4 ? kernels.bytes4 : kernels.bytes8);
+  // Tiles of each plane: a band of rows of src, and as many columns as are worth a thread's
+  // attention.
+  const int64_t rows = std::min(n, cpu::simd::transpose_rows(item));
+  const int64_t columns = std::min(m, (kGrain / rows + 63) / 64 * 64);
+  const int64_t bands = (n + rows - 1) / rows, parts = (m + columns - 1) / columns;
+  parallel_for(planes * bands * parts, std::max<int64_t>(1, kGrain / (rows * columns)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t t = begin; t < end; ++t) {
+                   const int64_t o = t / parts / bands, i = t / parts % bands * rows,
+                                 j = t % parts * columns;
+                   kernel(plan.data[0] + plane_offset(0, o) + j * d + i * item, d,
+                          plan.data[1] + plane_offset(1, o) + i * s + j * item, s,
+                          std::min(rows, n - i), std::min(columns, m - j));
+                 }
+               });
+}
+
+}  // namespace
+
 void run_copy(const Plan& plan) {
   if (plan.numel == 0) return;
   const Cast cast = loops().cast[static_cast<int>(plan.dtype[0])][static_cast<int>(plan.dtype[1])];
@@ -317,14 +351,14 @@ void run_copy(const Plan& plan) {
   const auto item = static_cast<int64_t>(itemsize(plan.dtype[0]));
   const bool transposed =
       plan.dtype[0] == plan.dtype[1] && d[0] == item && s[1] == item && n[0] >= 4 && n[1] >= 4;
+  if (transposed && item >= 4 && item <= 8) {
+    run_transpose(plan, outer, plane_offset);
+    return;
+  }
   auto run = [&](int64_t o, int64_t begin, int64_t end) {  // rows [begin, end) of one plane
     char* dst = plan.data[0] + plane_offset(0, o);
     const char* src = plan.data[1] + plane_offset(1, o);
-    if (transposed && item >= 4 && item <= 8) {
-      const auto& kernels = cpu::simd::transposes();
-      (item == 4 ? kernels.bytes4 : kernels.bytes8)(dst + begin * d[1], d[1], src + begin * item,
-                                                    s[0], n[0], end - begin);
-    } else if (transposed) {
+    if (transposed) {
       visit_bytes(plan.dtype[0], [&](auto tag) {
         transpose_tiles<typename decltype(tag)::type>(dst, d[1], src, s[0], n[0], begin, end);
       });

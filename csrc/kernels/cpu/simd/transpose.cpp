@@ -2,11 +2,21 @@
 
 #include "kernels/functors_scalar.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
-typedef uint32_t Row4 __attribute__((vector_size(32), aligned(4), may_alias));
-typedef uint64_t Row8 __attribute__((vector_size(32), aligned(8), may_alias));
+// What fills one register.
+#if defined(__AVX__)
+constexpr int kBytes = 32;
+#else
+constexpr int kBytes = 16;
+#endif
+typedef uint32_t Row4 __attribute__((vector_size(kBytes), aligned(4), may_alias));
+typedef uint64_t Row8 __attribute__((vector_size(kBytes), aligned(8), may_alias));
 // A template argument would lose the alignment, and with it the right to lie anywhere.
 template <class T> struct RowOf;
 template <> struct RowOf<uint32_t> {
@@ -16,85 +26,116 @@ template <> struct RowOf<uint64_t> {
   using type = Row8;
 };
 
-// A square of registers, transposed in place: neighbours, then pairs, then halves change places.
-FN void turn(Row4 (&r)[8]) {
-  for (int i = 0; i < 8; i += 2) {
-    const Row4 a = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
-    const Row4 b = __builtin_shufflevector(r[i], r[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+// A square of registers, transposed in place: neighbours change places, then pairs, then halves.
+template <class Row> FN void turn(Row (&r)[2]) {
+  const Row a = __builtin_shufflevector(r[0], r[1], 0, 2);
+  r[1] = __builtin_shufflevector(r[0], r[1], 1, 3);
+  r[0] = a;
+}
+template <class Row> FN void turn(Row (&r)[4]) {
+  for (int i = 0; i < 4; i += 2) {
+    const Row a = __builtin_shufflevector(r[i], r[i + 1], 0, 4, 2, 6);
+    r[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 1, 5, 3, 7);
     r[i] = a;
-    r[i + 1] = b;
+  }
+  for (int i = 0; i < 2; ++i) {
+    const Row a = __builtin_shufflevector(r[i], r[i + 2], 0, 1, 4, 5);
+    r[i + 2] = __builtin_shufflevector(r[i], r[i + 2], 2, 3, 6, 7);
+    r[i] = a;
+  }
+}
+template <class Row> FN void turn(Row (&r)[8]) {
+  for (int i = 0; i < 8; i += 2) {
+    const Row a = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
+    r[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+    r[i] = a;
   }
   for (int half = 0; half < 8; half += 4) {
     for (int i = half; i < half + 2; ++i) {
-      const Row4 a = __builtin_shufflevector(r[i], r[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-      const Row4 b = __builtin_shufflevector(r[i], r[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+      const Row a = __builtin_shufflevector(r[i], r[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+      r[i + 2] = __builtin_shufflevector(r[i], r[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
       r[i] = a;
-      r[i + 2] = b;
     }
   }
   for (int i = 0; i < 4; ++i) {
-    const Row4 a = __builtin_shufflevector(r[i], r[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-    const Row4 b = __builtin_shufflevector(r[i], r[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    const Row a = __builtin_shufflevector(r[i], r[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    r[i + 4] = __builtin_shufflevector(r[i], r[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
     r[i] = a;
-    r[i + 4] = b;
-  }
-}
-FN void turn(Row8 (&r)[4]) {
-  for (int i = 0; i < 4; i += 2) {
-    const Row8 a = __builtin_shufflevector(r[i], r[i + 1], 0, 4, 2, 6);
-    const Row8 b = __builtin_shufflevector(r[i], r[i + 1], 1, 5, 3, 7);
-    r[i] = a;
-    r[i + 1] = b;
-  }
-  for (int i = 0; i < 2; ++i) {
-    const Row8 a = __builtin_shufflevector(r[i], r[i + 2], 0, 1, 4, 5);
-    const Row8 b = __builtin_shufflevector(r[i], r[i + 2], 2, 3, 6, 7);
-    r[i] = a;
-    r[i + 2] = b;
   }
 }
 
-// Squares of one cache line by one: every line is read once and written once.
-template <class T>
-void transpose(char* dst, int64_t dst_step, const char* src, int64_t src_step, int64_t n,
-               int64_t m) {
+// Past the caches.
+#if defined(__AVX__)
+FN void stream(char* to, __m256i v) { _mm256_stream_si256(reinterpret_cast<__m256i*>(to), v); }
+using Register = __m256i;
+#elif defined(__x86_64__)
+FN void stream(char* to, __m128i v) { _mm_stream_si128(reinterpret_cast<__m128i*>(to), v); }
+using Register = __m128i;
+#else
+FN void stream(char* to, Row4 v) { *reinterpret_cast<Row4*>(to) = v; }
+using Register = Row4;
+#endif
+
+// A square of one cache line by one.
+template <class T, bool Streamed>
+FN void square(char* dst, int64_t dst_step, const char* src, int64_t src_step) {
   using Row = typename RowOf<T>::type;
-  constexpr int64_t line = 64 / int64_t(sizeof(T)), lanes = line / 2;
-  auto one = [&](int64_t i, int64_t j) {
-    *reinterpret_cast<T*>(dst + j * dst_step + i * int64_t(sizeof(T))) =
-        *reinterpret_cast<const T*>(src + i * src_step + j * int64_t(sizeof(T)));
-  };
-  int64_t j = 0;
-  for (; j + line <= m; j += line) {
-    int64_t i = 0;
-    for (; i + line <= n; i += line) {
-      // The next square's lines lie in other pages, which no hardware foresees.
-      const char* ahead = src + (i + line) * src_step + j * int64_t(sizeof(T));
-      for (int64_t k = 0; k < line && i + line + k < n; ++k)
-        __builtin_prefetch(ahead + k * src_step);
-      for (int64_t a = 0; a < line; a += lanes) {
-        for (int64_t b = 0; b < line; b += lanes) {
-          Row r[lanes];
-          const char* from = src + (i + b) * src_step + (j + a) * int64_t(sizeof(T));
-          for (int k = 0; k < lanes; ++k) r[k] = *reinterpret_cast<const Row*>(from + k * src_step);
-          turn(r);
-          char* to = dst + (j + a) * dst_step + (i + b) * int64_t(sizeof(T));
-          for (int k = 0; k < lanes; ++k) *reinterpret_cast<Row*>(to + k * dst_step) = r[k];
-        }
+  constexpr int lanes = kBytes / sizeof(T), parts = 64 / kBytes;
+  for (int a = 0; a < parts; ++a) {
+    Row r[parts][lanes];
+    for (int b = 0; b < parts; ++b) {
+      for (int k = 0; k < lanes; ++k)
+        r[b][k] = *reinterpret_cast<const Row*>(src + (b * lanes + k) * src_step + a * kBytes);
+      turn(r[b]);
+    }
+    for (int k = 0; k < lanes; ++k) {
+      char* to = dst + (a * lanes + k) * dst_step;
+      for (int b = 0; b < parts; ++b) {
+        if constexpr (Streamed) stream(to + b * kBytes, reinterpret_cast<Register>(r[b][k]));
+        else *reinterpret_cast<Row*>(to + b * kBytes) = r[b][k];
       }
     }
-    for (; i < n; ++i) {
-      for (int64_t k = j; k < j + line; ++k) one(i, k);
+  }
+}
+
+// A band of rows of src from left to right, square by square: every line is read once and written
+// once. Two lines ahead in each row is as far as the caches hold what is asked for, however many
+// rows lie a power of two apart.
+template <class T, bool Streamed>
+void transpose(char* dst, int64_t dst_step, const char* src, int64_t src_step, int64_t n,
+               int64_t m) {
+  constexpr int64_t item = sizeof(T), line = 64 / item, rows = transpose_rows(item);
+  auto one = [&](int64_t i, int64_t j) {
+    *reinterpret_cast<T*>(dst + j * dst_step + i * item) =
+        *reinterpret_cast<const T*>(src + i * src_step + j * item);
+  };
+  for (int64_t band = 0; band < n; band += rows) {
+    const int64_t end = band + rows < n ? band + rows : n;
+    int64_t j = 0;
+    for (; j + line <= m; j += line) {
+      int64_t i = band;
+      for (; i + line <= end; i += line) {
+        const char* from = src + i * src_step + j * item;
+        for (int64_t k = 0; k < line; ++k) __builtin_prefetch(from + k * src_step + 128);
+        square<T, Streamed>(dst + j * dst_step + i * item, dst_step, from, src_step);
+      }
+      for (; i < end; ++i) {
+        for (int64_t k = j; k < j + line; ++k) one(i, k);
+      }
+    }
+    for (; j < m; ++j) {
+      for (int64_t i = band; i < end; ++i) one(i, j);
     }
   }
-  for (; j < m; ++j) {
-    for (int64_t i = 0; i < n; ++i) one(i, j);
-  }
+#if defined(__x86_64__)
+  if constexpr (Streamed) _mm_sfence();
+#endif
 }
 
 }  // namespace
 
-extern constinit const TransposeKernels transpose_kernels = {transpose<uint32_t>,
-                                                             transpose<uint64_t>};
+extern constinit const TransposeKernels transpose_kernels = {
+    transpose<uint32_t, false>, transpose<uint64_t, false>, transpose<uint32_t, true>,
+    transpose<uint64_t, true>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

@@ -10,9 +10,13 @@ namespace taeda::cpu::simd {
 using Transpose = void (*)(char* dst, int64_t dst_step, const char* src, int64_t src_step,
                            int64_t n, int64_t m);
 
+// The streamed ones write past the caches: dst and dst_step must then be multiples of 64.
 struct TransposeKernels {
-  Transpose bytes4, bytes8;
+  Transpose bytes4, bytes8, streamed4, streamed8;
 };
+
+// Rows of src that are walked side by side: cut between threads at multiples of it.
+constexpr int64_t transpose_rows(int64_t item) { return 256 / item; }
 
 namespace v2 {
 extern const TransposeKernels transpose_kernels;
