@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "python/arguments.h"
+#include "python/batching.h"
 #include "python/objects.h"
 #include "python/tensor_type.h"
 
@@ -118,7 +119,7 @@ bool as_scalar(PyObject* o, Scalar* s, bool tensors) {
   } else if (is_tensor(o)) {
     if (!tensors) return false;
     const Tensor& t = tensor_of(o);
-    if (t.dim() != 0 || t.requires_grad_flag() || t.is_meta()) return false;
+    if (t.dim() != 0 || t.requires_grad_flag() || t.is_meta() || is_batched(t)) return false;
     *s = t.item();
   } else if (is_numpy_scalar(o)) {
     const char* name = Py_TYPE(o)->tp_name + 6;

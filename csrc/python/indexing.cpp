@@ -3,6 +3,7 @@
 #include "autograd/meta.h"
 #include "ops/tensor_ops.h"
 #include "python/arguments.h"
+#include "python/batching.h"
 #include "python/interop.h"
 #include "python/objects.h"
 #include "python/overrides.h"
@@ -166,7 +167,7 @@ class Indexer {
   }
 
   void apply_tensor(const Tensor& t) {
-    if (t.dim() == 0 && is_integral(t.dtype())) {
+    if (t.dim() == 0 && is_integral(t.dtype()) && (is_mask(t) || !is_batched(t))) {
       if (is_mask(t)) gather_bool(t.item().to<bool>());
       else select(t.item().to_int());
       return;

@@ -4,6 +4,7 @@
 #include "base/allocator.h"
 #include "base/cpu_features.h"
 #include "base/thread_pool.h"
+#include "python/batching.h"
 #include "python/casters.h"
 #include "python/library.h"
 #include "python/module.h"
@@ -92,6 +93,7 @@ NB_MODULE(_C, m) {
   py::init_tensor_methods();
   py::init_tensor_attributes();
   py::init_overrides(module);
+  py::init_batching(module);
   py::init_creation(module);
   py::init_interop(module);
   py::init_files(module);

@@ -8,6 +8,7 @@
 
 #include "autograd/forward.h"
 #include "autograd/meta.h"
+#include "python/batching.h"
 #include "python/objects.h"
 #include "python/overrides.h"
 #include "python/results.h"
@@ -85,6 +86,7 @@ PyObject* run_into(const OpTable& table, const Op& op, Values& values, PyObject*
                       "(), but got ", type_name(item));
     }
     check_no_internal_overlap(tensor_of(item));
+    check_not_batched(op, tensor_of(item));
     items.push_back(PyRef::borrow(item));
   }
   check(!(modes.grad && (seen.flags & kRequiresGrad)), op.name,
@@ -113,6 +115,7 @@ void take_dtype_of(const Tensor& out, const Signature& s, Values& values) {
 }
 
 [[noreturn, gnu::cold]] void no_overload(const OpTable& table, const PyArgs& call) {
+  for (size_t i = 0; i < call.count + call.keywords(); ++i) check_not_read(call.args[i]);
   const Signature* only = table.overloads.size() == 1 ? &table.overloads[0] : nullptr;
   if (!only) {
     for (const Signature& s : table.overloads) {
@@ -262,9 +265,14 @@ PyObject* get_forms(PyObject* o, void*) {
       bool numbers = std::any_of(s.params().begin(), s.params().end(),
                                  [](const Param& p) { return p.takes_number; });
       bool out = (op.traits.forms & kOut) && !op.inplace_form;
-      PyRef item = take(Py_BuildValue(
-          "{sssOsOsO}", "schema", op.signature.c_str(), "out", out ? Py_True : Py_False, "factory",
-          s.is_factory() ? Py_True : Py_False, "numbers", numbers ? Py_True : Py_False));
+      const char* kind = op.traits.composite     ? "composite"
+                         : op.traits.elementwise ? "elementwise"
+                         : op.traits.view        ? "view"
+                                                 : "";
+      PyRef item = take(Py_BuildValue("{sssOsOsOss}", "schema", op.signature.c_str(), "out",
+                                      out ? Py_True : Py_False, "factory",
+                                      s.is_factory() ? Py_True : Py_False, "numbers",
+                                      numbers ? Py_True : Py_False, "kind", kind));
       must(PyList_Append(list.get(), item.get()));
     }
     return list.release();
@@ -299,8 +307,8 @@ PyGetSetDef op_getset[] = {
     {"__signature__", get_signature, nullptr, nullptr, nullptr},
     {"overloads", get_overloads, nullptr, "The schemas of all overloads.", nullptr},
     {"_forms", get_forms, nullptr,
-     "One dict per overload: its schema, and whether it takes `out`, what factories take, and "
-     "Python numbers as tensors.",
+     "One dict per overload: its schema, whether it takes `out`, what factories take, and "
+     "Python numbers as tensors, and its kind.",
      nullptr},
     {"__dict__", [](PyObject* o, void*) { return PyObject_GenericGetDict(o, nullptr); }, nullptr,
      nullptr, nullptr},

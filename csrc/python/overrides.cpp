@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ops/op.h"
+#include "python/batching.h"
 #include "python/op_callable.h"
 #include "python/tensor_type.h"
 
@@ -33,7 +34,7 @@ bool may_override(PyObject* o) {
       o == Py_None || PyUnicode_CheckExact(o) || PyType_Check(o)) {
     return false;
   }
-  if (is_tensor(o)) return tensor_of(o).flags() & kOverride;
+  if (is_tensor(o)) return (tensor_of(o).flags() & kOverride) && !is_batched_type(type);
   return bool(function_of(type));
 }
 
@@ -189,8 +190,11 @@ Value ask_class(const Call& c) {
 }
 
 // Ops that were called from C++ have passed the callables' test already, or stand inside one that
-// has; only a class without elements is asked here too.
+// has; only a class without elements is asked here too, and vmap's tensors meet their rules here.
 Value pass_on(Call& c, uint32_t inner) {
+  if (has_batched(c)) {
+    if (std::optional<Value> result = apply_rule(c)) return std::move(*result);
+  }
   return every_call && sees_every_call(c) ? ask_class(c) : call_inner(c, inner);
 }
 

@@ -5,6 +5,7 @@
 #include "autograd/forward.h"
 #include "autograd/meta.h"
 #include "python/arguments.h"
+#include "python/batching.h"
 #include "python/objects.h"
 #include "python/op_callable.h"
 #include "python/overrides.h"
@@ -220,6 +221,7 @@ PyObject* resize_(PyObject* o, PyObject* args) {
     }
     const Tensor& t = tensor_of(o);
     check(!(modes.grad && requires_grad(t)), "cannot resize variables that require grad");
+    check(!is_batched(t), "vmap: resize_() of a tensor that is vmapped over is not supported");
     check(!tangent_of(t).defined(), "cannot resize variables that has a forward grad");
     check(modes.inference || !(t.flags() & kInference), kInferenceChange);
     resize(t, sizes);

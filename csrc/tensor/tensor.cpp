@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "tensor/inference.h"
+#include "tensor/readable.h"
 
 namespace taeda {
 
@@ -180,7 +181,10 @@ bool Tensor::is_contiguous(MemoryFormat f) const {
   return true;
 }
 
+void (*check_readable)(const Tensor& t) = nullptr;
+
 Scalar Tensor::item() const {
+  if ((flags() & kOverride) && check_readable) check_readable(*this);
   check(numel() == 1, "a Tensor with ", numel(), " elements cannot be converted to Scalar");
   check(!is_meta(), "Tensor.item() cannot be called on meta tensors");
   return visit_all(dtype(), [&](auto tag) -> Scalar {

@@ -283,6 +283,7 @@ _FROM_SUBMODULES = {
     "is_autocast_enabled": "taeda.amp.autocast_mode",
     "sparse_coo_tensor": "taeda.sparse._make",
     "sparse_csr_tensor": "taeda.sparse._make",
+    "vmap": "taeda.func._vmap",
 }
 
 

@@ -578,6 +578,7 @@ from taeda.autograd.grad_mode import inference_mode as inference_mode
 from taeda.autograd.grad_mode import no_grad as no_grad
 from taeda.autograd.grad_mode import set_grad_enabled as set_grad_enabled
 from taeda.compiler import compile as compile
+from taeda.func._vmap import vmap as vmap
 from taeda.functional import broadcast_shapes as broadcast_shapes
 from taeda.functional import cartesian_prod as cartesian_prod
 from taeda.functional import chain_matmul as chain_matmul

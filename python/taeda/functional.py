@@ -343,7 +343,11 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     sizes = [shape] if isinstance(shape, int) else [int(n) for n in shape]
     if any(n < 0 for n in sizes):
         raise ValueError(f"unravel_index(): shape must not be negative, got {sizes}")
-    if places.numel() and bool(((places < 0) | (places >= math.prod(sizes))).any()):
+    if (
+        places.numel()
+        and not _C._is_batched(places)
+        and bool(((places < 0) | (places >= math.prod(sizes))).any())
+    ):
         raise ValueError(f"unravel_index(): an index is outside a tensor of shape {sizes}")
     found = []
     for size in reversed(sizes):

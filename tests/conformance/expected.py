@@ -188,6 +188,13 @@ NOT_RUN |= {
     for aspect in ("float32", "float64", "int64", "bool", "complex64", "gradient-float64", "method")
 }
 
+for key in ("resize_", "resize_as_"):
+    DIFFERS[key, "vmap"] = "the memory of a batched tensor is its value's"
+for key in ("to_sparse", "sparse.mm-reduce"):
+    DIFFERS[key, "vmap"] = "sparse tensors are not batched"
+DIFFERS["nn.functional.ctc_loss", "vmap"] = "lengths are read as Python numbers"
+DIFFERS["nn.functional.embedding_bag", "vmap"] = "indices equal to padding_idx are taken out"
+
 # Entries that taeda will not have -> reason.
 OUT_OF_SCOPE: dict[str, str] = {
     "chalf": "there is no dtype of two halves",

@@ -12,6 +12,9 @@ __all__ = ["backward", "grad"]
 
 TensorOrTensors = Tensor | Sequence[Tensor]
 
+# taeda._batching.gradients, once vmap has been used.
+batching: Any = None
+
 
 def _as_tuple(value: Any, what: str) -> tuple[Any, ...]:
     if isinstance(value, Tensor) or hasattr(value, "output_nr"):
@@ -66,6 +69,11 @@ def backward(
     if inputs is not None:
         inputs = _as_tuple(inputs, "backward(): argument 'inputs'")
     keep = create_graph if retain_graph is None else retain_graph
+    if batching is not None and batching.is_concerned(roots, grads):
+        raise RuntimeError(
+            "backward() called inside of vmap. This is not supported, please use func.grad or "
+            "func.vjp instead or call backward() outside of it."
+        )
     _C._run_backward(roots, grads, keep, create_graph, inputs)
 
 
@@ -118,7 +126,8 @@ def grad(
         raise ValueError("grad(): argument 'inputs' is empty")
     grads = _gradients(grad_outputs, len(roots), "grad_outputs")
     keep = create_graph if retain_graph is None else retain_graph
-    found: list[Any] = _C._run_grad(roots, grads, keep, create_graph, wanted)
+    run = _C._run_grad if batching is None else batching.run_grad
+    found: list[Any] = run(roots, grads, keep, create_graph, wanted)
     for i, (gradient, of) in enumerate(zip(found, wanted, strict=True)):
         if gradient is not None:
             continue

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from taeda import _C
 from taeda._C import Tensor
+from taeda.autograd import _run
 
 __all__ = [
     "UnpackedDualTensor",
@@ -87,7 +88,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         )
     if level:
         raise RuntimeError("Invalid level given to make_dual")
-    return _C._make_dual(tensor, tangent)
+    make = _C._make_dual if _run.batching is None else _run.batching.make_dual
+    return make(tensor, tangent)
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
@@ -105,7 +107,8 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     """
     if level not in (None, 0):
         return UnpackedDualTensor(tensor, None)
-    return UnpackedDualTensor(*_C._unpack_dual(tensor))
+    unpack = _C._unpack_dual if _run.batching is None else _run.batching.unpack_dual
+    return UnpackedDualTensor(*unpack(tensor))
 
 
 class dual_level:

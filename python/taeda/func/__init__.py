@@ -13,6 +13,7 @@ import taeda
 from taeda._C import Tensor
 from taeda.func._gradients import grad, grad_and_value, jvp, linearize, vjp
 from taeda.func._jacobians import hessian, jacfwd, jacrev
+from taeda.func._vmap import vmap
 from taeda.nn import Module
 from taeda.nn.utils import stateless
 
@@ -27,6 +28,7 @@ __all__ = [
     "linearize",
     "stack_module_state",
     "vjp",
+    "vmap",
 ]
 
 

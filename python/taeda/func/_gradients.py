@@ -11,7 +11,15 @@ from taeda._C import Tensor
 from taeda.autograd._run import grad as gradients_of
 from taeda.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from taeda.autograd.grad_mode import enable_grad
-from taeda.func._record import Arguments, chosen, plain, separated, tensors_only, zeros
+from taeda.func._record import (
+    Arguments,
+    chosen,
+    plain,
+    recorded_of,
+    separated,
+    tensors_only,
+    zeros,
+)
 from taeda.func._tree import flatten
 
 __all__ = ["grad", "grad_and_value", "jvp", "linearize", "vjp"]
@@ -237,7 +245,7 @@ class _Linear:
             self.weights = [zeros(o) for o in self.outputs]
             for w, o in zip(self.weights, self.outputs, strict=True):
                 if o.requires_grad:
-                    w.requires_grad_()
+                    recorded_of(w).requires_grad_()
             self.joined = self.inputs.joins_others(self.outputs)
             self.gradients = self.inputs.gradients(self.outputs, self.weights, True, True)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from taeda import _C
 from taeda._C import Tensor
+from taeda.autograd import _run
 from taeda.autograd._run import grad as gradients_of
 from taeda.autograd.forward_ad import make_dual, unpack_dual
 from taeda.func._tree import Tree, flatten
@@ -77,7 +78,7 @@ class Arguments:
 
     def joins_others(self, tensors: Sequence[Any]) -> bool:
         """Whether the history of one of the tensors leads to more than these arguments."""
-        own = {id(x) for x in self.fresh if x.is_leaf}
+        own = {id(recorded_of(x)) for x in self.fresh if x.is_leaf}
         seen: dict[int, Any] = {}
         nodes = []
         for t in tensors:
@@ -85,7 +86,7 @@ class Arguments:
                 continue
             if t.grad_fn is not None:
                 nodes.append(t.grad_fn)
-            elif id(t) not in own:
+            elif id(recorded_of(t)) not in own:
                 return True
         while nodes:
             node = nodes.pop()
@@ -126,8 +127,15 @@ class Arguments:
 
 
 def _fresh(x: Tensor) -> Tensor:
+    if _run.batching is not None:
+        return _run.batching.fresh(x)
     view = x.view_as(x)
     return view if view.requires_grad else view.requires_grad_()
+
+
+def recorded_of(x: Tensor) -> Tensor:
+    """The tensor that has the history of `x`."""
+    return x if _run.batching is None else _run.batching.innermost_value(x)
 
 
 def zeros(like: Tensor) -> Tensor:

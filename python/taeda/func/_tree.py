@@ -32,6 +32,10 @@ class Tree:
             parts = [f"{key!r}: {part}" for key, part in zip(self.keys, parts, strict=True)]
         return f"{self.kind.__name__}({', '.join(parts)})"
 
+    def count(self) -> int:
+        """How many leaves there are."""
+        return 1 if self.kind is None else sum(child.count() for child in self.children)
+
     def build(self, leaves: Iterable[Any]) -> Any:
         """The value of this structure with these leaves."""
         return self._build(iter(leaves))

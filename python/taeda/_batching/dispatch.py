@@ -1,0 +1,181 @@
+"""From an operation that was called with batched tensors to its rule."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from taeda import _C
+from taeda._batching.tensor import BatchedTensor, Level, level_of, state, wrap
+from taeda._C import Tensor
+
+ESCAPED = (
+    "Either your tensor may have escaped from inside a function being vmapped and this is a user "
+    "error, or it belongs to a vmap of another thread."
+)
+
+
+class Op:
+    """An operation as its rule sees it, one for each overload.
+
+    Attributes:
+        name: without the underscore at the end of an in-place form.
+        args: the arguments' names.
+        kinds: their types, as in the schema.
+        function: calls it.
+        inplace: whether it changes its first argument.
+    """
+
+    def __init__(self, name: str, schema: str, function: Any, traits: dict[str, bool]) -> None:
+        self.full_name = name
+        self.inplace = traits["inplace"] or (
+            name.endswith("_") and not name.endswith("__") and "self!" in schema
+        )
+        self.name = name[:-1] if self.inplace else name
+        self.function = function
+        self.composite = traits["composite"]
+        self.elementwise = traits["elementwise"]
+        self.args: list[str] = []
+        self.kinds: list[str] = []
+        self.positional = 0
+        for part in _arguments(schema):
+            if part == "*":
+                self.positional = len(self.args)
+                continue
+            arg, kind = part.split(":")
+            self.args.append(arg.rstrip("!"))
+            self.kinds.append(kind.split("=")[0].strip())
+        if ", *" not in schema and "(*" not in schema:
+            self.positional = len(self.args)
+
+    def place(self, name: str) -> int | None:
+        """Where the argument of this name is; None where there is none."""
+        return self.args.index(name) if name in self.args else None
+
+    def call(self, args: Sequence[Any]) -> Any:
+        """Call it, with all of its arguments in order."""
+        n = self.positional
+        if n == len(args):
+            return self.function(*args)
+        return self.function(*args[:n], **dict(zip(self.args[n:], args[n:], strict=True)))
+
+    def functional(self) -> Any:
+        """The function that does not change its argument."""
+        return getattr(_C.ops, self.name)
+
+
+def _arguments(schema: str) -> list[str]:
+    """The arguments in a schema, without the commas inside of brackets."""
+    text = schema[schema.index("(") + 1 : schema.rindex(") ->")]
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(text):
+        depth += (c in "[(") - (c in "])")
+        if c == "," and not depth:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    parts.append(text[start:].strip())
+    return [part for part in parts if part]
+
+
+Rule = Callable[[Op, Level, Sequence[Any]], Any]
+
+
+def make_rule(name: str, schema: str, function: Any, traits: dict[str, bool]) -> Any:
+    """Return a function of the operation's arguments; it may give NotImplemented.
+
+    That means that the operation is to run as it is: it calls others, which come here in turn, or
+    asks its arguments for no more than shapes and dtypes.
+    """
+    from taeda._batching import random, table
+
+    op = Op(name, schema, function, traits)
+    if any(kind.startswith("Generator") for kind in op.kinds):
+        return lambda args: random.apply(op, args)
+    rule = table.rule_for(op)
+
+    def apply(args: tuple[Any, ...]) -> Any:
+        level = level_of(args)
+        if level is None:
+            return NotImplemented
+        if level not in state.running:
+            raise RuntimeError(ESCAPED)
+        outer = state.levels
+        state.levels = outer[: level.index]
+        try:
+            return rule(op, level, args)
+        finally:
+            state.levels = outer
+
+    return apply
+
+
+# ---- rules that any operation can have ----------------------------------------------------------
+
+
+def as_it_is(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """Run the operation: it is composed of others, or reads no elements."""
+    return NotImplemented
+
+
+def check_target(op: Op, level: Level, args: Sequence[Any]) -> None:
+    """Raise RuntimeError unless the tensor that is changed in place is batched."""
+    target = args[0]
+    if type(target) is BatchedTensor and target._level is level:
+        return
+    raise RuntimeError(
+        f"vmap: inplace arithmetic(self, *extra_args) is not possible: {op.full_name}() would "
+        "write a Tensor that is vmapped over into `self`, which is not being vmapped over. Please "
+        "try to use out-of-place operators instead of inplace arithmetic."
+    )
+
+
+def wrapped(result: Any, level: Level) -> Any:
+    """Hide the first dimension of each tensor of a result."""
+    if isinstance(result, Tensor):
+        return wrap(result, level)
+    return tuple(wrap(item, level) for item in result)
+
+
+_warned: set[str] = set()
+
+
+def one_by_one(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """Run the operation for each element of the batch, and stack the results."""
+    if op.full_name not in _warned:
+        _warned.add(op.full_name)
+        warnings.warn(
+            "There is a performance drop because we have not yet implemented the batching rule for "
+            f"{op.full_name}.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return loop(op, level, args)
+
+
+def loop(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """As `one_by_one`, without the warning."""
+    if op.inplace:
+        check_target(op, level, args)
+    if level.size == 0:
+        raise RuntimeError(
+            f"vmap: {op.full_name}() has no batching rule for a mapped dimension of size 0"
+        )
+    results = [op.call([_element(a, level, i) for a in args]) for i in range(level.size)]
+    if op.inplace:
+        return args[0]
+    if isinstance(results[0], Tensor):
+        return wrap(_C.ops.stack(results), level)
+    if not isinstance(results[0], (tuple, list)):
+        raise RuntimeError(
+            f"Batching rule not implemented for {op.full_name}. We could not generate a fallback."
+        )
+    return tuple(wrap(_C.ops.stack(column), level) for column in zip(*results, strict=True))
+
+
+def _element(x: Any, level: Level, i: int) -> Any:
+    if type(x) is BatchedTensor and x._level is level:
+        return x._value.select(0, i)
+    if type(x) is tuple and x and not isinstance(x[0], (int, float)):
+        return tuple(_element(item, level, i) for item in x)
+    return x

@@ -1,0 +1,134 @@
+"""Rules for normalisation, and for losses with classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from taeda import _C
+from taeda._batching.dispatch import Op, loop
+from taeda._batching.pointwise import aligned
+from taeda._batching.tensor import Level, front, separate, wrap
+from taeda._C import Tensor
+
+ops = _C.ops
+
+
+def _scaled(result: Tensor, weight: Any, bias: Any) -> Tensor:
+    """What a normalisation gave, times a weight and plus a bias that broadcast."""
+    dtype = result.dtype
+    if weight is not None:
+        result = result * weight
+    if bias is not None:
+        result = result + bias
+    return result if result.dtype == dtype else result.to(dtype)
+
+
+def layer_norm(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """`native_layer_norm` and `native_rms_norm`: over the last dimensions."""
+    x, shape, *affine, eps = args
+    value = front(x, level)
+    if not any(separate(a, level)[1] for a in affine):
+        return tuple(wrap(t, level) for t in op.call([value, shape, *affine, eps]))
+    result, mean, rstd = op.call([value, shape, *[None] * len(affine), eps])
+    parts = [
+        aligned(t, x.dim()) if hidden else t for t, hidden in (separate(a, level) for a in affine)
+    ]
+    result = _scaled(result, parts[0], parts[1] if len(parts) > 1 else None)
+    return wrap(result, level), wrap(mean, level), wrap(rstd, level)
+
+
+def _by_channel(a: Any, level: Level, rank: int) -> Any:
+    """A vector of one value for each channel, to broadcast with (batch, N, C, ...)."""
+    value, hidden = separate(a, level)
+    if value is None:
+        return None
+    sizes = value.shape if hidden else (1, *value.shape)
+    return value.reshape(sizes[0], 1, sizes[1], *(1,) * (rank - 2))
+
+
+def group_norm(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """`native_group_norm`: the batch becomes examples."""
+    x, groups, weight, bias, eps = args
+    value = front(x, level)
+    flat = value.reshape(level.size * x.size(0), *x.shape[1:])
+    apart = separate(weight, level)[1] or separate(bias, level)[1]
+    inner = (None, None) if apart else (weight, bias)
+    result, mean, rstd = op.call([flat, groups, *inner, eps])
+    result = result.reshape(value.shape)
+    if apart:
+        rank = x.dim()
+        result = _scaled(result, _by_channel(weight, level, rank), _by_channel(bias, level, rank))
+    stats = (t.reshape(level.size, x.size(0), groups) for t in (mean, rstd))
+    return (wrap(result, level), *(wrap(t, level) for t in stats))
+
+
+def batch_norm(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """`native_batch_norm`: the batch becomes channels."""
+    x, weight, bias, mean, var, training, momentum, eps = args
+    if x.dim() < 2:
+        return loop(op, level, args)
+    if training:
+        for name, stat in (("running_mean", mean), ("running_var", var)):
+            if stat is not None and not separate(stat, level)[1]:
+                raise RuntimeError(
+                    f"Batch norm got a batched tensor as input while the {name}, which will be "
+                    "updated in place, was not batched. Use modules without running statistics "
+                    "(track_running_stats=False) or evaluation mode within vmap."
+                )
+    value = front(x, level).movedim(0, 1)
+    sizes = value.shape
+    flat = value.reshape(sizes[0], sizes[1] * sizes[2], *sizes[3:])
+
+    count = sizes[2]
+
+    def channels(a: Any) -> Any:
+        if a is None:
+            return None
+        return front(a, level).reshape(-1)
+
+    apart = separate(weight, level)[1] or separate(bias, level)[1]
+    given = [channels(mean), channels(var)]
+    inner = [None, None] if apart else [channels(weight), channels(bias)]
+    result, used, invstd = op.call([flat, *inner, *given, training, momentum, eps])
+    if training:
+        for stat, updated in ((mean, given[0]), (var, given[1])):
+            if stat is not None and not stat._value.is_contiguous():
+                stat._value.copy_(updated.reshape(stat._value.shape))
+    result = result.reshape(sizes).movedim(1, 0)
+    if apart:
+        rank = x.dim()
+        result = _scaled(result, _by_channel(weight, level, rank), _by_channel(bias, level, rank))
+    stats = (t.reshape(level.size, count) for t in (used, invstd))
+    return (wrap(result, level), *(wrap(t, level) for t in stats))
+
+
+def nll_loss(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """`_nll_loss` and `_cross_entropy`: each example's loss, then the mean or the sum of them."""
+    x, target, weight, reduction, ignored = args
+    if not x.dim() or x.dim() not in (target.dim(), target.dim() + 1) or not x.size(-1):
+        return op.call(
+            [ops.empty(a.shape, dtype=a.dtype) if isinstance(a, Tensor) else a for a in args]
+        )  # raises
+    scores = x if op.name == "_nll_loss" else ops.log_softmax(x, 1)
+    scores, places = front(scores, level), front(target, level)
+    classes = 1 if x.dim() == 1 else 2
+    counted = places != ignored
+    safe = places.masked_fill(~counted, 0).unsqueeze(classes)
+    picked = -scores.gather(classes, safe).squeeze(classes)
+    if weight is None:
+        weights = counted.to(picked.dtype)
+    else:
+        by_class = front(weight, level)
+        by_class = by_class.gather(1, safe.reshape(level.size, -1)).reshape(places.shape)
+        weights = by_class * counted
+    losses = ops.where(counted, picked * weights, ops.zeros_like(picked))
+    dims = list(range(1, places.dim()))
+    total = weights.sum(dims) if dims else weights
+    if reduction:
+        losses = losses.sum(dims) if dims else losses
+        losses = losses / total if reduction == 1 else losses
+    found = [wrap(losses, level), wrap(total, level)]
+    if op.name == "_cross_entropy":  # the middle result serves a derivative of its own
+        found.insert(1, wrap(total.detach(), level))
+    return tuple(found)

@@ -1,0 +1,123 @@
+"""Rules for what is computed element by element, with operands that broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from taeda import _C
+from taeda._batching.dispatch import Op, check_target, wrapped
+from taeda._batching.tensor import BatchedTensor, Level, flattened, front, separate, wrap
+from taeda._C import Tensor
+
+ops = _C.ops
+
+# Operands that have no part in the result's dtype.
+_CONDITIONS = ("condition", "mask")
+
+
+def aligned(value: Tensor, rank: int) -> Tensor:
+    """`value` with dimensions of size 1 behind its first one, so that `rank` follow that."""
+    missing = rank + 1 - value.dim()
+    if missing <= 0:
+        return value
+    return value.reshape(value.size(0), *(1,) * missing, *value.shape[1:])
+
+
+def _operands(op: Op, level: Level, args: Sequence[Any]) -> list[Any]:
+    tensors = [a for a in args if isinstance(a, Tensor)]
+    rank = max(t.dim() for t in tensors)
+    dtypes = {t.dtype for t in tensors}
+    given = list(args)
+    for i, a in enumerate(args):
+        if not isinstance(a, Tensor):
+            continue
+        if type(a) is not BatchedTensor or a._level is not level:
+            if not rank and len(dtypes) > 1 and not _C._is_number(a):
+                given[i] = a.reshape(1)  # counts as much as the values, which have a dimension
+            continue
+        value = aligned(a._value, rank)
+        if rank and not a.dim() and len(dtypes) > 1 and op.args[i] not in _CONDITIONS:
+            value = _as_zero_dim(op, value, args, i)
+        given[i] = value
+    return given
+
+
+def _as_zero_dim(op: Op, value: Tensor, args: Sequence[Any], place: int) -> Tensor:
+    """`value`, which takes part in type promotion as the zero-dim tensor that it stands for."""
+    for i, other in enumerate(args):
+        if i == place or not isinstance(other, Tensor) or not other.dim():
+            continue
+        if op.args[i] not in _CONDITIONS and ops.result_type(args[place], other) == other.dtype:
+            return value.to(other.dtype)
+    return value
+
+
+def pointwise(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """Put the hidden dimension in front of all others, and compute with the values."""
+    if op.inplace:
+        check_target(op, level, args)
+        op.call(_operands(op, level, args))
+        return args[0]
+    return wrapped(op.call(_operands(op, level, args)), level)
+
+
+def masked_fill(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """`masked_fill`: as `where`, if the value is batched."""
+    self, mask, value = args
+    if not separate(value, level)[1]:
+        if op.inplace or self.dim():
+            return pointwise(op, level, args)
+        return wrap(ops.masked_fill(front(self, level), front(mask, level), value), level)
+    if value.dim():
+        raise RuntimeError(
+            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+            f"{value.dim()} dimension(s)."
+        )
+    rank = max(self.dim(), mask.dim())
+    given = [aligned(front(x, level), rank) for x in (mask, value, self)]
+    result = ops.where(given[0], given[1].to(self.dtype), given[2])
+    if not op.inplace:
+        return wrap(result, level)
+    check_target(op, level, args)
+    self._value.copy_(result)
+    return self
+
+
+def fill_(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """`fill_` and `fill`: `pointwise`, where the number may be batched."""
+    self, value = args
+    if op.inplace:
+        check_target(op, level, args)
+    if type(value) is not BatchedTensor or value._level is not level:
+        result = op.call([self._value, value])
+    elif value.dim():
+        raise RuntimeError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {value.dim()} "
+            "dimensions."
+        )
+    elif op.inplace:
+        self._value.copy_(aligned(value._value, self.dim()))
+    else:
+        result = aligned(value._value, self.dim()).expand(level.size, *self.shape)
+        return wrap(result.to(self.dtype, copy=True), level)
+    return self if op.inplace else wrap(result, level)
+
+
+def loss(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """Losses of pairs of elements: the mean or the sum is each one's own."""
+    place = op.args.index("reduction")
+    reduction = args[place]
+    rank = max(a.dim() for a in args if isinstance(a, Tensor))
+    elements: list[Any] = []
+    for i, a in enumerate(args):
+        value, hidden = separate(a, level)
+        if i < 2:
+            value = front(a, level)
+        elements.append(aligned(value, rank) if hidden or i < 2 else value)
+    elements[place] = 0
+    result = op.call(elements)
+    if reduction:
+        rest = flattened(result)
+        result = rest.mean(1) if reduction == 1 else rest.sum(1)
+    return wrap(result, level)

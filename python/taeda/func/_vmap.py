@@ -1,0 +1,237 @@
+"""`vmap`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from taeda import _C
+from taeda._C import Tensor
+from taeda.func._tree import Tree, flatten
+
+__all__ = ["vmap"]
+
+InDims = int | tuple[Any, ...]
+OutDims = int | tuple[Any, ...] | None
+
+
+def vmap(
+    func: Callable[..., Any],
+    in_dims: InDims = 0,
+    out_dims: OutDims = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """Return a function that applies `func` to each element of a batch, all at once.
+
+    Args:
+        func: takes and returns tensors, or tuples, lists and dictionaries of them. It is called
+            once, with tensors that hide the dimension that is mapped over.
+        in_dims: which dimension of each positional argument to map over: an int for all of them,
+            or a tuple of the arguments' structure with ints, and None for what is the same for the
+            whole batch. Keyword arguments are not mapped over.
+        out_dims: where the dimension appears in each output. None, for an output that does not
+            depend on the batch, returns it as it is.
+        randomness: random operations are errors ("error"), draw for each element ("different"), or
+            once for all of them ("same").
+        chunk_size: map over this many elements at a time, to save memory. Default: all.
+
+    Raises:
+        ValueError: in_dims or out_dims do not fit, no tensor is mapped over, sizes differ, or
+            `func` returns something that is no tensor.
+        RuntimeError: `func` reads elements as Python numbers, makes shapes from them, or writes
+            into a tensor that is not mapped over.
+
+    >>> import taeda
+    >>> x, y = taeda.arange(6.0).reshape(3, 2), taeda.ones(2)
+    >>> taeda.vmap(taeda.dot, in_dims=(0, None))(x, y)
+    tensor([1., 5., 9.])
+    >>> weights, data = taeda.ones(2), taeda.arange(4.0).reshape(2, 2)
+    >>> taeda.vmap(taeda.func.grad(lambda w, x: (w * x).sum() ** 2), in_dims=(None, 0))(
+    ...     weights, data
+    ... )
+    tensor([[ 0.,  2.],
+            [20., 30.]])
+    """
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(
+            "Only allowed values for randomness are 'error', 'different', or 'same'. Got "
+            f"{randomness}"
+        )
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        size, leaves, dims, tree = _inputs(func, in_dims, args)
+        run = functools.partial(_run, func, out_dims, randomness, tree, kwargs)
+        if chunk_size is None or chunk_size >= size:
+            return _joined([run(size, leaves, dims)])
+        starts = range(0, size, chunk_size)
+        pieces = [min(chunk_size, size - start) for start in starts]
+        return _joined(
+            [
+                run(n, [x if d is None else x.narrow(d, start, n) for x, d in parts], dims)
+                for start, n in zip(starts, pieces, strict=True)
+                for parts in [list(zip(leaves, dims, strict=True))]
+            ]
+        )
+
+    return wrapper
+
+
+def _name(func: Any) -> str:
+    return getattr(func, "__name__", repr(func))
+
+
+def spread(given: Any, tree: Tree) -> list[Any] | None:
+    """The leaves of `given`, each as often as there are leaves in its place of `tree`."""
+    if tree.kind is None:
+        return None if isinstance(given, (tuple, list, dict)) else [given]
+    if given is None or isinstance(given, int):
+        return [given] * tree.count()
+    if type(given) is not tree.kind:
+        return None
+    parts: Any = given
+    if isinstance(given, dict):
+        if tuple(given) != tree.keys:
+            return None
+        parts = list(given.values())
+    if len(parts) != len(tree.children):
+        return None
+    found: list[Any] = []
+    for part, child in zip(parts, tree.children, strict=True):
+        leaves = spread(part, child)
+        if leaves is None:
+            return None
+        found += leaves
+    return found
+
+
+def _inputs(
+    func: Any, in_dims: Any, args: tuple[Any, ...]
+) -> tuple[int, list[Any], list[int | None], Tree]:
+    """The batch's size, and the flat arguments with their dimensions."""
+    call = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
+    if not isinstance(in_dims, (int, tuple)):
+        raise ValueError(
+            f"{call}: expected `in_dims` to be int or a (potentially nested) tuple matching the "
+            f"structure of inputs, got: {type(in_dims)}."
+        )
+    if not args:
+        raise ValueError(
+            f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you "
+            "are trying to vmap over a function with no inputs. The latter is unsupported."
+        )
+    leaves, tree = flatten(args)
+    dims = spread(in_dims, tree)
+    if dims is None:
+        raise ValueError(
+            f"{call}: in_dims is not compatible with the structure of `inputs`. in_dims has "
+            f"structure {flatten(in_dims)[1]} but inputs has structure {tree}."
+        )
+    for i, (x, dim) in enumerate(zip(leaves, dims, strict=True)):
+        dims[i] = None if dim is None else _in_dim(call, x, dim)
+    sizes = [x.size(dim) for x, dim in zip(leaves, dims, strict=True) if dim is not None]
+    if not sizes:
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sizes} for the mapped dimension"
+        )
+    return sizes[0], leaves, dims, tree
+
+
+def _in_dim(call: str, x: Any, dim: Any) -> int:
+    if not isinstance(dim, int):
+        raise ValueError(
+            f"{call}: Got in_dim={dim} for an input but in_dim must be either an integer dimension "
+            "or None."
+        )
+    if not isinstance(x, Tensor):
+        raise ValueError(
+            f"{call}: Got in_dim={dim} for an input but the input is of type {type(x)}. We cannot "
+            "vmap over non-Tensor arguments, please use None as the respective in_dim"
+        )
+    if not -x.dim() <= dim < x.dim():
+        raise ValueError(
+            f"{call}: Got in_dim={dim} for some input, but that input is a Tensor of "
+            f"dimensionality {x.dim()} so expected in_dim to satisfy "
+            f"-{x.dim()} <= in_dim < {x.dim()}."
+        )
+    return dim % x.dim()
+
+
+def _run(
+    func: Any,
+    out_dims: Any,
+    randomness: str,
+    tree: Tree,
+    kwargs: dict[str, Any],
+    size: int,
+    leaves: Sequence[Any],
+    dims: Sequence[int | None],
+) -> tuple[Tree, list[Any], list[int | None]]:
+    """The flat outputs for a batch, and where its dimension is in each."""
+    from taeda._batching.tensor import inside, separate, wrap
+
+    with inside(size, randomness) as level:
+        mapped = [
+            x if dim is None else wrap(x.movedim(dim, 0) if dim else x, level)
+            for x, dim in zip(leaves, dims, strict=True)
+        ]
+        outputs, structure = flatten(func(*tree.build(mapped), **kwargs))
+    places = spread(out_dims, structure)
+    if places is None or not all(p is None or isinstance(p, int) for p in places):
+        _refuse_out_dims(func, out_dims, structure)
+    assert places is not None
+    found: list[Any] = []
+    for x, place in zip(outputs, places, strict=True):
+        if place is None:
+            if separate(x, level)[1]:
+                raise ValueError(
+                    f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor "
+                    "when out_dim is None"
+                )
+            found.append(x)
+            continue
+        if not isinstance(x, Tensor):
+            raise ValueError(
+                f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type "
+                f"{type(x)}. Did you mean to set out_dims= to None for output?"
+            )
+        value, hidden = separate(x, level)
+        if not hidden:
+            value = value.unsqueeze(0).expand(size, *value.shape)
+        found.append(value.movedim(0, place) if place else value)
+    return structure, found, places
+
+
+def _refuse_out_dims(func: Any, out_dims: Any, structure: Tree) -> None:
+    leaves, tree = flatten(out_dims)
+    if not all(leaf is None or isinstance(leaf, int) for leaf in leaves):
+        raise ValueError(
+            f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a "
+            "python collection of ints representing where in the outputs the vmapped dimension "
+            "should appear."
+        )
+    raise ValueError(
+        f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with "
+        f"the structure of `outputs`. out_dims has structure {tree} but outputs has structure "
+        f"{structure}."
+    )
+
+
+def _joined(pieces: Sequence[tuple[Tree, list[Any], list[int | None]]]) -> Any:
+    """The outputs of all chunks together, in the structure of the first."""
+    structure, first, places = pieces[0]
+    if len(pieces) == 1:
+        return structure.build(first)
+    columns = zip(*(found for _, found, _ in pieces), strict=True)
+    return structure.build(
+        parts[0] if place is None else _C.ops.cat(parts, place)
+        for parts, place in zip(columns, places, strict=True)
+    )
