@@ -50,6 +50,11 @@ Tensor by_token(DimsRef sizes, Options o) {
   return transpose(zeros(Dims{sizes[0], sizes[2], sizes[1], sizes[3]}, o), 1, 2);
 }
 
+// Zeros for the gradient of t: as t lies in memory if it is contiguous, so that nothing copies it.
+Tensor gradient_of(const Tensor& t, Options o) {
+  return t.is_contiguous() ? zeros(t.sizes(), o) : by_token(t.sizes(), o);
+}
+
 // A mask as numbers to add, of the scores' shape.
 Tensor added(const Tensor& mask, DimsRef scores, DType dtype) {
   if (!mask.defined()) return mask;
@@ -125,7 +130,7 @@ TensorList gradients(const Tensor& grad, const Tensor& q, const Tensor& k, const
   DType compute = compute_dtype(q.dtype(), "scaled_dot_product_attention");
   Tensor numbers = added(mask, scores_of(q, k), compute);
   Options o{compute, q.device()};
-  Tensor dq = by_token(q.sizes(), o), dk = by_token(k.sizes(), o), dv = by_token(v.sizes(), o);
+  Tensor dq = gradient_of(q, o), dk = gradient_of(k, o), dv = gradient_of(v, o);
   if (grad.numel() && s.keys && !grad.is_meta()) {
     Batch g(rows_of(grad, compute)), query(rows_of(q, compute)), key(rows_of(k, compute)),
         value(rows_of(v, compute)), to_q(dq), to_k(dk), to_v(dv);

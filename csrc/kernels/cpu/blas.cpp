@@ -123,10 +123,16 @@ struct Tiles {
   }
 };
 
-// How a product is computed, by its sizes alone. Small: BLAS has a path without copies, in some
-// tens of nanoseconds. Long: few results, each a long sum.
+// How a product is computed, by its sizes and layout alone. Small: BLAS has a path without copies,
+// in some tens of nanoseconds, but it is slow where both sides' rows run along the sum. Long: few
+// results, each a long sum.
 constexpr int64_t kPart = 4096;  // of a long sum
-bool is_small(int64_t m, int64_t n, int64_t k) { return m <= 64 && n <= 64 && k <= kPart; }
+template <class T>
+bool is_small(int64_t m, int64_t n, int64_t k, const MatrixRef<T>& a, const MatrixRef<T>& b) {
+  if (m > 64 || n > 64 || k > kPart) return false;
+  const bool inner = a.trans == Trans::No && b.trans != Trans::No;
+  return !(std::is_floating_point_v<T> && inner && m >= 32 && n >= 32);
+}
 bool is_long(int64_t m, int64_t n, int64_t k) {
   return k >= 2 * kPart && m * n <= std::min<int64_t>(256 * 256, k * 4) &&
          m * n * kPart >= kTileWork / 4;
@@ -253,7 +259,7 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T>
   if (small_gemm(m, n, k, alpha, a, b, beta, c, ldc)) return;
   if (vector_gemm(m, n, k, alpha, a, b, beta, c, ldc)) return;
   single_threaded();
-  if (is_small(m, n, k)) return blas_gemm(m, n, k, alpha, a, b, beta, c, ldc);
+  if (is_small(m, n, k, a, b)) return blas_gemm(m, n, k, alpha, a, b, beta, c, ldc);
   if (is_long(m, n, k)) return long_gemm(m, n, k, alpha, a, b, beta, c, ldc);
   if constexpr (std::is_floating_point_v<T>) {
     gemm_panels(m, n, k, alpha, a, b, beta, c, ldc);
@@ -276,7 +282,7 @@ template <class T>
 void gemm_onto(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
                T* c, int64_t ldc) {
   if constexpr (std::is_floating_point_v<T>) {
-    if (m > 1 && n > 1 && k > 0 && !is_small(m, n, k) && !is_long(m, n, k))
+    if (m > 1 && n > 1 && k > 0 && !is_small(m, n, k, a, b) && !is_long(m, n, k))
       return gemm_panels(m, n, k, T(1), a, b, T(0), c, ldc, start);
   }
   for (int64_t i = 0; i < m; ++i) std::copy_n(start, n, c + i * ldc);

@@ -17,9 +17,9 @@ namespace taeda::cpu {
 namespace {
 
 constexpr int64_t kDepth = 512;     // at most, of what is multiplied at a time
-constexpr int64_t kGroups = 4;      // of rows that are copied at a time
+constexpr int64_t kGroups = 8;      // of rows that are copied at a time
 constexpr int64_t kFewRows = 16;    // that do not pay for a copy of the right side
-constexpr int64_t kNear = 1 << 17;  // bytes that stay in a cache that the kernel can wait for
+constexpr int64_t kNear = 1 << 18;  // bytes that stay in a cache that the kernel can wait for
 constexpr int64_t kMostCols = 256;
 constexpr int64_t kLargest = 8 * 32;  // elements of a product's result
 
@@ -41,21 +41,26 @@ template <class T> simd::Transpose transposition() {
 struct Cut {
   int64_t rows, cols;
 
-  Cut(int64_t m, int64_t n, int64_t k, bool copies_rows) : rows(m), cols(std::min(n, kMostCols)) {
-    constexpr double small = 1 << 20, large = 1 << 26;  // m * n * k that is worth another thread
+  Cut(int64_t m, int64_t n, int64_t k, bool copies_rows, bool turns_cols)
+      : rows(m),
+        cols(std::min(n, kMostCols)) {
+    constexpr double small = 1 << 20, large = 1 << 23;  // m * n * k that is worth another thread
     const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-    const double tasks = std::min(work / small, std::clamp(work / large, 16.0, 64.0));
+    const double tasks = std::min(work / small, std::clamp(work / large, 8.0, 64.0));
     // What is copied, each task copies for itself: cut the other side first.
-    for (const int64_t least : {128, 64}) {
-      for (const bool by_rows : {copies_rows, !copies_rows}) {
-        int64_t& side = by_rows ? rows : cols;
-        const int64_t whole = by_rows ? m : n;
-        for (int64_t parts = ceil_div(whole, side); side >= 2 * least;) {
-          if (2 * static_cast<double>(ceil_div(m, rows) * ceil_div(n, cols)) > tasks) return;
-          parts *= 2;
-          side = round_up(ceil_div(whole, parts), by_rows ? 8 : 32);
-        }
+    auto cut = [&](bool by_rows, int64_t least) {
+      int64_t& side = by_rows ? rows : cols;
+      const int64_t whole = by_rows ? m : n;
+      for (int64_t parts = ceil_div(whole, side); side >= 2 * least;) {
+        if (2 * static_cast<double>(ceil_div(m, rows) * ceil_div(n, cols)) > tasks) return;
+        parts *= 2;
+        side = round_up(ceil_div(whole, parts), by_rows ? 8 : 32);
       }
+    };
+    if (turns_cols && !copies_rows) cut(false, 64);
+    for (const int64_t least : {128, 64}) {
+      cut(copies_rows, least);
+      cut(!copies_rows, least);
     }
   }
 };
@@ -169,7 +174,7 @@ template <class T>
 void gemm_panels(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta,
                  T* c, int64_t ldc, const T* start) {
   const Product<T> product{m, n, k, a, b, {alpha, beta, start}, c, ldc};
-  const Cut cut(m, n, k, product.copies_rows());
+  const Cut cut(m, n, k, product.copies_rows(), b.trans != Trans::No);
   const int64_t across = ceil_div(n, cut.cols), down = ceil_div(m, cut.rows);
   parallel_for(across * down, 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
