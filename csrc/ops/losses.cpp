@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "base/thread_pool.h"
+#include "ops/half.h"
 #include "ops/pointwise_rows.h"
 
 namespace taeda {
@@ -81,8 +82,9 @@ void huber_backward(Backward& b) {
 
 // ---- cross entropies ----
 
-void check_probabilities(const Tensor& x) {
-  if (x.is_meta() || !x.is_contiguous() || is_half(x.dtype())) return;
+void check_probabilities(const Tensor& given, const char* name) {
+  if (given.is_meta() || !is_floating(given.dtype())) return;
+  const Tensor x = prepared(given, compute_dtype(given.dtype(), "binary_cross_entropy"));
   visit_floating(x.dtype(), "binary_cross_entropy", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* p = x.data_as<T>();
@@ -90,10 +92,10 @@ void check_probabilities(const Tensor& x) {
     parallel_for(x.numel(), 32768, [&](int64_t begin, int64_t end) {
       unsigned ok = 1;
       for (int64_t i = begin; i < end; ++i)
-        ok &= static_cast<unsigned>(!(p[i] < T(0)) & !(p[i] > T(1)));
+        ok &= static_cast<unsigned>((p[i] >= T(0)) & (p[i] <= T(1)));  // refuses NaN too
       if (!ok) inside.store(false, std::memory_order_relaxed);
     });
-    check(inside.load(), "all elements of input should be between 0 and 1");
+    check(inside.load(), "all elements of ", name, " should be between 0 and 1");
   });
 }
 
@@ -112,7 +114,8 @@ Value bce(Call& c) {
   check<ValueError>(same(x.sizes(), t.sizes()), "Using a target size (", to_string(t.sizes()),
                     ") that is different to the input size (", to_string(x.sizes()),
                     ") is deprecated. Please ensure they have the same size.");
-  check_probabilities(x);
+  check_probabilities(x, "input");
+  check_probabilities(t, "target");
   return reduced(weighted(errors_of(c, row<BinaryCrossEntropy>()), weight_of(c, 2)), integer(c, 3),
                  "binary_cross_entropy");
 }

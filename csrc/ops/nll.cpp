@@ -42,7 +42,7 @@ void check_nll(const Tensor& self, const Tensor& target, const Tensor& weight) {
                       ") to match target batch_size (", target.size(0), ").");
   }
   check<ValueError>(
-      self.dim() != 1 || target.numel() == 1,
+      self.dim() != 1 || target.dim() > 1 || target.numel() == 1,
       "For 1D input, 1D target must have size 1, but got target size: ", target.numel());
   check(same(target.sizes(), target_sizes(self.sizes())),
         "size mismatch (got input: ", to_string(self.sizes()),

@@ -41,6 +41,7 @@ PyObject* one_or_all(const char* name, const Tensor& t, DimsRef all, PyObject* c
       fail<TypeError>(name, "(): argument 'dim' (position 1) must be int, not ",
                       type_name(args[0]));
     }
+    dim = wrap_dim(dim, t.dim(), name);
     return must(PyLong_FromLongLong(as_size ? t.size(dim) : t.stride(dim)));
   });
 }

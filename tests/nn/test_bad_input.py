@@ -1,5 +1,9 @@
 """What layers say of input that does not fit: which layer, which argument, which shapes."""
 
+import ast
+import re
+from pathlib import Path
+
 import pytest
 
 import taeda
@@ -70,3 +74,53 @@ def test_the_path_is_named():
         model(z(3, 2, 5))
     if hasattr(caught.value, "__notes__"):
         assert caught.value.__notes__ == ["in encoder.0.self_attn (MultiheadAttention)"]
+
+
+def module_and_arguments(call: str):
+    """The layer of a call such as `nn.ReLU()(z(2))`, made, and what it is called with."""
+    names = {"nn": nn, "t": taeda, "z": z, "o": taeda.ones}
+    names["i"] = lambda *shape: z(*shape, dtype=taeda.int64)
+    tree = ast.parse(call, mode="eval").body
+    if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Call):
+        return None
+    try:
+        layer, *args = (
+            eval(compile(ast.Expression(part), "", "eval"), names)
+            for part in (tree.func, *tree.args)
+        )
+        kwargs = {
+            k.arg: eval(compile(ast.Expression(k.value), "", "eval"), names) for k in tree.keywords
+        }
+    except Exception:
+        return None  # the layer itself was refused
+    callable_here = isinstance(layer, nn.Module) and "Parameter" not in type(layer).__name__
+    return (layer, args, kwargs) if callable_here else None
+
+
+@pytest.mark.skipif(not hasattr(Exception(), "add_note"), reason="notes came with Python 3.11")
+@pytest.mark.filterwarnings("ignore")
+def test_every_kind_of_layer_is_named_by_its_path():
+    class Model(nn.Module):
+        def __init__(self, layer):
+            super().__init__()
+            self.blocks = nn.ModuleList([nn.Identity(), nn.ModuleDict({"inner": layer})])
+
+        def forward(self, *args, **kwargs):
+            return self.blocks[1]["inner"](*args, **kwargs)
+
+    calls = (Path(__file__).parents[1] / "conformance" / "bad_input.txt").read_text().splitlines()
+    kinds = set()
+    for call in calls:
+        made = module_and_arguments(call)
+        if made is None:
+            continue
+        layer, args, kwargs = made
+        try:
+            Model(layer)(*args, **kwargs)
+        except Exception as error:
+            kind = type(layer).__name__
+            assert re.fullmatch(
+                rf"in blocks\.1\.inner(\.[\w.]+ \(\w+\)| \({kind}\))", error.__notes__[-1]
+            ), (call, error.__notes__)
+            kinds.add(kind)
+    assert len(kinds) > 100

@@ -171,6 +171,8 @@ def _parse_to(
             "Module.to: expected (device, dtype, non_blocking), (dtype, non_blocking) or "
             f"(tensor, non_blocking), got ({names})"
         )
+    if dtype is not None and not isinstance(dtype, _C.dtype):
+        raise TypeError(f"Module.to: dtype must be taeda.dtype, not {type(dtype).__name__}")
     if tensor is not None:
         device, dtype = tensor.device, tensor.dtype
     if device is not None and not isinstance(device, _C.device):

@@ -193,6 +193,12 @@ class Saving:
                 f"{type(self).__name__}.load_state_dict: Expected state_dict to be dict-like, got "
                 f"{type(state_dict)}."
             )
+        for key in state_dict:
+            if not isinstance(key, str):
+                raise AttributeError(
+                    f"{type(self).__name__}.load_state_dict: a key of state_dict must be a string, "
+                    f"got {key!r}"
+                )
         metadata = getattr(state_dict, "_metadata", None)
         state = OrderedDict(state_dict)
         if metadata is not None:

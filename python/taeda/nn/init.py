@@ -175,6 +175,8 @@ def trunc_normal_(
         UserWarning: the mean lies more than two `std` outside [a, b].
     """
     _need_tensor("trunc_normal_", tensor)
+    if std == 0:
+        raise ZeroDivisionError("trunc_normal_: std must not be 0")
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of "
@@ -264,6 +266,8 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
             f"dirac_: Only tensors with 3, 4, or 5 dimensions are supported, got {tensor.dim()}"
         )
     out_channels, in_channels = tensor.shape[:2]
+    if groups == 0:
+        raise ZeroDivisionError("dirac_: groups must not be 0")
     if out_channels % groups:
         raise ValueError(
             f"dirac_: dim 0 must be divisible by groups, got {out_channels} and {groups}"
@@ -291,6 +295,8 @@ def _calculate_fan_in_and_fan_out(tensor: Tensor, who: str = "nn.init") -> tuple
 
 
 def _calculate_correct_fan(tensor: Tensor, mode: str, who: str = "nn.init") -> int:
+    if not isinstance(mode, str):
+        raise AttributeError(f"{who}: mode must be a string, got {type(mode).__name__}")
     mode = mode.lower()
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(

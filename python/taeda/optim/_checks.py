@@ -21,6 +21,8 @@ def check_lr(who: str, lr: Any) -> None:
     """Raise unless ``lr`` is a number, or a tensor of one element, that is not negative."""
     if isinstance(lr, taeda.Tensor) and lr.numel() != 1:
         raise ValueError(f"{who}: a Tensor lr must have 1 element, got {lr.numel()}")
+    if not isinstance(lr, (int, float, taeda.Tensor)) and not hasattr(lr, "__float__"):
+        raise TypeError(f"{who}: lr must be a number or a Tensor, got {type(lr).__name__}")
     if not lr >= 0:
         raise ValueError(f"{who}: Invalid learning rate: {float(lr)}; it must be at least 0")
 
@@ -34,7 +36,11 @@ def check_at_least_0(who: str, **values: Any) -> None:
 
 def check_betas(who: str, betas: Any) -> None:
     """Raise unless ``betas`` are numbers from 0 up to, but not including, 1."""
+    if not isinstance(betas, (tuple, list)):
+        raise TypeError(f"{who}: betas must be two numbers, got {type(betas).__name__}")
     for i, beta in enumerate(betas):
+        if isinstance(beta, str):
+            raise TypeError(f"{who}: betas[{i}] must be a number, got str")
         if not 0 <= beta < 1:
             raise ValueError(
                 f"{who}: Invalid beta parameter at index {i}: {beta}; it must be in [0, 1)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections import OrderedDict, defaultdict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import taeda
@@ -348,6 +349,11 @@ class Optimizer:
         Raises:
             ValueError: the numbers or sizes of the groups, or the parameters' names, differ.
         """
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(
+                f"{type(self).__name__}.load_state_dict: state_dict must be a dict, got "
+                f"{type(state_dict).__name__}"
+            )
         state_dict = dict(state_dict)
         for hook in self._optimizer_load_state_dict_pre_hooks.values():
             changed = hook(self, state_dict)
@@ -363,6 +369,11 @@ class Optimizer:
                 f"{len(self.param_groups)}"
             )
         for i, (saved, own) in enumerate(zip(saved_groups, self.param_groups, strict=True)):
+            if "params" not in saved:
+                raise KeyError(
+                    f"{type(self).__name__}.load_state_dict: group {i} of the state dict has no "
+                    "'params'"
+                )
             if len(saved["params"]) != len(own["params"]):
                 raise ValueError(
                     f"{type(self).__name__}.load_state_dict: the loaded state dict contains a "

@@ -56,11 +56,21 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         weight: one value, or one for each of the C channels.
 
     Raises:
-        RuntimeError: the weight has neither 1 nor C values.
+        RuntimeError: the weight has neither 1 nor C values, or not the kind of dtype of the input.
     """
+    if not isinstance(weight, Tensor):
+        raise TypeError(f"prelu: weight must be Tensor, not {type(weight).__name__}")
+    if input.is_floating_point() != weight.is_floating_point():
+        raise RuntimeError(
+            f"prelu: Type promoting not supported. Got {input.dtype} and {weight.dtype}"
+        )
+    if weight.dim() > 1:
+        raise RuntimeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}"
+        )
     if weight.numel() != 1:
         channels = input.size(1) if input.dim() > 1 else 1
-        if weight.dim() != 1 or weight.numel() != channels:
+        if weight.numel() != channels:
             raise RuntimeError(
                 "prelu: Mismatch of parameter numbers and input channel size. Found parameter "
                 f"numbers = {weight.numel()} and channel size = {channels}."
@@ -69,6 +79,11 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     elif weight.dim():
         weight = weight.reshape(())
     return ops.where(input > 0, input, weight * input)
+
+
+def _need_floats(who: str, input: Tensor) -> None:
+    if not input.is_floating_point():
+        raise NotImplementedError(f"{who}: not implemented for {input.dtype}, only for floats")
 
 
 def rrelu(
@@ -87,6 +102,7 @@ def rrelu(
     """
     if lower > upper:
         raise RuntimeError(f"rrelu: lower must not be above upper, got {lower} and {upper}")
+    _need_floats("rrelu", input)
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     negative = input <= 0
@@ -170,7 +186,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
 
 def softsign(input: Tensor) -> Tensor:
     """X / (1 + abs(x)) of each element."""
-    return input / (input.abs() + 1)
+    return input / (ops.abs(input) + 1)
 
 
 def hardtanh(
@@ -212,7 +228,7 @@ def logsigmoid(input: Tensor) -> Tensor:
 
 def tanhshrink(input: Tensor) -> Tensor:
     """X - tanh(x) of each element."""
-    return input - input.tanh()
+    return input - ops.tanh(input)
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -228,6 +244,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """
     if lambd < 0:
         raise RuntimeError(f"softshrink: lambda must be greater or equal to 0, got {lambd}")
+    _need_floats("softshrink", input)
     inner = ops.where(input < -lambd, input + lambd, input * 0)
     return ops.where(input > lambd, input - lambd, inner)
 

@@ -42,6 +42,11 @@ def scaled_dot_product_attention(
     """
     check_backend()
     _check_inputs(query, key, value, attn_mask)
+    if dropout_p > 1:
+        raise RuntimeError(
+            "scaled_dot_product_attention: dropout probability has to be between 0 and 1, but got "
+            f"{dropout_p}"
+        )
     scale = 1 / math.sqrt(max(query.size(-1), 1)) if scale is None else scale
     if enable_gqa:
         key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
@@ -84,6 +89,9 @@ def _is_plain(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) ->
 
 def _check_inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> None:
     name = "scaled_dot_product_attention"
+    for what, tensor in (("query", query), ("key", key), ("value", value)):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name}: {what} must be Tensor, not {type(tensor).__name__}")
     if min(query.dim(), key.dim(), value.dim()) < 2:
         raise RuntimeError(
             f"{name}: Expected query, key, and value to all be at least 2 dimensional, but got "
@@ -239,6 +247,12 @@ def multi_head_attention_forward(
     mask = _additive(attn_mask, "attn_mask", query.dtype)
     separate: Any = None
     if use_separate_proj_weight:
+        for what, given, weight in (("key", key, k_proj_weight), ("value", value, v_proj_weight)):
+            if weight is not None and weight.size(-1) != given.size(-1):
+                raise AssertionError(
+                    f"multi_head_attention_forward: expecting {what} weights shape of "
+                    f"{(embed, given.size(-1))}, but got {tuple(weight.shape)}"
+                )
         separate = (q_proj_weight, k_proj_weight, v_proj_weight)
     q, k, v = _project(query, key, value, in_proj_weight, in_proj_bias, separate)
     extra = 0

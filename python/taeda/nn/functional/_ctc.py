@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from taeda._C import Tensor, ops
-from taeda.nn._reduction import resolve
+from taeda.nn._reduction import get_enum, resolve
 from taeda.nn.functional._autocast import in_float32
 
 __all__ = ["ctc_loss"]
@@ -42,6 +42,7 @@ def ctc_loss(
     tensor(1.0986)
     """
     reduction = resolve(reduction, None, None)
+    get_enum(reduction, "ctc_loss")  # refuses an unknown one before all else
     lengths = [_numbers(v) for v in (input_lengths, target_lengths)]
     single = log_probs.dim() == 2
     if single:

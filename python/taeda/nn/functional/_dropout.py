@@ -101,6 +101,7 @@ def dropout1d(
     Raises:
         RuntimeError: the input has another number of dimensions.
     """
+    _check(p)
     if input.dim() not in (2, 3):
         raise RuntimeError(
             f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input."

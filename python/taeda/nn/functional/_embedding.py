@@ -162,7 +162,12 @@ def embedding_bag(
         raise NotImplementedError(
             f"embedding_bag: per_sample_weights needs mode='sum', got mode={mode!r}"
         )
-    rows = embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+    try:
+        rows = embedding(
+            input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse
+        )
+    except IndexError as error:  # PyTorch's kind of error for each of the two
+        raise RuntimeError(f"embedding_bag: {error}") from None
     count = lengths.size(0)
     bags = ops.repeat_interleave(ops.arange(count, device=input.device), lengths)
     if padding_idx is not None:

@@ -174,6 +174,11 @@ def kl_div(
             "definition.",
             stacklevel=2,
         )
+    for name, tensor in (("input", input), ("target", target)):
+        if not (tensor.is_floating_point() or tensor.is_complex()):
+            raise RuntimeError(
+                f"kl_div: Integral inputs not supported, but {name} is {tensor.dtype}"
+            )
     number = get_enum("sum" if reduction == "batchmean" else reduction, "kl_div")
     result = ops.kl_div(input, target, number, log_target=log_target)
     if reduction == "batchmean" and input.dim():
@@ -182,6 +187,9 @@ def kl_div(
 
 
 def _same_size(name: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    for what, tensor in (("input", input), ("target", target)):
+        if not isinstance(tensor, Tensor):
+            raise AttributeError(f"{name}: {what} must be a Tensor, got {type(tensor).__name__}")
     if target.shape != input.shape:
         warnings.warn(
             f"Using a target size ({target.shape}) that is different to the input size "

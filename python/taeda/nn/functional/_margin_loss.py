@@ -41,6 +41,8 @@ def pairwise_distance(
         eps: keeps the derivative finite where the two are equal.
         keepdim: keep the last dimension, with size 1.
     """
+    if isinstance(p, str):
+        raise TypeError("pairwise_distance: p must be float, not str")
     return (x1 - x2 + eps).norm(p, -1, keepdim)
 
 

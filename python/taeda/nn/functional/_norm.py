@@ -163,6 +163,8 @@ def group_norm(
             f"{input.dim()}"
         )
     shape = input.shape
+    if num_groups == 0:
+        raise ZeroDivisionError("group_norm: num_groups must not be 0")
     _needs_several("group_norm", [shape[0] * shape[1] // num_groups, num_groups, *shape[2:]])
     return ops.group_norm(input, num_groups, weight, bias, eps)
 

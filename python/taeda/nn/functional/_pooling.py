@@ -190,13 +190,15 @@ def avg_pool3d(
 
 def _sizes(kind: str, input: Tensor, output_size: Any, rank: int) -> tuple[int, ...]:
     """The output's sizes, each None among them replaced by the input's."""
-    who, given = f"adaptive_{kind}_pool{rank}d", _each(output_size, rank)
+    who = f"adaptive_{kind}_pool{rank}d"
+    several = isinstance(output_size, (tuple, list))
+    given = tuple(output_size) if several else _each(output_size, rank)
+    if rank > 1 and several and input.dim() <= len(given):
+        raise ValueError(
+            f"{who}: Input dimension should be at least {len(given) + 1}, got {input.dim()}"
+        )
     if len(given) != rank:
         raise RuntimeError(f"{who}: output_size must be {rank} ints, got {len(given)} of them")
-    if rank > 1 and input.dim() <= rank and not isinstance(output_size, int):
-        raise ValueError(
-            f"{who}: input must have at least {rank + 1} dimensions, got {input.dim()}"
-        )
     if input.dim() not in (rank + 1, rank + 2):
         raise RuntimeError(
             f"{who}: expected {rank + 1}D or {rank + 2}D input, got shape {list(input.shape)}"

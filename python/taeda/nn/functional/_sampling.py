@@ -55,6 +55,10 @@ def interpolate(
             "modes: linear | "
             "bilinear | bicubic | trilinear"
         )
+    if size is not None and scale_factor is not None:
+        raise ValueError("interpolate: only one of size or scale_factor should be defined")
+    if size is None and scale_factor is None:
+        raise ValueError("interpolate: either size or scale_factor should be defined")
     rank = input.dim() - 2
     known = linear or mode in ("nearest", "nearest-exact", "area")
     if not known or not 1 <= rank <= 3:
@@ -97,10 +101,6 @@ def interpolate(
 def _new_sizes(
     old: list[int], size: Any, scale_factor: Any, recompute: bool | None
 ) -> tuple[list[int], list[float | None]]:
-    if size is not None and scale_factor is not None:
-        raise ValueError("interpolate: only one of size or scale_factor should be defined")
-    if size is None and scale_factor is None:
-        raise ValueError("interpolate: either size or scale_factor should be defined")
     given = size if scale_factor is None else scale_factor
     values = list(given) if isinstance(given, (tuple, list)) else [given] * len(old)
     if len(values) != len(old):
@@ -245,6 +245,10 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         a tensor of shape (N, H, W, 2) or (N, D, H, W, 3).
     """
     rank = len(size) - 2
+    if not theta.is_floating_point():
+        raise ValueError(
+            f"affine_grid: Expected theta to have floating point type, but got {theta.dtype}"
+        )
     if rank not in (2, 3):
         raise NotImplementedError(
             "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine "

@@ -94,6 +94,11 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     Raises:
         RuntimeError: the number of channels is no multiple of `groups`.
     """
+    if input.dim() < 3:
+        raise RuntimeError(
+            "channel_shuffle: channel_shuffle expects input with > 2 dims, but got input with "
+            f"sizes {list(input.shape)}"
+        )
     channels = input.size(1)
     if groups <= 0 or channels % groups:
         raise RuntimeError(
@@ -132,6 +137,9 @@ def unfold(
     dh, dw = _pair("unfold: dilation", dilation)
     ph, pw = _pair("unfold: padding", padding)
     sh, sw = _pair("unfold: stride", stride)
+    for name, numbers in (("kernel_size", (kh, kw)), ("dilation", (dh, dw)), ("stride", (sh, sw))):
+        if min(numbers) < 1:
+            raise RuntimeError(f"unfold: {name} should be greater than zero, but got {numbers}")
     if ph or pw:
         input = ops.pad(input, (pw, pw, ph, ph))
     windows = input.unfold(2, dh * (kh - 1) + 1, sh).unfold(3, dw * (kw - 1) + 1, sw)

@@ -19,6 +19,8 @@ __all__ = [
 class _DropoutNd(Module):
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
+        if isinstance(p, str):
+            raise TypeError(f"{type(self).__name__}: p must be a number, not str")
         if not 0 <= p <= 1:
             raise ValueError(
                 f"{type(self).__name__}: dropout probability has to be between 0 and 1, but got {p}"

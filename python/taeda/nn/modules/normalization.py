@@ -161,6 +161,8 @@ class GroupNorm(Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
+        if num_groups == 0:
+            raise ZeroDivisionError("GroupNorm: num_groups must not be 0")
         if num_channels % num_groups:
             raise ValueError(
                 f"GroupNorm: num_channels ({num_channels}) must be divisible by num_groups "

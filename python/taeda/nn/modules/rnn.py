@@ -89,6 +89,10 @@ class RNNBase(Module):
                 raise TypeError(f"{mode}: {name} should be of type int, got: {type(size).__name__}")
             if size <= 0:
                 raise ValueError(f"{mode}: {name} must be greater than zero, got {size}")
+        if not isinstance(num_layers, int):
+            raise TypeError(
+                f"{mode}: num_layers should be of type int, got: {type(num_layers).__name__}"
+            )
         if num_layers <= 0:
             raise ValueError(f"{mode}: num_layers must be greater than zero, got {num_layers}")
         if not 0 <= proj_size < hidden_size:
@@ -98,7 +102,7 @@ class RNNBase(Module):
                 f"disable projections, got {proj_size}"
             )
         if mode not in CELLS:
-            raise ValueError(f"Unrecognized RNN mode: {mode}")
+            raise ValueError(f"RNNBase: Unrecognized RNN mode: {mode}")
         self.mode = mode
         self.input_size = input_size
         self.hidden_size = hidden_size

@@ -115,7 +115,8 @@ class RNNCellBase(Module):
                     raise ValueError(
                         f"{name}: Expected hidden to be 1D or 2D, got {value.dim()}D instead"
                     )
-                state[i] = value = value if value.dim() == 2 else value.unsqueeze(0)
+                # Only a state that comes with an input without a batch is without one.
+                state[i] = value = value if batched else value.unsqueeze(0)
                 if value.size(1) != self.hidden_size:
                     raise RuntimeError(
                         f"{name}: hidden{i} has inconsistent hidden_size: got {value.size(1)}, "

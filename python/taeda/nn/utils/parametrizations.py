@@ -19,6 +19,12 @@ def norm_except_dim(weight: Tensor, dim: int) -> Tensor:
     """The norms of the slices of a weight along one dimension, kept; of all of it for dim -1."""
     if dim == -1:
         return weight.norm()
+    rank = weight.dim()
+    if not -rank <= dim < rank:
+        raise IndexError(
+            f"weight_norm: Dimension out of range (expected to be in range of [{-rank}, "
+            f"{rank - 1}], but got {dim})"
+        )
     others = [d for d in range(weight.dim()) if d != dim % weight.dim()]
     return weight.norm(2, others, keepdim=True) if others else weight.abs()
 

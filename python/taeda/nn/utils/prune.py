@@ -76,8 +76,10 @@ class BasePruningMethod(ABC):
         method = cls(*args, **kwargs)
         method._tensor_name = name
         applied: Self | PruningContainer = method
-        original = getattr(module, name, None)
+        original = getattr(module, name, module)
         if original is None:
+            raise TypeError(f"{cls.__name__}.apply: {name} must be Tensor, but is None")
+        if original is module:
             raise AttributeError(
                 f"{cls.__name__}.apply: '{type(module).__name__}' object has no attribute '{name}' "
                 "to prune"

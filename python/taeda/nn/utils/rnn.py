@@ -169,6 +169,8 @@ def pack_padded_sequence(
     tensor([1, 4, 2, 5, 3])
     """
     sizes = taeda.as_tensor(lengths, dtype=taeda.int64).cpu()
+    if not isinstance(input, Tensor):
+        raise TypeError(f"pack_padded_sequence: input must be Tensor, not {type(input).__name__}")
     if input.dim() < 2:
         raise IndexError(
             f"pack_padded_sequence: input must have 2 dimensions or more, got {input.dim()}"
@@ -292,6 +294,12 @@ def pad_sequence(
             f"{type(sequences).__name__}"
         )
     listed = list(sequences.unbind(0) if isinstance(sequences, Tensor) else sequences)
+    for i, sequence in enumerate(listed):
+        if not isinstance(sequence, Tensor):
+            raise TypeError(
+                f"pad_sequence: expected Tensor as element {i} of sequences, but got "
+                f"{type(sequence).__name__}"
+            )
     if not listed:
         raise RuntimeError("pad_sequence: received an empty list of sequences")
     steps = max(sequence.size(0) for sequence in listed)

@@ -94,6 +94,8 @@ def spectral_norm(
         )
     dim = default_spectral_dim(module) if dim is None else dim
     hook = SpectralNorm(name, n_power_iterations, dim, eps)
+    if name not in module._parameters:
+        raise KeyError(f"spectral_norm: {type(module).__name__} has no parameter '{name}'")
     weight = module._parameters[name]
     if weight is None:
         raise ValueError(

@@ -44,6 +44,11 @@ def functional_call(
     tensor([[0., 0.]])
     """
     arguments = () if args is None else args if isinstance(args, tuple) else (args,)
+    if not isinstance(parameters_and_buffers, Mapping):
+        raise TypeError(
+            "functional_call: parameters_and_buffers must be a dict, got "
+            f"{type(parameters_and_buffers).__name__}"
+        )
     given = dict(parameters_and_buffers)
     places = _places(module)
     values = _with_tied(given, places) if tie_weights else given

@@ -48,6 +48,12 @@ class _FunctionLR(LRScheduler):
             self.lr_lambdas = list(lr_lambda)
         else:
             self.lr_lambdas = [lr_lambda] * groups
+        for function in self.lr_lambdas:
+            if not callable(function):
+                raise TypeError(
+                    f"{type(self).__name__}: lr_lambda should be a function, but got "
+                    f"'{type(function).__name__}', which is not callable"
+                )
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
