@@ -107,10 +107,10 @@ def test_layouts() -> None:
     assert taeda.allclose(ours, taeda.nn.functional.conv2d(to_taeda(x), to_taeda(w)))
 
 
-@pytest.mark.parametrize("channels", [8, 48])
-def test_threads_do_not_change_the_bits(channels: int) -> None:
+@pytest.mark.parametrize(("channels", "stride"), [(8, 1), (48, 1), (64, 2)])
+def test_threads_do_not_change_the_bits(channels: int, stride: int) -> None:
     x = to_taeda(torch.randn(5, channels, 30, 30))
-    w = to_taeda(torch.randn(40, channels, 3, 3))
+    w = to_taeda(torch.randn(64, channels, 3, 3))
     x.requires_grad_()
     w.requires_grad_()
     before = taeda.get_num_threads()
@@ -118,7 +118,7 @@ def test_threads_do_not_change_the_bits(channels: int) -> None:
     try:
         for threads in (1, 2, 3):
             taeda.set_num_threads(threads)
-            y = taeda.nn.functional.conv2d(x, w, stride=1, padding=1)
+            y = taeda.nn.functional.conv2d(x, w, stride=stride, padding=1)
             results.append([y.detach(), *taeda.autograd.grad((y * y).sum(), (x, w))])
     finally:
         taeda.set_num_threads(before)
@@ -151,21 +151,25 @@ def test_errors() -> None:
     compare_error(conv, x, w, None, 2, "same")
 
 
-# What Winograd's way covers: batch, groups, in and out channels, input, padding.
+# What Winograd's way covers: batch, groups, in and out channels, input, padding, stride.
 SMALL_TILES = [
-    (2, 1, 16, 16, (8, 8), 1),
-    (1, 1, 32, 48, (13, 18), 0),
-    (3, 1, 50, 35, (9, 30), 2),
-    (2, 2, 64, 96, (7, 7), (0, 3)),
-    (16, 1, 96, 64, (4, 4), 1),
-    (1, 1, 17, 33, (3, 150), (1, 0)),
-    (9, 1, 64, 64, (5, 6), 1),
+    (2, 1, 16, 16, (8, 8), 1, 1),
+    (1, 1, 32, 48, (13, 18), 0, 1),
+    (3, 1, 50, 35, (9, 30), 2, 1),
+    (2, 2, 64, 96, (7, 7), (0, 3), 1),
+    (16, 1, 96, 64, (4, 4), 1, 1),
+    (1, 1, 17, 33, (3, 150), (1, 0), 1),
+    (9, 1, 64, 64, (5, 6), 1, 1),
+    (4, 1, 64, 64, (24, 24), 1, 2),
+    (16, 1, 64, 96, (33, 17), (1, 0), 2),
+    (8, 2, 128, 128, (31, 15), 1, 2),
+    (8, 1, 64, 64, (29, 27), 2, 2),
 ]
 
 
 def errors(case: tuple) -> list[tuple[float, float]]:
     """Of a convolution in float32 and its gradients: the largest errors, ours and PyTorch's."""
-    n, groups, ic, oc, size, padding = case
+    n, groups, ic, oc, size, padding, stride = case
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(n, ic, *size, generator=generator).requires_grad_()
     w = torch.randn(oc, ic // groups, 3, 3, generator=generator) / (3 * (ic / groups) ** 0.5)
@@ -174,7 +178,7 @@ def errors(case: tuple) -> list[tuple[float, float]]:
 
     def results(library, cast) -> list:
         a, v = (cast(t) for t in (x, w))
-        y = library.nn.functional.conv2d(a, v, cast(b), 1, padding, 1, groups)
+        y = library.nn.functional.conv2d(a, v, cast(b), stride, padding, 1, groups)
         g = torch.randn(*y.shape, generator=torch.Generator().manual_seed(1))
         return [y, *library.autograd.grad(y, (a, v), cast(g))]
 
@@ -193,16 +197,18 @@ def test_accuracy_of_float32(case: tuple) -> None:
         assert ours < max(1e-5, 20 * theirs)
 
 
-def test_values_that_are_not_finite_stay_where_they_are_read() -> None:
+@pytest.mark.parametrize(("stride", "shape"), [(1, (2, 32, 12, 12)), (2, (2, 64, 40, 40))])
+def test_values_that_are_not_finite_stay_where_they_are_read(stride: int, shape: tuple) -> None:
+    channels = shape[1]
     for value in (float("inf"), float("-inf"), float("nan")):
-        x, w = torch.randn(2, 32, 12, 12), torch.randn(32, 32, 3, 3) / 17
+        x, w = torch.randn(shape), torch.randn(channels, channels, 3, 3) / 17
         x[0, 3, 5, 5] = value
-        compare("nn.functional.conv2d", x, w, None, 1, 1, second=False)
+        compare("nn.functional.conv2d", x, w, None, stride, 1, second=False)
         w[1, 2, 1, 1] = value
-        ours = [to_taeda(t).requires_grad_() for t in (torch.randn(2, 32, 12, 12), w)]
+        ours = [to_taeda(t).requires_grad_() for t in (torch.randn(shape), w)]
         theirs = [to_torch(t).detach().requires_grad_() for t in ours]
-        y = taeda.nn.functional.conv2d(*ours, padding=1)
-        expected = torch.nn.functional.conv2d(*theirs, padding=1)
+        y = taeda.nn.functional.conv2d(*ours, stride=stride, padding=1)
+        expected = torch.nn.functional.conv2d(*theirs, stride=stride, padding=1)
         g = torch.randn(expected.shape)
         g[1, 1, 5, 5] = value
         pairs = zip(
@@ -221,8 +227,10 @@ def test_every_instruction_set(level: str) -> None:
     code = (
         "from tests.ops.test_conv import *\n"
         "for case in SMALL_TILES: test_accuracy_of_float32(case)\n"
-        "test_values_that_are_not_finite_stay_where_they_are_read()\n"
-        "test_threads_do_not_change_the_bits(48)\n"
+        "test_values_that_are_not_finite_stay_where_they_are_read(1, (2, 32, 12, 12))\n"
+        "test_values_that_are_not_finite_stay_where_they_are_read(2, (2, 64, 40, 40))\n"
+        "test_threads_do_not_change_the_bits(48, 1)\n"
+        "test_threads_do_not_change_the_bits(64, 2)\n"
     )
     environment = {**os.environ, "TAEDA_CPU": level}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment, cwd=ROOT)

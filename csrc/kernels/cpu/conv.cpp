@@ -216,7 +216,7 @@ template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T
   const Plan p(s);
   if (p.batch * p.in_channels * p.in_volume == 0) return;
   if constexpr (std::is_same_v<T, float>) {
-    if (fits_winograd<T>(s) && winograd_grad_input(s, gy, w, gx)) return;
+    if (s.stride[0] == 1 && fits_winograd<T>(s) && winograd_grad_input(s, gy, w, gx)) return;
   }
   if (!p.depthwise && p.out_volume != 0 && fits_direct(s)) return direct_grad_input(s, gy, w, gx);
   if (p.depthwise) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <type_traits>
+#include <utility>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/scratch.h"
@@ -40,16 +41,29 @@ void transpose(const float* from, int64_t from_step, int64_t rows, int64_t cols,
     from_step * size, rows, cols);
 }
 
+// ---- steps of two pixels ----
+// Outputs in steps of 2 see four inputs, the pixels in even and odd rows and columns, with the taps
+// 0 and 2 of the kernel or with tap 1 alone: four times the channels, and 2x2 taps, of which some
+// are 0. So are then the last elements of the weights' transforms, and need not be multiplied. In
+// this order of the phases, those that are left are neighbours.
+struct Phase {
+  int64_t down, right;  // of the first pixel
+};
+constexpr Phase kPhases[] = {{1, 0}, {0, 0}, {0, 1}, {1, 1}};
+
 // How the outputs of all images are cut into tiles.
 struct Tiling {
   const simd::WinogradTile& tile;
   int64_t side, elements;  // of a transformed tile
+  int64_t phases, taps;    // inputs in one, and taps of each
   int64_t per_row, rows_of_image, rows;
 
   Tiling(const simd::WinogradTile& tile_, int64_t batch, int64_t height, int64_t width)
       : tile(tile_),
-        side(tile.size + 2),
+        side(tile.size + tile.taps - 1),
         elements(side * side),
+        phases(tile.stride * tile.stride),
+        taps(tile.taps * tile.taps),
         per_row(ceil_div(width, tile.size)),
         rows_of_image(ceil_div(height, tile.size)),
         rows(batch * rows_of_image) {}
@@ -58,6 +72,21 @@ struct Tiling {
   int64_t together(int64_t channels) const {
     const int64_t tiles = std::max(kLeastTiles, kCached / (elements * channels));
     return std::clamp<int64_t>(tiles / per_row, 1, rows);
+  }
+  Phase phase(int64_t i) const { return phases == 1 ? Phase{0, 0} : kPhases[i]; }
+  // The phases [first, last) whose weights have an element that need not be 0.
+  std::pair<int64_t, int64_t> used(int64_t element) const {
+    if (phases == 1) return {0, 1};
+    const bool lowest = element / side == side - 1, rightmost = element % side == side - 1;
+    return {lowest ? 1 : 0, rightmost ? 2 : lowest ? 3 : 4};
+  }
+  // The kernel's tap that is a phase's tap i; -1: a 0.
+  int64_t tap(int64_t phase, int64_t i) const {
+    if (phases == 1) return i;
+    const auto [down, right] = kPhases[phase];
+    const int64_t row = i / 2, column = i % 2;
+    if (row * down + column * right != 0) return -1;
+    return (down ? 1 : 2 * row) * 3 + (right ? 1 : 2 * column);
   }
 };
 
@@ -80,17 +109,18 @@ struct Rows {
 
 using Spread = void (*)(const simd::TileRow&, float*, int64_t);
 
-// The transforms of rows of tiles: tile row r of an image begins `top` pixels above its outputs,
-// and takes `height` rows of pixels.
-void transform(const Tiling& t, const Rows& rows, Spread spread, const Planes<const float>& x,
-               int64_t top, int64_t left, int64_t height, float* to) {
-  const int64_t blocks = blocks_of(x.channels), step = blocks * rows.tiles * kBlock;
+// The transforms of rows of tiles, [element][phase][block of channels][tile][channel]: tile row r
+// of an image begins `top` pixels above its outputs, and takes `height` rows of pixels.
+void transform(const Tiling& t, const Rows& rows, Spread spread, int64_t stride,
+               const Planes<const float>& x, int64_t top, int64_t left, int64_t height, float* to) {
+  const int64_t blocks = blocks_of(x.channels), phases = stride * stride;
+  const int64_t plane = rows.tiles * kBlock;
   parallel_for((rows.end - rows.begin) * blocks, 1, [&](int64_t begin, int64_t end) {
     Scratch<float> pixels(height * x.width * kBlock);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t block = i % blocks, row = rows.begin + i / blocks;
       const int64_t channels = std::clamp<int64_t>(x.channels - block * kBlock, 0, kBlock);
-      const int64_t start = row % t.rows_of_image * t.tile.size - top;
+      const int64_t start = row % t.rows_of_image * t.tile.size * stride - top;
       const int64_t first = std::clamp<int64_t>(-start, 0, height);
       const int64_t last = std::clamp<int64_t>(x.height - start, first, height);
       const int64_t count = (last - first) * x.width;
@@ -98,8 +128,12 @@ void transform(const Tiling& t, const Rows& rows, Spread spread, const Planes<co
       const float* from = x.data + row / t.rows_of_image * x.image_step +
                           block * kBlock * x.area() + (start + first) * x.width;
       transpose(from, x.area(), channels, count, pixels.data(), kBlock);
-      spread({pixels.data(), x.width, first, last, -left, t.per_row},
-             to + (block * rows.tiles + (row - rows.begin) * t.per_row) * kBlock, step);
+      for (int64_t k = 0; k < phases; ++k) {
+        const Phase phase = phases == 1 ? Phase{0, 0} : t.phase(k);
+        spread({pixels.data(), x.width, first, last, phase.right - left, t.per_row, phase.down},
+               to + (k * blocks + block) * plane + (row - rows.begin) * t.per_row * kBlock,
+               phases * blocks * plane);
+      }
     }
   });
 }
@@ -111,27 +145,31 @@ struct Weights {
   int64_t outputs, channels, m_step, c_step;
   bool turned;
 
-  // The taps of 16 outputs from m on, [tap][output].
-  void read(int64_t m, int64_t c, float* to) const {
+  // The taps of 16 outputs from m on, [tap][output], of a phase.
+  void read(const Tiling& t, int64_t phase, int64_t m, int64_t c, float* to) const {
     const int64_t many = std::min(kBlock, outputs - m);
-    if (many < kBlock) std::fill_n(to, 9 * kBlock, 0.0f);
+    std::fill_n(to, t.taps * kBlock, 0.0f);
     for (int64_t i = 0; i < many; ++i) {
       const float* from = data + (m + i) * m_step + c * c_step;
-      for (int64_t tap = 0; tap < 9; ++tap) to[(turned ? 8 - tap : tap) * kBlock + i] = from[tap];
+      for (int64_t k = 0; k < t.taps; ++k) {
+        const int64_t tap = t.tap(phase, k);
+        if (tap >= 0) to[k * kBlock + i] = from[turned ? 8 - tap : tap];
+      }
     }
   }
 };
 
-// [element][block of outputs][channel][output], with zeros for channels that fill up blocks.
+// [element][block of outputs][phase][channel][output], with zeros for channels that fill up blocks.
 void transform(const Tiling& t, const Weights& w, float* to) {
-  const int64_t blocks = blocks_of(w.outputs), depth = blocks_of(w.channels) * kBlock;
+  const int64_t channels = blocks_of(w.channels) * kBlock;
+  const int64_t blocks = blocks_of(w.outputs), depth = t.phases * channels;
   const int64_t step = blocks * depth * kBlock;
   parallel_for(blocks * depth, 64, [&](int64_t begin, int64_t end) {
     float taps[9 * kBlock];
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t block = i / depth, c = i % depth;
+      const int64_t block = i / depth, phase = i % depth / channels, c = i % channels;
       if (c < w.channels && block * kBlock < w.outputs) {
-        w.read(block * kBlock, c, taps);
+        w.read(t, phase, block * kBlock, c, taps);
       } else {
         std::fill_n(taps, 9 * kBlock, 0.0f);
       }
@@ -147,13 +185,15 @@ void multiply(const Tiling& t, int64_t depth_blocks, const float* x, int64_t x_t
   const simd::WinogradKernels& k = kernels();
   const int64_t depth = depth_blocks * kBlock, w_block = depth * kBlock;
   const bool wide = k.cols == kPair;
+  const int64_t blocks = depth_blocks / t.phases;
   for (int64_t e = 0; e < t.elements; ++e) {
-    for (int64_t q = 0; q < depth_blocks; q += kDepthTogether) {
+    const auto [first, last] = t.used(e);
+    for (int64_t q = first * blocks; q < last * blocks; q += kDepthTogether) {
       const float* from = x + (e * depth_blocks + q) * x_tiles * kBlock;
       for (int64_t column = 0; column < kPair; column += k.cols) {
         const int64_t block = column / kBlock, inside = column % kBlock;
         simd::Panel p{kBlock,
-                      std::min(kDepthTogether, depth_blocks - q),
+                      std::min(kDepthTogether, last * blocks - q),
                       nullptr,
                       kBlock,
                       1,
@@ -165,7 +205,7 @@ void multiply(const Tiling& t, int64_t depth_blocks, const float* x, int64_t x_t
                       nullptr,
                       kBlock,
                       wide ? tiles * kBlock : k.cols / 2,
-                      q != 0};
+                      q != first * blocks};
         for (int64_t i = 0; i < tiles; i += k.rows) {
           p.a = from + i * kBlock;
           p.c = sums + ((e * 2 + block) * tiles + i) * kBlock + inside;
@@ -205,7 +245,7 @@ bool convolve(const simd::WinogradTile& tile, int64_t batch, const Planes<const 
               int64_t top, int64_t left, const Weights& w, const float* bias,
               const Planes<float>& y) {
   const Tiling t(tile, batch, y.height, y.width);
-  const int64_t depth = blocks_of(x.channels), blocks = blocks_of(y.channels);
+  const int64_t depth = t.phases * blocks_of(x.channels), blocks = blocks_of(y.channels);
   const int64_t together = t.together(depth * kBlock), most = together * t.per_row;
   Scratch<float> weights(t.elements * blocks * depth * kBlock * kBlock);
   Scratch<float> seen(t.elements * depth * most * kBlock);
@@ -214,7 +254,7 @@ bool convolve(const simd::WinogradTile& tile, int64_t batch, const Planes<const 
   std::atomic<bool> finite = true;
   for (int64_t first = 0; first < t.rows; first += together) {
     const Rows rows(t, first, together);
-    transform(t, rows, tile.input, x, top, left, t.side, seen.data());
+    transform(t, rows, tile.input, tile.stride, x, top, left, t.side * tile.stride, seen.data());
     const int64_t parts = ceil_div(rows.end - rows.begin, most_of_part);
     const int64_t part = ceil_div(rows.end - rows.begin, parts);
     parallel_for(parts * blocks / 2, 1, [&](int64_t begin, int64_t end) {
@@ -233,9 +273,9 @@ bool convolve(const simd::WinogradTile& tile, int64_t batch, const Planes<const 
 }
 
 // gw[m][c] += what the sums over tiles of 16 outputs from m on and a pair of blocks of channels
-// from c on come to: [element][output][channel].
-bool finish(const Tiling& t, const float* sums, int64_t m, int64_t c, int64_t outputs,
-            int64_t channels, float* gw) {
+// from c on, of a phase, come to: [element][output][channel].
+bool finish(const Tiling& t, const float* sums, int64_t m, int64_t phase, int64_t c,
+            int64_t outputs, int64_t channels, float* gw) {
   float taps[9 * kBlock];
   bool finite = true;
   for (int64_t i = 0; i < std::min(kBlock, outputs - m); ++i) {
@@ -244,7 +284,9 @@ bool finish(const Tiling& t, const float* sums, int64_t m, int64_t c, int64_t ou
       const int64_t first = c + block * kBlock;
       float* to = gw + ((m + i) * channels + first) * 9;
       for (int64_t j = 0; j < std::min(kBlock, channels - first); ++j) {
-        for (int64_t tap = 0; tap < 9; ++tap) to[j * 9 + tap] += taps[tap * kBlock + j];
+        for (int64_t k = 0; k < t.taps; ++k) {
+          if (t.tap(phase, k) >= 0) to[j * 9 + t.tap(phase, k)] += taps[k * kBlock + j];
+        }
       }
     }
   }
@@ -254,7 +296,8 @@ bool finish(const Tiling& t, const float* sums, int64_t m, int64_t c, int64_t ou
 bool correlate(const simd::WinogradTile& tile, int64_t batch, const Planes<const float>& x,
                int64_t top, int64_t left, const Planes<const float>& g, float* gw) {
   const Tiling t(tile, batch, g.height, g.width);
-  const int64_t x_blocks = blocks_of(x.channels), g_blocks = blocks_of(g.channels);
+  const int64_t channel_blocks = blocks_of(x.channels), g_blocks = blocks_of(g.channels);
+  const int64_t x_blocks = t.phases * channel_blocks;
   const int64_t together = t.together((x_blocks + g_blocks) * kBlock);
   const int64_t most = together * t.per_row * kBlock * t.elements;
   Scratch<float> seen(x_blocks * most), grads(g_blocks * most);
@@ -263,15 +306,21 @@ bool correlate(const simd::WinogradTile& tile, int64_t batch, const Planes<const
   std::atomic<bool> finite = true;
   for (int64_t begin = 0; begin < t.rows; begin += together) {
     const Rows rows(t, begin, together);
-    transform(t, rows, tile.input, x, top, left, t.side, seen.data());
-    transform(t, rows, tile.output_gradient, g, 0, 0, t.tile.size, grads.data());
+    transform(t, rows, tile.input, tile.stride, x, top, left, t.side * tile.stride, seen.data());
+    transform(t, rows, tile.output_gradient, 1, g, 0, 0, t.tile.size, grads.data());
     const int64_t plane = rows.tiles * kBlock, pairs = x_blocks / 2;
     parallel_for(g_blocks * pairs, 1, [&](int64_t first, int64_t last) {
       Scratch<float> sums(t.elements * kBlock * kPair);
       for (int64_t i = first; i < last; ++i) {
         const int64_t pair = i / g_blocks * 2, out = i % g_blocks;
         if (out * kBlock >= g.channels) continue;
+        const int64_t phase = pair / channel_blocks;
         for (int64_t e = 0; e < t.elements; ++e) {
+          const auto [from, until] = t.used(e);
+          if (phase < from || phase >= until) {
+            std::fill_n(sums.data() + e * kBlock * kPair, kBlock * kPair, 0.0f);
+            continue;
+          }
           const float* a = grads.data() + (e * g_blocks + out) * plane;
           const float* b = seen.data() + (e * x_blocks + pair) * plane;
           for (int64_t q = 0; q < rows.tiles; q += kTilesSummed) {
@@ -287,7 +336,8 @@ bool correlate(const simd::WinogradTile& tile, int64_t batch, const Planes<const
             }
           }
         }
-        if (!finish(t, sums.data(), out * kBlock, pair * kBlock, g.channels, x.channels, gw))
+        if (!finish(t, sums.data(), out * kBlock, phase, pair % channel_blocks * kBlock, g.channels,
+                    x.channels, gw))
           finite = false;
       }
     });
@@ -304,10 +354,15 @@ double cost(const simd::WinogradTile& tile, int64_t batch, int64_t channels, int
   const auto c = static_cast<double>(blocks_of(channels) * kBlock),
              m = static_cast<double>(blocks_of(outputs) * kBlock);
   const auto tiles = static_cast<double>(t.tiles()), elements = static_cast<double>(t.elements);
-  return elements * (tiles * c * m + 12 * tiles * (c + m) + 12 * c * m);
+  int64_t products = 0;
+  for (int64_t e = 0; e < t.elements; ++e) products += t.used(e).second - t.used(e).first;
+  const double seen = c * static_cast<double>(t.phases);
+  return static_cast<double>(products) * tiles * c * m +
+         12 * elements * (tiles * (seen + m) + seen * m);
 }
-const simd::WinogradTile& best(int64_t batch, int64_t channels, int64_t outputs, int64_t height,
-                               int64_t width) {
+const simd::WinogradTile& best(int64_t stride, int64_t batch, int64_t channels, int64_t outputs,
+                               int64_t height, int64_t width) {
+  if (stride == 2) return kernels().strided;
   auto of = [&](const simd::WinogradTile& t) {
     return cost(t, batch, channels, outputs, height, width);
   };
@@ -332,13 +387,15 @@ Planes<T> planes(const ConvShape& s, T* data, int64_t channels, const int64_t (&
 template <class T> bool fits_winograd(const ConvShape& s) {
   if (!std::is_same_v<T, float> || s.spatial != 2) return false;
   for (int d = 0; d < 2; ++d) {
-    if (s.kernel[d] != 3 || s.stride[d] != 1 || s.dilation[d] != 1) return false;
+    if (s.kernel[d] != 3 || s.dilation[d] != 1) return false;
   }
+  if (s.stride[0] != s.stride[1] || s.stride[0] > 2) return false;
   const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
   if (c < kBlock || m < kBlock) return false;
   const double direct = 9.0 * static_cast<double>(s.batch * s.out[0] * s.out[1]) *
                         static_cast<double>(c) * static_cast<double>(m);
-  return cost(best(s.batch, c, m, s.out[0], s.out[1]), s.batch, c, m, s.out[0], s.out[1]) < direct;
+  const auto& tile = best(s.stride[0], s.batch, c, m, s.out[0], s.out[1]);
+  return cost(tile, s.batch, c, m, s.out[0], s.out[1]) < direct;
 }
 template bool fits_winograd<float>(const ConvShape&);
 template bool fits_winograd<double>(const ConvShape&);
@@ -346,7 +403,7 @@ template bool fits_winograd<double>(const ConvShape&);
 bool winograd_forward(const ConvShape& s, const float* x, const float* w, const float* bias,
                       float* y) {
   const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
-  const auto& tile = best(s.batch, c, m, s.out[0], s.out[1]);
+  const auto& tile = best(s.stride[0], s.batch, c, m, s.out[0], s.out[1]);
   return each_group(s, [&](int64_t g) {
     return convolve(tile, s.batch, planes(s, x, s.in_channels, s.in, g), s.padding[0], s.padding[1],
                     {w + g * m * c * 9, m, c, c * 9, 9, false}, bias ? bias + g * m : nullptr,
@@ -356,7 +413,7 @@ bool winograd_forward(const ConvShape& s, const float* x, const float* w, const 
 
 bool winograd_grad_input(const ConvShape& s, const float* gy, const float* w, float* gx) {
   const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
-  const auto& tile = best(s.batch, m, c, s.in[0], s.in[1]);
+  const auto& tile = best(1, s.batch, m, c, s.in[0], s.in[1]);
   return each_group(s, [&](int64_t g) {
     return convolve(tile, s.batch, planes(s, gy, s.out_channels, s.out, g), 2 - s.padding[0],
                     2 - s.padding[1], {w + g * m * c * 9, c, m, 9, c * 9, true}, nullptr,
@@ -366,7 +423,7 @@ bool winograd_grad_input(const ConvShape& s, const float* gy, const float* w, fl
 
 bool winograd_grad_weight(const ConvShape& s, const float* x, const float* gy, float* gw) {
   const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
-  const auto& tile = best(s.batch, c, m, s.out[0], s.out[1]);
+  const auto& tile = best(s.stride[0], s.batch, c, m, s.out[0], s.out[1]);
   return each_group(s, [&](int64_t g) {
     return correlate(tile, s.batch, planes(s, x, s.in_channels, s.in, g), s.padding[0],
                      s.padding[1], planes(s, gy, s.out_channels, s.out, g), gw + g * m * c * 9);

@@ -1,6 +1,6 @@
-// Convolution by Winograd's minimal filtering: tiles of outputs of a 3x3 kernel with stride 1 take
-// a quarter to half of the multiplications that the definition does, in float32. The price is in
-// accuracy, a few times the rounding error of the plain sum.
+// Convolution by Winograd's minimal filtering: tiles of outputs of a 3x3 kernel take a quarter to
+// half of the multiplications that the definition does, a little more with stride 2, in float32.
+// The price is in accuracy, a few times the rounding error of the plain sum.
 #pragma once
 
 #include "kernels/cpu/conv.h"

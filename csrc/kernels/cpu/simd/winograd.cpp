@@ -13,9 +13,9 @@ constexpr int64_t kBlock = 16, kStep = kLanes<float>;
 // points and infinity, `weight` and `output` evaluate there. Two-dimensional tiles are transformed
 // along both dimensions.
 
-template <int Size> struct Points;
+template <int Size, int Taps> struct Points;
 
-template <> struct Points<2> {  // 0, 1, -1
+template <> struct Points<2, 3> {  // 0, 1, -1
   static constexpr float input[4][4] = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, -1, 0, 1}};
   static constexpr float weight[4][3] = {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}};
   static constexpr float output[2][4] = {{1, 1, 1, 0}, {0, 1, -1, 1}};
@@ -23,7 +23,7 @@ template <> struct Points<2> {  // 0, 1, -1
 
 // 0, a, -a, b, -b. Of the points whose powers are exact, these lose the least: the mean error is
 // half of that with 1 and 2.
-template <> struct Points<4> {
+template <> struct Points<4, 3> {
   static constexpr double a = .75, b = 1.5, a2 = a * a, b2 = b * b, both = a2 * b2, sum = a2 + b2;
   static constexpr double one = 1 / both, fa = 1 / (2 * a2 * (a2 - b2)),
                           fb = 1 / (2 * b2 * (b2 - a2));
@@ -39,17 +39,31 @@ template <> struct Points<4> {
                                          {0, a2 * a, -a2 * a, b2 * b, -b2 * b, 1}};
 };
 
-template <int Size> struct Input {
-  static constexpr int rows = Size + 2, cols = Size + 2;
-  static constexpr float at(int i, int j) { return Points<Size>::input[i][j]; }
+// 0, -1, 1/2, 2: again the least error, twice that of plain sums.
+template <> struct Points<4, 2> {
+  static constexpr float input[5][5] = {{1, -1.5, -1.5, 1, 0},
+                                        {0, 1, -2.5, 1, 0},
+                                        {0, -2, -1, 1, 0},
+                                        {0, -.5, .5, 1, 0},
+                                        {0, 1, -1.5, -1.5, 1}};
+  static constexpr double ninth = 1 / 9.0;
+  static constexpr float weight[5][2] = {
+      {1, 0}, {-2 * ninth, 2 * ninth}, {-8 * ninth, -4 * ninth}, {ninth, 2 * ninth}, {0, 1}};
+  static constexpr float output[4][5] = {
+      {1, 1, 1, 1, 0}, {0, -1, .5, 2, 0}, {0, 1, .25, 4, 0}, {0, -1, .125, 8, 1}};
 };
-template <int Size> struct Weight {
-  static constexpr int rows = Size + 2, cols = 3;
-  static constexpr float at(int i, int j) { return Points<Size>::weight[i][j]; }
+
+template <int Size, int Taps> struct Input {
+  static constexpr int rows = Size + Taps - 1, cols = rows;
+  static constexpr float at(int i, int j) { return Points<Size, Taps>::input[i][j]; }
 };
-template <int Size> struct Output {
-  static constexpr int rows = Size, cols = Size + 2;
-  static constexpr float at(int i, int j) { return Points<Size>::output[i][j]; }
+template <int Size, int Taps> struct Weight {
+  static constexpr int rows = Size + Taps - 1, cols = Taps;
+  static constexpr float at(int i, int j) { return Points<Size, Taps>::weight[i][j]; }
+};
+template <int Size, int Taps> struct Output {
+  static constexpr int rows = Size, cols = Size + Taps - 1;
+  static constexpr float at(int i, int j) { return Points<Size, Taps>::output[i][j]; }
 };
 template <class M> struct Transposed {
   static constexpr int rows = M::cols, cols = M::rows;
@@ -87,25 +101,28 @@ template <class M, class Load, class Store> FN void transform(Load&& load, Store
   }
 }
 
-// Tiles of M::cols pixels each way, `advance` pixels after one another.
-template <class M, int Advance> void spread(const TileRow& row, float* to, int64_t step) {
-  constexpr int64_t n = M::cols;
+// Tiles of M::cols pixels each way, `Step` apart, `advance` pixels after one another.
+template <class M, int Advance, int Step = 1>
+void spread(const TileRow& row, float* to, int64_t step) {
+  constexpr int64_t reach = (M::cols - 1) * Step + 1;
   const int64_t line = row.width * kBlock;
+  const float* first = row.pixels + (row.row - row.first) * line;
   for (int64_t t = 0; t < row.tiles; ++t, to += kBlock) {
     const int64_t column = row.column + t * Advance;
-    const bool whole = row.first == 0 && row.last == n && column >= 0 && column + n <= row.width;
+    const bool whole = row.row >= row.first && row.row + reach <= row.last && column >= 0 &&
+                       column + reach <= row.width;
     for (int64_t part = 0; part < kBlock; part += kStep) {
       auto store = [&](int i, int j, V v) { at(to + (i * M::rows + j) * step + part) = v; };
       if (whole) {
-        const float* from = row.pixels + column * kBlock + part;
-        transform<M>([&](int i, int j) { return at(from + i * line + j * kBlock); }, store);
+        const float* from = first + column * kBlock + part;
+        transform<M>([&](int i, int j) { return at(from + i * Step * line + j * Step * kBlock); },
+                     store);
         continue;
       }
       auto edge = [&](int i, int j) {
-        const bool inside =
-            i >= row.first && i < row.last && column + j >= 0 && column + j < row.width;
-        if (!inside) return V{};
-        return V(at(row.pixels + (i - row.first) * line + (column + j) * kBlock + part));
+        const int64_t y = row.row + i * Step, x = column + j * Step;
+        if (y < row.first || y >= row.last || x < 0 || x >= row.width) return V{};
+        return V(at(row.pixels + (y - row.first) * line + x * kBlock + part));
       };
       transform<M>(edge, store);
     }
@@ -119,9 +136,9 @@ FN bool all_zero(const V& rest) {
   return zero;
 }
 
-template <int Size>
+template <int Size, int Taps>
 bool output(const float* sums, int64_t step, const float* bias, const TileRow& row) {
-  using M = Output<Size>;
+  using M = Output<Size, Taps>;
   V rest{};  // 0 for as long as all is finite
   for (int64_t t = 0; t < row.tiles; ++t, sums += kBlock) {
     const int64_t column = row.column + t * Size;
@@ -139,31 +156,36 @@ bool output(const float* sums, int64_t step, const float* bias, const TileRow& r
   return all_zero(rest);
 }
 
-template <int Size> void weight(const float* weights, float* to, int64_t step) {
-  using M = Weight<Size>;
+template <int Size, int Taps> void weight(const float* weights, float* to, int64_t step) {
+  using M = Weight<Size, Taps>;
   for (int64_t part = 0; part < kBlock; part += kStep) {
-    transform<M>([&](int i, int j) { return at(weights + (i * 3 + j) * kBlock + part); },
+    transform<M>([&](int i, int j) { return at(weights + (i * Taps + j) * kBlock + part); },
                  [&](int i, int j, V v) { at(to + (i * M::rows + j) * step + part) = v; });
   }
 }
 
-template <int Size> bool weight_gradient(const float* sums, int64_t step, float* to) {
-  using M = Transposed<Weight<Size>>;
+template <int Size, int Taps> bool weight_gradient(const float* sums, int64_t step, float* to) {
+  using M = Transposed<Weight<Size, Taps>>;
   V rest{};
   for (int64_t part = 0; part < kBlock; part += kStep) {
     transform<M>([&](int i, int j) { return at(sums + (i * M::cols + j) * step + part); },
                  [&](int i, int j, V v) {
                    rest += v * 0;
-                   at(to + (i * 3 + j) * kBlock + part) = v;
+                   at(to + (i * Taps + j) * kBlock + part) = v;
                  });
   }
   return all_zero(rest);
 }
 
-template <int Size>
-constexpr WinogradTile tile = {
-    Size,         spread<Input<Size>, Size>, spread<Transposed<Output<Size>>, Size>, output<Size>,
-    weight<Size>, weight_gradient<Size>};
+template <int Size, int Taps, int Stride>
+constexpr WinogradTile tile = {Size,
+                               Taps,
+                               Stride,
+                               spread<Input<Size, Taps>, Size * Stride, Stride>,
+                               spread<Transposed<Output<Size, Taps>>, Size>,
+                               output<Size, Taps>,
+                               weight<Size, Taps>,
+                               weight_gradient<Size, Taps>};
 
 // ---- the products ----
 
@@ -199,7 +221,7 @@ template <int M = kRows> void product(int64_t rows, const Panel& p) {
 
 }  // namespace
 
-extern constinit const WinogradKernels winograd_kernels = {kRows, 2 * kStep, product<>, tile<2>,
-                                                           tile<4>};
+extern constinit const WinogradKernels winograd_kernels = {
+    kRows, 2 * kStep, product<>, tile<2, 3, 1>, tile<4, 3, 1>, tile<4, 2, 2>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

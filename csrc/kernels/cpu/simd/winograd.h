@@ -1,8 +1,11 @@
 // The inner loops of convolution by Winograd's minimal filtering, for kernels of 3x3.
 //
 // Channels go in blocks of 16, side by side: a pixel, or an element of a tile, is 16 floats. A
-// tile of `size` x `size` outputs is taken from (size + 2) x (size + 2) inputs; the elements of its
-// transform lie `step` floats apart, the tiles of a row 16.
+// tile of `size` x `size` outputs is taken from as many inputs and those that the kernel's taps
+// reach beyond; the elements of its transform lie `step` floats apart, the tiles of a row 16.
+//
+// Where outputs are steps of 2 apart, pixels in even and odd rows and columns are four inputs of
+// their own (phases), which kernels of 2x2 and less see in steps of 1.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +19,7 @@ struct TileRow {
   int64_t first, last;  // which of a tile's rows are there; the others are zeros
   int64_t column;       // of the first tile's first pixel; may be negative
   int64_t tiles;
+  int64_t row = 0;  // of a tile's first pixel, among a tile's rows
 };
 
 // c[r, j] = (add ? c[r, j] : 0) + sum over p < k, q < blocks of
@@ -34,6 +38,8 @@ struct Panel {
 
 struct WinogradTile {
   int64_t size;
+  int64_t taps;  // along a side of the kernel, or of a phase's
+  int64_t stride;
   // Pixels to transformed tiles: of inputs, and of outputs' gradients.
   void (*input)(const TileRow& row, float* to, int64_t step);
   void (*output_gradient)(const TileRow& row, float* to, int64_t step);
@@ -48,7 +54,7 @@ struct WinogradTile {
 struct WinogradKernels {
   int64_t rows, cols;  // the most rows, and the columns, of a product
   void (*product)(int64_t rows, const Panel& panel);
-  WinogradTile tile2, tile4;
+  WinogradTile tile2, tile4, strided;
 };
 
 namespace v2 {
