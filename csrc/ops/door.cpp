@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "ops/op.h"
+#include "ops/out_memory.h"
 #include "ops/tensor_ops.h"
 #include "tensor/inference.h"
 #include "tensor/plan.h"
@@ -77,11 +78,19 @@ void check_not_inference(const Call& c) {
 
 Value run_kernel(Call& c) {
   const Op& op = c.op;
-  if (op.inplace_form && !c.out.defined()) c.out = std::get<Tensor>(c.args[0]);
-  else if (c.out.defined()) check_no_internal_overlap(c.out);
+  if (op.inplace_form && !c.out.defined()) {
+    c.out = std::get<Tensor>(c.args[0]);
+  } else if (c.out.defined()) {
+    check_no_internal_overlap(c.out);
+    check_out_memory(op, c.args, c.out);
+  }
   Value result = op.kernel.run(op.kernel.fn, c);
   if (c.out.defined()) {
-    if (!op.kernel.writes_out) result = write_out(op, c.out, std::get<Tensor>(result));
+    if (!op.kernel.writes_out) {
+      const Tensor& computed = std::get<Tensor>(result);
+      if (!op.inplace_form) check_resized_out(op, c.args, c.out, computed);
+      result = write_out(op, c.out, computed);
+    }
     c.out.bump_version();
   } else if (op.mutated >= 0) {
     const Value& target = c.args[static_cast<size_t>(op.mutated)];

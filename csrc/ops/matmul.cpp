@@ -477,7 +477,7 @@ const Define matmul_ops[] = {
      kernel(linear),
      {.backward = linear_backward,
       .saves = saves_arg(0) | saves_arg(1),
-      .forms = kFunction,
+      .forms = kFunction | kOut,
       .crosswise = 0b11,
       .module = "nn.functional"}},
 };

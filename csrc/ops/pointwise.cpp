@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "ops/out_memory.h"
 #include "ops/promotion.h"
 #include "tensor/plan.h"
 
@@ -146,8 +147,9 @@ Tensor run_pointwise(const PointwiseRow& row, const Operands& operands, Call& ca
     check_no_internal_overlap(call.out);
     target = call.out;
     for (const Tensor* t : in) {
-      if (overlap(call.out, *t) == Overlap::Partial)
-        target = empty(sizes, {call.out.dtype(), device});
+      if (overlap(call.out, *t) != Overlap::Partial) continue;
+      if (call.op.inplace_form && shares_in_part(call.out, *t)) refuse_shared_memory(call.op);
+      target = empty(sizes, {call.out.dtype(), device});
     }
   } else {
     const Dims strides = result_strides(sizes, in);

@@ -391,7 +391,7 @@ const Define definitions[] = {
      raw_kernel(gelu_kernel, true),
      {.backward = gelu_backward,
       .saves = saves_arg(0),
-      .forms = kFunction,
+      .forms = kFunction | kOut,
       .module = kNnFunctional,
       .elementwise = true}},
     {"elu(self: Tensor, alpha: Scalar = 1.0) -> Tensor",

@@ -380,7 +380,8 @@ constexpr Traits kPick{.backward = pick_backward<N>,
                        .non_differentiable = 0b10,
                        .module = home<N>};
 template <int N>
-constexpr Traits kAverage{.backward = avg_pool_backward<N>, .forms = kFunction, .module = home<N>};
+constexpr Traits kAverage{
+    .backward = avg_pool_backward<N>, .forms = kFunction | kOut, .module = home<N>};
 template <int N>
 constexpr Traits kAdaptive{
     .backward = adaptive_avg_backward<N>, .forms = kFunction, .module = home<N>};

@@ -1,4 +1,6 @@
 // The views' copying forms: the same elements in memory of their own.
+#include <algorithm>
+
 #include "ops/shape_util.h"
 
 namespace taeda {
@@ -22,6 +24,8 @@ Tensor as_strided_copy(const Tensor& x, const Dims& size, const Dims& stride,
   return copied(op<"as_strided">(x, size, stride, offset));
 }
 Tensor narrow_copy(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
+  check(dim < std::max<int64_t>(x.dim(), 1), "narrow_copy(): Expected dim < ", x.dim(), ", got ",
+        dim);
   return copied(narrow(x, dim, start, length));
 }
 Tensor view_copy(const Tensor& x, const Dims& size) { return copied(op<"view">(x, size)); }
@@ -73,7 +77,7 @@ TensorList unsafe_split(const Tensor& x, int64_t size, int64_t dim) {
 }
 
 constexpr Traits kCopy{.forms = kFunction | kOut, .composite = true};
-constexpr Traits kCopies{.forms = kFunction, .composite = true};
+constexpr Traits kCopies{.forms = kFunction | kOut, .composite = true};
 constexpr Traits kPieces{.forms = kPublic, .composite = true};
 
 const Define kOps[] = {

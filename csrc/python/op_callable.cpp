@@ -8,6 +8,7 @@
 
 #include "autograd/forward.h"
 #include "autograd/meta.h"
+#include "ops/out_memory.h"
 #include "python/batching.h"
 #include "python/objects.h"
 #include "python/overrides.h"
@@ -72,12 +73,15 @@ Value run(const Op& op, Values& values, Tensor out, const Glance& seen) {
   return call(op, values.span(), std::move(out), seen.flags);
 }
 
-// out=(a, b) of an op with several results: they are computed and then put there.
+// out=(a, b) of an op with several results: they are computed and then put there. Returns None
+// where their number depends on the arguments.
 PyObject* run_into(const OpTable& table, const Op& op, Values& values, PyObject* out,
                    const Glance& seen) {
-  check<TypeError>(
-      (PyTuple_Check(out) || PyList_Check(out)) && PySequence_Fast_GET_SIZE(out) == op.returns,
-      op.name, "(): argument 'out' must be a tuple of ", op.returns, " Tensors");
+  const bool listed = PyTuple_Check(out) || PyList_Check(out);
+  if (op.returns < 0)
+    check<TypeError>(listed, op.name, "(): argument 'out' must be a tuple of Tensors");
+  check<TypeError>(op.returns < 0 || (listed && PySequence_Fast_GET_SIZE(out) == op.returns),
+                   op.name, "(): argument 'out' must be a tuple of ", op.returns, " Tensors");
   std::vector<PyRef> items;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(out); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(out, i);
@@ -87,6 +91,7 @@ PyObject* run_into(const OpTable& table, const Op& op, Values& values, PyObject*
     }
     check_no_internal_overlap(tensor_of(item));
     check_not_batched(op, tensor_of(item));
+    check_out_memory(op, values.span(), tensor_of(item), static_cast<int>(i));
     items.push_back(PyRef::borrow(item));
   }
   check(!(modes.grad && (seen.flags & kRequiresGrad)), op.name,
@@ -95,12 +100,18 @@ PyObject* run_into(const OpTable& table, const Op& op, Values& values, PyObject*
         "requires grad.");
   Value result = run(op, values, {}, seen);
   const auto& list = std::get<TensorList>(result);
-  for (const Tensor& t : list) check_no_tangent(t, op);
+  check(list.size() == items.size(), op.name, "(): expected an out= argument of size ", list.size(),
+        ", got size ", items.size());
+  for (size_t i = 0; i < list.size(); ++i) {
+    check_no_tangent(list[i], op);
+    check_resized_out(op, values.span(), tensor_of(items[i].get()), list[i], static_cast<int>(i));
+  }
   for (size_t i = 0; i < list.size(); ++i) {
     const Tensor& target = tensor_of(items[i].get());
     write_out(op, target, list[i]);
     target.bump_version();
   }
+  if (op.returns < 0) Py_RETURN_NONE;
   return table.return_type ? make_named_tuple(table.return_type, items)
                            : must(PySequence_Tuple(out));
 }
@@ -150,7 +161,7 @@ PyObject* run_parsed(const OpTable& table, const Signature& s, const PyArgs& cal
   const Op& op = s.op();
   Tensor target;
   if (out) [[unlikely]] {
-    if (op.returns > 1) return run_into(table, op, values, out, seen);
+    if (op.returns > 1 || op.returns < 0) return run_into(table, op, values, out, seen);
     if (!is_tensor(out))
       fail<TypeError>(op.name, "(): argument 'out' must be Tensor, not ", type_name(out));
     target = tensor_of(out);

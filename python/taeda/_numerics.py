@@ -257,6 +257,8 @@ def native_batch_norm(
     training: bool,
     momentum: float,
     eps: float,
+    *,
+    out: Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return ``batch_norm``, and the batch's mean and 1 over its deviation.
 
@@ -267,10 +269,16 @@ def native_batch_norm(
         training: normalise by the batch's statistics. Otherwise those returned are empty.
         momentum: share of the batch in the update.
         eps: added to the variance.
+        out: three tensors to write the results to.
     """
+    if out is not None and len(out) != 3:
+        raise TypeError("native_batch_norm(): argument 'out' must be a tuple of 3 Tensors")
+    mean = rstd = input.new_empty(0)
     if training:
         mean, rstd = _statistics(input.detach(), [0, *range(2, input.dim())], eps)
-    out = ops.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
-    if not training:
-        return out, input.new_empty(0), input.new_empty(0)
-    return out, mean.flatten(), rstd.flatten()
+    y = ops.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    results = (y, mean.flatten(), rstd.flatten())
+    if out is None:
+        return results
+    y, mean, rstd = (ops.alias_copy(r, out=o) for r, o in zip(results, out, strict=True))
+    return y, mean, rstd

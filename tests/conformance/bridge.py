@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import torch
@@ -37,8 +38,11 @@ class Untranslatable(Exception):
     """A sample holds something that taeda has no counterpart for (sparse, quantized, ...)."""
 
 
-def tensor_to_taeda(t: torch.Tensor) -> taeda.Tensor:
-    """A taeda tensor with the same values, sizes, strides, dtype and requires_grad; its memory is its own."""
+def tensor_to_taeda(t: torch.Tensor, memory: dict | None = None) -> taeda.Tensor:
+    """A taeda tensor with the same values, sizes, strides, dtype and requires_grad.
+
+    Its memory is its own, or shared with the tensors of the same storage that `memory` holds.
+    """
     if t.layout is not torch.strided or t.dtype not in DTYPES or t.device.type != "cpu":
         raise Untranslatable(f"{t.layout} {t.dtype} {t.device}")
     source = t.detach().resolve_conj().resolve_neg()
@@ -48,13 +52,21 @@ def tensor_to_taeda(t: torch.Tensor) -> taeda.Tensor:
         # Copy the whole storage, so that expanded, overlapping and partial layouts stay so.
         flat = torch.empty(0, dtype=source.dtype).set_(source.untyped_storage()).clone()
         place = (tuple(source.shape), source.stride(), source.storage_offset())
-        ours = taeda.from_dlpack(flat).as_strided(*place).detach()
+        whole = taeda.from_dlpack(flat)
+        if memory is not None:
+            whole = memory.setdefault((source.untyped_storage().data_ptr(), t.dtype), whole)
+        ours = whole.as_strided(*place).detach()
     return ours.requires_grad_() if t.requires_grad else ours
 
 
-def to_taeda(value: Any) -> Any:
+def to_taeda(value: Any, memory: dict | None = None) -> Any:
+    """The same in taeda. With an (empty) dict `memory`, tensors share memory where they do in PyTorch."""
     if isinstance(value, torch.Tensor):
-        return tensor_to_taeda(value)
+        if memory is None:
+            return tensor_to_taeda(value)
+        if id(value) not in memory:
+            memory[id(value)] = tensor_to_taeda(value, memory)
+        return memory[id(value)]
     if isinstance(value, torch.dtype):
         if value not in DTYPES:
             raise Untranslatable(str(value))
@@ -65,15 +77,17 @@ def to_taeda(value: Any) -> Any:
         if value not in MEMORY_FORMATS:
             raise Untranslatable(str(value))
         return MEMORY_FORMATS[value]
+    if isinstance(value, torch.nn.LinearCrossEntropyOptions):
+        return taeda.nn.LinearCrossEntropyOptions(**to_taeda(dataclasses.asdict(value)))
     if isinstance(value, torch.layout):
         raise Untranslatable(str(value))
     if isinstance(value, torch.Size):
         return taeda.Size(value)
     if isinstance(value, (list, tuple)):
-        items = [to_taeda(v) for v in value]
+        items = [to_taeda(v, memory) for v in value]
         return tuple(items) if isinstance(value, tuple) else items
     if isinstance(value, dict):
-        return {k: to_taeda(v) for k, v in value.items()}
+        return {k: to_taeda(v, memory) for k, v in value.items()}
     return value
 
 

@@ -18,6 +18,4 @@ ROUNDING: dict[str, float] = {
 }
 
 # Patterns of inputs, as the tests describe them, that are left out -> reason.
-INPUTS: dict[str, str] = {
-    r"options=LinearCrossEntropyOptions": "logits are computed in one piece, so there is nothing to choose",
-}
+INPUTS: dict[str, str] = {}

@@ -48,7 +48,6 @@ MODULES = [
 
 # Patterns of names that taeda does not have -> reason. A member is Class.member.
 MISSING = {
-    r"nn(\.modules)?\.LinearCrossEntropyOptions": "logits are computed at once",
     r"nn\.functional\.(grouped_mm|scaled_mm|scaled_grouped_mm|ScalingType|SwizzleType)": "for GPUs",
     r"nn\.attention\.\w*flash_attention_impls?": "there is one implementation",
     r"nn\.attention\.WARN_FOR_UNFUSED_KERNELS": "there is one implementation",

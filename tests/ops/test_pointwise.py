@@ -359,14 +359,14 @@ def test_inplace_and_out():
 
 
 def test_overlap():
-    """What an op reads is never what it has just written."""
+    """What an op reads is never what it has just written, or it is refused: see test_out_memory."""
     a = taeda.arange(2000)
-    a[1:].add_(a[:-1])
+    a[1::2].add_(a[0:-1:2])
     x = torch.arange(2000)
-    same(a[1:], x[1:] + x[:-1])
-    m = taeda.arange(12.0).reshape(3, 4)
-    m.add_(m[0].clone()).sub_(m[0])
-    same(m[0], torch.zeros(4))
+    same(a[1::2], x[1::2] + x[0:-1:2])
+    m = taeda.arange(12.0).reshape(4, 3).t()
+    m[:, :2].sub_(m[:, 1:3].clone()).sub_(m[:, :2])
+    same(m[:, :2], torch.zeros(3, 2))
 
 
 def test_integers_wrap_and_divide():

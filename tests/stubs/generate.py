@@ -152,7 +152,7 @@ def parameter_lists(form: dict[str, Any], method: bool, tensors: set[str]) -> It
                 items = items and f"*{name}: {items}"
     if form["out"] and not method:
         returns = schema.rpartition("->")[2].strip()
-        several = returns.startswith("(")
+        several = returns.startswith("(") or returns == "Tensor[]"
         keywords.append(f"out: {'Sequence[Tensor]' if several else 'Tensor'} | None = None")
     if form["factory"]:
         given = {keyword.partition(":")[0] for keyword in keywords}

@@ -149,14 +149,15 @@ def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     return ops.celu_(input, alpha)
 
 
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
     """X * Φ(x), Φ being the normal distribution function (Hendrycks and Gimpel, 2016).
 
     Args:
         input: of any shape.
         approximate: "none", or "tanh" for the approximation by tanh.
+        out: where to write the result.
     """
-    return ops.gelu(input, approximate=approximate)
+    return ops.gelu(input, approximate=approximate, out=out)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -179,9 +180,11 @@ def tanh(input: Tensor) -> Tensor:
     return ops.tanh(input)
 
 
-def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+def softplus(
+    input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None
+) -> Tensor:
     """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
-    return ops.softplus(input, beta, threshold)
+    return ops.softplus(input, beta, threshold, out=out)
 
 
 def softsign(input: Tensor) -> Tensor:
@@ -221,9 +224,9 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return ops.hardswish_(input) if inplace else ops.hardswish(input)
 
 
-def logsigmoid(input: Tensor) -> Tensor:
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """log(sigmoid(x)), computed without overflow."""
-    return ops.logsigmoid(input)
+    return ops.logsigmoid(input, out=out)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
@@ -231,12 +234,12 @@ def tanhshrink(input: Tensor) -> Tensor:
     return input - ops.tanh(input)
 
 
-def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """0 where abs(x) <= lambd, else x."""
-    return input.masked_fill((input >= -lambd) & (input <= lambd), 0.0)
+    return ops.hardshrink(input, lambd, out=out)
 
 
-def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """X moved towards 0 by lambd, and 0 where abs(x) <= lambd.
 
     Raises:
@@ -245,8 +248,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     if lambd < 0:
         raise RuntimeError(f"softshrink: lambda must be greater or equal to 0, got {lambd}")
     _need_floats("softshrink", input)
-    inner = ops.where(input < -lambd, input + lambd, input * 0)
-    return ops.where(input > lambd, input - lambd, inner)
+    return ops.softshrink(input, lambd, out=out)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:

@@ -2,10 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from taeda import _C
 from taeda._C import Tensor, ops
 from taeda.nn.functional._loss import cross_entropy
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 __all__ = ["linear_cross_entropy"]
+
+_HALF = (_C.float16, _C.bfloat16)
+
+
+class _Options(NamedTuple):
+    allow_retain_graph: bool = False
+    batch_chunk_size: int | None = None
+    chunking_method: str | None = "auto"
+    acc_policy: str = "auto"
+    acc_dtype: _C.dtype | None = None
+
+
+class LinearCrossEntropyOptions(_Options):
+    """How `linear_cross_entropy` trades time for memory.
+
+    The batch is cut into chunks. Backward computes the logits of a chunk again, so that there are
+    never more logits in memory than those of one chunk.
+
+    Args:
+        allow_retain_graph: whether backward may go through the graph twice. It always may here.
+        batch_chunk_size: rows in a chunk; by default as many as make a chunk's logits as large as
+            the input.
+        chunking_method: None computes all rows at once where `batch_chunk_size` is not given.
+        acc_policy: "accurate", "balanced", "compact" or "auto": how precisely gradients of half
+            precision are added up over the chunks. They are always added up in their own dtype.
+        acc_dtype: in which dtype the losses are added up: float32 for inputs of half precision, and
+            the input's dtype for all others, are what may be given, and are the default.
+
+    Raises:
+        ValueError: a value that is not named here.
+
+    >>> taeda.nn.LinearCrossEntropyOptions(batch_chunk_size=256).batch_chunk_size
+    256
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        self = super().__new__(cls, *args, **kwargs)
+        size = self.batch_chunk_size
+        if size is not None and not (isinstance(size, int) and size > 0):
+            raise ValueError(f"batch_chunk_size must be positive int or None, got {size!r}")
+        if self.chunking_method not in ("auto", None):
+            raise ValueError(f"invalid chunking_method: {self.chunking_method!r}")
+        if self.acc_policy not in ("accurate", "balanced", "compact", "auto"):
+            raise ValueError(f"invalid acc_policy: {self.acc_policy!r}")
+        if self.acc_dtype not in (None, *_HALF, _C.float32, _C.float64):
+            raise ValueError(f"acc_dtype must be a real floating dtype, got {self.acc_dtype!r}")
+        return self
+
+    def rows(self, input: Tensor, outputs: int) -> int:
+        """How many rows of the input go into a chunk, for so many outputs of the linear layer."""
+        if self.batch_chunk_size is not None:
+            return self.batch_chunk_size
+        if self.chunking_method is None:
+            return max(1, input.size(0))
+        return max(1, input.numel() // max(1, outputs))
 
 
 def linear_cross_entropy(
@@ -18,7 +82,7 @@ def linear_cross_entropy(
     reduction: str = "mean",
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
-    options: None = None,
+    options: LinearCrossEntropyOptions | None = None,
 ) -> Tensor:
     """The cross entropy of a linear layer's output.
 
@@ -30,19 +94,21 @@ def linear_cross_entropy(
         linear_bias: of the weight's shape without I.
         weight, reduction, label_smoothing: as for `cross_entropy`.
         ignore_index: as for `cross_entropy`, by default -100; only for class numbers.
-        options: must be None: the logits are computed in one piece.
+        options: `nn.LinearCrossEntropyOptions`, to compute the logits in chunks and again in
+            backward. None computes them at once and keeps them.
 
     Raises:
-        ValueError: `options` is something else, or the batch sizes differ.
-        RuntimeError: the shapes do not fit together.
+        TypeError: `options` is something else.
+        ValueError: the batch sizes differ.
+        RuntimeError: the shapes do not fit together, or a loss at several places has no batch.
 
     >>> x, w = taeda.zeros(2, 3), taeda.ones(4, 3)
     >>> taeda.nn.functional.linear_cross_entropy(x, w, taeda.tensor([0, 3]))
     tensor(1.3863)
     """
     name = "linear_cross_entropy"
-    if options is not None:
-        raise ValueError(f"{name}: options must be None, got {options!r}")
+    if not isinstance(options, LinearCrossEntropyOptions | None):
+        raise TypeError(f"{name}: options must be LinearCrossEntropyOptions, got {options!r}")
     if input.dim() not in (1, 2):
         raise RuntimeError(f"{name}: expected input with dimensionality 1 or 2, got {input.dim()}")
     if input.size(-1) != linear_weight.size(-1):
@@ -56,6 +122,11 @@ def linear_cross_entropy(
             f"{name}: expected linear_bias shape {tuple(shape)}, got {tuple(linear_bias.shape)}"
         )
     batched = input.dim() == 2
+    if not batched and len(shape) > 1:
+        raise RuntimeError(
+            f"{name}: a linear_weight of shape {tuple(linear_weight.shape)} asks for a batched "
+            f"input of shape (N, {linear_weight.size(-1)}), got {tuple(input.shape)}"
+        )
     if ignore_index is not None and target.dim() == len(shape) + batched:
         raise RuntimeError(
             f"{name}: ignore_index cannot be specified when target contains probabilities"
@@ -71,17 +142,67 @@ def linear_cross_entropy(
             f"{name}: Expected floating point type for target with class probabilities, got "
             f"{target.dtype}"
         )
+    flat = linear_weight.reshape(-1, input.size(-1))
     bias = None if linear_bias is None else linear_bias.reshape(-1)
-    logits = ops.linear(input, linear_weight.reshape(-1, input.size(-1)), bias)
-    logits = logits.reshape(*input.shape[:-1], *shape)
-    if not batched and len(shape) > 1:
-        logits, target = logits.unsqueeze(0), target.unsqueeze(0)
-    result = cross_entropy(
-        logits,
-        target,
-        weight,
-        ignore_index=-100 if ignore_index is None else ignore_index,
-        reduction=reduction,
-        label_smoothing=label_smoothing,
-    )
-    return result.squeeze(0) if not batched and result.dim() else result
+
+    def loss(rows: Tensor, target: Tensor, reduction: str) -> Tensor:
+        logits = ops.linear(rows, flat, bias).reshape(*rows.shape[:-1], *shape)
+        return cross_entropy(
+            logits,
+            target,
+            weight,
+            ignore_index=-100 if ignore_index is None else ignore_index,
+            reduction=reduction,
+            label_smoothing=label_smoothing,
+        )
+
+    if options is None or not batched or input.size(0) == 0:
+        return loss(input, target, reduction)
+    acc = _C.float32 if input.dtype in _HALF else input.dtype
+    if options.acc_dtype not in (None, acc):
+        raise RuntimeError(
+            f"{name}: acc_dtype must be {acc} for an input of {input.dtype}, got "
+            f"{options.acc_dtype}"
+        )
+    losses = _chunked(loss, input, target, reduction, options.rows(input, flat.size(0)), acc)
+    if reduction == "none":
+        return ops.cat(losses)
+    total = ops.stack(losses).sum()
+    if reduction == "mean":
+        total = total / _divisor(target, probabilities, shape[0], weight, ignore_index)
+    return total.to(input.dtype)
+
+
+def _chunked(
+    loss: Callable[[Tensor, Tensor, str], Tensor],
+    input: Tensor,
+    target: Tensor,
+    reduction: str,
+    rows: int,
+    acc: _C.dtype,
+) -> list[Tensor]:
+    """The chunks' losses, or their sums in `acc`; backward computes each chunk again."""
+    from taeda.utils.checkpoint import checkpoint
+
+    def one(x: Tensor, y: Tensor) -> Tensor:
+        each = loss(x, y, "none")
+        return each if reduction == "none" else each.sum(dtype=acc)
+
+    if reduction not in ("none", "sum", "mean"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return [
+        checkpoint(one, x, y, use_reentrant=False, preserve_rng_state=False)
+        for x, y in zip(input.split(rows), target.split(rows), strict=True)
+    ]
+
+
+def _divisor(
+    target: Tensor, probabilities: bool, classes: int, weight: Tensor | None, ignore: int | None
+) -> Tensor | int:
+    """What a sum of losses is divided by for their mean."""
+    if probabilities:
+        return target.numel() // classes
+    counted = target != (-100 if ignore is None else ignore)
+    if weight is None:
+        return counted.sum()
+    return weight[target[counted]].sum()

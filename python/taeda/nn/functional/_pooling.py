@@ -157,6 +157,8 @@ def avg_pool2d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The mean of each window of an input (N, C, H, W) or (C, H, W); see `avg_pool1d`.
 
@@ -165,10 +167,18 @@ def avg_pool2d(
         kernel_size, stride, padding: a number, or one for H and one for W.
         ceil_mode, count_include_pad: as for `avg_pool1d`.
         divisor_override: divide the sum of a window by this instead of its size.
+        out: where to write the result.
     """
     stride = kernel_size if stride is None else stride
     return ops.avg_pool2d(
-        input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        input,
+        kernel_size,
+        stride,
+        padding,
+        ceil_mode,
+        count_include_pad,
+        divisor_override,
+        out=out,
     )
 
 
@@ -180,11 +190,20 @@ def avg_pool3d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The mean of each window of an input (N, C, D, H, W) or (C, D, H, W); see `avg_pool2d`."""
     stride = kernel_size if stride is None else stride
     return ops.avg_pool3d(
-        input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        input,
+        kernel_size,
+        stride,
+        padding,
+        ceil_mode,
+        count_include_pad,
+        divisor_override,
+        out=out,
     )
 
 

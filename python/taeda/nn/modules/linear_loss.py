@@ -7,10 +7,11 @@ from typing import Any
 
 from taeda._C import Tensor
 from taeda.nn import functional as F
+from taeda.nn.functional._linear_loss import LinearCrossEntropyOptions
 from taeda.nn.modules.linear import Linear
 from taeda.nn.modules.loss_base import _WeightedLoss
 
-__all__ = ["LinearCrossEntropyLoss"]
+__all__ = ["LinearCrossEntropyLoss", "LinearCrossEntropyOptions"]
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
@@ -25,13 +26,13 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         reduction, label_smoothing: as for `CrossEntropyLoss`.
         weight: of shape (C,), the weights of the classes.
         ignore_index: a class number that counts for nothing, by default -100.
-        options: must be None: the logits are computed in one piece.
+        options: `LinearCrossEntropyOptions`, to compute the logits in chunks. None computes them
+            at once.
 
     Called with an input (N, I) or (I,) and a target as for `functional.linear_cross_entropy`.
 
     Raises:
         RuntimeError: the shape of `weight`, or `label_smoothing`, is out of range.
-        ValueError: `options` is something else than None.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         weight: Tensor | None = None,
         ignore_index: int | None = None,
         label_smoothing: float = 0.0,
-        options: None = None,
+        options: LinearCrossEntropyOptions | None = None,
     ) -> None:
         if weight is not None and tuple(weight.shape) != (num_classes,):
             raise RuntimeError(
@@ -59,8 +60,6 @@ class LinearCrossEntropyLoss(_WeightedLoss):
                 "LinearCrossEntropyLoss: expected label_smoothing to be in range [0, 1], got "
                 f"{label_smoothing}"
             )
-        if options is not None:
-            raise ValueError(f"LinearCrossEntropyLoss: options must be None, got {options!r}")
         super().__init__(weight, reduction=reduction)
         self.num_classes = num_classes
         self.out_features = tuple(out_features)
@@ -82,6 +81,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
             reduction=self.reduction,
             ignore_index=self.ignore_index,
             label_smoothing=self.label_smoothing,
+            options=self.options,
         )
 
     def extra_repr(self) -> str:
