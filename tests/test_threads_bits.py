@@ -106,7 +106,11 @@ CASES = {
     "transpose": lambda: [randn(700, 900).t().contiguous(), randn(4, 80, 900).mT.contiguous()],
     "sort": lambda: [*randn(300_000).sort(), *randn(400, 900).sort(1)],
     "topk": lambda: [*randn(400, 2000).topk(10), *randn(400, 900).topk(300)],
-    "cumsum": lambda: [randn(300_000).cumsum(0), randn(500, 600).cumsum(1)],
+    "cumsum": lambda: [
+        randn(300_000).cumsum(0),
+        randn(2, 150_001).cumsum(1),
+        randn(500, 600).cumsum(1),
+    ],
     "attention": lambda: with_gradients(
         attention, randn(2, 4, 200, 32), randn(2, 4, 200, 32), randn(2, 4, 200, 32)
     ),

@@ -7,6 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="compares with PyTorch")
 
 import taeda  # noqa: E402
+from tests.conformance.bridge import to_taeda, to_torch  # noqa: E402
 from tests.ops.compare import compare, compare_error, leaf  # noqa: E402
 
 NAMES = ["cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"]
@@ -93,3 +94,12 @@ def test_sums_of_special_values() -> None:
         compare("cumsum", x, 0)
         x[at + 5] = -inf
         compare("cumsum", x, 0)
+
+
+@pytest.mark.parametrize("n", [1, 31, 33, 1000, 131_071, 131_072, 200_003])
+def test_sums_of_lines_in_pieces(n: int) -> None:
+    x = torch.randn(3, n, generator=torch.Generator().manual_seed(n))
+    x[1, n // 2] = float("inf")
+    expected = x.double().cumsum(1).float()
+    ours = to_torch(to_taeda(x).cumsum(1))
+    torch.testing.assert_close(ours, expected, rtol=2e-7, atol=0)

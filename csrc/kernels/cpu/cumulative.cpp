@@ -7,6 +7,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/simd/pick.h"
 #include "kernels/cpu/simd/scan.h"
+#include "kernels/cpu/turns.h"
 
 namespace taeda::cpu {
 namespace simd {
@@ -99,6 +100,37 @@ void scan_with(const void* x_data, void* out_data, ScanShape s, A start, F&& com
   });
 }
 
+// Running sums of contiguous lines. Long lines are cut into pieces; each begins with the sum of
+// those before it, which are added up in order.
+void sum_lines(const float* x, float* out, int64_t lines, int64_t n) {
+  constexpr int64_t kPiece = 1 << 16;
+  const auto& kernels = simd::scan_loops();
+  if (n < 2 * kPiece) {
+    parallel_for(lines, std::max<int64_t>(1, 16384 / n), [&](int64_t begin, int64_t end) {
+      for (int64_t l = begin; l < end; ++l) kernels.sums(x + l * n, n, out + l * n);
+    });
+    return;
+  }
+  const int64_t pieces = (n + kPiece - 1) / kPiece;
+  const bool alone = get_num_threads() == 1;
+  Turns turns;
+  double before = 0;
+  parallel_for(lines * pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t first = t % pieces * kPiece, length = std::min(kPiece, n - first);
+      const int64_t at = t / pieces * n + first;
+      // A thread with nobody beside it need not know the sum beforehand.
+      const double sum = alone ? 0 : kernels.sum(x + at, length);
+      turns.wait(t);
+      const double start = first == 0 ? 0 : before;
+      if (!alone) before = start + sum;
+      else before = start + kernels.sums_from(x + at, length, start, out + at);
+      turns.pass();
+      if (!alone) kernels.sums_from(x + at, length, start, out + at);
+    }
+  });
+}
+
 }  // namespace
 
 void scan(Scan what, const void* x, void* out, ScanShape s, DType dtype) {
@@ -107,12 +139,7 @@ void scan(Scan what, const void* x, void* out, ScanShape s, DType dtype) {
     if constexpr (!std::is_same_v<T, bool>) {
       using A = typename Accumulator<T>::type;
       if (std::is_same_v<T, float> && what == Scan::Sum && s.inner == 1 && s.n > 0) {
-        auto* from = static_cast<const float*>(x);
-        auto* to = static_cast<float*>(out);
-        parallel_for(s.outer, std::max<int64_t>(1, 16384 / s.n), [&](int64_t begin, int64_t end) {
-          for (int64_t l = begin; l < end; ++l)
-            simd::scan_loops().sums(from + l * s.n, s.n, to + l * s.n);
-        });
+        sum_lines(static_cast<const float*>(x), static_cast<float*>(out), s.outer, s.n);
       } else if (what == Scan::Sum) {
         scan_with<T>(x, out, s, A(0), [](A a, A b) { return static_cast<A>(a + b); });
       } else if (what == Scan::Prod) {

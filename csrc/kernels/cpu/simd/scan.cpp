@@ -33,20 +33,49 @@ FN Doubles scan(Doubles v) { return v + __builtin_shuffle(v, Doubles{}, Places{2
 #endif
 typedef float Floats __attribute__((vector_size(4 * kWidth), aligned(4), may_alias));
 
-void sums(const float* x, int64_t n, float* y) {
-  double before = 0;
+FN Doubles last(Doubles v) { return __builtin_shuffle(v, Places{} + (kWidth - 1)); }
+
+// Writes running sums that begin at `before`, or returns the sum of the line, or both; the sum has
+// the same bits in either case.
+template <bool Write, bool Sum> FN double run(const float* x, int64_t n, double before, float* y) {
+  constexpr int kParts = 4;
+  Doubles start = Doubles{} + before, total[kParts]{};
   int64_t i = 0;
-  for (; i + kWidth <= n; i += kWidth) {
-    const Doubles v =
-        scan(__builtin_convertvector(*reinterpret_cast<const Floats*>(x + i), Doubles));
-    *reinterpret_cast<Floats*>(y + i) = __builtin_convertvector(v + before, Floats);
-    before += v[kWidth - 1];
+  auto step = [&](Doubles& part) {
+    Doubles v = __builtin_convertvector(*reinterpret_cast<const Floats*>(x + i), Doubles);
+    if constexpr (Sum) part += v;
+    if constexpr (Write) {
+      v = scan(v);
+      *reinterpret_cast<Floats*>(y + i) = __builtin_convertvector(v + start, Floats);
+      start += last(v);
+    }
+    i += kWidth;
+  };
+  while (i + kParts * kWidth <= n) {
+    for (Doubles& part : total) step(part);
   }
-  for (; i < n; ++i) y[i] = static_cast<float>(before += x[i]);
+  while (i + kWidth <= n) step(total[0]);
+  double sum = 0;
+  if constexpr (Sum) {
+    for (const Doubles& part : total) {
+      for (int k = 0; k < kWidth; ++k) sum += part[k];
+    }
+  }
+  for (before = start[0]; i < n; ++i) {
+    if constexpr (Sum) sum += x[i];
+    if constexpr (Write) y[i] = static_cast<float>(before += x[i]);
+  }
+  return sum;
 }
+
+void sums(const float* x, int64_t n, float* y) { run<true, false>(x, n, 0, y); }
+double sums_from(const float* x, int64_t n, double before, float* y) {
+  return run<true, true>(x, n, before, y);
+}
+double sum(const float* x, int64_t n) { return run<false, true>(x, n, 0, nullptr); }
 
 }  // namespace
 
-extern constinit const ScanKernels scan_kernels = {sums};
+extern constinit const ScanKernels scan_kernels = {sums, sums_from, sum};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

@@ -116,7 +116,7 @@ void transpose(char* dst, int64_t dst_step, const char* src, int64_t src_step, i
       int64_t i = band;
       for (; i + line <= end; i += line) {
         const char* from = src + i * src_step + j * item;
-        for (int64_t k = 0; k < line; ++k) __builtin_prefetch(from + k * src_step + 128);
+        for (int64_t k = 0; k < line; ++k) __builtin_prefetch(from + k * src_step + 128, 0, 2);
         square<T, Streamed>(dst + j * dst_step + i * item, dst_step, from, src_step);
       }
       for (; i < end; ++i) {
