@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <type_traits>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/blas.h"
+#include "kernels/cpu/gemm_panels.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/pick.h"
 #include "kernels/cpu/simd/rows.h"
@@ -13,7 +14,12 @@
 namespace taeda::cpu {
 namespace {
 
-constexpr int64_t kBlock = 64;  // queries at a time
+// Queries at a time. A block computes scores up to what its last row sees, so where a causal mask
+// hides half of few keys, smaller blocks leave out more.
+int64_t block_rows(const AttentionShape& s) { return s.causal && s.keys <= 512 ? 32 : 64; }
+int64_t block_count(const AttentionShape& s) {
+  return (s.queries + block_rows(s) - 1) / block_rows(s);
+}
 
 template <class T> const typename simd::SoftmaxLoops<T>::Pair& softmax_loops() {
   using namespace simd;
@@ -28,7 +34,8 @@ struct Block {
 };
 
 Block block_of(const AttentionShape& s, int64_t at, int64_t number) {
-  const int64_t first = number * kBlock, rows = std::min(kBlock, s.queries - first);
+  const int64_t size = block_rows(s), first = number * size;
+  const int64_t rows = std::min(size, s.queries - first);
   return {at, first, rows, s.causal ? std::min(s.keys, first + rows) : s.keys};
 }
 
@@ -37,12 +44,28 @@ int64_t seen(const AttentionShape& s, const Block& b, int64_t row) {
   return s.causal ? std::min(s.keys, b.first + row + 1) : s.keys;
 }
 
+// The transpose of the matrix that a run of blocks has to do with, as a product's right side.
+template <class T> class Transposed {
+ public:
+  Transposed(Matrices<const T> x, int64_t rows, int64_t cols) : x_(x), rows_(rows), cols_(cols) {}
+
+  const Panels<T>& of(int64_t at) {
+    if (at != at_) panels_.emplace(cols_, rows_, MatrixRef<T>{x_[at], x_.row, Trans::Yes});
+    at_ = at;
+    return *panels_;
+  }
+
+ private:
+  Matrices<const T> x_;
+  int64_t rows_, cols_, at_ = -1;
+  std::optional<Panels<T>> panels_;
+};
+
 // The attention weights of a block, rows x b.keys; a row that sees nothing gets zeros.
 template <class T>
 void weights(const AttentionShape& s, const Block& b, const Matrices<const T>& q,
-             const Matrices<const T>& k, const AttentionMask<T>& mask, T* w) {
-  gemm<T>(b.rows, b.keys, s.size, T(s.scale), {q[b.at] + b.first * q.row, q.row},
-          {k[b.at], k.row, Trans::Yes}, T(0), w, b.keys);
+             const Panels<T>& k, const AttentionMask<T>& mask, T* w) {
+  k.multiply(b.rows, b.keys, T(s.scale), q[b.at] + b.first * q.row, q.row, T(0), w, b.keys);
   const auto& softmax = softmax_loops<T>();
   for (int64_t i = 0; i < b.rows; ++i) {
     T* row = w + i * b.keys;
@@ -67,14 +90,17 @@ void weights(const AttentionShape& s, const Block& b, const Matrices<const T>& q
 template <class T>
 void attention(const AttentionShape& s, Matrices<const T> q, Matrices<const T> k,
                Matrices<const T> v, const AttentionMask<T>& mask, Matrices<T> out) {
-  const int64_t blocks = (s.queries + kBlock - 1) / kBlock;
-  const int64_t work = std::min(kBlock, s.queries) * s.keys * (s.size + s.value_size);
-  const int64_t grain = std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(work, 1));
+  const int64_t blocks = block_count(s), most = std::min(block_rows(s), s.queries) * s.keys;
+  const int64_t work = most * (s.size + s.value_size);
+  // Some blocks of a matrix together, since the keys are copied for them.
+  const int64_t together = std::min<int64_t>(blocks, 4);
+  const int64_t grain = std::max(together, (1 << 17) / std::max<int64_t>(work, 1));
   parallel_for(s.batch * blocks, grain, [&](int64_t begin, int64_t end) {
-    Scratch<T> w(std::min(kBlock, s.queries) * s.keys);
+    Scratch<T> w(most);
+    Transposed<T> keys(k, s.keys, s.size);
     for (int64_t i = begin; i < end; ++i) {
       const Block b = block_of(s, i / blocks, i % blocks);
-      weights(s, b, q, k, mask, w.data());
+      weights(s, b, q, keys.of(b.at), mask, w.data());
       gemm<T>(b.rows, s.value_size, b.keys, T(1), {w.data(), b.keys}, {v[b.at], v.row}, T(0),
               out[b.at] + b.first * out.row, out.row);
     }
@@ -85,22 +111,22 @@ template <class T>
 void attention_backward(const AttentionShape& s, Matrices<const T> g, Matrices<const T> q,
                         Matrices<const T> k, Matrices<const T> v, const AttentionMask<T>& mask,
                         Matrices<T> dq, Matrices<T> dk, Matrices<T> dv) {
-  const int64_t blocks = (s.queries + kBlock - 1) / kBlock;
+  const int64_t blocks = block_count(s);
   const int64_t work = s.queries * s.keys * (s.size + s.value_size);
   const int64_t grain = std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(work, 1));
   const auto& softmax = softmax_loops<T>();
   // The blocks of one matrix add to the same dk and dv, so they are worked on in their order.
   parallel_for(s.batch, grain, [&](int64_t begin, int64_t end) {
-    const int64_t most = std::min(kBlock, s.queries) * s.keys;
+    const int64_t most = std::min(block_rows(s), s.queries) * s.keys;
     Scratch<T> w(most), dw(most);
+    Transposed<T> keys(k, s.keys, s.size), values(v, s.keys, s.value_size);
     for (int64_t i = begin * blocks; i < end * blocks; ++i) {
       const Block b = block_of(s, i / blocks, i % blocks);
       const MatrixRef<T> grad{g[b.at] + b.first * g.row, g.row};
-      weights(s, b, q, k, mask, w.data());
+      weights(s, b, q, keys.of(b.at), mask, w.data());
       gemm<T>(b.keys, s.value_size, b.rows, T(1), {w.data(), b.keys, Trans::Yes}, grad, T(1),
               dv[b.at], dv.row);
-      gemm<T>(b.rows, b.keys, s.value_size, T(1), grad, {v[b.at], v.row, Trans::Yes}, T(0),
-              dw.data(), b.keys);
+      values.of(b.at).multiply(b.rows, b.keys, T(1), grad.data, g.row, T(0), dw.data(), b.keys);
       softmax.rows_backward(b.rows, b.keys, dw.data(), w.data(), dw.data());
       gemm<T>(b.rows, s.size, b.keys, T(s.scale), {dw.data(), b.keys}, {k[b.at], k.row}, T(0),
               dq[b.at] + b.first * dq.row, dq.row);

@@ -129,7 +129,7 @@ struct Tiles {
 constexpr int64_t kPart = 4096;  // of a long sum
 template <class T>
 bool is_small(int64_t m, int64_t n, int64_t k, const MatrixRef<T>& a, const MatrixRef<T>& b) {
-  if (m > 64 || n > 64 || k > kPart) return false;
+  if (m > 64 || n > 64 || m * n * k > 1'000'000) return false;
   const bool inner = a.trans == Trans::No && b.trans != Trans::No;
   return !(std::is_floating_point_v<T> && inner && m >= 32 && n >= 32);
 }

@@ -1,6 +1,7 @@
 #include "kernels/cpu/gemm_panels.h"
 
 #include <algorithm>
+#include <optional>
 #include <type_traits>
 
 #include "base/thread_pool.h"
@@ -16,10 +17,12 @@
 namespace taeda::cpu {
 namespace {
 
-constexpr int64_t kDepth = 512;     // at most, of what is multiplied at a time
-constexpr int64_t kGroups = 8;      // of rows that are copied at a time
-constexpr int64_t kFewRows = 16;    // that do not pay for a copy of the right side
-constexpr int64_t kNear = 1 << 18;  // bytes that stay in a cache that the kernel can wait for
+constexpr int64_t kDepth = 512;       // at most, of what is multiplied at a time
+constexpr int64_t kGroups = 8;        // of rows that are copied at a time
+constexpr int64_t kFewRows = 16;      // that do not pay for a copy of the right side
+constexpr int64_t kNear = 1 << 18;    // bytes that stay in a cache that the kernel can wait for
+constexpr int64_t kShared = 1 << 20;  // elements that are copied once for all tasks
+constexpr int64_t kCopied = 1 << 15;  // of them, worth another thread
 constexpr int64_t kMostCols = 256;
 constexpr int64_t kLargest = 8 * 32;  // elements of a product's result
 
@@ -41,13 +44,11 @@ template <class T> simd::Transpose transposition() {
 struct Cut {
   int64_t rows, cols;
 
-  Cut(int64_t m, int64_t n, int64_t k, bool copies_rows, bool turns_cols)
-      : rows(m),
-        cols(std::min(n, kMostCols)) {
+  Cut(int64_t m, int64_t n, int64_t k, bool copies_rows) : rows(m), cols(std::min(n, kMostCols)) {
     constexpr double small = 1 << 20, large = 1 << 23;  // m * n * k that is worth another thread
     const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
     const double tasks = std::min(work / small, std::clamp(work / large, 8.0, 64.0));
-    // What is copied, each task copies for itself: cut the other side first.
+    // Each task copies its rows for itself: if there are such, cut that side first.
     auto cut = [&](bool by_rows, int64_t least) {
       int64_t& side = by_rows ? rows : cols;
       const int64_t whole = by_rows ? m : n;
@@ -57,7 +58,6 @@ struct Cut {
         side = round_up(ceil_div(whole, parts), by_rows ? 8 : 32);
       }
     };
-    if (turns_cols && !copies_rows) cut(false, 64);
     for (const int64_t least : {128, 64}) {
       cut(copies_rows, least);
       cut(!copies_rows, least);
@@ -71,40 +71,57 @@ template <class T> struct Product {
   simd::Finish<T> finish;
   T* c;
   int64_t ldc;
+  const simd::PanelLoops<T>& loop = loops<T>();
 
   bool copies_rows() const { return a.trans != Trans::No; }
 
   int64_t depth() const { return ceil_div(k, ceil_div(k, kDepth)); }
-  int64_t padded(int64_t cols) const { return round_up(cols, loops<T>().half); }
+  int64_t padded(int64_t cols) const { return round_up(cols, loop.half); }
 
   // Columns from `left` to `right` of `count` rows of the right side, from row p on.
   void copy_panels(int64_t p, int64_t count, int64_t left, int64_t right, T* to) const {
-    const int64_t width = 2 * loops<T>().half;
+    const int64_t width = 2 * loop.half;
     for (int64_t j = left; j < right; j += width)
       copy_panel(p, count, j, right, to + (j - left) * count);
   }
 
-  // The results from row `top` to `bottom` and from column `left` to `right`.
-  void run(int64_t top, int64_t bottom, int64_t left, int64_t right) const {
-    const int64_t width = 2 * loops<T>().half, most = depth();
-    const bool in_place = b.trans == Trans::No && (bottom - top <= kFewRows ||
-                                                   most * b.stride * int64_t{sizeof(T)} <= kNear);
-    const int64_t there = in_place ? (right - left) / width * width : 0;
+  // Whether the columns are read where they lie.
+  bool in_place(int64_t rows) const {
+    return b.trans == Trans::No &&
+           (rows <= kFewRows || depth() * b.stride * int64_t{sizeof(T)} <= kNear);
+  }
+
+  // The results from row `top` to `bottom` and from column `left` to `right`. shared: all panels,
+  // or null.
+  void run(int64_t top, int64_t bottom, int64_t left, int64_t right, const T* shared) const {
+    const int64_t width = 2 * loop.half, most = depth();
+    for (int64_t p = 0; shared && p < k; p += most) {
+      const int64_t count = std::min(most, k - p);
+      const T* panels = shared + p * padded(n) + left * count;
+      run_block(p, count, top, bottom, left, right, {panels, n});
+    }
+    if (shared) return;
+    const int64_t there = in_place(bottom - top) ? (right - left) / width * width : 0;
     Scratch<T> panels(padded(right - left - there) * most);
     for (int64_t p = 0; p < k; p += most) {
       const int64_t count = std::min(most, k - p);
       copy_panels(p, count, left + there, right, panels.data());
-      run_block(p, count, top, bottom, left, left + there, at(b, p, left), b.stride);
-      run_block(p, count, top, bottom, left + there, right, panels.data(), 0);
+      run_block(p, count, top, bottom, left, left + there, {at(b, p, left), right, b.stride});
+      run_block(p, count, top, bottom, left + there, right, {panels.data(), right});
     }
   }
 
-  // A block of the depth. The columns' panels lie one after the other, or (b_row is not 0) beside
-  // each other in a matrix.
+  // Where a block of columns is read: as panels one after the other, made of the columns up to
+  // `end`, or, where `stride` is not 0, in the matrix itself.
+  struct Columns {
+    const T* data;
+    int64_t end, stride = 0;
+  };
+
+  // A block of the depth.
   void run_block(int64_t p, int64_t count, int64_t top, int64_t bottom, int64_t left, int64_t right,
-                 const T* panels, int64_t b_row) const {
+                 Columns columns) const {
     if (left >= right) return;
-    const simd::PanelLoops<T>& loop = loops<T>();
     const int64_t batch = copies_rows() ? kGroups * loop.rows : loop.rows;
     Scratch<T> rows(copies_rows() ? batch * count : 0);
     for (int64_t i = top; i < bottom; i += batch) {
@@ -115,7 +132,8 @@ template <class T> struct Product {
         const T* from = copies_rows() ? rows.data() + r * count : at(a, i + r, p);
         const int64_t row = copies_rows() ? 1 : a.stride, step = copies_rows() ? many : 1;
         for (int64_t j = left; j < right; j += 2 * loop.half) {
-          const T* panel = panels + (j - left) * (b_row ? 1 : count);
+          const T* panel = columns.data + (j - left) * (columns.stride ? 1 : count);
+          const int64_t b_row = columns.stride ? columns.stride : panel_width(columns.end - j);
           panel_product(count, many, from, row, step, panel, b_row, p, right - j, j,
                         c + (i + r) * ldc + j);
         }
@@ -128,13 +146,15 @@ template <class T> struct Product {
     return x.data + (x.trans == Trans::No ? row * x.stride + col : col * x.stride + row);
   }
 
+  // Of a panel that begins where `cols` columns are left.
+  int64_t panel_width(int64_t cols) const { return cols > loop.half ? 2 * loop.half : loop.half; }
+
   // The columns from j on, as many as a panel holds.
   void copy_panel(int64_t p, int64_t count, int64_t j, int64_t right, T* to) const {
-    const simd::PanelLoops<T>& loop = loops<T>();
-    const bool wide = right - j > loop.half;
-    const int64_t width = wide ? 2 * loop.half : loop.half, cols = std::min(width, right - j);
+    const int64_t width = panel_width(right - j), cols = std::min(width, right - j);
     const T* from = at(b, p, j);
-    if (b.trans == Trans::No) return loop.copy_panel(count, cols, wide, from, b.stride, to);
+    if (b.trans == Trans::No)
+      return loop.copy_panel(count, cols, width > loop.half, from, b.stride, to);
     constexpr auto bytes = static_cast<int64_t>(sizeof(T));
     transposition<T>()(reinterpret_cast<char*>(to), width * bytes,
                        reinterpret_cast<const char*>(from), b.stride * bytes, cols, count);
@@ -146,10 +166,8 @@ template <class T> struct Product {
   void panel_product(int64_t count, int64_t many, const T* from, int64_t row, int64_t step,
                      const T* panel, int64_t b_row, int64_t p, int64_t cols, int64_t j,
                      T* to) const {
-    const simd::PanelLoops<T>& loop = loops<T>();
-    const bool wide = cols > loop.half;
-    const int64_t width = wide ? 2 * loop.half : loop.half;
-    if (b_row == 0) b_row = width;
+    const int64_t width = panel_width(cols);
+    const bool wide = width > loop.half;
     simd::Finish<T> f{finish.alpha, T(1),
                       nullptr};  // later blocks of the depth add to what is there
     if (p == 0) f = {finish.alpha, finish.beta, finish.start ? finish.start + j : nullptr};
@@ -174,12 +192,15 @@ template <class T>
 void gemm_panels(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta,
                  T* c, int64_t ldc, const T* start) {
   const Product<T> product{m, n, k, a, b, {alpha, beta, start}, c, ldc};
-  const Cut cut(m, n, k, product.copies_rows(), b.trans != Trans::No);
+  const Cut cut(m, n, k, product.copies_rows());
   const int64_t across = ceil_div(n, cut.cols), down = ceil_div(m, cut.rows);
+  std::optional<Panels<T>> shared;
+  if (down > 1 && n * k <= kShared && !product.in_place(cut.rows)) shared.emplace(k, n, b);
   parallel_for(across * down, 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t i = t / across * cut.rows, j = t % across * cut.cols;
-      product.run(i, std::min(i + cut.rows, m), j, std::min(j + cut.cols, n));
+      product.run(i, std::min(i + cut.rows, m), j, std::min(j + cut.cols, n),
+                  shared ? shared->data() : nullptr);
     }
   });
 }
@@ -189,12 +210,14 @@ Panels<T>::Panels(int64_t k, int64_t n, MatrixRef<T> b)
     : k_(k),
       n_(n),
       panels_(k * round_up(n, loops<T>().half)) {
+  if (k == 0) return;
   const Product<T> product{0, n, k, {}, b, {}, nullptr, 0};
-  const int64_t depth = k > 0 ? product.depth() : 1, width = 2 * loops<T>().half;
+  const int64_t depth = product.depth(), width = 2 * loops<T>().half;
+  const int64_t grain = std::max<int64_t>(1, kCopied / (width * depth));
   for (int64_t p = 0; p < k; p += depth) {
     const int64_t count = std::min(depth, k - p);
     T* to = panels_.data() + p * product.padded(n);
-    parallel_for(ceil_div(n, width), kNear / (width * depth), [&](int64_t begin, int64_t end) {
+    parallel_for(ceil_div(n, width), grain, [&](int64_t begin, int64_t end) {
       product.copy_panels(p, count, begin * width, std::min(end * width, n),
                           to + begin * width * count);
     });
@@ -204,15 +227,17 @@ Panels<T>::Panels(int64_t k, int64_t n, MatrixRef<T> b)
 template <class T> int64_t Panels<T>::rows_together() { return loops<T>().rows; }
 
 template <class T>
-void Panels<T>::multiply(int64_t m, const T* a, int64_t lda, T beta, T* c, int64_t ldc) const {
-  const Product<T> product{m, n_, k_, {a, lda}, {}, {T(1), beta, nullptr}, c, ldc};
+void Panels<T>::multiply(int64_t m, int64_t n, T alpha, const T* a, int64_t lda, T beta, T* c,
+                         int64_t ldc) const {
+  if (k_ == 0) return gemm<T>(m, n, 0, alpha, {a, lda}, {}, beta, c, ldc);
+  const Product<T> product{m, n, k_, {a, lda}, {}, {alpha, beta, nullptr}, c, ldc};
   const int64_t depth = product.depth(), width = 2 * loops<T>().half;
   const int64_t grain = std::max<int64_t>(1, (1 << 20) / std::max<int64_t>(1, m * k_ * width));
-  parallel_for(ceil_div(n_, width), grain, [&](int64_t begin, int64_t end) {
+  parallel_for(ceil_div(n, width), grain, [&](int64_t begin, int64_t end) {
     for (int64_t p = 0; p < k_; p += depth) {
       const int64_t count = std::min(depth, k_ - p), left = begin * width;
-      product.run_block(p, count, 0, m, left, std::min(end * width, n_),
-                        panels_.data() + p * product.padded(n_) + left * count, 0);
+      const T* panels = panels_.data() + p * product.padded(n_) + left * count;
+      product.run_block(p, count, 0, m, left, std::min(end * width, n), {panels, n_});
     }
   });
 }

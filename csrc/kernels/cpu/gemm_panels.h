@@ -15,17 +15,19 @@ void gemm_panels(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, Matri
                  T* c, int64_t ldc, const T* start = nullptr);
 
 // A right side op(b) (k x n) that is copied once, in the order in which it is read, for many
-// products. k > 0.
+// products.
 template <class T> class Panels {
  public:
   Panels(int64_t k, int64_t n, MatrixRef<T> b);
 
   // Rows that a product takes at a time: best a multiple of them.
   static int64_t rows_together();
+  const T* data() const { return panels_.data(); }
   size_t bytes() const { return static_cast<size_t>(k_ * n_) * sizeof(T); }
 
-  // c (m x n) = a (m x k) op(b) + beta * c.
-  void multiply(int64_t m, const T* a, int64_t lda, T beta, T* c, int64_t ldc) const;
+  // c (m x n) = alpha * a (m x k) op(b) + beta * c, with the first n columns of op(b).
+  void multiply(int64_t m, int64_t n, T alpha, const T* a, int64_t lda, T beta, T* c,
+                int64_t ldc) const;
 
  private:
   int64_t k_, n_;

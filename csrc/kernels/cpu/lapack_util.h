@@ -26,8 +26,8 @@ inline int leading(int64_t n) { return std::max(narrow(n), 1); }
 // f(begin, end) over a batch, each matrix of which takes some `work` multiplications.
 template <class F> void each(int64_t batch, double work, F&& f) {
   [[maybe_unused]] static const bool once = (scipy_openblas_set_num_threads(1), true);
-  constexpr double grain = 1 << 18;
-  parallel_for(batch, static_cast<int64_t>(grain / std::clamp(work, 1.0, grain)),
+  constexpr double grain = 1 << 16, call = 256;  // what a call costs beside the arithmetic
+  parallel_for(batch, static_cast<int64_t>(grain / std::min(work + call, grain)),
                std::forward<F>(f));
 }
 

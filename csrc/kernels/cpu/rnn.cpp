@@ -44,7 +44,7 @@ template <class T> class Weight {
 
   // c (m x n) = a (m x k) op(w) + beta * c.
   void multiply(int64_t m, const T* a, T beta, T* c) const {
-    if (panels_) panels_->multiply(m, a, k_, beta, c, n_);
+    if (panels_) panels_->multiply(m, n_, T(1), a, k_, beta, c, n_);
     else gemm<T>(m, n_, k_, T(1), {a, k_}, w_, beta, c, n_);
   }
 
