@@ -54,7 +54,7 @@ class IndependentTransform(Transform):
 
     def _check(self, value: Tensor, event_dim: int) -> None:
         if value.dim() < event_dim:
-            raise ValueError("Too few dimensions on input")
+            raise ValueError(f"{type(self).__name__}: Too few dimensions on input")
 
     def _call(self, x: Tensor) -> Tensor:
         self._check(x, self.domain.event_dim)
@@ -87,7 +87,9 @@ class ReshapeTransform(Transform):
         self.in_shape = taeda.Size(in_shape)
         self.out_shape = taeda.Size(out_shape)
         if self.in_shape.numel() != self.out_shape.numel():
-            raise ValueError("in_shape, out_shape have different numbers of elements")
+            raise ValueError(
+                f"{type(self).__name__}: in_shape, out_shape have different numbers of elements"
+            )
         super().__init__(cache_size=cache_size)
 
     @property
@@ -118,9 +120,11 @@ class ReshapeTransform(Transform):
     def _reshaped(self, shape: Any, old: Any, new: Any) -> Any:
         cut = len(shape) - len(old)
         if cut < 0:
-            raise ValueError("Too few dimensions on input")
+            raise ValueError(f"{type(self).__name__}: Too few dimensions on input")
         if shape[cut:] != old:
-            raise ValueError(f"Shape mismatch: expected {shape[cut:]} but got {old}")
+            raise ValueError(
+                f"{type(self).__name__}: Shape mismatch: expected {shape[cut:]} but got {old}"
+            )
         return shape[:cut] + new
 
     def forward_shape(self, shape: Any) -> Any:

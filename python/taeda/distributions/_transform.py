@@ -38,7 +38,7 @@ class Transform:
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
-            raise ValueError("cache_size must be 0 or 1")
+            raise ValueError(f"{type(self).__name__}: cache_size must be 0 or 1")
         self._cache_size = cache_size
         self._inv: Any = None
         self._cached: tuple[Any, Any] = (None, None)
@@ -51,7 +51,9 @@ class Transform:
         """The event dimensions of both sides, where they have as many."""
         if self.domain.event_dim == self.codomain.event_dim:
             return int(self.domain.event_dim)
-        raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
+        raise ValueError(
+            f"{type(self).__name__}: Please use either .domain.event_dim or .codomain.event_dim"
+        )
 
     @property
     def inv(self) -> Transform:

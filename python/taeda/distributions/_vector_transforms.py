@@ -27,9 +27,9 @@ class _Same(Transform):
         return id(self)
 
 
-def _need_vector(shape: Any) -> None:
+def _need_vector(transform: Transform, shape: Any) -> None:
     if len(shape) < 1:
-        raise ValueError("Too few dimensions on input")
+        raise ValueError(f"{type(transform).__name__}: Too few dimensions on input")
 
 
 class SoftmaxTransform(_Same):
@@ -46,11 +46,11 @@ class SoftmaxTransform(_Same):
         return y.log()
 
     def forward_shape(self, shape: Any) -> Any:
-        _need_vector(shape)
+        _need_vector(self, shape)
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
-        _need_vector(shape)
+        _need_vector(self, shape)
         return shape
 
 
@@ -67,6 +67,8 @@ class StickBreakingTransform(_Same):
         return taeda.arange(n, 0, -1, dtype=like.dtype, device=like.device).log()
 
     def _call(self, x: Tensor) -> Tensor:
+        if x.dim() < 1:
+            raise IndexError("StickBreakingTransform: x must have at least 1 dimension, got 0")
         z = _clipped_sigmoid(x - self._offset(x.shape[-1], x))
         left = (1 - z).cumprod(-1)
         return F.pad(z, [0, 1], value=1) * F.pad(left, [1, 0], value=1)
@@ -82,11 +84,11 @@ class StickBreakingTransform(_Same):
         return (-x + F.logsigmoid(x) + y[..., :-1].log()).sum(-1)
 
     def forward_shape(self, shape: Any) -> Any:
-        _need_vector(shape)
+        _need_vector(self, shape)
         return (*shape[:-1], shape[-1] + 1)
 
     def inverse_shape(self, shape: Any) -> Any:
-        _need_vector(shape)
+        _need_vector(self, shape)
         return (*shape[:-1], shape[-1] - 1)
 
 
@@ -144,6 +146,10 @@ class CorrCholeskyTransform(_Same):
         return (r + eye) * F.pad(left[..., :-1], [1, 0], value=1)
 
     def _inverse(self, y: Tensor) -> Tensor:
+        if y.dim() < 2 or y.shape[-2] != y.shape[-1]:
+            raise IndexError(
+                f"CorrCholeskyTransform: y must be square matrices, got shape {list(y.shape)}"
+            )
         left = 1 - taeda.cumsum(y.square(), dim=-1)
         left = F.pad(left[..., :-1], [1, 0], value=1)
         vector = tril_matrix_to_vec(y, diag=-1)
@@ -158,18 +164,20 @@ class CorrCholeskyTransform(_Same):
         return factors + slopes.sum(-1)
 
     def forward_shape(self, shape: Any) -> Any:
-        _need_vector(shape)
+        _need_vector(self, shape)
         count = shape[-1]
         n = round((0.25 + 2 * count) ** 0.5 + 0.5)
         if n * (n - 1) // 2 != count:
-            raise ValueError("Input is not a flattened lower-diagonal number")
+            raise ValueError(
+                f"{type(self).__name__}: Input is not a flattened lower-diagonal number"
+            )
         return (*shape[:-1], n, n)
 
     def inverse_shape(self, shape: Any) -> Any:
         if len(shape) < 2:
-            raise ValueError("Too few dimensions on input")
+            raise ValueError(f"{type(self).__name__}: Too few dimensions on input")
         if shape[-2] != shape[-1]:
-            raise ValueError("Input is not square")
+            raise ValueError(f"{type(self).__name__}: Input is not square")
         n = shape[-1]
         return (*shape[:-2], n * (n - 1) // 2)
 
@@ -181,7 +189,7 @@ class _Parts(Transform):
 
     def _set_parts(self, tseq: Sequence[Transform], cache_size: int) -> None:
         if not all(isinstance(t, Transform) for t in tseq):
-            raise AssertionError("every part must be a Transform")
+            raise AssertionError(f"{type(self).__name__}: every part must be a Transform")
         if cache_size:
             tseq = [t.with_cache(cache_size) for t in tseq]
         self.transforms = list(tseq)

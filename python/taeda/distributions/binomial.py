@@ -92,7 +92,9 @@ class Binomial(Distribution):
     def _equal_count(self, what: str) -> int:
         most = int(self.total_count.max())
         if not (self.total_count == most).all():
-            raise NotImplementedError(f"Inhomogeneous total count not supported by `{what}`.")
+            raise NotImplementedError(
+                f"{type(self).__name__}: Inhomogeneous total count not supported by `{what}`."
+            )
         return most
 
     def entropy(self) -> Tensor:

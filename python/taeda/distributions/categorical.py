@@ -40,7 +40,9 @@ class Categorical(Distribution):
         assert given is not None
         if given.dim() < 1:
             name = "logits" if probs is None else "probs"
-            raise ValueError(f"`{name}` parameter must be at least one-dimensional.")
+            raise ValueError(
+                f"{type(self).__name__}: `{name}` parameter must be at least one-dimensional."
+            )
         if probs is None:
             self.logits = given - given.logsumexp(dim=-1, keepdim=True)
         else:

@@ -36,8 +36,8 @@ class ConstraintRegistry:
         kind = type(constraint) if isinstance(constraint, constraints.Constraint) else constraint
         if not isinstance(kind, type) or not issubclass(kind, constraints.Constraint):
             raise TypeError(
-                "Expected constraint to be either a Constraint subclass or instance, but got "
-                f"{constraint}"
+                f"{type(self).__name__}: Expected constraint to be either a Constraint subclass or "
+                f"instance, but got {constraint}"
             )
         self._registry[kind] = factory
         return factory
@@ -47,7 +47,7 @@ class ConstraintRegistry:
             factory = self._registry[type(constraint)]
         except KeyError:
             raise NotImplementedError(
-                f"Cannot transform {type(constraint).__name__} constraints"
+                f"{type(self).__name__}: Cannot transform {type(constraint).__name__} constraints"
             ) from None
         return factory(constraint)
 

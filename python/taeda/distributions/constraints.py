@@ -110,7 +110,7 @@ class _Dependent(Constraint):
 
     def check(self, value: Tensor) -> Tensor:
         """Refuse: there is nothing to compare with."""
-        raise ValueError("Cannot determine validity of dependent constraint")
+        raise ValueError("constraints.dependent: Cannot determine validity of dependent constraint")
 
 
 def is_dependent(constraint: Any) -> bool:
@@ -140,6 +140,11 @@ class _Independent(Constraint):
     """A constraint with some of its batch dimensions taken into the event: all must hold."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
+        if not isinstance(reinterpreted_batch_ndims, int):
+            raise AssertionError(
+                "constraints.independent: reinterpreted_batch_ndims must be an int, got "
+                f"{type(reinterpreted_batch_ndims).__name__}"
+            )
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
@@ -158,7 +163,10 @@ class _Independent(Constraint):
         result = self.base_constraint.check(value)
         n = self.reinterpreted_batch_ndims
         if result.dim() < n:
-            raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
+            raise ValueError(
+                f"constraints.independent: Expected value.dim() >= {self.event_dim} but got "
+                f"{value.dim()}"
+            )
         return result.reshape((*result.shape[: result.dim() - n], -1)).all(-1)
 
     def __repr__(self) -> str:
@@ -348,7 +356,7 @@ class _Joined(Constraint):
 
     def __init__(self, parts: Sequence[Constraint], dim: int) -> None:
         if not all(isinstance(part, Constraint) for part in parts):
-            raise AssertionError("every part must be a Constraint")
+            raise AssertionError("constraints: every part must be a Constraint")
         self.cseq = list(parts)
         self.dim = dim
 

@@ -55,7 +55,7 @@ class ContinuousBernoulli(ExponentialFamily):
                 validate_args is not None
                 and not self.arg_constraints["probs"].check(self.probs).all()
             ):
-                raise ValueError("The parameter probs has invalid values")
+                raise ValueError(f"{type(self).__name__}: The parameter probs has invalid values")
             self.probs = clamp_probs(self.probs)
         self._lims = lims
         param = self.logits if probs is None else self.probs

@@ -26,7 +26,10 @@ class Dirichlet(ExponentialFamily):
 
     def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
         if concentration.dim() < 1:
-            raise ValueError("`concentration` parameter must be at least one-dimensional.")
+            raise ValueError(
+                f"{type(self).__name__}: `concentration` parameter must be at least "
+                "one-dimensional."
+            )
         self.concentration = concentration
         shape = concentration.shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)

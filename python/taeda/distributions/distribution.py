@@ -73,9 +73,9 @@ class Distribution:
             value = getattr(self, name)
             if not constraint.check(value).all():
                 raise ValueError(
-                    f"Expected parameter {name} ({type(value).__name__} of shape "
-                    f"{tuple(value.shape)}) of distribution {self!r} to satisfy the constraint "
-                    f"{constraint!r}, but found invalid values:\n{value}"
+                    f"{type(self).__name__}: Expected parameter {name} ({type(value).__name__} of "
+                    f"shape {tuple(value.shape)}) of distribution {self!r} to satisfy the "
+                    f"constraint {constraint!r}, but found invalid values:\n{value}"
                 )
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
@@ -182,19 +182,21 @@ class Distribution:
     def _validate_sample(self, value: Any) -> None:
         """Raise unless ``value`` can be a draw."""
         if not isinstance(value, taeda.Tensor):
-            raise ValueError("The value argument to log_prob must be a Tensor")
+            raise ValueError(
+                f"{type(self).__name__}: The value argument to log_prob must be a Tensor"
+            )
         first_event = value.dim() - len(self._event_shape)
         if value.shape[first_event:] != self._event_shape:
             raise ValueError(
-                f"The right-most size of value must match event_shape: {value.shape} vs "
-                f"{self._event_shape}."
+                f"{type(self).__name__}: The right-most size of value must match event_shape: "
+                f"{value.shape} vs {self._event_shape}."
             )
         expected = self._batch_shape + self._event_shape
         for i, j in zip(reversed(value.shape), reversed(expected), strict=False):
             if i != 1 and j != 1 and i != j:
                 raise ValueError(
-                    f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs "
-                    f"{expected}."
+                    f"{type(self).__name__}: Value is not broadcastable with "
+                    f"batch_shape+event_shape: {value.shape} vs {expected}."
                 )
         try:
             support = self.support
@@ -207,9 +209,9 @@ class Distribution:
             return
         if not support.check(value).all():
             raise ValueError(
-                f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) "
-                f"to be within the support ({support!r}) of the distribution {self!r}, but found "
-                f"invalid values:\n{value}"
+                f"{type(self).__name__}: Expected value argument ({type(value).__name__} of shape "
+                f"{tuple(value.shape)}) to be within the support ({support!r}) of the distribution "
+                f"{self!r}, but found invalid values:\n{value}"
             )
 
     def __repr__(self) -> str:

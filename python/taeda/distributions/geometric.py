@@ -45,8 +45,8 @@ class Geometric(Distribution):
         super().__init__(batch_of(param, given), validate_args=validate_args)
         if self._validate_args and probs is not None and not (self.probs > 0).all():
             raise ValueError(
-                f"Expected parameter probs of distribution {self!r} to be positive but found "
-                f"invalid values:\n{self.probs}"
+                f"{type(self).__name__}: Expected parameter probs of distribution {self!r} to be "
+                f"positive but found invalid values:\n{self.probs}"
             )
 
     @lazy_property

@@ -36,8 +36,9 @@ class Independent(Distribution):
         batch = base_distribution.batch_shape
         if reinterpreted_batch_ndims > len(batch):
             raise ValueError(
-                "Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), "
-                f"actual {reinterpreted_batch_ndims} vs {len(batch)}"
+                f"{type(self).__name__}: Expected reinterpreted_batch_ndims <= "
+                f"len(base_distribution.batch_shape), actual {reinterpreted_batch_ndims} vs "
+                f"{len(batch)}"
             )
         self.base_dist = base_distribution
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
@@ -94,7 +95,9 @@ class Independent(Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         if self.reinterpreted_batch_ndims > 0:
-            raise NotImplementedError("Enumeration over cartesian product is not implemented")
+            raise NotImplementedError(
+                f"{type(self).__name__}: Enumeration over cartesian product is not implemented"
+            )
         return self.base_dist.enumerate_support(expand=expand)
 
     def __repr__(self) -> str:

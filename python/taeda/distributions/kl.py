@@ -63,7 +63,9 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
     """
     for name, kind in (("type_p", type_p), ("type_q", type_q)):
         if not (isinstance(kind, type) and issubclass(kind, Distribution)):
-            raise TypeError(f"Expected {name} to be a Distribution subclass but got {kind}")
+            raise TypeError(
+                f"register_kl: Expected {name} to be a Distribution subclass but got {kind}"
+            )
 
     def decorator(function: Any) -> Any:
         _registry[type_p, type_q] = function
@@ -106,7 +108,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     function = _find(*kinds)
     if function is None:
         raise NotImplementedError(
-            f"No KL(p || q) is implemented for p type {type(p).__name__} and q type "
+            f"kl_divergence: No KL(p || q) is implemented for p type {type(p).__name__} and q type "
             f"{type(q).__name__}"
         )
     return function(p, q)
@@ -122,7 +124,8 @@ def _exponential_families(p: Any, q: Any) -> Divergence:
     """The Bregman divergence of the log normalizer."""
     if type(p) is not type(q):
         raise NotImplementedError(
-            "The cross KL-divergence between different exponential families cannot be computed"
+            "kl_divergence: The cross KL-divergence between different exponential families cannot "
+            "be computed"
         )
     p_params = [x.detach().requires_grad_() for x in p._natural_params]
     q_params = q._natural_params
@@ -154,7 +157,8 @@ def _beta(p: Beta, q: Beta) -> Divergence:
 def _binomial(p: Binomial, q: Binomial) -> Divergence:
     if (p.total_count < q.total_count).any():
         raise NotImplementedError(
-            "KL between Binomials where q.total_count > p.total_count is not implemented"
+            "kl_divergence: KL between Binomials where q.total_count > p.total_count is not "
+            "implemented"
         )
     each = p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p()
     return taeda.where(p.total_count > q.total_count, math.inf, p.total_count * each)
@@ -266,7 +270,8 @@ def _uniform(p: Uniform, q: Uniform) -> Divergence:
 def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Divergence:
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError(
-            "KL between distributions whose transforms or event shapes differ is not implemented"
+            "kl_divergence: KL between distributions whose transforms or event shapes differ is "
+            "not implemented"
         )
     return kl_divergence(p.base_dist, q.base_dist)
 
@@ -275,7 +280,8 @@ def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Dive
 def _independent(p: Independent, q: Independent) -> Divergence:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise NotImplementedError(
-            "KL between Independents of different reinterpreted_batch_ndims is not implemented"
+            "kl_divergence: KL between Independents of different reinterpreted_batch_ndims is not "
+            "implemented"
         )
     return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
@@ -296,8 +302,8 @@ def _half_log_det(p: Any) -> Tensor:
 def _multivariate_normals(p: Any, q: Any) -> Divergence:
     if p.event_shape != q.event_shape:
         raise ValueError(
-            "KL-divergence between two multivariate normals with different event shapes cannot be "
-            "computed"
+            "kl_divergence: KL-divergence between two multivariate normals with different event "
+            "shapes cannot be computed"
         )
     batch = taeda.broadcast_shapes(p.batch_shape, q.batch_shape)
     factor, root = q.scale_tril, _covariance_root(p)

@@ -40,7 +40,8 @@ class LKJCholesky(Distribution):
     ) -> None:
         if dim < 2:
             raise ValueError(
-                f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}."
+                f"{type(self).__name__}: Expected dim to be an integer greater than or equal to 2. "
+                f"Found dim={dim}."
             )
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)

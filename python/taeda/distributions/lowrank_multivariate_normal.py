@@ -50,14 +50,19 @@ class LowRankMultivariateNormal(Distribution):
         validate_args: bool | None = None,
     ) -> None:
         if loc.dim() < 1:
-            raise ValueError("loc must be at least one-dimensional.")
+            raise ValueError(f"{type(self).__name__}: loc must be at least one-dimensional.")
         event = loc.shape[-1:]
         if cov_factor.dim() < 2:
-            raise ValueError("cov_factor must be at least two-dimensional")
+            raise ValueError(f"{type(self).__name__}: cov_factor must be at least two-dimensional")
         if cov_factor.shape[-2:-1] != event:
-            raise ValueError(f"cov_factor must be a batch of matrices with shape {event[0]} x m")
+            raise ValueError(
+                f"{type(self).__name__}: cov_factor must be a batch of matrices with shape "
+                f"{event[0]} x m"
+            )
         if cov_diag.shape[-1:] != event:
-            raise ValueError(f"cov_diag must be a batch of vectors with shape {event}")
+            raise ValueError(
+                f"{type(self).__name__}: cov_diag must be a batch of vectors with shape {event}"
+            )
         batch = taeda.broadcast_shapes(loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
         self.loc = loc.expand(batch + event)
         self.cov_factor = cov_factor.expand(batch + cov_factor.shape[-2:])

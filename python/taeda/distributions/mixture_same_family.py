@@ -40,12 +40,12 @@ class MixtureSameFamily(Distribution):
     ) -> None:
         if not isinstance(mixture_distribution, Categorical):
             raise ValueError(
-                " The Mixture distribution needs to be an  instance of "
+                f"{type(self).__name__}:  The Mixture distribution needs to be an  instance of "
                 "taeda.distributions.Categorical"
             )
         if not isinstance(component_distribution, Distribution):
             raise ValueError(
-                "The Component distribution need to be an instance of "
+                f"{type(self).__name__}: The Component distribution need to be an instance of "
                 "taeda.distributions.Distribution"
             )
         self._mixture_distribution = mixture_distribution
@@ -56,15 +56,15 @@ class MixtureSameFamily(Distribution):
         ):
             if size1 != 1 and size2 != 1 and size1 != size2:
                 raise ValueError(
-                    f"`mixture_distribution.batch_shape` ({mixture_distribution.batch_shape}) is "
-                    "not compatible with `component_distribution.batch_shape` "
-                    f"({component_distribution.batch_shape})"
+                    f"{type(self).__name__}: `mixture_distribution.batch_shape` "
+                    f"({mixture_distribution.batch_shape}) is not compatible with "
+                    f"`component_distribution.batch_shape` ({component_distribution.batch_shape})"
                 )
         km = mixture_distribution.logits.shape[-1]
         kc = component_distribution.batch_shape[-1]
         if km != kc:
             raise ValueError(
-                f"`mixture_distribution component` ({km}) does not equal "
+                f"{type(self).__name__}: `mixture_distribution component` ({km}) does not equal "
                 f"`component_distribution.batch_shape[-1]` ({kc})"
             )
         self._num_component = km

@@ -33,7 +33,9 @@ class Multinomial(Distribution):
         validate_args: bool | None = None,
     ) -> None:
         if not isinstance(total_count, int):
-            raise NotImplementedError("inhomogeneous total_count is not supported")
+            raise NotImplementedError(
+                f"{type(self).__name__}: inhomogeneous total_count is not supported"
+            )
         self.total_count = total_count
         self._categorical = Categorical(probs=probs, logits=logits)
         self._binomial = Binomial(total_count=total_count, probs=self.probs)

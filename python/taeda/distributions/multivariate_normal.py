@@ -70,7 +70,7 @@ class MultivariateNormal(Distribution):
         validate_args: bool | None = None,
     ) -> None:
         if loc.dim() < 1:
-            raise ValueError("loc must be at least one-dimensional.")
+            raise ValueError(f"{type(self).__name__}: loc must be at least one-dimensional.")
         options = {
             "covariance_matrix": covariance_matrix,
             "precision_matrix": precision_matrix,
@@ -80,7 +80,8 @@ class MultivariateNormal(Distribution):
         name, matrix = next((k, v) for k, v in options.items() if v is not None)
         if matrix.dim() < 2:
             raise ValueError(
-                f"{name} must be at least two-dimensional, with optional leading batch dimensions"
+                f"{type(self).__name__}: {name} must be at least two-dimensional, with optional "
+                "leading batch dimensions"
             )
         batch = taeda.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
         setattr(self, name, matrix.expand(batch + matrix.shape[-2:]))

@@ -36,7 +36,8 @@ class TransformedDistribution(Distribution):
         parts = [transforms] if isinstance(transforms, Transform) else transforms
         if not isinstance(parts, list) or not all(isinstance(t, Transform) for t in parts):
             raise ValueError(
-                f"transforms must be a Transform or a list of them, but was {transforms!r}"
+                f"{type(self).__name__}: transforms must be a Transform or a list of them, but was "
+                f"{transforms!r}"
             )
         self.transforms = parts
         # The base is made as large as the results: its batch, and its event.
@@ -45,7 +46,7 @@ class TransformedDistribution(Distribution):
         transform = ComposeTransform(parts)
         if len(shape) < transform.domain.event_dim:
             raise ValueError(
-                "base_distribution needs to have shape with size at least "
+                f"{type(self).__name__}: base_distribution needs to have shape with size at least "
                 f"{transform.domain.event_dim}, but got {shape}."
             )
         forward = transform.forward_shape(shape)

@@ -27,7 +27,7 @@ class Uniform(Distribution):
         self.low, self.high = broadcast_all(low, high)
         super().__init__(batch_of(self.low, low, high), validate_args=validate_args)
         if self._validate_args and not (self.low < self.high).all():
-            raise ValueError("Uniform is not defined when low >= high")
+            raise ValueError(f"{type(self).__name__}: Uniform is not defined when low >= high")
 
     @property
     def arg_constraints(self) -> dict[str, Any]:

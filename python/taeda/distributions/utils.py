@@ -40,7 +40,8 @@ def broadcast_all(*values: Any) -> tuple[Any, ...]:
     for value in values:
         if not isinstance(value, (taeda.Tensor, Number)):
             raise ValueError(
-                f"Input arguments must all be numbers or tensors, got {type(value).__name__}"
+                "broadcast_all: Input arguments must all be numbers or tensors, got "
+                f"{type(value).__name__}"
             )
     tensors = [v for v in values if isinstance(v, taeda.Tensor)]
     options: dict[str, Any] = {"dtype": taeda.get_default_dtype()}
@@ -121,7 +122,7 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
     """The elements of ``D x D`` matrices on and below diagonal ``diag``, row by row, as vectors."""
     n = mat.shape[-1]
     if not -n <= diag < n:
-        raise ValueError(f"diag ({diag}) must be in [{-n}, {n - 1}]")
+        raise ValueError(f"tril_matrix_to_vec: diag ({diag}) must be in [{-n}, {n - 1}]")
     rows, columns = taeda.tril_indices(n, n, diag, device=mat.device)
     return mat[..., rows, columns]
 
@@ -135,8 +136,8 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     size = round(n)
     if abs(n - size) > taeda.finfo(vec.dtype).eps * 10:
         raise ValueError(
-            f"The size of last dimension is {count} which cannot be expressed as "
-            "the lower triangular part of a square D x D matrix."
+            f"vec_to_tril_matrix: The size of last dimension is {count} which cannot be expressed "
+            "as the lower triangular part of a square D x D matrix."
         )
     matrix = taeda.zeros((*vec.shape[:-1], size, size), dtype=vec.dtype, device=vec.device)
     rows, columns = taeda.tril_indices(size, size, diag, device=vec.device)

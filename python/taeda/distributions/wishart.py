@@ -57,13 +57,17 @@ class Wishart(ExponentialFamily):
         name, matrix = next((k, v) for k, v in options.items() if v is not None)
         if matrix.dim() < 2:
             raise ValueError(
-                f"{name} must be at least two-dimensional, with optional leading batch dimensions"
+                f"{type(self).__name__}: {name} must be at least two-dimensional, with optional "
+                "leading batch dimensions"
             )
         event = matrix.shape[-2:]
         n = event[-1]
         df = taeda.as_tensor(df, dtype=matrix.dtype, device=matrix.device)
         if (df <= n - 1).any():
-            raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {n - 1}.")
+            raise ValueError(
+                f"{type(self).__name__}: Value of df={df} expected to be greater than ndim - 1 = "
+                f"{n - 1}."
+            )
         batch = taeda.broadcast_shapes(matrix.shape[:-2], df.shape)
         self.df = df.expand(batch)
         setattr(self, name, matrix.expand(batch + event))

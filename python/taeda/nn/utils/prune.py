@@ -76,14 +76,14 @@ class BasePruningMethod(ABC):
         method = cls(*args, **kwargs)
         method._tensor_name = name
         applied: Self | PruningContainer = method
-        original = getattr(module, name, module)
-        if original is None:
-            raise TypeError(f"{cls.__name__}.apply: {name} must be Tensor, but is None")
-        if original is module:
+        if not hasattr(module, name):
             raise AttributeError(
                 f"{cls.__name__}.apply: '{type(module).__name__}' object has no attribute '{name}' "
                 "to prune"
             )
+        original = getattr(module, name)
+        if original is None:
+            raise TypeError(f"{cls.__name__}.apply: {name} must be Tensor, but is None")
         scores = original if importance_scores is None else importance_scores
         if scores.shape != original.shape:
             raise AssertionError(
