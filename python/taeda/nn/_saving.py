@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 import taeda
 from taeda._C import Tensor
@@ -50,6 +50,66 @@ class IncompatibleKeys(NamedTuple):
             if near:
                 lines.append(f'"{key}" is near "{near[0]}"')
         return lines
+
+
+Snapshot: TypeAlias = "list[tuple[Any, str, Tensor, Tensor]]"
+
+
+def _own_state(module: Any) -> Iterator[tuple[str, Tensor]]:
+    """A module's own parameters and persistent buffers, by name."""
+    for name, value in module._parameters.items():
+        if value is not None:
+            yield name, value
+    for name, value in module._buffers.items():
+        if value is not None and name not in module._non_persistent_buffers_set:
+            yield name, value
+
+
+def _fits(model: Any, state: Mapping[str, Any], strict: bool) -> bool:
+    """Whether loading can hardly fail: no hook has a say, and keys and shapes are right."""
+    used = 0
+    for path, module in model.named_modules(remove_duplicate=False):
+        if module._state_hooks is not None:
+            return False
+        for name, value in _own_state(module):
+            key = f"{path}.{name}" if path else name
+            given = state.get(key)
+            if given is None and strict:
+                return False
+            if given is not None:
+                used += 1
+                lazy = is_lazy(value) or is_lazy(given)
+                if not isinstance(given, Tensor) or lazy or given.shape != value.shape:
+                    return False
+    return not strict or used == len(state)
+
+
+def _snapshot(model: Any) -> Snapshot:
+    """What `_restore` needs to undo a load that fails: every tensor, with a copy of its values."""
+    return [
+        (module, name, value, value.detach().clone())
+        for module in model.modules()
+        for name, value in _own_state(module)
+        if not is_lazy(value)
+    ]
+
+
+def _restore(before: Snapshot | None) -> None:
+    with taeda.no_grad():
+        for module, name, value, values in before or ():
+            if getattr(module, name, None) is not value:
+                setattr(module, name, value)
+            value.copy_(values)
+
+
+def _loading_error(model: Any, errors: list[str], report: IncompatibleKeys) -> RuntimeError:
+    error = RuntimeError(
+        f"Error(s) in loading state_dict for {type(model).__name__}:\n\t" + "\n\t".join(errors)
+    )
+    hints = report.hints()
+    if hints and hasattr(error, "add_note"):
+        error.add_note("\n".join(hints))
+    return error
 
 
 def _common_shift(missing: list[str], unexpected: list[str]) -> str | None:
@@ -185,7 +245,8 @@ class Saving:
             the missing and the unexpected keys; printing it shows likely mix-ups.
 
         Raises:
-            RuntimeError: listing every size that differs and, when `strict`, every wrong key.
+            RuntimeError: listing every size that differs and, when `strict`, every wrong key. The
+                parameters and buffers are then what they were before.
             TypeError: `state_dict` is not a mapping.
         """
         if not isinstance(state_dict, Mapping):
@@ -225,21 +286,19 @@ class Saving:
                             "edit its lists"
                         )
 
-        load(self, state, "")
-        if strict:
-            if report.unexpected_keys:
-                errors.insert(0, f"Unexpected key(s) in state_dict: {_quoted(report[1])}. ")
-            if report.missing_keys:
-                errors.insert(0, f"Missing key(s) in state_dict: {_quoted(report[0])}. ")
-        if errors:
-            error = RuntimeError(
-                f"Error(s) in loading state_dict for {type(self).__name__}:\n\t"
-                + "\n\t".join(errors)
-            )
-            hints = report.hints()
-            if hints and hasattr(error, "add_note"):
-                error.add_note("\n".join(hints))
-            raise error
+        before = None if _fits(self, state, strict) else _snapshot(self)
+        try:
+            load(self, state, "")
+            if strict:
+                if report.unexpected_keys:
+                    errors.insert(0, f"Unexpected key(s) in state_dict: {_quoted(report[1])}. ")
+                if report.missing_keys:
+                    errors.insert(0, f"Missing key(s) in state_dict: {_quoted(report[0])}. ")
+            if errors:
+                raise _loading_error(self, errors, report)
+        except BaseException:
+            _restore(before)
+            raise
         return report
 
     def _load_from_state_dict(
@@ -268,12 +327,7 @@ class Saving:
                     hook(self, *arguments)
                 else:
                     hook(*arguments)
-        own: dict[str, Tensor] = {
-            name: value for name, value in self._parameters.items() if value is not None
-        }
-        for name, value in self._buffers.items():
-            if value is not None and name not in self._non_persistent_buffers_set:
-                own[name] = value
+        own = dict(_own_state(self))
         assign = local_metadata.get("assign_to_params_buffers", False)
         for name, value in own.items():
             key = prefix + name

@@ -124,14 +124,13 @@ class _BatchNorm(_NormBase):
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         momentum = 0.0 if self.momentum is None else self.momentum
-        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
-            if self.momentum is None:  # a plain average of all batches
-                momentum = 1.0 / float(self.num_batches_tracked)
+        count = self.num_batches_tracked if self.training and self.track_running_stats else None
+        if count is not None and self.momentum is None:  # a plain average of all batches
+            momentum = 1.0 / (float(count) + 1.0)
         # Without running statistics, those of the batch are used in evaluation too.
         by_batch = self.training or (self.running_mean is None and self.running_var is None)
         keep = not self.training or self.track_running_stats
-        return F.batch_norm(
+        result = F.batch_norm(
             input,
             self.running_mean if keep else None,
             self.running_var if keep else None,
@@ -141,6 +140,9 @@ class _BatchNorm(_NormBase):
             momentum,
             self.eps,
         )
+        if count is not None:  # a batch that was refused does not count
+            count.add_(1)
+        return result
 
 
 class BatchNorm1d(_BatchNorm):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
@@ -133,9 +134,23 @@ class Sequential(Module):
 
     def extend(self, sequential: Iterable[Module]) -> Self:
         """Add the modules of another Sequential, or of any iterable, at the end."""
-        for module in list(sequential):
-            self.append(module)
+        modules = list(sequential)
+        with _unless_it_fails(self):
+            for module in modules:
+                self.append(module)
         return self
+
+
+@contextlib.contextmanager
+def _unless_it_fails(container: Module) -> Iterator[None]:
+    """Take back the changes of submodules made within, if they end in an exception."""
+    before = dict(container._modules)
+    try:
+        yield
+    except BaseException:
+        container._modules.clear()
+        container._modules.update(before)
+        raise
 
 
 def _times(times: Any) -> int:
@@ -243,8 +258,10 @@ class ModuleList(Module):
                 "ModuleList.extend should be called with an iterable, but got "
                 + type(modules).__name__
             )
-        for module in list(modules):
-            self.append(module)
+        modules = list(modules)
+        with _unless_it_fails(self):
+            for module in modules:
+                self.append(module)
         return self
 
 
@@ -312,5 +329,7 @@ class ModuleDict(Module):
             TypeError: `modules` is not iterable, or one of its elements is no pair.
             ValueError: one of its elements has another length than 2.
         """
-        for key, module in _pairs(modules, "ModuleDict"):
-            self[key] = module
+        pairs = list(_pairs(modules, "ModuleDict"))
+        with _unless_it_fails(self):
+            for key, module in pairs:
+                self[key] = module

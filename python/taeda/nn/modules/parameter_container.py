@@ -145,11 +145,13 @@ class ParameterDict(Module):
         return getattr(self, self._attribute(key))
 
     def __setitem__(self, key: str, value: Any) -> None:
-        attribute = self._attribute(key)
-        if key not in self._keys and hasattr(self, attribute):
-            raise KeyError(f"ParameterDict: attribute '{key}' already exists")
-        setattr(self, attribute, _as_parameter(value))
+        self._check_key(key)
+        setattr(self, key, _as_parameter(value))
         self._keys[key] = None
+
+    def _check_key(self, key: str) -> None:
+        if self._attribute(key) not in self._keys and hasattr(self, key):
+            raise KeyError(f"ParameterDict: attribute '{key}' already exists")
 
     def __delitem__(self, key: str) -> None:
         del self._keys[key]
@@ -234,7 +236,10 @@ class ParameterDict(Module):
         if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
             # An unordered source is taken in the order of its keys, as from_keys order may vary.
             parameters = dict(sorted(parameters.items()))
-        for key, value in _pairs(parameters, "ParameterDict"):
+        pairs = list(_pairs(parameters, "ParameterDict"))
+        for key, _ in pairs:
+            self._check_key(key)
+        for key, value in pairs:
             self[key] = value
 
     def extra_repr(self) -> str:

@@ -170,6 +170,7 @@ class ParametrizationList(ModuleList):
                         "ParametrizationList: The tensors returned by `right_inverse` must have "
                         f"the dtype {original.dtype} of the originals, got {part}"
                     )
+            for original, part in zip(self.originals(), parts, strict=True):
                 original.data = part.detach().clone() if part is value else part.detach()
 
     def forward(self) -> Tensor:
@@ -259,7 +260,12 @@ def register_parametrization(
         known = _parametrizations(module)[tensor_name]
         if not unsafe:
             before = getattr(module, tensor_name)
-            ParametrizationList._check_result(parametrization(before), before.shape, before.dtype)
+            after = parametrization(before)
+            ParametrizationList._check_result(after, before.shape, before.dtype)
+            if hasattr(parametrization, "right_inverse"):
+                with contextlib.suppress(NotImplementedError):
+                    back = parametrization.right_inverse(after)
+                    ParametrizationList._check_result(back, before.shape, before.dtype)
         known.append(parametrization)
         known.unsafe |= unsafe
         return module

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import taeda
@@ -10,7 +12,7 @@ import taeda
 from ..optimizer import Optimizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 __all__ = ["LRScheduler"]
 
@@ -33,6 +35,33 @@ def check_optimizer(who: str, optimizer: Any) -> None:
     """Raise unless ``optimizer`` is one."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{who}: expected an Optimizer, got {type(optimizer).__name__}")
+
+
+@contextlib.contextmanager
+def unless_it_fails(*schedulers: LRScheduler) -> Iterator[None]:
+    """Take back what schedulers of one optimizer, and its rates, become within, if that fails."""
+    groups = schedulers[0].optimizer.param_groups
+    attributes = [dict(scheduler.__dict__) for scheduler in schedulers]
+    rates = [copied(group["lr"]) for group in groups]
+    try:
+        yield
+    except BaseException:
+        for scheduler, before in zip(schedulers, attributes, strict=True):
+            scheduler.__dict__.clear()
+            scheduler.__dict__.update(before)
+        for group, rate in zip(groups, rates, strict=True):
+            set_option(group, "lr", rate)
+        raise
+
+
+def as_state(scheduler: LRScheduler, state_dict: Any) -> dict[str, Any]:
+    """A copy of what a scheduler is to load; raises TypeError unless that is a dict."""
+    if not isinstance(state_dict, Mapping):
+        raise TypeError(
+            f"{type(scheduler).__name__}.load_state_dict: state_dict must be a dict, got "
+            f"{type(state_dict).__name__}"
+        )
+    return dict(state_dict)
 
 
 class LRScheduler:
@@ -89,7 +118,7 @@ class LRScheduler:
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what ``state_dict`` gave. The optimizer's own state has its rates."""
-        self.__dict__.update(state_dict)
+        self.__dict__.update(as_state(self, state_dict))
 
     def get_last_lr(self) -> list[Any]:
         """The rates that the last step set, one for each group."""
@@ -112,16 +141,23 @@ class LRScheduler:
                 "rate of the schedule is skipped; call optimizer.step() first",
                 stacklevel=2,
             )
-        self._step_count += 1
-        if epoch is None:
-            self.last_epoch += 1
-            self._take(self.get_lr)
-            return
-        warnings.warn(
-            f"{type(self).__name__}: step(epoch) is deprecated; call step() once for each epoch",
-            stacklevel=2,
-        )
-        self._go_to(epoch)
+        if epoch is not None:
+            warnings.warn(
+                f"{type(self).__name__}: step(epoch) is deprecated; call step() once for each "
+                "epoch",
+                stacklevel=2,
+            )
+        before = self._step_count, self.last_epoch
+        try:
+            self._step_count += 1
+            if epoch is None:
+                self.last_epoch += 1
+                self._take(self.get_lr)
+            else:
+                self._go_to(epoch)
+        except BaseException:  # the epoch of rates that could not be had has not begun
+            self._step_count, self.last_epoch = before
+            raise
 
     def _go_to(self, epoch: int) -> None:
         self.last_epoch = epoch

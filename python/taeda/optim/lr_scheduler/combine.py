@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
-from .base import LRScheduler, copied, set_option
+from .base import LRScheduler, as_state, copied, set_option, unless_it_fails
 from .plateau import ReduceLROnPlateau
 
 if TYPE_CHECKING:
@@ -51,10 +51,17 @@ class _Several(LRScheduler):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what ``state_dict`` gave, the schedulers' states too."""
-        state = dict(state_dict)
-        for scheduler, own in zip(self._schedulers, state.pop("_schedulers"), strict=True):
-            scheduler.load_state_dict(own)
-        super().load_state_dict(state)
+        state = as_state(self, state_dict)
+        states = state.pop("_schedulers")
+        if len(states) != len(self._schedulers):
+            raise ValueError(
+                f"{type(self).__name__}.load_state_dict: expected the states of "
+                f"{len(self._schedulers)} schedulers, got {len(states)}"
+            )
+        with unless_it_fails(self, *self._schedulers):
+            for scheduler, own in zip(self._schedulers, states, strict=True):
+                scheduler.load_state_dict(own)
+            super().load_state_dict(state)
 
 
 class SequentialLR(_Several):
@@ -98,13 +105,14 @@ class SequentialLR(_Several):
 
     def step(self) -> None:  # type: ignore[override]
         """Go to the next epoch, and set its rates."""
-        self.last_epoch += 1
-        which = bisect_right(self._milestones, self.last_epoch)
+        epoch = self.last_epoch + 1
+        which = bisect_right(self._milestones, epoch)
         scheduler = self._schedulers[which]
-        if which > 0 and self._milestones[which - 1] == self.last_epoch:
+        if which > 0 and self._milestones[which - 1] == epoch:
             scheduler._go_to(0)
         else:
             scheduler.step()
+        self.last_epoch = epoch
         self._last_lr = scheduler.get_last_lr()
 
 
@@ -131,6 +139,7 @@ class ChainedScheduler(_Several):
 
     def step(self) -> None:  # type: ignore[override]
         """Go to the next epoch in every schedule."""
-        for scheduler in self._schedulers:
-            scheduler.step()
+        with unless_it_fails(*self._schedulers):
+            for scheduler in self._schedulers:
+                scheduler.step()
         self._last_lr = self._current()

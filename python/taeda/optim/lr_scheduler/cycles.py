@@ -6,7 +6,7 @@ import types
 from math import cos, floor, pi
 from typing import TYPE_CHECKING, Any
 
-from .base import LRScheduler, check_optimizer, set_option
+from .base import LRScheduler, as_state, check_optimizer, set_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -184,7 +184,7 @@ class CyclicLR(_MomentumCycle):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what ``state_dict`` gave."""
-        state = dict(state_dict)
+        state = as_state(self, state_dict)
         attributes = state.pop("_scale_fn_custom")
         if attributes is not None and self._scale_fn_custom is not None:
             self._scale_fn_custom.__dict__.update(attributes)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from .base import LRScheduler
+from .base import LRScheduler, as_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,7 @@ class _FunctionLR(LRScheduler):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what ``state_dict`` gave."""
-        state = dict(state_dict)
+        state = as_state(self, state_dict)
         for function, attributes in zip(self.lr_lambdas, state.pop("lr_lambdas"), strict=True):
             if attributes is not None:
                 function.__dict__.update(attributes)
