@@ -24,6 +24,7 @@ constexpr int64_t kTilesSummed = 128;  // tiles that a weight's gradient sums at
 constexpr int64_t kCached = 1 << 18;   // floats of transforms that are worked on together
 constexpr int64_t kLeastTiles = 128;   // so that reading the weights does not cost the more
 constexpr int64_t kTilesOfTask = 64;
+constexpr int64_t kPieces = 4;  // a multiple of these is easily shared
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t blocks_of(int64_t channels) { return ceil_div(channels, kPair) * 2; }
@@ -147,14 +148,16 @@ struct Weights {
 
   // The taps of 16 outputs from m on, [tap][output], of a phase.
   void read(const Tiling& t, int64_t phase, int64_t m, int64_t c, float* to) const {
-    const int64_t many = std::min(kBlock, outputs - m);
-    std::fill_n(to, t.taps * kBlock, 0.0f);
-    for (int64_t i = 0; i < many; ++i) {
-      const float* from = data + (m + i) * m_step + c * c_step;
-      for (int64_t k = 0; k < t.taps; ++k) {
-        const int64_t tap = t.tap(phase, k);
-        if (tap >= 0) to[k * kBlock + i] = from[turned ? 8 - tap : tap];
-      }
+    float kernel[kBlock * kBlock];  // [tap][output]; a whole square is transposed in registers
+    const int64_t many = std::min(kBlock, outputs - m), at = m * m_step + c * c_step;
+    const bool whole =
+        many == kBlock && at + (kBlock - 1) * m_step + kBlock <= outputs * channels * 9;
+    if (!whole) std::fill_n(kernel, kBlock * kBlock, 0.0f);
+    transpose(data + at, m_step, many, whole ? kBlock : 9, kernel, kBlock);
+    for (int64_t k = 0; k < t.taps; ++k) {
+      const int64_t tap = t.tap(phase, k);
+      if (tap < 0) std::fill_n(to + k * kBlock, kBlock, 0.0f);
+      else std::copy_n(kernel + (turned ? 8 - tap : tap) * kBlock, kBlock, to + k * kBlock);
     }
   }
 };
@@ -246,14 +249,12 @@ bool convolve(const simd::WinogradTile& tile, int64_t batch, const Planes<const 
               const Planes<float>& y) {
   const Tiling t(tile, batch, y.height, y.width);
   const int64_t depth = t.phases * blocks_of(x.channels), blocks = blocks_of(y.channels);
-  const int64_t together = t.together(depth * kBlock), most = together * t.per_row;
   Scratch<float> weights(t.elements * blocks * depth * kBlock * kBlock);
-  Scratch<float> seen(t.elements * depth * most * kBlock);
   transform(t, w, weights.data());
   const int64_t most_of_part = std::max<int64_t>(1, kTilesOfTask / t.per_row);
   std::atomic<bool> finite = true;
-  for (int64_t first = 0; first < t.rows; first += together) {
-    const Rows rows(t, first, together);
+  auto convolve_rows = [&](const Rows& rows) {
+    Scratch<float> seen(t.elements * depth * rows.tiles * kBlock);
     transform(t, rows, tile.input, tile.stride, x, top, left, t.side * tile.stride, seen.data());
     const int64_t parts = ceil_div(rows.end - rows.begin, most_of_part);
     const int64_t part = ceil_div(rows.end - rows.begin, parts);
@@ -268,7 +269,16 @@ bool convolve(const simd::WinogradTile& tile, int64_t batch, const Planes<const 
         if (!finish(t, from, until, sums.data(), block * kBlock, bias, y)) finite = false;
       }
     });
-  }
+  };
+  // Where there are pieces enough, threads take them whole; else they share each.
+  const int64_t together = t.together(depth * kBlock);
+  const int64_t pieces =
+      std::min(ceil_div(ceil_div(t.rows, together), kPieces) * kPieces, t.rows / most_of_part);
+  const int64_t size = pieces >= kPieces ? ceil_div(t.rows, pieces) : together;
+  parallel_for(ceil_div(t.rows, size), pieces >= kPieces ? 1 : t.rows,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) convolve_rows(Rows(t, i * size, size));
+               });
   return finite;
 }
 
