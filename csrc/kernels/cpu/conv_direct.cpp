@@ -15,7 +15,8 @@ using namespace direct;
 
 constexpr int64_t kTilesTogether = 8;    // tiles that read the same weights one after the other
 constexpr int64_t kDepthTogether = 256;  // taps of channels that are summed at a stretch
-constexpr int64_t kShallow = 32;         // taps of channels that are few beside the stores
+constexpr int64_t kPackedTogether = 1 << 14;  // weights worth a chunk
+constexpr int64_t kShallow = 32;              // taps of channels that are few beside the stores
 
 // The inputs r, r + stride, ... of a dimension as sums over the outputs' gradients.
 Axis backward_axis(const ConvShape& s, int d, int64_t r) {
@@ -40,23 +41,29 @@ Axis backward_axis(const ConvShape& s, int d, int64_t r) {
 // output m, channel c and tap t are at w[m * m_step + c * c_step + t].
 template <class T>
 void pack_weights(const Problem& p, const ConvShape& s, int64_t outputs, const T* w, int64_t m_step,
-                  int64_t c_step, T* to) {
+                  int64_t c_step, T* packed) {
   int64_t kernel[3];
   for (int d = 0; d < 3; ++d) kernel[d] = d < 3 - s.spatial ? 1 : s.kernel[d - (3 - s.spatial)];
-  const int64_t rows = loops<T>().rows;
-  for (int64_t first = 0; first < outputs; first += rows) {
-    const int64_t m = std::min(rows, outputs - first);
-    for (int64_t c = 0; c < p.channels; ++c) {
-      for (const Axis::Tap& d : p.d.taps) {
-        for (const Axis::Tap& h : p.h.taps) {
-          for (const Axis::Tap& k : p.w.taps) {
-            const int64_t tap = (d.number * kernel[1] + h.number) * kernel[2] + k.number;
-            for (int64_t i = 0; i < m; ++i) *to++ = w[(first + i) * m_step + c * c_step + tap];
-          }
+  std::vector<int64_t> taps;
+  for (const Axis::Tap& d : p.d.taps) {
+    for (const Axis::Tap& h : p.h.taps) {
+      for (const Axis::Tap& k : p.w.taps)
+        taps.push_back((d.number * kernel[1] + h.number) * kernel[2] + k.number);
+    }
+  }
+  const int64_t rows = loops<T>().rows, depth = p.depth();
+  const int64_t grain = std::max<int64_t>(1, kPackedTogether / std::max<int64_t>(1, rows * depth));
+  parallel_for(ceil_div(outputs, rows), grain, [&](int64_t begin, int64_t end) {
+    for (int64_t first = begin * rows; first < std::min(end * rows, outputs); first += rows) {
+      const int64_t m = std::min(rows, outputs - first);
+      T* to = packed + first * depth;
+      for (int64_t c = 0; c < p.channels; ++c) {
+        for (int64_t tap : taps) {
+          for (int64_t i = 0; i < m; ++i) *to++ = w[(first + i) * m_step + c * c_step + tap];
         }
       }
     }
-  }
+  });
 }
 
 using simd::Stretch;
@@ -120,9 +127,9 @@ void store(const Problem& p, std::span<const Stretch> kept, const T* from, T* y)
   }
 }
 
-// The outputs [first, first + outputs) of one band, in y, from x.
+// The outputs [first, first + outputs) of one band, in y, from its laid-out input.
 template <class T>
-void run_band(const Work<T>& work, const Band& band, int64_t first, int64_t outputs, const T* x,
+void run_band(const Work<T>& work, const Band& band, int64_t first, int64_t outputs, const T* laid,
               T* y) {
   const auto& kernel = loops<T>();
   const Problem& p = work.problem;
@@ -132,16 +139,10 @@ void run_band(const Work<T>& work, const Band& band, int64_t first, int64_t outp
   const std::vector<int64_t> offset = offsets(p, band.rows);
   std::vector<int64_t> own(kDepthTogether);
   for (int64_t k = 0; k < kDepthTogether; ++k) own[static_cast<size_t>(k)] = k * together;
-  // The last tile may read past the last element, but uses nothing of it.
-  const int64_t image = p.channels * p.channel_size(band.rows), used = band.images * image;
-  const int64_t more = kernel.cols;
   const int64_t window_size =
       work.copied ? std::min(depth, kDepthTogether) * together + kernel.cols : 0;
-  Scratch<T> laid(used + more), windows(window_size), sums(outputs * together);
-  std::fill_n(laid.data() + used, more, T(0));
+  Scratch<T> windows(window_size), sums(outputs * together);
   std::fill_n(windows.data(), window_size, T(0));
-  for (int64_t i = 0; i < band.images; ++i)
-    lay_out(p, band, x + i * work.strides.x_image, laid.data() + i * image);
   const std::vector<T> zeros(static_cast<size_t>(work.bias ? 0 : outputs));
   const T* begins = work.bias ? work.bias + first : zeros.data();
   for (int64_t q = 0; q < n; q += together) {
@@ -155,10 +156,10 @@ void run_band(const Work<T>& work, const Band& band, int64_t first, int64_t outp
       const int64_t count = std::min(kDepthTogether, depth - k);
       const std::span<const int64_t> part(offset.data() + k, static_cast<size_t>(count));
       if (work.copied) {
-        kernel.gather(kept.data(), static_cast<int64_t>(kept.size()), part.data(), count,
-                      laid.data(), together, windows.data());
+        kernel.gather(kept.data(), static_cast<int64_t>(kept.size()), part.data(), count, laid,
+                      together, windows.data());
       }
-      const T* from = work.copied ? windows.data() : laid.data() + q;
+      const T* from = work.copied ? windows.data() : laid + q;
       const int64_t* rows_at = work.copied ? own.data() : part.data();
       for (int64_t m = 0; m < outputs; m += kernel.rows) {
         const int64_t rows = std::min(kernel.rows, outputs - m);
@@ -212,15 +213,45 @@ void run(const Problem& p, const ConvShape& s, int64_t outputs, const T* x, cons
                      bias,
                      {s.groups * p.channels * x_volume, s.groups * outputs * y_volume, y_volume},
                      copied};
+  auto band_of = [&](int64_t task) {
+    Band band(p, task % bands);
+    band.images = std::min(images, s.batch - task / bands / s.groups * images);
+    return band;
+  };
+  // The last tile may read past the last element, but uses nothing of it.
+  const int64_t image_size = p.channels * p.channel_size(p.band()), more = loops<T>().cols;
+  const int64_t laid_size = images * image_size + more;
+  auto lay_images = [&](int64_t task, int64_t from, int64_t until, T* laid) {
+    const Band band = band_of(task);
+    const int64_t group = task / bands % s.groups, size = p.channels * p.channel_size(band.rows);
+    const int64_t first = task / bands / s.groups * images;
+    for (int64_t i = from; i < std::min(until, band.images); ++i) {
+      lay_out(p, band, x + (first + i) * work.strides.x_image + group * p.channels * x_volume,
+              laid + i * size);
+    }
+    if (from < band.images && until >= band.images)
+      std::fill_n(laid + band.images * size, more, T(0));
+  };
+  // What several parts read is laid out once, before them.
+  const bool shared = parts > 1;
+  Scratch<T> all(shared ? tasks * laid_size : 0);
+  if (shared) {
+    parallel_for(tasks * images, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t task = i / images, image = i % images;
+        lay_images(task, image, image + 1, all.data() + task * laid_size);
+      }
+    });
+  }
   parallel_for(tasks * parts, 1, [&](int64_t begin, int64_t end) {
+    Scratch<T> own(shared ? 0 : laid_size);
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t group = i / parts / bands % s.groups,
-                    image = i / parts / bands / s.groups * images;
-      const int64_t first = i % parts * part, channel = group * outputs + first;
-      Band band(p, i / parts % bands);
-      band.images = std::min(images, s.batch - image);
-      run_band(work, band, channel, std::min(part, outputs - first),
-               x + image * work.strides.x_image + group * p.channels * x_volume,
+      const int64_t task = i / parts, first = i % parts * part;
+      const int64_t group = task / bands % s.groups, image = task / bands / s.groups * images;
+      const int64_t channel = group * outputs + first;
+      T* laid = shared ? all.data() + task * laid_size : own.data();
+      if (!shared) lay_images(task, 0, images, laid);
+      run_band(work, band_of(task), channel, std::min(part, outputs - first), laid,
                y + image * work.strides.y_image + channel * y_volume);
     }
   });

@@ -15,8 +15,9 @@ namespace {
 
 using namespace direct;
 
-constexpr int64_t kPlacesTogether = 256;  // outputs whose gradients are summed at a stretch
-constexpr int64_t kCopyCost = 8;          // products of registers that a stretch's copying costs
+constexpr int64_t kPlacesTogether = 256;     // outputs whose gradients are summed at a stretch
+constexpr int64_t kAddedTogether = 1 << 14;  // sums of runs worth a chunk
+constexpr int64_t kCopyCost = 8;             // products of registers that a stretch's copying costs
 
 // A stretch of columns of that product: the taps (d, h) of the kernel with those along w that fall
 // into one phase.
@@ -153,21 +154,18 @@ void add_places(const Problem& p, const Band& band, const TapRows& rows, int64_t
   }
 }
 
-// gw[output][channel][tap] += sums.
+// gw[channel][tap] of one output += sums.
 template <class T>
-void add_taps(const Problem& p, const ConvShape& s, const TapRows& rows, int64_t outputs,
+void add_taps(const Problem& p, const ConvShape& s, const TapRows& rows, int64_t output,
               const T* sums, T* gw) {
   const int64_t taps = p.taps(), kernel_w = s.kernel[s.spatial - 1];
   const int64_t kernel_h = s.spatial > 1 ? s.kernel[s.spatial - 2] : 1;
   for (const TapRow& row : rows.list) {
-    for (int64_t m = 0; m < outputs; ++m) {
-      for (const Axis::Tap& w : p.w.taps) {
-        if (w.phase != row.phase) continue;
-        const int64_t tap = (row.d->number * kernel_h + row.h->number) * kernel_w + w.number;
-        const T* from = sums + row.at + m * rows.ld + (w.shift - row.lo) * p.channels;
-        T* to = gw + m * p.channels * taps + tap;
-        for (int64_t c = 0; c < p.channels; ++c) to[c * taps] += from[c];
-      }
+    for (const Axis::Tap& w : p.w.taps) {
+      if (w.phase != row.phase) continue;
+      const int64_t tap = (row.d->number * kernel_h + row.h->number) * kernel_w + w.number;
+      const T* from = sums + row.at + output * rows.ld + (w.shift - row.lo) * p.channels;
+      for (int64_t c = 0; c < p.channels; ++c) gw[c * taps + tap] += from[c];
     }
   }
 }
@@ -211,12 +209,15 @@ template <class T> void direct_grad_weight(const ConvShape& s, const T* x, const
       }
     }
   });
-  for (int64_t r = 0; r < runs; ++r) {
-    for (int64_t group = 0; group < s.groups; ++group) {
-      add_taps(p, s, rows, outputs, sums.data() + r * total + group * group_sums,
-               gw + group * outputs * p.depth());
+  const int64_t grain = std::max<int64_t>(1, kAddedTogether / (runs * p.depth()));
+  parallel_for(s.out_channels, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t m = begin; m < end; ++m) {
+      for (int64_t r = 0; r < runs; ++r) {
+        add_taps(p, s, rows, m % outputs, sums.data() + r * total + m / outputs * group_sums,
+                 gw + m * p.depth());
+      }
     }
-  }
+  });
 }
 template void direct_grad_weight<float>(const ConvShape&, const float*, const float*, float*);
 template void direct_grad_weight<double>(const ConvShape&, const double*, const double*, double*);
