@@ -269,6 +269,41 @@ def test_asarray():
         taeda.asarray(a, dtype=taeda.float32, copy=False)
 
 
+# ---- memory that somebody looks at ----
+
+VIEWS = {
+    "numpy": lambda x: x.numpy(),
+    "a view's numpy": lambda x: x[5:].numpy(),
+    "dlpack": lambda x: x.__dlpack__(),
+    "buffer": lambda x: memoryview(x.untyped_storage()),
+}
+
+
+@pytest.mark.parametrize("how", VIEWS)
+def test_memory_that_somebody_looks_at_is_not_resized(how):
+    x = taeda.ones(100)
+    view = VIEWS[how](x)
+    for resize in (lambda: x.resize_(10_000), lambda: x.untyped_storage().resize_(0)):
+        with raises(RuntimeError, "not resizable: an array or a buffer looks at it"):
+            resize()
+    assert x.tolist() == [1.0] * 100
+    del view
+    assert x.resize_(10_000)[:100].tolist() == [1.0] * 100
+
+
+def test_arrays_keep_their_memory_when_the_tensor_gets_another():
+    for change in (
+        lambda x: x.set_(taeda.zeros(3)),
+        lambda x: setattr(x, "data", taeda.zeros(3)),
+    ):
+        x = taeda.ones(100_000)
+        array, capsule = x.numpy(), x.__dlpack__()
+        change(x)
+        others = [taeda.full((100_000,), 7.0) for _ in range(3)]  # would take freed memory
+        assert (array == 1).all() and len(others) == 3
+        assert taeda.from_dlpack(capsule).min() == 1
+
+
 # ---- buffers ----
 
 

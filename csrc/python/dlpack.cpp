@@ -75,13 +75,13 @@ DType from_dl(DLDataType t) {
 // ---- out ----
 
 template <class M> struct Export {
-  Tensor tensor;
+  Lent memory;
   Dims sizes, strides;
   M managed{};
 };
 
 template <class M> M* make_export(const Tensor& t) {
-  auto* e = new Export<M>{t, Dims(t.sizes()), Dims(t.strides())};
+  auto* e = new Export<M>{Lent(t.storage()), Dims(t.sizes()), Dims(t.strides())};
   for (size_t i = 0; i < e->sizes.size(); ++i) {
     if (e->sizes[i] < 2) e->strides[i] = 1;
   }

@@ -12,7 +12,8 @@ void bind_autocast(nanobind::module_& m);  // autocast.cpp
 
 namespace py {
 void init_creation(PyObject* module);  // tensor_new.cpp: tensor, as_tensor, asarray
-void init_interop(PyObject* module);   // numpy.cpp, dlpack.cpp and storage.cpp
+void init_interop(PyObject* module);   // numpy.cpp, to_numpy.cpp, dlpack.cpp and storage.cpp
+void init_to_numpy(PyObject* module);
 void init_dlpack(PyObject* module);
 void init_storage(PyObject* module);
 void init_files(PyObject* module);      // files.cpp: reading and checksums

@@ -191,6 +191,7 @@ Tensor share_buffer(PyObject* o, DType dtype, int64_t count, int64_t offset) {
 
 void init_interop(PyObject* module) {
   must(PyModule_AddFunctions(module, functions));
+  init_to_numpy(module);
   init_dlpack(module);
   init_storage(module);
 }

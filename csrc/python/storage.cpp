@@ -25,7 +25,6 @@ PyTypeObject* StorageType = nullptr;
 
 struct StorageObject {
   PyObject_HEAD Ref<Storage> storage;
-  Py_ssize_t exports;  // buffers that look at the memory now
 };
 
 Ref<Storage>& storage_of(PyObject* o) { return reinterpret_cast<StorageObject*>(o)->storage; }
@@ -173,8 +172,6 @@ PyObject* resize_(PyObject* o, PyObject* size) {
     if (!as_int(size, &n))
       fail<TypeError>("resize_(): argument 'size' must be int, not ", type_name(size));
     check(n >= 0, "resize_(): size must not be negative, got ", n);
-    check(reinterpret_cast<StorageObject*>(o)->exports == 0,
-          "resize_(): a buffer of this storage is in use");
     storage_of(o)->resize(static_cast<size_t>(n));
     return Py_NewRef(o);
   });
@@ -221,12 +218,12 @@ int get_buffer(PyObject* o, Py_buffer* view, int flags) {
         int status = PyBuffer_FillInfo(view, o, data ? static_cast<void*>(data) : &nothing,
                                        length(o), 0, flags);
         must(status);
-        ++reinterpret_cast<StorageObject*>(o)->exports;
+        ++storage_of(o)->lent;
         return 0;
       },
       -1);
 }
-void release_buffer(PyObject* o, Py_buffer*) { --reinterpret_cast<StorageObject*>(o)->exports; }
+void release_buffer(PyObject* o, Py_buffer*) { --storage_of(o)->lent; }
 
 PyObject* get_device(PyObject* o, void*) {
   return guarded([&] { return device_object(storage_of(o)->device); });

@@ -42,6 +42,8 @@ Ref<Storage> Storage::borrow(void* data, size_t nbytes, void (*release)(void*), 
 
 void Storage::resize(size_t n) {
   check(resizable, "Trying to resize storage that is not resizable");
+  check(lent == 0,
+        "Trying to resize storage that is not resizable: an array or a buffer looks at it");
   if (device.type == DeviceType::CPU) {
     void* fresh = cpu::allocate(n);
     if (data) {

@@ -2,6 +2,7 @@
 // autograd here.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct alignas(cpu::kAlignment) Storage : RefCounted {
   Device device;
   uint32_t version = 0;
   bool resizable = true;
+  std::atomic<uint32_t> lent{0};  // arrays and buffers outside that look at the memory
   // For memory that somebody else owns (NumPy, DLPack): called instead of the allocator.
   void (*release)(void* context) = nullptr;
   void* context = nullptr;
@@ -35,6 +37,18 @@ struct alignas(cpu::kAlignment) Storage : RefCounted {
 
  private:
   static Ref<Storage> make(size_t beside);
+};
+
+// Memory that somebody outside looks at, as a NumPy array does: it stays alive, and where it is.
+class Lent {
+ public:
+  explicit Lent(Ref<Storage> storage) : storage_(std::move(storage)) { ++storage_->lent; }
+  Lent(const Lent&) = delete;
+  Lent& operator=(const Lent&) = delete;
+  ~Lent() { --storage_->lent; }
+
+ private:
+  Ref<Storage> storage_;
 };
 
 // What a tensor's flags say. The door ORs those of all arguments into one word.

@@ -84,41 +84,6 @@ def _new(self: Any, *args: Any) -> Any:
 
 # ---- NumPy --------------------------------------------------------------------------------------
 
-_TYPESTR = {
-    _C.bool: "|b1",
-    _C.uint8: "|u1",
-    _C.int8: "|i1",
-    _C.int16: "i2",
-    _C.int32: "i4",
-    _C.int64: "i8",
-    _C.float16: "f2",
-    _C.float32: "f4",
-    _C.float64: "f8",
-    _C.complex64: "c8",
-    _C.complex128: "c16",
-}
-
-
-class _Memory:
-    """A tensor's memory as NumPy's array interface describes it. The array keeps it alive."""
-
-    __slots__ = ("__array_interface__", "tensor")
-
-    def __init__(self, tensor: Any, typestr: str) -> None:
-        import sys
-
-        if len(typestr) and typestr[0] != "|":
-            typestr = ("<" if sys.byteorder == "little" else ">") + typestr
-        size = tensor.element_size()
-        self.tensor = tensor
-        self.__array_interface__ = {
-            "version": 3,
-            "shape": tuple(tensor.shape),
-            "strides": tuple(step * size for step in tensor.stride()),
-            "typestr": typestr,
-            "data": (tensor.data_ptr(), False),
-        }
-
 
 def _numpy(self: Any, *, force: bool = False) -> Any:
     """Return the values as a NumPy array that shares the tensor's memory.
@@ -126,8 +91,6 @@ def _numpy(self: Any, *, force: bool = False) -> Any:
     Args:
         force: detach a tensor that requires grad first, instead of raising RuntimeError.
     """
-    import numpy
-
     if self.requires_grad:
         if not force and _C.is_grad_enabled():
             raise RuntimeError(
@@ -135,14 +98,7 @@ def _numpy(self: Any, *, force: bool = False) -> Any:
                 "Use tensor.detach().numpy() instead."
             )
         self = self.detach()
-    if self.is_meta:
-        raise TypeError("can't convert meta device type tensor to numpy: it has no data")
-    typestr = _TYPESTR.get(self.dtype)
-    if typestr is None:
-        raise TypeError(f"Got unsupported ScalarType {str(self.dtype).removeprefix('taeda.')}")
-    if self.numel() == 0:
-        return numpy.empty(tuple(self.shape), typestr)
-    return numpy.asarray(_Memory(self, typestr))
+    return _C._to_numpy(self)
 
 
 def _array(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
