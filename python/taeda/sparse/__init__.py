@@ -18,6 +18,7 @@ tensor([[3.],
 tensor([0, 1, 3])
 """
 
+from taeda.sparse import _changes as _changes  # for the functions that it registers
 from taeda.sparse._functions import addmm, log_softmax, mm, softmax, sum
 from taeda.sparse._tensor import SparseTensor
 

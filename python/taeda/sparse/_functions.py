@@ -1,26 +1,27 @@
-"""What sparse tensors can do: one function for each op, by the op's name.
+"""What sparse tensors can compute: one function for each op, by the op's name.
 
-``SparseTensor.__torch_function__`` looks the ops up here. The functions compute with the values by
-differentiable dense ops, so gradients need no more than that.
+``SparseTensor.__torch_function__`` finds the functions by the names given to ``answers``.
+They compute with the values by differentiable dense ops, so gradients need no more than that.
 """
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import taeda
 from taeda import _C
 from taeda._C import Tensor
 from taeda.sparse import _structure
+from taeda.sparse._shapes import _transpose
 from taeda.sparse._tensor import (
     FUNCTIONS,
     SparseTensor,
     add_up,
+    answers,
     compressed_rows,
     coo,
-    csr,
     like,
     need_matrix,
 )
@@ -29,17 +30,6 @@ __all__ = ["addmm", "log_softmax", "mm", "softmax", "sum"]
 
 _ops = _C.ops
 _sum = builtins.sum
-
-
-def _answers(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a function the answer to ops."""
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        for name in names:
-            FUNCTIONS[name] = function
-        return function
-
-    return register
 
 
 def _is_number(x: Any) -> bool:
@@ -71,7 +61,7 @@ def _sparse_times_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     return product.to_sparse_csr() if a.is_sparse_csr else product.coalesce()
 
 
-@_answers("mm")
+@answers("mm")
 def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
     """Multiply two matrices, of which either or both are sparse.
 
@@ -107,7 +97,7 @@ def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
     return _ops.mm(mat1, mat2)
 
 
-@_answers("mv")
+@answers("mv")
 def _mv(input: Any, vec: Any) -> Tensor:
     if isinstance(vec, SparseTensor):
         raise NotImplementedError("mv(): the vector must be dense")
@@ -119,7 +109,7 @@ def _mv(input: Any, vec: Any) -> Tensor:
     return mm(input, vec.unsqueeze(1)).squeeze(1)
 
 
-@_answers("matmul")
+@answers("matmul")
 def _matmul(input: Any, other: Any) -> Any:
     if other.dim() == 1:
         return _mv(input, other)
@@ -128,7 +118,7 @@ def _matmul(input: Any, other: Any) -> Any:
     return mm(input, other)
 
 
-@_answers("linear")
+@answers("linear")
 def _linear(input: Any, weight: Any, bias: Any = None) -> Any:
     if isinstance(input, SparseTensor) or not isinstance(weight, SparseTensor):
         product = mm(input, weight.t())
@@ -138,7 +128,7 @@ def _linear(input: Any, weight: Any, bias: Any = None) -> Any:
     return product if bias is None else product + bias
 
 
-@_answers("addmm")
+@answers("addmm")
 def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
     """Return ``beta * mat + alpha * mat1 @ mat2`` with a sparse ``mat1``.
 
@@ -165,7 +155,7 @@ def _same_shape(a: Tensor, b: Tensor) -> None:
         )
 
 
-@_answers("add")
+@answers("add")
 def _add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     if not isinstance(other, SparseTensor):
         if not isinstance(other, Tensor) or input.is_sparse:
@@ -211,12 +201,12 @@ def _add_to_dense(dense: Tensor, other: SparseTensor, alpha: Any) -> Tensor:
     return dense.to(dtype).index_put(places, values.to(dtype), accumulate=True)
 
 
-@_answers("sub")
+@answers("sub")
 def _sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     return _add(input, other, alpha=-alpha)
 
 
-@_answers("sum")
+@answers("sum")
 def _sum_of(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     if keepdim:
         raise NotImplementedError("sum(): keepdim=True is not supported for sparse tensors")
@@ -298,12 +288,12 @@ def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> SparseTensor:
     return _along(input, dim, dtype, True)
 
 
-@_answers("softmax")
+@answers("softmax")
 def _softmax(input: Any, dim: int, *, dtype: Any = None) -> SparseTensor:
     return _along(input, dim, dtype, False)
 
 
-@_answers("log_softmax")
+@answers("log_softmax")
 def _log_softmax(input: Any, dim: int, *, dtype: Any = None) -> SparseTensor:
     return _along(input, dim, dtype, True)
 
@@ -311,7 +301,7 @@ def _log_softmax(input: Any, dim: int, *, dtype: Any = None) -> SparseTensor:
 # ---- element by element -------------------------------------------------------------------------
 
 
-@_answers("mul")
+@answers("mul")
 def _mul(input: Any, other: Any) -> SparseTensor:
     if not isinstance(input, SparseTensor):
         input, other = other, input
@@ -338,7 +328,7 @@ def _mul_sparse(input: SparseTensor, other: SparseTensor) -> SparseTensor:
     return result.to_sparse_csr() if input.is_sparse_csr else result
 
 
-@_answers("div")
+@answers("div")
 def _div(input: Any, other: Any, *, rounding_mode: str | None = None) -> SparseTensor:
     if not isinstance(input, SparseTensor) or not _is_number(other):
         raise NotImplementedError("div(): a sparse tensor can only be divided by a number")
@@ -347,19 +337,19 @@ def _div(input: Any, other: Any, *, rounding_mode: str | None = None) -> SparseT
     return like(input, _ops.div(input._values_, other, rounding_mode=rounding_mode))
 
 
-@_answers("floor_divide")
+@answers("floor_divide")
 def _floor_divide(input: Any, other: Any) -> SparseTensor:
     return _div(input, other, rounding_mode="floor")
 
 
-@_answers("pow")
+@answers("pow")
 def _pow(input: Any, exponent: Any) -> SparseTensor:
     if not isinstance(exponent, (int, float)) or exponent <= 0:
         raise NotImplementedError("pow(): the exponent must be a number above 0: 0 must stay 0")
     return _on_values("pow", input, exponent)
 
 
-@_answers("neg", "negative")
+@answers("neg", "negative")
 def _neg(input: SparseTensor) -> SparseTensor:
     return like(input, -input._values_)
 
@@ -381,216 +371,9 @@ for _name in [
     FUNCTIONS[_name] = _keeps_zero(_name)
 
 
-@_answers("norm")
+@answers("norm")
 def _norm(input: SparseTensor, p: Any = "fro", dim: Any = None, keepdim: bool = False) -> Tensor:
     if dim is not None or keepdim:
         raise NotImplementedError("norm(): a sparse tensor has the norm of all elements only")
     x = input.coalesce() if input.is_sparse else input
     return _ops.norm(x._values_.flatten(), 2 if p == "fro" else p)
-
-
-# ---- shape --------------------------------------------------------------------------------------
-
-
-@_answers("transpose", "swapaxes", "swapdims")
-def _transpose(input: SparseTensor, dim0: int, dim1: int) -> SparseTensor:
-    dims = list(range(input.dim()))
-    a, b = (_structure.dim_in(d, input.dim()) for d in (dim0, dim1))
-    dims[a], dims[b] = b, a
-    return _permute(input, dims)
-
-
-@_answers("t")
-def _t(input: SparseTensor) -> SparseTensor:
-    if input.dim() > 2:
-        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.dim()}D")
-    return _permute(input, range(input.dim())[::-1])
-
-
-@_answers("permute")
-def _permute(input: SparseTensor, *dims: Any) -> SparseTensor:
-    given = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
-    order = [_structure.dim_in(d, input.dim()) for d in given]
-    if sorted(order) != list(range(input.dim())):
-        raise RuntimeError(f"permute(): {list(given)} is not an order of {input.dim()} dimensions")
-    if order == list(range(input.dim())):
-        return input
-    size = tuple(input.shape[d] for d in order)
-    if input._crow is not None:
-        rows = _ops._csr_rows(input._crow, input._col)
-        starts, by_column = _ops._group_rows(input._col, size[0])
-        kind = input._col.dtype
-        values = input._values_[by_column]
-        return csr(starts.to(kind), rows[by_column].to(kind), values, size)
-    count = input.sparse_dim()
-    if any((d < count) != (i < count) for i, d in enumerate(order)):
-        raise RuntimeError("transposing sparse with dense dimensions is not supported")
-    values = input._values_.permute(0, *(d - count + 1 for d in order[count:]))
-    return coo(input._indices_[order[:count]], values, size)
-
-
-@_answers("index_select")
-def _index_select(input: SparseTensor, dim: int, index: Tensor) -> SparseTensor:
-    d = _structure.dim_in(dim, input.dim())
-    x = input.to_sparse_coo()
-    if index.numel() and not 0 <= int(index.min()) <= int(index.max()) < x.size(d):
-        raise IndexError(f"index_select(): index out of range for a size of {x.size(d)}")
-    size = (*x.shape[:d], index.numel(), *x.shape[d + 1 :])
-    if d >= x.sparse_dim():
-        values = x._values_.index_select(d - x.sparse_dim() + 1, index)
-        return coo(x._indices_, values, size, x._coalesced)
-    starts, order = _ops._group_rows(x._indices_[d], x.size(d))
-    places, owner = _structure.gather_rows(starts, index.long())
-    places = order[places]
-    indices = x._indices_[:, places]
-    indices[d] = owner
-    return coo(indices, x._values_[places], size)
-
-
-@_answers("select")
-def _select(input: SparseTensor, dim: int, index: int) -> Any:
-    d = _structure.dim_in(dim, input.dim())
-    n = input.size(d)
-    if not -n <= index < n:
-        raise IndexError(
-            f"select(): index {index} out of range for tensor of size {list(input.shape)} at "
-            f"dimension {d}"
-        )
-    x = input.to_sparse_coo()
-    size = (*x.shape[:d], *x.shape[d + 1 :])
-    if d >= x.sparse_dim():
-        values = x._values_.select(d - x.sparse_dim() + 1, index)
-        return coo(x._indices_, values, size, x._coalesced)
-    places = (x._indices_[d] == index % n).nonzero().squeeze(1)
-    kept = [i for i in range(x.sparse_dim()) if i != d]
-    values = x._values_[places]
-    if not kept:
-        return values.sum(0).to(x.dtype)
-    return coo(x._indices_[kept][:, places], values, size, x._coalesced)
-
-
-@_answers("cat", "concat", "concatenate")
-def _cat(tensors: Sequence[Any], dim: int = 0) -> SparseTensor:
-    for i, x in enumerate(tensors):
-        if not isinstance(x, SparseTensor):
-            raise RuntimeError(
-                f"Concatenating sparse tensors, but a dense tensor was found at position {i}."
-            )
-    parts = [x.to_sparse_coo() for x in tensors]
-    first = parts[0]
-    d, count = _structure.dim_in(dim, first.dim()), first.sparse_dim()
-    for x in parts:
-        fits = all(a == b or i == d for i, (a, b) in enumerate(zip(x.shape, first.shape)))  # noqa: B905
-        if x.dim() != first.dim() or x.sparse_dim() != count or not fits:
-            raise RuntimeError(
-                f"cat(): shapes {list(first.shape)} and {list(x.shape)} do not fit along {d}"
-            )
-    if d >= count:
-        raise NotImplementedError("cat(): only dimensions with indices can be joined along")
-    indices, before = [], 0
-    for x in parts:
-        moved = x._indices_.clone()
-        moved[d] += before
-        indices.append(moved)
-        before += x.size(d)
-    size = (*first.shape[:d], before, *first.shape[d + 1 :])
-    return coo(_ops.cat(indices, 1), _ops.cat([x._values_ for x in parts]), size)
-
-
-# ---- copies, and changes in place ---------------------------------------------------------------
-
-
-@_answers("clone")
-def _clone(input: SparseTensor, *, memory_format: Any = None) -> SparseTensor:
-    copy = like(input, input._values_.clone())
-    if copy._crow is None:
-        copy._indices_, copy._rows = input._indices_.clone(), None
-    else:
-        copy._crow, copy._col = copy._crow.clone(), input._col.clone()
-    return copy
-
-
-@_answers("_to_copy")
-def _to_copy(input: SparseTensor, dtype: Any, device: Any, memory_format: Any) -> SparseTensor:
-    return _clone(input).to(device or input.device, dtype or input.dtype)
-
-
-@_answers("zeros_like", "empty_like")
-def _zeros_like(input: SparseTensor, *, dtype: Any = None) -> SparseTensor:
-    if input._crow is not None:
-        raise NotImplementedError("zeros_like(): only layout sparse_coo is supported")
-    values = _ops.zeros((0, *input._values_.shape[1:]), dtype=dtype or input.dtype)
-    return coo(input._indices_[:, :0], values, tuple(input.shape), True)
-
-
-def _become(input: SparseTensor, other: SparseTensor) -> SparseTensor:
-    """Give a tensor the elements of another."""
-    if input.requires_grad and input.is_leaf and taeda.is_grad_enabled():
-        raise RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation."
-        )
-    if input.dtype != other.dtype:
-        raise RuntimeError(
-            f"result type {other.dtype} can't be cast to the desired output type {input.dtype}"
-        )
-    if input._crow is None:
-        input._indices_ = other._indices_
-    else:
-        input._crow, input._col = other._crow, other._col
-    input._values_, input._coalesced, input._rows = other._values_, other._coalesced, other._rows
-    return input
-
-
-@_answers("zero_")
-def _zero_(input: SparseTensor) -> SparseTensor:
-    return _become(input, _zeros_like(input))
-
-
-@_answers("add_")
-def _add_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
-    if isinstance(input, SparseTensor):
-        if not isinstance(other, SparseTensor):
-            raise RuntimeError("add_(): only a sparse tensor can be added to a sparse one in place")
-        return _become(input, _add(input, other, alpha=alpha))
-    _same_shape(input, other)
-    places, values = other._places(), other._values_
-    if len(places) == 1:
-        return input.index_add_(0, places[0], values.to(input.dtype), alpha=alpha)
-    scaled = values if alpha == 1 else values * alpha
-    if not places:
-        return input.add_(scaled.sum(0))
-    return input.index_put_(places, scaled.to(input.dtype), accumulate=True)
-
-
-@_answers("sub_")
-def _sub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
-    return _add_(input, other, alpha=-alpha)
-
-
-@_answers("mul_")
-def _mul_(input: Any, other: Any) -> Any:
-    if not isinstance(input, SparseTensor):
-        raise NotImplementedError("mul_(): a dense tensor cannot be multiplied in place by sparse")
-    return _become(input, _mul(input, other))
-
-
-@_answers("div_")
-def _div_(input: Any, other: Any) -> Any:
-    return _become(input, _div(input, other))
-
-
-@_answers("neg_")
-def _neg_(input: SparseTensor) -> SparseTensor:
-    return _become(input, _neg(input))
-
-
-@_answers("copy_")
-def _copy_(input: Any, other: Any, non_blocking: bool = False) -> Any:
-    if not isinstance(input, SparseTensor) or not isinstance(other, SparseTensor):
-        raise RuntimeError("copy_(): both tensors must be sparse, or both dense")
-    if input.layout != other.layout or input.shape != other.shape:
-        raise RuntimeError(
-            f"copy_(): expected layout {input.layout} and shape {list(input.shape)}, got "
-            f"{other.layout} and {list(other.shape)}"
-        )
-    return _become(input, _clone(other).to(input.dtype))

@@ -19,8 +19,19 @@ from taeda.sparse import _structure
 
 _ops = _C.ops
 
-# By the name of the op; filled by taeda.sparse._functions.
+# By the name of the op; filled by _functions, _shapes and _changes.
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
+
+
+def answers(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a function the answer to ops."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in names:
+            FUNCTIONS[name] = function
+        return function
+
+    return register
 
 
 @_C._sees_every_call
