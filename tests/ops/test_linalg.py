@@ -41,6 +41,14 @@ def test_factors_multiply_to_the_matrix(batch, dtype):
 @pytest.mark.parametrize("n", [1, 2, 7, 12, 13])  # by ourselves up to 12
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_cholesky_of_small_matrices(n, dtype):
+    many = matrix(29, n, n, dtype=dtype)
+    many = many @ many.mH + n * taeda.eye(n, dtype=dtype)
+    many[11, n - 1, n - 1] = -1
+    factors, info = L.cholesky_ex(many)
+    for i, factor in enumerate(factors):
+        alone = L.cholesky_ex(many[i])
+        assert info[i] == alone.info == (n if i == 11 else 0)
+        close(factor, alone.L, dtype)
     a = matrix(3, n, n, dtype=dtype)
     a = a @ a.mH + n * taeda.eye(n, dtype=dtype)
     lower, upper = L.cholesky(a), L.cholesky(a, upper=True)

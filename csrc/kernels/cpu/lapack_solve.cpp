@@ -101,6 +101,55 @@ template <class T> int32_t small_cholesky(int64_t n, T* x, int64_t row, int64_t 
   return 0;
 }
 
+// The same for some matrices at once, which hides how long each root and division takes. Returns
+// false, with nothing changed, where one of them is not positive definite.
+constexpr int64_t kTogether = 8;
+template <class T> bool choleskys_together(int64_t n, T* x, int64_t row, int64_t col) {
+  T factor[kSmall * kSmall][kTogether];
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = j; i < n; ++i) {
+      T* sum = factor[i * n + j];
+      for (int64_t m = 0; m < kTogether; ++m) sum[m] = x[m * n * n + i * row + j * col];
+      for (int64_t k = 0; k < j; ++k) {
+        const T *left = factor[i * n + k], *right = factor[j * n + k];
+        for (int64_t m = 0; m < kTogether; ++m) sum[m] -= left[m] * right[m];
+      }
+      const T* pivot = factor[j * n + j];
+      if (i > j) {
+        for (int64_t m = 0; m < kTogether; ++m) sum[m] /= pivot[m];
+        continue;
+      }
+      bool positive = true;
+      for (int64_t m = 0; m < kTogether; ++m) positive &= sum[m] > 0;
+      if (!positive) return false;
+      for (int64_t m = 0; m < kTogether; ++m) sum[m] = std::sqrt(sum[m]);
+    }
+  }
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = j; i < n; ++i) {
+      for (int64_t m = 0; m < kTogether; ++m)
+        x[m * n * n + i * row + j * col] = factor[i * n + j][m];
+    }
+  }
+  return true;
+}
+
+// Of the matrices from `begin` to `end`.
+template <class T>
+void small_choleskys(int64_t begin, int64_t end, int64_t n, bool upper, T* a, int32_t* info) {
+  const int64_t row = upper ? n : 1, col = upper ? 1 : n;
+  for (int64_t i = begin; i < end; i += kTogether) {
+    const int64_t stop = std::min(i + kTogether, end);
+    if constexpr (std::is_floating_point_v<T>) {
+      if (stop - i == kTogether && choleskys_together(n, a + i * n * n, row, col)) {
+        std::fill(info + i, info + stop, 0);
+        continue;
+      }
+    }
+    for (int64_t m = i; m < stop; ++m) info[m] = small_cholesky(n, a + m * n * n, row, col);
+  }
+}
+
 }  // namespace
 
 template <class T> void solve_triangular(Shape s, Triangle how, const T* a, int64_t a_step, T* b) {
@@ -121,11 +170,10 @@ template <class T> void solve_triangular(Shape s, Triangle how, const T* a, int6
 template <class T> void cholesky(int64_t batch, int64_t n, bool upper, T* a, int32_t* info) {
   const int size = narrow(n), ld = leading(n);
   each(batch, product(n, n, n) / 3, [&](int64_t begin, int64_t end) {
+    if (n <= kSmall) small_choleskys(begin, end, n, upper, a, info);
     for (int64_t i = begin; i < end; ++i) {
       T* x = a + i * n * n;
-      if (n <= kSmall) {
-        info[i] = small_cholesky(n, x, upper ? n : 1, upper ? 1 : n);
-      } else {
+      if (n > kSmall) {
         Routines<T>::potrf(triangle(upper), &size, x, &ld, info + i, 1);
         // OpenBLAS takes a NaN for positive.
         for (int64_t j = 0; info[i] == 0 && j < n; ++j) {
