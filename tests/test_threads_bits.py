@@ -116,6 +116,15 @@ CASES = {
     ),
     "fft": lambda: [taeda.view_as_real(taeda.fft.fft(randn(200, 1000)))],
     "dropout": lambda: [F.dropout(randn(300_000), 0.3)],
+    "random numbers": lambda: [
+        taeda.rand(100_003),
+        taeda.rand(50_001, dtype=taeda.float64),
+        randn(100_003),
+        taeda.randn(50_001, dtype=taeda.float64),
+        randn(40_000).bfloat16().normal_(),
+        taeda.zeros(60_000).bernoulli_(0.3),
+        taeda.rand(3),
+    ],
     "interpolate": lambda: with_gradients(
         lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), randn(4, 8, 40, 40)
     ),

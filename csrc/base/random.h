@@ -25,11 +25,7 @@ class Engine {
 
   uint32_t random() {
     if (position_ >= kWords) refill();
-    uint32_t y = words_[position_++];
-    y ^= y >> 11;
-    y ^= (y << 7) & 0x9d2c5680u;
-    y ^= (y << 15) & 0xefc60000u;
-    return y ^ (y >> 18);
+    return temper(words_[position_++]);
   }
 
   uint64_t random64() {
@@ -37,8 +33,15 @@ class Engine {
     return (high << 32) | random();
   }
 
-  // `count` successive draws, as random() would give them.
-  void random(uint32_t* out, int64_t count);
+  // `count` successive draws, as random() would give them, but for the tempering: each word still
+  // has to go through temper().
+  void raw(uint32_t* out, int64_t count);
+  static constexpr uint32_t temper(uint32_t y) {
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    return y ^ (y >> 18);
+  }
 
   // A double in [0, 1) with 53 random bits, from two draws.
   double uniform() { return static_cast<double>(random64() & ((1ULL << 53) - 1)) * 0x1p-53; }

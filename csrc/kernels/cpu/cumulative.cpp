@@ -119,13 +119,14 @@ void sum_lines(const float* x, float* out, int64_t lines, int64_t n) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t first = t % pieces * kPiece, length = std::min(kPiece, n - first);
       const int64_t at = t / pieces * n + first;
+      Turns::Turn turn(turns, t);
       // A thread with nobody beside it need not know the sum beforehand.
       const double sum = alone ? 0 : kernels.sum(x + at, length);
-      turns.wait(t);
+      turn.enter();
       const double start = first == 0 ? 0 : before;
       if (!alone) before = start + sum;
       else before = start + kernels.sums_from(x + at, length, start, out + at);
-      turns.pass();
+      turn.leave();
       if (!alone) kernels.sums_from(x + at, length, start, out + at);
     }
   });

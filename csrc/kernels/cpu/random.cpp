@@ -9,8 +9,10 @@
 
 #include "base/half.h"
 #include "base/thread_pool.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/pick.h"
 #include "kernels/cpu/simd/random.h"
+#include "kernels/cpu/turns.h"
 
 namespace taeda::cpu {
 namespace {
@@ -33,7 +35,7 @@ void box_muller(double* data, int64_t blocks, double mean, double std) {
   kernels().normal_double(data, blocks, mean, std);
 }
 
-constexpr int64_t kBuffer = 2048;  // elements drawn at a time
+constexpr int64_t kBuffer = 2048;  // elements worked on at a time
 constexpr int64_t kGrain = 32768;  // elements that are worth a thread's attention
 constexpr uint64_t kWide =
     uint64_t{1} << 28;  // ranges from here on take 64-bit draws: the modulo's bias stays small
@@ -51,6 +53,39 @@ template <class T> T to(double x) {
   }
 }
 
+// f(draws, first element, how many), for the elements 0 .. n-1 of a fill that takes `draws` draws
+// for each. The stream is drawn in order; all else is shared out.
+template <class F> void in_order(Engine& engine, int64_t n, int draws, F&& f) {
+  constexpr int64_t piece = 8 * kBuffer;
+  Turns turns;
+  parallel_for((n + piece - 1) / piece, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t first = p * piece, count = std::min(piece, n - first);
+      Turns::Turn turn(turns, p);
+      const Scratch<uint32_t> bits(count * draws);
+      turn.enter();
+      engine.raw(bits.data(), count * draws);
+      turn.leave();
+      for (int64_t i = 0; i < count; i += kBuffer) {
+        const int64_t some = std::min(kBuffer, count - i);
+        uint32_t* words = bits.data() + i * draws;
+        kernels().temper(words, some * draws);
+        f(words, first + i, some);
+      }
+    }
+  });
+}
+
+// Rounding may reach `high`, which is outside of the interval: that becomes `low`.
+template <class T>
+[[gnu::optimize("O3"), gnu::noinline]] void store_below(const Wide<T>* values, T* out, int64_t n,
+                                                        T low, T high) {
+  for (int64_t i = 0; i < n; ++i) {
+    const T value = static_cast<T>(values[i]);
+    out[i] = static_cast<Wide<T>>(value) >= static_cast<Wide<T>>(high) ? low : value;
+  }
+}
+
 template <class T, class F> void each(T* out, int64_t n, F&& f) {
   for (int64_t i = 0; i < n; ++i) out[i] = f();
 }
@@ -64,18 +99,11 @@ template <class T> void fill_uniform(Engine& engine, T* out, int64_t n, double f
   const W range = static_cast<W>(to_) - low;
   const T low_out = to<T>(from);
   const T high_out = to<T>(to_);
-  uint32_t bits[kBuffer * draws];
-  W values[kBuffer];
-  for (int64_t i = 0; i < n; i += kBuffer) {
-    const int64_t count = std::min(kBuffer, n - i);
-    engine.random(bits, count * draws);
+  in_order(engine, n, draws, [&](const uint32_t* bits, int64_t first, int64_t count) {
+    W values[kBuffer];
     uniform(bits, values, count, low, range);
-    for (int64_t j = 0; j < count; ++j) {
-      const T value = static_cast<T>(values[j]);
-      // Rounding may reach `to`, which is outside of the interval.
-      out[i + j] = static_cast<W>(value) >= static_cast<W>(high_out) ? low_out : value;
-    }
-  }
+    store_below(values, out + first, count, low_out, high_out);
+  });
 }
 
 template <class T>
@@ -88,20 +116,21 @@ template <class T> void fill_normal(Engine& engine, T* out, int64_t n, double me
   using W = Wide<T>;
   constexpr int draws = sizeof(W) / sizeof(uint32_t);
   const W m = static_cast<W>(mean), s = static_cast<W>(std);
-  uint32_t bits[kBuffer * draws];
-  W values[kBuffer];
-  auto blocks = [&](T* to, int64_t count) {
-    engine.random(bits, count * draws);
-    uniform(bits, values, count, W(0), W(1));
-    box_muller(values, count / 16, m, s);
-    for (int64_t j = 0; j < count / 16 * 16; ++j) to[j] = static_cast<T>(values[j]);
+  const auto blocks = [&](T* to, int64_t n) {
+    in_order(engine, n, draws, [&](const uint32_t* bits, int64_t first, int64_t count) {
+      W values[kBuffer];
+      uniform(bits, values, count, W(0), W(1));
+      box_muller(values, count / 16, m, s);
+      for (int64_t j = 0; j < count; ++j) to[first + j] = static_cast<T>(values[j]);
+    });
   };
   const int64_t whole = n / 16 * 16;
-  for (int64_t i = 0; i < whole; i += kBuffer) blocks(out + i, std::min(kBuffer, whole - i));
+  blocks(out, whole);
   if (whole == n) return;
   // The rest has used up draws too, though the last 16 elements are all drawn anew (not so for the
   // half types).
-  if (!kIsHalf<T>) engine.random(bits, (n - whole) * draws);
+  uint32_t skipped[16 * draws];
+  if (!kIsHalf<T>) engine.raw(skipped, (n - whole) * draws);
   blocks(out + n - 16, 16);
 }
 
@@ -127,20 +156,17 @@ template <class T> void fill_geometric(Engine& engine, T* out, int64_t n, double
 }
 
 template <class T> void fill_bernoulli(Engine& engine, T* out, int64_t n, double p) {
-  uint32_t bits[kBuffer * 2];
-  bool keep[kBuffer];
   // A draw is a whole number of 2^-53: it is below p where that number is below p 2^53 rounded up.
   const auto limit = static_cast<uint64_t>(std::ceil(p * 0x1p53));
-  for (int64_t i = 0; i < n; i += kBuffer) {
-    const int64_t count = std::min(kBuffer, n - i);
-    engine.random(bits, count * 2);
+  in_order(engine, n, 2, [&](const uint32_t* bits, int64_t first, int64_t count) {
     if constexpr (std::is_same_v<T, bool>) {
-      kernels().bernoulli(bits, out + i, count, limit);
+      kernels().bernoulli(bits, out + first, count, limit);
     } else {
+      bool keep[kBuffer];
       kernels().bernoulli(bits, keep, count, limit);
-      for (int64_t j = 0; j < count; ++j) out[i + j] = static_cast<T>(keep[j] ? 1 : 0);
+      for (int64_t j = 0; j < count; ++j) out[first + j] = static_cast<T>(keep[j] ? 1 : 0);
     }
-  }
+  });
 }
 
 void scale_kept(int64_t n, const float* x, const bool* keep, double scale, float* y) {

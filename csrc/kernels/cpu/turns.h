@@ -6,19 +6,37 @@
 
 namespace taeda::cpu {
 
-// The items of one parallel_for pass through a short part of their work in order: each calls
-// wait(item), then pass(), and must do so whatever happens. Threads take items in ascending order,
-// so that whoever is waited for is at work; who waits for long sleeps.
+// The items of one parallel_for go through a short part of their work in order, between enter() and
+// leave(). Threads take items in ascending order, so that whoever is waited for is at work; who
+// waits for long sleeps.
 class Turns {
  public:
-  void wait(int64_t item) const {
-    for (int64_t now; (now = next_.load(std::memory_order_acquire)) != item;)
-      next_.wait(now, std::memory_order_acquire);
-  }
-  void pass() {
-    next_.fetch_add(1, std::memory_order_release);
-    next_.notify_all();
-  }
+  class Turn {
+   public:
+    Turn(Turns& turns, int64_t item) : turns_(turns), item_(item) {}
+    ~Turn() {  // an item that fails before its turn lets the others pass
+      if (over_) return;
+      enter();
+      leave();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+    void enter() const {
+      for (int64_t now; (now = turns_.next_.load(std::memory_order_acquire)) != item_;)
+        turns_.next_.wait(now, std::memory_order_acquire);
+    }
+    void leave() {
+      over_ = true;
+      turns_.next_.store(item_ + 1, std::memory_order_release);
+      turns_.next_.notify_all();
+    }
+
+   private:
+    Turns& turns_;
+    const int64_t item_;
+    bool over_ = false;
+  };
 
  private:
   std::atomic<int64_t> next_{0};

@@ -61,6 +61,16 @@ void sin_cos(float x, float& sine, float& cosine) {
   cosine = ((octant - 2) & 4) == 0 ? -cosine : cosine;
 }
 
+void temper(uint32_t* words, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    uint32_t y = words[i];
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    words[i] = y ^ (y >> 18);
+  }
+}
+
 void uniform_float(const uint32_t* bits, float* out, int64_t n, float low, float range) {
   for (int64_t i = 0; i < n; ++i) {
     const float u = static_cast<float>(static_cast<int32_t>(bits[i] & 0xffffffu)) * 0x1p-24f;
@@ -120,8 +130,8 @@ template <class T> void scale_kept(const T* x, const bool* keep, T scale, T* y, 
 
 }  // namespace
 
-extern const RandomKernels random_kernels = {uniform_float,     uniform_double, normal_float,
-                                             normal_double,     bernoulli,      scale_kept<float>,
-                                             scale_kept<double>};
+extern const RandomKernels random_kernels = {
+    temper,        uniform_float, uniform_double,    normal_float,
+    normal_double, bernoulli,     scale_kept<float>, scale_kept<double>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

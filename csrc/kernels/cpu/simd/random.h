@@ -6,6 +6,8 @@
 namespace taeda::cpu::simd {
 
 struct RandomKernels {
+  // What the engine's raw words have to go through before they are draws (Engine::temper).
+  void (*temper)(uint32_t* words, int64_t n);
   // low + range * u for a uniform u in [0, 1): the low 24 bits of one word, or the low 53 of two,
   // rounded once (fma).
   void (*uniform_float)(const uint32_t* bits, float* out, int64_t n, float low, float range);
