@@ -25,6 +25,7 @@ class Op:
         kinds: their types, as in the schema.
         function: calls it.
         inplace: whether it changes its first argument.
+        mutated: the places of the arguments that it changes, as its schema says.
     """
 
     def __init__(self, name: str, schema: str, function: Any, traits: dict[str, bool]) -> None:
@@ -36,6 +37,7 @@ class Op:
         self.function = function
         self.composite = traits["composite"]
         self.elementwise = traits["elementwise"]
+        self.mutated: list[int] = []
         self.args: list[str] = []
         self.kinds: list[str] = []
         self.positional = 0
@@ -44,6 +46,8 @@ class Op:
                 self.positional = len(self.args)
                 continue
             arg, kind = part.split(":")
+            if arg.endswith("!"):
+                self.mutated.append(len(self.args))
             self.args.append(arg.rstrip("!"))
             self.kinds.append(kind.split("=")[0].strip())
         if ", *" not in schema and "(*" not in schema:
@@ -87,12 +91,12 @@ def make_rule(name: str, schema: str, function: Any, traits: dict[str, bool]) ->
     That means that the operation is to run as it is: it calls others, which come here in turn, or
     asks its arguments for no more than shapes and dtypes.
     """
-    from taeda._batching import random, table
+    from taeda._batching import custom, random, table
 
     op = Op(name, schema, function, traits)
     if any(kind.startswith("Generator") for kind in op.kinds):
         return lambda args: random.apply(op, args)
-    rule = table.rule_for(op)
+    rule = custom.from_library if "::" in name else table.rule_for(op)
 
     def apply(args: tuple[Any, ...]) -> Any:
         level = level_of(args)
@@ -157,6 +161,9 @@ def loop(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """As `one_by_one`, without the warning."""
     if op.inplace:
         check_target(op, level, args)
+    for i in op.mutated:
+        if args[i] is not None and level_of(args[i]) is not level:
+            check_target(op, level, [args[i]])
     if level.size == 0:
         raise RuntimeError(
             f"vmap: {op.full_name}() has no batching rule for a mapped dimension of size 0"
@@ -164,6 +171,8 @@ def loop(op: Op, level: Level, args: Sequence[Any]) -> Any:
     results = [op.call([_element(a, level, i) for a in args]) for i in range(level.size)]
     if op.inplace:
         return args[0]
+    if results[0] is None:
+        return None
     if isinstance(results[0], Tensor):
         return wrap(_C.ops.stack(results), level)
     if not isinstance(results[0], (tuple, list)):

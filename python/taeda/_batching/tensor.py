@@ -46,14 +46,15 @@ class inside:
         self.level = Level(len(state.levels), size, randomness)
 
     def __enter__(self) -> Level:
-        self.outer = state.levels
-        state.levels = state.running = (*self.outer, self.level)
+        self.outer = state.levels, state.running
+        state.levels = (*state.levels, self.level)
+        state.running = (*state.running, self.level)
         _C._watch_random(True)
         return self.level
 
     def __exit__(self, *_: object) -> None:
-        state.levels = state.running = self.outer
-        _C._watch_random(bool(self.outer))
+        state.levels, state.running = self.outer
+        _C._watch_random(bool(state.running))
 
 
 def _no_memory(name: str) -> Any:
@@ -232,6 +233,13 @@ def level_of(x: Any) -> Level | None:
         return None
     found = [level for level in map(level_of, x) if level is not None]
     return max(found, key=lambda level: level.index) if found else None
+
+
+def first_of_finished(x: Any) -> Any:
+    """The first element of `x` if it is batched at a level that is over, else `x`."""
+    while type(x) is BatchedTensor and x._level not in state.running:
+        x = x._value.select(0, 0)
+    return x
 
 
 def flattened(value: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 
 from taeda import _C
 from taeda._C import Tensor
+from taeda.autograd import _run
 from taeda.autograd.grad_mode import no_grad
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
@@ -100,6 +101,8 @@ class Function(metaclass=_FunctionMeta):
     """
 
     _backward_cls: type[FunctionCtx]
+    # Whether vmap may run forward, setup_context, backward and jvp on batched tensors.
+    generate_vmap_rule = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError(
@@ -146,6 +149,26 @@ class Function(metaclass=_FunctionMeta):
             "forward mode AD."
         )
 
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
+        """Compute the results for a batch. To be written by the subclass.
+
+        Called within `taeda.vmap`, and needs a separate `setup_context`.
+
+        Args:
+            info: `info.batch_size` and `info.randomness` of the vmap.
+            in_dims: for each argument the dimension that is mapped over, or None.
+            args: the arguments, with that dimension.
+
+        Returns:
+            `(output, out_dims)`: the output with the mapped dimension, and where it is. The
+            operation itself is applied to `args`, or others whose derivatives are known.
+        """
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap static method "
+            "or set generate_vmap_rule=True."
+        )
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run the operation on `args`. Keyword arguments need a separate `setup_context`."""
@@ -154,6 +177,11 @@ class Function(metaclass=_FunctionMeta):
             args = _with_defaults(cls.forward, args, kwargs)
         elif kwargs:
             raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
+        batching = _run.batching
+        if batching is not None and batching.is_concerned(args):
+            from taeda._batching import custom
+
+            return custom.apply(cls, args)
         return _C._function_apply(cls, args, separate)
 
 

@@ -9,8 +9,9 @@ from typing import Any
 from taeda import _C
 from taeda._C import Tensor
 from taeda.func._gradients import jvp, vjp
-from taeda.func._record import chosen, one_hot, zeros
+from taeda.func._record import chosen, zeros
 from taeda.func._tree import flatten
+from taeda.func._vmap import one_of_batch, vmap
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
 
@@ -41,14 +42,23 @@ def _check_real(tensors: Sequence[Any], name: str, what: str) -> None:
 
 
 def jacrev(
-    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False
+    func: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """Return a function that computes the Jacobian of `func`, backwards: a row at a time.
+    """Return a function that computes the Jacobian of `func`, backwards, with `vmap` over its rows.
 
     Args:
         func: returns a tensor, or a tuple, list or dictionary of them.
         argnums: by which positional argument, or by which ones.
         has_aux: `func` returns `(output, aux)`, and the new function `(jacobian, aux)`.
+        chunk_size: compute this many rows at a time, to save memory; 1 means a loop without vmap.
+            Default: all rows of an output.
+
+    Raises:
+        ValueError: chunk_size is not above 0.
 
     For one tensor by another, the Jacobian has the sizes of the output, followed by those of the
     argument. Otherwise it has the structure of the output, and in each place of it that of the
@@ -59,6 +69,8 @@ def jacrev(
     tensor([[2., 0.],
             [0., 4.]])
     """
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -78,19 +90,37 @@ def jacrev(
         weights = [zeros(o) for o in outputs]
         found = []
         for i, o in enumerate(outputs):
-            rows = []
-            for place in range(o.numel()):
-                seeds = [*weights[:i], one_hot(o, place), *weights[i + 1 :]]
-                rows.append(flatten(vjp_fn(structure.build(seeds)))[0])
-            lines = [
-                ops.stack([row[k] for row in rows]) if rows else None for k in range(len(flat))
-            ]
+
+            def row(seed: Tensor, i: int = i) -> tuple[Tensor, ...]:
+                seeds = [*weights[:i], seed, *weights[i + 1 :]]
+                return tuple(flatten(vjp_fn(structure.build(seeds)))[0])
+
+            lines = _rows(row, o, len(flat), chunk_size)
             built = tree.build(_blocks(o, flat, lines))
             found.append(built[0] if isinstance(argnums, int) else built)
         jacobian = structure.build(found)
         return (jacobian, aux[0]) if has_aux else jacobian
 
     return wrapper
+
+
+def _basis(like: Tensor) -> Tensor:
+    """A tensor of these sizes for each element of it, which is one there and zero elsewhere."""
+    n = like.numel()
+    return ops.eye(n, dtype=like.dtype, device=like.device).reshape(n, *like.shape)
+
+
+def _rows(
+    row: Callable[[Tensor], tuple[Tensor, ...]], output: Tensor, count: int, chunk_size: int | None
+) -> Sequence[Tensor | None]:
+    """What `row` gives for each element of the output, stacked; None where there is no element."""
+    basis = _basis(output)
+    if not len(basis):
+        return [None] * count
+    if len(basis) == 1 or chunk_size == 1:
+        columns = zip(*map(row, basis), strict=True)
+        return [ops.stack(column) for column in columns]
+    return vmap(row, chunk_size=chunk_size)(basis)
 
 
 def _blocks(output: Tensor, inputs: Sequence[Any], lines: Sequence[Tensor | None]) -> list[Tensor]:
@@ -107,11 +137,17 @@ def _blocks(output: Tensor, inputs: Sequence[Any], lines: Sequence[Tensor | None
 
 
 def jacfwd(
-    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+    func: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    has_aux: bool = False,
+    *,
+    randomness: str = "error",
 ) -> Callable[..., Any]:
-    """Return a function that computes the Jacobian of `func` in forward mode: a column at a time.
+    """Return a function that computes the Jacobian of `func` in forward mode, all columns at once.
 
-    `func` runs once for each element of the arguments; the rest is as for `jacrev`.
+    Args:
+        func, argnums, has_aux: as for `jacrev`. `func` runs under `vmap`.
+        randomness: as for `vmap`.
 
     >>> import taeda
     >>> taeda.func.jacfwd(lambda x: x.sum() * x[0])(taeda.tensor([1.0, 2.0]))
@@ -127,31 +163,42 @@ def jacfwd(
         for x in flat:
             if not isinstance(x, Tensor):
                 raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
-        columns: list[list[list[Tensor]]] = []  # by input, by its element, by output
+        columns: list[Sequence[Tensor]] = []  # by input, by output
         weights = [zeros(x) for x in flat]
         result: Any = None
         for k, x in enumerate(flat):
-            columns.append([])
-            for place in range(x.numel()):
-                seeds = [*weights[:k], one_hot(x, place), *weights[k + 1 :]]
+
+            def column(seed: Tensor, k: int = k) -> tuple[Tensor, ...]:
+                nonlocal result
+                seeds = [*weights[:k], seed, *weights[k + 1 :]]
                 result = jvp(inner, values, tree.build(seeds), has_aux=has_aux)
-                columns[k].append(flatten(result[1])[0])
+                return tuple(flatten(result[1])[0])
+
+            columns.append(_columns(column, x, randomness))
         if result is None:  # no elements
             result = jvp(inner, values, tree.build(weights), has_aux=has_aux)
+        result = one_of_batch(result)
         outputs, structure = flatten(result[0])
         _check_real(outputs, "jacfwd", "output")
         found = []
         for i, o in enumerate(outputs):
-            lines = [
-                ops.stack([column[i] for column in of_input], -1) if of_input else None
-                for of_input in columns
-            ]
+            lines = [of_input[i] if of_input else None for of_input in columns]
             built = tree.build(_blocks(o, flat, lines))
             found.append(built[0] if isinstance(argnums, int) else built)
         jacobian = structure.build(found)
         return (jacobian, result[2]) if has_aux else jacobian
 
     return wrapper
+
+
+def _columns(
+    column: Callable[[Tensor], tuple[Tensor, ...]], x: Tensor, randomness: str
+) -> Sequence[Tensor]:
+    """What `column` gives for each element of the input, stacked along a last dimension."""
+    basis = _basis(x)
+    if len(basis) < 2:
+        return [t.unsqueeze(-1) for seed in basis for t in column(seed)]
+    return vmap(column, out_dims=-1, randomness=randomness)(basis)
 
 
 def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:

@@ -149,10 +149,3 @@ def plain(t: Any) -> Any:
         return t
     tangent = unpack_dual(t).tangent
     return t.detach() if tangent is None else make_dual(t.detach(), plain(tangent))
-
-
-def one_hot(like: Tensor, place: int) -> Tensor:
-    """Zeros of these sizes, but for a one at this place."""
-    v = ops.zeros(like.numel(), dtype=like.dtype, device=like.device)
-    v[place] = 1
-    return v.reshape(like.shape)

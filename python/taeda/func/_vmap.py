@@ -225,6 +225,14 @@ def _refuse_out_dims(func: Any, out_dims: Any, structure: Tree) -> None:
     )
 
 
+def one_of_batch(value: Any) -> Any:
+    """`value`, with one element of what was batched at a level that is over."""
+    from taeda._batching.tensor import first_of_finished
+
+    leaves, tree = flatten(value)
+    return tree.build(first_of_finished(x) for x in leaves)
+
+
 def _joined(pieces: Sequence[tuple[Tree, list[Any], list[int | None]]]) -> Any:
     """The outputs of all chunks together, in the structure of the first."""
     structure, first, places = pieces[0]

@@ -45,6 +45,7 @@ __all__ = [
     "register_autograd",
     "register_fake",
     "register_kernel",
+    "register_vmap",
 ]
 
 DeviceTypes = str | Sequence[str] | None
@@ -131,6 +132,10 @@ class CustomOpDef:
     ) -> None:
         """Add a derivative; see `taeda.library.register_autograd`."""
         register_autograd(self, backward, setup_context=setup_context)
+
+    def register_vmap(self, func: Callable[..., Any] | None = None) -> Any:
+        """Add a rule for vmap; see `taeda.library.register_vmap`."""
+        return register_vmap(self, func)
 
 
 def custom_op(
@@ -397,3 +402,42 @@ def register_autograd(
         )
     operator.backward = backward
     operator.setup_context = setup_context
+
+
+def register_vmap(
+    op: Any,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+) -> Any:
+    """Add a rule for `taeda.vmap` to an operation. A decorator where `func` is left out.
+
+    Without one, an operation that is not written in others runs once for each element of a batch.
+
+    Args:
+        op: a name, an operation or a `CustomOpDef`.
+        func: `func(info, in_dims, *args, **kwargs)` gets `info.batch_size` and `info.randomness` of
+            the vmap, for each positional argument the dimension that is mapped over or None, and
+            the arguments with it. It returns `(output, out_dims)`.
+        lib: the library that the rule is taken away with.
+
+    >>> @taeda.library.custom_op("docs::twice", mutates_args=())
+    ... def twice(x: taeda.Tensor) -> taeda.Tensor:
+    ...     return taeda.from_numpy(2 * x.numpy())
+    >>> @twice.register_vmap
+    ... def rule(info, in_dims, x):
+    ...     return twice(x), in_dims[0]
+    >>> taeda.vmap(twice)(taeda.ones(2, 1))
+    tensor([[2.],
+            [2.]])
+    """
+    operator = _operator.find(op)
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        operator.vmap = function
+        if lib is not None:
+            weakref.finalize(lib, setattr, operator, "vmap", None)
+        return function
+
+    return add if func is None else add(func)

@@ -44,6 +44,7 @@ class Operator:
         self.kernels: dict[str, Callable[..., Any]] = {}
         self.backward: Callable[..., Any] | None = None
         self.setup_context: Callable[..., Any] | None = None
+        self.vmap: Callable[..., Any] | None = None
         self.checks_aliases = False
         self._positional = [a for a in schema.arguments if not a.keyword_only]
         self.function: Any = _C._define_op(schema.core, f"{qualname}, from outside.", self.run)
