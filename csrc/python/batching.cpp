@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "autograd/meta.h"
 #include "python/op_callable.h"
 #include "python/tensor_type.h"
 #include "tensor/readable.h"
@@ -86,7 +87,10 @@ Tensor without_first(const Tensor& t) {
 PyObject* hide_first_dim(PyObject*, PyObject* o) {
   return guarded([&] {
     check<TypeError>(is_tensor(o), "_hide_first_dim(): expected a Tensor, got ", type_name(o));
-    return wrap_as(without_first(tensor_of(o)), batched_type);
+    Tensor hidden = without_first(tensor_of(o));
+    // Some composite ops compute what a derivative will need only where one is wanted.
+    if (requires_grad(tensor_of(o))) hidden.impl()->flags |= kRequiresGrad;
+    return wrap_as(std::move(hidden), batched_type);
   });
 }
 

@@ -165,3 +165,103 @@ def test_vmap(op: Any, dtype: torch.dtype) -> None:
         warnings.simplefilter("ignore")
         for sample in samples(op, dtype, most=SAMPLES):
             check(op, f, sample)
+
+
+# ---- gradients: a batch of them by one graph, and those of a batch ----
+
+
+def differentiable(f: Any, arguments: list, chosen: list) -> tuple[Any, list]:
+    """`f` as a function of the chosen tensors, giving its float64 results, and those tensors."""
+    tensors = tensors_in(arguments)
+
+    def inner(*values: Any) -> tuple:
+        given = list(tensors)
+        for i, value in zip(chosen, values, strict=True):
+            given[i] = value
+        rest = iter(given)
+        first, args, kwargs = mapped(arguments, lambda _: next(rest))
+        found = tensors_in(f(first, *args, **kwargs))
+        return tuple(t for t in found if t.dtype == taeda.float64)
+
+    return inner, [tensors[i] for i in chosen]
+
+
+def compare(found: tuple, rows: list, where: str) -> None:
+    for a, *b in zip(found, *rows, strict=True):
+        torch.testing.assert_close(
+            to_torch(a.detach()),
+            torch.stack([to_torch(t.detach()) for t in b]),
+            rtol=1e-8,
+            atol=1e-8,
+            equal_nan=True,
+            msg=lambda m: f"{where}: {m}",
+        )
+
+
+def check_gradients(op: Any, f: Any, sample: Any) -> None:
+    given = [sample.input, list(sample.args), dict(sample.kwargs)]
+    chosen = [i for i, t in enumerate(tensors_in(given)) if t.requires_grad]
+    given = mapped(given, lambda t: t.detach().resolve_conj().resolve_neg())
+    other = [another(sample.input.detach())] if isinstance(sample.input, torch.Tensor) else []
+    try:
+        arguments, other = to_taeda(given), to_taeda(other)
+    except Untranslatable:
+        return
+    inner, inputs = differentiable(f, arguments, chosen)
+    where = f"{op.name}({describe(sample)})"
+    try:
+        outputs, pull = taeda.func.vjp(inner, *inputs)
+        weights = [tuple(taeda.randn_like(o) for o in outputs) for _ in range(2)]
+        rows = [pull(w) for w in weights]
+    except (RuntimeError, ValueError, NotImplementedError, IndexError, TypeError):
+        return
+    if not outputs or not inputs:
+        return
+    stacked_weights = tuple(taeda.stack(pair) for pair in zip(*weights, strict=True))
+    compare(taeda.vmap(pull)(stacked_weights), rows, f"{where}, one graph")
+    if 0 not in chosen or not other or op.name in CHOOSES:
+        return
+
+    def back(x: Any, w: Any) -> tuple:
+        return taeda.func.vjp(inner, x, *inputs[1:])[1](w)
+
+    try:
+        pairs = [(inputs[0], weights[0]), (other[0], weights[1])]
+        rows = [back(*pair) for pair in pairs]
+    except (RuntimeError, ValueError, NotImplementedError, IndexError, TypeError):
+        return
+    try:
+        found = taeda.vmap(back)(taeda.stack([inputs[0], other[0]]), stacked_weights)
+    except RuntimeError as error:
+        if "vmap" in str(error):  # the function itself does not batch: test_vmap has seen that
+            return
+        raise
+    compare(found, rows, f"{where}, a batch")
+
+
+# Where elements are equal, which one's gradient it is may depend on how the computation runs.
+CHOOSES = {"masked.median", "msort", "sort", "topk"}
+
+
+def gradient_cases() -> list:
+    found = []
+    for op in ENTRIES:
+        if torch.float64 not in op.supported_backward_dtypes("cpu"):
+            continue
+        if RANDOM.search(op.name) or LAYOUT.search(op.name):
+            continue
+        key = KEYS[id(op)]
+        reason = DIFFERS.get((key, "vmap-gradient"))
+        marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
+        found.append(pytest.param(op, id=key, marks=marks))
+    return found
+
+
+@pytest.mark.parametrize("op", gradient_cases())
+def test_vmap_of_gradients(op: Any) -> None:
+    f = function_of(op)
+    taeda.manual_seed(2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for sample in samples(op, torch.float64, requires_grad=True, most=4):
+            check_gradients(op, f, sample)

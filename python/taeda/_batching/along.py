@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from taeda import _C
-from taeda._batching.dispatch import Op, Rule, check_target, wrapped
+from taeda._batching.dispatch import Op, Rule, check_target, loop, wrapped
 from taeda._batching.tensor import Level, flattened, front, wrap
 from taeda._C import Tensor
 
@@ -41,6 +41,8 @@ def along(op: Op, level: Level, args: Sequence[Any]) -> Any:
             value = front(a, level)
             given[i] = value if rank or a.dim() else value.unsqueeze(1)
         elif op.args[i] == "sizes":  # of the result
+            if not rank:
+                return loop(op, level, args)
             given[i] = [level.size, *a]
         elif op.args[i] in DIMS and a is not None:
             given[i] = shifted(a, rank)

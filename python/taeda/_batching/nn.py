@@ -119,7 +119,7 @@ def nll_loss(op: Op, level: Level, args: Sequence[Any]) -> Any:
     if weight is None:
         weights = counted.to(picked.dtype)
     else:
-        by_class = front(weight, level)
+        by_class = front(weight, level).detach()  # the losses have no gradient by it
         by_class = by_class.gather(1, safe.reshape(level.size, -1)).reshape(places.shape)
         weights = by_class * counted
     losses = ops.where(counted, picked * weights, ops.zeros_like(picked))

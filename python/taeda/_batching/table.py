@@ -57,7 +57,7 @@ def one_hot(op: Op, level: Level, args: Sequence[Any]) -> Any:
 _RULES: list[tuple[str, Rule]] = [
     # What is called elementwise in the registry, and these:
     (
-        "_dirichlet_grad _dropout_backward _standard_gamma_grad complex copy frexp igamma igammac "
+        "_dirichlet_grad _standard_gamma_grad complex copy frexp igamma igammac "
         "isclose isreal special_chebyshev_polynomial_t special_chebyshev_polynomial_u "
         "special_chebyshev_polynomial_v special_chebyshev_polynomial_w "
         "special_hermite_polynomial_h special_hermite_polynomial_he special_laguerre_polynomial_l "
@@ -89,12 +89,12 @@ _RULES: list[tuple[str, Rule]] = [
     # Along dimensions.
     (
         "_fft_c2c _fft_c2r _fft_r2c _log_softmax_backward _logcumsumexp_sums _softmax_backward "
-        "cummax cummin cumprod cumsum flip kthvalue log_softmax logcumsumexp mode "
+        "_unfold_backward cummax cummin cumprod cumsum flip kthvalue log_softmax logcumsumexp mode "
         "softmax sort topk unfold",
         along.along,
     ),
     (
-        "_diagonal_backward _select_backward _slice_backward _unfold_backward diagonal "
+        "_diagonal_backward _select_backward _slice_backward diagonal "
         "diagonal_scatter select select_scatter slice slice_scatter split split_with_sizes unbind",
         along.strictly_along,
     ),
@@ -140,7 +140,7 @@ _RULES: list[tuple[str, Rule]] = [
     ("_linalg_householder", along.leading(2, 1)),
     ("_linalg_ormqr", along.leading(2, 1, 2)),
     ("_linalg_row_order", along.leading(1)),
-    ("constant_pad_nd", along.leading(0)),
+    ("_dropout_backward constant_pad_nd", along.leading(0)),
     ("_attention", along.leading(2)),
     # Layers of neural networks.
     ("_conv", matrix.conv),

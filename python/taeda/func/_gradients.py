@@ -14,8 +14,8 @@ from taeda.autograd.grad_mode import enable_grad
 from taeda.func._record import (
     Arguments,
     chosen,
+    fresh,
     plain,
-    recorded_of,
     separated,
     tensors_only,
     zeros,
@@ -242,10 +242,7 @@ class _Linear:
             self.result, self.aux = separated(func(*self.inputs.args), has_aux, _JVP)
             leaves, self.tree = flatten(self.result)
             self.outputs = tensors_only(leaves, f"{_JVP}: {_TENSORS}")
-            self.weights = [zeros(o) for o in self.outputs]
-            for w, o in zip(self.weights, self.outputs, strict=True):
-                if o.requires_grad:
-                    recorded_of(w).requires_grad_()
+            self.weights = [fresh(zeros(o)) if o.requires_grad else zeros(o) for o in self.outputs]
             self.joined = self.inputs.joins_others(self.outputs)
             self.gradients = self.inputs.gradients(self.outputs, self.weights, True, True)
 

@@ -66,7 +66,7 @@ class Arguments:
         for x in self.given:
             if not isinstance(x, Tensor):
                 raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
-        self.fresh = [_fresh(x) for x in self.given]
+        self.fresh = [fresh(x) for x in self.given]
         self.args = list(args)
         for n, value in zip(numbers, self.build(self.fresh), strict=True):
             self.args[n] = value
@@ -126,7 +126,8 @@ class Arguments:
         return [zeros(x) if g is None else g for g, x in zip(found, self.given, strict=True)]
 
 
-def _fresh(x: Tensor) -> Tensor:
+def fresh(x: Tensor) -> Tensor:
+    """A view of `x` that gradients can be asked of."""
     if _run.batching is not None:
         return _run.batching.fresh(x)
     view = x.view_as(x)
