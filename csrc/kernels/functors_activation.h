@@ -110,7 +110,14 @@ struct GeluTanh {
 struct Silu {
   static constexpr OpInfo info{"silu", "`x * sigmoid(x)`, also called swish (Elfwing et al. 2018).",
                                FloatComplex, saves_self | function_only, kNnFunctional};
-  template <class T> FN static T f(T x) { return x / one_plus_exp(-x); }
+  template <class T> FN static T f(T x) { return x / one_plus_exp_easy(-x); }
+  template <class T>
+    requires same_type<T, float>
+  FN static T hard(T x) {
+    return x / one_plus_exp(-x);
+  }
+  FN static uint32_t strain(float x) { return magnitude(x); }
+  FN static uint32_t most(float) { return magnitude(86.0f); }
   template <class T> FN static T da(T g, T x, T) {
     const T s = sigmoid(x);
     return g * conj(s * (T(1) + x * (T(1) - s)));

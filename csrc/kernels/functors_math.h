@@ -9,7 +9,14 @@ namespace taeda::TAEDA_ISA {
 // ---- exponentials and logarithms ----
 struct Exp {
   static constexpr OpInfo info{"exp", "e to the power of each element.", Analytic, saves_output};
-  template <class T> FN static T f(T x) { return exp(x); }
+  template <class T> FN static T f(T x) { return exp_easy(x); }
+  template <class T>
+    requires same_type<T, float>
+  FN static T hard(T x) {
+    return exp(x);
+  }
+  FN static uint32_t strain(float x) { return magnitude(x); }
+  FN static uint32_t most(float) { return magnitude(86.0f); }
   template <class T> FN static T da(T g, T, T y) { return g * conj(y); }
 };
 struct Exp2 {
@@ -26,7 +33,15 @@ struct Expm1 {
 struct Log {
   static constexpr OpInfo info{"log", "The natural logarithm of each element.", Analytic,
                                saves_self};
-  template <class T> FN static T f(T x) { return log(x); }
+  template <class T> FN static T f(T x) { return log_easy(x); }
+  template <class T>
+    requires same_type<T, float>
+  FN static T hard(T x) {
+    return log(x);
+  }
+  // positive, normal and finite
+  FN static uint32_t strain(float x) { return bits_as<uint32_t>(x) - 0x00800000u; }
+  FN static uint32_t most(float) { return 0x7effffffu; }
   template <class T> FN static T da(T g, T x, T) { return g / conj(x); }
 };
 struct Log2 {
@@ -83,14 +98,16 @@ struct Xlogy {
 // ---- trigonometry ----
 struct Sin {
   static constexpr OpInfo info{"sin", "The sine of each element.", Analytic, saves_self};
-  template <class T> FN static bool easy(T x) { return easy_angle(x); }
+  template <class T> FN static auto strain(T x) { return magnitude(x); }
+  template <class T> FN static auto most(T) { return magnitude(easy_angle<T>); }
   template <class T> FN static T f(T x) { return sin(x); }
   template <class T> FN static T hard(T x) { return library_sin(x); }
   template <class T> FN static T da(T g, T x, T) { return g * conj(cos_anywhere(x)); }
 };
 struct Cos {
   static constexpr OpInfo info{"cos", "The cosine of each element.", Analytic, saves_self};
-  template <class T> FN static bool easy(T x) { return easy_angle(x); }
+  template <class T> FN static auto strain(T x) { return magnitude(x); }
+  template <class T> FN static auto most(T) { return magnitude(easy_angle<T>); }
   template <class T> FN static T f(T x) { return cos(x); }
   template <class T> FN static T hard(T x) { return library_cos(x); }
   template <class T> FN static T da(T g, T x, T) { return -g * conj(sin_anywhere(x)); }
@@ -195,7 +212,14 @@ struct Atanh {
 struct Sigmoid {
   static constexpr OpInfo info{"sigmoid", "`1 / (1 + exp(-x))`, the logistic function.", Analytic,
                                saves_output};
-  template <class T> FN static T f(T x) { return sigmoid(x); }
+  template <class T> FN static T f(T x) { return sigmoid_easy(x); }
+  template <class T>
+    requires same_type<T, float>
+  FN static T hard(T x) {
+    return sigmoid(x);
+  }
+  FN static uint32_t strain(float x) { return magnitude(x); }
+  FN static uint32_t most(float) { return magnitude(86.0f); }
   template <class T> FN static T da(T g, T, T y) { return g * conj((T(1) - y) * y); }
 };
 struct Logit {

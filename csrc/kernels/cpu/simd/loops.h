@@ -42,7 +42,8 @@ template <class Op, class T> struct DcOf {
   using Type = decltype(&Op::template dc<T>);
   FN static auto at(auto... a) { return Op::template dc<T>(a...); }
 };
-// Functions with an easy range: blocks that leave it are computed by the slower, general function.
+// Functions with an easy range, where strain(x) is at most most(x): blocks that leave it are
+// computed by the slower, general function.
 template <class Op, class T> struct HardOf {
   FN static auto at(auto... a) { return Op::template hard<T>(a...); }
 };
@@ -73,14 +74,17 @@ template <class W, class R, class... A> struct LoopOf<W, R (*)(A...)> {
 };
 template <class Op, class T> struct GuardedLoop {
   static void loop(void* out, const void* const* in, int64_t n) {
-    constexpr int64_t block = 512;
+    constexpr int64_t block = 1024;
     for (int64_t begin = 0; begin < n; begin += block) {
       const int64_t m = n - begin < block ? n - begin : block;
       const T* x = static_cast<const T*>(in[0]) + begin;
       T* y = static_cast<T*>(out) + begin;
-      unsigned easy = 1;
-      for (int64_t i = 0; i < m; ++i) easy &= static_cast<unsigned>(Op::template easy<T>(x[i]));
-      if (easy) run<ValueOf<Op, T>>(m, y, x);
+      decltype(Op::strain(T())) worst = 0;
+      for (int64_t i = 0; i < m; ++i) {
+        const auto strain = Op::strain(x[i]);
+        worst = strain > worst ? strain : worst;
+      }
+      if (worst <= Op::most(T())) run<ValueOf<Op, T>>(m, y, x);
       else run<HardOf<Op, T>>(m, y, x);
     }
   }

@@ -1,0 +1,107 @@
+"""float32 functions beside float64 over all magnitudes, for every instruction set of this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import taeda
+
+special = pytest.importorskip("scipy.special")
+
+
+def patterns(step=9973):
+    """float32 numbers of every exponent, both signs."""
+    bits = np.arange(0, 2**32, step, dtype=np.uint64).astype(np.uint32)
+    x = bits.view(np.float32)
+    return x[np.isfinite(x)]
+
+
+def within(low, high):
+    x = patterns()
+    return x[(x >= low) & (x <= high)]
+
+
+# name: (its value in float64, the arguments, the most units in the last place that it may be off).
+CASES = {
+    "exp": (np.exp, within(-110, 90), 1.2),
+    "tanh": (np.tanh, patterns(), 2.5),
+    "sigmoid": (special.expit, within(-86, 200), 2.5),
+    "erf": (special.erf, patterns(), 1.8),
+    "log": (np.log, within(1e-45, 3.4e38), 1),
+    "sin": (np.sin, within(-8192, 8192), 2.1),
+    "cos": (np.cos, within(-8192, 8192), 2.3),
+}
+
+
+def error(name, x):
+    exact, _, _ = CASES[name]
+    with np.errstate(all="ignore"):
+        want = exact(x.astype(np.float64))
+        unit = np.spacing(np.abs(want).astype(np.float32)).astype(np.float64)
+        got = getattr(taeda, name)(taeda.tensor(x)).numpy().astype(np.float64)
+    same = (got == want) | (np.isinf(got) & (np.abs(want) > np.finfo(np.float32).max))
+    off = np.abs(got - want)
+    return np.where(same, 0, off / np.where(np.isfinite(unit), unit, 1))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_magnitude(name):
+    _, x, bound = CASES[name]
+    off = error(name, x)
+    assert off.max() <= bound, (x[off.argmax()], off.max())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_float64(name):
+    exact, x, _ = CASES[name]
+    wide = x[::7].astype(np.float64)
+    got = getattr(taeda, name)(taeda.tensor(wide)).numpy()
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(got, exact(wide), rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_neighbours_do_not_matter(name):
+    _, x, _ = CASES[name]
+    function = getattr(taeda, name)
+    x = x[np.abs(x) < 80][:3000] if name not in ("sin", "cos") else np.zeros(3, np.float32)
+    alone = function(taeda.tensor(x)).numpy()
+    among = np.concatenate([x, np.array([np.nan, np.inf, -np.inf, 1e-45], np.float32)])
+    assert (function(taeda.tensor(among)).numpy()[: len(x)] == alone).all()
+
+
+def test_edges():
+    x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45], np.float32)
+    nan, inf = np.nan, np.inf
+    want = {
+        "exp": [1, 1, inf, 0, nan, 1, 1],
+        "tanh": [0, -0.0, 1, -1, nan, 1e-45, -1e-45],
+        "sigmoid": [0.5, 0.5, 1, 0, nan, 0.5, 0.5],
+        "erf": [0, -0.0, 1, -1, nan, 1e-45, -1e-45],
+        "log": [-inf, -inf, inf, nan, nan, np.log(2.0) * -149, nan],
+        "sin": [0, -0.0, nan, nan, nan, 1e-45, -1e-45],
+        "cos": [1, 1, nan, nan, nan, 1, 1],
+    }
+    for name, values in want.items():
+        function = getattr(taeda, name)
+        for k, value in enumerate(values):  # one at a time, and all together
+            expected = np.float32(value)
+            for argument in (x[k : k + 1], np.tile(x, 40)):
+                got = function(taeda.tensor(argument)).numpy()[0 if len(argument) == 1 else k]
+                assert np.array_equal(got, expected, equal_nan=True), (name, x[k], got)
+                assert np.isnan(got) or np.signbit(got) == np.signbit(expected), (name, x[k])
+
+
+@pytest.mark.parametrize("level", ["v2", "v3"])
+def test_other_instruction_sets(level):
+    if os.environ.get("TAEDA_CPU"):
+        pytest.skip("an instruction set is forced already")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    env = {**os.environ, "TAEDA_CPU": level}
+    run = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
