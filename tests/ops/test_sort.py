@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="compares with PyTorch")
 
 import taeda  # noqa: E402
-from tests.conformance.bridge import to_taeda  # noqa: E402
+from tests.conformance.bridge import to_taeda, to_torch  # noqa: E402
 from tests.ops.compare import assert_close, compare, compare_error, leaf  # noqa: E402
 
 NAN, INF = float("nan"), float("inf")
@@ -181,3 +181,25 @@ def test_topk_of_long_lines(kind: str) -> None:
                 got = x.topk(k, largest=largest)
                 assert taeda.equal(got.indices, places[:, :k])
                 assert got.values.view(taeda.int32).equal(values[:, :k].view(taeda.int32))
+
+
+@pytest.mark.parametrize("n", [1023, 1024, 131_072, 200_003])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int64", "uint8"])
+def test_long_lines(n: int, dtype: str) -> None:
+    g = torch.Generator().manual_seed(n)
+    x = (torch.randn(n, 2, generator=g) * 100).to(getattr(torch, dtype))
+    if x.is_floating_point():
+        x[::97, 0] = 0.0
+        x[1::97, 0] = -0.0
+        x[5::1009, 0] = float("nan")
+        x[7::1009, 0] = float("-inf")
+    for column in (x[:, 0], x[:, 1].contiguous()):
+        for descending in (False, True):
+            values, places = column.sort(stable=True, descending=descending)
+            ours = to_taeda(column).sort(descending=descending)
+            torch.testing.assert_close(
+                to_torch(ours.values), values, rtol=0, atol=0, equal_nan=True
+            )
+            assert torch.equal(to_torch(ours.indices), places)
+            if x.is_floating_point():
+                assert torch.equal(to_torch(ours.values).signbit(), column[places].signbit())

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/pick.h"
 #include "kernels/cpu/simd/select.h"
 
@@ -60,6 +61,21 @@ template <class T> Bits<T> key_of(T v) {
   }
 }
 
+// The number with this key, which is number `place` of x.
+template <class T> T value_of(Bits<T> key, const T* x, int64_t place) {
+  using U = Bits<T>;
+  constexpr U top = static_cast<U>(U(1) << (sizeof(U) * 8 - 1));
+  if constexpr (kFloat<T>) {
+    // Both zeros have one key, and so have all NaNs.
+    if (key == top || key == static_cast<U>(~U(0))) return x[place];
+    return std::bit_cast<T>(static_cast<U>(key & top ? key ^ top : ~key));
+  } else if constexpr (std::is_signed_v<T>) {
+    return std::bit_cast<T>(static_cast<U>(key ^ top));
+  } else {
+    return std::bit_cast<T>(key);
+  }
+}
+
 // A key with its place; keys of up to 32 bits are packed with it into one word, whose order is that
 // of the pair.
 struct Packed {
@@ -79,28 +95,45 @@ struct Wide {
   bool operator<(const Wide& o) const { return k != o.k ? k < o.k : p < o.p; }
 };
 
-// Least significant digit first; a digit that all keys share is skipped.
+// Least significant digit first; a digit that all keys share is skipped. Each pass counts the
+// digits of every part, works out where each part's first entry with a digit goes, and moves the
+// parts side by side. n < 2^32.
 template <class E> void radix_sort(E* a, E* scratch, int64_t n, int key_bytes) {
-  constexpr int kBits = 11;
+  constexpr int kBits = 8;  // as many places to write to as the first cache has room for
   constexpr size_t kSize = size_t(1) << kBits;
-  int passes = (key_bytes * 8 + kBits - 1) / kBits;
-  std::vector<uint32_t> counts(kSize * static_cast<size_t>(passes));
-  for (int64_t i = 0; i < n; ++i) {
-    uint64_t k = a[i].key();
-    for (int p = 0; p < passes; ++p)
-      ++counts[static_cast<size_t>(p) * kSize + (k >> (p * kBits) & (kSize - 1))];
-  }
+  const int64_t parts = std::clamp<int64_t>(n >> 16, 1, 16), length = (n + parts - 1) / parts;
+  std::vector<uint32_t> counts(kSize * static_cast<size_t>(parts));
   E *from = a, *to = scratch;
-  for (int p = 0; p < passes; ++p) {
-    uint32_t* c = counts.data() + static_cast<size_t>(p) * kSize;
-    if (c[from[0].key() >> (p * kBits) & (kSize - 1)] == static_cast<uint64_t>(n)) continue;
+  for (int shift = 0; shift < key_bytes * 8; shift += kBits) {
+    const auto digit = [shift](const E& e) { return e.key() >> shift & (kSize - 1); };
+    // f(a part's counts, its entries)
+    const auto each_part = [&](auto&& f) {
+      parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t p = begin; p < end; ++p) {
+          f(counts.data() + static_cast<size_t>(p) * kSize, from + p * length,
+            std::min(length, n - p * length));
+        }
+      });
+    };
+    each_part([&](uint32_t* c, const E* e, int64_t m) {
+      std::fill_n(c, kSize, 0);
+      for (int64_t i = 0; i < m; ++i) ++c[digit(e[i])];
+    });
     uint32_t sum = 0;
+    bool shared = false;
     for (size_t d = 0; d < kSize; ++d) {
-      uint32_t here = c[d];
-      c[d] = sum;
-      sum += here;
+      const uint32_t before = sum;
+      for (size_t i = d; i < counts.size(); i += kSize) {
+        const uint32_t here = counts[i];
+        counts[i] = sum;
+        sum += here;
+      }
+      shared = shared || sum - before == n;
     }
-    for (int64_t i = 0; i < n; ++i) to[c[from[i].key() >> (p * kBits) & (kSize - 1)]++] = from[i];
+    if (shared) continue;
+    each_part([&](uint32_t* c, const E* e, int64_t m) {
+      for (int64_t i = 0; i < m; ++i) to[c[digit(e[i])]++] = e[i];
+    });
     std::swap(from, to);
   }
   if (from != a) std::memcpy(static_cast<void*>(a), from, static_cast<size_t>(n) * sizeof(E));
@@ -207,6 +240,27 @@ bool smallest_of_long(const float* x, int64_t n, int64_t k, bool descending, std
   return true;
 }
 
+// The whole of one long line.
+template <class T, class E>
+void sort_line(const T* x, T* values, int64_t* indices, const SortLines& l, Bits<T> flip) {
+  constexpr int64_t kGrain = 16384;
+  using U = Bits<T>;
+  const Scratch<E> a(l.n), scratch(l.n);
+  parallel_for(l.n, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t j = begin; j < end; ++j)
+      a.data()[j] = E(static_cast<U>(key_of(x[j * l.x_stride]) ^ flip), static_cast<uint64_t>(j));
+  });
+  radix_sort(a.data(), scratch.data(), l.n, sizeof(U));
+  parallel_for(l.n, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t j = begin; j < end; ++j) {
+      const E& e = a.data()[j];
+      values[j * l.out_stride] =
+          value_of(static_cast<U>(e.key() ^ flip), x, e.place() * l.x_stride);
+      indices[j * l.out_stride] = e.place();
+    }
+  });
+}
+
 template <class T, class E>
 void sort_typed(const T* x, T* values, int64_t* indices, const SortLines& l, bool descending,
                 bool ordered) {
@@ -217,6 +271,10 @@ void sort_typed(const T* x, T* values, int64_t* indices, const SortLines& l, boo
     for (int64_t i = begin; i < end; ++i) {
       Line at = line_at(l, i);
       const T* p = x + at.x;
+      if (l.k == l.n && l.n >= 1024 && l.n < (int64_t(1) << 32)) {
+        sort_line<T, E>(p, values + at.out, indices + at.out, l, flip);
+        continue;
+      }
       auto get = [&](int64_t j) {
         return E(static_cast<U>(key_of(p[j * l.x_stride]) ^ flip), static_cast<uint64_t>(j));
       };
