@@ -6,6 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/blas.h"
+#include "kernels/cpu/conv_band.h"
 #include "kernels/cpu/conv_direct.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/conv.h"
@@ -106,13 +107,13 @@ template <class T> struct Matrix {
 };
 
 // Whether a tile's part of a (batch, channels, volume) array is a matrix as it lies there.
-bool direct(const Tile& t) { return t.count == 1; }
+bool in_place(const Tile& t) { return t.count == 1; }
 
 // The windows over `channels` input channels from `channel` on.
 template <class T>
 Matrix<const T> windows(const Plan& p, const Tile& t, const T* x, int64_t channel, int64_t channels,
                         T* memory) {
-  if (p.pointwise && direct(t)) {
+  if (p.pointwise && in_place(t)) {
     return {x + (t.image * p.in_channels + channel) * p.in_volume + t.begin, p.in_volume};
   }
   for (int64_t i = 0; i < t.count; ++i) {
@@ -127,7 +128,7 @@ Matrix<const T> windows(const Plan& p, const Tile& t, const T* x, int64_t channe
 template <class T>
 Matrix<const T> outputs(const Plan& p, const Tile& t, const T* gy, int64_t channel,
                         int64_t channels, T* memory) {
-  if (direct(t))
+  if (in_place(t))
     return {gy + (t.image * p.out_channels + channel) * p.out_volume + t.begin, p.out_volume};
   for (int64_t c = 0; c < channels; ++c) {
     for (int64_t i = 0; i < t.count; ++i) {
@@ -140,6 +141,14 @@ Matrix<const T> outputs(const Plan& p, const Tile& t, const T* gy, int64_t chann
 
 template <class T> void add(const T* from, T* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] += from[i];
+}
+
+// Of a plane with its padding, where this many outputs lie `step` apart.
+int64_t padded_volume(const int64_t (&out)[3], const int64_t (&step)[3], const simd::Window& w) {
+  int64_t volume = 1;
+  for (int d = 0; d < 3; ++d)
+    volume *= std::max<int64_t>(0, (out[d] - 1) * step[d] + (w.kernel[d] - 1) * w.dilation[d] + 1);
+  return volume;
 }
 
 int64_t plane_grain(const Plan& p) {
@@ -168,11 +177,12 @@ void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* 
   if (!p.depthwise && fits_direct(s)) return direct_forward(s, x, w, bias, y);
   if (p.depthwise) {
     parallel_for(p.batch * p.out_channels, plane_grain(p), [&](int64_t begin, int64_t end) {
+      Scratch<T> memory(padded_volume(p.window.out, p.window.stride, p.window));
       for (int64_t i = begin; i < end; ++i) {
         const int64_t image = i / p.out_channels, channel = i % p.out_channels;
         const T* plane = x + (image * p.in_channels + channel / p.group_out) * p.in_volume;
         loops<T>().plane(p.window, plane, w + channel * p.taps, bias ? bias[channel] : T(0),
-                         y + i * p.out_volume);
+                         memory.data(), y + i * p.out_volume);
       }
     });
     return;
@@ -189,7 +199,7 @@ void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* 
       const int64_t channel = group * p.group_out;
       T* to = y + (t.image * p.out_channels + channel) * p.out_volume + t.begin;
       const MatrixRef<T> weight{w + channel * p.depth, p.depth};
-      if (direct(t)) {
+      if (in_place(t)) {
         for (int64_t c = 0; bias && c < p.group_out; ++c) {
           std::fill_n(to + c * p.out_volume, t.width(), bias[channel + c]);
         }
@@ -221,12 +231,17 @@ template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T
   if (!p.depthwise && p.out_volume != 0 && fits_direct(s)) return direct_grad_input(s, gy, w, gx);
   if (p.depthwise) {
     parallel_for(p.batch * p.in_channels, plane_grain(p), [&](int64_t begin, int64_t end) {
+      constexpr int64_t ones[3] = {1, 1, 1};
+      Scratch<T> memory(padded_volume(p.window.in, ones, p.window));
+      Scratch<T> other(p.group_out > 1 ? p.in_volume : 0);
       for (int64_t i = begin; i < end; ++i) {
         const int64_t image = i / p.in_channels, channel = i % p.in_channels * p.group_out;
-        std::fill_n(gx + i * p.in_volume, p.in_volume, T(0));
+        T* to = gx + i * p.in_volume;
         for (int64_t c = channel; c < channel + p.group_out; ++c) {
           loops<T>().plane_grad_input(p.window, gy + (image * p.out_channels + c) * p.out_volume,
-                                      w + c * p.taps, gx + i * p.in_volume);
+                                      w + c * p.taps, memory.data(),
+                                      c == channel ? to : other.data());
+          if (c != channel) add(other.data(), to, p.in_volume);
         }
       }
     });
@@ -256,7 +271,7 @@ template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T
         const Matrix<const T> g =
             outputs(p, t, gy, group * p.group_out, p.group_out, gathered.data());
         T* to = gx + (t.image * p.in_channels + channel) * p.in_volume;
-        if (p.pointwise && direct(t)) {
+        if (p.pointwise && in_place(t)) {
           gemm<T>(channels, t.columns(), p.group_out, T(1), weight, {g.data, g.ld}, T(0),
                   to + t.begin, p.in_volume);
           continue;
@@ -285,21 +300,8 @@ template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T
       std::fill_n(gw, total, T(0));
     }
   }
-  if (!p.depthwise && fits_direct(s)) return direct_grad_weight(s, x, gy, gw);
-  if (p.depthwise) {
-    const int64_t work = std::max<int64_t>(1, p.taps * p.out_volume * p.batch);
-    parallel_for(p.out_channels, std::max<int64_t>(1, kPlaneWork / work),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t c = begin; c < end; ++c) {
-                     for (int64_t image = 0; image < p.batch; ++image) {
-                       loops<T>().plane_grad_weight(
-                           p.window, x + (image * p.in_channels + c / p.group_out) * p.in_volume,
-                           gy + (image * p.out_channels + c) * p.out_volume, gw + c * p.taps);
-                     }
-                   }
-                 });
-    return;
-  }
+  if (p.depthwise) return direct::places_grad_weight(s, x, gy, gw);
+  if (fits_direct(s)) return direct_grad_weight(s, x, gy, gw);
   // Few weights: tiles are dealt out, to sums of their own that are added in order. Many: channels
   // are.
   const int64_t tiles = p.tiles();

@@ -1,5 +1,7 @@
 #include "kernels/cpu/simd/conv.h"
 
+#include "kernels/functors_scalar.h"
+
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
@@ -121,22 +123,7 @@ template <class F> void each_row(const Window& w, F&& f) {
   }
 }
 
-// Sixty-four bytes of elements; narrower instruction sets use several registers for one.
-template <class T> struct Wide;
-template <> struct Wide<float> {
-  typedef float type __attribute__((vector_size(64), aligned(4), may_alias));
-};
-template <> struct Wide<double> {
-  typedef double type __attribute__((vector_size(64), aligned(8), may_alias));
-};
-template <class T> constexpr int64_t kLanes = 64 / sizeof(T);
-
-template <class T> const typename Wide<T>::type& wide(const T* p) {
-  return *reinterpret_cast<const typename Wide<T>::type*>(p);
-}
-template <class T> typename Wide<T>::type& wide(T* p) {
-  return *reinterpret_cast<typename Wide<T>::type*>(p);
-}
+template <class T> constexpr int kLanes = 64 / sizeof(T);
 
 // y += x * weight, by one pass over y for every tap. For steps along a row that vector loads cannot
 // take.
@@ -157,65 +144,109 @@ template <class T> void add_plane_by_taps(const Window& w, const T* x, const T* 
   });
 }
 
-// y += x * weight for steps of 1 along a row: all taps of some neighbouring outputs at once, in
-// registers.
-template <class T> void add_plane(const Window& w, const T* x, const T* weight, T* y) {
-  using V = typename Wide<T>::type;
-  constexpr int64_t most_rows = 64, lanes = kLanes<T>;
-  const int64_t taps = w.kernel[2];
-  if (w.stride[2] != 1 || w.kernel[0] * w.kernel[1] > most_rows)
-    return add_plane_by_taps(w, x, weight, y);
-  // The outputs [lo, hi) of a row see no padding in their row.
-  const Range left(w, 2, 0), right(w, 2, taps - 1);
-  const int64_t lo = least(left.first, w.out[2]), hi = most(lo, least(right.last, w.out[2]));
-  const T* rows[most_rows];
-  const T* weights[most_rows];
-  for (int64_t od = 0; od < w.out[0]; ++od) {
-    for (int64_t oh = 0; oh < w.out[1]; ++oh) {
-      int64_t count = 0;
-      for (int64_t kd = 0; kd < w.kernel[0]; ++kd) {
-        const int64_t id = od * w.stride[0] - w.padding[0] + kd * w.dilation[0];
-        for (int64_t kh = 0; kh < w.kernel[1]; ++kh) {
-          const int64_t ih = oh * w.stride[1] - w.padding[1] + kh * w.dilation[1];
-          if (id < 0 || id >= w.in[0] || ih < 0 || ih >= w.in[1]) continue;
-          rows[count] = x + (id * w.in[1] + ih) * w.in[2] - w.padding[2];
-          weights[count++] = weight + (kd * w.kernel[1] + kh) * taps;
-        }
+// x as the kernel sees it, with zeros around it: windows never leave what `data` holds.
+template <class T> struct Padded {
+  const T* data;
+  int64_t size[3];
+
+  Padded(const Window& w, const T* x, T* memory) : data(memory) {
+    bool same = true;
+    for (int d = 0; d < 3; ++d) {
+      size[d] = (w.out[d] - 1) * w.stride[d] + (w.kernel[d] - 1) * w.dilation[d] + 1;
+      same = same && w.padding[d] == 0 && size[d] == w.in[d];
+    }
+    if (same) {
+      data = x;
+      return;
+    }
+    const int64_t left = least(most(w.padding[2], 0), size[2]);
+    const int64_t end = most(left, least(size[2], w.padding[2] + w.in[2]));
+    for (int64_t d = 0; d < size[0]; ++d) {
+      for (int64_t h = 0; h < size[1]; ++h, memory += size[2]) {
+        const int64_t id = d - w.padding[0], ih = h - w.padding[1];
+        const bool inside = id >= 0 && id < w.in[0] && ih >= 0 && ih < w.in[1];
+        const T* row = x + (id * w.in[1] + ih) * w.in[2] - w.padding[2];
+        const int64_t from = inside ? left : size[2], until = inside ? end : size[2];
+        for (int64_t i = 0; i < from; ++i) memory[i] = 0;
+        for (int64_t i = from; i < until; ++i) memory[i] = row[i];
+        for (int64_t i = until; i < size[2]; ++i) memory[i] = 0;
       }
-      T* to = y + (od * w.out[1] + oh) * w.out[2];
-      auto one = [&](int64_t j) {
-        T sum = to[j];
-        for (int64_t r = 0; r < count; ++r) {
-          for (int64_t k = 0; k < taps; ++k) {
-            const int64_t i = j - w.padding[2] + k * w.dilation[2];
-            if (i >= 0 && i < w.in[2]) sum += weights[r][k] * rows[r][j + k * w.dilation[2]];
-          }
-        }
-        to[j] = sum;
-      };
-      for (int64_t j = 0; j < lo; ++j) one(j);
-      int64_t j = lo;
-      for (; j + lanes <= hi; j += lanes) {
-        V sum = wide(to + j);
-        for (int64_t r = 0; r < count; ++r) {
-          const T* from = rows[r] + j;
-          for (int64_t k = 0; k < taps; ++k) sum += weights[r][k] * wide(from + k * w.dilation[2]);
-        }
-        wide(to + j) = sum;
-      }
-      for (; j < w.out[2]; ++j) one(j);
+    }
+  }
+};
+
+// One row of outputs, a weighted sum of rows that begin `at` one another after `from`.
+template <class T> struct RowSum {
+  static constexpr int64_t most = 128;
+  int64_t terms = 0;
+  int64_t at[most];
+  T weight[most];
+};
+
+// to[j] for j < n, n >= L, two registers at a time. The last registers overlap those before.
+template <class T, int L>
+FN void sum_row_by(const RowSum<T>& row, const T* from, int64_t n, T start, T* to) {
+  typedef T V __attribute__((vector_size(L * sizeof(T)), aligned(sizeof(T)), may_alias));
+  for (int64_t next = 0; next < n; next += 2 * L) {
+    const int64_t a = least(next, n - L), b = least(next + L, n - L);
+    V left = V{} + start, right = left;
+    for (int64_t k = 0; k < row.terms; ++k) {
+      const V factor = V{} + row.weight[k];
+      left += factor * *reinterpret_cast<const V*>(from + row.at[k] + a);
+      right += factor * *reinterpret_cast<const V*>(from + row.at[k] + b);
+    }
+    *reinterpret_cast<V*>(to + a) = left;
+    *reinterpret_cast<V*>(to + b) = right;
+  }
+}
+template <class T, int L = kLanes<T>>
+FN void sum_row(const RowSum<T>& row, const T* from, int64_t n, T start, T* to) {
+  if (n >= L) {
+    sum_row_by<T, L>(row, from, n, start, to);
+  } else if constexpr (L * sizeof(T) > 16) {
+    sum_row<T, L / 2>(row, from, n, start, to);
+  } else {
+    for (int64_t j = 0; j < n; ++j) {
+      T sum = start;
+      for (int64_t k = 0; k < row.terms; ++k) sum += row.weight[k] * from[row.at[k] + j];
+      to[j] = sum;
     }
   }
 }
 
-template <class T> void plane(const Window& w, const T* x, const T* weight, T bias, T* y) {
-  const int64_t total = w.out[0] * w.out[1] * w.out[2];
-  for (int64_t i = 0; i < total; ++i) y[i] = bias;
-  add_plane(w, x, weight, y);
+// y = start + x * weight. For steps of 1 along a row all taps of some neighbouring outputs are
+// summed at once, in registers.
+template <class T>
+void plane(const Window& w, const T* x, const T* weight, T start, T* memory, T* y) {
+  const int64_t taps = w.kernel[0] * w.kernel[1] * w.kernel[2];
+  if (w.stride[2] != 1 || taps > RowSum<T>::most) {
+    const int64_t total = w.out[0] * w.out[1] * w.out[2];
+    for (int64_t i = 0; i < total; ++i) y[i] = start;
+    return add_plane_by_taps(w, x, weight, y);
+  }
+  const Padded<T> seen(w, x, memory);
+  RowSum<T> row;
+  for (int64_t kd = 0; kd < w.kernel[0]; ++kd) {
+    for (int64_t kh = 0; kh < w.kernel[1]; ++kh) {
+      for (int64_t kw = 0; kw < w.kernel[2]; ++kw, ++row.terms) {
+        row.weight[row.terms] = weight[row.terms];
+        row.at[row.terms] =
+            (kd * w.dilation[0] * seen.size[1] + kh * w.dilation[1]) * seen.size[2] +
+            kw * w.dilation[2];
+      }
+    }
+  }
+  for (int64_t od = 0; od < w.out[0]; ++od) {
+    for (int64_t oh = 0; oh < w.out[1]; ++oh, y += w.out[2]) {
+      const int64_t first = od * w.stride[0] * seen.size[1] + oh * w.stride[1];
+      sum_row(row, seen.data + first * seen.size[2], w.out[2], start, y);
+    }
+  }
 }
 
-template <class T> void plane_grad_input(const Window& w, const T* gy, const T* weight, T* gx) {
-  constexpr int64_t most_taps = 256;
+template <class T>
+void plane_grad_input(const Window& w, const T* gy, const T* weight, T* memory, T* gx) {
+  constexpr int64_t most_taps = RowSum<T>::most;
   const int64_t taps = w.kernel[0] * w.kernel[1] * w.kernel[2];
   if (w.stride[0] == 1 && w.stride[1] == 1 && w.stride[2] == 1 && taps <= most_taps) {
     // The convolution of gy with the kernel turned around.
@@ -227,9 +258,10 @@ template <class T> void plane_grad_input(const Window& w, const T* gy, const T* 
       back.out[d] = w.in[d];
       back.padding[d] = w.dilation[d] * (w.kernel[d] - 1) - w.padding[d];
     }
-    return add_plane(back, gy, turned, gx);
+    return plane(back, gy, turned, T(0), memory, gx);
   }
-  const int64_t stride = w.stride[2];
+  const int64_t total = w.in[0] * w.in[1] * w.in[2], stride = w.stride[2];
+  for (int64_t i = 0; i < total; ++i) gx[i] = 0;
   each_row(w, [&](int64_t out, int64_t in, int64_t tap) {
     for (int64_t kw = 0; kw < w.kernel[2]; ++kw) {
       const Range r(w, 2, kw);
@@ -241,43 +273,10 @@ template <class T> void plane_grad_input(const Window& w, const T* gy, const T* 
   });
 }
 
-template <class T> void plane_grad_weight(const Window& w, const T* x, const T* gy, T* gw) {
-  using V = typename Wide<T>::type;
-  constexpr int64_t lanes = kLanes<T>;
-  const int64_t step = w.stride[2];
-  for (int64_t kd = 0; kd < w.kernel[0]; ++kd) {
-    const Range rd(w, 0, kd);
-    for (int64_t kh = 0; kh < w.kernel[1]; ++kh) {
-      const Range rh(w, 1, kh);
-      for (int64_t kw = 0; kw < w.kernel[2]; ++kw) {
-        const Range r(w, 2, kw);
-        V sums = {};
-        T sum = 0;
-        for (int64_t od = rd.first; od < rd.last; ++od) {
-          const int64_t id = rd.start + od * w.stride[0];
-          for (int64_t oh = rh.first; oh < rh.last; ++oh) {
-            const int64_t ih = rh.start + oh * w.stride[1];
-            const T* a = gy + (od * w.out[1] + oh) * w.out[2];
-            const T* b = x + (id * w.in[1] + ih) * w.in[2] + r.start;
-            int64_t j = r.first;
-            if (step == 1) {
-              for (; j + lanes <= r.last; j += lanes) sums += wide(a + j) * wide(b + j);
-            }
-            for (; j < r.last; ++j) sum += a[j] * b[j * step];
-          }
-        }
-        for (int64_t i = 0; i < lanes; ++i) sum += sums[i];
-        gw[(kd * w.kernel[1] + kh) * w.kernel[2] + kw] += sum;
-      }
-    }
-  }
-}
-
 }  // namespace
 
 extern const ConvKernels conv_kernels = {
-    {im2col<float>, col2im<float>, plane<float>, plane_grad_input<float>, plane_grad_weight<float>},
-    {im2col<double>, col2im<double>, plane<double>, plane_grad_input<double>,
-     plane_grad_weight<double>}};
+    {im2col<float>, col2im<float>, plane<float>, plane_grad_input<float>},
+    {im2col<double>, col2im<double>, plane<double>, plane_grad_input<double>}};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA
