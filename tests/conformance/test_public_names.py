@@ -43,6 +43,7 @@ MODULES = [
     "optim.lr_scheduler",
     "optim.optimizer",
     "optim.swa_utils",
+    "utils.benchmark",
     "utils.checkpoint",
 ]
 
@@ -70,7 +71,10 @@ MISSING = {
     r"nn\.grad\.torch|.*\.(torch|warnings|math|np|importlib|dataclasses)": "imports",
     r"utils\.checkpoint\.(DefaultDeviceType|[gs]et_device_states|GraphExecGroup)": "for GPUs",
     r"utils\.checkpoint\.(\w*Selective\w*|\w*selective\w*|CheckpointPolicy|SAC_IGNORED_OPS)": "ops are not seen one by one",
-    r"utils\.checkpoint\.set_checkpoint_debug_enabled": "ops are not seen one by one",
+    r"utils\.benchmark\.(\w*Callgrind\w*|FunctionCounts?|Language|\w*Fuzz\w+|Parameter\w+)": "Python only, and no random inputs",
+    r"utils\.benchmark\.(Timer\.collect_callgrind|TaskSpec\.(global_setup|setup_str))": "Python only, and no random inputs",
+    r"utils\.benchmark\.Timer\.(autorange|repeat)": "PyTorch's raise NotImplementedError",
+    r"utils\.benchmark\.(Colorize|Number|math|ordered_unique|set_torch_threads|trim_sigfig|unit_to_english|utils)": "not meant to be public",
     r"utils\.checkpoint\.CheckpointFunction\..*": "the context's own",
     r"nn\.functional\.(Broadcasting\w+|Callable|DType|Optional|Tensor|GRID_SAMPLE\w+|boolean_dispatch|assert_int_or_pair|grad|\w+_notes|\w*has_torch_function\w*|handle_torch_function)": "not meant to be public",
     r".*\.(Buffer|Parameter|Uninitialized\w+)\..*": "compared as the methods of Tensor",
@@ -86,7 +90,7 @@ OTHER_PARAMETERS = {
     r".*\.log_abs_det_jacobian": "nothing is cached between",
     r".*\.dependent_property\.check": "not on the class",
     r".*\.BlockMask\..*|.*\.create_block_mask": "masks are kept whole",
-    r"utils\.checkpoint\.checkpoint": "debug= needs to see ops one by one",
+    r"utils\.benchmark\.(Timer|TaskSpec)\.__init__": "Python only, and no random inputs",
     r"utils\.checkpoint\.CheckpointFunction\.backward": "the gradients",
     r".*\.(Buffer|Parameter|Uninitialized\w+)\..*": "compared as the methods of Tensor",
 }

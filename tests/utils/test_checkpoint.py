@@ -13,6 +13,7 @@ from taeda.utils.checkpoint import (
     CheckpointError,
     checkpoint,
     checkpoint_sequential,
+    set_checkpoint_debug_enabled,
     set_checkpoint_early_stop,
 )
 
@@ -196,3 +197,47 @@ def test_warnings():
         assert checkpoint(nn.Linear(2, 2), taeda.ones(2), use_reentrant=False).requires_grad
         with taeda.no_grad():
             assert not checkpoint(nn.Linear(2, 2), taeda.ones(2), use_reentrant=False).requires_grad
+
+
+@pytest.mark.parametrize("way", ["argument", "context"])
+def test_debugging_lists_where_tensors_were_saved(way):
+    calls = []
+
+    def other_the_second_time(x):
+        calls.append(1)
+        y = x.sin()
+        return y.exp() if len(calls) == 1 else y + 1
+
+    x = taeda.ones(3, requires_grad=True)
+    if way == "argument":
+        y = checkpoint(other_the_second_time, x, use_reentrant=False, debug=True)
+    else:
+        with set_checkpoint_debug_enabled(True):
+            y = checkpoint(other_the_second_time, x, use_reentrant=False)
+    with pytest.raises(CheckpointError, match="different number") as info:
+        y.sum().backward()
+    first, again = str(info.value).split("Tensors saved during the recomputation:")
+    assert "Tensors saved during the original forward:" in first
+    assert [first.count("y = x.sin()"), first.count("y.exp()")] == [1, 1]
+    assert [again.count("y = x.sin()"), again.count("y.exp()")] == [1, 0]
+    assert "0: float32 [3] in File" in first and "test_checkpoint.py" in again
+
+
+def test_debugging_can_be_switched_off_and_is_suggested():
+    x = taeda.ones(3, requires_grad=True)
+    calls = []
+
+    def fewer(v):
+        calls.append(1)
+        return v.sin() if len(calls) == 1 else v + 2
+
+    with set_checkpoint_debug_enabled(False):
+        y = checkpoint(fewer, x, use_reentrant=False, debug=True)
+    with pytest.raises(CheckpointError, match="debug=True") as info:
+        y.sum().backward()
+    assert "Tensors saved" not in str(info.value)
+    with set_checkpoint_debug_enabled(None):
+        checkpoint(taeda.sin, x, use_reentrant=False, debug=True).sum().backward()
+    assert taeda.allclose(x.grad, x.cos())
+    with pytest.raises(ValueError, match="debug"):
+        checkpoint(taeda.sin, x, use_reentrant=True, debug=True)

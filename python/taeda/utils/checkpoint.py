@@ -14,6 +14,7 @@ taeda.Size([2, 4])
 from __future__ import annotations
 
 import contextlib
+import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ __all__ = [
     "checkpoint_sequential",
     "detach_variable",
     "noop_context_fn",
+    "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
 ]
 
@@ -68,6 +70,22 @@ class set_checkpoint_early_stop:
     def __exit__(self, *exc_info: object) -> None:
         global _early_stop
         _early_stop = self._before
+
+
+_debug: bool | None = None  # what set_checkpoint_debug_enabled says
+
+
+@contextlib.contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Within the block, whether checkpoints are debugged, whatever ``checkpoint`` is told; None
+    leaves that to it.
+    """
+    global _debug
+    before, _debug = _debug, enabled
+    try:
+        yield
+    finally:
+        _debug = before
 
 
 def check_backward_validity(inputs: Iterable[Any]) -> None:
@@ -159,17 +177,24 @@ class _Frame:
     """
 
     def __init__(
-        self, recompute: Callable[[], Any], check: Callable[[Tensor], Any], early_stop: bool
+        self,
+        recompute: Callable[[], Any],
+        check: Callable[[Tensor], Any],
+        early_stop: bool,
+        debug: bool,
     ) -> None:
         self._recompute = recompute
         self._check = check
         self._early_stop = early_stop
         self._metadata: list[Any] = []
         self._tensors: dict[int, Tensor] = {}
+        self._saved: list[str] | None = [] if debug else None
 
     def pack(self, tensor: Tensor) -> int:
         """Note a tensor that is saved at first."""
         self._metadata.append(self._check(tensor))
+        if self._saved is not None:
+            self._saved.append(_place_of(tensor))
         return len(self._metadata) - 1
 
     def unpack(self, number: int) -> Tensor:
@@ -178,20 +203,36 @@ class _Frame:
             self._compute_again()
         return self._tensors.pop(number)
 
+    def _failure(self, text: str, again: list[str]) -> CheckpointError:
+        if self._saved is None:
+            return CheckpointError(
+                f"{text}\nTo see where each tensor was saved, both times, give checkpoint() "
+                "debug=True, or use set_checkpoint_debug_enabled(True)"
+            )
+        lists = (("the original forward", self._saved), ("the recomputation", again))
+        for when, places in lists:
+            lines = [f"\n  {i}: {place}" for i, place in enumerate(places)]
+            text += f"\nTensors saved during {when}:" + "".join(lines or ["\n  none"])
+        return CheckpointError(text)
+
     def _compute_again(self) -> None:
         count = 0
+        again: list[str] = []
 
         def keep(tensor: Tensor) -> None:
             nonlocal count
+            if self._saved is not None:
+                again.append(_place_of(tensor))
             if count >= len(self._metadata):
                 count += 1
                 return
             found = self._check(tensor)
             if found != self._metadata[count]:
-                raise CheckpointError(
+                raise self._failure(
                     "checkpoint: Recomputed values for the following tensors have different "
                     f"metadata than during the forward pass. tensor at position {count}: saved "
-                    f"metadata: {self._metadata[count]}, recomputed metadata: {found}"
+                    f"metadata: {self._metadata[count]}, recomputed metadata: {found}",
+                    again,
                 )
             self._tensors[count] = tensor.detach()
             count += 1
@@ -210,11 +251,24 @@ class _Frame:
         except _StopRecomputationError:
             return
         if count != len(self._metadata):
-            raise CheckpointError(
+            raise self._failure(
                 "checkpoint: A different number of tensors was saved during the original forward "
                 f"and recomputation. Number of tensors saved during forward: "
-                f"{len(self._metadata)}. Number of tensors saved during recomputation: {count}."
+                f"{len(self._metadata)}. Number of tensors saved during recomputation: {count}.",
+                again,
             )
+
+
+def _place_of(tensor: Tensor) -> str:
+    """What is being saved, and the innermost line outside of this package that has it saved."""
+    import traceback
+
+    package = os.path.dirname(os.path.dirname(__file__)) + os.sep
+    kind = f"{str(tensor.dtype).rpartition('.')[2]} {list(tensor.shape)}"
+    for frame in reversed(traceback.extract_stack()):
+        if not frame.filename.startswith(package):
+            return f'{kind} in File "{frame.filename}", line {frame.lineno}: {frame.line}'
+    return kind
 
 
 def _describe(tensor: Tensor) -> dict[str, Any]:
@@ -230,6 +284,7 @@ def checkpoint(
     use_reentrant: bool | None = None,
     context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn,
     determinism_check: str = "default",
+    debug: bool = False,
     early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
@@ -246,6 +301,8 @@ def checkpoint(
             without reentrance only.
         determinism_check: ``"default"`` compares shapes, dtypes and devices of the values computed
             again with those at first; ``"none"`` does not.
+        debug: have an error list where every tensor was saved, the first time and again, which
+            takes a look at the stack for each; without reentrance only.
         early_stop: stop computing again when the last value that is needed is there.
         kwargs: the function's keyword arguments; ``preserve_rng_state`` (True by default) is taken
             out, and says whether random numbers are the same both times.
@@ -271,8 +328,10 @@ def checkpoint(
                 f"checkpoint: Unexpected keyword arguments: {', '.join(kwargs)}; the reentrant "
                 "form takes none"
             )
-        if context_fn is not noop_context_fn:
-            raise ValueError("checkpoint: context_fn is only supported when use_reentrant=False")
+        if context_fn is not noop_context_fn or debug:
+            raise ValueError(
+                "checkpoint: context_fn and debug are only supported when use_reentrant=False"
+            )
         return CheckpointFunction.apply(function, preserve, *args)
     if determinism_check not in _CHECKS:
         raise ValueError(
@@ -288,7 +347,8 @@ def checkpoint(
 
     if _early_stop is not None:
         early_stop = _early_stop
-    frame = _Frame(recompute, _CHECKS[determinism_check], early_stop)
+    debug = debug if _debug is None else _debug
+    frame = _Frame(recompute, _CHECKS[determinism_check], early_stop, debug)
     if not taeda.is_grad_enabled():
         return function(*args, **kwargs)
     with saved_tensors_hooks(frame.pack, frame.unpack), first_context:
