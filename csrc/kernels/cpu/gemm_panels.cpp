@@ -58,9 +58,10 @@ struct Cut {
         side = round_up(ceil_div(whole, parts), by_rows ? 8 : 32);
       }
     };
+    if (copies_rows) cut(true, 32);
     for (const int64_t least : {128, 64}) {
-      cut(copies_rows, least);
-      cut(!copies_rows, least);
+      cut(false, least);
+      cut(true, least);
     }
   }
 };
