@@ -87,3 +87,40 @@ def test_large_transposes(dtype, shape):
     assert taeda.equal(wide[..., 3:-2], y)
     assert not wide[..., :3].any()
     assert not wide[..., -2:].any()
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64])
+@pytest.mark.parametrize("width", [1024, 1000, 16_384])
+def test_large_softmax(dtype, width):
+    rows = 20_000_000 // (4 * width) + 3
+    x = taeda.randn(rows, width, dtype=dtype) * 10
+    x[1, ::3] = -float("inf")
+    x[2, 7] = float("nan")
+    x[3, 1:] = -200.0
+    x[4] = -float("inf")
+    for function in (taeda.softmax, taeda.log_softmax):
+        y = function(x, 1)
+        for part in (slice(0, 7), slice(rows - 6, rows)):  # these are not written past the caches
+            taeda.testing.assert_close(
+                y[part], function(x[part], 1), rtol=0, atol=0, equal_nan=True
+            )
+        assert y[2].isnan().all()
+        assert y[4].isnan().all()
+    exact = taeda.softmax(x[:2].double(), 1)
+    taeda.testing.assert_close(taeda.softmax(x, 1)[:2].double(), exact, rtol=6e-6, atol=0)
+    assert not taeda.softmax(x, 1)[1, ::3].any()
+
+
+@pytest.mark.parametrize("affine", ["", "w", "b", "wb"])
+@pytest.mark.parametrize("width", [1024, 1000])
+def test_large_layer_norm(affine, width):
+    rows = 20_000_000 // (4 * width) + 3
+    x = taeda.randn(rows, width) + 3
+    w = taeda.rand(width) if "w" in affine else None
+    b = taeda.rand(width) if "b" in affine else None
+    y = taeda.layer_norm(x, (width,), w, b)
+    for part in (slice(0, 7), slice(rows - 6, rows)):
+        exact = taeda.layer_norm(
+            x[part].double(), (width,), *(v if v is None else v.double() for v in (w, b))
+        )
+        taeda.testing.assert_close(y[part].double(), exact, rtol=1e-5, atol=2e-6)

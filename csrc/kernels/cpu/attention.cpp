@@ -79,7 +79,7 @@ void weights(const AttentionShape& s, const Block& b, const Matrices<const T>& q
         any |= !(row[j] == -std::numeric_limits<T>::infinity());
       }
     }
-    if (any) softmax.rows(1, count, row, row);
+    if (any) softmax.rows(1, count, row, row, false);
     else std::fill_n(row, count, T(0));
     std::fill(row + count, row + b.keys, T(0));
   }

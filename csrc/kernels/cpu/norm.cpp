@@ -9,6 +9,7 @@
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/pick.h"
 #include "kernels/cpu/simd/rows.h"
+#include "kernels/cpu/stream.h"
 
 namespace taeda::cpu {
 namespace {
@@ -42,6 +43,9 @@ void row_norm(const RowNorm& s, const T* x, const T* weight, const T* bias, T* y
               T* rstd) {
   const int64_t n = s.channels * s.spatial;
   const auto& f = loops<T>();
+  const int64_t bytes = n * static_cast<int64_t>(sizeof(T));
+  const bool past =
+      bytes % 64 == 0 && is_streamed(s.rows * bytes) && reinterpret_cast<uintptr_t>(y) % 64 == 0;
   parallel_for(s.rows, grain_for(n), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* xr = x + r * n;
@@ -53,7 +57,7 @@ void row_norm(const RowNorm& s, const T* x, const T* weight, const T* bias, T* y
       const int64_t first = (r % s.groups) * s.channels;
       const T *w = weight ? weight + first : nullptr, *b = bias ? bias + first : nullptr;
       if (s.spatial == 1 || (!w && !b)) {
-        f.affine(xr, n, mean[r], rstd[r], w, b, yr);
+        f.affine(xr, n, mean[r], rstd[r], w, b, yr, past);
         continue;
       }
       for (int64_t c = 0; c < s.channels; ++c) {

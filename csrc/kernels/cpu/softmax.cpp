@@ -6,6 +6,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/simd/pick.h"
 #include "kernels/cpu/simd/rows.h"
+#include "kernels/cpu/stream.h"
 
 namespace taeda::cpu {
 namespace {
@@ -22,12 +23,20 @@ template <class T> const simd::SoftmaxLoops<T>& loops() {
   }
 }
 
+// Whether the rows of y are stored past the caches.
+template <class T> bool goes_past(const SoftmaxShape& s, const T* y) {
+  const int64_t bytes = s.size * static_cast<int64_t>(sizeof(T));
+  return s.inner == 1 && bytes % 64 == 0 && is_streamed(s.outer * bytes) &&
+         reinterpret_cast<uintptr_t>(y) % 64 == 0;
+}
+
 // Calls rows(begin, end) on whole lines where those are contiguous, else columns(offset, width) on
 // lines side by side.
-template <class R, class C> void for_lines(const SoftmaxShape& s, R&& rows, C&& columns) {
+template <class R, class C>
+void for_lines(const SoftmaxShape& s, R&& rows, C&& columns, int64_t row_grain = kGrain) {
   const int64_t size = std::max<int64_t>(s.size, 1);
   if (s.inner == 1) {
-    parallel_for(s.outer, std::max<int64_t>(1, kGrain / size), rows);
+    parallel_for(s.outer, std::max<int64_t>(1, row_grain / size), rows);
     return;
   }
   const int64_t width = std::min(s.inner, simd::kColumns);
@@ -45,12 +54,14 @@ template <class R, class C> void for_lines(const SoftmaxShape& s, R&& rows, C&& 
 template <class T>
 void forward(const SoftmaxShape& s, const typename simd::SoftmaxLoops<T>::Pair& f, const T* x,
              T* y) {
+  const bool past = goes_past(s, y);
   for_lines(
       s,
       [&](int64_t begin, int64_t end) {
-        f.rows(end - begin, s.size, x + begin * s.size, y + begin * s.size);
+        f.rows(end - begin, s.size, x + begin * s.size, y + begin * s.size, past);
       },
-      [&](int64_t at, int64_t width) { f.columns(s.size, s.inner, width, x + at, y + at); });
+      [&](int64_t at, int64_t width) { f.columns(s.size, s.inner, width, x + at, y + at); },
+      past ? 8 * kGrain : kGrain);
 }
 
 template <class T>

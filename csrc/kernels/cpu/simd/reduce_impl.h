@@ -3,6 +3,7 @@
 // namespace.
 #pragma once
 
+#include "kernels/cpu/simd/lanes.h"
 #include "kernels/cpu/simd/reduce.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
@@ -18,9 +19,6 @@ struct BF16 {
 template <class C> struct VecOf {
   static constexpr int64_t lanes = 64 / sizeof(C);
   typedef C type __attribute__((vector_size(64)));
-};
-template <class T, int64_t Lanes> struct Narrow {
-  typedef T type __attribute__((vector_size(Lanes * sizeof(T))));
 };
 template <class C> using Vec = typename VecOf<C>::type;
 template <class C> constexpr int64_t kLanes = VecOf<C>::lanes;
@@ -87,35 +85,9 @@ template <class C> inline Vec<C> splat(C v) { return v - Vec<C>{}; }
 template <class R>
 concept HasQuick = requires(typename R::C a) { R::quick(a, a); };
 
-// All lanes added up in a fixed order, in A.
-template <class A, class C, int64_t N> inline A add_lanes(typename Narrow<C, N>::type v) {
-  if constexpr (N == 2) {
-    return static_cast<A>(v[0]) + static_cast<A>(v[1]);
-  } else {
-    typename Narrow<C, N / 2>::type half[2];
-    __builtin_memcpy(&half, &v, sizeof v);
-    if constexpr (__is_same(A, C)) {
-      return add_lanes<A, C, N / 2>(half[0] + half[1]);
-    } else {
-      using W = typename Narrow<A, N / 2>::type;
-      return add_lanes<A, A, N / 2>(__builtin_convertvector(half[0], W) +
-                                    __builtin_convertvector(half[1], W));
-    }
-  }
-}
 template <class R, bool Quick, class V> inline V op_of(V a, V b) {
   if constexpr (Quick) return R::quick(a, b);
   else return R::op(a, b);
-}
-// The lanes of a vector, none of them NaN, put together by quick.
-template <class R, int64_t N, class V> inline typename R::C fold_lanes(V v) {
-  if constexpr (N == 2) {
-    return R::quick(v[0], v[1]);
-  } else {
-    typename Narrow<typename R::C, N / 2>::type half[2];
-    __builtin_memcpy(&half, &v, sizeof v);
-    return fold_lanes<R, N / 2>(R::quick(half[0], half[1]));
-  }
 }
 template <class C> inline bool may_have_nan(Vec<C> sum) {
   const C total = add_lanes<C, C, kLanes<C>>(sum);
@@ -158,7 +130,8 @@ typename R::A row_block(const typename R::T* x, int64_t n) {
     }
     a[0] = op_of<R, Quick>(op_of<R, Quick>(a[0], a[1]), op_of<R, Quick>(a[2], a[3]));
     if constexpr (Quick) {
-      total = R::merge(total, fold_lanes<R, w>(a[0]));
+      total =
+          R::merge(total, fold_lanes<C, w>(a[0], [](auto p, auto q) { return R::quick(p, q); }));
     } else {
       for (int64_t j = 0; j < w; ++j) total = R::merge(total, static_cast<typename R::A>(a[0][j]));
     }

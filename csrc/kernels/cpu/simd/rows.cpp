@@ -1,5 +1,6 @@
 #include "kernels/cpu/simd/rows.h"
 
+#include "kernels/cpu/simd/lanes.h"
 #include "kernels/functors_scalar.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
@@ -7,6 +8,7 @@ namespace {
 
 using taeda::TAEDA_ISA::exp;
 using taeda::TAEDA_ISA::exp_or_zero;
+using taeda::TAEDA_ISA::exp_power;
 
 // ---- sums in lanes
 // -------------------------------------------------------------------------------------------------
@@ -33,7 +35,7 @@ template <class T, class F, class G> FN double sum_of(int64_t n, F&& f, G&& g) {
     }
     for (; i + lanes <= end; i += lanes) s[0] += f(i);
     s[0] = (s[0] + s[1]) + (s[2] + s[3]);
-    for (int64_t j = 0; j < lanes; ++j) sum += s[0][j];
+    sum += add_lanes<double, T, lanes>(s[0]);
   }
   for (; i < n; ++i) sum += g(i);
   return sum;
@@ -100,6 +102,11 @@ FN void products(const T* g, const T* w, const T* x, int64_t n, T mean, double* 
   sums[1] = sum_x;
 }
 
+// Asks for n elements that will be read soon.
+template <class T> FN void ask_for(const T* x, int64_t n) {
+  for (int64_t i = 0; i < n; i += LanesOf<T>::count) __builtin_prefetch(x + i);
+}
+
 // NaN is passed over: it comes back through the exponentials.
 template <class T> FN T largest(const T* x, int64_t n) {
   using V = Lanes<T>;
@@ -118,16 +125,32 @@ template <class T> FN T largest(const T* x, int64_t n) {
     }
     for (; i + lanes <= n; i += lanes) take(i, 0);
     for (int k = 1; k < 4; ++k) m[0] = m[k] > m[0] ? m[k] : m[0];
-    for (int64_t j = 0; j < lanes; ++j) best = m[0][j] > best ? m[0][j] : best;
+    best = fold_lanes<T, lanes>(m[0], [](auto a, auto b) { return b > a ? b : a; });
   }
   for (; i < n; ++i) best = x[i] > best ? x[i] : best;
   return best;
 }
 
+// exp_or_zero of each lane.
+FN Narrow<float, 16>::type exp_lanes(Narrow<float, 16>::type x) {
+  using F = Narrow<float, 16>::type;
+  using I = Narrow<int32_t, 16>::type;
+  using U = Narrow<uint32_t, 16>::type;
+  U bits;
+  const F q = exp_power(x < -1000.0f ? F{} - 1000.0f : x, bits);
+  const I n = (I)(bits + 127u);
+  return q * (F)((U)(n > 0 ? n : I{}) << 23);
+}
+FN Narrow<double, 8>::type exp_lanes(Narrow<double, 8>::type x) {
+  double e[8];
+  for (int j = 0; j < 8; ++j) e[j] = exp(x[j]);
+  __builtin_memcpy(&x, e, sizeof x);
+  return x;
+}
+
 // The largest of a row, and the sum of exp(x - largest), in one pass through memory.
 template <class T> FN void max_and_sum(const T* x, int64_t n, T& most, double& total) {
-  constexpr int64_t block = 512;
-  T e[block];
+  constexpr int64_t block = 512, ahead = 2 * block;
   most = largest(x, n < block ? n : block);
   total = 0;
   for (int64_t begin = 0; begin < n; begin += block) {
@@ -137,32 +160,85 @@ template <class T> FN void max_and_sum(const T* x, int64_t n, T& most, double& t
       total *= __builtin_exp(static_cast<double>(most) - static_cast<double>(best));
       most = best;
     }
+    ask_for(x + begin + ahead, block);
     const T center = most;
-    for (int64_t i = 0; i < m; ++i) e[i] = exp_or_zero(x[begin + i] - center);
-    total += sum(e, m);
+    const T* p = x + begin;
+    total += sum_of<T>(
+        m, [&](int64_t i) { return exp_lanes(lanes_at(p + i) - center); },
+        [&](int64_t i) { return double{exp_or_zero(p[i] - center)}; });
   }
 }
 
 // ---- softmax
 // -------------------------------------------------------------------------------------------------------
 
-template <class T> void softmax_rows(int64_t rows, int64_t size, const T* x, T* y) {
+template <class T> FN void exp_and_sum(const T* x, int64_t n, T center, T* e, double& total) {
+  total += sum_of<T>(
+      n,
+      [&](int64_t i) {
+        const auto v = exp_lanes(lanes_at(x + i) - center);
+        __builtin_memcpy(e + i, &v, sizeof v);
+        return v;
+      },
+      [&](int64_t i) { return double{e[i] = exp_or_zero(x[i] - center)}; });
+}
+
+// Large results: while the exponentials of one row are computed, the row before is stored, and the
+// next one is read.
+constexpr int64_t kHeld = 8192;  // elements of a row that are held back
+template <class T> void softmax_rows_past(int64_t rows, int64_t size, const T* x, T* y) {
+  constexpr int64_t block = 512, lanes = LanesOf<T>::count;
+  alignas(64) T held[2][kHeld];
+  T before = 0;  // the factor of the row before
+  auto store = [&](int64_t r, int64_t begin) {
+    const int64_t end = begin + block < size ? begin + block : size;
+    for (int64_t i = begin; i < end; i += lanes)
+      store_past_caches(y + r * size + i, lanes_at(held[r % 2] + i) * before);
+  };
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* p = x + r * size;
+    const T m = largest(p, size);
+    double total = 0;
+    for (int64_t begin = 0; begin < size; begin += block) {
+      ask_for(p + size + begin, block);
+      exp_and_sum(p + begin, size - begin < block ? size - begin : block, m, held[r % 2] + begin,
+                  total);
+      if (r > 0) store(r - 1, begin);
+    }
+    before = static_cast<T>(1.0 / total);
+  }
+  for (int64_t begin = 0; begin < size; begin += block) store(rows - 1, begin);
+  fence_stores();
+}
+
+template <class T> void softmax_rows(int64_t rows, int64_t size, const T* x, T* y, bool past) {
+  if (past && size <= kHeld) {
+    softmax_rows_past(rows, size, x, y);
+    return;
+  }
   for (int64_t r = 0; r < rows; ++r, x += size, y += size) {
-    const T m = largest(x, size);
-    for (int64_t i = 0; i < size; ++i) y[i] = exp(x[i] - m);
-    const T scale = static_cast<T>(1.0 / sum(y, size));
+    double total = 0;
+    exp_and_sum(x, size, largest(x, size), y, total);
+    const T scale = static_cast<T>(1.0 / total);
     for (int64_t i = 0; i < size; ++i) y[i] *= scale;
   }
 }
 
-template <class T> void log_softmax_rows(int64_t rows, int64_t size, const T* x, T* y) {
+template <class T> void log_softmax_rows(int64_t rows, int64_t size, const T* x, T* y, bool past) {
+  constexpr int64_t lanes = LanesOf<T>::count;
   for (int64_t r = 0; r < rows; ++r, x += size, y += size) {
     T m;
     double total;
     max_and_sum(x, size, m, total);
     const T shift = static_cast<T>(__builtin_log(total));
-    for (int64_t i = 0; i < size; ++i) y[i] = x[i] - m - shift;
+    if (past) {
+      for (int64_t i = 0; i < size; i += lanes)
+        store_past_caches(y + i, lanes_at(x + i) - m - shift);
+    } else {
+      for (int64_t i = 0; i < size; ++i) y[i] = x[i] - m - shift;
+    }
   }
+  if (past) fence_stores();
 }
 
 // ---- cross entropy: what a row needs of its softmax, and the softmax scaled
@@ -206,18 +282,30 @@ FN void column_maxima(int64_t size, int64_t step, int64_t width, const T* x, T* 
   }
 }
 
+// total[j] = sum of f(k, j), which may also keep the terms, over all k.
+template <class T, class F> FN void sum_columns(int64_t size, int64_t width, double* total, F&& f) {
+  constexpr int64_t group = 32;  // terms that are added up in T
+  T part[kColumns];
+  for (int64_t j = 0; j < width; ++j) total[j] = 0;
+  for (int64_t first = 0; first < size; first += group) {
+    const int64_t end = size - first < group ? size : first + group;
+    for (int64_t j = 0; j < width; ++j) part[j] = 0;
+    for (int64_t k = first; k < end; ++k) {
+#pragma GCC ivdep
+      for (int64_t j = 0; j < width; ++j) part[j] += f(k, j);
+    }
+    for (int64_t j = 0; j < width; ++j) total[j] += part[j];
+  }
+}
+
 template <class T>
 void softmax_columns(int64_t size, int64_t step, int64_t width, const T* x, T* y) {
   T best[kColumns], scale[kColumns];
-  double total[kColumns] = {};
+  double total[kColumns];
   column_maxima(size, step, width, x, best);
-  for (int64_t k = 0; k < size; ++k) {
-    for (int64_t j = 0; j < width; ++j) {
-      const T e = exp(x[k * step + j] - best[j]);
-      y[k * step + j] = e;
-      total[j] += e;
-    }
-  }
+  sum_columns<T>(size, width, total, [&](int64_t k, int64_t j) {
+    return y[k * step + j] = exp_or_zero(x[k * step + j] - best[j]);
+  });
   for (int64_t j = 0; j < width; ++j) scale[j] = static_cast<T>(1.0 / total[j]);
   for (int64_t k = 0; k < size; ++k) {
     for (int64_t j = 0; j < width; ++j) y[k * step + j] *= scale[j];
@@ -227,11 +315,10 @@ void softmax_columns(int64_t size, int64_t step, int64_t width, const T* x, T* y
 template <class T>
 void log_softmax_columns(int64_t size, int64_t step, int64_t width, const T* x, T* y) {
   T best[kColumns], shift[kColumns];
-  double total[kColumns] = {};
+  double total[kColumns];
   column_maxima(size, step, width, x, best);
-  for (int64_t k = 0; k < size; ++k) {
-    for (int64_t j = 0; j < width; ++j) total[j] += exp(x[k * step + j] - best[j]);
-  }
+  sum_columns<T>(size, width, total,
+                 [&](int64_t k, int64_t j) { return exp_or_zero(x[k * step + j] - best[j]); });
   for (int64_t j = 0; j < width; ++j) shift[j] = static_cast<T>(__builtin_log(total[j]));
   for (int64_t k = 0; k < size; ++k) {
     for (int64_t j = 0; j < width; ++j) y[k * step + j] = x[k * step + j] - best[j] - shift[j];
@@ -275,8 +362,27 @@ void norm_products(const T* g, const T* w, const T* x, int64_t n, T mean, double
   w ? products<T, true>(g, w, x, n, mean, sums) : products<T, false>(g, w, x, n, mean, sums);
 }
 
+// Also asks for the next row.
+template <class T, class F> FN void affine_past(const T* x, int64_t n, T* y, F&& f) {
+  constexpr int64_t lanes = LanesOf<T>::count;
+  for (int64_t i = 0; i < n; i += lanes) {
+    __builtin_prefetch(x + n + i);
+    store_past_caches(y + i, f(i));
+  }
+  fence_stores();
+}
+
 template <class T>
-void affine(const T* x, int64_t n, T mean, T scale, const T* w, const T* b, T* y) {
+void affine(const T* x, int64_t n, T mean, T scale, const T* w, const T* b, T* y, bool past) {
+  if (past) {
+    auto z = [&](int64_t i) { return (lanes_at(x + i) - mean) * scale; };
+    if (w && b)
+      affine_past(x, n, y, [&](int64_t i) { return z(i) * lanes_at(w + i) + lanes_at(b + i); });
+    else if (w) affine_past(x, n, y, [&](int64_t i) { return z(i) * lanes_at(w + i); });
+    else if (b) affine_past(x, n, y, [&](int64_t i) { return z(i) + lanes_at(b + i); });
+    else affine_past(x, n, y, z);
+    return;
+  }
   if (w && b) {
     for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * scale * w[i] + b[i];
   } else if (w) {

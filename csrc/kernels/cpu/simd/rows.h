@@ -9,7 +9,9 @@ namespace taeda::cpu::simd {
 constexpr int64_t kColumns = 256;  // the most columns that one call below works on side by side
 
 template <class T> struct SoftmaxLoops {
-  using Rows = void (*)(int64_t rows, int64_t size, const T* x, T* y);
+  // `past`: y is so large that it is stored past the caches; each row of it begins a line of
+  // theirs.
+  using Rows = void (*)(int64_t rows, int64_t size, const T* x, T* y, bool past);
   using Columns = void (*)(int64_t size, int64_t step, int64_t width, const T* x, T* y);
   using RowsBackward = void (*)(int64_t rows, int64_t size, const T* g, const T* y, T* gx);
   using ColumnsBackward = void (*)(int64_t size, int64_t step, int64_t width, const T* g,
@@ -36,8 +38,8 @@ template <class T> struct NormLoops {
   // sums[0] = sum of g w, sums[1] = sum of g w (x - mean); w may be null for ones.
   void (*products)(const T* g, const T* w, const T* x, int64_t n, T mean, double* sums);
   // (x - mean) * scale * w + b with w and b an element each, or null; and with one scale and shift
-  // for all.
-  void (*affine)(const T* x, int64_t n, T mean, T scale, const T* w, const T* b, T* y);
+  // for all. `past` as in SoftmaxLoops.
+  void (*affine)(const T* x, int64_t n, T mean, T scale, const T* w, const T* b, T* y, bool past);
   void (*scale_shift)(const T* x, int64_t n, T mean, T scale, T shift, T* y);
   // gx = scale * g * w - a - (x - mean) * c; w may be null.
   void (*gradient)(const T* g, const T* w, const T* x, int64_t n, T mean, T scale, T a, T c, T* gx);
