@@ -23,6 +23,7 @@ class Op:
         name: without the underscore at the end of an in-place form.
         args: the arguments' names.
         kinds: their types, as in the schema.
+        tensors: the places of those that are tensors.
         function: calls it.
         inplace: whether it changes its first argument.
         mutated: the places of the arguments that it changes, as its schema says.
@@ -50,6 +51,7 @@ class Op:
                 self.mutated.append(len(self.args))
             self.args.append(arg.rstrip("!"))
             self.kinds.append(kind.split("=")[0].strip())
+        self.tensors = [i for i, k in enumerate(self.kinds) if k in ("Tensor", "Tensor?")]
         if ", *" not in schema and "(*" not in schema:
             self.positional = len(self.args)
 

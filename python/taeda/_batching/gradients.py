@@ -11,6 +11,7 @@ from taeda._batching.tensor import (
     Level,
     front,
     innermost_value,
+    inside,
     level_of,
     separate,
     state,
@@ -60,6 +61,33 @@ def run_grad(
         wrap(g, level) if hidden and g is not None else g
         for g, (_, hidden) in zip(found, given, strict=True)
     ]
+
+
+def run_batch(
+    outputs: Sequence[Tensor],
+    grads: Sequence[Tensor | None],
+    keep: bool,
+    create: bool,
+    inputs: Sequence[Any],
+) -> list[Tensor | None]:
+    """As `run_grad`, where each gradient has one more dimension in front; so have the results."""
+    for output, grad in zip(outputs, grads, strict=True):
+        if grad is not None and (not grad.dim() or grad.shape[1:] != output.shape):
+            raise RuntimeError(
+                "grad(): with is_grads_batched=True the first dimension of each grad_output is "
+                "that of the batch, and the others are the output's, but got grad_output of shape "
+                f"{list(grad.shape)} for an output of shape {list(output.shape)}"
+            )
+    sizes = {len(grad) for grad in grads if grad is not None}
+    if len(sizes) != 1:
+        raise ValueError(
+            "grad(): is_grads_batched=True needs grad_outputs whose first dimensions are of one "
+            f"size, got {sorted(sizes)}"
+        )
+    with inside(sizes.pop(), "error") as level:
+        given = [None if g is None else wrap(g, level) for g in grads]
+        found = run_grad(outputs, given, keep, create, inputs)
+    return [None if g is None else front(g, level) for g in found]
 
 
 def _only_unbatched(grad: Any, level: Level) -> Any:
@@ -115,4 +143,12 @@ def unpack_dual(x: Tensor) -> tuple[Tensor, Tensor | None]:
     return wrap(value, x._level), wrap(tangent, x._level)
 
 
-__all__ = ["fresh", "innermost_value", "is_concerned", "make_dual", "run_grad", "unpack_dual"]
+__all__ = [
+    "fresh",
+    "innermost_value",
+    "is_concerned",
+    "make_dual",
+    "run_batch",
+    "run_grad",
+    "unpack_dual",
+]

@@ -25,6 +25,24 @@ def aligned(value: Tensor, rank: int) -> Tensor:
 
 
 def _operands(op: Op, level: Level, args: Sequence[Any]) -> list[Any]:
+    rank, dtypes = 0, set()
+    for i in op.tensors:
+        a = args[i]
+        if a is not None and not _C._is_number(a):
+            rank = max(rank, a.dim())
+            dtypes.add(a.dtype)
+    if len(dtypes) > 1:
+        return _promoted(op, level, args)
+    given = list(args)
+    for i in op.tensors:
+        a = args[i]
+        if type(a) is BatchedTensor and a._level is level:
+            given[i] = aligned(a._value, rank)
+    return given
+
+
+def _promoted(op: Op, level: Level, args: Sequence[Any]) -> list[Any]:
+    """The operands where dtypes differ: tensors without dimensions count less than others."""
     tensors = [a for a in args if isinstance(a, Tensor)]
     rank = max(t.dim() for t in tensors)
     dtypes = {t.dtype for t in tensors}

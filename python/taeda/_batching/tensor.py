@@ -229,10 +229,19 @@ def level_of(x: Any) -> Level | None:
     """The innermost level that `x`, a tensor or a sequence of them, is batched at."""
     if type(x) is BatchedTensor:
         return x._level
-    if not isinstance(x, (tuple, list)):
-        return None
-    found = [level for level in map(level_of, x) if level is not None]
-    return max(found, key=lambda level: level.index) if found else None
+    found = None
+    if type(x) is tuple or type(x) is list:
+        for item in x:
+            kind = type(item)
+            if kind is BatchedTensor:
+                level = item._level
+            elif kind is tuple or kind is list:
+                level = level_of(item)
+            else:
+                continue
+            if level is not None and (found is None or level.index > found.index):
+                found = level
+    return found
 
 
 def first_of_finished(x: Any) -> Any:

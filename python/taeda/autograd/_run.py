@@ -85,6 +85,7 @@ def grad(
     create_graph: bool = False,
     *,
     allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
     """Return the gradients of the sum of `outputs` with respect to `inputs`.
@@ -99,6 +100,8 @@ def grad(
         create_graph: record the derivative itself.
         allow_unused: give None for an input that the outputs do not depend on, rather than raise
             an error. Default: as `materialize_grads`.
+        is_grads_batched: each of grad_outputs has one more dimension in front, a batch, and so has
+            each gradient. They are computed together, as by `vmap`.
         materialize_grads: give zeros instead of None for such an input.
 
     Returns:
@@ -126,7 +129,10 @@ def grad(
         raise ValueError("grad(): argument 'inputs' is empty")
     grads = _gradients(grad_outputs, len(roots), "grad_outputs")
     keep = create_graph if retain_graph is None else retain_graph
-    run = _C._run_grad if batching is None else batching.run_grad
+    if is_grads_batched:
+        from taeda._batching.gradients import run_batch as run
+    else:
+        run = _C._run_grad if batching is None else batching.run_grad
     found: list[Any] = run(roots, grads, keep, create_graph, wanted)
     for i, (gradient, of) in enumerate(zip(found, wanted, strict=True)):
         if gradient is not None:

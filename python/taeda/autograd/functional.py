@@ -199,27 +199,97 @@ def _rows(
     )
 
 
+def _rows_at_once(
+    output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool
+) -> tuple[Tensor, ...]:
+    """The same, by one backward over a batch."""
+    n = output.numel()
+    found: tuple[Tensor | None, ...] = (None,) * len(inputs)
+    if n and output.requires_grad:
+        basis = ops.eye(n, dtype=output.dtype, device=output.device)
+        found = grad(
+            output,
+            inputs,
+            basis.reshape(n, *output.shape),
+            retain_graph=True,
+            create_graph=create_graph,
+            allow_unused=True,
+            is_grads_batched=True,
+        )
+    return tuple(
+        ops.zeros([*output.shape, *x.shape], dtype=x.dtype)
+        if g is None
+        else g.reshape([*output.shape, *x.shape])
+        for g, x in zip(found, inputs, strict=True)
+    )
+
+
+def _forward_jacobian(func: Callable[..., Any], inputs: Tensors) -> Any:
+    from taeda.func import jacfwd
+
+    items, was_tuple = _tuple_of(inputs, "inputs")
+    result = jacfwd(func, tuple(range(len(items))))(*items)
+    if was_tuple:
+        return result
+    return tuple(row[0] for row in result) if isinstance(result[0], tuple) else result[0]
+
+
+def _check_ways(create_graph: bool, strict: bool, vectorize: bool, strategy: str) -> None:
+    if strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError(
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: a function '
+            'with more outputs than inputs is best differentiated in "forward-mode".'
+        )
+    if vectorize and strict:
+        raise RuntimeError(
+            "jacobian: `strict=True` and `vectorized=True` are not supported together."
+        )
+    if strategy == "reverse-mode":
+        return
+    if create_graph:
+        raise NotImplementedError(
+            'jacobian: `create_graph=True` and `strategy="forward-mode"` are not supported together'
+        )
+    if not vectorize:
+        raise NotImplementedError("jacobian: forward mode needs `vectorize=True`")
+
+
 def jacobian(
-    func: Callable[..., Any], inputs: Tensors, create_graph: bool = False, strict: bool = False
+    func: Callable[..., Any],
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
 ) -> Any:
     """The Jacobian of `func` at `inputs`, one backward per output element.
 
     For one input and one output a tensor of the output's sizes followed by the input's; for
-    several of either, nested tuples, outputs first. Arguments as in `vjp`.
+    several of either, nested tuples, outputs first. Arguments as in `vjp`, and:
+
+    Args:
+        vectorize: one backward for all elements of an output, as by `vmap`.
+        strategy: "reverse-mode", or with vectorize "forward-mode".
 
     >>> import taeda
     >>> taeda.autograd.functional.jacobian(lambda x: x * x, taeda.tensor([1.0, 2.0]))
     tensor([[2., 0.],
             [0., 4.]])
     """
+    _check_ways(create_graph, strict, vectorize, strategy)
+    if strategy == "forward-mode":
+        return _forward_jacobian(func, inputs)
     with enable_grad():
         items, was_tuple = _tuple_of(inputs, "inputs")
         items = _prepared(items, create_graph)
         outputs, many = _outputs(func, items)
-        result = tuple(
-            _plain(_finished(_rows(o, items, create_graph, strict), create_graph), was_tuple)
+        parts = [
+            _rows_at_once(o, items, create_graph)
+            if vectorize
+            else _rows(o, items, create_graph, strict)
             for o in outputs
-        )
+        ]
+        result = tuple(_plain(_finished(p, create_graph), was_tuple) for p in parts)
     return _plain(result, many)
 
 
@@ -232,27 +302,39 @@ def _check_scalar(outputs: tuple[Tensor, ...], many: bool) -> Tensor:
 
 
 def hessian(
-    func: Callable[..., Any], inputs: Tensors, create_graph: bool = False, strict: bool = False
+    func: Callable[..., Any],
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
     """The matrix of second derivatives of a function with one output element.
 
     For one input a tensor of its sizes twice over; for several, a tuple of tuples. Arguments as in
-    `vjp`.
+    `jacobian`, which the gradient is differentiated by in the way of outer_jacobian_strategy.
 
     >>> import taeda
     >>> taeda.autograd.functional.hessian(lambda x: (x**3).sum(), taeda.tensor([1.0, 2.0]))
     tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
+    _check_ways(create_graph, strict, vectorize, outer_jacobian_strategy)
     items, was_tuple = _tuple_of(inputs, "inputs")
 
     def gradient(*args: Tensor) -> tuple[Tensor, ...]:
         output = _check_scalar(*_outputs(func, args))
         return _gradients((output,), args, None, True, strict, "user-provided function")
 
+    if outer_jacobian_strategy == "forward-mode":
+        from taeda.func import grad as gradient_of
+
+        scalar = lambda *args: _check_scalar(*_outputs(func, args))  # noqa: E731
+        result = _forward_jacobian(gradient_of(scalar, tuple(range(len(items)))), items)
+        return result if was_tuple else result[0][0]
     with enable_grad():
         args = _prepared(items, create_graph)
-        result = jacobian(gradient, args, create_graph, strict)
+        result = jacobian(gradient, args, create_graph, strict, vectorize)
     return result if was_tuple else result[0][0]
 
 
