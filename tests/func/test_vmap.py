@@ -149,6 +149,34 @@ def test_errors(f, error, text):
         f(taeda.ones(3, 2))
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        taeda.tril,
+        taeda.linalg.inv,
+        lambda a: taeda.nn.functional.avg_pool1d(a, 1),
+        lambda a: taeda.nn.functional.layer_norm(a, (3, 2)),
+        lambda a: taeda.nn.functional.linear(a.sum(), taeda.ones(4, 3)),
+        lambda a: taeda.nn.functional.pad(a, (1, 1, 1, 1)),
+        lambda a: taeda.view_as_complex(a[0]),
+        lambda a: a.sum().view(taeda.float64),
+        lambda a: a.view(5),
+        lambda a: a.expand(()),
+        lambda a: a.permute(0, 1),
+        lambda a: a.t().t().repeat(()),
+        lambda a: taeda.multinomial(a.sum(), 1),
+        lambda a: taeda.bmm(a[None], a[None]),
+    ],
+)
+def test_shapes_that_would_do_for_the_value(f):
+    """An element's shape that is an error stays one, though the value has a dimension more."""
+    x = taeda.ones(3, 2)
+    with pytest.raises((RuntimeError, IndexError, ValueError)) as eager:
+        f(x[0])
+    with pytest.raises(type(eager.value)):
+        vmap(f, randomness="different")(x)
+
+
 def test_escaped():
     kept = []
     vmap(lambda a: kept.append(a) or a)(taeda.ones(3))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from taeda import _C
-from taeda._batching.dispatch import Op, Rule, check_target, loop, wrapped
+from taeda._batching.dispatch import Op, Rule, check_target, loop, refuse, wrapped
 from taeda._batching.tensor import Level, flattened, front, wrap
 from taeda._C import Tensor
 
@@ -129,6 +129,8 @@ def leading(*core: int) -> Rule:
             check_target(op, level, args)
         places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
         own = {i: core[min(k, len(core) - 1)] for k, i in enumerate(places)}
+        if any(args[i].dim() < own[i] for i in places):
+            return refuse(op, args)
         batch = max(args[i].dim() - own[i] for i in places)
         given = list(args)
         for i in places:
@@ -156,6 +158,8 @@ def folded(spatial: int) -> Rule:
         examples = None
         for i, a in enumerate(args):
             if isinstance(a, Tensor):
+                if a.dim() not in (dims + 1, dims + 2):
+                    return refuse(op, args)
                 value = front(a, level)
                 if a.dim() == dims + 2:
                     examples = a.size(0)

@@ -66,10 +66,6 @@ class Op:
             return self.function(*args)
         return self.function(*args[:n], **dict(zip(self.args[n:], args[n:], strict=True)))
 
-    def functional(self) -> Any:
-        """The function that does not change its argument."""
-        return getattr(_C.ops, self.name)
-
 
 def _arguments(schema: str) -> list[str]:
     """The arguments in a schema, without the commas inside of brackets."""
@@ -134,6 +130,21 @@ def check_target(op: Op, level: Level, args: Sequence[Any]) -> None:
         "write a Tensor that is vmapped over into `self`, which is not being vmapped over. Please "
         "try to use out-of-place operators instead of inplace arithmetic."
     )
+
+
+def refuse(op: Op, args: Sequence[Any]) -> Any:
+    """Raise the operation's own error about the shapes of its arguments for one element.
+
+    For a value, which has one more dimension, it would be no error.
+    """
+    op.call(
+        [
+            _C.ops.empty(a.shape, dtype=a.dtype, device=a.device) if isinstance(a, Tensor) else a
+            for a in args
+        ]
+    )
+    shapes = [list(a.shape) for a in args if isinstance(a, Tensor)]
+    raise RuntimeError(f"vmap: {op.full_name}() does not take tensors of shapes {shapes}")
 
 
 def wrapped(result: Any, level: Level) -> Any:

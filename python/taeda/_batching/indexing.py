@@ -116,25 +116,19 @@ def index_put(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(op.call([target, gathered.indices, value, accumulate]), level)
 
 
-def index_backward(op: Op, level: Level, args: Sequence[Any]) -> Any:
-    """`_index_backward`: gradients are added up where they came from."""
-    grad, indices, sizes = args
-    zeros = wrap(ops.zeros([level.size, *sizes], dtype=grad.dtype, device=grad.device), level)
-    put = Op("index_put", *_INDEX_PUT)
-    return index_put(put, level, [zeros, indices, grad, True])
-
-
-_INDEX_PUT = (
-    "index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: bool = False) -> "
-    "Tensor",
+_PUT = Op(
+    "index_put",
+    "index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: bool) -> Tensor",
     ops.index_put,
     {"composite": False, "elementwise": False, "inplace": False},
 )
 
 
-def _chosen_along(x: Tensor, dim: int, index: Any) -> tuple[Any, ...]:
-    """The indices that choose along one dimension."""
-    return (None,) * ((shifted(dim, x.dim()) - 1) if x.dim() else 0) + (index,)
+def index_backward(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """`_index_backward`: gradients are added up where they came from."""
+    grad, indices, sizes = args
+    zeros = wrap(ops.zeros([level.size, *sizes], dtype=grad.dtype, device=grad.device), level)
+    return index_put(_PUT, level, [zeros, indices, grad, True])
 
 
 def index_select(op: Op, level: Level, args: Sequence[Any]) -> Any:
@@ -146,66 +140,61 @@ def index_select(op: Op, level: Level, args: Sequence[Any]) -> Any:
             return wrap(op.call([value, shifted(dim, x.dim()), chosen]), level)
         found = op.call([value.unsqueeze(1), 1, chosen.reshape(-1)])
         return wrap(found.squeeze(1), level)
-    value = front(x, level)
-    value = value if x.dim() else value.unsqueeze(1)
-    places = separate(chosen, level)[0].reshape(level.size, -1)
     at = shifted(dim, x.dim())
-    lines = value.movedim(at, 1)
-    found = lines[ops.arange(level.size).unsqueeze(1), places].movedim(1, at)
-    return wrap(found if x.dim() else found.squeeze(1), level)
+    lines = _with_dim(front(x, level)).movedim(at, 1)
+    places = flattened(_with_dim(front(chosen, level)))
+    found = ops.index(lines, [ops.arange(level.size).unsqueeze(1), places]).movedim(1, at)
+    return _like(x, found, level)
 
 
 def index_change(op: Op, level: Level, args: Sequence[Any]) -> Any:
-    """`index_add`, `index_copy` and `index_fill`: by `index_put`, where the index is batched."""
+    """`index_add` and `index_copy`: by `index_put`, where the index is batched."""
     x, dim, chosen, source, *alpha = args
     if op.inplace:
         check_target(op, level, args)
-    batched_number = isinstance(source, Tensor) and op.name == "index_fill"
-    batched_number = batched_number and separate(source, level)[1]
-    if not separate(chosen, level)[1] and not batched_number and op.name != "index_fill":
-        return _shared_index(op, level, args)
-    if not separate(chosen, level)[1] and not batched_number:
-        given = [front(x, level), shifted(dim, x.dim()), chosen, source]
-        if not x.dim():
-            given[0] = given[0].unsqueeze(1)
-        result = op.call(given)
-        return x if op.inplace else wrap(result if x.dim() else result.squeeze(1), level)
-    value = front(x, level)
-    value = value if x.dim() else value.unsqueeze(1)
     at = shifted(dim, x.dim())
-    lines = value.movedim(at, 1)
-    places = front(chosen, level).reshape(level.size, -1)
-    where = [ops.arange(level.size).unsqueeze(1), places]
-    if not isinstance(source, Tensor):
-        new = ops.scalar_tensor(source, dtype=x.dtype)
-    elif op.name == "index_fill":
-        new = front(source, level).reshape(level.size, *(1,) * (lines.dim() - 1))
+    value, new = (_with_dim(front(t, level)) for t in (x, source))
+    if not separate(chosen, level)[1]:
+        result = op.call([value, at, chosen, new, *alpha])
+        return x if op.inplace else _like(x, result, level)
+    new = new * alpha[0] if alpha and alpha[0] != 1 else new
+    return _put(op, level, x, chosen, at, new.movedim(at, 1))
+
+
+def index_fill(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """`index_fill`: by `index_put`, where the index or the number is batched."""
+    x, dim, chosen, number = args
+    if op.inplace:
+        check_target(op, level, args)
+    at = shifted(dim, x.dim())
+    if not separate(chosen, level)[1] and not separate(number, level)[1]:
+        result = op.call([_with_dim(front(x, level)), at, chosen, number])
+        return x if op.inplace else _like(x, result, level)
+    if isinstance(number, Tensor):
+        new = front(number, level).reshape(level.size, *(1,) * max(x.dim(), 1))
     else:
-        new = front(source, level)
-        new = new if x.dim() else new.reshape(level.size, -1)
-        new = (
-            new.movedim(at, 1)
-            if source.dim()
-            else new.reshape(level.size, *(1,) * (lines.dim() - 1))
-        )
-        new = new * alpha[0] if alpha and alpha[0] != 1 else new
-    if op.inplace:
-        ops.index_put_(lines, where, new.to(x.dtype), op.name == "index_add")
-        return x
-    result = ops.index_put(lines, where, new.to(x.dtype), op.name == "index_add").movedim(1, at)
-    return wrap(result if x.dim() else result.squeeze(1), level)
+        new = ops.scalar_tensor(number, dtype=x.dtype)
+    return _put(op, level, x, chosen, at, new)
 
 
-def _shared_index(op: Op, level: Level, args: Sequence[Any]) -> Any:
-    x, dim, chosen, source, *alpha = args
-    value, new = front(x, level), front(source, level)
-    if not x.dim():
-        value = value.unsqueeze(1)
-    if new.dim() < value.dim():
-        new = new.unsqueeze(1)
-    result = op.call([value, shifted(dim, x.dim()), chosen, new, *alpha])
+def _put(op: Op, level: Level, x: Tensor, chosen: Tensor, at: int, new: Tensor) -> Any:
+    """Change the lines of `x` that `chosen` names, along dimension `at` of the value."""
+    lines = _with_dim(front(x, level)).movedim(at, 1)
+    places = flattened(_with_dim(front(chosen, level)))
+    where, new = [ops.arange(level.size).unsqueeze(1), places], new.to(x.dtype)
+    adds = op.name == "index_add"
     if op.inplace:
+        ops.index_put_(lines, where, new, adds)
         return x
+    return _like(x, ops.index_put(lines, where, new, adds).movedim(1, at), level)
+
+
+def _with_dim(value: Tensor) -> Tensor:
+    """`value`, as a tensor of one element where each element of the batch has no dimension."""
+    return value if value.dim() > 1 else value.unsqueeze(1)
+
+
+def _like(x: Tensor, result: Tensor, level: Level) -> Tensor:
     return wrap(result if x.dim() else result.squeeze(1), level)
 
 
@@ -225,7 +214,7 @@ def gather(op: Op, level: Level, args: Sequence[Any]) -> Any:
 
 
 def embedding(op: Op, level: Level, args: Sequence[Any]) -> Any:
-    """`embedding`: batched weights become one table."""
+    """`embedding`: as `index`, where the weights are batched."""
     weight, indices, padding = args
     w, w_hidden = separate(weight, level)
     places, hidden = separate(indices, level)
@@ -233,8 +222,8 @@ def embedding(op: Op, level: Level, args: Sequence[Any]) -> Any:
         return wrap(op.call([w, places, padding]), level)
     if not hidden:
         places = places.unsqueeze(0)
-    start = ops.arange(level.size).mul(weight.size(0)).reshape(-1, *(1,) * (places.dim() - 1))
-    found = op.call([w.reshape(-1, w.size(-1)), places + start, -1])
+    batch = ops.arange(level.size).reshape(-1, *(1,) * (places.dim() - 1))
+    found = ops.index(w, [batch, places])
     if padding >= 0:
         found = ops.where((places == padding).unsqueeze(-1), found.detach(), found)
     return wrap(found, level)

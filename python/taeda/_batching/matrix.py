@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from taeda import _C
-from taeda._batching.dispatch import Op, check_target
+from taeda._batching.dispatch import Op, check_target, refuse
 from taeda._batching.pointwise import aligned
 from taeda._batching.tensor import Level, front, separate, wrap
 from taeda._C import Tensor
@@ -18,12 +18,7 @@ def _check(op: Op, args: Sequence[Any], *ranks: int) -> None:
     """Raise the operation's own error where the ranks are wrong."""
     tensors = [a for a in args if isinstance(a, Tensor)]
     if [t.dim() for t in tensors[-len(ranks) :]] != list(ranks):
-        op.call([_stand_in(a) for a in args])
-        raise RuntimeError(f"{op.name}(): got tensors with wrong numbers of dimensions")
-
-
-def _stand_in(a: Any) -> Any:
-    return ops.empty(a.shape, dtype=a.dtype) if isinstance(a, Tensor) else a
+        refuse(op, args)
 
 
 def mm(op: Op, level: Level, args: Sequence[Any]) -> Any:
@@ -31,7 +26,7 @@ def mm(op: Op, level: Level, args: Sequence[Any]) -> Any:
     rank = 3 if op.name == "bmm" else 2
     _check(op, args, rank, rank)
     if args[0].shape[-1] != args[1].shape[-2] or args[0].shape[:-2] != args[1].shape[:-2]:
-        return op.call([_stand_in(a) for a in args])  # raises
+        return refuse(op, args)
     a, b = (separate(x, level)[0] for x in args)
     return wrap(ops.matmul(a, b), level)
 
@@ -40,7 +35,7 @@ def dot(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`dot`: the product of a row and a column."""
     _check(op, args, 1, 1)
     if args[0].shape != args[1].shape:
-        return op.call([_stand_in(a) for a in args])  # raises
+        return refuse(op, args)
     a, b = (front(x, level) for x in args)
     return wrap(ops.matmul(a.unsqueeze(1), b.unsqueeze(2)).reshape(level.size), level)
 
@@ -70,6 +65,8 @@ def linear(op: Op, level: Level, args: Sequence[Any]) -> Any:
     value, hidden = separate(x, level)
     w, w_hidden = separate(weight, level)
     b, b_hidden = separate(bias, level)
+    if not x.dim():
+        return refuse(op, args)
     if not w_hidden:
         if not b_hidden:
             return wrap(op.call([value, w, b]), level)
@@ -77,8 +74,8 @@ def linear(op: Op, level: Level, args: Sequence[Any]) -> Any:
         if not hidden:
             product = product.unsqueeze(0)
         return wrap(product + aligned(b, x.dim()), level)
-    if weight.dim() != 2 or x.dim() == 0 or x.shape[-1] != weight.shape[1]:
-        return op.call([_stand_in(a) for a in args])  # raises
+    if weight.dim() != 2 or x.shape[-1] != weight.shape[1]:
+        return refuse(op, args)
     rows = value.reshape(level.size, -1, x.shape[-1]) if hidden else value.reshape(-1, x.shape[-1])
     if bias is None:
         product = ops.matmul(rows, w.transpose(1, 2))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from taeda import _C
-from taeda._batching.dispatch import Op, loop
+from taeda._batching.dispatch import Op, loop, refuse
 from taeda._batching.pointwise import aligned
 from taeda._batching.tensor import Level, front, separate, wrap
 from taeda._C import Tensor
@@ -27,6 +27,8 @@ def _scaled(result: Tensor, weight: Any, bias: Any) -> Tensor:
 def layer_norm(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`native_layer_norm` and `native_rms_norm`: over the last dimensions."""
     x, shape, *affine, eps = args
+    if len(shape) > x.dim():
+        return refuse(op, args)
     value = front(x, level)
     if not any(separate(a, level)[1] for a in affine):
         return tuple(wrap(t, level) for t in op.call([value, shape, *affine, eps]))
@@ -107,9 +109,7 @@ def nll_loss(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`_nll_loss` and `_cross_entropy`: each example's loss, then the mean or the sum of them."""
     x, target, weight, reduction, ignored = args
     if not x.dim() or x.dim() not in (target.dim(), target.dim() + 1) or not x.size(-1):
-        return op.call(
-            [ops.empty(a.shape, dtype=a.dtype) if isinstance(a, Tensor) else a for a in args]
-        )  # raises
+        return refuse(op, args)
     scores = x if op.name == "_nll_loss" else ops.log_softmax(x, 1)
     scores, places = front(scores, level), front(target, level)
     classes = 1 if x.dim() == 1 else 2

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from taeda import _C
-from taeda._batching.dispatch import ESCAPED, Op, loop
+from taeda._batching.dispatch import ESCAPED, Op, loop, refuse
 from taeda._batching.tensor import Level, front, level_of, separate, state, wrap
 from taeda._C import Tensor
 
@@ -17,9 +17,9 @@ _ERROR = (
     "'different' randomness flags on vmap or perform the randomness operation out of vmap"
 )
 
-
 # They are composed of other operations, but draw themselves.
 _DROPOUTS = ("alpha_dropout", "dropout_", "feature_alpha_dropout", "feature_dropout")
+_LEAST_RANK = {"feature_alpha_dropout": 2, "feature_dropout": 2, "multinomial": 1}
 
 
 def apply(op: Op, args: Sequence[Any]) -> Any:
@@ -76,11 +76,13 @@ def _different(op: Op, level: Level, args: Sequence[Any]) -> Any:
             given[i] = value.reshape(level.size, *(1,) * missing, *a.shape)
         elif op.args[i] == "size":
             given[i] = [level.size, *a]
+    if rank < _LEAST_RANK.get(op.name, 0):
+        return refuse(op, args)
     if op.name == "multinomial" and rank == 2:
         rows, columns = args[0].shape
         given[0] = given[0].reshape(level.size * rows, columns)
         return wrap(op.call(given).reshape(level.size, rows, -1), level)
-    if op.name.startswith("feature") and rank > 1:
+    if op.name.startswith("feature"):
         flat = op.call([given[0].flatten(0, 1), *given[1:]])
         return wrap(flat.reshape(given[0].shape), level)
     result = op.call(given)

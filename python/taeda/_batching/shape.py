@@ -7,7 +7,7 @@ from typing import Any
 
 from taeda import _C
 from taeda._batching.along import shifted
-from taeda._batching.dispatch import Op, check_target
+from taeda._batching.dispatch import Op, check_target, refuse
 from taeda._batching.tensor import Level, flattened, front, wrap
 from taeda._C import Tensor
 
@@ -30,6 +30,16 @@ def direct(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return tuple(wrap(item, level) for item in result)
 
 
+def last_dim(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """As `direct`, for what needs a last dimension."""
+    return direct(op, level, args) if args[0].dim() else refuse(op, args)
+
+
+def pad(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """`constant_pad_nd`, which counts dimensions from the last one."""
+    return refuse(op, args) if len(args[1]) > 2 * args[0].dim() else direct(op, level, args)
+
+
 def new(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`new_zeros` and the like."""
     return wrap(op.call([args[0]._value, [level.size, *args[1]], *args[2:]]), level)
@@ -40,7 +50,7 @@ def expand(op: Op, level: Level, args: Sequence[Any]) -> Any:
     x, size, *rest = args
     value, missing = x._value, len(size) - x.dim()
     if missing < 0:
-        return op.call([x._value[0] if level.size else x, size, *rest])  # raises
+        return refuse(op, args)
     if missing:
         value = value.reshape(level.size, *(1,) * missing, *x.shape)
     return wrap(op.call([value, [level.size, *size], *rest]), level)
@@ -50,6 +60,8 @@ def view(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`view` and `_reshape_copy`, by sizes or by a dtype."""
     x, size = args
     if not isinstance(size, (tuple, list)):
+        if not x.dim() and size.itemsize != x.dtype.itemsize:
+            return refuse(op, args)
         return wrap(op.call([x._value, size]), level)
     sizes = list(size)
     if -1 in sizes:
@@ -57,7 +69,7 @@ def view(op: Op, level: Level, args: Sequence[Any]) -> Any:
         for n in sizes:
             known *= n if n != -1 else 1
         if sizes.count(-1) > 1 or not known or x.numel() % known:
-            return op.function(ops.empty(x.shape), size)  # raises
+            return refuse(op, args)
         sizes[sizes.index(-1)] = x.numel() // known
     return wrap(op.call([x._value, [level.size, *sizes]]), level)
 
@@ -113,7 +125,7 @@ def permute(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """Reorder the dimensions."""
     x, dims = args
     if len(dims) != x.dim():
-        return op.function(ops.empty(x.shape), dims)  # raises
+        return refuse(op, args)
     return wrap(op.call([x._value, [0, *(shifted(dims, x.dim()) if dims else ())]]), level)
 
 
@@ -122,7 +134,7 @@ def repeat(op: Op, level: Level, args: Sequence[Any]) -> Any:
     x, repeats = args
     value, missing = x._value, len(repeats) - x.dim()
     if missing < 0:
-        return op.function(ops.empty(x.shape), repeats)  # raises
+        return refuse(op, args)
     if missing:
         value = value.reshape(level.size, *(1,) * missing, *x.shape)
     return wrap(op.call([value, [1, *repeats]]), level)

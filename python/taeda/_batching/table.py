@@ -75,10 +75,11 @@ _RULES: list[tuple[str, Rule]] = [
     ),
     # One tensor, with nothing that depends on how many dimensions there are.
     (
-        "_to_copy alias clone detach empty_like full_like ones_like view_as_complex view_as_real "
+        "_to_copy alias clone detach empty_like full_like ones_like view_as_real "
         "zero zeros_like",
         shape.direct,
     ),
+    ("view_as_complex", shape.last_dim),
     ("new_empty new_full new_ones new_zeros", shape.new),
     # Over dimensions, by default all.
     (
@@ -115,7 +116,8 @@ _RULES: list[tuple[str, Rule]] = [
     ("index_put", indexing.index_put),
     ("_index_backward", indexing.index_backward),
     ("index_select", indexing.index_select),
-    ("index_add index_copy index_fill", indexing.index_change),
+    ("index_add index_copy", indexing.index_change),
+    ("index_fill", indexing.index_fill),
     ("_scatter_fill gather scatter scatter_add scatter_reduce", indexing.gather),
     ("embedding", indexing.embedding),
     ("embedding_dense_backward", indexing.embedding_backward),
@@ -140,7 +142,8 @@ _RULES: list[tuple[str, Rule]] = [
     ("_linalg_householder", along.leading(2, 1)),
     ("_linalg_ormqr", along.leading(2, 1, 2)),
     ("_linalg_row_order", along.leading(1)),
-    ("_dropout_backward constant_pad_nd", along.leading(0)),
+    ("_dropout_backward", along.leading(0)),
+    ("constant_pad_nd", shape.pad),
     ("_attention", along.leading(2)),
     # Layers of neural networks.
     ("_conv", matrix.conv),
