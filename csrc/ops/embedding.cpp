@@ -2,11 +2,10 @@
 #include "kernels/cpu/embedding.h"
 
 #include <cmath>
-#include <cstring>
 
 #include "autograd/backward.h"
-#include "base/thread_pool.h"
 #include "ops/half.h"
+#include "ops/index_util.h"
 
 namespace taeda {
 namespace {
@@ -21,10 +20,9 @@ void check_indices(const char* what, const Tensor& indices) {
 // The indices as contiguous int64, each within [0, rows).
 Tensor checked_rows(const char* what, const Tensor& indices, int64_t rows) {
   Tensor idx = prepared(indices, DType::Int64);
-  for (int64_t i = 0; i < idx.numel(); ++i) {
-    int64_t v = idx.data_as<int64_t>()[i];
-    check<IndexError>(v >= 0 && v < rows, "index out of range in self: ", what, "() got index ", v,
-                      " for a table of ", rows, " rows");
+  if (auto bad = find_outside(idx, 0, rows)) {
+    fail<IndexError>("index out of range in self: ", what, "() got index ", *bad,
+                     " for a table of ", rows, " rows");
   }
   return idx;
 }
@@ -41,16 +39,8 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t /*padding_
   }
   Tensor idx = checked_rows("embedding", indices, weight.size(0)),
          table = prepared(weight, weight.dtype());
-  size_t row = static_cast<size_t>(weight.size(1)) * weight.itemsize();
-  parallel_for(idx.numel(), std::max<int64_t>(1, 16384 / static_cast<int64_t>(row)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i) {
-                   std::memcpy(static_cast<char*>(out.data()) + static_cast<size_t>(i) * row,
-                               static_cast<char*>(table.data()) +
-                                   static_cast<size_t>(idx.data_as<int64_t>()[i]) * row,
-                               row);
-                 }
-               });
+  cpu::take_rows(idx.numel(), weight.size(1) * static_cast<int64_t>(weight.itemsize()),
+                 table.data(), idx.data_as<int64_t>(), out.data());
   return out;
 }
 

@@ -50,6 +50,7 @@ def test_large_selections(width):
     expected = at.float().unsqueeze(1) * width + taeda.arange(width)
     assert taeda.equal(x.index_select(0, at), expected)
     assert taeda.equal(x[at - 300], expected)
+    assert taeda.equal(taeda.nn.functional.embedding(at, x), expected)
     assert taeda.equal(x[at, width - 1], expected[:, -1])
 
 

@@ -1,9 +1,11 @@
 #include "kernels/cpu/embedding.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/stream.h"
 
 namespace taeda::cpu {
 namespace {
@@ -21,6 +23,23 @@ template <class T>
 }
 
 }  // namespace
+
+void take_rows(int64_t count, int64_t row_bytes, const void* table, const int64_t* index,
+               void* out) {
+  const auto* from = static_cast<const char*>(table);
+  auto* to = static_cast<char*>(out);
+  const auto bytes = static_cast<size_t>(row_bytes);
+  const bool streamed = row_bytes % 64 == 0 && is_streamed(count * row_bytes);
+  const int64_t ahead = std::clamp<int64_t>(4096 / row_bytes, 4, 32);
+  parallel_for(count, std::max<int64_t>(1, 65536 / row_bytes), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      fetch(from + index[std::min(i + ahead, end - 1)] * row_bytes, row_bytes);
+      if (streamed) stream_copy(to + i * row_bytes, from + index[i] * row_bytes, bytes);
+      else std::memcpy(to + i * row_bytes, from + index[i] * row_bytes, bytes);
+    }
+    if (streamed) stream_fence();
+  });
+}
 
 template <class T>
 void add_rows(int64_t count, int64_t rows, int64_t width, const T* g, const int64_t* index,
@@ -46,7 +65,7 @@ void add_rows(int64_t count, int64_t rows, int64_t width, const T* g, const int6
       const int64_t last = starts[static_cast<size_t>(p) + 1];
       for (int64_t k = starts[static_cast<size_t>(p)]; k < last; ++k) {
         const int64_t i = order[static_cast<size_t>(k)];
-        if (k + 4 < last) fetch(g + order[static_cast<size_t>(k) + 4] * width, width);
+        if (k + 10 < last) fetch(g + order[static_cast<size_t>(k) + 10] * width, width);
         if (index[i] != skip) add_row(g + i * width, width, out + index[i] * width);
       }
     }

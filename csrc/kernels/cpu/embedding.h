@@ -5,6 +5,10 @@
 
 namespace taeda::cpu {
 
+// Row i of out is row index[i] of the table; rows have `row_bytes` bytes.
+void take_rows(int64_t count, int64_t row_bytes, const void* table, const int64_t* index,
+               void* out);
+
 // out (rows x width) = 0, then out[index[i]] += g[i] for each of the `count` rows of g whose index
 // is not `skip`. Every index lies in [0, rows). Rows are added in the order in which they come,
 // whatever the number of threads.
