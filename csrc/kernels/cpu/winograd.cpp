@@ -24,7 +24,8 @@ constexpr int64_t kTilesSummed = 128;  // tiles that a weight's gradient sums at
 constexpr int64_t kCached = 1 << 18;   // floats of transforms that are worked on together
 constexpr int64_t kLeastTiles = 128;   // so that reading the weights does not cost the more
 constexpr int64_t kTilesOfTask = 64;
-constexpr int64_t kPieces = 4;  // a multiple of these is easily shared
+constexpr int64_t kMostSums = 1 << 17;  // weights whose gradients runs of rows sum apart
+constexpr int64_t kPieces = 4;          // a multiple of these is easily shared
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t blocks_of(int64_t channels) { return ceil_div(channels, kPair) * 2; }
@@ -309,13 +310,12 @@ bool correlate(const simd::WinogradTile& tile, int64_t batch, const Planes<const
   const int64_t channel_blocks = blocks_of(x.channels), g_blocks = blocks_of(g.channels);
   const int64_t x_blocks = t.phases * channel_blocks;
   const int64_t together = t.together((x_blocks + g_blocks) * kBlock);
-  const int64_t most = together * t.per_row * kBlock * t.elements;
-  Scratch<float> seen(x_blocks * most), grads(g_blocks * most);
   const simd::WinogradKernels& k = kernels();
   const bool wide = k.cols == kPair;
   std::atomic<bool> finite = true;
-  for (int64_t begin = 0; begin < t.rows; begin += together) {
-    const Rows rows(t, begin, together);
+  auto add_rows = [&](const Rows& rows, float* to) {
+    const int64_t size = rows.tiles * kBlock * t.elements;
+    Scratch<float> seen(x_blocks * size), grads(g_blocks * size);
     transform(t, rows, tile.input, tile.stride, x, top, left, t.side * tile.stride, seen.data());
     transform(t, rows, tile.output_gradient, 1, g, 0, 0, t.tile.size, grads.data());
     const int64_t plane = rows.tiles * kBlock, pairs = x_blocks / 2;
@@ -347,10 +347,31 @@ bool correlate(const simd::WinogradTile& tile, int64_t batch, const Planes<const
           }
         }
         if (!finish(t, sums.data(), out * kBlock, phase, pair % channel_blocks * kBlock, g.channels,
-                    x.channels, gw))
+                    x.channels, to))
           finite = false;
       }
     });
+  };
+  // Where there are many rows, runs of them add to sums of their own, a thread to each.
+  const int64_t weights = g.channels * x.channels * 9;
+  const int64_t pieces = ceil_div(t.rows, together);
+  const int64_t runs = weights > kMostSums || pieces < kPieces ? 1 : pieces < 8 ? kPieces : 8;
+  const int64_t run = ceil_div(t.rows, runs);
+  const int64_t step = ceil_div(run, std::max<int64_t>(1, (run + together / 2) / together));
+  Scratch<float> others((runs - 1) * weights);
+  std::fill_n(others.data(), (runs - 1) * weights, 0.0f);
+  parallel_for(runs, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t last = std::min((i + 1) * run, t.rows);
+      for (int64_t first = i * run; first < last; first += step) {
+        add_rows(Rows(t, first, std::min(step, last - first)),
+                 i == 0 ? gw : others.data() + (i - 1) * weights);
+      }
+    }
+  });
+  for (int64_t i = 0; i < runs - 1; ++i) {
+    const float* from = others.data() + i * weights;
+    for (int64_t j = 0; j < weights; ++j) gw[j] += from[j];
   }
   return finite;
 }
