@@ -125,3 +125,16 @@ def test_map():
         with pytest.raises(error, match=message):
             call()
     assert x.tolist() == [[10, 20], [60, 80]]
+
+
+def test_a_smaller_storage_stays_readable_to_its_tensors():
+    for count in (3, 1000, 5_000_000):
+        x = taeda.ones(count)
+        storage = x.untyped_storage()
+        storage.resize_(8)
+        assert len(storage) == 8 and x[:2].tolist() == [1, 1]
+        assert x.sum() <= count  # what was cut off has some value; PyTorch would crash
+        with pytest.raises(RuntimeError, match="out of bounds for storage of size 8"):
+            x[1:].view(-1)
+        storage.resize_(4 * count + 400)
+        assert x.fill_(2).sum() == 2 * count and len(storage) == 4 * count + 400

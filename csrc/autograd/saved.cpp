@@ -37,12 +37,26 @@ void SavedTensor::save(const Tensor& t, bool is_result) {
   tensor_ = is_result ? alias(t) : t;
   if (is_result) share_tangent(t, tensor_);
   version_ = t.version();
+  reshapes_ = tensor_.impl()->reshapes & kMostReshapes;
+}
+
+bool SavedTensor::has_its_shape() const {
+  return (tensor_.impl()->reshapes & kMostReshapes) == reshapes_;
 }
 
 void SavedTensor::changed(const Node& saver, const Node* node, uint32_t nr) const {
   std::string made_by, changed_by;
   if (node && !node->is_accumulate())
     made_by = str(", which is output ", nr, " of ", node->name(), ",");
+  if (!has_its_shape() && tensor_.version() == version_) {
+    fail(
+        "one of the variables needed for gradient computation has been modified by an inplace "
+        "operation: [",
+        info(tensor_.dtype()).scalar, "Tensor ", to_string(tensor_.sizes()), "]", made_by,
+        " was given another shape or other memory, by an assignment to .data, set_() or resize_(), "
+        "after it was saved by ",
+        saver.name(), ".");
+  }
   if (auto* op = find_in_place(tensor_.storage().get(), tensor_.version()))
     changed_by = str(" by ", *op, "()");
   fail(
@@ -60,7 +74,7 @@ Tensor SavedTensor::unpack(const Node& saver, Node* node, uint32_t nr) const {
   if (released_) fail_released();
   Tensor t = packed_ ? packed_->unpack() : tensor_;
   if (!t.defined()) return t;
-  if (!packed_ && t.version() != version_) changed(saver, node, nr);
+  if (!packed_ && (t.version() != version_ || !has_its_shape())) changed(saver, node, nr);
   if (!GradMode::enabled()) return t;
   if (!packed_ && !is_result_) {
     if (!node) {

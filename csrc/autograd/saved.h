@@ -33,12 +33,15 @@ class SavedTensor {
   }
 
  private:
+  static constexpr uint32_t kMostReshapes = (1u << 29) - 1;
+  bool has_its_shape() const;
   [[noreturn]] void changed(const Node& saver, const Node* node, uint32_t nr) const;
 
   Tensor tensor_;
   std::unique_ptr<PackedTensor> packed_;
   uint32_t version_ = 0;
-  bool set_ = false, is_result_ = false, released_ = false;
+  bool set_ : 1 = false, is_result_ : 1 = false, released_ : 1 = false;
+  uint32_t reshapes_ : 29 = 0;
 };
 
 [[noreturn]] void fail_released();  // "Trying to backward through the graph a second time ..."

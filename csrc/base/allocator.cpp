@@ -427,6 +427,16 @@ void deallocate(void* block, size_t nbytes) noexcept {
     flush_half(list, static_cast<int>(c));
 }
 
+void discard(void* part, size_t nbytes) noexcept {
+#ifdef MADV_DONTNEED
+  constexpr uintptr_t page = 1 << 16;  // at least as large as the system's
+  const auto address = reinterpret_cast<uintptr_t>(part);
+  const uintptr_t begin = (address + page - 1) & ~(page - 1),
+                  end = (address + nbytes) & ~(page - 1);
+  if (end > begin) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+#endif
+}
+
 MemoryStats memory_stats() {
   Global& g = global();
   std::lock_guard lock(g.mutex);

@@ -39,6 +39,10 @@ void* allocate(size_t nbytes);
 // Gives a block back; `nbytes` is what allocate() was given. Any thread may free any block.
 void deallocate(void* block, size_t nbytes) noexcept;
 
+// Lets the system have the pages that lie within a part of a block. They stay readable and
+// writable.
+void discard(void* part, size_t nbytes) noexcept;
+
 MemoryStats memory_stats();
 void reset_peak();
 

@@ -124,7 +124,7 @@ void share(Storage& s) {
   auto memory = map_shared(fd, s.nbytes);
   if (s.nbytes) std::memcpy(memory->data, s.data, s.nbytes);
   if (s.data != &s + 1) memory->old_data = s.data;  // small data lies in the storage's own block
-  memory->old_size = s.nbytes;
+  memory->old_size = s.capacity;
   memory->old_release = s.release;
   memory->old_context = s.context;
   s.data = memory->data;
@@ -321,6 +321,7 @@ PyObject* set_(PyObject* o, PyObject* args, PyObject* kwargs) {
     p->offset = at;
     p->numel = checked.numel();
     p->contiguous = checked.is_contiguous();
+    ++p->reshapes;
     p->flags = (p->flags & ~uint32_t(kMeta)) | (checked.flags() & kMeta);
     t.bump_version();
     return Py_NewRef(o);

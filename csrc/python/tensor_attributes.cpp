@@ -126,6 +126,7 @@ int set_data(PyObject* o, PyObject* value, void*) {
             !(t->flags & kRequiresGrad) || is_inexact(from.dtype()),
             "data set to a tensor that requires gradients must be floating point or complex dtype");
         const TensorImpl* f = from.impl();
+        if (!same(t->sizes, f->sizes) || t->dtype != f->dtype) ++t->reshapes;
         t->storage = f->storage;
         t->sizes = f->sizes;
         t->strides = f->strides;

@@ -26,7 +26,7 @@ Ref<Storage> Storage::allocate(size_t nbytes, Device device) {
   auto s = make(here && nbytes <= kBeside ? nbytes : 0);
   s->device = device;
   if (here && !s->data) s->data = cpu::allocate(nbytes);
-  s->nbytes = nbytes;
+  s->nbytes = s->capacity = nbytes;
   return s;
 }
 
@@ -45,19 +45,24 @@ void Storage::resize(size_t n) {
   check(lent == 0,
         "Trying to resize storage that is not resizable: an array or a buffer looks at it");
   if (device.type == DeviceType::CPU) {
-    void* fresh = cpu::allocate(n);
-    if (data) {
-      std::memcpy(fresh, data, std::min(n, nbytes));
-      if (data != this + 1) cpu::deallocate(data, nbytes);
+    if (n <= capacity) {
+      cpu::discard(static_cast<char*>(data) + n, capacity - n);
+    } else {
+      void* fresh = cpu::allocate(n);
+      if (data) {
+        std::memcpy(fresh, data, std::min(n, nbytes));
+        if (data != this + 1) cpu::deallocate(data, capacity);
+      }
+      data = fresh;
+      capacity = n;
     }
-    data = fresh;
   }
   nbytes = n;
 }
 
 void Storage::destroy(Storage* s) {
   if (s->release) s->release(s->context);
-  else if (s->data && s->data != s + 1) cpu::deallocate(s->data, s->nbytes);
+  else if (s->data && s->data != s + 1) cpu::deallocate(s->data, s->capacity);
   const size_t bytes = sizeof(Storage) + s->beside;
   s->~Storage();
   cpu::deallocate(s, bytes);
@@ -275,6 +280,7 @@ void set_geometry(const Tensor& t, DimsRef sizes, DimsRef strides, int64_t offse
   p->offset = offset;
   p->numel = fresh->numel;
   p->contiguous = fresh->contiguous;
+  ++p->reshapes;
 }
 
 void resize(const Tensor& t, DimsRef sizes) {

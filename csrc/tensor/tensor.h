@@ -27,12 +27,17 @@ struct alignas(cpu::kAlignment) Storage : RefCounted {
   std::atomic<uint32_t> lent{0};  // arrays and buffers outside that look at the memory
   // For memory that somebody else owns (NumPy, DLPack): called instead of the allocator.
   void (*release)(void* context) = nullptr;
-  void* context = nullptr;
+  union {
+    void* context = nullptr;
+    size_t capacity;  // bytes of data where there is no `release`
+  };
   uint32_t beside = 0;  // bytes of data behind this header in the same block, as small data is kept
 
   static Ref<Storage> allocate(size_t nbytes, Device device);
   static Ref<Storage> borrow(void* data, size_t nbytes, void (*release)(void*), void* context);
-  void resize(size_t nbytes);  // keeps the common prefix
+  // Keeps the common prefix. A smaller storage stays where it is, since tensors of the old size may
+  // look at it; what it no longer needs goes back to the system.
+  void resize(size_t nbytes);
   static void destroy(Storage* s);
 
  private:
@@ -77,6 +82,7 @@ struct TensorImpl : RefCounted {
   bool own_version = false;   // `.data`: in-place changes do not count for the storage
   bool python_owned = false;  // this holds the count of `python` (its Python references are gone)
   bool contiguous = true;
+  uint32_t reshapes = 0;  // how often it was given other sizes, or other memory, in place
   std::unique_ptr<AutogradData> autograd;
   void* python = nullptr;  // the one PyObject of this tensor; only csrc/python touches it
 

@@ -298,3 +298,42 @@ def test_result_returned_as_it_is_does_not_touch_the_argument():
     y = x.contiguous()
     (y * 2).sum().backward()
     assert x.is_leaf and x.grad.tolist() == [2.0, 2.0]
+
+
+# What reads a saved tensor takes its sizes from the graph, so other sizes would be read past the end.
+RESHAPES = {
+    "data": lambda x: setattr(x, "data", taeda.zeros(2)),
+    "data of another dtype": lambda x: setattr(x, "data", taeda.zeros(64, 64, dtype=taeda.int8)),
+    "set_": lambda x: x.set_(taeda.zeros(2)),
+    "resize_": lambda x: x.resize_(2),
+    "resize_ of data": lambda x: x.data.resize_(2),
+}
+READERS = {
+    "mul": lambda w, x: w * x,
+    "matmul": lambda w, x: w @ x,
+    "linear": lambda w, x: taeda.nn.functional.linear(w, x),
+    "cross_entropy": lambda w, x: taeda.nn.functional.cross_entropy(w, x.softmax(1)),
+    "where": lambda w, x: taeda.where(x > 0, w, x),
+    "conv": lambda w, x: taeda.nn.functional.conv2d(w[None, None], x[None, None, :3, :3]),
+}
+
+
+@pytest.mark.parametrize("change", RESHAPES)
+@pytest.mark.parametrize("reader", READERS)
+def test_saved_tensors_of_another_shape_are_not_read(change, reader):
+    w, x = taeda.ones(64, 64, requires_grad=True), taeda.full((64, 64), 2.0)
+    expected = taeda.autograd.grad(READERS[reader](w, x).sum(), w)[0]
+    y = READERS[reader](w, x).sum()
+    RESHAPES[change](x)
+    try:  # either what was saved is a tensor of its own, or it is refused
+        assert taeda.equal(taeda.autograd.grad(y, w)[0], expected)
+    except RuntimeError as error:
+        assert "modified by an inplace operation" in str(error)
+
+
+def test_a_leaf_may_get_new_data_of_its_shape_before_backward():
+    w = taeda.ones(3, requires_grad=True)
+    y = (w * w).sum()
+    w.data = taeda.full((3,), 5.0)
+    y.backward()
+    assert w.grad.tolist() == [10.0] * 3
