@@ -12,6 +12,7 @@ import taeda
 from taeda.utils.hooks import RemovableHandle
 
 from ._checks import GradientWatch
+from ._groups import fit, in_order, split_names, state_entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -142,7 +143,7 @@ class Optimizer:
             )
         self.state: defaultdict[Any, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
-        groups: list[Any] = _in_order(self, params)
+        groups: list[Any] = in_order(self, params)
         if not groups:
             raise ValueError(f"{type(self).__name__}: params is an empty parameter list")
         if not isinstance(groups[0], dict):
@@ -208,8 +209,8 @@ class Optimizer:
                 f"{list(param_group)}"
             )
         given = param_group["params"]
-        entries = [given] if isinstance(given, taeda.Tensor) else _in_order(self, given)
-        params, names = _split_names(self, entries)
+        entries = [given] if isinstance(given, taeda.Tensor) else in_order(self, given)
+        params, names = split_names(self, entries)
         for param in params:
             if not self.defaults.get("differentiable") and not (
                 param.is_leaf or param.retains_grad
@@ -360,7 +361,7 @@ class Optimizer:
             if changed is not None:
                 state_dict = changed
         saved_groups, saved_state = (
-            _entry(self, state_dict, key) for key in ("param_groups", "state")
+            state_entry(self, state_dict, key) for key in ("param_groups", "state")
         )
         if len(saved_groups) != len(self.param_groups):
             raise ValueError(
@@ -386,7 +387,7 @@ class Optimizer:
             if key in owner:
                 param = owner[key]
                 state[param] = {
-                    k: v if k in self._counts else _fit(v, param) for k, v in value.items()
+                    k: v if k in self._counts else fit(v, param) for k, v in value.items()
                 }
             else:
                 state[key] = value
@@ -467,56 +468,3 @@ class Optimizer:
     ) -> RemovableHandle:
         """Call ``hook(optimizer)`` after loading; ``prepend`` puts it before the others."""
         return _register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
-
-
-def _entry(optimizer: Optimizer, state_dict: StateDict, key: str) -> Any:
-    if key not in state_dict:
-        raise KeyError(
-            f"{type(optimizer).__name__}.load_state_dict: the state dict has no {key!r}, but the "
-            f"keys {list(state_dict)}"
-        )
-    return state_dict[key]
-
-
-def _in_order(optimizer: Optimizer, params: Any) -> list[Any]:
-    if isinstance(params, (set, frozenset)):
-        raise TypeError(
-            f"{type(optimizer).__name__}: params must be in an order that is the same in every "
-            "run, which a set's is not; use a list"
-        )
-    try:
-        entries = iter(params)
-    except TypeError as error:
-        raise TypeError(f"{type(optimizer).__name__}: params: {error}") from None
-    return list(entries)
-
-
-def _split_names(optimizer: Optimizer, entries: list[Any]) -> tuple[list[Any], list[str] | None]:
-    """The tensors of a group, and their names where they came in pairs."""
-    pairs = [isinstance(entry, tuple) for entry in entries]
-    if any(pairs) and not all(pairs):
-        raise ValueError(
-            f"{type(optimizer).__name__}: either all params come with names, or none does; some "
-            "param names are missing"
-        )
-    params = [entry[1] for entry in entries] if any(pairs) else entries
-    for param in params:
-        if not isinstance(param, taeda.Tensor):
-            raise TypeError(
-                f"{type(optimizer).__name__}: can only optimize Tensors, but one of the params "
-                f"is {type(param).__name__}"
-            )
-    return params, [entry[0] for entry in entries] if any(pairs) else None
-
-
-def _fit(value: Any, param: Any) -> Any:
-    """A piece of loaded state in the dtype and on the device of its parameter."""
-    if isinstance(value, taeda.Tensor):
-        if param.is_floating_point():
-            return value.to(dtype=param.dtype, device=param.device)
-        return value.to(device=param.device)
-    if isinstance(value, dict):
-        return {k: _fit(v, param) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_fit(v, param) for v in value)
-    return value
