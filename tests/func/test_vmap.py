@@ -398,6 +398,30 @@ def test_ensembles():
     assert close(vmap(call)(*state, xs), expected)
 
 
+def test_batch_norm_without_running_statistics():
+    model = taeda.nn.Sequential(taeda.nn.Linear(3, 4), taeda.nn.BatchNorm1d(4)).double()
+    x = double(2, 5, 3)
+    with pytest.raises(RuntimeError, match="not batched"):
+        vmap(model)(x)
+    assert taeda.func.replace_all_batch_norm_modules_(model) is model
+    assert close(vmap(model)(x), rows(model, x)) and not list(model.buffers())
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_jacobians_of_classification(reduction, weighted):
+    loss = taeda.nn.functional
+    weight = taeda.rand(3, dtype=taeda.float64) if weighted else None
+    x, y = double(4, 3), taeda.tensor([0, 2, -100, 1])
+
+    def both(a):
+        first = loss.cross_entropy(a, y, weight, reduction=reduction)
+        second = loss.nll_loss(a.unsqueeze(2), y.unsqueeze(1), weight, reduction=reduction)
+        return taeda.stack([first, second.reshape(first.shape), first])
+
+    assert close(jacrev(both)(x), jacrev(both, chunk_size=1)(x))
+
+
 # ---- what has no rule ----
 
 

@@ -132,3 +132,36 @@ def nll_loss(op: Op, level: Level, args: Sequence[Any]) -> Any:
     if op.name == "_cross_entropy":  # the middle result serves a derivative of its own
         found.insert(1, wrap(total.detach(), level))
     return tuple(found)
+
+
+def _share(grad: Tensor, target: Tensor, args: Sequence[Any]) -> tuple[Tensor, Tensor]:
+    """The factor of each example in the gradient, and its class with a dimension of size 1.
+
+    `args`: weight, total_weight, reduction and ignored, as derivatives of losses have them.
+    """
+    weight, total, reduction, ignored = args
+    counted = target != ignored
+    safe = target.masked_fill(~counted, 0)
+    factor = counted.to(grad.dtype)
+    if weight is not None:
+        factor = factor * weight[safe]
+    if reduction == 1:
+        factor = factor / total
+    return grad * factor, safe
+
+
+def nll_loss_backward(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """`_nll_loss_backward`, written in other operations."""
+    grad, target, weight, total, sizes, reduction, ignored = args
+    factor, safe = _share(grad, target, (weight, total, reduction, ignored))
+    dim = 1 if len(sizes) > 1 else 0
+    zeros = ops.zeros(sizes, dtype=grad.dtype, device=grad.device)
+    return zeros.scatter(dim, safe.unsqueeze(dim), -factor.unsqueeze(dim))
+
+
+def cross_entropy_backward(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """`_cross_entropy_backward`, written in other operations."""
+    grad, x, target, weight, _, total, reduction, ignored = args
+    factor, safe = _share(grad, target, (weight, total, reduction, ignored))
+    factor = factor.unsqueeze(1)
+    return (x.softmax(1) * factor).scatter_add(1, safe.unsqueeze(1), -factor)

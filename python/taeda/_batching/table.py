@@ -153,6 +153,8 @@ _RULES: list[tuple[str, Rule]] = [
     ("native_group_norm", nn.group_norm),
     ("native_batch_norm", nn.batch_norm),
     ("_cross_entropy _nll_loss", nn.nll_loss),
+    ("_nll_loss_backward", nn.nll_loss_backward),
+    ("_cross_entropy_backward", nn.cross_entropy_backward),
     ("_avg_pool1d adaptive_avg_pool1d adaptive_max_pool1d max_pool1d_with_indices",
      along.folded(1)),
     (

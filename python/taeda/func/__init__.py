@@ -26,6 +26,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
     "vmap",
@@ -77,6 +78,28 @@ def functional_call(
     return stateless.functional_call(
         module, together, args, kwargs, tie_weights=tie_weights, strict=strict
     )
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Let batch normalisation in a module use the statistics of each batch alone.
+
+    Running statistics are updated in place, which `vmap` cannot do for each element of a batch.
+
+    Args:
+        root: the module; it and all modules in it are changed in place.
+
+    Returns:
+        root.
+
+    >>> layer = taeda.func.replace_all_batch_norm_modules_(taeda.nn.BatchNorm1d(3))
+    >>> print(layer.running_mean, layer.track_running_stats)
+    None False
+    """
+    for module in root.modules():
+        if isinstance(module, taeda.nn.modules.batchnorm._BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
 
 
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[str, Any]]:
