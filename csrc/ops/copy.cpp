@@ -1,6 +1,7 @@
 // Moving values: clone, contiguous, copy_, fill, conversions of dtype, device and memory format.
 #include "ops/copy.h"
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -64,7 +65,46 @@ Tensor empty_in(const Tensor& x, DType dtype, Device device, MemoryFormat format
   return empty_strided(x.sizes(), channels_last_strides(x.sizes()), {dtype, device});
 }
 
+namespace {
+
+template <class T> bool in_range(Scalar value) {
+  using L = std::numeric_limits<T>;
+  if (value.is_integral()) {
+    const int64_t v = value.to_int();
+    return v <= int64_t(L::max()) && v >= (L::is_signed ? int64_t(L::min()) : -int64_t(L::max()));
+  }
+  const double v = value.to<cdouble>().real();
+  return v >= static_cast<double>(L::min()) && v <= static_cast<double>(L::max());
+}
+
+bool in_single_range(double v) {
+  return !std::isfinite(v) || std::abs(v) <= std::numeric_limits<float>::max();
+}
+
+bool fits(Scalar value, DType dtype) {
+  const cdouble v = value.to<cdouble>();
+  if (dtype == DType::Bool) return true;
+  if (v.imag() != 0 && !is_complex(dtype)) return false;
+  switch (dtype) {
+    case DType::UInt8: return in_range<uint8_t>(value);
+    case DType::Int8: return in_range<int8_t>(value);
+    case DType::Int16: return in_range<int16_t>(value);
+    case DType::Int32: return in_range<int32_t>(value);
+    case DType::Int64: return in_range<int64_t>(value);
+    case DType::Float64:
+    case DType::Complex128: return true;
+    default: return in_single_range(v.real()) && in_single_range(v.imag());
+  }
+}
+
+}  // namespace
+
+void check_fits(Scalar value, DType dtype) {
+  check(fits(value, dtype), "value cannot be converted to type ", name(dtype), " without overflow");
+}
+
 void fill_with(const Tensor& t, Scalar value) {
+  check_fits(value, t.dtype());
   if (t.is_meta() || t.numel() == 0) return;
   if (t.is_contiguous() && t.nbytes() <= (1 << 20) && value.is_integral() && value.to_int() == 0) {
     std::memset(t.data(), 0, t.nbytes());
@@ -164,29 +204,13 @@ void copy_backward(Backward& b) {
   }
 }
 
-// A Python number must fit an integer dtype; like a byte, an unsigned one may be named by what it
-// is below zero.
-void check_fits(const Tensor& value, DType dtype) {
-  if (!value.is_wrapped_number() || !is_integral(dtype, false)) return;
-  const cdouble v = value.item().to<cdouble>();
-  visit_real(dtype, "fill_", [&](auto tag) {
-    using L = std::numeric_limits<typename decltype(tag)::type>;
-    if constexpr (L::is_integer) {
-      const auto most = static_cast<double>(L::max());
-      const double least = L::is_signed ? static_cast<double>(L::min()) : -most;
-      check(v.imag() == 0 && v.real() >= least && v.real() <= most, "fill_(): value ", v.real(),
-            " cannot be converted to type ", name(dtype), " without overflow");
-    }
-  });
-}
-
 // fill(self, value): in place it writes self, else a new tensor like it.
 Tensor fill_in_place(const Tensor& self, const Tensor& value) {
   check(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ",
         value.dim(), " dimensions.");
   check<NotImplemented>(!value.is_meta() || self.is_meta(),
                         "fill_(): a value on the meta device cannot be read");
-  check_fits(value, self.dtype());
+  if (value.is_wrapped_number()) check_fits(value.item(), self.dtype());
   check_no_internal_overlap(self);
   copy_into(self, value);
   return self;

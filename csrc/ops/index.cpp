@@ -1,5 +1,6 @@
 // Reading and writing with tensors as indices: index, index_put, index_select, index_add,
 // index_copy, index_fill, take.
+#include "ops/copy.h"
 #include "ops/index_util.h"
 
 namespace taeda {
@@ -415,7 +416,12 @@ Value fill_lines(Call& c, const Tensor& value) {
   cpu::index_write(target.data(), v.data(), p.layout, out.dtype());
   return out;
 }
-Value index_fill_scalar(Call& c) { return fill_lines(c, Tensor(std::get<Scalar>(c.args[3]))); }
+Value index_fill_scalar(Call& c) {
+  const Scalar value = std::get<Scalar>(c.args[3]);
+  const DType dtype = Unpack<Tensor>::get(c.args[0]).dtype();
+  if (!value.is_complex() || is_complex(dtype)) check_fits(value, dtype);
+  return fill_lines(c, Tensor(value));
+}
 Value index_fill_tensor(Call& c) { return fill_lines(c, Unpack<Tensor>::get(c.args[3])); }
 void index_fill_backward(Backward& b) {
   if (b.needs(0))

@@ -1,6 +1,7 @@
 // Pointwise ops that choose between functors by their arguments.
 #include <cmath>
 
+#include "ops/copy.h"
 #include "ops/pointwise_rows.h"
 #include "ops/promotion.h"
 
@@ -276,12 +277,12 @@ Value masked_fill_kernel(Call& c) {
   check(value.dim() == 0,
         "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
         value.dim(), " dimension(s).");
-  check(
-      can_cast(
-          value.is_wrapped_number() && is_floating(value.dtype()) ? DType::Float32 : value.dtype(),
-          self.dtype()) ||
-          (is_integral(value.dtype()) && self.dtype() == DType::Bool && value.is_wrapped_number()),
-      "value cannot be converted to type ", name(self.dtype()), " without overflow");
+  if (value.is_wrapped_number()) {
+    check_fits(value.item(), self.dtype());
+  } else {
+    check(can_cast(value.dtype(), self.dtype()), "value cannot be converted to type ",
+          name(self.dtype()), " without overflow");
+  }
   Operands operands;
   operands.add(mask);
   operands.add_cast(value);

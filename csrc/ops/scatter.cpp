@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "ops/copy.h"
 #include "ops/index_util.h"
 
 namespace taeda {
@@ -116,9 +117,10 @@ Value scatter_value(Call& c, ScatterMode mode) {
   const auto &self = Unpack<Tensor>::get(c.args[0]), &index = Unpack<Tensor>::get(c.args[2]);
   int64_t d = wrap_dim(std::get<int64_t>(c.args[1]), self.dim());
   check_scatter("scatter", self, d, index, nullptr);
+  const Scalar value = std::get<Scalar>(c.args[3]);
+  check_fits(value, self.dtype());
   Tensor out = target_of(c, self);
-  scatter_into(out, d, index, raw_cast(Tensor(std::get<Scalar>(c.args[3])), self.dtype()), true,
-               mode);
+  scatter_into(out, d, index, raw_cast(Tensor(value), self.dtype()), true, mode);
   return out;
 }
 Value scatter_src(Call& c) { return scatter_tensor(c, "scatter", ScatterMode::Copy); }

@@ -1,6 +1,7 @@
 // x[...] and x[...] = value. What numbers, slices, None and ... select is a view; tensors, masks
 // and lists then gather from it or scatter into it.
 #include "autograd/meta.h"
+#include "ops/copy.h"
 #include "ops/tensor_ops.h"
 #include "python/arguments.h"
 #include "python/batching.h"
@@ -257,12 +258,18 @@ bool override_call(const char* method, std::initializer_list<PyObject*> args, Py
 Tensor value_tensor(PyObject* value, const Tensor& self) {
   if (is_tensor(value)) return tensor_of(value);
   Scalar s;
+  if (PyLong_Check(value)) {
+    int overflow = 0;
+    PyLong_AsLongLongAndOverflow(value, &overflow);
+    check<ValueError>(!overflow, "can't assign an integer of more than 64 bits to a taeda.",
+                      info(self.dtype()).scalar, "Tensor");
+  }
   if (!as_scalar(value, &s)) {
     fail<TypeError>("can't assign a ", Py_TYPE(value)->tp_name, " to a taeda.",
                     info(self.dtype()).scalar, "Tensor");
   }
-  check(!s.is_complex() || is_complex(self.dtype()), "value cannot be converted to type ",
-        name(self.dtype()), " without overflow");
+  // What is too large for half precision becomes an infinity, as it does in tensor().
+  if (!is_half(self.dtype()) || s.is_complex()) check_fits(s, self.dtype());
   return zero_dim(s, self.dtype());
 }
 

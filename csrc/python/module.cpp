@@ -104,4 +104,5 @@ NB_MODULE(_C, m) {
   bind_machine(m);
   bind_autograd(m);
   bind_autocast(m);
+  bind_profile(m);
 }

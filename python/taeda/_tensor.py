@@ -7,6 +7,7 @@ import copy
 from typing import Any
 
 from taeda import _C
+from taeda._more_methods import METHODS
 from taeda._sparse_methods import SPARSE_METHODS
 
 Tensor = _C.Tensor
@@ -387,7 +388,7 @@ def _install() -> None:
         "__format__": _format,
         "__reversed__": _reversed,
     }
-    for name, method in {**methods, **SPARSE_METHODS}.items():
+    for name, method in {**methods, **METHODS, **SPARSE_METHODS}.items():
         method.__name__ = name
         method.__qualname__ = f"Tensor.{name}"
         setattr(Tensor, name, method)

@@ -18,7 +18,7 @@ from taeda.autograd.function import Function
 from taeda.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 if TYPE_CHECKING:
-    from taeda.autograd import functional
+    from taeda.autograd import functional, profiler
     from taeda.autograd._gradcheck import gradcheck, gradgradcheck
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "graph",
     "inference_mode",
     "no_grad",
+    "profiler",
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
@@ -45,8 +46,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # What is rarely used is imported when it is first asked for.
-    if name == "functional":
-        return importlib.import_module("taeda.autograd.functional")
+    if name in ("functional", "profiler"):
+        return importlib.import_module(f"taeda.autograd.{name}")
     if name in ("gradcheck", "gradgradcheck"):
         return getattr(importlib.import_module("taeda.autograd._gradcheck"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

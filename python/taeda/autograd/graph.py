@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from taeda import _C
@@ -12,8 +14,12 @@ from taeda._C import _Node as Node
 __all__ = [
     "GradientEdge",
     "Node",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
     "get_gradient_edge",
+    "increment_version",
     "register_multi_grad_hook",
+    "save_on_cpu",
     "saved_tensors_hooks",
 ]
 
@@ -36,6 +42,15 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     (tensor([1., 1.]),)
     """
     return GradientEdge(*_C._gradient_edge(tensor))
+
+
+class _Hooks(threading.local):
+    entered = 0  # blocks of saved_tensors_hooks
+    forbidden: str | None = None
+    mutable = False  # within allow_mutation_on_saved_tensors
+
+
+_hooks = _Hooks()
 
 
 class saved_tensors_hooks:
@@ -63,10 +78,103 @@ class saved_tensors_hooks:
         self.unpack_hook = unpack_hook
 
     def __enter__(self) -> None:
+        if _hooks.forbidden is not None:
+            raise RuntimeError(_hooks.forbidden)
         _C._push_saved_hooks(self.pack_hook, self.unpack_hook)
+        _hooks.entered += 1
 
     def __exit__(self, *exc_info: object) -> None:
         _C._pop_saved_hooks()
+        _hooks.entered -= 1
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Within the block, saved tensors are kept in the CPU's memory until they are needed.
+
+    Args:
+        pin_memory: keep them where an accelerator reads them directly: RuntimeError, as there is
+            none.
+        device_type: the accelerator for which memory is pinned.
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        if pin_memory:
+            raise RuntimeError(f"save_on_cpu(): there is no {device_type} to pin memory for")
+        super().__init__(lambda t: (t.device, t.cpu()), lambda kept: kept[1].to(kept[0]))
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Within the block, `saved_tensors_hooks` raises a RuntimeError with this message.
+
+    Raises:
+        RuntimeError: such hooks are set already.
+    """
+    if _hooks.entered:
+        raise RuntimeError(error_message)
+    before, _hooks.forbidden = _hooks.forbidden, error_message
+    try:
+        yield
+    finally:
+        _hooks.forbidden = before
+
+
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Say that a tensor's memory has been changed, so that backward refuses what it saved of it.
+
+    Args:
+        tensor: a tensor, or several, whose memory something else than an operation has written.
+
+    >>> import taeda
+    >>> x = taeda.ones(2)
+    >>> taeda.autograd.graph.increment_version(x)
+    >>> x._version
+    1
+    """
+    for t in (tensor,) if isinstance(tensor, Tensor) else tuple(tensor):
+        # A view of nothing shares the version of the memory.
+        t.detach().as_strided((0,), (1,)).zero_()
+
+
+class _Mutation:
+    """What `allow_mutation_on_saved_tensors` gives: whether its block is still open."""
+
+    open = True
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[_Mutation]:
+    """Within the block, tensors that are saved may be changed in place before backward.
+
+    Each is copied when it is saved. Backward must run within the same block.
+
+    Raises:
+        RuntimeError: such a block is open in this thread already.
+
+    >>> import taeda
+    >>> a = taeda.ones(2, requires_grad=True)
+    >>> with taeda.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     b = a.clone()
+    ...     y = (b * b).sum()
+    ...     _ = b.zero_()
+    ...     y.backward()
+    >>> a.grad
+    tensor([2., 2.])
+    """
+    if _hooks.mutable:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    block = _Mutation()
+
+    def unpack(copy: Tensor) -> Tensor:
+        assert block.open, "backward must run within the allow_mutation_on_saved_tensors block"
+        return copy
+
+    _hooks.mutable = True
+    try:
+        with saved_tensors_hooks(lambda t: t.clone(), unpack):
+            yield block
+    finally:
+        _hooks.mutable = block.open = False
 
 
 class _Handles:

@@ -1,0 +1,132 @@
+"""Methods of Tensor that are seldom called, written in Python."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from taeda import _C
+
+Tensor = _C.Tensor
+
+__all__ = ["METHODS"]
+
+
+def _adjoint(self: Any) -> Any:
+    """Return a view with the last two dimensions swapped, its elements conjugated."""
+    if self.dim() == 1:
+        raise RuntimeError("adjoint(): only matrices have an adjoint, got a tensor of 1 dimension")
+    return self.mH if self.dim() else self.conj()
+
+
+def _dim_order(self: Any, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """Return the dimensions in the order in which they lie in memory, the outermost first.
+
+    Args:
+        ambiguity_check: raise an error where dimensions of size 1 allow several orders.
+    """
+    if not isinstance(ambiguity_check, bool):
+        raise TypeError(
+            f"dim_order(): ambiguity_check must be a bool, got {type(ambiguity_check).__name__}"
+        )
+    order = sorted(range(self.dim()), key=lambda d: -self.stride(d))
+    strides = [self.stride(d) for d in order]
+    if ambiguity_check and len(set(strides)) < len(strides):
+        raise RuntimeError(f"dim_order(): strides {self.stride()} allow several orders")
+    return tuple(order)
+
+
+def _fill_diagonal(self: Any, fill_value: Any, wrap: bool = False) -> Any:
+    """Fill the main diagonal, in place.
+
+    Args:
+        fill_value: a number.
+        wrap: go on below, after a row that is left out, where a matrix has more rows than columns.
+
+    Raises:
+        RuntimeError: there are fewer than 2 dimensions, or more than 2 that differ in size.
+    """
+    if self.dim() < 2:
+        raise RuntimeError(f"fill_diagonal_(): dimensions must be at least 2, got {self.dim()}")
+    if self.dim() > 2:
+        if len(set(self.shape)) != 1:
+            raise RuntimeError(f"fill_diagonal_(): sizes {list(self.shape)} must be equal")
+        place = (self.shape[0],), (sum(self.stride()),), self.storage_offset()
+        self.as_strided(*place).fill_(fill_value)
+        return self
+    rows, columns = self.shape
+    for start in range(0, rows if wrap else min(rows, 1), columns + 1):
+        self[start : start + columns].diagonal().fill_(fill_value)
+    return self
+
+
+def _swapaxes(self: Any, axis0: int, axis1: int) -> Any:
+    """Swap two dimensions, in place."""
+    return self.transpose_(axis0, axis1)
+
+
+def _swapdims(self: Any, dim0: int, dim1: int) -> Any:
+    """Swap two dimensions, in place."""
+    return self.transpose_(dim0, dim1)
+
+
+def _resize(self: Any, *sizes: Any) -> Any:
+    """Return the elements with other sizes of the same product. Deprecated for ``reshape``."""
+    warnings.warn("Tensor.resize is deprecated; use reshape or resize_", stacklevel=2)
+    return self.reshape(*sizes)
+
+
+def _resize_as(self: Any, tensor: Any) -> Any:
+    """Return the elements with another tensor's sizes. Deprecated for ``reshape_as``."""
+    warnings.warn("Tensor.resize_as is deprecated; use reshape_as or resize_as_", stacklevel=2)
+    return self.reshape(tensor.shape)
+
+
+def _is_distributed(self: Any) -> bool:
+    """Whether the tensor is spread over several processes: no."""
+    return False
+
+
+def _map2(self: Any, x: Any, y: Any, callable: Any) -> Any:
+    """Replace each element, in place, by what a Python function makes of it and two others. Slow.
+
+    Args:
+        x, y: the other elements, broadcast to this tensor's shape.
+        callable: takes three numbers and returns one.
+    """
+    if self.requires_grad or x.requires_grad or y.requires_grad:
+        raise TypeError("map2_(): not for tensors that require gradients")
+    x, y = x.expand_as(self), y.expand_as(self)
+    numbers = zip(*(t.reshape(-1).tolist() for t in (self, x, y)), strict=True)
+    made = _C.tensor([callable(*three) for three in numbers], dtype=self.dtype)
+    return self.copy_(made.reshape(self.shape))
+
+
+def _module_load(self: Any, other: Any, assign: bool = False) -> Any:
+    """Return what ``Module.load_state_dict`` puts in this tensor's place for ``other``.
+
+    Args:
+        other: the value from the state.
+        assign: keep the value's own memory, instead of copying.
+    """
+    return other.detach() if assign else self.copy_(other).detach()
+
+
+def _pin_memory(self: Any, device: Any = None) -> Any:
+    """Copy to memory that an accelerator reads directly: RuntimeError, as there is none."""
+    raise RuntimeError(f"pin_memory(device={device!r}): there is no accelerator")
+
+
+METHODS = {
+    "adjoint": _adjoint,
+    "dim_order": _dim_order,
+    "fill_diagonal_": _fill_diagonal,
+    "is_distributed": _is_distributed,
+    "map2_": _map2,
+    "module_load": _module_load,
+    "pin_memory": _pin_memory,
+    "resize": _resize,
+    "resize_as": _resize_as,
+    "swapaxes_": _swapaxes,
+    "swapdims_": _swapdims,
+}

@@ -1,0 +1,73 @@
+"""Apple's GPUs: there are none in this build, and everything here says so.
+
+>>> import taeda
+>>> taeda.mps.is_available(), taeda.mps.device_count()
+(False, 0)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+__all__ = [
+    "current_allocated_memory",
+    "device_count",
+    "driver_allocated_memory",
+    "empty_cache",
+    "is_available",
+    "manual_seed",
+    "recommended_max_memory",
+    "seed",
+    "synchronize",
+]
+
+
+def is_available() -> bool:
+    """Whether there is such a GPU: no."""
+    return False
+
+
+def device_count() -> int:
+    """How many there are: 0."""
+    return 0
+
+
+def manual_seed(seed: int) -> None:
+    """Seed all of them, of which there are none."""
+    int(seed)
+
+
+def seed() -> None:
+    """Seed all of them from the system's entropy; there are none."""
+
+
+def _none(what: str) -> NoReturn:
+    raise RuntimeError(f"mps.{what}: there is no MPS backend in this build of taeda")
+
+
+def synchronize() -> None:
+    """Wait for the GPU; RuntimeError, as there is none."""
+    _none("synchronize()")
+
+
+def empty_cache() -> None:
+    """Give the GPU's unused memory back; RuntimeError, as there is none."""
+    _none("empty_cache()")
+
+
+def current_allocated_memory() -> int:
+    """How many bytes tensors hold on the GPU; RuntimeError, as there is none."""
+    _none("current_allocated_memory()")
+
+
+def driver_allocated_memory() -> int:
+    """How many bytes the driver holds; RuntimeError, as there is none."""
+    _none("driver_allocated_memory()")
+
+
+def recommended_max_memory() -> int:
+    """How many bytes may be held; RuntimeError, as there is no GPU."""
+    _none("recommended_max_memory()")

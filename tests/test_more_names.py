@@ -1,0 +1,161 @@
+"""Functions at the top level that come from `nn.functional`, rarer methods, and other devices' modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import taeda
+
+torch = pytest.importorskip("torch")
+
+
+def pair(x: torch.Tensor) -> tuple[Any, Any]:
+    return taeda.from_dlpack(x.clone()), x
+
+
+def same(ours: Any, theirs: Any) -> None:
+    torch.testing.assert_close(torch.from_dlpack(ours), theirs)
+
+
+torch.manual_seed(0)
+A, B, Y = torch.rand(4, 3), torch.rand(4, 3), torch.tensor([1.0, -1, 1, -1])
+CALLS: dict[str, tuple[Any, ...]] = {
+    "affine_grid_generator": (torch.rand(1, 2, 3), [1, 1, 2, 2], False),
+    "bilinear": (A, B, torch.rand(2, 3, 3), torch.rand(2)),
+    "binary_cross_entropy_with_logits": (A, B),
+    "channel_shuffle": (torch.rand(1, 4, 2), 2),
+    "cosine_embedding_loss": (A, B, Y),
+    "cosine_similarity": (A, B),
+    "ctc_loss": (A.log_softmax(1).unsqueeze(1), torch.tensor([[1, 2]]), [4], [2]),
+    "frobenius_norm": (A, [0, 1]),
+    "grid_sampler": (torch.rand(1, 1, 3, 3), torch.rand(1, 2, 2, 2), 0, 1, True),
+    "hinge_embedding_loss": (A[:, 0], Y),
+    "instance_norm": (torch.rand(2, 3, 4), None, None, None, None, True, 0.1, 1e-5, False),
+    "kl_div": (A.log(), B, 2),
+    "margin_ranking_loss": (A[:, 0], B[:, 0], Y, 0.2),
+    "norm_except_dim": (A, 2, 1),
+    "pairwise_distance": (A, B),
+    "pdist": (A,),
+    "pixel_shuffle": (torch.rand(1, 4, 2, 2), 2),
+    "pixel_unshuffle": (torch.rand(1, 1, 4, 4), 2),
+    "poisson_nll_loss": (A, B, True, False, 1e-8, 1),
+    "rrelu": (A - 0.5,),
+    "triplet_margin_loss": (A, B, A.flip(0)),
+    "vander": (A[:, 0], 3, True),
+    "adjoint": (A,),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CALLS)
+def test_functions(name: str) -> None:
+    def translated(v: Any) -> Any:
+        return pair(v)[0] if isinstance(v, torch.Tensor) else v
+
+    ours = getattr(taeda, name)(*map(translated, CALLS[name]))
+    same(ours.contiguous(), getattr(torch, name)(*CALLS[name]).contiguous())
+
+
+def test_wrong_numbers_for_words() -> None:
+    x = taeda.ones(2)
+    with pytest.raises(ValueError, match="reduction must be 0, 1 or 2"):
+        taeda.kl_div(x, x, 5)
+    with pytest.raises(RuntimeError, match="one dimension"):
+        taeda.vander(x.reshape(1, 2))
+    with pytest.raises(RuntimeError, match="1 dimension"):
+        x.adjoint()
+
+
+@pytest.mark.parametrize(("shape", "wrap"), [((3, 3), False), ((7, 3), True), ((7, 3), False)])
+def test_fill_diagonal(shape: tuple[int, ...], wrap: bool) -> None:
+    for transposed in (False, True):
+        ours, theirs = pair(torch.zeros(shape))
+        if transposed:
+            ours, theirs = ours.t(), theirs.t()
+        assert ours.fill_diagonal_(5, wrap=wrap) is ours
+        same(ours, theirs.fill_diagonal_(5, wrap=wrap))
+
+
+def test_fill_diagonal_of_cubes_and_errors() -> None:
+    ours, theirs = pair(torch.zeros(3, 3, 3))
+    same(ours.fill_diagonal_(2), theirs.fill_diagonal_(2))
+    x = taeda.ones(3, 3, requires_grad=True)
+    (x * 1).fill_diagonal_(0).sum().backward()
+    assert x.grad is not None and taeda.equal(x.grad, 1 - taeda.eye(3))
+    for wrong in (taeda.zeros(2), taeda.zeros(2, 2, 3)):
+        with pytest.raises(RuntimeError, match="fill_diagonal_"):
+            wrong.fill_diagonal_(1)
+
+
+def test_methods() -> None:
+    ours, theirs = pair(torch.rand(2, 3, 4, 5))
+    assert ours.dim_order() == theirs.dim_order() == (0, 1, 2, 3)
+    ours, theirs = ours.permute(0, 3, 1, 2), theirs.permute(0, 3, 1, 2)
+    assert ours.dim_order() == theirs.dim_order()
+    with pytest.raises(RuntimeError, match="several orders"):
+        taeda.ones(2, 1, 1).dim_order(ambiguity_check=True)
+    ours, theirs = pair(A)
+    same(ours.swapaxes_(0, 1), theirs.clone().swapaxes_(0, 1))
+    same(ours.swapdims_(0, 1), theirs)
+    same(ours.clone().map2_(ours, ours, lambda a, b, c: a + b * c), theirs + theirs * theirs)
+    assert not ours.is_distributed()
+    with pytest.raises(RuntimeError, match="no accelerator"):
+        ours.pin_memory()
+    with pytest.warns(UserWarning, match="reshape"):
+        assert ours.resize(3, 4).shape == (3, 4)
+
+
+def test_devices() -> None:
+    assert taeda.cpu.is_available() and taeda.cpu.device_count() == 1
+    with taeda.cpu.stream(taeda.cpu.current_stream()):
+        taeda.cpu.current_stream().record_event().synchronize()
+    taeda.cpu.synchronize()
+    with pytest.raises(RuntimeError, match="expected the CPU"):
+        taeda.cpu.set_device("meta")
+    for module in (taeda.mps, taeda.xpu):
+        assert not module.is_available() and module.device_count() == 0
+        module.manual_seed(1)
+    with pytest.raises(RuntimeError, match="no MPS"):
+        taeda.mps.synchronize()
+    with pytest.raises(AssertionError, match="not been built with XPU"):
+        taeda.xpu.current_device()
+
+
+def test_saved_tensors() -> None:
+    graph = taeda.autograd.graph
+    a = taeda.randn(3, requires_grad=True)
+    with graph.save_on_cpu():
+        y = a.exp().sum()
+    y.backward()
+    taeda.testing.assert_close(a.grad, a.detach().exp())
+    with pytest.raises(RuntimeError, match="no cuda"):
+        graph.save_on_cpu(pin_memory=True)
+    hooks = graph.save_on_cpu()
+    with graph.disable_saved_tensors_hooks("none"), pytest.raises(RuntimeError, match="none"):
+        hooks.__enter__()
+    with graph.save_on_cpu(), pytest.raises(RuntimeError, match="set already"):
+        graph.disable_saved_tensors_hooks("set already").__enter__()
+
+
+def test_mutation_of_saved_tensors() -> None:
+    graph = taeda.autograd.graph
+    a = taeda.randn(3, requires_grad=True)
+    with graph.allow_mutation_on_saved_tensors():
+        b = a.clone()
+        y = (b**2).sum()
+        b.sin_()
+        y.backward()
+        z = (b**2).sum()
+        with pytest.raises(RuntimeError, match="nested"):
+            graph.allow_mutation_on_saved_tensors().__enter__()
+    taeda.testing.assert_close(a.grad, 2 * a.detach())
+    with pytest.raises(AssertionError, match="within"):
+        z.backward()
+    x = taeda.ones(2, requires_grad=True)
+    y = (x * 1).square()
+    saved = y.grad_fn._saved_self if hasattr(y.grad_fn, "_saved_self") else None
+    t = taeda.ones(2)
+    graph.increment_version([t, t])
+    assert t._version == 2 and (saved is None or saved._version >= 0)
