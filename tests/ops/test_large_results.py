@@ -125,3 +125,16 @@ def test_large_layer_norm(affine, width):
             x[part].double(), (width,), *(v if v is None else v.double() for v in (w, b))
         )
         taeda.testing.assert_close(y[part].double(), exact, rtol=1e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("affine", [False, True])
+def test_large_layer_norm_backward(affine):
+    rows, width = 5003, 1024
+    x, g = taeda.randn(rows, width) + 1, taeda.randn(rows, width)
+    parameters = [taeda.rand(width), taeda.rand(width)] if affine else []
+    leaves = [v.clone().requires_grad_() for v in (x, *parameters)]
+    taeda.layer_norm(leaves[0], (width,), *leaves[1:]).backward(g)
+    wide = [v.double().requires_grad_() for v in (x, *parameters)]
+    taeda.layer_norm(wide[0], (width,), *wide[1:]).backward(g.double())
+    for mine, exact in zip(leaves, wide, strict=True):
+        taeda.testing.assert_close(mine.grad.double(), exact.grad, rtol=1e-5, atol=2e-4)

@@ -26,6 +26,12 @@ template <class T> const simd::NormLoops<T>& loops() {
   }
 }
 
+// Whether rows of n elements are stored past the caches.
+template <class T> bool goes_past(int64_t rows, int64_t n, const T* y) {
+  const int64_t bytes = n * static_cast<int64_t>(sizeof(T));
+  return bytes % 64 == 0 && is_streamed(rows * bytes) && reinterpret_cast<uintptr_t>(y) % 64 == 0;
+}
+
 // Calls f(first, width) for blocks of columns that the loops can take side by side.
 template <class F> void for_columns(int64_t columns, int64_t rows, F&& f) {
   const int64_t width = std::clamp<int64_t>(columns, 1, simd::kColumns);
@@ -43,9 +49,7 @@ void row_norm(const RowNorm& s, const T* x, const T* weight, const T* bias, T* y
               T* rstd) {
   const int64_t n = s.channels * s.spatial;
   const auto& f = loops<T>();
-  const int64_t bytes = n * static_cast<int64_t>(sizeof(T));
-  const bool past =
-      bytes % 64 == 0 && is_streamed(s.rows * bytes) && reinterpret_cast<uintptr_t>(y) % 64 == 0;
+  const bool past = goes_past(s.rows, n, y);
   parallel_for(s.rows, grain_for(n), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* xr = x + r * n;
@@ -163,6 +167,7 @@ void fused_gradients(const RowNorm& s, const T* g, const T* x, const T* mean, co
   const int64_t parts =
       std::clamp<int64_t>(s.rows * n / 65536, 1, std::min<int64_t>(16, s.rows / 16));
   const int64_t rows = (s.rows + parts - 1) / parts;
+  const bool past = goes_past(s.rows, n, gx);
   const Scratch<double> sums(2 * n * parts);
   parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
     const Scratch<T> part(2 * n);
@@ -172,7 +177,7 @@ void fused_gradients(const RowNorm& s, const T* g, const T* x, const T* mean, co
       const int64_t first = std::min(s.rows, p * rows);
       f.rows_backward(g + first * n, x + first * n, weight, std::min(rows, s.rows - first), n,
                       s.centered, mean + first, rstd + first, gx + first * n, part.data(), sum,
-                      sum + n);
+                      sum + n, past);
     }
   });
   double* total = sums.data();

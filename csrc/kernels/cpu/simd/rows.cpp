@@ -88,10 +88,8 @@ FN void products(const T* g, const T* w, const T* x, int64_t n, T mean, double* 
     for (; i + lanes <= end; i += lanes) add(i, 0);
     sg[0] += sg[1];
     sx[0] += sx[1];
-    for (int64_t j = 0; j < lanes; ++j) {
-      sum_g += sg[0][j];
-      sum_x += sx[0][j];
-    }
+    sum_g += add_lanes<double, T, lanes>(sg[0]);
+    sum_x += add_lanes<double, T, lanes>(sx[0]);
   }
   for (; i < n; ++i) {
     const double u = Weighted ? static_cast<double>(g[i]) * w[i] : static_cast<double>(g[i]);
@@ -426,9 +424,34 @@ FN void gradient_of_rows(const T* g, const T* x, const T* w, int64_t n, const T*
   }
 }
 
+// The same with gx stored past the caches; also asks for the next rows.
+template <class T, int R, bool Weighted>
+FN void gradient_of_rows_past(const T* g, const T* x, const T* w, int64_t n, const T* mean,
+                              const T* rstd, const T* a, const T* c, T* gx, T* gw, T* gb) {
+  constexpr int64_t lanes = LanesOf<T>::count;
+  for (int64_t i = 0; i < n; i += lanes) {
+    Lanes<T> sum_w{}, sum_b{};
+    for (int r = 0; r < R; ++r) {
+      const int64_t at = r * n + i;
+      __builtin_prefetch(g + R * n + at);
+      __builtin_prefetch(x + R * n + at);
+      const Lanes<T> u = lanes_at(g + at), d = lanes_at(x + at) - mean[r];
+      const Lanes<T> v = Weighted ? u * lanes_at(w + i) : u;
+      store_past_caches(gx + at, rstd[r] * v - a[r] - d * c[r]);
+      sum_w += u * (d * rstd[r]);
+      sum_b += u;
+    }
+    sum_w += lanes_at(gw + i);
+    sum_b += lanes_at(gb + i);
+    __builtin_memcpy(gw + i, &sum_w, sizeof sum_w);
+    __builtin_memcpy(gb + i, &sum_b, sizeof sum_b);
+  }
+  fence_stores();
+}
+
 template <class T, int R>
 FN void some_rows_backward(const T* g, const T* x, const T* w, int64_t n, bool centered,
-                           const T* mean, const T* rstd, T* gx, T* gw, T* gb) {
+                           const T* mean, const T* rstd, T* gx, T* gw, T* gb, bool past) {
   T a[R], c[R];
   const double count = static_cast<double>(n);
   for (int r = 0; r < R; ++r) {
@@ -438,13 +461,16 @@ FN void some_rows_backward(const T* g, const T* x, const T* w, int64_t n, bool c
     a[r] = centered ? static_cast<T>(scale * sums[0] / count) : T(0);
     c[r] = static_cast<T>(scale * scale * scale * sums[1] / count);
   }
-  if (w) gradient_of_rows<T, R, true>(g, x, w, n, mean, rstd, a, c, gx, gw, gb);
+  if (past && w) gradient_of_rows_past<T, R, true>(g, x, w, n, mean, rstd, a, c, gx, gw, gb);
+  else if (past) gradient_of_rows_past<T, R, false>(g, x, w, n, mean, rstd, a, c, gx, gw, gb);
+  else if (w) gradient_of_rows<T, R, true>(g, x, w, n, mean, rstd, a, c, gx, gw, gb);
   else gradient_of_rows<T, R, false>(g, x, w, n, mean, rstd, a, c, gx, gw, gb);
 }
 
 template <class T>
 void rows_backward(const T* g, const T* x, const T* w, int64_t rows, int64_t n, bool centered,
-                   const T* mean, const T* rstd, T* gx, T* part, double* gw, double* gb) {
+                   const T* mean, const T* rstd, T* gx, T* part, double* gw, double* gb,
+                   bool past) {
   constexpr int64_t flush = 32;  // rows that are added up in T
   T* const part_w = part;
   T* const part_b = part + n;
@@ -454,11 +480,11 @@ void rows_backward(const T* g, const T* x, const T* w, int64_t rows, int64_t n, 
     int64_t r = first;
     for (; r + 4 <= end; r += 4) {
       some_rows_backward<T, 4>(g + r * n, x + r * n, w, n, centered, mean + r, rstd + r, gx + r * n,
-                               part_w, part_b);
+                               part_w, part_b, past);
     }
     for (; r < end; ++r) {
       some_rows_backward<T, 1>(g + r * n, x + r * n, w, n, centered, mean + r, rstd + r, gx + r * n,
-                               part_w, part_b);
+                               part_w, part_b, past);
     }
     for (int64_t i = 0; i < n; ++i) gw[i] += part_w[i];
     for (int64_t i = 0; i < n; ++i) gb[i] += part_b[i];

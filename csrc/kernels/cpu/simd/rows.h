@@ -46,7 +46,8 @@ template <class T> struct NormLoops {
   // Rows of n elements, each normalised by itself, w null or n elements: gx, and the sums over the
   // rows of g (x - mean) rstd and of g, added to gw and gb. `part` has room for 2 n elements.
   void (*rows_backward)(const T* g, const T* x, const T* w, int64_t rows, int64_t n, bool centered,
-                        const T* mean, const T* rstd, T* gx, T* part, double* gw, double* gb);
+                        const T* mean, const T* rstd, T* gx, T* part, double* gw, double* gb,
+                        bool past);
   // gw += g (x - mean) scale, gb += g, element by element.
   void (*add_affine_gradient)(const T* g, const T* x, int64_t n, T mean, T scale, double* gw,
                               double* gb);
