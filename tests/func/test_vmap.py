@@ -451,3 +451,17 @@ def test_type_promotion_counts_logical_dimensions():
     assert vmap(lambda a: a * n)(x).dtype == taeda.float32
     assert vmap(lambda a: a * taeda.ones((), dtype=taeda.float64))(n).dtype == taeda.float64
     assert vmap(lambda a: a * 2)(n).dtype == taeda.float32
+
+
+def test_the_table_names_operations():
+    """Each entry is an operation, or its in-place form, whose kind leaves it without a rule."""
+    from taeda._batching import table
+
+    def kinds(name):
+        found = [getattr(taeda._C.ops, n, None) for n in (name, name + "_")]
+        return {form["kind"] for op in found if op is not None for form in op._forms}
+
+    for name in table.RULES:
+        assert kinds(name) - {"composite"}, f"{name}: no such operation, or its parts have rules"
+    for name in table.COMPOSITE:
+        assert "composite" in kinds(name), f"{name} is not composed of other operations"
