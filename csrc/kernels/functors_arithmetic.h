@@ -497,7 +497,13 @@ struct Fmin {
 struct Clamp {
   static constexpr OpInfo info{"_clamp", "", Real,
                                internal | saves_self | saves_other | saves_third};
-  template <class T> FN static T f(T x, T lo, T hi) { return Minimum::f(Maximum::f(x, lo), hi); }
+  // (Minimum of Maximum, whose conditions would keep the compiler from making vectors.)
+  template <class T> FN static T f(T x, T lo, T hi) {
+    T y = x < lo ? lo : x;
+    y = y > hi ? hi : y;
+    y = lo != lo ? lo : y;
+    return hi != hi ? hi : y;
+  }
   template <class T> FN static T da(T g, T x, T lo, T hi, T) {
     return select((x >= lo) & (x <= hi), g, T(0));
   }
