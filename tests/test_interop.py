@@ -380,3 +380,13 @@ def test_capsule_that_nobody_reads():
     for _ in range(100):
         taeda.ones(1000).__dlpack__()
         taeda.ones(1000).__dlpack__(max_version=(1, 0))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
+def test_arrays_over_tensors(kind):
+    """As in PyTorch, `array / tensor` is the tensor's reciprocal times the array."""
+    x = taeda.tensor([[2.0, 4.0]])
+    quotient = np.array([[1, 2], [3, 4]], kind) / x
+    assert isinstance(quotient, taeda.Tensor)
+    assert quotient.dtype == (x.reciprocal() * np.ones(1, kind)).dtype
+    assert quotient.tolist() == [[0.5, 0.5], [1.5, 1.0]]

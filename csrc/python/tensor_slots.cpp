@@ -75,6 +75,16 @@ PyObject* equal(PyObject* a, PyObject* b) {
   });
 }
 
+// Beside what `div` takes, a NumPy array over a tensor.
+PyObject* divide(PyObject* a, PyObject* b) {
+  PyRef result(binary<"div">(a, b));
+  if (result.get() != Py_NotImplemented || !is_ndarray(a)) return result.release();
+  return guarded([&] {
+    PyRef inverse(call_method("reciprocal", {b}));
+    return must(PyNumber_Multiply(inverse.get(), a));
+  });
+}
+
 PyObject* compare(PyObject* a, PyObject* b, int op) {
   switch (op) {
     case Py_LT: return binary<"lt">(a, b);
@@ -212,7 +222,7 @@ std::vector<PyType_Slot> tensor_slots() {
           {Py_nb_add, slot(binary<"add">)},
           {Py_nb_subtract, slot(binary<"sub">)},
           {Py_nb_multiply, slot(binary<"mul">)},
-          {Py_nb_true_divide, slot(binary<"div">)},
+          {Py_nb_true_divide, slot(divide)},
           {Py_nb_floor_divide, slot(binary<"floor_divide">)},
           {Py_nb_remainder, slot(binary<"remainder">)},
           {Py_nb_power, slot(power)},

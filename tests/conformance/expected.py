@@ -144,10 +144,6 @@ NOT_RUN = {
     for name in ("narrow_copy", "lu", "linalg.lu", "lu_unpack", "nn.functional.avg_pool3d")
 }
 NOT_RUN["native_batch_norm", "out"] = "samples share running statistics that each call changes"
-NOT_RUN |= {
-    ("to_sparse", aspect): "sparse tensors are compared in tests/sparse"
-    for aspect in ("float32", "float64", "int64", "bool", "complex64", "gradient-float64", "method")
-}
 
 for key in ("resize_", "resize_as_"):
     DIFFERS[key, "vmap"] = "the memory of a batched tensor is its value's"

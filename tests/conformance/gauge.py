@@ -1,4 +1,4 @@
-"""Makes results that are known only up to a factor comparable: eigenvectors and singular vectors.
+"""Makes results comparable that are known only up to a factor, as eigenvectors are, or that are sparse.
 
 Each vector is turned so that its largest entry is positive. Written for tensors of either library.
 """
@@ -42,5 +42,6 @@ CANONICAL = {
     "linalg.svd": singular,
     "svd": lambda result: singular(result, conjugate=False),
     "svd_lowrank": lambda result: singular(result, conjugate=False),
+    "to_sparse": lambda result: result.to_dense(),
     "pca_lowrank": lambda result: singular(result, conjugate=False),
 }

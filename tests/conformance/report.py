@@ -42,7 +42,7 @@ def table(entries: dict[str, Outcomes]) -> list[str]:
     for op in op_db:
         row = rows.setdefault(namespace_of(op.name), Counter())
         row["entries"] += 1
-        if id(op) not in KEYS:
+        if id(op) not in KEYS or key_of(op) in OUT_OF_SCOPE:
             continue
         found = entries.get(key_of(op), Outcomes())
         ran = bool(found.groups.get("values"))
