@@ -126,9 +126,9 @@ struct Silu {
 struct Mish {
   static constexpr OpInfo info{"mish", "`x * tanh(softplus(x))` (Misra 2019).", FloatOnly,
                                saves_self | function_only, kNnFunctional};
-  template <class T> FN static T f(T x) { return x * tanh(log1p_exp(x)); }
+  template <class T> FN static T f(T x) { return x * tanh_log1p_exp(x); }
   template <class T> FN static T da(T g, T x, T) {
-    const T t = tanh(log1p_exp(x));
+    const T t = tanh_log1p_exp(x);
     return g * (t + x * sigmoid(x) * (T(1) - t * t));
   }
 };

@@ -68,7 +68,7 @@ struct Logaddexp {
   template <class T> FN static T f(T a, T b) {
     if constexpr (is_complex<T>)
       return a.re >= b.re ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
-    else return (isinf(a) && a == b) ? a : (a > b ? a : b) + log1p(exp(-abs(a - b)));
+    else return (isinf(a) && a == b) ? a : (a > b ? a : b) + log1p_unit(exp(-abs(a - b)));
   }
   template <class T> FN static T da(T g, T a, T b, T) { return g * conj(sigmoid(a - b)); }
   template <class T> FN static T db(T g, T a, T b, T) { return g * conj(sigmoid(b - a)); }
@@ -78,7 +78,7 @@ struct Logaddexp2 {
                                Floating, saves_inputs | no_inplace};
   template <class T> FN static T f(T a, T b) {
     const T m = a > b ? a : b;
-    return (isinf(a) && a == b) ? a : m + log1p(exp2(-abs(a - b))) * T(1 / kLn2);
+    return (isinf(a) && a == b) ? a : m + log1p_unit(exp2(-abs(a - b))) * T(1 / kLn2);
   }
   template <class T> FN static T da(T g, T a, T b, T) { return g * sigmoid((a - b) * T(kLn2)); }
   template <class T> FN static T db(T g, T a, T b, T) { return g * sigmoid((b - a) * T(kLn2)); }

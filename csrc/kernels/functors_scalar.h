@@ -303,11 +303,32 @@ FN T sigmoid(T x) {
 }
 template <class T> FN T sigmoid_easy(T x) { return sigmoid(x); }
 FN float sigmoid_easy(float x) { return 1.0f / one_plus_exp_easy(-x); }  // |x| <= 86
+// log(1 + t) for t from 0 to 1: 2 atanh(s) with s = t / (2 + t). Max 1 ulp.
+FN float log1p_unit(float t) {
+  const float s = t / (2.0f + t), z = s * s;
+  float q = 0.24300939f;
+  q = q * z + 0.21427657f;
+  q = q * z + 0.28616884f;
+  q = q * z + 0.39998877f;
+  q = q * z + 0.66666675f;
+  return t - s * (t - z * q);
+}
+FN double log1p_unit(double t) {
+  const double u = 1.0 + t;
+  return log(u) + (t - (u - 1.0)) / u;
+}
 // log(1 + exp(x)) without overflow.
 template <class T>
   requires is_float<T>
 FN T log1p_exp(T x) {
-  return (x > T(0) ? x : (x == x ? T(0) : x)) + log1p(exp(-abs(x)));
+  return (x > T(0) ? x : T(0)) + log1p_unit(exp(-abs(x)));
+}
+// tanh(log(1 + exp(x))) is n / (n + 2) with n = exp(x) (exp(x) + 2); 1 from 20 on.
+template <class T>
+  requires is_float<T>
+FN T tanh_log1p_exp(T x) {
+  const T e = exp(x > T(20) ? T(20) : x), n = e * (e + T(2));
+  return n / (n + T(2));
 }
 
 // ---- trigonometry ----

@@ -19,6 +19,7 @@ Tensor angle_gradient(const Tensor& g, const Tensor& x) {
 }
 
 Tensor log1p_exp(const Tensor& x) { return -op<"logsigmoid">(-x); }
+Tensor tanh_log1p_exp(const Tensor& x) { return op<"tanh">(log1p_exp(x)); }
 Tensor sin_anywhere(const Tensor& x) { return op<"sin">(x); }
 Tensor cos_anywhere(const Tensor& x) { return op<"cos">(x); }
 Tensor abs(const Tensor& x) { return op<"abs">(x); }

@@ -11,6 +11,7 @@ Tensor zero(const Tensor& like);
 Tensor sgn_gradient(const Tensor& g, const Tensor& x);
 Tensor angle_gradient(const Tensor& g, const Tensor& x);
 Tensor log1p_exp(const Tensor& x);
+Tensor tanh_log1p_exp(const Tensor& x);
 Tensor sin_anywhere(const Tensor& x);
 Tensor cos_anywhere(const Tensor& x);
 

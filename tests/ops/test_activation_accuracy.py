@@ -41,6 +41,7 @@ CASES = {
     ),
     "silu": (F.silu, lambda x: x * expit(x), 2.5),
     "sigmoid": (taeda.sigmoid, expit, 2.5),
+    "mish": (F.mish, lambda x: x * np.tanh(np.logaddexp(0, x)), 4),
 }
 
 

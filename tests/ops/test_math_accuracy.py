@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import taeda
+import taeda.nn.functional as F
 
 special = pytest.importorskip("scipy.special")
 
@@ -35,7 +36,13 @@ CASES = {
     "log": (np.log, within(1e-45, 3.4e38), 1),
     "sin": (np.sin, within(-8192, 8192), 2.1),
     "cos": (np.cos, within(-8192, 8192), 2.3),
+    "softplus": (lambda x: np.where(x > 20, x, np.logaddexp(0, x)), patterns(), 2),
+    "logsigmoid": (lambda x: -np.logaddexp(0, -x), patterns(), 2),
 }
+
+
+def function_of(name):
+    return getattr(taeda, name, None) or getattr(F, name)
 
 
 def error(name, x):
@@ -43,7 +50,7 @@ def error(name, x):
     with np.errstate(all="ignore"):
         want = exact(x.astype(np.float64))
         unit = np.spacing(np.abs(want).astype(np.float32)).astype(np.float64)
-        got = getattr(taeda, name)(taeda.tensor(x)).numpy().astype(np.float64)
+        got = function_of(name)(taeda.tensor(x)).numpy().astype(np.float64)
     same = (got == want) | (np.isinf(got) & (np.abs(want) > np.finfo(np.float32).max))
     off = np.abs(got - want)
     return np.where(same, 0, off / np.where(np.isfinite(unit), unit, 1))
@@ -60,7 +67,7 @@ def test_every_magnitude(name):
 def test_float64(name):
     exact, x, _ = CASES[name]
     wide = x[::7].astype(np.float64)
-    got = getattr(taeda, name)(taeda.tensor(wide)).numpy()
+    got = function_of(name)(taeda.tensor(wide)).numpy()
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(got, exact(wide), rtol=1e-14)
 
@@ -68,7 +75,7 @@ def test_float64(name):
 @pytest.mark.parametrize("name", CASES)
 def test_neighbours_do_not_matter(name):
     _, x, _ = CASES[name]
-    function = getattr(taeda, name)
+    function = function_of(name)
     x = x[np.abs(x) < 80][:3000] if name not in ("sin", "cos") else np.zeros(3, np.float32)
     alone = function(taeda.tensor(x)).numpy()
     among = np.concatenate([x, np.array([np.nan, np.inf, -np.inf, 1e-45], np.float32)])
@@ -86,9 +93,11 @@ def test_edges():
         "log": [-inf, -inf, inf, nan, nan, np.log(2.0) * -149, nan],
         "sin": [0, -0.0, nan, nan, nan, 1e-45, -1e-45],
         "cos": [1, 1, nan, nan, nan, 1, 1],
+        "softplus": [np.log(2), np.log(2), inf, 0, nan, np.log(2), np.log(2)],
+        "logsigmoid": [-np.log(2), -np.log(2), -0.0, -inf, nan, -np.log(2), -np.log(2)],
     }
     for name, values in want.items():
-        function = getattr(taeda, name)
+        function = function_of(name)
         for k, value in enumerate(values):  # one at a time, and all together
             expected = np.float32(value)
             for argument in (x[k : k + 1], np.tile(x, 40)):
