@@ -31,7 +31,8 @@ void take_rows(int64_t count, int64_t row_bytes, const void* table, const int64_
   const auto bytes = static_cast<size_t>(row_bytes);
   const bool streamed = row_bytes % 64 == 0 && is_streamed(count * row_bytes);
   const int64_t ahead = std::clamp<int64_t>(4096 / row_bytes, 4, 32);
-  parallel_for(count, std::max<int64_t>(1, 65536 / row_bytes), [&](int64_t begin, int64_t end) {
+  const int64_t grain = (streamed ? 256 << 10 : 64 << 10) / row_bytes;
+  parallel_for(count, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       fetch(from + index[std::min(i + ahead, end - 1)] * row_bytes, row_bytes);
       if (streamed) stream_copy(to + i * row_bytes, from + index[i] * row_bytes, bytes);

@@ -51,12 +51,6 @@ template <class F> void for_each_write(const IndexLayout& l, F&& f) {
                });
 }
 
-// Asks for the first lines of memory of what will be read soon, from a place nobody could guess.
-template <class T> void fetch(const T* p, int64_t n) {
-  constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(T));
-  for (int64_t j = 0; j < std::min(n, 8 * line); j += line) __builtin_prefetch(p + j);
-}
-
 template <class T>
 [[gnu::optimize("O3"), gnu::noinline]] void add_line(T* __restrict to, const T* __restrict from,
                                                      int64_t n) {
@@ -75,16 +69,18 @@ void read_elements(T* to, int64_t step, const T* from, const int64_t* places, in
   for (; i < n; ++i) to[i * step] = from[places[i]];
 }
 
-// Runs of one element after another, `n` in each.
-template <class T>
-void read_rows(T* to, int64_t step, const T* from, const int64_t* places, int64_t count, int64_t n,
-               bool streamed) {
-  const size_t bytes = static_cast<size_t>(n) * sizeof(T);
-  const int64_t ahead = std::clamp<int64_t>(4096 / static_cast<int64_t>(bytes), 4, 32);
+// Rows of `bytes` bytes, `step` bytes apart in the result; places count items of `item` bytes. The
+// first lines of each are asked for before: nobody could guess them.
+void read_rows(char* to, int64_t step, const char* from, int64_t item, const int64_t* places,
+               int64_t count, int64_t bytes, bool streamed) {
+  const int64_t ahead = std::clamp<int64_t>(4096 / bytes, 4, 32);
+  const int64_t asked = std::min<int64_t>(bytes, 512);
   for (int64_t i = 0; i < count; ++i) {
-    fetch(from + places[std::min(i + ahead, count - 1)], n);
-    if (streamed) stream_copy(to + i * step, from + places[i], bytes);
-    else std::memcpy(to + i * step, from + places[i], bytes);
+    const char* next = from + places[std::min(i + ahead, count - 1)] * item;
+    for (int64_t j = 0; j < asked; j += 64) __builtin_prefetch(next + j);
+    const char* row = from + places[i] * item;
+    if (streamed) stream_copy(to + i * step, row, static_cast<size_t>(bytes));
+    else std::memcpy(to + i * step, row, static_cast<size_t>(bytes));
   }
   if (streamed) stream_fence();
 }
@@ -134,30 +130,31 @@ void index_read(void* flat, const void* indexed, const IndexLayout& l, DType dty
     const int64_t row_bytes = l.run * static_cast<int64_t>(sizeof(T));
     const bool streamed = row_bytes % 64 == 0 && is_streamed(outer * l.count * row_bytes);
     // One range of (outer, place) pairs, cut anywhere.
-    parallel_for(outer * l.count, std::max<int64_t>(1, kGrain / l.run),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t t = begin; t < end;) {
-                     int64_t first = t % l.count, last = std::min(l.count, first + end - t);
-                     Offsets o = locate(l, t / l.count);
-                     const T* src = from + o.indexed;
-                     T* dst = to + o.flat;
-                     if (l.run == 1) {
-                       read_elements(dst + first * l.count_flat, l.count_flat, src,
-                                     l.places + first, last - first);
-                     } else if (l.run_stride == 1 && l.run_flat == 1) {
-                       read_rows(dst + first * l.count_flat, l.count_flat, src, l.places + first,
-                                 last - first, l.run, streamed);
-                     } else {
-                       for (int64_t i = first; i < last; ++i) {
-                         const T* s = src + l.places[i];
-                         T* d = dst + i * l.count_flat;
-                         for (int64_t j = 0; j < l.run; ++j)
-                           d[j * l.run_flat] = s[j * l.run_stride];
-                       }
-                     }
-                     t += last - first;
-                   }
-                 });
+    const int64_t grain = streamed ? (256 << 10) / row_bytes : kGrain / l.run;
+    parallel_for(outer * l.count, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end;) {
+        int64_t first = t % l.count, last = std::min(l.count, first + end - t);
+        Offsets o = locate(l, t / l.count);
+        const T* src = from + o.indexed;
+        T* dst = to + o.flat;
+        if (l.run == 1) {
+          read_elements(dst + first * l.count_flat, l.count_flat, src, l.places + first,
+                        last - first);
+        } else if (l.run_stride == 1 && l.run_flat == 1) {
+          constexpr int64_t item = sizeof(T);
+          read_rows(reinterpret_cast<char*>(dst + first * l.count_flat), l.count_flat * item,
+                    reinterpret_cast<const char*>(src), item, l.places + first, last - first,
+                    row_bytes, streamed);
+        } else {
+          for (int64_t i = first; i < last; ++i) {
+            const T* s = src + l.places[i];
+            T* d = dst + i * l.count_flat;
+            for (int64_t j = 0; j < l.run; ++j) d[j * l.run_flat] = s[j * l.run_stride];
+          }
+        }
+        t += last - first;
+      }
+    });
   });
 }
 
