@@ -11,7 +11,7 @@ namespace {
 
 // ---- cdist ----
 
-Tensor cdist_forward(const Tensor& a, const Tensor& b, double p) {
+Tensor cdist_forward(const Tensor& a, const Tensor& b, double p, bool by_product) {
   const DType d = a.dtype();
   Dims sizes(a.sizes());
   sizes.back() = b.size(-2);
@@ -21,8 +21,10 @@ Tensor cdist_forward(const Tensor& a, const Tensor& b, double p) {
   const int64_t m = a.size(-2), n = b.size(-2), k = a.size(-1);
   visit_floating(d, "cdist", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::pair_distances<T>(x.data_as<T>(), y.data_as<T>(), out.data_as<T>(), out.numel() / (m * n),
-                           m, n, k, p);
+    const int64_t batches = out.numel() / (m * n);
+    auto *from = x.data_as<T>(), *other = y.data_as<T>(), *to = out.data_as<T>();
+    if (by_product) cpu::pair_distances_by_product<T>(from, other, to, batches, m, n, k);
+    else cpu::pair_distances<T>(from, other, to, batches, m, n, k, p);
   });
   return out;
 }
@@ -83,7 +85,11 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p, const std::string& co
   };
   const DType d = promote(x1.dtype(), x2.dtype());
   const DType compute = compute_dtype(d, "cdist");
-  return to(op<"_cdist">(spread(x1, compute), spread(x2, compute), p), d);
+  const bool large = x1.size(-2) > 25 || x2.size(-2) > 25;
+  const bool by_product = p == 2 && x1.size(-1) > 0 &&
+                          (compute_mode == "use_mm_for_euclid_dist" ||
+                           (compute_mode == "use_mm_for_euclid_dist_if_necessary" && large));
+  return to(op<"_cdist">(spread(x1, compute), spread(x2, compute), p, by_product), d);
 }
 
 // ---- renorm ----
@@ -134,12 +140,14 @@ const Define kOps[] = {
     {"cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "
      "'use_mm_for_euclid_dist_if_necessary') -> Tensor",
      "The p-norms of all differences between the rows of x1 (..., m, k) and those of x2 (..., n, "
-     "k): (..., m, n). Distances are always summed up from the differences, whatever "
-     "`compute_mode` allows.",
+     "k): (..., m, n). With p = 2 they come from a matrix product if `compute_mode` is "
+     "'use_mm_for_euclid_dist', or by default if m or n is more than 25, and are summed up from "
+     "the differences if it is 'donot_use_mm_for_euclid_dist'. Rows that are near to one another "
+     "are always compared by their differences.",
      kernel(cdist),
      {.forms = kFunction, .composite = true}},
-    {"_cdist(x1: Tensor, x2: Tensor, p: float) -> Tensor",
-     "`cdist` of batches that match.",
+    {"_cdist(x1: Tensor, x2: Tensor, p: float, by_product: bool) -> Tensor",
+     "`cdist` of batches that match; `by_product` for p = 2 only.",
      kernel(cdist_forward),
      {.backward = cdist_backward, .saves = saves_arg(0) | saves_arg(1) | saves_out()}},
     {"renorm(self: Tensor, p: Scalar, dim: int, maxnorm: Scalar) -> Tensor",

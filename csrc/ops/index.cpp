@@ -14,8 +14,18 @@ struct Indexed {
   TensorList index;
 };
 
+// Whether the `count` dimensions of x from `first` on can be walked with one stride.
+bool is_one_run(const Tensor& x, size_t first, size_t count) {
+  for (size_t d = first + 1; d < first + count; ++d) {
+    if (x.strides()[d - 1] != x.strides()[d] * x.sizes()[d]) return false;
+  }
+  return true;
+}
+
 Indexed resolve(const Tensor& x, const TensorList& indices) {
   Indexed r;
+  const bool alone =
+      std::count_if(indices.begin(), indices.end(), [](auto& i) { return i.defined(); }) == 1;
   size_t d = 0, n = x.sizes().size();
   auto take = [&](const Tensor& index) {
     check<IndexError>(d < n, "too many indices for tensor of dimension ", n);
@@ -42,7 +52,6 @@ Indexed resolve(const Tensor& x, const TensorList& indices) {
     check<NotImplemented>(
         !index.is_meta(),
         "index: how many elements a mask selects cannot be known on the meta device");
-    TensorList places = mask_places(index);
     if (index.dim() == 0) {  // a new dimension, kept or dropped
       bool on = index.item().to<bool>();
       Tensor zero = raw_zeros(Dims{on ? 1 : 0}, {DType::Int64, index.device()});
@@ -59,7 +68,15 @@ Indexed resolve(const Tensor& x, const TensorList& indices) {
                         " does not match the shape of the indexed tensor ", to_string(x.sizes()),
                         " at index ", at_dim);
     }
-    for (const Tensor& p : places) take(p);
+    const auto k = static_cast<size_t>(index.dim());
+    if (alone && is_one_run(x, d, k)) {
+      r.sizes.push_back(index.numel());
+      r.strides.push_back(x.strides()[d + k - 1]);
+      r.index.push_back(mask_flat_places(index));
+      d += k;
+      continue;
+    }
+    for (const Tensor& p : mask_places(index)) take(p);
   }
   while (d < n) take(Tensor());
   return r;

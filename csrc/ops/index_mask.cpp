@@ -4,26 +4,26 @@
 
 namespace taeda {
 
-TensorList mask_places(const Tensor& mask) {
+Tensor mask_flat_places(const Tensor& mask) {
   Tensor bytes = raw_contiguous(raw_cast(mask, DType::Bool));
   auto* m = bytes.data_as<uint8_t>();
-  int64_t n = cpu::count_true(m, bytes.numel());
-  Tensor flat = empty(Dims{n}, {DType::Int64, mask.device()});
+  Tensor flat = empty(Dims{cpu::count_true(m, bytes.numel())}, {DType::Int64, mask.device()});
   cpu::true_places(m, bytes.numel(), flat.data_as<int64_t>());
+  return flat;
+}
+
+TensorList mask_places(const Tensor& mask) {
   size_t nd = mask.sizes().size();
+  Tensor flat = mask_flat_places(mask);
+  if (nd == 1) return {flat};
   TensorList out(nd);
-  if (nd == 1) {
-    out[0] = flat;
-    return out;
+  std::vector<int64_t*> columns(nd);
+  for (size_t d = 0; d < nd; ++d) {
+    out[d] = empty(flat.sizes(), flat.options());
+    columns[d] = out[d].data_as<int64_t>();
   }
-  auto* f = flat.data_as<int64_t>();
-  int64_t below = 1;
-  for (size_t d = nd; d-- > 0;) {
-    out[d] = empty(Dims{n}, flat.options());
-    auto* o = out[d].data_as<int64_t>();
-    int64_t size = mask.sizes()[d];
-    for (int64_t i = 0; i < n; ++i) o[i] = f[i] / below % size;
-    below *= size;
+  if (nd > 0) {
+    cpu::place_coordinates(flat.data_as<int64_t>(), flat.numel(), mask.sizes(), columns.data(), 1);
   }
   return out;
 }
@@ -37,19 +37,15 @@ void check_has_data(const Tensor& x, const char* what) {
 
 Tensor nonzero_op(const Tensor& x) {
   check_has_data(x, "nonzero");
-  TensorList columns = mask_places(x);
-  size_t nd = columns.size();
-  if (nd == 0) {
-    return empty(Dims{raw_cast(x, DType::Bool).item().to<bool>() ? 1 : 0, 0},
-                 {DType::Int64, x.device()});
-  }
-  int64_t n = columns[0].numel();
-  Tensor out = empty(Dims{n, static_cast<int64_t>(nd)}, {DType::Int64, x.device()});
-  auto* o = out.data_as<int64_t>();
-  for (size_t d = 0; d < nd; ++d) {
-    auto* c = columns[d].data_as<int64_t>();
-    for (int64_t i = 0; i < n; ++i) o[static_cast<size_t>(i) * nd + d] = c[i];
-  }
+  size_t nd = x.sizes().size();
+  Tensor flat = mask_flat_places(x);
+  if (nd == 1) return raw_view(flat, Dims{flat.numel(), 1}, Dims{1, 1}, 0);
+  Tensor out = empty(Dims{flat.numel(), static_cast<int64_t>(nd)}, flat.options());
+  if (nd == 0) return out;
+  std::vector<int64_t*> columns(nd);
+  for (size_t d = 0; d < nd; ++d) columns[d] = out.data_as<int64_t>() + d;
+  cpu::place_coordinates(flat.data_as<int64_t>(), flat.numel(), x.sizes(), columns.data(),
+                         static_cast<int64_t>(nd));
   return out;
 }
 

@@ -45,5 +45,7 @@ inline std::optional<int64_t> find_outside(const Tensor& index, int64_t low, int
 
 // Coordinates of the true elements of a bool or byte mask: one int64 vector for each dimension.
 TensorList mask_places(const Tensor& mask);
+// The same as one vector of places in row-major order.
+Tensor mask_flat_places(const Tensor& mask);
 
 }  // namespace taeda

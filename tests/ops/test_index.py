@@ -26,6 +26,7 @@ INDICES: list[tuple] = [
     (I([True, False, True]),),
     (None, I([True, False, True, True])),
     (torch.ones(3, 4) > 0,),
+    (torch.tensor([[True, False, False, True], [False] * 4, [False, True, True, True]]),),
     (I([True, False, True]), None, I([0, 1])),
     (I([0, 2], dtype=torch.int32), I([1, 1])),
     (I([True, False, True]), I([0])),
@@ -170,6 +171,10 @@ def test_masks() -> None:
     compare("argwhere", mask.t())
     big = torch.randn(300, 700)
     compare("nonzero", big > 1)
+    compare("nonzero", big > -9)
+    compare("nonzero", (big > 1).view(100, 3, 7, 100).transpose(0, 3))
+    compare("nonzero", (big > 0).view(300, 350, 2))
+    compare("nonzero", big.flatten() > 0)
     compare("masked_select", big, big > 1)
     compare_error("masked_select", x, I([0, 1]))
     compare_error("masked_scatter", x, mask, torch.ones(1, dtype=torch.float64))

@@ -80,6 +80,35 @@ def test_cdist_sums_up_differences(p):
     actual = taeda.cdist(taeda.tensor(a), taeda.tensor(b), p).numpy()
     np.testing.assert_allclose(actual, expected, rtol=1e-12)
     assert taeda.cdist(taeda.ones(0, 3), taeda.ones(2, 3)).shape == (0, 2)
+    assert taeda.cdist(taeda.ones(30, 0), taeda.ones(2, 0), p).tolist() == [[0.0, 0.0]] * 30
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sizes", [(40, 33, 1), (26, 3, 17), (2, 50, 70)])
+def test_cdist_by_product(sizes, dtype):
+    m, n, k = sizes
+    a, b = numbers(2, 1, m, k).astype(dtype), numbers(3, n, k).astype(dtype)
+    a[1, 0, 0, 0] = math.inf
+    a[1, 0, 1, 0] = math.nan
+    b[2, :2] = a[0, 0, :2] + dtype(1e-4)  # near, and far from the origin
+    a += 100
+    b += 100
+    expected = np.sqrt(
+        ((a[..., :, None, :].astype(float) - b[..., None, :, :].astype(float)) ** 2).sum(-1)
+    )
+    near = 1e-12 if dtype is np.float64 else 1e-4
+    for mode in ("use_mm_for_euclid_dist", "use_mm_for_euclid_dist_if_necessary"):
+        x, y = taeda.tensor(a), taeda.tensor(b)
+        actual = taeda.cdist(x, y, compute_mode=mode)
+        np.testing.assert_allclose(actual.numpy(), expected, rtol=near)
+        assert taeda.cdist(y, y, compute_mode=mode).diagonal(dim1=-2, dim2=-1).count_nonzero() == 0
+
+
+@pytest.mark.parametrize("mode", ["use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"])
+def test_cdist_gradients(mode):
+    a, b = (taeda.tensor(numbers(2, 3, 4) + shift, requires_grad=True) for shift in (0, 1))
+    assert taeda.autograd.gradcheck(lambda x, y: taeda.cdist(x, y, compute_mode=mode), (a, b))
+    assert taeda.autograd.gradgradcheck(lambda x, y: taeda.cdist(x, y, compute_mode=mode), (a, b))
 
 
 @pytest.mark.parametrize(("n", "r"), [(0, 2), (1, 1), (4, 2), (4, 4), (3, 5), (5, 0)])

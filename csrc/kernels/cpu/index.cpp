@@ -224,13 +224,35 @@ void true_places(const uint8_t* mask, int64_t n, int64_t* out) {
         start[static_cast<size_t>(c)] +
         count_line(mask + c * kMaskChunk, std::min(kMaskChunk, n - c * kMaskChunk));
   }
+  // Without a branch on the mask, which nothing could foresee: what is written for a false element
+  // is overwritten by the next.
   parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
       int64_t* o = out + start[static_cast<size_t>(c)];
-      int64_t last = std::min(n, (c + 1) * kMaskChunk);
-      for (int64_t i = c * kMaskChunk; i < last; ++i) {
-        if (mask[i]) *o++ = i;
+      const int64_t count = start[static_cast<size_t>(c) + 1] - start[static_cast<size_t>(c)];
+      for (int64_t i = c * kMaskChunk, k = 0; k < count; ++i) {
+        o[k] = i;
+        k += static_cast<int64_t>(mask[i] != 0);
       }
+    }
+  });
+}
+
+void place_coordinates(const int64_t* places, int64_t n, DimsRef sizes, int64_t* const* out,
+                       int64_t step) {
+  const size_t nd = sizes.size();
+  const int64_t row = sizes[nd - 1];
+  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end;) {  // one row of the last dimension after the other
+      int64_t rest = places[i] / row, first = rest * row, last = i;
+      while (last < end && places[last] - first < row) ++last;
+      for (int64_t j = i; j < last; ++j) out[nd - 1][j * step] = places[j] - first;
+      for (size_t d = nd - 1; d-- > 0;) {
+        const int64_t at = rest % sizes[d];
+        rest /= sizes[d];
+        for (int64_t j = i; j < last; ++j) out[d][j * step] = at;
+      }
+      i = last;
     }
   });
 }

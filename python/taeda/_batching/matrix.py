@@ -87,9 +87,10 @@ def linear(op: Op, level: Level, args: Sequence[Any]) -> Any:
 
 def cdist(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`_cdist`: all of its dimensions but the last two are examples."""
-    a, b, p = args
+    a, b, *rest = args
     rank = max(a.dim(), b.dim())
-    return wrap(op.call([aligned(front(a, level), rank), aligned(front(b, level), rank), p]), level)
+    both = [aligned(front(x, level), rank) for x in (a, b)]
+    return wrap(op.call([*both, *rest]), level)
 
 
 # ---- convolutions -------------------------------------------------------------------------------
