@@ -201,6 +201,12 @@ Derivative::Derivative(Backward& b, const PointwiseRow& row, std::span<const Sou
   }
   if (row.flags & saves_output) y = b.out();
   if (!is_floating(g.dtype()) || (y.defined() && is_complex(y.dtype()))) symbolic_ = true;
+  if (!symbolic_ || (g.dtype() != DType::Float64 && g.dtype() != DType::Complex128)) return;
+  // What a formula makes of Python numbers alone would have the default dtype, and its precision.
+  for (Tensor& t : x) {
+    if (t.defined() && t.is_wrapped_number() && t.dtype() == DType::Float64 && !t.is_meta())
+      t = full(Dims{}, t.item(), {DType::Float64, t.device()});
+  }
 }
 
 void Derivative::set(int k, Symbolic formula) {

@@ -151,9 +151,6 @@ for key in ("to_sparse", "sparse.mm-reduce"):
     DIFFERS[key, "vmap"] = "sparse tensors are not batched"
 DIFFERS["nn.functional.ctc_loss", "vmap"] = "lengths are read as Python numbers"
 DIFFERS["nn.functional.embedding_bag", "vmap"] = "indices equal to padding_idx are taken out"
-DIFFERS["lerp", "vmap-gradient"] = (
-    "the derivative in operations takes a weight that is a number as float32"
-)
 
 # Entries that taeda will not have -> reason.
 OUT_OF_SCOPE: dict[str, str] = {

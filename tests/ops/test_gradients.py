@@ -63,3 +63,18 @@ def test_meta_tensors_have_the_same_shapes(case):
     assert actual.device.type == "meta"
     assert actual.shape == expected.shape
     assert actual.dtype == expected.dtype
+
+
+def test_numbers_keep_their_precision_in_differentiable_gradients():
+    x = (taeda.rand(5, dtype=taeda.float64) + 0.5).requires_grad_()
+    for function in (
+        lambda: x**0.1,
+        lambda: taeda.pow(0.1, x),
+        lambda: taeda.lerp(x, 2 * x, 0.1),
+        lambda: taeda.special.zeta(2.1, x),
+        lambda: taeda.xlogy(0.1, x),
+        lambda: x.clamp(0.1, 0.7),
+    ):
+        plain = taeda.autograd.grad(function().sum(), x)[0]
+        recorded = taeda.autograd.grad(function().sum(), x, create_graph=True)[0]
+        assert taeda.allclose(plain, recorded, rtol=1e-14, atol=0)
