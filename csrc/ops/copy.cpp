@@ -100,7 +100,11 @@ bool fits(Scalar value, DType dtype) {
 }  // namespace
 
 void check_fits(Scalar value, DType dtype) {
-  check(fits(value, dtype), "value cannot be converted to type ", name(dtype), " without overflow");
+  if (fits(value, dtype)) return;
+  const cdouble v = value.to<cdouble>();
+  const std::string imaginary = v.imag() == 0 ? std::string() : str(" + ", v.imag(), "j");
+  fail("value ", v.real(), imaginary, " cannot be converted to type ", name(dtype),
+       " without overflow");
 }
 
 void fill_with(const Tensor& t, Scalar value) {

@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taeda import _C
 from taeda._C import Tensor, ops
 from taeda.nn.functional._loss import cross_entropy
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["linear_cross_entropy"]
 
 _HALF = (_C.float16, _C.bfloat16)
 
 
-class _Options(NamedTuple):
-    allow_retain_graph: bool = False
-    batch_chunk_size: int | None = None
-    chunking_method: str | None = "auto"
-    acc_policy: str = "auto"
-    acc_dtype: _C.dtype | None = None
-
-
-class LinearCrossEntropyOptions(_Options):
+class LinearCrossEntropyOptions:
     """How `linear_cross_entropy` trades time for memory.
 
     The batch is cut into chunks. Backward computes the logits of a chunk again, so that there are
@@ -48,20 +36,39 @@ class LinearCrossEntropyOptions(_Options):
     256
     """
 
-    __slots__ = ()
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        self = super().__new__(cls, *args, **kwargs)
-        size = self.batch_chunk_size
+    def __init__(
+        self,
+        allow_retain_graph: bool = False,
+        batch_chunk_size: int | None = None,
+        chunking_method: str | None = "auto",
+        acc_policy: str = "auto",
+        acc_dtype: _C.dtype | None = None,
+    ) -> None:
+        size = batch_chunk_size
         if size is not None and not (isinstance(size, int) and size > 0):
             raise ValueError(f"batch_chunk_size must be positive int or None, got {size!r}")
-        if self.chunking_method not in ("auto", None):
-            raise ValueError(f"invalid chunking_method: {self.chunking_method!r}")
-        if self.acc_policy not in ("accurate", "balanced", "compact", "auto"):
-            raise ValueError(f"invalid acc_policy: {self.acc_policy!r}")
-        if self.acc_dtype not in (None, *_HALF, _C.float32, _C.float64):
-            raise ValueError(f"acc_dtype must be a real floating dtype, got {self.acc_dtype!r}")
-        return self
+        if chunking_method not in ("auto", None):
+            raise ValueError(f"invalid chunking_method: {chunking_method!r}")
+        if acc_policy not in ("accurate", "balanced", "compact", "auto"):
+            raise ValueError(f"invalid acc_policy: {acc_policy!r}")
+        if acc_dtype not in (None, *_HALF, _C.float32, _C.float64):
+            raise ValueError(f"acc_dtype must be a real floating dtype, got {acc_dtype!r}")
+        self.allow_retain_graph = allow_retain_graph
+        self.batch_chunk_size = batch_chunk_size
+        self.chunking_method = chunking_method
+        self.acc_policy = acc_policy
+        self.acc_dtype = acc_dtype
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"LinearCrossEntropyOptions({fields})"
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, LinearCrossEntropyOptions)
+        return vars(self) == vars(other) if same else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(vars(self).values()))
 
     def rows(self, input: Tensor, outputs: int) -> int:
         """How many rows of the input go into a chunk, for so many outputs of the linear layer."""
