@@ -44,6 +44,36 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t /*padding_
   return out;
 }
 
+// Sums of as many rows as the last dimension of the indices has.
+Tensor embedding_sums(const Tensor& weight, const Tensor& indices) {
+  check(weight.dim() == 2, "embedding_bag(): weight must be 2-D, got shape ",
+        to_string(weight.sizes()));
+  check(indices.dim() > 0, "embedding_bag(): expected indices of one dimension at least");
+  check_indices("embedding_bag", indices);
+  const int64_t size = indices.size(-1), width = weight.size(1);
+  Dims sizes(indices.sizes());
+  sizes.back() = width;
+  Tensor out = empty(sizes, weight.options());
+  if (out.is_meta() || indices.is_meta()) return out;
+  Tensor idx = checked_rows("embedding_bag", indices, weight.size(0)),
+         table = prepared(weight, weight.dtype());
+  if (out.numel() == 0) return out;
+  visit_floating(weight.dtype(), "embedding_bag", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    cpu::sum_rows<T>(out.numel() / width, size, width, table.data_as<T>(), idx.data_as<int64_t>(),
+                     out.data_as<T>());
+  });
+  return out;
+}
+
+void embedding_sums_backward(Backward& b) {
+  Tensor indices = b.arg<Tensor>(1);
+  Dims sizes(indices.sizes());
+  sizes.push_back(b.sizes(0)[1]);
+  b.set(0, op<"embedding_dense_backward">(expand(unsqueeze(b.grad(), -2), sizes), indices,
+                                          b.sizes(0)[0], -1));
+}
+
 // Adds each row of grad to its row of the table's gradient; rows at padding_idx get none.
 Tensor embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t rows,
                                 int64_t padding_idx) {
@@ -116,6 +146,11 @@ const Define embedding_ops[] = {
      "gets no gradient.",
      kernel(embedding),
      {.backward = embedding_backward, .saves = saves_arg(1), .forms = kFunction}},
+    {"_embedding_sums(weight: Tensor, indices: Tensor) -> Tensor",
+     "The sums of the rows of `weight` (V, E), float32 or float64, at `indices` (*, N) over their "
+     "last dimension: (*, E).",
+     kernel(embedding_sums),
+     {.backward = embedding_sums_backward, .saves = saves_arg(1), .forms = kFunction}},
     {"embedding_dense_backward(grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int) "
      "-> Tensor",
      "Gradient of embedding with respect to its table.",

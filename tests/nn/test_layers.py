@@ -315,6 +315,36 @@ def test_embedding_bag(torch, same, mode, padding_idx):
         same(ours.weight.grad, theirs.weight.grad)
 
 
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+@pytest.mark.parametrize("width", [1, 31, 32, 100])
+def test_embedding_bag_of_one_size(torch, same, mode, width):
+    for shape in ((5, 7), (1, 1), (0, 3)):
+        table = torch.randn(11, width, dtype=torch.float64)
+        index = torch.randint(0, 11, shape)
+        ours = taeda.tensor(table.numpy(), requires_grad=True)
+        theirs = table.clone().requires_grad_()
+        places = taeda.tensor(index.numpy())
+        out = nn.functional.embedding_bag(places, ours, mode=mode)
+        expected = torch.nn.functional.embedding_bag(index, theirs, mode=mode)
+        same(out, expected)
+        (out * out).sum().backward()
+        (expected * expected).sum().backward()
+        same(ours.grad, theirs.grad)
+    empty = nn.functional.embedding_bag(taeda.zeros(3, 0, dtype=taeda.int64), ours, mode=mode)
+    same(empty, torch.zeros(3, width, dtype=torch.float64))
+    ours = ours.detach()[:, :2].clone().requires_grad_()
+    places = taeda.tensor([[0, 3, 3], [10, 2, 1]])
+    call = lambda w: nn.functional.embedding_bag(places, w, mode=mode)  # noqa: E731
+    assert taeda.autograd.gradcheck(call, (ours,)) and taeda.autograd.gradgradcheck(call, (ours,))
+    tables = taeda.stack([ours.detach(), ours.detach() * 2])
+    same(taeda.vmap(call)(tables), taeda.stack([call(t) for t in tables]))
+    by_index = lambda i: nn.functional.embedding_bag(i, ours.detach(), mode=mode)  # noqa: E731
+    many = taeda.stack([places, places.flip(0)])
+    same(taeda.vmap(by_index)(many), taeda.stack([by_index(i) for i in many]))
+    with pytest.raises(RuntimeError, match="index out of range"):
+        nn.functional.embedding_bag(places + 9, ours, mode=mode)
+
+
 def test_attention_masks(torch, compare):
     ours, theirs = pair(torch, "MultiheadAttention(6, 2, batch_first=True)")
     x = taeda.rand(2, 4, 6).requires_grad_()

@@ -22,6 +22,34 @@ template <class T>
   for (int64_t j = 0; j < width; ++j) to[j] += from[j];
 }
 
+// The sum of `size` rows. Some columns at a time, whose sums stay in registers.
+template <class T>
+[[gnu::optimize("O3")]] void sum_bag(const T* table, const int64_t* index, int64_t size,
+                                     int64_t width, T* __restrict to) {
+  using Lanes [[gnu::vector_size(16)]] = T;
+  constexpr int64_t registers = 8, lanes = 16 / static_cast<int64_t>(sizeof(T));
+  int64_t j = 0;
+  for (; j + registers * lanes <= width; j += registers * lanes) {
+    Lanes sums[registers] = {};
+    for (int64_t i = 0; i < size; ++i) {
+      const T* row = table + index[i] * width + j;
+#pragma GCC unroll 8
+      for (int64_t r = 0; r < registers; ++r) {
+        Lanes part;
+        std::memcpy(&part, row + r * lanes, sizeof(part));
+        sums[r] += part;
+      }
+    }
+    std::memcpy(to + j, sums, sizeof(sums));
+  }
+  if (j == width) return;
+  std::fill(to + j, to + width, T(0));
+  for (int64_t i = 0; i < size; ++i) {
+    const T* row = table + index[i] * width;
+    for (int64_t c = j; c < width; ++c) to[c] += row[c];
+  }
+}
+
 }  // namespace
 
 void take_rows(int64_t count, int64_t row_bytes, const void* table, const int64_t* index,
@@ -73,6 +101,18 @@ void add_rows(int64_t count, int64_t rows, int64_t width, const T* g, const int6
   });
 }
 
+template <class T>
+void sum_rows(int64_t bags, int64_t size, int64_t width, const T* table, const int64_t* index,
+              T* out) {
+  const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, size * width));
+  parallel_for(bags, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      sum_bag(table, index + i * size, size, width, out + i * width);
+  });
+}
+
+template void sum_rows(int64_t, int64_t, int64_t, const float*, const int64_t*, float*);
+template void sum_rows(int64_t, int64_t, int64_t, const double*, const int64_t*, double*);
 template void add_rows(int64_t, int64_t, int64_t, const float*, const int64_t*, int64_t, float*);
 template void add_rows(int64_t, int64_t, int64_t, const double*, const int64_t*, int64_t, double*);
 

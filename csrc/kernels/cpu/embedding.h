@@ -1,4 +1,4 @@
-// Sums of rows by index: the gradient of a table that rows were taken from. T: float or double.
+// Rows by index, their sums, and the gradient of the table that they come from. T: float or double.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,12 @@ namespace taeda::cpu {
 // Row i of out is row index[i] of the table; rows have `row_bytes` bytes.
 void take_rows(int64_t count, int64_t row_bytes, const void* table, const int64_t* index,
                void* out);
+
+// Row i of out (bags x width) is the sum of the `size` rows of the table at index[i * size] and
+// after.
+template <class T>
+void sum_rows(int64_t bags, int64_t size, int64_t width, const T* table, const int64_t* index,
+              T* out);
 
 // out (rows x width) = 0, then out[index[i]] += g[i] for each of the `count` rows of g whose index
 // is not `skip`. Every index lies in [0, rows). Rows are added in the order in which they come,

@@ -229,6 +229,17 @@ def embedding(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(found, level)
 
 
+def embedding_sums(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """`_embedding_sums`: as `embedding`, summed up."""
+    weight, indices = args
+    w, hidden = separate(weight, level)
+    if not hidden:
+        return wrap(op.call([w, separate(indices, level)[0]]), level)
+    places = front(indices, level)
+    batch = ops.arange(level.size).reshape(-1, *(1,) * (places.dim() - 1))
+    return wrap(ops.index(w, [batch, places]).sum(-2), level)
+
+
 def embedding_backward(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`embedding_dense_backward`: one table for all."""
     grad, indices, count, padding = args

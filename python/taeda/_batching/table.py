@@ -120,6 +120,7 @@ _RULES: list[tuple[str, Rule]] = [
     ("index_fill", indexing.index_fill),
     ("_scatter_fill gather scatter scatter_add scatter_reduce", indexing.gather),
     ("embedding", indexing.embedding),
+    ("_embedding_sums", indexing.embedding_sums),
     ("embedding_dense_backward", indexing.embedding_backward),
     ("bucketize", indexing.bucketize),
     ("searchsorted", indexing.search),

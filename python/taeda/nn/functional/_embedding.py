@@ -99,6 +99,16 @@ def embedding(
     return rows
 
 
+def _sums_of_bags(
+    input: Tensor, weight: Tensor, max_norm: float | None, norm_type: float
+) -> Tensor:
+    """The sums of the rows that bags of one size name."""
+    if max_norm is not None:
+        with taeda.no_grad():
+            ops.embedding_renorm_(weight, input.contiguous(), max_norm, norm_type)
+    return ops._embedding_sums(weight, input)
+
+
 def embedding_bag(
     input: Tensor,
     weight: Tensor,
@@ -132,6 +142,7 @@ def embedding_bag(
             f"embedding_bag: per_sample_weights must have the input's shape {list(input.shape)}, "
             f"got {list(per_sample_weights.shape)}"
         )
+    bags_in_rows = input
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError("embedding_bag: offsets must be None where the input is 2D")
@@ -162,7 +173,17 @@ def embedding_bag(
         raise NotImplementedError(
             f"embedding_bag: per_sample_weights needs mode='sum', got mode={mode!r}"
         )
+    plain = padding_idx is None and per_sample_weights is None and not scale_grad_by_freq
     try:
+        if (
+            plain
+            and bags_in_rows.dim() == 2
+            and mode != "max"
+            and not sparse
+            and weight.dtype in (taeda.float32, taeda.float64)
+        ):
+            sums = _sums_of_bags(bags_in_rows, weight, max_norm, norm_type)
+            return sums / max(bags_in_rows.size(1), 1) if mode == "mean" else sums
         rows = embedding(
             input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse
         )
