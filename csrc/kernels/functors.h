@@ -14,7 +14,7 @@
 #pragma once
 
 #include "kernels/functors_complex.h"
-#include "kernels/functors_scalar.h"
+#include "kernels/functors_elementary.h"
 
 namespace taeda {
 // Integer division by zero, found inside a kernel. Never inlined, defined outside of the kernels.

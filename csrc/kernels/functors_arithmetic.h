@@ -35,6 +35,13 @@ template <class T> FN auto wrapping(T a) {
   else if constexpr (is_integer<T>) return static_cast<uint32_t>(a);
   else return a;
 }
+// floor(a / b) from mod = fmod(a, b)
+template <class T> FN T floor_quotient(T a, T b, T mod) {
+  const T whole = (a - mod) / b;
+  const T q = (mod != T(0) && (b < T(0)) != (mod < T(0))) ? whole - T(1) : whole, low = floor(q);
+  const T v = q - low > T(0.5) ? low + T(1) : low;
+  return q == T(0) ? copysign(T(0), a / b) : v;
+}
 template <class T> FN T floor_quotient(T a, T b) {
   if constexpr (is_integer<T>) {
     if (b == T(0)) division_by_zero();
@@ -44,14 +51,12 @@ template <class T> FN T floor_quotient(T a, T b) {
     const T q = static_cast<T>(a / b);
     return (a % b != 0 && (a < 0) != (b < 0)) ? static_cast<T>(q - 1) : q;
   } else {
-    if (b == T(0)) return a / b;
-    const T mod = fmod(a, b);
-    T q = (a - mod) / b;
-    if (mod != T(0) && (b < T(0)) != (mod < T(0))) q -= T(1);
-    if (q == T(0)) return copysign(T(0), a / b);
-    const T low = floor(q);
-    return q - low > T(0.5) ? low + T(1) : low;
+    return b == T(0) ? a / b : floor_quotient(a, b, fmod(a, b));
   }
+}
+// From what division leaves to what it leaves with the sign of the divisor.
+template <class T> FN T with_sign_of(T r, T b) {
+  return (r != T(0) && (r < T(0)) != (b < T(0))) ? r + b : r;
 }
 template <class T> FN T integer_power(T base, T exponent) {
   if (exponent < 0) {
@@ -149,10 +154,18 @@ struct Div {
   template <class T> FN static T da(T g, T, T b, T) { return g / conj(b); }
   template <class T> FN static T db(T g, T a, T b, T) { return -g * conj((a / b) / b); }
 };
-struct FloorDivide {
+struct FloorDivide : EasyQuotient {
   static constexpr OpInfo info{"floor_divide", "The quotient rounded down to a whole number.",
                                Real};
-  template <class T> FN static T f(T a, T b) { return floor_quotient(a, b); }
+  template <class T> FN static T f(T a, T b) {
+    if constexpr (same_type<T, float>) return floor_quotient(a, b, fmod_easy(a, b));
+    else return floor_quotient(a, b);
+  }
+  template <class T>
+    requires same_type<T, float>
+  FN static T hard(T a, T b) {
+    return floor_quotient(a, b);
+  }
   template <class T> FN static T da(T g, T, T, T) { return zero(g); }
   template <class T> FN static T db(T g, T, T, T) { return zero(g); }
 };
@@ -172,7 +185,7 @@ struct TruncDivide {
   template <class T> FN static T da(T g, T, T, T) { return zero(g); }
   template <class T> FN static T db(T g, T, T, T) { return zero(g); }
 };
-struct Remainder {
+struct Remainder : EasyQuotient {
   static constexpr OpInfo info{
       "remainder",
       "What is left of `self` after division by `other`, with the sign of `other`, as "
@@ -187,14 +200,18 @@ struct Remainder {
       const T r = static_cast<T>(a % b);
       return (r != 0 && (r < 0) != (b < 0)) ? static_cast<T>(r + b) : r;
     } else {
-      const T r = fmod(a, b);
-      return (r != T(0) && (r < T(0)) != (b < T(0))) ? r + b : r;
+      return with_sign_of(fmod_easy(a, b), b);
     }
+  }
+  template <class T>
+    requires same_type<T, float>
+  FN static T hard(T a, T b) {
+    return with_sign_of(fmod(a, b), b);
   }
   template <class T> FN static T da(T g, T, T, T) { return g; }
   template <class T> FN static T db(T g, T a, T b, T) { return -g * floor(a / b); }
 };
-struct Fmod {
+struct Fmod : EasyQuotient {
   static constexpr OpInfo info{
       "fmod", "What is left of `self` after division by `other`, with the sign of `self`.", Real,
       saves_inputs};
@@ -206,8 +223,13 @@ struct Fmod {
       }
       return static_cast<T>(a % b);
     } else {
-      return fmod(a, b);
+      return fmod_easy(a, b);
     }
+  }
+  template <class T>
+    requires same_type<T, float>
+  FN static T hard(T a, T b) {
+    return fmod(a, b);
   }
   template <class T> FN static T da(T g, T, T, T) { return g; }
   template <class T> FN static T db(T g, T a, T b, T) { return -g * trunc(a / b); }

@@ -2,7 +2,7 @@
 // namespace.
 #pragma once
 
-#include "kernels/functors_scalar.h"
+#include "kernels/functors_elementary.h"
 
 namespace taeda::TAEDA_ISA {
 

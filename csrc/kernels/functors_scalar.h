@@ -212,8 +212,6 @@ FN double expm1(double x) {
   const double v = e.p * a * b + (a * b - 1.0);
   return x > 710.0 ? kInf : (x == 0.0 ? x : v);
 }
-FN float exp2(float x) { return ::exp2f(x); }
-FN double exp2(double x) { return ::exp2(x); }
 
 // x = 2^e m with m in [sqrt(1/2), sqrt(2)); log(m) from s = (m-1)/(m+1) as 2 atanh(s). Max 0.79
 // ulp.
@@ -270,10 +268,6 @@ FN T log1p(T x) {
   const T v = log(u) + ((x > T(-1) && u < T(kInf)) ? c : T(0));
   return x == T(0) ? x : v;
 }
-FN float log2(float x) { return ::log2f(x); }
-FN double log2(double x) { return ::log2(x); }
-FN float log10(float x) { return ::log10f(x); }
-FN double log10(double x) { return ::log10(x); }
 
 // ---- hyperbolic and logistic ----
 FN double tanh(double x) {
@@ -336,12 +330,15 @@ FN T tanh_log1p_exp(T x) {
 // functions where one is not.
 template <class T> inline constexpr T easy_angle = same_type<T, float> ? T(8192) : T(1048576);
 
-// sin(x - k pi), negated where the lowest bit of n is 1. Pieces of pi have exact products with k,
-// an integer or half of one. Max 1.9 ulp.
-FN float sin_from(float x, float k, uint32_t n) {
+// x - k pi. Pieces of pi have exact products with k, an integer or half of one.
+FN float less_pi(float x, float k) {
   const float near =
       ((x - k * 3.140625f) - k * 9.67502593994140625e-4f) - k * 1.5099067240953445434e-7f;
-  const float r = near - k * 5.12668830318e-12f, z = r * r;
+  return near - k * 5.12668830318e-12f;
+}
+// sin(x - k pi), negated where the lowest bit of n is 1. Max 1.9 ulp.
+FN float sin_from(float x, float k, uint32_t n) {
+  const float r = less_pi(x, k), z = r * r;
   float p = 2.60563118e-6f;
   p = p * z - 1.9809539e-4f;
   p = p * z + 8.33306543e-3f;
@@ -422,31 +419,7 @@ FN float erf(float x) {
 }
 FN double erf(double x) { return ::erf(x); }
 
-// ---- the rest of the library, one call per element ----
-#define TAEDA_LIBRARY1(name)                      \
-  FN float name(float x) { return ::name##f(x); } \
-  FN double name(double x) { return ::name(x); }
-#define TAEDA_LIBRARY2(name)                                  \
-  FN float name(float x, float y) { return ::name##f(x, y); } \
-  FN double name(double x, double y) { return ::name(x, y); }
-TAEDA_LIBRARY1(tan)
-TAEDA_LIBRARY1(asin)
-TAEDA_LIBRARY1(acos)
-TAEDA_LIBRARY1(atan)
-TAEDA_LIBRARY1(sinh)
-TAEDA_LIBRARY1(cosh)
-TAEDA_LIBRARY1(asinh)
-TAEDA_LIBRARY1(acosh)
-TAEDA_LIBRARY1(atanh)
-TAEDA_LIBRARY1(erfc)
-TAEDA_LIBRARY2(atan2)
-TAEDA_LIBRARY2(hypot)
-TAEDA_LIBRARY2(fmod)
-TAEDA_LIBRARY2(pow)
-TAEDA_LIBRARY2(nextafter)
-#undef TAEDA_LIBRARY1
-#undef TAEDA_LIBRARY2
-
+// ---- the library's sine and cosine, for all angles ----
 FN float library_sin(float x) { return ::sinf(x); }
 FN double library_sin(double x) { return ::sin(x); }
 FN float library_cos(float x) { return ::cosf(x); }

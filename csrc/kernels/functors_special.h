@@ -1,7 +1,7 @@
 // Gamma functions, the inverse error function: scalar algorithms behind functors.
 #pragma once
 
-#include "kernels/functors_scalar.h"
+#include "kernels/functors_elementary.h"
 
 namespace taeda::TAEDA_ISA {
 
@@ -96,8 +96,8 @@ FN float polygamma(float n, float x) {
   return static_cast<float>(polygamma_double(static_cast<double>(n), static_cast<double>(x)));
 }
 
-// A start from Winitzki's closed form, then Halley steps on erf (erfc in the tail, where 1 - |y|
-// keeps its digits).
+// In float64: a start from Winitzki's closed form, then Halley steps on erf (erfc in the tail,
+// where 1 - |y| keeps its digits).
 [[maybe_unused]] static double erfinv_double(double y) {
   const double a = __builtin_fabs(y);
   if (!(a <= 1)) return kNan;
@@ -113,6 +113,5 @@ FN float polygamma(float n, float x) {
   return __builtin_copysign(x, y);
 }
 FN double erfinv(double x) { return erfinv_double(x); }
-FN float erfinv(float x) { return static_cast<float>(erfinv_double(static_cast<double>(x))); }
 
 }  // namespace taeda::TAEDA_ISA

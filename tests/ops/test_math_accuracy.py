@@ -38,6 +38,15 @@ CASES = {
     "cos": (np.cos, within(-8192, 8192), 2.3),
     "softplus": (lambda x: np.where(x > 20, x, np.logaddexp(0, x)), patterns(), 2),
     "logsigmoid": (lambda x: -np.logaddexp(0, -x), patterns(), 2),
+    "exp2": (np.exp2, within(-160, 130), 1.4),
+    "tan": (np.tan, within(-8192, 8192), 3),
+    "asin": (np.arcsin, within(-1, 1), 2.5),
+    "acos": (np.arccos, within(-1, 1), 2),
+    "atan": (np.arctan, patterns(), 2),
+    "sinh": (np.sinh, within(-90, 90), 2.5),
+    "cosh": (np.cosh, within(-90, 90), 2.5),
+    "atanh": (np.arctanh, within(-1, 1), 3),
+    "erfinv": (special.erfinv, within(-1, 1), 3.5),
 }
 
 
@@ -76,7 +85,7 @@ def test_float64(name):
 def test_neighbours_do_not_matter(name):
     _, x, _ = CASES[name]
     function = function_of(name)
-    x = x[np.abs(x) < 80][:3000] if name not in ("sin", "cos") else np.zeros(3, np.float32)
+    x = x[np.abs(x) < 80][:3000] if name not in ("sin", "cos", "tan") else np.zeros(3, np.float32)
     alone = function(taeda.tensor(x)).numpy()
     among = np.concatenate([x, np.array([np.nan, np.inf, -np.inf, 1e-45], np.float32)])
     assert (function(taeda.tensor(among)).numpy()[: len(x)] == alone).all()
@@ -93,6 +102,15 @@ def test_edges():
         "log": [-inf, -inf, inf, nan, nan, np.log(2.0) * -149, nan],
         "sin": [0, -0.0, nan, nan, nan, 1e-45, -1e-45],
         "cos": [1, 1, nan, nan, nan, 1, 1],
+        "exp2": [1, 1, inf, 0, nan, 1, 1],
+        "tan": [0, -0.0, nan, nan, nan, 1e-45, -1e-45],
+        "asin": [0, -0.0, nan, nan, nan, 1e-45, -1e-45],
+        "acos": [np.pi / 2, np.pi / 2, nan, nan, nan, np.pi / 2, np.pi / 2],
+        "atan": [0, -0.0, np.pi / 2, -np.pi / 2, nan, 1e-45, -1e-45],
+        "sinh": [0, -0.0, inf, -inf, nan, 1e-45, -1e-45],
+        "cosh": [1, 1, inf, inf, nan, 1, 1],
+        "atanh": [0, -0.0, nan, nan, nan, 1e-45, -1e-45],
+        "erfinv": [0, -0.0, nan, nan, nan, 1e-45, -1e-45],
         "softplus": [np.log(2), np.log(2), inf, 0, nan, np.log(2), np.log(2)],
         "logsigmoid": [-np.log(2), -np.log(2), -0.0, -inf, nan, -np.log(2), -np.log(2)],
     }
@@ -104,6 +122,48 @@ def test_edges():
                 got = function(taeda.tensor(argument)).numpy()[0 if len(argument) == 1 else k]
                 assert np.array_equal(got, expected, equal_nan=True), (name, x[k], got)
                 assert np.isnan(got) or np.signbit(got) == np.signbit(expected), (name, x[k])
+
+
+EDGES = np.array([0.0, 1e-45, 2e-38, 0.5, 1, 3, 1e38, np.inf], np.float32)
+
+
+def pairs():
+    """Two float32 arrays: all edges with each other, numbers of like and of any magnitude."""
+    rng = np.random.default_rng(1)
+    signed = np.concatenate([EDGES, -EDGES, [np.float32(np.nan)]])
+    a, b = (grid.ravel() for grid in np.meshgrid(signed, signed))
+    like = rng.normal(0, 50, (2, 50_000)).astype(np.float32)
+    any_size = rng.permutation(patterns(40_009)), rng.permutation(patterns(40_009))
+    like[0, :2000] = like[1, :2000] * rng.integers(-99, 99, 2000)  # whole quotients, or nearly
+    return [(a, b), (like[0], like[1]), any_size, (like[0], np.full(50_000, 0.7, np.float32))]
+
+
+@pytest.mark.parametrize("case", range(4))
+def test_what_division_leaves_is_exact(case):
+    x, y = pairs()[case]
+    with np.errstate(all="ignore"):
+        left = np.fmod(x, y)
+        turn = (left != 0) & ((left < 0) != (y < 0))
+        want = {"fmod": left, "remainder": np.where(turn, left + y, left)}
+    for name, values in want.items():
+        got = getattr(taeda, name)(taeda.tensor(x), taeda.tensor(y)).numpy()
+        same = (got == values) & (np.signbit(got) == np.signbit(values))
+        same |= np.isnan(got) & np.isnan(values)
+        assert same.all(), (name, x[~same][:3], y[~same][:3], got[~same][:3])
+
+
+@pytest.mark.parametrize("name", ["atan2", "hypot"])
+@pytest.mark.parametrize("case", range(3))
+def test_points(name, case):
+    x, y = pairs()[case]
+    got = getattr(taeda, name)(taeda.tensor(x), taeda.tensor(y)).numpy()
+    with np.errstate(all="ignore"):
+        want = getattr(np, "arctan2" if name == "atan2" else name)(*np.float64((x, y)))
+        near = want.astype(np.float32)
+        unit = np.where(np.isinf(near), np.inf, np.spacing(np.abs(near)))
+        same = (got == near) | (np.isnan(got) & np.isnan(near)) | (np.abs(got - want) <= 2 * unit)
+    assert same.all(), (x[~same][:3], y[~same][:3], got[~same][:3], near[~same][:3])
+    assert (np.isnan(got) | (np.signbit(got) == np.signbit(near))).all()
 
 
 @pytest.mark.parametrize("level", ["v2", "v3"])

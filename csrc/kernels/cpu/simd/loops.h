@@ -74,19 +74,23 @@ template <class W, class R, class... A> struct LoopOf<W, R (*)(A...)> {
 };
 template <class Op, class T> struct GuardedLoop {
   static void loop(void* out, const void* const* in, int64_t n) {
+    call(typename MakeIndices<arity<Op>>::type{}, static_cast<T*>(out), in, n);
+  }
+  template <int... I> FN static void call(Indices<I...>, T* out, const void* const* in, int64_t n) {
     constexpr int64_t block = 1024;
     for (int64_t begin = 0; begin < n; begin += block) {
       const int64_t m = n - begin < block ? n - begin : block;
-      const T* x = static_cast<const T*>(in[0]) + begin;
-      T* y = static_cast<T*>(out) + begin;
-      decltype(Op::strain(T())) worst = 0;
-      for (int64_t i = 0; i < m; ++i) {
-        const auto strain = Op::strain(x[i]);
-        worst = strain > worst ? strain : worst;
-      }
-      if (worst <= Op::most(T())) run<ValueOf<Op, T>>(m, y, x);
-      else run<HardOf<Op, T>>(m, y, x);
+      run_block(m, out + begin, (static_cast<const T*>(in[I]) + begin)...);
     }
+  }
+  FN static void run_block(int64_t n, T* y, const auto*... x) {
+    decltype(Op::strain(*x...)) worst = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const auto strain = Op::strain(x[i]...);
+      worst = strain > worst ? strain : worst;
+    }
+    if (worst <= Op::most(T())) run<ValueOf<Op, T>>(n, y, x...);
+    else run<HardOf<Op, T>>(n, y, x...);
   }
 };
 

@@ -1,0 +1,193 @@
+// Inverse trigonometric, hyperbolic and other elementary functions: in float32 without branches,
+// in float64 the library's. (See functors_scalar.h for the more frequent ones.)
+#pragma once
+
+#include "kernels/functors_scalar.h"
+
+namespace taeda::TAEDA_ISA {
+
+// ---- powers of 2 ----
+FN float exp2(float x) {  // max 1.3 ulp; exact for whole numbers
+  float c = x < -151.0f ? -151.0f : x;
+  c = c > 129.0f ? 129.0f : c;
+  const float shifted = c + 12582912.0f, r = c - (shifted - 12582912.0f);
+  float q = 1.5478018e-4f;
+  q = q * r + 1.340043148957193e-3f;
+  q = q * r + 9.617994539439678e-3f;
+  q = q * r + 5.550327152013779e-2f;
+  q = q * r + 2.4022652208805084e-1f;
+  q = q * r + 6.931471824645996e-1f;
+  q = q * r + 1.0f;
+  const auto n = static_cast<int32_t>(bits_as<uint32_t>(shifted) - 0x4b400000u), half = n >> 1;
+  return q * pow2i(half, 0.0f) * pow2i(n - half, 0.0f);
+}
+FN double exp2(double x) { return ::exp2(x); }
+
+// ---- tangent and inverse trigonometric functions ----
+// For |x| up to easy_angle: from multiples of pi/2, with -1/tan on the odd ones. Max 2.8 ulp.
+FN float tan(float x) {
+  const float shifted = x * 0.636619772f + 12582912.0f;
+  const float r = less_pi(x, 0.5f * (shifted - 12582912.0f)), z = r * r;
+  float p = 4.4192984e-3f;
+  p = p * z - 1.246908936991531e-6f;
+  p = p * z + 1.0910682380199432e-2f;
+  p = p * z + 2.1251829341053963e-2f;
+  p = p * z + 5.406613647937775e-2f;
+  p = p * z + 1.3332605361938477e-1f;
+  p = p * z + 3.333335220813751e-1f;
+  const float t = p * (z * r) + r;
+  return (bits_as<uint32_t>(shifted) & 1) != 0 ? -1.0f / t : t;
+}
+FN double tan(double x) { return ::tan(x); }
+FN float library_tan(float x) { return ::tanf(x); }
+
+inline constexpr float kHalfPiHigh = 1.57079637f, kHalfPiLow = -4.37113883e-8f;
+
+// asin(s) for s up to 1/2, whose square is z.
+FN float asin_near(float s, float z) {
+  float p = 4.2218547e-2f;
+  p = p * z + 2.4147611e-2f;
+  p = p * z + 4.5477096e-2f;
+  p = p * z + 7.4952416e-2f;
+  p = p * z + 1.6666754e-1f;
+  return p * (z * s) + s;
+}
+// asin(a) = pi/2 - 2 asin(sqrt((1 - a) / 2)). Max 2.4 ulp, and 1.2 of acos.
+FN float asin(float x) {
+  const float a = abs(x);
+  const bool far = a > 0.5f;
+  const float z = far ? 0.5f * (1.0f - a) : a * a, v = asin_near(far ? sqrt(z) : a, z);
+  return copysign(far ? (kHalfPiLow - 2.0f * v) + kHalfPiHigh : v, x);
+}
+FN double asin(double x) { return ::asin(x); }
+FN float acos(float x) {
+  const float a = abs(x);
+  const bool far = a > 0.5f, left = x < 0.0f;
+  const float z = far ? 0.5f * (1.0f - a) : a * a, v = asin_near(far ? sqrt(z) : a, z);
+  const float turns = far ? (left ? 2.0f : 0.0f) : 1.0f, part = far ? 2.0f * v : v;
+  const float rest = far != left ? part : -part;
+  return (rest + turns * kHalfPiLow) + turns * kHalfPiHigh;
+}
+FN double acos(double x) { return ::acos(x); }
+
+FN float atan_unit(float q) {  // for q from 0 to 1; max 1.6 ulp, also of atan
+  const float z = q * q;
+  float p = -1.7935939e-3f;
+  p = p * z + 1.0914481e-2f;
+  p = p * z - 3.1177614e-2f;
+  p = p * z + 5.7957359e-2f;
+  p = p * z - 8.4034368e-2f;
+  p = p * z + 1.0952181e-1f;
+  p = p * z - 1.4264241e-1f;
+  p = p * z + 1.9998549e-1f;
+  p = p * z - 3.3333299e-1f;
+  return p * (z * q) + q;
+}
+FN float atan(float x) {
+  const float a = abs(x);
+  const bool steep = a > 1.0f;
+  const float v = atan_unit(steep ? 1.0f / a : a);
+  return copysign(steep ? (kHalfPiLow - v) + kHalfPiHigh : v, x);
+}
+FN double atan(double x) { return ::atan(x); }
+FN float atan2(float y, float x) {
+  const float ax = abs(x), ay = abs(y);
+  const float big = ax > ay ? ax : ay, small = ax > ay ? ay : ax;
+  const float diagonal = big == 0.0f ? 0.0f : 1.0f;  // infinities too
+  const float v = atan_unit(small == big ? diagonal : small / big);
+  const bool steep = ay > ax, left = signbit(x);
+  const float turns = steep ? 1.0f : (left ? 2.0f : 0.0f), rest = steep != left ? -v : v;
+  return copysign((rest + turns * kHalfPiLow) + turns * kHalfPiHigh, y);
+}
+FN double atan2(double y, double x) { return ::atan2(y, x); }
+
+// ---- hyperbolic functions ----
+FN float half_exp(float a) {  // exp(a) / 2 for a >= 0; infinite only where that is
+  uint32_t n;
+  const float q = exp_power(a > 90.0f ? 90.0f : a, n);
+  return q * pow2i(static_cast<int32_t>(n) - 1, 0.0f);
+}
+FN float sinh(float x) {
+  const float a = abs(x), z = x * x, h = half_exp(a);
+  float p = 2.8174397e-6f;
+  p = p * z + 1.9836066e-4f;
+  p = p * z + 8.3333506e-3f;
+  p = p * z + 1.6666667e-1f;
+  return a < 1.0f ? p * (z * x) + x : copysign(h - 0.25f / h, x);
+}
+FN double sinh(double x) { return ::sinh(x); }
+FN float cosh(float x) {
+  const float h = half_exp(abs(x));
+  return h + 0.25f / h;
+}
+FN double cosh(double x) { return ::cosh(x); }
+FN float atanh(float x) {
+  const float a = abs(x);
+  return copysign(0.5f * log1p((a + a) / (1.0f - a)), x);
+}
+FN double atanh(double x) { return ::atanh(x); }
+
+// ---- lengths ----
+// Squares of float32 neither overflow nor vanish in float64.
+FN float hypot(float x, float y) {
+  const double a = x, b = y;
+  const auto v = static_cast<float>(sqrt(a * a + b * b));
+  return isinf(x) || isinf(y) ? static_cast<float>(kInf) : v;
+}
+FN double hypot(double x, double y) { return ::hypot(x, y); }
+
+// ---- what division leaves ----
+FN float fmod(float x, float y) { return ::fmodf(x, y); }
+FN double fmod(double x, double y) { return ::fmod(x, y); }
+// For |x / y| up to 2^27, with y no zero: the quotient of two float32 is then farther from a whole
+// number above it than float64 rounds, and its product with y has 51 bits. So nothing is rounded.
+FN float fmod_easy(float x, float y) {
+  const double a = x, b = y, q = trunc(a / b);
+  const auto r = static_cast<float>(a - q * b);
+  return copysign(q == 0.0 ? x : r, x);  // y may be infinite
+}
+FN double fmod_easy(double x, double y) { return fmod(x, y); }
+// What the easy form may be asked for.
+struct EasyQuotient {
+  FN static uint32_t strain(float x, float y) { return magnitude(x / y); }
+  FN static uint32_t most(float) { return magnitude(0x1p27f); }
+};
+
+// ---- the inverse error function ----
+// x times a polynomial in w = -log(1 - x^2), or in sqrt(w) from w = 5 on. Max 3.2 ulp.
+FN float erfinv(float x) {
+  const float a = abs(x), w = -log_of((1.0f - a) * (1.0f + a), 0.0f);
+  const bool tail = w >= 5.0f;
+  const float t = tail ? sqrt(w) - 3.0f : w - 2.5f;
+  float p = tail ? 1.1009976e-4f : -8.7910568e-9f;
+  p = p * t + (tail ? -3.0436387e-4f : 2.3232643e-8f);
+  p = p * t + (tail ? -4.8675902e-5f : 4.6617066e-7f);
+  p = p * t + (tail ? 1.4786520e-3f : -3.4627049e-6f);
+  p = p * t + (tail ? -3.6016407e-3f : -4.9633477e-6f);
+  p = p * t + (tail ? 5.6894054e-3f : 2.1834445e-4f);
+  p = p * t + (tail ? -7.6363911e-3f : -1.2527419e-3f);
+  p = p * t + (tail ? 9.4450079e-3f : -4.1773869e-3f);
+  p = p * t + (tail ? 1.0016749f : 2.4664028e-1f);
+  p = p * t + (tail ? 2.8329768f : 1.5014094f);
+  const float edge = a == 1.0f ? copysign(static_cast<float>(kInf), x) : static_cast<float>(kNan);
+  return a < 1.0f ? p * x : edge;
+}
+
+// ---- the rest of the library, one call per element ----
+#define TAEDA_LIBRARY1(name)                      \
+  FN float name(float x) { return ::name##f(x); } \
+  FN double name(double x) { return ::name(x); }
+#define TAEDA_LIBRARY2(name)                                  \
+  FN float name(float x, float y) { return ::name##f(x, y); } \
+  FN double name(double x, double y) { return ::name(x, y); }
+TAEDA_LIBRARY1(log2)
+TAEDA_LIBRARY1(log10)
+TAEDA_LIBRARY1(asinh)
+TAEDA_LIBRARY1(acosh)
+TAEDA_LIBRARY1(erfc)
+TAEDA_LIBRARY2(pow)
+TAEDA_LIBRARY2(nextafter)
+#undef TAEDA_LIBRARY1
+#undef TAEDA_LIBRARY2
+
+}  // namespace taeda::TAEDA_ISA
