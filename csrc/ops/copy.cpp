@@ -103,8 +103,8 @@ void check_fits(Scalar value, DType dtype) {
   if (fits(value, dtype)) return;
   const cdouble v = value.to<cdouble>();
   const std::string imaginary = v.imag() == 0 ? std::string() : str(" + ", v.imag(), "j");
-  fail("value ", v.real(), imaginary, " cannot be converted to type ", name(dtype),
-       " without overflow");
+  fail("value cannot be converted to type ", name(dtype), " without overflow: ", v.real(),
+       imaginary);
 }
 
 void fill_with(const Tensor& t, Scalar value) {
