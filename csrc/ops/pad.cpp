@@ -1,6 +1,8 @@
 // Padding: constant, and by the tensor's own elements (reflect, replicate, circular).
-#include "autograd/backward.h"
+#include "kernels/cpu/pad.h"
+
 #include "base/checked.h"
+#include "ops/index_util.h"
 
 namespace taeda {
 namespace {
@@ -69,15 +71,75 @@ int64_t wrapped(int64_t i, int64_t before, int64_t after, int64_t n) {
   return first + (j < 0 ? j + kept : j);
 }
 
+// The last dimensions of `source` against places in them; `result` has the sizes that come out.
+cpu::PlacesLayout places_layout(DimsRef source, const TensorList& places, TensorList& owned,
+                                Dims& result) {
+  check(!places.empty() && places.size() <= source.size(), "_take_places(): expected 1 to ",
+        source.size(), " vectors of places, got ", places.size());
+  cpu::PlacesLayout l;
+  const size_t first = source.size() - places.size();
+  result = Dims(source);
+  for (size_t i = 0; i < places.size(); ++i) {
+    check(places[i].defined() && places[i].dim() == 1 && places[i].dtype() == DType::Int64,
+          "_take_places(): expected vectors of int64 as places");
+    result[first + i] = places[i].numel();
+    l.source.push_back(source[first + i]);
+    l.result.push_back(places[i].numel());
+    if (places[i].is_meta()) continue;
+    owned.push_back(raw_contiguous(places[i]));
+    if (auto bad = find_outside(owned.back(), 0, source[first + i])) {
+      fail<IndexError>("_take_places(): place ", *bad, " is outside of a dimension of size ",
+                       source[first + i]);
+    }
+    l.places.push_back(owned.back().data_as<int64_t>());
+  }
+  for (size_t d = 0; d < first; ++d) l.planes *= source[d];
+  return l;
+}
+
+Tensor take_places(const Tensor& self, const TensorList& places) {
+  TensorList owned;
+  Dims sizes;
+  cpu::PlacesLayout l = places_layout(self.sizes(), places, owned, sizes);
+  Tensor out = empty(sizes, self.options());
+  if (out.is_meta() || out.numel() == 0) return out;
+  check(l.places.size() == places.size(), "_take_places(): places on the meta device");
+  Tensor x = raw_contiguous(self);
+  cpu::places_read(out.data(), x.data(), l, self.dtype());
+  return out;
+}
+
+Tensor take_places_backward(const Tensor& grad, const TensorList& places, DimsRef sizes) {
+  TensorList owned;
+  Dims result;
+  cpu::PlacesLayout l = places_layout(sizes, places, owned, result);
+  check(same(grad.sizes(), result), "_take_places_backward(): grad of shape ",
+        to_string(grad.sizes()), " does not fit a result of shape ", to_string(result));
+  if (grad.is_meta() || grad.numel() == 0) return raw_zeros(sizes, grad.options());
+  check(l.places.size() == places.size(), "_take_places(): places on the meta device");
+  Tensor out = empty(sizes, grad.options()), g = raw_contiguous(grad);
+  cpu::places_accumulate(out.data(), g.data(), l, grad.dtype());
+  return out;
+}
+
+void take_places_derivative(Backward& b) {
+  b.set(0, op<"_take_places_backward">(b.grad(), b.arg<TensorList>(1), b.sizes(0)));
+}
+
+void take_places_backward_derivative(Backward& b) {
+  b.set(0, op<"_take_places">(b.grad(), b.arg<TensorList>(1)));
+}
+
 Tensor pad_by_index(const Tensor& self, const Dims& pad, Mode mode) {
-  Tensor x = self;
   check<NotImplemented>(
       self.dim() > static_cast<int64_t>(pad.size() / 2) &&
           self.dim() <= static_cast<int64_t>(pad.size() / 2) + 2,
       "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now: pad of length ",
       pad.size(), " does not fit an input of shape ", to_string(self.sizes()));
+  TensorList places(pad.size() / 2);
+  bool changes = false;
   for (auto [dim, before, after] : amounts(self, pad)) {
-    int64_t n = x.size(dim);
+    int64_t n = self.size(dim);
     if (mode == Mode::Reflect) {
       check(before < n && after < n,
             "Padding size should be less than the corresponding input dimension, but got: "
@@ -93,14 +155,14 @@ Tensor pad_by_index(const Tensor& self, const Dims& pad, Mode mode) {
     int64_t total = checked_add(n, checked_add(before, after));
     check(n > 0 && total > 0, "pad(): dimension ", dim, " of input ", to_string(self.sizes()),
           " cannot be padded by (", before, ", ", after, ")");
-    if (before == 0 && after == 0) continue;
-    Tensor index = empty(Dims{total}, {DType::Int64, x.device()});
-    for (int64_t i = 0; i < total && !x.is_meta(); ++i)
+    changes = changes || before != 0 || after != 0;
+    Tensor index = empty(Dims{total}, {DType::Int64, self.device()});
+    for (int64_t i = 0; i < total && !self.is_meta(); ++i)
       index.data_as<int64_t>()[i] =
           mode == Mode::Circular ? wrapped(i, before, after, n) : source(mode, i - before, n);
-    x = op<"index_select">(x, dim, index);
+    places[static_cast<size_t>(dim) + places.size() - self.sizes().size()] = index;
   }
-  return x.is(self) ? clone(x) : x;
+  return changes ? op<"_take_places">(self, places) : clone(self);
 }
 
 Tensor pad(const Tensor& self, const Dims& amount, const std::string& mode,
@@ -123,6 +185,15 @@ const Define pad_ops[] = {
      "one backwards.",
      kernel(constant_pad),
      {.backward = constant_pad_backward, .forms = kFunction}},
+    {"_take_places(self: Tensor, places: Tensor[]) -> Tensor",
+     "The elements at all combinations of the places, one int64 vector for each of the last "
+     "dimensions.",
+     kernel(take_places),
+     {.backward = take_places_derivative, .saves = saves_arg(1), .forms = kFunction}},
+    {"_take_places_backward(grad: Tensor, places: Tensor[], sizes: int[]) -> Tensor",
+     "Zeros of shape `sizes` to which `grad` has been added at the places.",
+     kernel(take_places_backward),
+     {.backward = take_places_backward_derivative, .saves = saves_arg(1), .forms = kFunction}},
     {"pad(input: Tensor, pad: int[], mode: str = 'constant', value: float? = None) -> Tensor",
      "Pads by a constant, or by the input's own elements: 'reflect', 'replicate', 'circular'.",
      kernel(pad),

@@ -590,6 +590,15 @@ def _std_mean(
     correction: _Number,
     keepdim: _bool,
 ) -> tuple[Tensor, Tensor]: ...
+@overload
+def _take_places(input: Tensor, places: Sequence[Tensor]) -> Tensor: ...
+@overload
+def _take_places(input: Tensor, *places: Tensor) -> Tensor: ...
+def _take_places_backward(
+    grad: Tensor,
+    places: Sequence[Tensor],
+    sizes: Sequence[_int],
+) -> Tensor: ...
 def _tensordot(
     input: Tensor,
     other: Tensor,

@@ -111,6 +111,27 @@ def test_like_torch(torch, compare, name, args, kwargs):
     compare(ours, theirs, args, kwargs)
 
 
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+@pytest.mark.parametrize(
+    ("shape", "amounts"),
+    [((2, 3, 4), (3, 2)), ((3, 4), (-1, 2)), ((2, 3, 5, 4), (1, 0, 2, 3)),
+     ((2, 3, 5, 4), (-1, -2, 1, 1)), ((1, 2, 3, 4, 5), (1, 2, 0, 0, 2, 1)), ((0, 2, 3), (1, 1))],
+)  # fmt: skip
+def test_pad_by_own_elements(torch, compare, mode, shape, amounts):
+    compare(F.pad, torch.nn.functional.pad, (rand(*shape), amounts, mode), {})
+    x = rand(*shape).transpose(-1, -2).contiguous().transpose(-1, -2).detach().double()
+    if 0 in shape:
+        return
+    x.requires_grad_()
+    call = lambda t: F.pad(t, amounts, mode)  # noqa: E731
+    assert taeda.autograd.gradcheck(call, (x,)) and taeda.autograd.gradgradcheck(call, (x,))
+    many = taeda.stack([x.detach(), x.detach() * 2], 1)
+    expected = taeda.stack([call(x.detach()), call(x.detach() * 2)])
+    assert taeda.equal(taeda.vmap(call, 1)(many), expected)
+    slopes = taeda.vmap(taeda.func.grad(lambda t: (call(t) ** 2).sum()), 1)(many)
+    assert taeda.equal(slopes[1], slopes[0] * 2)
+
+
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
 @pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("align_corners", [True, False])

@@ -251,6 +251,12 @@ def embedding_backward(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(table.reshape(level.size, count, -1), level)
 
 
+def take_places(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """`_take_places` and its gradient: in each example the same places."""
+    x, places, *sizes = args
+    return wrap(op.call([front(x, level), places, *([level.size, *s] for s in sizes)]), level)
+
+
 def search(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`searchsorted`: in one row, or in a row for each line of values."""
     row, values, *rest = args

@@ -121,6 +121,8 @@ _RULES: list[tuple[str, Rule]] = [
     ("_scatter_fill gather scatter scatter_add scatter_reduce", indexing.gather),
     ("embedding", indexing.embedding),
     ("_embedding_sums", indexing.embedding_sums),
+    ("_take_places", indexing.take_places),
+    ("_take_places_backward", indexing.take_places),
     ("embedding_dense_backward", indexing.embedding_backward),
     ("bucketize", indexing.bucketize),
     ("searchsorted", indexing.search),
