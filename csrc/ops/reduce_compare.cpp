@@ -91,14 +91,7 @@ Groups unique_rows(const Tensor& x, int64_t n, int64_t m, bool sort) {
   return visit_all(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* p = x.data_as<T>();
-    if (sort && m == 1 && !is_complex(x.dtype())) {
-      Tensor values = empty(Dims{n}, x.options()), places = empty(Dims{n}, {DType::Int64, {}});
-      cpu::SortLines l;
-      l.n = l.k = n;
-      l.x_stride = l.out_stride = 1;
-      cpu::sort_lines(p, values.data(), places.data_as<int64_t>(), l, x.dtype(), false, true);
-      std::copy_n(places.data_as<int64_t>(), n, order.begin());
-    } else if (sort) {
+    if (sort) {
       std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
         return std::lexicographical_compare(p + a * m, p + (a + 1) * m, p + b * m, p + (b + 1) * m,
                                             before<T>);
@@ -110,13 +103,52 @@ Groups unique_rows(const Tensor& x, int64_t n, int64_t m, bool sort) {
   });
 }
 
-TensorList unique_of(const Tensor& x, std::optional<int64_t> dim, bool sort) {
+// The different elements of a contiguous vector of real numbers, for each element its place among
+// them (nothing unless `inverse`), and how often each occurs.
+TensorList unique_numbers(const Tensor& x, bool inverse) {
+  const int64_t n = x.numel();
+  Tensor sorted = empty(Dims{n}, x.options()), order = empty(Dims{n}, {DType::Int64, {}}),
+         places = empty(Dims{inverse ? n : 0}, {DType::Int64, {}});
+  cpu::SortLines l;
+  l.n = l.k = n;
+  l.x_stride = l.out_stride = 1;
+  cpu::sort_lines(x.data(), sorted.data(), order.data_as<int64_t>(), l, x.dtype(), false, true);
+  auto *from = order.data_as<int64_t>(), *to = places.data_as<int64_t>();
+  return visit_real(x.dtype(), "unique", [&](auto tag) -> TensorList {
+    using T = typename decltype(tag)::type;
+    const T* v = sorted.data_as<T>();
+    auto begins = [v](int64_t i) { return i == 0 || v[i] != v[i - 1]; };
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; ++i) count += static_cast<int64_t>(begins(i));
+    Tensor values = empty(Dims{count}, x.options()), counts = empty(Dims{count}, order.options());
+    auto* c = counts.data_as<int64_t>();
+    auto* different = values.data_as<T>();
+    int64_t k = -1, first = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      if (begins(i)) {
+        if (k >= 0) c[k] = i - first;
+        different[++k] = v[i];
+        first = i;
+      }
+      if (inverse) to[from[i]] = k;
+    }
+    if (k >= 0) c[k] = n - first;
+    return {values, places, counts};
+  });
+}
+
+TensorList unique_of(const Tensor& x, std::optional<int64_t> dim, bool sort, bool inverse = true) {
   check<NotImplemented>(
       !x.is_meta(), "unique(): the size of the result depends on data, which meta tensors lack");
   GradMode off(false);
   if (!dim) {
     Tensor flat = raw_contiguous(x);
     flat = raw_view(flat, Dims{x.numel()}, Dims{1}, flat.offset());
+    if (sort && !is_complex(x.dtype())) {
+      TensorList found = unique_numbers(flat, inverse);
+      if (inverse) found[1] = raw_view(found[1], x.sizes(), contiguous_strides(x.sizes()), 0);
+      return found;
+    }
     Groups g = unique_rows(flat, x.numel(), 1, sort);
     return {op<"index_select">(flat, 0, vector_of(g.first)),
             raw_view(g.inverse, x.sizes(), contiguous_strides(x.sizes()), 0), vector_of(g.counts)};
@@ -125,11 +157,18 @@ TensorList unique_of(const Tensor& x, std::optional<int64_t> dim, bool sort) {
   check(x.numel() > 0 || n == 0,
         "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
   Tensor rows = raw_contiguous(alias(op<"movedim">(x, Dims{d}, Dims{0})));
+  if (sort && n > 0 && x.numel() == n && !is_complex(x.dtype())) {
+    TensorList found = unique_numbers(raw_view(rows, Dims{n}, Dims{1}, rows.offset()), inverse);
+    Dims sizes(x.sizes());
+    sizes[static_cast<size_t>(d)] = found[0].numel();
+    found[0] = raw_view(found[0], sizes, contiguous_strides(sizes), 0);
+    return found;
+  }
   Groups g = unique_rows(rows, n, n ? x.numel() / n : 0, sort);
   return {op<"index_select">(x, d, vector_of(g.first)), g.inverse, vector_of(g.counts)};
 }
-TensorList unique_op(const Tensor& x, std::optional<int64_t> dim) {
-  return unique_of(x, dim, true);
+TensorList unique_op(const Tensor& x, std::optional<int64_t> dim, bool inverse) {
+  return unique_of(x, dim, true, inverse);
 }
 TensorList unique_consecutive_op(const Tensor& x, std::optional<int64_t> dim) {
   return unique_of(x, dim, false);
@@ -150,17 +189,19 @@ Tensor bincount_op(const Tensor& x, const Tensor& weights, int64_t minlength) {
   check(!weights.defined() || !is_complex(weights.dtype()), "bincount(): weights must be real");
   Tensor values = raw_contiguous(raw_cast(x, DType::Int64));
   auto* v = values.data_as<int64_t>();
-  int64_t n = values.numel(), most = -1;
+  int64_t n = values.numel(), least = 0, most = -1;
   for (int64_t i = 0; i < n; ++i) {
-    check(v[i] >= 0, wrong);
+    least = std::min(least, v[i]);
     most = std::max(most, v[i]);
   }
+  check(least >= 0, wrong);
   check(most < std::numeric_limits<int64_t>::max(), "bincount(): the value ", most,
         " is too large to count up to");
   int64_t bins = std::max(most + 1, minlength);
   if (!weights.defined()) {
     Tensor out = raw_zeros(Dims{bins}, {DType::Int64, x.device()});
-    for (int64_t i = 0; i < n; ++i) ++out.data_as<int64_t>()[v[i]];
+    auto* o = out.data_as<int64_t>();
+    for (int64_t i = 0; i < n; ++i) ++o[v[i]];
     return out;
   }
   DType d = weights.dtype() == DType::Float32 ? DType::Float32 : DType::Float64;
@@ -221,10 +262,9 @@ const Define kOps[] = {
      "Whether `isclose` holds everywhere.", kernel(allclose_op)},
     {"equal(self: Tensor, other: Tensor) -> bool",
      "Whether both have one shape and the same elements.", kernel(equal_op)},
-    {"_unique(self: Tensor, dim: int? = None) -> (Tensor, Tensor, Tensor)",
+    {"_unique(self: Tensor, dim: int? = None, inverse: bool = True) -> (Tensor, Tensor, Tensor)",
      "The different elements in order (or the different slices along `dim`), for each element the "
-     "place of its like, and "
-     "how often each occurs.",
+     "place of its like (without `inverse` perhaps nothing), and how often each occurs.",
      kernel(unique_op),
      {.non_differentiable = 7}},
     {"_unique_consecutive(self: Tensor, dim: int? = None) -> (Tensor, Tensor, Tensor)",

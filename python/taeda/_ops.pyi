@@ -619,7 +619,11 @@ def _unfold_backward(
     size: _int,
     step: _int,
 ) -> Tensor: ...
-def _unique(input: Tensor, dim: _int | None = None) -> tuple[Tensor, Tensor, Tensor]: ...
+def _unique(
+    input: Tensor,
+    dim: _int | None = None,
+    inverse: _bool = True,
+) -> tuple[Tensor, Tensor, Tensor]: ...
 def _unique_consecutive(
     input: Tensor,
     dim: _int | None = None,

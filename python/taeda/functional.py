@@ -193,7 +193,7 @@ def unique(
     """
     if not isinstance(sorted, bool):
         raise TypeError(f"unique(): argument 'sorted' must be bool, not {type(sorted).__name__}")
-    found = _C.ops._unique(_tensor("unique", input), dim)
+    found = _C.ops._unique(_tensor("unique", input), dim, return_inverse)
     return _different(found, return_inverse, return_counts)
 
 

@@ -39,6 +39,23 @@ def test_unique_slices(dim):
     assert taeda.equal(values.index_select(dim, inverse), x)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int64", "bool", "complex64"])
+@pytest.mark.parametrize(
+    ("shape", "dim"), [((500,), 0), ((300, 1), 0), ((1, 1, 40), -1), ((1,), 0)]
+)
+def test_unique_slices_of_one_element(dtype, shape, dim):
+    x = taeda.randint(-30, 30, shape).to(getattr(taeda, dtype))
+    values, inverse, counts = taeda.unique(x, return_inverse=True, return_counts=True, dim=dim)
+    expected = np.unique(x.numpy().ravel(), return_counts=True)
+    assert values.flatten().tolist() == expected[0].tolist()
+    assert counts.tolist() == expected[1].tolist() and values.dim() == x.dim()
+    assert taeda.equal(values.index_select(dim, inverse), x)
+    assert taeda.equal(taeda.unique(x, dim=dim), values)
+    flat = taeda.unique(x, return_inverse=True)
+    assert taeda.equal(flat[0], values.flatten()) and taeda.equal(flat[0][flat[1]], x)
+    assert taeda.equal(taeda.unique(x), flat[0])
+
+
 def test_unique_consecutive():
     x = taeda.tensor([1, 1, 2, 2, 2, 1])
     values, inverse, counts = taeda.unique_consecutive(x, return_inverse=True, return_counts=True)
