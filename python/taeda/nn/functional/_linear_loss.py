@@ -11,6 +11,13 @@ from taeda.nn.functional._loss import cross_entropy
 __all__ = ["linear_cross_entropy"]
 
 _HALF = (_C.float16, _C.bfloat16)
+_OPTIONS = (
+    "allow_retain_graph",
+    "batch_chunk_size",
+    "chunking_method",
+    "acc_policy",
+    "acc_dtype",
+)
 
 
 class LinearCrossEntropyOptions:
@@ -36,6 +43,8 @@ class LinearCrossEntropyOptions:
     256
     """
 
+    __slots__ = _OPTIONS
+
     def __init__(
         self,
         allow_retain_graph: bool = False,
@@ -59,16 +68,20 @@ class LinearCrossEntropyOptions:
         self.acc_policy = acc_policy
         self.acc_dtype = acc_dtype
 
+    def _values(self) -> list[object]:
+        return [getattr(self, name) for name in _OPTIONS]
+
     def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
-        return f"LinearCrossEntropyOptions({fields})"
+        named = zip(_OPTIONS, self._values(), strict=True)
+        return f"LinearCrossEntropyOptions({', '.join(f'{n}={v!r}' for n, v in named)})"
 
     def __eq__(self, other: object) -> bool:
-        same = isinstance(other, LinearCrossEntropyOptions)
-        return vars(self) == vars(other) if same else NotImplemented
+        if not isinstance(other, LinearCrossEntropyOptions):
+            return NotImplemented
+        return self._values() == other._values()
 
     def __hash__(self) -> int:
-        return hash(tuple(vars(self).values()))
+        return hash(tuple(self._values()))
 
     def rows(self, input: Tensor, outputs: int) -> int:
         """How many rows of the input go into a chunk, for so many outputs of the linear layer."""
