@@ -7,7 +7,7 @@ from builtins import int as _int
 from builtins import str as _str
 from builtins import type as _type
 from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, Literal, SupportsIndex, TypeAlias, TypeVar, overload
 
 from typing_extensions import Self
@@ -1598,6 +1598,8 @@ class _GradSwitch:
     def __new__(cls, func: Callable[..., Any] | None = None) -> Any: ...
     def __enter__(self) -> None: ...
     def __exit__(self, *exc_info: object) -> None: ...
+
+class _Package(ModuleType): ...
 
 class _FunctionBase(_Node):
     needs_input_grad: tuple[_bool, ...]

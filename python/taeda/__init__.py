@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from taeda import autograd, linalg, nn, optim, utils
 
 sys.modules["taeda.return_types"] = return_types
+sys.modules[__name__].__class__ = _C._Package  # names are found sooner
 
 # ---- every public operation ---------------------------------------------------------------------
 
