@@ -10,8 +10,7 @@ from taeda._batching.dispatch import Op, as_it_is, one_by_one
 from taeda._batching.tensor import Level, front, inside, level_of, separate, state, wrap
 from taeda._C import Tensor
 from taeda.autograd.function import Function
-from taeda.func._tree import flatten
-from taeda.func._vmap import spread
+from taeda.utils._pytree import _broadcast_to_and_flatten, tree_flatten
 
 
 class VmapInfo(NamedTuple):
@@ -44,12 +43,12 @@ def apply(function: Any, args: tuple[Any, ...]) -> Any:
             f"You tried to vmap over {name}, but it does not have vmap support. Please override "
             "and implement the vmap staticmethod or set generate_vmap_rule=True."
         )
-    leaves, tree = flatten(args)
+    leaves, tree = tree_flatten(args)
     level = level_of(tuple(leaves))
     assert level is not None
     parts = [separate(x, level) for x in leaves]
-    dims = tree.build(0 if hidden else None for _, hidden in parts)
-    values = tree.build(value for value, _ in parts)
+    dims = tree.unflatten(0 if hidden else None for _, hidden in parts)
+    values = tree.unflatten(value for value, _ in parts)
     outer = state.levels
     state.levels = outer[: level.index]
     try:
@@ -70,15 +69,15 @@ def _placed(result: Any, level: Level, what: str) -> Any:
             f"compatible with the output. Got {got} instead"
         )
     output, out_dims = result
-    leaves, tree = flatten(output)
-    dims = spread(out_dims, tree)
+    leaves, tree = tree_flatten(output)
+    dims = _broadcast_to_and_flatten(out_dims, tree)
     if dims is None:
         raise RuntimeError(
             f"{what} returned an incompatible (output, out_dims) tuple. Expected out_dims="
             f"{out_dims} to be compatible with the structure of `output`. out_dims has structure "
-            f"{flatten(out_dims)[1]} but output has structure {tree}."
+            f"{tree_flatten(out_dims)[1]} but output has structure {tree}."
         )
-    return tree.build(
+    return tree.unflatten(
         x if dim is None or not isinstance(x, Tensor) else wrap(x.movedim(dim, 0), level)
         for x, dim in zip(leaves, dims, strict=True)
     )
@@ -239,10 +238,10 @@ def from_library(op: Op, level: Level, args: Sequence[Any]) -> Any:
             return as_it_is(op, level, args)
         op.function = operator.function
         return one_by_one(op, level, args)
-    leaves, tree = flatten(tuple(list(a) if isinstance(a, tuple) else a for a in args))
+    leaves, tree = tree_flatten(tuple(list(a) if isinstance(a, tuple) else a for a in args))
     parts = [separate(x, level) for x in leaves]
-    values = tree.build(value for value, _ in parts)
-    dims = tree.build(0 if hidden else None for _, hidden in parts)
+    values = tree.unflatten(value for value, _ in parts)
+    dims = tree.unflatten(0 if hidden else None for _, hidden in parts)
     n = op.positional
     named = dict(zip(op.args[n:], values[n:], strict=True))
     info = VmapInfo(level.size, level.randomness)

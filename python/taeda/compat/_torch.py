@@ -19,6 +19,8 @@ _MACHINERY = frozenset(
 )
 _SEE = "taeda lacks it: see docs/differences.md"
 _IMITATED = "2.13.0"
+# Private modules of PyTorch that packages import, and that taeda has with the same meaning.
+_SHARED = frozenset(["torch.utils._pytree"])
 
 
 class TorchVersion(str):
@@ -89,7 +91,7 @@ class StandIn(ModuleType):
             raise AttributeError(f"module {own!r} has no attribute {name!r}; {_SEE}") from None
         if isinstance(value, ModuleType) and value.__name__.partition(".")[0] == "taeda":
             path = "torch" + value.__name__[len("taeda") :]
-            return importlib.import_module(path) if _is_public(path) else value
+            return importlib.import_module(path) if _is_offered(path) else value
         if callable(value):
             ModuleType.__setattr__(self, name, value)
         return value
@@ -117,8 +119,9 @@ def is_stand_in(module: object) -> bool:
     return isinstance(module, StandIn)
 
 
-def _is_public(path: str) -> bool:
-    return not any(part.startswith("_") for part in path.split("."))
+def _is_offered(path: str) -> bool:
+    """Whether a module is public, or private to PyTorch but in use all over, and the same here."""
+    return path in _SHARED or not any(part.startswith("_") for part in path.split("."))
 
 
 class _Loader(Loader):
@@ -148,7 +151,7 @@ class Finder(MetaPathFinder):
         if root != "torch":
             return None
         name = f"taeda.{rest}" if rest else "taeda"
-        if not _is_public(fullname) or not _exists(name):
+        if not _is_offered(fullname) or not _exists(name):
             # Named so, the error also reaches whoever asks by `from torch import this`.
             raise ModuleNotFoundError(f"No module or name {fullname!r}; {_SEE}", name=name)
         spec = ModuleSpec(fullname, _Loader(name), origin="taeda", is_package=True)

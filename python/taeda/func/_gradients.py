@@ -20,7 +20,7 @@ from taeda.func._record import (
     tensors_only,
     zeros,
 )
-from taeda.func._tree import flatten
+from taeda.utils._pytree import tree_flatten
 
 __all__ = ["grad", "grad_and_value", "jvp", "linearize", "vjp"]
 
@@ -58,7 +58,7 @@ def grad_and_value(
                 )
             recorded = outside and inputs.joins_others([output])
             found = inputs.gradients([output], None, recorded, recorded)
-        gradients = inputs.build(found)
+        gradients = inputs.unflatten(found)
         gradient = gradients[0] if isinstance(argnums, int) else gradients
         value, aux = inputs.released((output, aux)) if outside else _without_history((output, aux))
         return gradient, (value, aux) if has_aux else value
@@ -67,8 +67,8 @@ def grad_and_value(
 
 
 def _without_history(value: Any) -> Any:
-    leaves, tree = flatten(value)
-    return tree.build(plain(t) for t in leaves)
+    leaves, tree = tree_flatten(value)
+    return tree.unflatten(plain(t) for t in leaves)
 
 
 def grad(
@@ -126,14 +126,14 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     with enable_grad():
         inputs = Arguments(primals, range(len(primals)))
         result, aux = separated(func(*inputs.args), has_aux, "vjp(f, *primals)")
-        leaves, tree = flatten(result)
+        leaves, tree = tree_flatten(result)
         outputs = tensors_only(leaves, f"vjp(f, *primals): {_TENSORS}")
     joined = inputs.joins_others(outputs)
 
     def vjp_fn(
         cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None
     ) -> tuple[Any, ...]:
-        weights, given = flatten(cotangents)
+        weights, given = tree_flatten(cotangents)
         if given != tree:
             raise RuntimeError(
                 "Expected pytree structure of cotangents to be the same as pytree structure of "
@@ -144,7 +144,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             create_graph = _C.is_grad_enabled() and (
                 joined or any(w.requires_grad for w in weights)
             )
-        return inputs.build(inputs.gradients(outputs, weights, retain_graph, create_graph))
+        return inputs.unflatten(inputs.gradients(outputs, weights, retain_graph, create_graph))
 
     release = inputs.released if outside else _without_history
     output = release(result)
@@ -157,8 +157,8 @@ def _directions(primals: Any, tangents: Any) -> tuple[list[Tensor], list[Tensor]
             "jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to "
             "call f(*primals)."
         )
-    flat, tree = flatten(primals)
-    vectors, given = flatten(tangents)
+    flat, tree = tree_flatten(primals)
+    vectors, given = tree_flatten(tangents)
     if tree != given:
         raise RuntimeError(
             "jvp(f, primals, tangents): Expected primals and tangents to have the same python "
@@ -209,20 +209,22 @@ def jvp(
     flat, vectors = _directions(primals, tangents)
     if _C._at_dual_level():
         return _jvp_by_vjps(func, primals, vectors, strict, has_aux)
-    _, tree = flatten(primals)
+    _, tree = tree_flatten(primals)
     with dual_level():
         duals = [make_dual(x, t) for x, t in zip(flat, vectors, strict=True)]
-        result, aux = separated(func(*tree.build(duals)), has_aux, _JVP)
-        outputs, structure = flatten(result)
+        result, aux = separated(func(*tree.unflatten(duals)), has_aux, _JVP)
+        outputs, structure = tree_flatten(result)
         tensors_only(outputs, f"{_JVP}: {_TENSORS}")
         unpacked = [unpack_dual(o) for o in outputs]
         if strict and any(u.tangent is None for u in unpacked):
             _fail_strict()
         found = [zeros(u.primal) if u.tangent is None else u.tangent for u in unpacked]
-        output = structure.build(u.primal for u in unpacked)
-        extra, extra_tree = flatten(aux)
-        aux = extra_tree.build(unpack_dual(t).primal if isinstance(t, Tensor) else t for t in extra)
-    product = structure.build(found)
+        output = structure.unflatten(u.primal for u in unpacked)
+        extra, extra_tree = tree_flatten(aux)
+        aux = extra_tree.unflatten(
+            unpack_dual(t).primal if isinstance(t, Tensor) else t for t in extra
+        )
+    product = structure.unflatten(found)
     return (output, product, aux) if has_aux else (output, product)
 
 
@@ -240,7 +242,7 @@ class _Linear:
         with enable_grad():
             self.inputs = Arguments(primals, range(len(primals)))
             self.result, self.aux = separated(func(*self.inputs.args), has_aux, _JVP)
-            leaves, self.tree = flatten(self.result)
+            leaves, self.tree = tree_flatten(self.result)
             self.outputs = tensors_only(leaves, f"{_JVP}: {_TENSORS}")
             self.weights = [fresh(zeros(o)) if o.requires_grad else zeros(o) for o in self.outputs]
             self.joined = self.inputs.joins_others(self.outputs)
@@ -285,7 +287,7 @@ def _jvp_by_vjps(
     found = linear.product(vectors)
     if strict and any(t is None for t in found):
         _fail_strict()
-    product = linear.tree.build(
+    product = linear.tree.unflatten(
         zeros(o) if t is None else t for t, o in zip(found, linear.outputs, strict=True)
     )
     release = linear.inputs.released if _C.is_grad_enabled() else _without_history
@@ -306,10 +308,10 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     """
     outside = _C.is_grad_enabled()
     linear = _Linear(func, primals, False)
-    _, tree = flatten(primals)
+    _, tree = tree_flatten(primals)
 
     def jvp_fn(*tangents: Any) -> Any:
-        vectors, given = flatten(tangents)
+        vectors, given = tree_flatten(tangents)
         if given != tree:
             raise RuntimeError(
                 f"Expected the tangents {given} to have the same argspec as the primals {tree}"
@@ -322,7 +324,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                     f"{x.shape} of the corresponding primal."
                 )
         found = linear.product(vectors)
-        return linear.tree.build(
+        return linear.tree.unflatten(
             zeros(o) if t is None else t for t, o in zip(found, linear.outputs, strict=True)
         )
 

@@ -10,8 +10,8 @@ from taeda import _C
 from taeda._C import Tensor
 from taeda.func._gradients import jvp, vjp
 from taeda.func._record import chosen, zeros
-from taeda.func._tree import flatten
 from taeda.func._vmap import one_of_batch, vmap
+from taeda.utils._pytree import tree_flatten
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
 
@@ -76,10 +76,10 @@ def jacrev(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         numbers = chosen(argnums, len(args))
         inner, values = _partial(func, args, kwargs, numbers)
-        flat, tree = flatten(values)
+        flat, tree = tree_flatten(values)
         _check_real(flat, "jacrev", "input")
         output, vjp_fn, *aux = vjp(inner, *values, has_aux=has_aux)
-        outputs, structure = flatten(output)
+        outputs, structure = tree_flatten(output)
         _check_real(outputs, "jacrev", "output")
         for o in outputs:
             if not o.is_floating_point():
@@ -93,12 +93,12 @@ def jacrev(
 
             def row(seed: Tensor, i: int = i) -> tuple[Tensor, ...]:
                 seeds = [*weights[:i], seed, *weights[i + 1 :]]
-                return tuple(flatten(vjp_fn(structure.build(seeds)))[0])
+                return tuple(tree_flatten(vjp_fn(structure.unflatten(seeds)))[0])
 
             lines = _rows(row, o, len(flat), chunk_size)
-            built = tree.build(_blocks(o, flat, lines))
+            built = tree.unflatten(_blocks(o, flat, lines))
             found.append(built[0] if isinstance(argnums, int) else built)
-        jacobian = structure.build(found)
+        jacobian = structure.unflatten(found)
         return (jacobian, aux[0]) if has_aux else jacobian
 
     return wrapper
@@ -158,7 +158,7 @@ def jacfwd(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         numbers = chosen(argnums, len(args))
         inner, values = _partial(func, args, kwargs, numbers)
-        flat, tree = flatten(values)
+        flat, tree = tree_flatten(values)
         _check_real(flat, "jacfwd", "input")
         for x in flat:
             if not isinstance(x, Tensor):
@@ -171,21 +171,21 @@ def jacfwd(
             def column(seed: Tensor, k: int = k) -> tuple[Tensor, ...]:
                 nonlocal result
                 seeds = [*weights[:k], seed, *weights[k + 1 :]]
-                result = jvp(inner, values, tree.build(seeds), has_aux=has_aux)
-                return tuple(flatten(result[1])[0])
+                result = jvp(inner, values, tree.unflatten(seeds), has_aux=has_aux)
+                return tuple(tree_flatten(result[1])[0])
 
             columns.append(_columns(column, x, randomness))
         if result is None:  # no elements
-            result = jvp(inner, values, tree.build(weights), has_aux=has_aux)
+            result = jvp(inner, values, tree.unflatten(weights), has_aux=has_aux)
         result = one_of_batch(result)
-        outputs, structure = flatten(result[0])
+        outputs, structure = tree_flatten(result[0])
         _check_real(outputs, "jacfwd", "output")
         found = []
         for i, o in enumerate(outputs):
             lines = [of_input[i] if of_input else None for of_input in columns]
-            built = tree.build(_blocks(o, flat, lines))
+            built = tree.unflatten(_blocks(o, flat, lines))
             found.append(built[0] if isinstance(argnums, int) else built)
-        jacobian = structure.build(found)
+        jacobian = structure.unflatten(found)
         return (jacobian, result[2]) if has_aux else jacobian
 
     return wrapper

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from taeda import _C
@@ -10,7 +11,7 @@ from taeda._C import Tensor
 from taeda.autograd import _run
 from taeda.autograd._run import grad as gradients_of
 from taeda.autograd.forward_ad import make_dual, unpack_dual
-from taeda.func._tree import Tree, flatten
+from taeda.utils._pytree import TreeSpec, tree_flatten
 
 ops = _C.ops
 
@@ -58,9 +59,9 @@ class Arguments:
 
     def __init__(self, args: Sequence[Any], numbers: Sequence[int]) -> None:
         self.given: list[Any] = []
-        self.trees: list[Tree] = []
+        self.trees: list[TreeSpec] = []
         for n in numbers:
-            leaves, tree = flatten(args[n])
+            leaves, tree = tree_flatten(args[n])
             self.given += leaves
             self.trees.append(tree)
         for x in self.given:
@@ -68,13 +69,13 @@ class Arguments:
                 raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
         self.fresh = [fresh(x) for x in self.given]
         self.args = list(args)
-        for n, value in zip(numbers, self.build(self.fresh), strict=True):
+        for n, value in zip(numbers, self.unflatten(self.fresh), strict=True):
             self.args[n] = value
 
-    def build(self, leaves: Iterable[Any]) -> tuple[Any, ...]:
+    def unflatten(self, leaves: Iterable[Any]) -> tuple[Any, ...]:
         """One value of each argument's structure."""
         rest = iter(leaves)
-        return tuple(tree.build(rest) for tree in self.trees)
+        return tuple(tree.unflatten(islice(rest, tree.num_leaves)) for tree in self.trees)
 
     def joins_others(self, tensors: Sequence[Any]) -> bool:
         """Whether the history of one of the tensors leads to more than these arguments."""
@@ -101,8 +102,8 @@ class Arguments:
 
     def released(self, value: Any) -> Any:
         """`value` without the history that it has from these arguments alone."""
-        leaves, tree = flatten(value)
-        return tree.build(t if self.joins_others([t]) else plain(t) for t in leaves)
+        leaves, tree = tree_flatten(value)
+        return tree.unflatten(t if self.joins_others([t]) else plain(t) for t in leaves)
 
     def gradients(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 
 from taeda import _C
 from taeda._C import Tensor
-from taeda.func._tree import Tree, flatten
+from taeda.utils._pytree import TreeSpec, _broadcast_to_and_flatten, tree_flatten
 
 __all__ = ["vmap"]
 
@@ -86,33 +86,9 @@ def _name(func: Any) -> str:
     return getattr(func, "__name__", repr(func))
 
 
-def spread(given: Any, tree: Tree) -> list[Any] | None:
-    """The leaves of `given`, each as often as there are leaves in its place of `tree`."""
-    if tree.kind is None:
-        return None if isinstance(given, (tuple, list, dict)) else [given]
-    if given is None or isinstance(given, int):
-        return [given] * tree.count()
-    if type(given) is not tree.kind:
-        return None
-    parts: Any = given
-    if isinstance(given, dict):
-        if tuple(given) != tree.keys:
-            return None
-        parts = list(given.values())
-    if len(parts) != len(tree.children):
-        return None
-    found: list[Any] = []
-    for part, child in zip(parts, tree.children, strict=True):
-        leaves = spread(part, child)
-        if leaves is None:
-            return None
-        found += leaves
-    return found
-
-
 def _inputs(
     func: Any, in_dims: Any, args: tuple[Any, ...]
-) -> tuple[int, list[Any], list[int | None], Tree]:
+) -> tuple[int, list[Any], list[int | None], TreeSpec]:
     """The batch's size, and the flat arguments with their dimensions."""
     call = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple)):
@@ -125,12 +101,12 @@ def _inputs(
             f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you "
             "are trying to vmap over a function with no inputs. The latter is unsupported."
         )
-    leaves, tree = flatten(args)
-    dims = spread(in_dims, tree)
+    leaves, tree = tree_flatten(args)
+    dims = _broadcast_to_and_flatten(in_dims, tree)
     if dims is None:
         raise ValueError(
             f"{call}: in_dims is not compatible with the structure of `inputs`. in_dims has "
-            f"structure {flatten(in_dims)[1]} but inputs has structure {tree}."
+            f"structure {tree_flatten(in_dims)[1]} but inputs has structure {tree}."
         )
     for i, (x, dim) in enumerate(zip(leaves, dims, strict=True)):
         dims[i] = None if dim is None else _in_dim(call, x, dim)
@@ -169,12 +145,12 @@ def _run(
     func: Any,
     out_dims: Any,
     randomness: str,
-    tree: Tree,
+    tree: TreeSpec,
     kwargs: dict[str, Any],
     size: int,
     leaves: Sequence[Any],
     dims: Sequence[int | None],
-) -> tuple[Tree, list[Any], list[int | None]]:
+) -> tuple[TreeSpec, list[Any], list[int | None]]:
     """The flat outputs for a batch, and where its dimension is in each."""
     from taeda._batching.tensor import inside, separate, wrap
 
@@ -183,8 +159,8 @@ def _run(
             x if dim is None else wrap(x.movedim(dim, 0) if dim else x, level)
             for x, dim in zip(leaves, dims, strict=True)
         ]
-        outputs, structure = flatten(func(*tree.build(mapped), **kwargs))
-    places = spread(out_dims, structure)
+        outputs, structure = tree_flatten(func(*tree.unflatten(mapped), **kwargs))
+    places = _broadcast_to_and_flatten(out_dims, structure)
     if places is None or not all(p is None or isinstance(p, int) for p in places):
         _refuse_out_dims(func, out_dims, structure)
     assert places is not None
@@ -210,8 +186,8 @@ def _run(
     return structure, found, places
 
 
-def _refuse_out_dims(func: Any, out_dims: Any, structure: Tree) -> None:
-    leaves, tree = flatten(out_dims)
+def _refuse_out_dims(func: Any, out_dims: Any, structure: TreeSpec) -> None:
+    leaves, tree = tree_flatten(out_dims)
     if not all(leaf is None or isinstance(leaf, int) for leaf in leaves):
         raise ValueError(
             f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a "
@@ -229,17 +205,17 @@ def one_of_batch(value: Any) -> Any:
     """`value`, with one element of what was batched at a level that is over."""
     from taeda._batching.tensor import first_of_finished
 
-    leaves, tree = flatten(value)
-    return tree.build(first_of_finished(x) for x in leaves)
+    leaves, tree = tree_flatten(value)
+    return tree.unflatten(first_of_finished(x) for x in leaves)
 
 
-def _joined(pieces: Sequence[tuple[Tree, list[Any], list[int | None]]]) -> Any:
+def _joined(pieces: Sequence[tuple[TreeSpec, list[Any], list[int | None]]]) -> Any:
     """The outputs of all chunks together, in the structure of the first."""
     structure, first, places = pieces[0]
     if len(pieces) == 1:
-        return structure.build(first)
+        return structure.unflatten(first)
     columns = zip(*(found for _, found, _ in pieces), strict=True)
-    return structure.build(
+    return structure.unflatten(
         parts[0] if place is None else _C.ops.cat(parts, place)
         for parts, place in zip(columns, places, strict=True)
     )

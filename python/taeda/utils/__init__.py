@@ -10,6 +10,8 @@ from typing import Any
 def __getattr__(name: str) -> Any:
     # Submodules are imported when they are first used.
     full = f"taeda.utils.{name}"
-    if not name.startswith("_") and importlib.util.find_spec(full) is not None:
+    if (name == "_pytree" or not name.startswith("_")) and importlib.util.find_spec(
+        full
+    ) is not None:
         return importlib.import_module(full)
     raise AttributeError(f"module 'taeda.utils' has no attribute {name!r}")
