@@ -10,7 +10,6 @@ namespace taeda {
 namespace {
 
 using namespace portable;
-namespace core = ::taeda;
 
 enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
 
