@@ -166,6 +166,19 @@ _OPERATIONS = _operations()
 globals().update(_OPERATIONS)
 
 from taeda import _tensor  # noqa: E402
+from taeda._checks import (  # noqa: E402
+    _assert,
+    _assert_async,
+    _check,
+    _check_index,
+    _check_is_size,
+    _check_not_implemented,
+    _check_tensor_all,
+    _check_type,
+    _check_value,
+    _check_with,
+    _shape_as_tensor,
+)
 from taeda._deprecated import range  # noqa: E402
 from taeda._lowrank import pca_lowrank, svd_lowrank  # noqa: E402
 from taeda._numerics import (  # noqa: E402
@@ -269,10 +282,10 @@ def set_default_tensor_type(t: Any) -> None:
 # ---- submodules, loaded when they are first used ------------------------------------------------
 
 _SUBMODULES = frozenset({
-    "accelerator", "amp", "array_api", "autograd", "backends", "compat", "compiler", "cpu", "cuda", "distributed",
-    "distributions", "fft", "func", "functional", "fx", "hub", "jit", "library", "linalg",
+    "accelerator", "amp", "ao", "array_api", "autograd", "backends", "compat", "compiler", "cpu", "cuda", "distributed",
+    "distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit", "library", "linalg",
     "masked", "mps", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
-    "safetensors", "serialization", "signal", "sparse", "special", "storage", "testing", "utils", "version",
+    "safetensors", "serialization", "signal", "sparse", "special", "storage", "testing", "types", "utils", "version",
     "xpu",
 })  # fmt: skip
 
@@ -313,7 +326,11 @@ _NN_FUNCTIONS = (
 )
 _FROM_SUBMODULES = {
     **dict.fromkeys(_NN_FUNCTIONS, "taeda._nn_functions"),
+    "Future": "taeda.futures",
     "GradScaler": "taeda.amp",
+    "SymBool": "taeda._symbols",
+    "SymFloat": "taeda._symbols",
+    "SymInt": "taeda._symbols",
     "lobpcg": "taeda._lobpcg",
     "TypedStorage": "taeda.storage",
     "__array_namespace_info__": "taeda.array_api",

@@ -5,6 +5,7 @@ They were defined with `taeda.library` or by a C++ extension (`taeda.utils.cpp_e
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 
@@ -33,6 +34,26 @@ class _OpNamespace:
 
     def __repr__(self) -> str:
         return f"<namespace 'taeda.ops.{self._name}'>"
+
+
+def load_library(path: str | os.PathLike[str]) -> None:
+    """Load a C++ extension of taeda's, whose operations are then found under this module.
+
+    Raises:
+        OSError: there is no such file, or it is something else, such as an extension of PyTorch's.
+    """
+    from taeda.utils._compiling import import_file
+
+    path = os.path.realpath(os.fspath(path))
+    entry = b"PyInit_" + os.path.basename(path).partition(".")[0].encode()
+    try:
+        with open(path, "rb") as file:
+            found = entry in file.read()
+        if not found:
+            raise ImportError("it is no extension written with taeda's headers")
+        import_file(path)
+    except (OSError, ImportError) as error:
+        raise OSError(f"Could not load this library: {path}: {error}") from error
 
 
 def __getattr__(name: str) -> _OpNamespace:

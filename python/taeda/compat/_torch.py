@@ -10,6 +10,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from .private import MODULES as PRIVATE
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -85,6 +87,8 @@ class StandIn(ModuleType):
     def __getattr__(self, name: str) -> Any:
         target: ModuleType = self.__dict__["_target"]
         own = self.__dict__["__name__"]
+        if f"{own}.{name}" in PRIVATE:
+            return importlib.import_module(f"{own}.{name}")
         try:
             value = getattr(target, name)
         except AttributeError:
@@ -120,8 +124,10 @@ def is_stand_in(module: object) -> bool:
 
 
 def _is_offered(path: str) -> bool:
-    """Whether a module is public, or private to PyTorch but in use all over, and the same here."""
-    return path in _SHARED or not any(part.startswith("_") for part in path.split("."))
+    """Whether a module is public, or private to PyTorch but in use all over."""
+    if path in _SHARED or path in PRIVATE:
+        return True
+    return not any(part.startswith("_") for part in path.split("."))
 
 
 class _Loader(Loader):
@@ -150,7 +156,7 @@ class Finder(MetaPathFinder):
         root, _, rest = fullname.partition(".")
         if root != "torch":
             return None
-        name = f"taeda.{rest}" if rest else "taeda"
+        name = PRIVATE.get(fullname) or (f"taeda.{rest}" if rest else "taeda")
         if not _is_offered(fullname) or not _exists(name):
             # Named so, the error also reaches whoever asks by `from torch import this`.
             raise ModuleNotFoundError(f"No module or name {fullname!r}; {_SEE}", name=name)

@@ -32,7 +32,7 @@ from typing import Any
 
 import taeda
 from taeda.library import _operator, _schema
-from taeda.library._operator import ANY, AUTOGRAD, OPERATORS, RECORDED, Operator
+from taeda.library._operator import AHEAD, ANY, AUTOGRAD, OPERATORS, RECORDED, Operator
 from taeda.library._schema import infer_schema
 
 __all__ = [
@@ -83,6 +83,8 @@ def _device_types(given: DeviceTypes) -> list[str]:
 def _add(qualname: str, schema: str) -> Operator:
     operator = Operator(qualname, _schema.parse(qualname, schema))
     OPERATORS[qualname] = operator
+    if qualname in AHEAD:
+        operator.kernels["meta"] = AHEAD.pop(qualname)
     return operator
 
 
@@ -343,7 +345,7 @@ def register_fake(
     """Use a function for tensors without data. A decorator where `func` is left out.
 
     Args:
-        op: a name, an operation or a `CustomOpDef`.
+        op: a name, an operation or a `CustomOpDef`. An operation of that name may be defined later.
         func: returns tensors of the shape, dtype and device that the operation would return.
         lib: the library that the function is taken away with.
 
@@ -354,6 +356,16 @@ def register_fake(
     >>> taeda.ops.docs.pairs(taeda.empty(6, device="meta")).shape
     taeda.Size([3, 2])
     """
+    if isinstance(op, str) and op not in OPERATORS:
+        _check_name(op)
+
+        def keep(function: Callable[..., Any]) -> Callable[..., Any]:
+            AHEAD[op] = function
+            if lib is not None:
+                weakref.finalize(lib, AHEAD.pop, op, None)
+            return function
+
+        return keep if func is None else keep(func)
     operator = _operator.find(op)
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:

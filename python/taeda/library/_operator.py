@@ -18,6 +18,7 @@ RECORDED = "recorded"  # written in other operations: those are recorded, and ru
 AUTOGRAD = "autograd"  # called instead of everything else where a gradient is wanted
 
 OPERATORS: dict[str, Operator] = {}  # by "namespace::name"
+AHEAD: dict[str, Callable[..., Any]] = {}  # what to use for "meta" once a name is defined
 COMPILED: dict[str, Any] = {}  # those of C++ extensions; the core puts them here
 
 

@@ -9,6 +9,7 @@ from taeda.nn import init as init
 from taeda.nn import modules as modules
 from taeda.nn import parallel as parallel
 from taeda.nn import parameter as parameter
+from taeda.nn import quantized as quantized
 from taeda.nn import utils as utils
 from taeda.nn.module import Module as Module
 from taeda.nn.modules import *

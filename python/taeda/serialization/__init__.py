@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     MapLocation: TypeAlias = str | device | dict[str, str] | Callable[[Any, str], Any] | None
     File: TypeAlias = str | os.PathLike[str] | BinaryIO
 
+DEFAULT_PROTOCOL = 2
+
 __all__ = [
+    "DEFAULT_PROTOCOL",
     "add_safe_globals",
     "clear_safe_globals",
     "get_safe_globals",
@@ -33,7 +36,7 @@ __all__ = [
 ]
 
 
-def save(obj: Any, f: File, *, pickle_protocol: int = 2) -> None:
+def save(obj: Any, f: File, *, pickle_protocol: int = DEFAULT_PROTOCOL) -> None:
     """Write ``obj`` to a file.
 
     Tensors inside it may share storages, which are then written once, whole, and shared again

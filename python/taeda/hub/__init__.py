@@ -1,6 +1,7 @@
 r"""Models from a folder with a ``hubconf.py``, whose functions are the entry points.
 
-Only folders on this machine: downloading is missing.
+Only folders on this machine: repositories are not downloaded. Files of weights are, by
+``load_state_dict_from_url``.
 
 >>> import os, tempfile
 >>> import taeda
@@ -14,12 +15,39 @@ Only folders on this machine: downloading is missing.
 from __future__ import annotations
 
 import builtins
+import importlib
 import importlib.util
 import os
 import sys
 from typing import Any
+from urllib.parse import urlparse  # noqa: F401  (packages take it from here)
 
-__all__ = ["help", "list", "load"]
+from ._download import (
+    HASH_REGEX,
+    _get_torch_home,  # noqa: F401
+    download_url_to_file,
+    get_dir,
+    load_state_dict_from_url,
+    set_dir,
+)
+
+__all__ = [
+    "HASH_REGEX",
+    "download_url_to_file",
+    "get_dir",
+    "help",
+    "list",
+    "load",
+    "load_state_dict_from_url",
+    "set_dir",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "tqdm" and importlib.util.find_spec("tqdm") is not None:
+        # Packages take it from here.
+        return importlib.import_module("tqdm").tqdm
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _entries(folder: Any, source: str, what: str) -> Any:

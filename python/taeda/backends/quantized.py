@@ -1,0 +1,9 @@
+"""Kernels for quantised numbers, of which there are none."""
+
+from __future__ import annotations
+
+__all__ = ["engine", "supported_engines"]
+
+# PyTorch's word for there being no such library.
+supported_engines = ["none"]
+engine = "none"

@@ -1,0 +1,20 @@
+"""What ``import torch`` gives of modules that are PyTorch's own affair, most of them private.
+
+Packages reach into some of them, mostly to ask whether a compiler or a trace is at work. Those names
+are here whose answer is true of taeda; all others are missing.
+"""
+
+from __future__ import annotations
+
+__all__ = ["MODULES"]
+
+# The module under taeda that stands for one under torch.
+MODULES = {
+    "torch._C": "taeda.compat.private.core",
+    "torch._custom_ops": "taeda.compat.private.custom_ops",
+    "torch._dynamo": "taeda.compat.private.dynamo",
+    "torch._dynamo.config": "taeda.compat.private.dynamo.config",
+    "torch._dynamo.eval_frame": "taeda.compat.private.dynamo.eval_frame",
+    "torch._dynamo.utils": "taeda.compat.private.dynamo.utils",
+    **{f"torch.onnx.symbolic_opset{n}": "taeda.compat.private.onnx_symbolic" for n in range(7, 21)},
+}

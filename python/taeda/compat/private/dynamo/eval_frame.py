@@ -1,0 +1,16 @@
+"""Stands for ``torch._dynamo.eval_frame``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda.nn import Module
+
+__all__ = ["OptimizedModule"]
+
+
+class OptimizedModule(Module):
+    """What PyTorch's ``compile`` makes of a module; taeda's returns the module, so there are none."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise TypeError("OptimizedModule: compile returns modules as they are; there are none")
