@@ -330,7 +330,7 @@ class TestLibrary:
         library.register_autograd("tests_free::twice", lambda ctx, g: 2 * g)
         assert gradcheck(taeda.ops.tests_free.twice, double(2))
         with pytest.raises(RuntimeError, match="no operation 'tests_free::thrice'"):
-            library.register_fake("tests_free::thrice", twice)
+            library.register_autograd("tests_free::thrice", twice)
         with pytest.raises(TypeError, match="an operation or its name"):
             library.register_fake(3, twice)
 

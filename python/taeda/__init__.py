@@ -331,6 +331,7 @@ _FROM_SUBMODULES = {
     "SymBool": "taeda._symbols",
     "SymFloat": "taeda._symbols",
     "SymInt": "taeda._symbols",
+    "TensorType": "taeda._symbols",
     "lobpcg": "taeda._lobpcg",
     "TypedStorage": "taeda.storage",
     "__array_namespace_info__": "taeda.array_api",

@@ -9,6 +9,7 @@ from taeda._tensor_types import tensortype
 
 from taeda import accelerator as accelerator
 from taeda import amp as amp
+from taeda import ao as ao
 from taeda import array_api as array_api
 from taeda import autograd as autograd
 from taeda import backends as backends
@@ -21,6 +22,7 @@ from taeda import distributions as distributions
 from taeda import fft as fft
 from taeda import func as func
 from taeda import functional as functional
+from taeda import futures as futures
 from taeda import fx as fx
 from taeda import hub as hub
 from taeda import jit as jit
@@ -30,6 +32,7 @@ from taeda import masked as masked
 from taeda import mps as mps
 from taeda import multiprocessing as multiprocessing
 from taeda import nn as nn
+from taeda import onnx as onnx
 from taeda import ops as ops
 from taeda import optim as optim
 from taeda import overrides as overrides
@@ -43,6 +46,7 @@ from taeda import sparse as sparse
 from taeda import special as special
 from taeda import storage as storage
 from taeda import testing as testing
+from taeda import types as types
 from taeda import utils as utils
 from taeda import version as version
 from taeda import xpu as xpu
@@ -596,6 +600,10 @@ from taeda._switches import get_float32_matmul_precision as get_float32_matmul_p
 from taeda._switches import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
 from taeda._switches import set_float32_matmul_precision as set_float32_matmul_precision
 from taeda._switches import use_deterministic_algorithms as use_deterministic_algorithms
+from taeda._symbols import SymBool as SymBool
+from taeda._symbols import SymFloat as SymFloat
+from taeda._symbols import SymInt as SymInt
+from taeda._symbols import TensorType as TensorType
 from taeda._tensor_str import set_printoptions as set_printoptions
 from taeda._type_info import finfo as finfo
 from taeda._type_info import iinfo as iinfo
@@ -631,6 +639,7 @@ from taeda.functional import unique as unique
 from taeda.functional import unique_consecutive as unique_consecutive
 from taeda.functional import unravel_index as unravel_index
 from taeda.functional import where as where
+from taeda.futures import Future as Future
 from taeda.nn.functional._activation import rrelu_ as rrelu_
 from taeda.nn.functional._conv import bilinear as bilinear
 from taeda.nn.functional._margin_loss import cosine_similarity as cosine_similarity

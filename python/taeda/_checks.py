@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from taeda._C import Tensor, bool as bool_, tensor
+from taeda._C import Tensor, tensor
+from taeda._C import bool as bool_
 
 Message = Callable[[], Any]
 

@@ -1,10 +1,10 @@
-"""The types of numbers that are not known yet, while PyTorch traces: here every number is known."""
+"""The types of what exists while PyTorch traces or compiles: nothing here is of them."""
 
 from __future__ import annotations
 
 from typing import Any, NoReturn
 
-__all__ = ["SymBool", "SymFloat", "SymInt"]
+__all__ = ["SymBool", "SymFloat", "SymInt", "TensorType"]
 
 
 class _Symbol:
@@ -26,3 +26,10 @@ class SymFloat(_Symbol):
 
 class SymBool(_Symbol):
     """A symbolic bool, of which there are none."""
+
+
+class TensorType:
+    """TorchScript's description of a tensor, of which there is none."""
+
+    def __init__(self, *args: Any) -> None:
+        raise TypeError("TensorType: nothing is compiled, so that there are no types of values")

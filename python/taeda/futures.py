@@ -59,7 +59,7 @@ class Future(Generic[T]):
             raise RuntimeError("Future.value: it has not been set; wait() waits for it")
         if self._error is not None:
             raise self._error
-        return self._result  # type: ignore[no-any-return]
+        return self._result
 
     def set_result(self, result: T) -> None:
         """Give the value. Callbacks run now, in this thread.

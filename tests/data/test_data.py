@@ -360,3 +360,30 @@ def test_collation_names_what_it_cannot_do():
         data.default_collate([None])
     with pytest.raises(RuntimeError, match=r"equal size, got lengths \[1, 2\]"):
         data.default_collate([[1], [1, 2]])
+
+
+def test_collate_by_a_table_of_functions():
+    from taeda.utils.data.collate import collate, default_collate_fn_map
+
+    class Point:
+        def __init__(self, x):
+            self.x = x
+
+    class Near(Point):
+        pass
+
+    def points(batch, *, collate_fn_map=None):
+        return taeda.tensor([point.x for point in batch])
+
+    with pytest.raises(TypeError, match="Point"):
+        taeda.utils.data.default_collate([Point(1)])
+    default_collate_fn_map[Point] = points
+    try:
+        both = taeda.utils.data.default_collate([{"p": Near(1)}, {"p": Near(2)}])
+    finally:
+        del default_collate_fn_map[Point]
+    assert both["p"].tolist() == [1, 2]
+    table = {(int, float): lambda batch, *, collate_fn_map: sum(batch)}
+    assert collate([(1, 2.5), (3, 4.0)], collate_fn_map=table) == [4, 6.5]
+    with pytest.raises(TypeError):
+        collate([1], collate_fn_map=None)

@@ -78,7 +78,7 @@ def test_what_is_missing_is_named(tmp_path):
         attempt("from torch import no_such_thing")
         attempt("from torch.nn import NoSuchThing")
         attempt("import torch.no.such")
-        attempt("import torch._C")
+        attempt("import torch._inductor")
         attempt("import torch.quantization.quantize")
         print(hasattr(torch, "no_such_thing"), getattr(torch, "no_such_thing", 3))
         """,
@@ -91,7 +91,7 @@ def test_what_is_missing_is_named(tmp_path):
         ("ModuleNotFoundError", "'torch.no_such_thing'"),
         ("ModuleNotFoundError", "'torch.nn.NoSuchThing'"),
         ("ModuleNotFoundError", "'torch.no'"),
-        ("ModuleNotFoundError", "'torch._C'"),
+        ("ModuleNotFoundError", "'torch._inductor'"),
         ("ModuleNotFoundError", "'torch.quantization'"),
     ]
     for line, (kind, name) in zip(lines, names, strict=False):

@@ -20,11 +20,11 @@ import importlib.util
 import os
 import sys
 from typing import Any
-from urllib.parse import urlparse  # noqa: F401  (packages take it from here)
+from urllib.parse import urlparse
 
 from ._download import (
     HASH_REGEX,
-    _get_torch_home,  # noqa: F401
+    _get_torch_home,
     download_url_to_file,
     get_dir,
     load_state_dict_from_url,

@@ -32,8 +32,6 @@ from typing import (  # noqa: UP035
 from taeda.futures import Future
 from taeda.nn.module import Module
 
-from . import annotations as annotations
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -57,6 +55,8 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+# Types of containers that do not say what they hold.
+_BARE = (list, dict, tuple, List, Dict, Tuple, Optional)  # noqa: UP006
 
 
 class ScriptModule(Module):
@@ -159,7 +159,7 @@ def isinstance(obj: Any, target_type: Any) -> bool:
 
 
 def _is_of(obj: Any, kind: Any) -> bool:
-    if kind in (list, dict, tuple, List, Dict, Tuple, Optional):
+    if kind in _BARE:
         raise RuntimeError(f"jit.isinstance: {kind} must say what it holds, as in List[int]")
     origin, args = get_origin(kind), get_args(kind)
     if origin is None:

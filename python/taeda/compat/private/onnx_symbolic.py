@@ -1,4 +1,4 @@
-"""Stands for ``torch.onnx.symbolic_opset11`` and its like, whose functions write ONNX: none here."""
+"""Stands for ``torch.onnx.symbolic_opset11`` and its like: nothing writes ONNX here."""
 
 from __future__ import annotations
 

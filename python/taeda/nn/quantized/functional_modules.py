@@ -40,7 +40,7 @@ class FloatFunctional(Module):
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
         """``x + y``."""
-        return self.activation_post_process(taeda.add(x, y))  # type: ignore[no-any-return]
+        return self.activation_post_process(taeda.add(x, y))
 
     def add_scalar(self, x: Tensor, y: float) -> Tensor:
         """``x + y`` with a number, which is not watched."""
@@ -48,7 +48,7 @@ class FloatFunctional(Module):
 
     def mul(self, x: Tensor, y: Tensor) -> Tensor:
         """``x * y``."""
-        return self.activation_post_process(taeda.mul(x, y))  # type: ignore[no-any-return]
+        return self.activation_post_process(taeda.mul(x, y))
 
     def mul_scalar(self, x: Tensor, y: float) -> Tensor:
         """``x * y`` with a number, which is not watched."""
@@ -56,14 +56,12 @@ class FloatFunctional(Module):
 
     def cat(self, x: Sequence[Tensor], dim: int = 0) -> Tensor:
         """The tensors one after another along a dimension."""
-        return self.activation_post_process(taeda.cat(x, dim=dim))  # type: ignore[no-any-return]
+        return self.activation_post_process(taeda.cat(x, dim=dim))
 
     def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
         """``relu(x + y)``."""
-        return self.activation_post_process(  # type: ignore[no-any-return]
-            taeda.nn.functional.relu(taeda.add(x, y))
-        )
+        return self.activation_post_process(taeda.nn.functional.relu(taeda.add(x, y)))
 
     def matmul(self, x: Tensor, y: Tensor) -> Tensor:
         """``x @ y``."""
-        return self.activation_post_process(taeda.matmul(x, y))  # type: ignore[no-any-return]
+        return self.activation_post_process(taeda.matmul(x, y))

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import copy
+import re
 import sys
-from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
+from typing import Any, TypeAlias
 
 import taeda
 
 __all__ = ["default_collate", "default_convert"]
+
+Function: TypeAlias = Callable[..., Any]
+FunctionMap: TypeAlias = dict[type | tuple[type, ...], Function]
+
+# NumPy's words for dtypes of strings and objects, as packages look for them.
+np_str_obj_array_pattern = re.compile(r"[SaUO]")
 
 _WANTED = "batch must contain tensors, numpy arrays, numbers, dicts or lists"
 
@@ -62,37 +69,101 @@ def default_collate(batch: Sequence[Any]) -> Any:
     >>> taeda.utils.data.default_collate([(1, 2.0), (3, 4.0)])
     [tensor([1, 3]), tensor([2., 4.], dtype=taeda.float64)]
     """
+    return collate(batch, collate_fn_map=default_collate_fn_map)
+
+
+def collate_tensor_fn(batch: Sequence[Any], *, collate_fn_map: FunctionMap | None = None) -> Any:
+    """Tensors of one shape, stacked along a new first dimension."""
+    return taeda.stack(tuple(batch), 0)
+
+
+def collate_float_fn(batch: Sequence[Any], *, collate_fn_map: FunctionMap | None = None) -> Any:
+    """Floats as a tensor of float64."""
+    return taeda.tensor(batch, dtype=taeda.float64)
+
+
+def collate_int_fn(batch: Sequence[Any], *, collate_fn_map: FunctionMap | None = None) -> Any:
+    """Ints as a tensor of int64, bools as one of bool."""
+    return taeda.tensor(batch)
+
+
+def collate_str_fn(batch: Sequence[Any], *, collate_fn_map: FunctionMap | None = None) -> Any:
+    """Strings as they are, in their list."""
+    return batch
+
+
+# What `default_collate` does with samples of a type. Other types may be added.
+default_collate_fn_map: FunctionMap = {
+    taeda.Tensor: collate_tensor_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+    str: collate_str_fn,
+    bytes: collate_str_fn,
+}
+
+
+def collate(batch: Sequence[Any], *, collate_fn_map: FunctionMap | None = None) -> Any:
+    """Make a batch of a list of samples, with a function for each type of sample.
+
+    Args:
+        batch: samples of one structure; mappings and sequences are gone through.
+        collate_fn_map: from a type, or a tuple of types, to a function, which is called as
+            ``function(batch, collate_fn_map=collate_fn_map)``. A sample's own type comes first,
+            then the first type that it is an instance of. ``default_collate_fn_map`` is what
+            ``default_collate`` goes by.
+
+    Raises:
+        TypeError: the samples hold something else.
+        RuntimeError: they differ in size.
+    """
     first = batch[0]
-    if isinstance(first, taeda.Tensor):
-        return taeda.stack(tuple(batch), 0)
-    numpy = _numpy()
-    if numpy is not None and isinstance(first, (numpy.ndarray, numpy.generic)):
-        if first.dtype.kind in "SUO":
-            raise TypeError(f"default_collate: {_WANTED}; found {first.dtype}")
-        if first.shape == ():
-            return taeda.as_tensor(numpy.asarray(batch))
-        return taeda.stack([taeda.as_tensor(sample) for sample in batch], 0)
-    if isinstance(first, float):
-        return taeda.tensor(batch, dtype=taeda.float64)
-    if isinstance(first, int):
-        return taeda.tensor(batch)
-    if isinstance(first, (str, bytes)):
-        return batch
+    if collate_fn_map is not None:
+        function = _function_for(first, collate_fn_map)
+        if function is not None:
+            return function(batch, collate_fn_map=collate_fn_map)
+        numpy = _numpy()
+        if numpy is not None and isinstance(first, (numpy.ndarray, numpy.generic)):
+            return _collate_arrays(batch, numpy)
     if isinstance(first, Mapping):
-        parts = {key: default_collate([sample[key] for sample in batch]) for key in first}
+        parts = {
+            key: collate([sample[key] for sample in batch], collate_fn_map=collate_fn_map)
+            for key in first
+        }
         return _like_mapping(first, parts)
     if isinstance(first, Sequence):
-        lengths = {len(sample) for sample in batch}
-        if len(lengths) > 1:
-            raise RuntimeError(
-                "default_collate: each element in list of batch should be of equal size, got "
-                f"lengths {sorted(lengths)}"
-            )
-        columns = [default_collate(column) for column in zip(*batch, strict=True)]
-        if _is_named_tuple(first):
-            return type(first)(*columns)
-        return columns if isinstance(first, tuple) else _like_sequence(first, columns)
+        return _collate_sequences(batch, collate_fn_map)
     raise TypeError(f"default_collate: {_WANTED}; found {type(first)}")
+
+
+def _function_for(sample: Any, functions: FunctionMap) -> Function | None:
+    kind = type(sample)
+    if kind in functions:
+        return functions[kind]
+    return next((f for types, f in functions.items() if isinstance(sample, types)), None)
+
+
+def _collate_arrays(batch: Sequence[Any], numpy: Any) -> Any:
+    """NumPy's arrays and numbers, as a tensor."""
+    first = batch[0]
+    if first.dtype.kind in "SUO":
+        raise TypeError(f"default_collate: {_WANTED}; found {first.dtype}")
+    if first.shape == ():
+        return taeda.as_tensor(numpy.asarray(batch))
+    return taeda.stack([taeda.as_tensor(sample) for sample in batch], 0)
+
+
+def _collate_sequences(batch: Sequence[Any], functions: FunctionMap | None) -> Any:
+    first = batch[0]
+    lengths = {len(sample) for sample in batch}
+    if len(lengths) > 1:
+        raise RuntimeError(
+            "default_collate: each element in list of batch should be of equal size, got "
+            f"lengths {sorted(lengths)}"
+        )
+    columns = [collate(column, collate_fn_map=functions) for column in zip(*batch, strict=True)]
+    if _is_named_tuple(first):
+        return type(first)(*columns)
+    return columns if isinstance(first, tuple) else _like_sequence(first, columns)
 
 
 def _like_mapping(like: Mapping[Any, Any], parts: dict[Any, Any]) -> Any:

@@ -17,7 +17,9 @@ verbose = False
 
 
 @contextlib.contextmanager
-def patch(changes: str | dict[str, Any] | None = None, value: Any = None, **more: Any) -> Iterator[None]:
+def patch(
+    changes: str | dict[str, Any] | None = None, value: Any = None, **more: Any
+) -> Iterator[None]:
     """Inside ``with`` (or a decorated function) some switches are set otherwise.
 
     Args:
