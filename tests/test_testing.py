@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import taeda
-from taeda.testing import assert_close
+from taeda.testing import assert_close, make_tensor
 
 DTYPES = ["float16", "bfloat16", "float32", "float64", "complex64", "complex128", "int64", "bool"]
 
@@ -112,3 +112,45 @@ def test_messages():
         assert_close(a, a[0])
     with pytest.raises(AssertionError, match="keys differ"):
         assert_close({"x": a}, {"y": a})
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "uint8", "int8"])
+def test_tensors_for_tests_are_pytorchs(dtype):
+    torch = pytest.importorskip("torch")
+    for options in (
+        {},
+        {"low": 0, "high": 1.5},
+        {"low": -300, "high": 1e6},
+        {"noncontiguous": True},
+        {"low": 0, "high": 2, "exclude_zero": True},
+        {"low": 3, "high": 1},
+        {"low": float("nan")},
+        {"low": -9, "high": -8.5},
+        {"requires_grad": True},
+    ):
+
+        def made(library, options=options):
+            library.manual_seed(0)
+            kind = getattr(library, dtype)
+            t = library.testing.make_tensor((3, 4), dtype=kind, device="cpu", **options)
+            return t.tolist(), t.stride(), t.requires_grad
+
+        try:
+            expected = made(torch)
+        except ValueError:
+            with pytest.raises(ValueError, match="low|requires_grad"):
+                made(taeda)
+        else:
+            assert made(taeda) == expected
+
+
+def test_shapes_of_tensors_for_tests():
+    options = {"dtype": taeda.float32, "device": "cpu"}
+    assert make_tensor(2, 3, **options).shape == make_tensor([2, 3], **options).shape == (2, 3)
+    assert make_tensor((), noncontiguous=True, **options).shape == ()
+    last = make_tensor(2, 3, 4, 5, memory_format=taeda.channels_last, **options)
+    assert last.is_contiguous(memory_format=taeda.channels_last)
+    with pytest.raises(ValueError, match="mutually exclusive"):
+        make_tensor(2, noncontiguous=True, memory_format=taeda.channels_last, **options)
+    with pytest.warns(FutureWarning, match="low"):
+        assert (make_tensor(2, low=1, high=1, **options) == 1).all()

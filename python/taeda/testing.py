@@ -1,14 +1,16 @@
-"""Comparing results in tests: `assert_close`."""
+"""For tests: `assert_close` compares results, `make_tensor` makes inputs."""
 
 from __future__ import annotations
 
 import cmath
+import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import taeda
 
-__all__ = ["assert_close"]
+__all__ = ["assert_close", "make_tensor"]
 
 # What differences are small: relative to the expected value, and absolutely.
 _TOLERANCES = {
@@ -224,3 +226,99 @@ def _difference(a: Any, b: Any, close: Any, rtol: float, atol: float) -> str:
             f"  the largest {word} difference is {largest:g} at index {index} ({allowed:g} allowed)"
         )
     return "\n".join(lines)
+
+
+def _ends(dtype: taeda.dtype, low: float | None, high: float | None) -> tuple[float, float]:
+    """The interval that `make_tensor` draws from, as far as the dtype reaches."""
+    real = dtype.is_floating_point or dtype.is_complex
+    if dtype == taeda.bool:
+        own, least, most = (0, 2), 0.0, 2.0
+    else:
+        own = (0, 10) if dtype == taeda.uint8 else (-9, 9 if real else 10)
+        info = taeda.finfo(dtype) if real else taeda.iinfo(dtype)
+        least, most = info.min, info.max if real else info.max + 1
+    ends = [default if end is None else end for end, default in zip((low, high), own, strict=True)]
+    if any(end != end for end in ends):
+        raise ValueError(f"`low` and `high` cannot be NaN, but got low={low} and high={high}")
+    low, high = ends
+    if low == high and real:
+        warnings.warn(
+            "make_tensor: `low` == `high` is deprecated for floating and complex dtypes. Use "
+            "`full` instead.",
+            FutureWarning,
+            stacklevel=3,
+        )
+    elif low >= high:
+        raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
+    if high < least or low >= most:
+        raise ValueError(
+            f"The value interval specified by `low` and `high` is [{low}, {high}), but {dtype} "
+            f"only supports [{least}, {most})"
+        )
+    low, high = max(low, least), min(high, most)
+    return (low, high) if real else (math.ceil(low), math.ceil(high))
+
+
+def make_tensor(
+    *shape: Any,
+    dtype: taeda.dtype,
+    device: Any,
+    low: float | None = None,
+    high: float | None = None,
+    requires_grad: bool = False,
+    noncontiguous: bool = False,
+    exclude_zero: bool = False,
+    memory_format: taeda.memory_format | None = None,
+) -> taeda.Tensor:
+    """A tensor of random elements, evenly spread over [low, high), as an input for a test.
+
+    Args:
+        *shape: its sizes, one by one or as one sequence.
+        dtype: of the elements.
+        device: where they are kept.
+        low: the least element. By default -9; 0 for bool and uint8. Cut to what `dtype` can hold.
+        high: elements are below it. By default 9 for floating and complex dtypes, 10 for integers,
+            2 for bool. Cut likewise.
+        requires_grad: whether the tensor is a leaf that requires a gradient.
+        noncontiguous: take every other column of a tensor with twice as many. It has no effect on
+            fewer than two elements.
+        exclude_zero: put the least positive normal number in the place of zeros; 1 for integers.
+        memory_format: of the result's strides.
+
+    Raises:
+        ValueError: `low` is not below `high`, is NaN, or the dtype holds nothing in between; a
+            gradient is asked of integers; both `noncontiguous` and `memory_format` are given.
+
+    >>> from taeda.testing import make_tensor
+    >>> x = make_tensor(2, 3, dtype=taeda.float64, device="cpu", low=0, high=1)
+    >>> bool((x >= 0).all() and (x < 1).all())
+    True
+    """
+    sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
+    real = dtype.is_floating_point or dtype.is_complex
+    if requires_grad and not real:
+        raise ValueError(
+            "`requires_grad=True` is not supported for boolean and integral dtypes, but got "
+            f"{dtype=}"
+        )
+    if noncontiguous and memory_format is not None:
+        raise ValueError(
+            "The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got "
+            f"{noncontiguous=} and {memory_format=}"
+        )
+    least, most = _ends(dtype, low, high)
+    apart = noncontiguous and math.prod(sizes) > 1
+    whole = (*sizes[:-1], 2 * sizes[-1]) if apart else sizes
+    if real:
+        made = taeda.empty(whole, dtype=dtype, device=device)
+        (taeda.view_as_real(made) if dtype.is_complex else made).uniform_(least, most)
+    else:
+        made = taeda.randint(int(least), int(most), whole, dtype=dtype, device=device)
+    if apart:
+        made = made[..., 1::2]
+    elif memory_format is not None:
+        made = made.clone(memory_format=memory_format)
+    if exclude_zero:
+        tiny = taeda.finfo(dtype).tiny if real else 1
+        made[made == 0] = complex(tiny, tiny) if dtype.is_complex else tiny
+    return made.requires_grad_(requires_grad)

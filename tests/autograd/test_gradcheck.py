@@ -4,6 +4,7 @@ import pytest
 
 import taeda
 from taeda.autograd import Function, functional, gradcheck, gradgradcheck
+from taeda.autograd.gradcheck import GradcheckError
 
 
 def double(*sizes):
@@ -68,6 +69,59 @@ def test_inputs_must_be_of_use():
 def test_a_lost_gradient_is_found():
     with pytest.raises(RuntimeError, match="expected to be zero"):
         gradcheck(lambda x: x.detach() * 2, double(2))
+
+
+class Tripled(Function):
+    """Its derivative is wrong, and cannot be batched where `reads` is set."""
+
+    reads = False
+
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2 if Tripled.reads and g.sum().item() < 1e9 else g * 3
+
+
+@pytest.mark.parametrize("dtype", [taeda.float64, taeda.complex128])
+def test_one_number_of_each_jacobian(dtype):
+    x = taeda.randn(30, 4, dtype=dtype, requires_grad=True)
+    w = taeda.randn(4, 5, dtype=dtype, requires_grad=True)
+    calls = []
+
+    def function(x, w):
+        calls.append(x)
+        return (x @ w).sin(), x.sum(0)
+
+    assert gradcheck(function, (x, w), fast_mode=True, check_forward_ad=True)
+    assert len(calls) < 15
+    assert gradgradcheck(function, (x, w), fast_mode=True)
+    before = x.detach().clone()
+    with pytest.raises(GradcheckError, match="fast_mode=False"):
+        gradcheck(Tripled.apply, x, fast_mode=True)
+    assert taeda.equal(x, before)
+
+
+def test_batches_of_gradients_and_tangents():
+    x, w = double(3, 4), double(4, 2)
+    options = {"check_batched_grad": True}
+    forward = {"check_forward_ad": True, "check_batched_forward_grad": True}
+    assert gradcheck(lambda x, w: ((x @ w).exp(), x.sum()), (x, w), **options, **forward)
+    assert gradgradcheck(lambda x, w: (x @ w).exp(), (x, w), **options)
+    assert gradgradcheck(taeda.sin, x, gen_non_contig_grad_outputs=True)
+    try:
+        Tripled.reads = True
+        assert gradcheck(Tripled.apply, x)
+        with pytest.raises(GradcheckError, match="While computing batched gradients"):
+            gradcheck(Tripled.apply, x, check_batched_grad=True)
+    finally:
+        Tripled.reads = False
+    with pytest.raises(AssertionError, match="requires check_forward_ad"):
+        gradcheck(taeda.sin, x, check_batched_forward_grad=True)
+    with pytest.raises(AssertionError, match="requires check_backward_ad"):
+        gradcheck(taeda.sin, x, check_backward_ad=False, check_forward_ad=True, **options)
 
 
 def test_jacobian():

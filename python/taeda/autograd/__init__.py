@@ -16,10 +16,10 @@ from taeda.autograd._variable import Variable
 from taeda.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from taeda.autograd.function import Function
 from taeda.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from taeda.autograd.gradcheck import gradcheck, gradgradcheck
 
 if TYPE_CHECKING:
     from taeda.autograd import functional, profiler
-    from taeda.autograd._gradcheck import gradcheck, gradgradcheck
 
 __all__ = [
     "Function",
@@ -48,6 +48,4 @@ def __getattr__(name: str) -> Any:
     # What is rarely used is imported when it is first asked for.
     if name in ("functional", "profiler"):
         return importlib.import_module(f"taeda.autograd.{name}")
-    if name in ("gradcheck", "gradgradcheck"):
-        return getattr(importlib.import_module("taeda.autograd._gradcheck"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
