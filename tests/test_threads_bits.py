@@ -42,6 +42,21 @@ def loss(x):
     return F.cross_entropy(x, at)
 
 
+def linear_algebra():
+    a, b = randn(300, 300), randn(300, 70)
+    definite = a @ a.mT + 300 * taeda.eye(300)
+    lower, factors = taeda.linalg.cholesky(definite), taeda.linalg.lu_factor(a)
+    return [
+        *factors,
+        taeda.linalg.lu_factor(randn(200, 400)).LU,
+        taeda.linalg.solve(a, b),
+        lower,
+        taeda.cholesky_solve(b, lower),
+        taeda.linalg.solve_triangular(lower, b.mT, upper=False, left=False),
+        *taeda.linalg.eigh(a + a.mT),
+    ]
+
+
 def index_add():
     at = taeda.randint(0, 500, (30_000,))
     return [taeda.zeros(500, 32).index_add(0, at, randn(30_000, 32))]
@@ -111,6 +126,7 @@ CASES = {
         randn(2, 150_001).cumsum(1),
         randn(500, 600).cumsum(1),
     ],
+    "linear algebra": linear_algebra,
     "attention": lambda: with_gradients(
         attention, randn(2, 4, 200, 32), randn(2, 4, 200, 32), randn(2, 4, 200, 32)
     ),

@@ -3,8 +3,9 @@
 // std::complex<double>.
 //
 // `info` has one place for each matrix: 0 where all went well, else LAPACK's word on what did not.
-// Sizes that LAPACK's 32-bit integers cannot hold are an Error. Every matrix is one single-threaded
-// call, and the matrices of a batch are dealt out to the threads.
+// Sizes that LAPACK's 32-bit integers cannot hold are an Error. The matrices of a batch are dealt
+// out to the threads. Each is one single-threaded call, but for large ones where most of the work
+// can be matrix products (lapack_blocked.h, lapack_eigh.cpp).
 #pragma once
 
 #include <complex>
@@ -68,7 +69,7 @@ template <class T>
 void multiply_by_q(Shape c_shape, bool left, Trans trans, int64_t k, const T* a, const T* tau,
                    T* c);
 
-// ---- eigenvalues, singular values, least squares (lapack_factor.cpp) ----
+// ---- eigenvalues (lapack_eigh.cpp and -factor), singular values, least squares ----
 
 // Of a Hermitian matrix, from one triangle: eigenvalues ascending, eigenvectors into `a`.
 template <class T>

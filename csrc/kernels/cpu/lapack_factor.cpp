@@ -1,4 +1,4 @@
-// QR, eigenvalues, singular values and least squares.
+// QR, eigenvalues of any matrix, singular values and least squares.
 #include <type_traits>
 
 #include "kernels/cpu/lapack_util.h"
@@ -14,10 +14,7 @@
   void scipy_##x##gels_(const char*, const int*, const int*, const int*, T*, const int*, T*,     \
                         const int*, T*, const int*, int*, size_t);
 // Complex routines take a real work array (C stands for its argument).
-#define TAEDA_LAPACK_SPECTRUM(T, R, x, sy, C)                                                      \
-  void scipy_##x##sy##evd_(const char*, const char*, const int*, T*, const int*, R*, T*,           \
-                           const int*, C(R*) C(const int*) int*, const int*, int*, size_t,         \
-                           size_t);                                                                \
+#define TAEDA_LAPACK_SPECTRUM(T, R, x, C)                                                          \
   void scipy_##x##gesdd_(const char*, const int*, const int*, T*, const int*, R*, T*, const int*,  \
                          T*, const int*, T*, const int*, C(R*) int*, int*, size_t);                \
   void scipy_##x##gelsy_(const int*, const int*, const int*, T*, const int*, T*, const int*, int*, \
@@ -36,10 +33,10 @@ TAEDA_LAPACK_QR(float, s, orgqr, ormqr)
 TAEDA_LAPACK_QR(double, d, orgqr, ormqr)
 TAEDA_LAPACK_QR(ComplexFloat, c, ungqr, unmqr)
 TAEDA_LAPACK_QR(ComplexDouble, z, ungqr, unmqr)
-TAEDA_LAPACK_SPECTRUM(float, float, s, sy, TAEDA_REAL)
-TAEDA_LAPACK_SPECTRUM(double, double, d, sy, TAEDA_REAL)
-TAEDA_LAPACK_SPECTRUM(ComplexFloat, float, c, he, TAEDA_COMPLEX)
-TAEDA_LAPACK_SPECTRUM(ComplexDouble, double, z, he, TAEDA_COMPLEX)
+TAEDA_LAPACK_SPECTRUM(float, float, s, TAEDA_REAL)
+TAEDA_LAPACK_SPECTRUM(double, double, d, TAEDA_REAL)
+TAEDA_LAPACK_SPECTRUM(ComplexFloat, float, c, TAEDA_COMPLEX)
+TAEDA_LAPACK_SPECTRUM(ComplexDouble, double, z, TAEDA_COMPLEX)
 void scipy_sgeev_(const char*, const char*, const int*, float*, const int*, float*, float*, float*,
                   const int*, float*, const int*, float*, const int*, int*, size_t, size_t);
 void scipy_dgeev_(const char*, const char*, const int*, double*, const int*, double*, double*,
@@ -57,23 +54,22 @@ namespace taeda::cpu::lapack {
 namespace {
 
 template <class T> struct Routines;
-#define TAEDA_ROUTINES(T, x, gqr, mqr, sy)             \
-  template <> struct Routines<T> {                     \
-    static constexpr auto geqrf = scipy_##x##geqrf_;   \
-    static constexpr auto orgqr = scipy_##x##gqr##_;   \
-    static constexpr auto ormqr = scipy_##x##mqr##_;   \
-    static constexpr auto gels = scipy_##x##gels_;     \
-    static constexpr auto gelsy = scipy_##x##gelsy_;   \
-    static constexpr auto gelsd = scipy_##x##gelsd_;   \
-    static constexpr auto gelss = scipy_##x##gelss_;   \
-    static constexpr auto syevd = scipy_##x##sy##evd_; \
-    static constexpr auto gesdd = scipy_##x##gesdd_;   \
-    static constexpr auto geev = scipy_##x##geev_;     \
+#define TAEDA_ROUTINES(T, x, gqr, mqr)               \
+  template <> struct Routines<T> {                   \
+    static constexpr auto geqrf = scipy_##x##geqrf_; \
+    static constexpr auto orgqr = scipy_##x##gqr##_; \
+    static constexpr auto ormqr = scipy_##x##mqr##_; \
+    static constexpr auto gels = scipy_##x##gels_;   \
+    static constexpr auto gelsy = scipy_##x##gelsy_; \
+    static constexpr auto gelsd = scipy_##x##gelsd_; \
+    static constexpr auto gelss = scipy_##x##gelss_; \
+    static constexpr auto gesdd = scipy_##x##gesdd_; \
+    static constexpr auto geev = scipy_##x##geev_;   \
   };
-TAEDA_ROUTINES(float, s, orgqr, ormqr, sy)
-TAEDA_ROUTINES(double, d, orgqr, ormqr, sy)
-TAEDA_ROUTINES(ComplexFloat, c, ungqr, unmqr, he)
-TAEDA_ROUTINES(ComplexDouble, z, ungqr, unmqr, he)
+TAEDA_ROUTINES(float, s, orgqr, ormqr)
+TAEDA_ROUTINES(double, d, orgqr, ormqr)
+TAEDA_ROUTINES(ComplexFloat, c, ungqr, unmqr)
+TAEDA_ROUTINES(ComplexDouble, z, ungqr, unmqr)
 
 template <class T> inline constexpr bool is_complex = !std::is_floating_point_v<T>;
 const int kQuery = -1;
@@ -130,38 +126,6 @@ void multiply_by_q(Shape s, bool left, Trans trans, int64_t k, const T* a, const
       int status = 0;
       Routines<T>::ormqr(side, op, &m, &n, &count, a + i * high * k, &lda, tau + i * k,
                          c + i * s.rows * s.cols, &ldc, work.data(), &lwork, &status, 1, 1);
-    }
-  });
-}
-
-template <class T>
-void eigh(int64_t batch, int64_t n, bool upper, bool vectors, T* a, Real<T>* values,
-          int32_t* info) {
-  using R = Real<T>;
-  const int size = narrow(n), ld = leading(n);
-  narrow(2 * product(n, n) + 6 * static_cast<double>(n) + 1);
-  auto run = [&](T* x, R* w, T* work, int lwork, [[maybe_unused]] R* rwork,
-                 [[maybe_unused]] int lrwork, int* iwork, int liwork, int* status) {
-    const char *job = vectors ? "V" : "N", *uplo = upper ? "U" : "L";
-    if constexpr (is_complex<T>)
-      Routines<T>::syevd(job, uplo, &size, x, &ld, w, work, &lwork, rwork, &lrwork, iwork, &liwork,
-                         status, 1, 1);
-    else
-      Routines<T>::syevd(job, uplo, &size, x, &ld, w, work, &lwork, iwork, &liwork, status, 1, 1);
-  };
-  T answer{};
-  R real_answer{};
-  int int_answer = 0, status = 0;
-  run(a, values, &answer, -1, &real_answer, -1, &int_answer, -1, &status);
-  const int lwork = work_size(answer), lrwork = work_size(real_answer),
-            liwork = std::max(int_answer, 1);
-  each(batch, product(n, n, n) * 4, [&](int64_t begin, int64_t end) {
-    Scratch<T> work(lwork);
-    Scratch<R> rwork(lrwork);
-    Scratch<int> iwork(liwork);
-    for (int64_t i = begin; i < end; ++i) {
-      run(a + i * n * n, values + i * n, work.data(), lwork, rwork.data(), lrwork, iwork.data(),
-          liwork, info + i);
     }
   });
 }
@@ -348,7 +312,6 @@ void least_squares(LeastSquares method, Shape shape, int64_t b_cols, T* a, T* b,
   template void qr_factor<T>(Shape, T*, T*);                                                       \
   template void reflectors_to_q<T>(Shape, int64_t, T*, const T*);                                  \
   template void multiply_by_q<T>(Shape, bool, Trans, int64_t, const T*, const T*, T*);             \
-  template void eigh<T>(int64_t, int64_t, bool, bool, T*, Real<T>*, int32_t*);                     \
   template void eig<T>(int64_t, int64_t, T*, std::complex<Real<T>>*, std::complex<Real<T>>*,       \
                        int32_t*);                                                                  \
   template void svd<T>(Shape, bool, T*, Real<T>*, T*, T*, int32_t*);                               \

@@ -1,18 +1,14 @@
 // Triangular systems and the factorisations that end in them: Cholesky, LU, LDL'.
 #include <type_traits>
 
+#include "kernels/cpu/lapack_blocked.h"
 #include "kernels/cpu/lapack_util.h"
 
 // Fortran passes the length of every text behind the other arguments.
 #define TAEDA_LAPACK_SOLVE(T, x, he)                                                              \
-  void scipy_##x##trsm_(const char*, const char*, const char*, const char*, const int*,           \
-                        const int*, const T*, const T*, const int*, T*, const int*, size_t,       \
-                        size_t, size_t, size_t);                                                  \
-  void scipy_##x##potrf_(const char*, const int*, T*, const int*, int*, size_t);                  \
   void scipy_##x##potrs_(const char*, const int*, const int*, const T*, const int*, T*,           \
                          const int*, int*, size_t);                                               \
   void scipy_##x##potri_(const char*, const int*, T*, const int*, int*, size_t);                  \
-  void scipy_##x##getrf_(const int*, const int*, T*, const int*, int*, int*);                     \
   void scipy_##x##getrs_(const char*, const int*, const int*, const T*, const int*, const int*,   \
                          T*, const int*, int*, size_t);                                           \
   void scipy_##x##sytrf_(const char*, const int*, T*, const int*, int*, T*, const int*, int*,     \
@@ -41,11 +37,8 @@ constexpr int64_t kSmall = 12;  // matrices so small that most of a call to LAPA
 template <class T> struct Routines;
 #define TAEDA_ROUTINES(T, x, he)                       \
   template <> struct Routines<T> {                     \
-    static constexpr auto trsm = scipy_##x##trsm_;     \
-    static constexpr auto potrf = scipy_##x##potrf_;   \
     static constexpr auto potrs = scipy_##x##potrs_;   \
     static constexpr auto potri = scipy_##x##potri_;   \
-    static constexpr auto getrf = scipy_##x##getrf_;   \
     static constexpr auto getrs = scipy_##x##getrs_;   \
     static constexpr auto sytrf = scipy_##x##sytrf_;   \
     static constexpr auto sytrs = scipy_##x##sytrs_;   \
@@ -60,20 +53,22 @@ TAEDA_ROUTINES(ComplexDouble, z, he)
 const char* code(Trans t) { return t == Trans::No ? "N" : t == Trans::Yes ? "T" : "C"; }
 const char* triangle(bool upper) { return upper ? "U" : "L"; }
 
-// f(matrix, first column, how many): columns are solved for one by one, so those of large matrices
-// are dealt out in blocks.
-template <class F> void each_block(Shape s, F&& f) {
-  const double work = 2 * product(s.rows, s.rows);  // of a column
+// f(matrix, first, how many) over `many` columns or rows of every matrix, each of which is solved
+// for on its own and takes some `work`: those of large matrices are dealt out in blocks.
+template <class F> void each_block(int64_t batch, int64_t many, double work, F&& f) {
   const auto fair = static_cast<int64_t>(double{1 << 23} / std::max(work, 1.0));
-  const int64_t block = std::max<int64_t>(fair, 64), blocks = (s.cols + block - 1) / block;
-  each(s.batch * blocks, work * static_cast<double>(std::min(block, s.cols)),
+  const int64_t block = std::max<int64_t>(fair, 32), blocks = (many + block - 1) / block;
+  each(batch * blocks, work * static_cast<double>(std::min(block, many)),
        [&](int64_t begin, int64_t end) {
          for (int64_t t = begin; t < end; ++t) {
            const int64_t first = t % blocks * block;
-           f(t / blocks, first, narrow(std::min(block, s.cols - first)));
+           f(t / blocks, first, std::min(block, many - first));
          }
        });
 }
+
+// Whether right sides are best left to LAPACK's own solver.
+bool is_little(int64_t n, int64_t many) { return n <= 64 || many < 16; }
 
 template <class T> T conjugate(T x) {
   if constexpr (std::is_floating_point_v<T>) return x;
@@ -153,28 +148,20 @@ void small_choleskys(int64_t begin, int64_t end, int64_t n, bool upper, T* a, in
 }  // namespace
 
 template <class T> void solve_triangular(Shape s, Triangle how, const T* a, int64_t a_step, T* b) {
-  const int m = narrow(s.rows), n = narrow(s.cols), lda = leading(how.left ? s.rows : s.cols),
-            ldb = leading(s.rows);
-  const T one(1);
-  auto solve = [&](int64_t i, int64_t first, int count) {
-    Routines<T>::trsm(how.left ? "L" : "R", triangle(how.upper), code(how.trans),
-                      how.unit ? "U" : "N", &m, &count, &one, a + i * a_step, &lda,
-                      b + (i * s.cols + first) * s.rows, &ldb, 1, 1, 1, 1);
-  };
-  if (how.left) return each_block(s, solve);
-  each(s.batch, product(s.rows, s.cols, s.cols), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) solve(i, 0, n);
+  const int64_t n = how.left ? s.rows : s.cols, many = how.left ? s.cols : s.rows;
+  each_block(s.batch, many, product(n, n), [&](int64_t i, int64_t first, int64_t count) {
+    solve_blocks(n, count, how, a + i * a_step, n,
+                 b + i * s.rows * s.cols + first * (how.left ? s.rows : 1), s.rows);
   });
 }
 
 template <class T> void cholesky(int64_t batch, int64_t n, bool upper, T* a, int32_t* info) {
-  const int size = narrow(n), ld = leading(n);
   each(batch, product(n, n, n) / 3, [&](int64_t begin, int64_t end) {
     if (n <= kSmall) small_choleskys(begin, end, n, upper, a, info);
     for (int64_t i = begin; i < end; ++i) {
       T* x = a + i * n * n;
       if (n > kSmall) {
-        Routines<T>::potrf(triangle(upper), &size, x, &ld, info + i, 1);
+        info[i] = cholesky_blocks(n, upper, x, n);
         // OpenBLAS takes a NaN for positive.
         for (int64_t j = 0; info[i] == 0 && j < n; ++j) {
           if (!(std::real(x[j * (n + 1)]) > 0)) info[i] = narrow(j + 1);
@@ -191,11 +178,18 @@ template <class T> void cholesky(int64_t batch, int64_t n, bool upper, T* a, int
 
 template <class T>
 void cholesky_solve(Shape s, bool upper, const T* factor, int64_t factor_step, T* b) {
-  const int n = narrow(s.rows), ld = leading(s.rows);
-  each_block(s, [&](int64_t i, int64_t first, int count) {
-    int info = 0;
-    Routines<T>::potrs(triangle(upper), &n, &count, factor + i * factor_step, &ld,
-                       b + (i * s.cols + first) * s.rows, &ld, &info, 1);
+  const int64_t n = s.rows;
+  each_block(s.batch, s.cols, 2 * product(n, n), [&](int64_t i, int64_t first, int64_t count) {
+    const T* f = factor + i * factor_step;
+    T* x = b + (i * s.cols + first) * n;
+    if (is_little(n, count)) {
+      const int size = narrow(n), ld = leading(n), cols = narrow(count);
+      int info = 0;
+      return Routines<T>::potrs(triangle(upper), &size, &cols, f, &ld, x, &ld, &info, 1);
+    }
+    for (const Trans trans : {upper ? Trans::Conj : Trans::No, upper ? Trans::No : Trans::Conj})
+      solve_blocks(n, count, {.left = true, .upper = upper, .unit = false, .trans = trans}, f, n, x,
+                   n);
   });
 }
 
@@ -218,23 +212,32 @@ void cholesky_inverse(int64_t batch, int64_t n, bool upper, T* a, int32_t* info)
 }
 
 template <class T> void lu_factor(Shape s, T* a, int32_t* pivots, int32_t* info) {
-  const int m = narrow(s.rows), n = narrow(s.cols), ld = leading(s.rows);
   const int64_t k = std::min(s.rows, s.cols);
   each(s.batch, product(s.rows, s.cols, k), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      Routines<T>::getrf(&m, &n, a + i * s.rows * s.cols, &ld, pivots + i * k, info + i);
-    }
+    for (int64_t i = begin; i < end; ++i)
+      info[i] = lu_blocks(s.rows, s.cols, a + i * s.rows * s.cols, s.rows, pivots + i * k);
   });
 }
 
 template <class T>
 void lu_solve(Shape s, Trans trans, const T* lu, int64_t lu_step, const int32_t* pivots,
               int64_t pivot_step, T* b) {
-  const int n = narrow(s.rows), ld = leading(s.rows);
-  each_block(s, [&](int64_t i, int64_t first, int count) {
-    int info = 0;
-    Routines<T>::getrs(code(trans), &n, &count, lu + i * lu_step, &ld, pivots + i * pivot_step,
-                       b + (i * s.cols + first) * s.rows, &ld, &info, 1);
+  const int64_t n = s.rows;
+  each_block(s.batch, s.cols, 2 * product(n, n), [&](int64_t i, int64_t first, int64_t count) {
+    const T* a = lu + i * lu_step;
+    const int32_t* order = pivots + i * pivot_step;
+    T* x = b + (i * s.cols + first) * n;
+    if (is_little(n, count)) {
+      const int size = narrow(n), ld = leading(n), cols = narrow(count);
+      int info = 0;
+      return Routines<T>::getrs(code(trans), &size, &cols, a, &ld, order, x, &ld, &info, 1);
+    }
+    const bool plain = trans == Trans::No;
+    if (plain) swap_rows(count, x, n, order, n, true);
+    for (const bool upper : {!plain, plain})  // the lower factor comes first, or last
+      solve_blocks(n, count, {.left = true, .upper = upper, .unit = !upper, .trans = trans}, a, n,
+                   x, n);
+    if (!plain) swap_rows(count, x, n, order, n, false);
   });
 }
 

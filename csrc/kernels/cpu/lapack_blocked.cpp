@@ -1,0 +1,157 @@
+#include "kernels/cpu/lapack_blocked.h"
+
+#include "kernels/cpu/lapack_util.h"
+
+// Fortran passes the length of every text behind the other arguments.
+#define TAEDA_LAPACK_BLOCKED(T, x)                                                          \
+  void scipy_##x##trsm_(const char*, const char*, const char*, const char*, const int*,     \
+                        const int*, const T*, const T*, const int*, T*, const int*, size_t, \
+                        size_t, size_t, size_t);                                            \
+  void scipy_##x##potrf_(const char*, const int*, T*, const int*, int*, size_t);            \
+  void scipy_##x##getrf_(const int*, const int*, T*, const int*, int*, int*);               \
+  void scipy_##x##laswp_(const int*, T*, const int*, const int*, const int*, const int*,    \
+                         const int*);
+
+using ComplexFloat = std::complex<float>;
+using ComplexDouble = std::complex<double>;
+extern "C" {
+TAEDA_LAPACK_BLOCKED(float, s)
+TAEDA_LAPACK_BLOCKED(double, d)
+TAEDA_LAPACK_BLOCKED(ComplexFloat, c)
+TAEDA_LAPACK_BLOCKED(ComplexDouble, z)
+}
+
+namespace taeda::cpu::lapack {
+namespace {
+
+constexpr int64_t kPanel = 64;      // columns of a factor that LAPACK computes
+constexpr int64_t kStrip = 128;     // columns of a symmetric product
+constexpr int64_t kCholesky = 256;  // rows and columns of a Cholesky factor that LAPACK computes
+
+template <class T> struct Routines;
+#define TAEDA_ROUTINES(T, x)                         \
+  template <> struct Routines<T> {                   \
+    static constexpr auto trsm = scipy_##x##trsm_;   \
+    static constexpr auto potrf = scipy_##x##potrf_; \
+    static constexpr auto getrf = scipy_##x##getrf_; \
+    static constexpr auto laswp = scipy_##x##laswp_; \
+  };
+TAEDA_ROUTINES(float, s)
+TAEDA_ROUTINES(double, d)
+TAEDA_ROUTINES(ComplexFloat, c)
+TAEDA_ROUTINES(ComplexDouble, z)
+
+const char* triangle(bool upper) { return upper ? "U" : "L"; }
+
+// The first of two parts, made of whole panels if it can be.
+int64_t half(int64_t n) { return (n / 2 + kPanel - 1) / kPanel * kPanel; }
+
+}  // namespace
+
+template <class T>
+void solve_blocks(int64_t n, int64_t many, Triangle how, const T* t, int64_t ldt, T* b,
+                  int64_t ldb) {
+  if (n <= kPanel || many < kPanel / 4) {
+    const int rows = narrow(how.left ? n : many), cols = narrow(how.left ? many : n),
+              ldt_ = leading(ldt), ldb_ = leading(ldb);
+    const char* op = how.trans == Trans::No ? "N" : how.trans == Trans::Yes ? "T" : "C";
+    const T one(1);
+    return Routines<T>::trsm(how.left ? "L" : "R", triangle(how.upper), op, how.unit ? "U" : "N",
+                             &rows, &cols, &one, t, &ldt_, b, &ldb_, 1, 1, 1, 1);
+  }
+  const int64_t top = half(n), rest = n - top;
+  const T *corner = t + top * (ldt + 1), *beside = how.upper ? t + top * ldt : t + top;
+  T* later = how.left ? b + top : b + top * ldb;
+  // Read by rows, as our products do, all matrices are transposed.
+  auto subtract = [&](int64_t to_size, T* to, int64_t from_size, const T* from) {
+    const MatrixRef<T> left{how.left ? from : beside, how.left ? ldb : ldt,
+                            how.left ? Trans::No : how.trans};
+    const MatrixRef<T> right{how.left ? beside : from, how.left ? ldt : ldb,
+                             how.left ? how.trans : Trans::No};
+    gemm(how.left ? many : to_size, how.left ? to_size : many, from_size, T(-1), left, right, T(1),
+         to, ldb);
+  };
+  const bool is_upper = how.upper == (how.trans == Trans::No);
+  if (is_upper != how.left) {
+    solve_blocks(top, many, how, t, ldt, b, ldb);
+    subtract(rest, later, top, b);
+    solve_blocks(rest, many, how, corner, ldt, later, ldb);
+  } else {
+    solve_blocks(rest, many, how, corner, ldt, later, ldb);
+    subtract(top, b, rest, later);
+    solve_blocks(top, many, how, t, ldt, b, ldb);
+  }
+}
+
+template <class T>
+void swap_rows(int64_t n, T* a, int64_t ld, const int32_t* pivots, int64_t k, bool forward) {
+  const int cols = narrow(n), lda = leading(ld), first = 1, last = narrow(k),
+            step = forward ? 1 : -1;
+  Routines<T>::laswp(&cols, a, &lda, &first, &last, pivots, &step);
+}
+
+template <class T> int32_t lu_blocks(int64_t m, int64_t n, T* a, int64_t ld, int32_t* pivots) {
+  int32_t info = 0;
+  if (n <= kPanel) {
+    const int rows = narrow(m), cols = narrow(n), lda = leading(ld);
+    Routines<T>::getrf(&rows, &cols, a, &lda, pivots, &info);
+    return info;
+  }
+  const int64_t k = std::min(m, n), left = std::min(m, half(k)), right = n - left;
+  info = lu_blocks(m, left, a, ld, pivots);
+  T *beside = a + left * ld, *corner = beside + left;
+  parallel_for(right, kPanel, [&](int64_t begin, int64_t end) {
+    T* b = beside + begin * ld;
+    swap_rows(end - begin, b, ld, pivots, left, true);
+    solve_blocks(left, end - begin,
+                 {.left = true, .upper = false, .unit = true, .trans = Trans::No}, a, ld, b, ld);
+  });
+  if (m == left) return info;
+  gemm(right, m - left, left, T(-1), {beside, ld}, {a + left, ld}, T(1), corner, ld);
+  const int32_t later = lu_blocks(m - left, right, corner, ld, pivots + left);
+  swap_rows(left, a + left, ld, pivots + left, k - left, true);
+  for (int64_t i = left; i < k; ++i) pivots[i] += static_cast<int32_t>(left);
+  return info || !later ? info : later + static_cast<int32_t>(left);
+}
+
+template <class T> int32_t cholesky_blocks(int64_t n, bool upper, T* a, int64_t ld) {
+  int32_t info = 0;
+  if (n <= kCholesky) {
+    const int size = narrow(n), lda = leading(ld);
+    Routines<T>::potrf(triangle(upper), &size, a, &lda, &info, 1);
+    return info;
+  }
+  const int64_t top = half(n), rest = n - top;
+  info = cholesky_blocks(top, upper, a, ld);
+  if (info) return info;
+  T *beside = upper ? a + top * ld : a + top, *corner = a + top * (ld + 1);
+  parallel_for(rest, kPanel, [&](int64_t begin, int64_t end) {
+    solve_blocks(top, end - begin,
+                 {.left = upper, .upper = upper, .unit = false, .trans = Trans::Conj}, a, ld,
+                 beside + begin * (upper ? ld : 1), ld);
+  });
+  for (int64_t j = 0; j < rest; j += kStrip) {
+    const int64_t width = std::min(kStrip, rest - j);
+    if (upper) {
+      gemm(width, j + width, top, T(-1), {beside + j * ld, ld}, {beside, ld, Trans::Conj}, T(1),
+           corner + j * ld, ld);
+    } else {
+      gemm(width, rest - j, top, T(-1), {beside + j, ld, Trans::Conj}, {beside + j, ld}, T(1),
+           corner + j * (ld + 1), ld);
+    }
+  }
+  info = cholesky_blocks(rest, upper, corner, ld);
+  return info ? info + static_cast<int32_t>(top) : 0;
+}
+
+#define TAEDA_INSTANTIATE(T)                                                                 \
+  template void solve_blocks<T>(int64_t, int64_t, Triangle, const T*, int64_t, T*, int64_t); \
+  template int32_t lu_blocks<T>(int64_t, int64_t, T*, int64_t, int32_t*);                    \
+  template void swap_rows<T>(int64_t, T*, int64_t, const int32_t*, int64_t, bool);           \
+  template int32_t cholesky_blocks<T>(int64_t, bool, T*, int64_t);
+TAEDA_INSTANTIATE(float)
+TAEDA_INSTANTIATE(double)
+TAEDA_INSTANTIATE(ComplexFloat)
+TAEDA_INSTANTIATE(ComplexDouble)
+
+}  // namespace taeda::cpu::lapack

@@ -1,0 +1,128 @@
+"""Matrices so large that their factors are computed in blocks."""
+
+from __future__ import annotations
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+import taeda  # noqa: E402
+from taeda import linalg as L  # noqa: E402
+from tests.ops.matrices import DTYPES, close, matrix  # noqa: E402
+
+
+def eps(dtype) -> float:
+    return taeda.finfo(dtype).eps
+
+
+def transposed(x, how: str):
+    return {"N": x, "T": x.mT, "C": x.mH}[how]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [(65, 65), (200, 200), (300, 130), (130, 300), (40, 200)])
+def test_lu(shape, dtype):
+    a = matrix(*shape, dtype=dtype)
+    p, lower, upper = L.lu(a)
+    assert float(lower.abs().max()) < 1.5  # complex pivots are chosen by |re| + |im|
+    close(p @ lower @ upper, a, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_lu_solve(dtype):
+    a, b = matrix(150, 150, dtype=dtype) + 20 * taeda.eye(150), matrix(150, 40, dtype=dtype, seed=1)
+    lu, pivots = L.lu_factor(a)
+    for adjoint in (False, True):
+        x = L.lu_solve(lu, pivots, b, adjoint=adjoint)
+        close((a.mH if adjoint else a) @ x, b, dtype)
+        x = L.lu_solve(lu, pivots, b.mT, left=False, adjoint=adjoint)
+        close(x @ (a.mH if adjoint else a), b.mT, dtype)
+    close(L.inv(a) @ a, taeda.eye(150, dtype=dtype), dtype)
+
+
+def test_lu_of_singular_matrices():
+    a = taeda.eye(300)
+    a[170, 170] = a[200, 200] = 0
+    assert L.lu_factor_ex(a).info == 171
+    with pytest.raises(L.LinAlgError, match="U\\[171,171\\] is zero"):
+        L.lu_factor(a)
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_cholesky(dtype, upper):
+    n = 330
+    a = matrix(n, n, dtype=dtype)
+    a = a @ a.mH / n + taeda.eye(n, dtype=dtype)
+    factor = L.cholesky(a, upper=upper)
+    assert taeda.equal(factor, factor.triu() if upper else factor.tril())
+    close(factor.mH @ factor if upper else factor @ factor.mH, a, dtype)
+    b = matrix(n, 40, dtype=dtype, seed=1)
+    close(a @ taeda.cholesky_solve(b, factor, upper=upper), b, dtype)
+    for wrong in (-1.0, float("nan")):
+        a[290, 290] = wrong
+        assert L.cholesky_ex(a, upper=upper).info == 291
+
+
+@pytest.mark.parametrize("how", "NTC")
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("unit", [False, True])
+def test_triangles(how, upper, unit):
+    n, dtype = 150, taeda.complex128
+    t = (matrix(n, n, dtype=dtype) / n).triu() + taeda.eye(n, dtype=dtype)
+    t = transposed(t if upper == (how == "N") else t.mT, how)
+    b = matrix(n, 40, dtype=dtype, seed=1)
+    full = t + taeda.diag_embed(1 - t.diagonal()) if unit else t
+    options = {"upper": upper, "unitriangular": unit}
+    close(full @ L.solve_triangular(t, b, **options), b)
+    close(L.solve_triangular(t, b.mT, left=False, **options) @ full, b.mT)
+
+
+def symmetric(kind: str, n: int, dtype):
+    a = matrix(n, n, dtype=dtype)
+    if kind == "random":
+        a = a + a.mH
+    elif kind == "of low rank":
+        a = a[:, :3] @ a[:, :3].mH
+    elif kind == "with two eigenvalues":
+        q = L.qr(a).Q
+        a = q @ taeda.diag(taeda.where(taeda.arange(n) < n // 3, 1.0, -1.0)).to(dtype) @ q.mH
+    elif kind == "diagonal":
+        a = taeda.diag(taeda.arange(n) % 7).to(dtype)
+    elif kind == "zero":
+        a = taeda.zeros(n, n, dtype=dtype)
+    elif kind == "of close pairs":  # Wilkinson's
+        beside = taeda.diag(taeda.ones(n - 1), 1)
+        a = (taeda.diag((taeda.arange(n) - n // 2).abs()) + beside + beside.mT).to(dtype)
+    elif kind == "huge":
+        a = (a + a.mH) * taeda.finfo(dtype).max ** 0.8
+    elif kind == "tiny":
+        a = (a + a.mH) * taeda.finfo(dtype).tiny ** 0.8
+    return a
+
+
+KINDS = ["random", "of low rank", "with two eigenvalues", "diagonal", "zero", "of close pairs"]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "huge", "tiny"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("n", [129, 200])
+def test_eigh(n, dtype, kind):
+    a = symmetric(kind, n, dtype)
+    exact = a.numpy().astype(np.complex128)
+    size = float(np.abs(exact).max()) or 1.0
+    for triangle in "LU":
+        w, v = (x.numpy() for x in L.eigh(a.tril() if triangle == "L" else a.triu(), triangle))
+        assert (np.diff(w) >= 0).all()
+        v = v.astype(np.complex128)
+        assert np.abs(v.conj().T @ v - np.eye(n)).max() < 100 * eps(dtype)
+        assert np.abs(exact / size @ v - v * (w / size)).max() < n * 10 * eps(dtype)
+
+
+def test_eigh_of_a_batch():
+    a = matrix(3, 140, 140)
+    a = a + a.mT
+    w, v = L.eigh(a)
+    for i in range(3):
+        alone = L.eigh(a[i])
+        assert taeda.equal(w[i], alone.eigenvalues) and taeda.equal(v[i], alone.eigenvectors)
