@@ -92,7 +92,7 @@ Value run_kernel(Call& c) {
       result = write_out(op, c.out, computed);
     }
     c.out.bump_version();
-  } else if (op.mutated >= 0) {
+  } else if (op.mutated >= 0 && !op.traits.composite) {  // those change it by other ops, or not
     const Value& target = c.args[static_cast<size_t>(op.mutated)];
     if (auto* t = std::get_if<Tensor>(&target)) {
       t->bump_version();

@@ -337,3 +337,16 @@ def test_a_leaf_may_get_new_data_of_its_shape_before_backward():
     w.data = taeda.full((3,), 5.0)
     y.backward()
     assert w.grad.tolist() == [10.0] * 3
+
+
+def test_dropout_in_place_that_drops_nothing_changes_nothing():
+    functional = taeda.nn.functional
+    for drop in (functional.dropout, functional.dropout1d, functional.alpha_dropout):
+        for p, training in ((0.0, True), (0.5, False)):
+            x = taeda.rand(2, 3, 4, requires_grad=True)
+            y = x.softmax(0)
+            z = drop(y, p, training, inplace=True)
+            assert z is y and y._version == 0
+            z.sum().backward()  # softmax has saved y
+        y = taeda.rand(2, 3, 4)
+        assert drop(y, 0.5, True, inplace=True) is y and y._version == 1

@@ -56,7 +56,7 @@ def _dropped(
 ) -> Tensor:
     _check(p)
     result = _draw(op, input, p, training, generator)
-    return input.copy_(result) if inplace and training else result
+    return input.copy_(result) if inplace and result is not input else result
 
 
 def alpha_dropout(

@@ -87,15 +87,35 @@ def interpolate(
     if mode == "area":
         pool = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[rank - 1]
         return pool(input, new)
+    if linear:
+        corners, cubic = bool(align_corners), mode == "bicubic"
+        steps = [_step(*sizes, corners) for sizes in zip(old, new, scales, strict=True)]
+        return _resized(input, new, steps, corners, cubic, antialias)
     result = input
     for dim, (before, after, scale) in enumerate(zip(old, new, scales, strict=True), start=2):
-        if not linear:
-            result = _nearest(result, dim, before, after, scale, mode == "nearest-exact")
-        else:
-            step = _step(before, after, scale, bool(align_corners))
-            kernel = _antialiased if antialias else _cubic if mode == "bicubic" else _linear
-            result = kernel(result, dim, after, step, bool(align_corners), mode == "bicubic")
+        result = _nearest(result, dim, before, after, scale, mode == "nearest-exact")
     return result
+
+
+def _resized(
+    input: Tensor, new: list[int], steps: list[float], corners: bool, cubic: bool, antialias: bool
+) -> Tensor:
+    """`interpolate` by weighted sums along one dimension after another."""
+    kernel = _antialiased if antialias else _cubic if cubic else _linear
+    if input.dtype == taeda.uint8:
+        # The last dimension first, with whole numbers in between.
+        for dim in reversed(range(2, input.dim())):
+            input = _resize_bytes(input, dim, new[dim - 2], steps[dim - 2], corners, cubic, kernel)
+        return input
+    if not input.is_floating_point():
+        raise NotImplementedError(
+            f"interpolate: expected floating point numbers or uint8, got {input.dtype}"
+        )
+    dtype = input.dtype
+    result = input.float() if dtype in (taeda.float16, taeda.bfloat16) else input
+    for dim, (after, step) in enumerate(zip(new, steps, strict=True), start=2):
+        result = kernel(result, dim, after, step, corners, cubic)
+    return result.to(dtype)
 
 
 def _new_sizes(
@@ -122,6 +142,24 @@ def _new_sizes(
         raise type(error)(f"interpolate: scale_factor: {error}") from None
     new = [math.floor(n * factor) for n, factor in zip(old, factors, strict=True)]
     return new, [None if recompute else factor for factor in factors]
+
+
+def _resize_bytes(
+    input: Tensor, dim: int, after: int, step: float, corners: bool, cubic: bool, kernel: Any
+) -> Tensor:
+    """Resize whole numbers from 0 to 255 along a dimension, by weights that are multiples of 1/2^n.
+
+    n is the largest that lets all weights fit into 16 bits, and the sums are rounded: so PyTorch
+    gets by with whole numbers, and gives these values.
+    """
+    before = input.size(dim)
+    unit = ops.eye(before, dtype=taeda.float64, device=input.device)
+    weights = kernel(unit, 1, after, step, corners, cubic)  # (before, after)
+    bits = max(0, 14 - math.floor(math.log2(max(weights.abs().max().item(), 2**-16))))
+    weights = (weights * 2.0**bits).round()
+    sums = input.movedim(dim, -1).double() @ weights
+    values = ((sums + 2.0 ** (bits - 1)) * 2.0**-bits).floor().clamp(0, 255)
+    return values.to(taeda.uint8).movedim(-1, dim)
 
 
 def _positions(count: int, like: Tensor) -> Tensor:
