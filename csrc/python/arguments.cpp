@@ -117,6 +117,7 @@ Signature::Signature(const Op& op) : op_(op) {
     else if (p.shown_name == "other") p.aliases = {intern("x2")};
     else if (p.shown_name == "dim") p.aliases = {intern("axis")};
     else if (p.shown_name == "keepdim") p.aliases = {intern("keepdims")};
+    else if (p.shown_name == "split_size_or_sections") p.aliases = {intern("split_size")};
     if (!a.keyword_only) ++positional_;
     has_dtype |= a.kind == ArgKind::DType && a.name == "dtype";
     has_device |= a.kind == ArgKind::Device && a.name == "device";

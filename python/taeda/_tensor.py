@@ -62,7 +62,7 @@ def _type(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
     from taeda import _tensor_types
 
     if dtype is None:
-        return _tensor_types.type_string(self.dtype)
+        return _tensor_types.type_string(self.dtype, self.layout)
     return self.to(_tensor_types.as_dtype(dtype), non_blocking=non_blocking)
 
 
@@ -393,6 +393,8 @@ def _install() -> None:
         method.__qualname__ = f"Tensor.{name}"
         setattr(Tensor, name, method)
     Tensor.__array_priority__ = 1000
+    # A number that is the tensor's own while it lives, by which packages tell tensors apart.
+    Tensor._cdata = property(id)
 
 
 _install()

@@ -36,7 +36,11 @@ class tensortype(type):
         return _C._legacy_tensor(cls.dtype, *args)
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, _C.Tensor) and instance.dtype == cls.dtype
+        return (
+            isinstance(instance, _C.Tensor)
+            and instance.dtype == cls.dtype
+            and instance.layout == cls.layout
+        )
 
     def __subclasscheck__(cls, subclass: type) -> bool:
         return subclass is cls
@@ -91,9 +95,55 @@ def cuda_types() -> dict[str, Any]:
     }
 
 
-def type_string(dtype: Any) -> str:
-    """Return the name that ``Tensor.type()`` gives a dtype, such as ``taeda.FloatTensor``."""
-    return _STRINGS[dtype]
+class sparsetensortype(tensortype):
+    """The class of ``sparse.FloatTensor`` and its like: tensors of layout ``sparse_coo``."""
+
+    layout = _C.sparse_coo
+    is_sparse = True
+
+    def __call__(cls, *args: Any, device: Any = None) -> Any:
+        from taeda import empty, sparse_coo_tensor
+
+        if len(args) in (2, 3) and isinstance(args[0], _C.Tensor):
+            return sparse_coo_tensor(*args, dtype=cls.dtype, device=device)
+        sizes = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+        if not all(isinstance(n, int) for n in sizes):
+            raise TypeError(
+                f"sparse.{cls.__name__}: expected indices and values, and maybe a size, or sizes "
+                f"alone, got ({', '.join(type(a).__name__ for a in args)})"
+            )
+        indices = empty(max(len(sizes), 1), 0, dtype=_C.int64, device=device)
+        values = empty(0, dtype=cls.dtype, device=device)
+        return sparse_coo_tensor(indices, values, sizes or (0,), device=device)
+
+    def __repr__(cls) -> str:
+        return f"<class 'taeda.sparse.{cls.__name__}'>"
+
+
+def sparse_types() -> dict[str, Any]:
+    """The types of tensors of layout ``sparse_coo``, by name."""
+    return {
+        name: sparsetensortype(
+            name,
+            (),
+            {
+                "dtype": dtype,
+                "__doc__": f"Sparse tensors of dtype {dtype}, made by indices, values and size.",
+                "__module__": "taeda.sparse",
+            },
+        )
+        for name, dtype in _NAMES.items()
+        if name != "BoolTensor" and not name.startswith("Complex")
+    }
+
+
+def type_string(dtype: Any, layout: Any = _C.strided) -> str:
+    """Return the name that ``Tensor.type()`` gives a dtype, such as ``taeda.FloatTensor``.
+
+    Tensors of layout ``sparse_coo`` have names like ``taeda.sparse.FloatTensor``.
+    """
+    name = _STRINGS[dtype]
+    return name.replace(".", ".sparse.") if layout == _C.sparse_coo else name
 
 
 def as_dtype(kind: Any) -> Any:

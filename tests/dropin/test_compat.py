@@ -360,3 +360,17 @@ def test_distributed_sampler_must_be_told():
         DistributedSampler(range(3))
     with pytest.raises(ValueError, match="Invalid rank 3"):
         DistributedSampler(range(3), 3, 3)
+
+
+def test_functions_and_classes_are_in_the_modules_dict(tmp_path):
+    program = """
+        import torch
+        import torch.distributions
+        found = [
+            name
+            for name, kind in torch.distributions.__dict__.items()
+            if isinstance(kind, type) and issubclass(kind, torch.distributions.Distribution)
+        ]
+        print("Normal" in found, len(found) > 30, "relu" in vars(torch), torch.relu is vars(torch)["relu"])
+    """
+    assert run(program, folder=tmp_path).split() == ["True"] * 4

@@ -40,3 +40,21 @@ def test_gradients_of_convolutions(torch, same, to_torch, rank):
         theirs = getattr(torch.nn.grad, f"conv{rank}d_{name}")
         same(ours, theirs(*(tuple(a) if isinstance(a, taeda.Size) else to_torch(a) for a in args),
                           *settings), 1e-4, 1e-4)  # fmt: skip
+
+
+def test_reparametrized_modules():
+    from taeda.nn.utils.stateless import _reparametrize_module
+
+    layer = nn.Linear(2, 1)
+    own, zeros = layer.weight, taeda.zeros(1, 2)
+    with _reparametrize_module(layer, {"weight": zeros}):
+        assert layer.weight is zeros
+    assert layer.weight is own
+    with (
+        pytest.raises(RuntimeError, match="Missing key"),
+        _reparametrize_module(layer, {"weight": zeros}, strict=True),
+    ):
+        pass
+    with pytest.raises(ZeroDivisionError), _reparametrize_module(layer, {"weight": zeros}):
+        raise ZeroDivisionError
+    assert layer.weight is own

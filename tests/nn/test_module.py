@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import gc
+import pickle
 import weakref
 
 import pytest
@@ -251,6 +252,63 @@ def test_user_getattr_and_properties():
     assert m.in_features == 2 and m.weight is m.inner.weight
     with pytest.raises(AttributeError, match="missing_thing"):
         Broken().broken
+
+
+class Asked(nn.Module):
+    """Is asked for its members, as wrappers and probabilistic modules are in PyTorch."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked_for = []
+        self.inner = nn.Linear(2, 3)
+        self.scale = nn.Parameter(taeda.ones(1))
+        self.register_buffer("count", taeda.zeros(1))
+
+    def __getattr__(self, name):
+        if "asked_for" in self.__dict__:
+            self.asked_for.append(name)
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("inner"), name)
+
+    def forward(self, x):
+        return self.inner(x) * self.scale
+
+
+def test_getattr_that_hands_on_is_asked_for_members():
+    m = Asked()
+    assert m(taeda.ones(1, 2)).shape == (1, 3) and m.asked_for[-2:] == ["inner", "scale"]
+    assert m.weight is m._modules["inner"].weight and m.count is m._buffers["count"]
+    assert [name for name, _ in m.named_parameters()] == ["scale", "inner.weight", "inner.bias"]
+    assert {"inner", "scale", "count", "forward"} <= set(dir(m)) and "scale" not in m.__dict__
+    with pytest.raises(AttributeError, match="'Linear' object has no attribute 'nothing'"):
+        _ = m.nothing
+    m.scale = nn.Parameter(taeda.zeros(1))
+    assert m.scale is m._parameters["scale"]
+    del m.scale
+    assert not hasattr(m, "scale")
+    m.scale = 3.0
+    assert m.scale == 3.0 and not m._parameters
+
+
+def test_getattr_that_hands_on_after_copies_and_changes_of_class():
+    m = copy.deepcopy(Asked())
+    assert "inner" not in m.__dict__ and m.inner.weight.shape == (3, 2)
+    m = pickle.loads(pickle.dumps(m))
+    assert "inner" not in m.__dict__ and m.inner.weight.shape == (3, 2)
+
+    class AskedLinear(nn.Linear, Asked):
+        def __init__(self):
+            nn.Linear.__init__(self, 2, 3)
+
+    layer = nn.Linear(2, 3)
+    assert "weight" in layer.__dict__
+    weight = layer.weight
+    layer.__class__ = AskedLinear
+    assert "weight" not in layer.__dict__ and layer.weight is weight
+    layer.__class__ = nn.Linear
+    assert layer.__dict__["weight"] is weight
 
 
 def test_property_with_a_setter():

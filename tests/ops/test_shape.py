@@ -245,3 +245,10 @@ def test_meta(name: str, shape: tuple, args: tuple) -> None:
     meta = tensors(f(taeda.empty(shape, device="meta"), *args))
     assert [list(t.shape) for t in meta] == [list(t.shape) for t in real]
     assert all(t.device.type == "meta" for t in meta)
+
+
+def test_split_takes_the_name_of_the_method():
+    x = taeda.arange(6)
+    assert [t.tolist() for t in x.split(split_size=4)] == [[0, 1, 2, 3], [4, 5]]
+    assert [t.tolist() for t in x.split(split_size=[2, 4])] == [[0, 1], [2, 3, 4, 5]]
+    assert [t.numel() for t in taeda.split(x, split_size_or_sections=3)] == [3, 3]

@@ -409,3 +409,19 @@ def test_softmax(dim):
         agree(sparse.log_softmax(s, dim), taeda.where(there, filled.log_softmax(dim), 0.0))
     assert sparse.softmax(x.to_sparse(), 0, dtype=taeda.float32).dtype == taeda.float32
     assert sparse.softmax(taeda.sparse_coo_tensor((2, 3)), 1)._nnz() == 0
+
+
+def test_types_by_their_old_names():
+    indices, values = taeda.tensor([[0, 1], [2, 0]]), taeda.tensor([3.0, 4.0])
+    make = taeda.sparse.FloatTensor
+    m = make(indices, values, taeda.Size([2, 3]))
+    assert isinstance(m, make) and m.type() == "taeda.sparse.FloatTensor"
+    assert m.to_dense().tolist() == [[0.0, 0.0, 3.0], [4.0, 0.0, 0.0]]
+    assert make(indices, values).shape == (2, 3) and make(2, 3).shape == (2, 3)
+    assert make((2, 3))._nnz() == 0 and make().shape == (0,)
+    assert taeda.sparse.DoubleTensor(indices, values.double()).dtype == taeda.float64
+    assert (make.dtype, make.layout, make.is_sparse) == (taeda.float32, taeda.sparse_coo, True)
+    assert not isinstance(m, taeda.FloatTensor) and not isinstance(values, make)
+    assert not isinstance(m, taeda.sparse.DoubleTensor)
+    with pytest.raises(TypeError, match=r"sparse.FloatTensor: .* got \(list, list\)"):
+        make([[0], [0]], [1.0])

@@ -72,12 +72,16 @@ def _numbers(version: Any) -> list[int]:
 class StandIn(ModuleType):
     """A module under ``torch`` whose attributes are those of one under ``taeda``.
 
-    Functions and classes that have been looked up are kept, so that the next time costs nothing.
+    Its functions and classes are in its own ``__dict__``, where some packages look for them, and
+    where looking them up costs nothing.
     """
 
     def __init__(self, name: str, target: ModuleType) -> None:
         super().__init__(name, target.__doc__)
         ModuleType.__setattr__(self, "_target", target)
+        for key, value in vars(target).items():
+            if callable(value) and not key.startswith("__"):
+                self.__dict__[key] = value
         if name == "torch":
             from taeda import __version__
 

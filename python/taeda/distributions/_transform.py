@@ -41,7 +41,7 @@ class Transform:
             raise ValueError(f"{type(self).__name__}: cache_size must be 0 or 1")
         self._cache_size = cache_size
         self._inv: Any = None
-        self._cached: tuple[Any, Any] = (None, None)
+        self._cached_x_y: tuple[Any, Any] = (None, None)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_inv": None}
@@ -86,21 +86,21 @@ class Transform:
     def __call__(self, x: Tensor) -> Tensor:
         if self._cache_size == 0:
             return self._call(x)
-        x_old, y_old = self._cached
+        x_old, y_old = self._cached_x_y
         if x is x_old:
             return y_old
         y = self._call(x)
-        self._cached = x, y
+        self._cached_x_y = x, y
         return y
 
     def _inv_call(self, y: Tensor) -> Tensor:
         if self._cache_size == 0:
             return self._inverse(y)
-        x_old, y_old = self._cached
+        x_old, y_old = self._cached_x_y
         if y is y_old:
             return x_old
         x = self._inverse(y)
-        self._cached = x, y
+        self._cached_x_y = x, y
         return x
 
     def _call(self, x: Tensor) -> Tensor:

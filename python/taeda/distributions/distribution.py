@@ -79,8 +79,18 @@ class Distribution:
                 )
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same distribution with its batch expanded to ``batch_shape``, without copies."""
-        new = type(self).__new__(type(self)) if _instance is None else _instance
+        """The same distribution with its batch expanded to ``batch_shape``, without copies.
+
+        A subclass with an ``__init__`` of its own defines ``expand`` too. It may begin with
+        ``new = self._get_checked_instance(TheSubclass, _instance)``, where ``_instance`` is what a
+        subclass of that has made, and end with ``new``, set up.
+
+        Raises:
+            NotImplementedError: a subclass defines ``__init__`` but not ``expand``.
+        """
+        here = __package__ + "."
+        cls = next(kind for kind in type(self).__mro__ if kind.__module__.startswith(here))
+        new = self._get_checked_instance(cls, _instance)
         new.__dict__.update(self.__dict__)
         batch_shape = taeda.Size(batch_shape)
         old = len(self._batch_shape)
@@ -90,6 +100,17 @@ class Distribution:
                 setattr(new, name, value.expand(batch_shape + value.shape[old:]))
         new._batch_shape = batch_shape
         return new
+
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """``_instance``, or a bare one of this class, if ``expand`` of ``cls`` may set it up."""
+        if _instance is not None:
+            return _instance
+        if type(self).__init__ is not cls.__init__:  # type: ignore[misc]
+            raise NotImplementedError(
+                f"{type(self).__name__}.expand: a subclass of {cls.__name__} that defines __init__ "
+                "must also define expand"
+            )
+        return type(self).__new__(type(self))
 
     @property
     def batch_shape(self) -> Any:

@@ -59,13 +59,12 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
     Of several that fit two distributions, the one of the nearest classes is taken.
 
     Raises:
-        TypeError: a type is not a class of distributions.
+        TypeError: a type is not a class. It need not be one of ``Distribution``'s subclasses: it
+            may be a base of theirs.
     """
     for name, kind in (("type_p", type_p), ("type_q", type_q)):
-        if not (isinstance(kind, type) and issubclass(kind, Distribution)):
-            raise TypeError(
-                f"register_kl: Expected {name} to be a Distribution subclass but got {kind}"
-            )
+        if not isinstance(kind, type):
+            raise TypeError(f"register_kl: Expected {name} to be a class but got {kind}")
 
     def decorator(function: Any) -> Any:
         _registry[type_p, type_q] = function
@@ -83,9 +82,13 @@ def _find(type_p: Any, type_q: Any) -> Callable[[Any, Any], Any] | None:
     if not fitting:
         return None
 
+    mros = (type_p.__mro__, type_q.__mro__)
+
+    def steps(kind: type, mro: tuple[type, ...]) -> int:
+        return mro.index(kind) if kind in mro else len(mro)  # a virtual base, as of `abc`
+
     def distance(order: tuple[int, int]) -> Any:
-        mros = (type_p.__mro__, type_q.__mro__)
-        return lambda pair: [mros[i].index(pair[i]) for i in order]
+        return lambda pair: [steps(pair[i], mros[i]) for i in order]
 
     left, right = min(fitting, key=distance((0, 1))), min(fitting, key=distance((1, 0)))
     if _registry[left] is not _registry[right]:

@@ -17,7 +17,7 @@ from ._number_transforms import (
     SoftplusTransform,
     TanhTransform,
 )
-from ._transform import ComposeTransform, Transform, identity_transform
+from ._transform import ComposeTransform, Transform, _InverseTransform, identity_transform
 from ._vector_transforms import (
     CatTransform,
     CorrCholeskyTransform,
@@ -48,5 +48,6 @@ __all__ = [
     "StickBreakingTransform",
     "TanhTransform",
     "Transform",
+    "_InverseTransform",
     "identity_transform",
 ]

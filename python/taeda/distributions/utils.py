@@ -97,6 +97,9 @@ def sum_rightmost(value: Any, dim: int) -> Any:
     return value.reshape((*value.shape[: value.dim() - dim], -1)).sum(-1)
 
 
+_sum_rightmost = sum_rightmost  # the name that packages import
+
+
 def xlog1py(x: Tensor, y: Tensor) -> Tensor:
     """``x * log1p(y)``, 0 where x is 0."""
     return taeda.where(x == 0, taeda.zeros_like(x), x * taeda.log1p(y))
@@ -169,7 +172,12 @@ def empty_for(like: Tensor, shape: Any) -> Tensor:
 
 def standard_normal(shape: Any, like: Tensor) -> Tensor:
     """Standard normal numbers of the dtype and device of a parameter."""
-    return taeda.randn(shape, dtype=like.dtype, device=like.device)
+    return _standard_normal(shape, dtype=like.dtype, device=like.device)
+
+
+def _standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
+    """Standard normal numbers."""
+    return taeda.randn(shape, dtype=dtype, device=device)
 
 
 def standard_gamma(concentration: Tensor) -> Tensor:

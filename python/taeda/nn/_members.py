@@ -10,8 +10,32 @@ if TYPE_CHECKING:
 _MISSING = object()
 
 
+class FoundByGetattr:
+    """A base of modules whose class has a `__getattr__` that hands on to its base's.
+
+    `Module.__init_subclass__` adds it. Such a class wants to be asked for members, as in PyTorch.
+    So they are no ordinary attributes there, and `super().__getattr__(name)` finds them here.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        for table in ("_parameters", "_buffers", "_modules"):
+            members = self.__dict__.get(table, ())
+            if name in members:
+                return members[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+
+def hands_on(cls: type) -> bool:
+    """Whether a class, or one of its bases, defines a `__getattr__` that asks its base's."""
+    found: list[Any] = [base.__dict__.get("__getattr__") for base in cls.__mro__]
+    codes = [getattr(function, "__code__", None) for function in found]
+    return any("__getattr__" in code.co_names for code in codes if code is not None)
+
+
 class Members(dict[str, Any]):
     """A dictionary of one module's members, each of which is also an attribute of the module.
+
+    Where the module's class is asked for them, they are not: see `FoundByGetattr`.
 
     Reading `module.weight` is therefore an ordinary attribute read, while code that adds, replaces
     or removes entries of `module._parameters` changes the attribute with it. The module is held by
@@ -33,7 +57,7 @@ class Members(dict[str, Any]):
 
     def _attributes(self) -> dict[str, Any]:
         owner = None if self._owner is None else self._owner()
-        return {} if owner is None else owner.__dict__
+        return {} if owner is None or isinstance(owner, FoundByGetattr) else owner.__dict__
 
     def _forget(self, name: str, value: Any) -> None:
         attributes = self._attributes()

@@ -11,7 +11,7 @@ from taeda.nn import _hooks
 from taeda.nn._calling import Calling, Signature
 from taeda.nn._converting import Converting
 from taeda.nn._finding import Finding
-from taeda.nn._members import Members
+from taeda.nn._members import FoundByGetattr, Members, hands_on
 from taeda.nn._saving import Saving
 from taeda.nn.parameter import Buffer, Parameter
 
@@ -55,6 +55,11 @@ class Module(Calling, Finding, Saving, Converting):
     training: bool
     call_super_init: bool = False
     __signature__ = Signature()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if hands_on(cls) and FoundByGetattr not in cls.__mro__:
+            cls.__bases__ = (*cls.__bases__, FoundByGetattr)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         make = super().__new__
@@ -143,7 +148,7 @@ class Module(Calling, Finding, Saving, Converting):
             state[name] = Members(weakref.ref(self), value)
         else:
             object.__setattr__(self, name, value)
-            if name == "__dict__":
+            if name in ("__dict__", "__class__"):
                 self._bind_tables()
 
     def __delattr__(self, name: str) -> None:
@@ -170,11 +175,14 @@ class Module(Calling, Finding, Saving, Converting):
             self.__dict__.pop(name, None)
 
     def _bind_tables(self) -> None:
-        """Make the tables this module's own after copying, unpickling or replacing `__dict__`."""
+        """Make the tables this module's own after copying, unpickling, or changing its class."""
         state = self.__dict__
         owner = weakref.ref(self)
         for table in _TABLES:
-            state[table] = Members(owner, state.get(table, ()))
+            members = state.get(table, ())
+            for name in members:
+                state.pop(name, None)
+            state[table] = Members(owner, members)
         state["_non_persistent_buffers_set"] = set(state.get("_non_persistent_buffers_set", ()))
         state.setdefault("training", True)
 
@@ -184,7 +192,8 @@ class Module(Calling, Finding, Saving, Converting):
 
     def __dir__(self) -> list[str]:
         # Children of containers have numbers as names; they are no use to completion.
-        return [name for name in object.__dir__(self) if not name[:1].isdigit()]
+        members = (name for table in _TABLES for name in self.__dict__.get(table, ()))
+        return sorted(name for name in {*object.__dir__(self), *members} if not name[:1].isdigit())
 
     # Registration -------------------------------------------------------------------------------
 

@@ -9,24 +9,26 @@ tensor: ``save`` goes by the path's suffix, ``load`` by what the file holds.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from taeda._C import device
 
 from ._safe import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
-    from typing import BinaryIO, TypeAlias
+    from typing import BinaryIO
 
-    from taeda import device
-
-    MapLocation: TypeAlias = str | device | dict[str, str] | Callable[[Any, str], Any] | None
     File: TypeAlias = str | os.PathLike[str] | BinaryIO
 
 DEFAULT_PROTOCOL = 2
+# What `map_location` may be.
+MAP_LOCATION: TypeAlias = Callable[[Any, str], Any] | device | str | dict[str, str] | None
 
 __all__ = [
     "DEFAULT_PROTOCOL",
+    "MAP_LOCATION",
     "add_safe_globals",
     "clear_safe_globals",
     "get_safe_globals",
@@ -124,7 +126,7 @@ def _write_archive(pickler: Any, folder: str, write: Any) -> None:
 
 def load(
     f: File,
-    map_location: MapLocation = None,
+    map_location: MAP_LOCATION = None,
     *,
     weights_only: bool | None = None,
     mmap: bool | None = None,

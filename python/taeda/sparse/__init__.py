@@ -18,8 +18,14 @@ tensor([[3.],
 tensor([0, 1, 3])
 """
 
+from typing import Any
+
+from taeda._tensor_types import sparse_types
 from taeda.sparse import _changes as _changes  # for the functions that it registers
 from taeda.sparse._functions import addmm, log_softmax, mm, softmax, sum
 from taeda.sparse._tensor import SparseTensor
 
-__all__ = ["SparseTensor", "addmm", "log_softmax", "mm", "softmax", "sum"]
+_TYPES: dict[str, Any] = sparse_types()
+globals().update(_TYPES)
+
+__all__ = [*_TYPES, "SparseTensor", "addmm", "log_softmax", "mm", "softmax", "sum"]

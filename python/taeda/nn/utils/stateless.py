@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from taeda._C import Tensor
@@ -49,6 +50,24 @@ def functional_call(
             "functional_call: parameters_and_buffers must be a dict, got "
             f"{type(parameters_and_buffers).__name__}"
         )
+    with _reparametrize_module(
+        module, parameters_and_buffers, tie_weights=tie_weights, strict=strict
+    ):
+        return module(*arguments, **(kwargs or {}))
+
+
+@contextmanager
+def _reparametrize_module(
+    module: Module,
+    parameters_and_buffers: Mapping[str, Tensor],
+    *,
+    tie_weights: bool = False,
+    strict: bool = False,
+) -> Iterator[None]:
+    """Within, the module has other tensors in place of some of its parameters and buffers.
+
+    What `functional_call` says of its arguments holds here.
+    """
     given = dict(parameters_and_buffers)
     places = _places(module)
     values = _with_tied(given, places) if tie_weights else given
@@ -64,7 +83,7 @@ def functional_call(
                 table, key = places[name]
                 own[name] = table[key]
                 table[key] = value
-        return module(*arguments, **(kwargs or {}))
+        yield
     finally:
         for name, value in own.items():
             table, key = places[name]
