@@ -282,8 +282,8 @@ def set_default_tensor_type(t: Any) -> None:
 # ---- submodules, loaded when they are first used ------------------------------------------------
 
 _SUBMODULES = frozenset({
-    "accelerator", "amp", "ao", "array_api", "autograd", "backends", "compat", "compiler", "cpu", "cuda", "distributed",
-    "distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit", "library", "linalg",
+    "__config__", "accelerator", "amp", "ao", "array_api", "autograd", "backends", "compat", "compiler", "cpu", "cuda",
+    "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit", "library", "linalg",
     "masked", "mps", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
     "safetensors", "serialization", "signal", "sparse", "special", "storage", "testing", "types", "utils", "version",
     "xpu",

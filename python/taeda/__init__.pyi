@@ -7,6 +7,7 @@ from typing import Any
 
 from taeda._tensor_types import tensortype
 
+from taeda import __config__ as __config__
 from taeda import accelerator as accelerator
 from taeda import amp as amp
 from taeda import ao as ao

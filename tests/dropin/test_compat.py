@@ -374,3 +374,21 @@ def test_functions_and_classes_are_in_the_modules_dict(tmp_path):
         print("Normal" in found, len(found) > 30, "relu" in vars(torch), torch.relu is vars(torch)["relu"])
     """
     assert run(program, folder=tmp_path).split() == ["True"] * 4
+
+
+def test_settings_of_the_build(tmp_path):
+    program = """
+        import torch
+        shown = torch.__config__.show()
+        print(shown.splitlines()[0], "USE_MKL=OFF" in shown, "USE_CUDA=OFF" in shown)
+        print(f"taeda.get_num_threads() : {torch.get_num_threads()}" in torch.__config__.parallel_info())
+    """
+    assert run(program, folder=tmp_path).splitlines() == ["taeda built with: True True", "True"]
+
+
+def test_calls_to_other_processes_are_not_available(tmp_path):
+    program = """
+        from torch.distributed import rpc
+        print(rpc.is_available())
+    """
+    assert run(program, folder=tmp_path).split() == ["False"]

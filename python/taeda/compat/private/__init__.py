@@ -10,6 +10,7 @@ __all__ = ["MODULES"]
 
 # The module under taeda that stands for one under torch.
 MODULES = {
+    "torch.__config__": "taeda.__config__",
     "torch._C": "taeda.compat.private.core",
     "torch._custom_ops": "taeda.compat.private.custom_ops",
     "torch._dynamo": "taeda.compat.private.dynamo",

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from taeda import Generator, Size, Tensor, amp, device, dtype, layout, memory_format
+from taeda._C import _disabled_torch_function_impl
 from taeda.overrides import DisableTorchFunctionSubclass
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Generator",
     "Size",
     "Tensor",
+    "_disabled_torch_function_impl",
     "device",
     "dtype",
     "layout",
