@@ -34,8 +34,10 @@ class Engine {
   }
 
   // `count` successive draws, as random() would give them, but for the tempering: each word still
-  // has to go through temper().
-  void raw(uint32_t* out, int64_t count);
+  // has to go through temper(). They lie in `room`, which holds raw_room(count) words and begins a
+  // cache line.
+  uint32_t* raw(uint32_t* room, int64_t count);
+  static constexpr int64_t raw_room(int64_t count) { return count + 2 * kWords; }
   static constexpr uint32_t temper(uint32_t y) {
     y ^= y >> 11;
     y ^= (y << 7) & 0x9d2c5680u;

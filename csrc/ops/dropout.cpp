@@ -49,6 +49,15 @@ TensorList native_dropout(const Tensor& self, double p, std::optional<Generator>
     fail("result type ", default_dtype(), " can't be cast to the desired output type ",
          self.dtype());
   }
+  if (p < 1 && self.dtype() == DType::Float32 && self.is_contiguous() && !self.is_meta()) {
+    Tensor y = empty(self.sizes(), self.options());
+    Tensor keep = empty(self.sizes(), {DType::Bool, self.device()});
+    GeneratorImpl& g = resolve(generator);
+    std::lock_guard lock(g.mutex);
+    cpu::dropout(g.engine, y.numel(), 1 - p, self.data_as<float>(), 1 / (1 - p),
+                 keep.data_as<bool>(), y.data_as<float>());
+    return {y, keep};
+  }
   Tensor mask = p == 1 ? zeros(self.sizes(), {DType::Bool, self.device()})
                 : self.is_contiguous()
                     ? keep_mask(empty(self.sizes(), {DType::Bool, self.device()}), p, generator)

@@ -53,8 +53,8 @@ template <class T> T to(double x) {
   }
 }
 
-// f(draws, first element, how many), for the elements 0 .. n-1 of a fill that takes `draws` draws
-// for each. The stream is drawn in order; all else is shared out.
+// f(words, first element, how many), for the elements 0 .. n-1 of a fill that takes `draws` raw
+// words for each. The stream is drawn in order; all else is shared out.
 template <class F> void in_order(Engine& engine, int64_t n, int draws, F&& f) {
   constexpr int64_t piece = 8 * kBuffer;
   Turns turns;
@@ -62,16 +62,12 @@ template <class F> void in_order(Engine& engine, int64_t n, int draws, F&& f) {
     for (int64_t p = begin; p < end; ++p) {
       const int64_t first = p * piece, count = std::min(piece, n - first);
       Turns::Turn turn(turns, p);
-      const Scratch<uint32_t> bits(count * draws);
+      const Scratch<uint32_t> room(Engine::raw_room(count * draws));
       turn.enter();
-      engine.raw(bits.data(), count * draws);
+      const uint32_t* words = engine.raw(room.data(), count * draws);
       turn.leave();
-      for (int64_t i = 0; i < count; i += kBuffer) {
-        const int64_t some = std::min(kBuffer, count - i);
-        uint32_t* words = bits.data() + i * draws;
-        kernels().temper(words, some * draws);
-        f(words, first + i, some);
-      }
+      for (int64_t i = 0; i < count; i += kBuffer)
+        f(words + i * draws, first + i, std::min(kBuffer, count - i));
     }
   });
 }
@@ -129,8 +125,7 @@ template <class T> void fill_normal(Engine& engine, T* out, int64_t n, double me
   if (whole == n) return;
   // The rest has used up draws too, though the last 16 elements are all drawn anew (not so for the
   // half types).
-  uint32_t skipped[16 * draws];
-  if (!kIsHalf<T>) engine.raw(skipped, (n - whole) * draws);
+  for (int64_t i = 0; !kIsHalf<T> && i < (n - whole) * draws; ++i) engine.random();
   blocks(out + n - 16, 16);
 }
 
@@ -155,9 +150,15 @@ template <class T> void fill_geometric(Engine& engine, T* out, int64_t n, double
   each(out, n, [&] { return to<T>(std::ceil(std::log(engine.uniform()) / scale)); });
 }
 
+namespace {
+
+// A draw is a whole number of 2^-53: it is below p where that number is below p 2^53 rounded up.
+uint64_t bernoulli_limit(double p) { return static_cast<uint64_t>(std::ceil(p * 0x1p53)); }
+
+}  // namespace
+
 template <class T> void fill_bernoulli(Engine& engine, T* out, int64_t n, double p) {
-  // A draw is a whole number of 2^-53: it is below p where that number is below p 2^53 rounded up.
-  const auto limit = static_cast<uint64_t>(std::ceil(p * 0x1p53));
+  const uint64_t limit = bernoulli_limit(p);
   in_order(engine, n, 2, [&](const uint32_t* bits, int64_t first, int64_t count) {
     if constexpr (std::is_same_v<T, bool>) {
       kernels().bernoulli(bits, out + first, count, limit);
@@ -166,6 +167,15 @@ template <class T> void fill_bernoulli(Engine& engine, T* out, int64_t n, double
       kernels().bernoulli(bits, keep, count, limit);
       for (int64_t j = 0; j < count; ++j) out[first + j] = static_cast<T>(keep[j] ? 1 : 0);
     }
+  });
+}
+
+void dropout(Engine& engine, int64_t n, double p, const float* x, double scale, bool* keep,
+             float* y) {
+  const uint64_t limit = bernoulli_limit(p);
+  in_order(engine, n, 2, [&](const uint32_t* bits, int64_t first, int64_t count) {
+    kernels().dropout_float(bits, limit, x + first, static_cast<float>(scale), keep + first,
+                            y + first, count);
   });
 }
 

@@ -29,6 +29,9 @@ template <class T> void fill_geometric(Engine& engine, T* out, int64_t n, double
 
 // T: any real dtype. 1 with probability p, else 0.
 template <class T> void fill_bernoulli(Engine& engine, T* out, int64_t n, double p);
+// keep: ones with probability p; y = x * (keep ? scale : 0), while they are drawn.
+void dropout(Engine& engine, int64_t n, double p, const float* x, double scale, bool* keep,
+             float* y);
 // Dropout: y = x * (keep ? scale : 0). T: float or double.
 void scale_kept(int64_t n, const float* x, const bool* keep, double scale, float* y);
 void scale_kept(int64_t n, const double* x, const bool* keep, double scale, double* y);

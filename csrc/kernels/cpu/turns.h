@@ -23,6 +23,12 @@ class Turns {
     Turn& operator=(const Turn&) = delete;
 
     void enter() const {
+      for (int i = 0; i < kSpins; ++i) {  // to sleep and wake takes longer than most turns
+        if (turns_.next_.load(std::memory_order_acquire) == item_) return;
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+      }
       for (int64_t now; (now = turns_.next_.load(std::memory_order_acquire)) != item_;)
         turns_.next_.wait(now, std::memory_order_acquire);
     }
@@ -39,6 +45,7 @@ class Turns {
   };
 
  private:
+  static constexpr int kSpins = 1000;
   std::atomic<int64_t> next_{0};
 };
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/cpu/simd/lanes.h"
+
 // Compiled once per instruction set: everything here lives in that set's namespace.
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
@@ -61,26 +63,26 @@ void sin_cos(float x, float& sine, float& cosine) {
   cosine = ((octant - 2) & 4) == 0 ? -cosine : cosine;
 }
 
-void temper(uint32_t* words, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    uint32_t y = words[i];
-    y ^= y >> 11;
-    y ^= (y << 7) & 0x9d2c5680u;
-    y ^= (y << 15) & 0xefc60000u;
-    words[i] = y ^ (y >> 18);
-  }
+// What Engine::temper does, here for every instruction set.
+[[gnu::always_inline]] inline uint32_t temper(uint32_t y) {
+  y ^= y >> 11;
+  y ^= (y << 7) & 0x9d2c5680u;
+  y ^= (y << 15) & 0xefc60000u;
+  return y ^ (y >> 18);
 }
 
 void uniform_float(const uint32_t* bits, float* out, int64_t n, float low, float range) {
   for (int64_t i = 0; i < n; ++i) {
-    const float u = static_cast<float>(static_cast<int32_t>(bits[i] & 0xffffffu)) * 0x1p-24f;
+    const float u =
+        static_cast<float>(static_cast<int32_t>(temper(bits[i]) & 0xffffffu)) * 0x1p-24f;
     out[i] = std::fma(u, range, low);
   }
 }
 
 void uniform_double(const uint32_t* bits, double* out, int64_t n, double low, double range) {
   for (int64_t i = 0; i < n; ++i) {
-    const uint64_t word = (static_cast<uint64_t>(bits[2 * i]) << 32) | bits[2 * i + 1];
+    const uint64_t word =
+        (static_cast<uint64_t>(temper(bits[2 * i])) << 32) | temper(bits[2 * i + 1]);
     const double u = static_cast<double>(static_cast<int64_t>(word & ((1ULL << 53) - 1))) * 0x1p-53;
     out[i] = std::fma(u, range, low);
   }
@@ -112,14 +114,25 @@ void normal_double(double* data, int64_t blocks, double mean, double std) {
   }
 }
 
-// As two halves: the first word's low 21 bits come first, the second word decides where they are
-// equal.
+// As two halves: the first word's low 21 bits come first. Where they are equal, which is one time
+// in two million, the second word decides.
 void bernoulli(const uint32_t* bits, bool* keep, int64_t n, uint64_t limit) {
   const auto high = static_cast<int32_t>(limit >> 32);
   const auto low = static_cast<uint32_t>(limit);
-  for (int64_t i = 0; i < n; ++i) {
-    const auto first = static_cast<int32_t>(bits[2 * i] & 0x1fffffu);
-    keep[i] = (first < high) | ((first == high) & (bits[2 * i + 1] < low));
+  constexpr int64_t block = 256;
+  int32_t first[block];
+  for (int64_t begin = 0; begin < n; begin += block, bits += 2 * block) {
+    const int64_t m = n - begin < block ? n - begin : block;
+    bool* out = keep + begin;
+    int32_t equal = 0;
+    for (int64_t i = 0; i < m; ++i) first[i] = static_cast<int32_t>(bits[2 * i]);
+    for (int64_t i = 0; i < m; ++i) {
+      first[i] = static_cast<int32_t>(temper(static_cast<uint32_t>(first[i])) & 0x1fffffu);
+      equal |= first[i] == high;
+    }
+    for (int64_t i = 0; i < m; ++i) out[i] = first[i] < high;
+    for (int64_t i = 0; equal && i < m; ++i)
+      out[i] |= (first[i] == high) & (temper(bits[2 * i + 1]) < low);
   }
 }
 
@@ -128,10 +141,57 @@ template <class T> void scale_kept(const T* x, const bool* keep, T scale, T* y, 
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] * (kept[i] ? scale : T(0));
 }
 
+#if defined(__AVX512F__)
+typedef uint32_t Words __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int32_t Ints __attribute__((vector_size(64)));
+typedef float Floats __attribute__((vector_size(64), aligned(4), may_alias));
+typedef uint8_t Bytes __attribute__((vector_size(16), aligned(1), may_alias));
+
+// bernoulli and scale_kept at once in registers. Returns whether a second word has to decide.
+bool drop_block(const uint32_t* bits, int32_t high, const float* x, float scale, bool* keep,
+                float* y, int64_t n) {
+  constexpr Words even{0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
+  constexpr int64_t ahead = 512;
+  const Ints factor = (Ints)(Floats{} + scale);
+  Ints equal{};
+  for (int64_t i = 0; i < n; i += 16) {
+    Words w = *reinterpret_cast<const Words*>(bits + 2 * i);
+    w = __builtin_shuffle(w, *reinterpret_cast<const Words*>(bits + 2 * i + 16), even);
+    w ^= w >> 11;
+    w ^= (w << 7) & 0x9d2c5680u;
+    w ^= (w << 15) & 0xefc60000u;
+    const Ints first = (Ints)((w ^ w >> 18) & 0x1fffffu), below = first < high;
+    equal |= first == high;
+    __builtin_prefetch(x + i + ahead);
+    __builtin_prefetch(y + i + ahead, 1);
+    *reinterpret_cast<Bytes*>(keep + i) = __builtin_convertvector(below & 1, Bytes);
+    *reinterpret_cast<Floats*>(y + i) =
+        *reinterpret_cast<const Floats*>(x + i) * (Floats)(below & factor);
+  }
+  return fold_lanes<int32_t, 16>(equal, [](auto a, auto b) { return a | b; }) != 0;
+}
+#else
+bool drop_block(const uint32_t*, int32_t, const float*, float, bool*, float*, int64_t) {
+  return true;
+}
+#endif
+
+void dropout_float(const uint32_t* bits, uint64_t limit, const float* x, float scale, bool* keep,
+                   float* y, int64_t n) {
+  constexpr int64_t block = 256;
+  for (int64_t i = 0; i < n; i += block) {
+    const int64_t m = n - i < block ? n - i : block;
+    const auto high = static_cast<int32_t>(limit >> 32);
+    if (m == block && !drop_block(bits + 2 * i, high, x + i, scale, keep + i, y + i, m)) continue;
+    bernoulli(bits + 2 * i, keep + i, m, limit);
+    scale_kept(x + i, keep + i, scale, y + i, m);
+  }
+}
+
 }  // namespace
 
-extern const RandomKernels random_kernels = {
-    temper,        uniform_float, uniform_double,    normal_float,
-    normal_double, bernoulli,     scale_kept<float>, scale_kept<double>};
+extern const RandomKernels random_kernels = {uniform_float,      uniform_double, normal_float,
+                                             normal_double,      bernoulli,      scale_kept<float>,
+                                             scale_kept<double>, dropout_float};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

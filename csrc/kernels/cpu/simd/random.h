@@ -5,9 +5,8 @@
 
 namespace taeda::cpu::simd {
 
+// bits: the engine's raw words, as they are before Engine::temper.
 struct RandomKernels {
-  // What the engine's raw words have to go through before they are draws (Engine::temper).
-  void (*temper)(uint32_t* words, int64_t n);
   // low + range * u for a uniform u in [0, 1): the low 24 bits of one word, or the low 53 of two,
   // rounded once (fma).
   void (*uniform_float)(const uint32_t* bits, float* out, int64_t n, float low, float range);
@@ -20,6 +19,9 @@ struct RandomKernels {
   // y[i] = x[i] * (keep[i] ? scale : 0).
   void (*scale_kept_float)(const float* x, const bool* keep, float scale, float* y, int64_t n);
   void (*scale_kept_double)(const double* x, const bool* keep, double scale, double* y, int64_t n);
+  // bernoulli and scale_kept at once.
+  void (*dropout_float)(const uint32_t* bits, uint64_t limit, const float* x, float scale,
+                        bool* keep, float* y, int64_t n);
 };
 
 namespace v2 {
