@@ -317,29 +317,24 @@ TensorList native_batch_norm(const Tensor& self, const Tensor& weight, const Ten
   cpu::BatchNorm s = batch_shape(self, eps);
   visit_floating(compute, "batch_norm", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    Tensor var = training ? empty(Dims{channels}, o) : prepared(running_var, compute);
-    if (training) {
-      cpu::channel_moments<T>(s, x.data_as<T>(), mean.data_as<T>(), var.data_as<T>());
-    } else {
+    const T *data = x.data_as<T>(), *scale = memory<T>(w), *shift = memory<T>(b);
+    T *means = mean.data_as<T>(), *inverse = invstd.data_as<T>();
+    if (!training) {
+      Tensor var = prepared(running_var, compute);
       copy_into(mean, running_mean);
+      for (int64_t c = 0; c < channels; ++c)
+        inverse[c] = static_cast<T>(1 / std::sqrt(static_cast<double>(var.data_as<T>()[c]) + eps));
+      if (y.numel()) cpu::batch_norm<T>(s, data, means, inverse, scale, shift, y.data_as<T>());
+      return;
     }
-    for (int64_t c = 0; c < channels; ++c) {
-      invstd.data_as<T>()[c] =
-          static_cast<T>(1 / std::sqrt(static_cast<double>(var.data_as<T>()[c]) + eps));
-    }
-    if (training && self.numel()) {
-      update_running(running_mean, mean, momentum);
-      double count = static_cast<double>(s.batch * s.spatial), unbiased = count / (count - 1);
-      Tensor var_unbiased = empty(Dims{channels}, o);
-      for (int64_t c = 0; c < channels; ++c) {
-        var_unbiased.data_as<T>()[c] = static_cast<T>(var.data_as<T>()[c] * unbiased);
-      }
-      update_running(running_var, var_unbiased, momentum);
-    }
-    if (y.numel()) {
-      cpu::batch_norm<T>(s, x.data_as<T>(), mean.data_as<T>(), invstd.data_as<T>(), memory<T>(w),
-                         memory<T>(b), y.data_as<T>());
-    }
+    Tensor var = empty(Dims{channels}, o);
+    T* vars = var.data_as<T>();
+    cpu::batch_norm_training<T>(s, data, scale, shift, means, vars, inverse, y.data_as<T>());
+    if (!self.numel()) return;
+    update_running(running_mean, mean, momentum);
+    double count = static_cast<double>(s.batch * s.spatial), unbiased = count / (count - 1);
+    for (int64_t c = 0; c < channels; ++c) vars[c] = static_cast<T>(vars[c] * unbiased);
+    update_running(running_var, var, momentum);
   });
   return {finished(y, self.dtype()), mean, invstd};
 }

@@ -7,6 +7,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/simd/pick.h"
 #include "kernels/cpu/simd/rows.h"
+#include "kernels/cpu/stream.h"
 
 namespace taeda::cpu {
 namespace {
@@ -92,6 +93,7 @@ void entropy_losses(const NllShape& s, const T* x, const double* stats, const in
 template <class T>
 void entropy_backward(const NllShape& s, const T* g, int64_t g_step, double scale, const T* x,
                       const double* stats, const int64_t* target, const T* weight, T* gx) {
+  const bool past = is_streamed(s.batch * s.classes * static_cast<int64_t>(sizeof(T)));
   parallel_for(s.batch, row_grain(s), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t t = target[i], at = i * s.classes;
@@ -100,8 +102,10 @@ void entropy_backward(const NllShape& s, const T* g, int64_t g_step, double scal
         continue;
       }
       const double factor = scale * g[i * g_step] * (weight ? weight[t] : T(1));
-      loops<T>().scaled_softmax(x + at, s.classes, stats + 2 * i, factor, gx + at);
-      gx[at + t] -= static_cast<T>(factor);
+      T own;  // what was stored past the caches is not read again
+      loops<T>().scaled_softmax(x + at + t, 1, stats + 2 * i, factor, &own, false);
+      loops<T>().scaled_softmax(x + at, s.classes, stats + 2 * i, factor, gx + at, past);
+      gx[at + t] = own - static_cast<T>(factor);
     }
   });
 }

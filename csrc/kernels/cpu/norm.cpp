@@ -66,7 +66,7 @@ void row_norm(const RowNorm& s, const T* x, const T* weight, const T* bias, T* y
       }
       for (int64_t c = 0; c < s.channels; ++c) {
         f.scale_shift(xr + c * s.spatial, s.spatial, mean[r], rstd[r] * (w ? w[c] : T(1)),
-                      b ? b[c] : T(0), yr + c * s.spatial);
+                      b ? b[c] : T(0), yr + c * s.spatial, false);
       }
     }
   });
@@ -89,7 +89,7 @@ void channel_row_gradient(const RowNorm& s, const T* g, const T* x, T mean, T rs
   for (int64_t c = 0; c < s.channels; ++c) {
     f.gradient(g + c * s.spatial, nullptr, x + c * s.spatial, s.spatial, mean,
                static_cast<T>(scale * w[c]), static_cast<T>(scale * a),
-               static_cast<T>(scale * scale * scale * b), gx + c * s.spatial);
+               static_cast<T>(scale * scale * scale * b), gx + c * s.spatial, false);
   }
 }
 
@@ -110,7 +110,7 @@ void row_gradients(const RowNorm& s, const T* g, const T* x, const T* mean, cons
       const double scale = rstd[r], count = static_cast<double>(n);
       const double a = s.centered ? sums[0] / count : 0;
       f.gradient(g + r * n, w, x + r * n, n, mean[r], rstd[r], static_cast<T>(scale * a),
-                 static_cast<T>(scale * scale * scale * sums[1] / count), gx + r * n);
+                 static_cast<T>(scale * scale * scale * sums[1] / count), gx + r * n, false);
     }
   });
 }
@@ -202,29 +202,80 @@ void row_norm_backward(const RowNorm& s, const T* g, const T* x, const T* mean, 
   if (gw || gb) affine_gradients(s, g, x, mean, rstd, gw, gb);
 }
 
-template <class T> void channel_moments(const BatchNorm& s, const T* x, T* mean, T* var) {
-  const double count = static_cast<double>(s.batch * s.spatial);
+namespace {
+
+template <class T> T inverse_std(const BatchNorm& s, T var) {
+  return static_cast<T>(1 / std::sqrt(static_cast<double>(var) + s.eps));
+}
+
+// Where a row of one channel begins that is to be read next: the machine foresees no jumps.
+template <class T> void ask_for(const T* x, int64_t n) {
+  constexpr int64_t most = 4096, line = 64 / sizeof(T);
+  for (int64_t i = 0; i < std::min<int64_t>(n, most / sizeof(T)); i += line)
+    __builtin_prefetch(x + i);
+}
+
+// The moments of a channel, row by row, put together in order (Chan et al., 1979).
+template <class T>
+void moments_of_channel(const BatchNorm& s, const T* x, int64_t c, T& mean_out, T& var_out) {
   const auto& f = loops<T>();
-  if (s.spatial == 1) {
-    for_columns(s.channels, s.batch, [&](int64_t first, int64_t width) {
-      double m[simd::kColumns], v[simd::kColumns];
-      f.column_sums(x + first, s.batch, s.channels, width, m);
-      for (int64_t i = 0; i < width; ++i) mean[first + i] = static_cast<T>(m[i] /= count);
-      f.column_squares(x + first, s.batch, s.channels, width, m, v);
-      for (int64_t i = 0; i < width; ++i) var[first + i] = static_cast<T>(v[i] / count);
-    });
+  const double n = static_cast<double>(s.spatial);
+  double mean = 0, squares = 0;
+  for (int64_t b = 0; b < s.batch; ++b) {
+    const T* row = x + (b * s.channels + c) * s.spatial;
+    if (b + 1 < s.batch) ask_for(row + s.channels * s.spatial, s.spatial);
+    const double m = f.sum(row, s.spatial) / n, delta = m - mean;
+    const double before = static_cast<double>(b);  // rows
+    squares += f.squares(row, s.spatial, m) + delta * delta * (n * before / (before + 1));
+    mean += delta / (before + 1);
+  }
+  mean_out = static_cast<T>(mean);
+  var_out = static_cast<T>(squares / (n * static_cast<double>(s.batch)));
+}
+
+template <class T> void channel_moments(const BatchNorm& s, const T* x, T* mean, T* var) {
+  parallel_for(s.channels, grain_for(s.batch * s.spatial), [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) moments_of_channel(s, x, c, mean[c], var[c]);
+  });
+}
+
+template <class T> void column_moments(const BatchNorm& s, const T* x, T* mean, T* var) {
+  const double count = static_cast<double>(s.batch);
+  const auto& f = loops<T>();
+  for_columns(s.channels, s.batch, [&](int64_t first, int64_t width) {
+    double m[simd::kColumns], v[simd::kColumns];
+    f.column_sums(x + first, s.batch, s.channels, width, m);
+    for (int64_t i = 0; i < width; ++i) mean[first + i] = static_cast<T>(m[i] /= count);
+    f.column_squares(x + first, s.batch, s.channels, width, m, v);
+    for (int64_t i = 0; i < width; ++i) var[first + i] = static_cast<T>(v[i] / count);
+  });
+}
+
+}  // namespace
+
+template <class T>
+void batch_norm_training(const BatchNorm& s, const T* x, const T* weight, const T* bias, T* mean,
+                         T* var, T* invstd, T* y) {
+  constexpr int64_t many = 16;  // channels that keep all threads busy
+  if (s.spatial == 1 || s.channels < many) {
+    if (s.spatial == 1) column_moments(s, x, mean, var);
+    else channel_moments(s, x, mean, var);
+    for (int64_t c = 0; c < s.channels; ++c) invstd[c] = inverse_std(s, var[c]);
+    batch_norm(s, x, mean, invstd, weight, bias, y);
     return;
   }
+  const auto& f = loops<T>();
+  const bool past = goes_past(s.batch * s.channels, s.spatial, y);
   parallel_for(s.channels, grain_for(s.batch * s.spatial), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
-      double m = 0, v = 0;
-      for (int64_t b = 0; b < s.batch; ++b)
-        m += f.sum(x + (b * s.channels + c) * s.spatial, s.spatial);
-      m /= count;
-      for (int64_t b = 0; b < s.batch; ++b)
-        v += f.squares(x + (b * s.channels + c) * s.spatial, s.spatial, m);
-      mean[c] = static_cast<T>(m);
-      var[c] = static_cast<T>(v / count);
+      moments_of_channel(s, x, c, mean[c], var[c]);
+      invstd[c] = inverse_std(s, var[c]);
+      // At once, while a cache may still have the channel: what was read last, first.
+      for (int64_t b = s.batch; b-- > 0;) {
+        const int64_t at = (b * s.channels + c) * s.spatial;
+        f.scale_shift(x + at, s.spatial, mean[c], invstd[c] * (weight ? weight[c] : T(1)),
+                      bias ? bias[c] : T(0), y + at, past);
+      }
     }
   });
 }
@@ -245,11 +296,12 @@ void batch_norm(const BatchNorm& s, const T* x, const T* mean, const T* invstd, 
     });
     return;
   }
+  const bool past = goes_past(s.batch * s.channels, s.spatial, y);
   parallel_for(s.batch * s.channels, grain_for(s.spatial), [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
       const int64_t c = k % s.channels;
       f.scale_shift(x + k * s.spatial, s.spatial, mean[c], scale_of(c), bias ? bias[c] : T(0),
-                    y + k * s.spatial);
+                    y + k * s.spatial, past);
     }
   });
 }
@@ -299,20 +351,25 @@ void batch_norm_backward(const BatchNorm& s, bool training, const T* g, const T*
     });
     return;
   }
+  const bool past = gx && goes_past(s.batch * s.channels, s.spatial, gx);
   parallel_for(s.channels, grain_for(s.batch * s.spatial), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
       double sum_g = 0, sum_gx = 0, sums[2];
       for (int64_t b = 0; b < s.batch; ++b) {
         const int64_t at = (b * s.channels + c) * s.spatial;
+        if (const int64_t next = at + s.channels * s.spatial; b + 1 < s.batch) {
+          ask_for(g + next, s.spatial);
+          ask_for(x + next, s.spatial);
+        }
         f.products(g + at, nullptr, x + at, s.spatial, mean[c], sums);
         sum_g += sums[0];
         sum_gx += sums[1];
       }
       const auto k = finish(c, sum_g, sum_gx);
       if (!gx) continue;
-      for (int64_t b = 0; b < s.batch; ++b) {
+      for (int64_t b = s.batch; b-- > 0;) {
         const int64_t at = (b * s.channels + c) * s.spatial;
-        f.gradient(g + at, nullptr, x + at, s.spatial, mean[c], k.scale, k.a, k.c, gx + at);
+        f.gradient(g + at, nullptr, x + at, s.spatial, mean[c], k.scale, k.a, k.c, gx + at, past);
       }
     }
   });
@@ -326,8 +383,10 @@ template void row_norm_backward(const RowNorm&, const float*, const float*, cons
                                 const float*, const float*, float*, float*, float*);
 template void row_norm_backward(const RowNorm&, const double*, const double*, const double*,
                                 const double*, const double*, double*, double*, double*);
-template void channel_moments(const BatchNorm&, const float*, float*, float*);
-template void channel_moments(const BatchNorm&, const double*, double*, double*);
+template void batch_norm_training(const BatchNorm&, const float*, const float*, const float*,
+                                  float*, float*, float*, float*);
+template void batch_norm_training(const BatchNorm&, const double*, const double*, const double*,
+                                  double*, double*, double*, double*);
 template void batch_norm(const BatchNorm&, const float*, const float*, const float*, const float*,
                          const float*, float*);
 template void batch_norm(const BatchNorm&, const double*, const double*, const double*,

@@ -27,8 +27,12 @@ struct BatchNorm {
   double eps;
 };
 
-// Mean and biased variance of each channel over (batch, spatial).
-template <class T> void channel_moments(const BatchNorm& s, const T* x, T* mean, T* var);
+// mean, biased variance and 1 / sqrt(variance + eps) of each channel over (batch, spatial), and x
+// normalised by them.
+template <class T>
+void batch_norm_training(const BatchNorm& s, const T* x, const T* weight, const T* bias, T* mean,
+                         T* var, T* invstd, T* y);
+// x normalised by moments that are given.
 template <class T>
 void batch_norm(const BatchNorm& s, const T* x, const T* mean, const T* invstd, const T* weight,
                 const T* bias, T* y);

@@ -85,16 +85,23 @@ void each_element(const Planes& p, const Span& a, const Span& b, const Span& c, 
   }
 }
 
-// The outputs o of a row whose windows have their element number `tap` inside the input.
+// The outputs o along a dimension whose windows have their element number `tap` inside the input.
 struct Reach {
   int64_t first, last;  // outputs [first, last)
   int64_t element;      // that the first of them reads
 };
-Reach reach(const Planes& p, int64_t tap) {
-  const int64_t shift = tap * p.dilation[2] - p.padding[2], step = p.stride[2];
+Reach reach(const Planes& p, int d, int64_t tap) {
+  const int64_t shift = tap * p.dilation[d] - p.padding[d], step = p.stride[d];
   const int64_t first = shift < 0 ? (-shift + step - 1) / step : 0;
-  const int64_t last = shift >= p.in[2] ? 0 : (p.in[2] - 1 - shift) / step + 1;
-  return {first, std::min(last, p.out[2]), first * step + shift};
+  const int64_t last = shift >= p.in[d] ? 0 : (p.in[d] - 1 - shift) / step + 1;
+  return {first, std::min(last, p.out[d]), first * step + shift};
+}
+// The outputs [first, last) whose windows see no padding along a dimension.
+Reach inside(const Planes& p, int d) {
+  Reach r = reach(p, d, 0);
+  r.first = std::min(r.first, p.out[d]);
+  r.last = std::max(reach(p, d, p.kernel[d] - 1).last, r.first);
+  return r;
 }
 
 // Calls f(row of the input, tap, outputs) for every line of elements that a row of outputs reads,
@@ -103,7 +110,7 @@ template <class F> void each_line(const Planes& p, const Span& a, const Span& b,
   for (int64_t d = a.first; d < a.last; d += p.dilation[0]) {
     for (int64_t h = b.first; h < b.last; h += p.dilation[1]) {
       for (int64_t tap = 0; tap < p.kernel[2]; ++tap) {
-        const Reach r = reach(p, tap);
+        const Reach r = reach(p, 2, tap);
         if (r.first < r.last) f((d * p.in[1] + h) * p.in[2], r);
       }
     }
@@ -138,73 +145,21 @@ void maximum(const Planes& p, const Span& a, const Span& b, const Span& c, const
   *index = at;
 }
 
-// The elements of a row of windows, as places after that where the first of them begins.
+// The elements of windows beside one another, as places after that where the first of them begins.
 struct Taps {
   std::vector<int32_t> list;
-  int64_t depth = -1, height = -1;  // elements along these dimensions
+  int64_t depth = -1, height = -1, width = -1;  // elements along these dimensions
 
-  void make(const Planes& p, const Span& a, const Span& b) {
-    const int64_t d = a.last - a.first, h = b.last - b.first;
-    if (d == depth && h == height) return;
+  void make(const Planes& p, int64_t d, int64_t h, int64_t w) {
+    if (d == depth && h == height && w == width) return;
     depth = d;
     height = h;
+    width = w;
     list.clear();
-    each_element(p, {0, d, d}, {0, h, h}, {0, (p.kernel[2] - 1) * p.dilation[2] + 1, 0},
+    each_element(p, {0, d, d}, {0, h, h}, {0, w, w},
                  [&](int64_t e) { list.push_back(static_cast<int32_t>(e)); });
   }
 };
-
-// Maxima of all windows of one plane, a row of outputs at a time.
-template <class T>
-void maxima_by_rows(const Planes& p, Taps& taps, const T* x, T* y, int64_t* index) {
-  // The outputs [first, last) of a row see no padding in their row.
-  const int64_t first = std::min(reach(p, 0).first, p.out[2]);
-  const int64_t last = std::max(reach(p, p.kernel[2] - 1).last, first);
-  for (int64_t d = 0; d < p.out[0]; ++d) {
-    const Span a = p.strided(0, d);
-    for (int64_t h = 0; h < p.out[1]; ++h, y += p.out[2], index += p.out[2]) {
-      const Span b = p.strided(1, h);
-      taps.make(p, a, b);
-      const int64_t start = (a.first * p.in[1] + b.first) * p.in[2] + first * p.stride[2];
-      const int64_t many = taps.list.empty() ? 0 : last - first;
-      if (many > 0) {
-        loops<T>().maxima(x, static_cast<int32_t>(start - p.padding[2]), taps.list.data(),
-                          static_cast<int64_t>(taps.list.size()), p.stride[2], many, y + first,
-                          index + first);
-      }
-      for (int64_t w = 0; w < p.out[2]; ++w) {
-        if (w == first) w += many;
-        if (w < p.out[2]) maximum(p, a, b, p.strided(2, w), x, y + w, index + w);
-      }
-    }
-  }
-}
-
-template <class T> bool by_rows(const Planes& p) {
-  return std::is_floating_point_v<T> && p.in_volume <= INT32_MAX && p.out[2] >= 4;
-}
-
-template <bool Adaptive, class T>
-void maxima(const PoolShape& s, const T* x, T* y, int64_t* index) {
-  const Planes p(s, Adaptive);
-  parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
-    Taps taps;
-    for (int64_t i = begin; i < end; ++i) {
-      const T* from = x + i * p.in_volume;
-      T* to = y + i * p.out_volume;
-      int64_t* at = index + i * p.out_volume;
-      if constexpr (!Adaptive && std::is_floating_point_v<T>) {
-        if (by_rows<T>(p)) {
-          maxima_by_rows(p, taps, from, to, at);
-          continue;
-        }
-      }
-      each_window<Adaptive>(p, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
-        maximum(p, a, b, c, from, to + o, at + o);
-      });
-    }
-  });
-}
 
 template <class T> double plane_sum(const T* x, int64_t n) {
   using namespace simd;
@@ -214,6 +169,112 @@ template <class T> double plane_sum(const T* x, int64_t n) {
   } else {
     return kernels.norm_f64.sum(x, n);
   }
+}
+
+// The maxima of one plane, for a thread that goes from plane to plane.
+template <class T> class PlaneMaxima {
+ public:
+  explicit PlaneMaxima(const Planes& p)
+      : p_(p),
+        rows_(inside(p, 1)),
+        columns_(inside(p, 2)),
+        value_(static_cast<size_t>(rows_.last - rows_.first)),
+        place_(value_.size()) {}
+
+  void run(const T* x, T* y, int64_t* index) {
+    const double sum = plane_sum(x, p_.in_volume);
+    nan_ = sum != sum;  // there may be one
+    for (int64_t d = 0; d < p_.out[0]; ++d) {
+      const Span a = p_.strided(0, d);
+      for (int64_t w = 0; w < p_.out[2]; ++w) {
+        if (w == columns_.first) w = columns_.last;
+        if (w < p_.out[2]) column(a, w, x, y + w, index + w);
+      }
+      for (int64_t h = 0; h < p_.out[1]; ++h, y += p_.out[2], index += p_.out[2])
+        row(a, h, x, y, index);
+    }
+  }
+
+ private:
+  // What a row's windows without padding in the row give, and what no column below does.
+  void row(const Span& a, int64_t h, const T* x, T* y, int64_t* index) {
+    const Span b = p_.strided(1, h);
+    const int64_t first = columns_.first;
+    row_taps_.make(p_, a.last - a.first, b.last - b.first, (p_.kernel[2] - 1) * p_.dilation[2] + 1);
+    const int64_t many = row_taps_.list.empty() ? 0 : columns_.last - first;
+    if (many > 0) {
+      const int64_t start = (a.first * p_.in[1] + b.first) * p_.in[2] + columns_.element;
+      maxima(row_taps_, x, start, p_.stride[2], many, y + first, index + first);
+    }
+    const bool in_columns = h >= rows_.first && h < rows_.last;
+    for (int64_t w = 0; w < p_.out[2]; ++w) {
+      if (w == first && many > 0) w = columns_.last;
+      const bool edge = w < first || w >= columns_.last;
+      if (w < p_.out[2] && !(edge && in_columns))
+        maximum(p_, a, b, p_.strided(2, w), x, y + w, index + w);
+    }
+  }
+
+  // Number w of all rows of outputs whose windows see no padding above or below.
+  void column(const Span& a, int64_t w, const T* x, T* y, int64_t* index) {
+    const Span c = p_.strided(2, w);
+    column_taps_.make(p_, a.last - a.first, (p_.kernel[1] - 1) * p_.dilation[1] + 1,
+                      c.last - c.first);
+    const auto rows = static_cast<int64_t>(value_.size());
+    if (rows > 0 && !column_taps_.list.empty()) {
+      const int64_t start = (a.first * p_.in[1] + rows_.element) * p_.in[2] + c.first;
+      maxima(column_taps_, x, start, p_.stride[1] * p_.in[2], rows, value_.data(), place_.data());
+    }
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t h = rows_.first + i, at = h * p_.out[2];
+      if (column_taps_.list.empty()) {
+        maximum(p_, a, p_.strided(1, h), c, x, y + at, index + at);
+      } else {
+        y[at] = value_[static_cast<size_t>(i)];
+        index[at] = place_[static_cast<size_t>(i)];
+      }
+    }
+  }
+
+  void maxima(const Taps& taps, const T* x, int64_t start, int64_t step, int64_t n, T* y,
+              int64_t* at) const {
+    loops<T>().maxima(x, static_cast<int32_t>(start), taps.list.data(),
+                      static_cast<int64_t>(taps.list.size()), step, n, nan_, y, at);
+  }
+
+  const Planes& p_;
+  const Reach rows_, columns_;
+  Taps row_taps_, column_taps_;
+  std::vector<T> value_;
+  std::vector<int64_t> place_;
+  bool nan_ = false;
+};
+
+template <class T> bool by_rows(const Planes& p) {
+  return std::is_floating_point_v<T> && p.in_volume <= INT32_MAX && p.out[2] >= 4;
+}
+
+template <bool Adaptive, class T>
+void maxima(const PoolShape& s, const T* x, T* y, int64_t* index) {
+  const Planes p(s, Adaptive);
+  parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
+    auto each_plane = [&](auto&& f) {
+      for (int64_t i = begin; i < end; ++i)
+        f(x + i * p.in_volume, y + i * p.out_volume, index + i * p.out_volume);
+    };
+    if constexpr (!Adaptive && std::is_floating_point_v<T>) {
+      if (by_rows<T>(p)) {
+        PlaneMaxima<T> plane(p);
+        each_plane([&](const T* from, T* to, int64_t* at) { plane.run(from, to, at); });
+        return;
+      }
+    }
+    each_plane([&](const T* from, T* to, int64_t* at) {
+      each_window<Adaptive>(p, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
+        maximum(p, a, b, c, from, to + o, at + o);
+      });
+    });
+  });
 }
 
 int64_t divisor(AverageRule rule, const Span& a, const Span& b, const Span& c) {

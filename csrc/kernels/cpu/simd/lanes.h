@@ -12,6 +12,16 @@
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
+// Bytes of a register. Arithmetic on longer vectors takes several of them, but comparisons of those
+// are taken apart by compilers.
+#if defined(__AVX512F__)
+constexpr int64_t kRegister = 64;
+#elif defined(__AVX2__)
+constexpr int64_t kRegister = 32;
+#else
+constexpr int64_t kRegister = 16;
+#endif
+
 template <class T, int64_t Lanes> struct Narrow {
   typedef T type __attribute__((vector_size(Lanes * sizeof(T))));
 };

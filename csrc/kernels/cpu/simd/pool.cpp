@@ -43,7 +43,17 @@ template <class T, int L> FN typename Pack<T, L>::type every(const T* x, int64_t
   return v;
 }
 
+// The second elements of pairs: a and b are what begins at x and at x + L.
 template <class T, int L>
+FN typename Pack<T, L>::type odd_ones(typename Pack<T, L>::type a, typename Pack<T, L>::type b,
+                                      bool odd) {
+  using I = typename Pack<T, L>::ints;
+  I even;
+  for (int i = 0; i < L; ++i) even[i] = 2 * i;
+  return __builtin_shuffle(a, b, odd ? even + 1 : even);
+}
+
+template <class T, int L, bool Nan>
 FN void maxima_of(const T* x, int32_t first, const int32_t* taps, int64_t many, int64_t step,
                   int64_t n, T* y, int64_t* at) {
   using V = typename Pack<T, L>::type;
@@ -61,13 +71,24 @@ FN void maxima_of(const T* x, int32_t first, const int32_t* taps, int64_t many, 
       best[p] = V{} - static_cast<T>(__builtin_inf());
       where[p] = I{} + static_cast<Number>(taps[0]);
     }
+    auto offer = [&](V v, int p, int32_t tap) {
+      I larger = v > best[p];
+      if constexpr (Nan) larger |= v != v;
+      best[p] = larger ? v : best[p];
+      where[p] = larger ? I{} + static_cast<Number>(tap) : where[p];
+    };
     for (int64_t t = 0; t < many; ++t) {
-      for (int p = 0; p < 2; ++p) {
-        const V v = every<T, L>(x + i[p] * step + taps[t], step);
-        const I larger = (v > best[p]) | (v != v);
-        best[p] = larger ? v : best[p];
-        where[p] = larger ? I{} + static_cast<Number>(taps[t]) : where[p];
+      if (step == 2 && t + 1 < many && taps[t + 1] == taps[t] + 1) {  // neighbours, loaded together
+        for (int p = 0; p < 2; ++p) {
+          const T* from = x + i[p] * step + taps[t];
+          const V a = *reinterpret_cast<const V*>(from), b = *reinterpret_cast<const V*>(from + L);
+          offer(odd_ones<T, L>(a, b, false), p, taps[t]);
+          offer(odd_ones<T, L>(a, b, true), p, taps[t + 1]);
+        }
+        ++t;
+        continue;
       }
+      for (int p = 0; p < 2; ++p) offer(every<T, L>(x + i[p] * step + taps[t], step), p, taps[t]);
     }
     for (int p = 0; p < 2; ++p) {
       where[p] += steps + static_cast<Number>(first + i[p] * step);
@@ -79,13 +100,15 @@ FN void maxima_of(const T* x, int32_t first, const int32_t* taps, int64_t many, 
 
 template <class T, int L>
 FN void maxima_by(const T* x, int32_t first, const int32_t* taps, int64_t many, int64_t step,
-                  int64_t n, T* y, int64_t* at) {
+                  int64_t n, bool nan, T* y, int64_t* at) {
   if (n >= L) {
-    if (step == 1) maxima_of<T, L>(x, first, taps, many, 1, n, y, at);
-    else if (step == 2) maxima_of<T, L>(x, first, taps, many, 2, n, y, at);
-    else maxima_of<T, L>(x, first, taps, many, step, n, y, at);
+    if (step == 1 && nan) maxima_of<T, L, true>(x, first, taps, many, 1, n, y, at);
+    else if (step == 1) maxima_of<T, L, false>(x, first, taps, many, 1, n, y, at);
+    else if (step == 2 && nan) maxima_of<T, L, true>(x, first, taps, many, 2, n, y, at);
+    else if (step == 2) maxima_of<T, L, false>(x, first, taps, many, 2, n, y, at);
+    else maxima_of<T, L, true>(x, first, taps, many, step, n, y, at);
   } else if constexpr (L * sizeof(T) > 16) {
-    maxima_by<T, L / 2>(x, first, taps, many, step, n, y, at);
+    maxima_by<T, L / 2>(x, first, taps, many, step, n, nan, y, at);
   } else {
     for (int64_t i = 0; i < n; ++i) {
       T best = -static_cast<T>(__builtin_inf());
@@ -103,8 +126,8 @@ FN void maxima_by(const T* x, int32_t first, const int32_t* taps, int64_t many, 
 }
 template <class T>
 void maxima(const T* x, int32_t first, const int32_t* taps, int64_t many, int64_t step, int64_t n,
-            T* y, int64_t* at) {
-  maxima_by<T, kBytes / sizeof(T)>(x + first, first, taps, many, step, n, y, at);
+            bool nan, T* y, int64_t* at) {
+  maxima_by<T, kBytes / sizeof(T)>(x + first, first, taps, many, step, n, nan, y, at);
 }
 
 template <class T> FN void add_by(const T* x, int64_t step, int64_t n, T* __restrict sum) {

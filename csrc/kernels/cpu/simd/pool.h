@@ -7,9 +7,9 @@ namespace taeda::cpu::simd {
 
 template <class T> struct PoolLoops {
   // For i < n: y[i] is the largest of x[first + taps[t] + i * step], t < many, and at[i] is where
-  // it lies in x: the first one, or the last NaN. many > 0.
+  // it lies in x: the first one, or the last NaN, of which there is none unless `nan`. many > 0.
   void (*maxima)(const T* x, int32_t first, const int32_t* taps, int64_t many, int64_t step,
-                 int64_t n, T* y, int64_t* at);
+                 int64_t n, bool nan, T* y, int64_t* at);
   // For i < n: sum[i] += x[i * step].
   void (*add)(const T* x, int64_t step, int64_t n, T* sum);
 };

@@ -47,10 +47,11 @@ template <class C, class T> inline C load(T x) {
   }
 }
 
-template <class C, class T> inline Vec<C> load_vec(const T* x) {
-  constexpr int64_t n = kLanes<C>;
+template <class C, int64_t n = kLanes<C>, class T>
+inline typename Narrow<C, n>::type load_vec(const T* x) {
+  using V = typename Narrow<C, n>::type;
   if constexpr (__is_same(T, C)) {
-    Vec<C> v;
+    V v;
     __builtin_memcpy(&v, x, sizeof v);
     return v;
   } else if constexpr (__is_same(T, F16) || __is_same(T, BF16)) {
@@ -63,21 +64,22 @@ template <class C, class T> inline Vec<C> load_vec(const T* x) {
     if constexpr (__is_same(T, BF16)) f = (F32)(w << 16);
     else f = widen_f16<U32, typename Narrow<int32_t, n>::type, F32>(w);
     if constexpr (__is_same(C, float)) return f;
-    else return __builtin_convertvector(f, Vec<C>);
+    else return __builtin_convertvector(f, V);
   } else {
     typename Narrow<T, n>::type v;
     __builtin_memcpy(&v, x, sizeof v);
-    return __builtin_convertvector(v, Vec<C>);
+    return __builtin_convertvector(v, V);
   }
 }
 
-template <class C> inline Vec<C> splat(C v) { return v - Vec<C>{}; }
+template <class V, class C> inline V splat(C v) { return v - V{}; }
 
 // A reduction is a struct R with
 //   T, C, A                     element, computing and accumulator types
 //   kFlush                      rows (or vectors) that may be summed in C before they go to A
 //   C identity(); A start();
-//   V map(V), V op(V, V)        for V = C and V = Vec<C>
+//   kVector                     bytes of the vectors V of C that it takes
+//   V map(V), V op(V, V)        for C too
 //   A merge(A, A)
 // and where NaN wins over every number, V quick(V, V): op for operands that are no NaN, of which
 // the first stays where one is. A sum of the same elements, NaN whenever one of them is, tells when
@@ -89,8 +91,12 @@ template <class R, bool Quick, class V> inline V op_of(V a, V b) {
   if constexpr (Quick) return R::quick(a, b);
   else return R::op(a, b);
 }
-template <class C> inline bool may_have_nan(Vec<C> sum) {
-  const C total = add_lanes<C, C, kLanes<C>>(sum);
+template <class R> constexpr int64_t kLanesOf = R::kVector / sizeof(typename R::C);
+template <class R> using VecFor = typename Narrow<typename R::C, kLanesOf<R>>::type;
+
+template <class R> inline bool may_have_nan(VecFor<R> sum) {
+  using C = typename R::C;
+  const C total = add_lanes<C, C, kLanesOf<R>>(sum);
   return total != total;
 }
 
@@ -100,15 +106,15 @@ constexpr int64_t kAhead = 8192;  // bytes: the machine's own prefetching stops 
 template <class R, bool Quick = HasQuick<R>>
 typename R::A row_block(const typename R::T* x, int64_t n) {
   using C = typename R::C;
-  constexpr int64_t w = kLanes<C>;
-  using V = Vec<C>;
+  constexpr int64_t w = kLanesOf<R>;
+  using V = VecFor<R>;
   typename R::A total = R::start();
   int64_t i = 0;
   if (n >= w) {
     V a[4], sum[4] = {};
-    for (V& v : a) v = splat<C>(R::identity());
+    for (V& v : a) v = splat<V>(R::identity());
     auto take = [&](int64_t at, int k) {
-      const V v = R::map(load_vec<C>(x + at));
+      const V v = R::map(load_vec<C, w>(x + at));
       if constexpr (Quick) {
         a[k] = R::quick(a[k], v);
         sum[k] += v;
@@ -126,7 +132,7 @@ typename R::A row_block(const typename R::T* x, int64_t n) {
     }
     for (; i + w <= n; i += w) take(i, 0);
     if constexpr (Quick) {
-      if (may_have_nan<C>((sum[0] + sum[1]) + (sum[2] + sum[3]))) return row_block<R, false>(x, n);
+      if (may_have_nan<R>((sum[0] + sum[1]) + (sum[2] + sum[3]))) return row_block<R, false>(x, n);
     }
     a[0] = op_of<R, Quick>(op_of<R, Quick>(a[0], a[1]), op_of<R, Quick>(a[2], a[3]));
     if constexpr (Quick) {
@@ -172,10 +178,9 @@ void reduce_rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, 
 
 // One vector from each of G rows, two by two; `sum` gets the sum of them.
 template <class R, int64_t G, bool Quick>
-inline Vec<typename R::C> column_tree(const typename R::T* x, int64_t stride,
-                                      Vec<typename R::C>& sum) {
+inline VecFor<R> column_tree(const typename R::T* x, int64_t stride, VecFor<R>& sum) {
   if constexpr (G == 1) {
-    const auto v = R::map(load_vec<typename R::C>(x));
+    const auto v = R::map(load_vec<typename R::C, kLanesOf<R>>(x));
     if constexpr (Quick) sum += v;
     return v;
   } else {
@@ -189,19 +194,19 @@ inline Vec<typename R::C> column_tree(const typename R::T* x, int64_t stride,
 template <class R, int64_t G, bool Quick = HasQuick<R>>
 void rows_by_cols(const typename R::T* x, int64_t stride, int64_t cols, typename R::C* part) {
   using C = typename R::C;
-  using V = Vec<C>;
-  constexpr int64_t w = kLanes<C>;
+  using V = VecFor<R>;
+  constexpr int64_t w = kLanesOf<R>;
   V sums{};
   int64_t c = 0;
   for (; c + w <= cols; c += w) {
     V sum{};
     const V v =
-        op_of<R, Quick>(load_vec<C>(part + c), column_tree<R, G, Quick>(x + c, stride, sum));
+        op_of<R, Quick>(load_vec<C, w>(part + c), column_tree<R, G, Quick>(x + c, stride, sum));
     __builtin_memcpy(part + c, &v, sizeof v);
     if constexpr (Quick) sums += sum;
   }
   if constexpr (Quick) {
-    if (may_have_nan<C>(sums)) rows_by_cols<R, G, false>(x, stride, c, part);
+    if (may_have_nan<R>(sums)) rows_by_cols<R, G, false>(x, stride, c, part);
   }
   for (; c < cols; ++c) {
     for (int64_t r = 0; r < G; ++r) part[c] = R::op(part[c], R::map(load<C>(x[r * stride + c])));

@@ -41,7 +41,7 @@ template <class Element> struct OrderBase {
   using C = typename OrderType<T>::type;
   static constexpr bool kNan = kIsFloat<T>;
   using A = C;
-  static constexpr int64_t kFlush = 4096;
+  static constexpr int64_t kFlush = 4096, kVector = kRegister;
 };
 
 template <class T> struct Max : OrderBase<T> {
@@ -107,7 +107,7 @@ template <class T, bool Largest> struct Arg {
     using type = int64_t;
   };
   using Place = typename PlaceOf<sizeof(C)>::type;
-  static constexpr int64_t kSearched = 1024, kBlocks = 32;
+  static constexpr int64_t kSearched = 1024, kBlocks = 32, w = kLanesOf<R>;
 
   static bool better(C x, C than) {
     if (x != x) return than == than;
@@ -131,6 +131,52 @@ template <class T, bool Largest> struct Arg {
     }
     while (load<C>(x[i]) != value) ++i;
     return i;
+  }
+
+  // The places are found with the values, in lanes; false where a NaN may be the best. n: at least
+  // four vectors.
+  static bool offer_lanes(B& acc, const T* x, int64_t n, int64_t first) {
+    using V = VecFor<R>;
+    using P = typename Narrow<Place, w>::type;
+    V best[4], sum[4] = {};
+    P at[4] = {}, turn{};  // element turn * 4 w + k w + lane
+    for (int k = 0; k < 4; ++k) best[k] = load_vec<C, w>(x + k * w);
+    auto take = [&](int64_t i, int k) {
+      const V v = load_vec<C, w>(x + i);
+      const P wins = Largest ? v > best[k] : v < best[k];
+      best[k] = wins ? v : best[k];
+      at[k] = wins ? turn : at[k];
+      if constexpr (kIsFloat<T>) sum[k] += v;
+    };
+    int64_t i = 0;
+    for (; i + 4 * w <= n; i += 4 * w, turn += 1) {
+      for (size_t line = 0; line < 4 * w * sizeof(*x); line += 64)
+        __builtin_prefetch(reinterpret_cast<const char*>(x + i) + kAhead + line);
+      for (int k = 0; k < 4; ++k) take(i + k * w, k);
+    }
+    for (int k = 0; i + w <= n; i += w, ++k) take(i, k);
+    if constexpr (kIsFloat<T>) {
+      if (may_have_nan<R>((sum[0] + sum[1]) + (sum[2] + sum[3]))) return false;
+    }
+    const V some = R::op(R::op(best[0], best[1]), R::op(best[2], best[3]));
+    C most = fold_lanes<C, w>(some, [](auto a, auto b) { return R::op(a, b); });
+    P place = splat<P>(static_cast<Place>(n)), lane;
+    for (int64_t j = 0; j < w; ++j) lane[j] = static_cast<Place>(j);
+    for (int k = 0; k < 4; ++k) {
+      const P here = at[k] * static_cast<Place>(4 * w) + static_cast<Place>(k * w) + lane;
+      place = (best[k] == most) & (here < place) ? here : place;
+    }
+    auto least = fold_lanes<Place, w>(place, [](auto a, auto b) { return b < a ? b : a; });
+    for (; i < n; ++i) {
+      const C v = load<C>(x[i]);
+      if (v != v) return false;
+      if (better(v, most)) {
+        most = v;
+        least = static_cast<Place>(i);
+      }
+    }
+    offer(acc, load<C>(x[least]), first + least);
+    return true;
   }
 
   // The best of every block first, then its place in the best block: a branch on each block would
@@ -157,6 +203,9 @@ template <class T, bool Largest> struct Arg {
       if (stride == 1 && n >= 64) {
         for (int64_t i = 0; i < n; i += kBlocks * kSearched) {
           const int64_t m = n - i < kBlocks * kSearched ? n - i : kBlocks * kSearched;
+          if constexpr (sizeof(C) == sizeof(Place)) {
+            if (m >= 4 * w && offer_lanes(acc[r], x + i, m, first + i)) continue;
+          }
           offer_row(acc[r], x + i, m, first + i);
         }
         continue;
@@ -182,27 +231,26 @@ template <class T, bool Largest> struct Arg {
 
   // Eight rows from r on, NaN passed over; true where there may be one.
   static bool quick(const T* x, int64_t r, int64_t stride, int64_t cols, C* value, Place* place) {
-    using V = Vec<C>;
-    using P = Vec<Place>;
-    constexpr int64_t w = kLanes<C>;
+    using V = VecFor<R>;
+    using P = typename Narrow<Place, w>::type;
     const T* p = x + r * stride;
     V sums{};
     for (int64_t c = 0; c + w <= cols; c += w) {
-      V best = load_vec<C>(value + c), sum{};
+      V best = load_vec<C, w>(value + c), sum{};
       P at;
       __builtin_memcpy(&at, place + c, sizeof at);
       for (int64_t k = 0; k < 8; ++k) {
-        const V v = load_vec<C>(p + k * stride + c);
+        const V v = load_vec<C, w>(p + k * stride + c);
         const P wins = Largest ? v > best : v < best;
         best = wins ? v : best;
-        at = wins ? splat<Place>(static_cast<Place>(r + k)) : at;
+        at = wins ? splat<P>(static_cast<Place>(r + k)) : at;
         if constexpr (kIsFloat<T>) sum += v;
       }
       __builtin_memcpy(value + c, &best, sizeof best);
       __builtin_memcpy(place + c, &at, sizeof at);
       if constexpr (kIsFloat<T>) sums += sum;
     }
-    if constexpr (kIsFloat<T>) return may_have_nan<C>(sums);
+    if constexpr (kIsFloat<T>) return may_have_nan<R>(sums);
     else return false;
   }
 
@@ -221,7 +269,7 @@ template <class T, bool Largest> struct Arg {
       }
       int64_t r = 1;
       if constexpr (sizeof(C) == sizeof(Place)) {
-        const int64_t whole = cols / kLanes<C> * kLanes<C>;
+        const int64_t whole = cols / w * w;
         for (; r + 8 <= m; r += 8) {
           const bool nan = quick(x, r, stride, cols, value, place);
           careful(x, r, 8, stride, nan ? 0 : whole, cols, value, place);

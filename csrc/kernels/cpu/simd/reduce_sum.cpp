@@ -34,7 +34,7 @@ template <class Element> struct SumBase {
   using Types = SumTypes<kIsFloat<T>, __is_same(T, double)>;
   using C = typename Types::C;
   using A = typename Types::A;
-  static constexpr int64_t kFlush = 64;
+  static constexpr int64_t kFlush = 64, kVector = 64;
   static C identity() { return 0; }
   static A start() { return 0; }
   template <class V> static V op(V a, V b) { return plus(a, b); }
@@ -66,7 +66,7 @@ template <class Element> struct Prod {
   using T = Element;
   using A = typename SumTypes<kIsFloat<T>, true>::A;
   using C = A;
-  static constexpr int64_t kFlush = 1024;
+  static constexpr int64_t kFlush = 1024, kVector = 64;
   static C identity() { return 1; }
   static A start() { return 1; }
   template <class V> static V map(V x) { return x; }
@@ -105,7 +105,7 @@ template <class T> struct MomentsOf {
     const C center = static_cast<C>(acc.count > 0 ? acc.mean
                                                   : static_cast<double>(row_block<Sum<T>>(x, few)) /
                                                         static_cast<double>(few));
-    const V c = splat<C>(center);
+    const V c = splat<V>(center);
     V s[4] = {}, q[4] = {};
     auto take = [&](int64_t at, int k) {
       const V d = load_vec<C>(x + at) - c;

@@ -132,12 +132,18 @@ template <class T> FN T largest(const T* x, int64_t n) {
 // exp_or_zero of each lane.
 FN Narrow<float, 16>::type exp_lanes(Narrow<float, 16>::type x) {
   using F = Narrow<float, 16>::type;
-  using I = Narrow<int32_t, 16>::type;
   using U = Narrow<uint32_t, 16>::type;
   U bits;
+#if defined(__AVX512F__)
+  const F q = exp_power(x, bits), n = (F)(bits + 0x4b400001u) - 12582913.0f;
+  const __mmask16 counts = _mm512_cmp_ps_mask(n, F{} - 127.0f, _CMP_NLE_UQ);  // NaN too
+  return (F)_mm512_maskz_scalef_ps(counts, q, n);
+#else
+  using I = Narrow<int32_t, 16>::type;
   const F q = exp_power(x < -1000.0f ? F{} - 1000.0f : x, bits);
   const I n = (I)(bits + 127u);
   return q * (F)((U)(n > 0 ? n : I{}) << 23);
+#endif
 }
 FN Narrow<double, 8>::type exp_lanes(Narrow<double, 8>::type x) {
   double e[8];
@@ -250,9 +256,20 @@ template <class T> void entropy_stats(int64_t rows, int64_t size, const T* x, do
 }
 
 template <class T>
-void scaled_softmax(const T* x, int64_t size, const double* stats, double scale, T* y) {
+void scaled_softmax(const T* x, int64_t size, const double* stats, double scale, T* y, bool past) {
+  constexpr int64_t lanes = LanesOf<T>::count, ahead = 1024;
   const T m = static_cast<T>(stats[0]), factor = static_cast<T>(scale / stats[1]);
-  for (int64_t i = 0; i < size; ++i) y[i] = exp_or_zero(x[i] - m) * factor;
+  int64_t i = 0;
+  if (past) {
+    for (; i < size && reinterpret_cast<uintptr_t>(y + i) % 64 != 0; ++i)
+      y[i] = exp_or_zero(x[i] - m) * factor;
+    for (; i + lanes <= size; i += lanes) {
+      __builtin_prefetch(x + i + ahead);
+      store_past_caches(y + i, exp_lanes(lanes_at(x + i) - m) * factor);
+    }
+    fence_stores();
+  }
+  for (; i < size; ++i) y[i] = exp_or_zero(x[i] - m) * factor;
 }
 
 template <class T>
@@ -392,13 +409,29 @@ void affine(const T* x, int64_t n, T mean, T scale, const T* w, const T* b, T* y
   }
 }
 
-template <class T> void scale_shift(const T* x, int64_t n, T mean, T scale, T shift, T* y) {
+// f(i) are elements i, i + 1, ... as Lanes.
+template <class T, class F> FN void store_lines(int64_t n, T* y, F&& f) {
+  for (int64_t i = 0; i < n; i += LanesOf<T>::count) store_past_caches(y + i, f(i));
+  fence_stores();
+}
+
+template <class T>
+void scale_shift(const T* x, int64_t n, T mean, T scale, T shift, T* y, bool past) {
+  if (past) {
+    store_lines(n, y, [&](int64_t i) { return (lanes_at(x + i) - mean) * scale + shift; });
+    return;
+  }
   for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * scale + shift;
 }
 
 template <class T>
-void gradient(const T* g, const T* w, const T* x, int64_t n, T mean, T scale, T a, T c, T* gx) {
-  if (w) {
+void gradient(const T* g, const T* w, const T* x, int64_t n, T mean, T scale, T a, T c, T* gx,
+              bool past) {
+  if (past && !w) {
+    store_lines(n, gx, [&](int64_t i) {
+      return scale * lanes_at(g + i) - a - (lanes_at(x + i) - mean) * c;
+    });
+  } else if (w) {
     for (int64_t i = 0; i < n; ++i) gx[i] = scale * (g[i] * w[i]) - a - (x[i] - mean) * c;
   } else {
     for (int64_t i = 0; i < n; ++i) gx[i] = scale * g[i] - a - (x[i] - mean) * c;

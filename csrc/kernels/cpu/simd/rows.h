@@ -27,8 +27,9 @@ template <class T> struct SoftmaxLoops {
   Pair softmax, log_softmax;
   // stats[2 r], stats[2 r + 1]: the largest m of row r, and the sum of exp(x - m).
   void (*entropy_stats)(int64_t rows, int64_t size, const T* x, double* stats);
-  // y = scale * softmax(x) of one row with these stats.
-  void (*scaled_softmax)(const T* x, int64_t size, const double* stats, double scale, T* y);
+  // y = scale * softmax(x) of one row with these stats. Here y may begin anywhere.
+  void (*scaled_softmax)(const T* x, int64_t size, const double* stats, double scale, T* y,
+                         bool past);
 };
 
 template <class T> struct NormLoops {
@@ -40,9 +41,10 @@ template <class T> struct NormLoops {
   // (x - mean) * scale * w + b with w and b an element each, or null; and with one scale and shift
   // for all. `past` as in SoftmaxLoops.
   void (*affine)(const T* x, int64_t n, T mean, T scale, const T* w, const T* b, T* y, bool past);
-  void (*scale_shift)(const T* x, int64_t n, T mean, T scale, T shift, T* y);
+  void (*scale_shift)(const T* x, int64_t n, T mean, T scale, T shift, T* y, bool past);
   // gx = scale * g * w - a - (x - mean) * c; w may be null.
-  void (*gradient)(const T* g, const T* w, const T* x, int64_t n, T mean, T scale, T a, T c, T* gx);
+  void (*gradient)(const T* g, const T* w, const T* x, int64_t n, T mean, T scale, T a, T c, T* gx,
+                   bool past);
   // Rows of n elements, each normalised by itself, w null or n elements: gx, and the sums over the
   // rows of g (x - mean) rstd and of g, added to gw and gb. `part` has room for 2 n elements.
   void (*rows_backward)(const T* g, const T* x, const T* w, int64_t rows, int64_t n, bool centered,
