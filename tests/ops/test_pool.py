@@ -65,6 +65,12 @@ def test_ties_and_nan() -> None:
         )
     compare("nn.functional.adaptive_max_pool1d", x, 3, return_indices=True)
     compare("nn.functional.avg_pool1d", x, 2, 2)
+    planes = torch.randn(2, 3, 21, 37).round()
+    for value in (0.0, nan, inf, -inf):
+        planes[:, :, ::3, 1::4] = value
+        for stride, padding in ((1, 1), (2, 1), (2, (0, 1)), (3, 0)):
+            compare("nn.functional.max_pool2d", planes, 3, stride, padding, return_indices=True)
+    compare("nn.functional.max_pool2d", planes, (5, 3), 2, (2, 1), (3, 1), True, True)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)

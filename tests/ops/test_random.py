@@ -143,6 +143,12 @@ def test_dropout() -> None:
     both(lambda m, g: (m.manual_seed(3), m.nn.functional.dropout2d(m.ones(4, 5, 3, 3), 0.4))[1])
     both(lambda m, g: (m.manual_seed(3), m.nn.functional.dropout(m.ones(99).bfloat16(), 0.3))[1])
     both(lambda m, g: (m.manual_seed(3), m.nn.functional.alpha_dropout(m.ones(40, 30).t(), 0.3))[1])
+    ones = {m: m.ones(100_003) for m in (torch, taeda)}
+    for p in (0.0, 1e-6, 0.5, 1 - 1e-6):
+        both(lambda m, g, p=p: (m.manual_seed(3), m.dropout(ones[m], p, True))[1])
+        both(lambda m, g: m.get_rng_state())
+    odd = {m: m.tensor([1.0, -1.0, float("nan"), float("inf")] * 256) for m in (torch, taeda)}
+    both(lambda m, g: (m.manual_seed(3), m.dropout(odd[m], 0.5, True))[1])
 
 
 def test_default_generator() -> None:
