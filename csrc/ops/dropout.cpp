@@ -26,6 +26,12 @@ Tensor keep_mask(Tensor mask, double p, const std::optional<Generator>& generato
   return mask;
 }
 
+// What kept elements are multiplied by. PyTorch divides in the dtype itself.
+double kept_scale(double p, DType dtype) {
+  if (p == 1) return 0;
+  return dtype == DType::Float32 ? 1.0f / static_cast<float>(1 - p) : 1 / (1 - p);
+}
+
 // x where the mask is set, times `scale`, and x * 0 elsewhere.
 Tensor scaled(const Tensor& self, const Tensor& mask, double scale) {
   check(mask.dtype() == DType::Bool && same(mask.sizes(), self.sizes()) &&
@@ -54,7 +60,7 @@ TensorList native_dropout(const Tensor& self, double p, std::optional<Generator>
     Tensor keep = empty(self.sizes(), {DType::Bool, self.device()});
     GeneratorImpl& g = resolve(generator);
     std::lock_guard lock(g.mutex);
-    cpu::dropout(g.engine, y.numel(), 1 - p, self.data_as<float>(), 1 / (1 - p),
+    cpu::dropout(g.engine, y.numel(), 1 - p, self.data_as<float>(), kept_scale(p, self.dtype()),
                  keep.data_as<bool>(), y.data_as<float>());
     return {y, keep};
   }
@@ -62,13 +68,13 @@ TensorList native_dropout(const Tensor& self, double p, std::optional<Generator>
                 : self.is_contiguous()
                     ? keep_mask(empty(self.sizes(), {DType::Bool, self.device()}), p, generator)
                     : prepared(keep_mask(empty_like(self), p, generator), DType::Bool);
-  return {scaled(self, mask, p < 1 ? 1 / (1 - p) : 0.0), mask};
+  return {scaled(self, mask, kept_scale(p, self.dtype())), mask};
 }
 
 void dropout_backward(Backward& b) {
   double p = b.arg<double>(1);
   if (!b.grad().defined()) return;
-  b.set(0, op<"_dropout_backward">(b.grad(), b.out(1), p < 1 ? 1 / (1 - p) : 0.0));
+  b.set(0, op<"_dropout_backward">(b.grad(), b.out(1), kept_scale(p, b.grad().dtype())));
 }
 void dropout_second(Backward& b) {  // linear in its input
   b.set(0, op<"_dropout_backward">(b.grad(), b.arg<Tensor>(1), b.arg<double>(2)));
