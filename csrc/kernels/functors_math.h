@@ -103,6 +103,7 @@ struct Sin {
   template <class T> FN static T f(T x) { return sin(x); }
   template <class T> FN static T hard(T x) { return library_sin(x); }
   template <class T> FN static T da(T g, T x, T) { return g * conj(cos_anywhere(x)); }
+  template <class T> FN static T easy_da(T g, T x, T) { return g * cos(x); }
 };
 struct Cos {
   static constexpr OpInfo info{"cos", "The cosine of each element.", Analytic, saves_self};
@@ -111,6 +112,7 @@ struct Cos {
   template <class T> FN static T f(T x) { return cos(x); }
   template <class T> FN static T hard(T x) { return library_cos(x); }
   template <class T> FN static T da(T g, T x, T) { return -g * conj(sin_anywhere(x)); }
+  template <class T> FN static T easy_da(T g, T x, T) { return -g * sin(x); }
 };
 struct Tan {
   static constexpr OpInfo info{"tan", "The tangent of each element.", Analytic, saves_output};

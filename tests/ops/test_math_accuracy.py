@@ -92,6 +92,19 @@ def test_neighbours_do_not_matter(name):
     assert (function(taeda.tensor(among)).numpy()[: len(x)] == alone).all()
 
 
+@pytest.mark.parametrize("angle", [8000.0, 1e9])  # of which the second is no easy one
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64], ids=str)
+def test_slopes_of_sine_and_cosine(angle, dtype):
+    angles = np.linspace(-angle, angle, 3001, dtype=np.float32)
+    g = np.linspace(-2, 3, 3001, dtype=np.float32)
+    wide = angles.astype(np.float64)
+    for function, slope in ((taeda.sin, np.cos(wide)), (taeda.cos, -np.sin(wide))):
+        x = taeda.tensor(angles, dtype=dtype, requires_grad=True)
+        function(x).backward(taeda.tensor(g, dtype=dtype))
+        bound = 6e-7 if dtype is taeda.float32 else 1e-14
+        assert np.abs(x.grad.numpy() - g * slope).max() < bound
+
+
 def test_edges():
     x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45], np.float32)
     nan, inf = np.nan, np.inf

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/simd/pieces.h"
 #include "kernels/functors.h"
 
 namespace taeda::TAEDA_ISA {
@@ -94,14 +95,43 @@ template <class Op, class T> struct GuardedLoop {
   }
 };
 
+// The derivative of such a function, where `easy_da` holds in the easy range.
+template <class Op, class T> struct EasyDaOf {
+  FN static auto at(auto... a) { return Op::template easy_da<T>(a...); }
+};
+template <class Op, class T>
+concept HasEasyDa = requires { &Op::template easy_da<T>; };
+template <class Op, class T> struct GuardedSlope {
+  static void loop(void* out, const void* const* in, int64_t n) {
+    constexpr int64_t block = 1024;
+    for (int64_t begin = 0; begin < n; begin += block) {
+      const int64_t m = n - begin < block ? n - begin : block;
+      run_block(m, static_cast<T*>(out) + begin, static_cast<const T*>(in[0]) + begin,
+                static_cast<const T*>(in[1]) + begin, static_cast<const T*>(in[2]) + begin);
+    }
+  }
+  FN static void run_block(int64_t n, T* gx, const T* g, const T* x, const T* y) {
+    decltype(Op::strain(*x)) worst = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const auto strain = Op::strain(x[i]);
+      worst = strain > worst ? strain : worst;
+    }
+    if (worst <= Op::most(T())) run<EasyDaOf<Op, T>>(n, gx, g, x, y);
+    else run<DaOf<Op, T>>(n, gx, g, x, y);
+  }
+};
+
 template <class Op, class T> constexpr void add_value(Loops& l) {
   using L = LoopOf<ValueOf<Op, T>>;
-  if constexpr (HasHard<Op, T>) l.f[dtype_index<T>] = &GuardedLoop<Op, T>::loop;
+  if constexpr (Pieces<Op>::kExist && same_type<T, float>)
+    l.f[dtype_index<T>] = &PieceLoop<Op>::loop;
+  else if constexpr (HasHard<Op, T>) l.f[dtype_index<T>] = &GuardedLoop<Op, T>::loop;
   else l.f[dtype_index<T>] = &L::loop;
   l.result[dtype_index<T>] = dtype_index<typename L::Result>;
 }
 template <class Op, class T> constexpr void add_derivatives(Loops& l, int at) {
-  if constexpr (HasDa<Op>) l.d[0][at] = &LoopOf<DaOf<Op, T>>::loop;
+  if constexpr (HasEasyDa<Op, T>) l.d[0][at] = &GuardedSlope<Op, T>::loop;
+  else if constexpr (HasDa<Op>) l.d[0][at] = &LoopOf<DaOf<Op, T>>::loop;
   if constexpr (HasDb<Op>) l.d[1][at] = &LoopOf<DbOf<Op, T>>::loop;
   if constexpr (HasDc<Op>) l.d[2][at] = &LoopOf<DcOf<Op, T>>::loop;
 }
