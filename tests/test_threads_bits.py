@@ -92,6 +92,12 @@ CASES = {
     "conv2d of one channel": lambda: with_gradients(
         conv, randn(16, 1, 28, 28), randn(16, 1, 3, 3), randn(16)
     ),
+    "conv2d in steps": lambda: with_gradients(
+        lambda x, w: F.conv2d(x, w, stride=2, padding=1), randn(20, 64, 8, 8), randn(96, 64, 3, 3)
+    ),
+    "conv2d of small planes": lambda: with_gradients(
+        lambda x, w: F.conv2d(x, w, padding=1, groups=200), randn(8, 200, 7, 7), randn(200, 1, 3, 3)
+    ),
     "conv1d": lambda: with_gradients(F.conv1d, randn(8, 16, 300), randn(24, 16, 5)),
     "conv_transpose2d": lambda: with_gradients(
         F.conv_transpose2d, randn(4, 16, 14, 14), randn(16, 8, 3, 3)

@@ -80,6 +80,35 @@ def test_layers_as_large_as_real_ones() -> None:
         compare("nn.functional.conv2d", x, w, None, stride, kernel // 2, second=False)
 
 
+@pytest.mark.parametrize(
+    ("n", "groups", "ic", "oc", "size", "kernel", "stride"),
+    [
+        (5, 1, 64, 96, 8, 3, 2),
+        (3, 2, 64, 64, 5, 3, 2),
+        (4, 1, 32, 40, 30, 4, 2),
+        (2, 1, 40, 32, 13, 3, (1, 2)),
+        (5, 1, 20, 33, 14, 1, 2),
+        (2, 1, 3, 4, 20, 1, 3),
+    ],
+)
+def test_steps_over_small_images(n, groups, ic, oc, size, kernel, stride) -> None:
+    x = leaf(n, ic, size, size, dtype=torch.float64)
+    w = leaf(oc, ic // groups, kernel, kernel, dtype=torch.float64, seed=1)
+    b = leaf(oc, dtype=torch.float64, seed=2)
+    padding = kernel // 2
+    compare("nn.functional.conv2d", x, w, b, stride, padding, 1, groups, second=False)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("size", [(1, 1), (2, 3), (4, 5), (7, 7), (14, 9), (9, 16), (6, 31)])
+def test_small_planes(size: tuple, dtype: torch.dtype) -> None:
+    for kernel, dilation in [((3, 3), 1), ((5, 2), 1), ((3, 3), 2)]:
+        padding = tuple(k // 2 * dilation for k in kernel)
+        x = leaf(3, 20, *size, dtype=dtype)
+        w, b = leaf(20, 1, *kernel, dtype=dtype, seed=1), leaf(20, dtype=dtype, seed=2)
+        compare("nn.functional.conv2d", x, w, b, 1, padding, dilation, 20, second=False)
+
+
 def test_rows_as_wide_as_a_run_of_tiles() -> None:
     """Where rows of the input's gradient are steps apart, nothing may reach into the next one."""
     for width in (30, 62, 126, 254):

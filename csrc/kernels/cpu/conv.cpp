@@ -21,7 +21,9 @@ namespace {
 
 constexpr int64_t kTileElements = 1 << 18;  // of the matrix of windows in one tile
 constexpr int64_t kFewColumns = 128;        // images with fewer outputs share a tile
-constexpr int64_t kPlaneWork = 1 << 16;     // multiplications worth a chunk, of depthwise planes
+constexpr int64_t kFewPlaces = 64;          // outputs of an image, by which the way is chosen
+constexpr int64_t kSomePlaces = 1024;
+constexpr int64_t kPlaneWork = 1 << 16;  // multiplications worth a chunk, of depthwise planes
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -155,6 +157,14 @@ int64_t plane_grain(const Plan& p) {
   return std::max<int64_t>(1, kPlaneWork / std::max<int64_t>(1, p.taps * p.out_volume));
 }
 
+// Whether the matrix of windows is the faster way: in steps over images so small that what lies
+// between the outputs, or weights read anew for each image, would cost the direct way more.
+bool prefers_windows(const Plan& p, int64_t most_places) {
+  const auto& step = p.window.stride;
+  return (step[0] > 1 || step[1] > 1 || step[2] > 1) && p.out_volume <= most_places &&
+         std::min(p.group_in, p.group_out) >= 32;
+}
+
 // How many chunks of input channels of a group are worked on apart from each other: enough work
 // each, and not too many.
 int64_t channels_per_part(const Plan& p, int64_t columns) {
@@ -174,10 +184,11 @@ void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* 
   if constexpr (std::is_same_v<T, float>) {
     if (fits_winograd<T>(s) && winograd_forward(s, x, w, bias, y)) return;
   }
-  if (!p.depthwise && fits_direct(s)) return direct_forward(s, x, w, bias, y);
+  if (!p.depthwise && !prefers_windows(p, kFewPlaces) && fits_direct(s))
+    return direct_forward(s, x, w, bias, y);
   if (p.depthwise) {
     parallel_for(p.batch * p.out_channels, plane_grain(p), [&](int64_t begin, int64_t end) {
-      Scratch<T> memory(padded_volume(p.window.out, p.window.stride, p.window));
+      Scratch<T> memory(2 * padded_volume(p.window.out, p.window.stride, p.window));
       for (int64_t i = begin; i < end; ++i) {
         const int64_t image = i / p.out_channels, channel = i % p.out_channels;
         const T* plane = x + (image * p.in_channels + channel / p.group_out) * p.in_volume;
@@ -228,11 +239,12 @@ template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T
   if constexpr (std::is_same_v<T, float>) {
     if (s.stride[0] == 1 && fits_winograd<T>(s) && winograd_grad_input(s, gy, w, gx)) return;
   }
-  if (!p.depthwise && p.out_volume != 0 && fits_direct(s)) return direct_grad_input(s, gy, w, gx);
+  if (!p.depthwise && p.out_volume != 0 && !prefers_windows(p, kSomePlaces) && fits_direct(s))
+    return direct_grad_input(s, gy, w, gx);
   if (p.depthwise) {
     parallel_for(p.batch * p.in_channels, plane_grain(p), [&](int64_t begin, int64_t end) {
       constexpr int64_t ones[3] = {1, 1, 1};
-      Scratch<T> memory(padded_volume(p.window.in, ones, p.window));
+      Scratch<T> memory(2 * padded_volume(p.window.in, ones, p.window));
       Scratch<T> other(p.group_out > 1 ? p.in_volume : 0);
       for (int64_t i = begin; i < end; ++i) {
         const int64_t image = i / p.in_channels, channel = i % p.in_channels * p.group_out;
@@ -301,7 +313,8 @@ template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T
     }
   }
   if (p.depthwise) return direct::places_grad_weight(s, x, gy, gw);
-  if (fits_direct(s)) return direct_grad_weight(s, x, gy, gw);
+  if (p.taps > 1 && !prefers_windows(p, kFewPlaces) && fits_direct(s))
+    return direct_grad_weight(s, x, gy, gw);
   // Few weights: tiles are dealt out, to sums of their own that are added in order. Many: channels
   // are.
   const int64_t tiles = p.tiles();

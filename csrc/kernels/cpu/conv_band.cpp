@@ -6,8 +6,9 @@ namespace {
 // One row of a phase: the elements of `row` (null: zeros) at start, start + step, ...
 template <class T>
 void lay_row(const T* row, int64_t in, int64_t start, int64_t step, int64_t width, T* to) {
-  const int64_t first = row ? std::clamp<int64_t>(ceil_div(-start, step), 0, width) : width;
-  const int64_t last = row ? std::clamp<int64_t>(ceil_div(in - start, step), first, width) : width;
+  auto steps = [&](int64_t n) { return step == 1 ? n : ceil_div(n, step); };
+  const int64_t first = row ? std::clamp<int64_t>(steps(-start), 0, width) : width;
+  const int64_t last = row ? std::clamp<int64_t>(steps(in - start), first, width) : width;
   std::fill(to, to + first, T(0));
   if (step == 1) {
     std::copy(row + start + first, row + start + last, to + first);

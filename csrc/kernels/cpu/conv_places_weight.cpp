@@ -11,6 +11,9 @@
 namespace taeda::cpu::direct {
 namespace {
 
+constexpr int64_t kTasks = 16;          // or more, where there are pieces enough
+constexpr int64_t kTaskWork = 1 << 16;  // multiplications worth a chunk
+
 template <class T> const simd::CorrelateLoops<T>& kernels() {
   using namespace simd;
   const CorrelateKernels& k = TAEDA_PICK(correlate_kernels);
@@ -31,35 +34,35 @@ template <class T> struct Sums {
       : outputs(outputs_),
         depth(depth_),
         memory(outputs * groups(depth) * kernels<T>().taps * kernels<T>().lanes) {}
-  int64_t size() const { return outputs * groups(depth) * kernels<T>().taps * kernels<T>().lanes; }
+  int64_t padded_depth() const { return groups(depth) * kernels<T>().taps; }
+  int64_t size() const { return outputs * padded_depth() * kernels<T>().lanes; }
 
-  void add(const Problem& p, const Band& band, const T* laid, const T* g, int64_t g_plane) {
+  // A rectangle of places; offset: of all taps, filled up to whole groups of them.
+  void add(simd::Places<T> places, const int64_t* offset) {
     const auto& k = kernels<T>();
-    std::vector<int64_t> offset = offsets(p, band.rows);
-    offset.resize(static_cast<size_t>(groups(depth) * k.taps), 0);  // summed up, but not used
     T* sums = memory.data();
-    for (int64_t first = 0; first < outputs; first += k.outputs) {
+    for (int64_t first = 0; first < outputs;
+         first += k.outputs, places.g += k.outputs * places.g_plane) {
       const int64_t m = std::min(k.outputs, outputs - first);
-      const simd::Places<T> places{band.rows, p.w.out,  g + first * g_plane, g_plane, p.w.out,
-                                   laid,      p.width()};
       for (int64_t tap = 0; tap < depth; tap += k.taps) {
-        k.add(m, places, offset.data() + tap, sums);
+        k.add(m, places, offset + tap, sums);
         sums += m * k.taps * k.lanes;
       }
     }
   }
   // to[output][tap]
-  void finish(T* to) const {
+  void finish(T* to) {
     const auto& k = kernels<T>();
-    const T* from = memory.data();
+    T* from = memory.data();
     for (int64_t first = 0; first < outputs; first += k.outputs) {
       const int64_t m = std::min(k.outputs, outputs - first);
       for (int64_t tap = 0; tap < depth; tap += k.taps) {
         for (int64_t i = 0; i < m * k.taps; ++i, from += k.lanes) {
-          T sum = 0;
-          for (int64_t lane = 0; lane < k.lanes; ++lane) sum += from[lane];
+          for (int64_t half = k.lanes / 2; half > 0; half /= 2) {
+            for (int64_t lane = 0; lane < half; ++lane) from[lane] += from[lane + half];
+          }
           const int64_t t = tap + i % k.taps;
-          if (t < depth) to[(first + i / k.taps) * depth + t] = sum;
+          if (t < depth) to[(first + i / k.taps) * depth + t] = from[0];
         }
       }
     }
@@ -79,30 +82,43 @@ template <class T> void places_grad_weight(const ConvShape& s, const T* x, const
   const Problem p = forward_problem(s);
   const int64_t outputs = s.out_channels / s.groups, depth = p.depth(), lanes = kernels<T>().lanes;
   const int64_t x_volume = volume(s, s.in), y_volume = volume(s, s.out);
-  // Runs of pieces have sums of their own, which are then added in order.
-  const int64_t bands = p.bands(), pieces = s.batch * bands, most = std::min<int64_t>(16, pieces);
+  // Runs of pieces have sums of their own, which are then added in order: no more of them than make
+  // tasks enough with the groups.
+  const int64_t bands = p.bands(), pieces = s.batch * bands;
+  const int64_t most = std::min(std::max<int64_t>(1, kTasks / s.groups), pieces);
   const int64_t run = ceil_div(pieces, most), runs = ceil_div(pieces, run);
   const int64_t total = s.groups * outputs * depth;
+  const int64_t work = std::max<int64_t>(1, outputs * depth * run * p.band() * p.w.out);
+  const int64_t grain = std::max<int64_t>(1, kTaskWork / work);
   Scratch<T> results(runs * total);
-  parallel_for(runs * s.groups, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(runs * s.groups, grain, [&](int64_t begin, int64_t end) {
     const bool copied = p.w.out < lanes;  // with room to read a register after the last row
     const int64_t most_places = p.band() * p.w.out;
     Scratch<T> laid(p.channels * p.channel_size(p.band()) + lanes);
     Scratch<T> grads(copied ? outputs * most_places + lanes : 0);
     Sums<T> sums(outputs, depth);
+    std::vector<int64_t> offset;
+    int64_t rows = 0;  // of a band that has these offsets
     for (int64_t i = begin; i < end; ++i) {
       const int64_t group = i % s.groups, number = i / s.groups;
       std::fill_n(sums.memory.data(), sums.size(), T(0));
       for (int64_t piece = number * run; piece < std::min((number + 1) * run, pieces); ++piece) {
         const int64_t image = piece / bands;
         const Band band(p, piece % bands);
+        if (band.rows != rows) {
+          rows = band.rows;
+          offset = offsets(p, rows);
+          offset.resize(static_cast<size_t>(sums.padded_depth()));  // those are not used
+        }
         lay_out(p, band, x + (image * s.groups + group) * p.channels * x_volume, laid.data());
         const T* g = gy + (image * s.groups + group) * outputs * y_volume +
                      (band.depth * p.h.out + band.first) * p.w.out;
-        const int64_t places = band.rows * p.w.out;
+        const int64_t places = rows * p.w.out;
         for (int64_t m = 0; copied && m < outputs; ++m)
           std::copy_n(g + m * y_volume, places, grads.data() + m * places);
-        sums.add(p, band, laid.data(), copied ? grads.data() : g, copied ? places : y_volume);
+        sums.add({rows, p.w.out, copied ? grads.data() : g, copied ? places : y_volume, p.w.out,
+                  laid.data(), p.width()},
+                 offset.data());
       }
       sums.finish(results.data() + number * total + group * outputs * depth);
     }

@@ -144,6 +144,21 @@ template <class T> void add_plane_by_taps(const Window& w, const T* x, const T* 
   });
 }
 
+// to[j] = from[j] for j < n. The last register overlaps the one before.
+template <class T, int L = kLanes<T>> FN void copy_row(const T* from, int64_t n, T* to) {
+  typedef T V __attribute__((vector_size(L * sizeof(T)), aligned(sizeof(T)), may_alias));
+  if (n >= L) {
+    for (int64_t j = 0; j < n; j += L) {
+      const int64_t at = least(j, n - L);
+      *reinterpret_cast<V*>(to + at) = *reinterpret_cast<const V*>(from + at);
+    }
+  } else if constexpr (L * sizeof(T) > 16) {
+    copy_row<T, L / 2>(from, n, to);
+  } else {
+    for (int64_t j = 0; j < n; ++j) to[j] = from[j];
+  }
+}
+
 // x as the kernel sees it, with zeros around it: windows never leave what `data` holds.
 template <class T> struct Padded {
   const T* data;
@@ -159,17 +174,15 @@ template <class T> struct Padded {
       data = x;
       return;
     }
+    for (int64_t i = 0; i < size[0] * size[1] * size[2]; ++i) memory[i] = 0;
     const int64_t left = least(most(w.padding[2], 0), size[2]);
     const int64_t end = most(left, least(size[2], w.padding[2] + w.in[2]));
     for (int64_t d = 0; d < size[0]; ++d) {
       for (int64_t h = 0; h < size[1]; ++h, memory += size[2]) {
         const int64_t id = d - w.padding[0], ih = h - w.padding[1];
-        const bool inside = id >= 0 && id < w.in[0] && ih >= 0 && ih < w.in[1];
+        if (id < 0 || id >= w.in[0] || ih < 0 || ih >= w.in[1]) continue;
         const T* row = x + (id * w.in[1] + ih) * w.in[2] - w.padding[2];
-        const int64_t from = inside ? left : size[2], until = inside ? end : size[2];
-        for (int64_t i = 0; i < from; ++i) memory[i] = 0;
-        for (int64_t i = from; i < until; ++i) memory[i] = row[i];
-        for (int64_t i = until; i < size[2]; ++i) memory[i] = 0;
+        copy_row(row + left, end - left, memory + left);
       }
     }
   }
@@ -235,6 +248,15 @@ void plane(const Window& w, const T* x, const T* weight, T start, T* memory, T* 
             kw * w.dilation[2];
       }
     }
+  }
+  // Short rows are summed as one, with what lies between them.
+  const int64_t joined = (w.out[1] - 1) * seen.size[2] + w.out[2];
+  if (w.out[2] < kLanes<T> && w.out[0] == 1 && w.stride[1] == 1) {
+    T* line = memory + seen.size[0] * seen.size[1] * seen.size[2];
+    sum_row(row, seen.data, joined, start, line);
+    for (int64_t oh = 0; oh < w.out[1]; ++oh, line += seen.size[2], y += w.out[2])
+      copy_row(line, w.out[2], y);
+    return;
   }
   for (int64_t od = 0; od < w.out[0]; ++od) {
     for (int64_t oh = 0; oh < w.out[1]; ++oh, y += w.out[2]) {
