@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import sys
 
 import pytest
 
@@ -138,3 +139,10 @@ def test_a_smaller_storage_stays_readable_to_its_tensors():
             x[1:].view(-1)
         storage.resize_(4 * count + 400)
         assert x.fill_(2).sum() == 2 * count and len(storage) == 4 * count + 400
+
+
+def test_the_size_of_a_storage_counts_its_bytes():
+    x = taeda.ones(1000)
+    for storage in (x.storage(), x.untyped_storage()):
+        assert 4000 < sys.getsizeof(storage) < 4200
+        assert sys.getsizeof(storage) - sys.getsizeof(type(storage)(0)) == 4000

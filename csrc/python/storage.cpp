@@ -69,6 +69,9 @@ uint8_t* bytes_of(PyObject* o) {
 
 Py_ssize_t length(PyObject* o) { return static_cast<Py_ssize_t>(storage_of(o)->nbytes); }
 PyObject* nbytes(PyObject* o, PyObject*) { return PyLong_FromSize_t(storage_of(o)->nbytes); }
+PyObject* size_of(PyObject* o, PyObject*) {  // with the bytes, as sys.getsizeof() asks
+  return PyLong_FromSize_t(static_cast<size_t>(Py_TYPE(o)->tp_basicsize) + storage_of(o)->nbytes);
+}
 PyObject* data_ptr(PyObject* o, PyObject*) { return PyLong_FromVoidPtr(storage_of(o)->data); }
 PyObject* resizable(PyObject* o, PyObject*) { return PyBool_FromLong(storage_of(o)->resizable); }
 
@@ -240,6 +243,7 @@ Py_hash_t hash(PyObject* o) {
 
 PyMethodDef storage_methods[] = {
     {"nbytes", nbytes, METH_NOARGS, "How many bytes there are."},
+    {"__sizeof__", size_of, METH_NOARGS, "The size of the object and its bytes."},
     {"size", nbytes, METH_NOARGS, "How many bytes there are."},
     {"data_ptr", data_ptr, METH_NOARGS, "The address of the first byte."},
     {"resizable", resizable, METH_NOARGS,

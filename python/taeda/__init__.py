@@ -261,6 +261,8 @@ pi = math.pi
 e = math.e
 newaxis = None
 
+_sample_dirichlet = _C.ops._sample_dirichlet  # packages draw by it
+
 is_grad_enabled = _C.is_grad_enabled
 is_inference_mode_enabled = _C.is_inference_mode_enabled
 is_anomaly_enabled = _C.is_anomaly_enabled

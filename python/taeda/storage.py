@@ -75,6 +75,9 @@ class TypedStorage:
         """Return how many elements there are."""
         return self._untyped.nbytes() // self.dtype.itemsize
 
+    def __sizeof__(self) -> int:
+        return super().__sizeof__() + self.nbytes()
+
     def nbytes(self) -> int:
         """Return how many bytes there are."""
         return self._untyped.nbytes()

@@ -231,3 +231,79 @@ def test_libraries_of_others_are_refused(tmp_path):
             taeda.ops.load_library(path)
     with pytest.raises(OSError, match=r"none\.so"):
         taeda.ops.load_library(str(tmp_path / "none.so"))
+
+
+def test_no_mesh_of_devices():
+    from taeda.distributed import device_mesh
+
+    assert run(
+        """
+        import torch.distributed as dist
+        def f(mesh: dist.device_mesh.DeviceMesh | None): ...
+        print(isinstance(3, dist.device_mesh.DeviceMesh))
+        """
+    ) == ["False"]
+    with pytest.raises(RuntimeError, match="no distributed"):
+        device_mesh.DeviceMesh("cpu", [0])
+    with pytest.raises(RuntimeError, match="no distributed"):
+        device_mesh.init_device_mesh("cpu", (1,))
+
+
+@pytest.mark.filterwarnings("ignore:backends.cuda.sdp_kernel")
+def test_switches_of_attention():
+    cuda, q = taeda.backends.cuda, taeda.ones(1, 1, 2, 4)
+    attend = taeda.nn.functional.scaled_dot_product_attention
+    for name in ("flash", "math", "mem_efficient", "cudnn"):
+        asked, enable = getattr(cuda, f"{name}_sdp_enabled"), getattr(cuda, f"enable_{name}_sdp")
+        assert asked()
+        enable(False)
+        assert not asked()
+        enable(True)
+    with cuda.sdp_kernel(enable_flash=True, enable_math=False, enable_mem_efficient=False):
+        assert attend(q, q, q).shape == q.shape and not cuda.math_sdp_enabled()
+    assert cuda.math_sdp_enabled()
+    with (
+        cuda.sdp_kernel(enable_flash=False, enable_math=False),
+        pytest.raises(RuntimeError, match="No viable backend"),
+    ):
+        attend(q, q, q)
+    assert cuda.flash_sdp_enabled()
+
+
+def test_an_optimizer_from_outside():
+    from taeda.optim import optimizer as base
+
+    class Plain(base.Optimizer):
+        def __init__(self, params, lr=base.required, differentiable=False):
+            super().__init__(params, {"lr": lr, "differentiable": differentiable})
+
+        @base._use_grad_for_differentiable
+        def step(self, closure=None):
+            assert taeda.is_grad_enabled() is self.defaults["differentiable"]
+            for group in self.param_groups:
+                for p in group["params"]:
+                    p.add_(p.grad, alpha=-base._get_value(group["lr"]))
+
+    p = taeda.ones(2, requires_grad=True)
+    p.grad = taeda.ones(2)
+    Plain([p], lr=taeda.tensor(0.5)).step()
+    assert p.tolist() == [0.5, 0.5]
+    with pytest.raises(ValueError, match="required"):
+        Plain([p])
+    assert base._default_to_fused_or_foreach([p], False) == (False, False)
+    assert base._get_capturable_supported_devices(supports_xla=False)[-1] == "privateuseone"
+    assert (
+        base._stack_if_compiling([1]) == [1] and base._disable_dynamo_if_unsupported()(len) is len
+    )
+    tensors, grads = [taeda.ones(1, dtype=taeda.complex64), p], [taeda.ones(1) * 1j, p.grad]
+    base._view_as_real(tensors, grads)
+    assert tensors[0].shape == (1, 2) and grads[0].tolist() == [[0, 1]] and tensors[1] is p
+
+
+def test_draws_that_packages_make_themselves():
+    torch = pytest.importorskip("torch")
+    values = [[1.0, 2, 3], [0.5, 0.2, 4]]
+    taeda.manual_seed(3)
+    torch.manual_seed(3)
+    ours = taeda._sample_dirichlet(taeda.tensor(values))
+    assert ours.tolist() == torch._sample_dirichlet(torch.tensor(values)).tolist()

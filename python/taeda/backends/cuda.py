@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-__all__ = ["is_built", "matmul"]
+import contextlib
+import warnings
+from collections.abc import Iterator
+
+__all__ = [
+    "cudnn_sdp_enabled",
+    "enable_cudnn_sdp",
+    "enable_flash_sdp",
+    "enable_math_sdp",
+    "enable_mem_efficient_sdp",
+    "flash_sdp_enabled",
+    "is_built",
+    "math_sdp_enabled",
+    "matmul",
+    "mem_efficient_sdp_enabled",
+    "sdp_kernel",
+]
 
 
 def is_built() -> bool:
@@ -26,3 +42,82 @@ class _Matmul:
 
 
 matmul = _Matmul()
+
+
+# Which implementations of attention may be chosen, on a GPU; that of the CPU does not ask.
+_attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
+
+
+def flash_sdp_enabled() -> bool:
+    """Whether flash attention may be chosen on a GPU."""
+    return _attention["flash"]
+
+
+def enable_flash_sdp(enabled: bool) -> None:
+    """Say whether flash attention may be chosen on a GPU."""
+    _attention["flash"] = bool(enabled)
+
+
+def mem_efficient_sdp_enabled() -> bool:
+    """Whether memory efficient attention may be chosen on a GPU."""
+    return _attention["mem_efficient"]
+
+
+def enable_mem_efficient_sdp(enabled: bool) -> None:
+    """Say whether memory efficient attention may be chosen on a GPU."""
+    _attention["mem_efficient"] = bool(enabled)
+
+
+def math_sdp_enabled() -> bool:
+    """Whether attention by plain operations may be chosen on a GPU."""
+    return _attention["math"]
+
+
+def enable_math_sdp(enabled: bool) -> None:
+    """Say whether attention by plain operations may be chosen on a GPU."""
+    _attention["math"] = bool(enabled)
+
+
+def cudnn_sdp_enabled() -> bool:
+    """Whether cuDNN's attention may be chosen on a GPU."""
+    return _attention["cudnn"]
+
+
+def enable_cudnn_sdp(enabled: bool) -> None:
+    """Say whether cuDNN's attention may be chosen on a GPU."""
+    _attention["cudnn"] = bool(enabled)
+
+
+@contextlib.contextmanager
+def sdp_kernel(
+    enable_flash: bool = True,
+    enable_math: bool = True,
+    enable_mem_efficient: bool = True,
+    enable_cudnn: bool = True,
+) -> Iterator[None]:
+    """Within this context, set the four switches so. Deprecated: see ``nn.attention.sdpa_kernel``.
+
+    On the CPU attention is served by MATH and FLASH_ATTENTION, of which one must be enabled.
+    """
+    warnings.warn(
+        "backends.cuda.sdp_kernel() is deprecated; use nn.attention.sdpa_kernel() instead",
+        FutureWarning,
+        stacklevel=3,
+    )
+    from taeda.nn.attention import SDPBackend, sdpa_kernel
+
+    chosen = {
+        SDPBackend.FLASH_ATTENTION: enable_flash,
+        SDPBackend.MATH: enable_math,
+        SDPBackend.EFFICIENT_ATTENTION: enable_mem_efficient,
+        SDPBackend.CUDNN_ATTENTION: enable_cudnn,
+    }
+    before = dict(_attention)
+    _attention.update(
+        flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn
+    )
+    try:
+        with sdpa_kernel([backend for backend, enabled in chosen.items() if enabled]):
+            yield
+    finally:
+        _attention.update(before)

@@ -13,6 +13,16 @@ from taeda.utils.hooks import RemovableHandle
 
 from ._checks import GradientWatch
 from ._groups import fit, in_order, split_names, state_entry
+from ._helpers import (
+    _default_to_fused_or_foreach,  # noqa: F401
+    _disable_dynamo_if_unsupported,  # noqa: F401
+    _get_capturable_supported_devices,  # noqa: F401
+    _get_value,  # noqa: F401
+    _stack_if_compiling,  # noqa: F401
+    _use_grad_for_differentiable,  # noqa: F401
+    _view_as_real,  # noqa: F401
+    required,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -236,6 +246,12 @@ class Optimizer:
                 f"{type(self).__name__}.add_param_group: either all parameter groups have "
                 "parameters' names, or none has"
             )
+        for option, default in self.defaults.items():
+            if default is required and option not in param_group:
+                raise ValueError(
+                    f"{type(self).__name__}.add_param_group: the group lacks the required option "
+                    f"{option!r}"
+                )
         param_group["params"] = params
         if names is not None:
             param_group["param_names"] = names

@@ -17,6 +17,7 @@ MODULES = {
     "torch._dynamo.config": "taeda.compat.private.dynamo.config",
     "torch._dynamo.eval_frame": "taeda.compat.private.dynamo.eval_frame",
     "torch._dynamo.utils": "taeda.compat.private.dynamo.utils",
+    "torch.distributed.device_mesh": "taeda.distributed.device_mesh",
     "torch.utils.data._utils": "taeda.compat.private.data_utils",
     "torch.utils.data._utils.collate": "taeda.utils.data.collate",
     **{f"torch.onnx.symbolic_opset{n}": "taeda.compat.private.onnx_symbolic" for n in range(7, 21)},
