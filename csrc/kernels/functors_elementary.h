@@ -216,12 +216,21 @@ FN float erfc(float x) {
 }
 FN double erfc(double x) { return ::erfc(x); }
 
+// ---- logarithms to other bases ----
+// Through float64, so that the one rounding to float32 is all that is lost and powers are exact.
+FN float log2(float x) {
+  return static_cast<float>(log(static_cast<double>(x)) * 1.4426950408889634);
+}
+FN double log2(double x) { return ::log2(x); }
+FN float log10(float x) {
+  return static_cast<float>(log(static_cast<double>(x)) * 0.43429448190325183);
+}
+FN double log10(double x) { return ::log10(x); }
+
 // ---- the rest of the library, one call per element ----
 #define TAEDA_LIBRARY1(name)                      \
   FN float name(float x) { return ::name##f(x); } \
   FN double name(double x) { return ::name(x); }
-TAEDA_LIBRARY1(log2)
-TAEDA_LIBRARY1(log10)
 TAEDA_LIBRARY1(asinh)
 TAEDA_LIBRARY1(acosh)
 #undef TAEDA_LIBRARY1

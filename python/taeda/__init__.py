@@ -222,6 +222,7 @@ from taeda.functional import (  # noqa: E402
     is_signed,
     is_storage,
     is_tensor,
+    meshgrid,
     nonzero,
     numel,
     tensordot,

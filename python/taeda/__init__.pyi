@@ -417,7 +417,6 @@ from taeda._ops import max_pool3d as max_pool3d
 from taeda._ops import maximum as maximum
 from taeda._ops import mean as mean
 from taeda._ops import median as median
-from taeda._ops import meshgrid as meshgrid
 from taeda._ops import min as min
 from taeda._ops import minimum as minimum
 from taeda._ops import mm as mm
@@ -632,6 +631,7 @@ from taeda.functional import is_same_size as is_same_size
 from taeda.functional import is_signed as is_signed
 from taeda.functional import is_storage as is_storage
 from taeda.functional import is_tensor as is_tensor
+from taeda.functional import meshgrid as meshgrid
 from taeda.functional import nonzero as nonzero
 from taeda.functional import numel as numel
 from taeda.functional import tensordot as tensordot

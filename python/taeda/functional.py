@@ -24,6 +24,7 @@ __all__ = [
     "is_signed",
     "is_storage",
     "is_tensor",
+    "meshgrid",
     "nonzero",
     "numel",
     "tensordot",
@@ -312,6 +313,25 @@ def cartesian_prod(*tensors: Any) -> Any:
         return tensors[0]
     grids = _C.ops.meshgrid(list(tensors), indexing="ij")
     return _C.ops.stack([grid.flatten() for grid in grids], 1)
+
+
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """Return the coordinates of all points of a grid, one tensor for each dimension.
+
+    Args:
+        tensors: the coordinates along each dimension, of one dimension or none; or a list of them.
+        indexing: "ij" (the default) gives results of the shape of the tensors' sizes, "xy" has the
+            first two dimensions swapped.
+
+    Raises:
+        RuntimeError: there is no tensor, or they differ in dtype or device.
+
+    >>> x, y = taeda.meshgrid(taeda.tensor([1, 2]), taeda.tensor([3, 4]), indexing="ij")
+    >>> x
+    tensor([[1, 1],
+            [2, 2]])
+    """
+    return _C.ops.meshgrid(*tensors, indexing=indexing)
 
 
 def chain_matmul(*matrices: Any, out: Any = None) -> Any:

@@ -10,6 +10,15 @@ and choose nothing.
 >>> taeda.backends.cudnn.benchmark = True
 """
 
+import contextlib
+from collections.abc import Iterator
+
 from . import cpu, cuda, cudnn, mkl, mkldnn, mps, openmp, opt_einsum, quantized
 
 __all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized"]
+
+
+@contextlib.contextmanager
+def __allow_nonbracketed_mutation() -> Iterator[None]:
+    """Within this context switches may be set one by one, as they may without it."""
+    yield
