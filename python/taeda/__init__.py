@@ -329,8 +329,10 @@ _NN_FUNCTIONS = (
 )
 _FROM_SUBMODULES = {
     **dict.fromkeys(_NN_FUNCTIONS, "taeda._nn_functions"),
+    "Event": "taeda._symbols",
     "Future": "taeda.futures",
     "GradScaler": "taeda.amp",
+    "Stream": "taeda._symbols",
     "SymBool": "taeda._symbols",
     "SymFloat": "taeda._symbols",
     "SymInt": "taeda._symbols",

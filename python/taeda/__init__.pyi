@@ -600,6 +600,8 @@ from taeda._switches import get_float32_matmul_precision as get_float32_matmul_p
 from taeda._switches import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
 from taeda._switches import set_float32_matmul_precision as set_float32_matmul_precision
 from taeda._switches import use_deterministic_algorithms as use_deterministic_algorithms
+from taeda._symbols import Event as Event
+from taeda._symbols import Stream as Stream
 from taeda._symbols import SymBool as SymBool
 from taeda._symbols import SymFloat as SymFloat
 from taeda._symbols import SymInt as SymInt

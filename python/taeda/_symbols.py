@@ -1,10 +1,10 @@
-"""The types of what exists while PyTorch traces or compiles: nothing here is of them."""
+"""The types of what exists while PyTorch traces or compiles, or on a GPU: nothing is of them."""
 
 from __future__ import annotations
 
 from typing import Any, NoReturn
 
-__all__ = ["SymBool", "SymFloat", "SymInt", "TensorType"]
+__all__ = ["Event", "Stream", "SymBool", "SymFloat", "SymInt", "TensorType"]
 
 
 class _Symbol:
@@ -33,3 +33,17 @@ class TensorType:
 
     def __init__(self, *args: Any) -> None:
         raise TypeError("TensorType: nothing is compiled, so that there are no types of values")
+
+
+class Stream:
+    """A queue of work for a device other than the CPU, of which there is none."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError("Stream: there is no device with streams of work")
+
+
+class Event:
+    """A point in a stream of work, of which there is none."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError("Event: there is no device with streams of work")

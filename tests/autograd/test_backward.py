@@ -296,3 +296,13 @@ def test_variable():
     v = taeda.autograd.Variable(taeda.ones(2), requires_grad=True)
     assert v.requires_grad and isinstance(v, taeda.autograd.Variable)
     assert not isinstance(3, taeda.autograd.Variable)
+
+
+def test_only_inputs_is_deprecated():
+    x = taeda.tensor(3.0, requires_grad=True)
+    (value,) = taeda.autograd.grad(x**2, x, None, True, False, True, True)
+    assert value.item() == 6
+    (value,) = taeda.autograd.grad(x**2, x, only_inputs=True)
+    assert value.item() == 6
+    with pytest.warns(FutureWarning, match="only_inputs"):
+        taeda.autograd.grad(x**2, x, only_inputs=False)

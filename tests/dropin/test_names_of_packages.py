@@ -155,6 +155,10 @@ def test_jit_looks_into_containers():
         with pytest.raises(TypeError):
             kind(3)
 
+    for kind in (taeda.Stream, taeda.Event):
+        with pytest.raises(RuntimeError, match="no device"):
+            kind()
+
     class Own(jit.ScriptModule):
         pass
 

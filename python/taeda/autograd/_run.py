@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -83,7 +84,7 @@ def grad(
     grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    *,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
@@ -98,6 +99,7 @@ def grad(
         grad_outputs: the gradient of each output; None stands for 1.
         retain_graph: keep what the graph has saved. Default: as `create_graph`.
         create_graph: record the derivative itself.
+        only_inputs: deprecated; gradients are those of the inputs alone. False is warned of.
         allow_unused: give None for an input that the outputs do not depend on, rather than raise
             an error. Default: as `materialize_grads`.
         is_grads_batched: each of grad_outputs has one more dimension in front, a batch, and so has
@@ -116,6 +118,13 @@ def grad(
     >>> taeda.autograd.grad(first, x)
     (tensor(18.),)
     """
+    if not only_inputs:
+        warnings.warn(
+            "grad(): only_inputs=False is deprecated and changes nothing; to accumulate gradients "
+            "of other tensors, call autograd.backward()",
+            FutureWarning,
+            stacklevel=2,
+        )
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "grad(): expected allow_unused to be True or not passed when materialize_grads=True, "
