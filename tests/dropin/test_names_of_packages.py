@@ -30,7 +30,10 @@ def test_private_modules():
         from torch._dynamo.utils import is_compile_supported
         from torch.utils.data._utils.collate import default_collate, default_collate_fn_map
         from torch.onnx import symbolic_opset11
+        from torch._subclasses.fake_tensor import FakeTensor, is_fake
+        from torch.fx.experimental.proxy_tensor import get_proxy_mode
         torch._C._log_api_usage_once("x")
+        print(is_fake(torch.ones(1)), get_proxy_mode())
         print(torch._C._get_tracing_state(), torch._C._are_functorch_transforms_active())
         torch.vmap(lambda x: print(torch._C._are_functorch_transforms_active()) or x)(torch.ones(2))
         print(torch._dynamo.is_compiling(), torch._dynamo.disable(len) is len, is_compile_supported("cpu"))
@@ -49,6 +52,7 @@ def test_private_modules():
             print((torch.ones(2, 2) @ torch.ones(2, 2)).dtype)
         """
     ) == [
+        "False None",
         "None False",
         "True",
         "False True False",
