@@ -341,6 +341,8 @@ _FROM_SUBMODULES = {
     "TypedStorage": "taeda.storage",
     "__array_namespace_info__": "taeda.array_api",
     "autocast": "taeda.amp.autocast_mode",
+    "complex32": "taeda._symbols",
+    "get_device_module": "taeda._devices",
     "get_autocast_dtype": "taeda.amp.autocast_mode",
     "is_autocast_enabled": "taeda.amp.autocast_mode",
     "sparse_coo_tensor": "taeda.sparse._make",

@@ -97,6 +97,7 @@ from taeda._C import tensor as tensor
 from taeda._C import to_dlpack as to_dlpack
 from taeda._C import uint8 as uint8
 from taeda._deprecated import range as range
+from taeda._devices import get_device_module as get_device_module
 from taeda._lobpcg import lobpcg as lobpcg
 from taeda._lowrank import pca_lowrank as pca_lowrank
 from taeda._lowrank import svd_lowrank as svd_lowrank
@@ -606,6 +607,7 @@ from taeda._symbols import SymBool as SymBool
 from taeda._symbols import SymFloat as SymFloat
 from taeda._symbols import SymInt as SymInt
 from taeda._symbols import TensorType as TensorType
+from taeda._symbols import complex32 as complex32
 from taeda._tensor_str import set_printoptions as set_printoptions
 from taeda._type_info import finfo as finfo
 from taeda._type_info import iinfo as iinfo

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-__all__ = ["Event", "Stream", "SymBool", "SymFloat", "SymInt", "TensorType"]
+__all__ = [
+    "Event",
+    "Stream",
+    "SymBool",
+    "SymFloat",
+    "SymInt",
+    "TensorType",
+    "complex32",
+]
 
 
 class _Symbol:
@@ -47,3 +55,18 @@ class Event:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError("Event: there is no device with streams of work")
+
+
+class _Complex32:
+    """PyTorch's dtype of pairs of float16, which no tensor here has: it compares with dtypes."""
+
+    itemsize = 4
+    is_complex = True
+    is_floating_point = False
+    is_signed = True
+
+    def __repr__(self) -> str:
+        return "taeda.complex32"
+
+
+complex32 = _Complex32()

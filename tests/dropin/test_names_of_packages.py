@@ -315,3 +315,18 @@ def test_draws_that_packages_make_themselves():
     torch.manual_seed(3)
     ours = taeda._sample_dirichlet(taeda.tensor(values))
     assert ours.tolist() == torch._sample_dirichlet(torch.tensor(values)).tolist()
+
+
+def test_modules_of_devices():
+    assert taeda.get_device_module() is taeda.get_device_module("cpu") is taeda.cpu
+    assert taeda.get_device_module(taeda.device("cuda", 0)) is taeda.cuda
+    for device in ("meta", 3, "foo"):
+        with pytest.raises(RuntimeError):
+            taeda.get_device_module(device)
+
+
+def test_complex32_is_a_name_alone():
+    assert taeda.complex32 != taeda.complex64 and taeda.complex32 not in (taeda.float32,)
+    assert repr(taeda.complex32) == "taeda.complex32" and taeda.complex32.is_complex
+    with pytest.raises(TypeError):
+        taeda.ones(2, dtype=taeda.complex32)
