@@ -181,17 +181,24 @@ template <class T> class PlaneMaxima {
         value_(static_cast<size_t>(rows_.last - rows_.first)),
         place_(value_.size()) {}
 
-  void run(const T* x, T* y, int64_t* index) {
+  // `next`: the plane that is read after this one, or null.
+  void run(const T* x, const T* next, T* y, int64_t* index) {
     const double sum = plane_sum(x, p_.in_volume);
     nan_ = sum != sum;  // there may be one
     for (int64_t d = 0; d < p_.out[0]; ++d) {
       const Span a = p_.strided(0, d);
-      for (int64_t w = 0; w < p_.out[2]; ++w) {
+      const int64_t part = p_.in_volume / p_.out[0] / p_.out[1];  // asked for with each row
+      for (int64_t h = 0; h < p_.out[1]; ++h) {
+        for (int64_t i = 0; next && i < part; i += 64 / sizeof(T))
+          __builtin_prefetch(next + (d * p_.out[1] + h) * part + i);
+        row(a, h, x, y + h * p_.out[2], index + h * p_.out[2]);
+      }
+      for (int64_t w = 0; w < p_.out[2]; ++w) {  // when the lines that they are stored to are near
         if (w == columns_.first) w = columns_.last;
         if (w < p_.out[2]) column(a, w, x, y + w, index + w);
       }
-      for (int64_t h = 0; h < p_.out[1]; ++h, y += p_.out[2], index += p_.out[2])
-        row(a, h, x, y, index);
+      y += p_.out[1] * p_.out[2];
+      index += p_.out[1] * p_.out[2];
     }
   }
 
@@ -265,7 +272,10 @@ void maxima(const PoolShape& s, const T* x, T* y, int64_t* index) {
     if constexpr (!Adaptive && std::is_floating_point_v<T>) {
       if (by_rows<T>(p)) {
         PlaneMaxima<T> plane(p);
-        each_plane([&](const T* from, T* to, int64_t* at) { plane.run(from, to, at); });
+        each_plane([&](const T* from, T* to, int64_t* at) {
+          const T* next = from + p.in_volume;
+          plane.run(from, next < x + end * p.in_volume ? next : nullptr, to, at);
+        });
         return;
       }
     }

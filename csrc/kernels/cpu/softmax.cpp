@@ -39,9 +39,9 @@ void for_lines(const SoftmaxShape& s, R&& rows, C&& columns, int64_t row_grain =
     parallel_for(s.outer, std::max<int64_t>(1, row_grain / size), rows);
     return;
   }
-  // Some blocks for every thread, where there are columns enough.
-  const int64_t eighth = (s.outer * s.inner / 8 + 63) / 64 * 64;
-  const int64_t width = std::min(s.inner, std::clamp<int64_t>(eighth, 64, simd::kColumns));
+  // Narrower blocks take longer, but a few of them are needed for threads to share.
+  const int64_t quarter = (s.outer * s.inner / 4 + 63) / 64 * 64;
+  const int64_t width = std::min(s.inner, std::clamp<int64_t>(quarter, 64, simd::kColumns));
   const int64_t blocks = (s.inner + width - 1) / width;
   parallel_for(s.outer * blocks, std::max<int64_t>(1, kGrain / (size * width)),
                [&](int64_t begin, int64_t end) {

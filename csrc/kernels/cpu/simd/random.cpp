@@ -147,7 +147,8 @@ typedef int32_t Ints __attribute__((vector_size(64)));
 typedef float Floats __attribute__((vector_size(64), aligned(4), may_alias));
 typedef uint8_t Bytes __attribute__((vector_size(16), aligned(1), may_alias));
 
-// bernoulli and scale_kept at once in registers. Returns whether a second word has to decide.
+// bernoulli and scale_kept at once in registers. Returns whether they must be called after all: a
+// second word decides, or this instruction set has no such code.
 bool drop_block(const uint32_t* bits, int32_t high, const float* x, float scale, bool* keep,
                 float* y, int64_t n) {
   constexpr Words even{0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
