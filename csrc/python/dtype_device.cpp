@@ -309,8 +309,9 @@ void init_dtype_device(PyObject* module) {
   }
   LayoutType = make_named_type(module, "taeda.layout", named_methods, nullptr);
   strided = make_named(module, LayoutType, 0, "strided");
-  make_named(module, LayoutType, 1, "sparse_coo");
-  make_named(module, LayoutType, 2, "sparse_csr");
+  // The last three are there to be compared with: no tensor has them.
+  const char* layouts[] = {"sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"};
+  for (int i = 0; i < 5; ++i) make_named(module, LayoutType, i + 1, layouts[i]);
   DeviceType_ =
       make_type(module, "taeda.device", sizeof(DeviceObject), 0,
                 {{Py_tp_new, reinterpret_cast<void*>(device_new)},

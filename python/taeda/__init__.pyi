@@ -90,7 +90,10 @@ from taeda._C import preserve_format as preserve_format
 from taeda._C import set_default_device as set_default_device
 from taeda._C import set_default_dtype as set_default_dtype
 from taeda._C import set_num_threads as set_num_threads
+from taeda._C import sparse_bsc as sparse_bsc
+from taeda._C import sparse_bsr as sparse_bsr
 from taeda._C import sparse_coo as sparse_coo
+from taeda._C import sparse_csc as sparse_csc
 from taeda._C import sparse_csr as sparse_csr
 from taeda._C import strided as strided
 from taeda._C import tensor as tensor

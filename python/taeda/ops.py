@@ -1,6 +1,7 @@
-"""Operations from outside: `taeda.ops.namespace.name(...)`.
+"""Operations by namespace: `taeda.ops.namespace.name(...)`.
 
-They were defined with `taeda.library` or by a C++ extension (`taeda.utils.cpp_extension`).
+They were defined with `taeda.library` or by a C++ extension (`taeda.utils.cpp_extension`). Those of
+the namespace `aten` are taeda's own.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ class _OpNamespace:
             return OPERATORS[qualname].function
         if qualname in COMPILED:
             return COMPILED[qualname]
+        if self._name == "aten":
+            from taeda._aten import packet
+
+            found = packet(name)
+            if found is not None:
+                return found
         raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
 
     def __dir__(self) -> list[str]:

@@ -392,3 +392,14 @@ def test_calls_to_other_processes_are_not_available(tmp_path):
         print(rpc.is_available())
     """
     assert run(program, folder=tmp_path).split() == ["False"]
+
+
+def test_values_as_text(tmp_path):
+    program = """
+        import torch
+        from torch._tensor_str import PRINT_OPTS, _tensor_str
+        torch.set_printoptions(precision=2)
+        print(PRINT_OPTS.precision, hasattr(PRINT_OPTS, "no_such_thing"))
+        print(_tensor_str(torch.tensor([[1.0, 2.5]]), 3), _tensor_str(torch.ones(0), 0))
+    """
+    assert run(program, folder=tmp_path).splitlines() == ["2 False", "[[1.00, 2.50]] []"]

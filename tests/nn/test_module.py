@@ -311,6 +311,25 @@ def test_getattr_that_hands_on_after_copies_and_changes_of_class():
     assert layer.__dict__["weight"] is weight
 
 
+def test_setattr_of_its_own():
+    class Functional(nn.Module):
+        """Keeps what are no leaves among its parameters, as libraries of inner loops do."""
+
+        def __init__(self, weight):
+            super().__init__()
+            self._parameters = {"weight": weight}
+
+        def __setattr__(self, name, value):
+            if name in self.__dict__.get("_parameters", ()):
+                self._parameters[name] = value
+            else:
+                object.__setattr__(self, name, value)
+
+    m = Functional(nn.Parameter(taeda.ones(2)))
+    m.weight = m.weight * 3
+    assert m.weight is m._parameters["weight"] and m.weight.grad_fn is not None
+
+
 def test_property_with_a_setter():
     class Half(nn.Module):
         def __init__(self):

@@ -11,10 +11,11 @@ _MISSING = object()
 
 
 class FoundByGetattr:
-    """A base of modules whose class has a `__getattr__` that hands on to its base's.
+    """A base of modules whose class has a `__getattr__` that hands on, or a `__setattr__`.
 
-    `Module.__init_subclass__` adds it. Such a class wants to be asked for members, as in PyTorch.
-    So they are no ordinary attributes there, and `super().__getattr__(name)` finds them here.
+    `Module.__init_subclass__` adds it. Such a class wants to be asked for members, as in PyTorch,
+    or puts tables of its own in place of ours. So members are no ordinary attributes there, and
+    `super().__getattr__(name)` finds them here.
     """
 
     def __getattr__(self, name: str) -> Any:

@@ -58,7 +58,8 @@ class Module(Calling, Finding, Saving, Converting):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if hands_on(cls) and FoundByGetattr not in cls.__mro__:
+        own = hands_on(cls) or cls.__setattr__ is not Module.__setattr__
+        if own and FoundByGetattr not in cls.__mro__:
             cls.__bases__ = (*cls.__bases__, FoundByGetattr)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:

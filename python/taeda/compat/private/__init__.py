@@ -14,6 +14,7 @@ MODULES = {
     "torch._C": "taeda.compat.private.core",
     "torch._custom_ops": "taeda.compat.private.custom_ops",
     "torch._dynamo": "taeda.compat.private.dynamo",
+    "torch._tensor_str": "taeda.compat.private.tensor_str",
     "torch._dynamo.config": "taeda.compat.private.dynamo.config",
     "torch._dynamo.eval_frame": "taeda.compat.private.dynamo.eval_frame",
     "torch._dynamo.utils": "taeda.compat.private.dynamo.utils",
