@@ -311,6 +311,37 @@ def test_getattr_that_hands_on_after_copies_and_changes_of_class():
     assert layer.__dict__["weight"] is weight
 
 
+def test_getattr_called_by_name():
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.raw = nn.Parameter(taeda.zeros(2))
+
+        def set(self, name, value):
+            self.__getattr__(name).data.fill_(value)
+
+    class Mixin:
+        @property
+        def doubled(self):
+            return 2 * self.__getattr__("raw")
+
+    class Mixed(Mixin, nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.raw = nn.Parameter(taeda.ones(1))
+
+    class Plain(nn.Linear):
+        pass
+
+    m = Named()
+    m.set("raw", 3.0)
+    assert m.raw.tolist() == [3.0, 3.0]
+    with pytest.raises(AttributeError, match="'Named' object has no attribute 'nothing'"):
+        m.set("nothing", 1.0)
+    assert Mixed().doubled.item() == 2.0
+    assert "weight" in Plain(1, 1).__dict__ and not hasattr(Plain(1, 1), "__getattr__")
+
+
 def test_setattr_of_its_own():
     class Functional(nn.Module):
         """Keeps what are no leaves among its parameters, as libraries of inner loops do."""

@@ -11,11 +11,11 @@ _MISSING = object()
 
 
 class FoundByGetattr:
-    """A base of modules whose class has a `__getattr__` that hands on, or a `__setattr__`.
+    """A base of modules whose class asks for members by `__getattr__`, or defines `__setattr__`.
 
     `Module.__init_subclass__` adds it. Such a class wants to be asked for members, as in PyTorch,
     or puts tables of its own in place of ours. So members are no ordinary attributes there, and
-    `super().__getattr__(name)` finds them here.
+    `super().__getattr__(name)` and `self.__getattr__(name)` find them here.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -26,10 +26,10 @@ class FoundByGetattr:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
 
-def hands_on(cls: type) -> bool:
-    """Whether a class, or one of its bases, defines a `__getattr__` that asks its base's."""
-    found: list[Any] = [base.__dict__.get("__getattr__") for base in cls.__mro__]
-    codes = [getattr(function, "__code__", None) for function in found]
+def asks_by_getattr(cls: type) -> bool:
+    """Whether a method that a class defines names `__getattr__`, which modules do not have."""
+    methods = (value.fget if isinstance(value, property) else value for value in vars(cls).values())
+    codes = (getattr(method, "__code__", None) for method in methods)
     return any("__getattr__" in code.co_names for code in codes if code is not None)
 
 

@@ -11,7 +11,7 @@ from taeda.nn import _hooks
 from taeda.nn._calling import Calling, Signature
 from taeda.nn._converting import Converting
 from taeda.nn._finding import Finding
-from taeda.nn._members import FoundByGetattr, Members, hands_on
+from taeda.nn._members import FoundByGetattr, Members, asks_by_getattr
 from taeda.nn._saving import Saving
 from taeda.nn.parameter import Buffer, Parameter
 
@@ -58,8 +58,12 @@ class Module(Calling, Finding, Saving, Converting):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        own = hands_on(cls) or cls.__setattr__ is not Module.__setattr__
-        if own and FoundByGetattr not in cls.__mro__:
+        if FoundByGetattr in cls.__mro__:
+            return
+        # Bases that are modules were looked at when they were defined.
+        new = [cls, *(base for base in cls.__mro__[1:] if not issubclass(base, Module))]
+        asking = any(asks_by_getattr(base) for base in new if base not in Module.__mro__)
+        if asking or cls.__setattr__ is not Module.__setattr__:
             cls.__bases__ = (*cls.__bases__, FoundByGetattr)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
