@@ -155,6 +155,7 @@ def test_jit_looks_into_containers():
     with pytest.raises(RuntimeError):
         jit.isinstance([1], list)
     assert not isinstance(jit.script_method(taeda.nn.Linear(1, 1)), jit.ScriptModule)
+    assert issubclass(jit.TracerWarning, Warning)
     for kind in (jit.ScriptFunction, jit.RecursiveScriptModule, taeda.SymInt, taeda.TensorType):
         with pytest.raises(TypeError):
             kind(3)

@@ -425,3 +425,11 @@ def test_types_by_their_old_names():
     assert not isinstance(m, taeda.sparse.DoubleTensor)
     with pytest.raises(TypeError, match=r"sparse.FloatTensor: .* got \(list, list\)"):
         make([[0], [0]], [1.0])
+
+
+def test_telling_that_a_tensor_is_coalesced():
+    m = taeda.sparse_coo_tensor([[0, 1], [1, 0]], [1.0, 2.0], (2, 2))
+    assert not m.is_coalesced() and m._coalesced_(True) is m and m.is_coalesced()
+    assert m.values().tolist() == [1.0, 2.0]
+    assert not m._coalesced_(False).is_coalesced()
+    assert (m @ taeda.ones(2, 1)).tolist() == [[1.0], [2.0]]

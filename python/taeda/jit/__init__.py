@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
+    "TracerWarning",
     "Final",
     "Future",
     "RecursiveScriptModule",
@@ -79,6 +80,10 @@ class ScriptFunction:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise TypeError("ScriptFunction: taeda runs functions as they are; there are none")
+
+
+class TracerWarning(Warning):
+    """What a trace may miss; as nothing is traced, nobody is warned."""
 
 
 def is_scripting() -> bool:

@@ -102,6 +102,15 @@ class SparseTensor(Tensor):
         self._need_coo("is_coalesced")
         return self._coalesced
 
+    def _coalesced_(self, coalesced: bool) -> SparseTensor:
+        """Say whether the elements are sorted and come once each, which nothing checks.
+
+        What is said of elements that are not makes later results wrong.
+        """
+        self._need_coo("_coalesced_")
+        self._coalesced, self._rows = bool(coalesced), None
+        return self
+
     def indices(self) -> Tensor:
         """Return the indices, (sparse_dim, nnz), of a coalesced tensor."""
         self._need_coo("indices")
