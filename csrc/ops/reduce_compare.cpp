@@ -104,23 +104,28 @@ Groups unique_rows(const Tensor& x, int64_t n, int64_t m, bool sort) {
 }
 
 // The different elements of a contiguous vector of real numbers, for each element its place among
-// them (nothing unless `inverse`), and how often each occurs.
-TensorList unique_numbers(const Tensor& x, bool inverse) {
+// them (nothing unless `inverse`), and how often each occurs. Unless `sort`, only neighbours are
+// compared.
+TensorList unique_numbers(const Tensor& x, bool inverse, bool sort) {
   const int64_t n = x.numel();
-  Tensor sorted = empty(Dims{n}, x.options()), order = empty(Dims{n}, {DType::Int64, {}}),
-         places = empty(Dims{inverse ? n : 0}, {DType::Int64, {}});
-  cpu::SortLines l;
-  l.n = l.k = n;
-  l.x_stride = l.out_stride = 1;
-  cpu::sort_lines(x.data(), sorted.data(), order.data_as<int64_t>(), l, x.dtype(), false, true);
-  auto *from = order.data_as<int64_t>(), *to = places.data_as<int64_t>();
+  Tensor sorted = x, order, places = empty(Dims{inverse ? n : 0}, {DType::Int64, {}});
+  if (sort) {
+    sorted = empty(Dims{n}, x.options());
+    order = empty(Dims{n}, {DType::Int64, {}});
+    cpu::SortLines l;
+    l.n = l.k = n;
+    l.x_stride = l.out_stride = 1;
+    cpu::sort_lines(x.data(), sorted.data(), order.data_as<int64_t>(), l, x.dtype(), false, true);
+  }
+  const int64_t* from = sort ? order.data_as<int64_t>() : nullptr;
+  auto* to = places.data_as<int64_t>();
   return visit_real(x.dtype(), "unique", [&](auto tag) -> TensorList {
     using T = typename decltype(tag)::type;
     const T* v = sorted.data_as<T>();
     auto begins = [v](int64_t i) { return i == 0 || v[i] != v[i - 1]; };
     int64_t count = 0;
     for (int64_t i = 0; i < n; ++i) count += static_cast<int64_t>(begins(i));
-    Tensor values = empty(Dims{count}, x.options()), counts = empty(Dims{count}, order.options());
+    Tensor values = empty(Dims{count}, x.options()), counts = empty(Dims{count}, places.options());
     auto* c = counts.data_as<int64_t>();
     auto* different = values.data_as<T>();
     int64_t k = -1, first = 0;
@@ -130,7 +135,7 @@ TensorList unique_numbers(const Tensor& x, bool inverse) {
         different[++k] = v[i];
         first = i;
       }
-      if (inverse) to[from[i]] = k;
+      if (inverse) to[from ? from[i] : i] = k;
     }
     if (k >= 0) c[k] = n - first;
     return {values, places, counts};
@@ -144,8 +149,8 @@ TensorList unique_of(const Tensor& x, std::optional<int64_t> dim, bool sort, boo
   if (!dim) {
     Tensor flat = raw_contiguous(x);
     flat = raw_view(flat, Dims{x.numel()}, Dims{1}, flat.offset());
-    if (sort && !is_complex(x.dtype())) {
-      TensorList found = unique_numbers(flat, inverse);
+    if (!is_complex(x.dtype())) {
+      TensorList found = unique_numbers(flat, inverse, sort);
       if (inverse) found[1] = raw_view(found[1], x.sizes(), contiguous_strides(x.sizes()), 0);
       return found;
     }
@@ -157,8 +162,9 @@ TensorList unique_of(const Tensor& x, std::optional<int64_t> dim, bool sort, boo
   check(x.numel() > 0 || n == 0,
         "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
   Tensor rows = raw_contiguous(alias(op<"movedim">(x, Dims{d}, Dims{0})));
-  if (sort && n > 0 && x.numel() == n && !is_complex(x.dtype())) {
-    TensorList found = unique_numbers(raw_view(rows, Dims{n}, Dims{1}, rows.offset()), inverse);
+  if (n > 0 && x.numel() == n && !is_complex(x.dtype())) {
+    TensorList found =
+        unique_numbers(raw_view(rows, Dims{n}, Dims{1}, rows.offset()), inverse, sort);
     Dims sizes(x.sizes());
     sizes[static_cast<size_t>(d)] = found[0].numel();
     found[0] = raw_view(found[0], sizes, contiguous_strides(sizes), 0);

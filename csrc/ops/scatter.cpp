@@ -28,11 +28,22 @@ void check_places(const Tensor& places, int64_t dim, int64_t size) {
     fail("index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
   }
 }
-// Indices as int64, checked against the size of `dim`.
-Tensor checked_places(const Tensor& index, int64_t dim, int64_t size) {
-  Tensor places = index_values(index);
-  check_places(places, dim, size);
-  return places;
+// Indices as int64. Along dimensions in which an index was expanded, they are there once.
+struct Places {
+  Tensor values;  // contiguous
+  Dims strides;   // of the index, in `values`
+};
+Places places_of(const Tensor& index) {
+  Dims sizes(index.sizes());
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (index.strides()[d] == 0 && sizes[d] > 1) sizes[d] = 1;
+  }
+  Places p{index_values(raw_view(index, sizes, index.strides(), index.offset())), {}};
+  p.strides = strides_at_least_1d(p.values);
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] != index.sizes()[d]) p.strides[d] = 0;
+  }
+  return p;
 }
 
 // ---- gather ----
@@ -49,8 +60,8 @@ Tensor gather_op(const Tensor& x, int64_t dim, const Tensor& index, bool) {
           to_string(x.sizes()), " apart from dimension ", d);
   }
   if (x.is_meta()) return out;
-  const Tensor places = index_values(index);
-  Dims ps = strides_at_least_1d(places), ts = strides_at_least_1d(x), os = strides_at_least_1d(out);
+  const auto [places, ps] = places_of(index);
+  Dims ts = strides_at_least_1d(x), os = strides_at_least_1d(out);
   if (!cpu::gather(out.data(), x.data(),
                    {is, ps, ts, os, static_cast<size_t>(d), places.data_as<int64_t>()}, at(xs, d),
                    x.dtype())) {
@@ -71,8 +82,9 @@ void scatter_into(const Tensor& out, int64_t d, const Tensor& index, const Tenso
                   ScatterMode mode) {
   if (out.is_meta() || index.numel() == 0) return;
   Dims xs = sizes_at_least_1d(out), is = sizes_at_least_1d(index);
-  Tensor places = checked_places(index, d, at(xs, d));
-  Dims ps = strides_at_least_1d(places), ts = strides_at_least_1d(out);
+  const auto [places, ps] = places_of(index);
+  check_places(places, d, at(xs, d));
+  Dims ts = strides_at_least_1d(out);
   Dims ss = single ? Dims(is.size(), 0) : strides_at_least_1d(src);
   cpu::scatter(out.data(), src.data(),
                {is, ps, ts, ss, static_cast<size_t>(d), places.data_as<int64_t>()}, out.dtype(),

@@ -1,25 +1,9 @@
 #include "kernels/cpu/index_move.h"
 
-#include <cstring>
-
 #include "base/thread_pool.h"
+#include "kernels/cpu/pointwise.h"
 
 namespace taeda::cpu {
-namespace {
-
-template <class T> void move_line(T* dst, int64_t ds, const T* src, int64_t ss, int64_t n) {
-  if (ds == 1 && ss == 1) {
-    std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(T));
-  } else if (ds == 1 && ss == 0) {
-    std::fill_n(dst, n, *src);
-  } else if (ds == 1 && ss == -1) {
-    for (int64_t i = 0; i < n; ++i) dst[i] = src[-i];
-  } else {
-    for (int64_t i = 0; i < n; ++i) dst[i * ds] = src[i * ss];
-  }
-}
-
-}  // namespace
 
 void move_strided(void* dst, DimsRef dst_strides, const void* src, DimsRef src_strides,
                   DimsRef sizes, DType dtype) {
@@ -44,24 +28,28 @@ void move_strided(void* dst, DimsRef dst_strides, const void* src, DimsRef src_s
     d = {1};
     s = {1};
   }
-  int64_t line = n.back(), line_d = d.back(), line_s = s.back(), lines = 1;
+  // Lines along the last dimension, long ones in several parts.
+  const int64_t line = n.back(), part = std::min<int64_t>(line, 32768);
+  const auto item = static_cast<int64_t>(itemsize(dtype));
+  const int64_t line_d = d.back() * item, line_s = s.back() * item;
+  const int64_t parts = (line + part - 1) / part;
+  const Cast move = loops().cast[static_cast<int>(dtype)][static_cast<int>(dtype)];
   n.pop_back();
+  int64_t lines = 1;
   for (int64_t k : n) lines *= k;
-  visit_bytes(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    parallel_for(lines, std::max<int64_t>(1, 32768 / line), [&](int64_t begin, int64_t end) {
-      for (int64_t l = begin; l < end; ++l) {
-        int64_t rest = l, to = 0, from = 0;
-        for (size_t i = n.size(); i-- > 0;) {
-          int64_t at = rest % n[i];
-          rest /= n[i];
-          to += at * d[i];
-          from += at * s[i];
-        }
-        move_line(static_cast<T*>(dst) + to, line_d, static_cast<const T*>(src) + from, line_s,
-                  line);
+  parallel_for(lines * parts, std::max<int64_t>(1, 32768 / part), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t first = p % parts * part;
+      int64_t rest = p / parts, to = first * line_d, from = first * line_s;
+      for (size_t i = n.size(); i-- > 0;) {
+        const int64_t at = rest % n[i];
+        rest /= n[i];
+        to += at * d[i] * item;
+        from += at * s[i] * item;
       }
-    });
+      move(static_cast<char*>(dst) + to, line_d, 0, static_cast<const char*>(src) + from, line_s, 0,
+           std::min(part, line - first), 1);
+    }
   });
 }
 

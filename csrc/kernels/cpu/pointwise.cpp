@@ -64,6 +64,7 @@ enum class Way : uint8_t {
   Constant,  // one value: a buffer filled once
   Periodic,  // the same row again and again: a buffer filled once with as many rows as a block has
   Buffer,    // gathered and converted block by block
+  Shared,    // what an earlier operand is: one buffer serves both
 };
 
 struct Walk {
@@ -71,6 +72,7 @@ struct Walk {
   Loop loop;
   const uint8_t* compute;
   Way way[kMax];
+  int buffer_of[kMax];  // whose buffer the loop reads
   bool long_rows;
   int64_t inner, rows, block_items, rows_per_block, blocks_per_row, blocks;
 
@@ -92,7 +94,22 @@ struct Walk {
       blocks_per_row = 1;
       blocks = (rows + rows_per_block - 1) / rows_per_block;
     }
-    for (int k = 0; k < p.count; ++k) way[k] = choose(k);
+    for (int k = 0; k < p.count; ++k) {
+      way[k] = choose(k);
+      buffer_of[k] = k;
+      for (int j = 1; j < k && way[k] != Way::Direct; ++j) {
+        if (!alike(j, k)) continue;
+        way[k] = Way::Shared;
+        buffer_of[k] = j;
+        break;
+      }
+    }
+  }
+
+  bool alike(int j, int k) const {
+    return plan.data[j] == plan.data[k] && plan.dtype[j] == plan.dtype[k] &&
+           compute[j] == compute[k] && way[j] != Way::Shared &&
+           same(plan.strides[j], plan.strides[k]);
   }
 
   Way choose(int k) const {
@@ -137,7 +154,7 @@ struct Walk {
     const void* in[kMax];
     for (int k = 1; k < plan.count; ++k) {
       const auto item = static_cast<int64_t>(itemsize(DType(compute[k])));
-      in[k - 1] = buffers[k];
+      in[k - 1] = buffers[buffer_of[k]];
       if (way[k] == Way::Constant) {
         const int64_t n =
             long_rows ? std::min(inner, block_items) : inner * std::min(rows, rows_per_block);
@@ -349,8 +366,8 @@ void run_copy(const Plan& plan) {
     return offset;
   };
   const auto item = static_cast<int64_t>(itemsize(plan.dtype[0]));
-  const bool transposed =
-      plan.dtype[0] == plan.dtype[1] && d[0] == item && s[1] == item && n[0] >= 4 && n[1] >= 4;
+  const bool transposed = plan.dtype[0] == plan.dtype[1] && d[0] == item && s[1] == item &&
+                          s[0] != 0 && n[0] >= 4 && n[1] >= 4;
   if (transposed && item >= 4 && item <= 8) {
     run_transpose(plan, outer, plane_offset);
     return;

@@ -104,6 +104,11 @@ template <ScatterMode Mode, class T> T combined(T a, T b) {
   }
 }
 
+template <ScatterMode Mode, class T>
+void combine_rows(T* __restrict to, const T* __restrict from, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) to[j] = combined<Mode, T>(to[j], from[j]);
+}
+
 template <ScatterMode Mode>
 void scatter_with(void* target, const void* src, const ScatterLayout& l, DType dtype) {
   visit_all(dtype, [&](auto tag) {
@@ -112,6 +117,10 @@ void scatter_with(void* target, const void* src, const ScatterLayout& l, DType d
     auto* from = static_cast<const T*>(src);
     for_each_line<false>(l, [&](const int64_t* index, int64_t x, int64_t o, int64_t n, int64_t is,
                                 int64_t xs, int64_t os, int64_t step) {
+      if (is == 0 && xs == 1 && os == 1) {  // a row goes to a row
+        combine_rows<Mode>(to + x + *index * step, from + o, n);
+        return;
+      }
       for (int64_t j = 0; j < n; ++j) {
         T& t = to[x + j * xs + index[j * is] * step];
         t = combined<Mode, T>(t, from[o + j * os]);
@@ -156,6 +165,12 @@ bool gather(void* out, const void* x_data, const ScatterLayout& l, int64_t size,
     auto* from = static_cast<const T*>(x_data);
     for_each_line<true>(l, [&](const int64_t* index, int64_t x, int64_t o, int64_t n, int64_t is,
                                int64_t xs, int64_t os, int64_t step) {
+      if (is == 0 && xs == 1 && os == 1) {  // a row of x
+        if (static_cast<uint64_t>(*index) >= static_cast<uint64_t>(size))
+          outside.store(true, std::memory_order_relaxed);
+        else std::copy_n(from + x + *index * step, n, to + o);
+        return;
+      }
       const bool within = is == 1 && os == 1 && xs == 0 && step == 1
                               ? gather_line(to + o, 1, from + x, 0, index, 1, 1, n, size)
                               : gather_line(to + o, os, from + x, xs, index, is, step, n, size);

@@ -76,7 +76,25 @@ template <class D, class S> FN D convert(S s) {
   else return static_cast<D>(s);
 }
 
+// Copies bytes that lie elsewhere. Where they lie just before the place they go to, as far as the
+// low 12 bits of addresses tell, every load seems to wait for a store that was made shortly
+// before; from the end to the beginning none does.
+FN void copy_line(char* __restrict d, const char* __restrict s, int64_t bytes) {
+  const auto ahead = (reinterpret_cast<uintptr_t>(d) - reinterpret_cast<uintptr_t>(s)) & 4095;
+  if (ahead != 0 && ahead < 512 && bytes >= 1024) {
+    for (; bytes >= 64; bytes -= 64) {
+      __builtin_memcpy(d + bytes - 64, s + bytes - 64, 64);
+      __asm__ volatile("" ::: "memory");  // keeps the compiler from making one memcpy of all
+    }
+  }
+  __builtin_memcpy(d, s, static_cast<size_t>(bytes));
+}
+
 template <class D, class S> FN void contiguous(D* __restrict d, const S* __restrict s, int64_t n) {
+  if constexpr (same_type<D, S>) {
+    copy_line(reinterpret_cast<char*>(d), reinterpret_cast<const char*>(s), n * int64_t(sizeof(D)));
+    return;
+  }
   int64_t i = 0;
 #ifdef __F16C__
   if constexpr (same_type<S, F16> && same_type<D, float>) {
@@ -106,6 +124,10 @@ void cast(char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, int64_
       const D v = convert<D>(*reinterpret_cast<const S*>(src));
       D* d = reinterpret_cast<D*>(dst);
       for (int64_t i = 0; i < n0; ++i) d[i] = v;
+    } else if (same_type<D, S> && d0 == size && s0 == -size) {
+      D* __restrict d = reinterpret_cast<D*>(dst);
+      const S* __restrict last = reinterpret_cast<const S*>(src);
+      for (int64_t i = 0; i < n0; ++i) d[i] = convert<D>(last[-i]);
     } else {
       for (int64_t i = 0; i < n0; ++i) {
         *reinterpret_cast<D*>(dst + i * d0) = convert<D>(*reinterpret_cast<const S*>(src + i * s0));
@@ -118,7 +140,7 @@ template <class D, class S> constexpr Cast pick() {  // equal dtypes only move b
   if constexpr (same_type<D, bool> && same_type<S, Bool>) return &cast<uint8_t, uint8_t>;
   else if constexpr (!same_type<D, S>) return &cast<D, S>;
   else if constexpr (sizeof(D) == 1) return &cast<uint8_t, uint8_t>;
-  else if constexpr (sizeof(D) == 2) return &cast<B16, B16>;
+  else if constexpr (sizeof(D) == 2) return &cast<uint16_t, uint16_t>;
   else if constexpr (sizeof(D) == 4) return &cast<int32_t, int32_t>;
   else if constexpr (sizeof(D) == 8) return &cast<int64_t, int64_t>;
   else return &cast<Two64, Two64>;
