@@ -42,21 +42,32 @@ template <class T> FN T floor_quotient(T a, T b, T mod) {
   const T v = q - low > T(0.5) ? low + T(1) : low;
   return q == T(0) ? copysign(T(0), a / b) : v;
 }
+// What the processor's division does to integers, but for what it cannot do.
+template <class T> FN T trunc_quotient(T a, T b) {
+  if (b == T(0)) division_by_zero();
+  if constexpr (is_signed<T>) {
+    if (b == T(-1)) return static_cast<T>(-wrapping(a));
+  }
+  return static_cast<T>(a / b);
+}
+template <class T> FN T whole_rest(T a, T b) {
+  if (b == T(0)) division_by_zero();
+  if constexpr (is_signed<T>) {
+    if (b == T(-1)) return T(0);
+  }
+  return static_cast<T>(a % b);
+}
 template <class T> FN T floor_quotient(T a, T b) {
   if constexpr (is_integer<T>) {
-    if (b == T(0)) division_by_zero();
-    if constexpr (is_signed<T>) {
-      if (b == T(-1)) return static_cast<T>(-wrapping(a));
-    }
-    const T q = static_cast<T>(a / b);
-    return (a % b != 0 && (a < 0) != (b < 0)) ? static_cast<T>(q - 1) : q;
+    const T q = trunc_quotient(a, b);
+    return (whole_rest(a, b) != 0 && (a < 0) != (b < 0)) ? static_cast<T>(q - 1) : q;
   } else {
     return b == T(0) ? a / b : floor_quotient(a, b, fmod(a, b));
   }
 }
 // From what division leaves to what it leaves with the sign of the divisor.
 template <class T> FN T with_sign_of(T r, T b) {
-  return (r != T(0) && (r < T(0)) != (b < T(0))) ? r + b : r;
+  return (r != T(0) && (r < T(0)) != (b < T(0))) ? static_cast<T>(r + b) : r;
 }
 template <class T> FN T integer_power(T base, T exponent) {
   if (exponent < 0) {
@@ -159,28 +170,28 @@ struct FloorDivide : EasyQuotient {
                                Real};
   template <class T> FN static T f(T a, T b) {
     if constexpr (same_type<T, float>) return floor_quotient(a, b, fmod_easy(a, b));
+    else if constexpr (easy_whole<T>) return floor_whole(a, b);
     else return floor_quotient(a, b);
   }
   template <class T>
-    requires same_type<T, float>
+    requires easy_quotient<T>
   FN static T hard(T a, T b) {
     return floor_quotient(a, b);
   }
   template <class T> FN static T da(T g, T, T, T) { return zero(g); }
   template <class T> FN static T db(T g, T, T, T) { return zero(g); }
 };
-struct TruncDivide {
+struct TruncDivide : EasyQuotient {
   static constexpr OpInfo info{"_trunc_divide", "", Real, internal};
   template <class T> FN static T f(T a, T b) {
-    if constexpr (is_integer<T>) {
-      if (b == T(0)) division_by_zero();
-      if constexpr (is_signed<T>) {
-        if (b == T(-1)) return static_cast<T>(-wrapping(a));
-      }
-      return static_cast<T>(a / b);
-    } else {
-      return trunc(a / b);
-    }
+    if constexpr (easy_whole<T>) return trunc_whole(a, b);
+    else if constexpr (is_integer<T>) return trunc_quotient(a, b);
+    else return trunc(a / b);
+  }
+  template <class T>
+    requires easy_whole<T>
+  FN static T hard(T a, T b) {
+    return trunc_quotient(a, b);
   }
   template <class T> FN static T da(T g, T, T, T) { return zero(g); }
   template <class T> FN static T db(T g, T, T, T) { return zero(g); }
@@ -192,21 +203,15 @@ struct Remainder : EasyQuotient {
       "Python's `%` has it.",
       Real, saves_inputs};
   template <class T> FN static T f(T a, T b) {
-    if constexpr (is_integer<T>) {
-      if (b == T(0)) division_by_zero();
-      if constexpr (is_signed<T>) {
-        if (b == T(-1)) return T(0);
-      }
-      const T r = static_cast<T>(a % b);
-      return (r != 0 && (r < 0) != (b < 0)) ? static_cast<T>(r + b) : r;
-    } else {
-      return with_sign_of(fmod_easy(a, b), b);
-    }
+    if constexpr (easy_whole<T>) return static_cast<T>(a - floor_whole(a, b) * b);
+    else if constexpr (is_integer<T>) return with_sign_of(whole_rest(a, b), b);
+    else return with_sign_of(fmod_easy(a, b), b);
   }
   template <class T>
-    requires same_type<T, float>
+    requires easy_quotient<T>
   FN static T hard(T a, T b) {
-    return with_sign_of(fmod(a, b), b);
+    if constexpr (is_integer<T>) return with_sign_of(whole_rest(a, b), b);
+    else return with_sign_of(fmod(a, b), b);
   }
   template <class T> FN static T da(T g, T, T, T) { return g; }
   template <class T> FN static T db(T g, T a, T b, T) { return -g * floor(a / b); }
@@ -216,20 +221,15 @@ struct Fmod : EasyQuotient {
       "fmod", "What is left of `self` after division by `other`, with the sign of `self`.", Real,
       saves_inputs};
   template <class T> FN static T f(T a, T b) {
-    if constexpr (is_integer<T>) {
-      if (b == T(0)) division_by_zero();
-      if constexpr (is_signed<T>) {
-        if (b == T(-1)) return T(0);
-      }
-      return static_cast<T>(a % b);
-    } else {
-      return fmod_easy(a, b);
-    }
+    if constexpr (easy_whole<T>) return static_cast<T>(a - trunc_whole(a, b) * b);
+    else if constexpr (is_integer<T>) return whole_rest(a, b);
+    else return fmod_easy(a, b);
   }
   template <class T>
-    requires same_type<T, float>
+    requires easy_quotient<T>
   FN static T hard(T a, T b) {
-    return fmod(a, b);
+    if constexpr (is_integer<T>) return whole_rest(a, b);
+    else return fmod(a, b);
   }
   template <class T> FN static T da(T g, T, T, T) { return g; }
   template <class T> FN static T db(T g, T a, T b, T) { return -g * trunc(a / b); }

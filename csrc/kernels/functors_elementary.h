@@ -164,11 +164,32 @@ FN float fmod_easy(float x, float y) {
   return copysign(q == 0.0 ? x : r, x);  // y may be infinite
 }
 FN double fmod_easy(double x, double y) { return fmod(x, y); }
+// Quotients of whole numbers below 2^53 are farther from the next whole number than float64 rounds.
+template <class T> FN T floor_whole(T a, T b) {
+  const double q = static_cast<double>(a) / static_cast<double>(b);
+  return static_cast<T>(floor(q));
+}
+template <class T> FN T trunc_whole(T a, T b) {
+  return static_cast<T>(static_cast<double>(a) / static_cast<double>(b));
+}
+FN uint64_t whole_magnitude(int64_t x) {
+  const auto u = static_cast<uint64_t>(x);
+  return x < 0 ? 0 - u : u;
+}
 // What the easy form may be asked for.
 struct EasyQuotient {
   FN static uint32_t strain(float x, float y) { return magnitude(x / y); }
   FN static uint32_t most(float) { return magnitude(0x1p27f); }
+  FN static uint32_t strain(int32_t, int32_t y) { return y == 0 || y == -1 ? 1 : 0; }
+  FN static uint32_t most(int32_t) { return 0; }
+  FN static uint64_t strain(int64_t x, int64_t y) {
+    return y == 0 ? ~uint64_t{0} : whole_magnitude(x) | whole_magnitude(y);
+  }
+  FN static uint64_t most(int64_t) { return (uint64_t{1} << 53) - 1; }
 };
+template <class T>
+inline constexpr bool easy_whole = same_type<T, int32_t> || same_type<T, int64_t>;
+template <class T> inline constexpr bool easy_quotient = same_type<T, float> || easy_whole<T>;
 
 // ---- the inverse error function ----
 // x times a polynomial in w = -log(1 - x^2), or in sqrt(w) from w = 5 on, in float64: the one

@@ -217,7 +217,17 @@ void Derivative::set(int k, Symbolic formula) {
   Tensor r;
   if (symbolic_) r = formula(*this);
   else r = fused(k, same(sizes, g.sizes()) && is_floating(dtype) ? dtype : g.dtype());
-  r = sum_to(r, sizes);
+  give(argument, std::move(r));
+}
+
+void Derivative::pass(int k) {
+  const int argument = from_[static_cast<size_t>(k)].argument;
+  if (argument >= 0 && b_.needs(argument)) give(argument, g);
+}
+
+void Derivative::give(int argument, Tensor r) const {
+  const DType dtype = b_.dtype(argument);
+  r = sum_to(r, b_.sizes(argument));
   if (is_complex(r.dtype()) && !is_complex(dtype)) r = op<"real">(r);
   if (r.dtype() != dtype) r = to(r, dtype);
   b_.set(argument, r);

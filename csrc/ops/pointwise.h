@@ -88,11 +88,13 @@ class Derivative {
   // The gradient of operand k: by the fused loop, or by the formula where it has to be
   // differentiable.
   void set(int k, Symbolic formula);
+  void pass(int k);  // the gradient of operand k is that of the result
 
   Tensor g, x[4], y;
 
  private:
   Tensor fused(int k, DType result) const;
+  void give(int argument, Tensor r) const;
   Backward& b_;
   const PointwiseRow& row_;
   std::span<const Source> from_;

@@ -38,8 +38,12 @@ template <class Plain, class Scaled> Value scaled_kernel(Call& c) {
 }
 template <class Plain, class Scaled> void scaled_backward(Backward& b) {
   const auto alpha = b.arg<Scalar>(2);
-  if (is_one(alpha)) differentiate<Plain>(b, {0, 1});
-  else differentiate<Scaled>(b, {0, 1, alpha});
+  if (!is_one(alpha)) return differentiate<Scaled>(b, {0, 1, alpha});
+  const Source from[] = {0, 1};
+  Derivative d(b, row<Plain>(), from, b.grad());
+  d.pass(0);
+  if constexpr (std::is_same_v<Plain, Add>) d.pass(1);
+  else d.set(1, [](const Derivative& v) { return -v.g; });
 }
 
 // ---- div: rounding_mode ----

@@ -211,11 +211,63 @@ void cholesky_inverse(int64_t batch, int64_t n, bool upper, T* a, int32_t* info)
   });
 }
 
+namespace {
+
+// What LAPACK compares when it looks for a pivot.
+template <class T> Real<T> pivot_size(T x) {
+  if constexpr (std::is_floating_point_v<T>) return std::abs(x);
+  else return std::abs(x.real()) + std::abs(x.imag());
+}
+
+// A small matrix's LU factors, in place, with rows exchanged. Returns 0, or where the first pivot
+// of 0 is, as LAPACK does.
+template <class T> int32_t small_lu(int64_t m, int64_t n, T* a, int32_t* pivots) {
+  int32_t info = 0;
+  for (int64_t j = 0; j < std::min(m, n); ++j) {
+    T* column = a + j * m;
+    int64_t best = j;
+    for (int64_t i = j + 1; i < m; ++i) {
+      if (pivot_size(column[i]) > pivot_size(column[best])) best = i;
+    }
+    pivots[j] = static_cast<int32_t>(best + 1);
+    if (column[best] == T(0)) {
+      if (!info) info = static_cast<int32_t>(j + 1);
+    } else {
+      if (best != j) {
+        for (int64_t c = 0; c < n; ++c) std::swap(a[c * m + j], a[c * m + best]);
+      }
+      for (int64_t i = j + 1; i < m; ++i) column[i] /= column[j];
+    }
+    for (int64_t c = j + 1; c < n; ++c) {
+      const T factor = a[c * m + j];
+      for (int64_t i = j + 1; i < m; ++i) a[c * m + i] -= column[i] * factor;
+    }
+  }
+  return info;
+}
+// b := A^-1 b for a column b of n elements, from these factors.
+template <class T> void small_lu_solve(int64_t n, const T* lu, const int32_t* pivots, T* b) {
+  for (int64_t i = 0; i < n; ++i) std::swap(b[i], b[pivots[i] - 1]);
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = j + 1; i < n; ++i) b[i] -= lu[j * n + i] * b[j];
+  }
+  for (int64_t j = n; j-- > 0;) {
+    b[j] /= lu[j * n + j];
+    for (int64_t i = 0; i < j; ++i) b[i] -= lu[j * n + i] * b[j];
+  }
+}
+
+}  // namespace
+
 template <class T> void lu_factor(Shape s, T* a, int32_t* pivots, int32_t* info) {
   const int64_t k = std::min(s.rows, s.cols);
   each(s.batch, product(s.rows, s.cols, k), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      info[i] = lu_blocks(s.rows, s.cols, a + i * s.rows * s.cols, s.rows, pivots + i * k);
+    for (int64_t i = begin; i < end; ++i) {
+      T* x = a + i * s.rows * s.cols;
+      info[i] = s.rows <= kSmall && s.cols <= kSmall
+                    ? small_lu(s.rows, s.cols, x, pivots + i * k)
+                    : lu_blocks(s.rows, s.cols, x, s.rows, pivots + i * k);
+    }
   });
 }
 
@@ -227,6 +279,10 @@ void lu_solve(Shape s, Trans trans, const T* lu, int64_t lu_step, const int32_t*
     const T* a = lu + i * lu_step;
     const int32_t* order = pivots + i * pivot_step;
     T* x = b + (i * s.cols + first) * n;
+    if (trans == Trans::No && n <= kSmall) {
+      for (int64_t c = 0; c < count; ++c) small_lu_solve(n, a, order, x + c * n);
+      return;
+    }
     if (is_little(n, count)) {
       const int size = narrow(n), ld = leading(n), cols = narrow(count);
       int info = 0;

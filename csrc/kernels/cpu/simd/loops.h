@@ -49,7 +49,7 @@ template <class Op, class T> struct HardOf {
   FN static auto at(auto... a) { return Op::template hard<T>(a...); }
 };
 template <class Op, class T>
-concept HasHard = is_float<T> && requires { &Op::template hard<T>; };
+concept HasHard = !is_complex<T> && requires { &Op::template hard<T>; };
 
 // Whatever its byte is, a bool that is not 0 is true: memory that others have written may hold any.
 template <class T> FN T load(const T* p) {

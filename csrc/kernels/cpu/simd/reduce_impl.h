@@ -3,6 +3,10 @@
 // namespace.
 #pragma once
 
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
+
 #include "kernels/cpu/simd/lanes.h"
 #include "kernels/cpu/simd/reduce.h"
 
@@ -47,6 +51,45 @@ template <class C, class T> inline C load(T x) {
   }
 }
 
+// The compiler makes vectors of conversions to twice the width, where the result fits a register,
+// and of no others.
+template <class W, class T, int64_t N>
+inline typename Narrow<W, N>::type twice(typename Narrow<T, N>::type v) {
+  typename Narrow<W, N>::type wide;
+  if constexpr (N * sizeof(W) <= kRegister) {
+    wide = __builtin_convertvector(v, typename Narrow<W, N>::type);
+  } else {
+    typename Narrow<T, N / 2>::type half[2];
+    __builtin_memcpy(&half, &v, sizeof v);
+    const typename Narrow<W, N / 2>::type parts[2] = {twice<W, T, N / 2>(half[0]),
+                                                      twice<W, T, N / 2>(half[1])};
+    __builtin_memcpy(&wide, &parts, sizeof wide);
+  }
+  return wide;
+}
+template <class T> struct Twice {
+  using type = int64_t;
+};
+template <> struct Twice<int8_t> {
+  using type = int16_t;
+};
+template <> struct Twice<uint8_t> {
+  using type = int16_t;
+};
+template <> struct Twice<int16_t> {
+  using type = int32_t;
+};
+template <class C, class T, int64_t N>
+inline typename Narrow<C, N>::type widened(typename Narrow<T, N>::type v) {
+  if constexpr (__is_same(C, float) || __is_same(C, double)) {
+    return __builtin_convertvector(v, typename Narrow<C, N>::type);
+  } else {
+    using W = typename Twice<T>::type;
+    if constexpr (__is_same(W, C)) return twice<C, T, N>(v);
+    else return widened<C, W, N>(twice<W, T, N>(v));
+  }
+}
+
 template <class C, int64_t n = kLanes<C>, class T>
 inline typename Narrow<C, n>::type load_vec(const T* x) {
   using V = typename Narrow<C, n>::type;
@@ -57,9 +100,14 @@ inline typename Narrow<C, n>::type load_vec(const T* x) {
   } else if constexpr (__is_same(T, F16) || __is_same(T, BF16)) {
     using U32 = typename Narrow<uint32_t, n>::type;
     using F32 = typename Narrow<float, n>::type;
+#ifdef __AVX512F__
+    if constexpr (__is_same(T, F16) && __is_same(C, float) && n == 16)
+      return (F32)_mm512_maskz_cvtph_ps(0xffff,
+                                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)));
+#endif
     typename Narrow<uint16_t, n>::type h;
     __builtin_memcpy(&h, x, sizeof h);
-    U32 w = __builtin_convertvector(h, U32);
+    U32 w = twice<uint32_t, uint16_t, n>(h);
     F32 f;
     if constexpr (__is_same(T, BF16)) f = (F32)(w << 16);
     else f = widen_f16<U32, typename Narrow<int32_t, n>::type, F32>(w);
@@ -68,7 +116,7 @@ inline typename Narrow<C, n>::type load_vec(const T* x) {
   } else {
     typename Narrow<T, n>::type v;
     __builtin_memcpy(&v, x, sizeof v);
-    return __builtin_convertvector(v, V);
+    return widened<C, T, n>(v);
   }
 }
 

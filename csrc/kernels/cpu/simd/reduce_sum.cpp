@@ -29,10 +29,21 @@ template <class V> V times(V a, V b) {
   else return a * b;
 }
 
+// Bytes and their squares are summed up in 32 bits, of which a block's elements leave no more.
+template <class T, class C> struct SumIn {
+  using type = C;
+};
+template <class C> struct SumIn<uint8_t, C> {
+  using type = int32_t;
+};
+template <class C> struct SumIn<int8_t, C> {
+  using type = int32_t;
+};
+
 template <class Element> struct SumBase {
   using T = Element;
   using Types = SumTypes<kIsFloat<T>, __is_same(T, double)>;
-  using C = typename Types::C;
+  using C = typename SumIn<T, typename Types::C>::type;
   using A = typename Types::A;
   static constexpr int64_t kFlush = 64, kVector = 64;
   static C identity() { return 0; }

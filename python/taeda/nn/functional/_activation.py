@@ -64,21 +64,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         raise RuntimeError(
             f"prelu: Type promoting not supported. Got {input.dtype} and {weight.dtype}"
         )
-    if weight.dim() > 1:
-        raise RuntimeError(
-            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}"
-        )
-    if weight.numel() != 1:
-        channels = input.size(1) if input.dim() > 1 else 1
-        if weight.numel() != channels:
-            raise RuntimeError(
-                "prelu: Mismatch of parameter numbers and input channel size. Found parameter "
-                f"numbers = {weight.numel()} and channel size = {channels}."
-            )
-        weight = weight.reshape(-1, *[1] * (input.dim() - 2))
-    elif weight.dim():
-        weight = weight.reshape(())
-    return ops.where(input > 0, input, weight * input)
+    return ops.prelu(input, weight)
 
 
 def _need_floats(who: str, input: Tensor) -> None:
@@ -253,20 +239,14 @@ def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """X where x > threshold, else value."""
-    low = _is_low("threshold", input, threshold)
-    return input.masked_fill_(low, value) if inplace else input.masked_fill(low, value)
+    if inplace:
+        return threshold_(input, threshold, value)
+    return ops.threshold(input, threshold, value)
 
 
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """`threshold`, in place."""
-    return input.masked_fill_(_is_low("threshold_", input, threshold), value)
-
-
-def _is_low(who: str, input: Tensor, threshold: Any) -> Tensor:
-    try:
-        return input <= threshold
-    except TypeError as error:
-        raise TypeError(f"{who}: threshold: {error}") from None
+    return ops.threshold_(input, threshold, value)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
