@@ -456,6 +456,32 @@ def _fused_sgd_(
     is_first_step: _bool,
 ) -> None: ...
 def _gather_pool(input: Tensor, index: Tensor, spatial: _int) -> Tensor: ...
+def _grid_sample(
+    input: Tensor,
+    grid: Tensor,
+    spatial: _int,
+    how: _int,
+    outside: _int,
+    corners: _bool,
+) -> Tensor: ...
+def _grid_sample_input(
+    grad: Tensor,
+    grid: Tensor,
+    sizes: Sequence[_int],
+    spatial: _int,
+    how: _int,
+    outside: _int,
+    corners: _bool,
+) -> Tensor: ...
+def _grid_sample_places(
+    grad: Tensor,
+    input: Tensor,
+    grid: Tensor,
+    spatial: _int,
+    how: _int,
+    outside: _int,
+    corners: _bool,
+) -> Tensor: ...
 def _group_rows(index: Tensor, size: _int) -> return_types._group_rows: ...
 def _histogramdd(
     input: Tensor,
@@ -528,6 +554,20 @@ def _nll_loss_backward(
 def _nonzero_tuple(input: Tensor) -> tuple[Tensor, ...]: ...
 def _prelu(input: Tensor, weight: Tensor) -> Tensor: ...
 def _repeat_index(repeats: Tensor, output_size: _int | None = None) -> Tensor: ...
+def _resample(
+    input: Tensor,
+    size: Sequence[_int],
+    step: Sequence[_float],
+    how: _int,
+    corners: _bool,
+) -> Tensor: ...
+def _resample_backward(
+    grad: Tensor,
+    size: Sequence[_int],
+    step: Sequence[_float],
+    how: _int,
+    corners: _bool,
+) -> Tensor: ...
 def _reshape_copy(input: Tensor, shape: Sequence[_int]) -> Tensor: ...
 def _rnn_sequence(
     x: Tensor,

@@ -75,8 +75,8 @@ _RULES: list[tuple[str, Rule]] = [
     ),
     # One tensor, with nothing that depends on how many dimensions there are.
     (
-        "_to_copy alias clone detach empty_like full_like ones_like view_as_real "
-        "zero zeros_like",
+        "_resample _resample_backward _to_copy alias clone detach empty_like full_like ones_like "
+        "view_as_real zero zeros_like",
         shape.direct,
     ),
     ("view_as_complex", shape.last_dim),
@@ -167,7 +167,11 @@ _RULES: list[tuple[str, Rule]] = [
     ),
     ("adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d max_pool3d_with_indices",
      along.folded(3)),
-    ("_adaptive_avg_pool_backward _avg_pool_backward _gather_pool _scatter_pool", along.folded(0)),
+    (
+        "_adaptive_avg_pool_backward _avg_pool_backward _gather_pool _grid_sample "
+        "_grid_sample_input _grid_sample_places _scatter_pool",
+        along.folded(0),
+    ),
     # No rule can do better than this.
     ("_linalg_lstsq _linalg_pinv _linalg_solve_ex linspace logspace", loop),
     ("nonzero _nonzero_tuple _unique _unique_consecutive", dynamic),

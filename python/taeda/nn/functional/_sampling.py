@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import taeda
@@ -87,35 +87,38 @@ def interpolate(
     if mode == "area":
         pool = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[rank - 1]
         return pool(input, new)
-    if linear:
-        corners, cubic = bool(align_corners), mode == "bicubic"
-        steps = [_step(*sizes, corners) for sizes in zip(old, new, scales, strict=True)]
-        return _resized(input, new, steps, corners, cubic, antialias)
-    result = input
-    for dim, (before, after, scale) in enumerate(zip(old, new, scales, strict=True), start=2):
-        result = _nearest(result, dim, before, after, scale, mode == "nearest-exact")
-    return result
-
-
-def _resized(
-    input: Tensor, new: list[int], steps: list[float], corners: bool, cubic: bool, antialias: bool
-) -> Tensor:
-    """`interpolate` by weighted sums along one dimension after another."""
-    kernel = _antialiased if antialias else _cubic if cubic else _linear
+    corners = bool(align_corners)
+    steps = [_step(*one, corners) for one in zip(old, new, scales, strict=True)]
+    if not linear:
+        return ops._resample(input, new, steps, int(mode == "nearest-exact"), corners)
+    how = (3 if mode == "bicubic" else 2) + (2 if antialias else 0)
     if input.dtype == taeda.uint8:
         # The last dimension first, with whole numbers in between.
         for dim in reversed(range(2, input.dim())):
-            input = _resize_bytes(input, dim, new[dim - 2], steps[dim - 2], corners, cubic, kernel)
+            input = _resize_bytes(input, dim, new[dim - 2], steps[dim - 2], how, corners)
         return input
     if not input.is_floating_point():
         raise NotImplementedError(
             f"interpolate: expected floating point numbers or uint8, got {input.dtype}"
         )
-    dtype = input.dtype
-    result = input.float() if dtype in (taeda.float16, taeda.bfloat16) else input
-    for dim, (after, step) in enumerate(zip(new, steps, strict=True), start=2):
-        result = kernel(result, dim, after, step, corners, cubic)
-    return result.to(dtype)
+    return ops._resample(input, new, steps, how, corners)
+
+
+def _resize_bytes(
+    input: Tensor, dim: int, after: int, step: float, how: int, corners: bool
+) -> Tensor:
+    """Resize whole numbers from 0 to 255 along a dimension, by weights that are multiples of 1/2^n.
+
+    n is the largest that lets all weights fit into 16 bits, and the sums are rounded: so PyTorch
+    gets by with whole numbers, and gives these values.
+    """
+    unit = ops.eye(input.size(dim), dtype=taeda.float64, device=input.device)
+    weights = ops._resample(unit, [after], [step], how, corners)  # (before, after)
+    bits = max(0, 14 - math.floor(math.log2(max(weights.abs().max().item(), 2**-16))))
+    weights = (weights * 2.0**bits).round()
+    sums = input.movedim(dim, -1).double() @ weights
+    values = ((sums + 2.0 ** (bits - 1)) * 2.0**-bits).floor().clamp(0, 255)
+    return values.to(taeda.uint8).movedim(-1, dim)
 
 
 def _new_sizes(
@@ -144,38 +147,6 @@ def _new_sizes(
     return new, [None if recompute else factor for factor in factors]
 
 
-def _resize_bytes(
-    input: Tensor, dim: int, after: int, step: float, corners: bool, cubic: bool, kernel: Any
-) -> Tensor:
-    """Resize whole numbers from 0 to 255 along a dimension, by weights that are multiples of 1/2^n.
-
-    n is the largest that lets all weights fit into 16 bits, and the sums are rounded: so PyTorch
-    gets by with whole numbers, and gives these values.
-    """
-    before = input.size(dim)
-    unit = ops.eye(before, dtype=taeda.float64, device=input.device)
-    weights = kernel(unit, 1, after, step, corners, cubic)  # (before, after)
-    bits = max(0, 14 - math.floor(math.log2(max(weights.abs().max().item(), 2**-16))))
-    weights = (weights * 2.0**bits).round()
-    sums = input.movedim(dim, -1).double() @ weights
-    values = ((sums + 2.0 ** (bits - 1)) * 2.0**-bits).floor().clamp(0, 255)
-    return values.to(taeda.uint8).movedim(-1, dim)
-
-
-def _positions(count: int, like: Tensor) -> Tensor:
-    dtype = taeda.float64 if like.dtype == taeda.float64 else taeda.float32
-    return ops.arange(count, dtype=dtype, device=like.device)
-
-
-def _nearest(
-    input: Tensor, dim: int, before: int, after: int, scale: float | None, exact: bool
-) -> Tensor:
-    ratio = before / after if scale is None else 1.0 / scale
-    place = _positions(after, input)
-    place = (place + 0.5) * ratio if exact else place * ratio
-    return input.index_select(dim, place.floor().to(taeda.int64).clamp_max(before - 1))
-
-
 def _step(before: int, after: int, scale: float | None, align_corners: bool) -> float:
     """How far apart the places of two neighbours of the result are in the input."""
     if align_corners:
@@ -186,56 +157,6 @@ def _step(before: int, after: int, scale: float | None, align_corners: bool) -> 
 def _along(values: Tensor, dim: int, rank: int) -> Tensor:
     """A vector shaped to broadcast along one dimension."""
     return values.reshape([-1 if d == dim else 1 for d in range(rank)])
-
-
-def _linear(
-    input: Tensor, dim: int, after: int, step: float, align_corners: bool, cubic: bool
-) -> Tensor:
-    before, place = input.size(dim), _positions(after, input)
-    place = place * step if align_corners else ((place + 0.5) * step - 0.5).clamp_min(0)
-    low = place.floor().clamp_max(before - 1)
-    share = _along((place - low).to(input.dtype), dim, input.dim())
-    left = low.to(taeda.int64)
-    right = (left + 1).clamp_max(before - 1)
-    return input.index_select(dim, left) * (1 - share) + input.index_select(dim, right) * share
-
-
-def _cubic_weight(distance: Tensor, a: float) -> Tensor:
-    """The kernel of cubic convolution (Keys, 1981) at non-negative distances."""
-    near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
-    far = ((distance - 5) * distance + 8) * distance * a - 4 * a
-    return ops.where(distance <= 1, near, ops.where(distance < 2, far, 0.0))
-
-
-def _cubic(
-    input: Tensor, dim: int, after: int, step: float, align_corners: bool, cubic: bool
-) -> Tensor:
-    before, place = input.size(dim), _positions(after, input)
-    place = place * step if align_corners else (place + 0.5) * step - 0.5
-    low = place.floor()
-    result: Any = 0
-    for offset in (-1, 0, 1, 2):
-        weight = _cubic_weight((place - (low + offset)).abs(), -0.75).to(input.dtype)
-        index = (low.to(taeda.int64) + offset).clamp(0, before - 1)
-        result = result + input.index_select(dim, index) * _along(weight, dim, input.dim())
-    return result
-
-
-def _antialiased(
-    input: Tensor, dim: int, after: int, step: float, align_corners: bool, cubic: bool
-) -> Tensor:
-    before = input.size(dim)
-    stretch = max(step, 1.0)
-    reach = (2.0 if cubic else 1.0) * stretch
-    center = ((_positions(after, input) + 0.5) * step).unsqueeze(1)
-    low = (center - reach + 0.5).trunc().clamp_min(0)
-    high = (center + reach + 0.5).trunc().clamp_max(before)
-    place = _positions(before, input).unsqueeze(0)
-    distance = ((place - center + 0.5) / stretch).abs()
-    weight = _cubic_weight(distance, -0.5) if cubic else (1 - distance).clamp_min(0)
-    weight = ops.where((place >= low) & (place < high), weight, 0.0)
-    weight = (weight / weight.sum(1, keepdim=True)).to(input.dtype)
-    return (input.movedim(dim, -1) @ weight.t()).movedim(-1, dim)
 
 
 def upsample(
@@ -353,76 +274,6 @@ def grid_sample(
         )
     if mode == "bicubic" and rank != 2:
         raise RuntimeError("grid_sample: bicubic interpolation only supports 4D input")
-    corners = bool(align_corners)
-    sizes = list(input.shape[2:])
-    places = []  # one tensor of coordinates for each spatial dimension, in the input's order
-    for dim, count in enumerate(sizes):
-        place = grid[..., rank - 1 - dim]
-        if corners:
-            place = (place + 1) / 2 * (count - 1)
-        else:
-            place = ((place + 1) * count - 1) / 2
-        places.append(place if mode == "bicubic" else _inside(place, count, padding_mode, corners))
-    taps: list[list[tuple[Tensor, Tensor | None]]] = []
-    for place in places:
-        if mode == "nearest":
-            taps.append([(place.round(), None)])
-            continue
-        low = place.floor()
-        if mode == "bilinear":
-            taps.append([(low, low + 1 - place), (low + 1, place - low)])
-        else:
-            taps.append(
-                [(low + o, _cubic_weight((place - (low + o)).abs(), -0.75)) for o in (-1, 0, 1, 2)]
-            )
-    keep = _keeper(mode, padding_mode, corners)
-    return _gather_taps(input, sizes, taps, keep)
-
-
-def _keeper(mode: str, padding_mode: str, corners: bool) -> Callable[[Tensor, int], Tensor]:
-    """What is done with the integer coordinates that cubic taps reach beyond the edge."""
-    if mode == "bicubic":
-        return lambda place, count: _inside(place, count, padding_mode, corners)
-    return lambda place, count: place
-
-
-def _gather_taps(
-    input: Tensor,
-    sizes: list[int],
-    taps: list[list[tuple[Tensor, Tensor | None]]],
-    keep: Callable[[Tensor, int], Tensor],
-) -> Tensor:
-    """The sum over all combinations of one tap for each dimension of weight times value."""
-    flat = input.flatten(2)
-    combinations: list[tuple[Any, Any]] = [(0, None)]  # (place in the flat input, weight)
-    for count, choices in zip(sizes, taps, strict=True):
-        longer = []
-        for place, weight in choices:
-            place = keep(place, count)
-            inside = ((place >= 0) & (place <= count - 1)).to(input.dtype)
-            weight = inside if weight is None else weight * inside
-            index = place.detach().clamp(0, count - 1).to(taeda.int64)
-            for so_far, product in combinations:
-                factor = weight if product is None else product * weight
-                longer.append((so_far * count + index, factor))
-        combinations = longer
-    result: Any = 0
-    for index, weight in combinations:
-        wanted = index.flatten(1).unsqueeze(1).expand(-1, flat.size(1), -1)
-        values = flat.gather(2, wanted).unflatten(2, index.shape[1:])
-        result = result + values * weight.unsqueeze(1)
-    return result
-
-
-def _inside(place: Tensor, count: int, padding_mode: str, corners: bool) -> Tensor:
-    """Bring coordinates into the input, as the padding mode says."""
-    if padding_mode == "zeros":
-        return place
-    if padding_mode == "reflection":
-        low, span = (0.0, count - 1.0) if corners else (-0.5, float(count))
-        if span == 0:
-            return place * 0
-        past = (place - low).abs()
-        turns, rest = (past / span).floor(), past.remainder(span)
-        place = ops.where(turns.remainder(2) == 0, rest + low, span - rest + low)
-    return place.clamp(0, count - 1)
+    how = ("bilinear", "nearest", "bicubic").index(mode)
+    outside = ("zeros", "border", "reflection").index(padding_mode)
+    return ops._grid_sample(input, grid, rank, how, outside, bool(align_corners))

@@ -1,0 +1,28 @@
+// Values of images at given places, and the gradients of that. Channels lie side by side.
+#pragma once
+
+#include <cstdint>
+
+namespace taeda::cpu {
+
+enum class Sampling { Linear, Nearest, Cubic };
+enum class Outside { Zeros, Border, Reflection };
+
+struct Sampler {
+  int spatial;                       // 2, or 3 where the sampling is not cubic
+  int64_t in[3];                     // of one image; their product is less than 2^31
+  int64_t images, channels, points;  // the latter of each image
+  Sampling how;
+  Outside outside;
+  bool corners;  // -1 and 1 are the centres of the outermost elements, not their edges
+};
+
+// x (images, in..., channels), grid (images, points, spatial) with the fastest dimension first,
+// y (images, points, channels). T: float or double.
+template <class T> void grid_sample(const Sampler& s, const T* x, const T* grid, T* y);
+// The gradients of x and of the grid.
+template <class T> void grid_sample_input(const Sampler& s, const T* gy, const T* grid, T* gx);
+template <class T>
+void grid_sample_places(const Sampler& s, const T* gy, const T* x, const T* grid, T* ggrid);
+
+}  // namespace taeda::cpu

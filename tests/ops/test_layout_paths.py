@@ -1,0 +1,200 @@
+"""Layouts and values that kernels treat apart: reversed, rolled and expanded inputs, bytes, whole
+numbers at the edges of float64."""
+
+from __future__ import annotations
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+import taeda  # noqa: E402
+
+DTYPES = [
+    taeda.bool, taeda.uint8, taeda.int16, taeda.int64, taeda.float16, taeda.float32, taeda.float64,
+    taeda.complex64, taeda.complex128,
+]  # fmt: skip
+
+
+def numbers(*sizes, dtype=taeda.float32):
+    taeda.manual_seed(7)
+    return (taeda.rand(*sizes) * 100).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_reversed_and_rolled(dtype):
+    for sizes in [(5, 70), (3, 4, 33), (1, 1), (40_001,)]:
+        x = numbers(*sizes, dtype=dtype)
+        for dims in [(0,), (-1,), tuple(range(len(sizes)))]:
+            assert np.array_equal(x.flip(dims).numpy(), np.flip(x.numpy(), dims))
+        assert np.array_equal(x.T.flip(0).numpy() if x.dim() == 2 else x.flip(0).numpy(),
+                              np.flip(x.numpy().T if x.dim() == 2 else x.numpy(), 0))  # fmt: skip
+    # Rows of a page, moved by little: where copies run from the end.
+    for shift in (1, 2, 7, 60, 600, -1, -9):
+        x = numbers(6, 4096 // dtype.itemsize, dtype=dtype)
+        for dims in [(1,), (0,), (0, 1)]:
+            shifts = (shift,) * len(dims)
+            assert np.array_equal(x.roll(shifts, dims).numpy(), np.roll(x.numpy(), shifts, dims))
+    x = numbers(9, dtype=dtype)
+    wide = x[:, None].expand(9, 50)
+    assert np.array_equal(wide.contiguous().numpy(), np.repeat(x.numpy()[:, None], 50, 1))
+
+
+@pytest.mark.parametrize("dtype", [taeda.float16, taeda.bfloat16])
+def test_operands_that_are_one(dtype):
+    x = numbers(70, 90, dtype=dtype)
+    for y in (x, x.t(), x[:, ::2], x[:1].expand(20, -1)):
+        copied = y.clone()
+        assert taeda.equal(y + y, y + copied) and taeda.equal(y * y, y * copied)
+        assert taeda.equal(taeda.addcmul(y, y, y), taeda.addcmul(y, copied, copied.clone()))
+
+
+def test_gradients_of_sums_pass_through():
+    a, b = numbers(3, 4).requires_grad_(), numbers(4).requires_grad_()
+    g = numbers(3, 4)
+    for call, sign in ((lambda: a + b, 1), (lambda: a - b, -1)):
+        a.grad = b.grad = None
+        call().backward(g)
+        assert taeda.equal(a.grad, g) and taeda.equal(b.grad, g.sum(0) * sign)
+        a.grad.zero_()
+        assert g.abs().sum() > 0
+    (a + a).backward(g)
+    assert taeda.equal(a.grad, g * 2)
+    c = numbers(3, 4, dtype=taeda.complex64).requires_grad_()
+    a.grad = None
+    (c + a).backward(c.detach())
+    assert taeda.equal(a.grad, c.detach().real)
+
+
+@pytest.mark.parametrize("dtype", [taeda.int32, taeda.int64])
+def test_whole_division(dtype):
+    kind = getattr(np, str(dtype).removeprefix("taeda."))
+    least, most = np.iinfo(kind).min, np.iinfo(kind).max
+    edges = {least, least + 1, most, most - 1, -1, 0, 1, 2, 3, -3, 7, 2**31 - 1, -(2**31)}
+    if dtype == taeda.int64:
+        for bits in (52, 53, 54, 62):
+            edges |= {s * (2**bits + o) for s in (1, -1) for o in (-1, 0, 1)}
+    values = np.array(sorted(edges), dtype=kind)
+    for divisor in sorted(edges - {0}):
+        y = np.full_like(values, divisor)
+        a, b = taeda.from_numpy(values.copy()), taeda.from_numpy(y)
+        with np.errstate(over="ignore"):
+            exact = [(int(v) // divisor, int(v) % divisor) for v in values]
+        floor = np.array([q for q, _ in exact], dtype=object)
+        floor = np.array([least if q > most else q for q in floor], dtype=kind)
+        assert np.array_equal((a // b).numpy(), floor), divisor
+        assert np.array_equal((a % b).numpy(), np.array([r for _, r in exact], dtype=kind)), divisor
+        truncated = [abs(int(v)) // abs(divisor) * (1 if (v < 0) == (divisor < 0) else -1)
+                     for v in values]  # fmt: skip
+        truncated = np.array([least if q > most else q for q in truncated], dtype=kind)
+        assert np.array_equal(taeda.div(a, b, rounding_mode="trunc").numpy(), truncated), divisor
+        rest = np.array([int(v) - int(v) // divisor * divisor if (v < 0) == (divisor < 0) or
+                         int(v) % divisor == 0 else int(v) % divisor - divisor
+                         for v in values], dtype=kind)  # fmt: skip
+        assert np.array_equal(taeda.fmod(a, b).numpy(), rest), divisor
+    x = taeda.arange(-1500, 1500, dtype=dtype)
+    for divisor in (1, 3, 7, -5, 1000):
+        assert np.array_equal((x // divisor).numpy(), x.numpy() // divisor)
+        assert np.array_equal((x % divisor).numpy(), x.numpy() % divisor)
+    for call in (lambda: x // 0, lambda: x % 0, lambda: taeda.fmod(x, 0)):
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+            call()
+
+
+def test_logarithms_to_other_bases():
+    powers = taeda.arange(-126, 128).float()
+    assert taeda.equal(taeda.log2(2**powers), powers)
+    tens = taeda.tensor([10.0**k for k in range(11)])
+    assert taeda.equal(tens.log10(), taeda.arange(11.0))
+    x = taeda.cat([numbers(5000) + 1e-3, taeda.tensor([1e-45, 3e38, 1e-38])])
+    for ours, theirs in ((x.log2(), np.log2), (x.log10(), np.log10)):
+        expected = theirs(x.numpy().astype("float64"))
+        assert np.abs(ours.numpy() - expected).max() < 2e-6 * 10
+    odd = taeda.tensor([0.0, -0.0, -1.0, float("inf"), float("nan")])
+    for call in (taeda.log2, taeda.log10):
+        got = call(odd)
+        assert got[:2].eq(-float("inf")).all() and got[2].isnan() and got[4].isnan()
+        assert got[3] == float("inf")
+
+
+@pytest.mark.parametrize("dtype", [taeda.bool, taeda.uint8, taeda.int8, taeda.float16])
+def test_reductions_of_narrow_elements(dtype):
+    taeda.manual_seed(1)
+    for sizes in [(1,), (15,), (63, 65), (5000,), (3, 70_000)]:
+        x = taeda.randint(0, 2 if dtype == taeda.bool else 127, sizes).to(dtype)
+        wide = x.numpy().astype("float64")
+        for dim in (None, 0, -1):
+            total = x.sum() if dim is None else x.sum(dim)
+            counted = x.count_nonzero() if dim is None else x.count_nonzero(dim)
+            assert np.array_equal(counted.numpy(), (wide != 0).sum(dim))
+            if dtype == taeda.float16:
+                with np.errstate(over="ignore"):
+                    expected = wide.sum(dim).astype("float32").astype("float16")
+                assert np.array_equal(total.numpy(), expected)
+            else:
+                assert np.array_equal(total.numpy(), wide.sum(dim))
+    full = taeda.full((4, 100_000), 255, dtype=taeda.uint8)
+    assert full.sum() == 4 * 100_000 * 255 and (full.sum(1) == 25_500_000).all()
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64, taeda.int64, taeda.bool])
+def test_scatter_and_gather_by_rows(dtype):
+    x, rows = numbers(50, 40, dtype=dtype), taeda.randint(0, 20, (50,))
+    wide = rows[:, None].expand(50, 40)
+    dense = wide.contiguous()
+    target = taeda.zeros(20, 40, dtype=dtype)
+    assert taeda.equal(target.scatter_add(0, wide, x), target.scatter_add(0, dense, x))
+    assert taeda.equal(target.scatter(0, wide, x), target.scatter(0, dense, x))
+    assert taeda.equal(x.gather(0, wide), x.gather(0, dense))
+    assert taeda.equal(x.t().gather(1, wide.t()), x.t().gather(1, dense.t()))
+    assert taeda.equal(x[:, ::2].gather(0, wide[:, :20]), x[:, ::2].gather(0, dense[:, :20]))
+    if dtype != taeda.bool:
+        for how in ("sum", "prod", "amax", "amin", "mean"):
+            a, b = (target.scatter_reduce(0, i, x, how) for i in (wide, dense))
+            assert taeda.equal(a, b)
+    one = taeda.tensor(3).expand(4, 40)
+    assert taeda.equal(x.gather(0, one), x[3].expand(4, 40))
+    for index in (wide + 50, (rows - 50)[:, None].expand(50, 40)):
+        with pytest.raises((RuntimeError, IndexError), match="out of bounds"):
+            x.gather(0, index)
+        with pytest.raises((RuntimeError, IndexError), match="out of bounds"):
+            target.scatter_add(0, index, x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_unique_consecutive(dtype):
+    x = taeda.tensor([1, 1, 0, 0, 0, 1, 3, 3, 1]).to(dtype)
+    values, inverse, counts = x.unique_consecutive(return_inverse=True, return_counts=True)
+    if dtype == taeda.bool:
+        assert values.tolist() == [True, False, True] and counts.tolist() == [2, 3, 4]
+        return
+    assert values.tolist() == [1, 0, 1, 3, 1] and counts.tolist() == [2, 3, 1, 2, 1]
+    assert inverse.tolist() == [0, 0, 1, 1, 1, 2, 3, 3, 4]
+    assert x[:0].unique_consecutive().shape == (0,)
+    assert x.reshape(3, 3).unique_consecutive().tolist() == values.tolist()
+    assert x.reshape(1, 9).unique_consecutive(dim=1).tolist() == [values.tolist()]
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64, taeda.complex64])
+def test_small_systems(dtype):
+    taeda.manual_seed(2)
+    for n in (1, 2, 3, 4, 7, 12, 13):
+        a = taeda.randn(40, n, n, dtype=dtype) + 0.5 * taeda.eye(n, dtype=dtype)
+        b = taeda.randn(40, n, 3, dtype=dtype)
+        wide = a.numpy().astype("complex128" if dtype.is_complex else "float64")
+        close = {"rtol": 2e-2, "atol": 2e-3} if dtype != taeda.float64 else {"rtol": 1e-8}
+        lu, pivots = taeda.linalg.lu_factor(a)
+        p, low, up = taeda.lu_unpack(lu, pivots)
+        product = (p @ low @ up).numpy()
+        np.testing.assert_allclose(product, a.numpy(), rtol=1e-4, atol=1e-4)
+        assert low.abs().max() <= 1.5
+        np.testing.assert_allclose(taeda.linalg.det(a).numpy(), np.linalg.det(wide), **close)
+        np.testing.assert_allclose((a @ taeda.linalg.solve(a, b)).numpy(), b.numpy(), **close)
+        np.testing.assert_allclose(
+            (a @ taeda.linalg.inv(a)).numpy(), np.broadcast_to(np.eye(n), a.shape), **close,
+            **({} if "atol" in close else {"atol": 1e-8}),
+        )  # fmt: skip
+    singular = taeda.ones(2, 3, 3, dtype=dtype)
+    assert taeda.equal(taeda.linalg.det(singular), taeda.zeros(2, dtype=dtype))
+    assert (taeda.linalg.inv_ex(singular).info == 2).all()
+    with pytest.raises(RuntimeError, match="singular"):
+        taeda.linalg.solve(singular, singular)
