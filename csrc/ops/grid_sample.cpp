@@ -117,7 +117,8 @@ Tensor grid_sample_places(const Tensor& grad, const Tensor& self, const Tensor& 
                           int64_t spatial, int64_t how, int64_t outside, bool corners) {
   const auto s = sampler(self.sizes(), grid, spatial, how, outside, corners);
   const DType compute = compute_dtype(grad.dtype(), "grid_sampler");
-  if (!s.channels) return zeros(grid.sizes(), grid.options());
+  if (!s.channels || s.how == cpu::Sampling::Nearest)
+    return raw_zeros(grid.sizes(), grid.options());
   Tensor gg = empty(grid.sizes(), {compute, grad.device()});
   if (gg.numel() && !gg.is_meta()) {
     const Tensor gy = channels_last(grad, compute), x = channels_last(self, compute),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -347,14 +348,14 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, Gen ge
   visit_floating(wide, "multinomial", [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (int64_t r = 0; r < rows; ++r) {
-      double total = 0;
+      const T* p = w.data_as<T>() + r * categories;
+      bool fine = true, some = false;
       for (int64_t c = 0; c < categories; ++c) {
-        T v = w.data_as<T>()[r * categories + c];
-        check(std::isfinite(v) && v >= 0,
-              "probability tensor contains either `inf`, `nan` or element < 0");
-        total += v;
+        fine &= p[c] >= 0 && p[c] <= std::numeric_limits<T>::max();
+        some |= p[c] > 0;
       }
-      check(total > 0, "invalid multinomial distribution (sum of probabilities <= 0)");
+      check(fine, "probability tensor contains either `inf`, `nan` or element < 0");
+      check(some, "invalid multinomial distribution (sum of probabilities <= 0)");
     }
   });
   if (!replacement || samples == 1) {

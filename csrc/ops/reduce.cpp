@@ -32,7 +32,34 @@ bool sums_directly(DType from, DType to) {
   return to != DType::Bool || from == DType::Bool;
 }
 
+// Few rows of many columns, as gradients of what was expanded are summed up. False where x is not
+// of this kind.
+bool sum_of_few_rows(const Tensor& x, const Tensor& out, uint64_t mask) {
+  if (x.dtype() != out.dtype() || !x.is_contiguous()) return false;
+  int64_t before = 1, n = 1, columns = 1;
+  for (size_t d = 0; d < x.sizes().size(); ++d) {
+    const int64_t size = x.sizes()[d];
+    if (!(mask >> d & 1)) {
+      (n == 1 ? before : columns) *= size;
+    } else if (columns > 1 && size > 1) {
+      return false;
+    } else {
+      n *= size;
+    }
+  }
+  if (n < 2 || n > 8 || columns < 32) return false;
+  if (x.dtype() == DType::Float32) {
+    cpu::sum_few_rows(before, n, columns, x.data_as<float>(), out.data_as<float>());
+  } else if (x.dtype() == DType::Float64) {
+    cpu::sum_few_rows(before, n, columns, x.data_as<double>(), out.data_as<double>());
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void run_sum(ReduceOp what, const Tensor& x, const Tensor& out, uint64_t mask, double divisor) {
+  if (what == ReduceOp::Sum && divisor == 1 && sum_of_few_rows(x, out, mask)) return;
   if (is_complex(x.dtype())) {
     // (..., 2) reals, the last dimension kept
     run_sum(what, raw_view_as_real(x), raw_view_as_real(out), mask, divisor);

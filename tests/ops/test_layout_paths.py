@@ -198,3 +198,39 @@ def test_small_systems(dtype):
     assert (taeda.linalg.inv_ex(singular).info == 2).all()
     with pytest.raises(RuntimeError, match="singular"):
         taeda.linalg.solve(singular, singular)
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64, taeda.float16, taeda.int64])
+def test_sums_of_few_rows(dtype):
+    for sizes, dim in [
+        ((2, 40), 0), ((3, 1000), 0), ((8, 33), 0), ((9, 64), 0), ((5, 7, 200), 1),
+        ((2, 3, 100), (0, 1)), ((4, 2, 2, 64), (1, 2)), ((2, 1, 4, 70_001), (0, 2)),
+        ((3, 2, 31), 1), ((6, 1, 50), 1), ((1, 4, 50), (0, 1)),
+    ]:  # fmt: skip
+        x = numbers(*sizes, dtype=dtype) - 50
+        expected = x.numpy().astype("float64").sum(dim)
+        close = (
+            {"rtol": 1e-3, "atol": 1e-2} if dtype == taeda.float16 else {"rtol": 2e-6, "atol": 1e-4}
+        )
+        np.testing.assert_allclose(x.sum(dim).numpy(), expected, **close)
+        turned = x.transpose(0, -1).contiguous().transpose(0, -1)
+        np.testing.assert_allclose(turned.sum(dim).numpy(), expected, **close)
+    x, before, sums = numbers(4, 300_000), taeda.get_num_threads(), []
+    for count in (1, 2, 3):
+        taeda.set_num_threads(count)
+        sums.append(x.sum(0))
+    taeda.set_num_threads(before)
+    assert taeda.equal(sums[1], sums[0]) and taeda.equal(sums[2], sums[0])
+
+
+def test_cumulative_extremes_of_lines():
+    nan, inf = float("nan"), float("inf")
+    for line in ([1.0, 3.0, 3.0, 2.0, nan, 5.0, nan, 7.0], [nan, 1.0], [-inf, -inf, inf, 0.0]):
+        x = taeda.tensor(line)
+        column = x[:, None].expand(-1, 3).contiguous()
+        for call in (taeda.cummax, taeda.cummin):
+            ours, across = call(x, 0), call(column, 0)
+            assert (
+                ours.values.numpy().tobytes() == across.values[:, 1].contiguous().numpy().tobytes()
+            )
+            assert taeda.equal(ours.indices, across.indices[:, 1])

@@ -153,6 +153,27 @@ void scan(Scan what, const void* x, void* out, ScanShape s, DType dtype) {
   });
 }
 
+namespace {
+
+// One line of elements side by side. NaN wins over every number, and a later NaN over an earlier.
+template <bool Largest, class T>
+void extreme_line(const T* x, T* values, int64_t* indices, int64_t n) {
+  T best = n > 0 ? x[0] : T(0);
+  int64_t place = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const T v = x[i];
+    const bool loses = Largest ? v < best : v > best;
+    if (!loses && (best == best || v != v)) {
+      best = v;
+      place = i;
+    }
+    values[i] = best;
+    indices[i] = place;
+  }
+}
+
+}  // namespace
+
 void scan_extreme(bool largest, const void* x_data, void* values, int64_t* indices, ScanShape s,
                   DType dtype) {
   visit_real(dtype, "cummax", [&](auto tag) {
@@ -160,6 +181,11 @@ void scan_extreme(bool largest, const void* x_data, void* values, int64_t* indic
     auto* x = static_cast<const T*>(x_data);
     auto* out = static_cast<T*>(values);
     for_each_block(s, [&](int64_t at, int64_t width) {
+      if (s.inner == 1) {
+        if (largest) extreme_line<true>(x + at, out + at, indices + at, s.n);
+        else extreme_line<false>(x + at, out + at, indices + at, s.n);
+        return;
+      }
       T best[kBlock];
       int64_t place[kBlock];
       for (int64_t i = 0; i < s.n; ++i) {

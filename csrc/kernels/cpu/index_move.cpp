@@ -28,27 +28,36 @@ void move_strided(void* dst, DimsRef dst_strides, const void* src, DimsRef src_s
     d = {1};
     s = {1};
   }
-  // Lines along the last dimension, long ones in several parts.
-  const int64_t line = n.back(), part = std::min<int64_t>(line, 32768);
+  if (n.size() == 1) {
+    n.insert(0, 1);
+    d.insert(0, 0);
+    s.insert(0, 0);
+  }
+  // Tiles of the last two dimensions: several lines, or a part of a long one.
+  constexpr int64_t most = 32768;
   const auto item = static_cast<int64_t>(itemsize(dtype));
-  const int64_t line_d = d.back() * item, line_s = s.back() * item;
-  const int64_t parts = (line + part - 1) / part;
+  const size_t last = n.size() - 1;
+  const int64_t line = n[last], rows = n[last - 1], part = std::min(line, most);
+  const int64_t together = std::clamp<int64_t>(most / part, 1, rows);
+  const int64_t parts = (line + part - 1) / part, groups = (rows + together - 1) / together;
   const Cast move = loops().cast[static_cast<int>(dtype)][static_cast<int>(dtype)];
-  n.pop_back();
-  int64_t lines = 1;
-  for (int64_t k : n) lines *= k;
-  parallel_for(lines * parts, std::max<int64_t>(1, 32768 / part), [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      const int64_t first = p % parts * part;
-      int64_t rest = p / parts, to = first * line_d, from = first * line_s;
-      for (size_t i = n.size(); i-- > 0;) {
+  int64_t planes = 1;
+  for (size_t i = 0; i + 2 < n.size(); ++i) planes *= n[i];
+  const int64_t grain = std::max<int64_t>(1, most / (part * together));
+  parallel_for(planes * groups * parts, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t first = t % parts * part, row = t / parts % groups * together;
+      int64_t rest = t / parts / groups, to = first * d[last] + row * d[last - 1],
+              from = first * s[last] + row * s[last - 1];
+      for (size_t i = last - 1; i-- > 0;) {
         const int64_t at = rest % n[i];
         rest /= n[i];
-        to += at * d[i] * item;
-        from += at * s[i] * item;
+        to += at * d[i];
+        from += at * s[i];
       }
-      move(static_cast<char*>(dst) + to, line_d, 0, static_cast<const char*>(src) + from, line_s, 0,
-           std::min(part, line - first), 1);
+      move(static_cast<char*>(dst) + to * item, d[last] * item, d[last - 1] * item,
+           static_cast<const char*>(src) + from * item, s[last] * item, s[last - 1] * item,
+           std::min(part, line - first), std::min(together, rows - row));
     }
   });
 }

@@ -307,6 +307,12 @@ void fill_permutation(Engine& engine, int64_t* out, int64_t n) {
   }
 }
 
+namespace {
+template <class T> [[gnu::optimize("O3")]] void divide_all(T* x, int64_t n, T by) {
+  for (int64_t i = 0; i < n; ++i) x[i] /= by;
+}
+}  // namespace
+
 template <class T>
 void fill_multinomial(Engine& engine, int64_t* out, const T* weights, int64_t rows,
                       int64_t categories, int64_t samples) {
@@ -315,7 +321,7 @@ void fill_multinomial(Engine& engine, int64_t* out, const T* weights, int64_t ro
     const T* w = weights + row * categories;
     T sum = 0;
     for (int64_t j = 0; j < categories; ++j) cumulative[static_cast<size_t>(j)] = sum += w[j];
-    for (T& c : cumulative) c /= sum;
+    divide_all(cumulative.data(), categories, sum);
     cumulative.back() = 1;
     for (int64_t s = 0; s < samples; ++s) {
       const double u = engine.uniform();

@@ -6,8 +6,15 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/simd/row_sums.h"
 
 namespace taeda::cpu {
+namespace simd {
+namespace {
+const RowSums& few_rows() { return TAEDA_PICK(row_sums); }
+}  // namespace
+}  // namespace simd
+
 namespace {
 
 using simd::kMaxColumns;
@@ -222,5 +229,23 @@ void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef stri
   p.units = p.outer_reduced.count() * p.chunks;
   run(p, finish);
 }
+
+template <class T> void sum_few_rows(int64_t before, int64_t n, int64_t columns, const T* x, T* y) {
+  const simd::RowSums& kernels = simd::few_rows();
+  const int64_t part = std::min(columns, kGrain), parts = (columns + part - 1) / part;
+  parallel_for(before * parts, std::max<int64_t>(1, kGrain / (n * part)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t t = begin; t < end; ++t) {
+                   const int64_t row = t / parts, first = t % parts * part;
+                   const int64_t count = std::min(part, columns - first);
+                   const T* from = x + row * n * columns + first;
+                   T* to = y + row * columns + first;
+                   if constexpr (sizeof(T) == 4) kernels.f32(from, n, columns, count, to);
+                   else kernels.f64(from, n, columns, count, to);
+                 }
+               });
+}
+template void sum_few_rows(int64_t, int64_t, int64_t, const float*, float*);
+template void sum_few_rows(int64_t, int64_t, int64_t, const double*, double*);
 
 }  // namespace taeda::cpu

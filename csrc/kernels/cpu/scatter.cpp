@@ -54,7 +54,7 @@ template <bool Cut, class F> void for_each_line(const ScatterLayout& l, F&& f) {
   const int64_t length = along_dim ? w.n : w.last;
   const int64_t part = along_dim
                            ? (Cut ? kGrain : w.n)
-                           : std::clamp<int64_t>(kGrain / w.n, 32, std::max<int64_t>(w.last, 32));
+                           : std::clamp<int64_t>(kGrain / w.n, 256, std::max<int64_t>(w.last, 256));
   const int64_t parts = (length + part - 1) / part;
   const int64_t work = std::min(part, length) * (along_dim ? 1 : w.n);
   parallel_for(w.outer_count * parts, std::max<int64_t>(1, kGrain / work),

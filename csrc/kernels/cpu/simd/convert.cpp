@@ -96,6 +96,20 @@ template <class D, class S> FN void contiguous(D* __restrict d, const S* __restr
     return;
   }
   int64_t i = 0;
+#ifdef __AVX512F__
+  if constexpr (same_type<S, F16> && same_type<D, float>) {
+    for (; i + 16 <= n; i += 16) {
+      const __m256i h = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(s + i));
+      _mm512_storeu_ps(d + i, _mm512_maskz_cvtph_ps(0xffff, h));
+    }
+  }
+  if constexpr (same_type<S, float> && same_type<D, F16>) {
+    for (; i + 16 <= n; i += 16) {
+      const __m256i h = _mm512_maskz_cvtps_ph(0xffff, _mm512_loadu_ps(s + i), 0);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(d + i), h);
+    }
+  }
+#endif
 #ifdef __F16C__
   if constexpr (same_type<S, F16> && same_type<D, float>) {
     for (; i + 8 <= n; i += 8) {

@@ -266,8 +266,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
         raise RuntimeError(
             f"glu: Halving dimension must be even, but dimension {dim} is size {size}"
         )
-    first = input.narrow(dim, 0, size // 2)
-    return first * input.narrow(dim, size // 2, size // 2).sigmoid()
+    first, second = input.split_with_sizes([size // 2] * 2, dim)
+    return first * second.sigmoid()
 
 
 def _implicit_dim(name: str, input: Tensor, stacklevel: int) -> int:

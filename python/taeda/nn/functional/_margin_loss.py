@@ -214,11 +214,13 @@ def multi_margin_loss(
             f"{list(weight.shape)}"
         )
     index = target.unsqueeze(-1)
-    loss = (margin - input.gather(-1, index) + input).clamp_min(0) ** p
+    loss = (margin - input.gather(-1, index) + input).clamp_min(0)
+    if p == 2:
+        loss = loss.square()
+    loss = loss.scatter(-1, index, 0.0).sum(-1)
     if weight is not None:
-        loss = loss * weight[target].unsqueeze(-1)
-    wrong = ops.ones_like(loss).scatter(-1, index, 0.0)
-    return reduced((loss * wrong).sum(-1) / classes, reduction, "multi_margin_loss")
+        loss = loss * weight[target]
+    return reduced(loss / classes, reduction, "multi_margin_loss")
 
 
 @in_float32
