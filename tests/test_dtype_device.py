@@ -147,3 +147,15 @@ def test_signatures():
     assert taeda.softmax.__name__ == "softmax"
     assert Tensor.softmax.__qualname__ == "Tensor.softmax"
     assert taeda.softmax.__doc__.startswith("softmax(")
+
+
+def test_names_of_devices_that_no_build_has():
+    for name in ("mps", "xpu", "hpu", "xla", "mtia"):
+        d = taeda.device(name, 1)
+        assert (d.type, d.index, str(taeda.device(name))) == (name, 1, name)
+        assert taeda.device(name) != taeda.device("cpu")
+        for make in (taeda.zeros, taeda.ones, taeda.rand):
+            with raises(RuntimeError, f"no {name.upper()} support"):
+                make(2, device=name)
+        with raises(RuntimeError, f"no {name.upper()} support"):
+            taeda.ones(2).to(name)

@@ -95,7 +95,7 @@ def test_given_dtype():
             "can't convert np.ndarray of type numpy.str_. The only supported",
         ),
         (np.array([object()]), TypeError, "can't convert np.ndarray of type numpy.object_"),
-        (np.zeros(2, np.uint16), TypeError, "can't convert np.ndarray of type numpy.uint16"),
+        (np.zeros(2, np.longdouble), TypeError, "can't convert np.ndarray of type numpy.longdoub"),
     ],
     ids=lambda v: type(v).__name__,
 )
@@ -370,8 +370,8 @@ def test_dlpack_refusals():
         taeda.ones(1, requires_grad=True).__dlpack__()
     with raises(BufferError, "meta"):
         taeda.zeros(1, device="meta").__dlpack__()
-    with raises(TypeError, "no dtype for DLPack type code 1 with 16 bits"):
-        taeda.from_dlpack(np.zeros(1, np.uint16))
+    with raises((TypeError, BufferError), "DLPack"):
+        taeda.from_dlpack(np.zeros(1, np.longdouble))
     with raises(AttributeError, "__dlpack__"):
         taeda.from_dlpack([1])
 

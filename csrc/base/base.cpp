@@ -20,6 +20,14 @@ const DTypeInfo kDTypeInfo[kNumDTypes] = {
     {"float64", "Double", 8, true, false, true},
     {"complex64", "ComplexFloat", 8, false, true, true},
     {"complex128", "ComplexDouble", 16, false, true, true},
+    {"uint16", "UInt16", 2, false, false, false},
+    {"uint32", "UInt32", 4, false, false, false},
+    {"uint64", "UInt64", 8, false, false, false},
+    {"float8_e5m2", "Float8_e5m2", 1, true, false, true},
+    {"float8_e4m3fn", "Float8_e4m3fn", 1, true, false, true},
+    {"float8_e5m2fnuz", "Float8_e5m2fnuz", 1, true, false, true},
+    {"float8_e4m3fnuz", "Float8_e4m3fnuz", 1, true, false, true},
+    {"float8_e8m0fnu", "Float8_e8m0fnu", 1, true, false, false},
 };
 
 DType to_real(DType d) {
@@ -35,6 +43,15 @@ DType to_complex(DType d) {
 
 DType promote(DType a, DType b) {
   if (a == b) return a;
+  if (is_stored(a) || is_stored(b)) {
+    check(!is_float8(a) && !is_float8(b),
+          "Promotion for Float8 Types is not supported, attempted to promote ", a, " and ", b);
+    if (is_floating(a)) return a;
+    check(is_floating(b),
+          "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", a,
+          " and ", b);
+    return b;
+  }
   if (a > b) std::swap(a, b);
   if (is_complex(b)) {
     return b == DType::Complex64 && a == DType::Float64 ? DType::Complex128 : b;
@@ -60,7 +77,7 @@ std::atomic<DType> g_default_dtype{DType::Float32};
 }
 DType default_dtype() { return g_default_dtype.load(std::memory_order_relaxed); }
 void set_default_dtype(DType d) {
-  check<TypeError>(is_floating(d),
+  check<TypeError>(is_floating(d) && !is_stored(d),
                    "set_default_dtype(): only floating-point types are supported as the "
                    "default type, got ",
                    info(d).name);
@@ -79,7 +96,9 @@ std::string DimsText::text() const {
 std::ostream& operator<<(std::ostream& s, DimsText d) { return s << d.text(); }
 
 std::string_view device_type_name(DeviceType t) {
-  return t == DeviceType::CPU ? "cpu" : t == DeviceType::CUDA ? "cuda" : "meta";
+  static constexpr std::string_view names[kNumDeviceTypes] = {"cpu", "cuda", "meta", "mps",
+                                                              "xpu", "hpu",  "xla",  "mtia"};
+  return names[static_cast<size_t>(t)];
 }
 
 std::string to_string(Device d) {
@@ -91,11 +110,14 @@ std::ostream& operator<<(std::ostream& s, Device d) { return s << to_string(d); 
 Device parse_device(std::string_view text) {
   std::string_view type = text.substr(0, text.find(':'));
   Device d;
-  if (type == "cpu") d.type = DeviceType::CPU;
-  else if (type == "cuda") d.type = DeviceType::CUDA;
-  else if (type == "meta") d.type = DeviceType::Meta;
-  else
-    fail("device(): Expected one of cpu, cuda, meta device type at start of device string: ", text);
+  int known = 0;
+  while (known < kNumDeviceTypes && device_type_name(static_cast<DeviceType>(known)) != type)
+    ++known;
+  check(known < kNumDeviceTypes,
+        "device(): Expected one of cpu, cuda, meta, mps, xpu, hpu, xla, mtia device type at start "
+        "of device string: ",
+        text);
+  d.type = static_cast<DeviceType>(known);
   if (type.size() < text.size()) {
     std::string_view digits = text.substr(type.size() + 1);
     int value = -1;
@@ -110,9 +132,11 @@ Device parse_device(std::string_view text) {
 }
 
 void require_available(Device d) {
-  if (d.type != DeviceType::CUDA) return;
-  fail("device '", to_string(d),
-       "' was asked for, but this build of taeda has no CUDA support; use device='cpu'");
+  if (d.type == DeviceType::CPU || d.type == DeviceType::Meta) return;
+  std::string kind(device_type_name(d.type));
+  for (char& c : kind) c = static_cast<char>(c - 'a' + 'A');
+  fail("device '", to_string(d), "' was asked for, but this build of taeda has no ", kind,
+       " support; use device='cpu'");
 }
 
 }  // namespace taeda

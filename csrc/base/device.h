@@ -1,4 +1,5 @@
-// Where a tensor lives: cpu, meta (shapes without data) or cuda with an index.
+// Where a tensor lives: cpu, meta (shapes without data) or cuda with an index. The others are names
+// that programs compare with; no build has tensors there.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,8 @@
 
 namespace taeda {
 
-enum class DeviceType : uint8_t { CPU, CUDA, Meta };
+enum class DeviceType : uint8_t { CPU, CUDA, Meta, MPS, XPU, HPU, XLA, MTIA };
+inline constexpr int kNumDeviceTypes = 8;
 
 struct Device {
   DeviceType type = DeviceType::CPU;
@@ -20,7 +22,7 @@ Device parse_device(std::string_view text);  // "cpu", "cuda:1"; RuntimeError ot
 std::string to_string(Device d);
 std::ostream& operator<<(std::ostream& s, Device d);
 std::string_view device_type_name(DeviceType t);
-// Throws where tensors cannot be made on `d` in this build (cuda).
+// Throws where tensors cannot be made on `d` in this build.
 void require_available(Device d);
 
 }  // namespace taeda

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "base/float8.h"
 #include "base/half.h"
 
 namespace taeda {
@@ -24,9 +25,18 @@ enum class DType : uint8_t {
   Float32,
   Float64,
   Complex64,
-  Complex128
+  Complex128,
+  // Stored: kept, moved and converted. Pointwise ops compute on them in another dtype.
+  UInt16,
+  UInt32,
+  UInt64,
+  Float8_e5m2,
+  Float8_e4m3fn,
+  Float8_e5m2fnuz,
+  Float8_e4m3fnuz,
+  Float8_e8m0fnu
 };
-inline constexpr int kNumDTypes = 12;
+inline constexpr int kNumDTypes = 20;
 
 using cfloat = std::complex<float>;
 using cdouble = std::complex<double>;
@@ -48,6 +58,8 @@ inline bool is_inexact(DType d) { return info(d).floating || info(d).complex; }
 inline bool is_integral(DType d, bool with_bool = true) {
   return !is_inexact(d) && (with_bool || d != DType::Bool);
 }
+inline bool is_stored(DType d) { return d > DType::Complex128; }
+inline bool is_float8(DType d) { return d > DType::UInt64; }
 inline bool is_half(DType d) { return d == DType::Float16 || d == DType::BFloat16; }
 DType to_real(DType d);     // complex64 -> float32, others unchanged
 DType to_complex(DType d);  // float32 -> complex64
@@ -94,6 +106,15 @@ template <> struct DTypeOf<cfloat> {
 };
 template <> struct DTypeOf<cdouble> {
   static constexpr DType value = DType::Complex128;
+};
+template <> struct DTypeOf<uint16_t> {
+  static constexpr DType value = DType::UInt16;
+};
+template <> struct DTypeOf<uint32_t> {
+  static constexpr DType value = DType::UInt32;
+};
+template <> struct DTypeOf<uint64_t> {
+  static constexpr DType value = DType::UInt64;
 };
 template <class T> inline constexpr DType dtype_of = DTypeOf<T>::value;
 
@@ -142,6 +163,19 @@ template <class F> decltype(auto) visit_all(DType d, F&& f) {
     case DType::Complex64: return f(Tag<cfloat>{});
     case DType::Complex128: return f(Tag<cdouble>{});
     default: return visit_real(d, "visit_all", std::forward<F>(f));
+  }
+}
+template <class F> decltype(auto) visit_stored(DType d, F&& f) {
+  switch (d) {
+    case DType::UInt16: return f(Tag<uint16_t>{});
+    case DType::UInt32: return f(Tag<uint32_t>{});
+    case DType::UInt64: return f(Tag<uint64_t>{});
+    case DType::Float8_e5m2: return f(Tag<Float8_e5m2>{});
+    case DType::Float8_e4m3fn: return f(Tag<Float8_e4m3fn>{});
+    case DType::Float8_e5m2fnuz: return f(Tag<Float8_e5m2fnuz>{});
+    case DType::Float8_e4m3fnuz: return f(Tag<Float8_e4m3fnuz>{});
+    case DType::Float8_e8m0fnu: return f(Tag<Float8_e8m0fnu>{});
+    default: unsupported_dtype("visit_stored", d);
   }
 }
 // By size only: for kernels that move elements and never look inside (copy, gather, index).

@@ -40,7 +40,7 @@ class Scalar {
       return integral() ? T(static_cast<R>(i_)) : T(static_cast<R>(d_[0]), static_cast<R>(d_[1]));
     } else if constexpr (std::is_same_v<T, bool>) {
       return integral() ? i_ != 0 : (d_[0] != 0 || d_[1] != 0);
-    } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    } else if constexpr (std::is_class_v<T>) {  // a float of 16 or 8 bits
       return T(static_cast<float>(integral() ? static_cast<double>(i_) : d_[0]));
     } else {
       return integral() ? static_cast<T>(i_) : static_cast<T>(d_[0]);

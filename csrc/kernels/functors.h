@@ -60,6 +60,8 @@ enum OpFlag : uint32_t {
   scalars_promote = 512,
   // Each operand is read for the gradients of the others alone.
   crosswise = 1024,
+  // The same bits come of signed and of unsigned integers.
+  wraps = 2048,
   function_only = no_method | no_out,
 };
 

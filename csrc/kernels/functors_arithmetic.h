@@ -87,13 +87,13 @@ template <class T> FN T integer_power(T base, T exponent) {
 
 // ---- sums and products ----
 struct Add {
-  static constexpr OpInfo info{"_add", "", Numeric, internal};
+  static constexpr OpInfo info{"_add", "", Numeric, internal | wraps};
   template <class T> FN static T f(T a, T b) { return T(wrapping(a) + wrapping(b)); }
   template <class T> FN static T da(T g, T, T, T) { return g; }
   template <class T> FN static T db(T g, T, T, T) { return g; }
 };
 struct AddScaled {
-  static constexpr OpInfo info{"_add_scaled", "", Numeric, internal | saves_third};
+  static constexpr OpInfo info{"_add_scaled", "", Numeric, internal | saves_third | wraps};
   template <class T> FN static T f(T a, T b, T alpha) {
     return T(wrapping(a) + wrapping(alpha) * wrapping(b));
   }
@@ -104,7 +104,7 @@ struct Sub {
   static constexpr OpInfo info{"_sub",
                                "",
                                Arithmetic,
-                               internal,
+                               internal | wraps,
                                "",
                                "Subtraction, the `-` operator, with a bool tensor is not "
                                "supported. If you are trying to invert a mask, use the "
@@ -114,8 +114,8 @@ struct Sub {
   template <class T> FN static T db(T g, T, T, T) { return -g; }
 };
 struct SubScaled {
-  static constexpr OpInfo info{"_sub_scaled",          "", Arithmetic,
-                               internal | saves_third, "", Sub::info.no_bool};
+  static constexpr OpInfo info{"_sub_scaled",    "", Arithmetic, internal | saves_third | wraps, "",
+                               Sub::info.no_bool};
   template <class T> FN static T f(T a, T b, T alpha) {
     return T(wrapping(a) - wrapping(alpha) * wrapping(b));
   }
@@ -137,7 +137,7 @@ struct Rsub {
 };
 struct Mul {
   static constexpr OpInfo info{"mul", "The product of `self` and `other`, element by element.",
-                               Numeric, saves_inputs | crosswise};
+                               Numeric, saves_inputs | crosswise | wraps};
   template <class T> FN static T f(T a, T b) {
     if constexpr (same_type<T, bool>) return a && b;
     else return T(wrapping(a) * wrapping(b));

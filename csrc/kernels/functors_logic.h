@@ -6,57 +6,65 @@
 namespace taeda::TAEDA_ISA {
 
 // ---- comparisons: bool results ----
-#define TAEDA_COMPARISON(Name, name, op, dtypes, doc)                \
+#define TAEDA_COMPARISON(Name, name, op, dtypes, flags, doc)         \
   struct Name {                                                      \
-    static constexpr OpInfo info{name, doc, dtypes};                 \
+    static constexpr OpInfo info{name, doc, dtypes, flags};          \
     template <class T> FN static bool f(T a, T b) { return a op b; } \
   };
-TAEDA_COMPARISON(Eq, "eq", ==, Numeric, "Whether `self` equals `other`, element by element.")
-TAEDA_COMPARISON(Ne, "ne", !=, Numeric, "Whether `self` differs from `other`, element by element.")
-TAEDA_COMPARISON(Lt, "lt", <, Ordered, "Whether `self` is less than `other`, element by element.")
-TAEDA_COMPARISON(Le, "le", <=, Ordered, "Whether `self` is at most `other`, element by element.")
-TAEDA_COMPARISON(Gt, "gt", >, Ordered,
+TAEDA_COMPARISON(Eq, "eq", ==, Numeric, wraps, "Whether `self` equals `other`, element by element.")
+TAEDA_COMPARISON(Ne, "ne", !=, Numeric, wraps,
+                 "Whether `self` differs from `other`, element by element.")
+TAEDA_COMPARISON(Lt, "lt", <, Ordered, 0,
+                 "Whether `self` is less than `other`, element by element.")
+TAEDA_COMPARISON(Le, "le", <=, Ordered, 0, "Whether `self` is at most `other`, element by element.")
+TAEDA_COMPARISON(Gt, "gt", >, Ordered, 0,
                  "Whether `self` is greater than `other`, element by element.")
-TAEDA_COMPARISON(Ge, "ge", >=, Ordered, "Whether `self` is at least `other`, element by element.")
+TAEDA_COMPARISON(Ge, "ge", >=, Ordered, 0,
+                 "Whether `self` is at least `other`, element by element.")
 #undef TAEDA_COMPARISON
 
 // ---- logic: what is not zero is true ----
 template <class T> FN bool truth(T x) { return x != T(0); }
 struct LogicalAnd {
-  static constexpr OpInfo info{"logical_and", "Whether both elements are true (not zero).",
-                               Numeric};
+  static constexpr OpInfo info{"logical_and", "Whether both elements are true (not zero).", Numeric,
+                               wraps};
   template <class T> FN static bool f(T a, T b) { return truth(a) & truth(b); }
 };
 struct LogicalOr {
-  static constexpr OpInfo info{"logical_or", "Whether either element is true (not zero).", Numeric};
+  static constexpr OpInfo info{"logical_or", "Whether either element is true (not zero).", Numeric,
+                               wraps};
   template <class T> FN static bool f(T a, T b) { return truth(a) | truth(b); }
 };
 struct LogicalXor {
-  static constexpr OpInfo info{"logical_xor",
-                               "Whether just one of the elements is true (not zero).", Numeric};
+  static constexpr OpInfo info{
+      "logical_xor", "Whether just one of the elements is true (not zero).", Numeric, wraps};
   template <class T> FN static bool f(T a, T b) { return truth(a) != truth(b); }
 };
 struct LogicalNot {
-  static constexpr OpInfo info{"logical_not", "Whether the element is false (zero).", Numeric};
+  static constexpr OpInfo info{"logical_not", "Whether the element is false (zero).", Numeric,
+                               wraps};
   template <class T> FN static bool f(T a) { return !truth(a); }
 };
 
 // ---- bits ----
 struct BitwiseAnd {
-  static constexpr OpInfo info{"bitwise_and", "The bits that are set in both elements.", Integral};
+  static constexpr OpInfo info{"bitwise_and", "The bits that are set in both elements.", Integral,
+                               wraps};
   template <class T> FN static T f(T a, T b) { return T(a & b); }
 };
 struct BitwiseOr {
-  static constexpr OpInfo info{"bitwise_or", "The bits that are set in either element.", Integral};
+  static constexpr OpInfo info{"bitwise_or", "The bits that are set in either element.", Integral,
+                               wraps};
   template <class T> FN static T f(T a, T b) { return T(a | b); }
 };
 struct BitwiseXor {
   static constexpr OpInfo info{"bitwise_xor", "The bits that are set in just one of the elements.",
-                               Integral};
+                               Integral, wraps};
   template <class T> FN static T f(T a, T b) { return T(a ^ b); }
 };
 struct BitwiseNot {
-  static constexpr OpInfo info{"bitwise_not", "Every bit turned over; `not` for bools.", Integral};
+  static constexpr OpInfo info{"bitwise_not", "Every bit turned over; `not` for bools.", Integral,
+                               wraps};
   template <class T> FN static T f(T a) {
     if constexpr (same_type<T, bool>) return !a;
     else return T(~a);
@@ -83,7 +91,7 @@ struct RightShift {
 // ---- tests ----
 struct IsNan {
   static constexpr OpInfo info{"isnan", "Whether the element is not a number.", Numeric,
-                               no_inplace | no_out};
+                               no_inplace | no_out | wraps};
   template <class T> FN static bool f(T x) {
     if constexpr (is_float<T> || is_complex<T>) return isnan(x);
     else return false;
@@ -91,7 +99,7 @@ struct IsNan {
 };
 struct IsInf {
   static constexpr OpInfo info{"isinf", "Whether the element is infinite.", Numeric,
-                               no_inplace | no_out};
+                               no_inplace | no_out | wraps};
   template <class T> FN static bool f(T x) {
     if constexpr (is_float<T> || is_complex<T>) return isinf(x);
     else return false;
@@ -99,7 +107,7 @@ struct IsInf {
 };
 struct IsFinite {
   static constexpr OpInfo info{"isfinite", "Whether the element is neither infinite nor nan.",
-                               Numeric, no_inplace | no_out};
+                               Numeric, no_inplace | no_out | wraps};
   template <class T> FN static bool f(T x) {
     if constexpr (is_complex<T>) return f(x.re) & f(x.im);
     else if constexpr (is_float<T>) return abs(x) < T(kInf);
@@ -126,7 +134,7 @@ struct IsNegInf {
 // ---- choices ----
 struct Where {
   static constexpr OpInfo info{"where(condition: Tensor, self: Tensor, other: Tensor)", "", Numeric,
-                               internal | saves_self};
+                               internal | saves_self | wraps};
   template <class T, class C = bool> FN static T f(C c, T a, T b) { return c ? a : b; }
   template <class T, class C = bool> FN static T db(T g, C c, T, T, T) {
     return select(c, g, T(0));

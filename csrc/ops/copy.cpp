@@ -91,6 +91,9 @@ bool fits(Scalar value, DType dtype) {
     case DType::Int16: return in_range<int16_t>(value);
     case DType::Int32: return in_range<int32_t>(value);
     case DType::Int64: return in_range<int64_t>(value);
+    case DType::UInt16: return in_range<uint16_t>(value);
+    case DType::UInt32: return in_range<uint32_t>(value);
+    case DType::UInt64: return value.is_integral() || std::abs(v.real()) <= 0x1p64;
     case DType::Float64:
     case DType::Complex128: return true;
     default: return in_single_range(v.real()) && in_single_range(v.imag());

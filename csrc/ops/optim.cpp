@@ -111,9 +111,9 @@ void run(cpu::StepLoop loop, const cpu::StepBase& step, const Operands& o, DType
   }
   alignas(64) T buffers[most][kChunk];
   auto convert = [](char* to, DType to_dtype, char* from, DType from_dtype, int64_t n) {
-    auto cast = loops().cast[static_cast<int>(to_dtype)][static_cast<int>(from_dtype)];
-    cast(to, static_cast<int64_t>(itemsize(to_dtype)), 0, from,
-         static_cast<int64_t>(itemsize(from_dtype)), 0, n, 1);
+    cast_rows(static_cast<uint8_t>(to_dtype), static_cast<uint8_t>(from_dtype), to,
+              static_cast<int64_t>(itemsize(to_dtype)), 0, from,
+              static_cast<int64_t>(itemsize(from_dtype)), 0, n, 1);
   };
   for (int64_t i = begin; i < end; i += kChunk) {
     const int64_t n = std::min(kChunk, end - i);

@@ -23,6 +23,15 @@ struct Types {
   fail<NotImplemented>("\"", name.substr(0, name.find('(')), "\" not implemented for '", d, "'");
 }
 
+// The dtype that stands in for one without loops. 64 unsigned bits have none that is wider, so only
+// what makes the same bits of signed numbers works on them.
+DType computed_in(const PointwiseRow& row, DType d) {
+  if (is_half(d) || is_float8(d)) return DType::Float32;
+  if (!is_stored(d)) return d;
+  if (d == DType::UInt64 && !(row.flags & portable::wraps)) unsupported(row, d);
+  return DType::Int64;
+}
+
 Types types_of(const PointwiseRow& row, const Operands& operands) {
   Promotion promotion;
   const auto in = operands.list();
@@ -32,7 +41,7 @@ Types types_of(const PointwiseRow& row, const Operands& operands) {
   }
   DType common = promotion.result();
   if ((row.dtypes & kToFloat) && is_integral(common)) common = default_dtype();
-  const DType compute = is_half(common) ? DType::Float32 : common;
+  const DType compute = computed_in(row, common);
   const auto at = static_cast<size_t>(compute);
   if (!row.loops->f[at]) unsupported(row, common);
   const auto made = static_cast<DType>(row.loops->result[at]);
@@ -92,8 +101,8 @@ bool run_fast(const PointwiseRow& row, const Operands& operands, Call& call, Ten
     if (t.is_wrapped_number() && n <= kSmall && k <= 3 && (a.dim() > 0) &&
         (lifts(t, d) || !operands.promotes(k))) {
       const auto item = static_cast<int64_t>(taeda::itemsize(d));
-      loops().cast[static_cast<int>(d)][static_cast<int>(t.dtype())](
-          numbers[k - 1], item, 0, static_cast<const char*>(t.data()), 0, 0, n, 1);
+      cast_rows(static_cast<uint8_t>(d), static_cast<uint8_t>(t.dtype()), numbers[k - 1], item, 0,
+                static_cast<const char*>(t.data()), 0, 0, n, 1);
       pointers[k] = numbers[k - 1];
     } else if (t.dtype() == d && t.is_contiguous() && !(t.flags() & (kMeta | kWrapped)) &&
                same(t.sizes(), a.sizes())) {

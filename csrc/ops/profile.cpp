@@ -35,6 +35,12 @@ std::vector<Dims> shapes_of(std::span<const Value> args) {
   return shapes;
 }
 
+const Tensor* first_tensor(const Value& v) {
+  if (auto* t = std::get_if<Tensor>(&v)) return t->defined() ? t : nullptr;
+  auto* list = std::get_if<TensorList>(&v);
+  return list && !list->empty() && list->front().defined() ? &list->front() : nullptr;
+}
+
 int64_t enter(Recorder& r, ProfileEvent event) {
   const auto index = static_cast<int64_t>(r.events.size());
   event.parent = r.open.empty() ? -1 : r.open.back();
@@ -68,7 +74,10 @@ Value profile_layer(Call& c, uint32_t inner) {
       if (recorder) leave(*recorder, index);
     }
   } open{enter(*r, std::move(event))};
-  return call_inner(c, inner);
+  Value result = call_inner(c, inner);
+  if (const Tensor* t = first_tensor(result); t && recorder && recorder->shapes)
+    recorder->events[static_cast<size_t>(open.index)].result = Dims(t->sizes());
+  return result;
 }
 
 [[maybe_unused]] const bool installed = (set_layer(kProfileLayer, profile_layer), true);

@@ -13,6 +13,7 @@ struct ProfileEvent {
   int64_t memory = 0;          // bytes held at the end less those at the beginning
   bool user = false;           // a range that the program named
   std::vector<Dims> shapes;    // of the arguments that are tensors
+  Dims result;                 // the shape of the first result, where shapes are recorded
 };
 
 // Begins to record the operations of the calling thread. Error where it is recording already.

@@ -59,6 +59,11 @@ bool sum_of_few_rows(const Tensor& x, const Tensor& out, uint64_t mask) {
 }
 
 void run_sum(ReduceOp what, const Tensor& x, const Tensor& out, uint64_t mask, double divisor) {
+  if (is_stored(x.dtype())) {
+    const DType wide = is_floating(x.dtype()) ? DType::Float32 : DType::Int64;
+    run_sum(what, raw_cast(x, wide), out, mask, divisor);
+    return;
+  }
   if (what == ReduceOp::Sum && divisor == 1 && sum_of_few_rows(x, out, mask)) return;
   if (is_complex(x.dtype())) {
     // (..., 2) reals, the last dimension kept
@@ -226,6 +231,7 @@ Tensor count_nonzero_op(const Tensor& x, OptDims dims) {
 }
 
 template <ReduceOp What> Tensor truth(Tensor x, uint64_t mask, bool keepdim) {
+  if (is_stored(x.dtype())) x = raw_cast(x, DType::Bool);
   DType dtype = x.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool;
   Tensor out = empty(reduced_sizes(x.sizes(), mask, keepdim), {dtype, x.device()});
   if (x.is_meta() || out.numel() == 0) return out;

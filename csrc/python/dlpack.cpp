@@ -46,21 +46,41 @@ struct DLManagedTensorVersioned {
 };
 constexpr int32_t kCpu = 1;
 constexpr uint64_t kReadOnly = 1, kCopied = 2;
-enum TypeCode : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBFloat = 4, kComplex = 5, kBool = 6 };
+enum TypeCode : uint8_t {
+  kInt = 0,
+  kUInt = 1,
+  kFloat = 2,
+  kBFloat = 4,
+  kComplex = 5,
+  kBool = 6,
+  kFloat8_e4m3fn = 10,
+  kFloat8_e4m3fnuz = 11,
+  kFloat8_e5m2 = 12,
+  kFloat8_e5m2fnuz = 13,
+  kFloat8_e8m0fnu = 14
+};
 
 constexpr const char *kName = "dltensor", *kUsed = "used_dltensor";
 constexpr const char *kVersionedName = "dltensor_versioned",
                      *kVersionedUsed = "used_dltensor_versioned";
 
+TypeCode type_code(DType d) {
+  switch (d) {
+    case DType::Bool: return kBool;
+    case DType::BFloat16: return kBFloat;
+    case DType::Float8_e4m3fn: return kFloat8_e4m3fn;
+    case DType::Float8_e4m3fnuz: return kFloat8_e4m3fnuz;
+    case DType::Float8_e5m2: return kFloat8_e5m2;
+    case DType::Float8_e5m2fnuz: return kFloat8_e5m2fnuz;
+    case DType::Float8_e8m0fnu: return kFloat8_e8m0fnu;
+    default:
+      return is_complex(d) ? kComplex : is_floating(d) ? kFloat : info(d).is_signed ? kInt : kUInt;
+  }
+}
+
 DLDataType to_dl(DType d) {
   auto bits = static_cast<uint8_t>(itemsize(d) * 8);
-  TypeCode code = d == DType::Bool       ? kBool
-                  : d == DType::UInt8    ? kUInt
-                  : d == DType::BFloat16 ? kBFloat
-                  : is_complex(d)        ? kComplex
-                  : is_floating(d)       ? kFloat
-                                         : kInt;
-  return {code, bits, 1};
+  return {type_code(d), bits, 1};
 }
 
 DType from_dl(DLDataType t) {

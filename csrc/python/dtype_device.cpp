@@ -249,7 +249,8 @@ PyObject* memory_format_object(MemoryFormat m) {
 PyObject* strided_object() { return Py_NewRef(strided); }
 
 PyObject* device_object(Device d) {
-  static std::array<PyObject*, 3> plain{};  // without an index, which is nearly all of them
+  static std::array<PyObject*, kNumDeviceTypes>
+      plain{};  // without an index, which is nearly all of them
   if (d.index >= 0) return make_device(d);
   PyObject*& o = plain[static_cast<size_t>(d.type)];
   if (!o) o = make_device(d);

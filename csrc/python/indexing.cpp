@@ -245,10 +245,10 @@ Tensor select_fast(const Tensor& self, PyObject* index) {
 }
 
 bool override_call(const char* method, std::initializer_list<PyObject*> args, PyObject** result) {
-  bool any = false;
+  bool any = function_modes_entered > 0;
   for (PyObject* o : args)
     any |= !is_exact_tensor(o) && is_tensor(o) && (tensor_of(o).flags() & kOverride);
-  if (!any || overrides_disabled()) return false;
+  if (!any || (overrides_disabled() && !function_modes_entered)) return false;
   PyRef function = take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), method));
   *result = call_override(function.get(), args.begin(), args.size(), nullptr);
   return *result != nullptr;
@@ -307,7 +307,8 @@ PyObject* get_item(PyObject* self, PyObject* index) {
   return guarded([&]() -> PyObject* {
     const Tensor& t = tensor_of(self);
     PyObject* overridden;
-    if ((t.flags() & kOverride) && override_call("__getitem__", {self, index}, &overridden))
+    if (((t.flags() & kOverride) || function_modes_entered) &&
+        override_call("__getitem__", {self, index}, &overridden))
       return overridden;
     if (Tensor row = select_fast(t, index); row.defined()) return wrap(std::move(row));
     Selection s = Indexer(t).run(index);

@@ -26,4 +26,6 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype = {});
 // A zero-dim tensor; RuntimeError where an integer dtype cannot hold the number.
 Tensor zero_dim(const Scalar& s, DType dtype);
 
+bool is_untyped_storage(PyObject* o);
+
 }  // namespace taeda::py

@@ -37,7 +37,7 @@ constexpr const char* kReadOnly =
   fail<TypeError>("can't convert np.ndarray of type numpy.", to_string(name.get()),
                   ". The only supported types are: float64, float32, float16, complex64, "
                   "complex128, int64, int32, "
-                  "int16, int8, uint8, and bool.");
+                  "int16, int8, uint64, uint32, uint16, uint8, and bool.");
 }
 
 bool parse_format(const char* format, Py_ssize_t itemsize, DType* d) {
@@ -62,6 +62,12 @@ bool parse_format(const char* format, Py_ssize_t itemsize, DType* d) {
            : itemsize == 2 ? DType::Int16
            : itemsize == 4 ? DType::Int32
                            : DType::Int64;
+      return !complex;
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
+      *d = itemsize == 2 ? DType::UInt16 : itemsize == 4 ? DType::UInt32 : DType::UInt64;
       return !complex;
     case 'e': *d = DType::Float16; return !complex;
     case 'f': *d = complex ? DType::Complex64 : DType::Float32; return true;

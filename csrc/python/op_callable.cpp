@@ -153,7 +153,7 @@ void take_dtype_of(const Tensor& out, const Signature& s, Values& values) {
 PyObject* run_parsed(const OpTable& table, const Signature& s, const PyArgs& call, Values& values,
                      PyObject* out, const Extras& extras) {
   Glance seen = glance(values.span());
-  if (seen.flags & kOverride) [[unlikely]] {
+  if ((seen.flags & kOverride) || function_modes_entered) [[unlikely]] {
     PyObject* callee = call.method ? table.method : table.function;
     PyObject* result = call_override(callee, call.args, call.count, call.kwnames);
     if (result || PyErr_Occurred()) return must(result);

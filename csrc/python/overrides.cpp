@@ -12,6 +12,7 @@ namespace taeda::py {
 namespace {
 
 thread_local int disabled_depth = 0;
+thread_local std::vector<PyObject*> modes;  // that this thread is in; it holds a reference to each
 PyObject* disabled_function =
     nullptr;  // assigned to __torch_function__ by classes whose ops give plain tensors
 
@@ -212,7 +213,55 @@ template <class F> PyCFunction function_pointer(F* f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
 
+// ---- modes ----
+
+PyObject* push_mode(PyObject*, PyObject* mode) {
+  modes.push_back(Py_NewRef(mode));
+  ++function_modes_entered;
+  Py_RETURN_NONE;
+}
+PyObject* pop_mode(PyObject*, PyObject*) {
+  return guarded([&] {
+    check(!modes.empty(), "_pop_torch_function_mode(): the thread is in no TorchFunctionMode");
+    PyObject* mode = modes.back();
+    modes.pop_back();
+    --function_modes_entered;
+    return mode;
+  });
+}
+PyObject* list_modes(PyObject*, PyObject*) {
+  PyObject* list = PyList_New(static_cast<Py_ssize_t>(modes.size()));
+  for (size_t i = 0; list && i < modes.size(); ++i)
+    PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), Py_NewRef(modes[i]));
+  return list;
+}
+
+// The innermost mode, set aside while it is asked, so that what it calls meets the one around it.
+class Asked {
+ public:
+  Asked() : mode_(modes.back()) {
+    modes.pop_back();
+    --function_modes_entered;
+  }
+  Asked(const Asked&) = delete;
+  Asked& operator=(const Asked&) = delete;
+  ~Asked() {
+    modes.push_back(mode_);
+    ++function_modes_entered;
+  }
+  PyObject* mode() const { return mode_; }
+
+ private:
+  PyObject* mode_;
+};
+
 PyMethodDef module_functions[] = {
+    {"_push_torch_function_mode", push_mode, METH_O,
+     "Puts a mode on this thread's stack: its __torch_function__ is asked about every call."},
+    {"_pop_torch_function_mode", pop_mode, METH_NOARGS,
+     "Takes the innermost mode from this thread's stack and returns it."},
+    {"_torch_function_modes", list_modes, METH_NOARGS,
+     "The modes that this thread is in, the innermost last."},
     {"_disabled_torch_function_impl", function_pointer(plain_function),
      METH_VARARGS | METH_KEYWORDS,
      "A __torch_function__ that runs the op as if the class had none."},
@@ -230,6 +279,8 @@ PyMethodDef tensor_methods[] = {{"__torch_function__", function_pointer(default_
 
 }  // namespace
 
+int function_modes_entered = 0;
+
 bool overrides_disabled() { return disabled_depth > 0; }
 
 bool overrides_functions(PyTypeObject* type) {
@@ -238,11 +289,14 @@ bool overrides_functions(PyTypeObject* type) {
 
 PyObject* call_override(PyObject* function, PyObject* const* args, size_t nargs,
                         PyObject* kwnames) {
-  if (disabled_depth > 0) return nullptr;
+  const bool in_mode = !modes.empty();
+  if (disabled_depth > 0 && !in_mode) return nullptr;
   size_t keywords = kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0;
   std::vector<PyObject*> found;
-  for (size_t i = 0; i < nargs + keywords; ++i) collect(args[i], found);
-  if (found.empty()) return nullptr;
+  if (disabled_depth == 0) {
+    for (size_t i = 0; i < nargs + keywords; ++i) collect(args[i], found);
+  }
+  if (found.empty() && !in_mode) return nullptr;
 
   PyRef types = take(PyTuple_New(static_cast<Py_ssize_t>(found.size())));
   for (size_t i = 0; i < found.size(); ++i) {
@@ -257,6 +311,13 @@ PyObject* call_override(PyObject* function, PyObject* const* args, size_t nargs,
     must(PyDict_SetItem(named.get(), PyTuple_GET_ITEM(kwnames, static_cast<Py_ssize_t>(i)),
                         args[nargs + i]));
   }
+  if (in_mode) {
+    const Asked asked;
+    PyRef result =
+        take(PyObject_CallMethodObjArgs(asked.mode(), attribute_name(), function, types.get(),
+                                        positional.get(), named.get(), nullptr));
+    if (result.get() != Py_NotImplemented) return result.release();
+  }
   for (PyObject* o : found) {
     PyRef f = function_of(Py_TYPE(o));
     if (!f) continue;
@@ -267,6 +328,21 @@ PyObject* call_override(PyObject* function, PyObject* const* args, size_t nargs,
   PyRef text = take(PyObject_Repr(types.get()));
   fail<TypeError>("no implementation found for '", to_string(take(PyObject_Str(function)).get()),
                   "' on types that implement __torch_function__: ", to_string(text.get()));
+}
+
+PyObject* ask_modes(const char* function, PyObject* args, PyObject* kwargs) {
+  if (modes.empty()) return nullptr;
+  PyRef module = take(PyImport_ImportModule("taeda._C"));
+  PyRef callee = take(PyObject_GetAttrString(module.get(), function));
+  std::vector<PyObject*> values;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
+    values.push_back(PyTuple_GET_ITEM(args, i));
+  const size_t positional = values.size();
+  PyRef names(kwargs ? must(PySequence_Tuple(kwargs)) : nullptr);
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; kwargs && PyDict_Next(kwargs, &at, &key, &value);)
+    values.push_back(value);
+  return call_override(callee.get(), values.data(), positional, names.get());
 }
 
 void init_overrides(PyObject* module) {

@@ -10,9 +10,17 @@ namespace taeda::py {
 // __torch_function__ is the disabled one.
 bool overrides_functions(PyTypeObject* type);
 
-// Calls the __torch_function__ of the arguments that have one. nullptr with no exception set: there
-// was none. `args` are positional arguments followed by the values of `kwnames`.
+// Modes (taeda.overrides.TorchFunctionMode) that any thread is in. Where there are some, every call
+// asks call_override first.
+extern int function_modes_entered;
+
+// Asks the thread's innermost mode, then the __torch_function__ of the arguments that have one.
+// nullptr with no exception set: there was none. `args` are positional arguments followed by the
+// values of `kwnames`.
 PyObject* call_override(PyObject* function, PyObject* const* args, size_t nargs, PyObject* kwnames);
+
+// The answer of the modes to a function of this module that is no op; nullptr where there is none.
+PyObject* ask_modes(const char* function, PyObject* args, PyObject* kwargs);
 
 // Whether overrides are switched off in this thread now.
 bool overrides_disabled();

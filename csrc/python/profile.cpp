@@ -12,13 +12,15 @@ namespace taeda {
 namespace {
 
 nb::object as_tuple(const ProfileEvent& e) {
-  nb::list shapes;
-  for (const Dims& d : e.shapes) {
+  auto as_list = [](const Dims& d) {
     nb::list sizes;
     for (int64_t n : d) sizes.append(n);
-    shapes.append(sizes);
-  }
-  return nb::make_tuple(e.name, e.begin, e.end, e.parent, e.memory, e.user, shapes);
+    return sizes;
+  };
+  nb::list shapes;
+  for (const Dims& d : e.shapes) shapes.append(as_list(d));
+  return nb::make_tuple(e.name, e.begin, e.end, e.parent, e.memory, e.user, shapes,
+                        as_list(e.result));
 }
 
 }  // namespace
@@ -32,7 +34,7 @@ void bind_profile(nb::module_& m) {
         for (const ProfileEvent& e : profile_stop()) events.append(as_tuple(e));
         return events;
       },
-      "What was recorded: (name, begin, end, parent, memory, user, shapes) of each event.");
+      "What was recorded: (name, begin, end, parent, memory, user, shapes, result) of each event.");
   m.def("_profile_enter", &profile_enter, nb::arg("name"));
   m.def("_profile_exit", &profile_exit, nb::arg("range"));
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <memory>
 
@@ -13,6 +14,7 @@
 #include "base/allocator.h"
 #include "ops/op.h"
 #include "python/arguments.h"
+#include "python/interop.h"
 #include "python/module.h"
 #include "python/objects.h"
 #include "python/tensor_type.h"
@@ -169,6 +171,86 @@ PyObject* from_shared_file(PyObject*, PyObject* args) {
   });
 }
 
+PyObject* get_byte(PyObject* o, Py_ssize_t i) {
+  return guarded([&] {
+    check<IndexError>(i >= 0 && i < length(o), "index ", i, " out of range for storage of size ",
+                      length(o));
+    return PyLong_FromLong(bytes_of(o)[i]);
+  });
+}
+
+// ---- files ----
+
+struct MappedFile {
+  void* data;
+  size_t size;
+};
+void release_mapped(void* context) {
+  auto* m = static_cast<MappedFile*>(context);
+  munmap(m->data, m->size);
+  delete m;
+}
+
+// The first `nbytes` of a file. Shared memory is written back to it, and it grows to that size.
+Ref<Storage> map_file(PyObject* path, bool shared, size_t nbytes) {
+  PyObject* encoded = nullptr;
+  if (!PyUnicode_FSConverter(path, &encoded)) throw PythonError();
+  const PyRef held(encoded);
+  const char* name = PyBytes_AS_STRING(encoded);
+  const int fd = open(name, (shared ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC, 0600);
+  check(fd >= 0, "from_file(): unable to open file <", name, "> in ",
+        shared ? "read-write" : "read-only", " mode: ", std::strerror(errno));
+  struct Closer {
+    int fd;
+    ~Closer() { close(fd); }
+  } const closer{fd};
+  struct stat status;
+  if (fstat(fd, &status) < 0) fail_with_errno();
+  if (status.st_size < static_cast<off_t>(nbytes)) {
+    check(shared, "from_file(): file <", name, "> size <", status.st_size,
+          "> is smaller than the required mapping size <", nbytes, ">");
+    if (ftruncate(fd, static_cast<off_t>(nbytes)) < 0) fail_with_errno();
+  }
+  if (nbytes == 0) return Storage::allocate(0, Device{});
+  void* data =
+      mmap(nullptr, nbytes, PROT_READ | PROT_WRITE, shared ? MAP_SHARED : MAP_PRIVATE, fd, 0);
+  if (data == MAP_FAILED) fail_with_errno();
+  return Storage::borrow(data, nbytes, release_mapped, new MappedFile{data, nbytes});
+}
+
+PyObject* from_file(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"filename", "shared", "nbytes", nullptr};
+  PyObject* path;
+  int shared = 0;
+  Py_ssize_t count = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|pn:from_file", const_cast<char**>(names), &path,
+                                   &shared, &count))
+    return nullptr;
+  return guarded([&] {
+    check(count >= 0, "from_file(): nbytes must not be negative, got ", count);
+    return make(map_file(path, shared != 0, static_cast<size_t>(count)));
+  });
+}
+
+// storage[i], and storage[begin:end]: a storage of these bytes, not of a copy.
+PyObject* get_bytes(PyObject* o, PyObject* index) {
+  return guarded([&]() -> PyObject* {
+    if (!PySlice_Check(index)) {
+      const Py_ssize_t i = PyNumber_AsSsize_t(index, PyExc_IndexError);
+      if (i == -1 && PyErr_Occurred()) throw PythonError();
+      return must(get_byte(o, i < 0 ? i + length(o) : i));
+    }
+    Py_ssize_t begin, end, step;
+    must(PySlice_Unpack(index, &begin, &end, &step));
+    check(step == 1, "Trying to slice with a step of ", step,
+          ", but only a step of 1 is supported");
+    const Py_ssize_t n = PySlice_AdjustIndices(length(o), &begin, &end, step);
+    return make(Storage::borrow(
+        bytes_of(o) + begin, static_cast<size_t>(n),
+        [](void* context) { delete static_cast<Lent*>(context); }, new Lent(storage_of(o))));
+  });
+}
+
 PyObject* resize_(PyObject* o, PyObject* size) {
   return guarded([&] {
     int64_t n;
@@ -180,13 +262,6 @@ PyObject* resize_(PyObject* o, PyObject* size) {
   });
 }
 
-PyObject* get_byte(PyObject* o, Py_ssize_t i) {
-  return guarded([&] {
-    check<IndexError>(i >= 0 && i < length(o), "index ", i, " out of range for storage of size ",
-                      length(o));
-    return PyLong_FromLong(bytes_of(o)[i]);
-  });
-}
 int set_byte(PyObject* o, Py_ssize_t i, PyObject* value) {
   return guarded(
       [&] {
@@ -210,6 +285,8 @@ PyObject* clone(PyObject* o, PyObject*) {
     return make(std::move(to));
   });
 }
+
+PyObject* untyped(PyObject* o, PyObject*) { return Py_NewRef(o); }
 
 PyObject* tolist(PyObject* o, PyObject*) { return PySequence_List(o); }
 
@@ -257,6 +334,12 @@ PyMethodDef storage_methods[] = {
      "_from_shared_file(descriptor, nbytes)\n\nThe storage that another process shares."},
     {"resize_", resize_, METH_O,
      "resize_(size)\n\nChange how many bytes there are, keeping the first of them."},
+    {"from_file", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_file)),
+     METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+     "from_file(filename, shared=False, nbytes=0)\n\nThe first bytes of a file, as memory mapped "
+     "from it. Changes are written to the file only where it is shared; a file that is too short "
+     "then grows, or is made."},
+    {"untyped", untyped, METH_NOARGS, "The storage itself."},
     {"clone", clone, METH_NOARGS, "A copy of the bytes."},
     {"tolist", tolist, METH_NOARGS, "The bytes as a list of ints."},
     {nullptr, nullptr, 0, nullptr}};
@@ -363,11 +446,15 @@ PyMethodDef tensor_methods[] = {
 
 }  // namespace
 
+bool is_untyped_storage(PyObject* o) { return Py_TYPE(o) == StorageType; }
+
 void init_storage(PyObject* module) {
   PyType_Slot slots[] = {
       {Py_tp_new, reinterpret_cast<void*>(storage_new)},
       {Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)},
       {Py_sq_length, reinterpret_cast<void*>(length)},
+      {Py_mp_subscript, reinterpret_cast<void*>(get_bytes)},
+      {Py_mp_length, reinterpret_cast<void*>(length)},
       {Py_sq_item, reinterpret_cast<void*>(get_byte)},
       {Py_sq_ass_item, reinterpret_cast<void*>(set_byte)},
       {Py_tp_richcompare, reinterpret_cast<void*>(compare)},

@@ -100,6 +100,7 @@ PyObject* item(PyObject* o, PyObject*) {
 template <class T> PyObject* element(const T& v) {
   if constexpr (std::is_same_v<T, bool>)
     return PyBool_FromLong(reinterpret_cast<const unsigned char&>(v) != 0);
+  else if constexpr (std::is_same_v<T, uint64_t>) return PyLong_FromUnsignedLongLong(v);
   else if constexpr (std::is_integral_v<T>) return PyLong_FromLongLong(static_cast<long long>(v));
   else if constexpr (std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>)
     return PyComplex_FromDoubles(v.real(), v.imag());
@@ -120,10 +121,11 @@ PyObject* tolist(PyObject* o, PyObject*) {
   return guarded([&]() -> PyObject* {
     const Tensor& t = tensor_of(o);
     check<NotImplemented>(!t.is_meta(), "Cannot copy out of meta tensor; no data!");
-    return visit_all(t.dtype(), [&](auto tag) {
+    auto list = [&](auto tag) {
       using T = typename decltype(tag)::type;
       return nested<T>(t, static_cast<const char*>(t.data()), 0);
-    });
+    };
+    return is_stored(t.dtype()) ? visit_stored(t.dtype(), list) : visit_all(t.dtype(), list);
   });
 }
 

@@ -11,6 +11,7 @@
 #include "python/module.h"
 #include "python/objects.h"
 #include "python/op_callable.h"
+#include "python/overrides.h"
 #include "python/tensor_slots.h"
 #include "python/tensor_type.h"
 
@@ -102,8 +103,9 @@ template <class T> T element(const Scalar& s) {
     } else if (!s.is_complex()) {
       int64_t i = s.to_int();
       // An unsigned type takes small negative numbers too: they wrap around.
-      constexpr int64_t low =
-          L::is_signed ? static_cast<int64_t>(L::lowest()) : -static_cast<int64_t>(L::max());
+      constexpr int64_t low = L::is_signed || sizeof(T) == 8
+                                  ? std::numeric_limits<int64_t>::lowest() >> (64 - 8 * sizeof(T))
+                                  : -static_cast<int64_t>(L::max());
       if (i < low || (sizeof(T) < 8 && i > static_cast<int64_t>(L::max()))) overflows<T>();
     }
   }
@@ -116,6 +118,13 @@ template <class T> T element(const Scalar& s) {
 template <class T> T element(PyObject* o) {
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
     if (PyFloat_CheckExact(o)) return static_cast<T>(PyFloat_AS_DOUBLE(o));
+  }
+  if constexpr (std::is_same_v<T, uint64_t>) {
+    if (PyLong_Check(o)) {
+      const T v = PyLong_AsUnsignedLongLong(o);
+      if (v == static_cast<T>(-1) && PyErr_Occurred()) throw PythonError();
+      return v;
+    }
   }
   if (is_tensor(o)) {
     check<TypeError>(tensor_of(o).numel() == 1,
@@ -190,10 +199,12 @@ Tensor build(PyObject* data, std::optional<DType> dtype) {
   Tensor t = empty(sizes, {*dtype, {}});
   if (t.numel() == 0 && !sizes.empty() && sizes[0] == 0) return t;
   Target target{t, contiguous_strides(sizes)};
-  visit_all(*dtype, [&](auto tag) {
+  auto fill_all = [&](auto tag) {
     using T = typename decltype(tag)::type;
     fill<T>(target, 0, t.data_as<T>(), data);
-  });
+  };
+  if (is_stored(*dtype)) visit_stored(*dtype, fill_all);
+  else visit_all(*dtype, fill_all);
   return t;
 }
 
@@ -274,6 +285,7 @@ PyObject* py_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
     return nullptr;
   }
   return guarded([&] {
+    if (PyObject* made = ask_modes("tensor", args, kwargs)) return made;
     Wanted w = parse_wanted("tensor", dtype, device, requires_grad, pin);
     if (is_tensor(data)) {
       must(PyErr_WarnEx(PyExc_UserWarning,
@@ -295,6 +307,7 @@ PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
     return nullptr;
   }
   return guarded([&]() -> PyObject* {
+    if (PyObject* made = ask_modes("as_tensor", args, kwargs)) return made;
     Wanted w = parse_wanted("as_tensor", dtype, device, nullptr, nullptr);
     if (is_tensor(data)) return wrap(moved(tensor_of(data), w.dtype, w.device, false));
     if (is_ndarray(data)) return wrap(moved(share_array(data, true), w.dtype, w.device, false));
@@ -310,11 +323,14 @@ PyObject* asarray(PyObject*, PyObject* args, PyObject* kwargs) {
     return nullptr;
   }
   return guarded([&]() -> PyObject* {
+    if (PyObject* made = ask_modes("asarray", args, kwargs)) return made;
     Wanted w = parse_wanted("asarray", dtype, device, requires_grad, nullptr);
     Tensor shared;
     if (is_tensor(data)) shared = tensor_of(data);
     else if (is_ndarray(data)) shared = share_array(data, copy != Py_True);
     else if (shares_dlpack(data) || PyCapsule_CheckExact(data)) shared = from_dlpack(data);
+    else if (is_untyped_storage(data) && PyObject_Size(data) == 0)
+      shared = empty(Dims{0}, {w.dtype.value_or(default_dtype()), {}});
     else if (PyObject_CheckBuffer(data) && !is_numpy_scalar(data))
       shared = share_buffer(data, w.dtype.value_or(default_dtype()), -1, 0);
     if (!shared.defined()) {
@@ -411,10 +427,12 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
 
 Tensor zero_dim(const Scalar& s, DType dtype) {
   Tensor t = empty({}, {dtype, {}});
-  visit_all(dtype, [&](auto tag) {
+  auto set = [&](auto tag) {
     using T = typename decltype(tag)::type;
     *t.data_as<T>() = element<T>(s);
-  });
+  };
+  if (is_stored(dtype)) visit_stored(dtype, set);
+  else visit_all(dtype, set);
   return t;
 }
 

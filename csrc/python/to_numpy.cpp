@@ -50,6 +50,9 @@ const char* array_type(DType d) {
     case DType::Float16: return "f2";
     case DType::Float32: return "f4";
     case DType::Float64: return "f8";
+    case DType::UInt16: return "u2";
+    case DType::UInt32: return "u4";
+    case DType::UInt64: return "u8";
     case DType::Complex64: return "c8";
     case DType::Complex128: return "c16";
     default: fail<TypeError>("Got unsupported ScalarType ", name(d));

@@ -194,6 +194,18 @@ Scalar Tensor::item() const {
   if ((flags() & kOverride) && check_readable) check_readable(*this);
   check(numel() == 1, "a Tensor with ", numel(), " elements cannot be converted to Scalar");
   check(!is_meta(), "Tensor.item() cannot be called on meta tensors");
+  if (is_stored(dtype())) {
+    return visit_stored(dtype(), [&](auto tag) -> Scalar {
+      using T = typename decltype(tag)::type;
+      const T& v = *static_cast<const T*>(data());
+      if constexpr (!std::is_integral_v<T>) return Scalar(static_cast<double>(v));
+      else {
+        check(uint64_t(v) <= uint64_t(std::numeric_limits<int64_t>::max()),
+              "value cannot be converted to type int64_t without overflow");
+        return Scalar(static_cast<int64_t>(v));
+      }
+    });
+  }
   return visit_all(dtype(), [&](auto tag) -> Scalar {
     using T = typename decltype(tag)::type;
     const T& v = *data_as<T>();

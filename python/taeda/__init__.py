@@ -35,6 +35,11 @@ from taeda._C import (
     contiguous_format,
     device,
     dtype,
+    float8_e4m3fn,
+    float8_e4m3fnuz,
+    float8_e5m2,
+    float8_e5m2fnuz,
+    float8_e8m0fnu,
     float16,
     float32,
     float64,
@@ -64,6 +69,9 @@ from taeda._C import (
     tensor,
     to_dlpack,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from taeda._version import __version__
 
@@ -177,6 +185,7 @@ from taeda._checks import (  # noqa: E402
     _check_is_size,
     _check_not_implemented,
     _check_tensor_all,
+    _check_tensor_all_with,
     _check_type,
     _check_value,
     _check_with,
@@ -340,6 +349,8 @@ _FROM_SUBMODULES = {
     "Future": "taeda.futures",
     "GradScaler": "taeda.amp",
     "Stream": "taeda._symbols",
+    "ScriptModule": "taeda.jit",
+    "PyTorchFileReader": "taeda.serialization._records",
     "SymBool": "taeda._symbols",
     "SymFloat": "taeda._symbols",
     "SymInt": "taeda._symbols",
@@ -350,6 +361,7 @@ _FROM_SUBMODULES = {
     "autocast": "taeda.amp.autocast_mode",
     "complex32": "taeda._symbols",
     "get_device_module": "taeda._devices",
+    "from_file": "taeda.storage",
     "get_autocast_dtype": "taeda.amp.autocast_mode",
     "is_autocast_enabled": "taeda.amp.autocast_mode",
     "sparse_coo_tensor": "taeda.sparse._make",
@@ -368,6 +380,12 @@ def __getattr__(name: str) -> Any:
         except ModuleNotFoundError as error:
             if error.name != full:
                 raise
+    if name.startswith("_foreach_"):
+        from taeda._foreach import FUNCTIONS
+
+        if name in FUNCTIONS:
+            globals().update(FUNCTIONS)
+            return FUNCTIONS[name]
     raise AttributeError(f"module 'taeda' has no attribute {name!r}")
 
 
@@ -417,6 +435,11 @@ __all__ = [
     "enable_grad",
     "finfo",
     "float",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
     "float16",
     "float32",
     "float64",
@@ -501,6 +524,9 @@ __all__ = [
     "to_dlpack",
     "typename",
     "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
     "unique",
     "unique_consecutive",
     "unravel_index",

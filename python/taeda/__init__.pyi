@@ -70,6 +70,11 @@ from taeda._C import dtype as dtype
 from taeda._C import float16 as float16
 from taeda._C import float32 as float32
 from taeda._C import float64 as float64
+from taeda._C import float8_e4m3fn as float8_e4m3fn
+from taeda._C import float8_e4m3fnuz as float8_e4m3fnuz
+from taeda._C import float8_e5m2 as float8_e5m2
+from taeda._C import float8_e5m2fnuz as float8_e5m2fnuz
+from taeda._C import float8_e8m0fnu as float8_e8m0fnu
 from taeda._C import from_dlpack as from_dlpack
 from taeda._C import from_numpy as from_numpy
 from taeda._C import frombuffer as frombuffer
@@ -98,6 +103,9 @@ from taeda._C import sparse_csr as sparse_csr
 from taeda._C import strided as strided
 from taeda._C import tensor as tensor
 from taeda._C import to_dlpack as to_dlpack
+from taeda._C import uint16 as uint16
+from taeda._C import uint32 as uint32
+from taeda._C import uint64 as uint64
 from taeda._C import uint8 as uint8
 from taeda._deprecated import range as range
 from taeda._devices import get_device_module as get_device_module
@@ -648,6 +656,7 @@ from taeda.functional import unique_consecutive as unique_consecutive
 from taeda.functional import unravel_index as unravel_index
 from taeda.functional import where as where
 from taeda.futures import Future as Future
+from taeda.jit import ScriptModule as ScriptModule
 from taeda.nn.functional._activation import rrelu_ as rrelu_
 from taeda.nn.functional._conv import bilinear as bilinear
 from taeda.nn.functional._margin_loss import cosine_similarity as cosine_similarity
@@ -663,9 +672,11 @@ from taeda.random import seed as seed
 from taeda.random import set_rng_state as set_rng_state
 from taeda.serialization import load as load
 from taeda.serialization import save as save
+from taeda.serialization._records import PyTorchFileReader as PyTorchFileReader
 from taeda.sparse._make import sparse_coo_tensor as sparse_coo_tensor
 from taeda.sparse._make import sparse_csr_tensor as sparse_csr_tensor
 from taeda.storage import TypedStorage as TypedStorage
+from taeda.storage import from_file as from_file
 
 BFloat16Tensor: tensortype
 BoolTensor: tensortype

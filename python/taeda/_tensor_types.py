@@ -21,6 +21,17 @@ _NAMES = {
     "ComplexDoubleTensor": _C.complex128,
 }
 _STRINGS = {dtype: f"taeda.{name}" for name, dtype in _NAMES.items()}
+# Those that are stored only have names, but no types.
+_STRINGS |= {
+    _C.uint16: "taeda.UInt16Tensor",
+    _C.uint32: "taeda.UInt32Tensor",
+    _C.uint64: "taeda.UInt64Tensor",
+    _C.float8_e4m3fn: "taeda.Float8_e4m3fnTensor",
+    _C.float8_e4m3fnuz: "taeda.Float8_e4m3fnuzTensor",
+    _C.float8_e5m2: "taeda.Float8_e5m2Tensor",
+    _C.float8_e5m2fnuz: "taeda.Float8_e5m2fnuzTensor",
+    _C.float8_e8m0fnu: "taeda.Float8_e8m0fnuTensor",
+}
 
 
 class tensortype(type):

@@ -13,6 +13,14 @@ _FLOATS = {
     _C.float32: (32, 23, 128, 1e-06),
     _C.float64: (64, 52, 1024, 1e-15),
 }
+# dtype: (largest, step after 1, smallest normal). These follow no common rule.
+_FLOATS8 = {
+    _C.float8_e5m2: (57344.0, 0.25, 2.0**-14),
+    _C.float8_e4m3fn: (448.0, 0.125, 2.0**-6),
+    _C.float8_e5m2fnuz: (57344.0, 0.125, 2.0**-15),
+    _C.float8_e4m3fnuz: (240.0, 0.125, 2.0**-7),
+    _C.float8_e8m0fnu: (2.0**127, 1.0, 2.0**-127),
+}
 _PARTS = {_C.complex64: _C.float32, _C.complex128: _C.float64}
 
 
@@ -56,13 +64,18 @@ class finfo(_Info):
     def __init__(self, type: Any = None) -> None:
         dtype = _C.get_default_dtype() if type is None else type
         dtype = _PARTS.get(dtype, dtype)
-        if dtype not in _FLOATS:
+        if dtype not in _FLOATS and dtype not in _FLOATS8:
             raise TypeError(
                 f"finfo(): argument 'type' must be a floating-point dtype, got {dtype}; "
                 "taeda.iinfo knows the integers"
             )
-        self.bits, fraction, exponent, self.resolution = _FLOATS[dtype]
         self.dtype = _name(dtype)
+        if dtype in _FLOATS8:
+            self.max, self.eps, self.tiny = _FLOATS8[dtype]
+            self.bits, self.resolution, self.smallest_normal = 8, 1.0, self.tiny
+            self.min = -self.max if dtype.is_signed else self.tiny
+            return
+        self.bits, fraction, exponent, self.resolution = _FLOATS[dtype]
         self.eps = 2.0**-fraction
         self.max = (2.0 - self.eps) * 2.0 ** (exponent - 1)
         self.min = -self.max

@@ -4,9 +4,28 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-__all__ = ["wrap"]
+__all__ = ["GraphModule", "Node", "Proxy", "wrap"]
 
 T = TypeVar("T")
+
+
+class _NeedsTrace:
+    """What only a trace makes; none is ever recorded."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        raise TypeError(f"fx.{type(self).__name__}: nothing is traced, so there are none")
+
+
+class GraphModule(_NeedsTrace):
+    """What PyTorch makes of a traced module. There are none here; ``isinstance`` can ask."""
+
+
+class Node(_NeedsTrace):
+    """A step of a traced graph. There are none here; ``isinstance`` can ask."""
+
+
+class Proxy(_NeedsTrace):
+    """What stands for a value during a trace. There are none here; ``isinstance`` can ask."""
 
 
 def wrap(fn_or_name: T) -> T:

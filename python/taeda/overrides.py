@@ -2,21 +2,33 @@
 
 A class with a ``__torch_function__(cls, func, types, args=(), kwargs=None)`` class method is asked
 before an operation runs on its instances. Subclasses of Tensor inherit one that runs the operation
-and returns results of the subclass.
+and returns results of the subclass. A ``TorchFunctionMode`` is asked about every operation,
+whatever its arguments are.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from taeda import _C
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 __all__ = [
+    "BaseTorchFunctionMode",
     "DisableTorchFunctionSubclass",
+    "TorchFunctionMode",
     "handle_torch_function",
     "has_torch_function",
+    "has_torch_function_unary",
+    "has_torch_function_variadic",
     "is_tensor_like",
+    "is_tensor_method_or_property",
+    "resolve_name",
+    "wrap_torch_function",
 ]
 
 _DISABLED = _C._disabled_torch_function_impl
@@ -32,6 +44,48 @@ class DisableTorchFunctionSubclass:
         _C._change_torch_function_disabled(-1)
 
 
+class TorchFunctionMode:
+    """Inside ``with TorchFunctionMode():`` its ``__torch_function__`` is asked about every call.
+
+    A subclass defines ``__torch_function__(self, func, types, args=(), kwargs=None)``. It is called
+    for every operation that this thread calls from Python: functions, methods, operators, indexing
+    and ``tensor``; not for attributes such as ``shape``. While it runs the mode is set aside, so it
+    may call ``func`` itself; of modes inside of one another, the innermost is asked first, and what
+    it calls meets the next. It may return ``NotImplemented`` to leave the call to the classes of
+    the arguments.
+
+    >>> class Names(taeda.overrides.TorchFunctionMode):
+    ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+    ...         print(func.__name__)
+    ...         return func(*args, **(kwargs or {}))
+    >>> with Names():
+    ...     y = taeda.ones(2) + 1
+    ones
+    add
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Answer a call in the operation's place. A subclass has to define it."""
+        raise NotImplementedError(
+            f"{type(self).__name__} defines no __torch_function__, which a TorchFunctionMode needs"
+        )
+
+    def __enter__(self) -> Self:
+        _C._push_torch_function_mode(self)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        _C._pop_torch_function_mode()
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that calls what it is asked about, and changes nothing."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call ``func``."""
+        return func(*args, **(kwargs or {}))
+
+
 def _overrides(arg: Any) -> bool:
     kind = type(arg)
     if kind is _C.Tensor:
@@ -41,14 +95,24 @@ def _overrides(arg: Any) -> bool:
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Whether the class of one of the arguments has a ``__torch_function__`` of its own."""
-    return any(_overrides(arg) for arg in relevant_args)
+    """Whether a mode, or the class of one of the arguments, has a ``__torch_function__``."""
+    return bool(_C._torch_function_modes()) or any(_overrides(arg) for arg in relevant_args)
+
+
+def has_torch_function_unary(relevant_arg: Any) -> bool:
+    """``has_torch_function`` of one argument."""
+    return has_torch_function((relevant_arg,))
+
+
+def has_torch_function_variadic(*relevant_args: Any) -> bool:
+    """``has_torch_function`` of the arguments, given one by one."""
+    return has_torch_function(relevant_args)
 
 
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """Call the ``__torch_function__`` of the arguments' classes until one gives an answer.
+    """Call ``__torch_function__`` of the mode and the arguments' classes until one gives an answer.
 
     Args:
         public_api: the function that was called.
@@ -67,6 +131,14 @@ def handle_torch_function(
         place = next((i for i, o in enumerate(asked) if issubclass(kind, type(o))), len(asked))
         asked.insert(place, arg)
     types = tuple(type(arg) for arg in asked)
+    if _C._torch_function_modes():
+        mode = _C._pop_torch_function_mode()
+        try:
+            result = mode.__torch_function__(public_api, types, args, kwargs)
+        finally:
+            _C._push_torch_function_mode(mode)
+        if result is not NotImplemented:
+            return result
     for arg in asked:
         result = type(arg).__torch_function__(public_api, types, args, kwargs)
         if result is not NotImplemented:
@@ -81,3 +153,42 @@ def handle_torch_function(
 def is_tensor_like(inp: Any) -> bool:
     """Whether ``inp`` is a Tensor or has a ``__torch_function__``."""
     return isinstance(inp, _C.Tensor) or hasattr(type(inp), "__torch_function__")
+
+
+def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator that lets modes and the arguments' classes answer for a function.
+
+    Args:
+        dispatcher: called with the function's arguments; returns those whose classes are asked.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            relevant = dispatcher(*args, **kwargs)
+            if has_torch_function(relevant):
+                return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return function(*args, **kwargs)
+
+        return wrapped
+
+    return decorate
+
+
+def is_tensor_method_or_property(func: Any) -> bool:
+    """Whether ``func`` is a method of Tensor, or reads or writes one of its attributes."""
+    name = getattr(func, "__name__", None)
+    if name in ("__get__", "__set__"):
+        return True
+    return name is not None and getattr(_C.Tensor, name, None) is func
+
+
+def resolve_name(f: Any) -> str | None:
+    """The full name of a function, as ``taeda.nn.functional.relu``; None for what has none."""
+    name = getattr(f, "__qualname__", None) or getattr(f, "__name__", None)
+    if name is None:
+        return None
+    module = getattr(f, "__module__", None)
+    if is_tensor_method_or_property(f) and name != "__get__" and name != "__set__":
+        return f"taeda.Tensor.{f.__name__}"
+    return f"{module}.{name}" if module else name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import taeda
 from taeda import _tensor_types
 from taeda._C import Tensor, UntypedStorage
 
-__all__ = ["TypedStorage", "UntypedStorage"]
+__all__ = ["TypedStorage", "UntypedStorage", "from_file"]
 
 
 class TypedStorage:
@@ -244,3 +245,30 @@ for _name, _dtype in {
     "complex_double": taeda.complex128,
 }.items():
     setattr(TypedStorage, _name, _conversion(_name, _dtype))
+
+
+def from_file(
+    filename: str | os.PathLike[str],
+    shared: bool | None = None,
+    size: int = 0,
+    *,
+    dtype: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return a tensor over memory that is mapped from a file.
+
+    Args:
+        filename: the file's path.
+        shared: write changes to the file, which is made, or made longer, where need be.
+            Default: changes stay in memory.
+        size: the number of elements.
+        dtype: of the elements. Default: the default dtype.
+        requires_grad: whether to record operations on the tensor.
+
+    Raises:
+        RuntimeError: the file cannot be opened, or is too short and not shared.
+    """
+    dtype = taeda.get_default_dtype() if dtype is None else dtype
+    storage = UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize)
+    tensor = taeda.empty(0, dtype=dtype, device="cpu").set_(storage, 0, (size,), (1,))
+    return tensor.requires_grad_() if requires_grad else tensor

@@ -387,3 +387,35 @@ def test_collate_by_a_table_of_functions():
     assert collate([(1, 2.5), (3, 4.0)], collate_fn_map=table) == [4, 6.5]
     with pytest.raises(TypeError):
         collate([1], collate_fn_map=None)
+
+
+def test_classes_of_the_iterators():
+    from taeda.utils.data import dataloader
+
+    numbers = data.TensorDataset(taeda.arange(6))
+    single = iter(data.DataLoader(numbers, batch_size=2))
+    assert isinstance(single, dataloader._SingleProcessDataLoaderIter) and len(single) == 3
+    several = iter(data.DataLoader(numbers, batch_size=2, num_workers=1))
+    assert isinstance(several, dataloader._MultiProcessingDataLoaderIter)
+    assert isinstance(several, dataloader._BaseDataLoaderIter)
+    assert next(several)[0].tolist() == [0, 1]
+    several._shutdown_workers()
+    with pytest.raises(StopIteration):
+        next(several)
+
+
+def test_a_pass_through_something_like_a_loader():
+    from taeda.utils.data import dataloader
+
+    class Loader:
+        _dataset_kind = dataloader._DatasetKind.Iterable
+        _auto_collation = False
+        _IterableDataset_len_called = None
+        generator, drop_last, pin_memory = None, False, False
+        dataset = ["a", "b"]
+
+        @staticmethod
+        def collate_fn(sample):
+            return sample * 2
+
+    assert list(dataloader._SingleProcessDataLoaderIter(Loader())) == ["aa", "bb"]

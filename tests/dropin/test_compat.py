@@ -11,6 +11,7 @@ import warnings
 import pytest
 
 import taeda
+import taeda.distributed.tensor
 from taeda import backends, compiler, hub
 from taeda.compat._torch import TorchVersion
 from taeda.utils.data.distributed import DistributedSampler
@@ -221,6 +222,15 @@ def test_accelerator_and_distributed():
         taeda.accelerator.synchronize()
     assert not taeda.distributed.is_available() and not taeda.distributed.is_initialized()
     assert not hasattr(taeda.distributed, "init_process_group")
+    for name in ("all_reduce", "barrier", "get_rank", "get_world_size", "broadcast"):
+        with pytest.raises(ValueError, match="has not been initialized"):
+            getattr(taeda.distributed, name)()
+    assert taeda.distributed.Backend("GLOO") == taeda.distributed.Backend.GLOO == "gloo"
+    assert not taeda.distributed.is_backend_available("gloo")
+    assert taeda.distributed.group.WORLD is None
+    for make in (taeda.distributed.ProcessGroup, taeda.distributed.tensor.DTensor):
+        with pytest.raises(RuntimeError, match="no groups"):
+            make()
 
 
 def test_backends():
@@ -403,3 +413,22 @@ def test_values_as_text(tmp_path):
         print(_tensor_str(torch.tensor([[1.0, 2.5]]), 3), _tensor_str(torch.ones(0), 0))
     """
     assert run(program, folder=tmp_path).splitlines() == ["2 False", "[[1.00, 2.50]] []"]
+
+
+def test_modules_that_nobody_imported(tmp_path):
+    program = """
+        import torch
+
+        assert torch.torch is torch
+        assert torch.nn.modules.module.Module is torch.nn.Module
+        assert torch.utils.flop_counter.FlopCounterMode
+        assert not hasattr(torch.nn.modules, "nothing")
+        from torch.utils._foreach_utils import _group_tensors_by_device_and_dtype as group
+        x, y = torch.ones(2), torch.ones(1).double()
+        (first, places), (second, _) = group([[x, y, x], [y, x, None]], with_indices=True).values()
+        assert places == [0, 2] and first[1] == [y, None] and second[0][0] is y
+        flat = torch._utils._flatten_dense_tensors([x, torch.zeros(1, 2)])
+        assert torch._utils._unflatten_dense_tensors(flat, [x, torch.zeros(1, 2)])[1].shape == (1, 2)
+        print("done")
+    """
+    assert run(program, folder=tmp_path) == "done\n"

@@ -524,3 +524,33 @@ def test_no_cycle_keeps_a_module_alive():
 def test_modules_hash_by_identity():
     a, b = nn.Linear(2, 2), nn.Linear(2, 2)
     assert len({a, b, a}) == 2 and a != b
+
+
+def test_assignment_registers_by_the_methods():
+    seen = []
+
+    class Watched(nn.Module):
+        def register_parameter(self, name, param):
+            seen.append(name)
+            super().register_parameter(name, param)
+
+        def register_buffer(self, name, tensor, persistent=True):
+            seen.append(name)
+            super().register_buffer(name, tensor, persistent)
+
+    m = Watched()
+    m.weight = nn.Parameter(taeda.ones(2))
+    m.mean = nn.Buffer(taeda.zeros(2))
+    m.weight = nn.Parameter(taeda.zeros(2))
+    assert seen == ["weight", "mean", "weight"] and list(m.state_dict()) == ["weight", "mean"]
+    with pytest.raises(KeyError, match="forward"):
+        m.forward = nn.Parameter(taeda.ones(2))
+
+
+def test_tables_may_be_replaced_without_setattr():
+    m = nn.Linear(2, 2)
+    placeholders = {"weight": "w", "bias": "b"}
+    object.__setattr__(m, "_parameters", placeholders)
+    assert m.weight == "w" and m.__dict__["_parameters"] == placeholders
+    m._parameters["weight"] = taeda.ones(2, 2)
+    assert m.weight.sum().item() == 4

@@ -451,3 +451,21 @@ def test_users_can_write_optimizers():
     optimizer.load_state_dict(optimizer.state_dict())
     with pytest.raises(NotImplementedError, match="must define step"):
         optim.Optimizer([p], {}).step()
+
+
+def test_an_optimizer_around_another():
+    class Around(optim.Optimizer):
+        def __init__(self, inner):
+            self.inner = inner
+
+        def step(self, closure=None):
+            return self.inner.step(closure)
+
+    p = taeda.nn.Parameter(taeda.ones(1))
+    p.grad = taeda.ones(1)
+    around, seen = Around(optim.SGD([p], lr=0.5)), []
+    around.step()
+    assert p.item() == 0.5
+    around.register_step_post_hook(lambda *given: seen.append(given[0]))
+    around.step()
+    assert p.item() == 0 and seen == [around]

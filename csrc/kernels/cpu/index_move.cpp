@@ -40,7 +40,7 @@ void move_strided(void* dst, DimsRef dst_strides, const void* src, DimsRef src_s
   const int64_t line = n[last], rows = n[last - 1], part = std::min(line, most);
   const int64_t together = std::clamp<int64_t>(most / part, 1, rows);
   const int64_t parts = (line + part - 1) / part, groups = (rows + together - 1) / together;
-  const Cast move = loops().cast[static_cast<int>(dtype)][static_cast<int>(dtype)];
+  const auto kind = static_cast<uint8_t>(dtype);
   int64_t planes = 1;
   for (size_t i = 0; i + 2 < n.size(); ++i) planes *= n[i];
   const int64_t grain = std::max<int64_t>(1, most / (part * together));
@@ -55,9 +55,9 @@ void move_strided(void* dst, DimsRef dst_strides, const void* src, DimsRef src_s
         to += at * d[i];
         from += at * s[i];
       }
-      move(static_cast<char*>(dst) + to * item, d[last] * item, d[last - 1] * item,
-           static_cast<const char*>(src) + from * item, s[last] * item, s[last - 1] * item,
-           std::min(part, line - first), std::min(together, rows - row));
+      cast_rows(kind, kind, static_cast<char*>(dst) + to * item, d[last] * item, d[last - 1] * item,
+                static_cast<const char*>(src) + from * item, s[last] * item, s[last - 1] * item,
+                std::min(part, line - first), std::min(together, rows - row));
     }
   });
 }

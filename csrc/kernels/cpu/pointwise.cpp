@@ -126,7 +126,11 @@ struct Walk {
     return repeats ? Way::Periodic : Way::Buffer;
   }
 
-  Cast cast_in(int k) const { return loops().cast[compute[k]][static_cast<int>(plan.dtype[k])]; }
+  // dst = src, operand k on its way to the loop.
+  void cast_in(int k, char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, int64_t s1,
+               int64_t n0, int64_t n1) const {
+    cast_rows(compute[k], static_cast<uint8_t>(plan.dtype[k]), dst, d0, d1, src, s0, s1, n0, n1);
+  }
 
   // Moves rows [row, row + n) of operand k between memory and a buffer.
   void move_rows(int k, char* buffer, int64_t row, int64_t n) const {
@@ -138,10 +142,10 @@ struct Walk {
       const int64_t run = std::min(n, d1 - row % d1);
       char* p = plan.data[k] + plan.row_offset(k, row);
       if (k == 0) {
-        loops().cast[static_cast<int>(plan.dtype[0])][compute[0]](p, s[0], s1, buffer, item,
-                                                                  item * inner, inner, run);
+        cast_rows(static_cast<uint8_t>(plan.dtype[0]), compute[0], p, s[0], s1, buffer, item,
+                  item * inner, inner, run);
       } else {
-        cast_in(k)(buffer, item, item * inner, p, s[0], s1, inner, run);
+        cast_in(k, buffer, item, item * inner, p, s[0], s1, inner, run);
       }
       buffer += run * inner * item;
       row += run;
@@ -158,10 +162,10 @@ struct Walk {
       if (way[k] == Way::Constant) {
         const int64_t n =
             long_rows ? std::min(inner, block_items) : inner * std::min(rows, rows_per_block);
-        cast_in(k)(buffers[k], item, 0, plan.data[k], 0, 0, n, 1);
+        cast_in(k, buffers[k], item, 0, plan.data[k], 0, 0, n, 1);
       } else if (way[k] == Way::Periodic) {
         const int64_t n = std::min(rows, rows_per_block);
-        cast_in(k)(buffers[k], item, item * inner, plan.data[k], plan.strides[k][0], 0, inner, n);
+        cast_in(k, buffers[k], item, item * inner, plan.data[k], plan.strides[k][0], 0, inner, n);
       }
     }
     if (long_rows) walk_long(begin, end, buffers, in);
@@ -188,17 +192,17 @@ struct Walk {
           else in[k - 1] = p;
         } else if (way[k] == Way::Buffer && k > 0) {
           const auto item = static_cast<int64_t>(itemsize(DType(compute[k])));
-          if (step != 0) cast_in(k)(buffers[k], item, 0, p, step, 0, n, 1);
+          if (step != 0) cast_in(k, buffers[k], item, 0, p, step, 0, n, 1);
           else if (new_row)
-            cast_in(k)(buffers[k], item, 0, p, 0, 0, std::min(inner, block_items), 1);
+            cast_in(k, buffers[k], item, 0, p, 0, 0, std::min(inner, block_items), 1);
         }
       }
       loop(out, in, n);
       if (way[0] == Way::Buffer) {
         const int64_t step = plan.strides[0][0];
-        loops().cast[static_cast<int>(plan.dtype[0])][compute[0]](
-            plan.data[0] + offset[0] + column * step, step, 0, out,
-            static_cast<int64_t>(itemsize(DType(compute[0]))), 0, n, 1);
+        cast_rows(static_cast<uint8_t>(plan.dtype[0]), compute[0],
+                  plan.data[0] + offset[0] + column * step, step, 0, out,
+                  static_cast<int64_t>(itemsize(DType(compute[0]))), 0, n, 1);
       }
     }
   }
@@ -347,7 +351,10 @@ template <class F> void run_transpose(const Plan& plan, int64_t planes, F&& plan
 
 void run_copy(const Plan& plan) {
   if (plan.numel == 0) return;
-  const Cast cast = loops().cast[static_cast<int>(plan.dtype[0])][static_cast<int>(plan.dtype[1])];
+  const auto to = static_cast<uint8_t>(plan.dtype[0]), from = static_cast<uint8_t>(plan.dtype[1]);
+  auto cast = [=](char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, int64_t s1,
+                  int64_t n0,
+                  int64_t n1) { cast_rows(to, from, dst, d0, d1, src, s0, s1, n0, n1); };
   const Dims &n = plan.sizes, &d = plan.strides[0], &s = plan.strides[1];
   if (n.size() == 1) {
     parallel_for(n[0], kGrain, [&](int64_t begin, int64_t end) {

@@ -13,10 +13,13 @@ struct Plan;
 // out[i] = f(in[0][i], in[1][i], ...) for n contiguous elements. `out` may be one of the inputs.
 using Loop = void (*)(void* out, const void* const* in, int64_t n);
 
-// The loops of one functor. Indices of dtypes follow the enum in base/dtype.h.
+// Indices of dtypes follow the enum in base/dtype.h. The first of them have loops of their own.
+inline constexpr int kDTypes = 20, kComputed = 12;
+
+// The loops of one functor.
 struct Loops {
-  Loop f[12] = {};          // by the dtype that operands are computed in; null where not supported
-  uint8_t result[12] = {};  // the dtype of what f[i] writes
+  Loop f[kDTypes] = {};  // by the dtype that operands are computed in; null where not supported
+  uint8_t result[kDTypes] = {};  // the dtype of what f[i] writes
   Loop d[4][2] = {};  // gradient of operand k in float32 and float64; inputs: g, operands, result
   bool bool_first = false;  // the first operand is a bool whatever the dtype (where)
 };
@@ -35,10 +38,19 @@ struct LoopTable {
   const Loops* polynomial;
   const Loops* activation;
   const Loops* loss;
-  const Cast (*cast)[12];  // cast[to][from]
+  const Cast (*cast)[kComputed];  // cast[to][from]
 };
 
 const LoopTable& loops();
+
+// As Cast, for any two dtypes.
+void cast_stored(uint8_t to, uint8_t from, char* dst, int64_t d0, int64_t d1, const char* src,
+                 int64_t s0, int64_t s1, int64_t n0, int64_t n1);  // one of them is stored
+inline void cast_rows(uint8_t to, uint8_t from, char* dst, int64_t d0, int64_t d1, const char* src,
+                      int64_t s0, int64_t s1, int64_t n0, int64_t n1) {
+  if (to < kComputed && from < kComputed) loops().cast[to][from](dst, d0, d1, src, s0, s1, n0, n1);
+  else cast_stored(to, from, dst, d0, d1, src, s0, s1, n0, n1);
+}
 
 // Runs `loop` over the plan's operands (0 is the output). `compute` says in which dtype the loop
 // takes each of them; those that are strided, broadcast or of another dtype pass through small

@@ -187,7 +187,8 @@ bool has_reduction(ReduceOp op, DType dtype) { return find(op, dtype) != nullptr
 void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef strides,
             uint64_t reduced, ReduceFinish finish) {
   const ReduceKernel* k = find(op, dtype);
-  check(k && sizes.size() <= kMaxDims, "reduce: no kernel for ", dtype);
+  if (!k) unsupported_dtype("reduce", dtype);
+  check(sizes.size() <= kMaxDims, "reduce: more than ", kMaxDims, " dimensions");
   Plan p(op, dtype, *k, x);
   int64_t out = 1, total = 1;
   for (size_t i = sizes.size(); i-- > 0;) {

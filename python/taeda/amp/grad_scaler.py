@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["GradScaler"]
 
 
-class _Stage(Enum):
+class OptState(Enum):
     """How far an optimizer is, since the last update."""
 
     READY = 0
@@ -78,7 +78,7 @@ class GradScaler:
 
     def _forget(self) -> None:
         """Begin anew: no optimizer has been seen since the update."""
-        self._stages: dict[int, _Stage] = defaultdict(lambda: _Stage.READY)
+        self._stages: dict[int, OptState] = defaultdict(lambda: OptState.READY)
         self._found_inf: dict[int, bool] = {}
 
     def scale(self, outputs: Any) -> Any:
@@ -107,11 +107,11 @@ class GradScaler:
         if not self._enabled:
             return
         key = id(optimizer)
-        if self._stages[key] is _Stage.UNSCALED:
+        if self._stages[key] is OptState.UNSCALED:
             raise RuntimeError(
                 "unscale_() has already been called on this optimizer since the last update()."
             )
-        if self._stages[key] is _Stage.STEPPED:
+        if self._stages[key] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
         if any(grad.dtype is taeda.float16 for grad in grads):
@@ -121,7 +121,7 @@ class GradScaler:
                 grad.mul_(1.0 / self._scale)
             if grads:
                 self._found_inf[key] = not all(bool(grad.isfinite().all()) for grad in grads)
-        self._stages[key] = _Stage.UNSCALED
+        self._stages[key] = OptState.UNSCALED
 
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         """Step an optimizer, unless its gradients have overflowed.
@@ -138,14 +138,14 @@ class GradScaler:
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
         key = id(optimizer)
-        if self._stages[key] is _Stage.STEPPED:
+        if self._stages[key] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
-        if self._stages[key] is _Stage.READY:
+        if self._stages[key] is OptState.READY:
             self.unscale_(optimizer)
         if key not in self._found_inf:
             raise AssertionError("No inf checks were recorded for this optimizer.")
         result = None if self._found_inf[key] else optimizer.step(*args, **kwargs)
-        self._stages[key] = _Stage.STEPPED
+        self._stages[key] = OptState.STEPPED
         return result
 
     def update(self, new_scale: Any = None) -> None:

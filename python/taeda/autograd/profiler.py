@@ -14,7 +14,14 @@ from typing import Any
 from taeda import profiler as _profiler
 from taeda.profiler import EventList, FunctionEvent, FunctionEventAvg, record_function
 
-__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "profile", "record_function"]
+__all__ = [
+    "EventList",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "emit_nvtx",
+    "profile",
+    "record_function",
+]
 
 
 class profile:
@@ -67,3 +74,24 @@ class profile:
     def export_chrome_trace(self, path: str) -> None:
         """Write the events for ``chrome://tracing`` and Perfetto."""
         self.function_events.export_chrome_trace(path)
+
+
+class emit_nvtx:
+    """Tell NVIDIA's profiler about each operation. There is no CUDA, so it cannot be entered.
+
+    Args:
+        enabled: False does nothing.
+        record_shapes: whether shapes would be told, too.
+    """
+
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
+        self.enabled = enabled
+        self.record_shapes = record_shapes
+
+    def __enter__(self) -> emit_nvtx:
+        if self.enabled:
+            raise RuntimeError("emit_nvtx: taeda is not compiled with CUDA; there is no NVTX")
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        """Leave the block: there is nothing to undo."""

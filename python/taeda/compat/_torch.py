@@ -93,9 +93,14 @@ class StandIn(ModuleType):
         own = self.__dict__["__name__"]
         if f"{own}.{name}" in PRIVATE:
             return importlib.import_module(f"{own}.{name}")
+        if own == name == "torch":
+            return self  # PyTorch's module is also an attribute of itself
         try:
             value = getattr(target, name)
         except AttributeError:
+            path = f"{own}.{name}"
+            if not name.startswith("__") and _is_offered(path) and _exists(_place(path)):
+                return importlib.import_module(path)  # as most of PyTorch's are from the start
             raise AttributeError(f"module {own!r} has no attribute {name!r}; {_SEE}") from None
         if isinstance(value, ModuleType) and value.__name__.partition(".")[0] == "taeda":
             path = "torch" + value.__name__[len("taeda") :]
@@ -157,16 +162,20 @@ class Finder(MetaPathFinder):
         Raises:
             ModuleNotFoundError: taeda has no such module.
         """
-        root, _, rest = fullname.partition(".")
-        if root != "torch":
+        if fullname.partition(".")[0] != "torch":
             return None
-        name = PRIVATE.get(fullname) or (f"taeda.{rest}" if rest else "taeda")
+        name = _place(fullname)
         if not _is_offered(fullname) or not _exists(name):
             # Named so, the error also reaches whoever asks by `from torch import this`.
             raise ModuleNotFoundError(f"No module or name {fullname!r}; {_SEE}", name=name)
         spec = ModuleSpec(fullname, _Loader(name), origin="taeda", is_package=True)
         spec.submodule_search_locations = []
         return spec
+
+
+def _place(fullname: str) -> str:
+    """The module that stands for one under ``torch``, if there is one."""
+    return PRIVATE.get(fullname) or "taeda" + fullname[len("torch") :]
 
 
 def _exists(name: str) -> bool:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from taeda._tensor_types import cuda_types
 
+from .streams import CUDAGraph, Event, Stream, StreamContext, graph, stream
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import NoReturn
@@ -26,8 +28,13 @@ globals().update(_TYPES)
 
 __all__ = [
     *_TYPES,
+    "CUDAGraph",
+    "Event",
+    "Stream",
+    "StreamContext",
     "current_device",
     "current_stream",
+    "default_generators",
     "default_stream",
     "device",
     "device_count",
@@ -39,6 +46,7 @@ __all__ = [
     "get_device_properties",
     "get_rng_state",
     "get_rng_state_all",
+    "graph",
     "init",
     "initial_seed",
     "is_available",
@@ -57,6 +65,7 @@ __all__ = [
     "set_device",
     "set_rng_state",
     "set_rng_state_all",
+    "stream",
     "synchronize",
 ]
 
@@ -65,6 +74,10 @@ def __getattr__(name: str) -> Any:
     if name == "amp":
         return importlib.import_module("taeda.cuda.amp")
     raise AttributeError(f"module 'taeda.cuda' has no attribute {name!r}")
+
+
+default_generators: tuple[Any, ...] = ()  # one for each device
+_initialized = False
 
 
 def _no_cuda(what: str) -> NoReturn:

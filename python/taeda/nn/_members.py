@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import weakref
 
 _MISSING = object()
 
@@ -104,3 +102,24 @@ class Members(dict[str, Any]):
     def __reduce_ex__(self, protocol: Any) -> Any:
         # The owner puts a fresh dictionary, bound to itself, in place of this when it is rebuilt.
         return (Members, (), None, None, iter(self.items()))
+
+
+class Table:
+    """One of a Module's dictionaries, as an attribute of the class.
+
+    It is there for assignments only, also by `object.__setattr__`: what is assigned becomes a
+    dictionary of members. Without a `__get__`, reading finds what is in the module's `__dict__`.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __set__(self, module: Any, value: Any) -> None:
+        state = module.__dict__
+        for old in tuple(state.get(self._name, ())):
+            state.pop(old, None)
+        state[self._name] = Members(weakref.ref(module), value)
+
+    if TYPE_CHECKING:
+
+        def __get__(self, module: Any, owner: type | None = None) -> Members: ...

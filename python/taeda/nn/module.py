@@ -11,7 +11,7 @@ from taeda.nn import _hooks
 from taeda.nn._calling import Calling, Signature
 from taeda.nn._converting import Converting
 from taeda.nn._finding import Finding
-from taeda.nn._members import FoundByGetattr, Members, asks_by_getattr
+from taeda.nn._members import FoundByGetattr, Members, Table, asks_by_getattr
 from taeda.nn._saving import Saving
 from taeda.nn.parameter import Buffer, Parameter
 
@@ -52,6 +52,9 @@ class Module(Calling, Finding, Saving, Converting):
         training: whether the module is in training mode; `train()` and `eval()` set it.
     """
 
+    _parameters = Table()
+    _buffers = Table()
+    _modules = Table()
     training: bool
     call_super_init: bool = False
     __signature__ = Signature()
@@ -107,13 +110,19 @@ class Module(Calling, Finding, Saving, Converting):
                 self._check_free(name)
                 self._check_name("parameter", name)
                 self._leave_tables(name, keep="_parameters")
-                self._put_parameter(name, value)
+                if type(self).register_parameter is _register_parameter:
+                    self._put_parameter(name, value)
+                else:  # replaced by a subclass, or for all modules
+                    self.register_parameter(name, value)
                 return
             if isinstance(value, Buffer):
                 self._check_free(name)
                 self._check_name("buffer", name)
                 self._leave_tables(name, keep="_buffers")
-                self._put_buffer(name, value, value.persistent)
+                if type(self).register_buffer is _register_buffer:
+                    self._put_buffer(name, value, value.persistent)
+                else:
+                    self.register_buffer(name, value, value.persistent)
                 return
         elif isinstance(value, Module):
             self._check_free(name)
@@ -147,10 +156,6 @@ class Module(Calling, Finding, Saving, Converting):
                 replacement = hook(self, name, value)
                 value = value if replacement is None else replacement
             state["_buffers"][name] = value
-        elif name in _TABLES:
-            for old in tuple(state[name]):
-                state.pop(old, None)
-            state[name] = Members(weakref.ref(self), value)
         else:
             object.__setattr__(self, name, value)
             if name in ("__dict__", "__class__"):
@@ -388,3 +393,6 @@ class Module(Calling, Finding, Saving, Converting):
 
 def _type_name(value: Any) -> str:
     return type(value).__name__
+
+
+_register_parameter, _register_buffer = Module.register_parameter, Module.register_buffer

@@ -27,6 +27,8 @@ from ._helpers import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from typing_extensions import Self
+
     from taeda import Tensor
 
 __all__ = [
@@ -143,8 +145,13 @@ class Optimizer:
         if "step" in cls.__dict__:
             cls.step = _with_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
 
-    def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """An optimizer with its hooks: one that wraps another may not call ``__init__``."""
+        self = super().__new__(cls)
         self._prepare_hooks()
+        return self
+
+    def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         if isinstance(params, taeda.Tensor):
             raise TypeError(

@@ -16,6 +16,7 @@ from taeda.profiler._events import EventList, FunctionEvent, FunctionEventAvg
 from taeda.profiler._profile import (
     ProfilerAction,
     ProfilerActivity,
+    kineto_available,
     profile,
     record_function,
     schedule,
@@ -29,6 +30,7 @@ __all__ = [
     "FunctionEventAvg",
     "ProfilerAction",
     "ProfilerActivity",
+    "kineto_available",
     "profile",
     "record_function",
     "schedule",

@@ -223,7 +223,7 @@ class EventList(list[Any]):
 def events_of(record: list[Any], memory: bool) -> EventList:
     """The core's record as events."""
     events = EventList(memory=memory)
-    for name, begin, end, parent, held, user, shapes in record:
+    for name, begin, end, parent, held, user, shapes, _ in record:
         event = FunctionEvent(name, begin / 1e3, end / 1e3, held, user, shapes)
         if parent >= 0:
             event.cpu_parent = events[parent]

@@ -16,6 +16,7 @@ from taeda.profiler._events import EventList, events_of
 __all__ = [
     "ProfilerAction",
     "ProfilerActivity",
+    "kineto_available",
     "profile",
     "record_function",
     "schedule",
@@ -38,6 +39,11 @@ class ProfilerAction(enum.Enum):
     WARMUP = 1
     RECORD = 2
     RECORD_AND_SAVE = 3
+
+
+def kineto_available() -> bool:
+    """Whether Kineto records what happens: no, the recorder here is taeda's own."""
+    return False
 
 
 def supported_activities() -> set[ProfilerActivity]:

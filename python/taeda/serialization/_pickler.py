@@ -84,6 +84,8 @@ class CheckpointPickler(_PythonPickler):  # type: ignore[misc]
             tensor, dtype = obj.tensor, obj.tensor.dtype
             storage, location = tensor.untyped_storage(), str(tensor.device)
             count = storage.nbytes() // dtype.itemsize
+            if dtype not in _rebuild.storage_names():
+                dtype, count = None, storage.nbytes()
         elif isinstance(obj, taeda.UntypedStorage):
             storage, dtype, location = obj, None, str(getattr(obj, "device", "cpu"))
             tensor, count = storage, storage.nbytes()
@@ -123,6 +125,8 @@ class CheckpointPickler(_PythonPickler):  # type: ignore[misc]
             function = _rebuild.rebuild_tensor_v2
             place = (_Stored(tensor), tensor.storage_offset(), size, stride)
             args = (*place, tensor.requires_grad, OrderedDict())
+            if tensor.dtype not in _rebuild.storage_names():
+                function, args = _rebuild.rebuild_tensor_v3, (*args, tensor.dtype)
         if kind is taeda.Tensor and state is None:
             return function, args
         return _rebuild.rebuild_from_type_v2, (function, kind, args, state or {})

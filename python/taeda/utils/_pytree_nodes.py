@@ -228,7 +228,7 @@ def _register_sequence(cls: type, make: Callable[[Iterable[Any]], Any]) -> None:
         _list_flatten,
         lambda values, _: make(values),
         serialized_type_name=f"{_module(cls)}.{cls.__qualname__}",
-        flatten_with_keys_fn=lambda d: ([(SequenceKey(i), x) for i, x in enumerate(d)], None),
+        flatten_with_keys_fn=_list_flatten_with_keys,
     )
 
 
@@ -245,6 +245,16 @@ def _dict_flatten(d: Any) -> tuple[list[Any], Context]:
 def _dict_unflatten(values: Iterable[Any], context: Context) -> dict[Any, Any]:
     """The dictionary of these values under the keys of the context."""
     return dict(zip(context, values, strict=True))
+
+
+def _dict_flatten_with_keys(d: Any) -> tuple[list[tuple[KeyEntry, Any]], Context]:
+    """The values of a dictionary with the keys that name them; its keys are the context."""
+    return [(MappingKey(key), value) for key, value in d.items()], list(d)
+
+
+def _list_flatten_with_keys(d: Any) -> tuple[list[tuple[KeyEntry, Any]], Context]:
+    """The items of a sequence with their places; there is no context."""
+    return [(SequenceKey(i), value) for i, value in enumerate(d)], None
 
 
 def _mapping_with_keys(d: Any) -> tuple[list[tuple[KeyEntry, Any]], Context]:

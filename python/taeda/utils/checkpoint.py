@@ -37,9 +37,11 @@ __all__ = [
     "checkpoint",
     "checkpoint_sequential",
     "detach_variable",
+    "get_device_states",
     "noop_context_fn",
     "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
+    "set_device_states",
 ]
 
 
@@ -104,6 +106,26 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         x.detach().requires_grad_(x.requires_grad) if isinstance(x, taeda.Tensor) else x
         for x in inputs
     )
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The devices beside the CPU that tensors in ``args`` are on, and their random states: none."""
+    return [], []
+
+
+def set_device_states(
+    devices: list[int], states: list[Tensor], *, device_type: str | None = None
+) -> None:
+    """Set what ``get_device_states`` gave.
+
+    Raises:
+        RuntimeError: states of devices are given, of which there are none.
+    """
+    if devices or states:
+        raise RuntimeError(
+            f"set_device_states: got states of {len(states)} devices "
+            f"({device_type or 'cuda'}), but there is none beside the CPU"
+        )
 
 
 @contextlib.contextmanager

@@ -175,18 +175,18 @@ template <class D, class S> constexpr Cast pick() {  // equal dtypes only move b
    pick<D, double>(),         \
    pick<D, Complex<float>>(), \
    pick<D, Complex<double>>()}
-extern const Cast casts[12][12] = {TAEDA_ROW(bool),
-                                   TAEDA_ROW(uint8_t),
-                                   TAEDA_ROW(int8_t),
-                                   TAEDA_ROW(int16_t),
-                                   TAEDA_ROW(int32_t),
-                                   TAEDA_ROW(int64_t),
-                                   TAEDA_ROW(F16),
-                                   TAEDA_ROW(B16),
-                                   TAEDA_ROW(float),
-                                   TAEDA_ROW(double),
-                                   TAEDA_ROW(Complex<float>),
-                                   TAEDA_ROW(Complex<double>)};
+extern const Cast casts[kComputed][kComputed] = {TAEDA_ROW(bool),
+                                                 TAEDA_ROW(uint8_t),
+                                                 TAEDA_ROW(int8_t),
+                                                 TAEDA_ROW(int16_t),
+                                                 TAEDA_ROW(int32_t),
+                                                 TAEDA_ROW(int64_t),
+                                                 TAEDA_ROW(F16),
+                                                 TAEDA_ROW(B16),
+                                                 TAEDA_ROW(float),
+                                                 TAEDA_ROW(double),
+                                                 TAEDA_ROW(Complex<float>),
+                                                 TAEDA_ROW(Complex<double>)};
 #undef TAEDA_ROW
 
 }  // namespace taeda::TAEDA_ISA

@@ -12,7 +12,7 @@ extern const Loops* const bessel_loops;
 extern const Loops* const polynomial_loops;
 extern const Loops* const activation_loops;
 extern const Loops* const loss_loops;
-extern const Cast casts[12][12];
+extern const Cast casts[kComputed][kComputed];
 
 extern const LoopTable& loop_table();
 const LoopTable& loop_table() {

@@ -19,11 +19,15 @@ __all__ = [
     "Size",
     "Tensor",
     "_disabled_torch_function_impl",
+    "_TensorMeta",
     "device",
     "dtype",
     "layout",
     "memory_format",
 ]
+
+
+_TensorMeta = type(Tensor)
 
 
 def _log_api_usage_once(event: str) -> None:

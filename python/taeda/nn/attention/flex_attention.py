@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 Mod = Callable[..., Tensor]
+_DEFAULT_SPARSE_BLOCK_SIZE = 128  # along queries and keys; packages know it by this name
 
 
 class AuxRequest(NamedTuple):
@@ -151,7 +152,7 @@ class BlockMask:
         kv_indices: Tensor,
         full_kv_num_blocks: Tensor | None = None,
         full_kv_indices: Tensor | None = None,
-        BLOCK_SIZE: int | tuple[int, int] = 128,
+        BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
         mask_mod: Mod | None = None,
         seq_lengths: tuple[int, int] | None = None,
     ) -> BlockMask:
@@ -256,7 +257,7 @@ def create_block_mask(
     Q_LEN: int,
     KV_LEN: int,
     device: Any = None,
-    BLOCK_SIZE: int | tuple[int, int] = 128,
+    BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
 ) -> BlockMask:
     """Make a BlockMask of a mask_mod.
 

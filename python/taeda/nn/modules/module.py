@@ -10,11 +10,13 @@ from taeda.nn._hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
+from taeda.nn._saving import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX
 from taeda.nn._saving import IncompatibleKeys as _IncompatibleKeys
 from taeda.nn.module import Module
 
 __all__ = [
     "Module",
+    "_EXTRA_STATE_KEY_SUFFIX",
     "_IncompatibleKeys",
     "register_module_backward_hook",
     "register_module_buffer_registration_hook",

@@ -1,8 +1,9 @@
-"""One model on several devices, from one process."""
+"""One model on several devices, from one process or several."""
 
 from .data_parallel import DataParallel as DataParallel
 from .data_parallel import data_parallel as data_parallel
+from .distributed import DistributedDataParallel as DistributedDataParallel
 from .scatter_gather import gather as gather
 from .scatter_gather import scatter as scatter
 
-__all__ = ["DataParallel", "data_parallel", "gather", "scatter"]
+__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather", "scatter"]

@@ -252,6 +252,10 @@ class WorkerPass:
             )
             self._length = None
 
+    def stop(self) -> None:
+        """End the pass, and the processes with it."""
+        self._end(keep=False)
+
     def _end(self, keep: bool) -> None:
         self._ended = True
         self._owner.clear()

@@ -12,6 +12,7 @@ import taeda
 from ._worker_info import EXHAUSTED, get_worker_info
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset, Subset, TensorDataset
+from .pin_memory import pin_memory
 from .sampler import (
     BatchSampler,
     RandomSampler,
@@ -23,9 +24,11 @@ from .sampler import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from typing_extensions import Self
+
     from taeda import Generator, Tensor
 
-    from ._workers import Workers
+    from ._workers import WorkerPass, Workers
     from .dataset import Dataset
 
 __all__ = ["DataLoader", "get_worker_info"]
@@ -138,7 +141,7 @@ class DataLoader(Generic[T_co]):
         self.in_order = in_order
         self.generator = generator
 
-        if self._is_iterable():
+        if self._dataset_kind == _DatasetKind.Iterable:
             for option, value in (
                 ("shuffle", shuffle or None),
                 ("sampler", sampler),
@@ -171,7 +174,7 @@ class DataLoader(Generic[T_co]):
         source: Any = dataset
         order: Any = sampler
         if order is None:
-            if self._is_iterable():
+            if self._dataset_kind == _DatasetKind.Iterable:
                 order = _Endless()
             elif shuffle:
                 order = RandomSampler(source, generator=generator)
@@ -186,12 +189,22 @@ class DataLoader(Generic[T_co]):
         if collate_fn is None:
             collate_fn = default_convert if batch_sampler is None else default_collate
         self.collate_fn = collate_fn
-        self._asked_length: int | None = None  # of an iterable dataset, to compare with
+        self._IterableDataset_len_called: int | None = None  # what __len__ said, to compare with
         self._workers: Workers | None = None  # that persist
         self._ready = True
 
-    def _is_iterable(self) -> bool:
-        return isinstance(self.dataset, IterableDataset)
+    @property
+    def _dataset_kind(self) -> int:
+        iterable = isinstance(self.dataset, IterableDataset)
+        return _DatasetKind.Iterable if iterable else _DatasetKind.Map
+
+    @property
+    def _auto_collation(self) -> bool:
+        return self.batch_sampler is not None
+
+    @property
+    def _index_sampler(self) -> Any:
+        return self.sampler if self.batch_sampler is None else self.batch_sampler
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._ready and name in _FIXED:
@@ -201,18 +214,20 @@ class DataLoader(Generic[T_co]):
         super().__setattr__(name, value)
 
     def __iter__(self) -> Iterator[Any]:
-        return _Pass(self)
+        if self.num_workers:
+            return _MultiProcessingDataLoaderIter(self)
+        return _SingleProcessDataLoaderIter(self)
 
     def __len__(self) -> int:
-        if self._is_iterable():
+        if self._dataset_kind == _DatasetKind.Iterable:
             # The number of samples may be a guess; the pass compares it with what comes.
-            samples = self._asked_length = len(self.dataset)  # type: ignore[arg-type]
+            samples = self._IterableDataset_len_called = len(self.dataset)  # type: ignore[arg-type]
             if self.batch_size is None:
                 return samples
             if self.drop_last:
                 return samples // self.batch_size
             return -(-samples // self.batch_size)
-        return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
+        return len(self._index_sampler)
 
 
 class _Endless:
@@ -244,26 +259,52 @@ def _context(given: Any) -> Any:
     return given
 
 
-class _Pass:
-    """One pass through a DataLoader."""
+class _DatasetKind:
+    """Whether samples are read by index, or come in an order of their own."""
 
-    def __init__(self, loader: DataLoader[Any]) -> None:
+    Map = 0
+    Iterable = 1
+
+
+class _BaseDataLoaderIter:
+    """One pass through a DataLoader.
+
+    Packages look for these classes by PyTorch's names, and make passes through loaders of their
+    own: what is read of a loader here is called as it is there.
+    """
+
+    _batches: Iterator[Any]
+
+    def __init__(self, loader: Any) -> None:
         self._length_of = loader
         self._pin = loader.pin_memory
         if self._pin and not _has_gpu():
             warnings.warn(
                 "DataLoader: pin_memory is set, but no accelerator is found; batches stay in "
                 "ordinary memory",
-                stacklevel=3,
+                stacklevel=4,
             )
             self._pin = False
-        self._batches: Iterator[Any]
-        if loader.num_workers:
-            self._batches = _from_workers(loader)
-            return
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        batch = next(self._batches)
+        return pin_memory(batch) if self._pin else batch
+
+    def __len__(self) -> int:
+        return len(self._length_of)
+
+
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
+    """A pass that reads the dataset itself."""
+
+    def __init__(self, loader: Any) -> None:
+        super().__init__(loader)
         # PyTorch draws a seed for its workers at the start of every pass, also without workers.
         draw_seed(loader.generator)
-        if loader._is_iterable():
+        if loader._dataset_kind == _DatasetKind.Iterable:
             self._batches = _from_stream(loader)
         else:
             tensors, chosen = _tensors_of(loader)
@@ -272,29 +313,33 @@ class _Pass:
             else:
                 self._batches = _from_samples(loader)
 
-    def __iter__(self) -> _Pass:
-        return self
 
-    def __next__(self) -> Any:
-        batch = next(self._batches)
-        return _pinned(batch) if self._pin else batch
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
+    """A pass whose batches are made by worker processes."""
 
-    def __len__(self) -> int:
-        return len(self._length_of)
+    _batches: WorkerPass
+
+    def __init__(self, loader: Any) -> None:
+        super().__init__(loader)
+        self._batches = _from_workers(loader)
+
+    def _shutdown_workers(self) -> None:
+        """End the processes, also those that would persist."""
+        self._batches.stop()
 
 
-def _from_workers(loader: DataLoader[Any]) -> Iterator[Any]:
+def _from_workers(loader: DataLoader[Any]) -> WorkerPass:
     """Batches that worker processes make."""
     from ._workers import WorkerPass
 
     assert loader.prefetch_factor is not None
-    workers = loader._workers
+    workers = getattr(loader, "_workers", None)
     if workers is None or not workers.processes:
         workers = _start_workers(loader)
         loader._workers = workers if loader.persistent_workers else None
-    tasks = loader.sampler if loader.batch_sampler is None else loader.batch_sampler
-    size = loader.batch_size or 1
-    length = loader._asked_length
+    tasks = loader._index_sampler
+    size = _stream_size(loader) or 1
+    length = loader._IterableDataset_len_called
     if length is not None:
         length = length // size if loader.drop_last else -(-length // size)
     return WorkerPass(
@@ -315,16 +360,21 @@ def _start_workers(loader: DataLoader[Any]) -> Workers:
     from ._workers import Workers
 
     assert loader.prefetch_factor is not None
-    if loader._is_iterable():
-        options = (loader.collate_fn, loader.batch_size, loader.drop_last)
+    if loader._dataset_kind == _DatasetKind.Iterable:
+        options = (loader.collate_fn, _stream_size(loader), loader.drop_last)
         fetch = functools.partial(_stream_fetch, *options)
     else:
-        batched = loader.batch_sampler is not None
+        batched = loader._auto_collation
         fetch = functools.partial(_sample_fetch, loader.collate_fn, batched)
     seed = draw_seed(loader.generator)
     job = Job(loader.dataset, fetch, loader.worker_init_fn, seed, loader.num_workers)
     context = loader.multiprocessing_context or multiprocessing.get_context()
     return Workers(context, loader.num_workers, job, loader.prefetch_factor)
+
+
+def _stream_size(loader: DataLoader[Any]) -> int | None:
+    """How many samples of a stream make a batch; None where each is given as it is."""
+    return loader.batch_size if loader._auto_collation else None
 
 
 def _stream_fetch(collate: Any, size: int | None, drop_last: bool, dataset: Any) -> Any:
@@ -357,40 +407,31 @@ def _has_gpu() -> bool:
     return cuda is not None and cuda.is_available()
 
 
-def _pinned(batch: Any) -> Any:
-    """A batch with its tensors in pinned memory."""
-    if hasattr(batch, "pin_memory"):
-        return batch.pin_memory()
-    if isinstance(batch, dict):
-        return {key: _pinned(part) for key, part in batch.items()}
-    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*(_pinned(part) for part in batch))
-    if isinstance(batch, (list, tuple)):
-        return type(batch)(_pinned(part) for part in batch)
-    return batch
-
-
 def _from_samples(loader: DataLoader[Any]) -> Iterator[Any]:
     """Batches of a dataset with indices, sample by sample."""
-    fetch = _sample_fetch(loader.collate_fn, loader.batch_sampler is not None, loader.dataset)
-    for task in loader.sampler if loader.batch_sampler is None else loader.batch_sampler:
+    fetch = _sample_fetch(loader.collate_fn, loader._auto_collation, loader.dataset)
+    for task in loader._index_sampler:
         yield fetch(task)
 
 
 def _from_stream(loader: DataLoader[Any]) -> Iterator[Any]:
     """Batches of an IterableDataset."""
     dataset: Any = loader.dataset
-    samples, collate, size = iter(dataset), loader.collate_fn, loader.batch_size
+    samples, collate, size = iter(dataset), loader.collate_fn, _stream_size(loader)
     seen = 0
     warned = False
     while batch := list(islice(samples, size or 1)):
         if loader.drop_last and size is not None and len(batch) < size:
             return
         seen += len(batch)
-        if not warned and loader._asked_length is not None and seen > loader._asked_length:
+        if (
+            not warned
+            and loader._IterableDataset_len_called is not None
+            and seen > loader._IterableDataset_len_called
+        ):
             warnings.warn(
                 f"DataLoader: the length of {type(loader.dataset).__name__} was said to be "
-                f"{loader._asked_length}, but {seen} samples have come",
+                f"{loader._IterableDataset_len_called}, but {seen} samples have come",
                 stacklevel=3,
             )
             warned = True

@@ -12,6 +12,7 @@ from .eval_frame import OptimizedModule
 __all__ = [
     "OptimizedModule",
     "allow_in_graph",
+    "assume_constant_result",
     "config",
     "disable",
     "disallow_in_graph",
@@ -29,6 +30,11 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+
+def assume_constant_result(fn: T) -> T:
+    """Return a function as it is: it is called every time."""
+    return fn
 
 
 def graph_break(msg: str = "") -> None:
