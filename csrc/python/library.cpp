@@ -45,10 +45,10 @@ Value run_python(Call& c) {
     PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), must(result_object(Value(c.args[i]))));
   }
   PyRef result = take(PyObject_CallObject(implementation, args.get()));
-  // The door counts the change of one argument; an op may name several.
+  // It may have written to memory past all operations, which count their changes themselves.
   for (size_t i = 0; i < c.args.size(); ++i) {
     auto* t = std::get_if<Tensor>(&c.args[i]);
-    if (t && c.op.args[i].mutated && static_cast<int>(i) != c.op.mutated) t->bump_version();
+    if (t && c.op.args[i].mutated) t->bump_version();
   }
   return result_value(c.op, result.get());
 }
