@@ -231,9 +231,11 @@ Value run_defined(Call& c) {
   Shown shown;
   Value result;
   if (int error = d.run(d.function, shown.show(c.args), &result, take_result)) rethrow(error);
-  for (size_t i = 0; i < c.args.size(); ++i) {  // the door counts the change of one argument
+  // The door counts the change of one argument, unless the op is a composite.
+  const int counted = c.op.traits.composite ? -1 : c.op.mutated;
+  for (size_t i = 0; i < c.args.size(); ++i) {
     auto* t = std::get_if<Tensor>(&c.args[i]);
-    if (t && c.op.args[i].mutated && static_cast<int>(i) != c.op.mutated) t->bump_version();
+    if (t && c.op.args[i].mutated && static_cast<int>(i) != counted) t->bump_version();
   }
   check_result(c.op, result);
   return result;
