@@ -154,8 +154,8 @@ DIFFERS["nn.functional.embedding_bag", "vmap"] = "indices equal to padding_idx a
 
 # Entries that taeda will not have -> reason.
 OUT_OF_SCOPE: dict[str, str] = {
-    "chalf": "there is no dtype of two halves",
-    "hash_tensor": "there is no dtype uint64",
+    "chalf": "complex numbers of two halves can be named, not computed with",
+    "hash_tensor": "uint64 can be stored, not computed with",
     "jiterator_2inputs_2outputs": "compiles CUDA source",
     "jiterator_4inputs_with_extra_args": "compiles CUDA source",
     "jiterator_binary": "compiles CUDA source",
@@ -163,8 +163,8 @@ OUT_OF_SCOPE: dict[str, str] = {
     "jiterator_unary": "compiles CUDA source",
     "sparse.mm-reduce": "products of sparse matrices add up; there is no other reduction",
     "sparse.sampled_addmm": "there is no product at the places of a sparse matrix alone",
-    "torch._scaled_mm": "there are no 8-bit floating dtypes",
-    "torch._scaled_mm_v2": "there are no 8-bit floating dtypes",
+    "torch._scaled_mm": "8-bit floating dtypes can be stored, not multiplied",
+    "torch._scaled_mm_v2": "8-bit floating dtypes can be stored, not multiplied",
     "torch.ops.aten._efficient_attention_forward": "CUDA only",
     "torch.ops.aten._flash_attention_forward": "CUDA only",
 }
