@@ -141,7 +141,7 @@ def _binary(op: str, inplace: bool) -> Callable[..., Any]:
     ) -> Any:
         names = {"other": other, "scalar": scalar, "scalars": scalars}
         argument, value = _one_of(function, {**names, "exponent": exponent})
-        if op == "pow" and not inplace and isinstance(self, Number):
+        if op == "pow" and not inplace and isinstance(self, (int, float, complex)):
             return tuple(taeda.pow(self, x) for x in _tensors(function, argument, value))
         tensors = _tensors(function, "self", self)
         operands = _each(function, argument, value, len(tensors))
