@@ -7,9 +7,13 @@ from typing import Any
 
 import taeda
 from taeda import Tensor
-from taeda.utils._pytree import is_namedtuple
 
 __all__ = ["gather", "is_namedtuple", "scatter", "scatter_kwargs"]
+
+
+def is_namedtuple(obj: Any) -> bool:
+    """Whether an object is a tuple with names for its items."""
+    return isinstance(obj, tuple) and hasattr(obj, "_fields") and hasattr(obj, "_asdict")
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
