@@ -62,9 +62,7 @@ void collect(PyObject* o, std::vector<PyObject*>& found) {
 PyObject* as_class(PyObject* value, PyTypeObject* cls) {
   if (is_tensor(value)) {
     if (PyType_IsSubtype(Py_TYPE(value), cls)) return Py_NewRef(value);
-    const Tensor& t = tensor_of(value);
     PyRef method = take(PyObject_GetAttrString(value, "as_subclass"));
-    (void)t;
     return must(PyObject_CallOneArg(method.get(), reinterpret_cast<PyObject*>(cls)));
   }
   if (PyTuple_Check(value)) {
