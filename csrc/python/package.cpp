@@ -7,8 +7,10 @@ namespace taeda::py {
 namespace {
 
 PyObject* get_attribute(PyObject* self, PyObject* name) {
-  if (PyObject* found = PyDict_GetItemWithError(PyModule_GetDict(self), name))
-    return Py_NewRef(found);
+  // As PyModule_GetDict() finds it, without its look at the type.
+  char* at = reinterpret_cast<char*>(self) + PyModule_Type.tp_dictoffset;
+  auto* dict = *reinterpret_cast<PyObject**>(at);
+  if (PyObject* found = PyDict_GetItemWithError(dict, name)) return Py_NewRef(found);
   return PyErr_Occurred() ? nullptr : PyModule_Type.tp_getattro(self, name);
 }
 
