@@ -145,8 +145,9 @@ Value clamp_kernel(Call& c) {
   return run_pointwise(row<Clamp>(), c, {0, 1, 2});
 }
 void clamp_backward(Backward& b) {
-  if (!b.has(2)) differentiate<ClampMin>(b, {0, 1});
-  else if (!b.has(1)) differentiate<ClampMax>(b, {0, 2});
+  auto bounded = [&](int i) { return b.has(i) || b.arg<std::optional<Scalar>>(i); };
+  if (!bounded(2)) differentiate<ClampMin>(b, {0, 1});
+  else if (!bounded(1)) differentiate<ClampMax>(b, {0, 2});
   else differentiate<Clamp>(b, {0, 1, 2});
 }
 

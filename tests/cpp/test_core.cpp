@@ -1,5 +1,7 @@
 // Layout, promotion, schema, the door and the graph, without Python.
 #include "autograd/backward.h"
+#include "autograd/engine.h"
+#include "autograd/meta.h"
 #include "check.h"
 #include "ops/schema.h"
 
@@ -121,6 +123,18 @@ const Register door[] = {
        uint32_t before = a.version();
        op<"add_">(a, a);
        expect(a.version() == before + 1, "the version counter moves");
+     }},
+    {"numbers as bounds have a part in the derivative",
+     [] {
+       for (double at : {-1.0, 0.0, 1.0, 2.0}) {
+         Tensor x = full(Dims{}, at, {});
+         set_requires_grad(x, true);
+         Tensor y = op<"clamp">(x, Scalar(0.0), Scalar(1.0));
+         const Edge roots[] = {gradient_edge(y)}, inputs[] = {gradient_edge(x)};
+         const Tensor ones[] = {full(Dims{}, 1.0, {})};
+         Tensor g = run_grad(roots, ones, {}, inputs)[0];
+         expect_equal(g.item().to_double(), at == 0.0 || at == 1.0 ? 1.0 : 0.0);
+       }
      }},
 };
 
