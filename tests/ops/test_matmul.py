@@ -159,6 +159,19 @@ def test_small_sides(dtype: str) -> None:
                     assert difference <= tolerance * max(1, abs(want).max()), (m, k, n)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("batch", [2, 7, 16, 37])
+def test_batches_of_tiny_matrices(batch: int, dtype: torch.dtype) -> None:
+    """As many as a register has lanes are multiplied at once; the last ones are fewer."""
+    for m, k, n in [(1, 1, 1), (3, 3, 1), (3, 3, 3), (2, 4, 3), (4, 1, 4), (5, 3, 2), (3, 9, 1)]:
+        a, b = torch.randn(batch, m, k, dtype=dtype), torch.randn(batch, k, n, dtype=dtype)
+        a[-1, 0, 0] = float("nan")
+        for x in [*layouts(a), a[1].expand(batch, m, k)]:
+            for y in [*layouts(b), b[:1].expand(batch, k, n)]:
+                got = to_torch(to_taeda(x) @ to_taeda(y))
+                torch.testing.assert_close(got, x @ y, equal_nan=True)
+
+
 def test_products_of_vectors() -> None:
     for dtype in (torch.float64, torch.complex128):
         a, b = leaf(6, dtype=dtype), leaf(6, dtype=dtype, seed=1)

@@ -179,21 +179,24 @@ void blas_gemv(Trans trans, int64_t rows, int64_t cols, T alpha, const T* a, int
   }
 }
 
-// A product of small matrices.
+// Products of small matrices.
 template <class T>
-bool small_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta,
-                T* c, int64_t ldc) {
+bool small_gemm(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a,
+                int64_t a_step, MatrixRef<T> b, int64_t b_step, T beta, T* c, int64_t ldc,
+                int64_t c_step) {
   if constexpr (std::is_floating_point_v<T>) {
     constexpr int64_t most = simd::kSmallSide;
-    if (m > 2 * most || n > most || k > most || alpha != 1 || (beta != 0 && beta != 1))
+    if (m > 2 * most || n > most || k > most || k <= 0 || alpha != 1 || (beta != 0 && beta != 1))
       return false;
-    auto strided = [](MatrixRef<T> x) {
+    auto strided = [](MatrixRef<T> x, int64_t step) {
       const bool plain = x.trans == Trans::No;
-      return simd::Strided<T>{x.data, plain ? x.stride : 1, plain ? 1 : x.stride};
+      return simd::Strided<T>{x.data, plain ? x.stride : 1, plain ? 1 : x.stride, step};
     };
     using namespace simd;
     const SmallGemmKernels& kernels = TAEDA_PICK(small_gemm_kernels);
-    auto run = [&](auto product) { product(m, n, k, strided(a), strided(b), beta == 1, c, ldc); };
+    auto run = [&](auto products) {
+      products(batch, m, n, k, strided(a, a_step), strided(b, b_step), beta == 1, c, ldc, c_step);
+    };
     if constexpr (std::is_same_v<T, float>) run(kernels.f32);
     else run(kernels.f64);
     return true;
@@ -256,7 +259,7 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T>
   a.stride = std::max(a.stride, a.trans == Trans::No ? k : m);
   b.stride = std::max(b.stride, b.trans == Trans::No ? n : k);
   ldc = std::max(ldc, n);
-  if (small_gemm(m, n, k, alpha, a, b, beta, c, ldc)) return;
+  if (small_gemm(1, m, n, k, alpha, a, 0, b, 0, beta, c, ldc, 0)) return;
   if (vector_gemm(m, n, k, alpha, a, b, beta, c, ldc)) return;
   single_threaded();
   if (is_small(m, n, k, a, b)) return blas_gemm(m, n, k, alpha, a, b, beta, c, ldc);
@@ -297,6 +300,10 @@ void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, Matri
   const double work = static_cast<double>(m) * static_cast<double>(n) *
                       static_cast<double>(std::max<int64_t>(k, 1));
   auto run = [&](int64_t begin, int64_t end) {
+    if (small_gemm(end - begin, m, n, k, alpha, {a.data + begin * a_step, a.stride, a.trans},
+                   a_step, {b.data + begin * b_step, b.stride, b.trans}, b_step, beta,
+                   c + begin * c_step, ldc, c_step))
+      return;
     for (int64_t i = begin; i < end; ++i) {
       gemm(m, n, k, alpha, {a.data + i * a_step, a.stride, a.trans},
            {b.data + i * b_step, b.stride, b.trans}, beta, c + i * c_step, ldc);

@@ -1,9 +1,13 @@
 #include "kernels/cpu/simd/gemm_small.h"
 
 #include "kernels/cpu/simd/registers.h"
+#include "kernels/cpu/simd/transpose.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
+
+constexpr int64_t kTinySide = 4;  // of matrices that a register is too wide for
+constexpr int64_t kLongSum = 8;   // that is worth cutting into parts
 
 // M rows of W neighbouring results; their sums stay in registers.
 template <class T, int W, int M>
@@ -24,36 +28,109 @@ FN void block(int64_t k, Strided<T> a, Strided<T> b, bool add, T* c, int64_t ldc
 template <class T, int W>
 void columns(int64_t m, int64_t k, Strided<T> a, Strided<T> b, bool add, T* c, int64_t ldc) {
   auto rows = [&]<int M>(Strided<T> part, T* to) { block<T, W, M>(k, part, b, add, to, ldc); };
-  auto at_row = [&](int64_t i) { return Strided<T>{a.data + i * a.row, a.row, a.col}; };
+  auto at_row = [&](int64_t i) { return Strided<T>{a.data + i * a.row, a.row, a.col, 0}; };
   int64_t i = 0;
   for (; i + kRows <= m; i += kRows) rows.template operator()<kRows>(at_row(i), c + i * ldc);
   for (; i + 2 <= m; i += 2) rows.template operator()<2>(at_row(i), c + i * ldc);
   if (i < m) rows.template operator()<1>(at_row(i), c + i * ldc);
 }
 
+// A column, where the sums run along rows of a: many rows at once would have to be gathered.
+template <class T>
+void column(int64_t m, int64_t k, Strided<T> a, const T* b, bool add, T* c, int64_t ldc) {
+  for (int64_t i = 0; i < m; ++i) {
+    const T* row = a.data + i * a.row;
+    T sums[4] = {};
+    int64_t p = 0;
+    for (; p + 4 <= k; p += 4) {
+      for (int l = 0; l < 4; ++l) sums[l] += row[p + l] * b[p + l];
+    }
+    T sum = (sums[0] + sums[2]) + (sums[1] + sums[3]);
+    for (; p < k; ++p) sum += row[p] * b[p];
+    c[i * ldc] = add ? c[i * ldc] + sum : sum;
+  }
+}
+
 template <class T>
 void product(int64_t m, int64_t n, int64_t k, Strided<T> a, Strided<T> b, bool add, T* c,
              int64_t ldc) {
   T turned[kSmallSide * kSmallSide];
-  if (b.col != 1 && n > 1) {
-    for (int64_t j = 0; j < n; ++j) {
-      for (int64_t p = 0; p < k; ++p) turned[p * n + j] = b.data[p * b.row + j * b.col];
-    }
-    b = {turned, n, 1};
+  const Strided<T> given = b;
+  if (b.col != 1 && n > 1) {  // then b.row is 1
+    constexpr auto bytes = static_cast<int64_t>(sizeof(T));
+    const Transpose transpose = bytes == 4 ? transpose_kernels.bytes4 : transpose_kernels.bytes8;
+    transpose(reinterpret_cast<char*>(turned), n * bytes, reinterpret_cast<const char*>(b.data),
+              b.col * bytes, n, k);
+    b = {turned, n, 1, 0};
   }
   int64_t j = 0;
   auto run = [&]<int W>() {
-    for (; j + W <= n; j += W) columns<T, W>(m, k, a, {b.data + j, b.row, b.col}, add, c + j, ldc);
+    for (; j + W <= n; j += W)
+      columns<T, W>(m, k, a, {b.data + j, b.row, b.col, 0}, add, c + j, ldc);
   };
   run.template operator()<kLanes<T>>();
   if constexpr (kLanes<T> > 8) run.template operator()<8>();
   if constexpr (kLanes<T> > 4) run.template operator()<4>();
   if constexpr (kLanes<T> > 2) run.template operator()<2>();
+  if (j < n && a.col == 1 && given.row == 1 && k >= kLongSum)
+    return column(m, k, a, given.data + j * given.col, add, c + j, ldc);
   run.template operator()<1>();
+}
+
+// Tiny matrices, as many as a register has lanes, side by side.
+template <class T>
+void abreast(int64_t count, int64_t m, int64_t n, int64_t k, Strided<T> a, Strided<T> b, bool add,
+             T* c, int64_t ldc, int64_t c_step) {
+  constexpr int64_t lanes = kLanes<T>;
+  alignas(kBytes) T left[kTinySide * kTinySide][lanes], right[kTinySide * kTinySide][lanes];
+  alignas(kBytes) T sum[lanes];
+  // What there are too few matrices for repeats the last one.
+  auto gather = [count](const T* from, int64_t step, T* to) {
+    if (count >= lanes) {
+      for (int64_t l = 0; l < lanes; ++l) to[l] = from[l * step];
+    } else {
+      for (int64_t l = 0; l < lanes; ++l) to[l] = from[(l < count ? l : count - 1) * step];
+    }
+  };
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t p = 0; p < k; ++p) gather(a.data + i * a.row + p * a.col, a.next, left[i * k + p]);
+  }
+  for (int64_t p = 0; p < k; ++p) {
+    for (int64_t j = 0; j < n; ++j)
+      gather(b.data + p * b.row + j * b.col, b.next, right[p * n + j]);
+  }
+  const int64_t many = count < lanes ? count : lanes;
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      T* to = c + i * ldc + j;
+      typename Vector<T>::type v = {};
+      if (add) {
+        gather(to, c_step, sum);
+        v = at(sum);
+      }
+      for (int64_t p = 0; p < k; ++p) v += at(left[i * k + p]) * at(right[p * n + j]);
+      at(sum) = v;
+      for (int64_t l = 0; l < many; ++l) to[l * c_step] = sum[l];
+    }
+  }
+}
+
+template <class T>
+void products(int64_t count, int64_t m, int64_t n, int64_t k, Strided<T> a, Strided<T> b, bool add,
+              T* c, int64_t ldc, int64_t c_step) {
+  const bool tiny = count > 1 && m <= kTinySide && n <= kTinySide && k <= kTinySide;
+  const int64_t together = tiny ? kLanes<T> : 1;
+  for (int64_t i = 0; i < count; i += together) {
+    if (tiny) abreast(count - i, m, n, k, a, b, add, c, ldc, c_step);
+    else product(m, n, k, a, b, add, c, ldc);
+    a.data += together * a.next;
+    b.data += together * b.next;
+    c += together * c_step;
+  }
 }
 
 }  // namespace
 
-extern constinit const SmallGemmKernels small_gemm_kernels = {product<float>, product<double>};
+extern constinit const SmallGemmKernels small_gemm_kernels = {products<float>, products<double>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

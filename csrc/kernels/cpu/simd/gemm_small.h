@@ -8,19 +8,21 @@ namespace taeda::cpu::simd {
 
 constexpr int64_t kSmallSide = 24;
 
-// op(X)[i, j] = data[i * row + j * col].
+// op(X)[i, j] = data[i * row + j * col], one of them 1; the next matrix of a batch lies `next`
+// elements on.
 template <class T> struct Strided {
   const T* data;
-  int64_t row, col;
+  int64_t row, col, next;
 };
 
 struct SmallGemmKernels {
   // c (m x n, rows `ldc` apart) = a (m x k) * b (k x n), plus c where `add`; n, k <= kSmallSide.
+  // `count` such products, the next result `c_step` elements on.
   template <class T>
-  using Product = void (*)(int64_t m, int64_t n, int64_t k, Strided<T> a, Strided<T> b, bool add,
-                           T* c, int64_t ldc);
-  Product<float> f32;
-  Product<double> f64;
+  using Products = void (*)(int64_t count, int64_t m, int64_t n, int64_t k, Strided<T> a,
+                            Strided<T> b, bool add, T* c, int64_t ldc, int64_t c_step);
+  Products<float> f32;
+  Products<double> f64;
 };
 
 namespace v2 {
