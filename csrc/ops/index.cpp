@@ -190,7 +190,22 @@ Plan plan_of(const Indexed& r, bool compute) {
 
 // ---- index ----
 
+// Elements of a dense vector, each place read once. Nothing where that is not what is asked for,
+// or where an index is wrong, of which the long way tells.
+Tensor elements_of(const Tensor& x, const TensorList& indices) {
+  if (x.dim() != 1 || x.strides()[0] != 1 || x.is_meta() || indices.size() != 1) return {};
+  const Tensor& index = indices[0];
+  if (!index.defined() || index.dtype() != DType::Int64 || index.is_meta() || !x.numel() ||
+      !index.is_contiguous())
+    return {};
+  Tensor out = empty(index.sizes(), x.options());
+  const bool good = cpu::take_elements(out.data(), x.data(), index.data_as<int64_t>(),
+                                       index.numel(), x.numel(), x.dtype());
+  return good ? out : Tensor();
+}
+
 Tensor index_op(const Tensor& x, const TensorList& indices) {
+  if (Tensor out = elements_of(x, indices); out.defined()) return out;
   Plan p = plan_of(resolve(x, indices), !x.is_meta());
   Tensor out = empty(p.result, x.options());
   if (!x.is_meta() && out.numel() > 0) cpu::index_read(out.data(), x.data(), p.layout, x.dtype());
@@ -455,11 +470,13 @@ void index_fill_tensor_backward(Backward& b) {
 
 // ---- the flattened tensor ----
 
-void check_take(const char* what, const Tensor& x, const Tensor& index) {
+void check_take_from(const char* what, const Tensor& x, const Tensor& index) {
   check(index.dtype() == DType::Int64, what, "(): Expected a long tensor for index, but got ",
         index.dtype());
   check<IndexError>(x.numel() > 0 || index.numel() == 0, what,
                     "(): tried to take from an empty tensor");
+}
+void check_taken(const Tensor& x, const Tensor& index) {
   if (x.is_meta() || index.is_meta()) return;
   if (auto bad = find_outside(index_values(index), -x.numel(), x.numel())) {
     fail<IndexError>("out of range: tried to access index ", *bad, " on a tensor of ", x.numel(),
@@ -467,13 +484,19 @@ void check_take(const char* what, const Tensor& x, const Tensor& index) {
   }
 }
 Tensor take_op(const Tensor& x, const Tensor& index) {
-  check_take("take", x, index);
-  return op<"index">(reshape(x, Dims{-1}), TensorList{index});
+  check_take_from("take", x, index);
+  try {
+    return op<"index">(reshape(x, Dims{-1}), TensorList{index});
+  } catch (const IndexError&) {  // which would speak of dimension 0
+    check_taken(x, index);
+    throw;
+  }
 }
 Value put_op(Call& c) {
   const auto& self = Unpack<Tensor>::get(c.args[0]);
   const auto &index = Unpack<Tensor>::get(c.args[1]), &source = Unpack<Tensor>::get(c.args[2]);
-  check_take("put_", self, index);
+  check_take_from("put_", self, index);
+  check_taken(self, index);
   check(self.dtype() == source.dtype(),
         "put_(): self and source expected to have the same dtype, but got self.dtype = ",
         self.dtype(), " and source.dtype = ", source.dtype());

@@ -32,11 +32,14 @@ int64_t outer_count(const IndexLayout& l) {
 }
 
 // Writes go through all places in order; only what cannot meet, the outer dimensions and parts of
-// the run, is shared out. f(indexed offset, flat offset, run length), called for each place.
+// the run, is shared out. f(indexed offset, flat offset, run length), called for all places at
+// once.
 template <class F> void for_each_write(const IndexLayout& l, F&& f) {
   int64_t outer = outer_count(l);
   if (l.count == 0 || outer == 0 || l.run == 0) return;
-  int64_t part = std::clamp<int64_t>(kGrain / l.count, 64, std::max<int64_t>(l.run, 64));
+  // Long pieces of a run: of short ones, memory would bring a little from everywhere many times.
+  const int64_t least = outer >= 8 ? l.run : std::max<int64_t>(256, (l.run / 8 + 63) / 64 * 64);
+  int64_t part = std::clamp<int64_t>(kGrain / l.count, std::min(least, l.run), l.run);
   int64_t parts = (l.run + part - 1) / part;
   parallel_for(outer * parts, std::max<int64_t>(1, kGrain / (l.count * std::min(part, l.run))),
                [&](int64_t begin, int64_t end) {
@@ -45,8 +48,7 @@ template <class F> void for_each_write(const IndexLayout& l, F&& f) {
                    int64_t from = t % parts * part, n = std::min(part, l.run - from);
                    o.indexed += from * l.run_stride;
                    o.flat += from * l.run_flat;
-                   for (int64_t i = 0; i < l.count; ++i)
-                     f(o.indexed + l.places[i], o.flat + i * l.count_flat, n);
+                   f(o.indexed, o.flat, n);
                  }
                });
 }
@@ -69,6 +71,23 @@ void read_elements(T* to, int64_t step, const T* from, const int64_t* places, in
   for (; i < n; ++i) to[i * step] = from[places[i]];
 }
 
+// The same elements of four rows at once: each place is read once for all of them.
+constexpr int64_t kTogether = 4;
+template <class T>
+void read_together(T* const* to, int64_t step, const T* const* from, const int64_t* places,
+                   int64_t n) {
+  T *a = to[0], *b = to[1], *c = to[2], *d = to[3];
+  const T *x = from[0], *y = from[1], *z = from[2], *w = from[3];
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t at = places[i], out = i * step;
+    const T p = x[at], q = y[at], r = z[at], s = w[at];
+    a[out] = p;
+    b[out] = q;
+    c[out] = r;
+    d[out] = s;
+  }
+}
+
 // Rows of `bytes` bytes, `step` bytes apart in the result; places count items of `item` bytes. The
 // first lines of each are asked for before: nobody could guess them.
 void read_rows(char* to, int64_t step, const char* from, int64_t item, const int64_t* places,
@@ -85,6 +104,8 @@ void read_rows(char* to, int64_t step, const char* from, int64_t item, const int
   if (streamed) stream_fence();
 }
 
+}  // namespace
+
 // All bits of the differences' signs at once, which a compiler makes vectors of.
 [[gnu::optimize("O3")]] bool any_outside(const int64_t* index, int64_t n, int64_t low,
                                          int64_t high) {
@@ -95,8 +116,6 @@ void read_rows(char* to, int64_t step, const char* from, int64_t item, const int
   }
   return signs >> 63 != 0;
 }
-
-}  // namespace
 
 int64_t first_outside(const int64_t* index, int64_t n, int64_t low, int64_t high) {
   std::atomic<bool> found{false};
@@ -120,6 +139,27 @@ void add_offsets(const int64_t* index, int64_t n, int64_t size, int64_t stride, 
   });
 }
 
+bool take_elements(void* out, const void* x, const int64_t* index, int64_t n, int64_t size,
+                   DType dtype) {
+  std::atomic<bool> outside{false};
+  visit_bytes(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto* to = static_cast<T*>(out);
+    auto* from = static_cast<const T*>(x);
+    parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t first = begin; first < end; first += 512) {
+        const int64_t last = std::min(first + 512, end);
+        if (any_outside(index + first, last - first, -size, size)) {
+          outside.store(true, std::memory_order_relaxed);
+          return;
+        }
+        for (int64_t i = first; i < last; ++i) to[i] = from[index[i] + (index[i] < 0 ? size : 0)];
+      }
+    });
+  });
+  return !outside;
+}
+
 void index_read(void* flat, const void* indexed, const IndexLayout& l, DType dtype) {
   int64_t outer = outer_count(l);
   if (l.count == 0 || outer == 0 || l.run == 0) return;
@@ -128,6 +168,29 @@ void index_read(void* flat, const void* indexed, const IndexLayout& l, DType dty
     auto* to = static_cast<T*>(flat);
     auto* from = static_cast<const T*>(indexed);
     const int64_t row_bytes = l.run * static_cast<int64_t>(sizeof(T));
+    if (l.run == 1 && outer >= 2 * kTogether) {  // rows, several at once
+      const int64_t groups = outer / kTogether;
+      const int64_t each = std::max<int64_t>(1, kGrain / (kTogether * l.count));
+      parallel_for(groups + 1, each, [&](int64_t begin, int64_t end) {
+        for (int64_t g = begin; g < end; ++g) {
+          T* rows[kTogether];
+          const T* sources[kTogether];
+          const int64_t first = g * kTogether;
+          for (int64_t k = 0; k < kTogether; ++k) {
+            const Offsets o = locate(l, std::min(first + k, outer - 1));
+            rows[k] = to + o.flat;
+            sources[k] = from + o.indexed;
+          }
+          if (g < groups) {
+            read_together(rows, l.count_flat, sources, l.places, l.count);
+          } else {
+            for (int64_t k = 0; first + k < outer; ++k)
+              read_elements(rows[k], l.count_flat, sources[k], l.places, l.count);
+          }
+        }
+      });
+      return;
+    }
     const bool streamed = row_bytes % 64 == 0 && is_streamed(outer * l.count * row_bytes);
     // One range of (outer, place) pairs, cut anywhere.
     const int64_t grain = streamed ? (256 << 10) / row_bytes : kGrain / l.run;
@@ -164,10 +227,18 @@ void index_write(void* indexed, const void* flat, const IndexLayout& l, DType dt
     auto* to = static_cast<T*>(indexed);
     auto* from = static_cast<const T*>(flat);
     for_each_write(l, [&](int64_t d, int64_t s, int64_t n) {
-      if (l.run_stride == 1 && l.run_flat == 1) {
-        std::memcpy(to + d, from + s, static_cast<size_t>(n) * sizeof(T));
-      } else {
-        for (int64_t j = 0; j < n; ++j) to[d + j * l.run_stride] = from[s + j * l.run_flat];
+      if (n == 1) {
+        for (int64_t i = 0; i < l.count; ++i) to[d + l.places[i]] = from[s + i * l.count_flat];
+        return;
+      }
+      const bool dense = l.run_stride == 1 && l.run_flat == 1;
+      for (int64_t i = 0; i < l.count; ++i, s += l.count_flat) {
+        T* row = to + d + l.places[i];
+        if (dense) {
+          std::memcpy(row, from + s, static_cast<size_t>(n) * sizeof(T));
+        } else {
+          for (int64_t j = 0; j < n; ++j) row[j * l.run_stride] = from[s + j * l.run_flat];
+        }
       }
     });
   });
@@ -183,12 +254,21 @@ void index_accumulate(void* indexed, const void* flat, const IndexLayout& l, DTy
       else return static_cast<T>(a + b);
     };
     for_each_write(l, [&](int64_t d, int64_t s, int64_t n) {
-      if (l.run_stride == 1 && l.run_flat == 1 && n > 1 && !std::is_same_v<T, bool>) {
-        add_line(to + d, from + s, n);
-      } else {
-        for (int64_t j = 0; j < n; ++j) {
-          T& t = to[d + j * l.run_stride];
-          t = add(t, from[s + j * l.run_flat]);
+      if (n == 1) {
+        for (int64_t i = 0; i < l.count; ++i) {
+          T& t = to[d + l.places[i]];
+          t = add(t, from[s + i * l.count_flat]);
+        }
+        return;
+      }
+      const bool dense = l.run_stride == 1 && l.run_flat == 1 && !std::is_same_v<T, bool>;
+      for (int64_t i = 0; i < l.count; ++i, s += l.count_flat) {
+        T* row = to + d + l.places[i];
+        if (dense) {
+          add_line(row, from + s, n);
+        } else {
+          for (int64_t j = 0; j < n; ++j)
+            row[j * l.run_stride] = add(row[j * l.run_stride], from[s + j * l.run_flat]);
         }
       }
     });

@@ -18,11 +18,17 @@ struct IndexLayout {
 
 // flat[...] = indexed[...]
 void index_read(void* flat, const void* indexed, const IndexLayout& l, DType dtype);
+// out[i] = x[index[i]] for i < n, where negative indices count from `size`. Returns false, with
+// `out` written in part, if one lies outside of it.
+bool take_elements(void* out, const void* x, const int64_t* index, int64_t n, int64_t size,
+                   DType dtype);
 // indexed[...] = flat[...], places in order: the last write to a place stays
 void index_write(void* indexed, const void* flat, const IndexLayout& l, DType dtype);
 // indexed[...] += flat[...], places in order
 void index_accumulate(void* indexed, const void* flat, const IndexLayout& l, DType dtype);
 
+// Whether any index lies outside of [low, high); low <= 0 <= high.
+bool any_outside(const int64_t* index, int64_t n, int64_t low, int64_t high);
 // The first i < n with index[i] outside of [low, high), or -1; low <= 0 <= high.
 int64_t first_outside(const int64_t* index, int64_t n, int64_t low, int64_t high);
 // offsets[i] += index[i] * stride, where negative indices count from `size`; with `first`,

@@ -3,11 +3,13 @@
 #include <atomic>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/index.h"
 
 namespace taeda::cpu {
 namespace {
 
 constexpr int64_t kGrain = 16384;
+constexpr int64_t kNear = 32768;  // bytes that the nearest cache holds
 
 // The dimensions as (outer..., dim, last): all but `dim` may be shared out between threads.
 struct Walk {
@@ -121,12 +123,30 @@ void scatter_with(void* target, const void* src, const ScatterLayout& l, DType d
         combine_rows<Mode>(to + x + *index * step, from + o, n);
         return;
       }
+      if (is == 1 && os == 1 && xs == 0 && step == 1) {
+        T* line = to + x;
+        for (int64_t j = 0; j < n; ++j)
+          line[index[j]] = combined<Mode, T>(line[index[j]], from[o + j]);
+        return;
+      }
       for (int64_t j = 0; j < n; ++j) {
         T& t = to[x + j * xs + index[j * is] * step];
         t = combined<Mode, T>(t, from[o + j * os]);
       }
     });
   });
+}
+
+// One line of gather from few bytes, which need not be asked for.
+template <class T>
+bool gather_near(T* to, const T* from, const int64_t* index, int64_t n, int64_t size) {
+  constexpr int64_t part = 512;
+  for (int64_t first = 0; first < n; first += part) {
+    const int64_t last = std::min(first + part, n);
+    if (any_outside(index + first, last - first, 0, size)) return false;
+    for (int64_t j = first; j < last; ++j) to[j] = from[index[j]];
+  }
+  return true;
 }
 
 // One line of gather. Each index is looked at a little before it is used: whether it is within
@@ -171,9 +191,11 @@ bool gather(void* out, const void* x_data, const ScatterLayout& l, int64_t size,
         else std::copy_n(from + x + *index * step, n, to + o);
         return;
       }
-      const bool within = is == 1 && os == 1 && xs == 0 && step == 1
-                              ? gather_line(to + o, 1, from + x, 0, index, 1, 1, n, size)
-                              : gather_line(to + o, os, from + x, xs, index, is, step, n, size);
+      const bool dense = is == 1 && os == 1 && xs == 0 && step == 1;
+      const bool within = dense && size <= kNear / static_cast<int64_t>(sizeof(T))
+                              ? gather_near(to + o, from + x, index, n, size)
+                          : dense ? gather_line(to + o, 1, from + x, 0, index, 1, 1, n, size)
+                                  : gather_line(to + o, os, from + x, xs, index, is, step, n, size);
       if (!within) outside.store(true, std::memory_order_relaxed);
     });
   });
@@ -189,6 +211,10 @@ void scatter(void* target, const void* src, const ScatterLayout& l, DType dtype,
         auto* from = static_cast<const T*>(src);
         for_each_line<false>(l, [&](const int64_t* index, int64_t x, int64_t o, int64_t n,
                                     int64_t is, int64_t xs, int64_t os, int64_t step) {
+          if (is == 1 && os == 1 && xs == 0 && step == 1) {
+            for (int64_t j = 0; j < n; ++j) to[x + index[j]] = from[o + j];
+            return;
+          }
           for (int64_t j = 0; j < n; ++j) to[x + j * xs + index[j * is] * step] = from[o + j * os];
         });
       });
