@@ -47,6 +47,24 @@ def test_adaptive(n: int, out: int) -> None:
         compare(f"nn.functional.adaptive_max_pool{n}d", x, out, return_indices=True)
 
 
+@pytest.mark.parametrize(
+    "sizes", [(40,), (33,), (20, 41), (17, 16), (6, 5, 33), (4, 4, 16)], ids=str
+)
+@pytest.mark.parametrize("out", [1, 2, 3, 8, 16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_wide_adaptive_windows(sizes: tuple[int, ...], out: int, dtype: torch.dtype) -> None:
+    x = torch.randn(3, 2, *sizes, dtype=dtype)
+    x[0, 0].round_()  # some are equal
+    x[1, 1] = float("-inf")
+    x[2, 0] = 7
+    name = f"nn.functional.adaptive_max_pool{len(sizes)}d"
+    compare(name, x.requires_grad_(), out, return_indices=True)
+    compare(name.replace("max", "avg"), x.detach().clamp(-9, 9).requires_grad_(), out)
+    broken = x.detach().clone()
+    broken.view(-1)[::19] = float("nan")
+    compare(name, broken, out, return_indices=True)
+
+
 def test_windows_of_other_shapes() -> None:
     x = leaf(2, 3, 9, 8)
     compare("nn.functional.max_pool2d", x, (3, 2), (2, 1), (1, 0))

@@ -26,6 +26,7 @@ struct Span {
 struct Planes {
   int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
   int64_t in_volume = 1, out_volume = 1, window = 1;
+  std::vector<Span> spans[3];  // of all windows, where they are adaptive
 
   explicit Planes(const PoolShape& s, bool adaptive = false) {
     for (int d = 0; d < 3; ++d) {
@@ -41,6 +42,11 @@ struct Planes {
       in_volume *= in[d];
       out_volume *= out[d];
       window *= kernel[d];
+      if (!adaptive) continue;
+      for (int64_t o = 0; o < out[d]; ++o) {
+        const int64_t first = o * in[d] / out[d], last = ((o + 1) * in[d] + out[d] - 1) / out[d];
+        spans[d].push_back({first, last, last - first});
+      }
     }
   }
   int64_t grain() const {
@@ -55,11 +61,23 @@ struct Planes {
     if (first < 0) first += (-first + dilation[d] - 1) / dilation[d] * dilation[d];
     return {first, std::min(reach, in[d]), padded};
   }
-  Span adaptive(int d, int64_t o) const {
-    const int64_t first = o * in[d] / out[d], last = ((o + 1) * in[d] + out[d] - 1) / out[d];
-    return {first, last, last - first};
-  }
+  Span adaptive(int d, int64_t o) const { return spans[d][static_cast<size_t>(o)]; }
 };
+
+// Adaptive windows that are narrow and all alike, as those of strided pooling, which takes many of
+// them at once. False where they are not.
+bool make_strided(const PoolShape& s, PoolShape& strided) {
+  const int last = s.spatial - 1;
+  if (s.out[last] < 4 || s.in[last] > 2 * s.out[last]) return false;
+  strided = s;
+  for (int d = 0; d < s.spatial; ++d) {
+    if (s.out[d] == 0 || s.in[d] == 0 || s.in[d] % s.out[d] != 0) return false;
+    strided.kernel[d] = strided.stride[d] = s.in[d] / s.out[d];
+    strided.padding[d] = 0;
+    strided.dilation[d] = 1;
+  }
+  return true;
+}
 
 // Calls f(output index, spans of the three dimensions) for every window of a plane.
 template <bool Adaptive, class F> void each_window(const Planes& p, F&& f) {
@@ -143,6 +161,32 @@ void maximum(const Planes& p, const Span& a, const Span& b, const Span& c, const
   });
   *y = best;
   *index = at;
+}
+
+// A window without gaps.
+simd::PoolWindow window_of(const Planes& p, const Span& a, const Span& b, const Span& c) {
+  return {a.last - a.first, p.in[1] * p.in[2], b.last - b.first, p.in[2], c.last - c.first};
+}
+int64_t corner(const Planes& p, const Span& a, const Span& b, const Span& c) {
+  return (a.first * p.in[1] + b.first) * p.in[2] + c.first;
+}
+bool is_empty(const Span& a, const Span& b, const Span& c) {
+  return a.first >= a.last || b.first >= b.last || c.first >= c.last;
+}
+
+// The same of a window without gaps.
+template <class T>
+void maximum_together(const Planes& p, const Span& a, const Span& b, const Span& c, const T* x,
+                      T* y, int64_t* index) {
+  if constexpr (std::is_floating_point_v<T>) {
+    const int64_t first = corner(p, a, b, c);
+    if (p.in_volume <= INT32_MAX && !is_empty(a, b, c) &&
+        loops<T>().maximum(x + first, window_of(p, a, b, c), y, index)) {
+      *index += first;
+      return;
+    }
+  }
+  maximum(p, a, b, c, x, y, index);
 }
 
 // The elements of windows beside one another, as places after that where the first of them begins.
@@ -281,7 +325,8 @@ void maxima(const PoolShape& s, const T* x, T* y, int64_t* index) {
     }
     each_plane([&](const T* from, T* to, int64_t* at) {
       each_window<Adaptive>(p, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
-        maximum(p, a, b, c, from, to + o, at + o);
+        if constexpr (Adaptive) maximum_together(p, a, b, c, from, to + o, at + o);
+        else maximum(p, a, b, c, from, to + o, at + o);
       });
     });
   });
@@ -291,10 +336,6 @@ int64_t divisor(AverageRule rule, const Span& a, const Span& b, const Span& c) {
   if (rule.divisor != 0) return rule.divisor;
   if (rule.count_padding) return a.padded * b.padded * c.padded;
   return (a.last - a.first) * (b.last - b.first) * (c.last - c.first);
-}
-
-bool is_empty(const Span& a, const Span& b, const Span& c) {
-  return a.first >= a.last || b.first >= b.last || c.first >= c.last;
 }
 
 template <class T> void means_by_rows(const Planes& p, AverageRule rule, const T* x, T* y) {
@@ -327,10 +368,19 @@ void means(const PoolShape& s, AverageRule rule, const T* x, T* y) {
         }
       }
       each_window<Adaptive>(p, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
+        T& to = y[i * p.out_volume + o];
+        if (is_empty(a, b, c)) {
+          to = 0;
+          return;
+        }
         T sum = 0;
-        each_element(p, a, b, c, [&](int64_t e) { sum += from[e]; });
-        y[i * p.out_volume + o] =
-            is_empty(a, b, c) ? T(0) : sum / static_cast<T>(divisor(rule, a, b, c));
+        bool wide = false;
+        if constexpr (Adaptive && std::is_floating_point_v<T>) {
+          wide = c.last - c.first >= 4;
+          if (wide) sum = loops<T>().sum(from + corner(p, a, b, c), window_of(p, a, b, c));
+        }
+        if (!wide) each_element(p, a, b, c, [&](int64_t e) { sum += from[e]; });
+        to = sum / static_cast<T>(divisor(rule, a, b, c));
       });
     }
   });
@@ -346,7 +396,9 @@ void means_backward(const PoolShape& s, AverageRule rule, const T* gy, T* gx) {
       each_window<Adaptive>(p, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
         if (is_empty(a, b, c)) return;
         const T share = gy[i * p.out_volume + o] / static_cast<T>(divisor(rule, a, b, c));
-        each_element(p, a, b, c, [&](int64_t e) { to[e] += share; });
+        if constexpr (Adaptive)
+          loops<T>().add_to_all(to + corner(p, a, b, c), window_of(p, a, b, c), share);
+        else each_element(p, a, b, c, [&](int64_t e) { to[e] += share; });
       });
     }
   });
@@ -358,7 +410,8 @@ template <class T> void max_pool(const PoolShape& s, const T* x, T* y, int64_t* 
   maxima<false>(s, x, y, index);
 }
 template <class T> void adaptive_max_pool(const PoolShape& s, const T* x, T* y, int64_t* index) {
-  maxima<true>(s, x, y, index);
+  if (PoolShape strided; make_strided(s, strided)) maxima<false>(strided, x, y, index);
+  else maxima<true>(s, x, y, index);
 }
 
 template <class T>
@@ -401,6 +454,7 @@ void avg_pool_backward(const PoolShape& s, AverageRule rule, const T* gy, T* gx)
   means_backward<false>(s, rule, gy, gx);
 }
 template <class T> void adaptive_avg_pool(const PoolShape& s, const T* x, T* y) {
+  if (PoolShape strided; make_strided(s, strided)) return means<false>(strided, {false, 0}, x, y);
   const Planes p(s, true);
   if (p.out_volume != 1) return means<true>(s, {false, 0}, x, y);
   // One mean a plane, as the last layers of many networks want: a plain sum of neighbours.

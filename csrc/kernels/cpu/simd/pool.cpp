@@ -139,9 +139,94 @@ template <class T> void add(const T* x, int64_t step, int64_t n, T* sum) {
   else add_by(x, step, n, sum);
 }
 
+// f(row) for each row of a window, in order.
+template <class T, class F> FN void each_row(T* x, const PoolWindow& w, F&& f) {
+  for (int64_t d = 0; d < w.depth; ++d) {
+    for (int64_t h = 0; h < w.height; ++h) f(x + d * w.depth_step + h * w.height_step);
+  }
+}
+
+template <class T> bool maximum(const T* x, const PoolWindow& window, T* y, int64_t* at) {
+  constexpr int L = (kBytes < 32 ? kBytes : 32) / sizeof(T);
+  using V = typename Pack<T, L>::type;
+  using I = typename Pack<T, L>::ints;
+  using Number = typename Int<T>::type;
+  if (window.width < L) {
+    T best = *x;
+    int64_t where = 0;
+    bool nan = false;
+    each_row(x, window, [&](const T* row) {
+      for (int64_t i = 0; i < window.width; ++i) {
+        const bool larger = row[i] > best;
+        nan |= row[i] != row[i];
+        best = larger ? row[i] : best;
+        where = larger ? row + i - x : where;
+      }
+    });
+    if (nan) return false;
+    *y = best;
+    *at = where;
+    return true;
+  }
+  // In each lane its first largest element, and where the register that held it began.
+  V best = *reinterpret_cast<const V*>(x);
+  I where{}, nan{};
+  auto take = [&](const T* from) {
+    const V v = *reinterpret_cast<const V*>(from);
+    const I larger = v > best;
+    nan |= v != v;
+    best = larger ? v : best;
+    where = larger ? I{} + static_cast<Number>(from - x) : where;
+  };
+  each_row(x, window, [&](const T* row) {
+    int64_t i = 0;
+    for (; i + L <= window.width; i += L) take(row + i);
+    if (i < window.width) take(row + window.width - L);
+  });
+  Number any = nan[0];
+  T most = best[0];
+  Number place = where[0];
+  for (int j = 1; j < L; ++j) {
+    const Number here = where[j] + j;
+    const bool better = best[j] > most || (best[j] == most && here < place);
+    any |= nan[j];
+    most = better ? best[j] : most;
+    place = better ? here : place;
+  }
+  if (any) return false;
+  *y = x[place];
+  *at = place;
+  return true;
+}
+
+// In the same lanes for every instruction set.
+template <class T> T sum(const T* x, const PoolWindow& window) {
+  using Eight = typename Pack<T, 8>::type;
+  using Four = typename Pack<T, 4>::type;
+  Eight eight{};
+  Four four{};
+  T rest = 0;
+  each_row(x, window, [&](const T* row) {
+    int64_t i = 0;
+    for (; i + 8 <= window.width; i += 8) eight += *reinterpret_cast<const Eight*>(row + i);
+    for (; i + 4 <= window.width; i += 4) four += *reinterpret_cast<const Four*>(row + i);
+    for (; i < window.width; ++i) rest += row[i];
+  });
+  for (int j = 0; j < 4; ++j) four[j] += eight[j] + eight[j + 4];
+  return rest + ((four[0] + four[2]) + (four[1] + four[3]));
+}
+
+template <class T> void add_to_all(T* x, const PoolWindow& window, T share) {
+  each_row(x, window, [&](T* row) {
+    for (int64_t i = 0; i < window.width; ++i) row[i] += share;
+  });
+}
+
+template <class T>
+constexpr PoolLoops<T> kLoops{maxima<T>, add<T>, maximum<T>, sum<T>, add_to_all<T>};
+
 }  // namespace
 
-extern constinit const PoolKernels pool_kernels = {{maxima<float>, add<float>},
-                                                   {maxima<double>, add<double>}};
+extern constinit const PoolKernels pool_kernels = {kLoops<float>, kLoops<double>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA
