@@ -61,6 +61,56 @@ def test_cholesky_of_small_matrices(n, dtype):
         assert L.cholesky_ex(a, upper=upper).info.tolist() == [0, n, n // 2 + 1]
 
 
+def awkward(kind: str, *sizes: int) -> np.ndarray:
+    """Matrices for which a method that is less than careful gives way."""
+    x = np.random.default_rng(0).standard_normal(sizes)
+    if kind == "rank one":
+        x = x[..., :1] * x[..., :1, :]
+    elif kind == "zeros below":
+        x[..., x.shape[-2] // 2 :, :] = 0
+    elif kind == "equal":
+        x[:] = 3
+    elif kind == "uneven columns":
+        x *= 10.0 ** np.arange(-6, sizes[-1] - 6)
+    else:
+        x *= {"plain": 1, "large": 1e25, "small": 1e-25, "tiny": 1e-40}[kind]
+    return x
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64], ids=str)
+@pytest.mark.parametrize(
+    "kind",
+    ["plain", "rank one", "zeros below", "equal", "uneven columns", "large", "small", "tiny"],
+)
+def test_batches_of_small_matrices(kind, dtype):
+    """By ourselves up to 8 rows and columns, as many at once as a register has lanes."""
+    eps = taeda.finfo(dtype).eps
+    for m, n in [(1, 1), (3, 3), (4, 2), (2, 5), (8, 8), (8, 1), (9, 3)]:
+        for batch in (1, 5, 33):
+            a = taeda.tensor(awkward(kind, batch, m, n), dtype=dtype)
+            exact = a.double().numpy()
+            size = np.abs(exact).max((-2, -1))[:, None] + 1e-300
+            least = 2e-45 if dtype == taeda.float32 else 0  # of what is not normal
+            s = L.svdvals(a).double().numpy()
+            want = np.linalg.svd(exact, compute_uv=False)
+            assert (abs(s - want) <= 50 * eps * size + 20 * least).all()
+            assert (np.diff(s) <= 0).all()
+            for mode in ("reduced", "complete"):
+                q, r = (t.double().numpy() for t in L.qr(a, mode))
+                lengths = np.linalg.norm(exact, axis=1, keepdims=True)
+                assert (abs(q @ r - exact) <= 20 * eps * lengths + 20 * least).all()
+                assert (abs(q.swapaxes(1, 2) @ q - np.eye(q.shape[2])) <= 20 * eps).all()
+                assert (np.tril(r, -1) == 0).all()
+            if m == n:
+                h = a + a.mT
+                want = np.linalg.eigvalsh(h.double().numpy())
+                for triangle, part in (("L", h.tril()), ("U", h.triu())):
+                    other = (h - part) * 1000  # is not looked at
+                    w = L.eigvalsh(part + other, UPLO=triangle).double().numpy()
+                    assert (abs(w - want) <= 50 * eps * size + 20 * least).all()
+                    assert (np.diff(w) >= 0).all()
+
+
 @pytest.mark.parametrize(("m", "n"), [(5, 3), (3, 5), (4, 4), (1, 1), (3, 0), (0, 3), (0, 0)])
 @pytest.mark.parametrize("dtype", [taeda.float64, taeda.complex64], ids=str)
 def test_rectangles(m, n, dtype):

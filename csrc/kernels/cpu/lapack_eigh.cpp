@@ -296,7 +296,7 @@ void eigh(int64_t batch, int64_t n, bool upper, bool vectors, T* a, Real<T>* val
     Scratch<T> work(lwork);
     Scratch<R> rwork(lrwork);
     Scratch<int> iwork(liwork);
-    for (int64_t i = begin; i < end; ++i) {
+    auto alone = [&](int64_t i) {
       T* x = a + i * n * n;
       if (vectors && n >= kLarge && is_moderate(largest(n, upper, x))) {
         info[i] = large_eigh(n, upper, x, values + i * n);
@@ -304,7 +304,18 @@ void eigh(int64_t batch, int64_t n, bool upper, bool vectors, T* a, Real<T>* val
         run(x, values + i * n, work.data(), lwork, rwork.data(), lrwork, iwork.data(), liwork,
             info + i);
       }
+    };
+    if constexpr (!is_complex<T>) {
+      if (!vectors && is_small(n, n)) {
+        const auto& loops = small_loops<T>();
+        auto together = [&](int64_t i, int64_t count) {
+          std::fill_n(info + i, count, 0);
+          return loops.eigenvalues(count, n, upper, a + i * n * n, values + i * n);
+        };
+        return each_together(begin, end, loops.lanes, together, alone);
+      }
     }
+    for (int64_t i = begin; i < end; ++i) alone(i);
   });
 }
 

@@ -78,18 +78,27 @@ const int kQuery = -1;
 
 template <class T> void qr_factor(Shape s, T* a, T* tau) {
   const int m = narrow(s.rows), n = narrow(s.cols), ld = leading(s.rows);
-  const int64_t k = std::min(s.rows, s.cols);
+  const int64_t k = std::min(s.rows, s.cols), size = s.rows * s.cols;
   T answer{};
   int info = 0;
   Routines<T>::geqrf(&m, &n, a, &ld, tau, &answer, &kQuery, &info);
   const int lwork = work_size(answer);
   each(s.batch, product(s.rows, s.cols, k) * 2, [&](int64_t begin, int64_t end) {
     Scratch<T> work(lwork);
-    for (int64_t i = begin; i < end; ++i) {
+    auto alone = [&](int64_t i) {
       int status = 0;
-      Routines<T>::geqrf(&m, &n, a + i * s.rows * s.cols, &ld, tau + i * k, work.data(), &lwork,
-                         &status);
+      Routines<T>::geqrf(&m, &n, a + i * size, &ld, tau + i * k, work.data(), &lwork, &status);
+    };
+    if constexpr (!is_complex<T>) {
+      if (is_small(s.rows, s.cols)) {
+        const auto& loops = small_loops<T>();
+        auto together = [&](int64_t i, int64_t count) {
+          return loops.qr(count, s.rows, s.cols, a + i * size, tau + i * k);
+        };
+        return each_together(begin, end, loops.lanes, together, alone);
+      }
     }
+    for (int64_t i = begin; i < end; ++i) alone(i);
   });
 }
 
@@ -100,6 +109,15 @@ template <class T> void reflectors_to_q(Shape s, int64_t k, T* a, const T* tau) 
   Routines<T>::orgqr(&m, &n, &count, a, &ld, tau, &answer, &kQuery, &info);
   const int lwork = work_size(answer);
   each(s.batch, product(s.rows, s.cols, k) * 2, [&](int64_t begin, int64_t end) {
+    if constexpr (!is_complex<T>) {
+      if (is_small(s.rows, s.cols)) {
+        const auto& loops = small_loops<T>();
+        for (int64_t i = begin; i < end; i += loops.lanes)
+          loops.q(std::min(loops.lanes, end - i), s.rows, s.cols, k, a + i * s.rows * s.cols,
+                  tau + i * k);
+        return;
+      }
+    }
     Scratch<T> work(lwork);
     for (int64_t i = begin; i < end; ++i) {
       int status = 0;
@@ -228,11 +246,23 @@ template <class T> void svd(Shape s, bool full, T* a, Real<T>* values, T* u, T* 
     Scratch<T> work(lwork);
     Scratch<R> rwork(lrwork);
     Scratch<int> iwork(8 * k);
-    for (int64_t i = begin; i < end; ++i) {
+    auto alone = [&](int64_t i) {
       run(a + i * s.rows * s.cols, values + i * k, u ? u + i * u_step : work.data(),
           vh ? vh + i * vh_step : work.data(), work.data(), lwork, rwork.data(), iwork.data(),
           info + i);
+    };
+    if constexpr (!is_complex<T>) {
+      if (!u && is_small(s.rows, s.cols)) {
+        const auto& loops = small_loops<T>();
+        auto together = [&](int64_t i, int64_t count) {
+          std::fill_n(info + i, count, 0);
+          return loops.singular_values(count, s.rows, s.cols, a + i * s.rows * s.cols,
+                                       values + i * k);
+        };
+        return each_together(begin, end, loops.lanes, together, alone);
+      }
     }
+    for (int64_t i = begin; i < end; ++i) alone(i);
   });
 }
 

@@ -9,6 +9,8 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/lapack.h"
 #include "kernels/cpu/scratch.h"
+#include "kernels/cpu/simd/matrices.h"
+#include "kernels/cpu/simd/pick.h"
 
 extern "C" void scipy_openblas_set_num_threads(int count);
 
@@ -29,6 +31,27 @@ template <class F> void each(int64_t batch, double work, F&& f) {
   constexpr double grain = 1 << 16, call = 256;  // what a call costs beside the arithmetic
   parallel_for(batch, static_cast<int64_t>(grain / std::min(work + call, grain)),
                std::forward<F>(f));
+}
+
+// What computes with small matrices of float or double, some at once.
+template <class T> const simd::MatrixLoops<T>& small_loops() {
+  using namespace simd;
+  if constexpr (sizeof(T) == 4) return TAEDA_PICK(matrix_kernels).f32;
+  else return TAEDA_PICK(matrix_kernels).f64;
+}
+inline bool is_small(int64_t rows, int64_t cols) {
+  return std::max(rows, cols) <= simd::kSmallMatrix;
+}
+
+// together(first, count) over the matrices from `begin` to `end`, at most `most` at once; where it
+// returns false, alone(matrix) for each of them.
+template <class F, class G>
+void each_together(int64_t begin, int64_t end, int64_t most, F&& together, G&& alone) {
+  for (int64_t i = begin; i < end; i += most) {
+    const int64_t count = std::min(most, end - i);
+    if (together(i, count)) continue;
+    for (int64_t j = i; j < i + count; ++j) alone(j);
+  }
 }
 
 inline double product(int64_t a, int64_t b, int64_t c = 1) {

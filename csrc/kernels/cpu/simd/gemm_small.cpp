@@ -1,6 +1,6 @@
 #include "kernels/cpu/simd/gemm_small.h"
 
-#include "kernels/cpu/simd/registers.h"
+#include "kernels/cpu/simd/abreast.h"
 #include "kernels/cpu/simd/transpose.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
@@ -81,36 +81,22 @@ void product(int64_t m, int64_t n, int64_t k, Strided<T> a, Strided<T> b, bool a
 template <class T>
 void abreast(int64_t count, int64_t m, int64_t n, int64_t k, Strided<T> a, Strided<T> b, bool add,
              T* c, int64_t ldc, int64_t c_step) {
-  constexpr int64_t lanes = kLanes<T>;
-  alignas(kBytes) T left[kTinySide * kTinySide][lanes], right[kTinySide * kTinySide][lanes];
-  alignas(kBytes) T sum[lanes];
-  // What there are too few matrices for repeats the last one.
-  auto gather = [count](const T* from, int64_t step, T* to) {
-    if (count >= lanes) {
-      for (int64_t l = 0; l < lanes; ++l) to[l] = from[l * step];
-    } else {
-      for (int64_t l = 0; l < lanes; ++l) to[l] = from[(l < count ? l : count - 1) * step];
-    }
-  };
+  typename Vector<T>::type left[kTinySide * kTinySide], right[kTinySide * kTinySide];
   for (int64_t i = 0; i < m; ++i) {
-    for (int64_t p = 0; p < k; ++p) gather(a.data + i * a.row + p * a.col, a.next, left[i * k + p]);
+    for (int64_t p = 0; p < k; ++p)
+      gather(left[i * k + p], a.data + i * a.row + p * a.col, a.next, count);
   }
   for (int64_t p = 0; p < k; ++p) {
     for (int64_t j = 0; j < n; ++j)
-      gather(b.data + p * b.row + j * b.col, b.next, right[p * n + j]);
+      gather(right[p * n + j], b.data + p * b.row + j * b.col, b.next, count);
   }
-  const int64_t many = count < lanes ? count : lanes;
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       T* to = c + i * ldc + j;
-      typename Vector<T>::type v = {};
-      if (add) {
-        gather(to, c_step, sum);
-        v = at(sum);
-      }
-      for (int64_t p = 0; p < k; ++p) v += at(left[i * k + p]) * at(right[p * n + j]);
-      at(sum) = v;
-      for (int64_t l = 0; l < many; ++l) to[l * c_step] = sum[l];
+      typename Vector<T>::type sum = {};
+      if (add) gather(sum, to, c_step, count);
+      for (int64_t p = 0; p < k; ++p) sum += left[i * k + p] * right[p * n + j];
+      scatter(sum, to, c_step, count);
     }
   }
 }

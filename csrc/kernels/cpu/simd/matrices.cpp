@@ -1,0 +1,228 @@
+#include "kernels/cpu/simd/matrices.h"
+
+#include "kernels/cpu/simd/abreast.h"
+
+namespace taeda::cpu::simd::TAEDA_ISA {
+namespace {
+
+constexpr int64_t kSide = kSmallMatrix;
+constexpr int kSweeps = 20;  // which no matrix needs
+
+template <class T> using V = typename Vector<T>::type;
+
+template <class T> FN V<T> all(T x) { return V<T>{} + x; }
+template <class T> FN V<T> size_of(V<T> x) { return x < 0 ? -x : x; }
+template <class T> FN V<T> larger(V<T> a, V<T> b) { return a > b ? a : b; }
+template <class T> FN V<T> smaller(V<T> a, V<T> b) { return a > b ? b : a; }
+template <class T> FN V<T> root(V<T> x) {
+  alignas(kBytes) T each[kLanes<T>];
+  at(each) = x;
+  for (T& e : each) e = taeda::TAEDA_ISA::sqrt(e);
+  return at(each);
+}
+// Whether all lanes are at most `most`, which none that is not a number is.
+template <class T> FN bool within(V<T> x, T most) {
+  alignas(kBytes) T each[kLanes<T>];
+  at(each) = x;
+  bool good = true;
+  for (T e : each) good &= e <= most;
+  return good;
+}
+
+// Numbers up to kMost have products of squares. From kLeast on they have squares, and from kScale
+// on products of squares, beside which those of rounding errors do not vanish.
+template <class T> constexpr T kMost = sizeof(T) == 4 ? T(0x1p28) : T(0x1p250);
+template <class T> constexpr T kLeast = sizeof(T) == 4 ? T(0x1p-50) : T(0x1p-450);
+template <class T> constexpr T kScale = sizeof(T) == 4 ? T(0x1p-14) : T(0x1p-200);
+template <class T> constexpr T kEps = sizeof(T) == 4 ? T(0x1p-23) : T(0x1p-52);
+
+template <class T> struct Matrices {
+  V<T> x[kSide * kSide];
+  V<T> largest;  // of the sizes of each one's elements
+
+  // Returns whether all numbers can be computed with. row, col: steps from one to the next.
+  bool load(int64_t count, int64_t m, int64_t n, const T* a, int64_t row, int64_t col,
+            bool triangle = false) {
+    largest = all(T(0));
+    V<T> bad = all(T(0));
+    for (int64_t j = 0; j < n; ++j) {
+      for (int64_t i = triangle ? j : 0; i < m; ++i) {
+        V<T>& v = x[j * m + i];
+        gather(v, a + i * row + j * col, m * n, count);
+        const V<T> s = size_of<T>(v);
+        largest = larger<T>(largest, s);
+        bad = s <= all(kMost<T>) ? bad : all(T(1));
+      }
+    }
+    return within<T>(bad, T(0));
+  }
+
+  // Whether what is not all zeros is at least as large as that.
+  static bool from(V<T> sizes, T least) {
+    return within<T>(sizes == 0 ? all(T(0)) : least / sizes, T(1));
+  }
+};
+
+// What turns two directions so that their product, which is `mixed`, vanishes; `gap` is how much
+// longer the second one is. Jacobi's rotation by the smaller angle.
+template <class T> struct Rotation {
+  V<T> c, s, t;
+
+  Rotation(V<T> gap, V<T> mixed) {
+    const V<T> ratio = gap / (mixed + mixed), far = root<T>(ratio * ratio + T(1));
+    t = mixed == 0 ? all(T(0)) : T(1) / (ratio < 0 ? ratio - far : ratio + far);
+    c = all(T(1)) / root<T>(t * t + T(1));
+    s = c * t;
+  }
+  void turn(V<T>& a, V<T>& b) const {
+    const V<T> before = a;
+    a = c * before - s * b;
+    b = s * before + c * b;
+  }
+};
+
+template <class T> void sort(int64_t n, V<T>* values) {
+  for (int64_t last = n - 1; last > 0; --last) {
+    for (int64_t i = 0; i < last; ++i) {
+      const V<T> a = values[i], b = values[i + 1];
+      values[i] = smaller<T>(a, b);
+      values[i + 1] = larger<T>(a, b);
+    }
+  }
+}
+
+// One-sided Jacobi (Hestenes, 1958): columns are turned until all are orthogonal.
+template <class T>
+bool singular_values(int64_t count, int64_t m, int64_t n, const T* a, T* values) {
+  Matrices<T> work;
+  const bool high = m >= n;
+  const int64_t rows = high ? m : n, cols = high ? n : m;
+  if (!work.load(count, rows, cols, a, high ? 1 : m, high ? m : 1)) return false;
+  if (!work.from(work.largest, kScale<T>)) return false;
+  V<T>* const x = work.x;
+  const V<T> near = all(kEps<T> * kEps<T> * static_cast<T>(rows * rows));
+  auto product = [&](int64_t p, int64_t q) {
+    V<T> sum = x[p * rows] * x[q * rows];
+    for (int64_t i = 1; i < rows; ++i) sum += x[p * rows + i] * x[q * rows + i];
+    return sum;
+  };
+  for (int sweep = 0;; ++sweep) {
+    V<T> turned = all(T(0));
+    for (int64_t p = 0; p < cols; ++p) {
+      for (int64_t q = p + 1; q < cols; ++q) {
+        const V<T> first = product(p, p), second = product(q, q), mixed = product(p, q);
+        turned = mixed * mixed <= near * first * second ? turned : all(T(1));
+        const Rotation<T> r(second - first, mixed);
+        for (int64_t i = 0; i < rows; ++i) r.turn(x[p * rows + i], x[q * rows + i]);
+      }
+    }
+    if (within<T>(turned, T(0))) break;
+    if (sweep == kSweeps) return false;
+  }
+  V<T> lengths[kSide];
+  for (int64_t j = 0; j < cols; ++j) lengths[j] = root<T>(product(j, j));
+  sort<T>(cols, lengths);
+  for (int64_t j = 0; j < cols; ++j) scatter(lengths[j], values + cols - 1 - j, cols, count);
+  return true;
+}
+
+// Jacobi's method: an element after the other beside the diagonal is turned to zero.
+template <class T> bool eigenvalues(int64_t count, int64_t n, bool upper, const T* a, T* values) {
+  Matrices<T> work;
+  if (!work.load(count, n, n, a, upper ? n : 1, upper ? 1 : n, true)) return false;
+  if (!work.from(work.largest, kScale<T>)) return false;
+  V<T>* const x = work.x;  // the lower triangle
+  auto element = [&](int64_t i, int64_t j) -> V<T>& { return i > j ? x[j * n + i] : x[i * n + j]; };
+  const V<T> near = work.largest * (kEps<T> / 8);
+  for (int sweep = 0;; ++sweep) {
+    V<T> turned = all(T(0));
+    for (int64_t p = 0; p < n; ++p) {
+      for (int64_t q = p + 1; q < n; ++q) {
+        V<T>& mixed = element(q, p);
+        turned = size_of<T>(mixed) <= near ? turned : all(T(1));
+        const Rotation<T> r(element(q, q) - element(p, p), mixed);
+        element(p, p) -= r.t * mixed;
+        element(q, q) += r.t * mixed;
+        mixed = all(T(0));
+        for (int64_t i = 0; i < n; ++i) {
+          if (i != p && i != q) r.turn(element(i, p), element(i, q));
+        }
+      }
+    }
+    if (within<T>(turned, T(0))) break;
+    if (sweep == kSweeps) return false;
+  }
+  V<T> diagonal[kSide];
+  for (int64_t i = 0; i < n; ++i) diagonal[i] = element(i, i);
+  sort<T>(n, diagonal);
+  for (int64_t i = 0; i < n; ++i) scatter(diagonal[i], values + i, n, count);
+  return true;
+}
+
+template <class T> void store(int64_t count, int64_t size, const V<T>* x, T* a) {
+  for (int64_t e = 0; e < size; ++e) scatter(x[e], a + e, size, count);
+}
+
+// The column c, from row `top` on, becomes (I - tau v v') c; v begins with 1.
+template <class T> FN void reflect(int64_t top, int64_t m, V<T> tau, const V<T>* v, V<T>* c) {
+  V<T> along = c[top];
+  for (int64_t i = top + 1; i < m; ++i) along += v[i] * c[i];
+  along *= tau;
+  c[top] -= along;
+  for (int64_t i = top + 1; i < m; ++i) c[i] -= v[i] * along;
+}
+
+template <class T> bool qr(int64_t count, int64_t m, int64_t n, T* a, T* tau) {
+  Matrices<T> work;
+  if (!work.load(count, m, n, a, 1, m)) return false;
+  const int64_t k = m < n ? m : n;
+  V<T> factors[kSide];
+  for (int64_t j = 0; j < k; ++j) {
+    V<T>* const v = work.x + j * m;
+    V<T> largest = all(T(0)), square = all(T(0));
+    for (int64_t i = j + 1; i < m; ++i) {
+      largest = larger<T>(largest, size_of<T>(v[i]));
+      square += v[i] * v[i];
+    }
+    if (!work.from(largest, kLeast<T>)) return false;
+    // As LAPACK does: what is all zeros already is left as it is, even where negative.
+    const V<T> first = v[j], length = root<T>(first * first + square);
+    const V<T> to = square == 0 ? first : first < 0 ? length : -length;
+    factors[j] = square == 0 ? all(T(0)) : (to - first) / to;
+    const V<T> scale = square == 0 ? all(T(0)) : T(1) / (first - to);
+    v[j] = to;
+    for (int64_t i = j + 1; i < m; ++i) v[i] *= scale;
+    for (int64_t c = j + 1; c < n; ++c) reflect<T>(j, m, factors[j], v, work.x + c * m);
+  }
+  store<T>(count, m * n, work.x, a);
+  store<T>(count, k, factors, tau);
+  return true;
+}
+
+template <class T> void q(int64_t count, int64_t m, int64_t n, int64_t k, T* a, const T* tau) {
+  V<T> x[kSide * kSide], factors[kSide];
+  for (int64_t j = 0; j < k; ++j) gather(factors[j], tau + j, k, count);
+  for (int64_t c = 0; c < n; ++c) {
+    for (int64_t i = 0; i < m; ++i) {
+      if (c < k) gather(x[c * m + i], a + c * m + i, m * n, count);
+      else x[c * m + i] = all(T(i == c));
+    }
+  }
+  for (int64_t j = k; j-- > 0;) {
+    V<T>* const v = x + j * m;
+    for (int64_t c = j + 1; c < n; ++c) reflect<T>(j, m, factors[j], v, x + c * m);
+    for (int64_t i = 0; i < j; ++i) v[i] = all(T(0));
+    v[j] = T(1) - factors[j];
+    for (int64_t i = j + 1; i < m; ++i) v[i] *= -factors[j];
+  }
+  store<T>(count, m * n, x, a);
+}
+
+template <class T>
+constexpr MatrixLoops<T> matrix_loops{kLanes<T>, singular_values<T>, eigenvalues<T>, qr<T>, q<T>};
+
+}  // namespace
+
+extern constinit const MatrixKernels matrix_kernels = {matrix_loops<float>, matrix_loops<double>};
+
+}  // namespace taeda::cpu::simd::TAEDA_ISA

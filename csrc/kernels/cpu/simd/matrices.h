@@ -1,0 +1,45 @@
+// Factors of small matrices, as many at once as a register has lanes: each lane computes with its
+// own matrix, so what takes long (roots, quotients) is waited for once.
+//
+// Matrices lie by columns, one behind the other. What returns false has written nothing: a matrix
+// holds what is not finite, or numbers too large or small for products of squares.
+#pragma once
+
+#include <cstdint>
+
+namespace taeda::cpu::simd {
+
+constexpr int64_t kSmallMatrix = 8;  // rows and columns at most
+
+template <class T> struct MatrixLoops {
+  int64_t lanes;  // matrices at once, at most
+
+  // The min(m, n) singular values of each matrix, descending.
+  bool (*singular_values)(int64_t count, int64_t m, int64_t n, const T* a, T* values);
+  // The eigenvalues of symmetric matrices, of which one triangle is read, ascending.
+  bool (*eigenvalues)(int64_t count, int64_t n, bool upper, const T* a, T* values);
+  // R in the upper triangle, reflectors below it; tau: min(m, n) for each matrix.
+  bool (*qr)(int64_t count, int64_t m, int64_t n, T* a, T* tau);
+  // The first n columns of the product of the k reflectors that lie in a's first columns.
+  void (*q)(int64_t count, int64_t m, int64_t n, int64_t k, T* a, const T* tau);
+};
+
+struct MatrixKernels {
+  MatrixLoops<float> f32;
+  MatrixLoops<double> f64;
+};
+
+namespace v2 {
+extern const MatrixKernels matrix_kernels;
+}
+namespace v3 {
+extern const MatrixKernels matrix_kernels;
+}
+namespace v4 {
+extern const MatrixKernels matrix_kernels;
+}
+namespace base {
+extern const MatrixKernels matrix_kernels;
+}
+
+}  // namespace taeda::cpu::simd
