@@ -13,6 +13,11 @@ namespace {
 
 Tensor cdist_forward(const Tensor& a, const Tensor& b, double p, bool by_product) {
   const DType d = a.dtype();
+  auto batch = [](const Tensor& t) { return t.sizes().first(t.sizes().size() - 2); };
+  check(a.dim() >= 2 && b.dim() >= 2 && same(batch(a), batch(b)) && a.size(-1) == b.size(-1) &&
+            b.dtype() == d,
+        "_cdist(): expected batches of rows that match, got ", to_string(a.sizes()), " and ",
+        to_string(b.sizes()));
   Dims sizes(a.sizes());
   sizes.back() = b.size(-2);
   Tensor out = empty(sizes, a.options());

@@ -26,7 +26,8 @@ STRAY = ["x", 1.5, object(), [], (), {}, True, 2**70, [None], [[1], [2, 3]], b""
 DTYPES = [
     *(taeda.float32, taeda.float64, taeda.float16, taeda.bfloat16, taeda.complex64),
     *(taeda.complex128, taeda.int8, taeda.int16, taeda.int32, taeda.int64, taeda.uint8),
-    taeda.bool,
+    *(taeda.uint16, taeda.uint32, taeda.uint64, taeda.float8_e4m3fn, taeda.float8_e4m3fnuz),
+    *(taeda.float8_e5m2, taeda.float8_e5m2fnuz, taeda.float8_e8m0fnu, taeda.bool),
 ]
 ERRORS = (RuntimeError, TypeError, ValueError, IndexError, MemoryError, OverflowError)
 INTERNAL = re.compile(r"std::|vector::|basic_string|bad_\w+|map::at|variant|optional access")
