@@ -196,6 +196,13 @@ def test_values_that_do_not_fit():
     assert taeda.tensor([1e9], dtype=taeda.float8_e4m3fn).tolist() == [448.0]
 
 
+def test_what_only_works_on_other_floats_says_so():
+    x = taeda.ones(64, 3).to(taeda.float8_e5m2)
+    for call in (x.softmax, x.log_softmax, x.cumsum):
+        with pytest.raises(NotImplementedError, match="'Float8_e5m2'"):
+            call(0)
+
+
 # ---- limits, files, other libraries -------------------------------------------------------------
 
 

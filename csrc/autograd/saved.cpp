@@ -75,7 +75,7 @@ Tensor SavedTensor::unpack(const Node& saver, Node* node, uint32_t nr) const {
   Tensor t = packed_ ? packed_->unpack() : tensor_;
   if (!t.defined()) return t;
   if (!packed_ && (t.version() != version_ || !has_its_shape())) changed(saver, node, nr);
-  if (!GradMode::enabled()) return t;
+  if (!GradMode::enabled() || !is_inexact(t.dtype())) return t;
   if (!packed_ && !is_result_) {
     if (!node) {
       if (!requires_grad(t)) return t;

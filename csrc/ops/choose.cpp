@@ -46,21 +46,30 @@ Tensor isreal(const Tensor& x) {
 
 // ---- combinations ----
 
-// All increasing (with replacement: not decreasing) sequences of r numbers below n, in order.
-std::vector<int64_t> sequences(int64_t n, int64_t r, bool with_replacement, int64_t* count) {
-  std::vector<int64_t> flat, current(static_cast<size_t>(r));
-  *count = 0;
+// How many ways there are to choose r of n; INT64_MAX where they are too many to be held.
+int64_t ways(int64_t n, int64_t r) {
+  if (r > n) return 0;
+  int64_t count = 1;
+  for (int64_t i = 1; i <= std::min(r, n - r); ++i) {
+    if (__builtin_mul_overflow(count, n - i + 1, &count)) return INT64_MAX;
+    count /= i;
+  }
+  return count;
+}
+
+// All increasing (with replacement: not decreasing) sequences of r numbers below n, in order; to
+// `out`, which has room for `count` of them.
+void write_sequences(int64_t n, int64_t r, bool with_replacement, int64_t count, int64_t* out) {
   const int64_t step = with_replacement ? 0 : 1;
-  if (n == 0 || (!with_replacement && r > n)) return flat;
-  for (int64_t i = 0; i < r; ++i) current[static_cast<size_t>(i)] = i * step;
-  while (true) {
-    flat.insert(flat.end(), current.begin(), current.end());
-    ++*count;
+  for (int64_t k = 0; k < count; ++k, out += r) {
+    if (k == 0) {
+      for (int64_t i = 0; i < r; ++i) out[i] = i * step;
+      continue;
+    }
+    std::copy_n(out - r, r, out);
     int64_t i = r - 1;
-    while (i >= 0 && current[static_cast<size_t>(i)] == n - 1 - (r - 1 - i) * step) --i;
-    if (i < 0) return flat;
-    int64_t next = current[static_cast<size_t>(i)] + 1;
-    for (; i < r; ++i, next += step) current[static_cast<size_t>(i)] = next;
+    while (out[i] == n - 1 - (r - 1 - i) * step) --i;
+    for (int64_t next = out[i] + 1; i < r; ++i, next += step) out[i] = next;
   }
 }
 
@@ -68,11 +77,12 @@ Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
   check(self.dim() == 1, "Expect a 1D vector, but got shape ", to_string(self.sizes()));
   check(r >= 0, "Expect a non-negative number, but got ", r);
   if (r == 0) return empty(Dims{0}, self.options());
-  int64_t count;
-  const std::vector<int64_t> flat = sequences(self.numel(), r, with_replacement, &count);
-  Tensor places = empty(Dims{count * r}, {DType::Int64, self.device()});
-  if (!self.is_meta()) std::copy(flat.begin(), flat.end(), places.data_as<int64_t>());
-  return reshape(op<"index_select">(self, 0, places), Dims{count, r});
+  const int64_t n = self.numel();
+  int64_t count = ways(n, r);
+  if (with_replacement && n > 0) count = r > INT64_MAX - n ? INT64_MAX : ways(n + r - 1, r);
+  Tensor places = empty(Dims{count, r}, {DType::Int64, self.device()});
+  if (!self.is_meta()) write_sequences(n, r, with_replacement, count, places.data_as<int64_t>());
+  return reshape(op<"index_select">(self, 0, reshape(places, Dims{-1})), Dims{count, r});
 }
 
 // ---- nonzero_static ----

@@ -6,10 +6,10 @@
 namespace taeda {
 
 // The dtype in which a structured kernel works on `d`; NotImplementedError naming `what` for
-// integers and complex.
+// integers, complex and the floats of 8 bits, which are only stored.
 inline DType compute_dtype(DType d, const char* what) {
   if (is_half(d)) return DType::Float32;
-  if (!is_floating(d)) unsupported_dtype(what, d);
+  if (!is_floating(d) || is_float8(d)) unsupported_dtype(what, d);
   return d;
 }
 

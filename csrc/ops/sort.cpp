@@ -142,8 +142,9 @@ void median_all_backward(Backward& b) {
 
 Tensor search(const Tensor& sequence, const Tensor& values, bool out_int32, bool right,
               const Tensor& sorter) {
-  Tensor out = empty(values.sizes(), {DType::Int64, values.device()});
-  if (!values.is_meta() && out.numel() > 0) {
+  // Where the sequence is: the values may come from a number.
+  Tensor out = empty(values.sizes(), {DType::Int64, sequence.device()});
+  if (!out.is_meta() && out.numel() > 0) {
     DType d = promote(sequence.dtype(), values.dtype());
     Tensor s = raw_contiguous(raw_cast(sequence, d)), v = raw_contiguous(raw_cast(values, d));
     Tensor order = sorter.defined() ? raw_contiguous(sorter) : Tensor();

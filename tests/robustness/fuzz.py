@@ -188,8 +188,10 @@ def index_of(made, x):
 
 
 def derive(results, inputs, pick):
-    """First and second gradients of whatever has some."""
+    """First and second gradients of whatever has some, or of one of several results."""
     results = [r for r in results if r.requires_grad and r.numel() < 100_000]
+    if len(results) > 1 and pick.random() < 0.5:
+        results = [pick.choice(results)]
     inputs = [i for i in inputs if isinstance(i, taeda.Tensor) and i.requires_grad]
     for again in (pick.random() < 0.4, False):
         if not results or not inputs:

@@ -48,6 +48,7 @@ TOO_LARGE = {
     "tensor_split": lambda: X.tensor_split(2**31),
     "unbind": lambda: taeda.ones(1).expand(2**40).unbind(),
     "split": lambda: taeda.ones(1).expand(2**40).split(1),
+    "combinations": lambda: taeda.combinations(V, 2**31, with_replacement=True),
 }
 
 
@@ -120,6 +121,8 @@ def test_what_may_be_on_another_device():
     assert taeda.ones(9).view_as(META).shape == (3, 3)
     assert META.copy_(taeda.ones(3, 3)).is_meta
     assert META.fill_(taeda.tensor(2.0)).is_meta
+    assert taeda.bucketize(0.5, META[0]).is_meta
+    assert taeda.isin(0, META).is_meta
     assert F.pad(META.view(1, 3, 3), (1, 1), "reflect").shape == (1, 3, 5)
 
 
@@ -155,3 +158,17 @@ def test_a_script_ends_well_with_a_graph_left_over():
     """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and done.stderr == "", done.stderr
+
+
+def test_a_result_of_integers_has_no_gradient():
+    x = taeda.tensor([3.0, 0.3], requires_grad=True)
+    mantissa, exponent = taeda.frexp(x * x)
+    (first,) = taeda.autograd.grad(mantissa.sum(), x, create_graph=True)
+    (second,) = taeda.autograd.grad(first.sum(), x)
+    assert second.tolist() == [2.0 / 2**4, 2.0 / 2**-3]
+    assert not exponent.requires_grad
+
+
+def test_distances_of_batches_that_differ():
+    with pytest.raises(RuntimeError, match="batches of rows that match"):
+        taeda._C.ops._cdist(taeda.ones(()), taeda.ones(1, 1), 2.0, True)
