@@ -82,6 +82,20 @@ Tensor grid_sample(const Tensor& self, const Tensor& grid, int64_t spatial, int6
         "grid_sampler(): expected input and grid to have same dtype, "
         "but input has ",
         self.dtype(), " and grid has ", grid.dtype());
+  const bool near = self.is_contiguous() && s.channels > 0 &&
+                    (compute == DType::Float64 ? cpu::is_near<double>(s) : cpu::is_near<float>(s));
+  if (near) {
+    Dims sizes{s.images, s.channels};
+    for (int64_t d = 1; d <= spatial; ++d) sizes.push_back(grid.size(d));
+    Tensor y = empty(sizes, {compute, self.device()});
+    if (!y.numel() || y.is_meta()) return finished(y, self.dtype());
+    const Tensor x = prepared(self, compute), g = prepared(grid, compute);
+    visit_floating(compute, "grid_sampler", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      cpu::grid_sample_near<T>(s, x.data_as<T>(), g.data_as<T>(), y.data_as<T>());
+    });
+    return finished(y, self.dtype());
+  }
   Dims sizes(grid.sizes());
   sizes.back() = s.channels;
   Tensor y = empty(sizes, {compute, self.device()});

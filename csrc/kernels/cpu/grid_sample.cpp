@@ -4,14 +4,17 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/resample.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/grid_sample.h"
 #include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/simd/transpose.h"
 
 namespace taeda::cpu {
 namespace simd {
 namespace {
-GridTaps<float> taps(const float*) { return TAEDA_PICK(grid_kernels).f32; }
-GridTaps<double> taps(const double*) { return TAEDA_PICK(grid_kernels).f64; }
+const GridLoops<float>& grid_loops(const float*) { return TAEDA_PICK(grid_kernels).f32; }
+const GridLoops<double>& grid_loops(const double*) { return TAEDA_PICK(grid_kernels).f64; }
+const TransposeKernels& transposes() { return TAEDA_PICK(transpose_kernels); }
 }  // namespace
 }  // namespace simd
 
@@ -28,9 +31,9 @@ template <class T> Taps<T> taps_of(const Sampler& s, const T* grid, std::vector<
   taps.place.resize(most);
   taps.weight.resize(most);
   if (slopes) slopes->resize(most * static_cast<size_t>(s.spatial));
-  const auto count =
-      static_cast<size_t>(simd::taps(grid)(s, grid, taps.first.data(), taps.place.data(),
-                                           taps.weight.data(), slopes ? slopes->data() : nullptr));
+  const auto count = static_cast<size_t>(
+      simd::grid_loops(grid).taps(s, grid, taps.first.data(), taps.place.data(), taps.weight.data(),
+                                  slopes ? slopes->data() : nullptr));
   taps.place.resize(count);
   taps.weight.resize(count);
   return taps;
@@ -57,6 +60,46 @@ template <class T> void grid_sample(const Sampler& s, const T* x, const T* grid,
   each_image(s, [&](int64_t i) {
     const Taps<T> taps = taps_of<T>(s, grid + i * s.points * s.spatial, nullptr);
     apply_taps(taps, 1, s.channels, x + i * image_size(s), y + i * s.points * s.channels);
+  });
+}
+
+template <class T> bool is_near(const Sampler& s) {
+  return (image_size(s) + s.channels) * static_cast<int64_t>(sizeof(T)) <= (1 << 18);
+}
+
+template <class T> void grid_sample_near(const Sampler& s, const T* x, const T* grid, T* y) {
+  constexpr int64_t part = 256, item = sizeof(T), piece = 16 / item;  // points; channels
+  const int64_t parts = (s.points + part - 1) / part, size = image_size(s);
+  const int64_t elements = size / s.channels;
+  const int64_t width = (s.channels + piece - 1) / piece * piece, volume = (elements + 1) * width;
+  const auto& loops = simd::grid_loops(grid);
+  const auto& kernels = simd::transposes();
+  const simd::Transpose transpose = item == 4 ? kernels.bytes4 : kernels.bytes8;
+  // Each thread makes its own rows of an image's channels: for at least as many points as those.
+  const int64_t work = std::min(part, s.points) * (s.channels + 16);
+  const int64_t grain = std::max<int64_t>(16384 / work, std::min(parts, 1 + elements / part));
+  parallel_for(s.images * parts, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
+    const bool direct = s.how == Sampling::Nearest;
+    const Scratch<T> rows(direct ? 0 : volume), sums(direct ? 0 : part * width);
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t i = t / parts, first = t % parts * part,
+                    last = std::min(first + part, s.points);
+      const T *image = x + i * size, *places = grid + i * s.points * s.spatial;
+      T* to = y + i * s.points * s.channels;
+      if (direct) {
+        loops.nearest(s, image, places, first, last, to);
+        continue;
+      }
+      if (t == begin || first == 0) {
+        std::fill(rows.data() + (width == s.channels ? elements * width : 0), rows.data() + volume,
+                  T(0));
+        transpose(reinterpret_cast<char*>(rows.data()), width * item,
+                  reinterpret_cast<const char*>(image), elements * item, s.channels, elements);
+      }
+      loops.rows(s, rows.data(), width, places, first, last, sums.data());
+      transpose(reinterpret_cast<char*>(to + first), s.points * item,
+                reinterpret_cast<const char*>(sums.data()), width * item, last - first, s.channels);
+    }
   });
 }
 
@@ -90,6 +133,10 @@ void grid_sample_places(const Sampler& s, const T* gy, const T* x, const T* grid
 
 template void grid_sample(const Sampler&, const float*, const float*, float*);
 template void grid_sample(const Sampler&, const double*, const double*, double*);
+template bool is_near<float>(const Sampler&);
+template bool is_near<double>(const Sampler&);
+template void grid_sample_near(const Sampler&, const float*, const float*, float*);
+template void grid_sample_near(const Sampler&, const double*, const double*, double*);
 template void grid_sample_input(const Sampler&, const float*, const float*, float*);
 template void grid_sample_input(const Sampler&, const double*, const double*, double*);
 template void grid_sample_places(const Sampler&, const float*, const float*, const float*, float*);

@@ -1,5 +1,6 @@
 #include "kernels/cpu/simd/grid_sample.h"
 
+#include "kernels/cpu/simd/registers.h"
 #include "kernels/functors_elementary.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
@@ -116,8 +117,216 @@ int64_t taps(const Sampler& s, const T* grid, int64_t* first, int32_t* place, T*
   return n;
 }
 
+template <Sampling How>
+constexpr int kEach = How == Sampling::Nearest  ? 1
+                      : How == Sampling::Linear ? 2
+                                                : 4;
+
+// As many points at once as make whole registers of what they read.
+constexpr int kPoints = 16;
+
+// What the coordinates of these points read along one dimension, of which one step is `apart`
+// elements: -1 for nothing.
+template <class T> struct Axes {
+  int32_t index[4][kPoints];
+  T weight[4][kPoints];
+};
+
+// Vectors of elements, of the outcomes of their comparisons, and of as many indices.
+template <class T> struct Lanes {
+  using V = typename Vector<T>::type;
+  using Mask = decltype(V{} < V{});
+  typedef int32_t Indices
+      __attribute__((vector_size(kLanes<T> * sizeof(int32_t)), aligned(4), may_alias));
+};
+
+// To the nearest whole number, half to even, of numbers below 2^22.
+template <class T, class V> FN V nearest_whole(V v) {
+  constexpr T shift = sizeof(T) == 4 ? T(12582912) : T(6755399441055744);  // 1.5 * 2^23, 2^52
+  return (v + shift) - shift;
+}
+template <class T, class V> FN V below(V v) {
+  const V whole = nearest_whole<T>(v);
+  return whole > v ? whole - 1 : whole;
+}
+template <class V, class T> FN V within(V v, T low, T high) {  // leaves NaN as it is
+  v = v <= low ? V{} + low : v;
+  return v >= high ? V{} + high : v;
+}
+
+// Of an image of less than 2^20 elements a side, with nothing or its border outside.
+template <class T, Sampling How, bool Border>
+FN void axes_of(int64_t size, int64_t apart, bool corners, const T* coordinate, Axes<T>& axes) {
+  using V = typename Lanes<T>::V;
+  using Mask = typename Lanes<T>::Mask;
+  using Indices = typename Lanes<T>::Indices;
+  constexpr int each = kEach<How>;
+  const T count = static_cast<T>(size), last = count - 1;
+  const auto step = static_cast<int32_t>(apart);
+  for (int p = 0; p < kPoints; p += kLanes<T>) {
+    const V c = *reinterpret_cast<const V*>(coordinate + p);
+    V at = corners ? (c + 1) / 2 * last : ((c + 1) * count - 1) / 2;
+    at = Border && How != Sampling::Cubic ? within(at, T(0), last)
+                                          : within(at, T(-(1 << 21)), T(1 << 21));
+    const V low = How == Sampling::Nearest ? nearest_whole<T>(at) : below<T>(at);
+    for (int o = 0; o < each; ++o) {
+      V place = low + static_cast<T>(How == Sampling::Cubic ? o - 1 : o), weight{};
+      if constexpr (How == Sampling::Nearest) {
+        weight += 1;
+      } else if constexpr (How == Sampling::Linear) {
+        weight = o == 0 ? low + 1 - at : at - low;
+      } else {
+        const T a = T(-0.75);
+        const V d = o < 2 ? at - place : place - at;
+        weight = o == 1 || o == 2 ? ((a + 2) * d - (a + 3)) * d * d + 1
+                                  : ((d - 5) * d + 8) * d * a - 4 * a;
+        if (Border) place = within(place, T(0), last);
+      }
+      V near = place >= 0 ? place : V{};
+      near = near <= last ? near : V{} + last;
+      const Mask outside = near != place;
+      *reinterpret_cast<Indices*>(axes.index[o] + p) =
+          __builtin_convertvector(near, Indices) * step | __builtin_convertvector(outside, Indices);
+      *reinterpret_cast<V*>(axes.weight[o] + p) = weight;
+    }
+  }
+}
+
+// The same, point by point, of reflections.
+template <class T>
+void axes_of(const Sampler& s, int64_t size, int64_t apart, const T* coordinate, Axes<T>& axes) {
+  for (int p = 0; p < kPoints; ++p) {
+    const Axis<T> one = axis_of(s, size, coordinate[p]);
+    for (int t = 0; t < one.many; ++t) {
+      axes.index[t][p] = static_cast<int32_t>(one.index[t] < 0 ? -1 : one.index[t] * apart);
+      axes.weight[t][p] = one.weight[t];
+    }
+  }
+}
+
+template <class T, Sampling How>
+void axes_by(const Sampler& s, int64_t size, int64_t apart, const T* coordinate, Axes<T>& axes) {
+  switch (s.outside) {
+    case Outside::Zeros: return axes_of<T, How, false>(size, apart, s.corners, coordinate, axes);
+    case Outside::Border: return axes_of<T, How, true>(size, apart, s.corners, coordinate, axes);
+    case Outside::Reflection: return axes_of(s, size, apart, coordinate, axes);
+  }
+}
+
+template <Sampling How, int Spatial>
+constexpr int kTaps = (Spatial == 3 ? kEach<How> : 1) * kEach<How> * kEach<How>;
+
+// Where the taps of `many` points lie, and their weights. Those that lie outside have none, and
+// read what lies at `nothing`.
+template <class T, Sampling How, int Spatial>
+void taps_of(const Sampler& s, const T* grid, int many, int64_t width, int32_t nothing,
+             int32_t (*place)[kPoints], T (*weight)[kPoints]) {
+  using V = typename Lanes<T>::V;
+  using Mask = typename Lanes<T>::Mask;
+  using Indices = typename Lanes<T>::Indices;
+  constexpr int each = kEach<How>;
+  Axes<T> axes[Spatial];  // the slowest dimension first
+  T coordinate[Spatial][kPoints] = {};
+  for (int p = 0; p < many; ++p) {
+    for (int d = 0; d < Spatial; ++d) coordinate[d][p] = grid[p * Spatial + Spatial - 1 - d];
+  }
+  int64_t apart = width;
+  for (int d = Spatial - 1; d >= 0; --d) {
+    axes_by<T, How>(s, s.in[d], apart, coordinate[d], axes[d]);
+    apart *= s.in[d];
+  }
+  const auto index = [&](int d, int t, int p) {
+    return *reinterpret_cast<const Indices*>(axes[d].index[t] + p);
+  };
+  const auto share = [&](int d, int t, int p) {
+    return *reinterpret_cast<const V*>(axes[d].weight[t] + p);
+  };
+  for (int t = 0; t < kTaps<How, Spatial>; ++t) {
+    const int i = t / (each * each), j = t / each % each, k = t % each;
+    for (int p = 0; p < kPoints; p += kLanes<T>) {
+      const Indices y = index(Spatial - 2, j, p), x = index(Spatial - 1, k, p);
+      Indices sign = y | x, at = y + x;
+      V w = share(Spatial - 2, j, p);
+      if constexpr (Spatial == 3) {
+        sign |= index(0, i, p);
+        at += index(0, i, p);
+        w = share(0, i, p) * w;
+      }
+      w *= share(Spatial - 1, k, p);
+      const Indices outside = sign < 0;
+      *reinterpret_cast<Indices*>(place[t] + p) = outside ? Indices{} + nothing : at;
+      *reinterpret_cast<V*>(weight[t] + p) = __builtin_convertvector(outside, Mask) ? V{} : w;
+    }
+  }
+}
+
+// Channels [c, c + bytes) of one point, in vectors of `Bytes`.
+template <class T, int Taps, int Bytes>
+FN void sum_channels(const T* x, const int32_t (*place)[kPoints], const T (*weight)[kPoints], int p,
+                     T* y) {
+  typedef T V __attribute__((vector_size(Bytes), aligned(sizeof(T)), may_alias));
+  V sum{};
+  for (int t = 0; t < Taps; ++t) sum += *reinterpret_cast<const V*>(x + place[t][p]) * weight[t][p];
+  *reinterpret_cast<V*>(y) = sum;
+}
+
+template <class T, Sampling How, int Spatial>
+void rows_by(const Sampler& s, const T* x, int64_t width, const T* grid, int64_t begin, int64_t end,
+             T* y) {
+  constexpr int taps = kTaps<How, Spatial>;
+  constexpr int64_t small = 16 / sizeof(T), large = kBytes / sizeof(T);
+  int64_t elements = width;
+  for (int d = 0; d < Spatial; ++d) elements *= s.in[d];
+  int32_t place[taps][kPoints];
+  T weight[taps][kPoints];
+  for (int64_t first = begin; first < end; first += kPoints) {
+    const auto many = static_cast<int>(end - first < kPoints ? end - first : kPoints);
+    taps_of<T, How, Spatial>(s, grid + first * Spatial, many, width, static_cast<int32_t>(elements),
+                             place, weight);
+    for (int p = 0; p < many; ++p, y += width) {
+      int64_t c = 0;
+      for (; c + large <= width; c += large)
+        sum_channels<T, taps, kBytes>(x + c, place, weight, p, y + c);
+      for (; c < width; c += small) sum_channels<T, taps, 16>(x + c, place, weight, p, y + c);
+    }
+  }
+}
+
+template <class T>
+void rows(const Sampler& s, const T* x, int64_t width, const T* grid, int64_t begin, int64_t end,
+          T* y) {
+  if (s.how == Sampling::Cubic) rows_by<T, Sampling::Cubic, 2>(s, x, width, grid, begin, end, y);
+  else if (s.spatial == 2) rows_by<T, Sampling::Linear, 2>(s, x, width, grid, begin, end, y);
+  else rows_by<T, Sampling::Linear, 3>(s, x, width, grid, begin, end, y);
+}
+
+template <class T, int Spatial>
+void nearest_by(const Sampler& s, const T* x, const T* grid, int64_t begin, int64_t end, T* y) {
+  int64_t step = 1;
+  for (int d = 0; d < Spatial; ++d) step *= s.in[d];
+  int32_t place[1][kPoints];
+  T weight[1][kPoints];
+  for (int64_t first = begin; first < end; first += kPoints) {
+    const auto many = static_cast<int>(end - first < kPoints ? end - first : kPoints);
+    taps_of<T, Sampling::Nearest, Spatial>(s, grid + first * Spatial, many, 1, -1, place, weight);
+    for (int64_t c = 0; c < s.channels; ++c) {
+      const T* plane = x + c * step;
+      T* to = y + c * s.points + first;
+      for (int p = 0; p < many; ++p) to[p] = place[0][p] < 0 ? T(0) : plane[place[0][p]];
+    }
+  }
+}
+
+template <class T>
+void nearest(const Sampler& s, const T* x, const T* grid, int64_t begin, int64_t end, T* y) {
+  if (s.spatial == 2) nearest_by<T, 2>(s, x, grid, begin, end, y);
+  else nearest_by<T, 3>(s, x, grid, begin, end, y);
+}
+
+template <class T> constexpr GridLoops<T> kLoops{taps<T>, rows<T>, nearest<T>};
+
 }  // namespace
 
-extern const GridKernels grid_kernels{taps<float>, taps<double>};
+extern const GridKernels grid_kernels{kLoops<float>, kLoops<double>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

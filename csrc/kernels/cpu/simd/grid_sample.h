@@ -12,9 +12,25 @@ template <class T>
 using GridTaps = int64_t (*)(const Sampler& s, const T* grid, int64_t* first, int32_t* place,
                              T* weight, T* slopes);
 
+// Rows of channels of one image, `width` elements apart, a whole number of 16-byte pieces, and
+// after them a row of zeros: weighted sums of them for the points [begin, end), to rows as wide.
+template <class T>
+using GridRows = void (*)(const Sampler& s, const T* x, int64_t width, const T* grid, int64_t begin,
+                          int64_t end, T* y);
+// The elements of one image nearest to the points [begin, end), plane by plane.
+template <class T>
+using GridNearest = void (*)(const Sampler& s, const T* x, const T* grid, int64_t begin,
+                             int64_t end, T* y);
+
+template <class T> struct GridLoops {
+  GridTaps<T> taps;
+  GridRows<T> rows;
+  GridNearest<T> nearest;
+};
+
 struct GridKernels {
-  GridTaps<float> f32;
-  GridTaps<double> f64;
+  GridLoops<float> f32;
+  GridLoops<double> f64;
 };
 
 namespace v2 {

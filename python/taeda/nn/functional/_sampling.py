@@ -237,6 +237,10 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     )
 
 
+_SAMPLINGS = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+_OUTSIDES = {"zeros": 0, "border": 1, "reflection": 2}
+
+
 def grid_sample(
     input: Tensor,
     grid: Tensor,
@@ -258,12 +262,13 @@ def grid_sample(
         a tensor of shape (N, C, h, w) or (N, C, d, h, w).
     """
     rank = input.dim() - 2
-    if mode not in ("bilinear", "nearest", "bicubic"):
+    how, outside = _SAMPLINGS.get(mode), _OUTSIDES.get(padding_mode)
+    if how is None:
         raise ValueError(
             "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or "
             f"'bicubic', but got: '{mode}'"
         )
-    if padding_mode not in ("zeros", "border", "reflection"):
+    if outside is None:
         raise ValueError(
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or "
             f"'reflection', but got: '{padding_mode}'"
@@ -272,8 +277,6 @@ def grid_sample(
         raise RuntimeError(
             f"grid_sample: input {list(input.shape)} and grid {list(grid.shape)} do not match"
         )
-    if mode == "bicubic" and rank != 2:
+    if how == 2 and rank != 2:
         raise RuntimeError("grid_sample: bicubic interpolation only supports 4D input")
-    how = ("bilinear", "nearest", "bicubic").index(mode)
-    outside = ("zeros", "border", "reflection").index(padding_mode)
     return ops._grid_sample(input, grid, rank, how, outside, bool(align_corners))
