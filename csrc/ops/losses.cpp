@@ -108,11 +108,20 @@ Tensor spread_weighted(Backward& b, int64_t reduction, int weight, DimsRef sizes
   return b.has(weight) ? g * b.arg<Tensor>(weight) : g;
 }
 
+// Weights may be fewer than the errors, never more.
+void check_weight(const Tensor& x, const Tensor& weight) {
+  if (!weight.defined()) return;
+  const Dims sizes = broadcast_sizes(x.sizes(), weight.sizes());
+  check(same(sizes, x.sizes()), "output with shape ", to_string(x.sizes()),
+        " doesn't match the broadcast shape ", to_string(sizes));
+}
+
 Value bce(Call& c) {
   const Tensor &x = std::get<Tensor>(c.args[0]), &t = std::get<Tensor>(c.args[1]);
   check<ValueError>(same(x.sizes(), t.sizes()), "Using a target size (", to_string(t.sizes()),
                     ") that is different to the input size (", to_string(x.sizes()),
                     ") is deprecated. Please ensure they have the same size.");
+  check_weight(x, weight_of(c, 2));
   check_probabilities(x, "input");
   check_probabilities(t, "target");
   return reduced(weighted(errors_of(c, row<BinaryCrossEntropy>()), weight_of(c, 2)), integer(c, 3),
@@ -127,6 +136,8 @@ Value bce_with_logits(Call& c) {
   check<ValueError>(same(x.sizes(), t.sizes()), "Target size (", to_string(t.sizes()),
                     ") must be the same as input size (", to_string(x.sizes()), ")");
   const Tensor& positive = weight_of(c, 3);
+  check_weight(x, weight_of(c, 2));
+  check_weight(x, positive);
   const Tensor e = positive.defined() ? errors_of(c, row<BceWithLogitsWeighted>(), {positive})
                                       : errors_of(c, row<BceWithLogits>());
   return reduced(weighted(e, weight_of(c, 2)), integer(c, 4), "binary_cross_entropy_with_logits");

@@ -16,8 +16,8 @@ namespace {
 constexpr int64_t kGrain = 1 << 15;
 constexpr int64_t kChunk = 512;  // elements converted at a time where dtypes are mixed
 
-// A group's lists. A list of states that is empty is not used. Of `scalars`, which are counts and
-// the like, each parameter has a zero-dim tensor.
+// A group's lists. Of `scalars`, which are counts and the like, each parameter has a zero-dim
+// tensor.
 struct Group {
   const char* what;
   const TensorList& params;
@@ -25,6 +25,8 @@ struct Group {
   std::array<const TensorList*, cpu::kMostOperands - 2> states;
   std::array<const TensorList*, 3> scalars;
 };
+// A list of states that are not used where it is empty.
+const TensorList* used(const TensorList& states) { return states.empty() ? nullptr : &states; }
 
 void check_like(const char* what, size_t i, const Tensor& param, const Tensor& other,
                 const char* role) {
@@ -48,7 +50,7 @@ void check_group(const Group& g) {
   };
   check_length(g.grads);
   for (const TensorList* list : g.states) {
-    if (list && !list->empty()) check_length(*list);
+    if (list) check_length(*list);
   }
   for (const TensorList* list : g.scalars) {
     if (!list) continue;
@@ -69,7 +71,7 @@ void check_group(const Group& g) {
     check(param.dtype() == g.grads[i].dtype(), g.what, "(): parameter ", i, " has dtype ",
           name(param.dtype()), " but its gradient has dtype ", name(g.grads[i].dtype()));
     for (const TensorList* list : g.states) {
-      if (list && !list->empty()) check_like(g.what, i, param, (*list)[i], "state");
+      if (list) check_like(g.what, i, param, (*list)[i], "state");
     }
   }
 }
@@ -201,7 +203,7 @@ template <class Make> void step_group(const Group& g, Make&& make) {
     const auto step = make(i, count);
     std::array<const Tensor*, cpu::kMostOperands> tensors{&g.params[i], &g.grads[i]};
     for (size_t k = 0; k < g.states.size(); ++k) {
-      if (g.states[k] && !g.states[k]->empty()) tensors[k + 2] = &(*g.states[k])[i];
+      if (g.states[k]) tensors[k + 2] = &(*g.states[k])[i];
     }
     update(step, step.rule, tensors);
   }
@@ -215,7 +217,7 @@ cpu::StepBase base(double lr, double weight_decay, bool maximize, bool decoupled
 void fused_sgd(const TensorList& params, const TensorList& grads, const TensorList& momenta,
                double lr, double momentum, double dampening, double weight_decay, bool nesterov,
                bool maximize, bool is_first_step) {
-  step_group({"_fused_sgd_", params, grads, {&momenta}, {}}, [&](size_t, double) {
+  step_group({"_fused_sgd_", params, grads, {used(momenta)}, {}}, [&](size_t, double) {
     return cpu::SgdStep{base(lr, weight_decay, maximize), momentum, dampening, nesterov,
                         is_first_step};
   });
@@ -226,7 +228,7 @@ void fused_adam(const TensorList& params, const TensorList& grads, const TensorL
                 double lr, double beta1, double beta2, double weight_decay, double eps,
                 bool maximize, bool decoupled) {
   Power power1(beta1), power2(beta2);
-  step_group({"_fused_adam_", params, grads, {&means, &squares, &largest}, {&steps}},
+  step_group({"_fused_adam_", params, grads, {&means, &squares, used(largest)}, {&steps}},
              [&](size_t, double step) {
                cpu::AdamStep s{base(lr, weight_decay, maximize, decoupled), beta1, beta2, eps,
                                std::sqrt(1 - power2(step))};
@@ -291,7 +293,7 @@ void fused_rmsprop(const TensorList& params, const TensorList& grads, const Tens
                    const TensorList& momenta, const TensorList& means, const TensorList& steps,
                    double lr, double alpha, double eps, double weight_decay, double momentum,
                    bool maximize) {
-  step_group({"_fused_rmsprop_", params, grads, {&squares, &momenta, &means}, {&steps}},
+  step_group({"_fused_rmsprop_", params, grads, {&squares, used(momenta), used(means)}, {&steps}},
              [&](size_t, double) {
                return cpu::RmsPropStep{base(lr, weight_decay, maximize), alpha, momentum, eps};
              });

@@ -169,6 +169,20 @@ def test_a_result_of_integers_has_no_gradient():
     assert not exponent.requires_grad
 
 
+@pytest.mark.parametrize("which", ["weight", "pos_weight"])
+def test_weights_do_not_widen_a_loss(which):
+    x = taeda.zeros(1, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="broadcast shape"):
+        F.binary_cross_entropy_with_logits(x, x.detach(), **{which: taeda.ones(2, 3)})
+
+
+def test_a_step_without_its_states():
+    one, steps = [taeda.ones(2)], [taeda.ones(())]
+    numbers = {"lr": 0.1, "lr_decay": 0.0, "weight_decay": 0.0, "eps": 1e-10, "maximize": False}
+    with pytest.raises(ValueError, match="every list"):
+        taeda._C.ops._fused_adagrad_(one, one, [], steps, **numbers)
+
+
 def test_distances_of_batches_that_differ():
     with pytest.raises(RuntimeError, match="batches of rows that match"):
         taeda._C.ops._cdist(taeda.ones(()), taeda.ones(1, 1), 2.0, True)
