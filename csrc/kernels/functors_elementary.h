@@ -2,7 +2,7 @@
 // in float64 the library's. (See functors_scalar.h for the more frequent ones.)
 #pragma once
 
-#include "kernels/functors_scalar.h"
+#include "kernels/functors_wide.h"
 
 namespace taeda::TAEDA_ISA {
 
@@ -30,7 +30,7 @@ FN float pow(float x, float y) {
   return ::powf(x, y);
 #else
   const double wide = x, a = abs(wide), b = y, half = 0.5 * b;
-  const double size = exp(a == 1.0 ? 0.0 : b * log(a));
+  const double size = exp_wide(a == 1.0 ? 0.0 : b * log_wide(a));
   const double odd = trunc(half) == half ? 1.0 : copysign(1.0, wide);  // of whole exponents
   const double broken = wide < 0.0 ? (a < kInf ? kNan : 1.0) : 1.0;
   const double side = trunc(b) == b ? odd : broken;
@@ -216,36 +216,13 @@ FN float erfinv(float x) {
   return static_cast<float>(a < 1.0 ? p * y : edge);
 }
 
-// ---- the complementary error function ----
-// exp(-x^2) times a polynomial in t = 1 / (|x| + 2), and 2 less that for negative x.
-// Max 0.6 ulp.
-FN float erfc(float x) {
-  const double wide = abs(x), a = wide > 12.0 ? 12.0 : wide, t = 1.0 / (a + 2.0);
-  double p = 73.63662409;
-  p = p * t - 196.7619722;
-  p = p * t + 196.7738886;
-  p = p * t - 75.24887556;
-  p = p * t - 2.280605844;
-  p = p * t + 2.098485253;
-  p = p * t + 1.791524482;
-  p = p * t + 2.964575587;
-  p = p * t + 1.961867616;
-  p = p * t + 1.128987939;
-  p = p * t + 0.564177506;
-  const double v = exp(-a * a) * (p * t);
-  return static_cast<float>(x < 0.0f ? 2.0 - v : v);
-}
 FN double erfc(double x) { return ::erfc(x); }
 
 // ---- logarithms to other bases ----
 // Through float64, so that the one rounding to float32 is all that is lost and powers are exact.
-FN float log2(float x) {
-  return static_cast<float>(log(static_cast<double>(x)) * 1.4426950408889634);
-}
+FN float log2(float x) { return static_cast<float>(log_wide(x) * 1.4426950408889634); }
 FN double log2(double x) { return ::log2(x); }
-FN float log10(float x) {
-  return static_cast<float>(log(static_cast<double>(x)) * 0.43429448190325183);
-}
+FN float log10(float x) { return static_cast<float>(log_wide(x) * 0.43429448190325183); }
 FN double log10(double x) { return ::log10(x); }
 
 // ---- the rest of the library, one call per element ----

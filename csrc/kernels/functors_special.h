@@ -12,11 +12,7 @@ FN double sin_anywhere(double x) { return library_sin(x); }
 FN float cos_anywhere(float x) { return library_cos(x); }
 FN double cos_anywhere(double x) { return library_cos(x); }
 
-// The reentrant forms: plain lgamma writes the sign to a global variable.
-FN float lgamma(float x) {
-  int sign;
-  return ::lgammaf_r(x, &sign);
-}
+// The reentrant form: plain lgamma writes the sign to a global variable.
 FN double lgamma(double x) {
   int sign;
   return ::lgamma_r(x, &sign);
@@ -47,7 +43,6 @@ FN double lgamma(double x) {
   return result + ::log(x) - 0.5 / x - series;
 }
 FN double digamma(double x) { return digamma_double(x); }
-FN float digamma(float x) { return static_cast<float>(digamma_double(static_cast<double>(x))); }
 
 // The Hurwitz zeta function, sum over k of (k + q)^-s for s > 1, by Euler and Maclaurin.
 [[maybe_unused]] static double zeta_double(double s, double q) {
@@ -93,6 +88,7 @@ FN float digamma(float x) { return static_cast<float>(digamma_double(static_cast
 }
 FN double polygamma(double n, double x) { return polygamma_double(n, x); }
 FN float polygamma(float n, float x) {
+  if (n == 1.0f) return trigamma(x);
   return static_cast<float>(polygamma_double(static_cast<double>(n), static_cast<double>(x)));
 }
 

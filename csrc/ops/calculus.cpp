@@ -59,7 +59,9 @@ Tensor trapezoid_even(const Tensor& y, Scalar dx, int64_t dim) {
   if (no_samples(y, dim)) return no_area(y, dim);
   check_samples("trapezoid", y);
   check(!dx.is_complex(), "trapezoid(): Currently, we only support dx as a real number.");
-  return sum(neighbours(y, dim), Dims{dim}) * (dx.to_double() / 2);
+  // Every sample counts fully but the first and the last.
+  const Tensor ends = op<"select">(y, dim, int64_t{0}) + op<"select">(y, dim, int64_t{-1});
+  return (sum(y, Dims{dim}) - ends * 0.5) * dx.to_double();
 }
 Tensor cumulative(const Tensor& y, const Tensor& x, int64_t dim) {
   if (no_samples(y, dim)) return no_area(y, dim);

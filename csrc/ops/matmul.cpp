@@ -338,8 +338,12 @@ Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, Scalar b
     Tensor p = unsqueeze(vec1, 1) & unsqueeze(vec2, 0) & Tensor(Scalar(alpha.to<bool>()));
     return (self & Tensor(Scalar(beta.to<bool>()))) | p;
   }
-  Tensor p = unsqueeze(vec1, 1) * unsqueeze(vec2, 0);
-  return scaled_sum(expand(self, p.sizes()), p, beta, alpha);
+  const Tensor column = unsqueeze(vec1, 1), row = unsqueeze(vec2, 0);
+  const Tensor start = expand(self, Dims{vec1.numel(), vec2.numel()});
+  if (beta.equals(1) && is_inexact(self.dtype()) && self.dtype() == vec1.dtype() &&
+      self.dtype() == vec2.dtype())
+    return op<"addcmul">(start, column, row, alpha);
+  return scaled_sum(start, column * row, beta, alpha);
 }
 
 // ---- linear ----

@@ -32,10 +32,23 @@ bool sums_directly(DType from, DType to) {
   return to != DType::Bool || from == DType::Bool;
 }
 
+// Whether the elements of each x[i] follow one another in memory.
+bool is_dense_after_first(const Tensor& x) {
+  int64_t step = 1;
+  for (size_t d = x.sizes().size(); d-- > 1;) {
+    if (x.sizes()[d] != 1 && x.strides()[d] != step) return false;
+    step *= x.sizes()[d];
+  }
+  return true;
+}
+
 // Few rows of many columns, as gradients of what was expanded are summed up. False where x is not
 // of this kind.
 bool sum_of_few_rows(const Tensor& x, const Tensor& out, uint64_t mask) {
-  if (x.dtype() != out.dtype() || !x.is_contiguous()) return false;
+  if (x.dtype() != out.dtype()) return false;
+  // The first dimension may have any stride, where it alone goes.
+  const bool first = mask == 1 && is_dense_after_first(x);
+  if (!first && !x.is_contiguous()) return false;
   int64_t before = 1, n = 1, columns = 1;
   for (size_t d = 0; d < x.sizes().size(); ++d) {
     const int64_t size = x.sizes()[d];
@@ -48,10 +61,11 @@ bool sum_of_few_rows(const Tensor& x, const Tensor& out, uint64_t mask) {
     }
   }
   if (n < 2 || n > 8 || columns < 32) return false;
+  const int64_t stride = first ? x.strides()[0] : columns;
   if (x.dtype() == DType::Float32) {
-    cpu::sum_few_rows(before, n, columns, x.data_as<float>(), out.data_as<float>());
+    cpu::sum_few_rows(before, n, stride, columns, x.data_as<float>(), out.data_as<float>());
   } else if (x.dtype() == DType::Float64) {
-    cpu::sum_few_rows(before, n, columns, x.data_as<double>(), out.data_as<double>());
+    cpu::sum_few_rows(before, n, stride, columns, x.data_as<double>(), out.data_as<double>());
   } else {
     return false;
   }

@@ -215,12 +215,41 @@ def test_sums_of_few_rows(dtype):
         np.testing.assert_allclose(x.sum(dim).numpy(), expected, **close)
         turned = x.transpose(0, -1).contiguous().transpose(0, -1)
         np.testing.assert_allclose(turned.sum(dim).numpy(), expected, **close)
+        apart = numbers(2 * sizes[0], *sizes[1:], dtype=dtype)[::2]
+        np.testing.assert_allclose(
+            apart.sum(dim).numpy(), apart.numpy().astype("float64").sum(dim), **close
+        )
+        same = x[0].expand(4, *sizes[1:])
+        np.testing.assert_allclose(same.sum(0).numpy(), x[0].numpy() * 4.0, **close)
     x, before, sums = numbers(4, 300_000), taeda.get_num_threads(), []
     for count in (1, 2, 3):
         taeda.set_num_threads(count)
         sums.append(x.sum(0))
     taeda.set_num_threads(before)
     assert taeda.equal(sums[1], sums[0]) and taeda.equal(sums[2], sums[0])
+
+
+@pytest.mark.parametrize("columns", [127, 128, 255, 256, 257, 1024, 2500])
+def test_operands_with_one_value_a_row(columns):
+    x, v, w = taeda.rand(7, columns) + 0.5, taeda.rand(7) + 0.5, taeda.rand(columns) + 0.5
+    left, right = v.double()[:, None], w.double()
+    for got, want in [
+        (x * v[:, None], x.double() * left),
+        (v[:, None] / x, left / x.double()),
+        (taeda.where(v[:, None] > 1, x, v[:, None]), taeda.where(left > 1, x.double(), left)),
+        (taeda.outer(v, w), left * right),
+        (taeda.addr(x, v, w), x.double() + left * right),
+        (taeda.addr(x[0], v, w, beta=2, alpha=3), 2 * x[0].double() + 3 * left * right),
+    ]:
+        taeda.testing.assert_close(got.double(), want, rtol=2e-7, atol=2e-7)
+
+
+@pytest.mark.parametrize("rows", [1, 100, 5000, 300_001])
+@pytest.mark.parametrize("columns", [1, 2, 3, 40])
+def test_sums_of_narrow_columns(rows, columns):
+    x = taeda.rand(rows, columns, dtype=taeda.complex64)
+    exact = x.numpy().astype("complex128").sum(0)
+    np.testing.assert_allclose(x.sum(0).numpy(), exact, rtol=1e-6)
 
 
 def test_cumulative_extremes_of_lines():

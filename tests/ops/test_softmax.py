@@ -53,6 +53,22 @@ def test_dtypes(name: str) -> None:
     compare(name, leaf(4, 5, dtype=torch.float32), 1, dtype=torch.float64, second=False)
 
 
+@pytest.mark.parametrize("hidden", [511, 512, 700, 2048])
+@pytest.mark.parametrize("rows", [2, 4200])  # the latter are stored past the caches
+def test_rows_that_begin_with_minus_infinity(hidden: int, rows: int) -> None:
+    x = torch.randn(rows, 2112, generator=torch.Generator().manual_seed(1))
+    x[0, :hidden] = -float("inf")
+    x[-1, :hidden] = -float("inf")
+    for name in NAMES:
+        exact = getattr(torch, name)(x.double(), 1)
+        ours = torch.from_dlpack(getattr(taeda, name)(to_taeda(x), 1)).double()
+        torch.testing.assert_close(ours, exact, rtol=2e-6, atol=1e-9)
+    x = x[:2]
+    picked = taeda.nn.functional.cross_entropy(to_taeda(x), taeda.tensor([2100, 2101]))
+    wanted = torch.nn.functional.cross_entropy(x, torch.tensor([2100, 2101]))
+    assert picked.item() == pytest.approx(wanted.item(), rel=1e-5)
+
+
 def test_accuracy_of_long_rows() -> None:
     x = torch.randn(3, 100_000, generator=torch.Generator().manual_seed(0)) * 4
     exact = torch.log_softmax(x.double(), 1)

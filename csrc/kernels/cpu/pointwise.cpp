@@ -55,8 +55,9 @@ namespace {
 constexpr int kMax = Plan::kMaxOperands;
 constexpr int64_t kBlockBytes = 8192;  // of each operand: what fits into the first cache together
 constexpr int64_t kBlockItems = 1024;
-constexpr int64_t kGrain = 32768;  // elements that are worth a thread's attention
-constexpr int64_t kLongRow = 128;  // rows from here on are walked one by one
+constexpr int64_t kFilledItems = 256;  // of a block whose operand holds one value for a row
+constexpr int64_t kGrain = 32768;      // elements that are worth a thread's attention
+constexpr int64_t kLongRow = 128;      // rows from here on are walked one by one
 
 // How a block of an operand gets to the loop.
 enum class Way : uint8_t {
@@ -86,6 +87,10 @@ struct Walk {
     }
     long_rows = rows == 1 || inner >= kLongRow;
     if (long_rows) {
+      for (int k = 1; k < p.count; ++k) {
+        if (p.strides[k][0] == 0 && !p.constant(k))
+          block_items = std::min(block_items, kFilledItems);
+      }
       blocks_per_row = (inner + block_items - 1) / block_items;
       rows_per_block = 1;
       blocks = rows * blocks_per_row;

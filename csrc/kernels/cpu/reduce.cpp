@@ -220,7 +220,8 @@ void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef stri
     // Whole rows as far as possible: memory is read best from one end to the other.
     const int64_t blocks = (p.lane.size + kMaxColumns - 1) / kMaxColumns;
     p.lanes_at_once = std::min(p.lane.size, ((p.lane.size + blocks - 1) / blocks + 63) / 64 * 64);
-    p.line_chunk = std::clamp<int64_t>((p.line.size / 16 + 63) / 64 * 64, 64, 4096);
+    const int64_t most = 4096 * std::max<int64_t>(1, 64 / p.lane.size);
+    p.line_chunk = std::clamp<int64_t>((p.line.size / 16 + 63) / 64 * 64, 64, most);
   } else {
     p.lanes_at_once = std::clamp<int64_t>(kGrain / (p.line.size * p.outer_reduced.count()), 1, 64);
     p.line_chunk = 32768;
@@ -231,7 +232,8 @@ void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef stri
   run(p, finish);
 }
 
-template <class T> void sum_few_rows(int64_t before, int64_t n, int64_t columns, const T* x, T* y) {
+template <class T>
+void sum_few_rows(int64_t before, int64_t n, int64_t stride, int64_t columns, const T* x, T* y) {
   const simd::RowSums& kernels = simd::few_rows();
   const int64_t part = std::min(columns, kGrain), parts = (columns + part - 1) / part;
   parallel_for(before * parts, std::max<int64_t>(1, kGrain / (n * part)),
@@ -239,14 +241,14 @@ template <class T> void sum_few_rows(int64_t before, int64_t n, int64_t columns,
                  for (int64_t t = begin; t < end; ++t) {
                    const int64_t row = t / parts, first = t % parts * part;
                    const int64_t count = std::min(part, columns - first);
-                   const T* from = x + row * n * columns + first;
+                   const T* from = x + row * n * stride + first;
                    T* to = y + row * columns + first;
-                   if constexpr (sizeof(T) == 4) kernels.f32(from, n, columns, count, to);
-                   else kernels.f64(from, n, columns, count, to);
+                   if constexpr (sizeof(T) == 4) kernels.f32(from, n, stride, count, to);
+                   else kernels.f64(from, n, stride, count, to);
                  }
                });
 }
-template void sum_few_rows(int64_t, int64_t, int64_t, const float*, float*);
-template void sum_few_rows(int64_t, int64_t, int64_t, const double*, double*);
+template void sum_few_rows(int64_t, int64_t, int64_t, int64_t, const float*, float*);
+template void sum_few_rows(int64_t, int64_t, int64_t, int64_t, const double*, double*);
 
 }  // namespace taeda::cpu

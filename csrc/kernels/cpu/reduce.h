@@ -38,8 +38,9 @@ void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef stri
   reduce(op, dtype, x, sizes, strides, reduced, ReduceFinish{call, &f});
 }
 
-// y (before, columns) from x (before, n, columns): sums over few rows, added one after the other.
-// T: float or double.
-template <class T> void sum_few_rows(int64_t before, int64_t n, int64_t columns, const T* x, T* y);
+// y (before, columns) from x (before, n, columns): sums over few rows, which lie `stride` apart,
+// added one after the other. T: float or double.
+template <class T>
+void sum_few_rows(int64_t before, int64_t n, int64_t stride, int64_t columns, const T* x, T* y);
 
 }  // namespace taeda::cpu

@@ -173,7 +173,9 @@ template <class T> struct MomentsOf {
       const V mid = load_vec<C>(center + c);
       V s[2] = {}, q[2] = {load_vec<C>(squares + c), V{}};
       for (int64_t r = 0; r < G; ++r) {
-        const V d = load_vec<C>(x + r * stride + c) - mid;
+        const T* p = x + r * stride + c;
+        if constexpr (G > 1) __builtin_prefetch(p + G * stride, 0, 2);
+        const V d = load_vec<C>(p) - mid;
         s[r % 2] += d;
         q[r % 2] += d * d;
       }

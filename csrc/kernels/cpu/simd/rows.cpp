@@ -21,6 +21,7 @@ template <class T> struct LanesOf {
   typedef T type __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
 };
 template <class T> using Lanes = typename LanesOf<T>::type;
+template <class T> constexpr T kMost = static_cast<T>(sizeof(T) == 4 ? __FLT_MAX__ : __DBL_MAX__);
 
 // The sum of f(i), which gives elements i, i + 1, ... as Lanes, and of g(i), which gives one.
 template <class T, class F, class G> FN double sum_of(int64_t n, F&& f, G&& g) {
@@ -152,27 +153,6 @@ FN Narrow<double, 8>::type exp_lanes(Narrow<double, 8>::type x) {
   return x;
 }
 
-// The largest of a row, and the sum of exp(x - largest), in one pass through memory.
-template <class T> FN void max_and_sum(const T* x, int64_t n, T& most, double& total) {
-  constexpr int64_t block = 512, ahead = 2 * block;
-  most = largest(x, n < block ? n : block);
-  total = 0;
-  for (int64_t begin = 0; begin < n; begin += block) {
-    const int64_t m = n - begin < block ? n - begin : block;
-    const T best = largest(x + begin, m);
-    if (best > most) {
-      total *= __builtin_exp(static_cast<double>(most) - static_cast<double>(best));
-      most = best;
-    }
-    ask_for(x + begin + ahead, block);
-    const T center = most;
-    const T* p = x + begin;
-    total += sum_of<T>(
-        m, [&](int64_t i) { return exp_lanes(lanes_at(p + i) - center); },
-        [&](int64_t i) { return double{exp_or_zero(p[i] - center)}; });
-  }
-}
-
 // ---- softmax
 // -------------------------------------------------------------------------------------------------------
 
@@ -187,31 +167,98 @@ template <class T> FN void exp_and_sum(const T* x, int64_t n, T center, T* e, do
       [&](int64_t i) { return double{e[i] = exp_or_zero(x[i] - center)}; });
 }
 
-// Large results: while the exponentials of one row are computed, the row before is stored, and the
-// next one is read.
+// One block more of a row. `most` is the largest element so far, `center` what was taken from the
+// block's elements: that, or any number where there are only minus infinities.
+template <class T> FN void next_block(const T* x, int64_t n, T& most, T& center, double& total) {
+  const T best = largest(x, n);
+  if (best > most) {
+    total *= __builtin_exp(static_cast<double>(most) - static_cast<double>(best));
+    most = best;
+  }
+  center = most < -kMost<T> ? -kMost<T> : most;
+}
+
+// The largest of a row, and the sum of exp(x - largest), in one pass through memory.
+template <class T> FN void max_and_sum(const T* x, int64_t n, T& most, double& total) {
+  constexpr int64_t ahead = 2 * kSumBlock;
+  most = -static_cast<T>(__builtin_inf());
+  total = 0;
+  for (int64_t begin = 0; begin < n; begin += kSumBlock) {
+    const int64_t m = n - begin < kSumBlock ? n - begin : kSumBlock;
+    const T* p = x + begin;
+    T center;
+    next_block(p, m, most, center, total);
+    ask_for(p + ahead, kSumBlock);
+    total += sum_of<T>(
+        m, [&](int64_t i) { return exp_lanes(lanes_at(p + i) - center); },
+        [&](int64_t i) { return double{exp_or_zero(p[i] - center)}; });
+  }
+}
+
+// Large results, vector by vector: while the exponentials of one row are computed, the row before
+// is stored, whose exponentials were held back in the places of these, and the next row's largest
+// element is found.
 constexpr int64_t kHeld = 8192;  // elements of a row that are held back
 template <class T> void softmax_rows_past(int64_t rows, int64_t size, const T* x, T* y) {
-  constexpr int64_t block = 512, lanes = LanesOf<T>::count;
-  alignas(64) T held[2][kHeld];
-  T before = 0;  // the factor of the row before
-  auto store = [&](int64_t r, int64_t begin) {
-    const int64_t end = begin + block < size ? begin + block : size;
-    for (int64_t i = begin; i < end; i += lanes)
-      store_past_caches(y + r * size + i, lanes_at(held[r % 2] + i) * before);
-  };
+  constexpr int64_t lanes = LanesOf<T>::count, ahead = 4 * kSumBlock;
+  alignas(64) T held[kHeld];
+  for (int64_t i = 0; i < size; ++i) held[i] = 0;  // what the first row stores, and overwrites
+  T before = 0, most = largest(x, size);
   for (int64_t r = 0; r < rows; ++r) {
     const T* p = x + r * size;
-    const T m = largest(p, size);
-    double total = 0;
-    for (int64_t begin = 0; begin < size; begin += block) {
-      ask_for(p + size + begin, block);
-      exp_and_sum(p + begin, size - begin < block ? size - begin : block, m, held[r % 2] + begin,
-                  total);
-      if (r > 0) store(r - 1, begin);
-    }
+    const T* next = r + 1 < rows ? p + size : p;
+    T* to = r > 0 ? y + (r - 1) * size : y;
+    Lanes<T> best = Lanes<T>{} - static_cast<T>(__builtin_inf());
+    const double total = sum_of<T>(
+        size,
+        [&](int64_t i) {
+          store_past_caches(to + i, lanes_at(held + i) * before);
+          __builtin_prefetch(next + i + ahead);
+          best = lanes_at(next + i) > best ? lanes_at(next + i) : best;
+          const auto e = exp_lanes(lanes_at(p + i) - most);
+          __builtin_memcpy(held + i, &e, sizeof e);
+          return e;
+        },
+        [](int64_t) { return 0.0; });
     before = static_cast<T>(1.0 / total);
+    most = fold_lanes<T, lanes>(best, [](auto a, auto b) { return b > a ? b : a; });
   }
-  for (int64_t begin = 0; begin < size; begin += block) store(rows - 1, begin);
+  for (int64_t i = 0; i < size; i += lanes)
+    store_past_caches(y + (rows - 1) * size + i, lanes_at(held + i) * before);
+  fence_stores();
+}
+
+// Of log_softmax nothing is held back.
+template <class T, bool Store, bool Take>
+FN void log_softmax_row_past(const T* x, int64_t size, T* y, T& most, T& shift) {
+  constexpr int64_t ahead = 4 * kSumBlock;
+  T best = -static_cast<T>(__builtin_inf());
+  double total = 0;
+  for (int64_t begin = 0; begin < size; begin += kSumBlock) {
+    const int64_t n = size - begin < kSumBlock ? size - begin : kSumBlock;
+    const T* p = x + begin;
+    T* to = y + begin - size;
+    T center;
+    if constexpr (Take) next_block(p, n, best, center, total);
+    total += sum_of<T>(
+        n,
+        [&](int64_t i) {
+          if constexpr (Store) store_past_caches(to + i, lanes_at(p - size + i) - most - shift);
+          if constexpr (!Take) return Lanes<T>{};
+          __builtin_prefetch(p + i + ahead);
+          return Lanes<T>{exp_lanes(lanes_at(p + i) - center)};
+        },
+        [](int64_t) { return 0.0; });
+  }
+  most = best;
+  shift = static_cast<T>(__builtin_log(total));
+}
+template <class T> void log_softmax_rows_past(int64_t rows, int64_t size, const T* x, T* y) {
+  T most = 0, shift = 0;
+  log_softmax_row_past<T, false, true>(x, size, y, most, shift);
+  for (int64_t r = 1; r < rows; ++r)
+    log_softmax_row_past<T, true, true>(x + r * size, size, y + r * size, most, shift);
+  log_softmax_row_past<T, true, false>(x + rows * size, size, y + rows * size, most, shift);
   fence_stores();
 }
 
@@ -229,20 +276,17 @@ template <class T> void softmax_rows(int64_t rows, int64_t size, const T* x, T* 
 }
 
 template <class T> void log_softmax_rows(int64_t rows, int64_t size, const T* x, T* y, bool past) {
-  constexpr int64_t lanes = LanesOf<T>::count;
+  if (past) {
+    log_softmax_rows_past(rows, size, x, y);
+    return;
+  }
   for (int64_t r = 0; r < rows; ++r, x += size, y += size) {
     T m;
     double total;
     max_and_sum(x, size, m, total);
     const T shift = static_cast<T>(__builtin_log(total));
-    if (past) {
-      for (int64_t i = 0; i < size; i += lanes)
-        store_past_caches(y + i, lanes_at(x + i) - m - shift);
-    } else {
-      for (int64_t i = 0; i < size; ++i) y[i] = x[i] - m - shift;
-    }
+    for (int64_t i = 0; i < size; ++i) y[i] = x[i] - m - shift;
   }
-  if (past) fence_stores();
 }
 
 // ---- cross entropy: what a row needs of its softmax, and the softmax scaled
