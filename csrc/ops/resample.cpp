@@ -29,7 +29,8 @@ Resizing resizing(const Dims& in, const Dims& out, const std::vector<double>& st
     check(in[d] > 0 && out[d] > 0 && std::max(in[d], out[d]) <= std::numeric_limits<int32_t>::max(),
           "interpolate(): input and output sizes must be from 1 to 2147483647, got ", to_string(in),
           " to become ", to_string(out));
-    check<ValueError>(step[d] >= 0, "interpolate(): a scale factor must not be negative");
+    check<ValueError>(step[d] >= 0 && step[d] <= std::numeric_limits<int32_t>::max(),
+                      "interpolate(): neighbours cannot be ", step[d], " apart in the input");
   }
   return {in, out, step, static_cast<cpu::Resampling>(how), corners};
 }
