@@ -292,7 +292,8 @@ void eigh(int64_t batch, int64_t n, bool upper, bool vectors, T* a, Real<T>* val
   run(a, values, &answer, -1, &real_answer, -1, &int_answer, -1, &status);
   const int lwork = work_size(answer), lrwork = work_size(real_answer),
             liwork = std::max(int_answer, 1);
-  each(batch, product(n, n, n) * 4, [&](int64_t begin, int64_t end) {
+  const int64_t lanes = rotated_at_once<T>(n, n);
+  auto some = [&](int64_t begin, int64_t end) {
     Scratch<T> work(lwork);
     Scratch<R> rwork(lrwork);
     Scratch<int> iwork(liwork);
@@ -306,17 +307,17 @@ void eigh(int64_t batch, int64_t n, bool upper, bool vectors, T* a, Real<T>* val
       }
     };
     if constexpr (!is_complex<T>) {
-      if (!vectors && is_small(n, n)) {
-        const auto& loops = small_loops<T>();
-        auto together = [&](int64_t i, int64_t count) {
-          std::fill_n(info + i, count, 0);
-          return loops.eigenvalues(count, n, upper, a + i * n * n, values + i * n);
-        };
-        return each_together(begin, end, loops.lanes, together, alone);
-      }
+      auto together = [&](int64_t i, int64_t count) {
+        T* x = a + i * n * n;
+        std::fill_n(info + i, count, 0);
+        return small_loops<T>().eigh(count, n, upper, x, values + i * n, vectors ? x : nullptr);
+      };
+      const int64_t few = few_to_rotate(lanes, n, n);
+      if (lanes) return each_together(begin, end, lanes, few, together, alone);
     }
     for (int64_t i = begin; i < end; ++i) alone(i);
-  });
+  };
+  each(batch, product(n, n, n) * 4, some, std::max<int64_t>(lanes, 1));
 }
 
 #define TAEDA_INSTANTIATE(T) \

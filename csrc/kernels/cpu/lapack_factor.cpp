@@ -83,23 +83,22 @@ template <class T> void qr_factor(Shape s, T* a, T* tau) {
   int info = 0;
   Routines<T>::geqrf(&m, &n, a, &ld, tau, &answer, &kQuery, &info);
   const int lwork = work_size(answer);
-  each(s.batch, product(s.rows, s.cols, k) * 2, [&](int64_t begin, int64_t end) {
+  const int64_t lanes = reflected_at_once<T>(s.rows, s.cols);
+  auto some = [&](int64_t begin, int64_t end) {
     Scratch<T> work(lwork);
     auto alone = [&](int64_t i) {
       int status = 0;
       Routines<T>::geqrf(&m, &n, a + i * size, &ld, tau + i * k, work.data(), &lwork, &status);
     };
     if constexpr (!is_complex<T>) {
-      if (is_small(s.rows, s.cols)) {
-        const auto& loops = small_loops<T>();
-        auto together = [&](int64_t i, int64_t count) {
-          return loops.qr(count, s.rows, s.cols, a + i * size, tau + i * k);
-        };
-        return each_together(begin, end, loops.lanes, together, alone);
-      }
+      auto together = [&](int64_t i, int64_t count) {
+        return small_loops<T>().qr(count, s.rows, s.cols, a + i * size, tau + i * k);
+      };
+      if (lanes) return each_together(begin, end, lanes, 1, together, alone);
     }
     for (int64_t i = begin; i < end; ++i) alone(i);
-  });
+  };
+  each(s.batch, product(s.rows, s.cols, k) * 2, some, std::max<int64_t>(lanes, 1));
 }
 
 template <class T> void reflectors_to_q(Shape s, int64_t k, T* a, const T* tau) {
@@ -108,15 +107,13 @@ template <class T> void reflectors_to_q(Shape s, int64_t k, T* a, const T* tau) 
   int info = 0;
   Routines<T>::orgqr(&m, &n, &count, a, &ld, tau, &answer, &kQuery, &info);
   const int lwork = work_size(answer);
-  each(s.batch, product(s.rows, s.cols, k) * 2, [&](int64_t begin, int64_t end) {
+  const int64_t lanes = reflected_at_once<T>(s.rows, s.cols);
+  auto some = [&](int64_t begin, int64_t end) {
     if constexpr (!is_complex<T>) {
-      if (is_small(s.rows, s.cols)) {
-        const auto& loops = small_loops<T>();
-        for (int64_t i = begin; i < end; i += loops.lanes)
-          loops.q(std::min(loops.lanes, end - i), s.rows, s.cols, k, a + i * s.rows * s.cols,
-                  tau + i * k);
-        return;
-      }
+      for (int64_t i = begin; lanes && i < end; i += lanes)
+        small_loops<T>().q(std::min(lanes, end - i), s.rows, s.cols, k, a + i * s.rows * s.cols,
+                           tau + i * k);
+      if (lanes) return;
     }
     Scratch<T> work(lwork);
     for (int64_t i = begin; i < end; ++i) {
@@ -124,7 +121,8 @@ template <class T> void reflectors_to_q(Shape s, int64_t k, T* a, const T* tau) 
       Routines<T>::orgqr(&m, &n, &count, a + i * s.rows * s.cols, &ld, tau + i * k, work.data(),
                          &lwork, &status);
     }
-  });
+  };
+  each(s.batch, product(s.rows, s.cols, k) * 2, some, std::max<int64_t>(lanes, 1));
 }
 
 template <class T>
@@ -242,7 +240,8 @@ template <class T> void svd(Shape s, bool full, T* a, Real<T>* values, T* u, T* 
   run(a, values, u, vh, &answer, -1, &unused, &int_unused, &status);
   const int lwork = work_size(answer);
   const int64_t u_step = s.rows * (full ? s.rows : k), vh_step = s.cols * (full ? s.cols : k);
-  each(s.batch, product(s.rows, s.cols, k) * 8, [&](int64_t begin, int64_t end) {
+  const int64_t lanes = full && u && s.rows != s.cols ? 0 : rotated_at_once<T>(s.rows, s.cols);
+  auto some = [&](int64_t begin, int64_t end) {
     Scratch<T> work(lwork);
     Scratch<R> rwork(lrwork);
     Scratch<int> iwork(8 * k);
@@ -252,18 +251,17 @@ template <class T> void svd(Shape s, bool full, T* a, Real<T>* values, T* u, T* 
           info + i);
     };
     if constexpr (!is_complex<T>) {
-      if (!u && is_small(s.rows, s.cols)) {
-        const auto& loops = small_loops<T>();
-        auto together = [&](int64_t i, int64_t count) {
-          std::fill_n(info + i, count, 0);
-          return loops.singular_values(count, s.rows, s.cols, a + i * s.rows * s.cols,
-                                       values + i * k);
-        };
-        return each_together(begin, end, loops.lanes, together, alone);
-      }
+      const int64_t few = few_to_rotate(lanes, s.rows, s.cols);
+      auto together = [&](int64_t i, int64_t count) {
+        std::fill_n(info + i, count, 0);
+        return small_loops<T>().svd(count, s.rows, s.cols, a + i * s.rows * s.cols, values + i * k,
+                                    u ? u + i * u_step : nullptr, vh ? vh + i * vh_step : nullptr);
+      };
+      if (lanes) return each_together(begin, end, lanes, few, together, alone);
     }
     for (int64_t i = begin; i < end; ++i) alone(i);
-  });
+  };
+  each(s.batch, product(s.rows, s.cols, k) * 8, some, std::max<int64_t>(lanes, 1));
 }
 
 namespace {

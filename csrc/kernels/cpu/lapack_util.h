@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "base/error.h"
 #include "base/thread_pool.h"
@@ -25,12 +26,13 @@ inline int narrow(int64_t n) { return narrow(static_cast<double>(n)); }
 // A leading dimension: at least 1.
 inline int leading(int64_t n) { return std::max(narrow(n), 1); }
 
-// f(begin, end) over a batch, each matrix of which takes some `work` multiplications.
-template <class F> void each(int64_t batch, double work, F&& f) {
+// f(begin, end) over a batch, each matrix of which takes some `work` multiplications; it is cut at
+// multiples of `together`.
+template <class F> void each(int64_t batch, double work, F&& f, int64_t together = 1) {
   [[maybe_unused]] static const bool once = (scipy_openblas_set_num_threads(1), true);
   constexpr double grain = 1 << 16, call = 256;  // what a call costs beside the arithmetic
-  parallel_for(batch, static_cast<int64_t>(grain / std::min(work + call, grain)),
-               std::forward<F>(f));
+  const auto most = static_cast<int64_t>(grain / std::min(work + call, grain));
+  parallel_for(batch, (most + together - 1) / together * together, std::forward<F>(f));
 }
 
 // What computes with small matrices of float or double, some at once.
@@ -39,19 +41,33 @@ template <class T> const simd::MatrixLoops<T>& small_loops() {
   if constexpr (sizeof(T) == 4) return TAEDA_PICK(matrix_kernels).f32;
   else return TAEDA_PICK(matrix_kernels).f64;
 }
-inline bool is_small(int64_t rows, int64_t cols) {
-  return std::max(rows, cols) <= simd::kSmallMatrix;
+
+// How many matrices are reflected, or rotated, at once; 0 where LAPACK does it. Rotations take long
+// where matrices are not that small, so they need many lanes.
+template <class T> int64_t reflected_at_once(int64_t rows, int64_t cols) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::max(rows, cols) <= simd::kSmallMatrix) return small_loops<T>().lanes;
+  }
+  return 0;
+}
+template <class T> int64_t rotated_at_once(int64_t rows, int64_t cols) {
+  const int64_t lanes = reflected_at_once<T>(rows, cols);
+  return std::max(rows, cols) <= std::max<int64_t>(8, 2 * lanes) ? lanes : 0;
 }
 
-// together(first, count) over the matrices from `begin` to `end`, at most `most` at once; where it
-// returns false, alone(matrix) for each of them.
+// together(first, count) over the matrices from `begin` to `end`, `most` at once; alone(matrix) for
+// each where it returns false, and where fewer than `few` are left.
 template <class F, class G>
-void each_together(int64_t begin, int64_t end, int64_t most, F&& together, G&& alone) {
+void each_together(int64_t begin, int64_t end, int64_t most, int64_t few, F&& together, G&& alone) {
   for (int64_t i = begin; i < end; i += most) {
     const int64_t count = std::min(most, end - i);
-    if (together(i, count)) continue;
+    if (count >= few && together(i, count)) continue;
     for (int64_t j = i; j < i + count; ++j) alone(j);
   }
+}
+// Of rotations.
+inline int64_t few_to_rotate(int64_t lanes, int64_t rows, int64_t cols) {
+  return std::max(rows, cols) <= 8 ? 1 : lanes / 2;
 }
 
 inline double product(int64_t a, int64_t b, int64_t c = 1) {

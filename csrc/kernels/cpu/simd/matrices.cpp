@@ -34,6 +34,8 @@ template <class T> FN bool within(V<T> x, T most) {
 template <class T> constexpr T kMost = sizeof(T) == 4 ? T(0x1p28) : T(0x1p250);
 template <class T> constexpr T kLeast = sizeof(T) == 4 ? T(0x1p-50) : T(0x1p-450);
 template <class T> constexpr T kScale = sizeof(T) == 4 ? T(0x1p-14) : T(0x1p-200);
+// Of what is no shorter all products of squares count.
+template <class T> constexpr T kShort = sizeof(T) == 4 ? T(0x1p-36) : T(0x1p-250);
 template <class T> constexpr T kEps = sizeof(T) == 4 ? T(0x1p-23) : T(0x1p-52);
 
 template <class T> struct Matrices {
@@ -81,29 +83,61 @@ template <class T> struct Rotation {
   }
 };
 
-template <class T> void sort(int64_t n, V<T>* values) {
+template <class T> void store(int64_t count, int64_t size, const V<T>* x, T* a) {
+  for (int64_t e = 0; e < size; ++e) scatter(x[e], a + e, size, count);
+}
+
+// Vectors that are turned together: the columns of a matrix, `rows` high.
+template <class T> struct Columns {
+  V<T>* x;
+  int64_t rows;
+
+  V<T>* operator[](int64_t j) const { return x + j * rows; }
+  void turn(const Rotation<T>& r, int64_t p, int64_t q) const {
+    for (int64_t i = 0; i < rows; ++i) r.turn((*this)[p][i], (*this)[q][i]);
+  }
+  // p and q change places where p's value is the larger one.
+  void order(const V<T>& p_value, const V<T>& q_value, int64_t p, int64_t q) const {
+    for (int64_t i = 0; i < rows; ++i) {
+      V<T>&a = (*this)[p][i], &b = (*this)[q][i];
+      const V<T> before = a;
+      a = p_value > q_value ? b : a;
+      b = p_value > q_value ? before : b;
+    }
+  }
+  void make_identity() const {
+    for (int64_t e = 0; e < rows * rows; ++e) x[e] = all(T(e % (rows + 1) == 0));
+  }
+};
+
+// Ascending; what belongs to each value is carried along.
+template <class T, class... Kept> void sort(int64_t n, V<T>* values, const Kept&... kept) {
   for (int64_t last = n - 1; last > 0; --last) {
     for (int64_t i = 0; i < last; ++i) {
       const V<T> a = values[i], b = values[i + 1];
+      (kept.order(a, b, i, i + 1), ...);
       values[i] = smaller<T>(a, b);
       values[i + 1] = larger<T>(a, b);
     }
   }
 }
 
-// One-sided Jacobi (Hestenes, 1958): columns are turned until all are orthogonal.
+// One-sided Jacobi (Hestenes, 1958): columns are turned until all are orthogonal; then they are the
+// left vectors as long as the singular values, and what was turned with them are the right ones.
 template <class T>
-bool singular_values(int64_t count, int64_t m, int64_t n, const T* a, T* values) {
+bool svd(int64_t count, int64_t m, int64_t n, const T* a, T* values, T* u, T* vh) {
   Matrices<T> work;
+  V<T> turns[kSide * kSide], lengths[kSide];
   const bool high = m >= n;
   const int64_t rows = high ? m : n, cols = high ? n : m;
   if (!work.load(count, rows, cols, a, high ? 1 : m, high ? m : 1)) return false;
   if (!work.from(work.largest, kScale<T>)) return false;
-  V<T>* const x = work.x;
+  const Columns<T> x{work.x, rows}, right{turns, u ? cols : 0};
+  right.make_identity();
   const V<T> near = all(kEps<T> * kEps<T> * static_cast<T>(rows * rows));
   auto product = [&](int64_t p, int64_t q) {
-    V<T> sum = x[p * rows] * x[q * rows];
-    for (int64_t i = 1; i < rows; ++i) sum += x[p * rows + i] * x[q * rows + i];
+    V<T> sum = x[p][0] * x[q][0];
+    for (int64_t i = 1; i < rows; ++i) sum += x[p][i] * x[q][i];
     return sum;
   };
   for (int sweep = 0;; ++sweep) {
@@ -113,25 +147,43 @@ bool singular_values(int64_t count, int64_t m, int64_t n, const T* a, T* values)
         const V<T> first = product(p, p), second = product(q, q), mixed = product(p, q);
         turned = mixed * mixed <= near * first * second ? turned : all(T(1));
         const Rotation<T> r(second - first, mixed);
-        for (int64_t i = 0; i < rows; ++i) r.turn(x[p * rows + i], x[q * rows + i]);
+        x.turn(r, p, q);
+        right.turn(r, p, q);
       }
     }
     if (within<T>(turned, T(0))) break;
     if (sweep == kSweeps) return false;
   }
-  V<T> lengths[kSide];
   for (int64_t j = 0; j < cols; ++j) lengths[j] = root<T>(product(j, j));
-  sort<T>(cols, lengths);
-  for (int64_t j = 0; j < cols; ++j) scatter(lengths[j], values + cols - 1 - j, cols, count);
+  sort<T>(cols, lengths, x, right);
+  // A column that vanishes has no direction; that of a very short one is not well known.
+  if (u && !within<T>(kShort<T> / lengths[0], T(1))) return false;
+  T *const of_x = high ? u : vh, *const of_right = high ? vh : u;
+  const int64_t size = rows * cols, square = cols * cols;
+  for (int64_t j = 0; j < cols; ++j) {
+    const int64_t to = cols - 1 - j;
+    scatter(lengths[j], values + to, cols, count);
+    if (!u) continue;
+    const V<T> scale = T(1) / lengths[j];
+    // u lies by columns, and so does vh: its rows are vectors.
+    for (int64_t i = 0; i < rows; ++i)
+      scatter(x[j][i] * scale, of_x + (high ? to * rows + i : i * cols + to), size, count);
+    for (int64_t i = 0; i < cols; ++i)
+      scatter(right[j][i], of_right + (high ? i * cols + to : to * cols + i), square, count);
+  }
   return true;
 }
 
-// Jacobi's method: an element after the other beside the diagonal is turned to zero.
-template <class T> bool eigenvalues(int64_t count, int64_t n, bool upper, const T* a, T* values) {
+// Jacobi's method: one element after the other beside the diagonal is turned to zero.
+template <class T>
+bool eigh(int64_t count, int64_t n, bool upper, const T* a, T* values, T* vectors) {
   Matrices<T> work;
+  V<T> turns[kSide * kSide], diagonal[kSide];
   if (!work.load(count, n, n, a, upper ? n : 1, upper ? 1 : n, true)) return false;
   if (!work.from(work.largest, kScale<T>)) return false;
   V<T>* const x = work.x;  // the lower triangle
+  const Columns<T> kept{turns, vectors ? n : 0};
+  kept.make_identity();
   auto element = [&](int64_t i, int64_t j) -> V<T>& { return i > j ? x[j * n + i] : x[i * n + j]; };
   const V<T> near = work.largest * (kEps<T> / 8);
   for (int sweep = 0;; ++sweep) {
@@ -147,20 +199,17 @@ template <class T> bool eigenvalues(int64_t count, int64_t n, bool upper, const 
         for (int64_t i = 0; i < n; ++i) {
           if (i != p && i != q) r.turn(element(i, p), element(i, q));
         }
+        kept.turn(r, p, q);
       }
     }
     if (within<T>(turned, T(0))) break;
     if (sweep == kSweeps) return false;
   }
-  V<T> diagonal[kSide];
   for (int64_t i = 0; i < n; ++i) diagonal[i] = element(i, i);
-  sort<T>(n, diagonal);
+  sort<T>(n, diagonal, kept);
   for (int64_t i = 0; i < n; ++i) scatter(diagonal[i], values + i, n, count);
+  if (vectors) store<T>(count, n * n, turns, vectors);
   return true;
-}
-
-template <class T> void store(int64_t count, int64_t size, const V<T>* x, T* a) {
-  for (int64_t e = 0; e < size; ++e) scatter(x[e], a + e, size, count);
 }
 
 // The column c, from row `top` on, becomes (I - tau v v') c; v begins with 1.
@@ -218,8 +267,7 @@ template <class T> void q(int64_t count, int64_t m, int64_t n, int64_t k, T* a, 
   store<T>(count, m * n, x, a);
 }
 
-template <class T>
-constexpr MatrixLoops<T> matrix_loops{kLanes<T>, singular_values<T>, eigenvalues<T>, qr<T>, q<T>};
+template <class T> constexpr MatrixLoops<T> matrix_loops{kLanes<T>, svd<T>, eigh<T>, qr<T>, q<T>};
 
 }  // namespace
 

@@ -9,15 +9,17 @@
 
 namespace taeda::cpu::simd {
 
-constexpr int64_t kSmallMatrix = 8;  // rows and columns at most
+constexpr int64_t kSmallMatrix = 16;  // rows and columns at most
 
 template <class T> struct MatrixLoops {
   int64_t lanes;  // matrices at once, at most
 
-  // The min(m, n) singular values of each matrix, descending.
-  bool (*singular_values)(int64_t count, int64_t m, int64_t n, const T* a, T* values);
-  // The eigenvalues of symmetric matrices, of which one triangle is read, ascending.
-  bool (*eigenvalues)(int64_t count, int64_t n, bool upper, const T* a, T* values);
+  // The k = min(m, n) singular values of each matrix, descending, and unless they are null the
+  // first k left (m x k) and right vectors (k x n).
+  bool (*svd)(int64_t count, int64_t m, int64_t n, const T* a, T* values, T* u, T* vh);
+  // The eigenvalues of symmetric matrices, of which one triangle is read, ascending, and unless it
+  // is null the eigenvectors, maybe in the same memory.
+  bool (*eigh)(int64_t count, int64_t n, bool upper, const T* a, T* values, T* vectors);
   // R in the upper triangle, reflectors below it; tau: min(m, n) for each matrix.
   bool (*qr)(int64_t count, int64_t m, int64_t n, T* a, T* tau);
   // The first n columns of the product of the k reflectors that lie in a's first columns.
