@@ -34,6 +34,24 @@ Tensor cdist_forward(const Tensor& a, const Tensor& b, double p, bool by_product
   return out;
 }
 
+// With p = 1: the sum of grad[i, j] over j, with the sign of each difference between coordinates.
+Tensor sum_distance_gradient(const Tensor& grad, const Tensor& x, const Tensor& y) {
+  Tensor gx = empty(x.sizes(), x.options());
+  if (gx.is_meta() || gx.numel() == 0) return gx;
+  const int64_t m = x.size(-2), n = y.size(-2), k = x.size(-1);
+  check(grad.dtype() == x.dtype() && y.dtype() == x.dtype() && y.size(-1) == k &&
+            grad.numel() * k == gx.numel() * n && y.numel() * m == gx.numel() * n,
+        "_cdist_backward(): expected batches that match, got ", to_string(grad.sizes()), ", ",
+        to_string(x.sizes()), " and ", to_string(y.sizes()));
+  const Tensor g = raw_contiguous(grad), a = raw_contiguous(x), b = raw_contiguous(y);
+  visit_floating(x.dtype(), "cdist", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    cpu::sum_distance_gradient<T>(g.data_as<T>(), a.data_as<T>(), b.data_as<T>(), gx.data_as<T>(),
+                                  gx.numel() / (m * k), m, n, k);
+  });
+  return gx;
+}
+
 // The gradient of |a[i] - b[j]| by a[i] is the difference, weighted. For p = 2 the weights do not
 // depend on the coordinate, so that the sums over j are matrix products.
 void cdist_backward(Backward& b) {
@@ -52,6 +70,11 @@ void cdist_backward(Backward& b) {
     Tensor wt = transpose(w, -1, -2);
     if (b.needs(0)) b.set(0, x * sum(w, Dims{-1}, true) - matmul(w, y));
     if (b.needs(1)) b.set(1, y * sum(wt, Dims{-1}, true) - matmul(wt, x));
+    return;
+  }
+  if (p == 1 && !derivative_in_ops()) {
+    if (b.needs(0)) b.set(0, op<"_cdist_backward">(g, x, y));
+    if (b.needs(1)) b.set(1, op<"_cdist_backward">(transpose(g, -1, -2), y, x));
     return;
   }
   Tensor diff = unsqueeze(x, -2) - unsqueeze(y, -3), w = unsqueeze(g, -1);
@@ -119,6 +142,44 @@ Tensor renorm(const Tensor& self, Scalar p, int64_t dim, Scalar maxnorm) {
 
 // ---- cross ----
 
+// Of float32 or float64 tensors of one shape.
+Tensor cross_forward(const Tensor& self, const Tensor& other, int64_t dim) {
+  const int64_t d = wrap_dim(dim, self.dim());
+  check(same(self.sizes(), other.sizes()) && self.dtype() == other.dtype() && self.size(d) == 3,
+        "_cross(): expected two tensors of one shape and dtype, of length 3 along dimension ", d,
+        ", got ", to_string(self.sizes()), " and ", to_string(other.sizes()));
+  Tensor out = empty(self.sizes(), self.options());
+  if (out.is_meta() || out.numel() == 0) return out;
+  // The longest other dimension is the inner loop's.
+  Dims sizes, strides[3];
+  const Tensor* operands[] = {&self, &other, &out};
+  size_t longest = 0;
+  for (int64_t k = 0; k < self.dim(); ++k) {
+    if (k == d) continue;
+    if (sizes.empty() || self.size(k) > sizes[longest]) longest = sizes.size();
+    sizes.push_back(self.size(k));
+    for (size_t i = 0; i < 3; ++i) strides[i].push_back(operands[i]->stride(k));
+  }
+  if (sizes.empty()) {
+    sizes.push_back(1);
+    for (auto& s : strides) s.push_back(0);
+  }
+  std::swap(sizes[longest], sizes.back());
+  for (auto& s : strides) std::swap(s[longest], s.back());
+  visit_floating(self.dtype(), "cross", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    cpu::cross<T>(sizes, {self.data_as<T>(), strides[0], self.stride(d)},
+                  {other.data_as<T>(), strides[1], other.stride(d)},
+                  {out.data_as<T>(), strides[2], out.stride(d)});
+  });
+  return out;
+}
+void cross_backward(Backward& b) {
+  const int64_t d = b.arg<int64_t>(2);
+  if (b.needs(0)) b.set(0, op<"_cross">(b.arg<Tensor>(1), b.grad(), d));
+  if (b.needs(1)) b.set(1, op<"_cross">(b.grad(), b.arg<Tensor>(0), d));
+}
+
 Tensor cross(const Tensor& self, const Tensor& other, std::optional<int64_t> dim) {
   check(self.dim() == other.dim(), "cross(): inputs must have the same number of dimensions, got ",
         self.dim(), " and ", other.dim());
@@ -137,6 +198,8 @@ Tensor cross(const Tensor& self, const Tensor& other, std::optional<int64_t> dim
   }
   // (a1 b2 - a2 b1, a2 b0 - a0 b2, a0 b1 - a1 b0)
   Tensor a = expand(self, sizes), b = expand(other, sizes);
+  if (a.dtype() == b.dtype() && (a.dtype() == DType::Float32 || a.dtype() == DType::Float64))
+    return op<"_cross">(a, b, d);
   auto turned = [d](const Tensor& t, int64_t by) { return op<"roll">(t, Dims{by}, Dims{d}); };
   return turned(a, -1) * turned(b, -2) - turned(a, -2) * turned(b, -1);
 }
@@ -155,6 +218,12 @@ const Define kOps[] = {
      "`cdist` of batches that match; `by_product` for p = 2 only.",
      kernel(cdist_forward),
      {.backward = cdist_backward, .saves = saves_arg(0) | saves_arg(1) | saves_out()}},
+    {"_cdist_backward(grad: Tensor, x1: Tensor, x2: Tensor) -> Tensor",
+     "The gradient of `_cdist` with p = 1 for x1.", kernel(sum_distance_gradient)},
+    {"_cross(self: Tensor, other: Tensor, dim: int) -> Tensor",
+     "`cross` of tensors of one shape.",
+     kernel(cross_forward),
+     {.backward = cross_backward, .saves = saves_arg(0) | saves_arg(1)}},
     {"renorm(self: Tensor, p: Scalar, dim: int, maxnorm: Scalar) -> Tensor",
      "Scales each slice of `self` along `dim` whose p-norm exceeds `maxnorm` down to it.",
      kernel(renorm),

@@ -157,39 +157,7 @@ Tensor linalg_cross(const Tensor& self, const Tensor& other, int64_t dim) {
   const int64_t d = wrap_dim(dim, self.dim(), what);
   check(self.size(d) == 3 && other.size(d) == 3, what, ": inputs dimension ", dim,
         " must have length 3. Got ", self.size(d), " and ", other.size(d));
-  auto turned = [d](const Tensor& t, int64_t by) { return op<"roll">(t, Dims{by}, Dims{d}); };
-  return turned(self, -1) * turned(other, 1) - turned(self, 1) * turned(other, -1);
-}
-// Without `dim`: the first dimension of size 3.
-Tensor cross(const Tensor& self, const Tensor& other, std::optional<int64_t> dim) {
-  if (dim) return op<"linalg_cross">(self, other, *dim);
-  int64_t d = 0;
-  while (d < self.dim() && self.size(d) != 3) ++d;
-  check(d < self.dim(), "cross(): no dimension of size 3 in input of shape ",
-        to_string(self.sizes()));
-  return op<"linalg_cross">(self, other, d);
-}
-
-// ---- renorm ----
-
-Tensor renorm(const Tensor& self, Scalar p, int64_t dim, Scalar maxnorm) {
-  check(!p.is_complex() && p.to_double() > 0, "renorm(): non-positive-norm not supported");
-  check(!maxnorm.is_complex() && maxnorm.to_double() >= 0,
-        "renorm(): expected maxnorm to be >= 0, got ", maxnorm.to_double());
-  check(self.dim() > 1, "renorm(): input needs at least 2 dimensions, got ", self.dim(),
-        " dimensions");
-  check(is_inexact(self.dtype()), "renorm(): expected a floating point or complex input, got ",
-        self.dtype());
-  const int64_t d = wrap_dim(dim, self.dim());
-  Dims others;
-  for (int64_t i = 0; i < self.dim(); ++i) {
-    if (i != d) others.push_back(i);
-  }
-  const bool half = is_half(self.dtype());
-  Tensor x = half ? to(self, DType::Float32) : self;
-  Tensor size = op<"linalg_vector_norm">(x, p, others, true), most(maxnorm);
-  Tensor scale = where(size > most, most / (size + 1e-7), ones_like(size));
-  return to(x * scale, self.dtype());
+  return op<"cross">(self, other, d);
 }
 
 const Define kOps[] = {
@@ -231,13 +199,6 @@ const Define kOps[] = {
     {"linalg_cross(self: Tensor, other: Tensor, *, dim: int = -1) -> Tensor",
      "Vector products of the vectors of length 3 along `dim`. The other dimensions broadcast.",
      kernel(linalg_cross), kLinalg},
-    {"cross(self: Tensor, other: Tensor, dim: int? = None) -> Tensor",
-     "`linalg.cross`, along the first dimension of size 3 where `dim` is not given.", kernel(cross),
-     kLinalgMethod},
-    {"renorm(self: Tensor, p: Scalar, dim: int, maxnorm: Scalar) -> Tensor",
-     "Scales down each slice along `dim` whose norm of order `p` is larger than `maxnorm`.",
-     kernel(renorm),
-     {.forms = kPublic | kInplace | kOut, .composite = true}},
 };
 
 }  // namespace

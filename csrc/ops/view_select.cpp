@@ -149,8 +149,8 @@ void unfold_backward(Backward& b) {
   b.set(0, op<"_unfold_backward">(b.grad(), b.sizes(0), b.arg<int64_t>(1), b.arg<int64_t>(2),
                                   b.arg<int64_t>(3)));
 }
-// Adds each window back to where it came from. Windows may overlap, so one element of the window at
-// a time.
+// Adds each window back to where it came from: of windows that overlap, as many elements at a time
+// as do not.
 Tensor unfold_backward_op(const Tensor& g, DimsRef sizes, int64_t dim, int64_t size, int64_t step) {
   Tensor out = raw_zeros(sizes, g.options());
   if (g.is_meta()) return out;
@@ -158,9 +158,13 @@ Tensor unfold_backward_op(const Tensor& g, DimsRef sizes, int64_t dim, int64_t s
   if (sizes.empty()) return size == 0 ? out : op<"reshape">(g, Dims{});
   auto d = wrap_dim(dim, static_cast<int64_t>(sizes.size()));
   int64_t windows = at(g.sizes(), d);
-  for (int64_t i = 0; i < size; ++i) {
-    Tensor to = slice_view(out, d, i, i + (windows - 1) * step + 1, step);
-    op<"add_">(to, select_view(g, g.dim() - 1, i));
+  for (int64_t i = 0; i < size; i += step) {
+    const int64_t many = std::min(step, size - i);
+    Tensor to =
+        unfold_view(slice_view(out, d, i, i + (windows - 1) * step + many, 1), d, many, step);
+    Tensor from = slice_view(g, g.dim() - 1, i, i + many, 1);
+    if (i == 0) copy_into(to, from);
+    else op<"add_">(to, from);
   }
   return out;
 }

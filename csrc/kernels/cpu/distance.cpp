@@ -6,9 +6,25 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/blas.h"
+#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/simd/distance.h"
+#include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/simd/transpose.h"
 
 namespace taeda::cpu {
+namespace simd {
 namespace {
+const DistanceKernels& distances() { return TAEDA_PICK(distance_kernels); }
+const TransposeKernels& transposes() { return TAEDA_PICK(transpose_kernels); }
+}  // namespace
+}  // namespace simd
+
+namespace {
+
+template <class T> const simd::DistanceLoops<T>& loops() {
+  if constexpr (std::is_same_v<T, float>) return simd::distances().f32;
+  else return simd::distances().f64;
+}
 
 // term(i) for i < k, summed up in as many parts as fill a few registers, so that the order of the
 // additions does not keep a compiler from making vectors of them.
@@ -63,11 +79,37 @@ template <class T> std::vector<T> squared_norms(const T* a, int64_t rows, int64_
   return norms;
 }
 
+// The same from columns of b, whose elements lie side by side; for p = 1 and 2.
+template <class T>
+void by_columns(const T* a, const T* b, T* out, int64_t batches, int64_t m, int64_t n, int64_t k,
+                bool squares) {
+  constexpr auto item = static_cast<int64_t>(sizeof(T));
+  const int64_t step = (n + 15) / 16 * 16;
+  const Scratch<T> columns(batches * k * step);
+  const simd::Transpose transpose =
+      item == 4 ? simd::transposes().bytes4 : simd::transposes().bytes8;
+  parallel_for(batches, std::max<int64_t>(1, 32768 / (n * k)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      T* to = columns.data() + i * k * step;
+      transpose(reinterpret_cast<char*>(to), step * item,
+                reinterpret_cast<const char*>(b + i * n * k), k * item, n, k);
+      for (int64_t c = 0; c < k; ++c) std::fill(to + c * step + n, to + (c + 1) * step, T(0));
+    }
+  });
+  const auto row = squares ? loops<T>().euclidean : loops<T>().absolute;
+  parallel_for(batches * m, std::max<int64_t>(1, 131072 / (n * k)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i)
+                   row(a + i * k, columns.data() + i / m * k * step, n, step, k, out + i * n);
+               });
+}
+
 }  // namespace
 
 template <class T>
 void pair_distances(const T* a, const T* b, T* out, int64_t batches, int64_t m, int64_t n,
                     int64_t k, double p) {
+  if ((p == 1 || p == 2) && m >= 4 && k > 0) return by_columns(a, b, out, batches, m, n, k, p == 2);
   const int64_t grain = std::max<int64_t>(1, 32768 / std::max<int64_t>(1, n * k));
   parallel_for(batches * m, grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
@@ -81,6 +123,7 @@ void pair_distances(const T* a, const T* b, T* out, int64_t batches, int64_t m, 
 template <class T>
 void pair_distances_by_product(const T* a, const T* b, T* out, int64_t batches, int64_t m,
                                int64_t n, int64_t k) {
+  if (k <= 24) return by_columns(a, b, out, batches, m, n, k, true);  // faster, and exact
   gemm_batched<T>(batches, m, n, k, T(-2), {a, k}, m * k, {b, k, Trans::Yes}, n * k, T(0), out, n,
                   m * n);
   const std::vector<T> norms_a = squared_norms(a, batches * m, k),
@@ -101,6 +144,60 @@ void pair_distances_by_product(const T* a, const T* b, T* out, int64_t batches, 
   });
 }
 
+template <class T>
+void sum_distance_gradient(const T* g, const T* a, const T* b, T* gx, int64_t batches, int64_t m,
+                           int64_t n, int64_t k) {
+  const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, n * k));
+  parallel_for(batches * m, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      loops<T>().signs(g + i * n, a + i * k, b + i / m * n * k, n, k, gx + i * k);
+  });
+}
+
+template <class T>
+void cross(DimsRef sizes, const Vectors<const T>& a, const Vectors<const T>& b,
+           const Vectors<T>& out) {
+  const size_t last = sizes.size() - 1;
+  const int64_t n = sizes[last];
+  int64_t lines = 1;
+  for (size_t d = 0; d < last; ++d) lines *= sizes[d];
+  constexpr int64_t part = 8192;
+  const int64_t parts = (n + part - 1) / part;
+  parallel_for(lines * parts, std::max<int64_t>(1, part / n), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t first = t % parts * part, many = std::min(part, n - first);
+      const T *x = a.data + first * a.strides[last], *y = b.data + first * b.strides[last];
+      T* to = out.data + first * out.strides[last];
+      int64_t rest = t / parts;
+      for (size_t d = last; d-- > 0;) {
+        const int64_t at = rest % sizes[d];
+        rest /= sizes[d];
+        x += at * a.strides[d];
+        y += at * b.strides[d];
+        to += at * out.strides[d];
+      }
+      for (int64_t i = 0; i < many; ++i) {
+        const T x0 = x[0], x1 = x[a.apart], x2 = x[2 * a.apart];
+        const T y0 = y[0], y1 = y[b.apart], y2 = y[2 * b.apart];
+        to[0] = x1 * y2 - x2 * y1;
+        to[out.apart] = x2 * y0 - x0 * y2;
+        to[2 * out.apart] = x0 * y1 - x1 * y0;
+        x += a.strides[last];
+        y += b.strides[last];
+        to += out.strides[last];
+      }
+    }
+  });
+}
+
+template void sum_distance_gradient(const float*, const float*, const float*, float*, int64_t,
+                                    int64_t, int64_t, int64_t);
+template void sum_distance_gradient(const double*, const double*, const double*, double*, int64_t,
+                                    int64_t, int64_t, int64_t);
+template void cross(DimsRef, const Vectors<const float>&, const Vectors<const float>&,
+                    const Vectors<float>&);
+template void cross(DimsRef, const Vectors<const double>&, const Vectors<const double>&,
+                    const Vectors<double>&);
 template void pair_distances(const float*, const float*, float*, int64_t, int64_t, int64_t, int64_t,
                              double);
 template void pair_distances(const double*, const double*, double*, int64_t, int64_t, int64_t,

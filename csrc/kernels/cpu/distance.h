@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "base/dims.h"
+
 namespace taeda::cpu {
 
 // out (batches, m, n) = the p-norm of each row of a (batches, m, k) less each row of b (batches, n,
@@ -16,5 +18,22 @@ void pair_distances(const T* a, const T* b, T* out, int64_t batches, int64_t m, 
 template <class T>
 void pair_distances_by_product(const T* a, const T* b, T* out, int64_t batches, int64_t m,
                                int64_t n, int64_t k);
+
+// gx (batches, m, k): for each row of a, the sum over the rows of b of g (batches, m, n) times the
+// sign of a - b.
+template <class T>
+void sum_distance_gradient(const T* g, const T* a, const T* b, T* gx, int64_t batches, int64_t m,
+                           int64_t n, int64_t k);
+
+// Vectors of three coordinates, `apart` elements from one another.
+template <class T> struct Vectors {
+  T* data;
+  DimsRef strides;
+  int64_t apart;
+};
+// out = a x b, for an array of such vectors.
+template <class T>
+void cross(DimsRef sizes, const Vectors<const T>& a, const Vectors<const T>& b,
+           const Vectors<T>& out);
 
 }  // namespace taeda::cpu

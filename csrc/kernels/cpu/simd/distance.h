@@ -1,0 +1,35 @@
+// Distances between one row and many.
+#pragma once
+
+#include <cstdint>
+
+namespace taeda::cpu::simd {
+
+template <class T> struct DistanceLoops {
+  // out[j], for j < n: the sum over c < k of |a[c] - b[c * step + j]|, or the root of the sum of
+  // the squares. step: n or more, a multiple of 16.
+  void (*absolute)(const T* a, const T* b, int64_t n, int64_t step, int64_t k, T* out);
+  void (*euclidean)(const T* a, const T* b, int64_t n, int64_t step, int64_t k, T* out);
+  // sum[c], for c < k: the sum over j < n of g[j] with the sign of a[c] - b[j * k + c].
+  void (*signs)(const T* g, const T* a, const T* b, int64_t n, int64_t k, T* sum);
+};
+
+struct DistanceKernels {
+  DistanceLoops<float> f32;
+  DistanceLoops<double> f64;
+};
+
+namespace v2 {
+extern const DistanceKernels distance_kernels;
+}
+namespace v3 {
+extern const DistanceKernels distance_kernels;
+}
+namespace v4 {
+extern const DistanceKernels distance_kernels;
+}
+namespace base {
+extern const DistanceKernels distance_kernels;
+}
+
+}  // namespace taeda::cpu::simd
