@@ -99,6 +99,41 @@ def test_steps_over_small_images(n, groups, ic, oc, size, kernel, stride) -> Non
     compare("nn.functional.conv2d", x, w, b, stride, padding, 1, groups, second=False)
 
 
+# Where images, or outputs, lie side by side: batch, in and out channels, input, kernel, stride,
+# padding, dilation
+ACROSS = [
+    (9, 32, 64, (8, 8), (5, 5), 1, 2, 1),
+    (33, 6, 16, (12, 12), (5, 5), 1, 0, 1),
+    (70, 20, 12, (7, 6), (5, 3), 1, (4, 1), (2, 1)),
+    (6, 32, 32, (5, 9), (3, 3), 1, 3, 3),
+    (10, 64, 40, (8, 7), (4, 3), 2, 1, 1),
+    (17, 32, 48, (6, 6), (3, 4), (1, 3), (0, 2), (2, 1)),
+    (5, 32, 64, (4, 5, 4), (3, 3, 2), 1, 1, 1),
+    (8, 32, 32, (4, 6, 6), (3, 1, 3), (1, 2, 2), (2, 0, 1), 1),
+    (12, 64, 64, (40,), (3,), 1, 4, 4),
+    (34, 64, 64, (2, 2), (3, 3), 1, 1, 1),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("case", ACROSS, ids=str)
+def test_small_images(case: tuple, dtype: torch.dtype) -> None:
+    n, ic, oc, size, kernel, stride, padding, dilation = case
+    x = leaf(n, ic, *size, dtype=dtype)
+    w, b = leaf(oc, ic, *kernel, dtype=dtype, seed=1), leaf(oc, dtype=dtype, seed=2)
+    with torch.no_grad():  # so that long sums stay small
+        x /= 32
+        w /= 32
+    name = f"nn.functional.conv{len(size)}d"
+    compare(name, x, w, b, stride, padding, dilation, second=False)
+
+
+def test_windows_side_by_side() -> None:
+    x, w, b = leaf(5, 3, 33, 24), leaf(20, 3, 8, 8, seed=1), leaf(20, seed=2)
+    compare("nn.functional.conv2d", x, w, b, 8, second=False)
+    compare("nn.functional.conv2d", x, w, b, 9, 2, second=False)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("size", [(1, 1), (2, 3), (4, 5), (7, 7), (14, 9), (9, 16), (6, 31)])
 def test_small_planes(size: tuple, dtype: torch.dtype) -> None:
@@ -136,10 +171,13 @@ def test_layouts() -> None:
     assert taeda.allclose(ours, taeda.nn.functional.conv2d(to_taeda(x), to_taeda(w)))
 
 
-@pytest.mark.parametrize(("channels", "stride"), [(8, 1), (48, 1), (64, 2)])
-def test_threads_do_not_change_the_bits(channels: int, stride: int) -> None:
-    x = to_taeda(torch.randn(5, channels, 30, 30))
-    w = to_taeda(torch.randn(64, channels, 3, 3))
+@pytest.mark.parametrize(
+    ("channels", "stride", "size", "kernel"),
+    [(8, 1, 30, 3), (48, 1, 30, 3), (64, 2, 30, 3), (32, 1, 8, 5), (32, 2, 8, 4)],
+)
+def test_threads_do_not_change_the_bits(channels: int, stride: int, size: int, kernel: int) -> None:
+    x = to_taeda(torch.randn(5, channels, size, size))
+    w = to_taeda(torch.randn(64, channels, kernel, kernel))
     x.requires_grad_()
     w.requires_grad_()
     before = taeda.get_num_threads()
@@ -256,10 +294,12 @@ def test_every_instruction_set(level: str) -> None:
     code = (
         "from tests.ops.test_conv import *\n"
         "for case in SMALL_TILES: test_accuracy_of_float32(case)\n"
+        "for case in ACROSS: test_small_images(case, torch.float32)\n"
+        "for case in ACROSS: test_small_images(case, torch.float64)\n"
         "test_values_that_are_not_finite_stay_where_they_are_read(1, (2, 32, 12, 12))\n"
         "test_values_that_are_not_finite_stay_where_they_are_read(2, (2, 64, 40, 40))\n"
-        "test_threads_do_not_change_the_bits(48, 1)\n"
-        "test_threads_do_not_change_the_bits(64, 2)\n"
+        "test_threads_do_not_change_the_bits(48, 1, 30, 3)\n"
+        "test_threads_do_not_change_the_bits(64, 2, 30, 3)\n"
     )
     environment = {**os.environ, "TAEDA_CPU": level}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment, cwd=ROOT)

@@ -6,6 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/blas.h"
+#include "kernels/cpu/conv_across.h"
 #include "kernels/cpu/conv_band.h"
 #include "kernels/cpu/conv_direct.h"
 #include "kernels/cpu/scratch.h"
@@ -23,6 +24,7 @@ constexpr int64_t kTileElements = 1 << 18;  // of the matrix of windows in one t
 constexpr int64_t kFewColumns = 128;        // images with fewer outputs share a tile
 constexpr int64_t kFewPlaces = 64;          // outputs of an image, by which the way is chosen
 constexpr int64_t kSomePlaces = 1024;
+constexpr int64_t kDeepWindow = 192;     // elements that are more work than a window's copying
 constexpr int64_t kPlaneWork = 1 << 16;  // multiplications worth a chunk, of depthwise planes
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -165,6 +167,14 @@ bool prefers_windows(const Plan& p, int64_t most_places) {
          std::min(p.group_in, p.group_out) >= 32;
 }
 
+// Whether windows do not overlap: then their matrix holds every input once.
+bool windows_apart(const Plan& p) {
+  bool apart = p.taps > 1;
+  for (int d = 0; d < 3; ++d)
+    apart &= p.window.stride[d] > (p.window.kernel[d] - 1) * p.window.dilation[d];
+  return apart;
+}
+
 // How many chunks of input channels of a group are worked on apart from each other: enough work
 // each, and not too many.
 int64_t channels_per_part(const Plan& p, int64_t columns) {
@@ -181,11 +191,13 @@ template <class T>
 void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
   const Plan p(s);
   if (p.batch * p.out_channels * p.out_volume == 0) return;
+  if (across_forward(s, x, w, bias, y)) return;
   if constexpr (std::is_same_v<T, float>) {
     if (fits_winograd<T>(s) && winograd_forward(s, x, w, bias, y)) return;
   }
-  if (!p.depthwise && !prefers_windows(p, kFewPlaces) && fits_direct(s))
-    return direct_forward(s, x, w, bias, y);
+  const bool by_windows =
+      prefers_windows(p, kFewPlaces) || (windows_apart(p) && p.depth >= kDeepWindow);
+  if (!p.depthwise && !by_windows && fits_direct(s)) return direct_forward(s, x, w, bias, y);
   if (p.depthwise) {
     parallel_for(p.batch * p.out_channels, plane_grain(p), [&](int64_t begin, int64_t end) {
       Scratch<T> memory(2 * padded_volume(p.window.out, p.window.stride, p.window));
@@ -236,10 +248,12 @@ void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* 
 template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx) {
   const Plan p(s);
   if (p.batch * p.in_channels * p.in_volume == 0) return;
+  if (p.out_volume != 0 && across_grad_input(s, gy, w, gx)) return;
   if constexpr (std::is_same_v<T, float>) {
     if (s.stride[0] == 1 && fits_winograd<T>(s) && winograd_grad_input(s, gy, w, gx)) return;
   }
-  if (!p.depthwise && p.out_volume != 0 && !prefers_windows(p, kSomePlaces) && fits_direct(s))
+  if (!p.depthwise && p.out_volume != 0 && !prefers_windows(p, kSomePlaces) && !windows_apart(p) &&
+      fits_direct(s))
     return direct_grad_input(s, gy, w, gx);
   if (p.depthwise) {
     parallel_for(p.batch * p.in_channels, plane_grain(p), [&](int64_t begin, int64_t end) {
@@ -304,6 +318,7 @@ template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T
 template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
   const Plan p(s);
   const int64_t total = p.out_channels * p.depth;
+  if (total != 0 && p.batch * p.out_volume != 0 && across_grad_weight(s, x, gy, gw)) return;
   std::fill_n(gw, total, T(0));
   if (total == 0 || p.batch * p.out_volume == 0) return;
   if constexpr (std::is_same_v<T, float>) {
@@ -313,7 +328,7 @@ template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T
     }
   }
   if (p.depthwise) return direct::places_grad_weight(s, x, gy, gw);
-  if (p.taps > 1 && !prefers_windows(p, kFewPlaces) && fits_direct(s))
+  if (p.taps > 1 && !prefers_windows(p, kFewPlaces) && !windows_apart(p) && fits_direct(s))
     return direct_grad_weight(s, x, gy, gw);
   // Few weights: tiles are dealt out, to sums of their own that are added in order. Many: channels
   // are.

@@ -18,6 +18,25 @@ void lay_row(const T* row, int64_t in, int64_t start, int64_t step, int64_t widt
   std::fill(to + last, to + width, T(0));
 }
 
+// The inputs r, r + stride, ... of a dimension as sums over the outputs' gradients.
+Axis backward_axis(const ConvShape& s, int d, int64_t r) {
+  const int from = d - (3 - s.spatial);
+  if (from < 0) {
+    Axis a(1, 1, 1);
+    a.add(0, 0);
+    return a;
+  }
+  const int64_t stride = s.stride[from];
+  Axis a(s.out[from], r < s.in[from] ? ceil_div(s.in[from] - r, stride) : 0, 1);
+  a.y_start = r;
+  a.y_step = stride;
+  for (int64_t k = 0; k < s.kernel[from]; ++k) {
+    const int64_t distance = r + s.padding[from] - k * s.dilation[from];
+    if (distance % stride == 0) a.add(k, distance / stride);
+  }
+  return a;
+}
+
 }  // namespace
 
 Problem forward_problem(const ConvShape& s) {
@@ -36,6 +55,21 @@ Problem forward_problem(const ConvShape& s) {
   p.y_height = p.h.out;
   p.y_width = p.w.out;
   return p;
+}
+
+void each_remainder(const ConvShape& s, const std::function<void(const Problem&)>& f) {
+  auto stride = [&](int d) { return d < 3 - s.spatial ? 1 : s.stride[d - (3 - s.spatial)]; };
+  for (int64_t r = 0; r < stride(0) * stride(1) * stride(2); ++r) {
+    Problem p{backward_axis(s, 0, r / stride(2) / stride(1)),
+              backward_axis(s, 1, r / stride(2) % stride(1)),
+              backward_axis(s, 2, r % stride(2)),
+              s.out_channels / s.groups,
+              0,
+              0};
+    p.y_height = s.spatial > 1 ? s.in[s.spatial - 2] : 1;
+    p.y_width = s.in[s.spatial - 1];
+    if (p.d.out * p.h.out * p.w.out != 0) f(p);
+  }
 }
 
 template <class T> void lay_out(const Problem& p, const Band& band, const T* x, T* to) {

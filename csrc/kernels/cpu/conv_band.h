@@ -17,16 +17,20 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <type_traits>
 #include <vector>
 
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/simd/gemm.h"
 #include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/simd/transpose.h"
 
 namespace taeda::cpu::direct {
 
 constexpr int64_t kBandElements = 1 << 17;  // of the laid-out input of a band: half of a usual L2
+
+constexpr int64_t kShallow = 32;  // taps of channels that are few beside the stores
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
@@ -39,6 +43,18 @@ template <class T> const simd::GemmLoops<T>& loops() {
   } else {
     return kernels.f64;
   }
+}
+
+// to[j * to_step + i] = from[i * from_step + j], i < rows and j < cols.
+template <class T>
+void transpose(const T* from, int64_t from_step, int64_t rows, int64_t cols, T* to,
+               int64_t to_step) {
+  using namespace simd;
+  constexpr int64_t size = sizeof(T);
+  const TransposeKernels& kernels = TAEDA_PICK(transpose_kernels);
+  const Transpose f = size == 4 ? kernels.bytes4 : kernels.bytes8;
+  f(reinterpret_cast<char*>(to), to_step * size, reinterpret_cast<const char*>(from),
+    from_step * size, rows, cols);
 }
 
 // One dimension: output o reads the inputs o * step + position for each tap's position.
@@ -85,6 +101,11 @@ struct Problem {
   int64_t channel_size(int64_t rows) const {
     return phases() * (d.halo() + 1) * (rows + h.halo()) * width();
   }
+  // Whether windows are copied: where rows are so short that padding would cost more, or sums that
+  // storing results would.
+  bool copied(int64_t outputs) const {
+    return outputs >= 16 && (w.halo() * outputs > 3 * w.out || depth() <= kShallow);
+  }
   // Rows of outputs in a band.
   int64_t band() const {
     const int64_t row = channels * phases() * (d.halo() + 1) * width();
@@ -95,6 +116,8 @@ struct Problem {
 };
 
 Problem forward_problem(const ConvShape& s);
+// The gradient of the input as such sums, for every remainder that inputs have.
+void each_remainder(const ConvShape& s, const std::function<void(const Problem&)>& f);
 
 // Some rows of outputs, of one image or (whole planes) of several.
 struct Band {

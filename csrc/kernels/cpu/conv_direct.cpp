@@ -16,26 +16,6 @@ using namespace direct;
 constexpr int64_t kTilesTogether = 8;    // tiles that read the same weights one after the other
 constexpr int64_t kDepthTogether = 256;  // taps of channels that are summed at a stretch
 constexpr int64_t kPackedTogether = 1 << 14;  // weights worth a chunk
-constexpr int64_t kShallow = 32;              // taps of channels that are few beside the stores
-
-// The inputs r, r + stride, ... of a dimension as sums over the outputs' gradients.
-Axis backward_axis(const ConvShape& s, int d, int64_t r) {
-  const int from = d - (3 - s.spatial);
-  if (from < 0) {
-    Axis a(1, 1, 1);
-    a.add(0, 0);
-    return a;
-  }
-  const int64_t stride = s.stride[from];
-  Axis a(s.out[from], r < s.in[from] ? ceil_div(s.in[from] - r, stride) : 0, 1);
-  a.y_start = r;
-  a.y_step = stride;
-  for (int64_t k = 0; k < s.kernel[from]; ++k) {
-    const int64_t distance = r + s.padding[from] - k * s.dilation[from];
-    if (distance % stride == 0) a.add(k, distance / stride);
-  }
-  return a;
-}
 
 // Weights as product() reads them: panels of some outputs, [panel][channel, tap][output]. Those of
 // output m, channel c and tap t are at w[m * m_step + c * c_step + t].
@@ -195,9 +175,8 @@ void run(const Problem& p, const ConvShape& s, int64_t outputs, const T* x, cons
          int64_t w_group, int64_t m_step, int64_t c_step, const T* bias, int64_t y_volume, T* y) {
   const int64_t depth = p.depth(), x_volume = p.d.in * p.h.in * p.w.in;
   const int64_t bands = p.bands(), rows = loops<T>().rows;
-  // Rows so short that padding would cost more than copying, or sums so short that storing results
-  // would; small images then go together, so that their outputs fill whole tiles.
-  const bool copied = outputs >= 16 && (p.w.halo() * outputs > 3 * p.w.out || depth <= kShallow);
+  // Small images then go together, so that their outputs fill whole tiles.
+  const bool copied = p.copied(outputs);
   const int64_t enough = ceil_div(kTilesTogether * loops<T>().cols, p.h.out * p.w.out);
   const int64_t images = copied && bands == 1 ? std::min(enough, s.batch) : 1;
   const int64_t tasks = ceil_div(s.batch, images) * s.groups * bands;
@@ -280,24 +259,10 @@ void direct_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T
 template <class T> void direct_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx) {
   const int64_t outputs = s.in_channels / s.groups, channels = s.out_channels / s.groups;
   const int64_t taps = volume(s, s.kernel), in_volume = volume(s, s.in);
-  auto stride = [&](int d) { return d < 3 - s.spatial ? 1 : s.stride[d - (3 - s.spatial)]; };
-  auto each_remainder = [&](auto&& f) {
-    for (int64_t r = 0; r < stride(0) * stride(1) * stride(2); ++r) {
-      Problem p{backward_axis(s, 0, r / stride(2) / stride(1)),
-                backward_axis(s, 1, r / stride(2) % stride(1)),
-                backward_axis(s, 2, r % stride(2)),
-                channels,
-                0,
-                0};
-      p.y_height = s.spatial > 1 ? s.in[s.spatial - 2] : 1;
-      p.y_width = s.in[s.spatial - 1];
-      if (p.d.out * p.h.out * p.w.out != 0) f(p);
-    }
-  };
   bool all_read = true;
-  each_remainder([&](const Problem& p) { all_read &= p.taps() != 0; });
+  each_remainder(s, [&](const Problem& p) { all_read &= p.taps() != 0; });
   if (!all_read) std::fill_n(gx, s.batch * s.in_channels * in_volume, T(0));
-  each_remainder([&](const Problem& p) {
+  each_remainder(s, [&](const Problem& p) {
     if (p.taps() == 0) return;
     run<T>(p, s, outputs, gy, w, channels * outputs * taps, taps, outputs * taps, nullptr,
            in_volume, gx);

@@ -72,17 +72,6 @@ TapRows tap_rows(const Problem& p, int64_t outputs, int64_t cols) {
   return rows;
 }
 
-// Transposes what lay_out has made: all channels of a place side by side.
-template <class T> void channels_last(const T* from, int64_t channels, int64_t places, T* to) {
-  constexpr int64_t block = 16;
-  for (int64_t q = 0; q < places; q += block) {
-    const int64_t n = std::min(block, places - q);
-    for (int64_t c = 0; c < channels; ++c) {
-      for (int64_t i = 0; i < n; ++i) to[(q + i) * channels + c] = from[c * places + q + i];
-    }
-  }
-}
-
 // The outputs' gradients of a band as product() reads them: [panel][place][output].
 template <class T>
 void pack_gradients(const Problem& p, const Band& band, int64_t outputs, const T* g, int64_t volume,
@@ -90,10 +79,7 @@ void pack_gradients(const Problem& p, const Band& band, int64_t outputs, const T
   const int64_t rows = loops<T>().rows, places = band.rows * p.w.out;
   for (int64_t first = 0; first < outputs; first += rows) {
     const int64_t m = std::min(rows, outputs - first);
-    for (int64_t i = 0; i < m; ++i) {
-      const T* from = g + (first + i) * volume;
-      for (int64_t q = 0; q < places; ++q) to[first * places + q * m + i] = from[q];
-    }
+    transpose(g + first * volume, volume, m, places, to + first * places, m);
   }
 }
 
@@ -201,7 +187,8 @@ template <class T> void direct_grad_weight(const ConvShape& s, const T* x, const
         const int64_t image = piece / bands;
         const Band band(p, piece % bands);
         lay_out(p, band, x + (image * s.groups + group) * p.channels * x_volume, laid.data());
-        channels_last(laid.data(), p.channels, p.channel_size(band.rows), last.data());
+        const int64_t size = p.channel_size(band.rows);
+        transpose(laid.data(), size, p.channels, size, last.data(), p.channels);
         const T* g = gy + (image * s.groups + group) * outputs * y_volume;
         pack_gradients(p, band, outputs, g + (band.depth * p.h.out + band.first) * p.w.out,
                        y_volume, grads.data());

@@ -12,6 +12,7 @@ namespace taeda::cpu::direct {
 namespace {
 
 constexpr int64_t kTasks = 16;          // or more, where there are pieces enough
+constexpr int64_t kRunRegisters = 64;   // of places of a run, or more
 constexpr int64_t kTaskWork = 1 << 16;  // multiplications worth a chunk
 
 template <class T> const simd::CorrelateLoops<T>& kernels() {
@@ -83,10 +84,12 @@ template <class T> void places_grad_weight(const ConvShape& s, const T* x, const
   const int64_t outputs = s.out_channels / s.groups, depth = p.depth(), lanes = kernels<T>().lanes;
   const int64_t x_volume = volume(s, s.in), y_volume = volume(s, s.out);
   // Runs of pieces have sums of their own, which are then added in order: no more of them than make
-  // tasks enough with the groups.
+  // tasks enough with the groups, and of places enough to pay for adding up their registers.
   const int64_t bands = p.bands(), pieces = s.batch * bands;
   const int64_t most = std::min(std::max<int64_t>(1, kTasks / s.groups), pieces);
-  const int64_t run = ceil_div(pieces, most), runs = ceil_div(pieces, run);
+  const int64_t registers = p.band() * ceil_div(p.w.out, lanes);  // of a piece
+  const int64_t run = std::max(ceil_div(pieces, most), ceil_div(kRunRegisters, registers));
+  const int64_t runs = ceil_div(pieces, run);
   const int64_t total = s.groups * outputs * depth;
   const int64_t work = std::max<int64_t>(1, outputs * depth * run * p.band() * p.w.out);
   const int64_t grain = std::max<int64_t>(1, kTaskWork / work);

@@ -25,6 +25,7 @@ constexpr int64_t kCached = 1 << 18;   // floats of transforms that are worked o
 constexpr int64_t kLeastTiles = 128;   // so that reading the weights does not cost the more
 constexpr int64_t kTilesOfTask = 64;
 constexpr int64_t kMostSums = 1 << 17;  // weights whose gradients runs of rows sum apart
+constexpr double kTransformed = 1.6;    // beside a multiplication that waits for no memory
 constexpr int64_t kPieces = 4;          // a multiple of these is easily shared
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -400,6 +401,12 @@ const simd::WinogradTile& best(int64_t stride, int64_t batch, int64_t channels, 
   return of(kernels().tile2) < of(kernels().tile4) ? kernels().tile2 : kernels().tile4;
 }
 
+double shape_cost(const ConvShape& s) {
+  const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
+  const auto& tile = best(s.stride[0], s.batch, c, m, s.out[0], s.out[1]);
+  return cost(tile, s.batch, c, m, s.out[0], s.out[1]);
+}
+
 template <class F> bool each_group(const ConvShape& s, F&& f) {
   bool finite = true;
   for (int64_t g = 0; g < s.groups; ++g) finite &= f(g);
@@ -425,11 +432,12 @@ template <class T> bool fits_winograd(const ConvShape& s) {
   if (c < kBlock || m < kBlock) return false;
   const double direct = 9.0 * static_cast<double>(s.batch * s.out[0] * s.out[1]) *
                         static_cast<double>(c) * static_cast<double>(m);
-  const auto& tile = best(s.stride[0], s.batch, c, m, s.out[0], s.out[1]);
-  return cost(tile, s.batch, c, m, s.out[0], s.out[1]) < direct;
+  return shape_cost(s) < direct;
 }
 template bool fits_winograd<float>(const ConvShape&);
 template bool fits_winograd<double>(const ConvShape&);
+
+double winograd_cost(const ConvShape& s) { return kTransformed * shape_cost(s); }
 
 bool winograd_forward(const ConvShape& s, const float* x, const float* w, const float* bias,
                       float* y) {

@@ -9,6 +9,8 @@ namespace taeda::cpu {
 
 // Whether this way is possible, and the fast one, for the convolution and both its gradients.
 template <class T> bool fits_winograd(const ConvShape& s);
+// How long it then takes, in multiplications of the direct way.
+double winograd_cost(const ConvShape& s);
 
 // Each returns false where a result is not finite, since an infinity or NaN reaches outputs that do
 // not read it; what has been written is then of no use.

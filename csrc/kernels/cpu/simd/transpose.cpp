@@ -98,6 +98,39 @@ FN void square(char* dst, int64_t dst_step, const char* src, int64_t src_step) {
   }
 }
 
+// A square of one register by one.
+template <class T>
+FN void small_square(char* dst, int64_t dst_step, const char* src, int64_t src_step) {
+  using Row = typename RowOf<T>::type;
+  constexpr int lanes = kBytes / sizeof(T);
+  Row r[lanes];
+  for (int k = 0; k < lanes; ++k) r[k] = *reinterpret_cast<const Row*>(src + k * src_step);
+  turn(r);
+  for (int k = 0; k < lanes; ++k) *reinterpret_cast<Row*>(dst + k * dst_step) = r[k];
+}
+
+// What is narrower than a cache line.
+template <class T>
+FN void rest(char* dst, int64_t dst_step, const char* src, int64_t src_step, int64_t n, int64_t m) {
+  constexpr int64_t item = sizeof(T), lanes = kBytes / item;
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes, src += lanes * src_step, dst += kBytes) {
+    int64_t j = 0;
+    for (; j + lanes <= m; j += lanes)
+      small_square<T>(dst + j * dst_step, dst_step, src + j * item, src_step);
+    for (; j < m; ++j) {
+      T column[lanes];
+      for (int64_t k = 0; k < lanes; ++k)
+        column[k] = *reinterpret_cast<const T*>(src + k * src_step + j * item);
+      __builtin_memcpy(dst + j * dst_step, column, kBytes);
+    }
+  }
+  for (; i < n; ++i, src += src_step, dst += item) {
+    for (int64_t j = 0; j < m; ++j)
+      *reinterpret_cast<T*>(dst + j * dst_step) = *reinterpret_cast<const T*>(src + j * item);
+  }
+}
+
 // A band of rows of src from left to right, square by square: every line is read once and written
 // once. Two lines ahead in each row is as far as the caches hold what is asked for, however many
 // rows lie a power of two apart.
@@ -105,10 +138,6 @@ template <class T, bool Streamed>
 void transpose(char* dst, int64_t dst_step, const char* src, int64_t src_step, int64_t n,
                int64_t m) {
   constexpr int64_t item = sizeof(T), line = 64 / item, rows = transpose_rows(item);
-  auto one = [&](int64_t i, int64_t j) {
-    *reinterpret_cast<T*>(dst + j * dst_step + i * item) =
-        *reinterpret_cast<const T*>(src + i * src_step + j * item);
-  };
   for (int64_t band = 0; band < n; band += rows) {
     const int64_t end = band + rows < n ? band + rows : n;
     int64_t j = 0;
@@ -119,12 +148,14 @@ void transpose(char* dst, int64_t dst_step, const char* src, int64_t src_step, i
         for (int64_t k = 0; k < line; ++k) __builtin_prefetch(from + k * src_step + 128, 0, 2);
         square<T, Streamed>(dst + j * dst_step + i * item, dst_step, from, src_step);
       }
-      for (; i < end; ++i) {
-        for (int64_t k = j; k < j + line; ++k) one(i, k);
+      if (i < end) {
+        rest<T>(dst + j * dst_step + i * item, dst_step, src + i * src_step + j * item, src_step,
+                end - i, line);
       }
     }
-    for (; j < m; ++j) {
-      for (int64_t i = band; i < end; ++i) one(i, j);
+    if (j < m) {
+      rest<T>(dst + j * dst_step + band * item, dst_step, src + band * src_step + j * item,
+              src_step, end - band, m - j);
     }
   }
 #if defined(__x86_64__)

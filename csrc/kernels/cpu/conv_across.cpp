@@ -1,0 +1,402 @@
+#include "kernels/cpu/conv_across.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/conv_band.h"
+#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/winograd.h"
+
+// At every place of the outputs, each tap that falls inside of the input is a product of matrices,
+// images by channels by outputs. Images, or outputs, lie across the registers, so that places need
+// not be neighbours: padding, steps and dilation cost nothing. The gradient of the weights is such
+// a convolution too, with channels for images, images for channels, and places and taps swapped.
+namespace taeda::cpu {
+namespace {
+
+using namespace direct;
+
+constexpr int64_t kPackedTogether = 1 << 14;  // elements worth a chunk
+constexpr int64_t kNear = 1 << 12;            // that are copied at a stretch
+constexpr int64_t kCached = 1 << 20;          // that a cache holds while every place reads of them
+constexpr int64_t kMostRuns = 1 << 16;
+// Measured: the time of a multiplication, beside those of a kernel that waits for nothing ...
+constexpr double kOwnWork = 1.1, kDirectWork = 1.25, kDirectWeightWork = 1.6;
+// ... and of a call, of an element moved and of one gathered, in those of a register.
+constexpr double kCall = 50, kMove = 1, kGather = .6;
+
+// An operand: what is summed over runs over `inner`; element (item, inner, i) lies at
+// data[item * item_step + inner * inner_step + i].
+template <class T> struct Operand {
+  const T* data;
+  int64_t items, item_step, inner_step;
+  int64_t size[3];
+
+  int64_t count() const { return size[0] * size[1] * size[2]; }
+};
+
+// Indices `first`, first + 1, ..., that go to the places `to`, to + step, ...
+struct Sequence {
+  int64_t first, count, to, step;
+};
+
+// Numbers as sequences, upwards or downwards.
+std::vector<Sequence> sequences(const std::vector<int64_t>& order) {
+  std::vector<Sequence> list;
+  for (size_t i = 0, n = 0; i < order.size(); i += n) {
+    n = 1;
+    const int64_t step = i + 1 < order.size() && order[i + 1] == order[i] - 1 ? -1 : 1;
+    while (i + n < order.size() && order[i + n] == order[i + n - 1] + step) ++n;
+    const auto at = static_cast<int64_t>(i), count = static_cast<int64_t>(n);
+    list.push_back(step > 0 ? Sequence{order[i], count, at, 1}
+                            : Sequence{order[i + n - 1], count, at + count - 1, -1});
+  }
+  return list;
+}
+
+// An operand as product() reads it: [block of `width` items][index][inner][item], where the indices
+// are those of `order`. A last block that is narrower is filled up if `filled`.
+template <class T>
+void pack(const Operand<T>& x, int64_t inner, const std::vector<Sequence>& order, int64_t count,
+          int64_t width, bool filled, T* packed) {
+  const int64_t together =
+      std::clamp<int64_t>(kNear / std::max<int64_t>(1, width * count), 1, inner);
+  const int64_t chunks = ceil_div(inner, together);
+  const int64_t grain = std::max<int64_t>(1, kPackedTogether / (width * x.count() * together));
+  parallel_for(ceil_div(x.items, width) * chunks, grain, [&](int64_t begin, int64_t end) {
+    Scratch<T> near(together * count * width);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i / chunks * width, c = i % chunks * together;
+      const int64_t many = std::min(width, x.items - first), wide = filled ? width : many;
+      const int64_t n = std::min(together, inner - c), step = n * wide;
+      if (many < wide) std::fill_n(near.data(), count * step, T(0));
+      for (int64_t k = 0; k < n; ++k) {
+        const T* from = x.data + first * x.item_step + (c + k) * x.inner_step;
+        T* to = near.data() + k * wide;
+        for (const Sequence& s : order)
+          transpose(from + s.first, x.item_step, many, s.count, to + s.to * step, s.step * step);
+      }
+      T* to = packed + first * inner * count + c * wide;
+      for (int64_t k = 0; k < count; ++k)
+        std::copy_n(near.data() + k * step, step, to + k * inner * wide);
+    }
+  });
+}
+
+// The taps of an axis whose positions lie inside of the input, in the order of their positions.
+struct Reach {
+  int64_t first, last;
+};
+Reach reach(const Axis& a, int64_t o) {
+  const auto inside = [&](const Axis::Tap& t) {
+    const int64_t at = o * a.step + t.position;
+    return at >= 0 && at < a.in;
+  };
+  const auto first = std::find_if(a.taps.begin(), a.taps.end(), inside);
+  const auto last = std::find_if_not(first, a.taps.end(), inside);
+  return {first - a.taps.begin(), last - a.taps.begin()};
+}
+
+void sort_taps(Axis& a) {
+  std::sort(a.taps.begin(), a.taps.end(),
+            [](const Axis::Tap& l, const Axis::Tap& r) { return l.position < r.position; });
+}
+
+// What one output place is summed of: a run of taps, at neighbouring places of the input.
+struct Run {
+  int64_t output, tap, place, taps;
+};
+
+std::vector<Run> runs_of(const Problem& p) {
+  std::vector<Run> runs;
+  const auto heights = static_cast<int64_t>(p.h.taps.size());
+  const auto widths = static_cast<int64_t>(p.w.taps.size());
+  const auto position = [](const Axis& a, int64_t o, int64_t tap) {
+    return o * a.step + a.taps[static_cast<size_t>(tap)].position;
+  };
+  int64_t output = 0;
+  for (int64_t od = 0; od < p.d.out; ++od) {
+    const Reach d = reach(p.d, od);
+    for (int64_t oh = 0; oh < p.h.out; ++oh) {
+      const Reach h = reach(p.h, oh);
+      for (int64_t ow = 0; ow < p.w.out; ++ow, ++output) {
+        const Reach w = reach(p.w, ow);
+        for (int64_t td = d.first; td < d.last; ++td) {
+          for (int64_t th = h.first; th < h.last; ++th) {
+            const int64_t row = position(p.d, od, td) * p.h.in + position(p.h, oh, th);
+            int64_t before = -2;
+            for (int64_t tw = w.first; tw < w.last; ++tw) {
+              const int64_t place = row * p.w.in + position(p.w, ow, tw);
+              if (place == before + 1) ++runs.back().taps;
+              else runs.push_back({output, (td * heights + th) * widths + tw, place, 1});
+              before = place;
+            }
+          }
+        }
+      }
+    }
+  }
+  return runs;
+}
+
+// The least and largest position of a tap.
+std::pair<int64_t, int64_t> extremes(const Axis& a) {
+  int64_t least = 0, most = -1;
+  for (const Axis::Tap& t : a.taps) {
+    least = most < least ? t.position : std::min(least, t.position);
+    most = std::max(most, t.position);
+  }
+  return {least, most};
+}
+
+// The taps of all outputs that fall inside of the input, and the runs that they come in.
+struct Reached {
+  int64_t taps = 1, runs = 1;
+
+  explicit Reached(const Problem& p) {
+    for (const Axis* a : {&p.d, &p.h, &p.w}) {
+      int64_t all = 0, outputs = 0;
+      for (int64_t o = 0; o < a->out; ++o) {
+        const Reach r = reach(*a, o);
+        all += r.last - r.first;
+        outputs += r.last > r.first;
+      }
+      const auto [least, most] = extremes(*a);
+      const bool neighbours = a == &p.w && most - least + 1 == static_cast<int64_t>(a->taps.size());
+      taps *= all;
+      runs *= neighbours ? outputs : all;
+    }
+  }
+};
+
+// Where results go: that of (item of x, item of w, place) at x * x_step + w * w_step + its place.
+template <class T> struct Result {
+  T* data;
+  int64_t x_step, w_step;
+};
+
+// Sums of all places, `step` apart, to a plane of y for each of `many` columns, y_step apart.
+template <class T>
+void store(const Problem& p, const T* sums, int64_t step, int64_t many, T* y, int64_t y_step) {
+  const int64_t places = p.d.out * p.h.out * p.w.out;
+  if (p.w.out == p.y_width && p.h.out == p.y_height && p.d.y_step == 1 && p.d.y_start == 0)
+    return transpose(sums, step, places, many, y, y_step);
+  Scratch<T> planes(many * places);
+  transpose(sums, step, places, many, planes.data(), places);
+  const T* from = planes.data();
+  for (int64_t i = 0; i < many; ++i) {
+    for (int64_t d = 0; d < p.d.out; ++d) {
+      for (int64_t h = 0; h < p.h.out; ++h) {
+        const int64_t row =
+            (p.d.y_start + d * p.d.y_step) * p.y_height + p.h.y_start + h * p.h.y_step;
+        T* to = y + i * y_step + row * p.y_width + p.w.y_start;
+        for (int64_t w = 0; w < p.w.out; ++w) to[w * p.w.y_step] = *from++;
+      }
+    }
+  }
+}
+
+int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+// Whether the items of x, not those of w, lie across the registers.
+template <class T> bool x_across(int64_t x_items, int64_t w_items) {
+  const int64_t rows = loops<T>().rows, cols = loops<T>().cols;
+  return round_up(x_items, cols) * round_up(w_items, rows) <
+         round_up(x_items, rows) * round_up(w_items, cols);
+}
+
+// bias: one for each item of w, or null. Adds up in the order of places or taps, whatever the
+// number of threads.
+template <class T>
+void convolve(Problem p, const Operand<T>& x, const Operand<T>& w, const T* bias,
+              const Result<T>& y) {
+  for (Axis* a : {&p.d, &p.h, &p.w}) sort_taps(*a);
+  const auto& kernel = loops<T>();
+  const int64_t rows = kernel.rows, cols = kernel.cols, inner = p.channels;
+  std::vector<int64_t> taps;
+  for (const Axis::Tap& d : p.d.taps) {
+    for (const Axis::Tap& h : p.h.taps) {
+      for (const Axis::Tap& k : p.w.taps)
+        taps.push_back((d.number * w.size[1] + h.number) * w.size[2] + k.number);
+    }
+  }
+  const std::vector<Run> runs = runs_of(p);
+  std::vector<int64_t> offset(p.w.taps.size() * static_cast<size_t>(inner));
+  for (size_t i = 0; i < offset.size(); ++i) offset[i] = static_cast<int64_t>(i) * cols;
+
+  const bool across = x_across<T>(x.items, w.items);
+  const Operand<T>&down = across ? w : x, &right = across ? x : w;
+  const std::vector<Sequence> all{{0, x.count(), 0, 1}}, used = sequences(taps);
+  const int64_t many_taps = p.taps();
+  const int64_t down_count = across ? many_taps : x.count();
+  const int64_t right_count = across ? x.count() : many_taps;
+  const int64_t down_blocks = ceil_div(down.items, rows);
+  const int64_t right_blocks = ceil_div(right.items, cols);
+  Scratch<T> a(down.items * down_count * inner), b(right_blocks * cols * right_count * inner);
+  pack<T>(down, inner, across ? used : all, down_count, rows, false, a.data());
+  pack<T>(right, inner, across ? all : used, right_count, cols, true, b.data());
+
+  const int64_t outputs = p.d.out * p.h.out * p.w.out;
+  const int64_t down_step = across ? y.w_step : y.x_step;
+  const int64_t right_step = across ? y.x_step : y.w_step;
+  parallel_for(down_blocks * right_blocks, 1, [&](int64_t begin, int64_t end) {
+    Scratch<T> sums(outputs * rows * cols);  // [output][row][column]
+    Scratch<T> start(rows * cols);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t top = i % down_blocks * rows, left = i / down_blocks * cols;
+      const int64_t m = std::min(rows, down.items - top), n = std::min(cols, right.items - left);
+      std::fill_n(start.data(), m * cols, T(0));
+      for (int64_t r = 0; bias && r < m; ++r) {
+        if (across) std::fill_n(start.data() + r * cols, cols, bias[top + r]);
+        else std::copy_n(bias + left, n, start.data() + r * cols);
+      }
+      for (int64_t q = 0; q < outputs; ++q)
+        std::copy_n(start.data(), m * cols, sums.data() + q * m * cols);
+      const T* from = a.data() + top * down_count * inner;
+      const T* seen = b.data() + left * right_count * inner;
+      for (const Run& run : runs) {
+        const int64_t down_at = across ? run.tap : run.place;
+        const int64_t right_at = across ? run.place : run.tap;
+        kernel.product(run.taps * inner, m, from + down_at * inner * m,
+                       seen + right_at * inner * cols, offset.data(), nullptr,
+                       sums.data() + run.output * m * cols, cols);
+      }
+      for (int64_t r = 0; r < m; ++r) {
+        store(p, sums.data() + r * cols, m * cols, n,
+              y.data + (top + r) * down_step + left * right_step, right_step);
+      }
+    }
+  });
+}
+
+// The sizes of all three dimensions, leading ones of 1.
+template <class T>
+Operand<T> operand(const ConvShape& s, const T* data, int64_t items, int64_t item_step,
+                   int64_t inner_step, const int64_t (&size)[3]) {
+  Operand<T> x{data, items, item_step, inner_step, {1, 1, 1}};
+  for (int d = 0; d < s.spatial; ++d) x.size[3 - s.spatial + d] = size[d];
+  return x;
+}
+
+// About how long this way takes, in multiplications.
+template <class T> double cost(const Problem& p, const Operand<T>& x, const Operand<T>& w) {
+  const int64_t rows = loops<T>().rows, cols = loops<T>().cols;
+  const bool across = x_across<T>(x.items, w.items);
+  const int64_t down = across ? w.items : x.items, right = across ? x.items : w.items;
+  const int64_t rest = down % rows, height = rest == 1 ? down + 1 : down;
+  const Reached reached(p);
+  const auto real = [](int64_t n) { return static_cast<double>(n); };
+  const double calls = real(reached.runs) * real(ceil_div(down, rows) * ceil_div(right, cols));
+  const double moved = real(p.channels) * real(x.items * x.count() + w.items * w.count()) +
+                       real(x.items) * real(w.items) * real(p.d.out * p.h.out * p.w.out);
+  return kOwnWork * real(reached.taps) * real(p.channels) * real(height) *
+             real(round_up(right, cols)) +
+         real(cols) * (kCall * calls + kMove * moved);
+}
+
+// And the direct way.
+template <class T> double direct_cost(const Problem& p, int64_t outputs, int64_t batch) {
+  const bool copied = p.copied(outputs);
+  const int64_t places = batch * p.d.out * p.h.out * (copied ? p.w.out : p.width());
+  const auto cols = static_cast<double>(loops<T>().cols);
+  return static_cast<double>(places) * static_cast<double>(p.depth()) *
+             (kDirectWork * static_cast<double>(outputs) + (copied ? kGather * cols : 0)) +
+         static_cast<double>(batch * p.channels * p.d.in * p.h.in * p.w.in) * kMove * cols;
+}
+
+// Whether this is a way at all.
+bool possible(const ConvShape& s) {
+  const int64_t outputs = volume(s, s.out), taps = volume(s, s.kernel);
+  bool product = taps == 1;  // of matrices, as they lie there
+  for (int d = 0; d < s.spatial; ++d) product &= s.stride[d] == 1 && s.padding[d] == 0;
+  return s.groups == 1 && !product && taps > 0 && s.batch >= 4 && outputs > 0 &&
+         volume(s, s.in) > 0 && std::min(s.in_channels, s.out_channels) >= 4 &&
+         outputs * taps <= kMostRuns;
+}
+
+// Whether the inputs that a row of outputs reads, of one block of items, stay in a cache.
+template <class T> bool fits_cache(const Problem& p, const Operand<T>& x, int64_t w_items) {
+  const auto extent = [](const Axis& a) {
+    const auto [least, most] = extremes(a);
+    return std::min(a.in, most - least + 1);
+  };
+  const int64_t planes = extent(p.d), rows = planes > 1 ? planes * p.h.in : extent(p.h);
+  const int64_t width =
+      x_across<T>(x.items, w_items) ? loops<T>().cols : std::min(x.items, loops<T>().rows);
+  return width * p.channels * rows * p.w.in <= kCached;
+}
+
+template <class T>
+bool is_faster(const Problem& p, const Operand<T>& x, const Operand<T>& w, double other) {
+  return fits_cache(p, x, w.items) && cost(p, x, w) < other;
+}
+
+}  // namespace
+
+template <class T>
+bool across_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
+  if (!possible(s)) return false;
+  const Problem p = forward_problem(s);
+  const int64_t inputs = s.in_channels, outputs = s.out_channels, taps = p.taps();
+  const int64_t x_volume = volume(s, s.in), y_volume = volume(s, s.out);
+  const Operand<T> seen = operand(s, x, s.batch, inputs * x_volume, x_volume, s.in);
+  const Operand<T> weights = operand(s, w, outputs, inputs * taps, taps, s.kernel);
+  const double other = fits_winograd<T>(s) ? winograd_cost(s) : direct_cost<T>(p, outputs, s.batch);
+  if (!is_faster(p, seen, weights, other)) return false;
+  convolve<T>(p, seen, weights, bias, {y, outputs * y_volume, y_volume});
+  return true;
+}
+
+template <class T> bool across_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx) {
+  if (!possible(s)) return false;
+  const int64_t inputs = s.in_channels, outputs = s.out_channels, taps = volume(s, s.kernel);
+  const int64_t x_volume = volume(s, s.in), y_volume = volume(s, s.out);
+  const Operand<T> grads = operand(s, gy, s.batch, outputs * y_volume, y_volume, s.out);
+  const Operand<T> weights = operand(s, w, inputs, taps, inputs * taps, s.kernel);
+  const bool winograd = s.stride[0] == 1 && fits_winograd<T>(s);
+  double own = 0, other = winograd ? winograd_cost(s) : 0;
+  each_remainder(s, [&](const Problem& p) {
+    own += fits_cache(p, grads, inputs) ? cost(p, grads, weights) : HUGE_VAL;
+    if (!winograd) other += direct_cost<T>(p, inputs, s.batch);
+  });
+  if (own >= other) return false;
+  each_remainder(s, [&](const Problem& p) {
+    convolve<T>(p, grads, weights, nullptr, {gx, inputs * x_volume, x_volume});
+  });
+  return true;
+}
+
+template <class T> bool across_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
+  if (!possible(s)) return false;
+  const int64_t inputs = s.in_channels, outputs = s.out_channels, taps = volume(s, s.kernel);
+  const int64_t x_volume = volume(s, s.in), y_volume = volume(s, s.out);
+  ConvShape swapped = s;
+  for (int d = 0; d < s.spatial; ++d) {
+    swapped.kernel[d] = s.out[d];
+    swapped.out[d] = s.kernel[d];
+    swapped.stride[d] = s.dilation[d];
+    swapped.dilation[d] = s.stride[d];
+  }
+  Problem p = forward_problem(swapped);
+  p.channels = s.batch;
+  const Operand<T> seen = operand(s, x, inputs, x_volume, inputs * x_volume, s.in);
+  const Operand<T> grads = operand(s, gy, outputs, y_volume, outputs * y_volume, s.out);
+  const double work = static_cast<double>(s.batch * y_volume) * static_cast<double>(inputs * taps) *
+                      static_cast<double>(outputs);
+  const double other = fits_winograd<T>(s) ? winograd_cost(s) : kDirectWeightWork * work;
+  if (!is_faster(p, seen, grads, other)) return false;
+  convolve<T>(p, seen, grads, nullptr, {gw, taps, inputs * taps});
+  return true;
+}
+
+#define TAEDA_ACROSS(T)                                                                \
+  template bool across_forward<T>(const ConvShape&, const T*, const T*, const T*, T*); \
+  template bool across_grad_input<T>(const ConvShape&, const T*, const T*, T*);        \
+  template bool across_grad_weight<T>(const ConvShape&, const T*, const T*, T*);
+TAEDA_ACROSS(float)
+TAEDA_ACROSS(double)
+
+}  // namespace taeda::cpu

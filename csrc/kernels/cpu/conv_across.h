@@ -1,0 +1,15 @@
+// Convolution with images side by side, for images so small that padding, or weights made ready
+// for a few tiles, would cost the other ways more.
+#pragma once
+
+#include "kernels/cpu/conv.h"
+
+namespace taeda::cpu {
+
+// Each does nothing and returns false where another way is faster.
+template <class T>
+bool across_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y);
+template <class T> bool across_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx);
+template <class T> bool across_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw);
+
+}  // namespace taeda::cpu
