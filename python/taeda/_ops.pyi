@@ -79,6 +79,14 @@ def _chunk_cat(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def _clamp_all_(tensors: Sequence[Tensor], limit: _float) -> None: ...
+def _col2im(
+    input: Tensor,
+    output_size: Sequence[_int],
+    kernel_size: Sequence[_int],
+    dilation: Sequence[_int],
+    padding: Sequence[_int],
+    stride: Sequence[_int],
+) -> Tensor: ...
 def _conv(
     input: Tensor,
     weight: Tensor,
@@ -493,6 +501,13 @@ def _histogramdd(
     weight: Tensor | None,
     density: _bool,
 ) -> tuple[Tensor, ...]: ...
+def _im2col(
+    input: Tensor,
+    kernel_size: Sequence[_int],
+    dilation: Sequence[_int],
+    padding: Sequence[_int],
+    stride: Sequence[_int],
+) -> Tensor: ...
 def _index_backward(
     grad: Tensor,
     indices: Sequence[Tensor | None],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -81,3 +83,23 @@ def test_windows_put_back(size: int, step: int, dim: int) -> None:
     for w in range(len(g)):
         lines[w * step : w * step + size] += np.moveaxis(g[w], -1, 0)
     np.testing.assert_allclose(x.grad.numpy(), expected, rtol=1e-13)
+
+
+def test_examples() -> None:
+    """Under vmap, with gradients, as one example after the other."""
+    x, y, g = (taeda.tensor(random(4, *n)) for n in ((6, 3), (5, 3), (6, 5)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cross = taeda.vmap(lambda a, b: taeda.cross(a, b, -1))(x[:, :5], y)
+        alone = taeda.vmap(lambda a: taeda.cross(a, y[0], -1))(x[:, :5])
+
+        def slope(a: taeda.Tensor, b: taeda.Tensor, w: taeda.Tensor) -> taeda.Tensor:
+            return taeda.func.grad(lambda t: (taeda.cdist(t, b, p=1) * w).sum())(a)
+
+        slopes = taeda.vmap(slope)(x, y, g)
+        shared = taeda.vmap(slope, in_dims=(0, None, None))(x, y[0], g[0])
+    np.testing.assert_allclose(cross.numpy(), np.cross(x.numpy()[:, :5], y.numpy()), rtol=1e-13)
+    np.testing.assert_allclose(alone.numpy(), np.cross(x.numpy()[:, :5], y.numpy()[0]), rtol=1e-13)
+    for i in range(4):
+        np.testing.assert_allclose(slopes[i].numpy(), slope(x[i], y[i], g[i]).numpy())
+        np.testing.assert_allclose(shared[i].numpy(), slope(x[i], y[0], g[0]).numpy())

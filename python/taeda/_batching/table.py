@@ -89,9 +89,9 @@ _RULES: list[tuple[str, Rule]] = [
     ),
     # Along dimensions.
     (
-        "_fft_c2c _fft_c2r _fft_r2c _log_softmax_backward _logcumsumexp_sums _softmax_backward "
-        "_unfold_backward cummax cummin cumprod cumsum flip kthvalue log_softmax logcumsumexp mode "
-        "softmax sort topk unfold",
+        "_cross _fft_c2c _fft_c2r _fft_r2c _log_softmax_backward _logcumsumexp_sums "
+        "_softmax_backward _unfold_backward cummax cummin cumprod cumsum flip kthvalue log_softmax "
+        "logcumsumexp mode softmax sort topk unfold",
         along.along,
     ),
     (
@@ -134,6 +134,7 @@ _RULES: list[tuple[str, Rule]] = [
     ("addmm", matrix.addmm),
     ("linear", matrix.linear),
     ("_cdist", matrix.cdist),
+    ("_cdist_backward", along.leading(2)),
     (
         "_linalg_det _linalg_eig _linalg_eigh _linalg_slogdet _linalg_svd cholesky_inverse geqrf "
         "linalg_cholesky_ex linalg_inv_ex linalg_ldl_factor_ex linalg_lu_factor_ex "
@@ -158,10 +159,10 @@ _RULES: list[tuple[str, Rule]] = [
     ("_cross_entropy _nll_loss", nn.nll_loss),
     ("_nll_loss_backward", nn.nll_loss_backward),
     ("_cross_entropy_backward", nn.cross_entropy_backward),
-    ("_avg_pool1d adaptive_avg_pool1d adaptive_max_pool1d max_pool1d_with_indices",
+    ("_avg_pool1d _col2im adaptive_avg_pool1d adaptive_max_pool1d max_pool1d_with_indices",
      along.folded(1)),
     (
-        "adaptive_avg_pool2d adaptive_max_pool2d avg_pool2d max_pool2d_with_indices "
+        "_im2col adaptive_avg_pool2d adaptive_max_pool2d avg_pool2d max_pool2d_with_indices "
         "max_pool2d_with_indices_backward",
         along.folded(2),
     ),

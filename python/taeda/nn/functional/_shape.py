@@ -117,6 +117,18 @@ def _pair(name: str, value: Any) -> tuple[int, int]:
     return (value[0], value[-1])
 
 
+def _window(
+    name: str, kernel_size: Any, dilation: Any, padding: Any, stride: Any
+) -> tuple[tuple[int, int], ...]:
+    """Each of them for H and W."""
+    return (
+        _pair(f"{name}: kernel_size", kernel_size),
+        _pair(f"{name}: dilation", dilation),
+        _pair(f"{name}: padding", padding),
+        _pair(f"{name}: stride", stride),
+    )
+
+
 def unfold(
     input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
@@ -131,20 +143,7 @@ def unfold(
     """
     if input.dim() == 3:
         return unfold(input.unsqueeze(0), kernel_size, dilation, padding, stride).squeeze(0)
-    if input.dim() != 4:
-        raise RuntimeError(f"unfold: expected a 3D or 4D input, got {input.dim()}D")
-    kh, kw = _pair("unfold: kernel_size", kernel_size)
-    dh, dw = _pair("unfold: dilation", dilation)
-    ph, pw = _pair("unfold: padding", padding)
-    sh, sw = _pair("unfold: stride", stride)
-    for name, numbers in (("kernel_size", (kh, kw)), ("dilation", (dh, dw)), ("stride", (sh, sw))):
-        if min(numbers) < 1:
-            raise RuntimeError(f"unfold: {name} should be greater than zero, but got {numbers}")
-    if ph or pw:
-        input = ops.pad(input, (pw, pw, ph, ph))
-    windows = input.unfold(2, dh * (kh - 1) + 1, sh).unfold(3, dw * (kw - 1) + 1, sw)
-    windows = windows[..., ::dh, ::dw]  # (N, C, rows, columns, kh, kw)
-    return windows.permute(0, 1, 4, 5, 2, 3).flatten(4).flatten(1, 3)
+    return ops._im2col(input, *_window("unfold", kernel_size, dilation, padding, stride))
 
 
 def fold(
@@ -168,23 +167,9 @@ def fold(
     if input.dim() == 2:
         whole = fold(input.unsqueeze(0), output_size, kernel_size, dilation, padding, stride)
         return whole.squeeze(0)
-    if input.dim() != 3:
-        raise RuntimeError(f"fold: expected a 2D or 3D input, got {input.dim()}D")
-    height, width = _pair("fold: output_size", output_size)
-    ph, pw = _pair("fold: padding", padding)
-    kh, kw = _pair("fold: kernel_size", kernel_size)
-    tall, wide = height + 2 * ph, width + 2 * pw
-    numbers = ops.arange(tall * wide, device=input.device).reshape(1, 1, tall, wide)
-    places = unfold(numbers, kernel_size, dilation, 0, stride)[0]  # (window, number of windows)
-    if input.size(1) % (kh * kw) or input.size(2) != places.size(1):
-        raise RuntimeError(
-            f"fold: for these sizes, the input should be of shape (N, C * {kh * kw}, "
-            f"{places.size(1)}), got {list(input.shape)}"
-        )
-    columns = input.unflatten(1, (-1, kh * kw)).flatten(2)
-    result = input.new_zeros((input.size(0), columns.size(1), tall * wide))
-    result = result.index_add(2, places.flatten(), columns).unflatten(2, (tall, wide))
-    return result[:, :, ph : ph + height, pw : pw + width].contiguous()
+    size = _pair("fold: output_size", output_size)
+    window = _window("fold", kernel_size, dilation, padding, stride)
+    return ops._col2im(input, size, *window)
 
 
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
