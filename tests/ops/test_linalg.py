@@ -61,65 +61,6 @@ def test_cholesky_of_small_matrices(n, dtype):
         assert L.cholesky_ex(a, upper=upper).info.tolist() == [0, n, n // 2 + 1]
 
 
-def awkward(kind: str, *sizes: int) -> np.ndarray:
-    """Matrices for which a method that is less than careful gives way."""
-    x = np.random.default_rng(0).standard_normal(sizes)
-    if kind == "rank one":
-        x = x[..., :1] * x[..., :1, :]
-    elif kind == "zeros below":
-        x[..., x.shape[-2] // 2 :, :] = 0
-    elif kind == "equal":
-        x[:] = 3
-    elif kind == "uneven columns":
-        x *= 10.0 ** np.arange(-6, sizes[-1] - 6)
-    else:
-        x *= {"plain": 1, "large": 1e25, "small": 1e-25, "tiny": 1e-40}[kind]
-    return x
-
-
-SMALL = ["plain", "rank one", "zeros below", "equal", "uneven columns", "large", "small", "tiny"]
-
-
-@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64], ids=str)
-@pytest.mark.parametrize("kind", SMALL)
-def test_batches_of_small_matrices(kind, dtype):
-    """By ourselves, as many at once as a register has lanes, against float64."""
-    unit = taeda.finfo(dtype).eps * 40
-    least = 1e-43 if dtype == taeda.float32 else 0  # of what is not normal
-
-    def orthogonal(q):
-        return (abs(q.swapaxes(1, 2) @ q - np.eye(q.shape[2])) <= unit).all()
-
-    for m, n in [(1, 1), (3, 3), (4, 2), (2, 5), (8, 8), (8, 1), (9, 3), (16, 16), (17, 2)]:
-        for batch in (1, 5, 33):
-            a = taeda.tensor(awkward(kind, batch, m, n), dtype=dtype)
-            exact = a.double().numpy()
-            near = unit * np.linalg.norm(exact, axis=(1, 2), keepdims=True) + least
-            want = np.linalg.svd(exact, compute_uv=False)
-            assert (abs(L.svdvals(a).double().numpy() - want) <= near[..., 0]).all()
-            for full in (False, True):
-                u, s, vh = (t.double().numpy() for t in L.svd(a, full_matrices=full))
-                k = s.shape[-1]
-                assert (abs(u[..., :k] * s[:, None] @ vh[:, :k] - exact) <= near).all()
-                assert orthogonal(u) and orthogonal(vh.swapaxes(1, 2))
-                assert (np.diff(s) <= 0).all()
-            for mode in ("reduced", "complete"):
-                q, r = (t.double().numpy() for t in L.qr(a, mode))
-                lengths = np.linalg.norm(exact, axis=1, keepdims=True)
-                assert (abs(q @ r - exact) <= unit * lengths + least).all()
-                assert orthogonal(q) and (np.tril(r, -1) == 0).all()
-            if m == n:
-                h = a + a.mT
-                exact = h.double().numpy()
-                for triangle, part in (("L", h.tril()), ("U", h.triu())):
-                    other = (h - part) * 1000  # is not looked at
-                    w, v = (t.double().numpy() for t in L.eigh(part + other, UPLO=triangle))
-                    assert (abs(v * w[:, None] @ v.swapaxes(1, 2) - exact) <= near).all()
-                    assert orthogonal(v) and (np.diff(w) >= 0).all()
-                    alone = L.eigvalsh(part + other, UPLO=triangle).double().numpy()
-                    assert (abs(alone - w) <= near[..., 0]).all()
-
-
 @pytest.mark.parametrize(("m", "n"), [(5, 3), (3, 5), (4, 4), (1, 1), (3, 0), (0, 3), (0, 0)])
 @pytest.mark.parametrize("dtype", [taeda.float64, taeda.complex64], ids=str)
 def test_rectangles(m, n, dtype):

@@ -83,7 +83,7 @@ template <class T> void qr_factor(Shape s, T* a, T* tau) {
   int info = 0;
   Routines<T>::geqrf(&m, &n, a, &ld, tau, &answer, &kQuery, &info);
   const int lwork = work_size(answer);
-  const int64_t lanes = reflected_at_once<T>(s.rows, s.cols);
+  const int64_t lanes = factored_at_once<T>(s.rows, s.cols);
   auto some = [&](int64_t begin, int64_t end) {
     Scratch<T> work(lwork);
     auto alone = [&](int64_t i) {
@@ -107,7 +107,7 @@ template <class T> void reflectors_to_q(Shape s, int64_t k, T* a, const T* tau) 
   int info = 0;
   Routines<T>::orgqr(&m, &n, &count, a, &ld, tau, &answer, &kQuery, &info);
   const int lwork = work_size(answer);
-  const int64_t lanes = reflected_at_once<T>(s.rows, s.cols);
+  const int64_t lanes = factored_at_once<T>(s.rows, s.cols);
   auto some = [&](int64_t begin, int64_t end) {
     if constexpr (!is_complex<T>) {
       for (int64_t i = begin; lanes && i < end; i += lanes)

@@ -260,21 +260,39 @@ template <class T> void small_lu_solve(int64_t n, const T* lu, const int32_t* pi
 }  // namespace
 
 template <class T> void lu_factor(Shape s, T* a, int32_t* pivots, int32_t* info) {
-  const int64_t k = std::min(s.rows, s.cols);
-  each(s.batch, product(s.rows, s.cols, k), [&](int64_t begin, int64_t end) {
+  const int64_t k = std::min(s.rows, s.cols), size = s.rows * s.cols;
+  const int64_t lanes = s.batch > 1 ? factored_at_once<T>(s.rows, s.cols) : 0;
+  auto some = [&](int64_t begin, int64_t end) {
+    if constexpr (std::is_floating_point_v<T>) {
+      for (int64_t i = begin; lanes && i < end; i += lanes)
+        small_loops<T>().lu(std::min(lanes, end - i), s.rows, s.cols, a + i * size, pivots + i * k,
+                            info + i);
+      if (lanes) return;
+    }
     for (int64_t i = begin; i < end; ++i) {
-      T* x = a + i * s.rows * s.cols;
+      T* x = a + i * size;
       info[i] = s.rows <= kSmall && s.cols <= kSmall
                     ? small_lu(s.rows, s.cols, x, pivots + i * k)
                     : lu_blocks(s.rows, s.cols, x, s.rows, pivots + i * k);
     }
-  });
+  };
+  each(s.batch, product(s.rows, s.cols, k), some, std::max<int64_t>(lanes, 1));
 }
 
 template <class T>
 void lu_solve(Shape s, Trans trans, const T* lu, int64_t lu_step, const int32_t* pivots,
               int64_t pivot_step, T* b) {
   const int64_t n = s.rows;
+  if constexpr (std::is_floating_point_v<T>) {
+    const int64_t lanes = s.batch > 1 && s.cols <= n ? factored_at_once<T>(n, n) : 0;
+    auto some = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i += lanes)
+        small_loops<T>().lu_solve(std::min(lanes, end - i), n, s.cols, trans != Trans::No,
+                                  lu + i * lu_step, lu_step, pivots + i * pivot_step, pivot_step,
+                                  b + i * n * s.cols);
+    };
+    if (lanes) return each(s.batch, 2 * product(n, n, s.cols), some, lanes);
+  }
   each_block(s.batch, s.cols, 2 * product(n, n), [&](int64_t i, int64_t first, int64_t count) {
     const T* a = lu + i * lu_step;
     const int32_t* order = pivots + i * pivot_step;

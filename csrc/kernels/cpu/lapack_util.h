@@ -42,16 +42,16 @@ template <class T> const simd::MatrixLoops<T>& small_loops() {
   else return TAEDA_PICK(matrix_kernels).f64;
 }
 
-// How many matrices are reflected, or rotated, at once; 0 where LAPACK does it. Rotations take long
+// How many matrices are factored, or rotated, at once; 0 where LAPACK does it. Rotations take long
 // where matrices are not that small, so they need many lanes.
-template <class T> int64_t reflected_at_once(int64_t rows, int64_t cols) {
+template <class T> int64_t factored_at_once(int64_t rows, int64_t cols) {
   if constexpr (std::is_floating_point_v<T>) {
     if (std::max(rows, cols) <= simd::kSmallMatrix) return small_loops<T>().lanes;
   }
   return 0;
 }
 template <class T> int64_t rotated_at_once(int64_t rows, int64_t cols) {
-  const int64_t lanes = reflected_at_once<T>(rows, cols);
+  const int64_t lanes = factored_at_once<T>(rows, cols);
   return std::max(rows, cols) <= std::max<int64_t>(8, 2 * lanes) ? lanes : 0;
 }
 

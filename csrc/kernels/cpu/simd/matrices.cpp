@@ -212,6 +212,85 @@ bool eigh(int64_t count, int64_t n, bool upper, const T* a, T* values, T* vector
   return true;
 }
 
+// Exchanges x[i] and x[with], with >= i, in each lane.
+template <class T> FN void exchange(int64_t i, int64_t n, V<T> with, V<T>* x) {
+  V<T> top = x[i];
+  for (int64_t r = i + 1; r < n; ++r) {
+    const auto here = with == static_cast<T>(r);
+    const V<T> before = x[r];
+    x[r] = here ? x[i] : before;
+    top = here ? before : top;
+  }
+  x[i] = top;
+}
+
+template <class T>
+void lu(int64_t count, int64_t m, int64_t n, T* a, int32_t* pivots, int32_t* info) {
+  V<T> x[kSide * kSide], best[kSide], singular = all(T(0));
+  for (int64_t e = 0; e < m * n; ++e) gather(x[e], a + e, m * n, count);
+  const int64_t k = m < n ? m : n;
+  for (int64_t j = 0; j < k; ++j) {
+    V<T>* const v = x + j * m;
+    V<T> pivot = v[j];
+    best[j] = all(static_cast<T>(j));
+    for (int64_t i = j + 1; i < m; ++i) {
+      const auto more = size_of<T>(v[i]) > size_of<T>(pivot);
+      best[j] = more ? all(static_cast<T>(i)) : best[j];
+      pivot = more ? v[i] : pivot;
+    }
+    for (int64_t c = 0; c < n; ++c) exchange<T>(j, m, best[j], x + c * m);
+    singular = singular == 0 && pivot == 0 ? all(static_cast<T>(j + 1)) : singular;
+    pivot = pivot == 0 ? all(T(1)) : pivot;
+    for (int64_t i = j + 1; i < m; ++i) v[i] /= pivot;
+    for (int64_t c = j + 1; c < n; ++c) {
+      V<T>* const to = x + c * m;
+      for (int64_t i = j + 1; i < m; ++i) to[i] -= v[i] * to[j];
+    }
+  }
+  store<T>(count, m * n, x, a);
+  const int64_t many = count < kLanes<T> ? count : kLanes<T>;
+  for (int64_t l = 0; l < many; ++l) {
+    for (int64_t j = 0; j < k; ++j) pivots[l * k + j] = static_cast<int32_t>(best[j][l]) + 1;
+    info[l] = static_cast<int32_t>(singular[l]);
+  }
+}
+
+template <class T>
+void lu_solve(int64_t count, int64_t n, int64_t cols, bool turned, const T* lu, int64_t lu_step,
+              const int32_t* pivots, int64_t pivot_step, T* b) {
+  V<T> x[kSide * kSide], row[kSide], c[kSide];
+  for (int64_t e = 0; e < n * n; ++e) gather(x[e], lu + e, lu_step, count);
+  for (int64_t i = 0; i < n; ++i) {
+    T each[kLanes<T>];
+    for (int64_t l = 0; l < kLanes<T>; ++l)
+      each[l] = static_cast<T>(pivots[(l < count ? l : count - 1) * pivot_step + i] - 1);
+    row[i] = at(each);
+  }
+  for (int64_t j = 0; j < cols; ++j) {
+    for (int64_t i = 0; i < n; ++i) gather(c[i], b + j * n + i, n * cols, count);
+    for (int64_t i = 0; !turned && i < n; ++i) exchange<T>(i, n, row[i], c);
+    // From the first unknown to the last one by a lower triangle, and back by an upper one.
+    for (int64_t p = 0; p < n; ++p) {
+      if (turned) {
+        for (int64_t i = 0; i < p; ++i) c[p] -= x[p * n + i] * c[i];
+        c[p] /= x[p * n + p];
+      } else {
+        for (int64_t i = p + 1; i < n; ++i) c[i] -= x[p * n + i] * c[p];
+      }
+    }
+    for (int64_t p = n; p-- > 0;) {
+      if (turned) {
+        for (int64_t i = p + 1; i < n; ++i) c[p] -= x[p * n + i] * c[i];
+      } else {
+        c[p] /= x[p * n + p];
+        for (int64_t i = 0; i < p; ++i) c[i] -= x[p * n + i] * c[p];
+      }
+    }
+    for (int64_t i = n; turned && i-- > 0;) exchange<T>(i, n, row[i], c);
+    for (int64_t i = 0; i < n; ++i) scatter(c[i], b + j * n + i, n * cols, count);
+  }
+}
+
 // The column c, from row `top` on, becomes (I - tau v v') c; v begins with 1.
 template <class T> FN void reflect(int64_t top, int64_t m, V<T> tau, const V<T>* v, V<T>* c) {
   V<T> along = c[top];
@@ -267,7 +346,8 @@ template <class T> void q(int64_t count, int64_t m, int64_t n, int64_t k, T* a, 
   store<T>(count, m * n, x, a);
 }
 
-template <class T> constexpr MatrixLoops<T> matrix_loops{kLanes<T>, svd<T>, eigh<T>, qr<T>, q<T>};
+template <class T>
+constexpr MatrixLoops<T> matrix_loops{kLanes<T>, svd<T>, eigh<T>, lu<T>, lu_solve<T>, qr<T>, q<T>};
 
 }  // namespace
 
