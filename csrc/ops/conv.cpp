@@ -3,6 +3,9 @@
 // I.
 #include "kernels/cpu/conv.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "autograd/backward.h"
 #include "base/checked.h"
 #include "ops/half.h"
@@ -26,7 +29,8 @@ cpu::ConvShape make_shape(DimsRef x, DimsRef w, DimsRef y, const Window& p) {
     s.in[d] = x[d + 2];
     s.kernel[d] = w[d + 2];
     s.out[d] = y[d + 2];
-    s.stride[d] = p.stride[d];
+    // Longer ones lead past the input all the same.
+    s.stride[d] = std::min(p.stride[d], std::max<int64_t>(1, s.in[d] + 2 * p.padding[d]));
     s.padding[d] = p.padding[d];
     s.dilation[d] = p.dilation[d];
   }
@@ -55,7 +59,9 @@ void check_window(const char* what, const Dims& stride, const Dims& padding, con
   for (int64_t v : stride)
     check(v > 0, what, "(): non-positive stride is not supported, got ", to_string(stride));
   for (int64_t v : padding)
-    check(v >= 0, what, "(): negative padding is not supported, got ", to_string(padding));
+    check(v >= 0 && v <= std::numeric_limits<int32_t>::max(), what,
+          "(): ", v < 0 ? "negative padding" : "padding of more than 2147483647",
+          " is not supported, got ", to_string(padding));
   for (int64_t v : dilation)
     check(v > 0, what, "(): dilation should be greater than zero, got ", to_string(dilation));
   check(groups > 0, what, "(): non-positive groups is not supported, got ", groups);

@@ -40,6 +40,7 @@ TOO_LARGE = {
     "max_pool2d": lambda: F.max_pool2d(IMAGE, 2, dilation=MOST),
     "avg_pool2d": lambda: F.avg_pool2d(IMAGE, MOST, padding=BIG),
     "conv1d padding": lambda: F.conv1d(SIGNAL, SIGNAL, padding=BIG),
+    "conv1d padding and stride": lambda: F.conv1d(SIGNAL, SIGNAL, stride=MOST, padding=2**40),
     "conv1d dilation": lambda: F.conv1d(SIGNAL, SIGNAL, dilation=BIG),
     "conv_transpose1d stride": lambda: F.conv_transpose1d(SIGNAL, SIGNAL, stride=BIG),
     "conv_transpose1d padding": lambda: F.conv_transpose1d(SIGNAL, SIGNAL, padding=BIG),
@@ -59,6 +60,7 @@ def test_what_is_too_large_is_an_error(name):
 
 
 def test_numbers_that_lead_past_everything_are_fine():
+    assert F.conv1d(SIGNAL, SIGNAL, stride=MOST, padding=1).tolist() == [[[2.0]]]
     assert X[::BIG].shape == (1, 4)
     assert X[::MOST].tolist() == X[:1].tolist()
     assert V.roll(LEAST).tolist() == V.tolist()
