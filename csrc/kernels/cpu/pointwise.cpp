@@ -173,20 +173,61 @@ struct Walk {
         cast_in(k, buffers[k], item, item * inner, plan.data[k], plan.strides[k][0], 0, inner, n);
       }
     }
-    if (long_rows) walk_long(begin, end, buffers, in);
+    if (long_rows && only_filled()) walk_filled(begin, end, buffers, in);
+    else if (long_rows) walk_long(begin, end, buffers, in);
     else walk_short(begin, end, buffers, in);
   }
 
+  // Whether nothing goes through a buffer but one value for all or for a whole row.
+  bool only_filled() const {
+    bool yes = way[0] == Way::Direct;
+    for (int k = 1; k < plan.count; ++k) yes &= way[k] != Way::Buffer || plan.strides[k][0] == 0;
+    return yes;
+  }
+
+  int64_t offset_of(int k, int64_t row) const {
+    return plan.sizes.size() == 2 ? row * plan.strides[k][1] : plan.row_offset(k, row);
+  }
+
+  void walk_filled(int64_t begin, int64_t end, char (*buffers)[kBlockBytes],
+                   const void** in) const {
+    int64_t row = begin / blocks_per_row, block = begin % blocks_per_row;
+    for (int64_t left = end - begin; left > 0; ++row, block = 0) {
+      const int64_t last = std::min(blocks_per_row, block + left);
+      left -= last - block;
+      char* place[kMax];
+      int64_t step[kMax];
+      int moving = 0, which[kMax];
+      for (int k = 0; k < plan.count; ++k) {
+        char* p = plan.data[k] + offset_of(k, row);
+        if (way[k] == Way::Direct) {
+          step[moving] = block_items * plan.strides[k][0];
+          place[moving] = p + block * step[moving];
+          which[moving++] = k - 1;
+        } else if (way[k] == Way::Buffer) {
+          const auto item = static_cast<int64_t>(itemsize(DType(compute[k])));
+          cast_in(k, buffers[k], item, 0, p, 0, 0, std::min(inner, block_items), 1);
+        }
+      }
+      for (; block < last; ++block) {
+        for (int i = 1; i < moving; ++i) {
+          in[which[i]] = place[i];
+          place[i] += step[i];
+        }
+        loop(place[0], in, std::min(block_items, inner - block * block_items));
+        place[0] += step[0];
+      }
+    }
+  }
+
   void walk_long(int64_t begin, int64_t end, char (*buffers)[kBlockBytes], const void** in) const {
-    int64_t current = -1;
+    int64_t row = begin / blocks_per_row, column = begin % blocks_per_row * block_items;
+    bool new_row = true;
     int64_t offset[kMax] = {};
     for (int64_t b = begin; b < end; ++b) {
-      const int64_t row = b / blocks_per_row, column = b % blocks_per_row * block_items;
       const int64_t n = std::min(block_items, inner - column);
-      const bool new_row = row != current;
       if (new_row) {
-        for (int k = 0; k < plan.count; ++k) offset[k] = plan.row_offset(k, row);
-        current = row;
+        for (int k = 0; k < plan.count; ++k) offset[k] = offset_of(k, row);
       }
       char* out = buffers[0];
       for (int k = 0; k < plan.count; ++k) {
@@ -208,6 +249,12 @@ struct Walk {
         cast_rows(static_cast<uint8_t>(plan.dtype[0]), compute[0],
                   plan.data[0] + offset[0] + column * step, step, 0, out,
                   static_cast<int64_t>(itemsize(DType(compute[0]))), 0, n, 1);
+      }
+      column += block_items;
+      new_row = column >= inner;
+      if (new_row) {
+        column = 0;
+        ++row;
       }
     }
   }

@@ -124,6 +124,16 @@ template <class D, class S> FN void contiguous(D* __restrict d, const S* __restr
     }
   }
 #endif
+  if constexpr (same_type<S, double> && same_type<D, F16>) {  // by way of float32, as one by one
+    constexpr int64_t block = 256;
+    float some[block];
+    for (; i < n; i += block) {
+      const int64_t m = n - i < block ? n - i : block;
+      for (int64_t j = 0; j < m; ++j) some[j] = static_cast<float>(s[i + j]);
+      contiguous(d + i, some, m);
+    }
+    return;
+  }
   for (; i < n; ++i) d[i] = convert<D>(s[i]);
 }
 

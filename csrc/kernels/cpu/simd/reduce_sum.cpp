@@ -172,6 +172,7 @@ template <class T> struct MomentsOf {
     for (; c + w <= cols; c += w) {
       const V mid = load_vec<C>(center + c);
       V s[2] = {}, q[2] = {load_vec<C>(squares + c), V{}};
+#pragma GCC unroll 8
       for (int64_t r = 0; r < G; ++r) {
         const T* p = x + r * stride + c;
         if constexpr (G > 1) __builtin_prefetch(p + G * stride, 0, 2);
