@@ -129,6 +129,7 @@ template <class V, class C> inline V splat(C v) { return v - V{}; }
 //   kVector                     bytes of the vectors V of C that it takes
 //   V map(V), V op(V, V)        for C too
 //   A merge(A, A)
+//   A total(V)                  optional: a vector's lanes put together
 // and where NaN wins over every number, V quick(V, V): op for operands that are no NaN, of which
 // the first stays where one is. A sum of the same elements, NaN whenever one of them is, tells when
 // op must be applied after all. Applied to elements once more, op changes nothing.
@@ -172,7 +173,7 @@ typename R::A row_block(const typename R::T* x, int64_t n) {
     };
     for (; i + 4 * w <= n; i += 4 * w) {
       for (size_t line = 0; line < 4 * w * sizeof(*x); line += 64)
-        __builtin_prefetch(reinterpret_cast<const char*>(x + i) + kAhead + line);
+        __builtin_prefetch(reinterpret_cast<const char*>(x + i) + kAhead + line, 0, 2);
       take(i, 0);
       take(i + w, 1);
       take(i + 2 * w, 2);
@@ -186,6 +187,8 @@ typename R::A row_block(const typename R::T* x, int64_t n) {
     if constexpr (Quick) {
       total =
           R::merge(total, fold_lanes<C, w>(a[0], [](auto p, auto q) { return R::quick(p, q); }));
+    } else if constexpr (requires { R::total(a[0]); }) {
+      total = R::merge(total, R::total(a[0]));
     } else {
       for (int64_t j = 0; j < w; ++j) total = R::merge(total, static_cast<typename R::A>(a[0][j]));
     }

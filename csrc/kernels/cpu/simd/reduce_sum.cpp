@@ -50,6 +50,11 @@ template <class Element> struct SumBase {
   static A start() { return 0; }
   template <class V> static V op(V a, V b) { return plus(a, b); }
   static A merge(A a, A b) { return plus(a, b); }
+  static A total(typename Narrow<C, kVector / sizeof(C)>::type v) {
+    constexpr int64_t lanes = kVector / sizeof(C);
+    if constexpr (kIsFloat<T>) return add_lanes<A, C, lanes>(v);
+    else return fold_lanes<C, lanes>(v, [](auto a, auto b) { return plus(a, b); });
+  }
 };
 
 template <class T> struct Sum : SumBase<T> {
@@ -83,18 +88,30 @@ template <class Element> struct Prod {
   template <class V> static V map(V x) { return x; }
   template <class V> static V op(V a, V b) { return times(a, b); }
   static A merge(A a, A b) { return times(a, b); }
+  static A total(typename Narrow<C, kVector / sizeof(C)>::type v) {
+    return fold_lanes<C, kVector / sizeof(C)>(v, [](auto a, auto b) { return times(a, b); });
+  }
   static const ReduceKernel& kernel() { return kKernel<Prod>; }
 };
 
 // ---- moments: of blocks, which are then put together (Chan et al., 1979) ----
 
-void merge_moments(Moments& a, double mean, double m2, double count) {
-  if (count == 0) return;
-  double total = a.count + count, delta = mean - a.mean;
-  a.m2 += m2 + delta * delta * (a.count * count / total);
-  a.mean += delta * (count / total);
-  a.count = total;
-}
+// What depends on the numbers of elements alone, which most columns share: it takes divisions.
+struct MergeWeights {
+  double before, count, total, part, both;
+  MergeWeights(double had, double gets)
+      : before(had),
+        count(gets),
+        total(had + gets),
+        part(total > 0 ? gets / total : 0),
+        both(had * part) {}
+  void operator()(Moments& a, double mean, double m2) const {
+    const double delta = mean - a.mean;
+    a.m2 += m2 + delta * delta * both;
+    a.mean += delta * part;
+    a.count = total;
+  }
+};
 
 // A block is walked once, for the sums of the distances from a center and of their squares. The
 // center is the mean of what came before, at first that of a few elements. Wherever it lies, what
@@ -105,10 +122,11 @@ template <class T> struct MomentsOf {
   static constexpr int64_t w = kLanes<C>;
   static constexpr int64_t kLine = 2048, kFirst = 64;                      // elements of a row
   static constexpr int64_t kGroup = 256, kFirstGroup = 32, kTogether = 8;  // rows
+  static constexpr int64_t kStrip = 1024;  // columns whose sums stay in the first cache
 
   static void merge(Moments& a, double center, double sum, double squares, double count) {
     const double shift = sum / count, m2 = squares - sum * shift;
-    merge_moments(a, center + shift, m2 < 0 ? 0 : m2, count);
+    MergeWeights(a.count, count)(a, center + shift, m2 < 0 ? 0 : m2);
   }
 
   static void row_line(const T* x, int64_t n, Moments& acc) {
@@ -211,12 +229,20 @@ template <class T> struct MomentsOf {
         for (int64_t c = 0; c < cols; ++c) center[c] /= static_cast<C>(few);
       }
       for (int64_t c = 0; c < cols; ++c) sum[c] = squares[c] = 0;
-      int64_t r = 0;
-      for (; r + kTogether <= m; r += kTogether)
-        some_rows<kTogether>(x + r * stride, stride, cols, center, sum, squares);
-      for (; r < m; ++r) some_rows<1>(x + r * stride, stride, cols, center, sum, squares);
-      for (int64_t c = 0; c < cols; ++c)
-        merge(acc[c], center[c], sum[c], squares[c], static_cast<double>(m));
+      for (int64_t c = 0; c < cols; c += kStrip) {
+        const int64_t width = cols - c < kStrip ? cols - c : kStrip;
+        int64_t r = 0;
+        for (; r + kTogether <= m; r += kTogether)
+          some_rows<kTogether>(x + r * stride + c, stride, width, center + c, sum + c, squares + c);
+        for (; r < m; ++r)
+          some_rows<1>(x + r * stride + c, stride, width, center + c, sum + c, squares + c);
+      }
+      const MergeWeights put(acc[0].count, static_cast<double>(m));  // all columns have as many
+      const double share = 1 / static_cast<double>(m);
+      for (int64_t c = 0; c < cols; ++c) {
+        const double shift = sum[c] * share, m2 = squares[c] - sum[c] * shift;
+        put(acc[c], center[c] + shift, m2 < 0 ? 0 : m2);
+      }
     }
   }
 
@@ -227,7 +253,13 @@ template <class T> struct MomentsOf {
   static void combine(void* accs, const void* others, int64_t n) {
     auto* acc = static_cast<Moments*>(accs);
     auto* o = static_cast<const Moments*>(others);
-    for (int64_t i = 0; i < n; ++i) merge_moments(acc[i], o[i].mean, o[i].m2, o[i].count);
+    MergeWeights put(0, 0);
+    for (int64_t i = 0; i < n; ++i) {
+      if (o[i].count == 0) continue;
+      if (acc[i].count != put.before || o[i].count != put.count)
+        put = MergeWeights(acc[i].count, o[i].count);
+      put(acc[i], o[i].mean, o[i].m2);
+    }
   }
   static const ReduceKernel& kernel() {
     static constexpr ReduceKernel k{rows, cols, init, combine, sizeof(Moments)};
