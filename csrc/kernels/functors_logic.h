@@ -83,8 +83,11 @@ struct RightShift {
                                "The bits of `self` moved down by `other` places.", Integers};
   template <class T> FN static T f(T a, T b) {
     constexpr T last = T(sizeof(T) * 8 - (is_signed<T> ? 1 : 0));
-    if (b < 0 || b >= last) return is_signed<T> && a < 0 ? T(-1) : T(0);
-    return T(a >> b);
+    const bool all = (b < 0) | (b >= last);  // without branches, for vectors
+    const T none = is_signed<T> && a < 0 ? T(-1) : T(0), by = all ? T(0) : b;
+    // A product of 16 bits, as there are no shifts of bytes.
+    const T moved = sizeof(T) == 1 ? T((int(a) * (256 >> by)) >> 8) : T(a >> by);
+    return all ? none : moved;
   }
 };
 

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "autograd/backward.h"
+#include "base/thread_pool.h"
 #include "ops/factory.h"
 
 namespace taeda {
@@ -77,6 +78,10 @@ Value new_empty_strided_op(Call& c) {
 
 using Wide = __int128;  // holds any sum or product of two int64
 
+[[gnu::optimize("O3")]] void step_up(uint64_t* to, int64_t n, uint64_t from, uint64_t step) {
+  for (int64_t i = 0; i < n; ++i, from += step) to[i] = from;
+}
+
 Value arange(Call& c, Scalar start, Scalar end, Scalar step, size_t at) {
   const bool whole = start.is_integral() && end.is_integral() && step.is_integral();
   const Options o = options_of(c, at, {whole ? DType::Int64 : default_dtype(), Device{}});
@@ -108,6 +113,13 @@ Value arange(Call& c, Scalar start, Scalar end, Scalar step, size_t at) {
   const Tensor t = empty({{n}}, o);
   if (is_integral(o.dtype) && step.is_integral() && start.is_integral()) {
     const auto a = static_cast<uint64_t>(start.to_int()), s = static_cast<uint64_t>(step.to_int());
+    if (o.dtype == DType::Int64 && !t.is_meta()) {
+      auto* p = t.data_as<uint64_t>();
+      parallel_for(n, 32768, [&](int64_t begin, int64_t end) {
+        step_up(p + begin, end - begin, a + static_cast<uint64_t>(begin) * s, s);
+      });
+      return finished(c, at, t);
+    }
     tabulate(t, [=](int64_t i) { return static_cast<int64_t>(a + static_cast<uint64_t>(i) * s); });
   } else if (is_integral(o.dtype)) {
     const int64_t a = start.to_int(), s = step.to_int();

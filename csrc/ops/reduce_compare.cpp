@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <vector>
 
 #include "kernels/cpu/sort.h"
 #include "ops/reduce_util.h"
@@ -103,6 +104,18 @@ Groups unique_rows(const Tensor& x, int64_t n, int64_t m, bool sort) {
   });
 }
 
+template <class T>
+[[gnu::optimize("O3"), gnu::noinline]] int64_t count_runs(const T* v, int64_t n) {
+  int64_t count = n > 0 ? 1 : 0;
+  for (int64_t i = 1; i < n; ++i) count += static_cast<int64_t>(v[i] != v[i - 1]);
+  return count;
+}
+// From where each run begins, and their end, how long they are.
+[[gnu::optimize("O3"), gnu::noinline]] void to_lengths(int64_t* begin, int64_t count, int64_t end) {
+  for (int64_t i = 0; i + 1 < count; ++i) begin[i] = begin[i + 1] - begin[i];
+  begin[count - 1] = end - begin[count - 1];
+}
+
 // The different elements of a contiguous vector of real numbers, for each element its place among
 // them (nothing unless `inverse`), and how often each occurs. Unless `sort`, only neighbours are
 // compared.
@@ -122,22 +135,24 @@ TensorList unique_numbers(const Tensor& x, bool inverse, bool sort) {
   return visit_real(x.dtype(), "unique", [&](auto tag) -> TensorList {
     using T = typename decltype(tag)::type;
     const T* v = sorted.data_as<T>();
-    auto begins = [v](int64_t i) { return i == 0 || v[i] != v[i - 1]; };
-    int64_t count = 0;
-    for (int64_t i = 0; i < n; ++i) count += static_cast<int64_t>(begins(i));
+    const int64_t count = count_runs(v, n);
     Tensor values = empty(Dims{count}, x.options()), counts = empty(Dims{count}, places.options());
+    if (n == 0) return {values, places, counts};
     auto* c = counts.data_as<int64_t>();
     auto* different = values.data_as<T>();
-    int64_t k = -1, first = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      if (begins(i)) {
-        if (k >= 0) c[k] = i - first;
-        different[++k] = v[i];
-        first = i;
-      }
+    // Without branches, from the end: the first element of each run tells what it is, and where.
+    int64_t k = count - 1;
+    for (int64_t i = n - 1; i > 0; --i) {
+      const auto before = static_cast<int64_t>(v[i] != v[i - 1]);
+      different[k] = v[i];
+      c[k] = i;
       if (inverse) to[from ? from[i] : i] = k;
+      k -= before;
     }
-    if (k >= 0) c[k] = n - first;
+    different[0] = v[0];
+    c[0] = 0;
+    if (inverse) to[from ? from[0] : 0] = 0;
+    to_lengths(c, count, n);
     return {values, places, counts};
   });
 }
@@ -176,8 +191,8 @@ TensorList unique_of(const Tensor& x, std::optional<int64_t> dim, bool sort, boo
 TensorList unique_op(const Tensor& x, std::optional<int64_t> dim, bool inverse) {
   return unique_of(x, dim, true, inverse);
 }
-TensorList unique_consecutive_op(const Tensor& x, std::optional<int64_t> dim) {
-  return unique_of(x, dim, false);
+TensorList unique_consecutive_op(const Tensor& x, std::optional<int64_t> dim, bool inverse) {
+  return unique_of(x, dim, false, inverse);
 }
 
 // ---- counts ----
@@ -195,19 +210,33 @@ Tensor bincount_op(const Tensor& x, const Tensor& weights, int64_t minlength) {
   check(!weights.defined() || !is_complex(weights.dtype()), "bincount(): weights must be real");
   Tensor values = raw_contiguous(raw_cast(x, DType::Int64));
   auto* v = values.data_as<int64_t>();
-  int64_t n = values.numel(), least = 0, most = -1;
+  int64_t n = values.numel(), signs = 0, most = -1;
   for (int64_t i = 0; i < n; ++i) {
-    least = std::min(least, v[i]);
+    signs |= v[i];
     most = std::max(most, v[i]);
   }
-  check(least >= 0, wrong);
+  check(signs >= 0, wrong);
   check(most < std::numeric_limits<int64_t>::max(), "bincount(): the value ", most,
         " is too large to count up to");
   int64_t bins = std::max(most + 1, minlength);
   if (!weights.defined()) {
     Tensor out = raw_zeros(Dims{bins}, {DType::Int64, x.device()});
     auto* o = out.data_as<int64_t>();
-    for (int64_t i = 0; i < n; ++i) ++o[v[i]];
+    if (bins > 4096 || n < 4 * bins) {
+      for (int64_t i = 0; i < n; ++i) ++o[v[i]];
+      return out;
+    }
+    // Four counts of each number: one would wait for itself where a number comes again soon.
+    std::vector<int64_t> more(static_cast<size_t>(3 * bins));
+    int64_t *b = more.data(), *c = b + bins, *d = c + bins, i = 0;
+    for (; i + 4 <= n; i += 4) {
+      ++o[v[i]];
+      ++b[v[i + 1]];
+      ++c[v[i + 2]];
+      ++d[v[i + 3]];
+    }
+    for (; i < n; ++i) ++o[v[i]];
+    for (i = 0; i < bins; ++i) o[i] += b[i] + c[i] + d[i];
     return out;
   }
   DType d = weights.dtype() == DType::Float32 ? DType::Float32 : DType::Float64;
@@ -273,7 +302,8 @@ const Define kOps[] = {
      "place of its like (without `inverse` perhaps nothing), and how often each occurs.",
      kernel(unique_op),
      {.non_differentiable = 7}},
-    {"_unique_consecutive(self: Tensor, dim: int? = None) -> (Tensor, Tensor, Tensor)",
+    {"_unique_consecutive(self: Tensor, dim: int? = None, inverse: bool = True) -> (Tensor, "
+     "Tensor, Tensor)",
      "The same, where only neighbours are compared and the order is kept.",
      kernel(unique_consecutive_op),
      {.non_differentiable = 7}},

@@ -684,6 +684,7 @@ def _unique(
 def _unique_consecutive(
     input: Tensor,
     dim: _int | None = None,
+    inverse: _bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]: ...
 def _unsafe_masked_index(
     input: Tensor,

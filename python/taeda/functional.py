@@ -219,7 +219,7 @@ def unique_consecutive(
     >>> taeda.unique_consecutive(taeda.tensor([1, 1, 2, 1]))
     tensor([1, 2, 1])
     """
-    found = _C.ops._unique_consecutive(_tensor("unique_consecutive", input), dim)
+    found = _C.ops._unique_consecutive(_tensor("unique_consecutive", input), dim, return_inverse)
     return _different(found, return_inverse, return_counts)
 
 

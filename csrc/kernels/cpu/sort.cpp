@@ -170,9 +170,11 @@ template <class F> void for_each_line(const SortLines& l, F&& f) {
   parallel_for(lines, std::max<int64_t>(1, 4096 / std::max<int64_t>(l.n, 1)), std::forward<F>(f));
 }
 
-// The k smallest entries of a line, unordered, at the front of `a`. Entries above a running bound
-// are dropped at once.
-template <class E, class Get> void smallest(std::vector<E>& a, int64_t n, int64_t k, Get&& get) {
+// The k smallest entries of a line, made of the keys of its elements, unordered, at the front of
+// `a`. Entries above a running bound are dropped at once, and later ones that are equal to it.
+template <class E, class Key> void smallest(std::vector<E>& a, int64_t n, int64_t k, Key&& key) {
+  if (k == 0) return;
+  const auto get = [&](int64_t j) { return E(key(j), static_cast<uint64_t>(j)); };
   auto keep = static_cast<size_t>(k);
   if (k * 4 > n) {
     a.resize(static_cast<size_t>(n));
@@ -180,21 +182,37 @@ template <class E, class Get> void smallest(std::vector<E>& a, int64_t n, int64_
     if (k < n) std::nth_element(a.begin(), a.begin() + k, a.end());
     return;
   }
+  if (k <= 8) {  // kept in order
+    a.resize(keep);
+    for (int64_t i = 0; i < k; ++i) a[static_cast<size_t>(i)] = get(i);
+    std::sort(a.begin(), a.end());
+    uint64_t bound = a.back().key();
+    for (int64_t i = k; i < n; ++i) {
+      if (key(i) >= bound) continue;
+      const E e = get(i);
+      size_t at = keep - 1;
+      for (; at > 0 && e < a[at - 1]; --at) a[at] = a[at - 1];
+      a[at] = e;
+      bound = a.back().key();
+    }
+    return;
+  }
   size_t room = std::max<size_t>(2 * keep, keep + 64);
   a.resize(room);
   size_t have = 0;
-  E bound{};
-  bool bounded = false;
-  for (int64_t i = 0; i < n; ++i) {
-    E e = get(i);
-    if (bounded && !(e < bound)) continue;
-    a[have++] = e;
-    if (have == room) {
-      std::nth_element(a.begin(), a.begin() + k - 1, a.end());
-      bound = a[keep - 1];
-      bounded = true;
-      have = keep;
-    }
+  const auto first = std::min(n, static_cast<int64_t>(room));
+  for (int64_t i = 0; i < first; ++i) a[have++] = get(i);
+  uint64_t bound = 0;
+  const auto cut = [&] {
+    std::nth_element(a.begin(), a.begin() + k - 1, a.end());
+    bound = a[keep - 1].key();
+    have = keep;
+  };
+  if (have == room) cut();
+  for (int64_t i = first; i < n; ++i) {
+    if (key(i) >= bound) continue;
+    a[have++] = get(i);
+    if (have == room) cut();
   }
   if (have > keep)
     std::nth_element(a.begin(), a.begin() + k, a.begin() + static_cast<int64_t>(have));
@@ -275,15 +293,14 @@ void sort_typed(const T* x, T* values, int64_t* indices, const SortLines& l, boo
         sort_line<T, E>(p, values + at.out, indices + at.out, l, flip);
         continue;
       }
-      auto get = [&](int64_t j) {
-        return E(static_cast<U>(key_of(p[j * l.x_stride]) ^ flip), static_cast<uint64_t>(j));
-      };
+      auto key = [&](int64_t j) { return static_cast<U>(key_of(p[j * l.x_stride]) ^ flip); };
+      auto get = [&](int64_t j) { return E(key(j), static_cast<uint64_t>(j)); };
       bool found = false;
       if constexpr (std::is_same_v<T, float>) {
         found = l.x_stride == 1 && l.n >= 512 && l.k > 0 && l.k <= 32 &&
                 smallest_of_long(p, l.n, l.k, descending, a, get);
       }
-      if (!found) smallest(a, l.n, l.k, get);
+      if (!found) smallest(a, l.n, l.k, key);
       if (ordered || l.k == l.n) sort_entries(a, scratch, l.k, sizeof(U));
       for (int64_t j = 0; j < l.k; ++j) {
         int64_t place = a[static_cast<size_t>(j)].place();
