@@ -383,13 +383,15 @@ def test_private_operations_check_what_they_are_given():
 
 
 def test_the_number_of_threads_changes_no_bit():
-    a = matrix(40, 30, 30, dtype=taeda.float32)
+    a, small = matrix(40, 30, 30, dtype=taeda.float32), matrix(3000, 5, 5, dtype=taeda.float32)
     before = taeda.get_num_threads()
     results = []
     try:
         for threads in (1, 3):
             taeda.set_num_threads(threads)
-            results.append([L.inv(a), *L.svd(a), *L.qr(a), L.det(a), *L.eigh(a)])
+            results.append([])
+            for x in (a, small):
+                results[-1] += [L.inv(x), *L.svd(x), *L.qr(x), L.det(x), *L.eigh(x)]
     finally:
         taeda.set_num_threads(before)
     for one, many in zip(*results, strict=True):

@@ -20,7 +20,9 @@ def transposed(x, how: str):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("shape", [(65, 65), (200, 200), (300, 130), (130, 300), (40, 200)])
+@pytest.mark.parametrize(
+    "shape", [(65, 65), (200, 200), (300, 130), (130, 300), (40, 200), (750, 750)]
+)
 def test_lu(shape, dtype):
     a = matrix(*shape, dtype=dtype)
     p, lower, upper = L.lu(a)
@@ -41,9 +43,10 @@ def test_lu_solve(dtype):
 
 
 def test_lu_of_singular_matrices():
-    a = taeda.eye(300)
-    a[170, 170] = a[200, 200] = 0
-    assert L.lu_factor_ex(a).info == 171
+    for n in (300, 800):
+        a = taeda.eye(n)
+        a[170, 170] = a[n - 100, n - 100] = 0
+        assert L.lu_factor_ex(a).info == 171
     with pytest.raises(L.LinAlgError, match="U\\[171,171\\] is zero"):
         L.lu_factor(a)
 

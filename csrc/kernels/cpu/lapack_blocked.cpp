@@ -25,7 +25,8 @@ namespace taeda::cpu::lapack {
 namespace {
 
 constexpr int64_t kPanel = 64;      // columns of a factor that LAPACK computes
-constexpr int64_t kStrip = 128;     // columns of a symmetric product
+constexpr int64_t kNear = 1 << 21;  // bytes of a matrix that is factored panel by panel
+constexpr int64_t kStrip = 128;     // columns that a task multiplies
 constexpr int64_t kCholesky = 256;  // rows and columns of a Cholesky factor that LAPACK computes
 
 template <class T> struct Routines;
@@ -90,15 +91,61 @@ void swap_rows(int64_t n, T* a, int64_t ld, const int32_t* pivots, int64_t k, bo
   Routines<T>::laswp(&cols, a, &lda, &first, &last, pivots, &step);
 }
 
-template <class T> int32_t lu_blocks(int64_t m, int64_t n, T* a, int64_t ld, int32_t* pivots) {
+namespace {
+
+template <class T> int32_t lu_panel(int64_t m, int64_t n, T* a, int64_t ld, int32_t* pivots) {
+  const int rows = narrow(m), cols = narrow(n), lda = leading(ld);
   int32_t info = 0;
-  if (n <= kPanel) {
-    const int rows = narrow(m), cols = narrow(n), lda = leading(ld);
-    Routines<T>::getrf(&rows, &cols, a, &lda, pivots, &info);
-    return info;
+  Routines<T>::getrf(&rows, &cols, a, &lda, pivots, &info);
+  return info;
+}
+
+// One panel after the other. While other threads apply it to what lies right of it, one does so
+// with the next panel and factors that already.
+template <class T> int32_t lu_panels(int64_t m, int64_t n, T* a, int64_t ld, int32_t* pivots) {
+  const int64_t k = std::min(m, n);
+  int32_t info = lu_panel(m, std::min(kPanel, k), a, ld, pivots), next = 0;
+  for (int64_t top = 0; top < k; top += kPanel) {
+    const int64_t width = std::min(kPanel, k - top), below = top + width;
+    auto apply = [&](int64_t left, int64_t right) {
+      T* b = a + left * ld + top;
+      swap_rows(right - left, b, ld, pivots + top, width, true);
+      const Triangle how{.left = true, .upper = false, .unit = true, .trans = Trans::No};
+      solve_blocks(width, right - left, how, a + top * (ld + 1), ld, b, ld);
+      if (m > below)
+        gemm(right - left, m - below, width, T(-1), {b, ld}, {a + top * ld + below, ld}, T(1),
+             b + width, ld);
+    };
+    const int64_t first = std::min(below + kPanel, n), strips = (n - first + kStrip - 1) / kStrip;
+    const int64_t right_tasks = below < n ? 1 + strips : 0;
+    parallel_for(right_tasks + (top > 0), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) {
+        if (t == right_tasks) {
+          swap_rows(top, a + top, ld, pivots + top, width, true);
+        } else if (t > 0) {
+          apply(first + (t - 1) * kStrip, std::min(first + t * kStrip, n));
+        } else {
+          apply(below, first);
+          if (below < k)
+            next = lu_panel(m - below, std::min(kPanel, k - below), a + below * (ld + 1), ld,
+                            pivots + below);
+        }
+      }
+    });
+    for (int64_t i = top; i < below; ++i) pivots[i] += static_cast<int32_t>(top);
+    if (!info && next) info = next + static_cast<int32_t>(below);
+    next = 0;
   }
+  return info;
+}
+
+}  // namespace
+
+template <class T> int32_t lu_blocks(int64_t m, int64_t n, T* a, int64_t ld, int32_t* pivots) {
+  if (n <= kPanel) return lu_panel(m, n, a, ld, pivots);
+  if (n * ld * int64_t{sizeof(T)} <= kNear) return lu_panels(m, n, a, ld, pivots);
   const int64_t k = std::min(m, n), left = std::min(m, half(k)), right = n - left;
-  info = lu_blocks(m, left, a, ld, pivots);
+  const int32_t info = lu_blocks(m, left, a, ld, pivots);
   T *beside = a + left * ld, *corner = beside + left;
   parallel_for(right, kPanel, [&](int64_t begin, int64_t end) {
     T* b = beside + begin * ld;
