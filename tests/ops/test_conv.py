@@ -144,6 +144,29 @@ def test_small_planes(size: tuple, dtype: torch.dtype) -> None:
         compare("nn.functional.conv2d", x, w, b, 1, padding, dilation, 20, second=False)
 
 
+# A kernel for each channel: batch, channels, input, kernel, stride, padding, dilation
+CHANNELS = [
+    (3, 70, (7, 7), (7, 7), 1, 3, 1),
+    (9, 33, (14, 13), (3, 3), 2, 1, 1),
+    (2, 64, (9, 8), (3, 4), (1, 3), (0, 2), (2, 1)),
+    (2, 40, (4, 5, 6), (3, 2, 3), (1, 2, 1), 1, 1),
+    (4, 20, (30,), (5,), 2, 4, 2),
+    (2, 130, (6, 6), (2, 2), 3, 0, 1),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("case", CHANNELS, ids=str)
+def test_a_kernel_for_each_channel(case: tuple, dtype: torch.dtype) -> None:
+    n, channels, size, kernel, stride, padding, dilation = case
+    x = leaf(n, channels, *size, dtype=dtype)
+    w, b = leaf(channels, 1, *kernel, dtype=dtype, seed=1), leaf(channels, dtype=dtype, seed=2)
+    with torch.no_grad():
+        w /= 8
+    name = f"nn.functional.conv{len(size)}d"
+    compare(name, x, w, b, stride, padding, dilation, channels, second=False)
+
+
 def test_rows_as_wide_as_a_run_of_tiles() -> None:
     """Where rows of the input's gradient are steps apart, nothing may reach into the next one."""
     for width in (30, 62, 126, 254):
@@ -172,12 +195,21 @@ def test_layouts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("channels", "stride", "size", "kernel"),
-    [(8, 1, 30, 3), (48, 1, 30, 3), (64, 2, 30, 3), (32, 1, 8, 5), (32, 2, 8, 4)],
+    ("channels", "stride", "size", "kernel", "groups"),
+    [
+        (8, 1, 30, 3, 1),
+        (48, 1, 30, 3, 1),
+        (64, 2, 30, 3, 1),
+        (32, 1, 8, 5, 1),
+        (32, 2, 8, 4, 1),
+        (64, 1, 8, 5, 64),
+    ],
 )
-def test_threads_do_not_change_the_bits(channels: int, stride: int, size: int, kernel: int) -> None:
+def test_threads_do_not_change_the_bits(
+    channels: int, stride: int, size: int, kernel: int, groups: int
+) -> None:
     x = to_taeda(torch.randn(5, channels, size, size))
-    w = to_taeda(torch.randn(64, channels, kernel, kernel))
+    w = to_taeda(torch.randn(64, channels // groups, kernel, kernel))
     x.requires_grad_()
     w.requires_grad_()
     before = taeda.get_num_threads()
@@ -185,7 +217,7 @@ def test_threads_do_not_change_the_bits(channels: int, stride: int, size: int, k
     try:
         for threads in (1, 2, 3):
             taeda.set_num_threads(threads)
-            y = taeda.nn.functional.conv2d(x, w, stride=stride, padding=1)
+            y = taeda.nn.functional.conv2d(x, w, None, stride, 1, 1, groups)
             results.append([y.detach(), *taeda.autograd.grad((y * y).sum(), (x, w))])
     finally:
         taeda.set_num_threads(before)
@@ -296,10 +328,11 @@ def test_every_instruction_set(level: str) -> None:
         "for case in SMALL_TILES: test_accuracy_of_float32(case)\n"
         "for case in ACROSS: test_small_images(case, torch.float32)\n"
         "for case in ACROSS: test_small_images(case, torch.float64)\n"
+        "for case in CHANNELS: test_a_kernel_for_each_channel(case, torch.float32)\n"
         "test_values_that_are_not_finite_stay_where_they_are_read(1, (2, 32, 12, 12))\n"
         "test_values_that_are_not_finite_stay_where_they_are_read(2, (2, 64, 40, 40))\n"
-        "test_threads_do_not_change_the_bits(48, 1, 30, 3)\n"
-        "test_threads_do_not_change_the_bits(64, 2, 30, 3)\n"
+        "test_threads_do_not_change_the_bits(48, 1, 30, 3, 1)\n"
+        "test_threads_do_not_change_the_bits(64, 2, 30, 3, 1)\n"
     )
     environment = {**os.environ, "TAEDA_CPU": level}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment, cwd=ROOT)

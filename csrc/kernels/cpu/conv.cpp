@@ -199,6 +199,7 @@ void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* 
       prefers_windows(p, kFewPlaces) || (windows_apart(p) && p.depth >= kDeepWindow);
   if (!p.depthwise && !by_windows && fits_direct(s)) return direct_forward(s, x, w, bias, y);
   if (p.depthwise) {
+    if (channels_forward(s, x, w, bias, y)) return;
     parallel_for(p.batch * p.out_channels, plane_grain(p), [&](int64_t begin, int64_t end) {
       Scratch<T> memory(2 * padded_volume(p.window.out, p.window.stride, p.window));
       for (int64_t i = begin; i < end; ++i) {
@@ -256,6 +257,7 @@ template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T
       fits_direct(s))
     return direct_grad_input(s, gy, w, gx);
   if (p.depthwise) {
+    if (channels_grad_input(s, gy, w, gx)) return;
     parallel_for(p.batch * p.in_channels, plane_grain(p), [&](int64_t begin, int64_t end) {
       constexpr int64_t ones[3] = {1, 1, 1};
       Scratch<T> memory(2 * padded_volume(p.window.in, ones, p.window));
@@ -327,7 +329,10 @@ template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T
       std::fill_n(gw, total, T(0));
     }
   }
-  if (p.depthwise) return direct::places_grad_weight(s, x, gy, gw);
+  if (p.depthwise) {
+    if (!channels_grad_weight(s, x, gy, gw)) direct::places_grad_weight(s, x, gy, gw);
+    return;
+  }
   if (p.taps > 1 && !prefers_windows(p, kFewPlaces) && !windows_apart(p) && fits_direct(s))
     return direct_grad_weight(s, x, gy, gw);
   // Few weights: tiles are dealt out, to sums of their own that are added in order. Many: channels

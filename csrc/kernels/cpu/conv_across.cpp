@@ -18,11 +18,15 @@ namespace taeda::cpu {
 namespace {
 
 using namespace direct;
+using simd::Run;
 
 constexpr int64_t kPackedTogether = 1 << 14;  // elements worth a chunk
 constexpr int64_t kNear = 1 << 12;            // that are copied at a stretch
 constexpr int64_t kCached = 1 << 20;          // that a cache holds while every place reads of them
 constexpr int64_t kMostRuns = 1 << 16;
+constexpr int64_t kMostPlaces = 1 << 12;  // of planes whose channels lie side by side
+constexpr int64_t kNearPlanes = 1 << 16;  // elements of them
+constexpr int64_t kTasks = 8;             // or more
 // Measured: the time of a multiplication, beside those of a kernel that waits for nothing ...
 constexpr double kOwnWork = 1.1, kDirectWork = 1.25, kDirectWeightWork = 1.6;
 // ... and of a call, of an element moved and of one gathered, in those of a register.
@@ -105,10 +109,15 @@ void sort_taps(Axis& a) {
             [](const Axis::Tap& l, const Axis::Tap& r) { return l.position < r.position; });
 }
 
-// What one output place is summed of: a run of taps, at neighbouring places of the input.
-struct Run {
-  int64_t output, tap, place, taps;
-};
+// The numbers of all taps.
+void append_taps(const Problem& p, const int64_t (&kernel)[3], std::vector<int64_t>& taps) {
+  for (const Axis::Tap& d : p.d.taps) {
+    for (const Axis::Tap& h : p.h.taps) {
+      for (const Axis::Tap& k : p.w.taps)
+        taps.push_back((d.number * kernel[1] + h.number) * kernel[2] + k.number);
+    }
+  }
+}
 
 std::vector<Run> runs_of(const Problem& p) {
   std::vector<Run> runs;
@@ -217,12 +226,7 @@ void convolve(Problem p, const Operand<T>& x, const Operand<T>& w, const T* bias
   const auto& kernel = loops<T>();
   const int64_t rows = kernel.rows, cols = kernel.cols, inner = p.channels;
   std::vector<int64_t> taps;
-  for (const Axis::Tap& d : p.d.taps) {
-    for (const Axis::Tap& h : p.h.taps) {
-      for (const Axis::Tap& k : p.w.taps)
-        taps.push_back((d.number * w.size[1] + h.number) * w.size[2] + k.number);
-    }
-  }
+  append_taps(p, w.size, taps);
   const std::vector<Run> runs = runs_of(p);
   std::vector<int64_t> offset(p.w.taps.size() * static_cast<size_t>(inner));
   for (size_t i = 0; i < offset.size(); ++i) offset[i] = static_cast<int64_t>(i) * cols;
@@ -279,6 +283,18 @@ Operand<T> operand(const ConvShape& s, const T* data, int64_t items, int64_t ite
   Operand<T> x{data, items, item_step, inner_step, {1, 1, 1}};
   for (int d = 0; d < s.spatial; ++d) x.size[3 - s.spatial + d] = size[d];
   return x;
+}
+
+// The gradient of the weights: with places for taps, and taps for places.
+Problem swapped_problem(const ConvShape& s) {
+  ConvShape swapped = s;
+  for (int d = 0; d < s.spatial; ++d) {
+    swapped.kernel[d] = s.out[d];
+    swapped.out[d] = s.kernel[d];
+    swapped.stride[d] = s.dilation[d];
+    swapped.dilation[d] = s.stride[d];
+  }
+  return forward_problem(swapped);
 }
 
 // About how long this way takes, in multiplications.
@@ -373,14 +389,7 @@ template <class T> bool across_grad_weight(const ConvShape& s, const T* x, const
   if (!possible(s)) return false;
   const int64_t inputs = s.in_channels, outputs = s.out_channels, taps = volume(s, s.kernel);
   const int64_t x_volume = volume(s, s.in), y_volume = volume(s, s.out);
-  ConvShape swapped = s;
-  for (int d = 0; d < s.spatial; ++d) {
-    swapped.kernel[d] = s.out[d];
-    swapped.out[d] = s.kernel[d];
-    swapped.stride[d] = s.dilation[d];
-    swapped.dilation[d] = s.stride[d];
-  }
-  Problem p = forward_problem(swapped);
+  Problem p = swapped_problem(s);
   p.channels = s.batch;
   const Operand<T> seen = operand(s, x, inputs, x_volume, inputs * x_volume, s.in);
   const Operand<T> grads = operand(s, gy, outputs, y_volume, outputs * y_volume, s.out);
@@ -392,10 +401,181 @@ template <class T> bool across_grad_weight(const ConvShape& s, const T* x, const
   return true;
 }
 
-#define TAEDA_ACROSS(T)                                                                \
-  template bool across_forward<T>(const ConvShape&, const T*, const T*, const T*, T*); \
-  template bool across_grad_input<T>(const ConvShape&, const T*, const T*, T*);        \
-  template bool across_grad_weight<T>(const ConvShape&, const T*, const T*, T*);
+// ---- a kernel for each channel ----
+
+namespace {
+
+// Some planes, to [place][channel], with zeros for channels that fill up `width`.
+template <class T>
+void lay_planes(const T* x, int64_t planes, int64_t volume, int64_t width, T* to) {
+  if (planes < width) std::fill_n(to, volume * width, T(0));
+  transpose(x, volume, planes, volume, to, width);
+}
+
+// Problems whose outputs are all in one plane, as runs: their taps one after another.
+struct ChannelRuns {
+  std::vector<Run> runs;
+  std::vector<int64_t> taps;  // their numbers in the kernel
+
+  void add(Problem p, const int64_t (&kernel)[3]) {
+    for (Axis* a : {&p.d, &p.h, &p.w}) sort_taps(*a);
+    const auto before = static_cast<int64_t>(taps.size());
+    append_taps(p, kernel, taps);
+    for (Run run : runs_of(p)) {
+      const int64_t row = run.output / p.w.out, w = run.output % p.w.out;
+      const int64_t d = p.d.y_start + row / p.h.out * p.d.y_step;
+      const int64_t h = p.h.y_start + row % p.h.out * p.h.y_step;
+      runs.push_back({(d * p.y_height + h) * p.y_width + p.w.y_start + w * p.w.y_step,
+                      before + run.tap, run.place, run.taps});
+    }
+  }
+};
+
+template <class T>
+void convolve_channels(const ChannelRuns& r, int64_t batch, const T* x, int64_t x_volume,
+                       const Operand<T>& w, const T* bias, T* y, int64_t y_volume) {
+  const auto& kernel = correlate_loops<T>();
+  const auto taps = static_cast<int64_t>(r.taps.size()), runs = static_cast<int64_t>(r.runs.size());
+  const int64_t channels = w.items, width = kernel.channels, blocks = ceil_div(channels, width);
+  Scratch<T> packed(blocks * width * taps);
+  pack<T>(w, 1, sequences(r.taps), taps, width, true, packed.data());
+  const int64_t grain = std::max<int64_t>(1, kPackedTogether / (width * (x_volume + y_volume)));
+  parallel_for(batch * blocks, grain, [&](int64_t begin, int64_t end) {
+    Scratch<T> seen(x_volume * width), sums(y_volume * width), start(width);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i % blocks * width, plane = i / blocks * channels + first;
+      const int64_t many = std::min(width, channels - first);
+      lay_planes(x + plane * x_volume, many, x_volume, width, seen.data());
+      std::fill_n(start.data(), width, T(0));
+      if (bias) std::copy_n(bias + first, many, start.data());
+      for (int64_t q = 0; q < y_volume; ++q)
+        std::copy_n(start.data(), width, sums.data() + q * width);
+      kernel.add_runs(r.runs.data(), runs, packed.data() + first * taps, seen.data(), sums.data());
+      transpose(sums.data(), width, y_volume, many, y + plane * y_volume, y_volume);
+    }
+  });
+}
+
+// The gradient of the weights: r's taps are the outputs' places, its outputs the taps.
+template <class T>
+void correlate_channels(const ChannelRuns& r, int64_t batch, int64_t channels, const T* x,
+                        int64_t x_volume, const T* gy, int64_t y_volume, T* gw, int64_t taps) {
+  const auto& kernel = correlate_loops<T>();
+  const auto runs = static_cast<int64_t>(r.runs.size());
+  const int64_t width = kernel.channels, blocks = ceil_div(channels, width), size = width * taps;
+  // Runs of images have sums of their own, which are then added in order.
+  const int64_t run = ceil_div(batch, std::clamp<int64_t>(kTasks / blocks, 1, batch));
+  const int64_t parts = ceil_div(batch, run);
+  Scratch<T> sums(parts * blocks * size);
+  parallel_for(parts * blocks, 1, [&](int64_t begin, int64_t end) {
+    Scratch<T> seen(x_volume * width), grads(y_volume * width);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i % blocks * width, many = std::min(width, channels - first);
+      T* to = sums.data() + i * size;
+      std::fill_n(to, size, T(0));
+      for (int64_t n = i / blocks * run; n < std::min((i / blocks + 1) * run, batch); ++n) {
+        const int64_t plane = n * channels + first;
+        lay_planes(x + plane * x_volume, many, x_volume, width, seen.data());
+        lay_planes(gy + plane * y_volume, many, y_volume, width, grads.data());
+        kernel.add_runs(r.runs.data(), runs, grads.data(), seen.data(), to);
+      }
+    }
+  });
+  for (int64_t part = 1; part < parts; ++part) {
+    const T* from = sums.data() + part * blocks * size;
+    for (int64_t i = 0; i < blocks * size; ++i) sums.data()[i] += from[i];
+  }
+  for (int64_t b = 0; b < blocks; ++b) {
+    transpose(sums.data() + b * size, width, taps, std::min(width, channels - b * width),
+              gw + b * width * taps, taps);
+  }
+}
+
+// Whether channels side by side are the faster way: the time that a plane takes so, in products of
+// registers, and the time it takes in its rows.
+template <class T> bool prefers_channels(const ConvShape& s, int64_t reached, double other) {
+  const int64_t channels = s.in_channels, width = correlate_loops<T>().channels;
+  const double padded =
+      static_cast<double>(round_up(channels, width)) / static_cast<double>(channels);
+  const auto lanes = static_cast<double>(loops<T>().cols / 2);
+  const int64_t places = volume(s, s.in) + volume(s, s.out);
+  const double waiting = places * width > kNearPlanes ? 1.7 : 1;  // for a further cache
+  const auto products = static_cast<double>(reached);
+  return padded * (2 * waiting * products / lanes + static_cast<double>(places)) < other;
+}
+
+bool channels_possible(const ConvShape& s) {
+  const int64_t inputs = volume(s, s.in), outputs = volume(s, s.out), taps = volume(s, s.kernel);
+  return s.groups == s.in_channels && s.groups == s.out_channels && taps > 1 && inputs > 0 &&
+         outputs > 0 && std::max(inputs, outputs) <= kMostPlaces && outputs * taps <= kMostRuns;
+}
+
+// A plane in its rows: `in` is what is read, in steps of 1, or not.
+double rows_cost(const Problem& p, bool steps, int64_t lanes) {
+  const int64_t rows = p.d.out * p.h.out, taps = p.taps();
+  if (steps) return static_cast<double>(rows * taps * (p.w.out + 18));
+  const bool joined = p.w.out < lanes && p.d.out == 1;
+  const int64_t registers =
+      joined ? ceil_div(rows * p.width(), lanes) : rows * ceil_div(p.w.out, lanes);
+  return static_cast<double>(250 + 2 * taps * registers);
+}
+
+}  // namespace
+
+template <class T>
+bool channels_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
+  if (!channels_possible(s)) return false;
+  const Problem p = forward_problem(s);
+  const bool steps = s.stride[s.spatial - 1] != 1;
+  const double other = rows_cost(p, steps, loops<T>().cols / 2);
+  if (!prefers_channels<T>(s, Reached(p).taps, other)) return false;
+  const Operand<T> weights = operand(s, w, s.groups, p.taps(), 0, s.kernel);
+  ChannelRuns runs;
+  runs.add(p, weights.size);
+  convolve_channels<T>(runs, s.batch, x, volume(s, s.in), weights, bias, y, volume(s, s.out));
+  return true;
+}
+
+template <class T> bool channels_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx) {
+  if (!channels_possible(s)) return false;
+  const Operand<T> weights = operand(s, w, s.groups, volume(s, s.kernel), 0, s.kernel);
+  bool steps = false;
+  for (int d = 0; d < s.spatial; ++d) steps |= s.stride[d] != 1;
+  double other = steps ? rows_cost(forward_problem(s), true, 0) : 0;
+  int64_t reached = 0;
+  each_remainder(s, [&](const Problem& p) {
+    reached += Reached(p).taps;
+    if (!steps) other = rows_cost(p, false, loops<T>().cols / 2);
+  });
+  if (!prefers_channels<T>(s, reached, other)) return false;
+  ChannelRuns runs;
+  each_remainder(s, [&](const Problem& p) { runs.add(p, weights.size); });
+  convolve_channels<T>(runs, s.batch, gy, volume(s, s.out), weights, nullptr, gx, volume(s, s.in));
+  return true;
+}
+
+template <class T> bool channels_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
+  if (!channels_possible(s)) return false;
+  const Problem p = forward_problem(s), swapped = swapped_problem(s);
+  const int64_t taps = p.taps();
+  const int64_t registers = p.d.out * p.h.out * ceil_div(p.w.out, loops<T>().cols / 2);
+  const double other = 600 + 1.5 * static_cast<double>(volume(s, s.in)) +
+                       2.5 * static_cast<double>(round_up(taps, 3) * registers);
+  if (!prefers_channels<T>(s, Reached(p).taps, other)) return false;
+  ChannelRuns runs;
+  runs.add(swapped, operand<T>(s, nullptr, 0, 0, 0, s.out).size);
+  correlate_channels<T>(runs, s.batch, s.groups, x, volume(s, s.in), gy, volume(s, s.out), gw,
+                        taps);
+  return true;
+}
+
+#define TAEDA_ACROSS(T)                                                                  \
+  template bool across_forward<T>(const ConvShape&, const T*, const T*, const T*, T*);   \
+  template bool across_grad_input<T>(const ConvShape&, const T*, const T*, T*);          \
+  template bool across_grad_weight<T>(const ConvShape&, const T*, const T*, T*);         \
+  template bool channels_forward<T>(const ConvShape&, const T*, const T*, const T*, T*); \
+  template bool channels_grad_input<T>(const ConvShape&, const T*, const T*, T*);        \
+  template bool channels_grad_weight<T>(const ConvShape&, const T*, const T*, T*);
 TAEDA_ACROSS(float)
 TAEDA_ACROSS(double)
 

@@ -12,4 +12,10 @@ bool across_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T
 template <class T> bool across_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx);
 template <class T> bool across_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw);
 
+// And for a kernel of each channel's own, with channels side by side.
+template <class T>
+bool channels_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y);
+template <class T> bool channels_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx);
+template <class T> bool channels_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw);
+
 }  // namespace taeda::cpu

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "kernels/cpu/conv.h"
+#include "kernels/cpu/simd/correlate.h"
 #include "kernels/cpu/simd/gemm.h"
 #include "kernels/cpu/simd/pick.h"
 #include "kernels/cpu/simd/transpose.h"
@@ -38,6 +39,16 @@ inline int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -ceil_d
 template <class T> const simd::GemmLoops<T>& loops() {
   using namespace simd;
   const GemmKernels& kernels = TAEDA_PICK(gemm_kernels);
+  if constexpr (std::is_same_v<T, float>) {
+    return kernels.f32;
+  } else {
+    return kernels.f64;
+  }
+}
+
+template <class T> const simd::CorrelateLoops<T>& correlate_loops() {
+  using namespace simd;
+  const CorrelateKernels& kernels = TAEDA_PICK(correlate_kernels);
   if constexpr (std::is_same_v<T, float>) {
     return kernels.f32;
   } else {

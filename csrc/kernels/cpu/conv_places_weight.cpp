@@ -4,7 +4,6 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv_band.h"
 #include "kernels/cpu/scratch.h"
-#include "kernels/cpu/simd/correlate.h"
 
 // The gradient of the weights for few channels: places lie across the registers, so that the input
 // and the outputs' gradients are read as they are. Each register of sums is added up at the end.
@@ -15,32 +14,22 @@ constexpr int64_t kTasks = 16;          // or more, where there are pieces enoug
 constexpr int64_t kRunRegisters = 64;   // of places of a run, or more
 constexpr int64_t kTaskWork = 1 << 16;  // multiplications worth a chunk
 
-template <class T> const simd::CorrelateLoops<T>& kernels() {
-  using namespace simd;
-  const CorrelateKernels& k = TAEDA_PICK(correlate_kernels);
-  if constexpr (std::is_same_v<T, float>) {
-    return k.f32;
-  } else {
-    return k.f64;
-  }
-}
-
 // What the pieces of one run come to: registers of sums, [some outputs][some taps][output][tap].
 template <class T> struct Sums {
   int64_t outputs, depth;  // depth: taps of all channels
   Scratch<T> memory;
 
-  static int64_t groups(int64_t depth) { return ceil_div(depth, kernels<T>().taps); }
+  static int64_t groups(int64_t depth) { return ceil_div(depth, correlate_loops<T>().taps); }
   Sums(int64_t outputs_, int64_t depth_)
       : outputs(outputs_),
         depth(depth_),
-        memory(outputs * groups(depth) * kernels<T>().taps * kernels<T>().lanes) {}
-  int64_t padded_depth() const { return groups(depth) * kernels<T>().taps; }
-  int64_t size() const { return outputs * padded_depth() * kernels<T>().lanes; }
+        memory(outputs * groups(depth) * correlate_loops<T>().taps * correlate_loops<T>().lanes) {}
+  int64_t padded_depth() const { return groups(depth) * correlate_loops<T>().taps; }
+  int64_t size() const { return outputs * padded_depth() * correlate_loops<T>().lanes; }
 
   // A rectangle of places; offset: of all taps, filled up to whole groups of them.
   void add(simd::Places<T> places, const int64_t* offset) {
-    const auto& k = kernels<T>();
+    const auto& k = correlate_loops<T>();
     T* sums = memory.data();
     for (int64_t first = 0; first < outputs;
          first += k.outputs, places.g += k.outputs * places.g_plane) {
@@ -53,7 +42,7 @@ template <class T> struct Sums {
   }
   // to[output][tap]
   void finish(T* to) {
-    const auto& k = kernels<T>();
+    const auto& k = correlate_loops<T>();
     T* from = memory.data();
     for (int64_t first = 0; first < outputs; first += k.outputs) {
       const int64_t m = std::min(k.outputs, outputs - first);
@@ -73,7 +62,7 @@ template <class T> struct Sums {
 }  // namespace
 
 template <class T> double places_cost(const Problem& p, int64_t outputs) {
-  const int64_t registers = p.h.out * ceil_div(p.w.out, kernels<T>().lanes);
+  const int64_t registers = p.h.out * ceil_div(p.w.out, correlate_loops<T>().lanes);
   return static_cast<double>(outputs * p.depth()) * static_cast<double>(registers + 2);
 }
 template double places_cost<float>(const Problem&, int64_t);
@@ -81,7 +70,8 @@ template double places_cost<double>(const Problem&, int64_t);
 
 template <class T> void places_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
   const Problem p = forward_problem(s);
-  const int64_t outputs = s.out_channels / s.groups, depth = p.depth(), lanes = kernels<T>().lanes;
+  const int64_t outputs = s.out_channels / s.groups, depth = p.depth(),
+                lanes = correlate_loops<T>().lanes;
   const int64_t x_volume = volume(s, s.in), y_volume = volume(s, s.out);
   // Runs of pieces have sums of their own, which are then added in order: no more of them than make
   // tasks enough with the groups, and of places enough to pay for adding up their registers.

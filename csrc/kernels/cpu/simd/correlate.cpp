@@ -6,6 +6,7 @@ namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
 // Sums are kept in registers: kOutputs x kTaps, beside kTaps of x and one of g.
+constexpr int kSideBySide = 4;  // registers of channels
 constexpr int kTaps = 3, kOutputs = kBytes == 64 ? 8 : 3;
 
 template <class T> struct Whole {
@@ -83,8 +84,29 @@ void add(int64_t outputs, const Places<T>& p, const int64_t* offset, T* sums) {
   add_of<T, M>(p, offset, sums);
 }
 
+template <class T> void add_runs(const Run* runs, int64_t many, const T* w, const T* x, T* y) {
+  constexpr int64_t lanes = kLanes<T>, width = kSideBySide * lanes;
+  for (int64_t i = 0; i < many;) {
+    const int64_t output = runs[i].output;
+    T* to = y + output * width;
+    typename Vector<T>::type sum[kSideBySide];
+#pragma GCC unroll 8
+    for (int r = 0; r < kSideBySide; ++r) sum[r] = at(to + r * lanes);
+    for (; i < many && runs[i].output == output; ++i) {
+      const T *a = w + runs[i].tap * width, *b = x + runs[i].place * width;
+      for (int64_t t = 0; t < runs[i].taps; ++t, a += width, b += width) {
+#pragma GCC unroll 8
+        for (int r = 0; r < kSideBySide; ++r) sum[r] += at(a + r * lanes) * at(b + r * lanes);
+      }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < kSideBySide; ++r) at(to + r * lanes) = sum[r];
+  }
+}
+
 template <class T>
-constexpr CorrelateLoops<T> correlate_loops = {kLanes<T>, kOutputs, kTaps, add<T>};
+constexpr CorrelateLoops<T> correlate_loops = {
+    kLanes<T>, kOutputs, kTaps, add<T>, kSideBySide * kLanes<T>, add_runs<T>};
 
 }  // namespace
 
