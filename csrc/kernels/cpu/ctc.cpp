@@ -6,9 +6,22 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/simd/ctc.h"
+#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
+namespace simd {
 namespace {
+const CtcKernels& ctc_loops() { return TAEDA_PICK(ctc_kernels); }
+}  // namespace
+}  // namespace simd
+
+namespace {
+
+template <class T> const simd::CtcLoops<T>& loops() {
+  if constexpr (std::is_same_v<T, float>) return simd::ctc_loops().f32;
+  else return simd::ctc_loops().f64;
+}
 
 template <class T> constexpr T kNever = -std::numeric_limits<T>::infinity();
 
@@ -18,41 +31,62 @@ template <class T> T log_add(T a, T b) {
   return most + std::log1p(std::exp(std::min(a, b) - most));
 }
 
-// The states of one target.
+// The states of one target, and what is known of them at one step.
 template <class T> class States {
  public:
   States(const CtcBatch<T>& b, int64_t n)
       : labels_(b.targets + b.target_begin[n]),
         blank_(b.blank),
-        count_(2 * b.target_lengths[n] + 1) {}
+        count_(2 * b.target_lengths[n] + 1),
+        gate_(size()),
+        log_prob_(size()),
+        last_(size(), kNever<T>) {
+    for (int64_t s = 0; s < count_ + 2; ++s)
+      gate_[static_cast<size_t>(s)] = skips(s) ? 0 : kNever<T>;
+  }
   int64_t count() const { return count_; }
   int64_t label(int64_t s) const { return s % 2 ? labels_[s / 2] : blank_; }
-  // Whether a path may go from state s - 2 to s: over a blank between two different labels.
-  bool skips(int64_t s) const { return s >= 2 && s % 2 && labels_[s / 2] != labels_[s / 2 - 1]; }
+
+  // The log probabilities of the states' labels, from those of all classes.
+  const T* look_up(const T* p) {
+    for (int64_t s = 0; s < count_; ++s) log_prob_[static_cast<size_t>(s)] = p[label(s)];
+    return log_prob_.data();
+  }
+  // To `now`, from what `remember` was given last: the states before, or those behind.
+  void forward(const T* p, T* now) const {
+    loops<T>().step(last() + 2, last() + 1, last(), gate_.data(), p, count_, now);
+  }
+  void backward(const T* p, T* now) const {
+    loops<T>().step(last(), last() + 1, last() + 2, gate_.data() + 2, p, count_, now);
+  }
+  void remember(const T* now, int64_t behind) { std::copy_n(now, count_, last_.data() + behind); }
 
  private:
+  size_t size() const { return static_cast<size_t>(count_) + 2; }
+  const T* last() const { return last_.data(); }
+  // Whether a path may go from state s - 2 to s: over a blank between two different labels.
+  bool skips(int64_t s) const {
+    return s >= 2 && s < count_ && s % 2 && labels_[s / 2] != labels_[s / 2 - 1];
+  }
+
   const int64_t* labels_;
   int64_t blank_, count_;
+  // last_: the states of the step before, with two in front, or behind, that no path is in.
+  std::vector<T> gate_, log_prob_, last_;
 };
 
 template <class T> T forward_one(const CtcBatch<T>& b, int64_t n, T* alpha) {
-  const States<T> states(b, n);
+  States<T> states(b, n);
   const int64_t count = states.count(), steps = b.input_lengths[n];
   const int64_t row = b.batch * b.classes;
   const T* p = b.log_probs + n * b.classes;
-  std::fill_n(alpha, b.steps * b.width, kNever<T>);
   if (steps == 0) return count == 1 ? T(0) : -kNever<T>;
+  std::fill_n(alpha, count, kNever<T>);
   alpha[0] = p[b.blank];
   if (count > 1) alpha[1] = p[states.label(1)];
   for (int64_t t = 1; t < steps; ++t) {
-    const T* before = alpha + (t - 1) * b.width;
-    T* now = alpha + t * b.width;
-    for (int64_t s = 0; s < count; ++s) {
-      T sum = before[s];
-      if (s > 0) sum = log_add(sum, before[s - 1]);
-      if (states.skips(s)) sum = log_add(sum, before[s - 2]);
-      now[s] = sum + p[t * row + states.label(s)];
-    }
+    states.remember(alpha + (t - 1) * b.width, 2);
+    states.forward(states.look_up(p + t * row), alpha + t * b.width);
   }
   const T* last = alpha + (steps - 1) * b.width;
   return -(count > 1 ? log_add(last[count - 1], last[count - 2]) : last[0]);
@@ -60,37 +94,28 @@ template <class T> T forward_one(const CtcBatch<T>& b, int64_t n, T* alpha) {
 
 template <class T>
 void backward_one(const CtcBatch<T>& b, int64_t n, const T* alpha, T loss, T upstream, T* grad) {
-  const States<T> states(b, n);
+  States<T> states(b, n);
   const int64_t count = states.count(), steps = b.input_lengths[n];
   const int64_t row = b.batch * b.classes;
   const T* p = b.log_probs + n * b.classes;
-  std::vector<T> beta(static_cast<size_t>(count)), next(beta),
+  std::vector<T> beta(static_cast<size_t>(count)), share(beta),
       through(static_cast<size_t>(b.classes));
   for (int64_t t = steps - 1; t >= 0; --t) {
-    for (int64_t s = 0; s < count; ++s) {
-      const auto i = static_cast<size_t>(s);
-      T sum;
-      if (t == steps - 1) {
-        sum = s >= count - 2 ? T(0) : kNever<T>;
-      } else {
-        sum = next[i];
-        if (s + 1 < count) sum = log_add(sum, next[i + 1]);
-        if (s + 2 < count && states.skips(s + 2)) sum = log_add(sum, next[i + 2]);
-      }
-      beta[i] = sum + p[t * row + states.label(s)];
+    const T* here = states.look_up(p + t * row);
+    if (t == steps - 1) {
+      for (int64_t s = 0; s < count; ++s)
+        beta[static_cast<size_t>(s)] = s >= count - 2 ? here[s] : kNever<T>;
+    } else {
+      states.backward(here, beta.data());
     }
-    // The log probability of all paths through each class at this step, that class counted twice.
-    std::fill(through.begin(), through.end(), kNever<T>);
-    for (int64_t s = 0; s < count; ++s) {
-      T& sum = through[static_cast<size_t>(states.label(s))];
-      sum = log_add(sum, alpha[t * b.width + s] + beta[static_cast<size_t>(s)]);
-    }
-    for (int64_t c = 0; c < b.classes; ++c) {
-      const T lp = p[t * row + c];
-      grad[t * row + n * b.classes + c] =
-          (std::exp(lp) - std::exp(through[static_cast<size_t>(c)] + loss - lp)) * upstream;
-    }
-    std::swap(beta, next);
+    states.remember(beta.data(), 0);
+    // The probability of all paths through each class at this step.
+    loops<T>().through(alpha + t * b.width, beta.data(), here, loss, count, share.data());
+    std::fill(through.begin(), through.end(), T(0));
+    for (int64_t s = 0; s < count; ++s)
+      through[static_cast<size_t>(states.label(s))] += share[static_cast<size_t>(s)];
+    loops<T>().differences(p + t * row, through.data(), loss, upstream, b.classes,
+                           grad + t * row + n * b.classes);
   }
 }
 

@@ -25,7 +25,7 @@ FN void some(const T* a, const T* b, int64_t step, int64_t k, T* out) {
   }
   for (int r = 0; r < Registers; ++r) {
     if constexpr (Squares) {
-      for (int i = 0; i < kLanes<T>; ++i) total[r][i] = sqrt(total[r][i]);
+      for (int i = 0; i < kLanes<T>; ++i) total[r][i] = taeda::TAEDA_ISA::sqrt(total[r][i]);
     }
     at(out + r * kLanes<T>) = total[r];
   }
