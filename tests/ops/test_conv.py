@@ -99,7 +99,7 @@ def test_steps_over_small_images(n, groups, ic, oc, size, kernel, stride) -> Non
     compare("nn.functional.conv2d", x, w, b, stride, padding, 1, groups, second=False)
 
 
-# Where images, or outputs, lie side by side: batch, in and out channels, input, kernel, stride,
+# Where images, or outputs, lie side by side, or windows do: batch, in and out channels, input, kernel, stride,
 # padding, dilation
 ACROSS = [
     (9, 32, 64, (8, 8), (5, 5), 1, 2, 1),
@@ -112,6 +112,7 @@ ACROSS = [
     (8, 32, 32, (4, 6, 6), (3, 1, 3), (1, 2, 2), (2, 0, 1), 1),
     (12, 64, 64, (40,), (3,), 1, 4, 4),
     (34, 64, 64, (2, 2), (3, 3), 1, 1, 1),
+    (3, 16, 12, (8, 7, 9), (3, 3, 2), 2, 1, 1),
 ]
 
 

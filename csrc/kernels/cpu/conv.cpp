@@ -163,8 +163,9 @@ int64_t plane_grain(const Plan& p) {
 // between the outputs, or weights read anew for each image, would cost the direct way more.
 bool prefers_windows(const Plan& p, int64_t most_places) {
   const auto& step = p.window.stride;
+  const int64_t channels = step[0] > 1 ? 8 : 32;  // eight phases are worse than four
   return (step[0] > 1 || step[1] > 1 || step[2] > 1) && p.out_volume <= most_places &&
-         std::min(p.group_in, p.group_out) >= 32;
+         std::min(p.group_in, p.group_out) >= channels;
 }
 
 // Whether windows do not overlap: then their matrix holds every input once.

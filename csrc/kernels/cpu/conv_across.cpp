@@ -27,8 +27,9 @@ constexpr int64_t kMostRuns = 1 << 16;
 constexpr int64_t kMostPlaces = 1 << 12;  // of planes whose channels lie side by side
 constexpr int64_t kNearPlanes = 1 << 16;  // elements of them
 constexpr int64_t kTasks = 8;             // or more
+constexpr int64_t kFewPlaces = 64;        // that the matrix of windows makes easy
 // Measured: the time of a multiplication, beside those of a kernel that waits for nothing ...
-constexpr double kOwnWork = 1.1, kDirectWork = 1.25, kDirectWeightWork = 1.6;
+constexpr double kOwnWork = 1.1, kDirectWork = 1.25, kDirectWeightWork = 1.6, kSteps = 1.5;
 // ... and of a call, of an element moved and of one gathered, in those of a register.
 constexpr double kCall = 50, kMove = 1, kGather = .6;
 
@@ -395,7 +396,8 @@ template <class T> bool across_grad_weight(const ConvShape& s, const T* x, const
   const Operand<T> grads = operand(s, gy, outputs, y_volume, outputs * y_volume, s.out);
   const double work = static_cast<double>(s.batch * y_volume) * static_cast<double>(inputs * taps) *
                       static_cast<double>(outputs);
-  const double other = fits_winograd<T>(s) ? winograd_cost(s) : kDirectWeightWork * work;
+  const double by_steps = s.stride[s.spatial - 1] > 1 && y_volume > kFewPlaces ? kSteps : 1;
+  const double other = fits_winograd<T>(s) ? winograd_cost(s) : kDirectWeightWork * by_steps * work;
   if (!is_faster(p, seen, grads, other)) return false;
   convolve<T>(p, seen, grads, nullptr, {gw, taps, inputs * taps});
   return true;
