@@ -122,7 +122,6 @@ template <class T> struct MomentsOf {
   static constexpr int64_t w = kLanes<C>;
   static constexpr int64_t kLine = 2048, kFirst = 64;                      // elements of a row
   static constexpr int64_t kGroup = 256, kFirstGroup = 32, kTogether = 8;  // rows
-  static constexpr int64_t kStrip = 1024;  // columns whose sums stay in the first cache
 
   static void merge(Moments& a, double center, double sum, double squares, double count) {
     const double shift = sum / count, m2 = squares - sum * shift;
@@ -229,14 +228,10 @@ template <class T> struct MomentsOf {
         for (int64_t c = 0; c < cols; ++c) center[c] /= static_cast<C>(few);
       }
       for (int64_t c = 0; c < cols; ++c) sum[c] = squares[c] = 0;
-      for (int64_t c = 0; c < cols; c += kStrip) {
-        const int64_t width = cols - c < kStrip ? cols - c : kStrip;
-        int64_t r = 0;
-        for (; r + kTogether <= m; r += kTogether)
-          some_rows<kTogether>(x + r * stride + c, stride, width, center + c, sum + c, squares + c);
-        for (; r < m; ++r)
-          some_rows<1>(x + r * stride + c, stride, width, center + c, sum + c, squares + c);
-      }
+      int64_t r = 0;
+      for (; r + kTogether <= m; r += kTogether)
+        some_rows<kTogether>(x + r * stride, stride, cols, center, sum, squares);
+      for (; r < m; ++r) some_rows<1>(x + r * stride, stride, cols, center, sum, squares);
       const MergeWeights put(acc[0].count, static_cast<double>(m));  // all columns have as many
       const double share = 1 / static_cast<double>(m);
       for (int64_t c = 0; c < cols; ++c) {

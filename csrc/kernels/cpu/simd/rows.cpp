@@ -201,7 +201,12 @@ template <class T> FN void max_and_sum(const T* x, int64_t n, T& most, double& t
 constexpr int64_t kHeld = 8192;  // elements of a row that are held back
 template <class T> void softmax_rows_past(int64_t rows, int64_t size, const T* x, T* y) {
   constexpr int64_t lanes = LanesOf<T>::count, ahead = 4 * kSumBlock;
-  alignas(64) T held[kHeld];
+  // Half a page away from x within the pages: where their addresses end alike, the processor lets
+  // what it reads wait for what it wrote.
+  constexpr uintptr_t page = 4096;
+  alignas(page) char memory[kHeld * sizeof(T) + page];
+  T* held =
+      reinterpret_cast<T*>(memory + (reinterpret_cast<uintptr_t>(x) + page / 2) % page / 64 * 64);
   for (int64_t i = 0; i < size; ++i) held[i] = 0;  // what the first row stores, and overwrites
   T before = 0, most = largest(x, size);
   for (int64_t r = 0; r < rows; ++r) {
@@ -212,10 +217,10 @@ template <class T> void softmax_rows_past(int64_t rows, int64_t size, const T* x
     const double total = sum_of<T>(
         size,
         [&](int64_t i) {
-          store_past_caches(to + i, lanes_at(held + i) * before);
-          __builtin_prefetch(next + i + ahead);
+          __builtin_prefetch(next + i + ahead, 0, 2);
           best = lanes_at(next + i) > best ? lanes_at(next + i) : best;
           const auto e = exp_lanes(lanes_at(p + i) - most);
+          store_past_caches(to + i, lanes_at(held + i) * before);
           __builtin_memcpy(held + i, &e, sizeof e);
           return e;
         },
@@ -243,10 +248,13 @@ FN void log_softmax_row_past(const T* x, int64_t size, T* y, T& most, T& shift) 
     total += sum_of<T>(
         n,
         [&](int64_t i) {
+          Lanes<T> e{};
+          if constexpr (Take) {
+            __builtin_prefetch(p + i + ahead, 0, 2);
+            e = exp_lanes(lanes_at(p + i) - center);
+          }
           if constexpr (Store) store_past_caches(to + i, lanes_at(p - size + i) - most - shift);
-          if constexpr (!Take) return Lanes<T>{};
-          __builtin_prefetch(p + i + ahead);
-          return Lanes<T>{exp_lanes(lanes_at(p + i) - center)};
+          return e;
         },
         [](int64_t) { return 0.0; });
   }
@@ -510,8 +518,8 @@ FN void gradient_of_rows_past(const T* g, const T* x, const T* w, int64_t n, con
     Lanes<T> sum_w{}, sum_b{};
     for (int r = 0; r < R; ++r) {
       const int64_t at = r * n + i;
-      __builtin_prefetch(g + R * n + at);
-      __builtin_prefetch(x + R * n + at);
+      __builtin_prefetch(g + R * n + at, 0, 2);
+      __builtin_prefetch(x + R * n + at, 0, 2);
       const Lanes<T> u = lanes_at(g + at), d = lanes_at(x + at) - mean[r];
       const Lanes<T> v = Weighted ? u * lanes_at(w + i) : u;
       store_past_caches(gx + at, rstd[r] * v - a[r] - d * c[r]);
