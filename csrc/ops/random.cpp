@@ -332,6 +332,19 @@ Tensor normal_size(double mean, double std, const Dims& size, Gen generator,
   return t;
 }
 
+// Whether all are finite and not negative, and whether any is positive; in vectors.
+template <class T>
+[[gnu::optimize("O3"), gnu::noinline]] std::pair<bool, bool> look_at_weights(const T* p,
+                                                                             int64_t n) {
+  using Word = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  Word fine = 1, some = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    fine &= static_cast<Word>(p[i] >= 0) & static_cast<Word>(p[i] <= std::numeric_limits<T>::max());
+    some |= static_cast<Word>(p[i] > 0);
+  }
+  return {fine != 0, some != 0};
+}
+
 Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, Gen generator) {
   need_floating("multinomial", self);
   check(self.dim() == 1 || self.dim() == 2, "prob_dist must be 1 or 2 dim");
@@ -349,11 +362,7 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, Gen ge
     using T = typename decltype(tag)::type;
     for (int64_t r = 0; r < rows; ++r) {
       const T* p = w.data_as<T>() + r * categories;
-      bool fine = true, some = false;
-      for (int64_t c = 0; c < categories; ++c) {
-        fine &= p[c] >= 0 && p[c] <= std::numeric_limits<T>::max();
-        some |= p[c] > 0;
-      }
+      const auto [fine, some] = look_at_weights(p, categories);
       check(fine, "probability tensor contains either `inf`, `nan` or element < 0");
       check(some, "invalid multinomial distribution (sum of probabilities <= 0)");
     }

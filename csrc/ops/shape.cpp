@@ -315,6 +315,47 @@ TensorList meshgrid_op(const TensorList& tensors, std::optional<std::string> ind
 
 // ---- ops ----
 
+// ---- elements between channels and space ----
+
+void check_spatial(const char* what, const Tensor& x, int64_t factor) {
+  check(x.dim() >= 3, what, " expects input to have at least 3 dimensions, but got input with ",
+        x.dim(), " dimension(s)");
+  check(factor > 0, what, " expects a positive factor, but got ", factor);
+}
+
+// x seen as (lead, *parts), its parts in another order, as (lead, *sizes).
+Tensor shuffled(const Tensor& x, std::initializer_list<int64_t> parts,
+                std::initializer_list<int64_t> order, std::initializer_list<int64_t> sizes) {
+  const Dims lead(x.sizes().first(x.sizes().size() - 3));
+  const auto n = static_cast<int64_t>(lead.size());
+  Dims split(lead), moved, result(lead);
+  for (int64_t d = 0; d < n; ++d) moved.push_back(d);
+  for (int64_t s : parts) split.push_back(s);
+  for (int64_t d : order) moved.push_back(n + d);
+  for (int64_t s : sizes) result.push_back(s);
+  return reshape(permute(reshape(x, split), moved), result);
+}
+
+Tensor pixel_shuffle(const Tensor& x, int64_t upscale_factor) {
+  check_spatial("pixel_shuffle", x, upscale_factor);
+  const int64_t r = upscale_factor, c = x.size(-3), h = x.size(-2), w = x.size(-1);
+  check(r <= INT32_MAX && c % (r * r) == 0,
+        "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
+        "upscale_factor, but input.size(-3)=",
+        c, " is not divisible by the square of ", r);
+  const int64_t fewer = c / (r * r);
+  return shuffled(x, {fewer, r, r, h, w}, {0, 3, 1, 4, 2}, {fewer, h * r, w * r});
+}
+
+Tensor pixel_unshuffle(const Tensor& x, int64_t downscale_factor) {
+  check_spatial("pixel_unshuffle", x, downscale_factor);
+  const int64_t r = downscale_factor, c = x.size(-3), h = x.size(-2), w = x.size(-1);
+  check(h % r == 0 && w % r == 0,
+        "pixel_unshuffle expects height and width to be divisible by downscale_factor, but ", h,
+        " x ", w, " is not divisible by ", r);
+  return shuffled(x, {c, h / r, r, w / r, r}, {0, 2, 4, 1, 3}, {c * r * r, h / r, w / r});
+}
+
 const Define kOps[] = {
     {"reshape(self: Tensor, shape: int[]) -> Tensor",
      "The same elements under another shape: a view where the strides allow it, else a copy. One "
@@ -442,6 +483,14 @@ const Define kOps[] = {
      "indexing='xy' exchanges the "
      "first two dimensions.",
      kernel(meshgrid_op),
+     {.forms = kFunction, .composite = true}},
+    {"_pixel_shuffle(self: Tensor, upscale_factor: int) -> Tensor",
+     "Moves channels into space.",
+     kernel(pixel_shuffle),
+     {.forms = kFunction, .composite = true}},
+    {"_pixel_unshuffle(self: Tensor, downscale_factor: int) -> Tensor",
+     "Moves space into channels.",
+     kernel(pixel_unshuffle),
      {.forms = kFunction, .composite = true}},
 };
 

@@ -1,4 +1,4 @@
-"""unfold and fold against PyTorch: windows, gradients, forward mode, vmap, what is refused."""
+"""unfold, fold and shuffles of pixels against PyTorch: gradients, vmap, what is refused."""
 
 from __future__ import annotations
 
@@ -71,3 +71,18 @@ def test_refused() -> None:
         taeda.nn.functional.unfold(taeda.zeros(4, 4), 2)
     with pytest.raises(RuntimeError, match="a window of 5 elements does not fit into 4"):
         taeda.nn.functional.unfold(taeda.zeros(1, 2, 4, 4), 5)
+
+
+@pytest.mark.parametrize("sizes", [(8, 4, 6), (2, 4, 2, 4), (2, 3, 4, 4, 2)], ids=str)
+def test_pixels(sizes: tuple[int, ...]) -> None:
+    x = torch.randn(sizes, requires_grad=True)
+    compare("nn.functional.pixel_shuffle", x, 2)
+    compare("nn.functional.pixel_unshuffle", x, 2)
+    compare("nn.functional.pixel_shuffle", x.detach().mT.contiguous().mT, 1)
+    for factor in (0, -1, 3, 2**40):
+        with pytest.raises(RuntimeError, match="divisible|positive"):
+            taeda.nn.functional.pixel_shuffle(taeda.zeros(1, 4, 4, 4), factor)
+        with pytest.raises(RuntimeError, match="divisible|positive"):
+            taeda.nn.functional.pixel_unshuffle(taeda.zeros(1, 4, 4, 4), factor)
+    with pytest.raises(RuntimeError, match="at least 3 dimensions"):
+        taeda.nn.functional.pixel_shuffle(taeda.zeros(4, 4), 2)

@@ -102,6 +102,22 @@ def test_normal_of_tensors() -> None:
     both(lambda m, g: m.normal(3.0, of[m] + 1, generator=g))
 
 
+@pytest.mark.parametrize("rows", [1, 3, 4, 5, 9])
+def test_multinomial_of_rows(rows: int) -> None:
+    weights = torch.rand(rows, 37)
+    weights[:, ::5] = 0
+    of = {torch: weights, taeda: taeda.tensor(weights.numpy())}
+    both(lambda m, g: m.multinomial(of[m], 11, True, generator=g))
+    both(lambda m, g: m.multinomial(of[m].double(), 6, True, generator=g))
+    for bad in (-1.0, float("nan"), float("inf")):
+        wrong = of[taeda].clone()
+        wrong[rows - 1, 20] = bad
+        with pytest.raises(RuntimeError, match="contains either"):
+            wrong.multinomial(2, True)
+    with pytest.raises(RuntimeError, match="sum of probabilities <= 0"):
+        taeda.zeros(rows, 9).multinomial(2, True)
+
+
 def test_multinomial_and_poisson() -> None:
     w = torch.rand(3, 7, generator=torch.Generator().manual_seed(1))
     of = {torch: w, taeda: to_taeda(w)}

@@ -311,23 +311,42 @@ namespace {
 template <class T> [[gnu::optimize("O3")]] void divide_all(T* x, int64_t n, T by) {
   for (int64_t i = 0; i < n; ++i) x[i] /= by;
 }
+
+// sums (Rows, n): of each row of x (Rows, n), the sum up to each element.
+template <int64_t Rows, class T>
+[[gnu::optimize("O3")]] void add_up(const T* __restrict x, int64_t n, T* __restrict sums) {
+  T sum[Rows] = {};
+  for (int64_t j = 0; j < n; ++j) {
+#pragma GCC unroll 4
+    for (int64_t r = 0; r < Rows; ++r) sums[r * n + j] = sum[r] += x[r * n + j];
+  }
+}
 }  // namespace
 
 template <class T>
 void fill_multinomial(Engine& engine, int64_t* out, const T* weights, int64_t rows,
                       int64_t categories, int64_t samples) {
-  std::vector<T> cumulative(static_cast<size_t>(categories));
+  // The sums of some rows are made side by side, as each waits for the one before it.
+  constexpr int64_t together = 4;
+  std::vector<T> cumulative(static_cast<size_t>(std::min(together, rows) * categories));
   for (int64_t row = 0; row < rows; ++row) {
-    const T* w = weights + row * categories;
-    T sum = 0;
-    for (int64_t j = 0; j < categories; ++j) cumulative[static_cast<size_t>(j)] = sum += w[j];
-    divide_all(cumulative.data(), categories, sum);
-    cumulative.back() = 1;
+    const int64_t place = row % together;
+    T* const begin = cumulative.data() + place * categories;
+    if (place == 0) {
+      const T* w = weights + row * categories;
+      const int64_t left = rows - row;
+      if (left >= together) add_up<together>(w, categories, begin);
+      for (int64_t r = 0; left < together && r < left; ++r)
+        add_up<1>(w + r * categories, categories, begin + r * categories);
+    }
+    T* const end = begin + categories;
+    divide_all(begin, categories, end[-1]);
+    end[-1] = 1;
     for (int64_t s = 0; s < samples; ++s) {
       const double u = engine.uniform();
-      const auto at = std::lower_bound(cumulative.begin(), cumulative.end(), u,
-                                       [](T c, double u) { return static_cast<double>(c) < u; });
-      out[row * samples + s] = std::min<int64_t>(at - cumulative.begin(), categories - 1);
+      const auto at =
+          std::lower_bound(begin, end, u, [](T c, double u) { return static_cast<double>(c) < u; });
+      out[row * samples + s] = std::min<int64_t>(at - begin, categories - 1);
     }
   }
 }

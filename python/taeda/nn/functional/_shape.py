@@ -39,19 +39,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     Raises:
         RuntimeError: the number of channels is no multiple of r².
     """
-    r = upscale_factor
-    _check_spatial("pixel_shuffle", input, r)
-    *lead, channels, height, width = input.shape
-    if channels % (r * r):
-        raise RuntimeError(
-            "pixel_shuffle expects its input's 'channel' dimension to be divisible "
-            f"by the square of upscale_factor, but input.size(-3)={channels} is not divisible by "
-            f"{r * r}"
-        )
-    split = input.reshape(*lead, channels // (r * r), r, r, height, width)
-    n = len(lead)
-    moved = split.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return moved.reshape(*lead, channels // (r * r), height * r, width * r)
+    return ops._pixel_shuffle(input, upscale_factor)
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
@@ -60,28 +48,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     Raises:
         RuntimeError: the height or the width is no multiple of r.
     """
-    r = downscale_factor
-    _check_spatial("pixel_unshuffle", input, r)
-    *lead, channels, height, width = input.shape
-    if height % r or width % r:
-        raise RuntimeError(
-            "pixel_unshuffle expects height and width to be divisible by "
-            f"downscale_factor, but {height} x {width} is not divisible by {r}"
-        )
-    split = input.reshape(*lead, channels, height // r, r, width // r, r)
-    n = len(lead)
-    moved = split.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return moved.reshape(*lead, channels * r * r, height // r, width // r)
-
-
-def _check_spatial(name: str, input: Tensor, factor: int) -> None:
-    if input.dim() < 3:
-        raise RuntimeError(
-            f"{name} expects input to have at least 3 dimensions, but got input with "
-            f"{input.dim()} dimension(s)"
-        )
-    if factor <= 0:
-        raise RuntimeError(f"{name} expects a positive factor, but got {factor}")
+    return ops._pixel_unshuffle(input, downscale_factor)
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
