@@ -75,8 +75,11 @@ Tensor chunk_cat(const TensorList& tensors, int64_t dim, int64_t chunks) {
     const int64_t n = t.size(d), each = (n + chunks - 1) / chunks;
     Dims missing(t.sizes());
     missing[static_cast<size_t>(d)] = each * chunks - n;
-    Tensor whole =
-        each * chunks == n ? t : op<"cat">(TensorList{t, zeros(missing, t.options())}, d);
+    Tensor whole = t;
+    if (each * chunks != n) {
+      const Tensor rest = zeros(missing, t.options());
+      whole = op<"cat">(TensorList{t, rest}, d);
+    }
     Dims sizes;
     for (int64_t i = 0; i < d; ++i) sizes.push_back(t.size(i));
     sizes.push_back(chunks);
