@@ -367,7 +367,7 @@ Tensor scaled_identity(const Tensor& scale, int64_t n) {
 // the singular vectors. Of a matrix whose rank is less by more than one it is zero.
 Tensor cofactors(const Tensor& a) {
   const int64_t n = a.size(-1);
-  TensorList usv = ops<"_linalg_svd">(a, false, true);
+  TensorList usv = ops<"_linalg_svd">(a, false, true, true);
   Tensor s = expand(unsqueeze(usv[1], -2), join(batch_sizes(a), {n, n}));
   Tensor diagonal = to(identity(n, s.options()), DType::Bool);
   Tensor others = op<"prod">(op<"masked_fill">(s, diagonal, Tensor(1)), -1, false);

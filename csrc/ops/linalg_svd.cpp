@@ -15,7 +15,7 @@ std::string no_svd(int i) {
       i, ").");
 }
 
-TensorList svd_raw(const Tensor& a, bool full, bool vectors) {
+TensorList svd_raw(const Tensor& a, bool full, bool vectors, bool any_signs) {
   const char* what = "linalg.svd";
   check_matrix(what, a);
   check_finite(what, a);
@@ -37,7 +37,7 @@ TensorList svd_raw(const Tensor& a, bool full, bool vectors) {
   Tensor copy = by_columns(a), info = empty_like_info(a);
   visit_inexact(a.dtype(), what, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    lapack::svd(lapack_shape(a), full, copy.data_as<T>(), s.data_as<lapack::Real<T>>(),
+    lapack::svd(lapack_shape(a), full, any_signs, copy.data_as<T>(), s.data_as<lapack::Real<T>>(),
                 vectors ? u.data_as<T>() : nullptr, vectors ? vh.data_as<T>() : nullptr,
                 as_int(info));
   });
@@ -101,18 +101,18 @@ void check_driver(const std::optional<std::string>& driver) {
 
 TensorList linalg_svd(const Tensor& a, bool full, std::optional<std::string> driver) {
   check_driver(driver);
-  return ops<"_linalg_svd">(a, full, true);
+  return ops<"_linalg_svd">(a, full, true, false);
 }
 Tensor svdvals(const Tensor& a, std::optional<std::string> driver) {
   check_driver(driver);
-  return ops<"_linalg_svd">(a, false, wants_grad(a))[1];
+  return ops<"_linalg_svd">(a, false, wants_grad(a), true)[1];
 }
 TensorList svd(const Tensor& self, bool some, bool vectors) {
   if (vectors) {
-    TensorList r = ops<"_linalg_svd">(self, !some, true);
+    TensorList r = ops<"_linalg_svd">(self, !some, true, false);
     return {r[0], r[1], adjoint(r[2])};
   }
-  Tensor s = ops<"_linalg_svd">(self, false, wants_grad(self))[1];
+  Tensor s = ops<"_linalg_svd">(self, false, wants_grad(self), true)[1];
   auto square = [&](int64_t n) { return zeros(join(batch_sizes(self), {n, n}), self.options()); };
   return {square(self.size(-2)), s, square(self.size(-1))};
 }
@@ -157,7 +157,8 @@ Tensor pinv_raw(const Tensor& a, const Tensor& atol, const Tensor& rtol, bool he
   if (a.is_meta() || a.numel() == 0)
     return empty(join(batch_sizes(a), {a.size(-1), a.size(-2)}), a.options());
   GradMode off(false);
-  TensorList r = hermitian ? ops<"_linalg_eigh">(a, "L", true) : ops<"_linalg_svd">(a, false, true);
+  TensorList r =
+      hermitian ? ops<"_linalg_eigh">(a, "L", true) : ops<"_linalg_svd">(a, false, true, true);
   Tensor values = hermitian ? r[0] : r[1], sizes = op<"abs">(values);
   Tensor least = threshold(what, a, largest_of(sizes), atol, rtol);
   Tensor inverse =
@@ -329,8 +330,10 @@ TensorList lstsq(const Tensor& a, const Tensor& b, std::optional<double> rcond,
 }
 
 const Define kOps[] = {
-    {"_linalg_svd(A: Tensor, full_matrices: bool, compute_uv: bool) -> (Tensor, Tensor, Tensor)",
-     "Singular values, and vectors where they are asked for.",
+    {"_linalg_svd(A: Tensor, full_matrices: bool, compute_uv: bool, any_signs: bool) -> (Tensor, "
+     "Tensor, Tensor)",
+     "Singular values, and vectors where they are asked for: with `any_signs`, whose signs do not "
+     "matter.",
      kernel(svd_raw),
      {.backward = svd_backward, .saves = saves_out(0) | saves_out(1) | saves_out(2)}},
     {"linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str? = None) -> (U: Tensor, S: "

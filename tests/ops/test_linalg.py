@@ -370,7 +370,7 @@ def test_private_operations_check_what_they_are_given():
         lambda: ops._linalg_ormqr(a, matrix(3), matrix(5, 2), True, False),
         lambda: ops._linalg_lstsq(a, matrix(4, 2), None, "gelsd"),
         lambda: ops._linalg_lstsq(a, a, None, "zz"),
-        lambda: ops._linalg_svd(a[0], True, True),
+        lambda: ops._linalg_svd(a[0], True, True, False),
         lambda: ops._linalg_eigh(a[:2], "L", True),
         lambda: ops._linalg_eig(a[:2], True),
         lambda: ops._linalg_pinv(a[0], None, None, False),

@@ -45,8 +45,9 @@ def test_orthogonal_factors(kind, dtype):
             near = unit * np.linalg.norm(exact, axis=(1, 2), keepdims=True) + least
             want = np.linalg.svd(exact, compute_uv=False)
             assert (abs(L.svdvals(a).double().numpy() - want) <= near[..., 0]).all()
-            for full in (False, True):
-                u, s, vh = (t.double().numpy() for t in L.svd(a, full_matrices=full))
+            for full, any_signs in [(False, False), (True, False), (False, True), (True, True)]:
+                found = taeda._C.ops._linalg_svd(a, full, True, any_signs)
+                u, s, vh = (t.double().numpy() for t in found)
                 k = s.shape[-1]
                 assert (abs(u[..., :k] * s[:, None] @ vh[:, :k] - exact) <= near).all()
                 assert orthogonal(u) and orthogonal(vh.swapaxes(1, 2))
@@ -127,3 +128,12 @@ def test_what_is_not_finite_stays_in_its_matrix():
     for i in range(2):
         taeda.testing.assert_close(L.qr(bad)[i][rest], L.qr(good)[i][rest])
     assert not L.det(bad)[3].isfinite()
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+def test_singular_vectors_have_pytorchs_signs(n):
+    torch = pytest.importorskip("torch")
+    a = np.random.default_rng(n).standard_normal((50, n, n))
+    mine, theirs = L.svd(taeda.from_numpy(a)), torch.linalg.svd(torch.from_numpy(a))
+    for got, want in zip(mine, theirs, strict=True):
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-8, atol=1e-10)

@@ -79,8 +79,11 @@ void eigh(int64_t batch, int64_t n, bool upper, bool vectors, T* a, Real<T>* val
 template <class T>
 void eig(int64_t batch, int64_t n, T* a, std::complex<Real<T>>* values,
          std::complex<Real<T>>* vectors, int32_t* info);
-// `a` is lost. u and vh may be nullptr (no vectors); with `full` they are square.
-template <class T> void svd(Shape shape, bool full, T* a, Real<T>* s, T* u, T* vh, int32_t* info);
+// `a` is lost. u and vh may be nullptr (no vectors); with `full` they are square. The vectors have
+// the signs that LAPACK finds, or any where these do not matter, which is faster for small
+// matrices.
+template <class T>
+void svd(Shape shape, bool full, bool any_signs, T* a, Real<T>* s, T* u, T* vh, int32_t* info);
 
 enum class LeastSquares : uint8_t { QR, PivotedQR, DivideAndConquer, SVD };  // gels, -y, -d, -s
 // `b` (max(rows, cols) x b_cols) holds the right sides, then the solutions in its first rows. rank

@@ -215,7 +215,8 @@ void eig(int64_t batch, int64_t n, T* a, std::complex<Real<T>>* values,
   else eig_real(batch, n, a, values, vectors, info);
 }
 
-template <class T> void svd(Shape s, bool full, T* a, Real<T>* values, T* u, T* vh, int32_t* info) {
+template <class T>
+void svd(Shape s, bool full, bool any_signs, T* a, Real<T>* values, T* u, T* vh, int32_t* info) {
   using R = Real<T>;
   const int64_t k = std::min(s.rows, s.cols), wide = std::max(s.rows, s.cols);
   const int m = narrow(s.rows), n = narrow(s.cols), lda = leading(s.rows);
@@ -240,7 +241,8 @@ template <class T> void svd(Shape s, bool full, T* a, Real<T>* values, T* u, T* 
   run(a, values, u, vh, &answer, -1, &unused, &int_unused, &status);
   const int lwork = work_size(answer);
   const int64_t u_step = s.rows * (full ? s.rows : k), vh_step = s.cols * (full ? s.cols : k);
-  const int64_t lanes = full && u && s.rows != s.cols ? 0 : rotated_at_once<T>(s.rows, s.cols);
+  const bool rotated = !u || (any_signs && (!full || s.rows == s.cols));
+  const int64_t lanes = rotated ? rotated_at_once<T>(s.rows, s.cols) : 0;
   auto some = [&](int64_t begin, int64_t end) {
     Scratch<T> work(lwork);
     Scratch<R> rwork(lrwork);
@@ -342,7 +344,7 @@ void least_squares(LeastSquares method, Shape shape, int64_t b_cols, T* a, T* b,
   template void multiply_by_q<T>(Shape, bool, Trans, int64_t, const T*, const T*, T*);             \
   template void eig<T>(int64_t, int64_t, T*, std::complex<Real<T>>*, std::complex<Real<T>>*,       \
                        int32_t*);                                                                  \
-  template void svd<T>(Shape, bool, T*, Real<T>*, T*, T*, int32_t*);                               \
+  template void svd<T>(Shape, bool, bool, T*, Real<T>*, T*, T*, int32_t*);                         \
   template void least_squares<T>(LeastSquares, Shape, int64_t, T*, T*, double, int32_t*, Real<T>*, \
                                  int32_t*);
 TAEDA_INSTANTIATE(float)
