@@ -112,6 +112,24 @@ def test_large_softmax(dtype, width):
     assert not taeda.softmax(x, 1)[1, ::3].any()
 
 
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64], ids=str)
+@pytest.mark.parametrize("width", [1024, 1000, 560])
+def test_large_softmax_gradients(dtype, width):
+    rows = 20_000_000 // (4 * width) + 3
+    x, g = taeda.randn(rows, width, dtype=dtype) * 5, taeda.randn(rows, width, dtype=dtype)
+
+    def gradient(function, x, g):
+        x = x.clone().requires_grad_()
+        function(x, 1).backward(g)
+        return x.grad
+
+    for function in (taeda.softmax, taeda.log_softmax):
+        grad = gradient(function, x, g)
+        for part in (slice(0, 7), slice(rows - 6, rows)):  # these are not written past the caches
+            few = gradient(function, x[part], g[part])
+            taeda.testing.assert_close(grad[part], few, rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("affine", ["", "w", "b", "wb"])
 @pytest.mark.parametrize("width", [1024, 1000])
 def test_large_layer_norm(affine, width):

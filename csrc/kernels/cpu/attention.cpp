@@ -127,7 +127,7 @@ void attention_backward(const AttentionShape& s, Matrices<const T> g, Matrices<c
       gemm<T>(b.keys, s.value_size, b.rows, T(1), {w.data(), b.keys, Trans::Yes}, grad, T(1),
               dv[b.at], dv.row);
       values.of(b.at).multiply(b.rows, b.keys, T(1), grad.data, g.row, T(0), dw.data(), b.keys);
-      softmax.rows_backward(b.rows, b.keys, dw.data(), w.data(), dw.data());
+      softmax.rows_backward(b.rows, b.keys, dw.data(), w.data(), dw.data(), false);
       gemm<T>(b.rows, s.size, b.keys, T(s.scale), {dw.data(), b.keys}, {k[b.at], k.row}, T(0),
               dq[b.at] + b.first * dq.row, dq.row);
       gemm<T>(b.keys, s.size, b.rows, T(s.scale), {dw.data(), b.keys, Trans::Yes},

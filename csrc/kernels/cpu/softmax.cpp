@@ -69,11 +69,12 @@ void forward(const SoftmaxShape& s, const typename simd::SoftmaxLoops<T>::Pair& 
 template <class T>
 void backward(const SoftmaxShape& s, const typename simd::SoftmaxLoops<T>::Pair& f, const T* g,
               const T* y, T* gx) {
+  const bool past = goes_past(s, gx);
   for_lines(
       s,
       [&](int64_t begin, int64_t end) {
         f.rows_backward(end - begin, s.size, g + begin * s.size, y + begin * s.size,
-                        gx + begin * s.size);
+                        gx + begin * s.size, past);
       },
       [&](int64_t at, int64_t width) {
         f.columns_backward(s.size, s.inner, width, g + at, y + at, gx + at);

@@ -324,19 +324,42 @@ void scaled_softmax(const T* x, int64_t size, const double* stats, double scale,
   for (; i < size; ++i) y[i] = exp_or_zero(x[i] - m) * factor;
 }
 
+// gx[i] = f(i), a block at a time past the caches.
+template <class T, class F> FN void put_past(int64_t n, T* gx, F&& f) {
+  constexpr int64_t lanes = LanesOf<T>::count;
+  alignas(64) T some[kSumBlock];
+  for (int64_t begin = 0; begin < n; begin += kSumBlock) {
+    const int64_t m = n - begin < kSumBlock ? n - begin : kSumBlock;
+    for (int64_t i = 0; i < m; ++i) some[i] = f(begin + i);
+    for (int64_t i = 0; i < m; i += lanes) store_past_caches(gx + begin + i, lanes_at(some + i));
+  }
+  fence_stores();
+}
+
 template <class T>
-void softmax_rows_backward(int64_t rows, int64_t size, const T* g, const T* y, T* gx) {
+void softmax_rows_backward(int64_t rows, int64_t size, const T* g, const T* y, T* gx, bool past) {
   for (int64_t r = 0; r < rows; ++r, g += size, y += size, gx += size) {
     const T d = static_cast<T>(dot(g, y, size));
-    for (int64_t i = 0; i < size; ++i) gx[i] = y[i] * (g[i] - d);
+    auto slope = [&](int64_t i) { return y[i] * (g[i] - d); };
+    if (past) {
+      put_past(size, gx, slope);
+      continue;
+    }
+    for (int64_t i = 0; i < size; ++i) gx[i] = slope(i);
   }
 }
 
 template <class T>
-void log_softmax_rows_backward(int64_t rows, int64_t size, const T* g, const T* y, T* gx) {
+void log_softmax_rows_backward(int64_t rows, int64_t size, const T* g, const T* y, T* gx,
+                               bool past) {
   for (int64_t r = 0; r < rows; ++r, g += size, y += size, gx += size) {
     const T t = static_cast<T>(sum(g, size));
-    for (int64_t i = 0; i < size; ++i) gx[i] = g[i] - exp(y[i]) * t;
+    auto slope = [&](int64_t i) { return g[i] - exp(y[i]) * t; };
+    if (past) {
+      put_past(size, gx, slope);
+      continue;
+    }
+    for (int64_t i = 0; i < size; ++i) gx[i] = slope(i);
   }
 }
 

@@ -13,7 +13,8 @@ template <class T> struct SoftmaxLoops {
   // theirs.
   using Rows = void (*)(int64_t rows, int64_t size, const T* x, T* y, bool past);
   using Columns = void (*)(int64_t size, int64_t step, int64_t width, const T* x, T* y);
-  using RowsBackward = void (*)(int64_t rows, int64_t size, const T* g, const T* y, T* gx);
+  using RowsBackward = void (*)(int64_t rows, int64_t size, const T* g, const T* y, T* gx,
+                                bool past);
   using ColumnsBackward = void (*)(int64_t size, int64_t step, int64_t width, const T* g,
                                    const T* y, T* gx);
   // Rows that lie one after the other; and `width` lines side by side, whose elements are `step`
