@@ -99,8 +99,8 @@ def test_steps_over_small_images(n, groups, ic, oc, size, kernel, stride) -> Non
     compare("nn.functional.conv2d", x, w, b, stride, padding, 1, groups, second=False)
 
 
-# Where images, or outputs, lie side by side, or windows do: batch, in and out channels, input, kernel, stride,
-# padding, dilation
+# Where images, or outputs, lie side by side, or windows do:
+# batch, in and out channels, input, kernel, stride, padding, dilation
 ACROSS = [
     (9, 32, 64, (8, 8), (5, 5), 1, 2, 1),
     (33, 6, 16, (12, 12), (5, 5), 1, 0, 1),
@@ -267,9 +267,18 @@ SMALL_TILES = [
 ]
 
 
-def errors(case: tuple) -> list[tuple[float, float]]:
+# Dilated, as images of their own: the same, with the dilation for the stride
+DILATED = [
+    (2, 1, 64, 64, (28, 20), 2, 2),
+    (3, 2, 128, 64, (24, 24), (0, 3), (2, 3)),
+    (1, 1, 96, 64, (40, 30), (4, 1), (4, 1)),
+]
+
+
+def errors(case: tuple, dilated: bool = False) -> list[tuple[float, float]]:
     """Of a convolution in float32 and its gradients: the largest errors, ours and PyTorch's."""
     n, groups, ic, oc, size, padding, stride = case
+    stride, dilation = (1, stride) if dilated else (stride, 1)
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(n, ic, *size, generator=generator).requires_grad_()
     w = torch.randn(oc, ic // groups, 3, 3, generator=generator) / (3 * (ic / groups) ** 0.5)
@@ -278,7 +287,7 @@ def errors(case: tuple) -> list[tuple[float, float]]:
 
     def results(library, cast) -> list:
         a, v = (cast(t) for t in (x, w))
-        y = library.nn.functional.conv2d(a, v, cast(b), stride, padding, 1, groups)
+        y = library.nn.functional.conv2d(a, v, cast(b), stride, padding, dilation, groups)
         g = torch.randn(*y.shape, generator=torch.Generator().manual_seed(1))
         return [y, *library.autograd.grad(y, (a, v), cast(g))]
 
@@ -294,6 +303,12 @@ def errors(case: tuple) -> list[tuple[float, float]]:
 @pytest.mark.parametrize("case", SMALL_TILES, ids=str)
 def test_accuracy_of_float32(case: tuple) -> None:
     for ours, theirs in errors(case):
+        assert ours < max(1e-5, 20 * theirs)
+
+
+@pytest.mark.parametrize("case", DILATED, ids=str)
+def test_accuracy_of_dilated_kernels(case: tuple) -> None:
+    for ours, theirs in errors(case, dilated=True):
         assert ours < max(1e-5, 20 * theirs)
 
 

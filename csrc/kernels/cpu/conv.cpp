@@ -9,6 +9,7 @@
 #include "kernels/cpu/conv_across.h"
 #include "kernels/cpu/conv_band.h"
 #include "kernels/cpu/conv_direct.h"
+#include "kernels/cpu/conv_phases.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/conv.h"
 #include "kernels/cpu/simd/pick.h"
@@ -192,6 +193,9 @@ template <class T>
 void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
   const Plan p(s);
   if (p.batch * p.out_channels * p.out_volume == 0) return;
+  if constexpr (std::is_same_v<T, float>) {
+    if (phases_forward(s, x, w, bias, y)) return;
+  }
   if (across_forward(s, x, w, bias, y)) return;
   if constexpr (std::is_same_v<T, float>) {
     if (fits_winograd<T>(s) && winograd_forward(s, x, w, bias, y)) return;
@@ -250,6 +254,9 @@ void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* 
 template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx) {
   const Plan p(s);
   if (p.batch * p.in_channels * p.in_volume == 0) return;
+  if constexpr (std::is_same_v<T, float>) {
+    if (p.out_volume != 0 && phases_grad_input(s, gy, w, gx)) return;
+  }
   if (p.out_volume != 0 && across_grad_input(s, gy, w, gx)) return;
   if constexpr (std::is_same_v<T, float>) {
     if (s.stride[0] == 1 && fits_winograd<T>(s) && winograd_grad_input(s, gy, w, gx)) return;
@@ -321,9 +328,15 @@ template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T
 template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
   const Plan p(s);
   const int64_t total = p.out_channels * p.depth;
-  if (total != 0 && p.batch * p.out_volume != 0 && across_grad_weight(s, x, gy, gw)) return;
+  if (total == 0 || p.batch * p.out_volume == 0) {
+    std::fill_n(gw, total, T(0));
+    return;
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    if (phases_grad_weight(s, x, gy, gw)) return;
+  }
+  if (across_grad_weight(s, x, gy, gw)) return;
   std::fill_n(gw, total, T(0));
-  if (total == 0 || p.batch * p.out_volume == 0) return;
   if constexpr (std::is_same_v<T, float>) {
     if (fits_winograd<T>(s)) {
       if (winograd_grad_weight(s, x, gy, gw)) return;
