@@ -91,3 +91,18 @@ def test_gather_and_scatter_along_rows(size: int, count: int) -> None:
     at[2, count - 1] = size
     with pytest.raises(RuntimeError, match=f"index {size} is out of bounds for dimension 1"):
         t.gather(1, taeda.tensor(at))
+
+
+@pytest.mark.parametrize("width", [1, 40, 300, 5000])
+@pytest.mark.parametrize("reduce", ["sum", "amax", "prod"])
+def test_rows_scattered_to_rows(width: int, reduce: str) -> None:
+    rng = np.random.default_rng(width)
+    x, y = rng.standard_normal((9, width)), rng.standard_normal((40, width))
+    at = integers(rng, 9, (40,))
+    combine = {"sum": np.add, "amax": np.maximum, "prod": np.multiply}[reduce]
+    expected = x.copy()
+    for k, row in zip(at, y, strict=True):
+        expected[k] = combine(expected[k], row)
+    spread = taeda.tensor(at)[:, None].expand(40, width)
+    got = taeda.tensor(x).scatter_reduce(0, spread, taeda.tensor(y), reduce)
+    np.testing.assert_array_equal(got.numpy(), expected)

@@ -56,7 +56,8 @@ template <bool Cut, class F> void for_each_line(const ScatterLayout& l, F&& f) {
   const int64_t length = along_dim ? w.n : w.last;
   const int64_t part = along_dim
                            ? (Cut ? kGrain : w.n)
-                           : std::clamp<int64_t>(kGrain / w.n, 256, std::max<int64_t>(w.last, 256));
+                           : std::clamp<int64_t>(kGrain / w.n, std::max<int64_t>(256, w.last / 8),
+                                                 std::max<int64_t>(w.last, 256));
   const int64_t parts = (length + part - 1) / part;
   const int64_t work = std::min(part, length) * (along_dim ? 1 : w.n);
   parallel_for(w.outer_count * parts, std::max<int64_t>(1, kGrain / work),
@@ -107,7 +108,8 @@ template <ScatterMode Mode, class T> T combined(T a, T b) {
 }
 
 template <ScatterMode Mode, class T>
-void combine_rows(T* __restrict to, const T* __restrict from, int64_t n) {
+[[gnu::optimize("O3"), gnu::noinline]] void combine_rows(T* __restrict to, const T* __restrict from,
+                                                         int64_t n) {
   for (int64_t j = 0; j < n; ++j) to[j] = combined<Mode, T>(to[j], from[j]);
 }
 
