@@ -396,7 +396,10 @@ template <class T> bool across_grad_weight(const ConvShape& s, const T* x, const
   const Operand<T> grads = operand(s, gy, outputs, y_volume, outputs * y_volume, s.out);
   const double work = static_cast<double>(s.batch * y_volume) * static_cast<double>(inputs * taps) *
                       static_cast<double>(outputs);
-  const double by_steps = s.stride[s.spatial - 1] > 1 && y_volume > kFewPlaces ? kSteps : 1;
+  // Few windows, or such as do not overlap, go as a matrix; others in steps are slow.
+  const int last = s.spatial - 1;
+  const bool overlap = (s.kernel[last] - 1) * s.dilation[last] >= s.stride[last];
+  const double by_steps = s.stride[last] > 1 && overlap && y_volume > kFewPlaces ? kSteps : 1;
   const double other = fits_winograd<T>(s) ? winograd_cost(s) : kDirectWeightWork * by_steps * work;
   if (!is_faster(p, seen, grads, other)) return false;
   convolve<T>(p, seen, grads, nullptr, {gw, taps, inputs * taps});
