@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -81,13 +77,3 @@ def test_special_values(name):
         assert y[1] == y[2] == 1 and y[3] == 0 and y[4] == 0.5
     else:
         assert y[1] == np.inf and y[2] == 200 and y[3] == 0 and y[4] == 0
-
-
-@pytest.mark.parametrize("level", ["v2", "v3"])
-def test_other_instruction_sets(level):
-    if os.environ.get("TAEDA_CPU"):
-        pytest.skip("an instruction set is forced already")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
-    env = {**os.environ, "TAEDA_CPU": level}
-    run = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stdout + run.stderr

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 torch = pytest.importorskip("torch", reason="compares with PyTorch")
@@ -14,8 +9,6 @@ torch = pytest.importorskip("torch", reason="compares with PyTorch")
 import taeda  # noqa: E402
 from tests.conformance.bridge import to_taeda, to_torch  # noqa: E402
 from tests.ops.compare import compare, compare_error, leaf  # noqa: E402
-
-ROOT = Path(__file__).resolve().parents[2]
 
 # batch, groups, in and out channels, input, kernel, stride, padding, dilation
 CASES = [
@@ -335,20 +328,3 @@ def test_values_that_are_not_finite_stay_where_they_are_read(stride: int, shape:
             a = to_torch(a).detach()
             assert torch.equal(a.isfinite(), b.isfinite())
             assert torch.equal(a.isnan(), b.isnan())
-
-
-@pytest.mark.parametrize("level", ["v2", "v3", "v4"])
-def test_every_instruction_set(level: str) -> None:
-    code = (
-        "from tests.ops.test_conv import *\n"
-        "for case in SMALL_TILES: test_accuracy_of_float32(case)\n"
-        "for case in ACROSS: test_small_images(case, torch.float32)\n"
-        "for case in ACROSS: test_small_images(case, torch.float64)\n"
-        "for case in CHANNELS: test_a_kernel_for_each_channel(case, torch.float32)\n"
-        "test_values_that_are_not_finite_stay_where_they_are_read(1, (2, 32, 12, 12))\n"
-        "test_values_that_are_not_finite_stay_where_they_are_read(2, (2, 64, 40, 40))\n"
-        "test_threads_do_not_change_the_bits(48, 1, 30, 3, 1)\n"
-        "test_threads_do_not_change_the_bits(64, 2, 30, 3, 1)\n"
-    )
-    environment = {**os.environ, "TAEDA_CPU": level}
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment, cwd=ROOT)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -222,13 +218,3 @@ def test_two_arguments(name, case):
         same = (got == near) | (np.isnan(got) & np.isnan(near)) | (np.abs(got - want) <= 2 * unit)
     assert same.all(), (x[~same][:3], y[~same][:3], got[~same][:3], near[~same][:3])
     assert (np.isnan(got) | (np.signbit(got) == np.signbit(near))).all()
-
-
-@pytest.mark.parametrize("level", ["v2", "v3"])
-def test_other_instruction_sets(level):
-    if os.environ.get("TAEDA_CPU"):
-        pytest.skip("an instruction set is forced already")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
-    env = {**os.environ, "TAEDA_CPU": level}
-    run = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stdout + run.stderr
