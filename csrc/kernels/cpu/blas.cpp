@@ -181,14 +181,14 @@ void blas_gemv(Trans trans, int64_t rows, int64_t cols, T alpha, const T* a, int
 
 // Products of small matrices.
 template <class T>
-bool small_gemm(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a,
-                int64_t a_step, MatrixRef<T> b, int64_t b_step, T beta, T* c, int64_t ldc,
+bool small_gemm(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, const MatrixRef<T>& a,
+                int64_t a_step, const MatrixRef<T>& b, int64_t b_step, T beta, T* c, int64_t ldc,
                 int64_t c_step) {
   if constexpr (std::is_floating_point_v<T>) {
     constexpr int64_t most = simd::kSmallSide;
     if (m > 2 * most || n > most || k > most || k <= 0 || alpha != 1 || (beta != 0 && beta != 1))
       return false;
-    auto strided = [](MatrixRef<T> x, int64_t step) {
+    auto strided = [](const MatrixRef<T>& x, int64_t step) {
       const bool plain = x.trans == Trans::No;
       return simd::Strided<T>{x.data, plain ? x.stride : 1, plain ? 1 : x.stride, step};
     };

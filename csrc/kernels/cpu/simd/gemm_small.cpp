@@ -52,10 +52,10 @@ void column(int64_t m, int64_t k, Strided<T> a, const T* b, bool add, T* c, int6
 }
 
 template <class T>
-void product(int64_t m, int64_t n, int64_t k, Strided<T> a, Strided<T> b, bool add, T* c,
-             int64_t ldc) {
+void product(int64_t m, int64_t n, int64_t k, const Strided<T>& a, const Strided<T>& given,
+             bool add, T* c, int64_t ldc) {
   T turned[kSmallSide * kSmallSide];
-  const Strided<T> given = b;
+  Strided<T> b = given;
   if (b.col != 1 && n > 1) {  // then b.row is 1
     constexpr auto bytes = static_cast<int64_t>(sizeof(T));
     const Transpose transpose = bytes == 4 ? transpose_kernels.bytes4 : transpose_kernels.bytes8;
@@ -102,9 +102,11 @@ void abreast(int64_t count, int64_t m, int64_t n, int64_t k, Strided<T> a, Strid
 }
 
 template <class T>
-void products(int64_t count, int64_t m, int64_t n, int64_t k, Strided<T> a, Strided<T> b, bool add,
-              T* c, int64_t ldc, int64_t c_step) {
-  const bool tiny = count > 1 && m <= kTinySide && n <= kTinySide && k <= kTinySide;
+void products(int64_t count, int64_t m, int64_t n, int64_t k, const Strided<T>& first_a,
+              const Strided<T>& first_b, bool add, T* c, int64_t ldc, int64_t c_step) {
+  if (count == 1) return product(m, n, k, first_a, first_b, add, c, ldc);
+  Strided<T> a = first_a, b = first_b;
+  const bool tiny = m <= kTinySide && n <= kTinySide && k <= kTinySide;
   const int64_t together = tiny ? kLanes<T> : 1;
   for (int64_t i = 0; i < count; i += together) {
     if (tiny) abreast(count - i, m, n, k, a, b, add, c, ldc, c_step);

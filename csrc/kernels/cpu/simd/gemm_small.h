@@ -19,8 +19,8 @@ struct SmallGemmKernels {
   // c (m x n, rows `ldc` apart) = a (m x k) * b (k x n), plus c where `add`; n, k <= kSmallSide.
   // `count` such products, the next result `c_step` elements on.
   template <class T>
-  using Products = void (*)(int64_t count, int64_t m, int64_t n, int64_t k, Strided<T> a,
-                            Strided<T> b, bool add, T* c, int64_t ldc, int64_t c_step);
+  using Products = void (*)(int64_t count, int64_t m, int64_t n, int64_t k, const Strided<T>& a,
+                            const Strided<T>& b, bool add, T* c, int64_t ldc, int64_t c_step);
   Products<float> f32;
   Products<double> f64;
 };
