@@ -188,3 +188,9 @@ def test_a_step_without_its_states():
 def test_distances_of_batches_that_differ():
     with pytest.raises(RuntimeError, match="batches of rows that match"):
         taeda._C.ops._cdist(taeda.ones(()), taeda.ones(1, 1), 2.0, True)
+
+
+def test_steps_past_every_size():
+    for resize in (taeda._C.ops._resample, taeda._C.ops._resample_backward):
+        with pytest.raises(ValueError, match="inf apart"):
+            resize(SIGNAL, [3], [float("inf")], 4, True)
