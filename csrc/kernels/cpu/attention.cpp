@@ -9,7 +9,7 @@
 #include "kernels/cpu/gemm_panels.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/pick.h"
-#include "kernels/cpu/simd/rows.h"
+#include "kernels/cpu/simd/softmax.h"
 
 namespace taeda::cpu {
 namespace {
@@ -23,9 +23,9 @@ int64_t block_count(const AttentionShape& s) {
 
 template <class T> const typename simd::SoftmaxLoops<T>::Pair& softmax_loops() {
   using namespace simd;
-  const RowKernels& kernels = TAEDA_PICK(row_kernels);
-  if constexpr (std::is_same_v<T, float>) return kernels.softmax_f32.softmax;
-  else return kernels.softmax_f64.softmax;
+  const SoftmaxKernels& kernels = TAEDA_PICK(softmax_kernels);
+  if constexpr (std::is_same_v<T, float>) return kernels.f32.softmax;
+  else return kernels.f64.softmax;
 }
 
 // The queries [first, first + rows) of matrix `at`, and how many keys the last of them sees.

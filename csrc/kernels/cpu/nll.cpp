@@ -6,7 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/simd/pick.h"
-#include "kernels/cpu/simd/rows.h"
+#include "kernels/cpu/simd/softmax.h"
 #include "kernels/cpu/stream.h"
 
 namespace taeda::cpu {
@@ -14,11 +14,11 @@ namespace {
 
 template <class T> const simd::SoftmaxLoops<T>& loops() {
   using namespace simd;
-  const RowKernels& kernels = TAEDA_PICK(row_kernels);
+  const SoftmaxKernels& kernels = TAEDA_PICK(softmax_kernels);
   if constexpr (std::is_same_v<T, float>) {
-    return kernels.softmax_f32;
+    return kernels.f32;
   } else {
-    return kernels.softmax_f64;
+    return kernels.f64;
   }
 }
 

@@ -7,8 +7,8 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/scratch.h"
+#include "kernels/cpu/simd/norm.h"
 #include "kernels/cpu/simd/pick.h"
-#include "kernels/cpu/simd/rows.h"
 #include "kernels/cpu/stream.h"
 
 namespace taeda::cpu {
@@ -18,11 +18,11 @@ int64_t grain_for(int64_t work) { return std::max<int64_t>(1, 8192 / std::max<in
 
 template <class T> const simd::NormLoops<T>& loops() {
   using namespace simd;
-  const RowKernels& kernels = TAEDA_PICK(row_kernels);
+  const NormKernels& kernels = TAEDA_PICK(norm_kernels);
   if constexpr (std::is_same_v<T, float>) {
-    return kernels.norm_f32;
+    return kernels.f32;
   } else {
-    return kernels.norm_f64;
+    return kernels.f64;
   }
 }
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/simd/norm.h"
 #include "kernels/cpu/simd/pick.h"
 #include "kernels/cpu/simd/pool.h"
-#include "kernels/cpu/simd/rows.h"
 
 namespace taeda::cpu {
 namespace {
@@ -207,11 +207,11 @@ struct Taps {
 
 template <class T> double plane_sum(const T* x, int64_t n) {
   using namespace simd;
-  const RowKernels& kernels = TAEDA_PICK(row_kernels);
+  const NormKernels& kernels = TAEDA_PICK(norm_kernels);
   if constexpr (std::is_same_v<T, float>) {
-    return kernels.norm_f32.sum(x, n);
+    return kernels.f32.sum(x, n);
   } else {
-    return kernels.norm_f64.sum(x, n);
+    return kernels.f64.sum(x, n);
   }
 }
 

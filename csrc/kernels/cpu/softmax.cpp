@@ -5,7 +5,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/simd/pick.h"
-#include "kernels/cpu/simd/rows.h"
+#include "kernels/cpu/simd/softmax.h"
 #include "kernels/cpu/stream.h"
 
 namespace taeda::cpu {
@@ -15,11 +15,11 @@ constexpr int64_t kGrain = 8192;  // elements worth a chunk
 
 template <class T> const simd::SoftmaxLoops<T>& loops() {
   using namespace simd;
-  const RowKernels& kernels = TAEDA_PICK(row_kernels);
+  const SoftmaxKernels& kernels = TAEDA_PICK(softmax_kernels);
   if constexpr (std::is_same_v<T, float>) {
-    return kernels.softmax_f32;
+    return kernels.f32;
   } else {
-    return kernels.softmax_f64;
+    return kernels.f64;
   }
 }
 
@@ -41,7 +41,7 @@ void for_lines(const SoftmaxShape& s, R&& rows, C&& columns, int64_t row_grain =
   }
   // Narrower blocks take longer, but a few of them are needed for threads to share.
   const int64_t quarter = (s.outer * s.inner / 4 + 63) / 64 * 64;
-  const int64_t width = std::min(s.inner, std::clamp<int64_t>(quarter, 64, simd::kColumns));
+  const int64_t width = std::min(s.inner, std::clamp<int64_t>(quarter, 64, simd::kSoftmaxColumns));
   const int64_t blocks = (s.inner + width - 1) / width;
   parallel_for(s.outer * blocks, std::max<int64_t>(1, kGrain / (size * width)),
                [&](int64_t begin, int64_t end) {

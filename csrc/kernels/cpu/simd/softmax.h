@@ -1,0 +1,54 @@
+// Inner loops of softmax, log_softmax and cross entropy. Sums are kept in a fixed number of lanes,
+// whatever an instruction set's width, and longer ones in double.
+#pragma once
+
+#include <cstdint>
+
+namespace taeda::cpu::simd {
+
+constexpr int64_t kSoftmaxColumns = 256;  // the most columns that one call works on side by side
+
+template <class T> struct SoftmaxLoops {
+  // `past`: y is so large that it is stored past the caches; each row of it begins a line of
+  // theirs.
+  using Rows = void (*)(int64_t rows, int64_t size, const T* x, T* y, bool past);
+  using Columns = void (*)(int64_t size, int64_t step, int64_t width, const T* x, T* y);
+  using RowsBackward = void (*)(int64_t rows, int64_t size, const T* g, const T* y, T* gx,
+                                bool past);
+  using ColumnsBackward = void (*)(int64_t size, int64_t step, int64_t width, const T* g,
+                                   const T* y, T* gx);
+  // Rows that lie one after the other; and `width` lines side by side, whose elements are `step`
+  // apart.
+  struct Pair {
+    Rows rows;
+    Columns columns;
+    RowsBackward rows_backward;
+    ColumnsBackward columns_backward;
+  };
+  Pair softmax, log_softmax;
+  // stats[2 r], stats[2 r + 1]: the largest m of row r, and the sum of exp(x - m).
+  void (*entropy_stats)(int64_t rows, int64_t size, const T* x, double* stats);
+  // y = scale * softmax(x) of one row with these stats. Here y may begin anywhere.
+  void (*scaled_softmax)(const T* x, int64_t size, const double* stats, double scale, T* y,
+                         bool past);
+};
+
+struct SoftmaxKernels {
+  SoftmaxLoops<float> f32;
+  SoftmaxLoops<double> f64;
+};
+
+namespace v2 {
+extern const SoftmaxKernels softmax_kernels;
+}
+namespace v3 {
+extern const SoftmaxKernels softmax_kernels;
+}
+namespace v4 {
+extern const SoftmaxKernels softmax_kernels;
+}
+namespace base {
+extern const SoftmaxKernels softmax_kernels;
+}
+
+}  // namespace taeda::cpu::simd
