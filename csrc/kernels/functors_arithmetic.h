@@ -341,14 +341,8 @@ struct Neg {
                                "you are trying to invert a mask, use the `~` "
                                "or `logical_not()` operator instead."};
   template <class T> FN static T f(T x) { return T(-wrapping(x)); }
+  FN static uint16_t half_bits(uint16_t x) { return x ^ 0x8000u; }
   template <class T> FN static T da(T g, T, T) { return -g; }
-};
-struct Positive {
-  static constexpr OpInfo info{"positive", "`self` as it is.",
-                               Arithmetic, no_inplace | no_out,
-                               "",         "The `+` operator, on a bool tensor is not supported."};
-  template <class T> FN static T f(T x) { return x; }
-  template <class T> FN static T da(T g, T, T) { return g; }
 };
 struct Abs {
   static constexpr OpInfo info{
@@ -359,6 +353,7 @@ struct Abs {
     else if constexpr (is_signed<T>) return x < 0 ? T(-wrapping(x)) : x;
     else return x;
   }
+  FN static uint16_t half_bits(uint16_t x) { return x & 0x7fffu; }
   template <class T> FN static T da(T g, T x, T) { return g * sgn(x); }
 };
 struct Sign {
@@ -403,6 +398,7 @@ struct Copysign {
   static constexpr OpInfo info{"copysign", "The size of `self` with the sign of `other`.", Floating,
                                saves_self | saves_output};
   template <class T> FN static T f(T a, T b) { return copysign(a, b); }
+  FN static uint16_t half_bits(uint16_t a, uint16_t b) { return (a & 0x7fffu) | (b & 0x8000u); }
   template <class T> FN static T da(T g, T a, T, T y) {
     return select(a == T(0), T(0), g * (y / a));
   }
@@ -472,7 +468,10 @@ struct Frac {
 struct Maximum {
   static constexpr OpInfo info{"maximum", "The larger of `self` and `other`; nan where one is.",
                                Ordered, saves_inputs | no_inplace};
-  template <class T> FN static T f(T a, T b) { return (a > b || a != a) ? a : b; }
+  template <class T> FN static T f(T a, T b) {
+    if constexpr (same_type<T, bool>) return (a | b) != 0;
+    else return (a > b || a != a) ? a : b;
+  }
   template <class T> FN static T da(T g, T a, T b, T) {
     return select(a == b, g * T(0.5), select(a > b, g, T(0)));
   }
@@ -483,7 +482,10 @@ struct Maximum {
 struct Minimum {
   static constexpr OpInfo info{"minimum", "The smaller of `self` and `other`; nan where one is.",
                                Ordered, saves_inputs | no_inplace};
-  template <class T> FN static T f(T a, T b) { return (a < b || a != a) ? a : b; }
+  template <class T> FN static T f(T a, T b) {
+    if constexpr (same_type<T, bool>) return (a & b) != 0;
+    else return (a < b || a != a) ? a : b;
+  }
   template <class T> FN static T da(T g, T a, T b, T) {
     return select(a == b, g * T(0.5), select(a < b, g, T(0)));
   }
@@ -495,7 +497,10 @@ struct Fmax {
   static constexpr OpInfo info{"fmax",
                                "The larger of `self` and `other`; the other one where one is nan.",
                                Ordered, saves_inputs | no_inplace};
-  template <class T> FN static T f(T a, T b) { return (a > b || b != b) ? a : b; }
+  template <class T> FN static T f(T a, T b) {
+    if constexpr (same_type<T, bool>) return (a | b) != 0;
+    else return (a > b || b != b) ? a : b;
+  }
   template <class T> FN static T da(T g, T a, T b, T) {
     return select((a >= b) | (b != b), g, T(0));
   }
@@ -507,7 +512,10 @@ struct Fmin {
   static constexpr OpInfo info{"fmin",
                                "The smaller of `self` and `other`; the other one where one is nan.",
                                Ordered, saves_inputs | no_inplace};
-  template <class T> FN static T f(T a, T b) { return (a < b || b != b) ? a : b; }
+  template <class T> FN static T f(T a, T b) {
+    if constexpr (same_type<T, bool>) return (a & b) != 0;
+    else return (a < b || b != b) ? a : b;
+  }
   template <class T> FN static T da(T g, T a, T b, T) {
     return select((a <= b) | (b != b), g, T(0));
   }
@@ -567,8 +575,8 @@ struct Lerp {
 using ArithmeticOps = List<Add, AddScaled, Sub, SubScaled, Rsub, Mul, Addcmul, Div, FloorDivide,
                            TruncDivide, Remainder, Fmod, Addcdiv, Reciprocal, Gcd, Lcm, Pow, Cube,
                            SquareRoot, InverseRoot, Inverse, InverseSquare, Square, Sqrt, Rsqrt>;
-using RoundingOps = List<Neg, Positive, Abs, Sign, Sgn, ConjPhysical, Angle, Copysign, Signbit,
-                         Nextafter, Heaviside, Ceil, Floor, Trunc, Round, RoundTo, Frac, Maximum,
-                         Minimum, Fmax, Fmin, Clamp, ClampMin, ClampMax, Lerp>;
+using RoundingOps = List<Neg, Abs, Sign, Sgn, ConjPhysical, Angle, Copysign, Signbit, Nextafter,
+                         Heaviside, Ceil, Floor, Trunc, Round, RoundTo, Frac, Maximum, Minimum,
+                         Fmax, Fmin, Clamp, ClampMin, ClampMax, Lerp>;
 
 }  // namespace taeda::TAEDA_ISA

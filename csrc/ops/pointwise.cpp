@@ -23,9 +23,10 @@ struct Types {
   fail<NotImplemented>("\"", name.substr(0, name.find('(')), "\" not implemented for '", d, "'");
 }
 
-// The dtype that stands in for one without loops. 64 unsigned bits have none that is wider, so only
-// what makes the same bits of signed numbers works on them.
+// d, or the dtype that stands in for one without loops. 64 unsigned bits have none that is wider,
+// so only what makes the same bits of signed numbers works on them.
 DType computed_in(const PointwiseRow& row, DType d) {
+  if (row.loops->f[static_cast<size_t>(d)]) return d;
   if (is_half(d) || is_float8(d)) return DType::Float32;
   if (!is_stored(d)) return d;
   if (d == DType::UInt64 && !(row.flags & portable::wraps)) unsupported(row, d);

@@ -54,6 +54,10 @@ Tensor imag_op(const Tensor& self) {
 }
 Tensor conj_op(const Tensor& self) { return conj(self); }
 Tensor resolve(const Tensor& self) { return self; }  // conjugates are never put off here
+Tensor positive_op(const Tensor& self) {
+  check(self.dtype() != DType::Bool, "The `+` operator, on a bool tensor is not supported.");
+  return self;
+}
 
 Value complex_op(Call& c) {
   const Tensor &re = std::get<Tensor>(c.args[0]), &im = std::get<Tensor>(c.args[1]);
@@ -109,6 +113,10 @@ const Define definitions[] = {
     {"resolve_neg(self: Tensor) -> Tensor",
      "`self`: negation is done at once, never put off.",
      kernel(resolve),
+     {.composite = true}},
+    {"positive(self: Tensor) -> Tensor",
+     "`self`, which may not be of bools.",
+     kernel(positive_op),
      {.composite = true}},
     {"complex(real: Tensor, imag: Tensor) -> Tensor",
      "Complex numbers from their parts.",

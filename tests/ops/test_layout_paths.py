@@ -39,6 +39,54 @@ def test_reversed_and_rolled(dtype):
     assert np.array_equal(wide.contiguous().numpy(), np.repeat(x.numpy()[:, None], 50, 1))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_permuted_and_every_other(dtype):
+    x = numbers(5, 7, 66, dtype=dtype)
+    for order in [(2, 0, 1), (1, 0, 2), (2, 1, 0)]:
+        y, want = x.permute(order), x.numpy().transpose(order)
+        for dims in [(0,), (1, 2), (0, 1, 2)]:
+            assert np.array_equal(y.flip(dims).numpy(), np.flip(want, dims))
+    for n in (1, 2, 15, 64, 66):
+        for first in (0, 1):
+            part = x[:, :, first:n:2]
+            assert np.array_equal(part.contiguous().numpy(), x.numpy()[:, :, first:n:2])
+
+
+def bits(x):
+    return x.view(taeda.int16).numpy().view(np.uint16)
+
+
+@pytest.mark.parametrize("dtype", [taeda.float16, taeda.bfloat16])
+def test_signs_of_halves(dtype):
+    special = taeda.tensor([0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1e-7, -1e-7])
+    x = taeda.cat([special, taeda.randn(83)]).to(dtype)
+    y = taeda.randn(90).to(dtype)
+    for a, b in [(x, y), (x[:5], y[:5]), (x[::3], y[::3]), (x.view(9, 10).t(), y.view(10, 9))]:
+        p, q = bits(a.contiguous()), bits(b.contiguous())
+        assert np.array_equal(bits((-a).contiguous()), p ^ 0x8000)
+        assert np.array_equal(bits(a.abs().contiguous()), p & 0x7FFF)
+        signed = taeda.copysign(a, b).contiguous()
+        assert np.array_equal(bits(signed), (p & 0x7FFF) | (q & 0x8000))
+        assert np.array_equal(bits(taeda.copysign(a, -1.0).contiguous()), p | 0x8000)
+    assert taeda.copysign(x, y.float()).dtype == taeda.float32
+    assert bits(taeda.neg(x, out=taeda.empty_like(x)))[1] == 0
+    leaf = x[7:].clone().requires_grad_()
+    (-leaf.abs()).sum().backward()
+    assert taeda.equal(leaf.grad, -x[7:].sign())
+
+
+def test_larger_and_smaller_bools():
+    a, b = numbers(33, 40) > 50, numbers(40).expand(33, 40) > 30
+    for name in ("maximum", "fmax", "minimum", "fmin"):
+        want = (np.maximum if name in ("maximum", "fmax") else np.minimum)(a.numpy(), b.numpy())
+        assert np.array_equal(getattr(taeda, name)(a, b).numpy(), want)
+
+
+def test_plus_is_the_same_tensor():
+    x = numbers(3).requires_grad_()
+    assert taeda.positive(x) is x and +x is x
+
+
 @pytest.mark.parametrize("dtype", [taeda.float16, taeda.bfloat16])
 def test_operands_that_are_one(dtype):
     x = numbers(70, 90, dtype=dtype)

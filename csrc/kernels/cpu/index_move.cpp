@@ -1,5 +1,8 @@
 #include "kernels/cpu/index_move.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "base/thread_pool.h"
 #include "kernels/cpu/pointwise.h"
 
@@ -7,11 +10,18 @@ namespace taeda::cpu {
 
 void move_strided(void* dst, DimsRef dst_strides, const void* src, DimsRef src_strides,
                   DimsRef sizes, DType dtype) {
-  // Dimensions that continue one another are joined.
-  Dims n, d, s;
+  // From the longest step in dst to the shortest. Dimensions that continue one another are joined.
+  Dims order;
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] == 0) return;
-    if (sizes[i] == 1) continue;
+    if (sizes[i] > 1) order.push_back(static_cast<int64_t>(i));
+  }
+  auto step = [&](int64_t i) { return std::abs(dst_strides[static_cast<size_t>(i)]); };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t i, int64_t j) { return step(i) > step(j); });
+  Dims n, d, s;
+  for (const int64_t dim : order) {
+    const auto i = static_cast<size_t>(dim);
     if (!n.empty() && d.back() == dst_strides[i] * sizes[i] &&
         s.back() == src_strides[i] * sizes[i]) {
       n.back() *= sizes[i];

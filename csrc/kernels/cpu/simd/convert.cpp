@@ -152,6 +152,10 @@ void cast(char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, int64_
       D* __restrict d = reinterpret_cast<D*>(dst);
       const S* __restrict last = reinterpret_cast<const S*>(src);
       for (int64_t i = 0; i < n0; ++i) d[i] = convert<D>(last[-i]);
+    } else if (same_type<D, S> && d0 == size && s0 == 2 * size) {
+      D* __restrict d = reinterpret_cast<D*>(dst);
+      const S* __restrict s = reinterpret_cast<const S*>(src);
+      for (int64_t i = 0; i < n0; ++i) d[i] = convert<D>(s[2 * i]);
     } else {
       for (int64_t i = 0; i < n0; ++i) {
         *reinterpret_cast<D*>(dst + i * d0) = convert<D>(*reinterpret_cast<const S*>(src + i * s0));

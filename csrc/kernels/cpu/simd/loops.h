@@ -15,6 +15,7 @@ template <> inline constexpr uint8_t dtype_index<int8_t> = 2;
 template <> inline constexpr uint8_t dtype_index<int16_t> = 3;
 template <> inline constexpr uint8_t dtype_index<int32_t> = 4;
 template <> inline constexpr uint8_t dtype_index<int64_t> = 5;
+inline constexpr uint8_t half_indices[] = {6, 7};  // float16's and bfloat16's
 template <> inline constexpr uint8_t dtype_index<float> = 8;
 template <> inline constexpr uint8_t dtype_index<double> = 9;
 template <> inline constexpr uint8_t dtype_index<Complex<float>> = 10;
@@ -50,6 +51,14 @@ template <class Op, class T> struct HardOf {
 };
 template <class Op, class T>
 concept HasHard = !is_complex<T> && requires { &Op::template hard<T>; };
+
+// What is done to the bits of either half type; others are computed in float32.
+template <class Op> struct HalfOf {
+  using Type = decltype(&Op::half_bits);
+  FN static auto at(auto... a) { return Op::half_bits(a...); }
+};
+template <class Op>
+concept HasHalf = requires { &Op::half_bits; };
 
 // Whatever its byte is, a bool that is not 0 is true: memory that others have written may hold any.
 template <class T> FN T load(const T* p) {
@@ -152,6 +161,12 @@ template <class Op> constexpr Loops make_loops() {
     add_value<Op, double>(l);
     add_derivatives<Op, float>(l, 0);
     add_derivatives<Op, double>(l, 1);
+    if constexpr (HasHalf<Op>) {
+      for (const uint8_t d : half_indices) {
+        l.f[d] = &LoopOf<HalfOf<Op>>::loop;
+        l.result[d] = d;
+      }
+    }
   }
   if constexpr ((in & kComplexes) != 0) {
     add_value<Op, Complex<float>>(l);
