@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/pointwise.h"
@@ -14,6 +15,7 @@ namespace taeda {
 namespace {
 
 constexpr int64_t kGrain = 1 << 15;
+constexpr size_t kGradient = 1;  // its place among the operands: the one that is only read
 constexpr int64_t kChunk = 512;  // elements converted at a time where dtypes are mixed
 
 // A group's lists. Of `scalars`, which are counts and the like, each parameter has a zero-dim
@@ -87,21 +89,25 @@ DType real_of(DType d) {
   return d == DType::Complex64 ? DType::Float32 : d == DType::Complex128 ? DType::Float64 : d;
 }
 
-// What a loop walks: memory of every operand in the same order.
+// What a loop walks: memory of every operand in the same order, n numbers of each.
 struct Operands {
   std::array<char*, cpu::kMostOperands> data{};
   std::array<DType, cpu::kMostOperands> dtypes{};
+  int64_t n = 0;
+  DType compute = DType::Float32;
 
-  char* at(size_t k, int64_t i) const {
-    return data[k] ? data[k] + i * static_cast<int64_t>(itemsize(dtypes[k])) : nullptr;
+  int64_t bytes(size_t k, int64_t count) const {
+    return count * static_cast<int64_t>(itemsize(dtypes[k]));
   }
+  char* at(size_t k, int64_t i) const { return data[k] ? data[k] + bytes(k, i) : nullptr; }
 };
 
 // Runs a loop that computes in T over [begin, end). Other dtypes pass through small buffers.
 template <class T>
-void run(cpu::StepLoop loop, const cpu::StepBase& step, const Operands& o, DType compute,
-         int64_t begin, int64_t end) {
+void run_loop(cpu::StepLoop loop, const cpu::StepBase& step, const Operands& o, int64_t begin,
+              int64_t end) {
   constexpr size_t most = cpu::kMostOperands;
+  const DType compute = o.compute;
   std::array<void*, most> pointers{};
   auto as_it_is = [&](size_t k) { return !o.data[k] || o.dtypes[k] == compute; };
   bool direct = true;
@@ -126,43 +132,101 @@ void run(cpu::StepLoop loop, const cpu::StepBase& step, const Operands& o, DType
     }
     loop(step, pointers.data(), n);
     for (size_t k = 0; k < most; ++k) {
-      if (k != 1 && !as_it_is(k))
+      if (k != kGradient && !as_it_is(k))
         convert(o.at(k, i), o.dtypes[k], static_cast<char*>(pointers[k]), compute, n);
     }
   }
 }
 
-// Steps one parameter, in parallel where it is large. Complex numbers are pairs of real ones. What
-// is not laid out as the parameter is, is worked on as a copy and then written back.
-void update(const cpu::StepBase& step, cpu::Rule rule,
-            const std::array<const Tensor*, cpu::kMostOperands>& tensors) {
-  const Tensor& param = *tensors[0];
-  const DType compute = real_of(param.dtype()) == DType::Float64 ? DType::Float64 : DType::Float32;
+// A copy of a tensor that is not laid out as its parameter is, and where to write it back, if at
+// all.
+struct Copy {
+  const Tensor* to;
+  Tensor values;
+};
+
+// What to walk for parameter i. Complex numbers are pairs of real ones.
+Operands operands_of(const Group& g, size_t i, std::vector<Copy>& copies) {
+  const Tensor& param = g.params[i];
   const bool dense = is_dense_nonoverlapping(param.sizes(), param.strides());
-  std::array<Tensor, cpu::kMostOperands> copies;
-  Operands operands;
-  for (size_t k = 0; k < tensors.size(); ++k) {
-    if (!tensors[k]) continue;
-    const Tensor& t = *tensors[k];
+  Operands o;
+  auto take = [&](size_t k, const Tensor& t) {
+    const Tensor* from = &t;
     if (!dense || !lies_like(t, param)) {
-      copies[k] = dense ? empty_strided(param.sizes(), param.strides(), t.options())
-                        : empty(param.sizes(), t.options());
-      copy_into(copies[k], t);
+      Tensor copy = dense ? empty_strided(param.sizes(), param.strides(), t.options())
+                          : empty(param.sizes(), t.options());
+      copy_into(copy, t);
+      from = &copies.emplace_back(k == kGradient ? nullptr : &t, std::move(copy)).values;
     }
-    operands.data[k] = static_cast<char*>((copies[k].defined() ? copies[k] : t).data());
-    operands.dtypes[k] = real_of(t.dtype());
+    o.data[k] = static_cast<char*>(from->data());
+    o.dtypes[k] = real_of(t.dtype());
+  };
+  take(0, param);
+  take(kGradient, g.grads[i]);
+  for (size_t k = 0; k < g.states.size(); ++k) {
+    if (g.states[k]) take(k + 2, (*g.states[k])[i]);
   }
-  const int64_t n = param.numel() * (is_complex(param.dtype()) ? 2 : 1);
-  auto loop = cpu::optim_table().loops[static_cast<int>(rule)][compute == DType::Float64];
-  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    if (compute == DType::Float64) run<double>(loop, step, operands, compute, begin, end);
-    else run<float>(loop, step, operands, compute, begin, end);
+  o.n = param.numel() * (is_complex(param.dtype()) ? 2 : 1);
+  if (real_of(param.dtype()) == DType::Float64) o.compute = DType::Float64;
+  return o;
+}
+
+// The step of one parameter, whose numbers come `first` where all parameters' follow one another.
+template <class Step> struct Update {
+  Operands operands;
+  int64_t first;
+  Step step;
+
+  void run(int64_t begin, int64_t end) const {
+    const bool wide = operands.compute == DType::Float64;
+    const auto loop = cpu::optim_table().loops[static_cast<int>(Step::rule)][wide];
+    if (wide) run_loop<double>(loop, step, operands, begin, end);
+    else run_loop<float>(loop, step, operands, begin, end);
+  }
+};
+
+// Whether nothing that is written lies in the memory of anything else, so that the updates may be
+// made at the same time.
+template <class Step> bool are_apart(const std::vector<Update<Step>>& updates) {
+  struct Stretch {
+    const char *begin, *end;
+    bool written;
+  };
+  std::vector<Stretch> all;
+  for (const Update<Step>& u : updates) {
+    const Operands& o = u.operands;
+    for (size_t k = 0; k < o.data.size(); ++k) {
+      if (o.data[k] && o.n > 0) all.push_back({o.data[k], o.at(k, o.n), k != kGradient});
+    }
+  }
+  std::sort(all.begin(), all.end(),
+            [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });
+  const char *any = nullptr, *written = nullptr;  // how far those that begin before reach
+  for (const Stretch& s : all) {
+    if (s.begin < (s.written ? any : written)) return false;
+    any = std::max(any, s.end);
+    if (s.written) written = std::max(written, s.end);
+  }
+  return true;
+}
+
+// In parallel over all parameters taken together, or over each in turn where they share memory.
+template <class Step> void run_all(const std::vector<Update<Step>>& updates, int64_t total) {
+  if (total > kGrain && !are_apart(updates)) {
+    for (const Update<Step>& u : updates) {
+      parallel_for(u.operands.n, kGrain, [&](int64_t begin, int64_t end) { u.run(begin, end); });
+    }
+    return;
+  }
+  parallel_for(total, kGrain, [&](int64_t begin, int64_t end) {
+    auto after = [](int64_t at, const Update<Step>& u) { return at < u.first; };
+    auto u = std::upper_bound(updates.begin(), updates.end(), begin, after) - 1;
+    for (; begin < end; ++u) {
+      const int64_t stop = std::min(end - u->first, u->operands.n);
+      if (stop > begin - u->first) u->run(begin - u->first, stop);
+      begin = u->first + stop;
+    }
   });
-  for (size_t k = 0; k < tensors.size(); ++k) {
-    if (k == 1 || !tensors[k]) continue;
-    if (copies[k].defined()) copy_into(*tensors[k], copies[k]);
-    tensors[k]->bump_version();
-  }
 }
 
 double get(const Tensor& scalar) {
@@ -197,15 +261,28 @@ class Power {
 // Steps every parameter of a group by the numbers that make(i, count) gives for it, where `count`
 // is the number of the step, from 1. The first list of scalars, where there is one, counts.
 template <class Make> void step_group(const Group& g, Make&& make) {
+  using Step = decltype(make(size_t{0}, 0.0));
   check_group(g);
-  for (size_t i = 0; i < g.params.size(); ++i) {
-    const double count = g.scalars[0] ? set((*g.scalars[0])[i], get((*g.scalars[0])[i]) + 1) : 0;
-    const auto step = make(i, count);
-    std::array<const Tensor*, cpu::kMostOperands> tensors{&g.params[i], &g.grads[i]};
-    for (size_t k = 0; k < g.states.size(); ++k) {
-      if (g.states[k]) tensors[k + 2] = &(*g.states[k])[i];
-    }
-    update(step, step.rule, tensors);
+  const size_t count = g.params.size();
+  std::vector<Copy> copies;
+  std::vector<Update<Step>> updates;
+  updates.reserve(count);
+  int64_t total = 0;
+  for (size_t i = 0; i < count; ++i) {
+    updates.push_back({operands_of(g, i, copies), total, Step{}});
+    total += updates[i].operands.n;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const Tensor* counter = g.scalars[0] ? &(*g.scalars[0])[i] : nullptr;
+    updates[i].step = make(i, counter ? set(*counter, get(*counter) + 1) : 0);
+  }
+  run_all(updates, total);
+  for (const Copy& copy : copies) {
+    if (copy.to) copy_into(*copy.to, copy.values);
+  }
+  for (const TensorList* list : {&g.params, g.states[0], g.states[1], g.states[2]}) {
+    if (!list) continue;
+    for (const Tensor& t : *list) t.bump_version();
   }
 }
 

@@ -188,3 +188,47 @@ def test_later_steps_allocate_nothing(name, dtype):
     after = taeda._C.cpu_memory_stats()
     assert after["allocations"] == before["allocations"]
     assert after["allocated"] == before["allocated"]
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_many_parameters_are_stepped_together_as_each_is_alone(name, threads):
+    sizes = [0, 1, 40_000, 7, 0, 33_000, 100, 70_001]
+    taeda.manual_seed(0)
+    alone = [taeda.randn(n).requires_grad_() for n in sizes]
+    together = [p.detach().clone().requires_grad_() for p in alone]
+    for p, q in zip(alone, together, strict=True):
+        p.grad = taeda.randn(len(p))
+        q.grad = p.grad.clone()
+    before = taeda.get_num_threads()
+    taeda.set_num_threads(threads)
+    try:
+        singles = [getattr(optim, name)([p], lr=0.1) for p in alone]
+        joined = getattr(optim, name)(together, lr=0.1)
+        for _ in range(2):
+            for single in singles:
+                single.step()
+            joined.step()
+    finally:
+        taeda.set_num_threads(before)
+    for p, q in zip(alone, together, strict=True):
+        assert taeda.equal(p, q)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_parameters_that_share_memory_are_stepped_one_after_the_other(threads):
+    memory = taeda.zeros(300_000)
+    first, second = memory[:200_000], memory[100_000:]
+    for p in (first, second):
+        p.requires_grad_()
+    first.grad, second.grad = taeda.ones(200_000), taeda.full((200_000,), 2.0)
+    optimizer = optim.SGD([first, second], lr=0.5, weight_decay=1.0)
+    before = taeda.get_num_threads()
+    taeda.set_num_threads(threads)
+    try:
+        optimizer.step()
+    finally:
+        taeda.set_num_threads(before)
+    parts = (memory[:100_000], memory[100_000:200_000], memory[200_000:])
+    # p - 0.5 (g + p), once or twice
+    assert [sorted(set(part.tolist())) for part in parts] == [[-0.5], [-1.25], [-1.0]]

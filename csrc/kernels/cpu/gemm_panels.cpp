@@ -45,7 +45,7 @@ struct Cut {
   int64_t rows, cols;
 
   Cut(int64_t m, int64_t n, int64_t k, bool copies_rows) : rows(m), cols(std::min(n, kMostCols)) {
-    constexpr double small = 1 << 20, large = 1 << 23;  // m * n * k that is worth another thread
+    constexpr double small = 1 << 19, large = 1 << 23;  // m * n * k that is worth another thread
     const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
     const double tasks = std::min(work / small, std::clamp(work / large, 8.0, 64.0));
     // Each task copies its rows for itself: if there are such, cut that side first.
@@ -59,7 +59,7 @@ struct Cut {
       }
     };
     if (copies_rows) cut(true, 32);
-    for (const int64_t least : {128, 64}) {
+    for (const int64_t least : {128, 64, 32}) {
       cut(false, least);
       cut(true, least);
     }

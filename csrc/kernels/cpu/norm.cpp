@@ -165,7 +165,7 @@ void fused_gradients(const RowNorm& s, const T* g, const T* x, const T* mean, co
   const auto& f = loops<T>();
   const int64_t n = s.channels;
   const int64_t parts =
-      std::clamp<int64_t>(s.rows * n / 65536, 1, std::min<int64_t>(16, s.rows / 16));
+      std::clamp<int64_t>(s.rows * n / 16384, 1, std::min<int64_t>(16, s.rows / 16));
   const int64_t rows = (s.rows + parts - 1) / parts;
   const bool past = goes_past(s.rows, n, gx);
   const Scratch<double> sums(2 * n * parts);
