@@ -88,6 +88,7 @@ template <class T> FN T integer_power(T base, T exponent) {
 // ---- sums and products ----
 struct Add {
   static constexpr OpInfo info{"_add", "", Numeric, internal | wraps};
+  static constexpr bool lines = true;
   template <class T> FN static T f(T a, T b) { return T(wrapping(a) + wrapping(b)); }
   template <class T> FN static T da(T g, T, T, T) { return g; }
   template <class T> FN static T db(T g, T, T, T) { return g; }
@@ -109,6 +110,7 @@ struct Sub {
                                "Subtraction, the `-` operator, with a bool tensor is not "
                                "supported. If you are trying to invert a mask, use the "
                                "`~` or `logical_not()` operator instead."};
+  static constexpr bool lines = true;
   template <class T> FN static T f(T a, T b) { return T(wrapping(a) - wrapping(b)); }
   template <class T> FN static T da(T g, T, T, T) { return g; }
   template <class T> FN static T db(T g, T, T, T) { return -g; }
@@ -138,6 +140,7 @@ struct Rsub {
 struct Mul {
   static constexpr OpInfo info{"mul", "The product of `self` and `other`, element by element.",
                                Numeric, saves_inputs | crosswise | wraps};
+  static constexpr bool lines = true;
   template <class T> FN static T f(T a, T b) {
     if constexpr (same_type<T, bool>) return a && b;
     else return T(wrapping(a) * wrapping(b));
@@ -161,6 +164,7 @@ struct Addcmul {
 // ---- quotients ----
 struct Div {
   static constexpr OpInfo info{"_div", "", Analytic, internal | saves_inputs};
+  static constexpr bool lines = true;
   template <class T> FN static T f(T a, T b) { return a / b; }
   template <class T> FN static T da(T g, T, T b, T) { return g / conj(b); }
   template <class T> FN static T db(T g, T a, T b, T) { return -g * conj((a / b) / b); }

@@ -1,4 +1,4 @@
-// Distances and norms of parts: cdist, renorm; and the cross product.
+// Distances and norms of parts: cdist, pdist, renorm; and the cross product.
 #include "kernels/cpu/distance.h"
 
 #include <cmath>
@@ -52,30 +52,29 @@ Tensor sum_distance_gradient(const Tensor& grad, const Tensor& x, const Tensor& 
   return gx;
 }
 
+struct Gradients {
+  Tensor x, y;
+};
+
 // The gradient of |a[i] - b[j]| by a[i] is the difference, weighted. For p = 2 the weights do not
 // depend on the coordinate, so that the sums over j are matrix products.
-void cdist_backward(Backward& b) {
-  Tensor x = b.arg<Tensor>(0), y = b.arg<Tensor>(1), d = b.out();
-  const double p = b.arg<double>(2);
-  const Tensor& g = b.grad();
-  if (p == 0 || g.numel() == 0 || x.size(-1) == 0) {
-    b.set(0, zeros_like(x));
-    b.set(1, zeros_like(y));
-    return;
-  }
+Gradients distance_gradients(const Tensor& g, const Tensor& x, const Tensor& y, const Tensor& d,
+                             double p, bool needs_x, bool needs_y) {
+  if (p == 0 || g.numel() == 0 || x.size(-1) == 0) return {zeros_like(x), zeros_like(y)};
   const Tensor none = Tensor(0);
+  Gradients r;
   if (p == 2) {
     Tensor same_place = d == none;
     Tensor w = where(same_place, none, g / where(same_place, Tensor(1), d));
     Tensor wt = transpose(w, -1, -2);
-    if (b.needs(0)) b.set(0, x * sum(w, Dims{-1}, true) - matmul(w, y));
-    if (b.needs(1)) b.set(1, y * sum(wt, Dims{-1}, true) - matmul(wt, x));
-    return;
+    if (needs_x) r.x = x * sum(w, Dims{-1}, true) - matmul(w, y);
+    if (needs_y) r.y = y * sum(wt, Dims{-1}, true) - matmul(wt, x);
+    return r;
   }
   if (p == 1 && !derivative_in_ops()) {
-    if (b.needs(0)) b.set(0, op<"_cdist_backward">(g, x, y));
-    if (b.needs(1)) b.set(1, op<"_cdist_backward">(transpose(g, -1, -2), y, x));
-    return;
+    if (needs_x) r.x = op<"_cdist_backward">(g, x, y);
+    if (needs_y) r.y = op<"_cdist_backward">(transpose(g, -1, -2), y, x);
+    return r;
   }
   Tensor diff = unsqueeze(x, -2) - unsqueeze(y, -3), w = unsqueeze(g, -1);
   Tensor along = op<"sgn">(diff), size = op<"abs">(diff), far = unsqueeze(d, -1);
@@ -87,8 +86,16 @@ void cdist_backward(Backward& b) {
     along = where(zero_distance | still, none, along * op<"pow">(ratio, Tensor(p - 1)));
   }
   Tensor each = along * w;
-  if (b.needs(0)) b.set(0, sum(each, Dims{-2}));
-  if (b.needs(1)) b.set(1, -sum(each, Dims{-3}));
+  if (needs_x) r.x = sum(each, Dims{-2});
+  if (needs_y) r.y = -sum(each, Dims{-3});
+  return r;
+}
+
+void cdist_backward(Backward& b) {
+  const Gradients r = distance_gradients(b.grad(), b.arg<Tensor>(0), b.arg<Tensor>(1), b.out(),
+                                         b.arg<double>(2), b.needs(0), b.needs(1));
+  if (b.needs(0)) b.set(0, r.x);
+  if (b.needs(1)) b.set(1, r.y);
 }
 
 Tensor cdist(const Tensor& x1, const Tensor& x2, double p, const std::string& compute_mode) {
@@ -118,6 +125,82 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p, const std::string& co
                           (compute_mode == "use_mm_for_euclid_dist" ||
                            (compute_mode == "use_mm_for_euclid_dist_if_necessary" && large));
   return to(op<"_cdist">(spread(x1, compute), spread(x2, compute), p, by_product), d);
+}
+
+// ---- pdist ----
+
+int64_t pairs_of(int64_t n) { return n > 0 ? n * (n - 1) / 2 : 0; }
+
+Tensor pdist(const Tensor& self, double p) {
+  check(self.dim() == 2, "pdist only supports 2D tensors, got: ", self.dim(), "D");
+  check(is_floating(self.dtype()), "pdist only supports floating-point dtypes, got ", self.dtype());
+  check(p >= 0, "pdist only supports non-negative p values, got ", p);
+  return to(op<"_pdist">(to(self, compute_dtype(self.dtype(), "pdist")), p), self.dtype());
+}
+
+Tensor pdist_forward(const Tensor& self, double p) {
+  check(self.dim() == 2 && p >= 0, "_pdist(): expected a matrix and p >= 0, got shape ",
+        to_string(self.sizes()), " and p = ", p);
+  const int64_t n = self.size(0);
+  Tensor out = empty(Dims{pairs_of(n)}, self.options());
+  if (out.is_meta() || out.numel() == 0) return out;
+  const Tensor x = raw_contiguous(self);
+  visit_floating(self.dtype(), "pdist", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    cpu::own_distances<T>(x.data_as<T>(), out.data_as<T>(), n, self.size(1), p);
+  });
+  return out;
+}
+
+// The gradient is that of cdist(self, self) by its first operand, each pair standing twice there.
+void pdist_backward(Backward& b) {
+  const Tensor x = b.arg<Tensor>(0);
+  const int64_t n = x.size(0);
+  const Tensor g = op<"_square_of_pairs">(b.grad(), n), d = op<"_square_of_pairs">(b.out(), n);
+  b.set(0, distance_gradients(g, x, x, d, b.arg<double>(1), true, false).x);
+}
+
+// The symmetric matrix (n, n) with zeros in its diagonal whose upper triangle is `pairs`.
+Tensor square_of_pairs(const Tensor& pairs, int64_t n) {
+  check(n >= 0 && pairs.dim() == 1 && pairs.numel() == pairs_of(n),
+        "_square_of_pairs(): expected the ", pairs_of(n), " pairs of ", n, ", got shape ",
+        to_string(pairs.sizes()));
+  Tensor out = empty(Dims{n, n}, pairs.options());
+  if (out.is_meta() || n == 0) return out;
+  const Tensor from = raw_contiguous(pairs);
+  visit_floating(pairs.dtype(), "pdist", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* next = from.data_as<T>();
+    T* to = out.data_as<T>();
+    for (int64_t i = 0; i < n; ++i) {
+      to[i * n + i] = 0;
+      for (int64_t j = i + 1; j < n; ++j) to[i * n + j] = to[j * n + i] = *next++;
+    }
+  });
+  return out;
+}
+void square_of_pairs_backward(Backward& b) { b.set(0, op<"_pairs_of_square">(b.grad())); }
+
+// Its gradient: square[i, j] + square[j, i] for i < j.
+Tensor pairs_of_square(const Tensor& square) {
+  check(square.dim() == 2 && square.size(0) == square.size(1),
+        "_pairs_of_square(): expected a square matrix, got shape ", to_string(square.sizes()));
+  const int64_t n = square.size(0);
+  Tensor out = empty(Dims{pairs_of(n)}, square.options());
+  if (out.is_meta() || out.numel() == 0) return out;
+  const Tensor x = raw_contiguous(square);
+  visit_floating(square.dtype(), "pdist", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* from = x.data_as<T>();
+    T* next = out.data_as<T>();
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = i + 1; j < n; ++j) *next++ = from[i * n + j] + from[j * n + i];
+    }
+  });
+  return out;
+}
+void pairs_of_square_backward(Backward& b) {
+  b.set(0, op<"_square_of_pairs">(b.grad(), b.sizes(0)[0]));
 }
 
 // ---- renorm ----
@@ -220,6 +303,24 @@ const Define kOps[] = {
      {.backward = cdist_backward, .saves = saves_arg(0) | saves_arg(1) | saves_out()}},
     {"_cdist_backward(grad: Tensor, x1: Tensor, x2: Tensor) -> Tensor",
      "The gradient of `_cdist` with p = 1 for x1.", kernel(sum_distance_gradient)},
+    {"pdist(self: Tensor, p: float = 2.0) -> Tensor",
+     "The p-norms of the differences between all pairs of rows of `self` (N, M), those of row 0 "
+     "first: (N (N - 1) / 2,).",
+     kernel(pdist),
+     {.forms = 0, .composite = true}},
+    {"_pdist(self: Tensor, p: float) -> Tensor",
+     "`pdist` of float32 or float64.",
+     kernel(pdist_forward),
+     {.backward = pdist_backward, .saves = saves_arg(0) | saves_out()}},
+    {"_square_of_pairs(pairs: Tensor, n: int) -> Tensor",
+     "The symmetric matrix with zeros in its diagonal whose upper triangle, row by row, is "
+     "`pairs`.",
+     kernel(square_of_pairs),
+     {.backward = square_of_pairs_backward}},
+    {"_pairs_of_square(square: Tensor) -> Tensor",
+     "The sums of each pair of elements that lie across the diagonal from one another.",
+     kernel(pairs_of_square),
+     {.backward = pairs_of_square_backward}},
     {"_cross(self: Tensor, other: Tensor, dim: int) -> Tensor",
      "`cross` of tensors of one shape.",
      kernel(cross_forward),

@@ -176,7 +176,7 @@ Tensor run_pointwise(const PointwiseRow& row, const Operands& operands, Call& ca
         static_cast<uint8_t>(k == 0 && row.loops->bool_first ? DType::Bool : types.compute);
   }
   const Plan plan(sizes, {all.data(), in.size() + 1});
-  run_loop(plan, row.loops->f[static_cast<size_t>(types.compute)], compute.data());
+  run_loop(plan, row.loops->f[static_cast<size_t>(types.compute)], compute.data(), row.loops->line);
   if (given && !target.is(call.out)) copy_into(call.out, target);
   return given ? call.out : target;
 }

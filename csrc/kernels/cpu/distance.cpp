@@ -79,22 +79,25 @@ template <class T> std::vector<T> squared_norms(const T* a, int64_t rows, int64_
   return norms;
 }
 
+// Columns of b (n, k), at `to`: they lie `step` elements from one another, and end in zeros.
+template <class T> void make_columns(const T* b, T* to, int64_t n, int64_t step, int64_t k) {
+  constexpr auto item = static_cast<int64_t>(sizeof(T));
+  const simd::Transpose transpose =
+      item == 4 ? simd::transposes().bytes4 : simd::transposes().bytes8;
+  transpose(reinterpret_cast<char*>(to), step * item, reinterpret_cast<const char*>(b), k * item, n,
+            k);
+  for (int64_t c = 0; c < k; ++c) std::fill(to + c * step + n, to + (c + 1) * step, T(0));
+}
+
 // The same from columns of b, whose elements lie side by side; for p = 1 and 2.
 template <class T>
 void by_columns(const T* a, const T* b, T* out, int64_t batches, int64_t m, int64_t n, int64_t k,
                 bool squares) {
-  constexpr auto item = static_cast<int64_t>(sizeof(T));
   const int64_t step = (n + 15) / 16 * 16;
   const Scratch<T> columns(batches * k * step);
-  const simd::Transpose transpose =
-      item == 4 ? simd::transposes().bytes4 : simd::transposes().bytes8;
   parallel_for(batches, std::max<int64_t>(1, 32768 / (n * k)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      T* to = columns.data() + i * k * step;
-      transpose(reinterpret_cast<char*>(to), step * item,
-                reinterpret_cast<const char*>(b + i * n * k), k * item, n, k);
-      for (int64_t c = 0; c < k; ++c) std::fill(to + c * step + n, to + (c + 1) * step, T(0));
-    }
+    for (int64_t i = begin; i < end; ++i)
+      make_columns(b + i * n * k, columns.data() + i * k * step, n, step, k);
   });
   const auto row = squares ? loops<T>().euclidean : loops<T>().absolute;
   parallel_for(batches * m, std::max<int64_t>(1, 131072 / (n * k)),
@@ -140,6 +143,31 @@ void pair_distances_by_product(const T* a, const T* b, T* out, int64_t batches, 
         const bool good = square >= both / 32 && std::isfinite(both);
         line[j] = std::sqrt(good ? square : squared_distance(a + row * k, b + (first + j) * k, k));
       }
+    }
+  });
+}
+
+template <class T> void own_distances(const T* a, T* out, int64_t n, int64_t k, double p) {
+  const bool by_columns = (p == 1 || p == 2) && n >= 4 && k > 0;
+  // Rows are read past their ends, up to what fills a register.
+  const int64_t step = (n + 15) / 16 * 16, extra = 16;
+  const Scratch<T> columns(by_columns ? k * step + extra : 0);
+  if (by_columns) {
+    make_columns(a, columns.data(), n, step, k);
+    std::fill_n(columns.data() + k * step, extra, T(0));
+  }
+  const auto row = p == 2 ? loops<T>().euclidean : loops<T>().absolute;
+  const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, n * k));
+  parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t later = n - i - 1;
+      T* to = out + i * (2 * n - i - 1) / 2;
+      if (by_columns) {
+        row(a + i * k, columns.data() + i + 1, later, step, k, to);
+        continue;
+      }
+      for (int64_t j = 0; j < later; ++j)
+        to[j] = distance(a + i * k, a + (i + 1 + j) * k, k, static_cast<T>(p));
     }
   });
 }
@@ -198,6 +226,8 @@ template void cross(DimsRef, const Vectors<const float>&, const Vectors<const fl
                     const Vectors<float>&);
 template void cross(DimsRef, const Vectors<const double>&, const Vectors<const double>&,
                     const Vectors<double>&);
+template void own_distances(const float*, float*, int64_t, int64_t, double);
+template void own_distances(const double*, double*, int64_t, int64_t, double);
 template void pair_distances(const float*, const float*, float*, int64_t, int64_t, int64_t, int64_t,
                              double);
 template void pair_distances(const double*, const double*, double*, int64_t, int64_t, int64_t,

@@ -19,6 +19,9 @@ template <class T>
 void pair_distances_by_product(const T* a, const T* b, T* out, int64_t batches, int64_t m,
                                int64_t n, int64_t k);
 
+// The p-norms of each row of a (n, k) less each later row, those of row 0 first: n (n - 1) / 2.
+template <class T> void own_distances(const T* a, T* out, int64_t n, int64_t k, double p);
+
 // gx (batches, m, k): for each row of a, the sum over the rows of b of g (batches, m, n) times the
 // sign of a - b.
 template <class T>

@@ -344,10 +344,46 @@ void run_streamed(const Plan& plan, Loop loop) {
   });
 }
 
+// Lines of one operand with a number for each: nothing goes through a buffer. False where the
+// operands are not such.
+bool run_lines(const Plan& plan, const LineLoop (*line)[2], const uint8_t* compute) {
+  constexpr int64_t kShortest = 8, kLongest = 2 * kGrain;
+  const int64_t n = plan.sizes[0];
+  if (plan.sizes.size() < 2 || n < kShortest || plan.numel == n) return false;
+  for (int k = 0; k < 3; ++k) {
+    if (static_cast<uint8_t>(plan.dtype[k]) != compute[0] || compute[k] != compute[0]) return false;
+  }
+  const DType d = plan.dtype[0];
+  if (d != DType::Float32 && d != DType::Float64) return false;
+  const auto item = static_cast<int64_t>(itemsize(d));
+  const int number = plan.strides[1][0] == 0 ? 1 : 2, other = 3 - number;
+  if (plan.strides[number][0] != 0 || plan.strides[other][0] != item || plan.strides[0][0] != item)
+    return false;
+  const LineLoop loop = line[number - 1][d == DType::Float64];
+  // Long lines are cut, so that there is something to share among threads.
+  const int64_t parts = n > kLongest ? (n + kGrain - 1) / kGrain : 1;
+  const int64_t length = parts > 1 ? kGrain : n, rows = plan.numel / n, d1 = plan.sizes[1];
+  parallel_for(rows * parts, std::max<int64_t>(1, kGrain / length),
+               [&](int64_t begin, int64_t end) {
+                 while (begin < end) {
+                   const int64_t row = begin / parts, first = begin % parts * length;
+                   const int64_t run = parts > 1 ? 1 : std::min(d1 - row % d1, end - row);
+                   char* p[3];
+                   for (int k = 0; k < 3; ++k)
+                     p[k] = plan.data[k] + plan.row_offset(k, row) + first * plan.strides[k][0];
+                   loop(p[0], plan.strides[0][1], p[other], plan.strides[other][1], p[number],
+                        plan.strides[number][1], run, std::min(length, n - first));
+                   begin += run;
+                 }
+               });
+  return true;
+}
+
 }  // namespace
 
-void run_loop(const Plan& plan, Loop loop, const uint8_t* compute) {
+void run_loop(const Plan& plan, Loop loop, const uint8_t* compute, const LineLoop (*line)[2]) {
   if (plan.numel == 0) return;
+  if (line && line[0][0] && run_lines(plan, line, compute)) return;
   const Walk walk(plan, loop, compute);
   bool direct = walk.rows == 1;
   for (int k = 0; k < plan.count; ++k) direct &= walk.way[k] == Way::Direct;

@@ -13,6 +13,11 @@ struct Plan;
 // out[i] = f(in[0][i], in[1][i], ...) for n contiguous elements. `out` may be one of the inputs.
 using Loop = void (*)(void* out, const void* const* in, int64_t n);
 
+// out[r][i] = f(x[r][i], number[r]), or f(number[r], x[r][i]), for lines r < rows of n contiguous
+// elements. Steps from line to line in bytes.
+using LineLoop = void (*)(void* out, int64_t out_step, const void* x, int64_t x_step,
+                          const void* number, int64_t number_step, int64_t rows, int64_t n);
+
 // Indices of dtypes follow the enum in base/dtype.h. The first of them have loops of their own.
 inline constexpr int kDTypes = 20, kComputed = 12;
 
@@ -21,7 +26,8 @@ struct Loops {
   Loop f[kDTypes] = {};  // by the dtype that operands are computed in; null where not supported
   uint8_t result[kDTypes] = {};  // the dtype of what f[i] writes
   Loop d[4][2] = {};  // gradient of operand k in float32 and float64; inputs: g, operands, result
-  bool bool_first = false;  // the first operand is a bool whatever the dtype (where)
+  LineLoop line[2][2] = {};  // operand k one number for each line, in float32 and float64
+  bool bool_first = false;   // the first operand is a bool whatever the dtype (where)
 };
 
 // dst[j * d1 + i * d0] = src[j * s1 + i * s0], i < n0, j < n1, with conversion. Strides in bytes.
@@ -54,8 +60,10 @@ inline void cast_rows(uint8_t to, uint8_t from, char* dst, int64_t d0, int64_t d
 
 // Runs `loop` over the plan's operands (0 is the output). `compute` says in which dtype the loop
 // takes each of them; those that are strided, broadcast or of another dtype pass through small
-// buffers.
-void run_loop(const Plan& plan, Loop loop, const uint8_t* compute);
+// buffers. `line` are the loop's forms for an operand that is one number for a line, where it has
+// any.
+void run_loop(const Plan& plan, Loop loop, const uint8_t* compute,
+              const LineLoop (*line)[2] = nullptr);
 
 // dst = src, elementwise, with conversion: operand 0 from operand 1.
 void run_copy(const Plan& plan);

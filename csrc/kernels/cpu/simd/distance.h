@@ -7,7 +7,7 @@ namespace taeda::cpu::simd {
 
 template <class T> struct DistanceLoops {
   // out[j], for j < n: the sum over c < k of |a[c] - b[c * step + j]|, or the root of the sum of
-  // the squares. step: n or more, a multiple of 16.
+  // the squares. As many of b[c * step + j] are read from j = n on as fill up a register.
   void (*absolute)(const T* a, const T* b, int64_t n, int64_t step, int64_t k, T* out);
   void (*euclidean)(const T* a, const T* b, int64_t n, int64_t step, int64_t k, T* out);
   // sum[c], for c < k: the sum over j < n of g[j] with the sign of a[c] - b[j * k + c].

@@ -104,7 +104,26 @@ template <class Op, class T> struct GuardedLoop {
   }
 };
 
-// The derivative of such a function, where `easy_da` holds in the easy range.
+// Functors of two operands, one of which is often a number for each line: x + bias[:, None].
+template <class Op>
+concept HasLines = requires { Op::lines; };
+template <class Op, class T, int K> struct LinesOf {
+  static void loop(void* out, int64_t out_step, const void* x, int64_t x_step, const void* number,
+                   int64_t number_step, int64_t rows, int64_t n) {
+    for (; rows > 0; --rows) {
+      run(n, static_cast<T*>(out), static_cast<const T*>(x), *static_cast<const T*>(number));
+      out = static_cast<char*>(out) + out_step;
+      x = static_cast<const char*>(x) + x_step;
+      number = static_cast<const char*>(number) + number_step;
+    }
+  }
+  FN static void run(int64_t n, T* out, const T* x, const T c) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = K == 0 ? Op::f(c, x[i]) : Op::f(x[i], c);
+  }
+};
+
+// The derivative of a function with an easy range, where `easy_da` holds in it.
 template <class Op, class T> struct EasyDaOf {
   FN static auto at(auto... a) { return Op::template easy_da<T>(a...); }
 };
@@ -166,6 +185,12 @@ template <class Op> constexpr Loops make_loops() {
         l.f[d] = &LoopOf<HalfOf<Op>>::loop;
         l.result[d] = d;
       }
+    }
+    if constexpr (HasLines<Op>) {
+      l.line[0][0] = &LinesOf<Op, float, 0>::loop;
+      l.line[0][1] = &LinesOf<Op, double, 0>::loop;
+      l.line[1][0] = &LinesOf<Op, float, 1>::loop;
+      l.line[1][1] = &LinesOf<Op, double, 1>::loop;
     }
   }
   if constexpr ((in & kComplexes) != 0) {

@@ -56,11 +56,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     Returns:
         a tensor of shape (N (N - 1) / 2,).
     """
-    if input.dim() != 2:
-        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.dim()}D")
-    count = input.size(0)
-    first, second = ops.triu_indices(count, count, 1, device=input.device).unbind(0)
-    return (input[first] - input[second]).norm(p, -1)
+    return ops.pdist(input, p)
 
 
 @in_float32
@@ -196,31 +192,8 @@ def multi_margin_loss(
         reduction: "mean", "sum" or "none".
     """
     reduction = resolve(reduction, size_average, reduce)
-    get_enum(reduction, "multi_margin_loss")  # refuses an unknown one before all else
-    if p not in (1, 2):
-        raise ValueError(f"multi_margin_loss: only p == 1 and p == 2 supported, got {p}")
-    if weight is not None and weight.dim() != 1:
-        raise ValueError(
-            f"multi_margin_loss: weight must be one-dimensional, got shape {list(weight.shape)}"
-        )
-    if input.dim() == 0:  # one score is a vector of one class
-        input, target = input.reshape(1), target.reshape(())
-    elif input.dim() == 1:
-        target = target.reshape(())
-    classes = input.size(-1)
-    if weight is not None and weight.size(0) != classes:
-        raise RuntimeError(
-            f"multi_margin_loss: inconsistent weight size, expected {classes} but got "
-            f"{list(weight.shape)}"
-        )
-    index = target.unsqueeze(-1)
-    loss = (margin - input.gather(-1, index) + input).clamp_min(0)
-    if p == 2:
-        loss = loss.square()
-    loss = loss.scatter(-1, index, 0.0).sum(-1)
-    if weight is not None:
-        loss = loss * weight[target]
-    return reduced(loss / classes, reduction, "multi_margin_loss")
+    number = get_enum(reduction, "multi_margin_loss")
+    return ops.multi_margin_loss(input, target, p, margin, weight, number)
 
 
 @in_float32
@@ -240,25 +213,8 @@ def multilabel_margin_loss(
         reduction: "mean", "sum" or "none".
     """
     reduction = resolve(reduction, size_average, reduce)
-    get_enum(reduction, "multilabel_margin_loss")  # refuses an unknown one before all else
-    if input.dim() > 2 or (input.dim() > 0 and input.size(-1) == 0):
-        raise RuntimeError(
-            "multilabel_margin_loss: expected a non-empty vector or matrix, got shape "
-            f"{list(input.shape)}"
-        )
-    if input.dim() == 0:
-        input, target = input.reshape(1), target.reshape(1)
-    if target.shape != input.shape:
-        raise RuntimeError(
-            f"multilabel_margin_loss: inconsistent target size: {list(target.shape)} for input of "
-            f"size: {list(input.shape)}"
-        )
-    named = (target >= 0).to(input.dtype).cumprod(-1)  # up to the first -1
-    places = target.clamp_min(0)
-    right = ops.zeros_like(input).scatter_add(-1, places, named) > 0
-    gaps = 1 - input.gather(-1, places).unsqueeze(-1) + input.unsqueeze(-2)
-    gaps = gaps.clamp_min(0) * named.unsqueeze(-1) * (~right).to(input.dtype).unsqueeze(-2)
-    return reduced(gaps.sum((-1, -2)) / input.size(-1), reduction, "multilabel_margin_loss")
+    number = get_enum(reduction, "multilabel_margin_loss")
+    return ops.multilabel_margin_loss(input, target, number)
 
 
 def multilabel_soft_margin_loss(
