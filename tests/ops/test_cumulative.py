@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch", reason="compares with PyTorch")
 
 import taeda  # noqa: E402
 from tests.conformance.bridge import to_taeda, to_torch  # noqa: E402
-from tests.ops.compare import compare, compare_error, leaf  # noqa: E402
+from tests.ops.compare import assert_close, compare, compare_error, leaf  # noqa: E402
 
 NAMES = ["cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"]
 
@@ -103,3 +103,64 @@ def test_sums_of_lines_in_pieces(n: int) -> None:
     expected = x.double().cumsum(1).float()
     ours = to_torch(to_taeda(x).cumsum(1))
     torch.testing.assert_close(ours, expected, rtol=2e-7, atol=0)
+
+
+KINDS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
+KINDS += [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("name", ["cummax", "cummin", "cumsum", "cumprod"])
+def test_long_lines_and_columns(name: str, dtype: torch.dtype) -> None:
+    """Several blocks of every loop, whose ends carry on; with ties, where the last one counts."""
+    torch.manual_seed(3)
+    for shape in [(4500,), (3, 133), (2, 37, 71), (2, 1, 5)]:
+        x = torch.randint(-3 if dtype.is_signed else 0, 4, shape).to(dtype)
+        if dtype.is_floating_point and name != "cumprod":
+            x = torch.cat([x, torch.randn(shape).to(dtype)], -1)
+        for dim in range(x.dim()):
+            ours, theirs = [getattr(m, name)(a, dim) for m, a in ((taeda, to_taeda(x)), (torch, x))]
+            if name in ("cummax", "cummin"):
+                assert torch.equal(to_torch(ours[0]), theirs[0])
+                assert torch.equal(to_torch(ours[1]), theirs[1])
+            elif not dtype.is_floating_point:
+                assert torch.equal(to_torch(ours), theirs)
+            elif name == "cumprod":
+                assert_close(ours, theirs, name)
+            else:  # ours are summed up in float64
+                want = x.double().cumsum(dim)
+                error = {torch.float16: 1e-3, torch.bfloat16: 8e-3}.get(dtype, 1e-6)
+                assert ((to_torch(ours).double() - want).abs() <= error * (want.abs() + 1e-2)).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_extremes_past_nan_and_infinities(dtype: torch.dtype) -> None:
+    for place in (0, 3, 63, 64, 150, 199):
+        x = torch.randn(200, 3).to(dtype)
+        x[place, 0] = float("nan")
+        x[(place + 70) % 200, 0] = float("nan")
+        x[place, 1] = float("inf")
+        x[:, 2] = -float("inf")
+        for name in ("cummax", "cummin"):
+            for a, dim in ((x, 0), (x.t().contiguous(), 1)):
+                ours, theirs = getattr(taeda, name)(to_taeda(a), dim), getattr(torch, name)(a, dim)
+                assert torch.equal(to_torch(ours[1]), theirs[1])
+                assert torch.equal(to_torch(ours[0]).isnan(), theirs[0].isnan())
+                assert torch.equal(to_torch(ours[0]).nan_to_num(), theirs[0].nan_to_num())
+
+
+def test_the_same_bits_on_any_number_of_threads() -> None:
+    before = taeda.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 2, 3):
+            taeda.set_num_threads(threads)
+            taeda.manual_seed(0)
+            x = taeda.randn(300_017)
+            y = taeda.randn(3, 40_000)
+            results.append([taeda.cumsum(x, 0), taeda.cumsum(y.to(taeda.float16), 1)])
+            results[-1] += [*taeda.cummax(y, 1), taeda.cumsum((y * 9).to(taeda.int64), 1)]
+    finally:
+        taeda.set_num_threads(before)
+    for other in results[1:]:
+        assert all(taeda.equal(a, b) for a, b in zip(results[0], other, strict=True))

@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/pick.h"
 #include "kernels/cpu/simd/scan.h"
 #include "kernels/cpu/turns.h"
@@ -17,7 +19,7 @@ const ScanKernels& scan_loops() { return TAEDA_PICK(scan_kernels); }
 }  // namespace simd
 namespace {
 
-constexpr int64_t kBlock = 64;  // inner places that are scanned side by side
+constexpr int64_t kBlock = simd::kScanColumns;  // inner places that are scanned side by side
 
 template <class T> struct Accumulator {
   using type = T;
@@ -64,6 +66,63 @@ template <class A> A log_add(A a, A b) {
   }
 }
 
+template <class T> constexpr bool kHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+
+// n1 lines of n0 elements, d and s elements apart.
+template <class D, class S>
+void convert(D* dst, int64_t d, const S* src, int64_t s, int64_t n0, int64_t n1) {
+  constexpr int64_t to = sizeof(D), from = sizeof(S);
+  cast_rows(static_cast<uint8_t>(DTypeOf<D>::value), static_cast<uint8_t>(DTypeOf<S>::value),
+            reinterpret_cast<char*>(dst), to, d * to, reinterpret_cast<const char*>(src), from,
+            s * from, n0, n1);
+}
+
+// f(elements, first, n) on parts of a line as float32, which it replaces by their results.
+template <class T, class F> void in_float(const T* x, T* out, int64_t n, F&& f) {
+  constexpr int64_t most = 2048;
+  float some[most];
+  for (int64_t first = 0; first < n; first += most) {
+    const int64_t m = std::min(most, n - first);
+    convert(some, 0, x + first, 0, m, 1);
+    f(some, first, m);
+    convert(out + first, 0, some, 0, m, 1);
+  }
+}
+
+// The same on some rows of `width` columns, which then lie one after another.
+template <class T, class F>
+void in_float_rows(const T* x, T* out, ScanShape s, int64_t width, F&& f) {
+  constexpr int64_t most = 16;
+  float some[most * kBlock];
+  for (int64_t first = 0; first < s.n; first += most) {
+    const int64_t rows = std::min(most, s.n - first), at = first * s.inner;
+    convert(some, width, x + at, s.inner, width, rows);
+    f(some, first, rows);
+    convert(out + at, s.inner, some, width, width, rows);
+  }
+}
+
+// Lines of halves. Sums are added up in float64, as those of float32 are.
+template <class T, class F>
+void scan_half_lines(const T* x, T* out, ScanShape s, float start, bool sums, F&& combine) {
+  const auto& kernels = simd::scan_loops();
+  parallel_for(s.outer, std::max<int64_t>(1, 16384 / s.n), [&](int64_t begin, int64_t end) {
+    for (int64_t l = begin; l < end; ++l) {
+      float acc = start;
+      double sum = 0;
+      in_float(x + l * s.n, out + l * s.n, s.n, [&](float* some, int64_t, int64_t n) {
+        if (sums) {
+          sum += kernels.sums_from(some, n, sum, some);
+        } else {
+          float last = acc;
+          for (int64_t i = 0; i < n; ++i) some[i] = last = combine(last, some[i]);
+          acc = last;
+        }
+      });
+    }
+  });
+}
+
 template <class T, class A, class F>
 [[gnu::optimize("O3"), gnu::noinline]] void scan_step(A* __restrict acc, const T* __restrict p,
                                                       T* __restrict o, int64_t width, F combine) {
@@ -74,9 +133,13 @@ template <class T, class A, class F>
 }
 
 template <class T, class A, class F>
-void scan_with(const void* x_data, void* out_data, ScanShape s, A start, F&& combine) {
+void scan_with(const void* x_data, void* out_data, ScanShape s, A start, [[maybe_unused]] bool sums,
+               F&& combine) {
   auto* x = static_cast<const T*>(x_data);
   auto* out = static_cast<T*>(out_data);
+  if constexpr (kHalf<T>) {
+    if (s.inner == 1 && s.n > 0) return scan_half_lines(x, out, s, start, sums, combine);
+  }
   if (s.inner == 1) {
     parallel_for(s.outer, std::max<int64_t>(1, 16384 / s.n), [&](int64_t begin, int64_t end) {
       for (int64_t l = begin; l < end; ++l) {
@@ -92,6 +155,16 @@ void scan_with(const void* x_data, void* out_data, ScanShape s, A start, F&& com
   for_each_block(s, [&](int64_t at, int64_t width) {
     A acc[kBlock];
     std::fill_n(acc, width, start);
+    if constexpr (kHalf<T>) {
+      in_float_rows(x + at, out + at, s, width, [&](float* some, int64_t, int64_t rows) {
+        float sums[kBlock];
+        for (int64_t i = 0; i < rows; ++i, some += width) {
+          scan_step(acc, some, sums, width, combine);
+          std::copy_n(sums, width, some);
+        }
+      });
+      return;
+    }
     for (int64_t i = 0; i < s.n; ++i) {
       const T* p = x + at + i * s.inner;
       T* o = out + at + i * s.inner;
@@ -141,12 +214,19 @@ void scan(Scan what, const void* x, void* out, ScanShape s, DType dtype) {
       using A = typename Accumulator<T>::type;
       if (std::is_same_v<T, float> && what == Scan::Sum && s.inner == 1 && s.n > 0) {
         sum_lines(static_cast<const float*>(x), static_cast<float*>(out), s.outer, s.n);
+      } else if (std::is_same_v<T, int64_t> && what == Scan::Sum && s.inner == 1 && s.n > 0) {
+        auto* from = static_cast<const int64_t*>(x);
+        auto* to = static_cast<int64_t*>(out);
+        parallel_for(s.outer, std::max<int64_t>(1, 16384 / s.n), [&](int64_t begin, int64_t end) {
+          for (int64_t l = begin; l < end; ++l)
+            simd::scan_loops().whole_sums(from + l * s.n, s.n, to + l * s.n);
+        });
       } else if (what == Scan::Sum) {
-        scan_with<T>(x, out, s, A(0), [](A a, A b) { return static_cast<A>(a + b); });
+        scan_with<T>(x, out, s, A(0), true, [](A a, A b) { return static_cast<A>(a + b); });
       } else if (what == Scan::Prod) {
-        scan_with<T>(x, out, s, A(1), [](A a, A b) { return static_cast<A>(a * b); });
+        scan_with<T>(x, out, s, A(1), false, [](A a, A b) { return static_cast<A>(a * b); });
       } else if constexpr (!std::is_integral_v<T>) {
-        scan_with<T>(x, out, s, A(-std::numeric_limits<float>::infinity()),
+        scan_with<T>(x, out, s, A(-std::numeric_limits<float>::infinity()), false,
                      [](A a, A b) { return log_add(a, b); });
       }
     }
@@ -155,21 +235,15 @@ void scan(Scan what, const void* x, void* out, ScanShape s, DType dtype) {
 
 namespace {
 
-// One line of elements side by side. NaN wins over every number, and a later NaN over an earlier.
-template <bool Largest, class T>
-void extreme_line(const T* x, T* values, int64_t* indices, int64_t n) {
-  T best = n > 0 ? x[0] : T(0);
-  int64_t place = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const T v = x[i];
-    const bool loses = Largest ? v < best : v > best;
-    if (!loses && (best == best || v != v)) {
-      best = v;
-      place = i;
-    }
-    values[i] = best;
-    indices[i] = place;
-  }
+template <class T> const simd::ScanExtremes<T>& extremes() {
+  const auto& k = simd::scan_loops();
+  if constexpr (std::is_same_v<T, uint8_t>) return k.u8;
+  else if constexpr (std::is_same_v<T, int8_t>) return k.i8;
+  else if constexpr (std::is_same_v<T, int16_t>) return k.i16;
+  else if constexpr (std::is_same_v<T, int32_t>) return k.i32;
+  else if constexpr (std::is_same_v<T, int64_t>) return k.i64;
+  else if constexpr (std::is_same_v<T, float>) return k.f32;
+  else return k.f64;
 }
 
 }  // namespace
@@ -177,29 +251,36 @@ void extreme_line(const T* x, T* values, int64_t* indices, int64_t n) {
 void scan_extreme(bool largest, const void* x_data, void* values, int64_t* indices, ScanShape s,
                   DType dtype) {
   visit_real(dtype, "cummax", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    auto* x = static_cast<const T*>(x_data);
-    auto* out = static_cast<T*>(values);
+    using E = typename decltype(tag)::type;
+    // Bools are bytes; halves are compared as float32.
+    using T = std::conditional_t<std::is_same_v<E, bool>, uint8_t,
+                                 std::conditional_t<kHalf<E>, float, E>>;
+    const auto& kernel = largest ? extremes<T>().largest : extremes<T>().smallest;
     for_each_block(s, [&](int64_t at, int64_t width) {
-      if (s.inner == 1) {
-        if (largest) extreme_line<true>(x + at, out + at, indices + at, s.n);
-        else extreme_line<false>(x + at, out + at, indices + at, s.n);
-        return;
-      }
-      T best[kBlock];
-      int64_t place[kBlock];
-      for (int64_t i = 0; i < s.n; ++i) {
-        const T* p = x + at + i * s.inner;
-        for (int64_t j = 0; j < width; ++j) {
-          bool wins = i == 0 || p[j] != p[j] ||
-                      (best[j] == best[j] && (largest ? p[j] >= best[j] : p[j] <= best[j]));
-          if (wins) {
-            best[j] = p[j];
-            place[j] = i;
-          }
-          out[at + i * s.inner + j] = best[j];
-          indices[at + i * s.inner + j] = place[j];
+      if constexpr (kHalf<E>) {
+        const auto* x = static_cast<const E*>(x_data) + at;
+        auto* out = static_cast<E*>(values) + at;
+        if (s.inner == 1) {
+          T best = 0;
+          int64_t place = 0;
+          in_float(x, out, s.n, [&](float* some, int64_t first, int64_t n) {
+            kernel.line(some, n, first, &best, &place, some, indices + at + first);
+          });
+          return;
         }
+        T best[kBlock];
+        int64_t place[kBlock];
+        in_float_rows(x, out, s, width, [&](float* some, int64_t first, int64_t n) {
+          kernel.columns(some, n, first, width, width, best, place, some,
+                         indices + at + first * s.inner, s.inner);
+        });
+      } else {
+        const auto* x = static_cast<const T*>(x_data) + at;
+        auto* out = static_cast<T*>(values) + at;
+        T best[kBlock];
+        int64_t place[kBlock];
+        if (s.inner == 1) kernel.line(x, s.n, 0, best, place, out, indices + at);
+        else kernel.columns(x, s.n, 0, s.inner, width, best, place, out, indices + at, s.inner);
       }
     });
   });
