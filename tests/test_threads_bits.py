@@ -45,6 +45,7 @@ def loss(x):
 def linear_algebra():
     a, b = randn(300, 300), randn(300, 70)
     definite = a @ a.mT + 300 * taeda.eye(300)
+    large = randn(450, 450)
     lower, factors = taeda.linalg.cholesky(definite), taeda.linalg.lu_factor(a)
     return [
         *factors,
@@ -54,6 +55,7 @@ def linear_algebra():
         taeda.cholesky_solve(b, lower),
         taeda.linalg.solve_triangular(lower, b.mT, upper=False, left=False),
         *taeda.linalg.eigh(a + a.mT),
+        taeda.linalg.eigvalsh(large + large.mT),
     ]
 
 

@@ -120,6 +120,27 @@ def test_eigh(n, dtype, kind):
         v = v.astype(np.complex128)
         assert np.abs(v.conj().T @ v - np.eye(n)).max() < 100 * eps(dtype)
         assert np.abs(exact / size @ v - v * (w / size)).max() < n * 10 * eps(dtype)
+        values = L.eigvalsh(a, triangle).numpy()
+        assert np.abs(values / size - w / size).max() < n * 10 * eps(dtype)
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64], ids=str)
+@pytest.mark.parametrize("n", [128, 130, 143, 160, 385, 417, 600])
+def test_eigenvalues(n, dtype):
+    a = matrix(n, n, dtype=dtype)
+    a = a + a.mT
+    exact = np.linalg.eigvalsh(a.numpy().astype(np.float64))
+    size = np.abs(exact).max()
+    for values in (L.eigh(a).eigenvalues, L.eigvalsh(a), L.eigvalsh(a, "U")):
+        assert np.abs(values.numpy() - exact).max() < n * 4 * eps(dtype) * size
+
+
+def test_eigenvalues_beside_tiny_numbers():
+    a = matrix(150, 150) * 1e-24  # whose squares are zero
+    a = a + a.mT + taeda.diag((taeda.arange(150) % 5).float())
+    w, v = (x.double().numpy() for x in L.eigh(a))
+    assert np.abs(v.T @ v - np.eye(150)).max() < 100 * eps(taeda.float32)
+    assert np.abs(w - np.repeat(np.arange(5), 30)).max() < 1e-5
 
 
 def test_eigh_of_a_batch():

@@ -1,10 +1,11 @@
 // Eigenvalues and eigenvectors of Hermitian matrices. Small ones are one call to LAPACK. Of a large
-// one LAPACK computes the tridiagonal form and the eigenvectors of small pieces of that; the pieces
-// are put together and the vectors taken back here, by matrix products and with all threads.
+// one LAPACK computes the eigenvectors of small pieces of its tridiagonal form; the pieces are put
+// together and the vectors taken back here, by matrix products and with all threads.
 #include <numeric>
 #include <type_traits>
 #include <vector>
 
+#include "kernels/cpu/lapack_tridiagonal.h"
 #include "kernels/cpu/lapack_util.h"
 
 // Fortran passes the length of every text behind the other arguments. Complex routines take a real
@@ -25,6 +26,7 @@
   void scipy_##x##laed2_(int*, const int*, const int*, R*, R*, const int*, int*, R*, R*, R*, R*, \
                          R*, int*, int*, int*, int*, int*);                                      \
   void scipy_##x##laed4_(const int*, const int*, const R*, const R*, R*, const R*, R*, int*);    \
+  void scipy_##x##sterf_(const int*, R*, R*, int*);                                              \
   void scipy_##x##lamrg_(const int*, const int*, const R*, const int*, const int*, int*);
 
 using ComplexFloat = std::complex<float>;
@@ -58,6 +60,7 @@ template <class R> struct Tridiagonal;
     static constexpr auto stedc = scipy_##x##stedc_; \
     static constexpr auto laed2 = scipy_##x##laed2_; \
     static constexpr auto laed4 = scipy_##x##laed4_; \
+    static constexpr auto sterf = scipy_##x##sterf_; \
     static constexpr auto lamrg = scipy_##x##lamrg_; \
   };
 TAEDA_ROUTINES(float, s, sy)
@@ -228,7 +231,8 @@ template <class R> bool is_moderate(R most) {
   return most >= least && most <= 1 / least;
 }
 
-template <class T> int32_t large_eigh(int64_t n, bool upper, T* a, Real<T>* values) {
+// The eigenvalues, and the eigenvectors in a's place where they are wanted.
+template <class T> int32_t large_eigh(int64_t n, bool upper, bool vectors, T* a, Real<T>* values) {
   using R = Real<T>;
   if (upper) {
     for (int64_t j = 0; j < n; ++j) {
@@ -238,13 +242,24 @@ template <class T> int32_t large_eigh(int64_t n, bool upper, T* a, Real<T>* valu
       }
     }
   }
-  const int size = narrow(n), lwork = narrow(32 * n);
+  const int size = narrow(n);
   int info = 0;
-  Scratch<T> tau(n), work(lwork);
-  Scratch<R> d(n), e(n), q(n * n);
+  Scratch<T> tau(n);
+  Scratch<R> d(n), e(n), q(vectors ? n * n : 1);
   Scratch<int> order(n);
-  Routines<T>::sytrd("L", &size, a, &size, d.data(), e.data(), tau.data(), work.data(), &lwork,
-                     &info, 1);
+  if constexpr (is_complex<T>) {
+    const int lwork = narrow(32 * n);
+    Scratch<T> work(lwork);
+    Routines<T>::sytrd("L", &size, a, &size, d.data(), e.data(), tau.data(), work.data(), &lwork,
+                       &info, 1);
+  } else {
+    tridiagonal(n, a, d.data(), e.data(), tau.data());
+  }
+  if (!vectors) {
+    Tridiagonal<R>::sterf(&size, d.data(), e.data(), &info);
+    std::copy_n(d.data(), n, values);
+    return info;
+  }
   e.data()[n - 1] = 0;
   R scale = 0;
   for (int64_t i = 0; i < n; ++i)
@@ -256,16 +271,16 @@ template <class T> int32_t large_eigh(int64_t n, bool upper, T* a, Real<T>* valu
   int* at = order.data();  // the last merge's order may be wrong by what rounding does
   std::iota(at, at + n, 0);
   std::stable_sort(at, at + n, [&](int i, int j) { return d.data()[i] < d.data()[j]; });
-  Scratch<T> vectors(n * n);
+  Scratch<T> sorted(n * n);
   parallel_for(n, std::max<int64_t>(1, (1 << 14) / n), [&](int64_t begin, int64_t end) {
     for (int64_t j = begin; j < end; ++j) {
       const int64_t from = at[j];
       values[j] = d.data()[from] * scale;
-      std::copy_n(q.data() + from * n, n, vectors.data() + j * n);
+      std::copy_n(q.data() + from * n, n, sorted.data() + j * n);
     }
   });
-  apply_reflectors(n, a, tau.data(), vectors.data());
-  std::copy_n(vectors.data(), n * n, a);
+  apply_reflectors(n, a, tau.data(), sorted.data());
+  std::copy_n(sorted.data(), n * n, a);
   return 0;
 }
 
@@ -300,8 +315,8 @@ void eigh(int64_t batch, int64_t n, bool upper, bool vectors, T* a, Real<T>* val
     Scratch<int> iwork(liwork);
     auto alone = [&](int64_t i) {
       T* x = a + i * n * n;
-      if (vectors && n >= kLarge && is_moderate(largest(n, upper, x))) {
-        info[i] = large_eigh(n, upper, x, values + i * n);
+      if (n >= kLarge && is_moderate(largest(n, upper, x))) {
+        info[i] = large_eigh(n, upper, vectors, x, values + i * n);
       } else {
         run(x, values + i * n, work.data(), lwork, rwork.data(), lrwork, iwork.data(), liwork,
             info + i);
