@@ -97,12 +97,29 @@ CASES = {
     "conv2d in steps": lambda: with_gradients(
         lambda x, w: F.conv2d(x, w, stride=2, padding=1), randn(20, 64, 8, 8), randn(96, 64, 3, 3)
     ),
+    "conv2d of groups": lambda: with_gradients(
+        lambda x, w: F.conv2d(x, w, padding=1, groups=4), randn(6, 64, 20, 20), randn(96, 16, 3, 3)
+    ),
+    "conv2d of many weights": lambda: with_gradients(
+        lambda x, w: F.conv2d(x, w, padding=1), randn(1, 300, 7, 7), randn(200, 300, 3, 3)
+    ),
+    "conv3d in steps": lambda: with_gradients(
+        lambda x, w, b: F.conv3d(x, w, b, stride=2, padding=1),
+        randn(2, 16, 16, 16, 16),
+        randn(32, 16, 3, 3, 3),
+        randn(32),
+    ),
     "conv2d of small planes": lambda: with_gradients(
         lambda x, w: F.conv2d(x, w, padding=1, groups=200), randn(8, 200, 7, 7), randn(200, 1, 3, 3)
     ),
     "conv1d": lambda: with_gradients(F.conv1d, randn(8, 16, 300), randn(24, 16, 5)),
     "conv_transpose2d": lambda: with_gradients(
         F.conv_transpose2d, randn(4, 16, 14, 14), randn(16, 8, 3, 3)
+    ),
+    "conv_transpose2d in steps": lambda: with_gradients(
+        lambda x, w: F.conv_transpose2d(x, w, stride=2, padding=1),
+        randn(2, 64, 16, 16),
+        randn(64, 32, 4, 4),
     ),
     "max_pool2d": lambda: with_gradients(lambda x: F.max_pool2d(x, 3, 2), randn(8, 16, 40, 40)),
     "layer_norm": lambda: with_gradients(

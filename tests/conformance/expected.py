@@ -136,6 +136,8 @@ WIDER_TOLERANCE = {
     "special.polygamma": 30.0,
     # Sums of products that cancel to a millionth of their size.
     "nn.functional.multi_head_attention_forward": 100.0,
+    # Sums of 108 products of up to 81 each, in another order.
+    "nn.functional.conv_transpose3d": 4.0,
 }
 
 # Key, aspect -> why it is not run at all.

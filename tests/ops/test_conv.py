@@ -122,6 +122,64 @@ def test_small_images(case: tuple, dtype: torch.dtype) -> None:
     compare(name, x, w, b, stride, padding, dilation, second=False)
 
 
+# Where channels lie side by side: batch, groups, in and out channels, input, kernel, stride,
+# padding, dilation. Some are so large that images are cut: along depth, rows or a single row.
+LAST = [
+    (2, 1, 16, 32, (9, 8, 7), (3, 3, 3), 2, 1, 1),
+    (2, 1, 5, 40, (6, 7, 9), (3, 2, 3), (1, 2, 1), (1, 0, 2), (2, 1, 1)),
+    (1, 1, 16, 48, (20, 20, 20), (3, 3, 3), 1, 1, 1),
+    (2, 1, 8, 16, (40, 44), (5, 5), 3, (2, 4), 1),
+    (1, 2, 32, 48, (61, 70), (2, 3), (2, 1), 1, (1, 3)),
+    (3, 4, 32, 32, (15, 14), (3, 3), 2, 1, 1),
+    (1, 3, 24, 27, (12, 13), (3, 3), (1, 2), 2, 1),
+    (4, 1, 4, 32, (44, 44), (8, 8), 4, 0, 1),
+    (1, 1, 64, 33, (2500,), (3,), 1, 2, 2),
+    (2, 1, 20, 50, (701,), (5,), 3, 4, 7),
+    (1, 1, 70, 80, (7, 7), (3, 3), 1, 1, 1),
+    (5, 1, 40, 96, (9, 9), (1, 1), 2, 0, 1),
+    (3, 1, 300, 72, (6, 6), (1, 1), 1, 0, 1),
+    (1, 1, 16, 17, (5, 6), (3, 3), 4, 3, 1),
+    (3, 2, 32, 40, (1, 3), (2, 4), 2, 3, 1),
+    (2, 1, 6, 16, (12, 12), (5, 5), 1, 0, 1),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("case", LAST, ids=str)
+def test_channels_side_by_side(case: tuple, dtype: torch.dtype) -> None:
+    n, groups, ic, oc, size, kernel, stride, padding, dilation = case
+    x = leaf(n, ic, *size, dtype=dtype)
+    w, b = leaf(oc, ic // groups, *kernel, dtype=dtype, seed=1), leaf(oc, dtype=dtype, seed=2)
+    with torch.no_grad():  # so that long sums stay small
+        x /= 32
+        w /= 32
+    rest = (stride, padding, dilation, groups)
+    compare(f"nn.functional.conv{len(size)}d", x, w, b, *rest, second=False)
+
+
+def test_one_window() -> None:
+    x, w, b = leaf(5, 6, 4, 3), leaf(8, 3, 4, 3, seed=1), leaf(8, seed=2)
+    compare("nn.functional.conv2d", x, w, b, 1, 0, 1, 2)
+    compare("nn.functional.conv2d", x, w, None, 3, 0, 1, 2, second=False)
+    x, w, b = leaf(3, 10, 1, 1), leaf(10, 7, 4, 5, seed=1), leaf(7, seed=2)
+    compare("nn.functional.conv_transpose2d", x, w, b, second=False)
+
+
+def test_not_a_number_stays_where_it_is_read() -> None:
+    x = torch.ones(1, 16, 12, 12)
+    x[0, 3, 5, 6] = torch.nan
+    w = torch.full((32, 8, 3, 3), 1.0)
+    y = taeda.nn.functional.conv2d(to_taeda(x), to_taeda(w), stride=2, padding=1, groups=2)
+    want = torch.nn.functional.conv2d(x, w, stride=2, padding=1, groups=2)
+    torch.testing.assert_close(to_torch(y), want, equal_nan=True)
+
+
+def test_steps_far_past_the_input() -> None:
+    far = 10**6
+    x, w = leaf(1, 16, 2), leaf(32, 16, 3, seed=1)
+    compare("nn.functional.conv1d", x, w, None, far, far, far, second=False)
+
+
 def test_windows_side_by_side() -> None:
     x, w, b = leaf(5, 3, 33, 24), leaf(20, 3, 8, 8, seed=1), leaf(20, seed=2)
     compare("nn.functional.conv2d", x, w, b, 8, second=False)

@@ -1,6 +1,7 @@
 #include "kernels/cpu/conv.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -9,6 +10,7 @@
 #include "kernels/cpu/conv_across.h"
 #include "kernels/cpu/conv_band.h"
 #include "kernels/cpu/conv_direct.h"
+#include "kernels/cpu/conv_last.h"
 #include "kernels/cpu/conv_phases.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/conv.h"
@@ -25,7 +27,10 @@ constexpr int64_t kTileElements = 1 << 18;  // of the matrix of windows in one t
 constexpr int64_t kFewColumns = 128;        // images with fewer outputs share a tile
 constexpr int64_t kFewPlaces = 64;          // outputs of an image, by which the way is chosen
 constexpr int64_t kSomePlaces = 1024;
-constexpr int64_t kDeepWindow = 192;     // elements that are more work than a window's copying
+constexpr int64_t kDeepWindow = 192;  // elements that are more work than a window's copying
+// Measured: a multiplication's time in products of matrices, beside one that waits for nothing.
+constexpr int64_t kSmallPlaces = 256;  // with so few, the products are slower
+constexpr double kSmallProduct = 1.3, kProduct = 1.1;
 constexpr int64_t kPlaneWork = 1 << 16;  // multiplications worth a chunk, of depthwise planes
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -187,22 +192,71 @@ int64_t channels_per_part(const Plan& p, int64_t columns) {
   return ceil_div(p.group_in, parts);
 }
 
+// About how long the matrix of windows takes, in multiplications of a kernel that waits for
+// nothing. copy: of an element of that matrix, beside a product of registers.
+template <class T> double windows_cost(const Plan& p, double copy) {
+  const auto real = [](int64_t n) { return static_cast<double>(n); };
+  const double places = real(p.batch) * real(p.out_volume);
+  const double work = places * real(p.depth) * real(p.out_channels);
+  const double copied = p.pointwise && p.images == 1
+                            ? 0
+                            : copy * places * real(p.depth) * real(p.groups) * 64 / sizeof(T);
+  return (p.out_volume <= kSmallPlaces ? kSmallProduct : kProduct) * work + copied;
+}
+
+// Whether there is one window, the whole input: then the convolution is a product of matrices as
+// they lie there.
+bool is_one_window(const Plan& p) {
+  bool whole = p.out_volume == 1 && p.taps > 1 && !p.depthwise && p.group_in > 0;
+  for (int d = 0; d < 3; ++d) {
+    const simd::Window& w = p.window;
+    whole &= w.kernel[d] == w.in[d] && w.padding[d] == 0 && (w.dilation[d] == 1 || w.in[d] == 1);
+  }
+  return whole;
+}
+template <class T> void window_forward(const Plan& p, const T* x, const T* w, const T* bias, T* y) {
+  for (int64_t i = 0; bias && i < p.batch; ++i)
+    std::copy_n(bias, p.out_channels, y + i * p.out_channels);
+  for (int64_t g = 0; g < p.groups; ++g) {
+    gemm<T>(p.batch, p.group_out, p.depth, T(1), {x + g * p.depth, p.groups * p.depth},
+            {w + g * p.group_out * p.depth, p.depth, Trans::Yes}, T(bias ? 1 : 0),
+            y + g * p.group_out, p.out_channels);
+  }
+}
+template <class T> void window_grad_input(const Plan& p, const T* gy, const T* w, T* gx) {
+  for (int64_t g = 0; g < p.groups; ++g) {
+    gemm<T>(p.batch, p.depth, p.group_out, T(1), {gy + g * p.group_out, p.out_channels},
+            {w + g * p.group_out * p.depth, p.depth}, T(0), gx + g * p.depth, p.groups * p.depth);
+  }
+}
+template <class T> void window_grad_weight(const Plan& p, const T* x, const T* gy, T* gw) {
+  for (int64_t g = 0; g < p.groups; ++g) {
+    gemm<T>(p.group_out, p.depth, p.batch, T(1), {gy + g * p.group_out, p.out_channels, Trans::Yes},
+            {x + g * p.depth, p.groups * p.depth}, T(0), gw + g * p.group_out * p.depth, p.depth);
+  }
+}
+
 }  // namespace
 
 template <class T>
 void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
   const Plan p(s);
   if (p.batch * p.out_channels * p.out_volume == 0) return;
+  if (is_one_window(p)) return window_forward(p, x, w, bias, y);
   if constexpr (std::is_same_v<T, float>) {
     if (phases_forward(s, x, w, bias, y)) return;
   }
   if (across_forward(s, x, w, bias, y)) return;
+  const double last = p.depthwise ? HUGE_VAL : last_forward_cost<T>(s);
   if constexpr (std::is_same_v<T, float>) {
-    if (fits_winograd<T>(s) && winograd_forward(s, x, w, bias, y)) return;
+    if (fits_winograd<T>(s) && winograd_cost(s) < last && winograd_forward(s, x, w, bias, y))
+      return;
   }
-  const bool by_windows =
-      prefers_windows(p, kFewPlaces) || (windows_apart(p) && p.depth >= kDeepWindow);
-  if (!p.depthwise && !by_windows && fits_direct(s)) return direct_forward(s, x, w, bias, y);
+  const bool by_windows = !fits_direct(s) || prefers_windows(p, kFewPlaces) ||
+                          (windows_apart(p) && p.depth >= kDeepWindow);
+  if (last < (by_windows ? windows_cost<T>(p, 1) : direct_forward_cost<T>(s)))
+    return last_forward(s, x, w, bias, y);
+  if (!p.depthwise && !by_windows) return direct_forward(s, x, w, bias, y);
   if (p.depthwise) {
     if (channels_forward(s, x, w, bias, y)) return;
     parallel_for(p.batch * p.out_channels, plane_grain(p), [&](int64_t begin, int64_t end) {
@@ -254,16 +308,23 @@ void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* 
 template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx) {
   const Plan p(s);
   if (p.batch * p.in_channels * p.in_volume == 0) return;
+  if (is_one_window(p)) return window_grad_input(p, gy, w, gx);
   if constexpr (std::is_same_v<T, float>) {
     if (p.out_volume != 0 && phases_grad_input(s, gy, w, gx)) return;
   }
   if (p.out_volume != 0 && across_grad_input(s, gy, w, gx)) return;
+  const bool empty = p.out_volume == 0 || p.group_out == 0 || p.taps == 0;
+  const double last = p.depthwise || empty ? HUGE_VAL : last_grad_input_cost<T>(s);
   if constexpr (std::is_same_v<T, float>) {
-    if (s.stride[0] == 1 && fits_winograd<T>(s) && winograd_grad_input(s, gy, w, gx)) return;
+    if (s.stride[0] == 1 && fits_winograd<T>(s) && winograd_cost(s) < last &&
+        winograd_grad_input(s, gy, w, gx))
+      return;
   }
-  if (!p.depthwise && p.out_volume != 0 && !prefers_windows(p, kSomePlaces) && !windows_apart(p) &&
-      fits_direct(s))
-    return direct_grad_input(s, gy, w, gx);
+  const bool by_windows =
+      empty || !fits_direct(s) || prefers_windows(p, kSomePlaces) || windows_apart(p);
+  if (last < (by_windows ? windows_cost<T>(p, 3) : direct_grad_input_cost<T>(s)))
+    return last_grad_input(s, gy, w, gx);
+  if (!p.depthwise && !by_windows) return direct_grad_input(s, gy, w, gx);
   if (p.depthwise) {
     if (channels_grad_input(s, gy, w, gx)) return;
     parallel_for(p.batch * p.in_channels, plane_grain(p), [&](int64_t begin, int64_t end) {
@@ -283,7 +344,7 @@ template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T
     });
     return;
   }
-  if (p.out_volume == 0 || p.group_out == 0 || p.taps == 0) {
+  if (empty) {
     std::fill_n(gx, p.batch * p.in_channels * p.in_volume, T(0));
     return;
   }
@@ -332,13 +393,15 @@ template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T
     std::fill_n(gw, total, T(0));
     return;
   }
+  if (is_one_window(p)) return window_grad_weight(p, x, gy, gw);
   if constexpr (std::is_same_v<T, float>) {
     if (phases_grad_weight(s, x, gy, gw)) return;
   }
   if (across_grad_weight(s, x, gy, gw)) return;
+  const double last = p.depthwise ? HUGE_VAL : last_grad_weight_cost<T>(s);
   std::fill_n(gw, total, T(0));
   if constexpr (std::is_same_v<T, float>) {
-    if (fits_winograd<T>(s)) {
+    if (fits_winograd<T>(s) && winograd_cost(s) < last) {
       if (winograd_grad_weight(s, x, gy, gw)) return;
       std::fill_n(gw, total, T(0));
     }
@@ -347,8 +410,11 @@ template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T
     if (!channels_grad_weight(s, x, gy, gw)) direct::places_grad_weight(s, x, gy, gw);
     return;
   }
-  if (p.taps > 1 && !prefers_windows(p, kFewPlaces) && !windows_apart(p) && fits_direct(s))
-    return direct_grad_weight(s, x, gy, gw);
+  const bool by_windows =
+      p.taps == 1 || prefers_windows(p, kFewPlaces) || windows_apart(p) || !fits_direct(s);
+  if (last < (by_windows ? windows_cost<T>(p, 2) : direct_grad_weight_cost<T>(s)))
+    return last_grad_weight(s, x, gy, gw);
+  if (!by_windows) return direct_grad_weight(s, x, gy, gw);
   // Few weights: tiles are dealt out, to sums of their own that are added in order. Many: channels
   // are.
   const int64_t tiles = p.tiles();

@@ -7,6 +7,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv_band.h"
+#include "kernels/cpu/conv_last.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/winograd.h"
 
@@ -27,11 +28,10 @@ constexpr int64_t kMostRuns = 1 << 16;
 constexpr int64_t kMostPlaces = 1 << 12;  // of planes whose channels lie side by side
 constexpr int64_t kNearPlanes = 1 << 16;  // elements of them
 constexpr int64_t kTasks = 8;             // or more
-constexpr int64_t kFewPlaces = 64;        // that the matrix of windows makes easy
-// Measured: the time of a multiplication, beside those of a kernel that waits for nothing ...
-constexpr double kOwnWork = 1.1, kDirectWork = 1.25, kDirectWeightWork = 1.6, kSteps = 1.5;
-// ... and of a call, of an element moved and of one gathered, in those of a register.
-constexpr double kCall = 50, kMove = 1, kGather = .6;
+// Measured: the time of a multiplication, beside one of a kernel that waits for nothing ...
+constexpr double kOwnWork = 1.1;
+// ... and of a call and of an element moved, in those of a register.
+constexpr double kCall = 50, kMove = 1;
 
 // An operand: what is summed over runs over `inner`; element (item, inner, i) lies at
 // data[item * item_step + inner * inner_step + i].
@@ -314,16 +314,6 @@ template <class T> double cost(const Problem& p, const Operand<T>& x, const Oper
          real(cols) * (kCall * calls + kMove * moved);
 }
 
-// And the direct way.
-template <class T> double direct_cost(const Problem& p, int64_t outputs, int64_t batch) {
-  const bool copied = p.copied(outputs);
-  const int64_t places = batch * p.d.out * p.h.out * (copied ? p.w.out : p.width());
-  const auto cols = static_cast<double>(loops<T>().cols);
-  return static_cast<double>(places) * static_cast<double>(p.depth()) *
-             (kDirectWork * static_cast<double>(outputs) + (copied ? kGather * cols : 0)) +
-         static_cast<double>(batch * p.channels * p.d.in * p.h.in * p.w.in) * kMove * cols;
-}
-
 // Whether this is a way at all.
 bool possible(const ConvShape& s) {
   const int64_t outputs = volume(s, s.out), taps = volume(s, s.kernel);
@@ -362,7 +352,7 @@ bool across_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T
   const Operand<T> seen = operand(s, x, s.batch, inputs * x_volume, x_volume, s.in);
   const Operand<T> weights = operand(s, w, outputs, inputs * taps, taps, s.kernel);
   const double other = fits_winograd<T>(s) ? winograd_cost(s) : direct_cost<T>(p, outputs, s.batch);
-  if (!is_faster(p, seen, weights, other)) return false;
+  if (!is_faster(p, seen, weights, std::min(other, last_forward_cost<T>(s)))) return false;
   convolve<T>(p, seen, weights, bias, {y, outputs * y_volume, y_volume});
   return true;
 }
@@ -379,7 +369,7 @@ template <class T> bool across_grad_input(const ConvShape& s, const T* gy, const
     own += fits_cache(p, grads, inputs) ? cost(p, grads, weights) : HUGE_VAL;
     if (!winograd) other += direct_cost<T>(p, inputs, s.batch);
   });
-  if (own >= other) return false;
+  if (own >= std::min(other, last_grad_input_cost<T>(s))) return false;
   each_remainder(s, [&](const Problem& p) {
     convolve<T>(p, grads, weights, nullptr, {gx, inputs * x_volume, x_volume});
   });
@@ -394,14 +384,8 @@ template <class T> bool across_grad_weight(const ConvShape& s, const T* x, const
   p.channels = s.batch;
   const Operand<T> seen = operand(s, x, inputs, x_volume, inputs * x_volume, s.in);
   const Operand<T> grads = operand(s, gy, outputs, y_volume, outputs * y_volume, s.out);
-  const double work = static_cast<double>(s.batch * y_volume) * static_cast<double>(inputs * taps) *
-                      static_cast<double>(outputs);
-  // Few windows, or such as do not overlap, go as a matrix; others in steps are slow.
-  const int last = s.spatial - 1;
-  const bool overlap = (s.kernel[last] - 1) * s.dilation[last] >= s.stride[last];
-  const double by_steps = s.stride[last] > 1 && overlap && y_volume > kFewPlaces ? kSteps : 1;
-  const double other = fits_winograd<T>(s) ? winograd_cost(s) : kDirectWeightWork * by_steps * work;
-  if (!is_faster(p, seen, grads, other)) return false;
+  const double other = fits_winograd<T>(s) ? winograd_cost(s) : direct_weight_cost(s);
+  if (!is_faster(p, seen, grads, std::min(other, last_grad_weight_cost<T>(s)))) return false;
   convolve<T>(p, seen, grads, nullptr, {gw, taps, inputs * taps});
   return true;
 }

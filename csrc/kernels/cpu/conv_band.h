@@ -148,6 +148,10 @@ template <class T> void lay_out(const Problem& p, const Band& band, const T* x, 
 // Where each (channel, tap) begins in what lay_out makes, for a band of `rows`.
 std::vector<int64_t> offsets(const Problem& p, int64_t rows);
 
+// About how long the direct way takes, in multiplications of a kernel that waits for nothing.
+template <class T> double direct_cost(const Problem& p, int64_t outputs, int64_t batch);
+double direct_weight_cost(const ConvShape& s);
+
 // The gradient of the weights, added to gw, for few channels; and about how many products of
 // registers that takes for an image.
 template <class T> void places_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw);

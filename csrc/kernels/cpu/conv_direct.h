@@ -10,6 +10,11 @@ namespace taeda::cpu {
 // their own each, or rows so short that most of a register would be padding.
 bool fits_direct(const ConvShape& s);
 
+// About how long each takes, in multiplications of a kernel that waits for nothing.
+template <class T> double direct_forward_cost(const ConvShape& s);
+template <class T> double direct_grad_input_cost(const ConvShape& s);
+template <class T> double direct_grad_weight_cost(const ConvShape& s);
+
 template <class T>
 void direct_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y);
 template <class T> void direct_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx);

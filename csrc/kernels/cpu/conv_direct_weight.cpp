@@ -17,7 +17,11 @@ using namespace direct;
 
 constexpr int64_t kPlacesTogether = 256;     // outputs whose gradients are summed at a stretch
 constexpr int64_t kAddedTogether = 1 << 14;  // sums of runs worth a chunk
-constexpr int64_t kCopyCost = 8;             // products of registers that a stretch's copying costs
+constexpr int64_t kFewPlaces = 64;           // that the matrix of windows makes easy
+// Measured: a multiplication's time, beside one that waits for nothing, in steps, and with places
+// across the registers; and an element's that is moved, or moved to its phase.
+constexpr double kWork = 1.6, kSteps = 1.5, kPlaces = 1.45, kMove = .5, kPhase = 2.5;
+constexpr int64_t kCopyCost = 8;  // products of registers that a stretch's copying costs
 
 // A stretch of columns of that product: the taps (d, h) of the kernel with those along w that fall
 // into one phase.
@@ -157,6 +161,28 @@ void add_taps(const Problem& p, const ConvShape& s, const TapRows& rows, int64_t
 }
 
 }  // namespace
+
+double direct::direct_weight_cost(const ConvShape& s) {
+  const int64_t inputs = s.in_channels / s.groups, outputs = s.out_channels;
+  const int64_t y_volume = volume(s, s.out), taps = volume(s, s.kernel);
+  const double work = static_cast<double>(s.batch * y_volume) * static_cast<double>(inputs * taps) *
+                      static_cast<double>(outputs);
+  // Few windows, or such as do not overlap, go as a matrix; others in steps are slow.
+  const int last = s.spatial - 1;
+  const bool overlap = (s.kernel[last] - 1) * s.dilation[last] >= s.stride[last];
+  return kWork * (s.stride[last] > 1 && overlap && y_volume > kFewPlaces ? kSteps : 1) * work;
+}
+
+template <class T> double direct_grad_weight_cost(const ConvShape& s) {
+  const Problem p = forward_problem(s);
+  const auto images = static_cast<double>(s.batch * s.groups * loops<T>().cols / 2);
+  const auto planes = static_cast<double>(p.d.out), read = static_cast<double>(volume(s, s.in));
+  const double moved = (p.phases() > 1 ? kPhase : kMove) * read * static_cast<double>(p.channels);
+  const double places = kPlaces * planes * places_cost<T>(p, s.out_channels / s.groups);
+  return std::min(direct_weight_cost(s), images * (places + moved));
+}
+template double direct_grad_weight_cost<float>(const ConvShape&);
+template double direct_grad_weight_cost<double>(const ConvShape&);
 
 template <class T> void direct_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
   const Problem p = forward_problem(s);

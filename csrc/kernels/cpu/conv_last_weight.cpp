@@ -1,0 +1,179 @@
+#include <algorithm>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/conv_last.h"
+#include "kernels/cpu/conv_last_pieces.h"
+#include "kernels/cpu/scratch.h"
+
+// The gradient of the weights: at every place a row of the kernel sees one stretch of memory, times
+// the outputs' gradients there, with outputs across the registers.
+namespace taeda::cpu {
+namespace {
+
+using namespace last;
+
+constexpr int64_t kAddedTogether = 1 << 14;
+
+// sums[panel][tap][channel][output] += the products at a piece's places, for the panels [first,
+// last).
+template <class T>
+void add_piece(const Part& part, const Piece& piece, const std::vector<Panel>& panels,
+               int64_t first_panel, int64_t last_panel, const T* laid, const T* gy,
+               const Sizes& out, T* sums) {
+  const auto& loop = last_loops<T>();
+  const Problem& p = part.p;
+  const Box& y = piece.y;
+  const std::vector<int64_t> at = runs_of(part, piece);
+  const int64_t run = part.run(), depth = p.depth();
+  const int64_t tile = ceil_div(run, ceil_div(run, loop.rows));
+  const int64_t cols = std::min(y.cols, kPlacesTogether);
+  const int64_t rows =
+      std::min(y.rows, ceil_div(y.rows, std::max<int64_t>(1, y.rows * cols / kPlacesTogether)));
+  const int64_t begin = panels[static_cast<size_t>(first_panel)].first;
+  const Panel& end = panels[static_cast<size_t>(last_panel - 1)];
+  Scratch<T> grads(rows * cols * (end.first + end.width - begin));
+  std::vector<int64_t> row_at(static_cast<size_t>(rows));
+  simd::RunProduct<T> x{};
+  x.a_row = 1;
+  x.a_step = p.w.step * p.channels;
+  x.at = row_at.data();
+  for (int64_t i = 0; i < y.planes * ceil_div(y.rows, rows) * ceil_div(y.cols, cols); ++i) {
+    const int64_t w = y.w + i % ceil_div(y.cols, cols) * cols;
+    const int64_t h = y.h + i / ceil_div(y.cols, cols) % ceil_div(y.rows, rows) * rows;
+    const int64_t d = y.d + i / ceil_div(y.cols, cols) / ceil_div(y.rows, rows);
+    x.count = std::min(cols, y.w + y.cols - w);
+    x.runs = std::min(rows, y.h + y.rows - h);
+    const int64_t places = x.count * x.runs;
+    for (int64_t r = 0; r < x.runs; ++r) {
+      row_at[static_cast<size_t>(r)] =
+          piece.at(d * p.d.step, (h + r) * p.h.step, w * p.w.step) * p.channels;
+    }
+    for (int64_t n = first_panel; n < last_panel; ++n) {
+      const Panel& panel = panels[static_cast<size_t>(n)];
+      T* g = grads.data() + (panel.first - begin) * places;
+      if (panel.many < panel.width) std::fill_n(g, places * panel.width, T(0));
+      transpose(gy + panel.first * out.volume() + (d * out.h + h) * out.w + w, out.volume(),
+                panel.many, places, g, panel.width);
+      x.b = g;
+      x.b_step = x.c_row = panel.width;
+      x.b_run = x.count * panel.width;
+      T* to = sums + panel.first * depth;
+      for (const int64_t tap : at) {
+        for (int64_t r = 0; r < run; r += tile, to += tile * panel.width) {
+          x.a = laid + tap + r;
+          x.c = to;
+          loop.product[panel.kind](std::min(tile, run - r), x);
+        }
+        to += (run - ceil_div(run, tile) * tile) * panel.width;
+      }
+    }
+  }
+}
+
+// gw[output][channel][tap] from [used tap][channel][output].
+template <class T>
+void unpack(const Part& part, const Panel& panel, int64_t taps, const T* sums, T* gw) {
+  const int64_t channels = part.p.channels, depth = channels * taps;
+  const auto used = static_cast<int64_t>(part.order.size());
+  const int64_t together = std::clamp<int64_t>(kNear / (panel.width * taps), 1, channels);
+  Scratch<T> near(together * taps * panel.width);
+  std::fill_n(near.data(), used < taps ? together * taps * panel.width : 0, T(0));
+  for (int64_t c = 0; c < channels; c += together) {
+    const int64_t n = std::min(together, channels - c);
+    for (int64_t t = 0; t < used; ++t) {
+      T* to = near.data() + part.order[static_cast<size_t>(t)] * panel.width;
+      for (int64_t k = 0; k < n; ++k) {
+        std::copy_n(sums + (t * channels + c + k) * panel.width, panel.width,
+                    to + k * taps * panel.width);
+      }
+    }
+    transpose(near.data(), panel.width, n * taps, panel.many, gw + panel.first * depth + c * taps,
+              depth);
+  }
+}
+
+}  // namespace
+
+template <class T> double last_grad_weight_cost(const ConvShape& s) {
+  const std::vector<Part> parts = forward_parts(s);
+  const Part& part = parts[0];
+  const int64_t outputs = s.out_channels / s.groups, run = part.run();
+  const Sizes in = sizes(s, s.in), out = sizes(s, s.out);
+  if (run == 0 || outputs == 0) return HUGE_VAL;
+  const int64_t tiles = ceil_div(run, last_loops<T>().rows);
+  double work = 0, weights = 0;
+  for (const Panel& panel : panels_of<T>(outputs)) {
+    const int64_t rows = tiles * rows_worth<T>(ceil_div(run, tiles), panel);
+    work += real(part.p.depth() / run * rows) * real(panel.width);
+    weights += real(part.p.depth()) * real(panel.width);
+  }
+  const double moved =
+      padded_input(parts, in, out) * real(part.p.channels) + real(out.volume()) * real(outputs);
+  return real(s.groups) *
+         (real(s.batch) * (kWork * real(out.volume()) * work + kMove * lanes<T>() * moved) +
+          kPack * lanes<T>() * weights);
+}
+
+template <class T> void last_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
+  const std::vector<Part> parts = forward_parts(s);
+  const Part& part = parts[0];
+  const Sizes in = sizes(s, s.in), out = sizes(s, s.out);
+  const int64_t channels = part.p.channels, outputs = s.out_channels / s.groups;
+  const int64_t depth = part.p.depth(), taps = direct::volume(s, s.kernel);
+  const std::vector<Panel> panels = panels_of<T>(outputs);
+  const auto all = static_cast<int64_t>(panels.size());
+  const int64_t group_sums = padded(panels) * depth, total = s.groups * group_sums;
+  Cut cut(parts, out, channels);
+  if (s.batch * s.groups < kTasks && total <= kManyWeights)
+    cut.cut_for(ceil_div(kTasks, s.batch * s.groups));
+  // Runs of pieces add to sums of their own, which are then added in order. With many weights, some
+  // outputs are taken apart from others instead.
+  const int64_t each = cut.pieces(), pieces = s.batch * each;
+  const int64_t most = total <= kManyWeights ? 16 : total <= 8 * kManyWeights ? 4 : 1;
+  const int64_t run = ceil_div(pieces, std::min(most, pieces)), runs = ceil_div(pieces, run);
+  int64_t shares = std::clamp<int64_t>(kTasks / (runs * s.groups), 1, all);
+  const int64_t share = ceil_div(all, shares);
+  shares = ceil_div(all, share);
+  Scratch<T> sums(runs * total);
+  parallel_for(runs * s.groups * shares, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i % shares * share, last = std::min(first + share, all);
+      const int64_t group = i / shares % s.groups, number = i / shares / s.groups;
+      const Panel &from = panels[static_cast<size_t>(first)],
+                  &until = panels[static_cast<size_t>(last - 1)];
+      T* to = sums.data() + number * total + group * group_sums;
+      std::fill_n(to + from.first * depth, (until.first + until.width - from.first) * depth, T(0));
+      for (int64_t k = number * run; k < std::min((number + 1) * run, pieces); ++k) {
+        const int64_t image = k / each * s.groups + group;
+        const Piece piece = cut.piece(k % each);
+        Scratch<T> laid(piece.size() * channels);
+        lay_out(part.p, piece, x + image * channels * in.volume(), laid.data());
+        add_piece(part, piece, panels, first, last, laid.data(),
+                  gy + image * outputs * out.volume(), out, to);
+      }
+    }
+  });
+  parallel_for(total, kAddedTogether, [&](int64_t begin, int64_t end) {
+    for (int64_t r = 1; r < runs; ++r) {
+      const T* from = sums.data() + r * total;
+      for (int64_t i = begin; i < end; ++i) sums.data()[i] += from[i];
+    }
+  });
+  parallel_for(s.groups * all, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t group = i / all;
+      const Panel& panel = panels[static_cast<size_t>(i % all)];
+      unpack(part, panel, taps, sums.data() + group * group_sums + panel.first * depth,
+             gw + group * outputs * channels * taps);
+    }
+  });
+}
+
+#define TAEDA_LAST(T)                                         \
+  template double last_grad_weight_cost<T>(const ConvShape&); \
+  template void last_grad_weight<T>(const ConvShape&, const T*, const T*, T*);
+TAEDA_LAST(float)
+TAEDA_LAST(double)
+
+}  // namespace taeda::cpu

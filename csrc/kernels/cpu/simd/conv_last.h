@@ -1,0 +1,48 @@
+// The inner loop of convolution where channels lie side by side: some rows of the left side, each a
+// constant step after the one before, times a panel of columns, with the sums in registers.
+#pragma once
+
+#include <cstdint>
+
+namespace taeda::cpu::simd {
+
+// c[r * c_row + j] = (start ? start[j] : c[r * c_row + j]) + the sum, over runs i < runs and p <
+// count, of a[at[i] + r * a_row + p * a_step] * b[i * b_run + p * b_step + j].
+template <class T> struct RunProduct {
+  int64_t runs, count;
+  const T* a;
+  const int64_t* at;
+  int64_t a_row, a_step;
+  const T* b;
+  int64_t b_run, b_step;
+  const T* start;
+  T* c;
+  int64_t c_row;
+};
+
+template <class T> struct LastLoops {
+  int64_t rows;       // the most of one product
+  int64_t widths[3];  // of panels, the widest first
+  using Product = void (*)(int64_t rows, const RunProduct<T>& x);
+  Product product[3];  // for each of them
+};
+
+struct LastKernels {
+  LastLoops<float> f32;
+  LastLoops<double> f64;
+};
+
+namespace v2 {
+extern const LastKernels last_kernels;
+}
+namespace v3 {
+extern const LastKernels last_kernels;
+}
+namespace v4 {
+extern const LastKernels last_kernels;
+}
+namespace base {
+extern const LastKernels last_kernels;
+}
+
+}  // namespace taeda::cpu::simd
