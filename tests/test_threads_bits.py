@@ -56,6 +56,9 @@ def linear_algebra():
         taeda.linalg.solve_triangular(lower, b.mT, upper=False, left=False),
         *taeda.linalg.eigh(a + a.mT),
         taeda.linalg.eigvalsh(large + large.mT),
+        *taeda.linalg.qr(a),
+        taeda.linalg.qr(a[:100]).R,
+        taeda.ormqr(*taeda.geqrf(a), b.mT, left=False),
     ]
 
 

@@ -81,6 +81,55 @@ def test_triangles(how, upper, unit):
     close(L.solve_triangular(t, b.mT, left=False, **options) @ full, b.mT)
 
 
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [(40, 40), (65, 63), (41, 100), (129, 129), (300, 170), (170, 300), (700, 600)],
+    ids=str,
+)
+def test_qr(shape, dtype):
+    a = matrix(*shape, dtype=dtype)
+    for size in (1.0, taeda.finfo(dtype).max ** 0.7, taeda.finfo(dtype).tiny ** 0.7):
+        scaled = a * size
+        for mode in ("reduced", "complete"):
+            q, r = (x.numpy() for x in L.qr(scaled, mode))
+            assert np.abs(q.T @ q - np.eye(q.shape[1])).max() < 100 * eps(dtype)
+            difference = q @ (r / size) - (scaled / size).numpy()
+            assert np.abs(difference).max() < 10 * max(shape) ** 0.5 * eps(dtype)
+            assert (np.tril(r, -1) == 0).all()
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64], ids=str)
+@pytest.mark.parametrize("shape", [(30, 24), (64, 64), (100, 70), (350, 33)], ids=str)
+def test_products_with_q(shape, dtype):
+    factor, tau = taeda.geqrf(matrix(*shape, dtype=dtype))
+    c = matrix(shape[0], 150, dtype=dtype)
+    q = L.qr(matrix(*shape, dtype=dtype), "complete").Q
+    exact = c.numpy()
+    for i in reversed(range(shape[1])):
+        v = np.zeros((shape[0], 1))
+        v[i], v[i + 1 :] = 1, factor.numpy()[i + 1 :, i : i + 1]
+        exact = exact - float(tau[i]) * v @ (v.T @ exact)
+    for result, right in (
+        (taeda.ormqr(factor, tau, c), exact),
+        (taeda.ormqr(factor, tau, c.mT, left=False, transpose=True), exact.T),
+        (taeda.ormqr(factor, tau, c, transpose=True), (q.mT @ c).numpy()),
+        (taeda.ormqr(factor, tau, c.mT, left=False), (c.mT @ q).numpy()),
+        (L.householder_product(factor, tau), q[:, : shape[1]].numpy()),
+    ):
+        assert np.abs(result.numpy() - right).max() < 300 * eps(dtype)
+
+
+def test_qr_of_what_is_not_finite_or_zero():
+    for bad in (float("nan"), float("inf")):
+        a = matrix(80, 80)
+        a[3, 4] = bad
+        q, r = L.qr(a)
+        assert q[:, 4:].isnan().all() and r[:4, :4].isfinite().all()
+    q, r = L.qr(taeda.zeros(100, 90))
+    assert (q == taeda.eye(100, 90)).all() and (r == 0).all()
+
+
 def symmetric(kind: str, n: int, dtype):
     a = matrix(n, n, dtype=dtype)
     if kind == "random":

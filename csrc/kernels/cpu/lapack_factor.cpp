@@ -1,6 +1,7 @@
 // QR, eigenvalues of any matrix, singular values and least squares.
 #include <type_traits>
 
+#include "kernels/cpu/lapack_reflectors.h"
 #include "kernels/cpu/lapack_util.h"
 
 // Fortran passes the length of every text behind the other arguments.
@@ -84,7 +85,13 @@ template <class T> void qr_factor(Shape s, T* a, T* tau) {
   Routines<T>::geqrf(&m, &n, a, &ld, tau, &answer, &kQuery, &info);
   const int lwork = work_size(answer);
   const int64_t lanes = factored_at_once<T>(s.rows, s.cols);
+  const bool panels = !is_complex<T> && k >= kFactorPanels;
   auto some = [&](int64_t begin, int64_t end) {
+    if constexpr (!is_complex<T>) {
+      for (int64_t i = begin; panels && i < end; ++i)
+        qr_panels(s.rows, s.cols, a + i * size, tau + i * k);
+      if (panels) return;
+    }
     Scratch<T> work(lwork);
     auto alone = [&](int64_t i) {
       int status = 0;
@@ -108,12 +115,15 @@ template <class T> void reflectors_to_q(Shape s, int64_t k, T* a, const T* tau) 
   Routines<T>::orgqr(&m, &n, &count, a, &ld, tau, &answer, &kQuery, &info);
   const int lwork = work_size(answer);
   const int64_t lanes = factored_at_once<T>(s.rows, s.cols);
+  const bool panels = !is_complex<T> && k >= kMultiplyPanels;
   auto some = [&](int64_t begin, int64_t end) {
     if constexpr (!is_complex<T>) {
       for (int64_t i = begin; lanes && i < end; i += lanes)
         small_loops<T>().q(std::min(lanes, end - i), s.rows, s.cols, k, a + i * s.rows * s.cols,
                            tau + i * k);
-      if (lanes) return;
+      for (int64_t i = begin; panels && i < end; ++i)
+        q_panels(s.rows, s.cols, k, a + i * s.rows * s.cols, tau + i * k);
+      if (lanes || panels) return;
     }
     Scratch<T> work(lwork);
     for (int64_t i = begin; i < end; ++i) {
@@ -136,7 +146,14 @@ void multiply_by_q(Shape s, bool left, Trans trans, int64_t k, const T* a, const
   Routines<T>::ormqr(side, op, &m, &n, &count, a, &lda, tau, c, &ldc, &answer, &kQuery, &info, 1,
                      1);
   const int lwork = work_size(answer);
+  const bool panels = !is_complex<T> && k >= kMultiplyPanels;
   each(s.batch, product(s.rows, s.cols, k) * 4, [&](int64_t begin, int64_t end) {
+    if constexpr (!is_complex<T>) {
+      for (int64_t i = begin; panels && i < end; ++i)
+        multiply_by_q_panels(s.rows, s.cols, left, trans != Trans::No, k, a + i * high * k,
+                             tau + i * k, c + i * s.rows * s.cols);
+      if (panels) return;
+    }
     Scratch<T> work(lwork);
     for (int64_t i = begin; i < end; ++i) {
       int status = 0;

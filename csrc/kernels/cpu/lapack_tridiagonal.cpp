@@ -6,8 +6,8 @@
 
 #include <array>
 
+#include "kernels/cpu/lapack_reflectors.h"
 #include "kernels/cpu/lapack_util.h"
-#include "kernels/cpu/simd/symmetric.h"
 
 namespace taeda::cpu::lapack {
 namespace {
@@ -16,12 +16,6 @@ constexpr int64_t kPanel = 32;   // columns between two updates of what is left
 constexpr int64_t kStrip = 64;   // columns that a task updates
 constexpr int64_t kAlone = 384;  // rows and columns that are not worth another thread
 constexpr int64_t kMostParts = 8;
-
-template <class T> const simd::SymmetricLoops<T>& symmetric_loops() {
-  using namespace simd;
-  if constexpr (sizeof(T) == 4) return TAEDA_PICK(symmetric_kernels).f32;
-  else return TAEDA_PICK(symmetric_kernels).f64;
-}
 
 template <class T> class Reduction {
  public:
@@ -51,7 +45,7 @@ template <class T> class Reduction {
         const int64_t j = left + i;
         update_column(i, j);
         T *v = vw_ + 2 * i * ld_, *w = v + ld_;
-        tau[j] = reflect(j, v, e[j]);
+        tau[j] = reflect_column(j, v, e[j]);
         std::copy(v + j + 2, v + n_, a + j * n_ + j + 2);
         multiply(down(j + 1), v, w);
         finish(i, j, tau[j], v, w);
@@ -75,35 +69,10 @@ template <class T> class Reduction {
 
   // v, whose first element (j + 1) is 1, and the result tau, so that 1 - tau v v' makes zeros of
   // column j but for `beside`, next to the diagonal.
-  T reflect(int64_t j, T* v, T& beside) {
-    const int64_t first = j + 1;
+  T reflect_column(int64_t j, T* v, T& beside) {
     const T* column = rest_ + j * ld_;
-    std::copy(column + first, column + n_, v + first);
-    T scale = 1, square = 0;
-    auto measure = [&] { loops_.dots(down(first), ld_, 1, v, ld_, v, &square); };
-    measure();
-    if (square < std::numeric_limits<T>::min() / std::numeric_limits<T>::epsilon()) {
-      T most = 0;
-      for (int64_t r = first; r < n_; ++r) most = std::max(most, std::abs(v[r]));
-      if (most > 0) {
-        scale = std::ldexp(T(1), std::ilogb(most));
-        for (int64_t r = first; r < n_; ++r) v[r] /= scale;
-        measure();
-      }
-    }
-    const T alpha = v[first];
-    v[first] = 0;
-    measure();
-    T factor = 0, beta = alpha;
-    if (square > 0) {
-      beta = -std::copysign(std::sqrt(alpha * alpha + square), alpha);
-      factor = (beta - alpha) / beta;
-      const T inverse = 1 / (alpha - beta);
-      for (int64_t r = first + 1; r < n_; ++r) v[r] *= inverse;
-    }
-    v[first] = 1;
-    beside = beta * scale;
-    return factor;
+    std::copy(column + j + 1, column + n_, v + j + 1);
+    return reflect(j + 1, n_, ld_, v, beside);
   }
 
   // w = what is left of the matrix, from `begin` on, times v.
