@@ -27,6 +27,7 @@ struct LeakyRelu {
 };
 struct Prelu {
   static constexpr OpInfo info{"_prelu", "", FloatOnly, internal | saves_inputs};
+  static constexpr bool lines = true;
   template <class T> FN static T f(T x, T w) { return x > T(0) ? x : x * w; }
   template <class T> FN static T da(T g, T x, T w, T) { return select(x > T(0), g, g * w); }
   template <class T> FN static T db(T g, T x, T, T) { return select(x > T(0), T(0), g * x); }

@@ -1,7 +1,9 @@
 // Membership and choice: isin, isreal, combinations, nonzero_static; and parts of numbers: frexp.
 #include <cmath>
 
+#include "kernels/cpu/sort.h"
 #include "ops/half.h"
+#include "ops/promotion.h"
 #include "ops/shape_util.h"
 
 namespace taeda {
@@ -15,8 +17,18 @@ Tensor isin(const Tensor& elements, const Tensor& tests, bool invert) {
           "Unsupported input type encountered for isin(): ", t->dtype());
   }
   Tensor found;
+  Promotion promotion;
+  promotion.add(elements);
+  promotion.add(tests);
+  const DType common = promotion.result(), d = is_half(common) ? DType::Float32 : common;
   if (tests.numel() == 0) {
     found = full(elements.sizes(), false, {DType::Bool, elements.device()});
+  } else if (!is_stored(d) && !is_float8(d)) {
+    const Device device = tests.is_meta() ? tests.device() : elements.device();
+    found = empty(elements.sizes(), {DType::Bool, device});
+    const Tensor x = prepared(elements, d), t = prepared(tests, d);
+    if (!found.is_meta())
+      cpu::find_members(x.data(), x.numel(), t.data(), t.numel(), d, found.data_as<uint8_t>());
   } else {
     GradMode off(false);
     Tensor sorted = ops<"sort">(reshape(tests, Dims{-1}), -1, false, true)[0];

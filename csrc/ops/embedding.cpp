@@ -119,22 +119,10 @@ Tensor embedding_renorm_(const Tensor& self, const Tensor& indices, double max_n
   Tensor idx = checked_rows("embedding_renorm_", indices, self.size(0));
   DType compute = compute_dtype(self.dtype(), "embedding_renorm_");
   Tensor table = prepared(self, compute);
-  int64_t width = self.size(1);
   visit_floating(compute, "embedding_renorm_", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < idx.numel(); ++i) {
-      T* row = table.data_as<T>() + idx.data_as<int64_t>()[i] * width;
-      double total = 0;
-      for (int64_t j = 0; j < width; ++j) {
-        double v = std::abs(static_cast<double>(row[j]));
-        total = std::isinf(norm_type) ? std::max(total, v) : total + std::pow(v, norm_type);
-      }
-      double norm = std::isinf(norm_type) ? total : std::pow(total, 1 / norm_type);
-      // A row seen twice is within the bound the second time.
-      if (norm <= max_norm) continue;
-      T scale = static_cast<T>(max_norm / (norm + 1e-7));
-      for (int64_t j = 0; j < width; ++j) row[j] *= scale;
-    }
+    cpu::shorten_rows<T>(idx.numel(), self.size(0), self.size(1), idx.data_as<int64_t>(), max_norm,
+                         norm_type, table.data_as<T>());
   });
   if (!table.is(self)) copy_into(self, table);
   return self;

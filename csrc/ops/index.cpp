@@ -204,8 +204,24 @@ Tensor elements_of(const Tensor& x, const TensorList& indices) {
   return good ? out : Tensor();
 }
 
+// The bytes of one mask over all of a contiguous x, if that is all that is asked for.
+Tensor whole_mask(const Tensor& x, const TensorList& indices) {
+  if (indices.size() != 1 || !x.is_contiguous() || x.is_meta() || x.dim() == 0) return {};
+  const Tensor& mask = indices[0];
+  if (!mask.defined() || mask.dtype() != DType::Bool || mask.is_meta() ||
+      !same(mask.sizes(), x.sizes()))
+    return {};
+  return raw_contiguous(mask);
+}
+
 Tensor index_op(const Tensor& x, const TensorList& indices) {
   if (Tensor out = elements_of(x, indices); out.defined()) return out;
+  if (const Tensor mask = whole_mask(x, indices); mask.defined()) {
+    const auto* bytes = mask.data_as<uint8_t>();
+    Tensor out = empty(Dims{cpu::count_true(bytes, mask.numel())}, x.options());
+    cpu::take_true(x.data(), bytes, mask.numel(), out.data(), x.dtype());
+    return out;
+  }
   Plan p = plan_of(resolve(x, indices), !x.is_meta());
   Tensor out = empty(p.result, x.options());
   if (!x.is_meta() && out.numel() > 0) cpu::index_read(out.data(), x.data(), p.layout, x.dtype());
@@ -218,6 +234,13 @@ void index_backward(Backward& b) {
 Tensor index_backward_op(const Tensor& g, const TensorList& indices, DimsRef sizes) {
   Tensor out = raw_zeros(sizes, g.options());
   if (g.is_meta() || g.numel() == 0) return out;
+  if (const Tensor mask = whole_mask(out, indices);
+      mask.defined() && g.dim() == 1 &&
+      g.numel() == cpu::count_true(mask.data_as<uint8_t>(), mask.numel())) {
+    cpu::put_true(out.data(), mask.data_as<uint8_t>(), mask.numel(), raw_contiguous(g).data(),
+                  g.dtype());
+    return out;
+  }
   Plan p = plan_of(resolve(out, indices), true);
   check(same(g.sizes(), p.result), "index_backward(): grad of shape ", to_string(g.sizes()),
         " does not fit an indexing result of shape ", to_string(p.result));

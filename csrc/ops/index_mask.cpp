@@ -81,14 +81,8 @@ Value masked_scatter_op(Call& c) {
       raw_contiguous(raw_view(mask, sizes, broadcast_strides(mask, sizes), mask.offset()));
   int64_t n = cpu::count_true(bytes.data_as<uint8_t>(), bytes.numel());
   check(n <= source.numel(), "Number of elements of source < number of ones in mask");
-  Tensor places = empty(Dims{n}, {DType::Int64, self.device()});
-  cpu::true_places(bytes.data_as<uint8_t>(), bytes.numel(), places.data_as<int64_t>());
   Tensor flat = raw_contiguous(out), values = raw_contiguous(apart_from(source, out));
-  cpu::IndexLayout l;
-  l.places = places.data_as<int64_t>();
-  l.count = n;
-  l.count_flat = 1;
-  cpu::index_write(flat.data(), values.data(), l, out.dtype());
+  cpu::put_true(flat.data(), bytes.data_as<uint8_t>(), bytes.numel(), values.data(), out.dtype());
   if (!flat.is(out)) copy_into(out, flat);
   return out;
 }

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "kernels/cpu/reduce.h"
 #include "kernels/cpu/sort.h"
 #include "ops/reduce_util.h"
 
@@ -41,6 +42,12 @@ bool equal_op(const Tensor& a, const Tensor& b) {
         a.device(), " and ", b.device(), "!");
   check<NotImplemented>(!a.is_meta(), "equal(): meta tensors have no data to compare");
   if (!same(a.sizes(), b.sizes())) return false;
+  const DType d = a.dtype();
+  constexpr int64_t few = 1 << 20;  // more of them are worth several threads
+  if (d == b.dtype() && a.is_contiguous() && b.is_contiguous() && a.numel() <= few &&
+      (d == DType::Float32 || d == DType::Float64 || (is_integral(d) && !is_stored(d)))) {
+    return cpu::all_equal(a.data(), b.data(), a.numel(), d);
+  }
   GradMode off(false);
   return op<"all">(op<"eq">(a, b)).item().to<bool>();
 }

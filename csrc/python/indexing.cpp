@@ -67,10 +67,26 @@ struct Selection {
   Tensor view;         // after all that needs no gathering
   TensorList indices;  // one per dimension of `view`, undefined where the whole dimension is taken
   bool gathers = false;
-  Tensor only_mask;  // where one mask is all there is to gather
-  int64_t mask_at = 0;
+  Tensor only_mask;     // where one mask is all there is to gather: then there are no indices
+  int64_t mask_at = 0;  // its first dimension
   int gathered = 0;
 };
+
+// The places of a mask that lies on the dimensions from `dim` on, one index for each.
+void put_places(TensorList& indices, const Tensor& mask, int64_t dim) {
+  indices.resize(static_cast<size_t>(dim));
+  const Tensor places = op<"nonzero">(mask);
+  for (int64_t k = 0; k < mask.dim(); ++k) indices.push_back(op<"select">(places, int64_t(1), k));
+}
+
+// What the ops that gather and scatter take. `vmap` has rules for places only.
+TensorList indices_of(const Selection& s) {
+  if (!s.only_mask.defined()) return s.indices;
+  TensorList indices(static_cast<size_t>(s.mask_at));
+  if (modes.always & kBatchLayer) put_places(indices, s.only_mask, s.mask_at);
+  else indices.push_back(s.only_mask);
+  return indices;
+}
 
 class Indexer {
  public:
@@ -112,7 +128,6 @@ class Indexer {
       }
       ++position_;
     }
-    if (s_.gathered != 1) s_.only_mask = Tensor();
     return std::move(s_);
   }
 
@@ -208,22 +223,25 @@ class Indexer {
     if (s_.gathered == 0) {
       s_.only_mask = mask.dtype() == DType::Bool ? mask : to(mask, DType::Bool);
       s_.mask_at = dim_;
+    } else {
+      settle();
+      put_places(s_.indices, mask, dim_);
     }
-    Tensor places = op<"nonzero">(mask);
-    for (int64_t k = 0; k < mask.dim(); ++k) {
-      put(op<"select">(places, int64_t(1), k));
-      ++dim_;
-    }
+    dim_ += mask.dim();
     ++s_.gathered;
+    s_.gathers = true;
+  }
+  // A first mask that turns out not to be the only index becomes indices too.
+  void settle() {
+    if (s_.only_mask.defined()) put_places(s_.indices, s_.only_mask, s_.mask_at);
+    s_.only_mask = Tensor();
   }
 
-  void put(Tensor index) {
+  void record(Tensor index) {
+    settle();
     s_.indices.resize(static_cast<size_t>(dim_) + 1);
     s_.indices.back() = std::move(index);
     s_.gathers = true;
-  }
-  void record(Tensor index) {
-    put(std::move(index));
     ++dim_;
     s_.gathered += 2;  // not a mask
   }
@@ -298,7 +316,7 @@ void write(const Selection& s, const Tensor& value) {
     op<"masked_fill_">(s.view, reshape(s.only_mask, sizes), value);
     return;
   }
-  op<"index_put_">(s.view, s.indices, drop_leading_ones(value, 0), false);
+  op<"index_put_">(s.view, indices_of(s), drop_leading_ones(value, 0), false);
 }
 
 }  // namespace
@@ -312,7 +330,7 @@ PyObject* get_item(PyObject* self, PyObject* index) {
       return overridden;
     if (Tensor row = select_fast(t, index); row.defined()) return wrap(std::move(row));
     Selection s = Indexer(t).run(index);
-    if (s.gathers) return wrap(op<"index">(s.view, s.indices));
+    if (s.gathers) return wrap(op<"index">(s.view, indices_of(s)));
     return wrap(s.view.is(t) ? op<"alias">(t) : s.view);
   });
 }

@@ -1,6 +1,7 @@
 #include "kernels/cpu/embedding.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -111,6 +112,47 @@ void sum_rows(int64_t bags, int64_t size, int64_t width, const T* table, const i
   });
 }
 
+namespace {
+template <class T> double norm_of(const T* row, int64_t width, double p) {
+  double total = 0;
+  if (p == 2) {
+    double part[4] = {};
+    int64_t j = 0;
+    for (; j + 4 <= width; j += 4) {
+      for (int64_t k = 0; k < 4; ++k) {
+        const double v = row[j + k];
+        part[k] += v * v;
+      }
+    }
+    for (; j < width; ++j) total += static_cast<double>(row[j]) * static_cast<double>(row[j]);
+    return std::sqrt(total + ((part[0] + part[1]) + (part[2] + part[3])));
+  }
+  for (int64_t j = 0; j < width; ++j) {
+    const double v = std::abs(static_cast<double>(row[j]));
+    if (std::isinf(p)) total = std::max(total, v);
+    else total += p == 1 ? v : std::pow(v, p);
+  }
+  return std::isinf(p) || p == 1 ? total : std::pow(total, 1 / p);
+}
+}  // namespace
+
+template <class T>
+void shorten_rows(int64_t count, int64_t rows, int64_t width, const int64_t* index, double most,
+                  double p, T* table) {
+  std::vector<bool> seen(static_cast<size_t>(rows));
+  for (int64_t i = 0; i < count; ++i) {
+    if (seen[static_cast<size_t>(index[i])]) continue;
+    seen[static_cast<size_t>(index[i])] = true;
+    T* row = table + index[i] * width;
+    const double norm = norm_of(row, width, p);
+    if (norm <= most) continue;
+    const T scale = static_cast<T>(most / (norm + 1e-7));
+    for (int64_t j = 0; j < width; ++j) row[j] *= scale;
+  }
+}
+
+template void shorten_rows(int64_t, int64_t, int64_t, const int64_t*, double, double, float*);
+template void shorten_rows(int64_t, int64_t, int64_t, const int64_t*, double, double, double*);
 template void sum_rows(int64_t, int64_t, int64_t, const float*, const int64_t*, float*);
 template void sum_rows(int64_t, int64_t, int64_t, const double*, const int64_t*, double*);
 template void add_rows(int64_t, int64_t, int64_t, const float*, const int64_t*, int64_t, float*);

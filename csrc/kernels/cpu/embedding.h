@@ -22,4 +22,9 @@ template <class T>
 void add_rows(int64_t count, int64_t rows, int64_t width, const T* g, const int64_t* index,
               int64_t skip, T* out);
 
+// Scales the rows at `index` of a table (rows, width) whose p-norm is above `most` down to it.
+template <class T>
+void shorten_rows(int64_t count, int64_t rows, int64_t width, const int64_t* index, double most,
+                  double p, T* table);
+
 }  // namespace taeda::cpu

@@ -296,25 +296,67 @@ int64_t count_true(const uint8_t* mask, int64_t n) {
   return total;
 }
 
-void true_places(const uint8_t* mask, int64_t n, int64_t* out) {
-  int64_t chunks = (n + kMaskChunk - 1) / kMaskChunk;
+namespace {
+// f(begin, end, before, count) for chunks of the mask: `before` elements are true in front of the
+// chunk and `count` in it.
+template <class F> void for_chunks(const uint8_t* mask, int64_t n, F&& f) {
+  if (n <= kMaskChunk) return f(int64_t(0), n, int64_t(0), count_line(mask, n));
+  const int64_t chunks = (n + kMaskChunk - 1) / kMaskChunk;
   std::vector<int64_t> start(static_cast<size_t>(chunks) + 1);
   for (int64_t c = 0; c < chunks; ++c) {
     start[static_cast<size_t>(c) + 1] =
         start[static_cast<size_t>(c)] +
         count_line(mask + c * kMaskChunk, std::min(kMaskChunk, n - c * kMaskChunk));
   }
-  // Without a branch on the mask, which nothing could foresee: what is written for a false element
-  // is overwritten by the next.
   parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
-      int64_t* o = out + start[static_cast<size_t>(c)];
-      const int64_t count = start[static_cast<size_t>(c) + 1] - start[static_cast<size_t>(c)];
-      for (int64_t i = c * kMaskChunk, k = 0; k < count; ++i) {
-        o[k] = i;
+      const int64_t before = start[static_cast<size_t>(c)];
+      f(c * kMaskChunk, std::min(n, (c + 1) * kMaskChunk), before,
+        start[static_cast<size_t>(c) + 1] - before);
+    }
+  });
+}
+}  // namespace
+
+// Without a branch on the mask, which nothing could foresee: what is written for a false element is
+// overwritten by the next.
+void true_places(const uint8_t* mask, int64_t n, int64_t* out) {
+  for_chunks(mask, n, [&](int64_t begin, int64_t, int64_t before, int64_t count) {
+    int64_t* o = out + before;
+    for (int64_t i = begin, k = 0; k < count; ++i) {
+      o[k] = i;
+      k += static_cast<int64_t>(mask[i] != 0);
+    }
+  });
+}
+
+void take_true(const void* x, const uint8_t* mask, int64_t n, void* out, DType dtype) {
+  visit_bytes(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* from = static_cast<const T*>(x);
+    for_chunks(mask, n, [&](int64_t begin, int64_t, int64_t before, int64_t count) {
+      T* o = static_cast<T*>(out) + before;
+      for (int64_t i = begin, k = 0; k < count; ++i) {
+        o[k] = from[i];
         k += static_cast<int64_t>(mask[i] != 0);
       }
-    }
+    });
+  });
+}
+
+void put_true(void* out, const uint8_t* mask, int64_t n, const void* from, DType dtype) {
+  visit_bytes(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for_chunks(mask, n, [&](int64_t begin, int64_t end, int64_t before, int64_t count) {
+      if (count == 0) return;
+      const T* next = static_cast<const T*>(from) + before;
+      T* to = static_cast<T*>(out);
+      for (int64_t i = begin, k = 0; i < end; ++i) {
+        const T value = next[std::min(k, count - 1)];
+        to[i] = mask[i] ? value : to[i];
+        k += static_cast<int64_t>(mask[i] != 0);
+      }
+    });
   });
 }
 

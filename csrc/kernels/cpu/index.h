@@ -40,6 +40,10 @@ void add_offsets(const int64_t* index, int64_t n, int64_t size, int64_t stride, 
 // for each.
 int64_t count_true(const uint8_t* mask, int64_t n);
 void true_places(const uint8_t* mask, int64_t n, int64_t* out);
+// The elements of x where the mask is true, as many as there are; and those of `out` replaced by
+// the elements of `from`, one after another. All contiguous.
+void take_true(const void* x, const uint8_t* mask, int64_t n, void* out, DType dtype);
+void put_true(void* out, const uint8_t* mask, int64_t n, const void* from, DType dtype);
 // Ascending places as coordinates in an array of these sizes, one or more: that of places[i] in
 // dimension d is out[d][i * step].
 void place_coordinates(const int64_t* places, int64_t n, DimsRef sizes, int64_t* const* out,

@@ -11,10 +11,24 @@ namespace taeda::cpu {
 
 namespace {
 
+template <class T>
+[[gnu::optimize("O3"), gnu::noinline]] void zip(const T* __restrict a, const T* __restrict b,
+                                                int64_t n, T* __restrict to) {
+  for (int64_t i = 0; i < n; ++i) {
+    to[2 * i] = a[i];
+    to[2 * i + 1] = b[i];
+  }
+}
+
 template <class T> void interleave(char* dst, const std::vector<Piece>& pieces, int64_t rows) {
   auto* to = reinterpret_cast<T*>(dst);
   auto width = static_cast<int64_t>(pieces.size());
   parallel_for(rows, std::max<int64_t>(1, 32768 / width), [&](int64_t begin, int64_t end) {
+    if (width == 2) {
+      zip(reinterpret_cast<const T*>(pieces[0].data) + begin,
+          reinterpret_cast<const T*>(pieces[1].data) + begin, end - begin, to + 2 * begin);
+      return;
+    }
     for (int64_t k = 0; k < width; ++k) {
       auto* from = reinterpret_cast<const T*>(pieces[static_cast<size_t>(k)].data);
       T* o = to + k;

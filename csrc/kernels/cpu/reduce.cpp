@@ -251,4 +251,25 @@ void sum_few_rows(int64_t before, int64_t n, int64_t stride, int64_t columns, co
 template void sum_few_rows(int64_t, int64_t, int64_t, int64_t, const float*, float*);
 template void sum_few_rows(int64_t, int64_t, int64_t, int64_t, const double*, double*);
 
+namespace {
+template <class T>
+[[gnu::optimize("O3"), gnu::noinline]] bool equal_block(const T* a, const T* b, int64_t n) {
+  int differ = 0;
+  for (int64_t i = 0; i < n; ++i) differ |= a[i] != b[i];
+  return !differ;
+}
+}  // namespace
+
+bool all_equal(const void* a, const void* b, int64_t n, DType dtype) {
+  bool equal = true;
+  visit_real(dtype, "equal", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    constexpr int64_t block = 2048;
+    const auto *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
+    for (int64_t i = 0; equal && i < n; i += block)
+      equal = equal_block(x + i, y + i, std::min(block, n - i));
+  });
+  return equal;
+}
+
 }  // namespace taeda::cpu

@@ -43,4 +43,8 @@ void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef stri
 template <class T>
 void sum_few_rows(int64_t before, int64_t n, int64_t stride, int64_t columns, const T* x, T* y);
 
+// Whether all n elements of two contiguous arrays are equal, as == has it. `dtype`: real, of those
+// that kernels compute with.
+bool all_equal(const void* a, const void* b, int64_t n, DType dtype);
+
 }  // namespace taeda::cpu

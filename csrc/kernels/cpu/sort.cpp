@@ -1,6 +1,7 @@
 #include "kernels/cpu/sort.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -311,34 +312,109 @@ void sort_typed(const T* x, T* values, int64_t* indices, const SortLines& l, boo
   });
 }
 
-template <class T, class E>
+// The key of rank r among n of them, which are moved about, and how many are less.
+template <class U> struct Ranked {
+  U key;
+  int64_t less;
+};
+template <class U> struct Range {
+  U least, most;
+};
+template <class U>
+[[gnu::optimize("O3"), gnu::noinline]] Range<U> range_of(const U* keys, int64_t n) {
+  Range<U> r{keys[0], keys[0]};
+  for (int64_t i = 0; i < n; ++i) {
+    r.least = keys[i] < r.least ? keys[i] : r.least;
+    r.most = keys[i] > r.most ? keys[i] : r.most;
+  }
+  return r;
+}
+template <class U>
+[[gnu::optimize("O3"), gnu::noinline]] int64_t count_key(const U* keys, int64_t n, U key) {
+  int64_t count = 0;
+  for (int64_t first = 0; first < n; first += 128) {
+    U some = 0;
+    for (int64_t i = first; i < std::min(n, first + 128); ++i)
+      some = static_cast<U>(some + (keys[i] == key));
+    count += some;
+  }
+  return count;
+}
+template <class U> Ranked<U> key_of_rank(U* keys, int64_t n, int64_t r) {
+  int64_t less = 0;
+  while (n > 64) {  // keeps those that share the high bits of their distance from the least
+    const auto [low, most] = range_of(keys, n);
+    const U distance = static_cast<U>(most - low);
+    if (distance == 0) return {low, less};
+    const int bits = n > 2048 ? 8 : 6;
+    const int shift = std::max(0, static_cast<int>(std::bit_width(distance)) - bits);
+    const auto part = [low, shift](U key) {
+      return static_cast<size_t>(static_cast<U>(key - low) >> shift);
+    };
+    int64_t counts[256] = {}, before = 0, kept = 0;
+    for (int64_t i = 0; i < n; ++i) ++counts[part(keys[i])];
+    size_t p = 0;
+    for (; before + counts[p] <= r; ++p) before += counts[p];
+    for (int64_t i = 0; i < n; ++i) {
+      const U key = keys[i];
+      keys[kept] = key;
+      kept += part(key) == p;
+    }
+    less += before;
+    r -= before;
+    n = kept;
+  }
+  std::nth_element(keys, keys + r, keys + n);
+  const U key = keys[r];
+  return {key, less + std::count_if(keys, keys + r, [key](U k) { return k < key; })};
+}
+
+template <class T>
+[[gnu::optimize("O3")]] void write_keys(const T* x, int64_t stride, int64_t n, Bits<T>* keys) {
+  for (int64_t j = 0; j < n; ++j) keys[j] = key_of(x[j * stride]);
+}
+
+// Where `key` stands for the time after `skip` others.
+template <class T>
+int64_t place_of_key(const T* x, int64_t stride, int64_t n, Bits<T> key, int64_t skip) {
+  constexpr int64_t block = 64;
+  Bits<T> keys[block];
+  for (int64_t first = 0; first < n; first += block) {
+    const int64_t size = std::min(block, n - first);
+    write_keys(x + first * stride, stride, size, keys);
+    const int64_t found = count_key(keys, size, key);
+    if (skip >= found) {
+      skip -= found;
+      continue;
+    }
+    for (int64_t j = 0; j < size; ++j) {
+      if (keys[j] == key && skip-- == 0) return first + j;
+    }
+  }
+  return n - 1;  // not reached: the key is one of those
+}
+
+template <class T>
 void select_typed(const T* x, T* values, int64_t* indices, const SortLines& l, Select what,
                   int64_t rank) {
   for_each_line(l, [&](int64_t begin, int64_t end) {
-    std::vector<E> a;
+    using U = Bits<T>;
+    constexpr U nan = static_cast<U>(~U(0));
+    std::vector<U> keys(static_cast<size_t>(l.n));
     for (int64_t i = begin; i < end; ++i) {
       Line at = line_at(l, i);
       const T* p = x + at.x;
-      int64_t numbers = 0, first_nan = -1;
-      a.resize(static_cast<size_t>(l.n));
-      for (int64_t j = 0; j < l.n; ++j) {
-        T v = p[j * l.x_stride];
-        if (is_nan(v)) {
-          if (first_nan < 0) first_nan = j;
-        } else {
-          ++numbers;
-        }
-        a[static_cast<size_t>(j)] = E(key_of(v), static_cast<uint64_t>(j));
-      }
-      int64_t r = rank;
+      write_keys(p, l.x_stride, l.n, keys.data());
+      int64_t nans = 0;
+      if constexpr (kFloat<T>) nans = count_key(keys.data(), l.n, nan);
+      int64_t r = rank, place;
       if (what == Select::Median) r = (l.n - 1) / 2;
-      if (what == Select::NanMedian) r = numbers > 0 ? (numbers - 1) / 2 : 0;
-      int64_t place;
-      if (what == Select::Median && first_nan >= 0) {
-        place = first_nan;
+      if (what == Select::NanMedian) r = nans < l.n ? (l.n - nans - 1) / 2 : 0;
+      if (what == Select::Median && nans > 0) {
+        place = place_of_key(p, l.x_stride, l.n, nan, 0);
       } else {
-        std::nth_element(a.begin(), a.begin() + r, a.end());
-        place = a[static_cast<size_t>(r)].place();
+        const auto [key, less] = key_of_rank(keys.data(), l.n, r);
+        place = place_of_key(p, l.x_stride, l.n, key, r - less);
       }
       values[at.out] = p[place * l.x_stride];
       indices[at.out] = place;
@@ -372,12 +448,32 @@ void sort_lines(const void* x, void* values, int64_t* indices, const SortLines& 
 
 void select_lines(const void* x, void* values, int64_t* indices, const SortLines& l, DType dtype,
                   Select what, int64_t rank) {
-  visit_sortable(dtype, l.n, [&](auto tag, auto entry) {
+  visit_sortable(dtype, l.n, [&](auto tag, auto) {
     using T = typename decltype(tag)::type;
-    select_typed<T, typename decltype(entry)::type>(
-        static_cast<const T*>(x), static_cast<T*>(values), indices, l, what, rank);
+    select_typed<T>(static_cast<const T*>(x), static_cast<T*>(values), indices, l, what, rank);
   });
 }
+
+namespace {
+// Where the values belong in a sorted line, in as many steps for each, without a branch that
+// nothing could foresee.
+template <bool Right, class T>
+void places_in(const T* sorted, int64_t length, const T* values, int64_t n, int64_t* out) {
+  for (int64_t i = 0; i < n; ++i) {
+    const T value = values[i];
+    const auto goes_right = [value](T at) {
+      return static_cast<int64_t>(Right ? !(at > value) : !(at >= value));
+    };
+    const T* at = sorted;
+    for (int64_t left = length; left > 1;) {
+      const int64_t half = left / 2;
+      at += half & -goes_right(at[half - 1]);
+      left -= half;
+    }
+    out[i] = at - sorted + goes_right(*at);
+  }
+}
+}  // namespace
 
 void search_sorted(const void* sorted, const int64_t* order, const void* values, int64_t* out,
                    int64_t lines, int64_t line_length, int64_t values_per_line, DType dtype,
@@ -388,6 +484,12 @@ void search_sorted(const void* sorted, const int64_t* order, const void* values,
     auto* v = static_cast<const T*>(values);
     bool shared = lines == 1;
     int64_t total = values_per_line * lines;
+    if (shared && !order && !is_nan(s[line_length - 1])) {
+      const auto run = right ? places_in<true, T> : places_in<false, T>;
+      return parallel_for(total, 2048, [&](int64_t begin, int64_t end) {
+        run(s, line_length, v + begin, end - begin, out + begin);
+      });
+    }
     parallel_for(total, 2048, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         int64_t base = shared ? 0 : i / values_per_line * line_length, low = 0, high = line_length;
@@ -396,11 +498,55 @@ void search_sorted(const void* sorted, const int64_t* order, const void* values,
           int64_t middle = low + (high - low) / 2;
           T m = s[base + (order ? order[base + middle] : middle)];
           // Written so that NaN goes to the end.
-          bool goes_right = right ? !(m > value) : !(m >= value);
+          const bool goes_right = right ? !(m > value) : !(m >= value);
           if (goes_right) low = middle + 1;
           else high = middle;
         }
         out[i] = low;
+      }
+    });
+  });
+}
+
+namespace {
+template <class T>
+[[gnu::optimize("O3"), gnu::noinline]] void mark_equal(const T* __restrict x, int64_t n, T value,
+                                                       uint8_t* __restrict found) {
+  for (int64_t i = 0; i < n; ++i) found[i] |= static_cast<uint8_t>(x[i] == value);
+}
+}  // namespace
+
+void find_members(const void* x, int64_t n, const void* tests, int64_t count, DType dtype,
+                  uint8_t* found) {
+  constexpr int64_t few = 16, block = 1024;
+  visit_real(dtype, "isin", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto *from = static_cast<const T*>(x), *set = static_cast<const T*>(tests);
+    const Scratch<T> sorted(count > few ? count : 0);
+    int64_t numbers = 0;
+    if (count > few) {
+      T* end = std::copy_if(set, set + count, sorted.data(), [](T v) { return !is_nan(v); });
+      std::sort(sorted.data(), end, [](T a, T b) { return key_of(a) < key_of(b); });
+      numbers = end - sorted.data();
+    }
+    parallel_for(n, count > few ? 2048 : 32768, [&](int64_t begin, int64_t end) {
+      std::fill(found + begin, found + end, uint8_t(0));
+      if (count <= few) {
+        for (int64_t i = begin; i < end; i += block) {
+          for (int64_t j = 0; j < count; ++j)
+            mark_equal(from + i, std::min(block, end - i), set[j], found + i);
+        }
+        return;
+      }
+      if (numbers == 0) return;
+      for (int64_t i = begin; i < end; ++i) {
+        const T* at = sorted.data();
+        for (int64_t left = numbers; left > 1;) {  // the last that is not greater
+          const int64_t half = left / 2;
+          at += at[half] <= from[i] ? half : 0;
+          left -= half;
+        }
+        found[i] = *at == from[i];
       }
     });
   });

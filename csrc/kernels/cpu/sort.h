@@ -31,4 +31,9 @@ void search_sorted(const void* sorted, const int64_t* order, const void* values,
                    int64_t lines, int64_t line_length, int64_t values_per_line, DType dtype,
                    bool right);
 
+// found[i] = whether x[i] is one of the tests. `dtype`: real, of those that kernels compute with,
+// and no half.
+void find_members(const void* x, int64_t n, const void* tests, int64_t count, DType dtype,
+                  uint8_t* found);
+
 }  // namespace taeda::cpu

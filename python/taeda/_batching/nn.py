@@ -105,6 +105,46 @@ def batch_norm(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return (wrap(result, level), *(wrap(t, level) for t in stats))
 
 
+def _margin_rows(
+    level: Level, x: Any, target: Any, options: Sequence[Any]
+) -> tuple[Tensor, Tensor] | None:
+    """Scores and targets of all examples as rows; nothing where that is not possible."""
+    if not x.dim() or any(separate(o, level)[1] for o in options):
+        return None
+    value, named = front(x, level), front(target, level)
+    rows = value.reshape(-1, value.shape[-1])
+    return rows, named.reshape(rows.shape if target.dim() == x.dim() == 2 else -1)
+
+
+def margin_loss(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """`multi_margin_loss` and `multilabel_margin_loss`: each row's loss, then their mean or sum."""
+    x, target, *options, reduction = args
+    found = _margin_rows(level, x, target, options)
+    if found is None or (op.name == "multilabel_margin_loss" and x.dim() != 2):
+        return loop(op, level, args)
+    losses = op.call([*found, *options, 0]).reshape(level.size, -1)
+    if reduction:
+        losses = losses.mean(1) if reduction == 1 else losses.sum(1)
+    else:
+        losses = losses.reshape(level.size, *target.shape[:1])
+    return wrap(losses, level)
+
+
+def margin_loss_backward(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """Their gradients: that of each row's loss."""
+    grad, x, target, *options, reduction = args
+    found = _margin_rows(level, x, target, options)
+    if found is None or (op.name.startswith("_multilabel") and x.dim() != 2):
+        return loop(op, level, args)
+    rows = found[0]
+    count = len(rows) // level.size
+    each = front(grad, level).reshape(level.size, -1).expand(level.size, count)
+    if reduction == 1:
+        each = each / count
+    got = op.call([each.reshape(-1), *found, *options, 0])
+    return wrap(got.reshape(level.size, *x.shape), level)
+
+
 def nll_loss(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`_nll_loss` and `_cross_entropy`: each example's loss, then the mean or the sum of them."""
     x, target, weight, reduction, ignored = args

@@ -156,6 +156,11 @@ _RULES: list[tuple[str, Rule]] = [
     ("native_layer_norm native_rms_norm", nn.layer_norm),
     ("native_group_norm", nn.group_norm),
     ("native_batch_norm", nn.batch_norm),
+    ("multi_margin_loss multilabel_margin_loss", nn.margin_loss),
+    (
+        "_multi_margin_loss_backward _multilabel_margin_loss_backward",
+        nn.margin_loss_backward,
+    ),
     ("_cross_entropy _nll_loss", nn.nll_loss),
     ("_nll_loss_backward", nn.nll_loss_backward),
     ("_cross_entropy_backward", nn.cross_entropy_backward),
