@@ -167,6 +167,10 @@ CASES = {
         taeda.randn(50_001, dtype=taeda.float64),
         randn(40_000).bfloat16().normal_(),
         taeda.zeros(60_000).bernoulli_(0.3),
+        taeda.zeros(60_001).exponential_(),
+        taeda.zeros(60_001).geometric_(0.3),
+        taeda.randint(0, 10, (60_001,)),
+        taeda.bernoulli(taeda.rand(60_001)),
         taeda.rand(3),
     ],
     "interpolate": lambda: with_gradients(

@@ -67,6 +67,33 @@ def test_integer_fills(fill: str, dtype: str) -> None:
         )
 
 
+MANY = 3 * 16384 + 11  # more than one thread takes at a time
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("fill", FILLS)
+def test_large_fills(fill: str, threads: int) -> None:
+    name, args = fill.split()[0], FILLS[fill]
+    before = taeda.get_num_threads()
+    taeda.set_num_threads(threads)
+    try:
+        for dtype in ("float32", "int64"):
+            if dtype == "int64" and not name.startswith(("random_", "geometric_", "bernoulli_")):
+                continue
+            both(
+                lambda m, g, d=dtype: getattr(m.empty(MANY, dtype=getattr(m, d)), name)(
+                    *args, generator=g
+                )
+            )
+    finally:
+        taeda.set_num_threads(before)
+
+
+@pytest.mark.parametrize("high", [1, 2, 3, 1000, 2**20, 2**28 - 1])
+def test_every_remainder(high: int) -> None:
+    both(lambda m, g: m.randint(high, (MANY,), generator=g))
+
+
 @pytest.mark.parametrize("n", SIZES)
 def test_factories(n: int) -> None:
     both(lambda m, g: m.rand(n, generator=g))

@@ -86,6 +86,52 @@ template <class T, class F> void each(T* out, int64_t n, F&& f) {
   for (int64_t i = 0; i < n; ++i) out[i] = f();
 }
 
+// f(uniforms, first element, how many), for one double in [0, 1) for each element.
+template <class F> void from_uniforms(Engine& engine, int64_t n, F&& f) {
+  in_order(engine, n, 2, [&](const uint32_t* bits, int64_t first, int64_t count) {
+    double u[kBuffer];
+    uniform(bits, u, count, 0.0, 1.0);
+    f(u, first, count);
+  });
+}
+
+// out[i] = f(word), for 64 bits of the stream for each element.
+template <class T, class F> void from_words64(Engine& engine, T* out, int64_t n, F&& f) {
+  in_order(engine, n, 2, [&](const uint32_t* bits, int64_t first, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      const uint64_t high = Engine::temper(bits[2 * i]);
+      out[first + i] = f(high << 32 | Engine::temper(bits[2 * i + 1]));
+    }
+  });
+}
+
+// out[i] = f(a draw modulo range).
+template <class T, class F>
+void from_remainders(Engine& engine, T* out, int64_t n, uint32_t range, F&& f) {
+  in_order(engine, n, 1, [&](const uint32_t* bits, int64_t first, int64_t count) {
+    uint32_t rest[kBuffer];
+    kernels().remainder(bits, rest, count, range);
+    for (int64_t i = 0; i < count; ++i) out[first + i] = f(rest[i]);
+  });
+}
+
+// out[i] = exact(i), a number of the C library that is value(log x[i]) but for rounding. The
+// logarithms of vectors serve wherever they leave no doubt about the result once it is rounded to
+// T.
+template <class T, class F, class G>
+void round_logs(double* x, T* out, int64_t n, F&& value, G&& exact) {
+  if constexpr (std::is_same_v<T, double>) {
+    for (int64_t i = 0; i < n; ++i) out[i] = exact(i);
+  } else {
+    constexpr double doubt = 0x1p-48;  // many times their error and the library's
+    kernels().log(x, n);
+    for (int64_t i = 0; i < n; ++i) {
+      const T low = to<T>(value(x[i] * (1 - doubt))), high = to<T>(value(x[i] * (1 + doubt)));
+      out[i] = low == high ? low : to<T>(exact(i));
+    }
+  }
+}
+
 }  // namespace
 
 template <class T> void fill_uniform(Engine& engine, T* out, int64_t n, double from, double to_) {
@@ -130,13 +176,22 @@ template <class T> void fill_normal(Engine& engine, T* out, int64_t n, double me
 }
 
 template <class T> void fill_exponential(Engine& engine, T* out, int64_t n, double rate) {
-  each(out, n, [&] { return to<T>(-1.0 / rate * std::log1p(-engine.uniform())); });
+  const double scale = -1.0 / rate;
+  from_uniforms(engine, n, [&](const double* u, int64_t first, int64_t count) {
+    double x[kBuffer];
+    for (int64_t i = 0; i < count; ++i) x[i] = 1.0 - u[i];  // exact
+    round_logs(
+        x, out + first, count, [&](double log) { return scale * log + 0.0; },  // no -0
+        [&](int64_t i) { return scale * std::log1p(-u[i]); });
+  });
 }
 
 template <class T>
 void fill_cauchy(Engine& engine, T* out, int64_t n, double median, double sigma) {
-  each(out, n, [&] {
-    return to<T>(std::fma(sigma, std::tan(std::numbers::pi * (engine.uniform() - 0.5)), median));
+  from_uniforms(engine, n, [&](const double* u, int64_t first, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      out[first + i] = to<T>(std::fma(sigma, std::tan(std::numbers::pi * (u[i] - 0.5)), median));
+    }
   });
 }
 
@@ -147,7 +202,12 @@ void fill_log_normal(Engine& engine, T* out, int64_t n, double mean, double std)
 
 template <class T> void fill_geometric(Engine& engine, T* out, int64_t n, double p) {
   const double scale = std::log1p(-p);
-  each(out, n, [&] { return to<T>(std::ceil(std::log(engine.uniform()) / scale)); });
+  auto value = [scale](double log) { return std::ceil(log / scale); };
+  from_uniforms(engine, n, [&](const double* u, int64_t first, int64_t count) {
+    double x[kBuffer];
+    std::copy_n(u, count, x);
+    round_logs(x, out + first, count, value, [&](int64_t i) { return value(std::log(u[i])); });
+  });
 }
 
 namespace {
@@ -192,15 +252,13 @@ void scale_kept(int64_t n, const double* x, const bool* keep, double scale, doub
 }
 
 template <class T, class P> void fill_bernoulli(Engine& engine, T* out, const P* p, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    bool one;
-    if constexpr (std::is_same_v<P, double>) {
-      one = engine.uniform() < p[i];
-    } else {
-      one = static_cast<float>(engine.random() & 0xffffffu) * 0x1p-24f < p[i];
-    }
-    out[i] = static_cast<T>(one ? 1 : 0);
-  }
+  constexpr int draws = sizeof(P) / sizeof(uint32_t);
+  in_order(engine, n, draws, [&](const uint32_t* bits, int64_t first, int64_t count) {
+    P u[kBuffer];
+    uniform(bits, u, count, P(0), P(1));
+    for (int64_t i = 0; i < count; ++i)
+      out[first + i] = static_cast<T>(u[i] < p[first + i] ? 1 : 0);
+  });
 }
 
 namespace {
@@ -218,37 +276,29 @@ template <class T> T from_integer(int64_t v) {
 
 template <class T>
 void fill_range(Engine& engine, T* out, int64_t n, uint64_t range, int64_t base) {
-  if (range == 0) {
-    each(out, n, [&] {
-      return from_integer<T>(static_cast<int64_t>(engine.random64() + static_cast<uint64_t>(base)));
-    });
-  } else if (range >= kWide) {
-    each(out, n, [&] {
-      return from_integer<T>(
-          static_cast<int64_t>(engine.random64() % range + static_cast<uint64_t>(base)));
-    });
-  } else {
-    const auto small = static_cast<uint32_t>(range);
-    each(out, n,
-         [&] { return from_integer<T>(static_cast<int64_t>(engine.random() % small) + base); });
-  }
+  auto shift = [base](uint64_t x) {
+    return from_integer<T>(static_cast<int64_t>(x + static_cast<uint64_t>(base)));
+  };
+  if (range == 0) return from_words64(engine, out, n, shift);
+  if (range >= kWide)
+    return from_words64(engine, out, n, [&](uint64_t x) { return shift(x % range); });
+  from_remainders(engine, out, n, static_cast<uint32_t>(range), shift);
 }
 
 template <class T> void fill_random(Engine& engine, T* out, int64_t n) {
-  if constexpr (std::is_same_v<T, bool>) {
-    each(out, n, [&] { return (engine.random() & 1) != 0; });
-  } else if constexpr (std::is_same_v<T, int64_t>) {
-    each(out, n, [&] { return static_cast<int64_t>(engine.random64() & (~uint64_t{0} >> 1)); });
+  if constexpr (std::is_same_v<T, int64_t>) {
+    from_words64(engine, out, n,
+                 [](uint64_t x) { return static_cast<int64_t>(x & (~uint64_t{0} >> 1)); });
   } else if constexpr (std::is_same_v<T, double>) {
-    each(out, n,
-         [&] { return static_cast<double>(engine.random64() % ((uint64_t{1} << 53) + 1)); });
-  } else if constexpr (std::is_integral_v<T>) {
+    from_words64(engine, out, n,
+                 [](uint64_t x) { return static_cast<double>(x % ((uint64_t{1} << 53) + 1)); });
+  } else if constexpr (std::is_integral_v<T>) {  // bool: 2 values
     const uint32_t range = static_cast<uint32_t>(std::numeric_limits<T>::max()) + 1;
-    each(out, n, [&] { return static_cast<T>(engine.random() % range); });
+    from_remainders(engine, out, n, range, [](uint32_t x) { return static_cast<T>(x); });
   } else {
     constexpr int digits = std::is_same_v<T, float> ? 24 : std::is_same_v<T, Half> ? 11 : 8;
-    constexpr uint32_t range = (1u << digits) + 1;
-    each(out, n, [&] { return T(static_cast<float>(engine.random() % range)); });
+    from_remainders(engine, out, n, (1u << digits) + 1,
+                    [](uint32_t x) { return T(static_cast<float>(x)); });
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/simd/lanes.h"
+#include "kernels/functors_scalar.h"
 
 // Compiled once per instruction set: everything here lives in that set's namespace.
 namespace taeda::cpu::simd::TAEDA_ISA {
@@ -86,6 +87,23 @@ void uniform_double(const uint32_t* bits, double* out, int64_t n, double low, do
     const double u = static_cast<double>(static_cast<int64_t>(word & ((1ULL << 53) - 1))) * 0x1p-53;
     out[i] = std::fma(u, range, low);
   }
+}
+
+// By the quotient in float64, rounded to a whole number: all steps after it are exact. Numbers
+// below 2^32 are the low bits of 2^52 and more.
+void remainder(const uint32_t* bits, uint32_t* out, int64_t n, uint32_t range) {
+  const auto by = static_cast<double>(range), inverse = 1.0 / by;
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t word = temper(bits[i]);
+    const double x = std::bit_cast<double>(0x4330000000000000u | word) - 0x1p52;
+    const double quotient = (x * inverse + 0x1p52) - 0x1p52, rest = x - quotient * by;
+    const double above = rest < 0.0 ? rest + by : rest;
+    out[i] = static_cast<uint32_t>(std::bit_cast<uint64_t>(above + 0x1p52));
+  }
+}
+
+void log(double* x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) x[i] = taeda::TAEDA_ISA::log(x[i]);
 }
 
 void normal_float(float* data, int64_t blocks, float mean, float std) {
@@ -191,8 +209,8 @@ void dropout_float(const uint32_t* bits, uint64_t limit, const float* x, float s
 
 }  // namespace
 
-extern const RandomKernels random_kernels = {uniform_float,      uniform_double, normal_float,
-                                             normal_double,      bernoulli,      scale_kept<float>,
-                                             scale_kept<double>, dropout_float};
+extern const RandomKernels random_kernels = {
+    uniform_float, uniform_double,    remainder,          log,          normal_float, normal_double,
+    bernoulli,     scale_kept<float>, scale_kept<double>, dropout_float};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

@@ -11,6 +11,10 @@ struct RandomKernels {
   // rounded once (fma).
   void (*uniform_float)(const uint32_t* bits, float* out, int64_t n, float low, float range);
   void (*uniform_double)(const uint32_t* bits, double* out, int64_t n, double low, double range);
+  // out[i] = word i modulo range, which is at most 2^31.
+  void (*remainder)(const uint32_t* bits, uint32_t* out, int64_t n, uint32_t range);
+  // Natural logarithms of positive numbers, in place; within a few ulp.
+  void (*log)(double* x, int64_t n);
   // Turns blocks of 16 uniforms into normal deviates, in place: elements j and j + 8 make two.
   void (*normal_float)(float* data, int64_t blocks, float mean, float std);
   void (*normal_double)(double* data, int64_t blocks, double mean, double std);
