@@ -173,7 +173,7 @@ struct FloorDivide : EasyQuotient {
   static constexpr OpInfo info{"floor_divide", "The quotient rounded down to a whole number.",
                                Real};
   template <class T> FN static T f(T a, T b) {
-    if constexpr (same_type<T, float>) return floor_quotient(a, b, fmod_easy(a, b));
+    if constexpr (is_float<T> && easy_quotient<T>) return floor_quotient(a, b, fmod_easy(a, b));
     else if constexpr (easy_whole<T>) return floor_whole(a, b);
     else return floor_quotient(a, b);
   }

@@ -1,7 +1,8 @@
-// Inverse trigonometric, hyperbolic and other elementary functions: in float32 without branches,
-// in float64 the library's. (See functors_scalar.h for the more frequent ones.)
+// Inverse trigonometric, hyperbolic and other elementary functions of float32, without branches.
+// (See functors_scalar.h for the more frequent ones, functors_double.h for float64.)
 #pragma once
 
+#include "kernels/functors_double.h"
 #include "kernels/functors_wide.h"
 
 namespace taeda::TAEDA_ISA {
@@ -21,7 +22,6 @@ FN float exp2(float x) {  // max 1.3 ulp; exact for whole numbers
   const auto n = static_cast<int32_t>(bits_as<uint32_t>(shifted) - 0x4b400000u), half = n >> 1;
   return q * pow2i(half, 0.0f) * pow2i(n - half, 0.0f);
 }
-FN double exp2(double x) { return ::exp2(x); }
 
 // x to the y: in float64, so that the one rounding to float32 is all that is lost. Vectors of two
 // lanes without FMA instructions are slower than the library.
@@ -38,7 +38,6 @@ FN float pow(float x, float y) {
   return static_cast<float>(wide == 1.0 ? 1.0 : v);
 #endif
 }
-FN double pow(double x, double y) { return ::pow(x, y); }
 
 // ---- tangent and inverse trigonometric functions ----
 // For |x| up to easy_angle: from multiples of pi/2, with -1/tan on the odd ones. Max 2.8 ulp.
@@ -55,7 +54,6 @@ FN float tan(float x) {
   const float t = p * (z * r) + r;
   return (bits_as<uint32_t>(shifted) & 1) != 0 ? -1.0f / t : t;
 }
-FN double tan(double x) { return ::tan(x); }
 FN float library_tan(float x) { return ::tanf(x); }
 
 inline constexpr float kHalfPiHigh = 1.57079637f, kHalfPiLow = -4.37113883e-8f;
@@ -76,7 +74,6 @@ FN float asin(float x) {
   const float z = far ? 0.5f * (1.0f - a) : a * a, v = asin_near(far ? sqrt(z) : a, z);
   return copysign(far ? (kHalfPiLow - 2.0f * v) + kHalfPiHigh : v, x);
 }
-FN double asin(double x) { return ::asin(x); }
 FN float acos(float x) {
   const float a = abs(x);
   const bool far = a > 0.5f, left = x < 0.0f;
@@ -85,7 +82,6 @@ FN float acos(float x) {
   const float rest = far != left ? part : -part;
   return (rest + turns * kHalfPiLow) + turns * kHalfPiHigh;
 }
-FN double acos(double x) { return ::acos(x); }
 
 FN float atan_unit(float q) {  // for q from 0 to 1; max 1.6 ulp, also of atan
   const float z = q * q;
@@ -106,7 +102,6 @@ FN float atan(float x) {
   const float v = atan_unit(steep ? 1.0f / a : a);
   return copysign(steep ? (kHalfPiLow - v) + kHalfPiHigh : v, x);
 }
-FN double atan(double x) { return ::atan(x); }
 FN float atan2(float y, float x) {
   const float ax = abs(x), ay = abs(y);
   const float big = ax > ay ? ax : ay, small = ax > ay ? ay : ax;
@@ -116,7 +111,6 @@ FN float atan2(float y, float x) {
   const float turns = steep ? 1.0f : (left ? 2.0f : 0.0f), rest = steep != left ? -v : v;
   return copysign((rest + turns * kHalfPiLow) + turns * kHalfPiHigh, y);
 }
-FN double atan2(double y, double x) { return ::atan2(y, x); }
 
 // ---- hyperbolic functions ----
 FN float half_exp(float a) {  // exp(a) / 2 for a >= 0; infinite only where that is
@@ -132,17 +126,14 @@ FN float sinh(float x) {
   p = p * z + 1.6666667e-1f;
   return a < 1.0f ? p * (z * x) + x : copysign(h - 0.25f / h, x);
 }
-FN double sinh(double x) { return ::sinh(x); }
 FN float cosh(float x) {
   const float h = half_exp(abs(x));
   return h + 0.25f / h;
 }
-FN double cosh(double x) { return ::cosh(x); }
 FN float atanh(float x) {
   const float a = abs(x);
   return copysign(0.5f * log1p((a + a) / (1.0f - a)), x);
 }
-FN double atanh(double x) { return ::atanh(x); }
 
 // ---- lengths ----
 // Squares of float32 neither overflow nor vanish in float64.
@@ -151,11 +142,9 @@ FN float hypot(float x, float y) {
   const auto v = static_cast<float>(sqrt(a * a + b * b));
   return isinf(x) || isinf(y) ? static_cast<float>(kInf) : v;
 }
-FN double hypot(double x, double y) { return ::hypot(x, y); }
 
 // ---- what division leaves ----
 FN float fmod(float x, float y) { return ::fmodf(x, y); }
-FN double fmod(double x, double y) { return ::fmod(x, y); }
 // For |x / y| up to 2^27, with y no zero: the quotient of two float32 is then farther from a whole
 // number above it than float64 rounds, and its product with y has 51 bits. So nothing is rounded.
 FN float fmod_easy(float x, float y) {
@@ -163,7 +152,6 @@ FN float fmod_easy(float x, float y) {
   const auto r = static_cast<float>(a - q * b);
   return copysign(q == 0.0 ? x : r, x);  // y may be infinite
 }
-FN double fmod_easy(double x, double y) { return fmod(x, y); }
 // Quotients of whole numbers below 2^53 are farther from the next whole number than float64 rounds.
 template <class T> FN T floor_whole(T a, T b) {
   const double q = static_cast<double>(a) / static_cast<double>(b);
@@ -180,6 +168,8 @@ FN uint64_t whole_magnitude(int64_t x) {
 struct EasyQuotient {
   FN static uint32_t strain(float x, float y) { return magnitude(x / y); }
   FN static uint32_t most(float) { return magnitude(0x1p27f); }
+  FN static uint64_t strain(double x, double y) { return magnitude(x / y); }
+  FN static uint64_t most(double) { return magnitude(0x1p52); }
   FN static uint32_t strain(int32_t, int32_t y) { return y == 0 || y == -1 ? 1 : 0; }
   FN static uint32_t most(int32_t) { return 0; }
   FN static uint64_t strain(int64_t x, int64_t y) {
@@ -189,14 +179,16 @@ struct EasyQuotient {
 };
 template <class T>
 inline constexpr bool easy_whole = same_type<T, int32_t> || same_type<T, int64_t>;
-template <class T> inline constexpr bool easy_quotient = same_type<T, float> || easy_whole<T>;
+template <class T>
+inline constexpr bool easy_quotient =
+    same_type<T, float> || (same_type<T, double> && kFused) || easy_whole<T>;
 
 // ---- the inverse error function ----
 // x times a polynomial in w = -log(1 - x^2), or in sqrt(w) from w = 5 on, in float64: the one
 // rounding to float32 is nearly all that is lost (max 0.501 ulp), as in PyTorch, whose users draw
 // weights by it.
-FN float erfinv(float x) {
-  const double y = x, a = abs(y), w = -log((1.0 - a) * (1.0 + a));
+FN double erfinv_wide(double y) {
+  const double a = abs(y), w = -log((1.0 - a) * (1.0 + a));
   const bool tail = w >= 5.0;
   const double t = tail ? sqrt(w) - 3.16131566292015 : w - 2.5;
   double p = tail ? 1.0453471483315685e-05 : -2.0256120936453248e-11;
@@ -213,17 +205,16 @@ FN float erfinv(float x) {
   p = p * t + (tail ? 1.0042103257876431 : 2.4664027679065925e-1);
   p = p * t + (tail ? 2.9947799075165076 : 1.5014093511388074);
   const double edge = a == 1.0 ? copysign(kInf, y) : kNan;
-  return static_cast<float>(a < 1.0 ? p * y : edge);
+  return a < 1.0 ? p * y : edge;
 }
+FN float erfinv(float x) { return static_cast<float>(erfinv_wide(x)); }
 
 FN double erfc(double x) { return ::erfc(x); }
 
 // ---- logarithms to other bases ----
 // Through float64, so that the one rounding to float32 is all that is lost and powers are exact.
 FN float log2(float x) { return static_cast<float>(log_wide(x) * 1.4426950408889634); }
-FN double log2(double x) { return ::log2(x); }
 FN float log10(float x) { return static_cast<float>(log_wide(x) * 0.43429448190325183); }
-FN double log10(double x) { return ::log10(x); }
 
 // ---- the rest of the library, one call per element ----
 #define TAEDA_LIBRARY1(name)                      \
@@ -233,6 +224,5 @@ TAEDA_LIBRARY1(asinh)
 TAEDA_LIBRARY1(acosh)
 #undef TAEDA_LIBRARY1
 FN float nextafter(float x, float y) { return ::nextafterf(x, y); }
-FN double nextafter(double x, double y) { return ::nextafter(x, y); }
 
 }  // namespace taeda::TAEDA_ISA

@@ -118,12 +118,12 @@ struct Tan {
   static constexpr OpInfo info{"tan", "The tangent of each element.", Analytic, saves_output};
   template <class T> FN static T f(T x) { return tan(x); }
   template <class T>
-    requires same_type<T, float>
+    requires is_float<T>
   FN static T hard(T x) {
     return library_tan(x);
   }
-  FN static uint32_t strain(float x) { return magnitude(x); }
-  FN static uint32_t most(float) { return magnitude(easy_angle<float>); }
+  template <class T> FN static auto strain(T x) { return magnitude(x); }
+  template <class T> FN static auto most(T) { return magnitude(easy_angle<T>); }
   template <class T> FN static T da(T g, T, T y) { return g * conj(T(1) + y * y); }
 };
 struct Asin {

@@ -140,13 +140,7 @@ struct DoubleReduced {
   double r, p;
   int64_t n;
 };
-FN DoubleReduced exp_reduce(double x) {
-  double c = x < -746.0 ? -746.0 : x;
-  c = c > 710.0 ? 710.0 : c;
-  const double shifted = c * 1.44269504088896340736 + 0x1.8p52;
-  const auto n = static_cast<int64_t>(bits_as<uint64_t>(shifted) - 0x4338000000000000u);
-  const double k = shifted - 0x1.8p52;
-  const double r = (c - k * 0x1.62e42feep-1) - k * 0x1.a39ef35793c76p-33;
+FN double exp_rest(double r) {  // exp(r) - 1 for |r| <= ln2/2
   double q = 2.51004037165766914e-8;
   q = q * r + 2.76201121395723645e-7;
   q = q * r + 2.75572684216826123e-6;
@@ -157,7 +151,16 @@ FN DoubleReduced exp_reduce(double x) {
   q = q * r + 4.16666666666240636e-2;
   q = q * r + 1.66666666666666675e-1;
   q = q * r + 0.5;
-  return {r, q * (r * r) + r, n};
+  return q * (r * r) + r;
+}
+FN DoubleReduced exp_reduce(double x, double most = 710.0) {
+  double c = x < -746.0 ? -746.0 : x;
+  c = c > most ? most : c;
+  const double shifted = c * 1.44269504088896340736 + 0x1.8p52;
+  const auto n = static_cast<int64_t>(bits_as<uint64_t>(shifted) - 0x4338000000000000u);
+  const double k = shifted - 0x1.8p52;
+  const double r = (c - k * 0x1.62e42feep-1) - k * 0x1.a39ef35793c76p-33;
+  return {r, exp_rest(r), n};
 }
 FN double pow2i(int64_t n, double) {
   return bits_as<double>((static_cast<uint64_t>(n) + 1023) << 52);
@@ -234,7 +237,11 @@ FN float log(float x) {
   return (x > 0.0f && x < static_cast<float>(kInf)) ? v : special;
 }
 FN float log_easy(float x) { return log_of(x, 0.0f); }  // for positive normal numbers only
-FN double log(double x) {
+struct DoubleLog {
+  double e, m;  // log(x) = e log(2) + m
+  double sum;   // m and e times the last bits of log(2)
+};
+FN DoubleLog log_parts(double x) {
   const bool tiny = x < 2.2250738585072014e-308;
   const uint64_t u = bits_as<uint64_t>(tiny ? x * 0x1p52 : x) - 0x3fe6a09e667f3bcdu;
   // The exponent as a double without a 64-bit conversion: u >> 52 sits in the low bits of 2^52 +
@@ -251,8 +258,12 @@ FN double log(double x) {
   q = q * z + 0.285714285707228267;
   q = q * z + 0.400000000000010103;
   q = q * z + 0.666666666666666664;
-  const double v =
-      e * 0x1.62e42feep-1 + (f - (half - (s * (half + q * z) + e * 0x1.a39ef35793c76p-33)));
+  const double part = s * (half + q * z);
+  return {e, f - (half - part), f - (half - (part + e * 0x1.a39ef35793c76p-33))};
+}
+FN double log(double x) {
+  const DoubleLog l = log_parts(x);
+  const double v = l.e * 0x1.62e42feep-1 + l.sum;
   const double special = x == 0.0 ? -kInf : (x > 0.0 ? x : kNan);
   return (x > 0.0 && x < kInf) ? v : special;
 }
@@ -376,12 +387,15 @@ FN double cos_poly(double z) {
   p = p * z + 4.16666666666666667e-2;
   return (p * z - 0.5) * z + 1.0;
 }
-// sin(x + quarter * pi/2): x = n pi/2 + r in pieces of pi/2 whose products with n are exact.
+// x - k pi/2, in pieces of pi/2 whose products with k are exact.
+FN double less_half_pi(double x, double k) {
+  return ((x - k * 0x1.921fb544p+0) - k * 0x1.0b4611a6p-34) - k * 0x1.3198a2e037073p-69;
+}
+// sin(x + quarter * pi/2)
 FN double sin_shifted(double x, uint64_t quarter) {
   const double shifted = x * 0.636619772367581343 + 0x1.8p52, k = shifted - 0x1.8p52;
   const uint64_t n = bits_as<uint64_t>(shifted) + quarter;
-  const double r = ((x - k * 0x1.921fb544p+0) - k * 0x1.0b4611a6p-34) - k * 0x1.3198a2e037073p-69,
-               z = r * r;
+  const double r = less_half_pi(x, k), z = r * r;
   const double v = (n & 1) ? cos_poly(z) : sin_poly(r, z);
   return bits_as<double>(bits_as<uint64_t>(v) ^ ((n & 2) << 62));
 }

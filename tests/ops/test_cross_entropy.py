@@ -118,3 +118,28 @@ def test_errors():
     assert F.cross_entropy(
         taeda.empty(3, 4, device="meta"), taeda.zeros(3, device="meta").long()
     ).is_meta
+
+
+@pytest.mark.parametrize("classes", [1, 17, 64, 511, 5000])
+def test_scores_of_all_sizes(classes):
+    """Sums of exponentials beside float64: far-away, infinite and missing scores."""
+    rng = np.random.default_rng(classes)
+    sizes = np.array([0, 1, 3, 10, 30, 100, 1e3, 1e30, 5, 5, 5, 5])
+    x = (rng.standard_normal((12, classes)) * sizes[:, None]).astype(np.float32)
+    x[8, 1:] = x[9, ::2] = -INF
+    x[9, 0] = 0
+    x[10, classes // 2] = 1e4
+    x[11, -1] = np.nan
+    target = np.nan_to_num(x).argmax(1)
+    target[3:6] = 0
+    with np.errstate(invalid="ignore"):
+        want = reference(x, target, None, "none")[:11]
+    got = F.cross_entropy(taeda.tensor(x), taeda.tensor(target), reduction="none").numpy()
+    assert np.isnan(got[11])
+    np.testing.assert_allclose(got[:11], want, rtol=3e-7, atol=3e-7)
+    logs = taeda.log_softmax(taeda.tensor(x), 1).numpy()
+    wide = x[:11].astype(np.float64) - x[:11].max(1, keepdims=True)
+    exact = wide - np.log(np.exp(wide).sum(1, keepdims=True))
+    scale = 1 + np.abs(np.nan_to_num(x[:11], neginf=0)).max(1, keepdims=True)
+    assert np.isnan(logs[11]).all()
+    np.testing.assert_allclose(logs[:11] / scale, exact / scale, rtol=0, atol=5e-7)

@@ -69,6 +69,28 @@ template <class T> double dot(const T* a, const T* b, int64_t n) {
       [&](int64_t i) { return static_cast<double>(a[i]) * b[i]; });
 }
 
+// The same for sums of such exponentials, to which small ones need not contribute all their digits:
+// 2^(n + j / 16) from a register of 16 powers, and a short polynomial.
+#if defined(__AVX512F__)
+FN Narrow<float, 16>::type exp_summand(Narrow<float, 16>::type x) {
+  using F = Narrow<float, 16>::type;
+  constexpr __mmask16 all = 0xffff;
+  constexpr F powers = {1.0f,        1.04427378f, 1.09050773f, 1.13878863f,
+                        1.18920712f, 1.24185781f, 1.29683955f, 1.35425555f,
+                        1.41421356f, 1.47682615f, 1.54221083f, 1.61049033f,
+                        1.68179283f, 1.75625216f, 1.83400809f, 1.91520656f};
+  x = (F)_mm512_maskz_max_ps(all, (__m512)(F{} - 200.0f), (__m512)x);  // keeps NaN
+  const F shifted = x * 23.0831207f + 12582912.0f, k = shifted - 12582912.0f;
+  const F r = x * 23.0831207f - k;
+  const F p = (r * 1.3551e-5f + 9.3843e-4f) * r + 4.33216988e-2f;
+  const F power = (F)_mm512_maskz_permutexvar_ps(all, (__m512i)shifted, (__m512)powers);
+  return (F)_mm512_maskz_scalef_ps(all, (__m512)(power * r * p + power), (__m512)(k * 0.0625f));
+}
+#else
+FN Narrow<float, 16>::type exp_summand(Narrow<float, 16>::type x) { return exp_lanes(x); }
+#endif
+FN Narrow<double, 8>::type exp_summand(Narrow<double, 8>::type x) { return exp_lanes(x); }
+
 template <class T> FN void exp_and_sum(const T* x, int64_t n, T center, T* e, double& total) {
   total += sum_of<T>(
       n,
@@ -103,7 +125,7 @@ template <class T> FN void max_and_sum(const T* x, int64_t n, T& most, double& t
     next_block(p, m, most, center, total);
     ask_for(p + ahead, kSumBlock);
     total += sum_of<T>(
-        m, [&](int64_t i) { return exp_lanes(lanes_at(p + i) - center); },
+        m, [&](int64_t i) { return exp_summand(lanes_at(p + i) - center); },
         [&](int64_t i) { return double{exp_or_zero(p[i] - center)}; });
   }
 }
@@ -164,7 +186,7 @@ FN void log_softmax_row_past(const T* x, int64_t size, T* y, T& most, T& shift) 
           Lanes<T> e{};
           if constexpr (Take) {
             __builtin_prefetch(p + i + ahead, 0, 2);
-            e = exp_lanes(lanes_at(p + i) - center);
+            e = exp_summand(lanes_at(p + i) - center);
           }
           if constexpr (Store) store_past_caches(to + i, lanes_at(p - size + i) - most - shift);
           return e;
