@@ -57,6 +57,26 @@ def test_integers(dtype: torch.dtype) -> None:
     compare("bmm", a.expand(3, 7, 9), b.expand(3, 9, 5))
 
 
+@pytest.mark.parametrize(
+    "dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64], ids=str
+)
+@pytest.mark.parametrize(
+    ("m", "k", "n"),
+    [(1, 1, 1), (3, 0, 2), (1, 33, 40), (40, 33, 1), (17, 65, 130), (130, 65, 17), (9, 1000, 3)]
+    + [(300, 8, 5), (2, 3000, 2), (33, 129, 70)],
+)
+def test_products_of_integers_wrap_around(dtype: torch.dtype, m: int, k: int, n: int) -> None:
+    limits = torch.iinfo(dtype)
+    generator = torch.Generator().manual_seed(m + k + n)
+    make = lambda *size: torch.randint(  # noqa: E731
+        limits.min, limits.max, size, dtype=dtype, generator=generator
+    )
+    a, b = make(m, k), make(k, n)
+    for x in layouts(a):
+        for y in layouts(b):
+            compare("matmul", x, y)
+
+
 def layouts(t: torch.Tensor) -> list:
     wide = torch.zeros(*t.shape[:-1], t.shape[-1] * 2, dtype=t.dtype)
     wide[..., ::2] = t

@@ -315,32 +315,6 @@ void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, Matri
   parallel_for(batch, grain, run);
 }
 
-template <class T>
-void gemm_integer(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, T* c,
-                  int64_t ldc) {
-  using U = std::make_unsigned_t<T>;  // wraps around instead of overflowing
-  const int64_t a_row = a.trans == Trans::No ? a.stride : 1,
-                a_col = a.trans == Trans::No ? 1 : a.stride;
-  const int64_t b_row = b.trans == Trans::No ? b.stride : 1,
-                b_col = b.trans == Trans::No ? 1 : b.stride;
-  const int64_t row_work = std::max<int64_t>(n * k, 1);
-  parallel_for(m, std::max<int64_t>(1, (1 << 18) / row_work), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      T* row = c + i * ldc;
-      std::fill(row, row + n, T(0));
-      for (int64_t p = 0; p < k; ++p) {
-        const auto x = static_cast<U>(a.data[i * a_row + p * a_col]);
-        const T* from = b.data + p * b_row;
-        for (int64_t j = 0; j < n; ++j) {
-          // Through 64 bits, since products of narrow unsigned types are promoted to (signed) int.
-          const uint64_t product = uint64_t{x} * static_cast<U>(from[j * b_col]);
-          row[j] = static_cast<T>(static_cast<U>(static_cast<U>(row[j]) + product));
-        }
-      }
-    }
-  });
-}
-
 #define TAEDA_GEMM(T)                                                                              \
   template void gemm<T>(int64_t, int64_t, int64_t, T, MatrixRef<T>, MatrixRef<T>, T, T*, int64_t); \
   template void gemm_onto<T>(int64_t, int64_t, int64_t, MatrixRef<T>, MatrixRef<T>, const T*, T*,  \
@@ -353,15 +327,5 @@ TAEDA_GEMM(float)
 TAEDA_GEMM(double)
 TAEDA_GEMM(std::complex<float>)
 TAEDA_GEMM(std::complex<double>)
-template void gemm_integer<int8_t>(int64_t, int64_t, int64_t, MatrixRef<int8_t>, MatrixRef<int8_t>,
-                                   int8_t*, int64_t);
-template void gemm_integer<uint8_t>(int64_t, int64_t, int64_t, MatrixRef<uint8_t>,
-                                    MatrixRef<uint8_t>, uint8_t*, int64_t);
-template void gemm_integer<int16_t>(int64_t, int64_t, int64_t, MatrixRef<int16_t>,
-                                    MatrixRef<int16_t>, int16_t*, int64_t);
-template void gemm_integer<int32_t>(int64_t, int64_t, int64_t, MatrixRef<int32_t>,
-                                    MatrixRef<int32_t>, int32_t*, int64_t);
-template void gemm_integer<int64_t>(int64_t, int64_t, int64_t, MatrixRef<int64_t>,
-                                    MatrixRef<int64_t>, int64_t*, int64_t);
 
 }  // namespace taeda::cpu

@@ -42,7 +42,8 @@ void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, Matri
                   int64_t a_step, MatrixRef<T> b, int64_t b_step, T beta, T* c, int64_t ldc,
                   int64_t c_step);
 
-// Without BLAS. T: the integers (arithmetic wraps around). Same meaning, alpha = 1 and beta = 0.
+// Without BLAS (gemm_integer.cpp). T: the integers (arithmetic wraps around). Same meaning, alpha =
+// 1 and beta = 0.
 template <class T>
 void gemm_integer(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, T* c,
                   int64_t ldc);
