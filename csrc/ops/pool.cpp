@@ -373,6 +373,48 @@ template <int N> TensorList adaptive_max_pool(const Tensor& self, const Dims& ou
 // Of these, only the ones for one dimension are functions of the package itself.
 template <int N> constexpr const char* home = N == 1 ? "" : "nn.functional";
 
+// Of a batch (N, C, *spatial), with samples (N, C, spatial) within [0, 1].
+TensorList fractional_max_pool(const Tensor& self, const Tensor& samples, const Dims& kernel,
+                               const Dims& out) {
+  constexpr const char* what = "fractional_max_pool";
+  const size_t n = kernel.size();
+  check((n == 2 || n == 3) && out.size() == n && self.dim() == static_cast<int64_t>(n) + 2, what,
+        "(): expected a batch of planes of 2 or 3 dimensions, got shape ", to_string(self.sizes()),
+        ", kernel ", to_string(kernel), " and output ", to_string(out));
+  check(same(samples.sizes(), Dims{self.size(0), self.size(1), static_cast<int64_t>(n)}) &&
+            samples.is_meta() == self.is_meta(),
+        what, "(): samples of shape ", to_string(samples.sizes()), " do not fit an input of shape ",
+        to_string(self.sizes()));
+  cpu::PoolShape s = plane_shape(self, out, static_cast<int64_t>(n));
+  for (size_t d = 0; d < n; ++d) {
+    s.kernel[d] = kernel[d];
+    check(s.out[d] > 0 && s.kernel[d] > 0 && s.kernel[d] <= s.in[d] &&
+              s.out[d] <= s.in[d] - s.kernel[d] + 1,
+          what, "(): output ", to_string(out), " and kernel ", to_string(kernel),
+          " do not fit an input of shape ", to_string(self.sizes()));
+  }
+  const DType compute = compute_dtype(self.dtype(), what);
+  const Dims sizes = with_spatial(self, out);
+  Tensor y = empty(sizes, {compute, self.device()}),
+         index = empty(sizes, {DType::Int64, self.device()});
+  if (y.is_meta() || y.numel() == 0) return {finished(y, self.dtype()), index};
+  const Tensor x = prepared(self, compute), u = prepared(samples, compute);
+  visit_floating(compute, what, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* from = u.data_as<T>();
+    for (int64_t i = 0; i < u.numel(); ++i)
+      check(from[i] >= 0 && from[i] <= 1, what, "(): expected samples within [0, 1], got ",
+            static_cast<double>(from[i]));
+    cpu::fractional_max_pool<T>(s, x.data_as<T>(), from, y.data_as<T>(), index.data_as<int64_t>());
+  });
+  return {finished(y, self.dtype()), index};
+}
+void fractional_backward(Backward& b) {
+  if (!b.grad().defined()) return;
+  b.set(0, op<"_scatter_pool">(b.grad(), b.out(1), b.sizes(0),
+                               static_cast<int64_t>(b.arg<Dims>(2).size())));
+}
+
 template <int N>
 constexpr Traits kPick{.backward = pick_backward<N>,
                        .saves = saves_out(1),
@@ -421,6 +463,16 @@ const Define pool_ops[] = {
      "dilation: int[3] = 1, "
      "ceil_mode: bool = False) -> Tensor",
      kMaxDoc, kernel(max_pool_values<3>), kComposite},
+    {"_fractional_max_pool(self: Tensor, samples: Tensor, kernel_size: int[], output_size: int[]) "
+     "-> (Tensor, Tensor)",
+     "Largest elements, and their positions, of windows of `kernel_size` that begin at places "
+     "which "
+     "`samples` (N, C, spatial), within [0, 1], shift.",
+     kernel(fractional_max_pool),
+     {.backward = fractional_backward,
+      .saves = saves_out(1),
+      .forms = 0,
+      .non_differentiable = 0b10}},
     {"_scatter_pool(grad: Tensor, index: Tensor, sizes: int[], spatial: int) -> Tensor",
      "Adds each element to the place in its plane that `index` names.",
      kernel(scatter_pool),

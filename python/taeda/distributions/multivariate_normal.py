@@ -23,6 +23,10 @@ def _times_vector(matrix: Tensor, vector: Tensor) -> Tensor:
 
 def squared_distance(scale_tril: Tensor, difference: Tensor) -> Tensor:
     """The squared Mahalanobis distance that a Cholesky factor gives."""
+    if scale_tril.dim() == 2:  # one factor: one solution for all the vectors
+        columns = difference.reshape(-1, difference.size(-1)).mT
+        solved = taeda.linalg.solve_triangular(scale_tril, columns, upper=False)
+        return solved.square().sum(0).reshape(difference.shape[:-1])
     solved = taeda.linalg.solve_triangular(scale_tril, difference.unsqueeze(-1), upper=False)
     return solved.squeeze(-1).square().sum(-1)
 
@@ -135,7 +139,8 @@ class MultivariateNormal(Distribution):
             self._validate_sample(value)
         difference = value - self.loc
         factor = self._unbroadcasted_scale_tril
-        factor = factor.expand(difference.shape[:-1] + factor.shape[-2:])
+        if factor.dim() > 2:
+            factor = factor.expand(difference.shape[:-1] + factor.shape[-2:])
         distance = squared_distance(factor, difference)
         n = self._event_shape[0]
         return -0.5 * (n * math.log(2 * math.pi) + distance) - half_log_det(

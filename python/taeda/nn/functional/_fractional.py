@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import taeda
 from taeda._C import Tensor, ops
 from taeda.nn.functional._conv import _each
 
@@ -12,18 +11,6 @@ __all__ = [
     "fractional_max_pool2d", "fractional_max_pool2d_with_indices",
     "fractional_max_pool3d", "fractional_max_pool3d_with_indices",
 ]  # fmt: skip
-
-
-def _starts(samples: Tensor, size: int, out: int, kernel: int) -> Tensor:
-    """Where windows begin, (N, C, out): steps of (size - kernel) / (out - 1), shifted at random."""
-    last = size - kernel
-    if out == 1:
-        return ops.full([*samples.shape, 1], last, dtype=taeda.int64)
-    step = last / (out - 1)
-    shifts = ops.arange(out - 1, dtype=samples.dtype) + samples.unsqueeze(-1)
-    begin = (shifts * step).to(taeda.int64) - (samples.unsqueeze(-1) * step).to(taeda.int64)
-    end = ops.full([*samples.shape, 1], last, dtype=taeda.int64)
-    return ops.cat([begin, end], -1)
 
 
 def _pool(
@@ -61,22 +48,7 @@ def _pool(
             f"{name}: _random_samples must have shape {[x.size(0), x.size(1), rank]}, or more of "
             f"the first, got {list(samples.shape)}"
         )
-    samples = samples[: len(x)]
-    # (N, C, out..., kernel...): places in the flattened input. In two dimensions the first sample
-    # belongs to the columns; in three they go with the dimensions.
-    place: Any = 0
-    for d in range(rank):
-        sample = samples[..., rank - 1 - d if rank == 2 else d]
-        reach = ops.arange(kernel[d], dtype=taeda.int64)
-        window = _starts(sample, sizes[d], out[d], kernel[d]).unsqueeze(-1) + reach
-        shape = [x.size(0), x.size(1), *[1] * (2 * rank)]
-        shape[2 + d], shape[2 + rank + d] = out[d], kernel[d]
-        place = place * sizes[d] + window.reshape(shape)
-    place = place.flatten(2 + rank)
-    flat = x.flatten(2)
-    values = flat.gather(2, place.flatten(2)).reshape(place.shape)
-    best, which = values.max(-1)
-    index = place.gather(-1, which.unsqueeze(-1)).squeeze(-1)
+    best, index = ops._fractional_max_pool(x, samples[: len(x)], kernel, out)
     if input.dim() == rank + 1:
         best, index = best.squeeze(0), index.squeeze(0)
     return best, index
