@@ -112,6 +112,9 @@ CASES = {
         randn(32, 16, 3, 3, 3),
         randn(32),
     ),
+    "conv2d of planes, 7x7": lambda: with_gradients(
+        lambda x, w: F.conv2d(x, w, padding=3, groups=24), randn(8, 24, 28, 28), randn(24, 1, 7, 7)
+    ),
     "conv2d of small planes": lambda: with_gradients(
         lambda x, w: F.conv2d(x, w, padding=1, groups=200), randn(8, 200, 7, 7), randn(200, 1, 3, 3)
     ),

@@ -157,6 +157,28 @@ def test_channels_side_by_side(case: tuple, dtype: torch.dtype) -> None:
     compare(f"nn.functional.conv{len(size)}d", x, w, b, *rest, second=False)
 
 
+# Kernels of four rows and more, a channel each: channels, input, kernel, padding, dilation.
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(
+    ("channels", "size", "kernel", "padding", "dilation"),
+    [
+        (5, (28, 28), (7, 7), 3, 1),
+        (3, (9, 70), (5, 5), 2, 1),
+        (3, (6, 33), (4, 3), 0, (1, 2)),
+        (2, (4, 16), (9, 1), (4, 0), 1),
+        (3, (13, 11), (7, 7), 5, 1),
+        (2, (37, 5), (5, 4), 1, 1),
+        (2, (7, 19), (5, 5), 4, (2, 1)),
+        (2, (3, 40), (5, 5), 2, 1),
+    ],
+)
+def test_tall_kernels_of_a_channel_each(channels, size, kernel, padding, dilation, dtype) -> None:
+    x = leaf(2, channels, *size, dtype=dtype)
+    w, b = leaf(channels, 1, *kernel, dtype=dtype, seed=1), leaf(channels, dtype=dtype, seed=2)
+    rest = (1, padding, dilation, channels)
+    compare("nn.functional.conv2d", x, w, b, *rest, second=False)
+
+
 def test_one_window() -> None:
     x, w, b = leaf(5, 6, 4, 3), leaf(8, 3, 4, 3, seed=1), leaf(8, seed=2)
     compare("nn.functional.conv2d", x, w, b, 1, 0, 1, 2)

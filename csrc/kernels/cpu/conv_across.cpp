@@ -503,6 +503,12 @@ bool channels_possible(const ConvShape& s) {
 double rows_cost(const Problem& p, bool steps, int64_t lanes) {
   const int64_t rows = p.d.out * p.h.out, taps = p.taps();
   if (steps) return static_cast<double>(rows * taps * (p.w.out + 18));
+  // Kernels of some rows read each row of x once for several outputs.
+  const auto height = static_cast<int64_t>(p.h.taps.size());
+  const auto [first, last] = extremes(p.h);
+  if (p.d.taps.size() == 1 && height >= 4 && last - first + 1 == height && p.h.step == 1 &&
+      p.h.out >= 4 && 2 * p.w.out >= lanes)
+    return 250 + 1.2 * static_cast<double>(taps * rows * ceil_div(p.w.out, lanes));
   const bool joined = p.w.out < lanes && p.d.out == 1;
   const int64_t registers =
       joined ? ceil_div(rows * p.width(), lanes) : rows * ceil_div(p.w.out, lanes);

@@ -1,5 +1,6 @@
 #include "kernels/cpu/simd/conv.h"
 
+#include "kernels/cpu/simd/registers.h"
 #include "kernels/functors_scalar.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
@@ -123,7 +124,7 @@ template <class F> void each_row(const Window& w, F&& f) {
   }
 }
 
-template <class T> constexpr int kLanes = 64 / sizeof(T);
+template <class T> constexpr int kLine = 64 / sizeof(T);
 
 // y += x * weight, by one pass over y for every tap. For steps along a row that vector loads cannot
 // take.
@@ -145,7 +146,7 @@ template <class T> void add_plane_by_taps(const Window& w, const T* x, const T* 
 }
 
 // to[j] = from[j] for j < n. The last register overlaps the one before.
-template <class T, int L = kLanes<T>> FN void copy_row(const T* from, int64_t n, T* to) {
+template <class T, int L = kLine<T>> FN void copy_row(const T* from, int64_t n, T* to) {
   typedef T V __attribute__((vector_size(L * sizeof(T)), aligned(sizeof(T)), may_alias));
   if (n >= L) {
     for (int64_t j = 0; j < n; j += L) {
@@ -204,15 +205,14 @@ FN void sum_row_by(const RowSum<T>& row, const T* from, int64_t n, T start, T* t
     const int64_t a = least(next, n - L), b = least(next + L, n - L);
     V left = V{} + start, right = left;
     for (int64_t k = 0; k < row.terms; ++k) {
-      const V factor = V{} + row.weight[k];
-      left += factor * *reinterpret_cast<const V*>(from + row.at[k] + a);
-      right += factor * *reinterpret_cast<const V*>(from + row.at[k] + b);
+      left += row.weight[k] * *reinterpret_cast<const V*>(from + row.at[k] + a);
+      right += row.weight[k] * *reinterpret_cast<const V*>(from + row.at[k] + b);
     }
     *reinterpret_cast<V*>(to + a) = left;
     *reinterpret_cast<V*>(to + b) = right;
   }
 }
-template <class T, int L = kLanes<T>>
+template <class T, int L = kLine<T>>
 FN void sum_row(const RowSum<T>& row, const T* from, int64_t n, T start, T* to) {
   if (n >= L) {
     sum_row_by<T, L>(row, from, n, start, to);
@@ -227,6 +227,58 @@ FN void sum_row(const RowSum<T>& row, const T* from, int64_t n, T start, T* to) 
   }
 }
 
+// Some rows of outputs at once, so that what is read serves several of them: kRowsTogether, for
+// kernels of at least as many rows whose taps and steps are neighbours down a column.
+constexpr int kRowsTogether = 4;
+
+template <class T> struct RowsSum {
+  const T* x;       // what the first output reads
+  int64_t x_row;    // from one row of it to the next
+  const T* weight;  // columns of `height` taps; they are `width`, `dilation` apart in x
+  int64_t height, width, dilation;
+  T start;
+  T* y;
+  int64_t y_row;
+};
+
+// The columns from a and from b on, a register of each.
+template <class T, int L> FN void sum_rows_at(const RowsSum<T>& s, int64_t a, int64_t b) {
+  typedef T V __attribute__((vector_size(L * sizeof(T)), aligned(sizeof(T)), may_alias));
+  V left[kRowsTogether], right[kRowsTogether];
+  for (int r = 0; r < kRowsTogether; ++r) left[r] = right[r] = V{} + s.start;
+  // What one row of x adds to the outputs [First, Last).
+  auto add = [&]<int First, int Last>(int64_t row) {
+    const T *from = s.x + row * s.x_row, *weight = s.weight + row;
+    for (int64_t k = 0; k < s.width; ++k, from += s.dilation, weight += s.height) {
+      const V seen_left = *reinterpret_cast<const V*>(from + a);
+      const V seen_right = *reinterpret_cast<const V*>(from + b);
+#pragma GCC unroll 4
+      for (int r = First; r < Last; ++r) {
+        left[r] += weight[-r] * seen_left;
+        right[r] += weight[-r] * seen_right;
+      }
+    }
+  };
+  static_assert(kRowsTogether == 4);
+  add.template operator()<0, 1>(0);
+  add.template operator()<0, 2>(1);
+  add.template operator()<0, 3>(2);
+  for (int64_t row = 3; row < s.height; ++row) add.template operator()<0, 4>(row);
+  add.template operator()<1, 4>(s.height);
+  add.template operator()<2, 4>(s.height + 1);
+  add.template operator()<3, 4>(s.height + 2);
+  for (int r = 0; r < kRowsTogether; ++r) {
+    *reinterpret_cast<V*>(s.y + r * s.y_row + a) = left[r];
+    *reinterpret_cast<V*>(s.y + r * s.y_row + b) = right[r];
+  }
+}
+template <class T, int L = kLanes<T>> void sum_rows(const RowsSum<T>& s, int64_t n) {
+  if constexpr (L * sizeof(T) > 16) {
+    if (n < L) return sum_rows<T, L / 2>(s, n);
+  }
+  for (int64_t j = 0; j < n; j += 2 * L) sum_rows_at<T, L>(s, least(j, n - L), least(j + L, n - L));
+}
+
 // y = start + x * weight. For steps of 1 along a row all taps of some neighbouring outputs are
 // summed at once, in registers.
 template <class T>
@@ -238,6 +290,24 @@ void plane(const Window& w, const T* x, const T* weight, T start, T* memory, T* 
     return add_plane_by_taps(w, x, weight, y);
   }
   const Padded<T> seen(w, x, memory);
+  if (w.kernel[0] == 1 && w.kernel[1] >= kRowsTogether && w.out[1] >= kRowsTogether &&
+      w.stride[1] == 1 && w.dilation[1] == 1 && w.out[2] >= most(kLanes<T> / 2, 16 / sizeof(T))) {
+    T columns[RowSum<T>::most];
+    for (int64_t k = 0; k < taps; ++k)
+      columns[k % w.kernel[2] * w.kernel[1] + k / w.kernel[2]] = weight[k];
+    RowsSum<T> s{seen.data,     seen.size[2], columns, w.kernel[1], w.kernel[2],
+                 w.dilation[2], start,        y,       w.out[2]};
+    for (int64_t od = 0; od < w.out[0]; ++od) {
+      const int64_t plane = od * w.stride[0] * seen.size[1];
+      for (int64_t oh = 0; oh < w.out[1]; oh += kRowsTogether) {
+        const int64_t first = least(oh, w.out[1] - kRowsTogether);
+        s.x = seen.data + (plane + first) * seen.size[2];
+        s.y = y + (od * w.out[1] + first) * w.out[2];
+        sum_rows(s, w.out[2]);
+      }
+    }
+    return;
+  }
   RowSum<T> row;
   for (int64_t kd = 0; kd < w.kernel[0]; ++kd) {
     for (int64_t kh = 0; kh < w.kernel[1]; ++kh) {
@@ -251,7 +321,7 @@ void plane(const Window& w, const T* x, const T* weight, T start, T* memory, T* 
   }
   // Short rows are summed as one, with what lies between them.
   const int64_t joined = (w.out[1] - 1) * seen.size[2] + w.out[2];
-  if (w.out[2] < kLanes<T> && w.out[0] == 1 && w.stride[1] == 1) {
+  if (w.out[2] < kLine<T> && w.out[0] == 1 && w.stride[1] == 1) {
     T* line = memory + seen.size[0] * seen.size[1] * seen.size[2];
     sum_row(row, seen.data, joined, start, line);
     for (int64_t oh = 0; oh < w.out[1]; ++oh, line += seen.size[2], y += w.out[2])
