@@ -11,6 +11,7 @@ import taeda
 from taeda.autograd import gradcheck, gradgradcheck
 
 SHAPES = [((7, 5), (9, 5)), ((3, 16), (40, 16)), ((30, 70), (33, 70)), ((2, 5, 3), (2, 17, 3))]
+SHAPES += [((40, 3, 3), (40, 4, 3)), ((2, 1, 8), (2, 4, 8)), ((1, 1), (2, 1)), ((30, 3), (100, 3))]
 
 
 def random(*shape: int, dtype: str = "float64") -> np.ndarray:

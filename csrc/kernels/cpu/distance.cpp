@@ -107,11 +107,35 @@ void by_columns(const T* a, const T* b, T* out, int64_t batches, int64_t m, int6
                });
 }
 
+// Of so few and short rows that neither they nor their columns fill a register.
+bool are_tiny(int64_t n, int64_t k) { return n <= 4 && k <= 8; }
+template <class T>
+void tiny_distances(const T* a, const T* b, T* out, int64_t batches, int64_t m, int64_t n,
+                    int64_t k, bool squares) {
+  parallel_for(batches, std::max<int64_t>(1, 16384 / (m * n * k)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T* others = b + i * n * k;
+      for (int64_t row = i * m; row < (i + 1) * m; ++row) {
+        for (int64_t j = 0; j < n; ++j) {
+          T sum = 0;
+          for (int64_t c = 0; c < k; ++c) {
+            const T d = a[row * k + c] - others[j * k + c];
+            sum += squares ? d * d : std::abs(d);
+          }
+          out[row * n + j] = squares ? std::sqrt(sum) : sum;
+        }
+      }
+    }
+  });
+}
+
 }  // namespace
 
 template <class T>
 void pair_distances(const T* a, const T* b, T* out, int64_t batches, int64_t m, int64_t n,
                     int64_t k, double p) {
+  if ((p == 1 || p == 2) && m > 0 && k > 0 && are_tiny(n, k))
+    return tiny_distances(a, b, out, batches, m, n, k, p == 2);
   if ((p == 1 || p == 2) && m >= 4 && k > 0) return by_columns(a, b, out, batches, m, n, k, p == 2);
   const int64_t grain = std::max<int64_t>(1, 32768 / std::max<int64_t>(1, n * k));
   parallel_for(batches * m, grain, [&](int64_t begin, int64_t end) {

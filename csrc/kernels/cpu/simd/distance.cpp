@@ -23,11 +23,9 @@ FN void some(const T* a, const T* b, int64_t step, int64_t k, T* out) {
     }
     for (int r = 0; r < Registers; ++r) total[r] += sum[r];
   }
-  for (int r = 0; r < Registers; ++r) {
-    if constexpr (Squares) {
-      for (int i = 0; i < kLanes<T>; ++i) total[r][i] = taeda::TAEDA_ISA::sqrt(total[r][i]);
-    }
-    at(out + r * kLanes<T>) = total[r];
+  for (int r = 0; r < Registers; ++r) at(out + r * kLanes<T>) = total[r];
+  if constexpr (Squares) {  // in memory, where compilers make vectors of roots
+    for (int64_t i = 0; i < Registers * kLanes<T>; ++i) out[i] = taeda::TAEDA_ISA::sqrt(out[i]);
   }
 }
 
