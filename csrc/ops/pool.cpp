@@ -373,7 +373,7 @@ template <int N> TensorList adaptive_max_pool(const Tensor& self, const Dims& ou
 // Of these, only the ones for one dimension are functions of the package itself.
 template <int N> constexpr const char* home = N == 1 ? "" : "nn.functional";
 
-// Of a batch (N, C, *spatial), with samples (N, C, spatial) within [0, 1].
+// Of a batch (N, C, *spatial), with samples (N, C, spatial).
 TensorList fractional_max_pool(const Tensor& self, const Tensor& samples, const Dims& kernel,
                                const Dims& out) {
   constexpr const char* what = "fractional_max_pool";
@@ -401,11 +401,9 @@ TensorList fractional_max_pool(const Tensor& self, const Tensor& samples, const 
   const Tensor x = prepared(self, compute), u = prepared(samples, compute);
   visit_floating(compute, what, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const T* from = u.data_as<T>();
-    for (int64_t i = 0; i < u.numel(); ++i)
-      check(from[i] >= 0 && from[i] <= 1, what, "(): expected samples within [0, 1], got ",
-            static_cast<double>(from[i]));
-    cpu::fractional_max_pool<T>(s, x.data_as<T>(), from, y.data_as<T>(), index.data_as<int64_t>());
+    check(cpu::fractional_max_pool<T>(s, x.data_as<T>(), u.data_as<T>(), y.data_as<T>(),
+                                      index.data_as<int64_t>()),
+          what, "(): the samples shift a window out of its plane; expected them within [0, 1]");
   });
   return {finished(y, self.dtype()), index};
 }
@@ -467,7 +465,7 @@ const Define pool_ops[] = {
      "-> (Tensor, Tensor)",
      "Largest elements, and their positions, of windows of `kernel_size` that begin at places "
      "which "
-     "`samples` (N, C, spatial), within [0, 1], shift.",
+     "`samples` (N, C, spatial) shift.",
      kernel(fractional_max_pool),
      {.backward = fractional_backward,
       .saves = saves_out(1),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <limits>
 #include <type_traits>
 #include <vector>
@@ -470,23 +471,26 @@ template <class T> void adaptive_avg_pool_backward(const PoolShape& s, const T* 
 }
 
 namespace {
-// Where the windows along one dimension begin. The first sample of a plane belongs to its columns.
+// Where the windows along one dimension begin. False where one would reach out of the plane.
 template <class T>
-void window_starts(T sample, int64_t in, int64_t out, int64_t kernel, int64_t* to) {
+bool window_starts(T sample, int64_t in, int64_t out, int64_t kernel, int64_t* to) {
+  if (!(std::abs(sample) < T(1 << 20))) return false;
   const int64_t last = in - kernel;
   const T step =
       out > 1 ? static_cast<T>(static_cast<double>(last) / static_cast<double>(out - 1)) : T(0);
   const auto shift = static_cast<int64_t>(sample * step);
+  bool inside = true;
   for (int64_t i = 0; i + 1 < out; ++i) {
-    const T at = (static_cast<T>(i) + sample) * step;
-    to[i] = std::clamp<int64_t>(static_cast<int64_t>(at) - shift, 0, last);
+    to[i] = static_cast<int64_t>((static_cast<T>(i) + sample) * step) - shift;
+    inside &= to[i] >= 0 && to[i] <= last;
   }
   to[out - 1] = last;
+  return inside;
 }
 }  // namespace
 
 template <class T>
-void fractional_max_pool(const PoolShape& s, const T* x, const T* samples, T* y, int64_t* index) {
+bool fractional_max_pool(const PoolShape& s, const T* x, const T* samples, T* y, int64_t* index) {
   // Two dimensions as three.
   int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
   const int64_t lead = 3 - s.spatial;
@@ -496,16 +500,20 @@ void fractional_max_pool(const PoolShape& s, const T* x, const T* samples, T* y,
     kernel[lead + d] = s.kernel[d];
   }
   const int64_t plane = in[0] * in[1] * in[2], results = out[0] * out[1] * out[2];
+  std::atomic<bool> inside{true};
   const int64_t work = results * kernel[0] * kernel[1] * kernel[2];
   parallel_for(s.planes, std::max<int64_t>(1, kWork / work), [&](int64_t begin, int64_t end) {
     std::vector<int64_t> starts(static_cast<size_t>(out[0] + out[1] + out[2]));
     int64_t* start[3] = {starts.data(), starts.data() + out[0], starts.data() + out[0] + out[1]};
     for (int64_t p = begin; p < end; ++p) {
       const T* from = x + p * plane;
+      bool good = true;
       for (int64_t d = 0; d < s.spatial; ++d) {
         const T sample = samples[p * s.spatial + (s.spatial == 2 ? 1 - d : d)];
-        window_starts(sample, in[lead + d], out[lead + d], kernel[lead + d], start[lead + d]);
+        good &=
+            window_starts(sample, in[lead + d], out[lead + d], kernel[lead + d], start[lead + d]);
       }
+      if (!good) return inside.store(false, std::memory_order_relaxed);
       int64_t o = p * results;
       for (int64_t a = 0; a < out[0]; ++a) {
         for (int64_t b = 0; b < out[1]; ++b) {
@@ -530,12 +538,13 @@ void fractional_max_pool(const PoolShape& s, const T* x, const T* samples, T* y,
       }
     }
   });
+  return inside;
 }
 
 #define TAEDA_POOL(T)                                                                       \
   template void max_pool<T>(const PoolShape&, const T*, T*, int64_t*);                      \
   template void adaptive_max_pool<T>(const PoolShape&, const T*, T*, int64_t*);             \
-  template void fractional_max_pool<T>(const PoolShape&, const T*, const T*, T*, int64_t*); \
+  template bool fractional_max_pool<T>(const PoolShape&, const T*, const T*, T*, int64_t*); \
   template bool scatter_planes<T>(int64_t, int64_t, int64_t, const T*, const int64_t*, T*); \
   template void gather_planes<T>(int64_t, int64_t, int64_t, const T*, const int64_t*, T*);  \
   template void avg_pool<T>(const PoolShape&, AverageRule, const T*, T*);                   \

@@ -17,10 +17,11 @@ struct PoolShape {
 // `index` receives where in its plane each maximum was found: the first one, or the last NaN.
 template <class T> void max_pool(const PoolShape& s, const T* x, T* y, int64_t* index);
 // Windows of `kernel` elements that begin `(in - kernel) / (out - 1)` apart on average: `samples`
-// (planes, spatial), within [0, 1], shift those of each plane. Padding, stride, dilation are not
-// read.
+// (planes, spatial) shift those of each plane; in two dimensions the first is for the columns.
+// False, with y unfinished, where a window would leave its plane, which none does for samples
+// within [0, 1]. Padding, stride, dilation are not read.
 template <class T>
-void fractional_max_pool(const PoolShape& s, const T* x, const T* samples, T* y, int64_t* index);
+bool fractional_max_pool(const PoolShape& s, const T* x, const T* samples, T* y, int64_t* index);
 // gx[index] += gy, for max_pool and adaptive_max_pool alike. `in` and `out` are sizes of a whole
 // plane. False where an index lies outside of its plane; gx is then unfinished.
 template <class T>
