@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/checked.h"
 #include "ops/half.h"
 #include "ops/reduce_util.h"
 
@@ -129,7 +130,7 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p, const std::string& co
 
 // ---- pdist ----
 
-int64_t pairs_of(int64_t n) { return n > 0 ? n * (n - 1) / 2 : 0; }
+int64_t pairs_of(int64_t n) { return n > 0 ? checked_mul(n, n - 1) / 2 : 0; }
 
 Tensor pdist(const Tensor& self, double p) {
   check(self.dim() == 2, "pdist only supports 2D tensors, got: ", self.dim(), "D");
