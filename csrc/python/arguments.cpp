@@ -94,6 +94,12 @@ bool equals(PyObject* name, PyObject* other) {
   return name == other || (other && PyUnicode_Compare(name, other) == 0);
 }
 
+// Ints given one by one.
+bool convert_ints(PyObject* const* items, size_t n, Value& v) {
+  if (!is_none(v)) v = Value();
+  return as_dims(items, n, &v.emplace<Dims>());
+}
+
 PyObject* intern(const char* s) { return must(PyUnicode_InternFromString(s)); }
 
 }  // namespace
@@ -123,6 +129,8 @@ Signature::Signature(const Op& op) : op_(op) {
     has_device |= a.kind == ArgKind::Device && a.name == "device";
     params_.push_back(std::move(p));
   }
+  takes_spread_ints_ =
+      positional_ == 2 && params_[1].kind == ArgKind::Ints && params_[1].arg->repeat <= 0;
   from_nothing_ =
       has_dtype && has_device && (op.args.empty() || op.args[0].kind != ArgKind::Tensor);
   factory_ = has_dtype && has_device &&
@@ -178,13 +186,18 @@ bool Signature::parse(const PyArgs& call, Values& values, PyObject** out, Extras
 
 bool Signature::parse_any(const PyArgs& call, Values& values, PyObject** out, Extras* extras,
                           bool explain) const {
-  if (call.kwnames || call.count > positional_ || from_nothing_)
+  const bool spread = takes_spread_ints_ && call.method && call.count > 1 &&
+                      PyLong_CheckExact(call.args[1]) && !call.kwnames;
+  if (call.kwnames || from_nothing_ || (call.count > positional_ && !spread))
     return parse_slow(call, values, out, extras, explain);
-  for (size_t i = 0; i < call.count; ++i) {
-    if (!convert(call.args[i], params_[i], values[i])) [[unlikely]]
+  const size_t given = spread ? 2 : call.count;
+  for (size_t i = 0; i < given; ++i) {
+    const bool fits = spread && i == 1 ? convert_ints(call.args + 1, call.count - 1, values[1])
+                                       : convert(call.args[i], params_[i], values[i]);
+    if (!fits) [[unlikely]]
       return parse_slow(call, values, out, extras, explain);
   }
-  for (size_t i = call.count; i < params_.size(); ++i) {
+  for (size_t i = given; i < params_.size(); ++i) {
     if (!params_[i].arg->has_default) [[unlikely]]
       return parse_slow(call, values, out, extras, explain);
     if (is_trivial(values[i])) construct_value(&values[i], params_[i].arg->fallback);

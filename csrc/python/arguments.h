@@ -95,7 +95,8 @@ class Signature {
 
   const Op& op_;
   std::vector<Param> params_;
-  size_t positional_ = 0;      // parameters that may be given by position
+  size_t positional_ = 0;           // parameters that may be given by position
+  bool takes_spread_ints_ = false;  // a method's only argument: x.view(2, 3)
   bool factory_ = false;       // makes a tensor from no tensor, or like one: takes requires_grad
   bool from_nothing_ = false;  // takes the default device
   bool needs_tensor_ = false;  // numbers stand for tensors, but not for all of them
