@@ -111,12 +111,16 @@ void convolve(const ConvShape& s, const std::vector<Part>& parts, int64_t channe
     begins.push_back(begins.back() + many_panels * channels * part.p.taps());
   const int64_t group_weights = begins.back();
   Scratch<T> packed(s.groups * group_weights);
-  for (int64_t g = 0; g < s.groups; ++g) {
-    Weights<T> of_group = w;
-    of_group.data += g * w.group_step;
-    for (size_t k = 0; k < parts.size(); ++k)
-      pack(parts[k], panels, of_group, packed.data() + g * group_weights + begins[k]);
-  }
+  parallel_for(s.groups, std::max<int64_t>(1, kNear / std::max<int64_t>(1, group_weights)),
+               [&](auto begin, auto end) {
+                 for (int64_t g = begin; g < end; ++g) {
+                   Weights<T> of_group = w;
+                   of_group.data += g * w.group_step;
+                   for (size_t k = 0; k < parts.size(); ++k)
+                     pack(parts[k], panels, of_group,
+                          packed.data() + g * group_weights + begins[k]);
+                 }
+               });
   // Where there are few images, each is cut, or its outputs are if there are many weights to read.
   Cut cut(parts, out, channels);
   const int64_t images = s.batch * s.groups, all = static_cast<int64_t>(panels.size());

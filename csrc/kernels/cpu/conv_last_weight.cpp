@@ -130,7 +130,8 @@ template <class T> void last_grad_weight(const ConvShape& s, const T* x, const T
   // Runs of pieces add to sums of their own, which are then added in order. With many weights, some
   // outputs are taken apart from others instead.
   const int64_t each = cut.pieces(), pieces = s.batch * each;
-  const int64_t most = total <= kManyWeights ? 16 : total <= 8 * kManyWeights ? 4 : 1;
+  const int64_t few = total > 8 * kManyWeights ? 1 : 4;
+  const int64_t most = std::clamp<int64_t>(kManyWeights / std::max<int64_t>(1, total), few, 16);
   const int64_t run = ceil_div(pieces, std::min(most, pieces)), runs = ceil_div(pieces, run);
   int64_t shares = std::clamp<int64_t>(kTasks / (runs * s.groups), 1, all);
   const int64_t share = ceil_div(all, shares);
