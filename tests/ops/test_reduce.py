@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="compares with PyTorch")
 
 import taeda  # noqa: E402
-from tests.conformance.bridge import to_taeda  # noqa: E402
+from tests.conformance.bridge import to_taeda, to_torch  # noqa: E402
 from tests.ops.compare import assert_close, compare, compare_error, leaf  # noqa: E402
 
 DIMS = [None, 0, 1, -1, (0, 2), (1, 2), (0, 1, 2)]
@@ -318,3 +318,20 @@ def test_errors() -> None:
     compare_error("amax", torch.ones(2, dtype=torch.complex64))
     with pytest.raises(RuntimeError, match="could not infer output dtype"):
         taeda.arange(3).mean()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_products_and_extremes_read_every_half(dtype: torch.dtype) -> None:
+    every = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(dtype)
+    for places in (1, 16, 35):
+        x = torch.ones(every.numel(), places, dtype=dtype)
+        x[:, places // 2] = every
+        for a, dim in ((x, 1), (x.t().contiguous(), 0)):
+            got = to_torch(taeda.prod(to_taeda(a), dim))
+            assert torch.equal(got.isnan(), every.isnan())
+            assert torch.equal(got.nan_to_num(0), every.nan_to_num(0))
+            for name in ("amax", "amin"):
+                want = getattr(torch, name)(a, dim)
+                got = to_torch(getattr(taeda, name)(to_taeda(a), dim))
+                assert torch.equal(got.isnan(), want.isnan())
+                assert torch.equal(got.nan_to_num(0), want.nan_to_num(0))

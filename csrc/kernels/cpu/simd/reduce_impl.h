@@ -3,7 +3,7 @@
 // namespace.
 #pragma once
 
-#ifdef __AVX512F__
+#ifdef __F16C__
 #include <immintrin.h>
 #endif
 
@@ -52,7 +52,7 @@ template <class C, class T> inline C load(T x) {
 }
 
 // The compiler makes vectors of conversions to twice the width, where the result fits a register,
-// and of no others.
+// and of no others; from float32 to float64 it takes half a register at a time.
 template <class W, class T, int64_t N>
 inline typename Narrow<W, N>::type twice(typename Narrow<T, N>::type v) {
   typename Narrow<W, N>::type wide;
@@ -81,6 +81,10 @@ template <> struct Twice<int16_t> {
 };
 template <class C, class T, int64_t N>
 inline typename Narrow<C, N>::type widened(typename Narrow<T, N>::type v) {
+#ifdef __AVX512F__
+  if constexpr (__is_same(T, float) && __is_same(C, double) && N == 8)
+    return (typename Narrow<double, 8>::type)_mm512_maskz_cvtps_pd(0xff, (__m256)v);
+#endif
   if constexpr (__is_same(C, float) || __is_same(C, double)) {
     return __builtin_convertvector(v, typename Narrow<C, N>::type);
   } else {
@@ -105,6 +109,13 @@ inline typename Narrow<C, n>::type load_vec(const T* x) {
       return (F32)_mm512_maskz_cvtph_ps(0xffff,
                                         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)));
 #endif
+#ifdef __F16C__
+    if constexpr (__is_same(T, F16) && n == 8) {
+      const F32 f = (F32)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
+      if constexpr (__is_same(C, float)) return f;
+      else return widened<C, float, n>(f);
+    }
+#endif
     typename Narrow<uint16_t, n>::type h;
     __builtin_memcpy(&h, x, sizeof h);
     U32 w = twice<uint32_t, uint16_t, n>(h);
@@ -112,7 +123,7 @@ inline typename Narrow<C, n>::type load_vec(const T* x) {
     if constexpr (__is_same(T, BF16)) f = (F32)(w << 16);
     else f = widen_f16<U32, typename Narrow<int32_t, n>::type, F32>(w);
     if constexpr (__is_same(C, float)) return f;
-    else return __builtin_convertvector(f, V);
+    else return widened<C, float, n>(f);
   } else {
     typename Narrow<T, n>::type v;
     __builtin_memcpy(&v, x, sizeof v);
