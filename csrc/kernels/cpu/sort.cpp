@@ -312,11 +312,6 @@ void sort_typed(const T* x, T* values, int64_t* indices, const SortLines& l, boo
   });
 }
 
-// The key of rank r among n of them, which are moved about, and how many are less.
-template <class U> struct Ranked {
-  U key;
-  int64_t less;
-};
 template <class U> struct Range {
   U least, most;
 };
@@ -340,6 +335,12 @@ template <class U>
   }
   return count;
 }
+
+// The key of rank r among n of them, which are moved about, and how many are less.
+template <class U> struct Ranked {
+  U key;
+  int64_t less;
+};
 template <class U> Ranked<U> key_of_rank(U* keys, int64_t n, int64_t r) {
   int64_t less = 0;
   while (n > 64) {  // keeps those that share the high bits of their distance from the least
