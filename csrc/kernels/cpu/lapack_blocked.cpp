@@ -25,6 +25,7 @@ namespace taeda::cpu::lapack {
 namespace {
 
 constexpr int64_t kPanel = 64;      // columns of a factor that LAPACK computes
+constexpr int64_t kNext = 32;       // the same, of a panel that other threads may wait for
 constexpr int64_t kNear = 1 << 21;  // bytes of a matrix that is factored panel by panel
 constexpr int64_t kStrip = 128;     // columns that a task multiplies
 constexpr int64_t kCholesky = 256;  // rows and columns of a Cholesky factor that LAPACK computes
@@ -104,9 +105,9 @@ template <class T> int32_t lu_panel(int64_t m, int64_t n, T* a, int64_t ld, int3
 // with the next panel and factors that already.
 template <class T> int32_t lu_panels(int64_t m, int64_t n, T* a, int64_t ld, int32_t* pivots) {
   const int64_t k = std::min(m, n);
-  int32_t info = lu_panel(m, std::min(kPanel, k), a, ld, pivots), next = 0;
-  for (int64_t top = 0; top < k; top += kPanel) {
-    const int64_t width = std::min(kPanel, k - top), below = top + width;
+  int32_t info = lu_panel(m, std::min(kNext, k), a, ld, pivots), next = 0;
+  for (int64_t top = 0; top < k; top += kNext) {
+    const int64_t width = std::min(kNext, k - top), below = top + width;
     auto apply = [&](int64_t left, int64_t right) {
       T* b = a + left * ld + top;
       swap_rows(right - left, b, ld, pivots + top, width, true);
@@ -116,7 +117,7 @@ template <class T> int32_t lu_panels(int64_t m, int64_t n, T* a, int64_t ld, int
         gemm(right - left, m - below, width, T(-1), {b, ld}, {a + top * ld + below, ld}, T(1),
              b + width, ld);
     };
-    const int64_t first = std::min(below + kPanel, n), strips = (n - first + kStrip - 1) / kStrip;
+    const int64_t first = std::min(below + kNext, n), strips = (n - first + kStrip - 1) / kStrip;
     const int64_t right_tasks = below < n ? 1 + strips : 0;
     parallel_for(right_tasks + (top > 0), 1, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
@@ -127,7 +128,7 @@ template <class T> int32_t lu_panels(int64_t m, int64_t n, T* a, int64_t ld, int
         } else {
           apply(below, first);
           if (below < k)
-            next = lu_panel(m - below, std::min(kPanel, k - below), a + below * (ld + 1), ld,
+            next = lu_panel(m - below, std::min(kNext, k - below), a + below * (ld + 1), ld,
                             pivots + below);
         }
       }
