@@ -135,7 +135,7 @@ void convolve(const ConvShape& s, const std::vector<Part>& parts, int64_t channe
     for (int64_t i = begin; i < end; ++i) {
       const int64_t image = i / shares / pieces, group = image % s.groups;
       const Piece piece = cut.piece(i / shares % pieces);
-      Scratch<T> laid(piece.size() * channels);
+      Scratch<T> laid(std::max<int64_t>(1, piece.size() * channels));  // 0: all is padding
       lay_out(parts[0].p, piece, x + image * channels * in.volume(), laid.data());
       for (int64_t n = i % shares * share; n < std::min((i % shares + 1) * share, all); ++n) {
         const Panel& panel = panels[static_cast<size_t>(n)];
