@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -35,3 +36,28 @@ def test_threads_of_python_share_the_pool():
     with ThreadPoolExecutor(4) as threads:
         results = list(threads.map(lambda _: a @ a, range(40)))
     assert all(taeda.equal(r, expected) for r in results)
+
+
+def test_a_mask_that_another_thread_changes_is_refused_or_read():
+    # Its true elements are counted first: no more than that many may be written.
+    n = 400_000
+    x, mask, over = taeda.rand(n), taeda.zeros(n, dtype=taeda.bool), threading.Event()
+
+    def flip():
+        while not over.is_set():
+            mask.fill_(True)
+            mask.fill_(False)
+
+    other = threading.Thread(target=flip)
+    other.start()
+    try:
+        for _ in range(60):
+            for select in (lambda: x[mask], lambda: mask.nonzero()):
+                try:
+                    assert len(select()) <= n
+                except RuntimeError as error:
+                    assert "changed by another thread" in str(error)
+    finally:
+        over.set()
+        other.join()
+    assert x[mask].tolist() == []

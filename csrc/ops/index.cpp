@@ -218,8 +218,9 @@ Tensor index_op(const Tensor& x, const TensorList& indices) {
   if (Tensor out = elements_of(x, indices); out.defined()) return out;
   if (const Tensor mask = whole_mask(x, indices); mask.defined()) {
     const auto* bytes = mask.data_as<uint8_t>();
-    Tensor out = empty(Dims{cpu::count_true(bytes, mask.numel())}, x.options());
-    cpu::take_true(x.data(), bytes, mask.numel(), out.data(), x.dtype());
+    const int64_t total = cpu::count_true(bytes, mask.numel());
+    Tensor out = empty(Dims{total}, x.options());
+    cpu::take_true(x.data(), bytes, mask.numel(), out.data(), total, x.dtype());
     return out;
   }
   Plan p = plan_of(resolve(x, indices), !x.is_meta());
@@ -238,7 +239,7 @@ Tensor index_backward_op(const Tensor& g, const TensorList& indices, DimsRef siz
       mask.defined() && g.dim() == 1 &&
       g.numel() == cpu::count_true(mask.data_as<uint8_t>(), mask.numel())) {
     cpu::put_true(out.data(), mask.data_as<uint8_t>(), mask.numel(), raw_contiguous(g).data(),
-                  g.dtype());
+                  g.numel(), g.dtype());
     return out;
   }
   Plan p = plan_of(resolve(out, indices), true);

@@ -7,8 +7,9 @@ namespace taeda {
 Tensor mask_flat_places(const Tensor& mask) {
   Tensor bytes = raw_contiguous(raw_cast(mask, DType::Bool));
   auto* m = bytes.data_as<uint8_t>();
-  Tensor flat = empty(Dims{cpu::count_true(m, bytes.numel())}, {DType::Int64, mask.device()});
-  cpu::true_places(m, bytes.numel(), flat.data_as<int64_t>());
+  const int64_t total = cpu::count_true(m, bytes.numel());
+  Tensor flat = empty(Dims{total}, {DType::Int64, mask.device()});
+  cpu::true_places(m, bytes.numel(), flat.data_as<int64_t>(), total);
   return flat;
 }
 
@@ -82,7 +83,8 @@ Value masked_scatter_op(Call& c) {
   int64_t n = cpu::count_true(bytes.data_as<uint8_t>(), bytes.numel());
   check(n <= source.numel(), "Number of elements of source < number of ones in mask");
   Tensor flat = raw_contiguous(out), values = raw_contiguous(apart_from(source, out));
-  cpu::put_true(flat.data(), bytes.data_as<uint8_t>(), bytes.numel(), values.data(), out.dtype());
+  cpu::put_true(flat.data(), bytes.data_as<uint8_t>(), bytes.numel(), values.data(), n,
+                out.dtype());
   if (!flat.is(out)) copy_into(out, flat);
   return out;
 }

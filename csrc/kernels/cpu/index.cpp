@@ -297,10 +297,11 @@ int64_t count_true(const uint8_t* mask, int64_t n) {
 }
 
 namespace {
-// f(begin, end, before, count) for chunks of the mask: `before` elements are true in front of the
-// chunk and `count` in it.
-template <class F> void for_chunks(const uint8_t* mask, int64_t n, F&& f) {
-  if (n <= kMaskChunk) return f(int64_t(0), n, int64_t(0), count_line(mask, n));
+// f(begin, end, before, count) for chunks of a mask with `total` true elements: `before` of them
+// are in front of the chunk and `count` in it. Another thread may write to the mask meanwhile: no
+// more than that many may be taken.
+template <class F> void for_chunks(const uint8_t* mask, int64_t n, int64_t total, F&& f) {
+  if (n <= kMaskChunk) return f(int64_t(0), n, int64_t(0), total);
   const int64_t chunks = (n + kMaskChunk - 1) / kMaskChunk;
   std::vector<int64_t> start(static_cast<size_t>(chunks) + 1);
   for (int64_t c = 0; c < chunks; ++c) {
@@ -308,6 +309,7 @@ template <class F> void for_chunks(const uint8_t* mask, int64_t n, F&& f) {
         start[static_cast<size_t>(c)] +
         count_line(mask + c * kMaskChunk, std::min(kMaskChunk, n - c * kMaskChunk));
   }
+  check(start.back() == total, "a mask was changed by another thread while it was read");
   parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
       const int64_t before = start[static_cast<size_t>(c)];
@@ -316,38 +318,41 @@ template <class F> void for_chunks(const uint8_t* mask, int64_t n, F&& f) {
     }
   });
 }
-}  // namespace
 
-// Without a branch on the mask, which nothing could foresee: what is written for a false element is
-// overwritten by the next.
-void true_places(const uint8_t* mask, int64_t n, int64_t* out) {
-  for_chunks(mask, n, [&](int64_t begin, int64_t, int64_t before, int64_t count) {
-    int64_t* o = out + before;
-    for (int64_t i = begin, k = 0; k < count; ++i) {
-      o[k] = i;
+// Stores value(i) for every true element i. Without a branch on the mask, which nothing could
+// foresee: what is written for a false element is overwritten by the next.
+template <class T, class F>
+void store_true(const uint8_t* mask, int64_t n, T* out, int64_t total, F&& value) {
+  for_chunks(mask, n, total, [&](int64_t begin, int64_t end, int64_t before, int64_t count) {
+    T* o = out + before;
+    int64_t k = 0;
+    for (int64_t i = begin; k < count && i < end; ++i) {
+      o[k] = value(i);
       k += static_cast<int64_t>(mask[i] != 0);
     }
+    std::fill(o + k, o + count, T());  // nothing, but where the mask has changed
   });
 }
+}  // namespace
 
-void take_true(const void* x, const uint8_t* mask, int64_t n, void* out, DType dtype) {
+void true_places(const uint8_t* mask, int64_t n, int64_t* out, int64_t total) {
+  store_true(mask, n, out, total, [](int64_t i) { return i; });
+}
+
+void take_true(const void* x, const uint8_t* mask, int64_t n, void* out, int64_t total,
+               DType dtype) {
   visit_bytes(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* from = static_cast<const T*>(x);
-    for_chunks(mask, n, [&](int64_t begin, int64_t, int64_t before, int64_t count) {
-      T* o = static_cast<T*>(out) + before;
-      for (int64_t i = begin, k = 0; k < count; ++i) {
-        o[k] = from[i];
-        k += static_cast<int64_t>(mask[i] != 0);
-      }
-    });
+    store_true(mask, n, static_cast<T*>(out), total, [&](int64_t i) { return from[i]; });
   });
 }
 
-void put_true(void* out, const uint8_t* mask, int64_t n, const void* from, DType dtype) {
+void put_true(void* out, const uint8_t* mask, int64_t n, const void* from, int64_t total,
+              DType dtype) {
   visit_bytes(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for_chunks(mask, n, [&](int64_t begin, int64_t end, int64_t before, int64_t count) {
+    for_chunks(mask, n, total, [&](int64_t begin, int64_t end, int64_t before, int64_t count) {
       if (count == 0) return;
       const T* next = static_cast<const T*>(from) + before;
       T* to = static_cast<T*>(out);

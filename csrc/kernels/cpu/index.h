@@ -36,14 +36,16 @@ int64_t first_outside(const int64_t* index, int64_t n, int64_t low, int64_t high
 void add_offsets(const int64_t* index, int64_t n, int64_t size, int64_t stride, bool first,
                  int64_t* offsets);
 
-// Row-major places of the elements of a contiguous array that are not zero. `mask` holds one byte
-// for each.
+// Row-major places of the elements of a contiguous array that are not zero, `total` of them as
+// count_true() says. `mask` holds one byte for each.
 int64_t count_true(const uint8_t* mask, int64_t n);
-void true_places(const uint8_t* mask, int64_t n, int64_t* out);
+void true_places(const uint8_t* mask, int64_t n, int64_t* out, int64_t total);
 // The elements of x where the mask is true, as many as there are; and those of `out` replaced by
 // the elements of `from`, one after another. All contiguous.
-void take_true(const void* x, const uint8_t* mask, int64_t n, void* out, DType dtype);
-void put_true(void* out, const uint8_t* mask, int64_t n, const void* from, DType dtype);
+void take_true(const void* x, const uint8_t* mask, int64_t n, void* out, int64_t total,
+               DType dtype);
+void put_true(void* out, const uint8_t* mask, int64_t n, const void* from, int64_t total,
+              DType dtype);
 // Ascending places as coordinates in an array of these sizes, one or more: that of places[i] in
 // dimension d is out[d][i * step].
 void place_coordinates(const int64_t* places, int64_t n, DimsRef sizes, int64_t* const* out,
