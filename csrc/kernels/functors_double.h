@@ -147,7 +147,7 @@ FN double atan2(double y, double x) {
   const double most = steep ? ay : ax, down = most > 0x1p1000 ? 0x1p-60 : 1.0;
   const double scale = most < 0x1p-900 ? 0x1p100 : down;
   const double big = most * scale, small = (steep ? ax : ay) * scale;
-  const bool same = small == big, far = small > kTan22 * big || (same && big > 0.0);
+  const bool same = small == big, far = (small > kTan22 * big) | (same & (big > 0.0));
   const double part = (far ? small - big : small) / (far ? small + big : big);
   const double t = same ? 0.0 : part;
   const double eighths = far ? 0.5 : 0.0;  // what atan_near() is counted from
