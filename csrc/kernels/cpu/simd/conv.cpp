@@ -63,8 +63,7 @@ void im2col(const Window& w, int64_t channels, const T* x, int64_t begin, int64_
             int64_t j = ow;
             for (; j < from; ++j) *to++ = T(0);
             if (stride == 1) {
-              const T* source = row + range.start;
-              for (; j < until; ++j) *to++ = source[j];
+              for (; j < until; ++j) *to++ = row[range.start + j];
             } else {
               for (; j < until; ++j) *to++ = row[range.start + j * stride];
             }
