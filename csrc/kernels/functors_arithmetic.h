@@ -207,7 +207,7 @@ struct Remainder : EasyQuotient {
       "Python's `%` has it.",
       Real, saves_inputs};
   template <class T> FN static T f(T a, T b) {
-    if constexpr (easy_whole<T>) return static_cast<T>(a - floor_whole(a, b) * b);
+    if constexpr (easy_whole<T>) return T(wrapping(a) - wrapping(floor_whole(a, b)) * wrapping(b));
     else if constexpr (is_integer<T>) return with_sign_of(whole_rest(a, b), b);
     else return with_sign_of(fmod_easy(a, b), b);
   }
@@ -225,7 +225,7 @@ struct Fmod : EasyQuotient {
       "fmod", "What is left of `self` after division by `other`, with the sign of `self`.", Real,
       saves_inputs};
   template <class T> FN static T f(T a, T b) {
-    if constexpr (easy_whole<T>) return static_cast<T>(a - trunc_whole(a, b) * b);
+    if constexpr (easy_whole<T>) return T(wrapping(a) - wrapping(trunc_whole(a, b)) * wrapping(b));
     else if constexpr (is_integer<T>) return whole_rest(a, b);
     else return fmod_easy(a, b);
   }

@@ -15,7 +15,8 @@ constexpr int kBytes = 32;
 #else
 constexpr int kBytes = 16;
 #endif
-typedef uint32_t Row4 __attribute__((vector_size(kBytes), aligned(4), may_alias));
+// Pairs of 16-bit numbers are moved as 32 bits, and may begin at any two bytes.
+typedef uint32_t Row4 __attribute__((vector_size(kBytes), aligned(2), may_alias));
 typedef uint64_t Row8 __attribute__((vector_size(kBytes), aligned(8), may_alias));
 // A template argument would lose the alignment, and with it the right to lie anywhere.
 template <class T> struct RowOf;
@@ -121,13 +122,12 @@ FN void rest(char* dst, int64_t dst_step, const char* src, int64_t src_step, int
     for (; j < m; ++j) {
       T column[lanes];
       for (int64_t k = 0; k < lanes; ++k)
-        column[k] = *reinterpret_cast<const T*>(src + k * src_step + j * item);
+        __builtin_memcpy(column + k, src + k * src_step + j * item, item);
       __builtin_memcpy(dst + j * dst_step, column, kBytes);
     }
   }
   for (; i < n; ++i, src += src_step, dst += item) {
-    for (int64_t j = 0; j < m; ++j)
-      *reinterpret_cast<T*>(dst + j * dst_step) = *reinterpret_cast<const T*>(src + j * item);
+    for (int64_t j = 0; j < m; ++j) __builtin_memcpy(dst + j * dst_step, src + j * item, item);
   }
 }
 
