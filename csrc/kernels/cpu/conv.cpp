@@ -31,6 +31,7 @@ constexpr int64_t kDeepWindow = 192;  // elements that are more work than a wind
 // Measured: a multiplication's time in products of matrices, beside one that waits for nothing.
 constexpr int64_t kSmallPlaces = 256;  // with so few, the products are slower
 constexpr double kSmallProduct = 1.3, kProduct = 1.1;
+constexpr double kOneChannel = 1.35;     // sums of one channel take longer than their cost says
 constexpr int64_t kPlaneWork = 1 << 16;  // multiplications worth a chunk, of depthwise planes
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -247,7 +248,8 @@ void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* 
     if (phases_forward(s, x, w, bias, y)) return;
   }
   if (across_forward(s, x, w, bias, y)) return;
-  const double last = p.depthwise ? HUGE_VAL : last_forward_cost<T>(s);
+  double last = p.depthwise ? HUGE_VAL : last_forward_cost<T>(s);
+  if (p.group_in == 1) last *= kOneChannel;
   if constexpr (std::is_same_v<T, float>) {
     if (fits_winograd<T>(s) && winograd_cost(s) < last && winograd_forward(s, x, w, bias, y))
       return;
