@@ -18,7 +18,7 @@ import math
 import sys
 from typing import TYPE_CHECKING
 
-from taeda import _C
+from taeda import _C, _public_names
 from taeda._C import (
     Generator,
     Size,
@@ -85,83 +85,6 @@ sys.modules[__name__].__class__ = _C._Package  # names are found sooner
 
 # ---- every public operation ---------------------------------------------------------------------
 
-# PyTorch has these in-place forms as functions too; the others are methods only.
-_INPLACE_FUNCTIONS = frozenset(
-    [
-        "abs_",
-        "acos_",
-        "acosh_",
-        "addmv_",
-        "alpha_dropout_",
-        "arccos_",
-        "arccosh_",
-        "arcsin_",
-        "arcsinh_",
-        "arctan_",
-        "arctanh_",
-        "as_strided_",
-        "asin_",
-        "asinh_",
-        "atan_",
-        "atanh_",
-        "ceil_",
-        "celu_",
-        "clamp_",
-        "clamp_max_",
-        "clamp_min_",
-        "clip_",
-        "conj_physical_",
-        "cos_",
-        "cosh_",
-        "deg2rad_",
-        "dropout_",
-        "embedding_renorm_",
-        "erf_",
-        "erfc_",
-        "exp2_",
-        "exp_",
-        "expm1_",
-        "feature_alpha_dropout_",
-        "feature_dropout_",
-        "fill_",
-        "fix_",
-        "floor_",
-        "frac_",
-        "gcd_",
-        "i0_",
-        "index_put_",
-        "lcm_",
-        "ldexp_",
-        "log10_",
-        "log1p_",
-        "log2_",
-        "log_",
-        "logit_",
-        "nan_to_num_",
-        "neg_",
-        "negative_",
-        "rad2deg_",
-        "reciprocal_",
-        "relu_",
-        "round_",
-        "rrelu_",
-        "rsqrt_",
-        "selu_",
-        "sigmoid_",
-        "sin_",
-        "sinc_",
-        "sinh_",
-        "sqrt_",
-        "square_",
-        "tan_",
-        "tanh_",
-        "threshold_",
-        "trunc_",
-        "xlogy_",
-        "zero_",
-    ]
-)
-
 
 def _operations() -> dict[str, Any]:
     """The operations that are public at the top level, by name."""
@@ -169,7 +92,7 @@ def _operations() -> dict[str, Any]:
     return {
         name: ops[name]
         for name, home in _C._function_modules.items()
-        if home == "" and (not name.endswith("_") or name in _INPLACE_FUNCTIONS)
+        if home == "" and (not name.endswith("_") or name in _public_names.INPLACE_FUNCTIONS)
     }
 
 
@@ -296,84 +219,11 @@ def set_default_tensor_type(t: Any) -> None:
 
 # ---- submodules, loaded when they are first used ------------------------------------------------
 
-_SUBMODULES = frozenset({
-    "__config__", "accelerator", "amp", "ao", "array_api", "autograd", "backends", "compat", "compiler", "cpu", "cuda",
-    "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit", "library", "linalg",
-    "masked", "mps", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
-    "safetensors", "serialization", "signal", "sparse", "special", "storage", "testing", "types", "utils", "version",
-    "xpu",
-})  # fmt: skip
-
-# What the package shows of them.
-_NN_FUNCTIONS = (
-    "adjoint",
-    "affine_grid_generator",
-    "alpha_dropout_",
-    "bilinear",
-    "binary_cross_entropy_with_logits",
-    "channel_shuffle",
-    "cosine_embedding_loss",
-    "cosine_similarity",
-    "ctc_loss",
-    "detach_",
-    "dsmm",
-    "feature_alpha_dropout_",
-    "frobenius_norm",
-    "get_device",
-    "grid_sampler",
-    "hinge_embedding_loss",
-    "instance_norm",
-    "is_distributed",
-    "kl_div",
-    "margin_ranking_loss",
-    "norm_except_dim",
-    "pairwise_distance",
-    "pdist",
-    "pixel_shuffle",
-    "pixel_unshuffle",
-    "poisson_nll_loss",
-    "resize_as_",
-    "rrelu",
-    "rrelu_",
-    "spmm",
-    "triplet_margin_loss",
-    "vander",
-)
-_FROM_SUBMODULES = {
-    "_convert_indices_from_coo_to_csr": "taeda.sparse._rows",
-    "_convert_indices_from_csr_to_coo": "taeda.sparse._rows",
-    "_segment_reduce": "taeda._op_aliases",
-    "_standard_gamma": "taeda._op_aliases",
-    **dict.fromkeys(_NN_FUNCTIONS, "taeda._nn_functions"),
-    "Event": "taeda._symbols",
-    "Future": "taeda.futures",
-    "GradScaler": "taeda.amp",
-    "Stream": "taeda._symbols",
-    "ScriptModule": "taeda.jit",
-    "PyTorchFileReader": "taeda.serialization._records",
-    "SymBool": "taeda._symbols",
-    "SymFloat": "taeda._symbols",
-    "SymInt": "taeda._symbols",
-    "TensorType": "taeda._symbols",
-    "lobpcg": "taeda._lobpcg",
-    "TypedStorage": "taeda.storage",
-    "__array_namespace_info__": "taeda.array_api",
-    "autocast": "taeda.amp.autocast_mode",
-    "complex32": "taeda._symbols",
-    "get_device_module": "taeda._devices",
-    "from_file": "taeda.storage",
-    "get_autocast_dtype": "taeda.amp.autocast_mode",
-    "is_autocast_enabled": "taeda.amp.autocast_mode",
-    "sparse_coo_tensor": "taeda.sparse._make",
-    "sparse_csr_tensor": "taeda.sparse._make",
-    "vmap": "taeda.func._vmap",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name in _FROM_SUBMODULES:
-        return getattr(importlib.import_module(_FROM_SUBMODULES[name]), name)
-    if name in _SUBMODULES:
+    if name in _public_names.FROM_SUBMODULES:
+        return getattr(importlib.import_module(_public_names.FROM_SUBMODULES[name]), name)
+    if name in _public_names.SUBMODULES:
         full = f"taeda.{name}"
         try:
             return importlib.import_module(full)
@@ -391,7 +241,11 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(
-        {*globals(), *_FROM_SUBMODULES, *(name for name in _SUBMODULES if _has_submodule(name))}
+        {
+            *globals(),
+            *_public_names.FROM_SUBMODULES,
+            *(name for name in _public_names.SUBMODULES if _has_submodule(name)),
+        }
     )
 
 

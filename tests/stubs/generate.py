@@ -17,6 +17,7 @@ from typing import Any
 
 import taeda
 from taeda import _C, _tensor_types
+from taeda._public_names import FROM_SUBMODULES, SUBMODULES
 from taeda._signatures import split
 
 HERE = Path(__file__).resolve().parent
@@ -275,8 +276,8 @@ def core_stub() -> str:
 def public_names() -> set[str]:
     """What users may write after `taeda.`."""
     names = {n for n, v in vars(taeda).items() if n[0] != "_" and not isinstance(v, ModuleType)}
-    names |= {*taeda.__all__, *filter(taeda._has_submodule, taeda._SUBMODULES)}
-    names |= {n for n in taeda._FROM_SUBMODULES if n[0] != "_"}
+    names |= {*taeda.__all__, *filter(taeda._has_submodule, SUBMODULES)}
+    names |= {n for n in FROM_SUBMODULES if n[0] != "_"}
     return names - {"annotations", "TYPE_CHECKING"}
 
 

@@ -1,0 +1,67 @@
+"""What the package's top level shows beside what it imports, and where it lies."""
+
+from __future__ import annotations
+
+# PyTorch has these in-place forms as functions too; the others are methods only.
+INPLACE_FUNCTIONS = frozenset({
+    "abs_", "acos_", "acosh_", "addmv_", "alpha_dropout_", "arccos_", "arccosh_", "arcsin_",
+    "arcsinh_", "arctan_", "arctanh_", "as_strided_", "asin_", "asinh_", "atan_", "atanh_",
+    "ceil_", "celu_", "clamp_", "clamp_max_", "clamp_min_", "clip_", "conj_physical_", "cos_",
+    "cosh_", "deg2rad_", "dropout_", "embedding_renorm_", "erf_", "erfc_", "exp2_", "exp_",
+    "expm1_", "feature_alpha_dropout_", "feature_dropout_", "fill_", "fix_", "floor_", "frac_",
+    "gcd_", "i0_", "index_put_", "lcm_", "ldexp_", "log10_", "log1p_", "log2_", "log_",
+    "logit_", "nan_to_num_", "neg_", "negative_", "rad2deg_", "reciprocal_", "relu_", "round_",
+    "rrelu_", "rsqrt_", "selu_", "sigmoid_", "sin_", "sinc_", "sinh_", "sqrt_", "square_",
+    "tan_", "tanh_", "threshold_", "trunc_", "xlogy_", "zero_",
+})  # fmt: skip
+
+# Loaded when they are first used.
+SUBMODULES = frozenset({
+    "__config__", "accelerator", "amp", "ao", "array_api", "autograd", "backends", "compat",
+    "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional",
+    "futures", "fx", "hub", "jit", "library", "linalg", "masked", "mps", "multiprocessing",
+    "nn", "onnx", "ops", "optim", "overrides", "profiler", "random", "safetensors",
+    "serialization", "signal", "sparse", "special", "storage", "testing", "types", "utils",
+    "version", "xpu",
+})  # fmt: skip
+
+_NN_FUNCTIONS = (
+    "adjoint", "affine_grid_generator", "alpha_dropout_", "bilinear",
+    "binary_cross_entropy_with_logits", "channel_shuffle", "cosine_embedding_loss",
+    "cosine_similarity", "ctc_loss", "detach_", "dsmm", "feature_alpha_dropout_",
+    "frobenius_norm", "get_device", "grid_sampler", "hinge_embedding_loss", "instance_norm",
+    "is_distributed", "kl_div", "margin_ranking_loss", "norm_except_dim", "pairwise_distance",
+    "pdist", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "resize_as_", "rrelu",
+    "rrelu_", "spmm", "triplet_margin_loss", "vander",
+)  # fmt: skip
+
+# Names whose modules are loaded when they are first asked for.
+FROM_SUBMODULES = {
+    "_convert_indices_from_coo_to_csr": "taeda.sparse._rows",
+    "_convert_indices_from_csr_to_coo": "taeda.sparse._rows",
+    "_segment_reduce": "taeda._op_aliases",
+    "_standard_gamma": "taeda._op_aliases",
+    **dict.fromkeys(_NN_FUNCTIONS, "taeda._nn_functions"),
+    "Event": "taeda._symbols",
+    "Future": "taeda.futures",
+    "GradScaler": "taeda.amp",
+    "Stream": "taeda._symbols",
+    "ScriptModule": "taeda.jit",
+    "PyTorchFileReader": "taeda.serialization._records",
+    "SymBool": "taeda._symbols",
+    "SymFloat": "taeda._symbols",
+    "SymInt": "taeda._symbols",
+    "TensorType": "taeda._symbols",
+    "lobpcg": "taeda._lobpcg",
+    "TypedStorage": "taeda.storage",
+    "__array_namespace_info__": "taeda.array_api",
+    "autocast": "taeda.amp.autocast_mode",
+    "complex32": "taeda._symbols",
+    "get_device_module": "taeda._devices",
+    "from_file": "taeda.storage",
+    "get_autocast_dtype": "taeda.amp.autocast_mode",
+    "is_autocast_enabled": "taeda.amp.autocast_mode",
+    "sparse_coo_tensor": "taeda.sparse._make",
+    "sparse_csr_tensor": "taeda.sparse._make",
+    "vmap": "taeda.func._vmap",
+}
