@@ -151,8 +151,8 @@ template <class Op, class T> struct GuardedSlope {
 
 template <class Op, class T> constexpr void add_value(Loops& l) {
   using L = LoopOf<ValueOf<Op, T>>;
-  if constexpr (Pieces<Op>::kExist && same_type<T, float>)
-    l.f[dtype_index<T>] = &PieceLoop<Op>::loop;
+  if constexpr (Lanes<Op>::kExist && same_type<T, float>)
+    l.f[dtype_index<T>] = &LanesLoop<Op>::loop;
   else if constexpr (HasHard<Op, T>) l.f[dtype_index<T>] = &GuardedLoop<Op, T>::loop;
   else l.f[dtype_index<T>] = &L::loop;
   l.result[dtype_index<T>] = dtype_index<typename L::Result>;

@@ -5,37 +5,28 @@
 // Only for the files of this folder that are compiled for each instruction set.
 #pragma once
 
-#include "kernels/functors_scalar.h"
+#include "kernels/cpu/simd/sixteen.h"
 
 namespace taeda::TAEDA_ISA {
 
+#if defined(__AVX512F__)
+
 // The polynomials c, the highest power first, give f(|x|) from the distance of |x| to the nearest
-// multiple of `width`, which has few bits. value: what is made of f(x); beyond: the same from
-// `limit` on, which is below 15.5 widths. kUnitSlope: the first polynomial lacks |x| itself, which
-// comes to it unrounded.
+// multiple of `width`, which has few bits, up to `limit`, which is below 15.5 widths. From there on
+// f is what it is there (kLevel); or else value is what is made of f(x), and beyond the same from
+// the limit on. kUnitSlope: the first polynomial lacks |x| itself, which comes to it unrounded.
 template <class Op> struct Pieces {
   static constexpr bool kExist = false;
 };
-template <class Op> struct PieceLoop;
-
-#if defined(__AVX512F__)
 
 struct Erf;
 struct Tanh;
 struct Gelu;
-typedef float PieceFloats __attribute__((vector_size(64), aligned(4), may_alias));
-typedef uint32_t PieceBits __attribute__((vector_size(64)));
-
-FN PieceFloats with_sign(PieceFloats a, PieceFloats x) {
-  return (PieceFloats)((PieceBits)a | ((PieceBits)x & 0x80000000u));
-}
 
 template <> struct Pieces<Erf> {
-  static constexpr bool kExist = true, kUnitSlope = true;
+  static constexpr bool kExist = true, kUnitSlope = true, kLevel = true;
   static constexpr float width = 17.0f / 64, limit = 4.0f;
-  FN static PieceFloats value(PieceFloats, PieceFloats f) { return f; }
-  FN static PieceFloats beyond(PieceFloats x) { return with_sign(PieceFloats{} + 1.0f, x); }
-  static constexpr PieceFloats c[] = {
+  static constexpr LaneFloats c[] = {
       {0.0f, -0.0419249497f, -0.0483021736f, -0.0206953194f, 0.0105126612f, 0.0222008526f,
        0.0157174245f, 0.00469606603f, -0.00177879445f, -0.0030797089f, -0.00209743227f,
        -0.000979372067f, -0.000350346236f, -0.000100358666f, -2.35555817e-05f, -4.5930592e-06f},
@@ -61,46 +52,43 @@ template <> struct Pieces<Erf> {
 };
 
 template <> struct Pieces<Tanh> {
-  static constexpr bool kExist = true, kUnitSlope = true;
-  static constexpr float width = 19.0f / 32, limit = 9.1f;
-  FN static PieceFloats value(PieceFloats, PieceFloats f) { return f; }
-  FN static PieceFloats beyond(PieceFloats x) { return with_sign(PieceFloats{} + 1.0f, x); }
-  static constexpr PieceFloats c[] = {
+  static constexpr bool kExist = true, kUnitSlope = true, kLevel = true;
+  static constexpr float width = 19.0f / 32, limit = 8.95f;
+  static constexpr LaneFloats c[] = {
       {-0.0502949692f, 0.0289084446f, -0.00358055322f, -0.00176335836f, 1.10417668e-05f,
        9.0453992e-05f, 3.6961912e-05f, 1.21834364e-05f, 3.80156575e-06f, 1.16742717e-06f,
-       3.56791617e-07f, 1.08884748e-07f, 3.32144339e-08f, 1.01304307e-08f, 3.08966275e-09f,
-       9.42299128e-10f},
+       3.56791617e-07f, 1.08884748e-07f, 3.32144339e-08f, 1.01304307e-08f, 3.08966275e-09f, 0.0f},
       {0.0f, -0.0308019444f, 0.0167369936f, 0.00172162848f, -0.00075118948f, -0.000394355098f,
        -0.000137202471f, -4.34657923e-05f, -1.34084739e-05f, -4.1035446e-06f, -1.25283145e-06f,
-       -3.82214921e-07f, -1.16580395e-07f, -3.55560736e-08f, -1.08440892e-08f, -3.30726957e-09f},
+       -3.82214921e-07f, -1.16580395e-07f, -3.55560736e-08f, -1.08440892e-08f, 0.0f},
       {0.133134022f, -0.0499489009f, -0.0252808817f, 0.00403080368f, 0.00341822323f, 0.00129081134f,
        0.000418192794f, 0.000129863824f, 3.98234261e-05f, 1.21656958e-05f, 3.71221086e-06f,
-       1.13233557e-06f, 3.45359126e-07f, 1.05330095e-07f, 3.21240066e-08f, 9.79728121e-09f},
+       1.13233557e-06f, 3.45359126e-07f, 1.05330095e-07f, 3.21240066e-08f, 0.0f},
       {0.0f, 0.146141574f, -0.00564013328f, -0.0229228605f, -0.0100076683f, -0.00337147876f,
        -0.0010591388f, -0.000325927627f, -9.96738454e-05f, -3.04240912e-05f, -9.28117606e-06f,
-       -2.83081749e-06f, -8.63370929e-07f, -2.63315144e-07f, -8.03067621e-08f, -2.44921949e-08f},
+       -2.83081749e-06f, -8.63370929e-07f, -2.63315144e-07f, -8.03067621e-08f, 0.0f},
       {-0.333329827f, -0.0355929211f, 0.110631682f, 0.0600188076f, 0.021520026f, 0.00688909972f,
        0.00213217712f, 0.00065319537f, 0.000199485425f, 6.08649425e-05f, 1.85651152e-05f,
-       5.66225935e-06f, 1.72691193e-06f, 5.2668031e-07f, 1.60628588e-07f, 4.89889693e-08f},
+       5.66225935e-06f, 1.72691193e-06f, 5.2668031e-07f, 1.60628588e-07f, 0.0f},
       {0.0f, -0.381519526f, -0.25842458f, -0.101377547f, -0.0334320962f, -0.0104437349f,
        -0.00320859067f, -0.000980756013f, -0.00029931785f, -9.13057884e-05f, -2.78484586e-05f,
-       -8.49346452e-06f, -2.59037552e-06f, -7.90021318e-07f, -2.40943024e-07f, -7.34834842e-08f},
+       -8.49346452e-06f, -2.59037552e-06f, -7.90021318e-07f, -2.40943024e-07f, 0.0f},
       {-9.60726965e-09f, 0.716350794f, 0.311428785f, 0.107297339f, 0.0340156481f, 0.0104989931f,
        0.00321375742f, 0.000981237041f, 0.000299362495f, 9.13099066e-05f, 2.78488315e-05f,
-       8.49349544e-06f, 2.59037756e-06f, 7.90021204e-07f, 2.40942938e-07f, 7.34834487e-08f},
+       8.49349544e-06f, 2.59037756e-06f, 7.90021204e-07f, 2.40942938e-07f, 0.0f},
       {0.0f, 0.53258729f, 0.829801917f, 0.944829464f, 0.982845008f, 0.994736671f, 0.998391807f,
        0.999509275f, 0.999850333f, 0.999954343f, 0.999986053f, 0.999995768f, 0.999998689f,
-       0.999999583f, 0.999999881f, 0.99999994f},
+       0.999999583f, 0.999999881f, 1.0f},
   };
 };
 
 // f(x) = P(X <= x) - 1/2
 template <> struct Pieces<Gelu> {
-  static constexpr bool kExist = true, kUnitSlope = false;
+  static constexpr bool kExist = true, kUnitSlope = false, kLevel = false;
   static constexpr float width = 3.0f / 8, limit = 5.6f;
-  FN static PieceFloats value(PieceFloats x, PieceFloats f) { return x * (0.5f + f); }
-  FN static PieceFloats beyond(PieceFloats x) { return x > 0.0f ? x : with_sign(PieceFloats{}, x); }
-  static constexpr PieceFloats c[] = {
+  FN static LaneFloats value(LaneFloats x, LaneFloats f) { return x * (0.5f + f); }
+  FN static LaneFloats beyond(LaneFloats x) { return x > 0.0f ? x : with_sign(LaneFloats{}, x); }
+  static constexpr LaneFloats c[] = {
       {0.0099111842f, 0.00670827413f, -0.000129060209f, -0.00523863174f, -0.00583940698f,
        -0.00328594237f, -0.00047567318f, 0.000956879696f, 0.00110349746f, 0.000720158278f,
        0.000343544991f, 0.000128940417f, 3.93466507e-05f, 9.93947106e-06f, 2.10185158e-06f,
@@ -123,35 +111,26 @@ template <> struct Pieces<Gelu> {
   };
 };
 
-template <class Op> struct PieceLoop {
-  using P = Pieces<Op>;
-  using F = PieceFloats;
-
-  FN static F at(F x) {
-    const F a = (F)((PieceBits)x & 0x7fffffffu);
-    const F shifted = a * (1.0f / P::width) + 12582912.0f;  // the nearest piece in the low bits
+template <class Op>
+  requires Pieces<Op>::kExist
+struct Lanes<Op> {
+  static constexpr bool kExist = true;
+  FN static LaneFloats at(LaneFloats x) {
+    using P = Pieces<Op>;
+    using F = LaneFloats;
+    F a = (F)((LaneBits)x & 0x7fffffffu);
+    if constexpr (P::kLevel) a = smaller(F{} + P::limit, a);  // NaN stays
+    const F shifted = a * (1.0f / P::width) + 12582912.0f;    // the nearest piece in the low bits
     const F r = a - (shifted - 12582912.0f) * P::width;
     F f{};
     constexpr int degree = sizeof P::c / sizeof(F) - 1;
 #pragma GCC unroll 8
-    for (int i = 0; i < degree; ++i) f = f * r + __builtin_shuffle(P::c[i], (PieceBits)shifted);
-    F first = __builtin_shuffle(P::c[degree], (PieceBits)shifted);
-    if constexpr (P::kUnitSlope) first = r > first ? r : first;  // in the first polynomial only
-    f = f * r + first;
-    return a >= P::limit ? P::beyond(x) : P::value(x, with_sign(f, x));
-  }
-
-  static void loop(void* out, const void* const* in, int64_t n) {
-    auto* y = static_cast<float*>(out);
-    auto* x = static_cast<const float*>(in[0]);
-    int64_t i = 0;
-    for (; i + 16 <= n; i += 16)
-      *reinterpret_cast<F*>(y + i) = at(*reinterpret_cast<const F*>(x + i));
-    if (i == n) return;
-    F last{};
-    __builtin_memcpy(&last, x + i, static_cast<size_t>(n - i) * sizeof *x);
-    last = at(last);
-    __builtin_memcpy(y + i, &last, static_cast<size_t>(n - i) * sizeof *y);
+    for (int i = 0; i < degree; ++i) f = f * r + __builtin_shuffle(P::c[i], (LaneBits)shifted);
+    F first = __builtin_shuffle(P::c[degree], (LaneBits)shifted);
+    if constexpr (P::kUnitSlope) first = larger(r, first);  // in the first polynomial only
+    f = with_sign(f * r + first, x);
+    if constexpr (P::kLevel) return f;
+    else return a >= P::limit ? P::beyond(x) : P::value(x, f);
   }
 };
 
