@@ -293,6 +293,17 @@ void gemm_onto(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, 
 }
 
 template <class T>
+void gemm_onto_rows(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
+                    T* c, int64_t ldc) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (m > 1 && n > 1 && k > 0 && !is_small(m, n, k, a, b) && !is_long(m, n, k))
+      return gemm_panels<T>(m, n, k, T(1), a, b, T(0), c, ldc, nullptr, start);
+  }
+  for (int64_t i = 0; i < m; ++i) std::fill_n(c + i * ldc, n, start[i]);
+  gemm(m, n, k, T(1), a, b, T(1), c, ldc);
+}
+
+template <class T>
 void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a,
                   int64_t a_step, MatrixRef<T> b, int64_t b_step, T beta, T* c, int64_t ldc,
                   int64_t c_step) {
@@ -319,6 +330,8 @@ void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, Matri
   template void gemm<T>(int64_t, int64_t, int64_t, T, MatrixRef<T>, MatrixRef<T>, T, T*, int64_t); \
   template void gemm_onto<T>(int64_t, int64_t, int64_t, MatrixRef<T>, MatrixRef<T>, const T*, T*,  \
                              int64_t);                                                             \
+  template void gemm_onto_rows<T>(int64_t, int64_t, int64_t, MatrixRef<T>, MatrixRef<T>, const T*, \
+                                  T*, int64_t);                                                    \
   template void gemm_batched<T>(int64_t, int64_t, int64_t, int64_t, T, MatrixRef<T>, int64_t,      \
                                 MatrixRef<T>, int64_t, T, T*, int64_t, int64_t);                   \
   template void gemv<T>(Trans, int64_t, int64_t, T, const T*, int64_t, const T*, int64_t, T, T*,   \

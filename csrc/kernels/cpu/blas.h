@@ -35,6 +35,11 @@ template <class T>
 void gemm_onto(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
                T* c, int64_t ldc);
 
+// c = op(a) op(b), and to each row one of `start` (m elements) added.
+template <class T>
+void gemm_onto_rows(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
+                    T* c, int64_t ldc);
+
 // gemm over a batch: matrix i starts i * step elements after the first (a step of 0 repeats
 // it).
 template <class T>

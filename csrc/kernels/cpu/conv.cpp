@@ -208,7 +208,7 @@ template <class T> double windows_cost(const Plan& p, double copy) {
 // Whether there is one window, the whole input: then the convolution is a product of matrices as
 // they lie there.
 bool is_one_window(const Plan& p) {
-  bool whole = p.out_volume == 1 && p.taps > 1 && !p.depthwise && p.group_in > 0;
+  bool whole = p.out_volume == 1 && !p.depthwise && p.group_in > 0;
   for (int d = 0; d < 3; ++d) {
     const simd::Window& w = p.window;
     whole &= w.kernel[d] == w.in[d] && w.padding[d] == 0 && (w.dilation[d] == 1 || w.in[d] == 1);
@@ -234,6 +234,44 @@ template <class T> void window_grad_weight(const Plan& p, const T* x, const T* g
   for (int64_t g = 0; g < p.groups; ++g) {
     gemm<T>(p.group_out, p.depth, p.batch, T(1), {gy + g * p.group_out, p.out_channels, Trans::Yes},
             {x + g * p.depth, p.groups * p.depth}, T(0), gw + g * p.group_out * p.depth, p.depth);
+  }
+}
+
+// The weights' gradient where the windows are single elements of small images: what some images have
+// is laid out as two matrices, whose product is added up. Cut by the depth that products take at a
+// time.
+constexpr int64_t kDepthTogether = 512;
+template <class T> void small_images_grad_weight(const Plan& p, const T* x, const T* gy, T* gw) {
+  const int64_t volume = p.out_volume, chunks = ceil_div(p.batch * volume, kDepthTogether);
+  const int64_t images = ceil_div(p.batch, chunks);
+  Scratch<T> seen(p.in_channels * images * volume), grads(p.out_channels * images * volume);
+  for (int64_t first = 0; first < p.batch; first += images) {
+    const int64_t count = std::min(images, p.batch - first), depth = count * volume;
+    const int64_t grain = std::max<int64_t>(1, kPlaneWork / depth);
+    // x as [group][image, place][channel], gy as [channel][image, place].
+    parallel_for(p.groups * count, std::max<int64_t>(1, kPlaneWork / (p.group_in * volume)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) {
+                     const int64_t group = i / count, image = i % count;
+                     direct::transpose(
+                         x + ((first + image) * p.in_channels + group * p.group_in) * volume,
+                         volume, p.group_in, volume,
+                         seen.data() + (group * depth + image * volume) * p.group_in, p.group_in);
+                   }
+                 });
+    parallel_for(p.out_channels, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) {
+        for (int64_t i = 0; i < count; ++i) {
+          std::copy_n(gy + ((first + i) * p.out_channels + c) * volume, volume,
+                      grads.data() + c * depth + i * volume);
+        }
+      }
+    });
+    for (int64_t g = 0; g < p.groups; ++g) {
+      gemm<T>(p.group_out, p.group_in, depth, T(1), {grads.data() + g * p.group_out * depth, depth},
+              {seen.data() + g * depth * p.group_in, p.group_in}, T(first == 0 ? 0 : 1),
+              gw + g * p.group_out * p.group_in, p.group_in);
+    }
   }
 }
 
@@ -284,19 +322,16 @@ void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* 
       const int64_t channel = group * p.group_out;
       T* to = y + (t.image * p.out_channels + channel) * p.out_volume + t.begin;
       const MatrixRef<T> weight{w + channel * p.depth, p.depth};
-      if (in_place(t)) {
-        for (int64_t c = 0; bias && c < p.group_out; ++c) {
-          std::fill_n(to + c * p.out_volume, t.width(), bias[channel + c]);
-        }
-        gemm<T>(p.group_out, t.columns(), p.depth, T(1), weight, {seen.data, seen.ld},
-                T(bias ? 1 : 0), to, p.out_volume);
-        continue;
+      T* sums = in_place(t) ? to : result.data();
+      const int64_t ld = in_place(t) ? p.out_volume : t.columns();
+      if (bias) {
+        gemm_onto_rows<T>(p.group_out, t.columns(), p.depth, weight, {seen.data, seen.ld},
+                          bias + channel, sums, ld);
+      } else {
+        gemm<T>(p.group_out, t.columns(), p.depth, T(1), weight, {seen.data, seen.ld}, T(0), sums,
+                ld);
       }
-      for (int64_t c = 0; bias && c < p.group_out; ++c) {
-        std::fill_n(result.data() + c * t.columns(), t.columns(), bias[channel + c]);
-      }
-      gemm<T>(p.group_out, t.columns(), p.depth, T(1), weight, {seen.data, seen.ld},
-              T(bias ? 1 : 0), result.data(), t.columns());
+      if (in_place(t)) continue;
       for (int64_t c = 0; c < p.group_out; ++c) {
         for (int64_t image = 0; image < t.count; ++image) {
           std::copy_n(result.data() + c * t.columns() + image * t.width(), t.width(),
@@ -396,6 +431,7 @@ template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T
     return;
   }
   if (is_one_window(p)) return window_grad_weight(p, x, gy, gw);
+  if (p.pointwise && p.images > 1 && p.groups == 1) return small_images_grad_weight(p, x, gy, gw);
   if constexpr (std::is_same_v<T, float>) {
     if (phases_grad_weight(s, x, gy, gw)) return;
   }

@@ -135,8 +135,7 @@ template <class T> struct Product {
         for (int64_t j = left; j < right; j += 2 * loop.half) {
           const T* panel = columns.data + (j - left) * (columns.stride ? 1 : count);
           const int64_t b_row = columns.stride ? columns.stride : panel_width(columns.end - j);
-          panel_product(count, many, from, row, step, panel, b_row, p, right - j, j,
-                        c + (i + r) * ldc + j);
+          panel_product(count, many, from, row, step, panel, b_row, p, right - j, i + r, j);
         }
       }
     }
@@ -163,25 +162,29 @@ template <class T> struct Product {
       std::fill(to + i * width + cols, to + (i + 1) * width, T(0));
   }
 
-  // `cols` columns from j on, or as many as a panel holds.
+  // `many` rows from i on and `cols` columns from j on, or as many as a panel holds.
   void panel_product(int64_t count, int64_t many, const T* from, int64_t row, int64_t step,
-                     const T* panel, int64_t b_row, int64_t p, int64_t cols, int64_t j,
-                     T* to) const {
+                     const T* panel, int64_t b_row, int64_t p, int64_t cols, int64_t i,
+                     int64_t j) const {
+    T* to = c + i * ldc + j;
     const int64_t width = panel_width(cols);
     const bool wide = width > loop.half;
-    simd::Finish<T> f{finish.alpha, T(1),
-                      nullptr};  // later blocks of the depth add to what is there
-    if (p == 0) f = {finish.alpha, finish.beta, finish.start ? finish.start + j : nullptr};
+    simd::Finish<T> f{finish.alpha, T(1)};  // later blocks of the depth add to what is there
+    if (p == 0) {
+      f = {finish.alpha, finish.beta, finish.start ? finish.start + j : nullptr,
+           finish.of_rows ? finish.of_rows + i : nullptr};
+    }
     if (cols >= width) {
       return loop.product(count, many, wide, from, row, step, panel, b_row, f, to, ldc);
     }
     alignas(64) T sums[kLargest];
-    loop.product(count, many, wide, from, row, step, panel, b_row, {f.alpha, T(0), nullptr}, sums,
-                 width);
+    loop.product(count, many, wide, from, row, step, panel, b_row, {f.alpha, T(0)}, sums, width);
     for (int64_t r = 0; r < many; ++r, to += ldc) {
       for (int64_t q = 0; q < cols; ++q) {
         const T v = sums[r * width + q];
-        to[q] = f.start ? v + f.start[q] : f.beta == T(0) ? v : v + f.beta * to[q];
+        if (f.start) to[q] = v + f.start[q];
+        else if (f.of_rows) to[q] = v + f.of_rows[r];
+        else to[q] = f.beta == T(0) ? v : v + f.beta * to[q];
       }
     }
   }
@@ -191,8 +194,8 @@ template <class T> struct Product {
 
 template <class T>
 void gemm_panels(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta,
-                 T* c, int64_t ldc, const T* start) {
-  const Product<T> product{m, n, k, a, b, {alpha, beta, start}, c, ldc};
+                 T* c, int64_t ldc, const T* start, const T* of_rows) {
+  const Product<T> product{m, n, k, a, b, {alpha, beta, start, of_rows}, c, ldc};
   const Cut cut(m, n, k, product.copies_rows());
   const int64_t across = ceil_div(n, cut.cols), down = ceil_div(m, cut.rows);
   std::optional<Panels<T>> shared;
@@ -231,7 +234,7 @@ template <class T>
 void Panels<T>::multiply(int64_t m, int64_t n, T alpha, const T* a, int64_t lda, T beta, T* c,
                          int64_t ldc) const {
   if (k_ == 0) return gemm<T>(m, n, 0, alpha, {a, lda}, {}, beta, c, ldc);
-  const Product<T> product{m, n, k_, {a, lda}, {}, {alpha, beta, nullptr}, c, ldc};
+  const Product<T> product{m, n, k_, {a, lda}, {}, {alpha, beta}, c, ldc};
   const int64_t depth = product.depth(), width = 2 * loops<T>().half;
   const int64_t grain = std::max<int64_t>(1, (1 << 20) / std::max<int64_t>(1, m * k_ * width));
   parallel_for(ceil_div(n, width), grain, [&](int64_t begin, int64_t end) {
@@ -244,9 +247,9 @@ void Panels<T>::multiply(int64_t m, int64_t n, T alpha, const T* a, int64_t lda,
 }
 
 template void gemm_panels(int64_t, int64_t, int64_t, float, MatrixRef<float>, MatrixRef<float>,
-                          float, float*, int64_t, const float*);
+                          float, float*, int64_t, const float*, const float*);
 template void gemm_panels(int64_t, int64_t, int64_t, double, MatrixRef<double>, MatrixRef<double>,
-                          double, double*, int64_t, const double*);
+                          double, double*, int64_t, const double*, const double*);
 template class Panels<float>;
 template class Panels<double>;
 

@@ -9,10 +9,11 @@
 
 namespace taeda::cpu {
 
-// As gemm; where `start` is given, it is added to every row instead of beta * c. k > 0.
+// As gemm; where `start` is given, it is added to every row instead of beta * c, and where
+// `of_rows` is, a number of it to each row. k > 0.
 template <class T>
 void gemm_panels(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta,
-                 T* c, int64_t ldc, const T* start = nullptr);
+                 T* c, int64_t ldc, const T* start = nullptr, const T* of_rows = nullptr);
 
 // A right side op(b) (k x n) that is copied once, in the order in which it is read, for many
 // products.

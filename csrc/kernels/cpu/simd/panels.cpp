@@ -27,6 +27,7 @@ void product_of(int64_t k, const T* a, int64_t a_row, int64_t a_step, const T* b
       V& to = at(c + w * lanes);
       const V v = finish.alpha * sum[r][w];
       if (finish.start) to = v + at(finish.start + w * lanes);
+      else if (finish.of_rows) to = v + finish.of_rows[r];
       else if (finish.beta == T(0)) to = v;
       else to = v + finish.beta * to;
     }

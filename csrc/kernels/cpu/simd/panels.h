@@ -6,11 +6,12 @@
 
 namespace taeda::cpu::simd {
 
-// What becomes of the sums s: c[r, j] = alpha * s + (start ? start[j] : beta * c[r, j]); c is not
-// read where beta is 0.
+// What becomes of the sums s: c[r, j] = alpha * s + (start ? start[j] : of_rows ? of_rows[r] : beta
+// * c[r, j]); c is not read where beta is 0.
 template <class T> struct Finish {
   T alpha, beta;
-  const T* start;
+  const T* start = nullptr;
+  const T* of_rows = nullptr;
 };
 
 template <class T> struct PanelLoops {

@@ -1,0 +1,60 @@
+"""Convolutions over shapes that are worked on in ways of their own."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="compares with PyTorch")
+
+import taeda  # noqa: E402
+from tests.conformance.bridge import to_taeda  # noqa: E402
+from tests.ops.compare import compare, leaf  # noqa: E402
+
+# batch, groups, in and out channels, input, kernel, stride, padding, dilation
+CASES = [
+    # single elements of small images
+    (3, 1, 37, 70, (7, 7), (1, 1), 1, 0, 1),
+    (30, 1, 40, 33, (5, 4), (1, 1), 1, 0, 1),
+    (6, 1, 26, 65, (3, 9, 4), (1, 1, 1), 1, 0, 1),
+    (2, 2, 60, 34, (50,), (1,), 1, 0, 1),
+    (6, 1, 30, 41, (1, 1), (1, 1), 1, 0, 1),
+    (6, 1, 30, 41, (3, 3), (1, 1), 4, 0, 1),
+    (0, 1, 30, 41, (3, 3), (1, 1), 1, 0, 1),
+    # ... and of larger ones
+    (2, 1, 27, 66, (13, 21), (1, 1), 1, 0, 1),
+    (1, 1, 600, 70, (9, 17), (1, 1), 1, 0, 1),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_conv(case: tuple, dtype: torch.dtype) -> None:
+    n, groups, ic, oc, size, kernel, stride, padding, dilation = case
+    x = leaf(n, ic, *size, dtype=dtype)
+    w = leaf(oc, ic // groups, *kernel, dtype=dtype, seed=1)
+    with torch.no_grad():
+        w /= w[0].numel() ** 0.5
+    name, rest = f"nn.functional.conv{len(size)}d", (stride, padding, dilation, groups)
+    compare(name, x, w, leaf(oc, dtype=dtype, seed=2), *rest, second=False)
+    compare(name, x, w, None, *rest, second=False)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_threads_do_not_change_the_bits(case: tuple) -> None:
+    n, groups, ic, oc, size, kernel, stride, padding, dilation = case
+    x, w = to_taeda(torch.randn(n, ic, *size)), to_taeda(torch.randn(oc, ic // groups, *kernel))
+    b = to_taeda(torch.randn(oc))
+    x.requires_grad_()
+    w.requires_grad_()
+    conv = getattr(taeda.nn.functional, f"conv{len(size)}d")
+    before = taeda.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 2, 3):
+            taeda.set_num_threads(threads)
+            y = conv(x, w, b, stride, padding, dilation, groups)
+            results.append([y.detach(), *taeda.autograd.grad((y * y).sum(), (x, w))])
+    finally:
+        taeda.set_num_threads(before)
+    for other in results[1:]:
+        assert all(taeda.equal(a, b) for a, b in zip(results[0], other, strict=True))
