@@ -237,9 +237,9 @@ template <class T> void window_grad_weight(const Plan& p, const T* x, const T* g
   }
 }
 
-// The weights' gradient where the windows are single elements of small images: what some images have
-// is laid out as two matrices, whose product is added up. Cut by the depth that products take at a
-// time.
+// The weights' gradient where the windows are single elements of small images: what some images
+// have is laid out as two matrices, whose product is added up. Cut by the depth that products take
+// at a time.
 constexpr int64_t kDepthTogether = 512;
 template <class T> void small_images_grad_weight(const Plan& p, const T* x, const T* gy, T* gw) {
   const int64_t volume = p.out_volume, chunks = ceil_div(p.batch * volume, kDepthTogether);
@@ -300,7 +300,7 @@ void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* 
   if (p.depthwise) {
     if (channels_forward(s, x, w, bias, y)) return;
     parallel_for(p.batch * p.out_channels, plane_grain(p), [&](int64_t begin, int64_t end) {
-      Scratch<T> memory(2 * padded_volume(p.window.out, p.window.stride, p.window));
+      Scratch<T> memory(4 * padded_volume(p.window.out, p.window.stride, p.window));
       for (int64_t i = begin; i < end; ++i) {
         const int64_t image = i / p.out_channels, channel = i % p.out_channels;
         const T* plane = x + (image * p.in_channels + channel / p.group_out) * p.in_volume;
@@ -366,7 +366,7 @@ template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T
     if (channels_grad_input(s, gy, w, gx)) return;
     parallel_for(p.batch * p.in_channels, plane_grain(p), [&](int64_t begin, int64_t end) {
       constexpr int64_t ones[3] = {1, 1, 1};
-      Scratch<T> memory(2 * padded_volume(p.window.in, ones, p.window));
+      Scratch<T> memory(4 * padded_volume(p.window.in, ones, p.window));
       Scratch<T> other(p.group_out > 1 ? p.in_volume : 0);
       for (int64_t i = begin; i < end; ++i) {
         const int64_t image = i / p.in_channels, channel = i % p.in_channels * p.group_out;

@@ -499,10 +499,14 @@ bool channels_possible(const ConvShape& s) {
          outputs > 0 && std::max(inputs, outputs) <= kMostPlaces && outputs * taps <= kMostRuns;
 }
 
-// A plane in its rows: `in` is what is read, in steps of 1, or not.
-double rows_cost(const Problem& p, bool steps, int64_t lanes) {
+// A plane in its rows, which `steps` of 2 sort first, and longer ones take element by element.
+double rows_cost(const Problem& p, int64_t steps, int64_t lanes) {
   const int64_t rows = p.d.out * p.h.out, taps = p.taps();
-  if (steps) return static_cast<double>(rows * taps * (p.w.out + 18));
+  if (steps == 2) {
+    return 400 + 2 * static_cast<double>(taps * rows * ceil_div(p.w.out, lanes)) +
+           .6 * static_cast<double>(p.d.in * p.h.in * p.w.in);
+  }
+  if (steps > 2) return static_cast<double>(rows * taps * (p.w.out + 18));
   // Kernels of some rows read each row of x once for several outputs.
   const auto height = static_cast<int64_t>(p.h.taps.size());
   const auto [first, last] = extremes(p.h);
@@ -521,8 +525,7 @@ template <class T>
 bool channels_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
   if (!channels_possible(s)) return false;
   const Problem p = forward_problem(s);
-  const bool steps = s.stride[s.spatial - 1] != 1;
-  const double other = rows_cost(p, steps, loops<T>().cols / 2);
+  const double other = rows_cost(p, s.stride[s.spatial - 1], loops<T>().cols / 2);
   if (!prefers_channels<T>(s, Reached(p).taps, other)) return false;
   const Operand<T> weights = operand(s, w, s.groups, p.taps(), 0, s.kernel);
   ChannelRuns runs;
@@ -536,11 +539,12 @@ template <class T> bool channels_grad_input(const ConvShape& s, const T* gy, con
   const Operand<T> weights = operand(s, w, s.groups, volume(s, s.kernel), 0, s.kernel);
   bool steps = false;
   for (int d = 0; d < s.spatial; ++d) steps |= s.stride[d] != 1;
-  double other = steps ? rows_cost(forward_problem(s), true, 0) : 0;
+  const int64_t lanes = loops<T>().cols / 2, many = s.stride[s.spatial - 1] == 2 ? 2 : 3;
+  double other = steps ? rows_cost(forward_problem(s), many, lanes) : 0;
   int64_t reached = 0;
   each_remainder(s, [&](const Problem& p) {
     reached += Reached(p).taps;
-    if (!steps) other = rows_cost(p, false, loops<T>().cols / 2);
+    if (!steps) other = rows_cost(p, 1, lanes);
   });
   if (!prefers_channels<T>(s, reached, other)) return false;
   ChannelRuns runs;

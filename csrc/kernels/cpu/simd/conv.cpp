@@ -1,5 +1,6 @@
 #include "kernels/cpu/simd/conv.h"
 
+#include "kernels/cpu/simd/every.h"
 #include "kernels/cpu/simd/registers.h"
 #include "kernels/functors_scalar.h"
 
@@ -278,11 +279,136 @@ template <class T, int L = kLanes<T>> void sum_rows(const RowsSum<T>& s, int64_t
   for (int64_t j = 0; j < n; j += 2 * L) sum_rows_at<T, L>(s, least(j, n - L), least(j + L, n - L));
 }
 
+// ---- steps of two along a row ----
+// Rows are sorted by their columns' remainders, one remainder after another: then outputs next to
+// each other read elements next to each other, for every tap. Longer steps are no faster so.
+
+constexpr int64_t kStep = 2;
+
+template <class T> bool sorts_rows(const Window& w) {
+  const int64_t taps = w.kernel[0] * w.kernel[1] * w.kernel[2];
+  return w.stride[2] == kStep && taps <= RowSum<T>::most;
+}
+
+template <class T>
+void plane_in_steps(const Window& w, const T* x, const T* weight, T start, T* memory, T* y) {
+  int64_t size[3];
+  for (int d = 0; d < 3; ++d)
+    size[d] = (w.out[d] - 1) * w.stride[d] + (w.kernel[d] - 1) * w.dilation[d] + 1;
+  const int64_t part = (size[2] + kStep - 1) / kStep, row = part * kStep;
+  for (int64_t i = 0; i < size[0] * size[1] * row; ++i) memory[i] = 0;
+  T* to = memory;
+  for (int64_t d = 0; d < size[0]; ++d) {
+    for (int64_t h = 0; h < size[1]; ++h, to += row) {
+      const int64_t id = d - w.padding[0], ih = h - w.padding[1];
+      if (id < 0 || id >= w.in[0] || ih < 0 || ih >= w.in[1]) continue;
+      const T* from = x + (id * w.in[1] + ih) * w.in[2];
+      for (int64_t r = 0; r < kStep; ++r) {
+        const int64_t at = r - w.padding[2];  // what the first place holds
+        const int64_t first = at >= 0 ? 0 : least((-at + kStep - 1) / kStep, part);
+        const int64_t last = least(part, (w.in[2] - at + kStep - 1) / kStep);
+        if (first < last)
+          every(from + at + first * kStep, kStep, last - first, to + r * part + first);
+      }
+    }
+  }
+  RowSum<T> sum;
+  for (int64_t kd = 0; kd < w.kernel[0]; ++kd) {
+    for (int64_t kh = 0; kh < w.kernel[1]; ++kh) {
+      for (int64_t kw = 0; kw < w.kernel[2]; ++kw, ++sum.terms) {
+        const int64_t column = kw * w.dilation[2];
+        sum.weight[sum.terms] = weight[sum.terms];
+        sum.at[sum.terms] = (kd * w.dilation[0] * size[1] + kh * w.dilation[1]) * row +
+                            column % kStep * part + column / kStep;
+      }
+    }
+  }
+  for (int64_t od = 0; od < w.out[0]; ++od) {
+    for (int64_t oh = 0; oh < w.out[1]; ++oh, y += w.out[2]) {
+      const int64_t first = od * w.stride[0] * size[1] + oh * w.stride[1];
+      sum_row(sum, memory + first * row, w.out[2], start, y);
+    }
+  }
+}
+
+// What the inputs r, r + stride, ... of a dimension are summed of: from the taps that reach them,
+// the outputs `shift`, shift + 1, ...
+struct Reaching {
+  int64_t taps = 0;
+  int64_t tap[RowSum<float>::most], shift[RowSum<float>::most];
+
+  Reaching(const Window& w, int d, int64_t r) {
+    for (int64_t k = 0; k < w.kernel[d]; ++k) {
+      const int64_t distance = r + w.padding[d] - k * w.dilation[d];
+      if (distance % w.stride[d] != 0) continue;
+      tap[taps] = k;
+      shift[taps++] = distance / w.stride[d];
+    }
+  }
+};
+
+template <class T>
+void plane_grad_in_steps(const Window& w, const T* gy, const T* weight, T* memory, T* gx) {
+  // The outputs that the inputs would come from, with zeros where there are none.
+  Window read = w;
+  for (int d = 0; d < 3; ++d) {
+    const int64_t near = w.padding[d] - (w.kernel[d] - 1) * w.dilation[d];
+    const int64_t far = w.in[d] - 1 + w.padding[d], step = w.stride[d];
+    const int64_t lo = near >= 0 ? near / step : -((-near) / step);
+    const int64_t hi = most(lo, far >= 0 ? far / step : -((-far) / step));
+    read.in[d] = w.out[d];
+    read.out[d] = hi - lo + 1;
+    read.padding[d] = -lo;
+    read.kernel[d] = read.stride[d] = read.dilation[d] = 1;
+  }
+  const Padded<T> seen(read, gy, memory);
+  T* parts = memory + seen.size[0] * seen.size[1] * seen.size[2];
+  RowSum<T> sum[kStep];
+  const int64_t steps = least(kStep, w.in[2]);
+  for (int64_t rd = 0; rd < least(w.stride[0], w.in[0]); ++rd) {
+    const Reaching depth(w, 0, rd);
+    for (int64_t rh = 0; rh < least(w.stride[1], w.in[1]); ++rh) {
+      const Reaching height(w, 1, rh);
+      for (int64_t rw = 0; rw < steps; ++rw) {
+        const Reaching width(w, 2, rw);
+        RowSum<T>& s = sum[rw];
+        s.terms = 0;
+        for (int64_t d = 0; d < depth.taps; ++d) {
+          for (int64_t h = 0; h < height.taps; ++h) {
+            for (int64_t k = 0; k < width.taps; ++k, ++s.terms) {
+              const int64_t tap = (depth.tap[d] * w.kernel[1] + height.tap[h]) * w.kernel[2];
+              s.weight[s.terms] = weight[tap + width.tap[k]];
+              s.at[s.terms] = ((depth.shift[d] + read.padding[0]) * seen.size[1] + height.shift[h] +
+                               read.padding[1]) *
+                                  seen.size[2] +
+                              width.shift[k] + read.padding[2];
+            }
+          }
+        }
+      }
+      for (int64_t d = rd; d < w.in[0]; d += w.stride[0]) {
+        for (int64_t h = rh; h < w.in[1]; h += w.stride[1]) {
+          const T* from =
+              seen.data + (d / w.stride[0] * seen.size[1] + h / w.stride[1]) * seen.size[2];
+          T* part = parts;
+          for (int64_t rw = 0; rw < steps; ++rw) {
+            const int64_t n = (w.in[2] - rw + kStep - 1) / kStep;
+            sum_row(sum[rw], from, n, T(0), part);
+            part += n;
+          }
+          weave(parts, steps, w.in[2], gx + (d * w.in[1] + h) * w.in[2]);
+        }
+      }
+    }
+  }
+}
+
 // y = start + x * weight. For steps of 1 along a row all taps of some neighbouring outputs are
 // summed at once, in registers.
 template <class T>
 void plane(const Window& w, const T* x, const T* weight, T start, T* memory, T* y) {
   const int64_t taps = w.kernel[0] * w.kernel[1] * w.kernel[2];
+  if (sorts_rows<T>(w)) return plane_in_steps(w, x, weight, start, memory, y);
   if (w.stride[2] != 1 || taps > RowSum<T>::most) {
     const int64_t total = w.out[0] * w.out[1] * w.out[2];
     for (int64_t i = 0; i < total; ++i) y[i] = start;
@@ -351,6 +477,7 @@ void plane_grad_input(const Window& w, const T* gy, const T* weight, T* memory, 
     }
     return plane(back, gy, turned, T(0), memory, gx);
   }
+  if (sorts_rows<T>(w)) return plane_grad_in_steps(w, gy, weight, memory, gx);
   const int64_t total = w.in[0] * w.in[1] * w.in[2], stride = w.stride[2];
   for (int64_t i = 0; i < total; ++i) gx[i] = 0;
   each_row(w, [&](int64_t out, int64_t in, int64_t tap) {

@@ -19,7 +19,7 @@ template <class T> struct ConvLoops {
   // The transpose: adds every column to the elements of x that it came from.
   void (*col2im)(const Window& w, int64_t channels, const T* col, int64_t ld, int64_t begin,
                  int64_t end, T* x);
-  // One plane with one kernel, and its gradient. `memory` has room for two of the plane that is
+  // One plane with one kernel, and its gradient. `memory` has room for four of the plane that is
   // read with its padding, or that is written with what windows reach beyond it.
   void (*plane)(const Window& w, const T* x, const T* weight, T start, T* memory, T* y);
   void (*plane_grad_input)(const Window& w, const T* gy, const T* weight, T* memory, T* gx);

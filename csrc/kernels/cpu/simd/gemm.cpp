@@ -1,5 +1,6 @@
 #include "kernels/cpu/simd/gemm.h"
 
+#include "kernels/cpu/simd/every.h"
 #include "kernels/cpu/simd/registers.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
@@ -48,31 +49,6 @@ void gather(const Stretch* stretches, int64_t many, const int64_t* offset, int64
       T* target = to + stretches[s].from;
       for (int64_t i = 0; i < stretches[s].count; i += kLanes<T>) at(target + i) = at(source + i);
     }
-  }
-}
-
-// Every other element of two registers, the second of which begins with the first one's last: so
-// nothing is read after the last element that counts.
-typedef float Eight __attribute__((vector_size(32), aligned(4), may_alias));
-typedef double Four __attribute__((vector_size(32), aligned(8), may_alias));
-FN void every_other(const float* from, float* to) {
-  const auto a = *reinterpret_cast<const Eight*>(from);
-  const auto b = *reinterpret_cast<const Eight*>(from + 7);
-  *reinterpret_cast<Eight*>(to) = __builtin_shufflevector(a, b, 0, 2, 4, 6, 9, 11, 13, 15);
-}
-FN void every_other(const double* from, double* to) {
-  const auto a = *reinterpret_cast<const Four*>(from);
-  const auto b = *reinterpret_cast<const Four*>(from + 3);
-  *reinterpret_cast<Four*>(to) = __builtin_shufflevector(a, b, 0, 2, 5, 7);
-}
-
-template <class T> void every(const T* from, int64_t step, int64_t n, T* to) {
-  constexpr int64_t together = 32 / sizeof(T);
-  if (step == 2 && n >= together) {
-    for (int64_t i = 0; i + together < n; i += together) every_other(from + 2 * i, to + i);
-    every_other(from + 2 * (n - together), to + n - together);
-  } else {
-    for (int64_t i = 0; i < n; ++i) to[i] = from[step * i];
   }
 }
 
