@@ -3,6 +3,8 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/blas.h"
 #include "kernels/cpu/gemm_bf16.h"
+#include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/scratch.h"
 #include "ops/half.h"
 
 namespace taeda {
@@ -48,11 +50,69 @@ template <class T> cpu::MatrixRef<T> matrix(const Tensor& t) {
 
 int64_t batch_step(const Tensor& t) { return t.dim() == 3 ? t.strides()[0] : 0; }
 
-// Whether the product is taken in bfloat16 itself: with one row or column, conversion costs less
-// than copying to panels does.
+// Whether the product is taken in bfloat16 itself: with one row, few columns or short sums,
+// conversion costs less than copying to panels does.
+constexpr int64_t kFew = 8;
 bool in_bf16(const Tensor& a, const Tensor& b) {
-  return a.dtype() == DType::BFloat16 && a.size(-2) > 1 && b.size(-1) > 1 &&
+  return a.dtype() == DType::BFloat16 && a.size(-2) > 1 && b.size(-1) > kFew && a.size(-1) > kFew &&
          cpu::can_multiply_bf16();
+}
+
+// Whether it is taken in float32 part by part, which are converted while they are near.
+bool in_parts(const Tensor& a, const Tensor& b) {
+  const int64_t k = a.size(-1), n = b.size(-1);
+  return is_half(a.dtype()) && a.dim() == 2 && a.size(0) > 1 && n > 1 && k > 0 &&
+         (k <= kFew || n <= kFew) && !a.is_meta();
+}
+
+// Rows of `cols` numbers each, converted; those without gaps in one call. Steps in bytes.
+void convert(DType to, DType from, char* out, int64_t out_step, const char* in, int64_t in_along,
+             int64_t in_step, int64_t rows, int64_t cols) {
+  const auto to_size = static_cast<int64_t>(itemsize(to)),
+             from_size = static_cast<int64_t>(itemsize(from));
+  if (in_along == from_size && in_step == cols * from_size && out_step == cols * to_size) {
+    cols *= rows;
+    rows = 1;
+  }
+  loops().cast[static_cast<int>(to)][static_cast<int>(from)](out, to_size, out_step, in, in_along,
+                                                             in_step, cols, rows);
+}
+
+// Rows of a matrix, from `row` on, as float32.
+void widen(const Tensor& t, int64_t row, int64_t rows, float* to) {
+  const int64_t down = t.stride(0) * 2, cols = t.size(1);
+  convert(DType::Float32, t.dtype(), reinterpret_cast<char*>(to), 4 * cols,
+          static_cast<const char*>(t.data()) + row * down, t.stride(1) * 2, down, rows, cols);
+}
+
+void multiply_parts(const Tensor& a, const Tensor& b, const Tensor& out) {
+  const int64_t m = a.size(0), k = a.size(1), n = b.size(1);
+  const int64_t wide = std::min<int64_t>(n, 512), across = (n + wide - 1) / wide;
+  const int64_t high = std::clamp<int64_t>((1 << 14) / (wide + k) / 8 * 8, 8, 1024);
+  const int64_t down = (m + high - 1) / high;
+  cpu::Scratch<float> right(k * n);
+  widen(b, 0, k, right.data());
+  const int64_t grain = std::max<int64_t>(1, (1 << 16) / (high * wide * k));
+  parallel_for(down * across, grain, [&](int64_t begin, int64_t end) {
+    cpu::Scratch<float> left(high * k), sums(high * wide);
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t i = t / across * high, j = t % across * wide;
+      const int64_t rows = std::min(high, m - i), cols = std::min(wide, n - j);
+      widen(a, i, rows, left.data());
+      cpu::gemm<float>(rows, cols, k, 1, {left.data(), k}, {right.data() + j, n}, 0, sums.data(),
+                       cols);
+      char* to = static_cast<char*>(out.data()) + 2 * (i * n + j);
+      if (out.dtype() == DType::BFloat16 && cpu::can_multiply_bf16()) {
+        const int64_t whole = cols == n ? rows : 1;  // without gaps
+        for (int64_t r = 0; r < rows; r += whole)
+          cpu::round_to_bf16(sums.data() + r * cols, whole * cols,
+                             reinterpret_cast<BFloat16*>(to) + r * n);
+      } else {
+        convert(out.dtype(), DType::Float32, to, 2 * n, reinterpret_cast<const char*>(sums.data()),
+                4, 4 * cols, rows, cols);
+      }
+    }
+  });
 }
 
 void multiply_bf16(const Tensor& a_in, const Tensor& b_in, const Tensor& out, float alpha,
@@ -145,6 +205,11 @@ DType product_dtype(DType d) {
 }
 
 Tensor product(const Tensor& a, const Tensor& b, DimsRef sizes) {
+  if (in_parts(a, b)) {
+    Tensor out = empty(sizes, a.options());
+    multiply_parts(a, b, out);
+    return out;
+  }
   const DType dtype = in_bf16(a, b) ? a.dtype() : product_dtype(a.dtype());
   Tensor out = empty(sizes, {dtype, a.device()});
   if (!out.is_meta()) multiply(a, b, out, 1, 0);

@@ -179,6 +179,85 @@ def test_small_sides(dtype: str) -> None:
                     assert difference <= tolerance * max(1, abs(want).max()), (m, k, n)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_short_sums(dtype: str) -> None:
+    """Sides that are read where they lie, in all layouts and conjugated, against float64."""
+    tolerance = 2e-6 if dtype in ("float32", "complex64") else 1e-14
+    wide = torch.complex128 if dtype.startswith("complex") else torch.float64
+    for m, k, n in [
+        (1, 1, 1), (2, 1, 2), (3, 2, 70), (70, 2, 3), (65, 4, 41), (37, 65, 5), (50, 8, 50),
+        (33, 24, 33), (5, 7, 129), (100, 3, 1), (1, 3, 100), (3, 4, 5001),
+        (40, 256, 7), (9, 64, 9), (2, 0, 3),
+    ]:  # fmt: skip
+        a, b = torch.randn(m, k, dtype=wide), torch.randn(k, n, dtype=wide)
+        start = torch.randn(m, n, dtype=wide)
+        x, y, z = (t.to(getattr(torch, dtype)) for t in (a, b, start))
+        want = x.to(wide) @ y.to(wide)
+        for left in [*layouts(x), x.conj()]:
+            for right in [*layouts(y), y.conj()]:
+                exact = left.to(wide) @ right.to(wide)
+                got = to_torch(to_taeda(left) @ to_taeda(right)).to(wide)
+                torch.testing.assert_close(got, exact, rtol=tolerance, atol=tolerance * (k + 1))
+        got = to_torch(taeda.addmm(to_taeda(z), to_taeda(x), to_taeda(y))).to(wide)
+        torch.testing.assert_close(got, want + z.to(wide), rtol=tolerance, atol=tolerance * (k + 1))
+
+
+def test_short_sums_of_what_is_not_finite() -> None:
+    for dtype in (torch.float32, torch.complex64):
+        a, b = torch.ones(40, 3, dtype=dtype), torch.ones(3, 70, dtype=dtype)
+        a[3, 1], a[39, 2], b[0, 69] = float("nan"), float("inf"), float("nan")
+        got = to_torch(to_taeda(a) @ to_taeda(b))
+        assert torch.equal(got.isnan(), (a @ b).isnan())
+        if not dtype.is_complex:  # an infinite part beside a NaN says no more than two NaN
+            assert torch.equal(got.isinf(), (a @ b).isinf())
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+def test_batches_of_complex_matrices(dtype: torch.dtype) -> None:
+    for m, k, n in [(2, 2, 2), (1, 1, 1), (3, 5, 9), (8, 8, 8), (7, 70, 3), (1, 4, 33)]:
+        a, b = torch.randn(11, m, k, dtype=dtype), torch.randn(11, k, n, dtype=dtype)
+        for x in [*layouts(a), a[1].expand(11, m, k), a.conj()]:
+            for y in [*layouts(b), b[:1].expand(11, k, n)]:
+                got = to_torch(to_taeda(x) @ to_taeda(y))
+                torch.testing.assert_close(got, x @ y)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64], ids=str
+)
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 300, 700), (2, 5, 33), (1, 0, 4), (2, 1, 129)])
+def test_few_rows_of_integers(dtype: torch.dtype, m: int, k: int, n: int) -> None:
+    info = torch.iinfo(dtype)
+    a = torch.randint(info.min, info.max, (m, k)).to(dtype)
+    b = torch.randint(info.min, info.max, (k, n)).to(dtype)
+    for left in layouts(a):
+        for right in layouts(b):
+            assert torch.equal(to_torch(to_taeda(left) @ to_taeda(right)), a @ b)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize(
+    ("m", "k", "n"), [(700, 8, 8), (3, 2, 1100), (2000, 1, 3), (50, 300, 2), (9, 8, 600)]
+)
+def test_halves_with_few_columns_or_terms(dtype: torch.dtype, m: int, k: int, n: int) -> None:
+    a, b = torch.randn(m, k).to(dtype), torch.randn(k, n).to(dtype)
+    exact = (a.float() @ b.float()).to(dtype)
+    for left in layouts(a):
+        for right in layouts(b):
+            got = to_torch(to_taeda(left) @ to_taeda(right))
+            torch.testing.assert_close(got, exact, rtol=1e-2, atol=1e-3)
+    compare("mm", a.requires_grad_(), b.requires_grad_(), second=False)
+
+
+def test_rounding_to_bfloat16_keeps_what_is_special() -> None:
+    a = torch.tensor([[1.0], [float("nan")], [float("inf")], [1e-39], [3.3e38], [-0.0]] * 20)
+    a = a.bfloat16()
+    b = torch.tensor([[1.0, 1.0078125, -1.0, 0.5]]).bfloat16()
+    want = (a.float() @ b.float()).bfloat16()
+    got = to_torch(to_taeda(a) @ to_taeda(b))
+    torch.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("batch", [2, 7, 16, 37])
 def test_batches_of_tiny_matrices(batch: int, dtype: torch.dtype) -> None:
@@ -275,16 +354,18 @@ def test_errors() -> None:
 
 
 def test_threads_do_not_change_the_bits() -> None:
-    shapes = [(300, 400, 200), (20, 20000, 30), (1, 900, 3000)]
+    shapes = [(300, 400, 200), (20, 20000, 30), (1, 900, 3000), (30000, 3, 9), (64, 4, 9000)]
     before = taeda.get_num_threads()
     try:
         for m, k, n in shapes:
-            a, b = to_taeda(torch.randn(m, k)), to_taeda(torch.randn(k, n))
-            results = []
-            for threads in (1, 2, 3):
-                taeda.set_num_threads(threads)
-                results.append(a @ b)
-            assert all(taeda.equal(results[0], r) for r in results[1:])
+            for dtype in (torch.float32, torch.complex64, torch.bfloat16):
+                a = to_taeda(torch.randn(m, k).to(dtype))
+                b = to_taeda(torch.randn(k, n).to(dtype))
+                results = []
+                for threads in (1, 2, 3):
+                    taeda.set_num_threads(threads)
+                    results.append(a @ b)
+                assert all(taeda.equal(results[0], r) for r in results[1:])
     finally:
         taeda.set_num_threads(before)
 

@@ -10,6 +10,7 @@
 #include "kernels/cpu/gemm_panels.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/gemm_small.h"
+#include "kernels/cpu/simd/gemm_thin.h"
 #include "kernels/cpu/simd/pick.h"
 
 // What we use of OpenBLAS as the scipy-openblas32 wheel exports it: 32-bit sizes, names with a
@@ -204,6 +205,80 @@ bool small_gemm(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, const M
   return false;
 }
 
+// Products whose sums are short, where copies and calls take longer than the arithmetic.
+constexpr int64_t kThin = 64;           // complex terms of a sum
+constexpr int64_t kThinReal = 4;        // real ones, of many results
+constexpr int64_t kTurned = 1024;       // elements of a right side that is transposed first
+constexpr int64_t kThinTask = 1 << 17;  // multiplications and results that are worth another thread
+constexpr int64_t kThinCols = 2048;     // of a task
+template <class T>
+bool is_thin(int64_t m, int64_t n, int64_t k, T alpha, const MatrixRef<T>& b, T beta) {
+  if (k <= 0 || alpha != T(1) || (beta != T(0) && beta != T(1)) || m * n == 0) return false;
+  if (n > 1 && b.trans != Trans::No && n * k > kTurned) return false;
+  if constexpr (!std::is_floating_point_v<T>)
+    return n > 1 ? k <= kThin && (m > 1 || n * k <= kTurned) : k <= kThinReal;
+  constexpr auto half = static_cast<int64_t>(32 / sizeof(T));  // of the widest register
+  constexpr int64_t small = simd::kSmallSide;
+  return m > 1 && n > 1 &&
+         (k <= kThinReal || (n <= small && k <= small) || (n <= half && k <= 4 * kThin));
+}
+template <class T>
+bool thin_gemm(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, const MatrixRef<T>& a,
+               int64_t a_step, const MatrixRef<T>& b, int64_t b_step, T beta, T* c, int64_t ldc,
+               int64_t c_step) {
+  if (!is_thin(m, n, k, alpha, b, beta)) return false;
+  constexpr bool real = std::is_floating_point_v<T>;
+  using R = decltype(std::real(T()));
+  const bool turns = n > 1 && b.trans != Trans::No;
+  const bool by_rows = a.trans == Trans::No;
+  Scratch<T> columns(turns ? n * k : 0);
+  simd::ThinProduct<R> x{
+      .m = m,
+      .n = n,
+      .k = k,
+      .a = {reinterpret_cast<const R*>(a.data), by_rows ? a.stride : 1, by_rows ? 1 : a.stride,
+            a_step},
+      .b = {reinterpret_cast<const R*>(b.data), b.trans == Trans::No ? b.stride : 1, 1, b_step},
+      .conjugate_a = a.trans == Trans::Conj,
+      .conjugate_b = b.trans == Trans::Conj,
+      .add = beta == T(1)};
+  using namespace simd;
+  const ThinGemmKernels& kernels = TAEDA_PICK(thin_gemm_kernels);
+  auto run = [&](int64_t count, const ThinProduct<R>& product, T* to) {
+    auto* const out = reinterpret_cast<R*>(to);
+    if constexpr (std::is_same_v<R, float>)
+      (real ? kernels.f32 : kernels.c32)(count, product, out, ldc, c_step);
+    else (real ? kernels.f64 : kernels.c64)(count, product, out, ldc, c_step);
+  };
+  if (batch > 1 && !turns && m * n * k <= kThinTask) return run(batch, x, c), true;
+  constexpr int64_t together = 32, parts = real ? 1 : 2;
+  const int64_t wide = std::min(n, kThinCols), across = ceil_div(n, wide);
+  const int64_t high = std::max(together, kThinTask / (wide * (k + 2)) / together * together);
+  for (int64_t i = 0; i < batch; ++i) {
+    if (turns) {
+      for (int64_t p = 0; p < k; ++p) {
+        for (int64_t j = 0; j < n; ++j)
+          columns.data()[p * n + j] = b.data[i * b_step + j * b.stride + p];
+      }
+      x.b = {reinterpret_cast<const R*>(columns.data()), n, 1, 0};
+    }
+    x.a.data = reinterpret_cast<const R*>(a.data + i * a_step);
+    if (!turns) x.b.data = reinterpret_cast<const R*>(b.data + i * b_step);
+    parallel_for(ceil_div(m, high) * across, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) {
+        const int64_t row = t / across * high, col = t % across * wide;
+        ThinProduct<R> part = x;
+        part.m = std::min(high, m - row);
+        part.n = std::min(wide, n - col);
+        part.a.data += parts * row * x.a.row;
+        part.b.data += parts * col;
+        run(1, part, c + i * c_step + row * ldc + col);
+      }
+    });
+  }
+  return true;
+}
+
 // A product with a vector on one side.
 template <class T>
 bool vector_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta,
@@ -260,6 +335,7 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T>
   b.stride = std::max(b.stride, b.trans == Trans::No ? n : k);
   ldc = std::max(ldc, n);
   if (small_gemm(1, m, n, k, alpha, a, 0, b, 0, beta, c, ldc, 0)) return;
+  if (thin_gemm(1, m, n, k, alpha, a, 0, b, 0, beta, c, ldc, 0)) return;
   if (vector_gemm(m, n, k, alpha, a, b, beta, c, ldc)) return;
   single_threaded();
   if (is_small(m, n, k, a, b)) return blas_gemm(m, n, k, alpha, a, b, beta, c, ldc);
@@ -315,6 +391,12 @@ void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, Matri
                    a_step, {b.data + begin * b_step, b.stride, b.trans}, b_step, beta,
                    c + begin * c_step, ldc, c_step))
       return;
+    if constexpr (!std::is_floating_point_v<T>) {
+      if (thin_gemm(end - begin, m, n, k, alpha, {a.data + begin * a_step, a.stride, a.trans},
+                    a_step, {b.data + begin * b_step, b.stride, b.trans}, b_step, beta,
+                    c + begin * c_step, ldc, c_step))
+        return;
+    }
     for (int64_t i = begin; i < end; ++i) {
       gemm(m, n, k, alpha, {a.data + i * a_step, a.stride, a.trans},
            {b.data + i * b_step, b.stride, b.trans}, beta, c + i * c_step, ldc);

@@ -136,4 +136,8 @@ void gemm_bf16(int64_t m, int64_t n, int64_t k, MatrixRef<BFloat16> a, MatrixRef
   });
 }
 
+void round_to_bf16(const float* from, int64_t n, BFloat16* to) {
+  kernels().round(from, n, &to->bits);
+}
+
 }  // namespace taeda::cpu

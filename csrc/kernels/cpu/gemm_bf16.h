@@ -15,4 +15,7 @@ void gemm_bf16(int64_t m, int64_t n, int64_t k, float alpha, MatrixRef<BFloat16>
 void gemm_bf16(int64_t m, int64_t n, int64_t k, MatrixRef<BFloat16> a, MatrixRef<BFloat16> b,
                BFloat16* c, int64_t ldc);
 
+// Rounds n numbers; only if can_multiply_bf16().
+void round_to_bf16(const float* from, int64_t n, BFloat16* to);
+
 }  // namespace taeda::cpu

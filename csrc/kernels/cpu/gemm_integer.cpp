@@ -36,6 +36,14 @@ template <class T> auto dot() {
   else return kernels().dot_i64;
 }
 
+template <class T> auto row() {
+  if constexpr (std::is_same_v<T, int8_t>) return kernels().row_i8;
+  else if constexpr (std::is_same_v<T, uint8_t>) return kernels().row_u8;
+  else if constexpr (std::is_same_v<T, int16_t>) return kernels().row_i16;
+  else if constexpr (std::is_same_v<T, int32_t>) return kernels().row_i32;
+  else return kernels().row_i64;
+}
+
 template <class T, class U> void copy_row(const T* from, int64_t n, U* to) {
   if constexpr (sizeof(T) == sizeof(U)) {
     std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
@@ -95,6 +103,21 @@ void few_columns(int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, Eleme
   });
 }
 
+// Few rows, or short sums: the right side is read where it lies.
+template <class T>
+void few_rows(int64_t m, int64_t n, int64_t k, Elements<T> a, const T* b, int64_t ldb, T* c,
+              int64_t ldc) {
+  constexpr int64_t strip = 512;
+  const int64_t strips = (n + strip - 1) / strip;
+  const int64_t work = std::max<int64_t>(std::min(n, strip) * k, 1);
+  parallel_for(m * strips, std::max<int64_t>(1, kTaskWork / work), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t i = t / strips, j = t % strips * strip;
+      row<T>()(k, std::min(strip, n - j), a.data + i * a.row, a.col, b + j, ldb, c + i * ldc + j);
+    }
+  });
+}
+
 }  // namespace
 
 template <class T>
@@ -106,6 +129,8 @@ void gemm_integer(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> 
   const auto& loop = loops<U>();
   if (left.col == 1 && n <= loop.cols / 8 && k * int64_t{sizeof(T)} >= kLong)
     return few_columns(m, n, k, a.data, left.row, right, c, ldc);
+  constexpr int64_t few = 2;
+  if (right.col == 1 && m <= few) return few_rows(m, n, k, left, b.data, right.row, c, ldc);
   const int64_t panels = (n + loop.cols - 1) / loop.cols, blocks = (m + loop.rows - 1) / loop.rows;
   Scratch<U> memory(panels * loop.cols * std::max<int64_t>(k, 1));
   for (int64_t s = 0; s < panels; ++s) {

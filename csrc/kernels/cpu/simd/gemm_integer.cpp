@@ -33,10 +33,43 @@ template <class T> Wrapping<T> dot(int64_t k, const T* a, const T* b) {
   return sum;
 }
 
+// Some registers of sums at once.
+template <class T, int Many>
+void row_part(int64_t k, const T* a, int64_t a_step, const T* b, int64_t ldb, T* c) {
+  using U = Wrapping<T>;
+  constexpr int64_t lanes = kRegister / sizeof(U);
+  typedef T Stored __attribute__((vector_size(lanes * sizeof(T)), aligned(sizeof(T)), may_alias));
+  typedef U V __attribute__((vector_size(kRegister)));
+  V sum[Many] = {};
+  for (int64_t p = 0; p < k; ++p, a += a_step, b += ldb) {
+    for (int v = 0; v < Many; ++v)
+      sum[v] += __builtin_convertvector(*reinterpret_cast<const Stored*>(b + v * lanes), V) *
+                static_cast<U>(*a);
+  }
+  for (int v = 0; v < Many; ++v)
+    *reinterpret_cast<Stored*>(c + v * lanes) = __builtin_convertvector(sum[v], Stored);
+}
+template <class T>
+void row(int64_t k, int64_t n, const T* a, int64_t a_step, const T* b, int64_t ldb, T* c) {
+  using U = Wrapping<T>;
+  constexpr int64_t lanes = kRegister / sizeof(U);
+  int64_t j = 0;
+  for (; j + 4 * lanes <= n; j += 4 * lanes) row_part<T, 4>(k, a, a_step, b + j, ldb, c + j);
+  for (; j + lanes <= n; j += lanes) row_part<T, 1>(k, a, a_step, b + j, ldb, c + j);
+  for (; j < n; ++j) {
+    U sum = 0;
+    for (int64_t p = 0; p < k; ++p)
+      sum = static_cast<U>(sum + static_cast<uint64_t>(static_cast<U>(a[p * a_step])) *
+                                     static_cast<U>(b[p * ldb + j]));
+    c[j] = static_cast<T>(sum);
+  }
+}
+
 }  // namespace
 
-extern const IntegerKernels integer_kernels{loops<uint16_t>, loops<uint32_t>, loops<uint64_t>,
-                                            dot<int8_t>,     dot<uint8_t>,    dot<int16_t>,
-                                            dot<int32_t>,    dot<int64_t>};
+extern const IntegerKernels integer_kernels{
+    loops<uint16_t>, loops<uint32_t>, loops<uint64_t>, dot<int8_t>, dot<uint8_t>,
+    dot<int16_t>,    dot<int32_t>,    dot<int64_t>,    row<int8_t>, row<uint8_t>,
+    row<int16_t>,    row<int32_t>,    row<int64_t>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

@@ -29,6 +29,15 @@ struct IntegerKernels {
   Dot<int16_t> dot_i16;
   Dot<int32_t> dot_i32;
   Dot<int64_t> dot_i64;
+  // c[j] = the sum over p < k of a[p * a_step] * b[p * ldb + j], for j < n.
+  template <class T>
+  using Row = void (*)(int64_t k, int64_t n, const T* a, int64_t a_step, const T* b, int64_t ldb,
+                       T* c);
+  Row<int8_t> row_i8;
+  Row<uint8_t> row_u8;
+  Row<int16_t> row_i16;
+  Row<int32_t> row_i32;
+  Row<int64_t> row_i64;
 };
 
 namespace v2 {
