@@ -164,25 +164,54 @@ Tensor column_stack_op(const TensorList& tensors) {
 
 Tensor block_diag_op(const TensorList& tensors) {
   check(!tensors.empty(), "torch.block_diag(): expected a non-empty list of Tensors");
-  int64_t columns = 0;
   TensorList blocks;
   for (size_t i = 0; i < tensors.size(); ++i) {
     check(tensors[i].dim() <= 2,
           "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input ", i, " has ",
           tensors[i].dim(), " dimensions");
+    check(tensors[i].device() == tensors[0].device(),
+          "torch.block_diag(): input tensors must all be on the same device. Input 0 is on ",
+          tensors[0].device(), " and input ", i, " is on ", tensors[i].device());
     blocks.push_back(op<"atleast_2d">(tensors[i]));
-    columns += blocks.back().size(1);
   }
-  TensorList rows;
-  int64_t left = 0;
+  const DType dtype = common_dtype(blocks);
+  for (Tensor& t : blocks) t = to(t, dtype);
+  return op<"_block_diag">(blocks);
+}
+
+// Where block j stands among the last two dimensions of t.
+Tensor block_of(const Tensor& t, int64_t top, int64_t left, const Dims& sizes) {
+  const int64_t row = t.dim() - 2;
+  return narrow(narrow(t, row, top, at(sizes, row)), row + 1, left, at(sizes, row + 1));
+}
+Tensor blocks_op(const TensorList& blocks) {
+  Dims sizes(blocks[0].sizes());
+  const size_t row = sizes.size() - 2;
+  sizes[row] = sizes[row + 1] = 0;
   for (const Tensor& t : blocks) {
-    int64_t right = columns - left - t.size(1);
-    Tensor before = zeros(Dims{t.size(0), left}, t.options()),
-           after = zeros(Dims{t.size(0), right}, t.options());
-    rows.push_back(op<"cat">(TensorList{before, t, after}, 1));
-    left += t.size(1);
+    sizes[row] += t.size(-2);
+    sizes[row + 1] += t.size(-1);
   }
-  return op<"cat">(std::move(rows), 0);
+  Tensor out = raw_zeros(sizes, blocks[0].options());
+  if (out.is_meta()) return out;
+  int64_t top = 0, left = 0;
+  for (const Tensor& t : blocks) {
+    const Tensor rows = raw_narrow(out, static_cast<int64_t>(row), top, t.size(-2));
+    if (t.numel()) copy_into(raw_narrow(rows, static_cast<int64_t>(row) + 1, left, t.size(-1)), t);
+    top += t.size(-2);
+    left += t.size(-1);
+  }
+  return out;
+}
+void blocks_backward(Backward& b) {
+  const Tensor& g = b.grad();
+  int64_t top = 0, left = 0;
+  for (size_t j = 0; j < b.list_size(0); ++j) {
+    const Dims& s = b.list_sizes(0, j);
+    b.set_item(0, j, block_of(g, top, left, s));
+    top += s[s.size() - 2];
+    left += s[s.size() - 1];
+  }
 }
 
 const Define kOps[] = {
@@ -228,6 +257,10 @@ const Define kOps[] = {
      "A matrix with the given matrices along its diagonal, zeros elsewhere.",
      kernel(block_diag_op),
      {.forms = kFunction, .composite = true}},
+    {"_block_diag(tensors: Tensor[]) -> Tensor",
+     "The same for matrices of one dtype in the last two dimensions; all others are equal.",
+     kernel(blocks_op),
+     {.backward = blocks_backward}},
 };
 
 }  // namespace

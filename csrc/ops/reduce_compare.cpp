@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "kernels/cpu/histogram.h"
 #include "kernels/cpu/reduce.h"
 #include "kernels/cpu/sort.h"
 #include "ops/reduce_util.h"
@@ -123,10 +124,23 @@ template <class T>
   begin[count - 1] = end - begin[count - 1];
 }
 
+// The first element of each run, one after another, without branches: what is written for another
+// is overwritten by the next. Returns how many there are; n > 0.
+template <class T>
+[[gnu::optimize("O3"), gnu::noinline]] int64_t first_of_runs(const T* v, int64_t n, T* first) {
+  int64_t count = 1;
+  first[0] = v[0];
+  for (int64_t i = 1; i < n; ++i) {
+    first[count] = v[i];
+    count += static_cast<int64_t>(v[i] != v[i - 1]);
+  }
+  return count;
+}
+
 // The different elements of a contiguous vector of real numbers, for each element its place among
-// them (nothing unless `inverse`), and how often each occurs. Unless `sort`, only neighbours are
-// compared.
-TensorList unique_numbers(const Tensor& x, bool inverse, bool sort) {
+// them (nothing unless `inverse`), and how often each occurs (nothing unless `count_them`). Unless
+// `sort`, only neighbours are compared.
+TensorList unique_numbers(const Tensor& x, bool inverse, bool count_them, bool sort) {
   const int64_t n = x.numel();
   Tensor sorted = x, order, places = empty(Dims{inverse ? n : 0}, {DType::Int64, {}});
   if (sort) {
@@ -142,6 +156,12 @@ TensorList unique_numbers(const Tensor& x, bool inverse, bool sort) {
   return visit_real(x.dtype(), "unique", [&](auto tag) -> TensorList {
     using T = typename decltype(tag)::type;
     const T* v = sorted.data_as<T>();
+    if (!count_them && !inverse && n > 0) {
+      Tensor some = empty(Dims{n}, x.options());
+      const int64_t count = first_of_runs(v, n, some.data_as<T>());
+      some = raw_view(some, Dims{count}, Dims{1}, 0);
+      return {count < n / 2 ? raw_clone(some) : some, places, places};
+    }
     const int64_t count = count_runs(v, n);
     Tensor values = empty(Dims{count}, x.options()), counts = empty(Dims{count}, places.options());
     if (n == 0) return {values, places, counts};
@@ -164,7 +184,8 @@ TensorList unique_numbers(const Tensor& x, bool inverse, bool sort) {
   });
 }
 
-TensorList unique_of(const Tensor& x, std::optional<int64_t> dim, bool sort, bool inverse = true) {
+TensorList unique_of(const Tensor& x, std::optional<int64_t> dim, bool sort, bool inverse,
+                     bool counts) {
   check<NotImplemented>(
       !x.is_meta(), "unique(): the size of the result depends on data, which meta tensors lack");
   GradMode off(false);
@@ -172,7 +193,7 @@ TensorList unique_of(const Tensor& x, std::optional<int64_t> dim, bool sort, boo
     Tensor flat = raw_contiguous(x);
     flat = raw_view(flat, Dims{x.numel()}, Dims{1}, flat.offset());
     if (!is_complex(x.dtype())) {
-      TensorList found = unique_numbers(flat, inverse, sort);
+      TensorList found = unique_numbers(flat, inverse, counts, sort);
       if (inverse) found[1] = raw_view(found[1], x.sizes(), contiguous_strides(x.sizes()), 0);
       return found;
     }
@@ -186,7 +207,7 @@ TensorList unique_of(const Tensor& x, std::optional<int64_t> dim, bool sort, boo
   Tensor rows = raw_contiguous(alias(op<"movedim">(x, Dims{d}, Dims{0})));
   if (n > 0 && x.numel() == n && !is_complex(x.dtype())) {
     TensorList found =
-        unique_numbers(raw_view(rows, Dims{n}, Dims{1}, rows.offset()), inverse, sort);
+        unique_numbers(raw_view(rows, Dims{n}, Dims{1}, rows.offset()), inverse, counts, sort);
     Dims sizes(x.sizes());
     sizes[static_cast<size_t>(d)] = found[0].numel();
     found[0] = raw_view(found[0], sizes, contiguous_strides(sizes), 0);
@@ -195,11 +216,12 @@ TensorList unique_of(const Tensor& x, std::optional<int64_t> dim, bool sort, boo
   Groups g = unique_rows(rows, n, n ? x.numel() / n : 0, sort);
   return {op<"index_select">(x, d, vector_of(g.first)), g.inverse, vector_of(g.counts)};
 }
-TensorList unique_op(const Tensor& x, std::optional<int64_t> dim, bool inverse) {
-  return unique_of(x, dim, true, inverse);
+TensorList unique_op(const Tensor& x, std::optional<int64_t> dim, bool inverse, bool counts) {
+  return unique_of(x, dim, true, inverse, counts);
 }
-TensorList unique_consecutive_op(const Tensor& x, std::optional<int64_t> dim, bool inverse) {
-  return unique_of(x, dim, false, inverse);
+TensorList unique_consecutive_op(const Tensor& x, std::optional<int64_t> dim, bool inverse,
+                                 bool counts) {
+  return unique_of(x, dim, false, inverse, counts);
 }
 
 // ---- counts ----
@@ -215,37 +237,21 @@ Tensor bincount_op(const Tensor& x, const Tensor& weights, int64_t minlength) {
   check(!weights.defined() || (weights.dim() == 1 && weights.numel() == x.numel()),
         "weights should be 1-d and have the same length as input");
   check(!weights.defined() || !is_complex(weights.dtype()), "bincount(): weights must be real");
-  Tensor values = raw_contiguous(raw_cast(x, DType::Int64));
-  auto* v = values.data_as<int64_t>();
-  int64_t n = values.numel(), signs = 0, most = -1;
-  for (int64_t i = 0; i < n; ++i) {
-    signs |= v[i];
-    most = std::max(most, v[i]);
-  }
-  check(signs >= 0, wrong);
+  const DType whole = is_stored(x.dtype()) ? DType::Int64 : x.dtype();
+  Tensor values = raw_contiguous(raw_cast(x, weights.defined() ? DType::Int64 : whole));
+  const int64_t n = values.numel();
+  const auto [least, most] =
+      n ? cpu::whole_range(values.data(), n, values.dtype()) : std::pair<int64_t, int64_t>(0, -1);
+  check(least >= 0, wrong);
   check(most < std::numeric_limits<int64_t>::max(), "bincount(): the value ", most,
         " is too large to count up to");
-  int64_t bins = std::max(most + 1, minlength);
+  const int64_t bins = std::max(most + 1, minlength);
   if (!weights.defined()) {
     Tensor out = raw_zeros(Dims{bins}, {DType::Int64, x.device()});
-    auto* o = out.data_as<int64_t>();
-    if (bins > 4096 || n < 4 * bins) {
-      for (int64_t i = 0; i < n; ++i) ++o[v[i]];
-      return out;
-    }
-    // Four counts of each number: one would wait for itself where a number comes again soon.
-    std::vector<int64_t> more(static_cast<size_t>(3 * bins));
-    int64_t *b = more.data(), *c = b + bins, *d = c + bins, i = 0;
-    for (; i + 4 <= n; i += 4) {
-      ++o[v[i]];
-      ++b[v[i + 1]];
-      ++c[v[i + 2]];
-      ++d[v[i + 3]];
-    }
-    for (; i < n; ++i) ++o[v[i]];
-    for (i = 0; i < bins; ++i) o[i] += b[i] + c[i] + d[i];
+    cpu::count_whole(values.data(), n, values.dtype(), bins, out.data_as<int64_t>());
     return out;
   }
+  const auto* v = values.data_as<int64_t>();
   DType d = weights.dtype() == DType::Float32 ? DType::Float32 : DType::Float64;
   Tensor w = raw_contiguous(raw_cast(weights, d)), out = raw_zeros(Dims{bins}, {d, x.device()});
   visit_floating(d, "bincount", [&](auto tag) {
@@ -262,17 +268,15 @@ Tensor histc_op(const Tensor& x, int64_t bins, Scalar min, Scalar max) {
     fail<NotImplemented>("\"histogram_cpu\" not implemented for '", x.dtype(), "'");
   }
   check(bins > 0, "bins must be > 0, but got ", bins, " for dimension 0");
-  Tensor out = raw_zeros(Dims{bins}, x.options());
-  if (x.is_meta()) return out;
-  Tensor flat = raw_contiguous(x);
+  if (x.is_meta()) return empty(Dims{bins}, x.options());
+  Tensor flat = raw_contiguous(x), counts = raw_zeros(Dims{bins}, {DType::Int64, x.device()});
   visit_floating(x.dtype(), "histc", [&](auto tag) {
     using T = typename decltype(tag)::type;
     T low = min.to<T>(), high = max.to<T>();
-    const T* p = flat.data_as<T>();
     if (low == high && flat.numel() > 0) {
-      auto [a, b] = std::minmax_element(p, p + flat.numel());
-      low = *a;
-      high = *b;
+      GradMode off(false);
+      low = *op<"amin">(flat).template data_as<T>();
+      high = *op<"amax">(flat).template data_as<T>();
     }
     check(std::isfinite(low) && std::isfinite(high), "range of [", low, ", ", high,
           "] is not finite");
@@ -281,15 +285,9 @@ Tensor histc_op(const Tensor& x, int64_t bins, Scalar min, Scalar max) {
       high += 1;
     }
     check(low < high, "max must be larger than min");
-    T* o = out.data_as<T>();
-    for (int64_t i = 0; i < flat.numel(); ++i) {
-      T v = p[i];
-      if (!(v >= low && v <= high)) continue;
-      auto bin = static_cast<int64_t>((v - low) * static_cast<T>(bins) / (high - low));
-      o[std::min(bin, bins - 1)] += 1;
-    }
+    cpu::count_even(flat.data_as<T>(), flat.numel(), low, high, bins, counts.data_as<int64_t>());
   });
-  return out;
+  return raw_cast(counts, x.dtype());
 }
 
 const Define kOps[] = {
@@ -304,13 +302,17 @@ const Define kOps[] = {
      "Whether `isclose` holds everywhere.", kernel(allclose_op)},
     {"equal(self: Tensor, other: Tensor) -> bool",
      "Whether both have one shape and the same elements.", kernel(equal_op)},
-    {"_unique(self: Tensor, dim: int? = None, inverse: bool = True) -> (Tensor, Tensor, Tensor)",
+    {"_unique(self: Tensor, dim: int? = None, inverse: bool = True, counts: bool = True) -> "
+     "(Tensor, "
+     "Tensor, Tensor)",
      "The different elements in order (or the different slices along `dim`), for each element the "
-     "place of its like (without `inverse` perhaps nothing), and how often each occurs.",
+     "place of its like (without `inverse` perhaps nothing), and how often each occurs (without "
+     "`counts` perhaps nothing).",
      kernel(unique_op),
      {.non_differentiable = 7}},
-    {"_unique_consecutive(self: Tensor, dim: int? = None, inverse: bool = True) -> (Tensor, "
-     "Tensor, Tensor)",
+    {"_unique_consecutive(self: Tensor, dim: int? = None, inverse: bool = True, counts: bool = "
+     "True) "
+     "-> (Tensor, Tensor, Tensor)",
      "The same, where only neighbours are compared and the order is kept.",
      kernel(unique_consecutive_op),
      {.non_differentiable = 7}},

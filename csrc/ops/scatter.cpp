@@ -63,7 +63,7 @@ Tensor gather_op(const Tensor& x, int64_t dim, const Tensor& index, bool) {
   const auto [places, ps] = places_of(index);
   Dims ts = strides_at_least_1d(x), os = strides_at_least_1d(out);
   if (!cpu::gather(out.data(), x.data(),
-                   {is, ps, ts, os, static_cast<size_t>(d), places.data_as<int64_t>()}, at(xs, d),
+                   {is, ps, ts, os, static_cast<size_t>(d), places.data_as<int64_t>(), at(xs, d)},
                    x.dtype())) {
     check_places(places, d, at(xs, d));
   }
@@ -87,8 +87,8 @@ void scatter_into(const Tensor& out, int64_t d, const Tensor& index, const Tenso
   Dims ts = strides_at_least_1d(out);
   Dims ss = single ? Dims(is.size(), 0) : strides_at_least_1d(src);
   cpu::scatter(out.data(), src.data(),
-               {is, ps, ts, ss, static_cast<size_t>(d), places.data_as<int64_t>()}, out.dtype(),
-               mode);
+               {is, ps, ts, ss, static_cast<size_t>(d), places.data_as<int64_t>(), at(xs, d)},
+               out.dtype(), mode);
 }
 
 void check_scatter(const char* what, const Tensor& self, int64_t d, const Tensor& index,

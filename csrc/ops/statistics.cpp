@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/cpu/histogram.h"
 #include "ops/reduce_util.h"
 
 namespace taeda {
@@ -241,6 +242,16 @@ void check_histogram(const char* what, const Tensor& self, const Tensor& weight)
         "dtype, but got ", self.dtype(), " and ", weight.dtype());
 }
 
+Tensor as_density(Tensor hist, const TensorList& edges) {
+  hist = hist / op<"sum">(hist);
+  for (size_t d = 0; d < edges.size(); ++d) {
+    Dims along(edges.size(), 1);
+    along[d] = -1;
+    hist = hist / reshape(op<"diff">(edges[d]), along);
+  }
+  return hist;
+}
+
 // `self` (N, D) counted into the D-dimensional grid of `edges`.
 Tensor count_into(const char* what, const Tensor& self, const TensorList& edges,
                   const Tensor& weight, bool density) {
@@ -264,14 +275,20 @@ Tensor count_into(const char* what, const Tensor& self, const TensorList& edges,
   flat = where(inside, flat, Tensor(0));
   Tensor hist = op<"index_add">(zeros(Dims{numel_of(shape)}, self.options()), 0, flat, w);
   hist = reshape(hist, shape);
-  if (!density) return hist;
-  hist = hist / op<"sum">(hist);
-  for (size_t d = 0; d < edges.size(); ++d) {
-    Dims along(edges.size(), 1);
-    along[d] = -1;
-    hist = hist / reshape(op<"diff">(edges[d]), along);
-  }
-  return hist;
+  return density ? as_density(hist, edges) : hist;
+}
+
+// How many elements of a vector lie between edges that are about equally far from each other.
+Tensor count_between(const Tensor& self, const Tensor& edges) {
+  const int64_t bins = edges.numel() - 1;
+  if (self.is_meta()) return empty(Dims{bins}, self.options());
+  Tensor x = raw_contiguous(self), e = raw_contiguous(edges);
+  Tensor counts = raw_zeros(Dims{bins}, {DType::Int64, self.device()});
+  visit_floating(self.dtype(), "histogram", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    cpu::count_between(x.data_as<T>(), x.numel(), e.data_as<T>(), bins, counts.data_as<int64_t>());
+  });
+  return raw_cast(counts, self.dtype());
 }
 
 Tensor even_edges(const char* what, const Tensor& x, int64_t bins, const std::vector<double>& range,
@@ -304,7 +321,10 @@ TensorList histogram_count(const Tensor& self, int64_t bins,
   check(!range || range->size() == 2, "histogram(): range should have 2 elements");
   Tensor flat = reshape(self, Dims{-1});
   Tensor edges = even_edges("histogram", flat, bins, range.value_or(std::vector<double>{}), 0);
-  return {count_into("histogram", unsqueeze(flat, 1), {edges}, weight, density), edges};
+  if (weight.defined())
+    return {count_into("histogram", unsqueeze(flat, 1), {edges}, weight, density), edges};
+  Tensor hist = op<"_count_between">(flat, edges);
+  return {density ? as_density(hist, {edges}) : hist, edges};
 }
 
 // [hist, edges...] of points along the last dimension.
@@ -391,6 +411,11 @@ const Define kOps[] = {
      "greatest.",
      kernel(histogram_count),
      {.forms = kPublic | kOut, .composite = true}},
+    {"_count_between(self: Tensor, edges: Tensor) -> Tensor",
+     "How many elements of a vector lie between neighbouring edges of one dtype with it, which are "
+     "about equally far from each other.",
+     kernel(count_between),
+     {.non_differentiable = 1}},
     {"_histogramdd(self: Tensor, bins: int[], edges: Tensor[], range: float[]?, weight: Tensor?, "
      "density: bool) -> Tensor[]",
      "The counts, then the edges of each dimension.",

@@ -214,9 +214,12 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         raise RuntimeError(f"vander(): N must not be negative, got {n}")
     import taeda
 
-    powers = taeda.arange(n) if increasing else taeda.arange(n - 1, -1, -1)
-    dtype = taeda.result_type(x, 1)
-    return x.to(dtype).unsqueeze(1) ** powers
+    column = x.to(taeda.result_type(x, 1)).unsqueeze(1)
+    if n == 0:
+        return column[:, :0]
+    factors = [taeda.ones_like(column), column.expand(-1, n - 1)]
+    powers = taeda.cat(factors, 1).cumprod(1)
+    return powers if increasing else powers.flip(1)
 
 
 def adjoint(input: Tensor) -> Tensor:

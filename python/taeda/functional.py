@@ -194,7 +194,7 @@ def unique(
     """
     if not isinstance(sorted, bool):
         raise TypeError(f"unique(): argument 'sorted' must be bool, not {type(sorted).__name__}")
-    found = _C.ops._unique(_tensor("unique", input), dim, return_inverse)
+    found = _C.ops._unique(_tensor("unique", input), dim, return_inverse, return_counts)
     return _different(found, return_inverse, return_counts)
 
 
@@ -219,7 +219,8 @@ def unique_consecutive(
     >>> taeda.unique_consecutive(taeda.tensor([1, 1, 2, 1]))
     tensor([1, 2, 1])
     """
-    found = _C.ops._unique_consecutive(_tensor("unique_consecutive", input), dim, return_inverse)
+    x = _tensor("unique_consecutive", input)
+    found = _C.ops._unique_consecutive(x, dim, return_inverse, return_counts)
     return _different(found, return_inverse, return_counts)
 
 

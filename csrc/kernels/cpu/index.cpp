@@ -357,9 +357,10 @@ void put_true(void* out, const uint8_t* mask, int64_t n, const void* from, int64
       const T* next = static_cast<const T*>(from) + before;
       T* to = static_cast<T*>(out);
       for (int64_t i = begin, k = 0; i < end; ++i) {
-        const T value = next[std::min(k, count - 1)];
-        to[i] = mask[i] ? value : to[i];
-        k += static_cast<int64_t>(mask[i] != 0);
+        const auto taken = static_cast<int64_t>(mask[i] != 0);
+        const T* choice[] = {to + i, next + std::min(k, count - 1)};  // no branch: see above
+        to[i] = *choice[taken];
+        k += taken;
       }
     });
   });

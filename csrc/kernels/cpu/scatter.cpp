@@ -63,15 +63,16 @@ template <bool Cut, class F> void for_each_line(const ScatterLayout& l, F&& f) {
   parallel_for(w.outer_count * parts, std::max<int64_t>(1, kGrain / work),
                [&](int64_t begin, int64_t end) {
                  for (int64_t t = begin; t < end; ++t) {
-                   int64_t rest = t / parts, i = 0, x = 0, o = 0;
+                   int64_t rest = parts > 1 ? t / parts : t, i = 0, x = 0, o = 0;
                    for (size_t d = w.outer.size(); d-- > 0;) {
-                     int64_t at = rest % w.outer[d];
-                     rest /= w.outer[d];
+                     const int64_t at = d > 0 ? rest % w.outer[d] : rest;
+                     if (d > 0) rest /= w.outer[d];
                      i += at * w.outer_index[d];
                      x += at * w.outer_target[d];
                      o += at * w.outer_other[d];
                    }
-                   const int64_t from = t % parts * part, count = std::min(part, length - from);
+                   const int64_t from = parts > 1 ? t % parts * part : 0,
+                                 count = std::min(part, length - from);
                    if (along_dim) {
                      f(l.index + i + from * w.n_index, x, o + from * w.n_other, count, w.n_index,
                        int64_t(0), w.n_other, w.n_target);
@@ -86,6 +87,13 @@ template <bool Cut, class F> void for_each_line(const ScatterLayout& l, F&& f) {
                    }
                  }
                });
+}
+
+// Asks for a line of few bytes that is about to be met in any order, which nothing could foresee.
+template <class T> void ask_for(const T* line, int64_t size, int64_t times) {
+  constexpr int64_t step = 64 / static_cast<int64_t>(sizeof(T));
+  if (size > kNear / static_cast<int64_t>(sizeof(T)) || times * 4 < size) return;
+  for (int64_t i = 0; i < size; i += step) __builtin_prefetch(line + i);
 }
 
 template <class T>
@@ -127,6 +135,7 @@ void scatter_with(void* target, const void* src, const ScatterLayout& l, DType d
       }
       if (is == 1 && os == 1 && xs == 0 && step == 1) {
         T* line = to + x;
+        ask_for(line, l.size, n);
         for (int64_t j = 0; j < n; ++j)
           line[index[j]] = combined<Mode, T>(line[index[j]], from[o + j]);
         return;
@@ -143,6 +152,7 @@ void scatter_with(void* target, const void* src, const ScatterLayout& l, DType d
 template <class T>
 bool gather_near(T* to, const T* from, const int64_t* index, int64_t n, int64_t size) {
   constexpr int64_t part = 512;
+  ask_for(from, size, n);
   for (int64_t first = 0; first < n; first += part) {
     const int64_t last = std::min(first + part, n);
     if (any_outside(index + first, last - first, 0, size)) return false;
@@ -179,7 +189,8 @@ bool gather_line(T* to, int64_t os, const T* from, int64_t xs, const int64_t* in
 
 }  // namespace
 
-bool gather(void* out, const void* x_data, const ScatterLayout& l, int64_t size, DType dtype) {
+bool gather(void* out, const void* x_data, const ScatterLayout& l, DType dtype) {
+  const int64_t size = l.size;
   std::atomic<bool> outside{false};
   visit_bytes(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -214,6 +225,7 @@ void scatter(void* target, const void* src, const ScatterLayout& l, DType dtype,
         for_each_line<false>(l, [&](const int64_t* index, int64_t x, int64_t o, int64_t n,
                                     int64_t is, int64_t xs, int64_t os, int64_t step) {
           if (is == 1 && os == 1 && xs == 0 && step == 1) {
+            ask_for(to + x, l.size, n);
             for (int64_t j = 0; j < n; ++j) to[x + index[j]] = from[o + j];
             return;
           }

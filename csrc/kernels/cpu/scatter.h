@@ -14,10 +14,11 @@ struct ScatterLayout {
   DimsRef index_strides, target_strides, other_strides;
   size_t dim;
   const int64_t* index;
+  int64_t size;  // of the target along dim
 };
 
-// Returns false, with `out` written in part, if an index lies outside of x's `size` places.
-bool gather(void* out, const void* x, const ScatterLayout& l, int64_t size, DType dtype);
+// Returns false, with `out` written in part, if an index lies outside of x's places.
+bool gather(void* out, const void* x, const ScatterLayout& l, DType dtype);
 // All indices must be within bounds.
 // Entries that meet at one place are applied in row-major order of the index along `dim`.
 void scatter(void* target, const void* src, const ScatterLayout& l, DType dtype, ScatterMode mode);

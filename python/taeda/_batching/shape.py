@@ -175,6 +175,11 @@ def cat(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(op.call([[front(t, level) for t in kept], dim]), level)
 
 
+def block_diag(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """Stand matrices of the last two dimensions along a diagonal."""
+    return wrap(op.call([[front(t, level) for t in args[0]]]), level)
+
+
 def stack(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """Join along a new dimension."""
     tensors, dim = args

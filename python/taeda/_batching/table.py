@@ -111,6 +111,7 @@ _RULES: list[tuple[str, Rule]] = [
     ("_as_strided", shape.as_strided),
     ("cat", shape.cat),
     ("stack", shape.stack),
+    ("_block_diag", shape.block_diag),
     # Indices.
     ("index", indexing.index),
     ("index_put", indexing.index_put),
