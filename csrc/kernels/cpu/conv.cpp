@@ -237,41 +237,48 @@ template <class T> void window_grad_weight(const Plan& p, const T* x, const T* g
   }
 }
 
-// The weights' gradient where the windows are single elements of small images: what some images
-// have is laid out as two matrices, whose product is added up. Cut by the depth that products take
-// at a time.
+// The weights' gradient where there are few places: what some images have is laid out as two
+// matrices, whose product is added up, for a single group. Cut by the depth that products take at a
+// time.
 constexpr int64_t kDepthTogether = 512;
-template <class T> void small_images_grad_weight(const Plan& p, const T* x, const T* gy, T* gw) {
-  const int64_t volume = p.out_volume, chunks = ceil_div(p.batch * volume, kDepthTogether);
-  const int64_t images = ceil_div(p.batch, chunks);
-  Scratch<T> seen(p.in_channels * images * volume), grads(p.out_channels * images * volume);
+constexpr int64_t kMostLaid = 1 << 22;  // elements of an image's windows
+template <class T> double few_places_cost(const Plan& p) {
+  const auto real = [](int64_t n) { return static_cast<double>(n); };
+  if (p.groups > 1 || p.depth * p.out_volume > kMostLaid) return HUGE_VAL;
+  const double places = real(p.batch * p.out_volume), weights = real(p.depth * p.out_channels);
+  const double sums = std::floor((places - 1) / kDepthTogether) * weights;
+  return kProduct * places * weights + (1.5 * places * real(p.depth) + sums) * 64 / sizeof(T);
+}
+template <class T> void few_places_grad_weight(const Plan& p, const T* x, const T* gy, T* gw) {
+  const int64_t volume = p.out_volume;
+  const int64_t images = ceil_div(p.batch, ceil_div(p.batch * volume, kDepthTogether));
+  Scratch<T> seen(p.depth * images * volume), grads(p.out_channels * images * volume);
   for (int64_t first = 0; first < p.batch; first += images) {
-    const int64_t count = std::min(images, p.batch - first), depth = count * volume;
-    const int64_t grain = std::max<int64_t>(1, kPlaneWork / depth);
-    // x as [group][image, place][channel], gy as [channel][image, place].
-    parallel_for(p.groups * count, std::max<int64_t>(1, kPlaneWork / (p.group_in * volume)),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t i = begin; i < end; ++i) {
-                     const int64_t group = i / count, image = i % count;
-                     direct::transpose(
-                         x + ((first + image) * p.in_channels + group * p.group_in) * volume,
-                         volume, p.group_in, volume,
-                         seen.data() + (group * depth + image * volume) * p.group_in, p.group_in);
-                   }
-                 });
-    parallel_for(p.out_channels, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t c = begin; c < end; ++c) {
-        for (int64_t i = 0; i < count; ++i) {
-          std::copy_n(gy + ((first + i) * p.out_channels + c) * volume, volume,
-                      grads.data() + c * depth + i * volume);
-        }
-      }
-    });
-    for (int64_t g = 0; g < p.groups; ++g) {
-      gemm<T>(p.group_out, p.group_in, depth, T(1), {grads.data() + g * p.group_out * depth, depth},
-              {seen.data() + g * depth * p.group_in, p.group_in}, T(first == 0 ? 0 : 1),
-              gw + g * p.group_out * p.group_in, p.group_in);
+    const int64_t count = std::min(images, p.batch - first), places = count * volume;
+    auto in_parallel = [&](int64_t channels, int64_t each, auto&& f) {
+      const int64_t grain = std::max<int64_t>(1, kPlaneWork / (each * places));
+      parallel_for(channels, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = 0; i < count; ++i) f(first + i, i * volume, begin, end);
+      });
+    };
+    auto lay_planes = [&](const T* from, int64_t channels, T* to) {
+      in_parallel(channels, 1, [&](int64_t image, int64_t at, int64_t begin, int64_t end) {
+        for (int64_t c = begin; c < end; ++c)
+          std::copy_n(from + (image * channels + c) * volume, volume, to + c * places + at);
+      });
+    };
+    lay_planes(gy, p.out_channels, grads.data());
+    if (p.pointwise) {
+      lay_planes(x, p.in_channels, seen.data());
+    } else {
+      auto lay_windows = [&](int64_t image, int64_t at, int64_t begin, int64_t end) {
+        loops<T>().im2col(p.window, end - begin, x + (image * p.in_channels + begin) * p.in_volume,
+                          0, volume, seen.data() + begin * p.taps * places + at, places);
+      };
+      in_parallel(p.in_channels, p.taps, lay_windows);
     }
+    gemm<T>(p.out_channels, p.depth, places, T(1), {grads.data(), places},
+            {seen.data(), places, Trans::Yes}, T(first == 0 ? 0 : 1), gw, p.depth);
   }
 }
 
@@ -431,12 +438,16 @@ template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T
     return;
   }
   if (is_one_window(p)) return window_grad_weight(p, x, gy, gw);
-  if (p.pointwise && p.images > 1 && p.groups == 1) return small_images_grad_weight(p, x, gy, gw);
+  if (p.pointwise && p.images > 1 && p.groups == 1) return few_places_grad_weight(p, x, gy, gw);
   if constexpr (std::is_same_v<T, float>) {
     if (phases_grad_weight(s, x, gy, gw)) return;
   }
-  if (across_grad_weight(s, x, gy, gw)) return;
+  const double few = few_places_cost<T>(p);
+  if (across_grad_weight(s, x, gy, gw, few)) return;
   const double last = p.depthwise ? HUGE_VAL : last_grad_weight_cost<T>(s);
+  const double winograd = fits_winograd<T>(s) ? winograd_cost(s) : HUGE_VAL;
+  if (few < std::min({last, winograd, direct_grad_weight_cost<T>(s)}))
+    return few_places_grad_weight(p, x, gy, gw);
   std::fill_n(gw, total, T(0));
   if constexpr (std::is_same_v<T, float>) {
     if (fits_winograd<T>(s) && winograd_cost(s) < last) {

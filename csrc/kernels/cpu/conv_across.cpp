@@ -376,7 +376,8 @@ template <class T> bool across_grad_input(const ConvShape& s, const T* gy, const
   return true;
 }
 
-template <class T> bool across_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
+template <class T>
+bool across_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw, double other) {
   if (!possible(s)) return false;
   const int64_t inputs = s.in_channels, outputs = s.out_channels, taps = volume(s, s.kernel);
   const int64_t x_volume = volume(s, s.in), y_volume = volume(s, s.out);
@@ -384,8 +385,9 @@ template <class T> bool across_grad_weight(const ConvShape& s, const T* x, const
   p.channels = s.batch;
   const Operand<T> seen = operand(s, x, inputs, x_volume, inputs * x_volume, s.in);
   const Operand<T> grads = operand(s, gy, outputs, y_volume, outputs * y_volume, s.out);
-  const double other = fits_winograd<T>(s) ? winograd_cost(s) : direct_weight_cost(s);
-  if (!is_faster(p, seen, grads, std::min(other, last_grad_weight_cost<T>(s)))) return false;
+  other = std::min({other, fits_winograd<T>(s) ? winograd_cost(s) : direct_weight_cost(s),
+                    last_grad_weight_cost<T>(s)});
+  if (!is_faster(p, seen, grads, other)) return false;
   convolve<T>(p, seen, grads, nullptr, {gw, taps, inputs * taps});
   return true;
 }
@@ -571,7 +573,7 @@ template <class T> bool channels_grad_weight(const ConvShape& s, const T* x, con
 #define TAEDA_ACROSS(T)                                                                  \
   template bool across_forward<T>(const ConvShape&, const T*, const T*, const T*, T*);   \
   template bool across_grad_input<T>(const ConvShape&, const T*, const T*, T*);          \
-  template bool across_grad_weight<T>(const ConvShape&, const T*, const T*, T*);         \
+  template bool across_grad_weight<T>(const ConvShape&, const T*, const T*, T*, double); \
   template bool channels_forward<T>(const ConvShape&, const T*, const T*, const T*, T*); \
   template bool channels_grad_input<T>(const ConvShape&, const T*, const T*, T*);        \
   template bool channels_grad_weight<T>(const ConvShape&, const T*, const T*, T*);

@@ -10,7 +10,9 @@ namespace taeda::cpu {
 template <class T>
 bool across_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y);
 template <class T> bool across_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx);
-template <class T> bool across_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw);
+// other: the cost of another way.
+template <class T>
+bool across_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw, double other);
 
 // And for a kernel of each channel's own, with channels side by side.
 template <class T>
