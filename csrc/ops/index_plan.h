@@ -1,0 +1,25 @@
+// The geometry of x[i, :, j].
+#pragma once
+
+#include "ops/index_util.h"
+
+namespace taeda {
+
+// Indices ready for a kernel: for each dimension of (sizes, strides) an int64 tensor or nothing.
+struct Indexed {
+  Dims sizes, strides;
+  TensorList index;
+};
+
+Indexed resolve(const Tensor& x, const TensorList& indices);
+
+struct Plan {
+  cpu::IndexLayout layout;
+  Tensor places;  // owns the layout's offsets
+  Dims result;    // shape of the flat side
+};
+
+// `compute` is false for meta tensors: then only the shape is worked out.
+Plan plan_of(const Indexed& r, bool compute);
+
+}  // namespace taeda
