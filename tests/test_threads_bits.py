@@ -150,7 +150,12 @@ CASES = {
         taeda.cat([randn(200_000)] * 2),
     ],
     "transpose": lambda: [randn(700, 900).t().contiguous(), randn(4, 80, 900).mT.contiguous()],
-    "sort": lambda: [*randn(300_000).sort(), *randn(400, 900).sort(1)],
+    "sort": lambda: [*randn(300_000).sort(), *randn(400, 900).sort(1), *randn(5000, 9).sort(1)],
+    "ranks": lambda: [
+        *randn(300_000).median(0),
+        *randn(300_000).kthvalue(77),
+        randn(900, 300).mode(0)[0],
+    ],
     "topk": lambda: [*randn(400, 2000).topk(10), *randn(400, 900).topk(300)],
     "cumsum": lambda: [
         randn(300_000).cumsum(0),

@@ -110,3 +110,26 @@ def test_mode_takes_the_least_and_its_last_place(kind: str) -> None:
         found, counts = np.unique(line, return_counts=True)
         assert value == found[counts.argmax()]
         assert place == np.flatnonzero(line == value)[-1]
+
+
+@pytest.mark.parametrize("kind", [*KINDS[1:], "ties", "constant", "outlier", "ascending"])
+@pytest.mark.parametrize("n", [131_072, 131_073, 200_001])
+def test_ranks_of_long_lines(kind: str, n: int) -> None:
+    x = np.arange(n) if kind == "ascending" else random_lines(kind, 1, n)[0]
+    t = taeda.from_numpy(x)
+    order = in_order(x, False)
+    for rank in {0, 1, n // 3, n - 2, n - 1}:
+        value, place = t.kthvalue(rank + 1)
+        assert place == order[rank]
+        np.testing.assert_equal(value.item(), x[order[rank]])
+    step = taeda.stack([t, t], 1)[:, 1].kthvalue(n // 3 + 1)
+    assert step.indices == order[n // 3]
+    nans = int(np.isnan(x).sum()) if kind.startswith("float") else 0
+    middle = order[(n - nans - 1) // 2]
+    assert t.nanmedian(0).indices == middle
+    assert t.median(0).indices == (np.flatnonzero(np.isnan(x))[0] if nans else middle)
+    if nans:
+        assert t.median().isnan()
+        alone = t.clone().fill_(np.nan)
+        assert alone.nanmedian(0).indices == 0
+        assert alone.nanmedian().isnan()

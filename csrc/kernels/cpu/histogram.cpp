@@ -96,9 +96,18 @@ std::pair<int64_t, int64_t> whole_range(const void* data, int64_t n, DType dtype
   int64_t least = 0, most = 0;
   visit_whole(dtype, [&](auto tag) {
     const auto* x = static_cast<const typename decltype(tag)::type*>(data);
-    const auto e = extremes_of(x, n);
-    least = static_cast<int64_t>(e.least);
-    most = static_cast<int64_t>(e.most);
+    const int64_t parts = (n + kPart - 1) / kPart;
+    std::vector<decltype(extremes_of(x, n))> found(static_cast<size_t>(parts));
+    parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        found[static_cast<size_t>(p)] = extremes_of(x + p * kPart, std::min(kPart, n - p * kPart));
+      }
+    });
+    least = most = static_cast<int64_t>(x[0]);
+    for (const auto& e : found) {
+      least = std::min(least, static_cast<int64_t>(e.least));
+      most = std::max(most, static_cast<int64_t>(e.most));
+    }
   });
   return {least, most};
 }
