@@ -5,7 +5,8 @@
 // `info` has one place for each matrix: 0 where all went well, else LAPACK's word on what did not.
 // Sizes that LAPACK's 32-bit integers cannot hold are an Error. The matrices of a batch are dealt
 // out to the threads. Each is one single-threaded call, but for large ones where most of the work
-// can be matrix products (lapack_blocked.h, lapack_reflectors.h, lapack_eigh.cpp), and for small
+// can be matrix products (lapack_blocked.h, lapack_reflectors.h, lapack_bidiagonal.h,
+// lapack_eigh.cpp), and for small
 // real ones, of which a register's lanes hold several (simd/matrices.h).
 #pragma once
 

@@ -1,6 +1,7 @@
 // QR, eigenvalues of any matrix, singular values and least squares.
 #include <type_traits>
 
+#include "kernels/cpu/lapack_bidiagonal.h"
 #include "kernels/cpu/lapack_reflectors.h"
 #include "kernels/cpu/lapack_util.h"
 
@@ -258,6 +259,7 @@ void svd(Shape s, bool full, bool any_signs, T* a, Real<T>* values, T* u, T* vh,
   run(a, values, u, vh, &answer, -1, &unused, &int_unused, &status);
   const int lwork = work_size(answer);
   const int64_t u_step = s.rows * (full ? s.rows : k), vh_step = s.cols * (full ? s.cols : k);
+  const bool large = !is_complex<T> && k >= kBidiagonal && (!u || !full || s.rows == s.cols);
   const bool rotated = !u || (any_signs && (!full || s.rows == s.cols));
   const int64_t lanes = rotated ? rotated_at_once<T>(s.rows, s.cols) : 0;
   auto some = [&](int64_t begin, int64_t end) {
@@ -265,6 +267,14 @@ void svd(Shape s, bool full, bool any_signs, T* a, Real<T>* values, T* u, T* vh,
     Scratch<R> rwork(lrwork);
     Scratch<int> iwork(8 * k);
     auto alone = [&](int64_t i) {
+      if constexpr (!is_complex<T>) {
+        T* x = a + i * s.rows * s.cols;
+        if (large && is_moderate(s.rows * s.cols, x)) {
+          info[i] = large_svd(s.rows, s.cols, x, values + i * k, u ? u + i * u_step : nullptr,
+                              vh ? vh + i * vh_step : nullptr);
+          return;
+        }
+      }
       run(a + i * s.rows * s.cols, values + i * k, u ? u + i * u_step : work.data(),
           vh ? vh + i * vh_step : work.data(), work.data(), lwork, rwork.data(), iwork.data(),
           info + i);

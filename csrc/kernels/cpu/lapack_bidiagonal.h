@@ -1,0 +1,18 @@
+// Singular values of large matrices, most of whose work are our own products, on all threads.
+#pragma once
+
+#include <cstdint>
+
+namespace taeda::cpu::lapack {
+
+constexpr int64_t kBidiagonal = 40;  // rows and columns that are worth it
+
+// Whether a matrix's numbers are finite and can be squared.
+template <class T> bool is_moderate(int64_t count, const T* a);
+
+// The k = min(m, n) singular values of a (m x n), descending, and unless they are null the first k
+// left (m x k) and right vectors (k x n), with LAPACK's signs. `a` is lost. Returns LAPACK's info.
+// T: float or double.
+template <class T> int32_t large_svd(int64_t m, int64_t n, T* a, T* s, T* u, T* vt);
+
+}  // namespace taeda::cpu::lapack
