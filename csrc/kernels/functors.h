@@ -62,6 +62,11 @@ enum OpFlag : uint32_t {
   crosswise = 1024,
   // The same bits come of signed and of unsigned integers.
   wraps = 2048,
+  // Arithmetic takes longer than memory, in `f`, or in `f` and the derivatives. Large results are
+  // then stored through the caches, since stores past them do not run beside arithmetic.
+  heavy_value = 4096,
+  heavy_slopes = 8192,
+  heavy = heavy_value | heavy_slopes,
   function_only = no_method | no_out,
 };
 

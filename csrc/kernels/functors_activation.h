@@ -34,7 +34,7 @@ struct Prelu {
 };
 // elu, selu and celu: a for positive x, b (exp(c x) - 1) for the rest.
 struct EluFamily {
-  static constexpr OpInfo info{"_elu", "", FloatOnly, internal | saves_self};
+  static constexpr OpInfo info{"_elu", "", FloatOnly, internal | saves_self | heavy};
   template <class T> FN static T f(T x, T a, T b, T c) {
     return x > T(0) ? x * a : b * expm1(c * x);
   }
@@ -44,7 +44,7 @@ struct EluFamily {
 };
 // x P(X <= x) of a standard normal X.
 struct Gelu {
-  static constexpr OpInfo info{"_gelu", "", FloatOnly, internal | saves_self};
+  static constexpr OpInfo info{"_gelu", "", FloatOnly, internal | saves_self | heavy};
   template <class T> FN static T f(T x) {
     if constexpr (same_type<T, float>) return narrow(x);
     else return T(0.5) * x * (T(1) + erf(x * T(1 / kSqrt2)));
@@ -98,7 +98,7 @@ struct Gelu {
 };
 // The same with P(X <= x) replaced by a logistic function.
 struct GeluTanh {
-  static constexpr OpInfo info{"_gelu_tanh", "", FloatOnly, internal | saves_self};
+  static constexpr OpInfo info{"_gelu_tanh", "", FloatOnly, internal | saves_self | heavy};
   static constexpr double kBeta = 2 * kTwoOverSqrtPi / kSqrt2, kCubic = 0.044715;
   template <class T> FN static T f(T x) {
     return x / one_plus_exp(T(-kBeta) * (x + T(kCubic) * x * x * x));
@@ -110,7 +110,7 @@ struct GeluTanh {
 };
 struct Silu {
   static constexpr OpInfo info{"silu", "`x * sigmoid(x)`, also called swish (Elfwing et al. 2018).",
-                               FloatComplex, saves_self | function_only, kNnFunctional};
+                               FloatComplex, saves_self | function_only | heavy, kNnFunctional};
   template <class T> FN static T f(T x) { return x / one_plus_exp_easy(-x); }
   template <class T>
     requires same_type<T, float>
@@ -126,7 +126,7 @@ struct Silu {
 };
 struct Mish {
   static constexpr OpInfo info{"mish", "`x * tanh(softplus(x))` (Misra 2019).", FloatOnly,
-                               saves_self | function_only, kNnFunctional};
+                               saves_self | function_only | heavy, kNnFunctional};
   template <class T> FN static T f(T x) { return x * tanh_log1p_exp(x); }
   template <class T> FN static T da(T g, T x, T) {
     const T t = tanh_log1p_exp(x);
@@ -137,7 +137,7 @@ struct Softplus {
   static constexpr OpInfo info{
       "softplus(self: Tensor, beta: Scalar = 1.0, threshold: Scalar = 20.0)",
       "`log(1 + exp(beta x)) / beta`, and x itself where `beta * x > threshold`.", FloatOnly,
-      saves_self | saves_other | saves_third | no_method | no_inplace, kNnFunctional};
+      saves_self | saves_other | saves_third | no_method | no_inplace | heavy, kNnFunctional};
   template <class T> FN static T f(T x, T beta, T threshold) {
     return x * beta > threshold ? x : log1p_exp(x * beta) / beta;
   }
@@ -147,7 +147,7 @@ struct Softplus {
 };
 struct LogSigmoid {
   static constexpr OpInfo info{"logsigmoid", "`log(sigmoid(x))` without overflow.", FloatOnly,
-                               saves_self | no_method | no_inplace, kNnFunctional};
+                               saves_self | no_method | no_inplace | heavy, kNnFunctional};
   template <class T> FN static T f(T x) { return -log1p_exp(-x); }
   template <class T> FN static T da(T g, T x, T) { return g * sigmoid(-x); }
 };

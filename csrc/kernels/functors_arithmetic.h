@@ -170,8 +170,8 @@ struct Div {
   template <class T> FN static T db(T g, T a, T b, T) { return -g * conj((a / b) / b); }
 };
 struct FloorDivide : EasyQuotient {
-  static constexpr OpInfo info{"floor_divide", "The quotient rounded down to a whole number.",
-                               Real};
+  static constexpr OpInfo info{"floor_divide", "The quotient rounded down to a whole number.", Real,
+                               heavy};
   template <class T> FN static T f(T a, T b) {
     if constexpr (is_float<T> && easy_quotient<T>) return floor_quotient(a, b, fmod_easy(a, b));
     else if constexpr (easy_whole<T>) return floor_whole(a, b);
@@ -186,7 +186,7 @@ struct FloorDivide : EasyQuotient {
   template <class T> FN static T db(T g, T, T, T) { return zero(g); }
 };
 struct TruncDivide : EasyQuotient {
-  static constexpr OpInfo info{"_trunc_divide", "", Real, internal};
+  static constexpr OpInfo info{"_trunc_divide", "", Real, internal | heavy};
   template <class T> FN static T f(T a, T b) {
     if constexpr (easy_whole<T>) return trunc_whole(a, b);
     else if constexpr (is_integer<T>) return trunc_quotient(a, b);
@@ -205,7 +205,7 @@ struct Remainder : EasyQuotient {
       "remainder",
       "What is left of `self` after division by `other`, with the sign of `other`, as "
       "Python's `%` has it.",
-      Real, saves_inputs};
+      Real, saves_inputs | heavy};
   template <class T> FN static T f(T a, T b) {
     if constexpr (easy_whole<T>) return T(wrapping(a) - wrapping(floor_whole(a, b)) * wrapping(b));
     else if constexpr (is_integer<T>) return with_sign_of(whole_rest(a, b), b);
@@ -223,7 +223,7 @@ struct Remainder : EasyQuotient {
 struct Fmod : EasyQuotient {
   static constexpr OpInfo info{
       "fmod", "What is left of `self` after division by `other`, with the sign of `self`.", Real,
-      saves_inputs};
+      saves_inputs | heavy};
   template <class T> FN static T f(T a, T b) {
     if constexpr (easy_whole<T>) return T(wrapping(a) - wrapping(trunc_whole(a, b)) * wrapping(b));
     else if constexpr (is_integer<T>) return whole_rest(a, b);
@@ -255,7 +255,7 @@ struct Reciprocal {
 };
 struct Gcd {
   static constexpr OpInfo info{"gcd", "The greatest common divisor of `self` and `other`.",
-                               Integers};
+                               Integers, heavy};
   template <class T> FN static T f(T a, T b) {
     while (b != 0) {
       const T r = (is_signed<T> && b == T(-1)) ? T(0) : static_cast<T>(a % b);
@@ -266,7 +266,8 @@ struct Gcd {
   }
 };
 struct Lcm {
-  static constexpr OpInfo info{"lcm", "The least common multiple of `self` and `other`.", Integers};
+  static constexpr OpInfo info{"lcm", "The least common multiple of `self` and `other`.", Integers,
+                               heavy};
   template <class T> FN static T f(T a, T b) {
     const T g = Gcd::f(a, b);
     if (g == 0) return T(0);
@@ -277,7 +278,7 @@ struct Lcm {
 
 // ---- powers ----
 struct Pow {
-  static constexpr OpInfo info{"_pow", "", Numeric, internal | saves_inputs};
+  static constexpr OpInfo info{"_pow", "", Numeric, internal | saves_inputs | heavy};
   template <class T> FN static T f(T a, T b) {
     if constexpr (same_type<T, bool>) return a || !b;
     else if constexpr (is_integer<T>) return integer_power(a, b);
@@ -329,7 +330,7 @@ struct Sqrt {
 };
 struct Rsqrt {
   static constexpr OpInfo info{"rsqrt", "One over the square root of each element.", Analytic,
-                               saves_output};
+                               saves_output | heavy_value};
   template <class T> FN static T f(T x) { return T(1) / sqrt(x); }
   template <class T> FN static T da(T g, T, T y) { return g * T(-0.5) * conj(y * y * y); }
 };

@@ -42,7 +42,8 @@ struct Huber {
   template <class T> FN static T db(T g, T x, T t, T delta, T y) { return da(g, t, x, delta, y); }
 };
 struct BinaryCrossEntropy {  // logarithms held above -100
-  static constexpr OpInfo info{"_binary_cross_entropy", "", FloatOnly, internal | saves_inputs};
+  static constexpr OpInfo info{"_binary_cross_entropy", "", FloatOnly,
+                               internal | saves_inputs | heavy};
   template <class T> FN static T f(T x, T t) {
     const T a = log(x), b = log1p(-x), low = T(-100);
     return (t - T(1)) * (b < low ? low : b) - t * (a < low ? low : a);
@@ -54,14 +55,14 @@ struct BinaryCrossEntropy {  // logarithms held above -100
   template <class T> FN static T db(T g, T x, T, T) { return g * (log1p(-x) - log(x)); }
 };
 struct BceWithLogits {
-  static constexpr OpInfo info{"_bce_with_logits", "", FloatOnly, internal | saves_inputs};
+  static constexpr OpInfo info{"_bce_with_logits", "", FloatOnly, internal | saves_inputs | heavy};
   template <class T> FN static T f(T x, T t) { return (T(1) - t) * x + log1p_exp(-x); }
   template <class T> FN static T da(T g, T x, T t, T) { return g * (sigmoid(x) - t); }
   template <class T> FN static T db(T g, T x, T, T) { return -g * x; }
 };
 struct BceWithLogitsWeighted {  // positive targets count `w` times
   static constexpr OpInfo info{"_bce_with_logits_weighted", "", FloatOnly,
-                               internal | saves_inputs | saves_third};
+                               internal | saves_inputs | saves_third | heavy};
   template <class T> FN static T f(T x, T t, T w) {
     return (T(1) - t) * x + (T(1) + (w - T(1)) * t) * log1p_exp(-x);
   }
@@ -74,7 +75,7 @@ struct BceWithLogitsWeighted {  // positive targets count `w` times
   template <class T> FN static T dc(T g, T x, T t, T, T) { return g * (t * log1p_exp(-x)); }
 };
 struct KlDiv {  // of log-probabilities from probabilities
-  static constexpr OpInfo info{"_kl_div", "", FloatOnly, internal | saves_inputs};
+  static constexpr OpInfo info{"_kl_div", "", FloatOnly, internal | saves_inputs | heavy};
   template <class T> FN static T f(T x, T t) {
     return (t != t ? t : (t == T(0) ? T(0) : t * log(t))) - t * x;
   }
@@ -84,13 +85,13 @@ struct KlDiv {  // of log-probabilities from probabilities
   }
 };
 struct KlDivLog {  // both are log-probabilities
-  static constexpr OpInfo info{"_kl_div_log", "", FloatOnly, internal | saves_inputs};
+  static constexpr OpInfo info{"_kl_div_log", "", FloatOnly, internal | saves_inputs | heavy};
   template <class T> FN static T f(T x, T t) { return exp(t) * (t - x); }
   template <class T> FN static T da(T g, T, T t, T) { return -g * exp(t); }
   template <class T> FN static T db(T g, T x, T t, T) { return g * exp(t) * (t - x + T(1)); }
 };
 struct SoftMargin {
-  static constexpr OpInfo info{"_soft_margin", "", FloatOnly, internal | saves_inputs};
+  static constexpr OpInfo info{"_soft_margin", "", FloatOnly, internal | saves_inputs | heavy};
   template <class T> FN static T f(T x, T t) { return log1p_exp(-t * x); }
   template <class T> FN static T da(T g, T x, T t, T) { return -g * t * sigmoid(-t * x); }
   template <class T> FN static T db(T g, T x, T t, T) { return -g * x * sigmoid(-t * x); }

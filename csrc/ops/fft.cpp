@@ -225,8 +225,9 @@ Lines lines_of(const Tensor& x, const OptDims& s, const OptDims& dim, bool halve
     for (int64_t d : *dim) lines.dims.push_back(wrap_dim(d, x.dim()));
     uint64_t seen = 0;
     for (int64_t d : lines.dims) {
-      check(!(seen >> d & 1), "FFT dims must be unique");
-      seen |= uint64_t(1) << d;
+      const uint64_t bit = dim_bit(d, x.dim());
+      check(!(seen & bit), "FFT dims must be unique");
+      seen |= bit;
     }
     check<IndexError>(lines.dims.empty() || x.dim() > 0, "Dimension specified as ",
                       lines.dims.empty() ? 0 : dim->back(), " but tensor has no dimensions");

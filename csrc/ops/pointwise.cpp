@@ -176,7 +176,8 @@ Tensor run_pointwise(const PointwiseRow& row, const Operands& operands, Call& ca
         static_cast<uint8_t>(k == 0 && row.loops->bool_first ? DType::Bool : types.compute);
   }
   const Plan plan(sizes, {all.data(), in.size() + 1});
-  run_loop(plan, row.loops->f[static_cast<size_t>(types.compute)], compute.data(), row.loops->line);
+  run_loop(plan, row.loops->f[static_cast<size_t>(types.compute)], compute.data(), row.loops->heavy,
+           row.loops->line);
   if (given && !target.is(call.out)) copy_into(call.out, target);
   return given ? call.out : target;
 }
@@ -263,7 +264,7 @@ Tensor Derivative::fused(int k, DType result) const {
       empty_strided(g.sizes(), result_strides(g.sizes(), inputs), {result, g.device()});
   if (out.is_meta()) return out;
   all[0] = &out;
-  run_loop(Plan(g.sizes(), {all.data(), n}), loop, as.data());
+  run_loop(Plan(g.sizes(), {all.data(), n}), loop, as.data(), row_.loops->heavy_slopes);
   return out;
 }
 

@@ -183,8 +183,7 @@ Tensor complex_prod(const Tensor& x, uint64_t mask, const Tensor& out) {
 
 Tensor prod_op(Tensor x, std::optional<int64_t> dim, bool keepdim, OptDType dtype) {
   DType to = sum_dtype(x, dtype);
-  uint64_t mask =
-      dim ? uint64_t(1) << wrap_dim(*dim, x.dim()) & all_dims(x.dim()) : all_dims(x.dim());
+  uint64_t mask = dim ? dim_bit(*dim, x.dim()) & all_dims(x.dim()) : all_dims(x.dim());
   Tensor out = empty(reduced_sizes(x.sizes(), mask, keepdim && dim), {to, x.device()});
   if (x.is_meta() || out.numel() == 0) return out;
   if (!sums_directly(x.dtype(), to)) x = raw_cast(x, to);

@@ -118,7 +118,7 @@ void extreme_places(const char* what, const Tensor& x, uint64_t mask, const Tens
 
 template <ReduceOp What> TensorList extreme_dim(const Tensor& x, int64_t dim, bool keepdim) {
   check(!is_complex(x.dtype()), kName<What>, "(): does not support complex input");
-  uint64_t mask = uint64_t(1) << wrap_dim(dim, x.dim()) & all_dims(x.dim());
+  uint64_t mask = dim_bit(dim, x.dim()) & all_dims(x.dim());
   check_nonempty(kName<What>, "():", x.sizes(), mask);
   Dims sizes = reduced_sizes(x.sizes(), mask, keepdim);
   Tensor values = empty(sizes, x.options()), indices = empty(sizes, {DType::Int64, x.device()});
@@ -142,7 +142,7 @@ Tensor arg_extreme(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
   check(!is_complex(x.dtype()), what, "(): does not support complex input");
   check(x.dtype() != DType::Bool, what, "(): does not support bool input");
   if (dim) {
-    uint64_t mask = uint64_t(1) << wrap_dim(*dim, x.dim()) & all_dims(x.dim());
+    uint64_t mask = dim_bit(*dim, x.dim()) & all_dims(x.dim());
     check_nonempty(what, "():", x.sizes(), mask);
     Tensor out = empty(reduced_sizes(x.sizes(), mask, keepdim), {DType::Int64, x.device()});
     if (!x.is_meta() && out.numel() > 0) extreme_places<What>(what, x, mask, Tensor(), out);
@@ -171,8 +171,7 @@ TensorList aminmax_op(const Tensor& x, std::optional<int64_t> dim, bool keepdim)
     Dims none;
     return {op<"amin">(x, none, keepdim), op<"amax">(x, none, keepdim)};
   }
-  check_nonempty("aminmax", ":", x.sizes(),
-                 uint64_t(1) << wrap_dim(*dim, x.dim()) & all_dims(x.dim()));
+  check_nonempty("aminmax", ":", x.sizes(), dim_bit(*dim, x.dim()) & all_dims(x.dim()));
   Dims dims{*dim};
   return {op<"amin">(x, dims, keepdim), op<"amax">(x, dims, keepdim)};
 }

@@ -10,9 +10,7 @@ namespace taeda {
 using OptDims = std::optional<DimsRef>;
 using OptDType = std::optional<DType>;
 
-inline uint64_t all_dims(int64_t ndim) {
-  return ndim >= 64 ? ~uint64_t(0) : (uint64_t(1) << ndim) - 1;
-}
+inline uint64_t all_dims(int64_t ndim) { return ndim > 0 ? 2 * dim_bit(ndim - 1, ndim) - 1 : 0; }
 
 // No dimensions named: all of them.
 inline uint64_t reduced_mask(const OptDims& dims, int64_t ndim) {

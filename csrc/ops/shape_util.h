@@ -9,14 +9,20 @@
 
 namespace taeda {
 
-// The set of dimensions `dims` as bits; IndexError outside the range, RuntimeError for one named
-// twice.
+// A dimension as a bit; IndexError outside the range, RuntimeError where 64 bits are too few.
+inline uint64_t dim_bit(int64_t dim, int64_t ndim) {
+  const int64_t d = wrap_dim(dim, ndim);
+  check(ndim <= 64, "only tensors with up to 64 dims are supported here, got ", ndim, " dims");
+  return uint64_t(1) << d;
+}
+
+// The set of dimensions `dims` as bits; RuntimeError for one named twice.
 inline uint64_t dim_mask(DimsRef dims, int64_t ndim) {
   uint64_t mask = 0;
   for (int64_t d : dims) {
-    int64_t w = wrap_dim(d, ndim);
-    check(!(mask >> w & 1), "dim ", w, " appears multiple times in the list of dims");
-    mask |= uint64_t(1) << w;
+    const uint64_t bit = dim_bit(d, ndim);
+    check(!(mask & bit), "dim ", wrap_dim(d, ndim), " appears multiple times in the list of dims");
+    mask |= bit;
   }
   return mask;
 }

@@ -80,7 +80,7 @@ void topk_backward(Backward& b) { place_gradient(b, b.arg<int64_t>(2), true); }
 TensorList selected(const char* what, const Tensor& x, int64_t dim, bool keepdim, cpu::Select how,
                     int64_t rank) {
   int64_t d = wrap_dim(dim, x.dim());
-  uint64_t mask = uint64_t(1) << d & all_dims(x.dim());
+  uint64_t mask = dim_bit(d, x.dim()) & all_dims(x.dim());
   check<IndexError>(x.dim() == 0 || at(x.sizes(), d) > 0, what, "(): Expected reduction dim ", d,
                     " to have non-zero size.");
   Dims kept = reduced_sizes(x.sizes(), mask, true);

@@ -171,7 +171,7 @@ void find_modes(const T* sorted, const int64_t* places, T* values, int64_t* indi
 
 TensorList mode(const Tensor& self, int64_t dim, bool keepdim) {
   const int64_t d = wrap_dim(dim, self.dim());
-  const uint64_t mask = uint64_t(1) << d & all_dims(self.dim());
+  const uint64_t mask = dim_bit(d, self.dim()) & all_dims(self.dim());
   check<IndexError>(self.dim() == 0 || self.size(d) > 0, "mode(): Expected reduction dim ", d,
                     " to have non-zero size.");
   Tensor values = empty(reduced_sizes(self.sizes(), mask, keepdim), self.options());

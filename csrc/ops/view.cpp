@@ -76,8 +76,9 @@ Tensor permute_op(const Tensor& x, DimsRef dims) {
   uint64_t seen = 0;
   for (size_t i = 0; i < n; ++i) {
     int64_t d = wrap_dim(dims[i], x.dim());
-    check(!(seen >> d & 1), "permute(): duplicate dims are not allowed, got ", to_string(dims));
-    seen |= uint64_t(1) << d;
+    const uint64_t bit = dim_bit(d, x.dim());
+    check(!(seen & bit), "permute(): duplicate dims are not allowed, got ", to_string(dims));
+    seen |= bit;
     sizes[i] = x.sizes()[static_cast<size_t>(d)];
     strides[i] = x.strides()[static_cast<size_t>(d)];
   }
@@ -194,37 +195,43 @@ Tensor expand_op(const Tensor& x, DimsRef size, bool) {
 void expand_backward(Backward& b) { b.set(0, sum_to(b.grad(), b.sizes(0))); }
 Tensor expand_as_op(const Tensor& x, const Tensor& other) { return expand(x, other.sizes()); }
 
-// Removes the dimensions of size 1 whose bit is set.
-Geometry squeezed(const Tensor& x, uint64_t mask) {
+// Without the dimensions of size 1 that are `chosen`.
+template <class F> Geometry squeezed(const Tensor& x, F&& chosen) {
   Geometry g;
   for (size_t i = 0; i < x.sizes().size(); ++i) {
-    if ((mask >> i & 1) && x.sizes()[i] == 1) continue;
+    if (x.sizes()[i] == 1 && chosen(i)) continue;
     g.sizes.push_back(x.sizes()[i]);
     g.strides.push_back(x.strides()[i]);
   }
   return g;
 }
-Tensor squeeze_view(const Tensor& x, uint64_t mask) {
-  Geometry g = squeezed(x, mask);
+template <class F> Tensor squeeze_view(const Tensor& x, F&& chosen) {
+  Geometry g = squeezed(x, chosen);
   return see(x, g.sizes, g.strides);
 }
-Tensor squeeze_here(const Tensor& x, uint64_t mask) {
-  Geometry g = squeezed(x, mask);
+template <class F> Tensor squeeze_here(const Tensor& x, F&& chosen) {
+  Geometry g = squeezed(x, chosen);
   set_geometry(x, g.sizes, g.strides, x.offset());
   return x;
 }
-uint64_t one_dim(const Tensor& x, int64_t dim) { return uint64_t(1) << wrap_dim(dim, x.dim()); }
-Tensor squeeze_all(const Tensor& x) { return squeeze_view(x, ~uint64_t(0)); }
-Tensor squeeze_dim(const Tensor& x, int64_t dim) { return squeeze_view(x, one_dim(x, dim)); }
-Tensor squeeze_dims(const Tensor& x, DimsRef dims) {
-  return squeeze_view(x, dim_mask(dims, x.dim()));
+auto every_dim() {
+  return [](size_t) { return true; };
 }
-Tensor squeeze_all_in_place(const Tensor& x) { return squeeze_here(x, ~uint64_t(0)); }
+auto one_dim(const Tensor& x, int64_t dim) {
+  return [d = static_cast<size_t>(wrap_dim(dim, x.dim()))](size_t i) { return i == d; };
+}
+auto these_dims(const Tensor& x, DimsRef dims) {
+  return [mask = dim_mask(dims, x.dim())](size_t i) { return (mask >> i & 1) != 0; };
+}
+Tensor squeeze_all(const Tensor& x) { return squeeze_view(x, every_dim()); }
+Tensor squeeze_dim(const Tensor& x, int64_t dim) { return squeeze_view(x, one_dim(x, dim)); }
+Tensor squeeze_dims(const Tensor& x, DimsRef dims) { return squeeze_view(x, these_dims(x, dims)); }
+Tensor squeeze_all_in_place(const Tensor& x) { return squeeze_here(x, every_dim()); }
 Tensor squeeze_dim_in_place(const Tensor& x, int64_t dim) {
   return squeeze_here(x, one_dim(x, dim));
 }
 Tensor squeeze_dims_in_place(const Tensor& x, DimsRef dims) {
-  return squeeze_here(x, dim_mask(dims, x.dim()));
+  return squeeze_here(x, these_dims(x, dims));
 }
 
 Geometry unsqueezed(const Tensor& x, int64_t dim) {

@@ -20,6 +20,42 @@ def test_results_larger_than_the_caches(offset):
     assert taeda.equal(a[:1000], kept[:1000] * b[:1000])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bfloat16", "complex64"])
+def test_one_operand_and_numbers(dtype):
+    dtype = getattr(taeda, dtype)
+    n = (33 << 20) // dtype.itemsize + 5
+    part = (taeda.arange(1_003) % 7 - 3).to(dtype)
+    x = part.repeat(n // 1_003 + 1)[:n]
+    ends = [slice(0, 2_000), slice(n // 2, n // 2 + 2_000), slice(n - 2_000, n)]
+    functions = [taeda.neg, taeda.square, lambda v: v * 2, lambda v: 3 - v, lambda v: v - v * v]
+    if not dtype.is_complex:
+        functions += [lambda v: v.clamp(-1, 2), lambda v: v.abs() % 2]
+    if dtype.is_floating_point:
+        functions += [taeda.relu, taeda.exp, lambda v: v / 3]
+    for function in functions:
+        y = function(x)
+        for end in ends:
+            assert taeda.equal(y[end], function(x[end]))
+    y = x.clone()
+    y.mul_(2).add_(x)
+    for end in ends:
+        assert taeda.equal(y[end], x[end] * 2 + x[end])
+
+
+def test_large_bools_and_slopes():
+    n = (33 << 20) + 3
+    x = (taeda.arange(n) % 11).float()
+    for function in (lambda v: v > 5, lambda v: v == v * 2, taeda.isnan, taeda.logical_not):
+        y = function(x)
+        for end in (slice(0, 999), slice(n - 999, n)):
+            assert taeda.equal(y[end], function(x[end]))
+    x = x[: (9 << 20) + 1].requires_grad_()
+    for function in (taeda.tanh, taeda.sin, taeda.relu, taeda.nn.functional.gelu):
+        whole = taeda.autograd.grad(function(x).sum(), x)[0]
+        end = x.detach()[-999:].requires_grad_()
+        assert taeda.equal(whole[-999:], taeda.autograd.grad(function(end).sum(), end)[0])
+
+
 @pytest.mark.parametrize("offset", [0, 3])
 def test_large_copies(offset):
     n = 4_500_007

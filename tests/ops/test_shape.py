@@ -252,3 +252,24 @@ def test_split_takes_the_name_of_the_method():
     assert [t.tolist() for t in x.split(split_size=4)] == [[0, 1, 2, 3], [4, 5]]
     assert [t.tolist() for t in x.split(split_size=[2, 4])] == [[0, 1], [2, 3, 4, 5]]
     assert [t.numel() for t in taeda.split(x, split_size_or_sections=3)] == [3, 3]
+
+
+def test_more_dims_than_bits():
+    x = taeda.arange(3.0).reshape([1, 3] + [1] * 63)
+    assert x.squeeze(64).shape == (1, 3, *[1] * 62)
+    assert x.squeeze().shape == (3,)
+    assert x.softmax(64).flatten().tolist() == [1, 1, 1]
+    for refused in (
+        lambda: x.sum(64),
+        lambda: x.amax((1, 64)),
+        lambda: x.median(64),
+        lambda: x.flip(64),
+        lambda: x.squeeze((3, 64)),
+        lambda: taeda.aminmax(x, dim=64),
+        lambda: x.permute(*range(65)),
+        lambda: x.all(),
+    ):
+        with pytest.raises(RuntimeError, match="only tensors with up to 64 dims"):
+            refused()
+    assert x[0].sum(63).shape == (3, *[1] * 62)
+    assert x[0].permute(*range(63, -1, -1)).shape == (*[1] * 63, 3)

@@ -303,8 +303,7 @@ void transpose_tiles(char* dst, int64_t d1, const char* src, int64_t s0, int64_t
 
 namespace {
 
-// A result larger than the caches is written past them, so that no line of it is read first. That
-// gains a quarter where two operands and more are read; with one, memory keeps up anyway.
+// A result larger than the caches is written past them, so that no line of it is read first.
 constexpr int64_t kStreamBytes = 32 << 20;
 constexpr int64_t kStreamBlock = 512;  // longer bursts of writing disturb the reading
 
@@ -320,22 +319,43 @@ void stream(char* to, const char* from, int64_t bytes) {
   std::memcpy(to + i, from + i, static_cast<size_t>(bytes - i));
 }
 
-bool streams(const Plan& plan) {
-  return plan.count > 2 && plan.dense(0) && reinterpret_cast<uintptr_t>(plan.data[0]) % 64 == 0 &&
-         plan.numel * static_cast<int64_t>(itemsize(plan.dtype[0])) >= kStreamBytes;
+// Whether a result is stored past the caches: one stretch of memory, and so are the operands that
+// are not numbers. What takes an operand's place has been read, and is stored where it lies.
+bool streams(const Walk& walk) {
+  const Plan& plan = walk.plan;
+  if (walk.rows != 1 || walk.way[0] != Way::Direct || !plan.dense(0) ||
+      reinterpret_cast<uintptr_t>(plan.data[0]) % 64 != 0 ||
+      plan.numel * static_cast<int64_t>(itemsize(plan.dtype[0])) < kStreamBytes)
+    return false;
+  for (int k = 1; k < plan.count; ++k) {
+    const Way way = walk.way[walk.buffer_of[k]];
+    if (way != Way::Constant && (way != Way::Direct || plan.data[k] == plan.data[0])) return false;
+  }
+  return true;
 }
 
-// One long stretch of memory, block by block.
-void run_streamed(const Plan& plan, Loop loop) {
+// Block by block.
+void run_streamed(const Walk& walk) {
+  constexpr int64_t kWidest = 16;  // bytes of an element
+  const Plan& plan = walk.plan;
   const auto item = static_cast<int64_t>(itemsize(plan.dtype[0]));
   const int64_t block = kStreamBlock / item, blocks = (plan.numel + block - 1) / block;
   parallel_for(blocks, kGrain / block, [&](int64_t begin, int64_t end) {
-    alignas(64) char buffer[kStreamBlock];
+    alignas(64) char buffer[kStreamBlock], numbers[kMax][kStreamBlock * kWidest];
+    const void* in[kMax];
+    for (int k = 1; k < plan.count; ++k) {
+      in[k - 1] = numbers[walk.buffer_of[k]];
+      if (walk.way[k] == Way::Constant) {
+        const auto step = static_cast<int64_t>(itemsize(DType(walk.compute[k])));
+        walk.cast_in(k, numbers[k], step, 0, plan.data[k], 0, 0, block, 1);
+      }
+    }
     for (int64_t b = begin; b < end; ++b) {
       const int64_t i = b * block, n = std::min(block, plan.numel - i);
-      const void* in[kMax];
-      for (int k = 1; k < plan.count; ++k) in[k - 1] = plan.data[k] + i * plan.strides[k][0];
-      loop(buffer, in, n);
+      for (int k = 1; k < plan.count; ++k) {
+        if (walk.way[k] == Way::Direct) in[k - 1] = plan.data[k] + i * plan.strides[k][0];
+      }
+      walk.loop(buffer, in, n);
       stream(plan.data[0] + i * item, buffer, n * item);
     }
 #if defined(__x86_64__)
@@ -381,16 +401,17 @@ bool run_lines(const Plan& plan, const LineLoop (*line)[2], const uint8_t* compu
 
 }  // namespace
 
-void run_loop(const Plan& plan, Loop loop, const uint8_t* compute, const LineLoop (*line)[2]) {
+void run_loop(const Plan& plan, Loop loop, const uint8_t* compute, bool heavy,
+              const LineLoop (*line)[2]) {
   if (plan.numel == 0) return;
   if (line && line[0][0] && run_lines(plan, line, compute)) return;
   const Walk walk(plan, loop, compute);
-  bool direct = walk.rows == 1;
-  for (int k = 0; k < plan.count; ++k) direct &= walk.way[k] == Way::Direct;
-  if (direct && streams(plan)) {
-    run_streamed(plan, loop);
+  if (!heavy && streams(walk)) {
+    run_streamed(walk);
     return;
   }
+  bool direct = walk.rows == 1;
+  for (int k = 0; k < plan.count; ++k) direct &= walk.way[k] == Way::Direct;
   if (direct) {  // one long stretch of memory
     parallel_for(plan.numel, kGrain, [&](int64_t begin, int64_t end) {
       const void* in[kMax];

@@ -28,6 +28,7 @@ struct Loops {
   Loop d[4][2] = {};  // gradient of operand k in float32 and float64; inputs: g, operands, result
   LineLoop line[2][2] = {};  // operand k one number for each line, in float32 and float64
   bool bool_first = false;   // the first operand is a bool whatever the dtype (where)
+  bool heavy = false, heavy_slopes = false;  // f and d wait for arithmetic, not for memory
 };
 
 // dst[j * d1 + i * d0] = src[j * s1 + i * s0], i < n0, j < n1, with conversion. Strides in bytes.
@@ -60,9 +61,9 @@ inline void cast_rows(uint8_t to, uint8_t from, char* dst, int64_t d0, int64_t d
 
 // Runs `loop` over the plan's operands (0 is the output). `compute` says in which dtype the loop
 // takes each of them; those that are strided, broadcast or of another dtype pass through small
-// buffers. `line` are the loop's forms for an operand that is one number for a line, where it has
-// any.
-void run_loop(const Plan& plan, Loop loop, const uint8_t* compute,
+// buffers. `heavy`: the loop waits for arithmetic. `line` are its forms for an operand that is one
+// number for a line, where it has any.
+void run_loop(const Plan& plan, Loop loop, const uint8_t* compute, bool heavy,
               const LineLoop (*line)[2] = nullptr);
 
 // dst = src, elementwise, with conversion: operand 0 from operand 1.

@@ -164,8 +164,11 @@ template <class Op, class T> constexpr void add_derivatives(Loops& l, int at) {
   if constexpr (HasDc<Op>) l.d[2][at] = &LoopOf<DcOf<Op, T>>::loop;
 }
 
-template <class Op> constexpr Loops make_loops() {
+// `flags`: what all functors of a list have.
+template <class Op, uint32_t flags> constexpr Loops make_loops() {
   Loops l;
+  l.heavy = ((Op::info.flags | flags) & heavy_value) != 0;
+  l.heavy_slopes = ((Op::info.flags | flags) & heavy_slopes) != 0;
   constexpr uint32_t in = Op::info.dtypes;
   if constexpr ((in & kBools) != 0) add_value<Op, bool>(l);
   if constexpr ((in & kInts) != 0) {
@@ -201,9 +204,9 @@ template <class Op> constexpr Loops make_loops() {
   return l;
 }
 
-template <class L> struct Table;
-template <class... Ops> struct Table<List<Ops...>> {
-  static constexpr Loops rows[] = {make_loops<Ops>()...};
+template <class L, uint32_t flags = 0> struct Table;
+template <class... Ops, uint32_t flags> struct Table<List<Ops...>, flags> {
+  static constexpr Loops rows[] = {make_loops<Ops, flags>()...};
 };
 
 }  // namespace taeda::TAEDA_ISA

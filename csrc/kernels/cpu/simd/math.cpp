@@ -4,6 +4,6 @@
 
 namespace taeda::TAEDA_ISA {
 
-extern const Loops* const math_loops = Table<MathOps>::rows;
+extern const Loops* const math_loops = Table<MathOps, heavy_value>::rows;
 
 }  // namespace taeda::TAEDA_ISA
