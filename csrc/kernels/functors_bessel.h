@@ -118,7 +118,7 @@ inline constexpr double kRootTwoPi = 2.50662827463100050242;
 [[maybe_unused]] static double ndtri_double(double p) {
   if (!(p >= 0 && p <= 1)) return kNan;
   if (p == 0 || p == 1) return p == 0 ? -kInf : kInf;
-  if (p >= 0.25 && p <= 0.75) return erfinv_double(2 * p - 1) / kRootHalf;
+  if (p >= 0.25 && p <= 0.75) return erfinv(2 * p - 1) / kRootHalf;
   const double low = p < 0.5 ? p : 1 - p, target = ::log(low);
   double x = -__builtin_sqrt(-2 * target);
   x += ::log(-x * kRootTwoPi) / -x;

@@ -431,7 +431,6 @@ FN float erf(float x) {
   const float tail = bits_as<float>(bits_as<uint32_t>(e) + (bits_as<uint32_t>(shifted) << 23));
   return a > 0.9f ? copysign(1.0f - tail, x) : x * p + x;
 }
-FN double erf(double x) { return ::erf(x); }
 
 // ---- the library's sine and cosine, for all angles ----
 FN float library_sin(float x) { return ::sinf(x); }

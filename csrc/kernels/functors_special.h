@@ -1,4 +1,4 @@
-// Gamma functions, the inverse error function: scalar algorithms behind functors.
+// Gamma functions: scalar algorithms behind functors.
 #pragma once
 
 #include "kernels/functors_elementary.h"
@@ -91,28 +91,5 @@ FN float polygamma(float n, float x) {
   if (n == 1.0f) return trigamma(x);
   return static_cast<float>(polygamma_double(static_cast<double>(n), static_cast<double>(x)));
 }
-
-// In float64: a start, then Halley steps on erf (erfc in the tail, where 1 - |y| keeps its digits).
-// What gives float32 all of its digits is a start for a single step; beyond its numbers, Winitzki's
-// closed form is one for three.
-[[maybe_unused]] static double erfinv_double(double y) {
-  const double a = __builtin_fabs(y);
-  if (!(a <= 1)) return kNan;
-  if (a == 1) return __builtin_copysign(kInf, y);
-  if (a == 0) return y;
-  const bool near = a < 1 - 0x1p-24;
-  double x = erfinv_wide(a);
-  if (!near) {
-    const double l = ::log1p(-a * a), t = 2 / (kPi * 0.147) + 0.5 * l;
-    x = __builtin_sqrt(__builtin_sqrt(t * t - l / 0.147) - t);
-  }
-  for (int step = near ? 2 : 0; step < 3; ++step) {
-    const double error = a < 0.5 ? ::erf(x) - a : (1 - a) - ::erfc(x);
-    const double u = error / (kTwoOverSqrtPi * ::exp(-x * x));
-    x -= u / (1 + x * u);
-  }
-  return __builtin_copysign(x, y);
-}
-FN double erfinv(double x) { return erfinv_double(x); }
 
 }  // namespace taeda::TAEDA_ISA

@@ -55,6 +55,29 @@ def test_unary(name):
     assert units_off(getattr(taeda, name)(taeda.tensor(x)).numpy(), want).max() <= most
 
 
+def test_error_function_and_its_inverse():
+    special = pytest.importorskip("scipy.special")
+    draw = np.random.default_rng(6)
+    small = np.exp2(draw.uniform(-1074, 0, 40_000)) * draw.choice([-1.0, 1.0], 40_000)
+    x = np.concatenate([draw.uniform(-6.5, 6.5, 40_000), 8 * small])
+    want = np.array([math.erf(value) for value in x])
+    assert units_off(taeda.erf(taeda.tensor(x)).numpy(), want).max() <= 2.1
+    y = np.concatenate([draw.uniform(-1, 1, 40_000), small, [0.84, 0.5]])
+    # SciPy's own values are up to 3 units off.
+    assert units_off(taeda.erfinv(taeda.tensor(y)).numpy(), special.erfinv(y)).max() <= 6
+    left = np.exp2(-draw.integers(1, 54, 999).astype(np.float64))  # of 1, without rounding
+    got = taeda.erfinv(taeda.tensor(1 - left)).numpy()
+    assert units_off(got, special.erfcinv(left)).max() <= 6
+    edges = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 1.5, 5e-324]
+    for name, want in (
+        ("erf", [np.nan, 1, -1, 0.0, -0.0, math.erf(1), -math.erf(1), math.erf(1.5), 5e-324]),
+        ("erfinv", [np.nan, np.nan, np.nan, 0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324]),
+    ):
+        got = getattr(taeda, name)(taeda.tensor(edges, dtype=taeda.float64)).numpy()
+        np.testing.assert_allclose(got, want, rtol=2e-16)
+        assert np.signbit(got[4]) and not np.signbit(got[3])
+
+
 PAIRS = {
     "wide": (spread(-1070, 1023), spread(-1070, 1023)),
     "near": (spread(-3, 3), spread(-3, 3)),
