@@ -12,14 +12,27 @@ Tensor kron_op(const Tensor& a, const Tensor& b) {
     return own < 0 ? int64_t(1) : at(t.sizes(), own);
   };
   Dims left, right, joined;
+  // The pairs of dimensions from `whole` on are filled in both factors, which then are an eighth of
+  // the product or less, and can be multiplied in long lines.
+  int64_t whole = n, rows_a = 1, rows_b = 1;
   for (int64_t d = 0; d < n; ++d) {
+    if (whole == n && d > 0 && rows_a >= 8 && rows_b >= 8) whole = d;
+    rows_a *= size(a, d);
+    rows_b *= size(b, d);
     left.push_back(size(a, d));
     left.push_back(1);
     right.push_back(1);
     right.push_back(size(b, d));
     joined.push_back(size(a, d) * size(b, d));
   }
-  return reshape(reshape(a, left) * reshape(b, right), joined);
+  Tensor x = reshape(a, left), y = reshape(b, right);
+  if (whole < n && size(b, n - 1) < 16) {
+    for (auto d = static_cast<size_t>(2 * whole); d < left.size(); ++d)
+      left[d] = right[d] = left[d] * right[d];  // one of which is 1
+    x = contiguous(expand(x, left));
+    y = contiguous(expand(y, right));
+  }
+  return reshape(x * y, joined);
 }
 
 const Define kOps[] = {

@@ -406,8 +406,10 @@ Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, Scalar b
   const Tensor column = unsqueeze(vec1, 1), row = unsqueeze(vec2, 0);
   const Tensor start = expand(self, Dims{vec1.numel(), vec2.numel()});
   if (!beta.equals(0) && is_inexact(self.dtype()) && self.dtype() == vec1.dtype() &&
-      self.dtype() == vec2.dtype())
-    return op<"addcmul">(times(start, beta), column, row, alpha);
+      self.dtype() == vec2.dtype()) {
+    if (beta.equals(1)) return op<"addcmul">(start, column, row, alpha);
+    return op<"add">(times(column, alpha) * row, start, beta);
+  }
   return scaled_sum(start, column * row, beta, alpha);
 }
 

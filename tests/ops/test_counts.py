@@ -182,3 +182,27 @@ def test_addr_and_vander() -> None:
                 np.testing.assert_allclose(got.numpy(), expected, rtol=1e-6)
     x = taeda.tensor([2.0, 0.0, -1.0], dtype=taeda.float64, requires_grad=True)
     assert taeda.autograd.gradcheck(lambda v: taeda.vander(v, 4), (x,))
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((32, 3, 3), (20, 2, 5)),
+        ((9, 2), (8, 3)),
+        ((8, 1, 4), (8, 3, 1)),
+        ((10, 0, 2), (9, 2, 2)),
+        ((16,), (12, 3)),
+        ((64, 3), (64, 20)),
+    ],
+)
+def test_kron_of_batches(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    taeda.manual_seed(0)
+    x, y = taeda.rand(*a), taeda.rand(*b)
+    np.testing.assert_array_equal(taeda.kron(x, y).numpy(), np.kron(x.numpy(), y.numpy()))
+    strided = taeda.kron(x.mT if x.dim() > 1 else x, y.flip(-1)).numpy()
+    expected = np.kron(x.mT.numpy() if x.dim() > 1 else x.numpy(), y.flip(-1).numpy())
+    np.testing.assert_array_equal(strided, expected)
+    if 0 < x.numel() * y.numel() < 2000:
+        leaves = [t.double().requires_grad_() for t in (x, y)]
+        assert taeda.autograd.gradcheck(taeda.kron, leaves)
+        assert taeda.autograd.gradgradcheck(taeda.kron, leaves)
