@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="compares with PyTorch")
 
 import taeda  # noqa: E402
-from tests.conformance.bridge import to_taeda  # noqa: E402
+from tests.conformance.bridge import to_taeda, to_torch  # noqa: E402
 from tests.ops.compare import compare, leaf  # noqa: E402
 
 # batch, groups, in and out channels, input, kernel, stride, padding, dilation
@@ -80,3 +80,20 @@ def test_threads_do_not_change_the_bits(case: tuple) -> None:
         taeda.set_num_threads(before)
     for other in results[1:]:
         assert all(taeda.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def test_what_dilated_kernels_do_not_read_stays_out() -> None:
+    x, w = torch.randn(2, 64, 33, 34), torch.randn(64, 64, 3, 3) / 24
+    g = torch.randn(2, 64, 33, 34)
+    g[1, 7] = 0
+    for at in [(0, 3, 32, 33), (0, 4, 31, 5), (1, 5, 0, 7), (1, 9, 32, 10)]:
+        seen = x.clone()
+        seen[at] = torch.inf
+        ours, theirs = to_taeda(w).requires_grad_(), w.clone().requires_grad_()
+        y = taeda.nn.functional.conv2d(to_taeda(seen), ours, None, 1, 2, 2)
+        expected = torch.nn.functional.conv2d(seen, theirs, None, 1, 2, 2)
+        (got,) = taeda.autograd.grad(y, ours, to_taeda(g))
+        (want,) = torch.autograd.grad(expected, theirs, g)
+        for a, b in [(to_torch(y).detach(), expected), (to_torch(got), want)]:
+            assert torch.equal(a.isfinite(), b.isfinite())
+            assert torch.equal(a.isnan(), b.isnan())

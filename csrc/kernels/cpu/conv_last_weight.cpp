@@ -14,6 +14,7 @@ namespace {
 using namespace last;
 
 constexpr int64_t kAddedTogether = 1 << 14;
+constexpr double kNearSums = 1 << 18, kFar = .8;
 
 // sums[panel][tap][channel][output] += the products at a piece's places, for the panels [first,
 // last).
@@ -108,8 +109,11 @@ template <class T> double last_grad_weight_cost(const ConvShape& s) {
     work += real(part.p.depth() / run * rows) * real(panel.width);
     weights += real(part.p.depth()) * real(panel.width);
   }
-  const double moved =
-      padded_input(parts, in, out) * real(part.p.channels) + real(out.volume()) * real(outputs);
+  // Sums that no near cache holds are read and written again and again.
+  const int64_t rounds = ceil_div(out.volume(), kPlacesTogether);
+  const double far = weights > kNearSums ? kFar * real(rounds) * weights : 0;
+  const double moved = far + padded_input(parts, in, out) * real(part.p.channels) +
+                       real(out.volume()) * real(outputs);
   return real(s.groups) *
          (real(s.batch) * (kWork * real(out.volume()) * work + kMove * lanes<T>() * moved) +
           kPack * lanes<T>() * weights);

@@ -6,7 +6,8 @@
 
 namespace taeda::cpu {
 
-// Each does nothing and returns false where another way is faster.
+// Each returns false where another way is faster; and the last one, with what it has written of no
+// use, where a result is not finite.
 bool phases_forward(const ConvShape& s, const float* x, const float* w, const float* bias,
                     float* y);
 bool phases_grad_input(const ConvShape& s, const float* gy, const float* w, float* gx);

@@ -65,8 +65,10 @@ void im2col(const Window& w, int64_t channels, const T* x, int64_t begin, int64_
             for (; j < from; ++j) *to++ = T(0);
             if (stride == 1) {
               for (; j < until; ++j) *to++ = row[range.start + j];
-            } else {
-              for (; j < until; ++j) *to++ = row[range.start + j * stride];
+            } else if (j < until) {
+              every(row + range.start + j * stride, stride, until - j, to);
+              to += until - j;
+              j = until;
             }
             for (; j < last; ++j) *to++ = T(0);
           });
