@@ -22,6 +22,7 @@ struct LeakyRelu {
   static constexpr OpInfo info{"leaky_relu(self: Tensor, negative_slope: Scalar = 0.01)",
                                "x where it is positive, `negative_slope * x` elsewhere.", FloatOnly,
                                saves_self | saves_other | function_only, kNnFunctional};
+  static constexpr bool lines = true;
   template <class T> FN static T f(T x, T slope) { return x > T(0) ? x : x * slope; }
   template <class T> FN static T da(T g, T x, T slope, T) { return select(x > T(0), g, g * slope); }
 };

@@ -552,6 +552,7 @@ struct Clamp {
 struct ClampMin {
   static constexpr OpInfo info{"clamp_min(self: Tensor, min: Tensor)",
                                "Each element, but at least `min`.", Ordered, saves_inputs};
+  static constexpr bool lines = true;
   template <class T> FN static T f(T x, T lo) { return Maximum::f(x, lo); }
   template <class T> FN static T da(T g, T x, T lo, T) { return select(x >= lo, g, T(0)); }
   template <class T> FN static T db(T g, T x, T lo, T) { return select(x < lo, g, T(0)); }
@@ -559,6 +560,7 @@ struct ClampMin {
 struct ClampMax {
   static constexpr OpInfo info{"clamp_max(self: Tensor, max: Tensor)",
                                "Each element, but at most `max`.", Ordered, saves_inputs};
+  static constexpr bool lines = true;
   template <class T> FN static T f(T x, T hi) { return Minimum::f(x, hi); }
   template <class T> FN static T da(T g, T x, T hi, T) { return select(x <= hi, g, T(0)); }
   template <class T> FN static T db(T g, T x, T hi, T) { return select(x > hi, g, T(0)); }

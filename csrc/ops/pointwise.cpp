@@ -177,7 +177,7 @@ Tensor run_pointwise(const PointwiseRow& row, const Operands& operands, Call& ca
   }
   const Plan plan(sizes, {all.data(), in.size() + 1});
   run_loop(plan, row.loops->f[static_cast<size_t>(types.compute)], compute.data(), row.loops->heavy,
-           row.loops->line);
+           row.loops);
   if (given && !target.is(call.out)) copy_into(call.out, target);
   return given ? call.out : target;
 }

@@ -399,17 +399,71 @@ bool run_lines(const Plan& plan, const LineLoop (*line)[2], const uint8_t* compu
   return true;
 }
 
+// One stretch of memory and one number: that does not go through a buffer either.
+bool run_number(const Plan& plan, const LineLoop (*line)[2], const uint8_t* compute) {
+  const DType d = plan.dtype[0];
+  if (plan.sizes.size() != 1 || plan.numel < 2) return false;
+  if (d != DType::Float32 && d != DType::Float64) return false;
+  const int number = plan.strides[1][0] == 0 ? 1 : 2, other = 3 - number;
+  const auto as = static_cast<uint8_t>(d);
+  const auto item = static_cast<int64_t>(itemsize(d));
+  if (plan.dtype[other] != d || compute[0] != as || compute[1] != as || compute[2] != as ||
+      plan.strides[number][0] != 0 || plan.strides[other][0] != item || plan.strides[0][0] != item)
+    return false;
+  alignas(8) char value[8];
+  cast_rows(as, static_cast<uint8_t>(plan.dtype[number]), value, item, 0, plan.data[number], 0, 0,
+            1, 1);
+  const LineLoop loop = line[number - 1][d == DType::Float64];
+  parallel_for(plan.numel, kGrain, [&](int64_t begin, int64_t end) {
+    loop(plan.data[0] + begin * item, 0, plan.data[other] + begin * item, 0, value, 0, 1,
+         end - begin);
+  });
+  return true;
+}
+
+// One stretch of memory of float16 or bfloat16, perhaps with a number. False where the operands are
+// not such.
+bool run_halves(const Plan& plan, const HalfLoop* half, const uint8_t* compute) {
+  constexpr auto wide = static_cast<uint8_t>(DType::Float32);
+  constexpr int64_t item = 2;
+  const DType d = plan.dtype[0];
+  if (plan.sizes.size() != 1 || (d != DType::Float16 && d != DType::BFloat16) ||
+      plan.strides[0][0] != item || compute[0] != wide)
+    return false;
+  alignas(8) float values[2];
+  unsigned numbers = 0;
+  for (int k = 1; k < plan.count; ++k) {
+    if (compute[k] != wide) return false;
+    if (plan.dtype[k] == d && plan.strides[k][0] == item) continue;
+    if (plan.strides[k][0] != 0) return false;
+    numbers |= 1u << (k - 1);
+    cast_rows(wide, static_cast<uint8_t>(plan.dtype[k]), reinterpret_cast<char*>(&values[k - 1]), 4,
+              0, plan.data[k], 0, 0, 1, 1);
+  }
+  parallel_for(plan.numel, kGrain, [&](int64_t begin, int64_t end) {
+    const void* in[2];
+    for (int k = 1; k < plan.count; ++k) {
+      if ((numbers >> (k - 1) & 1) != 0) in[k - 1] = &values[k - 1];
+      else in[k - 1] = plan.data[k] + begin * item;
+    }
+    half[d == DType::BFloat16](plan.data[0] + begin * item, in, numbers, end - begin);
+  });
+  return true;
+}
+
 }  // namespace
 
-void run_loop(const Plan& plan, Loop loop, const uint8_t* compute, bool heavy,
-              const LineLoop (*line)[2]) {
+void run_loop(const Plan& plan, Loop loop, const uint8_t* compute, bool heavy, const Loops* forms) {
   if (plan.numel == 0) return;
-  if (line && line[0][0] && run_lines(plan, line, compute)) return;
+  const bool lines = forms && forms->line[0][0];
+  if (lines && run_lines(plan, forms->line, compute)) return;
+  if (forms && forms->half[0] && run_halves(plan, forms->half, compute)) return;
   const Walk walk(plan, loop, compute);
   if (!heavy && streams(walk)) {
     run_streamed(walk);
     return;
   }
+  if (lines && run_number(plan, forms->line, compute)) return;
   bool direct = walk.rows == 1;
   for (int k = 0; k < plan.count; ++k) direct &= walk.way[k] == Way::Direct;
   if (direct) {  // one long stretch of memory

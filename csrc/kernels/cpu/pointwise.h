@@ -21,12 +21,17 @@ using LineLoop = void (*)(void* out, int64_t out_step, const void* x, int64_t x_
 // Indices of dtypes follow the enum in base/dtype.h. The first of them have loops of their own.
 inline constexpr int kDTypes = 20, kComputed = 12;
 
+// out[i] = f(in[0][i], in[1][i]) of n float16 or bfloat16 numbers, each computed in float32.
+// Operand k is a single float32 where bit k of `numbers` is set.
+using HalfLoop = void (*)(void* out, const void* const* in, unsigned numbers, int64_t n);
+
 // The loops of one functor.
 struct Loops {
   Loop f[kDTypes] = {};  // by the dtype that operands are computed in; null where not supported
   uint8_t result[kDTypes] = {};  // the dtype of what f[i] writes
   Loop d[4][2] = {};  // gradient of operand k in float32 and float64; inputs: g, operands, result
   LineLoop line[2][2] = {};  // operand k one number for each line, in float32 and float64
+  HalfLoop half[2] = {};     // of float16 and bfloat16, without buffers of float32
   bool bool_first = false;   // the first operand is a bool whatever the dtype (where)
   bool heavy = false, heavy_slopes = false;  // f and d wait for arithmetic, not for memory
 };
@@ -61,10 +66,10 @@ inline void cast_rows(uint8_t to, uint8_t from, char* dst, int64_t d0, int64_t d
 
 // Runs `loop` over the plan's operands (0 is the output). `compute` says in which dtype the loop
 // takes each of them; those that are strided, broadcast or of another dtype pass through small
-// buffers. `heavy`: the loop waits for arithmetic. `line` are its forms for an operand that is one
-// number for a line, where it has any.
+// buffers, unless `forms`, the functor's loops, have a form for them. `heavy`: the loop waits for
+// arithmetic.
 void run_loop(const Plan& plan, Loop loop, const uint8_t* compute, bool heavy,
-              const LineLoop (*line)[2] = nullptr);
+              const Loops* forms = nullptr);
 
 // dst = src, elementwise, with conversion: operand 0 from operand 1.
 void run_copy(const Plan& plan);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/simd/halves.h"
 #include "kernels/cpu/simd/pieces.h"
 #include "kernels/functors.h"
 
@@ -188,6 +189,10 @@ template <class Op, uint32_t flags> constexpr Loops make_loops() {
         l.f[d] = &LoopOf<HalfOf<Op>>::loop;
         l.result[d] = d;
       }
+    }
+    if constexpr (Halves<Op>::kExist) {
+      l.half[0] = &HalvesLoop<Op, false>::loop;
+      l.half[1] = &HalvesLoop<Op, true>::loop;
     }
     if constexpr (HasLines<Op>) {
       l.line[0][0] = &LinesOf<Op, float, 0>::loop;
