@@ -131,10 +131,15 @@ double Engine::normal() {
   }
   const double u1 = uniform();
   const double u2 = uniform();
+  const auto [first, second] = normals(u1, u2);
+  next_normal_ = second;
+  return first;
+}
+
+std::pair<double, double> Engine::normals(double u1, double u2) {
   const double radius = std::sqrt(-2.0 * std::log1p(-u2));
   const double theta = 2.0 * std::numbers::pi * u1;
-  next_normal_ = radius * std::sin(theta);
-  return radius * std::cos(theta);
+  return {radius * std::cos(theta), radius * std::sin(theta)};
 }
 
 void Engine::get_state(uint8_t* bytes) const {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 namespace taeda {
 
@@ -51,6 +52,9 @@ class Engine {
   // A standard normal deviate (Box-Muller). They come in pairs: the second one is kept for the next
   // call.
   double normal();
+  bool normal_is_kept() const { return next_normal_.has_value(); }
+  // The pair that two uniform numbers give.
+  static std::pair<double, double> normals(double u1, double u2);
 
   // The state as bytes, in the layout of torch.Generator().get_state(). Returns false if the bytes
   // are no such state.

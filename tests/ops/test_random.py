@@ -89,6 +89,24 @@ def test_large_fills(fill: str, threads: int) -> None:
         taeda.set_num_threads(before)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("n", [0, 1, 63, 64, 65, MANY, MANY + 1])
+def test_normal_numbers_come_in_pairs(n: int, threads: int) -> None:
+    def some(m, g, kept: int):  # with and without one that is left of the pair before
+        first = m.empty(kept).log_normal_(generator=g)
+        second = m.empty(n, 2)[:, 0].normal_(0.5, 2.0, generator=g)
+        third = m.empty(n, dtype=m.float64).log_normal_(generator=g)
+        return m.cat([first, second, third])
+
+    before = taeda.get_num_threads()
+    taeda.set_num_threads(threads)
+    try:
+        for kept in (0, 1, 2, 3):
+            both(lambda m, g, kept=kept: some(m, g, kept))
+    finally:
+        taeda.set_num_threads(before)
+
+
 @pytest.mark.parametrize("high", [1, 2, 3, 1000, 2**20, 2**28 - 1])
 def test_every_remainder(high: int) -> None:
     both(lambda m, g: m.randint(high, (MANY,), generator=g))

@@ -95,6 +95,23 @@ template <class F> void from_uniforms(Engine& engine, int64_t n, F&& f) {
   });
 }
 
+// out[i] = f(the next normal number of the engine).
+template <class T, class F> void from_normals(Engine& engine, T* out, int64_t n, F&& f) {
+  constexpr int64_t few = 64;  // for which the stream is not worth laying out
+  if (n < few) return each(out, n, [&] { return f(engine.normal()); });
+  const int64_t kept = engine.normal_is_kept() ? 1 : 0;
+  if (kept) out[0] = f(engine.normal());
+  from_uniforms(engine, (n - kept) / 2 * 2, [&](const double* u, int64_t first, int64_t count) {
+    T* to = out + kept + first;
+    for (int64_t i = 0; i < count; i += 2) {
+      const auto [a, b] = Engine::normals(u[i], u[i + 1]);
+      to[i] = f(a);
+      to[i + 1] = f(b);
+    }
+  });
+  if ((n - kept) % 2) out[n - 1] = f(engine.normal());
+}
+
 // out[i] = f(word), for 64 bits of the stream for each element.
 template <class T, class F> void from_words64(Engine& engine, T* out, int64_t n, F&& f) {
   in_order(engine, n, 2, [&](const uint32_t* bits, int64_t first, int64_t count) {
@@ -150,7 +167,7 @@ template <class T> void fill_uniform(Engine& engine, T* out, int64_t n, double f
 
 template <class T>
 void fill_normal_serial(Engine& engine, T* out, int64_t n, double mean, double std) {
-  each(out, n, [&] { return to<T>(std::fma(engine.normal(), std, mean)); });
+  from_normals(engine, out, n, [&](double x) { return to<T>(std::fma(x, std, mean)); });
 }
 
 template <class T> void fill_normal(Engine& engine, T* out, int64_t n, double mean, double std) {
@@ -197,7 +214,7 @@ void fill_cauchy(Engine& engine, T* out, int64_t n, double median, double sigma)
 
 template <class T>
 void fill_log_normal(Engine& engine, T* out, int64_t n, double mean, double std) {
-  each(out, n, [&] { return to<T>(std::exp(std::fma(engine.normal(), std, mean))); });
+  from_normals(engine, out, n, [&](double x) { return to<T>(std::exp(std::fma(x, std, mean))); });
 }
 
 template <class T> void fill_geometric(Engine& engine, T* out, int64_t n, double p) {
