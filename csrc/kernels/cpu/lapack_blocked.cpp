@@ -3,13 +3,15 @@
 #include "kernels/cpu/lapack_util.h"
 
 // Fortran passes the length of every text behind the other arguments.
-#define TAEDA_LAPACK_BLOCKED(T, x)                                                          \
-  void scipy_##x##trsm_(const char*, const char*, const char*, const char*, const int*,     \
-                        const int*, const T*, const T*, const int*, T*, const int*, size_t, \
-                        size_t, size_t, size_t);                                            \
-  void scipy_##x##potrf_(const char*, const int*, T*, const int*, int*, size_t);            \
-  void scipy_##x##getrf_(const int*, const int*, T*, const int*, int*, int*);               \
-  void scipy_##x##laswp_(const int*, T*, const int*, const int*, const int*, const int*,    \
+#define TAEDA_LAPACK_BLOCKED(T, x)                                                               \
+  void scipy_##x##trsm_(const char*, const char*, const char*, const char*, const int*,          \
+                        const int*, const T*, const T*, const int*, T*, const int*, size_t,      \
+                        size_t, size_t, size_t);                                                 \
+  void scipy_##x##trsv_(const char*, const char*, const char*, const int*, const T*, const int*, \
+                        T*, const int*, size_t, size_t, size_t);                                 \
+  void scipy_##x##potrf_(const char*, const int*, T*, const int*, int*, size_t);                 \
+  void scipy_##x##getrf_(const int*, const int*, T*, const int*, int*, int*);                    \
+  void scipy_##x##laswp_(const int*, T*, const int*, const int*, const int*, const int*,         \
                          const int*);
 
 using ComplexFloat = std::complex<float>;
@@ -34,6 +36,7 @@ template <class T> struct Routines;
 #define TAEDA_ROUTINES(T, x)                         \
   template <> struct Routines<T> {                   \
     static constexpr auto trsm = scipy_##x##trsm_;   \
+    static constexpr auto trsv = scipy_##x##trsv_;   \
     static constexpr auto potrf = scipy_##x##potrf_; \
     static constexpr auto getrf = scipy_##x##getrf_; \
     static constexpr auto laswp = scipy_##x##laswp_; \
@@ -57,6 +60,11 @@ void solve_blocks(int64_t n, int64_t many, Triangle how, const T* t, int64_t ldt
     const int rows = narrow(how.left ? n : many), cols = narrow(how.left ? many : n),
               ldt_ = leading(ldt), ldb_ = leading(ldb);
     const char* op = how.trans == Trans::No ? "N" : how.trans == Trans::Yes ? "T" : "C";
+    if (how.left && many == 1 && n > 1) {
+      const int step = 1;
+      return Routines<T>::trsv(triangle(how.upper), op, how.unit ? "U" : "N", &rows, t, &ldt_, b,
+                               &step, 1, 1, 1);
+    }
     const T one(1);
     return Routines<T>::trsm(how.left ? "L" : "R", triangle(how.upper), op, how.unit ? "U" : "N",
                              &rows, &cols, &one, t, &ldt_, b, &ldb_, 1, 1, 1, 1);

@@ -2,6 +2,7 @@
 #include <type_traits>
 
 #include "kernels/cpu/lapack_bidiagonal.h"
+#include "kernels/cpu/lapack_blocked.h"
 #include "kernels/cpu/lapack_reflectors.h"
 #include "kernels/cpu/lapack_util.h"
 
@@ -102,7 +103,8 @@ template <class T> void qr_factor(Shape s, T* a, T* tau) {
       auto together = [&](int64_t i, int64_t count) {
         return small_loops<T>().qr(count, s.rows, s.cols, a + i * size, tau + i * k);
       };
-      if (lanes) return each_together(begin, end, lanes, 1, together, alone);
+      const int64_t few = k > 8 ? 2 : 1;
+      if (lanes) return each_together(begin, end, lanes, few, together, alone);
     }
     for (int64_t i = begin; i < end; ++i) alone(i);
   };
@@ -334,6 +336,23 @@ template <class T> struct LeastSquaresCall {
   }
 };
 
+// b := Q' b for the Q of a (m x n, m >= n), of which R is left, with anything below it.
+template <class T> void turn_by_q(int64_t m, int64_t n, int64_t b_cols, T* a, T* b) {
+  Scratch<T> tau(n);
+  qr_panels(m, n, a, tau.data());
+  multiply_by_q_panels(m, b_cols, true, true, n, a, tau.data(), b);
+}
+
+// From there: LAPACK's info.
+template <class T> int32_t solve_by_r(int64_t m, int64_t n, int64_t b_cols, const T* a, T* b) {
+  for (int64_t i = 0; i < n; ++i) {
+    if (a[i * (m + 1)] == T(0)) return narrow(i + 1);
+  }
+  const Triangle how{.left = true, .upper = true, .unit = false, .trans = Trans::No};
+  solve_blocks(n, b_cols, how, a, m, b, m);
+  return 0;
+}
+
 }  // namespace
 
 template <class T>
@@ -353,16 +372,40 @@ void least_squares(LeastSquares method, Shape shape, int64_t b_cols, T* a, T* b,
   const bool divide = method == LeastSquares::DivideAndConquer;
   const int64_t lrwork = divide ? work_size(real_answer) : 5 * high;
   const int64_t liwork = divide ? std::max(int_answer, 1) : shape.cols;
-  each(shape.batch, product(shape.rows, shape.cols, k) * 4, [&](int64_t begin, int64_t end) {
-    Scratch<T> work(lwork);
+  // A matrix that is much higher than wide is best replaced by its R, for every method.
+  const int64_t m = shape.rows, n = shape.cols;
+  const bool plain = method == LeastSquares::QR;
+  const bool by_r = !is_complex<T> && n >= kFactorPanels && (plain ? m >= n : 2 * m >= 3 * n);
+  LeastSquaresCall<T> of_r = call;
+  of_r.m = of_r.lda = of_r.n;
+  auto some = [&](int64_t begin, int64_t end) {
+    Scratch<T> work(lwork), r(by_r && !plain ? n * n : 1);
     Scratch<R> rwork(lrwork), values(k);
     Scratch<int> iwork(liwork);
     for (int64_t i = begin; i < end; ++i) {
       int own_rank = 0;
-      call(a + i * shape.rows * shape.cols, b + i * high * b_cols, rank ? rank + i : &own_rank,
-           s ? s + i * k : values.data(), work.data(), lwork, rwork.data(), iwork.data(), info + i);
+      T *x = a + i * m * n, *y = b + i * high * b_cols;
+      auto run = [&](const LeastSquaresCall<T>& with, T* matrix) {
+        with(matrix, y, rank ? rank + i : &own_rank, s ? s + i * k : values.data(), work.data(),
+             lwork, rwork.data(), iwork.data(), info + i);
+      };
+      if constexpr (!is_complex<T>) {
+        if (by_r && is_moderate(m * n, x) && is_moderate(high * b_cols, y)) {
+          turn_by_q(m, n, b_cols, x, y);
+          if (plain) {
+            info[i] = solve_by_r(m, n, b_cols, x, y);
+          } else {
+            std::fill_n(r.data(), n * n, T(0));
+            for (int64_t c = 0; c < n; ++c) std::copy_n(x + c * m, c + 1, r.data() + c * n);
+            run(of_r, r.data());
+          }
+          continue;
+        }
+      }
+      run(call, x);
     }
-  });
+  };
+  each(shape.batch, product(m, n, k) * 4, some);
 }
 
 #define TAEDA_INSTANTIATE(T)                                                                       \

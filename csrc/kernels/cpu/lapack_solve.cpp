@@ -182,7 +182,7 @@ void cholesky_solve(Shape s, bool upper, const T* factor, int64_t factor_step, T
   each_block(s.batch, s.cols, 2 * product(n, n), [&](int64_t i, int64_t first, int64_t count) {
     const T* f = factor + i * factor_step;
     T* x = b + (i * s.cols + first) * n;
-    if (is_little(n, count)) {
+    if (is_little(n, count) && (count > 1 || n <= 64)) {
       const int size = narrow(n), ld = leading(n), cols = narrow(count);
       int info = 0;
       return Routines<T>::potrs(triangle(upper), &size, &cols, f, &ld, x, &ld, &info, 1);
@@ -193,6 +193,28 @@ void cholesky_solve(Shape s, bool upper, const T* factor, int64_t factor_step, T
   });
 }
 
+namespace {
+
+// Fills the other triangle of a Hermitian matrix, in squares that stay in the first cache.
+template <class T> void mirror(int64_t n, bool upper, T* x) {
+  constexpr int64_t side = 16;
+  for (int64_t left = 0; left < n; left += side) {
+    for (int64_t top = 0; top <= left; top += side) {
+      for (int64_t col = left; col < std::min(left + side, n); ++col) {
+        T *above = x + col * n, *below = x + col;
+        const int64_t last = std::min(top + side, col);
+        if (upper) {
+          for (int64_t row = top; row < last; ++row) below[row * n] = conjugate(above[row]);
+        } else {
+          for (int64_t row = top; row < last; ++row) above[row] = conjugate(below[row * n]);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
 template <class T>
 void cholesky_inverse(int64_t batch, int64_t n, bool upper, T* a, int32_t* info) {
   const int size = narrow(n), ld = leading(n);
@@ -200,13 +222,7 @@ void cholesky_inverse(int64_t batch, int64_t n, bool upper, T* a, int32_t* info)
     for (int64_t i = begin; i < end; ++i) {
       T* x = a + i * n * n;
       Routines<T>::potri(triangle(upper), &size, x, &ld, info + i, 1);
-      for (int64_t col = 0; col < n; ++col) {  // the other triangle
-        for (int64_t row = 0; row < col; ++row) {
-          T &above = x[col * n + row], &below = x[row * n + col];
-          if (upper) below = conjugate(above);
-          else above = conjugate(below);
-        }
-      }
+      mirror(n, upper, x);
     }
   });
 }
