@@ -1,5 +1,7 @@
 // Functions of matrices: exponentials, powers, chains of products; tensors seen as matrices.
+#include <array>
 #include <cmath>
+#include <vector>
 
 #include "ops/linalg.h"
 
@@ -8,30 +10,62 @@ namespace {
 
 // ---- exponential ----
 
-// The rational approximation of degree 13 to exp, good to double precision for matrices of 1-norm
-// up to kTheta (Higham, 2005).
-constexpr double kTheta = 5.371920351148152;
-constexpr double kPade[] = {64764752532480000.,
-                            32382376266240000.,
-                            7771770303897600.,
-                            1187353796428800.,
-                            129060195264000.,
-                            10559470521600.,
-                            670442572800.,
-                            33522128640.,
-                            1323241920.,
-                            40840800.,
-                            960960.,
-                            16380.,
-                            182.,
-                            1.};
+// Rational approximations to exp, each good to the precision of double, or of float, for matrices
+// of a 1-norm up to a bound (Higham, 2005); the coefficients of the numerator, the lowest first.
+struct Pade {
+  double bound_f64, bound_f32;
+  std::vector<double> terms;
+};
+const std::array<Pade, 5>& pades() {
+  constexpr double none = -1;
+  static const std::array<Pade, 5> all{
+      Pade{1.495585217958292e-2, 4.258730016922831e-1, {120, 60, 12, 1}},
+      Pade{2.539398330063230e-1, 1.880152677804762, {30240, 15120, 3360, 420, 30, 1}},
+      Pade{9.504178996162932e-1,
+           3.925724783138660,
+           {17297280, 8648640, 1995840, 277200, 25200, 1512, 56, 1}},
+      Pade{
+          2.097847961257068,
+          none,
+          {17643225600, 8821612800, 2075673600, 302702400, 30270240, 2162160, 110880, 3960, 90, 1}},
+      Pade{5.371920351148152,
+           none,
+           {64764752532480000., 32382376266240000., 7771770303897600., 1187353796428800.,
+            129060195264000., 10559470521600., 670442572800., 33522128640., 1323241920., 40840800.,
+            960960., 16380., 182., 1.}}};
+  return all;
+}
+bool is_single(const Tensor& a) { return to_real(a.dtype()) == DType::Float32; }
+double bound_of(const Pade& p, const Tensor& a) { return is_single(a) ? p.bound_f32 : p.bound_f64; }
+double largest_bound(const Tensor& a) {
+  double most = 0;
+  for (const Pade& p : pades()) most = std::max(most, bound_of(p, a));
+  return most;
+}
 
-Tensor pade(const Tensor& a) {
+// exp(a) for matrices of a 1-norm up to `norm`, which is at most largest_bound(a).
+Tensor pade(const Tensor& a, double norm) {
+  const Pade* chosen = &pades().back();
+  for (const Pade& p : pades()) {
+    if (norm <= bound_of(p, a)) {
+      chosen = &p;
+      break;
+    }
+  }
+  const std::vector<double>& terms = chosen->terms;
+  const size_t degree = terms.size() - 1;
   Tensor eye = identity(a.size(-1), a.options());
-  Tensor a2 = matmul(a, a), a4 = matmul(a2, a2), a6 = matmul(a2, a4);
-  auto sums = [&](int c) {  // of every second term, from the c-th on
-    Tensor high = matmul(a6, a6 * kPade[12 + c] + a4 * kPade[10 + c] + a2 * kPade[8 + c]);
-    return high + a6 * kPade[6 + c] + a4 * kPade[4 + c] + a2 * kPade[2 + c] + eye * kPade[c];
+  std::vector<Tensor> powers{eye, matmul(a, a)};  // of the square
+  while (powers.size() < 4 && 2 * powers.size() <= degree)
+    powers.push_back(matmul(powers.back(), powers[1]));
+  if (degree == 9) powers.push_back(matmul(powers[2], powers[2]));
+  auto sums = [&](size_t c) {  // of every second term, from the c-th on
+    const size_t last = degree == 13 ? 3 : degree / 2;
+    Tensor sum = eye * terms[c];
+    for (size_t k = 1; k <= last; ++k) sum = sum + powers[k] * terms[2 * k + c];
+    if (degree != 13) return sum;
+    Tensor high = powers[3] * terms[12 + c] + powers[2] * terms[10 + c] + powers[1] * terms[8 + c];
+    return sum + matmul(powers[3], high);
   };
   Tensor odd = matmul(a, sums(1)), even = sums(0);
   return ops<"linalg_solve_ex">(even - odd, even + odd, true, false)[0];
@@ -47,15 +81,18 @@ Tensor matrix_exp_raw(const Tensor& a) {
   Tensor halvings = empty(norm.sizes(), {DType::Int64, a.device()}),
          scale = empty(norm.sizes(), {DType::Float64, a.device()});
   int64_t most = 0;
+  const double bound = largest_bound(a);
+  double largest = 0;
   for (int64_t i = 0; i < norm.numel(); ++i) {
     const double x = norm.data_as<double>()[i];
     const int64_t s =
-        std::isfinite(x) && x > kTheta ? static_cast<int64_t>(std::ceil(std::log2(x / kTheta))) : 0;
+        std::isfinite(x) && x > bound ? static_cast<int64_t>(std::ceil(std::log2(x / bound))) : 0;
     halvings.data_as<int64_t>()[i] = s;
     scale.data_as<double>()[i] = std::ldexp(1.0, static_cast<int>(-s));
     most = std::max(most, s);
+    if (std::isfinite(x)) largest = std::max(largest, std::ldexp(x, static_cast<int>(-s)));
   }
-  Tensor x = pade(a * to(scale, to_real(a.dtype())));
+  Tensor x = pade(a * to(scale, to_real(a.dtype())), largest);
   for (int64_t i = 0; i < most; ++i) {
     Tensor squared = matmul(x, x);
     x = norm.numel() == 1 ? squared : where(halvings > Tensor(Scalar(i)), squared, x);

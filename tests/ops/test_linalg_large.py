@@ -199,3 +199,18 @@ def test_eigh_of_a_batch():
     for i in range(3):
         alone = L.eigh(a[i])
         assert taeda.equal(w[i], alone.eigenvalues) and taeda.equal(v[i], alone.eigenvectors)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("norm", [0, 1e-9, 0.014, 0.016, 0.25, 0.43, 0.9, 1.9, 2.1, 3.9, 5.3, 40])
+def test_exponentials_of_every_degree(norm, dtype):
+    a = matrix(12, 12, dtype=taeda.complex128 if dtype.is_complex else taeda.float64)
+    a = a + a.mH
+    a = (a * (norm / float(L.matrix_norm(a, 1)))).to(dtype)
+    w, v = np.linalg.eigh(a.numpy().astype(np.complex128))
+    exact = (v * np.exp(w)) @ v.conj().T
+    error = 20 * max(1, norm) * eps(dtype) * np.abs(exact).max()
+    assert np.abs(L.matrix_exp(a).numpy() - exact).max() < error
+    batch = L.matrix_exp(taeda.stack([a, a * 0, a * 1e-3]))  # of one degree, the largest
+    assert np.abs(batch[0].numpy() - exact).max() < error
+    assert np.abs(batch[1].numpy() - np.eye(12)).max() < 4 * eps(dtype)
