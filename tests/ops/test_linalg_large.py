@@ -174,7 +174,7 @@ def test_eigh(n, dtype, kind):
 
 
 @pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64], ids=str)
-@pytest.mark.parametrize("n", [128, 130, 143, 160, 385, 417, 600])
+@pytest.mark.parametrize("n", [48, 50, 63, 97, 128, 130, 143, 160, 385, 417, 600])
 def test_eigenvalues(n, dtype):
     a = matrix(n, n, dtype=dtype)
     a = a + a.mT

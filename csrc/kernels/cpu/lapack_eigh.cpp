@@ -43,9 +43,10 @@ TAEDA_LAPACK_TRIDIAGONAL(double, d)
 namespace taeda::cpu::lapack {
 namespace {
 
-constexpr int64_t kLarge = 128;      // rows and columns that are worth it
-constexpr int kPiece = 64;           // rows of a piece of the tridiagonal matrix
-constexpr int64_t kReflectors = 64;  // applied in one product
+constexpr int64_t kLarge = 128;       // rows and columns that are worth it
+constexpr int64_t kLargeValues = 48;  // the same, where no vectors are wanted
+constexpr int kPiece = 64;            // rows of a piece of the tridiagonal matrix
+constexpr int64_t kReflectors = 64;   // applied in one product
 
 template <class T> struct Routines;
 template <class R> struct Tridiagonal;
@@ -309,13 +310,14 @@ void eigh(int64_t batch, int64_t n, bool upper, bool vectors, T* a, Real<T>* val
             liwork = std::max(int_answer, 1);
   // The vectors of 2x2 matrices have the same signs in all libraries, those of larger ones do not.
   const int64_t lanes = vectors && n == 2 ? 0 : rotated_at_once<T>(n, n);
+  const int64_t least = vectors || is_complex<T> ? kLarge : kLargeValues;
   auto some = [&](int64_t begin, int64_t end) {
     Scratch<T> work(lwork);
     Scratch<R> rwork(lrwork);
     Scratch<int> iwork(liwork);
     auto alone = [&](int64_t i) {
       T* x = a + i * n * n;
-      if (n >= kLarge && is_moderate(largest(n, upper, x))) {
+      if (n >= least && is_moderate(largest(n, upper, x))) {
         info[i] = large_eigh(n, upper, vectors, x, values + i * n);
       } else {
         run(x, values + i * n, work.data(), lwork, rwork.data(), lrwork, iwork.data(), liwork,
