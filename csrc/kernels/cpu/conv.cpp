@@ -448,7 +448,8 @@ template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T
   const double winograd = fits_winograd<T>(s) ? winograd_cost(s) : HUGE_VAL;
   if (few < std::min({last, winograd, direct_grad_weight_cost<T>(s)}))
     return few_places_grad_weight(p, x, gy, gw);
-  std::fill_n(gw, total, T(0));
+  parallel_for(total, kPlaneWork,
+               [&](int64_t begin, int64_t end) { std::fill_n(gw + begin, end - begin, T(0)); });
   if constexpr (std::is_same_v<T, float>) {
     if (fits_winograd<T>(s) && winograd_cost(s) < last) {
       if (winograd_grad_weight(s, x, gy, gw)) return;

@@ -420,8 +420,10 @@ void plane(const Window& w, const T* x, const T* weight, T start, T* memory, T* 
   if (w.kernel[0] == 1 && w.kernel[1] >= kRowsTogether && w.out[1] >= kRowsTogether &&
       w.stride[1] == 1 && w.dilation[1] == 1 && w.out[2] >= most(kLanes<T> / 2, 16 / sizeof(T))) {
     T columns[RowSum<T>::most];
-    for (int64_t k = 0; k < taps; ++k)
-      columns[k % w.kernel[2] * w.kernel[1] + k / w.kernel[2]] = weight[k];
+    for (int64_t h = 0; h < w.kernel[1]; ++h) {
+      for (int64_t k = 0; k < w.kernel[2]; ++k)
+        columns[k * w.kernel[1] + h] = weight[h * w.kernel[2] + k];
+    }
     RowsSum<T> s{seen.data,     seen.size[2], columns, w.kernel[1], w.kernel[2],
                  w.dilation[2], start,        y,       w.out[2]};
     for (int64_t od = 0; od < w.out[0]; ++od) {
