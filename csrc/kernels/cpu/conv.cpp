@@ -31,7 +31,9 @@ constexpr int64_t kDeepWindow = 192;  // elements that are more work than a wind
 // Measured: a multiplication's time in products of matrices, beside one that waits for nothing.
 constexpr int64_t kSmallPlaces = 256;  // with so few, the products are slower
 constexpr double kSmallProduct = 1.3, kProduct = 1.1;
-constexpr double kOneChannel = 1.35;     // sums of one channel take longer than their cost says
+constexpr double kOneChannel = 1.35;  // sums of one channel take longer than their cost says
+constexpr int64_t kFewRows = 4;       // channels of the input, for its gradient
+constexpr double kFewRowsGain = .72;
 constexpr int64_t kPlaneWork = 1 << 16;  // multiplications worth a chunk, of depthwise planes
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -241,10 +243,12 @@ template <class T> void window_grad_weight(const Plan& p, const T* x, const T* g
 // matrices, whose product is added up, for a single group. Cut by the depth that products take at a
 // time.
 constexpr int64_t kDepthTogether = 512;
+constexpr int64_t kManyWeights = 1 << 15;
 constexpr int64_t kMostLaid = 1 << 22;  // elements of an image's windows
 template <class T> double few_places_cost(const Plan& p) {
   const auto real = [](int64_t n) { return static_cast<double>(n); };
   if (p.groups > 1 || p.depth * p.out_volume > kMostLaid) return HUGE_VAL;
+  if (p.depth * p.out_channels < kManyWeights) return HUGE_VAL;
   const double places = real(p.batch * p.out_volume), weights = real(p.depth * p.out_channels);
   const double sums = std::floor((places - 1) / kDepthTogether) * weights;
   return kProduct * places * weights + (1.5 * places * real(p.depth) + sums) * 64 / sizeof(T);
@@ -364,8 +368,12 @@ template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T
         winograd_grad_input(s, gy, w, gx))
       return;
   }
+  // Products of so few rows wait for what they read, more than their cost says.
+  const bool few_rows =
+      !empty && p.group_in < kFewRows &&
+      windows_cost<T>(p, 3) < kFewRowsGain * std::min(last, direct_grad_input_cost<T>(s));
   const bool by_windows =
-      empty || !fits_direct(s) || prefers_windows(p, kSomePlaces) || windows_apart(p);
+      empty || few_rows || !fits_direct(s) || prefers_windows(p, kSomePlaces) || windows_apart(p);
   if (last < (by_windows ? windows_cost<T>(p, 3) : direct_grad_input_cost<T>(s)))
     return last_grad_input(s, gy, w, gx);
   if (!p.depthwise && !by_windows) return direct_grad_input(s, gy, w, gx);
