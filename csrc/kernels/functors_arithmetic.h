@@ -539,6 +539,10 @@ struct Clamp {
     y = lo != lo ? lo : y;
     return hi != hi ? hi : y;
   }
+  template <class T> FN static T between(T x, T lo, T hi) {  // of numbers that are not NaN
+    const T y = x < lo ? lo : x;
+    return y > hi ? hi : y;
+  }
   template <class T> FN static T da(T g, T x, T lo, T hi, T) {
     return select((x >= lo) & (x <= hi), g, T(0));
   }

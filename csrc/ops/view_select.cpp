@@ -1,4 +1,8 @@
 // Views of a part: slices, selections, diagonals, windows and arbitrary strides.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "ops/shape_util.h"
 
 namespace taeda {
@@ -220,6 +224,21 @@ int64_t reach_of(DimsRef sizes, DimsRef strides, int64_t offset) {
   return offset + 1;
 }
 
+// Whether no two places of such a view are the same: each step passes all that smaller ones reach.
+bool all_apart(DimsRef sizes, DimsRef strides) {
+  std::vector<std::pair<int64_t, int64_t>> steps;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] > 1) steps.emplace_back(strides[i], sizes[i]);
+  }
+  std::sort(steps.begin(), steps.end());
+  int64_t reach = 0;
+  for (auto [step, size] : steps) {
+    if (step <= reach) return false;
+    reach += (size - 1) * step;
+  }
+  return true;
+}
+
 // The gradient is gathered in a stand-in for the storage: results that share an element add up
 // there, and arguments that share one share its gradient evenly.
 void as_strided_backward(Backward& b) {
@@ -230,6 +249,15 @@ void as_strided_backward(Backward& b) {
   int64_t n =
       std::max(reach_of(size, stride, offset), reach_of(in_sizes, in_stride, in_offset)) - base;
   const Tensor& g = b.grad();
+  const bool plain = !modes.grad && modes.always == 0 && !(g.flags() & modes.watched);
+  if (plain && all_apart(size, stride) && all_apart(in_sizes, in_stride)) {
+    const bool whole = in_offset == base && n == numel_of(in_sizes) &&
+                       same(in_stride, contiguous_strides(in_sizes));
+    Tensor held = raw_zeros(whole ? in_sizes : Dims{n}, g.options());
+    if (!g.is_meta()) copy_into(make_view(held, size, stride, offset - base), g);
+    b.set(0, whole ? held : raw_clone(make_view(held, in_sizes, in_stride, in_offset - base)));
+    return;
+  }
   Tensor to = places(size, stride, offset - base, g.device());
   Tensor from = places(in_sizes, in_stride, in_offset - base, g.device());
   Tensor held = op<"index_add">(zeros(Dims{n}, g.options()), 0, to, reshape(g, Dims{-1}));

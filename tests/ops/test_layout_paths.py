@@ -311,3 +311,40 @@ def test_cumulative_extremes_of_lines():
                 ours.values.numpy().tobytes() == across.values[:, 1].contiguous().numpy().tobytes()
             )
             assert taeda.equal(ours.indices, across.indices[:, 1])
+
+
+@pytest.mark.parametrize(
+    ("size", "stride", "offset"),
+    [
+        ((3, 4), (8, 1), 0),  # apart
+        ((4, 3), (1, 8), 2),
+        ((2, 3), (7, 2), 5),
+        ((5,), (0,), 3),  # the same place again and again
+        ((3, 4), (1, 1), 1),
+        ((0, 2), (4, 1), 0),
+        ((), (), 7),
+    ],
+)
+@pytest.mark.parametrize("source", ["whole", "turned", "part", "expanded"])
+def test_gradient_of_as_strided(size, stride, offset, source):
+    x = taeda.arange(48.0).requires_grad_()
+    form = {
+        "whole": lambda: x * 1,
+        "turned": lambda: (x * 1).view(6, 8).t(),
+        "part": lambda: (x * 1).view(6, 8)[:, 1:],
+        "expanded": lambda: (x * 1).view(48, 1).expand(48, 2),
+    }[source]
+    g = taeda.arange(1.0, 1 + np.prod(size, dtype=int)).view(size)
+    grads = []
+    for create_graph in (False, True):  # by memory, and by operations
+        before = form()
+        y = before.as_strided(size, stride, offset)
+        grads.append(taeda.autograd.grad(y, (before, x), g, create_graph=create_graph))
+    for fast, slow in zip(*grads, strict=True):
+        assert fast.shape == slow.shape
+        np.testing.assert_array_equal(fast.numpy(), slow.detach().numpy())
+    if source in ("whole", "turned"):
+        want = np.zeros(48, np.float32)
+        for place in np.ndindex(*size):
+            want[offset + int(np.dot(place, stride))] += g.numpy()[place]
+        np.testing.assert_array_equal(grads[0][1].numpy(), want)

@@ -78,6 +78,10 @@ def test_numbers(dtype, n):
     np.testing.assert_array_equal(
         x.clamp(max=0.5).numpy(), np.minimum(values, values.dtype.type(0.5))
     )
+    for low, high in ((-1, 0.5), (0.5, -1), (np.nan, 1), (0, np.nan), (-np.inf, np.inf)):
+        want = np.clip(values, values.dtype.type(low), values.dtype.type(high))
+        np.testing.assert_array_equal(x.clamp(low, high).numpy(), want)
+        np.testing.assert_array_equal(x.clone().clamp_(low, high).numpy(), want)
     slope = values.dtype.type(0.1)
     want = np.where(values > 0, values, values * slope)
     np.testing.assert_array_equal(F.leaky_relu(x, 0.1).numpy(), want)

@@ -421,6 +421,34 @@ bool run_number(const Plan& plan, const LineLoop (*line)[2], const uint8_t* comp
   return true;
 }
 
+// One stretch of memory and two numbers, neither of which is NaN.
+bool run_between(const Plan& plan, const BetweenLoop* between, const uint8_t* compute) {
+  const DType d = plan.dtype[0];
+  if (plan.sizes.size() != 1 || plan.numel < 2 || plan.dtype[1] != d) return false;
+  if (d != DType::Float32 && d != DType::Float64) return false;
+  const auto as = static_cast<uint8_t>(d);
+  const auto item = static_cast<int64_t>(itemsize(d));
+  if (plan.strides[0][0] != item || plan.strides[1][0] != item) return false;
+  alignas(8) char values[2][8];
+  for (int k = 0; k < 4; ++k) {
+    if (compute[k] != as || (k > 1 && plan.strides[k][0] != 0)) return false;
+  }
+  for (int k = 0; k < 2; ++k) {
+    double value;
+    const auto from = static_cast<uint8_t>(plan.dtype[k + 2]);
+    cast_rows(as, from, values[k], item, 0, plan.data[k + 2], 0, 0, 1, 1);
+    cast_rows(static_cast<uint8_t>(DType::Float64), from, reinterpret_cast<char*>(&value), 8, 0,
+              plan.data[k + 2], 0, 0, 1, 1);
+    if (value != value) return false;
+  }
+  const BetweenLoop loop = between[d == DType::Float64];
+  parallel_for(plan.numel, kGrain, [&](int64_t begin, int64_t end) {
+    loop(plan.data[0] + begin * item, plan.data[1] + begin * item, values[0], values[1],
+         end - begin);
+  });
+  return true;
+}
+
 // One stretch of memory of float16 or bfloat16, perhaps with a number. False where the operands are
 // not such.
 bool run_halves(const Plan& plan, const HalfLoop* half, const uint8_t* compute) {
@@ -464,6 +492,7 @@ void run_loop(const Plan& plan, Loop loop, const uint8_t* compute, bool heavy, c
     return;
   }
   if (lines && run_number(plan, forms->line, compute)) return;
+  if (forms && forms->between[0] && run_between(plan, forms->between, compute)) return;
   bool direct = walk.rows == 1;
   for (int k = 0; k < plan.count; ++k) direct &= walk.way[k] == Way::Direct;
   if (direct) {  // one long stretch of memory

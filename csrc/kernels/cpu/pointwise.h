@@ -25,14 +25,19 @@ inline constexpr int kDTypes = 20, kComputed = 12;
 // Operand k is a single float32 where bit k of `numbers` is set.
 using HalfLoop = void (*)(void* out, const void* const* in, unsigned numbers, int64_t n);
 
+// out[i] = f(x[i], low, high), two numbers that are not NaN.
+using BetweenLoop = void (*)(void* out, const void* x, const void* low, const void* high,
+                             int64_t n);
+
 // The loops of one functor.
 struct Loops {
   Loop f[kDTypes] = {};  // by the dtype that operands are computed in; null where not supported
   uint8_t result[kDTypes] = {};  // the dtype of what f[i] writes
   Loop d[4][2] = {};  // gradient of operand k in float32 and float64; inputs: g, operands, result
-  LineLoop line[2][2] = {};  // operand k one number for each line, in float32 and float64
-  HalfLoop half[2] = {};     // of float16 and bfloat16, without buffers of float32
-  bool bool_first = false;   // the first operand is a bool whatever the dtype (where)
+  LineLoop line[2][2] = {};     // operand k one number for each line, in float32 and float64
+  BetweenLoop between[2] = {};  // of float32 and float64
+  HalfLoop half[2] = {};        // of float16 and bfloat16, without buffers of float32
+  bool bool_first = false;      // the first operand is a bool whatever the dtype (where)
   bool heavy = false, heavy_slopes = false;  // f and d wait for arithmetic, not for memory
 };
 

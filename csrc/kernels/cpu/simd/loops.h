@@ -124,6 +124,20 @@ template <class Op, class T, int K> struct LinesOf {
   }
 };
 
+// Functors of an operand and two numbers.
+template <class Op>
+concept HasBetween = requires { &Op::template between<float>; };
+template <class Op, class T> struct BetweenOf {
+  static void loop(void* out, const void* x, const void* low, const void* high, int64_t n) {
+    run(n, static_cast<T*>(out), static_cast<const T*>(x), *static_cast<const T*>(low),
+        *static_cast<const T*>(high));
+  }
+  FN static void run(int64_t n, T* out, const T* x, const T low, const T high) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = Op::between(x[i], low, high);
+  }
+};
+
 // The derivative of a function with an easy range, where `easy_da` holds in it.
 template <class Op, class T> struct EasyDaOf {
   FN static auto at(auto... a) { return Op::template easy_da<T>(a...); }
@@ -189,6 +203,10 @@ template <class Op, uint32_t flags> constexpr Loops make_loops() {
         l.f[d] = &LoopOf<HalfOf<Op>>::loop;
         l.result[d] = d;
       }
+    }
+    if constexpr (HasBetween<Op>) {
+      l.between[0] = &BetweenOf<Op, float>::loop;
+      l.between[1] = &BetweenOf<Op, double>::loop;
     }
     if constexpr (Halves<Op>::kExist) {
       l.half[0] = &HalvesLoop<Op, false>::loop;
