@@ -40,7 +40,7 @@ Tensor index_op(const Tensor& x, const TensorList& indices) {
     cpu::take_true(x.data(), bytes, mask.numel(), out.data(), total, x.dtype());
     return out;
   }
-  Plan p = plan_of(resolve(x, indices), !x.is_meta());
+  IndexPlan p = plan_of(resolve(x, indices), !x.is_meta());
   Tensor out = empty(p.result, x.options());
   if (!x.is_meta() && out.numel() > 0) cpu::index_read(out.data(), x.data(), p.layout, x.dtype());
   return out;
@@ -59,7 +59,7 @@ Tensor index_backward_op(const Tensor& g, const TensorList& indices, DimsRef siz
                   g.numel(), g.dtype());
     return out;
   }
-  Plan p = plan_of(resolve(out, indices), true);
+  IndexPlan p = plan_of(resolve(out, indices), true);
   check(same(g.sizes(), p.result), "index_backward(): grad of shape ", to_string(g.sizes()),
         " does not fit an indexing result of shape ", to_string(p.result));
   Tensor flat = raw_contiguous(g);
@@ -82,7 +82,7 @@ Value index_put_op(Call& c) {
         "Index put requires the source and destination dtypes match, got ", self.dtype(),
         " for the destination and ", values.dtype(), " for the source.");
   Tensor out = target_of(c, self);
-  Plan p = plan_of(resolve(out, indices), !self.is_meta());
+  IndexPlan p = plan_of(resolve(out, indices), !self.is_meta());
   bool fits = true;
   try {
     fits = same(broadcast_sizes(values.sizes(), p.result), p.result);

@@ -21,7 +21,7 @@ TensorList only_dim(const Tensor& index, int64_t dim) {
 
 // The layout for `index`, which must lie within the dimension; negative indices do not count from
 // the end here.
-Plan line_plan(const Tensor& x, int64_t dim, const Tensor& index) {
+IndexPlan line_plan(const Tensor& x, int64_t dim, const Tensor& index) {
   return plan_of({Dims(x.sizes()), Dims(x.strides()),
                   [&] {
                     TensorList list = only_dim(index, dim);
@@ -47,7 +47,7 @@ Tensor index_select_op(const Tensor& x, int64_t dim, const Tensor& index) {
                      " is out of bounds for dimension ", d, " with size ", at(source.sizes(), d));
   }
   if (out.numel() == 0) return out;
-  Plan p = line_plan(source, d, places);
+  IndexPlan p = line_plan(source, d, places);
   cpu::index_read(out.data(), source.data(), p.layout, x.dtype());
   return out;
 }
@@ -87,7 +87,7 @@ Value index_add_op(Call& c) {
     fail("index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
   }
   if (source.numel() == 0) return out;
-  Plan p = line_plan(target, dim, places);
+  IndexPlan p = line_plan(target, dim, places);
   Tensor flat = raw_contiguous(apart_from(source, out));
   if (!alpha.equals(1)) {
     GradMode off(false);
@@ -143,7 +143,7 @@ Value index_copy_op(Call& c) {
                      " with size ", size);
   }
   if (source.numel() == 0) return out;
-  Plan p = line_plan(target, dim, places);
+  IndexPlan p = line_plan(target, dim, places);
   Tensor flat = raw_contiguous(apart_from(source, out));
   cpu::index_write(target.data(), flat.data(), p.layout, out.dtype());
   return out;
@@ -175,7 +175,7 @@ Value fill_lines(Call& c, const Tensor& value) {
   if (auto bad = find_outside(places, -size, size)) {
     fail<IndexError>("index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
   }
-  Plan p = line_plan(target, dim, places);
+  IndexPlan p = line_plan(target, dim, places);
   p.layout.run_flat = p.layout.count_flat = 0;
   for (int64_t& s : p.layout.outer_flat) s = 0;
   Tensor v = raw_cast(apart_from(value, out), out.dtype());
@@ -243,7 +243,8 @@ Value put_op(Call& c) {
   Tensor flat = raw_contiguous(out), places = index_values(index),
          values = raw_contiguous(apart_from(source, out));
   Tensor line = raw_view(flat, Dims{flat.numel()}, Dims{1}, flat.offset());
-  Plan p = line_plan(line, 0, raw_view(places, Dims{places.numel()}, Dims{1}, places.offset()));
+  IndexPlan p =
+      line_plan(line, 0, raw_view(places, Dims{places.numel()}, Dims{1}, places.offset()));
   if (std::get<bool>(c.args[3]))
     cpu::index_accumulate(line.data(), values.data(), p.layout, out.dtype());
   else cpu::index_write(line.data(), values.data(), p.layout, out.dtype());

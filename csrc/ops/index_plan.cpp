@@ -73,8 +73,8 @@ Indexed resolve(const Tensor& x, const TensorList& indices) {
   return r;
 }
 
-Plan plan_of(const Indexed& r, bool compute) {
-  Plan p;
+IndexPlan plan_of(const Indexed& r, bool compute) {
+  IndexPlan p;
   size_t n = r.sizes.size(), first = n, last = 0, used = 0;
   Dims shape;
   std::string shapes;

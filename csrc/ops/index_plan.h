@@ -13,13 +13,13 @@ struct Indexed {
 
 Indexed resolve(const Tensor& x, const TensorList& indices);
 
-struct Plan {
+struct IndexPlan {
   cpu::IndexLayout layout;
   Tensor places;  // owns the layout's offsets
   Dims result;    // shape of the flat side
 };
 
 // `compute` is false for meta tensors: then only the shape is worked out.
-Plan plan_of(const Indexed& r, bool compute);
+IndexPlan plan_of(const Indexed& r, bool compute);
 
 }  // namespace taeda
