@@ -185,10 +185,15 @@ Tensor block_of(const Tensor& t, int64_t top, int64_t left, const Dims& sizes) {
   return narrow(narrow(t, row, top, at(sizes, row)), row + 1, left, at(sizes, row + 1));
 }
 Tensor blocks_op(const TensorList& blocks) {
+  check(!blocks.empty() && blocks[0].dim() >= 2, "_block_diag(): expected matrices");
   Dims sizes(blocks[0].sizes());
   const size_t row = sizes.size() - 2;
   sizes[row] = sizes[row + 1] = 0;
   for (const Tensor& t : blocks) {
+    bool fits = t.dim() == blocks[0].dim() && t.dtype() == blocks[0].dtype() &&
+                t.device() == blocks[0].device();
+    for (size_t d = 0; fits && d < row; ++d) fits = t.sizes()[d] == sizes[d];
+    check(fits, "_block_diag(): the blocks must agree but for the size of their matrices");
     sizes[row] += t.size(-2);
     sizes[row + 1] += t.size(-1);
   }

@@ -303,16 +303,14 @@ const Define kOps[] = {
     {"equal(self: Tensor, other: Tensor) -> bool",
      "Whether both have one shape and the same elements.", kernel(equal_op)},
     {"_unique(self: Tensor, dim: int? = None, inverse: bool = True, counts: bool = True) -> "
-     "(Tensor, "
-     "Tensor, Tensor)",
+     "(Tensor, Tensor, Tensor)",
      "The different elements in order (or the different slices along `dim`), for each element the "
      "place of its like (without `inverse` perhaps nothing), and how often each occurs (without "
      "`counts` perhaps nothing).",
      kernel(unique_op),
      {.non_differentiable = 7}},
     {"_unique_consecutive(self: Tensor, dim: int? = None, inverse: bool = True, counts: bool = "
-     "True) "
-     "-> (Tensor, Tensor, Tensor)",
+     "True) -> (Tensor, Tensor, Tensor)",
      "The same, where only neighbours are compared and the order is kept.",
      kernel(unique_consecutive_op),
      {.non_differentiable = 7}},

@@ -281,6 +281,9 @@ Tensor count_into(const char* what, const Tensor& self, const TensorList& edges,
 // How many elements of a vector lie between edges that are about equally far from each other.
 Tensor count_between(const Tensor& self, const Tensor& edges) {
   const int64_t bins = edges.numel() - 1;
+  check(edges.dim() == 1 && bins >= 1 && edges.dtype() == self.dtype() &&
+            edges.device() == self.device(),
+        "_count_between(): expected two edges or more, of the dtype of self");
   if (self.is_meta()) return empty(Dims{bins}, self.options());
   Tensor x = raw_contiguous(self), e = raw_contiguous(edges);
   Tensor counts = raw_zeros(Dims{bins}, {DType::Int64, self.device()});

@@ -76,6 +76,10 @@ def test_histograms_of_special_values() -> None:
     assert taeda.full((100,), 1e30).histogram(3).hist.sum().item() == 100
     assert same.expand(3, 5000).mT.histc(2).tolist() == [0.0, 15000.0]
     assert taeda.empty(5, device="meta").histc(4).shape == (4,)
+    far = taeda.tensor([-3e38, 0.0, 3e38]).repeat(100)  # differences beyond float32
+    for bins in (2, 100_000):
+        assert far.histc(bins).sum().item() == 300
+        assert far.histogram(bins, range=(-3e38, 3e38)).hist.numel() == bins  # edges are NaN
 
 
 def test_counts_do_not_depend_on_threads() -> None:
@@ -125,6 +129,12 @@ def test_block_diag() -> None:
     each = taeda.func.vmap(taeda.block_diag, (0, None))(taeda.stack([a, a + 1]), b)
     assert each.equal(taeda.stack([taeda.block_diag(a, b), taeda.block_diag(a + 1, b)]))
     assert taeda.block_diag(taeda.empty(2, 3, device="meta")).shape == (2, 3)
+    for wrong in ([], [a[0]], [a, a.double()], [a, a.expand(2, 2, 3)]):
+        with pytest.raises(RuntimeError, match="_block_diag"):
+            taeda._C.ops._block_diag([t.detach() for t in wrong])
+    for edges in (taeda.empty(0), taeda.ones(1), taeda.ones(3).double()):
+        with pytest.raises(RuntimeError, match="_count_between"):
+            taeda._C.ops._count_between(taeda.ones(3), edges)
     with pytest.raises(RuntimeError, match="same device"):
         taeda.block_diag(taeda.empty(2, 3, device="meta"), taeda.ones(2))
 

@@ -1,7 +1,6 @@
 #include "kernels/cpu/histogram.h"
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -61,14 +60,18 @@ template <class T>
   return e;
 }
 
+// Where v of [low, high] falls; the last bin where a difference is beyond what T can hold.
+template <class T, class I> I even_bin(T v, T low, T high, I bins) {
+  const T at = (v - low) * static_cast<T>(bins) / (high - low);
+  return at < static_cast<T>(bins) ? std::min(static_cast<I>(at), bins - 1) : bins - 1;
+}
 template <class T>
 [[gnu::optimize("O3"), gnu::noinline]] void even_places(const T* x, int64_t n, T low, T high,
                                                         int32_t bins, int32_t* places) {
   for (int64_t i = 0; i < n; ++i) {
     const bool inside = x[i] >= low && x[i] <= high;
-    const T v = inside ? x[i] : low;
-    const auto bin = static_cast<int32_t>((v - low) * static_cast<T>(bins) / (high - low));
-    places[i] = inside ? std::min(bin, bins - 1) : bins;
+    const int32_t bin = even_bin(inside ? x[i] : low, low, high, bins);
+    places[i] = inside ? bin : bins;
   }
 }
 
@@ -132,10 +135,7 @@ void count_even(const T* x, int64_t n, T low, T high, int64_t bins, int64_t* out
     });
   }
   for (int64_t i = 0; i < n; ++i) {
-    const T v = x[i];
-    if (!(v >= low && v <= high)) continue;
-    const auto bin = static_cast<int64_t>((v - low) * static_cast<T>(bins) / (high - low));
-    ++out[std::min(bin, bins - 1)];
+    if (x[i] >= low && x[i] <= high) ++out[even_bin(x[i], low, high, bins)];
   }
 }
 template void count_even(const float*, int64_t, float, float, int64_t, int64_t*);

@@ -126,9 +126,10 @@ template <class T> class LineSorter {
   LineSorter(const SortLines& l, bool descending)
       : l_(l),
         flip_(descending ? static_cast<U>(~U(0)) : U(0)),
+        counted_(sizeof(U) == 1 && l.n < kMost),
         keys_(l.n > kFew ? l.n : 0),
-        words_(l.n > kFew && sizeof(U) > 1 ? l.n : 0),
-        spare_(l.n > kFew && sizeof(U) > 1 ? l.n : 0) {}
+        words_(l.n > kFew && !counted_ ? l.n : 0),
+        spare_(l.n > kFew && !counted_ ? l.n : 0) {}
 
   void operator()(const T* x, T* values, int64_t* indices) {
     if (l_.n <= kFew) return few(x, values, indices);
@@ -136,7 +137,7 @@ template <class T> class LineSorter {
       write_keys(x + begin * l_.x_stride, l_.x_stride, end - begin, flip_, keys_.data() + begin);
     });
     if constexpr (sizeof(U) == 1) {
-      if (l_.n < kMost) return bytes(x, values, indices);
+      if (counted_) return bytes(x, values, indices);
     }
     with_words(x, values, indices);
   }
@@ -220,6 +221,7 @@ template <class T> class LineSorter {
 
   const SortLines& l_;
   const U flip_;
+  const bool counted_;  // bytes, of no more than counts can hold
   const Scratch<U> keys_;
   const Scratch<uint64_t> words_, spare_;
   std::vector<uint32_t> counts_;
