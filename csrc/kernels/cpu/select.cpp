@@ -119,7 +119,7 @@ template <class T>
 int64_t place_in_long(const T* x, const SortLines& l, Select what, int64_t rank, Bits<T>* keys) {
   using U = Bits<T>;
   struct Part {
-    Range<U> range;
+    KeyRange<U> range;
     int64_t nans = 0, counts[kDigits] = {}, at = 0;
   };
   const int64_t length = std::max(kPart, l.n / 64), count = (l.n + length - 1) / length;
@@ -135,7 +135,7 @@ int64_t place_in_long(const T* x, const SortLines& l, Select what, int64_t rank,
     p.range = range_of(keys + first, m);
     if (kFloat<T>) p.nans = count_key(keys + first, m, kNanKey<U>);
   });
-  Range<U> range = parts[0].range;
+  KeyRange<U> range = parts[0].range;
   int64_t nans = 0;
   for (const Part& p : parts) {
     range = {std::min(range.least, p.range.least), std::max(range.most, p.range.most)};

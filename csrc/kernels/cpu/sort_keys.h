@@ -49,12 +49,12 @@ template <class T> Bits<T> key_of(T v) {
   }
 }
 
-template <class U> struct Range {
+template <class U> struct KeyRange {
   U least, most;
 };
 template <class U>
-[[gnu::optimize("O3"), gnu::noinline]] Range<U> range_of(const U* keys, int64_t n) {
-  Range<U> r{keys[0], keys[0]};
+[[gnu::optimize("O3"), gnu::noinline]] KeyRange<U> range_of(const U* keys, int64_t n) {
+  KeyRange<U> r{keys[0], keys[0]};
   for (int64_t i = 0; i < n; ++i) {
     r.least = keys[i] < r.least ? keys[i] : r.least;
     r.most = keys[i] > r.most ? keys[i] : r.most;
