@@ -324,7 +324,8 @@ struct Square {
   template <class T> FN static T da(T g, T x, T) { return g * conj(T(2) * x); }
 };
 struct Sqrt {
-  static constexpr OpInfo info{"sqrt", "The square root of each element.", Analytic, saves_output};
+  static constexpr OpInfo info{"sqrt", "The square root of each element.", Analytic,
+                               saves_output | heavy_value};
   template <class T> FN static T f(T x) { return sqrt(x); }
   template <class T> FN static T da(T g, T, T y) { return g / (T(2) * conj(y)); }
 };
