@@ -8,16 +8,7 @@
 
 #include "base/cpu_features.h"
 #include "base/thread_pool.h"
-#include "kernels/cpu/simd/pick.h"
-#include "kernels/cpu/simd/transpose.h"
-#include "kernels/cpu/stream.h"
 #include "tensor/plan.h"
-
-namespace taeda::cpu::simd {
-namespace {
-const TransposeKernels& transposes() { return TAEDA_PICK(transpose_kernels); }
-}  // namespace
-}  // namespace taeda::cpu::simd
 
 namespace taeda {
 
@@ -278,31 +269,6 @@ struct Walk {
   }
 };
 
-// Moves 2-D tiles where the source runs fastest along the other dimension, so that both sides use
-// whole cache lines.
-template <class T>
-void transpose_tiles(char* dst, int64_t d1, const char* src, int64_t s0, int64_t n0, int64_t begin,
-                     int64_t end) {
-  constexpr int64_t tile = 32;
-  for (int64_t j = begin; j < end; j += tile) {
-    const int64_t jn = std::min(tile, end - j);
-    for (int64_t i = 0; i < n0; i += tile) {
-      const int64_t in = std::min(tile, n0 - i);
-      T buffer[tile][tile];
-      for (int64_t a = 0; a < in; ++a) {
-        const T* s = reinterpret_cast<const T*>(src + (i + a) * s0) + j;
-        for (int64_t b = 0; b < jn; ++b) buffer[b][a] = s[b];
-      }
-      for (int64_t b = 0; b < jn; ++b)
-        std::memcpy(dst + (j + b) * d1 + i * int64_t(sizeof(T)), buffer[b], size_t(in) * sizeof(T));
-    }
-  }
-}
-
-}  // namespace
-
-namespace {
-
 // A result larger than the caches is written past them, so that no line of it is read first.
 constexpr int64_t kStreamBytes = 32 << 20;
 constexpr int64_t kStreamBlock = 512;  // longer bursts of writing disturb the reading
@@ -506,95 +472,6 @@ void run_loop(const Plan& plan, Loop loop, const uint8_t* compute, bool heavy, c
   const int64_t per_block =
       walk.long_rows ? std::min(walk.inner, walk.block_items) : walk.rows_per_block * walk.inner;
   parallel_for(walk.blocks, std::max<int64_t>(1, kGrain / per_block), walk);
-}
-
-namespace {
-
-// A copy of planes whose source runs fastest along the second dimension, of 4- or 8-byte elements.
-// `plane_offset(k, o)`: where plane o of operand k begins.
-template <class F> void run_transpose(const Plan& plan, int64_t planes, F&& plane_offset) {
-  const int64_t n = plan.sizes[0], m = plan.sizes[1], d = plan.strides[0][1],
-                s = plan.strides[1][0];
-  const auto item = static_cast<int64_t>(itemsize(plan.dtype[0]));
-  bool aligned = reinterpret_cast<uintptr_t>(plan.data[0]) % 64 == 0;
-  for (size_t i = 1; i < plan.sizes.size(); ++i) aligned &= plan.strides[0][i] % 64 == 0;
-  const auto& kernels = cpu::simd::transposes();
-  const auto kernel = aligned && cpu::is_streamed(plan.numel * item)
-                          ? (item == 4 ? kernels.streamed4 : kernels.streamed8)
-                          : (item == 4 ? kernels.bytes4 : kernels.bytes8);
-  // Tiles of each plane: a band of rows of src, and as many columns as are worth a thread's
-  // attention.
-  const int64_t rows = std::min(n, cpu::simd::transpose_rows(item));
-  const int64_t columns = std::min(m, (kGrain / rows + 63) / 64 * 64);
-  const int64_t bands = (n + rows - 1) / rows, parts = (m + columns - 1) / columns;
-  parallel_for(planes * bands * parts, std::max<int64_t>(1, kGrain / (rows * columns)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t t = begin; t < end; ++t) {
-                   const int64_t o = t / parts / bands, i = t / parts % bands * rows,
-                                 j = t % parts * columns;
-                   kernel(plan.data[0] + plane_offset(0, o) + j * d + i * item, d,
-                          plan.data[1] + plane_offset(1, o) + i * s + j * item, s,
-                          std::min(rows, n - i), std::min(columns, m - j));
-                 }
-               });
-}
-
-}  // namespace
-
-void run_copy(const Plan& plan) {
-  if (plan.numel == 0) return;
-  const auto to = static_cast<uint8_t>(plan.dtype[0]), from = static_cast<uint8_t>(plan.dtype[1]);
-  auto cast = [=](char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, int64_t s1,
-                  int64_t n0,
-                  int64_t n1) { cast_rows(to, from, dst, d0, d1, src, s0, s1, n0, n1); };
-  const Dims &n = plan.sizes, &d = plan.strides[0], &s = plan.strides[1];
-  if (n.size() == 1) {
-    parallel_for(n[0], kGrain, [&](int64_t begin, int64_t end) {
-      cast(plan.data[0] + begin * d[0], d[0], 0, plan.data[1] + begin * s[0], s[0], 0, end - begin,
-           1);
-    });
-    return;
-  }
-  const int64_t outer = plan.numel / n[0] / n[1], plane = n[0] * n[1];
-  auto plane_offset = [&](int k, int64_t index) {
-    int64_t offset = 0;
-    for (size_t i = 2; i < n.size(); ++i) {
-      offset += index % n[i] * plan.strides[k][i];
-      index /= n[i];
-    }
-    return offset;
-  };
-  const auto item = static_cast<int64_t>(itemsize(plan.dtype[0]));
-  const bool transposed = plan.dtype[0] == plan.dtype[1] && d[0] == item && s[1] == item &&
-                          s[0] != 0 && n[0] >= 4 && n[1] >= 4;
-  if (transposed && item >= 4 && item <= 8) {
-    run_transpose(plan, outer, plane_offset);
-    return;
-  }
-  auto run = [&](int64_t o, int64_t begin, int64_t end) {  // rows [begin, end) of one plane
-    char* dst = plan.data[0] + plane_offset(0, o);
-    const char* src = plan.data[1] + plane_offset(1, o);
-    if (transposed) {
-      visit_bytes(plan.dtype[0], [&](auto tag) {
-        transpose_tiles<typename decltype(tag)::type>(dst, d[1], src, s[0], n[0], begin, end);
-      });
-    } else if (n[0] < 8 &&
-               n[1] > n[0]) {  // a long inner loop is worth more than the order of writing
-      cast(dst + begin * d[1], d[1], d[0], src + begin * s[1], s[1], s[0], end - begin, n[0]);
-    } else {
-      cast(dst + begin * d[1], d[0], d[1], src + begin * s[1], s[0], s[1], n[0], end - begin);
-    }
-  };
-  if (plane >= 4 * kGrain) {
-    const int64_t grain = std::max<int64_t>(32, (kGrain / n[0] + 31) / 32 * 32);
-    for (int64_t o = 0; o < outer; ++o) {
-      parallel_for(n[1], grain, [&](int64_t begin, int64_t end) { run(o, begin, end); });
-    }
-  } else {
-    parallel_for(outer, std::max<int64_t>(1, kGrain / plane), [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o) run(o, 0, n[1]);
-    });
-  }
 }
 
 }  // namespace taeda
