@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/extremes.h"
 
 namespace taeda::cpu {
 namespace {
@@ -46,19 +47,6 @@ template <class F> void count_places(int64_t n, int64_t bins, int64_t* out, F&& 
 
 // Whether tables are worth their memory.
 bool few_bins(int64_t n, int64_t bins) { return bins <= kMostBins && n / 8 >= bins; }
-
-template <class T> struct Extremes {
-  T least, most;
-};
-template <class T>
-[[gnu::optimize("O3"), gnu::noinline]] Extremes<T> extremes_of(const T* x, int64_t n) {
-  Extremes<T> e{x[0], x[0]};
-  for (int64_t i = 0; i < n; ++i) {
-    e.least = x[i] < e.least ? x[i] : e.least;
-    e.most = x[i] > e.most ? x[i] : e.most;
-  }
-  return e;
-}
 
 // Where v of [low, high] falls; the last bin where a difference is beyond what T can hold.
 template <class T, class I> I even_bin(T v, T low, T high, I bins) {

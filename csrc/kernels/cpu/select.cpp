@@ -52,7 +52,7 @@ template <class U> struct Ranked {
 template <class U> Ranked<U> key_of_rank(U* keys, int64_t n, int64_t r) {
   int64_t less = 0;
   while (n > 64) {  // keeps those that share the high bits of their distance from the least
-    const auto [low, most] = range_of(keys, n);
+    const auto [low, most] = extremes_of(keys, n);
     if (low == most) return {low, less};
     const Digits<U> digit(low, most, n > 2048 ? 8 : 6);
     int64_t counts[kDigits] = {}, before = 0, kept = 0;
@@ -119,7 +119,7 @@ template <class T>
 int64_t place_in_long(const T* x, const SortLines& l, Select what, int64_t rank, Bits<T>* keys) {
   using U = Bits<T>;
   struct Part {
-    KeyRange<U> range;
+    Extremes<U> range;
     int64_t nans = 0, counts[kDigits] = {}, at = 0;
   };
   const int64_t length = std::max(kPart, l.n / 64), count = (l.n + length - 1) / length;
@@ -132,10 +132,10 @@ int64_t place_in_long(const T* x, const SortLines& l, Select what, int64_t rank,
   };
   each([&](Part& p, int64_t first, int64_t m) {
     write_keys(x + first * l.x_stride, l.x_stride, m, U(0), keys + first);
-    p.range = range_of(keys + first, m);
+    p.range = extremes_of(keys + first, m);
     if (kFloat<T>) p.nans = count_key(keys + first, m, kNanKey<U>);
   });
-  KeyRange<U> range = parts[0].range;
+  Extremes<U> range = parts[0].range;
   int64_t nans = 0;
   for (const Part& p : parts) {
     range = {std::min(range.least, p.range.least), std::max(range.most, p.range.most)};

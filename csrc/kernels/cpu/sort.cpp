@@ -182,7 +182,7 @@ template <class T> class LineSorter {
   void with_words(const T* x, T* values, int64_t* indices) {
     const int64_t n = l_.n;
     const U* keys = keys_.data();
-    const auto [least, most] = range_of(keys, n);
+    const auto [least, most] = extremes_of(keys, n);
     const int place_bits = std::bit_width(static_cast<uint64_t>(n - 1));
     const int wide = std::bit_width(static_cast<U>(most - least));
     const int dropped = std::max(0, wide + place_bits - 64), bits = wide - dropped;

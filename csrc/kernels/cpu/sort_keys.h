@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/extremes.h"
 #include "kernels/cpu/sort.h"
 
 namespace taeda::cpu {
@@ -49,18 +50,6 @@ template <class T> Bits<T> key_of(T v) {
   }
 }
 
-template <class U> struct KeyRange {
-  U least, most;
-};
-template <class U>
-[[gnu::optimize("O3"), gnu::noinline]] KeyRange<U> range_of(const U* keys, int64_t n) {
-  KeyRange<U> r{keys[0], keys[0]};
-  for (int64_t i = 0; i < n; ++i) {
-    r.least = keys[i] < r.least ? keys[i] : r.least;
-    r.most = keys[i] > r.most ? keys[i] : r.most;
-  }
-  return r;
-}
 template <class T>
 [[gnu::optimize("O3"), gnu::noinline]] void write_keys(const T* x, int64_t stride, int64_t n,
                                                        Bits<T> flip, Bits<T>* keys) {
