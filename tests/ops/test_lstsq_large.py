@@ -16,7 +16,9 @@ REAL = [taeda.float32, taeda.float64]
 
 @pytest.mark.parametrize("driver", DRIVERS)
 @pytest.mark.parametrize("dtype", REAL, ids=str)
-@pytest.mark.parametrize("size", [(40, 40, 3), (130, 41, 1), (90, 64, 70), (64, 90, 5)], ids=str)
+@pytest.mark.parametrize(
+    "size", [(2, 2, 1), (9, 7, 3), (40, 40, 3), (130, 41, 1), (90, 64, 70), (64, 90, 5)], ids=str
+)
 def test_full_rank(size, dtype, driver):
     m, n, many = size
     a, b = matrix(m, n, dtype=dtype), matrix(m, many, dtype=dtype, seed=1)

@@ -77,7 +77,7 @@ template <class T> class Reduction {
     for (int64_t k = 0; k < 2 * i; ++k) factors[k] = -yu_[k * ldn_ + j];
     loops_.add(down(j), ld_, 2 * i, vx_, ld_, factors.data(), column(j));
     std::copy(column(j) + j, column(j) + m_, v + j);
-    tau = reflect(j, m_, ld_, v, beside);
+    tau = loops_.reflect(j, ld_, v, beside);
   }
 
   // y = tau * what is left of the matrix, turned, times v.
@@ -101,7 +101,7 @@ template <class T> class Reduction {
     for (int64_t c = j + 1; c < n_; ++c) u[c] = column(c)[j];
     loops_.add(down(j + 1), ldn_, 2 * i + 1, yu_, ldn_, factors.data(), u);
     std::fill(u + down(j + 1), u + j + 1, T(0));
-    tau = reflect(j + 1, n_, ldn_, u, beside);
+    tau = loops_.reflect(j + 1, ldn_, u, beside);
   }
 
   // x = tau * what is left of the matrix times u.
@@ -182,12 +182,12 @@ int32_t bidiagonal_svd(int64_t m, int64_t n, bool turned, T* a, T* s, T* u, T* v
     // A = P B' Q': u = P u from row 1 on, vt = vt Q'.
     Scratch<T> below((n - 1) * n);
     for (int64_t c = 0; c < n; ++c) std::copy_n(u + c * n + 1, n - 1, below.data() + c * (n - 1));
-    multiply_by_q_panels(n - 1, n, true, false, n - 1, p.data(), tau_p.data(), below.data());
+    multiply_reflectors(n - 1, n, true, false, n - 1, p.data(), tau_p.data(), below.data());
     for (int64_t c = 0; c < n; ++c) std::copy_n(below.data() + c * (n - 1), n - 1, u + c * n + 1);
-    multiply_by_q_panels(n, m, false, true, n, a, tau_q.data(), vt);
+    multiply_reflectors(n, m, false, true, n, a, tau_q.data(), vt);
   } else {
-    multiply_by_q_panels(m, n, true, false, n, a, tau_q.data(), u);
-    multiply_by_q_panels(n, n - 1, false, true, n - 1, p.data(), tau_p.data(), vt + n);
+    multiply_reflectors(m, n, true, false, n, a, tau_q.data(), u);
+    multiply_reflectors(n, n - 1, false, true, n - 1, p.data(), tau_p.data(), vt + n);
   }
   return 0;
 }
@@ -195,7 +195,7 @@ int32_t bidiagonal_svd(int64_t m, int64_t n, bool turned, T* a, T* s, T* u, T* v
 // The same of a much higher matrix, by way of its R.
 template <class T> int32_t high_svd(int64_t m, int64_t n, bool turned, T* a, T* s, T* u, T* vt) {
   Scratch<T> tau(n), r(n * n), small(u ? n * n : 1);
-  qr_panels(m, n, a, tau.data());
+  factor_qr(m, n, a, tau.data());
   for (int64_t c = 0; c < n; ++c) {
     std::copy_n(a + c * m, c + 1, r.data() + c * n);
     std::fill_n(r.data() + c * n + c + 1, n - c - 1, T(0));
@@ -204,7 +204,7 @@ template <class T> int32_t high_svd(int64_t m, int64_t n, bool turned, T* a, T* 
   if (u) (turned ? right : left) = small.data();
   const int32_t info = bidiagonal_svd(n, n, turned, r.data(), s, left, right);
   if (!u || info) return info;
-  q_panels(m, n, n, a, tau.data());
+  make_q(m, n, n, a, tau.data());
   // Read by rows, as our products do, all matrices are transposed.
   if (turned) gemm<T>(m, n, n, 1, {a, m, Trans::Yes}, {right, n}, 0, vt, n);
   else gemm<T>(n, m, n, 1, {left, n}, {a, m}, 0, u, m);

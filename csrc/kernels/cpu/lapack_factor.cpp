@@ -77,93 +77,96 @@ TAEDA_ROUTINES(ComplexDouble, z, ungqr, unmqr)
 template <class T> inline constexpr bool is_complex = !std::is_floating_point_v<T>;
 const int kQuery = -1;
 
+constexpr int64_t kHigh = 12;  // columns of a high matrix that is best replaced by its R
+
 }  // namespace
 
 template <class T> void qr_factor(Shape s, T* a, T* tau) {
-  const int m = narrow(s.rows), n = narrow(s.cols), ld = leading(s.rows);
   const int64_t k = std::min(s.rows, s.cols), size = s.rows * s.cols;
-  T answer{};
-  int info = 0;
-  Routines<T>::geqrf(&m, &n, a, &ld, tau, &answer, &kQuery, &info);
-  const int lwork = work_size(answer);
-  const int64_t lanes = factored_at_once<T>(s.rows, s.cols);
-  const bool panels = !is_complex<T> && k >= kFactorPanels;
-  auto some = [&](int64_t begin, int64_t end) {
-    if constexpr (!is_complex<T>) {
-      for (int64_t i = begin; panels && i < end; ++i)
-        qr_panels(s.rows, s.cols, a + i * size, tau + i * k);
-      if (panels) return;
-    }
-    Scratch<T> work(lwork);
-    auto alone = [&](int64_t i) {
+  const double work = product(s.rows, s.cols, k) * 2;
+  if constexpr (is_complex<T>) {
+    const int m = narrow(s.rows), n = narrow(s.cols), ld = leading(s.rows);
+    T answer{};
+    int info = 0;
+    Routines<T>::geqrf(&m, &n, a, &ld, tau, &answer, &kQuery, &info);
+    const int lwork = work_size(answer);
+    each(s.batch, work, [&](int64_t begin, int64_t end) {
+      Scratch<T> space(lwork);
       int status = 0;
-      Routines<T>::geqrf(&m, &n, a + i * size, &ld, tau + i * k, work.data(), &lwork, &status);
+      for (int64_t i = begin; i < end; ++i)
+        Routines<T>::geqrf(&m, &n, a + i * size, &ld, tau + i * k, space.data(), &lwork, &status);
+    });
+  } else {
+    const int64_t lanes = factored_at_once<T>(s.rows, s.cols), few = k > 8 ? 2 : 1;
+    auto alone = [&](int64_t i) { factor_qr(s.rows, s.cols, a + i * size, tau + i * k); };
+    auto together = [&](int64_t i, int64_t count) {
+      return small_loops<T>().qr(count, s.rows, s.cols, a + i * size, tau + i * k);
     };
-    if constexpr (!is_complex<T>) {
-      auto together = [&](int64_t i, int64_t count) {
-        return small_loops<T>().qr(count, s.rows, s.cols, a + i * size, tau + i * k);
-      };
-      const int64_t few = k > 8 ? 2 : 1;
+    auto some = [&](int64_t begin, int64_t end) {
       if (lanes) return each_together(begin, end, lanes, few, together, alone);
-    }
-    for (int64_t i = begin; i < end; ++i) alone(i);
-  };
-  each(s.batch, product(s.rows, s.cols, k) * 2, some, std::max<int64_t>(lanes, 1));
+      for (int64_t i = begin; i < end; ++i) alone(i);
+    };
+    each(s.batch, work, some, std::max<int64_t>(lanes, 1));
+  }
 }
 
 template <class T> void reflectors_to_q(Shape s, int64_t k, T* a, const T* tau) {
-  const int m = narrow(s.rows), n = narrow(s.cols), count = narrow(k), ld = leading(s.rows);
-  T answer{};
-  int info = 0;
-  Routines<T>::orgqr(&m, &n, &count, a, &ld, tau, &answer, &kQuery, &info);
-  const int lwork = work_size(answer);
-  const int64_t lanes = factored_at_once<T>(s.rows, s.cols);
-  const bool panels = !is_complex<T> && k >= kMultiplyPanels;
-  auto some = [&](int64_t begin, int64_t end) {
-    if constexpr (!is_complex<T>) {
-      for (int64_t i = begin; lanes && i < end; i += lanes)
-        small_loops<T>().q(std::min(lanes, end - i), s.rows, s.cols, k, a + i * s.rows * s.cols,
-                           tau + i * k);
-      for (int64_t i = begin; panels && i < end; ++i)
-        q_panels(s.rows, s.cols, k, a + i * s.rows * s.cols, tau + i * k);
-      if (lanes || panels) return;
-    }
-    Scratch<T> work(lwork);
-    for (int64_t i = begin; i < end; ++i) {
+  const int64_t size = s.rows * s.cols;
+  const double work = product(s.rows, s.cols, k) * 2;
+  if constexpr (is_complex<T>) {
+    const int m = narrow(s.rows), n = narrow(s.cols), count = narrow(k), ld = leading(s.rows);
+    T answer{};
+    int info = 0;
+    Routines<T>::orgqr(&m, &n, &count, a, &ld, tau, &answer, &kQuery, &info);
+    const int lwork = work_size(answer);
+    each(s.batch, work, [&](int64_t begin, int64_t end) {
+      Scratch<T> space(lwork);
       int status = 0;
-      Routines<T>::orgqr(&m, &n, &count, a + i * s.rows * s.cols, &ld, tau + i * k, work.data(),
-                         &lwork, &status);
-    }
-  };
-  each(s.batch, product(s.rows, s.cols, k) * 2, some, std::max<int64_t>(lanes, 1));
+      for (int64_t i = begin; i < end; ++i)
+        Routines<T>::orgqr(&m, &n, &count, a + i * size, &ld, tau + i * k, space.data(), &lwork,
+                           &status);
+    });
+  } else {
+    const int64_t lanes = factored_at_once<T>(s.rows, s.cols);
+    auto some = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i += std::max<int64_t>(lanes, 1)) {
+        T* x = a + i * size;
+        if (lanes && (s.cols <= 8 || end - i > 1))
+          small_loops<T>().q(std::min(lanes, end - i), s.rows, s.cols, k, x, tau + i * k);
+        else make_q(s.rows, s.cols, k, x, tau + i * k);
+      }
+    };
+    each(s.batch, work, some, std::max<int64_t>(lanes, 1));
+  }
 }
 
 template <class T>
 void multiply_by_q(Shape s, bool left, Trans trans, int64_t k, const T* a, const T* tau, T* c) {
-  const int m = narrow(s.rows), n = narrow(s.cols), count = narrow(k);
-  const int64_t high = left ? s.rows : s.cols;
-  const int lda = leading(high), ldc = leading(s.rows);
-  const char *side = left ? "L" : "R", *op = trans == Trans::No ? "N" : is_complex<T> ? "C" : "T";
-  T answer{};
-  int info = 0;
-  Routines<T>::ormqr(side, op, &m, &n, &count, a, &lda, tau, c, &ldc, &answer, &kQuery, &info, 1,
-                     1);
-  const int lwork = work_size(answer);
-  const bool panels = !is_complex<T> && k >= kMultiplyPanels;
-  each(s.batch, product(s.rows, s.cols, k) * 4, [&](int64_t begin, int64_t end) {
-    if constexpr (!is_complex<T>) {
-      for (int64_t i = begin; panels && i < end; ++i)
-        multiply_by_q_panels(s.rows, s.cols, left, trans != Trans::No, k, a + i * high * k,
-                             tau + i * k, c + i * s.rows * s.cols);
-      if (panels) return;
-    }
-    Scratch<T> work(lwork);
-    for (int64_t i = begin; i < end; ++i) {
+  const int64_t high = left ? s.rows : s.cols, size = s.rows * s.cols;
+  const double work = product(s.rows, s.cols, k) * 4;
+  if constexpr (is_complex<T>) {
+    const int m = narrow(s.rows), n = narrow(s.cols), count = narrow(k), lda = leading(high),
+              ldc = leading(s.rows);
+    const char *side = left ? "L" : "R", *op = trans == Trans::No ? "N" : "C";
+    T answer{};
+    int info = 0;
+    Routines<T>::ormqr(side, op, &m, &n, &count, a, &lda, tau, c, &ldc, &answer, &kQuery, &info, 1,
+                       1);
+    const int lwork = work_size(answer);
+    each(s.batch, work, [&](int64_t begin, int64_t end) {
+      Scratch<T> space(lwork);
       int status = 0;
-      Routines<T>::ormqr(side, op, &m, &n, &count, a + i * high * k, &lda, tau + i * k,
-                         c + i * s.rows * s.cols, &ldc, work.data(), &lwork, &status, 1, 1);
-    }
-  });
+      for (int64_t i = begin; i < end; ++i)
+        Routines<T>::ormqr(side, op, &m, &n, &count, a + i * high * k, &lda, tau + i * k,
+                           c + i * size, &ldc, space.data(), &lwork, &status, 1, 1);
+    });
+  } else {
+    each(s.batch, work, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        multiply_reflectors(s.rows, s.cols, left, trans != Trans::No, k, a + i * high * k,
+                            tau + i * k, c + i * size);
+    });
+  }
 }
 
 namespace {
@@ -339,8 +342,8 @@ template <class T> struct LeastSquaresCall {
 // b := Q' b for the Q of a (m x n, m >= n), of which R is left, with anything below it.
 template <class T> void turn_by_q(int64_t m, int64_t n, int64_t b_cols, T* a, T* b) {
   Scratch<T> tau(n);
-  qr_panels(m, n, a, tau.data());
-  multiply_by_q_panels(m, b_cols, true, true, n, a, tau.data(), b);
+  factor_qr(m, n, a, tau.data());
+  multiply_reflectors(m, b_cols, true, true, n, a, tau.data(), b);
 }
 
 // From there: LAPACK's info.
@@ -375,7 +378,7 @@ void least_squares(LeastSquares method, Shape shape, int64_t b_cols, T* a, T* b,
   // A matrix that is much higher than wide is best replaced by its R, for every method.
   const int64_t m = shape.rows, n = shape.cols;
   const bool plain = method == LeastSquares::QR;
-  const bool by_r = !is_complex<T> && n >= kFactorPanels && (plain ? m >= n : 2 * m >= 3 * n);
+  const bool by_r = !is_complex<T> && (plain ? m >= n : n >= kHigh && 2 * m >= 3 * n);
   LeastSquaresCall<T> of_r = call;
   of_r.m = of_r.lda = of_r.n;
   auto some = [&](int64_t begin, int64_t end) {

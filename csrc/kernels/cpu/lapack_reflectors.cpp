@@ -5,10 +5,13 @@
 #include <deque>
 
 #include "kernels/cpu/lapack_util.h"
+#include "kernels/cpu/simd/reflectors.h"
 
 namespace taeda::cpu::lapack {
 namespace {
 
+// What is narrow, or stays in the nearest cache, is turned by one reflector after the other.
+constexpr int64_t kFew = 40, kNear = 80 << 10;
 constexpr int64_t kPanel = 32;    // reflectors together
 constexpr int64_t kStrip = 128;   // columns that a task multiplies
 constexpr int64_t kNarrow = 512;  // columns of a matrix that is cut into strips half as wide
@@ -38,7 +41,7 @@ template <class T> class Panel {
       loops().add(0, ld_, i, vector(0), ld_, factors.data(), v);
       std::copy_n(v, i, column);
       std::fill_n(v, i, T(0));
-      tau[i] = reflect(i, rows, ld_, v, column[i]);
+      tau[i] = loops().reflect(i, ld_, v, column[i]);
       std::copy(v + i + 1, v + rows, column + i + 1);
       extend(i, tau[i]);
     }
@@ -122,6 +125,18 @@ std::deque<Panel<T>> panels_of(int64_t rows, int64_t k, const T* a, int64_t ld, 
   return panels;
 }
 
+template <class T> const simd::ReflectorLoops<T>& few_loops() {
+  using namespace simd;
+  if constexpr (sizeof(T) == 4) return TAEDA_PICK(reflector_kernels).f32;
+  else return TAEDA_PICK(reflector_kernels).f64;
+}
+template <class T> bool is_near(int64_t k, int64_t rows, int64_t cols) {
+  return k < kFew || rows * cols * int64_t{sizeof(T)} <= kNear;
+}
+template <class T> int64_t space_of(int64_t rows, int64_t cols) {
+  return simd::ReflectorLoops<T>::space(rows, cols);
+}
+
 }  // namespace
 
 template <class T> const simd::SymmetricLoops<T>& symmetric_loops() {
@@ -130,38 +145,13 @@ template <class T> const simd::SymmetricLoops<T>& symmetric_loops() {
   else return TAEDA_PICK(symmetric_kernels).f64;
 }
 
-template <class T> T reflect(int64_t first, int64_t last, int64_t end, T* v, T& beside) {
-  const int64_t begin = first / simd::SymmetricLoops<T>::kBlock * simd::SymmetricLoops<T>::kBlock;
-  const T least = std::numeric_limits<T>::min() / std::numeric_limits<T>::epsilon();
-  T scale = 1, square = 0;
-  auto measure = [&] { symmetric_loops<T>().dots(begin, end, 1, v, end, v, &square); };
-  measure();
-  if (!(square >= least && square <= 1 / least)) {
-    T most = 0;
-    for (int64_t r = first; r < last; ++r) most = std::max(most, std::abs(v[r]));
-    if (most > 0 && most <= std::numeric_limits<T>::max()) {
-      scale = std::ldexp(T(1), std::ilogb(most));
-      for (int64_t r = first; r < last; ++r) v[r] /= scale;
-    }
-  }
-  const T alpha = v[first];
-  v[first] = 0;
-  measure();
-  T tau = 0, beta = alpha;
-  if (square != 0) {
-    beta = -std::copysign(std::sqrt(alpha * alpha + square), alpha);
-    tau = (beta - alpha) / beta;
-    const T inverse = 1 / (alpha - beta);
-    for (int64_t r = first + 1; r < last; ++r) v[r] *= inverse;
-  }
-  v[first] = 1;
-  beside = beta * scale;
-  return tau;
-}
-
 // While other threads apply a panel to what lies right of it, one does so with the next panel and
 // factors that already.
-template <class T> void qr_panels(int64_t m, int64_t n, T* a, T* tau) {
+template <class T> void factor_qr(int64_t m, int64_t n, T* a, T* tau) {
+  if (is_near<T>(std::min(m, n), m, n)) {
+    Scratch<T> work(space_of<T>(m, n));
+    return few_loops<T>().qr(m, n, a, tau, work.data());
+  }
   const int64_t k = std::min(m, n), size = strip_of(n);
   std::array<Panel<T>, 2> panels{Panel<T>(m), Panel<T>(m)};
   auto factor = [&](int64_t top) {
@@ -187,7 +177,11 @@ template <class T> void qr_panels(int64_t m, int64_t n, T* a, T* tau) {
   }
 }
 
-template <class T> void q_panels(int64_t m, int64_t n, int64_t k, T* a, const T* tau) {
+template <class T> void make_q(int64_t m, int64_t n, int64_t k, T* a, const T* tau) {
+  if (is_near<T>(k, m, n)) {
+    Scratch<T> work(space_of<T>(m, n));
+    return few_loops<T>().q(m, n, k, a, tau, work.data());
+  }
   const std::deque<Panel<T>> panels = panels_of(m, k, a, m, tau);
   const int64_t size = strip_of(n);
   auto unit = [&](int64_t begin, int64_t end) {
@@ -210,9 +204,17 @@ template <class T> void q_panels(int64_t m, int64_t n, int64_t k, T* a, const T*
 }
 
 template <class T>
-void multiply_by_q_panels(int64_t m, int64_t n, bool left, bool turned, int64_t k, const T* a,
-                          const T* tau, T* c) {
+void multiply_reflectors(int64_t m, int64_t n, bool left, bool turned, int64_t k, const T* a,
+                         const T* tau, T* c) {
   const int64_t high = left ? m : n, many = left ? n : m, size = strip_of(many);
+  if (is_near<T>(k, m, n)) {
+    return parallel_for(many, size, [&](int64_t begin, int64_t end) {
+      const int64_t rows = left ? m : end - begin, cols = left ? end - begin : n;
+      Scratch<T> work(space_of<T>(rows, cols));
+      few_loops<T>().multiply(rows, cols, left, turned, k, a, tau, c + begin * (left ? m : 1), m,
+                              work.data());
+    });
+  }
   const std::deque<Panel<T>> panels = panels_of(high, k, a, high, tau);
   parallel_for(count_of(many, size), 1, [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) {
@@ -226,13 +228,12 @@ void multiply_by_q_panels(int64_t m, int64_t n, bool left, bool turned, int64_t 
   });
 }
 
-#define TAEDA_INSTANTIATE(T)                                                                       \
-  template const simd::SymmetricLoops<T>& symmetric_loops<T>();                                    \
-  template T reflect<T>(int64_t, int64_t, int64_t, T*, T&);                                        \
-  template void qr_panels<T>(int64_t, int64_t, T*, T*);                                            \
-  template void q_panels<T>(int64_t, int64_t, int64_t, T*, const T*);                              \
-  template void multiply_by_q_panels<T>(int64_t, int64_t, bool, bool, int64_t, const T*, const T*, \
-                                        T*);
+#define TAEDA_INSTANTIATE(T)                                                                      \
+  template const simd::SymmetricLoops<T>& symmetric_loops<T>();                                   \
+  template void factor_qr<T>(int64_t, int64_t, T*, T*);                                           \
+  template void make_q<T>(int64_t, int64_t, int64_t, T*, const T*);                               \
+  template void multiply_reflectors<T>(int64_t, int64_t, bool, bool, int64_t, const T*, const T*, \
+                                       T*);
 TAEDA_INSTANTIATE(float)
 TAEDA_INSTANTIATE(double)
 

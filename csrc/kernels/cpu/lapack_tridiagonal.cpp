@@ -72,7 +72,7 @@ template <class T> class Reduction {
   T reflect_column(int64_t j, T* v, T& beside) {
     const T* column = rest_ + j * ld_;
     std::copy(column + j + 1, column + n_, v + j + 1);
-    return reflect(j + 1, n_, ld_, v, beside);
+    return loops_.reflect(j + 1, ld_, v, beside);
   }
 
   // w = what is left of the matrix, from `begin` on, times v.

@@ -1,15 +1,11 @@
 #include "kernels/cpu/simd/symmetric.h"
 
-#include "kernels/cpu/simd/lanes.h"
-#include "kernels/cpu/simd/registers.h"
+#include "kernels/cpu/simd/columns.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
-// Columns at once: as many as there are registers for, each with its sum and its factor.
-constexpr int64_t kColumns = kBytes == 64 ? 8 : 4;
-
-template <class T> T total(typename Vector<T>::type v) { return add_lanes<T, T, kLanes<T>>(v); }
+static_assert(SymmetricLoops<float>::kBlock == kColumnBlock);
 
 template <class T>
 void multiply(int64_t n, int64_t begin, int64_t end, const T* a, int64_t ld, const T* x, T* y) {
@@ -17,8 +13,7 @@ void multiply(int64_t n, int64_t begin, int64_t end, const T* a, int64_t ld, con
   for (int64_t c = begin; c < end; c += kColumns) {
     const T* column = a + c * ld;
     V sum[kColumns] = {};
-    for (int64_t r = c / SymmetricLoops<T>::kBlock * SymmetricLoops<T>::kBlock; r < n;
-         r += kLanes<T>) {
+    for (int64_t r = block_down(c); r < n; r += kLanes<T>) {
       const V across = at(x + r);
       V down = at(y + r);
       for (int64_t k = 0; k < kColumns; ++k) {
@@ -32,16 +27,6 @@ void multiply(int64_t n, int64_t begin, int64_t end, const T* a, int64_t ld, con
   }
 }
 
-template <int64_t Many, class T>
-void some_dots(int64_t from, int64_t n, const T* a, int64_t ld, const T* x, T* out) {
-  using V = typename Vector<T>::type;
-  V sum[Many] = {};
-  for (int64_t r = from; r < n; r += kLanes<T>) {
-    const V v = at(x + r);
-    for (int64_t k = 0; k < Many; ++k) sum[k] += at(a + k * ld + r) * v;
-  }
-  for (int64_t k = 0; k < Many; ++k) out[k] = total<T>(sum[k]);
-}
 template <class T>
 void dots(int64_t from, int64_t n, int64_t many, const T* a, int64_t ld, const T* x, T* out) {
   int64_t c = 0;
@@ -50,15 +35,6 @@ void dots(int64_t from, int64_t n, int64_t many, const T* a, int64_t ld, const T
   for (; c < many; ++c) some_dots<1>(from, n, a + c * ld, ld, x, out + c);
 }
 
-template <int64_t Many, class T>
-void add_some(int64_t from, int64_t n, const T* a, int64_t ld, const T* factors, T* y) {
-  using V = typename Vector<T>::type;
-  for (int64_t r = from; r < n; r += kLanes<T>) {
-    V sum = at(y + r);
-    for (int64_t k = 0; k < Many; ++k) sum += at(a + k * ld + r) * factors[k];
-    at(y + r) = sum;
-  }
-}
 template <class T>
 void add(int64_t from, int64_t n, int64_t many, const T* a, int64_t ld, const T* factors, T* y) {
   int64_t c = 0;
@@ -67,9 +43,16 @@ void add(int64_t from, int64_t n, int64_t many, const T* a, int64_t ld, const T*
   for (; c < many; ++c) add_some<1>(from, n, a + c * ld, ld, factors + c, y);
 }
 
+template <class T> T reflect(int64_t first, int64_t n, T* v, T& beside) {
+  return make_reflector(first, n, v, beside);
+}
+
+template <class T>
+constexpr SymmetricLoops<T> symmetric_loops{multiply<T>, dots<T>, add<T>, reflect<T>};
+
 }  // namespace
 
-extern const SymmetricKernels symmetric_kernels{{multiply<float>, dots<float>, add<float>},
-                                                {multiply<double>, dots<double>, add<double>}};
+extern constinit const SymmetricKernels symmetric_kernels{symmetric_loops<float>,
+                                                          symmetric_loops<double>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

@@ -1,0 +1,98 @@
+#include "kernels/cpu/simd/reflectors.h"
+
+#include "kernels/cpu/simd/columns.h"
+
+namespace taeda::cpu::simd::TAEDA_ISA {
+namespace {
+
+// A matrix in work space: columns as columns.h wants them, as many more as its loops read.
+template <class T> struct Padded {
+  int64_t m, n, ld;
+  T *x, *beside;
+
+  Padded(int64_t rows, int64_t cols, T* work)
+      : m(rows),
+        n(cols),
+        ld(block_down(rows + kColumnBlock - 1)),
+        x(work),
+        beside(x + ld * (n + kColumns)) {}
+
+  void load(const T* a, int64_t lda) const {
+    for (int64_t c = 0; c < n; ++c) {
+      T* to = x + c * ld;
+      __builtin_memcpy(to, a + c * lda, m * sizeof(T));
+      for (int64_t r = m; r < ld; ++r) to[r] = 0;
+    }
+    __builtin_memset(x + n * ld, 0, kColumns * ld * sizeof(T));
+  }
+  void load_unit() const {
+    __builtin_memset(x, 0, (n + kColumns) * ld * sizeof(T));
+    for (int64_t c = 0; c < n && c < m; ++c) x[c * (ld + 1)] = 1;
+  }
+  void store(T* a, int64_t lda) const {
+    for (int64_t c = 0; c < n; ++c) __builtin_memcpy(a + c * lda, x + c * ld, m * sizeof(T));
+  }
+};
+
+// v = reflector i of those in a, each `high` long, filled up with zeros.
+template <class T> void take_reflector(int64_t i, int64_t high, const T* a, T* v) {
+  for (int64_t r = block_down(i); r < i; ++r) v[r] = 0;
+  v[i] = 1;
+  __builtin_memcpy(v + i + 1, a + i * high + i + 1, (high - i - 1) * sizeof(T));
+  for (int64_t r = high; r % kColumnBlock; ++r) v[r] = 0;
+}
+
+template <class T> void qr(int64_t m, int64_t n, T* a, T* tau, T* work) {
+  const Padded<T> p(m, n, work);
+  p.load(a, m);
+  const int64_t k = m < n ? m : n;
+  for (int64_t i = 0; i < k; ++i) {
+    const int64_t from = block_down(i);
+    T *column = p.x + i * p.ld, *v = p.beside;
+    for (int64_t r = from; r < i; ++r) v[r] = 0;
+    __builtin_memcpy(v + i, column + i, (p.ld - i) * sizeof(T));
+    tau[i] = make_reflector(i, p.ld, v, column[i]);
+    __builtin_memcpy(column + i + 1, v + i + 1, (p.ld - i - 1) * sizeof(T));
+    turn_columns(from, p.ld, tau[i], v, i + 1, n, p.x, p.ld);
+  }
+  p.store(a, m);
+}
+
+template <class T> void q(int64_t m, int64_t n, int64_t k, T* a, const T* tau, T* work) {
+  const Padded<T> p(m, n, work);
+  p.load_unit();
+  for (int64_t i = k; i-- > 0;) {
+    take_reflector(i, m, a, p.beside);
+    turn_columns(block_down(i), p.ld, tau[i], p.beside, i, n, p.x, p.ld);
+  }
+  p.store(a, m);
+}
+
+template <class T>
+void multiply(int64_t m, int64_t n, bool left, bool turned, int64_t k, const T* a, const T* tau,
+              T* c, int64_t ldc, T* work) {
+  const Padded<T> p(m, n, work);
+  p.load(c, ldc);
+  T *sum = p.beside, *v = left ? p.beside : sum + p.ld;
+  for (int64_t i = 0; i < k; ++i) {
+    const int64_t j = left == turned ? i : k - 1 - i;
+    take_reflector(j, left ? m : n, a, v);
+    if (left) {
+      turn_columns(block_down(j), p.ld, tau[j], v, 0, n, p.x, p.ld);
+    } else {
+      sum_columns(0, p.ld, p.x, p.ld, j, n, v, sum);
+      for (int64_t r = 0; r < p.ld; ++r) sum[r] *= tau[j];
+      subtract_from_columns(0, p.ld, sum, v, j, n, p.x, p.ld);
+    }
+  }
+  p.store(c, ldc);
+}
+
+template <class T> constexpr ReflectorLoops<T> reflector_loops{qr<T>, q<T>, multiply<T>};
+
+}  // namespace
+
+extern constinit const ReflectorKernels reflector_kernels{reflector_loops<float>,
+                                                          reflector_loops<double>};
+
+}  // namespace taeda::cpu::simd::TAEDA_ISA
