@@ -83,12 +83,13 @@ void scatter_into(const Tensor& out, int64_t d, const Tensor& index, const Tenso
   if (out.is_meta() || index.numel() == 0) return;
   Dims xs = sizes_at_least_1d(out), is = sizes_at_least_1d(index);
   const auto [places, ps] = places_of(index);
-  check_places(places, d, at(xs, d));
   Dims ts = strides_at_least_1d(out);
   Dims ss = single ? Dims(is.size(), 0) : strides_at_least_1d(src);
-  cpu::scatter(out.data(), src.data(),
-               {is, ps, ts, ss, static_cast<size_t>(d), places.data_as<int64_t>(), at(xs, d)},
-               out.dtype(), mode);
+  if (!cpu::scatter(out.data(), src.data(),
+                    {is, ps, ts, ss, static_cast<size_t>(d), places.data_as<int64_t>(), at(xs, d)},
+                    out.dtype(), mode)) {
+    check_places(places, d, at(xs, d));
+  }
 }
 
 void check_scatter(const char* what, const Tensor& self, int64_t d, const Tensor& index,

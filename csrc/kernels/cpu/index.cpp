@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/simd/combine.h"
+#include "kernels/cpu/simd/pick.h"
 #include "kernels/cpu/stream.h"
 
 namespace taeda::cpu {
@@ -51,12 +53,6 @@ template <class F> void for_each_write(const IndexLayout& l, F&& f) {
                    f(o.indexed, o.flat, n);
                  }
                });
-}
-
-template <class T>
-[[gnu::optimize("O3"), gnu::noinline]] void add_line(T* __restrict to, const T* __restrict from,
-                                                     int64_t n) {
-  for (int64_t j = 0; j < n; ++j) to[j] = static_cast<T>(to[j] + from[j]);
 }
 
 // Single elements: the memory of each is asked for a little before it is read.
@@ -245,6 +241,8 @@ void index_write(void* indexed, const void* flat, const IndexLayout& l, DType dt
 }
 
 void index_accumulate(void* indexed, const void* flat, const IndexLayout& l, DType dtype) {
+  using namespace simd;
+  const Combine add_line = TAEDA_PICK(combine_kernels).of[kAdd][static_cast<int>(dtype)];
   visit_all(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     auto* to = static_cast<T*>(indexed);
@@ -261,10 +259,13 @@ void index_accumulate(void* indexed, const void* flat, const IndexLayout& l, DTy
         }
         return;
       }
-      const bool dense = l.run_stride == 1 && l.run_flat == 1 && !std::is_same_v<T, bool>;
+      const bool dense = l.run_stride == 1 && l.run_flat == 1;
+      constexpr int64_t line = 64 / sizeof(T);
       for (int64_t i = 0; i < l.count; ++i, s += l.count_flat) {
         T* row = to + d + l.places[i];
         if (dense) {
+          const T* next = to + d + l.places[std::min(i + 1, l.count - 1)];
+          for (int64_t j = 0; j < std::min(n, 16 * line); j += line) __builtin_prefetch(next + j);
           add_line(row, from + s, n);
         } else {
           for (int64_t j = 0; j < n; ++j)

@@ -19,8 +19,8 @@ struct ScatterLayout {
 
 // Returns false, with `out` written in part, if an index lies outside of x's places.
 bool gather(void* out, const void* x, const ScatterLayout& l, DType dtype);
-// All indices must be within bounds.
-// Entries that meet at one place are applied in row-major order of the index along `dim`.
-void scatter(void* target, const void* src, const ScatterLayout& l, DType dtype, ScatterMode mode);
+// As gather; entries that meet at one place are applied in row-major order of the index along
+// `dim`.
+bool scatter(void* target, const void* src, const ScatterLayout& l, DType dtype, ScatterMode mode);
 
 }  // namespace taeda::cpu
