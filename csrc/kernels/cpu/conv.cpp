@@ -35,6 +35,7 @@ constexpr double kOneChannel = 1.35;  // sums of one channel take longer than th
 constexpr int64_t kFewRows = 4;       // channels of the input, for its gradient
 constexpr double kFewRowsGain = .72;
 constexpr int64_t kPlaneWork = 1 << 16;  // multiplications worth a chunk, of depthwise planes
+constexpr int64_t kMostPlaneWork = 1 << 20, kPlaneTasks = 64;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -165,7 +166,9 @@ int64_t padded_volume(const int64_t (&out)[3], const int64_t (&step)[3], const s
 }
 
 int64_t plane_grain(const Plan& p) {
-  return std::max<int64_t>(1, kPlaneWork / std::max<int64_t>(1, p.taps * p.out_volume));
+  const int64_t each = std::max<int64_t>(1, p.taps * p.out_volume);
+  const int64_t tasks = p.batch * p.out_channels / kPlaneTasks;
+  return std::max<int64_t>({1, kPlaneWork / each, std::min(tasks, kMostPlaneWork / each)});
 }
 
 // Whether the matrix of windows is the faster way: in steps over images so small that what lies
@@ -311,12 +314,13 @@ void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* 
   if (p.depthwise) {
     if (channels_forward(s, x, w, bias, y)) return;
     parallel_for(p.batch * p.out_channels, plane_grain(p), [&](int64_t begin, int64_t end) {
-      Scratch<T> memory(4 * padded_volume(p.window.out, p.window.stride, p.window));
+      Scratch<T> memory(simd::kPlaneMore +
+                        4 * padded_volume(p.window.out, p.window.stride, p.window));
       for (int64_t i = begin; i < end; ++i) {
         const int64_t image = i / p.out_channels, channel = i % p.out_channels;
         const T* plane = x + (image * p.in_channels + channel / p.group_out) * p.in_volume;
         loops<T>().plane(p.window, plane, w + channel * p.taps, bias ? bias[channel] : T(0),
-                         memory.data(), y + i * p.out_volume);
+                         memory.data(), i == begin, y + i * p.out_volume);
       }
     });
     return;
@@ -381,14 +385,14 @@ template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T
     if (channels_grad_input(s, gy, w, gx)) return;
     parallel_for(p.batch * p.in_channels, plane_grain(p), [&](int64_t begin, int64_t end) {
       constexpr int64_t ones[3] = {1, 1, 1};
-      Scratch<T> memory(4 * padded_volume(p.window.in, ones, p.window));
+      Scratch<T> memory(simd::kPlaneMore + 4 * padded_volume(p.window.in, ones, p.window));
       Scratch<T> other(p.group_out > 1 ? p.in_volume : 0);
       for (int64_t i = begin; i < end; ++i) {
         const int64_t image = i / p.in_channels, channel = i % p.in_channels * p.group_out;
         T* to = gx + i * p.in_volume;
         for (int64_t c = channel; c < channel + p.group_out; ++c) {
           loops<T>().plane_grad_input(p.window, gy + (image * p.out_channels + c) * p.out_volume,
-                                      w + c * p.taps, memory.data(),
+                                      w + c * p.taps, memory.data(), i == begin && c == channel,
                                       c == channel ? to : other.data());
           if (c != channel) add(other.data(), to, p.in_volume);
         }

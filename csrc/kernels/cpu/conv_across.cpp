@@ -210,6 +210,7 @@ void store(const Problem& p, const T* sums, int64_t step, int64_t many, T* y, in
 }
 
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+double real(int64_t n) { return static_cast<double>(n); }
 
 // Whether the items of x, not those of w, lie across the registers.
 template <class T> bool x_across(int64_t x_items, int64_t w_items) {
@@ -305,7 +306,6 @@ template <class T> double cost(const Problem& p, const Operand<T>& x, const Oper
   const int64_t down = across ? w.items : x.items, right = across ? x.items : w.items;
   const int64_t rest = down % rows, height = rest == 1 ? down + 1 : down;
   const Reached reached(p);
-  const auto real = [](int64_t n) { return static_cast<double>(n); };
   const double calls = real(reached.runs) * real(ceil_div(down, rows) * ceil_div(right, cols));
   const double moved = real(p.channels) * real(x.items * x.count() + w.items * w.count()) +
                        real(x.items) * real(w.items) * real(p.d.out * p.h.out * p.w.out);
@@ -501,24 +501,29 @@ bool channels_possible(const ConvShape& s) {
          outputs > 0 && std::max(inputs, outputs) <= kMostPlaces && outputs * taps <= kMostRuns;
 }
 
-// A plane in its rows, which `steps` of 2 sort first, and longer ones take element by element.
-double rows_cost(const Problem& p, int64_t steps, int64_t lanes) {
+// A plane in its rows: in strips (see simd/strips.h), of which steps of 2 sort the rows or, for the
+// gradient of the input, take each remainder apart.
+double strips_cost(const Problem& p, int64_t lanes, bool steps, bool apart) {
+  const int64_t blocks = ceil_div(p.h.out, lanes), some = ceil_div(p.h.out, blocks);
+  const int64_t rows = std::min(round_up(some, 7), round_up(some, 8));
+  const double read = real(p.h.in * p.w.in), start = apart ? 850 : steps ? 230 : 190;
+  const double work = real(p.taps() * blocks * rows * ceil_div(p.w.out, lanes));
+  return start + (steps ? .85 : .72) * work + (steps && !apart ? .5 : .3) * read;
+}
+// ... or row by row, element by element where steps are longer.
+double rows_cost(const Problem& p, int64_t steps, int64_t lanes, bool apart = false) {
   const int64_t rows = p.d.out * p.h.out, taps = p.taps();
-  if (steps == 2) {
-    return 400 + 2 * static_cast<double>(taps * rows * ceil_div(p.w.out, lanes)) +
-           .6 * static_cast<double>(p.d.in * p.h.in * p.w.in);
-  }
-  if (steps > 2) return static_cast<double>(rows * taps * (p.w.out + 18));
-  // Kernels of some rows read each row of x once for several outputs.
-  const auto height = static_cast<int64_t>(p.h.taps.size());
-  const auto [first, last] = extremes(p.h);
-  if (p.d.taps.size() == 1 && height >= 4 && last - first + 1 == height && p.h.step == 1 &&
-      p.h.out >= 4 && 2 * p.w.out >= lanes)
-    return 250 + 1.2 * static_cast<double>(taps * rows * ceil_div(p.w.out, lanes));
+  if (p.d.taps.size() == 1 && p.d.out == 1 && p.h.out >= 4 && 2 * p.w.out >= lanes && steps <= 2 &&
+      p.h.step <= 2)
+    return strips_cost(p, lanes, steps == 2, apart);
+  if (steps == 2)
+    return 400 + real(2 * taps * rows * ceil_div(p.w.out, lanes)) +
+           .6 * real(p.d.in * p.h.in * p.w.in);
+  if (steps > 2) return real(rows * taps * (p.w.out + 18));
   const bool joined = p.w.out < lanes && p.d.out == 1;
   const int64_t registers =
       joined ? ceil_div(rows * p.width(), lanes) : rows * ceil_div(p.w.out, lanes);
-  return static_cast<double>(250 + 2 * taps * registers);
+  return real(250 + 2 * taps * registers);
 }
 
 }  // namespace
@@ -542,7 +547,7 @@ template <class T> bool channels_grad_input(const ConvShape& s, const T* gy, con
   bool steps = false;
   for (int d = 0; d < s.spatial; ++d) steps |= s.stride[d] != 1;
   const int64_t lanes = loops<T>().cols / 2, many = s.stride[s.spatial - 1] == 2 ? 2 : 3;
-  double other = steps ? rows_cost(forward_problem(s), many, lanes) : 0;
+  double other = steps ? rows_cost(forward_problem(s), many, lanes, true) : 0;
   int64_t reached = 0;
   each_remainder(s, [&](const Problem& p) {
     reached += Reached(p).taps;

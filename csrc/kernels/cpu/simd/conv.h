@@ -11,6 +11,8 @@ struct Window {
   int64_t in[3], kernel[3], out[3], stride[3], padding[3], dilation[3];
 };
 
+constexpr int64_t kPlaneMore = 64;
+
 template <class T> struct ConvLoops {
   // Columns [begin, end) of the matrix (channels * kernel volume) x (out volume) whose column is
   // what the kernel sees at one place; its rows lie `ld` apart in `col`.
@@ -20,9 +22,11 @@ template <class T> struct ConvLoops {
   void (*col2im)(const Window& w, int64_t channels, const T* col, int64_t ld, int64_t begin,
                  int64_t end, T* x);
   // One plane with one kernel, and its gradient. `memory` has room for four of the plane that is
-  // read with its padding, or that is written with what windows reach beyond it.
-  void (*plane)(const Window& w, const T* x, const T* weight, T start, T* memory, T* y);
-  void (*plane_grad_input)(const Window& w, const T* gy, const T* weight, T* memory, T* gx);
+  // read with its padding, or that is written with what windows reach beyond it, and kPlaneMore
+  // elements. It is fresh, or as another plane of this window has left it.
+  void (*plane)(const Window& w, const T* x, const T* weight, T start, T* memory, bool fresh, T* y);
+  void (*plane_grad_input)(const Window& w, const T* gy, const T* weight, T* memory, bool fresh,
+                           T* gx);
 };
 
 struct ConvKernels {

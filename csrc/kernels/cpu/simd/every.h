@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "kernels/cpu/simd/registers.h"
 
@@ -35,35 +36,70 @@ template <class T> void every(const T* from, int64_t step, int64_t n, T* to) {
   }
 }
 
-// The elements of two registers in turn.
-FN void in_turn(const float* even, const float* odd, float* to) {
-  const auto a = *reinterpret_cast<const Eight*>(even), b = *reinterpret_cast<const Eight*>(odd);
-  const auto first = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
-  const auto second = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
-  *reinterpret_cast<Eight*>(to) = first;
-  *reinterpret_cast<Eight*>(to + 8) = second;
+// Registers of L elements, as many as there are room for or fewer.
+template <class T, int L> struct Some {
+  typedef T type __attribute__((vector_size(L * sizeof(T)), aligned(sizeof(T)), may_alias));
+};
+
+// The elements of two registers in turn, and those in even and in odd places.
+template <class T, int... I>
+FN void in_turn(std::integer_sequence<int, I...>, const T* even, const T* odd, T* to) {
+  using V = typename Some<T, sizeof...(I)>::type;
+  constexpr int lanes = sizeof...(I);
+  const V a = *reinterpret_cast<const V*>(even), b = *reinterpret_cast<const V*>(odd);
+  *reinterpret_cast<V*>(to) = __builtin_shufflevector(a, b, (I / 2 + I % 2 * lanes)...);
+  *reinterpret_cast<V*>(to + lanes) =
+      __builtin_shufflevector(a, b, ((lanes + I) / 2 + I % 2 * lanes)...);
 }
-FN void in_turn(const double* even, const double* odd, double* to) {
-  const auto a = *reinterpret_cast<const Four*>(even), b = *reinterpret_cast<const Four*>(odd);
-  const auto first = __builtin_shufflevector(a, b, 0, 4, 1, 5);
-  const auto second = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-  *reinterpret_cast<Four*>(to) = first;
-  *reinterpret_cast<Four*>(to + 4) = second;
+template <class T, int... I>
+FN void apart(std::integer_sequence<int, I...>, const T* from, T* even, T* odd) {
+  using V = typename Some<T, sizeof...(I)>::type;
+  const V a = *reinterpret_cast<const V*>(from),
+          b = *reinterpret_cast<const V*>(from + sizeof...(I));
+  *reinterpret_cast<V*>(even) = __builtin_shufflevector(a, b, (2 * I)...);
+  *reinterpret_cast<V*>(odd) = __builtin_shufflevector(a, b, (2 * I + 1)...);
+}
+
+// even[i] = from[2 * i] and odd[i] = from[2 * i + 1], of n elements.
+template <class T, int L = kLanes<T>> FN void halve(const T* from, int64_t n, T* even, T* odd) {
+  if (n < 2 * L) {
+    if constexpr (L * sizeof(T) > 16) return halve<T, L / 2>(from, n, even, odd);
+    for (int64_t i = 0; i < n; ++i) (i % 2 == 0 ? even : odd)[i / 2] = from[i];
+    return;
+  }
+  const std::make_integer_sequence<int, L> lanes;
+  const int64_t pairs = n / 2;
+  int64_t i = 0;
+  for (; i + L <= pairs; i += L) apart(lanes, from + 2 * i, even + i, odd + i);
+  if (i < pairs) {
+    i = pairs - L;
+    apart(lanes, from + 2 * i, even + i, odd + i);
+  }
+  if (n % 2 != 0) even[pairs] = from[n - 1];
+}
+
+// to[2 * i] = even[i] and to[2 * i + 1] = odd[i], as many as n elements.
+template <class T, int L = kLanes<T>>
+FN void weave_two(const T* even, const T* odd, int64_t n, T* to) {
+  const int64_t pairs = n / 2;
+  if (pairs < L) {
+    if constexpr (L * sizeof(T) > 16) return weave_two<T, L / 2>(even, odd, n, to);
+    for (int64_t i = 0; i < n; ++i) to[i] = (i % 2 == 0 ? even : odd)[i / 2];
+    return;
+  }
+  const std::make_integer_sequence<int, L> lanes;
+  int64_t i = 0;
+  for (; i + L <= pairs; i += L) in_turn(lanes, even + i, odd + i, to + 2 * i);
+  if (i < pairs) {
+    i = pairs - L;
+    in_turn(lanes, even + i, odd + i, to + 2 * i);
+  }
+  if (n % 2 != 0) to[n - 1] = even[pairs];
 }
 
 // to[i] = rows[i % step][i / step], i < n, where the rows follow one another in `from`.
 template <class T> void weave(const T* from, int64_t step, int64_t n, T* to) {
-  constexpr int64_t together = 32 / sizeof(T);
-  if (step == 2 && n >= 2 * together) {
-    const int64_t pairs = n / 2;
-    const T* odd = from + (n - pairs);
-    for (int64_t i = 0; i < pairs; i += together) {
-      const int64_t at = i + together < pairs ? i : pairs - together;
-      in_turn(from + at, odd + at, to + 2 * at);
-    }
-    if (n % 2 != 0) to[n - 1] = from[pairs];
-    return;
-  }
+  if (step == 2) return weave_two(from, from + (n - n / 2), n, to);
   for (int64_t r = 0; r < step; ++r) {
     for (int64_t i = r; i < n; i += step) to[i] = *from++;
   }
