@@ -168,7 +168,7 @@ KINDS = ["random", "of low rank", "with two eigenvalues", "diagonal", "zero", "o
 
 @pytest.mark.parametrize("kind", [*KINDS, "huge", "tiny"])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("n", [129, 200])
+@pytest.mark.parametrize("n", [3, 8, 20, 64, 129, 200])
 def test_eigh(n, dtype, kind):
     a = symmetric(kind, n, dtype)
     exact = a.numpy().astype(np.complex128)
@@ -184,7 +184,7 @@ def test_eigh(n, dtype, kind):
 
 
 @pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64], ids=str)
-@pytest.mark.parametrize("n", [48, 50, 63, 97, 128, 130, 143, 160, 385, 417, 600])
+@pytest.mark.parametrize("n", [3, 7, 16, 33, 50, 97, 128, 143, 159, 160, 385, 417, 600])
 def test_eigenvalues(n, dtype):
     a = matrix(n, n, dtype=dtype)
     a = a + a.mT

@@ -137,3 +137,14 @@ def test_singular_vectors_have_pytorchs_signs(n):
     mine, theirs = L.svd(taeda.from_numpy(a)), torch.linalg.svd(torch.from_numpy(a))
     for got, want in zip(mine, theirs, strict=True):
         np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64], ids=str)
+def test_eigenvectors_have_one_sign_alone_and_in_a_batch(dtype):
+    for n in (2, 3, 5, 8, 13, 16):
+        a = np.random.default_rng(n).standard_normal((20, n, n))
+        a = taeda.tensor(a + a.swapaxes(1, 2), dtype=dtype)
+        v = L.eigh(a).eigenvectors
+        for i in range(20):
+            alone = L.eigh(a[i]).eigenvectors
+            assert ((v[i] * alone).sum(0) > 0.9).all()

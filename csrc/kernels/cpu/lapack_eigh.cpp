@@ -1,4 +1,5 @@
-// Eigenvalues and eigenvectors of Hermitian matrices. Small ones are one call to LAPACK. Of a large
+// Eigenvalues and eigenvectors of Hermitian matrices. Of those of moderate size one loop computes
+// them (simd/eigh.h), or LAPACK, if they are complex or not to be computed with plainly. Of a large
 // one LAPACK computes the eigenvectors of small pieces of its tridiagonal form; the pieces are put
 // together and the vectors taken back here, by matrix products and with all threads.
 #include <numeric>
@@ -7,6 +8,7 @@
 
 #include "kernels/cpu/lapack_tridiagonal.h"
 #include "kernels/cpu/lapack_util.h"
+#include "kernels/cpu/simd/eigh.h"
 
 // Fortran passes the length of every text behind the other arguments. Complex routines take a real
 // work array (C stands for its argument).
@@ -43,10 +45,10 @@ TAEDA_LAPACK_TRIDIAGONAL(double, d)
 namespace taeda::cpu::lapack {
 namespace {
 
-constexpr int64_t kLarge = 128;       // rows and columns that are worth it
-constexpr int64_t kLargeValues = 48;  // the same, where no vectors are wanted
-constexpr int kPiece = 64;            // rows of a piece of the tridiagonal matrix
-constexpr int64_t kReflectors = 64;   // applied in one product
+constexpr int64_t kNear = 160;   // rows and columns of a real matrix that is too large for one loop
+constexpr int64_t kLarge = 128;  // of a complex one that is worth more than a call
+constexpr int kPiece = 64;       // rows of a piece of the tridiagonal matrix
+constexpr int64_t kReflectors = 64;  // applied in one product
 
 template <class T> struct Routines;
 template <class R> struct Tridiagonal;
@@ -217,6 +219,25 @@ template <class T> void apply_reflectors(int64_t n, const T* a, const T* tau, T*
   }
 }
 
+template <class T> const simd::EighLoops<T>& near_loops() {
+  using namespace simd;
+  if constexpr (sizeof(T) == 4) return TAEDA_PICK(eigh_kernels).f32;
+  else return TAEDA_PICK(eigh_kernels).f64;
+}
+
+// The eigenvalues, and the eigenvectors in a's place where they are wanted, of a matrix of moderate
+// size. Returns false, with the matrix as it was, where they are not found.
+template <class T> bool near_eigh(int64_t n, bool upper, bool vectors, T* a, T* values, T* space) {
+  Scratch<T> memory(n);
+  T* e = memory.data();
+  near_loops<T>().tridiagonal(n, upper, a, values, e, space);
+  if (vectors) return near_loops<T>().vectors(n, values, e, a, space);
+  const int size = narrow(n);
+  int info = 0;
+  Tridiagonal<T>::sterf(&size, values, e, &info);
+  return info == 0;
+}
+
 template <class T> Real<T> largest(int64_t n, bool upper, const T* a) {
   Real<T> most = 0;
   for (int64_t j = 0; j < n; ++j) {
@@ -310,13 +331,22 @@ void eigh(int64_t batch, int64_t n, bool upper, bool vectors, T* a, Real<T>* val
             liwork = std::max(int_answer, 1);
   // The vectors of 2x2 matrices have the same signs in all libraries, those of larger ones do not.
   const int64_t lanes = vectors && n == 2 ? 0 : rotated_at_once<T>(n, n);
-  const int64_t least = vectors || is_complex<T> ? kLarge : kLargeValues;
+  const bool near = !is_complex<T> && n > 2 && n < kNear;
+  const int64_t least = is_complex<T> ? kLarge : kNear;
   auto some = [&](int64_t begin, int64_t end) {
     Scratch<T> work(lwork);
     Scratch<R> rwork(lrwork);
     Scratch<int> iwork(liwork);
+    Scratch<T> space(near ? simd::EighLoops<Real<T>>::space(n) : 1);
     auto alone = [&](int64_t i) {
       T* x = a + i * n * n;
+      if constexpr (!is_complex<T>) {
+        if (near && is_moderate(largest(n, upper, x)) &&
+            near_eigh(n, upper, vectors, x, values + i * n, space.data())) {
+          info[i] = 0;
+          return;
+        }
+      }
       if (n >= least && is_moderate(largest(n, upper, x))) {
         info[i] = large_eigh(n, upper, vectors, x, values + i * n);
       } else {
@@ -330,7 +360,7 @@ void eigh(int64_t batch, int64_t n, bool upper, bool vectors, T* a, Real<T>* val
         std::fill_n(info + i, count, 0);
         return small_loops<T>().eigh(count, n, upper, x, values + i * n, vectors ? x : nullptr);
       };
-      const int64_t few = few_to_rotate(lanes, n, n);
+      const int64_t few = n > 8 ? lanes / 2 : n > 2 ? 2 : 1;
       if (lanes) return each_together(begin, end, lanes, few, together, alone);
     }
     for (int64_t i = begin; i < end; ++i) alone(i);

@@ -1,6 +1,7 @@
 #include "kernels/cpu/simd/matrices.h"
 
 #include "kernels/cpu/simd/abreast.h"
+#include "kernels/cpu/simd/signs.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
@@ -208,7 +209,13 @@ bool eigh(int64_t count, int64_t n, bool upper, const T* a, T* values, T* vector
   for (int64_t i = 0; i < n; ++i) diagonal[i] = element(i, i);
   sort<T>(n, diagonal, kept);
   for (int64_t i = 0; i < n; ++i) scatter(diagonal[i], values + i, n, count);
-  if (vectors) store<T>(count, n * n, turns, vectors);
+  for (int64_t j = 0; vectors && j < n; ++j) {
+    V<T>* const v = kept[j];
+    V<T> sum = all(T(0));
+    for (int64_t i = 0; i < n; ++i) sum += v[i] * sign_weight<T>(i);
+    for (int64_t i = 0; i < n; ++i)
+      scatter(sum < 0 ? -v[i] : v[i], vectors + j * n + i, n * n, count);
+  }
   return true;
 }
 
