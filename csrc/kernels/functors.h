@@ -62,11 +62,13 @@ enum OpFlag : uint32_t {
   crosswise = 1024,
   // The same bits come of signed and of unsigned integers.
   wraps = 2048,
-  // Arithmetic takes longer than memory, in `f`, or in `f` and the derivatives. Large results are
-  // then stored through the caches, since stores past them do not run beside arithmetic.
+  // Arithmetic takes longer than memory, in `f`, or in `f` and the derivatives. Stores past the
+  // caches run beside it a few lines at a time only, for which `f` of one operand has a loop. Other
+  // large results are stored through the caches, and those of what is many times as slow.
   heavy_value = 4096,
   heavy_slopes = 8192,
   heavy = heavy_value | heavy_slopes,
+  slow = 16384,
   function_only = no_method | no_out,
 };
 

@@ -42,6 +42,51 @@ def test_one_operand_and_numbers(dtype):
         assert taeda.equal(y[end], x[end] * 2 + x[end])
 
 
+def test_functions_that_take_long():
+    n = (8 << 20) + 77
+    part = taeda.linspace(-9, 9, 1_003)
+    part[5:10] = taeda.tensor([0.0, -0.0, float("nan"), float("inf"), -float("inf")])
+    x = part.repeat(n // 1_003 + 1)[:n]
+    x[70] = x[-3] = 1e6  # too wide an angle for the quick sine
+    names = [
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log1p",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "atan",
+        "sinh",
+        "tanh",
+        "sigmoid",
+        "erf",
+        "sqrt",
+        "rsqrt",
+    ]
+    functions = [getattr(taeda, name) for name in names]
+    functions += [taeda.nn.functional.gelu, taeda.nn.functional.silu, taeda.nn.functional.mish]
+    for function in functions:
+        y = function(x)
+        for end in (slice(0, 1_024), slice(4_096_000, 4_097_000), slice(n - 77, n)):
+            expected = function(x[end])
+            assert taeda.equal(y[end].isnan(), expected.isnan())
+            taeda.testing.assert_close(y[end], expected, rtol=3e-7, atol=0, equal_nan=True)
+
+
+def test_large_choices():
+    n = (8 << 20) + 3
+    x, y = taeda.randn(n), taeda.randn(n)
+    chosen = taeda.where(x > y, x, y)
+    assert taeda.equal(chosen, taeda.maximum(x, y))
+    assert taeda.equal(x.masked_fill(x < 0, 0), x.relu())
+    x.requires_grad_()
+    (slope,) = taeda.autograd.grad(x.relu(), x, y)
+    assert taeda.equal(slope, (x.detach() > 0) * y)
+
+
 def test_large_bools_and_slopes():
     n = (33 << 20) + 3
     x = (taeda.arange(n) % 11).float()

@@ -64,7 +64,7 @@ void take_rows(int64_t count, int64_t row_bytes, const void* table, const int64_
   parallel_for(count, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       fetch(from + index[std::min(i + ahead, end - 1)] * row_bytes, row_bytes);
-      if (streamed) stream_copy(to + i * row_bytes, from + index[i] * row_bytes, bytes);
+      if (streamed) stream_near(to + i * row_bytes, from + index[i] * row_bytes, bytes);
       else std::memcpy(to + i * row_bytes, from + index[i] * row_bytes, bytes);
     }
     if (streamed) stream_fence();

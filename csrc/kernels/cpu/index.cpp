@@ -94,7 +94,7 @@ void read_rows(char* to, int64_t step, const char* from, int64_t item, const int
     const char* next = from + places[std::min(i + ahead, count - 1)] * item;
     for (int64_t j = 0; j < asked; j += 64) __builtin_prefetch(next + j);
     const char* row = from + places[i] * item;
-    if (streamed) stream_copy(to + i * step, row, static_cast<size_t>(bytes));
+    if (streamed) stream_near(to + i * step, row, static_cast<size_t>(bytes));
     else std::memcpy(to + i * step, row, static_cast<size_t>(bytes));
   }
   if (streamed) stream_fence();

@@ -2,12 +2,9 @@
 
 #include <cstring>
 
-#if defined(__x86_64__)
-#include <emmintrin.h>
-#endif
-
 #include "base/cpu_features.h"
 #include "base/thread_pool.h"
+#include "kernels/cpu/stream.h"
 #include "tensor/plan.h"
 
 namespace taeda {
@@ -272,18 +269,7 @@ struct Walk {
 // A result larger than the caches is written past them, so that no line of it is read first.
 constexpr int64_t kStreamBytes = 32 << 20;
 constexpr int64_t kStreamBlock = 512;  // longer bursts of writing disturb the reading
-
-// `to` begins a cache line.
-void stream(char* to, const char* from, int64_t bytes) {
-  int64_t i = 0;
-#if defined(__x86_64__)
-  for (; i + 16 <= bytes; i += 16) {
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i),
-                     _mm_load_si128(reinterpret_cast<const __m128i*>(from + i)));
-  }
-#endif
-  std::memcpy(to + i, from + i, static_cast<size_t>(bytes - i));
-}
+constexpr int64_t kStreamAhead = 8192;
 
 // Whether a result is stored past the caches: one stretch of memory, and so are the operands that
 // are not numbers. What takes an operand's place has been read, and is stored where it lies.
@@ -300,11 +286,37 @@ bool streams(const Walk& walk) {
   return true;
 }
 
-// Block by block.
-void run_streamed(const Walk& walk) {
+// Reads a byte of each cache line. Loads under a mask, which choices become, start none of the
+// machine's own prefetching; these do.
+void touch(const char* p, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) (void)*static_cast<const volatile char*>(p + i);
+}
+void ask_for(const char* p, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i);
+}
+
+// A functor that takes long, with a loop for this.
+bool run_past(const Walk& walk, const Loops* forms) {
+  constexpr auto wide = static_cast<uint8_t>(DType::Float32);
+  if (!forms || !forms->past || walk.compute[0] != wide || walk.way[1] != Way::Direct) return false;
+  const Plan& plan = walk.plan;
+  constexpr int64_t line = 16, item = 4;
+  parallel_for((plan.numel + line - 1) / line, kGrain / line, [&](int64_t begin, int64_t end) {
+    const int64_t first = begin * line, n = std::min(end * line, plan.numel) - first;
+    const void* in[] = {plan.data[1] + first * item};
+    forms->past(plan.data[0] + first * item, in, n);
+  });
+  return true;
+}
+
+// Block by block. The first `masked` operands may be loaded under a mask.
+void run_streamed(const Walk& walk, int masked) {
   constexpr int64_t kWidest = 16;  // bytes of an element
   const Plan& plan = walk.plan;
   const auto item = static_cast<int64_t>(itemsize(plan.dtype[0]));
+  int direct = 0;  // the machine's prefetching keeps up with two operands, but not quite with one
+  for (int k = 1; k < plan.count; ++k) direct += walk.way[k] == Way::Direct;
+  const cpu::simd::Stream& kernels = cpu::simd::streams();
   const int64_t block = kStreamBlock / item, blocks = (plan.numel + block - 1) / block;
   parallel_for(blocks, kGrain / block, [&](int64_t begin, int64_t end) {
     alignas(64) char buffer[kStreamBlock], numbers[kMax][kStreamBlock * kWidest];
@@ -319,14 +331,20 @@ void run_streamed(const Walk& walk) {
     for (int64_t b = begin; b < end; ++b) {
       const int64_t i = b * block, n = std::min(block, plan.numel - i);
       for (int k = 1; k < plan.count; ++k) {
-        if (walk.way[k] == Way::Direct) in[k - 1] = plan.data[k] + i * plan.strides[k][0];
+        if (walk.way[k] != Way::Direct) continue;
+        const char* from = plan.data[k] + i * plan.strides[k][0];
+        in[k - 1] = from;
+        const int64_t bytes = n * plan.strides[k][0];
+        if (direct == 1) ask_for(from + kStreamAhead, bytes);
+        else if (k <= masked) touch(from, bytes);
       }
       walk.loop(buffer, in, n);
-      stream(plan.data[0] + i * item, buffer, n * item);
+      char* to = plan.data[0] + i * item;
+      kernels.store(to, buffer, n * item / 64);
+      const int64_t whole = n * item / 64 * 64;
+      std::memcpy(to + whole, buffer + whole, static_cast<size_t>(n * item - whole));
     }
-#if defined(__x86_64__)
-    _mm_sfence();
-#endif
+    kernels.fence();
   });
 }
 
@@ -453,9 +471,13 @@ void run_loop(const Plan& plan, Loop loop, const uint8_t* compute, bool heavy, c
   if (lines && run_lines(plan, forms->line, compute)) return;
   if (forms && forms->half[0] && run_halves(plan, forms->half, compute)) return;
   const Walk walk(plan, loop, compute);
-  if (!heavy && streams(walk)) {
-    run_streamed(walk);
-    return;
+  if (streams(walk)) {
+    if (run_past(walk, forms)) return;
+    if (!heavy) {
+      const bool derivative = !forms;  // its choices are of the gradient
+      run_streamed(walk, derivative ? 1 : plan.count - 1);
+      return;
+    }
   }
   if (lines && run_number(plan, forms->line, compute)) return;
   if (forms && forms->between[0] && run_between(plan, forms->between, compute)) return;

@@ -37,6 +37,7 @@ struct Loops {
   LineLoop line[2][2] = {};     // operand k one number for each line, in float32 and float64
   BetweenLoop between[2] = {};  // of float32 and float64
   HalfLoop half[2] = {};        // of float16 and bfloat16, without buffers of float32
+  Loop past = nullptr;          // f of one operand in float32, stored past the caches
   bool bool_first = false;      // the first operand is a bool whatever the dtype (where)
   bool heavy = false, heavy_slopes = false;  // f and d wait for arithmetic, not for memory
 };

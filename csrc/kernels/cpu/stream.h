@@ -5,18 +5,22 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__x86_64__)
-#include <emmintrin.h>
-#endif
+#include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/simd/stream.h"
 
 namespace taeda::cpu {
 
 // Whether a result is too long for what reads it next to find it in a cache.
 constexpr bool is_streamed(int64_t bytes) { return bytes >= (int64_t{16} << 20); }
 
-// Like memcpy. Before another thread reads what was written, the writing one calls stream_fence().
-inline void stream_copy(void* dst, const void* src, size_t bytes) {
-#if defined(__x86_64__)
+namespace simd {
+inline const Stream& streams() { return TAEDA_PICK(stream); }
+}  // namespace simd
+
+// Like memcpy, by one of those kernels. Before another thread reads what was written, the writing
+// one calls stream_fence().
+inline void stream_bytes(decltype(simd::Stream::copy) lines, void* dst, const void* src,
+                         size_t bytes) {
   auto* to = static_cast<char*>(dst);
   auto* from = static_cast<const char*>(src);
   const size_t head = -reinterpret_cast<uintptr_t>(to) & 63;
@@ -25,23 +29,20 @@ inline void stream_copy(void* dst, const void* src, size_t bytes) {
     to += head;
     from += head;
     bytes -= head;
-    for (; bytes >= 64; to += 64, from += 64, bytes -= 64) {
-      __m128i part[4];
-      for (int i = 0; i < 4; ++i)
-        part[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from) + i);
-      for (int i = 0; i < 4; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i, part[i]);
-    }
+    lines(to, from, static_cast<int64_t>(bytes / 64));
+    to += bytes / 64 * 64;
+    from += bytes / 64 * 64;
+    bytes %= 64;
   }
   std::memcpy(to, from, bytes);
-#else
-  std::memcpy(dst, src, bytes);
-#endif
 }
-
-inline void stream_fence() {
-#if defined(__x86_64__)
-  _mm_sfence();
-#endif
+// From one stretch of memory, and from what has been asked for before.
+inline void stream_copy(void* dst, const void* src, size_t bytes) {
+  stream_bytes(simd::streams().copy, dst, src, bytes);
 }
+inline void stream_near(void* dst, const void* src, size_t bytes) {
+  stream_bytes(simd::streams().store, dst, src, bytes);
+}
+inline void stream_fence() { simd::streams().fence(); }
 
 }  // namespace taeda::cpu

@@ -4,6 +4,6 @@
 
 namespace taeda::TAEDA_ISA {
 
-extern const Loops* const bessel_loops = Table<BesselOps, heavy>::rows;
+extern const Loops* const bessel_loops = Table<BesselOps, heavy | slow>::rows;
 
 }  // namespace taeda::TAEDA_ISA

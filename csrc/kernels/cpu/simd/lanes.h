@@ -55,13 +55,17 @@ inline C fold_lanes(typename Narrow<C, N>::type v, const Op& op) {
   }
 }
 
-// Stores 64 bytes to where a cache line begins. Before another thread reads them, this one calls
-// fence_stores().
-template <class V> inline void store_past_caches(void* to, V v) {
+// Stores 64 bytes to where a cache line begins, in parts of at most Width bytes. Before another
+// thread reads them, this one calls fence_stores().
+template <int64_t Width = kRegister, class V> inline void store_past_caches(void* to, V v) {
   static_assert(sizeof(V) == 64);
 #if defined(__AVX512F__)
-  _mm512_stream_si512(static_cast<__m512i*>(to), (__m512i)v);
-#elif defined(__AVX__)
+  if constexpr (Width == 64) {
+    _mm512_stream_si512(static_cast<__m512i*>(to), (__m512i)v);
+    return;
+  }
+#endif
+#if defined(__AVX__)
   __m256i part[2];
   __builtin_memcpy(&part, &v, sizeof v);
   for (int i = 0; i < 2; ++i) _mm256_stream_si256(static_cast<__m256i*>(to) + i, part[i]);

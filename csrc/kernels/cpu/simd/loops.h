@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/pointwise.h"
 #include "kernels/cpu/simd/halves.h"
+#include "kernels/cpu/simd/lanes.h"
 #include "kernels/cpu/simd/pieces.h"
 #include "kernels/functors.h"
 
@@ -164,6 +165,34 @@ template <class Op, class T> struct GuardedSlope {
   }
 };
 
+// Values to where a cache line begins, stored past the caches a few lines at a time.
+template <class Op> struct PastLoop {
+  static void loop(void* out, const void* const* in, int64_t n) {
+    constexpr int64_t block = 64, line = 16, ahead = 2048;
+    auto* y = static_cast<float*>(out);
+    auto* x = static_cast<const float*>(in[0]);
+    int64_t i = 0;
+    for (; i + block <= n; i += block) {
+      alignas(64) float value[block];
+      for (int64_t k = 0; k < block; k += line) __builtin_prefetch(x + i + ahead + k);
+      values(block, value, x + i);
+      for (int64_t k = 0; k < block; k += line) {
+        typedef float Line __attribute__((vector_size(64)));
+        Line v;
+        __builtin_memcpy(&v, value + k, sizeof v);
+        cpu::simd::TAEDA_ISA::store_past_caches(y + i + k, v);
+      }
+    }
+    values(n - i, y + i, x + i);
+    cpu::simd::TAEDA_ISA::fence_stores();
+  }
+  FN static void values(int64_t n, float* y, const float* x) {
+    if constexpr (Lanes<Op>::kExist) LanesLoop<Op>::run(n, y, x);
+    else if constexpr (HasHard<Op, float>) GuardedLoop<Op, float>::run_block(n, y, x);
+    else run<ValueOf<Op, float>>(n, y, x);
+  }
+};
+
 template <class Op, class T> constexpr void add_value(Loops& l) {
   using L = LoopOf<ValueOf<Op, T>>;
   if constexpr (Lanes<Op>::kExist && same_type<T, float>)
@@ -182,9 +211,12 @@ template <class Op, class T> constexpr void add_derivatives(Loops& l, int at) {
 // `flags`: what all functors of a list have.
 template <class Op, uint32_t flags> constexpr Loops make_loops() {
   Loops l;
-  l.heavy = ((Op::info.flags | flags) & heavy_value) != 0;
-  l.heavy_slopes = ((Op::info.flags | flags) & heavy_slopes) != 0;
-  constexpr uint32_t in = Op::info.dtypes;
+  constexpr uint32_t all = Op::info.flags | flags, in = Op::info.dtypes;
+  l.heavy = (all & heavy_value) != 0;
+  l.heavy_slopes = (all & heavy_slopes) != 0;
+  if constexpr ((all & (heavy_value | slow)) == heavy_value &&
+                same_type<decltype(&Op::template f<float>), float (*)(float)>)
+    l.past = &PastLoop<Op>::loop;
   if constexpr ((in & kBools) != 0) add_value<Op, bool>(l);
   if constexpr ((in & kInts) != 0) {
     add_value<Op, uint8_t>(l);

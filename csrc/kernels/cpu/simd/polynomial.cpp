@@ -4,6 +4,6 @@
 
 namespace taeda::TAEDA_ISA {
 
-extern const Loops* const polynomial_loops = Table<PolynomialOps, heavy>::rows;
+extern const Loops* const polynomial_loops = Table<PolynomialOps, heavy | slow>::rows;
 
 }  // namespace taeda::TAEDA_ISA

@@ -155,8 +155,9 @@ template <> struct Lanes<Log> {
 
 template <class Op> struct LanesLoop {
   static void loop(void* out, const void* const* in, int64_t n) {
-    auto* y = static_cast<float*>(out);
-    auto* x = static_cast<const float*>(in[0]);
+    run(n, static_cast<float*>(out), static_cast<const float*>(in[0]));
+  }
+  FN static void run(int64_t n, float* y, const float* x) {
     int64_t i = 0;
 #pragma GCC unroll 4
     for (; i + 16 <= n; i += 16) {

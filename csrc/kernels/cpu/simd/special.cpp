@@ -4,6 +4,6 @@
 
 namespace taeda::TAEDA_ISA {
 
-extern const Loops* const special_loops = Table<SpecialOps, heavy_value>::rows;
+extern const Loops* const special_loops = Table<SpecialOps, heavy_value | slow>::rows;
 
 }  // namespace taeda::TAEDA_ISA

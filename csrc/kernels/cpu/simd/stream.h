@@ -1,0 +1,29 @@
+// Whole cache lines written past the caches.
+#pragma once
+
+#include <cstdint>
+
+namespace taeda::cpu::simd {
+
+// Both copy `lines` times 64 bytes to where a cache line begins. Before another thread reads them,
+// this one calls fence().
+struct Stream {
+  void (*store)(void* to, const void* from, int64_t lines);  // from a cache
+  void (*copy)(void* to, const void* from, int64_t lines);   // from memory
+  void (*fence)();
+};
+
+namespace v2 {
+extern const Stream stream;
+}
+namespace v3 {
+extern const Stream stream;
+}
+namespace v4 {
+extern const Stream stream;
+}
+namespace base {
+extern const Stream stream;
+}
+
+}  // namespace taeda::cpu::simd
