@@ -338,6 +338,8 @@ SMALL_TILES = [
     (16, 1, 64, 96, (33, 17), (1, 0), 2),
     (8, 2, 128, 128, (31, 15), 1, 2),
     (8, 1, 64, 64, (29, 27), 2, 2),
+    (3, 1, 150, 130, (9, 14), 1, 1),
+    (4, 1, 130, 101, (25, 21), 1, 2),
 ]
 
 
@@ -389,7 +391,9 @@ def test_accuracy_of_dilated_kernels(case: tuple) -> None:
         assert ours < max(1e-5, 20 * theirs)
 
 
-@pytest.mark.parametrize(("stride", "shape"), [(1, (2, 32, 12, 12)), (2, (2, 64, 40, 40))])
+@pytest.mark.parametrize(
+    ("stride", "shape"), [(1, (2, 32, 12, 12)), (1, (2, 130, 11, 12)), (2, (2, 64, 40, 40))]
+)
 def test_values_that_are_not_finite_stay_where_they_are_read(stride: int, shape: tuple) -> None:
     channels = shape[1]
     for value in (float("inf"), float("-inf"), float("nan")):

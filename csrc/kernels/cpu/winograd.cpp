@@ -24,6 +24,7 @@ constexpr int64_t kTilesSummed = 128;  // tiles that a weight's gradient sums at
 constexpr int64_t kCached = 1 << 18;   // floats of transforms that are worked on together
 constexpr int64_t kLeastTiles = 128;   // so that reading the weights does not cost the more
 constexpr int64_t kTilesOfTask = 64;
+constexpr int64_t kFewTiles = 128;      // whose sums a near cache holds for all elements
 constexpr int64_t kMostSums = 1 << 17;  // weights whose gradients runs of rows sum apart
 constexpr double kTransformed = 1.6;    // beside a multiplication that waits for no memory
 constexpr int64_t kPieces = 4;          // a multiple of these is easily shared
@@ -164,59 +165,78 @@ struct Weights {
   }
 };
 
-// [element][block of outputs][phase][channel][output], with zeros for channels that fill up blocks.
-void transform(const Tiling& t, const Weights& w, float* to) {
+// Those of 16 outputs and the channels [first, last) of all phases, [element][channel][output],
+// with zeros for channels that fill up blocks.
+void transform(const Tiling& t, const Weights& w, int64_t block, int64_t first, int64_t last,
+               float* to, int64_t step) {
   const int64_t channels = blocks_of(w.channels) * kBlock;
-  const int64_t blocks = blocks_of(w.outputs), depth = t.phases * channels;
-  const int64_t step = blocks * depth * kBlock;
-  parallel_for(blocks * depth, 64, [&](int64_t begin, int64_t end) {
-    float taps[9 * kBlock];
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t block = i / depth, phase = i % depth / channels, c = i % channels;
-      if (c < w.channels && block * kBlock < w.outputs) {
-        w.read(t, phase, block * kBlock, c, taps);
-      } else {
-        std::fill_n(taps, 9 * kBlock, 0.0f);
-      }
-      t.tile.weight(taps, to + i * kBlock, step);
+  float taps[9 * kBlock];
+  for (int64_t i = first; i < last; ++i, to += kBlock) {
+    const int64_t phase = i / channels, c = i % channels;
+    if (c < w.channels && block * kBlock < w.outputs) {
+      w.read(t, phase, block * kBlock, c, taps);
+    } else {
+      std::fill_n(taps, 9 * kBlock, 0.0f);
+    }
+    t.tile.weight(taps, to, step);
+  }
+}
+
+// [element][block of outputs][phase][channel][output].
+void transform(const Tiling& t, const Weights& w, float* to) {
+  const int64_t blocks = blocks_of(w.outputs);
+  const int64_t depth = t.phases * blocks_of(w.channels) * kBlock;
+  parallel_for(blocks * depth / kBlock, 4, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin * kBlock; i < end * kBlock; i += kBlock) {
+      transform(t, w, i / depth, i % depth, i % depth + kBlock, to + i * kBlock,
+                blocks * depth * kBlock);
     }
   });
+}
+
+// sums[block][tile][output] of one element and a pair of blocks of outputs, of some blocks of
+// channels; those are x_block apart, and weights of the second block of outputs w_block after those
+// of the first. Adds to what is there, or not.
+void multiply(int64_t channel_blocks, const float* x, int64_t x_block, int64_t tiles,
+              const float* w, int64_t w_block, bool add, float* sums) {
+  const simd::WinogradKernels& k = kernels();
+  const bool wide = k.cols == kPair;
+  for (int64_t column = 0; column < kPair; column += k.cols) {
+    const int64_t block = column / kBlock, inside = column % kBlock;
+    simd::Panel p{kBlock,
+                  channel_blocks,
+                  nullptr,
+                  kBlock,
+                  1,
+                  x_block,
+                  w + block * w_block + inside,
+                  wide ? w_block : k.cols / 2,
+                  kBlock,
+                  kBlock * kBlock,
+                  nullptr,
+                  kBlock,
+                  wide ? tiles * kBlock : k.cols / 2,
+                  add};
+    for (int64_t i = 0; i < tiles; i += k.rows) {
+      p.a = x + i * kBlock;
+      p.c = sums + (block * tiles + i) * kBlock + inside;
+      k.product(std::min(k.rows, tiles - i), p);
+    }
+  }
 }
 
 // The sums over channels for some tiles and a pair of blocks of outputs:
 // [element][block][tile][output].
 void multiply(const Tiling& t, int64_t depth_blocks, const float* x, int64_t x_tiles, int64_t tiles,
               const float* w, int64_t w_blocks, float* sums) {
-  const simd::WinogradKernels& k = kernels();
-  const int64_t depth = depth_blocks * kBlock, w_block = depth * kBlock;
-  const bool wide = k.cols == kPair;
-  const int64_t blocks = depth_blocks / t.phases;
+  const int64_t w_block = depth_blocks * kBlock * kBlock, blocks = depth_blocks / t.phases;
   for (int64_t e = 0; e < t.elements; ++e) {
     const auto [first, last] = t.used(e);
     for (int64_t q = first * blocks; q < last * blocks; q += kDepthTogether) {
-      const float* from = x + (e * depth_blocks + q) * x_tiles * kBlock;
-      for (int64_t column = 0; column < kPair; column += k.cols) {
-        const int64_t block = column / kBlock, inside = column % kBlock;
-        simd::Panel p{kBlock,
-                      std::min(kDepthTogether, last * blocks - q),
-                      nullptr,
-                      kBlock,
-                      1,
-                      x_tiles * kBlock,
-                      w + (e * w_blocks + block) * w_block + q * kBlock * kBlock + inside,
-                      wide ? w_block : k.cols / 2,
-                      kBlock,
-                      kBlock * kBlock,
-                      nullptr,
-                      kBlock,
-                      wide ? tiles * kBlock : k.cols / 2,
-                      q != first * blocks};
-        for (int64_t i = 0; i < tiles; i += k.rows) {
-          p.a = from + i * kBlock;
-          p.c = sums + ((e * 2 + block) * tiles + i) * kBlock + inside;
-          k.product(std::min(k.rows, tiles - i), p);
-        }
-      }
+      multiply(std::min(kDepthTogether, last * blocks - q),
+               x + (e * depth_blocks + q) * x_tiles * kBlock, x_tiles * kBlock, tiles,
+               w + e * w_blocks * w_block + q * kBlock * kBlock, w_block, q != first * blocks,
+               sums + e * kPair * tiles);
     }
   }
 }
@@ -246,11 +266,50 @@ bool finish(const Tiling& t, int64_t begin, int64_t end, const float* sums, int6
   return finite;
 }
 
+// Few tiles: the weights are transformed piece by piece, just before they are multiplied, so that
+// what is several times as large as the weights need not go through memory.
+bool convolve_few(const Tiling& t, const Planes<const float>& x, int64_t top, int64_t left,
+                  const Weights& w, const float* bias, const Planes<float>& y) {
+  const int64_t each = blocks_of(x.channels), depth = t.phases * each;
+  const Rows rows(t, 0, t.rows);
+  Scratch<float> seen(t.elements * depth * rows.tiles * kBlock);
+  transform(t, rows, t.tile.input, t.tile.stride, x, top, left, t.side * t.tile.stride,
+            seen.data());
+  const int64_t block = kDepthTogether * kBlock * kBlock;
+  const int64_t step = 2 * block + kBlock;  // not a power of two, whose lines exclude each other
+  std::atomic<bool> finite = true;
+  parallel_for(blocks_of(y.channels) / 2, 1, [&](int64_t begin, int64_t end) {
+    Scratch<float> weights(t.elements * step), sums(t.elements * kPair * rows.tiles);
+    for (int64_t pair = begin; pair < end; ++pair) {
+      for (int64_t q = 0; q < depth; q += kDepthTogether) {
+        const int64_t until = std::min(q + kDepthTogether, depth);
+        for (int64_t b = 0; b < 2; ++b) {
+          transform(t, w, 2 * pair + b, q * kBlock, until * kBlock, weights.data() + b * block,
+                    step);
+        }
+        for (int64_t e = 0; e < t.elements; ++e) {
+          const auto [first, last] = t.used(e);
+          const int64_t from = std::max(q, first * each), to = std::min(until, last * each);
+          if (from >= to) continue;
+          multiply(to - from, seen.data() + (e * depth + from) * rows.tiles * kBlock,
+                   rows.tiles * kBlock, rows.tiles,
+                   weights.data() + e * step + (from - q) * kBlock * kBlock, block,
+                   from != first * each, sums.data() + e * kPair * rows.tiles);
+        }
+      }
+      if (!finish(t, 0, t.rows, sums.data(), pair * kPair, bias, y)) finite = false;
+    }
+  });
+  return finite;
+}
+
 bool convolve(const simd::WinogradTile& tile, int64_t batch, const Planes<const float>& x,
               int64_t top, int64_t left, const Weights& w, const float* bias,
               const Planes<float>& y) {
   const Tiling t(tile, batch, y.height, y.width);
   const int64_t depth = t.phases * blocks_of(x.channels), blocks = blocks_of(y.channels);
+  if (t.tiles() <= kFewTiles && blocks / 2 >= kPieces)
+    return convolve_few(t, x, top, left, w, bias, y);
   Scratch<float> weights(t.elements * blocks * depth * kBlock * kBlock);
   transform(t, w, weights.data());
   const int64_t most_of_part = std::max<int64_t>(1, kTilesOfTask / t.per_row);
