@@ -211,6 +211,51 @@ def test_eigh_of_a_batch():
         assert taeda.equal(w[i], alone.eigenvalues) and taeda.equal(v[i], alone.eigenvectors)
 
 
+KINDS_OF_ANY = {
+    "random": lambda x: x,
+    "symmetric": lambda x: x + x.T,
+    "skew": lambda x: x - x.T,
+    "orthogonal": lambda x: np.linalg.qr(x)[0],
+    "of rank one": lambda x: x[:, :1] @ x[:1],
+    "of ones": lambda x: x * 0 + 1,
+    "nearly a Jordan block": lambda x: np.eye(len(x)) + np.eye(len(x), k=1) + 1e-5 * ring(len(x)),
+    "a ring": lambda x: ring(len(x)),
+    "of blocks": lambda x: np.kron(np.array([[0, 1], [-1, 0]]), x)[: len(x), : len(x)],
+    "of powers": lambda x: np.vander(np.linspace(0, 1, len(x))),
+    "huge": lambda x: x * 1e12,
+    "tiny": lambda x: x * 1e-12,
+    "uneven": lambda x: x * 1.3 ** (np.arange(len(x)) % 20),
+    "triangular": np.triu,
+    "zero": lambda x: 0 * x,
+}
+
+
+def ring(n: int) -> np.ndarray:
+    return np.roll(np.eye(n), 1, 0)
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_ANY)
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64], ids=str)
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 16, 33, 64, 130])
+def test_eig(n, dtype, kind):
+    a = taeda.tensor(KINDS_OF_ANY[kind](matrix(n, n).numpy()), dtype=dtype)
+    exact = a.numpy().astype(np.complex128)
+    size = max(np.linalg.norm(exact), 1e-300)
+    w, v = (x.numpy().astype(np.complex128) for x in L.eig(a))
+    near = 100 * eps(dtype)
+    assert np.abs(exact / size @ v - v * (w / size)).max() < near
+    assert np.abs(np.linalg.norm(v, axis=0) - 1).max() < near
+    assert np.abs(w.sum() - np.trace(exact)) < near * size * n**0.5
+    pairs = w.imag > 0
+    assert (w[np.roll(pairs, 1)] == w[pairs].conj()).all()
+    assert (v[:, np.roll(pairs, 1)] == v[:, pairs].conj()).all()
+    values = L.eigvals(a).numpy()
+    assert np.abs(values.sum() - w.sum()) < near * size * n**0.5
+    if kind in ("symmetric", "orthogonal"):
+        gaps = np.abs(values[:, None] - w)
+        assert max(gaps.min(0).max(), gaps.min(1).max()) < near * size
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("norm", [0, 1e-9, 0.014, 0.016, 0.25, 0.43, 0.9, 1.9, 2.1, 3.9, 5.3, 40])
 def test_exponentials_of_every_degree(norm, dtype):

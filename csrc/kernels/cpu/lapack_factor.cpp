@@ -5,6 +5,7 @@
 #include "kernels/cpu/lapack_blocked.h"
 #include "kernels/cpu/lapack_reflectors.h"
 #include "kernels/cpu/lapack_util.h"
+#include "kernels/cpu/simd/eig.h"
 
 // Fortran passes the length of every text behind the other arguments.
 #define TAEDA_LAPACK_QR(T, x, gqr, mqr)                                                          \
@@ -77,7 +78,8 @@ TAEDA_ROUTINES(ComplexDouble, z, ungqr, unmqr)
 template <class T> inline constexpr bool is_complex = !std::is_floating_point_v<T>;
 const int kQuery = -1;
 
-constexpr int64_t kHigh = 12;  // columns of a high matrix that is best replaced by its R
+constexpr int64_t kNear = 320;  // rows of a matrix whose eigenvalues are found by one loop
+constexpr int64_t kHigh = 12;   // columns of a high matrix that is best replaced by its R
 
 }  // namespace
 
@@ -187,6 +189,22 @@ void complex_vectors(int64_t n, const R* imaginary, const R* packed, std::comple
   }
 }
 
+template <class T> const simd::EigLoops<T>& near_loops() {
+  using namespace simd;
+  if constexpr (sizeof(T) == 4) return TAEDA_PICK(eig_kernels).f32;
+  else return TAEDA_PICK(eig_kernels).f64;
+}
+
+// Returns false, with nothing written, where LAPACK is to do it.
+template <class R>
+bool near_eig(int64_t n, const R* a, std::complex<R>* values, std::complex<R>* vectors, R* space) {
+  if (!is_moderate(n * n, a)) return false;
+  R most = 0;
+  for (int64_t i = 0; i < n * n; ++i) most = std::max(most, std::abs(a[i]));
+  return near_loops<R>().eig(n, a, most, reinterpret_cast<R*>(values),
+                             reinterpret_cast<R*>(vectors), space);
+}
+
 template <class R>
 void eig_real(int64_t batch, int64_t n, R* a, std::complex<R>* values, std::complex<R>* vectors,
               int32_t* info) {
@@ -197,9 +215,16 @@ void eig_real(int64_t batch, int64_t n, R* a, std::complex<R>* values, std::comp
   Routines<R>::geev("N", job, &size, a, &ld, &answer, &answer, &answer, &ld, &answer, &ld, &answer,
                     &kQuery, &status, 1, 1);
   const int lwork = work_size(answer);
+  const bool near = n > 1 && n <= kNear;
   each(batch, product(n, n, n) * 10, [&](int64_t begin, int64_t end) {
     Scratch<R> work(lwork), re(n), im(n), packed(vectors ? n * n : 1);
+    Scratch<R> space(near ? simd::EigLoops<R>::space(n) : 1);
     for (int64_t i = begin; i < end; ++i) {
+      if (near && near_eig(n, a + i * n * n, values + i * n,
+                           vectors ? vectors + i * n * n : nullptr, space.data())) {
+        info[i] = 0;
+        continue;
+      }
       Routines<R>::geev("N", job, &size, a + i * n * n, &ld, re.data(), im.data(), work.data(), &ld,
                         packed.data(), &ld, work.data(), &lwork, info + i, 1, 1);
       for (int64_t j = 0; j < n; ++j) values[i * n + j] = {re.data()[j], im.data()[j]};
