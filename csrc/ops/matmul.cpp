@@ -2,6 +2,7 @@
 #include "autograd/backward.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/blas.h"
+#include "kernels/cpu/few_halves.h"
 #include "kernels/cpu/gemm_bf16.h"
 #include "kernels/cpu/pointwise.h"
 #include "kernels/cpu/scratch.h"
@@ -50,19 +51,30 @@ template <class T> cpu::MatrixRef<T> matrix(const Tensor& t) {
 
 int64_t batch_step(const Tensor& t) { return t.dim() == 3 ? t.strides()[0] : 0; }
 
-// Whether the product is taken in bfloat16 itself: with one row, few columns or short sums,
-// conversion costs less than copying to panels does.
+cpu::HalfMatrix half_matrix(const Tensor& t) {
+  return {static_cast<const uint16_t*>(t.data()), t.stride(-2), t.stride(-1)};
+}
+// Whether the larger side of a product of halves is read where it lies.
+bool with_few_rows(const Tensor& a, const Tensor& b) {
+  return is_half(a.dtype()) && !a.is_meta() &&
+         cpu::has_few_rows(a.dtype() == DType::BFloat16, a.size(-2), b.size(-1), a.size(-1),
+                           half_matrix(a), half_matrix(b));
+}
+
+// Whether the product is taken in bfloat16 itself. Small ones with short sums are not: conversion
+// costs less than copying to panels does, and subnormal numbers stay.
 constexpr int64_t kFew = 8;
 bool in_bf16(const Tensor& a, const Tensor& b) {
-  return a.dtype() == DType::BFloat16 && a.size(-2) > 1 && b.size(-1) > kFew && a.size(-1) > kFew &&
-         cpu::can_multiply_bf16();
+  const int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
+  return a.dtype() == DType::BFloat16 && ((n > kFew && k > kFew) || m * n * k >= 4096) &&
+         cpu::can_multiply_bf16() && !with_few_rows(a, b);
 }
 
 // Whether it is taken in float32 part by part, which are converted while they are near.
 bool in_parts(const Tensor& a, const Tensor& b) {
   const int64_t k = a.size(-1), n = b.size(-1);
   return is_half(a.dtype()) && a.dim() == 2 && a.size(0) > 1 && n > 1 && k > 0 &&
-         (k <= kFew || n <= kFew) && !a.is_meta();
+         (k <= kFew || n <= kFew) && !a.is_meta() && !with_few_rows(a, b) && !in_bf16(a, b);
 }
 
 // Rows of `cols` numbers each, converted; those without gaps in one call. Steps in bytes.
@@ -138,6 +150,23 @@ void multiply_bf16(const Tensor& a_in, const Tensor& b_in, const Tensor& out, fl
   });
 }
 
+void multiply_few_rows(const Tensor& a, const Tensor& b, const Tensor& out, float alpha,
+                       float beta) {
+  const int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
+  const int64_t batch = out.dim() == 3 ? out.size(0) : 1;
+  const int64_t a_step = batch_step(a), b_step = batch_step(b);
+  const int64_t grain = std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(1, m * n * k));
+  parallel_for(batch, batch < 8 ? batch : grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      cpu::HalfMatrix left = half_matrix(a), right = half_matrix(b);
+      left.data += i * a_step;
+      right.data += i * b_step;
+      cpu::multiply_few_rows(a.dtype() == DType::BFloat16, m, n, k, alpha, left, right, beta,
+                             out.data_as<float>() + i * m * n);
+    }
+  });
+}
+
 template <class T> cpu::MatrixRef<T> turned(cpu::MatrixRef<T> x) {
   return {x.data, x.stride, x.trans == cpu::Trans::No ? cpu::Trans::Yes : cpu::Trans::No};
 }
@@ -151,8 +180,9 @@ Tensor turned(const Tensor& t) {
 void multiply(const Tensor& a_in, const Tensor& b_in, const Tensor& out, Scalar alpha, Scalar beta,
               bool turn = false) {
   if (out.numel() == 0) return;
-  if (turn && b_in.dtype() == DType::BFloat16)
-    return multiply(a_in, turned(b_in), out, alpha, beta);
+  if (turn && is_half(b_in.dtype())) return multiply(a_in, turned(b_in), out, alpha, beta);
+  if (with_few_rows(a_in, b_in))
+    return multiply_few_rows(a_in, b_in, out, alpha.to<float>(), beta.to<float>());
   if (in_bf16(a_in, b_in)) {
     return multiply_bf16(a_in, b_in, out, alpha.to<float>(), beta.to<float>());
   }
