@@ -11,7 +11,21 @@ from taeda import linalg as L  # noqa: E402
 from tests.ops.matrices import matrix  # noqa: E402
 
 REAL = [taeda.float32, taeda.float64]
-SIZES = [(48, 48), (49, 50), (64, 63), (129, 131), (130, 70), (60, 111), (300, 129), (97, 400)]
+SIZES = [
+    (3, 3),
+    (9, 5),
+    (5, 14),
+    (21, 20),
+    (60, 8),
+    (48, 48),
+    (49, 50),
+    (64, 63),
+    (129, 131),
+    (130, 70),
+    (60, 111),
+    (300, 129),
+    (97, 400),
+]
 KINDS = ["random", "zero", "unit", "ones", "of low rank", "graded", "huge", "tiny", "one column"]
 
 

@@ -1,11 +1,12 @@
-// Singular values of large matrices, most of whose work are our own products, on all threads.
+// Singular values by way of a bidiagonal form, most of whose work are our own loops and products,
+// on all threads.
 #pragma once
 
 #include <cstdint>
 
 namespace taeda::cpu::lapack {
 
-constexpr int64_t kBidiagonal = 40;  // rows and columns that are worth it
+constexpr int64_t kBidiagonal = 3;  // rows and columns at least
 
 // Whether a matrix's numbers are finite and can be squared.
 template <class T> bool is_moderate(int64_t count, const T* a);

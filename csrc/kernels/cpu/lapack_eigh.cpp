@@ -360,7 +360,7 @@ void eigh(int64_t batch, int64_t n, bool upper, bool vectors, T* a, Real<T>* val
         std::fill_n(info + i, count, 0);
         return small_loops<T>().eigh(count, n, upper, x, values + i * n, vectors ? x : nullptr);
       };
-      const int64_t few = n > 8 ? lanes / 2 : n > 2 ? 2 : 1;
+      const int64_t few = few_to_rotate(lanes, n, n);
       if (lanes) return each_together(begin, end, lanes, few, together, alone);
     }
     for (int64_t i = begin; i < end; ++i) alone(i);

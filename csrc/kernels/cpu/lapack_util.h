@@ -65,9 +65,10 @@ void each_together(int64_t begin, int64_t end, int64_t most, int64_t few, F&& to
     for (int64_t j = i; j < i + count; ++j) alone(j);
   }
 }
-// Of rotations.
+// Of rotations, which take longer than what is done for one alone.
 inline int64_t few_to_rotate(int64_t lanes, int64_t rows, int64_t cols) {
-  return std::max(rows, cols) <= 8 ? 1 : lanes / 2;
+  const int64_t size = std::max(rows, cols);
+  return size > 8 ? lanes / 2 : size > 2 ? 2 : 1;
 }
 
 inline double product(int64_t a, int64_t b, int64_t c = 1) {
