@@ -26,9 +26,16 @@ TensorList rows_forward(const char* what, cpu::RowNorm s, const Tensor& self, co
                         const Tensor& bias) {
   DType compute = compute_of(self, what);
   Options o{compute, self.device()};
-  Tensor x = prepared(self, compute), w = prepared(weight, compute), b = prepared(bias, compute);
-  Tensor y = empty(self.sizes(), o), mean = empty({Dims{s.rows}}, o),
-         rstd = empty({Dims{s.rows}}, o);
+  Tensor w = prepared(weight, compute), b = prepared(bias, compute);
+  Tensor mean = empty({Dims{s.rows}}, o), rstd = empty({Dims{s.rows}}, o);
+  if (is_half(self.dtype()) && !self.is_meta()) {
+    const Tensor x = prepared(self, self.dtype()), y = empty(self.sizes(), self.options());
+    if (y.numel())
+      cpu::row_norm_halves(x.dtype(), s, x.data(), memory<float>(w), memory<float>(b), y.data(),
+                           mean.data_as<float>(), rstd.data_as<float>());
+    return {y, mean, rstd};
+  }
+  Tensor x = prepared(self, compute), y = empty(self.sizes(), o);
   if (y.numel() && !y.is_meta()) {
     visit_floating(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -40,7 +47,8 @@ TensorList rows_forward(const char* what, cpu::RowNorm s, const Tensor& self, co
 }
 
 TensorList rows_backward(const char* what, cpu::RowNorm s, const Tensor& grad, const Tensor& self,
-                         const Tensor& mean, const Tensor& rstd, const Tensor& weight) {
+                         const Tensor& mean, const Tensor& rstd, const Tensor& weight,
+                         bool affine) {
   DType compute = mean.dtype();
   check(same(grad.sizes(), self.sizes()) && grad.is_meta() == self.is_meta(), what,
         "_backward(): expected grad to be of shape ", to_string(self.sizes()), ", but got ",
@@ -52,19 +60,29 @@ TensorList rows_backward(const char* what, cpu::RowNorm s, const Tensor& grad, c
   check(!weight.defined() || weight.numel() == s.groups * s.channels, what,
         "_backward(): expected weight to have ", s.groups * s.channels, " elements, but got shape ",
         weight.defined() ? to_string(weight.sizes()) : to_string(Dims{}));
-  Tensor g = prepared(grad, compute), x = prepared(self, compute), w = prepared(weight, compute);
   Options o{compute, self.device()};
-  Dims affine = weight.defined() ? Dims(weight.sizes()) : Dims{s.groups * s.channels};
-  Tensor gx = empty(self.sizes(), o), gw = zeros(affine, o), gb = zeros(affine, o);
+  const Dims parameters = weight.defined() ? Dims(weight.sizes()) : Dims{s.groups * s.channels};
+  const DType affine_dtype = weight.defined() ? weight.dtype() : self.dtype();
+  Tensor w = prepared(weight, compute), gw = zeros(parameters, o), gb = zeros(parameters, o);
+  const DType half = self.dtype();
+  if (is_half(half) && !self.is_meta() && self.numel() && compute == DType::Float32) {
+    const Tensor g = prepared(grad, half), x = prepared(self, half),
+                 gx = empty(self.sizes(), self.options());
+    if (cpu::row_norm_backward_halves(half, s, g.data(), x.data(), mean.data_as<float>(),
+                                      rstd.data_as<float>(), memory<float>(w), gx.data(),
+                                      affine ? gw.data_as<float>() : nullptr,
+                                      affine ? gb.data_as<float>() : nullptr))
+      return {gx, finished(gw, affine_dtype), finished(gb, affine_dtype)};
+  }
+  Tensor g = prepared(grad, compute), x = prepared(self, compute), gx = empty(self.sizes(), o);
   if (gx.numel() && !gx.is_meta()) {
     visit_floating(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::row_norm_backward<T>(s, g.data_as<T>(), x.data_as<T>(), mean.data_as<T>(),
-                                rstd.data_as<T>(), memory<T>(w), gx.data_as<T>(), gw.data_as<T>(),
-                                gb.data_as<T>());
+      cpu::row_norm_backward<T>(
+          s, g.data_as<T>(), x.data_as<T>(), mean.data_as<T>(), rstd.data_as<T>(), memory<T>(w),
+          gx.data_as<T>(), affine ? gw.data_as<T>() : nullptr, affine ? gb.data_as<T>() : nullptr);
     });
   }
-  DType affine_dtype = weight.defined() ? weight.dtype() : self.dtype();
   return {finished(gx, self.dtype()), finished(gw, affine_dtype), finished(gb, affine_dtype)};
 }
 
@@ -93,10 +111,15 @@ TensorList native_layer_norm(const Tensor& self, const Dims& normalized, const T
 
 TensorList native_layer_norm_backward(const Tensor& grad, const Tensor& self,
                                       const Dims& normalized, const Tensor& mean,
-                                      const Tensor& rstd, const Tensor& weight) {
+                                      const Tensor& rstd, const Tensor& weight, bool affine) {
   check_normalized("layer_norm_backward", self, normalized);
   return rows_backward("layer_norm", layer_shape(self, normalized, 0, true), grad, self, mean, rstd,
-                       weight);
+                       weight, affine);
+}
+
+// Whether weight or bias, arguments 2 and 3, is to have a gradient.
+bool affine_needed(Backward& b, bool bias = true) {
+  return (b.has(2) && b.needs(2)) || (bias && b.has(3) && b.needs(3));
 }
 
 // Sizes of x as a matrix with rows of n elements.
@@ -124,7 +147,8 @@ void layer_norm_backward(Backward& b) {
   Dims normalized = b.arg<Dims>(1);
   double eps = b.arg<double>(4);
   if (!derivative_in_ops()) {
-    TensorList r = ops<"native_layer_norm_backward">(g, x, normalized, b.out(1), b.out(2), w);
+    TensorList r = ops<"native_layer_norm_backward">(g, x, normalized, b.out(1), b.out(2), w,
+                                                     affine_needed(b));
     b.set(0, r[0]);
     if (b.has(2)) b.set(2, r[1]);
     if (b.has(3)) b.set(3, b.dtype(3) == r[2].dtype() ? r[2] : to(r[2], b.dtype(3)));
@@ -169,10 +193,11 @@ TensorList native_rms_norm(const Tensor& self, const Dims& normalized, const Ten
 }
 
 TensorList native_rms_norm_backward(const Tensor& grad, const Tensor& self, const Dims& normalized,
-                                    const Tensor& mean, const Tensor& rstd, const Tensor& weight) {
+                                    const Tensor& mean, const Tensor& rstd, const Tensor& weight,
+                                    bool affine) {
   check_normalized("rms_norm_backward", self, normalized);
   return rows_backward("rms_norm", layer_shape(self, normalized, 0, false), grad, self, mean, rstd,
-                       weight);
+                       weight, affine);
 }
 
 void rms_norm_backward(Backward& b) {
@@ -180,7 +205,8 @@ void rms_norm_backward(Backward& b) {
   if (!g.defined()) return;
   Dims normalized = b.arg<Dims>(1);
   if (!derivative_in_ops()) {
-    TensorList r = ops<"native_rms_norm_backward">(g, x, normalized, b.out(1), b.out(2), w);
+    TensorList r = ops<"native_rms_norm_backward">(g, x, normalized, b.out(1), b.out(2), w,
+                                                   affine_needed(b, false));
     b.set(0, r[0]);
     if (b.has(2)) b.set(2, r[1]);
     return;
@@ -223,10 +249,11 @@ TensorList native_group_norm(const Tensor& self, int64_t groups, const Tensor& w
 }
 
 TensorList native_group_norm_backward(const Tensor& grad, const Tensor& self, int64_t groups,
-                                      const Tensor& mean, const Tensor& rstd,
-                                      const Tensor& weight) {
+                                      const Tensor& mean, const Tensor& rstd, const Tensor& weight,
+                                      bool affine) {
   check_groups(self, groups);
-  return rows_backward("group_norm", group_shape(self, groups, 0), grad, self, mean, rstd, weight);
+  return rows_backward("group_norm", group_shape(self, groups, 0), grad, self, mean, rstd, weight,
+                       affine);
 }
 
 Dims channel_dims(const Dims& sizes) {  // (1, C, 1, ...): how a channel vector broadcasts
@@ -240,7 +267,8 @@ void group_norm_backward(Backward& b) {
   if (!g.defined()) return;
   int64_t groups = b.arg<int64_t>(1);
   if (!derivative_in_ops()) {
-    TensorList r = ops<"native_group_norm_backward">(g, x, groups, b.out(1), b.out(2), w);
+    TensorList r =
+        ops<"native_group_norm_backward">(g, x, groups, b.out(1), b.out(2), w, affine_needed(b));
     b.set(0, r[0]);
     if (b.has(2)) b.set(2, r[1]);
     if (b.has(3)) b.set(3, r[2]);
@@ -429,8 +457,8 @@ const Define norm_ops[] = {
       .non_differentiable = kStats}},
     {"native_layer_norm_backward(grad: Tensor, self: Tensor, normalized_shape: int[], mean: "
      "Tensor, rstd: Tensor, weight: "
-     "Tensor?) -> (Tensor, Tensor, Tensor)",
-     "Gradients of layer_norm in one pass.",
+     "Tensor?, affine: bool = True) -> (Tensor, Tensor, Tensor)",
+     "Gradients of layer_norm in one pass; those of weight and bias are 0 without `affine`.",
      kernel(native_layer_norm_backward),
      {.forms = 0}},
     {"rms_norm(self: Tensor, normalized_shape: int[], weight: Tensor? = None, eps: float? = None) "
@@ -450,7 +478,7 @@ const Define norm_ops[] = {
       .non_differentiable = kStats}},
     {"native_rms_norm_backward(grad: Tensor, self: Tensor, normalized_shape: int[], mean: Tensor, "
      "rstd: Tensor, weight: "
-     "Tensor?) -> (Tensor, Tensor, Tensor)",
+     "Tensor?, affine: bool = True) -> (Tensor, Tensor, Tensor)",
      "Gradients of rms_norm in one pass.",
      kernel(native_rms_norm_backward),
      {.forms = 0}},
@@ -471,7 +499,7 @@ const Define norm_ops[] = {
       .non_differentiable = kStats}},
     {"native_group_norm_backward(grad: Tensor, self: Tensor, num_groups: int, mean: Tensor, rstd: "
      "Tensor, weight: "
-     "Tensor?) -> (Tensor, Tensor, Tensor)",
+     "Tensor?, affine: bool = True) -> (Tensor, Tensor, Tensor)",
      "Gradients of group_norm in one pass.",
      kernel(native_group_norm_backward),
      {.forms = 0}},

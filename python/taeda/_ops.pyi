@@ -2851,6 +2851,7 @@ def native_group_norm_backward(
     mean: Tensor,
     rstd: Tensor,
     weight: Tensor | None,
+    affine: _bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]: ...
 def native_layer_norm(
     input: Tensor,
@@ -2866,6 +2867,7 @@ def native_layer_norm_backward(
     mean: Tensor,
     rstd: Tensor,
     weight: Tensor | None,
+    affine: _bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]: ...
 def native_rms_norm(
     input: Tensor,
@@ -2880,6 +2882,7 @@ def native_rms_norm_backward(
     mean: Tensor,
     rstd: Tensor,
     weight: Tensor | None,
+    affine: _bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]: ...
 def ne(input: _Number, other: _Number, *, out: Tensor | None = None) -> Tensor: ...
 def ne_(input: _Number, other: _Number) -> Tensor: ...

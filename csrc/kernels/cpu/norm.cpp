@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/pointwise.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/norm.h"
 #include "kernels/cpu/simd/pick.h"
@@ -158,16 +159,12 @@ void affine_gradients(const RowNorm& s, const T* g, const T* x, const T* mean, c
 }
 
 // All three gradients of rows with the same affine parameters in one pass. Parts of the rows are
-// dealt out; their sums are added in order.
-template <class T>
-void fused_gradients(const RowNorm& s, const T* g, const T* x, const T* mean, const T* rstd,
-                     const T* weight, T* gx, T* gw, T* gb) {
-  const auto& f = loops<T>();
+// dealt out; their sums are added in order. run(first row, how many, part, sums for gw and gb)
+template <class T, class F> void gradients_in_parts(const RowNorm& s, T* gw, T* gb, F&& run) {
   const int64_t n = s.channels;
   const int64_t parts =
       std::clamp<int64_t>(s.rows * n / 16384, 1, std::min<int64_t>(16, s.rows / 16));
   const int64_t rows = (s.rows + parts - 1) / parts;
-  const bool past = goes_past(s.rows, n, gx);
   const Scratch<double> sums(2 * n * parts);
   parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
     const Scratch<T> part(2 * n);
@@ -175,9 +172,7 @@ void fused_gradients(const RowNorm& s, const T* g, const T* x, const T* mean, co
       double* sum = sums.data() + 2 * n * p;
       std::fill_n(sum, 2 * n, 0.0);
       const int64_t first = std::min(s.rows, p * rows);
-      f.rows_backward(g + first * n, x + first * n, weight, std::min(rows, s.rows - first), n,
-                      s.centered, mean + first, rstd + first, gx + first * n, part.data(), sum,
-                      sum + n, past);
+      run(first, std::min(rows, s.rows - first), part.data(), sum, sum + n);
     }
   });
   double* total = sums.data();
@@ -189,17 +184,120 @@ void fused_gradients(const RowNorm& s, const T* g, const T* x, const T* mean, co
   for (int64_t i = 0; gb && i < n; ++i) gb[i] = static_cast<T>(total[n + i]);
 }
 
+bool can_fuse(const RowNorm& s) { return s.groups == 1 && s.spatial == 1 && s.rows >= 32; }
+
 }  // namespace
 
 template <class T>
 void row_norm_backward(const RowNorm& s, const T* g, const T* x, const T* mean, const T* rstd,
                        const T* weight, T* gx, T* gw, T* gb) {
-  if (gx && (gw || gb) && s.groups == 1 && s.spatial == 1 && s.rows >= 32) {
-    fused_gradients(s, g, x, mean, rstd, weight, gx, gw, gb);
-    return;
+  if (gx && (gw || gb) && can_fuse(s)) {
+    const int64_t n = s.channels;
+    const bool past = goes_past(s.rows, n, gx);
+    return gradients_in_parts(
+        s, gw, gb, [&](int64_t r, int64_t rows, T* part, double* sum_w, double* sum_b) {
+          loops<T>().rows_backward(g + r * n, x + r * n, weight, rows, n, s.centered, mean + r,
+                                   rstd + r, gx + r * n, part, sum_w, sum_b, past);
+        });
   }
   if (gx) row_gradients(s, g, x, mean, rstd, weight, gx);
   if (gw || gb) affine_gradients(s, g, x, mean, rstd, gw, gb);
+}
+
+// ---- rows of halves, converted some at a time, while they are near ----
+
+namespace {
+
+constexpr int64_t kNear = 1 << 12;  // elements
+
+// Elements of a half dtype, contiguous.
+struct Halves {
+  uint8_t dtype;
+  char* data;
+
+  static constexpr auto kFloat = static_cast<uint8_t>(DType::Float32);
+  // Also asks for what follows: memory would wait while this is computed.
+  void read(int64_t first, int64_t n, float* to) const {
+    for (int64_t i = 0; i < n; i += 32) __builtin_prefetch(data + 2 * (first + n + i), 0, 2);
+    cast_rows(kFloat, dtype, reinterpret_cast<char*>(to), 4, 0, data + 2 * first, 2, 0, n, 1);
+  }
+  void write(int64_t first, int64_t n, const float* from) const {
+    cast_rows(dtype, kFloat, data + 2 * first, 2, 0, reinterpret_cast<const char*>(from), 4, 0, n,
+              1);
+  }
+};
+Halves halves(DType dtype, const void* data) {
+  return {static_cast<uint8_t>(dtype), static_cast<char*>(const_cast<void*>(data))};
+}
+
+// f(first row, some rows, the group of the first), with which all of them are rows of that shape.
+template <class F> void for_near_rows(const RowNorm& s, F&& f) {
+  const int64_t n = s.channels * s.spatial;
+  const int64_t some =
+      s.groups == 1 ? std::clamp<int64_t>(kNear / std::max<int64_t>(n, 1), 1, s.rows) : 1;
+  parallel_for((s.rows + some - 1) / some, grain_for(n * some), [&](int64_t begin, int64_t end) {
+    RowNorm rows = s;
+    rows.groups = 1;
+    for (int64_t i = begin; i < end; ++i) {
+      rows.rows = std::min(some, s.rows - i * some);
+      f(i * some, rows, i * some % s.groups);
+    }
+  });
+}
+
+}  // namespace
+
+void row_norm_halves(DType dtype, const RowNorm& s, const void* x, const float* weight,
+                     const float* bias, void* y, float* mean, float* rstd) {
+  const Halves from = halves(dtype, x), to = halves(dtype, y);
+  const int64_t n = s.channels * s.spatial;
+  for_near_rows(s, [&](int64_t first, const RowNorm& rows, int64_t group) {
+    const int64_t all = rows.rows * n, channel = group * s.channels;
+    const Scratch<float> near(2 * all);
+    from.read(first * n, all, near.data());
+    row_norm<float>(rows, near.data(), weight ? weight + channel : nullptr,
+                    bias ? bias + channel : nullptr, near.data() + all, mean + first, rstd + first);
+    to.write(first * n, all, near.data() + all);
+  });
+}
+
+bool row_norm_backward_halves(DType dtype, const RowNorm& s, const void* g, const void* x,
+                              const float* mean, const float* rstd, const float* weight, void* gx,
+                              float* gw, float* gb) {
+  const Halves from_g = halves(dtype, g), from_x = halves(dtype, x), to = halves(dtype, gx);
+  const int64_t n = s.channels * s.spatial;
+  // f(g, x, gx) of some rows
+  const auto near_rows = [&](int64_t first, int64_t rows, auto&& f) {
+    const int64_t all = rows * n;
+    const Scratch<float> near(3 * all);
+    float *near_g = near.data(), *near_x = near_g + all, *near_gx = near_x + all;
+    from_g.read(first * n, all, near_g);
+    from_x.read(first * n, all, near_x);
+    f(near_g, near_x, near_gx);
+    to.write(first * n, all, near_gx);
+  };
+  if (!gw && !gb) {
+    for_near_rows(s, [&](int64_t first, const RowNorm& rows, int64_t group) {
+      near_rows(first, rows.rows, [&](const float* a, const float* b, float* c) {
+        row_gradients(rows, a, b, mean + first, rstd + first,
+                      weight ? weight + group * s.channels : nullptr, c);
+      });
+    });
+    return true;
+  }
+  if (!can_fuse(s)) return false;
+  const int64_t some = std::clamp<int64_t>(4 * kNear / n / 4 * 4, 4, 32);
+  gradients_in_parts<float>(
+      s, gw, gb, [&](int64_t begin, int64_t count, float* part, double* sum_w, double* sum_b) {
+        for (int64_t r = begin; r < begin + count; r += some) {
+          const int64_t rows = std::min(some, begin + count - r);
+          near_rows(r, rows, [&](const float* a, const float* b, float* c) {
+            loops<float>().rows_backward(a, b, weight, rows, n, s.centered, mean + r, rstd + r, c,
+                                         part, sum_w, sum_b, false);
+          });
+        }
+      });
+  return true;
 }
 
 namespace {

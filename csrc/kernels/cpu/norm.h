@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "base/dtype.h"
+
 namespace taeda::cpu {
 
 // Each row of channels * spatial elements is normalised by itself. Element (row, c, s) has the
@@ -21,6 +23,14 @@ void row_norm(const RowNorm& s, const T* x, const T* weight, const T* bias, T* y
 template <class T>
 void row_norm_backward(const RowNorm& s, const T* g, const T* x, const T* mean, const T* rstd,
                        const T* weight, T* gx, T* gw, T* gb);
+
+// The same for float16 or bfloat16, converted where it is near; false where that has no way of its
+// own.
+void row_norm_halves(DType dtype, const RowNorm& s, const void* x, const float* weight,
+                     const float* bias, void* y, float* mean, float* rstd);
+bool row_norm_backward_halves(DType dtype, const RowNorm& s, const void* g, const void* x,
+                              const float* mean, const float* rstd, const float* weight, void* gx,
+                              float* gw, float* gb);
 
 struct BatchNorm {
   int64_t batch, channels, spatial;
