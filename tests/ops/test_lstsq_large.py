@@ -40,11 +40,13 @@ def test_full_rank(size, dtype, driver):
 
 @pytest.mark.parametrize("driver", DRIVERS[1:])
 @pytest.mark.parametrize("dtype", REAL, ids=str)
-def test_low_rank(dtype, driver):
-    a = matrix(150, 7, dtype=dtype) @ matrix(7, 60, dtype=dtype, seed=2)
-    b = matrix(150, 4, dtype=dtype, seed=1)
+@pytest.mark.parametrize("size", [(150, 60, 7), (12, 5, 2), (30, 30, 7), (4, 9, 3)], ids=str)
+def test_low_rank(size, dtype, driver):
+    m, n, rank = size
+    a = matrix(m, rank, dtype=dtype) @ matrix(rank, n, dtype=dtype, seed=2)
+    b = matrix(m, 4, dtype=dtype, seed=1)
     got = L.lstsq(a, b, driver=driver, rcond=1e-4)
-    assert got.rank == 7
+    assert got.rank == rank
     want = np.linalg.pinv(a.numpy().astype(np.float64), rcond=1e-4) @ b.numpy()
     error = 1e4 * taeda.finfo(dtype).eps
     assert np.abs(got.solution.numpy() - want).max() < error * np.abs(want).max()

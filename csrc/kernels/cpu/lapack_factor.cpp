@@ -1,4 +1,4 @@
-// QR, eigenvalues of any matrix, singular values and least squares.
+// QR, eigenvalues of any matrix and singular values.
 #include <type_traits>
 
 #include "kernels/cpu/lapack_bidiagonal.h"
@@ -14,19 +14,11 @@
                          const int*, int*);                                                      \
   void scipy_##x##mqr##_(const char*, const char*, const int*, const int*, const int*, const T*, \
                          const int*, const T*, T*, const int*, T*, const int*, int*, size_t,     \
-                         size_t);                                                                \
-  void scipy_##x##gels_(const char*, const int*, const int*, const int*, T*, const int*, T*,     \
-                        const int*, T*, const int*, int*, size_t);
+                         size_t);
 // Complex routines take a real work array (C stands for its argument).
-#define TAEDA_LAPACK_SPECTRUM(T, R, x, C)                                                          \
-  void scipy_##x##gesdd_(const char*, const int*, const int*, T*, const int*, R*, T*, const int*,  \
-                         T*, const int*, T*, const int*, C(R*) int*, int*, size_t);                \
-  void scipy_##x##gelsy_(const int*, const int*, const int*, T*, const int*, T*, const int*, int*, \
-                         const R*, int*, T*, const int*, C(R*) int*);                              \
-  void scipy_##x##gelsd_(const int*, const int*, const int*, T*, const int*, T*, const int*, R*,   \
-                         const R*, int*, T*, const int*, C(R*) int*, int*);                        \
-  void scipy_##x##gelss_(const int*, const int*, const int*, T*, const int*, T*, const int*, R*,   \
-                         const R*, int*, T*, const int*, C(R*) int*);
+#define TAEDA_LAPACK_SPECTRUM(T, R, x, C)                                                         \
+  void scipy_##x##gesdd_(const char*, const int*, const int*, T*, const int*, R*, T*, const int*, \
+                         T*, const int*, T*, const int*, C(R*) int*, int*, size_t);
 #define TAEDA_REAL(argument)
 #define TAEDA_COMPLEX(argument) argument,
 
@@ -63,10 +55,6 @@ template <class T> struct Routines;
     static constexpr auto geqrf = scipy_##x##geqrf_; \
     static constexpr auto orgqr = scipy_##x##gqr##_; \
     static constexpr auto ormqr = scipy_##x##mqr##_; \
-    static constexpr auto gels = scipy_##x##gels_;   \
-    static constexpr auto gelsy = scipy_##x##gelsy_; \
-    static constexpr auto gelsd = scipy_##x##gelsd_; \
-    static constexpr auto gelss = scipy_##x##gelss_; \
     static constexpr auto gesdd = scipy_##x##gesdd_; \
     static constexpr auto geev = scipy_##x##geev_;   \
   };
@@ -79,7 +67,6 @@ template <class T> inline constexpr bool is_complex = !std::is_floating_point_v<
 const int kQuery = -1;
 
 constexpr int64_t kNear = 320;  // rows of a matrix whose eigenvalues are found by one loop
-constexpr int64_t kHigh = 12;   // columns of a high matrix that is best replaced by its R
 
 }  // namespace
 
@@ -323,128 +310,13 @@ void svd(Shape s, bool full, bool any_signs, T* a, Real<T>* values, T* u, T* vh,
   each(s.batch, product(s.rows, s.cols, k) * 8, some, std::max<int64_t>(lanes, 1));
 }
 
-namespace {
-
-// One least-squares problem after another with one work space. What a method does not use is
-// small.
-template <class T> struct LeastSquaresCall {
-  using R = Real<T>;
-  LeastSquares method;
-  int m, n, cols, lda, ldb;
-  R rcond;
-
-  void operator()(T* a, T* b, int* rank, R* s, T* work, int lwork, [[maybe_unused]] R* rwork,
-                  int* iwork, int* info) const {
-    switch (method) {
-      case LeastSquares::QR:
-        return Routines<T>::gels("N", &m, &n, &cols, a, &lda, b, &ldb, work, &lwork, info, 1);
-      case LeastSquares::PivotedQR:  // iwork: which columns may be exchanged (all)
-        if (lwork > 0) std::fill_n(iwork, n, 0);
-        if constexpr (is_complex<T>)
-          return Routines<T>::gelsy(&m, &n, &cols, a, &lda, b, &ldb, iwork, &rcond, rank, work,
-                                    &lwork, rwork, info);
-        else
-          return Routines<T>::gelsy(&m, &n, &cols, a, &lda, b, &ldb, iwork, &rcond, rank, work,
-                                    &lwork, info);
-      case LeastSquares::DivideAndConquer:
-        if constexpr (is_complex<T>)
-          return Routines<T>::gelsd(&m, &n, &cols, a, &lda, b, &ldb, s, &rcond, rank, work, &lwork,
-                                    rwork, iwork, info);
-        else
-          return Routines<T>::gelsd(&m, &n, &cols, a, &lda, b, &ldb, s, &rcond, rank, work, &lwork,
-                                    iwork, info);
-      default:
-        if constexpr (is_complex<T>)
-          return Routines<T>::gelss(&m, &n, &cols, a, &lda, b, &ldb, s, &rcond, rank, work, &lwork,
-                                    rwork, info);
-        else
-          return Routines<T>::gelss(&m, &n, &cols, a, &lda, b, &ldb, s, &rcond, rank, work, &lwork,
-                                    info);
-    }
-  }
-};
-
-// b := Q' b for the Q of a (m x n, m >= n), of which R is left, with anything below it.
-template <class T> void turn_by_q(int64_t m, int64_t n, int64_t b_cols, T* a, T* b) {
-  Scratch<T> tau(n);
-  factor_qr(m, n, a, tau.data());
-  multiply_reflectors(m, b_cols, true, true, n, a, tau.data(), b);
-}
-
-// From there: LAPACK's info.
-template <class T> int32_t solve_by_r(int64_t m, int64_t n, int64_t b_cols, const T* a, T* b) {
-  for (int64_t i = 0; i < n; ++i) {
-    if (a[i * (m + 1)] == T(0)) return narrow(i + 1);
-  }
-  const Triangle how{.left = true, .upper = true, .unit = false, .trans = Trans::No};
-  solve_blocks(n, b_cols, how, a, m, b, m);
-  return 0;
-}
-
-}  // namespace
-
-template <class T>
-void least_squares(LeastSquares method, Shape shape, int64_t b_cols, T* a, T* b, double rcond,
-                   int32_t* rank, Real<T>* s, int32_t* info) {
-  using R = Real<T>;
-  const int64_t k = std::min(shape.rows, shape.cols), high = std::max(shape.rows, shape.cols);
-  narrow(product(high, k) * 2 + product(k, b_cols) + 64 * static_cast<double>(high + b_cols));
-  const LeastSquaresCall<T> call{
-      method,        narrow(shape.rows),   narrow(shape.cols), narrow(b_cols), leading(shape.rows),
-      leading(high), static_cast<R>(rcond)};
-  T answer{};
-  R real_answer{};
-  int int_answer = 0, any_rank = 0, status = 0;
-  call(a, b, &any_rank, &real_answer, &answer, -1, &real_answer, &int_answer, &status);
-  const int lwork = work_size(answer);
-  const bool divide = method == LeastSquares::DivideAndConquer;
-  const int64_t lrwork = divide ? work_size(real_answer) : 5 * high;
-  const int64_t liwork = divide ? std::max(int_answer, 1) : shape.cols;
-  // A matrix that is much higher than wide is best replaced by its R, for every method.
-  const int64_t m = shape.rows, n = shape.cols;
-  const bool plain = method == LeastSquares::QR;
-  const bool by_r = !is_complex<T> && (plain ? m >= n : n >= kHigh && 2 * m >= 3 * n);
-  LeastSquaresCall<T> of_r = call;
-  of_r.m = of_r.lda = of_r.n;
-  auto some = [&](int64_t begin, int64_t end) {
-    Scratch<T> work(lwork), r(by_r && !plain ? n * n : 1);
-    Scratch<R> rwork(lrwork), values(k);
-    Scratch<int> iwork(liwork);
-    for (int64_t i = begin; i < end; ++i) {
-      int own_rank = 0;
-      T *x = a + i * m * n, *y = b + i * high * b_cols;
-      auto run = [&](const LeastSquaresCall<T>& with, T* matrix) {
-        with(matrix, y, rank ? rank + i : &own_rank, s ? s + i * k : values.data(), work.data(),
-             lwork, rwork.data(), iwork.data(), info + i);
-      };
-      if constexpr (!is_complex<T>) {
-        if (by_r && is_moderate(m * n, x) && is_moderate(high * b_cols, y)) {
-          turn_by_q(m, n, b_cols, x, y);
-          if (plain) {
-            info[i] = solve_by_r(m, n, b_cols, x, y);
-          } else {
-            std::fill_n(r.data(), n * n, T(0));
-            for (int64_t c = 0; c < n; ++c) std::copy_n(x + c * m, c + 1, r.data() + c * n);
-            run(of_r, r.data());
-          }
-          continue;
-        }
-      }
-      run(call, x);
-    }
-  };
-  each(shape.batch, product(m, n, k) * 4, some);
-}
-
-#define TAEDA_INSTANTIATE(T)                                                                       \
-  template void qr_factor<T>(Shape, T*, T*);                                                       \
-  template void reflectors_to_q<T>(Shape, int64_t, T*, const T*);                                  \
-  template void multiply_by_q<T>(Shape, bool, Trans, int64_t, const T*, const T*, T*);             \
-  template void eig<T>(int64_t, int64_t, T*, std::complex<Real<T>>*, std::complex<Real<T>>*,       \
-                       int32_t*);                                                                  \
-  template void svd<T>(Shape, bool, bool, T*, Real<T>*, T*, T*, int32_t*);                         \
-  template void least_squares<T>(LeastSquares, Shape, int64_t, T*, T*, double, int32_t*, Real<T>*, \
-                                 int32_t*);
+#define TAEDA_INSTANTIATE(T)                                                                 \
+  template void qr_factor<T>(Shape, T*, T*);                                                 \
+  template void reflectors_to_q<T>(Shape, int64_t, T*, const T*);                            \
+  template void multiply_by_q<T>(Shape, bool, Trans, int64_t, const T*, const T*, T*);       \
+  template void eig<T>(int64_t, int64_t, T*, std::complex<Real<T>>*, std::complex<Real<T>>*, \
+                       int32_t*);                                                            \
+  template void svd<T>(Shape, bool, bool, T*, Real<T>*, T*, T*, int32_t*);
 TAEDA_INSTANTIATE(float)
 TAEDA_INSTANTIATE(double)
 TAEDA_INSTANTIATE(ComplexFloat)

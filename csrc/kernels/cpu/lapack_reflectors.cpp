@@ -11,7 +11,7 @@ namespace taeda::cpu::lapack {
 namespace {
 
 // What is narrow, or stays in the nearest cache, is turned by one reflector after the other.
-constexpr int64_t kFew = 40, kNear = 80 << 10;
+constexpr int64_t kFew = 40, kNear = 80 << 10, kNearPivots = 1 << 20;
 constexpr int64_t kPanel = 32;    // reflectors together
 constexpr int64_t kStrip = 128;   // columns that a task multiplies
 constexpr int64_t kNarrow = 512;  // columns of a matrix that is cut into strips half as wide
@@ -177,6 +177,14 @@ template <class T> void factor_qr(int64_t m, int64_t n, T* a, T* tau) {
   }
 }
 
+template <class T> bool pivots_are_near(int64_t m, int64_t n) {
+  return m * n * int64_t{sizeof(T)} <= kNearPivots;
+}
+template <class T> void factor_qr_pivots(int64_t m, int64_t n, T* a, T* tau, int32_t* order) {
+  Scratch<T> work(space_of<T>(m, n));
+  few_loops<T>().qr_pivots(m, n, a, tau, order, work.data());
+}
+
 template <class T> void make_q(int64_t m, int64_t n, int64_t k, T* a, const T* tau) {
   if (is_near<T>(k, m, n)) {
     Scratch<T> work(space_of<T>(m, n));
@@ -231,6 +239,8 @@ void multiply_reflectors(int64_t m, int64_t n, bool left, bool turned, int64_t k
 #define TAEDA_INSTANTIATE(T)                                                                      \
   template const simd::SymmetricLoops<T>& symmetric_loops<T>();                                   \
   template void factor_qr<T>(int64_t, int64_t, T*, T*);                                           \
+  template bool pivots_are_near<T>(int64_t, int64_t);                                             \
+  template void factor_qr_pivots<T>(int64_t, int64_t, T*, T*, int32_t*);                          \
   template void make_q<T>(int64_t, int64_t, int64_t, T*, const T*);                               \
   template void multiply_reflectors<T>(int64_t, int64_t, bool, bool, int64_t, const T*, const T*, \
                                        T*);

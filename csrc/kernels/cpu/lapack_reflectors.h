@@ -11,6 +11,10 @@ template <class T> const simd::SymmetricLoops<T>& symmetric_loops();
 
 // R in the upper triangle of a (m x n), reflectors below it; tau: min(m, n).
 template <class T> void factor_qr(int64_t m, int64_t n, T* a, T* tau);
+// The same of a with its columns exchanged such that R's diagonal descends: column i of it is
+// column order[i] of a. For matrices that are near only.
+template <class T> void factor_qr_pivots(int64_t m, int64_t n, T* a, T* tau, int32_t* order);
+template <class T> bool pivots_are_near(int64_t m, int64_t n);
 // The first n columns of the product of the k reflectors in a (m x n), in their place.
 template <class T> void make_q(int64_t m, int64_t n, int64_t k, T* a, const T* tau);
 // c (m x n) = op(Q) c or c op(Q), Q the product of k reflectors, each as long as Q is high.

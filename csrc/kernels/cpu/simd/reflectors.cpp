@@ -42,18 +42,66 @@ template <class T> void take_reflector(int64_t i, int64_t high, const T* a, T* v
   for (int64_t r = high; r % kColumnBlock; ++r) v[r] = 0;
 }
 
+// Reflector i of the matrix's column i, applied to those behind it.
+template <class T> FN T reflect_next(const Padded<T>& p, int64_t i) {
+  const int64_t from = block_down(i);
+  T *column = p.x + i * p.ld, *v = p.beside;
+  for (int64_t r = from; r < i; ++r) v[r] = 0;
+  __builtin_memcpy(v + i, column + i, (p.ld - i) * sizeof(T));
+  const T tau = make_reflector(i, p.ld, v, column[i]);
+  __builtin_memcpy(column + i + 1, v + i + 1, (p.ld - i - 1) * sizeof(T));
+  turn_columns(from, p.ld, tau, v, i + 1, p.n, p.x, p.ld);
+  return tau;
+}
+
 template <class T> void qr(int64_t m, int64_t n, T* a, T* tau, T* work) {
   const Padded<T> p(m, n, work);
   p.load(a, m);
-  const int64_t k = m < n ? m : n;
-  for (int64_t i = 0; i < k; ++i) {
-    const int64_t from = block_down(i);
-    T *column = p.x + i * p.ld, *v = p.beside;
-    for (int64_t r = from; r < i; ++r) v[r] = 0;
-    __builtin_memcpy(v + i, column + i, (p.ld - i) * sizeof(T));
-    tau[i] = make_reflector(i, p.ld, v, column[i]);
-    __builtin_memcpy(column + i + 1, v + i + 1, (p.ld - i - 1) * sizeof(T));
-    turn_columns(from, p.ld, tau[i], v, i + 1, n, p.x, p.ld);
+  for (int64_t i = 0; i < m && i < n; ++i) tau[i] = reflect_next(p, i);
+  p.store(a, m);
+}
+
+// Lengths are brought up to date by what a step takes from them, and measured again once little of
+// them is left (Drmac and Bujanovic 2008).
+template <class T> void qr_pivots(int64_t m, int64_t n, T* a, T* tau, int32_t* order, T* work) {
+  constexpr T enough = sizeof(T) == 4 ? T(0x1p-12) : T(0x1p-26);
+  const Padded<T> p(m, n, work);
+  p.load(a, m);
+  T *lengths = p.beside + p.ld, *measured = lengths + n;
+  auto measure = [&](int64_t from, int64_t c) {
+    T sum = 0;
+    const T* column = p.x + c * p.ld;
+    for (int64_t r = from; r % kColumnBlock; ++r) sum += column[r] * column[r];
+    T rest;
+    some_dots<1>(block_down(from + kColumnBlock - 1), p.ld, column, p.ld, column, &rest);
+    lengths[c] = measured[c] = taeda::TAEDA_ISA::sqrt(sum + rest);
+  };
+  for (int64_t c = 0; c < n; ++c) {
+    order[c] = static_cast<int32_t>(c);
+    measure(0, c);
+  }
+  for (int64_t i = 0; i < m && i < n; ++i) {
+    int64_t best = i;
+    for (int64_t c = i + 1; c < n; ++c) best = lengths[c] > lengths[best] ? c : best;
+    if (best != i) {
+      T *here = p.x + i * p.ld, *there = p.x + best * p.ld;
+      for (int64_t r = 0; r < p.ld; ++r) {
+        const T before = here[r];
+        here[r] = there[r];
+        there[r] = before;
+      }
+      lengths[best] = lengths[i], measured[best] = measured[i];
+      const int32_t before = order[i];
+      order[i] = order[best], order[best] = before;
+    }
+    tau[i] = reflect_next(p, i);
+    for (int64_t c = i + 1; c < n; ++c) {
+      if (lengths[c] == 0) continue;
+      const T part = p.x[c * p.ld + i] / lengths[c], left = 1 - part * part,
+              ratio = lengths[c] / measured[c], sure = left > 0 ? left * ratio * ratio : T(0);
+      if (sure <= enough) measure(i + 1, c);
+      else lengths[c] *= taeda::TAEDA_ISA::sqrt(left);
+    }
   }
   p.store(a, m);
 }
@@ -88,7 +136,8 @@ void multiply(int64_t m, int64_t n, bool left, bool turned, int64_t k, const T* 
   p.store(c, ldc);
 }
 
-template <class T> constexpr ReflectorLoops<T> reflector_loops{qr<T>, q<T>, multiply<T>};
+template <class T>
+constexpr ReflectorLoops<T> reflector_loops{qr<T>, qr_pivots<T>, q<T>, multiply<T>};
 
 }  // namespace
 
