@@ -108,6 +108,7 @@ template <class T, bool Largest> struct Arg {
   };
   using Place = typename PlaceOf<sizeof(C)>::type;
   static constexpr int64_t kSearched = 1024, kBlocks = 32, w = kLanesOf<R>;
+  static constexpr int64_t kTogether = 4;  // rows
 
   static bool better(C x, C than) {
     if (x != x) return than == than;
@@ -229,7 +230,7 @@ template <class T, bool Largest> struct Arg {
     }
   }
 
-  // Eight rows from r on, NaN passed over; true where there may be one.
+  // Rows from r on, NaN passed over; true where there may be one.
   static bool quick(const T* x, int64_t r, int64_t stride, int64_t cols, C* value, Place* place) {
     using V = VecFor<R>;
     using P = typename Narrow<Place, w>::type;
@@ -239,7 +240,8 @@ template <class T, bool Largest> struct Arg {
       V best = load_vec<C, w>(value + c), sum{};
       P at;
       __builtin_memcpy(&at, place + c, sizeof at);
-      for (int64_t k = 0; k < 8; ++k) {
+      for (int64_t k = 0; k < kTogether; ++k) {
+        __builtin_prefetch(p + (kTogether + k) * stride + c);
         const V v = load_vec<C, w>(p + k * stride + c);
         const P wins = Largest ? v > best : v < best;
         best = wins ? v : best;
@@ -270,9 +272,9 @@ template <class T, bool Largest> struct Arg {
       int64_t r = 1;
       if constexpr (sizeof(C) == sizeof(Place)) {
         const int64_t whole = cols / w * w;
-        for (; r + 8 <= m; r += 8) {
+        for (; r + kTogether <= m; r += kTogether) {
           const bool nan = quick(x, r, stride, cols, value, place);
-          careful(x, r, 8, stride, nan ? 0 : whole, cols, value, place);
+          careful(x, r, kTogether, stride, nan ? 0 : whole, cols, value, place);
         }
       }
       careful(x, r, m - r, stride, 0, cols, value, place);

@@ -105,10 +105,13 @@ struct MergeWeights {
         total(had + gets),
         part(total > 0 ? gets / total : 0),
         both(had * part) {}
+  void operator()(double& mean, double& m2, double their_mean, double their_m2) const {
+    const double delta = their_mean - mean;
+    m2 += their_m2 + delta * delta * both;
+    mean += delta * part;
+  }
   void operator()(Moments& a, double mean, double m2) const {
-    const double delta = mean - a.mean;
-    a.m2 += m2 + delta * delta * both;
-    a.mean += delta * part;
+    (*this)(a.mean, a.m2, mean, m2);
     a.count = total;
   }
 };
@@ -122,6 +125,7 @@ template <class T> struct MomentsOf {
   static constexpr int64_t w = kLanes<C>;
   static constexpr int64_t kLine = 2048, kFirst = 64;                      // elements of a row
   static constexpr int64_t kGroup = 256, kFirstGroup = 32, kTogether = 8;  // rows
+  static constexpr int64_t kStrip = 1024;  // columns: what belongs to them stays in the first cache
 
   static void merge(Moments& a, double center, double sum, double squares, double count) {
     const double shift = sum / count, m2 = squares - sum * shift;
@@ -192,7 +196,6 @@ template <class T> struct MomentsOf {
 #pragma GCC unroll 8
       for (int64_t r = 0; r < G; ++r) {
         const T* p = x + r * stride + c;
-        if constexpr (G > 1) __builtin_prefetch(p + G * stride, 0, 2);
         const V d = load_vec<C>(p) - mid;
         s[r % 2] += d;
         q[r % 2] += d * d;
@@ -213,13 +216,26 @@ template <class T> struct MomentsOf {
 
   static void cols(const void* data, int64_t n, int64_t stride, int64_t cols, int64_t, void* accs) {
     auto* acc = static_cast<Moments*>(accs);
-    alignas(64) C center[kMaxColumns], sum[kMaxColumns], squares[kMaxColumns];
+    auto* x = static_cast<const T*>(data);
+    for (int64_t c = 0; c < cols; c += kStrip)
+      strip(x + c, n, stride, cols - c < kStrip ? cols - c : kStrip, acc + c);
+  }
+
+  // All columns have as many elements as one another.
+  static void strip(const T* data, int64_t n, int64_t stride, int64_t cols, Moments* acc) {
+    alignas(64) C center[kStrip], sum[kStrip], squares[kStrip];
+    alignas(64) double mean[kStrip], m2[kStrip];
+    double count = acc[0].count;
+    for (int64_t c = 0; c < cols; ++c) {
+      mean[c] = acc[c].mean;
+      m2[c] = acc[c].m2;
+    }
     for (int64_t r0 = 0, m; r0 < n; r0 += m) {
-      const int64_t group = acc[0].count > 0 ? kGroup : kFirstGroup;
+      const int64_t group = count > 0 ? kGroup : kFirstGroup;
       m = n - r0 < group ? n - r0 : group;
-      auto* x = static_cast<const T*>(data) + r0 * stride;
-      if (acc[0].count > 0) {
-        for (int64_t c = 0; c < cols; ++c) center[c] = static_cast<C>(acc[c].mean);
+      const T* x = data + r0 * stride;
+      if (count > 0) {
+        for (int64_t c = 0; c < cols; ++c) center[c] = static_cast<C>(mean[c]);
       } else {
         const int64_t few = m < kTogether ? m : kTogether;
         for (int64_t c = 0; c < cols; ++c) center[c] = 0;
@@ -232,13 +248,15 @@ template <class T> struct MomentsOf {
       for (; r + kTogether <= m; r += kTogether)
         some_rows<kTogether>(x + r * stride, stride, cols, center, sum, squares);
       for (; r < m; ++r) some_rows<1>(x + r * stride, stride, cols, center, sum, squares);
-      const MergeWeights put(acc[0].count, static_cast<double>(m));  // all columns have as many
+      const MergeWeights put(count, static_cast<double>(m));
       const double share = 1 / static_cast<double>(m);
       for (int64_t c = 0; c < cols; ++c) {
-        const double shift = sum[c] * share, m2 = squares[c] - sum[c] * shift;
-        put(acc[c], center[c] + shift, m2 < 0 ? 0 : m2);
+        const double shift = sum[c] * share, here = squares[c] - sum[c] * shift;
+        put(mean[c], m2[c], center[c] + shift, here < 0 ? 0 : here);
       }
+      count = put.total;
     }
+    for (int64_t c = 0; c < cols; ++c) acc[c] = {mean[c], m2[c], count};
   }
 
   static void init(void* accs, int64_t n) {
