@@ -11,6 +11,7 @@
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/gemm_small.h"
 #include "kernels/cpu/simd/gemm_thin.h"
+#include "kernels/cpu/simd/gemv.h"
 #include "kernels/cpu/simd/pick.h"
 
 // What we use of OpenBLAS as the scipy-openblas32 wheel exports it: 32-bit sizes, names with a
@@ -180,6 +181,13 @@ void blas_gemv(Trans trans, int64_t rows, int64_t cols, T alpha, const T* a, int
   }
 }
 
+template <class T> void real_gemv(bool plain, const simd::VectorProduct<T>& p) {
+  using namespace simd;
+  const GemvKernels& kernels = TAEDA_PICK(gemv_kernels);
+  if constexpr (std::is_same_v<T, float>) (plain ? kernels.f32 : kernels.turned_f32)(p);
+  else (plain ? kernels.f64 : kernels.turned_f64)(p);
+}
+
 // Products of small matrices.
 template <class T>
 bool small_gemm(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, const MatrixRef<T>& a,
@@ -316,12 +324,20 @@ void gemv(Trans trans, int64_t rows, int64_t cols, T alpha, const T* a, int64_t 
     }
     return;
   }
-  const int64_t grain = std::max<int64_t>(64, kVectorWork / inputs / 16 * 16);
+  const int64_t shortest = trans == Trans::No ? 256 : 64;
+  const bool long_lines = cols >= shortest && x_step == 1;  // others are OpenBLAS's
+  // Of rows that are added up, short parts would be read from far apart.
+  const int64_t least = trans == Trans::No ? 64 : 512;
+  const int64_t grain = std::max<int64_t>(least, kVectorWork / inputs / 16 * 16);
   parallel_for(outputs, grain, [&](int64_t begin, int64_t end) {
     const bool plain = trans == Trans::No;
     const T* part = plain ? a + begin * lda : a + begin;
-    blas_gemv(trans, plain ? end - begin : rows, plain ? cols : end - begin, alpha, part, lda, x,
-              x_step, beta, y + begin * y_step, y_step);
+    const int64_t r = plain ? end - begin : rows, c = plain ? cols : end - begin;
+    T* to = y + begin * y_step;
+    if constexpr (std::is_floating_point_v<T>) {
+      if (long_lines) return real_gemv<T>(plain, {r, c, part, lda, x, alpha, beta, to, y_step});
+    }
+    blas_gemv(trans, r, c, alpha, part, lda, x, x_step, beta, to, y_step);
   });
 }
 
