@@ -182,6 +182,12 @@ template <class T> class LineSorter {
   void with_words(const T* x, T* values, int64_t* indices) {
     const int64_t n = l_.n;
     const U* keys = keys_.data();
+    if (std::is_sorted(keys, keys + n)) {  // found out soon where it is not so
+      parallel_for(l_.k, kGrain, [&](int64_t begin, int64_t end) {
+        for (int64_t j = begin; j < end; ++j) put(x, j, values, indices, j);
+      });
+      return;
+    }
     const auto [least, most] = extremes_of(keys, n);
     const int place_bits = std::bit_width(static_cast<uint64_t>(n - 1));
     const int wide = std::bit_width(static_cast<U>(most - least));

@@ -1,8 +1,10 @@
 // The first of each line in order, without sorting the rest.
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <vector>
 
+#include "kernels/cpu/pointwise.h"
 #include "kernels/cpu/simd/pick.h"
 #include "kernels/cpu/simd/select.h"
 #include "kernels/cpu/sort_keys.h"
@@ -83,35 +85,60 @@ template <class E, class Key> void smallest(std::vector<E>& a, int64_t n, int64_
     std::nth_element(a.begin(), a.begin() + k, a.begin() + static_cast<int64_t>(have));
 }
 
+constexpr int64_t kSegment = 2048;
+
+// Elements of a line as floats in their order. `read` gives some from `first` on, in their own
+// place or in `memory`, which has room for two segments.
+template <class T> struct FloatLine {
+  const T* x;
+  int64_t stride;
+
+  const float* read(int64_t first, int64_t n, float* memory) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (stride == 1) return x + first;
+      for (int64_t i = 0; i < n; ++i) memory[i] = x[(first + i) * stride];
+    } else {
+      constexpr auto to = static_cast<uint8_t>(DType::Float32);
+      constexpr auto from = static_cast<uint8_t>(dtype_of<T>);
+      cast_rows(to, from, reinterpret_cast<char*>(memory), 4, 0,
+                reinterpret_cast<const char*>(x + first * stride), 2 * stride, 0, n, 1);
+    }
+    return memory;
+  }
+  float operator[](int64_t i) const { return static_cast<float>(x[i * stride]); }
+};
+
 // The k smallest entries of a long line of floats, unordered, at the front of `a`; returns false
 // where a NaN asks for the general way. Of each segment only those groups of elements are looked at
 // whose largest is not below the bound: first the k-th of the groups' largest, then the k-th found.
-template <class E, class Get>
-bool smallest_of_long(const float* x, int64_t n, int64_t k, bool descending, std::vector<E>& a,
-                      Get&& get) {
-  constexpr int64_t segment = 2048, groups = simd::kSelectGroups;
+template <class E, class T, class Get>
+bool smallest_of_long(const FloatLine<T>& line, int64_t n, int64_t k, bool descending,
+                      std::vector<E>& a, Get&& get) {
+  constexpr int64_t segment = kSegment, groups = simd::kSelectGroups;
   const auto& group_maxima = simd::select_loops().group_maxima;
   const float sign = descending ? 1.0f : -1.0f;
   const auto keep = static_cast<size_t>(k), room = 2 * keep + 256;
-  float best[groups], sorted[groups], bound = 0;
+  float best[groups], sorted[groups], bound = -std::numeric_limits<float>::infinity();
+  float memory[2 * segment];
   a.resize(room);
   size_t have = 0;
   for (int64_t first = 0; first < n; first += segment) {
     const int64_t size = n - first < 2 * segment ? n - first : segment;
-    if (!group_maxima(x + first, size, sign, best)) return false;
-    if (first == 0) {
+    const float* x = line.read(first, size, memory);
+    if (!group_maxima(x, size, sign, best)) return false;
+    if (first == 0 && k <= groups) {
       std::copy(best, best + groups, sorted);
       std::nth_element(sorted, sorted + k - 1, sorted + groups, std::greater<>());
       bound = sorted[k - 1];
     }
     for (int64_t j = 0; j < groups; ++j) {
       if (best[j] < bound) continue;
-      for (int64_t i = first + j; i < first + size; i += groups) {
+      for (int64_t i = j; i < size; i += groups) {
         if (x[i] * sign < bound) continue;
-        a[have++] = get(i);
+        a[have++] = get(first + i);
         if (have < room) continue;
         std::nth_element(a.begin(), a.begin() + k - 1, a.end());
-        bound = x[a[keep - 1].place()] * sign;
+        bound = line[a[keep - 1].place()] * sign;
         have = keep;
       }
     }
@@ -136,9 +163,10 @@ void first_typed(const T* x, T* values, int64_t* indices, const SortLines& l, bo
       auto key = [&](int64_t j) { return static_cast<U>(key_of(p[j * l.x_stride]) ^ flip); };
       auto get = [&](int64_t j) { return E(key(j), static_cast<uint64_t>(j)); };
       bool found = false;
-      if constexpr (std::is_same_v<T, float>) {
-        found = l.x_stride == 1 && l.n >= 512 && l.k > 0 && l.k <= 32 &&
-                smallest_of_long(p, l.n, l.k, descending, a, get);
+      if constexpr (kFloat<T> && sizeof(T) <= 4) {
+        const FloatLine<T> line{p, l.x_stride};
+        found = l.n >= 512 && l.k > 0 && (l.k <= 32 || l.k <= l.n / 16) &&
+                smallest_of_long(line, l.n, l.k, descending, a, get);
       }
       if (!found) smallest(a, l.n, l.k, key);
       if (ordered) std::sort(a.begin(), a.begin() + l.k);
