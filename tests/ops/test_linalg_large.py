@@ -67,6 +67,23 @@ def test_cholesky(dtype, upper):
         assert L.cholesky_ex(a, upper=upper).info == 291
 
 
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("n", [1, 2, 7, 16, 33, 64, 65, 130, 300])
+def test_inverse_of_a_cholesky_factor(n, dtype, upper):
+    a = matrix(2, n, n, dtype=dtype)
+    a = a @ a.mH + n * taeda.eye(n, dtype=dtype)
+    factor = L.cholesky(a, upper=upper)
+    noise = taeda.randn(n, n, dtype=dtype)  # in the triangle that is not read
+    noise = noise.tril(-1) if upper else noise.triu(1)
+    x = taeda.cholesky_inverse(factor + noise, upper=upper)
+    assert taeda.equal(x, x.mH.resolve_conj()) or dtype.is_complex
+    wide = np.complex128 if dtype.is_complex else np.float64
+    error = x.numpy() @ a.numpy().astype(wide) - np.eye(n)
+    assert np.abs(error).max() < 50 * max(n, 10) ** 0.5 * eps(dtype)
+    assert taeda.equal(taeda.cholesky_inverse(factor[1], upper=upper), x[1]) or n > 64
+
+
 @pytest.mark.parametrize("how", "NTC")
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("unit", [False, True])

@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/lapack_blocked.h"
 #include "kernels/cpu/lapack_util.h"
+#include "kernels/cpu/simd/triangles.h"
 
 // Fortran passes the length of every text behind the other arguments.
 #define TAEDA_LAPACK_SOLVE(T, x, he)                                                              \
@@ -215,14 +216,77 @@ template <class T> void mirror(int64_t n, bool upper, T* x) {
 
 }  // namespace
 
+namespace {
+
+template <class T> const simd::TriangleLoops<T>& triangle_loops() {
+  using namespace simd;
+  if constexpr (sizeof(T) == 4) return TAEDA_PICK(triangle_kernels).f32;
+  else return TAEDA_PICK(triangle_kernels).f64;
+}
+
+constexpr int64_t kTriangle = 64;  // rows of a triangle that is inverted at once
+constexpr int64_t kSquare = 128;   // and of one that is squared by one product
+
+// The first half of a triangle's rows, a multiple of what a register holds.
+int64_t top_of(int64_t n) { return (n / 2 + 15) / 16 * 16; }
+
+// w (n x n, zeros above the diagonal) = the inverse of the lower triangle l, or of l' where
+// `upper`.
+template <class T>
+void invert_triangle(int64_t n, bool upper, const T* l, int64_t ldl, T* w, int64_t ldw) {
+  if (n <= kTriangle) {
+    Scratch<T> work(simd::TriangleLoops<T>::space(n));
+    return triangle_loops<T>().inverse(n, upper, l, ldl, w, ldw, work.data());
+  }
+  const int64_t top = top_of(n), rest = n - top;
+  const T* corner = upper ? l + top * ldl : l + top;
+  T* low = w + top;
+  invert_triangle(top, upper, l, ldl, w, ldw);
+  invert_triangle(rest, upper, l + top * (ldl + 1), ldl, w + top * (ldw + 1), ldw);
+  for (int64_t c = top; c < n; ++c) std::fill_n(w + c * ldw, top, T(0));
+  // Below the first inverse is minus the second one times the corner times the first one. Read by
+  // rows, as our products do, all matrices are transposed.
+  Scratch<T> product(rest * top);
+  gemm<T>(top, rest, top, 1, {w, ldw}, {corner, ldl, upper ? Trans::Yes : Trans::No}, 0,
+          product.data(), rest);
+  gemm<T>(top, rest, rest, -1, {product.data(), rest}, {w + top * (ldw + 1), ldw}, 0, low, ldw);
+}
+
+// The lower triangle of x = w' w, for a lower triangle w.
+template <class T> void square_triangle(int64_t n, const T* w, int64_t ldw, T* x, int64_t ldx) {
+  if (n <= kSquare) return gemm<T>(n, n, n, 1, {w, ldw}, {w, ldw, Trans::Yes}, 0, x, ldx);
+  const int64_t top = top_of(n), rest = n - top;
+  const T *low = w + top, *corner = w + top * (ldw + 1);
+  square_triangle(top, w, ldw, x, ldx);
+  gemm<T>(top, top, rest, 1, {low, ldw}, {low, ldw, Trans::Yes}, 1, x, ldx);
+  gemm<T>(top, rest, rest, 1, {low, ldw}, {corner, ldw, Trans::Yes}, 0, x + top, ldx);
+  square_triangle(rest, corner, ldw, x + top * (ldx + 1), ldx);
+}
+
+}  // namespace
+
 template <class T>
 void cholesky_inverse(int64_t batch, int64_t n, bool upper, T* a, int32_t* info) {
-  const int size = narrow(n), ld = leading(n);
   each(batch, product(n, n, n), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      T* x = a + i * n * n;
-      Routines<T>::potri(triangle(upper), &size, x, &ld, info + i, 1);
-      mirror(n, upper, x);
+    if constexpr (std::is_floating_point_v<T>) {
+      Scratch<T> memory(n * n);
+      for (int64_t i = begin; i < end; ++i) {
+        T* x = a + i * n * n;
+        info[i] = 0;
+        for (int64_t j = n; j-- > 0;) info[i] = x[j * (n + 1)] == T(0) ? narrow(j + 1) : info[i];
+        if (info[i] == 0) {
+          invert_triangle(n, upper, x, n, memory.data(), n);
+          square_triangle(n, memory.data(), n, x, n);
+        }
+        mirror(n, info[i] == 0 ? false : upper, x);
+      }
+    } else {
+      const int size = narrow(n), ld = leading(n);
+      for (int64_t i = begin; i < end; ++i) {
+        T* x = a + i * n * n;
+        Routines<T>::potri(triangle(upper), &size, x, &ld, info + i, 1);
+        mirror(n, upper, x);
+      }
     }
   });
 }
