@@ -54,6 +54,29 @@ void pack(const Part& part, const std::vector<Panel>& panels, const Weights<T>& 
   });
 }
 
+// The runs of neighbouring taps that some segments read: where they begin, and their weights.
+struct Runs {
+  std::vector<int64_t> at, weights;
+
+  // Of all runs of a part, numbered by taps, [first, last).
+  Runs(const Part& part, const Piece& piece, const Segment& d, const Segment& h, const Segment& w,
+       int64_t width, int64_t first, int64_t last) {
+    const auto heights = static_cast<int64_t>(part.p.h.taps.size());
+    const auto widths = static_cast<int64_t>(part.p.w.taps.size()), each = widths / part.joined;
+    const auto reads = [](const Segment& s, int64_t tap) {
+      return tap >= s.tap && tap < s.tap + s.taps;
+    };
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t row = i / each, tap_d = row / heights, tap_h = row % heights;
+      const int64_t tap_w = part.joined > 1 ? w.tap : i % each;
+      if (!reads(d, tap_d) || !reads(h, tap_h) || !reads(w, tap_w)) continue;
+      at.push_back(offset(part, piece, tap_d, tap_h, tap_w));
+      weights.push_back((row * widths + tap_w) * part.p.channels * width);
+    }
+  }
+  int64_t many() const { return static_cast<int64_t>(at.size()); }
+};
+
 // The sums of one panel for a piece's outputs of a part, [place][output].
 template <class T>
 void sum_part(const Part& part, const Piece& piece, const Panel& panel, const T* laid,
@@ -61,38 +84,50 @@ void sum_part(const Part& part, const Piece& piece, const Panel& panel, const T*
   const auto& loop = last_loops<T>();
   const Problem& p = part.p;
   const Box& y = piece.y;
-  const std::vector<int64_t> at = runs_of(part, piece);
-  const auto runs = static_cast<int64_t>(at.size());
-  const int64_t run = part.run();
-  const int64_t together = std::max<int64_t>(1, kDepthTogether / std::max<int64_t>(1, run));
+  const int64_t all = p.taps() / part.joined;
+  const int64_t together = std::max<int64_t>(1, kDepthTogether / std::max<int64_t>(1, part.run()));
   const Range depth(p.d, y.d, y.d + y.planes), height(p.h, y.h, y.h + y.rows);
   const Range width(p.w, y.w, y.w + y.cols);
-  if (width.first >= width.last) return;
-  const int64_t cols = width.last - width.first;
-  const int64_t tile = ceil_div(cols, ceil_div(cols, loop.rows));
   simd::RunProduct<T> x{};
-  x.count = run;
   x.a_row = p.w.step * p.channels;
   x.a_step = 1;
-  x.b_run = run * panel.width;
+  x.b = weights;
   x.b_step = panel.width;
   x.c_row = p.w.y_step * panel.width;
-  for (int64_t first = 0; first == 0 || first < runs; first += together) {
-    x.runs = std::min(together, runs - first);
-    x.at = at.data() + first;
-    x.b = weights + first * x.b_run;
-    x.start = first == 0 ? start : nullptr;
-    for (int64_t d = depth.first; d < depth.last; ++d) {
-      for (int64_t h = height.first; h < height.last; ++h) {
+  auto sum = [&](const Range& planes, const Range& rows, const Range& columns) {
+    const int64_t cols = columns.last - columns.first;
+    const int64_t tile = ceil_div(cols, ceil_div(cols, loop.rows));
+    for (int64_t d = planes.first; d < planes.last; ++d) {
+      for (int64_t h = rows.first; h < rows.last; ++h) {
         const int64_t row =
             (p.d.y_start + d * p.d.y_step - y.d) * y.rows + p.h.y_start + h * p.h.y_step - y.h;
         const T* from =
-            laid + piece.at(d * p.d.step, h * p.h.step, width.first * p.w.step) * p.channels;
-        T* to = sums + (row * y.cols + p.w.y_start + width.first * p.w.y_step - y.w) * panel.width;
+            laid + piece.at(d * p.d.step, h * p.h.step, columns.first * p.w.step) * p.channels;
+        T* to =
+            sums + (row * y.cols + p.w.y_start + columns.first * p.w.y_step - y.w) * panel.width;
         for (int64_t w = 0; w < cols; w += tile) {
           x.a = from + w * x.a_row;
           x.c = to + w * x.c_row;
           loop.product[panel.kind](std::min(tile, cols - w), x);
+        }
+      }
+    }
+  };
+  for (int64_t first = 0; first == 0 || first < all; first += together) {
+    x.start = first == 0 ? start : nullptr;
+    for (const Segment& d : part.planes) {
+      for (const Segment& h : part.rows) {
+        for (const Segment& w : part.cols) {
+          const Range planes = depth.within(d.first, d.last);
+          const Range rows = height.within(h.first, h.last), cols = width.within(w.first, w.last);
+          if (planes.none() || rows.none() || cols.none()) continue;
+          const Runs runs(part, piece, d, h, w, panel.width, first,
+                          std::min(first + together, all));
+          x.runs = runs.many();
+          x.count = (part.joined > 1 ? w.taps : 1) * p.channels;
+          x.a_at = runs.at.data();
+          x.b_at = runs.weights.data();
+          if (x.runs > 0 || first == 0) sum(planes, rows, cols);
         }
       }
     }
@@ -130,13 +165,28 @@ void convolve(const ConvShape& s, const std::vector<Part>& parts, int64_t channe
   else if (images < kTasks) cut.cut_for(ceil_div(kTasks, images));
   const int64_t share = ceil_div(all, shares), pieces = cut.pieces();
   shares = ceil_div(all, share);
+  // What several shares read is laid out once, before them.
+  const bool shared = shares > 1;
+  const int64_t laid_size = std::max<int64_t>(1, cut.most() * channels);  // 0: all is padding
+  Scratch<T> laid_before(shared ? images * pieces * laid_size : 0);
+  if (shared) {
+    parallel_for(images * pieces * kTasks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t image = i / kTasks / pieces;
+        const Piece piece = cut.piece(i / kTasks % pieces);
+        lay_out_some(parts[0].p, piece, i % kTasks, kTasks, x + image * channels * in.volume(),
+                     laid_before.data() + i / kTasks * laid_size);
+      }
+    });
+  }
   parallel_for(images * pieces * shares, 1, [&](int64_t begin, int64_t end) {
     Scratch<T> sums(cut.planes * cut.rows * cut.cols * wide), start(wide);
+    Scratch<T> own(shared ? 0 : laid_size);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t image = i / shares / pieces, group = image % s.groups;
       const Piece piece = cut.piece(i / shares % pieces);
-      Scratch<T> laid(std::max<int64_t>(1, piece.size() * channels));  // 0: all is padding
-      lay_out(parts[0].p, piece, x + image * channels * in.volume(), laid.data());
+      T* laid = shared ? laid_before.data() + i / shares * laid_size : own.data();
+      if (!shared) lay_out(parts[0].p, piece, x + image * channels * in.volume(), laid);
       for (int64_t n = i % shares * share; n < std::min((i % shares + 1) * share, all); ++n) {
         const Panel& panel = panels[static_cast<size_t>(n)];
         std::fill_n(start.data(), panel.width, T(0));
@@ -144,7 +194,7 @@ void convolve(const ConvShape& s, const std::vector<Part>& parts, int64_t channe
         for (size_t k = 0; k < parts.size(); ++k) {
           const T* weights = packed.data() + group * group_weights + begins[k] +
                              panel.first * channels * parts[k].p.taps();
-          sum_part(parts[k], piece, panel, laid.data(), weights, start.data(), sums.data());
+          sum_part(parts[k], piece, panel, laid, weights, start.data(), sums.data());
         }
         transpose(sums.data(), panel.width, piece.y.volume(), panel.many,
                   y + (image * outputs + panel.first) * out.volume() + cut.begin(piece),
@@ -167,11 +217,13 @@ double cost(const ConvShape& s, const std::vector<Part>& parts, int64_t channels
   double work = 0, weights = 0;
   for (const Panel& panel : panels_of<T>(outputs)) {
     for (const Part& part : parts) {
-      const int64_t tiles = ceil_div(part.p.w.out, last_loops<T>().rows);
-      const int64_t rows = tiles * rows_worth<T>(ceil_div(part.p.w.out, tiles), panel);
-      const double depth = real(part.p.depth()) * real(panel.width);
-      work += real(part.p.d.out * part.p.h.out * rows) * depth;
-      weights += depth;
+      double across = 0;
+      for (const Segment& s : part.cols) {
+        const int64_t cols = s.last - s.first, tiles = ceil_div(cols, last_loops<T>().rows);
+        across += real(s.taps * tiles * rows_worth<T>(ceil_div(cols, tiles), panel));
+      }
+      work += part.read() / taps_read(part.cols) * across * real(part.p.channels * panel.width);
+      weights += real(part.p.depth()) * real(panel.width);
     }
   }
   const double moved =

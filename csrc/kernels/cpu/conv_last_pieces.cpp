@@ -11,6 +11,24 @@ bool is_read(const Axis& a, const Axis::Tap& t) {
   return first < a.out && first * a.step + t.position < a.in;
 }
 
+constexpr double kSkipped = .95;  // of all taps; where more are read, zeros are
+
+std::vector<Segment> segments(const Axis& a, bool skips) {
+  const auto taps = static_cast<int64_t>(a.taps.size());
+  if (!skips) return {{0, a.out, 0, taps}};
+  std::vector<Segment> list;
+  for (int64_t o = 0; o < a.out; ++o) {
+    const auto at = [&](int64_t t) { return o * a.step + a.taps[static_cast<size_t>(t)].position; };
+    int64_t first = 0, last = taps;
+    while (first < taps && at(first) < 0) ++first;
+    while (last > first && at(last - 1) >= a.in) --last;
+    if (!list.empty() && list.back().tap == first && list.back().taps == last - first)
+      list.back().last = o + 1;
+    else list.push_back({o, o + 1, first, last - first});
+  }
+  return list;
+}
+
 }  // namespace
 
 Part::Part(const Problem& all, const ConvShape& s) : p(all) {
@@ -31,6 +49,15 @@ Part::Part(const Problem& all, const ConvShape& s) : p(all) {
   const bool neighbours =
       many > 0 && p.w.taps.back().position - p.w.taps.front().position + 1 == many;
   joined = neighbours ? many : 1;
+  const auto few = [](const Axis& a) {
+    return taps_read(segments(a, true)) <
+           kSkipped * real(a.out) * real(static_cast<int64_t>(a.taps.size()));
+  };
+  skips_rows = few(p.d) || few(p.h);
+  skips_cols = joined == 1 && few(p.w);
+  planes = segments(p.d, skips_rows);
+  rows = segments(p.h, skips_rows);
+  cols = segments(p.w, skips_cols);
 }
 
 Cut::Cut(const std::vector<Part>& parts_, const Sizes& y_, int64_t channels)
@@ -38,9 +65,13 @@ Cut::Cut(const std::vector<Part>& parts_, const Sizes& y_, int64_t channels)
       y(y_),
       rows(y.h),
       cols(y.w) {
+  // Pieces of what outputs far apart read would read nearly all of it.
+  bool skips = false;
+  for (const Part& part : parts) skips |= part.skips_cols;
+  const int64_t most = skips ? kMostLaid : direct::kBandElements;
   auto fits = [&](int64_t more) {
     const int64_t size = Piece(parts, {0, 0, 0, more * planes, rows, cols}).size();
-    return size * channels <= direct::kBandElements;
+    return size * channels <= most;
   };
   while (rows > 1 && !fits(1)) rows = ceil_div(rows, 2);
   while (rows == 1 && cols > kPlacesTogether && !fits(1)) cols = ceil_div(cols, 2);
@@ -89,20 +120,5 @@ template <class T> void lay_out(const Problem& p, const Piece& piece, const T* x
 
 template void lay_out<float>(const Problem&, const Piece&, const float*, float*);
 template void lay_out<double>(const Problem&, const Piece&, const double*, double*);
-
-// Where a part's runs of taps begin, from the place of an output on.
-std::vector<int64_t> runs_of(const Part& part, const Piece& piece) {
-  const auto row = piece.width.size, plane = piece.height.size * row;
-  std::vector<int64_t> at;
-  for (const Axis::Tap& d : part.p.d.taps) {
-    for (const Axis::Tap& h : part.p.h.taps) {
-      for (size_t w = 0; w < part.p.w.taps.size(); w += static_cast<size_t>(part.joined)) {
-        at.push_back((d.position * plane + h.position * row + part.p.w.taps[w].position) *
-                     part.p.channels);
-      }
-    }
-  }
-  return at;
-}
 
 }  // namespace taeda::cpu::last

@@ -22,6 +22,7 @@ constexpr int64_t kPlacesTogether = 128;  // outputs whose gradients are summed 
 constexpr int64_t kNear = 1 << 13;        // weights that are copied at a stretch
 constexpr int64_t kTasks = 8;             // or more, where there is work enough
 constexpr int64_t kManyWeights = 1 << 17;
+constexpr int64_t kMostLaid = 1 << 22;  // elements, where taps lie far apart
 // Measured: the time of a multiplication, beside one of a kernel that waits for nothing, and of an
 // element moved and of a weight packed, in those of a register.
 constexpr double kWork = 1.08, kMove = 1, kPack = 2;
@@ -56,14 +57,31 @@ inline int64_t padded(const std::vector<Panel>& panels) {
   return panels.back().first + panels.back().width;
 }
 
+// Outputs [first, last) of an axis, which read the same taps [tap, tap + taps).
+struct Segment {
+  int64_t first, last, tap, taps;
+};
+
+// Taps of all outputs together.
+inline double taps_read(const std::vector<Segment>& list) {
+  double sum = 0;
+  for (const Segment& s : list) sum += real((s.last - s.first) * s.taps);
+  return sum;
+}
+
 // Outputs that are summed of the same taps; without those that only ever fall beside the input.
 struct Part {
   Problem p;
   std::vector<int64_t> order;  // the taps' numbers in the kernel, by their positions
   int64_t joined;              // taps along w that lie side by side, or 1
+  // Whether outputs leave out rows, and columns, of taps that fall beside the input, where those
+  // are many. Otherwise there are zeros around it. Neighbours along w are not taken apart.
+  bool skips_rows, skips_cols;
+  std::vector<Segment> planes, rows, cols;  // of p.d, p.h and p.w
 
   Part(const Problem& all, const ConvShape& s);
   int64_t run() const { return joined * p.channels; }
+  double read() const { return taps_read(planes) * taps_read(rows) * taps_read(cols); }
 };
 
 // Inputs [first, first + size) along a dimension, some of them in the padding.
@@ -80,15 +98,22 @@ struct Extent {
 // The outputs of an axis that lie in [begin, end) of their plane.
 struct Range {
   int64_t first, last;
+  bool none() const { return first >= last; }
+  Range within(int64_t from, int64_t until) const {
+    return {std::max(first, from), std::min(last, until)};
+  }
+  Range(int64_t first_, int64_t last_) : first(first_), last(last_) {}
   Range(const Axis& a, int64_t begin, int64_t end)
       : first(std::max<int64_t>(0, ceil_div(begin - a.y_start, a.y_step))),
         last(std::min(a.out, ceil_div(end - a.y_start, a.y_step))) {}
 };
-inline void cover(const Axis& a, int64_t begin, int64_t end, Extent& e) {
+inline void cover(const Axis& a, int64_t begin, int64_t end, bool skips, Extent& e) {
   const Range r(a, begin, end);
   if (r.first >= r.last || a.taps.empty()) return;
-  e.cover(r.first * a.step + a.taps.front().position,
-          (r.last - 1) * a.step + a.taps.back().position + 1);
+  const int64_t from = r.first * a.step + a.taps.front().position;
+  const int64_t until = (r.last - 1) * a.step + a.taps.back().position + 1;
+  e.cover(skips ? std::clamp<int64_t>(from, 0, a.in) : from,
+          skips ? std::clamp<int64_t>(until, 0, a.in) : until);
 }
 
 // A box of outputs.
@@ -104,9 +129,9 @@ struct Piece {
 
   Piece(const std::vector<Part>& parts, const Box& y_) : y(y_) {
     for (const Part& part : parts) {
-      cover(part.p.d, y.d, y.d + y.planes, depth);
-      cover(part.p.h, y.h, y.h + y.rows, height);
-      cover(part.p.w, y.w, y.w + y.cols, width);
+      cover(part.p.d, y.d, y.d + y.planes, part.skips_rows, depth);
+      cover(part.p.h, y.h, y.h + y.rows, part.skips_rows, height);
+      cover(part.p.w, y.w, y.w + y.cols, part.skips_cols, width);
     }
   }
   int64_t size() const { return depth.size * height.size * width.size; }
@@ -146,6 +171,11 @@ struct Cut {
     return Piece(parts, {d, h, w, std::min(planes, y.d - d), std::min(rows, y.h - h),
                          std::min(cols, y.w - w)});
   }
+  int64_t most() const {  // places of the largest piece
+    int64_t size = 0;
+    for (int64_t i = 0; i < pieces(); ++i) size = std::max(size, piece(i).size());
+    return size;
+  }
   // Where a piece begins in a plane of y: it is one stretch.
   int64_t begin(const Piece& p) const { return (p.y.d * y.h + p.y.h) * y.w + p.y.w; }
 };
@@ -153,8 +183,22 @@ struct Cut {
 // x, [channel][place], as a piece reads it: [depth][height][width][channel].
 template <class T> void lay_out(const Problem& p, const Piece& piece, const T* x, T* to);
 
-// Where a part's runs of taps begin, from the place of an output on.
-std::vector<int64_t> runs_of(const Part& part, const Piece& piece);
+// Number `part` of as many parts of that.
+template <class T>
+void lay_out_some(const Problem& p, Piece piece, int64_t part, int64_t parts, const T* x, T* to) {
+  Extent& e = piece.depth.size > 1 ? piece.depth : piece.height;
+  const int64_t each = ceil_div(e.size, parts), first = std::min(part * each, e.size);
+  to += first * (piece.size() / std::max<int64_t>(1, e.size)) * p.channels;
+  e = {e.first + first, std::min(each, e.size - first)};
+  if (e.size > 0) lay_out(p, piece, x, to);
+}
+
+// Where the part's tap reads, from the place of an output on.
+inline int64_t offset(const Part& part, const Piece& piece, int64_t d, int64_t h, int64_t w) {
+  const auto at = [](const Axis& a, int64_t i) { return a.taps[static_cast<size_t>(i)].position; };
+  const int64_t row = at(part.p.d, d) * piece.height.size + at(part.p.h, h);
+  return (row * piece.width.size + at(part.p.w, w)) * part.p.channels;
+}
 
 inline Sizes sizes(const ConvShape& s, const int64_t (&of)[3]) {
   auto size = [&](int d) { return d < 3 - s.spatial ? 1 : of[d - (3 - s.spatial)]; };

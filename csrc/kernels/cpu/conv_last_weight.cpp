@@ -16,17 +16,43 @@ using namespace last;
 constexpr int64_t kAddedTogether = 1 << 14;
 constexpr double kNearSums = 1 << 18, kFar = .8;
 
+// A tap, or a run of neighbours along w, and the outputs whose products with it are summed.
+struct Tap {
+  int64_t at;  // where it reads, from the place of an output on
+  Range d, h, w;
+};
+Range readers(const Axis& a, int64_t tap, bool skips) {
+  if (!skips) return {0, a.out};
+  const int64_t position = a.taps[static_cast<size_t>(tap)].position;
+  return {std::clamp<int64_t>(ceil_div(-position, a.step), 0, a.out),
+          std::clamp<int64_t>(ceil_div(a.in - position, a.step), 0, a.out)};
+}
+std::vector<Tap> taps_of(const Part& part, const Piece& piece) {
+  const Problem& p = part.p;
+  const auto count = [](const Axis& a) { return static_cast<int64_t>(a.taps.size()); };
+  std::vector<Tap> list;
+  for (int64_t d = 0; d < count(p.d); ++d) {
+    for (int64_t h = 0; h < count(p.h); ++h) {
+      for (int64_t w = 0; w < count(p.w); w += part.joined) {
+        list.push_back({offset(part, piece, d, h, w), readers(p.d, d, part.skips_rows),
+                        readers(p.h, h, part.skips_rows), readers(p.w, w, part.skips_cols)});
+      }
+    }
+  }
+  return list;
+}
+
 // sums[panel][tap][channel][output] += the products at a piece's places, for the panels [first,
-// last).
+// last). The part has some of the `all` channels, from `channel` on.
 template <class T>
-void add_piece(const Part& part, const Piece& piece, const std::vector<Panel>& panels,
-               int64_t first_panel, int64_t last_panel, const T* laid, const T* gy,
-               const Sizes& out, T* sums) {
+void add_piece(const Part& part, int64_t channel, int64_t all, const Piece& piece,
+               const std::vector<Panel>& panels, int64_t first_panel, int64_t last_panel,
+               const T* laid, const T* gy, const Sizes& out, T* sums) {
   const auto& loop = last_loops<T>();
   const Problem& p = part.p;
   const Box& y = piece.y;
-  const std::vector<int64_t> at = runs_of(part, piece);
-  const int64_t run = part.run(), depth = p.depth();
+  const std::vector<Tap> taps = taps_of(part, piece);
+  const int64_t run = part.run(), depth = all * p.taps();
   const int64_t tile = ceil_div(run, ceil_div(run, loop.rows));
   const int64_t cols = std::min(y.cols, kPlacesTogether);
   const int64_t rows =
@@ -34,19 +60,17 @@ void add_piece(const Part& part, const Piece& piece, const std::vector<Panel>& p
   const int64_t begin = panels[static_cast<size_t>(first_panel)].first;
   const Panel& end = panels[static_cast<size_t>(last_panel - 1)];
   Scratch<T> grads(rows * cols * (end.first + end.width - begin));
-  std::vector<int64_t> row_at(static_cast<size_t>(rows));
+  std::vector<int64_t> row_at(static_cast<size_t>(rows)), grads_at(row_at);
   simd::RunProduct<T> x{};
   x.a_row = 1;
   x.a_step = p.w.step * p.channels;
-  x.at = row_at.data();
   for (int64_t i = 0; i < y.planes * ceil_div(y.rows, rows) * ceil_div(y.cols, cols); ++i) {
     const int64_t w = y.w + i % ceil_div(y.cols, cols) * cols;
     const int64_t h = y.h + i / ceil_div(y.cols, cols) % ceil_div(y.rows, rows) * rows;
     const int64_t d = y.d + i / ceil_div(y.cols, cols) / ceil_div(y.rows, rows);
-    x.count = std::min(cols, y.w + y.cols - w);
-    x.runs = std::min(rows, y.h + y.rows - h);
-    const int64_t places = x.count * x.runs;
-    for (int64_t r = 0; r < x.runs; ++r) {
+    const int64_t across = std::min(cols, y.w + y.cols - w);
+    const int64_t down = std::min(rows, y.h + y.rows - h), places = across * down;
+    for (int64_t r = 0; r < down; ++r) {
       row_at[static_cast<size_t>(r)] =
           piece.at(d * p.d.step, (h + r) * p.h.step, w * p.w.step) * p.channels;
     }
@@ -56,17 +80,26 @@ void add_piece(const Part& part, const Piece& piece, const std::vector<Panel>& p
       if (panel.many < panel.width) std::fill_n(g, places * panel.width, T(0));
       transpose(gy + panel.first * out.volume() + (d * out.h + h) * out.w + w, out.volume(),
                 panel.many, places, g, panel.width);
-      x.b = g;
       x.b_step = x.c_row = panel.width;
-      x.b_run = x.count * panel.width;
-      T* to = sums + panel.first * depth;
-      for (const int64_t tap : at) {
-        for (int64_t r = 0; r < run; r += tile, to += tile * panel.width) {
-          x.a = laid + tap + r;
-          x.c = to;
-          loop.product[panel.kind](std::min(tile, run - r), x);
+      for (int64_t r = 0; r < down; ++r)
+        grads_at[static_cast<size_t>(r)] = r * across * panel.width;
+      T* to = sums + panel.first * depth + channel * panel.width;
+      for (const Tap& tap : taps) {
+        // The places of these that read the tap inside of the input.
+        const Range in_h = tap.h.within(h, h + down), in_w = tap.w.within(w, w + across);
+        x.runs = in_h.last - in_h.first;
+        x.count = in_w.last - in_w.first;
+        if (tap.d.first <= d && d < tap.d.last && x.runs > 0 && x.count > 0) {
+          x.a_at = row_at.data() + (in_h.first - h);
+          x.b_at = grads_at.data() + (in_h.first - h);
+          x.b = g + (in_w.first - w) * panel.width;
+          for (int64_t r = 0; r < run; r += tile) {
+            x.a = laid + tap.at + (in_w.first - w) * x.a_step + r;
+            x.c = to + r * panel.width;
+            loop.product[panel.kind](std::min(tile, run - r), x);
+          }
         }
-        to += (run - ceil_div(run, tile) * tile) * panel.width;
+        to += (run + (all - p.channels)) * panel.width;
       }
     }
   }
@@ -99,14 +132,15 @@ void unpack(const Part& part, const Panel& panel, int64_t taps, const T* sums, T
 template <class T> double last_grad_weight_cost(const ConvShape& s) {
   const std::vector<Part> parts = forward_parts(s);
   const Part& part = parts[0];
-  const int64_t outputs = s.out_channels / s.groups, run = part.run();
+  const int64_t outputs = s.out_channels / s.groups;
+  const int64_t run = part.run();
   const Sizes in = sizes(s, s.in), out = sizes(s, s.out);
   if (run == 0 || outputs == 0) return HUGE_VAL;
   const int64_t tiles = ceil_div(run, last_loops<T>().rows);
   double work = 0, weights = 0;
   for (const Panel& panel : panels_of<T>(outputs)) {
     const int64_t rows = tiles * rows_worth<T>(ceil_div(run, tiles), panel);
-    work += real(part.p.depth() / run * rows) * real(panel.width);
+    work += part.read() * real(part.p.channels) / real(run) * real(rows * panel.width);
     weights += real(part.p.depth()) * real(panel.width);
   }
   // Sums that no near cache holds are read and written again and again.
@@ -114,9 +148,8 @@ template <class T> double last_grad_weight_cost(const ConvShape& s) {
   const double far = weights > kNearSums ? kFar * real(rounds) * weights : 0;
   const double moved = far + padded_input(parts, in, out) * real(part.p.channels) +
                        real(out.volume()) * real(outputs);
-  return real(s.groups) *
-         (real(s.batch) * (kWork * real(out.volume()) * work + kMove * lanes<T>() * moved) +
-          kPack * lanes<T>() * weights);
+  return real(s.groups) * (real(s.batch) * (kWork * work + kMove * lanes<T>() * moved) +
+                           kPack * lanes<T>() * weights);
 }
 
 template <class T> void last_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
@@ -128,7 +161,12 @@ template <class T> void last_grad_weight(const ConvShape& s, const T* x, const T
   const std::vector<Panel> panels = panels_of<T>(outputs);
   const auto all = static_cast<int64_t>(panels.size());
   const int64_t group_sums = padded(panels) * depth, total = s.groups * group_sums;
-  Cut cut(parts, out, channels);
+  // Where taps lie apart, channels are cut, not images.
+  const int64_t places = in.volume();
+  const int64_t together =
+      part.skips_cols ? std::clamp<int64_t>(direct::kBandElements / places / 16 * 16, 16, channels)
+                      : channels;
+  Cut cut(parts, out, together);
   if (s.batch * s.groups < kTasks && total <= kManyWeights)
     cut.cut_for(ceil_div(kTasks, s.batch * s.groups));
   // Runs of pieces add to sums of their own, which are then added in order. With many weights, some
@@ -152,10 +190,14 @@ template <class T> void last_grad_weight(const ConvShape& s, const T* x, const T
       for (int64_t k = number * run; k < std::min((number + 1) * run, pieces); ++k) {
         const int64_t image = k / each * s.groups + group;
         const Piece piece = cut.piece(k % each);
-        Scratch<T> laid(piece.size() * channels);
-        lay_out(part.p, piece, x + image * channels * in.volume(), laid.data());
-        add_piece(part, piece, panels, first, last, laid.data(),
-                  gy + image * outputs * out.volume(), out, to);
+        Scratch<T> laid(piece.size() * together);
+        for (int64_t c = 0; c < channels; c += together) {
+          Part some = part;
+          some.p.channels = std::min(together, channels - c);
+          lay_out(some.p, piece, x + (image * channels + c) * in.volume(), laid.data());
+          add_piece(some, c, channels, piece, panels, first, last, laid.data(),
+                    gy + image * outputs * out.volume(), out, to);
+        }
       }
     }
   });

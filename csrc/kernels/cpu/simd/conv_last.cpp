@@ -22,7 +22,7 @@ template <class T, int Bytes, int W, int M> void product_of(const RunProduct<T>&
   }
   const int64_t row = x.a_row, step = x.a_step, b_step = x.b_step;
   for (int64_t i = 0; i < x.runs; ++i) {
-    const T *a = x.a + x.at[i], *b = x.b + i * x.b_run;
+    const T *a = x.a + x.a_at[i], *b = x.b + x.b_at[i];
     for (int64_t p = 0; p < x.count; ++p, a += step, b += b_step) {
       const V left = *reinterpret_cast<const V*>(b);
       const V right = *reinterpret_cast<const V*>(b + (W - 1) * lanes);

@@ -7,14 +7,15 @@
 namespace taeda::cpu::simd {
 
 // c[r * c_row + j] = (start ? start[j] : c[r * c_row + j]) + the sum, over runs i < runs and p <
-// count, of a[at[i] + r * a_row + p * a_step] * b[i * b_run + p * b_step + j].
+// count, of a[a_at[i] + r * a_row + p * a_step] * b[b_at[i] + p * b_step + j].
 template <class T> struct RunProduct {
   int64_t runs, count;
   const T* a;
-  const int64_t* at;
+  const int64_t* a_at;
   int64_t a_row, a_step;
   const T* b;
-  int64_t b_run, b_step;
+  const int64_t* b_at;
+  int64_t b_step;
   const T* start;
   T* c;
   int64_t c_row;
