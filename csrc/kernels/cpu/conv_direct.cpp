@@ -17,8 +17,9 @@ constexpr int64_t kTilesTogether = 8;    // tiles that read the same weights one
 constexpr int64_t kDepthTogether = 256;  // taps of channels that are summed at a stretch
 constexpr int64_t kPackedTogether = 1 << 14;  // weights worth a chunk
 // Measured: the time of a multiplication, beside one of a kernel that waits for nothing, and of an
-// element moved, of one gathered and of a weight packed, in those of a register.
-constexpr double kWork = 1.25, kMove = 1, kGather = .6, kPack = 2;
+// element moved, of one gathered, of a result stored and of a weight packed, in those of a
+// register.
+constexpr double kWork = 1.25, kMove = 1, kGather = .4, kStore = .25, kApart = 3, kPack = 2;
 
 // Weights as product() reads them: panels of some outputs, [panel][channel, tap][output]. Those of
 // output m, channel c and tap t are at w[m * m_step + c * c_step + t].
@@ -295,9 +296,10 @@ template <class T> double whole_cost(const Problem& p, const ConvShape& s, int64
   const double laid =
       real(p.phases()) * real(p.d.out + p.d.halo()) * real(p.h.out + p.h.halo()) * real(p.width());
   const double padding = std::max(0.0, laid - real(p.d.in * p.h.in * p.w.in)) * real(p.channels);
+  const double store = p.w.y_step == 1 ? kStore : kApart;
   const double moved =
       kPack * real(p.depth() * outputs) +
-      kMove * real(s.batch) * (real(p.d.out * p.h.out * p.w.out * outputs) + padding);
+      real(s.batch) * (store * real(p.d.out * p.h.out * p.w.out * outputs) + kMove * padding);
   return real(s.groups) * (direct_cost<T>(p, outputs, s.batch) + moved * real(loops<T>().cols / 2));
 }
 

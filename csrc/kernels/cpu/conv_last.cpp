@@ -220,16 +220,16 @@ double cost(const ConvShape& s, const std::vector<Part>& parts, int64_t channels
       double across = 0;
       for (const Segment& s : part.cols) {
         const int64_t cols = s.last - s.first, tiles = ceil_div(cols, last_loops<T>().rows);
-        across += real(s.taps * tiles * rows_worth<T>(ceil_div(cols, tiles), panel));
+        across += real(s.taps * tiles) * work_of<T>(ceil_div(cols, tiles), panel);
       }
-      work += part.read() / taps_read(part.cols) * across * real(part.p.channels * panel.width);
+      work += part.read() / taps_read(part.cols) * across * real(part.p.channels);
       weights += real(part.p.depth()) * real(panel.width);
     }
   }
-  const double moved =
-      padded_input(parts, in, out) * real(channels) + real(out.volume()) * real(outputs);
-  return real(s.groups) * (real(s.batch) * (kWork * work + kMove * lanes<T>() * moved) +
-                           kPack * lanes<T>() * weights);
+  const double moved = kMove * padded_input(parts, in, out) * real(channels) +
+                       kResult * real(out.volume()) * real(outputs);
+  return real(s.groups) *
+         (real(s.batch) * (kWork * work + lanes<T>() * moved) + kPack * lanes<T>() * weights);
 }
 
 }  // namespace

@@ -29,6 +29,12 @@ std::vector<Segment> segments(const Axis& a, bool skips) {
   return list;
 }
 
+// How many of the taps of all outputs fall inside of the input.
+double share_read(const Axis& a) {
+  const double all = real(a.out) * real(static_cast<int64_t>(a.taps.size()));
+  return all == 0 ? 1 : taps_read(segments(a, true)) / all;
+}
+
 }  // namespace
 
 Part::Part(const Problem& all, const ConvShape& s) : p(all) {
@@ -49,15 +55,22 @@ Part::Part(const Problem& all, const ConvShape& s) : p(all) {
   const bool neighbours =
       many > 0 && p.w.taps.back().position - p.w.taps.front().position + 1 == many;
   joined = neighbours ? many : 1;
-  const auto few = [](const Axis& a) {
-    return taps_read(segments(a, true)) <
-           kSkipped * real(a.out) * real(static_cast<int64_t>(a.taps.size()));
-  };
-  skips_rows = few(p.d) || few(p.h);
-  skips_cols = joined == 1 && few(p.w);
+  const auto few = [](const Axis& axis) { return share_read(axis) < kSkipped; };
+  skip(few(p.d) || few(p.h), joined == 1 && few(p.w));
+}
+
+void Part::skip(bool in_rows, bool in_cols) {
+  skips_rows = in_rows;
+  skips_cols = in_cols;
   planes = segments(p.d, skips_rows);
   rows = segments(p.h, skips_rows);
   cols = segments(p.w, skips_cols);
+}
+
+void Part::take_apart() {
+  if (share_read(p.d) * share_read(p.h) * share_read(p.w) >= kSkipped) return;
+  joined = 1;
+  skip(true, true);
 }
 
 Cut::Cut(const std::vector<Part>& parts_, const Sizes& y_, int64_t channels)

@@ -24,8 +24,8 @@ constexpr int64_t kTasks = 8;             // or more, where there is work enough
 constexpr int64_t kManyWeights = 1 << 17;
 constexpr int64_t kMostLaid = 1 << 22;  // elements, where taps lie far apart
 // Measured: the time of a multiplication, beside one of a kernel that waits for nothing, and of an
-// element moved and of a weight packed, in those of a register.
-constexpr double kWork = 1.08, kMove = 1, kPack = 2;
+// element moved, of a result brought to its place and of a weight packed, in those of a register.
+constexpr double kWork = 1.08, kMove = 1, kResult = 2, kPack = 2;
 
 inline double real(int64_t n) { return static_cast<double>(n); }
 
@@ -80,6 +80,8 @@ struct Part {
   std::vector<Segment> planes, rows, cols;  // of p.d, p.h and p.w
 
   Part(const Problem& all, const ConvShape& s);
+  void skip(bool in_rows, bool in_cols);
+  void take_apart();  // neighbours too, if many of them fall beside the input
   int64_t run() const { return joined * p.channels; }
   double read() const { return taps_read(planes) * taps_read(rows) * taps_read(cols); }
 };
@@ -216,9 +218,12 @@ inline double padded_input(const std::vector<Part>& parts, const Sizes& in, cons
   return size <= real(8 * in.volume() + direct::kBandElements) ? size : HUGE_VAL;
 }
 
-// Rows of a product, or as many as would take as long where they are too few for the registers.
-template <class T> int64_t rows_worth(int64_t rows, const Panel& panel) {
-  return std::max(rows, last_loops<T>().rows >> (2 - panel.kind));
+// Multiplications of rows by a panel, or as many as would take as long where rows are too few, or
+// registers narrower than there are.
+template <class T> double work_of(int64_t rows, const Panel& panel) {
+  const auto& loop = last_loops<T>();
+  return real(std::max(rows, loop.rows >> (2 - panel.kind)) *
+              std::max(panel.width, loop.widths[1]));
 }
 
 }  // namespace taeda::cpu::last

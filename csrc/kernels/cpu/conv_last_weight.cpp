@@ -42,6 +42,14 @@ std::vector<Tap> taps_of(const Part& part, const Piece& piece) {
   return list;
 }
 
+// Here columns are what is summed over, and cost nothing where they are left out, if channels fill
+// the registers.
+std::vector<Part> weight_parts(const ConvShape& s) {
+  std::vector<Part> parts = forward_parts(s);
+  if (parts[0].p.channels % 8 == 0) parts[0].take_apart();
+  return parts;
+}
+
 // sums[panel][tap][channel][output] += the products at a piece's places, for the panels [first,
 // last). The part has some of the `all` channels, from `channel` on.
 template <class T>
@@ -130,7 +138,7 @@ void unpack(const Part& part, const Panel& panel, int64_t taps, const T* sums, T
 }  // namespace
 
 template <class T> double last_grad_weight_cost(const ConvShape& s) {
-  const std::vector<Part> parts = forward_parts(s);
+  const std::vector<Part> parts = weight_parts(s);
   const Part& part = parts[0];
   const int64_t outputs = s.out_channels / s.groups;
   const int64_t run = part.run();
@@ -139,8 +147,8 @@ template <class T> double last_grad_weight_cost(const ConvShape& s) {
   const int64_t tiles = ceil_div(run, last_loops<T>().rows);
   double work = 0, weights = 0;
   for (const Panel& panel : panels_of<T>(outputs)) {
-    const int64_t rows = tiles * rows_worth<T>(ceil_div(run, tiles), panel);
-    work += part.read() * real(part.p.channels) / real(run) * real(rows * panel.width);
+    const double each = real(tiles) * work_of<T>(ceil_div(run, tiles), panel);
+    work += part.read() * real(part.p.channels) / real(run) * each;
     weights += real(part.p.depth()) * real(panel.width);
   }
   // Sums that no near cache holds are read and written again and again.
@@ -153,7 +161,7 @@ template <class T> double last_grad_weight_cost(const ConvShape& s) {
 }
 
 template <class T> void last_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
-  const std::vector<Part> parts = forward_parts(s);
+  const std::vector<Part> parts = weight_parts(s);
   const Part& part = parts[0];
   const Sizes in = sizes(s, s.in), out = sizes(s, s.out);
   const int64_t channels = part.p.channels, outputs = s.out_channels / s.groups;
