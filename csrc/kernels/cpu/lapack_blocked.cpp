@@ -26,11 +26,12 @@ TAEDA_LAPACK_BLOCKED(ComplexDouble, z)
 namespace taeda::cpu::lapack {
 namespace {
 
-constexpr int64_t kPanel = 64;      // columns of a factor that LAPACK computes
-constexpr int64_t kNext = 32;       // the same, of a panel that other threads may wait for
-constexpr int64_t kNear = 1 << 21;  // bytes of a matrix that is factored panel by panel
-constexpr int64_t kStrip = 128;     // columns that a task multiplies
-constexpr int64_t kCholesky = 256;  // rows and columns of a Cholesky factor that LAPACK computes
+constexpr int64_t kPanel = 64;        // columns of a factor that LAPACK computes
+constexpr int64_t kNext = 32;         // the same, of a panel that other threads may wait for
+constexpr int64_t kNear = 1 << 21;    // bytes of a matrix that is factored panel by panel
+constexpr int64_t kFirst = 40 << 10;  // bytes of a panel that stays in the first cache
+constexpr int64_t kStrip = 128;       // columns that a task multiplies
+constexpr int64_t kCholesky = 256;    // rows and columns of a Cholesky factor that LAPACK computes
 
 template <class T> struct Routines;
 #define TAEDA_ROUTINES(T, x)                         \
@@ -103,6 +104,12 @@ void swap_rows(int64_t n, T* a, int64_t ld, const int32_t* pivots, int64_t k, bo
 namespace {
 
 template <class T> int32_t lu_panel(int64_t m, int64_t n, T* a, int64_t ld, int32_t* pivots) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (m * n * int64_t{sizeof(T)} <= kFirst) {
+      Scratch<T> work(simd::TriangleLoops<T>::space(m, n));
+      return triangle_loops<T>().lu(m, n, a, ld, pivots, work.data());
+    }
+  }
   const int rows = narrow(m), cols = narrow(n), lda = leading(ld);
   int32_t info = 0;
   Routines<T>::getrf(&rows, &cols, a, &lda, pivots, &info);

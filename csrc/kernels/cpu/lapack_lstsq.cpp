@@ -36,6 +36,7 @@ void scipy_dlaic1_(const int*, const int*, const double*, const double*, const d
 namespace taeda::cpu::lapack {
 namespace {
 
+constexpr int64_t kDivide = 48;      // rows and columns from which QR steps take longer
 constexpr int64_t kHigh = 12;        // columns of a high matrix that is best replaced by its R
 constexpr int64_t kNear = 64 << 10;  // bytes of one that is best factored with pivots at once
 
@@ -164,6 +165,7 @@ void least_squares(LeastSquares method, Shape shape, int64_t b_cols, T* a, T* b,
                    int32_t* rank, Real<T>* s, int32_t* info) {
   using R = Real<T>;
   const int64_t k = std::min(shape.rows, shape.cols), high = std::max(shape.rows, shape.cols);
+  if (method == LeastSquares::SVD && k >= kDivide) method = LeastSquares::DivideAndConquer;
   narrow(product(high, k) * 2 + product(k, b_cols) + 64 * static_cast<double>(high + b_cols));
   const LeastSquaresCall<T> call{
       method,        narrow(shape.rows),   narrow(shape.cols), narrow(b_cols), leading(shape.rows),

@@ -3,7 +3,6 @@
 
 #include "kernels/cpu/lapack_blocked.h"
 #include "kernels/cpu/lapack_util.h"
-#include "kernels/cpu/simd/triangles.h"
 
 // Fortran passes the length of every text behind the other arguments.
 #define TAEDA_LAPACK_SOLVE(T, x, he)                                                              \
@@ -218,12 +217,6 @@ template <class T> void mirror(int64_t n, bool upper, T* x) {
 
 namespace {
 
-template <class T> const simd::TriangleLoops<T>& triangle_loops() {
-  using namespace simd;
-  if constexpr (sizeof(T) == 4) return TAEDA_PICK(triangle_kernels).f32;
-  else return TAEDA_PICK(triangle_kernels).f64;
-}
-
 constexpr int64_t kTriangle = 64;  // rows of a triangle that is inverted at once
 constexpr int64_t kSquare = 128;   // and of one that is squared by one product
 
@@ -235,7 +228,7 @@ int64_t top_of(int64_t n) { return (n / 2 + 15) / 16 * 16; }
 template <class T>
 void invert_triangle(int64_t n, bool upper, const T* l, int64_t ldl, T* w, int64_t ldw) {
   if (n <= kTriangle) {
-    Scratch<T> work(simd::TriangleLoops<T>::space(n));
+    Scratch<T> work(simd::TriangleLoops<T>::space(n, n));
     return triangle_loops<T>().inverse(n, upper, l, ldl, w, ldw, work.data());
   }
   const int64_t top = top_of(n), rest = n - top;

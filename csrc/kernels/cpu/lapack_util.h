@@ -12,6 +12,7 @@
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/matrices.h"
 #include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/simd/triangles.h"
 
 extern "C" void scipy_openblas_set_num_threads(int count);
 
@@ -40,6 +41,13 @@ template <class T> const simd::MatrixLoops<T>& small_loops() {
   using namespace simd;
   if constexpr (sizeof(T) == 4) return TAEDA_PICK(matrix_kernels).f32;
   else return TAEDA_PICK(matrix_kernels).f64;
+}
+
+// What computes with one matrix of moderate size.
+template <class T> const simd::TriangleLoops<T>& triangle_loops() {
+  using namespace simd;
+  if constexpr (sizeof(T) == 4) return TAEDA_PICK(triangle_kernels).f32;
+  else return TAEDA_PICK(triangle_kernels).f64;
 }
 
 // How many matrices are factored, or rotated, at once; 0 where LAPACK does it. Rotations take long
