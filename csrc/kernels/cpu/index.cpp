@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/element_sum.h"
 #include "kernels/cpu/simd/combine.h"
 #include "kernels/cpu/simd/pick.h"
 #include "kernels/cpu/stream.h"
@@ -20,8 +21,8 @@ struct Offsets {
 Offsets locate(const IndexLayout& l, int64_t index) {
   Offsets o;
   for (size_t i = l.outer.size(); i-- > 0;) {
-    int64_t at = index % l.outer[i];
-    index /= l.outer[i];
+    const int64_t at = i > 0 ? index % l.outer[i] : index;
+    if (i > 0) index /= l.outer[i];
     o.indexed += at * l.outer_strides[i];
     o.flat += at * l.outer_flat[i];
   }
@@ -31,6 +32,21 @@ int64_t outer_count(const IndexLayout& l) {
   int64_t n = 1;
   for (int64_t s : l.outer) n *= s;
   return n;
+}
+
+// f(offsets) for the outer elements [begin, end), with steps instead of divisions.
+template <class F> void for_outer(const IndexLayout& l, int64_t begin, int64_t end, F&& f) {
+  const size_t last = l.outer.size() - 1;
+  if (l.outer.empty()) return f(Offsets{});
+  for (int64_t t = begin; t < end;) {
+    Offsets o = locate(l, t);
+    const int64_t row = l.outer[last];
+    for (const int64_t stop = std::min(end, t - t % row + row); t < stop; ++t) {
+      f(o);
+      o.indexed += l.outer_strides[last];
+      o.flat += l.outer_flat[last];
+    }
+  }
 }
 
 // Writes go through all places in order; only what cannot meet, the outer dimensions and parts of
@@ -45,6 +61,10 @@ template <class F> void for_each_write(const IndexLayout& l, F&& f) {
   int64_t parts = (l.run + part - 1) / part;
   parallel_for(outer * parts, std::max<int64_t>(1, kGrain / (l.count * std::min(part, l.run))),
                [&](int64_t begin, int64_t end) {
+                 if (parts == 1) {
+                   return for_outer(l, begin, end,
+                                    [&](const Offsets& o) { f(o.indexed, o.flat, l.run); });
+                 }
                  for (int64_t t = begin; t < end; ++t) {
                    Offsets o = locate(l, t / parts);
                    int64_t from = t % parts * part, n = std::min(part, l.run - from);
@@ -55,32 +75,32 @@ template <class F> void for_each_write(const IndexLayout& l, F&& f) {
                });
 }
 
-// Single elements: the memory of each is asked for a little before it is read.
 template <class T>
 void read_elements(T* to, int64_t step, const T* from, const int64_t* places, int64_t n) {
-  constexpr int64_t ahead = 64;
-  int64_t i = 0;
-  for (; i + ahead < n; ++i) {
-    __builtin_prefetch(from + places[i + ahead]);
-    to[i * step] = from[places[i]];
+  if (step == 1) {
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < n; ++i) to[i] = from[places[i]];
+  } else {
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < n; ++i) to[i * step] = from[places[i]];
   }
-  for (; i < n; ++i) to[i * step] = from[places[i]];
 }
 
-// The same elements of four rows at once: each place is read once for all of them.
-constexpr int64_t kTogether = 4;
-template <class T>
-void read_together(T* const* to, int64_t step, const T* const* from, const int64_t* places,
-                   int64_t n) {
-  T *a = to[0], *b = to[1], *c = to[2], *d = to[3];
-  const T *x = from[0], *y = from[1], *z = from[2], *w = from[3];
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t at = places[i], out = i * step;
-    const T p = x[at], q = y[at], r = z[at], s = w[at];
-    a[out] = p;
-    b[out] = q;
-    c[out] = r;
-    d[out] = s;
+template <class T> void move_row(T* to, const T* from, int64_t n) {
+  if (n * static_cast<int64_t>(sizeof(T)) > 64) {
+    std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
+  } else {
+    for (int64_t j = 0; j < n; ++j) to[j] = from[j];
+  }
+}
+
+template <size_t Bytes>
+void read_short_rows(char* to, int64_t step, const char* from, int64_t item, const int64_t* places,
+                     int64_t count) {
+  constexpr int64_t ahead = 32;
+  for (int64_t i = 0; i < count; ++i) {
+    __builtin_prefetch(from + places[std::min(i + ahead, count - 1)] * item);
+    std::memcpy(to + i * step, from + places[i] * item, Bytes);
   }
 }
 
@@ -88,6 +108,16 @@ void read_together(T* const* to, int64_t step, const T* const* from, const int64
 // first lines of each are asked for before: nobody could guess them.
 void read_rows(char* to, int64_t step, const char* from, int64_t item, const int64_t* places,
                int64_t count, int64_t bytes, bool streamed) {
+  switch (bytes) {
+    case 4: return read_short_rows<4>(to, step, from, item, places, count);
+    case 8: return read_short_rows<8>(to, step, from, item, places, count);
+    case 16: return read_short_rows<16>(to, step, from, item, places, count);
+    case 32: return read_short_rows<32>(to, step, from, item, places, count);
+    case 64:
+      if (!streamed) return read_short_rows<64>(to, step, from, item, places, count);
+      break;
+    default: break;
+  }
   const int64_t ahead = std::clamp<int64_t>(4096 / bytes, 4, 32);
   const int64_t asked = std::min<int64_t>(bytes, 512);
   for (int64_t i = 0; i < count; ++i) {
@@ -164,26 +194,11 @@ void index_read(void* flat, const void* indexed, const IndexLayout& l, DType dty
     auto* to = static_cast<T*>(flat);
     auto* from = static_cast<const T*>(indexed);
     const int64_t row_bytes = l.run * static_cast<int64_t>(sizeof(T));
-    if (l.run == 1 && outer >= 2 * kTogether) {  // rows, several at once
-      const int64_t groups = outer / kTogether;
-      const int64_t each = std::max<int64_t>(1, kGrain / (kTogether * l.count));
-      parallel_for(groups + 1, each, [&](int64_t begin, int64_t end) {
-        for (int64_t g = begin; g < end; ++g) {
-          T* rows[kTogether];
-          const T* sources[kTogether];
-          const int64_t first = g * kTogether;
-          for (int64_t k = 0; k < kTogether; ++k) {
-            const Offsets o = locate(l, std::min(first + k, outer - 1));
-            rows[k] = to + o.flat;
-            sources[k] = from + o.indexed;
-          }
-          if (g < groups) {
-            read_together(rows, l.count_flat, sources, l.places, l.count);
-          } else {
-            for (int64_t k = 0; first + k < outer; ++k)
-              read_elements(rows[k], l.count_flat, sources[k], l.places, l.count);
-          }
-        }
+    if (l.run == 1 && outer > 1) {  // rows
+      parallel_for(outer, std::max<int64_t>(1, kGrain / l.count), [&](int64_t begin, int64_t end) {
+        for_outer(l, begin, end, [&](const Offsets& o) {
+          read_elements(to + o.flat, l.count_flat, from + o.indexed, l.places, l.count);
+        });
       });
       return;
     }
@@ -231,7 +246,9 @@ void index_write(void* indexed, const void* flat, const IndexLayout& l, DType dt
       for (int64_t i = 0; i < l.count; ++i, s += l.count_flat) {
         T* row = to + d + l.places[i];
         if (dense) {
-          std::memcpy(row, from + s, static_cast<size_t>(n) * sizeof(T));
+          move_row(row, from + s, n);
+        } else if (l.run_flat == 0 && l.run_stride == 1) {
+          std::fill_n(row, n, from[s]);
         } else {
           for (int64_t j = 0; j < n; ++j) row[j * l.run_stride] = from[s + j * l.run_flat];
         }
@@ -247,10 +264,7 @@ void index_accumulate(void* indexed, const void* flat, const IndexLayout& l, DTy
     using T = typename decltype(tag)::type;
     auto* to = static_cast<T*>(indexed);
     auto* from = static_cast<const T*>(flat);
-    auto add = [](T a, T b) {
-      if constexpr (std::is_same_v<T, bool>) return a || b;
-      else return static_cast<T>(a + b);
-    };
+    const auto add = [](T a, T b) { return sum_of(a, b); };
     for_each_write(l, [&](int64_t d, int64_t s, int64_t n) {
       if (n == 1) {
         for (int64_t i = 0; i < l.count; ++i) {
@@ -259,7 +273,7 @@ void index_accumulate(void* indexed, const void* flat, const IndexLayout& l, DTy
         }
         return;
       }
-      const bool dense = l.run_stride == 1 && l.run_flat == 1;
+      const bool dense = l.run_stride == 1 && l.run_flat == 1 && n >= 16;
       constexpr int64_t line = 64 / sizeof(T);
       for (int64_t i = 0; i < l.count; ++i, s += l.count_flat) {
         T* row = to + d + l.places[i];

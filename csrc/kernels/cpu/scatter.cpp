@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/element_sum.h"
 #include "kernels/cpu/simd/combine.h"
 #include "kernels/cpu/simd/pick.h"
 
@@ -144,8 +145,7 @@ constexpr bool kComplex = std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble
 
 template <ScatterMode Mode, class T> T combined(T a, T b) {
   if constexpr (Mode == ScatterMode::Add) {
-    if constexpr (std::is_same_v<T, bool>) return a || b;
-    else return static_cast<T>(a + b);
+    return sum_of(a, b);
   } else if constexpr (Mode == ScatterMode::Multiply) {
     if constexpr (std::is_same_v<T, bool>) return a && b;
     else return static_cast<T>(a * b);
