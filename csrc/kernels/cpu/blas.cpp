@@ -126,11 +126,15 @@ struct Tiles {
 };
 
 // How a product is computed, by its sizes and layout alone. Small: BLAS has a path without copies,
-// in some tens of nanoseconds, but it is slow where both sides' rows run along the sum. Long: few
-// results, each a long sum.
+// in some tens of nanoseconds, but it is slow where both sides' rows run along the sum, and never
+// faster than panels in the widest registers. Long: few results, each a long sum.
 constexpr int64_t kPart = 4096;  // of a long sum
 template <class T>
 bool is_small(int64_t m, int64_t n, int64_t k, const MatrixRef<T>& a, const MatrixRef<T>& b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    constexpr int64_t of_widest = 8;
+    if (m <= 16 || Panels<T>::rows_together() >= of_widest) return false;
+  }
   if (m > 64 || n > 64 || m * n * k > 1'000'000) return false;
   const bool inner = a.trans == Trans::No && b.trans != Trans::No;
   return !(std::is_floating_point_v<T> && inner && m >= 32 && n >= 32);

@@ -1,6 +1,7 @@
 #include "kernels/cpu/gemm_panels.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <type_traits>
 
@@ -17,12 +18,13 @@
 namespace taeda::cpu {
 namespace {
 
-constexpr int64_t kDepth = 512;       // at most, of what is multiplied at a time
-constexpr int64_t kGroups = 8;        // of rows that are copied at a time
-constexpr int64_t kFewRows = 16;      // that do not pay for a copy of the right side
-constexpr int64_t kNear = 1 << 18;    // bytes that stay in a cache that the kernel can wait for
-constexpr int64_t kShared = 1 << 20;  // elements that are copied once for all tasks
-constexpr int64_t kCopied = 1 << 15;  // of them, worth another thread
+constexpr int64_t kDepth = 512;        // at most, of what is multiplied at a time
+constexpr int64_t kGroups = 8;         // of rows that are copied at a time
+constexpr int64_t kFewRows = 16;       // that do not pay for a copy of the right side
+constexpr int64_t kNearest = 1 << 15;  // bytes that stay in the first cache
+constexpr int64_t kNear = 1 << 18;     // bytes that stay in a cache that the kernel can wait for
+constexpr int64_t kShared = 1 << 20;   // elements that are copied once for all tasks
+constexpr int64_t kCopied = 1 << 15;   // of them, worth another thread
 constexpr int64_t kMostCols = 256;
 constexpr int64_t kLargest = 8 * 32;  // elements of a product's result
 
@@ -74,7 +76,10 @@ template <class T> struct Product {
   int64_t ldc;
   const simd::PanelLoops<T>& loop = loops<T>();
 
-  bool copies_rows() const { return a.trans != Trans::No; }
+  // Of a short left side, elements along the depth are read a row apart.
+  bool copies_rows() const {
+    return a.trans != Trans::No && k * a.stride * int64_t{sizeof(T)} > kNearest;
+  }
 
   int64_t depth() const { return ceil_div(k, ceil_div(k, kDepth)); }
   int64_t padded(int64_t cols) const { return round_up(cols, loop.half); }
@@ -131,7 +136,9 @@ template <class T> struct Product {
       for (int64_t r = 0; r < most; r += loop.rows) {
         const int64_t many = std::min(loop.rows, most - r);
         const T* from = copies_rows() ? rows.data() + r * count : at(a, i + r, p);
-        const int64_t row = copies_rows() ? 1 : a.stride, step = copies_rows() ? many : 1;
+        const bool plain = a.trans == Trans::No;
+        const int64_t row = plain ? a.stride : 1;
+        const int64_t step = plain ? 1 : copies_rows() ? many : a.stride;
         for (int64_t j = left; j < right; j += 2 * loop.half) {
           const T* panel = columns.data + (j - left) * (columns.stride ? 1 : count);
           const int64_t b_row = columns.stride ? columns.stride : panel_width(columns.end - j);
@@ -156,10 +163,9 @@ template <class T> struct Product {
     if (b.trans == Trans::No)
       return loop.copy_panel(count, cols, width > loop.half, from, b.stride, to);
     constexpr auto bytes = static_cast<int64_t>(sizeof(T));
+    if (cols < width) std::fill_n(to, count * width, T(0));
     transposition<T>()(reinterpret_cast<char*>(to), width * bytes,
                        reinterpret_cast<const char*>(from), b.stride * bytes, cols, count);
-    for (int64_t i = 0; i < count && cols < width; ++i)
-      std::fill(to + i * width + cols, to + (i + 1) * width, T(0));
   }
 
   // `many` rows from i on and `cols` columns from j on, or as many as a panel holds.
@@ -179,13 +185,12 @@ template <class T> struct Product {
     }
     alignas(64) T sums[kLargest];
     loop.product(count, many, wide, from, row, step, panel, b_row, {f.alpha, T(0)}, sums, width);
-    for (int64_t r = 0; r < many; ++r, to += ldc) {
-      for (int64_t q = 0; q < cols; ++q) {
-        const T v = sums[r * width + q];
-        if (f.start) to[q] = v + f.start[q];
-        else if (f.of_rows) to[q] = v + f.of_rows[r];
-        else to[q] = f.beta == T(0) ? v : v + f.beta * to[q];
-      }
+    const T* v = sums;
+    for (int64_t r = 0; r < many; ++r, to += ldc, v += width) {
+      if (f.start) std::transform(v, v + cols, f.start, to, std::plus<T>());
+      else if (f.of_rows) std::transform(v, v + cols, to, [&](T x) { return x + f.of_rows[r]; });
+      else if (f.beta == T(0)) std::copy_n(v, cols, to);
+      else std::transform(v, v + cols, to, to, [&](T x, T y) { return x + f.beta * y; });
     }
   }
 };
