@@ -116,6 +116,18 @@ def test_large_copies(offset):
     assert taeda.equal(joined[n + 7 :], y)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float64", "int8", "int64", "complex64", "bool"])
+def test_large_conversions(dtype):
+    dtype = getattr(taeda, dtype)
+    n = (17 << 20) // dtype.itemsize + 3
+    x = (taeda.arange(1_003) % 120 - 3).float().repeat(n // 1_003 + 1)[:n]
+    y = x.to(dtype)
+    for part in (slice(0, 1_100), slice(n - 1_100, n)):
+        assert taeda.equal(y[part], x[part].to(dtype))
+    middle = slice(n // 2, n // 2 + 70_000)
+    assert taeda.equal(y[middle], x[middle].to(dtype))
+
+
 def test_large_joins_of_columns():
     a, b = taeda.rand(1500, 2100), taeda.rand(1500, 900)
     joined = taeda.cat([a, b, a[:, :0]], 1)

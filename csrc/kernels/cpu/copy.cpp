@@ -69,6 +69,31 @@ template <class F> void run_transpose(const Plan& plan, int64_t planes, F&& plan
                });
 }
 
+// One stretch of memory from another, converted block by block and stored past the caches. False
+// where the result is no such stretch, or not long.
+bool run_streamed(const Plan& plan) {
+  constexpr int64_t bytes = 512, ahead = 8192;
+  const auto to = static_cast<uint8_t>(plan.dtype[0]), from = static_cast<uint8_t>(plan.dtype[1]);
+  const auto item = static_cast<int64_t>(itemsize(plan.dtype[0])),
+             source = static_cast<int64_t>(itemsize(plan.dtype[1]));
+  if (plan.strides[0][0] != item || plan.strides[1][0] != source ||
+      reinterpret_cast<uintptr_t>(plan.data[0]) % 64 != 0 || !cpu::is_streamed(plan.numel * item))
+    return false;
+  const int64_t block = bytes / item, blocks = (plan.numel + block - 1) / block;
+  parallel_for(blocks, kGrain / block, [&](int64_t begin, int64_t end) {
+    alignas(64) char buffer[bytes];
+    for (int64_t b = begin; b < end; ++b) {
+      const int64_t i = b * block, n = std::min(block, plan.numel - i);
+      const char* src = plan.data[1] + i * source;
+      for (int64_t k = 0; k < n * source; k += 64) __builtin_prefetch(src + ahead + k);
+      cast_rows(to, from, buffer, item, 0, src, source, 0, n, 1);
+      cpu::stream_near(plan.data[0] + i * item, buffer, static_cast<size_t>(n * item));
+    }
+    cpu::stream_fence();
+  });
+  return true;
+}
+
 }  // namespace
 
 void run_copy(const Plan& plan) {
@@ -79,6 +104,7 @@ void run_copy(const Plan& plan) {
                   int64_t n1) { cast_rows(to, from, dst, d0, d1, src, s0, s1, n0, n1); };
   const Dims &n = plan.sizes, &d = plan.strides[0], &s = plan.strides[1];
   if (n.size() == 1) {
+    if (run_streamed(plan)) return;
     parallel_for(n[0], kGrain, [&](int64_t begin, int64_t end) {
       cast(plan.data[0] + begin * d[0], d[0], 0, plan.data[1] + begin * s[0], s[0], 0, end - begin,
            1);
