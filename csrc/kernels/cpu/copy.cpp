@@ -40,7 +40,7 @@ void transpose_tiles(char* dst, int64_t d1, const char* src, int64_t s0, int64_t
   }
 }
 
-// A copy of planes whose source runs fastest along the second dimension, of 4- or 8-byte elements.
+// A copy of planes whose source runs fastest along the second dimension, of up to 8 bytes an element.
 // `plane_offset(k, o)`: where plane o of operand k begins.
 template <class F> void run_transpose(const Plan& plan, int64_t planes, F&& plane_offset) {
   const int64_t n = plan.sizes[0], m = plan.sizes[1], d = plan.strides[0][1],
@@ -49,9 +49,7 @@ template <class F> void run_transpose(const Plan& plan, int64_t planes, F&& plan
   bool aligned = reinterpret_cast<uintptr_t>(plan.data[0]) % 64 == 0;
   for (size_t i = 1; i < plan.sizes.size(); ++i) aligned &= plan.strides[0][i] % 64 == 0;
   const auto& kernels = cpu::simd::transposes();
-  const auto kernel = aligned && cpu::is_streamed(plan.numel * item)
-                          ? (item == 4 ? kernels.streamed4 : kernels.streamed8)
-                          : (item == 4 ? kernels.bytes4 : kernels.bytes8);
+  const auto kernel = kernels.of(item, aligned && cpu::is_streamed(plan.numel * item));
   // Tiles of each plane: a band of rows of src, and as many columns as are worth a thread's
   // attention.
   const int64_t rows = std::min(n, cpu::simd::transpose_rows(item));
@@ -123,7 +121,7 @@ void run_copy(const Plan& plan) {
   const auto item = static_cast<int64_t>(itemsize(plan.dtype[0]));
   const bool transposed = plan.dtype[0] == plan.dtype[1] && d[0] == item && s[1] == item &&
                           s[0] != 0 && n[0] >= 4 && n[1] >= 4;
-  if (transposed && item >= 4 && item <= 8) {
+  if (transposed && item <= 8 && (item >= 4 || (n[0] * item >= 16 && n[1] * item >= 16))) {
     run_transpose(plan, outer, plane_offset);
     return;
   }

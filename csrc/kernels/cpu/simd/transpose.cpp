@@ -1,5 +1,7 @@
 #include "kernels/cpu/simd/transpose.h"
 
+#include <utility>
+
 #include "kernels/functors_scalar.h"
 
 #if defined(__x86_64__)
@@ -9,7 +11,7 @@
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
-// What fills one register.
+// What fills one register; 16 bytes where elements are shorter.
 #if defined(__AVX__)
 constexpr int kBytes = 32;
 #else
@@ -18,8 +20,16 @@ constexpr int kBytes = 16;
 // Pairs of 16-bit numbers are moved as 32 bits, and may begin at any two bytes.
 typedef uint32_t Row4 __attribute__((vector_size(kBytes), aligned(2), may_alias));
 typedef uint64_t Row8 __attribute__((vector_size(kBytes), aligned(8), may_alias));
+typedef uint8_t Row1 __attribute__((vector_size(16), aligned(1), may_alias));
+typedef uint16_t Row2 __attribute__((vector_size(16), aligned(2), may_alias));
 // A template argument would lose the alignment, and with it the right to lie anywhere.
 template <class T> struct RowOf;
+template <> struct RowOf<uint8_t> {
+  using type = Row1;
+};
+template <> struct RowOf<uint16_t> {
+  using type = Row2;
+};
 template <> struct RowOf<uint32_t> {
   using type = Row4;
 };
@@ -65,35 +75,56 @@ template <class Row> FN void turn(Row (&r)[8]) {
   }
 }
 
+// Of short elements: those of two rows in turns, as often as it takes for each to meet all others.
+template <size_t Start, class Row, size_t... I>
+FN Row in_turns(Row a, Row b, std::index_sequence<I...>) {
+  return __builtin_shufflevector(a, b, (Start + I / 2 + I % 2 * sizeof...(I))...);
+}
+template <class Row, int N> FN void turn_short(Row (&r)[N]) {
+  constexpr auto all = std::make_index_sequence<N>();
+  for (int times = 1; times < N; times *= 2) {
+    Row next[N];
+    for (int i = 0; i < N / 2; ++i) {
+      next[2 * i] = in_turns<0>(r[i], r[i + N / 2], all);
+      next[2 * i + 1] = in_turns<N / 2>(r[i], r[i + N / 2], all);
+    }
+    for (int i = 0; i < N; ++i) r[i] = next[i];
+  }
+}
+FN void turn(Row1 (&r)[16]) { turn_short(r); }
+FN void turn(Row2 (&r)[8]) { turn_short(r); }
+
 // Past the caches.
+template <class Row> FN void stream(char* to, Row v) {
 #if defined(__AVX__)
-FN void stream(char* to, __m256i v) { _mm256_stream_si256(reinterpret_cast<__m256i*>(to), v); }
-using Register = __m256i;
-#elif defined(__x86_64__)
-FN void stream(char* to, __m128i v) { _mm_stream_si128(reinterpret_cast<__m128i*>(to), v); }
-using Register = __m128i;
-#else
-FN void stream(char* to, Row4 v) { *reinterpret_cast<Row4*>(to) = v; }
-using Register = Row4;
+  if constexpr (sizeof(Row) == 32)
+    return _mm256_stream_si256(reinterpret_cast<__m256i*>(to), reinterpret_cast<__m256i>(v));
 #endif
+#if defined(__x86_64__)
+  if constexpr (sizeof(Row) == 16)
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to), reinterpret_cast<__m128i>(v));
+#else
+  __builtin_memcpy(to, &v, sizeof v);
+#endif
+}
 
 // A square of one cache line by one.
 template <class T, bool Streamed>
 FN void square(char* dst, int64_t dst_step, const char* src, int64_t src_step) {
   using Row = typename RowOf<T>::type;
-  constexpr int lanes = kBytes / sizeof(T), parts = 64 / kBytes;
+  constexpr int bytes = sizeof(Row), lanes = bytes / sizeof(T), parts = 64 / bytes;
   for (int a = 0; a < parts; ++a) {
     Row r[parts][lanes];
     for (int b = 0; b < parts; ++b) {
       for (int k = 0; k < lanes; ++k)
-        r[b][k] = *reinterpret_cast<const Row*>(src + (b * lanes + k) * src_step + a * kBytes);
+        r[b][k] = *reinterpret_cast<const Row*>(src + (b * lanes + k) * src_step + a * bytes);
       turn(r[b]);
     }
     for (int k = 0; k < lanes; ++k) {
       char* to = dst + (a * lanes + k) * dst_step;
       for (int b = 0; b < parts; ++b) {
-        if constexpr (Streamed) stream(to + b * kBytes, reinterpret_cast<Register>(r[b][k]));
-        else *reinterpret_cast<Row*>(to + b * kBytes) = r[b][k];
+        if constexpr (Streamed) stream(to + b * bytes, r[b][k]);
+        else *reinterpret_cast<Row*>(to + b * bytes) = r[b][k];
       }
     }
   }
@@ -103,7 +134,7 @@ FN void square(char* dst, int64_t dst_step, const char* src, int64_t src_step) {
 template <class T>
 FN void small_square(char* dst, int64_t dst_step, const char* src, int64_t src_step) {
   using Row = typename RowOf<T>::type;
-  constexpr int lanes = kBytes / sizeof(T);
+  constexpr int lanes = sizeof(Row) / sizeof(T);
   Row r[lanes];
   for (int k = 0; k < lanes; ++k) r[k] = *reinterpret_cast<const Row*>(src + k * src_step);
   turn(r);
@@ -113,9 +144,9 @@ FN void small_square(char* dst, int64_t dst_step, const char* src, int64_t src_s
 // What is narrower than a cache line.
 template <class T>
 FN void rest(char* dst, int64_t dst_step, const char* src, int64_t src_step, int64_t n, int64_t m) {
-  constexpr int64_t item = sizeof(T), lanes = kBytes / item;
+  constexpr int64_t bytes = sizeof(typename RowOf<T>::type), item = sizeof(T), lanes = bytes / item;
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes, src += lanes * src_step, dst += kBytes) {
+  for (; i + lanes <= n; i += lanes, src += lanes * src_step, dst += bytes) {
     int64_t j = 0;
     for (; j + lanes <= m; j += lanes)
       small_square<T>(dst + j * dst_step, dst_step, src + j * item, src_step);
@@ -123,7 +154,7 @@ FN void rest(char* dst, int64_t dst_step, const char* src, int64_t src_step, int
       T column[lanes];
       for (int64_t k = 0; k < lanes; ++k)
         __builtin_memcpy(column + k, src + k * src_step + j * item, item);
-      __builtin_memcpy(dst + j * dst_step, column, kBytes);
+      __builtin_memcpy(dst + j * dst_step, column, bytes);
     }
   }
   for (; i < n; ++i, src += src_step, dst += item) {
@@ -166,7 +197,8 @@ void transpose(char* dst, int64_t dst_step, const char* src, int64_t src_step, i
 }  // namespace
 
 extern constinit const TransposeKernels transpose_kernels = {
-    transpose<uint32_t, false>, transpose<uint64_t, false>, transpose<uint32_t, true>,
-    transpose<uint64_t, true>};
+    transpose<uint8_t, false>,  transpose<uint16_t, false>, transpose<uint32_t, false>,
+    transpose<uint64_t, false>, transpose<uint8_t, true>,   transpose<uint16_t, true>,
+    transpose<uint32_t, true>,  transpose<uint64_t, true>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

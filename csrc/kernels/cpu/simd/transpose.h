@@ -1,4 +1,4 @@
-// Transposing a matrix of 4- or 8-byte elements, whatever they are.
+// Transposing a matrix of elements of 1, 2, 4 or 8 bytes, whatever they are.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,16 @@ using Transpose = void (*)(char* dst, int64_t dst_step, const char* src, int64_t
 
 // The streamed ones write past the caches: dst and dst_step must then be multiples of 64.
 struct TransposeKernels {
-  Transpose bytes4, bytes8, streamed4, streamed8;
+  Transpose bytes1, bytes2, bytes4, bytes8, streamed1, streamed2, streamed4, streamed8;
+
+  Transpose of(int64_t item, bool streamed) const {
+    switch (item) {
+      case 1: return streamed ? streamed1 : bytes1;
+      case 2: return streamed ? streamed2 : bytes2;
+      case 4: return streamed ? streamed4 : bytes4;
+      default: return streamed ? streamed8 : bytes8;
+    }
+  }
 };
 
 // Rows of src that are walked side by side: cut between threads at multiples of it.

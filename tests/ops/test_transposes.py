@@ -1,0 +1,48 @@
+"""Copies of transposed matrices of elements of any size, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import taeda
+
+DTYPES = ["uint8", "int16", "int32", "int64", "complex128"]
+SIZES = [1, 3, 4, 7, 8, 15, 16, 17, 31, 33, 64, 65, 130, 300]
+
+
+def bytes_of(dtype: str, *shape: int) -> np.ndarray:
+    a = np.random.default_rng(0).integers(0, 256, (*shape, np.dtype(dtype).itemsize), np.uint8)
+    if dtype == "complex128":
+        return a.astype(np.float64)[..., 0] + 1j * a[..., 1]
+    return a.view(dtype)[..., 0]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", SIZES)
+def test_matrices(dtype: str, n: int) -> None:
+    for m in SIZES:
+        a = bytes_of(dtype, n, m)
+        x = taeda.from_numpy(a)
+        np.testing.assert_array_equal(x.t().contiguous().numpy(), a.T)
+        wide = taeda.zeros(m, n + 3, dtype=x.dtype)
+        wide[:, 1 : n + 1] = x.t()  # rows that begin anywhere
+        np.testing.assert_array_equal(wide[:, 1 : n + 1].numpy(), a.T)
+        assert not wide[:, 0].any()
+        assert not wide[:, n + 1 :].any()
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:4])
+@pytest.mark.parametrize("shape", [(3, 20, 17, 19), (2, 64, 8, 8), (5, 16, 3, 70)])
+def test_planes(dtype: str, shape: tuple) -> None:
+    a = bytes_of(dtype, *shape)
+    x = taeda.from_numpy(a)
+    for dims in [(0, 2, 3, 1), (0, 3, 1, 2), (3, 2, 1, 0), (1, 0, 3, 2)]:
+        np.testing.assert_array_equal(x.permute(dims).contiguous().numpy(), a.transpose(dims))
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:4])
+def test_past_the_caches(dtype: str) -> None:
+    side = {1: 6400, 2: 4480, 4: 3200, 8: 2304}[np.dtype(dtype).itemsize]
+    a = bytes_of(dtype, side, side + 64)
+    np.testing.assert_array_equal(taeda.from_numpy(a).t().contiguous().numpy(), a.T)
