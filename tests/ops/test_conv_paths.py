@@ -71,6 +71,11 @@ CASES = [
     (1, 3, 3, 3, (47, 70), (8, 7), (2, 1), 2, 1),
     (1, 3, 3, 3, (47, 70), (3, 7), (1, 2), (1, 0), 1),
     (1, 2, 2, 2, (65, 66), (2, 2), 2, 0, 1),
+    (3, 2, 2, 2, (19, 35), (3, 3), 1, 0, 1),
+    (2, 2, 2, 2, (36, 34), (3, 3), 2, 0, 1),
+    (2, 2, 2, 2, (31, 18), (5, 4), 1, (1, 2), (1, 3)),
+    (2, 2, 2, 2, (61, 47), (7, 7), 2, 3, 1),
+    (2, 2, 2, 2, (61, 47), (3, 5), 2, (2, 0), 1),
     (1, 2, 2, 2, (65, 66), (1, 1), 2, 0, 1),
 ]
 
@@ -107,6 +112,24 @@ def test_threads_do_not_change_the_bits(case: tuple) -> None:
         taeda.set_num_threads(before)
     for other in results[1:]:
         assert all(taeda.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def test_what_depthwise_kernels_do_not_read_stays_out() -> None:
+    for size, stride in [((14, 14), 1), ((18, 45), 1), ((20, 38), 2)]:
+        x = torch.randn(2, 64, *size)
+        x[0, 3, 4, 13] = torch.inf
+        x[1, 5, 19 % size[0], size[1] - 1] = -torch.inf
+        w = torch.randn(64, 1, 3, 3)
+        ours, theirs = to_taeda(w).requires_grad_(), w.clone().requires_grad_()
+        for padding in (0, 1):
+            y = taeda.nn.functional.conv2d(to_taeda(x), ours, None, stride, padding, 1, 64)
+            expected = torch.nn.functional.conv2d(x, theirs, None, stride, padding, 1, 64)
+            g = torch.randn(expected.shape)
+            (got,) = taeda.autograd.grad(y, ours, to_taeda(g))
+            (want,) = torch.autograd.grad(expected, theirs, g)
+            for a, b in [(to_torch(y).detach(), expected), (to_torch(got), want)]:
+                assert torch.equal(a.isfinite(), b.isfinite())
+                assert torch.equal(a.isnan(), b.isnan())
 
 
 def test_what_dilated_kernels_do_not_read_stays_out() -> None:

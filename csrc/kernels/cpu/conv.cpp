@@ -171,6 +171,43 @@ int64_t plane_grain(const Plan& p) {
   return std::max<int64_t>({1, kPlaneWork / each, std::min(tasks, kMostPlaneWork / each)});
 }
 
+// The gradient of one kernel's weights for each channel, plane by plane.
+template <class T> void planes_grad_weight(const Plan& p, const T* x, const T* gy, T* gw) {
+  const int64_t lanes = loops<T>().lanes, size = p.taps * lanes;
+  // Runs of images have sums of their own, which are then added in order.
+  const int64_t run = ceil_div(p.batch, std::clamp<int64_t>(8 / p.groups, 1, p.batch));
+  const int64_t parts = ceil_div(p.batch, run), grain = ceil_div(plane_grain(p), run);
+  Scratch<T> sums(p.groups * parts * size);
+  parallel_for(p.groups * parts, grain, [&](int64_t begin, int64_t end) {
+    const int64_t x_size = padded_volume(p.window.out, p.window.stride, p.window);
+    const int64_t rows = p.window.in[1] + p.window.padding[1] * 2 + p.window.kernel[1];
+    Scratch<T> memory(simd::kPlaneMore + 4 * x_size + 4 * lanes * rows);
+    for (int64_t i = begin; i < end; ++i) {
+      T* to = sums.data() + i * size;
+      std::fill_n(to, size, T(0));
+      for (int64_t n = i % parts * run; n < std::min((i % parts + 1) * run, p.batch); ++n) {
+        const int64_t plane = n * p.groups + i / parts;
+        loops<T>().plane_grad_weight(p.window, x + plane * p.in_volume, gy + plane * p.out_volume,
+                                     memory.data(), i == begin && n == i % parts * run, to);
+      }
+    }
+  });
+  const int64_t height = p.window.kernel[1], width = p.window.kernel[2];
+  for (int64_t i = 0; i < p.groups * p.taps; ++i) {
+    const int64_t group = i / p.taps, tap = i % p.taps;
+    T sum = 0;
+    for (int64_t part = 0; part < parts; ++part) {
+      T* from = sums.data() + (group * parts + part) * size +
+                (tap % width * height + tap / width) * lanes;
+      for (int64_t half = lanes / 2; half > 0; half /= 2) {
+        for (int64_t lane = 0; lane < half; ++lane) from[lane] += from[lane + half];
+      }
+      sum += from[0];
+    }
+    gw[i] = sum;
+  }
+}
+
 // Whether the matrix of windows is the faster way: in steps over images so small that what lies
 // between the outputs, or weights read anew for each image, would cost the direct way more.
 bool prefers_windows(const Plan& p, int64_t most_places) {
@@ -469,7 +506,10 @@ template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T
     }
   }
   if (p.depthwise) {
-    if (!channels_grad_weight(s, x, gy, gw)) direct::places_grad_weight(s, x, gy, gw);
+    const bool strips = p.group_out == 1 && loops<T>().fits_plane_weight(p.window);
+    if (channels_grad_weight(s, x, gy, gw, strips)) return;
+    if (strips) planes_grad_weight(p, x, gy, gw);
+    else direct::places_grad_weight(s, x, gy, gw);
     return;
   }
   const bool by_windows =

@@ -27,6 +27,7 @@ constexpr int64_t kCached = 1 << 20;          // that a cache holds while every 
 constexpr int64_t kMostRuns = 1 << 16;
 constexpr int64_t kMostPlaces = 1 << 12;  // of planes whose channels lie side by side
 constexpr int64_t kNearPlanes = 1 << 16;  // elements of them
+constexpr int64_t kNearBoth = 1 << 14;    // ... where both planes are read for each sum
 constexpr int64_t kTasks = 8;             // or more
 // Measured: the time of a multiplication, beside one of a kernel that waits for nothing ...
 constexpr double kOwnWork = 1.1;
@@ -484,13 +485,15 @@ void correlate_channels(const ChannelRuns& r, int64_t batch, int64_t channels, c
 
 // Whether channels side by side are the faster way: the time that a plane takes so, in products of
 // registers, and the time it takes in its rows.
-template <class T> bool prefers_channels(const ConvShape& s, int64_t reached, double other) {
+template <class T>
+bool prefers_channels(const ConvShape& s, int64_t reached, double other,
+                      int64_t near = kNearPlanes) {
   const int64_t channels = s.in_channels, width = correlate_loops<T>().channels;
   const double padded =
       static_cast<double>(round_up(channels, width)) / static_cast<double>(channels);
   const auto lanes = static_cast<double>(loops<T>().cols / 2);
   const int64_t places = volume(s, s.in) + volume(s, s.out);
-  const double waiting = places * width > kNearPlanes ? 1.7 : 1;  // for a further cache
+  const double waiting = places * width > near ? 1.7 : 1;  // for a further cache
   const auto products = static_cast<double>(reached);
   return padded * (2 * waiting * products / lanes + static_cast<double>(places)) < other;
 }
@@ -560,14 +563,15 @@ template <class T> bool channels_grad_input(const ConvShape& s, const T* gy, con
   return true;
 }
 
-template <class T> bool channels_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
+template <class T>
+bool channels_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw, bool strips) {
   if (!channels_possible(s)) return false;
   const Problem p = forward_problem(s), swapped = swapped_problem(s);
-  const int64_t taps = p.taps();
-  const int64_t registers = p.d.out * p.h.out * ceil_div(p.w.out, loops<T>().cols / 2);
-  const double other = 600 + 1.5 * static_cast<double>(volume(s, s.in)) +
-                       2.5 * static_cast<double>(round_up(taps, 3) * registers);
-  if (!prefers_channels<T>(s, Reached(p).taps, other)) return false;
+  const int64_t taps = p.taps(), lanes = loops<T>().cols / 2;
+  const int64_t registers = p.d.out * p.h.out * ceil_div(p.w.out, lanes), read = volume(s, s.in);
+  double other = 600 + 1.5 * real(read) + 2.5 * real(round_up(taps, 3) * registers);
+  if (strips) other = 250 + .5 * real(read) + real(taps) * (18 + .85 * real(registers));
+  if (!prefers_channels<T>(s, Reached(p).taps, other, kNearBoth)) return false;
   ChannelRuns runs;
   runs.add(swapped, operand<T>(s, nullptr, 0, 0, 0, s.out).size);
   correlate_channels<T>(runs, s.batch, s.groups, x, volume(s, s.in), gy, volume(s, s.out), gw,
@@ -581,7 +585,7 @@ template <class T> bool channels_grad_weight(const ConvShape& s, const T* x, con
   template bool across_grad_weight<T>(const ConvShape&, const T*, const T*, T*, double); \
   template bool channels_forward<T>(const ConvShape&, const T*, const T*, const T*, T*); \
   template bool channels_grad_input<T>(const ConvShape&, const T*, const T*, T*);        \
-  template bool channels_grad_weight<T>(const ConvShape&, const T*, const T*, T*);
+  template bool channels_grad_weight<T>(const ConvShape&, const T*, const T*, T*, bool);
 TAEDA_ACROSS(float)
 TAEDA_ACROSS(double)
 

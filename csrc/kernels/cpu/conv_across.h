@@ -18,6 +18,8 @@ bool across_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw, doub
 template <class T>
 bool channels_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y);
 template <class T> bool channels_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx);
-template <class T> bool channels_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw);
+// strips: whether the other way is by strips.
+template <class T>
+bool channels_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw, bool strips);
 
 }  // namespace taeda::cpu

@@ -91,8 +91,11 @@ void col2im(const Window& w, int64_t channels, const T* col, int64_t ld, int64_t
 
 }  // namespace
 
-extern const ConvKernels conv_kernels = {
-    {im2col<float>, col2im<float>, plane<float>, plane_grad_input<float>},
-    {im2col<double>, col2im<double>, plane<double>, plane_grad_input<double>}};
+template <class T>
+constexpr ConvLoops<T> conv_loops = {im2col<T>,           col2im<T>, plane<T>,
+                                     plane_grad_input<T>, kLanes<T>, fits_plane_weight<T>,
+                                     plane_grad_weight<T>};
+
+extern const ConvKernels conv_kernels = {conv_loops<float>, conv_loops<double>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

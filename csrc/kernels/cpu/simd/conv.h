@@ -27,6 +27,12 @@ template <class T> struct ConvLoops {
   void (*plane)(const Window& w, const T* x, const T* weight, T start, T* memory, bool fresh, T* y);
   void (*plane_grad_input)(const Window& w, const T* gy, const T* weight, T* memory, bool fresh,
                            T* gx);
+  // sums[column][row of taps][lane] += the products of one plane, where that fits; `lane` tells the
+  // places of a row apart.
+  int64_t lanes;
+  bool (*fits_plane_weight)(const Window& w);
+  void (*plane_grad_weight)(const Window& w, const T* x, const T* gy, T* memory, bool fresh,
+                            T* sums);
 };
 
 struct ConvKernels {

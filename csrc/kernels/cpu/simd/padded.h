@@ -68,7 +68,8 @@ FN int64_t padded_size(const Window& w, int d) {
 }
 
 // x as the kernel sees it, with zeros around it: windows never leave what `data` holds, of which
-// `more` zeros follow. Memory that is not fresh holds another plane of this window.
+// `more` zeros follow; from `columns` on there are zeros too. Memory that is not fresh holds
+// another plane of this window.
 template <class T> struct Padded {
   const T* data;
   int64_t size[3];

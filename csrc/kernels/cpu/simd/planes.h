@@ -20,4 +20,8 @@ template <class T>
 bool strips_plane_grad_input(const Window& w, const T* gy, const T* weight, T* memory, bool fresh,
                              T* gx);
 
+template <class T> bool fits_plane_weight(const Window& w);
+template <class T>
+void plane_grad_weight(const Window& w, const T* x, const T* gy, T* memory, bool fresh, T* sums);
+
 }  // namespace taeda::cpu::simd::TAEDA_ISA
