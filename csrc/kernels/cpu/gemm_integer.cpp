@@ -118,6 +118,23 @@ void few_rows(int64_t m, int64_t n, int64_t k, Elements<T> a, const T* b, int64_
   });
 }
 
+// Products that take less time than copying their sides.
+constexpr int64_t kTiny = 128;
+template <class T>
+void tiny_product(int64_t m, int64_t n, int64_t k, Elements<T> a, Elements<T> b, T* c,
+                  int64_t ldc) {
+  using U = Wrapping<T>;
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      U sum = 0;
+      const T *x = a.data + i * a.row, *y = b.data + j * b.col;
+      for (int64_t p = 0; p < k; ++p, x += a.col, y += b.row)
+        sum = static_cast<U>(sum + static_cast<U>(*x) * static_cast<U>(*y));
+      c[i * ldc + j] = static_cast<T>(sum);
+    }
+  }
+}
+
 }  // namespace
 
 template <class T>
@@ -126,6 +143,7 @@ void gemm_integer(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> 
   using U = Wrapping<T>;
   if (m <= 0 || n <= 0) return;
   const Elements<T> left(a), right(b);
+  if (m * n * k <= kTiny) return tiny_product(m, n, k, left, right, c, ldc);
   const auto& loop = loops<U>();
   if (left.col == 1 && n <= loop.cols / 8 && k * int64_t{sizeof(T)} >= kLong)
     return few_columns(m, n, k, a.data, left.row, right, c, ldc);

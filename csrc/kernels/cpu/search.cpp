@@ -5,23 +5,30 @@
 namespace taeda::cpu {
 
 namespace {
-// Where the values belong in a sorted line, in as many steps for each, without a branch that
-// nothing could foresee.
+// Where `Together` values belong in a sorted line, in as many steps for each, without a branch that
+// nothing could foresee; none waits for another.
+template <bool Right, int Together, class T>
+void some_places_in(const T* sorted, int64_t length, const T* values, int64_t* out) {
+  const auto goes_right = [](T at, T value) {
+    return static_cast<int64_t>(Right ? !(at > value) : !(at >= value));
+  };
+  int64_t at[Together] = {};
+  for (int64_t left = length; left > 1;) {
+    const int64_t half = left / 2;
+#pragma GCC unroll 8
+    for (int t = 0; t < Together; ++t)
+      at[t] += half & -goes_right(sorted[at[t] + half - 1], values[t]);
+    left -= half;
+  }
+  for (int t = 0; t < Together; ++t) out[t] = at[t] + goes_right(sorted[at[t]], values[t]);
+}
 template <bool Right, class T>
 void places_in(const T* sorted, int64_t length, const T* values, int64_t n, int64_t* out) {
-  for (int64_t i = 0; i < n; ++i) {
-    const T value = values[i];
-    const auto goes_right = [value](T at) {
-      return static_cast<int64_t>(Right ? !(at > value) : !(at >= value));
-    };
-    const T* at = sorted;
-    for (int64_t left = length; left > 1;) {
-      const int64_t half = left / 2;
-      at += half & -goes_right(at[half - 1]);
-      left -= half;
-    }
-    out[i] = at - sorted + goes_right(*at);
-  }
+  constexpr int together = 8;
+  int64_t i = 0;
+  for (; i + together <= n; i += together)
+    some_places_in<Right, together>(sorted, length, values + i, out + i);
+  for (; i < n; ++i) some_places_in<Right, 1>(sorted, length, values + i, out + i);
 }
 }  // namespace
 
