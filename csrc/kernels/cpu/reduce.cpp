@@ -221,7 +221,8 @@ void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef stri
     const int64_t blocks = (p.lane.size + kMaxColumns - 1) / kMaxColumns;
     p.lanes_at_once = std::min(p.lane.size, ((p.lane.size + blocks - 1) / blocks + 63) / 64 * 64);
     const int64_t most = 4096 * std::max<int64_t>(1, 64 / p.lane.size);
-    p.line_chunk = std::clamp<int64_t>((p.line.size / 16 + 63) / 64 * 64, 64, most);
+    const int64_t least = std::max(p.line.size / 16, 8 * kGrain / p.lane.size);
+    p.line_chunk = std::clamp<int64_t>((least + 63) / 64 * 64, 64, most);
   } else {
     p.lanes_at_once = std::clamp<int64_t>(kGrain / (p.line.size * p.outer_reduced.count()), 1, 64);
     p.line_chunk = 32768;

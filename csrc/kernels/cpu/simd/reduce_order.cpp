@@ -108,11 +108,10 @@ template <class T, bool Largest> struct Arg {
   };
   using Place = typename PlaceOf<sizeof(C)>::type;
   static constexpr int64_t kSearched = 1024, kBlocks = 32, w = kLanesOf<R>;
-  static constexpr int64_t kTogether = 4;  // rows
+  static constexpr int64_t kTogether = 8, kNext = 1024;  // rows, and bytes to ask for ahead
 
   static bool better(C x, C than) {
-    if (x != x) return than == than;
-    return Largest ? x > than : x < than;
+    return (Largest ? x > than : x < than) | ((x != x) & (than == than));
   }
   static void offer(B& acc, C value, int64_t index) {
     if (acc.index < 0 || better(value, acc.value)) acc = {value, index};
@@ -241,7 +240,7 @@ template <class T, bool Largest> struct Arg {
       P at;
       __builtin_memcpy(&at, place + c, sizeof at);
       for (int64_t k = 0; k < kTogether; ++k) {
-        __builtin_prefetch(p + (kTogether + k) * stride + c);
+        __builtin_prefetch(reinterpret_cast<const char*>(p + k * stride + c) + kNext);
         const V v = load_vec<C, w>(p + k * stride + c);
         const P wins = Largest ? v > best : v < best;
         best = wins ? v : best;
@@ -289,8 +288,10 @@ template <class T, bool Largest> struct Arg {
   static void combine(void* accs, const void* others, int64_t n) {
     auto* acc = static_cast<B*>(accs);
     auto* o = static_cast<const B*>(others);
-    for (int64_t i = 0; i < n; ++i) {
-      if (o[i].index >= 0) offer(acc[i], o[i].value, o[i].index);
+    for (int64_t i = 0; i < n; ++i) {  // without branches, which nothing foresees
+      const bool wins = (o[i].index >= 0) & ((acc[i].index < 0) | better(o[i].value, acc[i].value));
+      acc[i].value = wins ? o[i].value : acc[i].value;
+      acc[i].index = wins ? o[i].index : acc[i].index;
     }
   }
   static const ReduceKernel& kernel() {

@@ -266,12 +266,12 @@ template <class T> struct MomentsOf {
   static void combine(void* accs, const void* others, int64_t n) {
     auto* acc = static_cast<Moments*>(accs);
     auto* o = static_cast<const Moments*>(others);
-    MergeWeights put(0, 0);
-    for (int64_t i = 0; i < n; ++i) {
-      if (o[i].count == 0) continue;
-      if (acc[i].count != put.before || o[i].count != put.count)
-        put = MergeWeights(acc[i].count, o[i].count);
-      put(acc[i], o[i].mean, o[i].m2);
+    for (int64_t i = 0, end; i < n; i = end) {  // those of as many elements together
+      const double had = acc[i].count, gets = o[i].count;
+      for (end = i + 1; end < n && acc[end].count == had && o[end].count == gets;) ++end;
+      if (gets == 0) continue;
+      const MergeWeights put(had, gets);
+      for (int64_t k = i; k < end; ++k) put(acc[k], o[k].mean, o[k].m2);
     }
   }
   static const ReduceKernel& kernel() {
