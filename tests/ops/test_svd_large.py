@@ -24,6 +24,8 @@ SIZES = [
     (130, 70),
     (60, 111),
     (300, 129),
+    (260, 260),
+    (140, 200),
     (97, 400),
 ]
 KINDS = ["random", "zero", "unit", "ones", "of low rank", "graded", "huge", "tiny", "one column"]

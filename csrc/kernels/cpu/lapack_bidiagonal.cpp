@@ -23,6 +23,7 @@ namespace {
 constexpr int64_t kPanel = 32;      // columns between two updates of what is left
 constexpr int64_t kStrip = 64;      // columns that a task updates
 constexpr int64_t kPart = 1 << 16;  // elements of a product with a vector that a task takes
+constexpr int64_t kDivide = 128;    // rows of a bidiagonal matrix that is divided here
 constexpr int64_t kSame = 256;      // rows apart whose addresses share places in a cache
 
 // a (m x n, m >= n) = Q B P', B with the diagonal d and e above it.
@@ -173,8 +174,9 @@ int32_t bidiagonal_svd(int64_t m, int64_t n, bool turned, T* a, T* s, T* u, T* v
   }
   T *left = u, *right = vt;
   const int64_t high = turned ? n : m, wide = turned ? m : n;
-  bdsdc<T>()(uplo, "I", &size, s, e.data(), left, &ld_u, right, &ld_vt, unused.data(), &int_unused,
-             work.data(), int_work.data(), &info, 1, 1);
+  if (n < kDivide || !divided_svd(turned, n, s, e.data(), left, high, right, n))
+    bdsdc<T>()(uplo, "I", &size, s, e.data(), left, &ld_u, right, &ld_vt, unused.data(),
+               &int_unused, work.data(), int_work.data(), &info, 1, 1);
   if (info) return info;
   for (int64_t c = 0; c < n; ++c) std::fill(left + c * high + n, left + (c + 1) * high, T(0));
   std::fill(right + n * n, right + n * wide, T(0));
