@@ -46,3 +46,21 @@ def test_past_the_caches(dtype: str) -> None:
     side = {1: 6400, 2: 4480, 4: 3200, 8: 2304}[np.dtype(dtype).itemsize]
     a = bytes_of(dtype, side, side + 64)
     np.testing.assert_array_equal(taeda.from_numpy(a).t().contiguous().numpy(), a.T)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("row", [2, 3, 4, 8, 16])
+def test_short_rows_that_stay_together(dtype: str, row: int) -> None:
+    a = bytes_of(dtype, 5, 9, 33, row)
+    for first in (0, 1):  # of which the second need not begin at a multiple of a row
+        flat = bytes_of(dtype, a.size + 1)
+        b = flat[first : first + a.size].reshape(a.shape)
+        x = taeda.from_numpy(flat)[first : first + a.size].view(a.shape)
+        for dims in [(1, 0, 2, 3), (2, 0, 1, 3), (2, 1, 0, 3)]:
+            np.testing.assert_array_equal(x.permute(dims).contiguous().numpy(), b.transpose(dims))
+        for flipped in [(0,), (1, 2), (2,), (3,), (0, 3)]:
+            np.testing.assert_array_equal(x.flip(flipped).numpy(), np.flip(b, flipped))
+        wide = taeda.zeros(5, 9, 33, row + 1, dtype=x.dtype)
+        wide[..., 1:] = x
+        np.testing.assert_array_equal(wide[..., 1:].numpy(), b)
+        np.testing.assert_array_equal(x[:, ::2, 1:].contiguous().numpy(), b[:, ::2, 1:])

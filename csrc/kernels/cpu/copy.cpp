@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/index_move.h"
 #include "kernels/cpu/pointwise.h"
 #include "kernels/cpu/simd/pick.h"
 #include "kernels/cpu/simd/transpose.h"
@@ -40,8 +42,8 @@ void transpose_tiles(char* dst, int64_t d1, const char* src, int64_t s0, int64_t
   }
 }
 
-// A copy of planes whose source runs fastest along the second dimension, of up to 8 bytes an element.
-// `plane_offset(k, o)`: where plane o of operand k begins.
+// A copy of planes whose source runs fastest along the second dimension, of up to 8 bytes an
+// element. `plane_offset(k, o)`: where plane o of operand k begins.
 template <class F> void run_transpose(const Plan& plan, int64_t planes, F&& plane_offset) {
   const int64_t n = plan.sizes[0], m = plan.sizes[1], d = plan.strides[0][1],
                 s = plan.strides[1][0];
@@ -94,8 +96,37 @@ bool run_streamed(const Plan& plan) {
 
 }  // namespace
 
+namespace {
+
+// Short rows that lie side by side on both sides, moved as one element of that size; null where
+// they are not such.
+std::optional<Plan> with_rows_as_elements(const Plan& plan) {
+  const auto item = static_cast<int64_t>(itemsize(plan.dtype[0])), row = plan.sizes[0] * item;
+  if (plan.dtype[0] != plan.dtype[1] || plan.sizes.size() < 2 || plan.sizes[0] < 2 || row > 16 ||
+      (row & (row - 1)) != 0 || plan.strides[0][0] != item || plan.strides[1][0] != item)
+    return {};
+  int64_t all = row;  // whether everything is a multiple of it
+  for (int k = 0; k < 2; ++k) {
+    all |= static_cast<int64_t>(reinterpret_cast<uintptr_t>(plan.data[k]));
+    for (size_t i = 1; i < plan.sizes.size(); ++i) all |= plan.strides[k][i];
+  }
+  if (all % row != 0) return {};
+  Plan wide = plan;
+  const auto rest = [](const Dims& d) { return Dims(DimsRef(d.data() + 1, d.size() - 1)); };
+  wide.numel /= plan.sizes[0];
+  wide.sizes = rest(plan.sizes);
+  for (int k = 0; k < 2; ++k) {
+    wide.dtype[k] = cpu::dtype_of_size(row);
+    wide.strides[k] = rest(plan.strides[k]);
+  }
+  return wide;
+}
+
+}  // namespace
+
 void run_copy(const Plan& plan) {
   if (plan.numel == 0) return;
+  if (const auto wide = with_rows_as_elements(plan)) return run_copy(*wide);
   const auto to = static_cast<uint8_t>(plan.dtype[0]), from = static_cast<uint8_t>(plan.dtype[1]);
   auto cast = [=](char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, int64_t s1,
                   int64_t n0,

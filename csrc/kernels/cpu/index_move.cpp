@@ -8,6 +8,30 @@
 
 namespace taeda::cpu {
 
+namespace {
+
+// Short lines that lie side by side on both sides become elements of that size, whose dtype is
+// returned.
+DType with_lines_as_elements(Dims& n, Dims& d, Dims& s, const void* dst, const void* src,
+                             DType dtype) {
+  const auto item = static_cast<int64_t>(itemsize(dtype));
+  if (n.size() < 2 || d.back() != 1 || s.back() != 1) return dtype;
+  const int64_t line = n.back(), bytes = line * item;
+  if (bytes > 16 || (bytes & (bytes - 1)) != 0) return dtype;
+  auto all =
+      static_cast<int64_t>(reinterpret_cast<uintptr_t>(dst) | reinterpret_cast<uintptr_t>(src));
+  for (size_t i = 0; i + 1 < n.size(); ++i) all |= (d[i] | s[i]) * item;
+  if (all % bytes != 0) return dtype;
+  for (Dims* dims : {&n, &d, &s}) dims->pop_back();
+  for (size_t i = 0; i < n.size(); ++i) {
+    d[i] /= line;
+    s[i] /= line;
+  }
+  return dtype_of_size(bytes);
+}
+
+}  // namespace
+
 void move_strided(void* dst, DimsRef dst_strides, const void* src, DimsRef src_strides,
                   DimsRef sizes, DType dtype) {
   // From the longest step in dst to the shortest. Dimensions that continue one another are joined.
@@ -33,6 +57,7 @@ void move_strided(void* dst, DimsRef dst_strides, const void* src, DimsRef src_s
       s.push_back(src_strides[i]);
     }
   }
+  dtype = with_lines_as_elements(n, d, s, dst, src, dtype);
   if (n.empty()) {
     n = {1};
     d = {1};
