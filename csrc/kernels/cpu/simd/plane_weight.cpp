@@ -9,7 +9,8 @@ namespace {
 
 constexpr int64_t kMostWidth = 32;
 
-// sums[column][row], a register each, += the products at `Rows` rows of places. x: what the first
+// sums[column][row], a register each, += the products at `Rows` rows of places, which are summed by
+// themselves first: long sums of few lanes would lose more. x: what the first
 // of them reads; g: their gradients, g_row after one another. Places from `kept` on, whose
 // gradients are 0, are no places unless all are: what lies there may not be finite.
 template <class T, int Height, int Columns, int Step, int Rows, bool All>
@@ -28,7 +29,7 @@ void add_strip(const T* x, int64_t x_row, const int64_t* at_column, const T* g, 
     if constexpr (Rows + Columns * (Height + 1) < kMostRegisters) keep(grad[r]);
   }
 #pragma GCC unroll 16
-  for (int i = 0; i < Columns * Height; ++i) sum[i / Height][i % Height] = at(sums + i * lanes);
+  for (int i = 0; i < Columns * Height; ++i) sum[i / Height][i % Height] = V{};
 #pragma GCC unroll 64
   for (int i = 0; i < (Rows - 1) * Step + Height; ++i, x += x_row) {
 #pragma GCC unroll 4
@@ -44,7 +45,7 @@ void add_strip(const T* x, int64_t x_row, const int64_t* at_column, const T* g, 
     }
   }
 #pragma GCC unroll 16
-  for (int i = 0; i < Columns * Height; ++i) at(sums + i * lanes) = sum[i / Height][i % Height];
+  for (int i = 0; i < Columns * Height; ++i) at(sums + i * lanes) += sum[i / Height][i % Height];
 }
 
 template <class T>
