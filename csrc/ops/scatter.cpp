@@ -77,12 +77,14 @@ void gather_backward(Backward& b) {
 
 // ---- scatter ----
 
-// Applies `src` (a tensor, or one element for all) to `out` in place.
+// Applies `src` (a tensor, or one element for all) to `out` in place. `kept`: it is the caller's
+// tensor, of which a bad index must not change a part.
 void scatter_into(const Tensor& out, int64_t d, const Tensor& index, const Tensor& src, bool single,
-                  ScatterMode mode) {
+                  ScatterMode mode, bool kept = false) {
   if (out.is_meta() || index.numel() == 0) return;
   Dims xs = sizes_at_least_1d(out), is = sizes_at_least_1d(index);
   const auto [places, ps] = places_of(index);
+  if (kept) check_places(places, d, at(xs, d));
   Dims ts = strides_at_least_1d(out);
   Dims ss = single ? Dims(is.size(), 0) : strides_at_least_1d(src);
   if (!cpu::scatter(out.data(), src.data(),
@@ -123,7 +125,8 @@ Value scatter_tensor(Call& c, const char* what, ScatterMode mode) {
   int64_t d = wrap_dim(std::get<int64_t>(c.args[1]), self.dim());
   check_scatter(what, self, d, index, &src);
   Tensor out = target_of(c, self);
-  scatter_into(out, d, index, self.is_meta() ? src : apart_from(src, out), false, mode);
+  scatter_into(out, d, index, self.is_meta() ? src : apart_from(src, out), false, mode,
+               out.is(self));
   return out;
 }
 Value scatter_value(Call& c, ScatterMode mode) {
@@ -133,7 +136,7 @@ Value scatter_value(Call& c, ScatterMode mode) {
   const Scalar value = std::get<Scalar>(c.args[3]);
   check_fits(value, self.dtype());
   Tensor out = target_of(c, self);
-  scatter_into(out, d, index, raw_cast(Tensor(value), self.dtype()), true, mode);
+  scatter_into(out, d, index, raw_cast(Tensor(value), self.dtype()), true, mode, out.is(self));
   return out;
 }
 Value scatter_src(Call& c) { return scatter_tensor(c, "scatter", ScatterMode::Copy); }
@@ -225,9 +228,9 @@ Value scatter_reduce_op(Call& c) {
   Tensor source = apart_from(src, out);
   if (!include_self) {
     scatter_into(out, d, index, raw_cast(Tensor(identity_of(reduce, self.dtype())), self.dtype()),
-                 true, ScatterMode::Copy);
+                 true, ScatterMode::Copy, out.is(self));
   }
-  scatter_into(out, d, index, source, false, mode);
+  scatter_into(out, d, index, source, false, mode, out.is(self));
   if (reduce == "mean") {
     GradMode off(false);
     Tensor count = include_self ? ones_like(out) : zeros_like(out);

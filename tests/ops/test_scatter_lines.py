@@ -125,3 +125,12 @@ def test_places_outside(bad: int, shape: tuple) -> None:
     ):
         with pytest.raises(RuntimeError, match=f"index {bad} is out of bounds"):
             call()
+    x.fill_(2)
+    for call in (
+        lambda: x.scatter_(1, i, 1.0),
+        lambda: x.scatter_add_(1, i, taeda.ones(shape)),
+        lambda: x.scatter_reduce_(1, i, taeda.ones(shape), "amin", include_self=False),
+    ):
+        with pytest.raises(RuntimeError, match=f"index {bad} is out of bounds"):
+            call()
+        assert (x == 2).all()
