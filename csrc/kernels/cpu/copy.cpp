@@ -94,10 +94,6 @@ bool run_streamed(const Plan& plan) {
   return true;
 }
 
-}  // namespace
-
-namespace {
-
 // Short rows that lie side by side on both sides, moved as one element of that size; null where
 // they are not such.
 std::optional<Plan> with_rows_as_elements(const Plan& plan) {
