@@ -50,6 +50,11 @@ def random_lines(kind: str, lines: int, n: int) -> np.ndarray:
         x = g.integers(0, 40, (lines, n))
         x[:, : min(n, 1)] = np.iinfo(np.int64).min
         return x
+    if kind == "clusters":  # whose keys' leading bits say little
+        x = g.integers(0, 1 << 40, (lines, n))
+        x[:, ::2] = g.integers(0, 1000, x[:, ::2].shape)
+        x[:, ::5] = (1 << 39) + g.integers(0, 9, x[:, ::5].shape) * 4099
+        return x
     x = g.standard_normal((lines, n)).astype(kind)
     x[:, 1::5] = x[:, : x[:, 1::5].shape[1]]
     x[:, 2::11], x[:, 3::11] = 0.0, -0.0
@@ -67,9 +72,10 @@ def test_lines(kind: str) -> None:
         check(random_lines(kind, 3, n))
 
 
-@pytest.mark.parametrize("kind", ["uint8", "int64", "float64", "outlier"])
-def test_several_parts(kind: str) -> None:
-    check(random_lines(kind, 1, 150_001))
+@pytest.mark.parametrize("kind", [*KINDS, "ties", "outlier", "clusters"])
+@pytest.mark.parametrize("n", [65_536, 150_001, 400_000])
+def test_several_parts(kind: str, n: int) -> None:
+    check(random_lines(kind, 1, n))
 
 
 @pytest.mark.parametrize("n", [4, 16, 50, 300])

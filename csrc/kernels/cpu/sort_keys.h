@@ -50,6 +50,21 @@ template <class T> Bits<T> key_of(T v) {
   }
 }
 
+// Whether elements of the same key may differ: zeros and NaN.
+template <class T> bool is_shared(Bits<T> key) {
+  constexpr auto zero = static_cast<Bits<T>>(Bits<T>(1) << (sizeof(T) * 8 - 1));
+  if constexpr (kFloat<T>) return key == zero || key == static_cast<Bits<T>>(~Bits<T>(0));
+  else return false;
+}
+// The element that has this key; one of them where it is shared.
+template <class T> T of_key(Bits<T> key) {
+  using U = Bits<T>;
+  constexpr U top = static_cast<U>(U(1) << (sizeof(U) * 8 - 1));
+  if constexpr (kFloat<T>) return std::bit_cast<T>(static_cast<U>(key & top ? key ^ top : ~key));
+  else if constexpr (std::is_signed_v<T>) return std::bit_cast<T>(static_cast<U>(key ^ top));
+  else return key;
+}
+
 template <class T>
 [[gnu::optimize("O3"), gnu::noinline]] void write_keys(const T* x, int64_t stride, int64_t n,
                                                        Bits<T> flip, Bits<T>* keys) {
