@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="compares with PyTorch")
@@ -335,3 +336,32 @@ def test_products_and_extremes_read_every_half(dtype: torch.dtype) -> None:
                 got = to_torch(getattr(taeda, name)(to_taeda(a), dim))
                 assert torch.equal(got.isnan(), want.isnan())
                 assert torch.equal(got.nan_to_num(0), want.nan_to_num(0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("n", [255, 256, 300, 2048, 5000])
+def test_products_of_long_lines(dtype: str, n: int) -> None:
+    random = np.random.default_rng(n)
+    big = 2.0**12 if dtype == "float16" else 2.0**60
+    ones = np.where(random.random((6, n)) < 0.5, -1.0, 1.0)
+    half = min(n // 2, 500)
+    ones[1] *= np.exp2(random.integers(-1, 2, n))
+    ones[2, :half], ones[2, half : 2 * half] = 2.0, 0.5
+    ones[3, : n // 64 * 64 : 64], ones[3, 32 : n // 64 * 64 : 64] = big, 1 / big
+    ones[4, n // 3] = 0
+    ones[5, :], ones[5, n // 3] = 1.0, np.inf
+    x = taeda.tensor(ones).to(getattr(taeda, dtype))
+    with np.errstate(over="ignore"):
+        expected = torch.from_numpy(ones.prod(-1)).to(getattr(torch, dtype))
+    assert torch.equal(to_torch(x.prod(-1)), expected)
+    x[5, 0] = 0
+    x[4, 1] = -np.inf
+    assert x.prod(-1)[4:].isnan().all()
+
+
+def test_products_round_little() -> None:
+    values = 1 + 0.01 * np.random.default_rng(0).standard_normal((3, 40_000)).astype("float32")
+    got = taeda.tensor(values).prod(-1).numpy()
+    np.testing.assert_allclose(got, values.astype("float64").prod(-1), rtol=2e-5)
+    whole = taeda.tensor(values[0]).prod().item()
+    assert abs(whole / values[0].astype("float64").prod() - 1) < 2e-5

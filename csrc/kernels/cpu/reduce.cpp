@@ -81,7 +81,7 @@ struct Plan {
   const ReduceKernel& k;
   const char* x;
   int64_t item;
-  bool by_columns = false;
+  bool by_columns = false, far = false;
   bool foldable;  // the order of elements does not matter to the result
   DimList outer_kept, outer_reduced;
   Dim lane{1, 0, 0};  // the kept dimension that a kernel call covers
@@ -101,7 +101,7 @@ struct Plan {
       const char* p = base + (offset + first * line.in) * item;
       int64_t n = std::min(line_chunk, line.size - first);
       if (by_columns) columns(p, n, count, first, acc);
-      else k.rows(p, count, lane.in, n, line.in, first, acc);
+      else k.rows(p, count, lane.in, n, line.in, first, far, acc);
     }
   }
 
@@ -123,7 +123,7 @@ struct Plan {
   }
 };
 
-constexpr int64_t kGrain = 32768;
+constexpr int64_t kGrain = 32768, kFar = 32 << 20;
 
 void run(const Plan& p, ReduceFinish finish) {
   int64_t tasks = p.outer_kept.count() * p.blocks;
@@ -211,6 +211,7 @@ void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef stri
     }
     return;
   }
+  p.far = total * p.item >= kFar;
   p.outer_kept.sort_and_join();
   p.outer_reduced.sort_and_join();
   p.lane = p.outer_kept.take_last({1, 0, 1});

@@ -41,9 +41,9 @@ template <class V> struct Best {
 // `init`).
 struct ReduceKernel {
   // acc[r] gets the n elements of row r that lie `stride` apart; the first of them counts as
-  // element number `first`.
+  // element number `first`. Far: memory is beyond the caches.
   void (*rows)(const void* x, int64_t rows, int64_t row_stride, int64_t n, int64_t stride,
-               int64_t first, void* acc);
+               int64_t first, bool far, void* acc);
   // acc[c] gets element c of each of n rows; the columns are contiguous and at most kMaxColumns.
   void (*cols)(const void* x, int64_t n, int64_t stride, int64_t cols, int64_t first, void* acc);
   void (*init)(void* acc, int64_t count);

@@ -163,8 +163,15 @@ template <class R> inline bool may_have_nan(VecFor<R> sum) {
 constexpr int64_t kBlock = 2048;  // elements of a row that are reduced in C at once
 constexpr int64_t kAhead = 8192;  // bytes: the machine's own prefetching stops at every page
 
+// Asks for `bytes` at p, where they lie beyond the caches; within them, asking costs a tenth.
+inline void ask_for(bool far, const void* p, int64_t bytes) {
+  if (!far) return;
+  for (int64_t line = 0; line < bytes; line += 64)
+    __builtin_prefetch(static_cast<const char*>(p) + line, 0, 2);
+}
+
 template <class R, bool Quick = HasQuick<R>>
-typename R::A row_block(const typename R::T* x, int64_t n) {
+typename R::A row_block(const typename R::T* x, int64_t n, bool far = false) {
   using C = typename R::C;
   constexpr int64_t w = kLanesOf<R>;
   using V = VecFor<R>;
@@ -183,8 +190,7 @@ typename R::A row_block(const typename R::T* x, int64_t n) {
       }
     };
     for (; i + 4 * w <= n; i += 4 * w) {
-      for (size_t line = 0; line < 4 * w * sizeof(*x); line += 64)
-        __builtin_prefetch(reinterpret_cast<const char*>(x + i) + kAhead + line, 0, 2);
+      ask_for(far, reinterpret_cast<const char*>(x + i) + kAhead, 4 * w * sizeof(*x));
       take(i, 0);
       take(i + w, 1);
       take(i + 2 * w, 2);
@@ -225,13 +231,13 @@ template <class R> typename R::A strided_row(const typename R::T* x, int64_t n, 
 
 template <class R>
 void reduce_rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride,
-                 int64_t, void* accs) {
+                 int64_t, bool far, void* accs) {
   auto* x = static_cast<const typename R::T*>(data);
   auto* acc = static_cast<typename R::A*>(accs);
   for (int64_t r = 0; r < rows; ++r, x += row_stride) {
     if (stride == 1) {
       for (int64_t i = 0; i < n; i += kBlock)
-        acc[r] = R::merge(acc[r], row_block<R>(x + i, n - i < kBlock ? n - i : kBlock));
+        acc[r] = R::merge(acc[r], row_block<R>(x + i, n - i < kBlock ? n - i : kBlock, far));
     } else {
       acc[r] = R::merge(acc[r], strided_row<R>(x, n, stride));
     }

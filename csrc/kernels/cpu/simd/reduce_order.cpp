@@ -135,7 +135,7 @@ template <class T, bool Largest> struct Arg {
 
   // The places are found with the values, in lanes; false where a NaN may be the best. n: at least
   // four vectors.
-  static bool offer_lanes(B& acc, const T* x, int64_t n, int64_t first) {
+  static bool offer_lanes(B& acc, const T* x, int64_t n, int64_t first, bool far) {
     using V = VecFor<R>;
     using P = typename Narrow<Place, w>::type;
     V best[4], sum[4] = {};
@@ -150,8 +150,7 @@ template <class T, bool Largest> struct Arg {
     };
     int64_t i = 0;
     for (; i + 4 * w <= n; i += 4 * w, turn += 1) {
-      for (size_t line = 0; line < 4 * w * sizeof(*x); line += 64)
-        __builtin_prefetch(reinterpret_cast<const char*>(x + i) + kAhead + line);
+      ask_for(far, reinterpret_cast<const char*>(x + i) + kAhead, 4 * w * sizeof(*x));
       for (int k = 0; k < 4; ++k) take(i + k * w, k);
     }
     for (int k = 0; i + w <= n; i += w, ++k) take(i, k);
@@ -181,13 +180,13 @@ template <class T, bool Largest> struct Arg {
 
   // The best of every block first, then its place in the best block: a branch on each block would
   // wait for memory.
-  static void offer_row(B& acc, const T* x, int64_t n, int64_t first) {
+  static void offer_row(B& acc, const T* x, int64_t n, int64_t first, bool far) {
     C best[kBlocks];
     auto size = [&](int64_t b) {
       return n - b * kSearched < kSearched ? n - b * kSearched : kSearched;
     };
     const int64_t blocks = (n + kSearched - 1) / kSearched;
-    for (int64_t b = 0; b < blocks; ++b) best[b] = row_block<R>(x + b * kSearched, size(b));
+    for (int64_t b = 0; b < blocks; ++b) best[b] = row_block<R>(x + b * kSearched, size(b), far);
     int64_t at = 0;
     for (int64_t b = 1; b < blocks; ++b) at = better(best[b], best[at]) ? b : at;
     const int64_t place = at * kSearched;
@@ -195,7 +194,7 @@ template <class T, bool Largest> struct Arg {
   }
 
   static void rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride,
-                   int64_t first, void* accs) {
+                   int64_t first, bool far, void* accs) {
     auto* x = static_cast<const T*>(data);
     auto* acc = static_cast<B*>(accs);
     if (n == 0) return;
@@ -204,9 +203,9 @@ template <class T, bool Largest> struct Arg {
         for (int64_t i = 0; i < n; i += kBlocks * kSearched) {
           const int64_t m = n - i < kBlocks * kSearched ? n - i : kBlocks * kSearched;
           if constexpr (sizeof(C) == sizeof(Place)) {
-            if (m >= 4 * w && offer_lanes(acc[r], x + i, m, first + i)) continue;
+            if (m >= 4 * w && offer_lanes(acc[r], x + i, m, first + i, far)) continue;
           }
-          offer_row(acc[r], x + i, m, first + i);
+          offer_row(acc[r], x + i, m, first + i, far);
         }
         continue;
       }
@@ -342,7 +341,7 @@ template <class T, bool IsAny> struct Logical {
     return false;
   }
   static void rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride,
-                   int64_t, void* accs) {
+                   int64_t, bool, void* accs) {
     auto* x = static_cast<const U*>(data);
     auto* acc = static_cast<uint8_t*>(accs);
     for (int64_t r = 0; r < rows; ++r, x += row_stride) {

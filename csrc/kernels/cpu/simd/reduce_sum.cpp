@@ -78,6 +78,8 @@ template <class T> struct CountNonzero : SumBase<T> {
   static const ReduceKernel& kernel() { return kKernel<CountNonzero>; }
 };
 
+// Of a row of floats, a lane multiplies some 32 in float32; what leaves its range there, or a
+// number that is not finite, sends the block through float64 instead.
 template <class Element> struct Prod {
   using T = Element;
   using A = typename SumTypes<kIsFloat<T>, true>::A;
@@ -91,7 +93,57 @@ template <class Element> struct Prod {
   static A total(typename Narrow<C, kVector / sizeof(C)>::type v) {
     return fold_lanes<C, kVector / sizeof(C)>(v, [](auto a, auto b) { return times(a, b); });
   }
-  static const ReduceKernel& kernel() { return kKernel<Prod>; }
+
+  // `before` times the elements of a block.
+  static inline A block(A before, const T* x, int64_t n, bool far) {
+    constexpr int64_t w = kLanes<float>;
+    using U = typename Narrow<uint32_t, w>::type;
+    using D = typename Narrow<double, w>::type;
+    Vec<float> a[4];
+    for (int k = 0; k < 4; ++k) a[k] = load_vec<float>(x + k * w);
+    int64_t i = 4 * w;
+    for (; i + 4 * w <= n; i += 4 * w) {
+      ask_for(far, reinterpret_cast<const char*>(x + i) + kAhead, 4 * w * sizeof(T));
+      for (int k = 0; k < 4; ++k) a[k] *= load_vec<float>(x + i + k * w);
+    }
+    U beside{};  // the sign bit is set where a product is less than normal or not finite
+    for (int k = 0; k < 4; ++k) {
+      const U over = ((U)a[k] & 0x7fffffff) - 0x00800000;
+      beside |= over | (over + 0x01000000);
+    }
+    const auto any = fold_lanes<uint32_t, w>(beside, [](auto p, auto q) { return p | q; });
+    if (any >> 31) return before * row_block<Prod>(x, n);
+    const D all = (__builtin_convertvector(a[0], D) * __builtin_convertvector(a[1], D)) *
+                  (__builtin_convertvector(a[2], D) * __builtin_convertvector(a[3], D));
+    const A product = fold_lanes<A, w>(all, [](auto p, auto q) { return p * q; });
+    return i == n ? before * product : before * product * row_block<Prod>(x + i, n - i);
+  }
+
+  static void rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride,
+                   int64_t first, bool far, void* accs) {
+    if (stride != 1 || n < 256)
+      return reduce_rows<Prod>(data, rows, row_stride, n, stride, first, far, accs);
+    auto* x = static_cast<const T*>(data);
+    auto* acc = static_cast<A*>(accs);
+    for (int64_t r = 0; r < rows; ++r, x += row_stride) {
+      A total = acc[r];
+      int64_t i = 0;
+      for (; i + 64 <= n; i += kBlock)
+        total = block(total, x + i, n - i < kBlock ? n - i : kBlock, far);
+      if (i < n) total *= row_block<Prod>(x + i, n - i);
+      acc[r] = total;
+    }
+  }
+
+  static const ReduceKernel& kernel() {
+    if constexpr (!kIsFloat<T> || __is_same(T, double)) {
+      return kKernel<Prod>;
+    } else {
+      static constexpr ReduceKernel k{rows, reduce_cols<Prod>, init_acc<Prod>, combine_acc<Prod>,
+                                      sizeof(A)};
+      return k;
+    }
+  }
 };
 
 // ---- moments: of blocks, which are then put together (Chan et al., 1979) ----
@@ -132,7 +184,7 @@ template <class T> struct MomentsOf {
     MergeWeights(a.count, count)(a, center + shift, m2 < 0 ? 0 : m2);
   }
 
-  static void row_line(const T* x, int64_t n, Moments& acc) {
+  static void row_line(const T* x, int64_t n, bool far, Moments& acc) {
     const int64_t few = n < kFirst ? n : kFirst;
     const C center = static_cast<C>(acc.count > 0 ? acc.mean
                                                   : static_cast<double>(row_block<Sum<T>>(x, few)) /
@@ -146,8 +198,7 @@ template <class T> struct MomentsOf {
     };
     int64_t i = 0;
     for (; i + 4 * w <= n; i += 4 * w) {
-      for (size_t line = 0; line < 4 * w * sizeof(*x); line += 64)
-        __builtin_prefetch(reinterpret_cast<const char*>(x + i) + kAhead + line);
+      ask_for(far, reinterpret_cast<const char*>(x + i) + kAhead, 4 * w * sizeof(*x));
       for (int k = 0; k < 4; ++k) take(i + k * w, k);
     }
     for (; i + w <= n; i += w) take(i, 0);
@@ -173,13 +224,13 @@ template <class T> struct MomentsOf {
   }
 
   static void rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride,
-                   int64_t, void* accs) {
+                   int64_t, bool far, void* accs) {
     auto* x = static_cast<const T*>(data);
     auto* acc = static_cast<Moments*>(accs);
     for (int64_t r = 0; r < rows; ++r, x += row_stride) {
       for (int64_t i = 0; i < n; i += kLine) {
         const int64_t m = n - i < kLine ? n - i : kLine;
-        if (stride == 1) row_line(x + i, m, acc[r]);
+        if (stride == 1) row_line(x + i, m, far, acc[r]);
         else strided_line(x + i * stride, m, stride, acc[r]);
       }
     }
