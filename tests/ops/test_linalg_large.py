@@ -223,6 +223,22 @@ def test_eigenvalues(n, dtype):
         assert np.abs(values.numpy() - exact).max() < n * 4 * eps(dtype) * size
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("n", [161, 200, 420])
+def test_eigh_by_any_number_of_threads(n, dtype):
+    a, before = matrix(2, n, n, dtype=dtype), taeda.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 2, 3, 2, 7):
+            taeda.set_num_threads(threads)
+            results.append([*L.eigh(a[0]), L.eigvalsh(a[1]), *L.eigh(a)])
+    finally:
+        taeda.set_num_threads(before)
+    for others in results[1:]:
+        for one, many in zip(results[0], others, strict=True):
+            assert taeda.equal(one, many)
+
+
 def test_eigenvalues_beside_tiny_numbers():
     a = matrix(150, 150) * 1e-24  # whose squares are zero
     a = a + a.mT + taeda.diag((taeda.arange(150) % 5).float())

@@ -2,6 +2,7 @@
 // them (simd/eigh.h), or LAPACK, if they are complex or not to be computed with plainly. Of a large
 // one LAPACK computes the eigenvectors of small pieces of its tridiagonal form; the pieces are put
 // together and the vectors taken back here, by matrix products and with all threads.
+#include <atomic>
 #include <numeric>
 #include <type_traits>
 #include <vector>
@@ -49,6 +50,8 @@ constexpr int64_t kNear = 160;   // rows and columns of a real matrix that is to
 constexpr int64_t kLarge = 128;  // of a complex one that is worth more than a call
 constexpr int kPiece = 64;       // rows of a piece of the tridiagonal matrix
 constexpr int64_t kReflectors = 64;  // applied in one product
+constexpr int64_t kStrip = 64;       // eigenvectors that a task takes back
+constexpr int64_t kMostHelpers = 8;  // threads that reduce one matrix
 
 template <class T> struct Routines;
 template <class R> struct Tridiagonal;
@@ -114,7 +117,7 @@ template <class R> int merge(int n, int n1, R e, R* d, R* q, int ldq, int* order
   for (int64_t j = 0; j < k; ++j) info = info ? info : status[j];
   if (info) return info;
   // The w of which these roots are exact: with them the vectors are orthogonal.
-  parallel_for(k, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(k, std::max<int64_t>(64, grain), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) exact[i] = q[i * ldq + i];
     for (int64_t j = 0; j < k; ++j) {
       const R* gap = q + j * ldq;
@@ -143,81 +146,139 @@ template <class R> int merge(int n, int n1, R e, R* d, R* q, int ldq, int* order
   return 0;
 }
 
-// The eigenvalues, into d, and eigenvectors, into q (n x n zeros), of a tridiagonal matrix with the
-// diagonal d and e beside it, which is lost. order: as merge gives it.
-template <class R> int tridiagonal_eigh(int n, R* d, R* e, R* q, int* order) {
-  std::vector<int> cuts{0, n};
-  for (int widest = n; widest > kPiece; widest = (widest + 1) / 2) {
-    std::vector<int> finer{0};
-    for (size_t i = 1; i < cuts.size(); ++i) {
-      finer.push_back(cuts[i - 1] + (cuts[i] - cuts[i - 1]) / 2);
-      finer.push_back(cuts[i]);
-    }
-    cuts = finer;
-  }
-  for (size_t i = 1; i + 1 < cuts.size(); ++i) {
-    const R between = std::abs(e[cuts[i] - 1]);
-    d[cuts[i] - 1] -= between;
-    d[cuts[i]] -= between;
-  }
-  auto corner = [&](int at) { return q + int64_t{at} * (n + 1); };
-  auto pieces = static_cast<int64_t>(cuts.size()) - 1;
-  std::vector<int> info(cuts.size(), 0);
-  parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
-    constexpr int lwork = 1 + 4 * kPiece + kPiece * kPiece, liwork = 3 + 5 * kPiece;
-    Scratch<R> work(lwork);
-    Scratch<int> iwork(liwork);
-    for (int64_t i = begin; i < end; ++i) {
-      const int at = cuts[i], size = cuts[i + 1] - at;
-      Tridiagonal<R>::stedc("I", &size, d + at, e + at, corner(at), &n, work.data(), &lwork,
-                            iwork.data(), &liwork, &info[i], 1);
-      for (int j = 0; j < size; ++j) order[at + j] = j + 1;
-    }
-  });
-  for (; pieces > 1; pieces /= 2) {
-    parallel_for(pieces / 2, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = 2 * begin; i < 2 * end; i += 2) {
-        const int at = cuts[i], middle = cuts[i + 1];
-        const int status =
-            merge(cuts[i + 2] - at, middle - at, e[middle - 1], d + at, corner(at), n, order + at);
-        info[i] = info[i] ? info[i] : info[i + 1] ? info[i + 1] : status;
+// A tridiagonal matrix with the diagonal d and e beside it, cut into small pieces.
+template <class R> class Pieces {
+ public:
+  explicit Pieces(int n) : n_(n), cuts_{0, n}, order_(n), d_(n), q_(int64_t{n} * n) {
+    for (int widest = n; widest > kPiece; widest = (widest + 1) / 2) {
+      std::vector<int> finer{0};
+      for (size_t i = 1; i < cuts_.size(); ++i) {
+        finer.push_back(cuts_[i - 1] + (cuts_[i] - cuts_[i - 1]) / 2);
+        finer.push_back(cuts_[i]);
       }
-    });
-    for (int64_t i = 0; i <= pieces; i += 2) {
-      cuts[i / 2] = cuts[i];
-      info[i / 2] = info[i];
+      cuts_ = finer;
     }
+    info_.resize(cuts_.size(), 0);
   }
-  return info[0];
-}
+
+  int64_t count() const { return std::ssize(cuts_) - 1; }
+  // How many elements of d and e a piece needs.
+  int64_t needs(int64_t piece) const { return cuts_[piece + 1]; }
+
+  // The eigenvalues and eigenvectors of one piece, less what it shares with its neighbours. The
+  // scale is near the matrix's norm.
+  void solve(int64_t piece, const R* d, const R* e, R scale) {
+    constexpr int lwork = 1 + 4 * kPiece + kPiece * kPiece, liwork = 3 + 5 * kPiece;
+    Scratch<R> work(lwork), beside(kPiece);
+    Scratch<int> iwork(liwork);
+    const int at = cuts_[piece], end = cuts_[piece + 1], size = end - at;
+    R* const own = d_.data() + at;
+    for (int i = at; i < end; ++i) d_.data()[i] = d[i] / scale;
+    for (int i = at; i + 1 < end; ++i) beside.data()[i - at] = e[i] / scale;
+    if (at > 0) own[0] -= std::abs(e[at - 1] / scale);
+    if (end < n_) own[size - 1] -= std::abs(e[end - 1] / scale);
+    for (int j = at; j < end; ++j) std::fill_n(q_.data() + int64_t{j} * n_, n_, R(0));
+    Tridiagonal<R>::stedc("I", &size, own, beside.data(), corner(at), &n_, work.data(), &lwork,
+                          iwork.data(), &liwork, &info_[piece], 1);
+    std::iota(order_.data() + at, order_.data() + end, 1);
+  }
+
+  // Puts all of them together; returns LAPACK's info.
+  int merge_all(const R* e, R scale) {
+    for (int64_t pieces = count(); pieces > 1; pieces /= 2) {
+      parallel_for(pieces / 2, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = 2 * begin; i < 2 * end; i += 2) {
+          const int at = cuts_[i], middle = cuts_[i + 1];
+          const int status = merge(cuts_[i + 2] - at, middle - at, e[middle - 1] / scale,
+                                   d_.data() + at, corner(at), n_, order_.data() + at);
+          info_[i] = info_[i] ? info_[i] : info_[i + 1] ? info_[i + 1] : status;
+        }
+      });
+      for (int64_t i = 0; i <= pieces; i += 2) {
+        cuts_[i / 2] = cuts_[i];
+        info_[i / 2] = info_[i];
+      }
+    }
+    // The last merge's order may be wrong by what rounding does.
+    int* at = order_.data();
+    std::iota(at, at + n_, 0);
+    std::stable_sort(at, at + n_, [&](int i, int j) { return d_.data()[i] < d_.data()[j]; });
+    return info_[0];
+  }
+
+  // Of eigenvalue number i, in ascending order.
+  R value(int64_t i) const { return d_.data()[order_.data()[i]]; }
+  const R* vector(int64_t i) const { return q_.data() + int64_t{order_.data()[i]} * n_; }
+
+ private:
+  R* corner(int at) const { return q_.data() + int64_t{at} * (n_ + 1); }
+
+  int n_;
+  std::vector<int> cuts_, info_;
+  Scratch<int> order_;
+  Scratch<R> d_, q_;
+};
 
 // ---- from there to the matrix ----
 
-// c (n x n) = Q c for the Q of a tridiagonal form, whose reflectors are below a's subdiagonal. Some
-// of them together are I - V F V^H.
-template <class T> void apply_reflectors(int64_t n, const T* a, const T* tau, T* c) {
-  Scratch<T> memory(n * kReflectors * 3 + kReflectors * kReflectors);
-  T *v = memory.data(), *vf = v + n * kReflectors, *w = vf + n * kReflectors,
-    *factor = w + n * kReflectors;
-  const int64_t all = n - 1;
-  for (int64_t first = (all - 1) / kReflectors * kReflectors; first >= 0; first -= kReflectors) {
-    const int64_t many = std::min(kReflectors, all - first), high = all - first;
+// The Q of a tridiagonal form, whose reflectors are below a's subdiagonal. Some of them together
+// are I - V F V^H.
+template <class T> class Reflections {
+ public:
+  explicit Reflections(int64_t n) : n_(n), conjugate_(n * n), product_(n * n) {}
+
+  int64_t blocks() const { return (n_ - 1 + kReflectors - 1) / kReflectors; }
+  int64_t needs(int64_t block) const { return std::min((block + 1) * kReflectors, n_ - 1); }
+
+  void prepare(int64_t block, const T* a, const T* tau) const {
+    const auto [first, many, high] = sizes(block);
+    Scratch<T> memory(high * many + many * many);
+    T *v = memory.data(), *factor = v + high * many, *conjugate = conjugate_.data() + first * n_;
     for (int64_t j = 0; j < many; ++j) {
       T* to = v + j * high;
       std::fill_n(to, j, T(0));
       to[j] = T(1);
-      std::copy_n(a + (first + j) * n + first + j + 2, high - j - 1, to + j + 1);
+      std::copy_n(a + (first + j) * n_ + first + j + 2, high - j - 1, to + j + 1);
+    }
+    for (int64_t r = 0; r < high; ++r) {
+      for (int64_t j = 0; j < many; ++j) {
+        if constexpr (is_complex<T>) conjugate[r * many + j] = std::conj(v[j * high + r]);
+        else conjugate[r * many + j] = v[j * high + r];
+      }
     }
     std::fill_n(factor, many * many, T(0));
     const int high_ = narrow(high), many_ = narrow(many);
     Routines<T>::larft("F", "C", &high_, &many_, v, &high_, tau + first, factor, &many_, 1, 1);
-    // Read by rows, as our products do, all matrices are transposed.
-    T* part = c + first + 1;
-    gemm<T>(many, high, many, T(1), {factor, many}, {v, high}, T(0), vf, high);
-    gemm<T>(n, many, high, T(1), {part, n}, {v, high, Trans::Conj}, T(0), w, many);
-    gemm<T>(n, high, many, T(-1), {w, many}, {vf, high}, T(1), part, n);
+    gemm<T>(many, high, many, T(1), {factor, many}, {v, high}, T(0), product_.data() + first * n_,
+            high);
   }
-}
+
+  // Columns of c, n high, become Q times themselves.
+  void apply(int64_t columns, T* c) const {
+    Scratch<T> inner(columns * kReflectors);
+    for (int64_t block = blocks(); block-- > 0;) {
+      const auto [first, many, high] = sizes(block);
+      // Read by rows, as our products do, all matrices are transposed.
+      T* part = c + first + 1;
+      gemm<T>(columns, many, high, T(1), {part, n_}, {conjugate_.data() + first * n_, many}, T(0),
+              inner.data(), many);
+      gemm<T>(columns, high, many, T(-1), {inner.data(), many},
+              {product_.data() + first * n_, high}, T(1), part, n_);
+    }
+  }
+
+ private:
+  struct Sizes {
+    int64_t first, many, high;
+  };
+  Sizes sizes(int64_t block) const {
+    const int64_t first = block * kReflectors;
+    return {first, std::min(kReflectors, n_ - 1 - first), n_ - 1 - first};
+  }
+
+  int64_t n_;
+  Scratch<T> conjugate_, product_;  // V^H and F V^H, block by block
+};
 
 template <class T> const simd::EighLoops<T>& near_loops() {
   using namespace simd;
@@ -238,13 +299,41 @@ template <class T> bool near_eigh(int64_t n, bool upper, bool vectors, T* a, T* 
   return info == 0;
 }
 
-template <class T> Real<T> largest(int64_t n, bool upper, const T* a) {
-  Real<T> most = 0;
-  for (int64_t j = 0; j < n; ++j) {
-    for (int64_t i = upper ? 0 : j; i < (upper ? j + 1 : n); ++i)
-      most = std::max(most, std::abs(a[j * n + i]));
+// How large a matrix is.
+template <class R> struct Size {
+  R most = 0, square = 0;  // its largest number, and the sum of all numbers' squares
+
+  [[gnu::optimize("O3"), gnu::noinline]] void take(const R* x, int64_t n) {
+    constexpr int64_t lanes = 8;
+    R largest[lanes] = {most}, squares[lanes] = {};
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+      for (int64_t k = 0; k < lanes; ++k) {
+        const R v = std::abs(x[i + k]);
+        largest[k] = v > largest[k] ? v : largest[k];
+        squares[k] += v * v;
+      }
+    }
+    for (; i < n; ++i) {
+      most = std::max(most, std::abs(x[i]));
+      square += x[i] * x[i];
+    }
+    for (int64_t k = 0; k < lanes; ++k) most = std::max(most, largest[k]), square += squares[k];
   }
-  return most;
+};
+
+// Of the triangle; elements beside the diagonal count twice.
+template <class T> Size<Real<T>> size_of(int64_t n, bool upper, const T* a) {
+  using R = Real<T>;
+  constexpr int64_t parts = is_complex<T> ? 2 : 1;
+  Size<R> diagonal, beside;
+  for (int64_t j = 0; j < n; ++j) {
+    const auto* column = reinterpret_cast<const R*>(a + j * n);
+    diagonal.take(column + j * parts, parts);
+    if (upper) beside.take(column, j * parts);
+    else beside.take(column + (j + 1) * parts, (n - j - 1) * parts);
+  }
+  return {std::max(diagonal.most, beside.most), diagonal.square + 2 * beside.square};
 }
 
 // Whether numbers as large as `most` can be squared, with eps to spare.
@@ -253,8 +342,45 @@ template <class R> bool is_moderate(R most) {
   return most >= least && most <= 1 / least;
 }
 
-// The eigenvalues, and the eigenvectors in a's place where they are wanted.
-template <class T> int32_t large_eigh(int64_t n, bool upper, bool vectors, T* a, Real<T>* values) {
+template <class T>
+void reduce(int64_t n, T* a, Real<T>* d, Real<T>* e, T* tau, Team& team,
+            std::atomic<int64_t>& finished) {
+  if constexpr (is_complex<T>) {
+    const int size = narrow(n), lwork = narrow(32 * n);
+    int info = 0;
+    Scratch<T> work(lwork);
+    Routines<T>::sytrd("L", &size, a, &size, d, e, tau, work.data(), &lwork, &info, 1);
+    finished.store(n, std::memory_order_release);
+  } else {
+    tridiagonal(n, a, d, e, tau, team, finished);
+  }
+}
+
+// Work on what a thread has finished of its own.
+class Followers {
+ public:
+  struct Task {
+    int64_t needs, kind, index;
+  };
+  void add(int64_t needs, int64_t kind, int64_t index) { tasks_.push_back({needs, kind, index}); }
+  void sort() { std::ranges::stable_sort(tasks_, {}, &Task::needs); }
+  // f(task) for the next one, if all it needs is finished. Returns whether it may be worth asking
+  // again.
+  template <class F> bool run_one(int64_t finished, F&& f) {
+    size_t at = next_.load(std::memory_order_relaxed);
+    if (at >= tasks_.size() || finished < tasks_[at].needs) return false;
+    if (next_.compare_exchange_strong(at, at + 1)) f(tasks_[at]);
+    return true;
+  }
+
+ private:
+  std::vector<Task> tasks_;
+  std::atomic<size_t> next_{0};
+};
+
+// The eigenvalues, and the eigenvectors in a's place where they are wanted. norm: Frobenius's.
+template <class T>
+int32_t large_eigh(int64_t n, bool upper, bool vectors, Real<T> norm, T* a, Real<T>* values) {
   using R = Real<T>;
   if (upper) {
     for (int64_t j = 0; j < n; ++j) {
@@ -265,44 +391,44 @@ template <class T> int32_t large_eigh(int64_t n, bool upper, bool vectors, T* a,
     }
   }
   const int size = narrow(n);
-  int info = 0;
   Scratch<T> tau(n);
-  Scratch<R> d(n), e(n), q(vectors ? n * n : 1);
-  Scratch<int> order(n);
-  if constexpr (is_complex<T>) {
-    const int lwork = narrow(32 * n);
-    Scratch<T> work(lwork);
-    Routines<T>::sytrd("L", &size, a, &size, d.data(), e.data(), tau.data(), work.data(), &lwork,
-                       &info, 1);
-  } else {
-    tridiagonal(n, a, d.data(), e.data(), tau.data());
-  }
+  Scratch<R> d(n), e(n);
+  std::atomic<int64_t> finished{0};
+  const auto lead = [&](Team& team) {
+    reduce(n, a, d.data(), e.data(), tau.data(), team, finished);
+  };
   if (!vectors) {
+    int info = 0;
+    Team::run(kMostHelpers, lead, [] { return false; });
     Tridiagonal<R>::sterf(&size, d.data(), e.data(), &info);
     std::copy_n(d.data(), n, values);
     return info;
   }
-  e.data()[n - 1] = 0;
-  R scale = 0;
-  for (int64_t i = 0; i < n; ++i)
-    scale = std::max({scale, std::abs(d.data()[i]), std::abs(e.data()[i])});
-  for (int64_t i = 0; i < n; ++i) d.data()[i] /= scale, e.data()[i] /= scale;
-  std::fill_n(q.data(), n * n, R(0));
-  info = tridiagonal_eigh(size, d.data(), e.data(), q.data(), order.data());
-  if (info) return info;
-  int* at = order.data();  // the last merge's order may be wrong by what rounding does
-  std::iota(at, at + n, 0);
-  std::stable_sort(at, at + n, [&](int i, int j) { return d.data()[i] < d.data()[j]; });
-  Scratch<T> sorted(n * n);
-  parallel_for(n, std::max<int64_t>(1, (1 << 14) / n), [&](int64_t begin, int64_t end) {
-    for (int64_t j = begin; j < end; ++j) {
-      const int64_t from = at[j];
-      values[j] = d.data()[from] * scale;
-      std::copy_n(q.data() + from * n, n, sorted.data() + j * n);
-    }
+  // At most the largest eigenvalue, as small elements are told from zero by this measure.
+  const R scale = norm / std::sqrt(static_cast<R>(n));
+  Pieces<R> pieces(size);
+  Reflections<T> reflections(n);
+  enum { kSolve, kPrepare };
+  Followers followers;
+  for (int64_t i = 0; i < pieces.count(); ++i) followers.add(pieces.needs(i), kSolve, i);
+  for (int64_t i = 0; i < reflections.blocks(); ++i)
+    followers.add(reflections.needs(i), kPrepare, i);
+  followers.sort();
+  Team::run(kMostHelpers, lead, [&] {
+    return followers.run_one(finished.load(std::memory_order_acquire), [&](const auto& task) {
+      if (task.kind == kSolve) pieces.solve(task.index, d.data(), e.data(), scale);
+      else reflections.prepare(task.index, a, tau.data());
+    });
   });
-  apply_reflectors(n, a, tau.data(), sorted.data());
-  std::copy_n(sorted.data(), n * n, a);
+  const int info = pieces.merge_all(e.data(), scale);
+  if (info) return info;
+  parallel_for(n, kStrip, [&](int64_t begin, int64_t end) {
+    for (int64_t j = begin; j < end; ++j) {
+      values[j] = pieces.value(j) * scale;
+      std::copy_n(pieces.vector(j), n, a + j * n);
+    }
+    reflections.apply(end - begin, a + begin * n);
+  });
   return 0;
 }
 
@@ -341,14 +467,15 @@ void eigh(int64_t batch, int64_t n, bool upper, bool vectors, T* a, Real<T>* val
     auto alone = [&](int64_t i) {
       T* x = a + i * n * n;
       if constexpr (!is_complex<T>) {
-        if (near && is_moderate(largest(n, upper, x)) &&
+        if (near && is_moderate(size_of(n, upper, x).most) &&
             near_eigh(n, upper, vectors, x, values + i * n, space.data())) {
           info[i] = 0;
           return;
         }
       }
-      if (n >= least && is_moderate(largest(n, upper, x))) {
-        info[i] = large_eigh(n, upper, vectors, x, values + i * n);
+      const Size<R> size_x = n >= least ? size_of(n, upper, x) : Size<R>{};
+      if (n >= least && is_moderate(size_x.most)) {
+        info[i] = large_eigh(n, upper, vectors, std::sqrt(size_x.square), x, values + i * n);
       } else {
         run(x, values + i * n, work.data(), lwork, rwork.data(), lrwork, iwork.data(), liwork,
             info + i);

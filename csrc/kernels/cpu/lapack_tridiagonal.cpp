@@ -14,22 +14,23 @@ namespace {
 
 constexpr int64_t kPanel = 32;   // columns between two updates of what is left
 constexpr int64_t kStrip = 64;   // columns that a task updates
-constexpr int64_t kAlone = 384;  // rows and columns that are not worth another thread
+constexpr int64_t kAlone = 128;  // rows and columns that are not worth another thread
 constexpr int64_t kMostParts = 8;
 
 template <class T> class Reduction {
  public:
-  Reduction(int64_t n, T* d)
-      : n_(n),
+  Reduction(int64_t n, Team& team)
+      : team_(team),
+        n_(n),
         ld_(up(n)),
-        d_(d),
-        memory_(ld_ * (ld_ + 4 * kPanel + kMostParts)),
+        memory_(ld_ * (ld_ + 4 * kPanel + kMostParts + 1)),
         rest_(memory_.data()),
         vw_(rest_ + ld_ * ld_),
         wv_(vw_ + 2 * kPanel * ld_),
-        parts_(wv_ + 2 * kPanel * ld_) {}
+        parts_(wv_ + 2 * kPanel * ld_),
+        d_(parts_ + kMostParts * ld_) {}
 
-  void run(T* a, T* e, T* tau) {
+  void run(T* a, T* d, T* e, T* tau, std::atomic<int64_t>& finished) {
     for (int64_t c = 0; c < n_; ++c) {
       T* column = rest_ + c * ld_;
       std::fill(column + down(c), column + c + 1, T(0));
@@ -38,6 +39,7 @@ template <class T> class Reduction {
       d_[c] = a[c * (n_ + 1)];
     }
     std::fill(rest_ + n_ * ld_, rest_ + ld_ * ld_, T(0));
+    std::fill(d_ + n_, d_ + ld_, T(0));
     for (int64_t left = 0; left < n_ - 1; left += kPanel) {
       const int64_t width = std::min(kPanel, n_ - 1 - left);
       std::fill(vw_, parts_, T(0));
@@ -50,8 +52,12 @@ template <class T> class Reduction {
         multiply(down(j + 1), v, w);
         finish(i, j, tau[j], v, w);
       }
+      std::copy(d_ + left, d_ + left + width, d + left);
+      finished.store(left + width, std::memory_order_release);
       update(left + width, 2 * width);
     }
+    d[n_ - 1] = d_[n_ - 1];
+    finished.store(n_, std::memory_order_release);
   }
 
  private:
@@ -77,7 +83,7 @@ template <class T> class Reduction {
 
   // w = what is left of the matrix, from `begin` on, times v.
   void multiply(int64_t begin, const T* v, T* w) {
-    for (int64_t r = begin; r < n_; ++r) w[r] = d_[r] * v[r];
+    loops_.times(begin, ld_, d_, v, w);
     const int64_t size = ld_ - begin;
     if (size < kAlone) return loops_.multiply(ld_, begin, ld_, rest_, ld_, v, w);
     const int64_t parts = std::min(kMostParts, size / (kAlone / 2));
@@ -87,17 +93,14 @@ template <class T> class Reduction {
                            : begin + down(static_cast<int64_t>(static_cast<double>(size) *
                                                                (1 - std::sqrt(left))));
     };
-    parallel_for(parts, 1, [&](int64_t first, int64_t last) {
-      for (int64_t p = first; p < last; ++p) {
-        T* sum = parts_ + p * ld_;
-        std::fill(sum + start(p), sum + ld_, T(0));
-        loops_.multiply(ld_, start(p), start(p + 1), rest_, ld_, v, sum);
-      }
+    team_.share(parts, [&](int64_t p) {
+      T* sum = parts_ + p * ld_;
+      std::fill(sum + start(p), sum + ld_, T(0));
+      loops_.multiply(ld_, start(p), start(p + 1), rest_, ld_, v, sum);
     });
-    for (int64_t p = 0; p < parts; ++p) {
-      const T* sum = parts_ + p * ld_;
-      for (int64_t r = start(p); r < ld_; ++r) w[r] += sum[r];
-    }
+    const T one = 1;
+    for (int64_t p = 0; p < parts; ++p)
+      loops_.add(start(p), ld_, 1, parts_ + p * ld_, ld_, &one, w);
   }
 
   // From the product to the w of the update v w' + w v'.
@@ -111,7 +114,7 @@ template <class T> class Reduction {
     T product = 0;
     loops_.dots(begin, ld_, 1, w, ld_, v, &product);
     const T shift = product * tau / 2;
-    for (int64_t r = j + 1; r < n_; ++r) w[r] = tau * (w[r] - shift * v[r]);
+    loops_.combine(begin, ld_, tau, shift, v, w);
     T *first = wv_ + 2 * i * ld_, *second = first + ld_;
     std::copy(w + begin, w + ld_, first + begin);
     std::copy(v + begin, v + ld_, second + begin);
@@ -121,35 +124,36 @@ template <class T> class Reduction {
   void update(int64_t next, int64_t many) {
     const int64_t begin = down(next);
     const int64_t strips = (ld_ - begin + kStrip - 1) / kStrip;
-    parallel_for(strips, 1, [&](int64_t first, int64_t last) {
-      for (int64_t s = first; s < last; ++s) {
-        const int64_t at = begin + s * kStrip, width = std::min(kStrip, ld_ - at);
-        // Read by rows, as our products do, the matrix is transposed.
-        gemm<T>(width, ld_ - at, many, T(-1), {wv_ + at, ld_, Trans::Yes}, {vw_ + at, ld_}, T(1),
-                rest_ + at * (ld_ + 1), ld_);
-        for (int64_t c = at; c < std::min(at + width, n_); ++c) {
-          T* column = rest_ + c * ld_;
-          if (c >= next) d_[c] += column[c];
-          std::fill(column + down(c), column + c + 1, T(0));
-        }
+    team_.share(strips, [&](int64_t s) {
+      const int64_t at = begin + s * kStrip, width = std::min(kStrip, ld_ - at);
+      // Read by rows, as our products do, the matrix is transposed.
+      gemm<T>(width, ld_ - at, many, T(-1), {wv_ + at, ld_, Trans::Yes}, {vw_ + at, ld_}, T(1),
+              rest_ + at * (ld_ + 1), ld_);
+      for (int64_t c = at; c < std::min(at + width, n_); ++c) {
+        T* column = rest_ + c * ld_;
+        if (c >= next) d_[c] += column[c];
+        std::fill(column + down(c), column + c + 1, T(0));
       }
     });
   }
 
   const Loops& loops_ = symmetric_loops<T>();
+  Team& team_;
   int64_t n_, ld_;
-  T* d_;
   Scratch<T> memory_;
-  T *rest_, *vw_, *wv_, *parts_;  // vw: v and w of each column in turn; wv: w and v
+  T *rest_, *vw_, *wv_, *parts_, *d_;  // vw: v and w of each column in turn; wv: w and v
 };
 
 }  // namespace
 
-template <class T> void tridiagonal(int64_t n, T* a, T* d, T* e, T* tau) {
-  Reduction<T>(n, d).run(a, e, tau);
+template <class T>
+void tridiagonal(int64_t n, T* a, T* d, T* e, T* tau, Team& team, std::atomic<int64_t>& finished) {
+  Reduction<T>(n, team).run(a, d, e, tau, finished);
 }
 
-template void tridiagonal<float>(int64_t, float*, float*, float*, float*);
-template void tridiagonal<double>(int64_t, double*, double*, double*, double*);
+template void tridiagonal<float>(int64_t, float*, float*, float*, float*, Team&,
+                                 std::atomic<int64_t>&);
+template void tridiagonal<double>(int64_t, double*, double*, double*, double*, Team&,
+                                  std::atomic<int64_t>&);
 
 }  // namespace taeda::cpu::lapack

@@ -43,12 +43,22 @@ void add(int64_t from, int64_t n, int64_t many, const T* a, int64_t ld, const T*
   for (; c < many; ++c) add_some<1>(from, n, a + c * ld, ld, factors + c, y);
 }
 
+template <class T> void times(int64_t from, int64_t n, const T* x, const T* y, T* out) {
+  for (int64_t r = from; r < n; r += kLanes<T>) at(out + r) = at(x + r) * at(y + r);
+}
+
+template <class T> void combine(int64_t from, int64_t n, T factor, T shift, const T* x, T* y) {
+  for (int64_t r = from; r < n; r += kLanes<T>)
+    at(y + r) = factor * (at(y + r) - shift * at(x + r));
+}
+
 template <class T> T reflect(int64_t first, int64_t n, T* v, T& beside) {
   return make_reflector(first, n, v, beside);
 }
 
 template <class T>
-constexpr SymmetricLoops<T> symmetric_loops{multiply<T>, dots<T>, add<T>, reflect<T>};
+constexpr SymmetricLoops<T> symmetric_loops{multiply<T>, dots<T>,    add<T>,
+                                            times<T>,    combine<T>, reflect<T>};
 
 }  // namespace
 

@@ -18,6 +18,9 @@ template <class T> struct SymmetricLoops {
   // y += a factors, in the same rows.
   void (*add)(int64_t from, int64_t n, int64_t many, const T* a, int64_t ld, const T* factors,
               T* y);
+  // out = x y, element by element, and y = factor (y - shift x), in the same rows.
+  void (*times)(int64_t from, int64_t n, const T* x, const T* y, T* out);
+  void (*combine)(int64_t from, int64_t n, T factor, T shift, const T* x, T* y);
   // Makes v, of which the elements from `first` < n on are given, the v of the reflector
   // 1 - tau v v' that takes them to one number, `beside`, and zeros; returns its tau. v[first]
   // becomes 1. From the last element before `first` that kBlock divides to there, v is zero.
