@@ -140,10 +140,12 @@ Value call(const Op& op, std::span<Value> args, Tensor out, uint32_t flags) {
 
 Value call_padded(const Op& op, Value* args, size_t given) {
   if (given == op.args.size()) return call(op, {args, given});
-  std::array<Value, 24> all;
-  for (size_t i = 0; i < op.args.size(); ++i)
-    all[i] = i < given ? std::move(args[i]) : op.args[i].fallback;
-  return call(op, {all.data(), op.args.size()});
+  Values all(op.args.size());
+  for (size_t i = 0; i < op.args.size(); ++i) {
+    if (i < given) std::construct_at(&all[i], std::move(args[i]));
+    else construct_value(&all[i], op.args[i].fallback);
+  }
+  return call(op, all.span());
 }
 
 Tensor write_out(const Op& op, const Tensor& out, const Tensor& result) {

@@ -21,11 +21,20 @@ Tensor reduced(const Tensor& errors, int64_t reduction, const char* loss) {
   return reduction == kMean ? op<"mean">(errors) : op<"sum">(errors);
 }
 
+// A gradient without dimensions times a number.
+Tensor scaled(const Tensor& g, double factor) {
+  if (g.dtype() != DType::Float32 || !is_unwatched({&g}) || g.is_meta()) return g * factor;
+  const Tensor r = empty(Dims{}, g.options());
+  *r.data_as<float>() = *g.data_as<float>() * static_cast<float>(factor);
+  return r;
+}
+
 // The gradient of every error, from that of the result.
 Tensor spread(Backward& b, int64_t reduction, DimsRef sizes) {
   Tensor g = b.grad();
   if (reduction == kNone) return g;
-  if (reduction == kMean) g = g * (1.0 / static_cast<double>(numel_of(sizes)));
+  if (reduction == kMean) g = scaled(g, 1.0 / static_cast<double>(numel_of(sizes)));
+  if (is_unwatched({&g})) return make_view(g, sizes, Dims(sizes.size(), 0), g.offset());
   return expand(g, sizes);
 }
 

@@ -504,13 +504,16 @@ void linear_backward(Backward& b) {
     for (int64_t d = 0; d + 1 < g.dim(); ++d) rows *= g.size(d);
     Tensor g2 = flat ? g : reshape(g, Dims{rows, weight[0]});
     if (b.needs(0)) {
-      Tensor gx = op<"mm">(g2, conj(b.arg<Tensor>(1)));
+      const Tensor w = b.arg<Tensor>(1);
+      const bool direct = is_floating(g.dtype()) && is_unwatched({&g2, &w});
+      Tensor gx = direct ? product(g2, w, Dims{rows, weight[1]}) : op<"mm">(g2, conj(w));
       b.set(0, flat ? gx : reshape(gx, b.sizes(0)));
     }
     if (b.needs(1)) {
       Tensor x = b.arg<Tensor>(0);
-      Tensor x2 = x.dim() == 2 ? x : reshape(x, Dims{g2.size(0), weight[1]});
-      b.set(1, op<"mm">(transpose(g2, 0, 1), conj(x2)));
+      Tensor x2 = x.dim() == 2 ? x : reshape(x, Dims{rows, weight[1]});
+      const bool direct = is_floating(g.dtype()) && is_unwatched({&g2, &x2});
+      b.set(1, direct ? product(turned(g2), x2, weight) : op<"mm">(transpose(g2, 0, 1), conj(x2)));
     }
   }
   if (b.has(2) && b.needs(2)) b.set(2, sum_to(g, b.sizes(2)));

@@ -42,8 +42,8 @@ bool is_dense_after_first(const Tensor& x) {
   return true;
 }
 
-// Few rows of many columns, as gradients of what was expanded are summed up. False where x is not
-// of this kind.
+// Few rows of many columns, as gradients of what was expanded are summed up, and small tensors,
+// where a plan of the reduction takes longer. False where x is not of these kinds.
 bool sum_of_few_rows(const Tensor& x, const Tensor& out, uint64_t mask) {
   if (x.dtype() != out.dtype()) return false;
   // The first dimension may have any stride, where it alone goes.
@@ -60,7 +60,8 @@ bool sum_of_few_rows(const Tensor& x, const Tensor& out, uint64_t mask) {
       n *= size;
     }
   }
-  if (n < 2 || n > 8 || columns < 32) return false;
+  const bool few = n <= 8 && columns >= 32, small = n <= 64 && before * n * columns <= 4096;
+  if (n < 2 || columns < 2 || (!few && !small)) return false;
   const int64_t stride = first ? x.strides()[0] : columns;
   if (x.dtype() == DType::Float32) {
     cpu::sum_few_rows(before, n, stride, columns, x.data_as<float>(), out.data_as<float>());
@@ -328,4 +329,9 @@ const Define kOps[] = {
 };
 
 }  // namespace
+
+Tensor raw_sum(const Tensor& x, DimsRef dims, bool keepdim) {
+  return sum_op(x, dims, keepdim, std::nullopt);
+}
+
 }  // namespace taeda

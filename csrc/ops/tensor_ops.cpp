@@ -1,5 +1,7 @@
 #include "ops/tensor_ops.h"
 
+#include <algorithm>
+
 namespace taeda {
 
 Tensor operator+(const Tensor& a, const Tensor& b) { return op<"add">(a, b); }
@@ -35,9 +37,13 @@ Tensor sum_to(const Tensor& x, DimsRef sizes) {
     else if (sizes[i - lead] == 1 && x.sizes()[i] != 1)
       kept.push_back(static_cast<int64_t>(i - lead));
   }
+  const bool raw = is_unwatched({&x});
+  auto added = [raw](const Tensor& t, DimsRef dims, bool keepdim) {
+    return raw ? raw_sum(t, dims, keepdim) : sum(t, dims, keepdim);
+  };
   Tensor r = x;
-  if (!leading.empty()) r = sum(r, leading, false);
-  if (!kept.empty()) r = sum(r, kept, true);
+  if (!leading.empty()) r = added(r, leading, false);
+  if (!kept.empty()) r = added(r, kept, true);
   return r;
 }
 
@@ -64,5 +70,11 @@ Tensor zeros_like(const Tensor& x) { return op<"zeros_like">(x); }
 Tensor ones_like(const Tensor& x) { return op<"ones_like">(x); }
 Tensor full(DimsRef sizes, Scalar v, Options o) { return op<"full">(sizes, v, o.dtype, o.device); }
 Tensor clone(const Tensor& x) { return op<"clone">(x); }
+
+bool is_unwatched(std::initializer_list<const Tensor*> tensors) {
+  if (GradMode::enabled() || modes.always) return false;
+  return std::all_of(tensors.begin(), tensors.end(),
+                     [](const Tensor* t) { return !(t->flags() & kOverride); });
+}
 
 }  // namespace taeda

@@ -2,6 +2,8 @@
 // through the door.
 #pragma once
 
+#include <initializer_list>
+
 #include "ops/op.h"
 
 namespace taeda {
@@ -45,8 +47,13 @@ Tensor zeros_like(const Tensor& x);
 Tensor ones_like(const Tensor& x);
 Tensor full(DimsRef sizes, Scalar v, Options o);
 Tensor clone(const Tensor& x);
-// Kernel-level, no autograd and no door: dst[...] = src[...], broadcast and cast. Raw plumbing for
-// kernels.
+
+// ---- below the door ----
+// Whether a derivative may call kernels themselves: nothing watches its ops, and nothing is to
+// differentiate them.
+bool is_unwatched(std::initializer_list<const Tensor*> tensors);
+// dst[...] = src[...], broadcast and cast.
 void copy_into(const Tensor& dst, const Tensor& src);
+Tensor raw_sum(const Tensor& x, DimsRef dims, bool keepdim);
 
 }  // namespace taeda

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -47,6 +48,32 @@ inline void construct_value(Value* at, const Value& v) {
   else if (auto* t = std::get_if<Tensor>(&v)) std::construct_at(at, *t);
   else std::construct_at(at, v);
 }
+
+// An op's arguments on the stack; only as many are constructed as the op has.
+class Values {
+ public:
+  static constexpr size_t kMax = 24;
+
+  explicit Values(size_t n) : n_(n) {
+    // No parentheses: they would clear the memory of each first.
+    for (size_t i = 0; i < n; ++i) ::new (data() + i) Value;
+  }
+  Values(const Values&) = delete;
+  Values& operator=(const Values&) = delete;
+  ~Values() {
+    for (Value& v : span()) destroy_value(v);
+  }
+
+  Value& operator[](size_t i) { return data()[i]; }
+  std::span<Value> span() { return {data(), n_}; }
+
+ private:
+  Value* data() { return reinterpret_cast<Value*>(raw_); }
+
+  size_t n_;
+  alignas(Value) unsigned char raw_[kMax * sizeof(Value)];
+};
+
 extern const Tensor kNoTensor;
 
 // Value -> C++ parameter. std::optional<T> takes None; Tensor takes None as an undefined Tensor.

@@ -11,31 +11,6 @@
 
 namespace taeda::py {
 
-// An op's arguments on the stack; only as many are constructed as the op has.
-class Values {
- public:
-  static constexpr size_t kMax = 24;
-
-  explicit Values(size_t n) : n_(n) {
-    // No parentheses: they would clear the memory of each first.
-    for (size_t i = 0; i < n; ++i) ::new (data() + i) Value;
-  }
-  Values(const Values&) = delete;
-  Values& operator=(const Values&) = delete;
-  ~Values() {
-    for (Value& v : span()) destroy_value(v);
-  }
-
-  Value& operator[](size_t i) { return data()[i]; }
-  std::span<Value> span() { return {data(), n_}; }
-
- private:
-  Value* data() { return reinterpret_cast<Value*>(raw_); }
-
-  size_t n_;
-  alignas(Value) unsigned char raw_[kMax * sizeof(Value)];
-};
-
 struct Param {
   const Arg* arg;
   PyObject* name;                      // interned, as Python callers write it

@@ -376,6 +376,13 @@ PyObject* call_method(const char* name, std::initializer_list<PyObject*> args) {
   return must(call_table(*table, {args.begin(), args.size(), nullptr, table->method != nullptr}));
 }
 
+bool run_values(const Op& op, Values& values) {
+  const Glance seen = glance(values.span());
+  if ((seen.flags & kOverride) || function_modes_entered) return false;
+  run(op, values, {}, seen);
+  return true;
+}
+
 PyObject* op_function(const Op& op) {
   OpTable& table = tables().emplace_back();
   table.name = op.name;

@@ -271,6 +271,39 @@ def test_batches_of_tiny_matrices(batch: int, dtype: torch.dtype) -> None:
                 torch.testing.assert_close(got, x @ y, equal_nan=True)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("k", [1, 5, 24, 37, 256])
+def test_small_linear_layers(k: int, dtype: torch.dtype) -> None:
+    """Every number of columns that leaves a register part full; NaN stays in its row."""
+    close = (
+        {"rtol": 1e-5, "atol": 1e-4} if dtype == torch.float32 else {"rtol": 1e-9, "atol": 1e-11}
+    )
+    for n in range(1, 26):
+        for m in (2, 3, 8, 13):
+            x, weight, bias = (torch.randn(*s, dtype=dtype) for s in ((m, k), (n, k), (n,)))
+            x[1, -1] = float("nan")
+            for left in layouts(x):
+                for right in layouts(weight):
+                    want = x.double() @ weight.double().T + bias.double()
+                    got = taeda.nn.functional.linear(
+                        to_taeda(left), to_taeda(right), to_taeda(bias)
+                    )
+                    torch.testing.assert_close(
+                        to_torch(got), want.to(dtype), equal_nan=True, **close
+                    )
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("rows", [(1,), (9,), (2, 3), (0,)], ids=str)
+def test_gradients_of_small_linear_layers(rows: tuple[int, ...], bias: bool) -> None:
+    x, weight = leaf(*rows, 5, dtype=torch.float64), leaf(3, 5, dtype=torch.float64, seed=1)
+    arguments = [x, weight, *([leaf(3, dtype=torch.float64, seed=2)] if bias else [])]
+    compare("nn.functional.linear", *arguments)
+    for fixed in range(len(arguments)):
+        some = [a.detach() if i == fixed else a for i, a in enumerate(arguments)]
+        compare("nn.functional.linear", *some)
+
+
 def test_products_of_vectors() -> None:
     for dtype in (torch.float64, torch.complex128):
         a, b = leaf(6, dtype=dtype), leaf(6, dtype=dtype, seed=1)

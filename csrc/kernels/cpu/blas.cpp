@@ -192,26 +192,30 @@ template <class T> void real_gemv(bool plain, const simd::VectorProduct<T>& p) {
   else (plain ? kernels.f64 : kernels.turned_f64)(p);
 }
 
-// Products of small matrices.
+// Products of small matrices. start: n elements that are added to each row, or null.
+constexpr int64_t kSmallSum = 256;       // terms, of several rows and columns
+constexpr int64_t kSmallWork = 1 << 16;  // multiplications that do not pay for packing
 template <class T>
 bool small_gemm(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, const MatrixRef<T>& a,
                 int64_t a_step, const MatrixRef<T>& b, int64_t b_step, T beta, T* c, int64_t ldc,
-                int64_t c_step) {
+                int64_t c_step, const T* start = nullptr) {
   if constexpr (std::is_floating_point_v<T>) {
     constexpr int64_t most = simd::kSmallSide;
-    if (m > 2 * most || n > most || k > most || k <= 0 || alpha != 1 || (beta != 0 && beta != 1))
-      return false;
+    if (m > 2 * most || n > most || k <= 0 || alpha != 1 || (beta != 0 && beta != 1)) return false;
+    if (k > most) {
+      if (m == 1 || n == 1 || k > kSmallSum || m * n * k > kSmallWork) return false;
+      if (b.trans != Trans::No && n * k > simd::kSmallTurned) return false;
+    }
     auto strided = [](const MatrixRef<T>& x, int64_t step) {
       const bool plain = x.trans == Trans::No;
       return simd::Strided<T>{x.data, plain ? x.stride : 1, plain ? 1 : x.stride, step};
     };
     using namespace simd;
     const SmallGemmKernels& kernels = TAEDA_PICK(small_gemm_kernels);
-    auto run = [&](auto products) {
-      products(batch, m, n, k, strided(a, a_step), strided(b, b_step), beta == 1, c, ldc, c_step);
-    };
-    if constexpr (std::is_same_v<T, float>) run(kernels.f32);
-    else run(kernels.f64);
+    const SmallProduct<T> product{m,   n,      k,     strided(a, a_step), strided(b, b_step), c,
+                                  ldc, c_step, start, beta == 1};
+    if constexpr (std::is_same_v<T, float>) kernels.f32(batch, product);
+    else kernels.f64(batch, product);
     return true;
   }
   return false;
@@ -380,6 +384,7 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T>
 template <class T>
 void gemm_onto(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
                T* c, int64_t ldc) {
+  if (small_gemm(1, m, n, k, T(1), a, 0, b, 0, T(0), c, ldc, 0, start)) return;
   if constexpr (std::is_floating_point_v<T>) {
     if (m > 1 && n > 1 && k > 0 && !is_small(m, n, k, a, b) && !is_long(m, n, k))
       return gemm_panels(m, n, k, T(1), a, b, T(0), c, ldc, start);

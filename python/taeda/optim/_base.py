@@ -125,9 +125,9 @@ class PerTensorOptimizer(Optimizer):
     def _check_modes(self, group: dict[str, Any]) -> None:
         """Raise for options that do not go with each other or with the parameters."""
         get = group.get
-        contradict = get("foreach") and get("differentiable") and self._foreach_refuses_autograd
-        if not (get("capturable") or get("fused") or contradict):
+        if not (get("capturable") or get("fused") or get("foreach")):
             return
+        contradict = get("foreach") and get("differentiable") and self._foreach_refuses_autograd
         who = type(self).__name__
         for name, param in self.named_params(group):
             if param.grad is None:
@@ -214,11 +214,18 @@ class FusedOptimizer(PerTensorOptimizer):
         if group.get("differentiable"):
             super()._step_group(group)
             return
-        lists = _C._step_lists(group["params"], self.state, self._state_names(group))
+        names, numbers = self._state_names(group), self._numbers(group)
+        try:
+            stepped = _C._fused_step(self._op, group["params"], self.state, names, numbers)
+        except (RuntimeError, TypeError):
+            stepped = False  # nothing has changed; what follows finds out what to do, or to say
+        if stepped:
+            return
+        lists = _C._step_lists(group["params"], self.state, names)
         if lists is None:
             self._step_first(group)
         elif lists[0]:
-            self._call(lists, group, self._numbers(group))
+            self._call(lists, group, numbers)
 
     def _state_names(self, group: dict[str, Any]) -> tuple[str | None, ...]:
         """``_state_lists``, with None for those that the group's options make no use of."""

@@ -7,6 +7,7 @@
 namespace taeda::cpu::simd {
 
 constexpr int64_t kSmallSide = 24;
+constexpr int64_t kSmallTurned = 2048;  // elements of a right side that is transposed first
 
 // op(X)[i, j] = data[i * row + j * col], one of them 1; the next matrix of a batch lies `next`
 // elements on.
@@ -15,12 +16,20 @@ template <class T> struct Strided {
   int64_t row, col, next;
 };
 
+// c (m x n, rows `ldc` apart) = a (m x k) * b (k x n), plus the n elements of `start` in each row,
+// if it is given, or plus c where `add`.
+template <class T> struct SmallProduct {
+  int64_t m, n, k;
+  Strided<T> a, b;
+  T* c;
+  int64_t ldc, c_next;
+  const T* start = nullptr;
+  bool add = false;
+};
+
 struct SmallGemmKernels {
-  // c (m x n, rows `ldc` apart) = a (m x k) * b (k x n), plus c where `add`; n, k <= kSmallSide.
-  // `count` such products, the next result `c_step` elements on.
-  template <class T>
-  using Products = void (*)(int64_t count, int64_t m, int64_t n, int64_t k, const Strided<T>& a,
-                            const Strided<T>& b, bool add, T* c, int64_t ldc, int64_t c_step);
+  // `count` such products.
+  template <class T> using Products = void (*)(int64_t count, const SmallProduct<T>& product);
   Products<float> f32;
   Products<double> f64;
 };

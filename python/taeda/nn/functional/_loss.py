@@ -187,9 +187,9 @@ def kl_div(
 
 
 def _same_size(name: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    for what, tensor in (("input", input), ("target", target)):
-        if not isinstance(tensor, Tensor):
-            raise AttributeError(f"{name}: {what} must be a Tensor, got {type(tensor).__name__}")
+    if not (isinstance(input, Tensor) and isinstance(target, Tensor)):
+        what, given = ("target", target) if isinstance(input, Tensor) else ("input", input)
+        raise AttributeError(f"{name}: {what} must be a Tensor, got {type(given).__name__}")
     if target.shape != input.shape:
         warnings.warn(
             f"Using a target size ({target.shape}) that is different to the input size "

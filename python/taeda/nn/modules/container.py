@@ -44,7 +44,8 @@ class Sequential(Module):
 
     def forward(self, input: Any) -> Any:
         for module in self._modules.values():
-            input = module(input)
+            # module(input), less the interpreter loop that the type's slot would start.
+            input = module.__call__(input)
         return input
 
     def _renumber(self, modules: Iterable[Module]) -> None:
