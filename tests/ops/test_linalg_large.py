@@ -53,6 +53,22 @@ def test_lu_solve(dtype):
     close(L.inv(a) @ a, taeda.eye(150, dtype=dtype), dtype)
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [(300, 300), (130, 450), (450, 130), (65, 66)], ids=str)
+def test_lu_by_any_number_of_threads(shape, dtype):
+    a, before = matrix(*shape, dtype=dtype), taeda.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 2, 3, 2, 7):
+            taeda.set_num_threads(threads)
+            results.append([*L.lu_factor(a), L.lu(a).L])
+    finally:
+        taeda.set_num_threads(before)
+    for others in results[1:]:
+        for one, many in zip(results[0], others, strict=True):
+            assert taeda.equal(one, many)
+
+
 def test_lu_of_singular_matrices():
     for n in (40, 300, 800):
         a = taeda.eye(n)

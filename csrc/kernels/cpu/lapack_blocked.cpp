@@ -1,5 +1,9 @@
 #include "kernels/cpu/lapack_blocked.h"
 
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include "kernels/cpu/lapack_util.h"
 
 // Fortran passes the length of every text behind the other arguments.
@@ -30,7 +34,7 @@ constexpr int64_t kPanel = 64;        // columns of a factor that LAPACK compute
 constexpr int64_t kNext = 32;         // the same, of a panel that other threads may wait for
 constexpr int64_t kNear = 1 << 21;    // bytes of a matrix that is factored panel by panel
 constexpr int64_t kFirst = 40 << 10;  // bytes of a panel that stays in the first cache
-constexpr int64_t kStrip = 128;       // columns that a task multiplies
+constexpr int64_t kStrip = 128;       // columns that a task multiplies, or applies a panel to
 constexpr int64_t kCholesky = 256;    // rows and columns of a Cholesky factor that LAPACK computes
 
 template <class T> struct Routines;
@@ -116,50 +120,123 @@ template <class T> int32_t lu_panel(int64_t m, int64_t n, T* a, int64_t ld, int3
   return info;
 }
 
-// One panel after the other. While other threads apply it to what lies right of it, one does so
-// with the next panel and factors that already.
-template <class T> int32_t lu_panels(int64_t m, int64_t n, T* a, int64_t ld, int32_t* pivots) {
-  const int64_t k = std::min(m, n);
-  int32_t info = lu_panel(m, std::min(kNext, k), a, ld, pivots), next = 0;
-  for (int64_t top = 0; top < k; top += kNext) {
-    const int64_t width = std::min(kNext, k - top), below = top + width;
-    auto apply = [&](int64_t left, int64_t right) {
-      T* b = a + left * ld + top;
-      swap_rows(right - left, b, ld, pivots + top, width, true);
-      const Triangle how{.left = true, .upper = false, .unit = true, .trans = Trans::No};
-      solve_blocks(width, right - left, how, a + top * (ld + 1), ld, b, ld);
-      if (m > below)
-        gemm(right - left, m - below, width, T(-1), {b, ld}, {a + top * ld + below, ld}, T(1),
-             b + width, ld);
-    };
-    const int64_t first = std::min(below + kNext, n), strips = (n - first + kStrip - 1) / kStrip;
-    const int64_t right_tasks = below < n ? 1 + strips : 0;
-    parallel_for(right_tasks + (top > 0), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t t = begin; t < end; ++t) {
-        if (t == right_tasks) {
-          swap_rows(top, a + top, ld, pivots + top, width, true);
-        } else if (t > 0) {
-          apply(first + (t - 1) * kStrip, std::min(first + t * kStrip, n));
-        } else {
-          apply(below, first);
-          if (below < k)
-            next = lu_panel(m - below, std::min(kNext, k - below), a + below * (ld + 1), ld,
-                            pivots + below);
-        }
+// One panel after the other, each applied to strips of what lies right of it, by tasks that wait
+// for those before them to reach their columns. The first task of a step takes the columns of the
+// next panel, and factors it.
+template <class T> class LuPanels {
+ public:
+  LuPanels(int64_t m, int64_t n, T* a, int64_t ld, int32_t* pivots)
+      : m_(m),
+        n_(n),
+        k_(std::min(m, n)),
+        a_(a),
+        ld_(ld),
+        pivots_(pivots),
+        steps_((k_ + kNext - 1) / kNext),
+        info_(static_cast<size_t>(steps_)),
+        applied_(static_cast<size_t>((n + kNext - 1) / kNext)) {}
+
+  // The first pivot that is zero, counted from 1, or 0.
+  int32_t run() {
+    for (int64_t s = 0; s < steps_; ++s) {
+      if (below(s) < k_) tasks_.push_back({s, -1});
+      for (int64_t at = first(s) / kStrip * kStrip; at < n_; at += kStrip)
+        tasks_.push_back({s, at});
+    }
+    factor(0);
+    parallel_for(std::ssize(tasks_), 1, [&](int64_t begin, int64_t end) {
+      try {
+        for (int64_t t = begin; t < end; ++t) run_task(tasks_[static_cast<size_t>(t)]);
+      } catch (...) {
+        failed_.store(true, std::memory_order_relaxed);
+        throw;
       }
     });
-    for (int64_t i = top; i < below; ++i) pivots[i] += static_cast<int32_t>(top);
-    if (!info && next) info = next + static_cast<int32_t>(below);
-    next = 0;
+    parallel_for(steps_, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t s = begin; s < end; ++s) {
+        for (int64_t later = s + 1; later < steps_; ++later)
+          swap_rows(width(s), a_ + s * kNext * ld_ + later * kNext, ld_, pivots_ + later * kNext,
+                    width(later), true);
+      }
+    });
+    for (int64_t i = 0; i < k_; ++i) pivots_[i] += static_cast<int32_t>(i / kNext * kNext);
+    for (int64_t s = 0; s < steps_; ++s) {
+      if (const int32_t zero = info_[static_cast<size_t>(s)])
+        return zero + static_cast<int32_t>(s * kNext);
+    }
+    return 0;
   }
-  return info;
-}
+
+ private:
+  struct Task {
+    int64_t step, column;  // -1: those of the next panel
+  };
+
+  int64_t width(int64_t step) const { return std::min(kNext, k_ - step * kNext); }
+  int64_t below(int64_t step) const { return step * kNext + width(step); }
+  // The first column that is not the next panel's.
+  int64_t first(int64_t step) const {
+    return below(step) < k_ ? std::min(below(step) + kNext, n_) : below(step);
+  }
+
+  void run_task(const Task& task) {
+    const bool next = task.column < 0;
+    const int64_t left = next ? below(task.step) : std::max(task.column, first(task.step));
+    const int64_t right = next ? first(task.step) : std::min(task.column + kStrip, n_);
+    if (left >= right) return;
+    wait_for(factored_, task.step + 1);
+    for (int64_t c = left / kNext; c * kNext < right; ++c) wait_for(applied(c), task.step);
+    if (failed_.load(std::memory_order_relaxed)) return;
+    apply(task.step, left, right);
+    for (int64_t c = left / kNext; c * kNext < right; ++c)
+      applied(c).store(task.step + 1, std::memory_order_release);
+    if (next) factor(task.step + 1);
+  }
+
+  void factor(int64_t step) {
+    const int64_t top = step * kNext;
+    info_[static_cast<size_t>(step)] =
+        lu_panel(m_ - top, width(step), a_ + top * (ld_ + 1), ld_, pivots_ + top);
+    factored_.store(step + 1, std::memory_order_release);
+  }
+
+  void apply(int64_t step, int64_t left, int64_t right) const {
+    const int64_t top = step * kNext, high = width(step), under = below(step);
+    T* b = a_ + left * ld_ + top;
+    swap_rows(right - left, b, ld_, pivots_ + top, high, true);
+    const Triangle how{.left = true, .upper = false, .unit = true, .trans = Trans::No};
+    solve_blocks(high, right - left, how, a_ + top * (ld_ + 1), ld_, b, ld_);
+    if (m_ > under)
+      gemm(right - left, m_ - under, high, T(-1), {b, ld_}, {a_ + top * ld_ + under, ld_}, T(1),
+           b + high, ld_);
+  }
+
+  // Tasks are taken in their order, so that who is waited for is at work.
+  void wait_for(const std::atomic<int64_t>& done, int64_t steps) const {
+    for (int spins = 1; done.load(std::memory_order_acquire) < steps; ++spins) {
+      if (failed_.load(std::memory_order_relaxed)) return;
+      if (spins % 256 == 0) std::this_thread::yield();  // the core may be needed elsewhere
+    }
+  }
+  std::atomic<int64_t>& applied(int64_t column) { return applied_[static_cast<size_t>(column)]; }
+
+  int64_t m_, n_, k_;
+  T* a_;
+  int64_t ld_;
+  int32_t* pivots_;
+  int64_t steps_;
+  std::vector<Task> tasks_;
+  std::vector<int32_t> info_;
+  std::atomic<int64_t> factored_{0};           // panels
+  std::vector<std::atomic<int64_t>> applied_;  // panels, to each kNext columns
+  std::atomic<bool> failed_{false};
+};
 
 }  // namespace
 
 template <class T> int32_t lu_blocks(int64_t m, int64_t n, T* a, int64_t ld, int32_t* pivots) {
   if (n <= kPanel) return lu_panel(m, n, a, ld, pivots);
-  if (n * ld * int64_t{sizeof(T)} <= kNear) return lu_panels(m, n, a, ld, pivots);
+  if (n * ld * int64_t{sizeof(T)} <= kNear) return LuPanels<T>(m, n, a, ld, pivots).run();
   const int64_t k = std::min(m, n), left = std::min(m, half(k)), right = n - left;
   const int32_t info = lu_blocks(m, left, a, ld, pivots);
   T *beside = a + left * ld, *corner = beside + left;
