@@ -79,6 +79,19 @@ CASES = [
     (1, 2, 2, 2, (65, 66), (1, 1), 2, 0, 1),
 ]
 
+# The weights' gradient is summed in parts.
+PARTS = [
+    (32, 1, 1, 16, (8, 8), (3, 3), 1, 1, 1),
+    (19, 1, 6, 7, (21, 20), (5, 4), 1, 0, 1),
+    (33, 1, 16, 40, (8, 8), (3, 3), 1, 1, 1),
+    (16, 1, 32, 33, (30, 32), (3, 3), 1, 1, 1),
+    (9, 1, 48, 64, (33, 31), (3, 3), 2, 1, 1),
+    (17, 1, 70, 30, (15, 17), (1, 1), 1, 0, 1),
+    (9, 2, 60, 40, (33, 30), (2, 2), 2, 0, 1),
+    (25, 5, 5, 5, (18, 17), (3, 5), 1, (1, 2), 1),
+    (25, 20, 20, 20, (8, 7), (3, 3), 1, 1, 1),
+]
+
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -93,7 +106,21 @@ def test_conv(case: tuple, dtype: torch.dtype) -> None:
     compare(name, x, w, None, *rest, second=False)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", PARTS, ids=str)
+def test_sums_in_parts(case: tuple) -> None:
+    n, groups, ic, oc, size, kernel, *rest = case
+    x, w = torch.randn(n, ic, *size), torch.randn(oc, ic // groups, *kernel)
+    weight = w.double().requires_grad_()
+    result = torch.nn.functional.conv2d(x.double(), weight, None, *rest, groups)
+    g = torch.randn_like(result, dtype=torch.float32)
+    result.backward(g.double())
+    ours = to_taeda(w).requires_grad_()
+    taeda.nn.functional.conv2d(to_taeda(x), ours, None, *rest, groups).backward(to_taeda(g))
+    difference = to_torch(ours.grad).double() - weight.grad
+    assert difference.norm() < 1e-5 * weight.grad.norm()
+
+
+@pytest.mark.parametrize("case", CASES + PARTS, ids=str)
 def test_threads_do_not_change_the_bits(case: tuple) -> None:
     n, groups, ic, oc, size, kernel, stride, padding, dilation = case
     x, w = to_taeda(torch.randn(n, ic, *size)), to_taeda(torch.randn(oc, ic // groups, *kernel))

@@ -12,6 +12,7 @@
 #include "kernels/cpu/conv_direct.h"
 #include "kernels/cpu/conv_last.h"
 #include "kernels/cpu/conv_phases.h"
+#include "kernels/cpu/parts.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/conv.h"
 #include "kernels/cpu/simd/pick.h"
@@ -36,6 +37,7 @@ constexpr int64_t kFewRows = 4;       // channels of the input, for its gradient
 constexpr double kFewRowsGain = .72;
 constexpr int64_t kPlaneWork = 1 << 16;  // multiplications worth a chunk, of depthwise planes
 constexpr int64_t kMostPlaneWork = 1 << 20, kPlaneTasks = 64;
+constexpr int64_t kSummed = 1 << 11;  // registers whose lanes are added up, worth a thread
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -193,19 +195,17 @@ template <class T> void planes_grad_weight(const Plan& p, const T* x, const T* g
     }
   });
   const int64_t height = p.window.kernel[1], width = p.window.kernel[2];
-  for (int64_t i = 0; i < p.groups * p.taps; ++i) {
-    const int64_t group = i / p.taps, tap = i % p.taps;
-    T sum = 0;
-    for (int64_t part = 0; part < parts; ++part) {
-      T* from = sums.data() + (group * parts + part) * size +
-                (tap % width * height + tap / width) * lanes;
-      for (int64_t half = lanes / 2; half > 0; half /= 2) {
-        for (int64_t lane = 0; lane < half; ++lane) from[lane] += from[lane + half];
-      }
-      sum += from[0];
+  const int64_t each = parts * p.taps;  // registers of a group
+  parallel_for(p.groups, std::max<int64_t>(1, kSummed / each), [&](int64_t begin, int64_t end) {
+    Scratch<T> added((end - begin) * each);
+    add_lanes(sums.data() + begin * each * lanes, (end - begin) * each, lanes, added.data());
+    for (int64_t group = begin; group < end; ++group) {
+      T* from = added.data() + (group - begin) * each;
+      if (parts > 1) add_parts(from, parts, p.taps, from);
+      for (int64_t tap = 0; tap < p.taps; ++tap)
+        gw[group * p.taps + tap] = from[tap % width * height + tap / width];
     }
-    gw[i] = sum;
-  }
+  });
 }
 
 // Whether the matrix of windows is the faster way: in steps over images so small that what lies
@@ -497,13 +497,9 @@ template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T
   const double winograd = fits_winograd<T>(s) ? winograd_cost(s) : HUGE_VAL;
   if (few < std::min({last, winograd, direct_grad_weight_cost<T>(s)}))
     return few_places_grad_weight(p, x, gy, gw);
-  parallel_for(total, kPlaneWork,
-               [&](int64_t begin, int64_t end) { std::fill_n(gw + begin, end - begin, T(0)); });
   if constexpr (std::is_same_v<T, float>) {
-    if (fits_winograd<T>(s) && winograd_cost(s) < last) {
-      if (winograd_grad_weight(s, x, gy, gw)) return;
-      std::fill_n(gw, total, T(0));
-    }
+    if (fits_winograd<T>(s) && winograd_cost(s) < last && winograd_grad_weight(s, x, gy, gw))
+      return;
   }
   if (p.depthwise) {
     const bool strips = p.group_out == 1 && loops<T>().fits_plane_weight(p.window);
@@ -516,7 +512,11 @@ template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T
       p.taps == 1 || prefers_windows(p, kFewPlaces) || windows_apart(p) || !fits_direct(s);
   if (last < (by_windows ? windows_cost<T>(p, 2) : direct_grad_weight_cost<T>(s)))
     return last_grad_weight(s, x, gy, gw);
-  if (!by_windows) return direct_grad_weight(s, x, gy, gw);
+  if (!by_windows) {
+    parallel_for(total, kPlaneWork,
+                 [&](int64_t begin, int64_t end) { std::fill_n(gw + begin, end - begin, T(0)); });
+    return direct_grad_weight(s, x, gy, gw);
+  }
   // Few weights: tiles are dealt out, to sums of their own that are added in order. Many: channels
   // are.
   const int64_t tiles = p.tiles();
@@ -525,20 +525,19 @@ template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T
   const double work =
       static_cast<double>(total) * static_cast<double>(p.out_volume) * static_cast<double>(p.batch);
   const int64_t most_sums = std::min<int64_t>(tiles, static_cast<int64_t>(work / (1 << 21)));
-  const int64_t sums = by_tiles ? std::clamp<int64_t>(most_sums, 1, 16) : 1;
-  const int64_t run = ceil_div(tiles, sums);
+  const int64_t run = ceil_div(tiles, by_tiles ? std::clamp<int64_t>(most_sums, 1, 16) : 1);
+  const int64_t sums = ceil_div(tiles, run);
   const int64_t part = by_tiles ? p.group_in : channels_per_part(p, p.batch * p.out_volume);
   const int64_t parts = ceil_div(p.group_in, part);
-  Scratch<T> others((sums - 1) * total);
-  std::fill_n(others.data(), (sums - 1) * total, T(0));
+  Scratch<T> apart(sums > 1 ? sums * total : 0);
   parallel_for(sums * p.groups * parts, 1, [&](int64_t begin, int64_t end) {
     Scratch<T> col(p.pointwise && p.images == 1 ? 0 : part * p.taps * columns);
     Scratch<T> gathered(p.images == 1 ? 0 : p.group_out * columns);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t sum = i / (p.groups * parts), group = i / parts % p.groups;
       const int64_t first = i % parts * part, channels = std::min(part, p.group_in - first);
-      T* to = sum == 0 ? gw : others.data() + (sum - 1) * total;
-      to += group * p.group_out * p.depth + first * p.taps;
+      T* to = (sums > 1 ? apart.data() + sum * total : gw) + group * p.group_out * p.depth +
+              first * p.taps;
       for (int64_t k = sum * run; k < std::min((sum + 1) * run, tiles); ++k) {
         const Tile t(p, k);
         const Matrix<const T> seen =
@@ -546,11 +545,11 @@ template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T
         const Matrix<const T> g =
             outputs(p, t, gy, group * p.group_out, p.group_out, gathered.data());
         gemm<T>(p.group_out, channels * p.taps, t.columns(), T(1), {g.data, g.ld},
-                {seen.data, seen.ld, Trans::Yes}, T(1), to, p.depth);
+                {seen.data, seen.ld, Trans::Yes}, T(k == sum * run ? 0 : 1), to, p.depth);
       }
     }
   });
-  for (int64_t sum = 1; sum < sums; ++sum) add(others.data() + (sum - 1) * total, gw, total);
+  if (sums > 1) add_parts(apart.data(), sums, total, gw);
 }
 
 template void conv_forward<float>(const ConvShape&, const float*, const float*, const float*,

@@ -8,6 +8,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv_band.h"
 #include "kernels/cpu/conv_last.h"
+#include "kernels/cpu/parts.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/winograd.h"
 
@@ -473,10 +474,7 @@ void correlate_channels(const ChannelRuns& r, int64_t batch, int64_t channels, c
       }
     }
   });
-  for (int64_t part = 1; part < parts; ++part) {
-    const T* from = sums.data() + part * blocks * size;
-    for (int64_t i = 0; i < blocks * size; ++i) sums.data()[i] += from[i];
-  }
+  if (parts > 1) add_parts(sums.data(), parts, blocks * size, sums.data());
   for (int64_t b = 0; b < blocks; ++b) {
     transpose(sums.data() + b * size, width, taps, std::min(width, channels - b * width),
               gw + b * width * taps, taps);

@@ -152,8 +152,8 @@ std::vector<int64_t> offsets(const Problem& p, int64_t rows);
 template <class T> double direct_cost(const Problem& p, int64_t outputs, int64_t batch);
 double direct_weight_cost(const ConvShape& s);
 
-// The gradient of the weights, added to gw, for few channels; and about how many products of
-// registers that takes for an image.
+// The gradient of the weights for few channels, and about how many products of registers that takes
+// for an image.
 template <class T> void places_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw);
 template <class T> double places_cost(const Problem& p, int64_t outputs);
 

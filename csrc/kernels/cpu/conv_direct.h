@@ -18,7 +18,7 @@ template <class T> double direct_grad_weight_cost(const ConvShape& s);
 template <class T>
 void direct_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y);
 template <class T> void direct_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx);
-// Adds to gw.
+// gw holds zeros.
 template <class T> void direct_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw);
 
 }  // namespace taeda::cpu

@@ -4,6 +4,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv_last.h"
 #include "kernels/cpu/conv_last_pieces.h"
+#include "kernels/cpu/parts.h"
 #include "kernels/cpu/scratch.h"
 
 // The gradient of the weights: at every place a row of the kernel sees one stretch of memory, times
@@ -13,7 +14,6 @@ namespace {
 
 using namespace last;
 
-constexpr int64_t kAddedTogether = 1 << 14;
 constexpr double kNearSums = 1 << 18, kFar = .8;
 
 // A tap, or a run of neighbours along w, and the outputs whose products with it are summed.
@@ -209,12 +209,7 @@ template <class T> void last_grad_weight(const ConvShape& s, const T* x, const T
       }
     }
   });
-  parallel_for(total, kAddedTogether, [&](int64_t begin, int64_t end) {
-    for (int64_t r = 1; r < runs; ++r) {
-      const T* from = sums.data() + r * total;
-      for (int64_t i = begin; i < end; ++i) sums.data()[i] += from[i];
-    }
-  });
+  if (runs > 1) add_parts(sums.data(), runs, total, sums.data());
   parallel_for(s.groups * all, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t group = i / all;

@@ -3,6 +3,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv_band.h"
+#include "kernels/cpu/parts.h"
 #include "kernels/cpu/scratch.h"
 
 // The gradient of the weights for few channels: places lie across the registers, so that the input
@@ -41,19 +42,16 @@ template <class T> struct Sums {
     }
   }
   // to[output][tap]
-  void finish(T* to) {
+  void finish(T* to) const {
     const auto& k = correlate_loops<T>();
-    T* from = memory.data();
+    const Scratch<T> added(size() / k.lanes);
+    add_lanes(memory.data(), size() / k.lanes, k.lanes, added.data());
+    const T* from = added.data();
     for (int64_t first = 0; first < outputs; first += k.outputs) {
       const int64_t m = std::min(k.outputs, outputs - first);
       for (int64_t tap = 0; tap < depth; tap += k.taps) {
-        for (int64_t i = 0; i < m * k.taps; ++i, from += k.lanes) {
-          for (int64_t half = k.lanes / 2; half > 0; half /= 2) {
-            for (int64_t lane = 0; lane < half; ++lane) from[lane] += from[lane + half];
-          }
-          const int64_t t = tap + i % k.taps;
-          if (t < depth) to[(first + i / k.taps) * depth + t] = from[0];
-        }
+        for (int64_t i = 0; i < m; ++i, from += k.taps)
+          std::copy_n(from, std::min(k.taps, depth - tap), to + (first + i) * depth + tap);
       }
     }
   }
@@ -116,9 +114,7 @@ template <class T> void places_grad_weight(const ConvShape& s, const T* x, const
       sums.finish(results.data() + number * total + group * outputs * depth);
     }
   });
-  for (int64_t r = 0; r < runs; ++r) {
-    for (int64_t i = 0; i < total; ++i) gw[i] += results.data()[r * total + i];
-  }
+  add_parts(results.data(), runs, total, gw);
 }
 template void places_grad_weight<float>(const ConvShape&, const float*, const float*, float*);
 template void places_grad_weight<double>(const ConvShape&, const double*, const double*, double*);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/parts.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/pick.h"
 #include "kernels/cpu/simd/transpose.h"
@@ -343,10 +344,10 @@ bool convolve(const simd::WinogradTile& tile, int64_t batch, const Planes<const 
   return finite;
 }
 
-// gw[m][c] += what the sums over tiles of 16 outputs from m on and a pair of blocks of channels
-// from c on, of a phase, come to: [element][output][channel].
+// gw[m][c] = or, if `add`, += what the sums over tiles of 16 outputs from m on and a pair of blocks
+// of channels from c on, of a phase, come to: [element][output][channel].
 bool finish(const Tiling& t, const float* sums, int64_t m, int64_t phase, int64_t c,
-            int64_t outputs, int64_t channels, float* gw) {
+            int64_t outputs, int64_t channels, bool add, float* gw) {
   float taps[9 * kBlock];
   bool finite = true;
   for (int64_t i = 0; i < std::min(kBlock, outputs - m); ++i) {
@@ -356,7 +357,8 @@ bool finish(const Tiling& t, const float* sums, int64_t m, int64_t phase, int64_
       float* to = gw + ((m + i) * channels + first) * 9;
       for (int64_t j = 0; j < std::min(kBlock, channels - first); ++j) {
         for (int64_t k = 0; k < t.taps; ++k) {
-          if (t.tap(phase, k) >= 0) to[j * 9 + t.tap(phase, k)] += taps[k * kBlock + j];
+          const int64_t tap = t.tap(phase, k);
+          if (tap >= 0) to[j * 9 + tap] = taps[k * kBlock + j] + (add ? to[j * 9 + tap] : 0);
         }
       }
     }
@@ -373,7 +375,7 @@ bool correlate(const simd::WinogradTile& tile, int64_t batch, const Planes<const
   const simd::WinogradKernels& k = kernels();
   const bool wide = k.cols == kPair;
   std::atomic<bool> finite = true;
-  auto add_rows = [&](const Rows& rows, float* to) {
+  auto sum_rows = [&](const Rows& rows, bool add, float* to) {
     const int64_t size = rows.tiles * kBlock * t.elements;
     Scratch<float> seen(x_blocks * size), grads(g_blocks * size);
     transform(t, rows, tile.input, tile.stride, x, top, left, t.side * tile.stride, seen.data());
@@ -407,7 +409,7 @@ bool correlate(const simd::WinogradTile& tile, int64_t batch, const Planes<const
           }
         }
         if (!finish(t, sums.data(), out * kBlock, phase, pair % channel_blocks * kBlock, g.channels,
-                    x.channels, to))
+                    x.channels, add, to))
           finite = false;
       }
     });
@@ -415,24 +417,19 @@ bool correlate(const simd::WinogradTile& tile, int64_t batch, const Planes<const
   // Where there are many rows, runs of them add to sums of their own, a thread to each.
   const int64_t weights = g.channels * x.channels * 9;
   const int64_t pieces = ceil_div(t.rows, together);
-  const int64_t runs = weights > kMostSums || pieces < kPieces ? 1 : pieces < 8 ? kPieces : 8;
-  const int64_t run = ceil_div(t.rows, runs);
+  const int64_t most = weights > kMostSums || pieces < kPieces ? 1 : pieces < 8 ? kPieces : 8;
+  const int64_t run = ceil_div(t.rows, most), runs = ceil_div(t.rows, run);
   const int64_t step = ceil_div(run, std::max<int64_t>(1, (run + together / 2) / together));
-  Scratch<float> others((runs - 1) * weights);
-  std::fill_n(others.data(), (runs - 1) * weights, 0.0f);
+  Scratch<float> apart(runs > 1 ? runs * weights : 0);
   parallel_for(runs, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t last = std::min((i + 1) * run, t.rows);
-      for (int64_t first = i * run; first < last; first += step) {
-        add_rows(Rows(t, first, std::min(step, last - first)),
-                 i == 0 ? gw : others.data() + (i - 1) * weights);
-      }
+      float* to = runs > 1 ? apart.data() + i * weights : gw;
+      for (int64_t first = i * run; first < last; first += step)
+        sum_rows(Rows(t, first, std::min(step, last - first)), first > i * run, to);
     }
   });
-  for (int64_t i = 0; i < runs - 1; ++i) {
-    const float* from = others.data() + i * weights;
-    for (int64_t j = 0; j < weights; ++j) gw[j] += from[j];
-  }
+  if (runs > 1) add_parts(apart.data(), runs, weights, gw);
   return finite;
 }
 
