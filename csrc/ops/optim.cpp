@@ -14,7 +14,8 @@
 namespace taeda {
 namespace {
 
-constexpr int64_t kGrain = 1 << 15;
+constexpr int64_t kGrain = 1 << 15;  // numbers that are worth another thread
+constexpr int64_t kShare = 1 << 13;  // that it takes at a time
 constexpr size_t kGradient = 1;  // its place among the operands: the one that is only read
 constexpr int64_t kChunk = 512;  // elements converted at a time where dtypes are mixed
 
@@ -218,7 +219,7 @@ template <class Step> void run_all(const std::vector<Update<Step>>& updates, int
     }
     return;
   }
-  parallel_for(total, kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(total, total > kGrain ? kShare : kGrain, [&](int64_t begin, int64_t end) {
     auto after = [](int64_t at, const Update<Step>& u) { return at < u.first; };
     auto u = std::upper_bound(updates.begin(), updates.end(), begin, after) - 1;
     for (; begin < end; ++u) {

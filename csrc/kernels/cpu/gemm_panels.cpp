@@ -47,7 +47,7 @@ struct Cut {
   int64_t rows, cols;
 
   Cut(int64_t m, int64_t n, int64_t k, bool copies_rows) : rows(m), cols(std::min(n, kMostCols)) {
-    constexpr double small = 1 << 19, large = 1 << 23;  // m * n * k that is worth another thread
+    constexpr double small = 1 << 18, large = 1 << 23;  // m * n * k that is worth another thread
     const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
     const double tasks = std::min(work / small, std::clamp(work / large, 8.0, 64.0));
     // Each task copies its rows for itself: if there are such, cut that side first.

@@ -15,7 +15,7 @@
 namespace taeda::cpu {
 namespace {
 
-constexpr int64_t kWork = 1 << 15;  // elements read that are worth a chunk
+constexpr int64_t kWork = 1 << 13;  // elements read that are worth a chunk
 
 // A dimension's window for one output: elements first, first + step, ... below last.
 struct Span {
