@@ -182,10 +182,11 @@ void check_ldl_pivots(const Tensor& ld, const Tensor& pivots) {
         " for LD of shape ", to_string(ld.sizes()), ", got ", to_string(pivots.sizes()));
   if (pivots.is_meta()) return;
   Tensor p = raw_contiguous(pivots);
-  for (int64_t i = 0; i < p.numel(); ++i) {
+  const int64_t n = ld.size(-1), count = p.numel();
+  for (int64_t i = 0; i < count; ++i) {
     const int64_t place = std::abs(int64_t{as_int(p)[i]});
-    check(place >= 1 && place <= ld.size(-1), what, ": pivots must lie between 1 and ", ld.size(-1),
-          " in size, got ", place);
+    check(place >= 1 && place <= n, what, ": pivots must lie between 1 and ", n, " in size, got ",
+          place);
   }
 }
 

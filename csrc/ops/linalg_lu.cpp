@@ -176,16 +176,16 @@ Tensor solve_factored(const Tensor& lu_in, const Tensor& pivots_in, const Tensor
   lu = readable_by_columns(lu);
   Tensor pivots =
       raw_contiguous(raw_expand(pivots_in, join(batch_sizes(lu), {pivots_in.size(-1)})));
-  for (int64_t i = 0; i < pivots.numel(); ++i) {
-    check(as_int(pivots)[i] >= 1 && as_int(pivots)[i] <= lu.size(-1),
-          "linalg.lu_solve: pivots must lie between 1 and ", lu.size(-1), ", got ",
-          as_int(pivots)[i]);
+  const int64_t n = lu.size(-1), count = pivots.numel();
+  const int32_t* order = as_int(pivots);
+  for (int64_t i = 0; i < count; ++i) {
+    check(order[i] >= 1 && order[i] <= n, "linalg.lu_solve: pivots must lie between 1 and ", n,
+          ", got ", order[i]);
   }
-  const int64_t n = lu.size(-1);
   visit_inexact(x.dtype(), "linalg.lu_solve", [&](auto tag) {
     using T = typename decltype(tag)::type;
     lapack::lu_solve(lapack_shape(x), conj_t ? cpu::Trans::Conj : cpu::Trans::No, lu.data_as<T>(),
-                     n * n, as_int(pivots), n, x.data_as<T>());
+                     n * n, order, n, x.data_as<T>());
   });
   return x;
 }

@@ -9,6 +9,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm_panels.h"
 #include "kernels/cpu/scratch.h"
+#include "kernels/cpu/simd/gemm_long.h"
 #include "kernels/cpu/simd/gemm_small.h"
 #include "kernels/cpu/simd/gemm_thin.h"
 #include "kernels/cpu/simd/gemv.h"
@@ -295,6 +296,63 @@ bool thin_gemm(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, const Ma
   return true;
 }
 
+// Few inner products of long vectors, by parts that are added in order.
+template <class T>
+bool few_gemm(int64_t m, int64_t n, int64_t k, T alpha, const MatrixRef<T>& a,
+              const MatrixRef<T>& b, T beta, T* c, int64_t ldc) {
+  constexpr int64_t shortest = 64, part = 2048, task = 1 << 17;
+  if (m < 2 || n < 2 || m > simd::kLongSide || n > simd::kLongSide || k < shortest) return false;
+  using R = decltype(std::real(T()));
+  constexpr int64_t parts_of_number = std::is_floating_point_v<T> ? 1 : 2;
+  const bool a_along = a.trans == Trans::No, b_along = b.trans != Trans::No;
+  simd::LongProduct<R> x{.m = m,
+                         .n = n,
+                         .k = 0,
+                         .a = reinterpret_cast<const R*>(a.data),
+                         .a_row = a_along ? a.stride : 1,
+                         .a_step = a_along ? 1 : a.stride,
+                         .b = reinterpret_cast<const R*>(b.data),
+                         .b_col = b_along ? b.stride : 1,
+                         .b_step = b_along ? 1 : b.stride,
+                         .conjugate_a = a.trans == Trans::Conj,
+                         .conjugate_b = b.trans == Trans::Conj};
+  const bool turns = b_along && !a_along;  // c' = op(b)' op(a)'
+  if (turns) {
+    std::swap(x.m, x.n);
+    std::swap(x.a, x.b);
+    std::swap(x.a_row, x.b_col);
+    std::swap(x.a_step, x.b_step);
+    std::swap(x.conjugate_a, x.conjugate_b);
+  }
+  using namespace simd;
+  const LongGemmKernels& kernels = TAEDA_PICK(long_gemm_kernels);
+  const int64_t parts = ceil_div(k, part), size = m * n;
+  Scratch<T> sums(size * parts);
+  parallel_for(parts, std::max<int64_t>(1, task / (size * part)), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      LongProduct<R> some = x;
+      some.k = std::min(part, k - p * part);
+      some.a += parts_of_number * p * part * x.a_step;
+      some.b += parts_of_number * p * part * x.b_step;
+      R* const to = reinterpret_cast<R*>(sums.data() + p * size);
+      if constexpr (std::is_same_v<T, float>) kernels.f32(some, to);
+      else if constexpr (std::is_same_v<T, double>) kernels.f64(some, to);
+      else if constexpr (std::is_same_v<R, float>) kernels.c32(some, to);
+      else kernels.c64(some, to);
+    }
+  });
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      const T* at = sums.data() + (turns ? j * m + i : i * n + j);
+      T sum = at[0];
+      for (int64_t p = 1; p < parts; ++p) sum += at[p * size];
+      T& to = c[i * ldc + j];
+      to = beta == T(0) ? alpha * sum : alpha * sum + beta * to;
+    }
+  }
+  return true;
+}
+
 // A product with a vector on one side.
 template <class T>
 bool vector_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta,
@@ -359,6 +417,7 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T>
   b.stride = std::max(b.stride, b.trans == Trans::No ? n : k);
   ldc = std::max(ldc, n);
   if (small_gemm(1, m, n, k, alpha, a, 0, b, 0, beta, c, ldc, 0)) return;
+  if (few_gemm(m, n, k, alpha, a, b, beta, c, ldc)) return;
   if (thin_gemm(1, m, n, k, alpha, a, 0, b, 0, beta, c, ldc, 0)) return;
   if (vector_gemm(m, n, k, alpha, a, b, beta, c, ldc)) return;
   single_threaded();
