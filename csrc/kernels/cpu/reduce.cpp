@@ -82,13 +82,16 @@ struct Plan {
   const char* x;
   int64_t item;
   bool by_columns = false, far = false;
-  bool foldable;  // the order of elements does not matter to the result
+  bool in_strips = false;  // of whole columns: to put parts of them together takes long
+  bool foldable;           // the order of elements does not matter to the result
   DimList outer_kept, outer_reduced;
   Dim lane{1, 0, 0};  // the kept dimension that a kernel call covers
   Dim line{1, 0, 0};  // the reduced dimension that it walks
   int64_t lanes_at_once = 64, line_chunk = 1;
   int64_t blocks = 1, chunks = 1, units = 1;  // of lanes; of the line; (outer reduced) x chunks
 
+  int64_t tasks() const { return outer_kept.count() * blocks; }
+  bool has_few_tasks() const { return tasks() < (in_strips ? 4 : 16); }
   int64_t acc_bytes() const {
     return (static_cast<int64_t>(k.acc_size) * lanes_at_once + 63) / 64 * 64;
   }
@@ -124,9 +127,10 @@ struct Plan {
 };
 
 constexpr int64_t kGrain = 32768, kFar = 32 << 20;
+constexpr int64_t kStrip = 512;  // columns
 
 void run(const Plan& p, ReduceFinish finish) {
-  int64_t tasks = p.outer_kept.count() * p.blocks;
+  const int64_t tasks = p.tasks();
   int64_t per_task = p.outer_reduced.count() * p.line.size * std::min(p.lanes_at_once, p.lane.size);
   auto block = [&](int64_t task, const char** base, int64_t* count, int64_t* out) {
     int64_t in = 0, lane0 = task % p.blocks * p.lanes_at_once;
@@ -137,7 +141,7 @@ void run(const Plan& p, ReduceFinish finish) {
   };
   // Few results of much input: the reduction itself is cut.
   int64_t parts = 1;
-  if (tasks < 16 && per_task >= 4 * kGrain)
+  if (p.has_few_tasks() && per_task >= 4 * kGrain)
     parts = std::min({per_task / (2 * kGrain), p.units, int64_t(128)});
   if (parts == 1) {
     parallel_for(tasks, std::max<int64_t>(1, kGrain / std::max<int64_t>(per_task, 1)),
@@ -217,9 +221,11 @@ void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef stri
   p.lane = p.outer_kept.take_last({1, 0, 1});
   p.line = p.outer_reduced.take_last({1, 0, 0});
   p.by_columns = p.lane.in == 1 && p.line.in != 1;
+  p.in_strips = p.by_columns && op == ReduceOp::Moments;
   if (p.by_columns) {
     // Whole rows as far as possible: memory is read best from one end to the other.
-    const int64_t blocks = (p.lane.size + kMaxColumns - 1) / kMaxColumns;
+    const int64_t widest = p.in_strips ? kStrip : kMaxColumns;
+    const int64_t blocks = (p.lane.size + widest - 1) / widest;
     p.lanes_at_once = std::min(p.lane.size, ((p.lane.size + blocks - 1) / blocks + 63) / 64 * 64);
     const int64_t most = 4096 * std::max<int64_t>(1, 64 / p.lane.size);
     const int64_t least = std::max(p.line.size / 16, 8 * kGrain / p.lane.size);
@@ -229,6 +235,7 @@ void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef stri
     p.line_chunk = 32768;
   }
   p.blocks = (p.lane.size + p.lanes_at_once - 1) / p.lanes_at_once;
+  if (p.in_strips && !p.has_few_tasks()) p.line_chunk = p.line.size;
   p.chunks = (p.line.size + p.line_chunk - 1) / p.line_chunk;
   p.units = p.outer_reduced.count() * p.chunks;
   run(p, finish);
