@@ -318,15 +318,22 @@ template <class T> int32_t small_lu(int64_t m, int64_t n, T* a, int32_t* pivots)
   }
   return info;
 }
-// b := A^-1 b for a column b of n elements, from these factors.
-template <class T> void small_lu_solve(int64_t n, const T* lu, const int32_t* pivots, T* b) {
-  for (int64_t i = 0; i < n; ++i) std::swap(b[i], b[pivots[i] - 1]);
-  for (int64_t j = 0; j < n; ++j) {
-    for (int64_t i = j + 1; i < n; ++i) b[i] -= lu[j * n + i] * b[j];
-  }
-  for (int64_t j = n; j-- > 0;) {
-    b[j] /= lu[j * n + j];
-    for (int64_t i = 0; i < j; ++i) b[i] -= lu[j * n + i] * b[j];
+// b := A^-1 b for columns b of n elements, from these factors.
+template <class T>
+void small_lu_solve(int64_t n, int64_t cols, const T* lu, const int32_t* pivots, T* b) {
+  constexpr bool divides = std::is_floating_point_v<T>;  // which takes long for complex numbers
+  T pivot[kSmall];
+  for (int64_t j = 0; j < n; ++j) pivot[j] = divides ? lu[j * (n + 1)] : T(1) / lu[j * (n + 1)];
+  for (T* const end = b + n * cols; b != end; b += n) {
+    for (int64_t i = 0; i < n; ++i) std::swap(b[i], b[pivots[i] - 1]);
+    for (int64_t j = 0; j < n; ++j) {
+      const T factor = b[j];
+      for (int64_t i = j + 1; i < n; ++i) b[i] -= lu[j * n + i] * factor;
+    }
+    for (int64_t j = n; j-- > 0;) {
+      const T factor = b[j] = divides ? b[j] / pivot[j] : b[j] * pivot[j];
+      for (int64_t i = 0; i < j; ++i) b[i] -= lu[j * n + i] * factor;
+    }
   }
 }
 
@@ -370,10 +377,7 @@ void lu_solve(Shape s, Trans trans, const T* lu, int64_t lu_step, const int32_t*
     const T* a = lu + i * lu_step;
     const int32_t* order = pivots + i * pivot_step;
     T* x = b + (i * s.cols + first) * n;
-    if (trans == Trans::No && n <= kSmall) {
-      for (int64_t c = 0; c < count; ++c) small_lu_solve(n, a, order, x + c * n);
-      return;
-    }
+    if (trans == Trans::No && n <= kSmall) return small_lu_solve(n, count, a, order, x);
     if (is_little(n, count)) {
       const int size = narrow(n), ld = leading(n), cols = narrow(count);
       int info = 0;
