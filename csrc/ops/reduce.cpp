@@ -8,20 +8,24 @@ namespace {
 
 using cpu::ReduceOp;
 
-// Writes finished accumulators as `out`'s elements. `scale` is multiplied in.
+// Writes finished accumulators, divided by `divisor`, as `out`'s elements.
 template <class A>
 void write_results(const Tensor& out, const A* acc, int64_t count, int64_t first, int64_t stride,
                    double divisor) {
   visit_all(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* o = out.data_as<T>() + first;
-    for (int64_t i = 0; i < count; ++i) {
-      if constexpr (std::is_same_v<T, bool>) o[i * stride] = acc[i] != 0;
-      else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
-        o[i * stride] = T(static_cast<float>(static_cast<double>(acc[i]) / divisor));
-      else if constexpr (std::is_integral_v<T>) o[i * stride] = static_cast<T>(acc[i]);
-      else o[i * stride] = T(static_cast<double>(acc[i]) / divisor);
-    }
+    auto write = [&](auto&& quotient) {
+      for (int64_t i = 0; i < count; ++i) {
+        if constexpr (std::is_same_v<T, bool>) o[i * stride] = acc[i] != 0;
+        else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+          o[i * stride] = T(static_cast<float>(quotient(acc[i])));
+        else if constexpr (std::is_integral_v<T>) o[i * stride] = static_cast<T>(acc[i]);
+        else o[i * stride] = T(quotient(acc[i]));
+      }
+    };
+    if (divisor == 1) write([](A x) { return static_cast<double>(x); });
+    else write([divisor](A x) { return static_cast<double>(x) / divisor; });
   });
 }
 

@@ -165,6 +165,25 @@ def test_columns_and_rows_of_many_sizes(dtype: torch.dtype) -> None:
                 compare(name, x, 1)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "int16", "uint8"])
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 16, 17, 40, 63])
+def test_many_short_rows(dtype: str, n: int) -> None:
+    x = (torch.randn(1500, 2, n).abs() * 5).round().to(getattr(torch, dtype))
+    views = [
+        x,
+        x[1:130, 1],
+        x[:, :, : n - 1],
+        x.transpose(0, 1)[:, :900],
+        x[:, :1].expand(-1, 5, -1),
+    ]
+    for a, name in itertools.product(views, ("sum", "amax", "argmin", "any", "prod")):
+        compare(name, a if name != "prod" else (a % 3).clamp(max=2)[..., :7], -1)
+    if x.is_floating_point():
+        x[4, 1, n - 1] = x[1001, 0, 0] = NAN
+        for name in ("amin", "argmax", "var", "mean"):
+            compare(name, x, -1)
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e4])
 @pytest.mark.parametrize("jump", [0.0, 300.0])
 def test_variance_wherever_the_mean_lies(offset: float, jump: float) -> None:

@@ -1,17 +1,20 @@
 #include "kernels/cpu/reduce.h"
 
 #include <array>
+#include <numeric>
 #include <utility>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/pick.h"
 #include "kernels/cpu/simd/row_sums.h"
+#include "kernels/cpu/simd/transpose.h"
 
 namespace taeda::cpu {
 namespace simd {
 namespace {
 const RowSums& few_rows() { return TAEDA_PICK(row_sums); }
+const TransposeKernels& transposes() { return TAEDA_PICK(transpose_kernels); }
 }  // namespace
 }  // namespace simd
 
@@ -26,6 +29,16 @@ const ReduceKernel* find(ReduceOp op, DType dtype) {
   using namespace simd;
   return op < ReduceOp::Max ? TAEDA_PICK(find_reduce_sum)(op, e)
                             : TAEDA_PICK(find_reduce_order)(op, e);
+}
+
+constexpr int64_t kGrain = 32768, kFar = 32 << 20;
+constexpr int64_t kStrip = 512;  // columns
+
+// Up to where rows are short, which are faster as columns.
+int64_t short_row(ReduceOp op, int64_t item) {
+  const bool place = op == ReduceOp::ArgMax || op == ReduceOp::ArgMin;
+  if (item == 8 && !place) return 8;
+  return op == ReduceOp::Prod ? 16 : 63;
 }
 
 struct Dim {
@@ -76,11 +89,13 @@ struct Plan {
       : k(kernel),
         x(static_cast<const char*>(input)),
         item(static_cast<int64_t>(itemsize(dtype))),
+        most_turned(short_row(op, item)),
         foldable(op != ReduceOp::ArgMax && op != ReduceOp::ArgMin) {}
 
   const ReduceKernel& k;
   const char* x;
   int64_t item;
+  int64_t most_turned;  // elements of a short row
   bool by_columns = false, far = false;
   bool in_strips = false;  // of whole columns: to put parts of them together takes long
   bool foldable;           // the order of elements does not matter to the result
@@ -88,6 +103,7 @@ struct Plan {
   Dim lane{1, 0, 0};  // the kept dimension that a kernel call covers
   Dim line{1, 0, 0};  // the reduced dimension that it walks
   int64_t lanes_at_once = 64, line_chunk = 1;
+  int64_t turned = 0;  // rows that are transposed as one, where rows are short
   int64_t blocks = 1, chunks = 1, units = 1;  // of lanes; of the line; (outer reduced) x chunks
 
   int64_t tasks() const { return outer_kept.count() * blocks; }
@@ -108,6 +124,38 @@ struct Plan {
     }
   }
 
+  // Short rows: transposed where the caches hold them, they are columns. Several that follow one
+  // another count as one long row, of which each fills some columns, to fill registers.
+  void choose_turned() {
+    constexpr int64_t bytes = 8192;
+    if (line.in != 1 || line.size > most_turned || units != 1 || lane.size < 128) return;
+    const int64_t lanes = 64 / item;
+    turned = lane.in == line.size ? lanes / std::gcd(lanes, line.size) : 1;
+    const int64_t least = turned * lanes, most = bytes / (line.size * item);
+    lanes_at_once = std::min(kMaxColumns, std::max(most / least, int64_t{1}) * least);
+    blocks = (lane.size + lanes_at_once - 1) / lanes_at_once;
+  }
+  void turned_rows(const char* p, int64_t count, int64_t out, char* acc,
+                   ReduceFinish finish) const {
+    const int64_t n = line.size, cols = count / turned, rest = count % turned;
+    const int64_t step = (cols * item / 128 * 2 + 3) * 64;  // of lines, odd: in different sets
+    const Scratch<char> memory(turned * n * step);
+    const char* next = p + count * lane.in * item;
+    for (int64_t i = 0; i < count * n * item; i += 64) __builtin_prefetch(next + i, 0, 2);
+    simd::transposes().of(item, false)(memory.data(), step, p, turned * lane.in * item, cols,
+                                       turned * n);
+    for (int64_t i = 0; i < turned && cols; ++i) {
+      k.init(acc, cols);
+      k.cols(memory.data() + i * n * step, n, step / item, cols, 0, acc);
+      finish.call(finish.context, acc, cols, out + i * lane.out, turned * lane.out);
+    }
+    if (rest) {
+      k.init(acc, rest);
+      k.rows(p + cols * turned * lane.in * item, rest, lane.in, n, 1, 0, far, acc);
+      finish.call(finish.context, acc, rest, out + cols * turned * lane.out, lane.out);
+    }
+  }
+
   // Few columns that follow one another in memory: several rows together make one long row.
   void columns(const char* p, int64_t n, int64_t cols, int64_t first, char* acc) const {
     constexpr int64_t most = 256;
@@ -125,9 +173,6 @@ struct Plan {
     if (n > 0) k.cols(p, n, line.in, cols, first, acc);
   }
 };
-
-constexpr int64_t kGrain = 32768, kFar = 32 << 20;
-constexpr int64_t kStrip = 512;  // columns
 
 void run(const Plan& p, ReduceFinish finish) {
   const int64_t tasks = p.tasks();
@@ -152,6 +197,10 @@ void run(const Plan& p, ReduceFinish finish) {
                      const char* base;
                      int64_t count, out;
                      block(t, &base, &count, &out);
+                     if (p.turned) {
+                       p.turned_rows(base, count, out, acc, finish);
+                       continue;
+                     }
                      p.k.init(acc, count);
                      p.accumulate(base, count, 0, p.units, acc);
                      finish.call(finish.context, acc, count, out, p.lane.out);
@@ -238,6 +287,7 @@ void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef stri
   if (p.in_strips && !p.has_few_tasks()) p.line_chunk = p.line.size;
   p.chunks = (p.line.size + p.line_chunk - 1) / p.line_chunk;
   p.units = p.outer_reduced.count() * p.chunks;
+  if (!p.by_columns) p.choose_turned();
   run(p, finish);
 }
 
