@@ -114,6 +114,10 @@ struct Rows {
 
 using Spread = void (*)(const simd::TileRow&, float*, int64_t);
 
+// From a tile's element to the next, of that many blocks of 16: no power of two, or the lines of
+// all elements would drive each other out of a cache.
+int64_t step_of(int64_t blocks) { return blocks * kBlock + kBlock; }
+
 // The transforms of rows of tiles, [element][phase][block of channels][tile][channel]: tile row r
 // of an image begins `top` pixels above its outputs, and takes `height` rows of pixels.
 void transform(const Tiling& t, const Rows& rows, Spread spread, int64_t stride,
@@ -137,7 +141,7 @@ void transform(const Tiling& t, const Rows& rows, Spread spread, int64_t stride,
         const Phase phase = phases == 1 ? Phase{0, 0} : t.phase(k);
         spread({pixels.data(), x.width, first, last, phase.right - left, t.per_row, phase.down},
                to + (k * blocks + block) * plane + (row - rows.begin) * t.per_row * kBlock,
-               phases * blocks * plane);
+               step_of(phases * blocks * rows.tiles));
       }
     }
   });
@@ -190,7 +194,7 @@ void transform(const Tiling& t, const Weights& w, float* to) {
   parallel_for(blocks * depth / kBlock, 4, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin * kBlock; i < end * kBlock; i += kBlock) {
       transform(t, w, i / depth, i % depth, i % depth + kBlock, to + i * kBlock,
-                blocks * depth * kBlock);
+                step_of(blocks * depth));
     }
   });
 }
@@ -226,7 +230,7 @@ void multiply(int64_t channel_blocks, const float* x, int64_t x_block, int64_t t
   }
 }
 
-// The sums over channels for some tiles and a pair of blocks of outputs:
+// The sums over channels for some of x's tiles and a pair of blocks of w's outputs:
 // [element][block][tile][output].
 void multiply(const Tiling& t, int64_t depth_blocks, const float* x, int64_t x_tiles, int64_t tiles,
               const float* w, int64_t w_blocks, float* sums) {
@@ -235,9 +239,9 @@ void multiply(const Tiling& t, int64_t depth_blocks, const float* x, int64_t x_t
     const auto [first, last] = t.used(e);
     for (int64_t q = first * blocks; q < last * blocks; q += kDepthTogether) {
       multiply(std::min(kDepthTogether, last * blocks - q),
-               x + (e * depth_blocks + q) * x_tiles * kBlock, x_tiles * kBlock, tiles,
-               w + e * w_blocks * w_block + q * kBlock * kBlock, w_block, q != first * blocks,
-               sums + e * kPair * tiles);
+               x + e * step_of(depth_blocks * x_tiles) + q * x_tiles * kBlock, x_tiles * kBlock,
+               tiles, w + e * step_of(w_blocks * depth_blocks * kBlock) + q * kBlock * kBlock,
+               w_block, q != first * blocks, sums + e * step_of(2 * tiles));
     }
   }
 }
@@ -257,7 +261,7 @@ bool finish(const Tiling& t, int64_t begin, int64_t end, const float* sums, int6
       const int64_t top = row % t.rows_of_image * t.tile.size;
       const int64_t height = std::min(t.tile.size, y.height - top);
       finite &= t.tile.output(sums + (block * tiles + (row - begin) * t.per_row) * kBlock,
-                              2 * tiles * kBlock, shift,
+                              step_of(2 * tiles), shift,
                               {pixels.data(), y.width, 0, height, 0, t.per_row});
       transpose(pixels.data(), kBlock, height * y.width, many,
                 y.data + row / t.rows_of_image * y.image_step + first * y.area() + top * y.width,
@@ -273,14 +277,14 @@ bool convolve_few(const Tiling& t, const Planes<const float>& x, int64_t top, in
                   const Weights& w, const float* bias, const Planes<float>& y) {
   const int64_t each = blocks_of(x.channels), depth = t.phases * each;
   const Rows rows(t, 0, t.rows);
-  Scratch<float> seen(t.elements * depth * rows.tiles * kBlock);
+  Scratch<float> seen(t.elements * step_of(depth * rows.tiles));
   transform(t, rows, t.tile.input, t.tile.stride, x, top, left, t.side * t.tile.stride,
             seen.data());
   const int64_t block = kDepthTogether * kBlock * kBlock;
-  const int64_t step = 2 * block + kBlock;  // not a power of two, whose lines exclude each other
+  const int64_t step = step_of(2 * block / kBlock);
   std::atomic<bool> finite = true;
   parallel_for(blocks_of(y.channels) / 2, 1, [&](int64_t begin, int64_t end) {
-    Scratch<float> weights(t.elements * step), sums(t.elements * kPair * rows.tiles);
+    Scratch<float> weights(t.elements * step), sums(t.elements * step_of(2 * rows.tiles));
     for (int64_t pair = begin; pair < end; ++pair) {
       for (int64_t q = 0; q < depth; q += kDepthTogether) {
         const int64_t until = std::min(q + kDepthTogether, depth);
@@ -292,10 +296,11 @@ bool convolve_few(const Tiling& t, const Planes<const float>& x, int64_t top, in
           const auto [first, last] = t.used(e);
           const int64_t from = std::max(q, first * each), to = std::min(until, last * each);
           if (from >= to) continue;
-          multiply(to - from, seen.data() + (e * depth + from) * rows.tiles * kBlock,
+          multiply(to - from,
+                   seen.data() + e * step_of(depth * rows.tiles) + from * rows.tiles * kBlock,
                    rows.tiles * kBlock, rows.tiles,
                    weights.data() + e * step + (from - q) * kBlock * kBlock, block,
-                   from != first * each, sums.data() + e * kPair * rows.tiles);
+                   from != first * each, sums.data() + e * step_of(2 * rows.tiles));
         }
       }
       if (!finish(t, 0, t.rows, sums.data(), pair * kPair, bias, y)) finite = false;
@@ -311,17 +316,17 @@ bool convolve(const simd::WinogradTile& tile, int64_t batch, const Planes<const 
   const int64_t depth = t.phases * blocks_of(x.channels), blocks = blocks_of(y.channels);
   if (t.tiles() <= kFewTiles && blocks / 2 >= kPieces)
     return convolve_few(t, x, top, left, w, bias, y);
-  Scratch<float> weights(t.elements * blocks * depth * kBlock * kBlock);
+  Scratch<float> weights(t.elements * step_of(blocks * depth * kBlock));
   transform(t, w, weights.data());
   const int64_t most_of_part = std::max<int64_t>(1, kTilesOfTask / t.per_row);
   std::atomic<bool> finite = true;
   auto convolve_rows = [&](const Rows& rows) {
-    Scratch<float> seen(t.elements * depth * rows.tiles * kBlock);
+    Scratch<float> seen(t.elements * step_of(depth * rows.tiles));
     transform(t, rows, tile.input, tile.stride, x, top, left, t.side * tile.stride, seen.data());
     const int64_t parts = ceil_div(rows.end - rows.begin, most_of_part);
     const int64_t part = ceil_div(rows.end - rows.begin, parts);
     parallel_for(parts * blocks / 2, 1, [&](int64_t begin, int64_t end) {
-      Scratch<float> sums(t.elements * kPair * part * t.per_row);
+      Scratch<float> sums(t.elements * step_of(2 * part * t.per_row));
       for (int64_t i = begin; i < end; ++i) {
         const int64_t block = i / parts * 2, from = rows.begin + i % parts * part;
         const int64_t until = std::min(from + part, rows.end);
@@ -352,7 +357,7 @@ bool finish(const Tiling& t, const float* sums, int64_t m, int64_t phase, int64_
   bool finite = true;
   for (int64_t i = 0; i < std::min(kBlock, outputs - m); ++i) {
     for (int64_t block = 0; block < 2; ++block) {
-      finite &= t.tile.weight_gradient(sums + i * kPair + block * kBlock, kBlock * kPair, taps);
+      finite &= t.tile.weight_gradient(sums + i * kPair + block * kBlock, step_of(kPair), taps);
       const int64_t first = c + block * kBlock;
       float* to = gw + ((m + i) * channels + first) * 9;
       for (int64_t j = 0; j < std::min(kBlock, channels - first); ++j) {
@@ -376,13 +381,13 @@ bool correlate(const simd::WinogradTile& tile, int64_t batch, const Planes<const
   const bool wide = k.cols == kPair;
   std::atomic<bool> finite = true;
   auto sum_rows = [&](const Rows& rows, bool add, float* to) {
-    const int64_t size = rows.tiles * kBlock * t.elements;
-    Scratch<float> seen(x_blocks * size), grads(g_blocks * size);
+    const int64_t x_step = step_of(x_blocks * rows.tiles), g_step = step_of(g_blocks * rows.tiles);
+    Scratch<float> seen(t.elements * x_step), grads(t.elements * g_step);
     transform(t, rows, tile.input, tile.stride, x, top, left, t.side * tile.stride, seen.data());
     transform(t, rows, tile.output_gradient, 1, g, 0, 0, t.tile.size, grads.data());
     const int64_t plane = rows.tiles * kBlock, pairs = x_blocks / 2;
     parallel_for(g_blocks * pairs, 1, [&](int64_t first, int64_t last) {
-      Scratch<float> sums(t.elements * kBlock * kPair);
+      Scratch<float> sums(t.elements * step_of(kPair));
       for (int64_t i = first; i < last; ++i) {
         const int64_t pair = i / g_blocks * 2, out = i % g_blocks;
         if (out * kBlock >= g.channels) continue;
@@ -390,20 +395,20 @@ bool correlate(const simd::WinogradTile& tile, int64_t batch, const Planes<const
         for (int64_t e = 0; e < t.elements; ++e) {
           const auto [from, until] = t.used(e);
           if (phase < from || phase >= until) {
-            std::fill_n(sums.data() + e * kBlock * kPair, kBlock * kPair, 0.0f);
+            std::fill_n(sums.data() + e * step_of(kPair), kBlock * kPair, 0.0f);
             continue;
           }
-          const float* a = grads.data() + (e * g_blocks + out) * plane;
-          const float* b = seen.data() + (e * x_blocks + pair) * plane;
+          const float* a = grads.data() + e * g_step + out * plane;
+          const float* b = seen.data() + e * x_step + pair * plane;
           for (int64_t q = 0; q < rows.tiles; q += kTilesSummed) {
             for (int64_t r = 0; r < kBlock; r += k.rows) {
               for (int64_t column = 0; column < kPair; column += k.cols) {
                 const int64_t inside = column / kBlock * plane + column % kBlock;
-                k.product(
-                    std::min(k.rows, kBlock - r),
-                    {std::min(kTilesSummed, rows.tiles - q), 1, a + q * kBlock + r, 1, kBlock, 0,
-                     b + q * kBlock + inside, wide ? plane : k.cols / 2, kBlock, 0,
-                     sums.data() + (e * kBlock + r) * kPair + column, kPair, k.cols / 2, q != 0});
+                k.product(std::min(k.rows, kBlock - r),
+                          {std::min(kTilesSummed, rows.tiles - q), 1, a + q * kBlock + r, 1, kBlock,
+                           0, b + q * kBlock + inside, wide ? plane : k.cols / 2, kBlock, 0,
+                           sums.data() + e * step_of(kPair) + r * kPair + column, kPair, k.cols / 2,
+                           q != 0});
               }
             }
           }
