@@ -54,7 +54,9 @@ def test_lu_solve(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("shape", [(300, 300), (130, 450), (450, 130), (65, 66)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(300, 300), (130, 450), (450, 130), (65, 66), (430, 430)], ids=str
+)
 def test_lu_by_any_number_of_threads(shape, dtype):
     a, before = matrix(*shape, dtype=dtype), taeda.get_num_threads()
     results = []

@@ -32,6 +32,8 @@ namespace {
 
 constexpr int64_t kPanel = 64;        // columns of a factor that LAPACK computes
 constexpr int64_t kNext = 32;         // the same, of a panel that other threads may wait for
+constexpr int64_t kWideFrom = 384;    // rows and columns of a matrix that is worth wide panels
+constexpr int64_t kNarrowFor = 256;   // of what is left for narrow ones
 constexpr int64_t kNear = 1 << 21;    // bytes of a matrix that is factored panel by panel
 constexpr int64_t kFirst = 40 << 10;  // bytes of a panel that stays in the first cache
 constexpr int64_t kStrip = 128;       // columns that a task multiplies, or applies a panel to
@@ -120,6 +122,8 @@ template <class T> int32_t lu_panel(int64_t m, int64_t n, T* a, int64_t ld, int3
   return info;
 }
 
+static_assert(kStrip % (2 * kNext) == 0);  // a task's columns are counted by kNext
+
 // One panel after the other, each applied to strips of what lies right of it, by tasks that wait
 // for those before them to reach their columns. The first task of a step takes the columns of the
 // next panel, and factors it.
@@ -132,9 +136,17 @@ template <class T> class LuPanels {
         a_(a),
         ld_(ld),
         pivots_(pivots),
-        steps_((k_ + kNext - 1) / kNext),
-        info_(static_cast<size_t>(steps_)),
-        applied_(static_cast<size_t>((n + kNext - 1) / kNext)) {}
+        applied_(static_cast<size_t>((n + kNext - 1) / kNext)) {
+    // Wide panels are applied faster; while the first and the last ones are factored, less can be
+    // done meanwhile.
+    for (int64_t at = 0; at < k_;) {
+      starts_.push_back(at);
+      at += at > 0 && k_ >= kWideFrom && k_ - at > kNarrowFor ? 2 * kNext : kNext;
+    }
+    steps_ = std::ssize(starts_);
+    starts_.push_back(k_);
+    info_.resize(static_cast<size_t>(steps_));
+  }
 
   // The first pivot that is zero, counted from 1, or 0.
   int32_t run() {
@@ -155,16 +167,18 @@ template <class T> class LuPanels {
     parallel_for(steps_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t s = begin; s < end; ++s) {
         for (int64_t later = s + 1; later < steps_; ++later)
-          swap_rows(width(s), a_ + s * kNext * ld_ + later * kNext, ld_, pivots_ + later * kNext,
+          swap_rows(width(s), a_ + top(s) * ld_ + top(later), ld_, pivots_ + top(later),
                     width(later), true);
       }
     });
-    for (int64_t i = 0; i < k_; ++i) pivots_[i] += static_cast<int32_t>(i / kNext * kNext);
+    int32_t info = 0;
     for (int64_t s = 0; s < steps_; ++s) {
-      if (const int32_t zero = info_[static_cast<size_t>(s)])
-        return zero + static_cast<int32_t>(s * kNext);
+      const auto above = static_cast<int32_t>(top(s));
+      for (int64_t i = top(s); i < below(s); ++i) pivots_[i] += above;
+      const int32_t zero = info_[static_cast<size_t>(s)];
+      if (!info && zero) info = zero + above;
     }
-    return 0;
+    return info;
   }
 
  private:
@@ -172,12 +186,11 @@ template <class T> class LuPanels {
     int64_t step, column;  // -1: those of the next panel
   };
 
-  int64_t width(int64_t step) const { return std::min(kNext, k_ - step * kNext); }
-  int64_t below(int64_t step) const { return step * kNext + width(step); }
+  int64_t top(int64_t step) const { return starts_[static_cast<size_t>(step)]; }
+  int64_t below(int64_t step) const { return top(step + 1); }
+  int64_t width(int64_t step) const { return below(step) - top(step); }
   // The first column that is not the next panel's.
-  int64_t first(int64_t step) const {
-    return below(step) < k_ ? std::min(below(step) + kNext, n_) : below(step);
-  }
+  int64_t first(int64_t step) const { return below(step) < k_ ? below(step + 1) : k_; }
 
   void run_task(const Task& task) {
     const bool next = task.column < 0;
@@ -194,20 +207,20 @@ template <class T> class LuPanels {
   }
 
   void factor(int64_t step) {
-    const int64_t top = step * kNext;
+    const int64_t at = top(step);
     info_[static_cast<size_t>(step)] =
-        lu_panel(m_ - top, width(step), a_ + top * (ld_ + 1), ld_, pivots_ + top);
+        lu_panel(m_ - at, width(step), a_ + at * (ld_ + 1), ld_, pivots_ + at);
     factored_.store(step + 1, std::memory_order_release);
   }
 
   void apply(int64_t step, int64_t left, int64_t right) const {
-    const int64_t top = step * kNext, high = width(step), under = below(step);
-    T* b = a_ + left * ld_ + top;
-    swap_rows(right - left, b, ld_, pivots_ + top, high, true);
+    const int64_t at = top(step), high = width(step), under = below(step);
+    T* b = a_ + left * ld_ + at;
+    swap_rows(right - left, b, ld_, pivots_ + at, high, true);
     const Triangle how{.left = true, .upper = false, .unit = true, .trans = Trans::No};
-    solve_blocks(high, right - left, how, a_ + top * (ld_ + 1), ld_, b, ld_);
+    solve_blocks(high, right - left, how, a_ + at * (ld_ + 1), ld_, b, ld_);
     if (m_ > under)
-      gemm(right - left, m_ - under, high, T(-1), {b, ld_}, {a_ + top * ld_ + under, ld_}, T(1),
+      gemm(right - left, m_ - under, high, T(-1), {b, ld_}, {a_ + at * ld_ + under, ld_}, T(1),
            b + high, ld_);
   }
 
@@ -224,7 +237,8 @@ template <class T> class LuPanels {
   T* a_;
   int64_t ld_;
   int32_t* pivots_;
-  int64_t steps_;
+  std::vector<int64_t> starts_;  // of panels
+  int64_t steps_ = 0;
   std::vector<Task> tasks_;
   std::vector<int32_t> info_;
   std::atomic<int64_t> factored_{0};           // panels
