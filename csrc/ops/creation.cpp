@@ -1,8 +1,10 @@
 // Factories: tensors from sizes and numbers.
 #include <cmath>
+#include <cstring>
 
 #include "autograd/backward.h"
 #include "base/thread_pool.h"
+#include "kernels/cpu/stream.h"
 #include "ops/factory.h"
 
 namespace taeda {
@@ -191,24 +193,34 @@ Value eye_rectangle_op(Call& c) { return eye(c, get<int64_t>(c, 0), get<int64_t>
 template <bool Lower> Value triangle_op(Call& c) {
   const Tensor& self = get<Tensor>(c, 0);
   check(self.dim() >= 2, c.op.name, ": input tensor must have at least 2 dimensions");
-  const Tensor t = c.out.defined() && c.out.is(self) && self.is_contiguous()
-                       ? self
-                       : empty(self.sizes(), self.options());
-  copy_into(t, self);
+  const bool here = c.out.defined() && c.out.is(self) && self.is_contiguous();
+  const Tensor t = here ? self : empty(self.sizes(), self.options());
+  const int64_t line = self.size(-1) * static_cast<int64_t>(self.itemsize());
+  const bool by_rows = !here && line >= 128 && self.is_contiguous();  // else all is copied first
+  if (!here && !by_rows) copy_into(t, self);
   const int64_t rows = self.size(-2), columns = self.size(-1);
   const int64_t diagonal =
       std::clamp(get<int64_t>(c, 1), -rows - 1, columns + 1);  // further out is all the same
   if (!t.is_meta() && t.numel() > 0) {
     const auto item = static_cast<int64_t>(t.itemsize());
     auto* data = static_cast<char*>(t.data());
+    const auto* source = by_rows ? static_cast<const char*>(self.data()) : nullptr;
+    const bool streamed = by_rows && cpu::is_streamed(t.numel() * item) && columns * item >= 1024;
     parallel_for(t.numel() / columns, std::max<int64_t>(1, 32768 / columns),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t r = begin; r < end; ++r) {
-                     const int64_t at = r % rows + diagonal;
-                     const int64_t from = Lower ? std::clamp<int64_t>(at + 1, 0, columns) : 0;
-                     const int64_t to = Lower ? columns : std::clamp<int64_t>(at, 0, columns);
-                     std::fill_n(data + (r * columns + from) * item, (to - from) * item, 0);
+                     const int64_t at =
+                         std::clamp<int64_t>(r % rows + diagonal + Lower, 0, columns);
+                     const int64_t row = r * columns * item, cut = row + at * item;
+                     const int64_t stop = row + columns * item;
+                     const auto gone = static_cast<size_t>(Lower ? stop - cut : cut - row);
+                     const auto kept = static_cast<size_t>(columns * item) - gone;
+                     const int64_t from = Lower ? row : cut;
+                     std::memset(data + (Lower ? cut : row), 0, gone);
+                     if (streamed) cpu::stream_copy(data + from, source + from, kept);
+                     else if (by_rows) std::memcpy(data + from, source + from, kept);
                    }
+                   if (streamed) cpu::stream_fence();
                  });
   }
   if (!c.out.defined() || t.is(c.out)) return t;

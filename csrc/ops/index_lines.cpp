@@ -1,5 +1,6 @@
 // Places along one dimension, or in the flattened tensor: index_select, index_add, index_copy,
 // index_fill, take, put.
+#include "base/thread_pool.h"
 #include "ops/copy.h"
 #include "ops/index_plan.h"
 
@@ -217,8 +218,49 @@ void check_taken(const Tensor& x, const Tensor& index) {
                      " elements.");
   }
 }
+
+// Whether to go to elements one by one, rather than to make a contiguous copy of all.
+bool reads_few(const Tensor& x, const Tensor& index) {
+  return !x.is_contiguous() && index.numel() < x.numel() / 8 && x.numel() < int64_t{1} << 52;
+}
+// The coordinates of places in the flattened tensor of these sizes, which lie inside of it.
+TensorList coordinates(const Tensor& index, DimsRef sizes) {
+  Tensor rest = index_values(index);
+  const int64_t all = numel_of(sizes), n = rest.numel();
+  TensorList list(sizes.size());
+  for (size_t d = sizes.size(); d-- > 0;) {
+    const Tensor up = empty(index.sizes(), rest.options()), here = d ? empty_like(up) : up;
+    const auto* p = rest.data_as<int64_t>();
+    auto *above = up.data_as<int64_t>(), *at = here.data_as<int64_t>();
+    const int64_t size = sizes[d], wrap = d + 1 == sizes.size() ? all : 0;
+    const double part = 1 / static_cast<double>(size);  // division would take five times as long
+    parallel_for(n, 16384, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t place = p[i] + (p[i] < 0 ? wrap : 0);
+        if (d == 0) {
+          at[i] = place;
+          continue;
+        }
+        auto lines = static_cast<int64_t>(static_cast<double>(place) * part);
+        lines -= lines * size > place;  // by one at most, of fewer than 2^52 places
+        lines += place - lines * size >= size;
+        above[i] = lines;
+        at[i] = place - lines * size;
+      }
+    });
+    list[d] = here;
+    rest = up;
+  }
+  return list;
+}
+
 Tensor take_op(const Tensor& x, const Tensor& index) {
   check_take_from("take", x, index);
+  const uint32_t own = modes.watched & ~static_cast<uint32_t>(kIsView | kRequiresGrad);
+  if (modes.always == 0 && !((x.flags() | index.flags()) & (own | kMeta)) && reads_few(x, index)) {
+    check_taken(x, index);
+    return op<"index">(x, coordinates(index, x.sizes()));
+  }
   try {
     return op<"index">(reshape(x, Dims{-1}), TensorList{index});
   } catch (const IndexError&) {  // which would speak of dimension 0
@@ -240,14 +282,19 @@ Value put_op(Call& c) {
                     source.numel(), ", index.numel() = ", index.numel());
   Tensor out = target_of(c, self);
   if (self.is_meta() || index.numel() == 0) return out;
-  Tensor flat = raw_contiguous(out), places = index_values(index),
-         values = raw_contiguous(apart_from(source, out));
+  const Tensor values = raw_contiguous(apart_from(source, out));
+  const auto write = std::get<bool>(c.args[3]) ? cpu::index_accumulate : cpu::index_write;
+  if (reads_few(out, index)) {
+    const IndexPlan p =
+        plan_of({Dims(out.sizes()), Dims(out.strides()), coordinates(index, out.sizes())}, true);
+    write(out.data(), values.data(), p.layout, out.dtype());
+    return out;
+  }
+  Tensor flat = raw_contiguous(out), places = index_values(index);
   Tensor line = raw_view(flat, Dims{flat.numel()}, Dims{1}, flat.offset());
   IndexPlan p =
       line_plan(line, 0, raw_view(places, Dims{places.numel()}, Dims{1}, places.offset()));
-  if (std::get<bool>(c.args[3]))
-    cpu::index_accumulate(line.data(), values.data(), p.layout, out.dtype());
-  else cpu::index_write(line.data(), values.data(), p.layout, out.dtype());
+  write(line.data(), values.data(), p.layout, out.dtype());
   if (!flat.is(out)) copy_into(out, flat);
   return out;
 }

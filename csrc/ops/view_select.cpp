@@ -1,5 +1,6 @@
 // Views of a part: slices, selections, diagonals, windows and arbitrary strides.
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -239,6 +240,42 @@ bool all_apart(DimsRef sizes, DimsRef strides) {
   return true;
 }
 
+// Adds g to a view of `held` whose places may meet, in parts whose places are all different: every
+// few steps of a dimension, where a step passes less than smaller ones reach. False, with nothing
+// done, where these are too many.
+bool add_by_parts(const Tensor& held, DimsRef size, DimsRef stride, int64_t start,
+                  const Tensor& g) {
+  const size_t dims = size.size();
+  std::vector<size_t> order(dims);
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return stride[a] < stride[b]; });
+  Dims parts(dims, 1);
+  int64_t reach = 0, count = 1;
+  for (size_t d : order) {
+    if (size[d] <= 1) continue;
+    if (stride[d] == 0) return false;
+    parts[d] = std::min(size[d], reach / stride[d] + 1);
+    reach += (size[d] - 1) / parts[d] * parts[d] * stride[d];
+    count *= parts[d];
+    if (count > 64 && count > numel_of(size) / 4096) return false;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    Dims sizes(size), to(stride), from(g.strides());
+    int64_t to_start = start, from_start = g.offset(), rest = i;
+    for (size_t d = 0; d < dims; ++d) {
+      const int64_t first = rest % parts[d];
+      rest /= parts[d];
+      sizes[d] = (sizes[d] - first + parts[d] - 1) / parts[d];
+      to_start += first * to[d];
+      from_start += first * from[d];
+      to[d] *= parts[d];
+      from[d] *= parts[d];
+    }
+    op<"add_">(make_view(held, sizes, to, to_start), make_view(g, sizes, from, from_start));
+  }
+  return true;
+}
+
 // The gradient is gathered in a stand-in for the storage: results that share an element add up
 // there, and arguments that share one share its gradient evenly.
 void as_strided_backward(Backward& b) {
@@ -250,13 +287,16 @@ void as_strided_backward(Backward& b) {
       std::max(reach_of(size, stride, offset), reach_of(in_sizes, in_stride, in_offset)) - base;
   const Tensor& g = b.grad();
   const bool plain = !modes.grad && modes.always == 0 && !(g.flags() & modes.watched);
-  if (plain && all_apart(size, stride) && all_apart(in_sizes, in_stride)) {
+  if (plain && all_apart(in_sizes, in_stride)) {
     const bool whole = in_offset == base && n == numel_of(in_sizes) &&
                        same(in_stride, contiguous_strides(in_sizes));
     Tensor held = raw_zeros(whole ? in_sizes : Dims{n}, g.options());
-    if (!g.is_meta()) copy_into(make_view(held, size, stride, offset - base), g);
-    b.set(0, whole ? held : raw_clone(make_view(held, in_sizes, in_stride, in_offset - base)));
-    return;
+    const bool apart = all_apart(size, stride);
+    if (!g.is_meta() && apart) copy_into(make_view(held, size, stride, offset - base), g);
+    if (g.is_meta() || apart || add_by_parts(held, size, stride, offset - base, g)) {
+      b.set(0, whole ? held : raw_clone(make_view(held, in_sizes, in_stride, in_offset - base)));
+      return;
+    }
   }
   Tensor to = places(size, stride, offset - base, g.device());
   Tensor from = places(in_sizes, in_stride, in_offset - base, g.device());
