@@ -7,11 +7,9 @@
 namespace taeda::py {
 namespace {
 
-// What `state`, a dict of dicts, holds for `param` under `name`; nullptr where it holds nothing or
-// None. Borrowed.
-PyObject* state_of(PyObject* state, PyObject* param, PyObject* name) {
-  PyObject* own = PyDict_GetItemWithError(state, param);
-  PyObject* value = own && PyDict_Check(own) ? PyDict_GetItemWithError(own, name) : nullptr;
+// What a dict holds; nullptr where it holds nothing or None. Borrowed.
+PyObject* held(PyObject* dict, PyObject* key) {
+  PyObject* value = dict && PyDict_Check(dict) ? PyDict_GetItemWithError(dict, key) : nullptr;
   if (!value && PyErr_Occurred()) throw PythonError();
   return value == Py_None ? nullptr : value;
 }
@@ -21,13 +19,15 @@ void check_group(const char* who, PyObject* params, PyObject* state, PyObject* n
                    "(): expected a list of parameters, a dict of states and a tuple of names");
 }
 
-// Calls take(i, param, grad) for each parameter that has a gradient.
-template <class F> void each_with_gradient(const char* who, PyObject* params, F&& take) {
+// Calls take(param, grad, its state) for each parameter that has a gradient, until one is false.
+template <class F>
+void each_with_gradient(const char* who, PyObject* params, PyObject* state, F&& take) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(params); ++i) {
     PyRef param = PyRef::borrow(PyList_GET_ITEM(params, i));
     check<TypeError>(is_tensor(param.get()), who, "(): params must be tensors");
     const AutogradMeta* meta = meta_of(tensor_of(param.get()).impl());
-    if (meta && meta->grad.defined() && !take(param.get(), meta->grad)) return;
+    if (!meta || !meta->grad.defined()) continue;
+    if (!take(param.get(), meta->grad, held(state, param.get()))) return;
   }
 }
 
@@ -47,18 +47,19 @@ PyObject* step_lists(PyObject*, PyObject* const* args, Py_ssize_t n) {
           must(PyList_Append(PyList_GET_ITEM(lists.get(), k), item));
         };
         bool whole = true;
-        each_with_gradient(who, params, [&](PyObject* param, const Tensor& grad) {
-          append(0, param);
-          append(1, take(wrap(grad)).get());
-          for (Py_ssize_t k = 0; k < states; ++k) {
-            PyObject* name = PyTuple_GET_ITEM(names, k);
-            if (name == Py_None) continue;
-            PyObject* value = state_of(state, param, name);
-            if (!value) return whole = false;
-            append(2 + k, value);
-          }
-          return true;
-        });
+        each_with_gradient(who, params, state,
+                           [&](PyObject* param, const Tensor& grad, PyObject* own) {
+                             append(0, param);
+                             append(1, take(wrap(grad)).get());
+                             for (Py_ssize_t k = 0; k < states; ++k) {
+                               PyObject* name = PyTuple_GET_ITEM(names, k);
+                               if (name == Py_None) continue;
+                               PyObject* value = held(own, name);
+                               if (!value) return whole = false;
+                               append(2 + k, value);
+                             }
+                             return true;
+                           });
         if (!whole) Py_RETURN_NONE;
         return lists.release();
       },
@@ -73,13 +74,13 @@ bool fill_lists(const char* who, PyObject* params, PyObject* state, PyObject* na
   for (size_t k = 0; k < 2 + states; ++k) values[k].emplace<TensorList>().reserve(count);
   auto append = [&](size_t k, const Tensor& t) { std::get<TensorList>(values[k]).push_back(t); };
   bool whole = true;
-  each_with_gradient(who, params, [&](PyObject* param, const Tensor& grad) {
+  each_with_gradient(who, params, state, [&](PyObject* param, const Tensor& grad, PyObject* own) {
     append(0, tensor_of(param));
     append(1, grad);
     for (size_t k = 0; k < states; ++k) {
       PyObject* name = PyTuple_GET_ITEM(names, static_cast<Py_ssize_t>(k));
       if (name == Py_None) continue;
-      PyObject* value = state_of(state, param, name);
+      PyObject* value = held(own, name);
       if (!value || !is_tensor(value)) return whole = false;
       append(2 + k, tensor_of(value));
     }

@@ -233,6 +233,24 @@ void run(const Plan& p, ReduceFinish finish) {
   }
 }
 
+// Of a small tensor without gaps to one number: a single call, without a plan.
+bool reduce_whole(const ReduceKernel& k, const void* x, DimsRef sizes, DimsRef strides,
+                  uint64_t reduced, ReduceFinish finish) {
+  int64_t total = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    if (sizes[i] == 1) continue;
+    if (!(reduced >> i & 1) || strides[i] != total) return false;
+    total *= sizes[i];
+  }
+  if (total == 0 || total > kGrain) return false;
+  alignas(64) char acc[64];
+  if (k.acc_size > sizeof acc) return false;
+  k.init(acc, 1);
+  k.rows(x, 1, 0, total, 1, 0, false, acc);
+  finish.call(finish.context, acc, 1, 0, 1);
+  return true;
+}
+
 }  // namespace
 
 bool has_reduction(ReduceOp op, DType dtype) { return find(op, dtype) != nullptr; }
@@ -242,6 +260,7 @@ void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef stri
   const ReduceKernel* k = find(op, dtype);
   if (!k) unsupported_dtype("reduce", dtype);
   check(sizes.size() <= kMaxDims, "reduce: more than ", kMaxDims, " dimensions");
+  if (reduce_whole(*k, x, sizes, strides, reduced, finish)) return;
   Plan p(op, dtype, *k, x);
   int64_t out = 1, total = 1;
   for (size_t i = sizes.size(); i-- > 0;) {

@@ -39,22 +39,22 @@ class Calling:
     _backward_hooks = _hooks.Table("_own_hooks", "backward")
     _backward_pre_hooks = _hooks.Table("_own_hooks", "backward_pre")
 
-    def __call__(
-        self, first: Any = _NOTHING, second: Any = _NOTHING, /, *args: Any, **kwargs: Any
-    ) -> Any:
+    def __call__(self, input: Any = _NOTHING, /, *args: Any, **kwargs: Any) -> Any:
         """Run the hooks and `forward`; an exception gets a note that says in which module."""
         if self._call_hooks is None:
             try:
                 # Handing on one or two arguments by themselves is faster than handing on `*args`.
-                if not args and not kwargs and first is not _NOTHING:
-                    if second is _NOTHING:
-                        return self.forward(first)
-                    return self.forward(first, second)
-                return self.forward(*_given(first, second, args), **kwargs)
+                if not args and not kwargs and input is not _NOTHING:
+                    return self.forward(input)
+                if len(args) == 1 and not kwargs:
+                    return self.forward(input, args[0])
+                if input is _NOTHING:
+                    return self.forward(**kwargs)
+                return self.forward(input, *args, **kwargs)
             except Exception as error:
                 name_failure(self, error)
                 raise
-        return self._call_with_hooks(_given(first, second, args), kwargs)
+        return self._call_with_hooks(() if input is _NOTHING else (input, *args), kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the output. Every subclass defines it; call the module itself, not this."""
@@ -237,13 +237,6 @@ class Calling:
         hooks = self._own_hooks()
         hooks.claim_backward(False)
         return _hooks.add(hooks.backward, hook)
-
-
-def _given(first: Any, second: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The positional arguments of a call."""
-    if second is not _NOTHING:
-        return (first, second, *args)
-    return () if first is _NOTHING else (first,)
 
 
 def _run_forward_hook(
