@@ -138,11 +138,11 @@ Value call(const Op& op, std::span<Value> args, Tensor out, uint32_t flags) {
   return call_inner(c, layers);
 }
 
-Value call_padded(const Op& op, Value* args, size_t given) {
-  if (given == op.args.size()) return call(op, {args, given});
+Value call_padded(const Op& op, std::span<Value> given) {
+  if (given.size() == op.args.size()) return call(op, given);
   Values all(op.args.size());
   for (size_t i = 0; i < op.args.size(); ++i) {
-    if (i < given) std::construct_at(&all[i], std::move(args[i]));
+    if (i < given.size()) move_value(&all[i], given[i]);
     else construct_value(&all[i], op.args[i].fallback);
   }
   return call(op, all.span());

@@ -178,12 +178,14 @@ template <size_t N> struct OpName {
   constexpr OpName(const char (&s)[N]) { std::copy_n(s, N, text); }
 };
 
-Value call_padded(const Op& op, Value* args, size_t given);  // fills defaults, then the door
+Value call_padded(const Op& op, std::span<Value> given);  // fills defaults, then the door
 
 template <OpName Name, class... A> Value op_value(A&&... a) {
   static const Op& o = find_op(Name.text, sizeof...(A));
-  Value args[] = {pack(std::forward<A>(a))..., Value()};
-  return call_padded(o, args, sizeof...(A));
+  Values args(sizeof...(A));
+  [[maybe_unused]] size_t i = 0;
+  (::new (&args[i++]) Value(pack(std::forward<A>(a))), ...);
+  return call_padded(o, args.span());
 }
 template <OpName Name, class... A> Tensor op(A&&... a) {
   return std::get<Tensor>(op_value<Name>(std::forward<A>(a)...));

@@ -49,6 +49,13 @@ inline void construct_value(Value* at, const Value& v) {
   else std::construct_at(at, v);
 }
 
+// The same, of a value that is not needed any more.
+inline void move_value(Value* at, Value& v) {
+  if (auto* t = std::get_if<Tensor>(&v)) std::construct_at(at, std::move(*t));
+  else if (is_trivial(v)) construct_value(at, v);
+  else std::construct_at(at, std::move(v));
+}
+
 // An op's arguments on the stack; only as many are constructed as the op has.
 class Values {
  public:

@@ -102,7 +102,7 @@ def binary_cross_entropy(
         ValueError: the input and the target differ in shape.
     """
     reduction = resolve(reduction, size_average, reduce)
-    if target.shape != input.shape:
+    if not input.is_same_size(target):
         raise ValueError(
             f"binary_cross_entropy: Using a target size ({target.shape}) that is different to the "
             f"input size ({input.shape}) is deprecated. Please ensure they have the same size."
@@ -137,7 +137,7 @@ def binary_cross_entropy_with_logits(
         ValueError: the input and the target differ in shape.
     """
     reduction = resolve(reduction, size_average, reduce)
-    if target.shape != input.shape:
+    if not input.is_same_size(target):
         raise ValueError(
             f"binary_cross_entropy_with_logits: Target size ({target.shape}) must be the same as "
             f"input size ({input.shape})"
@@ -190,7 +190,7 @@ def _same_size(name: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor
     if not (isinstance(input, Tensor) and isinstance(target, Tensor)):
         what, given = ("target", target) if isinstance(input, Tensor) else ("input", input)
         raise AttributeError(f"{name}: {what} must be a Tensor, got {type(given).__name__}")
-    if target.shape != input.shape:
+    if not input.is_same_size(target):
         warnings.warn(
             f"Using a target size ({target.shape}) that is different to the input size "
             f"({input.shape}). This will likely lead to incorrect results due to broadcasting. "
