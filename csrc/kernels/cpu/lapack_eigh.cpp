@@ -146,6 +146,12 @@ template <class R> int merge(int n, int n1, R e, R* d, R* q, int ldq, int* order
   return 0;
 }
 
+template <class T> const simd::EighLoops<T>& near_loops() {
+  using namespace simd;
+  if constexpr (sizeof(T) == 4) return TAEDA_PICK(eigh_kernels).f32;
+  else return TAEDA_PICK(eigh_kernels).f64;
+}
+
 // A tridiagonal matrix with the diagonal d and e beside it, cut into small pieces.
 template <class R> class Pieces {
  public:
@@ -168,18 +174,21 @@ template <class R> class Pieces {
   // The eigenvalues and eigenvectors of one piece, less what it shares with its neighbours. The
   // scale is near the matrix's norm.
   void solve(int64_t piece, const R* d, const R* e, R scale) {
-    constexpr int lwork = 1 + 4 * kPiece + kPiece * kPiece, liwork = 3 + 5 * kPiece;
-    Scratch<R> work(lwork), beside(kPiece);
-    Scratch<int> iwork(liwork);
+    Scratch<R> work(simd::EighLoops<R>::space(kPiece)), beside(kPiece);
     const int at = cuts_[piece], end = cuts_[piece + 1], size = end - at;
-    R* const own = d_.data() + at;
-    for (int i = at; i < end; ++i) d_.data()[i] = d[i] / scale;
-    for (int i = at; i + 1 < end; ++i) beside.data()[i - at] = e[i] / scale;
-    if (at > 0) own[0] -= std::abs(e[at - 1] / scale);
-    if (end < n_) own[size - 1] -= std::abs(e[end - 1] / scale);
-    for (int j = at; j < end; ++j) std::fill_n(q_.data() + int64_t{j} * n_, n_, R(0));
-    Tridiagonal<R>::stedc("I", &size, own, beside.data(), corner(at), &n_, work.data(), &lwork,
-                          iwork.data(), &liwork, &info_[piece], 1);
+    R *const own = d_.data() + at, *const own_beside = beside.data();
+    const auto take = [&] {
+      for (int i = at; i < end; ++i) own[i - at] = d[i] / scale;
+      for (int i = at; i < end; ++i) own_beside[i - at] = i + 1 < end ? e[i] / scale : R(0);
+      if (at > 0) own[0] -= std::abs(e[at - 1] / scale);
+      if (end < n_) own[size - 1] -= std::abs(e[end - 1] / scale);
+      for (int j = at; j < end; ++j) std::fill_n(q_.data() + int64_t{j} * n_, n_, R(0));
+    };
+    take();
+    if (!near_loops<R>().of_tridiagonal(size, own, own_beside, corner(at), n_, work.data())) {
+      take();
+      solve_by_lapack(size, own, own_beside, corner(at), &info_[piece]);
+    }
     std::iota(order_.data() + at, order_.data() + end, 1);
   }
 
@@ -211,6 +220,14 @@ template <class R> class Pieces {
   const R* vector(int64_t i) const { return q_.data() + int64_t{order_.data()[i]} * n_; }
 
  private:
+  void solve_by_lapack(int size, R* d, R* e, R* q, int* info) const {
+    constexpr int lwork = 1 + 4 * kPiece + kPiece * kPiece, liwork = 3 + 5 * kPiece;
+    Scratch<R> work(lwork);
+    Scratch<int> iwork(liwork);
+    Tridiagonal<R>::stedc("I", &size, d, e, q, &n_, work.data(), &lwork, iwork.data(), &liwork,
+                          info, 1);
+  }
+
   R* corner(int at) const { return q_.data() + int64_t{at} * (n_ + 1); }
 
   int n_;
@@ -279,12 +296,6 @@ template <class T> class Reflections {
   int64_t n_;
   Scratch<T> conjugate_, product_;  // V^H and F V^H, block by block
 };
-
-template <class T> const simd::EighLoops<T>& near_loops() {
-  using namespace simd;
-  if constexpr (sizeof(T) == 4) return TAEDA_PICK(eigh_kernels).f32;
-  else return TAEDA_PICK(eigh_kernels).f64;
-}
 
 // The eigenvalues, and the eigenvectors in a's place where they are wanted, of a matrix of moderate
 // size. Returns false, with the matrix as it was, where they are not found.

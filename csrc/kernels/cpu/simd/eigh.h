@@ -7,7 +7,7 @@
 namespace taeda::cpu::simd {
 
 template <class T> struct EighLoops {
-  // Elements of work space that both functions share.
+  // Elements of work space that all functions share.
   static constexpr int64_t space(int64_t n) { return ((n + 15) / 16 * 16) * (2 * n + 20) + n; }
 
   // Q' a Q = the tridiagonal matrix with the diagonal d and e beside it (n elements, the last one
@@ -16,6 +16,8 @@ template <class T> struct EighLoops {
   // From there the eigenvalues, ascending, into d, and eigenvectors into a. Returns false, with a
   // as it was, where too many rotations have not been enough.
   bool (*vectors)(int64_t n, T* d, T* e, T* a, T* work);
+  // The same of the tridiagonal matrix itself, with any signs; the columns of a are lda apart.
+  bool (*of_tridiagonal)(int64_t n, T* d, T* e, T* a, int64_t lda, T* work);
 };
 
 struct EighKernels {
