@@ -64,3 +64,22 @@ def test_short_rows_that_stay_together(dtype: str, row: int) -> None:
         wide[..., 1:] = x
         np.testing.assert_array_equal(wide[..., 1:].numpy(), b)
         np.testing.assert_array_equal(x[:, ::2, 1:].contiguous().numpy(), b[:, ::2, 1:])
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int32", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("shape", [(2, 2), (3, 3), (4, 4), (2, 5), (8, 4), (4, 8), (5, 7)], ids=str)
+def test_many_tiny_planes(shape, dtype):
+    x = (np.arange(41 * 9 * 10).reshape(41, 9, 10) % 1009).astype(dtype)
+    t, (n, m) = taeda.from_numpy(x.copy()), shape
+    for part, want in [
+        (t[:, :n, :m], x[:, :n, :m]),
+        (t[::3, 1 : n + 1, 2 : m + 2], x[::3, 1 : n + 1, 2 : m + 2]),
+        (t[:1, :n, :m].expand(6, n, m), np.broadcast_to(x[:1, :n, :m], (6, n, m))),
+        (t.transpose(0, 1)[:n, :, :m].transpose(0, 1), x[:, :n, :m]),
+    ]:
+        turned = part.mT.contiguous()
+        np.testing.assert_array_equal(turned.numpy(), want.swapaxes(1, 2))
+        to = taeda.zeros(want.shape[0], m, n + 1, dtype=part.dtype)
+        to[:, :, :n] = part.mT
+        np.testing.assert_array_equal(to[:, :, :n].numpy(), want.swapaxes(1, 2))
+        assert not to[:, :, n].any()

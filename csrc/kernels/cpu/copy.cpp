@@ -69,6 +69,32 @@ template <class F> void run_transpose(const Plan& plan, int64_t planes, F&& plan
                });
 }
 
+// Planes of n x m elements, so few that each is done sooner than its kernel begins; N: both, or 0
+// where they are others.
+constexpr int64_t kTinyPlane = 32;
+template <class T, int64_t N> void turn_tiny_planes(const Plan& plan, int64_t begin, int64_t end) {
+  const Dims &d = plan.strides[0], &s = plan.strides[1];
+  const int64_t n = N ? N : plan.sizes[0], m = N ? N : plan.sizes[1];
+  const int64_t to_step = d[1] / int64_t{sizeof(T)}, from_step = s[0] / int64_t{sizeof(T)};
+  for (int64_t o = begin; o < end; ++o) {
+    T* to = reinterpret_cast<T*>(plan.data[0] + o * d[2]);
+    const T* from = reinterpret_cast<const T*>(plan.data[1] + o * s[2]);
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < m; ++j) {
+#pragma GCC unroll 4
+      for (int64_t i = 0; i < n; ++i) to[j * to_step + i] = from[i * from_step + j];
+    }
+  }
+}
+template <class T> void turn_tiny_planes(const Plan& plan) {
+  const int64_t n = plan.sizes[0], m = plan.sizes[1], planes = plan.sizes[2];
+  parallel_for(planes, kGrain / (n * m), [&](int64_t begin, int64_t end) {
+    if (n == 3 && m == 3) turn_tiny_planes<T, 3>(plan, begin, end);
+    else if (n == 4 && m == 4) turn_tiny_planes<T, 4>(plan, begin, end);
+    else turn_tiny_planes<T, 0>(plan, begin, end);
+  });
+}
+
 // One stretch of memory from another, converted block by block and stored past the caches. False
 // where the result is no such stretch, or not long.
 bool run_streamed(const Plan& plan) {
@@ -146,8 +172,10 @@ void run_copy(const Plan& plan) {
     return offset;
   };
   const auto item = static_cast<int64_t>(itemsize(plan.dtype[0]));
-  const bool transposed = plan.dtype[0] == plan.dtype[1] && d[0] == item && s[1] == item &&
-                          s[0] != 0 && n[0] >= 4 && n[1] >= 4;
+  const bool turned = plan.dtype[0] == plan.dtype[1] && d[0] == item && s[1] == item && s[0] != 0;
+  if (turned && n.size() == 3 && plane <= kTinyPlane && (item == 4 || item == 8))
+    return item == 4 ? turn_tiny_planes<uint32_t>(plan) : turn_tiny_planes<uint64_t>(plan);
+  const bool transposed = turned && n[0] >= 4 && n[1] >= 4;
   if (transposed && item <= 8 && (item >= 4 || (n[0] * item >= 16 && n[1] * item >= 16))) {
     run_transpose(plan, outer, plane_offset);
     return;
