@@ -244,6 +244,46 @@ void Derivative::give(int argument, Tensor r) const {
   b_.set(argument, r);
 }
 
+namespace {
+
+bool is_one_number(const Tensor& t) {
+  const DimsRef sizes = t.sizes(), strides = t.strides();
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] != 1 && strides[d] != 0) return false;
+  }
+  return true;
+}
+
+// Small tensors that lie alike and have the dtypes of the loop: no planning. The first may be one
+// number for all. False where that does not hold.
+bool run_alike(Loop loop, std::span<const Tensor* const> in, const uint8_t* as, Tensor* result) {
+  constexpr int64_t most = 4096, few = 64;
+  const Tensor& first = *in[0];
+  const int64_t n = first.numel();
+  if (n > most || (first.flags() & kMeta)) return false;
+  const bool spread = !first.is_contiguous();
+  if (spread && (n > few || !is_one_number(first))) return false;
+  const void* pointers[Plan::kMaxOperands];
+  std::array<double, few> numbers;
+  for (size_t k = 0; k < in.size(); ++k) {
+    const Tensor& t = *in[k];
+    if (t.dtype() != static_cast<DType>(as[k])) return false;
+    const bool same_place = in[k] == in[0];
+    if (!same_place && (!t.is_contiguous() || !same(t.sizes(), first.sizes()))) return false;
+    pointers[k] = same_place && spread ? numbers.data() : t.data();
+  }
+  if (spread && first.dtype() == DType::Float64) {
+    std::fill_n(numbers.data(), n, *first.data_as<double>());
+  } else if (spread) {
+    std::fill_n(reinterpret_cast<float*>(numbers.data()), n, *first.data_as<float>());
+  }
+  *result = empty(first.sizes(), first.options());
+  loop(result->data(), pointers, n);
+  return true;
+}
+
+}  // namespace
+
 Tensor Derivative::fused(int k, DType result) const {
   const bool wide = g.dtype() == DType::Float64;
   const Loop loop = row_.loops->d[k][wide ? 1 : 0];
@@ -260,6 +300,7 @@ Tensor Derivative::fused(int k, DType result) const {
   }
   all[n++] = y.defined() ? &y : &g;
   const std::span<const Tensor* const> inputs(all.data() + 1, n - 1);
+  if (Tensor r; result == compute && run_alike(loop, inputs, as.data() + 1, &r)) return r;
   const Tensor out =
       empty_strided(g.sizes(), result_strides(g.sizes(), inputs), {result, g.device()});
   if (out.is_meta()) return out;
