@@ -20,12 +20,11 @@ template <class T> struct Weights {
   int64_t group_step, m_step, c_step, taps;
 };
 
-// [panel][tap][channel][output], and 0 for outputs that there are not.
+// [part][panel][tap][channel][output], and 0 for outputs that there are not; begins: of the parts.
 template <class T>
-void pack(const Part& part, const std::vector<Panel>& panels, const Weights<T>& w, T* packed) {
-  const int64_t channels = part.p.channels;
-  const auto used = static_cast<int64_t>(part.order.size());
-  const int64_t wide = last_loops<T>().widths[0];
+void pack(const std::vector<Part>& parts, const std::vector<int64_t>& begins,
+          const std::vector<Panel>& panels, const Weights<T>& w, T* packed) {
+  const int64_t channels = parts[0].p.channels, wide = last_loops<T>().widths[0];
   const int64_t together = std::clamp<int64_t>(kNear / (wide * w.taps), 1, channels);
   const int64_t chunks = ceil_div(channels, together);
   const int64_t grain = std::max<int64_t>(1, kNear / (wide * w.taps * together));
@@ -42,12 +41,16 @@ void pack(const Part& part, const std::vector<Panel>& panels, const Weights<T>& 
         transpose(from + k * w.c_step, w.m_step, panel.many, cols,
                   near.data() + k * cols * panel.width, panel.width);
       }
-      T* to = packed + panel.first * channels * used + c * panel.width;
-      for (int64_t t = 0; t < used; ++t) {
-        const T* tap = near.data() + part.order[static_cast<size_t>(t)] * panel.width;
-        for (int64_t k = 0; k < n; ++k) {
-          std::copy_n(tap + k * w.taps * panel.width, panel.width,
-                      to + (t * channels + k) * panel.width);
+      for (size_t part = 0; part < parts.size(); ++part) {
+        const std::vector<int64_t>& order = parts[part].order;
+        const auto used = static_cast<int64_t>(order.size());
+        T* to = packed + begins[part] + panel.first * channels * used + c * panel.width;
+        for (int64_t t = 0; t < used; ++t) {
+          const T* tap = near.data() + order[static_cast<size_t>(t)] * panel.width;
+          for (int64_t k = 0; k < n; ++k) {
+            std::copy_n(tap + k * w.taps * panel.width, panel.width,
+                        to + (t * channels + k) * panel.width);
+          }
         }
       }
     }
@@ -66,6 +69,8 @@ struct Runs {
     const auto reads = [](const Segment& s, int64_t tap) {
       return tap >= s.tap && tap < s.tap + s.taps;
     };
+    at.reserve(static_cast<size_t>(last - first));
+    weights.reserve(static_cast<size_t>(last - first));
     for (int64_t i = first; i < last; ++i) {
       const int64_t row = i / each, tap_d = row / heights, tap_h = row % heights;
       const int64_t tap_w = part.joined > 1 ? w.tap : i % each;
@@ -151,9 +156,7 @@ void convolve(const ConvShape& s, const std::vector<Part>& parts, int64_t channe
                  for (int64_t g = begin; g < end; ++g) {
                    Weights<T> of_group = w;
                    of_group.data += g * w.group_step;
-                   for (size_t k = 0; k < parts.size(); ++k)
-                     pack(parts[k], panels, of_group,
-                          packed.data() + g * group_weights + begins[k]);
+                   pack(parts, begins, panels, of_group, packed.data() + g * group_weights);
                  }
                });
   // Where there are few images, each is cut, or its outputs are if there are many weights to read.

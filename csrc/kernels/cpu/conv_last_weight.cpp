@@ -31,12 +31,14 @@ std::vector<Tap> taps_of(const Part& part, const Piece& piece) {
   const Problem& p = part.p;
   const auto count = [](const Axis& a) { return static_cast<int64_t>(a.taps.size()); };
   std::vector<Tap> list;
+  list.reserve(static_cast<size_t>(count(p.d) * count(p.h) * count(p.w) / part.joined));
   for (int64_t d = 0; d < count(p.d); ++d) {
+    const Range in_d = readers(p.d, d, part.skips_rows);
     for (int64_t h = 0; h < count(p.h); ++h) {
-      for (int64_t w = 0; w < count(p.w); w += part.joined) {
-        list.push_back({offset(part, piece, d, h, w), readers(p.d, d, part.skips_rows),
-                        readers(p.h, h, part.skips_rows), readers(p.w, w, part.skips_cols)});
-      }
+      const Range in_h = readers(p.h, h, part.skips_rows);
+      for (int64_t w = 0; w < count(p.w); w += part.joined)
+        list.push_back(
+            {offset(part, piece, d, h, w), in_d, in_h, readers(p.w, w, part.skips_cols)});
     }
   }
   return list;
@@ -199,12 +201,16 @@ template <class T> void last_grad_weight(const ConvShape& s, const T* x, const T
         const int64_t image = k / each * s.groups + group;
         const Piece piece = cut.piece(k % each);
         Scratch<T> laid(piece.size() * together);
-        for (int64_t c = 0; c < channels; c += together) {
-          Part some = part;
-          some.p.channels = std::min(together, channels - c);
+        auto add_channels = [&](const Part& some, int64_t c) {
           lay_out(some.p, piece, x + (image * channels + c) * in.volume(), laid.data());
           add_piece(some, c, channels, piece, panels, first, last, laid.data(),
                     gy + image * outputs * out.volume(), out, to);
+        };
+        if (together == channels) add_channels(part, 0);
+        for (int64_t c = 0; together < channels && c < channels; c += together) {
+          Part some = part;
+          some.p.channels = std::min(together, channels - c);
+          add_channels(some, c);
         }
       }
     }
