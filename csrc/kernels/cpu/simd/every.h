@@ -25,8 +25,29 @@ FN void every_other(const double* from, double* to) {
   *reinterpret_cast<Four*>(to) = __builtin_shufflevector(a, b, 0, 2, 5, 7);
 }
 
+// Every fourth element of four registers, the last of which begins three before its place: so
+// nothing is read after the last element that counts here either.
+template <class T, int... I>
+FN void every_fourth(std::integer_sequence<int, I...>, const T* from, T* to) {
+  using V = typename Vector<T>::type;
+  constexpr int lanes = sizeof...(I), half = lanes / 2, fourth = lanes / 4;
+  const V a = at(from), b = at(from + lanes), c = at(from + 2 * lanes),
+          d = at(from + 3 * lanes - 3);
+  const V x = __builtin_shufflevector(a, b, (I < half ? 4 * I : 0)...);
+  const V y = __builtin_shufflevector(c, d, (I < fourth ? 4 * I : I < half ? 4 * I + 3 : 0)...);
+  at(to) = __builtin_shufflevector(x, y, (I < half ? I : lanes + I - half)...);
+}
+
 // to[i] = from[i * step], i < n.
 template <class T> void every(const T* from, int64_t step, int64_t n, T* to) {
+  if constexpr (kLanes<T> >= 4) {
+    if (step == 4 && n >= kLanes<T>) {
+      const std::make_integer_sequence<int, kLanes<T>> lanes;
+      for (int64_t i = 0; i + kLanes<T> < n; i += kLanes<T>)
+        every_fourth(lanes, from + 4 * i, to + i);
+      return every_fourth(lanes, from + 4 * (n - kLanes<T>), to + n - kLanes<T>);
+    }
+  }
   constexpr int64_t together = 32 / sizeof(T);
   if (step == 2 && n >= together) {
     for (int64_t i = 0; i + together < n; i += together) every_other(from + 2 * i, to + i);
