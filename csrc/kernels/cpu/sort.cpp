@@ -19,7 +19,7 @@ template <class T> class LineSorter {
   LineSorter(const SortLines& l, bool descending)
       : l_(l),
         flip_(descending ? static_cast<U>(~U(0)) : U(0)),
-        counted_(sizeof(U) == 1 && l.n < kMost),
+        counted_(sizeof(U) == 1 && l.n < kMostCounted),
         keys_(l.n > kFewWords ? l.n : 0),
         words_(l.n > kFewWords && !counted_ ? l.n : 0),
         spare_(l.n > kFewWords && !counted_ ? l.n : 0) {}
@@ -36,7 +36,7 @@ template <class T> class LineSorter {
   }
 
  private:
-  static constexpr int64_t kGrain = 16384, kMost = int64_t(1) << 32;
+  static constexpr int64_t kGrain = 16384;
 
   void put(const T* x, int64_t place, T* values, int64_t* indices, int64_t at) const {
     values[at * l_.out_stride] = x[place * l_.x_stride];
@@ -108,7 +108,7 @@ template <class T> class LineSorter {
         }
       });
     };
-    if (n >= kManyWords)
+    if (n >= kManyWords && n < kMostCounted)
       return sort_pieces(word, n, place_bits, bits, words_.data(), spare_.data(), 0, finish);
     for (int64_t j = 0; j < n; ++j) words_.data()[j] = word(j);
     finish(sort_words(words_.data(), spare_.data(), n, place_bits, bits), 0, n);

@@ -64,7 +64,7 @@ void move_words(const uint64_t* from, uint64_t* to, int64_t n, int shift, int wi
   }
 }
 
-// By digits of `width` bits from bit `low` up to bit `end`, the least significant first. n < 2^32.
+// By digits of `width` bits from bit `low` up to bit `end`, the least significant first.
 uint64_t* digit_sort(uint64_t* from, uint64_t* to, int64_t n, int low, int end, int width) {
   Counts tables[2];
   const size_t mask = (size_t{1} << width) - 1;
@@ -94,7 +94,8 @@ uint64_t* sort_words(uint64_t* words, uint64_t* spare, int64_t n, int low, int b
   const int digits = (bits + most - 1) / most, width = (bits + digits - 1) / digits;
   const int64_t by_digits = digits * (7 * n + (int64_t{2} << width));
   const int64_t by_merging = n * (20 + 4 * size_bits);
-  if (by_digits < by_merging) return digit_sort(words, spare, n, low, low + bits, width);
+  if (by_digits < by_merging && n < kMostCounted)
+    return digit_sort(words, spare, n, low, low + bits, width);
   merge_sort(words, spare, n);
   return words;
 }

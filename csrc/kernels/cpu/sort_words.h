@@ -14,6 +14,7 @@
 namespace taeda::cpu {
 
 constexpr int64_t kFewWords = 16;
+constexpr int64_t kMostCounted = int64_t{1} << 32;  // more are merged: counts have 32 bits
 
 // rank[i] = how many of the n <= kFewWords keys come before number i. Without branches that nothing
 // could foresee.
@@ -66,7 +67,8 @@ struct WordsAt {
 // What becomes of `n` words in order, of which the first has the place `first` among all.
 using TakeWords = std::function<void(uint64_t* words, int64_t first, int64_t n)>;
 
-// Words are word(i) for i < n; otherwise as above. Each piece is taken once it is in order.
+// Words are word(i) for i < n < kMostCounted; otherwise as above. Each piece is taken once it is in
+// order.
 template <class Word>
 void sort_pieces(const Word& word, int64_t n, int low, int bits, uint64_t* to, uint64_t* spare,
                  int64_t place, const TakeWords& take) {
