@@ -12,7 +12,7 @@
 namespace taeda::cpu::lapack {
 namespace {
 
-constexpr int64_t kPanel = 32;   // columns between two updates of what is left
+constexpr int64_t kPanel = 16;   // columns between two updates of what is left
 constexpr int64_t kStrip = 64;   // columns that a task updates
 constexpr int64_t kAlone = 128;  // rows and columns that are not worth another thread
 constexpr int64_t kMostParts = 8;
