@@ -164,3 +164,17 @@ def test_the_same_bits_on_any_number_of_threads() -> None:
         taeda.set_num_threads(before)
     for other in results[1:]:
         assert all(taeda.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64, torch.int32])
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 9, 17, 255, 300])
+def test_short_lines_and_narrow_rows(dtype: torch.dtype, n: int) -> None:
+    x = (torch.rand(700, n) * 2 + 0.5).to(dtype)
+    for a, dim in ((x, 1), (x[:9].t().contiguous(), 1), (x, 0), (x.reshape(7, 100, n), 1)):
+        compare("cumsum", a, dim)
+        compare("cumsum", a.to(torch.int64) if dtype == torch.int32 else a, dim)
+    few = x[:, :12]
+    compare("cumprod", few, 1)
+    if dtype.is_floating_point:
+        compare("logcumsumexp", x[:50], 1)
+        compare("logcumsumexp", x[:50], 0)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "base/thread_pool.h"
@@ -92,14 +93,50 @@ template <class T, class F> void in_float(const T* x, T* out, int64_t n, F&& f) 
 // The same on some rows of `width` columns, which then lie one after another.
 template <class T, class F>
 void in_float_rows(const T* x, T* out, ScanShape s, int64_t width, F&& f) {
-  constexpr int64_t most = 16;
-  float some[most * kBlock];
+  float some[16 * kBlock];
+  const int64_t most = 16 * kBlock / width;
   for (int64_t first = 0; first < s.n; first += most) {
     const int64_t rows = std::min(most, s.n - first), at = first * s.inner;
-    convert(some, width, x + at, s.inner, width, rows);
+    const bool whole = width == s.inner;  // then the rows are one line
+    const int64_t n0 = whole ? width * rows : width, n1 = whole ? 1 : rows;
+    convert(some, width, x + at, s.inner, n0, n1);
     f(some, first, rows);
-    convert(out + at, s.inner, some, width, width, rows);
+    convert(out + at, s.inner, some, width, n0, n1);
   }
+}
+
+// Up to where lines are short, and rows narrow: scanned in plain loops.
+constexpr int64_t kShort = 8;
+
+// f(std::integral_constant n) for 0 < n <= kShort.
+template <int64_t N = 1, class F> void with_short(int64_t n, F&& f) {
+  if (n == N) return f(std::integral_constant<int64_t, N>{});
+  if constexpr (N < kShort) with_short<N + 1>(n, f);
+}
+template <class T, class A, class F>
+void scan_lines(const T* x, T* out, int64_t lines, int64_t n, A start, F combine) {
+  auto scan = [&](auto length) {
+    for (int64_t l = 0; l < lines; ++l, x += length, out += length) {
+      A acc = start;
+      for (int64_t i = 0; i < length; ++i)
+        out[i] = static_cast<T>(acc = combine(acc, static_cast<A>(x[i])));
+    }
+  };
+  if (n <= kShort) with_short(n, scan);
+  else scan(n);
+}
+// Rows one after another; `acc` has one result for each column.
+template <class T, class A, class F>
+void scan_narrow_rows(const T* x, T* out, int64_t rows, int64_t columns, A* acc, F combine) {
+  with_short(columns, [&](auto width) {
+    A last[width];
+    std::copy_n(acc, width, last);
+    for (int64_t i = 0; i < rows; ++i, x += width, out += width) {
+      for (int64_t j = 0; j < width; ++j)
+        out[j] = static_cast<T>(last[j] = combine(last[j], static_cast<A>(x[j])));
+    }
+    std::copy_n(last, width, acc);
+  });
 }
 
 // Lines of halves. Sums are added up in float64, as those of float32 are.
@@ -107,6 +144,18 @@ template <class T, class F>
 void scan_half_lines(const T* x, T* out, ScanShape s, float start, bool sums, F&& combine) {
   const auto& kernels = simd::scan_loops();
   parallel_for(s.outer, std::max<int64_t>(1, 16384 / s.n), [&](int64_t begin, int64_t end) {
+    if (s.n <= 256) {  // several lines at a time
+      const int64_t most = 2048 / s.n;
+      for (int64_t l = begin; l < end; l += most) {
+        const int64_t lines = std::min(most, end - l);
+        in_float(x + l * s.n, out + l * s.n, lines * s.n, [&](float* some, int64_t, int64_t) {
+          if (!sums) return scan_lines(some, some, lines, s.n, start, combine);
+          if (s.n <= kShort) return scan_lines(some, some, lines, s.n, 0.0, std::plus<double>());
+          for (int64_t k = 0; k < lines; ++k, some += s.n) kernels.sums(some, s.n, some);
+        });
+      }
+      return;
+    }
     for (int64_t l = begin; l < end; ++l) {
       float acc = start;
       double sum = 0;
@@ -142,13 +191,7 @@ void scan_with(const void* x_data, void* out_data, ScanShape s, A start, [[maybe
   }
   if (s.inner == 1) {
     parallel_for(s.outer, std::max<int64_t>(1, 16384 / s.n), [&](int64_t begin, int64_t end) {
-      for (int64_t l = begin; l < end; ++l) {
-        A acc = start;
-        const T* p = x + l * s.n;
-        T* o = out + l * s.n;
-        for (int64_t i = 0; i < s.n; ++i)
-          o[i] = static_cast<T>(acc = combine(acc, static_cast<A>(p[i])));
-      }
+      scan_lines(x + begin * s.n, out + begin * s.n, end - begin, s.n, start, combine);
     });
     return;
   }
@@ -157,6 +200,7 @@ void scan_with(const void* x_data, void* out_data, ScanShape s, A start, [[maybe
     std::fill_n(acc, width, start);
     if constexpr (kHalf<T>) {
       in_float_rows(x + at, out + at, s, width, [&](float* some, int64_t, int64_t rows) {
+        if (s.inner <= kShort) return scan_narrow_rows(some, some, rows, width, acc, combine);
         float sums[kBlock];
         for (int64_t i = 0; i < rows; ++i, some += width) {
           scan_step(acc, some, sums, width, combine);
@@ -165,6 +209,7 @@ void scan_with(const void* x_data, void* out_data, ScanShape s, A start, [[maybe
       });
       return;
     }
+    if (s.inner <= kShort) return scan_narrow_rows(x + at, out + at, s.n, width, acc, combine);
     for (int64_t i = 0; i < s.n; ++i) {
       const T* p = x + at + i * s.inner;
       T* o = out + at + i * s.inner;
@@ -212,9 +257,9 @@ void scan(Scan what, const void* x, void* out, ScanShape s, DType dtype) {
     using T = typename decltype(tag)::type;
     if constexpr (!std::is_same_v<T, bool>) {
       using A = typename Accumulator<T>::type;
-      if (std::is_same_v<T, float> && what == Scan::Sum && s.inner == 1 && s.n > 0) {
+      if (std::is_same_v<T, float> && what == Scan::Sum && s.inner == 1 && s.n > kShort) {
         sum_lines(static_cast<const float*>(x), static_cast<float*>(out), s.outer, s.n);
-      } else if (std::is_same_v<T, int64_t> && what == Scan::Sum && s.inner == 1 && s.n > 0) {
+      } else if (std::is_same_v<T, int64_t> && what == Scan::Sum && s.inner == 1 && s.n > kShort) {
         auto* from = static_cast<const int64_t*>(x);
         auto* to = static_cast<int64_t*>(out);
         parallel_for(s.outer, std::max<int64_t>(1, 16384 / s.n), [&](int64_t begin, int64_t end) {
