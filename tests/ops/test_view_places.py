@@ -73,3 +73,16 @@ def test_gradients_of_windows_that_share_elements() -> None:
         x.as_strided(size, stride, offset).backward(g)
         ours.as_strided(size, stride, offset).backward(to_taeda(g))
         torch.testing.assert_close(to_torch(ours.grad), x.grad)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bfloat16, torch.float32, torch.float64])
+def test_copies_of_rows_of_any_width(dtype: torch.dtype) -> None:
+    x = (torch.rand(37, 3, 270) * 200).to(dtype)
+    ours = to_taeda(x)
+    for width in (*range(2, 40), 63, 64, 65, 100, 128, 200, 256, 257):
+        got = ours[:, 1, 3 : 3 + width].contiguous()
+        assert torch.equal(to_torch(got), x[:, 1, 3 : 3 + width])
+        into = taeda.zeros(3, 40, width + 5, dtype=got.dtype)
+        into[:, 2:39, 5:] = ours[:, :, :width].transpose(0, 1)
+        assert torch.equal(to_torch(into)[:, 2:39, 5:], x[:, :, :width].transpose(0, 1))
+        assert not to_torch(into)[:, :, :5].any()

@@ -144,6 +144,8 @@ std::optional<Plan> with_rows_as_elements(const Plan& plan) {
   return wide;
 }
 
+constexpr int64_t kRow = 256;  // bytes of rows whose copies would be calls each
+
 }  // namespace
 
 void run_copy(const Plan& plan) {
@@ -180,6 +182,8 @@ void run_copy(const Plan& plan) {
     run_transpose(plan, outer, plane_offset);
     return;
   }
+  const bool in_rows = plan.dtype[0] == plan.dtype[1] && d[0] == item && s[0] == item &&
+                       n[0] * item >= 16 && n[0] * item <= kRow;
   auto run = [&](int64_t o, int64_t begin, int64_t end) {  // rows [begin, end) of one plane
     char* dst = plan.data[0] + plane_offset(0, o);
     const char* src = plan.data[1] + plane_offset(1, o);
@@ -187,6 +191,9 @@ void run_copy(const Plan& plan) {
       visit_bytes(plan.dtype[0], [&](auto tag) {
         transpose_tiles<typename decltype(tag)::type>(dst, d[1], src, s[0], n[0], begin, end);
       });
+    } else if (in_rows) {
+      cpu::simd::streams().rows(dst + begin * d[1], d[1], src + begin * s[1], s[1], n[0] * item,
+                                end - begin);
     } else if (n[0] < 8 &&
                n[1] > n[0]) {  // a long inner loop is worth more than the order of writing
       cast(dst + begin * d[1], d[1], d[0], src + begin * s[1], s[1], s[0], end - begin, n[0]);

@@ -1,4 +1,4 @@
-// Whole cache lines written past the caches.
+// Whole cache lines written past the caches, and short rows.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,8 @@ struct Stream {
   void (*store)(void* to, const void* from, int64_t lines);  // from a cache
   void (*copy)(void* to, const void* from, int64_t lines);   // from memory
   void (*fence)();
+  // Rows of at least 16 bytes, d and s bytes apart, written to the caches.
+  void (*rows)(char* to, int64_t d, const char* from, int64_t s, int64_t bytes, int64_t rows);
 };
 
 namespace v2 {
