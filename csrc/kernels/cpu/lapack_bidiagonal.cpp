@@ -8,6 +8,7 @@
 #include "kernels/cpu/lapack_reflectors.h"
 #include "kernels/cpu/lapack_util.h"
 #include "kernels/cpu/simd/transpose.h"
+#include "kernels/cpu/team.h"
 
 // Fortran passes the length of every text behind the other arguments.
 extern "C" {
@@ -20,17 +21,19 @@ void scipy_dbdsdc_(const char*, const char*, const int*, double*, double*, doubl
 namespace taeda::cpu::lapack {
 namespace {
 
-constexpr int64_t kPanel = 32;      // columns between two updates of what is left
+constexpr int64_t kPanel = 16;      // columns between two updates of what is left
 constexpr int64_t kStrip = 64;      // columns that a task updates
-constexpr int64_t kPart = 1 << 16;  // elements of a product with a vector that a task takes
-constexpr int64_t kDivide = 128;    // rows of a bidiagonal matrix that is divided here
-constexpr int64_t kSame = 256;      // rows apart whose addresses share places in a cache
+constexpr int64_t kPart = 1 << 14;  // elements of a product with a vector that a thread takes
+constexpr int64_t kMostParts = 8;
+constexpr int64_t kDivide = 128;  // rows of a bidiagonal matrix that is divided here
+constexpr int64_t kSame = 256;    // rows apart whose addresses share places in a cache
 
 // a (m x n, m >= n) = Q B P', B with the diagonal d and e above it.
 template <class T> class Reduction {
  public:
-  Reduction(int64_t m, int64_t n)
-      : m_(m),
+  Reduction(int64_t m, int64_t n, Team& team)
+      : team_(team),
+        m_(m),
         n_(n),
         ld_(apart(m)),
         ldn_(apart(n)),
@@ -84,8 +87,7 @@ template <class T> class Reduction {
   // y = tau * what is left of the matrix, turned, times v.
   void multiply_column(int64_t i, int64_t j, T tau, const T* v, T* y) {
     const int64_t from = down(j), begin = j + 1, high = ld_ - from;
-    const int64_t grain = up(std::max<int64_t>(1, kPart / high));
-    parallel_for(n_ - begin, grain, [&](int64_t first, int64_t last) {
+    share(n_ - begin, high, [&](int64_t first, int64_t last) {
       loops_.dots(from, ld_, last - first, column(begin + first), ld_, v, y + begin + first);
     });
     std::array<T, 2 * kPanel> inner, factors;
@@ -108,8 +110,7 @@ template <class T> class Reduction {
   // x = tau * what is left of the matrix times u.
   void multiply_row(int64_t i, int64_t j, T tau, const T* u, T* x) {
     const int64_t begin = j + 1, from = down(begin), wide = n_ - begin;
-    const int64_t grain = up(std::max<int64_t>(1, kPart / wide));
-    parallel_for(ld_ - from, grain, [&](int64_t first, int64_t last) {
+    share(ld_ - from, wide, [&](int64_t first, int64_t last) {
       loops_.add(from + first, from + last, wide, column(begin), ld_, u + begin, x);
     });
     std::array<T, 2 * kPanel> inner, factors;
@@ -125,17 +126,24 @@ template <class T> class Reduction {
     const int64_t top = down(next);
     if (next >= n_) return;
     const int64_t strips = (n_ - next + kStrip - 1) / kStrip;
-    parallel_for(strips, 1, [&](int64_t first, int64_t last) {
-      for (int64_t s = first; s < last; ++s) {
-        const int64_t at = next + s * kStrip, width = std::min(kStrip, n_ - at);
-        // Read by rows, as our products do, the matrix is transposed.
-        gemm<T>(width, ld_ - top, many, T(-1), {yu_ + at, ldn_, Trans::Yes}, {vx_ + top, ld_}, T(1),
-                column(at) + top, ld_);
-      }
+    team_.share(strips, [&](int64_t s) {
+      const int64_t at = next + s * kStrip, width = std::min(kStrip, n_ - at);
+      // Read by rows, as our products do, the matrix is transposed.
+      gemm<T>(width, ld_ - top, many, T(-1), {yu_ + at, ldn_, Trans::Yes}, {vx_ + top, ld_}, T(1),
+              column(at) + top, ld_);
     });
   }
 
+  // f(first, last) for parts of `lines` lines of some elements.
+  template <class F> void share(int64_t lines, int64_t elements, const F& f) {
+    const int64_t parts = std::clamp<int64_t>(lines * elements / kPart, 1, kMostParts);
+    const int64_t each = up((lines + parts - 1) / parts);
+    team_.share((lines + each - 1) / each,
+                [&](int64_t p) { f(p * each, std::min((p + 1) * each, lines)); });
+  }
+
   const Loops& loops_ = symmetric_loops<T>();
+  Team& team_;
   int64_t m_, n_, ld_, ldn_;
   Scratch<T> memory_;
   T *rest_, *vx_, *yu_, *end_;  // vx: v and x of each column in turn; yu: y and u
@@ -163,7 +171,10 @@ int32_t bidiagonal_svd(int64_t m, int64_t n, bool turned, T* a, T* s, T* u, T* v
   narrow(3 * product(n, n) + 4 * static_cast<double>(n));
   Scratch<T> e(n), tau_q(n), tau_p(n), p(n * n), unused(1), work(u ? 3 * n * n + 4 * n : 8 * n);
   Scratch<int> int_work(8 * n);
-  Reduction<T>(m, n).run(a, s, e.data(), tau_q.data(), p.data(), tau_p.data());
+  const auto reduce = [&](Team& team) {
+    Reduction<T>(m, n, team).run(a, s, e.data(), tau_q.data(), p.data(), tau_p.data());
+  };
+  Team::run(kMostParts, reduce, [] { return false; });
   int info = 0, int_unused = 0;
   const char* uplo = turned ? "L" : "U";
   if (!u) {
