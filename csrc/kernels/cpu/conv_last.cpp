@@ -101,7 +101,7 @@ void sum_part(const Part& part, const Piece& piece, const Panel& panel, const T*
   x.c_row = p.w.y_step * panel.width;
   auto sum = [&](const Range& planes, const Range& rows, const Range& columns) {
     const int64_t cols = columns.last - columns.first;
-    const int64_t tile = ceil_div(cols, ceil_div(cols, loop.rows));
+    const int64_t tile = ceil_div(cols, ceil_div(cols, loop.rows[panel.kind]));
     for (int64_t d = planes.first; d < planes.last; ++d) {
       for (int64_t h = rows.first; h < rows.last; ++h) {
         const int64_t row =
@@ -222,7 +222,8 @@ double cost(const ConvShape& s, const std::vector<Part>& parts, int64_t channels
     for (const Part& part : parts) {
       double across = 0;
       for (const Segment& s : part.cols) {
-        const int64_t cols = s.last - s.first, tiles = ceil_div(cols, last_loops<T>().rows);
+        const int64_t cols = s.last - s.first,
+                      tiles = ceil_div(cols, last_loops<T>().rows[panel.kind]);
         across += real(s.taps * tiles) * work_of<T>(ceil_div(cols, tiles), panel);
       }
       work += part.read() / taps_read(part.cols) * across * real(part.p.channels);

@@ -222,7 +222,7 @@ inline double padded_input(const std::vector<Part>& parts, const Sizes& in, cons
 // registers narrower than there are.
 template <class T> double work_of(int64_t rows, const Panel& panel) {
   const auto& loop = last_loops<T>();
-  return real(std::max(rows, loop.rows >> (2 - panel.kind)) *
+  return real(std::max(rows, loop.rows[0] >> (2 - panel.kind)) *
               std::max(panel.width, loop.widths[1]));
 }
 

@@ -63,7 +63,8 @@ void add_piece(const Part& part, int64_t channel, int64_t all, const Piece& piec
   const Box& y = piece.y;
   const std::vector<Tap> taps = taps_of(part, piece);
   const int64_t run = part.run(), depth = all * p.taps();
-  const int64_t tile = ceil_div(run, ceil_div(run, loop.rows));
+  // No more with a single register of columns: sums that are read and written again would wait.
+  const int64_t tile = ceil_div(run, ceil_div(run, loop.rows[0]));
   const int64_t cols = std::min(y.cols, kPlacesTogether);
   const int64_t rows =
       std::min(y.rows, ceil_div(y.rows, std::max<int64_t>(1, y.rows * cols / kPlacesTogether)));
@@ -146,7 +147,7 @@ template <class T> double last_grad_weight_cost(const ConvShape& s) {
   const int64_t run = part.run();
   const Sizes in = sizes(s, s.in), out = sizes(s, s.out);
   if (run == 0 || outputs == 0) return HUGE_VAL;
-  const int64_t tiles = ceil_div(run, last_loops<T>().rows);
+  const int64_t tiles = ceil_div(run, last_loops<T>().rows[0]);
   double work = 0, weights = 0;
   for (const Panel& panel : panels_of<T>(outputs)) {
     const double each = real(tiles) * work_of<T>(ceil_div(run, tiles), panel);

@@ -22,8 +22,8 @@ template <class T> struct RunProduct {
 };
 
 template <class T> struct LastLoops {
-  int64_t rows;       // the most of one product
   int64_t widths[3];  // of panels, the widest first
+  int64_t rows[3];    // the most of one product, for each of them
   using Product = void (*)(int64_t rows, const RunProduct<T>& x);
   Product product[3];  // for each of them
 };
