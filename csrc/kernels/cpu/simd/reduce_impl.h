@@ -163,11 +163,14 @@ template <class R> inline bool may_have_nan(VecFor<R> sum) {
 constexpr int64_t kBlock = 2048;  // elements of a row that are reduced in C at once
 constexpr int64_t kAhead = 8192;  // bytes: the machine's own prefetching stops at every page
 
-// Asks for `bytes` at p, where they lie beyond the caches; within them, asking costs a tenth.
-inline void ask_for(bool far, const void* p, int64_t bytes) {
+// Asks for `bytes` at p, where they lie beyond the caches; within them, asking costs a tenth. To be
+// inlined: a call would take all registers. Nearness: 3 is the first cache, 2 the second, which is
+// enough where a few instructions follow.
+template <int Nearness = 2>
+[[gnu::always_inline]] inline void ask_for(bool far, const void* p, int64_t bytes) {
   if (!far) return;
   for (int64_t line = 0; line < bytes; line += 64)
-    __builtin_prefetch(static_cast<const char*>(p) + line, 0, 2);
+    __builtin_prefetch(static_cast<const char*>(p) + line, 0, Nearness);
 }
 
 template <class R, bool Quick = HasQuick<R>>

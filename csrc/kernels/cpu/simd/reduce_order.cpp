@@ -150,7 +150,7 @@ template <class T, bool Largest> struct Arg {
     };
     int64_t i = 0;
     for (; i + 4 * w <= n; i += 4 * w, turn += 1) {
-      ask_for(far, reinterpret_cast<const char*>(x + i) + kAhead, 4 * w * sizeof(*x));
+      ask_for<3>(far, reinterpret_cast<const char*>(x + i) + kAhead, 4 * w * sizeof(*x));
       for (int k = 0; k < 4; ++k) take(i + k * w, k);
     }
     for (int k = 0; i + w <= n; i += w, ++k) take(i, k);

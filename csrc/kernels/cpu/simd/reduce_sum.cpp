@@ -198,7 +198,7 @@ template <class T> struct MomentsOf {
     };
     int64_t i = 0;
     for (; i + 4 * w <= n; i += 4 * w) {
-      ask_for(far, reinterpret_cast<const char*>(x + i) + kAhead, 4 * w * sizeof(*x));
+      ask_for<3>(far, reinterpret_cast<const char*>(x + i) + kAhead, 4 * w * sizeof(*x));
       for (int k = 0; k < 4; ++k) take(i + k * w, k);
     }
     for (; i + w <= n; i += w) take(i, 0);
