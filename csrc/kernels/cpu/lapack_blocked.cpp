@@ -63,7 +63,7 @@ int64_t half(int64_t n) { return (n / 2 + kPanel - 1) / kPanel * kPanel; }
 template <class T>
 void solve_blocks(int64_t n, int64_t many, Triangle how, const T* t, int64_t ldt, T* b,
                   int64_t ldb) {
-  if (n <= kPanel || many < kPanel / 4) {
+  if (n <= kPanel || many < 2) {
     const int rows = narrow(how.left ? n : many), cols = narrow(how.left ? many : n),
               ldt_ = leading(ldt), ldb_ = leading(ldb);
     const char* op = how.trans == Trans::No ? "N" : how.trans == Trans::Yes ? "T" : "C";

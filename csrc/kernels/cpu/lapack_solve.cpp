@@ -68,7 +68,7 @@ template <class F> void each_block(int64_t batch, int64_t many, double work, F&&
 }
 
 // Whether right sides are best left to LAPACK's own solver.
-bool is_little(int64_t n, int64_t many) { return n <= 64 || many < 16; }
+bool is_little(int64_t n) { return n <= 64; }
 
 template <class T> T conjugate(T x) {
   if constexpr (std::is_floating_point_v<T>) return x;
@@ -182,7 +182,7 @@ void cholesky_solve(Shape s, bool upper, const T* factor, int64_t factor_step, T
   each_block(s.batch, s.cols, 2 * product(n, n), [&](int64_t i, int64_t first, int64_t count) {
     const T* f = factor + i * factor_step;
     T* x = b + (i * s.cols + first) * n;
-    if (is_little(n, count) && (count > 1 || n <= 64)) {
+    if (is_little(n)) {
       const int size = narrow(n), ld = leading(n), cols = narrow(count);
       int info = 0;
       return Routines<T>::potrs(triangle(upper), &size, &cols, f, &ld, x, &ld, &info, 1);
@@ -378,7 +378,7 @@ void lu_solve(Shape s, Trans trans, const T* lu, int64_t lu_step, const int32_t*
     const int32_t* order = pivots + i * pivot_step;
     T* x = b + (i * s.cols + first) * n;
     if (trans == Trans::No && n <= kSmall) return small_lu_solve(n, count, a, order, x);
-    if (is_little(n, count)) {
+    if (is_little(n)) {
       const int size = narrow(n), ld = leading(n), cols = narrow(count);
       int info = 0;
       return Routines<T>::getrs(code(trans), &size, &cols, a, &ld, order, x, &ld, &info, 1);
