@@ -1,6 +1,7 @@
 // Places along one dimension, or in the flattened tensor: index_select, index_add, index_copy,
 // index_fill, take, put.
 #include "base/thread_pool.h"
+#include "kernels/cpu/embedding.h"
 #include "ops/copy.h"
 #include "ops/index_plan.h"
 
@@ -48,6 +49,11 @@ Tensor index_select_op(const Tensor& x, int64_t dim, const Tensor& index) {
                      " is out of bounds for dimension ", d, " with size ", at(source.sizes(), d));
   }
   if (out.numel() == 0) return out;
+  const int64_t row = source.stride(0) * static_cast<int64_t>(source.itemsize());
+  if (d == 0 && source.is_contiguous() && row >= 128 && row <= 4096) {  // bytes: needs no plan
+    cpu::take_rows(places.numel(), row, source.data(), places.data_as<int64_t>(), out.data());
+    return out;
+  }
   IndexPlan p = line_plan(source, d, places);
   cpu::index_read(out.data(), source.data(), p.layout, x.dtype());
   return out;

@@ -86,3 +86,14 @@ def test_copies_of_rows_of_any_width(dtype: torch.dtype) -> None:
         into[:, 2:39, 5:] = ours[:, :, :width].transpose(0, 1)
         assert torch.equal(to_torch(into)[:, 2:39, 5:], x[:, :, :width].transpose(0, 1))
         assert not to_torch(into)[:, :, :5].any()
+
+
+@pytest.mark.parametrize("width", [31, 32, 33, 64, 1024, 1025])
+def test_selected_rows(width: int) -> None:
+    x, index = torch.randn(50, width), torch.randint(0, 50, (300,), dtype=torch.int32)
+    for a in (x, x.t().contiguous().t(), x[3:], x.view(25, 2, width)):
+        places = index % a.size(0)
+        got = taeda.index_select(to_taeda(a), 0, to_taeda(places))
+        assert torch.equal(to_torch(got), a.index_select(0, places))
+        with pytest.raises(IndexError):
+            taeda.index_select(to_taeda(a), 0, taeda.tensor([0, a.size(0)]))
