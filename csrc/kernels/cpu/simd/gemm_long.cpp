@@ -3,30 +3,17 @@
 #include <utility>
 
 #include "kernels/cpu/simd/lanes.h"
-#include "kernels/cpu/simd/registers.h"
+#include "kernels/cpu/simd/pairs.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
 constexpr int kChains = 8;  // sums at once, so that none is waited for
 
-// W numbers of T, which need not be aligned.
-template <class T, int W> struct Row {
-  typedef T type __attribute__((vector_size(W * sizeof(T)), aligned(sizeof(T)), may_alias));
-};
-template <class T> struct Row<T, 1> {
-  using type = T;
-};
-
-// Real and imaginary parts exchanged.
-template <class V, size_t... I> FN V turned(V v, std::index_sequence<I...>) {
-  return __builtin_shufflevector(v, v, (I ^ 1)...);
-}
-
 // ---- both sides along the sum ----
 
-// What the products of parts come to: `same` of both real or both imaginary parts, `mixed` of a
-// real part of a and an imaginary one of b, or of both the other way round.
+// What products of parts add up to: of both real ones, of both imaginary ones, of a's real and b's
+// imaginary ones, and the other way round.
 template <class T> struct Sums {
   T real = 0, imaginary = 0, real_imaginary = 0, imaginary_real = 0;
 

@@ -3,22 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/cpu/simd/registers.h"
+#include "kernels/cpu/simd/pairs.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
 constexpr int64_t kRowsTogether = 32;  // that a strip of the right side is read for
-
-// W numbers of T, which need not be aligned.
-template <class T, int W> struct Row {
-  typedef T type __attribute__((vector_size(W * sizeof(T)), aligned(sizeof(T)), may_alias));
-};
-
-// Real and imaginary parts exchanged.
-template <class V, size_t... I> FN V turned(V v, std::index_sequence<I...>) {
-  return __builtin_shufflevector(v, v, (I ^ 1)...);
-}
 
 // M rows of V times W neighbouring parts of results. Parts of complex numbers are multiplied by the
 // left side's real and imaginary parts apart, which meet at the end.
