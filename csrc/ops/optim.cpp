@@ -16,8 +16,8 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 15;  // numbers that are worth another thread
 constexpr int64_t kShare = 1 << 13;  // that it takes at a time
-constexpr size_t kGradient = 1;  // its place among the operands: the one that is only read
-constexpr int64_t kChunk = 512;  // elements converted at a time where dtypes are mixed
+constexpr size_t kGradient = 1;      // its place among the operands: the one that is only read
+constexpr int64_t kChunk = 512;      // elements converted at a time where dtypes are mixed
 
 // A group's lists. Of `scalars`, which are counts and the like, each parameter has a zero-dim
 // tensor.

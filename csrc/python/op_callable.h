@@ -30,8 +30,8 @@ PyObject* call_table(const OpTable& table, const PyArgs& call, bool quiet = fals
 // dim, index}).
 PyObject* call_method(const char* name, std::initializer_list<PyObject*> args);
 
-// Runs an op that changes its arguments, which are Values already. False, and nothing has been done,
-// where Python code overrides the op.
+// Runs an op that changes its arguments, which are Values already. False, and nothing has been
+// done, where Python code overrides the op.
 bool run_values(const Op& op, Values& values);
 
 // The results of an op as Python sees them.

@@ -62,8 +62,8 @@ template <class T> void product(const SmallProduct<T>& given) {
   if (x.b.col != 1 && x.n > 1) {  // then b.row is 1
     constexpr auto bytes = static_cast<int64_t>(sizeof(T));
     const Transpose transpose = bytes == 4 ? transpose_kernels.bytes4 : transpose_kernels.bytes8;
-    transpose(reinterpret_cast<char*>(turned), x.n * bytes,
-              reinterpret_cast<const char*>(x.b.data), x.b.col * bytes, x.n, x.k);
+    transpose(reinterpret_cast<char*>(turned), x.n * bytes, reinterpret_cast<const char*>(x.b.data),
+              x.b.col * bytes, x.n, x.k);
     x.b = {turned, x.n, 1, 0};
   }
   int64_t j = 0;
