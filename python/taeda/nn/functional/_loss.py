@@ -102,7 +102,7 @@ def binary_cross_entropy(
         ValueError: the input and the target differ in shape.
     """
     reduction = resolve(reduction, size_average, reduce)
-    if not input.is_same_size(target):
+    if target.shape != input.shape:
         raise ValueError(
             f"binary_cross_entropy: Using a target size ({target.shape}) that is different to the "
             f"input size ({input.shape}) is deprecated. Please ensure they have the same size."
@@ -137,7 +137,7 @@ def binary_cross_entropy_with_logits(
         ValueError: the input and the target differ in shape.
     """
     reduction = resolve(reduction, size_average, reduce)
-    if not input.is_same_size(target):
+    if target.shape != input.shape:
         raise ValueError(
             f"binary_cross_entropy_with_logits: Target size ({target.shape}) must be the same as "
             f"input size ({input.shape})"

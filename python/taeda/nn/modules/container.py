@@ -44,8 +44,7 @@ class Sequential(Module):
 
     def forward(self, input: Any) -> Any:
         for module in self._modules.values():
-            # module(input), less the interpreter loop that the type's slot would start.
-            input = module.__call__(input)
+            input = module(input)
         return input
 
     def _renumber(self, modules: Iterable[Module]) -> None:
