@@ -26,27 +26,43 @@ struct RegionGuard {
   ~RegionGuard() { t_in_region = before; }
 };
 
+// Threads take several chunks at once while many are left, since memory is read and written fastest
+// in long stretches, and fewer towards the end, so that none has to wait long for another.
+constexpr int64_t kShare = 8;  // of a thread's part of what is left, one such part at a time
+
 struct Job {
   ChunkFunction function;
   void* context;
   int64_t n;
   int64_t chunk;
+  int64_t shares;                // the parts that what is left is thought to have
   std::atomic<int64_t> next{0};  // the first item that nobody has taken
+  std::atomic<bool> failed{false};
   std::mutex error_mutex{};
   std::exception_ptr error{};
 
+  bool take(int64_t& begin, int64_t& end) {
+    begin = next.load(std::memory_order_relaxed);
+    do {
+      if (begin >= n) return false;
+      const int64_t many = (n - begin) / chunk / shares;
+      const int64_t items = many > 1 ? many * chunk : chunk;
+      end = n - begin < items ? n : begin + items;
+    } while (!next.compare_exchange_weak(begin, end, std::memory_order_relaxed));
+    return true;
+  }
   void work() {
     RegionGuard guard;
-    for (;;) {
-      const int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
-      if (begin >= n) return;
-      const int64_t end = n - begin < chunk ? n : begin + chunk;
-      try {
-        function(context, begin, end);
-      } catch (...) {
-        next.store(n, std::memory_order_relaxed);
-        std::lock_guard lock(error_mutex);
-        if (!error) error = std::current_exception();
+    int64_t begin, end;
+    while (take(begin, end)) {
+      for (; begin < end && !failed.load(std::memory_order_relaxed); begin += chunk) {
+        try {
+          function(context, begin, end - begin < chunk ? end : begin + chunk);
+        } catch (...) {
+          failed.store(true, std::memory_order_relaxed);
+          std::lock_guard lock(error_mutex);
+          if (!error) error = std::current_exception();
+        }
       }
     }
   }
@@ -214,7 +230,7 @@ void run_chunks(int64_t n, int64_t grain, ChunkFunction function, void* context)
   struct Release {
     ~Release() { g_busy.store(false, std::memory_order_release); }
   } release;
-  Job job{function, context, n, chunk};
+  Job job{function, context, n, chunk, kShare * threads};
   pool().run(job, threads);
   if (job.error) std::rethrow_exception(job.error);
 }

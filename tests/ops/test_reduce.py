@@ -165,6 +165,30 @@ def test_columns_and_rows_of_many_sizes(dtype: torch.dtype) -> None:
                 compare(name, x, 1)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32", "int64"])
+@pytest.mark.parametrize(("rows", "cols"), [(1024, 33), (1031, 2100), (4100, 16), (2048, 1)])
+def test_places_in_long_columns(dtype: str, rows: int, cols: int) -> None:
+    x = (torch.randn(rows, cols) * 40).round().to(getattr(torch, dtype))  # many ties
+    wide = torch.stack([x, -x], 1)[:, 0]
+    for a, name in itertools.product((x, wide, x[:1].expand(rows, -1)), ("max", "argmin")):
+        compare(name, a, 0)
+    if not x.is_floating_point():
+        return
+    for sign in (1.0, -1.0):  # a zero's sign is that of the first one
+        zeros = torch.zeros(rows, cols, dtype=x.dtype)
+        zeros[::2] *= sign
+        zeros[1::2] *= -sign
+        found = to_taeda(zeros).max(0).values.numpy() if dtype != "bfloat16" else None
+        assert found is None or (np.signbit(found) == (sign < 0)).all()
+    compare("max", torch.full_like(x, -float("inf")), 0)
+    for row in (0, 5, rows // 2, rows - 1):
+        x[row, row % cols] = NAN
+        x[rows - 1, (row + 7) % cols] = float("inf")
+        compare("max", x, 0)
+        compare("argmin", x, 0)
+    compare("argmax", torch.full_like(x, NAN), 0)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "int16", "uint8"])
 @pytest.mark.parametrize("n", [2, 3, 4, 7, 16, 17, 40, 63])
 def test_many_short_rows(dtype: str, n: int) -> None:

@@ -32,12 +32,14 @@ const ReduceKernel* find(ReduceOp op, DType dtype) {
 }
 
 constexpr int64_t kGrain = 32768, kFar = 32 << 20;
-constexpr int64_t kStrip = 512;  // columns
+// Columns at once: their accumulators stay in the first cache beside the rows.
+constexpr int64_t kStrip = 1024;
+
+bool finds_place(ReduceOp op) { return op == ReduceOp::ArgMax || op == ReduceOp::ArgMin; }
 
 // Up to where rows are short, which are faster as columns.
 int64_t short_row(ReduceOp op, int64_t item) {
-  const bool place = op == ReduceOp::ArgMax || op == ReduceOp::ArgMin;
-  if (item == 8 && !place) return 8;
+  if (item == 8 && !finds_place(op)) return 8;
   return op == ReduceOp::Prod ? 16 : 63;
 }
 
@@ -90,7 +92,7 @@ struct Plan {
         x(static_cast<const char*>(input)),
         item(static_cast<int64_t>(itemsize(dtype))),
         most_turned(short_row(op, item)),
-        foldable(op != ReduceOp::ArgMax && op != ReduceOp::ArgMin) {}
+        foldable(!finds_place(op)) {}
 
   const ReduceKernel& k;
   const char* x;
@@ -289,11 +291,9 @@ void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef stri
   p.lane = p.outer_kept.take_last({1, 0, 1});
   p.line = p.outer_reduced.take_last({1, 0, 0});
   p.by_columns = p.lane.in == 1 && p.line.in != 1;
-  p.in_strips = p.by_columns && op == ReduceOp::Moments;
+  p.in_strips = p.by_columns && (op == ReduceOp::Moments || finds_place(op));
   if (p.by_columns) {
-    // Whole rows as far as possible: memory is read best from one end to the other.
-    const int64_t widest = p.in_strips ? kStrip : kMaxColumns;
-    const int64_t blocks = (p.lane.size + widest - 1) / widest;
+    const int64_t blocks = (p.lane.size + kStrip - 1) / kStrip;
     p.lanes_at_once = std::min(p.lane.size, ((p.lane.size + blocks - 1) / blocks + 63) / 64 * 64);
     const int64_t most = 4096 * std::max<int64_t>(1, 64 / p.lane.size);
     const int64_t least = std::max(p.line.size / 16, 8 * kGrain / p.lane.size);

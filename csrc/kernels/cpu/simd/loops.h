@@ -214,7 +214,7 @@ template <class Op, uint32_t flags> constexpr Loops make_loops() {
   constexpr uint32_t all = Op::info.flags | flags, in = Op::info.dtypes;
   l.heavy = (all & heavy_value) != 0;
   l.heavy_slopes = (all & heavy_slopes) != 0;
-  if constexpr ((all & (heavy_value | slow)) == heavy_value &&
+  if constexpr ((all & heavy_value) != 0 && ((all & slow) == 0 || Lanes<Op>::kExist) &&
                 same_type<decltype(&Op::template f<float>), float (*)(float)>)
     l.past = &PastLoop<Op>::loop;
   if constexpr ((in & kBools) != 0) add_value<Op, bool>(l);

@@ -3,7 +3,7 @@
 // namespace.
 #pragma once
 
-#ifdef __F16C__
+#if defined(__F16C__) || defined(__AVX512F__)
 #include <immintrin.h>
 #endif
 
@@ -160,6 +160,39 @@ template <class R> inline bool may_have_nan(VecFor<R> sum) {
   return total != total;
 }
 
+// Tells whether R::quick has met a NaN since the watch began.
+#ifdef __AVX512F__
+// The processor keeps a flag of that, which costs nothing but to look.
+template <class R> class NanWatch {
+ public:
+  NanWatch() : before_(_mm_getcsr()) {
+    _mm_setcsr(before_ & ~kInvalid);
+    asm volatile("" ::: "memory");
+  }
+  NanWatch(const NanWatch&) = delete;
+  NanWatch& operator=(const NanWatch&) = delete;
+  ~NanWatch() { _mm_setcsr(_mm_getcsr() | (before_ & kInvalid)); }
+  void see(const VecFor<R>&) {}
+  bool has_seen() const {  // of what has been stored
+    asm volatile("" ::: "memory");
+    return (_mm_getcsr() & kInvalid) != 0;
+  }
+
+ private:
+  static constexpr unsigned kInvalid = 1;
+  unsigned before_;
+};
+#else
+template <class R> class NanWatch {
+ public:
+  void see(const VecFor<R>& v) { sum_ += v; }
+  bool has_seen() const { return may_have_nan<R>(sum_); }
+
+ private:
+  VecFor<R> sum_{};
+};
+#endif
+
 constexpr int64_t kBlock = 2048;  // elements of a row that are reduced in C at once
 constexpr int64_t kAhead = 8192;  // bytes: the machine's own prefetching stops at every page
 
@@ -247,16 +280,16 @@ void reduce_rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, 
   }
 }
 
-// One vector from each of G rows, two by two; `sum` gets the sum of them.
-template <class R, int64_t G, bool Quick>
-inline VecFor<R> column_tree(const typename R::T* x, int64_t stride, VecFor<R>& sum) {
+// One vector from each of G rows, two by two; each goes to `see` as well where op is quick.
+template <class R, int64_t G, bool Quick, class See>
+inline VecFor<R> column_tree(const typename R::T* x, int64_t stride, See&& see) {
   if constexpr (G == 1) {
     const auto v = R::map(load_vec<typename R::C, kLanesOf<R>>(x));
-    if constexpr (Quick) sum += v;
+    if constexpr (Quick) see(v);
     return v;
   } else {
-    const auto a = column_tree<R, G / 2, Quick>(x, stride, sum);
-    const auto b = column_tree<R, G / 2, Quick>(x + G / 2 * stride, stride, sum);
+    const auto a = column_tree<R, G / 2, Quick>(x, stride, see);
+    const auto b = column_tree<R, G / 2, Quick>(x + G / 2 * stride, stride, see);
     return op_of<R, Quick>(a, b);
   }
 }
@@ -271,8 +304,9 @@ void rows_by_cols(const typename R::T* x, int64_t stride, int64_t cols, typename
   int64_t c = 0;
   for (; c + w <= cols; c += w) {
     V sum{};
-    const V v =
-        op_of<R, Quick>(load_vec<C, w>(part + c), column_tree<R, G, Quick>(x + c, stride, sum));
+    const V v = op_of<R, Quick>(
+        load_vec<C, w>(part + c),
+        column_tree<R, G, Quick>(x + c, stride, [&](const V& element) { sum += element; }));
     __builtin_memcpy(part + c, &v, sizeof v);
     if constexpr (Quick) sums += sum;
   }

@@ -109,6 +109,7 @@ template <class T, bool Largest> struct Arg {
   using Place = typename PlaceOf<sizeof(C)>::type;
   static constexpr int64_t kSearched = 1024, kBlocks = 32, w = kLanesOf<R>;
   static constexpr int64_t kTogether = 8, kNext = 1024;  // rows, and bytes to ask for ahead
+  static constexpr int64_t kGrouped = 1024;              // rows for which groups are worth it
 
   static bool better(C x, C than) {
     return (Largest ? x > than : x < than) | ((x != x) & (than == than));
@@ -254,6 +255,70 @@ template <class T, bool Largest> struct Arg {
     else return false;
   }
 
+  // Of every kTogether rows the best values, and which rows those are: half the instructions of
+  // finding places at once. False where there may be a NaN.
+  static bool best_groups(const T* x, int64_t n, int64_t stride, int64_t cols, C* value,
+                          Place* group) {
+    using V = VecFor<R>;
+    using P = typename Narrow<Place, w>::type;
+    NanWatch<R> watch;
+    for (int64_t r = 0; r + kTogether <= n; r += kTogether, x += kTogether * stride) {
+      const P here = splat<P>(static_cast<Place>(r));
+      for (int64_t c = 0; c + w <= cols; c += w) {
+        auto row = [&](int64_t k) {
+          const V v = load_vec<C, w>(x + k * stride + c);
+          if constexpr (kIsFloat<T>) watch.see(v);
+          return v;
+        };
+        V most = row(0);
+        for (int64_t k = 1; k < kTogether; ++k) most = op_of<R, HasQuick<R>>(row(k), most);
+        V best = load_vec<C, w>(value + c);
+        P at;
+        __builtin_memcpy(&at, group + c, sizeof at);
+        const P wins = Largest ? most > best : most < best;
+        best = wins ? most : best;
+        at = wins ? here : at;
+        __builtin_memcpy(value + c, &best, sizeof best);
+        __builtin_memcpy(group + c, &at, sizeof at);
+      }
+    }
+    return !(kIsFloat<T> && watch.has_seen());
+  }
+  // The first of those rows that has the value. Without branches, which nothing foresees.
+  static void places_in_groups(const T* x, int64_t stride, int64_t cols, C* value, Place* group) {
+    for (int64_t c = 0; c < cols; ++c) {
+      const T* p = x + group[c] * stride + c;
+      int64_t k = kTogether - 1;
+      for (int64_t r = kTogether - 2; r >= 0; --r) k = load<C>(p[r * stride]) == value[c] ? r : k;
+      value[c] = load<C>(p[k * stride]);  // a zero's sign
+      group[c] += static_cast<Place>(k);
+    }
+  }
+
+  static void start(const T* x, int64_t cols, C* value, Place* place) {
+    for (int64_t c = 0; c < cols; ++c) {
+      value[c] = load<C>(x[c]);
+      place[c] = 0;
+    }
+  }
+  // Whole vectors of columns; returns how many rows are done.
+  static int64_t whole_cols(const T* x, int64_t n, int64_t stride, int64_t cols, C* value,
+                            Place* place) {
+    if (n >= kGrouped) {
+      if (best_groups(x, n, stride, cols, value, place)) {
+        places_in_groups(x, stride, cols, value, place);
+        return n / kTogether * kTogether;
+      }
+      start(x, cols, value, place);
+    }
+    int64_t r = 1;
+    for (; r + kTogether <= n; r += kTogether) {
+      if (quick(x, r, stride, cols, value, place))
+        careful(x, r, kTogether, stride, 0, cols, value, place);
+    }
+    return r;
+  }
+
   static void cols(const void* data, int64_t n, int64_t stride, int64_t cols, int64_t first,
                    void* accs) {
     auto* acc = static_cast<B*>(accs);
@@ -263,19 +328,14 @@ template <class T, bool Largest> struct Arg {
     for (int64_t r0 = 0; r0 < n; r0 += most) {
       const T* x = static_cast<const T*>(data) + r0 * stride;
       const int64_t m = n - r0 < most ? n - r0 : most;
-      for (int64_t c = 0; c < cols; ++c) {
-        value[c] = load<C>(x[c]);
-        place[c] = 0;
-      }
-      int64_t r = 1;
+      start(x, cols, value, place);
+      int64_t whole = 0;
       if constexpr (sizeof(C) == sizeof(Place)) {
-        const int64_t whole = cols / w * w;
-        for (; r + kTogether <= m; r += kTogether) {
-          const bool nan = quick(x, r, stride, cols, value, place);
-          careful(x, r, kTogether, stride, nan ? 0 : whole, cols, value, place);
-        }
+        whole = cols / w * w;
+        const int64_t r = whole_cols(x, m, stride, whole, value, place);
+        careful(x, r, m - r, stride, 0, whole, value, place);
       }
-      careful(x, r, m - r, stride, 0, cols, value, place);
+      careful(x, 1, m - 1, stride, whole, cols, value, place);
       for (int64_t c = 0; c < cols; ++c) offer(acc[c], value[c], first + r0 + place[c]);
     }
   }
