@@ -9,8 +9,10 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <span>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 namespace taeda {
 namespace {
@@ -26,44 +28,73 @@ struct RegionGuard {
   ~RegionGuard() { t_in_region = before; }
 };
 
-// Threads take several chunks at once while many are left, since memory is read and written fastest
-// in long stretches, and fewer towards the end, so that none has to wait long for another.
-constexpr int64_t kShare = 8;  // of a thread's part of what is left, one such part at a time
+// A stretch of chunks: its first thread takes them from the front, others from the back when theirs
+// are done. So a thread finds in its caches what it left there before, and reads and writes memory
+// in order. Alone in its cache line.
+class alignas(64) Stretch {
+ public:
+  void set(int64_t begin, int64_t end) { ends_.store(pack(begin, end), std::memory_order_relaxed); }
+  // The number of a chunk, or -1 if none is left.
+  int64_t take_first() {
+    return take([](int64_t& begin, int64_t&) { return begin++; });
+  }
+  int64_t take_last() {
+    return take([](int64_t&, int64_t& end) { return --end; });
+  }
+
+ private:
+  static uint64_t pack(int64_t begin, int64_t end) {
+    return static_cast<uint64_t>(begin) << 32 | static_cast<uint64_t>(end);
+  }
+  template <class F> int64_t take(F&& one) {
+    uint64_t now = ends_.load(std::memory_order_relaxed);
+    for (;;) {
+      auto begin = static_cast<int64_t>(now >> 32), end = static_cast<int64_t>(now & 0xffffffffu);
+      if (begin >= end) return -1;
+      const int64_t taken = one(begin, end);
+      if (ends_.compare_exchange_weak(now, pack(begin, end), std::memory_order_relaxed))
+        return taken;
+    }
+  }
+
+  std::atomic<uint64_t> ends_{0};
+};
 
 struct Job {
   ChunkFunction function;
   void* context;
   int64_t n;
   int64_t chunk;
-  int64_t shares;                // the parts that what is left is thought to have
-  std::atomic<int64_t> next{0};  // the first item that nobody has taken
-  std::atomic<bool> failed{false};
+  bool in_turn;
+  std::span<Stretch> stretches{};  // one for each thread, or one for all
   std::mutex error_mutex{};
   std::exception_ptr error{};
 
-  bool take(int64_t& begin, int64_t& end) {
-    begin = next.load(std::memory_order_relaxed);
-    do {
-      if (begin >= n) return false;
-      const int64_t many = (n - begin) / chunk / shares;
-      const int64_t items = many > 1 ? many * chunk : chunk;
-      end = n - begin < items ? n : begin + items;
-    } while (!next.compare_exchange_weak(begin, end, std::memory_order_relaxed));
-    return true;
+  int64_t chunks() const { return (n + chunk - 1) / chunk; }
+  void share_out(std::span<Stretch> among) {
+    stretches = in_turn ? among.first(1) : among;
+    const int64_t count = std::ssize(stretches), all = chunks();
+    for (int64_t i = 0; i < count; ++i)
+      stretches[static_cast<size_t>(i)].set(all * i / count, all * (i + 1) / count);
   }
-  void work() {
+  void run(int64_t number) {
+    const int64_t begin = number * chunk;
+    try {
+      function(context, begin, n - begin < chunk ? n : begin + chunk);
+    } catch (...) {
+      for (Stretch& s : stretches) s.set(0, 0);
+      std::lock_guard lock(error_mutex);
+      if (!error) error = std::current_exception();
+    }
+  }
+  void work(size_t thread) {
     RegionGuard guard;
-    int64_t begin, end;
-    while (take(begin, end)) {
-      for (; begin < end && !failed.load(std::memory_order_relaxed); begin += chunk) {
-        try {
-          function(context, begin, end - begin < chunk ? end : begin + chunk);
-        } catch (...) {
-          failed.store(true, std::memory_order_relaxed);
-          std::lock_guard lock(error_mutex);
-          if (!error) error = std::current_exception();
-        }
-      }
+    int64_t number;
+    const size_t own = thread % stretches.size();
+    while ((number = stretches[own].take_first()) >= 0) run(number);
+    for (size_t i = 1; i < stretches.size(); ++i) {
+      Stretch& other = stretches[(own + i) % stretches.size()];
+      while ((number = other.take_last()) >= 0) run(number);
     }
   }
 };
@@ -72,8 +103,11 @@ class Pool {
  public:
   // Runs the job on up to `threads` threads. Only one caller at a time.
   void run(Job& job, int threads) {
-    const int64_t chunks = (job.n + job.chunk - 1) / job.chunk;
+    const int64_t chunks = job.chunks();
     const int helpers = static_cast<int>(chunks < threads ? chunks : threads) - 1;
+    const auto everybody = static_cast<size_t>(helpers) + 1;
+    if (stretches_.size() < everybody) stretches_ = std::vector<Stretch>(everybody);
+    job.share_out(std::span(stretches_).first(everybody));
     {
       std::lock_guard lock(mutex_);
       while (workers_ < helpers && start_worker()) {
@@ -87,7 +121,7 @@ class Pool {
     } else {
       work_.notify_all();
     }
-    job.work();
+    job.work(0);
     std::unique_lock lock(mutex_);
     job_ = nullptr;  // from here on nobody joins; wait only for those that did
     if (active_ == 0) return;
@@ -100,7 +134,7 @@ class Pool {
  private:
   bool start_worker() {
     try {
-      std::thread([this] { loop(); }).detach();
+      std::thread([this, number = static_cast<size_t>(workers_) + 1] { loop(number); }).detach();
     } catch (const std::system_error&) {
       return false;  // no more threads to be had: the ones there are do the work
     }
@@ -108,7 +142,7 @@ class Pool {
     return true;
   }
 
-  void loop() {
+  void loop(size_t number) {
     uint64_t seen = 0;
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -124,7 +158,7 @@ class Pool {
       --places_;
       ++active_;
       lock.unlock();
-      job->work();
+      job->work(number);
       lock.lock();
       if (--active_ == 0) done_.notify_one();
     }
@@ -150,6 +184,7 @@ class Pool {
   std::mutex mutex_;
   std::condition_variable work_, done_;
   std::atomic<uint64_t> epoch_{0};
+  std::vector<Stretch> stretches_;  // of the job
   Job* job_ = nullptr;
   int workers_ = 0;
   int places_ = 0;              // workers that may still join the job
@@ -218,7 +253,7 @@ void set_num_threads(int count) {
 
 bool in_parallel_region() { return t_in_region; }
 
-void run_chunks(int64_t n, int64_t grain, ChunkFunction function, void* context) {
+void run_chunks(int64_t n, int64_t grain, ChunkFunction function, void* context, bool in_turn) {
   const int64_t chunk = chunk_size(n, grain);
   const int threads = get_num_threads();
   // A second caller, while the pool is busy with another's work, does its own.
@@ -230,7 +265,7 @@ void run_chunks(int64_t n, int64_t grain, ChunkFunction function, void* context)
   struct Release {
     ~Release() { g_busy.store(false, std::memory_order_release); }
   } release;
-  Job job{function, context, n, chunk, kShare * threads};
+  Job job{function, context, n, chunk, in_turn};
   pool().run(job, threads);
   if (job.error) std::rethrow_exception(job.error);
 }

@@ -1,9 +1,10 @@
 // One pool of threads for everything that runs in parallel on the CPU.
 //
 // Work is cut into chunks by its size alone, never by the number of threads, so a kernel that
-// combines per-chunk results in chunk order gives the same bits on any machine. Threads take chunks
-// as they become free, sleep when there are none, and a thread that is late is not waited for
-// unless it holds a chunk.
+// combines per-chunk results in chunk order gives the same bits on any machine. Each thread has a
+// stretch of them, the same part of the items in every call, so that it finds in its caches what it
+// left there; then it takes chunks from others. Threads sleep when there are none, and one that is
+// late is not waited for unless it holds a chunk.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +31,12 @@ constexpr int64_t chunk_size(int64_t n, int64_t grain) {
   return grain > least ? grain : least;
 }
 
-void run_chunks(int64_t n, int64_t grain, ChunkFunction function, void* context);
+void run_chunks(int64_t n, int64_t grain, ChunkFunction function, void* context, bool in_turn);
 
 // Calls f(begin, end) for every chunk of [0, n), each at least `grain` long but the last; inline
 // when there is only one. The first exception that a chunk throws is rethrown here, after which
-// chunks not yet begun are skipped.
-template <class F> void parallel_for(int64_t n, int64_t grain, F&& f) {
+// chunks not yet begun are skipped. In turn: whoever is free takes the first chunk that nobody has.
+template <class F> void parallel_for(int64_t n, int64_t grain, F&& f, bool in_turn = false) {
   if (n <= 0) return;
   if (grain < 1) grain = 1;
   if (n <= grain) {
@@ -46,7 +47,11 @@ template <class F> void parallel_for(int64_t n, int64_t grain, F&& f) {
   auto call = [](void* context, int64_t begin, int64_t end) {
     (*static_cast<Body*>(context))(begin, end);
   };
-  run_chunks(n, grain, call, const_cast<void*>(static_cast<const void*>(std::addressof(f))));
+  run_chunks(n, grain, call, const_cast<void*>(static_cast<const void*>(std::addressof(f))),
+             in_turn);
 }
+
+// Calls f(begin, end) for chunks of [0, n) whose items may wait for those before them.
+template <class F> void parallel_in_turn(int64_t n, F&& f) { parallel_for(n, 1, f, true); }
 
 }  // namespace taeda

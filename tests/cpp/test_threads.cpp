@@ -154,6 +154,47 @@ const Register threads[] = {
        changer.join();
        set_num_threads(before);
      }},
+    {"threads: chunks that take very different times",
+     [] {
+       const int before = get_num_threads();
+       for (int threads = 1; threads <= 4; ++threads) {
+         set_num_threads(threads);
+         std::vector<std::atomic<int>> runs(97);
+         for (int turn = 0; turn < 50; ++turn) {
+           parallel_for(97, 1, [&](int64_t begin, int64_t) {
+             volatile int64_t work = begin % 31 == turn % 31 ? 20000 : 1;
+             while (work > 0) work = work - 1;
+             ++runs[static_cast<size_t>(begin)];
+           });
+         }
+         for (const auto& count : runs) expect_equal(count.load(), 50);
+       }
+       set_num_threads(before);
+     }},
+    {"threads: items that wait for those before them",
+     [] {
+       const int before = get_num_threads();
+       for (int threads = 1; threads <= 4; ++threads) {
+         set_num_threads(threads);
+         for (int64_t bad : {int64_t{-1}, int64_t{0}, int64_t{7}, int64_t{199}}) {
+           std::atomic<int64_t> passed{0};
+           bool failed = false;
+           try {
+             parallel_in_turn(200, [&](int64_t item, int64_t) {
+               while (passed != item) std::this_thread::yield();
+               ++passed;
+               if (item == bad) throw std::runtime_error("item");
+             });
+           } catch (const std::runtime_error&) {
+             failed = true;
+           }
+           expect_equal(failed, bad >= 0);
+           expect_equal(passed.load() > bad, true);
+           if (!failed) expect_equal(passed.load(), int64_t{200});
+         }
+       }
+       set_num_threads(before);
+     }},
     {"threads: a team",
      [] {
        const int before = get_num_threads();

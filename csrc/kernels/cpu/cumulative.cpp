@@ -233,7 +233,7 @@ void sum_lines(const float* x, float* out, int64_t lines, int64_t n) {
   const bool alone = get_num_threads() == 1;
   Turns turns;
   double before = 0;
-  parallel_for(lines * pieces, 1, [&](int64_t begin, int64_t end) {
+  parallel_in_turn(lines * pieces, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t first = t % pieces * kPiece, length = std::min(kPiece, n - first);
       const int64_t at = t / pieces * n + first;

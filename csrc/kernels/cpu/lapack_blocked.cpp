@@ -156,7 +156,7 @@ template <class T> class LuPanels {
         tasks_.push_back({s, at});
     }
     factor(0);
-    parallel_for(std::ssize(tasks_), 1, [&](int64_t begin, int64_t end) {
+    parallel_in_turn(std::ssize(tasks_), [&](int64_t begin, int64_t end) {
       try {
         for (int64_t t = begin; t < end; ++t) run_task(tasks_[static_cast<size_t>(t)]);
       } catch (...) {

@@ -58,7 +58,7 @@ template <class T> T to(double x) {
 template <class F> void in_order(Engine& engine, int64_t n, int draws, F&& f) {
   constexpr int64_t piece = 8 * kBuffer;
   Turns turns;
-  parallel_for((n + piece - 1) / piece, 1, [&](int64_t begin, int64_t end) {
+  parallel_in_turn((n + piece - 1) / piece, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const int64_t first = p * piece, count = std::min(piece, n - first);
       Turns::Turn turn(turns, p);
