@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
@@ -104,37 +103,32 @@ class Pool {
   // Runs the job on up to `threads` threads. Only one caller at a time.
   void run(Job& job, int threads) {
     const int64_t chunks = job.chunks();
-    const int helpers = static_cast<int>(chunks < threads ? chunks : threads) - 1;
-    const auto everybody = static_cast<size_t>(helpers) + 1;
+    const auto everybody = static_cast<uint32_t>(chunks < threads ? chunks : threads);
     if (stretches_.size() < everybody) stretches_ = std::vector<Stretch>(everybody);
+    while (workers_ + 1 < everybody && start_worker()) {
+    }
     job.share_out(std::span(stretches_).first(everybody));
-    {
-      std::lock_guard lock(mutex_);
-      while (workers_ < helpers && start_worker()) {
-      }
-      job_ = &job;
-      places_ = helpers;
-      epoch_.fetch_add(1, std::memory_order_release);
-    }
-    if (helpers == 1) {
-      work_.notify_one();
-    } else {
-      work_.notify_all();
-    }
+    job_ = &job;
+    gate_.store((everybody - 1) * kPlace, std::memory_order_release);
+    epoch_.fetch_add(1);
+    if (everybody == 2) epoch_.notify_one();
+    else epoch_.notify_all();
     job.work(0);
-    std::unique_lock lock(mutex_);
-    job_ = nullptr;  // from here on nobody joins; wait only for those that did
-    if (active_ == 0) return;
-    lock.unlock();
-    spin([&] { return active_ == 0; });
-    lock.lock();
-    done_.wait(lock, [&] { return active_ == 0; });
+    // From here on nobody joins; wait only for those that did.
+    uint32_t inside = gate_.fetch_and(kInside, std::memory_order_acq_rel) & kInside;
+    if (inside == 0 || spin([&] { return gate_.load(std::memory_order_acquire) == 0; })) return;
+    while ((inside = gate_.load(std::memory_order_acquire)) != 0)
+      gate_.wait(inside, std::memory_order_acquire);
   }
 
  private:
+  // Of the gate: how many workers are inside, and times kPlace, how many more may come.
+  static constexpr uint32_t kPlace = 1 << 16, kInside = kPlace - 1;
+
   bool start_worker() {
     try {
-      std::thread([this, number = static_cast<size_t>(workers_) + 1] { loop(number); }).detach();
+      const uint32_t seen = epoch_.load(std::memory_order_relaxed);
+      std::thread([this, seen, number = size_t{workers_} + 1] { loop(number, seen); }).detach();
     } catch (const std::system_error&) {
       return false;  // no more threads to be had: the ones there are do the work
     }
@@ -142,25 +136,27 @@ class Pool {
     return true;
   }
 
-  void loop(size_t number) {
-    uint64_t seen = 0;
-    std::unique_lock lock(mutex_);
+  bool join() {
+    uint32_t gate = gate_.load(std::memory_order_relaxed);
+    while (gate >= kPlace) {
+      if (gate_.compare_exchange_weak(gate, gate - kPlace + 1, std::memory_order_acquire,
+                                      std::memory_order_relaxed))
+        return true;
+    }
+    return false;
+  }
+  void leave() {
+    if (gate_.fetch_sub(1) == 1) gate_.notify_one();
+  }
+
+  void loop(size_t number, uint32_t seen) {
     for (;;) {
-      while (epoch_.load(std::memory_order_relaxed) == seen || job_ == nullptr || places_ == 0) {
-        seen = epoch_.load(std::memory_order_relaxed);
-        lock.unlock();
-        const bool soon = spin([&] { return epoch_.load(std::memory_order_relaxed) != seen; });
-        lock.lock();
-        if (!soon) work_.wait(lock, [&] { return epoch_.load(std::memory_order_relaxed) != seen; });
-      }
-      seen = epoch_.load(std::memory_order_relaxed);
-      Job* job = job_;
-      --places_;
-      ++active_;
-      lock.unlock();
-      job->work(number);
-      lock.lock();
-      if (--active_ == 0) done_.notify_one();
+      const auto is_new = [&] { return epoch_.load(std::memory_order_acquire) != seen; };
+      if (!spin(is_new)) epoch_.wait(seen, std::memory_order_acquire);
+      seen = epoch_.load(std::memory_order_acquire);
+      if (!join()) continue;
+      job_->work(number);
+      leave();
     }
   }
 
@@ -181,14 +177,11 @@ class Pool {
     return happened();
   }
 
-  std::mutex mutex_;
-  std::condition_variable work_, done_;
-  std::atomic<uint64_t> epoch_{0};
-  std::vector<Stretch> stretches_;  // of the job
-  Job* job_ = nullptr;
-  int workers_ = 0;
-  int places_ = 0;              // workers that may still join the job
-  std::atomic<int> active_{0};  // workers in the job
+  alignas(64) std::atomic<uint32_t> gate_{0};
+  std::atomic<uint32_t> epoch_{0};  // a new one for each job
+  Job* job_ = nullptr;              // read by those inside only
+  alignas(64) std::vector<Stretch> stretches_;
+  uint32_t workers_ = 0;
 };
 
 int default_threads() {
