@@ -4,13 +4,13 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/pointwise.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/pick.h"
 #include "kernels/cpu/simd/scan.h"
-#include "kernels/cpu/turns.h"
 
 namespace taeda::cpu {
 namespace simd {
@@ -229,23 +229,31 @@ void sum_lines(const float* x, float* out, int64_t lines, int64_t n) {
     });
     return;
   }
-  const int64_t pieces = (n + kPiece - 1) / kPiece;
-  const bool alone = get_num_threads() == 1;
-  Turns turns;
-  double before = 0;
-  parallel_in_turn(lines * pieces, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t first = t % pieces * kPiece, length = std::min(kPiece, n - first);
-      const int64_t at = t / pieces * n + first;
-      Turns::Turn turn(turns, t);
-      // A thread with nobody beside it need not know the sum beforehand.
-      const double sum = alone ? 0 : kernels.sum(x + at, length);
-      turn.enter();
-      const double start = first == 0 ? 0 : before;
-      if (!alone) before = start + sum;
-      else before = start + kernels.sums_from(x + at, length, start, out + at);
-      turn.leave();
-      if (!alone) kernels.sums_from(x + at, length, start, out + at);
+  const int64_t pieces = (n + kPiece - 1) / kPiece, all = lines * pieces;
+  // Each thread has a stretch of pieces, for which it must know what stands before it in its line.
+  const int64_t stretches = std::min<int64_t>(get_num_threads(), all);
+  auto first_of = [&](int64_t stretch) { return all * stretch / stretches; };
+  auto from = [&](int64_t piece) { return piece / pieces * n + piece % pieces * kPiece; };
+  auto length = [&](int64_t piece) { return std::min(kPiece, n - piece % pieces * kPiece); };
+  auto is_needed = [&](int64_t piece) {
+    for (int64_t s = 1; s < stretches; ++s)
+      if (piece < first_of(s) && piece / pieces == first_of(s) / pieces) return true;
+    return false;
+  };
+  std::vector<double> sums(static_cast<size_t>(all));
+  auto sum_of = [&](int64_t piece) -> double& { return sums[static_cast<size_t>(piece)]; };
+  parallel_for(first_of(stretches - 1), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p)
+      if (is_needed(p)) sum_of(p) = kernels.sum(x + from(p), length(p));
+  });
+  parallel_for(stretches, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) {
+      double before = 0;
+      for (int64_t p = first_of(s) / pieces * pieces; p < first_of(s); ++p) before += sum_of(p);
+      for (int64_t p = first_of(s); p < first_of(s + 1); ++p) {
+        if (p % pieces == 0) before = 0;
+        before += kernels.sums_from(x + from(p), length(p), before, out + from(p));
+      }
     }
   });
 }
