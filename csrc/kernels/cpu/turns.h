@@ -6,8 +6,8 @@
 
 namespace taeda::cpu {
 
-// The items of one parallel_for go through a short part of their work in order, between enter() and
-// leave(). Threads take items in ascending order, so that whoever is waited for is at work; who
+// The items of one parallel_in_turn go through a short part of their work in order, between enter()
+// and leave(). Threads take items in ascending order, so that whoever is waited for is at work; who
 // waits for long sleeps.
 class Turns {
  public:
