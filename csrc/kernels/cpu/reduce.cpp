@@ -285,7 +285,9 @@ void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef stri
     }
     return;
   }
-  p.far = total * p.item >= kFar;
+  // What does little with a line is slowed by asking for it, unless each thread has much to read.
+  const bool light = op != ReduceOp::Moments && !finds_place(op);
+  p.far = total * p.item / (light ? get_num_threads() : 1) > kFar;
   p.outer_kept.sort_and_join();
   p.outer_reduced.sort_and_join();
   p.lane = p.outer_kept.take_last({1, 0, 1});
