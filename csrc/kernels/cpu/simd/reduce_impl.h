@@ -160,7 +160,7 @@ template <class R> inline bool may_have_nan(VecFor<R> sum) {
   return total != total;
 }
 
-// Tells whether R::quick has met a NaN since the watch began.
+// Tells whether R::quick has met a NaN since the watch began. Asked once, when results are stored.
 #ifdef __AVX512F__
 // The processor keeps a flag of that, which costs nothing but to look.
 template <class R> class NanWatch {
@@ -169,13 +169,12 @@ template <class R> class NanWatch {
     _mm_setcsr(before_ & ~kInvalid);
     asm volatile("" ::: "memory");
   }
-  NanWatch(const NanWatch&) = delete;
-  NanWatch& operator=(const NanWatch&) = delete;
-  ~NanWatch() { _mm_setcsr(_mm_getcsr() | (before_ & kInvalid)); }
   void see(const VecFor<R>&) {}
-  bool has_seen() const {  // of what has been stored
+  bool has_seen() {
     asm volatile("" ::: "memory");
-    return (_mm_getcsr() & kInvalid) != 0;
+    const unsigned now = _mm_getcsr();
+    _mm_setcsr(now | (before_ & kInvalid));
+    return (now & kInvalid) != 0;
   }
 
  private:

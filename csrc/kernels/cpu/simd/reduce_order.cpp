@@ -282,7 +282,7 @@ template <class T, bool Largest> struct Arg {
         __builtin_memcpy(group + c, &at, sizeof at);
       }
     }
-    return !(kIsFloat<T> && watch.has_seen());
+    return !watch.has_seen() || !kIsFloat<T>;
   }
   // The first of those rows that has the value. Without branches, which nothing foresees.
   static void places_in_groups(const T* x, int64_t stride, int64_t cols, C* value, Place* group) {
