@@ -3,7 +3,7 @@
 // namespace.
 #pragma once
 
-#if defined(__F16C__) || defined(__AVX512F__)
+#ifdef __F16C__
 #include <immintrin.h>
 #endif
 
@@ -279,16 +279,16 @@ void reduce_rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, 
   }
 }
 
-// One vector from each of G rows, two by two; each goes to `see` as well where op is quick.
-template <class R, int64_t G, bool Quick, class See>
-inline VecFor<R> column_tree(const typename R::T* x, int64_t stride, See&& see) {
+// One vector from each of G rows, two by two; `sum` gets the sum of them.
+template <class R, int64_t G, bool Quick>
+inline VecFor<R> column_tree(const typename R::T* x, int64_t stride, VecFor<R>& sum) {
   if constexpr (G == 1) {
     const auto v = R::map(load_vec<typename R::C, kLanesOf<R>>(x));
-    if constexpr (Quick) see(v);
+    if constexpr (Quick) sum += v;
     return v;
   } else {
-    const auto a = column_tree<R, G / 2, Quick>(x, stride, see);
-    const auto b = column_tree<R, G / 2, Quick>(x + G / 2 * stride, stride, see);
+    const auto a = column_tree<R, G / 2, Quick>(x, stride, sum);
+    const auto b = column_tree<R, G / 2, Quick>(x + G / 2 * stride, stride, sum);
     return op_of<R, Quick>(a, b);
   }
 }
@@ -303,9 +303,8 @@ void rows_by_cols(const typename R::T* x, int64_t stride, int64_t cols, typename
   int64_t c = 0;
   for (; c + w <= cols; c += w) {
     V sum{};
-    const V v = op_of<R, Quick>(
-        load_vec<C, w>(part + c),
-        column_tree<R, G, Quick>(x + c, stride, [&](const V& element) { sum += element; }));
+    const V v =
+        op_of<R, Quick>(load_vec<C, w>(part + c), column_tree<R, G, Quick>(x + c, stride, sum));
     __builtin_memcpy(part + c, &v, sizeof v);
     if constexpr (Quick) sums += sum;
   }
