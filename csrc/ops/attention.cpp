@@ -1,6 +1,6 @@
 // Scaled dot-product attention (Vaswani et al. 2017) without the matrix of all scores (after Dao et
 // al. 2022: a block of queries at a time, computed again for the gradients).
-#include "kernels/cpu/attention.h"
+#include "kernels/cpu/nn/attention.h"
 
 #include <limits>
 #include <vector>

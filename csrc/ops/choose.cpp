@@ -1,7 +1,7 @@
 // Membership and choice: isin, isreal, combinations, nonzero_static; and parts of numbers: frexp.
 #include <cmath>
 
-#include "kernels/cpu/sort.h"
+#include "kernels/cpu/index/sort.h"
 #include "ops/half.h"
 #include "ops/promotion.h"
 #include "ops/shape_util.h"

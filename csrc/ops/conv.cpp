@@ -1,7 +1,7 @@
 // Convolutions. Three bilinear ops, each the derivative of the others: forward F(x, w), the
 // gradient with respect to the input I(g, w) and to the weight W(x, g). A transposed convolution is
 // I.
-#include "kernels/cpu/conv.h"
+#include "kernels/cpu/conv/conv.h"
 
 #include <algorithm>
 #include <limits>

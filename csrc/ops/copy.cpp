@@ -7,8 +7,8 @@
 
 #include "autograd/backward.h"
 #include "base/thread_pool.h"
-#include "kernels/cpu/pointwise.h"
-#include "kernels/cpu/stream.h"
+#include "kernels/cpu/common/stream.h"
+#include "kernels/cpu/pointwise/pointwise.h"
 #include "tensor/plan.h"
 
 namespace taeda {

@@ -4,7 +4,7 @@
 
 #include "autograd/backward.h"
 #include "base/thread_pool.h"
-#include "kernels/cpu/stream.h"
+#include "kernels/cpu/common/stream.h"
 #include "ops/factory.h"
 
 namespace taeda {

@@ -1,5 +1,5 @@
 // The loss of connectionist temporal classification.
-#include "kernels/cpu/ctc.h"
+#include "kernels/cpu/nn/ctc.h"
 
 #include <cmath>
 

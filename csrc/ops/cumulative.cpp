@@ -1,5 +1,5 @@
 // Running sums, products and extremes, and differences.
-#include "kernels/cpu/cumulative.h"
+#include "kernels/cpu/reduce/cumulative.h"
 
 #include <limits>
 

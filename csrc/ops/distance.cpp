@@ -1,5 +1,5 @@
 // Distances and norms of parts: cdist, pdist, renorm; and the cross product.
-#include "kernels/cpu/distance.h"
+#include "kernels/cpu/nn/distance.h"
 
 #include <cmath>
 

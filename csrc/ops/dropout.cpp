@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "autograd/backward.h"
-#include "kernels/cpu/random.h"
+#include "kernels/cpu/random/random.h"
 #include "ops/generator.h"
 #include "ops/half.h"
 

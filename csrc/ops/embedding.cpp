@@ -1,5 +1,5 @@
 // Rows of a table by index.
-#include "kernels/cpu/embedding.h"
+#include "kernels/cpu/nn/embedding.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // Fourier transforms: taeda.fft. Three ops do the work (complex to complex, real to complex,
 // complex to real) over any dimensions; the others choose lengths, dimensions and factors.
-#include "kernels/cpu/fft.h"
+#include "kernels/cpu/fft/fft.h"
 
 #include <cmath>
 

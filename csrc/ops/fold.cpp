@@ -1,5 +1,5 @@
 // The windows that a convolution would see, one in each column, and the sums of such columns.
-#include "kernels/cpu/fold.h"
+#include "kernels/cpu/nn/fold.h"
 
 #include "autograd/backward.h"
 #include "ops/shape_util.h"

@@ -1,7 +1,7 @@
 // Samples of gamma, Dirichlet and binomial distributions, with the derivatives by their parameters
 // that hold the distribution function fixed: Figurnov, Mohamed, Mnih: Implicit reparameterization
 // gradients, NeurIPS 2018.
-#include "kernels/cpu/gamma.h"
+#include "kernels/cpu/random/gamma.h"
 
 #include "autograd/backward.h"
 #include "base/thread_pool.h"

@@ -1,5 +1,5 @@
 // The values of images at the places of a grid (Jaderberg et al., 2015).
-#include "kernels/cpu/grid_sample.h"
+#include "kernels/cpu/nn/grid_sample.h"
 
 #include <limits>
 

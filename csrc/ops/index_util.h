@@ -1,7 +1,7 @@
 // What the indexing ops share: checked indices and targets of in-place forms.
 #pragma once
 
-#include "kernels/cpu/index.h"
+#include "kernels/cpu/index/index.h"
 #include "ops/shape_util.h"
 
 namespace taeda {

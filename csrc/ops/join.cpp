@@ -1,5 +1,5 @@
 // Joining tensors: cat, stack and their relatives.
-#include "kernels/cpu/join.h"
+#include "kernels/cpu/index/join.h"
 #include "ops/shape_util.h"
 
 namespace taeda {

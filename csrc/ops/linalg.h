@@ -3,7 +3,7 @@
 #pragma once
 
 #include "autograd/backward.h"
-#include "kernels/cpu/lapack.h"
+#include "kernels/cpu/linalg/lapack.h"
 #include "ops/shape_util.h"
 
 namespace taeda {

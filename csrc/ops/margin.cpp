@@ -1,8 +1,8 @@
 // Losses that ask for a margin: multi_margin_loss and multilabel_margin_loss.
-#include "kernels/cpu/margin.h"
+#include "kernels/cpu/nn/margin.h"
 
 #include "autograd/backward.h"
-#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/common/scratch.h"
 #include "ops/half.h"
 #include "ops/index_util.h"
 

@@ -1,11 +1,11 @@
 // Matrix products: mm, bmm, matmul and their fused forms with a sum (addmm, baddbmm, linear).
 #include "autograd/backward.h"
 #include "base/thread_pool.h"
-#include "kernels/cpu/blas.h"
-#include "kernels/cpu/few_halves.h"
-#include "kernels/cpu/gemm_bf16.h"
-#include "kernels/cpu/pointwise.h"
-#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/common/scratch.h"
+#include "kernels/cpu/gemm/blas.h"
+#include "kernels/cpu/gemm/gemm_bf16.h"
+#include "kernels/cpu/gemm/gemm_skinny_half.h"
+#include "kernels/cpu/pointwise/pointwise.h"
 #include "ops/half.h"
 
 namespace taeda {

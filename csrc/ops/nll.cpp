@@ -1,11 +1,11 @@
 // Losses over classes: nll_loss and cross_entropy.
-#include "kernels/cpu/nll.h"
+#include "kernels/cpu/nn/nll.h"
 
 #include <cmath>
 #include <limits>
 
 #include "autograd/backward.h"
-#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/common/scratch.h"
 #include "ops/half.h"
 
 namespace taeda {

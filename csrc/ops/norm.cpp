@@ -1,5 +1,5 @@
 // Layer, group, RMS and batch normalisation.
-#include "kernels/cpu/norm.h"
+#include "kernels/cpu/nn/norm.h"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // Optimizer steps: one call updates every parameter of a group.
-#include "kernels/cpu/optim.h"
+#include "kernels/cpu/nn/optim.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/pointwise/pointwise.h"
 #include "ops/op.h"
 #include "ops/tensor_ops.h"
 

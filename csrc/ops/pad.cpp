@@ -1,5 +1,5 @@
 // Padding: constant, and by the tensor's own elements (reflect, replicate, circular).
-#include "kernels/cpu/pad.h"
+#include "kernels/cpu/nn/pad.h"
 
 #include "base/checked.h"
 #include "ops/index_util.h"

@@ -8,7 +8,7 @@
 #include <array>
 
 #include "autograd/backward.h"
-#include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/functors.h"
 
 namespace taeda {

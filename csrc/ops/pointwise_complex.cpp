@@ -1,6 +1,6 @@
 // Complex tensors: parts, conjugates, views as pairs of real numbers.
 #include "autograd/backward.h"
-#include "kernels/cpu/join.h"
+#include "kernels/cpu/index/join.h"
 #include "ops/pointwise_tensor.h"
 
 namespace taeda {

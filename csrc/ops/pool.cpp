@@ -1,5 +1,5 @@
 // Max, average and adaptive pooling over one, two or three spatial dimensions.
-#include "kernels/cpu/pool.h"
+#include "kernels/cpu/nn/pool.h"
 
 #include "autograd/backward.h"
 #include "base/checked.h"

@@ -1,6 +1,6 @@
 // Random tensors. For one seed they hold the numbers that PyTorch's CPU generator gives
 // (docs/random-streams.md).
-#include "kernels/cpu/random.h"
+#include "kernels/cpu/random/random.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,9 +4,9 @@
 #include <numeric>
 #include <vector>
 
-#include "kernels/cpu/histogram.h"
-#include "kernels/cpu/reduce.h"
-#include "kernels/cpu/sort.h"
+#include "kernels/cpu/index/histogram.h"
+#include "kernels/cpu/index/sort.h"
+#include "kernels/cpu/reduce/reduce.h"
 #include "ops/reduce_util.h"
 
 namespace taeda {

@@ -2,7 +2,7 @@
 // before reducing.
 #pragma once
 
-#include "kernels/cpu/reduce.h"
+#include "kernels/cpu/reduce/reduce.h"
 #include "ops/shape_util.h"
 
 namespace taeda {

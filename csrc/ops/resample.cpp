@@ -1,5 +1,5 @@
 // Resizing by interpolation: what nn.functional.interpolate is made of.
-#include "kernels/cpu/resample.h"
+#include "kernels/cpu/nn/resample.h"
 
 #include <algorithm>
 #include <limits>

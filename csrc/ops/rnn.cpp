@@ -1,6 +1,6 @@
 // Recurrent networks over whole sequences: what nn.RNN, nn.LSTM and nn.GRU run for each layer and
 // direction. The input's part of the gates is a linear layer before it.
-#include "kernels/cpu/rnn.h"
+#include "kernels/cpu/nn/rnn.h"
 
 #include <algorithm>
 

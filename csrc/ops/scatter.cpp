@@ -1,5 +1,5 @@
 // gather, scatter and what combines as it scatters.
-#include "kernels/cpu/scatter.h"
+#include "kernels/cpu/index/scatter.h"
 
 #include <limits>
 

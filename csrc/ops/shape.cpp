@@ -1,6 +1,6 @@
 // Shape ops that may copy: reshape, roll, flip, repeat, and what is composed of views.
 #include "base/checked.h"
-#include "kernels/cpu/index_move.h"
+#include "kernels/cpu/index/index_move.h"
 #include "ops/shape_util.h"
 
 namespace taeda {

@@ -1,5 +1,5 @@
 // softmax and log_softmax along one dimension.
-#include "kernels/cpu/softmax.h"
+#include "kernels/cpu/nn/softmax.h"
 
 #include "autograd/backward.h"
 #include "ops/half.h"

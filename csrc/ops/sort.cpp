@@ -1,5 +1,5 @@
 // Order: sort, argsort, topk, kthvalue, median, searchsorted, bucketize.
-#include "kernels/cpu/sort.h"
+#include "kernels/cpu/index/sort.h"
 
 #include "ops/reduce_util.h"
 

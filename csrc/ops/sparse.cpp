@@ -1,5 +1,5 @@
 // What taeda.sparse is made of: products of matrices in compressed rows with dense ones.
-#include "kernels/cpu/sparse.h"
+#include "kernels/cpu/index/sparse.h"
 
 #include "autograd/backward.h"
 #include "ops/half.h"

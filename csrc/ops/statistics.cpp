@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cpu/histogram.h"
+#include "kernels/cpu/index/histogram.h"
 #include "ops/reduce_util.h"
 
 namespace taeda {

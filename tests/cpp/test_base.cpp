@@ -14,7 +14,7 @@
 #include "base/random.h"
 #include "base/thread_pool.h"
 #include "check.h"
-#include "kernels/cpu/blas.h"
+#include "kernels/cpu/gemm/blas.h"
 
 namespace taeda::test {
 namespace {

@@ -1,6 +1,6 @@
 // Matrices beyond LAPACK's 32-bit sizes are refused before anything of them is read.
 #include "check.h"
-#include "kernels/cpu/lapack.h"
+#include "kernels/cpu/linalg/lapack.h"
 
 namespace taeda::test {
 namespace {

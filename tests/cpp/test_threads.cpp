@@ -10,7 +10,7 @@
 #include "base/allocator.h"
 #include "base/thread_pool.h"
 #include "check.h"
-#include "kernels/cpu/team.h"
+#include "kernels/cpu/linalg/spin_team.h"
 #include "ops/tensor_ops.h"
 
 namespace taeda::test {

@@ -1,0 +1,274 @@
+#include "kernels/cpu/conv/conv_nhwc.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/common/scratch.h"
+#include "kernels/cpu/conv/conv_nhwc_pieces.h"
+
+namespace taeda::cpu {
+namespace {
+
+using namespace last;
+
+constexpr int64_t kDepthTogether = 1024;  // of weights that are read for all places of a band
+
+// Weights of output m, channel c and tap t lie at data[m * m_step + c * c_step + t].
+template <class T> struct Weights {
+  const T* data;
+  int64_t group_step, m_step, c_step, taps;
+};
+
+// [part][panel][tap][channel][output], and 0 for outputs that there are not; begins: of the parts.
+template <class T>
+void pack(const std::vector<Part>& parts, const std::vector<int64_t>& begins,
+          const std::vector<Panel>& panels, const Weights<T>& w, T* packed) {
+  const int64_t channels = parts[0].p.channels, wide = last_loops<T>().widths[0];
+  const int64_t together = std::clamp<int64_t>(kNear / (wide * w.taps), 1, channels);
+  const int64_t chunks = ceil_div(channels, together);
+  const int64_t grain = std::max<int64_t>(1, kNear / (wide * w.taps * together));
+  parallel_for(static_cast<int64_t>(panels.size()) * chunks, grain, [&](auto begin, auto end) {
+    Scratch<T> near(together * w.taps * wide);
+    for (int64_t i = begin; i < end; ++i) {
+      const Panel& panel = panels[static_cast<size_t>(i / chunks)];
+      const int64_t c = i % chunks * together, n = std::min(together, channels - c);
+      const T* from = w.data + panel.first * w.m_step + c * w.c_step;
+      const bool side_by_side = w.c_step == w.taps;
+      const int64_t pieces = side_by_side ? 1 : n, cols = side_by_side ? n * w.taps : w.taps;
+      if (panel.many < panel.width) std::fill_n(near.data(), n * w.taps * panel.width, T(0));
+      for (int64_t k = 0; k < pieces; ++k) {
+        transpose(from + k * w.c_step, w.m_step, panel.many, cols,
+                  near.data() + k * cols * panel.width, panel.width);
+      }
+      for (size_t part = 0; part < parts.size(); ++part) {
+        const std::vector<int64_t>& order = parts[part].order;
+        const auto used = static_cast<int64_t>(order.size());
+        T* to = packed + begins[part] + panel.first * channels * used + c * panel.width;
+        for (int64_t t = 0; t < used; ++t) {
+          const T* tap = near.data() + order[static_cast<size_t>(t)] * panel.width;
+          for (int64_t k = 0; k < n; ++k) {
+            std::copy_n(tap + k * w.taps * panel.width, panel.width,
+                        to + (t * channels + k) * panel.width);
+          }
+        }
+      }
+    }
+  });
+}
+
+// The runs of neighbouring taps that some segments read: where they begin, and their weights.
+struct Runs {
+  std::vector<int64_t> at, weights;
+
+  // Of all runs of a part, numbered by taps, [first, last).
+  Runs(const Part& part, const Piece& piece, const Segment& d, const Segment& h, const Segment& w,
+       int64_t width, int64_t first, int64_t last) {
+    const auto heights = static_cast<int64_t>(part.p.h.taps.size());
+    const auto widths = static_cast<int64_t>(part.p.w.taps.size()), each = widths / part.joined;
+    const auto reads = [](const Segment& s, int64_t tap) {
+      return tap >= s.tap && tap < s.tap + s.taps;
+    };
+    at.reserve(static_cast<size_t>(last - first));
+    weights.reserve(static_cast<size_t>(last - first));
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t row = i / each, tap_d = row / heights, tap_h = row % heights;
+      const int64_t tap_w = part.joined > 1 ? w.tap : i % each;
+      if (!reads(d, tap_d) || !reads(h, tap_h) || !reads(w, tap_w)) continue;
+      at.push_back(offset(part, piece, tap_d, tap_h, tap_w));
+      weights.push_back((row * widths + tap_w) * part.p.channels * width);
+    }
+  }
+  int64_t many() const { return static_cast<int64_t>(at.size()); }
+};
+
+// The sums of one panel for a piece's outputs of a part, [place][output].
+template <class T>
+void sum_part(const Part& part, const Piece& piece, const Panel& panel, const T* laid,
+              const T* weights, const T* start, T* sums) {
+  const auto& loop = last_loops<T>();
+  const Problem& p = part.p;
+  const Box& y = piece.y;
+  const int64_t all = p.taps() / part.joined;
+  const int64_t together = std::max<int64_t>(1, kDepthTogether / std::max<int64_t>(1, part.run()));
+  const Range depth(p.d, y.d, y.d + y.planes), height(p.h, y.h, y.h + y.rows);
+  const Range width(p.w, y.w, y.w + y.cols);
+  simd::RunProduct<T> x{};
+  x.a_row = p.w.step * p.channels;
+  x.a_step = 1;
+  x.b = weights;
+  x.b_step = panel.width;
+  x.c_row = p.w.y_step * panel.width;
+  auto sum = [&](const Range& planes, const Range& rows, const Range& columns) {
+    const int64_t cols = columns.last - columns.first;
+    const int64_t tile = ceil_div(cols, ceil_div(cols, loop.rows[panel.kind]));
+    for (int64_t d = planes.first; d < planes.last; ++d) {
+      for (int64_t h = rows.first; h < rows.last; ++h) {
+        const int64_t row =
+            (p.d.y_start + d * p.d.y_step - y.d) * y.rows + p.h.y_start + h * p.h.y_step - y.h;
+        const T* from =
+            laid + piece.at(d * p.d.step, h * p.h.step, columns.first * p.w.step) * p.channels;
+        T* to =
+            sums + (row * y.cols + p.w.y_start + columns.first * p.w.y_step - y.w) * panel.width;
+        for (int64_t w = 0; w < cols; w += tile) {
+          x.a = from + w * x.a_row;
+          x.c = to + w * x.c_row;
+          loop.product[panel.kind](std::min(tile, cols - w), x);
+        }
+      }
+    }
+  };
+  for (int64_t first = 0; first == 0 || first < all; first += together) {
+    x.start = first == 0 ? start : nullptr;
+    for (const Segment& d : part.planes) {
+      for (const Segment& h : part.rows) {
+        for (const Segment& w : part.cols) {
+          const Range planes = depth.within(d.first, d.last);
+          const Range rows = height.within(h.first, h.last), cols = width.within(w.first, w.last);
+          if (planes.none() || rows.none() || cols.none()) continue;
+          const Runs runs(part, piece, d, h, w, panel.width, first,
+                          std::min(first + together, all));
+          x.runs = runs.many();
+          x.count = (part.joined > 1 ? w.taps : 1) * p.channels;
+          x.a_at = runs.at.data();
+          x.b_at = runs.weights.data();
+          if (x.runs > 0 || first == 0) sum(planes, rows, cols);
+        }
+      }
+    }
+  }
+}
+
+// bias: one for each output of all groups, or null.
+template <class T>
+void convolve(const ConvShape& s, const std::vector<Part>& parts, int64_t channels, int64_t outputs,
+              const Sizes& in, const Sizes& out, const T* x, const Weights<T>& w, const T* bias,
+              T* y) {
+  const std::vector<Panel> panels = panels_of<T>(outputs);
+  const int64_t wide = last_loops<T>().widths[0], many_panels = padded(panels);
+  std::vector<int64_t> begins{0};  // of each part's weights
+  for (const Part& part : parts)
+    begins.push_back(begins.back() + many_panels * channels * part.p.taps());
+  const int64_t group_weights = begins.back();
+  Scratch<T> packed(s.groups * group_weights);
+  parallel_for(s.groups, std::max<int64_t>(1, kNear / std::max<int64_t>(1, group_weights)),
+               [&](auto begin, auto end) {
+                 for (int64_t g = begin; g < end; ++g) {
+                   Weights<T> of_group = w;
+                   of_group.data += g * w.group_step;
+                   pack(parts, begins, panels, of_group, packed.data() + g * group_weights);
+                 }
+               });
+  // Where there are few images, each is cut, or its outputs are if there are many weights to read.
+  Cut cut(parts, out, channels);
+  const int64_t images = s.batch * s.groups, all = static_cast<int64_t>(panels.size());
+  int64_t shares = 1;
+  if (group_weights > kManyWeights)
+    shares = std::clamp<int64_t>(kTasks / (images * cut.pieces()), 1, all);
+  else if (images < kTasks) cut.cut_for(ceil_div(kTasks, images));
+  const int64_t share = ceil_div(all, shares), pieces = cut.pieces();
+  shares = ceil_div(all, share);
+  // What several shares read is laid out once, before them.
+  const bool shared = shares > 1;
+  const int64_t laid_size = std::max<int64_t>(1, cut.most() * channels);  // 0: all is padding
+  Scratch<T> laid_before(shared ? images * pieces * laid_size : 0);
+  if (shared) {
+    parallel_for(images * pieces * kTasks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t image = i / kTasks / pieces;
+        const Piece piece = cut.piece(i / kTasks % pieces);
+        lay_out_some(parts[0].p, piece, i % kTasks, kTasks, x + image * channels * in.volume(),
+                     laid_before.data() + i / kTasks * laid_size);
+      }
+    });
+  }
+  parallel_for(images * pieces * shares, 1, [&](int64_t begin, int64_t end) {
+    Scratch<T> sums(cut.planes * cut.rows * cut.cols * wide), start(wide);
+    Scratch<T> own(shared ? 0 : laid_size);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t image = i / shares / pieces, group = image % s.groups;
+      const Piece piece = cut.piece(i / shares % pieces);
+      T* laid = shared ? laid_before.data() + i / shares * laid_size : own.data();
+      if (!shared) lay_out(parts[0].p, piece, x + image * channels * in.volume(), laid);
+      for (int64_t n = i % shares * share; n < std::min((i % shares + 1) * share, all); ++n) {
+        const Panel& panel = panels[static_cast<size_t>(n)];
+        std::fill_n(start.data(), panel.width, T(0));
+        if (bias) std::copy_n(bias + group * outputs + panel.first, panel.many, start.data());
+        for (size_t k = 0; k < parts.size(); ++k) {
+          const T* weights = packed.data() + group * group_weights + begins[k] +
+                             panel.first * channels * parts[k].p.taps();
+          sum_part(parts[k], piece, panel, laid, weights, start.data(), sums.data());
+        }
+        transpose(sums.data(), panel.width, piece.y.volume(), panel.many,
+                  y + (image * outputs + panel.first) * out.volume() + cut.begin(piece),
+                  out.volume());
+      }
+    }
+  });
+}
+
+std::vector<Part> backward_parts(const ConvShape& s) {
+  std::vector<Part> parts;
+  direct::each_remainder(s, [&](const Problem& p) { parts.emplace_back(p, s); });
+  return parts;
+}
+
+template <class T>
+double cost(const ConvShape& s, const std::vector<Part>& parts, int64_t channels, int64_t outputs,
+            const Sizes& in, const Sizes& out) {
+  if (parts.empty() || channels == 0 || outputs == 0) return HUGE_VAL;
+  double work = 0, weights = 0;
+  for (const Panel& panel : panels_of<T>(outputs)) {
+    for (const Part& part : parts) {
+      double across = 0;
+      for (const Segment& s : part.cols) {
+        const int64_t cols = s.last - s.first,
+                      tiles = ceil_div(cols, last_loops<T>().rows[panel.kind]);
+        across += real(s.taps * tiles) * work_of<T>(ceil_div(cols, tiles), panel);
+      }
+      work += part.read() / taps_read(part.cols) * across * real(part.p.channels);
+      weights += real(part.p.depth()) * real(panel.width);
+    }
+  }
+  const double moved = kMove * padded_input(parts, in, out) * real(channels) +
+                       kResult * real(out.volume()) * real(outputs);
+  return real(s.groups) *
+         (real(s.batch) * (kWork * work + lanes<T>() * moved) + kPack * lanes<T>() * weights);
+}
+
+}  // namespace
+
+template <class T> double last_forward_cost(const ConvShape& s) {
+  return cost<T>(s, forward_parts(s), s.in_channels / s.groups, s.out_channels / s.groups,
+                 sizes(s, s.in), sizes(s, s.out));
+}
+
+template <class T> double last_grad_input_cost(const ConvShape& s) {
+  return cost<T>(s, backward_parts(s), s.out_channels / s.groups, s.in_channels / s.groups,
+                 sizes(s, s.out), sizes(s, s.in));
+}
+
+template <class T>
+void last_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
+  const int64_t outputs = s.out_channels / s.groups, taps = direct::volume(s, s.kernel);
+  const int64_t channels = s.in_channels / s.groups, depth = channels * taps;
+  convolve<T>(s, forward_parts(s), channels, outputs, sizes(s, s.in), sizes(s, s.out), x,
+              {w, outputs * depth, depth, taps, taps}, bias, y);
+}
+
+template <class T> void last_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx) {
+  const int64_t outputs = s.in_channels / s.groups, channels = s.out_channels / s.groups;
+  const int64_t taps = direct::volume(s, s.kernel);
+  convolve<T>(s, backward_parts(s), channels, outputs, sizes(s, s.out), sizes(s, s.in), gy,
+              {w, channels * outputs * taps, taps, outputs * taps, taps}, nullptr, gx);
+}
+
+#define TAEDA_LAST(T)                                                                \
+  template double last_forward_cost<T>(const ConvShape&);                            \
+  template double last_grad_input_cost<T>(const ConvShape&);                         \
+  template void last_forward<T>(const ConvShape&, const T*, const T*, const T*, T*); \
+  template void last_grad_input<T>(const ConvShape&, const T*, const T*, T*);
+TAEDA_LAST(float)
+TAEDA_LAST(double)
+
+}  // namespace taeda::cpu

@@ -1,0 +1,229 @@
+// What convolutions with channels side by side share: panels of outputs, the pieces that images are
+// cut into, and how a piece's input is laid out.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/cpu/conv/conv_tiling.h"
+#include "kernels/cpu/conv/simd/conv_nhwc.h"
+
+namespace taeda::cpu::last {
+
+using direct::Axis;
+using direct::ceil_div;
+using direct::Problem;
+using direct::transpose;
+
+constexpr int64_t kPlacesTogether = 128;  // outputs whose gradients are summed at a stretch
+constexpr int64_t kNear = 1 << 13;        // weights that are copied at a stretch
+constexpr int64_t kTasks = 8;             // or more, where there is work enough
+constexpr int64_t kManyWeights = 1 << 17;
+constexpr int64_t kMostLaid = 1 << 22;  // elements, where taps lie far apart
+// Measured: the time of a multiplication, beside one of a kernel that waits for nothing, and of an
+// element moved, of a result brought to its place and of a weight packed, in those of a register.
+constexpr double kWork = 1.08, kMove = 1, kResult = 2, kPack = 2;
+
+inline double real(int64_t n) { return static_cast<double>(n); }
+
+template <class T> const simd::LastLoops<T>& last_loops() {
+  using namespace simd;
+  if constexpr (std::is_same_v<T, float>) return TAEDA_PICK(last_kernels).f32;
+  else return TAEDA_PICK(last_kernels).f64;
+}
+
+template <class T> double lanes() { return static_cast<double>(last_loops<T>().widths[1]); }
+
+// Outputs [first, first + many) across one or two registers.
+struct Panel {
+  int64_t first, many;
+  int kind;  // among the widths that there are
+  int64_t width;
+};
+template <class T> std::vector<Panel> panels_of(int64_t outputs) {
+  const auto& widths = last_loops<T>().widths;
+  std::vector<Panel> list;
+  for (int64_t first = 0; first < outputs; first += widths[0]) {
+    const int64_t many = std::min(widths[0], outputs - first);
+    const int kind = many > widths[1] ? 0 : many > widths[2] ? 1 : 2;
+    list.push_back({first, many, kind, widths[kind]});
+  }
+  return list;
+}
+inline int64_t padded(const std::vector<Panel>& panels) {
+  return panels.back().first + panels.back().width;
+}
+
+// Outputs [first, last) of an axis, which read the same taps [tap, tap + taps).
+struct Segment {
+  int64_t first, last, tap, taps;
+};
+
+// Taps of all outputs together.
+inline double taps_read(const std::vector<Segment>& list) {
+  double sum = 0;
+  for (const Segment& s : list) sum += real((s.last - s.first) * s.taps);
+  return sum;
+}
+
+// Outputs that are summed of the same taps; without those that only ever fall beside the input.
+struct Part {
+  Problem p;
+  std::vector<int64_t> order;  // the taps' numbers in the kernel, by their positions
+  int64_t joined;              // taps along w that lie side by side, or 1
+  // Whether outputs leave out rows, and columns, of taps that fall beside the input, where those
+  // are many. Otherwise there are zeros around it. Neighbours along w are not taken apart.
+  bool skips_rows, skips_cols;
+  std::vector<Segment> planes, rows, cols;  // of p.d, p.h and p.w
+
+  Part(const Problem& all, const ConvShape& s);
+  void skip(bool in_rows, bool in_cols);
+  void take_apart();  // neighbours too, if many of them fall beside the input
+  int64_t run() const { return joined * p.channels; }
+  double read() const { return taps_read(planes) * taps_read(rows) * taps_read(cols); }
+};
+
+// Inputs [first, first + size) along a dimension, some of them in the padding.
+struct Extent {
+  int64_t first = 0, size = 0;
+
+  void cover(int64_t from, int64_t until) {
+    const int64_t end = size == 0 ? until : std::max(first + size, until);
+    first = size == 0 ? from : std::min(first, from);
+    size = end - first;
+  }
+};
+
+// The outputs of an axis that lie in [begin, end) of their plane.
+struct Range {
+  int64_t first, last;
+  bool none() const { return first >= last; }
+  Range within(int64_t from, int64_t until) const {
+    return {std::max(first, from), std::min(last, until)};
+  }
+  Range(int64_t first_, int64_t last_) : first(first_), last(last_) {}
+  Range(const Axis& a, int64_t begin, int64_t end)
+      : first(std::max<int64_t>(0, ceil_div(begin - a.y_start, a.y_step))),
+        last(std::min(a.out, ceil_div(end - a.y_start, a.y_step))) {}
+};
+inline void cover(const Axis& a, int64_t begin, int64_t end, bool skips, Extent& e) {
+  const Range r(a, begin, end);
+  if (r.first >= r.last || a.taps.empty()) return;
+  const int64_t from = r.first * a.step + a.taps.front().position;
+  const int64_t until = (r.last - 1) * a.step + a.taps.back().position + 1;
+  e.cover(skips ? std::clamp<int64_t>(from, 0, a.in) : from,
+          skips ? std::clamp<int64_t>(until, 0, a.in) : until);
+}
+
+// A box of outputs.
+struct Box {
+  int64_t d, h, w, planes, rows, cols;
+  int64_t volume() const { return planes * rows * cols; }
+};
+
+// Some planes of y or, of one plane, rows or, of one row, columns; and what of the input they read.
+struct Piece {
+  Box y;
+  Extent depth, height, width;
+
+  Piece(const std::vector<Part>& parts, const Box& y_) : y(y_) {
+    for (const Part& part : parts) {
+      cover(part.p.d, y.d, y.d + y.planes, part.skips_rows, depth);
+      cover(part.p.h, y.h, y.h + y.rows, part.skips_rows, height);
+      cover(part.p.w, y.w, y.w + y.cols, part.skips_cols, width);
+    }
+  }
+  int64_t size() const { return depth.size * height.size * width.size; }
+  // Where a place's channels begin.
+  int64_t at(int64_t z, int64_t y, int64_t x) const {
+    return ((z - depth.first) * height.size + y - height.first) * width.size + x - width.first;
+  }
+};
+
+struct Sizes {
+  int64_t d, h, w;
+  int64_t volume() const { return d * h * w; }
+};
+
+// How y is cut into pieces, from the sizes alone.
+struct Cut {
+  const std::vector<Part>& parts;
+  Sizes y;
+  int64_t planes = 1, rows, cols;
+
+  Cut(const std::vector<Part>& parts_, const Sizes& y_, int64_t channels);
+  int64_t down() const { return ceil_div(y.h, rows); }
+  int64_t across() const { return ceil_div(y.w, cols); }
+  int64_t pieces() const { return ceil_div(y.d, planes) * down() * across(); }
+  // Makes more of them, as long as they are not too small.
+  void cut_for(int64_t tasks) {
+    while (pieces() < tasks) {
+      if (planes > 1) planes = ceil_div(planes, 2);
+      else if (rows >= 8) rows = ceil_div(rows, 2);
+      else if (rows == 1 && cols > kPlacesTogether) cols = ceil_div(cols, 2);
+      else return;
+    }
+  }
+  Piece piece(int64_t i) const {
+    const int64_t w = i % across() * cols, h = i / across() % down() * rows;
+    const int64_t d = i / across() / down() * planes;
+    return Piece(parts, {d, h, w, std::min(planes, y.d - d), std::min(rows, y.h - h),
+                         std::min(cols, y.w - w)});
+  }
+  int64_t most() const {  // places of the largest piece
+    int64_t size = 0;
+    for (int64_t i = 0; i < pieces(); ++i) size = std::max(size, piece(i).size());
+    return size;
+  }
+  // Where a piece begins in a plane of y: it is one stretch.
+  int64_t begin(const Piece& p) const { return (p.y.d * y.h + p.y.h) * y.w + p.y.w; }
+};
+
+// x, [channel][place], as a piece reads it: [depth][height][width][channel].
+template <class T> void lay_out(const Problem& p, const Piece& piece, const T* x, T* to);
+
+// Number `part` of as many parts of that.
+template <class T>
+void lay_out_some(const Problem& p, Piece piece, int64_t part, int64_t parts, const T* x, T* to) {
+  Extent& e = piece.depth.size > 1 ? piece.depth : piece.height;
+  const int64_t each = ceil_div(e.size, parts), first = std::min(part * each, e.size);
+  to += first * (piece.size() / std::max<int64_t>(1, e.size)) * p.channels;
+  e = {e.first + first, std::min(each, e.size - first)};
+  if (e.size > 0) lay_out(p, piece, x, to);
+}
+
+// Where the part's tap reads, from the place of an output on.
+inline int64_t offset(const Part& part, const Piece& piece, int64_t d, int64_t h, int64_t w) {
+  const auto at = [](const Axis& a, int64_t i) { return a.taps[static_cast<size_t>(i)].position; };
+  const int64_t row = at(part.p.d, d) * piece.height.size + at(part.p.h, h);
+  return (row * piece.width.size + at(part.p.w, w)) * part.p.channels;
+}
+
+inline Sizes sizes(const ConvShape& s, const int64_t (&of)[3]) {
+  auto size = [&](int d) { return d < 3 - s.spatial ? 1 : of[d - (3 - s.spatial)]; };
+  return {size(0), size(1), size(2)};
+}
+
+inline std::vector<Part> forward_parts(const ConvShape& s) {
+  return {Part(direct::forward_problem(s), s)};
+}
+
+// Elements of the input with its padding; infinite where that is out of all proportion.
+inline double padded_input(const std::vector<Part>& parts, const Sizes& in, const Sizes& out) {
+  const Piece all(parts, {0, 0, 0, out.d, out.h, out.w});
+  const double size = real(all.depth.size) * real(all.height.size) * real(all.width.size);
+  return size <= real(8 * in.volume() + direct::kBandElements) ? size : HUGE_VAL;
+}
+
+// Multiplications of rows by a panel, or as many as would take as long where rows are too few, or
+// registers narrower than there are.
+template <class T> double work_of(int64_t rows, const Panel& panel) {
+  const auto& loop = last_loops<T>();
+  return real(std::max(rows, loop.rows[0] >> (2 - panel.kind)) *
+              std::max(panel.width, loop.widths[1]));
+}
+
+}  // namespace taeda::cpu::last

@@ -1,0 +1,227 @@
+#include "kernels/cpu/conv/simd/winograd.h"
+
+#include "kernels/cpu/simd/registers.h"
+
+namespace taeda::cpu::simd::TAEDA_ISA {
+namespace {
+
+using V = Vector<float>::type;
+constexpr int64_t kBlock = 16, kStep = kLanes<float>;
+
+// ---- the transforms ----
+// With polynomials as what a convolution multiplies: `input` (transposed) interpolates through some
+// points and infinity, `weight` and `output` evaluate there. Two-dimensional tiles are transformed
+// along both dimensions.
+
+template <int Size, int Taps> struct Points;
+
+template <> struct Points<2, 3> {  // 0, 1, -1
+  static constexpr float input[4][4] = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, -1, 0, 1}};
+  static constexpr float weight[4][3] = {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}};
+  static constexpr float output[2][4] = {{1, 1, 1, 0}, {0, 1, -1, 1}};
+};
+
+// 0, a, -a, b, -b. Of the points whose powers are exact, these lose the least: the mean error is
+// half of that with 1 and 2.
+template <> struct Points<4, 3> {
+  static constexpr double a = .75, b = 1.5, a2 = a * a, b2 = b * b, both = a2 * b2, sum = a2 + b2;
+  static constexpr double one = 1 / both, fa = 1 / (2 * a2 * (a2 - b2)),
+                          fb = 1 / (2 * b2 * (b2 - a2));
+  static constexpr float input[6][6] = {{both, 0, -sum, 0, 1, 0},   {0, -a * b2, -b2, a, 1, 0},
+                                        {0, a * b2, -b2, -a, 1, 0}, {0, -a2 * b, -a2, b, 1, 0},
+                                        {0, a2 * b, -a2, -b, 1, 0}, {0, both, 0, -sum, 0, 1}};
+  static constexpr float weight[6][3] = {
+      {one, 0, 0},           {fa, fa * a, fa * a2},  {fa, -fa * a, fa * a2},
+      {fb, fb * b, fb * b2}, {fb, -fb * b, fb * b2}, {0, 0, 1}};
+  static constexpr float output[4][6] = {{1, 1, 1, 1, 1, 0},
+                                         {0, a, -a, b, -b, 0},
+                                         {0, a2, a2, b2, b2, 0},
+                                         {0, a2 * a, -a2 * a, b2 * b, -b2 * b, 1}};
+};
+
+// 0, -1, 1/2, 2: again the least error, twice that of plain sums.
+template <> struct Points<4, 2> {
+  static constexpr float input[5][5] = {{1, -1.5, -1.5, 1, 0},
+                                        {0, 1, -2.5, 1, 0},
+                                        {0, -2, -1, 1, 0},
+                                        {0, -.5, .5, 1, 0},
+                                        {0, 1, -1.5, -1.5, 1}};
+  static constexpr double ninth = 1 / 9.0;
+  static constexpr float weight[5][2] = {
+      {1, 0}, {-2 * ninth, 2 * ninth}, {-8 * ninth, -4 * ninth}, {ninth, 2 * ninth}, {0, 1}};
+  static constexpr float output[4][5] = {
+      {1, 1, 1, 1, 0}, {0, -1, .5, 2, 0}, {0, 1, .25, 4, 0}, {0, -1, .125, 8, 1}};
+};
+
+template <int Size, int Taps> struct Input {
+  static constexpr int rows = Size + Taps - 1, cols = rows;
+  static constexpr float at(int i, int j) { return Points<Size, Taps>::input[i][j]; }
+};
+template <int Size, int Taps> struct Weight {
+  static constexpr int rows = Size + Taps - 1, cols = Taps;
+  static constexpr float at(int i, int j) { return Points<Size, Taps>::weight[i][j]; }
+};
+template <int Size, int Taps> struct Output {
+  static constexpr int rows = Size, cols = Size + Taps - 1;
+  static constexpr float at(int i, int j) { return Points<Size, Taps>::output[i][j]; }
+};
+template <class M> struct Transposed {
+  static constexpr int rows = M::cols, cols = M::rows;
+  static constexpr float at(int i, int j) { return M::at(j, i); }
+};
+
+// to[i] = the sum of M(i, j) from[j], without the products with 0. `Any`: one has been taken.
+template <class M, int I = 0, int J = 0, bool Any = false> FN void apply(const V* from, V* to) {
+  if constexpr (J < M::cols) {
+    constexpr float factor = M::at(I, J);
+    if constexpr (factor != 0 && Any) to[I] += factor * from[J];
+    if constexpr (factor != 0 && !Any) to[I] = factor * from[J];
+    apply<M, I, J + 1, Any || factor != 0>(from, to);
+  } else if constexpr (I + 1 < M::rows) {
+    apply<M, I + 1>(from, to);
+  }
+}
+
+// store(i, j, .) the elements of M x M', where load(i, j) are those of x.
+template <class M, class Load, class Store> FN void transform(Load&& load, Store&& store) {
+  V half[M::cols][M::rows];  // M x, by columns
+  for (int j = 0; j < M::cols; ++j) {
+    V column[M::cols];
+#pragma GCC unroll 8
+    for (int i = 0; i < M::cols; ++i) column[i] = load(i, j);
+    apply<M>(column, half[j]);
+  }
+  for (int i = 0; i < M::rows; ++i) {
+    V row[M::cols], result[M::rows];
+#pragma GCC unroll 8
+    for (int j = 0; j < M::cols; ++j) row[j] = half[j][i];
+    apply<M>(row, result);
+#pragma GCC unroll 8
+    for (int j = 0; j < M::rows; ++j) store(i, j, result[j]);
+  }
+}
+
+// Tiles of M::cols pixels each way, `Step` apart, `advance` pixels after one another.
+template <class M, int Advance, int Step = 1>
+void spread(const TileRow& row, float* to, int64_t step) {
+  constexpr int64_t reach = (M::cols - 1) * Step + 1;
+  const int64_t line = row.width * kBlock;
+  const float* first = row.pixels + (row.row - row.first) * line;
+  for (int64_t t = 0; t < row.tiles; ++t, to += kBlock) {
+    const int64_t column = row.column + t * Advance;
+    const bool whole = row.row >= row.first && row.row + reach <= row.last && column >= 0 &&
+                       column + reach <= row.width;
+    for (int64_t part = 0; part < kBlock; part += kStep) {
+      auto store = [&](int i, int j, V v) { at(to + (i * M::rows + j) * step + part) = v; };
+      if (whole) {
+        const float* from = first + column * kBlock + part;
+        transform<M>([&](int i, int j) { return at(from + i * Step * line + j * Step * kBlock); },
+                     store);
+        continue;
+      }
+      auto edge = [&](int i, int j) {
+        const int64_t y = row.row + i * Step, x = column + j * Step;
+        if (y < row.first || y >= row.last || x < 0 || x >= row.width) return V{};
+        return V(at(row.pixels + (y - row.first) * line + x * kBlock + part));
+      };
+      transform<M>(edge, store);
+    }
+  }
+}
+
+// Of sums of what is 0 where it is finite.
+FN bool all_zero(const V& rest) {
+  bool zero = true;
+  for (int64_t i = 0; i < kStep; ++i) zero &= rest[i] == 0;
+  return zero;
+}
+
+template <int Size, int Taps>
+bool output(const float* sums, int64_t step, const float* bias, const TileRow& row) {
+  using M = Output<Size, Taps>;
+  V rest{};  // 0 for as long as all is finite
+  for (int64_t t = 0; t < row.tiles; ++t, sums += kBlock) {
+    const int64_t column = row.column + t * Size;
+    for (int64_t part = 0; part < kBlock; part += kStep) {
+      const V shift = at(bias + part);
+      auto load = [&](int i, int j) { return at(sums + (i * M::cols + j) * step + part); };
+      transform<M>(load, [&](int i, int j, V v) {
+        v += shift;
+        rest += v * 0;
+        if (i < row.last && column + j < row.width)
+          at(row.pixels + (i * row.width + column + j) * kBlock + part) = v;
+      });
+    }
+  }
+  return all_zero(rest);
+}
+
+template <int Size, int Taps> void weight(const float* weights, float* to, int64_t step) {
+  using M = Weight<Size, Taps>;
+  for (int64_t part = 0; part < kBlock; part += kStep) {
+    transform<M>([&](int i, int j) { return at(weights + (i * Taps + j) * kBlock + part); },
+                 [&](int i, int j, V v) { at(to + (i * M::rows + j) * step + part) = v; });
+  }
+}
+
+template <int Size, int Taps> bool weight_gradient(const float* sums, int64_t step, float* to) {
+  using M = Transposed<Weight<Size, Taps>>;
+  V rest{};
+  for (int64_t part = 0; part < kBlock; part += kStep) {
+    transform<M>([&](int i, int j) { return at(sums + (i * M::cols + j) * step + part); },
+                 [&](int i, int j, V v) {
+                   rest += v * 0;
+                   at(to + (i * Taps + j) * kBlock + part) = v;
+                 });
+  }
+  return all_zero(rest);
+}
+
+template <int Size, int Taps, int Stride>
+constexpr WinogradTile tile = {Size,
+                               Taps,
+                               Stride,
+                               spread<Input<Size, Taps>, Size * Stride, Stride>,
+                               spread<Transposed<Output<Size, Taps>>, Size>,
+                               output<Size, Taps>,
+                               weight<Size, Taps>,
+                               weight_gradient<Size, Taps>};
+
+// ---- the products ----
+
+template <int M> void product_of(const Panel& p) {
+  V sum[M][2]{};
+  const float *a = p.a, *b = p.b;
+  const int64_t a_row = p.a_row, a_step = p.a_step, b_step = p.b_step, b_next = p.b_next;
+  for (int64_t q = 0; q < p.blocks; ++q, a += p.a_block, b += p.b_block) {
+    const float *x = a, *y = b;
+    for (int64_t i = 0; i < p.k; ++i, x += a_step, y += b_step) {
+      const auto left = at(y), right = at(y + b_next);
+#pragma GCC unroll 8
+      for (int r = 0; r < M; ++r) {
+        const float factor = x[r * a_row];
+        sum[r][0] += factor * left;
+        sum[r][1] += factor * right;
+      }
+    }
+  }
+  for (int r = 0; r < M; ++r) {
+    float* c = p.c + r * p.c_row;
+    at(c) = p.add ? at(c) + sum[r][0] : sum[r][0];
+    at(c + p.c_next) = p.add ? at(c + p.c_next) + sum[r][1] : sum[r][1];
+  }
+}
+
+template <int M = kRows> void product(int64_t rows, const Panel& p) {
+  if constexpr (M > 1) {
+    if (rows < M) return product<M - 1>(rows, p);
+  }
+  product_of<M>(p);
+}
+
+}  // namespace
+
+extern constinit const WinogradKernels winograd_kernels = {
+    kRows, 2 * kStep, product<>, tile<2, 3, 1>, tile<4, 3, 1>, tile<4, 2, 2>};
+
+}  // namespace taeda::cpu::simd::TAEDA_ISA

@@ -1,0 +1,152 @@
+#include "kernels/cpu/index/histogram.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/index/extremes.h"
+
+namespace taeda::cpu {
+namespace {
+
+constexpr int64_t kMostBins = 4096;  // of which several tables fit into a cache
+constexpr int64_t kParts = 16, kPart = 65536, kBlock = 512;
+
+// Counts what `places_of` says of n elements: of a block of m from `first` on it returns the bins,
+// perhaps in the memory given to it, `bins` for what does not count. Parts of the elements have
+// tables of their own, four each: a count would wait for itself where a number comes again soon.
+template <class F> void count_places(int64_t n, int64_t bins, int64_t* out, F&& places_of) {
+  const int64_t length = std::max(kPart, (n + kParts - 1) / kParts);
+  const int64_t parts = (n + length - 1) / length;
+  const auto width = static_cast<size_t>(bins) + 1;
+  std::vector<uint32_t> tables(4 * width * static_cast<size_t>(parts));
+  parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+    int32_t memory[kBlock];
+    for (int64_t p = begin; p < end; ++p) {
+      uint32_t *a = tables.data() + 4 * width * static_cast<size_t>(p), *b = a + width,
+               *c = b + width, *d = c + width;
+      const int64_t last = std::min(n, (p + 1) * length);
+      for (int64_t first = p * length; first < last; first += kBlock) {
+        const int64_t m = std::min(kBlock, last - first);
+        const auto* places = places_of(first, m, memory);
+        int64_t i = 0;
+        for (; i + 4 <= m; i += 4) {
+          ++a[places[i]];
+          ++b[places[i + 1]];
+          ++c[places[i + 2]];
+          ++d[places[i + 3]];
+        }
+        for (; i < m; ++i) ++a[places[i]];
+      }
+    }
+  });
+  for (size_t t = 0; t < tables.size(); t += width) {
+    for (size_t i = 0; i + 1 < width; ++i) out[i] += static_cast<int64_t>(tables[t + i]);
+  }
+}
+
+// Whether tables are worth their memory.
+bool few_bins(int64_t n, int64_t bins) { return bins <= kMostBins && n / 8 >= bins; }
+
+// Where v of [low, high] falls; the last bin where a difference is beyond what T can hold.
+template <class T, class I> I even_bin(T v, T low, T high, I bins) {
+  const T at = (v - low) * static_cast<T>(bins) / (high - low);
+  return at < static_cast<T>(bins) ? std::min(static_cast<I>(at), bins - 1) : bins - 1;
+}
+template <class T>
+[[gnu::optimize("O3"), gnu::noinline]] void even_places(const T* x, int64_t n, T low, T high,
+                                                        int32_t bins, int32_t* places) {
+  for (int64_t i = 0; i < n; ++i) {
+    const bool inside = x[i] >= low && x[i] <= high;
+    const int32_t bin = even_bin(inside ? x[i] : low, low, high, bins);
+    places[i] = inside ? bin : bins;
+  }
+}
+
+// A guess, and steps from there to where the edges say.
+template <class T> int64_t bin_between(T v, const T* edges, int64_t bins, T scale) {
+  const T guess = (v - edges[0]) * scale;
+  int64_t b =
+      guess > T(0) ? (guess < static_cast<T>(bins) ? static_cast<int64_t>(guess) : bins) : 0;
+  b = std::min(b, bins - 1);
+  while (b > 0 && v < edges[b]) --b;
+  while (b + 1 < bins && v >= edges[b + 1]) ++b;
+  return b;
+}
+
+template <class F> void visit_whole(DType dtype, F&& f) {
+  visit_real(dtype, "bincount", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) f(tag);
+  });
+}
+
+}  // namespace
+
+std::pair<int64_t, int64_t> whole_range(const void* data, int64_t n, DType dtype) {
+  int64_t least = 0, most = 0;
+  visit_whole(dtype, [&](auto tag) {
+    const auto* x = static_cast<const typename decltype(tag)::type*>(data);
+    const int64_t parts = (n + kPart - 1) / kPart;
+    std::vector<decltype(extremes_of(x, n))> found(static_cast<size_t>(parts));
+    parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        found[static_cast<size_t>(p)] = extremes_of(x + p * kPart, std::min(kPart, n - p * kPart));
+      }
+    });
+    least = most = static_cast<int64_t>(x[0]);
+    for (const auto& e : found) {
+      least = std::min(least, static_cast<int64_t>(e.least));
+      most = std::max(most, static_cast<int64_t>(e.most));
+    }
+  });
+  return {least, most};
+}
+
+void count_whole(const void* data, int64_t n, DType dtype, int64_t bins, int64_t* out) {
+  visit_whole(dtype, [&](auto tag) {
+    const auto* x = static_cast<const typename decltype(tag)::type*>(data);
+    if (!few_bins(n, bins)) {
+      for (int64_t i = 0; i < n; ++i) ++out[x[i]];
+      return;
+    }
+    count_places(n, bins, out, [x](int64_t first, int64_t, int32_t*) { return x + first; });
+  });
+}
+
+template <class T>
+void count_even(const T* x, int64_t n, T low, T high, int64_t bins, int64_t* out) {
+  if (few_bins(n, bins)) {
+    return count_places(n, bins, out, [&](int64_t first, int64_t m, int32_t* places) {
+      even_places(x + first, m, low, high, static_cast<int32_t>(bins), places);
+      return places;
+    });
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    if (x[i] >= low && x[i] <= high) ++out[even_bin(x[i], low, high, bins)];
+  }
+}
+template void count_even(const float*, int64_t, float, float, int64_t, int64_t*);
+template void count_even(const double*, int64_t, double, double, int64_t, int64_t*);
+
+template <class T>
+void count_between(const T* x, int64_t n, const T* edges, int64_t bins, int64_t* out) {
+  const T low = edges[0], high = edges[bins], scale = static_cast<T>(bins) / (high - low);
+  const auto inside = [low, high](T v) { return v >= low && v <= high; };
+  if (few_bins(n, bins)) {
+    return count_places(n, bins, out, [&](int64_t first, int64_t m, int32_t* places) {
+      for (int64_t i = 0; i < m; ++i) {
+        const T v = x[first + i];
+        places[i] = static_cast<int32_t>(inside(v) ? bin_between(v, edges, bins, scale) : bins);
+      }
+      return places;
+    });
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    if (inside(x[i])) ++out[bin_between(x[i], edges, bins, scale)];
+  }
+}
+template void count_between(const float*, int64_t, const float*, int64_t, int64_t*);
+template void count_between(const double*, int64_t, const double*, int64_t, int64_t*);
+
+}  // namespace taeda::cpu

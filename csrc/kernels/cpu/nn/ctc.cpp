@@ -1,0 +1,149 @@
+#include "kernels/cpu/nn/ctc.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/nn/simd/ctc.h"
+#include "kernels/cpu/simd/pick.h"
+
+namespace taeda::cpu {
+namespace simd {
+namespace {
+const CtcKernels& ctc_loops() { return TAEDA_PICK(ctc_kernels); }
+}  // namespace
+}  // namespace simd
+
+namespace {
+
+template <class T> const simd::CtcLoops<T>& loops() {
+  if constexpr (std::is_same_v<T, float>) return simd::ctc_loops().f32;
+  else return simd::ctc_loops().f64;
+}
+
+template <class T> constexpr T kNever = -std::numeric_limits<T>::infinity();
+
+template <class T> T log_add(T a, T b) {
+  const T most = std::max(a, b);
+  if (most == kNever<T>) return most;
+  return most + std::log1p(std::exp(std::min(a, b) - most));
+}
+
+// The states of one target, and what is known of them at one step.
+template <class T> class States {
+ public:
+  States(const CtcBatch<T>& b, int64_t n)
+      : labels_(b.targets + b.target_begin[n]),
+        blank_(b.blank),
+        count_(2 * b.target_lengths[n] + 1),
+        gate_(size()),
+        log_prob_(size()),
+        last_(size(), kNever<T>) {
+    for (int64_t s = 0; s < count_ + 2; ++s)
+      gate_[static_cast<size_t>(s)] = skips(s) ? 0 : kNever<T>;
+  }
+  int64_t count() const { return count_; }
+  int64_t label(int64_t s) const { return s % 2 ? labels_[s / 2] : blank_; }
+
+  // The log probabilities of the states' labels, from those of all classes.
+  const T* look_up(const T* p) {
+    for (int64_t s = 0; s < count_; ++s) log_prob_[static_cast<size_t>(s)] = p[label(s)];
+    return log_prob_.data();
+  }
+  // To `now`, from what `remember` was given last: the states before, or those behind.
+  void forward(const T* p, T* now) const {
+    loops<T>().step(last() + 2, last() + 1, last(), gate_.data(), p, count_, now);
+  }
+  void backward(const T* p, T* now) const {
+    loops<T>().step(last(), last() + 1, last() + 2, gate_.data() + 2, p, count_, now);
+  }
+  void remember(const T* now, int64_t behind) { std::copy_n(now, count_, last_.data() + behind); }
+
+ private:
+  size_t size() const { return static_cast<size_t>(count_) + 2; }
+  const T* last() const { return last_.data(); }
+  // Whether a path may go from state s - 2 to s: over a blank between two different labels.
+  bool skips(int64_t s) const {
+    return s >= 2 && s < count_ && s % 2 && labels_[s / 2] != labels_[s / 2 - 1];
+  }
+
+  const int64_t* labels_;
+  int64_t blank_, count_;
+  // last_: the states of the step before, with two in front, or behind, that no path is in.
+  std::vector<T> gate_, log_prob_, last_;
+};
+
+template <class T> T forward_one(const CtcBatch<T>& b, int64_t n, T* alpha) {
+  States<T> states(b, n);
+  const int64_t count = states.count(), steps = b.input_lengths[n];
+  const int64_t row = b.batch * b.classes;
+  const T* p = b.log_probs + n * b.classes;
+  if (steps == 0) return count == 1 ? T(0) : -kNever<T>;
+  std::fill_n(alpha, count, kNever<T>);
+  alpha[0] = p[b.blank];
+  if (count > 1) alpha[1] = p[states.label(1)];
+  for (int64_t t = 1; t < steps; ++t) {
+    states.remember(alpha + (t - 1) * b.width, 2);
+    states.forward(states.look_up(p + t * row), alpha + t * b.width);
+  }
+  const T* last = alpha + (steps - 1) * b.width;
+  return -(count > 1 ? log_add(last[count - 1], last[count - 2]) : last[0]);
+}
+
+template <class T>
+void backward_one(const CtcBatch<T>& b, int64_t n, const T* alpha, T loss, T upstream, T* grad) {
+  States<T> states(b, n);
+  const int64_t count = states.count(), steps = b.input_lengths[n];
+  const int64_t row = b.batch * b.classes;
+  const T* p = b.log_probs + n * b.classes;
+  std::vector<T> beta(static_cast<size_t>(count)), share(beta),
+      through(static_cast<size_t>(b.classes));
+  for (int64_t t = steps - 1; t >= 0; --t) {
+    const T* here = states.look_up(p + t * row);
+    if (t == steps - 1) {
+      for (int64_t s = 0; s < count; ++s)
+        beta[static_cast<size_t>(s)] = s >= count - 2 ? here[s] : kNever<T>;
+    } else {
+      states.backward(here, beta.data());
+    }
+    states.remember(beta.data(), 0);
+    // The probability of all paths through each class at this step.
+    loops<T>().through(alpha + t * b.width, beta.data(), here, loss, count, share.data());
+    std::fill(through.begin(), through.end(), T(0));
+    for (int64_t s = 0; s < count; ++s)
+      through[static_cast<size_t>(states.label(s))] += share[static_cast<size_t>(s)];
+    loops<T>().differences(p + t * row, through.data(), loss, upstream, b.classes,
+                           grad + t * row + n * b.classes);
+  }
+}
+
+}  // namespace
+
+template <class T> void ctc_forward(const CtcBatch<T>& b, T* alpha, T* loss) {
+  parallel_for(b.batch, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n)
+      loss[n] = forward_one(b, n, alpha + n * b.steps * b.width);
+  });
+}
+
+template <class T>
+void ctc_backward(const CtcBatch<T>& b, const T* alpha, const T* loss, const T* upstream,
+                  bool skip_infinite, T* grad) {
+  parallel_for(b.batch, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n) {
+      if (skip_infinite && loss[n] == -kNever<T>) continue;
+      backward_one(b, n, alpha + n * b.steps * b.width, loss[n], upstream[n], grad);
+    }
+  });
+}
+
+template void ctc_forward(const CtcBatch<float>&, float*, float*);
+template void ctc_forward(const CtcBatch<double>&, double*, double*);
+template void ctc_backward(const CtcBatch<float>&, const float*, const float*, const float*, bool,
+                           float*);
+template void ctc_backward(const CtcBatch<double>&, const double*, const double*, const double*,
+                           bool, double*);
+
+}  // namespace taeda::cpu

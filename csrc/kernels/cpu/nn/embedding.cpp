@@ -1,0 +1,161 @@
+#include "kernels/cpu/nn/embedding.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/common/stream.h"
+
+namespace taeda::cpu {
+namespace {
+
+constexpr int64_t most_parts = 1024;
+
+template <class T> void fetch(const T* row, int64_t width) {
+  constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(T));
+  for (int64_t j = 0; j < std::min(width, 16 * line); j += line) __builtin_prefetch(row + j);
+}
+
+template <class T>
+[[gnu::optimize("O3")]] void add_row(const T* __restrict from, int64_t width, T* __restrict to) {
+  for (int64_t j = 0; j < width; ++j) to[j] += from[j];
+}
+
+// The sum of `size` rows. Some columns at a time, whose sums stay in registers.
+template <class T>
+[[gnu::optimize("O3")]] void sum_bag(const T* table, const int64_t* index, int64_t size,
+                                     int64_t width, T* __restrict to) {
+  using Lanes [[gnu::vector_size(16)]] = T;
+  constexpr int64_t registers = 8, lanes = 16 / static_cast<int64_t>(sizeof(T));
+  int64_t j = 0;
+  for (; j + registers * lanes <= width; j += registers * lanes) {
+    Lanes sums[registers] = {};
+    for (int64_t i = 0; i < size; ++i) {
+      const T* row = table + index[i] * width + j;
+#pragma GCC unroll 8
+      for (int64_t r = 0; r < registers; ++r) {
+        Lanes part;
+        std::memcpy(&part, row + r * lanes, sizeof(part));
+        sums[r] += part;
+      }
+    }
+    std::memcpy(to + j, sums, sizeof(sums));
+  }
+  if (j == width) return;
+  std::fill(to + j, to + width, T(0));
+  for (int64_t i = 0; i < size; ++i) {
+    const T* row = table + index[i] * width;
+    for (int64_t c = j; c < width; ++c) to[c] += row[c];
+  }
+}
+
+}  // namespace
+
+void take_rows(int64_t count, int64_t row_bytes, const void* table, const int64_t* index,
+               void* out) {
+  const auto* from = static_cast<const char*>(table);
+  auto* to = static_cast<char*>(out);
+  const auto bytes = static_cast<size_t>(row_bytes);
+  const bool streamed = row_bytes % 64 == 0 && is_streamed(count * row_bytes);
+  const int64_t ahead = std::clamp<int64_t>(4096 / row_bytes, 4, 32);
+  const int64_t grain = (streamed ? 256 << 10 : 64 << 10) / row_bytes;
+  parallel_for(count, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      fetch(from + index[std::min(i + ahead, end - 1)] * row_bytes, row_bytes);
+      if (streamed) stream_near(to + i * row_bytes, from + index[i] * row_bytes, bytes);
+      else std::memcpy(to + i * row_bytes, from + index[i] * row_bytes, bytes);
+    }
+    if (streamed) stream_fence();
+  });
+}
+
+template <class T>
+void add_rows(int64_t count, int64_t rows, int64_t width, const T* g, const int64_t* index,
+              int64_t skip, T* out) {
+  // The table is cut into parts that fit a core's second cache; each is zeroed and filled in one
+  // go. `order` has the rows of g sorted by part, otherwise as they came.
+  constexpr int64_t part_bytes = 1 << 18;
+  const int64_t row_bytes = std::max<int64_t>(1, width * static_cast<int64_t>(sizeof(T)));
+  const int64_t least = (rows + most_parts - 1) / most_parts;
+  const int64_t part_rows = std::max({part_bytes / row_bytes, least, int64_t{1}});
+  const int64_t parts = (rows + part_rows - 1) / part_rows;
+  std::vector<int64_t> starts(static_cast<size_t>(parts) + 1), order(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) ++starts[static_cast<size_t>(index[i] / part_rows) + 1];
+  for (size_t p = 1; p < starts.size(); ++p) starts[p] += starts[p - 1];
+  std::vector<int64_t> next(starts.begin(), starts.end() - 1);
+  for (int64_t i = 0; i < count; ++i) {
+    order[static_cast<size_t>(next[static_cast<size_t>(index[i] / part_rows)]++)] = i;
+  }
+  parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      std::fill(out + p * part_rows * width, out + std::min(rows, (p + 1) * part_rows) * width,
+                T(0));
+      const int64_t last = starts[static_cast<size_t>(p) + 1];
+      for (int64_t k = starts[static_cast<size_t>(p)]; k < last; ++k) {
+        const int64_t i = order[static_cast<size_t>(k)];
+        if (k + 10 < last) fetch(g + order[static_cast<size_t>(k) + 10] * width, width);
+        if (index[i] != skip) add_row(g + i * width, width, out + index[i] * width);
+      }
+    }
+  });
+}
+
+template <class T>
+void sum_rows(int64_t bags, int64_t size, int64_t width, const T* table, const int64_t* index,
+              T* out) {
+  const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, size * width));
+  parallel_for(bags, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      sum_bag(table, index + i * size, size, width, out + i * width);
+  });
+}
+
+namespace {
+template <class T> double norm_of(const T* row, int64_t width, double p) {
+  double total = 0;
+  if (p == 2) {
+    double part[4] = {};
+    int64_t j = 0;
+    for (; j + 4 <= width; j += 4) {
+      for (int64_t k = 0; k < 4; ++k) {
+        const double v = row[j + k];
+        part[k] += v * v;
+      }
+    }
+    for (; j < width; ++j) total += static_cast<double>(row[j]) * static_cast<double>(row[j]);
+    return std::sqrt(total + ((part[0] + part[1]) + (part[2] + part[3])));
+  }
+  for (int64_t j = 0; j < width; ++j) {
+    const double v = std::abs(static_cast<double>(row[j]));
+    if (std::isinf(p)) total = std::max(total, v);
+    else total += p == 1 ? v : std::pow(v, p);
+  }
+  return std::isinf(p) || p == 1 ? total : std::pow(total, 1 / p);
+}
+}  // namespace
+
+template <class T>
+void shorten_rows(int64_t count, int64_t rows, int64_t width, const int64_t* index, double most,
+                  double p, T* table) {
+  std::vector<bool> seen(static_cast<size_t>(rows));
+  for (int64_t i = 0; i < count; ++i) {
+    if (seen[static_cast<size_t>(index[i])]) continue;
+    seen[static_cast<size_t>(index[i])] = true;
+    T* row = table + index[i] * width;
+    const double norm = norm_of(row, width, p);
+    if (norm <= most) continue;
+    const T scale = static_cast<T>(most / (norm + 1e-7));
+    for (int64_t j = 0; j < width; ++j) row[j] *= scale;
+  }
+}
+
+template void shorten_rows(int64_t, int64_t, int64_t, const int64_t*, double, double, float*);
+template void shorten_rows(int64_t, int64_t, int64_t, const int64_t*, double, double, double*);
+template void sum_rows(int64_t, int64_t, int64_t, const float*, const int64_t*, float*);
+template void sum_rows(int64_t, int64_t, int64_t, const double*, const int64_t*, double*);
+template void add_rows(int64_t, int64_t, int64_t, const float*, const int64_t*, int64_t, float*);
+template void add_rows(int64_t, int64_t, int64_t, const double*, const int64_t*, int64_t, double*);
+
+}  // namespace taeda::cpu

@@ -1,0 +1,146 @@
+#include "kernels/cpu/nn/grid_sample.h"
+
+#include <algorithm>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/common/scratch.h"
+#include "kernels/cpu/nn/resample.h"
+#include "kernels/cpu/nn/simd/grid_sample.h"
+#include "kernels/cpu/pointwise/simd/transpose.h"
+#include "kernels/cpu/simd/pick.h"
+
+namespace taeda::cpu {
+namespace simd {
+namespace {
+const GridLoops<float>& grid_loops(const float*) { return TAEDA_PICK(grid_kernels).f32; }
+const GridLoops<double>& grid_loops(const double*) { return TAEDA_PICK(grid_kernels).f64; }
+const TransposeKernels& transposes() { return TAEDA_PICK(transpose_kernels); }
+}  // namespace
+}  // namespace simd
+
+namespace {
+
+template <class T> Taps<T> taps_of(const Sampler& s, const T* grid, std::vector<T>* slopes) {
+  const int64_t each = s.how == Sampling::Nearest ? 1 : s.how == Sampling::Linear ? 2 : 4;
+  const auto most =
+      static_cast<size_t>(s.points * (s.spatial == 2 ? each * each : each * each * each));
+  Taps<T> taps;
+  taps.in = s.in[0] * s.in[1] * (s.spatial == 3 ? s.in[2] : 1);
+  taps.out = s.points;
+  taps.first.resize(static_cast<size_t>(s.points) + 1);
+  taps.place.resize(most);
+  taps.weight.resize(most);
+  if (slopes) slopes->resize(most * static_cast<size_t>(s.spatial));
+  const auto count = static_cast<size_t>(
+      simd::grid_loops(grid).taps(s, grid, taps.first.data(), taps.place.data(), taps.weight.data(),
+                                  slopes ? slopes->data() : nullptr));
+  taps.place.resize(count);
+  taps.weight.resize(count);
+  return taps;
+}
+
+// f(image), for several at once where there are enough of them; else what f does is cut up.
+template <class F> void each_image(const Sampler& s, F&& f) {
+  auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) f(i);
+  };
+  if (s.images < 4) run(0, s.images);
+  else parallel_for(s.images, std::max<int64_t>(1, 2048 / std::max<int64_t>(s.points, 1)), run);
+}
+
+int64_t image_size(const Sampler& s) {
+  int64_t n = s.channels;
+  for (int d = 0; d < s.spatial; ++d) n *= s.in[d];
+  return n;
+}
+
+}  // namespace
+
+template <class T> void grid_sample(const Sampler& s, const T* x, const T* grid, T* y) {
+  each_image(s, [&](int64_t i) {
+    const Taps<T> taps = taps_of<T>(s, grid + i * s.points * s.spatial, nullptr);
+    apply_taps(taps, 1, s.channels, x + i * image_size(s), y + i * s.points * s.channels);
+  });
+}
+
+template <class T> bool is_near(const Sampler& s) {
+  return (image_size(s) + s.channels) * static_cast<int64_t>(sizeof(T)) <= (1 << 18);
+}
+
+template <class T> void grid_sample_near(const Sampler& s, const T* x, const T* grid, T* y) {
+  constexpr int64_t part = 256, item = sizeof(T), piece = 16 / item;  // points; channels
+  const int64_t parts = (s.points + part - 1) / part, size = image_size(s);
+  const int64_t elements = size / s.channels;
+  const int64_t width = (s.channels + piece - 1) / piece * piece, volume = (elements + 1) * width;
+  const auto& loops = simd::grid_loops(grid);
+  const auto& kernels = simd::transposes();
+  const simd::Transpose transpose = item == 4 ? kernels.bytes4 : kernels.bytes8;
+  // Each thread makes its own rows of an image's channels: for at least as many points as those.
+  const int64_t work = std::min(part, s.points) * (s.channels + 16);
+  const int64_t grain = std::max<int64_t>(16384 / work, std::min(parts, 1 + elements / part));
+  parallel_for(s.images * parts, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
+    const bool direct = s.how == Sampling::Nearest;
+    const Scratch<T> rows(direct ? 0 : volume), sums(direct ? 0 : part * width);
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t i = t / parts, first = t % parts * part,
+                    last = std::min(first + part, s.points);
+      const T *image = x + i * size, *places = grid + i * s.points * s.spatial;
+      T* to = y + i * s.points * s.channels;
+      if (direct) {
+        loops.nearest(s, image, places, first, last, to);
+        continue;
+      }
+      if (t == begin || first == 0) {
+        std::fill(rows.data() + (width == s.channels ? elements * width : 0), rows.data() + volume,
+                  T(0));
+        transpose(reinterpret_cast<char*>(rows.data()), width * item,
+                  reinterpret_cast<const char*>(image), elements * item, s.channels, elements);
+      }
+      loops.rows(s, rows.data(), width, places, first, last, sums.data());
+      transpose(reinterpret_cast<char*>(to + first), s.points * item,
+                reinterpret_cast<const char*>(sums.data()), width * item, last - first, s.channels);
+    }
+  });
+}
+
+template <class T> void grid_sample_input(const Sampler& s, const T* gy, const T* grid, T* gx) {
+  each_image(s, [&](int64_t i) {
+    const Taps<T> taps = transposed(taps_of<T>(s, grid + i * s.points * s.spatial, nullptr));
+    apply_taps(taps, 1, s.channels, gy + i * s.points * s.channels, gx + i * image_size(s));
+  });
+}
+
+template <class T>
+void grid_sample_places(const Sampler& s, const T* gy, const T* x, const T* grid, T* ggrid) {
+  each_image(s, [&](int64_t i) {
+    std::vector<T> slopes;
+    const Taps<T> taps = taps_of(s, grid + i * s.points * s.spatial, &slopes);
+    std::vector<T> products(taps.place.size());
+    multiply_taps(taps, s.channels, x + i * image_size(s), gy + i * s.points * s.channels,
+                  products.data());
+    T* g = ggrid + i * s.points * s.spatial;
+    for (size_t p = 0; p < static_cast<size_t>(s.points); ++p, g += s.spatial) {
+      for (int d = 0; d < s.spatial; ++d) {
+        T sum = 0;
+        for (auto t = static_cast<size_t>(taps.first[p]);
+             t < static_cast<size_t>(taps.first[p + 1]); ++t)
+          sum += products[t] * slopes[t * static_cast<size_t>(s.spatial) + static_cast<size_t>(d)];
+        g[d] = sum;
+      }
+    }
+  });
+}
+
+template void grid_sample(const Sampler&, const float*, const float*, float*);
+template void grid_sample(const Sampler&, const double*, const double*, double*);
+template bool is_near<float>(const Sampler&);
+template bool is_near<double>(const Sampler&);
+template void grid_sample_near(const Sampler&, const float*, const float*, float*);
+template void grid_sample_near(const Sampler&, const double*, const double*, double*);
+template void grid_sample_input(const Sampler&, const float*, const float*, float*);
+template void grid_sample_input(const Sampler&, const double*, const double*, double*);
+template void grid_sample_places(const Sampler&, const float*, const float*, const float*, float*);
+template void grid_sample_places(const Sampler&, const double*, const double*, const double*,
+                                 double*);
+
+}  // namespace taeda::cpu

@@ -1,0 +1,182 @@
+#include "kernels/cpu/nn/margin.h"
+
+#include <algorithm>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/common/scratch.h"
+
+namespace taeda::cpu {
+namespace {
+
+template <class T> T above_zero(T z) { return z > 0 ? z : T(0); }
+
+// The sum of max(0, start + x[i]), or of its square, in as many parts as fill a few registers.
+template <bool Squared, class T>
+[[gnu::optimize("O3"), gnu::noinline]] T sum_above(const T* x, int64_t n, T start) {
+  constexpr int64_t parts = 64 / static_cast<int64_t>(sizeof(T));
+  const auto term = [start](T v) {
+    const T z = above_zero(start + v);
+    return Squared ? z * z : z;
+  };
+  T part[parts] = {}, sum = 0;
+  int64_t i = 0;
+  for (; i + parts <= n; i += parts) {
+    for (int64_t j = 0; j < parts; ++j) part[j] += term(x[i + j]);
+  }
+  for (; i < n; ++i) sum += term(x[i]);
+  for (T p : part) sum += p;
+  return sum;
+}
+
+// slope[i] = the derivative of those terms, times `factor`; returns their sum.
+template <bool Squared, class T>
+[[gnu::optimize("O3"), gnu::noinline]] T slopes(const T* __restrict x, int64_t n, T start, T factor,
+                                                T* __restrict slope) {
+  for (int64_t i = 0; i < n; ++i) {
+    const T z = above_zero(start + x[i]);
+    slope[i] = Squared ? 2 * z * factor : (z > 0 ? factor : T(0));
+  }
+  T sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += slope[i];
+  return sum;
+}
+
+// Counts at each of x, in `counts`, that start + x[i] is above 0; returns how often.
+template <class T>
+[[gnu::optimize("O3"), gnu::noinline]] int64_t count_above(const T* __restrict x, int64_t n,
+                                                           T start, int32_t* __restrict counts) {
+  int64_t all = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const int32_t more = start + x[i] > 0;
+    counts[i] += more;
+    all += more;
+  }
+  return all;
+}
+
+int64_t row_grain(int64_t work) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work)); }
+
+// The classes of a row that its target does not name: their numbers and scores.
+template <class T> class Wrong {
+ public:
+  explicit Wrong(int64_t classes)
+      : classes_(classes),
+        is_right_(classes),
+        number_(classes),
+        score_(classes) {}
+  // Returns how many classes the target names, with repetitions.
+  int64_t read(const T* x, const int64_t* target) {
+    std::fill_n(is_right_.data(), classes_, false);
+    int64_t named = 0;
+    for (; named < classes_ && target[named] >= 0; ++named) is_right_.data()[target[named]] = true;
+    count_ = 0;
+    for (int64_t c = 0; c < classes_; ++c) {
+      number_.data()[count_] = c;
+      score_.data()[count_] = x[c];
+      count_ += !is_right_.data()[c];
+    }
+    return named;
+  }
+  int64_t count() const { return count_; }
+  const int64_t* numbers() const { return number_.data(); }
+  const T* scores() const { return score_.data(); }
+
+ private:
+  int64_t classes_, count_ = 0;
+  Scratch<bool> is_right_;
+  Scratch<int64_t> number_;
+  Scratch<T> score_;
+};
+
+}  // namespace
+
+template <class T>
+void one_right_losses(const MarginShape& s, const T* x, const OneRight<T>& right, double* loss) {
+  const auto sum = right.squared ? sum_above<true, T> : sum_above<false, T>;
+  parallel_for(s.rows, row_grain(s.classes), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T* row = x + i * s.classes;
+      const int64_t t = right.target[i];
+      const T start = right.margin - row[t];
+      const double total = static_cast<double>(sum(row, t, start)) +
+                           static_cast<double>(sum(row + t + 1, s.classes - t - 1, start));
+      const double weight = right.weight ? static_cast<double>(right.weight[t]) : 1.0;
+      loss[i] = total * weight / static_cast<double>(s.classes);
+    }
+  });
+}
+
+template <class T>
+void one_right_gradient(const MarginShape& s, const T* g, int64_t g_step, double scale, const T* x,
+                        const OneRight<T>& right, T* gx) {
+  const auto run = right.squared ? slopes<true, T> : slopes<false, T>;
+  parallel_for(s.rows, row_grain(s.classes), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T* row = x + i * s.classes;
+      T* to = gx + i * s.classes;
+      const int64_t t = right.target[i];
+      const T start = right.margin - row[t];
+      const double weight = right.weight ? static_cast<double>(right.weight[t]) : 1.0;
+      const T factor = static_cast<T>(scale * g[i * g_step] * weight / s.classes);
+      const T before = run(row, t, start, factor, to);
+      const T after = run(row + t + 1, s.classes - t - 1, start, factor, to + t + 1);
+      to[t] = -(before + after);
+    }
+  });
+}
+
+template <class T>
+void many_right_losses(const MarginShape& s, const T* x, const int64_t* target, double* loss) {
+  parallel_for(s.rows, row_grain(s.classes * s.classes), [&](int64_t begin, int64_t end) {
+    Wrong<T> wrong(s.classes);
+    for (int64_t i = begin; i < end; ++i) {
+      const T* row = x + i * s.classes;
+      const int64_t* names = target + i * s.classes;
+      const int64_t named = wrong.read(row, names);
+      double total = 0;
+      for (int64_t k = 0; k < named; ++k)
+        total += sum_above<false>(wrong.scores(), wrong.count(), T(1) - row[names[k]]);
+      loss[i] = total / static_cast<double>(s.classes);
+    }
+  });
+}
+
+template <class T>
+void many_right_gradient(const MarginShape& s, const T* g, int64_t g_step, double scale, const T* x,
+                         const int64_t* target, T* gx) {
+  parallel_for(s.rows, row_grain(s.classes * s.classes), [&](int64_t begin, int64_t end) {
+    Wrong<T> wrong(s.classes);
+    const Scratch<int32_t> counts(s.classes);
+    for (int64_t i = begin; i < end; ++i) {
+      const T* row = x + i * s.classes;
+      const int64_t* names = target + i * s.classes;
+      T* to = gx + i * s.classes;
+      const T factor = static_cast<T>(scale * g[i * g_step] / s.classes);
+      const int64_t named = wrong.read(row, names);
+      std::fill_n(counts.data(), wrong.count(), 0);
+      std::fill_n(to, s.classes, T(0));
+      for (int64_t k = 0; k < named; ++k) {
+        const int64_t above =
+            count_above(wrong.scores(), wrong.count(), T(1) - row[names[k]], counts.data());
+        to[names[k]] -= factor * static_cast<T>(above);
+      }
+      for (int64_t k = 0; k < wrong.count(); ++k)
+        to[wrong.numbers()[k]] = factor * static_cast<T>(counts.data()[k]);
+    }
+  });
+}
+
+template void one_right_losses(const MarginShape&, const float*, const OneRight<float>&, double*);
+template void one_right_losses(const MarginShape&, const double*, const OneRight<double>&, double*);
+template void one_right_gradient(const MarginShape&, const float*, int64_t, double, const float*,
+                                 const OneRight<float>&, float*);
+template void one_right_gradient(const MarginShape&, const double*, int64_t, double, const double*,
+                                 const OneRight<double>&, double*);
+template void many_right_losses(const MarginShape&, const float*, const int64_t*, double*);
+template void many_right_losses(const MarginShape&, const double*, const int64_t*, double*);
+template void many_right_gradient(const MarginShape&, const float*, int64_t, double, const float*,
+                                  const int64_t*, float*);
+template void many_right_gradient(const MarginShape&, const double*, int64_t, double, const double*,
+                                  const int64_t*, double*);
+
+}  // namespace taeda::cpu

@@ -1,0 +1,560 @@
+#include "kernels/cpu/nn/pool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/nn/simd/norm.h"
+#include "kernels/cpu/nn/simd/pool.h"
+#include "kernels/cpu/simd/pick.h"
+
+namespace taeda::cpu {
+namespace {
+
+constexpr int64_t kWork = 1 << 13;  // elements read that are worth a chunk
+
+// A dimension's window for one output: elements first, first + step, ... below last.
+struct Span {
+  int64_t first, last;
+  int64_t padded;  // elements with those of the padding
+};
+
+// Shapes with always three dimensions, outermost first.
+struct Planes {
+  int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
+  int64_t in_volume = 1, out_volume = 1, window = 1;
+  std::vector<Span> spans[3];  // of all windows, where they are adaptive
+
+  explicit Planes(const PoolShape& s, bool adaptive = false) {
+    for (int d = 0; d < 3; ++d) {
+      const int from = d - (3 - s.spatial);
+      const bool used = from >= 0;
+      in[d] = used ? s.in[from] : 1;
+      out[d] = used ? s.out[from] : 1;
+      const bool given = used && !adaptive;
+      kernel[d] = given ? s.kernel[from] : used ? in[d] / std::max<int64_t>(1, out[d]) + 1 : 1;
+      stride[d] = given ? s.stride[from] : 1;
+      padding[d] = given ? s.padding[from] : 0;
+      dilation[d] = given ? s.dilation[from] : 1;
+      in_volume *= in[d];
+      out_volume *= out[d];
+      window *= kernel[d];
+      if (!adaptive) continue;
+      for (int64_t o = 0; o < out[d]; ++o) {
+        const int64_t first = o * in[d] / out[d], last = ((o + 1) * in[d] + out[d] - 1) / out[d];
+        spans[d].push_back({first, last, last - first});
+      }
+    }
+  }
+  int64_t grain() const {
+    return std::max<int64_t>(1, kWork / std::max<int64_t>(1, out_volume * window));
+  }
+
+  Span strided(int d, int64_t o) const {
+    int64_t first = o * stride[d] - padding[d];
+    const int64_t reach = first + (kernel[d] - 1) * dilation[d] + 1;
+    // A window may hang over the padded end too; what lies there counts for nothing.
+    const int64_t padded = std::min(first + kernel[d], in[d] + padding[d]) - first;
+    if (first < 0) first += (-first + dilation[d] - 1) / dilation[d] * dilation[d];
+    return {first, std::min(reach, in[d]), padded};
+  }
+  Span adaptive(int d, int64_t o) const { return spans[d][static_cast<size_t>(o)]; }
+};
+
+// Adaptive windows that are narrow and all alike, as those of strided pooling, which takes many of
+// them at once. False where they are not.
+bool make_strided(const PoolShape& s, PoolShape& strided) {
+  const int last = s.spatial - 1;
+  if (s.out[last] < 4 || s.in[last] > 2 * s.out[last]) return false;
+  strided = s;
+  for (int d = 0; d < s.spatial; ++d) {
+    if (s.out[d] == 0 || s.in[d] == 0 || s.in[d] % s.out[d] != 0) return false;
+    strided.kernel[d] = strided.stride[d] = s.in[d] / s.out[d];
+    strided.padding[d] = 0;
+    strided.dilation[d] = 1;
+  }
+  return true;
+}
+
+// Calls f(output index, spans of the three dimensions) for every window of a plane.
+template <bool Adaptive, class F> void each_window(const Planes& p, F&& f) {
+  auto span = [&](int d, int64_t o) { return Adaptive ? p.adaptive(d, o) : p.strided(d, o); };
+  int64_t index = 0;
+  for (int64_t d = 0; d < p.out[0]; ++d) {
+    const Span a = span(0, d);
+    for (int64_t h = 0; h < p.out[1]; ++h) {
+      const Span b = span(1, h);
+      for (int64_t w = 0; w < p.out[2]; ++w) f(index++, a, b, span(2, w));
+    }
+  }
+}
+
+// Calls f(element index) for every element of a window.
+template <class F>
+void each_element(const Planes& p, const Span& a, const Span& b, const Span& c, F&& f) {
+  for (int64_t d = a.first; d < a.last; d += p.dilation[0]) {
+    for (int64_t h = b.first; h < b.last; h += p.dilation[1]) {
+      const int64_t row = (d * p.in[1] + h) * p.in[2];
+      for (int64_t w = c.first; w < c.last; w += p.dilation[2]) f(row + w);
+    }
+  }
+}
+
+// The outputs o along a dimension whose windows have their element number `tap` inside the input.
+struct Reach {
+  int64_t first, last;  // outputs [first, last)
+  int64_t element;      // that the first of them reads
+};
+Reach reach(const Planes& p, int d, int64_t tap) {
+  const int64_t shift = tap * p.dilation[d] - p.padding[d], step = p.stride[d];
+  const int64_t first = shift < 0 ? (-shift + step - 1) / step : 0;
+  const int64_t last = shift >= p.in[d] ? 0 : (p.in[d] - 1 - shift) / step + 1;
+  return {first, std::min(last, p.out[d]), first * step + shift};
+}
+// The outputs [first, last) whose windows see no padding along a dimension.
+Reach inside(const Planes& p, int d) {
+  Reach r = reach(p, d, 0);
+  r.first = std::min(r.first, p.out[d]);
+  r.last = std::max(reach(p, d, p.kernel[d] - 1).last, r.first);
+  return r;
+}
+
+// Calls f(row of the input, tap, outputs) for every line of elements that a row of outputs reads,
+// in the order in which a window is read.
+template <class F> void each_line(const Planes& p, const Span& a, const Span& b, F&& f) {
+  for (int64_t d = a.first; d < a.last; d += p.dilation[0]) {
+    for (int64_t h = b.first; h < b.last; h += p.dilation[1]) {
+      for (int64_t tap = 0; tap < p.kernel[2]; ++tap) {
+        const Reach r = reach(p, 2, tap);
+        if (r.first < r.last) f((d * p.in[1] + h) * p.in[2], r);
+      }
+    }
+  }
+}
+
+template <class T> const simd::PoolLoops<T>& loops() {
+  using namespace simd;
+  const PoolKernels& kernels = TAEDA_PICK(pool_kernels);
+  if constexpr (std::is_same_v<T, float>) {
+    return kernels.f32;
+  } else {
+    return kernels.f64;
+  }
+}
+
+// The largest element of one window, and where it lies.
+template <class T>
+void maximum(const Planes& p, const Span& a, const Span& b, const Span& c, const T* x, T* y,
+             int64_t* index) {
+  T best = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                                : std::numeric_limits<T>::lowest();
+  int64_t at = (a.first * p.in[1] + b.first) * p.in[2] + c.first;
+  each_element(p, a, b, c, [&](int64_t e) {
+    const T v = x[e];
+    if (v > best || v != v) {
+      best = v;
+      at = e;
+    }
+  });
+  *y = best;
+  *index = at;
+}
+
+// A window without gaps.
+simd::PoolWindow window_of(const Planes& p, const Span& a, const Span& b, const Span& c) {
+  return {a.last - a.first, p.in[1] * p.in[2], b.last - b.first, p.in[2], c.last - c.first};
+}
+int64_t corner(const Planes& p, const Span& a, const Span& b, const Span& c) {
+  return (a.first * p.in[1] + b.first) * p.in[2] + c.first;
+}
+bool is_empty(const Span& a, const Span& b, const Span& c) {
+  return a.first >= a.last || b.first >= b.last || c.first >= c.last;
+}
+
+// The same of a window without gaps.
+template <class T>
+void maximum_together(const Planes& p, const Span& a, const Span& b, const Span& c, const T* x,
+                      T* y, int64_t* index) {
+  if constexpr (std::is_floating_point_v<T>) {
+    const int64_t first = corner(p, a, b, c);
+    if (p.in_volume <= INT32_MAX && !is_empty(a, b, c) &&
+        loops<T>().maximum(x + first, window_of(p, a, b, c), y, index)) {
+      *index += first;
+      return;
+    }
+  }
+  maximum(p, a, b, c, x, y, index);
+}
+
+// The elements of windows beside one another, as places after that where the first of them begins.
+struct Taps {
+  std::vector<int32_t> list;
+  int64_t depth = -1, height = -1, width = -1;  // elements along these dimensions
+
+  void make(const Planes& p, int64_t d, int64_t h, int64_t w) {
+    if (d == depth && h == height && w == width) return;
+    depth = d;
+    height = h;
+    width = w;
+    list.clear();
+    each_element(p, {0, d, d}, {0, h, h}, {0, w, w},
+                 [&](int64_t e) { list.push_back(static_cast<int32_t>(e)); });
+  }
+};
+
+template <class T> double plane_sum(const T* x, int64_t n) {
+  using namespace simd;
+  const NormKernels& kernels = TAEDA_PICK(norm_kernels);
+  if constexpr (std::is_same_v<T, float>) {
+    return kernels.f32.sum(x, n);
+  } else {
+    return kernels.f64.sum(x, n);
+  }
+}
+
+// The maxima of one plane, for a thread that goes from plane to plane.
+template <class T> class PlaneMaxima {
+ public:
+  explicit PlaneMaxima(const Planes& p)
+      : p_(p),
+        rows_(inside(p, 1)),
+        columns_(inside(p, 2)),
+        value_(static_cast<size_t>(rows_.last - rows_.first)),
+        place_(value_.size()) {}
+
+  // `next`: the plane that is read after this one, or null.
+  void run(const T* x, const T* next, T* y, int64_t* index) {
+    const double sum = plane_sum(x, p_.in_volume);
+    nan_ = sum != sum;  // there may be one
+    for (int64_t d = 0; d < p_.out[0]; ++d) {
+      const Span a = p_.strided(0, d);
+      const int64_t part = p_.in_volume / p_.out[0] / p_.out[1];  // asked for with each row
+      for (int64_t h = 0; h < p_.out[1]; ++h) {
+        for (int64_t i = 0; next && i < part; i += 64 / sizeof(T))
+          __builtin_prefetch(next + (d * p_.out[1] + h) * part + i);
+        row(a, h, x, y + h * p_.out[2], index + h * p_.out[2]);
+      }
+      for (int64_t w = 0; w < p_.out[2]; ++w) {  // when the lines that they are stored to are near
+        if (w == columns_.first) w = columns_.last;
+        if (w < p_.out[2]) column(a, w, x, y + w, index + w);
+      }
+      y += p_.out[1] * p_.out[2];
+      index += p_.out[1] * p_.out[2];
+    }
+  }
+
+ private:
+  // What a row's windows without padding in the row give, and what no column below does.
+  void row(const Span& a, int64_t h, const T* x, T* y, int64_t* index) {
+    const Span b = p_.strided(1, h);
+    const int64_t first = columns_.first;
+    row_taps_.make(p_, a.last - a.first, b.last - b.first, (p_.kernel[2] - 1) * p_.dilation[2] + 1);
+    const int64_t many = row_taps_.list.empty() ? 0 : columns_.last - first;
+    if (many > 0) {
+      const int64_t start = (a.first * p_.in[1] + b.first) * p_.in[2] + columns_.element;
+      maxima(row_taps_, x, start, p_.stride[2], many, y + first, index + first);
+    }
+    const bool in_columns = h >= rows_.first && h < rows_.last;
+    for (int64_t w = 0; w < p_.out[2]; ++w) {
+      if (w == first && many > 0) w = columns_.last;
+      const bool edge = w < first || w >= columns_.last;
+      if (w < p_.out[2] && !(edge && in_columns))
+        maximum(p_, a, b, p_.strided(2, w), x, y + w, index + w);
+    }
+  }
+
+  // Number w of all rows of outputs whose windows see no padding above or below.
+  void column(const Span& a, int64_t w, const T* x, T* y, int64_t* index) {
+    const Span c = p_.strided(2, w);
+    column_taps_.make(p_, a.last - a.first, (p_.kernel[1] - 1) * p_.dilation[1] + 1,
+                      c.last - c.first);
+    const auto rows = static_cast<int64_t>(value_.size());
+    if (rows > 0 && !column_taps_.list.empty()) {
+      const int64_t start = (a.first * p_.in[1] + rows_.element) * p_.in[2] + c.first;
+      maxima(column_taps_, x, start, p_.stride[1] * p_.in[2], rows, value_.data(), place_.data());
+    }
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t h = rows_.first + i, at = h * p_.out[2];
+      if (column_taps_.list.empty()) {
+        maximum(p_, a, p_.strided(1, h), c, x, y + at, index + at);
+      } else {
+        y[at] = value_[static_cast<size_t>(i)];
+        index[at] = place_[static_cast<size_t>(i)];
+      }
+    }
+  }
+
+  void maxima(const Taps& taps, const T* x, int64_t start, int64_t step, int64_t n, T* y,
+              int64_t* at) const {
+    loops<T>().maxima(x, static_cast<int32_t>(start), taps.list.data(),
+                      static_cast<int64_t>(taps.list.size()), step, n, nan_, y, at);
+  }
+
+  const Planes& p_;
+  const Reach rows_, columns_;
+  Taps row_taps_, column_taps_;
+  std::vector<T> value_;
+  std::vector<int64_t> place_;
+  bool nan_ = false;
+};
+
+template <class T> bool by_rows(const Planes& p) {
+  return std::is_floating_point_v<T> && p.in_volume <= INT32_MAX && p.out[2] >= 4;
+}
+
+template <bool Adaptive, class T>
+void maxima(const PoolShape& s, const T* x, T* y, int64_t* index) {
+  const Planes p(s, Adaptive);
+  parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
+    auto each_plane = [&](auto&& f) {
+      for (int64_t i = begin; i < end; ++i)
+        f(x + i * p.in_volume, y + i * p.out_volume, index + i * p.out_volume);
+    };
+    if constexpr (!Adaptive && std::is_floating_point_v<T>) {
+      if (by_rows<T>(p)) {
+        PlaneMaxima<T> plane(p);
+        each_plane([&](const T* from, T* to, int64_t* at) {
+          const T* next = from + p.in_volume;
+          plane.run(from, next < x + end * p.in_volume ? next : nullptr, to, at);
+        });
+        return;
+      }
+    }
+    each_plane([&](const T* from, T* to, int64_t* at) {
+      each_window<Adaptive>(p, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
+        if constexpr (Adaptive) maximum_together(p, a, b, c, from, to + o, at + o);
+        else maximum(p, a, b, c, from, to + o, at + o);
+      });
+    });
+  });
+}
+
+int64_t divisor(AverageRule rule, const Span& a, const Span& b, const Span& c) {
+  if (rule.divisor != 0) return rule.divisor;
+  if (rule.count_padding) return a.padded * b.padded * c.padded;
+  return (a.last - a.first) * (b.last - b.first) * (c.last - c.first);
+}
+
+template <class T> void means_by_rows(const Planes& p, AverageRule rule, const T* x, T* y) {
+  for (int64_t d = 0; d < p.out[0]; ++d) {
+    const Span a = p.strided(0, d);
+    for (int64_t h = 0; h < p.out[1]; ++h, y += p.out[2]) {
+      const Span b = p.strided(1, h);
+      std::fill_n(y, p.out[2], T(0));
+      each_line(p, a, b, [&](int64_t line, const Reach& r) {
+        loops<T>().add(x + line + r.element, p.stride[2], r.last - r.first, y + r.first);
+      });
+      for (int64_t w = 0; w < p.out[2]; ++w) {
+        const Span c = p.strided(2, w);
+        y[w] = is_empty(a, b, c) ? T(0) : y[w] / static_cast<T>(divisor(rule, a, b, c));
+      }
+    }
+  }
+}
+
+template <bool Adaptive, class T>
+void means(const PoolShape& s, AverageRule rule, const T* x, T* y) {
+  const Planes p(s, Adaptive);
+  parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T* from = x + i * p.in_volume;
+      if constexpr (!Adaptive && std::is_floating_point_v<T>) {
+        if (by_rows<T>(p)) {
+          means_by_rows(p, rule, from, y + i * p.out_volume);
+          continue;
+        }
+      }
+      each_window<Adaptive>(p, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
+        T& to = y[i * p.out_volume + o];
+        if (is_empty(a, b, c)) {
+          to = 0;
+          return;
+        }
+        T sum = 0;
+        bool wide = false;
+        if constexpr (Adaptive && std::is_floating_point_v<T>) {
+          wide = c.last - c.first >= 4;
+          if (wide) sum = loops<T>().sum(from + corner(p, a, b, c), window_of(p, a, b, c));
+        }
+        if (!wide) each_element(p, a, b, c, [&](int64_t e) { sum += from[e]; });
+        to = sum / static_cast<T>(divisor(rule, a, b, c));
+      });
+    }
+  });
+}
+
+template <bool Adaptive, class T>
+void means_backward(const PoolShape& s, AverageRule rule, const T* gy, T* gx) {
+  const Planes p(s, Adaptive);
+  parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
+    std::fill(gx + begin * p.in_volume, gx + end * p.in_volume, T(0));
+    for (int64_t i = begin; i < end; ++i) {
+      T* to = gx + i * p.in_volume;
+      each_window<Adaptive>(p, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
+        if (is_empty(a, b, c)) return;
+        const T share = gy[i * p.out_volume + o] / static_cast<T>(divisor(rule, a, b, c));
+        if constexpr (Adaptive)
+          loops<T>().add_to_all(to + corner(p, a, b, c), window_of(p, a, b, c), share);
+        else each_element(p, a, b, c, [&](int64_t e) { to[e] += share; });
+      });
+    }
+  });
+}
+
+}  // namespace
+
+template <class T> void max_pool(const PoolShape& s, const T* x, T* y, int64_t* index) {
+  maxima<false>(s, x, y, index);
+}
+template <class T> void adaptive_max_pool(const PoolShape& s, const T* x, T* y, int64_t* index) {
+  if (PoolShape strided; make_strided(s, strided)) maxima<false>(strided, x, y, index);
+  else maxima<true>(s, x, y, index);
+}
+
+template <class T>
+bool scatter_planes(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index,
+                    T* gx) {
+  std::atomic<bool> inside = true;
+  parallel_for(planes, std::max<int64_t>(1, kWork / std::max<int64_t>(1, in + out)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   bool outside = false;
+                   for (int64_t o = i * out; o < (i + 1) * out; ++o)
+                     outside |= static_cast<uint64_t>(index[o]) >= static_cast<uint64_t>(in);
+                   if (outside) {
+                     inside = false;
+                     continue;
+                   }
+                   T* to = gx + i * in;
+                   std::fill_n(to, in, T(0));
+                   for (int64_t o = i * out; o < (i + 1) * out; ++o) to[index[o]] += gy[o];
+                 }
+               });
+  return inside;
+}
+template <class T>
+void gather_planes(int64_t planes, int64_t in, int64_t out, const T* x, const int64_t* index,
+                   T* y) {
+  parallel_for(planes, std::max<int64_t>(1, kWork / std::max<int64_t>(1, out)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   for (int64_t o = i * out; o < (i + 1) * out; ++o) y[o] = x[i * in + index[o]];
+                 }
+               });
+}
+
+template <class T> void avg_pool(const PoolShape& s, AverageRule rule, const T* x, T* y) {
+  means<false>(s, rule, x, y);
+}
+template <class T>
+void avg_pool_backward(const PoolShape& s, AverageRule rule, const T* gy, T* gx) {
+  means_backward<false>(s, rule, gy, gx);
+}
+template <class T> void adaptive_avg_pool(const PoolShape& s, const T* x, T* y) {
+  if (PoolShape strided; make_strided(s, strided)) return means<false>(strided, {false, 0}, x, y);
+  const Planes p(s, true);
+  if (p.out_volume != 1) return means<true>(s, {false, 0}, x, y);
+  // One mean a plane, as the last layers of many networks want: a plain sum of neighbours.
+  parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      y[i] = static_cast<T>(plane_sum(x + i * p.in_volume, p.in_volume) /
+                            static_cast<double>(p.in_volume));
+    }
+  });
+}
+template <class T> void adaptive_avg_pool_backward(const PoolShape& s, const T* gy, T* gx) {
+  means_backward<true>(s, {false, 0}, gy, gx);
+}
+
+namespace {
+// Where the windows along one dimension begin. False where one would reach out of the plane.
+template <class T>
+bool window_starts(T sample, int64_t in, int64_t out, int64_t kernel, int64_t* to) {
+  if (!(std::abs(sample) < T(1 << 20))) return false;
+  const int64_t last = in - kernel;
+  const T step =
+      out > 1 ? static_cast<T>(static_cast<double>(last) / static_cast<double>(out - 1)) : T(0);
+  const auto shift = static_cast<int64_t>(sample * step);
+  bool inside = true;
+  for (int64_t i = 0; i + 1 < out; ++i) {
+    to[i] = static_cast<int64_t>((static_cast<T>(i) + sample) * step) - shift;
+    inside &= to[i] >= 0 && to[i] <= last;
+  }
+  to[out - 1] = last;
+  return inside;
+}
+}  // namespace
+
+template <class T>
+bool fractional_max_pool(const PoolShape& s, const T* x, const T* samples, T* y, int64_t* index) {
+  // Two dimensions as three.
+  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
+  const int64_t lead = 3 - s.spatial;
+  for (int64_t d = 0; d < s.spatial; ++d) {
+    in[lead + d] = s.in[d];
+    out[lead + d] = s.out[d];
+    kernel[lead + d] = s.kernel[d];
+  }
+  const int64_t plane = in[0] * in[1] * in[2], results = out[0] * out[1] * out[2];
+  std::atomic<bool> inside{true};
+  const int64_t work = results * kernel[0] * kernel[1] * kernel[2];
+  parallel_for(s.planes, std::max<int64_t>(1, kWork / work), [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> starts(static_cast<size_t>(out[0] + out[1] + out[2]));
+    int64_t* start[3] = {starts.data(), starts.data() + out[0], starts.data() + out[0] + out[1]};
+    for (int64_t p = begin; p < end; ++p) {
+      const T* from = x + p * plane;
+      bool good = true;
+      for (int64_t d = 0; d < s.spatial; ++d) {
+        const T sample = samples[p * s.spatial + (s.spatial == 2 ? 1 - d : d)];
+        good &=
+            window_starts(sample, in[lead + d], out[lead + d], kernel[lead + d], start[lead + d]);
+      }
+      if (!good) return inside.store(false, std::memory_order_relaxed);
+      int64_t o = p * results;
+      for (int64_t a = 0; a < out[0]; ++a) {
+        for (int64_t b = 0; b < out[1]; ++b) {
+          for (int64_t c = 0; c < out[2]; ++c, ++o) {
+            int64_t best = (start[0][a] * in[1] + start[1][b]) * in[2] + start[2][c];
+            T most = from[best];
+            for (int64_t i = start[0][a]; i < start[0][a] + kernel[0]; ++i) {
+              for (int64_t j = start[1][b]; j < start[1][b] + kernel[1]; ++j) {
+                const int64_t row = (i * in[1] + j) * in[2];
+                for (int64_t k = start[2][c]; k < start[2][c] + kernel[2]; ++k) {
+                  const T v = from[row + k];
+                  if (!(v > most) && v == v) continue;
+                  most = v;
+                  best = row + k;
+                }
+              }
+            }
+            y[o] = most;
+            index[o] = best;
+          }
+        }
+      }
+    }
+  });
+  return inside;
+}
+
+#define TAEDA_POOL(T)                                                                       \
+  template void max_pool<T>(const PoolShape&, const T*, T*, int64_t*);                      \
+  template void adaptive_max_pool<T>(const PoolShape&, const T*, T*, int64_t*);             \
+  template bool fractional_max_pool<T>(const PoolShape&, const T*, const T*, T*, int64_t*); \
+  template bool scatter_planes<T>(int64_t, int64_t, int64_t, const T*, const int64_t*, T*); \
+  template void gather_planes<T>(int64_t, int64_t, int64_t, const T*, const int64_t*, T*);  \
+  template void avg_pool<T>(const PoolShape&, AverageRule, const T*, T*);                   \
+  template void avg_pool_backward<T>(const PoolShape&, AverageRule, const T*, T*);          \
+  template void adaptive_avg_pool<T>(const PoolShape&, const T*, T*);                       \
+  template void adaptive_avg_pool_backward<T>(const PoolShape&, const T*, T*);
+template void max_pool<int64_t>(const PoolShape&, const int64_t*, int64_t*, int64_t*);
+template void adaptive_max_pool<int64_t>(const PoolShape&, const int64_t*, int64_t*, int64_t*);
+template void avg_pool<int64_t>(const PoolShape&, AverageRule, const int64_t*, int64_t*);
+TAEDA_POOL(float)
+TAEDA_POOL(double)
+
+}  // namespace taeda::cpu

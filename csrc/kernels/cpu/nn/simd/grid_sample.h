@@ -1,0 +1,49 @@
+// What each place of a grid reads of an image.
+#pragma once
+
+#include "kernels/cpu/nn/grid_sample.h"
+
+namespace taeda::cpu::simd {
+
+// The taps of all points of one image: those of point p are first[p] to first[p + 1]. `slopes`, if
+// any, gets the derivatives of each tap's weight, in the order of the grid's coordinates. Returns
+// how many taps there are.
+template <class T>
+using GridTaps = int64_t (*)(const Sampler& s, const T* grid, int64_t* first, int32_t* place,
+                             T* weight, T* slopes);
+
+// Rows of channels of one image, `width` elements apart, a whole number of 16-byte pieces, and
+// after them a row of zeros: weighted sums of them for the points [begin, end), to rows as wide.
+template <class T>
+using GridRows = void (*)(const Sampler& s, const T* x, int64_t width, const T* grid, int64_t begin,
+                          int64_t end, T* y);
+// The elements of one image nearest to the points [begin, end), plane by plane.
+template <class T>
+using GridNearest = void (*)(const Sampler& s, const T* x, const T* grid, int64_t begin,
+                             int64_t end, T* y);
+
+template <class T> struct GridLoops {
+  GridTaps<T> taps;
+  GridRows<T> rows;
+  GridNearest<T> nearest;
+};
+
+struct GridKernels {
+  GridLoops<float> f32;
+  GridLoops<double> f64;
+};
+
+namespace v2 {
+extern const GridKernels grid_kernels;
+}
+namespace v3 {
+extern const GridKernels grid_kernels;
+}
+namespace v4 {
+extern const GridKernels grid_kernels;
+}
+namespace base {
+extern const GridKernels grid_kernels;
+}
+
+}  // namespace taeda::cpu::simd

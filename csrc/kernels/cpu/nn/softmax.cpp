@@ -1,0 +1,108 @@
+#include "kernels/cpu/nn/softmax.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/common/stream.h"
+#include "kernels/cpu/nn/simd/softmax.h"
+#include "kernels/cpu/simd/pick.h"
+
+namespace taeda::cpu {
+namespace {
+
+constexpr int64_t kGrain = 8192;  // elements worth a chunk
+
+template <class T> const simd::SoftmaxLoops<T>& loops() {
+  using namespace simd;
+  const SoftmaxKernels& kernels = TAEDA_PICK(softmax_kernels);
+  if constexpr (std::is_same_v<T, float>) {
+    return kernels.f32;
+  } else {
+    return kernels.f64;
+  }
+}
+
+// Whether the rows of y are stored past the caches.
+template <class T> bool goes_past(const SoftmaxShape& s, const T* y) {
+  const int64_t bytes = s.size * static_cast<int64_t>(sizeof(T));
+  return s.inner == 1 && bytes % 64 == 0 && is_streamed(s.outer * bytes) &&
+         reinterpret_cast<uintptr_t>(y) % 64 == 0;
+}
+
+// Calls rows(begin, end) on whole lines where those are contiguous, else columns(offset, width) on
+// lines side by side.
+template <class R, class C>
+void for_lines(const SoftmaxShape& s, R&& rows, C&& columns, int64_t row_grain = kGrain) {
+  const int64_t size = std::max<int64_t>(s.size, 1);
+  if (s.inner == 1) {
+    parallel_for(s.outer, std::max<int64_t>(1, row_grain / size), rows);
+    return;
+  }
+  // Narrower blocks take longer, but a few of them are needed for threads to share.
+  const int64_t quarter = (s.outer * s.inner / 4 + 63) / 64 * 64;
+  const int64_t width = std::min(s.inner, std::clamp<int64_t>(quarter, 64, simd::kSoftmaxColumns));
+  const int64_t blocks = (s.inner + width - 1) / width;
+  parallel_for(s.outer * blocks, std::max<int64_t>(1, kGrain / (size * width)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t column = i % blocks * width;
+                   columns(i / blocks * s.size * s.inner + column,
+                           std::min(width, s.inner - column));
+                 }
+               });
+}
+
+template <class T>
+void forward(const SoftmaxShape& s, const typename simd::SoftmaxLoops<T>::Pair& f, const T* x,
+             T* y) {
+  const bool past = goes_past(s, y);
+  for_lines(
+      s,
+      [&](int64_t begin, int64_t end) {
+        f.rows(end - begin, s.size, x + begin * s.size, y + begin * s.size, past);
+      },
+      [&](int64_t at, int64_t width) { f.columns(s.size, s.inner, width, x + at, y + at); },
+      past ? 8 * kGrain : kGrain);
+}
+
+template <class T>
+void backward(const SoftmaxShape& s, const typename simd::SoftmaxLoops<T>::Pair& f, const T* g,
+              const T* y, T* gx) {
+  const bool past = goes_past(s, gx);
+  for_lines(
+      s,
+      [&](int64_t begin, int64_t end) {
+        f.rows_backward(end - begin, s.size, g + begin * s.size, y + begin * s.size,
+                        gx + begin * s.size, past);
+      },
+      [&](int64_t at, int64_t width) {
+        f.columns_backward(s.size, s.inner, width, g + at, y + at, gx + at);
+      });
+}
+
+}  // namespace
+
+template <class T> void softmax(const SoftmaxShape& s, const T* x, T* y) {
+  forward(s, loops<T>().softmax, x, y);
+}
+template <class T> void log_softmax(const SoftmaxShape& s, const T* x, T* y) {
+  forward(s, loops<T>().log_softmax, x, y);
+}
+template <class T> void softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx) {
+  backward(s, loops<T>().softmax, g, y, gx);
+}
+template <class T> void log_softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx) {
+  backward(s, loops<T>().log_softmax, g, y, gx);
+}
+
+template void softmax(const SoftmaxShape&, const float*, float*);
+template void softmax(const SoftmaxShape&, const double*, double*);
+template void log_softmax(const SoftmaxShape&, const float*, float*);
+template void log_softmax(const SoftmaxShape&, const double*, double*);
+template void softmax_backward(const SoftmaxShape&, const float*, const float*, float*);
+template void softmax_backward(const SoftmaxShape&, const double*, const double*, double*);
+template void log_softmax_backward(const SoftmaxShape&, const float*, const float*, float*);
+template void log_softmax_backward(const SoftmaxShape&, const double*, const double*, double*);
+
+}  // namespace taeda::cpu

@@ -1,0 +1,267 @@
+// From functors to tables of loops, for one instruction set.
+#pragma once
+
+#include "kernels/cpu/pointwise/pointwise.h"
+#include "kernels/cpu/pointwise/simd/halves.h"
+#include "kernels/cpu/pointwise/simd/piecewise_poly.h"
+#include "kernels/cpu/reduce/simd/lanes.h"
+#include "kernels/functors.h"
+
+namespace taeda::TAEDA_ISA {
+
+// Positions in the enum DType.
+template <class T> inline constexpr uint8_t dtype_index = 255;
+template <> inline constexpr uint8_t dtype_index<bool> = 0;
+template <> inline constexpr uint8_t dtype_index<uint8_t> = 1;
+template <> inline constexpr uint8_t dtype_index<int8_t> = 2;
+template <> inline constexpr uint8_t dtype_index<int16_t> = 3;
+template <> inline constexpr uint8_t dtype_index<int32_t> = 4;
+template <> inline constexpr uint8_t dtype_index<int64_t> = 5;
+inline constexpr uint8_t half_indices[] = {6, 7};  // float16's and bfloat16's
+template <> inline constexpr uint8_t dtype_index<float> = 8;
+template <> inline constexpr uint8_t dtype_index<double> = 9;
+template <> inline constexpr uint8_t dtype_index<Complex<float>> = 10;
+template <> inline constexpr uint8_t dtype_index<Complex<double>> = 11;
+
+template <int... I> struct Indices {};
+template <int N, int... I> struct MakeIndices : MakeIndices<N - 1, N - 1, I...> {};
+template <int... I> struct MakeIndices<0, I...> {
+  using type = Indices<I...>;
+};
+
+// What a loop computes: a functor's value or one of its derivatives.
+template <class Op, class T> struct ValueOf {
+  using Type = decltype(&Op::template f<T>);
+  FN static auto at(auto... a) { return Op::template f<T>(a...); }
+};
+template <class Op, class T> struct DaOf {
+  using Type = decltype(&Op::template da<T>);
+  FN static auto at(auto... a) { return Op::template da<T>(a...); }
+};
+template <class Op, class T> struct DbOf {
+  using Type = decltype(&Op::template db<T>);
+  FN static auto at(auto... a) { return Op::template db<T>(a...); }
+};
+template <class Op, class T> struct DcOf {
+  using Type = decltype(&Op::template dc<T>);
+  FN static auto at(auto... a) { return Op::template dc<T>(a...); }
+};
+// Functions with an easy range, where strain(x) is at most most(x): blocks that leave it are
+// computed by the slower, general function.
+template <class Op, class T> struct HardOf {
+  FN static auto at(auto... a) { return Op::template hard<T>(a...); }
+};
+template <class Op, class T>
+concept HasHard = !is_complex<T> && requires { &Op::template hard<T>; };
+
+// What is done to the bits of either half type; others are computed in float32.
+template <class Op> struct HalfOf {
+  using Type = decltype(&Op::half_bits);
+  FN static auto at(auto... a) { return Op::half_bits(a...); }
+};
+template <class Op>
+concept HasHalf = requires { &Op::half_bits; };
+
+// Whatever its byte is, a bool that is not 0 is true: memory that others have written may hold any.
+template <class T> FN T load(const T* p) {
+  if constexpr (same_type<T, bool>) return *reinterpret_cast<const unsigned char*>(p) != 0;
+  else return *p;
+}
+
+template <class W, class R, class... A> FN void run(int64_t n, R* out, const A*... in) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) out[i] = W::at(load(in + i)...);
+}
+
+template <class W, class Type = typename W::Type> struct LoopOf;
+template <class W, class R, class... A> struct LoopOf<W, R (*)(A...)> {
+  using Result = R;
+  static void loop(void* out, const void* const* in, int64_t n) {
+    call(typename MakeIndices<sizeof...(A)>::type{}, out, in, n);
+  }
+  template <int... I>
+  FN static void call(Indices<I...>, void* out, const void* const* in, int64_t n) {
+    run<W>(n, static_cast<R*>(out), static_cast<const A*>(in[I])...);
+  }
+};
+template <class Op, class T> struct GuardedLoop {
+  static void loop(void* out, const void* const* in, int64_t n) {
+    call(typename MakeIndices<arity<Op>>::type{}, static_cast<T*>(out), in, n);
+  }
+  template <int... I> FN static void call(Indices<I...>, T* out, const void* const* in, int64_t n) {
+    constexpr int64_t block = 1024;
+    for (int64_t begin = 0; begin < n; begin += block) {
+      const int64_t m = n - begin < block ? n - begin : block;
+      run_block(m, out + begin, (static_cast<const T*>(in[I]) + begin)...);
+    }
+  }
+  FN static void run_block(int64_t n, T* y, const auto*... x) {
+    decltype(Op::strain(*x...)) worst = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const auto strain = Op::strain(x[i]...);
+      worst = strain > worst ? strain : worst;
+    }
+    if (worst <= Op::most(T())) run<ValueOf<Op, T>>(n, y, x...);
+    else run<HardOf<Op, T>>(n, y, x...);
+  }
+};
+
+// Functors of two operands, one of which is often a number for each line: x + bias[:, None].
+template <class Op>
+concept HasLines = requires { Op::lines; };
+template <class Op, class T, int K> struct LinesOf {
+  static void loop(void* out, int64_t out_step, const void* x, int64_t x_step, const void* number,
+                   int64_t number_step, int64_t rows, int64_t n) {
+    for (; rows > 0; --rows) {
+      run(n, static_cast<T*>(out), static_cast<const T*>(x), *static_cast<const T*>(number));
+      out = static_cast<char*>(out) + out_step;
+      x = static_cast<const char*>(x) + x_step;
+      number = static_cast<const char*>(number) + number_step;
+    }
+  }
+  FN static void run(int64_t n, T* out, const T* x, const T c) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = K == 0 ? Op::f(c, x[i]) : Op::f(x[i], c);
+  }
+};
+
+// Functors of an operand and two numbers.
+template <class Op>
+concept HasBetween = requires { &Op::template between<float>; };
+template <class Op, class T> struct BetweenOf {
+  static void loop(void* out, const void* x, const void* low, const void* high, int64_t n) {
+    run(n, static_cast<T*>(out), static_cast<const T*>(x), *static_cast<const T*>(low),
+        *static_cast<const T*>(high));
+  }
+  FN static void run(int64_t n, T* out, const T* x, const T low, const T high) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = Op::between(x[i], low, high);
+  }
+};
+
+// The derivative of a function with an easy range, where `easy_da` holds in it.
+template <class Op, class T> struct EasyDaOf {
+  FN static auto at(auto... a) { return Op::template easy_da<T>(a...); }
+};
+template <class Op, class T>
+concept HasEasyDa = requires { &Op::template easy_da<T>; };
+template <class Op, class T> struct GuardedSlope {
+  static void loop(void* out, const void* const* in, int64_t n) {
+    constexpr int64_t block = 1024;
+    for (int64_t begin = 0; begin < n; begin += block) {
+      const int64_t m = n - begin < block ? n - begin : block;
+      run_block(m, static_cast<T*>(out) + begin, static_cast<const T*>(in[0]) + begin,
+                static_cast<const T*>(in[1]) + begin, static_cast<const T*>(in[2]) + begin);
+    }
+  }
+  FN static void run_block(int64_t n, T* gx, const T* g, const T* x, const T* y) {
+    decltype(Op::strain(*x)) worst = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const auto strain = Op::strain(x[i]);
+      worst = strain > worst ? strain : worst;
+    }
+    if (worst <= Op::most(T())) run<EasyDaOf<Op, T>>(n, gx, g, x, y);
+    else run<DaOf<Op, T>>(n, gx, g, x, y);
+  }
+};
+
+// Values to where a cache line begins, stored past the caches a few lines at a time.
+template <class Op> struct PastLoop {
+  static void loop(void* out, const void* const* in, int64_t n) {
+    constexpr int64_t block = 64, line = 16, ahead = 2048;
+    auto* y = static_cast<float*>(out);
+    auto* x = static_cast<const float*>(in[0]);
+    int64_t i = 0;
+    for (; i + block <= n; i += block) {
+      alignas(64) float value[block];
+      for (int64_t k = 0; k < block; k += line) __builtin_prefetch(x + i + ahead + k);
+      values(block, value, x + i);
+      for (int64_t k = 0; k < block; k += line) {
+        typedef float Line __attribute__((vector_size(64)));
+        Line v;
+        __builtin_memcpy(&v, value + k, sizeof v);
+        cpu::simd::TAEDA_ISA::store_past_caches(y + i + k, v);
+      }
+    }
+    values(n - i, y + i, x + i);
+    cpu::simd::TAEDA_ISA::fence_stores();
+  }
+  FN static void values(int64_t n, float* y, const float* x) {
+    if constexpr (Lanes<Op>::kExist) LanesLoop<Op>::run(n, y, x);
+    else if constexpr (HasHard<Op, float>) GuardedLoop<Op, float>::run_block(n, y, x);
+    else run<ValueOf<Op, float>>(n, y, x);
+  }
+};
+
+template <class Op, class T> constexpr void add_value(Loops& l) {
+  using L = LoopOf<ValueOf<Op, T>>;
+  if constexpr (Lanes<Op>::kExist && same_type<T, float>)
+    l.f[dtype_index<T>] = &LanesLoop<Op>::loop;
+  else if constexpr (HasHard<Op, T>) l.f[dtype_index<T>] = &GuardedLoop<Op, T>::loop;
+  else l.f[dtype_index<T>] = &L::loop;
+  l.result[dtype_index<T>] = dtype_index<typename L::Result>;
+}
+template <class Op, class T> constexpr void add_derivatives(Loops& l, int at) {
+  if constexpr (HasEasyDa<Op, T>) l.d[0][at] = &GuardedSlope<Op, T>::loop;
+  else if constexpr (HasDa<Op>) l.d[0][at] = &LoopOf<DaOf<Op, T>>::loop;
+  if constexpr (HasDb<Op>) l.d[1][at] = &LoopOf<DbOf<Op, T>>::loop;
+  if constexpr (HasDc<Op>) l.d[2][at] = &LoopOf<DcOf<Op, T>>::loop;
+}
+
+// `flags`: what all functors of a list have.
+template <class Op, uint32_t flags> constexpr Loops make_loops() {
+  Loops l;
+  constexpr uint32_t all = Op::info.flags | flags, in = Op::info.dtypes;
+  l.heavy = (all & heavy_value) != 0;
+  l.heavy_slopes = (all & heavy_slopes) != 0;
+  if constexpr ((all & heavy_value) != 0 && ((all & slow) == 0 || Lanes<Op>::kExist) &&
+                same_type<decltype(&Op::template f<float>), float (*)(float)>)
+    l.past = &PastLoop<Op>::loop;
+  if constexpr ((in & kBools) != 0) add_value<Op, bool>(l);
+  if constexpr ((in & kInts) != 0) {
+    add_value<Op, uint8_t>(l);
+    add_value<Op, int8_t>(l);
+    add_value<Op, int16_t>(l);
+    add_value<Op, int32_t>(l);
+    add_value<Op, int64_t>(l);
+  }
+  if constexpr ((in & kFloats) != 0) {
+    add_value<Op, float>(l);
+    add_value<Op, double>(l);
+    add_derivatives<Op, float>(l, 0);
+    add_derivatives<Op, double>(l, 1);
+    if constexpr (HasHalf<Op>) {
+      for (const uint8_t d : half_indices) {
+        l.f[d] = &LoopOf<HalfOf<Op>>::loop;
+        l.result[d] = d;
+      }
+    }
+    if constexpr (HasBetween<Op>) {
+      l.between[0] = &BetweenOf<Op, float>::loop;
+      l.between[1] = &BetweenOf<Op, double>::loop;
+    }
+    if constexpr (Halves<Op>::kExist) {
+      l.half[0] = &HalvesLoop<Op, false>::loop;
+      l.half[1] = &HalvesLoop<Op, true>::loop;
+    }
+    if constexpr (HasLines<Op>) {
+      l.line[0][0] = &LinesOf<Op, float, 0>::loop;
+      l.line[0][1] = &LinesOf<Op, double, 0>::loop;
+      l.line[1][0] = &LinesOf<Op, float, 1>::loop;
+      l.line[1][1] = &LinesOf<Op, double, 1>::loop;
+    }
+  }
+  if constexpr ((in & kComplexes) != 0) {
+    add_value<Op, Complex<float>>(l);
+    add_value<Op, Complex<double>>(l);
+  }
+  l.bool_first = Signature<decltype(&Op::template f<float>)>::bool_first;
+  return l;
+}
+
+template <class L, uint32_t flags = 0> struct Table;
+template <class... Ops, uint32_t flags> struct Table<List<Ops...>, flags> {
+  static constexpr Loops rows[] = {make_loops<Ops, flags>()...};
+};
+
+}  // namespace taeda::TAEDA_ISA

@@ -1,0 +1,25 @@
+// The table of this instruction set.
+#include "kernels/cpu/pointwise/pointwise.h"
+
+namespace taeda::TAEDA_ISA {
+
+extern const Loops* const arithmetic_loops;
+extern const Loops* const rounding_loops;
+extern const Loops* const logic_loops;
+extern const Loops* const math_loops;
+extern const Loops* const special_loops;
+extern const Loops* const bessel_loops;
+extern const Loops* const polynomial_loops;
+extern const Loops* const activation_loops;
+extern const Loops* const loss_loops;
+extern const Cast casts[kComputed][kComputed];
+
+extern const LoopTable& loop_table();
+const LoopTable& loop_table() {
+  static const LoopTable table{arithmetic_loops, rounding_loops, logic_loops,      math_loops,
+                               special_loops,    bessel_loops,   polynomial_loops, activation_loops,
+                               loss_loops,       casts};
+  return table;
+}
+
+}  // namespace taeda::TAEDA_ISA

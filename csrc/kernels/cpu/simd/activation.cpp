@@ -1,9 +1,0 @@
-#include "kernels/functors_activation.h"
-
-#include "kernels/cpu/simd/loops.h"
-
-namespace taeda::TAEDA_ISA {
-
-extern const Loops* const activation_loops = Table<ActivationOps>::rows;
-
-}  // namespace taeda::TAEDA_ISA

@@ -1,9 +1,0 @@
-#include "kernels/functors_arithmetic.h"
-
-#include "kernels/cpu/simd/loops.h"
-
-namespace taeda::TAEDA_ISA {
-
-extern const Loops* const arithmetic_loops = Table<ArithmeticOps>::rows;
-
-}  // namespace taeda::TAEDA_ISA

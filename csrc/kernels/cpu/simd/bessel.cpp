@@ -1,9 +1,0 @@
-#include "kernels/functors_bessel.h"
-
-#include "kernels/cpu/simd/loops.h"
-
-namespace taeda::TAEDA_ISA {
-
-extern const Loops* const bessel_loops = Table<BesselOps, heavy | slow>::rows;
-
-}  // namespace taeda::TAEDA_ISA

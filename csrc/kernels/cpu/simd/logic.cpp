@@ -1,9 +1,0 @@
-#include "kernels/functors_logic.h"
-
-#include "kernels/cpu/simd/loops.h"
-
-namespace taeda::TAEDA_ISA {
-
-extern const Loops* const logic_loops = Table<LogicOps>::rows;
-
-}  // namespace taeda::TAEDA_ISA

@@ -1,9 +1,0 @@
-#include "kernels/functors_math.h"
-
-#include "kernels/cpu/simd/loops.h"
-
-namespace taeda::TAEDA_ISA {
-
-extern const Loops* const math_loops = Table<MathOps, heavy_value>::rows;
-
-}  // namespace taeda::TAEDA_ISA

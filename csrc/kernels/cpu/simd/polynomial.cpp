@@ -1,9 +1,0 @@
-#include "kernels/functors_polynomial.h"
-
-#include "kernels/cpu/simd/loops.h"
-
-namespace taeda::TAEDA_ISA {
-
-extern const Loops* const polynomial_loops = Table<PolynomialOps, heavy | slow>::rows;
-
-}  // namespace taeda::TAEDA_ISA

@@ -1,9 +1,0 @@
-#include "kernels/functors_arithmetic.h"
-
-#include "kernels/cpu/simd/loops.h"
-
-namespace taeda::TAEDA_ISA {
-
-extern const Loops* const rounding_loops = Table<RoundingOps>::rows;
-
-}  // namespace taeda::TAEDA_ISA

@@ -1,9 +1,0 @@
-#include "kernels/functors_math.h"
-
-#include "kernels/cpu/simd/loops.h"
-
-namespace taeda::TAEDA_ISA {
-
-extern const Loops* const special_loops = Table<SpecialOps, heavy_value | slow>::rows;
-
-}  // namespace taeda::TAEDA_ISA
