@@ -1,8 +1,11 @@
 #include "base/cpu_features.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <initializer_list>
+#include <string>
 
 namespace taeda {
 
@@ -43,6 +46,49 @@ const char* cpu_level_name(CpuLevel level) {
     case CpuLevel::baseline: break;
   }
   return "baseline";
+}
+
+namespace {
+
+// One line of a file under /sys; empty where there is none.
+std::string read_line(const std::string& path) {
+  std::string line;
+  std::ifstream file(path);
+  std::getline(file, line);
+  return line;
+}
+
+// "32K" or "16M"
+int64_t parse_bytes(const std::string& text) {
+  const int64_t n = std::strtoll(text.c_str(), nullptr, 10);
+  switch (text.empty() ? '\0' : text.back()) {
+    case 'K': return n << 10;
+    case 'M': return n << 20;
+    default: return n;
+  }
+}
+
+Caches read_caches() {
+  int64_t bytes[3] = {32 << 10, 1 << 20, 16 << 20};
+  for (int i = 0; i < 8; ++i) {
+    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/";
+    const std::string type = read_line(folder + "type");
+    const int64_t level = parse_bytes(read_line(folder + "level")),
+                  size = parse_bytes(read_line(folder + "size"));
+    if (type.empty()) break;
+    if (type != "Instruction" && level >= 1 && level <= 3 && size > 0) bytes[level - 1] = size;
+  }
+  // Virtual machines report odd sizes, and a last level shared by dozens of cores is not one's own.
+  const int64_t l1 = std::clamp<int64_t>(bytes[0], 16 << 10, 256 << 10),
+                l2 = std::clamp<int64_t>(bytes[1], 128 << 10, 4 << 20);
+  return {l1, l2, std::clamp<int64_t>(bytes[2], 4 << 20, 64 << 20)};
+}
+
+}  // namespace
+
+const Caches& caches() {
+  static const Caches sizes = read_caches();
+  return sizes;
 }
 
 }  // namespace taeda

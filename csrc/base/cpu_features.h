@@ -1,5 +1,7 @@
-// Which of the instruction sets that kernels are compiled for this machine can run.
+// What this machine has: which of the instruction sets that kernels are compiled for, and caches.
 #pragma once
+
+#include <cstdint>
 
 namespace taeda {
 
@@ -12,5 +14,12 @@ enum class CpuLevel { baseline = 1, v2 = 2, v3 = 3, v4 = 4 };
 CpuLevel cpu_level();
 CpuLevel supported_cpu_level();
 const char* cpu_level_name(CpuLevel level);
+
+// Bytes of the data caches that one core reaches; l3 is the last level, whatever its number.
+// Kernels choose by them when to prefetch and how to store, never what they compute.
+struct Caches {
+  int64_t l1, l2, l3;
+};
+const Caches& caches();  // read once
 
 }  // namespace taeda

@@ -1,24 +1,33 @@
-// Copies of long results past the caches: their lines are written whole, so that none is read
-// first, and what is in the caches stays there.
+// When to bypass the caches, for all kernels, and copies that do.
+//
+// A non-temporal store writes a whole cache line to memory without reading it first, which saves a
+// third of a copy's traffic, and evicts nothing. It loses where the next kernel would have found
+// the result in a cache.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
+#include "base/cpu_features.h"
 #include "kernels/cpu/common/simd/stream.h"
 #include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
 
-// Whether a result is too long for what reads it next to find it in a cache.
-constexpr bool is_streamed(int64_t bytes) { return bytes >= (int64_t{16} << 20); }
+// Whether a result of so many bytes is written by non-temporal stores: from half of the last-level
+// cache on, which then cannot hold the result beside what it was computed from.
+inline bool is_streamed(int64_t bytes) { return bytes >= caches().l3 / 2; }
+
+// Whether operands of so many bytes are worth prefetching: only what the last-level cache cannot
+// hold. (Prefetching what it holds costs about 10 %.)
+inline bool is_prefetched(int64_t bytes) { return bytes > caches().l3; }
 
 namespace simd {
-inline const Stream& streams() { return TAEDA_PICK(stream); }
+inline const Stream& streams() { return TAEDA_PICK(stream_kernels); }
 }  // namespace simd
 
-// Like memcpy, by one of those kernels. Before another thread reads what was written, the writing
-// one calls stream_fence().
+// Like memcpy, by one of those kernels. The writing thread calls stream_fence() before another one
+// reads what was written.
 inline void stream_bytes(decltype(simd::Stream::copy) lines, void* dst, const void* src,
                          size_t bytes) {
   auto* to = static_cast<char*>(dst);
@@ -36,7 +45,7 @@ inline void stream_bytes(decltype(simd::Stream::copy) lines, void* dst, const vo
   }
   std::memcpy(to, from, bytes);
 }
-// From one stretch of memory, and from what has been asked for before.
+// stream_copy prefetches its source, which lies in memory; stream_near takes it from a cache.
 inline void stream_copy(void* dst, const void* src, size_t bytes) {
   stream_bytes(simd::streams().copy, dst, src, bytes);
 }

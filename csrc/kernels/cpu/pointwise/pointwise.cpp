@@ -266,8 +266,6 @@ struct Walk {
   }
 };
 
-// A result larger than the caches is written past them, so that no line of it is read first.
-constexpr int64_t kStreamBytes = 32 << 20;
 constexpr int64_t kStreamBlock = 512;  // longer bursts of writing disturb the reading
 constexpr int64_t kStreamAhead = 8192;
 
@@ -277,7 +275,7 @@ bool streams(const Walk& walk) {
   const Plan& plan = walk.plan;
   if (walk.rows != 1 || walk.way[0] != Way::Direct || !plan.dense(0) ||
       reinterpret_cast<uintptr_t>(plan.data[0]) % 64 != 0 ||
-      plan.numel * static_cast<int64_t>(itemsize(plan.dtype[0])) < kStreamBytes)
+      !cpu::is_streamed(plan.numel * static_cast<int64_t>(itemsize(plan.dtype[0]))))
     return false;
   for (int k = 1; k < plan.count; ++k) {
     const Way way = walk.way[walk.buffer_of[k]];

@@ -1,31 +1,31 @@
-// Whole cache lines written past the caches, and short rows.
+// Copies of whole cache lines by non-temporal stores, and of short rows.
 #pragma once
 
 #include <cstdint>
 
 namespace taeda::cpu::simd {
 
-// Both copy `lines` times 64 bytes to where a cache line begins. Before another thread reads them,
-// this one calls fence().
+// store and copy move `lines` times 64 bytes to the beginning of a cache line. The thread calls
+// fence() before another one reads them.
 struct Stream {
   void (*store)(void* to, const void* from, int64_t lines);  // from a cache
-  void (*copy)(void* to, const void* from, int64_t lines);   // from memory
+  void (*copy)(void* to, const void* from, int64_t lines);   // from memory, with prefetching
   void (*fence)();
-  // Rows of at least 16 bytes, d and s bytes apart, written to the caches.
+  // Rows of at least 16 bytes, d and s bytes apart, by ordinary stores.
   void (*rows)(char* to, int64_t d, const char* from, int64_t s, int64_t bytes, int64_t rows);
 };
 
 namespace v2 {
-extern const Stream stream;
+extern const Stream stream_kernels;
 }
 namespace v3 {
-extern const Stream stream;
+extern const Stream stream_kernels;
 }
 namespace v4 {
-extern const Stream stream;
+extern const Stream stream_kernels;
 }
 namespace base {
-extern const Stream stream;
+extern const Stream stream_kernels;
 }
 
 }  // namespace taeda::cpu::simd
