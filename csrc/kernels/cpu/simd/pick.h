@@ -1,17 +1,42 @@
-// How one table of kernels is chosen among those that the files in this folder were compiled to.
+// Dispatch: how one table of kernels is chosen among those of the instruction sets.
 //
-// A kernel file under simd/ ends with one constant table of function pointers in its own namespace
-// (TAEDA_ISA); a header declares the table's type and its instances, and TAEDA_PICK(table) names
-// the best one that this machine can run.
+// A kernel file under simd/ ends with one constant table of function pointers in its own namespace,
+// taeda::cpu::simd::TAEDA_ISA. Its header declares the table's type and, by TAEDA_TABLES(Type,
+// table) in namespace taeda::cpu::simd, its instances. TAEDA_PICK(table) names the best one that
+// this machine can run, anywhere.
 #pragma once
 
 #include "base/cpu_features.h"
 
 #if defined(__x86_64__)
-#define TAEDA_PICK(table)                                      \
-  (::taeda::cpu_level() >= ::taeda::CpuLevel::v4   ? v4::table \
-   : ::taeda::cpu_level() >= ::taeda::CpuLevel::v3 ? v3::table \
-                                                   : v2::table)
+#define TAEDA_PICK(table)                                                          \
+  (::taeda::cpu_level() >= ::taeda::CpuLevel::v4   ? ::taeda::cpu::simd::v4::table \
+   : ::taeda::cpu_level() >= ::taeda::CpuLevel::v3 ? ::taeda::cpu::simd::v3::table \
+                                                   : ::taeda::cpu::simd::v2::table)
+#define TAEDA_TABLES(Type, table) \
+  namespace v2 {                  \
+  extern const Type table;        \
+  }                               \
+  namespace v3 {                  \
+  extern const Type table;        \
+  }                               \
+  namespace v4 {                  \
+  extern const Type table;        \
+  }
 #else
-#define TAEDA_PICK(table) (base::table)
+#define TAEDA_PICK(table) (::taeda::cpu::simd::base::table)
+#define TAEDA_TABLES(Type, table) \
+  namespace base {                \
+  extern const Type table;        \
+  }
 #endif
+
+namespace taeda::cpu {
+
+// The part for T of a table that has one for float, f32, and one for double, f64.
+template <class T, class Tables> const auto& typed(const Tables& tables) {
+  if constexpr (sizeof(T) == 4) return tables.f32;
+  else return tables.f64;
+}
+
+}  // namespace taeda::cpu

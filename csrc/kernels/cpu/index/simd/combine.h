@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/simd/pick.h"
+
 namespace taeda::cpu::simd {
 
 enum Combination { kAdd, kMultiply, kMax, kMin };
@@ -15,17 +17,6 @@ struct CombineKernels {
                       // complex numbers
 };
 
-namespace v2 {
-extern const CombineKernels combine_kernels;
-}
-namespace v3 {
-extern const CombineKernels combine_kernels;
-}
-namespace v4 {
-extern const CombineKernels combine_kernels;
-}
-namespace base {
-extern const CombineKernels combine_kernels;
-}
+TAEDA_TABLES(CombineKernels, combine_kernels)
 
 }  // namespace taeda::cpu::simd

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/simd/pick.h"
+
 namespace taeda::cpu::simd {
 
 constexpr int64_t kSelectGroups = 64;
@@ -13,17 +15,6 @@ struct SelectKernels {
   bool (*group_maxima)(const float* x, int64_t n, float sign, float* best);
 };
 
-namespace v2 {
-extern const SelectKernels select_kernels;
-}
-namespace v3 {
-extern const SelectKernels select_kernels;
-}
-namespace v4 {
-extern const SelectKernels select_kernels;
-}
-namespace base {
-extern const SelectKernels select_kernels;
-}
+TAEDA_TABLES(SelectKernels, select_kernels)
 
 }  // namespace taeda::cpu::simd

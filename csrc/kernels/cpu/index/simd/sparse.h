@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/simd/pick.h"
+
 namespace taeda::cpu::simd {
 
 template <class T> struct SparseLoops {
@@ -20,17 +22,6 @@ struct SparseKernels {
   SparseLoops<double> f64;
 };
 
-namespace v2 {
-extern const SparseKernels sparse_kernels;
-}
-namespace v3 {
-extern const SparseKernels sparse_kernels;
-}
-namespace v4 {
-extern const SparseKernels sparse_kernels;
-}
-namespace base {
-extern const SparseKernels sparse_kernels;
-}
+TAEDA_TABLES(SparseKernels, sparse_kernels)
 
 }  // namespace taeda::cpu::simd

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/simd/pick.h"
+
 namespace taeda::cpu::simd {
 
 template <class T> struct CtcLoops {
@@ -20,17 +22,6 @@ struct CtcKernels {
   CtcLoops<double> f64;
 };
 
-namespace v2 {
-extern const CtcKernels ctc_kernels;
-}
-namespace v3 {
-extern const CtcKernels ctc_kernels;
-}
-namespace v4 {
-extern const CtcKernels ctc_kernels;
-}
-namespace base {
-extern const CtcKernels ctc_kernels;
-}
+TAEDA_TABLES(CtcKernels, ctc_kernels)
 
 }  // namespace taeda::cpu::simd

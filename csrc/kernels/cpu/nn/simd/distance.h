@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/simd/pick.h"
+
 namespace taeda::cpu::simd {
 
 template <class T> struct DistanceLoops {
@@ -19,17 +21,6 @@ struct DistanceKernels {
   DistanceLoops<double> f64;
 };
 
-namespace v2 {
-extern const DistanceKernels distance_kernels;
-}
-namespace v3 {
-extern const DistanceKernels distance_kernels;
-}
-namespace v4 {
-extern const DistanceKernels distance_kernels;
-}
-namespace base {
-extern const DistanceKernels distance_kernels;
-}
+TAEDA_TABLES(DistanceKernels, distance_kernels)
 
 }  // namespace taeda::cpu::simd

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cpu/nn/grid_sample.h"
+#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu::simd {
 
@@ -33,17 +34,6 @@ struct GridKernels {
   GridLoops<double> f64;
 };
 
-namespace v2 {
-extern const GridKernels grid_kernels;
-}
-namespace v3 {
-extern const GridKernels grid_kernels;
-}
-namespace v4 {
-extern const GridKernels grid_kernels;
-}
-namespace base {
-extern const GridKernels grid_kernels;
-}
+TAEDA_TABLES(GridKernels, grid_kernels)
 
 }  // namespace taeda::cpu::simd

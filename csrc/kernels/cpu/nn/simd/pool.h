@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/simd/pick.h"
+
 namespace taeda::cpu::simd {
 
 // Elements that lie together; none of the sizes is 0.
@@ -30,17 +32,6 @@ struct PoolKernels {
   PoolLoops<double> f64;
 };
 
-namespace v2 {
-extern const PoolKernels pool_kernels;
-}
-namespace v3 {
-extern const PoolKernels pool_kernels;
-}
-namespace v4 {
-extern const PoolKernels pool_kernels;
-}
-namespace base {
-extern const PoolKernels pool_kernels;
-}
+TAEDA_TABLES(PoolKernels, pool_kernels)
 
 }  // namespace taeda::cpu::simd

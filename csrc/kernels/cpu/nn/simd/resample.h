@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/simd/pick.h"
+
 namespace taeda::cpu::simd {
 
 // Output i is the sum of weight[t] * x[place[t]] for first[i] <= t < first[i + 1]. Where every
@@ -34,17 +36,6 @@ struct ResampleKernels {
   ResampleLoops<double> f64;
 };
 
-namespace v2 {
-extern const ResampleKernels resample_kernels;
-}
-namespace v3 {
-extern const ResampleKernels resample_kernels;
-}
-namespace v4 {
-extern const ResampleKernels resample_kernels;
-}
-namespace base {
-extern const ResampleKernels resample_kernels;
-}
+TAEDA_TABLES(ResampleKernels, resample_kernels)
 
 }  // namespace taeda::cpu::simd
