@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 import taeda
@@ -93,3 +95,8 @@ def test_layouts_that_no_tensor_has():
         taeda.eye(2).to_sparse(layout=taeda.sparse_csc)
     with pytest.raises((NotImplementedError, RuntimeError, TypeError)):
         taeda.zeros(2, 2, layout=taeda.sparse_bsr)
+
+
+def test_ops_copy_as_themselves():
+    for op in (taeda.ops.aten.add, taeda.ops.aten.add.Tensor):
+        assert copy.deepcopy(op) is op

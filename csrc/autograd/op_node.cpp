@@ -296,7 +296,7 @@ class EndNode final : public Node {
   }
   std::string name() const override { return constant_ ? op_.backward_name : "NotImplemented"; }
   void apply(std::span<Tensor>, std::span<Tensor>) override {
-    check(constant_, "derivative for ", op_.name, " is not implemented");
+    check<NotImplemented>(constant_, "the derivative for '", op_.name, "' is not implemented.");
   }
 
  private:

@@ -289,7 +289,7 @@ struct Pow {
   }
   template <class T> FN static T db(T g, T a, T b, T) {
     const T y = pow(a, b);
-    return select((a == T(0)) & (y == T(0)), T(0), g * conj(y * log(a)));
+    return select((a == T(0)) & ((y == T(0)) | (b == T(0))), T(0), g * conj(y * log(a)));
   }
 };
 // Exponents that need no power function.

@@ -84,6 +84,12 @@ using Wide = __int128;  // holds any sum or product of two int64
   for (int64_t i = 0; i < n; ++i, from += step) to[i] = from;
 }
 
+// As PyTorch's: an `out` that has as many elements keeps its shape.
+Value finished_range(const Call& c, size_t at, const Tensor& t) {
+  const bool fits = c.out.defined() && c.out.numel() == t.numel();
+  return finished(c, at, fits ? reshape(t, c.out.sizes()) : t);
+}
+
 Value arange(Call& c, Scalar start, Scalar end, Scalar step, size_t at) {
   const bool whole = start.is_integral() && end.is_integral() && step.is_integral();
   const Options o = options_of(c, at, {whole ? DType::Int64 : default_dtype(), Device{}});
@@ -120,7 +126,7 @@ Value arange(Call& c, Scalar start, Scalar end, Scalar step, size_t at) {
       parallel_for(n, 32768, [&](int64_t begin, int64_t end) {
         step_up(p + begin, end - begin, a + static_cast<uint64_t>(begin) * s, s);
       });
-      return finished(c, at, t);
+      return finished_range(c, at, t);
     }
     tabulate(t, [=](int64_t i) { return static_cast<int64_t>(a + static_cast<uint64_t>(i) * s); });
   } else if (is_integral(o.dtype)) {
@@ -130,7 +136,7 @@ Value arange(Call& c, Scalar start, Scalar end, Scalar step, size_t at) {
     const double a = start.to_double(), s = step.to_double();
     tabulate(t, [=](int64_t i) { return a + static_cast<double>(i) * s; });
   }
-  return finished(c, at, t);
+  return finished_range(c, at, t);
 }
 Value arange_end_op(Call& c) { return arange(c, 0, get<Scalar>(c, 0), 1, 1); }
 Value arange_op(Call& c) {
@@ -164,7 +170,7 @@ Value linspace_op(Call& c) {
   const Scalar start = bound(c, 0, t.dtype()), end = bound(c, 1, t.dtype());
   if (t.dtype() == DType::Float32) tabulate(t, line<float>(start, end, steps));
   else tabulate(t, line<double>(start, end, steps));
-  return finished(c, 3, t);
+  return finished_range(c, 3, t);
 }
 Value logspace_op(Call& c) {
   const auto steps = get<int64_t>(c, 2);
@@ -173,7 +179,7 @@ Value logspace_op(Call& c) {
   const Tensor t = empty({{steps}}, options_of(c, 4));
   const auto exponent = line<double>(bound(c, 0, t.dtype()), bound(c, 1, t.dtype()), steps);
   tabulate(t, [=](int64_t i) { return std::pow(base, exponent(i)); });
-  return finished(c, 4, t);
+  return finished_range(c, 4, t);
 }
 
 // ---- matrices ----

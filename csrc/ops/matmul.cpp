@@ -323,7 +323,16 @@ Tensor mv(const Tensor& self, const Tensor& vec) {
         self.dim(), ", ", vec.dim());
   check(self.size(1) == vec.size(0), "size mismatch, got input (", self.size(0), "), mat (",
         self.size(0), "x", self.size(1), "), vec (", vec.size(0), ")");
-  return squeeze(op<"mm">(self, unsqueeze(vec, 1)), 1);
+  check_dtypes("mv", self, vec);
+  const Tensor column =
+      make_view(vec, Dims{vec.numel(), 1}, Dims{vec.strides()[0], 1}, vec.offset());
+  const Tensor r = product(self, column, Dims{self.size(0), 1});
+  return from_storage(r.storage(), Dims{self.size(0)}, Dims{1}, 0, r.dtype());
+}
+void mv_backward(Backward& b) {
+  const Tensor g = b.grad();
+  if (b.needs(0)) b.set(0, unsqueeze(g, 1) * unsqueeze(conj(b.arg<Tensor>(1)), 0));
+  if (b.needs(1)) b.set(1, op<"mv">(adjoint(b.arg<Tensor>(0)), g));
 }
 
 // ---- matmul ----
@@ -551,7 +560,10 @@ const Define matmul_ops[] = {
     {"mv(self: Tensor, vec: Tensor) -> Tensor",
      "Product of a matrix (n, m) and a vector (m).",
      kernel(mv),
-     {.forms = kPublic | kOut, .composite = true}},
+     {.backward = mv_backward,
+      .saves = saves_arg(0) | saves_arg(1),
+      .forms = kPublic | kOut,
+      .crosswise = 0b11}},
     {"matmul(self: Tensor, other: Tensor) -> Tensor",
      "Product of vectors, matrices or broadcast batches of matrices, by the number of dimensions.",
      kernel(matmul_any),

@@ -11,6 +11,7 @@
 #include "autograd/backward.h"
 #include "ops/generator.h"
 #include "ops/half.h"
+#include "tensor/plan.h"
 
 namespace taeda {
 namespace {
@@ -38,6 +39,7 @@ Tensor in_memory_order(const Tensor& t, const Tensor& self) {
 template <class F>
 Tensor fill_in_place(const char* what, const Tensor& self, const Gen& generator, F&& fill) {
   if (self.is_meta() || self.numel() == 0) return self;
+  check_no_internal_overlap(self);
   Tensor to = self.is_contiguous() ? self : in_memory_order(self, self);
   Tensor target = to.is_contiguous() ? to : empty(to.sizes(), to.options());
   GeneratorImpl& g = resolve(generator);

@@ -308,12 +308,12 @@ const Define kOps[] = {
      "place of its like (without `inverse` perhaps nothing), and how often each occurs (without "
      "`counts` perhaps nothing).",
      kernel(unique_op),
-     {.non_differentiable = 7}},
+     {.non_differentiable = 6}},
     {"_unique_consecutive(self: Tensor, dim: int? = None, inverse: bool = True, counts: bool = "
      "True) -> (Tensor, Tensor, Tensor)",
      "The same, where only neighbours are compared and the order is kept.",
      kernel(unique_consecutive_op),
-     {.non_differentiable = 7}},
+     {.non_differentiable = 6}},
     {"bincount(self: Tensor, weights: Tensor? = None, minlength: int = 0) -> Tensor",
      "How often each of the numbers 0, 1, ... occurs in a vector of integers, or the sum of its "
      "`weights`.",

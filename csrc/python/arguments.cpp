@@ -144,10 +144,13 @@ bool Signature::varargs(const PyArgs& call) const {
   const Param& last = params_[positional_ - 1];
   PyObject* o = call.args[positional_ - 1];
   if (last.kind == ArgKind::Ints) {
-    if (positional_ != first + 1 || PyList_Check(o) || PyTuple_Check(o)) return false;
+    // A list of one or two numbers (dim: int[1]) may be given as one, but not spread: in
+    // x.std(1, False) the second argument is `unbiased`.
+    if (positional_ != first + 1 || last.arg->repeat > 0 || PyList_Check(o) || PyTuple_Check(o))
+      return false;
     if (call.count > positional_) return true;
     int64_t i;  // x.view(6)
-    return last.arg->repeat <= 0 && as_int(o, &i);
+    return as_int(o, &i);
   }
   return last.kind == ArgKind::TensorList && is_tensor(o);
 }

@@ -46,6 +46,14 @@ bool is_sequence(PyObject* o) { return !is_text(o) && !PyDict_Check(o) && PySequ
 
 PyRef as_fast(PyObject* o) { return take(PySequence_Fast(o, "not a sequence")); }
 
+// Item i of a list or tuple of n items, held while it is looked at: what it does when asked for its
+// value may change the list.
+PyRef item_of(const PyRef& fast, Py_ssize_t i, Py_ssize_t n) {
+  check(PySequence_Fast_GET_SIZE(fast.get()) == n,
+        "the data changed size while a tensor was made of it");
+  return PyRef(Py_NewRef(PySequence_Fast_GET_ITEM(fast.get(), i)));
+}
+
 // The sizes that the first items of each level have.
 void measure(PyObject* o, Dims& sizes) {
   if (is_number(o)) return;
@@ -64,11 +72,12 @@ void measure(PyObject* o, Dims& sizes) {
   Py_ssize_t n = PySequence_Fast_GET_SIZE(fast.get());
   sizes.push_back(n);
   check<ValueError>(sizes.size() < 128, "too many dimensions '", type_name(o), "'");
-  if (n) measure(PySequence_Fast_GET_ITEM(fast.get(), 0), sizes);
+  if (n) measure(item_of(fast, 0, n).get(), sizes);
 }
 
-// The dtype to which all items promote, among each other.
-void infer(PyObject* o, std::optional<DType>& dtype) {
+// The dtype to which all items promote, among each other. `levels`: of nesting that are left; deeper
+// data are ragged (or contain themselves), which is an error later.
+void infer(PyObject* o, size_t levels, std::optional<DType>& dtype) {
   auto meet = [&](DType d) { dtype = dtype ? promote(*dtype, d) : d; };
   if (PyFloat_CheckExact(o)) meet(default_dtype());
   else if (PyBool_Check(o)) meet(DType::Bool);
@@ -81,7 +90,8 @@ void infer(PyObject* o, std::optional<DType>& dtype) {
   else if (is_sequence(o)) {
     PyRef fast = as_fast(o);
     Py_ssize_t n = PySequence_Fast_GET_SIZE(fast.get());
-    for (Py_ssize_t i = 0; i < n; ++i) infer(PySequence_Fast_GET_ITEM(fast.get(), i), dtype);
+    if (levels == 0) return;
+    for (Py_ssize_t i = 0; i < n; ++i) infer(item_of(fast, i, n).get(), levels - 1, dtype);
   } else {
     no_sequence(o);
   }
@@ -178,14 +188,16 @@ template <class T> void fill(const Target& target, size_t level, T* data, PyObje
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(fast.get());
   check<ValueError>(n == sizes[level], "expected sequence of length ", sizes[level], " at dim ",
                     level, " (got ", n, ")");
-  PyObject** items = PySequence_Fast_ITEMS(fast.get());
   if (level + 1 == sizes.size()) {
-    for (Py_ssize_t i = 0; i < n; ++i) data[i] = element<T>(items[i]);
+    for (Py_ssize_t i = 0; i < n; ++i) data[i] = element<T>(item_of(fast, i, n).get());
     return;
   }
   const int64_t step = target.block[level];
-  for (Py_ssize_t i = 0; i < n; ++i) fill(target, level + 1, data + i * step, items[i]);
+  for (Py_ssize_t i = 0; i < n; ++i)
+    fill(target, level + 1, data + i * step, item_of(fast, i, n).get());
 }
+
+constexpr int64_t kMany = 1 << 20;  // elements whose memory is asked for before they are visited
 
 Tensor build(PyObject* data, std::optional<DType> dtype) {
   if (is_text(data)) no_sequence(data);
@@ -193,7 +205,10 @@ Tensor build(PyObject* data, std::optional<DType> dtype) {
   Dims sizes;
   measure(data, sizes);
   if (!dtype) {
-    infer(data, dtype);
+    // Lists that contain one list many times may stand for more elements than memory holds: this is
+    // found before all of them are visited.
+    if (numel_of(sizes) > kMany) empty(sizes, {DType::UInt8, {}});
+    infer(data, sizes.size(), dtype);
     if (!dtype) dtype = default_dtype();
   }
   Tensor t = empty(sizes, {*dtype, {}});

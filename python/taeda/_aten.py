@@ -47,6 +47,9 @@ class OpOverload:
         """The namespace: aten."""
         return "aten"
 
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
     def name(self) -> str:
         """The full name, such as `aten::add.Tensor`; the overload `default` has none of its own."""
         own = self.overloadpacket.__name__
@@ -71,7 +74,12 @@ class OpOverloadPacket:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.op(*args, **kwargs)
 
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
     def __getattr__(self, name: str) -> OpOverload:
+        if name.startswith("__"):
+            raise AttributeError(name)
         if name not in _OVERLOADS:
             raise AttributeError(
                 f"The underlying op of 'aten.{self.__name__}' has no overload name '{name}'"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import threading
 
 import pytest
@@ -300,3 +301,8 @@ def test_the_names_for_cuda():
     x = taeda.ones(2, requires_grad=True)
     Double.apply(x).sum().backward()
     assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_scalers_pickle():
+    scaler = pickle.loads(pickle.dumps(taeda.amp.GradScaler("cpu", init_scale=4.0)))
+    assert scaler.scale(taeda.ones(())) == 4

@@ -73,3 +73,9 @@ def test_helpers():
     taeda.manual_seed(0)
     assert taeda.equal(drawn, taeda.randn(2, 3, dtype=taeda.float64))
     assert _sum_rightmost(taeda.ones(2, 3, 4), 2).tolist() == [12.0, 12.0]
+
+
+def test_binomial_derivative_at_logits_zero():
+    logits = taeda.zeros(1, requires_grad=True)
+    taeda.distributions.Binomial(1, logits=logits).log_prob(taeda.zeros(1)).backward()
+    assert logits.grad.item() == -0.5

@@ -77,3 +77,12 @@ def test_wrong_inputs_leave_it_lazy():
         lazy(taeda.zeros(1, 3, 5, 5))
     assert lazy.has_uninitialized_params()
     assert lazy(taeda.zeros(1, 2, 5, 5)).shape == (1, 4, 3, 3)
+
+
+def test_an_uninitialized_parameter_has_no_number_of_elements():
+    layer = nn.LazyLinear(3)
+    for count in (layer.weight.numel, layer.weight.nelement):
+        with pytest.raises(ValueError, match="uninitialized"):
+            count()
+    layer(taeda.ones(1, 2))
+    assert layer.weight.numel() == 6

@@ -177,3 +177,9 @@ def test_weights_are_buffers():
     loss = nn.CrossEntropyLoss(weight=taeda.ones(3))
     assert list(loss.state_dict()) == ["weight"]
     assert loss.double().weight.dtype == taeda.float64
+
+
+@pytest.mark.parametrize("dtype", [taeda.int64, taeda.bool])
+def test_bce_with_logits_refuses_integer_targets(dtype):
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        nn.functional.binary_cross_entropy_with_logits(taeda.ones(2), taeda.ones(2, dtype=dtype))

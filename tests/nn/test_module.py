@@ -554,3 +554,15 @@ def test_tables_may_be_replaced_without_setattr():
     assert m.weight == "w" and m.__dict__["_parameters"] == placeholders
     m._parameters["weight"] = taeda.ones(2, 2)
     assert m.weight.sum().item() == 4
+
+
+def test_a_module_does_not_take_a_parameters_place():
+    layer = nn.Linear(2, 2)
+    with pytest.raises(TypeError, match="cannot assign 'taeda.nn.modules.activation.ReLU'|ReLU"):
+        layer.weight = nn.ReLU()
+    assert isinstance(layer.weight, nn.Parameter) and layer(taeda.ones(1, 2)).shape == (1, 2)
+
+
+def test_to_refuses_copy():
+    with pytest.raises(RuntimeError, match="does not accept copy"):
+        nn.Linear(2, 2).to("cpu", copy=True)

@@ -228,3 +228,55 @@ def test_promotion_functions():
     assert taeda.result_type(taeda.ones(2, dtype=taeda.int8), 2.5) is taeda.float32
     assert taeda.can_cast(taeda.int32, taeda.float32)
     assert not taeda.can_cast(taeda.float32, taeda.int32)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda out: taeda.arange(8.0, out=out), lambda out: taeda.linspace(0, 7, 8, out=out)]
+)
+def test_ranges_into_a_view_keep_its_shape(make):
+    x = taeda.full((4, 4), -1.0)
+    out = x.narrow(1, 1, 2)
+    assert make(out) is out
+    assert out.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert x[:, 0].tolist() == x[:, 3].tolist() == [-1] * 4
+
+
+def test_data_that_contains_itself():
+    loop = [0]
+    loop.append(loop)
+    with pytest.raises(TypeError, match="ragged"):
+        taeda.tensor(loop)
+    loop = []
+    loop.append(loop)
+    for make in (taeda.tensor, taeda.as_tensor):
+        with pytest.raises(ValueError, match="too many dimensions"):
+            make(loop)
+
+
+def test_shared_lists_are_not_visited_again_and_again():
+    data = [1.0]
+    for _ in range(60):
+        data = [data, data]
+    with pytest.raises(MemoryError):
+        taeda.tensor(data)
+
+
+def test_data_that_changes_while_it_is_read():
+    class Clears:
+        def __float__(self):
+            rows.clear()
+            return 1.0
+
+        __index__ = __float__
+
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, i):
+            rows.clear()
+            raise IndexError
+
+    for first in (Clears(), [Clears(), 2.0]):
+        rows = [first, [1.0, 2.0]]
+        with pytest.raises((TypeError, ValueError, RuntimeError)):
+            taeda.tensor(rows)

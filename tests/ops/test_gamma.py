@@ -105,3 +105,11 @@ def test_shapes_and_unusual_values():
 def test_errors(call, error):
     with pytest.raises(error):
         call()
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64])
+def test_dirichlet_stays_inside_the_simplex(dtype):
+    draws = taeda.distributions.Beta(*taeda.full((2,), 1e-2, dtype=dtype)).sample((2000,))
+    assert draws.min() > 0 and draws.max() < 1
+    middle = (draws > 0.4) & (draws < 0.6)
+    assert middle.double().mean() < 0.01

@@ -437,3 +437,19 @@ def test_threads_do_not_change_the_bits_of_bfloat16() -> None:
     finally:
         taeda.set_num_threads(before)
     assert all(taeda.equal(r, results[0]) for r in results)
+
+
+def test_mv_derivatives_read_what_the_vector_holds_then():
+    """`v.data = ...` between forward and backward is seen, as spectral norm by hand relies on."""
+    w, v = taeda.ones(2, 3, requires_grad=True), taeda.nn.Parameter(taeda.ones(3))
+    y = w.mv(v)
+    v.data = taeda.full((3,), 3.0)
+    y.sum().backward()
+    assert w.grad.tolist() == [[3.0] * 3] * 2 and v.grad.tolist() == [2.0] * 3
+    for dtype in (taeda.float64, taeda.complex128):
+        w = taeda.randn(2, 3, dtype=dtype, requires_grad=True)
+        v = taeda.randn(6, dtype=dtype)[::2].requires_grad_()
+        assert taeda.autograd.gradcheck(taeda.mv, (w, v))
+        assert taeda.autograd.gradgradcheck(taeda.mv, (w, v))
+    batch = taeda.func.vmap(taeda.mv, in_dims=(None, 0))(w.detach(), taeda.eye(3).to(w.dtype))
+    assert taeda.equal(batch, w.detach().T)

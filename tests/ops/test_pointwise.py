@@ -510,3 +510,11 @@ def test_gelu_tanh():
     check_gradients(
         lambda t: f(t, approximate="tanh"), lambda t: g(t, approximate="tanh"), [x], "gelu"
     )
+
+
+def test_power_of_zero_by_its_exponent():
+    """0^b has the slope 0 from b = 0 on, as a limit from the right."""
+    for dtype in (taeda.float64, taeda.complex128):
+        b = taeda.tensor([0.0, 1.0, 2.5], dtype=dtype, requires_grad=True)
+        (taeda.zeros(3, dtype=dtype) ** b).abs().sum().backward()
+        assert b.grad.tolist() == [0, 0, 0]

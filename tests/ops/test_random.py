@@ -276,3 +276,14 @@ def test_dropout_twice_differentiated(p: float) -> None:
     assert taeda.allclose(g, 2 * x * scale * scale)
     (second,) = taeda.autograd.grad((g * x).sum(), x)
     assert taeda.allclose(second, 4 * x * scale * scale)
+
+
+@pytest.mark.parametrize(
+    "fill", ["bernoulli_", "uniform_", "normal_", "exponential_", "random_", "geometric_"]
+)
+def test_expanded_memory_is_not_filled(fill):
+    x = taeda.zeros(1).expand(3)
+    arguments = (0.5,) if fill == "geometric_" else ()
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        getattr(x, fill)(*arguments)
+    assert x[0] == 0

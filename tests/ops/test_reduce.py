@@ -408,3 +408,17 @@ def test_products_round_little() -> None:
     np.testing.assert_allclose(got, values.astype("float64").prod(-1), rtol=2e-5)
     whole = taeda.tensor(values[0]).prod().item()
     assert abs(whole / values[0].astype("float64").prod() - 1) < 2e-5
+
+
+@pytest.mark.parametrize("name", ["var", "std", "var_mean", "std_mean"])
+def test_bool_after_dim_is_unbiased(name):
+    """`x.std(1, False)` is std(dim=1, unbiased=False), not a list of two dimensions."""
+    x = taeda.arange(12.0).view(3, 4)
+    f = getattr(taeda, name)
+    given, expected = f(x, 1, False), f(x, dim=1, correction=0)
+    for a, b in zip(given, expected) if isinstance(given, tuple) else [(given, expected)]:
+        assert a.shape == (3,) and taeda.equal(a, b)
+    kept = f(x, 1, True, True)
+    assert (kept[0] if isinstance(kept, tuple) else kept).shape == (3, 1)
+    with pytest.raises(TypeError):
+        f(x, 1, 0)

@@ -85,3 +85,12 @@ def test_errors(function):
         function(taeda.ones(0, 3), dim=1)
     with pytest.raises(NotImplementedError):
         function(taeda.ones(2, device="meta"))
+
+
+@pytest.mark.parametrize("f", [taeda.unique, taeda.unique_consecutive])
+def test_values_require_a_gradient_that_does_not_exist(f):
+    x = taeda.ones(3, requires_grad=True)
+    values, inverse, counts = f(x, return_inverse=True, return_counts=True)
+    assert values.requires_grad and not inverse.requires_grad and not counts.requires_grad
+    with pytest.raises(NotImplementedError, match="derivative for"):
+        values.sum().backward()

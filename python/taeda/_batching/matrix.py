@@ -40,6 +40,15 @@ def dot(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(ops.matmul(a.unsqueeze(1), b.unsqueeze(2)).reshape(level.size), level)
 
 
+def mv(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """`mv`: the vector as a matrix of one column."""
+    _check(op, args, 2, 1)
+    if args[0].shape[1] != args[1].shape[0]:
+        return refuse(op, args)
+    a, x = separate(args[0], level)[0], front(args[1], level)
+    return wrap(ops.matmul(a, x.unsqueeze(-1)).squeeze(-1), level)
+
+
 def addmm(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`addmm`: the product first, then the sum."""
     x, a, b, beta, alpha = args

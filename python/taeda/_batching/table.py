@@ -132,6 +132,7 @@ _RULES: list[tuple[str, Rule]] = [
     # Products, and what takes any number of dimensions in front of its own.
     ("bmm mm", matrix.mm),
     ("dot", matrix.dot),
+    ("mv", matrix.mv),
     ("addmm", matrix.addmm),
     ("linear", matrix.linear),
     ("_cdist", matrix.cdist),

@@ -23,6 +23,11 @@ class OptState(Enum):
     STEPPED = 2
 
 
+def _ready() -> OptState:
+    """What an optimizer is before it is first seen; a function, so that scalers can be pickled."""
+    return OptState.READY
+
+
 class GradScaler:
     """Multiplies losses by a factor before backward, and divides gradients by it before the step.
 
@@ -78,7 +83,7 @@ class GradScaler:
 
     def _forget(self) -> None:
         """Begin anew: no optimizer has been seen since the update."""
-        self._stages: dict[int, OptState] = defaultdict(lambda: OptState.READY)
+        self._stages: dict[int, OptState] = defaultdict(_ready)
         self._found_inf: dict[int, bool] = {}
 
     def scale(self, outputs: Any) -> Any:

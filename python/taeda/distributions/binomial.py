@@ -84,8 +84,8 @@ class Binomial(Distribution):
             self._validate_sample(value)
         n = self.total_count
         ways = taeda.lgamma(n + 1) - taeda.lgamma(value + 1) - taeda.lgamma(n - value + 1)
-        # n log(1 + exp(logits)), written so that it does not overflow.
-        above = self.logits.clamp(min=0)
+        # n log(1 + exp(logits)), written so that it does not overflow and has its derivative at 0.
+        above = (self.logits + self.logits.abs()) / 2
         normalizer = n * (above + taeda.log1p(taeda.exp(-self.logits.abs())))
         return value * self.logits + ways - normalizer
 

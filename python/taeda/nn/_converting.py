@@ -146,11 +146,12 @@ def _parse_to(
     tensor: Any = None,
     other: Any = None,
     non_blocking: bool = False,
-    copy: bool = False,
+    copy: Any = None,
     memory_format: Any = None,
 ) -> tuple[Any, Any, bool, Any]:
     """Sort out the forms of `to`; return device, dtype, non_blocking and memory_format."""
-    del copy  # a module's tensors are replaced, so whether they were copied cannot be told
+    if copy:
+        raise RuntimeError("Module.to: .to() does not accept copy argument")
     given = list(args)
     tensor = other if tensor is None else tensor
     if given and isinstance(given[0], Tensor):
@@ -163,7 +164,7 @@ def _parse_to(
             dtype = given.pop(0)
     if given:
         non_blocking = given.pop(0)
-        if given and isinstance(given[0], bool):
+        if given and given[0] is False:  # copy
             given.pop(0)
     if given or not isinstance(non_blocking, (bool, int)):
         names = ", ".join(type(argument).__name__ for argument in args)

@@ -124,7 +124,7 @@ class Module(Calling, Finding, Saving, Converting):
                 else:
                     self.register_buffer(name, value, value.persistent)
                 return
-        elif isinstance(value, Module):
+        elif isinstance(value, Module) and name not in state["_parameters"]:
             self._check_free(name)
             self._leave_tables(name, keep="_modules")
             for hook in _hooks.on_module.values():

@@ -194,6 +194,14 @@ class UninitializedTensorMixin:
     def __len__(self) -> int:
         raise ValueError(f"{type(self).__name__} has no length before it is materialized")
 
+    def numel(self) -> int:
+        raise ValueError(
+            "numel: an uninitialized parameter was used before the first forward of its lazy "
+            "module, or materialize(shape), gave it a shape"
+        )
+
+    nelement = numel
+
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """A Parameter without a shape, made by lazy modules.

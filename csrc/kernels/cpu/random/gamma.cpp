@@ -181,14 +181,14 @@ void fill_dirichlet(Engine& engine, T* out, const T* alpha, int64_t rows, int64_
     double total = 0;
     for (int64_t i = 0; i < k; ++i) {
       const double x = gamma_deviate<double>(engine, static_cast<double>(alpha[r * k + i]));
-      // A draw of a T would not be less.
-      draws[static_cast<size_t>(i)] =
-          std::max(x, static_cast<double>(std::numeric_limits<T>::min()));
+      draws[static_cast<size_t>(i)] = std::max(x, std::numeric_limits<double>::min());
       total += draws[static_cast<size_t>(i)];
     }
     for (int64_t i = 0; i < k; ++i) {
-      const T x = static_cast<T>(draws[static_cast<size_t>(i)] / total);
-      out[r * k + i] = std::max(x, std::numeric_limits<T>::min());
+      // Strictly between 0 and 1, where the density is finite.
+      constexpr T least = std::numeric_limits<T>::min();
+      constexpr T most = 1 - std::numeric_limits<T>::epsilon() / 2;
+      out[r * k + i] = std::clamp(static_cast<T>(draws[static_cast<size_t>(i)] / total), least, most);
     }
   }
 }

@@ -142,6 +142,11 @@ def binary_cross_entropy_with_logits(
             f"binary_cross_entropy_with_logits: Target size ({target.shape}) must be the same as "
             f"input size ({input.shape})"
         )
+    if not (target.is_floating_point() or target.is_complex()):
+        raise RuntimeError(
+            f"binary_cross_entropy_with_logits: result type {input.dtype} can't be cast to the "
+            f"desired output type {target.dtype}: convert the target, target.to(input.dtype)"
+        )
     return ops.binary_cross_entropy_with_logits(
         input, target, weight, pos_weight, get_enum(reduction, "binary_cross_entropy_with_logits")
     )
