@@ -79,6 +79,7 @@ def test_a_name_moves_between_tables():
     m.x = 3
     m.x = p = nn.Parameter(taeda.ones(1))
     assert "x" in m._parameters and m.x is p
+    del m.x
     m.x = child = nn.Identity()
     assert "x" not in m._parameters and m._modules["x"] is child and m.x is child
     m.x = nn.Buffer(taeda.ones(1), persistent=False)
