@@ -75,8 +75,8 @@ void measure(PyObject* o, Dims& sizes) {
   if (n) measure(item_of(fast, 0, n).get(), sizes);
 }
 
-// The dtype to which all items promote, among each other. `levels`: of nesting that are left; deeper
-// data are ragged (or contain themselves), which is an error later.
+// The dtype to which all items promote, among each other. `levels`: of nesting that are left;
+// deeper data are ragged (or contain themselves), which is an error later.
 void infer(PyObject* o, size_t levels, std::optional<DType>& dtype) {
   auto meet = [&](DType d) { dtype = dtype ? promote(*dtype, d) : d; };
   if (PyFloat_CheckExact(o)) meet(default_dtype());

@@ -188,7 +188,8 @@ void fill_dirichlet(Engine& engine, T* out, const T* alpha, int64_t rows, int64_
       // Strictly between 0 and 1, where the density is finite.
       constexpr T least = std::numeric_limits<T>::min();
       constexpr T most = 1 - std::numeric_limits<T>::epsilon() / 2;
-      out[r * k + i] = std::clamp(static_cast<T>(draws[static_cast<size_t>(i)] / total), least, most);
+      out[r * k + i] =
+          std::clamp(static_cast<T>(draws[static_cast<size_t>(i)] / total), least, most);
     }
   }
 }
