@@ -2,41 +2,120 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
-#include <initializer_list>
 #include <string>
 
-namespace taeda {
-
-CpuLevel supported_cpu_level() {
 #if defined(__x86_64__)
-  __builtin_cpu_init();
-  // Each level needs all of the one below; these are the extensions our code generation relies on.
-  const bool v2 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
-  const bool v3 = v2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                  __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-  const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                  __builtin_cpu_supports("avx512vl");
-  return v4 ? CpuLevel::v4 : v3 ? CpuLevel::v3 : v2 ? CpuLevel::v2 : CpuLevel::baseline;
+#include <cpuid.h>
+#endif
+
+namespace taeda {
+namespace {
+
+// Everything that compilers may use in code for a level (-march=x86-64-v2 and so on). AVX and
+// AVX-512 also need an operating system that saves their registers.
+struct Feature {
+  CpuLevel level;
+  const char* name;
+  uint32_t CpuId::* word;
+  uint32_t bits;
+};
+constexpr uint32_t bit(int i) { return uint32_t{1} << i; }
+constexpr Feature kFeatures[] = {
+    {CpuLevel::v2, "sse3", &CpuId::leaf1_ecx, bit(0)},
+    {CpuLevel::v2, "ssse3", &CpuId::leaf1_ecx, bit(9)},
+    {CpuLevel::v2, "cmpxchg16b", &CpuId::leaf1_ecx, bit(13)},
+    {CpuLevel::v2, "sse4.1", &CpuId::leaf1_ecx, bit(19)},
+    {CpuLevel::v2, "sse4.2", &CpuId::leaf1_ecx, bit(20)},
+    {CpuLevel::v2, "popcnt", &CpuId::leaf1_ecx, bit(23)},
+    {CpuLevel::v2, "lahf", &CpuId::extended1_ecx, bit(0)},
+    {CpuLevel::v3, "avx", &CpuId::leaf1_ecx, bit(28)},
+    {CpuLevel::v3, "avx2", &CpuId::leaf7_ebx, bit(5)},
+    {CpuLevel::v3, "bmi", &CpuId::leaf7_ebx, bit(3)},
+    {CpuLevel::v3, "bmi2", &CpuId::leaf7_ebx, bit(8)},
+    {CpuLevel::v3, "f16c", &CpuId::leaf1_ecx, bit(29)},
+    {CpuLevel::v3, "fma", &CpuId::leaf1_ecx, bit(12)},
+    {CpuLevel::v3, "lzcnt", &CpuId::extended1_ecx, bit(5)},
+    {CpuLevel::v3, "movbe", &CpuId::leaf1_ecx, bit(22)},
+    {CpuLevel::v3, "256-bit registers saved", &CpuId::saved_state, 0x06},
+    {CpuLevel::v4, "avx512f", &CpuId::leaf7_ebx, bit(16)},
+    {CpuLevel::v4, "avx512dq", &CpuId::leaf7_ebx, bit(17)},
+    {CpuLevel::v4, "avx512cd", &CpuId::leaf7_ebx, bit(28)},
+    {CpuLevel::v4, "avx512bw", &CpuId::leaf7_ebx, bit(30)},
+    {CpuLevel::v4, "avx512vl", &CpuId::leaf7_ebx, bit(31)},
+    {CpuLevel::v4, "512-bit registers saved", &CpuId::saved_state, 0xe6},
+};
+
+bool supports([[maybe_unused]] const CpuId& id, CpuLevel level) {
+#if defined(__x86_64__)
+  return level >= CpuLevel::v2 && missing_features(id, level).empty();
 #else
-  return CpuLevel::baseline;
+  return level == CpuLevel::baseline;
 #endif
 }
 
+}  // namespace
+
+CpuId read_cpuid() {
+  CpuId id;
+#if defined(__x86_64__)
+  uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx)) id.leaf1_ecx = ecx;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) id.leaf7_ebx = ebx;
+  if (__get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx)) id.extended1_ecx = ecx;
+  if (id.leaf1_ecx & bit(27)) {  // OSXSAVE: XCR0 can be read
+    asm volatile("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
+    id.saved_state = eax;
+  }
+#endif
+  return id;
+}
+
+std::string missing_features(const CpuId& id, CpuLevel level) {
+  std::string names;
+  for (const Feature& f : kFeatures) {
+    if (f.level > level || (id.*f.word & f.bits) == f.bits) continue;
+    if (!names.empty()) names += ", ";
+    names += f.name;
+  }
+  return names;
+}
+
+CpuChoice choose_cpu_level(const CpuId& id, const char* asked) {
+  CpuChoice choice;
+  const std::string wanted = asked == nullptr ? "" : asked;
+  std::string names;  // of the levels that this machine supports
+  bool known = wanted.empty();
+  for (CpuLevel level : {CpuLevel::v4, CpuLevel::v3, CpuLevel::v2, CpuLevel::baseline}) {
+    const char* name = cpu_level_name(level);
+    known |= name == wanted;
+    if (!supports(id, level)) continue;
+    if (names.empty() || name == wanted) choice.level = level;
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  }
+  if (names.empty()) {
+    choice.error = "taeda needs an x86-64 processor of level v2 or above; this one lacks " +
+                   missing_features(id, CpuLevel::v2);
+  } else if (!known) {
+    choice.error = "TAEDA_CPU=" + wanted + " is no instruction set; this machine has " + names;
+  } else if (!wanted.empty() && wanted != cpu_level_name(choice.level)) {
+    choice.warning = "TAEDA_CPU=" + wanted + " is beyond this machine, which has " + names +
+                     "; using " + cpu_level_name(choice.level);
+  }
+  return choice;
+}
+
+const CpuChoice& cpu_choice() {
+  static const CpuChoice choice = choose_cpu_level(read_cpuid(), std::getenv("TAEDA_CPU"));
+  return choice;
+}
+
 CpuLevel cpu_level() {
-  static const CpuLevel level = [] {
-    const CpuLevel supported = supported_cpu_level();
-    const char* asked = std::getenv("TAEDA_CPU");
-    if (asked == nullptr) return supported;
-    for (CpuLevel level : {CpuLevel::v2, CpuLevel::v3, CpuLevel::v4}) {
-      if (std::strcmp(asked, cpu_level_name(level)) == 0 && level <= supported) return level;
-    }
-    return supported;
-  }();
+  static const CpuLevel level = cpu_choice().level;
   return level;
 }
+
+CpuLevel supported_cpu_level() { return choose_cpu_level(read_cpuid(), nullptr).level; }
 
 const char* cpu_level_name(CpuLevel level) {
   switch (level) {

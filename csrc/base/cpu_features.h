@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace taeda {
 
@@ -9,8 +10,8 @@ namespace taeda {
 // level, `baseline`.
 enum class CpuLevel { baseline = 1, v2 = 2, v3 = 3, v4 = 4 };
 
-// The highest level this machine supports, or what TAEDA_CPU=v2|v3|v4 asks for where that is lower.
-// Decided once.
+// The level that kernels run with: the highest that this machine supports, or what TAEDA_CPU asks
+// for where that is lower. Decided once.
 CpuLevel cpu_level();
 CpuLevel supported_cpu_level();
 const char* cpu_level_name(CpuLevel level);
@@ -21,5 +22,27 @@ struct Caches {
   int64_t l1, l2, l3;
 };
 const Caches& caches();  // read once
+
+// What a user is told when the library is loaded. With an error, no kernel can run: this x86
+// processor is below v2, or TAEDA_CPU names no level. A warning: TAEDA_CPU names a level that the
+// processor does not have.
+struct CpuChoice {
+  CpuLevel level = CpuLevel::baseline;
+  std::string error{}, warning{};
+};
+const CpuChoice& cpu_choice();
+
+// ---- the parts, for tests ----
+
+// The registers in which an x86 processor says what it can do.
+struct CpuId {
+  uint32_t leaf1_ecx = 0, leaf7_ebx = 0, extended1_ecx = 0;
+  uint32_t saved_state = 0;  // XCR0: which registers the operating system saves
+};
+CpuId read_cpuid();
+// The names of the features that code for `level` uses and this processor lacks, by commas.
+std::string missing_features(const CpuId& id, CpuLevel level);
+// `asked` is the value of TAEDA_CPU, or nullptr.
+CpuChoice choose_cpu_level(const CpuId& id, const char* asked);
 
 }  // namespace taeda

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
@@ -12,6 +13,8 @@
 #include <system_error>
 #include <thread>
 #include <vector>
+
+#include "base/cpu_quota.h"
 
 namespace taeda {
 namespace {
@@ -189,13 +192,13 @@ int default_threads() {
     const int count = std::atoi(text);
     if (count >= 1) return count < kMaxThreads ? count : kMaxThreads;
   }
+  int count = static_cast<int>(std::thread::hardware_concurrency());
   cpu_set_t cpus;
-  if (sched_getaffinity(0, sizeof cpus, &cpus) == 0) {
-    const int count = CPU_COUNT(&cpus);
-    if (count >= 1) return count;
-  }
-  const int count = static_cast<int>(std::thread::hardware_concurrency());
-  return count >= 1 ? count : 1;
+  if (sched_getaffinity(0, sizeof cpus, &cpus) == 0) count = CPU_COUNT(&cpus);
+  // More threads than the quota would all stand still once they have used it up together.
+  const double quota = std::ceil(cpu_quota());
+  if (quota >= 1 && quota < count) count = static_cast<int>(quota);
+  return count < 1 ? 1 : count < kMaxThreads ? count : kMaxThreads;
 }
 
 std::atomic<int> g_threads{0};  // 0: not decided yet

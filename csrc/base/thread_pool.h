@@ -14,7 +14,7 @@
 namespace taeda {
 
 // How many threads may work on one call, the caller included. From TAEDA_NUM_THREADS, else the CPUs
-// this process may use.
+// that this process may use, by its affinity and the quotas of its control groups.
 int get_num_threads();
 void set_num_threads(int count);
 

@@ -76,9 +76,18 @@ nb::list function_names() {
   return names;
 }
 
+// Refuses a machine that no kernel runs on, before anything runs that was compiled for more.
+void check_machine() {
+  const CpuChoice& choice = cpu_choice();
+  if (!choice.error.empty()) throw std::runtime_error(choice.error);  // an ImportError
+  if (!choice.warning.empty() && PyErr_WarnEx(PyExc_RuntimeWarning, choice.warning.c_str(), 1) != 0)
+    throw nb::python_error();
+}
+
 }  // namespace
 
 NB_MODULE(_C, m) {
+  check_machine();
   nb::set_leak_warnings(false);  // types and singletons live until the process ends
   nb::register_exception_translator(translate);
   PyObject* module = m.ptr();
