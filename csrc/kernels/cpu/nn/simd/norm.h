@@ -17,16 +17,17 @@ template <class T> struct NormLoops {
   // (x - mean) * scale * w + b with w and b an element each, or null; and with one scale and shift
   // for all. `past`: y is so large that it is stored past the caches; each row of it begins a line
   // of theirs.
-  void (*affine)(const T* x, int64_t n, T mean, T scale, const T* w, const T* b, T* y, bool past);
-  void (*scale_shift)(const T* x, int64_t n, T mean, T scale, T shift, T* y, bool past);
+  void (*affine)(const T* x, int64_t n, T mean, T scale, const T* w, const T* b, T* y,
+                 bool streamed);
+  void (*scale_shift)(const T* x, int64_t n, T mean, T scale, T shift, T* y, bool streamed);
   // gx = scale * g * w - a - (x - mean) * c; w may be null.
   void (*gradient)(const T* g, const T* w, const T* x, int64_t n, T mean, T scale, T a, T c, T* gx,
-                   bool past);
+                   bool streamed);
   // Rows of n elements, each normalised by itself, w null or n elements: gx, and the sums over the
   // rows of g (x - mean) rstd and of g, added to gw and gb. `part` has room for 2 n elements.
   void (*rows_backward)(const T* g, const T* x, const T* w, int64_t rows, int64_t n, bool centered,
                         const T* mean, const T* rstd, T* gx, T* part, double* gw, double* gb,
-                        bool past);
+                        bool streamed);
   // gw += g (x - mean) scale, gb += g, element by element.
   void (*add_affine_gradient)(const T* g, const T* x, int64_t n, T mean, T scale, double* gw,
                               double* gb);

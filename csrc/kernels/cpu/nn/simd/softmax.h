@@ -11,10 +11,10 @@ constexpr int64_t kSoftmaxColumns = 256;  // the most columns that one call work
 template <class T> struct SoftmaxLoops {
   // `past`: y is so large that it is stored past the caches; each row of it begins a line of
   // theirs.
-  using Rows = void (*)(int64_t rows, int64_t size, const T* x, T* y, bool past);
+  using Rows = void (*)(int64_t rows, int64_t size, const T* x, T* y, bool streamed);
   using Columns = void (*)(int64_t size, int64_t step, int64_t width, const T* x, T* y);
   using RowsBackward = void (*)(int64_t rows, int64_t size, const T* g, const T* y, T* gx,
-                                bool past);
+                                bool streamed);
   using ColumnsBackward = void (*)(int64_t size, int64_t step, int64_t width, const T* g,
                                    const T* y, T* gx);
   // Rows that lie one after the other; and `width` lines side by side, whose elements are `step`
@@ -30,7 +30,7 @@ template <class T> struct SoftmaxLoops {
   void (*entropy_stats)(int64_t rows, int64_t size, const T* x, double* stats);
   // y = scale * softmax(x) of one row with these stats. Here y may begin anywhere.
   void (*scaled_softmax)(const T* x, int64_t size, const double* stats, double scale, T* y,
-                         bool past);
+                         bool streamed);
 };
 
 struct SoftmaxKernels {
