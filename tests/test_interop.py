@@ -284,7 +284,7 @@ def test_memory_that_somebody_looks_at_is_not_resized(how):
     x = taeda.ones(100)
     view = VIEWS[how](x)
     for resize in (lambda: x.resize_(10_000), lambda: x.untyped_storage().resize_(0)):
-        with raises(RuntimeError, "not resizable: an array or a buffer looks at it"):
+        with raises(RuntimeError, "not resizable: an array or a buffer refers to it"):
             resize()
     assert x.tolist() == [1.0] * 100
     del view

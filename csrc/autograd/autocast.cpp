@@ -129,7 +129,7 @@ State& state() {
   return s;
 }
 
-// The layer takes no part in what it calls.
+// Disables the layer for the ops that it calls itself.
 struct Suspended {
   Suspended() { modes.always &= ~uint32_t{kAutocastLayer}; }
   ~Suspended() { modes.always |= kAutocastLayer; }

@@ -1,5 +1,5 @@
-// Backward: what a derivative sees. It reads the incoming gradients and saved values and sets the
-// outgoing gradients.
+// Backward: the interface between a derivative and the graph. A derivative reads incoming gradients
+// and saved values from it and sets the outgoing gradients.
 //
 //   void softmax_backward(Backward& b) {
 //     Tensor y = b.out(), g = b.grad();
@@ -16,9 +16,9 @@ struct TensorSlot;
 
 class Backward {
  public:
-  // `results` has one place per edge of the node; `cache` one per argument, for saved values once
-  // they are unpacked. `wanted` says which edges' gradients to compute; without it the running
-  // backward does.
+  // `results` has one element per edge of the node, `cache` one per argument (for saved values,
+  // once unpacked). `wanted` selects the edges whose gradients to compute; without it the running
+  // backward pass does.
   Backward(OpNode& node, std::span<Tensor> grads, std::span<Tensor> results, Value* cache,
            const std::vector<bool>* wanted = nullptr)
       : node_(node),
@@ -27,10 +27,11 @@ class Backward {
         cache_(cache),
         wanted_(wanted) {}
 
-  const Op& op() const;  // whose derivative this is (its `user` data, say)
-  // Gradient of result i. Undefined where nothing flowed there (only with several results).
+  const Op& op() const;  // the op being differentiated (for its `user` data)
+  // Gradient of result i. Undefined if no gradient reached that result (only for ops with several
+  // results).
   const Tensor& grad(int i = 0) const { return grads_[static_cast<size_t>(i)]; }
-  // The same, as zeros of result i's shape where nothing flowed.
+  // The same, but zeros of result i's shape instead of an undefined tensor.
   Tensor grad_or_zeros(int i = 0) const;
 
   // Argument i as it was given. A Tensor (or list) must have been named in `saves`.

@@ -1,5 +1,5 @@
-// In-place changes of views: the base gets a node that sends the gradient of the changed part
-// through the operation.
+// In-place changes of views: the base gets a node that passes the gradient of the changed part
+// through the operation's derivative.
 #include "autograd/meta.h"
 #include "ops/tensor_ops.h"
 
@@ -23,8 +23,7 @@ class CopySlices final : public Node {
     if (is_complex(base.dtype()) && !is_complex(dtype_)) base_offset *= 2;
     if (!is_complex(base.dtype()) && is_complex(dtype_)) base_offset /= 2;
     offset_ -= base_offset;
-    // The operation's own way to the changed tensor led through the view; from now on it leads to
-    // the base.
+    // The operation's edge to the changed tensor led to the view; redirect it to the base.
     NodeExtras& extras = inner_->make_extras();
     extras.wrapper = this;
     extras.former = std::exchange(inner_->edges()[self_edge_], gradient_edge(base));
@@ -39,7 +38,7 @@ class CopySlices final : public Node {
 
   std::string name() const override { return "CopySlices"; }
 
-  // `value` is the view after the change. The same with the history that it has now.
+  // `value` is the view after the change. Returns it with its new history.
   Tensor recorded(const Tensor& value) {
     int64_t start = value.offset() - offset_;
     check(value.dtype() == dtype_ && start >= 0,

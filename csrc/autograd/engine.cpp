@@ -1,6 +1,6 @@
 // Nodes wait in a heap and run newest first. Edges lead from newer nodes to older ones only, so
-// whatever contributes to a node's gradient has run before it: no counting of dependencies, and no
-// pass over the graph before the work begins.
+// everything that contributes to a node's gradient has run before it. This needs no dependency
+// counts and no pass over the graph up front.
 #include "autograd/engine.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ thread_local constinit bool anomaly_checks_nan = true;
 struct PendingNode {
   Node* node;
   Small<Tensor, 2> grads;
-  uint64_t owned = 0;  // bit i: gradient i is a sum that nobody else holds
+  uint64_t owned = 0;  // bit i: this pass owns gradient i, a sum, and may add to it in place
 
   explicit PendingNode(Node* n) : node(n), grads(n->num_results) {}
   static void* operator new(size_t n) { return cpu::allocate(n); }
@@ -29,8 +29,8 @@ struct PendingNode {
 
 namespace {
 
-std::atomic<bool> notes_taken{
-    false};  // one pass at a time may write its notes on the nodes themselves
+std::atomic<bool> node_state_in_use{
+    false};  // one pass at a time may keep its state in the nodes themselves
 std::atomic<uint64_t> next_pass{1};
 
 struct Capture {
@@ -48,7 +48,7 @@ class Pass {
         capture_(capture),
         outer_(current),
         outer_node_(node_now) {
-    exclusive_ = !notes_taken.exchange(true, std::memory_order_acquire);
+    exclusive_ = !node_state_in_use.exchange(true, std::memory_order_acquire);
     id_ = next_pass.fetch_add(1, std::memory_order_relaxed);
     current = this;
   }
@@ -57,7 +57,7 @@ class Pass {
       if (exclusive_) p->node->pending_ = nullptr;
       delete p;
     }
-    if (exclusive_) notes_taken.store(false, std::memory_order_release);
+    if (exclusive_) node_state_in_use.store(false, std::memory_order_release);
     current = outer_;
     node_now = outer_node_;
   }
@@ -79,14 +79,15 @@ class Pass {
   TAEDA_FAST_TLS static thread_local constinit Node* node_now;
 
  private:
-  struct Note {
+  struct NodeState {
     PendingNode* pending = nullptr;
     bool visited = false, wanted = false, captured = false;
   };
-  // Notes on a node: on the node itself, or in a table of our own.
-  PendingNode*& pending(Node* n) { return exclusive_ ? n->pending_ : notes_[n].pending; }
+  // The pass's state for a node: in the node itself if this pass has exclusive use, else in a
+  // table.
+  PendingNode*& pending(Node* n) { return exclusive_ ? n->pending_ : states_[n].pending; }
   bool visit(Node* n) {
-    if (!exclusive_) return !std::exchange(notes_[n].visited, true);
+    if (!exclusive_) return !std::exchange(states_[n].visited, true);
     if (n->visited_ == id_) return false;
     n->visited_ = id_;
     n->wanted_ = n->captured_ = false;
@@ -94,11 +95,11 @@ class Pass {
   }
   bool visited(const Node* n) {
     if (exclusive_) return n->visited_ == id_;
-    auto it = notes_.find(n);
-    return it != notes_.end() && it->second.visited;
+    auto it = states_.find(n);
+    return it != states_.end() && it->second.visited;
   }
-  bool& wanted(Node* n) { return exclusive_ ? n->wanted_ : notes_[n].wanted; }
-  bool& captured(Node* n) { return exclusive_ ? n->captured_ : notes_[n].captured; }
+  bool& wanted(Node* n) { return exclusive_ ? n->wanted_ : states_[n].wanted; }
+  bool& captured(Node* n) { return exclusive_ ? n->captured_ : states_[n].captured; }
 
   void process(PendingNode& p);
   void check_nan(Node& n, std::span<const Tensor> results);
@@ -110,14 +111,14 @@ class Pass {
   Node* outer_node_;
   std::vector<std::pair<uint64_t, PendingNode*>> heap_;
   std::vector<Capture> captures_;
-  std::unordered_map<const Node*, Note> notes_;
+  std::unordered_map<const Node*, NodeState> states_;
 };
 
 TAEDA_FAST_TLS thread_local constinit Pass* Pass::current = nullptr;
 TAEDA_FAST_TLS thread_local constinit Node* Pass::node_now = nullptr;
 
-// A node is wanted when it is a target or leads to one. Sorted by age, what a node leads to comes
-// before it.
+// A node is wanted when it is a target or leads to one. In order of age, the nodes that a node
+// leads to come before it.
 void Pass::find_wanted(std::span<const Edge> roots) {
   uint64_t oldest = UINT64_MAX;
   for (const Capture& c : captures_) {
@@ -125,7 +126,7 @@ void Pass::find_wanted(std::span<const Edge> roots) {
     captured(c.at.node.get()) = true;
     oldest = std::min(oldest, c.at.node->sequence());
   }
-  // Targets have been visited above, but what lies behind them may lead to another target.
+  // Targets have been visited above, but nodes behind them may lead to another target.
   std::vector<Node*> found;
   std::vector<Node*> stack;
   for (const Capture& c : captures_) stack.push_back(c.at.node.get());

@@ -12,18 +12,18 @@ struct BackwardOptions {
   bool create_graph = false;  // the gradients are recorded in turn
 };
 
-// Accumulates into the leaves' .grad: all that are reached, or only those that `only` (not empty)
-// lead to.
+// Accumulates into the leaves' .grad: all that are reached or, if `only` is not empty, those that
+// it leads to.
 void run_backward(std::span<const Edge> roots, std::span<const Tensor> grads, BackwardOptions o,
                   std::span<const Edge> only = {});
-// The gradients that arrive at `inputs`; undefined where none does. Nothing is accumulated.
+// The gradients at `inputs`; undefined for an input that is not reached. Nothing is accumulated.
 std::vector<Tensor> run_grad(std::span<const Edge> roots, std::span<const Tensor> grads,
                              BackwardOptions o, std::span<const Edge> inputs);
 
-// Called after the backward that is running in this thread.
+// Registers a function to call when the backward pass running in this thread ends.
 void queue_callback(std::function<void()> f);
 bool backward_is_running();
-bool backward_fills_all_leaves();  // and is not one for certain inputs only
+bool backward_fills_all_leaves();  // not only those of selected inputs
 Node* current_node();              // whose apply() is running in this thread; nullptr: none
 
 extern thread_local constinit bool anomaly_checks_nan;

@@ -13,14 +13,14 @@ namespace {
 std::atomic<uint64_t> next_level{1};
 thread_local constinit uint64_t level_now = 0;
 
-// Tensors may die in any thread.
+// Guards the list of tangents: tensors may be destroyed in any thread.
 std::mutex& tangents_mutex() {
   static std::mutex mutex;
   return mutex;
 }
 Tangent* first_tangent = nullptr;
 
-// One that no longer fits, because `t` has been given other data, does not count.
+// Ignores a tangent that no longer fits because `t` has been given other data.
 const Tangent* own_tangent(const TensorImpl* t) {
   const AutogradMeta* m = meta_of(t);
   const Tangent* own = m ? m->tangent.get() : nullptr;
@@ -40,8 +40,8 @@ bool same_strides(const Tensor& a, const Tensor& b) {
   return true;
 }
 
-// Whether no two elements share memory, as far as can be seen without searching.
-bool has_room(const Tensor& t) {
+// True if no two elements share memory. Sufficient, not necessary: compares strides only.
+bool elements_are_distinct(const Tensor& t) {
   std::vector<std::pair<int64_t, int64_t>> dims;
   for (size_t i = 0; i < t.sizes().size(); ++i) {
     if (t.sizes()[i] > 1) dims.emplace_back(t.strides()[i], t.sizes()[i]);
@@ -55,16 +55,16 @@ bool has_room(const Tensor& t) {
   return true;
 }
 
-// A view of `t` is made of its tangent in the same way, so both are laid out alike.
-Tensor laid_out_as(const Tensor& t, const Tensor& tangent) {
-  if (t.numel() == 0 || same_strides(t, tangent) || !has_room(t)) return tangent;
+// Views of `t` are applied to its tangent as well, so both need the same layout.
+Tensor with_layout_of(const Tensor& t, const Tensor& tangent) {
+  if (t.numel() == 0 || same_strides(t, tangent) || !elements_are_distinct(t)) return tangent;
   Tensor copy = empty_strided(t.sizes(), t.strides(), tangent.options());
   op<"copy_">(copy, tangent);
   return copy;
 }
 
 Tensor zero_tangent(const Tensor& t) {
-  if (!has_room(t)) return zeros(t.sizes(), t.options());
+  if (!elements_are_distinct(t)) return zeros(t.sizes(), t.options());
   Tensor z = empty_strided(t.sizes(), t.strides(), t.options());
   op<"zero_">(z);
   return z;
@@ -96,7 +96,7 @@ void exit_forward_level() {
   check(level_now, "Dual level must be a positive number.");
   const uint64_t level = std::exchange(level_now, 0);
   modes.always &= ~uint32_t{kForwardLayer};
-  std::vector<Tensor> dropped;  // they go after the lock has been given back
+  std::vector<Tensor> dropped;  // destroyed after the lock is released
   std::lock_guard lock(tangents_mutex());
   for (Tangent* t = first_tangent; t; t = t->next) {
     if (t->level == level) dropped.push_back(std::move(t->value));
@@ -136,7 +136,7 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent) {
 Tensor primal_of(const Tensor& dual) {
   TangentsOff off;
   Tensor p = op<"alias">(dual);
-  // Else the base would be asked for the tangent.
+  // Otherwise the base's tangent would be used.
   p.impl()->base.reset();
   p.impl()->flags &= ~static_cast<uint32_t>(kIsView);
   return p;
@@ -155,7 +155,7 @@ void set_tangent(const Tensor& t, const Tensor& tangent) {
         "Setting a forward grad that itself has a forward gradient at the same level0 is not "
         "supported.");
   TangentsOff off;
-  attach(t, laid_out_as(t, tangent));
+  attach(t, with_layout_of(t, tangent));
 }
 
 void change_tangent(const Tensor& t, const Tensor& tangent) {
@@ -164,7 +164,7 @@ void change_tangent(const Tensor& t, const Tensor& tangent) {
   if (!own.defined()) {
     const Ref<TensorImpl>& base = t.impl()->base;
     if (!(t.flags() & kIsView) || !base || !is_inexact(base->dtype)) {
-      if (tangent.defined()) attach(t, laid_out_as(t, tangent));
+      if (tangent.defined()) attach(t, with_layout_of(t, tangent));
       return;
     }
     const Tensor whole(base);

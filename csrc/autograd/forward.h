@@ -6,12 +6,12 @@
 
 namespace taeda {
 
-// A tangent as its tensor's AutogradMeta keeps it. It counts at its level alone, and the end of the
-// level takes its value away, however long the tensor lives.
+// A tangent as its tensor's AutogradMeta keeps it. It is valid only at its level; the value is
+// dropped when the level ends, even if the tensor lives on.
 struct Tangent {
   Tensor value;
   uint64_t level;
-  Tangent *next = nullptr, *previous = nullptr;  // of all tangents there are
+  Tangent *next = nullptr, *previous = nullptr;  // list of all live tangents
 
   Tangent(Tensor value, uint64_t level);
   ~Tangent();
@@ -23,22 +23,22 @@ bool forward_level();  // whether this thread is at a level
 void enter_forward_level();
 void exit_forward_level();
 
-// The tangent of `t`, which that of its base may have to be asked for; undefined where it has none.
+// The tangent of `t`, possibly derived from that of its base; undefined if it has none.
 Tensor tangent_of(const Tensor& t);
 // A view of `primal` that carries `tangent`, of the same sizes.
 Tensor make_dual(const Tensor& primal, const Tensor& tangent);
 // `dual` without its tangent: a tensor on the same memory, with the same history.
 Tensor primal_of(const Tensor& dual);
-// `t` carries `tangent` from now on, laid out as `t` is where it is not yet.
+// Sets the tangent of `t`, copied into the layout of `t` if necessary.
 void set_tangent(const Tensor& t, const Tensor& tangent);
-// The same after an in-place change of `t`: what shares memory with `t` sees the new tangent, too.
-// An undefined one stands for zeros.
+// The same after an in-place change of `t`: tensors that share memory with `t` see the new tangent
+// too. An undefined one stands for zeros.
 void change_tangent(const Tensor& t, const Tensor& tangent);
-// `to` is another handle on the value of `from`.
+// Gives `to`, another handle on the value of `from`, the same tangent.
 void share_tangent(const Tensor& from, const Tensor& to);
-void check_no_tangent(const Tensor& t, const Op& op);  // of an out= argument or what goes there
+void check_no_tangent(const Tensor& t, const Op& op);  // for out= arguments
 
-struct TangentsOff {  // RAII: ops called meanwhile do not look at tangents
+struct TangentsOff {  // RAII: ops called meanwhile ignore tangents
   TangentsOff() : saved_(modes.always) { modes.always &= ~uint32_t{kForwardLayer}; }
   ~TangentsOff() { modes.always = saved_; }
   TangentsOff(const TangentsOff&) = delete;

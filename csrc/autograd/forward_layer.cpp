@@ -1,8 +1,8 @@
-// The layer behind the door that carries tangents from arguments to results.
+// The dispatch layer that propagates tangents from arguments to results (forward-mode autograd).
 //
 // A derivative v -> J^T v is linear in v, and is written in ops. So its own derivative with respect
 // to v, applied to a tangent t, is J t: an op that can be differentiated twice needs nothing more.
-// Where J is diagonal, J t is J^T t, and the derivative itself will do.
+// Where J is diagonal, J t equals J^T t, and the derivative itself is applied to t.
 #include <optional>
 
 #include "autograd/engine.h"
@@ -15,19 +15,20 @@
 namespace taeda {
 namespace {
 
-// Derivatives are computed as they would be later: outside all modes but the caller's grad mode.
-class Apart {
+// Turns off all modes but the caller's grad mode while derivatives are computed, as in a backward
+// pass.
+class ModeGuard {
  public:
-  explicit Apart(bool grad) : grad_(grad), hooks_(saved_hooks), always_(modes.always) {
+  explicit ModeGuard(bool grad) : grad_(grad), hooks_(saved_hooks), always_(modes.always) {
     modes.always = 0;
     saved_hooks = nullptr;
   }
-  ~Apart() {
+  ~ModeGuard() {
     saved_hooks = hooks_;
     modes.always = always_;
   }
-  Apart(const Apart&) = delete;
-  Apart& operator=(const Apart&) = delete;
+  ModeGuard(const ModeGuard&) = delete;
+  ModeGuard& operator=(const ModeGuard&) = delete;
 
  private:
   GradMode grad_;
@@ -70,7 +71,7 @@ Tensor of_form(const Tensor& t, DimsRef sizes, DType dtype) {
   return of_dtype(same(t.sizes(), sizes) ? t : expand(t, sizes), dtype);
 }
 
-// An op as it was called with tangents: it knows how to carry them to the results. Made before an
+// An op called with tangents, and the way to propagate them to the results. Created before an
 // in-place op runs, because that changes what the derivative reads.
 class Linearization {
  public:
@@ -78,8 +79,8 @@ class Linearization {
       : op_(c.op),
         grad_(c.grad),
         tangents_(tangents_of(c.args)) {
-    Apart apart(grad_);
-    if (mutated >= 0 && grad_) {  // what is recorded may read the tangent that will be changed
+    ModeGuard guard(grad_);
+    if (mutated >= 0 && grad_) {  // the recorded graph may read the tangent that is about to change
       const Tensor own = tangent_of(std::get<Tensor>(c.args[static_cast<size_t>(mutated)]));
       for (Tensor& t : tangents_) {
         if (t.defined() && t.is(own)) t = clone(t);
@@ -91,7 +92,7 @@ class Linearization {
       node_ = OpNode::create(op_, c.args, mutated, true);
       return;
     }
-    // Broadcasting is undone beforehand.
+    // Expand the arguments first: the derivative would otherwise sum over broadcast dimensions.
     std::vector<Value> args(c.args.begin(), c.args.end());
     size_t edge = 0;
     for (Value& v : args) {
@@ -107,7 +108,7 @@ class Linearization {
 
   // The results' tangents; undefined for a result that has none.
   std::vector<Tensor> apply(const Value& results) {
-    Apart apart(grad_);
+    ModeGuard guard(grad_);
     node_->save_results(results);
     auto* list = std::get_if<TensorList>(&results);
     std::vector<Tensor> all = list ? *list : std::vector<Tensor>{std::get<Tensor>(results)};
@@ -148,7 +149,7 @@ class Linearization {
   std::vector<Tensor> pushed(const std::vector<Tensor>& results) {
     std::vector<Tensor> seeds(results.size()), weights, found(results.size());
     std::vector<Edge> roots, inputs;
-    std::vector<size_t> places;
+    std::vector<size_t> positions;
     {
       GradMode on(true);
       for (size_t i = 0; i < results.size(); ++i) {
@@ -156,7 +157,7 @@ class Linearization {
         seeds[i] = zeros(results[i].sizes(), results[i].options());
         set_requires_grad(seeds[i], true);
         inputs.push_back(gradient_edge(seeds[i]));
-        places.push_back(i);
+        positions.push_back(i);
       }
       std::vector<bool> wanted;
       for (const Tensor& t : tangents_) wanted.push_back(t.defined());
@@ -170,9 +171,9 @@ class Linearization {
     if (roots.empty()) return found;
     std::vector<Tensor> products =
         run_grad(roots, weights, {.keep_graph = grad_, .create_graph = grad_}, inputs);
-    for (size_t i = 0; i < places.size(); ++i) {
+    for (size_t i = 0; i < positions.size(); ++i) {
       if (products[i].defined())
-        found[places[i]] = of_dtype(products[i], results[places[i]].dtype());
+        found[positions[i]] = of_dtype(products[i], results[positions[i]].dtype());
     }
     return found;
   }
@@ -183,8 +184,7 @@ class Linearization {
   Ref<OpNode> node_;
 };
 
-// Whether `t`, seen at the sizes and strides of `part` from this offset on, stays inside its
-// memory.
+// Whether the storage of `t` holds a view with the sizes and strides of `part` at this offset.
 bool reaches(const Tensor& t, const Tensor& part, int64_t offset) {
   int64_t last = offset;
   for (size_t i = 0; i < part.sizes().size(); ++i)
@@ -200,8 +200,8 @@ Value run_view(Call& c, uint32_t inner) {
   const Tensor tangent = tangent_of(self);
   Value result = run(c, inner);
   if (!tangent.defined()) return result;
-  Apart apart(c.grad);
-  std::vector<Tensor> others;  // where the layout does not allow that
+  ModeGuard guard(c.grad);
+  std::vector<Tensor> others;  // tangents of views that the layout does not allow
   each_result(result, [&](Tensor& t, uint32_t i) {
     if (t.is(self) || is_constant(c.op, i) || !is_inexact(t.dtype())) return;
     const bool alike = t.storage() == self.storage() && same(self.strides(), tangent.strides()) &&
@@ -234,10 +234,10 @@ Value run_in_place(Call& c, uint32_t inner, const Tensor& self) {
   if (!is_inexact(keep.dtype())) return result;
   if (before == Geometry(keep)) {
     Tensor tangent = constant ? Tensor() : linear->apply(Value(keep))[0];
-    Apart apart(c.grad);
+    ModeGuard guard(c.grad);
     change_tangent(keep, tangent);
-  } else if (own.defined()) {  // only the way in which it looks at its memory has changed
-    Apart apart(c.grad);
+  } else if (own.defined()) {  // only its geometry has changed
+    ModeGuard guard(c.grad);
     const int64_t offset = keep.offset() - before.offset + own.offset();
     set_tangent(keep, taeda::op<"as_strided">(own, keep.sizes(), keep.strides(), offset));
   }
@@ -260,11 +260,12 @@ Value run_plain(Call& c, uint32_t inner) {
     std::vector<Tensor> tangents = linear.apply(result);
     each_result(result, [&](Tensor& t, uint32_t i) {
       if (!tangents[i].defined() || is_argument(t, c.args)) return;
-      Apart apart(c.grad);
+      ModeGuard guard(c.grad);
       set_tangent(t, tangents[i]);
     });
   }
-  // Autograd would give an argument that is returned as it is another handle, without the tangent.
+  // For an argument that is returned as it is, autograd would return a new handle without the
+  // tangent.
   each_result(result, [&](Tensor& t, uint32_t) {
     if (!c.grad || !is_argument(t, c.args) || !requires_grad(t)) return;
     const Tensor argument = t;

@@ -1,5 +1,5 @@
-// The layer behind the door that records operations. The door calls it while gradients are recorded
-// and an argument requires one or is a view.
+// The dispatch layer that records operations. It is called while grad mode is on and an argument
+// requires a gradient or is a view.
 #include "autograd/layer.h"
 
 #include "autograd/meta.h"
@@ -9,9 +9,8 @@
 namespace taeda {
 namespace {
 
-// A view is of an argument, or it is of a passing buffer of the kernel's own, which nobody need
-// know of.
-void settle_base(TensorImpl* t, std::span<const Value> args) {
+// Keeps the base of a view of an argument; drops a base that is a temporary of the kernel.
+void attach_view_base(TensorImpl* t, std::span<const Value> args) {
   if (!t->base) return;
   const TensorImpl* of = nullptr;
   each_tensor(args, [&](const Tensor& a) {
@@ -25,7 +24,7 @@ void settle_base(TensorImpl* t, std::span<const Value> args) {
   }
 }
 
-// A result that only has to be told its history: new, no view, and differentiable.
+// A fresh, differentiable result that is not a view: only its history has to be set.
 bool is_plain(const Tensor& t, const Op& op) {
   return t.defined() && t.impl()->ref_count() == 1 && !t.impl()->base && is_inexact(t.dtype()) &&
          !op.traits.view && !(op.traits.non_differentiable & 1);
@@ -34,7 +33,7 @@ bool is_plain(const Tensor& t, const Op& op) {
 Value run_in_place(Call& c, uint32_t inner, const Tensor& self) {
   const Op& op = c.op;
   check_in_place(self);
-  Tensor keep = self;  // the arguments may be the last to hold it
+  Tensor keep = self;  // the arguments may hold the last reference
   Ref<OpNode> recorded;
   Ref<Node> node;
   if (op.traits.backward) {
@@ -64,7 +63,7 @@ Value run_in_place(Call& c, uint32_t inner, const Tensor& self) {
   if (before == Geometry(keep)) {
     rebase_history(keep, node, 0, self_edge);
   } else {
-    set_history(keep, node, 0);  // only the way in which the view looks at its base has changed
+    set_history(keep, node, 0);  // only the view's geometry has changed
   }
   if (recorded) recorded->save_results(keep);
   return result;
@@ -76,28 +75,28 @@ Value run_unrecorded(Call& c, uint32_t inner, const Tensor* self) {
   Value result = call_inner(c, inner);
   if (self) note_in_place(self->storage().get(), self->version(), &c.op.name);
   each_result(result, [&](Tensor& t, uint32_t) {
-    if (t.impl()->base && !is_argument(t, c.args)) settle_base(t.impl(), c.args);
+    if (t.impl()->base && !is_argument(t, c.args)) attach_view_base(t.impl(), c.args);
   });
   return result;
 }
 
-// Gives the results of a call their history: `node`, or one that says that there is no derivative.
+// Sets the history of a call's results: `node`, or a node that reports a missing derivative.
 void record(const Call& c, const Ref<OpNode>& node, Value& result) {
   const Op& op = c.op;
   Ref<Node> end;
-  uint32_t wants = 0;  // results that belong to the node
+  uint32_t wants = 0;  // results that get the node as their history
   each_result(result, [&](Tensor& t, uint32_t i) {
     if (i < 32 && (op.traits.non_differentiable >> i & 1)) {
-      if (op.traits.view) settle_base(t.impl(), c.args);
+      if (op.traits.view) attach_view_base(t.impl(), c.args);
       return;
     }
     if (!is_inexact(t.dtype())) {
-      if (t.impl()->base && !is_argument(t, c.args)) settle_base(t.impl(), c.args);
+      if (t.impl()->base && !is_argument(t, c.args)) attach_view_base(t.impl(), c.args);
       return;
     }
-    // What is noted must go to another handle than the argument's.
+    // The history must go to a new handle, not to the argument's.
     if (is_argument(t, c.args)) t = make_view(t, t.sizes(), t.strides(), t.offset());
-    if (t.impl()->base) settle_base(t.impl(), c.args);
+    if (t.impl()->base) attach_view_base(t.impl(), c.args);
     ++wants;
     if (node) {
       set_history(t, node, i);
@@ -113,7 +112,7 @@ void record(const Call& c, const Ref<OpNode>& node, Value& result) {
   if (node && wants) node->save_results(result);
 }
 
-// (A function of its own so that its one result needs no move.)
+// (A separate function, so that the result is constructed in place.)
 Value run_recorded(Call& c, uint32_t inner) {
   const Op& op = c.op;
   Ref<OpNode> node = op.traits.backward ? OpNode::create(op, c.args, -1) : nullptr;

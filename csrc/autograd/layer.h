@@ -1,4 +1,4 @@
-// What the layers behind the door share.
+// What the dispatch layers share.
 #pragma once
 
 #include "ops/op.h"
@@ -42,8 +42,7 @@ inline bool is_argument(const Tensor& t, std::span<const Value> args) {
   return found;
 }
 
-// In-place form of a function that is written in other ops: those are seen, and so is the copy into
-// `self`.
+// In-place form of a composite op: the layers see the ops that it calls and the copy into `self`.
 Value run_composite_in_place(Call& c);
 
 struct Geometry {

@@ -58,8 +58,8 @@ const char* reason(Creation c) {
                                        "output of the custom Function.";
 }
 
-// The view `p` of `base` once more, recorded, so that its history follows from what is now the
-// base's.
+// Recreates the view `p` of its base as a recorded op, so that its history follows the base's
+// current one.
 Tensor view_again(const TensorImpl* p) {
   GradMode on(true);
   modes.watched = kRequiresGrad | kIsView;
@@ -155,7 +155,7 @@ void set_grad(const Tensor& t, const Tensor& grad) {
     return;
   }
   check(!grad.is(t), "can't assign Variable as its own grad");
-  // Messages are put together only where they are needed: this runs once per parameter and step.
+  // Format messages only on failure: this runs once per parameter and step.
   if (grad.dtype() != t.dtype()) {
     fail("attempting to assign a gradient with dtype '", name(grad.dtype()),
          "' to a tensor with dtype '", name(t.dtype()),
@@ -268,7 +268,7 @@ Tensor add_gradients(const Tensor& a, const Tensor& b) {
 
 namespace {
 
-// Held for a few instructions, while a graph refers to a leaf's AccumulateGrad for the first time.
+// A spin lock, held for a few instructions while a graph first refers to a leaf's AccumulateGrad.
 std::atomic_flag accumulator_lock;
 struct AccumulatorLock {
   AccumulatorLock() {
@@ -289,8 +289,8 @@ bool good_layout(const Tensor& g, const Tensor& leaf) {
   return g.is_contiguous();
 }
 
-// Whether nobody else could notice that `g` becomes a leaf's gradient.
-bool is_ours_alone(const Tensor& g) {
+// Whether `g` has no other owner, so that it can become a leaf's gradient without a copy.
+bool is_sole_owner(const Tensor& g) {
   const TensorImpl* p = g.impl();
   return p->ref_count() == 1 && p->storage->ref_count() == 1 && !p->python && !p->base &&
          !p->autograd && !(p->flags & (kWrapped | kOverride | kInference));
@@ -314,8 +314,8 @@ Ref<Node> AccumulateGrad::of(const Tensor& leaf) {
   if (!m.accumulator) m.accumulator = std::make_unique<AccumulateGrad>();
   node = m.accumulator.get();
   if (node->try_retain()) return Ref<Node>::adopt(node);
-  // A new graph begins to use it, so it is as new as that graph's nodes.
-  // Not written again with what it holds: a thread whose graph has just gone may yet read it.
+  // A new graph begins to use it: number it among that graph's nodes. Do not rewrite the same
+  // pointer: a thread whose graph was just freed may still read it.
   if (node->leaf_ != leaf.impl()) node->leaf_ = leaf.impl();
   node->leaf_->retain();
   node->take_sequence();
@@ -323,12 +323,12 @@ Ref<Node> AccumulateGrad::of(const Tensor& leaf) {
 }
 
 void AccumulateGrad::unreferenced() {
-  if (extras) {  // hooks on a node go with the last graph that refers to it
+  if (extras) {  // hooks on a node last as long as a graph refers to it
     std::unique_ptr<NodeExtras> dropped;
     AccumulatorLock lock;
     if (ref_count() == 0) dropped = std::move(extras);
   }
-  Ref<TensorImpl>::adopt(leaf_).reset();  // may be the leaf's end, and with it this node's
+  Ref<TensorImpl>::adopt(leaf_).reset();  // may destroy the leaf and, with it, this node
 }
 
 void AccumulateGrad::run_tensor_hooks(std::span<Tensor> grads) {
@@ -349,7 +349,7 @@ void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
     }
     if (!m.grad.defined()) {
       if (GradMode::enabled() || (g.flags() & kOverride)) m.grad = clone(g);
-      else if (is_ours_alone(g) && good_layout(g, leaf)) m.grad = std::move(g);
+      else if (is_sole_owner(g) && good_layout(g, leaf)) m.grad = std::move(g);
       else m.grad = copy_like(g, leaf);
     } else if (GradMode::enabled() || (m.grad.flags() & kOverride)) {
       m.grad = add_gradients(m.grad, g);
@@ -363,7 +363,7 @@ void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
   }
 }
 
-// ---- who changed it ----
+// ---- last in-place changes, for error messages ----
 
 namespace {
 

@@ -1,16 +1,15 @@
-// What autograd keeps for a tensor, and the questions that can be asked of it: requires_grad, grad,
-// grad_fn, is_leaf.
+// Autograd's data of a tensor, and queries on it: requires_grad, grad, grad_fn, is_leaf.
 #pragma once
 
 #include "autograd/node.h"
 
 namespace taeda {
 
-// How a view came to be, where in-place changes of it cannot be followed.
+// How a view was created, for views whose in-place changes cannot be tracked.
 enum class Creation : uint8_t { Plain, OneOfSeveral, InFunction };
 
-// Adds what comes in to a leaf's .grad. The leaf owns it, and it keeps the leaf alive as long as a
-// graph refers to it.
+// Adds incoming gradients to a leaf's .grad. The leaf owns this node; the node keeps the leaf alive
+// as long as a graph refers to the node.
 class AccumulateGrad final : public Node {
  public:
   AccumulateGrad() { outlives_ = true; }
@@ -26,7 +25,7 @@ class AccumulateGrad final : public Node {
   void unreferenced() override;
 
  private:
-  TensorImpl* leaf_ = nullptr;  // counted while this node is referred to
+  TensorImpl* leaf_ = nullptr;  // reference-counted while this node is referred to
 };
 
 struct Tangent;  // forward.h
@@ -36,7 +35,7 @@ struct AutogradMeta final : AutogradData {
   Ref<Node> grad_fn;  // empty for leaves
   uint32_t output_nr = 0;
   uint32_t changes = 0;       // how often the history was replaced by an in-place change
-  uint32_t base_changes = 0;  // of a view: the base's `changes` for which grad_fn holds
+  uint32_t base_changes = 0;  // of a view: the value of the base's `changes` when grad_fn was made
   Creation creation = Creation::Plain;
   bool retains_grad = false;
   std::unique_ptr<AccumulateGrad> accumulator;
@@ -45,7 +44,7 @@ struct AutogradMeta final : AutogradData {
   std::shared_ptr<Hook> result_hook;  // of a result: the newest hook, held by its grad_fn too
   uint64_t result_hook_node = 0;      // the sequence number of that grad_fn
 
-  std::unique_ptr<Tangent> tangent;  // forward mode's
+  std::unique_ptr<Tangent> tangent;  // of forward mode
 
   AutogradMeta();
   ~AutogradMeta() override;
@@ -68,8 +67,8 @@ inline bool requires_grad(const Tensor& t) {
   return (p->flags & kIsView) && p->base && (p->base->flags & kRequiresGrad) &&
          is_inexact(p->dtype);
 }
-Ref<Node> grad_fn(const Tensor& t);   // of a view whose base was changed in place, made anew
-Edge gradient_edge(const Tensor& t);  // where t's gradient goes; empty where none is wanted
+Ref<Node> grad_fn(const Tensor& t);   // recreated for a view whose base was changed in place
+Edge gradient_edge(const Tensor& t);  // where t's gradient goes; empty if it requires none
 inline bool is_leaf(const Tensor& t) { return !requires_grad(t) || !grad_fn(t); }
 Tensor grad_of(const Tensor& t);
 
@@ -90,11 +89,11 @@ Ref<Node> make_copy_slices(const Tensor& base, const TensorImpl* view, Ref<Node>
 Tensor recorded_view(Node& copy_slices, const Tensor& value);
 // Throws where `t` may not be changed in place while gradients are recorded.
 void check_in_place(const Tensor& t);
-// What the tensor `part` is of `whole`, taken of `other`, which has the sizes and strides of
+// The view of `other` that corresponds to `part` as a view of `whole`; `other` has the geometry of
 // `whole`.
 Tensor same_view(const Tensor& other, const TensorImpl* whole, const TensorImpl* part);
-// Gives `grad` the shape, dtype and realness of the tensor that it belongs to; `name` and `index`
-// are for the message.
+// Converts `grad` to the shape and dtype (real or complex) of its tensor; `from` and `index` are
+// for the error message.
 Tensor fit_gradient(Tensor grad, DimsRef sizes, DType dtype, const Node& from, size_t index);
 
 // The sum. A sparse tensor may be added to a dense one, but not the other way round.

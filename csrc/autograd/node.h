@@ -16,10 +16,10 @@ namespace taeda {
 
 class Node;
 struct AutogradMeta;
-struct PendingNode;  // engine.cpp: the gradients that wait for a node
+struct PendingNode;  // engine.cpp: a node's gradients so far
 
-// Gradient that flows along an edge goes to input `nr` of `node`: the gradient of the result nr of
-// that operation.
+// A gradient along an edge goes to input `nr` of `node`: it is the gradient of result nr of that
+// operation.
 struct Edge {
   Ref<Node> node;
   uint32_t nr = 0;
@@ -27,8 +27,8 @@ struct Edge {
   bool operator==(const Edge& o) const { return node == o.node && nr == o.nr; }
 };
 
-// Somebody's function that looks at gradients and may replace them. `others` are the gradients on
-// the other side of the node: what went in, for a hook that runs after it.
+// A user's function that sees gradients and may replace them. `others` are the gradients on the
+// other side of the node: its inputs, for a hook that runs after it.
 struct Hook {
   virtual ~Hook() = default;
   virtual void run(std::span<Tensor> grads, std::span<const Tensor> others) = 0;
@@ -39,8 +39,8 @@ struct NodeExtras {
       tensor_hooks;                                          // on one of the node's inputs
   std::vector<std::pair<uint32_t, AutogradMeta*>> retained;  // whose .grad to set
   std::shared_ptr<Hook> pre, post;
-  // Of an operation that changed a view in place: the node that runs it for the base, and which
-  // edge then led to the view's former value.
+  // For an operation that changed a view in place: the CopySlices node of the base that wraps it,
+  // and the edge that led to the view's former value.
   Node* wrapper = nullptr;
   Edge former;
   size_t former_at = SIZE_MAX;
@@ -55,25 +55,25 @@ class Node : public RefCounted {
   // Undefined tensors stand for zeros on both sides.
   virtual void apply(std::span<Tensor> grads, std::span<Tensor> results) = 0;
   virtual std::string name() const = 0;  // "MulBackward0"
-  virtual void release() {}  // drops what was saved; another backward through it then fails
-  // Runs the hooks on the gradients that came in; extras has been set where there are any.
+  virtual void release() {}              // frees saved values; another backward pass then fails
+  // Runs the hooks on incoming gradients; called only if `extras` is set.
   virtual void run_tensor_hooks(std::span<Tensor> grads);
   virtual bool is_accumulate() const { return false; }
 
   std::span<Edge> edges() { return edges_; }
   std::span<const Edge> edges() const { return edges_; }
   void set_edges(Small<Edge, 3> edges) { edges_ = std::move(edges); }
-  // Where the gradient of input i, as it was given, goes: not always where this operation's
-  // gradient goes.
+  // Where the gradient of the original input i goes. Differs from edge i for an operation wrapped
+  // by CopySlices.
   const Edge& input_edge(size_t i) const {
     return extras && extras->former_at == i ? extras->former : edges_[i];
   }
-  // Nodes are numbered in the order of their making: whatever edges lead to has a smaller number.
-  // Taken after the edges are known, because finding an edge may itself make a node.
+  // Nodes are numbered in order of creation, so edges lead to smaller numbers. Assigned after the
+  // edges are known, because finding an edge may itself create a node.
   uint64_t sequence() const { return sequence_; }
   void take_sequence();
 
-  // Whether the running backward wants the gradient along edge i.
+  // Whether the running backward pass needs the gradient along edge i.
   bool needs(size_t i) const;
 
   NodeExtras& make_extras() {
@@ -96,7 +96,7 @@ class Node : public RefCounted {
  protected:
   Node() = default;
   virtual void dispose() { delete this; }
-  virtual void unreferenced() {}  // instead of its end, for a node that outlives its references
+  virtual void unreferenced() {}  // instead of destruction, for a node that lives on
 
   Small<Edge, 3> edges_;
   uint64_t sequence_ = 0;
@@ -105,7 +105,7 @@ class Node : public RefCounted {
  private:
   friend class Pass;
   PendingNode* pending_ =
-      nullptr;  // the engine's notes, while one backward has the graph to itself
+      nullptr;  // the engine's state, while one backward pass has exclusive use of the graph
   uint64_t visited_ = 0;
   bool wanted_ = false, captured_ = false;
   Node* next_dead_ = nullptr;
@@ -114,7 +114,7 @@ class Node : public RefCounted {
 // Called when a node is made, while anomaly detection is on; set by csrc/python.
 extern void (*record_anomaly)(Node& n);
 TAEDA_FAST_TLS extern thread_local constinit bool anomaly_enabled;
-// Called when node `n` has thrown; says where its operation was called.
+// Called when node `n` has thrown; reports where its operation was called.
 extern void (*report_anomaly)(Node& n);
 
 }  // namespace taeda

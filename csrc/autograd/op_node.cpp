@@ -22,7 +22,7 @@ uint32_t count_edges(std::span<const Value> args) {
   return edges;
 }
 
-// The argument whose gradient alone is wanted; -1 where there are several or none.
+// The only argument that requires a gradient; -1 if several or none do.
 int only_wanted(std::span<const Value> args) {
   int only = -1;
   for (size_t i = 0; i < args.size(); ++i) {
@@ -43,12 +43,12 @@ Ref<OpNode> OpNode::create(const Op& op, std::span<const Value> args, int mutate
   node->edges_.reset(count_edges(args));
   const Tensor* changed =
       mutated >= 0 ? std::get_if<Tensor>(&args[static_cast<size_t>(mutated)]) : nullptr;
-  const int only = op.traits.crosswise && !save_all ? only_wanted(args) : -1;
+  const int only = op.traits.saved_for_others && !save_all ? only_wanted(args) : -1;
   uint32_t edge = 0;
   for (size_t i = 0; i < args.size(); ++i) {
     const bool save = i < 16 && (op.traits.saves >> i & 1);
-    const bool useless = only == static_cast<int>(i) && (op.traits.crosswise >> i & 1);
-    node->take(args[i], i, edge, save && !useless, changed);
+    const bool unused = only == static_cast<int>(i) && (op.traits.saved_for_others >> i & 1);
+    node->take(args[i], i, edge, save && !unused, changed);
   }
   node->take_sequence();
   return node;
@@ -204,7 +204,7 @@ Tensor Backward::out(int i) const {
   const SavedTensor& r =
       i == 0 ? node_.first_result_ : node_.several_->saved[static_cast<size_t>(i)];
   check(r.has(), node_.name(), " reads result ", i, ", which it does not save");
-  // In forward mode an op is differentiated none of whose arguments may require a gradient.
+  // In forward mode, possibly no argument of the op requires a gradient.
   const std::span<const Edge> edges = std::as_const(node_).edges();
   const bool recorded =
       std::any_of(edges.begin(), edges.end(), [](const Edge& e) { return bool(e); });

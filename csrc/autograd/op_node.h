@@ -1,4 +1,4 @@
-// OpNode: the node of an op that has a derivative. It keeps what the derivative reads.
+// OpNode: the node of an op that has a derivative. It keeps the values that the derivative reads.
 #pragma once
 
 #include "autograd/saved.h"
@@ -8,7 +8,7 @@ namespace taeda {
 
 // What a node keeps of a tensor argument.
 struct TensorSlot {
-  TensorSlot() {}  // not defaulted: `TensorSlot()` would clear all of the memory first
+  TensorSlot() {}  // not defaulted: `TensorSlot()` would zero the memory first
   explicit TensorSlot(uint32_t at) : edge(at) {}  // of an undefined tensor
   TensorSlot(const Tensor& t, uint32_t at)
       : sizes(t.impl()->sizes),
@@ -27,22 +27,22 @@ struct TensorSlot {
 class OpNode final : public Node {
  public:
   // Records the call before its kernel runs. `mutated` is the argument that it changes in place, or
-  // -1: where the derivative reads that argument, it is copied. `save_all`: every gradient may be
-  // asked for, also those of arguments that do not require one.
+  // -1; if the derivative reads that argument, it is copied. `save_all`: any gradient may be
+  // requested, even of arguments that do not require one.
   static Ref<OpNode> create(const Op& op, std::span<const Value> args, int mutated,
                             bool save_all = false);
 
   void apply(std::span<Tensor> grads, std::span<Tensor> results) override;
   std::string name() const override { return op_.backward_name; }
   void release() override;
-  // The gradients along the edges that are `wanted`, outside of any backward.
+  // The gradients along the edges in `wanted`, outside any backward pass.
   std::vector<Tensor> gradients(std::span<Tensor> grads, const std::vector<bool>& wanted);
 
-  // To be told the results, once they have their history.
+  // Saves the results that the derivative reads; called once they have their history.
   void save_results(const Value& results);
   size_t edge_of(size_t arg) const { return tensor_slot(arg)->edge; }
   const Op& op() const { return op_; }
-  // What is kept, for looking at from outside.
+  // Access to saved values (grad_fn._saved_*).
   bool saves_argument(size_t i) const {
     const TensorSlot* s = tensor_slot(i);
     return s && s->saved.has();
@@ -81,13 +81,13 @@ class OpNode final : public Node {
   SavedTensor first_result_;
   struct Several {
     std::vector<Result> results;
-    std::vector<SavedTensor> saved;  // but for the first
+    std::vector<SavedTensor> saved;  // all but the first
   };
   std::unique_ptr<Several> several_;  // of an op that returns a list
 };
 
-// The node of an op without a derivative: says so when a gradient reaches it. One that is
-// `constant` gives none.
+// The node of an op without a derivative: throws when a gradient reaches it, or, if `constant`,
+// returns no gradient.
 Ref<Node> make_end_node(const Op& op, std::span<const Value> args, bool constant);
 
 }  // namespace taeda

@@ -94,7 +94,7 @@ Tensor SavedTensor::unpack(const Node& saver, Node* node, uint32_t nr) const {
   Tensor again = alias(t);
   share_tangent(t, again);
   if (node && node->is_accumulate()) {
-    // A leaf of which only the value was kept: its own gradient still goes where it went.
+    // A leaf of which only the value was saved: its gradient still goes to its own AccumulateGrad.
     Tensor leaf = static_cast<AccumulateGrad*>(node)->variable();
     if (leaf.storage() == t.storage()) return leaf;
     set_history(again, Ref<Node>(node), nr);

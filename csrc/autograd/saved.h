@@ -5,7 +5,7 @@
 
 namespace taeda {
 
-// What saved_tensors_hooks made of a tensor.
+// The object that saved_tensors_hooks packed a tensor into.
 struct PackedTensor {
   virtual ~PackedTensor() = default;
   virtual Tensor unpack() = 0;
@@ -18,8 +18,8 @@ TAEDA_FAST_TLS extern thread_local constinit SavedHooks* saved_hooks;  // nullpt
 
 class SavedTensor {
  public:
-  // A result of the saving node itself is kept without its history, or it would keep its own node
-  // alive.
+  // A result of the saving node is kept without its history, to avoid a reference cycle through the
+  // node.
   void save(const Tensor& t, bool is_result);
   bool has() const { return set_; }
   bool defined() const { return tensor_.defined() || packed_; }

@@ -1,4 +1,4 @@
-// Small<T, N>: an array whose length is given once, without heap for up to N items.
+// Small<T, N>: an array with a length fixed once, stored inline for up to N items.
 #pragma once
 
 #include <cstddef>

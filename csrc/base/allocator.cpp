@@ -23,8 +23,7 @@ constexpr size_t kSmallest = 64;
 constexpr size_t kLargestSmall = size_t{64} << 10;
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kArena = size_t{1} << 20;  // small blocks are cut from these, and never returned
-constexpr size_t kThreadCacheBytes = size_t{256}
-                                     << 10;  // per class, what a thread keeps before it shares
+constexpr size_t kThreadCacheBytes = size_t{256} << 10;  // most that a thread keeps of a class
 constexpr size_t kSlack = size_t{64} << 20;
 
 // Size classes: 64 * {1, 2, 3, 4}, then `1 << Bits` steps per doubling, so at most 1 / 2^Bits of a
@@ -50,10 +49,10 @@ using Large = Classes<3>;
 
 constexpr int kSmallClasses = 40;
 
-// What the fast path asks about the classes, worked out beforehand.
+// Lookup tables for the fast path, computed at compile time.
 struct SmallTable {
   std::array<uint8_t, kLargestSmall / kSmallest + 1> index{};  // by size in units, rounded up
-  std::array<uint32_t, kSmallClasses> bytes{}, most{};         // `most`: blocks a thread keeps
+  std::array<uint32_t, kSmallClasses> bytes{}, most{};         // `most`: blocks in a thread's list
   constexpr SmallTable() {
     for (size_t units = 1; units < index.size(); ++units)
       index[units] = static_cast<uint8_t>(Small::index(units * kSmallest));
@@ -175,9 +174,9 @@ size_t Global::in_use() const {
   return total > 0 ? static_cast<size_t>(total) : 0;
 }
 
-// A pointer and a flag are all that the fast path reads; the cache itself is made at a thread's
-// first allocation and given up when the thread ends, after which a thread (in its last
-// destructors) uses the global lists.
+// The fast path reads only a pointer and a flag. The cache is created at a thread's first
+// allocation and released when the thread exits; destructors that run after that use the global
+// lists.
 TAEDA_FAST_TLS thread_local constinit ThreadCache* t_cache = nullptr;
 TAEDA_FAST_TLS thread_local constinit bool t_ended = false;
 
@@ -209,7 +208,7 @@ void* map_memory(size_t nbytes) {
     void* p = nullptr;
     return posix_memalign(&p, kAlignment, nbytes) == 0 ? p : nullptr;
   }
-  // Take what alignment may cost, then give both ends back.
+  // Over-allocate for the alignment, then unmap the unaligned ends.
   const size_t span = nbytes + kHugePage;
   void* raw = mmap(nullptr, span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (raw == MAP_FAILED) return nullptr;
@@ -232,7 +231,7 @@ void unmap_memory(void* p, size_t nbytes) {
   }
 }
 
-// Returns the block that has been cached longest; false when there is none.
+// Returns the block that has been cached longest to the system; false if nothing is cached.
 bool release_oldest(Global& g) {
   int oldest = -1;
   for (int c = 0; c < kLargeClasses; ++c) {
@@ -247,11 +246,11 @@ bool release_oldest(Global& g) {
   return true;
 }
 
-// New memory, within the limit; cached blocks go first when it is tight. Called with the mutex
+// Maps new memory within the limit, releasing cached blocks first if necessary. The mutex must be
 // held.
 void* obtain(Global& g, size_t nbytes, size_t asked) {
-  // Blocks of sizes that are no longer asked for must not pile up: hold a quarter more than was
-  // ever in use at once.
+  // Bound the cache, so that blocks of sizes no longer requested do not pile up: hold at most a
+  // quarter more than the peak in use.
   const size_t comfortable = g.peak + g.peak / 4 + kSlack;
   while (g.reserved + nbytes > comfortable && release_oldest(g)) {
   }
@@ -278,7 +277,7 @@ void* small_block(Global& g, int c) {
   if (void* p = g.small[c].pop()) return p;
   const size_t size = Small::bytes(c);
   if (g.arena_left < size) {
-    // What is left of the old arena becomes blocks of the largest classes that fit.
+    // The rest of the old arena becomes free blocks of the largest classes that fit.
     while (g.arena_left >= kSmallest) {
       int fit = Small::index(g.arena_left);
       if (Small::bytes(fit) > g.arena_left) --fit;
@@ -330,7 +329,7 @@ void* small_block(Global& g, int c) {
   std::lock_guard lock(g.mutex);
   void* p;
   if (!g.large[c].empty()) {
-    p = g.large[c].back().memory;  // the one freed last: most likely in a cache
+    p = g.large[c].back().memory;  // most recently freed: most likely still in a CPU cache
     g.large[c].pop_back();
   } else {
     p = obtain(g, size, nbytes);
@@ -349,13 +348,13 @@ void* small_block(Global& g, int c) {
   g.large_bytes -= static_cast<int64_t>(size);
   try {
     g.large[c].push_back({p, ++g.clock});
-  } catch (const std::bad_alloc&) {  // no room to remember it: return it
+  } catch (const std::bad_alloc&) {  // no memory for the free list entry: unmap the block
     g.reserved -= size;
     unmap_memory(p, size);
   }
 }
 
-// A thread's first small block, and those after its end.
+// A thread's first small block, and those allocated while it exits.
 [[gnu::noinline]] void* allocate_without_cache(size_t nbytes, size_t c) {
   return make_thread_cache() ? allocate(nbytes) : refill(nullptr, static_cast<int>(c));
 }

@@ -1,9 +1,9 @@
 // The caching CPU allocator. Every tensor's memory comes from here.
 //
-// Sizes are rounded up to a size class, which follows from the size alone: no header stands before
-// a block, and whoever frees a block says how many bytes were asked for. Small blocks (up to 64
-// KiB) go through a thread's own free lists without a lock; larger ones through one locked cache,
-// where freed blocks wait for the next request of their class.
+// Sizes are rounded up to a size class, which follows from the size alone: blocks have no header,
+// and the caller passes the requested size when it frees one. Small blocks (up to 64 KiB) go
+// through a thread's own free lists without a lock; larger ones through one cache with a lock,
+// which keeps freed blocks for the next request of their class.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ namespace taeda::cpu {
 constexpr size_t kAlignment = 64;
 constexpr size_t kNoLimit = SIZE_MAX;
 
-// Under AddressSanitizer nothing is cached or put side by side, so that every use of freed or
-// foreign memory is seen.
+// Under AddressSanitizer nothing is cached or packed together, so that it sees every out-of-bounds
+// access and use after free.
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool kPlainMalloc = true;
 #else
@@ -39,15 +39,15 @@ void* allocate(size_t nbytes);
 // Gives a block back; `nbytes` is what allocate() was given. Any thread may free any block.
 void deallocate(void* block, size_t nbytes) noexcept;
 
-// Lets the system have the pages that lie within a part of a block. They stay readable and
-// writable.
+// Tells the system that the pages inside this part of a block are not needed (madvise). They stay
+// readable and writable.
 void discard(void* part, size_t nbytes) noexcept;
 
 MemoryStats memory_stats();
 void reset_peak();
 
-// The most bytes that may be held from the system; a request that would exceed it (after the cache
-// is emptied) throws.
+// Limits the bytes held from the system; a request that exceeds it even after the cache is emptied
+// throws OutOfMemory.
 void set_limit(size_t nbytes);
 
 // Returns cached blocks above 64 KiB to the system.

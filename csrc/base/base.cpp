@@ -43,7 +43,7 @@ DType to_complex(DType d) {
 
 DType promote(DType a, DType b) {
   if (a == b) return a;
-  if (is_stored(a) || is_stored(b)) {
+  if (is_storage_only(a) || is_storage_only(b)) {
     check(!is_float8(a) && !is_float8(b),
           "Promotion for Float8 Types is not supported, attempted to promote ", a, " and ", b);
     if (is_floating(a)) return a;
@@ -77,7 +77,7 @@ std::atomic<DType> g_default_dtype{DType::Float32};
 }
 DType default_dtype() { return g_default_dtype.load(std::memory_order_relaxed); }
 void set_default_dtype(DType d) {
-  check<TypeError>(is_floating(d) && !is_stored(d),
+  check<TypeError>(is_floating(d) && !is_storage_only(d),
                    "set_default_dtype(): only floating-point types are supported as the "
                    "default type, got ",
                    info(d).name);

@@ -22,7 +22,7 @@ inline int64_t checked_mul(int64_t a, int64_t b) {
   return r;
 }
 
-// How far n places that are `step` apart reach, from the first to the last: step * (n - 1) + 1.
+// Extent of n elements spaced `step` apart, from the first to the last: step * (n - 1) + 1.
 inline int64_t checked_reach(int64_t n, int64_t step) {
   return checked_add(checked_mul(checked_add(n, -1), step), 1);
 }

@@ -12,9 +12,9 @@
 // remainder. "Reflected" means that bit 31 of a remainder is the coefficient of x^0.
 //
 // The fast way keeps a state of 4 blocks, a polynomial with the same remainder as all bytes so far:
-// to move it past the next 4 blocks of the message, multiply it by x^(their bits), reduced. With
-// carry-less multiplication this takes two instructions for 16 bytes. (V. Gopal et al., Fast CRC
-// Computation for Generic Polynomials Using PCLMULQDQ Instruction, Intel, 2009.)
+// to advance it by the next 4 blocks of the message, multiply it by x^(their bits) modulo the
+// polynomial. With carry-less multiplication this takes two instructions for 16 bytes. (V. Gopal et
+// al., Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction, Intel, 2009.)
 
 namespace taeda {
 namespace {
@@ -23,7 +23,7 @@ constexpr uint32_t kPolynomial = 0xEDB88320u;
 
 constexpr uint32_t times_x(uint32_t a) { return (a >> 1) ^ (a & 1 ? kPolynomial : 0); }
 
-// Eight bytes per step: row k says what a byte does to the checksum k bytes further on.
+// Eight bytes per step: row k is the contribution of a byte to the checksum k bytes later.
 constexpr auto kTables = [] {
   std::array<std::array<uint32_t, 256>, 8> t{};
   for (uint32_t i = 0; i < 256; ++i) {
@@ -37,7 +37,7 @@ constexpr auto kTables = [] {
   return t;
 }();
 
-// Without the inversions before and after.
+// Without the initial and final inversion.
 uint32_t by_table(uint32_t c, const uint8_t* p, size_t n) {
   const auto& t = kTables;
   if constexpr (std::endian::native == std::endian::little) {
@@ -64,15 +64,15 @@ uint32_t multiply(uint32_t a, uint32_t b) {
 
 #if defined(__x86_64__)
 
-// x^n reduced, as an operand of carry-less multiplication (whose reflected product is shifted by
-// 1).
+// x^n modulo the polynomial, as an operand of carry-less multiplication (whose reflected product is
+// shifted by 1).
 constexpr int64_t power(int n) {
   uint32_t v = 0x80000000u;
   for (int i = 0; i < n; ++i) v = times_x(v);
   return static_cast<int64_t>(static_cast<uint64_t>(v) << 1);
 }
 
-// What moves a block by `bits`: factors for its first and its second half.
+// Factors for the first and the second half of a block that advance it by `bits`.
 template <int bits> __attribute__((target("sse2"))) __m128i shift_by() {
   constexpr int64_t first = power(bits + 32), second = power(bits - 32);
   return _mm_set_epi64x(second, first);
@@ -87,7 +87,7 @@ inline __m128i load16(const uint8_t* p) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
 }
 
-// The state of four blocks, and the bytes left, which are fewer than a block: to a checksum.
+// Reduces the state of four blocks and the remaining bytes (fewer than a block) to a checksum.
 __attribute__((target("pclmul"))) uint32_t finish(const __m128i (&state)[4], const uint8_t* p,
                                                   size_t n) {
   const __m128i k = shift_by<128>();

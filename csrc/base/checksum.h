@@ -1,4 +1,4 @@
-// CRC-32 as zip, gzip and PNG use it (polynomial 0x04C11DB7, reflected), at the speed of memory.
+// CRC-32 as zip, gzip and PNG use it (polynomial 0x04C11DB7, reflected), at memory bandwidth.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ uint32_t crc32(uint32_t crc, const void* data, size_t size);
 // The checksum of A followed by B, from theirs and the length of B.
 uint32_t crc32_combine(uint32_t a, uint32_t b, uint64_t size_of_b);
 
-// crc32 without the processor's help; for tests.
+// crc32 without special instructions; for tests.
 uint32_t crc32_portable(uint32_t crc, const void* data, size_t size);
 
 }  // namespace taeda

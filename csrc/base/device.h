@@ -1,5 +1,5 @@
-// Where a tensor lives: cpu, meta (shapes without data) or cuda with an index. The others are names
-// that programs compare with; no build has tensors there.
+// Where a tensor lives: cpu, meta (shapes without data) or cuda with an index. The other types
+// exist only so that programs can name and compare them; no build has tensors there.
 #pragma once
 
 #include <cstdint>

@@ -94,7 +94,7 @@ class Dims {
   void assign(const int64_t* p, size_t n) {
     resize_uninit(n);
     int64_t* to = data();
-    for (size_t i = 0; i < n; ++i) to[i] = p[i];  // too few for a call of memmove to pay
+    for (size_t i = 0; i < n; ++i) to[i] = p[i];  // too few to be worth a call of memmove
   }
   friend bool operator==(const Dims& a, const Dims& b) { return same(a, b); }
 
@@ -128,7 +128,8 @@ class Dims {
   };
 };
 
-// "[2, 3]", as in messages. Written out only when a message is: check() takes its parts evaluated.
+// "[2, 3]", as in messages. Formatted only when the message is: check() evaluates its arguments
+// eagerly.
 struct DimsText {
   DimsRef dims;
   std::string text() const;

@@ -26,7 +26,8 @@ enum class DType : uint8_t {
   Float64,
   Complex64,
   Complex128,
-  // Stored: kept, moved and converted. Pointwise ops compute on them in another dtype.
+  // Storage-only: no arithmetic of their own. They can be copied and converted, and pointwise ops
+  // compute in another dtype.
   UInt16,
   UInt32,
   UInt64,
@@ -58,7 +59,7 @@ inline bool is_inexact(DType d) { return info(d).floating || info(d).complex; }
 inline bool is_integral(DType d, bool with_bool = true) {
   return !is_inexact(d) && (with_bool || d != DType::Bool);
 }
-inline bool is_stored(DType d) { return d > DType::Complex128; }
+inline bool is_storage_only(DType d) { return d > DType::Complex128; }
 inline bool is_float8(DType d) { return d > DType::UInt64; }
 inline bool is_half(DType d) { return d == DType::Float16 || d == DType::BFloat16; }
 DType to_real(DType d);     // complex64 -> float32, others unchanged
@@ -122,8 +123,8 @@ template <class T> struct Tag {
   using type = T;
 };
 
-// visit_*(dtype, [&](auto tag) { using T = typename decltype(tag)::type; ... }). What a set lacks
-// is an error that names `what`, the calling function.
+// visit_*(dtype, [&](auto tag) { using T = typename decltype(tag)::type; ... }). A dtype outside
+// the set is an error that names `what`, the calling function.
 [[noreturn]] void unsupported_dtype(const char* what, DType d);
 
 template <class F> decltype(auto) visit_floating(DType d, const char* what, F&& f) {
@@ -143,7 +144,8 @@ template <class F> decltype(auto) visit_inexact(DType d, const char* what, F&& f
   }
 }
 template <class F>
-decltype(auto) visit_real(DType d, const char* what, F&& f) {  // bool, integers, halves, floats
+decltype(auto) visit_real(DType d, const char* what,
+                          F&& f) {  // bool, integers, 16- to 64-bit floats
   switch (d) {
     case DType::Bool: return f(Tag<bool>{});
     case DType::UInt8: return f(Tag<uint8_t>{});
@@ -165,7 +167,7 @@ template <class F> decltype(auto) visit_all(DType d, F&& f) {
     default: return visit_real(d, "visit_all", std::forward<F>(f));
   }
 }
-template <class F> decltype(auto) visit_stored(DType d, F&& f) {
+template <class F> decltype(auto) visit_storage_only(DType d, F&& f) {
   switch (d) {
     case DType::UInt16: return f(Tag<uint16_t>{});
     case DType::UInt32: return f(Tag<uint32_t>{});
@@ -175,10 +177,10 @@ template <class F> decltype(auto) visit_stored(DType d, F&& f) {
     case DType::Float8_e5m2fnuz: return f(Tag<Float8_e5m2fnuz>{});
     case DType::Float8_e4m3fnuz: return f(Tag<Float8_e4m3fnuz>{});
     case DType::Float8_e8m0fnu: return f(Tag<Float8_e8m0fnu>{});
-    default: unsupported_dtype("visit_stored", d);
+    default: unsupported_dtype("visit_storage_only", d);
   }
 }
-// By size only: for kernels that move elements and never look inside (copy, gather, index).
+// Dispatches on the element size alone: for kernels that only move elements (copy, gather, index).
 struct alignas(8) Bytes16 {
   uint64_t v[2];
   bool operator==(const Bytes16&) const = default;

@@ -26,7 +26,8 @@ struct NotImplemented : Error {  // NotImplementedError
 struct OutOfMemory : Error {  // MemoryError
   using Error::Error;
 };
-// A Python exception is set and travels through C++; only csrc/python throws and catches it.
+// A Python exception that is already set and propagates through C++; only csrc/python throws and
+// catches it.
 struct PythonError : Error {
   PythonError() : Error("a Python exception is set") {}
 };
@@ -42,8 +43,8 @@ template <class E = Error, class... A>
   throw E(str(a...));
 }
 
-// check(cond, "sum(): ...", x) throws RuntimeError with the parts joined; check<IndexError>(...)
-// another type.
+// check(cond, "sum(): ...", x) throws RuntimeError with its arguments concatenated;
+// check<IndexError>(...) throws another type.
 template <class E = Error, class... A> inline void check(bool ok, const A&... a) {
   if (!ok) [[unlikely]]
     fail<E>(a...);

@@ -1,4 +1,4 @@
-// 8-bit floats as they are stored: a sign, an exponent, a fraction of two or three bits.
+// 8-bit floating-point storage types: a sign, an exponent, and a fraction of two or three bits.
 // Conversions round to nearest even.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace taeda {
 
-// What the codes of the largest exponent mean, and what becomes of numbers that are too large.
+// Meaning of the largest exponent's codes, and the result of overflow.
 enum class Float8Kind : uint8_t {
   Ieee,         // infinities and nans; overflows to infinity
   Finite,       // one nan (of either sign), no infinities; overflows to the largest number
@@ -77,8 +77,8 @@ using Float8_e4m3fn = Float8<3, 7, Float8Kind::Finite>;
 using Float8_e5m2fnuz = Float8<2, 16, Float8Kind::UnsignedZero>;
 using Float8_e4m3fnuz = Float8<3, 8, Float8Kind::UnsignedZero>;
 
-// A power of two, by its exponent alone: the scale of a block of numbers. It has no sign; what lies
-// half-way is rounded up.
+// A power of two, stored as its exponent: the scale of a block of numbers. It has no sign; ties
+// round up.
 struct Float8_e8m0fnu {
   uint8_t bits = 0;
   Float8_e8m0fnu() = default;

@@ -24,8 +24,8 @@ constexpr uint32_t kUpperBit = 0x80000000u, kMatrix = 0x9908b0dfu;
   return (y >> 1) ^ (-(low & 1u) & kMatrix);
 }
 
-// The n words that follow the kWords before w, n a multiple of kWords: a loop without wrap-around,
-// that vectorises.
+// Generates the n words that follow the kWords before w; n is a multiple of kWords. Writing to a
+// linear buffer instead of a ring avoids wrap-around, so the loop vectorises.
 [[gnu::always_inline]] inline void follow(uint32_t* w, int64_t n) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i)
@@ -37,12 +37,12 @@ constexpr uint32_t kUpperBit = 0x80000000u, kMatrix = 0x9908b0dfu;
 [[gnu::optimize("O3"), gnu::target("avx2")]] void follow_v3(uint32_t* w, int64_t n) {
   follow(w, n);
 }
-// The same with w where a cache line begins: words that straddle two lines are put together from
-// registers, which saves most of the loads.
+// The same for w aligned to a cache line: unaligned operands are assembled from registers that are
+// already loaded, which saves most of the loads.
 [[gnu::target("avx512f")]] void follow_v4(uint32_t* w, int64_t n) {
-  constexpr int near = 240;  // a whole number of vectors; the words at kWords - kShift are 13 on
+  constexpr int near = 240;  // a multiple of the vector length, below kWords - kShift by 13
   static_assert(near - 13 == kWords - kShift && near % 16 == 0 && kWords % 16 == 0);
-  constexpr __mmask16 all = 0xffff;  // GCC 12 warns of its own header where there is no mask
+  constexpr __mmask16 all = 0xffff;  // a full mask: GCC 12 warns about its own header without one
   const __m512i upper = _mm512_set1_epi32(static_cast<int>(kUpperBit));
   const __m512i one = _mm512_set1_epi32(1), matrix = _mm512_set1_epi32(static_cast<int>(kMatrix));
   __m512i a = _mm512_load_si512(w - kWords), b = _mm512_load_si512(w - near);
@@ -113,7 +113,7 @@ void Engine::refill() {
 
 uint32_t* Engine::raw(uint32_t* room, int64_t count) {
   const int64_t begin = std::min(position_, kWords), end = begin + count;
-  const int64_t more = std::max<int64_t>(0, end - 1) / kWords * kWords;  // words after these
+  const int64_t more = std::max<int64_t>(0, end - 1) / kWords * kWords;  // words to generate
   std::memcpy(room, words_.data(), sizeof words_);
   if (more > 0) {
     follow_fast(room + kWords, more);

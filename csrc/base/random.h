@@ -34,9 +34,9 @@ class Engine {
     return (high << 32) | random();
   }
 
-  // `count` successive draws, as random() would give them, but for the tempering: each word still
-  // has to go through temper(). They lie in `room`, which holds raw_room(count) words and begins a
-  // cache line.
+  // `count` successive draws, as random() would return them, but untempered: apply temper() to each
+  // word. They are written to `room`, a buffer of raw_room(count) words that is aligned to a cache
+  // line.
   uint32_t* raw(uint32_t* room, int64_t count);
   static constexpr int64_t raw_room(int64_t count) { return count + 2 * kWords; }
   static constexpr uint32_t temper(uint32_t y) {
@@ -53,11 +53,11 @@ class Engine {
   // call.
   double normal();
   bool normal_is_kept() const { return next_normal_.has_value(); }
-  // The pair that two uniform numbers give.
+  // The pair of normal deviates computed from two uniform numbers.
   static std::pair<double, double> normals(double u1, double u2);
 
-  // The state as bytes, in the layout of torch.Generator().get_state(). Returns false if the bytes
-  // are no such state.
+  // The state as bytes, in the layout of torch.Generator().get_state(). set_state() returns false
+  // if the bytes are not such a state.
   void get_state(uint8_t* bytes) const;
   bool set_state(const uint8_t* bytes, size_t count);
 

@@ -24,8 +24,9 @@ class RefCounted {
     }
     return n != 0;
   }
-  // True when the caller dropped the last reference and must destroy the object. A sole owner need
-  // not write the count: nobody else can take one. Types with try_retain() count down to zero.
+  // True if this was the last reference: the caller must destroy the object. A sole owner skips the
+  // atomic write, since nobody else can take a reference. Types with try_retain() count down to
+  // zero.
   bool drop() const { return refs_.load(std::memory_order_acquire) == 1 || drop_counted(); }
   bool drop_counted() const { return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
@@ -73,7 +74,7 @@ template <class T> class Ref {
     p->retain_first();
     return adopt(p);
   }
-  // Takes over a count that somebody else held, and gives one away.
+  // adopt() takes over a count that the caller holds; release() hands it back.
   static Ref adopt(T* p) {
     Ref r;
     r.p_ = p;
@@ -92,7 +93,7 @@ template <class T> class Ref {
 };
 
 template <class T, class... A> Ref<T> make_ref(A&&... a) {
-  // Without parentheses where there is nothing in them: `T()` would clear the memory first.
+  // No parentheses without arguments: `T()` would zero the memory first.
   if constexpr (sizeof...(A) == 0) return Ref<T>::first(new T);
   else return Ref<T>::first(new T(std::forward<A>(a)...));
 }

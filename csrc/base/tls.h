@@ -1,8 +1,8 @@
 // TAEDA_FAST_TLS: for the few small thread_local variables that every op reads.
 //
-// They are reached by an offset from the thread pointer instead of a function call. The room for
-// such variables is short in a library that is loaded at run time (about 1.5 KB for all libraries
-// of a process), so whatever is big belongs behind a pointer.
+// They are reached by an offset from the thread pointer instead of a function call. Space for such
+// variables is scarce in libraries loaded at run time (about 1.5 KB for the whole process), so keep
+// anything big behind a pointer.
 #pragma once
 
 #ifdef __linux__

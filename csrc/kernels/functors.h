@@ -59,7 +59,7 @@ enum OpFlag : uint32_t {
   // Scalar arguments take part in type promotion (as Python numbers do); otherwise they are cast.
   scalars_promote = 512,
   // Each operand is read for the gradients of the others alone.
-  crosswise = 1024,
+  saved_for_others = 1024,
   // The same bits come of signed and of unsigned integers.
   wraps = 2048,
   // Arithmetic takes longer than memory, in `f`, or in `f` and the derivatives. Stores past the

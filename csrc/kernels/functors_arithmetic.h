@@ -139,7 +139,7 @@ struct Rsub {
 };
 struct Mul {
   static constexpr OpInfo info{"mul", "The product of `self` and `other`, element by element.",
-                               Numeric, saves_inputs | crosswise | wraps};
+                               Numeric, saves_inputs | saved_for_others | wraps};
   static constexpr bool lines = true;
   template <class T> FN static T f(T a, T b) {
     if constexpr (same_type<T, bool>) return a && b;

@@ -1,5 +1,5 @@
-// Scaled dot-product attention (Vaswani et al. 2017) without the matrix of all scores (after Dao et
-// al. 2022: a block of queries at a time, computed again for the gradients).
+// Scaled dot-product attention (Vaswani et al. 2017) without materialising the matrix of scores
+// (after Dao et al. 2022: one block of queries at a time, recomputed for the gradients).
 #include "kernels/cpu/nn/attention.h"
 
 #include <limits>
@@ -13,13 +13,13 @@ namespace {
 
 enum Argument { kQ, kK, kV, kMask, kCausal, kScale };
 
-// Rows whose elements lie together, as the kernel takes them.
+// `t` with contiguous rows, as the kernel requires.
 Tensor rows_of(const Tensor& t, DType dtype) {
   if (t.dtype() == dtype && t.stride(-1) == 1 && t.stride(-2) >= t.size(-1)) return t;
   return prepared(contiguous(t), dtype);
 }
 
-// Where each matrix of a batch begins.
+// Element offset of each matrix of a batch.
 std::vector<int64_t> starts_of(const Tensor& t) {
   const size_t rank = t.sizes().size() - 2;
   std::vector<int64_t> starts{0};
@@ -34,7 +34,7 @@ std::vector<int64_t> starts_of(const Tensor& t) {
   return starts;
 }
 
-// Keeps a tensor and its starts while the kernel uses them.
+// A tensor with the offsets of its matrices, kept alive while the kernel uses them.
 struct Batch {
   explicit Batch(Tensor t) : tensor(std::move(t)), starts(starts_of(tensor)) {}
   template <class T> cpu::Matrices<T> matrices() const {
@@ -44,18 +44,19 @@ struct Batch {
   std::vector<int64_t> starts;
 };
 
-// Zeros with heads beside each other in memory, as they come from a linear layer and go to one.
+// Zeros in (batch, token, head, feature) memory order, the layout of the linear layers before and
+// after.
 Tensor by_token(DimsRef sizes, Options o) {
   if (sizes.size() != 4) return zeros(sizes, o);
   return transpose(zeros(Dims{sizes[0], sizes[2], sizes[1], sizes[3]}, o), 1, 2);
 }
 
-// Zeros for the gradient of t: as t lies in memory if it is contiguous, so that nothing copies it.
+// Zeros for the gradient of t, in t's layout if that is contiguous, to avoid a copy.
 Tensor gradient_of(const Tensor& t, Options o) {
   return t.is_contiguous() ? zeros(t.sizes(), o) : by_token(t.sizes(), o);
 }
 
-// A mask as numbers to add, of the scores' shape.
+// A mask as an additive term with the shape of the scores.
 Tensor added(const Tensor& mask, DimsRef scores, DType dtype) {
   if (!mask.defined()) return mask;
   Options o{dtype, mask.device()};
@@ -146,7 +147,7 @@ TensorList gradients(const Tensor& grad, const Tensor& q, const Tensor& k, const
   return {to(dq, q.dtype()), to(dk, q.dtype()), to(dv, q.dtype())};
 }
 
-// The attention weights in ops, where the gradients are to be differentiated.
+// The attention weights composed of ops, for gradients that will be differentiated.
 Tensor weights_in_ops(const Tensor& q, const Tensor& k, const Tensor& mask, bool causal,
                       double scale) {
   Tensor scores = matmul(q * scale, transpose(k, -2, -1));

@@ -4,7 +4,7 @@
 namespace taeda {
 namespace {
 
-// The sums of neighbours along `dim`.
+// Sums of adjacent elements along `dim`.
 Tensor neighbours(const Tensor& y, int64_t dim) {
   const int64_t n = y.size(dim);
   return narrow(y, dim, 1, n - 1) + narrow(y, dim, 0, n - 1);
@@ -13,7 +13,7 @@ Tensor steps(const Tensor& x, int64_t dim) {
   const int64_t n = x.size(dim);
   return narrow(x, dim, 1, n - 1) - narrow(x, dim, 0, n - 1);
 }
-// Both with the same number of dimensions, ones in front.
+// `t` with leading dimensions of size 1, up to `rank` dimensions.
 Tensor padded(const Tensor& t, int64_t rank) {
   Dims sizes(t.sizes());
   while (static_cast<int64_t>(sizes.size()) < rank) sizes.insert(0, 1);
@@ -25,7 +25,7 @@ void check_samples(const char* what, const Tensor& y) {
         "supported");
 }
 
-// Twice the areas between neighbours, for samples at the places x.
+// Twice the trapezoid areas between adjacent samples at x.
 Tensor areas(const char* what, const Tensor& y, const Tensor& x, int64_t dim) {
   check_samples(what, y);
   check(x.dtype() != DType::Bool, what, "(): received a bool input for `x`, but bool is not ",

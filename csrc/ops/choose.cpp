@@ -23,7 +23,7 @@ Tensor isin(const Tensor& elements, const Tensor& tests, bool invert) {
   const DType common = promotion.result(), d = is_half(common) ? DType::Float32 : common;
   if (tests.numel() == 0) {
     found = full(elements.sizes(), false, {DType::Bool, elements.device()});
-  } else if (!is_stored(d) && !is_float8(d)) {
+  } else if (!is_storage_only(d) && !is_float8(d)) {
     const Device device = tests.is_meta() ? tests.device() : elements.device();
     found = empty(elements.sizes(), {DType::Bool, device});
     const Tensor x = prepared(elements, d), t = prepared(tests, d);
@@ -58,7 +58,7 @@ Tensor isreal(const Tensor& x) {
 
 // ---- combinations ----
 
-// How many ways there are to choose r of n; INT64_MAX where they are too many to be held.
+// The number of ways to choose r of n; INT64_MAX on overflow.
 int64_t ways(int64_t n, int64_t r) {
   if (r > n) return 0;
   int64_t count = 1;
@@ -69,8 +69,8 @@ int64_t ways(int64_t n, int64_t r) {
   return count;
 }
 
-// All increasing (with replacement: not decreasing) sequences of r numbers below n, in order; to
-// `out`, which has room for `count` of them.
+// All increasing (with replacement: not decreasing) sequences of r numbers below n, in order;
+// written to `out`, which holds `count` of them.
 void write_sequences(int64_t n, int64_t r, bool with_replacement, int64_t count, int64_t* out) {
   const int64_t step = with_replacement ? 0 : 1;
   for (int64_t k = 0; k < count; ++k, out += r) {
@@ -92,9 +92,9 @@ Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
   const int64_t n = self.numel();
   int64_t count = ways(n, r);
   if (with_replacement && n > 0) count = r > INT64_MAX - n ? INT64_MAX : ways(n + r - 1, r);
-  Tensor places = empty(Dims{count, r}, {DType::Int64, self.device()});
-  if (!self.is_meta()) write_sequences(n, r, with_replacement, count, places.data_as<int64_t>());
-  return reshape(op<"index_select">(self, 0, reshape(places, Dims{-1})), Dims{count, r});
+  Tensor positions = empty(Dims{count, r}, {DType::Int64, self.device()});
+  if (!self.is_meta()) write_sequences(n, r, with_replacement, count, positions.data_as<int64_t>());
+  return reshape(op<"index_select">(self, 0, reshape(positions, Dims{-1})), Dims{count, r});
 }
 
 // ---- nonzero_static ----

@@ -1,4 +1,4 @@
-// Limits on the size of gradients: one call for all tensors of a model.
+// Gradient clipping: one call for all tensors of a model.
 #include "ops/tensor_ops.h"
 
 namespace taeda {

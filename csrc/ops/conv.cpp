@@ -29,7 +29,7 @@ cpu::ConvShape make_shape(DimsRef x, DimsRef w, DimsRef y, const Window& p) {
     s.in[d] = x[d + 2];
     s.kernel[d] = w[d + 2];
     s.out[d] = y[d + 2];
-    // Longer ones lead past the input all the same.
+    // A longer stride would leave the input after the first step anyway.
     s.stride[d] = std::min(p.stride[d], std::max<int64_t>(1, s.in[d] + 2 * p.padding[d]));
     s.padding[d] = p.padding[d];
     s.dilation[d] = p.dilation[d];
@@ -67,7 +67,7 @@ void check_window(const char* what, const Dims& stride, const Dims& padding, con
   check(groups > 0, what, "(): non-positive groups is not supported, got ", groups);
 }
 
-// What the kernels take for granted of their two operands, each (N or O, C, *spatial), and the
+// Preconditions of the kernels on their two operands, each (N or O, C, *spatial), and on the
 // window.
 void check_operands(const Tensor& a, const Tensor& b, const Dims& stride, const Dims& padding,
                     const Dims& dilation, int64_t groups) {
@@ -95,15 +95,15 @@ template <class F> void visit_integers(DType d, F&& f) {
   });
 }
 
-// The real (0) or imaginary (1) part of a complex tensor, as a view below the door.
+// The real (0) or imaginary (1) part of a complex tensor, as a view that is not recorded.
 Tensor part(const Tensor& z, int which) {
   Dims strides(z.strides());
   for (int64_t& s : strides) s *= 2;
   return from_storage(z.storage(), z.sizes(), strides, z.offset() * 2 + which, to_real(z.dtype()));
 }
 
-// A complex product of convolution's kind, from four real ones.
-template <class F> Tensor by_parts(const Tensor& a, const Tensor& b, F&& real_product) {
+// A complex convolution from four real ones.
+template <class F> Tensor by_real_parts(const Tensor& a, const Tensor& b, F&& real_product) {
   Tensor a0 = part(a, 0), a1 = part(a, 1), b0 = part(b, 0), b1 = part(b, 1);
   Tensor both[2][2] = {{real_product(a0, b0), real_product(a1, b1)},
                        {real_product(a0, b1), real_product(a1, b0)}};
@@ -138,7 +138,7 @@ Tensor forward(const Tensor& x_in, const Tensor& w_in, const Tensor& bias_in, co
   check(!bias_in.defined() || bias_in.numel() == w_in.size(0),
         "convolution(): expected bias to have ", w_in.size(0), " elements");
   if (is_complex(x_in.dtype()) && !x_in.is_meta()) {
-    Tensor y = by_parts(x_in, w_in, [&](const Tensor& x, const Tensor& w) {
+    Tensor y = by_real_parts(x_in, w_in, [&](const Tensor& x, const Tensor& w) {
       return forward(x, w, {}, stride, padding, dilation, groups);
     });
     add_bias(y, bias_in);
@@ -180,7 +180,7 @@ Tensor input_gradient(const Tensor& grad, const Tensor& w_in, const Dims& in, co
         "convolution_backward(): grad of size ", to_string(grad.sizes()),
         " does not fit weight of size ", to_string(w_in.sizes()), " with groups=", groups);
   if (is_complex(grad.dtype()) && !grad.is_meta()) {
-    return by_parts(grad, w_in, [&](const Tensor& g, const Tensor& w) {
+    return by_real_parts(grad, w_in, [&](const Tensor& g, const Tensor& w) {
       return input_gradient(g, w, in, stride, padding, dilation, groups);
     });
   }
@@ -216,7 +216,7 @@ Tensor weight_gradient(const Tensor& x_in, const Tensor& grad, const Dims& kerne
         "convolution_backward(): grad of size ", to_string(grad.sizes()),
         " does not fit input of size ", to_string(x_in.sizes()), " with groups=", groups);
   if (is_complex(grad.dtype()) && !grad.is_meta()) {
-    return by_parts(x_in, grad, [&](const Tensor& x, const Tensor& g) {
+    return by_real_parts(x_in, grad, [&](const Tensor& x, const Tensor& g) {
       return weight_gradient(x, g, kernel_size, stride, padding, dilation, groups);
     });
   }
@@ -245,10 +245,10 @@ Tensor channel_sum(const Tensor& g) {
   return sum(g, dims);
 }
 
-// One factor (its conjugate), which is there only where the other one's gradient is wanted.
+// The conjugate of operand i, which is saved only if the other operand's gradient is needed.
 Tensor kept(Backward& b, int i) { return b.saved(i) ? conj(b.arg<Tensor>(i)) : Tensor(); }
 
-// With output_padding there may be one more window at the end than the outputs' gradient has.
+// With output_padding, `t` may have one more element at the end than expected.
 Tensor fitted(Tensor t, const Dims& sizes) {
   for (int64_t d = 2; d < t.dim(); ++d) {
     const int64_t n = sizes[static_cast<size_t>(d)];
@@ -286,9 +286,9 @@ void weight_backward(Backward& b) {  // of W(x, g), with v like w
     b.set(1, fitted(op<"_conv">(x, v, kNoTensor, stride, padding, dilation, groups), b.sizes(1)));
 }
 
-// ---- what users call ----
+// ---- public ops ----
 
-// (C, *) becomes (1, C, *); remembers whether it was so.
+// Adds a batch dimension to an unbatched input; `was_single` tells whether it did.
 Tensor batched(const char* what, const Tensor& x, int64_t n, bool* was_single) {
   check(x.dim() == n + 1 || x.dim() == n + 2, "Expected ", n + 1, "D (unbatched) or ", n + 2,
         "D (batched) input to ", what, ", but got input of size: ", to_string(x.sizes()));
@@ -403,7 +403,8 @@ Tensor conv_transpose(const Tensor& input, const Tensor& w, const Tensor& bias, 
 
 constexpr Traits kComposite{.forms = kFunction, .composite = true};
 constexpr Traits bilinear(BackwardFn f) {
-  return {.backward = f, .saves = saves_arg(0) | saves_arg(1), .forms = 0, .crosswise = 0b11};
+  return {
+      .backward = f, .saves = saves_arg(0) | saves_arg(1), .forms = 0, .saved_for_others = 0b11};
 }
 
 const Define conv_ops[] = {

@@ -1,19 +1,19 @@
-// What copies and factories share.
+// Helpers of copies and factories.
 #pragma once
 
 #include "tensor/tensor.h"
 
 namespace taeda {
 
-// A new tensor of x's sizes in the layout asked for; Preserve keeps x's own where it is dense.
+// An uninitialised tensor of x's sizes in this memory format; Preserve keeps x's layout if it is
+// dense.
 Tensor empty_in(const Tensor& x, DType dtype, Device device, MemoryFormat format);
 
-// RuntimeError where a Python number lies outside of what the dtype holds. Infinities and NaN go
-// into floating dtypes, anything into bool; an unsigned integer may be named by what it is below
-// zero.
+// RuntimeError if a Python number is out of the dtype's range. Infinities and NaN fit floating
+// dtypes, anything fits bool, and negative numbers that wrap around fit unsigned integers.
 void check_fits(Scalar value, DType dtype);
 
-// Every element = value, converted to t's dtype, which it must fit.
+// Sets every element to `value`, which must fit t's dtype.
 void fill_with(const Tensor& t, Scalar value);
 
 }  // namespace taeda

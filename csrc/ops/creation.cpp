@@ -40,7 +40,7 @@ Value empty_strided_op(Call& c) {
   return finished(c, 2, empty_strided(get<Dims>(c, 0), get<Dims>(c, 1), options_of(c, 2)));
 }
 
-// ---- after the pattern of a tensor ----
+// ---- like a tensor ----
 
 Tensor like(const Call& c, size_t at) {
   const Tensor& self = get<Tensor>(c, 0);
@@ -93,7 +93,7 @@ Value finished_range(const Call& c, size_t at, const Tensor& t) {
 Value arange(Call& c, Scalar start, Scalar end, Scalar step, size_t at) {
   const bool whole = start.is_integral() && end.is_integral() && step.is_integral();
   const Options o = options_of(c, at, {whole ? DType::Int64 : default_dtype(), Device{}});
-  if (o.dtype == DType::Int64) {  // bounds lose their fractions before anything is counted
+  if (o.dtype == DType::Int64) {  // bounds are truncated before counting elements
     start = start.to_int();
     end = end.to_int();
     check<ValueError>(
@@ -143,8 +143,9 @@ Value arange_op(Call& c) {
   return arange(c, get<Scalar>(c, 0), get<Scalar>(c, 1), get<Scalar>(c, 2), 3);
 }
 
-// From both ends to the middle, so that the last element is `end` itself.
-template <class R> auto line(Scalar start, Scalar end, int64_t steps) {
+// Evenly spaced values, computed from both ends to the middle, so that the last one is exactly
+// `end`.
+template <class R> auto evenly_spaced(Scalar start, Scalar end, int64_t steps) {
   const auto a = start.to<R>(), b = end.to<R>();
   const R step = steps > 1 ? (b - a) / static_cast<R>(steps - 1) : R(0);
   return [=](int64_t i) {
@@ -153,7 +154,7 @@ template <class R> auto line(Scalar start, Scalar end, int64_t steps) {
   };
 }
 
-// Bounds are numbers or zero-dimensional tensors; integral dtypes cut off their fractions.
+// Bounds are numbers or zero-dimensional tensors; truncated for integral dtypes.
 Scalar bound(const Call& c, size_t i, DType dtype) {
   const auto* t = std::get_if<Tensor>(&c.args[i]);
   check(!t || t->dim() == 0, c.op.name,
@@ -168,8 +169,8 @@ Value linspace_op(Call& c) {
   check(steps >= 0, "number of steps must be non-negative");
   const Tensor t = empty({{steps}}, options_of(c, 3));
   const Scalar start = bound(c, 0, t.dtype()), end = bound(c, 1, t.dtype());
-  if (t.dtype() == DType::Float32) tabulate(t, line<float>(start, end, steps));
-  else tabulate(t, line<double>(start, end, steps));
+  if (t.dtype() == DType::Float32) tabulate(t, evenly_spaced<float>(start, end, steps));
+  else tabulate(t, evenly_spaced<double>(start, end, steps));
   return finished_range(c, 3, t);
 }
 Value logspace_op(Call& c) {
@@ -177,7 +178,8 @@ Value logspace_op(Call& c) {
   check(steps >= 0, "number of steps must be non-negative");
   const double base = get<double>(c, 3);
   const Tensor t = empty({{steps}}, options_of(c, 4));
-  const auto exponent = line<double>(bound(c, 0, t.dtype()), bound(c, 1, t.dtype()), steps);
+  const auto exponent =
+      evenly_spaced<double>(bound(c, 0, t.dtype()), bound(c, 1, t.dtype()), steps);
   tabulate(t, [=](int64_t i) { return std::pow(base, exponent(i)); });
   return finished_range(c, 4, t);
 }
@@ -195,18 +197,19 @@ Value eye(Call& c, int64_t n, int64_t m, size_t at) {
 Value eye_op(Call& c) { return eye(c, get<int64_t>(c, 0), get<int64_t>(c, 0), 1); }
 Value eye_rectangle_op(Call& c) { return eye(c, get<int64_t>(c, 0), get<int64_t>(c, 1), 2); }
 
-// Keeps what lies on one side of a diagonal and sets the rest to 0.
+// tril and triu: zeros the elements on one side of a diagonal.
 template <bool Lower> Value triangle_op(Call& c) {
   const Tensor& self = get<Tensor>(c, 0);
   check(self.dim() >= 2, c.op.name, ": input tensor must have at least 2 dimensions");
   const bool here = c.out.defined() && c.out.is(self) && self.is_contiguous();
   const Tensor t = here ? self : empty(self.sizes(), self.options());
-  const int64_t line = self.size(-1) * static_cast<int64_t>(self.itemsize());
-  const bool by_rows = !here && line >= 128 && self.is_contiguous();  // else all is copied first
+  const int64_t row_bytes = self.size(-1) * static_cast<int64_t>(self.itemsize());
+  // Copies the kept part row by row; short rows and strided tensors are copied whole first.
+  const bool by_rows = !here && row_bytes >= 128 && self.is_contiguous();
   if (!here && !by_rows) copy_into(t, self);
   const int64_t rows = self.size(-2), columns = self.size(-1);
   const int64_t diagonal =
-      std::clamp(get<int64_t>(c, 1), -rows - 1, columns + 1);  // further out is all the same
+      std::clamp(get<int64_t>(c, 1), -rows - 1, columns + 1);  // farther out makes no difference
   if (!t.is_meta() && t.numel() > 0) {
     const auto item = static_cast<int64_t>(t.itemsize());
     auto* data = static_cast<char*>(t.data());
@@ -243,13 +246,13 @@ template <bool Lower> Value triangle_indices_op(Call& c) {
   check(o.dtype == DType::Int64 || o.dtype == DType::Int32, "\"", c.op.name,
         "\" not implemented for '", o.dtype, "'");
   auto span = [&](int64_t r) {
-    int64_t cut;  // the sum may not fit: then it lies beyond the matrix on the offset's side
+    int64_t cut;  // the sum may overflow: then it is beyond the matrix on the offset's side
     if (__builtin_add_overflow(r + (Lower ? 1 : 0), offset, &cut)) cut = offset < 0 ? 0 : columns;
     cut = std::clamp<int64_t>(cut, 0, columns);
     return Lower ? std::pair<int64_t, int64_t>{0, cut} : std::pair<int64_t, int64_t>{cut, columns};
   };
-  // The sum of clamp(k, 0, columns) over all k < m: counts in closed form, wide enough for any
-  // arguments.
+  // The sum of clamp(k, 0, columns) over all k < m: in closed form, in 128 bits so that it never
+  // overflows.
   const auto below = [&](Wide m) -> Wide {
     if (m <= 0) return 0;
     return m <= columns ? m * (m - 1) / 2

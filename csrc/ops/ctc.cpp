@@ -9,7 +9,7 @@
 namespace taeda {
 namespace {
 
-// Labels and lengths, checked, on the heap for as long as a kernel runs.
+// Validated labels and lengths, owned while a kernel runs.
 struct Alignment {
   Tensor targets;
   Dims begin, target_lengths, input_lengths;
@@ -93,7 +93,7 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Dims& inpu
   return loss;
 }
 
-// The ways are added up again: saving them would hold more memory than the input takes.
+// Recomputes the forward variables: saving them would take more memory than the input.
 Tensor ctc_gradient(const Tensor& grad, const Tensor& log_probs, const Tensor& targets,
                     const Dims& input_lengths, const Dims& target_lengths, int64_t blank,
                     bool zero_infinity) {

@@ -43,7 +43,7 @@ Tensor logcumsumexp_op(const Tensor& x, int64_t dim) {
   return scanned(Scan::LogSumExp, x, dim, x.dtype());
 }
 
-// The running sum from the end.
+// The cumulative sum from the end.
 Tensor reverse_cumsum(const Tensor& g, int64_t dim) {
   if (g.dim() == 0) return g;
   return op<"flip">(op<"cumsum">(op<"flip">(g, Dims{dim}), dim, std::nullopt), Dims{dim});

@@ -1,4 +1,5 @@
-// The one door: every op call passes here. One test of one word of flags, then the kernel.
+// The dispatcher ("the door"): every op call passes here. One test of one word of flags, then the
+// kernel.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -31,8 +32,8 @@ uint32_t argument_flags(std::span<const Value> args) {
   return flags;
 }
 
-// An op computes on one device. Kernels rely on it: a tensor of the meta device has no memory to
-// read. (Ops written in others are checked there; numbers go anywhere.)
+// An op's tensors must be on one device. Kernels rely on it: a meta tensor has no memory to read.
+// (Composite ops are checked in the ops that they call; Python numbers fit any device.)
 [[gnu::noinline, gnu::cold]] void check_devices(const Call& c) {
   if (c.op.traits.composite || (c.op.traits.forms & kMixed)) return;
   const Tensor* first = nullptr;
@@ -51,8 +52,8 @@ uint32_t argument_flags(std::span<const Value> args) {
   look(c.out);
 }
 
-// A view made under no_grad must not be changed in place later, when gradients are recorded: its
-// base would not know.
+// A view made under no_grad must not be changed in place later, when gradients are recorded: the
+// base's history would miss the change.
 void mark_views(const Value& result) {
   auto mark = [](const Tensor& t) {
     if (t.defined() && t.impl()->base) t.impl()->no_grad_view = true;
@@ -62,7 +63,7 @@ void mark_views(const Value& result) {
     std::for_each(list->begin(), list->end(), mark);
 }
 
-// Outside inference mode nothing may change a tensor that was made in it.
+// A tensor made in inference mode must not be changed outside it.
 void check_not_inference(const Call& c) {
   auto check_one = [](const Tensor& t) {
     check(!t.defined() || !(t.flags() & kInference), kInferenceChange);
@@ -92,7 +93,7 @@ Value run_kernel(Call& c) {
       result = write_out(op, c.out, computed);
     }
     c.out.bump_version();
-  } else if (op.mutated >= 0 && !op.traits.composite) {  // those change it by other ops, or not
+  } else if (op.mutated >= 0 && !op.traits.composite) {  // composites change it by other ops
     const Value& target = c.args[static_cast<size_t>(op.mutated)];
     if (auto* t = std::get_if<Tensor>(&target)) {
       t->bump_version();

@@ -1,4 +1,4 @@
-// Distances and norms of parts: cdist, pdist, renorm; and the cross product.
+// Distances and related: cdist, pdist, renorm, and the cross product.
 #include "kernels/cpu/nn/distance.h"
 
 #include <cmath>
@@ -153,7 +153,8 @@ Tensor pdist_forward(const Tensor& self, double p) {
   return out;
 }
 
-// The gradient is that of cdist(self, self) by its first operand, each pair standing twice there.
+// The gradient is that of cdist(self, self) by its first operand, each pair being counted twice
+// there.
 void pdist_backward(Backward& b) {
   const Tensor x = b.arg<Tensor>(0);
   const int64_t n = x.size(0);
@@ -234,7 +235,7 @@ Tensor cross_forward(const Tensor& self, const Tensor& other, int64_t dim) {
         ", got ", to_string(self.sizes()), " and ", to_string(other.sizes()));
   Tensor out = empty(self.sizes(), self.options());
   if (out.is_meta() || out.numel() == 0) return out;
-  // The longest other dimension is the inner loop's.
+  // The longest other dimension becomes the inner loop.
   Dims sizes, strides[3];
   const Tensor* operands[] = {&self, &other, &out};
   size_t longest = 0;
@@ -284,8 +285,8 @@ Tensor cross(const Tensor& self, const Tensor& other, std::optional<int64_t> dim
   Tensor a = expand(self, sizes), b = expand(other, sizes);
   if (a.dtype() == b.dtype() && (a.dtype() == DType::Float32 || a.dtype() == DType::Float64))
     return op<"_cross">(a, b, d);
-  auto turned = [d](const Tensor& t, int64_t by) { return op<"roll">(t, Dims{by}, Dims{d}); };
-  return turned(a, -1) * turned(b, -2) - turned(a, -2) * turned(b, -1);
+  auto rolled = [d](const Tensor& t, int64_t by) { return op<"roll">(t, Dims{by}, Dims{d}); };
+  return rolled(a, -1) * rolled(b, -2) - rolled(a, -2) * rolled(b, -1);
 }
 
 const Define kOps[] = {

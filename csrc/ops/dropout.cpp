@@ -13,8 +13,7 @@ void check_p(const char* what, double p) {
   check(p >= 0 && p <= 1, what, ": dropout probability has to be between 0 and 1, but got ", p);
 }
 
-// Ones with probability 1 - p in the memory of `mask`, which is dense; drawn in the order in which
-// it lies there.
+// Ones with probability 1 - p written to `mask`, which is dense; drawn in memory order.
 Tensor keep_mask(Tensor mask, double p, const std::optional<Generator>& generator) {
   if (mask.is_meta()) return mask;
   GeneratorImpl& g = resolve(generator);
@@ -26,7 +25,7 @@ Tensor keep_mask(Tensor mask, double p, const std::optional<Generator>& generato
   return mask;
 }
 
-// What kept elements are multiplied by. PyTorch divides in the dtype itself.
+// The factor of kept elements. PyTorch computes 1 / (1 - p) in the tensor's dtype.
 double kept_scale(double p, DType dtype) {
   if (p == 1) return 0;
   return dtype == DType::Float32 ? 1.0f / static_cast<float>(1 - p) : 1 / (1 - p);

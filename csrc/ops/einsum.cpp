@@ -62,7 +62,7 @@ Equation parse_equation(std::string_view text) {
   return e;
 }
 
-// Batched product of two tensors of equal rank; dimensions in `summed` are contracted and stay with
+// Batched product of two tensors of equal rank; dimensions in `summed` are contracted and kept as
 // size 1.
 Tensor contract(Tensor left, Tensor right, const std::vector<bool>& summed) {
   auto rank = static_cast<size_t>(left.dim());
@@ -118,8 +118,8 @@ Tensor contract(Tensor left, Tensor right, const std::vector<bool>& summed) {
   return permute(reshape(product, sizes), back);
 }
 
-// The dimensions from `kept` on that no operand but i and j has: once those two meet, they can be
-// summed.
+// The dimensions from `kept` on that only operands i and j have: they can be summed when those two
+// are multiplied.
 std::vector<bool> summed_with(const TensorList& operands, size_t kept, size_t i, size_t j) {
   std::vector<bool> summed(static_cast<size_t>(operands[0].dim()), false);
   for (size_t d = kept; d < summed.size(); ++d) {
@@ -205,7 +205,7 @@ Tensor einsum(const std::string& equation, const TensorList& operands) {
             "einsum(): output subscript appears more than once in the output of '", equation, "'");
       position[static_cast<size_t>(l)] = next++;
     }
-    if (!placed) place_dots();  // ellipsis dimensions that the output leaves out are summed
+    if (!placed) place_dots();  // ellipsis dimensions missing from the output are summed
   } else {
     place_dots();
     for (int l = 0; l < 52; ++l) {
@@ -223,7 +223,7 @@ Tensor einsum(const std::string& equation, const TensorList& operands) {
   }
   auto rank = static_cast<size_t>(next);
 
-  // Every operand with all labels as dimensions, size 1 where it lacks one; repeated labels become
+  // Every operand with all labels as dimensions (size 1 for missing ones); repeated labels become
   // diagonals.
   TensorList ready;
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -257,12 +257,12 @@ Tensor einsum(const std::string& equation, const TensorList& operands) {
       }
     }
     Dims order, sizes(rank, 1);
-    std::vector<std::pair<int, int64_t>> places;
+    std::vector<std::pair<int, int64_t>> positions;
     for (size_t d = 0; d < labels.size(); ++d) {
-      places.emplace_back(position[static_cast<size_t>(labels[d])], static_cast<int64_t>(d));
+      positions.emplace_back(position[static_cast<size_t>(labels[d])], static_cast<int64_t>(d));
     }
-    std::sort(places.begin(), places.end());
-    for (auto [place, d] : places) {
+    std::sort(positions.begin(), positions.end());
+    for (auto [place, d] : positions) {
       order.push_back(d);
       sizes[static_cast<size_t>(place)] = t.size(d);
     }

@@ -44,7 +44,7 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t /*padding_
   return out;
 }
 
-// Sums of as many rows as the last dimension of the indices has.
+// Sums of the rows selected by the last dimension of the indices.
 Tensor embedding_sums(const Tensor& weight, const Tensor& indices) {
   check(weight.dim() == 2, "embedding_bag(): weight must be 2-D, got shape ",
         to_string(weight.sizes()));
@@ -74,7 +74,7 @@ void embedding_sums_backward(Backward& b) {
                                           b.sizes(0)[0], -1));
 }
 
-// Adds each row of grad to its row of the table's gradient; rows at padding_idx get none.
+// Adds each row of grad to its row of the table's gradient; padding_idx is skipped.
 Tensor embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t rows,
                                 int64_t padding_idx) {
   const int64_t width = grad.size(-1);
@@ -110,7 +110,7 @@ void embedding_dense_second(Backward& b) {
   b.set(0, g);
 }
 
-// Scales rows that are used and longer than max_norm down to it, in place.
+// Scales the rows used by `indices` down to max_norm, in place.
 Tensor embedding_renorm_(const Tensor& self, const Tensor& indices, double max_norm,
                          double norm_type) {
   check(self.dim() == 2, "'weight' must be 2-D");

@@ -1,4 +1,4 @@
-// What ops that make tensors from numbers share: their keyword arguments, and filling.
+// Helpers of ops that create tensors from numbers: their keyword arguments, and filling.
 #pragma once
 
 #include "base/thread_pool.h"
@@ -16,8 +16,7 @@ template <class T> std::optional<T> maybe(const Call& c, size_t i) {
   return Unpack<std::optional<T>>::get(c.args[i]);
 }
 
-// The keyword arguments dtype, device, requires_grad, which stand one after another from position
-// `at`.
+// The keyword arguments dtype, device, requires_grad, which are consecutive from position `at`.
 inline Options options_of(const Call& c, size_t at, Options fallback) {
   if (c.out.defined()) fallback = c.out.options();
   const Options o{maybe<DType>(c, at).value_or(fallback.dtype),
@@ -31,7 +30,7 @@ inline Options options_of(const Call& c, size_t at, Options fallback) {
 }
 inline Options options_of(const Call& c, size_t at) { return options_of(c, at, Options{}); }
 
-// Hands the new tensor over: into out=, or with its requires_grad flag.
+// Returns the new tensor with its requires_grad flag, or copies it into out=.
 inline Value finished(const Call& c, size_t at, const Tensor& t) {
   const bool wanted = get<bool>(c, at + 2);
   if (wanted) {

@@ -1,5 +1,5 @@
 // Fourier transforms: taeda.fft. Three ops do the work (complex to complex, real to complex,
-// complex to real) over any dimensions; the others choose lengths, dimensions and factors.
+// complex to real) over any dimensions; the others determine lengths, dimensions and scale factors.
 #include "kernels/cpu/fft/fft.h"
 
 #include <cmath>
@@ -13,7 +13,7 @@ using OptInt = std::optional<int64_t>;
 using OptDims = std::optional<Dims>;
 using Norm = std::optional<std::string>;
 
-// ---- the transforms themselves ----
+// ---- transforms ----
 
 cpu::FftShape shape_along(DimsRef sizes, int64_t dim) {
   cpu::FftShape s{1, 1, 1};
@@ -24,7 +24,8 @@ cpu::FftShape shape_along(DimsRef sizes, int64_t dim) {
   return s;
 }
 
-// Transforms `out`, contiguous, along each of `dims`; reads from `in` at first.
+// Transforms along each of `dims` into `out`, which is contiguous; the first pass reads `in`, the
+// others run in place.
 template <class T>
 void complex_dims(const Tensor& in, const Tensor& out, DimsRef dims, bool forward, double scale) {
   const T* from = in.data_as<T>();
@@ -107,13 +108,13 @@ Tensor c2r(const Tensor& self, const Dims& dim, double scale, int64_t n) {
 
 // ---- derivatives ----
 
-// The transpose of a transform is the one in the other direction.
+// The adjoint of a transform is the transform in the other direction.
 void c2c_backward(Backward& b) {
   b.set(0, op<"_fft_c2c">(b.grad(), b.arg<Dims>(1), b.arg<double>(2), !b.arg<bool>(3)));
 }
 
-// x times `inside` along `dim`, but for the elements that a line of n real ones has only once: the
-// first, and the last where n is even.
+// Multiplies x by `inside` along `dim`, except the frequencies without a conjugate partner in a
+// real transform of n elements: the first and, if n is even, the last.
 Tensor weigh_inside(const Tensor& x, int64_t dim, int64_t n, double inside) {
   const int64_t size = x.size(dim);
   const Tensor w = empty(Dims{size}, {to_real(x.dtype()), x.device()});
@@ -157,7 +158,7 @@ DType inexact(const Tensor& x) {
 Tensor as_inexact(const Tensor& x) { return to(x, inexact(x)); }
 Tensor as_complex(const Tensor& x) { return to(x, to_complex(inexact(x))); }
 
-// What multiplies a transform of `count` numbers in all.
+// The normalisation factor of a transform over `count` elements.
 double factor(const Norm& norm, double count, bool forward) {
   if (!norm || *norm == "backward") return forward ? 1.0 : 1.0 / count;
   if (*norm == "ortho") return 1.0 / std::sqrt(count);
@@ -170,7 +171,7 @@ int64_t line_dim(const Tensor& x, int64_t dim) {
   return wrap_dim(dim, x.dim());
 }
 
-// x cut off or filled with zeros to size n along dim.
+// x truncated or zero-padded to size n along dim.
 Tensor resized(const Tensor& x, int64_t dim, int64_t n) {
   const int64_t size = x.size(dim);
   if (n == size) return x;
@@ -210,27 +211,28 @@ Tensor to_real_1d(const Tensor& self, OptInt length, int64_t dim, const Norm& no
                         factor(norm, static_cast<double>(n), forward), n);
 }
 
-struct Lines {
-  Dims dims, sizes;  // the dimensions to transform, and the sizes that they are to have
+struct TransformDims {
+  Dims dims, sizes;  // the dimensions to transform, and their sizes
   double count() const {
     double n = 1;
     for (int64_t s : sizes) n *= static_cast<double>(s);
     return n;
   }
 };
-// `halved`: x holds the first half of its last dimension, and sizes are those of the whole.
-Lines lines_of(const Tensor& x, const OptDims& s, const OptDims& dim, bool halved) {
-  Lines lines;
+// `halved`: x holds half of the last dimension (a Hermitian signal); the sizes are those of the
+// full signal.
+TransformDims transform_dims(const Tensor& x, const OptDims& s, const OptDims& dim, bool halved) {
+  TransformDims result;
   if (dim) {
-    for (int64_t d : *dim) lines.dims.push_back(wrap_dim(d, x.dim()));
+    for (int64_t d : *dim) result.dims.push_back(wrap_dim(d, x.dim()));
     uint64_t seen = 0;
-    for (int64_t d : lines.dims) {
+    for (int64_t d : result.dims) {
       const uint64_t bit = dim_bit(d, x.dim());
       check(!(seen & bit), "FFT dims must be unique");
       seen |= bit;
     }
-    check<IndexError>(lines.dims.empty() || x.dim() > 0, "Dimension specified as ",
-                      lines.dims.empty() ? 0 : dim->back(), " but tensor has no dimensions");
+    check<IndexError>(result.dims.empty() || x.dim() > 0, "Dimension specified as ",
+                      result.dims.empty() ? 0 : dim->back(), " but tensor has no dimensions");
   }
   if (s) {
     check(!dim || dim->size() == s->size(),
@@ -239,26 +241,26 @@ Lines lines_of(const Tensor& x, const OptDims& s, const OptDims& dim, bool halve
     check(given <= x.dim(), "Got shape with ", given, " values but input tensor only has ", x.dim(),
           " dimensions.");
     if (!dim) {
-      for (int64_t d = x.dim() - given; d < x.dim(); ++d) lines.dims.push_back(d);
+      for (int64_t d = x.dim() - given; d < x.dim(); ++d) result.dims.push_back(d);
     }
   } else if (!dim) {
-    for (int64_t d = 0; d < x.dim(); ++d) lines.dims.push_back(d);
+    for (int64_t d = 0; d < x.dim(); ++d) result.dims.push_back(d);
   }
-  for (size_t i = 0; i < lines.dims.size(); ++i) {
+  for (size_t i = 0; i < result.dims.size(); ++i) {
     int64_t n = s ? (*s)[i] : -1;
     if (n == -1) {
-      n = x.size(lines.dims[i]);
-      if (halved && i + 1 == lines.dims.size()) n = 2 * (n - 1);
+      n = x.size(result.dims[i]);
+      if (halved && i + 1 == result.dims.size()) n = 2 * (n - 1);
     }
     check_length(n);
-    lines.sizes.push_back(n);
+    result.sizes.push_back(n);
   }
-  return lines;
+  return result;
 }
-Tensor resized(Tensor x, const Lines& lines, bool halved) {
-  for (size_t i = 0; i < lines.dims.size(); ++i) {
-    const bool half = halved && i + 1 == lines.dims.size();
-    x = resized(x, lines.dims[i], half ? lines.sizes[i] / 2 + 1 : lines.sizes[i]);
+Tensor resized(Tensor x, const TransformDims& result, bool halved) {
+  for (size_t i = 0; i < result.dims.size(); ++i) {
+    const bool half = halved && i + 1 == result.dims.size();
+    x = resized(x, result.dims[i], half ? result.sizes[i] / 2 + 1 : result.sizes[i]);
   }
   return x;
 }
@@ -266,12 +268,12 @@ Tensor resized(Tensor x, const Lines& lines, bool halved) {
 Tensor complex_nd(const Tensor& self, const OptDims& s, const OptDims& dim, const Norm& norm,
                   bool forward) {
   Tensor x = as_inexact(self);
-  const Lines lines = lines_of(x, s, dim, false);
-  const double scale = factor(norm, lines.count(), forward);
-  if (lines.dims.empty()) return clone(to(x, to_complex(x.dtype())));
-  x = resized(x, lines, false);
-  if (is_complex(x.dtype())) return op<"_fft_c2c">(x, lines.dims, scale, forward);
-  const Tensor y = op<"_fft_r2c">(x, lines.dims, scale, false);
+  const TransformDims result = transform_dims(x, s, dim, false);
+  const double scale = factor(norm, result.count(), forward);
+  if (result.dims.empty()) return clone(to(x, to_complex(x.dtype())));
+  x = resized(x, result, false);
+  if (is_complex(x.dtype())) return op<"_fft_c2c">(x, result.dims, scale, forward);
+  const Tensor y = op<"_fft_r2c">(x, result.dims, scale, false);
   return forward ? y : conj(y);
 }
 Tensor real_nd(const char* what, const Tensor& self, const OptDims& s, const OptDims& dim,
@@ -279,20 +281,20 @@ Tensor real_nd(const char* what, const Tensor& self, const OptDims& s, const Opt
   check(!is_complex(self.dtype()), what, " expects a real-valued input tensor, but got ",
         self.dtype());
   const Tensor x = as_inexact(self);
-  const Lines lines = lines_of(x, s, dim, false);
-  check(!lines.dims.empty(), what, " must transform at least one axis");
-  const Tensor y = op<"_fft_r2c">(resized(x, lines, false), lines.dims,
-                                  factor(norm, lines.count(), forward), true);
+  const TransformDims result = transform_dims(x, s, dim, false);
+  check(!result.dims.empty(), what, " must transform at least one axis");
+  const Tensor y = op<"_fft_r2c">(resized(x, result, false), result.dims,
+                                  factor(norm, result.count(), forward), true);
   return forward ? y : conj(y);
 }
 Tensor to_real_nd(const char* what, const Tensor& self, const OptDims& s, const OptDims& dim,
                   const Norm& norm, bool forward) {
   Tensor x = as_complex(self);
-  const Lines lines = lines_of(x, s, dim, true);
-  check(!lines.dims.empty(), what, " must transform at least one axis");
+  const TransformDims result = transform_dims(x, s, dim, true);
+  check(!result.dims.empty(), what, " must transform at least one axis");
   if (forward) x = conj(x);
-  return op<"_fft_c2r">(resized(x, lines, true), lines.dims, factor(norm, lines.count(), forward),
-                        lines.sizes.back());
+  return op<"_fft_c2r">(resized(x, result, true), result.dims,
+                        factor(norm, result.count(), forward), result.sizes.back());
 }
 
 // ---- the public functions ----
@@ -334,7 +336,7 @@ Tensor hfftn(const Tensor& x, OptDims s, OptDims dim, Norm norm) {
   return to_real_nd("hfftn", x, s, dim, norm, true);
 }
 
-// n // 2 for each dimension, rounded up on the way back.
+// fftshift and ifftshift: rolls each dimension by n // 2, rounded up for the inverse.
 Tensor shifted(const Tensor& x, const OptDims& dim, bool back) {
   Dims dims, shifts;
   if (dim) dims = *dim;

@@ -1,4 +1,4 @@
-// The windows that a convolution would see, one in each column, and the sums of such columns.
+// unfold (im2col): the windows of a convolution as columns; fold: sums of such columns.
 #include "kernels/cpu/nn/fold.h"
 
 #include "autograd/backward.h"
@@ -51,9 +51,9 @@ Tensor col2im(const Tensor& columns, const Dims& size, const Dims& kernel, const
   check(columns.dim() == 3, "fold: expected a 2D or 3D input, got ", columns.dim(), "D");
   check_window("fold", "output_size", size, 1);
   auto s = shape_of("fold", 0, size, kernel, dilation, padding, stride);
-  const int64_t taps = kernel[0] * kernel[1], places = s.out[0] * s.out[1];
-  check(columns.size(1) % taps == 0 && columns.size(2) == places,
-        "fold: for these sizes, the input should be of shape (N, C * ", taps, ", ", places,
+  const int64_t taps = kernel[0] * kernel[1], positions = s.out[0] * s.out[1];
+  check(columns.size(1) % taps == 0 && columns.size(2) == positions,
+        "fold: for these sizes, the input should be of shape (N, C * ", taps, ", ", positions,
         "), got ", to_string(columns.sizes()));
   Tensor out =
       empty(Dims{columns.size(0), columns.size(1) / taps, size[0], size[1]}, columns.options());

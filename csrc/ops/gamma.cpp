@@ -1,6 +1,5 @@
-// Samples of gamma, Dirichlet and binomial distributions, with the derivatives by their parameters
-// that hold the distribution function fixed: Figurnov, Mohamed, Mnih: Implicit reparameterization
-// gradients, NeurIPS 2018.
+// Samples of gamma, Dirichlet and binomial distributions, with implicit reparameterization
+// gradients (Figurnov, Mohamed, Mnih, NeurIPS 2018).
 #include "kernels/cpu/random/gamma.h"
 
 #include "autograd/backward.h"
@@ -13,7 +12,7 @@ namespace {
 
 using Gen = std::optional<Generator>;
 
-constexpr int64_t kGrain = 256;  // elements of some microseconds each
+constexpr int64_t kGrain = 256;  // at a few microseconds per element
 
 void need_single_or_double(const char* what, const Tensor& t) {
   if (t.dtype() != DType::Float32 && t.dtype() != DType::Float64)
@@ -55,14 +54,15 @@ Tensor sample_dirichlet(const Tensor& self, Gen generator) {
   return out;
 }
 
-// Each component is beta distributed with the others' sum; as it moves, the others shrink alike.
+// Each component and the sum of the others are beta distributed; as one grows, the others shrink in
+// proportion.
 void sample_dirichlet_backward(Backward& b) {
   const Tensor alpha = b.arg<Tensor>(0), x = b.out(), g = b.grad();
   Tensor total = expand(sum(alpha, Dims{-1}, true), alpha.sizes());
   b.set(0, op<"_dirichlet_grad">(x, alpha, total) * (g - sum(x * g, Dims{-1}, true)));
 }
 
-// f(i) for every element of the result, of tensors that have been broadcast and made contiguous.
+// Calls f(i) for every element of the result; the operands have been broadcast and made contiguous.
 template <class F>
 Tensor elementwise(const char* what, std::initializer_list<const Tensor*> operands, F&& f) {
   const Tensor& first = **operands.begin();

@@ -1,4 +1,4 @@
-// GeneratorImpl: what a Generator refers to, an engine and the lock that a fill holds.
+// GeneratorImpl: the random engine behind a Generator, with the lock that a fill holds.
 #pragma once
 
 #include <mutex>
@@ -15,7 +15,7 @@ struct GeneratorImpl {
 
 Generator make_generator();
 Generator& default_generator();  // the process-wide CPU stream
-// The one that was given, or the default.
+// The given generator, or the default one.
 inline GeneratorImpl& resolve(const std::optional<Generator>& g) {
   return g && g->impl ? *g->impl : *default_generator().impl;
 }

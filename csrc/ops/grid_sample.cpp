@@ -1,4 +1,4 @@
-// The values of images at the places of a grid (Jaderberg et al., 2015).
+// Samples images at the points of a grid (Jaderberg et al., 2015).
 #include "kernels/cpu/nn/grid_sample.h"
 
 #include <limits>
@@ -61,7 +61,7 @@ Tensor reordered(const Tensor& x, const Dims& order) {
   }
   return raw_view(x, sizes, strides, x.offset());
 }
-// (N, C, ...) to (N, ..., C), which is what kernels read, and back.
+// Converts (N, C, ...) to (N, ..., C), the kernels' layout, and back.
 Tensor channels_last(const Tensor& x, DType dtype) {
   Dims order{0};
   for (int64_t d = 2; d < x.dim(); ++d) order.push_back(d);
@@ -148,10 +148,10 @@ Tensor grid_sample_places(const Tensor& grad, const Tensor& self, const Tensor& 
 
 // ---- the derivative in ops ----
 
-// One tap along one dimension: a whole place as a float, the weight, its derivative by the grid's
-// coordinate, and 1 where the place is inside, else 0.
+// One interpolation tap along one dimension: the pixel index (as a float), the weight, its
+// derivative by the grid coordinate, and 1 if the index is inside the image, else 0.
 struct Tap {
-  Tensor place, weight, slope, inside;
+  Tensor pixel, weight, derivative, inside;
 };
 
 class Replay {
@@ -167,11 +167,11 @@ class Replay {
     const Tensor gy = flat(b_.grad()), x = flat(x_);  // (N, C, points), (N, C, elements)
     for (int d = 0; d < s_.spatial; ++d) axes_.push_back(axis(d));
     gx_ = zeros(x.sizes(), x.options());
-    slopes_.resize(axes_.size());
+    grid_grads_.resize(axes_.size());
     combine(0, Tensor(), {}, gy, x);
     if (b_.needs(0)) b_.set(0, reshape(gx_, x_.sizes()));
     if (!b_.needs(1)) return;
-    TensorList parts(slopes_.rbegin(), slopes_.rend());  // the fastest dimension first
+    TensorList parts(grid_grads_.rbegin(), grid_grads_.rend());  // the fastest dimension first
     b_.set(1, reshape(op<"stack">(parts, -1), grid_.sizes()));
   }
 
@@ -182,6 +182,7 @@ class Replay {
     return op<"clamp">(at, Tensor(Scalar(0.0)), Tensor(Scalar(static_cast<double>(n - 1))));
   }
 
+  // Applies the padding mode to the coordinate `at`; `speed` is its derivative by the grid.
   void bring_inside(int64_t n, Tensor& at, Tensor& speed) const {
     if (s_.outside == cpu::Outside::Zeros) return;
     if (s_.outside == cpu::Outside::Reflection) {
@@ -191,10 +192,10 @@ class Replay {
         speed = speed * 0.0;
         return;
       }
-      const Tensor past = at + -low, size = op<"abs">(past);
-      speed = where(op<"lt">(past, Scalar(0.0)), -speed, speed);
-      const Tensor turns = op<"floor">(size / span), rest = size - turns * span;
-      const Tensor even = op<"eq">(turns - op<"floor">(turns / 2.0) * 2.0, Scalar(0.0));
+      const Tensor distance = at + -low, size = op<"abs">(distance);
+      speed = where(op<"lt">(distance, Scalar(0.0)), -speed, speed);
+      const Tensor periods = op<"floor">(size / span), rest = size - periods * span;
+      const Tensor even = op<"eq">(periods - op<"floor">(periods / 2.0) * 2.0, Scalar(0.0));
       at = where(even, rest + low, (span + low) - rest);
       speed = where(even, speed, -speed);
     }
@@ -204,13 +205,13 @@ class Replay {
     speed = where(within, speed, zeros_like(speed));
   }
 
-  Tap tap(int64_t n, const Tensor& place, const Tensor& weight, const Tensor& slope) const {
+  Tap tap(int64_t n, const Tensor& pixel, const Tensor& weight, const Tensor& derivative) const {
     const Tensor inside =
-        op<"ge">(place, Scalar(0.0)) & op<"le">(place, Scalar(static_cast<double>(n - 1)));
-    return {place, weight, slope, to(inside, weight.dtype())};
+        op<"ge">(pixel, Scalar(0.0)) & op<"le">(pixel, Scalar(static_cast<double>(n - 1)));
+    return {pixel, weight, derivative, to(inside, weight.dtype())};
   }
 
-  // Places are constants: what they round to does not move with the grid.
+  // The pixel indices are constants: rounding has no gradient.
   std::vector<Tap> axis(int d) const {
     const int64_t n = s_.in[d];
     const Tensor g =
@@ -227,35 +228,36 @@ class Replay {
       return {tap(n, low, (low + 1.0) - at, -speed), tap(n, low + 1.0, at - low, speed)};
     std::vector<Tap> taps;
     for (int o = -1; o <= 2; ++o) {
-      Tensor place = low + static_cast<double>(o), still = zeros_like(place);
-      const Tensor offset = at - place, dist = op<"abs">(offset), square = dist * dist;
+      Tensor pixel = low + static_cast<double>(o), still = zeros_like(pixel);
+      const Tensor offset = at - pixel, dist = op<"abs">(offset), square = dist * dist;
       const Tensor near = op<"le">(dist, Scalar(1.0)), far = op<"lt">(dist, Scalar(2.0));
       const Tensor none = zeros_like(dist);
       const Tensor weight =
           where(near, (dist * 1.25 + -2.25) * square + 1.0,
                 where(far, ((dist + -5.0) * dist + 8.0) * dist * -0.75 + 3.0, none));
-      const Tensor slope = where(near, (dist * 3.75 + -4.5) * dist,
-                                 where(far, ((dist * 3.0 + -10.0) * dist + 8.0) * -0.75, none)) *
-                           op<"sign">(offset) * speed;
-      bring_inside(n, place, still);
-      taps.push_back(tap(n, place, weight, slope));
+      const Tensor derivative =
+          where(near, (dist * 3.75 + -4.5) * dist,
+                where(far, ((dist * 3.0 + -10.0) * dist + 8.0) * -0.75, none)) *
+          op<"sign">(offset) * speed;
+      bring_inside(n, pixel, still);
+      taps.push_back(tap(n, pixel, weight, derivative));
     }
     return taps;
   }
 
-  // For every choice of one tap in each dimension: `place` in the flat image of what is chosen.
-  void combine(size_t d, const Tensor& place, std::vector<const Tap*> chosen, const Tensor& gy,
+  // Recurses over one tap per dimension; `pixel` is the flat index of the taps chosen so far.
+  void combine(size_t d, const Tensor& pixel, std::vector<const Tap*> chosen, const Tensor& gy,
                const Tensor& x) {
     if (d < axes_.size()) {
       for (const Tap& t : axes_[d]) {
-        const Tensor index = to(held(t.place, s_.in[d]), DType::Int64);
+        const Tensor index = to(held(t.pixel, s_.in[d]), DType::Int64);
         chosen.push_back(&t);
-        combine(d + 1, place.defined() ? place * count_of(d) + index : index, chosen, gy, x);
+        combine(d + 1, pixel.defined() ? pixel * count_of(d) + index : index, chosen, gy, x);
         chosen.pop_back();
       }
       return;
     }
-    const Tensor index = expand(unsqueeze(place, 1), gy.sizes());
+    const Tensor index = expand(unsqueeze(pixel, 1), gy.sizes());
     if (b_.needs(0)) {
       const Tensor w = product(chosen, chosen.size());
       gx_ = op<"scatter_add">(gx_, 2, index, gy * unsqueeze(w, 1));
@@ -264,7 +266,7 @@ class Replay {
     const Tensor moved = sum(op<"gather">(x, 2, index) * gy, Dims{1});
     for (size_t k = 0; k < chosen.size(); ++k) {
       const Tensor part = moved * product(chosen, k);
-      slopes_[k] = slopes_[k].defined() ? slopes_[k] + part : part;
+      grid_grads_[k] = grid_grads_[k].defined() ? grid_grads_[k] + part : part;
     }
   }
 
@@ -276,7 +278,8 @@ class Replay {
   static Tensor product(const std::vector<const Tap*>& chosen, size_t along) {
     Tensor p;
     for (size_t k = 0; k < chosen.size(); ++k) {
-      const Tensor factor = (k == along ? chosen[k]->slope : chosen[k]->weight) * chosen[k]->inside;
+      const Tensor factor =
+          (k == along ? chosen[k]->derivative : chosen[k]->weight) * chosen[k]->inside;
       p = p.defined() ? p * factor : factor;
     }
     return p;
@@ -287,7 +290,7 @@ class Replay {
   cpu::Sampler s_;
   std::vector<std::vector<Tap>> axes_;
   Tensor gx_;
-  std::vector<Tensor> slopes_;
+  std::vector<Tensor> grid_grads_;
 };
 
 void grid_sample_backward(Backward& b) {
@@ -307,7 +310,7 @@ void grid_sample_backward(Backward& b) {
 const Define kOps[] = {
     {"_grid_sample(self: Tensor, grid: Tensor, spatial: int, how: int, outside: int, corners: "
      "bool) -> Tensor",
-     "The values of `self` (N, C, *in) at the places of `grid` (N, *out, spatial). `how`: 0 "
+     "The values of `self` (N, C, *in) at the points of `grid` (N, *out, spatial). `how`: 0 "
      "linear, "
      "1 nearest, 2 cubic. `outside`: 0 zeros, 1 border, 2 reflection.",
      kernel(grid_sample),

@@ -1,19 +1,20 @@
-// Structured kernels exist for float and double; half types pass through them as float32.
+// Structured kernels exist for float and double; half-precision tensors are converted to float32
+// and back.
 #pragma once
 
 #include "ops/tensor_ops.h"
 
 namespace taeda {
 
-// The dtype in which a structured kernel works on `d`; NotImplementedError naming `what` for
-// integers, complex and the floats of 8 bits, which are only stored.
+// The dtype in which a structured kernel computes for `d`. NotImplementedError that names `what`
+// for integers, complex numbers and the storage-only 8-bit floats.
 inline DType compute_dtype(DType d, const char* what) {
   if (is_half(d)) return DType::Float32;
   if (!is_floating(d) || is_float8(d)) unsupported_dtype(what, d);
   return d;
 }
 
-// Contiguous, in `dtype`, without autograd: what a kernel reads.
+// A kernel's input: contiguous, in `dtype`, without autograd.
 inline Tensor prepared(const Tensor& t, DType dtype) {
   if (!t.defined() || (t.dtype() == dtype && t.is_contiguous())) return t;
   Tensor r = empty(t.sizes(), {dtype, t.device()});
@@ -21,7 +22,7 @@ inline Tensor prepared(const Tensor& t, DType dtype) {
   return r;
 }
 
-// The kernel's result in the caller's dtype.
+// Converts a kernel's result to the caller's dtype.
 inline Tensor finished(const Tensor& t, DType dtype) {
   if (t.dtype() == dtype) return t;
   Tensor r = empty(t.sizes(), {dtype, t.device()});

@@ -7,8 +7,8 @@ namespace {
 
 // ---- index ----
 
-// Elements of a dense vector, each place read once. Nothing where that is not what is asked for,
-// or where an index is wrong, of which the long way tells.
+// Fast path: elements of a dense vector. Undefined if it does not apply, or if an index is out of
+// range (the general path reports that).
 Tensor elements_of(const Tensor& x, const TensorList& indices) {
   if (x.dim() != 1 || x.strides()[0] != 1 || x.is_meta() || indices.size() != 1) return {};
   const Tensor& index = indices[0];
@@ -21,7 +21,7 @@ Tensor elements_of(const Tensor& x, const TensorList& indices) {
   return good ? out : Tensor();
 }
 
-// The bytes of one mask over all of a contiguous x, if that is all that is asked for.
+// The mask, if a single boolean mask of x's shape indexes a contiguous x; else undefined.
 Tensor whole_mask(const Tensor& x, const TensorList& indices) {
   if (indices.size() != 1 || !x.is_contiguous() || x.is_meta() || x.dim() == 0) return {};
   const Tensor& mask = indices[0];
@@ -92,7 +92,7 @@ Value index_put_op(Call& c) {
   check(fits, "shape mismatch: value tensor of shape ", to_string(values.sizes()),
         " cannot be broadcast to indexing result of shape ", to_string(p.result));
   if (self.is_meta() || numel_of(p.result) == 0) return out;
-  values = raw_cast(apart_from(values, out), self.dtype());
+  values = raw_cast(without_overlap(values, out), self.dtype());
   if (values.numel() == 1) {
     p.layout.run_flat = p.layout.count_flat = 0;
     for (int64_t& s : p.layout.outer_flat) s = 0;
@@ -117,7 +117,8 @@ void index_put_backward(Backward& b) {
 
 const Define kOps[] = {
     {"index(self: Tensor, indices: Tensor?[]) -> Tensor",
-     "What stands at the given places. Item i of `indices` holds places in dimension i (int64 or "
+     "The elements at the given indices. Item i of `indices` holds indices into dimension i (int64 "
+     "or "
      "int32, negative ones count "
      "from the end), or is a bool mask over as many dimensions as it has, or None for the whole "
      "dimension. The broadcast "
@@ -125,12 +126,12 @@ const Define kOps[] = {
      kernel(index_op),
      {.backward = index_backward, .saves = saves_arg(1), .forms = kMixed}},
     {"_index_backward(grad: Tensor, indices: Tensor?[], sizes: int[]) -> Tensor",
-     "Zeros of shape `sizes` to which `grad` has been added at the places.",
+     "Zeros of shape `sizes` to which `grad` has been added at the indices.",
      kernel(index_backward_op),
      {.backward = index_backward_backward, .saves = saves_arg(1), .forms = kMixed}},
     {"index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: bool = False) -> "
      "Tensor",
-     "A copy of `self` with `values` at the places that `index` would read; with `accumulate`, "
+     "A copy of `self` with `values` at the indices that `index` would read; with `accumulate`, "
      "added there.",
      raw_kernel(index_put_op, true),
      {.backward = index_put_backward, .saves = saves_arg(1), .forms = kPublic | kInplace | kMixed}},

@@ -1,10 +1,10 @@
-// Masks and places: nonzero, argwhere, masked_select, masked_scatter, one_hot.
+// Masks and their indices: nonzero, argwhere, masked_select, masked_scatter, one_hot.
 #include "base/checked.h"
 #include "ops/index_util.h"
 
 namespace taeda {
 
-Tensor mask_flat_places(const Tensor& mask) {
+Tensor mask_flat_indices(const Tensor& mask) {
   Tensor bytes = raw_contiguous(raw_cast(mask, DType::Bool));
   auto* m = bytes.data_as<uint8_t>();
   const int64_t total = cpu::count_true(m, bytes.numel());
@@ -13,9 +13,9 @@ Tensor mask_flat_places(const Tensor& mask) {
   return flat;
 }
 
-TensorList mask_places(const Tensor& mask) {
+TensorList mask_indices(const Tensor& mask) {
   size_t nd = mask.sizes().size();
-  Tensor flat = mask_flat_places(mask);
+  Tensor flat = mask_flat_indices(mask);
   if (nd == 1) return {flat};
   TensorList out(nd);
   std::vector<int64_t*> columns(nd);
@@ -39,7 +39,7 @@ void check_has_data(const Tensor& x, const char* what) {
 Tensor nonzero_op(const Tensor& x) {
   check_has_data(x, "nonzero");
   size_t nd = x.sizes().size();
-  Tensor flat = mask_flat_places(x);
+  Tensor flat = mask_flat_indices(x);
   if (nd == 1) return raw_view(flat, Dims{flat.numel(), 1}, Dims{1, 1}, 0);
   Tensor out = empty(Dims{flat.numel(), static_cast<int64_t>(nd)}, flat.options());
   if (nd == 0) return out;
@@ -52,7 +52,7 @@ Tensor nonzero_op(const Tensor& x) {
 
 TensorList nonzero_tuple(const Tensor& x) {
   check_has_data(x, "nonzero");
-  return mask_places(x.dim() == 0 ? raw_view(x, Dims{1}, Dims{1}, x.offset()) : x);
+  return mask_indices(x.dim() == 0 ? raw_view(x, Dims{1}, Dims{1}, x.offset()) : x);
 }
 
 Tensor masked_select_op(const Tensor& x, const Tensor& mask) {
@@ -82,7 +82,7 @@ Value masked_scatter_op(Call& c) {
       raw_contiguous(raw_view(mask, sizes, broadcast_strides(mask, sizes), mask.offset()));
   int64_t n = cpu::count_true(bytes.data_as<uint8_t>(), bytes.numel());
   check(n <= source.numel(), "Number of elements of source < number of ones in mask");
-  Tensor flat = raw_contiguous(out), values = raw_contiguous(apart_from(source, out));
+  Tensor flat = raw_contiguous(out), values = raw_contiguous(without_overlap(source, out));
   cpu::put_true(flat.data(), bytes.data_as<uint8_t>(), bytes.numel(), values.data(), n,
                 out.dtype());
   if (!flat.is(out)) copy_into(out, flat);
@@ -149,7 +149,8 @@ const Define kOps[] = {
      kernel(masked_select_op),
      {.forms = kPublic | kOut, .composite = true}},
     {"masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor",
-     "A copy of `self` in which the places where `mask` is true hold the elements of `source`, one "
+     "A copy of `self` in which the elements where `mask` is true hold the elements of `source`, "
+     "one "
      "after the other.",
      raw_kernel(masked_scatter_op, true),
      {.backward = masked_scatter_backward, .saves = saves_arg(1), .forms = kPublic | kInplace}},

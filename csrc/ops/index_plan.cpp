@@ -3,7 +3,7 @@
 namespace taeda {
 namespace {
 
-// Whether the `count` dimensions of x from `first` on can be walked with one stride.
+// Whether the `count` dimensions of x from `first` on can be traversed with one stride.
 bool is_one_run(const Tensor& x, size_t first, size_t count) {
   for (size_t d = first + 1; d < first + count; ++d) {
     if (x.strides()[d - 1] != x.strides()[d] * x.sizes()[d]) return false;
@@ -63,11 +63,11 @@ Indexed resolve(const Tensor& x, const TensorList& indices) {
     if (alone && is_one_run(x, d, k)) {
       r.sizes.push_back(index.numel());
       r.strides.push_back(x.strides()[d + k - 1]);
-      r.index.push_back(mask_flat_places(index));
+      r.index.push_back(mask_flat_indices(index));
       d += k;
       continue;
     }
-    for (const Tensor& p : mask_places(index)) take(p);
+    for (const Tensor& p : mask_indices(index)) take(p);
   }
   while (d < n) take(Tensor());
   return r;
@@ -108,7 +108,7 @@ IndexPlan plan_of(const Indexed& r, bool compute) {
   cpu::IndexLayout& l = p.layout;
   l.count = numel_of(shape);
   Dims flat = contiguous_strides(p.result);
-  // Joined with the dimension before where both sides allow it.
+  // Coalesced with the previous dimension if both sides allow it.
   auto add_outer = [&](int64_t size, int64_t stride, int64_t flat_stride) {
     if (size == 1) return;
     if (!l.outer.empty() && l.outer_strides.back() == stride * size &&
@@ -150,8 +150,8 @@ IndexPlan plan_of(const Indexed& r, bool compute) {
   l.count_flat = after_count;
   if (numel_of(p.result) == 0 && l.count == 0) return p;
 
-  p.places = empty(Dims{l.count}, {DType::Int64, {}});
-  auto* offsets = p.places.data_as<int64_t>();
+  p.offsets = empty(Dims{l.count}, {DType::Int64, {}});
+  auto* offsets = p.offsets.data_as<int64_t>();
   if (used == 0) offsets[0] = 0;
   for (size_t d = 0; d < n; ++d) {
     if (!r.index[d].defined()) continue;

@@ -5,7 +5,8 @@
 
 namespace taeda {
 
-// Indices ready for a kernel: for each dimension of (sizes, strides) an int64 tensor or nothing.
+// Indices for a kernel: for each dimension of (sizes, strides) an int64 tensor, or an undefined
+// one.
 struct Indexed {
   Dims sizes, strides;
   TensorList index;
@@ -15,8 +16,8 @@ Indexed resolve(const Tensor& x, const TensorList& indices);
 
 struct IndexPlan {
   cpu::IndexLayout layout;
-  Tensor places;  // owns the layout's offsets
-  Dims result;    // shape of the flat side
+  Tensor offsets;  // owns the layout's offsets
+  Dims result;     // shape of the gathered side
 };
 
 // `compute` is false for meta tensors: then only the shape is worked out.

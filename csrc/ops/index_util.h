@@ -1,4 +1,4 @@
-// What the indexing ops share: checked indices and targets of in-place forms.
+// Helpers of the indexing ops: checked indices, and targets of in-place forms.
 #pragma once
 
 #include "kernels/cpu/index/index.h"
@@ -23,8 +23,8 @@ inline Tensor target_of(Call& c, const Tensor& self) {
   return c.out;
 }
 
-// `t`, copied where it lies in the memory that is about to be written.
-inline Tensor apart_from(const Tensor& t, const Tensor& target) {
+// `t`, or a copy if it shares memory with the target that is about to be written.
+inline Tensor without_overlap(const Tensor& t, const Tensor& target) {
   return t.storage() == target.storage() ? raw_clone(t) : t;
 }
 
@@ -44,8 +44,8 @@ inline std::optional<int64_t> find_outside(const Tensor& index, int64_t low, int
 }
 
 // Coordinates of the true elements of a bool or byte mask: one int64 vector for each dimension.
-TensorList mask_places(const Tensor& mask);
-// The same as one vector of places in row-major order.
-Tensor mask_flat_places(const Tensor& mask);
+TensorList mask_indices(const Tensor& mask);
+// The same as one vector of flat row-major indices.
+Tensor mask_flat_indices(const Tensor& mask);
 
 }  // namespace taeda

@@ -16,7 +16,7 @@ DType common_dtype(const TensorList& tensors) {
   return d;
 }
 
-// Copies the pieces behind one another along `dim` of `out`.
+// Concatenates the pieces along `dim` of `out`.
 void fill_joined(const Tensor& out, const TensorList& pieces, int64_t dim) {
   bool plain = out.is_contiguous();
   for (const Tensor& t : pieces) plain = plain && t.is_contiguous() && t.dtype() == out.dtype();
@@ -179,7 +179,7 @@ Tensor block_diag_op(const TensorList& tensors) {
   return op<"_block_diag">(blocks);
 }
 
-// Where block j stands among the last two dimensions of t.
+// The view of one block within the last two dimensions of t.
 Tensor block_of(const Tensor& t, int64_t top, int64_t left, const Dims& sizes) {
   const int64_t row = t.dim() - 2;
   return narrow(narrow(t, row, top, at(sizes, row)), row + 1, left, at(sizes, row + 1));

@@ -12,8 +12,8 @@ Tensor kron_op(const Tensor& a, const Tensor& b) {
     return own < 0 ? int64_t(1) : at(t.sizes(), own);
   };
   Dims left, right, joined;
-  // The pairs of dimensions from `whole` on are filled in both factors, which then are an eighth of
-  // the product or less, and can be multiplied in long lines.
+  // Expand the pairs of dimensions from `whole` on in both factors, as long as these stay an eighth
+  // of the product or less: the multiplication then has a long inner loop.
   int64_t whole = n, rows_a = 1, rows_b = 1;
   for (int64_t d = 0; d < n; ++d) {
     if (whole == n && d > 0 && rows_a >= 8 && rows_b >= 8) whole = d;

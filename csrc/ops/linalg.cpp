@@ -104,18 +104,18 @@ Dims column_strides(DimsRef sizes) {
 
 }  // namespace
 
-Tensor empty_by_columns(DimsRef sizes, Options o) {
+Tensor empty_column_major(DimsRef sizes, Options o) {
   return empty_strided(sizes, column_strides(sizes), o);
 }
 
-Tensor by_columns(const Tensor& a) {
-  Tensor t = empty_by_columns(a.sizes(), a.options());
+Tensor column_major_copy(const Tensor& a) {
+  Tensor t = empty_column_major(a.sizes(), a.options());
   if (!a.is_meta()) copy_into(t, a);
   return t;
 }
 
-Tensor readable_by_columns(const Tensor& a) {
-  return same(a.strides(), column_strides(a.sizes())) ? a : by_columns(a);
+Tensor as_column_major(const Tensor& a) {
+  return same(a.strides(), column_strides(a.sizes())) ? a : column_major_copy(a);
 }
 
 Tensor raw_transpose(const Tensor& a) {
@@ -143,7 +143,7 @@ void raw_identity(const Tensor& a) {
   });
 }
 
-// ---- through the door ----
+// ---- dispatched ops ----
 
 Tensor mT(const Tensor& a) { return transpose(a, -2, -1); }
 Tensor adjoint(const Tensor& a) { return conj(mT(a)); }

@@ -1,5 +1,5 @@
-// What the families of linear algebra share: checks of their arguments, the layout that LAPACK
-// reads, reports of failure, and the few matrix functions that derivatives are written in.
+// Helpers of the linear algebra ops: argument checks, LAPACK's memory layout, error reports, and
+// the matrix functions that derivatives use.
 #pragma once
 
 #include "autograd/backward.h"
@@ -16,13 +16,13 @@ struct LinAlgError : Error {  // taeda.linalg.LinAlgError
 
 // ---- checks; `what` is the function's public name, such as "linalg.inv" ----
 
-// Batches of matrices of a dtype that LAPACK computes in.
+// Checks that `a` is a batch of matrices of a dtype that LAPACK supports.
 void check_matrix(const char* what, const Tensor& a, const char* argument = "A");
 void check_square(const char* what, const Tensor& a, const char* argument = "A");
 void check_same_dtype(const char* what, const Tensor& a, const Tensor& b, const char* a_name = "A",
                       const char* b_name = "B");
-// Throws what `message` says of the first matrix whose `info` (int32, one per matrix) is not 0:
-// message(info) where the matrices are a batch, its place is put before that.
+// Throws message(info) for the first matrix whose `info` (int32, one per matrix) is not 0, with the
+// index of the matrix in front if there is a batch.
 void check_info(const char* what, const Tensor& info, std::string (*message)(int));
 // LinAlgError where a matrix holds NaN or an infinity.
 void check_finite(const char* what, const Tensor& a);
@@ -39,21 +39,21 @@ inline lapack::Shape lapack_shape(const Tensor& a) {
 // a and b with their batches broadcast to one.
 std::pair<Tensor, Tensor> broadcast_batches(const char* what, const Tensor& a, const Tensor& b);
 
-// ---- layout, below the door ----
+// ---- layout, without dispatch ----
 
-// Matrices that lie by columns, one behind the other: what LAPACK reads and writes.
-Tensor empty_by_columns(DimsRef sizes, Options o);
-Tensor by_columns(const Tensor& a);                 // a fresh copy
-Tensor readable_by_columns(const Tensor& a);        // `a` itself where it lies so already
+// Contiguous batches of column-major matrices, as LAPACK reads and writes them.
+Tensor empty_column_major(DimsRef sizes, Options o);
+Tensor column_major_copy(const Tensor& a);          // a new copy
+Tensor as_column_major(const Tensor& a);            // `a` itself if it is column-major already
 Tensor raw_transpose(const Tensor& a);              // no history
 Tensor raw_expand(const Tensor& a, DimsRef sizes);  // no history
-void raw_identity(const Tensor& a);                 // fills matrices that lie by columns
+void raw_identity(const Tensor& a);                 // fills column-major matrices
 inline Tensor empty_like_info(const Tensor& a) {
   return raw_zeros(batch_sizes(a), {DType::Int32, a.device()});
 }
 inline int32_t* as_int(const Tensor& t) { return t.data_as<int32_t>(); }
 
-// ---- through the door ----
+// ---- dispatched ops ----
 
 Tensor adjoint(const Tensor& a);  // conjugate transpose
 Tensor mT(const Tensor& a);       // transpose of the last two dimensions
@@ -69,12 +69,12 @@ Tensor triangular_solution(const Tensor& a, const Tensor& b, bool upper, bool le
 
 // ---- rows of the table ----
 
-// Written in other ops; public in taeda.linalg, or at the top level and as a method.
+// Composite ops; public in taeda.linalg, or at the top level and as a method.
 inline constexpr Traits kLinalg{
     .forms = kFunction | kOut, .composite = true, .module = "linalg", .heavy = true};
 inline constexpr Traits kLinalgMethod{.forms = kPublic | kOut, .composite = true, .heavy = true};
 
-// Whether a gradient of `t` will be asked for: some functions compute more then.
+// Whether a gradient of `t` may be needed: some functions then compute more.
 inline bool wants_grad(const Tensor& t) {
   return (t.requires_grad_flag() && modes.grad) || (modes.always & kForwardLayer);
 }

@@ -26,11 +26,11 @@ Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left,
         ": Incompatible shapes of A and B for the equation ", left ? "AX = B" : "XA = B", " (",
         a.size(-2), "x", a.size(-1), " and ", b.size(-2), "x", b.size(-1), ")");
   auto [triangle, rhs] = broadcast_batches(what, a, b);
-  Tensor x = by_columns(rhs);
+  Tensor x = column_major_copy(rhs);
   if (x.is_meta() || x.numel() == 0) return x;
-  // What lies by rows is the other triangle, transposed, of what lies by columns.
+  // A row-major triangle is the transpose of the opposite column-major triangle.
   const bool rows = triangle.is_contiguous();
-  Tensor t = rows ? triangle : readable_by_columns(triangle);
+  Tensor t = rows ? triangle : as_column_major(triangle);
   const int64_t n = a.size(-1);
   visit_inexact(x.dtype(), what, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -65,7 +65,7 @@ TensorList triangular_solve(const Tensor& self, const Tensor& a, bool upper, boo
 
 TensorList cholesky_ex(const Tensor& a, bool upper, bool check_errors) {
   check_square("linalg.cholesky", a);
-  Tensor l = by_columns(a), info = empty_like_info(a);
+  Tensor l = column_major_copy(a), info = empty_like_info(a);
   if (!l.is_meta() && l.numel() > 0) {
     visit_inexact(a.dtype(), "linalg.cholesky", [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -108,9 +108,9 @@ void check_factor(const char* what, const Tensor& b, const Tensor& factor) {
 Tensor cholesky_solve(const Tensor& b, const Tensor& factor, bool upper) {
   check_factor("cholesky_solve", b, factor);
   auto [f, rhs] = broadcast_batches("cholesky_solve", factor, b);
-  Tensor x = by_columns(rhs);
+  Tensor x = column_major_copy(rhs);
   if (x.is_meta() || x.numel() == 0) return x;
-  f = readable_by_columns(f);
+  f = as_column_major(f);
   const int64_t n = factor.size(-1);
   visit_inexact(x.dtype(), "cholesky_solve", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -134,7 +134,7 @@ void cholesky_solve_backward(Backward& b) {
 
 Tensor cholesky_inverse(const Tensor& factor, bool upper) {
   check_square("cholesky_inverse", factor, "L");
-  Tensor x = by_columns(factor), info = empty_like_info(factor);
+  Tensor x = column_major_copy(factor), info = empty_like_info(factor);
   if (x.is_meta() || x.numel() == 0) return x;
   visit_inexact(x.dtype(), "cholesky_inverse", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -156,7 +156,7 @@ void cholesky_inverse_backward(Backward& b) {
 
 TensorList ldl_factor_ex(const Tensor& a, bool hermitian, bool check_errors) {
   check_square("linalg.ldl_factor", a);
-  Tensor ld = by_columns(a), info = empty_like_info(a);
+  Tensor ld = column_major_copy(a), info = empty_like_info(a);
   Tensor pivots = empty(join(batch_sizes(a), {a.size(-1)}), {DType::Int32, a.device()});
   if (!ld.is_meta() && ld.numel() > 0) {
     visit_inexact(a.dtype(), "linalg.ldl_factor", [&](auto tag) {
@@ -199,9 +199,9 @@ Tensor ldl_solve(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool h
   check(b.size(-2) == ld.size(-1), what, ": Incompatible shapes of LD ", to_string(ld.sizes()),
         " and B ", to_string(b.sizes()));
   auto [factor, rhs] = broadcast_batches(what, ld, b);
-  Tensor x = by_columns(rhs);
+  Tensor x = column_major_copy(rhs);
   if (x.is_meta() || x.numel() == 0) return x;
-  factor = readable_by_columns(factor);
+  factor = as_column_major(factor);
   Tensor p = raw_contiguous(raw_expand(pivots, join(batch_sizes(x), {ld.size(-1)})));
   visit_inexact(x.dtype(), what, [&](auto tag) {
     using T = typename decltype(tag)::type;

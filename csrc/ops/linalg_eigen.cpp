@@ -21,7 +21,8 @@ Tensor gaps(const Tensor& values) {
   return d + identity(values.size(-1), values.options());
 }
 
-// An eigenvector is only known up to a factor of size 1; a loss that depends on it has no gradient.
+// An eigenvector is determined only up to a complex phase; a loss that depends on the phase has no
+// gradient.
 void check_phase(const char* what, const Tensor& inner) {
   if (!is_complex(inner.dtype()) || inner.is_meta()) return;
   GradMode off(false);
@@ -41,7 +42,7 @@ TensorList eigh_raw(const Tensor& a, const std::string& triangle, bool vectors) 
         ": Expected UPLO argument to be 'L' or 'U', but got ", triangle);
   check_finite(what, a);
   const bool upper = triangle == "U" || triangle == "u";
-  Tensor v = by_columns(a), info = empty_like_info(a);
+  Tensor v = column_major_copy(a), info = empty_like_info(a);
   Tensor w = empty(join(batch_sizes(a), {a.size(-1)}), {to_real(a.dtype()), a.device()});
   if (!v.is_meta() && v.numel() > 0) {
     visit_inexact(a.dtype(), what, [&](auto tag) {
@@ -84,9 +85,9 @@ TensorList eig_raw(const Tensor& a, bool vectors) {
   check_square(what, a);
   check_finite(what, a);
   const Options complex{to_complex(a.dtype()), a.device()};
-  Tensor copy = by_columns(a), info = empty_like_info(a);
+  Tensor copy = column_major_copy(a), info = empty_like_info(a);
   Tensor w = empty(join(batch_sizes(a), {a.size(-1)}), complex);
-  Tensor v = vectors ? empty_by_columns(a.sizes(), complex) : empty(Dims{0}, complex);
+  Tensor v = vectors ? empty_column_major(a.sizes(), complex) : empty(Dims{0}, complex);
   if (!copy.is_meta() && copy.numel() > 0) {
     visit_inexact(a.dtype(), what, [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -99,8 +100,8 @@ TensorList eig_raw(const Tensor& a, bool vectors) {
   return {w, v};
 }
 
-// V^-H (diag(gw) + (V^H gV - V^H V diag(Re V^H gV)) / conj(gaps)) V^H: the second part keeps the
-// columns of V at length 1.
+// V^-H (diag(gw) + (V^H gV - V^H V diag(Re V^H gV)) / conj(gaps)) V^H: the second term is due to
+// the columns of V being normalised.
 void eig_backward(Backward& b) {
   Tensor w = b.out(0), v = b.out(1);
   check(b.arg<bool>(1),

@@ -59,7 +59,7 @@ Tensor pade(const Tensor& a, double norm) {
   while (powers.size() < 4 && 2 * powers.size() <= degree)
     powers.push_back(matmul(powers.back(), powers[1]));
   if (degree == 9) powers.push_back(matmul(powers[2], powers[2]));
-  auto sums = [&](size_t c) {  // of every second term, from the c-th on
+  auto sums = [&](size_t c) {  // of every second coefficient, starting with the c-th
     const size_t last = degree == 13 ? 3 : degree / 2;
     Tensor sum = eye * terms[c];
     for (size_t k = 1; k <= last; ++k) sum = sum + powers[k] * terms[2 * k + c];
@@ -75,7 +75,7 @@ Tensor matrix_exp_raw(const Tensor& a) {
   check_square("linalg.matrix_exp", a);
   if (a.is_meta() || a.numel() == 0) return empty(a.sizes(), a.options());
   GradMode off(false);
-  // Halved until small enough, each matrix as often as it needs, and squared as often afterwards.
+  // Scaling and squaring, with a number of steps for each matrix.
   Tensor norm = op<"linalg_matrix_norm">(a, Scalar(1.0), Dims{-2, -1}, true, std::nullopt);
   norm = contiguous(to(norm, DType::Float64));
   Tensor halvings = empty(norm.sizes(), {DType::Int64, a.device()}),
@@ -117,7 +117,7 @@ Tensor matrix_power(const Tensor& a, int64_t n) {
         "linalg.matrix_power: A must be batches of square "
         "matrices, got shape ",
         to_string(a.sizes()));
-  if (n == 0) {  // through `where`, so that a gradient, if one is asked for, is zeros
+  if (n == 0) {  // through `where`, so that the gradient is zeros, not missing
     Tensor eye = expand(identity(a.size(-1), a.options()), a.sizes());
     return where(zeros(Dims{}, {DType::Bool, a.device()}), a, eye);
   }

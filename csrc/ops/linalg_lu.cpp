@@ -27,7 +27,8 @@ struct Factor {
 };
 
 Factor factorize(const char* what, const Tensor& a) {
-  Factor f{by_columns(a), empty(join(batch_sizes(a), {short_side(a)}), {DType::Int32, a.device()}),
+  Factor f{column_major_copy(a),
+           empty(join(batch_sizes(a), {short_side(a)}), {DType::Int32, a.device()}),
            empty_like_info(a)};
   if (a.is_meta() || a.numel() == 0) return f;
   visit_inexact(a.dtype(), what, [&](auto tag) {
@@ -54,7 +55,7 @@ Tensor row_order(const Tensor& pivots, int64_t rows) {
 }
 
 // With a = P L U, the gradient of a's square part is P L^-H [tril(L^H gL, -1) + triu(gU U^H)] U^-H;
-// what the columns or rows beyond that part add to gL or gU comes from their own equations.
+// the columns or rows beyond the square part contribute to gL or gU through their own equations.
 void lu_factor_backward(Backward& b) {
   Tensor lu = b.out(0), g = b.grad_or_zeros(0);
   const int64_t m = lu.size(-2), n = lu.size(-1), k = std::min(m, n);
@@ -171,9 +172,9 @@ void check_factored(const Tensor& lu, const Tensor& pivots, const Tensor& b, boo
 Tensor solve_factored(const Tensor& lu_in, const Tensor& pivots_in, const Tensor& b, bool conj_t) {
   check_factored(lu_in, pivots_in, b, true);
   auto [lu, rhs] = broadcast_batches("linalg.lu_solve", lu_in, b);
-  Tensor x = by_columns(rhs);
+  Tensor x = column_major_copy(rhs);
   if (x.is_meta() || x.numel() == 0) return x;
-  lu = readable_by_columns(lu);
+  lu = as_column_major(lu);
   Tensor pivots =
       raw_contiguous(raw_expand(pivots_in, join(batch_sizes(lu), {pivots_in.size(-1)})));
   const int64_t n = lu.size(-1), count = pivots.numel();
@@ -197,7 +198,7 @@ Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool le
   check_factored(lu, pivots, b, left);
   if (!left) return adjoint(op<"linalg_lu_solve">(lu, pivots, adjoint(b), true, !conj_t));
   if (!wants_grad(lu)) return op<"_linalg_lu_solve">(lu, pivots, b, conj_t);
-  // For the gradient of the factor too: in two triangular steps.
+  // As two triangular solves, for the gradient of the factor too.
   const int64_t n = lu.size(-1);
   Tensor unit_l = tril(lu, -1) + identity(n, lu.options());
   Tensor order = row_order(pivots, n);
@@ -232,9 +233,9 @@ TensorList solve_raw(const Tensor& a, const Tensor& b, bool left, bool check_err
   if (check_errors) check_info("linalg.solve", f.info, singular_solve);
   // x a = b is a^T x^T = b^T.
   auto [lu, rhs] = broadcast_batches("linalg.solve", f.lu, left ? b : raw_transpose(b));
-  Tensor x = by_columns(rhs);
+  Tensor x = column_major_copy(rhs);
   if (!x.is_meta() && x.numel() > 0) {
-    Tensor factors = readable_by_columns(lu);
+    Tensor factors = as_column_major(lu);
     const int64_t n = a.size(-1);
     Tensor pivots = raw_contiguous(raw_expand(f.pivots, join(batch_sizes(lu), {n})));
     visit_inexact(x.dtype(), "linalg.solve", [&](auto tag) {
@@ -246,7 +247,7 @@ TensorList solve_raw(const Tensor& a, const Tensor& b, bool left, bool check_err
   return {left ? x : raw_transpose(x), f.lu, f.pivots, f.info};
 }
 
-// The gradient of b; solved anew, or with the factor where nobody will differentiate it.
+// The gradient of b: solves again, or reuses the factor if this will not be differentiated.
 Tensor solve_gradient(Backward& b, const Tensor& g, bool left) {
   if (derivative_in_ops()) return op<"linalg_solve">(adjoint(b.arg<Tensor>(0)), g, left);
   Tensor lu = b.out(1), pivots = b.out(2);
@@ -288,7 +289,7 @@ TensorList inverse_ex(const Tensor& a, bool check_errors) {
   check_square("linalg.inv", a);
   Factor f = factorize("linalg.inv", a);
   if (check_errors) check_info("linalg.inv", f.info, singular_inverse);
-  Tensor x = empty_by_columns(a.sizes(), a.options());
+  Tensor x = empty_column_major(a.sizes(), a.options());
   raw_identity(x);
   if (!x.is_meta() && x.numel() > 0) {
     const int64_t n = a.size(-1);
@@ -363,8 +364,8 @@ Tensor scaled_identity(const Tensor& scale, int64_t n) {
   return s * identity(n, scale.options());
 }
 
-// What is left of det(a) a^-H where a is singular: products of all singular values but one, between
-// the singular vectors. Of a matrix whose rank is less by more than one it is zero.
+// The limit of det(a) a^-H for a singular matrix: products of all singular values but one, between
+// the singular vectors. It is zero if the rank is less than n - 1.
 Tensor cofactors(const Tensor& a) {
   const int64_t n = a.size(-1);
   TensorList usv = ops<"_linalg_svd">(a, false, true, true);
@@ -395,14 +396,14 @@ void det_backward(Backward& b) {
   }
 }
 
-// d log det(a) = tr(a^-1 da), whose real part is that of log|det a| and whose imaginary part turns
-// the sign.
+// d log det(a) = tr(a^-1 da), whose real part is d log|det a| and whose imaginary part rotates the
+// sign.
 void slogdet_backward(Backward& b) {
   if (!b.grad(0).defined() && !b.grad(1).defined()) return;
   Tensor a = b.arg<Tensor>(0), scale = to(b.grad_or_zeros(1), a.dtype());
   if (is_complex(a.dtype()) && b.grad(0).defined()) {
-    Tensor turn = op<"imag">(conj(b.grad(0)) * b.out(0));
-    scale = scale - op<"complex">(zeros_like(turn), turn);
+    Tensor rotation = op<"imag">(conj(b.grad(0)) * b.out(0));
+    scale = scale - op<"complex">(zeros_like(rotation), rotation);
   }
   Tensor rhs = scaled_identity(scale, a.size(-1));
   b.set(0, derivative_in_ops() ? ops<"linalg_solve_ex">(adjoint(a), rhs, true, false)[0]

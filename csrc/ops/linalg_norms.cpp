@@ -10,7 +10,7 @@ namespace {
 
 // ---- matrix norms ----
 
-// The dimensions of the matrices, as two different numbers from 0 on.
+// The two matrix dimensions, normalised to be non-negative and distinct.
 std::pair<int64_t, int64_t> matrix_dims(const char* what, const Tensor& a, DimsRef dims) {
   check(a.dim() >= 2, what, ": The input tensor A must have at least 2 dimensions, got shape ",
         to_string(a.sizes()));
@@ -30,7 +30,7 @@ Tensor norm_input(const char* what, const Tensor& a, OptDType dtype) {
   return to(a, *dtype);
 }
 
-// The largest (or smallest) along `dim`; 0 is the largest of none.
+// The largest (or smallest) along `dim`; 0 if there is none.
 Tensor extreme(const Tensor& x, int64_t dim, bool largest, bool keepdim) {
   if (largest && x.size(dim) == 0) return op<"sum">(x, Dims{dim}, keepdim);
   return largest ? op<"amax">(x, Dims{dim}, keepdim) : op<"amin">(x, Dims{dim}, keepdim);
@@ -39,7 +39,7 @@ Tensor extreme(const Tensor& x, int64_t dim, bool largest, bool keepdim) {
 Tensor singular_values(const Tensor& a, int64_t rows, int64_t cols) {
   return op<"linalg_svdvals">(op<"movedim">(a, Dims{rows, cols}, Dims{-2, -1}));
 }
-// Puts back the two dimensions, of size 1, that a norm by singular values lost.
+// Restores the two reduced dimensions as size 1 for keepdim.
 Tensor restore(Tensor x, int64_t rows, int64_t cols, bool keepdim) {
   if (!keepdim) return x;
   return unsqueeze(unsqueeze(x, std::min(rows, cols)), std::max(rows, cols));

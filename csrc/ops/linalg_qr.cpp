@@ -7,7 +7,7 @@ namespace {
 // ---- factors ----
 
 TensorList qr_factor(const Tensor& a) {
-  Tensor f = by_columns(a), tau = empty(join(batch_sizes(a), {short_side(a)}), a.options());
+  Tensor f = column_major_copy(a), tau = empty(join(batch_sizes(a), {short_side(a)}), a.options());
   if (!f.is_meta() && f.numel() > 0) {
     visit_inexact(a.dtype(), "linalg.qr", [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -24,7 +24,7 @@ TensorList geqrf(const Tensor& a) {
 // The first `cols` columns of Q from k reflectors.
 Tensor form_q(const Tensor& factor, const Tensor& tau, int64_t cols) {
   const int64_t m = factor.size(-2), k = tau.size(-1);
-  Tensor q = empty_by_columns(join(batch_sizes(factor), {m, cols}), factor.options());
+  Tensor q = empty_column_major(join(batch_sizes(factor), {m, cols}), factor.options());
   if (q.is_meta() || q.numel() == 0) return q;
   copy_into(raw_narrow(q, q.dim() - 1, 0, k), raw_narrow(factor, factor.dim() - 1, 0, k));
   Tensor scales = raw_contiguous(tau);
@@ -37,7 +37,7 @@ Tensor form_q(const Tensor& factor, const Tensor& tau, int64_t cols) {
 
 Tensor raw_upper(const Tensor& factor, int64_t rows) {
   GradMode off(false);
-  return by_columns(op<"triu">(raw_narrow(factor, factor.dim() - 2, 0, rows), 0));
+  return column_major_copy(op<"triu">(raw_narrow(factor, factor.dim() - 2, 0, rows), 0));
 }
 
 TensorList linalg_qr(const Tensor& a, const std::string& mode) {
@@ -154,9 +154,9 @@ Tensor ormqr_raw(const Tensor& a_in, const Tensor& tau_in, const Tensor& other, 
                  bool transposed) {
   check_ormqr(a_in, tau_in, other, left);
   const int64_t k = tau_in.size(-1);
-  Tensor c = by_columns(other);
+  Tensor c = column_major_copy(other);
   if (c.is_meta() || c.numel() == 0 || k == 0) return c;
-  Tensor a = readable_by_columns(raw_narrow(a_in, a_in.dim() - 1, 0, k));
+  Tensor a = as_column_major(raw_narrow(a_in, a_in.dim() - 1, 0, k));
   Tensor tau = raw_contiguous(tau_in);
   visit_inexact(c.dtype(), "ormqr", [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -1,4 +1,4 @@
-// Singular values, and what rests on them: pseudo-inverse, rank, least squares.
+// Singular values and functions based on them: pseudo-inverse, rank, least squares.
 #include <limits>
 
 #include "ops/linalg.h"
@@ -22,9 +22,9 @@ TensorList svd_raw(const Tensor& a, bool full, bool vectors, bool any_signs) {
   const int64_t m = a.size(-2), n = a.size(-1), k = std::min(m, n);
   const DimsRef batch = batch_sizes(a);
   Tensor s = empty(join(batch, {k}), {to_real(a.dtype()), a.device()});
-  Tensor u = vectors ? empty_by_columns(join(batch, {m, full ? m : k}), a.options())
+  Tensor u = vectors ? empty_column_major(join(batch, {m, full ? m : k}), a.options())
                      : empty(Dims{0}, a.options());
-  Tensor vh = vectors ? empty_by_columns(join(batch, {full ? n : k, n}), a.options())
+  Tensor vh = vectors ? empty_column_major(join(batch, {full ? n : k, n}), a.options())
                       : empty(Dims{0}, a.options());
   if (a.is_meta()) return {u, s, vh};
   if (a.numel() == 0) {
@@ -34,7 +34,7 @@ TensorList svd_raw(const Tensor& a, bool full, bool vectors, bool any_signs) {
     }
     return {u, s, vh};
   }
-  Tensor copy = by_columns(a), info = empty_like_info(a);
+  Tensor copy = column_major_copy(a), info = empty_like_info(a);
   visit_inexact(a.dtype(), what, [&](auto tag) {
     using T = typename decltype(tag)::type;
     lapack::svd(lapack_shape(a), full, any_signs, copy.data_as<T>(), s.data_as<lapack::Real<T>>(),
@@ -56,8 +56,8 @@ void check_phase(const Tensor& left, const Tensor& right) {
 
 // With E(i, j) = s_j^2 - s_i^2 and skew(X) = X - X^H:
 //   U [skew(U^H gU) / E S + S skew(V^H gV) / E + diag(gs)] V^H,
-// what of gU and gV lies outside the spaces of U and V, over S, and for complex matrices the
-// phases.
+// plus the components of gU and gV outside the column spaces of U and V, divided by S, and for
+// complex matrices a phase term.
 void svd_backward(Backward& b) {
   check(b.arg<bool>(2),
         "linalg.svdvals: its singular vectors were not computed, so there is no "
@@ -86,8 +86,8 @@ void svd_backward(Backward& b) {
   Tensor mask = to(identity(k, {DType::Float32, s.device()}), DType::Bool);
   add(inner, op<"masked_fill">(off, mask, Tensor(0)));
   if (is_complex(u.dtype()) && gu.defined()) {
-    Tensor turn = op<"imag">(diagonal_of(uhgu)) / s;
-    add(inner, as_diagonal(op<"complex">(zeros_like(turn), turn)));
+    Tensor rotation = op<"imag">(diagonal_of(uhgu)) / s;
+    add(inner, as_diagonal(op<"complex">(zeros_like(rotation), rotation)));
   }
   Tensor ga = matmul(u, matmul(inner, vh));
   if (m > k && gu.defined()) add(ga, matmul((gu - matmul(u, uhgu)) / columns(s), vh));
@@ -231,7 +231,7 @@ lapack::LeastSquares method_of(const std::string& driver) {
   return lapack::LeastSquares::SVD;
 }
 
-// |A X - B|^2 by columns: what LAPACK leaves below the solutions, where A has full rank.
+// |A X - B|^2 by columns: stored by LAPACK below the solutions if A has full rank.
 Tensor residuals_of(const Tensor& x, int64_t n, const Tensor& rank) {
   const int64_t m = x.size(-2);
   if (rank.defined()) {
@@ -259,7 +259,7 @@ TensorList least_squares(const Tensor& a, const Tensor& b, std::optional<double>
   const DimsRef batch = batch_sizes(a);
   const Options real{to_real(a.dtype()), a.device()};
   check_finite(what, a);
-  Tensor x = empty_by_columns(join(batch, {high, b.size(-1)}), a.options());
+  Tensor x = empty_column_major(join(batch, {high, b.size(-1)}), a.options());
   Tensor solution = raw_narrow(x, x.dim() - 2, 0, n);
   Tensor s = by_svd ? empty(join(batch, {k}), real) : empty(Dims{0}, real);
   Tensor rank = ranks ? raw_zeros(batch, {DType::Int32, a.device()}) : Tensor();
@@ -268,12 +268,12 @@ TensorList least_squares(const Tensor& a, const Tensor& b, std::optional<double>
     if (x.numel() > 0) std::memset(x.data(), 0, x.nbytes());
     copy_into(raw_narrow(x, x.dim() - 2, 0, m), b);
     if (a.numel() > 0) {
-      Tensor copy = by_columns(a), info = empty_like_info(a);
+      Tensor copy = column_major_copy(a), info = empty_like_info(a);
       const double eps = real.dtype == DType::Float32 ? std::numeric_limits<float>::epsilon()
                                                       : std::numeric_limits<double>::epsilon();
       visit_inexact(a.dtype(), what, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        // LAPACK wants a column: without any, one of zeros, which it solves for.
+        // LAPACK requires at least one right-hand side: use a column of zeros.
         Tensor rhs = x.numel() > 0 ? x : raw_zeros(join(batch, {high, 1}), a.options());
         lapack::least_squares(method, lapack_shape(a), rhs.size(-1), copy.data_as<T>(),
                               rhs.data_as<T>(), rcond.value_or(eps * static_cast<double>(high)),

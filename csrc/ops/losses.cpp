@@ -21,7 +21,7 @@ Tensor reduced(const Tensor& errors, int64_t reduction, const char* loss) {
   return reduction == kMean ? op<"mean">(errors) : op<"sum">(errors);
 }
 
-// A gradient without dimensions times a number.
+// A zero-dim gradient times a number.
 Tensor scaled(const Tensor& g, double factor) {
   if (g.dtype() != DType::Float32 || !is_unwatched({&g}) || g.is_meta()) return g * factor;
   const Tensor r = empty(Dims{}, g.options());
@@ -29,7 +29,7 @@ Tensor scaled(const Tensor& g, double factor) {
   return r;
 }
 
-// The gradient of every error, from that of the result.
+// Expands the gradient of the (reduced) loss to one for every element.
 Tensor spread(Backward& b, int64_t reduction, DimsRef sizes) {
   Tensor g = b.grad();
   if (reduction == kNone) return g;
@@ -63,7 +63,7 @@ template <class Op> void plain_backward(Backward& b) {
   differentiate<Op>(b, {0, 1}, spread(b, b.arg<int64_t>(2), error_sizes(b)));
 }
 
-// ---- smooth_l1, huber: one number more ----
+// ---- smooth_l1, huber: with a parameter ----
 
 Value smooth_l1(Call& c) {
   const double beta = number(c, 3);

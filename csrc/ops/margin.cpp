@@ -1,4 +1,4 @@
-// Losses that ask for a margin: multi_margin_loss and multilabel_margin_loss.
+// Margin losses: multi_margin_loss and multilabel_margin_loss.
 #include "kernels/cpu/nn/margin.h"
 
 #include "autograd/backward.h"
@@ -13,10 +13,10 @@ enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
 
 struct Scores {
   cpu::MarginShape shape;
-  Dims each;  // the shape of the losses that are not reduced
+  Dims each;  // the shape of the unreduced losses
 };
 
-// Of scores (N, C), (C,) or one alone, which is a vector of one class.
+// Interprets scores of shape (N, C), (C,) or (), a vector of one class.
 Scores scores_of(const char* what, DimsRef x, int64_t reduction) {
   check<ValueError>(reduction >= kNone && reduction <= kSum, what,
                     "(): reduction must be 0 (none), 1 (mean) or 2 (sum), got ", reduction);
@@ -40,7 +40,7 @@ void check_gradient(const char* what, const Tensor& grad, const Tensor& self, in
         to_string(self.sizes()));
 }
 
-// The losses of all rows, from run(double* of each row), reduced.
+// Computes the loss of every row by run(double*), and reduces them.
 template <class F>
 Tensor reduced(const Scores& s, int64_t reduction, const Tensor& self, DType compute, F&& run) {
   Tensor loss = empty(reduction == kNone ? s.each : Dims{}, {compute, self.device()});
@@ -141,13 +141,13 @@ void multi_margin_backward(Backward& b) {
   const auto [rows, classes] = scores_of("multi_margin_loss", x.sizes(), reduction).shape;
   const Tensor scores = reshape(x, Dims{rows, classes}), at = reshape(target, Dims{rows, 1});
   const Tensor z = scores - op<"gather">(scores, 1, at) + margin;
-  Tensor slope = to(z > Tensor(0), x.dtype());
-  if (p == 2) slope = slope * z * 2.0;
-  slope = op<"scatter">(slope, 1, at, zeros(Dims{rows, 1}, x.options()));
+  Tensor derivative = to(z > Tensor(0), x.dtype());
+  if (p == 2) derivative = derivative * z * 2.0;
+  derivative = op<"scatter">(derivative, 1, at, zeros(Dims{rows, 1}, x.options()));
   Tensor g = b.grad() * (share(reduction, rows) / static_cast<double>(classes));
   if (weight.defined()) g = g * op<"index_select">(weight, 0, reshape(target, Dims{rows}));
   g = reshape(expand(reduction == kNone ? reshape(g, Dims{rows}) : g, Dims{rows}), Dims{rows, 1});
-  const Tensor each = slope * g;
+  const Tensor each = derivative * g;
   b.set(0, reshape(op<"scatter">(each, 1, at, -sum(each, Dims{1}, true)), x.sizes()));
 }
 
@@ -207,11 +207,11 @@ void multilabel_margin_second(Backward& b) {
   const Tensor grad = b.arg<Tensor>(0), x = b.arg<Tensor>(1), target = b.arg<Tensor>(2);
   const auto reduction = b.arg<int64_t>(3);
   const Tensor one = ones_like(grad);
-  Tensor slope = op<"_multilabel_margin_loss_backward">(one, x, target, reduction);
+  Tensor derivative = op<"_multilabel_margin_loss_backward">(one, x, target, reduction);
   if (b.needs(1)) b.set(1, zeros_like(x));
-  slope = b.grad() * slope;
-  if (reduction == kNone && x.dim() == 2) b.set(0, sum(slope, Dims{1}));
-  else b.set(0, reshape(op<"sum">(slope), grad.sizes()));
+  derivative = b.grad() * derivative;
+  if (reduction == kNone && x.dim() == 2) b.set(0, sum(derivative, Dims{1}));
+  else b.set(0, reshape(op<"sum">(derivative), grad.sizes()));
 }
 
 constexpr uint32_t kSaves = saves_arg(0) | saves_arg(1);

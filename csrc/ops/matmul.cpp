@@ -11,7 +11,7 @@
 namespace taeda {
 namespace {
 
-// ---- the product of two batches of matrices, below the door ----
+// ---- products of two batches of matrices, without dispatch ----
 
 template <class F> void visit_product(DType d, F&& f) {
   switch (d) {
@@ -24,7 +24,8 @@ template <class F> void visit_product(DType d, F&& f) {
   }
 }
 
-// Whether BLAS can read the matrices as they lie: unit steps along rows or columns, no overlap.
+// Whether the kernels can read the matrices in place: unit stride along rows or columns, no
+// overlap.
 bool is_readable(const Tensor& t) {
   const size_t d = t.sizes().size();
   const int64_t m = t.sizes()[d - 2], n = t.sizes()[d - 1];
@@ -34,7 +35,7 @@ bool is_readable(const Tensor& t) {
   return (by_rows && (n != 1 || r > 0)) || by_columns;
 }
 
-// What a product reads: the tensor itself, or `copy`, which is then made.
+// The tensor itself if a product can read it, else a contiguous copy, stored in `copy`.
 const Tensor& readable(const Tensor& t, DType compute, Tensor& copy) {
   if (t.dtype() == compute && is_readable(t)) return t;
   copy = empty(t.sizes(), {compute, t.device()});
@@ -54,15 +55,16 @@ int64_t batch_step(const Tensor& t) { return t.dim() == 3 ? t.strides()[0] : 0; 
 cpu::HalfMatrix half_matrix(const Tensor& t) {
   return {static_cast<const uint16_t*>(t.data()), t.stride(-2), t.stride(-1)};
 }
-// Whether the larger side of a product of halves is read where it lies.
+// Whether a half-precision product reads its larger operand in place (few rows or columns on the
+// other side).
 bool with_few_rows(const Tensor& a, const Tensor& b) {
   return is_half(a.dtype()) && !a.is_meta() &&
          cpu::has_few_rows(a.dtype() == DType::BFloat16, a.size(-2), b.size(-1), a.size(-1),
                            half_matrix(a), half_matrix(b));
 }
 
-// Whether the product is taken in bfloat16 itself. Small ones with short sums are not: conversion
-// costs less than copying to panels does, and subnormal numbers stay.
+// Whether to multiply with bfloat16 instructions. Small products with short sums are not:
+// converting to float32 costs less than packing panels, and preserves subnormal numbers.
 constexpr int64_t kFew = 8;
 bool in_bf16(const Tensor& a, const Tensor& b) {
   const int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
@@ -70,14 +72,15 @@ bool in_bf16(const Tensor& a, const Tensor& b) {
          cpu::can_multiply_bf16() && !with_few_rows(a, b);
 }
 
-// Whether it is taken in float32 part by part, which are converted while they are near.
-bool in_parts(const Tensor& a, const Tensor& b) {
+// Whether to multiply half-precision operands in float32 tiles, converting each tile while it is in
+// cache.
+bool in_float32_tiles(const Tensor& a, const Tensor& b) {
   const int64_t k = a.size(-1), n = b.size(-1);
   return is_half(a.dtype()) && a.dim() == 2 && a.size(0) > 1 && n > 1 && k > 0 &&
          (k <= kFew || n <= kFew) && !a.is_meta() && !with_few_rows(a, b) && !in_bf16(a, b);
 }
 
-// Rows of `cols` numbers each, converted; those without gaps in one call. Steps in bytes.
+// Converts rows of `cols` elements, in one call if they are contiguous. Strides are in bytes.
 void convert(DType to, DType from, char* out, int64_t out_step, const char* in, int64_t in_along,
              int64_t in_step, int64_t rows, int64_t cols) {
   const auto to_size = static_cast<int64_t>(itemsize(to)),
@@ -90,14 +93,14 @@ void convert(DType to, DType from, char* out, int64_t out_step, const char* in, 
                                                              in_step, cols, rows);
 }
 
-// Rows of a matrix, from `row` on, as float32.
+// Converts `rows` rows of a matrix, starting with `row`, to float32.
 void widen(const Tensor& t, int64_t row, int64_t rows, float* to) {
   const int64_t down = t.stride(0) * 2, cols = t.size(1);
   convert(DType::Float32, t.dtype(), reinterpret_cast<char*>(to), 4 * cols,
           static_cast<const char*>(t.data()) + row * down, t.stride(1) * 2, down, rows, cols);
 }
 
-void multiply_parts(const Tensor& a, const Tensor& b, const Tensor& out) {
+void multiply_float32_tiles(const Tensor& a, const Tensor& b, const Tensor& out) {
   const int64_t m = a.size(0), k = a.size(1), n = b.size(1);
   const int64_t wide = std::min<int64_t>(n, 512), across = (n + wide - 1) / wide;
   const int64_t high = std::clamp<int64_t>((1 << 14) / (wide + k) / 8 * 8, 8, 1024);
@@ -115,7 +118,7 @@ void multiply_parts(const Tensor& a, const Tensor& b, const Tensor& out) {
                        cols);
       char* to = static_cast<char*>(out.data()) + 2 * (i * n + j);
       if (out.dtype() == DType::BFloat16 && cpu::can_multiply_bf16()) {
-        const int64_t whole = cols == n ? rows : 1;  // without gaps
+        const int64_t whole = cols == n ? rows : 1;  // contiguous rows
         for (int64_t r = 0; r < rows; r += whole)
           cpu::round_to_bf16(sums.data() + r * cols, whole * cols,
                              reinterpret_cast<BFloat16*>(to) + r * n);
@@ -167,20 +170,21 @@ void multiply_few_rows(const Tensor& a, const Tensor& b, const Tensor& out, floa
   });
 }
 
-template <class T> cpu::MatrixRef<T> turned(cpu::MatrixRef<T> x) {
+template <class T> cpu::MatrixRef<T> transposed(cpu::MatrixRef<T> x) {
   return {x.data, x.stride, x.trans == cpu::Trans::No ? cpu::Trans::Yes : cpu::Trans::No};
 }
-Tensor turned(const Tensor& t) {
+Tensor transposed(const Tensor& t) {
   return make_view(t, Dims{t.size(1), t.size(0)}, Dims{t.stride(1), t.stride(0)}, t.offset());
 }
 
-// out (B, m, n), contiguous = alpha * a (B, m, k) @ b (B, k, n) + beta * out; with `turn`, b is
-// (n, k). A two-dimensional operand is one matrix. bfloat16 operands have a float32 result, or one
-// of their own type if in_bf16(); then alpha is 1 and beta 0.
+// out (B, m, n), contiguous = alpha * a (B, m, k) @ b (B, k, n) + beta * out; if `b_transposed`, b
+// is (n, k). A two-dimensional operand is one matrix. bfloat16 operands give a float32 result, or a
+// bfloat16 one if in_bf16(); in that case alpha must be 1 and beta 0.
 void multiply(const Tensor& a_in, const Tensor& b_in, const Tensor& out, Scalar alpha, Scalar beta,
-              bool turn = false) {
+              bool b_transposed = false) {
   if (out.numel() == 0) return;
-  if (turn && is_half(b_in.dtype())) return multiply(a_in, turned(b_in), out, alpha, beta);
+  if (b_transposed && is_half(b_in.dtype()))
+    return multiply(a_in, transposed(b_in), out, alpha, beta);
   if (with_few_rows(a_in, b_in))
     return multiply_few_rows(a_in, b_in, out, alpha.to<float>(), beta.to<float>());
   if (in_bf16(a_in, b_in)) {
@@ -197,7 +201,7 @@ void multiply(const Tensor& a_in, const Tensor& b_in, const Tensor& out, Scalar 
     using T = typename decltype(tag)::type;
     T* c = out.data_as<T>();
     auto ra = matrix<T>(a), rb = matrix<T>(b);
-    if (turn) rb = turned(rb);
+    if (b_transposed) rb = transposed(rb);
     if constexpr (std::is_integral_v<T>) {
       for (int64_t i = 0; i < batch; ++i, ra.data += a_step, rb.data += b_step)
         cpu::gemm_integer<T>(m, n, k, ra, rb, c + i * m * n, n);
@@ -210,8 +214,8 @@ void multiply(const Tensor& a_in, const Tensor& b_in, const Tensor& out, Scalar 
   });
 }
 
-// out (m, n) = a (m, k) @ b' + bias, of n elements or one; b is (n, k). Below the door, of one
-// dtype.
+// out (m, n) = a (m, k) @ b' + bias, of n elements or one; b is (n, k). Without dispatch; all of
+// one dtype.
 void multiply_onto(const Tensor& a_in, const Tensor& b_in, const Tensor& bias, const Tensor& out) {
   const int64_t m = out.sizes()[0], n = out.sizes()[1];
   if (out.dtype() != bias.dtype() || bias.numel() != n || out.numel() == 0) {
@@ -224,7 +228,7 @@ void multiply_onto(const Tensor& a_in, const Tensor& b_in, const Tensor& bias, c
   const Tensor row = contiguous(bias);
   visit_inexact(out.dtype(), "addmm_impl_cpu_", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::gemm_onto<T>(m, n, a.sizes()[1], matrix<T>(a), turned(matrix<T>(b)), row.data_as<T>(),
+    cpu::gemm_onto<T>(m, n, a.sizes()[1], matrix<T>(a), transposed(matrix<T>(b)), row.data_as<T>(),
                       out.data_as<T>(), n);
   });
 }
@@ -235,9 +239,9 @@ DType product_dtype(DType d) {
 }
 
 Tensor product(const Tensor& a, const Tensor& b, DimsRef sizes) {
-  if (in_parts(a, b)) {
+  if (in_float32_tiles(a, b)) {
     Tensor out = empty(sizes, a.options());
-    multiply_parts(a, b, out);
+    multiply_float32_tiles(a, b, out);
     return out;
   }
   const DType dtype = in_bf16(a, b) ? a.dtype() : product_dtype(a.dtype());
@@ -371,15 +375,15 @@ Tensor matmul_any(const Tensor& a, const Tensor& b) {
 
 // ---- with a sum ----
 
-// beta * self + alpha * product; self does not count, NaN and all, where beta is 0.
+// beta * self + alpha * product. If beta is 0, self is ignored, including its NaN.
 Tensor scaled_sum(const Tensor& self, const Tensor& product, Scalar beta, Scalar alpha) {
-  if (is_integral(product.dtype())) {  // integers take the integer part of both
+  if (is_integral(product.dtype())) {  // integer products truncate both factors
     beta = Scalar(beta.to<int64_t>());
     alpha = Scalar(alpha.to<int64_t>());
   }
   Tensor p = alpha.equals(1) ? product : product * Tensor(alpha);
   if (beta.equals(0)) {
-    // Nothing of self, not even its NaN; but where a gradient is asked for it is zeros.
+    // Ignores self, including NaN; but if it requires a gradient, that gradient is zeros.
     if (!self.requires_grad_flag() || !GradMode::enabled()) return p;
     return where(zeros(Dims{}, {DType::Bool, self.device()}), self, p);
   }
@@ -522,7 +526,8 @@ void linear_backward(Backward& b) {
       Tensor x = b.arg<Tensor>(0);
       Tensor x2 = x.dim() == 2 ? x : reshape(x, Dims{rows, weight[1]});
       const bool direct = is_floating(g.dtype()) && is_unwatched({&g2, &x2});
-      b.set(1, direct ? product(turned(g2), x2, weight) : op<"mm">(transpose(g2, 0, 1), conj(x2)));
+      b.set(1,
+            direct ? product(transposed(g2), x2, weight) : op<"mm">(transpose(g2, 0, 1), conj(x2)));
     }
   }
   if (b.has(2) && b.needs(2)) b.set(2, sum_to(g, b.sizes(2)));
@@ -538,21 +543,21 @@ const Define matmul_ops[] = {
      {.backward = mm_backward,
       .saves = saves_arg(0) | saves_arg(1),
       .forms = kPublic | kOut,
-      .crosswise = 0b11}},
+      .saved_for_others = 0b11}},
     {"bmm(self: Tensor, mat2: Tensor) -> Tensor",
      "Products of two batches of matrices (b, n, m) and (b, m, p).",
      kernel(bmm),
      {.backward = bmm_backward,
       .saves = saves_arg(0) | saves_arg(1),
       .forms = kPublic | kOut,
-      .crosswise = 0b11}},
+      .saved_for_others = 0b11}},
     {"dot(self: Tensor, tensor: Tensor) -> Tensor",
      "Inner product of two vectors of one length.",
      kernel(dot),
      {.backward = dot_backward,
       .saves = saves_arg(0) | saves_arg(1),
       .forms = kPublic | kOut,
-      .crosswise = 0b11}},
+      .saved_for_others = 0b11}},
     {"vdot(self: Tensor, other: Tensor) -> Tensor",
      "Inner product of two vectors, the first one conjugated.",
      kernel(vdot),
@@ -563,7 +568,7 @@ const Define matmul_ops[] = {
      {.backward = mv_backward,
       .saves = saves_arg(0) | saves_arg(1),
       .forms = kPublic | kOut,
-      .crosswise = 0b11}},
+      .saved_for_others = 0b11}},
     {"matmul(self: Tensor, other: Tensor) -> Tensor",
      "Product of vectors, matrices or broadcast batches of matrices, by the number of dimensions.",
      kernel(matmul_any),
@@ -594,7 +599,7 @@ const Define matmul_ops[] = {
      {.backward = linear_backward,
       .saves = saves_arg(0) | saves_arg(1),
       .forms = kFunction | kOut,
-      .crosswise = 0b11,
+      .saved_for_others = 0b11,
       .module = "nn.functional"}},
 };
 

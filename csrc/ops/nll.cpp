@@ -135,7 +135,8 @@ void nll_second(Backward& b) {  // the loss is linear in its input
                             b.arg<int64_t>(6))[0]);
 }
 
-// The loss of logits (N, C), the numbers that give a row's softmax, and the sum of weights.
+// Returns the loss of logits (N, C), the numbers from which a row's softmax is recomputed, and the
+// sum of weights.
 TensorList entropy(const Tensor& self, const Tensor& target, const Tensor& weight,
                    int64_t reduction, int64_t ignore_index) {
   check_reduction("cross_entropy", reduction);
@@ -202,7 +203,8 @@ void entropy_backward(Backward& b) {
                                          b.arg<Tensor>(2), b.out(1), b.out(2), b.arg<int64_t>(3),
                                          b.arg<int64_t>(4)));
 }
-// The gradient of row i is grad_i w_i (softmax(x_i) - onehot(t_i)), w_i the row's share.
+// The gradient of row i is grad_i w_i (softmax(x_i) - onehot(t_i)), w_i the row's weight over the
+// total weight.
 void entropy_second(Backward& b) {
   Tensor grad = b.arg<Tensor>(0), x = b.arg<Tensor>(1), target = b.arg<Tensor>(2),
          weight = b.arg<Tensor>(3), v = b.grad();
@@ -265,7 +267,7 @@ Tensor smoothed_cross_entropy(const Tensor& self, const Tensor& target, const Te
   Tensor ignored = op<"eq">(target, Tensor(Scalar(ignore_index)));
   Tensor soft = op<"masked_fill">(-sum(terms, Dims{dim}), ignored, Tensor(0));
   if (reduction == kMean) {
-    // The mean is over the weights of the counted targets, as in the hard part.
+    // The mean is over the weights of the counted targets, as for class indices.
     Tensor kept = to(!ignored, self.dtype());
     if (weight.defined()) {
       Tensor safe = op<"masked_fill">(target, ignored, Tensor(0));

@@ -117,7 +117,7 @@ TensorList native_layer_norm_backward(const Tensor& grad, const Tensor& self,
                        weight, affine);
 }
 
-// Whether weight or bias, arguments 2 and 3, is to have a gradient.
+// Whether the gradient of weight or bias (arguments 2 and 3) is needed.
 bool affine_needed(Backward& b, bool bias = true) {
   return (b.has(2) && b.needs(2)) || (bias && b.has(3) && b.needs(3));
 }
@@ -125,7 +125,8 @@ bool affine_needed(Backward& b, bool bias = true) {
 // Sizes of x as a matrix with rows of n elements.
 Dims as_rows(const Tensor& x, int64_t n) { return {n ? x.numel() / n : 0, n}; }
 
-// The gradient in ops, for when it is itself differentiated. x and gy: (rows, n); returns gx.
+// The input gradient composed of ops, for higher-order derivatives. x and gy: (rows, n); returns
+// gx.
 Tensor normalized_gradient(const Tensor& x, const Tensor& gy, double eps, bool centered) {
   Tensor n(static_cast<double>(x.size(1)));
   Dims row{1};
@@ -175,7 +176,7 @@ Tensor layer_norm(const Tensor& self, const Dims& normalized, const Tensor& weig
 Tensor rms_norm(const Tensor& self, const Dims& normalized, const Tensor& weight,
                 std::optional<double> eps) {
   double e = eps.value_or(to_real(self.dtype()) == DType::Float64 ? 0x1p-52 : 0x1p-23);
-  if (is_complex(self.dtype())) {  // rare: by its definition, with the square x * x
+  if (is_complex(self.dtype())) {  // rare: computed by the definition, with x * x (not |x|^2)
     Dims last;
     for (size_t d = 0; d < normalized.size(); ++d) last.push_back(-1 - static_cast<int64_t>(d));
     Tensor count(static_cast<double>(numel_of(normalized)));
@@ -397,7 +398,7 @@ TensorList native_batch_norm_backward(const Tensor& grad, const Tensor& self, co
 void batch_norm_backward(Backward& b) {
   Tensor g = b.grad(), x = b.arg<Tensor>(0), w = b.arg<Tensor>(1);
   if (!g.defined()) return;
-  if (b.sizes(0).size() < 2) return b.set(0, g);  // (0): nothing was normalised
+  if (b.sizes(0).size() < 2) return b.set(0, g);  // an empty vector: nothing was normalised
   bool training = b.arg<bool>(5);
   if (!derivative_in_ops()) {
     TensorList r = ops<"native_batch_norm_backward">(g, x, w, b.out(1), b.out(2), training);
@@ -406,7 +407,7 @@ void batch_norm_backward(Backward& b) {
     if (b.has(2)) b.set(2, r[2]);
     return;
   }
-  // In ops, as rows (C, N * S).
+  // Composed of ops, on rows (C, N * S).
   double eps = b.arg<double>(7);
   Dims channel = channel_dims(b.sizes(0)), flat{x.size(1)};
   Dims rows{x.size(1), x.size(1) ? x.numel() / x.size(1) : 0};
@@ -435,13 +436,13 @@ Tensor batch_norm(const Tensor& self, const Tensor& weight, const Tensor& bias,
                                   eps)[0];
 }
 
-constexpr uint32_t kStats = 0b110;  // mean and rstd carry no gradient of their own
+constexpr uint32_t kStats = 0b110;  // mean and rstd are not differentiable
 
 const Define norm_ops[] = {
     {"layer_norm(self: Tensor, normalized_shape: int[], weight: Tensor? = None, bias: Tensor? = "
      "None, eps: float = "
      "1e-05) -> Tensor",
-     "Each line over the last dimensions `normalized_shape` is brought to mean 0 and variance 1, "
+     "Each row over the last dimensions `normalized_shape` is brought to mean 0 and variance 1, "
      "then scaled by `weight` "
      "and shifted by `bias` (Ba, Kiros & Hinton 2016).",
      kernel(layer_norm),
@@ -463,7 +464,7 @@ const Define norm_ops[] = {
      {.forms = 0}},
     {"rms_norm(self: Tensor, normalized_shape: int[], weight: Tensor? = None, eps: float? = None) "
      "-> Tensor",
-     "Divides each line over the last dimensions by its root mean square (Zhang & Sennrich 2019). "
+     "Divides each row over the last dimensions by its root mean square (Zhang & Sennrich 2019). "
      "`eps` is the machine "
      "epsilon of the dtype where it is not given.",
      kernel(rms_norm),

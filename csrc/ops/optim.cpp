@@ -14,13 +14,13 @@
 namespace taeda {
 namespace {
 
-constexpr int64_t kGrain = 1 << 15;  // numbers that are worth another thread
-constexpr int64_t kShare = 1 << 13;  // that it takes at a time
-constexpr size_t kGradient = 1;      // its place among the operands: the one that is only read
-constexpr int64_t kChunk = 512;      // elements converted at a time where dtypes are mixed
+constexpr int64_t kGrain = 1 << 15;          // elements that are worth another thread
+constexpr int64_t kChunkOfThread = 1 << 13;  // elements that a thread takes at a time
+constexpr size_t kGradient = 1;  // operand index of the gradient, the only read-only operand
+constexpr int64_t kChunk = 512;  // elements converted at a time where dtypes are mixed
 
-// A group's lists. Of `scalars`, which are counts and the like, each parameter has a zero-dim
-// tensor.
+// The lists of a parameter group. `scalars` holds zero-dim tensors per parameter, such as step
+// counts.
 struct Group {
   const char* what;
   const TensorList& params;
@@ -28,7 +28,7 @@ struct Group {
   std::array<const TensorList*, cpu::kMostOperands - 2> states;
   std::array<const TensorList*, 3> scalars;
 };
-// A list of states that are not used where it is empty.
+// Empty lists stand for states that the optimizer does not use.
 const TensorList* used(const TensorList& states) { return states.empty() ? nullptr : &states; }
 
 void check_like(const char* what, size_t i, const Tensor& param, const Tensor& other,
@@ -43,7 +43,8 @@ void check_like(const char* what, size_t i, const Tensor& param, const Tensor& o
       " has dtype ", name(other.dtype()));
 }
 
-// Checks every parameter before the first is changed, so that a step is taken whole or not at all.
+// Checks every parameter before the first is changed, so that a failed step leaves everything
+// unchanged.
 void check_group(const Group& g) {
   const size_t n = g.params.size();
   auto check_length = [&](const TensorList& list) {
@@ -79,18 +80,19 @@ void check_group(const Group& g) {
   }
 }
 
-// Whether `t` can be walked beside `like` element by element, in memory order.
-bool lies_like(const Tensor& t, const Tensor& like) {
+// Whether `t` and `like` have the same dense layout, so that one loop over memory can pair their
+// elements.
+bool has_same_layout(const Tensor& t, const Tensor& like) {
   if (like.is_contiguous()) return t.is_contiguous();
   return same(t.strides(), like.strides()) && is_dense_nonoverlapping(t.sizes(), t.strides());
 }
 
-// The real numbers that a dtype is made of.
+// The dtype of a complex dtype's components; others are unchanged.
 DType real_of(DType d) {
   return d == DType::Complex64 ? DType::Float32 : d == DType::Complex128 ? DType::Float64 : d;
 }
 
-// What a loop walks: memory of every operand in the same order, n numbers of each.
+// A loop's operands: dense memory in the same order, n elements each.
 struct Operands {
   std::array<char*, cpu::kMostOperands> data{};
   std::array<DType, cpu::kMostOperands> dtypes{};
@@ -103,7 +105,8 @@ struct Operands {
   char* at(size_t k, int64_t i) const { return data[k] ? data[k] + bytes(k, i) : nullptr; }
 };
 
-// Runs a loop that computes in T over [begin, end). Other dtypes pass through small buffers.
+// Runs a loop that computes in T over [begin, end). Other dtypes are converted through small
+// buffers.
 template <class T>
 void run_loop(cpu::StepLoop loop, const cpu::StepBase& step, const Operands& o, int64_t begin,
               int64_t end) {
@@ -146,14 +149,14 @@ struct Copy {
   Tensor values;
 };
 
-// What to walk for parameter i. Complex numbers are pairs of real ones.
+// The operands of parameter i. Complex numbers count as pairs of real ones.
 Operands operands_of(const Group& g, size_t i, std::vector<Copy>& copies) {
   const Tensor& param = g.params[i];
   const bool dense = is_dense_nonoverlapping(param.sizes(), param.strides());
   Operands o;
   auto take = [&](size_t k, const Tensor& t) {
     const Tensor* from = &t;
-    if (!dense || !lies_like(t, param)) {
+    if (!dense || !has_same_layout(t, param)) {
       Tensor copy = dense ? empty_strided(param.sizes(), param.strides(), t.options())
                           : empty(param.sizes(), t.options());
       copy_into(copy, t);
@@ -172,7 +175,8 @@ Operands operands_of(const Group& g, size_t i, std::vector<Copy>& copies) {
   return o;
 }
 
-// The step of one parameter, whose numbers come `first` where all parameters' follow one another.
+// The step of one parameter. `first` is the index of its first element in the concatenation of all
+// parameters.
 template <class Step> struct Update {
   Operands operands;
   int64_t first;
@@ -186,14 +190,13 @@ template <class Step> struct Update {
   }
 };
 
-// Whether nothing that is written lies in the memory of anything else, so that the updates may be
-// made at the same time.
-template <class Step> bool are_apart(const std::vector<Update<Step>>& updates) {
-  struct Stretch {
+// True if no written buffer overlaps another operand, so that the updates can run in parallel.
+template <class Step> bool are_disjoint(const std::vector<Update<Step>>& updates) {
+  struct Range {
     const char *begin, *end;
     bool written;
   };
-  std::vector<Stretch> all;
+  std::vector<Range> all;
   for (const Update<Step>& u : updates) {
     const Operands& o = u.operands;
     for (size_t k = 0; k < o.data.size(); ++k) {
@@ -201,9 +204,9 @@ template <class Step> bool are_apart(const std::vector<Update<Step>>& updates) {
     }
   }
   std::sort(all.begin(), all.end(),
-            [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });
-  const char *any = nullptr, *written = nullptr;  // how far those that begin before reach
-  for (const Stretch& s : all) {
+            [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  const char *any = nullptr, *written = nullptr;  // the largest end among ranges that begin earlier
+  for (const Range& s : all) {
     if (s.begin < (s.written ? any : written)) return false;
     any = std::max(any, s.end);
     if (s.written) written = std::max(written, s.end);
@@ -211,15 +214,16 @@ template <class Step> bool are_apart(const std::vector<Update<Step>>& updates) {
   return true;
 }
 
-// In parallel over all parameters taken together, or over each in turn where they share memory.
+// In parallel over the concatenation of all parameters, or one after the other if they share
+// memory.
 template <class Step> void run_all(const std::vector<Update<Step>>& updates, int64_t total) {
-  if (total > kGrain && !are_apart(updates)) {
+  if (total > kGrain && !are_disjoint(updates)) {
     for (const Update<Step>& u : updates) {
       parallel_for(u.operands.n, kGrain, [&](int64_t begin, int64_t end) { u.run(begin, end); });
     }
     return;
   }
-  parallel_for(total, total > kGrain ? kShare : kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(total, total > kGrain ? kChunkOfThread : kGrain, [&](int64_t begin, int64_t end) {
     auto after = [](int64_t at, const Update<Step>& u) { return at < u.first; };
     auto u = std::upper_bound(updates.begin(), updates.end(), begin, after) - 1;
     for (; begin < end; ++u) {
@@ -246,7 +250,8 @@ double multiply(const Tensor& scalar, double factor) {
                                                       : get(scalar) * static_cast<float>(factor));
 }
 
-// Powers of a number. Parameters of a group have mostly taken equally many steps.
+// Powers of a number, with the last one cached: parameters of a group usually have the same step
+// count.
 class Power {
  public:
   explicit Power(double base) : base_(base) {}
@@ -259,8 +264,8 @@ class Power {
   double base_, exponent_ = 0, value_ = 1;
 };
 
-// Steps every parameter of a group by the numbers that make(i, count) gives for it, where `count`
-// is the number of the step, from 1. The first list of scalars, where there is one, counts.
+// Updates every parameter of a group; make(i, count) gives the coefficients for parameter i at step
+// `count`, from 1. The first list of scalars, if any, holds the step counts.
 template <class Make> void step_group(const Group& g, Make&& make) {
   using Step = decltype(make(size_t{0}, 0.0));
   check_group(g);
@@ -333,7 +338,7 @@ void fused_nadam(const TensorList& params, const TensorList& grads, const Tensor
   Power power2(beta2), decay(0.96), next_decay(0.96);
   step_group({"_fused_nadam_", params, grads, {&means, &squares}, {&steps, &mu_products}},
              [&](size_t i, double step) {
-               // The momentum of this step and of the next, which the update looks ahead to.
+               // The momentum of this step, and of the next one for Nesterov's look-ahead.
                const double mu = beta1 * (1 - 0.5 * decay(step * momentum_decay));
                const double next = beta1 * (1 - 0.5 * next_decay((step + 1) * momentum_decay));
                const double product = multiply(mu_products[i], mu);
@@ -354,7 +359,7 @@ void fused_radam(const TensorList& params, const TensorList& grads, const Tensor
   Power power1(beta1), power2(beta2);
   step_group({"_fused_radam_", params, grads, {&means, &squares}, {&steps}},
              [&](size_t, double step) {
-               // rho is the number of gradients that the mean square amounts to (equations 5, 6).
+               // rho is the length of the approximated simple moving average (equations 5, 6).
                const double power = power2(step), limit = 2 / (1 - beta2) - 1;
                const double rho = limit - 2 * step * power / (1 - power);
                cpu::RAdamStep s{base(lr, weight_decay, maximize, decoupled), beta1, beta2, eps, 0};

@@ -10,17 +10,17 @@ namespace {
 
 constexpr uint32_t at(int i) { return 1u << i; }
 
-// Arguments by position: `whole` may be the very tensor `out`, but not overlap it otherwise;
-// `apart` must share no element with it. `results`: for which of several results that holds.
+// Bit sets of arguments: `same_or_disjoint` may be `out` itself but not overlap it partially;
+// `disjoint` must share no element with it. `results`: the results to which this applies.
 struct Rule {
-  uint32_t apart, whole, results = ~0u;
+  uint32_t disjoint, same_or_disjoint, results = ~0u;
 };
 
 constexpr Rule kPointwise{0, ~0u};
 constexpr Rule kNone{0, 0};
 
-// Pointwise operations follow kPointwise. Of the others these refuse something; all the rest
-// compute their result before they write it, and write it anywhere.
+// Pointwise operations follow kPointwise. Other operations with restrictions are listed here; all
+// the rest compute their result before writing it, so any overlap is fine.
 const Rule& rule_of(const Op& op) {
   constexpr Rule join{at(0), 0}, pick{at(0), at(2)}, put{at(2) | at(3), at(0)}, first{0, at(0)},
       both{0, at(0) | at(1)}, cross{at(0) | at(1), 0}, values{0, at(0), at(0)};
@@ -85,7 +85,8 @@ std::span<const Tensor> tensors_of(const Value& v) {
   return {};
 }
 
-// Asks of each argument in the memory of `out` that a rule names whether it is in the way.
+// Calls meets() for each argument that a rule names and that shares storage with `out`; refuses the
+// call if it returns true.
 template <class Meets>
 void for_sharing(const Op& op, std::span<const Value> args, const Tensor& out, int which,
                  Meets&& meets) {
@@ -95,8 +96,9 @@ void for_sharing(const Op& op, std::span<const Value> args, const Tensor& out, i
       if (!t.defined() || !(t.storage() == out.storage())) continue;
       if (!rule) rule = &rule_of(op);
       if (!(rule->results >> which & 1)) return;
-      const bool apart = rule->apart >> i & 1, whole = rule->whole >> i & 1;
-      if ((apart || whole) && meets(t, apart)) refuse_shared_memory(op);
+      const bool disjoint = rule->disjoint >> i & 1,
+                 same_or_disjoint = rule->same_or_disjoint >> i & 1;
+      if ((disjoint || same_or_disjoint) && meets(t, disjoint)) refuse_shared_memory(op);
     }
   }
 }
@@ -116,8 +118,8 @@ void refuse_shared_memory(const Op& op) {
 }
 
 void check_out_memory(const Op& op, std::span<const Value> args, const Tensor& out, int which) {
-  for_sharing(op, args, out, which, [&](const Tensor& t, bool apart) {
-    return shares_in_part(out, t) || (apart && (out.is(t) || overlap(out, t) == Overlap::Same));
+  for_sharing(op, args, out, which, [&](const Tensor& t, bool disjoint) {
+    return shares_in_part(out, t) || (disjoint && (out.is(t) || overlap(out, t) == Overlap::Same));
   });
 }
 
@@ -126,9 +128,9 @@ void check_resized_out(const Op& op, std::span<const Value> args, const Tensor& 
   if (out.numel() == result.numel()) return;
   const char* begin = static_cast<const char*>(out.data());
   const char* end = begin + result.nbytes();
-  for_sharing(op, args, out, which, [&](const Tensor& t, bool apart) {
+  for_sharing(op, args, out, which, [&](const Tensor& t, bool disjoint) {
     const char* from = static_cast<const char*>(t.data());
-    if (from == begin && t.numel() == result.numel()) return apart;
+    if (from == begin && t.numel() == result.numel()) return disjoint;
     return is_dense_nonoverlapping(t.sizes(), t.strides()) && from < end &&
            begin < from + t.nbytes();
   });

@@ -6,15 +6,15 @@
 
 namespace taeda {
 
-// Whether `out` and `in` share some elements but are not the very same ones. Only dense tensors are
-// looked at: whether two strided ones meet would take too long to find out.
+// Whether `out` and `in` share some elements but are not the very same ones. Considers dense
+// tensors only: exact overlap of strided ones is too expensive to compute.
 bool shares_in_part(const Tensor& out, const Tensor& in);
 
 [[noreturn]] void refuse_shared_memory(const Op& op);
 
-// RuntimeError where the operation must not write result `which` to `out`, which lies over an
-// argument. Called before the operation computes; `check_resized_out` before `out` gets the size of
-// the result, for it may reach an argument only then.
+// RuntimeError where the operation must not write result `which` to `out`, because it overlaps an
+// argument. Called before the operation computes; `check_resized_out` is called before `out` is
+// resized to the result, which may make it overlap an argument.
 void check_out_memory(const Op& op, std::span<const Value> args, const Tensor& out, int which = 0);
 void check_resized_out(const Op& op, std::span<const Value> args, const Tensor& out,
                        const Tensor& result, int which = 0);

@@ -64,31 +64,32 @@ int64_t source(Mode mode, int64_t i, int64_t n) {
   }
 }
 
-// Circular padding repeats what negative amounts leave of the dimension.
+// With negative amounts, circular padding repeats the remaining part of the dimension.
 int64_t wrapped(int64_t i, int64_t before, int64_t after, int64_t n) {
   int64_t first = std::max<int64_t>(-before, 0), kept = n - first - std::max<int64_t>(-after, 0);
   int64_t j = (i - std::max<int64_t>(before, 0)) % kept;
   return first + (j < 0 ? j + kept : j);
 }
 
-// The last dimensions of `source` against places in them; `result` has the sizes that come out.
+// Pairs the last dimensions of `source` with vectors of indices into them; `result` receives the
+// output sizes.
 cpu::PlacesLayout places_layout(DimsRef source, const TensorList& places, TensorList& owned,
                                 Dims& result) {
-  check(!places.empty() && places.size() <= source.size(), "_take_places(): expected 1 to ",
-        source.size(), " vectors of places, got ", places.size());
+  check(!places.empty() && places.size() <= source.size(), "_take_indices(): expected 1 to ",
+        source.size(), " vectors of indices, got ", places.size());
   cpu::PlacesLayout l;
   const size_t first = source.size() - places.size();
   result = Dims(source);
   for (size_t i = 0; i < places.size(); ++i) {
     check(places[i].defined() && places[i].dim() == 1 && places[i].dtype() == DType::Int64,
-          "_take_places(): expected vectors of int64 as places");
+          "_take_indices(): expected vectors of int64 as indices");
     result[first + i] = places[i].numel();
     l.source.push_back(source[first + i]);
     l.result.push_back(places[i].numel());
     if (places[i].is_meta()) continue;
     owned.push_back(raw_contiguous(places[i]));
     if (auto bad = find_outside(owned.back(), 0, source[first + i])) {
-      fail<IndexError>("_take_places(): place ", *bad, " is outside of a dimension of size ",
+      fail<IndexError>("_take_indices(): index ", *bad, " is outside of a dimension of size ",
                        source[first + i]);
     }
     l.places.push_back(owned.back().data_as<int64_t>());
@@ -103,7 +104,7 @@ Tensor take_places(const Tensor& self, const TensorList& places) {
   cpu::PlacesLayout l = places_layout(self.sizes(), places, owned, sizes);
   Tensor out = empty(sizes, self.options());
   if (out.is_meta() || out.numel() == 0) return out;
-  check(l.places.size() == places.size(), "_take_places(): places on the meta device");
+  check(l.places.size() == places.size(), "_take_indices(): indices on the meta device");
   Tensor x = raw_contiguous(self);
   cpu::places_read(out.data(), x.data(), l, self.dtype());
   return out;
@@ -113,21 +114,21 @@ Tensor take_places_backward(const Tensor& grad, const TensorList& places, DimsRe
   TensorList owned;
   Dims result;
   cpu::PlacesLayout l = places_layout(sizes, places, owned, result);
-  check(same(grad.sizes(), result), "_take_places_backward(): grad of shape ",
+  check(same(grad.sizes(), result), "_take_indices_backward(): grad of shape ",
         to_string(grad.sizes()), " does not fit a result of shape ", to_string(result));
   if (grad.is_meta() || grad.numel() == 0) return raw_zeros(sizes, grad.options());
-  check(l.places.size() == places.size(), "_take_places(): places on the meta device");
+  check(l.places.size() == places.size(), "_take_indices(): indices on the meta device");
   Tensor out = empty(sizes, grad.options()), g = raw_contiguous(grad);
   cpu::places_accumulate(out.data(), g.data(), l, grad.dtype());
   return out;
 }
 
 void take_places_derivative(Backward& b) {
-  b.set(0, op<"_take_places_backward">(b.grad(), b.arg<TensorList>(1), b.sizes(0)));
+  b.set(0, op<"_take_indices_backward">(b.grad(), b.arg<TensorList>(1), b.sizes(0)));
 }
 
 void take_places_backward_derivative(Backward& b) {
-  b.set(0, op<"_take_places">(b.grad(), b.arg<TensorList>(1)));
+  b.set(0, op<"_take_indices">(b.grad(), b.arg<TensorList>(1)));
 }
 
 Tensor pad_by_index(const Tensor& self, const Dims& pad, Mode mode) {
@@ -162,7 +163,7 @@ Tensor pad_by_index(const Tensor& self, const Dims& pad, Mode mode) {
           mode == Mode::Circular ? wrapped(i, before, after, n) : source(mode, i - before, n);
     places[static_cast<size_t>(dim) + places.size() - self.sizes().size()] = index;
   }
-  return changes ? op<"_take_places">(self, places) : clone(self);
+  return changes ? op<"_take_indices">(self, places) : clone(self);
 }
 
 Tensor pad(const Tensor& self, const Dims& amount, const std::string& mode,
@@ -185,13 +186,13 @@ const Define pad_ops[] = {
      "one backwards.",
      kernel(constant_pad),
      {.backward = constant_pad_backward, .forms = kFunction}},
-    {"_take_places(self: Tensor, places: Tensor[]) -> Tensor",
-     "The elements at all combinations of the places, one int64 vector for each of the last "
+    {"_take_indices(self: Tensor, places: Tensor[]) -> Tensor",
+     "The elements at all combinations of the indices, one int64 vector for each of the last "
      "dimensions.",
      kernel(take_places),
      {.backward = take_places_derivative, .saves = saves_arg(1), .forms = kFunction}},
-    {"_take_places_backward(grad: Tensor, places: Tensor[], sizes: int[]) -> Tensor",
-     "Zeros of shape `sizes` to which `grad` has been added at the places.",
+    {"_take_indices_backward(grad: Tensor, places: Tensor[], sizes: int[]) -> Tensor",
+     "Zeros of shape `sizes` to which `grad` has been added at the indices.",
      kernel(take_places_backward),
      {.backward = take_places_backward_derivative, .saves = saves_arg(1), .forms = kFunction}},
     {"pad(input: Tensor, pad: int[], mode: str = 'constant', value: float? = None) -> Tensor",

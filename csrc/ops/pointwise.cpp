@@ -23,12 +23,12 @@ struct Types {
   fail<NotImplemented>("\"", name.substr(0, name.find('(')), "\" not implemented for '", d, "'");
 }
 
-// d, or the dtype that stands in for one without loops. 64 unsigned bits have none that is wider,
-// so only what makes the same bits of signed numbers works on them.
+// The dtype to compute in for d: d itself if there is a loop, else a wider one. uint64 has no wider
+// dtype, so only functors that give the same bits for signed integers support it.
 DType computed_in(const PointwiseRow& row, DType d) {
   if (row.loops->f[static_cast<size_t>(d)]) return d;
   if (is_half(d) || is_float8(d)) return DType::Float32;
-  if (!is_stored(d)) return d;
+  if (!is_storage_only(d)) return d;
   if (d == DType::UInt64 && !(row.flags & portable::wraps)) unsupported(row, d);
   return DType::Int64;
 }
@@ -54,7 +54,7 @@ void check_devices(const PointwiseRow&, std::span<const Tensor* const> in, Devic
   for (const Tensor* t : in) {
     const Device d = t->device();
     if (t->dim() == 0 && d.type == DeviceType::CPU && in.size() > 1)
-      continue;  // numbers go anywhere
+      continue;  // CPU scalars fit any device
     check(!chosen || d == *device,
           "Expected all tensors to be on the same device, but found at least two devices, ",
           *device, " and ", d, "!");
@@ -63,7 +63,7 @@ void check_devices(const PointwiseRow&, std::span<const Tensor* const> in, Devic
   }
 }
 
-// `out` is ready to take a result of this shape and dtype, or an error.
+// Checks that `out` can hold a result of this shape and dtype, and resizes it.
 void prepare_out(const Call& call, DimsRef sizes, DType result) {
   const Tensor& out = call.out;
   check(can_cast(result, out.dtype()), "result type ", result,
@@ -76,15 +76,15 @@ void prepare_out(const Call& call, DimsRef sizes, DType result) {
   }
 }
 
-bool lifts(const Tensor& number, DType d) {  // a Python number that d takes without promotion
+bool lifts(const Tensor& number, DType d) {  // a Python number that does not promote d
   const DType n = number.dtype();
   if (is_complex(n)) return is_complex(d);
   if (is_floating(n)) return is_inexact(d);
   return n == DType::Bool || d != DType::Bool;
 }
 
-// Same dtype, same sizes, contiguous, or small with numbers: no planning. Returns false where that
-// does not hold.
+// Fast path without a Plan: contiguous operands of equal dtype and sizes, or small ones with Python
+// numbers. Returns false if it does not apply.
 bool run_fast(const PointwiseRow& row, const Operands& operands, Call& call, Tensor* result) {
   const auto in = operands.list();
   const Tensor& a = *in[0];
@@ -147,7 +147,7 @@ Tensor run_pointwise(const PointwiseRow& row, const Operands& operands, Call& ca
   }
 
   const bool given = call.out.defined();
-  Tensor target;  // what the loop writes
+  Tensor target;  // the loop's output
   if (given) {
     prepare_out(call, sizes, types.result);
     check(call.out.device() == device,
@@ -213,7 +213,7 @@ Derivative::Derivative(Backward& b, const PointwiseRow& row, std::span<const Sou
   if (row.flags & saves_output) y = b.out();
   if (!is_floating(g.dtype()) || (y.defined() && is_complex(y.dtype()))) symbolic_ = true;
   if (!symbolic_ || (g.dtype() != DType::Float64 && g.dtype() != DType::Complex128)) return;
-  // What a formula makes of Python numbers alone would have the default dtype, and its precision.
+  // A formula of Python numbers alone would have the default dtype; keep double precision.
   for (Tensor& t : x) {
     if (t.defined() && t.is_wrapped_number() && t.dtype() == DType::Float64 && !t.is_meta())
       t = full(Dims{}, t.item(), {DType::Float64, t.device()});
@@ -254,9 +254,10 @@ bool is_one_number(const Tensor& t) {
   return true;
 }
 
-// Small tensors that lie alike and have the dtypes of the loop: no planning. The first may be one
-// number for all. False where that does not hold.
-bool run_alike(Loop loop, std::span<const Tensor* const> in, const uint8_t* as, Tensor* result) {
+// Fast path without a Plan: small contiguous tensors of equal shape that have the loop's dtypes.
+// The first may be a broadcast scalar. Returns false if it does not apply.
+bool run_same_shape(Loop loop, std::span<const Tensor* const> in, const uint8_t* as,
+                    Tensor* result) {
   constexpr int64_t most = 4096, few = 64;
   const Tensor& first = *in[0];
   const int64_t n = first.numel();
@@ -296,11 +297,13 @@ Tensor Derivative::fused(int k, DType result) const {
   for (int i = 0; i < row_.arity; ++i) {
     const bool mask = i == 0 && row_.loops->bool_first;
     if (mask) as[n] = static_cast<uint8_t>(DType::Bool);
-    all[n++] = x[i].defined() ? &x[i] : &g;  // a loop does not read what was not saved
+    all[n++] = x[i].defined()
+                   ? &x[i]
+                   : &g;  // loops do not read operands that were not saved: pass anything
   }
   all[n++] = y.defined() ? &y : &g;
   const std::span<const Tensor* const> inputs(all.data() + 1, n - 1);
-  if (Tensor r; result == compute && run_alike(loop, inputs, as.data() + 1, &r)) return r;
+  if (Tensor r; result == compute && run_same_shape(loop, inputs, as.data() + 1, &r)) return r;
   const Tensor out =
       empty_strided(g.sizes(), result_strides(g.sizes(), inputs), {result, g.device()});
   if (out.is_meta()) return out;
@@ -332,15 +335,15 @@ void register_pointwise(const OpInfo& info, const PointwiseRow& row, BackwardFn 
     schema += row.arity == 1 ? "(self: Tensor)" : "(self: Tensor, other: Tensor)";
   schema += " -> Tensor";
   Traits traits{.backward = backward, .module = info.module, .elementwise = true};
-  // Only tensors are saved; Scalars are kept anyway.
+  // Only tensors need to be saved; Scalars always are.
   size_t at = 0;
   for (int i = 0; i < row.arity; ++i) {
     at = schema.find(": ", at) + 2;
     if ((info.flags >> i & 1) && schema.compare(at, 6, "Tensor") == 0) traits.saves |= saves_arg(i);
   }
-  if (info.flags & portable::crosswise) traits.crosswise = traits.saves;
+  if (info.flags & portable::saved_for_others) traits.saved_for_others = traits.saves;
   if (info.flags & saves_output) traits.saves |= saves_out(0);
-  traits.forms = kFunction | kMixed;  // zero-dimensional tensors go anywhere: see check_devices
+  traits.forms = kFunction | kMixed;  // zero-dim tensors fit any device: see check_devices
   if (!(info.flags & no_method)) traits.forms |= kMethod;
   if (!(info.flags & no_inplace)) traits.forms |= kInplace;
   if (!(info.flags & no_out)) traits.forms |= kOut;

@@ -1,8 +1,8 @@
 // Pointwise ops: from a functor to an op.
 //
-// A functor (kernels/functors_*.h) that a List names becomes an op by itself, by way of
-// register_ops(). Ops that choose between functors by their arguments (div with a rounding mode,
-// clamp with one bound) do so in pointwise_cases.cpp with the functions declared here.
+// register_ops() makes an op of every functor (kernels/functors_*.h) in a List. Ops that choose
+// between functors by their arguments (div with a rounding mode, clamp with one bound) are in
+// pointwise_cases.cpp and use the functions declared here.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace taeda {
 
-// What the machinery needs to know of a functor.
+// A functor's properties and loops, type-erased.
 struct PointwiseRow {
   const char* name;
   const Loops* loops;
@@ -22,7 +22,7 @@ struct PointwiseRow {
   int arity;
 };
 
-// Operands of one computation. Those that are `cast` do not take part in type promotion.
+// Operands of one computation. Those added by add_cast() do not take part in type promotion.
 class Operands {
  public:
   void add(const Tensor& t) { items_[static_cast<size_t>(count_++)] = &t; }
@@ -47,7 +47,7 @@ class Operands {
   uint32_t cast_ = 0;
 };
 
-// Computes the row. Results go to call.out where the call has one, else to a new tensor.
+// Computes the functor. The result goes to call.out if set, else to a new tensor.
 Tensor run_pointwise(const PointwiseRow& row, const Operands& operands, Call& call);
 // The same with operands taken from the call's arguments at these positions (Tensors promote,
 // Scalars are cast).
@@ -85,7 +85,7 @@ class Derivative {
              const Tensor& gradient);
 
   using Symbolic = Tensor (*)(const Derivative&);
-  // The gradient of operand k: by the fused loop, or by the formula where it has to be
+  // Sets the gradient of operand k: by the fused loop, or by the formula if it has to be
   // differentiable.
   void set(int k, Symbolic formula);
   void pass(int k);  // the gradient of operand k is that of the result

@@ -196,7 +196,7 @@ EluParameters celu_parameters(Scalar alpha) {
   check(alpha.to_double() != 0, "ZeroDivisionError: alpha cannot be 0 for CELU");
   return {1.0, alpha, 1.0 / alpha.to_double()};
 }
-// The fixed point of Klambauer et al. 2017: mean 0 and variance 1 stay so.
+// Klambauer et al. 2017: with these constants mean 0 and variance 1 are a fixed point.
 constexpr double kSeluAlpha = 1.6732632423543772848170429916717,
                  kSeluScale = 1.0507009873554804934193349852946;
 EluParameters selu_parameters() { return {kSeluScale, kSeluScale * kSeluAlpha, 1.0}; }
@@ -274,7 +274,7 @@ void polygamma_method_backward(Backward& b) {
 Value where_kernel(Call& c) { return run_pointwise(row<Where>(), c, {0, 1, 2}); }
 void where_backward(Backward& b) { differentiate<Where>(b, {0, 1, 2}); }
 
-// self where the mask is not set; value takes self's dtype.
+// self where the mask is false, else value, converted to self's dtype.
 Value masked_fill_kernel(Call& c) {
   const Tensor &self = tensor(c, 0), &mask = tensor(c, 1), &value = tensor(c, 2);
   check(mask.dtype() == DType::Bool,

@@ -54,7 +54,7 @@ Tensor imag_op(const Tensor& self) {
   return op<"select">(op<"view_as_real">(self), -1, 1);
 }
 Tensor conj_op(const Tensor& self) { return conj(self); }
-Tensor resolve(const Tensor& self) { return self; }  // conjugates are never put off here
+Tensor resolve(const Tensor& self) { return self; }  // there are no lazy conjugates
 Tensor positive_op(const Tensor& self) {
   check(self.dtype() != DType::Bool, "The `+` operator, on a bool tensor is not supported.");
   return self;

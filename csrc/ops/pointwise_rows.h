@@ -1,4 +1,4 @@
-// In which list, and so in which table of loops, each functor stands.
+// Maps each functor to its list, and so to its table of loops.
 #pragma once
 
 #include "kernels/functors_activation.h"

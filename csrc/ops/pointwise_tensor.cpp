@@ -5,7 +5,7 @@ namespace taeda {
 Tensor select(const Tensor& cond, const Tensor& a, const Tensor& b) { return where(cond, a, b); }
 Tensor zero(const Tensor& like) { return zeros_like(like); }
 
-// With s = z/|z|: what of g is at a right angle to s, over |z|.
+// With s = z/|z|: the component of g orthogonal to s, divided by |z|.
 Tensor sgn_gradient(const Tensor& g, const Tensor& x) {
   if (!is_complex(x.dtype())) return zeros_like(g);
   Tensor s = sgn(x), r = abs(x);

@@ -1,5 +1,5 @@
-// The vocabulary of functors on Tensors: with these, a functor's derivative is a formula that can
-// be differentiated.
+// Functions that functors call, overloaded for Tensors: with these, a functor's derivative can be
+// instantiated for Tensors and differentiated again.
 #pragma once
 
 #include "ops/tensor_ops.h"

@@ -8,8 +8,7 @@
 namespace taeda {
 namespace {
 
-// Input (N, C, *spatial) or (C, *spatial): everything before the spatial dimensions counts as
-// planes.
+// Input (N, C, *spatial) or (C, *spatial): the leading dimensions are flattened into planes.
 cpu::PoolShape plane_shape(const Tensor& x, DimsRef out, int64_t n) {
   cpu::PoolShape s{};
   s.spatial = static_cast<int>(n);
@@ -115,7 +114,7 @@ template <class F> void visit_pooled(DType d, const char* what, F&& f) {
 
 // ---- max ----
 
-// Results and indices of any pooling that keeps one element a window.
+// Values and indices of any pooling that selects one element per window.
 template <class F>
 TensorList pick(const char* what, const Tensor& self, const Dims& sizes, bool integers, F&& run) {
   const bool exact = integers && is_integral(self.dtype(), false);
@@ -144,8 +143,8 @@ TensorList max_pool(const Tensor& self, const Dims& kernel, const Dims& stride, 
       [&](auto* x, auto* y, int64_t* index) { cpu::max_pool(windows(self, out, p), x, y, index); });
 }
 
-// What lies in `index` must name elements of a plane of `sizes`; `values` are laid out as the index
-// is.
+// Checks that `index` refers to elements of a plane of `sizes` and that `values` has the same
+// shape.
 void check_picked(const Tensor& index, DimsRef sizes, DimsRef values, int64_t n) {
   check(n >= 1 && n <= 3 && static_cast<int64_t>(sizes.size()) >= n &&
             sizes.size() == values.size() && same(index.sizes(), values),
@@ -281,7 +280,7 @@ template <int N> void avg_pool_backward(Backward& b) {
                                     b.arg<std::optional<int64_t>>(6), N));
 }
 void avg_pool_second(
-    Backward& b) {  // averaging is linear: its gradient's gradient is averaging again
+    Backward& b) {  // averaging is linear: the gradient of its gradient is averaging again
   Dims kernel = b.arg<Dims>(2), stride = b.arg<Dims>(3), padding = b.arg<Dims>(4);
   bool ceil_mode = b.arg<bool>(5), include = b.arg<bool>(6);
   auto divisor = b.arg<std::optional<int64_t>>(7);
@@ -370,7 +369,7 @@ template <int N> TensorList adaptive_max_pool(const Tensor& self, const Dims& ou
               });
 }
 
-// Of these, only the ones for one dimension are functions of the package itself.
+// Only the one-dimensional ones are public in taeda itself.
 template <int N> constexpr const char* home = N == 1 ? "" : "nn.functional";
 
 // Of a batch (N, C, *spatial), with samples (N, C, spatial).
@@ -463,7 +462,7 @@ const Define pool_ops[] = {
      kMaxDoc, kernel(max_pool_values<3>), kComposite},
     {"_fractional_max_pool(self: Tensor, samples: Tensor, kernel_size: int[], output_size: int[]) "
      "-> (Tensor, Tensor)",
-     "Largest elements, and their positions, of windows of `kernel_size` that begin at places "
+     "Largest elements, and their positions, of windows of `kernel_size` that begin at positions "
      "which "
      "`samples` (N, C, spatial) shift.",
      kernel(fractional_max_pool),
@@ -472,11 +471,11 @@ const Define pool_ops[] = {
       .forms = 0,
       .non_differentiable = 0b10}},
     {"_scatter_pool(grad: Tensor, index: Tensor, sizes: int[], spatial: int) -> Tensor",
-     "Adds each element to the place in its plane that `index` names.",
+     "Adds each element to the position in its plane given by `index`.",
      kernel(scatter_pool),
      {.backward = scatter_backward, .saves = saves_arg(1), .forms = 0}},
     {"_gather_pool(self: Tensor, index: Tensor, spatial: int) -> Tensor",
-     "Reads each plane at the places that `index` names.",
+     "Reads each plane at the positions given by `index`.",
      kernel(gather_pool),
      {.backward = gather_backward, .saves = saves_arg(1), .forms = 0}},
     {"_avg_pool1d(self: Tensor, kernel_size: int[1], stride: int[1] = [], padding: int[1] = 0, "

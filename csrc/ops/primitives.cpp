@@ -8,7 +8,7 @@
 namespace taeda {
 namespace {
 
-// The indices say all about the windows.
+// The indices determine the result; the window arguments are not needed.
 Tensor max_pool2d_backward(const Tensor& grad, const Tensor& self, const Dims&, const Dims&,
                            const Dims&, const Dims&, bool, const Tensor& indices) {
   return op<"_scatter_pool">(grad, indices, self.sizes(), 2);
@@ -22,20 +22,20 @@ Tensor softmax_backward_data(const Tensor& grad, const Tensor& output, int64_t d
   return to(op<"_softmax_backward">(grad, output, dim), dtype);
 }
 
-// Softmax in which a line of minus infinities gives zeros.
+// Softmax that gives zeros for a row of minus infinities.
 Tensor safe_softmax(const Tensor& self, int64_t dim, OptDType dtype) {
   Tensor x = dtype ? to(self, *dtype) : self;
   Tensor nothing = x == Tensor(-std::numeric_limits<double>::infinity());
-  Tensor empty_line = op<"all">(nothing, Dims{dim}, true);
-  // Masked before and after, so that no NaN meets a gradient of zero.
-  return where(empty_line, Tensor(0), op<"softmax">(where(empty_line, Tensor(0), x), dim));
+  Tensor empty_row = op<"all">(nothing, Dims{dim}, true);
+  // Mask before and after: NaN times a zero gradient would be NaN.
+  return where(empty_row, Tensor(0), op<"softmax">(where(empty_row, Tensor(0), x), dim));
 }
 
 Tensor dropout_backward(const Tensor& grad, const Tensor& mask, double scale) {
   return grad * (to(mask, grad.dtype()) * scale);
 }
 
-// ---- indexing under a mask: what the mask leaves out may have any index ----
+// ---- indexing under a mask: masked-out elements may have any index ----
 
 TensorList held_inside(const Tensor& self, const TensorList& indices) {
   TensorList out;
@@ -63,7 +63,8 @@ Tensor masked_index_accumulate(const Tensor& self, const Tensor& mask, const Ten
 
 // ---- chunk_cat ----
 
-// Each tensor padded along `dim` to a multiple of `chunks`, cut, and what follows joined.
+// Pads each tensor along `dim` to a multiple of `chunks`, splits it into chunks, and concatenates
+// the flattened chunks.
 Tensor chunk_cat(const TensorList& tensors, int64_t dim, int64_t chunks) {
   check(!tensors.empty(), "_chunk_cat expects a non-empty input tensor list");
   check(chunks > 0, "_chunk_cat expects positive num_chunks, got ", chunks);
@@ -91,8 +92,8 @@ Tensor chunk_cat(const TensorList& tensors, int64_t dim, int64_t chunks) {
 
 // ---- segment_reduce ----
 
-// For each element along `axis` the number of its segment, (..., n); what lies in none gets the
-// number after the last.
+// The segment number of each element along `axis`, (..., n); elements in no segment get the number
+// of segments.
 Tensor segment_of(const Tensor& lengths, const Tensor& offsets, int64_t n, bool unsafe) {
   const Tensor given = index_values(lengths.defined() ? lengths : offsets);
   const int64_t width = given.size(-1), lines = width ? given.numel() / width : 0;
@@ -166,7 +167,7 @@ Tensor segment_reduce(const Tensor& data, const std::string& reduce, const Tenso
 const Define kOps[] = {
     {"max_pool2d_with_indices_backward(grad: Tensor, self: Tensor, kernel_size: int[2], stride: "
      "int[2], padding: int[2], dilation: int[2], ceil_mode: bool, indices: Tensor) -> Tensor",
-     "The gradient of max_pool2d: `grad` at the places where the maxima were.",
+     "The gradient of max_pool2d: `grad` at the positions of the maxima.",
      kernel(max_pool2d_backward),
      {.backward = max_pool2d_second, .saves = saves_arg(7), .forms = 0}},
     {"_softmax_backward_data(grad: Tensor, output: Tensor, dim: int, input_dtype: dtype) -> Tensor",
@@ -174,7 +175,7 @@ const Define kOps[] = {
      kernel(softmax_backward_data),
      {.composite = true}},
     {"_safe_softmax(self: Tensor, dim: int, dtype: dtype? = None) -> Tensor",
-     "softmax, but zeros for a line of minus infinities.",
+     "softmax, but zeros for a row of minus infinities.",
      kernel(safe_softmax),
      {.composite = true}},
     {"native_dropout_backward(grad: Tensor, mask: Tensor, scale: float) -> Tensor",

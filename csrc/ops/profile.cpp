@@ -10,8 +10,8 @@ namespace {
 struct Recorder {
   bool shapes, memory;
   std::vector<ProfileEvent> events;
-  std::vector<int64_t> open;  // begun and not ended, the outermost first
-  int64_t first = 0;          // ranges are numbered on from one record to the next
+  std::vector<int64_t> open;  // open ranges, the outermost first
+  int64_t first = 0;          // range numbers continue from one recording to the next
 };
 thread_local std::unique_ptr<Recorder> recorder;
 thread_local int64_t next_range = 0;
@@ -51,7 +51,7 @@ int64_t enter(Recorder& r, ProfileEvent event) {
   return index;
 }
 
-// Ends the event, and those within it that have not been ended.
+// Ends the event and the open events inside it.
 void leave(Recorder& r, int64_t index) {
   const int64_t end = now();
   while (!r.open.empty() && r.open.back() >= index) {

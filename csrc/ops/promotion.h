@@ -1,8 +1,8 @@
 // Type promotion: which dtype a result has when operands differ.
 //
 // Three categories count, in this order: tensors with dimensions, zero-dimensional tensors, Python
-// numbers. A lower category decides only where its kind (bool < integer < floating < complex) is
-// above that of the higher ones.
+// numbers. A lower category matters only if its kind (bool < integer < floating < complex) is above
+// that of the higher categories.
 #pragma once
 
 #include "tensor/tensor.h"

@@ -18,8 +18,8 @@ namespace {
 
 using Gen = std::optional<Generator>;
 
-// Numbers are drawn in memory order: the same tensor (or one expanded to its shape) with the
-// dimensions of the largest steps of `self` first.
+// Numbers are drawn in memory order: the same tensor (or one expanded to its shape) with its
+// dimensions in the order of decreasing strides of `self`.
 Tensor in_memory_order(const Tensor& t, const Tensor& self) {
   std::vector<size_t> order(self.sizes().size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -34,8 +34,8 @@ Tensor in_memory_order(const Tensor& t, const Tensor& self) {
   return from_storage(t.storage(), sizes, strides, t.offset(), t.dtype());
 }
 
-// Runs fill(engine, pointer, n) on contiguous memory of self's dtype and brings the values into
-// self.
+// Runs fill(engine, pointer, n) on contiguous memory of self's dtype and copies the values to self
+// if it is not contiguous.
 template <class F>
 Tensor fill_in_place(const char* what, const Tensor& self, const Gen& generator, F&& fill) {
   if (self.is_meta() || self.numel() == 0) return self;
@@ -201,7 +201,7 @@ void check_range(const char* what, DType d, int64_t low, int64_t high) {
 Tensor random_range_(const Tensor& self, int64_t low, std::optional<int64_t> high, Gen generator) {
   if (high) check_range("random_", self.dtype(), low, *high);
   uint64_t range = high ? static_cast<uint64_t>(*high) - static_cast<uint64_t>(low) : 0;
-  if (!high) {  // everything from low up to what the dtype holds
+  if (!high) {  // from low to the largest value of the dtype
     int64_t most = visit_real(self.dtype(), "random_", [&](auto tag) -> int64_t {
       using T = typename decltype(tag)::type;
       if constexpr (std::is_integral_v<T>)
@@ -334,7 +334,7 @@ Tensor normal_size(double mean, double std, const Dims& size, Gen generator,
   return t;
 }
 
-// Whether all are finite and not negative, and whether any is positive; in vectors.
+// Whether all are finite and non-negative, and whether any is positive. Vectorises.
 template <class T>
 [[gnu::optimize("O3"), gnu::noinline]] std::pair<bool, bool> look_at_weights(const T* p,
                                                                              int64_t n) {
@@ -370,8 +370,8 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, Gen ge
     }
   });
   if (!replacement || samples == 1) {
-    // The largest of p / q with q exponential is a draw from p; the next ones follow without
-    // replacement.
+    // The index of the largest p / q with exponential q is a draw from p; the next largest are
+    // further draws without replacement.
     Tensor q = exponential_(empty(w.sizes(), w.options()), 1, generator);
     Tensor race = w / q;
     return samples == 1 ? op<"argmax">(race, int64_t(-1), true) : ops<"topk">(race, samples)[1];

@@ -8,7 +8,7 @@ namespace {
 
 using cpu::ReduceOp;
 
-// Writes finished accumulators, divided by `divisor`, as `out`'s elements.
+// Converts accumulators, divided by `divisor`, to `out`'s elements.
 template <class A>
 void write_results(const Tensor& out, const A* acc, int64_t count, int64_t first, int64_t stride,
                    double divisor) {
@@ -29,14 +29,14 @@ void write_results(const Tensor& out, const A* acc, int64_t count, int64_t first
   });
 }
 
-// Whether accumulators for elements of type `from` hold what elements cast to `to` would give.
+// Whether summing elements of type `from` directly equals casting them to `to` first.
 bool sums_directly(DType from, DType to) {
   if (is_complex(from)) return from == to;
   if (is_floating(from)) return is_inexact(to);
   return to != DType::Bool || from == DType::Bool;
 }
 
-// Whether the elements of each x[i] follow one another in memory.
+// Whether each x[i] is contiguous.
 bool is_dense_after_first(const Tensor& x) {
   int64_t step = 1;
   for (size_t d = x.sizes().size(); d-- > 1;) {
@@ -46,11 +46,11 @@ bool is_dense_after_first(const Tensor& x) {
   return true;
 }
 
-// Few rows of many columns, as gradients of what was expanded are summed up, and small tensors,
-// where a plan of the reduction takes longer. False where x is not of these kinds.
+// Fast path without a reduction plan: small tensors, and sums of a few long rows, as in gradients
+// of broadcast operands. Returns false if it does not apply.
 bool sum_of_few_rows(const Tensor& x, const Tensor& out, uint64_t mask) {
   if (x.dtype() != out.dtype()) return false;
-  // The first dimension may have any stride, where it alone goes.
+  // If only the first dimension is reduced, it may have any stride.
   const bool first = mask == 1 && is_dense_after_first(x);
   if (!first && !x.is_contiguous()) return false;
   int64_t before = 1, n = 1, columns = 1;
@@ -78,7 +78,7 @@ bool sum_of_few_rows(const Tensor& x, const Tensor& out, uint64_t mask) {
 }
 
 void run_sum(ReduceOp what, const Tensor& x, const Tensor& out, uint64_t mask, double divisor) {
-  if (is_stored(x.dtype())) {
+  if (is_storage_only(x.dtype())) {
     const DType wide = is_floating(x.dtype()) ? DType::Float32 : DType::Int64;
     run_sum(what, raw_cast(x, wide), out, mask, divisor);
     return;
@@ -158,7 +158,7 @@ Tensor nanmean_op(const Tensor& x, OptDims dims, bool keepdim, OptDType dtype) {
 // ---- prod ----
 
 Tensor complex_prod(const Tensor& x, uint64_t mask, const Tensor& out) {
-  // Kept dimensions first, the reduced ones joined behind them.
+  // Kept dimensions first, then the reduced ones, flattened into one.
   Dims order, kept;
   for (size_t i = 0; i < x.sizes().size(); ++i) {
     if (!(mask >> i & 1)) order.push_back(static_cast<int64_t>(i));
@@ -249,7 +249,7 @@ Tensor count_nonzero_op(const Tensor& x, OptDims dims) {
 }
 
 template <ReduceOp What> Tensor truth(Tensor x, uint64_t mask, bool keepdim) {
-  if (is_stored(x.dtype())) x = raw_cast(x, DType::Bool);
+  if (is_storage_only(x.dtype())) x = raw_cast(x, DType::Bool);
   DType dtype = x.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool;
   Tensor out = empty(reduced_sizes(x.sizes(), mask, keepdim), {dtype, x.device()});
   if (x.is_meta() || out.numel() == 0) return out;
@@ -264,7 +264,7 @@ template <ReduceOp What> Tensor truth(Tensor x, uint64_t mask, bool keepdim) {
 template <ReduceOp What> Tensor truth_all(const Tensor& x) {
   return truth<What>(x, all_dims(x.dim()), false);
 }
-// Here an empty list of dimensions reduces none of them.
+// Unlike elsewhere, an empty list of dimensions reduces none.
 template <ReduceOp What> Tensor truth_dims(const Tensor& x, OptDims dims, bool keepdim) {
   return truth<What>(x, dims ? dim_mask(*dims, x.dim()) & all_dims(x.dim()) : all_dims(x.dim()),
                      keepdim);

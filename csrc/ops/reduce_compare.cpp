@@ -44,9 +44,9 @@ bool equal_op(const Tensor& a, const Tensor& b) {
   check<NotImplemented>(!a.is_meta(), "equal(): meta tensors have no data to compare");
   if (!same(a.sizes(), b.sizes())) return false;
   const DType d = a.dtype();
-  constexpr int64_t few = 1 << 20;  // more of them are worth several threads
+  constexpr int64_t few = 1 << 20;  // above this, several threads pay
   if (d == b.dtype() && a.is_contiguous() && b.is_contiguous() && a.numel() <= few &&
-      (d == DType::Float32 || d == DType::Float64 || (is_integral(d) && !is_stored(d)))) {
+      (d == DType::Float32 || d == DType::Float64 || (is_integral(d) && !is_storage_only(d)))) {
     return cpu::all_equal(a.data(), b.data(), a.numel(), d);
   }
   GradMode off(false);
@@ -57,9 +57,9 @@ bool equal_op(const Tensor& a, const Tensor& b) {
 
 // Groups of equal neighbours, in the order `order` of n rows; differ(i, j) compares rows.
 struct Groups {
-  std::vector<int64_t> first;  // the row that stands for each group
+  std::vector<int64_t> first;  // the representative row of each group
   std::vector<int64_t> counts;
-  Tensor inverse;  // for every row, its group
+  Tensor inverse;  // the group of every row
 };
 template <class F> Groups group(const std::vector<int64_t>& order, F&& differ) {
   Groups g;
@@ -83,7 +83,7 @@ Tensor vector_of(const std::vector<int64_t>& v) {
   return t;
 }
 
-// NaN stands behind all numbers and equals nothing, itself included.
+// Sort order: NaN comes after all numbers; it equals nothing, not even itself.
 template <class T> bool before(T a, T b) {
   if constexpr (std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>) {
     if (a.real() != b.real()) return before(a.real(), b.real());
@@ -118,14 +118,14 @@ template <class T>
   for (int64_t i = 1; i < n; ++i) count += static_cast<int64_t>(v[i] != v[i - 1]);
   return count;
 }
-// From where each run begins, and their end, how long they are.
+// Converts start offsets of runs to their lengths, in place.
 [[gnu::optimize("O3"), gnu::noinline]] void to_lengths(int64_t* begin, int64_t count, int64_t end) {
   for (int64_t i = 0; i + 1 < count; ++i) begin[i] = begin[i + 1] - begin[i];
   begin[count - 1] = end - begin[count - 1];
 }
 
-// The first element of each run, one after another, without branches: what is written for another
-// is overwritten by the next. Returns how many there are; n > 0.
+// Writes the first element of each run to `first`. Branch-free: every element is written, and
+// overwritten by the next unless it starts a run. Returns the number of runs; n > 0.
 template <class T>
 [[gnu::optimize("O3"), gnu::noinline]] int64_t first_of_runs(const T* v, int64_t n, T* first) {
   int64_t count = 1;
@@ -137,12 +137,12 @@ template <class T>
   return count;
 }
 
-// The different elements of a contiguous vector of real numbers, for each element its place among
-// them (nothing unless `inverse`), and how often each occurs (nothing unless `count_them`). Unless
-// `sort`, only neighbours are compared.
+// The unique elements of a contiguous real vector, the index of each element among them (if
+// `inverse`), and the counts (if `count_them`). Without `sort`, only adjacent elements are
+// compared.
 TensorList unique_numbers(const Tensor& x, bool inverse, bool count_them, bool sort) {
   const int64_t n = x.numel();
-  Tensor sorted = x, order, places = empty(Dims{inverse ? n : 0}, {DType::Int64, {}});
+  Tensor sorted = x, order, group_of = empty(Dims{inverse ? n : 0}, {DType::Int64, {}});
   if (sort) {
     sorted = empty(Dims{n}, x.options());
     order = empty(Dims{n}, {DType::Int64, {}});
@@ -152,7 +152,7 @@ TensorList unique_numbers(const Tensor& x, bool inverse, bool count_them, bool s
     cpu::sort_lines(x.data(), sorted.data(), order.data_as<int64_t>(), l, x.dtype(), false, true);
   }
   const int64_t* from = sort ? order.data_as<int64_t>() : nullptr;
-  auto* to = places.data_as<int64_t>();
+  auto* to = group_of.data_as<int64_t>();
   return visit_real(x.dtype(), "unique", [&](auto tag) -> TensorList {
     using T = typename decltype(tag)::type;
     const T* v = sorted.data_as<T>();
@@ -160,14 +160,16 @@ TensorList unique_numbers(const Tensor& x, bool inverse, bool count_them, bool s
       Tensor some = empty(Dims{n}, x.options());
       const int64_t count = first_of_runs(v, n, some.data_as<T>());
       some = raw_view(some, Dims{count}, Dims{1}, 0);
-      return {count < n / 2 ? raw_clone(some) : some, places, places};
+      return {count < n / 2 ? raw_clone(some) : some, group_of, group_of};
     }
     const int64_t count = count_runs(v, n);
-    Tensor values = empty(Dims{count}, x.options()), counts = empty(Dims{count}, places.options());
-    if (n == 0) return {values, places, counts};
+    Tensor values = empty(Dims{count}, x.options()),
+           counts = empty(Dims{count}, group_of.options());
+    if (n == 0) return {values, group_of, counts};
     auto* c = counts.data_as<int64_t>();
     auto* different = values.data_as<T>();
-    // Without branches, from the end: the first element of each run tells what it is, and where.
+    // Branch-free, from the end: the first element of each run is the last to write its value and
+    // start.
     int64_t k = count - 1;
     for (int64_t i = n - 1; i > 0; --i) {
       const auto before = static_cast<int64_t>(v[i] != v[i - 1]);
@@ -180,7 +182,7 @@ TensorList unique_numbers(const Tensor& x, bool inverse, bool count_them, bool s
     c[0] = 0;
     if (inverse) to[from ? from[0] : 0] = 0;
     to_lengths(c, count, n);
-    return {values, places, counts};
+    return {values, group_of, counts};
   });
 }
 
@@ -237,7 +239,7 @@ Tensor bincount_op(const Tensor& x, const Tensor& weights, int64_t minlength) {
   check(!weights.defined() || (weights.dim() == 1 && weights.numel() == x.numel()),
         "weights should be 1-d and have the same length as input");
   check(!weights.defined() || !is_complex(weights.dtype()), "bincount(): weights must be real");
-  const DType whole = is_stored(x.dtype()) ? DType::Int64 : x.dtype();
+  const DType whole = is_storage_only(x.dtype()) ? DType::Int64 : x.dtype();
   Tensor values = raw_contiguous(raw_cast(x, weights.defined() ? DType::Int64 : whole));
   const int64_t n = values.numel();
   const auto [least, most] =

@@ -10,7 +10,7 @@ template <ReduceOp What> constexpr const char* kName = What == ReduceOp::Max ? "
 template <ReduceOp What>
 constexpr ReduceOp kArg = What == ReduceOp::Max ? ReduceOp::ArgMax : ReduceOp::ArgMin;
 
-// f(tag of the accumulator's value type, tag of the element type)
+// Calls f(tag of the accumulator's value type, tag of the element type).
 template <class F> void visit_order(DType d, const char* what, F&& f) {
   visit_real(d, what, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -95,7 +95,7 @@ void extreme_dims_backward(Backward& b) {
   b.set(0, shared(b.arg<Tensor>(0), b.out(), b.grad(), reduced_of(b)));
 }
 
-// ---- with places ----
+// ---- with indices ----
 
 // Values and indices of the extremes along one dimension; `values` may be undefined.
 template <ReduceOp What>
@@ -229,12 +229,12 @@ const Define kOps[] = {
      kernel(aminmax_op),
      {.forms = kPublic | kOut, .composite = true}},
     {"argmax(self: Tensor, dim: int? = None, keepdim: bool = False) -> Tensor",
-     "Where the largest element along `dim` first stands (int64); without `dim`, its place in the "
+     "The index of the first largest element along `dim` (int64); without `dim`, its index in the "
      "flattened tensor.",
      kernel(arg_extreme<ReduceOp::Max>),
      {.forms = kPublic | kOut, .non_differentiable = 1}},
     {"argmin(self: Tensor, dim: int? = None, keepdim: bool = False) -> Tensor",
-     "Where the smallest element along `dim` first stands (int64); without `dim`, its place in the "
+     "The index of the first smallest element along `dim` (int64); without `dim`, its index in the "
      "flattened tensor.",
      kernel(arg_extreme<ReduceOp::Min>),
      {.forms = kPublic | kOut, .non_differentiable = 1}},

@@ -1,5 +1,5 @@
-// What the reductions share: shapes of results, the way from a reduced gradient back, and casts
-// before reducing.
+// Helpers of the reductions: shapes of results, expansion of a reduced gradient, and casts before
+// reducing.
 #pragma once
 
 #include "kernels/cpu/reduce/reduce.h"
@@ -32,7 +32,7 @@ inline int64_t reduced_count(DimsRef sizes, uint64_t mask) {
   return n;
 }
 
-// A reduced tensor with its lost dimensions back, each of size 1.
+// A reduced tensor with the reduced dimensions restored as size 1.
 inline Tensor restore_dims(const Tensor& g, DimsRef sizes, uint64_t mask, bool keepdim) {
   if (keepdim || mask == 0 || sizes.empty()) return g;
   return reshape(g, reduced_sizes(sizes, mask, true));
@@ -43,7 +43,7 @@ struct Reduced {
   Dims sizes;
   uint64_t mask;
   bool keepdim;
-  Dims dims() const {  // none where all are reduced
+  Dims dims() const {  // empty if all are reduced
     Dims d;
     for (size_t i = 0; mask != all_dims(static_cast<int64_t>(sizes.size())) && i < sizes.size();
          ++i) {

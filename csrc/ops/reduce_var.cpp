@@ -15,7 +15,7 @@ double degrees(int64_t count, double correction) {
   return std::max(0.0, static_cast<double>(count) - correction);
 }
 
-// Moments of every result, as f(place, moments).
+// Calls f(index, moments) for every result element.
 template <class F> void for_each_moments(const Tensor& x, uint64_t mask, F&& f) {
   cpu::reduce<cpu::Moments>(
       ReduceOp::Moments, x.dtype(), x.data(), x.sizes(), x.strides(), mask,
@@ -27,7 +27,7 @@ template <class F> void for_each_moments(const Tensor& x, uint64_t mask, F&& f) 
 void write_moments(const Tensor& x, uint64_t mask, double divisor, bool root, const Tensor& spread,
                    const Tensor& mean) {
   if (is_complex(x.dtype())) {
-    // The distances of both parts add up; means stay apart.
+    // The variances of the real and imaginary parts add up; the means stay separate.
     int64_t n = spread.numel();
     std::vector<double> m2(static_cast<size_t>(2 * n));
     Tensor parts = raw_view_as_real(x),
@@ -167,8 +167,7 @@ void check_norm_input(const Tensor& x, double p, const OptDims& dims, OptDType d
   }
 }
 
-// Of a real tensor whose dtype is that of the result: reduces, then applies `last` to each
-// accumulator.
+// Reduces a real tensor, whose dtype is that of the result, and applies `last` to each accumulator.
 template <class A, class F>
 void norm_into(const Tensor& out, const Tensor& x, ReduceOp what, uint64_t mask, F&& last) {
   visit_real(out.dtype(), "vector_norm", [&](auto tag) {
@@ -200,8 +199,8 @@ void real_norm(const Tensor& x, double p, uint64_t mask, const Tensor& out) {
     norm_into<double>(out, x, ReduceOp::CountNonzero, mask, itself);
   } else {
     GradMode off(false);
-    Tensor wide =
-        is_half(x.dtype()) ? raw_cast(x, DType::Float32) : x;  // powers overflow the halves
+    Tensor wide = is_half(x.dtype()) ? raw_cast(x, DType::Float32)
+                                     : x;  // powers would overflow half precision
     Tensor powers = op<"pow">(op<"abs">(wide), Tensor(p));
     norm_into<double>(out, powers, ReduceOp::Sum, mask,
                       [p](double v) { return std::pow(v, 1 / p); });
@@ -237,7 +236,7 @@ void vector_norm_backward(Backward& b) {
   auto no_zero = [](const Tensor& value, const Tensor& of) {
     return op<"masked_fill">(value, op<"eq">(of, Tensor(0)), Tensor(0));
   };
-  // 0 where the norm is 0, also when differentiated by g.
+  // 0 where the norm is 0, and so is its derivative by g.
   auto over = [&](const Tensor& divisor) {
     const double inf = std::numeric_limits<double>::infinity();
     return g / op<"masked_fill">(divisor, op<"eq">(y, Tensor(0)), Tensor(inf));

@@ -13,7 +13,7 @@ const Tensor kNoTensor;
 namespace {
 
 struct Registry {
-  std::deque<Op> ops;  // addresses stay put
+  std::deque<Op> ops;  // a deque: addresses are stable
   std::unordered_map<std::string, std::vector<const Op*>> by_name;
 };
 
@@ -53,7 +53,7 @@ Op inplace_form(const Op& functional) {
   op.inplace_form = true;
   op.mutated = 0;
   op.args[0].mutated = true;
-  op.traits.forms &= ~(kOut | kInplace);  // a method where the functional form is one
+  op.traits.forms &= ~(kOut | kInplace);  // in-place forms are methods if the functional form is
   op.returns = 1;
   op.return_type = "Tensor";
   return op;

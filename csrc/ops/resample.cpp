@@ -35,7 +35,7 @@ Resizing resizing(const Dims& in, const Dims& out, const std::vector<double>& st
   return {in, out, step, static_cast<cpu::Resampling>(how), corners};
 }
 
-// Either way: a transposed resizing takes what has the output's sizes to the input's.
+// Resizes, or applies the transposed map (the gradient) from the output's sizes to the input's.
 Tensor run(const Tensor& self, const Resizing& r, bool transposed) {
   const bool nearest = r.how == cpu::Resampling::Nearest || r.how == cpu::Resampling::NearestExact;
   const bool bytes = self.dtype() == DType::UInt8 && nearest && !transposed;

@@ -21,7 +21,7 @@ Cell cell_of(int64_t number) {
   return static_cast<Cell>(number);
 }
 
-// Where each step's rows begin, and the shape of it all once it is checked.
+// The offset of each step's rows in a packed batch, and the validated shapes.
 struct Layout {
   Dims sizes, offsets;
   cpu::RnnShape shape;
@@ -111,7 +111,7 @@ TensorList sequence(const Tensor& x, const Tensor& h0, const Tensor& c0, const T
   return {finished(output, x.dtype()), finished(h, x.dtype()), finished(c, x.dtype()), acts, extra};
 }
 
-// Gradients of x, h0, c0, w, b and r; those that there are not have no element.
+// Gradients of x, h0, c0, w, b and r; those that do not exist are empty.
 TensorList sequence_backward(const Tensor& grad, const Tensor& grad_h, const Tensor& grad_c,
                              const Tensor& h0, const Tensor& c0, const Tensor& w, const Tensor& r,
                              const Tensor& output, const Tensor& acts, const Tensor& extra,
@@ -157,12 +157,12 @@ TensorList sequence_backward(const Tensor& grad, const Tensor& grad_h, const Ten
           finished(dw, dtype), finished(db, dtype), finished(dr, dtype)};
 }
 
-// ---- the same in ops, step by step, where the derivative is to be differentiated ----
+// ---- composed of ops, step by step, for higher-order derivatives ----
 
 Tensor sigmoid(const Tensor& x) { return op<"sigmoid">(x); }
 Tensor tanh(const Tensor& x) { return op<"tanh">(x); }
 
-// The first rows of a state replaced.
+// Replaces the first rows of a state.
 Tensor with_rows(const Tensor& state, const Tensor& rows) {
   const int64_t n = rows.size(0), rest = state.size(0) - n;
   if (rest == 0) return rows;
@@ -170,7 +170,7 @@ Tensor with_rows(const Tensor& state, const Tensor& rows) {
 }
 
 struct Step {
-  Tensor before, c_before, c, raw;  // what it started from, and what it made
+  Tensor before, c_before, c, raw;  // its inputs and outputs
   Tensor in, forget, fresh, out;    // gates; a GRU's reset and update are `in` and `forget`
   Tensor from_state;
 };
@@ -237,7 +237,8 @@ class Replay {
     }
   }
 
-  // The gradients of the gates' two parts, from that of the unprojected h; `dc` is replaced.
+  // The gradients of the gates' input and recurrent parts from that of the unprojected h; updates
+  // `dc`.
   std::pair<Tensor, Tensor> through(const Step& s, const Tensor& d, Tensor& dc) const {
     auto cat = [](TensorList parts) { return op<"cat">(parts, int64_t(1)); };
     if (cell_ == Cell::Gru) {

@@ -23,22 +23,22 @@ void check_index(const char* what, const Tensor& x, const Tensor& index) {
         what == std::string("gather") ? "input" : "self", " tensor");
 }
 
-void check_places(const Tensor& places, int64_t dim, int64_t size) {
-  if (auto bad = find_outside(places, 0, size)) {
+void check_indices(const Tensor& positions, int64_t dim, int64_t size) {
+  if (auto bad = find_outside(positions, 0, size)) {
     fail("index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
   }
 }
-// Indices as int64. Along dimensions in which an index was expanded, they are there once.
-struct Places {
+// Contiguous int64 indices; dimensions along which the index was expanded are stored once.
+struct Indices {
   Tensor values;  // contiguous
   Dims strides;   // of the index, in `values`
 };
-Places places_of(const Tensor& index) {
+Indices indices_of(const Tensor& index) {
   Dims sizes(index.sizes());
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (index.strides()[d] == 0 && sizes[d] > 1) sizes[d] = 1;
   }
-  Places p{index_values(raw_view(index, sizes, index.strides(), index.offset())), {}};
+  Indices p{index_values(raw_view(index, sizes, index.strides(), index.offset())), {}};
   p.strides = strides_at_least_1d(p.values);
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] != index.sizes()[d]) p.strides[d] = 0;
@@ -60,12 +60,13 @@ Tensor gather_op(const Tensor& x, int64_t dim, const Tensor& index, bool) {
           to_string(x.sizes()), " apart from dimension ", d);
   }
   if (x.is_meta()) return out;
-  const auto [places, ps] = places_of(index);
+  const auto [positions, ps] = indices_of(index);
   Dims ts = strides_at_least_1d(x), os = strides_at_least_1d(out);
-  if (!cpu::gather(out.data(), x.data(),
-                   {is, ps, ts, os, static_cast<size_t>(d), places.data_as<int64_t>(), at(xs, d)},
-                   x.dtype())) {
-    check_places(places, d, at(xs, d));
+  if (!cpu::gather(
+          out.data(), x.data(),
+          {is, ps, ts, os, static_cast<size_t>(d), positions.data_as<int64_t>(), at(xs, d)},
+          x.dtype())) {
+    check_indices(positions, d, at(xs, d));
   }
   return out;
 }
@@ -77,20 +78,21 @@ void gather_backward(Backward& b) {
 
 // ---- scatter ----
 
-// Applies `src` (a tensor, or one element for all) to `out` in place. `kept`: it is the caller's
-// tensor, of which a bad index must not change a part.
+// Applies `src` (a tensor, or one element for all) to `out` in place. `kept`: `out` is the caller's
+// tensor, which an invalid index must leave unchanged.
 void scatter_into(const Tensor& out, int64_t d, const Tensor& index, const Tensor& src, bool single,
                   ScatterMode mode, bool kept = false) {
   if (out.is_meta() || index.numel() == 0) return;
   Dims xs = sizes_at_least_1d(out), is = sizes_at_least_1d(index);
-  const auto [places, ps] = places_of(index);
-  if (kept) check_places(places, d, at(xs, d));
+  const auto [positions, ps] = indices_of(index);
+  if (kept) check_indices(positions, d, at(xs, d));
   Dims ts = strides_at_least_1d(out);
   Dims ss = single ? Dims(is.size(), 0) : strides_at_least_1d(src);
-  if (!cpu::scatter(out.data(), src.data(),
-                    {is, ps, ts, ss, static_cast<size_t>(d), places.data_as<int64_t>(), at(xs, d)},
-                    out.dtype(), mode)) {
-    check_places(places, d, at(xs, d));
+  if (!cpu::scatter(
+          out.data(), src.data(),
+          {is, ps, ts, ss, static_cast<size_t>(d), positions.data_as<int64_t>(), at(xs, d)},
+          out.dtype(), mode)) {
+    check_indices(positions, d, at(xs, d));
   }
 }
 
@@ -125,7 +127,7 @@ Value scatter_tensor(Call& c, const char* what, ScatterMode mode) {
   int64_t d = wrap_dim(std::get<int64_t>(c.args[1]), self.dim());
   check_scatter(what, self, d, index, &src);
   Tensor out = target_of(c, self);
-  scatter_into(out, d, index, self.is_meta() ? src : apart_from(src, out), false, mode,
+  scatter_into(out, d, index, self.is_meta() ? src : without_overlap(src, out), false, mode,
                out.is(self));
   return out;
 }
@@ -225,7 +227,7 @@ Value scatter_reduce_op(Call& c) {
   check_scatter("scatter_reduce", self, d, index, &src);
   Tensor out = target_of(c, self);
   if (self.is_meta() || index.numel() == 0) return out;
-  Tensor source = apart_from(src, out);
+  Tensor source = without_overlap(src, out);
   if (!include_self) {
     scatter_into(out, d, index, raw_cast(Tensor(identity_of(reduce, self.dtype())), self.dtype()),
                  true, ScatterMode::Copy, out.is(self));
@@ -258,8 +260,8 @@ void scatter_reduce_backward(Backward& b) {
     g_self = g / count;
     g_src = gather_for(b, g / count, 3);
   } else if (reduce == "prod") {
-    // A factor's gradient is the product of the others: with one zero among them, that of the rest
-    // for it alone.
+    // The gradient of a factor is the product of the other factors: with a single zero among all
+    // factors, only that factor has a non-zero gradient.
     auto without_zeros = [](const Tensor& t) {
       return op<"masked_fill">(t, op<"eq">(t, Tensor(0)), Tensor(1));
     };
@@ -290,7 +292,7 @@ void scatter_reduce_backward(Backward& b) {
   if (b.needs(3)) b.set(3, g_src);
 }
 
-// scatter_reduce by whole slices.
+// scatter_reduce of whole slices.
 Tensor index_reduce_op(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
                        const std::string& reduce, bool include_self) {
   const char* what = "index_reduce(): ";
@@ -340,11 +342,11 @@ Tensor take_along_dim_op(const Tensor& x, const Tensor& indices, std::optional<i
     is[k] = along_i;
   }
   // Unlike gather's, these indices may count from the end.
-  Tensor places = expand(indices, is);
+  Tensor positions = expand(indices, is);
   int64_t size = x.dim() > 0 ? at(xs, d) : 1;
   return op<"gather">(
       expand(x, xs), d,
-      where(op<"lt">(places, Tensor(0)), op<"add">(places, Tensor(Scalar(size))), places));
+      where(op<"lt">(positions, Tensor(0)), op<"add">(positions, Tensor(Scalar(size))), positions));
 }
 
 // ---- ops ----
@@ -359,18 +361,18 @@ const Define kOps[] = {
      kernel(index_reduce_op),
      {.forms = kForms, .composite = true}},
     {"gather(self: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor",
-     "The elements of `self` whose place along `dim` comes from `index`: in three dimensions with "
+     "The elements of `self` whose index along `dim` comes from `index`: in three dimensions with "
      "dim = 1, "
      "out[i, j, k] = self[i, index[i, j, k], k]. The result has the shape of `index`.",
      kernel(gather_op),
      {.backward = gather_backward, .saves = saves_arg(2), .forms = kPublic | kOut}},
     {"scatter(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor",
-     "A copy of `self` into which the elements of `src` have been written, at places along `dim` "
+     "A copy of `self` into which the elements of `src` have been written, at indices along `dim` "
      "that come from `index`.",
      raw_kernel(scatter_src, true),
      {.backward = scatter_backward, .saves = saves_arg(2), .forms = kForms}},
     {"scatter(self: Tensor, dim: int, index: Tensor, value: Scalar) -> Tensor",
-     "A copy of `self` into which `value` has been written, at places along `dim` that come from "
+     "A copy of `self` into which `value` has been written, at indices along `dim` that come from "
      "`index`.",
      raw_kernel(scatter_scalar, true),
      {.backward = scatter_self_backward, .saves = saves_arg(2), .forms = kForms}},
@@ -388,7 +390,7 @@ const Define kOps[] = {
      raw_kernel(scatter_scalar_reduce, true),
      {.backward = scatter_reduce_named_backward, .saves = saves_arg(2), .forms = kForms}},
     {"scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor",
-     "A copy of `self` to which the elements of `src` have been added, at places along `dim` that "
+     "A copy of `self` to which the elements of `src` have been added, at indices along `dim` that "
      "come from `index`.",
      raw_kernel(scatter_add_op, true),
      {.backward = scatter_add_backward, .saves = saves_arg(2), .forms = kForms}},
@@ -397,8 +399,8 @@ const Define kOps[] = {
      "Tensor",
      "A copy of `self` with which the elements of `src` have been combined by 'sum', 'prod', "
      "'mean', 'amax' or 'amin' at "
-     "places along `dim` that come from `index`. Without `include_self`, what stood at those "
-     "places does not count.",
+     "indices along `dim` that come from `index`. Without `include_self`, the elements at those "
+     "indices do not count.",
      raw_kernel(scatter_reduce_op, true),
      {.backward = scatter_reduce_backward,
       .saves = saves_arg(0) | saves_arg(2) | saves_arg(3) | saves_out(),

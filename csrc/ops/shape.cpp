@@ -1,4 +1,4 @@
-// Shape ops that may copy: reshape, roll, flip, repeat, and what is composed of views.
+// Shape ops that may copy: reshape, roll, flip, repeat, and composites of views.
 #include "base/checked.h"
 #include "kernels/cpu/index/index_move.h"
 #include "ops/shape_util.h"
@@ -323,7 +323,7 @@ void check_spatial(const char* what, const Tensor& x, int64_t factor) {
   check(factor > 0, what, " expects a positive factor, but got ", factor);
 }
 
-// x seen as (lead, *parts), its parts in another order, as (lead, *sizes).
+// Views x as (lead, *parts), permutes the parts, and returns (lead, *sizes).
 Tensor shuffled(const Tensor& x, std::initializer_list<int64_t> parts,
                 std::initializer_list<int64_t> order, std::initializer_list<int64_t> sizes) {
   const Dims lead(x.sizes().first(x.sizes().size() - 3));
@@ -416,7 +416,8 @@ const Define kOps[] = {
      kernel(each_of<"atleast_3d">),
      {.forms = kFunction, .composite = true}},
     {"roll(self: Tensor, shifts: int[1], dims: int[1] = []) -> Tensor",
-     "Moves elements by `shifts` places along `dims`; what leaves at the end returns at the start. "
+     "Moves elements by `shifts` positions along `dims`; what leaves at the end returns at the "
+     "start. "
      "Without `dims`, of the "
      "flattened tensor.",
      kernel(roll_op),
@@ -434,7 +435,7 @@ const Define kOps[] = {
      kernel(flipud_op),
      {.composite = true}},
     {"rot90(self: Tensor, k: int = 1, dims: int[] = [0, 1]) -> Tensor",
-     "A copy turned `k` times by 90 degrees in the plane of `dims`, from the first towards the "
+     "A copy rotated `k` times by 90 degrees in the plane of `dims`, from the first towards the "
      "second.",
      kernel(rot90_op),
      {.composite = true}},

@@ -1,4 +1,4 @@
-// What the op files of shapes, joins, indexing and reductions share.
+// Helpers of ops on shapes: views, joins, indexing and reductions.
 #pragma once
 
 #include <cstring>
@@ -9,14 +9,14 @@
 
 namespace taeda {
 
-// A dimension as a bit; IndexError outside the range, RuntimeError where 64 bits are too few.
+// A dimension as a bit; IndexError outside the range, RuntimeError beyond 64 dimensions.
 inline uint64_t dim_bit(int64_t dim, int64_t ndim) {
   const int64_t d = wrap_dim(dim, ndim);
   check(ndim <= 64, "only tensors with up to 64 dims are supported here, got ", ndim, " dims");
   return uint64_t(1) << d;
 }
 
-// The set of dimensions `dims` as bits; RuntimeError for one named twice.
+// The set of dimensions `dims` as bits; RuntimeError for duplicates.
 inline uint64_t dim_mask(DimsRef dims, int64_t ndim) {
   uint64_t mask = 0;
   for (int64_t d : dims) {
@@ -29,14 +29,14 @@ inline uint64_t dim_mask(DimsRef dims, int64_t ndim) {
 
 inline int64_t at(DimsRef d, int64_t i) { return d[static_cast<size_t>(i)]; }
 
-// Kernel-level zeros: no door, nothing recorded.
+// Zeros without dispatch: nothing is recorded.
 inline Tensor raw_zeros(DimsRef sizes, Options o) {
   Tensor t = empty(sizes, o);
   if (!t.is_meta() && t.numel() > 0) std::memset(t.data(), 0, t.nbytes());
   return t;
 }
 
-// Kernel-level contiguous form, the tensor itself where it is that already.
+// Contiguous form without dispatch; the tensor itself if it is contiguous already.
 inline Tensor raw_contiguous(const Tensor& x) {
   if (x.is_contiguous()) return x;
   Tensor t = empty(x.sizes(), x.options());

@@ -93,7 +93,7 @@ void log_softmax_second(Backward& b) {
 
 const Define softmax_ops[] = {
     {"softmax(self: Tensor, dim: int, dtype: dtype? = None) -> Tensor",
-     "Exponentials of the elements divided by their sum along `dim`, so that every line along "
+     "Exponentials of the elements divided by their sum along `dim`, so that every slice along "
      "`dim` sums to one.\n\n"
      "`dtype`, if given, is the type to which the input is cast first.",
      kernel(softmax),

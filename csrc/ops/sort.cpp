@@ -26,14 +26,14 @@ cpu::SortLines lines_of(const Tensor& x, int64_t dim, DimsRef out_strides, int64
   return l;
 }
 
-// For every op here with (values, indices): the gradient of the values goes to where they came
-// from.
-void place_gradient(Backward& b, int64_t dim, bool keepdim) {
+// The derivative of every op here with (values, indices): scatters the gradient of the values to
+// the indices.
+void scatter_gradient(Backward& b, int64_t dim, bool keepdim) {
   const Dims& s = b.sizes(0);
   if (s.empty()) return b.set(0, b.grad());
   Tensor g = keepdim ? b.grad() : unsqueeze(b.grad(), dim),
-         places = keepdim ? b.out(1) : unsqueeze(b.out(1), dim);
-  b.set(0, op<"scatter">(zeros(s, g.options()), dim, places, g));
+         positions = keepdim ? b.out(1) : unsqueeze(b.out(1), dim);
+  b.set(0, op<"scatter">(zeros(s, g.options()), dim, positions, g));
 }
 
 // ---- sort ----
@@ -49,7 +49,7 @@ TensorList sort_op(const Tensor& x, int64_t dim, bool descending, bool) {
                   true);
   return {values, indices};
 }
-void sort_backward(Backward& b) { place_gradient(b, b.arg<int64_t>(1), true); }
+void sort_backward(Backward& b) { scatter_gradient(b, b.arg<int64_t>(1), true); }
 
 TensorList sort_stable(const Tensor& x, std::optional<bool> stable, int64_t dim, bool descending) {
   return ops<"sort">(x, dim, descending, stable.value_or(false));
@@ -73,9 +73,9 @@ TensorList topk_op(const Tensor& x, int64_t k, int64_t dim, bool largest, bool s
                   lines_of(x, d, values.strides(), k), x.dtype(), largest, sorted);
   return {values, indices};
 }
-void topk_backward(Backward& b) { place_gradient(b, b.arg<int64_t>(2), true); }
+void topk_backward(Backward& b) { scatter_gradient(b, b.arg<int64_t>(2), true); }
 
-// ---- one element of each line ----
+// ---- one element of each row ----
 
 TensorList selected(const char* what, const Tensor& x, int64_t dim, bool keepdim, cpu::Select how,
                     int64_t rank) {
@@ -104,7 +104,7 @@ TensorList kthvalue_op(const Tensor& x, int64_t k, int64_t dim, bool keepdim) {
   check_ordered("kthvalue_cpu", x.dtype());
   return selected("kthvalue", x, dim, keepdim, cpu::Select::Rank, k - 1);
 }
-void kthvalue_backward(Backward& b) { place_gradient(b, b.arg<int64_t>(2), b.arg<bool>(3)); }
+void kthvalue_backward(Backward& b) { scatter_gradient(b, b.arg<int64_t>(2), b.arg<bool>(3)); }
 
 TensorList median_dim(const Tensor& x, int64_t dim, bool keepdim) {
   check_ordered("median_out", x.dtype());
@@ -114,7 +114,7 @@ TensorList nanmedian_dim(const Tensor& x, int64_t dim, bool keepdim) {
   check_ordered("nanmedian_out", x.dtype());
   return selected("nanmedian", x, dim, keepdim, cpu::Select::NanMedian, 0);
 }
-void median_dim_backward(Backward& b) { place_gradient(b, b.arg<int64_t>(1), b.arg<bool>(2)); }
+void median_dim_backward(Backward& b) { scatter_gradient(b, b.arg<int64_t>(1), b.arg<bool>(2)); }
 
 Tensor median_of_all(const Tensor& x, cpu::Select how) {
   check_ordered("median_cpu", x.dtype());
@@ -142,7 +142,7 @@ void median_all_backward(Backward& b) {
 
 Tensor search(const Tensor& sequence, const Tensor& values, bool out_int32, bool right,
               const Tensor& sorter) {
-  // Where the sequence is: the values may come from a number.
+  // On the sequence's device: the values may come from a Python number.
   Tensor out = empty(values.sizes(), {DType::Int64, sequence.device()});
   if (!out.is_meta() && out.numel() > 0) {
     DType d = promote(sequence.dtype(), values.dtype());

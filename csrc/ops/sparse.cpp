@@ -1,4 +1,4 @@
-// What taeda.sparse is made of: products of matrices in compressed rows with dense ones.
+// Products of matrices in compressed sparse row format with dense ones, for taeda.sparse.
 #include "kernels/cpu/index/sparse.h"
 
 #include "autograd/backward.h"
@@ -108,7 +108,7 @@ Tensor csr_rows(const Tensor& crow, const Tensor& col) {
   return row;
 }
 
-// The transposed matrix with other values, times `x`.
+// The transposed matrix with the given values, times `x`.
 Tensor transposed_mm(const Tensor& crow, const Tensor& col, const Tensor& values, int64_t columns,
                      const Tensor& x) {
   TensorList grouped = group_rows(col, columns);
@@ -143,7 +143,7 @@ const Define sparse_ops[] = {
      kernel(csr_mm),
      {.backward = csr_mm_backward, .saves = kSavesAll, .forms = kFunction, .heavy = true}},
     {"_csr_inner(crow: Tensor, col: Tensor, a: Tensor, b: Tensor) -> Tensor",
-     "The elements of `a @ b.T` at the places of a matrix in compressed rows: (nnz).",
+     "The elements of `a @ b.T` at the stored positions of a matrix in compressed rows: (nnz).",
      kernel(csr_inner),
      {.backward = csr_inner_backward, .saves = kSavesAll, .forms = kFunction, .heavy = true}},
     {"_group_rows(index: Tensor, size: int) -> (starts: Tensor, order: Tensor)",

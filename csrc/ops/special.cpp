@@ -1,4 +1,4 @@
-// Special functions of two arguments, of which one has no derivative; gamma functions made of
+// Special functions of two arguments with a derivative by only one; gamma functions composed of
 // others.
 #include <cmath>
 
@@ -8,14 +8,14 @@ namespace taeda {
 namespace {
 
 template <class Op> Value pair_kernel(Call& c) { return run_pointwise(row<Op>(), c, {0, 1}); }
-// The functor has a derivative by one of its arguments; the other's is not known in closed form.
+// The functor has a derivative by one argument; that by the other has no closed form.
 template <class Op, int Missing> void pair_backward(Backward& b) {
   check<NotImplemented>(!b.needs(Missing), "the derivative of ", b.op().name, " by '",
                         b.op().args[Missing].name, "' is not implemented");
   differentiate<Op>(b, {0, 1});
 }
 
-// Of a product over p half steps: log gamma(self - j / 2), j = 0 ... p - 1, and a power of pi.
+// The log of pi^(p (p - 1) / 4) times the product of gamma(self - j / 2), j = 0 ... p - 1.
 Tensor mvlgamma(const Tensor& self, int64_t p) {
   check(p >= 1, "mvlgamma(): p must be at least 1, got ", p);
   const Tensor x = is_inexact(self.dtype()) ? self : to(self, default_dtype());

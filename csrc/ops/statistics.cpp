@@ -150,12 +150,12 @@ Tensor quantile_scalar(const Tensor& self, double q, OptInt dim, bool keepdim,
 
 // ---- mode ----
 
-// Of each line of n sorted elements the first of those that come most often, and the place of its
+// For each sorted row of n elements, the first of the most frequent values and the index of its
 // last occurrence.
 template <class T>
-void find_modes(const T* sorted, const int64_t* places, T* values, int64_t* indices, int64_t lines,
+void find_modes(const T* sorted, const int64_t* order, T* values, int64_t* indices, int64_t rows,
                 int64_t n) {
-  for (int64_t l = 0; l < lines; ++l, sorted += n, places += n) {
+  for (int64_t l = 0; l < rows; ++l, sorted += n, order += n) {
     int64_t best = 0, best_length = 0;
     for (int64_t begin = 0, end; begin < n; begin = end) {
       for (end = begin + 1; end < n && sorted[end] == sorted[begin];) ++end;
@@ -165,7 +165,7 @@ void find_modes(const T* sorted, const int64_t* places, T* values, int64_t* indi
       }
     }
     values[l] = sorted[best];
-    indices[l] = places[best];
+    indices[l] = order[best];
   }
 }
 
@@ -180,13 +180,13 @@ TensorList mode(const Tensor& self, int64_t dim, bool keepdim) {
   GradMode off(false);
   Tensor x = self.dim() ? op<"movedim">(self, Dims{d}, Dims{-1}) : reshape(self, Dims{1});
   TensorList in_order = ops<"sort">(x, -1, false, true);
-  Tensor sorted = raw_contiguous(in_order[0]), places = raw_contiguous(in_order[1]);
+  Tensor sorted = raw_contiguous(in_order[0]), positions = raw_contiguous(in_order[1]);
   visit_real(self.dtype(), "mode", [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
       unsupported_dtype("mode", self.dtype());
     else
-      find_modes(sorted.data_as<T>(), places.data_as<int64_t>(), values.data_as<T>(),
+      find_modes(sorted.data_as<T>(), positions.data_as<int64_t>(), values.data_as<T>(),
                  indices.data_as<int64_t>(), values.numel(), x.size(-1));
   });
   return {values, indices};
@@ -197,13 +197,14 @@ void mode_backward(Backward& b) {
   if (s.empty()) return b.set(0, b.grad());
   const bool keepdim = b.arg<bool>(2);
   Tensor g = keepdim ? b.grad() : unsqueeze(b.grad(), dim),
-         places = keepdim ? b.out(1) : unsqueeze(b.out(1), dim);
-  b.set(0, op<"scatter">(zeros(s, g.options()), dim, places, g));
+         positions = keepdim ? b.out(1) : unsqueeze(b.out(1), dim);
+  b.set(0, op<"scatter">(zeros(s, g.options()), dim, positions, g));
 }
 
 // ---- histograms ----
 
-// [low, high] of the data, or as it is asked for; a single value becomes an interval around it.
+// The given range, or the minimum and maximum of the data; a single value becomes an interval
+// around it.
 std::pair<double, double> bin_range(const char* what, const Tensor& x,
                                     const std::vector<double>& range, size_t at) {
   double low = 0, high = 1;
@@ -278,7 +279,7 @@ Tensor count_into(const char* what, const Tensor& self, const TensorList& edges,
   return density ? as_density(hist, edges) : hist;
 }
 
-// How many elements of a vector lie between edges that are about equally far from each other.
+// Counts the elements of a vector between edges that are about equally spaced.
 Tensor count_between(const Tensor& self, const Tensor& edges) {
   const int64_t bins = edges.numel() - 1;
   check(edges.dim() == 1 && bins >= 1 && edges.dtype() == self.dtype() &&

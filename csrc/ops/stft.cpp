@@ -1,4 +1,4 @@
-// Short-time Fourier transforms: windows of a signal, transformed one by one, and the way back.
+// Short-time Fourier transforms of windows of a signal, and their inverse.
 #include <cmath>
 
 #include "ops/shape_util.h"
@@ -66,7 +66,7 @@ Tensor stft_op(const Tensor& self, int64_t n_fft, OptInt hop_length, OptInt win_
   return return_complex.value_or(true) ? y : op<"view_as_real">(y);
 }
 
-// Zeros after x, or nothing where it is long enough.
+// Pads x with zeros at the end if it is shorter than `size`.
 Tensor extended(const Tensor& x, int64_t size) {
   if (x.size(1) >= size) return x;
   return op<"constant_pad_nd">(x, Dims{0, size - x.size(1)}, Scalar(0));
@@ -102,8 +102,8 @@ Tensor istft_op(const Tensor& self, int64_t n_fft, OptInt hop_length, OptInt win
   Tensor frames = transpose(self.dim() == 2 ? unsqueeze(self, 0) : self, 1, 2);
   const auto n = static_cast<double>(n_fft);
   const double scale = normalized ? 1 / std::sqrt(n) : 1 / n;
-  // A real signal is told by the first half of its frequencies; of a full input the rest is not
-  // read.
+  // The first half of its frequencies determines a real signal; the rest of a full spectrum is
+  // ignored.
   if (return_complex) frames = op<"_fft_c2c">(frames, Dims{2}, scale, false);
   else frames = op<"_fft_c2r">(narrow(frames, 2, 0, n_fft / 2 + 1), Dims{2}, scale, n_fft);
   const Tensor w = padded_window(window, win, n_fft, {to_real(self.dtype()), self.device()});
@@ -152,7 +152,7 @@ const Define kOps[] = {
      "Tensor? = None, center: bool = True, normalized: bool = False, onesided: bool? = None, "
      "length: "
      "int? = None, return_complex: bool = False) -> Tensor",
-     "The inverse of `stft` with the same arguments: every window goes back to its place, times "
+     "The inverse of `stft` with the same arguments: every window goes back to its position, times "
      "`window`, and their sum is divided by the sum of the squared windows (Griffin and Lim, "
      "1984).\n\n"
      "RuntimeError where that is zero for some sample. `length` cuts the result or fills it with "

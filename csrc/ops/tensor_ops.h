@@ -1,5 +1,4 @@
-// Operators and short names on Tensor, so that derivatives read like the formulas they are. All go
-// through the door.
+// Operators and short names on Tensor, so that derivatives read like formulas. All are dispatched.
 #pragma once
 
 #include <initializer_list>
@@ -29,7 +28,7 @@ Tensor operator|(const Tensor& a, const Tensor& b);
 Tensor operator!(const Tensor& a);
 
 Tensor sum(const Tensor& x, DimsRef dims, bool keepdim = false);
-Tensor sum_to(const Tensor& x, DimsRef sizes);  // undoes a broadcast to x.sizes()
+Tensor sum_to(const Tensor& x, DimsRef sizes);  // undoes a broadcast from `sizes` to x.sizes()
 Tensor expand(const Tensor& x, DimsRef sizes);
 Tensor reshape(const Tensor& x, DimsRef sizes);
 Tensor unsqueeze(const Tensor& x, int64_t dim);
@@ -40,7 +39,7 @@ Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length);
 Tensor matmul(const Tensor& a, const Tensor& b);
 Tensor contiguous(const Tensor& x);
 Tensor to(const Tensor& x, DType dtype);
-Tensor conj(const Tensor& x);  // the tensor itself where it is real
+Tensor conj(const Tensor& x);  // the tensor itself if it is real
 Tensor where(const Tensor& cond, const Tensor& a, const Tensor& b);
 Tensor zeros(DimsRef sizes, Options o);
 Tensor zeros_like(const Tensor& x);
@@ -48,9 +47,9 @@ Tensor ones_like(const Tensor& x);
 Tensor full(DimsRef sizes, Scalar v, Options o);
 Tensor clone(const Tensor& x);
 
-// ---- below the door ----
-// Whether a derivative may call kernels themselves: nothing watches its ops, and nothing is to
-// differentiate them.
+// ---- without dispatch ----
+// Whether a derivative may call kernels directly: no layer is active, and nothing will
+// differentiate the result.
 bool is_unwatched(std::initializer_list<const Tensor*> tensors);
 // dst[...] = src[...], broadcast and cast.
 void copy_into(const Tensor& dst, const Tensor& src);

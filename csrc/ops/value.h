@@ -1,4 +1,4 @@
-// Value: one argument or result of an op, whatever its type. Generator travels in it too.
+// Value: one argument or result of an op, of any type.
 #pragma once
 
 #include <memory>
@@ -27,8 +27,8 @@ using Value =
 
 inline bool is_none(const Value& v) { return v.index() == 0; }
 
-// A variant copies and destroys what it holds by way of a table of functions. Nearly all arguments
-// are tensors or plain numbers, so the paths that every call takes ask for those first.
+// std::variant copies and destroys its value through a table of functions. Nearly all arguments are
+// tensors or plain numbers, so the hot paths test for those first.
 template <class... T> constexpr uint32_t trivial_alternatives(const std::variant<T...>*) {
   uint32_t mask = 0, bit = 1;
   ((mask |= std::is_trivially_destructible_v<T> ? bit : 0, bit <<= 1), ...);
@@ -41,7 +41,7 @@ inline void destroy_value(Value& v) {
   if (auto* t = std::get_if<Tensor>(&v)) std::destroy_at(t);
   else if (!is_trivial(v)) std::destroy_at(&v);
 }
-// Into memory that holds no value, or a trivial one.
+// Constructs a value in memory that holds none, or a trivial one.
 inline void construct_value(Value* at, const Value& v) {
   if (is_none(v)) std::construct_at(at);
   else if (auto* s = std::get_if<Scalar>(&v)) std::construct_at(at, *s);
@@ -49,7 +49,7 @@ inline void construct_value(Value* at, const Value& v) {
   else std::construct_at(at, v);
 }
 
-// The same, of a value that is not needed any more.
+// The same, moving the value.
 inline void move_value(Value* at, Value& v) {
   if (auto* t = std::get_if<Tensor>(&v)) std::construct_at(at, std::move(*t));
   else if (is_trivial(v)) construct_value(at, v);
@@ -62,7 +62,7 @@ class Values {
   static constexpr size_t kMax = 24;
 
   explicit Values(size_t n) : n_(n) {
-    // No parentheses: they would clear the memory of each first.
+    // No parentheses: they would zero the memory of each first.
     for (size_t i = 0; i < n; ++i) ::new (data() + i) Value;
   }
   Values(const Values&) = delete;
@@ -83,7 +83,7 @@ class Values {
 
 extern const Tensor kNoTensor;
 
-// Value -> C++ parameter. std::optional<T> takes None; Tensor takes None as an undefined Tensor.
+// Value -> C++ parameter. std::optional<T> takes None; None becomes an undefined Tensor.
 template <class T> struct Unpack {
   static const T& get(const Value& v) { return std::get<T>(v); }
 };

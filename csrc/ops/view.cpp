@@ -1,4 +1,4 @@
-// Views: ops whose result is the same memory seen through other sizes and strides.
+// Views: ops whose result has the same memory with other sizes and strides.
 #include "ops/shape_util.h"
 
 namespace taeda {
@@ -195,7 +195,7 @@ Tensor expand_op(const Tensor& x, DimsRef size, bool) {
 void expand_backward(Backward& b) { b.set(0, sum_to(b.grad(), b.sizes(0))); }
 Tensor expand_as_op(const Tensor& x, const Tensor& other) { return expand(x, other.sizes()); }
 
-// Without the dimensions of size 1 that are `chosen`.
+// The geometry without those dimensions of size 1 that `chosen` selects.
 template <class F> Geometry squeezed(const Tensor& x, F&& chosen) {
   Geometry g;
   for (size_t i = 0; i < x.sizes().size(); ++i) {
@@ -304,7 +304,7 @@ const Define kOps[] = {
      kernel(swap_op),
      {.composite = true}},
     {"movedim(self: Tensor, source: int[1], destination: int[1]) -> Tensor",
-     "A view in which each dimension of `source` stands at the place that `destination` names; the "
+     "A view in which each dimension of `source` is at the position given by `destination`; the "
      "others keep their "
      "order.",
      kernel(movedim_ints),
@@ -348,7 +348,7 @@ const Define kOps[] = {
      kernel(squeeze_dims_in_place),
      {.backward = reshape_backward, .forms = kMethod}},
     {"unsqueeze(self: Tensor, dim: int) -> Tensor",
-     "A view with a new dimension of size 1 at place `dim`.",
+     "A view with a new dimension of size 1 at position `dim`.",
      kernel(unsqueeze_op),
      {.backward = reshape_backward, .view = true}},
     {"unsqueeze_(self!: Tensor, dim: int) -> Tensor",

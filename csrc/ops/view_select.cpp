@@ -23,7 +23,7 @@ Span clamp_slice(int64_t size, std::optional<int64_t> start, std::optional<int64
   return {a, (b - a) / step + ((b - a) % step != 0)};
 }
 
-// A step that overflows leads past every tensor: no second element uses it.
+// stride * step. On overflow 0 will do: a second element would be outside any tensor.
 int64_t stepped(int64_t stride, int64_t step) {
   int64_t r;
   return __builtin_mul_overflow(stride, step, &r) ? 0 : r;
@@ -154,8 +154,7 @@ void unfold_backward(Backward& b) {
   b.set(0, op<"_unfold_backward">(b.grad(), b.sizes(0), b.arg<int64_t>(1), b.arg<int64_t>(2),
                                   b.arg<int64_t>(3)));
 }
-// Adds each window back to where it came from: of windows that overlap, as many elements at a time
-// as do not.
+// Adds each window back to its source. If windows overlap, adds slices of them that do not.
 Tensor unfold_backward_op(const Tensor& g, DimsRef sizes, int64_t dim, int64_t size, int64_t step) {
   Tensor out = raw_zeros(sizes, g.options());
   if (g.is_meta()) return out;
@@ -179,7 +178,8 @@ void unfold_backward_backward(Backward& b) {
 
 // ---- as_strided ----
 
-// The input's own strides and offset travel as arguments: the derivative needs them, and only them.
+// The input's strides and offset are arguments because the derivative needs them (and not the
+// input).
 Tensor as_strided_op(const Tensor& x, DimsRef size, DimsRef stride, std::optional<int64_t> offset) {
   check(size.size() == stride.size(), "mismatch in length of strides and shape");
   return op<"_as_strided">(x, size, stride, offset.value_or(x.offset()), x.strides(), x.offset());
@@ -196,24 +196,24 @@ Tensor as_strided_in_place(const Tensor& x, DimsRef size, DimsRef stride,
 }
 Tensor as_strided_here(const Tensor& x, DimsRef size, DimsRef stride, int64_t offset, DimsRef,
                        int64_t) {
-  make_view(x, size, stride, offset);  // which checks the bounds
+  make_view(x, size, stride, offset);  // checks the bounds
   set_geometry(x, size, stride, offset);
   return x;
 }
 
-// Storage places of every element, row-major, relative to `first`.
-Tensor places(DimsRef sizes, DimsRef strides, int64_t start, Device device) {
+// The storage offset of every element, in row-major order, starting at `start`.
+Tensor storage_offsets(DimsRef sizes, DimsRef strides, int64_t start, Device device) {
   int64_t n = numel_of(sizes);
   Tensor t = empty(Dims{n}, {DType::Int64, device});
   if (t.is_meta()) return t;
   auto* p = t.data_as<int64_t>();
   Dims i(sizes.size());
-  for (int64_t k = 0, at_place = start; k < n; ++k) {
-    p[k] = at_place;
+  for (int64_t k = 0, offset = start; k < n; ++k) {
+    p[k] = offset;
     for (size_t d = sizes.size(); d-- > 0;) {
-      at_place += strides[d];
+      offset += strides[d];
       if (++i[d] < sizes[d]) break;
-      at_place -= strides[d] * sizes[d];
+      offset -= strides[d] * sizes[d];
       i[d] = 0;
     }
   }
@@ -225,8 +225,9 @@ int64_t reach_of(DimsRef sizes, DimsRef strides, int64_t offset) {
   return offset + 1;
 }
 
-// Whether no two places of such a view are the same: each step passes all that smaller ones reach.
-bool all_apart(DimsRef sizes, DimsRef strides) {
+// True if no two elements of such a view share memory: each stride exceeds the extent of the
+// smaller ones.
+bool elements_are_distinct(DimsRef sizes, DimsRef strides) {
   std::vector<std::pair<int64_t, int64_t>> steps;
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] > 1) steps.emplace_back(strides[i], sizes[i]);
@@ -240,11 +241,11 @@ bool all_apart(DimsRef sizes, DimsRef strides) {
   return true;
 }
 
-// Adds g to a view of `held` whose places may meet, in parts whose places are all different: every
-// few steps of a dimension, where a step passes less than smaller ones reach. False, with nothing
-// done, where these are too many.
-bool add_by_parts(const Tensor& held, DimsRef size, DimsRef stride, int64_t start,
-                  const Tensor& g) {
+// Adds g to a view of `held` whose elements may overlap, in slices without overlap: every k-th
+// index of a dimension whose stride is less than the extent of the smaller ones. Returns false,
+// having done nothing, if that takes too many slices.
+bool add_in_disjoint_slices(const Tensor& held, DimsRef size, DimsRef stride, int64_t start,
+                            const Tensor& g) {
   const size_t dims = size.size();
   std::vector<size_t> order(dims);
   std::iota(order.begin(), order.end(), size_t{0});
@@ -276,8 +277,8 @@ bool add_by_parts(const Tensor& held, DimsRef size, DimsRef stride, int64_t star
   return true;
 }
 
-// The gradient is gathered in a stand-in for the storage: results that share an element add up
-// there, and arguments that share one share its gradient evenly.
+// Accumulates the gradient in a buffer that represents the storage: result elements that share
+// memory add up, and input elements that share memory split the gradient evenly.
 void as_strided_backward(Backward& b) {
   const Dims in_sizes = b.sizes(0), size = b.arg<Dims>(1), stride = b.arg<Dims>(2),
              in_stride = b.arg<Dims>(4);
@@ -287,19 +288,19 @@ void as_strided_backward(Backward& b) {
       std::max(reach_of(size, stride, offset), reach_of(in_sizes, in_stride, in_offset)) - base;
   const Tensor& g = b.grad();
   const bool plain = !modes.grad && modes.always == 0 && !(g.flags() & modes.watched);
-  if (plain && all_apart(in_sizes, in_stride)) {
+  if (plain && elements_are_distinct(in_sizes, in_stride)) {
     const bool whole = in_offset == base && n == numel_of(in_sizes) &&
                        same(in_stride, contiguous_strides(in_sizes));
     Tensor held = raw_zeros(whole ? in_sizes : Dims{n}, g.options());
-    const bool apart = all_apart(size, stride);
-    if (!g.is_meta() && apart) copy_into(make_view(held, size, stride, offset - base), g);
-    if (g.is_meta() || apart || add_by_parts(held, size, stride, offset - base, g)) {
+    const bool distinct = elements_are_distinct(size, stride);
+    if (!g.is_meta() && distinct) copy_into(make_view(held, size, stride, offset - base), g);
+    if (g.is_meta() || distinct || add_in_disjoint_slices(held, size, stride, offset - base, g)) {
       b.set(0, whole ? held : raw_clone(make_view(held, in_sizes, in_stride, in_offset - base)));
       return;
     }
   }
-  Tensor to = places(size, stride, offset - base, g.device());
-  Tensor from = places(in_sizes, in_stride, in_offset - base, g.device());
+  Tensor to = storage_offsets(size, stride, offset - base, g.device());
+  Tensor from = storage_offsets(in_sizes, in_stride, in_offset - base, g.device());
   Tensor held = op<"index_add">(zeros(Dims{n}, g.options()), 0, to, reshape(g, Dims{-1}));
   Tensor grad = op<"index_select">(held, 0, from);
   if (!is_dense_nonoverlapping(in_sizes, in_stride)) {
@@ -337,7 +338,7 @@ void slice_scatter_backward(Backward& b) {
 
 Tensor as_strided_scatter_op(const Tensor& x, const Tensor& src, const Dims& size,
                              const Dims& stride, std::optional<int64_t> offset) {
-  Tensor copy = empty_like(x);  // a dense layout stays as it is
+  Tensor copy = empty_like(x);  // keeps a dense layout
   copy_into(copy, x);
   const int64_t start =
       offset.value_or(x.offset()) - (same(copy.strides(), x.strides()) ? x.offset() : 0);
@@ -390,15 +391,15 @@ const Define kOps[] = {
      kernel(slice_backward_op),
      {.backward = slice_backward_backward}},
     {"select(self: Tensor, dim: int, index: int) -> Tensor",
-     "A view of what stands at place `index` of dimension `dim`, without that dimension.",
+     "A view of the slice at `index` of dimension `dim`, without that dimension.",
      kernel(select_view),
      {.backward = select_backward, .view = true}},
     {"_select_backward(grad: Tensor, sizes: int[], dim: int, index: int) -> Tensor",
-     "Zeros of shape `sizes` with `grad` at the selected place.",
+     "Zeros of shape `sizes` with `grad` at the selected index.",
      kernel(select_backward_op),
      {.backward = select_backward_backward}},
     {"narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor",
-     "A view of `length` places of dimension `dim`, from `start` on.",
+     "A view of `length` indices of dimension `dim`, from `start` on.",
      kernel(narrow_op),
      {.composite = true}},
     {"narrow(self: Tensor, dim: int, start: Tensor, length: int) -> Tensor",
@@ -456,7 +457,7 @@ const Define kOps[] = {
      kernel(slice_scatter_op),
      {.backward = slice_scatter_backward, .forms = kPublic | kOut}},
     {"select_scatter(self: Tensor, src: Tensor, dim: int, index: int) -> Tensor",
-     "A copy of `self` in which `src` stands at place `index` of dimension `dim`.",
+     "A copy of `self` in which `src` is at index `index` of dimension `dim`.",
      kernel(select_scatter_op),
      {.backward = select_scatter_backward}},
     {"diagonal_scatter(self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) "

@@ -1,11 +1,11 @@
-// Views of consecutive pieces: splits, chunks and single places.
+// Views of consecutive pieces: split, chunk and unbind.
 #include "base/checked.h"
 #include "ops/shape_util.h"
 
 namespace taeda {
 namespace {
 
-// Each piece is a tensor, which takes memory whatever it shows.
+// Limits the number of pieces: each is a tensor object, which takes memory even if it is empty.
 void check_pieces(const char* what, int64_t count) {
   constexpr int64_t kMost = int64_t{1} << 24;
   check(count <= kMost, what, "(): ", count, " pieces are too many; at most ", kMost,
@@ -127,7 +127,7 @@ TensorList tensor_split_tensor(const Tensor& x, const Tensor& sections, int64_t 
   return tensor_split_indices(
       x, DimsRef(flat.data_as<int64_t>(), static_cast<size_t>(flat.numel())), dim);
 }
-// The dimension that hsplit, vsplit and dsplit cut: named by the op.
+// The dimension split by hsplit, vsplit and dsplit.
 template <int Dim> int64_t xsplit_dim(const Tensor& x) {
   constexpr const char* names[] = {"vsplit", "hsplit", "dsplit"};
   constexpr int64_t least[] = {2, 1, 3};
@@ -192,11 +192,11 @@ const Define kOps[] = {
      kernel(tensor_split_sections),
      {.composite = true}},
     {"tensor_split(self: Tensor, indices: int[], dim: int = 0) -> Tensor[]",
-     "Views of the pieces between the given places of `dim`.",
+     "Views of the pieces between the given indices of `dim`.",
      kernel(tensor_split_indices),
      {.composite = true}},
     {"tensor_split(self: Tensor, tensor_indices_or_sections: Tensor, dim: int = 0) -> Tensor[]",
-     "As above, with the number of sections or the places in a CPU tensor of int64.",
+     "As above, with the number of sections or the indices in a CPU tensor of int64.",
      kernel(tensor_split_tensor),
      {.composite = true}},
     {"hsplit(self: Tensor, sections: int) -> Tensor[]",

@@ -8,7 +8,7 @@ namespace {
 
 using namespace factory;
 
-// A function over one period; a periodic window leaves out the last point of a symmetric one.
+// Evaluates `value` over one period; a periodic window omits the last point of a symmetric one.
 template <class F> Value window(Call& c, size_t at, F&& value) {
   const auto n = get<int64_t>(c, 0);
   const Options o = options_of(c, at);
@@ -54,7 +54,8 @@ Value kaiser_op(Call& c) {
   });
 }
 
-// Elements 0, 1, ... (n - 1) // 2, then those below zero, over n d; `half`: 0 ... n // 2 alone.
+// The frequencies 0, 1, ... (n - 1) // 2, then the negative ones, divided by n d; `half`: 0 ... n
+// // 2 alone.
 Value frequencies(Call& c, bool half) {
   const auto n = get<int64_t>(c, 0);
   const Options o = options_of(c, 2);

@@ -9,7 +9,7 @@
 namespace taeda::py {
 namespace {
 
-// Which functions of PyTorch take Python numbers where the schema says Tensor.
+// Where PyTorch's functions accept Python numbers for Tensor parameters.
 enum class Numbers {
   None,
   Anywhere,   // add(2, 3)
@@ -94,7 +94,7 @@ bool equals(PyObject* name, PyObject* other) {
   return name == other || (other && PyUnicode_Compare(name, other) == 0);
 }
 
-// Ints given one by one.
+// Ints given as separate arguments.
 bool convert_ints(PyObject* const* items, size_t n, Value& v) {
   if (!is_none(v)) v = Value();
   return as_dims(items, n, &v.emplace<Dims>());
@@ -137,7 +137,7 @@ Signature::Signature(const Op& op) : op_(op) {
              (from_nothing_ || op.name.starts_with("new_") || op.name.ends_with("_like"));
 }
 
-// x.view(2, 3): ints (or tensors) given one by one for the only positional list.
+// x.view(2, 3): ints (or tensors) as separate arguments in place of the only positional list.
 bool Signature::varargs(const PyArgs& call) const {
   size_t first = call.method ? 1 : 0;
   if (positional_ == 0 || call.count <= positional_ - 1) return false;
@@ -169,7 +169,7 @@ bool Signature::convert_varargs(const PyArgs& call, Values& values, bool explain
   return false;
 }
 
-// pow(2, 3): every argument that could be a tensor is a number.
+// pow(2, 3): numbers for all arguments that could be tensors.
 bool Signature::only_numbers(Values& values) const {
   for (size_t i = 0; i < params_.size(); ++i) {
     const auto* t = std::get_if<Tensor>(&values[i]);
@@ -351,7 +351,7 @@ bool Signature::parse_slow(const PyArgs& call, Values& values, PyObject** out, E
       return false;
     }
     const Param& p = params_[static_cast<size_t>(at)];
-    // An explicit None stands for a default of any type, as in `sum(x, dtype=None)`.
+    // An explicit None selects the default, whatever the type, as in `sum(x, dtype=None)`.
     if (!convert(value, p, values[static_cast<size_t>(at)])) {
       if (explain) wrong_type(p, 0, value);
       return false;
@@ -359,7 +359,7 @@ bool Signature::parse_slow(const PyArgs& call, Values& values, PyObject** out, E
     given |= uint64_t(1) << at;
   }
   if (from_nothing_) {
-    for (size_t i = 0; i < params_.size(); ++i) {  // device=None asks for the default device too
+    for (size_t i = 0; i < params_.size(); ++i) {  // device=None means the default device too
       if ((given >> i & 1) && params_[i].kind == ArgKind::Device && is_none(values[i]) &&
           has_current_device()) {
         values[i] = current_device();

@@ -13,7 +13,7 @@ namespace taeda::py {
 
 struct Param {
   const Arg* arg;
-  PyObject* name;                      // interned, as Python callers write it
+  PyObject* name;                      // interned; the name in Python
   std::array<PyObject*, 3> aliases{};  // NumPy's names for it
   ArgKind kind;
   bool optional;
@@ -21,12 +21,12 @@ struct Param {
   std::string shown_name;  // in messages
 };
 
-// What a factory takes beside its schema (zeros(2, requires_grad=True)).
+// Keyword arguments of factories that are not in the schema (zeros(2, requires_grad=True)).
 struct Extras {
   bool requires_grad = false;
 };
 
-// The arguments as vectorcall gives them. For a method, args[0] is self.
+// Arguments in vectorcall form. For a method, args[0] is self.
 struct PyArgs {
   PyObject* const* args;
   size_t count;
@@ -40,13 +40,13 @@ class Signature {
  public:
   explicit Signature(const Op& op);
 
-  // Fills `values`, `out` and `extras`. False where the arguments do not fit; with `explain` it
-  // throws TypeError instead. Exceptions that a conversion raises by itself (an unknown device, an
-  // overflow) pass through.
+  // Fills `values`, `out` and `extras`. Returns false if the arguments do not match; with
+  // `explain`, throws TypeError instead. Exceptions raised by a conversion (an unknown device, an
+  // overflow) propagate.
   bool parse(const PyArgs& call, Values& values, PyObject** out, Extras* extras,
              bool explain) const;
 
-  // Whether the number of arguments and the keywords could fit, whatever their types.
+  // Whether the number of arguments and the keywords match, ignoring types.
   bool plausible(const PyArgs& call) const;
   std::string text(bool method) const;  // "(Tensor input, int dim, *, taeda.dtype dtype = None)"
 
@@ -72,24 +72,24 @@ class Signature {
   std::vector<Param> params_;
   size_t positional_ = 0;           // parameters that may be given by position
   bool takes_spread_ints_ = false;  // a method's only argument: x.view(2, 3)
-  bool factory_ = false;       // makes a tensor from no tensor, or like one: takes requires_grad
-  bool from_nothing_ = false;  // takes the default device
-  bool needs_tensor_ = false;  // numbers stand for tensors, but not for all of them
+  bool factory_ = false;  // creates a tensor, from nothing or like another: takes requires_grad
+  bool from_nothing_ = false;  // uses the default device
+  bool needs_tensor_ = false;  // numbers may replace tensors, but not all of them
 };
 
-// One argument. False where its type does not fit.
+// Converts one argument. False if its type does not match.
 bool convert(PyObject* o, const Param& p, Value& v);
 
 // A Python number, NumPy scalar or (if `tensors`) zero-dim tensor as a Scalar.
 bool as_scalar(PyObject* o, Scalar* s, bool tensors = true);
-// An int, or what stands for one: NumPy integers, zero-dim integer tensors. Not bool.
+// Converts an int, NumPy integer or zero-dim integer tensor. Not bool.
 bool as_int(PyObject* o, int64_t* i);
-// An iterable of ints; `got` is the first item that is none.
+// Converts an iterable of ints; `got` is the first item that is not an int.
 bool as_dims(PyObject* o, Dims* d, PyObject** got = nullptr);
 bool as_dims(PyObject* const* items, size_t n, Dims* d, PyObject** got = nullptr);
 bool is_numpy_scalar(PyObject* o);
 
-// "(Tensor, dim=float)": the types of what was given.
+// "(Tensor, dim=float)": the argument types, for messages.
 std::string describe(const PyArgs& call);
 
 }  // namespace taeda::py

@@ -53,7 +53,7 @@ struct Roots {
   }
 };
 
-// A Tensor, or a GradientEdge(node, output_nr): where a gradient is wanted.
+// A Tensor, or a GradientEdge(node, output_nr): an input of a gradient computation.
 Edge edge_from(PyObject* o) {
   if (is_tensor(o)) {
     Edge e = gradient_edge(tensor_of(o));
@@ -67,13 +67,15 @@ Edge edge_from(PyObject* o) {
   return {Ref<Node>(&node_of(PyTuple_GET_ITEM(o, 0))), static_cast<uint32_t>(nr)};
 }
 
-// Pieces of an error in the engine hold no tensors, so the lock may be taken again in any order.
+// Runs f() without the GIL. Exceptions of the engine hold no tensors, so it may be reacquired at
+// any point of unwinding.
 template <class F> auto unlocked(F&& f) {
   ReleaseGil gil;
   return f();
 }
 
-// The inputs of `backward`, whose gradients are accumulated: results among them keep theirs.
+// The inputs of `backward`, whose gradients are accumulated; non-leaves among them retain their
+// gradient.
 std::vector<Edge> accumulation_edges(PyObject* inputs) {
   std::vector<Edge> edges;
   PyRef seq = is_tensor(inputs) ? take(PyTuple_Pack(1, inputs)) : take(PySequence_Tuple(inputs));
@@ -119,8 +121,8 @@ PyObject* run_backward_function(PyObject*, PyObject* args) {
   });
 }
 
-// _run_grad(outputs, grad_outputs, keep_graph, create_graph, inputs) -> a list with None for what
-// was not reached
+// _run_grad(outputs, grad_outputs, keep_graph, create_graph, inputs) -> a list with None for inputs
+// that were not reached
 PyObject* run_grad_function(PyObject*, PyObject* args) {
   PyObject *tensors, *grads, *inputs;
   int keep, create;
@@ -256,7 +258,7 @@ struct PySavedHooks final : SavedHooks {
         outer(saved_hooks) {}
   std::unique_ptr<PackedTensor> pack(const Tensor& t) override {
     AcquireGil gil;
-    // What the hook computes is not part of the graph, and saves nothing through the hook.
+    // The hook's own computation is not recorded, and does not call the hook again.
     SavedHooks* self = std::exchange(saved_hooks, nullptr);
     GradMode off(false);
     PyRef given = take(wrap(t));

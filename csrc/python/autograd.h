@@ -1,5 +1,5 @@
-// The Python side of autograd: grad_fn objects, hooks, Function, and the tensor's attributes that
-// concern gradients.
+// The Python side of autograd: grad_fn objects, hooks, Function, and the tensor attributes related
+// to gradients.
 #pragma once
 
 #include "autograd/meta.h"
@@ -7,17 +7,17 @@
 
 namespace taeda::py {
 
-// The Python object of a node: `grad_fn`. A node has at most one, which holds it; the context of a
-// custom Function is its node's object and is held by the node instead.
+// The Python object of a node: `grad_fn`. A node has at most one, which owns the node; the context
+// of a custom Function is its node's object too, but is owned by the node instead.
 struct NodeObject {
   PyObject_HEAD Node* node;
-  bool counted;  // whether the object holds the node
+  bool counted;  // whether the object owns a reference to the node
 };
 extern PyTypeObject* NodeType;
 
 PyObject* node_object(const Ref<Node>& node);  // new reference; None for no node
 inline bool is_node(PyObject* o) { return PyObject_TypeCheck(o, NodeType); }
-Node& node_of(PyObject* o);  // throws where the node is gone
+Node& node_of(PyObject* o);  // throws if the node no longer exists
 
 // A dict of Python functions as a hook. `kind` says how they are called.
 class PyHook final : public Hook {
@@ -36,8 +36,8 @@ class PyHook final : public Hook {
   Kind kind_;
   PyObject* dict_;
 };
-// The hook in `place`, made where there is none yet.
-PyHook& hook_at(std::shared_ptr<Hook>& place, PyHook::Kind kind);
+// The hook in `slot`, created if there is none yet.
+PyHook& hook_at(std::shared_ptr<Hook>& slot, PyHook::Kind kind);
 
 PyObject* import_attribute(const char* module, const char* name);  // new reference
 

@@ -12,8 +12,8 @@ namespace {
 
 class FunctionNode;
 
-// The context that forward and backward are given. It is the Python object of its node, and the
-// node holds it.
+// The context passed to forward and backward (ctx). It is the Python object of its node, which owns
+// it.
 struct FunctionObject {
   NodeObject base;
   PyObject* needs_input_grad;
@@ -54,7 +54,7 @@ class FunctionNode final : public Node {
 
   struct Saved {
     SavedTensor value;
-    int edge = -1, result = -1;  // which of the inputs or results it is
+    int edge = -1, result = -1;  // index among the inputs or results
   };
   std::vector<Saved> saved;
   std::vector<Shape> inputs, outputs;  // by edge and by result
@@ -279,7 +279,7 @@ struct Application {
     return take(PyObject_Call(f.get(), all.get(), nullptr));
   }
 
-  // Asks jvp() for the tangents of what apply() returns, where an input has one.
+  // Calls jvp() for the tangents of the results if an input has a tangent.
   void carry_tangents(PyObject* returned) {
     std::vector<Tensor> tangents;
     bool any = false;
@@ -344,7 +344,7 @@ struct Application {
     set_tangent(t, tangent);
   }
 
-  // Gives the results their history and returns what apply() returns.
+  // Sets the history of the results and returns the value of apply().
   PyRef finish(PyRef result) {
     bool single = !PyTuple_Check(result.get());
     if (single) {
@@ -374,7 +374,7 @@ struct Application {
       Tensor t = tensor_of(item);
       bool is_dirty = place_of(dirty, t) >= 0;
       changed += is_dirty;
-      t = settle(t, static_cast<uint32_t>(i), is_dirty, place_of(constant, t) >= 0);
+      t = with_history(t, static_cast<uint32_t>(i), is_dirty, place_of(constant, t) >= 0);
       if (node) node->outputs[i] = shape_of(t);
       results[i] = t;
       PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), must(wrap(std::move(t))));
@@ -388,7 +388,7 @@ struct Application {
     return out;
   }
 
-  Tensor settle(Tensor t, uint32_t nr, bool is_dirty, bool constant) {
+  Tensor with_history(Tensor t, uint32_t nr, bool is_dirty, bool constant) {
     int input = place_of(inputs, t);
     if (is_dirty) {
       check(input >= 0, "mark_dirty: a tensor that is not an input of forward was marked");
@@ -402,8 +402,8 @@ struct Application {
       return t;
     }
     if (!node) return input >= 0 ? make_view(t, t.sizes(), t.strides(), t.offset()) : t;
-    // An input returned as it is, or a tensor from elsewhere that has a history, becomes another
-    // tensor.
+    // A returned input, or a tensor that has a history already, is replaced by a view of it, which
+    // gets this history.
     if (input >= 0) t = make_view(t, t.sizes(), t.strides(), t.offset());
     else if (t.impl()->flags & kRequiresGrad) t = alias(t);
     set_history(t, node, nr);
@@ -464,8 +464,8 @@ class FailingNode final : public Node {
   std::string message_;
 };
 
-// _failing_history(message, tensor): the tensor's values, with a history that fails when it is
-// differentiated.
+// _failing_history(message, tensor): a tensor with the same values whose derivative raises an error
+// with this message.
 PyObject* failing_history(PyObject*, PyObject* args) {
   const char* message;
   PyObject* tensor;

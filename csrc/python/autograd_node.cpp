@@ -128,10 +128,11 @@ void PyHook::run(std::span<Tensor> grads, std::span<const Tensor> others) {
 
 Node& node_of(PyObject* o) {
   Node* n = reinterpret_cast<NodeObject*>(o)->node;
-  check(n,
-        "Attribute of a custom Function's context that needs its place in the graph was read, but "
-        "the graph that it "
-        "belonged to is gone (or no gradient was recorded)");
+  check(
+      n,
+      "Attribute of a custom Function's context that needs its position in the graph was read, but "
+      "the graph that it "
+      "belonged to is gone (or no gradient was recorded)");
   return *n;
 }
 
@@ -232,7 +233,7 @@ PyObject* register_prehook(PyObject* o, PyObject* f) {
       [&] { return hook_at(node_of(o).make_extras().pre, PyHook::Kind::Before).add(f); });
 }
 
-// _saved_self, _saved_result and so on: what the node keeps for its derivative.
+// _saved_self, _saved_result and so on: values saved for the derivative.
 PyObject* get_attribute(PyObject* o, PyObject* name) {
   PyObject* found = PyObject_GenericGetAttr(o, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
@@ -326,7 +327,7 @@ void report(Node& n) {
                                   : nullptr);
     }
   } catch (...) {
-    // Where warnings are errors, the warning must not hide what went wrong.
+    // If warnings are errors, the warning must not replace the original error.
     PyErr_Clear();
   }
   if (type) PyErr_Restore(type, value, trace);

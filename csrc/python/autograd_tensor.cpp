@@ -1,4 +1,4 @@
-// What of the Tensor class concerns gradients.
+// The gradient-related part of the Tensor class.
 #include "python/autograd.h"
 #include "python/tensor_type.h"
 
@@ -67,7 +67,7 @@ PyObject* get_grad_fn(PyObject* self, void*) {
 // ---- hooks ----
 
 // The dict of hooks on this tensor's gradient. Those of a result belong to the node that made it,
-// so that they see the gradient of this value even if the tensor is changed in place later.
+// so that they get the gradient of this value even if the tensor is changed in place later.
 std::shared_ptr<Hook>* find_hooks(const Tensor& t, bool make) {
   Ref<Node> fn = grad_fn(t);
   AutogradMeta* m = make ? &make_meta(t.impl()) : meta_of(t.impl());

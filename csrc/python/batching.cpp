@@ -14,7 +14,7 @@ namespace {
 PyTypeObject* batched_type = nullptr;
 PyObject* rule_maker = nullptr;
 
-// The rules that have been asked for. Python's lock guards the table.
+// Cache of the rules that have been looked up, guarded by the GIL.
 std::unordered_map<const Op*, PyObject*>& rules() {
   static std::unordered_map<const Op*, PyObject*> table;
   return table;
@@ -57,7 +57,7 @@ bool takes_generator(const Op& op) {
                      [](const Arg& a) { return a.kind == ArgKind::Generator; });
 }
 
-// Inside of vmap, random numbers may have to be drawn for each element, whatever the arguments are.
+// Inside vmap, random ops may have to draw for each element even if no argument is batched.
 Value draw(Call& c, uint32_t inner) {
   if (takes_generator(c.op) && !has_batched(c)) {
     if (std::optional<Value> result = apply_rule(c)) return std::move(*result);
@@ -72,8 +72,8 @@ void refuse_reading(const Tensor& t) {
       ".item() on a Tensor, please try to rewrite what you're doing with other operations.");
 }
 
-// What a tensor is without its first dimension: its first element, or, where there is none,
-// anything of these sizes.
+// A tensor without its first dimension: its first slice or, if there is none, an arbitrary tensor
+// of these sizes.
 Tensor without_first(const Tensor& t) {
   check(t.dim() > 0, "_hide_first_dim(): expected a tensor with a dimension");
   DimsRef sizes = t.sizes().subspan(1), strides = t.strides().subspan(1);
@@ -88,14 +88,14 @@ PyObject* hide_first_dim(PyObject*, PyObject* o) {
   return guarded([&] {
     check<TypeError>(is_tensor(o), "_hide_first_dim(): expected a Tensor, got ", type_name(o));
     Tensor hidden = without_first(tensor_of(o));
-    // Some composite ops compute what a derivative will need only where one is wanted.
+    // Some composite ops compute more if an argument requires a gradient.
     if (requires_grad(tensor_of(o))) hidden.impl()->flags |= kRequiresGrad;
     return wrap_as(std::move(hidden), batched_type);
   });
 }
 
-// _hide_again(batched, tensor): gives a batched tensor the sizes that another one without its first
-// dimension has.
+// _hide_again(batched, tensor): gives a batched tensor the geometry of `tensor` without its first
+// dimension.
 PyObject* hide_again(PyObject*, PyObject* args) {
   PyObject *batched, *value;
   if (!PyArg_ParseTuple(args, "O!O!", batched_type, &batched, TensorType, &value)) return nullptr;
@@ -108,7 +108,7 @@ PyObject* hide_again(PyObject*, PyObject* args) {
   });
 }
 
-// _set_batching(type, rule_maker): what this file is to work with, once.
+// _set_batching(type, rule_maker): registers the batched tensor class and the rule factory.
 PyObject* set_batching(PyObject*, PyObject* args) {
   PyObject *type, *maker;
   if (!PyArg_ParseTuple(args, "O!O", &PyType_Type, &type, &maker)) return nullptr;
@@ -123,17 +123,17 @@ PyObject* set_batching(PyObject*, PyObject* args) {
   });
 }
 
-// _is_batched(object): whether it is a batched tensor, whose elements cannot be looked at.
+// _is_batched(object): whether it is a batched tensor, whose elements cannot be read.
 PyObject* is_batched_object(PyObject*, PyObject* o) {
   return PyBool_FromLong(is_tensor(o) && is_batched(tensor_of(o)));
 }
 
-// _is_number(tensor): whether it stands for a Python number, which takes part in promotion as such.
+// _is_number(tensor): whether it represents a Python number, which promotes as one.
 PyObject* is_number(PyObject*, PyObject* o) {
   return PyBool_FromLong(is_tensor(o) && tensor_of(o).is_wrapped_number());
 }
 
-// _watch_random(on): whether this thread's random ops are to ask for their rules.
+// _watch_random(on): whether random ops of this thread look up their batching rules.
 PyObject* watch_random(PyObject*, PyObject* on) {
   if (PyObject_IsTrue(on)) modes.always |= kBatchLayer;
   else modes.always &= ~uint32_t(kBatchLayer);

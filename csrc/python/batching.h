@@ -1,5 +1,5 @@
 // vmap's tensors: a Tensor subclass whose objects hide the first dimension of another tensor. The
-// rules that say what each op does with them are Python's (taeda/_batching).
+// batching rules of the ops are in Python (taeda/_batching).
 #pragma once
 
 #include <optional>
@@ -12,13 +12,13 @@ namespace taeda::py {
 bool is_batched_type(PyTypeObject* type);
 bool is_batched(const Tensor& t);
 bool has_batched(const Call& c);
-// Throws where `o` is a batched tensor without dimensions: it would have been read as a number.
+// Throws if `o` is a batched zero-dim tensor, which cannot be converted to a number.
 void check_not_read(PyObject* o);
-// Throws where `out`, which an op is to write its result into, is batched.
+// Throws if `out`, the destination of a result, is batched.
 void check_not_batched(const Op& op, const Tensor& out);
 
-// The result of the op's rule. Nothing where the op is made of others, which are to be asked
-// instead.
+// Applies the op's batching rule. Returns nothing for composite ops: the rules of the ops that they
+// call apply.
 std::optional<Value> apply_rule(Call& c);
 
 void init_batching(PyObject* module);

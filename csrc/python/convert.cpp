@@ -26,7 +26,7 @@ int64_t unpack_int(PyObject* number) {
   return v;
 }
 
-// A number, not a size: here PyTorch lets Python's own exception through.
+// For numbers (not sizes), PyTorch propagates Python's own exception.
 int64_t unpack_number(PyObject* number) {
   int over = 0;
   long long v = PyLong_AsLongLongAndOverflow(number, &over);

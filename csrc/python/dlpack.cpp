@@ -13,7 +13,7 @@
 namespace taeda::py {
 namespace {
 
-// The structures of the DLPack standard, as its specification lays them out.
+// The structures of the DLPack specification.
 struct DLDevice {
   int32_t type;
   int32_t id;
@@ -95,13 +95,13 @@ DType from_dl(DLDataType t) {
 // ---- out ----
 
 template <class M> struct Export {
-  Lent memory;
+  ExportedStorage memory;
   Dims sizes, strides;
   M managed{};
 };
 
 template <class M> M* make_export(const Tensor& t) {
-  auto* e = new Export<M>{Lent(t.storage()), Dims(t.sizes()), Dims(t.strides())};
+  auto* e = new Export<M>{ExportedStorage(t.storage()), Dims(t.sizes()), Dims(t.strides())};
   for (size_t i = 0; i < e->sizes.size(); ++i) {
     if (e->sizes[i] < 2) e->strides[i] = 1;
   }
@@ -117,7 +117,7 @@ template <class M> M* make_export(const Tensor& t) {
   return &e->managed;
 }
 
-// A capsule that nobody consumed frees what it holds.
+// The capsule's destructor: frees the tensor unless it has been consumed.
 template <class M> void drop_capsule(PyObject* capsule) {
   const char* name = std::is_same_v<M, DLManagedTensor> ? kName : kVersionedName;
   if (!PyCapsule_IsValid(capsule, name)) return;
@@ -187,7 +187,7 @@ PyObject* dlpack_device(PyObject* self, PyObject*) {
 
 template <class M> void release_import(void* context) {
   if (!Py_IsInitialized()) return;
-  AcquireGil gil;  // the other library may touch Python in its deleter
+  AcquireGil gil;  // the other library's deleter may call Python
   auto* m = static_cast<M*>(context);
   if (m->deleter) m->deleter(m);
 }
@@ -211,7 +211,7 @@ template <class M> Tensor import_capsule(PyObject* capsule, const char* name, co
     reach = sizes[i] == 0 || reach == 0 ? 0 : reach + (sizes[i] - 1) * strides[i];
   }
   char* data = static_cast<char*>(d.data) + d.byte_offset;
-  must(PyCapsule_SetName(capsule, used));  // from here on the memory is ours to release
+  must(PyCapsule_SetName(capsule, used));  // from here on we own the memory
   auto storage =
       Storage::borrow(data, static_cast<size_t>(reach) * itemsize(dtype), release_import<M>, m);
   return from_storage(std::move(storage), sizes, strides, 0, dtype);
@@ -258,7 +258,7 @@ Tensor from_dlpack(PyObject* o) {
     PyRef empty = take(PyTuple_New(0));
     PyRef kwargs = take(Py_BuildValue("{s:(ii)}", "max_version", 1, 0));
     capsule = PyRef(PyObject_Call(method.get(), empty.get(), kwargs.get()));
-    if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // made before version 1
+    if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // a producer older than version 1
       PyErr_Clear();
       capsule = PyRef(PyObject_CallNoArgs(method.get()));
     }

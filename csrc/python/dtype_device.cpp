@@ -14,8 +14,7 @@ PyTypeObject* LayoutType = nullptr;
 
 namespace {
 
-// dtype, memory_format and layout have one shape: a value with a name, and no way to make more of
-// them.
+// dtype, memory_format and layout are alike: a fixed set of named values.
 struct NamedObject {
   PyObject_HEAD int value;
   PyObject* name;
@@ -28,7 +27,7 @@ std::array<PyObject*, kNumDTypes> dtypes{};
 std::array<PyObject*, 4> memory_formats{};
 PyObject* strided = nullptr;
 thread_local std::vector<Device>
-    device_stack;  // `with device:` blocks; the bottom is set_default_device's
+    device_stack;  // `with device:` blocks; the bottom entry is from set_default_device
 
 DType dtype_of_object(PyObject* o) {
   return static_cast<DType>(reinterpret_cast<NamedObject*>(o)->value);
@@ -38,7 +37,7 @@ Device device_of(PyObject* o) { return reinterpret_cast<DeviceObject*>(o)->devic
 PyObject* named_repr(PyObject* o) {
   return PyUnicode_FromFormat("taeda.%U", reinterpret_cast<NamedObject*>(o)->name);
 }
-// A string tells pickle and copy that this is the global of that name.
+// Returning a string tells pickle and copy that this is the global of that name.
 PyObject* named_reduce(PyObject* o, PyObject*) {
   return Py_NewRef(reinterpret_cast<NamedObject*>(o)->name);
 }
@@ -250,7 +249,7 @@ PyObject* strided_object() { return Py_NewRef(strided); }
 
 PyObject* device_object(Device d) {
   static std::array<PyObject*, kNumDeviceTypes>
-      plain{};  // without an index, which is nearly all of them
+      plain{};  // devices without an index (the common case)
   if (d.index >= 0) return make_device(d);
   PyObject*& o = plain[static_cast<size_t>(d.type)];
   if (!o) o = make_device(d);
@@ -310,7 +309,7 @@ void init_dtype_device(PyObject* module) {
   }
   LayoutType = make_named_type(module, "taeda.layout", named_methods, nullptr);
   strided = make_named(module, LayoutType, 0, "strided");
-  // The last three are there to be compared with: no tensor has them.
+  // The last three exist for comparisons only: no tensor has them.
   const char* layouts[] = {"sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"};
   for (int i = 0; i < 5; ++i) make_named(module, LayoutType, i + 1, layouts[i]);
   DeviceType_ =

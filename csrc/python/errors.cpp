@@ -46,7 +46,7 @@ void translate_exception(std::string_view function) noexcept {
   try {
     throw;
   } catch (const PythonError&) {
-    // set already
+    // already set
   } catch (const TypeError& e) {
     set_error(PyExc_TypeError, function, e.what());
   } catch (const ValueError& e) {

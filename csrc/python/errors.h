@@ -1,5 +1,4 @@
-// Python objects that release themselves, the interpreter lock, and the way exceptions cross
-// between C++ and Python.
+// RAII for Python references and the GIL, and translation of exceptions between C++ and Python.
 #pragma once
 
 #include <Python.h>
@@ -45,11 +44,11 @@ inline void must(int status) {
   if (status < 0) throw PythonError();
 }
 
-// Makes the exception types that Python does not have.
+// Creates taeda's own exception types.
 void init_errors(PyObject* module);
 
-// Called in a catch block: sets the Python exception that stands for the C++ one in flight.
-// `function`, where given, is named in front of a message that names none.
+// Called in a catch block: sets the Python exception that corresponds to the current C++ one.
+// `function`, if given, is prefixed to messages that name no function.
 void translate_exception(std::string_view function = {}) noexcept;
 
 // Runs f() and turns what it throws into a Python exception and `failure` (nullptr or -1).
@@ -90,9 +89,9 @@ class AcquireGil {
   PyGILState_STATE state_;
 };
 
-// "int" for 3: how messages name the type of what was given.
+// "int" for 3: the name of an object's type, for messages.
 const char* type_name(PyObject* o);
-using taeda::to_string;  // of dims and devices, beside:
+using taeda::to_string;  // for dims and devices; the next adds:
 std::string to_string(PyObject* text);
 
 }  // namespace taeda::py

@@ -1,6 +1,7 @@
-// The table of functions through which extensions compiled elsewhere use taeda. What it promises is
-// in python/taeda/include/taeda/abi.h; what extensions are written with, in taeda.h beside it. All
-// that comes from the other side is checked: a wrong kind of value or index is an error there.
+// The table of functions through which extensions compiled elsewhere use taeda. Its contract is
+// python/taeda/include/taeda/abi.h; extensions are written against taeda.h in the same folder. All
+// input from extensions is validated: a wrong kind of value or index is reported to them as an
+// error.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -17,7 +18,7 @@
 namespace taeda::py {
 namespace {
 
-// ---- errors, which cross as a number and a text ----
+// ---- errors, passed as a number and a text ----
 
 struct LastError {
   std::string text;
@@ -37,7 +38,8 @@ int report(abi::Error kind, const char* text) noexcept {
   return kind;
 }
 
-// Takes a Python exception that is set off the interpreter, so that C++ may run meanwhile.
+// Takes the current Python exception out of the interpreter and stores it, so that C++ code can
+// run.
 int report_python() noexcept {
   AcquireGil gil;
   PyObject *type, *value, *traceback;
@@ -96,7 +98,7 @@ void raise(int32_t error, const char* text) {
   }
 }
 
-// The error that an extension's function returned, as an exception of this side.
+// Throws the exception for an error code that an extension returned.
 [[noreturn]] void rethrow(int32_t error) {
   const std::string text = last().text;
   switch (error) {
@@ -164,7 +166,7 @@ const abi::Overloads* find(const char* name) {
   return ops.empty() ? nullptr : reinterpret_cast<const abi::Overloads*>(&ops);
 }
 
-// Whether `count` values fit an op's arguments, which then are in `values`, defaults included.
+// Whether `count` values match an op's arguments; fills `values`, defaults included.
 bool fits(const Op& op, const abi::Value* args, size_t count, Values& values) {
   for (size_t i = 0; i < op.args.size(); ++i) {
     if (i < count ? !from_abi(args[i], op.args[i], &values[i]) : !op.args[i].has_default)
@@ -175,7 +177,7 @@ bool fits(const Op& op, const abi::Value* args, size_t count, Values& values) {
 }
 
 void give_value(const Value& v, void* receiver, abi::Give give) {
-  Shown shown;
+  AbiValues shown;
   abi::Value a = shown.one(v);
   if (a.kind != abi::kNone) give(receiver, &a);
 }
@@ -185,7 +187,7 @@ int call_op(const abi::Overloads* o, const abi::Value* args, int64_t count, void
   return guard([&] {
     const auto& ops = *reinterpret_cast<const std::vector<const Op*>*>(o);
     const auto n = static_cast<size_t>(count);
-    // The newest first: an extension that was loaded again has defined its ops again.
+    // Newest first: an extension that is reloaded defines its ops again.
     const bool outside = ops[0]->name.find("::") != std::string::npos;
     for (size_t i = 0; i < ops.size(); ++i) {
       const Op& op = *ops[outside ? ops.size() - 1 - i : i];
@@ -201,7 +203,7 @@ int call_op(const abi::Overloads* o, const abi::Value* args, int64_t count, void
 // ---- ops that extensions define ----
 
 struct Defined {
-  abi::Definition how;  // its schema, text and kinds are not kept
+  abi::Definition how;  // without its schema, text and kinds
 };
 const abi::Definition& how(const Op& op) { return static_cast<const Defined*>(op.user)->how; }
 
@@ -228,10 +230,10 @@ void check_result(const Op& op, const Value& result) {
 
 Value run_defined(Call& c) {
   const abi::Definition& d = how(c.op);
-  Shown shown;
+  AbiValues shown;
   Value result;
   if (int error = d.run(d.function, shown.show(c.args), &result, take_result)) rethrow(error);
-  // The door counts the change of one argument, unless the op is a composite.
+  // The dispatcher increments the version of one changed argument, unless the op is composite.
   const int counted = c.op.traits.composite ? -1 : c.op.mutated;
   for (size_t i = 0; i < c.args.size(); ++i) {
     auto* t = std::get_if<Tensor>(&c.args[i]);
@@ -267,7 +269,7 @@ void check_definition(const Op& op, const abi::Definition& d) {
 int define_op(const abi::Definition* d, PyObject** function) {
   return guard([&] {
     check_definition(parse_schema(d->schema), *d);
-    static std::deque<Defined> all;  // ops last as long as the process
+    static std::deque<Defined> all;  // ops live until the process ends
     const Defined& kept = all.emplace_back(Defined{*d});
     Traits traits{.backward = d->backward_function ? run_defined_backward : nullptr,
                   .saves = d->saves,
@@ -331,7 +333,7 @@ int read_argument(abi::Backward* p, int32_t i, void* receiver, abi::Give give) {
     check(!tensors || (b.op().traits.saves & saves_arg(i)), b.op().backward_name, ": argument ", i,
           " was not saved; name it in saves");
     const Value value = argument(b, i);
-    Shown shown;
+    AbiValues shown;
     abi::Value a = shown.one(value);
     give(receiver, &a);
   });
@@ -345,7 +347,7 @@ int read_result(abi::Backward* p, int32_t i, void* receiver, abi::Give give) {
     check(b.op().traits.saves & saves_out(i), b.op().backward_name, ": result ", i,
           " was not saved; name it in saves");
     const Value value = b.out(i);
-    Shown shown;
+    AbiValues shown;
     abi::Value a = shown.one(value);
     give(receiver, &a);
   });
@@ -386,7 +388,7 @@ int set_grad_enabled(int on) {
   return before;
 }
 
-// Sparse tensors are a class of Python's, whose objects have no elements of their own.
+// Sparse tensors are a Python class whose objects have no storage of their own.
 abi::Tensor* from_python(PyObject* o) {
   if (!is_tensor(o)) return nullptr;
   if (!is_exact_tensor(o)) {

@@ -38,12 +38,12 @@ abi::Value number(const Scalar& s) {
   return a;
 }
 
-const abi::Value* Shown::show(std::span<const Value> values) {
+const abi::Value* AbiValues::show(std::span<const Value> values) {
   for (const Value& v : values) shown_.push_back(one(v));
   return shown_.data();
 }
 
-abi::Value Shown::one(const Value& v) {
+abi::Value AbiValues::one(const Value& v) {
   abi::Value a{};
   if (auto* t = std::get_if<Tensor>(&v)) {
     a.kind = t->defined() ? abi::kTensor : abi::kNone;
@@ -98,7 +98,7 @@ TensorList list_from(const abi::Value& a) {
   return list;
 }
 
-// What the other side gives for an argument of an op. False where its kind does not fit.
+// Converts an extension's value for an argument of an op. False if its kind does not match.
 bool from_abi(const abi::Value& a, const Arg& arg, Value* v) {
   if (a.kind == abi::kNone) {
     *v = {};
@@ -148,7 +148,7 @@ bool from_abi(const abi::Value& a, const Arg& arg, Value* v) {
     case ArgKind::Device:
       if (a.kind == abi::kDevice) *v = device_from(a.integer, a.count);
       return a.kind == abi::kDevice;
-    default: return false;  // generators and memory formats have no C++ type there
+    default: return false;  // generators and memory formats have no ABI type
   }
 }
 

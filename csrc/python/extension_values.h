@@ -1,4 +1,4 @@
-// Values of ops as extensions see them (taeda/abi.h), and back.
+// Conversion of op values to and from the extension ABI (taeda/abi.h).
 #pragma once
 
 #include <deque>
@@ -14,7 +14,7 @@ inline Tensor tensor(abi::Tensor* h) {
   return Tensor(Ref<TensorImpl>(reinterpret_cast<TensorImpl*>(h)));
 }
 
-// ValueError where there is no such thing.
+// ValueError for an unknown value.
 DType dtype_from(int64_t d);
 Device device_from(int64_t type, int64_t index = -1);
 
@@ -23,8 +23,8 @@ inline bool is_number(int32_t kind) { return kind >= abi::kTrue && kind <= abi::
 Scalar scalar_from(const abi::Value& a);
 TensorList list_from(const abi::Value& a);
 
-// Values as the other side sees them, with the lists of handles that some point to.
-class Shown {
+// Values in ABI form, with the handle lists that some point to.
+class AbiValues {
  public:
   const abi::Value* show(std::span<const Value> values);
   abi::Value one(const Value& v);
@@ -34,9 +34,9 @@ class Shown {
   std::deque<std::vector<abi::Tensor*>> lists_;
 };
 
-// What the other side gives for an argument of an op. False where its kind does not fit.
+// Converts an extension's value for an argument of an op. False if its kind does not match.
 bool from_abi(const abi::Value& a, const Arg& arg, Value* v);
-// Whether an extension's function may take an argument of this type as this kind of value.
+// Whether an argument of this type can be passed to an extension as this kind of value.
 bool suits(const Arg& arg, int32_t kind);
 
 }  // namespace taeda::py

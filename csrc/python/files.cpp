@@ -1,4 +1,4 @@
-// Reading files into memory and checksums, over all threads, for taeda.serialization.
+// Multithreaded file reading and checksums for taeda.serialization.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -18,8 +18,8 @@
 namespace taeda::py {
 namespace {
 
-constexpr int64_t kPiece = 2 << 20;  // what one thread does at a time
-constexpr size_t kStep = 128 << 10;  // what is still in the cache when its checksum is taken
+constexpr int64_t kPiece = 2 << 20;  // bytes that a thread takes at a time
+constexpr size_t kStep = 128 << 10;  // bytes read per step: still in cache for their checksum
 
 class Bytes {
  public:
@@ -34,7 +34,7 @@ class Bytes {
   Py_buffer view_{};
 };
 
-// The checksum of [0, n), where piece(begin, end) gives that of each part.
+// The checksum of [0, n), combined from piece(begin, end) for each part.
 template <class F> uint32_t combined(int64_t n, F piece) {
   const int64_t size = chunk_size(n, kPiece);
   std::vector<uint32_t> parts(static_cast<size_t>((n + size - 1) / size));
@@ -64,10 +64,10 @@ uint32_t read_piece(int fd, int64_t offset, uint8_t* to, int64_t begin, int64_t 
   return crc;
 }
 
-// New memory is given in huge pages, as that is how it is fastest to use. But where a host lends
-// its memory to virtual machines piece by piece, the first touch of a huge page can cost fifty
-// times what it should, far more than reading the file into it. Then small pages, which are made of
-// memory that was in use before, are the better choice. One page tells for the rest of the process.
+// Huge pages are usually fastest. But on virtual machines whose host commits memory lazily, the
+// first touch of a huge page can cost fifty times more than usual, far more than reading the file
+// into it; small pages, which reuse committed memory, are then better. The time to touch one page
+// decides for the rest of the process.
 void choose_page_size(uint8_t* p, int64_t n) {
 #if defined(MADV_NOHUGEPAGE)
   static std::atomic<bool> costly = false;

@@ -1,4 +1,4 @@
-// What taeda.autograd.forward_ad is made of.
+// The primitives of taeda.autograd.forward_ad.
 #include "autograd/forward.h"
 
 #include "python/autograd.h"

@@ -1,4 +1,4 @@
-// taeda.Generator: a stream of random numbers with a state of its own.
+// taeda.Generator: a random number stream with its own state.
 #include "base/random.h"
 #include "python/objects.h"
 #include "python/tensor_type.h"

@@ -1,5 +1,5 @@
-// What switches recording on and off for a block: the base of taeda.no_grad and taeda.enable_grad.
-// Blocks around small work are entered often enough that two Python functions would be felt.
+// The base class of taeda.no_grad and taeda.enable_grad. In C++ because blocks around small work
+// are entered so often that Python's __enter__ and __exit__ would be noticeable.
 #include "ops/op.h"
 #include "python/autograd.h"
 #include "python/module.h"
@@ -13,7 +13,7 @@ struct Switch {
 
 PyObject *on_name, *decorate_name;
 
-// A context; or, as a bare decorator, the wrapped function.
+// A context manager or, as a bare decorator, the wrapped function.
 PyObject* new_switch(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   PyObject* func = Py_None;
   if (PyTuple_GET_SIZE(args) || kwargs) {

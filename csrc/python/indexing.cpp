@@ -1,5 +1,5 @@
-// x[...] and x[...] = value. What numbers, slices, None and ... select is a view; tensors, masks
-// and lists then gather from it or scatter into it.
+// x[...] and x[...] = value. Numbers, slices, None and ... select a view; tensors, masks and lists
+// then gather from it or scatter into it.
 #include "autograd/meta.h"
 #include "ops/copy.h"
 #include "ops/tensor_ops.h"
@@ -34,7 +34,7 @@ Tensor index_tensor(PyObject* o) {
   return t.numel() == 0 && !is_ndarray(o) ? to(t, DType::Int64) : t;
 }
 
-// How many of the tensor's dimensions an index uses up.
+// The number of the tensor's dimensions that an index consumes.
 int64_t dims_used(PyObject* o) {
   if (o == Py_None || o == Py_Ellipsis || PyBool_Check(o)) return 0;
   if (is_tensor(o)) {
@@ -44,7 +44,7 @@ int64_t dims_used(PyObject* o) {
   return 1;
 }
 
-// A list that was meant as a tuple, as old code writes it: [0, slice(1)] but not [0, 1].
+// Whether a list is meant as a tuple, as in old code: [0, slice(1)] is, [0, 1] is not.
 bool list_means_tuple(PyObject* o) {
   if (!PyList_Check(o) || PyList_GET_SIZE(o) >= 32) return false;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i) {
@@ -64,26 +64,26 @@ bool list_means_tuple(PyObject* o) {
 }
 
 struct Selection {
-  Tensor view;         // after all that needs no gathering
+  Tensor view;         // the view selected by indices that need no gathering
   TensorList indices;  // one per dimension of `view`, undefined where the whole dimension is taken
   bool gathers = false;
-  Tensor only_mask;     // where one mask is all there is to gather: then there are no indices
+  Tensor only_mask;     // set instead of indices if a single mask is the only thing to gather
   int64_t mask_at = 0;  // its first dimension
   int gathered = 0;
 };
 
-// The places of a mask that lies on the dimensions from `dim` on, one index for each.
-void put_places(TensorList& indices, const Tensor& mask, int64_t dim) {
+// Converts a mask on the dimensions from `dim` on to one index per dimension.
+void put_mask_indices(TensorList& indices, const Tensor& mask, int64_t dim) {
   indices.resize(static_cast<size_t>(dim));
   const Tensor places = op<"nonzero">(mask);
   for (int64_t k = 0; k < mask.dim(); ++k) indices.push_back(op<"select">(places, int64_t(1), k));
 }
 
-// What the ops that gather and scatter take. `vmap` has rules for places only.
+// The indices for the gather and scatter ops. vmap has rules for indices, not for masks.
 TensorList indices_of(const Selection& s) {
   if (!s.only_mask.defined()) return s.indices;
   TensorList indices(static_cast<size_t>(s.mask_at));
-  if (modes.always & kBatchLayer) put_places(indices, s.only_mask, s.mask_at);
+  if (modes.always & kBatchLayer) put_mask_indices(indices, s.only_mask, s.mask_at);
   else indices.push_back(s.only_mask);
   return indices;
 }
@@ -118,7 +118,7 @@ class Indexer {
     }
     check<IndexError>(used <= self_.dim(), "too many indices for tensor of dimension ",
                       self_.dim());
-    int64_t left = self_.dim() - used;  // what the first ... stands for
+    int64_t left = self_.dim() - used;  // dimensions that the first ... stands for
     for (const PyRef& item : items) {
       if (item.get() == Py_Ellipsis) {
         dim_ += left;
@@ -175,7 +175,7 @@ class Indexer {
     const int64_t size = s_.view.sizes()[static_cast<size_t>(dim_)];
     PySlice_AdjustIndices(size, &start, &stop, step);
     if (start == 0 && stop == size && step == 1 && !(s_.view.is(self_))) {
-      ++dim_;  // the whole dimension of what is a view already
+      ++dim_;  // the whole dimension
       return;
     }
     s_.view =
@@ -197,7 +197,7 @@ class Indexer {
     }
   }
 
-  // True and False add a dimension of which they take all or nothing.
+  // True and False add a dimension of size 1 or 0.
   void gather_bool(bool on) {
     s_.view = op<"unsqueeze">(s_.view, dim_);
     Tensor index = empty(Dims{on ? 1 : 0}, {DType::Int64, {}});
@@ -224,21 +224,21 @@ class Indexer {
       s_.only_mask = mask.dtype() == DType::Bool ? mask : to(mask, DType::Bool);
       s_.mask_at = dim_;
     } else {
-      settle();
-      put_places(s_.indices, mask, dim_);
+      convert_only_mask();
+      put_mask_indices(s_.indices, mask, dim_);
     }
     dim_ += mask.dim();
     ++s_.gathered;
     s_.gathers = true;
   }
-  // A first mask that turns out not to be the only index becomes indices too.
-  void settle() {
-    if (s_.only_mask.defined()) put_places(s_.indices, s_.only_mask, s_.mask_at);
+  // A mask that turns out not to be the only index is converted to indices.
+  void convert_only_mask() {
+    if (s_.only_mask.defined()) put_mask_indices(s_.indices, s_.only_mask, s_.mask_at);
     s_.only_mask = Tensor();
   }
 
   void record(Tensor index) {
-    settle();
+    convert_only_mask();
     s_.indices.resize(static_cast<size_t>(dim_) + 1);
     s_.indices.back() = std::move(index);
     s_.gathers = true;
@@ -252,7 +252,7 @@ class Indexer {
   int64_t position_ = 0;  // in the subscript, for messages
 };
 
-// A small index into a tensor that nothing watches: the most frequent case by far.
+// Fast path: one int into a tensor without layers, the most frequent case by far.
 Tensor select_fast(const Tensor& self, PyObject* index) {
   int64_t i;
   if (!PyLong_CheckExact(index) || self.dim() == 0 || !as_int(index, &i)) return {};
@@ -272,7 +272,7 @@ bool override_call(const char* method, std::initializer_list<PyObject*> args, Py
   return *result != nullptr;
 }
 
-// A number or tensor to be written; `device` and dtype are those of the target.
+// The value of an assignment as a tensor; numbers get the target's device and dtype.
 Tensor value_tensor(PyObject* value, const Tensor& self) {
   if (is_tensor(value)) return tensor_of(value);
   Scalar s;
@@ -286,12 +286,12 @@ Tensor value_tensor(PyObject* value, const Tensor& self) {
     fail<TypeError>("can't assign a ", Py_TYPE(value)->tp_name, " to a taeda.",
                     info(self.dtype()).scalar, "Tensor");
   }
-  // What is too large for half precision becomes an infinity, as it does in tensor().
+  // Values too large for half precision become infinity, as in tensor().
   if (!is_half(self.dtype()) || s.is_complex()) check_fits(s, self.dtype());
   return zero_dim(s, self.dtype());
 }
 
-// Leading dimensions of size 1 that the target lacks do not matter.
+// Drops leading dimensions of size 1 that the target lacks.
 Tensor drop_leading_ones(const Tensor& value, int64_t dims) {
   Dims sizes(value.sizes());
   size_t drop = 0;

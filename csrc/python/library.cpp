@@ -1,4 +1,4 @@
-// Ops whose kernel is a Python callable: what taeda.library defines.
+// Ops whose kernel is a Python callable, for taeda.library.
 #include "python/library.h"
 
 #include "autograd/meta.h"
@@ -16,7 +16,7 @@ Tensor result_tensor(const Op& op, PyObject* o) {
   return tensor_of(o);
 }
 
-// What a Python implementation returned, checked against the schema.
+// The return value of a Python implementation, validated against the schema.
 Value result_value(const Op& op, PyObject* o) {
   if (op.returns == 1) return result_tensor(op, o);
   if (op.returns != 0) {
@@ -45,7 +45,7 @@ Value run_python(Call& c) {
     PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), must(result_object(Value(c.args[i]))));
   }
   PyRef result = take(PyObject_CallObject(implementation, args.get()));
-  // It may have written to memory past all operations, which count their changes themselves.
+  // The function may have written to memory without calling ops (which increment the version).
   for (size_t i = 0; i < c.args.size(); ++i) {
     auto* t = std::get_if<Tensor>(&c.args[i]);
     if (t && c.op.args[i].mutated) t->bump_version();
@@ -53,8 +53,8 @@ Value run_python(Call& c) {
   return result_value(c.op, result.get());
 }
 
-// _define_op(schema, doc, implementation): a new op, as a callable. It is composite: what the
-// implementation calls is recorded, unless it sees to its derivative itself.
+// _define_op(schema, doc, implementation): a new op, as a callable. It is composite: the ops that
+// the implementation calls are recorded, unless it defines its own derivative.
 PyObject* define_op(PyObject*, PyObject* args) {
   const char *schema, *doc;
   PyObject* implementation;

@@ -1,4 +1,4 @@
-// Ops that are defined from Python, for taeda.library.
+// Ops defined from Python, for taeda.library.
 #pragma once
 
 #include "python/errors.h"

@@ -1,4 +1,4 @@
-// taeda._C: everything of Python's that is written in C++.
+// taeda._C: the extension module.
 #include <nanobind/nanobind.h>
 
 #include "base/allocator.h"
@@ -64,7 +64,7 @@ void bind_machine(nb::module_& m) {
       nb::arg("bytes").none(), "The most bytes that tensors may hold; None for no limit.");
 }
 
-// The ops that are functions of the package itself: taeda.add, taeda.softmax.
+// Names of the ops that are public in taeda itself: taeda.add, taeda.softmax.
 nb::list function_names() {
   nb::list names;
   for (const std::string& name : op_names()) {

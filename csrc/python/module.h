@@ -18,7 +18,7 @@ void init_to_numpy(PyObject* module);
 void init_dlpack(PyObject* module);
 void init_storage(PyObject* module);
 void init_files(PyObject* module);      // files.cpp: reading and checksums
-void init_optim(PyObject* module);      // optim.cpp: what an optimizer's step takes
+void init_optim(PyObject* module);      // optim.cpp: the inputs of an optimizer's step
 void init_extension(PyObject* module);  // extension.cpp: the table of taeda/abi.h
 void init_package(PyObject* module);    // package.cpp: the type of the package's module
 }  // namespace py

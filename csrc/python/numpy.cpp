@@ -17,7 +17,7 @@ struct Buffer {
   }
 };
 
-// Called when the last tensor that sees the memory is gone, on whatever thread that happens.
+// Called when the last tensor on the memory is destroyed, on any thread.
 void release_buffer(void* context) {
   if (!Py_IsInitialized()) return;
   AcquireGil gil;

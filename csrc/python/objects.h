@@ -1,4 +1,4 @@
-// The small objects beside Tensor: dtype, device, Size, memory_format, layout, Generator.
+// The small Python types: dtype, device, Size, memory_format, layout, Generator.
 #pragma once
 
 #include "ops/generator.h"
@@ -23,15 +23,15 @@ PyObject* strided_object();
 PyObject* generator_object(Generator g);
 PyObject* scalar_object(const Scalar& s);
 
-// True and the value where `o` is such an object (dtype: also the types bool, int, float, complex;
-// device: also a str or an index). False where it is not. Throws where it is one in kind but has no
-// meaning here, like 'gpu'.
+// Converts `o`; false if it is not such an object (dtype: also the types bool, int, float, complex;
+// device: also a str or an index). Throws for values of the right type but without meaning, like
+// 'gpu'.
 bool as_dtype(PyObject* o, DType* d);
 bool as_device(PyObject* o, Device* d);
 bool as_memory_format(PyObject* o, MemoryFormat* m);
 bool as_generator(PyObject* o, Generator* g);
 
-// The device of `with device:` or set_default_device, for functions that are given none.
+// The device of `with device:` or set_default_device, for functions called without a device.
 Device current_device();
 bool has_current_device();
 

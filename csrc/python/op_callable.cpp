@@ -19,7 +19,7 @@
 namespace taeda::py {
 namespace {
 
-// Below this many elements, giving up the interpreter lock costs more than it brings.
+// Below this many elements, releasing the GIL costs more than it gains.
 constexpr int64_t kReleaseGilAt = 1 << 16, kReleaseGilHeavyAt = 1 << 10;
 
 struct OpObject {
@@ -42,12 +42,12 @@ std::unordered_map<std::string_view, const OpTable*>& table_index() {
 
 const OpTable& table_of(PyObject* o) { return *reinterpret_cast<OpObject*>(o)->table; }
 
-struct Glance {  // at all tensors among the arguments
+struct ArgumentSummary {  // of all tensor arguments
   uint32_t flags = 0;
   int64_t numel = 0;
 };
-Glance glance(std::span<const Value> values) {
-  Glance g;
+ArgumentSummary summarize_args(std::span<const Value> values) {
+  ArgumentSummary g;
   auto look = [&](const Tensor& t) {
     if (!t.defined()) return;
     g.flags |= t.flags();
@@ -57,7 +57,7 @@ Glance glance(std::span<const Value> values) {
     if (auto* t = std::get_if<Tensor>(&v)) look(*t);
     else if (auto* list = std::get_if<TensorList>(&v))
       for (const Tensor& t : *list) look(t);
-    else if (auto* d = std::get_if<Dims>(&v)) {  // sizes of what is to be made
+    else if (auto* d = std::get_if<Dims>(&v)) {  // sizes of a new tensor
       int64_t n = 1;
       for (int64_t s : *d) n = s > 0 && n < kReleaseGilAt ? n * std::min(s, kReleaseGilAt) : n;
       g.numel = std::max(g.numel, n);
@@ -66,17 +66,17 @@ Glance glance(std::span<const Value> values) {
   return g;
 }
 
-Value run(const Op& op, Values& values, Tensor out, const Glance& seen) {
+Value run(const Op& op, Values& values, Tensor out, const ArgumentSummary& seen) {
   if (seen.numel < (op.traits.heavy ? kReleaseGilHeavyAt : kReleaseGilAt))
     return call(op, values.span(), std::move(out), seen.flags);
   ReleaseGil unlocked;
   return call(op, values.span(), std::move(out), seen.flags);
 }
 
-// out=(a, b) of an op with several results: they are computed and then put there. Returns None
-// where their number depends on the arguments.
+// out=(a, b) of an op with several results: computes them, then copies them there. Returns None if
+// the number of results depends on the arguments.
 PyObject* run_into(const OpTable& table, const Op& op, Values& values, PyObject* out,
-                   const Glance& seen) {
+                   const ArgumentSummary& seen) {
   const bool listed = PyTuple_Check(out) || PyList_Check(out);
   if (op.returns < 0)
     check<TypeError>(listed, op.name, "(): argument 'out' must be a tuple of Tensors");
@@ -116,7 +116,7 @@ PyObject* run_into(const OpTable& table, const Op& op, Values& values, PyObject*
                            : must(PySequence_Tuple(out));
 }
 
-// An op that lets its caller choose a dtype computes in that of `out` where none is given.
+// An op with a dtype argument computes in the dtype of `out` if none is given.
 void take_dtype_of(const Tensor& out, const Signature& s, Values& values) {
   for (size_t i = 0; i < s.size(); ++i) {
     const Param& p = s.params()[i];
@@ -152,7 +152,7 @@ void take_dtype_of(const Tensor& out, const Signature& s, Values& values) {
 
 PyObject* run_parsed(const OpTable& table, const Signature& s, const PyArgs& call, Values& values,
                      PyObject* out, const Extras& extras) {
-  Glance seen = glance(values.span());
+  ArgumentSummary seen = summarize_args(values.span());
   if ((seen.flags & kOverride) || function_modes_entered) [[unlikely]] {
     PyObject* callee = call.method ? table.method : table.function;
     PyObject* result = call_override(callee, call.args, call.count, call.kwnames);
@@ -219,7 +219,7 @@ PyObject* bind(PyObject* o, PyObject* self, PyObject*) {
   return self ? PyMethod_New(o, self) : Py_NewRef(o);
 }
 
-// ---- what tools ask a function for ----
+// ---- introspection ----
 
 const Op& first_op(PyObject* o) { return table_of(o).overloads[0].op(); }
 // The name within its module: linalg_inv is taeda.linalg.inv.
@@ -267,7 +267,7 @@ PyObject* get_overloads(PyObject* o, void*) {
     return list.release();
   });
 }
-// What callers may give beside the schema's arguments, as the type stubs need it.
+// Keyword arguments that are not in the schema, for the type stubs.
 PyObject* get_forms(PyObject* o, void*) {
   return guarded([&] {
     PyRef list = take(PyList_New(0));
@@ -377,7 +377,7 @@ PyObject* call_method(const char* name, std::initializer_list<PyObject*> args) {
 }
 
 bool run_values(const Op& op, Values& values) {
-  const Glance seen = glance(values.span());
+  const ArgumentSummary seen = summarize_args(values.span());
   if ((seen.flags & kOverride) || function_modes_entered) return false;
   run(op, values, {}, seen);
   return true;

@@ -1,4 +1,4 @@
-// What an optimizer's step in C++ takes, gathered in one call instead of several Python loops.
+// Gathers the inputs of an optimizer's step in one call instead of several Python loops.
 #include "autograd/meta.h"
 #include "python/module.h"
 #include "python/op_callable.h"
@@ -7,7 +7,7 @@
 namespace taeda::py {
 namespace {
 
-// What a dict holds; nullptr where it holds nothing or None. Borrowed.
+// dict.get(key); nullptr if missing or None. Borrowed.
 PyObject* held(PyObject* dict, PyObject* key) {
   PyObject* value = dict && PyDict_Check(dict) ? PyDict_GetItemWithError(dict, key) : nullptr;
   if (!value && PyErr_Occurred()) throw PythonError();
@@ -66,7 +66,7 @@ PyObject* step_lists(PyObject*, PyObject* const* args, Py_ssize_t n) {
       nullptr);
 }
 
-// The same lists, made in C++ and handed to the op. False where a state is missing or no tensor.
+// The same lists, as arguments of an op. False if a state is missing or not a tensor.
 bool fill_lists(const char* who, PyObject* params, PyObject* state, PyObject* names,
                 Values& values) {
   const auto states = static_cast<size_t>(PyTuple_GET_SIZE(names));

@@ -12,7 +12,7 @@ namespace taeda::py {
 namespace {
 
 thread_local int disabled_depth = 0;
-thread_local std::vector<PyObject*> modes;  // that this thread is in; it holds a reference to each
+thread_local std::vector<PyObject*> modes;  // active in this thread, which owns a reference to each
 PyObject* disabled_function =
     nullptr;  // assigned to __torch_function__ by classes whose ops give plain tensors
 
@@ -21,7 +21,7 @@ PyObject* attribute_name() {
   return name;
 }
 
-// A type's __torch_function__, bound; nothing where it has none.
+// A type's bound __torch_function__, or nothing.
 PyRef function_of(PyTypeObject* type) {
   auto* t = reinterpret_cast<PyObject*>(type);
   PyObject* f = PyObject_GetAttr(t, attribute_name());
@@ -39,8 +39,8 @@ bool may_override(PyObject* o) {
   return bool(function_of(type));
 }
 
-// The arguments whose types have a say: subclasses before their bases, otherwise from left to
-// right.
+// Collects the arguments whose types override ops: subclasses before their bases, otherwise from
+// left to right.
 void collect(PyObject* o, std::vector<PyObject*>& found) {
   if (PyTuple_Check(o) || PyList_Check(o)) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
@@ -58,7 +58,7 @@ void collect(PyObject* o, std::vector<PyObject*>& found) {
   found.insert(found.begin() + static_cast<std::ptrdiff_t>(at), o);
 }
 
-// `value` and what it contains, as tensors of the class `cls`.
+// `value` with the tensors that it contains as instances of `cls`.
 PyObject* as_class(PyObject* value, PyTypeObject* cls) {
   if (is_tensor(value)) {
     if (PyType_IsSubtype(Py_TYPE(value), cls)) return Py_NewRef(value);
@@ -88,8 +88,8 @@ PyObject* as_class(PyObject* value, PyTypeObject* cls) {
   return Py_NewRef(value);
 }
 
-// Tensor.__torch_function__(cls, func, types, args=(), kwargs=None): runs the op; its results are
-// of the subclass.
+// Tensor.__torch_function__(cls, func, types, args=(), kwargs=None): runs the op and converts its
+// results to the subclass.
 PyObject* default_function(PyObject* cls, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"func", "types", "args", "kwargs", nullptr};
   PyObject *func, *types, *inner_args = nullptr, *inner_kwargs = nullptr;
@@ -100,7 +100,7 @@ PyObject* default_function(PyObject* cls, PyObject* args, PyObject* kwargs) {
   }
   return guarded([&]() -> PyObject* {
     auto* type = reinterpret_cast<PyTypeObject*>(cls);
-    // Types that are not related to this one must be asked themselves.
+    // Defer to types that are not related to this one.
     PyRef list = take(PySequence_Tuple(types));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list.get()); ++i) {
       PyObject* t = PyTuple_GET_ITEM(list.get(), i);
@@ -118,7 +118,7 @@ PyObject* default_function(PyObject* cls, PyObject* args, PyObject* kwargs) {
   });
 }
 
-// The same without the change of class. What Parameter and the like use.
+// The same without conversion to the subclass; used by Parameter and the like.
 PyObject* plain_function(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"func", "types", "args", "kwargs", nullptr};
   PyObject *func, *types, *inner_args = nullptr, *inner_kwargs = nullptr;
@@ -144,9 +144,9 @@ PyObject* change_disabled(PyObject*, PyObject* delta) {
   Py_RETURN_NONE;
 }
 
-// ---- classes that see every call ----
+// ---- classes that handle every call ----
 
-PyTypeObject* every_call = nullptr;  // whose tensors have no elements that a kernel could read
+PyTypeObject* every_call = nullptr;  // its tensors have no storage that a kernel could read
 
 bool sees_every_call(const Tensor& t) {
   if (!t.defined() || !(t.flags() & kOverride)) return false;
@@ -164,7 +164,7 @@ bool sees_every_call(const Call& c) {
   });
 }
 
-// The class's own answer to an op that C++ has called.
+// Lets the class handle an op called from C++.
 Value ask_class(const Call& c) {
   AcquireGil gil;
   check(!c.out.defined() || c.op.inplace_form, c.op.name,
@@ -188,8 +188,8 @@ Value ask_class(const Call& c) {
   return tensor_of(result.get());
 }
 
-// Ops that were called from C++ have passed the callables' test already, or stand inside one that
-// has; only a class without elements is asked here too, and vmap's tensors meet their rules here.
+// Ops called from Python have checked for overrides already, and ops called from C++ run inside one
+// of those. Only classes without storage and vmap's batched tensors are handled here.
 Value pass_on(Call& c, uint32_t inner) {
   if (has_batched(c)) {
     if (std::optional<Value> result = apply_rule(c)) return std::move(*result);
@@ -234,16 +234,17 @@ PyObject* list_modes(PyObject*, PyObject*) {
   return list;
 }
 
-// The innermost mode, set aside while it is asked, so that what it calls meets the one around it.
-class Asked {
+// Deactivates the innermost mode while its handler runs, so that ops called by it reach the next
+// outer mode.
+class InnermostMode {
  public:
-  Asked() : mode_(modes.back()) {
+  InnermostMode() : mode_(modes.back()) {
     modes.pop_back();
     --function_modes_entered;
   }
-  Asked(const Asked&) = delete;
-  Asked& operator=(const Asked&) = delete;
-  ~Asked() {
+  InnermostMode(const InnermostMode&) = delete;
+  InnermostMode& operator=(const InnermostMode&) = delete;
+  ~InnermostMode() {
     modes.push_back(mode_);
     ++function_modes_entered;
   }
@@ -310,7 +311,7 @@ PyObject* call_override(PyObject* function, PyObject* const* args, size_t nargs,
                         args[nargs + i]));
   }
   if (in_mode) {
-    const Asked asked;
+    const InnermostMode asked;
     PyRef result =
         take(PyObject_CallMethodObjArgs(asked.mode(), attribute_name(), function, types.get(),
                                         positional.get(), named.get(), nullptr));

@@ -1,13 +1,13 @@
-// The type of the package's module. Python finds the names of a module that has a `__getattr__`, as
-// this one has for what is loaded on first use, only after a search in the module's type. Here they
-// are looked up at once, which takes 30 ns from a call like taeda.add(a, b).
+// The type of the package's module. For a module with `__getattr__` (used here to load names on
+// first use), Python searches the module's type before its dict. Looking in the dict first makes a
+// call like taeda.add(a, b) 30 ns faster.
 #include "python/module.h"
 
 namespace taeda::py {
 namespace {
 
 PyObject* get_attribute(PyObject* self, PyObject* name) {
-  // As PyModule_GetDict() finds it, without its look at the type.
+  // PyModule_GetDict() without its type check.
   char* at = reinterpret_cast<char*>(self) + PyModule_Type.tp_dictoffset;
   auto* dict = *reinterpret_cast<PyObject**>(at);
   if (PyObject* found = PyDict_GetItemWithError(dict, name)) return Py_NewRef(found);

@@ -13,8 +13,8 @@ namespace {
 
 PyObject* return_types = nullptr;
 
-// "taeda.return_types.max(\nvalues=...,\nindices=...)": one field a line, as tensors are printed
-// over several lines.
+// "taeda.return_types.max(\nvalues=...,\nindices=...)": one field per line, since tensors print on
+// several lines.
 PyObject* named_repr(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
   return guarded([&] {
@@ -40,7 +40,7 @@ PyObject* tuple_of(const TensorList& list) {
 PyObject* named_tuple_type(const std::string& name, const std::vector<std::string>& fields) {
   if (PyObject* known = PyDict_GetItemString(PyModule_GetDict(return_types), name.c_str()))
     return Py_NewRef(known);
-  // The type refers to these texts for ever.
+  // The type keeps pointers to these strings.
   static std::deque<std::string> texts;
   const char* full = texts.emplace_back("taeda.return_types." + name).c_str();
   std::vector<PyStructSequence_Field> members;

@@ -71,19 +71,19 @@ uint8_t* bytes_of(PyObject* o) {
 
 Py_ssize_t length(PyObject* o) { return static_cast<Py_ssize_t>(storage_of(o)->nbytes); }
 PyObject* nbytes(PyObject* o, PyObject*) { return PyLong_FromSize_t(storage_of(o)->nbytes); }
-PyObject* size_of(PyObject* o, PyObject*) {  // with the bytes, as sys.getsizeof() asks
+PyObject* size_of(PyObject* o, PyObject*) {  // including the data, for sys.getsizeof()
   return PyLong_FromSize_t(static_cast<size_t>(Py_TYPE(o)->tp_basicsize) + storage_of(o)->nbytes);
 }
 PyObject* data_ptr(PyObject* o, PyObject*) { return PyLong_FromVoidPtr(storage_of(o)->data); }
 PyObject* resizable(PyObject* o, PyObject*) { return PyBool_FromLong(storage_of(o)->resizable); }
 
-// Memory that other processes can see: a mapped file without a name, which is gone with the last
-// process that holds it. What the storage held before stays as it is, for arrays that look at it.
+// Shared memory: a mapped anonymous file, freed with the last process that maps it. The storage's
+// previous memory is kept for arrays that refer to it.
 struct SharedMemory {
   int fd = -1;
   void* data = MAP_FAILED;
   size_t size = 0;
-  // What the storage held before, and how it is given back.
+  // The storage's previous memory, and how to free it.
   void* old_data = nullptr;
   size_t old_size = 0;
   void (*old_release)(void*) = nullptr;
@@ -128,7 +128,7 @@ void share(Storage& s) {
   }
   auto memory = map_shared(fd, s.nbytes);
   if (s.nbytes) std::memcpy(memory->data, s.data, s.nbytes);
-  if (s.data != &s + 1) memory->old_data = s.data;  // small data lies in the storage's own block
+  if (s.data != &s + 1) memory->old_data = s.data;  // small data is inside the storage's own block
   memory->old_size = s.capacity;
   memory->old_release = s.release;
   memory->old_context = s.context;
@@ -247,7 +247,8 @@ PyObject* get_bytes(PyObject* o, PyObject* index) {
     const Py_ssize_t n = PySlice_AdjustIndices(length(o), &begin, &end, step);
     return make(Storage::borrow(
         bytes_of(o) + begin, static_cast<size_t>(n),
-        [](void* context) { delete static_cast<Lent*>(context); }, new Lent(storage_of(o))));
+        [](void* context) { delete static_cast<ExportedStorage*>(context); },
+        new ExportedStorage(storage_of(o))));
   });
 }
 
@@ -298,12 +299,12 @@ int get_buffer(PyObject* o, Py_buffer* view, int flags) {
         int status = PyBuffer_FillInfo(view, o, data ? static_cast<void*>(data) : &nothing,
                                        length(o), 0, flags);
         must(status);
-        ++storage_of(o)->lent;
+        ++storage_of(o)->exports;
         return 0;
       },
       -1);
 }
-void release_buffer(PyObject* o, Py_buffer*) { --storage_of(o)->lent; }
+void release_buffer(PyObject* o, Py_buffer*) { --storage_of(o)->exports; }
 
 PyObject* get_device(PyObject* o, void*) {
   return guarded([&] { return device_object(storage_of(o)->device); });
@@ -431,7 +432,7 @@ template <class F> PyCFunction fn(F* f) {
 
 PyMethodDef tensor_methods[] = {
     {"untyped_storage", untyped_storage, METH_NOARGS,
-     "The bytes that the tensor, and all its views, lie in."},
+     "The storage shared by the tensor and its views."},
     {"set_", fn(set_), METH_VARARGS | METH_KEYWORDS,
      "set_(source=None, storage_offset=0, size=None, stride=None)\n\nSee other memory from now on: "
      "that of a tensor or storage."},

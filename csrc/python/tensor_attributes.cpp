@@ -1,4 +1,4 @@
-// Attributes of Tensor: shape, dtype, device, data and the rest. What concerns gradients is in
+// Attributes of Tensor: shape, dtype, device, data and the rest. Those related to gradients are in
 // autograd_tensor.cpp.
 #include "ops/op.h"
 #include "python/objects.h"

@@ -1,4 +1,4 @@
-// Methods of Tensor that are no ops: questions about its layout, its values as Python numbers, its
+// Methods of Tensor that are not ops: queries of its layout, its values as Python numbers, its
 // storage.
 #include <vector>
 
@@ -16,7 +16,7 @@
 namespace taeda::py {
 namespace {
 
-// size() and stride(): all of them, or the one of a dimension.
+// size() and stride(): all, or that of one dimension.
 PyObject* one_or_all(const char* name, const Tensor& t, DimsRef all, PyObject* const* args,
                      Py_ssize_t n, PyObject* kwnames, bool as_size) {
   return guarded([&]() -> PyObject* {
@@ -125,7 +125,8 @@ PyObject* tolist(PyObject* o, PyObject*) {
       using T = typename decltype(tag)::type;
       return nested<T>(t, static_cast<const char*>(t.data()), 0);
     };
-    return is_stored(t.dtype()) ? visit_stored(t.dtype(), list) : visit_all(t.dtype(), list);
+    return is_storage_only(t.dtype()) ? visit_storage_only(t.dtype(), list)
+                                      : visit_all(t.dtype(), list);
   });
 }
 
@@ -265,7 +266,8 @@ PyMethodDef methods[] = {
     {"data_ptr", data_ptr, METH_NOARGS, "The address of the first element; 0 where there is none."},
     {"get_device", get_device, METH_NOARGS, "The index of the device; -1 for the cpu."},
     {"is_contiguous", fn(is_contiguous), METH_VARARGS | METH_KEYWORDS,
-     "is_contiguous(memory_format=contiguous_format)\n\nWhether the elements lie one after another "
+     "is_contiguous(memory_format=contiguous_format)\n\nWhether the elements are consecutive in "
+     "memory "
      "in that order."},
     {"item", item, METH_NOARGS, "The one element as a Python number."},
     {"tolist", tolist, METH_NOARGS,

@@ -18,7 +18,7 @@
 namespace taeda::py {
 namespace {
 
-// ---- what is in the data ----
+// ---- inspecting the data ----
 
 bool is_number(PyObject* o) {
   return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || is_numpy_scalar(o);
@@ -46,15 +46,15 @@ bool is_sequence(PyObject* o) { return !is_text(o) && !PyDict_Check(o) && PySequ
 
 PyRef as_fast(PyObject* o) { return take(PySequence_Fast(o, "not a sequence")); }
 
-// Item i of a list or tuple of n items, held while it is looked at: what it does when asked for its
-// value may change the list.
+// A new reference to item i of a list or tuple of n items: converting an item may run code that
+// changes the list.
 PyRef item_of(const PyRef& fast, Py_ssize_t i, Py_ssize_t n) {
   check(PySequence_Fast_GET_SIZE(fast.get()) == n,
         "the data changed size while a tensor was made of it");
   return PyRef(Py_NewRef(PySequence_Fast_GET_ITEM(fast.get(), i)));
 }
 
-// The sizes that the first items of each level have.
+// The sizes, taken from the first item of each nesting level.
 void measure(PyObject* o, Dims& sizes) {
   if (is_number(o)) return;
   if (is_tensor(o)) {
@@ -75,8 +75,8 @@ void measure(PyObject* o, Dims& sizes) {
   if (n) measure(item_of(fast, 0, n).get(), sizes);
 }
 
-// The dtype to which all items promote, among each other. `levels`: of nesting that are left;
-// deeper data are ragged (or contain themselves), which is an error later.
+// The dtype to which all items promote together. `levels`: the remaining levels of nesting; deeper
+// data are ragged (or contain themselves), which is an error later.
 void infer(PyObject* o, size_t levels, std::optional<DType>& dtype) {
   auto meet = [&](DType d) { dtype = dtype ? promote(*dtype, d) : d; };
   if (PyFloat_CheckExact(o)) meet(default_dtype());
@@ -112,7 +112,7 @@ template <class T> T element(const Scalar& s) {
         overflows<T>();
     } else if (!s.is_complex()) {
       int64_t i = s.to_int();
-      // An unsigned type takes small negative numbers too: they wrap around.
+      // Unsigned types accept small negative numbers, which wrap around.
       constexpr int64_t low = L::is_signed || sizeof(T) == 8
                                   ? std::numeric_limits<int64_t>::lowest() >> (64 - 8 * sizeof(T))
                                   : -static_cast<int64_t>(L::max());
@@ -162,7 +162,7 @@ template <class T> T element(PyObject* o) {
 
 struct Target {
   const Tensor& tensor;
-  Dims block;  // elements below each level
+  Dims block;  // number of elements in an item of each nesting level
 };
 
 template <class T> void fill(const Target& target, size_t level, T* data, PyObject* o) {
@@ -218,12 +218,12 @@ Tensor build(PyObject* data, std::optional<DType> dtype) {
     using T = typename decltype(tag)::type;
     fill<T>(target, 0, t.data_as<T>(), data);
   };
-  if (is_stored(*dtype)) visit_stored(*dtype, fill_all);
+  if (is_storage_only(*dtype)) visit_storage_only(*dtype, fill_all);
   else visit_all(*dtype, fill_all);
   return t;
 }
 
-// `t` in another dtype or on another device; itself where neither differs and no copy is asked for.
+// `t` in another dtype or on another device; itself if neither differs and `copy` is false.
 Tensor moved(const Tensor& t, std::optional<DType> dtype, std::optional<Device> device, bool copy) {
   bool same_place = !device || device->type == t.device().type;
   if (!copy && same_place && (!dtype || *dtype == t.dtype())) return t;
@@ -399,7 +399,7 @@ Tensor legacy(const char* name, PyObject* args, PyObject* kwargs, DType dtype) {
   return empty(sizes, options);
 }
 
-// _legacy_tensor(dtype, *args): what FloatTensor and the like are made of.
+// _legacy_tensor(dtype, *args): the constructor of FloatTensor and the like.
 PyObject* legacy_tensor(PyObject*, PyObject* args) {
   return guarded([&] {
     DType dtype;
@@ -446,7 +446,7 @@ Tensor zero_dim(const Scalar& s, DType dtype) {
     using T = typename decltype(tag)::type;
     *t.data_as<T>() = element<T>(s);
   };
-  if (is_stored(dtype)) visit_stored(dtype, set);
+  if (is_storage_only(dtype)) visit_storage_only(dtype, set);
   else visit_all(dtype, set);
   return t;
 }

@@ -1,5 +1,5 @@
-// What Python's syntax means for tensors: operators, comparison, conversion to numbers, len,
-// iteration, subscripts.
+// Python's protocols for tensors: operators, comparison, conversion to numbers, len, iteration,
+// subscripts.
 #include "python/tensor_slots.h"
 
 #include "ops/op.h"
@@ -17,7 +17,8 @@ template <OpName Name> const OpTable& table() {
   return *t;
 }
 
-// NotImplemented where the operands are none that the op knows, so that Python asks the other one.
+// NotImplemented if the op does not support the operands, so that Python tries the reflected
+// method.
 template <OpName Name> PyObject* binary(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     PyObject* args[] = {a, b};
@@ -60,7 +61,7 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
 }
 PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) { return in_place<"pow_">(a, b); }
 
-// Beside what `eq` takes, a NumPy array, of numbers or bools.
+// Like `eq`, but also accepts NumPy arrays of numbers or bools.
 PyObject* equal(PyObject* a, PyObject* b) {
   PyRef result(binary<"eq">(a, b));
   if (result.get() != Py_NotImplemented || !is_ndarray(b)) return result.release();
@@ -75,7 +76,7 @@ PyObject* equal(PyObject* a, PyObject* b) {
   });
 }
 
-// Beside what `div` takes, a NumPy array over a tensor.
+// Like `div`, but also accepts a NumPy array divided by a tensor.
 PyObject* divide(PyObject* a, PyObject* b) {
   PyRef result(binary<"div">(a, b));
   if (result.get() != Py_NotImplemented || !is_ndarray(a)) return result.release();

@@ -22,7 +22,7 @@ namespace {
 TensorObject* object_of(PyObject* o) { return reinterpret_cast<TensorObject*>(o); }
 
 // ---- memory ----
-// Plain tensor objects come and go at a high rate, so their memory waits here for the next one.
+// Plain tensor objects are created and destroyed at a high rate: keep a free list of their memory.
 constexpr size_t kFreeObjects = 256;
 std::array<PyObject*, kFreeObjects> free_objects;
 size_t free_count = 0;
@@ -61,33 +61,33 @@ PyObject* new_object(Tensor t, PyTypeObject* type) {
   return o;
 }
 
-// ---- life and death ----
+// ---- lifetime ----
 
-// Whether somebody could tell this object from a new one that is made for the same tensor.
+// Whether this object is distinguishable from a new one made for the same tensor.
 bool has_own_state(PyObject* o) {
   auto* self = object_of(o);
   return Py_TYPE(o) != TensorType || self->weakrefs ||
          (self->dict && PyDict_GET_SIZE(self->dict) > 0);
 }
 
-// The last Python reference is gone. Where C++ still holds the tensor and the object matters, the
-// tensor takes it over.
+// Called when the last Python reference is dropped. If C++ still holds the tensor and the object
+// has state of its own, the tensor takes ownership of the object.
 bool keep_object(PyObject* o) {
   auto* self = object_of(o);
   TensorImpl* impl = self->tensor.impl();
   if (!impl || impl->ref_count() <= 1 || !has_own_state(o)) return false;
   Py_SET_REFCNT(o, 1);
   impl->python_owned = true;
-  // From here on the object's handle is not counted. If another thread has dropped its count
+  // From here on the object's handle is not counted. If another thread dropped its reference
   // meanwhile, this was the last one, and destroying the tensor releases the object.
   Ref<TensorImpl>::adopt(impl).reset();
   return true;
 }
 
-// Called by TensorImpl::destroy for a tensor that holds its object. The object may have a __del__
-// or be seen by others yet, and must be a whole tensor until its end: it gets a new impl with all
-// that the dying one had. While the interpreter ends, objects may still be looked at (by the last
-// garbage collection, for one), but no longer be given up: then it lives on, whole.
+// Called by TensorImpl::destroy for a tensor that owns its object. The object may have a __del__ or
+// be resurrected, and must be a complete tensor until its end: it gets a new impl with the contents
+// of the dying one. During interpreter shutdown objects may still be visited (by the last garbage
+// collection, for one) but not be released: then the object stays alive.
 void release_python(TensorImpl* dying) {
   std::optional<AcquireGil> gil;
   if (Py_IsInitialized()) gil.emplace();
@@ -108,7 +108,7 @@ void release_python(TensorImpl* dying) {
   impl->python = o;
   dying->python = nullptr;
   dying->python_owned = false;
-  new (&object_of(o)->tensor) Tensor(std::move(impl));  // what was there was not counted
+  new (&object_of(o)->tensor) Tensor(std::move(impl));  // the previous handle was not counted
   if (gil) Py_DECREF(o);
 }
 
@@ -127,14 +127,13 @@ void tensor_dealloc(PyObject* o) {
   if (!keep_object(o)) destroy_object(o);
 }
 
-// A Python subclass has a tp_dealloc of its own, which takes the object apart before it reaches
-// Tensor's. So
-// __init_subclass__ puts this one in its place, where the object can still be kept.
+// A Python subclass has a tp_dealloc of its own, which clears the object before it calls Tensor's.
+// So __init_subclass__ puts this one in its place, where the object can still be kept.
 destructor subtype_dealloc = nullptr;
 thread_local PyObject* dying_object = nullptr;
 
 void subclass_dealloc(PyObject* o) {
-  if (dying_object == o) {  // called by subtype_dealloc, as the base's tp_dealloc
+  if (dying_object == o) {  // called by subtype_dealloc as the base's tp_dealloc
     destroy_object(o);
     return;
   }
@@ -148,8 +147,8 @@ int tensor_traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(o));
   auto* self = object_of(o);
   TensorImpl* impl = self->tensor.impl();
-  // While C++ holds the tensor too, its attributes must not look like garbage, whatever cycle they
-  // are part of.
+  // While C++ holds the tensor too, its attributes must not be collected, even if they are part of
+  // a cycle.
   if (impl && impl->ref_count() > 1) return 0;
   Py_VISIT(self->dict);
   if (impl && impl->autograd && traverse_autograd) return traverse_autograd(impl, visit, arg);
@@ -203,8 +202,8 @@ PyObject* wrap(Tensor t) {
   if (!impl) Py_RETURN_NONE;
   if (auto* o = static_cast<PyObject*>(impl->python)) {
     if (!impl->python_owned) return Py_NewRef(o);
-    // The object's handle counts again, and the tensor's hold on the object becomes the caller's
-    // reference.
+    // The object's handle is counted again, and the tensor's reference to the object becomes the
+    // caller's.
     impl->python_owned = false;
     impl->retain();
     return o;
@@ -253,7 +252,7 @@ void init_tensor_type(PyObject* module) {
   PyType_Spec spec{"taeda.Tensor", sizeof(TensorObject), 0,
                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
   TensorType = reinterpret_cast<PyTypeObject*>(must(PyType_FromSpec(&spec)));
-  TensorType->tp_name = "Tensor";  // what Python's own messages call it; __module__ is set already
+  TensorType->tp_name = "Tensor";  // the name in Python's own messages; __module__ is already set
   TensorImpl::release_python = release_python;
   must(PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(TensorType)));
 }

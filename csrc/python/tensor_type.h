@@ -32,13 +32,13 @@ PyObject* wrap(Tensor t);
 // An object of a Tensor subclass for a tensor that has no object yet.
 PyObject* wrap_as(Tensor t, PyTypeObject* type);
 
-// More of the class, from other files: descriptors put into Tensor's dict while the module is set
-// up. The tables must live for ever.
+// Adds descriptors from other files to Tensor's dict during module initialisation. The tables must
+// be static.
 void add_methods(PyMethodDef* table);
 void add_getset(PyGetSetDef* table);
 
-// What the garbage collector should see of a tensor's autograd data (hooks that refer back to it).
-// Both may stay unset. Called only while the Python object holds the sole count of the impl.
+// Exposes a tensor's autograd data (hooks that refer back to it) to the garbage collector. Both may
+// be unset. Called only while the Python object holds the only reference to the impl.
 extern int (*traverse_autograd)(TensorImpl* t, visitproc visit, void* arg);
 extern void (*clear_autograd)(TensorImpl* t);
 

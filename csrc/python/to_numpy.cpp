@@ -7,11 +7,11 @@
 namespace taeda::py {
 namespace {
 
-// What such an array has as its base: a tensor's memory as a buffer.
+// The base object of such an array: a tensor's memory as a buffer.
 struct Memory {
   PyObject_HEAD void* data;
   Py_ssize_t nbytes;
-  Lent lent;
+  ExportedStorage storage;
 };
 PyTypeObject* MemoryType;
 
@@ -22,12 +22,12 @@ int get_buffer(PyObject* o, Py_buffer* view, int flags) {
 
 void dealloc(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
-  reinterpret_cast<Memory*>(o)->lent.~Lent();
+  reinterpret_cast<Memory*>(o)->storage.~ExportedStorage();
   type->tp_free(o);
   Py_DECREF(type);
 }
 
-// From the first of a tensor's elements to behind its last one.
+// The memory from a tensor's first element to the end of its last one.
 PyRef memory_of(const Tensor& t) {
   int64_t reach = 1;
   for (size_t i = 0; i < t.sizes().size(); ++i) reach += (t.sizes()[i] - 1) * t.strides()[i];
@@ -35,7 +35,7 @@ PyRef memory_of(const Tensor& t) {
   auto* m = reinterpret_cast<Memory*>(o.get());
   m->data = t.data();
   m->nbytes = static_cast<Py_ssize_t>(static_cast<size_t>(reach) * t.itemsize());
-  new (&m->lent) Lent(t.storage());
+  new (&m->storage) ExportedStorage(t.storage());
   return o;
 }
 

@@ -1,4 +1,4 @@
-// Sizes and strides: broadcasting, viewing, wrapping. Pure integer work, no data.
+// Sizes and strides: broadcasting, viewing, wrapping of negative dimensions. Touches no data.
 #include "base/checked.h"
 #include "tensor/tensor.h"
 
@@ -95,8 +95,8 @@ bool view_strides(DimsRef old_sizes, DimsRef old_strides, DimsRef sizes, Dims* s
     *strides = same(old_sizes, sizes) ? Dims(old_strides) : contiguous_strides(sizes);
     return true;
   }
-  // Walk both shapes from the right; each run of old dimensions that is contiguous within itself
-  // can be cut anew.
+  // Walk both shapes from the right; each group of old dimensions that is contiguous within itself
+  // can be split into new ones.
   auto view_d = static_cast<int64_t>(sizes.size()) - 1;
   int64_t run_stride = old_strides.empty() ? 1 : old_strides.back(), run = 1, taken = 1;
   for (auto d = static_cast<int64_t>(old_sizes.size()) - 1; d >= 0; --d) {

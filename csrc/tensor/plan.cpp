@@ -3,13 +3,13 @@
 namespace taeda {
 namespace {
 
-// Order of the dimensions, fastest first: by the operands' strides, the first operand that tells
-// two dimensions apart deciding. Dimensions that no operand tells apart stay in their order.
+// Order of the dimensions, fastest first: by the operands' strides; the first operand whose strides
+// differ for two dimensions decides. Dimensions that no operand distinguishes keep their order.
 Dims dimension_order(DimsRef sizes, std::span<const Dims> strides) {
   const size_t n = sizes.size();
   Dims order(n);
   for (size_t i = 0; i < n; ++i) order[i] = static_cast<int64_t>(n - 1 - i);
-  // >0: a is slower than b. 0: nothing is known of them.
+  // >0: a is slower than b. 0: no operand distinguishes them.
   auto compare = [&](int64_t a, int64_t b) {
     const auto i = static_cast<size_t>(a), j = static_cast<size_t>(b);
     for (const Dims& s : strides) {
@@ -55,8 +55,7 @@ Plan::Plan(DimsRef given, std::span<const Tensor* const> operands)
   for (int64_t s : given) numel *= s;
   const Dims order = dimension_order(given, {strides, static_cast<size_t>(count)});
 
-  // Reorder, leave out dimensions of one element, and join neighbours where every operand allows
-  // it.
+  // Reorder, drop dimensions of size 1, and coalesce neighbours where every operand allows it.
   Dims fresh[kMaxOperands];
   for (int64_t o : order) {
     const auto from = static_cast<size_t>(o);

@@ -1,8 +1,8 @@
-// Plan: how a loop walks several tensors of different layouts together.
+// Plan: how a loop iterates over several tensors of different layouts together.
 //
 // Shapes are broadcast, dimensions are ordered so that the output is written in memory order, and
-// neighbours that are contiguous in every operand become one. What is left is a few nested loops
-// over byte strides.
+// neighbours that are contiguous in every operand are coalesced. A few nested loops over byte
+// strides remain.
 #pragma once
 
 #include <span>
@@ -24,7 +24,8 @@ struct Plan {
   // Operands in order. Each must broadcast to `sizes`.
   Plan(DimsRef sizes, std::span<const Tensor* const> operands);
 
-  // Byte offset of operand `k` at `row`, a position in all dimensions but the fastest.
+  // Byte offset of operand `k` at the start of `row`, the flat index over all dimensions but the
+  // fastest.
   int64_t row_offset(int k, int64_t row) const {
     int64_t offset = 0;
     for (size_t d = 1; d < sizes.size(); ++d) {
@@ -33,13 +34,12 @@ struct Plan {
     }
     return offset;
   }
-  // Whether the operand's elements lie one after another in the order of the walk.
+  // Whether the operand is contiguous in iteration order.
   bool dense(int k) const;
-  bool constant(int k) const;  // one element for all
+  bool constant(int k) const;  // the same element throughout (broadcast)
 };
 
-// The layout of a result: as dense as a new tensor, with dimensions ordered as they are in the
-// inputs.
+// The layout of a result: dense, with the dimensions in the order that they have in the inputs.
 Dims result_strides(DimsRef sizes, std::span<const Tensor* const> inputs);
 
 // How the memory of `out` relates to that of an input that is read in the same loop.

@@ -10,20 +10,20 @@ namespace taeda {
 
 // ---- Storage ----
 
-// Up to this many bytes lie in one block with their Storage.
-constexpr size_t kBeside = cpu::kPlainMalloc ? 0 : 4096;
+// Up to this many bytes are allocated in one block with their Storage.
+constexpr size_t kInlineBytes = cpu::kPlainMalloc ? 0 : 4096;
 
-Ref<Storage> Storage::make(size_t beside) {
-  auto* s = ::new (cpu::allocate(sizeof(Storage) + beside)) Storage;
-  s->beside = static_cast<uint32_t>(beside);
-  if (beside) s->data = s + 1;
+Ref<Storage> Storage::make(size_t inline_bytes) {
+  auto* s = ::new (cpu::allocate(sizeof(Storage) + inline_bytes)) Storage;
+  s->inline_bytes = static_cast<uint32_t>(inline_bytes);
+  if (inline_bytes) s->data = s + 1;
   return Ref<Storage>::first(s);
 }
 
 Ref<Storage> Storage::allocate(size_t nbytes, Device device) {
   require_available(device);
   const bool here = device.type == DeviceType::CPU;
-  auto s = make(here && nbytes <= kBeside ? nbytes : 0);
+  auto s = make(here && nbytes <= kInlineBytes ? nbytes : 0);
   s->device = device;
   if (here && !s->data) s->data = cpu::allocate(nbytes);
   s->nbytes = s->capacity = nbytes;
@@ -42,8 +42,8 @@ Ref<Storage> Storage::borrow(void* data, size_t nbytes, void (*release)(void*), 
 
 void Storage::resize(size_t n) {
   check(resizable, "Trying to resize storage that is not resizable");
-  check(lent == 0,
-        "Trying to resize storage that is not resizable: an array or a buffer looks at it");
+  check(exports == 0,
+        "Trying to resize storage that is not resizable: an array or a buffer refers to it");
   if (device.type == DeviceType::CPU) {
     if (n <= capacity) {
       cpu::discard(static_cast<char*>(data) + n, capacity - n);
@@ -63,7 +63,7 @@ void Storage::resize(size_t n) {
 void Storage::destroy(Storage* s) {
   if (s->release) s->release(s->context);
   else if (s->data && s->data != s + 1) cpu::deallocate(s->data, s->capacity);
-  const size_t bytes = sizeof(Storage) + s->beside;
+  const size_t bytes = sizeof(Storage) + s->inline_bytes;
   s->~Storage();
   cpu::deallocate(s, bytes);
 }
@@ -116,7 +116,7 @@ size_t checked_nbytes(int64_t numel, DType dtype) {
   return bytes;
 }
 
-// Elements of storage that the geometry reaches, counted from the storage's start.
+// One past the largest storage index that this geometry refers to.
 int64_t reach(DimsRef sizes, DimsRef strides, int64_t offset) {
   int64_t last = offset;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -150,7 +150,8 @@ void check_bounds(const Storage& s, DimsRef sizes, DimsRef strides, int64_t offs
 // ---- Tensor ----
 
 Tensor::Tensor(Scalar s) {
-  // A Python number promotes by category; float64 keeps its value whole until the op picks a dtype.
+  // A Python number promotes by category; float64 keeps its full precision until the op picks a
+  // dtype.
   DType d = s.is_bool()       ? DType::Bool
             : s.is_integral() ? DType::Int64
             : s.is_float()    ? DType::Float64
@@ -194,8 +195,8 @@ Scalar Tensor::item() const {
   if ((flags() & kOverride) && check_readable) check_readable(*this);
   check(numel() == 1, "a Tensor with ", numel(), " elements cannot be converted to Scalar");
   check(!is_meta(), "Tensor.item() cannot be called on meta tensors");
-  if (is_stored(dtype())) {
-    return visit_stored(dtype(), [&](auto tag) -> Scalar {
+  if (is_storage_only(dtype())) {
+    return visit_storage_only(dtype(), [&](auto tag) -> Scalar {
       using T = typename decltype(tag)::type;
       const T& v = *static_cast<const T*>(data());
       if constexpr (!std::is_integral_v<T>) return Scalar(static_cast<double>(v));

@@ -24,42 +24,46 @@ struct alignas(cpu::kAlignment) Storage : RefCounted {
   Device device;
   uint32_t version = 0;
   bool resizable = true;
-  std::atomic<uint32_t> lent{0};  // arrays and buffers outside that look at the memory
-  // For memory that somebody else owns (NumPy, DLPack): called instead of the allocator.
+  std::atomic<uint32_t> exports{0};  // arrays and buffers outside taeda that refer to the memory
+  // Frees memory with another owner (NumPy, DLPack); replaces the allocator.
   void (*release)(void* context) = nullptr;
   union {
     void* context = nullptr;
-    size_t capacity;  // bytes of data where there is no `release`
+    size_t capacity;  // allocated bytes of data if `release` is not set
   };
-  uint32_t beside = 0;  // bytes of data behind this header in the same block, as small data is kept
+  uint32_t inline_bytes = 0;  // of small data, which follows this header in the same block
 
   static Ref<Storage> allocate(size_t nbytes, Device device);
   static Ref<Storage> borrow(void* data, size_t nbytes, void (*release)(void*), void* context);
-  // Keeps the common prefix. A smaller storage stays where it is, since tensors of the old size may
-  // look at it; what it no longer needs goes back to the system.
+  // Keeps the common prefix. Shrinking keeps the block in place, since tensors of the old size may
+  // still refer to it; unused pages go back to the system.
   void resize(size_t nbytes);
   static void destroy(Storage* s);
 
  private:
-  static Ref<Storage> make(size_t beside);
+  static Ref<Storage> make(size_t inline_bytes);
 };
 
-// Memory that somebody outside looks at, as a NumPy array does: it stays alive, and where it is.
-class Lent {
+// A storage exported to NumPy, a buffer or DLPack: kept alive and pinned (never resized) while this
+// object exists.
+class ExportedStorage {
  public:
-  explicit Lent(Ref<Storage> storage) : storage_(std::move(storage)) { ++storage_->lent; }
-  Lent(const Lent&) = delete;
-  Lent& operator=(const Lent&) = delete;
-  ~Lent() { --storage_->lent; }
+  explicit ExportedStorage(Ref<Storage> storage) : storage_(std::move(storage)) {
+    ++storage_->exports;
+  }
+  ExportedStorage(const ExportedStorage&) = delete;
+  ExportedStorage& operator=(const ExportedStorage&) = delete;
+  ~ExportedStorage() { --storage_->exports; }
 
  private:
   Ref<Storage> storage_;
 };
 
-// What a tensor's flags say. The door ORs those of all arguments into one word.
+// A tensor's flags. The dispatcher ("the door", ops/dispatch.cpp) ORs those of all arguments into
+// one word.
 enum TensorFlag : uint32_t {
   kRequiresGrad = 1,  // a leaf that wants a gradient, or a result with a grad_fn
-  kIsView = 2,        // has a base: its history may have to be derived from the base's
+  kIsView = 2,        // has a base, from whose history its own may have to be derived
   kMeta = 4,          // no data
   kOverride = 8,      // a Python type with __torch_function__
   kWrapped = 16,      // a Python number: takes part in promotion as a number, not as a tensor
@@ -79,16 +83,16 @@ struct TensorImpl : RefCounted {
   uint32_t flags = 0;
   Ref<TensorImpl> base;       // the tensor that this is a view of
   bool no_grad_view = false;  // made as a view under no_grad
-  bool own_version = false;   // `.data`: in-place changes do not count for the storage
-  bool python_owned = false;  // this holds the count of `python` (its Python references are gone)
+  bool own_version = false;   // `.data`: in-place changes do not increment the storage's version
+  bool python_owned = false;  // this tensor owns `python` (no Python references are left)
   bool contiguous = true;
-  uint32_t reshapes = 0;  // how often it was given other sizes, or other memory, in place
+  uint32_t reshapes = 0;  // how often its sizes or its storage were replaced in place
   std::unique_ptr<AutogradData> autograd;
   void* python = nullptr;  // the one PyObject of this tensor; only csrc/python touches it
 
   static void destroy(TensorImpl* t);
   static void (*release_python)(TensorImpl* t);  // set by csrc/python
-  static void* operator new(size_t n);           // tensors come and go by the million
+  static void* operator new(size_t n);  // pooled: tensors are created and destroyed by the million
   static void operator delete(void* p);
 };
 
@@ -140,7 +144,8 @@ class Tensor {
   void bump_version() const {
     if (!impl_->own_version) ++impl_->storage->version;
   }
-  // The one element, read without autograd; RuntimeError unless numel() == 1 and there is data.
+  // The only element, read without autograd; RuntimeError unless numel() == 1 and the tensor has
+  // data.
   Scalar item() const;
 
  private:
@@ -150,8 +155,8 @@ class Tensor {
 // ---- making tensors ----
 Tensor empty(DimsRef sizes, Options o);
 Tensor empty_strided(DimsRef sizes, DimsRef strides, Options o);
-// Same sizes; strides kept where `like` is dense without overlap (permuted layouts stay permuted),
-// else contiguous.
+// Same sizes; keeps the strides if `like` is dense and non-overlapping (permuted layouts stay
+// permuted), else contiguous.
 Tensor empty_like(const Tensor& like, DType dtype);
 inline Tensor empty_like(const Tensor& like) { return empty_like(like, like.dtype()); }
 // A view of `base`'s storage: shares version counter, remembers the base. Bounds are checked.
@@ -174,7 +179,8 @@ Dims broadcast_sizes(DimsRef a, DimsRef b);           // RuntimeError with PyTor
 Dims broadcast_strides(const Tensor& t, DimsRef to);  // strides with 0 along expanded dimensions
 int64_t wrap_dim(int64_t dim, int64_t ndim,
                  const char* what = nullptr);  // IndexError; zero-dim counts as 1
-// Strides with which `sizes` views (old_sizes, old_strides), or nothing where only a copy will do.
+// Computes the strides of a view of (old_sizes, old_strides) with `sizes`; false if only a copy
+// will do.
 bool view_strides(DimsRef old_sizes, DimsRef old_strides, DimsRef sizes, Dims* strides);
 Dims infer_size(DimsRef sizes, int64_t numel);  // resolves one -1; RuntimeError
 

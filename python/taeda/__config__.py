@@ -1,4 +1,4 @@
-"""How this build of taeda was made, for reports of problems.
+"""The configuration of this build of taeda, for bug reports.
 
 >>> import taeda
 >>> taeda.__config__.show().splitlines()[0]
@@ -15,7 +15,7 @@ from taeda.backends.cpu import get_cpu_capability
 
 __all__ = ["parallel_info", "show"]
 
-# In the form in which packages look for settings of PyTorch's.
+# In the format in which packages parse PyTorch's settings.
 _SETTINGS = {
     "BLAS_INFO": "open",
     "LAPACK_INFO": "open",
@@ -46,7 +46,7 @@ def show() -> str:
 
 
 def parallel_info() -> str:
-    """How many threads compute, and what may have said so, as a text of several lines."""
+    """The number of threads, and the settings that determine it, as text."""
     named = ("TAEDA_NUM_THREADS", "OMP_NUM_THREADS")
     return "\n".join(
         [

@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from taeda import autograd, linalg, nn, optim, utils
 
 sys.modules["taeda.return_types"] = return_types
-sys.modules[__name__].__class__ = _C._Package  # names are found sooner
+sys.modules[__name__].__class__ = _C._Package  # faster attribute lookup
 
 # ---- every public operation ---------------------------------------------------------------------
 
@@ -197,7 +197,7 @@ pi = math.pi
 e = math.e
 newaxis = None
 
-_sample_dirichlet = _C.ops._sample_dirichlet  # packages draw by it
+_sample_dirichlet = _C.ops._sample_dirichlet  # packages use it for random draws
 
 is_grad_enabled = _C.is_grad_enabled
 is_inference_mode_enabled = _C.is_inference_mode_enabled

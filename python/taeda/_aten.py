@@ -1,4 +1,4 @@
-"""`taeda.ops.aten`: taeda's own operations by the names under which PyTorch's are known.
+"""`taeda.ops.aten`: taeda's operations under PyTorch's ATen names.
 
 >>> import taeda
 >>> taeda.ops.aten.add(taeda.ones(2), 1), taeda.ops.aten.add.Tensor
@@ -15,7 +15,7 @@ from taeda import _C
 
 __all__ = ["OpOverload", "OpOverloadPacket", "packet"]
 
-# Overloads are told apart by the arguments of the call, so these names are only names.
+# The arguments of a call select the overload; the overload's name is ignored.
 _OVERLOADS = frozenset(
     [
         *("default", "Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor"),
@@ -26,7 +26,7 @@ _OVERLOADS = frozenset(
 
 
 class OpOverload:
-    """An operation under the name of one of its overloads; a call does what the operation does."""
+    """An operation under the name of one of its overloads. Calling it calls the operation."""
 
     def __init__(self, overloadpacket: OpOverloadPacket, name: str) -> None:
         self.overloadpacket = overloadpacket

@@ -108,7 +108,7 @@ def _one_of(function: str, given: dict[str, Any]) -> tuple[str, Any]:
 def _apply(
     inplace: bool, method: str, tensors: Sequence[Any], *operands: Sequence[Any], **options: Any
 ) -> Any:
-    """Call a method on each tensor with its operands; the tensors themselves where in place."""
+    """Call a method on each tensor with its operands; return the tensors if it is in place."""
     name = f"{method}_" if inplace else method
     results = [
         getattr(tensor, name)(*rest, **options)

@@ -1,4 +1,4 @@
-"""A few eigenvalues of a large symmetric matrix, by products with it alone.
+"""A few eigenvalues of a large symmetric matrix, using only products with it.
 
 Knyazev, "Toward the optimal preconditioned eigensolver: locally optimal block preconditioned
 conjugate gradient method", 2001 (the method "basic"), and Duersch, Shao, Yang and Gu, "A robust and
@@ -202,7 +202,7 @@ class LOBPCG:
             self.ivars["iterations_left"] -= 1
 
     def stop_iteration(self) -> bool:
-        """Whether to go on no more."""
+        """Whether to stop."""
         return (
             self.bvars.get("force_stop", False)
             or self.ivars["iterations_left"] == 0
@@ -216,7 +216,7 @@ class LOBPCG:
         self.R = AX - BX * self.E
         sizes = linalg.vector_norm(self.X, dim=0)
         norms = {"X_norm": linalg.vector_norm(self.X).item()}
-        # Lower bounds of the norms of A and B, from what they do to X.
+        # Lower bounds of the norms of A and B, from A X and B X.
         norms["A_norm"] = (linalg.vector_norm(AX, dim=0) / sizes).max().item()
         norms["B_norm"] = (linalg.vector_norm(BX, dim=0) / sizes).max().item()
         self.fvars |= norms
@@ -224,7 +224,7 @@ class LOBPCG:
         error = linalg.vector_norm(self.R, dim=0) / scale.clamp_min(finfo(self.X.dtype).tiny)
         self.tvars["rerr"] = error
         small = (error < self.fparams["tol"]).tolist()
-        # Only from the left: the others still move.
+        # Only leading ones: the others still change.
         self.ivars["converged_count"] = [*small, False].index(False)
 
     def step(self) -> bool:
@@ -266,7 +266,7 @@ class LOBPCG:
                 half = linalg.solve_triangular(factor, half.mT, upper=False)
                 Z = linalg.solve_triangular(factor.mT, self.chosen_vectors(half), upper=True)
                 return S, Z * scale[:, None]
-        # Too nearly dependent for that.
+        # Too close to linear dependence for that.
         S = ops.cat([self.X, self.orthogonalised(more, self.X)], 1)
         return S, self.chosen_vectors(S.mT @ (self.A @ S))
 
@@ -321,7 +321,7 @@ class _Lobpcg(Function):
 
     @staticmethod
     def backward(ctx: Any, ge: Any, gv: Any) -> tuple[Any, None]:
-        """First order perturbation: dv_i is what (e_i - A)^-1 makes of dA v_i, without v_i's part.
+        """First order perturbation: dv_i is (e_i - A)^+ dA v_i.
 
         Within the span of the vectors that are known, it is written out; outside of it, one linear
         system for each vector, bordered by them, is solved.

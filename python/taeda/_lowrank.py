@@ -12,7 +12,7 @@ __all__ = ["pca_lowrank", "svd_lowrank"]
 
 
 def _range_of(a: Any, q: int, niter: int) -> Any:
-    """Return an orthonormal basis (*, m, q) for what ``a`` (*, m, n) does to random vectors.
+    """Return an orthonormal basis (*, m, q) of the range of ``a`` (*, m, n), by random projection.
 
     Halko, Martinsson and Tropp, "Finding structure with randomness", 2009, algorithm 4.4: each
     round of ``niter`` multiplies by ``a`` and its adjoint once more, which sharpens the decay of

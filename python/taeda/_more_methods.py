@@ -1,4 +1,4 @@
-"""Methods of Tensor that are seldom called, written in Python."""
+"""Rarely used methods of Tensor, written in Python."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _adjoint(self: Any) -> Any:
 
 
 def _dim_order(self: Any, *, ambiguity_check: Any = False) -> tuple[int, ...]:
-    """Return the dimensions in the order in which they lie in memory, the outermost first.
+    """Return the dimensions in memory order, the outermost first.
 
     Args:
         ambiguity_check: raise an error where dimensions of size 1 allow several orders.
@@ -88,7 +88,7 @@ def _is_distributed(self: Any) -> bool:
 
 
 def _map2(self: Any, x: Any, y: Any, callable: Any) -> Any:
-    """Replace each element, in place, by what a Python function makes of it and two others. Slow.
+    """Replace each element, in place, by a Python function of it and two others. Slow.
 
     Args:
         x, y: the other elements, broadcast to this tensor's shape.
@@ -103,7 +103,7 @@ def _map2(self: Any, x: Any, y: Any, callable: Any) -> Any:
 
 
 def _module_load(self: Any, other: Any, assign: bool = False) -> Any:
-    """Return what ``Module.load_state_dict`` puts in this tensor's place for ``other``.
+    """Return the tensor with which ``Module.load_state_dict`` replaces this one, given ``other``.
 
     Args:
         other: the value from the state.

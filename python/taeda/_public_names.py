@@ -1,4 +1,4 @@
-"""What the package's top level shows beside what it imports, and where it lies."""
+"""Public names of the package that are not imported directly, and the modules that define them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INPLACE_FUNCTIONS = frozenset({
     "tan_", "tanh_", "threshold_", "trunc_", "xlogy_", "zero_",
 })  # fmt: skip
 
-# Loaded when they are first used.
+# Loaded on first use.
 SUBMODULES = frozenset({
     "__config__", "accelerator", "amp", "ao", "array_api", "autograd", "backends", "compat",
     "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional",
@@ -35,7 +35,7 @@ _NN_FUNCTIONS = (
     "rrelu_", "spmm", "triplet_margin_loss", "vander",
 )  # fmt: skip
 
-# Names whose modules are loaded when they are first asked for.
+# Names whose modules are loaded on first use.
 FROM_SUBMODULES = {
     "_convert_indices_from_coo_to_csr": "taeda.sparse._rows",
     "_convert_indices_from_csr_to_coo": "taeda.sparse._rows",

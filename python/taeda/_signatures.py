@@ -1,4 +1,4 @@
-"""Signatures of the operations, read from their schemas; `inspect.signature` ends up here."""
+"""Signatures of the operations, read from their schemas; used by `inspect.signature`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TYPES = {
 
 
 def split(text: str) -> list[str]:
-    """Split at the commas that stand outside brackets and quotes."""
+    """Split at commas outside brackets and quotes."""
     parts, depth, quoted, start = [], 0, False, 0
     for i, c in enumerate(text):
         if c == "'":

@@ -1,4 +1,4 @@
-"""Methods of dense tensors that concern sparse ones; what they do is in taeda.sparse."""
+"""Methods of dense tensors related to sparse ones; implemented in taeda.sparse."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _to_dense(self: Any, dtype: Any = None, *, masked_grad: Any = None) -> Any:
 
 
 def _sparse_mask(self: Any, mask: Any) -> Any:
-    """Return the elements at the places of a sparse tensor of the same shape."""
+    """Return the elements at the stored positions of a sparse tensor of the same shape."""
     from taeda.sparse._make import sparse_mask
 
     return sparse_mask(self, mask)

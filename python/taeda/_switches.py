@@ -1,4 +1,4 @@
-"""Switches of PyTorch's that ask for less precision or more reproducibility than one might get."""
+"""PyTorch's switches for precision and reproducibility."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """What ``set_float32_matmul_precision`` has said last; ``"highest"`` at first."""
+    """The last value passed to ``set_float32_matmul_precision``; initially ``"highest"``."""
     return _precision
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Ask for operations that give the same result each time. In taeda all do, asked or not.
+    """Request deterministic operations. In taeda all operations are deterministic anyway.
 
     Args:
         mode: what ``are_deterministic_algorithms_enabled`` then answers.

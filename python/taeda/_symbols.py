@@ -1,4 +1,4 @@
-"""The types of what exists while PyTorch traces or compiles, or on a GPU: nothing is of them."""
+"""Types that exist in PyTorch for tracing, compiling or GPUs. taeda has no instances of them."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def _copy(self: Any) -> Any:
 def _rebuild(
     cls: Any, dtype: Any, size: Any, buffer: Any, requires_grad: bool, attributes: Any
 ) -> Any:
-    """Make a tensor from what ``__reduce_ex__`` gave."""
+    """Make a tensor from the result of ``__reduce_ex__``."""
     if 0 in size:
         result = _C.ops.empty(size, dtype=dtype)
     else:
@@ -256,7 +256,7 @@ def _nonzero(self: Any, *, as_tuple: bool = False) -> Any:
 
 
 def _is_nonzero(self: Any) -> bool:
-    """Whether the one element is not zero; RuntimeError if there are more or none."""
+    """Whether the only element is non-zero; RuntimeError unless there is exactly one."""
     return bool(self)
 
 
@@ -280,7 +280,7 @@ def _sum_to_size(self: Any, *size: Any) -> Any:
 
 
 def _apply(self: Any, callable: Any) -> Any:
-    """Replace each element, in place, by what a Python function makes of it. Slow."""
+    """Replace each element, in place, by a Python function of it. Slow."""
     values = self.detach()
     for index in range(values.numel()):
         place = _unravel(index, values.shape)
@@ -289,7 +289,7 @@ def _apply(self: Any, callable: Any) -> Any:
 
 
 def _map(self: Any, tensor: Any, callable: Any) -> Any:
-    """Replace each element, in place, by what a Python function makes of it and another's. Slow.
+    """Replace each element, in place, by a Python function of it and another's. Slow.
 
     Args:
         tensor: the other elements, of the same dtype; broadcast to this tensor's shape.
@@ -338,7 +338,7 @@ def _unique_consecutive(
 
 
 def _storage(self: Any) -> Any:
-    """Return the memory that the tensor, and all its views, lie in, as elements of its dtype."""
+    """Return the storage of the tensor and its views, as elements of its dtype."""
     from taeda.storage import TypedStorage
 
     return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
@@ -393,7 +393,7 @@ def _install() -> None:
         method.__qualname__ = f"Tensor.{name}"
         setattr(Tensor, name, method)
     Tensor.__array_priority__ = 1000
-    # A number that is the tensor's own while it lives, by which packages tell tensors apart.
+    # A number that is unique among live tensors, which packages use as an identity.
     Tensor._cdata = property(id)
 
 

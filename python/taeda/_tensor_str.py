@@ -26,7 +26,7 @@ _PROFILES: dict[str, dict[str, Any]] = {
 }
 _options: dict[str, Any] = {**_PROFILES["default"], "sci_mode": None}
 
-_GAP = object()  # stands in a nested list of values where a summary leaves elements out
+_GAP = object()  # marks omitted elements in a nested list of values
 
 
 def get_printoptions() -> dict[str, Any]:
@@ -192,7 +192,7 @@ def _render(values: Any, dims: int, indent: int, form: Any) -> str:
             "..." if row is _GAP else _render(row, dims - 1, indent + 1, form) for row in values
         ]
         return "[" + ("," + "\n" * (dims - 1) + " " * (indent + 1)).join(rows) + "]"
-    # One space beyond the comma and the blank that part two elements keeps lines under the limit.
+    # Count one column more than the separator, so that rows stay under the limit.
     per_line = max(1, (_options["linewidth"] - indent) // (form.width + 2))
     cells = [" ..." if v is _GAP else form(v) for v in values]
     lines = [", ".join(cells[i : i + per_line]) for i in range(0, len(cells), per_line)]
@@ -221,7 +221,7 @@ def _body(tensor: Tensor, indent: int) -> str:
 
 
 def _dtype_is_implied(tensor: Tensor, has_values: bool) -> bool:
-    """Whether a reader would take the printed values for this dtype without being told."""
+    """Whether the printed values imply the dtype, so that it need not be printed."""
     taeda = sys.modules["taeda"]
     default = taeda.get_default_dtype()
     if tensor.dtype == default or not has_values:
@@ -231,7 +231,7 @@ def _dtype_is_implied(tensor: Tensor, has_values: bool) -> bool:
 
 
 def _graph_suffix(tensor: Tensor) -> str | None:
-    """What to print of a tensor's place in the autograd graph."""
+    """The part of the repr about the autograd graph: requires_grad or grad_fn."""
     try:
         node = tensor.grad_fn
     except RuntimeError:  # a view whose history an in-place operation has made unusable

@@ -21,7 +21,7 @@ _NAMES = {
     "ComplexDoubleTensor": _C.complex128,
 }
 _STRINGS = {dtype: f"taeda.{name}" for name, dtype in _NAMES.items()}
-# Those that are stored only have names, but no types.
+# Storage-only dtypes have names, but no types.
 _STRINGS |= {
     _C.uint16: "taeda.UInt16Tensor",
     _C.uint32: "taeda.UInt32Tensor",
@@ -65,7 +65,7 @@ def _make(name: str, dtype: Any) -> Any:
     return tensortype(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "taeda"})
 
 
-# The types of complex tensors are names alone, as in PyTorch.
+# The types of complex tensors are only names, as in PyTorch.
 TYPES: dict[str, Any] = {
     name: _make(name, dtype) for name, dtype in _NAMES.items() if not name.startswith("Complex")
 }
@@ -158,7 +158,7 @@ def type_string(dtype: Any, layout: Any = _C.strided) -> str:
 
 
 def as_dtype(kind: Any) -> Any:
-    """Return the dtype that a dtype, a tensor type or the name of one stands for."""
+    """Return the dtype for a dtype, a tensor type or the name of one."""
     if isinstance(kind, _C.dtype):
         return kind
     if isinstance(kind, cudatensortype) or (isinstance(kind, str) and ".cuda." in kind):

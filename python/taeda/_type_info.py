@@ -29,7 +29,7 @@ def _name(dtype: Any) -> str:
 
 
 class _Info:
-    """What both kinds share: equality, hashing and pickling by dtype."""
+    """Base class: equality, hashing and pickling by dtype."""
 
     __slots__ = ()
     dtype: str

@@ -1,14 +1,14 @@
-"""What `taeda.vmap` is made of: batched tensors, and a rule for each operation on them.
+"""The implementation of `taeda.vmap`: batched tensors, and a batching rule for each operation.
 
 A batched tensor is a Python object that hides the first dimension of another tensor, its value. It
-has the shape, the dtype and the strides of one element of the batch, so that code that asks for them
-sees what it would see without vmap. An operation on batched tensors comes here from the one door,
-with its arguments parsed, and its rule computes with the values. Those record gradients and carry
-tangents as usual: vmap lies above autograd and needs nothing from it. Within a vmap inside of
-another, the value of a batched tensor is a batched tensor.
+has the shape, the dtype and the strides of one element of the batch, so that code that
+reads them behaves as without vmap. The dispatcher passes operations on batched tensors here, with
+their arguments parsed, and the rule computes with the values. Those record gradients and carry
+tangents as usual: vmap is above autograd and independent of it. In nested vmaps the value of a
+batched tensor is a batched tensor.
 
-`table` says which rule an operation has. Most need no entry: those that are composed of others are
-run as they are, and what is computed element by element has one rule in common.
+`table` maps operations to rules. Most need no entry: composite operations run as they are, and
+elementwise operations share one rule.
 
 Nothing here is imported before the first call of vmap.
 """

@@ -1,4 +1,4 @@
-"""Rules for what works along dimensions that are named by arguments."""
+"""Rules for operations along dimensions given by arguments."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from taeda._C import Tensor
 
 ops = _C.ops
 
-# What dimensions are called in schemas.
+# Names of dimension arguments in schemas.
 DIMS = ("dim", "dims", "dim0", "dim1", "dim2", "axis0", "axis1", "dimension")
 
 
 def shifted(dim: Any, rank: int) -> Any:
-    """A dimension, or several, of a tensor with `rank` ones, where one more is in front."""
+    """Shift one or several dimensions, of `rank`, by the hidden one in front."""
     if isinstance(dim, (tuple, list)):
         return [shifted(d, rank) for d in dim]
     n = max(rank, 1)
@@ -57,8 +57,8 @@ def along(op: Op, level: Level, args: Sequence[Any]) -> Any:
 
 
 def rank_of(op: Op, args: Sequence[Any]) -> int:
-    """How many dimensions those of the arguments are counted in."""
-    sizes = op.place("sizes")
+    """The rank that dimension arguments refer to."""
+    sizes = op.position("sizes")
     return args[0].dim() if sizes is None else len(args[sizes])
 
 
@@ -77,24 +77,24 @@ def strictly_along(op: Op, level: Level, args: Sequence[Any]) -> Any:
 
 
 def reduction(op: Op, level: Level, args: Sequence[Any]) -> Any:
-    """Sums and the like over the dimensions that are named, or over all but the hidden one."""
-    x, place = args[0], op.place("dim")
+    """Reductions over the given dimensions, or over all but the hidden one."""
+    x, position = args[0], op.position("dim")
     value, rank = front(x, level), x.dim()
-    if place is None:
+    if position is None:
         return _of_all(op, level, args, flattened(value))
-    if args[place] is not None and args[place] != ():
+    if args[position] is not None and args[position] != ():
         return along(op, level, args)
     given = list(args)
-    keep = op.place("keepdim")
+    keep = op.position("keepdim")
     kept = keep is not None and args[keep]
-    if op.kinds[place].startswith("int["):
+    if op.kinds[position].startswith("int["):
         given[0] = value if rank else value.unsqueeze(1)
-        given[place] = list(range(1, max(rank, 1) + 1))
+        given[position] = list(range(1, max(rank, 1) + 1))
         if not rank and keep is not None:
             given[keep] = False
         return wrapped(op.call(given), level)
     given[0] = flattened(value)
-    given[place] = 1
+    given[position] = 1
     if keep is not None:
         given[keep] = False
     result = wrapped(op.call(given), level)
@@ -102,7 +102,7 @@ def reduction(op: Op, level: Level, args: Sequence[Any]) -> Any:
 
 
 def _of_all(op: Op, level: Level, args: Sequence[Any], flat: Tensor) -> Any:
-    """An overload without dimensions, by the one that has some."""
+    """An overload without `dim`, computed by the one with `dim`."""
     if op.name in ("max", "min"):
         if not flat.size(1):
             raise RuntimeError(
@@ -118,22 +118,22 @@ def _of_all(op: Op, level: Level, args: Sequence[Any], flat: Tensor) -> Any:
 
 
 def leading(*core: int) -> Rule:
-    """Return a rule for what takes any number of dimensions in front of its own.
+    """Return a rule for operations that take any number of leading batch dimensions.
 
     Args:
-        core: how many dimensions each tensor argument has of its own, in order.
+        core: the number of non-batch dimensions of each tensor argument, in order.
     """
 
     def rule(op: Op, level: Level, args: Sequence[Any]) -> Any:
         if op.inplace:
             check_target(op, level, args)
-        places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
-        own = {i: core[min(k, len(core) - 1)] for k, i in enumerate(places)}
-        if any(args[i].dim() < own[i] for i in places):
+        positions = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+        own = {i: core[min(k, len(core) - 1)] for k, i in enumerate(positions)}
+        if any(args[i].dim() < own[i] for i in positions):
             return refuse(op, args)
-        batch = max(args[i].dim() - own[i] for i in places)
+        batch = max(args[i].dim() - own[i] for i in positions)
         given = list(args)
-        for i in places:
+        for i in positions:
             value = front(args[i], level)
             missing = batch - (args[i].dim() - own[i])
             if missing:
@@ -147,9 +147,9 @@ def leading(*core: int) -> Rule:
 
 
 def folded(spatial: int) -> Rule:
-    """Return a rule for what takes one dimension of examples, channels and `spatial` dimensions.
+    """Return a rule for operations on (examples, channels, *spatial) tensors.
 
-    The hidden dimension becomes part of that of the examples, or takes its place.
+    The hidden dimension is folded into that of the examples, or replaces a missing one.
     """
 
     def rule(op: Op, level: Level, args: Sequence[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Operations from outside under vmap: `autograd.Function`, and what `taeda.library` defines."""
+"""User-defined operations under vmap: `autograd.Function`, and those of `taeda.library`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from taeda.utils._pytree import _broadcast_to_and_flatten, tree_flatten
 
 
 class VmapInfo(NamedTuple):
-    """What a `vmap` staticmethod is told of the vmap that it is called in."""
+    """The `info` argument of a `vmap` staticmethod."""
 
     batch_size: int
     randomness: str
@@ -61,7 +61,7 @@ def apply(function: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _placed(result: Any, level: Level, what: str) -> Any:
-    """What a rule returned, (output, out_dims), as batched tensors."""
+    """Convert a rule's result (output, out_dims) to batched tensors."""
     if not isinstance(result, tuple) or len(result) != 2:
         got = f"{len(result)} of them" if isinstance(result, tuple) else f"a {type(result)}"
         raise RuntimeError(
@@ -84,7 +84,7 @@ def _placed(result: Any, level: Level, what: str) -> Any:
 
 
 class _Context:
-    """The context of a Function whose batch another one stands for."""
+    """The context of a Function that is mapped by `_Mapped`."""
 
     saved_tensors: tuple[Any, ...] = ()
     saved_for_forward: tuple[Any, ...] = ()
@@ -114,7 +114,7 @@ class _Context:
 
 @dataclasses.dataclass
 class _Call:
-    """The function that is mapped, over how many elements, and which arguments are batched."""
+    """The mapped function, the batch size, and which arguments are batched."""
 
     function: Any
     size: int
@@ -123,13 +123,13 @@ class _Call:
 
 
 class _Mapped(Function):
-    """A Function that does for a whole batch what another one does for an element."""
+    """A Function that applies another one to every element of a batch."""
 
     generate_vmap_rule = True
 
     @classmethod
     def run(cls, function: Any, level: Level, values: Sequence[Any], dims: Sequence[Any]) -> Any:
-        """Apply it, and hide the batch in what it returns."""
+        """Apply it, and return batched tensors."""
         batched = tuple(dim == 0 for dim in dims)
         call = _Call(function, level.size, level.randomness, batched)
         result = cls.apply(call, *values)
@@ -226,7 +226,7 @@ def _wrapped(values: Sequence[Any], batched: Sequence[bool], level: Level) -> An
 
 
 def from_library(op: Op, level: Level, args: Sequence[Any]) -> Any:
-    """The registered rule; what is written in other operations runs as it is; else a loop."""
+    """Apply the registered rule; run composite operations as they are; loop over the rest."""
     from taeda.library._operator import COMPILED, OPERATORS, RECORDED
 
     operator = OPERATORS.get(op.full_name)

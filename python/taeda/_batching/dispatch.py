@@ -1,4 +1,4 @@
-"""From an operation that was called with batched tensors to its rule."""
+"""Finds and calls the rule of an operation with batched tensors."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ ESCAPED = (
 
 
 class Op:
-    """An operation as its rule sees it, one for each overload.
+    """An operation's overload, as passed to its rule.
 
     Attributes:
         name: without the underscore at the end of an in-place form.
         args: the arguments' names.
         kinds: their types, as in the schema.
-        tensors: the places of those that are tensors.
+        tensors: the positions of those that are tensors.
         function: calls it.
         inplace: whether it changes its first argument.
-        mutated: the places of the arguments that it changes, as its schema says.
+        mutated: the positions of the arguments that it changes, by its schema.
     """
 
     def __init__(self, name: str, schema: str, function: Any, traits: dict[str, bool]) -> None:
@@ -55,8 +55,8 @@ class Op:
         if ", *" not in schema and "(*" not in schema:
             self.positional = len(self.args)
 
-    def place(self, name: str) -> int | None:
-        """Where the argument of this name is; None where there is none."""
+    def position(self, name: str) -> int | None:
+        """The position of the argument of this name, or None."""
         return self.args.index(name) if name in self.args else None
 
     def call(self, args: Sequence[Any]) -> Any:
@@ -86,8 +86,8 @@ Rule = Callable[[Op, Level, Sequence[Any]], Any]
 def make_rule(name: str, schema: str, function: Any, traits: dict[str, bool]) -> Any:
     """Return a function of the operation's arguments; it may give NotImplemented.
 
-    That means that the operation is to run as it is: it calls others, which come here in turn, or
-    asks its arguments for no more than shapes and dtypes.
+    In that case the operation runs as it is: it calls others, which are dispatched in turn, or it
+    uses only shapes and dtypes.
     """
     from taeda._batching import custom, random, table
 
@@ -112,7 +112,7 @@ def make_rule(name: str, schema: str, function: Any, traits: dict[str, bool]) ->
     return apply
 
 
-# ---- rules that any operation can have ----------------------------------------------------------
+# ---- generic rules ----------------------------------------------------------
 
 
 def as_it_is(op: Op, level: Level, args: Sequence[Any]) -> Any:

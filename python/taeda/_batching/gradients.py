@@ -34,14 +34,14 @@ def run_grad(
     if level is None:
         if level_of(tuple(grads)) is None:
             return _C._run_grad(tuple(outputs), tuple(grads), keep, create, tuple(inputs))
-        # The derivatives' own kernels read memory; what they are in operations has rules.
+        # Derivative kernels read memory directly; derivatives composed of operations have rules.
         found = _C._run_grad(tuple(outputs), tuple(grads), keep, True, tuple(inputs))
         return found if create else [None if g is None else g.detach() for g in found]
     roots, weights = [], []
     for output, grad in zip(outputs, grads, strict=True):
         value, hidden = separate(output, level)
         if not hidden:
-            # It depends on nothing that is batched.
+            # It does not depend on any batched tensor.
             if all(separate(x, level)[1] for x in inputs):
                 continue
             grad = _only_unbatched(grad, level)

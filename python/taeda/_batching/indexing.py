@@ -15,7 +15,7 @@ from taeda._C import Tensor
 ops = _C.ops
 
 
-def _masks_as_places(indices: Sequence[Any], level: Level) -> list[Any]:
+def _masks_as_indices(indices: Sequence[Any], level: Level) -> list[Any]:
     found: list[Any] = []
     for index in indices:
         if index is None or index.dtype not in (_C.bool, _C.uint8):
@@ -31,7 +31,7 @@ def _masks_as_places(indices: Sequence[Any], level: Level) -> list[Any]:
 
 
 class Gathered:
-    """Where the elements that some indices choose lie in the values.
+    """The layout of gathered elements within the values.
 
     Attributes:
         indices: of the values, whose first dimension is the hidden one.
@@ -40,11 +40,11 @@ class Gathered:
     """
 
     def __init__(self, indices: Sequence[Any], level: Level) -> None:
-        given = _masks_as_places(indices, level)
-        places = [i for i, index in enumerate(given) if index is not None]
-        self.rank = max(given[i].dim() for i in places)
-        adjacent = places[-1] - places[0] == len(places) - 1
-        self.first = places[0] if adjacent else None
+        given = _masks_as_indices(indices, level)
+        positions = [i for i, index in enumerate(given) if index is not None]
+        self.rank = max(given[i].dim() for i in positions)
+        adjacent = positions[-1] - positions[0] == len(positions) - 1
+        self.first = positions[0] if adjacent else None
         self.indices: list[Any] = [
             ops.arange(level.size).reshape(-1, *(1,) * self.rank),
             *(None if index is None else self._aligned(index, level) for index in given),
@@ -65,7 +65,7 @@ class Gathered:
         )  # fmt: skip
 
     def from_result(self, values: Tensor) -> Tensor:
-        """The other way round."""
+        """The inverse."""
         if not self.first or not self.rank:
             return values
         stop = 1 + self.first
@@ -87,12 +87,12 @@ def index(op: Op, level: Level, args: Sequence[Any]) -> Any:
 
 
 def _plain_index(op: Op, value: Tensor, indices: Sequence[Any], level: Level) -> Tensor:
-    given = _masks_as_places(indices, level)
-    places = [i for i, index in enumerate(given) if index is not None]
+    given = _masks_as_indices(indices, level)
+    positions = [i for i, index in enumerate(given) if index is not None]
     found = op.call([value, [None, *given]])
-    if not places or places[-1] - places[0] == len(places) - 1:
+    if not positions or positions[-1] - positions[0] == len(positions) - 1:
         return found
-    return found.movedim(max(given[i].dim() for i in places), 0)
+    return found.movedim(max(given[i].dim() for i in positions), 0)
 
 
 def index_put(op: Op, level: Level, args: Sequence[Any]) -> Any:
@@ -142,8 +142,8 @@ def index_select(op: Op, level: Level, args: Sequence[Any]) -> Any:
         return wrap(found.squeeze(1), level)
     at = shifted(dim, x.dim())
     lines = _with_dim(front(x, level)).movedim(at, 1)
-    places = flattened(_with_dim(front(chosen, level)))
-    found = ops.index(lines, [ops.arange(level.size).unsqueeze(1), places]).movedim(1, at)
+    positions = flattened(_with_dim(front(chosen, level)))
+    found = ops.index(lines, [ops.arange(level.size).unsqueeze(1), positions]).movedim(1, at)
     return _like(x, found, level)
 
 
@@ -180,8 +180,8 @@ def index_fill(op: Op, level: Level, args: Sequence[Any]) -> Any:
 def _put(op: Op, level: Level, x: Tensor, chosen: Tensor, at: int, new: Tensor) -> Any:
     """Change the lines of `x` that `chosen` names, along dimension `at` of the value."""
     lines = _with_dim(front(x, level)).movedim(at, 1)
-    places = flattened(_with_dim(front(chosen, level)))
-    where, new = [ops.arange(level.size).unsqueeze(1), places], new.to(x.dtype)
+    positions = flattened(_with_dim(front(chosen, level)))
+    where, new = [ops.arange(level.size).unsqueeze(1), positions], new.to(x.dtype)
     adds = op.name == "index_add"
     if op.inplace:
         ops.index_put_(lines, where, new, adds)
@@ -217,15 +217,15 @@ def embedding(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`embedding`: as `index`, where the weights are batched."""
     weight, indices, padding = args
     w, w_hidden = separate(weight, level)
-    places, hidden = separate(indices, level)
+    positions, hidden = separate(indices, level)
     if not w_hidden:
-        return wrap(op.call([w, places, padding]), level)
+        return wrap(op.call([w, positions, padding]), level)
     if not hidden:
-        places = places.unsqueeze(0)
-    batch = ops.arange(level.size).reshape(-1, *(1,) * (places.dim() - 1))
-    found = ops.index(w, [batch, places])
+        positions = positions.unsqueeze(0)
+    batch = ops.arange(level.size).reshape(-1, *(1,) * (positions.dim() - 1))
+    found = ops.index(w, [batch, positions])
     if padding >= 0:
-        found = ops.where((places == padding).unsqueeze(-1), found.detach(), found)
+        found = ops.where((positions == padding).unsqueeze(-1), found.detach(), found)
     return wrap(found, level)
 
 
@@ -235,26 +235,26 @@ def embedding_sums(op: Op, level: Level, args: Sequence[Any]) -> Any:
     w, hidden = separate(weight, level)
     if not hidden:
         return wrap(op.call([w, separate(indices, level)[0]]), level)
-    places = front(indices, level)
-    batch = ops.arange(level.size).reshape(-1, *(1,) * (places.dim() - 1))
-    return wrap(ops.index(w, [batch, places]).sum(-2), level)
+    positions = front(indices, level)
+    batch = ops.arange(level.size).reshape(-1, *(1,) * (positions.dim() - 1))
+    return wrap(ops.index(w, [batch, positions]).sum(-2), level)
 
 
 def embedding_backward(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`embedding_dense_backward`: one table for all."""
     grad, indices, count, padding = args
-    g, places = front(grad, level), front(indices, level)
+    g, positions = front(grad, level), front(indices, level)
     if padding >= 0:
-        g = g.masked_fill((places == padding).unsqueeze(-1), 0)
-    start = ops.arange(level.size).mul(count).reshape(-1, *(1,) * (places.dim() - 1))
-    table = op.call([g, places + start, level.size * count, -1])
+        g = g.masked_fill((positions == padding).unsqueeze(-1), 0)
+    start = ops.arange(level.size).mul(count).reshape(-1, *(1,) * (positions.dim() - 1))
+    table = op.call([g, positions + start, level.size * count, -1])
     return wrap(table.reshape(level.size, count, -1), level)
 
 
-def take_places(op: Op, level: Level, args: Sequence[Any]) -> Any:
-    """`_take_places` and its gradient: in each example the same places."""
-    x, places, *sizes = args
-    return wrap(op.call([front(x, level), places, *([level.size, *s] for s in sizes)]), level)
+def take_indices(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    """`_take_indices` and its gradient: with the same indices for every element."""
+    x, positions, *sizes = args
+    return wrap(op.call([front(x, level), positions, *([level.size, *s] for s in sizes)]), level)
 
 
 def search(op: Op, level: Level, args: Sequence[Any]) -> Any:
@@ -275,13 +275,13 @@ def search(op: Op, level: Level, args: Sequence[Any]) -> Any:
 
 
 def bucketize(op: Op, level: Level, args: Sequence[Any]) -> Any:
-    """`bucketize`: `searchsorted`, with its arguments the other way round."""
+    """`bucketize`: `searchsorted` with its arguments swapped."""
     values, boundaries, int32, right = args
     if not separate(boundaries, level)[1]:
         return wrap(op.call([separate(values, level)[0], *args[1:]]), level)
     values = values if isinstance(values, Tensor) else ops.scalar_tensor(values)
-    places = flattened(front(values, level))
-    found = ops.searchsorted(boundaries._value, places, out_int32=int32, right=right)
+    positions = flattened(front(values, level))
+    found = ops.searchsorted(boundaries._value, positions, out_int32=int32, right=right)
     return wrap(found.reshape(level.size, *values.shape), level)
 
 

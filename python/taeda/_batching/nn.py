@@ -15,7 +15,7 @@ ops = _C.ops
 
 
 def _scaled(result: Tensor, weight: Any, bias: Any) -> Tensor:
-    """What a normalisation gave, times a weight and plus a bias that broadcast."""
+    """A normalised tensor times a weight plus a bias, with broadcasting."""
     dtype = result.dtype
     if weight is not None:
         result = result * weight
@@ -151,25 +151,25 @@ def nll_loss(op: Op, level: Level, args: Sequence[Any]) -> Any:
     if not x.dim() or x.dim() not in (target.dim(), target.dim() + 1) or not x.size(-1):
         return refuse(op, args)
     scores = x if op.name == "_nll_loss" else ops.log_softmax(x, 1)
-    scores, places = front(scores, level), front(target, level)
+    scores, targets = front(scores, level), front(target, level)
     classes = 1 if x.dim() == 1 else 2
-    counted = places != ignored
-    safe = places.masked_fill(~counted, 0).unsqueeze(classes)
+    counted = targets != ignored
+    safe = targets.masked_fill(~counted, 0).unsqueeze(classes)
     picked = -scores.gather(classes, safe).squeeze(classes)
     if weight is None:
         weights = counted.to(picked.dtype)
     else:
-        by_class = front(weight, level).detach()  # the losses have no gradient by it
-        by_class = by_class.gather(1, safe.reshape(level.size, -1)).reshape(places.shape)
+        by_class = front(weight, level).detach()  # not differentiable
+        by_class = by_class.gather(1, safe.reshape(level.size, -1)).reshape(targets.shape)
         weights = by_class * counted
     losses = ops.where(counted, picked * weights, ops.zeros_like(picked))
-    dims = list(range(1, places.dim()))
+    dims = list(range(1, targets.dim()))
     total = weights.sum(dims) if dims else weights
     if reduction:
         losses = losses.sum(dims) if dims else losses
         losses = losses / total if reduction == 1 else losses
     found = [wrap(losses, level), wrap(total, level)]
-    if op.name == "_cross_entropy":  # the middle result serves a derivative of its own
+    if op.name == "_cross_entropy":  # the second result is only for the derivative
         found.insert(1, wrap(total.detach(), level))
     return tuple(found)
 

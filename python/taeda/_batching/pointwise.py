@@ -1,4 +1,4 @@
-"""Rules for what is computed element by element, with operands that broadcast."""
+"""Rules for elementwise operations with broadcasting operands."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from taeda._C import Tensor
 
 ops = _C.ops
 
-# Operands that have no part in the result's dtype.
+# Operands that do not affect the result's dtype.
 _CONDITIONS = ("condition", "mask")
 
 
 def aligned(value: Tensor, rank: int) -> Tensor:
-    """`value` with dimensions of size 1 behind its first one, so that `rank` follow that."""
+    """Insert dimensions of size 1 after the first one, so that `rank` dimensions follow it."""
     missing = rank + 1 - value.dim()
     if missing <= 0:
         return value
@@ -52,7 +52,7 @@ def _promoted(op: Op, level: Level, args: Sequence[Any]) -> list[Any]:
             continue
         if type(a) is not BatchedTensor or a._level is not level:
             if not rank and len(dtypes) > 1 and not _C._is_number(a):
-                given[i] = a.reshape(1)  # counts as much as the values, which have a dimension
+                given[i] = a.reshape(1)  # promotes like the values, which have a dimension
             continue
         value = aligned(a._value, rank)
         if rank and not a.dim() and len(dtypes) > 1 and op.args[i] not in _CONDITIONS:
@@ -61,12 +61,12 @@ def _promoted(op: Op, level: Level, args: Sequence[Any]) -> list[Any]:
     return given
 
 
-def _as_zero_dim(op: Op, value: Tensor, args: Sequence[Any], place: int) -> Tensor:
-    """`value`, which takes part in type promotion as the zero-dim tensor that it stands for."""
+def _as_zero_dim(op: Op, value: Tensor, args: Sequence[Any], position: int) -> Tensor:
+    """Convert `value` so that it promotes like the zero-dim tensor that it represents."""
     for i, other in enumerate(args):
-        if i == place or not isinstance(other, Tensor) or not other.dim():
+        if i == position or not isinstance(other, Tensor) or not other.dim():
             continue
-        if op.args[i] not in _CONDITIONS and ops.result_type(args[place], other) == other.dtype:
+        if op.args[i] not in _CONDITIONS and ops.result_type(args[position], other) == other.dtype:
             return value.to(other.dtype)
     return value
 
@@ -124,8 +124,8 @@ def fill_(op: Op, level: Level, args: Sequence[Any]) -> Any:
 
 def loss(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """Losses of pairs of elements: the mean or the sum is each one's own."""
-    place = op.args.index("reduction")
-    reduction = args[place]
+    position = op.args.index("reduction")
+    reduction = args[position]
     rank = max(a.dim() for a in args if isinstance(a, Tensor))
     elements: list[Any] = []
     for i, a in enumerate(args):
@@ -133,7 +133,7 @@ def loss(op: Op, level: Level, args: Sequence[Any]) -> Any:
         if i < 2:
             value = front(a, level)
         elements.append(aligned(value, rank) if hidden or i < 2 else value)
-    elements[place] = 0
+    elements[position] = 0
     result = op.call(elements)
     if reduction:
         rest = flattened(result)

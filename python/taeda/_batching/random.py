@@ -1,4 +1,4 @@
-"""Rules for operations that draw random numbers, as the `randomness` of the vmap asks for."""
+"""Rules for operations that draw random numbers, following the `randomness` of the vmap."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ERROR = (
     "'different' randomness flags on vmap or perform the randomness operation out of vmap"
 )
 
-# They are composed of other operations, but draw themselves.
+# Composite operations that draw random numbers themselves.
 _DROPOUTS = ("alpha_dropout", "dropout_", "feature_alpha_dropout", "feature_dropout")
 _LEAST_RANK = {"feature_alpha_dropout": 2, "feature_dropout": 2, "multinomial": 1}
 

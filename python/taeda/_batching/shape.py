@@ -1,4 +1,4 @@
-"""Rules for what changes shapes, and for what makes tensors like others."""
+"""Rules for shape operations, and for factories like `zeros_like`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def direct(op: Op, level: Level, args: Sequence[Any]) -> Any:
     if op.inplace:
         check_target(op, level, args)
     given = [front(a, level) if isinstance(a, Tensor) else a for a in args]
-    place = op.place("memory_format")
-    if place is not None and given[place] not in (None, _C.preserve_format):
-        given[place] = _C.contiguous_format  # the others are for tensors of one more dimension
+    position = op.position("memory_format")
+    if position is not None and given[position] not in (None, _C.preserve_format):
+        given[position] = _C.contiguous_format  # the others are for tensors of one more dimension
     result = op.call(given)
     if op.inplace:
         return args[0]
@@ -152,7 +152,7 @@ def roll(op: Op, level: Level, args: Sequence[Any]) -> Any:
 
 
 def as_strided(op: Op, level: Level, args: Sequence[Any]) -> Any:
-    """See the memory of each element in the same way: their strides and offsets are real ones."""
+    """Take the same strided view of each element; batched tensors have real strides and offsets."""
     x, size, stride, offset = args[:4]
     if op.inplace:
         check_target(op, level, args)
@@ -176,7 +176,7 @@ def cat(op: Op, level: Level, args: Sequence[Any]) -> Any:
 
 
 def block_diag(op: Op, level: Level, args: Sequence[Any]) -> Any:
-    """Stand matrices of the last two dimensions along a diagonal."""
+    """Place matrices of the last two dimensions along a diagonal."""
     return wrap(op.call([[front(t, level) for t in args[0]]]), level)
 
 

@@ -1,4 +1,4 @@
-"""Which rule each operation has. A new one needs an entry only if none of these is right for it:
+"""The batching rule of each operation. A new one needs an entry unless one of these applies:
 
 - what is composed of other operations (`composite`) runs as it is: its parts come here;
 - what is computed element by element (`elementwise`) has the rule `pointwise`;
@@ -35,12 +35,12 @@ def no_tensor(op: Op, level: Level, args: Sequence[Any]) -> Any:
 
 
 def loop_if_batched(*names: str) -> Rule:
-    """Return a rule that asks for the parts, unless an argument of these names is batched."""
+    """Return a rule that runs the composite, unless an argument of these names is batched."""
 
     def rule(op: Op, level: Level, args: Sequence[Any]) -> Any:
         for name in names:
-            place = op.place(name)
-            if place is not None and separate(args[place], level)[1]:
+            position = op.position(name)
+            if position is not None and separate(args[position], level)[1]:
                 return loop(op, level, args)
         return NotImplemented
 
@@ -55,7 +55,7 @@ def one_hot(op: Op, level: Level, args: Sequence[Any]) -> Any:
 
 
 _RULES: list[tuple[str, Rule]] = [
-    # What is called elementwise in the registry, and these:
+    # Elementwise operations of the registry, and these:
     (
         "_dirichlet_grad _standard_gamma_grad complex copy frexp igamma igammac "
         "isclose isreal special_chebyshev_polynomial_t special_chebyshev_polynomial_u "
@@ -73,7 +73,7 @@ _RULES: list[tuple[str, Rule]] = [
         "smooth_l1_loss soft_margin_loss",
         pointwise.loss,
     ),
-    # One tensor, with nothing that depends on how many dimensions there are.
+    # One tensor, independent of its number of dimensions.
     (
         "_resample _resample_backward _to_copy alias clone detach empty_like full_like ones_like "
         "view_as_real zero zeros_like",
@@ -81,7 +81,7 @@ _RULES: list[tuple[str, Rule]] = [
     ),
     ("view_as_complex", shape.last_dim),
     ("new_empty new_full new_ones new_zeros", shape.new),
-    # Over dimensions, by default all.
+    # Reductions over dimensions, by default all.
     (
         "_std _std_mean _var _var_mean all amax amin any argmax argmin count_nonzero "
         "linalg_vector_norm logsumexp max mean median min nanmedian nansum prod sum",
@@ -122,14 +122,14 @@ _RULES: list[tuple[str, Rule]] = [
     ("_scatter_fill gather scatter scatter_add scatter_reduce", indexing.gather),
     ("embedding", indexing.embedding),
     ("_embedding_sums", indexing.embedding_sums),
-    ("_take_places", indexing.take_places),
-    ("_take_places_backward", indexing.take_places),
+    ("_take_indices", indexing.take_indices),
+    ("_take_indices_backward", indexing.take_indices),
     ("embedding_dense_backward", indexing.embedding_backward),
     ("bucketize", indexing.bucketize),
     ("searchsorted", indexing.search),
     ("isin", indexing.isin),
     ("one_hot", one_hot),
-    # Products, and what takes any number of dimensions in front of its own.
+    # Products, and other operations with any number of leading dimensions.
     ("bmm mm", matrix.mm),
     ("dot", matrix.dot),
     ("mv", matrix.mv),
@@ -180,14 +180,14 @@ _RULES: list[tuple[str, Rule]] = [
         "_grid_sample_input _grid_sample_places _scatter_pool",
         along.folded(0),
     ),
-    # No rule can do better than this.
+    # A loop is the best possible rule.
     ("_linalg_lstsq _linalg_pinv _linalg_solve_ex linspace logspace", loop),
     ("nonzero _nonzero_tuple _unique _unique_consecutive", dynamic),
     ("allclose equal", no_tensor),
     ("can_cast result_type", as_it_is),
 ]  # fmt: skip
 
-# Operations that are composed of others and yet read elements.
+# Composite operations that read elements.
 _COMPOSITE: list[tuple[str, Rule]] = [
     ("istft quantile nanquantile", loop_if_batched("window", "q")),
     ("_histogramdd histogram segment_reduce", one_by_one),

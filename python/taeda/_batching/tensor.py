@@ -1,4 +1,4 @@
-"""Batched tensors, and the levels of vmap that they belong to."""
+"""Batched tensors, and the vmap levels that they belong to."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class GradScaler:
         self._forget()
 
     def _forget(self) -> None:
-        """Begin anew: no optimizer has been seen since the update."""
+        """Reset the per-optimizer state after an update."""
         self._stages: dict[int, OptState] = defaultdict(_ready)
         self._found_inf: dict[int, bool] = {}
 

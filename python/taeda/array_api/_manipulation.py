@@ -65,7 +65,7 @@ def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
 
 
 def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
-    """Return a view with some dimensions at other places, the others in order."""
+    """Return a view with some dimensions moved, the others in order."""
     return taeda.moveaxis(x, source, destination)
 
 
@@ -93,7 +93,7 @@ def flip(x: Tensor, /, *, axis: Axes | None = None) -> Tensor:
 
 
 def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
-    """Shift elements along dimensions, in at one end what goes out at the other.
+    """Shift elements cyclically along dimensions.
 
     Args:
         x: the tensor.
@@ -132,7 +132,7 @@ def _counted_from_start(indices: Tensor, size: int) -> Tensor:
 
 
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
-    """Return the slices of ``x`` at the given places of a dimension.
+    """Return the slices of ``x`` at the given indices of a dimension.
 
     Args:
         x: the tensor.

@@ -23,7 +23,7 @@ Dtype = dtype | None
 
 
 def _over(x: Tensor, axis: Axis) -> tuple[Tensor, tuple[int, ...]]:
-    """Return what to reduce and over which dimensions: for none, a new one of size 1."""
+    """Return the tensor and dimensions to reduce; for no dimensions, add one of size 1."""
     if axis is None:
         return x, tuple(range(x.dim()))
     dims = (axis,) if isinstance(axis, int) else axis
@@ -31,7 +31,7 @@ def _over(x: Tensor, axis: Axis) -> tuple[Tensor, tuple[int, ...]]:
 
 
 def _keeps(x: Tensor, axis: Axis, keepdims: bool) -> bool:
-    # The dimension that `_over` added for an empty tuple is to go in any case.
+    # Always remove the dimension that `_over` added for an empty tuple.
     return keepdims and axis != ()
 
 
@@ -172,7 +172,7 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
 def argsort(
     x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True
 ) -> Tensor:
-    """Return the places of the elements in order; equal ones keep theirs if ``stable``."""
+    """Return the indices that sort ``x``; equal elements keep their order if ``stable``."""
     return taeda.argsort(x, dim=axis, descending=descending, stable=stable)
 
 

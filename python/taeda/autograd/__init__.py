@@ -45,7 +45,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # What is rarely used is imported when it is first asked for.
+    # Rarely used names are imported on first use.
     if name in ("functional", "profiler"):
         return importlib.import_module(f"taeda.autograd.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,7 +14,7 @@ ops = _C.ops
 
 
 class GradcheckError(RuntimeError):
-    """A derivative is not what finite differences say."""
+    """A derivative disagrees with finite differences."""
 
 
 def differentiable(values: Sequence[Any]) -> list[Tensor]:

@@ -33,7 +33,7 @@ def _plain(items: tuple[Any, ...], as_tuple: bool) -> Any:
 
 
 def _prepared(inputs: Sequence[Tensor], create_graph: bool) -> tuple[Tensor, ...]:
-    """Inputs with a place of their own in the graph, joined to the caller's on demand."""
+    """Inputs as new nodes of the graph, connected to the caller's graph on demand."""
     if create_graph:
         return tuple(x.view_as(x) if x.requires_grad else _leaf(x) for x in inputs)
     return tuple(_leaf(x) for x in inputs)
@@ -348,7 +348,7 @@ def _second(
         output = _check_scalar(*_outputs(func, items))
         first = _gradients((output,), items, None, True, strict, "user-provided function")
         if forward:
-            # H is symmetric where it is continuous, but H v is promised: differentiate v's side.
+            # H is symmetric where it is continuous, but in general H v needs the derivative by v.
             ones = tuple(ops.zeros_like(g).detach().requires_grad_() for g in first)
             second = _gradients(first, items, ones, True, strict, "gradient")
             product = _gradients(second, ones, vectors, create_graph, False, "gradient")

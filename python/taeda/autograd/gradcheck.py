@@ -33,7 +33,7 @@ ops = _C.ops
 
 
 class _Options(NamedTuple):
-    """What `gradcheck` was told."""
+    """The options of `gradcheck`."""
 
     eps: float
     atol: float
@@ -243,7 +243,7 @@ def _same_in_a_batch(
     batch: Callable[[Tensor], Sequence[Tensor | None]],
     of: Tensor,
 ) -> None:
-    """Check that a batch of two gives what its two members give."""
+    """Check that a batch of two gives the same results as its elements."""
     generator = _C.Generator()
     pair = [random_direction(of.detach(), generator) for _ in range(2)]
     singly = [one(v) for v in pair]

@@ -137,7 +137,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 
 class _Mutation:
-    """What `allow_mutation_on_saved_tensors` gives: whether its block is still open."""
+    """The state of an `allow_mutation_on_saved_tensors` block: whether it is still open."""
 
     open = True
 
@@ -212,7 +212,7 @@ def register_multi_grad_hook(
     """
     if mode not in ("all", "any"):
         raise ValueError(f"register_multi_grad_hook(): mode must be 'all' or 'any', got {mode!r}")
-    # What has come in during the backward that is running; emptied when it ends.
+    # Gradients received during the running backward pass; cleared when it ends.
     grads: dict[int, Tensor] = {}
     state = {"running": False, "done": False}
 

@@ -1,4 +1,4 @@
-"""What kernels are built on, and the switches that PyTorch's scripts set.
+"""Properties of backends, and the switches that PyTorch's scripts set.
 
 Queries answer what is so: matrix products come from OpenBLAS, everything else from taeda's own
 kernels, and there is no CUDA. Switches of libraries that are not there keep what they are set to,

@@ -44,7 +44,7 @@ class _Matmul:
 matmul = _Matmul()
 
 
-# Which implementations of attention may be chosen, on a GPU; that of the CPU does not ask.
+# Enabled implementations of attention on a GPU; the CPU ignores them.
 _attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
 
 

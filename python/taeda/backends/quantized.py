@@ -4,6 +4,6 @@ from __future__ import annotations
 
 __all__ = ["engine", "supported_engines"]
 
-# PyTorch's word for there being no such library.
+# PyTorch's name for the absence of such a library.
 supported_engines = ["none"]
 engine = "none"

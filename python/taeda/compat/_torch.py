@@ -1,4 +1,4 @@
-"""The modules that ``import torch`` finds, and what finds them."""
+"""The modules that ``import torch`` finds, and their finder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .private import MODULES as PRIVATE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# What the import machinery sets, on the module that it knows of.
+# Attributes that the import machinery sets on a module.
 _MACHINERY = frozenset(
     ["__cached__", "__file__", "__loader__", "__name__", "__package__", "__path__", "__spec__"]
 )
@@ -128,7 +128,7 @@ class StandIn(ModuleType):
 
 
 def is_stand_in(module: object) -> bool:
-    """Whether a module is one of those that stand for PyTorch's."""
+    """Whether a module is one of the stand-ins for PyTorch's."""
     return isinstance(module, StandIn)
 
 
@@ -148,7 +148,7 @@ class _Loader(Loader):
         return StandIn(spec.name, importlib.import_module(self._target))
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing is left to do: the module it stands for has been imported."""
+        """Nothing to do: the module that it replaces has been imported."""
 
 
 class Finder(MetaPathFinder):
@@ -157,7 +157,7 @@ class Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The place of a module under ``torch``; None for all others.
+        """The spec of a module under ``torch``; None for all others.
 
         Raises:
             ModuleNotFoundError: taeda has no such module.
@@ -166,7 +166,7 @@ class Finder(MetaPathFinder):
             return None
         name = _place(fullname)
         if not _is_offered(fullname) or not _exists(name):
-            # Named so, the error also reaches whoever asks by `from torch import this`.
+            # This error type is also raised for `from torch import this`.
             raise ModuleNotFoundError(f"No module or name {fullname!r}; {_SEE}", name=name)
         spec = ModuleSpec(fullname, _Loader(name), origin="taeda", is_package=True)
         spec.submodule_search_locations = []

@@ -1,4 +1,4 @@
-"""What the transforms share: arguments with a place of their own in the graph."""
+"""Helpers of the transforms: arguments as new nodes of the graph."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def chosen(argnums: int | tuple[int, ...], count: int) -> tuple[int, ...]:
 
 
 def separated(result: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
-    """What a function returned, as output and aux."""
+    """Split a function's result into output and aux."""
     if not has_aux:
         return result, None
     if not isinstance(result, tuple) or len(result) != 2:
@@ -52,7 +52,7 @@ def tensors_only(values: Sequence[Any], message: str) -> list[Tensor]:
 
 
 class Arguments:
-    """Some of a function's arguments, flat, in handles from which gradients can be asked.
+    """Some of a function's arguments, flattened, as tensors that require gradients.
 
     A tensor that requires a gradient stays joined to whatever made it.
     """
@@ -128,7 +128,7 @@ class Arguments:
 
 
 def fresh(x: Tensor) -> Tensor:
-    """A view of `x` that gradients can be asked of."""
+    """A view of `x` that requires a gradient."""
     if _run.batching is not None:
         return _run.batching.fresh(x)
     view = x.view_as(x)

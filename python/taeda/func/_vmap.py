@@ -202,7 +202,7 @@ def _refuse_out_dims(func: Any, out_dims: Any, structure: TreeSpec) -> None:
 
 
 def one_of_batch(value: Any) -> Any:
-    """`value`, with one element of what was batched at a level that is over."""
+    """`value`, with one element of tensors batched at a level that has ended."""
     from taeda._batching.tensor import first_of_finished
 
     leaves, tree = tree_flatten(value)

@@ -1,4 +1,4 @@
-"""Operations from outside taeda, behind the same door as its own.
+"""User-defined operations, dispatched like taeda's own.
 
 `custom_op` turns a typed Python function into an operation; `register_fake` tells what it gives for
 tensors without data, `register_autograd` what its derivative is. `Library` does the same from a

@@ -1,4 +1,4 @@
-"""An operation whose implementations are Python functions, and how a call finds the right one."""
+"""An operation whose implementations are Python functions, and the choice of one for a call."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from taeda.library._schema import Schema
 
 # Kernels are kept by the name of a device ("cpu", "cuda", "meta"), or under one of these.
 ANY = "any"  # every device that has no kernel of its own
-RECORDED = "recorded"  # written in other operations: those are recorded, and run on any device
-AUTOGRAD = "autograd"  # called instead of everything else where a gradient is wanted
+RECORDED = "recorded"  # composite: its operations are recorded, and run on any device
+AUTOGRAD = "autograd"  # called instead of all others if a gradient is required
 
 OPERATORS: dict[str, Operator] = {}  # by "namespace::name"
-AHEAD: dict[str, Callable[..., Any]] = {}  # what to use for "meta" once a name is defined
-COMPILED: dict[str, Any] = {}  # those of C++ extensions; the core puts them here
+AHEAD: dict[str, Callable[..., Any]] = {}  # "meta" kernels registered before the definition
+COMPILED: dict[str, Any] = {}  # ops of C++ extensions, added by the core
 
 
 def tensors_of(value: Any) -> list[Tensor]:
@@ -189,7 +189,7 @@ class Operator:
         return Recorder
 
     def _gradients(self, ctx: Any, grads: tuple[Any, ...]) -> Iterator[Any]:
-        """What the registered derivative gives, one gradient per tensor."""
+        """The gradients of the registered derivative, one per tensor."""
         if self.backward is None:
             raise RuntimeError(
                 f"{self.qualname}(): it has no derivative. Add one with "

@@ -27,7 +27,7 @@ _SCALARS: dict[Any, str] = {
     taeda.device: "Device",
 }
 _LISTS = {"Tensor": "Tensor[]", "Tensor?": "Tensor?[]", "SymInt": "SymInt[]", "float": "float[]"}
-# The words of the schema language, and those of the core for the same.
+# Type names of the schema language, and the core's names for them.
 _CORE = {
     "SymInt": "int",
     "ScalarType": "dtype",
@@ -158,7 +158,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Schema:
-    """What an operation takes and gives."""
+    """The parameters and results of an operation."""
 
     text: str  # as it was written
     core: str  # as the core reads it

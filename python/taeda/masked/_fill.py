@@ -1,4 +1,4 @@
-"""Masks, and the values that stand for what they leave out."""
+"""Masks, and the fill values for masked-out elements."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def converted(input: Tensor, dtype: Any) -> Tensor:
 
 
 def count(function: str, input: Tensor, dim: Any, keepdim: bool, mask: Tensor | None) -> Tensor:
-    """How many elements go into each result (int64)."""
+    """The number of elements in each result (int64)."""
     spread = broadcast_mask(function, input, mask)
     if spread is None:
         spread = ops.ones(input.shape, dtype=taeda.bool, device=input.device)

@@ -54,7 +54,7 @@ def logaddexp(
     input: Tensor, other: Tensor, *, dtype: Any = None, input_mask: Tensor | None = None,
     other_mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The logarithm of the sum of two exponentials; what a mask leaves out adds nothing."""
+    """The logarithm of the sum of two exponentials; masked-out elements add nothing."""
     a = with_fill("logaddexp", converted(input, dtype), input_mask, -math.inf)
     b = with_fill("logaddexp", converted(other, dtype), other_mask, -math.inf)
     return ops.logaddexp(a, b)

@@ -77,7 +77,7 @@ def argmax(
     input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Where the largest element stands, in the flattened tensor without ``dim``."""
+    """The index of the largest element; in the flattened tensor without ``dim``."""
     x = converted(input, dtype)
     return with_fill("argmax", x, mask, lowest("argmax", x.dtype)).argmax(dim, keepdim)
 
@@ -86,7 +86,7 @@ def argmin(
     input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Where the smallest element stands, in the flattened tensor without ``dim``."""
+    """The index of the smallest element; in the flattened tensor without ``dim``."""
     x = converted(input, dtype)
     return with_fill("argmin", x, mask, highest("argmin", x.dtype)).argmin(dim, keepdim)
 

@@ -27,7 +27,7 @@ class Signature:
 class Calling:
     """`__call__`, the registration of call hooks, and the naming of the module in errors."""
 
-    # None while there is no hook to run, so that a call has one thing to test. A module with hooks
+    # None while there is no hook to run, so that a call needs a single test. A module with hooks
     # has its own; while there are hooks of every module, Module's is an empty one.
     _call_hooks: _hooks.CallHooks | None = None
 
@@ -43,7 +43,7 @@ class Calling:
         """Run the hooks and `forward`; an exception gets a note that says in which module."""
         if self._call_hooks is None:
             try:
-                # Handing on one or two arguments by themselves is faster than handing on `*args`.
+                # Passing one or two arguments explicitly is faster than passing `*args`.
                 if not args and not kwargs and input is not _NOTHING:
                     return self.forward(input)
                 if len(args) == 1 and not kwargs:
@@ -259,7 +259,7 @@ def name_failure(module: Any, error: Exception) -> None:
 
 
 def _extend_note(module: Any, error: Any) -> None:
-    # Ids and strings only: an exception may be pickled, and should not drag a model along.
+    # Ids and strings only: exceptions may be pickled, and should not contain a model.
     where = error.__dict__.get("_taeda_module")
     if where is not None:
         outermost, path, kind, note = where

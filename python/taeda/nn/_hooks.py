@@ -1,4 +1,4 @@
-"""The hooks of a Module, those of all Modules, and what calls the backward ones."""
+"""The hooks of a Module, those of all Modules, and the calls of the backward ones."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class StateHooks:
 
 
 class Table:
-    """A module's attribute such as `_forward_hooks`: a live dictionary, made when it is asked for.
+    """A module's attribute such as `_forward_hooks`: a live dictionary, created on first access.
 
     Args:
         group: the method of the module that returns its hooks, making them if need be.
@@ -230,22 +230,22 @@ class BackwardTap:
         self.hooks = hooks
         self.pre_hooks = pre_hooks
         self.grad_output: tuple[Any, ...] | None = None
-        self.grad_input: list[Any] = []  # what grad_input is before its gradients are filled in
-        self.input_places: list[int] = []
+        self.grad_input: list[Any] = []  # grad_input before its gradients are filled in
+        self.input_positions: list[int] = []
         self.output_count = 0
-        self.output_places: list[int] = []
+        self.output_positions: list[int] = []
 
     def tap_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         self.grad_input = [None] * len(args)
-        places = _differentiable(args)
-        if not places:
+        positions = _differentiable(args)
+        if not positions:
             return args
-        self.input_places = places
-        for place, value in enumerate(args):
+        self.input_positions = positions
+        for position, value in enumerate(args):
             if isinstance(value, Tensor) and not value.requires_grad:
-                # Its gradient is zero. Made when it is shown, so as not to hold on to the input.
-                self.grad_input[place] = (value.shape, value.dtype, value.device)
-        return _through(args, places, self._at_inputs)
+                # Its gradient is zero. Created when needed, so as not to keep the input alive.
+                self.grad_input[position] = (value.shape, value.dtype, value.device)
+        return _through(args, positions, self._at_inputs)
 
     def tap_output(self, output: Any) -> Any:
         single = isinstance(output, Tensor)
@@ -258,10 +258,10 @@ class BackwardTap:
             return output
         values = (output,) if single else tuple(output)
         self.output_count = len(values)
-        self.output_places = _differentiable(values)
-        if not self.output_places:
+        self.output_positions = _differentiable(values)
+        if not self.output_positions:
             return output
-        values = _through(values, self.output_places, self._at_outputs)
+        values = _through(values, self.output_positions, self._at_outputs)
         if single:
             return values[0]
         if hasattr(output, "_fields"):  # a named tuple
@@ -269,12 +269,12 @@ class BackwardTap:
         return type(output)(values)
 
     def _at_outputs(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        grad_output = _spread(grads, self.output_places, self.output_count)
+        grad_output = _spread(grads, self.output_positions, self.output_count)
         for hook in self.pre_hooks:
             result = hook(self.module, grad_output)
             if result is not None:
                 grad_output = self._checked(result, self.output_count, "pre hook", "grad_output")
-        if self.input_places:
+        if self.input_positions:
             self.grad_output = grad_output
         else:
             # No input needs a gradient, so this is where the module's backward ends for hooks.
@@ -286,7 +286,7 @@ class BackwardTap:
                         "register_full_backward_hook: Backward hook for Modules where no input "
                         "requires gradient should always return None or None for all gradients."
                     )
-        return tuple(grad_output[place] for place in self.output_places)
+        return tuple(grad_output[position] for position in self.output_positions)
 
     def _at_inputs(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         grad_output, self.grad_output = self.grad_output, None
@@ -296,14 +296,14 @@ class BackwardTap:
             value and taeda.zeros(value[0], dtype=value[1], device=value[2])
             for value in self.grad_input
         ]
-        for place, grad in zip(self.input_places, grads, strict=True):
-            full[place] = grad
+        for position, grad in zip(self.input_positions, grads, strict=True):
+            full[position] = grad
         grad_input = tuple(full)
         for hook in self.hooks:
             result = hook(self.module, grad_input, grad_output)
             if result is not None:
                 grad_input = self._checked(result, len(grad_input), "hook", "grad_input")
-        return tuple(grad_input[place] for place in self.input_places)
+        return tuple(grad_input[position] for position in self.input_positions)
 
     @staticmethod
     def _checked(result: Any, count: int, kind: str, what: str) -> tuple[Any, ...]:
@@ -322,20 +322,20 @@ def _differentiable(values: tuple[Any, ...]) -> list[int]:
     return [i for i, v in enumerate(values) if isinstance(v, Tensor) and v.requires_grad]
 
 
-def _spread(grads: tuple[Any, ...], places: list[int], count: int) -> tuple[Any, ...]:
+def _spread(grads: tuple[Any, ...], positions: list[int], count: int) -> tuple[Any, ...]:
     full: list[Any] = [None] * count
-    for place, grad in zip(places, grads, strict=True):
-        full[place] = grad
+    for position, grad in zip(positions, grads, strict=True):
+        full[position] = grad
     return tuple(full)
 
 
 def _through(
-    values: tuple[Any, ...], places: list[int], on_grad: Callable[..., Any]
+    values: tuple[Any, ...], positions: list[int], on_grad: Callable[..., Any]
 ) -> tuple[Any, ...]:
-    tapped = _identity().apply(on_grad, *(values[place] for place in places))
+    tapped = _identity().apply(on_grad, *(values[position] for position in positions))
     result = list(values)
-    for place, value in zip(places, tapped, strict=True):
-        result[place] = value
+    for position, value in zip(positions, tapped, strict=True):
+        result[position] = value
     return tuple(result)
 
 
@@ -343,7 +343,7 @@ _identity_class: Any = None
 
 
 def _identity() -> Any:
-    """The autograd Function that hands on its inputs and shows their gradients to `on_grad`."""
+    """The identity as an autograd Function that passes gradients to `on_grad`."""
     global _identity_class
     if _identity_class is None:
         from taeda.autograd import Function

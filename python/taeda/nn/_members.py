@@ -9,10 +9,10 @@ _MISSING = object()
 
 
 class FoundByGetattr:
-    """A base of modules whose class asks for members by `__getattr__`, or defines `__setattr__`.
+    """Base of module classes that look up members by `__getattr__`, or define `__setattr__`.
 
-    `Module.__init_subclass__` adds it. Such a class wants to be asked for members, as in PyTorch,
-    or puts tables of its own in place of ours. So members are no ordinary attributes there, and
+    `Module.__init_subclass__` adds it. Such a class expects `__getattr__` calls for members, as in
+    PyTorch, or has tables of its own. So members are not ordinary attributes there, and
     `super().__getattr__(name)` and `self.__getattr__(name)` find them here.
     """
 
@@ -100,7 +100,7 @@ class Members(dict[str, Any]):
         return self
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        # The owner puts a fresh dictionary, bound to itself, in place of this when it is rebuilt.
+        # Replaced by a new dictionary, bound to the owner, when that is rebuilt.
         return (Members, (), None, None, iter(self.items()))
 
 

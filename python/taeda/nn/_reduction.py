@@ -21,7 +21,7 @@ def get_enum(reduction: str, who: str = "get_enum") -> int:
 def legacy_get_string(
     size_average: bool | None, reduce: bool | None, emit_warning: bool = True
 ) -> str:
-    """Return the reduction that the deprecated `size_average` and `reduce` stand for."""
+    """Return the reduction for the deprecated arguments `size_average` and `reduce`."""
     size_average = True if size_average is None else size_average
     reduce = True if reduce is None else reduce
     reduction = "none" if not reduce else "mean" if size_average else "sum"
@@ -37,12 +37,12 @@ def legacy_get_string(
 def legacy_get_enum(
     size_average: bool | None, reduce: bool | None, emit_warning: bool = True
 ) -> int:
-    """Return the number of the reduction that the deprecated arguments stand for."""
+    """Return the number of the reduction for the deprecated arguments."""
     return get_enum(legacy_get_string(size_average, reduce, emit_warning))
 
 
 def resolve(reduction: str, size_average: bool | None, reduce: bool | None) -> str:
-    """Return the reduction that a loss was asked for, whichever way it was said."""
+    """Return a loss's reduction from `reduction` and the deprecated arguments."""
     if size_average is not None or reduce is not None:
         return legacy_get_string(size_average, reduce)
     return reduction

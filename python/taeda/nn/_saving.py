@@ -17,7 +17,7 @@ EXTRA_STATE = "_extra_state"
 
 
 class IncompatibleKeys(NamedTuple):
-    """What `load_state_dict` returns: the keys that it missed and those it had no use for.
+    """The result of `load_state_dict`: missing and unexpected keys.
 
     Its repr names, for each unused key, a missing key that looks like it.
     """
@@ -66,7 +66,7 @@ def _own_state(module: Any) -> Iterator[tuple[str, Tensor]]:
 
 
 def _fits(model: Any, state: Mapping[str, Any], strict: bool) -> bool:
-    """Whether loading can hardly fail: no hook has a say, and keys and shapes are right."""
+    """Whether loading will not fail: there are no hooks, and keys and shapes match."""
     used = 0
     for path, module in model.named_modules(remove_duplicate=False):
         if module._state_hooks is not None:
@@ -85,7 +85,7 @@ def _fits(model: Any, state: Mapping[str, Any], strict: bool) -> bool:
 
 
 def _snapshot(model: Any) -> Snapshot:
-    """What `_restore` needs to undo a load that fails: every tensor, with a copy of its values."""
+    """Every tensor with a copy of its values, for `_restore` to undo a failed load."""
     return [
         (module, name, value, value.detach().clone())
         for module in model.modules()
@@ -158,7 +158,7 @@ class Saving:
         raise RuntimeError(f"{type(self).__name__} does not define get_extra_state")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take back what `get_extra_state` had returned. `load_state_dict` calls it."""
+        """Restore the state that `get_extra_state` returned. Called by `load_state_dict`."""
         raise RuntimeError(f"{type(self).__name__} does not define set_extra_state")
 
     def state_dict(
@@ -353,7 +353,7 @@ class Saving:
                         unexpected_keys.append(key)
 
     def _load_one(self, name: str, own: Any, key: str, given: Any, assign: bool) -> str | None:
-        """Load one tensor; return what is wrong with it, if anything is."""
+        """Load one tensor; return an error message if it does not fit."""
         if not isinstance(given, Tensor):
             return (
                 f'While copying the parameter named "{key}", expected a Tensor from checkpoint '

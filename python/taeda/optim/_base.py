@@ -1,4 +1,4 @@
-"""What the optimizers of this package share beyond the base class."""
+"""Helpers of this package's optimizers beyond the base class."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def floats(group: dict[str, Any], *names: str) -> dict[str, float]:
 
 
 def adam_numbers(group: dict[str, Any]) -> dict[str, Any]:
-    """What the C++ steps of Adam and its relatives share."""
+    """Arguments shared by the C++ steps of Adam and its variants."""
     beta1, beta2 = group["betas"]
     return {
         "lr": float(group["lr"]),
@@ -123,7 +123,7 @@ class PerTensorOptimizer(Optimizer):
         return loss
 
     def _check_modes(self, group: dict[str, Any]) -> None:
-        """Raise for options that do not go with each other or with the parameters."""
+        """Raise for options that are incompatible with each other or with the parameters."""
         get = group.get
         if not (get("capturable") or get("fused") or get("foreach")):
             return
@@ -202,7 +202,7 @@ class FusedOptimizer(PerTensorOptimizer):
     _state_lists: ClassVar[tuple[str, ...]]  # the pieces of state that it takes, in order
     _numbers: Callable[[dict[str, Any]], dict[str, Any]]
     _run: ClassVar[Callable[..., None]]
-    # Steps parameters whose gradients are all sparse; None where such are refused.
+    # Steps parameters whose gradients are all sparse; None if these are refused.
     _step_sparse: Callable[[list[Any], dict[str, Any]], None] | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -218,7 +218,7 @@ class FusedOptimizer(PerTensorOptimizer):
         try:
             stepped = _C._fused_step(self._op, group["params"], self.state, names, numbers)
         except (RuntimeError, TypeError):
-            stepped = False  # nothing has changed; what follows finds out what to do, or to say
+            stepped = False  # nothing has changed yet; the general path handles it, or raises
         if stepped:
             return
         lists = _C._step_lists(group["params"], self.state, names)
@@ -282,7 +282,7 @@ class FusedOptimizer(PerTensorOptimizer):
                     )
 
 
-# Options that older files' groups may lack.
+# Options that groups in older files may lack.
 _LATER_OPTIONS = {
     "amsgrad": False,
     "capturable": False,

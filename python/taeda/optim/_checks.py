@@ -1,4 +1,4 @@
-"""What optimizers check: their options, and gradients before they step by them."""
+"""Checks of optimizers: their options, and the gradients before a step."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check_betas(who: str, betas: Any) -> None:
 def check_fused(
     who: str, *, foreach: bool | None, differentiable: bool, fused: bool | None
 ) -> None:
-    """Raise for what ``fused=True`` cannot be combined with."""
+    """Raise for options that are incompatible with ``fused=True``."""
     if fused and differentiable:
         raise RuntimeError(f"{who}: `fused` does not support `differentiable`")
     if fused and foreach:
@@ -101,7 +101,7 @@ class GradientWatch:
             )
         self.stale = stale
         self.finite = finite
-        # What each parameter was stepped by: the gradient, not kept alive, and its version.
+        # The gradient of each parameter's last step (a weak reference) and its version.
         self._used: dict[Any, tuple[weakref.ref[Any], int]] = {}
 
     def before_step(self, who: str, named: Named) -> None:

@@ -1,4 +1,4 @@
-"""How an optimizer takes in parameters and saved state."""
+"""Conversion of an optimizer's parameters and saved state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import taeda
 
 
 def state_entry(optimizer: Any, state_dict: dict[str, Any], key: str) -> Any:
-    """What a state dict has under a key; raises KeyError where it has nothing."""
+    """Return a state dict's entry; raises KeyError if it is missing."""
     if key not in state_dict:
         raise KeyError(
             f"{type(optimizer).__name__}.load_state_dict: the state dict has no {key!r}, but the "
@@ -18,7 +18,7 @@ def state_entry(optimizer: Any, state_dict: dict[str, Any], key: str) -> Any:
 
 
 def in_order(optimizer: Any, params: Any) -> list[Any]:
-    """What an optimizer was given, in a list; raises TypeError for sets and what has no items."""
+    """Return an optimizer's parameters as a list; raises TypeError for sets and non-iterables."""
     if isinstance(params, (set, frozenset)):
         raise TypeError(
             f"{type(optimizer).__name__}: params must be in an order that is the same in every "

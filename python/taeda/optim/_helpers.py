@@ -56,7 +56,7 @@ def _stack_if_compiling(x: Any) -> Any:
 
 
 def _view_as_real(params: list[Tensor], *state_and_grads: list[Tensor]) -> None:
-    """Put views as pairs of real numbers in the place of complex tensors, in all lists."""
+    """Replace complex tensors in all lists by views as pairs of real numbers."""
     for i, param in enumerate(params):
         if param.is_complex():
             for tensors in (params, *state_and_grads):

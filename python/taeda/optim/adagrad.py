@@ -109,14 +109,14 @@ class Adagrad(FusedOptimizer):
         with taeda.no_grad():
             for param in params:
                 grad = param.grad.coalesce()
-                places, values = tuple(grad.indices()), grad.values()
+                positions, values = tuple(grad.indices()), grad.values()
                 values = -values if group["maximize"] else values
                 state = self.state[param]
                 state["step"] += 1
                 rate = float(group["lr"]) / (1 + (state["step"].item() - 1) * group["lr_decay"])
-                state["sum"].index_put_(places, values * values, accumulate=True)
-                move = values / state["sum"][places].sqrt_().add_(group["eps"])
-                param.index_put_(places, move * -rate, accumulate=True)
+                state["sum"].index_put_(positions, values * values, accumulate=True)
+                move = values / state["sum"][positions].sqrt_().add_(group["eps"])
+                param.index_put_(positions, move * -rate, accumulate=True)
 
     def _update(
         self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]

@@ -97,7 +97,7 @@ class NAdam(FusedOptimizer):
         state["step"] += 1
         step = state["step"].item()
         grad = apply_decay(param, grad, group)
-        # The momentum of this step and of the next, which the update looks ahead to.
+        # The momentum of this step, and of the next one for Nesterov's look-ahead.
         mu = beta1 * (1 - 0.5 * 0.96 ** (step * group["momentum_decay"]))
         next_mu = beta1 * (1 - 0.5 * 0.96 ** ((step + 1) * group["momentum_decay"]))
         state["mu_product"] *= mu

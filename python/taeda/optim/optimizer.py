@@ -74,7 +74,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         self._step_was_called = True
         pre, post = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
         if self._in_step or not (pre or post or _global_pre_hooks or _global_post_hooks):
-            # Handing on no arguments is faster than handing on empty ones.
+            # Passing no arguments is faster than passing empty ones.
             return step(self, *args, **kwargs) if args or kwargs else step(self)
         given: tuple[Any, ...] = (self, *args)
         self._in_step = True

@@ -94,7 +94,7 @@ class RAdam(FusedOptimizer):
         mean.lerp_(grad, 1 - beta1)
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         direction = mean / (1 - beta1**step)
-        # rho is the number of gradients that the mean square amounts to (equations 5 and 6).
+        # rho is the length of the approximated simple moving average (equations 5 and 6).
         correction = 1 - beta2**step
         rho_limit = 2 / (1 - beta2) - 1
         rho = rho_limit - 2 * step * beta2**step / correction

@@ -80,17 +80,17 @@ class SparseAdam(PerTensorOptimizer):
         with taeda.no_grad():
             for param in params:
                 grad = param.grad.coalesce()
-                places, values = tuple(grad.indices()), grad.values()
+                positions, values = tuple(grad.indices()), grad.values()
                 values = -values if group["maximize"] else values
                 state = self.state[param]
                 if not state:
                     state.update(self._new_state(param, group))
                 state["step"] += 1
                 means, squares = state["exp_avg"], state["exp_avg_sq"]
-                mean = means[places].lerp(values, 1 - beta1)
-                square = squares[places].lerp(values * values, 1 - beta2)
-                means.index_put_(places, mean)
-                squares.index_put_(places, square)
+                mean = means[positions].lerp(values, 1 - beta1)
+                square = squares[positions].lerp(values * values, 1 - beta2)
+                means.index_put_(positions, mean)
+                squares.index_put_(positions, square)
                 correction = (1 - beta2 ** state["step"]) ** 0.5 / (1 - beta1 ** state["step"])
                 move = mean / square.sqrt().add_(group["eps"]) * (-float(group["lr"]) * correction)
-                param.index_put_(places, move, accumulate=True)
+                param.index_put_(positions, move, accumulate=True)

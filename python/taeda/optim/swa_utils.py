@@ -250,7 +250,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _share(self, step: int) -> float:
-        """How much of the way is done at a step, from 0 to 1."""
+        """The fraction of the schedule completed at a step, from 0 to 1."""
         t = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
         return (1 - cos(pi * t)) / 2 if self._anneal_strategy == "cos" else t
 

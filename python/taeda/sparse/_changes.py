@@ -65,13 +65,13 @@ def _add_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
             raise RuntimeError("add_(): only a sparse tensor can be added to a sparse one in place")
         return _become(input, _add(input, other, alpha=alpha))
     _same_shape(input, other)
-    places, values = other._places(), other._values_
-    if len(places) == 1:
-        return input.index_add_(0, places[0], values.to(input.dtype), alpha=alpha)
+    positions, values = other._positions(), other._values_
+    if len(positions) == 1:
+        return input.index_add_(0, positions[0], values.to(input.dtype), alpha=alpha)
     scaled = values if alpha == 1 else values * alpha
-    if not places:
+    if not positions:
         return input.add_(scaled.sum(0))
-    return input.index_put_(places, scaled.to(input.dtype), accumulate=True)
+    return input.index_put_(positions, scaled.to(input.dtype), accumulate=True)
 
 
 @answers("sub_")

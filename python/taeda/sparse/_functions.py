@@ -55,9 +55,9 @@ def _sparse_times_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     """Multiply each element (i, j) of ``a`` with all of row j of ``b``, and add up."""
     left = a.to_sparse_coo()
     crow, col, values = compressed_rows(b)
-    places, owner = _structure.gather_rows(crow.long(), left._indices_[1])
-    indices = _ops.stack([left._indices_[0][owner], col[places].long()])
-    product = coo(indices, left._values_[owner] * values[places], (a.size(0), b.size(1)))
+    positions, owner = _structure.gather_rows(crow.long(), left._indices_[1])
+    indices = _ops.stack([left._indices_[0][owner], col[positions].long()])
+    product = coo(indices, left._values_[owner] * values[positions], (a.size(0), b.size(1)))
     return product.to_sparse_csr() if a.is_sparse_csr else product.coalesce()
 
 
@@ -191,14 +191,14 @@ def _add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 def _add_to_dense(dense: Tensor, other: SparseTensor, alpha: Any) -> Tensor:
     _same_shape(dense, other)
-    places = other._places()
+    positions = other._positions()
     values = other._values_ if alpha == 1 else other._values_ * alpha
     dtype = taeda.result_type(dense, values)
-    if not places:
+    if not positions:
         return dense + values.sum(0)
-    if len(places) == 1:
-        return dense.to(dtype).index_add(0, places[0], values.to(dtype))
-    return dense.to(dtype).index_put(places, values.to(dtype), accumulate=True)
+    if len(positions) == 1:
+        return dense.to(dtype).index_add(0, positions[0], values.to(dtype))
+    return dense.to(dtype).index_put(positions, values.to(dtype), accumulate=True)
 
 
 @answers("sub")
@@ -310,8 +310,8 @@ def _mul(input: Any, other: Any) -> SparseTensor:
     if isinstance(other, SparseTensor):
         _same_shape(input, other)
         return _mul_sparse(input, other)
-    places = input._places()
-    return like(input, input._values_ * other.expand(input.shape)[places])
+    positions = input._positions()
+    return like(input, input._values_ * other.expand(input.shape)[positions])
 
 
 def _mul_sparse(input: SparseTensor, other: SparseTensor) -> SparseTensor:

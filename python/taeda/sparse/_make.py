@@ -159,7 +159,7 @@ def to_sparse_csr(self: Any, dense_dim: int | None = None) -> SparseTensor:
 
 
 def sparse_mask(self: Any, mask: Any) -> SparseTensor:
-    """Return the elements at the places of a sparse tensor.
+    """Return the elements at the positions of a sparse tensor.
 
     Args:
         mask: of the same shape; its values are not looked at.
@@ -172,5 +172,5 @@ def sparse_mask(self: Any, mask: Any) -> SparseTensor:
         )
     from taeda.sparse._tensor import like
 
-    places = mask._places()
-    return like(mask, self[places] if places else self.expand(mask._values_.shape))
+    positions = mask._positions()
+    return like(mask, self[positions] if positions else self.expand(mask._values_.shape))

@@ -61,11 +61,11 @@ def _index_select(input: SparseTensor, dim: int, index: Tensor) -> SparseTensor:
         values = x._values_.index_select(d - x.sparse_dim() + 1, index)
         return coo(x._indices_, values, size, x._coalesced)
     starts, order = _ops._group_rows(x._indices_[d], x.size(d))
-    places, owner = _structure.gather_rows(starts, index.long())
-    places = order[places]
-    indices = x._indices_[:, places]
+    positions, owner = _structure.gather_rows(starts, index.long())
+    positions = order[positions]
+    indices = x._indices_[:, positions]
     indices[d] = owner
-    return coo(indices, x._values_[places], size)
+    return coo(indices, x._values_[positions], size)
 
 
 @answers("select")
@@ -82,12 +82,12 @@ def _select(input: SparseTensor, dim: int, index: int) -> Any:
     if d >= x.sparse_dim():
         values = x._values_.select(d - x.sparse_dim() + 1, index)
         return coo(x._indices_, values, size, x._coalesced)
-    places = (x._indices_[d] == index % n).nonzero().squeeze(1)
+    positions = (x._indices_[d] == index % n).nonzero().squeeze(1)
     kept = [i for i in range(x.sparse_dim()) if i != d]
-    values = x._values_[places]
+    values = x._values_[positions]
     if not kept:
         return values.sum(0).to(x.dtype)
-    return coo(x._indices_[kept][:, places], values, size, x._coalesced)
+    return coo(x._indices_[kept][:, positions], values, size, x._coalesced)
 
 
 @answers("cat", "concat", "concatenate")

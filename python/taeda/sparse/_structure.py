@@ -122,7 +122,7 @@ def is_first(indices: Tensor) -> Tensor:
 
 
 def gather_rows(starts: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the places of the elements of the ``wanted`` rows, and for each which it belongs to.
+    """Return the positions of the elements of the ``wanted`` rows, and the row of each.
 
     Args:
         starts: where each row begins, and at the end how many elements there are.

@@ -173,14 +173,14 @@ class SparseTensor(Tensor):
         """
         if dtype is not None:
             raise RuntimeError("to_dense(): dtype argument is not supported; use to() before")
-        indices, values = self._places(), self._values_
+        indices, values = self._positions(), self._values_
         if not len(indices):
             return values.sum(0).to(self.dtype)
         kind = taeda.int64 if self.dtype == taeda.bool else self.dtype
         result = _ops.zeros(tuple(self.shape), dtype=kind)
         return result.index_put(indices, values.to(kind), accumulate=True).to(self.dtype)
 
-    def _places(self) -> tuple[Tensor, ...]:
+    def _positions(self) -> tuple[Tensor, ...]:
         """Return the index of each element, dimension by dimension."""
         if self._crow is None:
             return tuple(self._indices_)
@@ -190,7 +190,7 @@ class SparseTensor(Tensor):
         """Return a tensor of layout ``taeda.sparse_coo``."""
         if self._crow is None:
             return self
-        indices = _ops.stack(self._places())
+        indices = _ops.stack(self._positions())
         first = _structure.is_first(indices)
         ordered = bool(
             ((indices[1, 1:] > indices[1, :-1]) | (indices[0, 1:] > indices[0, :-1])).all()
@@ -418,7 +418,7 @@ def csr(crow: Tensor, col: Tensor, values: Tensor, size: tuple[int, ...]) -> Spa
 
 
 def like(x: SparseTensor, values: Tensor) -> SparseTensor:
-    """Return other values at the places of ``x``."""
+    """Return other values at the positions of ``x``."""
     if x._crow is not None:
         return csr(x._crow, x._col, values, tuple(x.shape))
     result = coo(x._indices_, values, tuple(x.shape), x._coalesced)
@@ -427,20 +427,20 @@ def like(x: SparseTensor, values: Tensor) -> SparseTensor:
 
 
 def _state(x: SparseTensor) -> tuple[Any, ...]:
-    places = (x._indices_,) if x._crow is None else (x._crow, x._col)
-    return places, x._values_.detach(), tuple(x.shape), x._coalesced, x.requires_grad
+    positions = (x._indices_,) if x._crow is None else (x._crow, x._col)
+    return positions, x._values_.detach(), tuple(x.shape), x._coalesced, x.requires_grad
 
 
 def _rebuild(
-    places: tuple[Tensor, ...], values: Tensor, size: Any, coalesced: bool, requires_grad: bool
+    positions: tuple[Tensor, ...], values: Tensor, size: Any, coalesced: bool, requires_grad: bool
 ) -> SparseTensor:
     """Make a tensor from what ``__reduce_ex__`` gave."""
     from taeda.sparse import _make as make
 
-    if len(places) == 1:
-        result = make.sparse_coo_tensor(places[0], values, size, is_coalesced=coalesced)
+    if len(positions) == 1:
+        result = make.sparse_coo_tensor(positions[0], values, size, is_coalesced=coalesced)
     else:
-        result = make.sparse_csr_tensor(places[0], places[1], values, size)
+        result = make.sparse_csr_tensor(positions[0], positions[1], values, size)
     return result.requires_grad_() if requires_grad else result
 
 

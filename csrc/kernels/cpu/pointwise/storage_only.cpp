@@ -43,7 +43,7 @@ template <class T, class Wide> constexpr Codec codec() {
 
 // How `d` is read and written where it meets `other`.
 Codec codec_of(DType d, DType other) {
-  return visit_stored(d, [&](auto tag) {
+  return visit_storage_only(d, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (!std::is_integral_v<T>) return codec<T, float>();
     else if constexpr (sizeof(T) < 8) return codec<T, int64_t>();
@@ -69,14 +69,14 @@ void convert_row(DType to, DType from, char* dst, int64_t d, char* src, int64_t 
     char *in = src + begin * s, *out = dst + begin * d;
     DType in_type = from;
     int64_t in_stride = s;
-    if (is_stored(from)) {
+    if (is_storage_only(from)) {
       const Codec c = codec_of(from, to);
       c.read(in, s, read, m);
       in = read;
       in_type = c.wide;
       in_stride = static_cast<int64_t>(itemsize(c.wide));
     }
-    if (!is_stored(to)) {
+    if (!is_storage_only(to)) {
       cast_rows(static_cast<uint8_t>(to), static_cast<uint8_t>(in_type), out, d, 0, in, in_stride,
                 0, m, 1);
       continue;

@@ -67,7 +67,7 @@ def sdpa_kernel(
 
 
 def check_backend() -> None:
-    """Raise RuntimeError unless an implementation that there is may be used."""
+    """Raise RuntimeError unless an available implementation is enabled."""
     if not _allowed.get() & _ON_CPU:
         raise RuntimeError(
             "No viable backend for scaled_dot_product_attention was found: on the CPU, "

@@ -68,7 +68,7 @@ def scaled_dot_product_attention(
             scores = scores.masked_fill(~attn_mask, -math.inf)
         else:
             scores = scores + attn_mask
-        # A row that sees nothing gives zeros, not the 0 / 0 of an empty softmax.
+        # A fully masked row gives zeros, not the 0 / 0 of an empty softmax.
         empty = (scores.detach() == -math.inf).all(-1, keepdim=True)
         weights = ops.softmax(scores.masked_fill(empty, 0.0), -1).masked_fill(empty, 0.0)
     if dropout_p > 0:

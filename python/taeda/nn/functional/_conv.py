@@ -88,7 +88,7 @@ def _named_padding(
         d * (size - 1) for d, size in zip(_each(dilation, rank), weight.shape[2:], strict=True)
     ]
     if any(total % 2 for total in totals):
-        # The side with the higher indices gets one more where the total is odd.
+        # If the total is odd, the end gets one more than the start.
         extra = [amount for total in reversed(totals) for amount in (0, total % 2)]
         input = ops.pad(input, extra)
     return input, tuple(total // 2 for total in totals)
@@ -163,13 +163,13 @@ def conv_transpose1d(
     groups: int = 1,
     dilation: Any = 1,
 ) -> Tensor:
-    """The transpose of a convolution over one dimension: what its gradient does.
+    """Transposed convolution over one dimension: the gradient of a convolution by its input.
 
     Args:
         input: of shape (N, C, L) or (C, L).
         weight: of shape (C, K / groups, kernel length).
         bias: of shape (K,).
-        stride: the distance between the places to which two neighbours contribute.
+        stride: the distance between the output positions of adjacent inputs.
         padding: how much is cut from both ends.
         output_padding: how much is added at one end, less than the stride or the dilation.
         groups, dilation: as for `conv1d`.

@@ -1,4 +1,4 @@
-"""Max pooling over windows at random places."""
+"""Max pooling over windows at random positions."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def fractional_max_pool2d(
     input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
     return_indices: bool = False, _random_samples: Tensor | None = None,
 ) -> Any:  # fmt: skip
-    """The maxima of windows that begin at random places, in order (Graham 2014).
+    """The maxima of windows at random, increasing positions (Graham 2014).
 
     Args:
         input: of shape (N, C, H, W) or (C, H, W).

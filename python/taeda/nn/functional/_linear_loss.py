@@ -84,7 +84,7 @@ class LinearCrossEntropyOptions:
         return hash(tuple(self._values()))
 
     def rows(self, input: Tensor, outputs: int) -> int:
-        """How many rows of the input go into a chunk, for so many outputs of the linear layer."""
+        """The number of input rows per chunk, for this many outputs of the linear layer."""
         if self.batch_chunk_size is not None:
             return self.batch_chunk_size
         if self.chunking_method is None:
@@ -219,7 +219,7 @@ def _chunked(
 def _divisor(
     target: Tensor, probabilities: bool, classes: int, weight: Tensor | None, ignore: int | None
 ) -> Tensor | int:
-    """What a sum of losses is divided by for their mean."""
+    """The divisor that makes a sum of losses their mean."""
     if probabilities:
         return target.numel() // classes
     counted = target != (-100 if ignore is None else ignore)

@@ -1,4 +1,4 @@
-"""Distances, and losses that ask for a margin."""
+"""Distances, and margin losses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resizing, and sampling at given places."""
+"""Resizing, and sampling at given points."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _new_sizes(
 
 
 def _step(before: int, after: int, scale: float | None, align_corners: bool) -> float:
-    """How far apart the places of two neighbours of the result are in the input."""
+    """The distance in the input between adjacent elements of the result."""
     if align_corners:
         return (before - 1) / (after - 1) if after > 1 else 0.0
     return before / after if scale is None else 1.0 / scale
@@ -248,11 +248,11 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """The values of an input at the places of a grid.
+    """Sample an input at the points of a grid.
 
     Args:
         input: of shape (N, C, H, W) or (N, C, D, H, W).
-        grid: of shape (N, h, w, 2) or (N, d, h, w, 3): the places as (x, y) or (x, y, z), from
+        grid: of shape (N, h, w, 2) or (N, d, h, w, 3): the points as (x, y) or (x, y, z), from
             -1 to 1 across the input.
         mode: "bilinear", "nearest", or for 4-dimensional inputs "bicubic".
         padding_mode: what is outside: "zeros", the "border", or a "reflection".

@@ -16,7 +16,7 @@ __all__ = ["AdaptiveLogSoftmaxWithLoss"]
 
 
 class _ASMoutput(NamedTuple):
-    """What `AdaptiveLogSoftmaxWithLoss` returns: log probabilities of the targets, and the loss."""
+    """The result of `AdaptiveLogSoftmaxWithLoss`: the targets' log probabilities, and the loss."""
 
     output: Tensor
     loss: Tensor
@@ -124,19 +124,19 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                     f"{self.n_classes - 1}], but values in range [{low}, {high}] were found. "
                 )
         head = F.log_softmax(self.head(input), 1)
-        # Each target is a class of the head: its own, or the one that stands for its cluster.
-        place = target
+        # The head's class of each target: its own, or that of its cluster.
+        head_class = target
         output = input.new_zeros(target.shape)
         for i, cluster in enumerate(self.tail):
             start, end = self.cutoffs[i], self.cutoffs[i + 1]
             inside = (target >= start) & (target < end)
-            place = taeda.where(inside, self.shortlist_size + i, place)
+            head_class = taeda.where(inside, self.shortlist_size + i, head_class)
             rows = inside.nonzero().squeeze(1)
             if rows.numel():
                 within = F.log_softmax(cluster(input[rows]), 1)
                 chosen = within.gather(1, (target[rows] - start).unsqueeze(1)).squeeze(1)
                 output = output.index_copy(0, rows, chosen)
-        output = output + head.gather(1, place.unsqueeze(1)).squeeze(1)
+        output = output + head.gather(1, head_class.unsqueeze(1)).squeeze(1)
         loss = (-output).mean()
         return _ASMoutput(output if batched else output.squeeze(0), loss)
 

@@ -88,7 +88,7 @@ class _ConvNd(Module):
         self.output_padding = output_padding
         self.groups = groups
         self.padding_mode = padding_mode
-        # How much F.pad adds at each end, for the modes other than zeros.
+        # Padding at each end for F.pad, for modes other than zeros.
         if padding == "same":
             totals = [d * (size - 1) for d, size in zip(dilation, kernel_size, strict=True)]
             self._reversed_padding_repeated_twice = [
@@ -339,7 +339,7 @@ class ConvTranspose1d(_ConvTransposeNd):
         in_channels: C.
         out_channels: the output's.
         kernel_size: to how many neighbours one input contributes.
-        stride: the distance between the places to which two neighbours contribute.
+        stride: the distance between the output positions of adjacent inputs.
         padding: how much is cut from both ends.
         output_padding: how much is added at one end.
         groups: into how many groups the channels are divided.

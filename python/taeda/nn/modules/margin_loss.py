@@ -1,4 +1,4 @@
-"""Losses that ask for a margin, or for some distance between vectors."""
+"""Margin losses, and losses on distances between vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names that PyTorch keeps beside Module."""
+"""Names that PyTorch has in the module of Module."""
 
 from taeda.nn._hooks import (
     register_module_backward_hook,

@@ -390,7 +390,7 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
         output_size: the sizes of the output.
         output_ratio: those sizes as shares of the input's, between 0 and 1, instead.
         return_indices: return also where the largest elements were, for `MaxUnpool2d`.
-        _random_samples: of shape (N, C, 2), what decides the places instead of random numbers.
+        _random_samples: of shape (N, C, 2): used instead of random numbers.
 
     Raises:
         ValueError: neither or both of `output_size` and `output_ratio`, or a ratio out of range.

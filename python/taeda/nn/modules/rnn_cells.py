@@ -15,7 +15,7 @@ from taeda.nn.parameter import Parameter
 
 __all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]
 
-# For each kind, its number as the op behind it takes it, and how many gates it has.
+# For each kind of cell its number in the op, and its number of gates.
 CELLS = {"RNN_TANH": (0, 1), "RNN_RELU": (1, 1), "LSTM": (2, 4), "GRU": (3, 3)}
 
 
@@ -115,7 +115,7 @@ class RNNCellBase(Module):
                     raise ValueError(
                         f"{name}: Expected hidden to be 1D or 2D, got {value.dim()}D instead"
                     )
-                # Only a state that comes with an input without a batch is without one.
+                # Only an unbatched input has an unbatched state.
                 state[i] = value = value if batched else value.unsqueeze(0)
                 if value.size(1) != self.hidden_size:
                     raise RuntimeError(

@@ -337,7 +337,7 @@ def _check_amount(method: BasePruningMethod, amount: Any) -> None:
 
 
 def _count(method: BasePruningMethod, amount: Any, size: int) -> int:
-    """How many of `size` elements or slices an amount stands for."""
+    """The number of elements or slices, out of `size`, that an amount means."""
     if not isinstance(amount, numbers.Integral):
         return round(amount * size)
     if int(amount) > size:

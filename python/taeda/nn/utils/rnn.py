@@ -76,11 +76,11 @@ class PackedSequence(_Fields):
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self
-        places = [
+        indices = [
             None if index is None else index.to(data.device)
             for index in (self.sorted_indices, self.unsorted_indices)
         ]
-        return type(self)(data, self.batch_sizes, *places)
+        return type(self)(data, self.batch_sizes, *indices)
 
     def cpu(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """Move the batch to the CPU."""
@@ -136,8 +136,8 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """
     if permutation is None:
         return None
-    places = taeda.arange(permutation.numel(), device=permutation.device)
-    return taeda.empty_like(permutation).scatter_(0, permutation, places)
+    indices = taeda.arange(permutation.numel(), device=permutation.device)
+    return taeda.empty_like(permutation).scatter_(0, permutation, indices)
 
 
 def _elements(lengths: Tensor, steps: int) -> tuple[Tensor, Tensor]:
@@ -272,8 +272,8 @@ def pad_sequence(
     Args:
         sequences: each of shape (L, *), with the same sizes after L.
         batch_first: give (B, T, *) instead of (T, B, *).
-        padding_value: what fills the places that no sequence reaches.
-        padding_side: "right" or "left": where these places are.
+        padding_value: the value of padding elements.
+        padding_side: "right" or "left": the side of the padding.
 
     Raises:
         RuntimeError: there is no sequence, or `padding_side` is something else.

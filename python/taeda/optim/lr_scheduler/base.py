@@ -155,7 +155,7 @@ class LRScheduler:
                 self._take(self.get_lr)
             else:
                 self._go_to(epoch)
-        except BaseException:  # the epoch of rates that could not be had has not begun
+        except BaseException:  # if computing the rates fails, the epoch does not advance
             self._step_count, self.last_epoch = before
             raise
 

@@ -49,7 +49,7 @@ class CosineAnnealingLR(LRScheduler):
         if self._step_count == 1 and epoch > 0:
             return self._get_closed_form_lr()
         if (epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
-            # The rate before this one was the lowest, whose distance from it, 0, tells nothing.
+            # The previous rate was the minimum: its distance, 0, has no information.
             rise = self._height(self.T_max - 1)
             return [
                 group["lr"] + (base - low) * rise

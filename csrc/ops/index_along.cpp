@@ -1,4 +1,4 @@
-// Places along one dimension, or in the flattened tensor: index_select, index_add, index_copy,
+// Indexing along one dimension, or in the flattened tensor: index_select, index_add, index_copy,
 // index_fill, take, put.
 #include "base/thread_pool.h"
 #include "kernels/cpu/nn/embedding.h"
@@ -21,9 +21,8 @@ TensorList only_dim(const Tensor& index, int64_t dim) {
   return list;
 }
 
-// The layout for `index`, which must lie within the dimension; negative indices do not count from
-// the end here.
-IndexPlan line_plan(const Tensor& x, int64_t dim, const Tensor& index) {
+// The plan for indexing one dimension; indices must be in range and non-negative.
+IndexPlan single_dim_plan(const Tensor& x, int64_t dim, const Tensor& index) {
   return plan_of({Dims(x.sizes()), Dims(x.strides()),
                   [&] {
                     TensorList list = only_dim(index, dim);
@@ -43,18 +42,18 @@ Tensor index_select_op(const Tensor& x, int64_t dim, const Tensor& index) {
   if (x.dim() > 0) sizes[static_cast<size_t>(d)] = index.numel();
   Tensor out = empty(sizes, x.options());
   if (x.is_meta()) return out;
-  Tensor source = at_least_vector(x), places = index_values(at_least_vector(index));
-  if (auto bad = find_outside(places, 0, at(source.sizes(), d))) {
+  Tensor source = at_least_vector(x), indices = index_values(at_least_vector(index));
+  if (auto bad = find_outside(indices, 0, at(source.sizes(), d))) {
     fail<IndexError>("index_select(): index out of range in self: ", *bad,
                      " is out of bounds for dimension ", d, " with size ", at(source.sizes(), d));
   }
   if (out.numel() == 0) return out;
   const int64_t row = source.stride(0) * static_cast<int64_t>(source.itemsize());
-  if (d == 0 && source.is_contiguous() && row >= 128 && row <= 4096) {  // bytes: needs no plan
-    cpu::take_rows(places.numel(), row, source.data(), places.data_as<int64_t>(), out.data());
+  if (d == 0 && source.is_contiguous() && row >= 128 && row <= 4096) {  // bytes; needs no plan
+    cpu::take_rows(indices.numel(), row, source.data(), indices.data_as<int64_t>(), out.data());
     return out;
   }
-  IndexPlan p = line_plan(source, d, places);
+  IndexPlan p = single_dim_plan(source, d, indices);
   cpu::index_read(out.data(), source.data(), p.layout, x.dtype());
   return out;
 }
@@ -88,14 +87,14 @@ Value index_add_op(Call& c) {
         to_string(self.sizes()), " source.shape = ", to_string(source.sizes()));
   Tensor out = target_of(c, self);
   if (self.is_meta()) return out;
-  Tensor target = at_least_vector(out), places = index_values(at_least_vector(index));
+  Tensor target = at_least_vector(out), indices = index_values(at_least_vector(index));
   int64_t size = at(target.sizes(), dim);
-  if (auto bad = find_outside(places, 0, size)) {
+  if (auto bad = find_outside(indices, 0, size)) {
     fail("index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
   }
   if (source.numel() == 0) return out;
-  IndexPlan p = line_plan(target, dim, places);
-  Tensor flat = raw_contiguous(apart_from(source, out));
+  IndexPlan p = single_dim_plan(target, dim, indices);
+  Tensor flat = raw_contiguous(without_overlap(source, out));
   if (!alpha.equals(1)) {
     GradMode off(false);
     flat = op<"mul">(flat, raw_cast(Tensor(alpha), flat.dtype()));
@@ -143,15 +142,15 @@ Value index_copy_op(Call& c) {
         " and source slice shape: ", to_string(source.sizes()), " at dimension ", dim, ".");
   Tensor out = target_of(c, self);
   if (self.is_meta()) return out;
-  Tensor target = at_least_vector(out), places = index_values(at_least_vector(index));
+  Tensor target = at_least_vector(out), indices = index_values(at_least_vector(index));
   int64_t size = at(target.sizes(), dim);
-  if (auto bad = find_outside(places, 0, size)) {
+  if (auto bad = find_outside(indices, 0, size)) {
     fail<IndexError>("index_copy_(): index ", *bad, " is out of bounds for dimension ", dim,
                      " with size ", size);
   }
   if (source.numel() == 0) return out;
-  IndexPlan p = line_plan(target, dim, places);
-  Tensor flat = raw_contiguous(apart_from(source, out));
+  IndexPlan p = single_dim_plan(target, dim, indices);
+  Tensor flat = raw_contiguous(without_overlap(source, out));
   cpu::index_write(target.data(), flat.data(), p.layout, out.dtype());
   return out;
 }
@@ -177,15 +176,15 @@ Value fill_lines(Call& c, const Tensor& value) {
         "index_fill_(): Converting complex Scalar to non-complex type is not supported");
   Tensor out = target_of(c, self);
   if (self.is_meta() || self.numel() == 0) return out;
-  Tensor target = at_least_vector(out), places = index_values(at_least_vector(index));
+  Tensor target = at_least_vector(out), indices = index_values(at_least_vector(index));
   int64_t size = at(target.sizes(), dim);
-  if (auto bad = find_outside(places, -size, size)) {
+  if (auto bad = find_outside(indices, -size, size)) {
     fail<IndexError>("index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
   }
-  IndexPlan p = line_plan(target, dim, places);
+  IndexPlan p = single_dim_plan(target, dim, indices);
   p.layout.run_flat = p.layout.count_flat = 0;
   for (int64_t& s : p.layout.outer_flat) s = 0;
-  Tensor v = raw_cast(apart_from(value, out), out.dtype());
+  Tensor v = raw_cast(without_overlap(value, out), out.dtype());
   cpu::index_write(target.data(), v.data(), p.layout, out.dtype());
   return out;
 }
@@ -203,7 +202,7 @@ void index_fill_backward(Backward& b) {
 void index_fill_tensor_backward(Backward& b) {
   index_fill_backward(b);
   if (!b.needs(3)) return;
-  const Tensor& g = b.grad();  // a place that is named twice counts once
+  const Tensor& g = b.grad();  // an index that occurs twice counts once
   Tensor filled = op<"index_fill">(zeros(b.sizes(0), g.options()), b.arg<int64_t>(1),
                                    b.arg<Tensor>(2), Scalar(1));
   b.set(3, op<"sum">(g * filled));
@@ -225,11 +224,11 @@ void check_taken(const Tensor& x, const Tensor& index) {
   }
 }
 
-// Whether to go to elements one by one, rather than to make a contiguous copy of all.
+// Whether to access single elements through strides instead of making a contiguous copy of x.
 bool reads_few(const Tensor& x, const Tensor& index) {
   return !x.is_contiguous() && index.numel() < x.numel() / 8 && x.numel() < int64_t{1} << 52;
 }
-// The coordinates of places in the flattened tensor of these sizes, which lie inside of it.
+// Converts flat indices, which must be in range, to coordinates, one tensor per dimension.
 TensorList coordinates(const Tensor& index, DimsRef sizes) {
   Tensor rest = index_values(index);
   const int64_t all = numel_of(sizes), n = rest.numel();
@@ -239,19 +238,19 @@ TensorList coordinates(const Tensor& index, DimsRef sizes) {
     const auto* p = rest.data_as<int64_t>();
     auto *above = up.data_as<int64_t>(), *at = here.data_as<int64_t>();
     const int64_t size = sizes[d], wrap = d + 1 == sizes.size() ? all : 0;
-    const double part = 1 / static_cast<double>(size);  // division would take five times as long
+    const double inverse = 1 / static_cast<double>(size);  // 5x faster than dividing
     parallel_for(n, 16384, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t place = p[i] + (p[i] < 0 ? wrap : 0);
+        const int64_t flat = p[i] + (p[i] < 0 ? wrap : 0);
         if (d == 0) {
-          at[i] = place;
+          at[i] = flat;
           continue;
         }
-        auto lines = static_cast<int64_t>(static_cast<double>(place) * part);
-        lines -= lines * size > place;  // by one at most, of fewer than 2^52 places
-        lines += place - lines * size >= size;
-        above[i] = lines;
-        at[i] = place - lines * size;
+        auto rows = static_cast<int64_t>(static_cast<double>(flat) * inverse);
+        rows -= rows * size > flat;  // off by at most 1, since there are fewer than 2^52 elements
+        rows += flat - rows * size >= size;
+        above[i] = rows;
+        at[i] = flat - rows * size;
       }
     });
     list[d] = here;
@@ -269,7 +268,7 @@ Tensor take_op(const Tensor& x, const Tensor& index) {
   }
   try {
     return op<"index">(reshape(x, Dims{-1}), TensorList{index});
-  } catch (const IndexError&) {  // which would speak of dimension 0
+  } catch (const IndexError&) {  // whose message would name dimension 0
     check_taken(x, index);
     throw;
   }
@@ -288,7 +287,7 @@ Value put_op(Call& c) {
                     source.numel(), ", index.numel() = ", index.numel());
   Tensor out = target_of(c, self);
   if (self.is_meta() || index.numel() == 0) return out;
-  const Tensor values = raw_contiguous(apart_from(source, out));
+  const Tensor values = raw_contiguous(without_overlap(source, out));
   const auto write = std::get<bool>(c.args[3]) ? cpu::index_accumulate : cpu::index_write;
   if (reads_few(out, index)) {
     const IndexPlan p =
@@ -296,11 +295,11 @@ Value put_op(Call& c) {
     write(out.data(), values.data(), p.layout, out.dtype());
     return out;
   }
-  Tensor flat = raw_contiguous(out), places = index_values(index);
-  Tensor line = raw_view(flat, Dims{flat.numel()}, Dims{1}, flat.offset());
-  IndexPlan p =
-      line_plan(line, 0, raw_view(places, Dims{places.numel()}, Dims{1}, places.offset()));
-  write(line.data(), values.data(), p.layout, out.dtype());
+  Tensor flat = raw_contiguous(out), indices = index_values(index);
+  Tensor vector = raw_view(flat, Dims{flat.numel()}, Dims{1}, flat.offset());
+  IndexPlan p = single_dim_plan(
+      vector, 0, raw_view(indices, Dims{indices.numel()}, Dims{1}, indices.offset()));
+  write(vector.data(), values.data(), p.layout, out.dtype());
   if (!flat.is(out)) copy_into(out, flat);
   return out;
 }
@@ -318,21 +317,21 @@ constexpr uint32_t kForms = kPublic | kInplace;
 
 const Define kOps[] = {
     {"index_select(self: Tensor, dim: int, index: Tensor) -> Tensor",
-     "The places `index` (a vector) of dimension `dim`, in that order.",
+     "The indices `index` (a vector) of dimension `dim`, in that order.",
      kernel(index_select_op),
      {.backward = index_select_backward, .saves = saves_arg(2), .forms = kPublic | kOut}},
     {"index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Scalar = 1) -> "
      "Tensor",
-     "A copy of `self` to which place i of `source` along `dim`, times `alpha`, has been added at "
-     "place index[i].",
+     "A copy of `self` to which slice i of `source` along `dim`, times `alpha`, has been added at "
+     "index index[i].",
      raw_kernel(index_add_op, true),
      {.backward = index_add_backward, .saves = saves_arg(2), .forms = kForms | kOut}},
     {"index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor",
-     "A copy of `self` in which place i of `source` along `dim` stands at place index[i].",
+     "A copy of `self` in which slice i of `source` along `dim` replaces the one at index[i].",
      raw_kernel(index_copy_op, true),
      {.backward = index_copy_backward, .saves = saves_arg(2), .forms = kForms | kOut}},
     {"index_fill(self: Tensor, dim: int, index: Tensor, value: Scalar) -> Tensor",
-     "A copy of `self` with `value` at the places `index` of dimension `dim`.",
+     "A copy of `self` with `value` at the indices `index` of dimension `dim`.",
      raw_kernel(index_fill_scalar, true),
      {.backward = index_fill_backward, .saves = saves_arg(2), .forms = kForms}},
     {"index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor",
@@ -340,11 +339,11 @@ const Define kOps[] = {
      raw_kernel(index_fill_tensor, true),
      {.backward = index_fill_tensor_backward, .saves = saves_arg(2), .forms = kForms}},
     {"take(self: Tensor, index: Tensor) -> Tensor",
-     "The elements at places `index` of the flattened tensor.",
+     "The elements at indices `index` of the flattened tensor.",
      kernel(take_op),
      {.forms = kPublic | kOut, .composite = true}},
     {"put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor",
-     "A copy of `self` with the elements of `source` at places `index` of the flattened tensor.",
+     "A copy of `self` with the elements of `source` at indices `index` of the flattened tensor.",
      raw_kernel(put_op, true),
      {.backward = put_backward, .saves = saves_arg(1), .forms = kForms}},
 };
