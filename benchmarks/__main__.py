@@ -8,6 +8,7 @@ figure is the fastest of several loops, and a case's figure is the median over t
     python -m benchmarks --write             # and docs/performance.md and its plot
     python -m benchmarks --groups overhead --rounds 3 --threads 1
     python -m benchmarks --cases mm_1024 add_16m
+    python -m benchmarks --cpu v4 v3 v2      # held to each of these instruction sets
 
 The plot needs matplotlib, the Fashion-MNIST group Debian's package dataset-fashion-mnist; without
 them the rest is measured all the same, and the reason is printed.
@@ -24,14 +25,13 @@ import statistics
 import sys
 from pathlib import Path
 
-from benchmarks import fashion, footprint, limits, peak, plot, report
+from benchmarks import fashion, footprint, levels, limits, peak, plot, report
 from benchmarks.cases import CASES
-from benchmarks.report import Limits, Row
+from benchmarks.report import NAMES, Limits, Row
 from benchmarks.rounds import ROOT, Worker, measure_cases
 
 TIMED_GROUPS = ["overhead", "memory", "compute", "training", "files"]
 GROUPS = [*TIMED_GROUPS, "peak", "fashion", "footprint"]
-NAMES = {"taeda": "taeda", "torch": "PyTorch"}
 
 
 def cpu_name() -> str:
@@ -119,6 +119,7 @@ def intro_lines(options: argparse.Namespace, versions: str, load: float) -> list
         "frameworks take turns, of the fastest loop in each round, less what the loop takes to call an",
         "empty function. A ratio is PyTorch's time over taeda's: above 1 taeda is faster (or smaller).",
         "",
+        f"Instruction set: {levels.title(options.cpu[0])}. "
         f"{versions}; Python {platform.python_version()}; {cpu_name()}, {os.cpu_count()} cores;",
         f"rounds: {options.rounds}; {datetime.date.today()}.",
         f"Load average at the start: {load:.1f}. On a machine with other work to do, ratios are worth",
@@ -141,6 +142,23 @@ def timed_lines(rows: list[Row], found: dict[int, Limits]) -> list[str]:
         members = [row for row in rows if row.case.group == group]
         if members:
             lines += report.group_lines(group, members, found)
+    return lines
+
+
+def lower_lines(level: str, rows: list[Row], base_level: str, base: list[Row]) -> list[str]:
+    """The section of a lower instruction set; `base` are the same cases on the first."""
+    lines = [
+        f"## Held to {levels.title(level)}",
+        "",
+        f"`TAEDA_CPU={level}`, and PyTorch and the libraries under both held to the same set, in the same",
+        f"rounds as the tables above; the last column is taeda's time here over its time on {base_level}.",
+        "",
+    ]
+    for group in TIMED_GROUPS:
+        members = [i for i, row in enumerate(rows) if row.case.group == group]
+        if members:
+            here, there = [rows[i] for i in members], [base[i] for i in members]
+            lines += report.level_lines(group, here, there, f"{level} / {base_level}")
     return lines
 
 
@@ -181,6 +199,15 @@ def parse_options() -> argparse.Namespace:
         default=list(range(1, min(2, os.cpu_count() or 1) + 1)),
         help="numbers of threads to measure, each in both frameworks",
     )
+    parser.add_argument(
+        "--cpu",
+        nargs="+",
+        choices=list(levels.ENVIRONMENTS),
+        default=[levels.OWN],
+        metavar="LEVEL",
+        help="instruction sets (v4 v3 v2) to hold both frameworks to; the first has the full tables, "
+        "v2 after another is measured for taeda alone",
+    )
     parser.add_argument("--frameworks", nargs="+", choices=list(NAMES))
     parser.add_argument("--write", action="store_true", help="replace docs/performance.md")
     options = parser.parse_args()
@@ -189,6 +216,7 @@ def parse_options() -> argparse.Namespace:
     if options.cases:  # what is left has no cases
         options.groups = [g for g in options.groups if g not in ("fashion", "footprint")]
     options.threads = sorted(set(options.threads))
+    options.cpu = list(dict.fromkeys(options.cpu))
     return options
 
 
@@ -200,16 +228,25 @@ def main() -> None:
         print(f"load average {load:.1f}: too few free cores for several threads", file=sys.stderr)
     wanted = [key for key in CASES if not options.cases or key in options.cases]
     keys = [key for key in wanted if CASES[key].group in options.groups]
-    workers = [Worker(name, count) for count in options.threads for name in names]
+    first, *lower = options.cpu
+    workers = [Worker(name, count, first) for count in options.threads for name in names]
+    for level in lower:
+        if level != "v2":
+            workers += [Worker(name, count, level) for count in options.threads for name in names]
+        elif "taeda" in names:
+            workers.append(Worker("taeda", options.threads[0], level))
     versions = ", ".join(dict.fromkeys(f"{w.name} {w.version}" for w in workers))
-    rows, found = [], {}
+    rows, found, below = [], {}, []
     if keys:
         results, found = measure_cases(workers, keys, options.rounds)
-        rows = [Row(CASES[key], results[key]) for key in keys]
+        rows = [Row(CASES[key], results[first][key]) for key in keys]
+        for level in lower:
+            here = [Row(CASES[key], results[level][key]) for key in keys]
+            below += lower_lines(level, here, first, rows)
     for worker in workers:
         worker.close()
 
-    body = timed_lines(rows, found) if rows else []
+    body = timed_lines(rows, found) + below if rows else []
     steps = [key for key in wanted if CASES[key].group == "training"]
     if "peak" in options.groups and steps:
         body += peak_lines(names, steps)

@@ -10,6 +10,7 @@ from benchmarks.cases.table import Case
 
 Times = dict[tuple[str, int], float]  # (framework, threads): seconds
 
+NAMES = {"taeda": "taeda", "torch": "PyTorch"}
 LARGE_GROUPS = ("memory", "compute", "training")
 LARGE_SECONDS = 1e-3  # work for which a second thread is expected to pay
 
@@ -145,12 +146,46 @@ def group_lines(group: str, rows: list[Row], limits: dict[int, Limits]) -> list[
     ]
 
 
-def group_means(rows: list[Row], threads: list[int]) -> list[str]:
+def times_as_long(row: Row, base: Row, threads: int = 1) -> float | None:
+    """The time of taeda in one row over its time in the other: above 1 where the other is faster."""
+    here, there = row.times.get(("taeda", threads)), base.times.get(("taeda", threads))
+    return here / there if here and there else None
+
+
+def level_lines(group: str, rows: list[Row], base: list[Row], versus: str) -> list[str]:
+    """A group on a lower instruction set: what was measured, and the time beside the base's."""
+    measured = sorted({at for row in rows for at in row.times}, key=lambda at: (at[1], at[0]))
+    threads = sorted({count for _, count in measured})
+    heads = [""]
+    for count in threads:
+        names = [name for name, number in measured if number == count]
+        heads += [f"{NAMES[name]}, {threads_text(count)}" for name in names]
+        heads += ["ratio"] if len(names) > 1 else []
+    table, slower = [], []
+    for row, other in zip(rows, base, strict=True):
+        cells = [row.case.title]
+        for count in threads:
+            names = [name for name, number in measured if number == count]
+            cells += [cell(row.times.get((name, count)), seconds_text) for name in names]
+            cells += [cell(ratio(row.times, count), ratio_text)] if len(names) > 1 else []
+        times = times_as_long(row, other)
+        slower.append((row.case.title, times))
+        table.append([*cells, cell(times, ratio_text)])
+    means = group_means(rows, threads, speed_ups=False)
+    known = [(value, title) for title, value in slower if value is not None]
+    if known:
+        mean, (most, title) = geometric_mean(value for value, _ in known), max(known)
+        line = f"- {versus}, taeda's time, 1 thread: geometric mean {mean:.2f}, highest {most:.2f} ({title})."
+        means = [*means[:-1], line, ""]
+    return [f"### {group.capitalize()}", "", *means, *markdown_table([*heads, versus], table)]
+
+
+def group_means(rows: list[Row], threads: list[int], speed_ups: bool = True) -> list[str]:
     lines = []
     for count in threads:
         line = summary([(row.case.title, ratio(row.times, count)) for row in rows])
         lines += [f"- PyTorch / taeda, {threads_text(count)}: {line}."] if line else []
-    for count in threads:
+    for count in threads if speed_ups else []:
         line = summary([(row.case.title, speed_up(row, count)) for row in rows])
         lines += [f"- taeda, 1 thread / {count}, large rows: {line}."] if line else []
     return [*lines, ""] if lines else []

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks import limits
+from benchmarks import levels, limits
 from benchmarks.cases import CASES
 from benchmarks.report import Limits, Times
 
@@ -17,23 +17,27 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class Worker:
-    """A framework on a number of threads, in a process that never changes it.
+    """A framework on a number of threads, held to an instruction set, in a process of its own.
 
     A thread that is new, as after a change, may share the first one's core for a while.
     """
 
-    def __init__(self, name: str, threads: int) -> None:
+    def __init__(self, name: str, threads: int, level: str = levels.OWN) -> None:
         self.name = name
         self.threads = threads
+        self.level = level
         self.process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.worker", name, str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+            env={**os.environ, "OMP_NUM_THREADS": str(threads), **levels.environment(level)},
         )
-        self.version = self._read()["version"]
+        started = self._read()
+        self.version = started["version"]
+        if reason := levels.wrong(level, started["capability"]):
+            raise SystemExit(f"{name}: {reason}")
 
     def _read(self) -> dict:
         line = self.process.stdout.readline()
@@ -52,11 +56,11 @@ class Worker:
 
 
 def measure_round(workers: list[Worker], keys: list[str], failed: set) -> dict[tuple, float]:
-    """{(case, framework, threads): seconds}; what fails is reported and left out from then on."""
+    """{(level, case, framework, threads): seconds}; what fails is left out from then on."""
     found = {}
     for key in keys:
         for worker in workers:
-            at = (key, worker.name, worker.threads)
+            at = (worker.level, key, worker.name, worker.threads)
             if at in failed:
                 continue
             answer = worker.measure(key)
@@ -70,8 +74,8 @@ def measure_round(workers: list[Worker], keys: list[str], failed: set) -> dict[t
 
 def measure_cases(
     workers: list[Worker], keys: list[str], rounds: int
-) -> tuple[dict[str, Times], dict[int, Limits]]:
-    """Medians over the rounds: each case's times, and the machine's limits for each thread count."""
+) -> tuple[dict[str, dict[str, Times]], dict[int, Limits]]:
+    """Medians over the rounds: {level: {case: times}}, and the limits for each thread count."""
     threads = sorted({worker.threads for worker in workers})
     times: dict[tuple, list[float]] = {}
     bandwidths: dict[int, list[float]] = {count: [] for count in threads}
@@ -85,9 +89,9 @@ def measure_cases(
         for at, seconds in measure_round(order, keys, failed).items():
             times.setdefault(at, []).append(seconds)
         print(f"round {turn + 1} of {rounds}", file=sys.stderr, flush=True)
-    results: dict[str, Times] = {key: {} for key in keys}
-    for (key, name, count), seconds in times.items():
-        results[key][name, count] = statistics.median(seconds)
+    results: dict[str, dict[str, Times]] = {w.level: {key: {} for key in keys} for w in workers}
+    for (level, key, name, count), seconds in times.items():
+        results[level][key][name, count] = statistics.median(seconds)
     return results, {
         count: Limits(statistics.median(bandwidths[count]), statistics.median(rates[count]))
         for count in threads

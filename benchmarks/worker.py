@@ -54,7 +54,8 @@ def fastest(run: Callable[[], object]) -> float:
 def main() -> None:
     framework = importlib.import_module(sys.argv[1])
     framework.set_num_threads(int(sys.argv[2]))
-    print(json.dumps({"version": framework.__version__}), flush=True)
+    capability = framework.backends.cpu.get_cpu_capability()
+    print(json.dumps({"version": framework.__version__, "capability": capability}), flush=True)
     for line in sys.stdin:
         try:
             framework.manual_seed(0)

@@ -7,6 +7,7 @@ import gzip
 import importlib.util
 import math
 import mmap
+import platform
 import struct
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 
 import taeda
 from benchmarks import __main__ as driver
-from benchmarks import fashion, limits, peak, plot, report, rounds
+from benchmarks import fashion, levels, limits, peak, plot, report, rounds
 from benchmarks.cases import CASES
 from benchmarks.cases.table import Case
 from benchmarks.report import Limits, Row
@@ -125,6 +126,35 @@ def test_group_ratios_leave_out_what_was_not_measured():
     assert driver.group_ratios(rows, [1, 2]) == {"memory": {1: [2.0]}}
 
 
+# ---- lower instruction sets
+
+
+def test_a_lower_level_has_its_own_tables_and_the_time_beside_the_first():
+    base = [row("one", taeda1=1.0, torch1=2.0), row("two", taeda1=1.0)]
+    rows = [row("one", taeda1=2.0, torch1=3.0, taeda2=1.0), row("two", taeda1=8.0)]
+    text = "\n".join(driver.lower_lines("v3", rows, "v4", base))
+    assert "## Held to v3 (AVX2)" in text
+    assert "### Memory" in text
+    assert "- PyTorch / taeda, 1 thread: geometric mean 1.50 over 1 row" in text
+    assert "- v3 / v4, taeda's time, 1 thread: geometric mean 4.00, highest 8.00 (two)." in text
+    assert "| one | 2 s | 3 s | 1.50 | 1 s | 2.00 |" in text
+    assert "| two | 8 s | — | — | — | 8.00 |" in text
+
+
+def test_a_level_for_taeda_alone_has_no_ratio():
+    lines = report.level_lines("memory", [row(taeda1=3.0)], [row(taeda1=1.0)], "v2 / v4")
+    assert "|  | taeda, 1 thread | v2 / v4 |" in lines
+    assert "| a case | 3 s | 3.00 |" in lines
+
+
+def test_processes_are_held_to_the_level():
+    assert levels.environment("v3")["ATEN_CPU_CAPABILITY"] == "avx2"
+    assert levels.environment(levels.OWN) == {}
+    assert levels.wrong("v3", "AVX2") is None
+    assert levels.wrong(levels.OWN, "AVX512") is None
+    assert levels.wrong("v3", "AVX512") == "held to v3 (AVX2), it runs with AVX512"
+
+
 # ---- declared work
 
 
@@ -197,6 +227,7 @@ class Played:
     def __init__(self, name, threads, *answers):
         self.name = name
         self.threads = threads
+        self.level = ""
         self.answers = list(answers)
 
     def measure(self, case):
@@ -214,7 +245,7 @@ def test_figures_are_medians_over_the_rounds(monkeypatch, capsys):
         Played("torch", 2, "no"),  # and is not asked again
     ]
     results, found = rounds.measure_cases(workers, ["add"], 3)
-    assert results == {"add": {("taeda", 1): 2.0, ("torch", 1): 5.0, ("taeda", 2): 4.0}}
+    assert results == {"": {"add": {("taeda", 1): 2.0, ("torch", 1): 5.0, ("taeda", 2): 4.0}}}
     assert found == {1: Limits(10.0, 0.0), 2: Limits(20.0, 0.0)}
     assert capsys.readouterr().err.count("torch: 8x8 add: no") == 1
 
@@ -258,6 +289,14 @@ def test_the_tool_measures_one_case():
     assert done.returncode == 0, done.stderr
     assert "## The machine's limits" in done.stdout
     assert "| 8x8 add | " in done.stdout
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="has one instruction set")
+def test_the_tool_measures_several_instruction_sets():
+    options = ["--cases", "add", "--frameworks", "taeda", "--rounds", "1", "--threads", "1"]
+    done = run_module("benchmarks", *options, "--cpu", "v2", "v2")
+    assert done.returncode == 0, done.stderr
+    assert "Instruction set: v2 (SSE4.2)." in done.stdout
 
 
 def test_the_tool_refuses_no_rounds():
