@@ -1,6 +1,8 @@
 #include "python/overrides.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 #include <vector>
 
 #include "ops/op.h"
@@ -58,6 +60,15 @@ void collect(PyObject* o, std::vector<PyObject*>& found) {
   found.insert(found.begin() + static_cast<std::ptrdiff_t>(at), o);
 }
 
+// Whether objects of this type are PyTorch's own tensors. Their __torch_function__ would call the
+// function again, with the same arguments, for ever.
+bool is_from_pytorch(const PyTypeObject* type) {
+  for (; type; type = type->tp_base) {
+    if (std::strcmp(type->tp_name, "torch._C.TensorBase") == 0) return true;
+  }
+  return false;
+}
+
 // `value` with the tensors that it contains as instances of `cls`.
 PyObject* as_class(PyObject* value, PyTypeObject* cls) {
   if (is_tensor(value)) {
@@ -88,6 +99,19 @@ PyObject* as_class(PyObject* value, PyTypeObject* cls) {
   return Py_NewRef(value);
 }
 
+// What the default __torch_function__ of this thread has called. Our own functions don't come back
+// to it from there; another library's do, for ever.
+thread_local PyObject* running = nullptr;
+void check_not_running(PyObject* func) {
+  const int same = running ? PyObject_RichCompareBool(running, func, Py_EQ) : 0;
+  must(same);
+  if (same == 0) return;
+  fail<TypeError>(
+      to_string(take(PyObject_Repr(func)).get()),
+      " is not taeda's, but got a taeda.Tensor: convert that with from_dlpack(t) of the "
+      "function's library");
+}
+
 // Tensor.__torch_function__(cls, func, types, args=(), kwargs=None): runs the op and converts its
 // results to the subclass.
 PyObject* default_function(PyObject* cls, PyObject* args, PyObject* kwargs) {
@@ -107,11 +131,14 @@ PyObject* default_function(PyObject* cls, PyObject* args, PyObject* kwargs) {
       if (!PyType_Check(t) || !PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(t)))
         Py_RETURN_NOTIMPLEMENTED;
     }
+    check_not_running(func);
     PyRef positional = inner_args ? take(PySequence_Tuple(inner_args)) : take(PyTuple_New(0));
+    PyObject* const outer = std::exchange(running, func);
     ++disabled_depth;
     PyObject* result =
         PyObject_Call(func, positional.get(), inner_kwargs == Py_None ? nullptr : inner_kwargs);
     --disabled_depth;
+    running = outer;
     PyRef held(must(result));
     if (type == TensorType) return held.release();
     return as_class(held.get(), type);
@@ -296,6 +323,12 @@ PyObject* call_override(PyObject* function, PyObject* const* args, size_t nargs,
     for (size_t i = 0; i < nargs + keywords; ++i) collect(args[i], found);
   }
   if (found.empty() && !in_mode) return nullptr;
+  for (PyObject* o : found) {
+    if (is_from_pytorch(Py_TYPE(o)))
+      fail<TypeError>(to_string(take(PyObject_GetAttrString(function, "__name__")).get()),
+                      "(): expected taeda.Tensor, but got torch.", type_name(o),
+                      ": convert it with taeda.from_dlpack(t) or taeda.as_tensor(t)");
+  }
 
   PyRef types = take(PyTuple_New(static_cast<Py_ssize_t>(found.size())));
   for (size_t i = 0; i < found.size(); ++i) {

@@ -289,6 +289,8 @@ Tensor copied(PyObject* data, Wanted& w) {
   }
   if (!w.device && has_current_device()) w.device = current_device();
   if (is_ndarray(data)) return moved(share_array(data, false), w.dtype, w.device, true);
+  if (shares_dlpack(data) && !is_number(data))
+    return moved(from_dlpack(data), w.dtype, w.device, true);
   return moved(build(data, w.dtype), w.dtype, w.device, false);
 }
 
@@ -326,6 +328,8 @@ PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
     Wanted w = parse_wanted("as_tensor", dtype, device, nullptr, nullptr);
     if (is_tensor(data)) return wrap(moved(tensor_of(data), w.dtype, w.device, false));
     if (is_ndarray(data)) return wrap(moved(share_array(data, true), w.dtype, w.device, false));
+    if (shares_dlpack(data) && !is_number(data))
+      return wrap(moved(from_dlpack(data), w.dtype, w.device, false));
     return wrap(copied(data, w));
   });
 }

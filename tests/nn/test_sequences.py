@@ -153,3 +153,37 @@ def test_transformers(torch, compare, call):
 def test_training_with_dropout_draws_the_same_numbers(torch, compare):
     ours, theirs = pair(torch, "TransformerEncoderLayer(4, 2, 8, dropout=0.3)")
     compare(ours, theirs, (rand(5, 2, 4),))
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+def test_weights_that_other_code_replaces(kind):
+    """weight_norm, prune and hand-made weight drop put a tensor in a parameter's place."""
+    x = taeda.randn(3, 2, 4)
+    for wrap in (
+        lambda m: nn.utils.parametrizations.weight_norm(m, "weight_hh_l0"),
+        lambda m: nn.utils.parametrizations.spectral_norm(m, "weight_hh_l0"),
+        lambda m: nn.utils.prune.l1_unstructured(m, "weight_hh_l0", 0.5),
+    ):
+        layer = wrap(kind(4, 5))
+        output, _ = layer(x)
+        output.sum().backward()
+        assert all(p.grad is not None for p in layer.parameters())
+    layer = kind(4, 5)
+    raw = layer.weight_hh_l0
+    expected, _ = layer(x)
+    del layer._parameters["weight_hh_l0"]
+    layer.register_parameter("weight_hh_l0_raw", raw)
+    layer.weight_hh_l0 = raw * 1.0
+    assert taeda.equal(layer(x)[0], expected)
+    layer.weight_hh_l0 = raw * 0.0
+    assert not taeda.equal(layer(x)[0], expected)
+
+
+def test_flat_weights():
+    layer = nn.LSTM(3, 4, num_layers=2, bidirectional=True)
+    names = layer._flat_weights_names
+    assert names == [name for name, _ in layer.named_parameters()]
+    weights = layer._flat_weights
+    assert all(w is getattr(layer, n) for w, n in zip(weights, names, strict=True))
+    layer._flat_weights = [nn.Parameter(w.detach() * 2) for w in weights]
+    assert layer.weight_hh_l0 is not weights[1] and len(layer.all_weights) == 4

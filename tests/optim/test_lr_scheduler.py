@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import warnings
 
 import pytest
 
@@ -211,3 +212,24 @@ def test_bad_options_are_refused(make, words):
 def test_only_optimizers_are_taken():
     with pytest.raises(TypeError, match="expected an Optimizer, got int"):
         lr_scheduler.StepLR(3, 3)
+
+
+def test_sequential_of_chained():
+    """A ChainedScheduler may be one of the schedules, the first (PyTorch's numbers) or a later one."""
+    warning = "before optimizer.step"
+    for first, expected in ((True, [0.405, 0.729, 1.0, 0.5]), (False, [0.5, 0.25, 0.5, 0.45])):
+        optimizer = taeda.optim.SGD([taeda.nn.Parameter(taeda.ones(1))], lr=1.0)
+        chained = lr_scheduler.ChainedScheduler(
+            [lr_scheduler.ConstantLR(optimizer, 0.5, 2), lr_scheduler.ExponentialLR(optimizer, 0.9)]
+        )
+        plain = lr_scheduler.ExponentialLR(optimizer, 0.5)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", f".*{warning}.*")
+            schedules = [chained, plain] if first else [plain, chained]
+            schedule = lr_scheduler.SequentialLR(optimizer, schedules, milestones=[3])
+        rates = []
+        for _ in range(4):
+            optimizer.step()
+            schedule.step()
+            rates += schedule.get_last_lr()
+        assert rates == pytest.approx(expected)

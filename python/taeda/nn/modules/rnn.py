@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import taeda
@@ -115,6 +114,7 @@ class RNNBase(Module):
         state_size = proj_size or hidden_size
         gates = CELLS[mode][1] * hidden_size
         directions = 2 if bidirectional else 1
+        self._all_weights: list[list[str]] = []  # names, a list for each layer and direction
         for layer in range(num_layers):
             inputs = input_size if layer == 0 else state_size * directions
             for suffix in self._suffixes(layer):
@@ -129,6 +129,8 @@ class RNNBase(Module):
                 for name, shape in shapes.items():
                     value = Parameter(taeda.empty(shape, device=device, dtype=dtype))
                     self.register_parameter(name + suffix, value)
+                self._all_weights.append([name + suffix for name in shapes])
+        self._flat_weights_names = [name for names in self._all_weights for name in names]
         self.reset_parameters()
 
     def _suffixes(self, layer: int) -> list[str]:
@@ -146,19 +148,24 @@ class RNNBase(Module):
         """Do nothing: the weights are used where they are. For code that calls it."""
 
     @property
-    def all_weights(self) -> list[list[Parameter | None]]:
+    def all_weights(self) -> list[list[Parameter]]:
         """The parameters, a list for each layer and direction."""
-        kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
-        return [
-            [self._parameters[k + suffix] for k in kinds if k + suffix in self._parameters]
-            for layer in range(self.num_layers)
-            for suffix in self._suffixes(layer)
-        ]
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    @property
+    def _flat_weights(self) -> list[Tensor | None]:
+        """What the attributes named by `_flat_weights_names` hold now."""
+        return [getattr(self, name, None) for name in self._flat_weights_names]
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights: list[Tensor | None]) -> None:
+        for name, weight in zip(self._flat_weights_names, weights, strict=True):
+            if getattr(self, name, None) is not weight:
+                setattr(self, name, weight)
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise unless an input, packed where there are `batch_sizes`, has the right form."""
-        name, weight = type(self).__name__, self._parameters["weight_ih_l0"]
-        assert weight is not None
+        name, weight = type(self).__name__, self.weight_ih_l0
         if input.dtype != weight.dtype:
             raise ValueError(
                 f"{name}: RNN input dtype ({input.dtype}) does not match weight dtype "
@@ -237,7 +244,11 @@ class RNNBase(Module):
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """All layers, over `sizes[t]` rows for each step t; return the outputs and last states."""
         cell = CELLS[self.mode][0]
-        get: Callable[[str], Any] = self._parameters.get
+
+        # By attribute: weight_norm, prune and others put a plain tensor in a parameter's place.
+        def get(name: str) -> Any:
+            return getattr(self, name, None)
+
         firsts = [part.unbind(0) for part in state]
         last: list[tuple[Tensor, ...]] = []
         for layer in range(self.num_layers):

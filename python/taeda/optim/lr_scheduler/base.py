@@ -159,6 +159,14 @@ class LRScheduler:
             self._step_count, self.last_epoch = before
             raise
 
+    # A SequentialLR undoes the step that constructing a schedule has taken, and starts the schedule
+    # at its milestone.
+    def _undo_step(self) -> None:
+        self.last_epoch -= 1
+
+    def _start(self) -> None:
+        self._go_to(0)
+
     def _go_to(self, epoch: int) -> None:
         self.last_epoch = epoch
         self._take(getattr(self, "_get_closed_form_lr", self.get_lr))

@@ -99,7 +99,7 @@ class SequentialLR(_Several):
         for group in optimizer.param_groups:
             set_option(group, "lr", copied(group["initial_lr"]))
         for scheduler in schedulers:
-            scheduler.last_epoch -= 1
+            scheduler._undo_step()
         schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
 
@@ -109,7 +109,7 @@ class SequentialLR(_Several):
         which = bisect_right(self._milestones, epoch)
         scheduler = self._schedulers[which]
         if which > 0 and self._milestones[which - 1] == epoch:
-            scheduler._go_to(0)
+            scheduler._start()
         else:
             scheduler.step()
         self.last_epoch = epoch
@@ -135,6 +135,19 @@ class ChainedScheduler(_Several):
         self._check(optimizer, schedulers)
         self._schedulers = list(schedulers)
         self.optimizer = optimizer  # type: ignore[assignment]
+        self._last_lr = self._current()
+
+    # What a SequentialLR asks of the schedules it is made of.
+    def _undo_step(self) -> None:
+        for scheduler in self._schedulers:
+            scheduler._undo_step()
+
+    def _start(self) -> None:
+        for group in self.optimizer.param_groups:
+            set_option(group, "lr", copied(group["initial_lr"]))
+        for scheduler in self._schedulers:
+            scheduler.last_epoch = -1
+            scheduler._initial_step()
         self._last_lr = self._current()
 
     def step(self) -> None:  # type: ignore[override]
