@@ -102,7 +102,7 @@ template <ReduceOp What>
 void extreme_places(const char* what, const Tensor& x, uint64_t mask, const Tensor& values,
                     const Tensor& indices) {
   visit_order(x.dtype(), what, [&](auto acc_tag, auto tag) {
-    using A = cpu::Best<typename decltype(acc_tag)::type>;
+    using A = cpu::ValueIndex<typename decltype(acc_tag)::type>;
     using T = typename decltype(tag)::type;
     T* v = values.defined() ? values.data_as<T>() : nullptr;
     auto* p = indices.data_as<int64_t>();

@@ -272,7 +272,7 @@ void scan(Scan what, const void* x, void* out, ScanShape s, DType dtype) {
         auto* to = static_cast<int64_t*>(out);
         parallel_for(s.outer, std::max<int64_t>(1, 16384 / s.n), [&](int64_t begin, int64_t end) {
           for (int64_t l = begin; l < end; ++l)
-            simd::scan_loops().whole_sums(from + l * s.n, s.n, to + l * s.n);
+            simd::scan_loops().integer_sums(from + l * s.n, s.n, to + l * s.n);
         });
       } else if (what == Scan::Sum) {
         scan_with<T>(x, out, s, A(0), true, [](A a, A b) { return static_cast<A>(a + b); });
@@ -317,7 +317,7 @@ void scan_extreme(bool largest, const void* x_data, void* values, int64_t* indic
           T best = 0;
           int64_t place = 0;
           in_float(x, out, s.n, [&](float* some, int64_t first, int64_t n) {
-            kernel.line(some, n, first, &best, &place, some, indices + at + first);
+            kernel.row(some, n, first, &best, &place, some, indices + at + first);
           });
           return;
         }
@@ -332,7 +332,7 @@ void scan_extreme(bool largest, const void* x_data, void* values, int64_t* indic
         auto* out = static_cast<T*>(values) + at;
         T best[kBlock];
         int64_t place[kBlock];
-        if (s.inner == 1) kernel.line(x, s.n, 0, best, place, out, indices + at);
+        if (s.inner == 1) kernel.row(x, s.n, 0, best, place, out, indices + at);
         else kernel.columns(x, s.n, 0, s.inner, width, best, place, out, indices + at, s.inner);
       }
     });

@@ -12,7 +12,7 @@
 
 namespace taeda::cpu {
 
-using simd::Best;
+using simd::ValueIndex;
 using simd::Moments;
 using simd::ReduceOp;
 

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/simd/pick.h"
+
 namespace taeda::cpu::simd {
 
 constexpr int64_t kColumns = 256;  // the most columns that one call below works on side by side
@@ -50,17 +52,6 @@ struct NormKernels {
   NormLoops<double> f64;
 };
 
-namespace v2 {
-extern const NormKernels norm_kernels;
-}
-namespace v3 {
-extern const NormKernels norm_kernels;
-}
-namespace v4 {
-extern const NormKernels norm_kernels;
-}
-namespace base {
-extern const NormKernels norm_kernels;
-}
+TAEDA_TABLES(NormKernels, norm_kernels)
 
 }  // namespace taeda::cpu::simd

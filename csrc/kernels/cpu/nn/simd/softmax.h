@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/simd/pick.h"
+
 namespace taeda::cpu::simd {
 
 constexpr int64_t kSoftmaxColumns = 256;  // the most columns that one call works on side by side
@@ -38,17 +40,6 @@ struct SoftmaxKernels {
   SoftmaxLoops<double> f64;
 };
 
-namespace v2 {
-extern const SoftmaxKernels softmax_kernels;
-}
-namespace v3 {
-extern const SoftmaxKernels softmax_kernels;
-}
-namespace v4 {
-extern const SoftmaxKernels softmax_kernels;
-}
-namespace base {
-extern const SoftmaxKernels softmax_kernels;
-}
+TAEDA_TABLES(SoftmaxKernels, softmax_kernels)
 
 }  // namespace taeda::cpu::simd

@@ -32,7 +32,7 @@ struct Moments {
   double mean, m2, count;
 };
 // index < 0: nothing seen yet
-template <class V> struct Best {
+template <class V> struct ValueIndex {
   V value;
   int64_t index;
 };
@@ -52,26 +52,20 @@ struct ReduceKernel {
   size_t acc_size;
 };
 // Accumulators: double for sums and products of floats, int64 for those of integers, uint8 for Any
-// and All, Moments, the element type for Max and Min (float for the halves), and Best of that for
-// ArgMax and ArgMin.
+// and All, Moments, the element type for Max and Min (float for the halves), and ValueIndex of that
+// for ArgMax and ArgMin.
 
 constexpr int64_t kMaxColumns = 4096;
 
-namespace v2 {
-const ReduceKernel* find_reduce_sum(ReduceOp op, Element e);
-const ReduceKernel* find_reduce_order(ReduceOp op, Element e);
-}  // namespace v2
-namespace v3 {
-const ReduceKernel* find_reduce_sum(ReduceOp op, Element e);
-const ReduceKernel* find_reduce_order(ReduceOp op, Element e);
-}  // namespace v3
-namespace v4 {
-const ReduceKernel* find_reduce_sum(ReduceOp op, Element e);
-const ReduceKernel* find_reduce_order(ReduceOp op, Element e);
-}  // namespace v4
-namespace base {
-const ReduceKernel* find_reduce_sum(ReduceOp op, Element e);
-const ReduceKernel* find_reduce_order(ReduceOp op, Element e);
-}  // namespace base
+#define TAEDA_FIND_REDUCE(isa)                                   \
+  namespace isa {                                                \
+  const ReduceKernel* find_reduce_sum(ReduceOp op, Element e);   \
+  const ReduceKernel* find_reduce_order(ReduceOp op, Element e); \
+  }
+TAEDA_FIND_REDUCE(v2)
+TAEDA_FIND_REDUCE(v3)
+TAEDA_FIND_REDUCE(v4)
+TAEDA_FIND_REDUCE(base)
+#undef TAEDA_FIND_REDUCE
 
 }  // namespace taeda::cpu::simd

@@ -1,391 +1,233 @@
-// Largest and smallest elements, where they stand, and the logical any and all.
+// Largest and smallest elements, their indices, and the logical any and all.
 #include "kernels/cpu/reduce/simd/reduce_impl.h"
+#include "kernels/cpu/reduce/simd/rows.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
-template <class T> struct OrderType {
-  using type = T;
-};
-template <> struct OrderType<F16> {
-  using type = float;
-};
-template <> struct OrderType<BF16> {
-  using type = float;
-};
+template <class T> using OrderType = std::conditional_t<is_half<T>, float, T>;
 
-template <class C> constexpr C lowest() {
-  if constexpr (__is_same(C, float) || __is_same(C, double))
-    return -static_cast<C>(__builtin_inff());
-  else if constexpr (C(-1) > C(0)) return 0;
-  else return static_cast<C>(C(1) << (sizeof(C) * 8 - 1));
+template <bool Largest, class C> constexpr C worst() {
+  if constexpr (is_float<C>) {
+    return static_cast<C>(Largest ? -__builtin_inf() : __builtin_inf());
+  } else {
+    constexpr C lowest = C(-1) > C(0) ? C(0) : static_cast<C>(C(1) << (sizeof(C) * 8 - 1));
+    return Largest ? lowest : static_cast<C>(~lowest);
+  }
 }
-template <class C> constexpr C highest() {
-  if constexpr (__is_same(C, float) || __is_same(C, double))
-    return static_cast<C>(__builtin_inff());
-  else return static_cast<C>(~lowest<C>());
+// For numbers and for vectors, whose comparisons are masks.
+template <bool Largest, class V> FN auto is_better(V a, V than) {
+  return Largest ? a > than : a < than;
 }
 
-// NaN wins over every number. Written so that a NaN accumulator stays.
-template <class V> V larger(V a, V b) {
-  auto wins = (b > a) | (b != b);
-  return wins ? b : a;
-}
-template <class V> V smaller(V a, V b) {
-  auto wins = (b < a) | (b != b);
-  return wins ? b : a;
-}
-
-template <class Element> struct OrderBase {
+// The largest or smallest element, or absolute value. NaN wins over every number.
+template <class Element, bool Largest, bool Absolute = false> struct Extreme {
   using T = Element;
-  using C = typename OrderType<T>::type;
-  static constexpr bool kNan = kIsFloat<T>;
+  using C = OrderType<T>;
   using A = C;
-  static constexpr int64_t kFlush = 4096, kVector = kRegister;
-};
-
-template <class T> struct Max : OrderBase<T> {
-  using C = typename OrderBase<T>::C;
-  static C identity() { return lowest<C>(); }
-  static C start() { return lowest<C>(); }
-  template <class V> static V map(V x) { return x; }
-  template <class V> static V op(V a, V b) { return larger<V>(a, b); }
-  template <class V>
-  static V quick(V a, V b)
-    requires(OrderBase<T>::kNan)
-  {
-    return b > a ? b : a;
+  static constexpr int64_t kFlush = 4096;
+  static C identity() { return Absolute && Largest ? C(0) : worst<Largest, C>(); }
+  static C start() { return identity(); }
+  template <class V> FN static V map(V x) {
+    if constexpr (Absolute) return x < V{} ? -x : x;
+    else return x;
   }
-  static C merge(C a, C b) { return larger<C>(a, b); }
-  static const ReduceKernel& kernel() { return kKernel<Max>; }
-};
-template <class T> struct Min : OrderBase<T> {
-  using C = typename OrderBase<T>::C;
-  static C identity() { return highest<C>(); }
-  static C start() { return highest<C>(); }
-  template <class V> static V map(V x) { return x; }
-  template <class V> static V op(V a, V b) { return smaller<V>(a, b); }
-  template <class V>
-  static V quick(V a, V b)
-    requires(OrderBase<T>::kNan)
-  {
-    return b < a ? b : a;
+  template <class V> FN static V op(V a, V b) {  // a NaN in `a` stays
+    return is_better<Largest>(b, a) | (b != b) ? b : a;
   }
-  static C merge(C a, C b) { return smaller<C>(a, b); }
-  static const ReduceKernel& kernel() { return kKernel<Min>; }
+  template <class V>
+  FN static V quick(V a, V b)
+    requires(kIsFloat<T>)
+  {
+    return is_better<Largest>(b, a) ? b : a;
+  }
+  static A merge(A a, A b) { return op(a, b); }
+  static const ReduceKernel& kernel() { return kKernel<Extreme>; }
 };
-template <class T> struct AbsMax : Max<T> {
-  using C = typename OrderBase<T>::C;
-  static C identity() { return 0; }
-  static C start() { return 0; }
-  template <class V> static V map(V x) { return x < V{} ? -x : x; }
-  static const ReduceKernel& kernel() { return kKernel<AbsMax>; }
-};
-template <class T> struct AbsMin : Min<T> {
-  template <class V> static V map(V x) { return x < V{} ? -x : x; }
-  static const ReduceKernel& kernel() { return kKernel<AbsMin>; }
-};
+template <class T> using Max = Extreme<T, true>;
+template <class T> using Min = Extreme<T, false>;
+template <class T> using AbsMax = Extreme<T, true, true>;
+template <class T> using AbsMin = Extreme<T, false, true>;
 
-// ---- places ----
-
-template <bool Largest, class T> struct Extreme {
-  using type = Max<T>;
-};
-template <class T> struct Extreme<false, T> {
-  using type = Min<T>;
-};
+// ---- the index of an extreme element: the first of equal ones ----
 
 template <class T, bool Largest> struct Arg {
-  using C = typename OrderType<T>::type;
-  using R = typename Extreme<Largest, T>::type;
-  using B = Best<C>;
-  // A place within a row or column, as wide as C where that has 4 bytes or more.
-  template <size_t Size, class Dummy = void> struct PlaceOf {
-    using type = int32_t;
-  };
-  template <class Dummy> struct PlaceOf<8, Dummy> {
-    using type = int64_t;
-  };
-  using Place = typename PlaceOf<sizeof(C)>::type;
-  static constexpr int64_t kSearched = 1024, kBlocks = 32, w = kLanesOf<R>;
-  static constexpr int64_t kTogether = 8, kNext = 1024;  // rows, and bytes to ask for ahead
-  static constexpr int64_t kGrouped = 1024;              // rows for which groups are worth it
+  using R = Extreme<T, Largest>;
+  using C = typename R::C;
+  using Found = ValueIndex<C>;
+  // Indices within a row or column in vectors, as wide as C where that has 4 bytes or more.
+  using Index = std::conditional_t<sizeof(C) == 8, int64_t, int32_t>;
+  using V = Vec<C>;
+  static constexpr bool kInVectors = sizeof(C) == sizeof(Index);
+  static constexpr int64_t w = kLanes<C>, kGroup = 8;
 
-  static bool better(C x, C than) {
-    return (Largest ? x > than : x < than) | ((x != x) & (than == than));
+  template <class X> FN static auto better(X x, X than) {
+    return is_better<Largest>(x, than) | ((x != x) & (than == than));
   }
-  static void offer(B& acc, C value, int64_t index) {
+  static void offer(Found& acc, C value, int64_t index) {
     if (acc.index < 0 || better(value, acc.value)) acc = {value, index};
   }
-  // The first place of a value that is there.
+
+  // The first index of a value that occurs.
   static int64_t find(const T* x, int64_t n, C value) {
     int64_t i = 0;
     if (value != value) {
-      while (load<C>(x[i]) == load<C>(x[i])) ++i;
+      while (to<C>(x[i]) == to<C>(x[i])) ++i;
       return i;
     }
-    constexpr int64_t line = 128;
-    for (; i + line <= n; i += line) {
-      Place hits = 0;
-      for (int64_t j = 0; j < line; ++j) hits |= static_cast<Place>(load<C>(x[i + j]) == value);
-      if (hits) break;
+    for (; i + 8 * w <= n; i += 8 * w) {
+      auto hits = load_as<C>(x + i) == value;
+      for (int k = 1; k < 8; ++k) hits |= load_as<C>(x + i + k * w) == value;
+      if (reduce(hits, [](auto a, auto b) { return a | b; })) break;
     }
-    while (load<C>(x[i]) != value) ++i;
+    while (to<C>(x[i]) != value) ++i;
     return i;
   }
 
-  // The places are found with the values, in lanes; false where a NaN may be the best. n: at least
-  // four vectors.
-  static bool offer_lanes(B& acc, const T* x, int64_t n, int64_t first, bool far) {
-    using V = VecFor<R>;
-    using P = typename Narrow<Place, w>::type;
-    V best[4], sum[4] = {};
-    P at[4] = {}, turn{};  // element turn * 4 w + k w + lane
-    for (int k = 0; k < 4; ++k) best[k] = load_vec<C, w>(x + k * w);
-    auto take = [&](int64_t i, int k) {
-      const V v = load_vec<C, w>(x + i);
-      const P wins = Largest ? v > best[k] : v < best[k];
-      best[k] = wins ? v : best[k];
-      at[k] = wins ? turn : at[k];
-      if constexpr (kIsFloat<T>) sum[k] += v;
-    };
-    int64_t i = 0;
-    for (; i + 4 * w <= n; i += 4 * w, turn += 1) {
-      ask_for<3>(far, reinterpret_cast<const char*>(x + i) + kAhead, 4 * w * sizeof(*x));
-      for (int k = 0; k < 4; ++k) take(i + k * w, k);
+  // First the best value of every block, then its index in the best block: a branch on each block
+  // would wait for memory.
+  static void offer_row(Found& acc, const T* x, int64_t n, int64_t first, bool far) {
+    constexpr int64_t block = 1024;
+    auto size = [&](int64_t begin) { return n - begin < block ? n - begin : block; };
+    C best{};
+    int64_t best_begin = -1;
+    for (int64_t begin = 0; begin < n; begin += block) {
+      const C value = row_block<R>(x + begin, size(begin), far);
+      const bool wins = (best_begin < 0) | better(value, best);
+      best = wins ? value : best;
+      best_begin = wins ? begin : best_begin;
     }
-    for (int k = 0; i + w <= n; i += w, ++k) take(i, k);
-    if constexpr (kIsFloat<T>) {
-      if (may_have_nan<R>((sum[0] + sum[1]) + (sum[2] + sum[3]))) return false;
-    }
-    const V some = R::op(R::op(best[0], best[1]), R::op(best[2], best[3]));
-    C most = fold_lanes<C, w>(some, [](auto a, auto b) { return R::op(a, b); });
-    P place = splat<P>(static_cast<Place>(n)), lane;
-    for (int64_t j = 0; j < w; ++j) lane[j] = static_cast<Place>(j);
-    for (int k = 0; k < 4; ++k) {
-      const P here = at[k] * static_cast<Place>(4 * w) + static_cast<Place>(k * w) + lane;
-      place = (best[k] == most) & (here < place) ? here : place;
-    }
-    auto least = fold_lanes<Place, w>(place, [](auto a, auto b) { return b < a ? b : a; });
-    for (; i < n; ++i) {
-      const C v = load<C>(x[i]);
-      if (v != v) return false;
-      if (better(v, most)) {
-        most = v;
-        least = static_cast<Place>(i);
-      }
-    }
-    offer(acc, load<C>(x[least]), first + least);
-    return true;
-  }
-
-  // The best of every block first, then its place in the best block: a branch on each block would
-  // wait for memory.
-  static void offer_row(B& acc, const T* x, int64_t n, int64_t first, bool far) {
-    C best[kBlocks];
-    auto size = [&](int64_t b) {
-      return n - b * kSearched < kSearched ? n - b * kSearched : kSearched;
-    };
-    const int64_t blocks = (n + kSearched - 1) / kSearched;
-    for (int64_t b = 0; b < blocks; ++b) best[b] = row_block<R>(x + b * kSearched, size(b), far);
-    int64_t at = 0;
-    for (int64_t b = 1; b < blocks; ++b) at = better(best[b], best[at]) ? b : at;
-    const int64_t place = at * kSearched;
-    offer(acc, best[at], first + place + find(x + place, size(at), best[at]));
+    const int64_t index = best_begin + find(x + best_begin, size(best_begin), best);
+    offer(acc, to<C>(x[index]), first + index);  // a zero with its sign
   }
 
   static void rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride,
                    int64_t first, bool far, void* accs) {
     auto* x = static_cast<const T*>(data);
-    auto* acc = static_cast<B*>(accs);
+    auto* acc = static_cast<Found*>(accs);
     if (n == 0) return;
     for (int64_t r = 0; r < rows; ++r, x += row_stride) {
       if (stride == 1 && n >= 64) {
-        for (int64_t i = 0; i < n; i += kBlocks * kSearched) {
-          const int64_t m = n - i < kBlocks * kSearched ? n - i : kBlocks * kSearched;
-          if constexpr (sizeof(C) == sizeof(Place)) {
-            if (m >= 4 * w && offer_lanes(acc[r], x + i, m, first + i, far)) continue;
-          }
-          offer_row(acc[r], x + i, m, first + i, far);
-        }
+        offer_row(acc[r], x, n, first, far);
         continue;
       }
-      for (int64_t i = 0; i < n; ++i) offer(acc[r], load<C>(x[i * stride]), first + i);
+      for (int64_t i = 0; i < n; ++i) offer(acc[r], to<C>(x[i * stride]), first + i);
     }
   }
 
-  // Rows r to r + n of columns [c, cols), one by one. Doing some twice does not change anything.
-  static void careful(const T* x, int64_t r, int64_t n, int64_t stride, int64_t c, int64_t cols,
-                      C* value, Place* place) {
-    for (int64_t k = r; k < r + n; ++k) {
-      const T* p = x + k * stride;
-      const auto here = static_cast<Place>(k);
-      for (int64_t i = c; i < cols; ++i) {
-        const C v = load<C>(p[i]), old = value[i];
-        const bool wins = (Largest ? v > old : v < old) | ((v != v) & (old == old));
-        value[i] = wins ? v : old;
-        place[i] = wins ? here : place[i];
+  // Rows r to r + n, one by one.
+  static void each_row(const T* x, int64_t r, int64_t n, int64_t stride, int64_t cols, C* value,
+                       Index* index) {
+    auto offer_at = [&](int64_t row, int64_t c, auto lanes) {
+      using I = Vec<Index, lanes>;
+      const auto v = load_as<C, lanes>(x + row * stride + c), best = load<lanes>(value + c);
+      const auto wins = better(v, best);
+      store(value + c, wins ? v : best);
+      store(index + c, wins ? broadcast<I>(static_cast<Index>(row)) : load<lanes>(index + c));
+    };
+    for (; n > 0; ++r, --n) {
+      int64_t c = 0;
+      if constexpr (kInVectors) {
+        for (; c + w <= cols; c += w) offer_at(r, c, Lanes<w>{});
       }
+      for (; c < cols; ++c) offer_at(r, c, Lanes<1>{});
     }
   }
 
-  // Rows from r on, NaN passed over; true where there may be one.
-  static bool quick(const T* x, int64_t r, int64_t stride, int64_t cols, C* value, Place* place) {
-    using V = VecFor<R>;
-    using P = typename Narrow<Place, w>::type;
-    const T* p = x + r * stride;
-    V sums{};
-    for (int64_t c = 0; c + w <= cols; c += w) {
-      V best = load_vec<C, w>(value + c), sum{};
-      P at;
-      __builtin_memcpy(&at, place + c, sizeof at);
-      for (int64_t k = 0; k < kTogether; ++k) {
-        __builtin_prefetch(reinterpret_cast<const char*>(p + k * stride + c) + kNext);
-        const V v = load_vec<C, w>(p + k * stride + c);
-        const P wins = Largest ? v > best : v < best;
-        best = wins ? v : best;
-        at = wins ? splat<P>(static_cast<Place>(r + k)) : at;
-        if constexpr (kIsFloat<T>) sum += v;
-      }
-      __builtin_memcpy(value + c, &best, sizeof best);
-      __builtin_memcpy(place + c, &at, sizeof at);
-      if constexpr (kIsFloat<T>) sums += sum;
-    }
-    if constexpr (kIsFloat<T>) return may_have_nan<R>(sums);
-    else return false;
-  }
-
-  // Of every kTogether rows the best values, and which rows those are: half the instructions of
-  // finding places at once. False where there may be a NaN.
-  static bool best_groups(const T* x, int64_t n, int64_t stride, int64_t cols, C* value,
-                          Place* group) {
-    using V = VecFor<R>;
-    using P = typename Narrow<Place, w>::type;
-    NanWatch<R> watch;
-    for (int64_t r = 0; r + kTogether <= n; r += kTogether, x += kTogether * stride) {
-      const P here = splat<P>(static_cast<Place>(r));
-      for (int64_t c = 0; c + w <= cols; c += w) {
-        auto row = [&](int64_t k) {
-          const V v = load_vec<C, w>(x + k * stride + c);
-          if constexpr (kIsFloat<T>) watch.see(v);
-          return v;
-        };
-        V most = row(0);
-        for (int64_t k = 1; k < kTogether; ++k) most = op_of<R, HasQuick<R>>(row(k), most);
-        V best = load_vec<C, w>(value + c);
-        P at;
-        __builtin_memcpy(&at, group + c, sizeof at);
-        const P wins = Largest ? most > best : most < best;
-        best = wins ? most : best;
-        at = wins ? here : at;
-        __builtin_memcpy(value + c, &best, sizeof best);
-        __builtin_memcpy(group + c, &at, sizeof at);
+  // Whole vectors of columns, kGroup rows at a time: first only in which group the best value lies,
+  // which takes half of the instructions, then where in the group. False where there may be a NaN.
+  static bool by_groups(const T* x, int64_t n, int64_t stride, int64_t cols, C* value,
+                        Index* index) {
+    V sum{};
+    for (int64_t r = 0; r + kGroup <= n; r += kGroup) {
+      const auto here = broadcast_to<Index, w>(static_cast<Index>(r));
+      for (int64_t c = 0; c < cols; c += w) {
+        const V best = load(value + c);
+        const V most = combine_rows<R, kGroup, HasQuick<R>>(x + r * stride + c, stride, sum);
+        const auto wins = is_better<Largest>(most, best);
+        store(value + c, wins ? most : best);
+        store(index + c, wins ? here : load<w>(index + c));
       }
     }
-    return !watch.has_seen() || !kIsFloat<T>;
-  }
-  // The first of those rows that has the value. Without branches, which nothing foresees.
-  static void places_in_groups(const T* x, int64_t stride, int64_t cols, C* value, Place* group) {
+    if (kIsFloat<T> && may_have_nan(sum)) return false;
     for (int64_t c = 0; c < cols; ++c) {
-      const T* p = x + group[c] * stride + c;
-      int64_t k = kTogether - 1;
-      for (int64_t r = kTogether - 2; r >= 0; --r) k = load<C>(p[r * stride]) == value[c] ? r : k;
-      value[c] = load<C>(p[k * stride]);  // a zero's sign
-      group[c] += static_cast<Place>(k);
+      const T* p = x + index[c] * stride + c;
+      int64_t k = kGroup - 1;  // found without branches, which would be mispredicted
+      for (int64_t r = kGroup - 2; r >= 0; --r) k = to<C>(p[r * stride]) == value[c] ? r : k;
+      value[c] = to<C>(p[k * stride]);  // a zero with its sign
+      index[c] += static_cast<Index>(k);
     }
+    return true;
   }
 
-  static void start(const T* x, int64_t cols, C* value, Place* place) {
+  static void start(const T* x, int64_t cols, C* value, Index* index) {
     for (int64_t c = 0; c < cols; ++c) {
-      value[c] = load<C>(x[c]);
-      place[c] = 0;
+      value[c] = to<C>(x[c]);
+      index[c] = 0;
     }
-  }
-  // Whole vectors of columns; returns how many rows are done.
-  static int64_t whole_cols(const T* x, int64_t n, int64_t stride, int64_t cols, C* value,
-                            Place* place) {
-    if (n >= kGrouped) {
-      if (best_groups(x, n, stride, cols, value, place)) {
-        places_in_groups(x, stride, cols, value, place);
-        return n / kTogether * kTogether;
-      }
-      start(x, cols, value, place);
-    }
-    int64_t r = 1;
-    for (; r + kTogether <= n; r += kTogether) {
-      if (quick(x, r, stride, cols, value, place))
-        careful(x, r, kTogether, stride, 0, cols, value, place);
-    }
-    return r;
   }
 
   static void cols(const void* data, int64_t n, int64_t stride, int64_t cols, int64_t first,
                    void* accs) {
-    auto* acc = static_cast<B*>(accs);
-    alignas(64) C value[kMaxColumns];
-    alignas(64) Place place[kMaxColumns];
+    constexpr int64_t grouped = 256;  // rows from which on the search in the groups is little
     constexpr int64_t most = 1 << 30;
+    auto* acc = static_cast<Found*>(accs);
+    alignas(kCacheLine) C value[kMaxColumns];
+    alignas(kCacheLine) Index index[kMaxColumns];
     for (int64_t r0 = 0; r0 < n; r0 += most) {
       const T* x = static_cast<const T*>(data) + r0 * stride;
       const int64_t m = n - r0 < most ? n - r0 : most;
-      start(x, cols, value, place);
-      int64_t whole = 0;
-      if constexpr (sizeof(C) == sizeof(Place)) {
-        whole = cols / w * w;
-        const int64_t r = whole_cols(x, m, stride, whole, value, place);
-        careful(x, r, m - r, stride, 0, whole, value, place);
+      start(x, cols, value, index);
+      int64_t done = 1, whole = 0;  // rows, of whole vectors of columns
+      if constexpr (kInVectors) {
+        if (m >= grouped) {
+          whole = cols / w * w;
+          if (by_groups(x, m, stride, whole, value, index)) done = m / kGroup * kGroup;
+          else start(x, whole, value, index);
+        }
       }
-      careful(x, 1, m - 1, stride, whole, cols, value, place);
-      for (int64_t c = 0; c < cols; ++c) offer(acc[c], value[c], first + r0 + place[c]);
+      each_row(x, done, m - done, stride, whole, value, index);
+      each_row(x + whole, 1, m - 1, stride, cols - whole, value + whole, index + whole);
+      for (int64_t c = 0; c < cols; ++c) offer(acc[c], value[c], first + r0 + index[c]);
     }
   }
 
   static void init(void* accs, int64_t n) {
-    auto* acc = static_cast<B*>(accs);
+    auto* acc = static_cast<Found*>(accs);
     for (int64_t i = 0; i < n; ++i) acc[i] = {C(0), -1};
   }
   static void combine(void* accs, const void* others, int64_t n) {
-    auto* acc = static_cast<B*>(accs);
-    auto* o = static_cast<const B*>(others);
-    for (int64_t i = 0; i < n; ++i) {  // without branches, which nothing foresees
+    auto* acc = static_cast<Found*>(accs);
+    auto* o = static_cast<const Found*>(others);
+    for (int64_t i = 0; i < n; ++i) {  // without branches, which would be mispredicted
       const bool wins = (o[i].index >= 0) & ((acc[i].index < 0) | better(o[i].value, acc[i].value));
       acc[i].value = wins ? o[i].value : acc[i].value;
       acc[i].index = wins ? o[i].index : acc[i].index;
     }
   }
   static const ReduceKernel& kernel() {
-    static constexpr ReduceKernel k{rows, cols, init, combine, sizeof(B)};
+    static constexpr ReduceKernel k{rows, cols, init, combine, sizeof(Found)};
     return k;
   }
 };
-template <class T> struct ArgMax : Arg<T, true> {};
-template <class T> struct ArgMin : Arg<T, false> {};
+template <class T> using ArgMax = Arg<T, true>;
+template <class T> using ArgMin = Arg<T, false>;
 
 // ---- any and all: on the bits, where a float's sign does not count ----
 
 template <class T, bool IsAny> struct Logical {
-  static constexpr bool kFloat = kIsFloat<T>;
-  template <size_t Size, class Dummy = void> struct Bits {
-    using type = uint64_t;
-  };
-  template <class Dummy> struct Bits<1, Dummy> {
-    using type = uint8_t;
-  };
-  template <class Dummy> struct Bits<2, Dummy> {
-    using type = uint16_t;
-  };
-  template <class Dummy> struct Bits<4, Dummy> {
-    using type = uint32_t;
-  };
-  using U = typename Bits<sizeof(T)>::type;
-  static constexpr U kMask = kFloat ? static_cast<U>(U(~U(0)) >> 1) : static_cast<U>(~U(0));
+  using U = std::conditional_t<
+      sizeof(T) == 1, uint8_t,
+      std::conditional_t<sizeof(T) == 2, uint16_t,
+                         std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+  static constexpr U kMask = kIsFloat<T> ? static_cast<U>(U(~U(0)) >> 1) : static_cast<U>(~U(0));
 
   // 1 where the elements decide: a true one for any, a false one for all.
   static bool decided(const U* x, int64_t n, int64_t stride) {
     if (stride == 1) {
-      constexpr int64_t line = 1024;
-      for (int64_t i = 0; i < n; i += line) {
-        int64_t m = n - i < line ? n - i : line;
+      constexpr int64_t block = 1024;
+      for (int64_t i = 0; i < n; i += block) {
+        int64_t m = n - i < block ? n - i : block;
         U hit = 0;
         for (int64_t j = 0; j < m; ++j) {
           U v = static_cast<U>(x[i + j] & kMask);
@@ -411,7 +253,7 @@ template <class T, bool IsAny> struct Logical {
   static void cols(const void* data, int64_t n, int64_t stride, int64_t cols, int64_t, void* accs) {
     auto* x = static_cast<const U*>(data);
     auto* acc = static_cast<uint8_t*>(accs);
-    alignas(64) U hit[kMaxColumns];
+    alignas(kCacheLine) U hit[kMaxColumns];
     for (int64_t c = 0; c < cols; ++c) hit[c] = 0;
     for (int64_t r = 0; r < n; ++r) {
       for (int64_t c = 0; c < cols; ++c) {
@@ -436,8 +278,8 @@ template <class T, bool IsAny> struct Logical {
     return k;
   }
 };
-template <class T> struct Any : Logical<T, true> {};
-template <class T> struct All : Logical<T, false> {};
+template <class T> using Any = Logical<T, true>;
+template <class T> using All = Logical<T, false>;
 
 }  // namespace
 

@@ -24,7 +24,7 @@ constexpr int64_t kSumBlock = 512;
 // accumulators for each sum hide the latency of the additions.
 template <class T, int K, class F> FN void sums_over(int64_t n, double* sums, F&& f) {
   constexpr int64_t w = kLanes<T>;
-  constexpr int kAccumulators = K == 1 ? 4 : 2;
+  constexpr int kAccumulators = 4;
   for (int k = 0; k < K; ++k) sums[k] = 0;
   int64_t i = 0;
   while (i + w <= n) {
@@ -40,8 +40,7 @@ template <class T, int K, class F> FN void sums_over(int64_t n, double* sums, F&
     }
     while (i + w <= end) add(acc[0]);
     for (int k = 0; k < K; ++k) {
-      if constexpr (kAccumulators == 4) acc[0][k] += acc[2][k], acc[1][k] += acc[3][k];
-      sums[k] += reduce_add<double>(acc[0][k] + acc[1][k]);
+      sums[k] += reduce_add<double>((acc[0][k] + acc[1][k]) + (acc[2][k] + acc[3][k]));
     }
   }
   for (T term[K]; i < n; ++i) {

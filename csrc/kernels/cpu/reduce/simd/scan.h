@@ -3,20 +3,22 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/simd/pick.h"
+
 namespace taeda::cpu::simd {
 
 constexpr int64_t kScanColumns = 64;  // the most columns that one call works on side by side
 
-// Running extremes and where they stand: of equal elements the last, NaN before every number.
+// Running extremes and their indices: of equal elements the last, NaN before every number.
 template <class T> struct ScanExtreme {
-  // Elements [first, first + n) of a line; unless first is 0, best and place are those of the ones
+  // Elements [first, first + n) of a row; unless first is 0, best and index are those of the ones
   // before, and get the last of these. x and values may be the same.
-  void (*line)(const T* x, int64_t n, int64_t first, T* best, int64_t* place, T* values,
-               int64_t* indices);
+  void (*row)(const T* x, int64_t n, int64_t first, T* best, int64_t* index, T* values,
+              int64_t* indices);
   // The same down rows of `width` columns, which are `step` elements apart, those of the indices
   // `index_step`.
   void (*columns)(const T* x, int64_t n, int64_t first, int64_t step, int64_t width, T* best,
-                  int64_t* place, T* values, int64_t* indices, int64_t index_step);
+                  int64_t* index, T* values, int64_t* indices, int64_t index_step);
 };
 template <class T> struct ScanExtremes {
   ScanExtreme<T> largest, smallest;
@@ -31,7 +33,7 @@ struct ScanKernels {
   ScanExtremes<float> f32;
   ScanExtremes<double> f64;
   // y[i] = x[0] + ... + x[i], wrapping around.
-  void (*whole_sums)(const int64_t* x, int64_t n, int64_t* y);
+  void (*integer_sums)(const int64_t* x, int64_t n, int64_t* y);
   // The same in double.
   void (*sums)(const float* x, int64_t n, float* y);
   // The same on top of `before`; returns the sum without it, the same bits that `sum` gives.
@@ -39,17 +41,6 @@ struct ScanKernels {
   double (*sum)(const float* x, int64_t n);
 };
 
-namespace v2 {
-extern const ScanKernels scan_kernels;
-}
-namespace v3 {
-extern const ScanKernels scan_kernels;
-}
-namespace v4 {
-extern const ScanKernels scan_kernels;
-}
-namespace base {
-extern const ScanKernels scan_kernels;
-}
+TAEDA_TABLES(ScanKernels, scan_kernels)
 
 }  // namespace taeda::cpu::simd
