@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/stream.h"
@@ -13,20 +12,14 @@ namespace taeda::cpu {
 namespace {
 
 template <class T> const simd::SoftmaxLoops<T>& loops() {
-  using namespace simd;
-  const SoftmaxKernels& kernels = TAEDA_PICK(softmax_kernels);
-  if constexpr (std::is_same_v<T, float>) {
-    return kernels.f32;
-  } else {
-    return kernels.f64;
-  }
+  return typed<T>(TAEDA_PICK(softmax_kernels));
 }
 
 int64_t row_grain(const NllShape& s) {
   return std::max<int64_t>(1, 8192 / std::max<int64_t>(s.classes, 1));
 }
 
-// f(i, at, t) for each counted target: its number, where its element lies in x, and its class.
+// f(i, at, t) for each counted target: its number, the index of its element in x, and its class.
 template <class F> void for_targets(const NllShape& s, const int64_t* target, F&& f) {
   for (int64_t i = 0; i < s.batch * s.inner; ++i) {
     int64_t t = target[i];
@@ -93,7 +86,7 @@ void entropy_losses(const NllShape& s, const T* x, const double* stats, const in
 template <class T>
 void entropy_backward(const NllShape& s, const T* g, int64_t g_step, double scale, const T* x,
                       const double* stats, const int64_t* target, const T* weight, T* gx) {
-  const bool past = is_streamed(s.batch * s.classes * static_cast<int64_t>(sizeof(T)));
+  const bool streamed = is_streamed(s.batch * s.classes * static_cast<int64_t>(sizeof(T)));
   parallel_for(s.batch, row_grain(s), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t t = target[i], at = i * s.classes;
@@ -102,9 +95,10 @@ void entropy_backward(const NllShape& s, const T* g, int64_t g_step, double scal
         continue;
       }
       const double factor = scale * g[i * g_step] * (weight ? weight[t] : T(1));
-      T own;  // what was stored past the caches is not read again
+      T own;  // computed apart: reading back what was stored non-temporally
+              // would wait for memory
       loops<T>().scaled_softmax(x + at + t, 1, stats + 2 * i, factor, &own, false);
-      loops<T>().scaled_softmax(x + at, s.classes, stats + 2 * i, factor, gx + at, past);
+      loops<T>().scaled_softmax(x + at, s.classes, stats + 2 * i, factor, gx + at, streamed);
       gx[at + t] = own - static_cast<T>(factor);
     }
   });

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -17,23 +16,15 @@ namespace {
 
 int64_t grain_for(int64_t work) { return std::max<int64_t>(1, 8192 / std::max<int64_t>(work, 1)); }
 
-template <class T> const simd::NormLoops<T>& loops() {
-  using namespace simd;
-  const NormKernels& kernels = TAEDA_PICK(norm_kernels);
-  if constexpr (std::is_same_v<T, float>) {
-    return kernels.f32;
-  } else {
-    return kernels.f64;
-  }
-}
+template <class T> const simd::NormLoops<T>& loops() { return typed<T>(TAEDA_PICK(norm_kernels)); }
 
-// Whether rows of n elements are stored past the caches.
-template <class T> bool goes_past(int64_t rows, int64_t n, const T* y) {
+// Whether rows of n elements are written by non-temporal stores: then each begins at a cache line.
+template <class T> bool streams_rows(int64_t rows, int64_t n, const T* y) {
   const int64_t bytes = n * static_cast<int64_t>(sizeof(T));
   return bytes % 64 == 0 && is_streamed(rows * bytes) && reinterpret_cast<uintptr_t>(y) % 64 == 0;
 }
 
-// Calls f(first, width) for blocks of columns that the loops can take side by side.
+// Calls f(first, width) for blocks of columns that one call can sum.
 template <class F> void for_columns(int64_t columns, int64_t rows, F&& f) {
   const int64_t width = std::clamp<int64_t>(columns, 1, simd::kColumns);
   parallel_for((columns + width - 1) / width, grain_for(width * rows),
@@ -50,7 +41,7 @@ void row_norm(const RowNorm& s, const T* x, const T* weight, const T* bias, T* y
               T* rstd) {
   const int64_t n = s.channels * s.spatial;
   const auto& f = loops<T>();
-  const bool past = goes_past(s.rows, n, y);
+  const bool streamed = streams_rows(s.rows, n, y);
   parallel_for(s.rows, grain_for(n), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* xr = x + r * n;
@@ -62,7 +53,7 @@ void row_norm(const RowNorm& s, const T* x, const T* weight, const T* bias, T* y
       const int64_t first = (r % s.groups) * s.channels;
       const T *w = weight ? weight + first : nullptr, *b = bias ? bias + first : nullptr;
       if (s.spatial == 1 || (!w && !b)) {
-        f.affine(xr, n, mean[r], rstd[r], w, b, yr, past);
+        f.affine(xr, n, mean[r], rstd[r], w, b, yr, streamed);
         continue;
       }
       for (int64_t c = 0; c < s.channels; ++c) {
@@ -116,7 +107,7 @@ void row_gradients(const RowNorm& s, const T* g, const T* x, const T* mean, cons
   });
 }
 
-// The gradients of weight and bias: columns (or channels) are dealt out, rows added in order.
+// The gradients of weight and bias: columns (or channels) are shared out, rows added in order.
 template <class T>
 void affine_gradients(const RowNorm& s, const T* g, const T* x, const T* mean, const T* rstd, T* gw,
                       T* gb) {
@@ -158,8 +149,9 @@ void affine_gradients(const RowNorm& s, const T* g, const T* x, const T* mean, c
                });
 }
 
-// All three gradients of rows with the same affine parameters in one pass. Parts of the rows are
-// dealt out; their sums are added in order. run(first row, how many, part, sums for gw and gb)
+// All three gradients of rows with the same affine parameters in one pass. The rows are cut into
+// parts, whose partial sums are added in order. run(first row, how many, scratch, sums for gw and
+// gb)
 template <class T, class F> void gradients_in_parts(const RowNorm& s, T* gw, T* gb, F&& run) {
   const int64_t n = s.channels;
   const int64_t parts =
@@ -193,30 +185,30 @@ void row_norm_backward(const RowNorm& s, const T* g, const T* x, const T* mean, 
                        const T* weight, T* gx, T* gw, T* gb) {
   if (gx && (gw || gb) && can_fuse(s)) {
     const int64_t n = s.channels;
-    const bool past = goes_past(s.rows, n, gx);
+    const bool streamed = streams_rows(s.rows, n, gx);
     return gradients_in_parts(
         s, gw, gb, [&](int64_t r, int64_t rows, T* part, double* sum_w, double* sum_b) {
           loops<T>().rows_backward(g + r * n, x + r * n, weight, rows, n, s.centered, mean + r,
-                                   rstd + r, gx + r * n, part, sum_w, sum_b, past);
+                                   rstd + r, gx + r * n, part, sum_w, sum_b, streamed);
         });
   }
   if (gx) row_gradients(s, g, x, mean, rstd, weight, gx);
   if (gw || gb) affine_gradients(s, g, x, mean, rstd, gw, gb);
 }
 
-// ---- rows of halves, converted some at a time, while they are near ----
+// ---- half precision: some rows at a time are converted to float32, in a buffer that caches hold
 
 namespace {
 
-constexpr int64_t kNear = 1 << 12;  // elements
+constexpr int64_t kBuffered = 1 << 12;  // elements
 
 // Elements of a half dtype, contiguous.
-struct Halves {
+struct HalfRows {
   uint8_t dtype;
   char* data;
 
   static constexpr auto kFloat = static_cast<uint8_t>(DType::Float32);
-  // Also asks for what follows: memory would wait while this is computed.
+  // Also prefetches what follows, which is read from memory while these rows are computed.
   void read(int64_t first, int64_t n, float* to) const {
     for (int64_t i = 0; i < n; i += 32) __builtin_prefetch(data + 2 * (first + n + i), 0, 2);
     cast_rows(kFloat, dtype, reinterpret_cast<char*>(to), 4, 0, data + 2 * first, 2, 0, n, 1);
@@ -226,15 +218,15 @@ struct Halves {
               1);
   }
 };
-Halves halves(DType dtype, const void* data) {
+HalfRows half_rows(DType dtype, const void* data) {
   return {static_cast<uint8_t>(dtype), static_cast<char*>(const_cast<void*>(data))};
 }
 
 // f(first row, some rows, the group of the first), with which all of them are rows of that shape.
-template <class F> void for_near_rows(const RowNorm& s, F&& f) {
+template <class F> void for_buffered_rows(const RowNorm& s, F&& f) {
   const int64_t n = s.channels * s.spatial;
   const int64_t some =
-      s.groups == 1 ? std::clamp<int64_t>(kNear / std::max<int64_t>(n, 1), 1, s.rows) : 1;
+      s.groups == 1 ? std::clamp<int64_t>(kBuffered / std::max<int64_t>(n, 1), 1, s.rows) : 1;
   parallel_for((s.rows + some - 1) / some, grain_for(n * some), [&](int64_t begin, int64_t end) {
     RowNorm rows = s;
     rows.groups = 1;
@@ -249,36 +241,39 @@ template <class F> void for_near_rows(const RowNorm& s, F&& f) {
 
 void row_norm_halves(DType dtype, const RowNorm& s, const void* x, const float* weight,
                      const float* bias, void* y, float* mean, float* rstd) {
-  const Halves from = halves(dtype, x), to = halves(dtype, y);
+  const HalfRows from = half_rows(dtype, x), to = half_rows(dtype, y);
   const int64_t n = s.channels * s.spatial;
-  for_near_rows(s, [&](int64_t first, const RowNorm& rows, int64_t group) {
+  for_buffered_rows(s, [&](int64_t first, const RowNorm& rows, int64_t group) {
     const int64_t all = rows.rows * n, channel = group * s.channels;
-    const Scratch<float> near(2 * all);
-    from.read(first * n, all, near.data());
-    row_norm<float>(rows, near.data(), weight ? weight + channel : nullptr,
-                    bias ? bias + channel : nullptr, near.data() + all, mean + first, rstd + first);
-    to.write(first * n, all, near.data() + all);
+    const Scratch<float> buffer(2 * all);
+    from.read(first * n, all, buffer.data());
+    row_norm<float>(rows, buffer.data(), weight ? weight + channel : nullptr,
+                    bias ? bias + channel : nullptr, buffer.data() + all, mean + first,
+                    rstd + first);
+    to.write(first * n, all, buffer.data() + all);
   });
 }
 
 bool row_norm_backward_halves(DType dtype, const RowNorm& s, const void* g, const void* x,
                               const float* mean, const float* rstd, const float* weight, void* gx,
                               float* gw, float* gb) {
-  const Halves from_g = halves(dtype, g), from_x = halves(dtype, x), to = halves(dtype, gx);
+  const HalfRows from_g = half_rows(dtype, g), from_x = half_rows(dtype, x),
+                 to = half_rows(dtype, gx);
   const int64_t n = s.channels * s.spatial;
   // f(g, x, gx) of some rows
-  const auto near_rows = [&](int64_t first, int64_t rows, auto&& f) {
+  const auto buffered_rows = [&](int64_t first, int64_t rows, auto&& f) {
     const int64_t all = rows * n;
-    const Scratch<float> near(3 * all);
-    float *near_g = near.data(), *near_x = near_g + all, *near_gx = near_x + all;
-    from_g.read(first * n, all, near_g);
-    from_x.read(first * n, all, near_x);
-    f(near_g, near_x, near_gx);
-    to.write(first * n, all, near_gx);
+    const Scratch<float> buffer(3 * all);
+    float *buffered_g = buffer.data(), *buffered_x = buffered_g + all,
+          *buffered_gx = buffered_x + all;
+    from_g.read(first * n, all, buffered_g);
+    from_x.read(first * n, all, buffered_x);
+    f(buffered_g, buffered_x, buffered_gx);
+    to.write(first * n, all, buffered_gx);
   };
   if (!gw && !gb) {
-    for_near_rows(s, [&](int64_t first, const RowNorm& rows, int64_t group) {
-      near_rows(first, rows.rows, [&](const float* a, const float* b, float* c) {
+    for_buffered_rows(s, [&](int64_t first, const RowNorm& rows, int64_t group) {
+      buffered_rows(first, rows.rows, [&](const float* a, const float* b, float* c) {
         row_gradients(rows, a, b, mean + first, rstd + first,
                       weight ? weight + group * s.channels : nullptr, c);
       });
@@ -286,12 +281,12 @@ bool row_norm_backward_halves(DType dtype, const RowNorm& s, const void* g, cons
     return true;
   }
   if (!can_fuse(s)) return false;
-  const int64_t some = std::clamp<int64_t>(4 * kNear / n / 4 * 4, 4, 32);
+  const int64_t some = std::clamp<int64_t>(4 * kBuffered / n / 4 * 4, 4, 32);
   gradients_in_parts<float>(
       s, gw, gb, [&](int64_t begin, int64_t count, float* part, double* sum_w, double* sum_b) {
         for (int64_t r = begin; r < begin + count; r += some) {
           const int64_t rows = std::min(some, begin + count - r);
-          near_rows(r, rows, [&](const float* a, const float* b, float* c) {
+          buffered_rows(r, rows, [&](const float* a, const float* b, float* c) {
             loops<float>().rows_backward(a, b, weight, rows, n, s.centered, mean + r, rstd + r, c,
                                          part, sum_w, sum_b, false);
           });
@@ -306,14 +301,14 @@ template <class T> T inverse_std(const BatchNorm& s, T var) {
   return static_cast<T>(1 / std::sqrt(static_cast<double>(var) + s.eps));
 }
 
-// Where a row of one channel begins that is to be read next: the machine foresees no jumps.
-template <class T> void ask_for(const T* x, int64_t n) {
+// Prefetches the beginning of a channel's next row: hardware prefetching does not follow the jump.
+template <class T> void prefetch_row(const T* x, int64_t n) {
   constexpr int64_t most = 4096, line = 64 / sizeof(T);
   for (int64_t i = 0; i < std::min<int64_t>(n, most / sizeof(T)); i += line)
     __builtin_prefetch(x + i);
 }
 
-// The moments of a channel, row by row, put together in order (Chan et al., 1979).
+// The moments of a channel: those of its rows, merged in order (Chan et al., 1979).
 template <class T>
 void moments_of_channel(const BatchNorm& s, const T* x, int64_t c, T& mean_out, T& var_out) {
   const auto& f = loops<T>();
@@ -321,7 +316,7 @@ void moments_of_channel(const BatchNorm& s, const T* x, int64_t c, T& mean_out, 
   double mean = 0, squares = 0;
   for (int64_t b = 0; b < s.batch; ++b) {
     const T* row = x + (b * s.channels + c) * s.spatial;
-    if (b + 1 < s.batch) ask_for(row + s.channels * s.spatial, s.spatial);
+    if (b + 1 < s.batch) prefetch_row(row + s.channels * s.spatial, s.spatial);
     const double m = f.sum(row, s.spatial) / n, delta = m - mean;
     const double before = static_cast<double>(b);  // rows
     squares += f.squares(row, s.spatial, m) + delta * delta * (n * before / (before + 1));
@@ -363,16 +358,16 @@ void batch_norm_training(const BatchNorm& s, const T* x, const T* weight, const 
     return;
   }
   const auto& f = loops<T>();
-  const bool past = goes_past(s.batch * s.channels, s.spatial, y);
+  const bool streamed = streams_rows(s.batch * s.channels, s.spatial, y);
   parallel_for(s.channels, grain_for(s.batch * s.spatial), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
       moments_of_channel(s, x, c, mean[c], var[c]);
       invstd[c] = inverse_std(s, var[c]);
-      // At once, while a cache may still have the channel: what was read last, first.
+      // At once, while a cache may still have the channel, beginning with what was read last.
       for (int64_t b = s.batch; b-- > 0;) {
         const int64_t at = (b * s.channels + c) * s.spatial;
         f.scale_shift(x + at, s.spatial, mean[c], invstd[c] * (weight ? weight[c] : T(1)),
-                      bias ? bias[c] : T(0), y + at, past);
+                      bias ? bias[c] : T(0), y + at, streamed);
       }
     }
   });
@@ -384,22 +379,24 @@ void batch_norm(const BatchNorm& s, const T* x, const T* mean, const T* invstd, 
   const auto& f = loops<T>();
   auto scale_of = [&](int64_t c) { return invstd[c] * (weight ? weight[c] : T(1)); };
   if (s.spatial == 1) {
-    for_columns(s.channels, s.batch, [&](int64_t first, int64_t width) {
-      T scale[simd::kColumns], shift[simd::kColumns];
-      for (int64_t i = 0; i < width; ++i) {
-        scale[i] = scale_of(first + i);
-        shift[i] = bias ? bias[first + i] : T(0);
-      }
-      f.column_affine(x + first, s.batch, s.channels, width, mean + first, scale, shift, y + first);
+    const int64_t n = s.channels;
+    const Scratch<T> affine(2 * n);
+    T *scale = affine.data(), *shift = scale + n;
+    for (int64_t c = 0; c < n; ++c) {
+      scale[c] = scale_of(c);
+      shift[c] = bias ? bias[c] : T(0);
+    }
+    parallel_for(s.batch, grain_for(n), [&](int64_t begin, int64_t end) {
+      f.column_affine(x + begin * n, end - begin, n, n, mean, scale, shift, y + begin * n);
     });
     return;
   }
-  const bool past = goes_past(s.batch * s.channels, s.spatial, y);
+  const bool streamed = streams_rows(s.batch * s.channels, s.spatial, y);
   parallel_for(s.batch * s.channels, grain_for(s.spatial), [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
       const int64_t c = k % s.channels;
       f.scale_shift(x + k * s.spatial, s.spatial, mean[c], scale_of(c), bias ? bias[c] : T(0),
-                    y + k * s.spatial, past);
+                    y + k * s.spatial, streamed);
     }
   });
 }
@@ -432,32 +429,35 @@ void batch_norm_backward(const BatchNorm& s, bool training, const T* g, const T*
     return ChannelGradient<T>(count, training, invstd[c], weight_of(c), sum_g, sum_gx);
   };
   if (s.spatial == 1) {
-    for_columns(s.channels, s.batch, [&](int64_t first, int64_t width) {
+    const int64_t n = s.channels;
+    const Scratch<T> factors(3 * n);
+    T *scale = factors.data(), *a = scale + n, *b = a + n;
+    for_columns(n, s.batch, [&](int64_t first, int64_t width) {
       double sum_g[simd::kColumns], sum_gx[simd::kColumns];
-      T scale[simd::kColumns], a[simd::kColumns], c[simd::kColumns];
-      f.column_products(g + first, x + first, s.batch, s.channels, width, mean + first, sum_g,
-                        sum_gx);
+      f.column_products(g + first, x + first, s.batch, n, width, mean + first, sum_g, sum_gx);
       for (int64_t i = 0; i < width; ++i) {
         const auto k = finish(first + i, sum_g[i], sum_gx[i]);
-        scale[i] = k.scale;
-        a[i] = k.a;
-        c[i] = k.c;
+        scale[first + i] = k.scale;
+        a[first + i] = k.a;
+        b[first + i] = k.c;
       }
-      if (gx)
-        f.column_gradient(g + first, x + first, s.batch, s.channels, width, mean + first, scale, a,
-                          c, gx + first);
+    });
+    if (!gx) return;
+    parallel_for(s.batch, grain_for(n), [&](int64_t begin, int64_t end) {
+      f.column_gradient(g + begin * n, x + begin * n, end - begin, n, n, mean, scale, a, b,
+                        gx + begin * n);
     });
     return;
   }
-  const bool past = gx && goes_past(s.batch * s.channels, s.spatial, gx);
+  const bool streamed = gx && streams_rows(s.batch * s.channels, s.spatial, gx);
   parallel_for(s.channels, grain_for(s.batch * s.spatial), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
       double sum_g = 0, sum_gx = 0, sums[2];
       for (int64_t b = 0; b < s.batch; ++b) {
         const int64_t at = (b * s.channels + c) * s.spatial;
         if (const int64_t next = at + s.channels * s.spatial; b + 1 < s.batch) {
-          ask_for(g + next, s.spatial);
-          ask_for(x + next, s.spatial);
+          prefetch_row(g + next, s.spatial);
+          prefetch_row(x + next, s.spatial);
         }
         f.products(g + at, nullptr, x + at, s.spatial, mean[c], sums);
         sum_g += sums[0];
@@ -467,7 +467,8 @@ void batch_norm_backward(const BatchNorm& s, bool training, const T* g, const T*
       if (!gx) continue;
       for (int64_t b = s.batch; b-- > 0;) {
         const int64_t at = (b * s.channels + c) * s.spatial;
-        f.gradient(g + at, nullptr, x + at, s.spatial, mean[c], k.scale, k.a, k.c, gx + at, past);
+        f.gradient(g + at, nullptr, x + at, s.spatial, mean[c], k.scale, k.a, k.c, gx + at,
+                   streamed);
       }
     }
   });

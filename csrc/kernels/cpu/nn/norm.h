@@ -24,8 +24,8 @@ template <class T>
 void row_norm_backward(const RowNorm& s, const T* g, const T* x, const T* mean, const T* rstd,
                        const T* weight, T* gx, T* gw, T* gb);
 
-// The same for float16 or bfloat16, converted where it is near; false where that has no way of its
-// own.
+// The same for float16 or bfloat16, some rows at a time converted in a cache; false where there is
+// no such way.
 void row_norm_halves(DType dtype, const RowNorm& s, const void* x, const float* weight,
                      const float* bias, void* y, float* mean, float* rstd);
 bool row_norm_backward_halves(DType dtype, const RowNorm& s, const void* g, const void* x,

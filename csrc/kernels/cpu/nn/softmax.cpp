@@ -1,7 +1,6 @@
 #include "kernels/cpu/nn/softmax.h"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/stream.h"
@@ -14,26 +13,20 @@ namespace {
 constexpr int64_t kGrain = 8192;  // elements worth a chunk
 
 template <class T> const simd::SoftmaxLoops<T>& loops() {
-  using namespace simd;
-  const SoftmaxKernels& kernels = TAEDA_PICK(softmax_kernels);
-  if constexpr (std::is_same_v<T, float>) {
-    return kernels.f32;
-  } else {
-    return kernels.f64;
-  }
+  return typed<T>(TAEDA_PICK(softmax_kernels));
 }
 
-// Whether the rows of y are stored past the caches.
-template <class T> bool goes_past(const SoftmaxShape& s, const T* y) {
+// Whether the rows of y are written by non-temporal stores: then each begins at a cache line.
+template <class T> bool streams_rows(const SoftmaxShape& s, const T* y) {
   const int64_t bytes = s.size * static_cast<int64_t>(sizeof(T));
   return s.inner == 1 && bytes % 64 == 0 && is_streamed(s.outer * bytes) &&
          reinterpret_cast<uintptr_t>(y) % 64 == 0;
 }
 
-// Calls rows(begin, end) on whole lines where those are contiguous, else columns(offset, width) on
-// lines side by side.
+// Calls rows(begin, end) where the rows to normalise are contiguous, else columns(offset, width)
+// for neighbouring columns.
 template <class R, class C>
-void for_lines(const SoftmaxShape& s, R&& rows, C&& columns, int64_t row_grain = kGrain) {
+void for_rows_or_columns(const SoftmaxShape& s, R&& rows, C&& columns, int64_t row_grain = kGrain) {
   const int64_t size = std::max<int64_t>(s.size, 1);
   if (s.inner == 1) {
     parallel_for(s.outer, std::max<int64_t>(1, row_grain / size), rows);
@@ -56,25 +49,25 @@ void for_lines(const SoftmaxShape& s, R&& rows, C&& columns, int64_t row_grain =
 template <class T>
 void forward(const SoftmaxShape& s, const typename simd::SoftmaxLoops<T>::Pair& f, const T* x,
              T* y) {
-  const bool past = goes_past(s, y);
-  for_lines(
+  const bool streamed = streams_rows(s, y);
+  for_rows_or_columns(
       s,
       [&](int64_t begin, int64_t end) {
-        f.rows(end - begin, s.size, x + begin * s.size, y + begin * s.size, past);
+        f.rows(end - begin, s.size, x + begin * s.size, y + begin * s.size, streamed);
       },
       [&](int64_t at, int64_t width) { f.columns(s.size, s.inner, width, x + at, y + at); },
-      past ? 8 * kGrain : kGrain);
+      streamed ? 8 * kGrain : kGrain);
 }
 
 template <class T>
 void backward(const SoftmaxShape& s, const typename simd::SoftmaxLoops<T>::Pair& f, const T* g,
               const T* y, T* gx) {
-  const bool past = goes_past(s, gx);
-  for_lines(
+  const bool streamed = streams_rows(s, gx);
+  for_rows_or_columns(
       s,
       [&](int64_t begin, int64_t end) {
         f.rows_backward(end - begin, s.size, g + begin * s.size, y + begin * s.size,
-                        gx + begin * s.size, past);
+                        gx + begin * s.size, streamed);
       },
       [&](int64_t at, int64_t width) {
         f.columns_backward(s.size, s.inner, width, g + at, y + at, gx + at);

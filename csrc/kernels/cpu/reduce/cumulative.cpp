@@ -20,7 +20,7 @@ const ScanKernels& scan_loops() { return TAEDA_PICK(scan_kernels); }
 }  // namespace simd
 namespace {
 
-constexpr int64_t kBlock = simd::kScanColumns;  // inner places that are scanned side by side
+constexpr int64_t kBlock = simd::kScanColumns;  // inner indices that are scanned together
 
 template <class T> struct Accumulator {
   using type = T;
@@ -41,7 +41,7 @@ template <> struct Accumulator<cfloat> {
 template <class T>
 constexpr bool kComplex = std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>;
 
-// f(offset of the first element, width), for blocks of inner places
+// f(offset of the first element, width), for blocks of inner indices
 template <class F> void for_each_block(ScanShape s, F&& f) {
   if (s.outer == 0 || s.n == 0 || s.inner == 0) return;
   int64_t blocks = (s.inner + kBlock - 1) / kBlock;
@@ -69,7 +69,7 @@ template <class A> A log_add(A a, A b) {
 
 template <class T> constexpr bool kHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
-// n1 lines of n0 elements, d and s elements apart.
+// n1 rows of n0 elements, d and s elements apart.
 template <class D, class S>
 void convert(D* dst, int64_t d, const S* src, int64_t s, int64_t n0, int64_t n1) {
   constexpr int64_t to = sizeof(D), from = sizeof(S);
@@ -78,7 +78,7 @@ void convert(D* dst, int64_t d, const S* src, int64_t s, int64_t n0, int64_t n1)
             s * from, n0, n1);
 }
 
-// f(elements, first, n) on parts of a line as float32, which it replaces by their results.
+// f(elements, first, n) on parts of a row as float32, which it replaces by their results.
 template <class T, class F> void in_float(const T* x, T* out, int64_t n, F&& f) {
   constexpr int64_t most = 2048;
   float some[most];
@@ -90,14 +90,14 @@ template <class T, class F> void in_float(const T* x, T* out, int64_t n, F&& f) 
   }
 }
 
-// The same on some rows of `width` columns, which then lie one after another.
+// The same on some rows of `width` columns, made contiguous.
 template <class T, class F>
 void in_float_rows(const T* x, T* out, ScanShape s, int64_t width, F&& f) {
   float some[16 * kBlock];
   const int64_t most = 16 * kBlock / width;
   for (int64_t first = 0; first < s.n; first += most) {
     const int64_t rows = std::min(most, s.n - first), at = first * s.inner;
-    const bool whole = width == s.inner;  // then the rows are one line
+    const bool whole = width == s.inner;  // then the rows are contiguous
     const int64_t n0 = whole ? width * rows : width, n1 = whole ? 1 : rows;
     convert(some, width, x + at, s.inner, n0, n1);
     f(some, first, rows);
@@ -105,7 +105,7 @@ void in_float_rows(const T* x, T* out, ScanShape s, int64_t width, F&& f) {
   }
 }
 
-// Up to where lines are short, and rows narrow: scanned in plain loops.
+// The longest rows, and the most columns, that plain unrolled loops scan.
 constexpr int64_t kShort = 8;
 
 // f(std::integral_constant n) for 0 < n <= kShort.
@@ -114,9 +114,9 @@ template <int64_t N = 1, class F> void with_short(int64_t n, F&& f) {
   if constexpr (N < kShort) with_short<N + 1>(n, f);
 }
 template <class T, class A, class F>
-void scan_lines(const T* x, T* out, int64_t lines, int64_t n, A start, F combine) {
+void scan_rows(const T* x, T* out, int64_t rows, int64_t n, A start, F combine) {
   auto scan = [&](auto length) {
-    for (int64_t l = 0; l < lines; ++l, x += length, out += length) {
+    for (int64_t l = 0; l < rows; ++l, x += length, out += length) {
       A acc = start;
       for (int64_t i = 0; i < length; ++i)
         out[i] = static_cast<T>(acc = combine(acc, static_cast<A>(x[i])));
@@ -141,17 +141,17 @@ void scan_narrow_rows(const T* x, T* out, int64_t rows, int64_t columns, A* acc,
 
 // Lines of halves. Sums are added up in float64, as those of float32 are.
 template <class T, class F>
-void scan_half_lines(const T* x, T* out, ScanShape s, float start, bool sums, F&& combine) {
+void scan_half_rows(const T* x, T* out, ScanShape s, float start, bool sums, F&& combine) {
   const auto& kernels = simd::scan_loops();
   parallel_for(s.outer, std::max<int64_t>(1, 16384 / s.n), [&](int64_t begin, int64_t end) {
-    if (s.n <= 256) {  // several lines at a time
+    if (s.n <= 256) {  // several rows at a time
       const int64_t most = 2048 / s.n;
       for (int64_t l = begin; l < end; l += most) {
-        const int64_t lines = std::min(most, end - l);
-        in_float(x + l * s.n, out + l * s.n, lines * s.n, [&](float* some, int64_t, int64_t) {
-          if (!sums) return scan_lines(some, some, lines, s.n, start, combine);
-          if (s.n <= kShort) return scan_lines(some, some, lines, s.n, 0.0, std::plus<double>());
-          for (int64_t k = 0; k < lines; ++k, some += s.n) kernels.sums(some, s.n, some);
+        const int64_t rows = std::min(most, end - l);
+        in_float(x + l * s.n, out + l * s.n, rows * s.n, [&](float* some, int64_t, int64_t) {
+          if (!sums) return scan_rows(some, some, rows, s.n, start, combine);
+          if (s.n <= kShort) return scan_rows(some, some, rows, s.n, 0.0, std::plus<double>());
+          for (int64_t k = 0; k < rows; ++k, some += s.n) kernels.sums(some, s.n, some);
         });
       }
       return;
@@ -187,11 +187,11 @@ void scan_with(const void* x_data, void* out_data, ScanShape s, A start, [[maybe
   auto* x = static_cast<const T*>(x_data);
   auto* out = static_cast<T*>(out_data);
   if constexpr (kHalf<T>) {
-    if (s.inner == 1 && s.n > 0) return scan_half_lines(x, out, s, start, sums, combine);
+    if (s.inner == 1 && s.n > 0) return scan_half_rows(x, out, s, start, sums, combine);
   }
   if (s.inner == 1) {
     parallel_for(s.outer, std::max<int64_t>(1, 16384 / s.n), [&](int64_t begin, int64_t end) {
-      scan_lines(x + begin * s.n, out + begin * s.n, end - begin, s.n, start, combine);
+      scan_rows(x + begin * s.n, out + begin * s.n, end - begin, s.n, start, combine);
     });
     return;
   }
@@ -218,35 +218,36 @@ void scan_with(const void* x_data, void* out_data, ScanShape s, A start, [[maybe
   });
 }
 
-// Running sums of contiguous lines. Long lines are cut into pieces; each begins with the sum of
-// those before it, which are added up in order.
-void sum_lines(const float* x, float* out, int64_t lines, int64_t n) {
+// Running sums of contiguous rows. Long rows are cut into pieces; each begins with the sum of those
+// before it, which are added up in order.
+void sum_rows(const float* x, float* out, int64_t rows, int64_t n) {
   constexpr int64_t kPiece = 1 << 16;
   const auto& kernels = simd::scan_loops();
   if (n < 2 * kPiece) {
-    parallel_for(lines, std::max<int64_t>(1, 16384 / n), [&](int64_t begin, int64_t end) {
+    parallel_for(rows, std::max<int64_t>(1, 16384 / n), [&](int64_t begin, int64_t end) {
       for (int64_t l = begin; l < end; ++l) kernels.sums(x + l * n, n, out + l * n);
     });
     return;
   }
-  const int64_t pieces = (n + kPiece - 1) / kPiece, all = lines * pieces;
-  // Each thread has a stretch of pieces, for which it must know what stands before it in its line.
-  const int64_t stretches = std::min<int64_t>(get_num_threads(), all);
-  auto first_of = [&](int64_t stretch) { return all * stretch / stretches; };
+  const int64_t pieces = (n + kPiece - 1) / kPiece, all = rows * pieces;
+  // Each thread has a span of pieces, for which it must know the sum of what precedes it in its
+  // row.
+  const int64_t spans = std::min<int64_t>(get_num_threads(), all);
+  auto first_of = [&](int64_t span) { return all * span / spans; };
   auto from = [&](int64_t piece) { return piece / pieces * n + piece % pieces * kPiece; };
   auto length = [&](int64_t piece) { return std::min(kPiece, n - piece % pieces * kPiece); };
   auto is_needed = [&](int64_t piece) {
-    for (int64_t s = 1; s < stretches; ++s)
+    for (int64_t s = 1; s < spans; ++s)
       if (piece < first_of(s) && piece / pieces == first_of(s) / pieces) return true;
     return false;
   };
   std::vector<double> sums(static_cast<size_t>(all));
   auto sum_of = [&](int64_t piece) -> double& { return sums[static_cast<size_t>(piece)]; };
-  parallel_for(first_of(stretches - 1), 1, [&](int64_t begin, int64_t end) {
+  parallel_for(first_of(spans - 1), 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p)
       if (is_needed(p)) sum_of(p) = kernels.sum(x + from(p), length(p));
   });
-  parallel_for(stretches, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(spans, 1, [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) {
       double before = 0;
       for (int64_t p = first_of(s) / pieces * pieces; p < first_of(s); ++p) before += sum_of(p);
@@ -266,7 +267,7 @@ void scan(Scan what, const void* x, void* out, ScanShape s, DType dtype) {
     if constexpr (!std::is_same_v<T, bool>) {
       using A = typename Accumulator<T>::type;
       if (std::is_same_v<T, float> && what == Scan::Sum && s.inner == 1 && s.n > kShort) {
-        sum_lines(static_cast<const float*>(x), static_cast<float*>(out), s.outer, s.n);
+        sum_rows(static_cast<const float*>(x), static_cast<float*>(out), s.outer, s.n);
       } else if (std::is_same_v<T, int64_t> && what == Scan::Sum && s.inner == 1 && s.n > kShort) {
         auto* from = static_cast<const int64_t*>(x);
         auto* to = static_cast<int64_t*>(out);
@@ -315,25 +316,25 @@ void scan_extreme(bool largest, const void* x_data, void* values, int64_t* indic
         auto* out = static_cast<E*>(values) + at;
         if (s.inner == 1) {
           T best = 0;
-          int64_t place = 0;
+          int64_t index = 0;
           in_float(x, out, s.n, [&](float* some, int64_t first, int64_t n) {
-            kernel.row(some, n, first, &best, &place, some, indices + at + first);
+            kernel.row(some, n, first, &best, &index, some, indices + at + first);
           });
           return;
         }
         T best[kBlock];
-        int64_t place[kBlock];
+        int64_t index[kBlock];
         in_float_rows(x, out, s, width, [&](float* some, int64_t first, int64_t n) {
-          kernel.columns(some, n, first, width, width, best, place, some,
+          kernel.columns(some, n, first, width, width, best, index, some,
                          indices + at + first * s.inner, s.inner);
         });
       } else {
         const auto* x = static_cast<const T*>(x_data) + at;
         auto* out = static_cast<T*>(values) + at;
         T best[kBlock];
-        int64_t place[kBlock];
-        if (s.inner == 1) kernel.row(x, s.n, 0, best, place, out, indices + at);
-        else kernel.columns(x, s.n, 0, s.inner, width, best, place, out, indices + at, s.inner);
+        int64_t index[kBlock];
+        if (s.inner == 1) kernel.row(x, s.n, 0, best, index, out, indices + at);
+        else kernel.columns(x, s.n, 0, s.inner, width, best, index, out, indices + at, s.inner);
       }
     });
   });

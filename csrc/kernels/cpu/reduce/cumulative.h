@@ -12,7 +12,7 @@ struct ScanShape {
   int64_t outer, n, inner;
 };
 void scan(Scan what, const void* x, void* out, ScanShape s, DType dtype);
-// Running extremes and the places (along n) of the latest of them. NaN stays.
+// Running extremes and the indices (along n) of the latest of them. NaN stays.
 void scan_extreme(bool largest, const void* x, void* values, int64_t* indices, ScanShape s,
                   DType dtype);
 

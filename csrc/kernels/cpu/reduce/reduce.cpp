@@ -6,6 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
+#include "kernels/cpu/common/stream.h"
 #include "kernels/cpu/pointwise/simd/transpose.h"
 #include "kernels/cpu/reduce/simd/row_sums.h"
 #include "kernels/cpu/simd/pick.h"
@@ -31,15 +32,15 @@ const ReduceKernel* find(ReduceOp op, DType dtype) {
                             : TAEDA_PICK(find_reduce_order)(op, e);
 }
 
-constexpr int64_t kGrain = 32768, kFar = 32 << 20;
-// Columns at once: their accumulators stay in the first cache beside the rows.
+constexpr int64_t kGrain = 32768;
+// Columns of one call: their accumulators stay in the first cache beside the rows.
 constexpr int64_t kStrip = 1024;
 
-bool finds_place(ReduceOp op) { return op == ReduceOp::ArgMax || op == ReduceOp::ArgMin; }
+bool finds_index(ReduceOp op) { return op == ReduceOp::ArgMax || op == ReduceOp::ArgMin; }
 
-// Up to where rows are short, which are faster as columns.
+// The longest rows that are reduced faster when they are transposed to columns.
 int64_t short_row(ReduceOp op, int64_t item) {
-  if (item == 8 && !finds_place(op)) return 8;
+  if (item == 8 && !finds_index(op)) return 8;
   return op == ReduceOp::Prod ? 16 : 63;
 }
 
@@ -91,77 +92,79 @@ struct Plan {
       : k(kernel),
         x(static_cast<const char*>(input)),
         item(static_cast<int64_t>(itemsize(dtype))),
-        most_turned(short_row(op, item)),
-        foldable(!finds_place(op)) {}
+        longest_transposed(short_row(op, item)),
+        foldable(!finds_index(op)) {}
 
   const ReduceKernel& k;
   const char* x;
   int64_t item;
-  int64_t most_turned;  // elements of a short row
+  int64_t longest_transposed;  // elements of a row
   bool by_columns = false, far = false;
-  bool in_strips = false;  // of whole columns: to put parts of them together takes long
+  bool in_strips = false;  // whole columns to each task: merging partial results takes long
   bool foldable;           // the order of elements does not matter to the result
   DimList outer_kept, outer_reduced;
-  Dim lane{1, 0, 0};  // the kept dimension that a kernel call covers
-  Dim line{1, 0, 0};  // the reduced dimension that it walks
-  int64_t lanes_at_once = 64, line_chunk = 1;
-  int64_t turned = 0;  // rows that are transposed as one, where rows are short
-  int64_t blocks = 1, chunks = 1, units = 1;  // of lanes; of the line; (outer reduced) x chunks
+  Dim kept{1, 0, 0};     // the kept dimension that a kernel call covers
+  Dim reduced{1, 0, 0};  // the reduced dimension that it walks
+  int64_t kept_per_call = 64, chunk = 1;
+  int64_t transposed = 0;  // rows that are transposed as one, where rows are short; else 0
+  int64_t blocks = 1, chunks = 1, units = 1;  // of kept; of reduced; (outer reduced) x chunks
 
   int64_t tasks() const { return outer_kept.count() * blocks; }
   bool has_few_tasks() const { return tasks() < (in_strips ? 4 : 16); }
   int64_t acc_bytes() const {
-    return (static_cast<int64_t>(k.acc_size) * lanes_at_once + 63) / 64 * 64;
+    return (static_cast<int64_t>(k.acc_size) * kept_per_call + 63) / 64 * 64;
   }
 
-  // Adds units [begin, end) of the reduction to the accumulators of one block of lanes.
+  // Adds units [begin, end) of the reduction to the accumulators of one block of results.
   void accumulate(const char* base, int64_t count, int64_t begin, int64_t end, char* acc) const {
     for (int64_t u = begin; u < end; ++u) {
-      int64_t offset = 0, unused = 0, first = u % chunks * line_chunk;
+      int64_t offset = 0, unused = 0, first = u % chunks * chunk;
       outer_reduced.locate(u / chunks, &offset, &unused);
-      const char* p = base + (offset + first * line.in) * item;
-      int64_t n = std::min(line_chunk, line.size - first);
+      const char* p = base + (offset + first * reduced.in) * item;
+      int64_t n = std::min(chunk, reduced.size - first);
       if (by_columns) columns(p, n, count, first, acc);
-      else k.rows(p, count, lane.in, n, line.in, first, far, acc);
+      else k.rows(p, count, kept.in, n, reduced.in, first, far, acc);
     }
   }
 
-  // Short rows: transposed where the caches hold them, they are columns. Several that follow one
-  // another count as one long row, of which each fills some columns, to fill registers.
-  void choose_turned() {
+  // Short rows are transposed, some at a time, to columns in a cache. Several contiguous ones count
+  // as one row, of which each becomes some columns, so that a register is filled.
+  void choose_transposed() {
     constexpr int64_t bytes = 8192;
-    if (line.in != 1 || line.size > most_turned || units != 1 || lane.size < 128) return;
+    if (reduced.in != 1 || reduced.size > longest_transposed || units != 1 || kept.size < 128)
+      return;
     const int64_t lanes = 64 / item;
-    turned = lane.in == line.size ? lanes / std::gcd(lanes, line.size) : 1;
-    const int64_t least = turned * lanes, most = bytes / (line.size * item);
-    lanes_at_once = std::min(kMaxColumns, std::max(most / least, int64_t{1}) * least);
-    blocks = (lane.size + lanes_at_once - 1) / lanes_at_once;
+    transposed = kept.in == reduced.size ? lanes / std::gcd(lanes, reduced.size) : 1;
+    const int64_t least = transposed * lanes, most = bytes / (reduced.size * item);
+    kept_per_call = std::min(kMaxColumns, std::max(most / least, int64_t{1}) * least);
+    blocks = (kept.size + kept_per_call - 1) / kept_per_call;
   }
-  void turned_rows(const char* p, int64_t count, int64_t out, char* acc,
-                   ReduceFinish finish) const {
-    const int64_t n = line.size, cols = count / turned, rest = count % turned;
-    const int64_t step = (cols * item / 128 * 2 + 3) * 64;  // of lines, odd: in different sets
-    const Scratch<char> memory(turned * n * step);
-    const char* next = p + count * lane.in * item;
+  void transposed_rows(const char* p, int64_t count, int64_t out, char* acc,
+                       ReduceFinish finish) const {
+    const int64_t n = reduced.size, cols = count / transposed, rest = count % transposed;
+    // An odd number of cache lines, which then fall into different sets.
+    const int64_t step = (cols * item / 128 * 2 + 3) * 64;
+    const Scratch<char> memory(transposed * n * step);
+    const char* next = p + count * kept.in * item;
     for (int64_t i = 0; i < count * n * item; i += 64) __builtin_prefetch(next + i, 0, 2);
-    simd::transposes().of(item, false)(memory.data(), step, p, turned * lane.in * item, cols,
-                                       turned * n);
-    for (int64_t i = 0; i < turned && cols; ++i) {
+    simd::transposes().of(item, false)(memory.data(), step, p, transposed * kept.in * item, cols,
+                                       transposed * n);
+    for (int64_t i = 0; i < transposed && cols; ++i) {
       k.init(acc, cols);
       k.cols(memory.data() + i * n * step, n, step / item, cols, 0, acc);
-      finish.call(finish.context, acc, cols, out + i * lane.out, turned * lane.out);
+      finish.call(finish.context, acc, cols, out + i * kept.out, transposed * kept.out);
     }
     if (rest) {
       k.init(acc, rest);
-      k.rows(p + cols * turned * lane.in * item, rest, lane.in, n, 1, 0, far, acc);
-      finish.call(finish.context, acc, rest, out + cols * turned * lane.out, lane.out);
+      k.rows(p + cols * transposed * kept.in * item, rest, kept.in, n, 1, 0, far, acc);
+      finish.call(finish.context, acc, rest, out + cols * transposed * kept.out, kept.out);
     }
   }
 
-  // Few columns that follow one another in memory: several rows together make one long row.
+  // Few columns, contiguous in memory: several rows together make one long row.
   void columns(const char* p, int64_t n, int64_t cols, int64_t first, char* acc) const {
     constexpr int64_t most = 256;
-    int64_t fold = foldable && line.in == cols ? most / cols : 1;
+    int64_t fold = foldable && reduced.in == cols ? most / cols : 1;
     if (fold >= 2 && n >= 4 * fold && cols < 48) {
       alignas(64) char wide[most * sizeof(Moments)];
       k.init(wide, fold * cols);
@@ -169,22 +172,23 @@ struct Plan {
       auto bytes = static_cast<int64_t>(k.acc_size) * cols;
       for (int64_t f = 0; f < fold; ++f) k.combine(acc, wide + f * bytes, cols);
       int64_t done = n / fold * fold;
-      p += done * line.in * item;
+      p += done * reduced.in * item;
       n -= done;
     }
-    if (n > 0) k.cols(p, n, line.in, cols, first, acc);
+    if (n > 0) k.cols(p, n, reduced.in, cols, first, acc);
   }
 };
 
 void run(const Plan& p, ReduceFinish finish) {
   const int64_t tasks = p.tasks();
-  int64_t per_task = p.outer_reduced.count() * p.line.size * std::min(p.lanes_at_once, p.lane.size);
+  int64_t per_task =
+      p.outer_reduced.count() * p.reduced.size * std::min(p.kept_per_call, p.kept.size);
   auto block = [&](int64_t task, const char** base, int64_t* count, int64_t* out) {
-    int64_t in = 0, lane0 = task % p.blocks * p.lanes_at_once;
-    *out = lane0 * p.lane.out;
+    int64_t in = 0, first_kept = task % p.blocks * p.kept_per_call;
+    *out = first_kept * p.kept.out;
     p.outer_kept.locate(task / p.blocks, &in, out);
-    *base = p.x + (in + lane0 * p.lane.in) * p.item;
-    *count = std::min(p.lanes_at_once, p.lane.size - lane0);
+    *base = p.x + (in + first_kept * p.kept.in) * p.item;
+    *count = std::min(p.kept_per_call, p.kept.size - first_kept);
   };
   // Few results of much input: the reduction itself is cut.
   int64_t parts = 1;
@@ -199,13 +203,13 @@ void run(const Plan& p, ReduceFinish finish) {
                      const char* base;
                      int64_t count, out;
                      block(t, &base, &count, &out);
-                     if (p.turned) {
-                       p.turned_rows(base, count, out, acc, finish);
+                     if (p.transposed) {
+                       p.transposed_rows(base, count, out, acc, finish);
                        continue;
                      }
                      p.k.init(acc, count);
                      p.accumulate(base, count, 0, p.units, acc);
-                     finish.call(finish.context, acc, count, out, p.lane.out);
+                     finish.call(finish.context, acc, count, out, p.kept.out);
                    }
                  });
     return;
@@ -231,7 +235,7 @@ void run(const Plan& p, ReduceFinish finish) {
       char* to = acc + begin * static_cast<int64_t>(p.k.acc_size);
       for (int64_t i = 1; i < parts; ++i) p.k.combine(to, to + i * acc_bytes, end - begin);
     });
-    finish.call(finish.context, acc, count, out, p.lane.out);
+    finish.call(finish.context, acc, count, out, p.kept.out);
   }
 }
 
@@ -285,30 +289,31 @@ void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef stri
     }
     return;
   }
-  // What does little with a line is slowed by asking for it, unless each thread has much to read.
-  const bool light = op != ReduceOp::Moments && !finds_place(op);
-  p.far = total * p.item / (light ? get_num_threads() : 1) > kFar;
+  // Reductions of few instructions an element lose by prefetching, unless each thread reads much.
+  const bool light = op != ReduceOp::Moments && !finds_index(op);
+  p.far = is_prefetched(total * p.item / (light ? get_num_threads() : 1));
   p.outer_kept.sort_and_join();
   p.outer_reduced.sort_and_join();
-  p.lane = p.outer_kept.take_last({1, 0, 1});
-  p.line = p.outer_reduced.take_last({1, 0, 0});
-  p.by_columns = p.lane.in == 1 && p.line.in != 1;
-  p.in_strips = p.by_columns && (op == ReduceOp::Moments || finds_place(op));
+  p.kept = p.outer_kept.take_last({1, 0, 1});
+  p.reduced = p.outer_reduced.take_last({1, 0, 0});
+  p.by_columns = p.kept.in == 1 && p.reduced.in != 1;
+  p.in_strips = p.by_columns && (op == ReduceOp::Moments || finds_index(op));
   if (p.by_columns) {
-    const int64_t blocks = (p.lane.size + kStrip - 1) / kStrip;
-    p.lanes_at_once = std::min(p.lane.size, ((p.lane.size + blocks - 1) / blocks + 63) / 64 * 64);
-    const int64_t most = 4096 * std::max<int64_t>(1, 64 / p.lane.size);
-    const int64_t least = std::max(p.line.size / 16, 8 * kGrain / p.lane.size);
-    p.line_chunk = std::clamp<int64_t>((least + 63) / 64 * 64, 64, most);
+    const int64_t blocks = (p.kept.size + kStrip - 1) / kStrip;
+    p.kept_per_call = std::min(p.kept.size, ((p.kept.size + blocks - 1) / blocks + 63) / 64 * 64);
+    const int64_t most = 4096 * std::max<int64_t>(1, 64 / p.kept.size);
+    const int64_t least = std::max(p.reduced.size / 16, 8 * kGrain / p.kept.size);
+    p.chunk = std::clamp<int64_t>((least + 63) / 64 * 64, 64, most);
   } else {
-    p.lanes_at_once = std::clamp<int64_t>(kGrain / (p.line.size * p.outer_reduced.count()), 1, 64);
-    p.line_chunk = 32768;
+    p.kept_per_call =
+        std::clamp<int64_t>(kGrain / (p.reduced.size * p.outer_reduced.count()), 1, 64);
+    p.chunk = 32768;
   }
-  p.blocks = (p.lane.size + p.lanes_at_once - 1) / p.lanes_at_once;
-  if (p.in_strips && !p.has_few_tasks()) p.line_chunk = p.line.size;
-  p.chunks = (p.line.size + p.line_chunk - 1) / p.line_chunk;
+  p.blocks = (p.kept.size + p.kept_per_call - 1) / p.kept_per_call;
+  if (p.in_strips && !p.has_few_tasks()) p.chunk = p.reduced.size;
+  p.chunks = (p.reduced.size + p.chunk - 1) / p.chunk;
   p.units = p.outer_reduced.count() * p.chunks;
-  if (!p.by_columns) p.choose_turned();
+  if (!p.by_columns) p.choose_transposed();
   run(p, finish);
 }
 

@@ -1,6 +1,6 @@
 // Reductions over any set of dimensions of a strided array.
 //
-// The plan sorts and joins dimensions, then walks memory in the better of two ways: along rows,
+// The plan sorts and joins dimensions, then reads memory in the better of two ways: along rows,
 // where a reduced dimension is contiguous, or over blocks of columns, where a kept one is. Work is
 // cut by size alone, partial results are combined in order: the same bits for any number of
 // threads.
@@ -12,9 +12,9 @@
 
 namespace taeda::cpu {
 
-using simd::ValueIndex;
 using simd::Moments;
 using simd::ReduceOp;
+using simd::ValueIndex;
 
 // Receives finished accumulators: `count` of them, for the elements first, first + stride, ... of
 // the result, which is contiguous in the kept dimensions.

@@ -1,5 +1,4 @@
-// Inner loops of the normalisations. Sums are kept in a fixed number of lanes, whatever an
-// instruction set's width, and longer ones in double.
+// Inner loops of the normalisations. Blocks of terms are summed in T, the blocks in double.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +7,7 @@
 
 namespace taeda::cpu::simd {
 
-constexpr int64_t kColumns = 256;  // the most columns that one call below works on side by side
+constexpr int64_t kColumns = 256;  // the most columns of one call that sums them
 
 template <class T> struct NormLoops {
   // Along n elements.
@@ -17,8 +16,8 @@ template <class T> struct NormLoops {
   // sums[0] = sum of g w, sums[1] = sum of g w (x - mean); w may be null for ones.
   void (*products)(const T* g, const T* w, const T* x, int64_t n, T mean, double* sums);
   // (x - mean) * scale * w + b with w and b an element each, or null; and with one scale and shift
-  // for all. `past`: y is so large that it is stored past the caches; each row of it begins a line
-  // of theirs.
+  // for all. `streamed`: y is written by non-temporal stores; each row of it begins at a cache
+  // line.
   void (*affine)(const T* x, int64_t n, T mean, T scale, const T* w, const T* b, T* y,
                  bool streamed);
   void (*scale_shift)(const T* x, int64_t n, T mean, T scale, T shift, T* y, bool streamed);
@@ -34,8 +33,8 @@ template <class T> struct NormLoops {
   void (*add_affine_gradient)(const T* g, const T* x, int64_t n, T mean, T scale, double* gw,
                               double* gb);
 
-  // Down `rows` rows that are `step` apart, for `width` (at most kColumns) columns at once. The
-  // sums start at 0.
+  // Down `rows` rows that are `step` apart, for `width` columns; at most kColumns where they are
+  // summed. The sums start at 0.
   void (*column_sums)(const T* x, int64_t rows, int64_t step, int64_t width, double* sums);
   void (*column_squares)(const T* x, int64_t rows, int64_t step, int64_t width, const double* mean,
                          double* sums);

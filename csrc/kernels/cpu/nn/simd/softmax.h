@@ -1,5 +1,5 @@
-// Inner loops of softmax, log_softmax and cross entropy. Sums are kept in a fixed number of lanes,
-// whatever an instruction set's width, and longer ones in double.
+// Inner loops of softmax, log_softmax and cross entropy. Blocks of terms are summed in T, the
+// blocks in double.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,18 @@
 
 namespace taeda::cpu::simd {
 
-constexpr int64_t kSoftmaxColumns = 256;  // the most columns that one call works on side by side
+constexpr int64_t kSoftmaxColumns = 256;  // the most columns of one call
 
 template <class T> struct SoftmaxLoops {
-  // `past`: y is so large that it is stored past the caches; each row of it begins a line of
-  // theirs.
+  // `streamed`: y is written by non-temporal stores; each row of it begins at a cache line.
   using Rows = void (*)(int64_t rows, int64_t size, const T* x, T* y, bool streamed);
   using Columns = void (*)(int64_t size, int64_t step, int64_t width, const T* x, T* y);
   using RowsBackward = void (*)(int64_t rows, int64_t size, const T* g, const T* y, T* gx,
                                 bool streamed);
   using ColumnsBackward = void (*)(int64_t size, int64_t step, int64_t width, const T* g,
                                    const T* y, T* gx);
-  // Rows that lie one after the other; and `width` lines side by side, whose elements are `step`
-  // apart.
+  // Over contiguous rows, one after the other, and down `width` neighbouring columns of a matrix
+  // whose rows are `step` apart.
   struct Pair {
     Rows rows;
     Columns columns;
