@@ -58,6 +58,7 @@ void gradient(const T* g, const T* w, const T* x, int64_t n, T mean, T scale, T 
 }
 
 // The gradients of R rows in one pass over their elements, once the sums over each row are known.
+// (Four rows at a time would contend for the same sets of the first cache.)
 template <class T, int R>
 FN void rows_gradient(const T* g, const T* x, const T* w, int64_t n, bool centered, const T* mean,
                       const T* rstd, T* gx, T* gw, T* gb, bool streamed) {
@@ -70,29 +71,40 @@ FN void rows_gradient(const T* g, const T* x, const T* w, int64_t n, bool center
     a[r] = centered ? static_cast<T>(scale * sums[0] / count) : T(0);
     c[r] = static_cast<T>(scale * scale * scale * sums[1] / count);
   }
-  auto columns = [&](int64_t i, auto lanes) {
+  // A cache line of each row at a time: of several rows, parts of lines would leave the processor's
+  // buffers for non-temporal stores half filled.
+  auto columns = [&](int64_t i, auto lanes, auto vectors) {
     using V = Vec<T, lanes>;
-    V sum_w = load<lanes>(gw + i), sum_b = load<lanes>(gb + i);
-    const V weight = w ? load<lanes>(w + i) : V{} + T(1);
-    for (int r = 0; r < R; ++r) {
-      const int64_t at = r * n + i;
-      if (streamed) {
-        prefetch(g + R * n + at);
-        prefetch(x + R * n + at);
-      }
-      const V u = load<lanes>(g + at), d = load<lanes>(x + at) - mean[r];
-      const V v = rstd[r] * (u * weight) - a[r] - d * c[r];
-      if (streamed) stream(gx + at, v);
-      else store(gx + at, v);
-      sum_w += u * (d * rstd[r]);
-      sum_b += u;
+    V sum_w[vectors], sum_b[vectors];
+    for (int k = 0; k < vectors; ++k) {
+      sum_w[k] = load<lanes>(gw + i + k * lanes);
+      sum_b[k] = load<lanes>(gb + i + k * lanes);
     }
-    store(gw + i, sum_w);
-    store(gb + i, sum_b);
+    for (int r = 0; r < R; ++r) {
+      if (streamed) {
+        prefetch(g + (R + r) * n + i);
+        prefetch(x + (R + r) * n + i);
+      }
+      for (int k = 0; k < vectors; ++k) {
+        const int64_t column = i + k * lanes, at = r * n + column;
+        const V u = load<lanes>(g + at), d = load<lanes>(x + at) - mean[r];
+        const V weighted = w ? u * load<lanes>(w + column) : u;
+        const V v = rstd[r] * weighted - a[r] - d * c[r];
+        if (streamed) stream(gx + at, v);
+        else store(gx + at, v);
+        sum_w[k] += u * (d * rstd[r]);
+        sum_b[k] += u;
+      }
+    }
+    for (int k = 0; k < vectors; ++k) {
+      store(gw + i + k * lanes, sum_w[k]);
+      store(gb + i + k * lanes, sum_b[k]);
+    }
   };
+  constexpr int64_t line = kCacheLine / static_cast<int64_t>(sizeof(T)), lanes = kLanes<T>;
   int64_t i = 0;
-  for (; i + kLanes<T> <= n; i += kLanes<T>) columns(i, Lanes<kLanes<T>>{});
-  for (; i < n; ++i) columns(i, Lanes<1>{});
+  for (; i + line <= n; i += line) columns(i, Lanes<lanes>{}, Lanes<line / lanes>{});
+  for (; i < n; ++i) columns(i, Lanes<1>{}, Lanes<1>{});
 }
 
 template <class T>
@@ -112,7 +124,7 @@ void rows_backward(const T* g, const T* x, const T* w, int64_t rows, int64_t n, 
                             part_w, part_b, streamed);
       }
     };
-    run.template operator()<4>();
+    run.template operator()<2>();
     run.template operator()<1>();
     for (int64_t i = 0; i < n; ++i) gw[i] += part_w[i];
     for (int64_t i = 0; i < n; ++i) gb[i] += part_b[i];
