@@ -167,13 +167,24 @@ FN void column_maxima(int64_t size, int64_t step, int64_t width, const T* x, T* 
 
 template <class T>
 void softmax_columns(int64_t size, int64_t step, int64_t width, const T* x, T* y) {
-  T best[kSoftmaxColumns], scale[kSoftmaxColumns];
-  double total[kSoftmaxColumns];
+  constexpr int64_t group = 32;  // rows that are added up in T
+  T best[kSoftmaxColumns], part[kSoftmaxColumns], scale[kSoftmaxColumns];
+  double total[kSoftmaxColumns] = {};
   column_maxima(size, step, width, x, best);
-  sum_columns<T, 1>(size, width, {total}, [&](int64_t k, int64_t j, auto lanes, auto* term) {
-    *term = exp_or_zero(load<lanes>(x + k * step + j) - load<lanes>(best + j));
-    store(y + k * step + j, *term);
-  });
+  // Row by row, not eight rows deep: a load from the next row of x would alias the store to this
+  // row of y where rows are a multiple of 4 KB apart.
+  for (int64_t first = 0; first < size; first += group) {
+    const int64_t end = size - first < group ? size : first + group;
+    for (int64_t j = 0; j < width; ++j) part[j] = 0;
+    for (int64_t k = first; k < end; ++k) {
+      map_row(width, y + k * step, false, [&](int64_t j, auto lanes) {
+        const auto e = exp_or_zero(load<lanes>(x + k * step + j) - load<lanes>(best + j));
+        store(part + j, load<lanes>(part + j) + e);
+        return e;
+      });
+    }
+    for (int64_t j = 0; j < width; ++j) total[j] += part[j];
+  }
   for (int64_t j = 0; j < width; ++j) scale[j] = static_cast<T>(1.0 / total[j]);
   map_columns(size, step, width, y, [&](int64_t k, int64_t j, auto lanes) {
     return load<lanes>(y + k * step + j) * load<lanes>(scale + j);

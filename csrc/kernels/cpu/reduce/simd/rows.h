@@ -117,17 +117,23 @@ FN void sum_columns(int64_t rows, int64_t width, double* const (&sums)[K], F&& f
   }
   for (int64_t first = 0; first < rows; first += group) {
     const int64_t end = rows - first < group ? rows : first + group;
-    auto add = [&](int64_t j, auto lanes) {
-      Vec<T, lanes> acc[K] = {}, term[K];
+    auto add = [&](int64_t begin, auto lanes, auto vectors) {
+      Vec<T, lanes> acc[vectors][K] = {}, term[K];
       for (int64_t r = first; r < end; ++r) {
-        f(r, j, lanes, term);
-        for (int k = 0; k < K; ++k) acc[k] += term[k];
+        for (int v = 0; v < vectors; ++v) {
+          f(r, begin + v * lanes, lanes, term);
+          for (int k = 0; k < K; ++k) acc[v][k] += term[k];
+        }
       }
-      for (int k = 0; k < K; ++k) add_to(sums[k] + j, acc[k]);
+      for (int v = 0; v < vectors; ++v) {
+        for (int k = 0; k < K; ++k) add_to(sums[k] + begin + v * lanes, acc[v][k]);
+      }
     };
+    // A cache line of each row at a time: rows may share a set of the cache and evict each other.
+    constexpr int64_t line = kCacheLine / static_cast<int64_t>(sizeof(T)), w = kLanes<T>;
     int64_t j = 0;
-    for (; j + kLanes<T> <= width; j += kLanes<T>) add(j, Lanes<kLanes<T>>{});
-    for (; j < width; ++j) add(j, Lanes<1>{});
+    for (; j + line <= width; j += line) add(j, Lanes<w>{}, Lanes<line / w>{});
+    for (; j < width; ++j) add(j, Lanes<1>{}, Lanes<1>{});
   }
 }
 
