@@ -10,7 +10,6 @@
 #include "base/allocator.h"
 #include "base/thread_pool.h"
 #include "check.h"
-#include "kernels/cpu/linalg/spin_team.h"
 #include "ops/tensor_ops.h"
 
 namespace taeda::test {
@@ -192,51 +191,6 @@ const Register threads[] = {
            expect_equal(passed.load() > bad, true);
            if (!failed) expect_equal(passed.load(), int64_t{200});
          }
-       }
-       set_num_threads(before);
-     }},
-    {"threads: a team",
-     [] {
-       const int before = get_num_threads();
-       for (int threads = 1; threads <= 4; ++threads) {
-         set_num_threads(threads);
-         std::vector<int64_t> sums(64, 0);
-         std::atomic<int64_t> ready{0}, next{0}, aside{0};
-         cpu::Team::run(
-             3,
-             [&](cpu::Team& team) {
-               for (int64_t job = 0; job < 2000; ++job) {
-                 team.share(job % 9, [&](int64_t part) { sums[part] += job; });
-                 ready = job / 100;
-               }
-             },
-             [&] {
-               int64_t mine = next;
-               if (mine >= ready || !next.compare_exchange_strong(mine, mine + 1)) return false;
-               aside += mine;
-               return true;
-             });
-         int64_t total = 0;
-         for (int64_t sum : sums) total += sum;
-         int64_t expected = 0;
-         for (int64_t job = 0; job < 2000; ++job) expected += job * (job % 9);
-         expect_equal(total, expected);
-         expect_equal(aside.load(), int64_t{19 * 18 / 2});
-         bool failed = false;
-         try {
-           cpu::Team::run(
-               3,
-               [&](cpu::Team& team) {
-                 for (int job = 0; job < 100; ++job)
-                   team.share(5, [&](int64_t part) {
-                     if (job == 50 && part == 4) throw std::runtime_error("part");
-                   });
-               },
-               [] { return false; });
-         } catch (const std::runtime_error&) {
-           failed = true;
-         }
-         expect_equal(failed, true);
        }
        set_num_threads(before);
      }},

@@ -1,4 +1,4 @@
-"""Singular values of matrices large enough for a bidiagonal form of our own."""
+"""Singular values of matrices of many shapes and kinds."""
 
 from __future__ import annotations
 

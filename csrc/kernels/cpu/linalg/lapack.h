@@ -1,13 +1,12 @@
-// LAPACK on plain memory. A matrix lies by columns, the matrices of a batch one behind the other,
-// and what is computed replaces what was given. T: float, double, std::complex<float> or
-// std::complex<double>.
+// LAPACK on plain memory. Matrices are stored by columns, those of a batch one after the other, and
+// results overwrite arguments. T: float, double, std::complex<float> or std::complex<double>.
 //
-// `info` has one place for each matrix: 0 where all went well, else LAPACK's word on what did not.
-// Sizes that LAPACK's 32-bit integers cannot hold are an Error. The matrices of a batch are dealt
-// out to the threads. Each is one single-threaded call, but for large ones where most of the work
-// can be matrix products (lapack_blocked.h, lapack_reflectors.h, lapack_bidiagonal.h,
-// lapack_eigh.cpp), and for small
-// real ones, of which a register's lanes hold several (simd/matrices.h).
+// `info` has one element for each matrix: 0, or LAPACK's code of what went wrong. Sizes that
+// LAPACK's 32-bit integers cannot hold are an Error. The matrices of a batch are shared among the
+// threads. Each is one single-threaded call of OpenBLAS's LAPACK, except where our own loops were
+// measured to take at most two thirds of its time (docs/kernels/linalg.md): small real matrices of
+// a batch (simd/batched.h), QR (lapack_qr.cpp), and eigenvalues of real matrices that fit a near
+// cache (simd/eigh.h, simd/eig.h). Results are the same for any number of threads.
 #pragma once
 
 #include <complex>
@@ -60,7 +59,7 @@ void ldl_factor(int64_t batch, int64_t n, bool hermitian, T* a, int32_t* pivots,
 template <class T>
 void ldl_solve(Shape b_shape, bool hermitian, const T* ld, const int32_t* pivots, T* b);
 
-// ---- QR (lapack_factor.cpp) ----
+// ---- QR (lapack_qr.cpp) ----
 
 // R in the upper triangle, reflectors below it; tau: min(rows, cols) for each matrix.
 template <class T> void qr_factor(Shape shape, T* a, T* tau);
@@ -71,7 +70,7 @@ template <class T>
 void multiply_by_q(Shape c_shape, bool left, Trans trans, int64_t k, const T* a, const T* tau,
                    T* c);
 
-// ---- eigenvalues (lapack_eigh.cpp and -factor), singular values, least squares ----
+// ---- eigenvalues and singular values (lapack_eigh.cpp, lapack_eig.cpp), least squares ----
 
 // Of a Hermitian matrix, from one triangle: eigenvalues ascending, eigenvectors into `a`.
 template <class T>

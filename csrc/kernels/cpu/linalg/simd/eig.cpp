@@ -10,7 +10,7 @@ namespace {
 template <class T> struct Number {
   T re, im;
 
-  FN T size() const { return size_of(re) + size_of(im); }
+  FN T size() const { return abs(re) + abs(im); }
   FN friend Number operator+(Number a, Number b) { return {a.re + b.re, a.im + b.im}; }
   FN friend Number operator-(Number a, Number b) { return {a.re - b.re, a.im - b.im}; }
   FN friend Number operator*(Number a, T b) { return {a.re * b, a.im * b}; }
@@ -19,7 +19,7 @@ template <class T> struct Number {
   }
   // Smith's, which does not square.
   FN friend Number operator/(Number a, Number b) {
-    if (size_of(b.re) >= size_of(b.im)) {
+    if (abs(b.re) >= abs(b.im)) {
       const T t = b.im / b.re, d = b.re + b.im * t;
       return {(a.re + a.im * t) / d, (a.im - a.re * t) / d};
     }
@@ -38,12 +38,12 @@ template <class T> FN int64_t apart(int64_t rows) {
 
 template <class T> struct Eig {
   int64_t n, rows, ld;  // rows: with zeros below; ld: such that rows do not share places in a cache
-  T *h, *q, *v;         // the matrix, what turned it, its reflectors or triangle
+  T *h, *q, *v;         // the matrix, the product of its reflections, its reflectors or triangle
   T *scales, *re, *im, *sum, *sum_im, *taus, *pairs;
 
   Eig(int64_t size, T* work)
       : n(size),
-        rows(block_down(size + kColumnBlock - 1)),
+        rows(block_up(size)),
         ld(apart<T>(rows)),
         h(work),
         q(h + ld * (n + kColumns)),
@@ -56,7 +56,7 @@ template <class T> struct Eig {
         taus(sum_im + ld),
         pairs(taus + ld) {}
 
-  void load(const T* a, T factor) const {
+  void load_scaled(const T* a, T factor) const {
     __builtin_memset(h, 0, ld * (n + kColumns) * sizeof(T));
     for (int64_t c = 0; c < n; ++c) {
       for (int64_t r = 0; r < n; ++r) h[c * ld + r] = a[c * n + r] * factor;
@@ -82,11 +82,11 @@ template <class T> struct Eig {
     return true;
   }
   bool balance_one(int64_t i) const {
-    T of_column, of_row = 0;
-    some_dots<1>(0, rows, h + i * ld, ld, h + i * ld, &of_column);
+    const T of_column = dot(0, rows, h + i * ld, h + i * ld);
+    T of_row = 0;
     for (int64_t c = 0; c < n; ++c) of_row += h[c * ld + i] * h[c * ld + i];
     if (of_column == 0 || of_row == 0) return false;
-    T column = taeda::TAEDA_ISA::sqrt(of_column), row = taeda::TAEDA_ISA::sqrt(of_row), factor = 1;
+    T column = sqrt(of_column), row = sqrt(of_row), factor = 1;
     const T before = column + row;
     for (; column < row / 2; column *= 2, row /= 2) factor *= 2;
     for (; column / 2 >= row; column /= 2, row *= 2) factor /= 2;
@@ -113,13 +113,13 @@ template <class T> struct Eig {
       sum_columns(0, rows, h, ld, k + 1, n, u, sum);
       for (int64_t r = 0; r < rows; ++r) sum[r] *= tau;
       subtract_from_columns(0, rows, sum, u, k + 1, n, h, ld);
-      turn_columns(from, rows, tau, u, k + 1, n, h, ld);
+      reflect_columns(from, rows, tau, u, k + 1, n, h, ld);
     }
     if (!vectors) return;
     __builtin_memset(q, 0, ld * (n + kColumns) * sizeof(T));
     for (int64_t c = 0; c < n; ++c) q[c * (ld + 1)] = 1;
     for (int64_t k = n - 2; k-- > 0;)
-      turn_columns(block_down(k + 1), rows, taus[k], v + k * ld, k + 1, n, q, ld);
+      reflect_columns(block_down(k + 1), rows, taus[k], v + k * ld, k + 1, n, q, ld);
   }
 
   // v = the triangle above h's diagonal blocks, so that its columns can be added whole.
@@ -133,12 +133,10 @@ template <class T> struct Eig {
 
   // x[0 ... rows] of re + i im, less column c times a number.
   void subtract_column(int64_t c, Number<T> x) const {
-    using V = typename Vector<T>::type;
     for (int64_t r = 0; r < c; r += kLanes<T>) {
-      const V column = at(v + c * ld + r);
-      V &real = at(re + r), &imaginary = at(im + r);
-      real -= column * x.re;
-      imaginary -= column * x.im;
+      const Vec<T> column = load(v + c * ld + r);
+      store(re + r, load(re + r) - column * x.re);
+      store(im + r, load(im + r) - column * x.im);
     }
   }
 
@@ -154,7 +152,7 @@ template <class T> struct Eig {
     } else {
       --j;
       const T b = h[k * ld + k - 1], c = h[(k - 1) * ld + k];
-      const bool upper = size_of(b) >= size_of(c);
+      const bool upper = abs(b) >= abs(c);
       re[k - 1] = upper ? T(1) : -w.im / c;
       im[k] = upper ? w.im / b : T(1);
       subtract_column(k - 1, {re[k - 1], 0});
@@ -169,7 +167,7 @@ template <class T> struct Eig {
       const bool pair = j > 0 && h[(j - 1) * ld + j] != 0;
       const Number<T> d = not_less<T>({h[j * ld + j] - w.re, -w.im}, least);
       if (!pair) {
-        limit((size_of(re[j]) + size_of(im[j])) / d.size());
+        limit((abs(re[j]) + abs(im[j])) / d.size());
         const Number<T> x = Number<T>{re[j], im[j]} / d;
         re[j] = x.re, im[j] = x.im;
         subtract_column(j, x);
@@ -177,10 +175,10 @@ template <class T> struct Eig {
       }
       // [a b; c d] (x, y) = (p, r), both diagonal elements equal and b c < 0.
       const T b = h[j * ld + j - 1], c = h[(j - 1) * ld + j];
-      const Number<T> square = d * d, det = not_less<T>({square.re - b * c, square.im},
-                                                        least * (size_of(b) + size_of(c)));
-      T size = size_of(re[j]) + size_of(im[j]) + size_of(re[j - 1]) + size_of(im[j - 1]);
-      size *= largest_of(d.size(), largest_of(size_of(b), size_of(c))) / det.size();
+      const Number<T> square = d * d,
+                      det = not_less<T>({square.re - b * c, square.im}, least * (abs(b) + abs(c)));
+      T size = abs(re[j]) + abs(im[j]) + abs(re[j - 1]) + abs(im[j - 1]);
+      size *= max(d.size(), max(abs(b), abs(c))) / det.size();
       limit(size);
       const Number<T> p{re[j - 1], im[j - 1]}, r{re[j], im[j]};
       const Number<T> x = (d * p - r * b) / det, y = (d * r - p * c) / det;
@@ -194,12 +192,11 @@ template <class T> struct Eig {
 };
 
 // Vectors in work space as pairs of numbers, of length 1: real ones with the sign that they have,
-// complex ones turned so that the largest element is real.
+// complex ones rotated so that the largest element is real.
 template <class T> void store(int64_t n, bool complex, T* re, T* im, T* to) {
   T most = 0, square = 0;
   int64_t largest = 0;
-  for (int64_t r = 0; r < n; ++r)
-    most = largest_of(most, largest_of(size_of(re[r]), size_of(im[r])));
+  for (int64_t r = 0; r < n; ++r) most = max(most, max(abs(re[r]), abs(im[r])));
   const T inverse = 1 / most;
   T of_largest = -1;
   for (int64_t r = 0; r < n; ++r) {
@@ -208,14 +205,14 @@ template <class T> void store(int64_t n, bool complex, T* re, T* im, T* to) {
     square += size;
     if (size > of_largest) largest = r, of_largest = size;
   }
-  const T scale = 1 / taeda::TAEDA_ISA::sqrt(square);
-  Turn<T> turn;
+  const T scale = 1 / sqrt(square);
+  Rotation<T> rotation;
   if (complex) {
-    const T length = copysign(taeda::TAEDA_ISA::sqrt(of_largest), re[largest]);
-    turn = {re[largest] / length, im[largest] / length};
+    const T length = copysign(sqrt(of_largest), re[largest]);
+    rotation = {re[largest] / length, im[largest] / length};
   }
   for (int64_t r = 0; r < n; ++r) {
-    turn(re[r], im[r]);
+    rotation(re[r], im[r]);
     if (r == largest) im[r] = 0;
     to[2 * r] = re[r] * scale;
     to[2 * r + 1] = im[r] * scale;
@@ -226,13 +223,15 @@ template <class T> void store(int64_t n, bool complex, T* re, T* im, T* to) {
   }
 }
 
-template <class T> bool eig(int64_t n, const T* a, T most, T* values, T* vectors, T* memory) {
+template <class T> bool eig(int64_t n, const T* a, T* values, T* vectors, T* memory) {
+  const T most = largest_size(n * n, a);
+  if (!can_be_squared(most)) return false;
   const Eig<T> work(n, memory);
   constexpr T ulp = sizeof(T) == 4 ? T(0x1p-23) : T(0x1p-52),
               tiny = sizeof(T) == 4 ? T(__FLT_MIN__) : T(__DBL_MIN__);
   // By a power of two, which changes no digit.
   const T scale = static_cast<T>(__builtin_ldexp(1.0, __builtin_ilogb(static_cast<double>(most))));
-  work.load(a, 1 / scale);
+  work.load_scaled(a, 1 / scale);
   if (!work.balance()) return false;
   work.hessenberg(vectors);
   const Schur<T> schur{n, work.ld, work.h, vectors ? work.q : nullptr,
@@ -244,8 +243,8 @@ template <class T> bool eig(int64_t n, const T* a, T most, T* values, T* vectors
   work.copy_triangle();
   for (int64_t k = n; k-- > 0;) {
     const bool complex = found[2 * k + 1] != 0;
-    const Number<T> w{found[2 * k], size_of(found[2 * k + 1])};
-    work.substitute(k, w, largest_of(ulp * w.size(), ulp * ulp));
+    const Number<T> w{found[2 * k], abs(found[2 * k + 1])};
+    work.substitute(k, w, max(ulp * w.size(), ulp * ulp));
     T *const re = work.sum, *const im = work.sum_im;
     sum_columns(0, work.rows, work.q, work.ld, 0, k + 1, work.re, re);
     if (complex) sum_columns(0, work.rows, work.q, work.ld, 0, k + 1, work.im, im);

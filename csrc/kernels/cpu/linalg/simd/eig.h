@@ -1,5 +1,4 @@
-// Eigenvalues and eigenvectors of one real matrix of moderate size, whose columns stay in a near
-// cache.
+// Eigenvalues and eigenvectors of one real matrix that fits a near cache.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +9,11 @@ template <class T> struct EigLoops {
   // Elements of work space.
   static constexpr int64_t space(int64_t n) { return (n + 31) / 16 * 16 * (3 * n + 40); }
 
-  // The eigenvalues of a (n x n), whose largest number is `most`, as pairs of real and imaginary
-  // parts, in LAPACK's order, and unless it is null the eigenvectors, of length 1, in the same way.
-  // Returns false, with nothing written, where it is not known how to.
-  bool (*eig)(int64_t n, const T* a, T most, T* values, T* vectors, T* work);
+  // The eigenvalues of a (n x n) as pairs of real and imaginary parts, in LAPACK's order, and
+  // unless it is null the eigenvectors, of length 1, in the same way. Returns false, with nothing
+  // written, for a matrix with numbers whose squares overflow or vanish, with a row or column that
+  // is zero off the diagonal, or where the iteration does not converge.
+  bool (*eig)(int64_t n, const T* a, T* values, T* vectors, T* work);
 };
 
 struct EigKernels {

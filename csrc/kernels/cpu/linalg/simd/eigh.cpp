@@ -14,7 +14,7 @@ template <class T> struct Work {
   T *x, *q, *v, *w, *tau;  // x: the matrix, then its reflectors; q: what is made of them
 
   Work(int64_t n, T* memory)
-      : ld(block_down(n + kColumnBlock - 1)),
+      : ld(block_up(n)),
         x(memory),
         q(x + ld * (n + kColumns)),
         v(q + ld * (n + kColumns)),
@@ -22,7 +22,7 @@ template <class T> struct Work {
         tau(w + 2 * ld) {}
 };
 
-template <class T> void load(int64_t n, bool upper, const T* a, int64_t ld, T* x) {
+template <class T> void load_symmetric(int64_t n, bool upper, const T* a, int64_t ld, T* x) {
   __builtin_memset(x, 0, ld * (n + kColumns) * sizeof(T));
   for (int64_t c = 0; c < n; ++c) {
     const int64_t first = upper ? 0 : c, last = upper ? c + 1 : n;
@@ -35,24 +35,24 @@ template <class T> void load(int64_t n, bool upper, const T* a, int64_t ld, T* x
 template <class T>
 FN void update(int64_t from, int64_t n, const T* v, const T* w, int64_t first, int64_t last, T* a,
                int64_t ld) {
-  using V = typename Vector<T>::type;
-  constexpr int64_t many = 4;
-  for (int64_t c = first; c < last; c += many) {
+  constexpr int64_t together = 4;
+  for (int64_t c = first; c < last; c += together) {
     for (int64_t r = from; r < n; r += kLanes<T>) {
-      const V x = at(v + r), y = at(w + r);
-      for (int64_t k = c; k < c + many; ++k) {
-        V& to = at(a + k * ld + r);
-        to = to - x * w[k] - y * v[k];
+      const Vec<T> x = load(v + r), y = load(w + r);
+      for (int64_t k = c; k < c + together; ++k) {
+        T* const to = a + k * ld + r;
+        store(to, load(to) - x * w[k] - y * v[k]);
       }
     }
   }
 }
 
-template <class T> void tridiagonal(int64_t n, bool upper, const T* a, T* d, T* e, T* memory) {
+template <class T> bool tridiagonal(int64_t n, bool upper, const T* a, T* d, T* e, T* memory) {
   const Work<T> work(n, memory);
   const int64_t ld = work.ld;
   T *x = work.x, *v = work.v, *w = work.w;
-  load(n, upper, a, ld, x);
+  load_symmetric(n, upper, a, ld, x);
+  if (!can_be_squared(largest_size(n * ld, x))) return false;
   __builtin_memset(v, 0, 4 * ld * sizeof(T));
   for (int64_t j = 0; j + 1 < n; ++j) {
     const int64_t from = block_down(j + 1);
@@ -64,14 +64,13 @@ template <class T> void tridiagonal(int64_t n, bool upper, const T* a, T* d, T* 
     for (int64_t r = from; r < ld; ++r) v[r] = column[r];
     sum_columns(from, ld, x, ld, j + 1, n, v, w);
     for (int64_t r = from; r <= j; ++r) w[r] = 0;
-    T product;
-    some_dots<1>(from, ld, w, ld, v, &product);
-    const T shift = product * tau / 2;
+    const T shift = dot(from, ld, w, v) * tau / 2;
     for (int64_t r = from; r < ld; ++r) w[r] = tau * (w[r] - shift * v[r]);
     update(from, ld, v, w, j + 1, n, x, ld);
   }
   d[n - 1] = x[(n - 1) * (ld + 1)];
   e[n - 1] = 0;
+  return true;
 }
 
 // c, s and r so that c g + s f = r and c f - s g = 0.
@@ -92,7 +91,7 @@ template <class T> FN void rotation(T g, T f, T& c, T& s, T& r) {
   c = g / length, s = f / length, r = length * scale;
 }
 
-// The tridiagonal matrix of norm 1 and the vectors that are turned with it (n columns of q).
+// The tridiagonal matrix of norm 1 and the vectors that are rotated with it (n columns of q).
 template <class T> struct Rotations {
   int64_t n, ld;
   T *d, *e, *q;
@@ -106,7 +105,6 @@ template <class T> struct Rotations {
   // One implicit step by Wilkinson's shift from one end of rows lo to hi to the other, such that
   // the element beside the first row, or where it comes from there the last one, vanishes soon.
   void step(int64_t lo, int64_t hi, bool from_hi) const {
-    using V = typename Vector<T>::type;
     const int64_t way = from_hi ? 1 : -1, m = hi - lo, rows = (n + kLanes<T> - 1) / kLanes<T>;
     T *const x = d + (from_hi ? lo : hi), *const y = e + (from_hi ? lo : hi - 1);
     T* column = q + (from_hi ? hi : lo) * ld;
@@ -125,10 +123,9 @@ template <class T> struct Rotations {
       g = c * t - b;
       T *const later = column, *const earlier = column -= way * ld;
       for (int64_t k = 0; k < rows; ++k) {
-        V &one = at(later + k * kLanes<T>), &other = at(earlier + k * kLanes<T>);
-        const V before = one;
-        one = c * before + s * other;
-        other = c * other - s * before;
+        const Vec<T> x1 = load(later + k * kLanes<T>), x2 = load(earlier + k * kLanes<T>);
+        store(later + k * kLanes<T>, c * x1 + s * x2);
+        store(earlier + k * kLanes<T>, c * x2 - s * x1);
       }
     }
     x[0] -= p;
@@ -165,7 +162,7 @@ constexpr int64_t kWhole = 25;
 template <class T> struct Signs {
   int64_t n, ld;
   const T* e;
-  T* rows;  // of q before it was turned, for each cut
+  T* rows;  // of q before the rotations, for each cut
 
   // f(cut, row above it) for all cuts of one level, the first of which has the whole for one half.
   template <class F> void each_cut(int64_t level, const F& f) const {
@@ -206,8 +203,7 @@ template <class T> struct Signs {
       for (int64_t c = 0; c < n; ++c) {
         T most = 0;
         each_cut(level, [&](int64_t cut, int64_t row) {
-          T sum;
-          some_dots<1>(0, ld, vectors + c * ld, ld, rows + cut * ld, &sum);
+          const T sum = dot(0, ld, vectors + c * ld, rows + cut * ld);
           if (taeda::TAEDA_ISA::abs(sum) > taeda::TAEDA_ISA::abs(most) &&
               taeda::TAEDA_ISA::abs(sum * beside[row]) > 16 * kEps<T>)
             most = sum;
@@ -256,7 +252,7 @@ template <class T> bool vectors(int64_t n, T* d, T* e, T* a, T* memory) {
   const int64_t ld = work.ld;
   T *const q = set_identity(n, work), *const beside = work.v, *const signs = work.w;
   for (int64_t j = n - 1; j-- > 0;)
-    turn_columns(block_down(j + 1), ld, work.tau[j], work.x + j * ld, j + 1, n, q, ld);
+    reflect_columns(block_down(j + 1), ld, work.tau[j], work.x + j * ld, j + 1, n, q, ld);
   const T scale = normalize(n, d, e);
   __builtin_memcpy(beside, e, n * sizeof(T));
   const Signs<T> of_cuts{n, ld, beside, work.x};

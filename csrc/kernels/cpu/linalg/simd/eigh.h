@@ -1,5 +1,5 @@
-// Eigenvectors of one symmetric matrix of moderate size, whose columns stay in a near cache:
-// several at once are worth it for smaller ones (matrices.h), divide and conquer for larger ones.
+// Eigenvalues and eigenvectors of one symmetric matrix that fits a near cache. Small matrices of a
+// batch are diagonalized together (batched.h), large ones by divide and conquer (lapack_eigh.cpp).
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,14 @@ template <class T> struct EighLoops {
   // Elements of work space that all functions share.
   static constexpr int64_t space(int64_t n) { return ((n + 15) / 16 * 16) * (2 * n + 20) + n; }
 
-  // Q' a Q = the tridiagonal matrix with the diagonal d and e beside it (n elements, the last one
-  // 0), for the symmetric matrix of which one triangle is read. Its numbers can be squared.
-  void (*tridiagonal)(int64_t n, bool upper, const T* a, T* d, T* e, T* work);
+  // The tridiagonal form of the symmetric matrix of which one triangle is read: its diagonal d, and
+  // e next to it (n elements, the last one 0). Returns false where squares of the matrix's numbers
+  // overflow or vanish.
+  bool (*tridiagonal)(int64_t n, bool upper, const T* a, T* d, T* e, T* work);
   // From there the eigenvalues, ascending, into d, and eigenvectors into a. Returns false, with a
-  // as it was, where too many rotations have not been enough.
+  // as it was, where the iteration does not converge.
   bool (*vectors)(int64_t n, T* d, T* e, T* a, T* work);
-  // The same of the tridiagonal matrix itself, with any signs; the columns of a are lda apart.
+  // The same for the tridiagonal matrix itself, with any signs; the columns of a are lda apart.
   bool (*of_tridiagonal)(int64_t n, T* d, T* e, T* a, int64_t lda, T* work);
 };
 

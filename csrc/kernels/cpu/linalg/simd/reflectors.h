@@ -1,5 +1,5 @@
-// QR factors of one matrix of moderate size, column by column: panels of columns are worth it for
-// larger ones only, several matrices at once for smaller ones (matrices.h).
+// QR of one matrix that fits a near cache, or of a panel of a larger one (lapack_qr.cpp), reflector
+// by reflector. Small matrices of a batch are factored together (batched.h).
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@ template <class T> struct ReflectorLoops {
     return (rows + 15) / 16 * 16 * (cols + 9) + 2 * cols + 16;
   }
 
-  // R in the upper triangle of a (m x n), reflectors below it, in LAPACK's form; tau: min(m, n).
-  void (*qr)(int64_t m, int64_t n, T* a, T* tau, T* work);
-  // The same of a with its columns exchanged such that the longest of what is left comes next:
-  // column i of it is column order[i] of a.
-  void (*qr_pivots)(int64_t m, int64_t n, T* a, T* tau, int32_t* order, T* work);
+  // R in the upper triangle of a (m x n, `lda` apart), reflectors below it, in LAPACK's form; tau:
+  // min(m, n).
+  void (*qr)(int64_t m, int64_t n, T* a, int64_t lda, T* tau, T* work);
   // The first n columns of the product of the k reflectors in a (m x n), in their place.
   void (*q)(int64_t m, int64_t n, int64_t k, T* a, const T* tau, T* work);
-  // c (m x n, `ldc` apart) = op(Q) c or c op(Q), Q the product of the k reflectors in a, each as
-  // long as Q is high.
-  void (*multiply)(int64_t m, int64_t n, bool left, bool turned, int64_t k, const T* a,
-                   const T* tau, T* c, int64_t ldc, T* work);
+  // c (m x n, `ldc` apart) = op(Q) c, or c op(Q) unless `left`, Q the product of the k reflectors
+  // in a (`lda` apart).
+  void (*multiply)(int64_t m, int64_t n, bool left, bool transposed, int64_t k, const T* a,
+                   int64_t lda, const T* tau, T* c, int64_t ldc, T* work);
+  // The largest |x[i]|; NaN where an element is NaN.
+  T (*largest_size)(int64_t n, const T* x);
 };
 
 struct ReflectorKernels {

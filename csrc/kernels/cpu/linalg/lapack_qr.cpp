@@ -1,0 +1,256 @@
+// QR. Small matrices of a batch are factored together (simd/batched.h), one that fits a near cache
+// reflector by reflector (simd/reflectors.h), and a large one panel by panel: the product of a
+// panel's reflectors is 1 - V F V', F an upper triangle (Schreiber and Van Loan 1989), and applying
+// it is three matrix products, on all threads. Complex matrices are LAPACK's.
+#include "kernels/cpu/linalg/lapack_qr.h"
+
+#include <array>
+#include <deque>
+
+#include "kernels/cpu/linalg/lapack_util.h"
+
+namespace taeda::cpu::lapack {
+
+template <class T> const simd::ReflectorLoops<T>& reflector_loops() {
+  using namespace simd;
+  return loops_of<T>(TAEDA_PICK(reflector_kernels));
+}
+
+namespace {
+
+constexpr int64_t kFew = 40, kNear = 80 << 10;  // reflectors, and bytes, that need no panels
+constexpr int64_t kPanel = 32;                  // reflectors
+constexpr int64_t kStrip = 128;                 // columns that a task multiplies
+constexpr int64_t kNarrow = 512;                // columns of a matrix cut into strips half as wide
+
+int64_t strip_of(int64_t columns) { return columns > kNarrow ? kStrip : kStrip / 2; }
+int64_t count_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
+template <class T> bool is_near(int64_t k, int64_t rows, int64_t cols) {
+  return k < kFew || rows * cols * int64_t{sizeof(T)} <= kNear;
+}
+template <class T> int64_t space_of(int64_t rows, int64_t cols) {
+  return simd::ReflectorLoops<T>::space(rows, cols);
+}
+
+template <class T> class Panel {
+ public:
+  // Takes reflectors from below a's diagonal.
+  Panel(int64_t rows, int64_t width, const T* a, int64_t ld, const T* tau)
+      : rows_(rows),
+        width_(width),
+        v_(rows * width) {
+    for (int64_t i = 0; i < width; ++i) {
+      T* v = v_.data() + i * rows;
+      std::fill_n(v, i, T(0));
+      v[i] = 1;
+      std::copy(a + i * ld + i + 1, a + i * ld + rows, v + i + 1);
+    }
+    // Column i of F is -tau[i] F (V' v[i]) above its diagonal element tau[i].
+    std::array<T, kPanel * kPanel> inner;
+    gemm<T>(width, width, rows, 1, {v_.data(), rows}, {v_.data(), rows, Trans::Yes}, 0,
+            inner.data(), kPanel);
+    for (int64_t i = 0; i < width; ++i) {
+      T* column = f_.data() + i * kPanel;
+      for (int64_t l = 0; l < i; ++l) {
+        const T factor = tau[i] * inner[i * kPanel + l];
+        for (int64_t k = 0; k <= l; ++k) column[k] -= factor * f_[l * kPanel + k];
+      }
+      column[i] = tau[i];
+    }
+  }
+
+  // c = P c or P' c if `left`, else c P or c P'; P: the product of the reflectors, c: `columns`
+  // columns, or else rows. gemm is row-major: it sees the transpose of every matrix, and factors in
+  // reverse order.
+  void multiply(int64_t columns, bool left, bool transposed, T* c, int64_t ld) const {
+    Scratch<T> memory(2 * columns * kPanel);
+    T *w = memory.data(), *fw = w + columns * kPanel;
+    const MatrixRef<T> v{v_.data(), rows_}, v_transposed{v_.data(), rows_, Trans::Yes},
+        f{f_.data(), kPanel, transposed ? Trans::Yes : Trans::No};
+    if (left) {
+      gemm<T>(columns, width_, rows_, 1, {c, ld}, v_transposed, 0, w, width_);
+      gemm<T>(columns, width_, width_, 1, {w, width_}, f, 0, fw, width_);
+      gemm<T>(columns, rows_, width_, -1, {fw, width_}, v, 1, c, ld);
+    } else {
+      gemm<T>(width_, columns, rows_, 1, v, {c, ld}, 0, w, columns);
+      gemm<T>(width_, columns, width_, 1, f, {w, columns}, 0, fw, columns);
+      gemm<T>(rows_, columns, width_, -1, v_transposed, {fw, columns}, 1, c, ld);
+    }
+  }
+
+ private:
+  int64_t rows_, width_;
+  Scratch<T> v_;
+  std::array<T, kPanel * kPanel> f_{};
+};
+
+// The panels of k reflectors, each `rows` long.
+template <class T>
+std::deque<Panel<T>> panels_of(int64_t rows, int64_t k, const T* a, int64_t ld, const T* tau) {
+  std::deque<Panel<T>> panels;
+  for (int64_t top = 0; top < k; top += kPanel)
+    panels.emplace_back(rows - top, std::min(kPanel, k - top), a + top * (ld + 1), ld, tau + top);
+  return panels;
+}
+
+}  // namespace
+
+// While other threads apply a panel to what is right of it, one thread does so with the next panel
+// and factors that already.
+template <class T> void factor_qr(int64_t m, int64_t n, T* a, T* tau) {
+  const int64_t k = std::min(m, n), size = strip_of(n);
+  Scratch<T> work(is_near<T>(k, m, n) ? space_of<T>(m, n) : space_of<T>(m, kPanel));
+  if (is_near<T>(k, m, n)) return reflector_loops<T>().qr(m, n, a, m, tau, work.data());
+  std::deque<Panel<T>> panels;
+  auto factor = [&](int64_t top) {
+    const int64_t width = std::min(kPanel, k - top);
+    T* corner = a + top * (m + 1);
+    reflector_loops<T>().qr(m - top, width, corner, m, tau + top, work.data());
+    panels.emplace_back(m - top, width, corner, m, tau + top);
+  };
+  factor(0);
+  for (int64_t top = 0; top < k; top += kPanel) {
+    const int64_t below = std::min(top + kPanel, k), first = std::min(below + kPanel, n);
+    const Panel<T>& panel = panels.front();
+    auto apply = [&](int64_t left, int64_t right) {
+      panel.multiply(right - left, true, true, a + left * m + top, m);
+    };
+    parallel_for(below < n ? 1 + count_of(n - first, size) : 0, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) {
+        if (t > 0) {
+          apply(first + (t - 1) * size, std::min(first + t * size, n));
+        } else {
+          apply(below, first);
+          if (below < k) factor(below);
+        }
+      }
+    });
+    panels.pop_front();
+  }
+}
+
+template <class T> void make_q(int64_t m, int64_t n, int64_t k, T* a, const T* tau) {
+  if (is_near<T>(k, m, n)) {
+    Scratch<T> work(space_of<T>(m, n));
+    return reflector_loops<T>().q(m, n, k, a, tau, work.data());
+  }
+  const std::deque<Panel<T>> panels = panels_of(m, k, a, m, tau);
+  const int64_t size = strip_of(n);
+  parallel_for(count_of(n, size), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) {
+      const int64_t first = s * size, last = std::min(first + size, n);
+      for (int64_t c = first; c < last; ++c) {
+        std::fill_n(a + c * m, m, T(0));
+        a[c * (m + 1)] = 1;
+      }
+      for (int64_t p = std::ssize(panels) - 1; p >= 0; --p) {
+        // Earlier columns are still the identity's, which this panel leaves alone.
+        const int64_t top = p * kPanel, left = std::max(first, top);
+        if (left < last) panels[p].multiply(last - left, true, false, a + left * m + top, m);
+      }
+    }
+  });
+}
+
+template <class T>
+void multiply_reflectors(int64_t m, int64_t n, bool left, bool transposed, int64_t k, const T* a,
+                         int64_t lda, const T* tau, T* c, int64_t ldc) {
+  const int64_t sides = left ? n : m, size = strip_of(sides), step = left ? ldc : 1;
+  if (is_near<T>(k, m, n)) {
+    return parallel_for(sides, size, [&](int64_t begin, int64_t end) {
+      const int64_t rows = left ? m : end - begin, cols = left ? end - begin : n;
+      Scratch<T> work(space_of<T>(rows, cols));
+      reflector_loops<T>().multiply(rows, cols, left, transposed, k, a, lda, tau, c + begin * step,
+                                    ldc, work.data());
+    });
+  }
+  const std::deque<Panel<T>> panels = panels_of(left ? m : n, k, a, lda, tau);
+  parallel_for(count_of(sides, size), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) {
+      const int64_t first = s * size, count = std::min(size, sides - first);
+      for (int64_t i = 0; i < std::ssize(panels); ++i) {
+        const int64_t p = left == transposed ? i : std::ssize(panels) - 1 - i, top = p * kPanel;
+        panels[p].multiply(count, left, transposed, c + first * step + top * (left ? 1 : ldc), ldc);
+      }
+    }
+  });
+}
+
+template <class T> void qr_factor(Shape s, T* a, T* tau) {
+  const int64_t m = s.rows, n = s.cols, k = std::min(m, n), size = m * n;
+  const double work = product(m, n, k) * 2;
+  if constexpr (is_complex<T>) {
+    each_with_work<T>(s.batch, work, [&](int64_t i, T* space, int64_t lwork) {
+      int info = 0;
+      call(Routines<T>::geqrf, m, n, a + i * size, leading(m), tau + i * k, space, lwork, &info);
+    });
+  } else {
+    narrow(m), narrow(n);
+    const int64_t lanes = factored_together<T>(m, n);
+    auto alone = [&](int64_t i) { factor_qr(m, n, a + i * size, tau + i * k); };
+    auto together = [&](int64_t i, int64_t count) {
+      return batched_loops<T>().qr(count, m, n, a + i * size, tau + i * k);
+    };
+    each_together(s.batch, work, std::max<int64_t>(lanes, 1), lanes ? least_to_factor(m, n) : 2,
+                  together, alone);
+  }
+}
+
+template <class T> void reflectors_to_q(Shape s, int64_t k, T* a, const T* tau) {
+  const int64_t m = s.rows, n = s.cols, size = m * n;
+  const double work = product(m, n, k) * 2;
+  if constexpr (is_complex<T>) {
+    each_with_work<T>(s.batch, work, [&](int64_t i, T* space, int64_t lwork) {
+      int info = 0;
+      call(Routines<T>::orgqr, m, n, k, a + i * size, leading(m), tau + i * k, space, lwork, &info);
+    });
+  } else {
+    const int64_t lanes = factored_together<T>(m, n);
+    auto alone = [&](int64_t i) { make_q(m, n, k, a + i * size, tau + i * k); };
+    auto together = [&](int64_t i, int64_t count) {
+      batched_loops<T>().q(count, m, n, k, a + i * size, tau + i * k);
+      return true;
+    };
+    each_together(s.batch, work, std::max<int64_t>(lanes, 1), lanes ? least_to_factor(m, n) : 2,
+                  together, alone);
+  }
+}
+
+template <class T>
+void multiply_by_q(Shape s, bool left, Trans trans, int64_t k, const T* a, const T* tau, T* c) {
+  const int64_t m = s.rows, n = s.cols, high = left ? m : n;
+  const double work = product(m, n, k) * 4;
+  const bool transposed = trans != Trans::No;
+  if constexpr (is_complex<T>) {
+    each_with_work<T>(s.batch, work, [&](int64_t i, T* space, int64_t lwork) {
+      int info = 0;
+      call(Routines<T>::ormqr, left ? 'L' : 'R', transposed ? 'C' : 'N', m, n, k, a + i * high * k,
+           leading(high), tau + i * k, c + i * m * n, leading(m), space, lwork, &info);
+    });
+  } else {
+    each(s.batch, work, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        multiply_reflectors(m, n, left, transposed, k, a + i * high * k, high, tau + i * k,
+                            c + i * m * n, m);
+    });
+  }
+}
+
+#define TAEDA_INSTANTIATE_REAL(T)                                                                \
+  template const simd::ReflectorLoops<T>& reflector_loops<T>();                                  \
+  template void factor_qr<T>(int64_t, int64_t, T*, T*);                                          \
+  template void make_q<T>(int64_t, int64_t, int64_t, T*, const T*);                              \
+  template void multiply_reflectors<T>(int64_t, int64_t, bool, bool, int64_t, const T*, int64_t, \
+                                       const T*, T*, int64_t);
+#define TAEDA_INSTANTIATE(T)                                      \
+  template void qr_factor<T>(Shape, T*, T*);                      \
+  template void reflectors_to_q<T>(Shape, int64_t, T*, const T*); \
+  template void multiply_by_q<T>(Shape, bool, Trans, int64_t, const T*, const T*, T*);
+TAEDA_INSTANTIATE_REAL(float)
+TAEDA_INSTANTIATE_REAL(double)
+TAEDA_INSTANTIATE(float)
+TAEDA_INSTANTIATE(double)
+TAEDA_INSTANTIATE(ComplexFloat)
+TAEDA_INSTANTIATE(ComplexDouble)
+
+}  // namespace taeda::cpu::lapack

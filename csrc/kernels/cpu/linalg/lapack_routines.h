@@ -1,0 +1,137 @@
+// OpenBLAS's LAPACK: Routines<T>::getrf and so on, called as call(Routines<T>::getrf, m, n, ...).
+#pragma once
+
+#include <complex>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "base/error.h"
+#include "kernels/cpu/linalg/lapack.h"
+
+namespace taeda::cpu::lapack {
+
+template <class T> inline constexpr bool is_complex = !std::is_floating_point_v<T>;
+
+inline int narrow(double n) {
+  check(n <= std::numeric_limits<int>::max(), "linalg: a matrix or its work space of ", n,
+        " elements is more than LAPACK's 32-bit sizes can express");
+  return static_cast<int>(n);
+}
+inline int narrow(int64_t n) { return narrow(static_cast<double>(n)); }
+
+// Fortran takes the address of every argument, and the length of every text after all of them.
+struct Size {
+  int n;
+  explicit Size(int64_t size) : n(narrow(size)) {}
+  operator const int*() const { return &n; }
+};
+template <class A> auto argument(const A& a) {
+  if constexpr (std::is_same_v<A, int64_t>) return Size(a);
+  else if constexpr (std::is_pointer_v<A>) return a;
+  else return &a;
+}
+template <class... P, class... A> void call(void (*routine)(P...), const A&... a) {
+  constexpr size_t texts = (size_t{0} + ... + std::is_same_v<A, char>);
+  [&]<size_t... I>(std::index_sequence<I...>) {
+    routine(argument(a)..., (static_cast<void>(I), size_t{1})...);
+  }(std::make_index_sequence<texts>{});
+}
+
+// A leading dimension: at least 1.
+inline int64_t leading(int64_t n) { return n > 1 ? n : 1; }
+
+inline char code(Trans t) { return t == Trans::No ? 'N' : t == Trans::Yes ? 'T' : 'C'; }
+inline char triangle(bool upper) { return upper ? 'U' : 'L'; }
+
+// The types of the routines for T. Those for complex numbers may take a real work array as well.
+template <class T> struct Types {
+  using R = Real<T>;
+  using I = const int*;
+  using C = const char*;
+  using L = size_t;
+  template <class Plain, class Complex>
+  using Either = std::conditional_t<is_complex<T>, Complex, Plain>;
+
+  using trsm = void(C, C, C, C, I, I, const T*, const T*, I, T*, I, L, L, L, L);
+  using trsv = void(C, C, C, I, const T*, I, T*, I, L, L, L);
+  using potrf = void(C, I, T*, I, int*, L);
+  using potrs = void(C, I, I, const T*, I, T*, I, int*, L);
+  using potri = void(C, I, T*, I, int*, L);
+  using getrf = void(I, I, T*, I, int*, int*);
+  using getrs = void(C, I, I, const T*, I, I, T*, I, int*, L);
+  using laswp = void(I, T*, I, I, I, I, I);
+  using sytrf = void(C, I, T*, I, int*, T*, I, int*, L);
+  using sytrs = void(C, I, I, const T*, I, I, T*, I, int*, L);
+  using hetrf = sytrf;
+  using hetrs = sytrs;
+  using geqrf = void(I, I, T*, I, T*, T*, I, int*);
+  using orgqr = void(I, I, I, T*, I, const T*, T*, I, int*);
+  using ormqr = void(C, C, I, I, I, const T*, I, const T*, T*, I, T*, I, int*, L, L);
+  using gesdd = Either<void(C, I, I, T*, I, R*, T*, I, T*, I, T*, I, int*, int*, L),
+                       void(C, I, I, T*, I, R*, T*, I, T*, I, T*, I, R*, int*, int*, L)>;
+  using geev = Either<void(C, C, I, T*, I, T*, T*, T*, I, T*, I, T*, I, int*, L, L),
+                      void(C, C, I, T*, I, T*, T*, I, T*, I, T*, I, R*, int*, L, L)>;
+  using syevd = Either<void(C, C, I, T*, I, R*, T*, I, int*, I, int*, L, L),
+                       void(C, C, I, T*, I, R*, T*, I, R*, I, int*, I, int*, L, L)>;
+  using gels = void(C, I, I, I, T*, I, T*, I, T*, I, int*, L);
+  using gelsy = Either<void(I, I, I, T*, I, T*, I, int*, const R*, int*, T*, I, int*),
+                       void(I, I, I, T*, I, T*, I, int*, const R*, int*, T*, I, R*, int*)>;
+  using gelsd = Either<void(I, I, I, T*, I, T*, I, R*, const R*, int*, T*, I, int*, int*),
+                       void(I, I, I, T*, I, T*, I, R*, const R*, int*, T*, I, R*, int*, int*)>;
+  using gelss = Either<void(I, I, I, T*, I, T*, I, R*, const R*, int*, T*, I, int*),
+                       void(I, I, I, T*, I, T*, I, R*, const R*, int*, T*, I, R*, int*)>;
+  // Of symmetric and tridiagonal matrices; real numbers only.
+  using sytrd = void(C, I, T*, I, T*, T*, T*, T*, I, int*, L);
+  using sterf = void(I, T*, T*, int*);
+  using laed2 = void(int*, I, I, T*, T*, I, int*, T*, T*, T*, T*, T*, int*, int*, int*, int*, int*);
+  using laed4 = void(I, I, const T*, const T*, T*, const T*, T*, int*);
+  using lamrg = void(I, I, const T*, I, I, int*);
+};
+
+template <class T> struct Routines;
+
+// Names that differ: sy... is he... and or... is un... for (Hermitian) complex matrices.
+// clang-format off
+#define TAEDA_LAPACK_COMMON(F, T, x)                                                          \
+  F(T, x, trsm, trsm) F(T, x, trsv, trsv) F(T, x, potrf, potrf) F(T, x, potrs, potrs)         \
+  F(T, x, potri, potri) F(T, x, getrf, getrf) F(T, x, getrs, getrs) F(T, x, laswp, laswp)     \
+  F(T, x, sytrf, sytrf) F(T, x, sytrs, sytrs) F(T, x, geqrf, geqrf) F(T, x, gesdd, gesdd)     \
+  F(T, x, geev, geev) F(T, x, gels, gels) F(T, x, gelsy, gelsy) F(T, x, gelsd, gelsd)         \
+  F(T, x, gelss, gelss)
+#define TAEDA_LAPACK_REAL(F, T, x)                                                            \
+  TAEDA_LAPACK_COMMON(F, T, x)                                                                \
+  F(T, x, orgqr, orgqr) F(T, x, ormqr, ormqr) F(T, x, syevd, syevd) F(T, x, hetrf, sytrf)     \
+  F(T, x, hetrs, sytrs) F(T, x, sytrd, sytrd) F(T, x, sterf, sterf) F(T, x, laed2, laed2)     \
+  F(T, x, laed4, laed4) F(T, x, lamrg, lamrg)
+#define TAEDA_LAPACK_COMPLEX(F, T, x)                                                         \
+  TAEDA_LAPACK_COMMON(F, T, x)                                                                \
+  F(T, x, orgqr, ungqr) F(T, x, ormqr, unmqr) F(T, x, syevd, heevd) F(T, x, hetrf, hetrf)     \
+  F(T, x, hetrs, hetrs)
+// clang-format on
+#define TAEDA_DECLARE(T, x, type, name) Types<T>::type scipy_##x##name##_;
+#define TAEDA_NAME(T, x, type, name) static constexpr auto type = scipy_##x##name##_;
+
+using ComplexFloat = std::complex<float>;
+using ComplexDouble = std::complex<double>;
+extern "C" {
+TAEDA_LAPACK_REAL(TAEDA_DECLARE, float, s)
+TAEDA_LAPACK_REAL(TAEDA_DECLARE, double, d)
+TAEDA_LAPACK_COMPLEX(TAEDA_DECLARE, ComplexFloat, c)
+TAEDA_LAPACK_COMPLEX(TAEDA_DECLARE, ComplexDouble, z)
+}
+
+template <> struct Routines<float> {
+  TAEDA_LAPACK_REAL(TAEDA_NAME, float, s)
+};
+template <> struct Routines<double> {
+  TAEDA_LAPACK_REAL(TAEDA_NAME, double, d)
+};
+template <> struct Routines<ComplexFloat> {
+  TAEDA_LAPACK_COMPLEX(TAEDA_NAME, ComplexFloat, c)
+};
+template <> struct Routines<ComplexDouble> {
+  TAEDA_LAPACK_COMPLEX(TAEDA_NAME, ComplexDouble, z)
+};
+
+}  // namespace taeda::cpu::lapack
