@@ -1,7 +1,6 @@
 // Indexing along one dimension, or in the flattened tensor: index_select, index_add, index_copy,
 // index_fill, take, put.
 #include "base/thread_pool.h"
-#include "kernels/cpu/nn/embedding.h"
 #include "ops/copy.h"
 #include "ops/index_plan.h"
 

@@ -150,6 +150,14 @@ IndexPlan plan_of(const Indexed& r, bool compute) {
   l.count_flat = after_count;
   if (numel_of(p.result) == 0 && l.count == 0) return p;
 
+  // One index of elements, none of them from the end: they are the offsets.
+  if (const Tensor& only = used == 1 ? r.index[first] : Tensor();
+      only.defined() && r.strides[first] == 1 && only.is_contiguous() && l.count > 0 &&
+      !find_outside(only, 0, r.sizes[first])) {
+    p.offsets = only;
+    l.places = only.data_as<int64_t>();
+    return p;
+  }
   p.offsets = empty(Dims{l.count}, {DType::Int64, {}});
   auto* offsets = p.offsets.data_as<int64_t>();
   if (used == 0) offsets[0] = 0;

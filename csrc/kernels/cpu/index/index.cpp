@@ -8,7 +8,6 @@
 #include "kernels/cpu/common/stream.h"
 #include "kernels/cpu/index/element_sum.h"
 #include "kernels/cpu/index/simd/combine.h"
-#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
 namespace {
@@ -55,8 +54,10 @@ template <class F> void for_outer(const IndexLayout& l, int64_t begin, int64_t e
 template <class F> void for_each_write(const IndexLayout& l, F&& f) {
   int64_t outer = outer_count(l);
   if (l.count == 0 || outer == 0 || l.run == 0) return;
-  // Long pieces of a run: of short ones, memory would bring a little from everywhere many times.
-  const int64_t least = outer >= 8 ? l.run : std::max<int64_t>(256, (l.run / 8 + 63) / 64 * 64);
+  // No more pieces of a run than threads can use: every row is read once for each piece. (The
+  // pieces do not change the result, so that they may depend on the number of threads.)
+  const bool whole = outer >= 8 || get_num_threads() == 1;
+  const int64_t least = whole ? l.run : std::max<int64_t>(256, (l.run / 8 + 63) / 64 * 64);
   int64_t part = std::clamp<int64_t>(kGrain / l.count, std::min(least, l.run), l.run);
   int64_t parts = (l.run + part - 1) / part;
   parallel_for(outer * parts, std::max<int64_t>(1, kGrain / (l.count * std::min(part, l.run))),
@@ -132,15 +133,19 @@ void read_rows(char* to, int64_t step, const char* from, int64_t item, const int
 
 }  // namespace
 
-// All bits of the differences' signs at once, which a compiler makes vectors of.
-[[gnu::optimize("O3")]] bool any_outside(const int64_t* index, int64_t n, int64_t low,
-                                         int64_t high) {
-  uint64_t signs = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const auto v = static_cast<uint64_t>(index[i]);
-    signs |= (v - static_cast<uint64_t>(low)) | (static_cast<uint64_t>(high - 1) - v);
-  }
-  return signs >> 63 != 0;
+void take_rows(int64_t count, int64_t row_bytes, const void* table, const int64_t* index,
+               void* out) {
+  const bool streamed = row_bytes % 64 == 0 && is_streamed(count * row_bytes);
+  const int64_t grain = (streamed ? 256 << 10 : 64 << 10) / row_bytes;
+  parallel_for(count, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
+    read_rows(static_cast<char*>(out) + begin * row_bytes, row_bytes,
+              static_cast<const char*>(table), row_bytes, index + begin, end - begin, row_bytes,
+              streamed);
+  });
+}
+
+bool any_outside(const int64_t* index, int64_t n, int64_t low, int64_t high) {
+  return TAEDA_PICK(index_kernels).any_outside(index, n, low, high);
 }
 
 int64_t first_outside(const int64_t* index, int64_t n, int64_t low, int64_t high) {
@@ -259,7 +264,7 @@ void index_write(void* indexed, const void* flat, const IndexLayout& l, DType dt
 
 void index_accumulate(void* indexed, const void* flat, const IndexLayout& l, DType dtype) {
   using namespace simd;
-  const Combine add_line = TAEDA_PICK(combine_kernels).of[kAdd][static_cast<int>(dtype)];
+  const Combine add_line = TAEDA_PICK(index_kernels).combine[kAdd][static_cast<int>(dtype)];
   visit_all(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     auto* to = static_cast<T*>(indexed);

@@ -18,6 +18,9 @@ struct IndexLayout {
 
 // flat[...] = indexed[...]
 void index_read(void* flat, const void* indexed, const IndexLayout& l, DType dtype);
+// Row i of out is row index[i] of the table; rows have `row_bytes` > 0 bytes.
+void take_rows(int64_t count, int64_t row_bytes, const void* table, const int64_t* index,
+               void* out);
 // out[i] = x[index[i]] for i < n, where negative indices count from `size`. Returns false, with
 // `out` written in part, if one lies outside of it.
 bool take_elements(void* out, const void* x, const int64_t* index, int64_t n, int64_t size,

@@ -8,7 +8,6 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/index/element_sum.h"
 #include "kernels/cpu/index/simd/combine.h"
-#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
 namespace {
@@ -200,7 +199,7 @@ template <ScatterMode Mode> simd::Combine row_combination(DType dtype) {
                            : Mode == ScatterMode::Multiply ? kMultiply
                            : Mode == ScatterMode::Max      ? kMax
                                                            : kMin;
-  return TAEDA_PICK(combine_kernels).of[mode][static_cast<int>(dtype)];
+  return TAEDA_PICK(index_kernels).combine[mode][static_cast<int>(dtype)];
 }
 
 // f(row of the target, row of the dense side); see each_element. The next row's first lines are

@@ -7,88 +7,72 @@
 
 #include "base/dtype.h"
 #include "base/thread_pool.h"
+#include "kernels/cpu/index/index.h"
 #include "kernels/cpu/index/simd/sparse.h"
-#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
 namespace {
-
-template <class T> const simd::SparseLoops<T>& loops() {
-  using namespace simd;
-  if constexpr (std::is_same_v<T, float>) return TAEDA_PICK(sparse_kernels).f32;
-  else return TAEDA_PICK(sparse_kernels).f64;
-}
-template <class T> constexpr bool has_loops = std::is_same_v<T, float> || std::is_same_v<T, double>;
-
-template <class T>
-bool combine(int64_t count, const int64_t* column, const T* values, const T* x, int64_t rows,
-             int64_t width, T* y) {
-  if constexpr (has_loops<T>) {
-    return loops<T>().combine(count, column, values, x, rows, width, y);
-  } else {
-    std::fill(y, y + width, T(0));
-    for (int64_t k = 0; k < count; ++k) {
-      if (column[k] < 0 || column[k] >= rows) return false;
-      const T* row = x + column[k] * width;
-      for (int64_t j = 0; j < width; ++j) y[j] += values[k] * row[j];
-    }
-    return true;
-  }
-}
-
-template <class T>
-bool inner(int64_t count, const int64_t* column, const T* a, const T* x, int64_t rows,
-           int64_t width, T* out) {
-  if constexpr (has_loops<T>) {
-    return loops<T>().inner(count, column, a, x, rows, width, out);
-  } else {
-    for (int64_t k = 0; k < count; ++k) {
-      if (column[k] < 0 || column[k] >= rows) return false;
-      const T* row = x + column[k] * width;
-      T sum = 0;
-      for (int64_t j = 0; j < width; ++j) sum += a[j] * row[j];
-      out[k] = sum;
-    }
-    return true;
-  }
-}
 
 bool valid_row(const Rows& m, int64_t i) {
   return m.start[i] >= 0 && m.start[i] <= m.start[i + 1] && m.start[i + 1] <= m.count;
 }
 
-// Calls f(row) for all rows, several at a time; stops a chunk at the first that gives false.
+// f(begin, end) for ranges of rows whose elements are all valid. False where some are not, of which
+// the ranges are left out.
 template <class F> bool for_rows(const Rows& m, int64_t width, F f) {
+  if (m.start[0] != 0 || m.start[m.rows] != m.count) return false;
   constexpr int64_t work = 1 << 15;
   const int64_t average = (m.count / std::max<int64_t>(m.rows, 1) + 1) * (width + 1);
   std::atomic<bool> ok = true;
   parallel_for(m.rows, std::max<int64_t>(1, work / average), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      if (!valid_row(m, i) || !f(i)) {
-        ok = false;
-        return;
-      }
-    }
+    bool valid = true;
+    for (int64_t i = begin; i < end; ++i) valid &= valid_row(m, i);
+    const int64_t first = m.start[begin];
+    if (valid && !any_outside(m.column + first, m.start[end] - first, 0, m.columns))
+      return f(begin, end);
+    ok = false;
   });
   return ok;
 }
+
+template <class T>
+constexpr bool has_kernel = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
 }  // namespace
 
 template <class T>
 bool sparse_product(const Rows& m, const T* values, const T* x, int64_t width, T* y) {
-  return for_rows(m, width, [&](int64_t i) {
-    const int64_t at = m.start[i], count = m.start[i + 1] - at;
-    return combine<T>(count, m.column + at, values + at, x, m.columns, width, y + i * width);
+  return for_rows(m, width, [&](int64_t begin, int64_t end) {
+    if constexpr (has_kernel<T>) {
+      typed<T>(TAEDA_PICK(sparse_kernels))
+          .product(m.start + begin, end - begin, m.column, values, x, width, y + begin * width);
+    } else {
+      std::fill(y + begin * width, y + end * width, T(0));
+      for (int64_t i = begin; i < end; ++i) {
+        for (int64_t k = m.start[i]; k < m.start[i + 1]; ++k) {
+          const T* row = x + m.column[k] * width;
+          for (int64_t j = 0; j < width; ++j) y[i * width + j] += values[k] * row[j];
+        }
+      }
+    }
   });
 }
 
 template <class T> bool sparse_inner(const Rows& m, const T* a, const T* b, int64_t width, T* out) {
-  // Rows that leave elements out would leave their results undefined.
-  if (m.start[0] != 0 || m.start[m.rows] != m.count) return false;
-  return for_rows(m, width, [&](int64_t i) {
-    const int64_t at = m.start[i], count = m.start[i + 1] - at;
-    return inner<T>(count, m.column + at, a + i * width, b, m.columns, width, out + at);
+  return for_rows(m, width, [&](int64_t begin, int64_t end) {
+    if constexpr (has_kernel<T>) {
+      typed<T>(TAEDA_PICK(sparse_kernels))
+          .inner(m.start + begin, end - begin, m.column, a + begin * width, b, width, out);
+    } else {
+      for (int64_t i = begin; i < end; ++i) {
+        for (int64_t k = m.start[i]; k < m.start[i + 1]; ++k) {
+          const T* row = b + m.column[k] * width;
+          T sum = 0;
+          for (int64_t j = 0; j < width; ++j) sum += a[i * width + j] * row[j];
+          out[k] = sum;
+        }
+      }
+    }
   });
 }
 

@@ -1,6 +1,6 @@
-// Matrices in compressed rows: the elements of row i are those from start[i] up to start[i + 1],
-// each with a column and a value. Bounds are checked here, because the caller's tensors may have
-// been changed since they were made. T: float, double, complex of both, int64_t.
+// Matrices in compressed rows (CSR): the elements of row i are those from start[i] up to
+// start[i + 1], each with a column and a value. Bounds are checked here, because the caller's
+// tensors may have been changed since they were made. T: float, double, complex of both, int64_t.
 #pragma once
 
 #include <cstdint>

@@ -7,15 +7,8 @@
 #include "kernels/cpu/index/simd/select.h"
 #include "kernels/cpu/index/sort_keys.h"
 #include "kernels/cpu/pointwise/pointwise.h"
-#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
-namespace simd {
-namespace {
-const SelectKernels& select_loops() { return TAEDA_PICK(select_kernels); }
-}  // namespace
-}  // namespace simd
-
 namespace {
 
 // A key with its place; keys of up to 32 bits are packed with it into one word, whose order is that
@@ -115,7 +108,7 @@ template <class E, class T, class Get>
 bool smallest_of_long(const FloatLine<T>& line, int64_t n, int64_t k, bool descending,
                       std::vector<E>& a, Get&& get) {
   constexpr int64_t segment = kSegment, groups = simd::kSelectGroups;
-  const auto& group_maxima = simd::select_loops().group_maxima;
+  const auto& group_maxima = TAEDA_PICK(select_kernels).group_maxima;
   const float sign = descending ? 1.0f : -1.0f;
   const auto keep = static_cast<size_t>(k), room = 2 * keep + 256;
   float best[groups], sorted[groups], bound = -std::numeric_limits<float>::infinity();

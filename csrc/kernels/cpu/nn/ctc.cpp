@@ -7,21 +7,11 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/nn/simd/ctc.h"
-#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
-namespace simd {
-namespace {
-const CtcKernels& ctc_loops() { return TAEDA_PICK(ctc_kernels); }
-}  // namespace
-}  // namespace simd
-
 namespace {
 
-template <class T> const simd::CtcLoops<T>& loops() {
-  if constexpr (std::is_same_v<T, float>) return simd::ctc_loops().f32;
-  else return simd::ctc_loops().f64;
-}
+template <class T> const simd::CtcLoops<T>& loops() { return typed<T>(TAEDA_PICK(ctc_kernels)); }
 
 template <class T> constexpr T kNever = -std::numeric_limits<T>::infinity();
 

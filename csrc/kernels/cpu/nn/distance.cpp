@@ -12,18 +12,10 @@
 #include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
-namespace simd {
-namespace {
-const DistanceKernels& distances() { return TAEDA_PICK(distance_kernels); }
-const TransposeKernels& transposes() { return TAEDA_PICK(transpose_kernels); }
-}  // namespace
-}  // namespace simd
-
 namespace {
 
 template <class T> const simd::DistanceLoops<T>& loops() {
-  if constexpr (std::is_same_v<T, float>) return simd::distances().f32;
-  else return simd::distances().f64;
+  return typed<T>(TAEDA_PICK(distance_kernels));
 }
 
 // term(i) for i < k, summed up in as many parts as fill a few registers, so that the order of the
@@ -82,8 +74,8 @@ template <class T> std::vector<T> squared_norms(const T* a, int64_t rows, int64_
 // Columns of b (n, k), at `to`: they lie `step` elements from one another, and end in zeros.
 template <class T> void make_columns(const T* b, T* to, int64_t n, int64_t step, int64_t k) {
   constexpr auto item = static_cast<int64_t>(sizeof(T));
-  const simd::Transpose transpose =
-      item == 4 ? simd::transposes().bytes4 : simd::transposes().bytes8;
+  const auto& kernels = TAEDA_PICK(transpose_kernels);
+  const simd::Transpose transpose = item == 4 ? kernels.bytes4 : kernels.bytes8;
   transpose(reinterpret_cast<char*>(to), step * item, reinterpret_cast<const char*>(b), k * item, n,
             k);
   for (int64_t c = 0; c < k; ++c) std::fill(to + c * step + n, to + (c + 1) * step, T(0));
@@ -157,15 +149,13 @@ void pair_distances_by_product(const T* a, const T* b, T* out, int64_t batches, 
                        norms_b = squared_norms(b, batches * n, k);
   const int64_t grain = std::max<int64_t>(1, 16384 / n);
   parallel_for(batches * m, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const int64_t first = row / m * n;
-      const T norm = norms_a[static_cast<size_t>(row)], *norms = norms_b.data() + first;
-      T* line = out + row * n;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i / m * n;
+      T* row = out + i * n;
+      if (loops<T>().from_products(norms_a[static_cast<size_t>(i)], norms_b.data() + first, n, row))
+        continue;
       for (int64_t j = 0; j < n; ++j) {
-        const T both = norm + norms[j], square = both + line[j];
-        // Where most of the digits cancel, or something is not finite, the differences decide.
-        const bool good = square >= both / 32 && std::isfinite(both);
-        line[j] = std::sqrt(good ? square : squared_distance(a + row * k, b + (first + j) * k, k));
+        if (row[j] < 0) row[j] = std::sqrt(squared_distance(a + i * k, b + (first + j) * k, k));
       }
     }
   });

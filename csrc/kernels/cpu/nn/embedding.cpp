@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/common/stream.h"
+#include "kernels/cpu/index/simd/sparse.h"
 
 namespace taeda::cpu {
 namespace {
@@ -23,53 +22,7 @@ template <class T>
   for (int64_t j = 0; j < width; ++j) to[j] += from[j];
 }
 
-// The sum of `size` rows. Some columns at a time, whose sums stay in registers.
-template <class T>
-[[gnu::optimize("O3")]] void sum_bag(const T* table, const int64_t* index, int64_t size,
-                                     int64_t width, T* __restrict to) {
-  using Lanes [[gnu::vector_size(16)]] = T;
-  constexpr int64_t registers = 8, lanes = 16 / static_cast<int64_t>(sizeof(T));
-  int64_t j = 0;
-  for (; j + registers * lanes <= width; j += registers * lanes) {
-    Lanes sums[registers] = {};
-    for (int64_t i = 0; i < size; ++i) {
-      const T* row = table + index[i] * width + j;
-#pragma GCC unroll 8
-      for (int64_t r = 0; r < registers; ++r) {
-        Lanes part;
-        std::memcpy(&part, row + r * lanes, sizeof(part));
-        sums[r] += part;
-      }
-    }
-    std::memcpy(to + j, sums, sizeof(sums));
-  }
-  if (j == width) return;
-  std::fill(to + j, to + width, T(0));
-  for (int64_t i = 0; i < size; ++i) {
-    const T* row = table + index[i] * width;
-    for (int64_t c = j; c < width; ++c) to[c] += row[c];
-  }
-}
-
 }  // namespace
-
-void take_rows(int64_t count, int64_t row_bytes, const void* table, const int64_t* index,
-               void* out) {
-  const auto* from = static_cast<const char*>(table);
-  auto* to = static_cast<char*>(out);
-  const auto bytes = static_cast<size_t>(row_bytes);
-  const bool streamed = row_bytes % 64 == 0 && is_streamed(count * row_bytes);
-  const int64_t ahead = std::clamp<int64_t>(4096 / row_bytes, 4, 32);
-  const int64_t grain = (streamed ? 256 << 10 : 64 << 10) / row_bytes;
-  parallel_for(count, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      fetch(from + index[std::min(i + ahead, end - 1)] * row_bytes, row_bytes);
-      if (streamed) stream_near(to + i * row_bytes, from + index[i] * row_bytes, bytes);
-      else std::memcpy(to + i * row_bytes, from + index[i] * row_bytes, bytes);
-    }
-    if (streamed) stream_fence();
-  });
-}
 
 template <class T>
 void add_rows(int64_t count, int64_t rows, int64_t width, const T* g, const int64_t* index,
@@ -107,8 +60,14 @@ void sum_rows(int64_t bags, int64_t size, int64_t width, const T* table, const i
               T* out) {
   const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, size * width));
   parallel_for(bags, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      sum_bag(table, index + i * size, size, width, out + i * width);
+    // A product with a sparse matrix of ones.
+    const int64_t bags_here = end - begin;
+    std::vector<int64_t> start(static_cast<size_t>(bags_here) + 1);
+    for (size_t i = 0; i < start.size(); ++i) start[i] = static_cast<int64_t>(i) * size;
+    const std::vector<T> ones(static_cast<size_t>(bags_here * size), T(1));
+    typed<T>(TAEDA_PICK(sparse_kernels))
+        .product(start.data(), bags_here, index + begin * size, ones.data(), table, width,
+                 out + begin * width);
   });
 }
 

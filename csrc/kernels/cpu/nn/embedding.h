@@ -1,13 +1,9 @@
-// Rows by index, their sums, and the gradient of the table that they come from. T: float or double.
+// Sums of rows by index, and the gradient of the table that they come from. T: float or double.
 #pragma once
 
 #include <cstdint>
 
 namespace taeda::cpu {
-
-// Row i of out is row index[i] of the table; rows have `row_bytes` bytes.
-void take_rows(int64_t count, int64_t row_bytes, const void* table, const int64_t* index,
-               void* out);
 
 // Row i of out (bags x width) is the sum of the `size` rows of the table at index[i * size] and
 // after.

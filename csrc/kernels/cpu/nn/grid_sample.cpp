@@ -7,18 +7,13 @@
 #include "kernels/cpu/nn/resample.h"
 #include "kernels/cpu/nn/simd/grid_sample.h"
 #include "kernels/cpu/pointwise/simd/transpose.h"
-#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
-namespace simd {
 namespace {
-const GridLoops<float>& grid_loops(const float*) { return TAEDA_PICK(grid_kernels).f32; }
-const GridLoops<double>& grid_loops(const double*) { return TAEDA_PICK(grid_kernels).f64; }
-const TransposeKernels& transposes() { return TAEDA_PICK(transpose_kernels); }
-}  // namespace
-}  // namespace simd
 
-namespace {
+template <class T> const simd::GridLoops<T>& grid_loops() {
+  return typed<T>(TAEDA_PICK(grid_kernels));
+}
 
 template <class T> Taps<T> taps_of(const Sampler& s, const T* grid, std::vector<T>* slopes) {
   const int64_t each = s.how == Sampling::Nearest ? 1 : s.how == Sampling::Linear ? 2 : 4;
@@ -31,9 +26,9 @@ template <class T> Taps<T> taps_of(const Sampler& s, const T* grid, std::vector<
   taps.place.resize(most);
   taps.weight.resize(most);
   if (slopes) slopes->resize(most * static_cast<size_t>(s.spatial));
-  const auto count = static_cast<size_t>(
-      simd::grid_loops(grid).taps(s, grid, taps.first.data(), taps.place.data(), taps.weight.data(),
-                                  slopes ? slopes->data() : nullptr));
+  const auto count = static_cast<size_t>(grid_loops<T>().taps(s, grid, taps.first.data(),
+                                                              taps.place.data(), taps.weight.data(),
+                                                              slopes ? slopes->data() : nullptr));
   taps.place.resize(count);
   taps.weight.resize(count);
   return taps;
@@ -72,8 +67,8 @@ template <class T> void grid_sample_near(const Sampler& s, const T* x, const T* 
   const int64_t parts = (s.points + part - 1) / part, size = image_size(s);
   const int64_t elements = size / s.channels;
   const int64_t width = (s.channels + piece - 1) / piece * piece, volume = (elements + 1) * width;
-  const auto& loops = simd::grid_loops(grid);
-  const auto& kernels = simd::transposes();
+  const auto& loops = grid_loops<T>();
+  const auto& kernels = TAEDA_PICK(transpose_kernels);
   const simd::Transpose transpose = item == 4 ? kernels.bytes4 : kernels.bytes8;
   // Each thread makes its own rows of an image's channels: for at least as many points as those.
   const int64_t work = std::min(part, s.points) * (s.channels + 16);

@@ -8,9 +8,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/nn/simd/norm.h"
 #include "kernels/cpu/nn/simd/pool.h"
-#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
 namespace {
@@ -80,9 +78,9 @@ bool make_strided(const PoolShape& s, PoolShape& strided) {
   return true;
 }
 
-// Calls f(output index, spans of the three dimensions) for every window of a plane.
-template <bool Adaptive, class F> void each_window(const Planes& p, F&& f) {
-  auto span = [&](int d, int64_t o) { return Adaptive ? p.adaptive(d, o) : p.strided(d, o); };
+// Calls f(output index, spans of the three dimensions) for every window of a plane. span(d, o):
+// that of output o along dimension d.
+template <class S, class F> void each_window(const Planes& p, S&& span, F&& f) {
   int64_t index = 0;
   for (int64_t d = 0; d < p.out[0]; ++d) {
     const Span a = span(0, d);
@@ -91,6 +89,11 @@ template <bool Adaptive, class F> void each_window(const Planes& p, F&& f) {
       for (int64_t w = 0; w < p.out[2]; ++w) f(index++, a, b, span(2, w));
     }
   }
+}
+
+template <bool Adaptive, class F> void each_window(const Planes& p, F&& f) {
+  each_window(
+      p, [&](int d, int64_t o) { return Adaptive ? p.adaptive(d, o) : p.strided(d, o); }, f);
 }
 
 // Calls f(element index) for every element of a window.
@@ -136,15 +139,7 @@ template <class F> void each_line(const Planes& p, const Span& a, const Span& b,
   }
 }
 
-template <class T> const simd::PoolLoops<T>& loops() {
-  using namespace simd;
-  const PoolKernels& kernels = TAEDA_PICK(pool_kernels);
-  if constexpr (std::is_same_v<T, float>) {
-    return kernels.f32;
-  } else {
-    return kernels.f64;
-  }
-}
+template <class T> const simd::PoolLoops<T>& loops() { return typed<T>(TAEDA_PICK(pool_kernels)); }
 
 // The largest element of one window, and where it lies.
 template <class T>
@@ -206,16 +201,6 @@ struct Taps {
   }
 };
 
-template <class T> double plane_sum(const T* x, int64_t n) {
-  using namespace simd;
-  const NormKernels& kernels = TAEDA_PICK(norm_kernels);
-  if constexpr (std::is_same_v<T, float>) {
-    return kernels.f32.sum(x, n);
-  } else {
-    return kernels.f64.sum(x, n);
-  }
-}
-
 // The maxima of one plane, for a thread that goes from plane to plane.
 template <class T> class PlaneMaxima {
  public:
@@ -228,8 +213,6 @@ template <class T> class PlaneMaxima {
 
   // `next`: the plane that is read after this one, or null.
   void run(const T* x, const T* next, T* y, int64_t* index) {
-    const double sum = plane_sum(x, p_.in_volume);
-    nan_ = sum != sum;  // there may be one
     for (int64_t d = 0; d < p_.out[0]; ++d) {
       const Span a = p_.strided(0, d);
       const int64_t part = p_.in_volume / p_.out[0] / p_.out[1];  // asked for with each row
@@ -291,7 +274,7 @@ template <class T> class PlaneMaxima {
   void maxima(const Taps& taps, const T* x, int64_t start, int64_t step, int64_t n, T* y,
               int64_t* at) const {
     loops<T>().maxima(x, static_cast<int32_t>(start), taps.list.data(),
-                      static_cast<int64_t>(taps.list.size()), step, n, nan_, y, at);
+                      static_cast<int64_t>(taps.list.size()), step, n, y, at);
   }
 
   const Planes& p_;
@@ -299,7 +282,6 @@ template <class T> class PlaneMaxima {
   Taps row_taps_, column_taps_;
   std::vector<T> value_;
   std::vector<int64_t> place_;
-  bool nan_ = false;
 };
 
 template <class T> bool by_rows(const Planes& p) {
@@ -397,9 +379,7 @@ void means_backward(const PoolShape& s, AverageRule rule, const T* gy, T* gx) {
       each_window<Adaptive>(p, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
         if (is_empty(a, b, c)) return;
         const T share = gy[i * p.out_volume + o] / static_cast<T>(divisor(rule, a, b, c));
-        if constexpr (Adaptive)
-          loops<T>().add_to_all(to + corner(p, a, b, c), window_of(p, a, b, c), share);
-        else each_element(p, a, b, c, [&](int64_t e) { to[e] += share; });
+        each_element(p, a, b, c, [&](int64_t e) { to[e] += share; });
       });
     }
   });
@@ -461,7 +441,7 @@ template <class T> void adaptive_avg_pool(const PoolShape& s, const T* x, T* y) 
   // One mean a plane, as the last layers of many networks want: a plain sum of neighbours.
   parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      y[i] = static_cast<T>(plane_sum(x + i * p.in_volume, p.in_volume) /
+      y[i] = static_cast<T>(loops<T>().plane_sum(x + i * p.in_volume, p.in_volume) /
                             static_cast<double>(p.in_volume));
     }
   });
@@ -491,51 +471,31 @@ bool window_starts(T sample, int64_t in, int64_t out, int64_t kernel, int64_t* t
 
 template <class T>
 bool fractional_max_pool(const PoolShape& s, const T* x, const T* samples, T* y, int64_t* index) {
-  // Two dimensions as three.
-  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
-  const int64_t lead = 3 - s.spatial;
-  for (int64_t d = 0; d < s.spatial; ++d) {
-    in[lead + d] = s.in[d];
-    out[lead + d] = s.out[d];
-    kernel[lead + d] = s.kernel[d];
+  PoolShape dense = s;
+  for (int d = 0; d < s.spatial; ++d) {
+    dense.stride[d] = dense.dilation[d] = 1;
+    dense.padding[d] = 0;
   }
-  const int64_t plane = in[0] * in[1] * in[2], results = out[0] * out[1] * out[2];
+  const Planes p(dense);
   std::atomic<bool> inside{true};
-  const int64_t work = results * kernel[0] * kernel[1] * kernel[2];
-  parallel_for(s.planes, std::max<int64_t>(1, kWork / work), [&](int64_t begin, int64_t end) {
-    std::vector<int64_t> starts(static_cast<size_t>(out[0] + out[1] + out[2]));
-    int64_t* start[3] = {starts.data(), starts.data() + out[0], starts.data() + out[0] + out[1]};
-    for (int64_t p = begin; p < end; ++p) {
-      const T* from = x + p * plane;
-      bool good = true;
-      for (int64_t d = 0; d < s.spatial; ++d) {
-        const T sample = samples[p * s.spatial + (s.spatial == 2 ? 1 - d : d)];
-        good &=
-            window_starts(sample, in[lead + d], out[lead + d], kernel[lead + d], start[lead + d]);
+  parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> starts[3];
+    for (int d = 0; d < 3; ++d) starts[d].resize(static_cast<size_t>(p.out[d]));
+    const auto span = [&](int d, int64_t o) {
+      const int64_t first = starts[d][static_cast<size_t>(o)];
+      return Span{first, first + p.kernel[d], p.kernel[d]};
+    };
+    for (int64_t i = begin; i < end; ++i) {
+      for (int d = 0; d < s.spatial; ++d) {
+        const T sample = samples[i * s.spatial + (s.spatial == 2 ? 1 - d : d)];
+        const int at = 3 - s.spatial + d;
+        if (!window_starts(sample, p.in[at], p.out[at], p.kernel[at], starts[at].data()))
+          return inside.store(false, std::memory_order_relaxed);
       }
-      if (!good) return inside.store(false, std::memory_order_relaxed);
-      int64_t o = p * results;
-      for (int64_t a = 0; a < out[0]; ++a) {
-        for (int64_t b = 0; b < out[1]; ++b) {
-          for (int64_t c = 0; c < out[2]; ++c, ++o) {
-            int64_t best = (start[0][a] * in[1] + start[1][b]) * in[2] + start[2][c];
-            T most = from[best];
-            for (int64_t i = start[0][a]; i < start[0][a] + kernel[0]; ++i) {
-              for (int64_t j = start[1][b]; j < start[1][b] + kernel[1]; ++j) {
-                const int64_t row = (i * in[1] + j) * in[2];
-                for (int64_t k = start[2][c]; k < start[2][c] + kernel[2]; ++k) {
-                  const T v = from[row + k];
-                  if (!(v > most) && v == v) continue;
-                  most = v;
-                  best = row + k;
-                }
-              }
-            }
-            y[o] = most;
-            index[o] = best;
-          }
-        }
-      }
+      each_window(p, span, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
+        o += i * p.out_volume;
+        maximum(p, a, b, c, x + i * p.in_volume, y + o, index + o);
+      });
     }
   });
   return inside;

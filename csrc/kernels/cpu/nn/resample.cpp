@@ -6,18 +6,13 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
 #include "kernels/cpu/nn/simd/resample.h"
-#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
-namespace simd {
 namespace {
-const ResampleKernels& kernels() { return TAEDA_PICK(resample_kernels); }
-const ResampleLoops<float>& loops(const float*) { return kernels().f32; }
-const ResampleLoops<double>& loops(const double*) { return kernels().f64; }
-}  // namespace
-}  // namespace simd
 
-namespace {
+template <class T> const simd::ResampleLoops<T>& loops() {
+  return typed<T>(TAEDA_PICK(resample_kernels));
+}
 
 constexpr int64_t kGrain = 16384;  // sums that are worth a thread's attention
 
@@ -154,13 +149,13 @@ template <class T> simd::TapTable<T> table_of(const Taps<T>& taps) {
 template <class T>
 void apply_taps(const Taps<T>& taps, int64_t before, int64_t after, const T* x, T* y) {
   const auto table = table_of(taps);
-  const auto& loops = simd::loops(x);
   if (after == 1) {
     parallel_for(before, std::max<int64_t>(1, kGrain / std::max<int64_t>(taps.out, 1)),
-                 [&](int64_t begin, int64_t end) { loops.lines(table, begin, end, x, y); });
+                 [&](int64_t begin, int64_t end) { loops<T>().lines(table, begin, end, x, y); });
   } else {
-    parallel_for(before * taps.out, std::max<int64_t>(1, kGrain / after),
-                 [&](int64_t begin, int64_t end) { loops.rows(table, begin, end, after, x, y); });
+    parallel_for(
+        before * taps.out, std::max<int64_t>(1, kGrain / after),
+        [&](int64_t begin, int64_t end) { loops<T>().rows(table, begin, end, after, x, y); });
   }
 }
 
@@ -168,7 +163,7 @@ template <class T>
 void multiply_taps(const Taps<T>& taps, int64_t after, const T* x, const T* g, T* products) {
   const auto table = table_of(taps);
   parallel_for(taps.out, std::max<int64_t>(1, kGrain / after), [&](int64_t begin, int64_t end) {
-    simd::loops(x).products(table, begin, end, after, x, g, products);
+    loops<T>().products(table, begin, end, after, x, g, products);
   });
 }
 

@@ -146,6 +146,7 @@ def embedding_bag(
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError("embedding_bag: offsets must be None where the input is 2D")
+        starts = ops.arange(0, input.numel() + 1, max(input.size(1), 1), device=input.device)
         lengths = ops.full((input.size(0),), input.size(1), dtype=taeda.int64, device=input.device)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)
@@ -154,11 +155,8 @@ def embedding_bag(
         if offsets is None or offsets.dim() != 1:
             raise ValueError("embedding_bag: a 1D input needs 1D offsets")
         ends = offsets.new_full((1,), input.size(0))
-        if include_last_offset:
-            lengths = offsets[1:] - offsets[:-1]
-        else:
-            lengths = ops.cat([offsets[1:], ends]) - offsets
-        lengths = lengths.to(taeda.int64)
+        starts = offsets if include_last_offset else ops.cat([offsets, ends])
+        lengths = (starts[1:] - starts[:-1]).to(taeda.int64)
     else:
         raise ValueError(f"embedding_bag: the input must be 1D or 2D, got {input.dim()}D")
     if mode not in ("sum", "mean", "max"):
@@ -173,17 +171,26 @@ def embedding_bag(
         raise NotImplementedError(
             f"embedding_bag: per_sample_weights needs mode='sum', got mode={mode!r}"
         )
-    plain = padding_idx is None and per_sample_weights is None and not scale_grad_by_freq
+    plain = (
+        padding_idx is None
+        and not scale_grad_by_freq
+        and mode != "max"
+        and not sparse
+        and weight.dtype in (taeda.float32, taeda.float64)
+    )
     try:
-        if (
-            plain
-            and bags_in_rows.dim() == 2
-            and mode != "max"
-            and not sparse
-            and weight.dtype in (taeda.float32, taeda.float64)
-        ):
+        if plain and bags_in_rows.dim() == 2 and per_sample_weights is None:
             sums = _sums_of_bags(bags_in_rows, weight, max_norm, norm_type)
             return sums / max(bags_in_rows.size(1), 1) if mode == "mean" else sums
+        if plain and max_norm is None and input.numel() > 0:
+            # A product with the sparse matrix that has the bags as rows.
+            factors = per_sample_weights
+            if factors is None:
+                factors = weight.new_ones(input.shape)
+            sums = ops._csr_mm(starts, input, factors, weight)
+            if mode == "mean":
+                sums = sums / lengths.clamp_min(1).unsqueeze(-1).to(sums.dtype)
+            return sums
         rows = embedding(
             input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse
         )

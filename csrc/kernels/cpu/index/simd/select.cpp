@@ -1,35 +1,39 @@
 #include "kernels/cpu/index/simd/select.h"
 
-#include "kernels/functors_scalar.h"
+#include "kernels/cpu/simd/vec.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
 bool group_maxima(const float* x, int64_t n, float sign, float* best) {
-  typedef float V __attribute__((vector_size(64), aligned(4), may_alias));
-  typedef int32_t I __attribute__((vector_size(64)));
-  constexpr int parts = kSelectGroups / 16;
-  V m[parts];
+  using V = Vec<float>;
+  using I = Vec<int32_t>;
+  constexpr int64_t lanes = kLanes<float>;
+  // As many maxima at once as leave registers for what is compared with them.
+  constexpr int64_t together = kSelectGroups / lanes < 8 ? kSelectGroups / lanes : 8;
+  const V factor = broadcast<V>(sign);
+  const int64_t whole = n / kSelectGroups * kSelectGroups;
   I nan{};
-  auto take = [&](const float* p, int k) {
-    const V v = *reinterpret_cast<const V*>(p) * sign;
-    m[k] = v > m[k] ? v : m[k];
-    nan |= v != v;
-  };
-  for (int k = 0; k < parts; ++k) {
-    m[k] = *reinterpret_cast<const V*>(x + 16 * k) * sign;
-    nan |= m[k] != m[k];
+  for (int64_t g = 0; g < kSelectGroups; g += together * lanes) {
+    V largest[together];
+    for (int k = 0; k < together; ++k) {
+      largest[k] = load(x + g + k * lanes) * factor;
+      nan |= largest[k] != largest[k];
+    }
+    for (int64_t i = g + kSelectGroups; i < whole; i += kSelectGroups) {
+      for (int k = 0; k < together; ++k) {
+        const V v = load(x + i + k * lanes) * factor;
+        largest[k] = max(v, largest[k]);
+        nan |= v != v;
+      }
+    }
+    for (int k = 0; k < together; ++k) store(best + g + k * lanes, largest[k]);
   }
-  int64_t i = kSelectGroups;
-  for (; i + kSelectGroups <= n; i += kSelectGroups) {
-    for (int k = 0; k < parts; ++k) take(x + i + 16 * k, k);
-  }
-  for (int k = 0; k < parts; ++k) *reinterpret_cast<V*>(best + 16 * k) = m[k];
-  int32_t any = 0;
-  for (int j = 0; j < 16; ++j) any |= nan[j];
-  for (int64_t j = 0; i < n; ++i, ++j) {
+  int32_t any = reduce(nan, [](auto a, auto b) { return a | b; });
+  for (int64_t i = whole; i < n; ++i) {
     const float v = x[i] * sign;
-    best[j] = v > best[j] ? v : best[j];
+    float& group = best[i - whole];
+    group = v > group ? v : group;
     any |= v != v;
   }
   return any == 0;

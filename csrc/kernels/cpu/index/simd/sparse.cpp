@@ -1,104 +1,91 @@
 #include "kernels/cpu/index/simd/sparse.h"
 
-#include "kernels/functors_scalar.h"
+#include "kernels/cpu/simd/vec.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
-typedef float Line32 __attribute__((vector_size(64), aligned(4), may_alias));
-typedef double Line64 __attribute__((vector_size(64), aligned(8), may_alias));
-template <class T> struct LineOf;
-template <> struct LineOf<float> {
-  using type = Line32;
-};
-template <> struct LineOf<double> {
-  using type = Line64;
+constexpr int64_t kAhead = 8;  // elements between a row's prefetch and its use
+
+// The elements of one row of the matrix; `end` is where those of the last row end.
+template <class T> struct Elements {
+  const int64_t* column;
+  const T* values;
+  int64_t begin, count, end;
 };
 
-constexpr int64_t kAhead = 8;  // how many rows of x are asked for before their turn
-
-FN bool all_inside(int64_t count, const int64_t* column, int64_t rows) {
-  bool inside = true;
-  for (int64_t k = 0; k < count; ++k) inside &= uint64_t(column[k]) < uint64_t(rows);
-  return inside;
+// N registers of the result stay in registers while the rows of x go by.
+template <int N, class T> FN void sum_block(const Elements<T>& e, const T* x, int64_t width, T* y) {
+  constexpr int64_t lanes = kLanes<T>;
+  Vec<T> sum[N] = {};
+  for (int64_t k = e.begin; k < e.begin + e.count; ++k) {
+    if (k + kAhead < e.end) prefetch(x + e.column[k + kAhead] * width, N * kRegisterBytes);
+    const T* row = x + e.column[k] * width;
+    const auto value = broadcast_to<T>(e.values[k]);
+    for (int i = 0; i < N; ++i) sum[i] += value * load(row + i * lanes);
+  }
+  for (int i = 0; i < N; ++i) store(y + i * lanes, sum[i]);
+}
+template <class T>
+FN void sum_tail(const Elements<T>& e, const T* x, int64_t width, const FirstLanes<T>& tail, T* y) {
+  Vec<T> sum{};
+  for (int64_t k = e.begin; k < e.begin + e.count; ++k)
+    sum += broadcast_to<T>(e.values[k]) * tail.load(x + e.column[k] * width);
+  tail.store(y, sum);
 }
 
-// N cache lines of the result stay in registers while the rows go by.
-template <int N, class T>
-FN void combine_lines(int64_t count, const int64_t* column, const T* values, const T* x,
-                      int64_t width, T* y) {
-  using Line = typename LineOf<T>::type;
-  constexpr int64_t lanes = 64 / int64_t(sizeof(T));
-  Line sum[N] = {};
-  for (int64_t k = 0; k < count; ++k) {
-    if (k + kAhead < count) {
-      const T* ahead = x + column[k + kAhead] * width;
-      for (int i = 0; i < N; ++i) __builtin_prefetch(ahead + i * lanes);
-    }
-    const T* row = x + column[k] * width;
-    const T value = values[k];
-    for (int i = 0; i < N; ++i) sum[i] += value * *reinterpret_cast<const Line*>(row + i * lanes);
+// Two sums, as each addition waits for the one before.
+template <class T> FN T sum_elements(const Elements<T>& e, const T* x) {
+  T even = 0, odd = 0;
+  int64_t k = e.begin;
+  for (const int64_t last = e.begin + e.count - 1; k < last; k += 2) {
+    even += e.values[k] * x[e.column[k]];
+    odd += e.values[k + 1] * x[e.column[k + 1]];
   }
-  for (int i = 0; i < N; ++i) *reinterpret_cast<Line*>(y + i * lanes) = sum[i];
+  if (k < e.begin + e.count) even += e.values[k] * x[e.column[k]];
+  return even + odd;
 }
 
 template <class T>
-bool combine(int64_t count, const int64_t* column, const T* values, const T* x, int64_t rows,
+void product(const int64_t* start, int64_t rows, const int64_t* column, const T* values, const T* x,
              int64_t width, T* y) {
-  constexpr int64_t lanes = 64 / int64_t(sizeof(T));
-  if (width == 1 && rows > 0) {
-    T sum = 0;
-    bool inside = true;
-    for (int64_t k = 0; k < count; ++k) {
-      const bool here = uint64_t(column[k]) < uint64_t(rows);
-      inside &= here;
-      sum += values[k] * x[here ? column[k] : 0];
+  constexpr int64_t lanes = kLanes<T>;
+  const FirstLanes<T> tail(width % lanes);
+  for (int64_t i = 0; i < rows; ++i, y += width) {
+    const Elements<T> e{column, values, start[i], start[i + 1] - start[i], start[rows]};
+    if (width == 1) {
+      *y = sum_elements(e, x);
+      continue;
     }
-    *y = sum;
-    return inside;
+    int64_t j = 0;
+    for (; j + 8 * lanes <= width; j += 8 * lanes) sum_block<8>(e, x + j, width, y + j);
+    for (; j + 4 * lanes <= width; j += 4 * lanes) sum_block<4>(e, x + j, width, y + j);
+    for (; j + lanes <= width; j += lanes) sum_block<1>(e, x + j, width, y + j);
+    if (j < width) sum_tail(e, x + j, width, tail, y + j);
   }
-  if (!all_inside(count, column, rows)) return false;
-  int64_t j = 0;
-  for (; j + 4 * lanes <= width; j += 4 * lanes)
-    combine_lines<4>(count, column, values, x + j, width, y + j);
-  for (; j + lanes <= width; j += lanes)
-    combine_lines<1>(count, column, values, x + j, width, y + j);
-  const int64_t rest = width - j;
-  if (rest == 0) return true;
-  T sum[lanes] = {};
-  for (int64_t k = 0; k < count; ++k) {
-    const T* row = x + column[k] * width + j;
-    for (int64_t i = 0; i < rest; ++i) sum[i] += values[k] * row[i];
-  }
-  for (int64_t i = 0; i < rest; ++i) y[j + i] = sum[i];
-  return true;
 }
 
 template <class T>
-bool inner(int64_t count, const int64_t* column, const T* a, const T* x, int64_t rows,
+void inner(const int64_t* start, int64_t rows, const int64_t* column, const T* a, const T* b,
            int64_t width, T* out) {
-  if (!all_inside(count, column, rows)) return false;
-  using Line = typename LineOf<T>::type;
-  constexpr int64_t lanes = 64 / int64_t(sizeof(T));
-  for (int64_t k = 0; k < count; ++k) {
-    if (k + kAhead < count) __builtin_prefetch(x + column[k + kAhead] * width);
-    const T* row = x + column[k] * width;
-    Line sum = {};
-    int64_t j = 0;
-    for (; j + lanes <= width; j += lanes) {
-      sum += *reinterpret_cast<const Line*>(a + j) * *reinterpret_cast<const Line*>(row + j);
+  constexpr int64_t lanes = kLanes<T>;
+  const FirstLanes<T> tail(width % lanes);
+  for (int64_t i = 0; i < rows; ++i, a += width) {
+    for (int64_t k = start[i]; k < start[i + 1]; ++k) {
+      if (k + kAhead < start[rows]) prefetch(b + column[k + kAhead] * width);
+      const T* row = b + column[k] * width;
+      Vec<T> sum{};
+      int64_t j = 0;
+      for (; j + lanes <= width; j += lanes) sum += load(a + j) * load(row + j);
+      if (j < width) sum += tail.load(a + j) * tail.load(row + j);
+      out[k] = reduce_add(sum);
     }
-    T total = 0;
-    for (int64_t i = 0; i < lanes; ++i) total += sum[i];
-    for (; j < width; ++j) total += a[j] * row[j];
-    out[k] = total;
   }
-  return true;
 }
 
 }  // namespace
 
-extern constinit const SparseKernels sparse_kernels = {{combine<float>, inner<float>},
-                                                       {combine<double>, inner<double>}};
+extern constinit const SparseKernels sparse_kernels = {{product<float>, inner<float>},
+                                                       {product<double>, inner<double>}};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

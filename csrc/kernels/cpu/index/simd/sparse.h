@@ -1,4 +1,5 @@
-// Inner loops of products with a matrix in compressed rows.
+// Inner loops of products with a matrix in compressed rows (CSR): row i has the elements
+// [start[i], start[i + 1]), each with a column and a value. Nothing is checked here.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +9,11 @@
 namespace taeda::cpu::simd {
 
 template <class T> struct SparseLoops {
-  // y (width) = sum over k < count of values[k] * x[column[k]], rows of x (rows x width). False,
-  // with y undefined, if a column is not in [0, rows).
-  bool (*combine)(int64_t count, const int64_t* column, const T* values, const T* x, int64_t rows,
-                  int64_t width, T* y);
-  // out[k] = the inner product of a and row column[k] of x (rows x width).
-  bool (*inner)(int64_t count, const int64_t* column, const T* a, const T* x, int64_t rows,
+  // Row i of y (rows x width) = the sum of values[k] * row column[k] of x over row i's elements k.
+  void (*product)(const int64_t* start, int64_t rows, const int64_t* column, const T* values,
+                  const T* x, int64_t width, T* y);
+  // out[k] = the inner product of a's row i and row column[k] of b, for row i's elements k.
+  void (*inner)(const int64_t* start, int64_t rows, const int64_t* column, const T* a, const T* b,
                 int64_t width, T* out);
 };
 

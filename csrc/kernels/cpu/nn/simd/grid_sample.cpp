@@ -1,6 +1,6 @@
 #include "kernels/cpu/nn/simd/grid_sample.h"
 
-#include "kernels/cpu/simd/registers.h"
+#include "kernels/cpu/simd/vec.h"
 #include "kernels/functors_elementary.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
@@ -132,13 +132,8 @@ template <class T> struct Axes {
   T weight[4][kPoints];
 };
 
-// Vectors of elements, of the outcomes of their comparisons, and of as many indices.
-template <class T> struct Lanes {
-  using V = typename Vector<T>::type;
-  using Mask = decltype(V{} < V{});
-  typedef int32_t Indices
-      __attribute__((vector_size(kLanes<T> * sizeof(int32_t)), aligned(4), may_alias));
-};
+// As many indices as a register holds elements.
+template <class T> using Indices = Vec<int32_t, kLanes<T>>;
 
 // To the nearest whole number, half to even, of numbers below 2^22.
 template <class T, class V> FN V nearest_whole(V v) {
@@ -157,14 +152,12 @@ template <class V, class T> FN V within(V v, T low, T high) {  // leaves NaN as 
 // Of an image of less than 2^20 elements a side, with nothing or its border outside.
 template <class T, Sampling How, bool Border>
 FN void axes_of(int64_t size, int64_t apart, bool corners, const T* coordinate, Axes<T>& axes) {
-  using V = typename Lanes<T>::V;
-  using Mask = typename Lanes<T>::Mask;
-  using Indices = typename Lanes<T>::Indices;
+  using V = Vec<T>;
   constexpr int each = kEach<How>;
   const T count = static_cast<T>(size), last = count - 1;
   const auto step = static_cast<int32_t>(apart);
   for (int p = 0; p < kPoints; p += kLanes<T>) {
-    const V c = *reinterpret_cast<const V*>(coordinate + p);
+    const V c = load(coordinate + p);
     V at = corners ? (c + 1) / 2 * last : ((c + 1) * count - 1) / 2;
     at = Border && How != Sampling::Cubic ? within(at, T(0), last)
                                           : within(at, T(-(1 << 21)), T(1 << 21));
@@ -184,10 +177,9 @@ FN void axes_of(int64_t size, int64_t apart, bool corners, const T* coordinate, 
       }
       V near = place >= 0 ? place : V{};
       near = near <= last ? near : V{} + last;
-      const Mask outside = near != place;
-      *reinterpret_cast<Indices*>(axes.index[o] + p) =
-          __builtin_convertvector(near, Indices) * step | __builtin_convertvector(outside, Indices);
-      *reinterpret_cast<V*>(axes.weight[o] + p) = weight;
+      const auto outside = near != place;
+      store(axes.index[o] + p, convert<int32_t>(near) * step | convert<int32_t>(outside));
+      store(axes.weight[o] + p, weight);
     }
   }
 }
@@ -221,9 +213,8 @@ constexpr int kTaps = (Spatial == 3 ? kEach<How> : 1) * kEach<How> * kEach<How>;
 template <class T, Sampling How, int Spatial>
 void taps_of(const Sampler& s, const T* grid, int many, int64_t width, int32_t nothing,
              int32_t (*place)[kPoints], T (*weight)[kPoints]) {
-  using V = typename Lanes<T>::V;
-  using Mask = typename Lanes<T>::Mask;
-  using Indices = typename Lanes<T>::Indices;
+  using V = Vec<T>;
+  using Mask = decltype(V{} < V{});
   constexpr int each = kEach<How>;
   Axes<T> axes[Spatial];  // the slowest dimension first
   T coordinate[Spatial][kPoints] = {};
@@ -235,17 +226,13 @@ void taps_of(const Sampler& s, const T* grid, int many, int64_t width, int32_t n
     axes_by<T, How>(s, s.in[d], apart, coordinate[d], axes[d]);
     apart *= s.in[d];
   }
-  const auto index = [&](int d, int t, int p) {
-    return *reinterpret_cast<const Indices*>(axes[d].index[t] + p);
-  };
-  const auto share = [&](int d, int t, int p) {
-    return *reinterpret_cast<const V*>(axes[d].weight[t] + p);
-  };
+  const auto index = [&](int d, int t, int p) { return load<kLanes<T>>(axes[d].index[t] + p); };
+  const auto share = [&](int d, int t, int p) { return load(axes[d].weight[t] + p); };
   for (int t = 0; t < kTaps<How, Spatial>; ++t) {
     const int i = t / (each * each), j = t / each % each, k = t % each;
     for (int p = 0; p < kPoints; p += kLanes<T>) {
-      const Indices y = index(Spatial - 2, j, p), x = index(Spatial - 1, k, p);
-      Indices sign = y | x, at = y + x;
+      const Indices<T> y = index(Spatial - 2, j, p), x = index(Spatial - 1, k, p);
+      Indices<T> sign = y | x, at = y + x;
       V w = share(Spatial - 2, j, p);
       if constexpr (Spatial == 3) {
         sign |= index(0, i, p);
@@ -253,28 +240,27 @@ void taps_of(const Sampler& s, const T* grid, int many, int64_t width, int32_t n
         w = share(0, i, p) * w;
       }
       w *= share(Spatial - 1, k, p);
-      const Indices outside = sign < 0;
-      *reinterpret_cast<Indices*>(place[t] + p) = outside ? Indices{} + nothing : at;
-      *reinterpret_cast<V*>(weight[t] + p) = __builtin_convertvector(outside, Mask) ? V{} : w;
+      const Indices<T> outside = sign < 0;
+      store(place[t] + p, outside ? broadcast<Indices<T>>(nothing) : at);
+      store(weight[t] + p, (Mask)convert<ElementOf<Mask>>(outside) ? V{} : w);
     }
   }
 }
 
-// Channels [c, c + bytes) of one point, in vectors of `Bytes`.
-template <class T, int Taps, int Bytes>
+// N channels of one point.
+template <int64_t N, int Taps, class T>
 FN void sum_channels(const T* x, const int32_t (*place)[kPoints], const T (*weight)[kPoints], int p,
                      T* y) {
-  typedef T V __attribute__((vector_size(Bytes), aligned(sizeof(T)), may_alias));
-  V sum{};
-  for (int t = 0; t < Taps; ++t) sum += *reinterpret_cast<const V*>(x + place[t][p]) * weight[t][p];
-  *reinterpret_cast<V*>(y) = sum;
+  Vec<T, N> sum{};
+  for (int t = 0; t < Taps; ++t) sum += load<N>(x + place[t][p]) * broadcast_to<T, N>(weight[t][p]);
+  store(y, sum);
 }
 
 template <class T, Sampling How, int Spatial>
 void rows_by(const Sampler& s, const T* x, int64_t width, const T* grid, int64_t begin, int64_t end,
              T* y) {
   constexpr int taps = kTaps<How, Spatial>;
-  constexpr int64_t small = 16 / sizeof(T), large = kBytes / sizeof(T);
+  constexpr int64_t small = 16 / sizeof(T), large = kLanes<T>;
   int64_t elements = width;
   for (int d = 0; d < Spatial; ++d) elements *= s.in[d];
   int32_t place[taps][kPoints];
@@ -286,8 +272,8 @@ void rows_by(const Sampler& s, const T* x, int64_t width, const T* grid, int64_t
     for (int p = 0; p < many; ++p, y += width) {
       int64_t c = 0;
       for (; c + large <= width; c += large)
-        sum_channels<T, taps, kBytes>(x + c, place, weight, p, y + c);
-      for (; c < width; c += small) sum_channels<T, taps, 16>(x + c, place, weight, p, y + c);
+        sum_channels<large, taps>(x + c, place, weight, p, y + c);
+      for (; c < width; c += small) sum_channels<small, taps>(x + c, place, weight, p, y + c);
     }
   }
 }

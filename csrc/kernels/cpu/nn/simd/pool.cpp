@@ -1,133 +1,122 @@
 #include "kernels/cpu/nn/simd/pool.h"
 
-#include "kernels/cpu/simd/registers.h"
+#include "kernels/cpu/simd/vec.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
-template <class T> struct Int;
-template <> struct Int<float> {
-  using type = int32_t;
-};
-template <> struct Int<double> {
-  using type = int64_t;
-};
+// Offsets are counted in integers as wide as the elements, which comparisons select alike.
+template <class T> using Offset = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
-// L elements and, of the same width, L numbers.
-template <class T, int L> struct Pack {
-  typedef T type __attribute__((vector_size(L * sizeof(T)), aligned(sizeof(T)), may_alias));
-  typedef typename Int<T>::type ints __attribute__((vector_size(L * sizeof(T))));
-  typedef int64_t indices __attribute__((vector_size(L * sizeof(int64_t)), aligned(8), may_alias));
-};
+template <class V, int... I> FN V even_lanes(V a, V b, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, (2 * I)...);
+}
+template <class V, int... I> FN V odd_lanes(V a, V b, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, (2 * I + 1)...);
+}
+// The even elements of a, followed by the odd ones of b.
+template <class V, int... I> FN V every_other(V a, V b, std::integer_sequence<int, I...>) {
+  constexpr int lanes = sizeof...(I);
+  return __builtin_shufflevector(a, b, (2 * I < lanes ? 2 * I : 2 * I + 1)...);
+}
 
-// x[0], x[step], ... for one pack. Nothing is read after the last of them: where every other
-// element is taken of two registers, the second begins with the first one's last.
-template <class T, int L> FN typename Pack<T, L>::type every(const T* x, int64_t step) {
-  using V = typename Pack<T, L>::type;
-  if (step == 1) return *reinterpret_cast<const V*>(x);
-  if (step == 2) {
-    const V a = *reinterpret_cast<const V*>(x), b = *reinterpret_cast<const V*>(x + L - 1);
-    if constexpr (L == 16) {
-      return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29,
-                                     31);
-    } else if constexpr (L == 8) {
-      return __builtin_shufflevector(a, b, 0, 2, 4, 6, 9, 11, 13, 15);
-    } else if constexpr (L == 4) {
-      return __builtin_shufflevector(a, b, 0, 2, 5, 7);
-    } else {
-      return __builtin_shufflevector(a, b, 0, 3);
-    }
+// x[0], x[step], ...; nothing after the last of them is read. Step is 0 where it is not known.
+template <int64_t L, int Step, class T> FN Vec<T, L> load_strided(const T* x, int64_t step) {
+  if constexpr (Step == 1) {
+    return load<L>(x);
+  } else if constexpr (Step == 2) {
+    return every_other(load<L>(x), load<L>(x + L - 1), std::make_integer_sequence<int, L>{});
+  } else {
+    Vec<T, L> v{};
+    for (int64_t i = 0; i < L; ++i) v[i] = x[i * step];
+    return v;
   }
-  V v;
-  for (int i = 0; i < L; ++i) v[i] = x[i * step];
-  return v;
 }
 
-// The second elements of pairs: a and b are what begins at x and at x + L.
-template <class T, int L>
-FN typename Pack<T, L>::type odd_ones(typename Pack<T, L>::type a, typename Pack<T, L>::type b,
-                                      bool odd) {
-  using I = typename Pack<T, L>::ints;
-  I even;
-  for (int i = 0; i < L; ++i) even[i] = 2 * i;
-  return __builtin_shuffle(a, b, odd ? even + 1 : even);
+FN void store_offsets(int64_t* to, auto v) {
+  constexpr int64_t lanes = kLanesOf<decltype(v)>;
+  if constexpr (lanes * 8 > kRegisterBytes) {
+    store_offsets(to, low_half(v));
+    store_offsets(to + lanes / 2, high_half(v));
+  } else {
+    store(to, convert<int64_t>(v));
+  }
 }
 
-template <class T, int L, bool Nan>
-FN void maxima_of(const T* x, int32_t first, const int32_t* taps, int64_t many, int64_t step,
+// L outputs in a register, two registers at a time, as each waits for its comparisons. The last
+// ones overlap those before.
+template <int64_t L, int Step, class T>
+FN void maxima_by(const T* x, int32_t first, const int32_t* taps, int64_t count, int64_t step,
                   int64_t n, T* y, int64_t* at) {
-  using V = typename Pack<T, L>::type;
-  using I = typename Pack<T, L>::ints;
-  using Index = typename Pack<T, L>::indices;
-  using Number = typename Int<T>::type;
-  I steps;
-  for (int i = 0; i < L; ++i) steps[i] = static_cast<Number>(i * step);
-  // Two packs at a time, as each waits for its comparisons. The last ones overlap those before.
+  using V = Vec<T, L>;
+  using I = Vec<Offset<T>, L>;
+  constexpr auto sequence = std::make_integer_sequence<int, L>{};
+  if constexpr (Step != 0) step = Step;
   for (int64_t next = 0; next < n; next += 2 * L) {
     const int64_t i[2] = {next + L <= n ? next : n - L, next + 2 * L <= n ? next + L : n - L};
     V best[2];
-    I where[2];
+    I tap_of[2];
     for (int p = 0; p < 2; ++p) {
-      best[p] = V{} - static_cast<T>(__builtin_inf());
-      where[p] = I{} + static_cast<Number>(taps[0]);
+      best[p] = broadcast<V>(-static_cast<T>(__builtin_inf()));
+      tap_of[p] = broadcast<I>(taps[0]);
     }
-    auto offer = [&](V v, int p, int32_t tap) {
-      I larger = v > best[p];
-      if constexpr (Nan) larger |= v != v;
+    const auto offer = [&](V v, int p, int32_t tap) {
+      const I larger = (v > best[p]) | (v != v);
       best[p] = larger ? v : best[p];
-      where[p] = larger ? I{} + static_cast<Number>(tap) : where[p];
+      tap_of[p] = larger ? broadcast<I>(tap) : tap_of[p];
     };
-    for (int64_t t = 0; t < many; ++t) {
-      if (step == 2 && t + 1 < many && taps[t + 1] == taps[t] + 1) {  // neighbours, loaded together
+    for (int64_t t = 0; t < count; ++t) {
+      if (Step == 2 && t + 1 < count &&
+          taps[t + 1] == taps[t] + 1) {  // neighbours: loaded together
         for (int p = 0; p < 2; ++p) {
           const T* from = x + i[p] * step + taps[t];
-          const V a = *reinterpret_cast<const V*>(from), b = *reinterpret_cast<const V*>(from + L);
-          offer(odd_ones<T, L>(a, b, false), p, taps[t]);
-          offer(odd_ones<T, L>(a, b, true), p, taps[t + 1]);
+          const V a = load<L>(from), b = load<L>(from + L);
+          offer(even_lanes(a, b, sequence), p, taps[t]);
+          offer(odd_lanes(a, b, sequence), p, taps[t + 1]);
         }
         ++t;
         continue;
       }
-      for (int p = 0; p < 2; ++p) offer(every<T, L>(x + i[p] * step + taps[t], step), p, taps[t]);
+      for (int p = 0; p < 2; ++p)
+        offer(load_strided<L, Step>(x + i[p] * step + taps[t], step), p, taps[t]);
     }
     for (int p = 0; p < 2; ++p) {
-      where[p] += steps + static_cast<Number>(first + i[p] * step);
-      *reinterpret_cast<V*>(y + i[p]) = best[p];
-      *reinterpret_cast<Index*>(at + i[p]) = __builtin_convertvector(where[p], Index);
+      const auto start = static_cast<Offset<T>>(first + i[p] * step);
+      const I offset = tap_of[p] + iota<I>() * static_cast<Offset<T>>(step) + start;
+      store(y + i[p], best[p]);
+      store_offsets(at + i[p], offset);
     }
   }
 }
 
-template <class T, int L>
-FN void maxima_by(const T* x, int32_t first, const int32_t* taps, int64_t many, int64_t step,
-                  int64_t n, bool nan, T* y, int64_t* at) {
+template <int64_t L, class T>
+FN void maxima_of(const T* x, int32_t first, const int32_t* taps, int64_t count, int64_t step,
+                  int64_t n, T* y, int64_t* at) {
   if (n >= L) {
-    if (step == 1 && nan) maxima_of<T, L, true>(x, first, taps, many, 1, n, y, at);
-    else if (step == 1) maxima_of<T, L, false>(x, first, taps, many, 1, n, y, at);
-    else if (step == 2 && nan) maxima_of<T, L, true>(x, first, taps, many, 2, n, y, at);
-    else if (step == 2) maxima_of<T, L, false>(x, first, taps, many, 2, n, y, at);
-    else maxima_of<T, L, true>(x, first, taps, many, step, n, y, at);
+    if (step == 1) maxima_by<L, 1>(x, first, taps, count, step, n, y, at);
+    else if (step == 2) maxima_by<L, 2>(x, first, taps, count, step, n, y, at);
+    else maxima_by<L, 0>(x, first, taps, count, step, n, y, at);
   } else if constexpr (L * sizeof(T) > 16) {
-    maxima_by<T, L / 2>(x, first, taps, many, step, n, nan, y, at);
+    maxima_of<L / 2>(x, first, taps, count, step, n, y, at);
   } else {
     for (int64_t i = 0; i < n; ++i) {
       T best = -static_cast<T>(__builtin_inf());
-      int64_t where = taps[0];
-      for (int64_t t = 0; t < many; ++t) {
+      int64_t tap = taps[0];
+      for (int64_t t = 0; t < count; ++t) {
         const T v = x[taps[t] + i * step];
         const bool larger = (v > best) | (v != v);
         best = larger ? v : best;
-        where = larger ? taps[t] : where;
+        tap = larger ? taps[t] : tap;
       }
       y[i] = best;
-      at[i] = first + where + i * step;
+      at[i] = first + tap + i * step;
     }
   }
 }
 template <class T>
-void maxima(const T* x, int32_t first, const int32_t* taps, int64_t many, int64_t step, int64_t n,
-            bool nan, T* y, int64_t* at) {
-  maxima_by<T, kBytes / sizeof(T)>(x + first, first, taps, many, step, n, nan, y, at);
+void maxima(const T* x, int32_t first, const int32_t* taps, int64_t count, int64_t step, int64_t n,
+            T* y, int64_t* at) {
+  maxima_of<kLanes<T>>(x + first, first, taps, count, step, n, y, at);
 }
 
 template <class T> FN void add_by(const T* x, int64_t step, int64_t n, T* __restrict sum) {
@@ -140,90 +129,91 @@ template <class T> void add(const T* x, int64_t step, int64_t n, T* sum) {
 }
 
 // f(row) for each row of a window, in order.
-template <class T, class F> FN void each_row(T* x, const PoolWindow& w, F&& f) {
+template <class T, class F> FN void each_row(const T* x, const PoolWindow& w, F&& f) {
   for (int64_t d = 0; d < w.depth; ++d) {
     for (int64_t h = 0; h < w.height; ++h) f(x + d * w.depth_step + h * w.height_step);
   }
 }
 
 template <class T> bool maximum(const T* x, const PoolWindow& window, T* y, int64_t* at) {
-  constexpr int L = (kBytes < 32 ? kBytes : 32) / sizeof(T);
-  using V = typename Pack<T, L>::type;
-  using I = typename Pack<T, L>::ints;
-  using Number = typename Int<T>::type;
+  constexpr int64_t L = (kRegisterBytes < 32 ? kRegisterBytes : 32) / sizeof(T);
+  using V = Vec<T, L>;
+  using I = Vec<Offset<T>, L>;
+  T best = *x;
+  int64_t offset = 0;
+  bool nan = false;
   if (window.width < L) {
-    T best = *x;
-    int64_t where = 0;
-    bool nan = false;
     each_row(x, window, [&](const T* row) {
       for (int64_t i = 0; i < window.width; ++i) {
         const bool larger = row[i] > best;
         nan |= row[i] != row[i];
         best = larger ? row[i] : best;
-        where = larger ? row + i - x : where;
+        offset = larger ? row + i - x : offset;
       }
     });
-    if (nan) return false;
-    *y = best;
-    *at = where;
-    return true;
+  } else {
+    // In each lane its first largest element, and where the register that held it began. The last
+    // register of a row overlaps the one before.
+    V bests = load<L>(x);
+    I starts{}, nans{};
+    each_row(x, window, [&](const T* row) {
+      for (int64_t i = 0; i < window.width; i += L) {
+        const T* from = row + (i + L <= window.width ? i : window.width - L);
+        const V v = load<L>(from);
+        const I larger = v > bests;
+        nans |= v != v;
+        bests = larger ? v : bests;
+        starts = larger ? broadcast<I>(static_cast<Offset<T>>(from - x)) : starts;
+      }
+    });
+    best = bests[0];
+    offset = starts[0];
+    nan = nans[0] != 0;
+    for (int64_t j = 1; j < L; ++j) {
+      const int64_t here = starts[j] + j;
+      const bool better = bests[j] > best || (bests[j] == best && here < offset);
+      nan |= nans[j] != 0;
+      best = better ? bests[j] : best;
+      offset = better ? here : offset;
+    }
   }
-  // In each lane its first largest element, and where the register that held it began.
-  V best = *reinterpret_cast<const V*>(x);
-  I where{}, nan{};
-  auto take = [&](const T* from) {
-    const V v = *reinterpret_cast<const V*>(from);
-    const I larger = v > best;
-    nan |= v != v;
-    best = larger ? v : best;
-    where = larger ? I{} + static_cast<Number>(from - x) : where;
-  };
-  each_row(x, window, [&](const T* row) {
-    int64_t i = 0;
-    for (; i + L <= window.width; i += L) take(row + i);
-    if (i < window.width) take(row + window.width - L);
-  });
-  Number any = nan[0];
-  T most = best[0];
-  Number place = where[0];
-  for (int j = 1; j < L; ++j) {
-    const Number here = where[j] + j;
-    const bool better = best[j] > most || (best[j] == most && here < place);
-    any |= nan[j];
-    most = better ? best[j] : most;
-    place = better ? here : place;
-  }
-  if (any) return false;
-  *y = x[place];
-  *at = place;
+  if (nan) return false;
+  *y = x[offset];
+  *at = offset;
   return true;
 }
 
-// In the same lanes for every instruction set.
 template <class T> T sum(const T* x, const PoolWindow& window) {
-  using Eight = typename Pack<T, 8>::type;
-  using Four = typename Pack<T, 4>::type;
-  Eight eight{};
-  Four four{};
-  T rest = 0;
+  constexpr int64_t lanes = kLanes<T>;
+  const FirstLanes<T> tail(window.width % lanes);
+  Vec<T> total{};
   each_row(x, window, [&](const T* row) {
     int64_t i = 0;
-    for (; i + 8 <= window.width; i += 8) eight += *reinterpret_cast<const Eight*>(row + i);
-    for (; i + 4 <= window.width; i += 4) four += *reinterpret_cast<const Four*>(row + i);
-    for (; i < window.width; ++i) rest += row[i];
+    for (; i + lanes <= window.width; i += lanes) total += load(row + i);
+    if (i < window.width) total += tail.load(row + i);
   });
-  for (int j = 0; j < 4; ++j) four[j] += eight[j] + eight[j + 4];
-  return rest + ((four[0] + four[2]) + (four[1] + four[3]));
+  return reduce_add(total);
 }
 
-template <class T> void add_to_all(T* x, const PoolWindow& window, T share) {
-  each_row(x, window, [&](T* row) {
-    for (int64_t i = 0; i < window.width; ++i) row[i] += share;
-  });
+template <class T> double plane_sum(const T* x, int64_t n) {
+  constexpr int64_t lanes = kLanes<T>, block = 512;
+  double total = 0;
+  for (int64_t first = 0; first < n; first += block) {
+    const int64_t last = first + block < n ? first + block : n;
+    Vec<T> part[4] = {};
+    int64_t i = first;
+    for (; i + 4 * lanes <= last; i += 4 * lanes) {
+      for (int k = 0; k < 4; ++k) part[k] += load(x + i + k * lanes);
+    }
+    for (; i + lanes <= last; i += lanes) part[0] += load(x + i);
+    total += reduce_add<double>((part[0] + part[1]) + (part[2] + part[3]));
+    for (; i < last; ++i) total += x[i];
+  }
+  return total;
 }
 
 template <class T>
-constexpr PoolLoops<T> kLoops{maxima<T>, add<T>, maximum<T>, sum<T>, add_to_all<T>};
+constexpr PoolLoops<T> kLoops{maxima<T>, add<T>, maximum<T>, sum<T>, plane_sum<T>};
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Inner loops of pooling over a row of outputs.
+// Inner loops of pooling.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,19 @@ struct PoolWindow {
 };
 
 template <class T> struct PoolLoops {
-  // For i < n: y[i] is the largest of x[first + taps[t] + i * step], t < many, and at[i] is where
-  // it lies in x: the first one, or the last NaN, of which there is none unless `nan`. many > 0.
-  void (*maxima)(const T* x, int32_t first, const int32_t* taps, int64_t many, int64_t step,
-                 int64_t n, bool nan, T* y, int64_t* at);
+  // A row of outputs: for i < n, y[i] is the largest of x[first + taps[t] + i * step], t < count,
+  // and at[i] its offset in x: of the first one, or of the last NaN. count > 0.
+  void (*maxima)(const T* x, int32_t first, const int32_t* taps, int64_t count, int64_t step,
+                 int64_t n, T* y, int64_t* at);
   // For i < n: sum[i] += x[i * step].
   void (*add)(const T* x, int64_t step, int64_t n, T* sum);
 
-  // Of one window: its largest element, and where the first such one lies after the window's own
-  // first. False, and nothing is stored, where there is a NaN. Places are below 2^31.
+  // One window: its largest element, and the offset of the first such one from the window's first.
+  // False, and nothing is stored, where there is a NaN. Offsets are below 2^31.
   bool (*maximum)(const T* x, const PoolWindow& window, T* y, int64_t* at);
   T (*sum)(const T* x, const PoolWindow& window);
-  void (*add_to_all)(T* x, const PoolWindow& window, T share);  // x += share
+  // The sum of a whole plane of n elements, whose blocks are added up in double.
+  double (*plane_sum)(const T* x, int64_t n);
 };
 
 struct PoolKernels {

@@ -1,6 +1,6 @@
 #include "kernels/cpu/nn/simd/resample.h"
 
-#include "kernels/cpu/index/simd/gather.h"
+#include "kernels/cpu/simd/vec.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
@@ -57,16 +57,14 @@ void rows(const TapTable<T>& taps, int64_t begin, int64_t end, int64_t n, const 
 }
 
 template <class T, int K> FN void sum_line(const TapTable<T>& taps, const T* x, T* y) {
-  using V = typename Vector<T>::type;
   const int64_t out = taps.out;
   const int32_t* place = taps.each_place;
   const T* weight = taps.each_weight;
   int64_t i = 0;
   for (; i + kLanes<T> <= out; i += kLanes<T>) {
-    V sum{};
-    for (int t = 0; t < K; ++t)
-      sum += gather(x, place + t * out + i) * *reinterpret_cast<const V*>(weight + t * out + i);
-    *reinterpret_cast<V*>(y + i) = sum;
+    Vec<T> sum{};
+    for (int t = 0; t < K; ++t) sum += gather(x, place + t * out + i) * load(weight + t * out + i);
+    store(y + i, sum);
   }
   for (; i < out; ++i) {
     T sum = 0;
@@ -98,19 +96,16 @@ void lines(const TapTable<T>& taps, int64_t begin, int64_t end, const T* x, T* y
 template <class T>
 void products(const TapTable<T>& taps, int64_t begin, int64_t end, int64_t n, const T* x,
               const T* g, T* sum) {
-  using V = typename Vector<T>::type;
+  const FirstLanes<T> tail(n % kLanes<T>);
   for (int64_t i = begin; i < end; ++i) {
     const T* a = g + i * n;
     for (int64_t t = taps.first[i]; t < taps.first[i + 1]; ++t) {
       const T* b = x + taps.place[t] * n;
-      V lanes{};
+      Vec<T> total{};
       int64_t c = 0;
-      for (; c + kLanes<T> <= n; c += kLanes<T>)
-        lanes += *reinterpret_cast<const V*>(a + c) * *reinterpret_cast<const V*>(b + c);
-      T total = 0;
-      for (int64_t l = 0; l < kLanes<T>; ++l) total += lanes[l];
-      for (; c < n; ++c) total += a[c] * b[c];
-      sum[t] = total;
+      for (; c + kLanes<T> <= n; c += kLanes<T>) total += load(a + c) * load(b + c);
+      if (c < n) total += tail.load(a + c) * tail.load(b + c);
+      sum[t] = reduce_add(total);
     }
   }
 }
