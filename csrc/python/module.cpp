@@ -1,9 +1,16 @@
 // taeda._C: the extension module.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <vector>
 
 #include "base/allocator.h"
 #include "base/cpu_features.h"
 #include "base/thread_pool.h"
+#include "kernels/cpu/conv/conv.h"
 #include "python/batching.h"
 #include "python/casters.h"
 #include "python/library.h"
@@ -64,6 +71,49 @@ void bind_machine(nb::module_& m) {
       nb::arg("bytes").none(), "The most bytes that tensors may hold; None for no limit.");
 }
 
+// For benchmarks/tune.py.
+void bind_conv_tuning(nb::module_& m) {
+  m.def(
+      "_force_conv",
+      [](const std::string& name) {
+        check(cpu::force_conv_algorithm(name.empty() ? nullptr : name.c_str()),
+              "no convolution algorithm is called '", name, "'");
+      },
+      nb::arg("name"),
+      "Use this algorithm for all convolutions that it can compute; '' to choose by estimates.");
+  m.def(
+      "_conv_candidates",
+      [](int which, int64_t batch, int64_t groups, int64_t in_channels, int64_t out_channels,
+         const std::vector<std::array<int64_t, 6>>& dimensions) {
+        check(
+            which >= 0 && which < 3 && groups > 0 && !dimensions.empty() && dimensions.size() <= 3,
+            "_conv_candidates expects a pass, 0 to 2, and one to three dimensions");
+        cpu::ConvShape s{};
+        s.batch = batch;
+        s.groups = groups;
+        s.in_channels = in_channels;
+        s.out_channels = out_channels;
+        s.spatial = static_cast<int>(dimensions.size());
+        for (size_t d = 0; d < dimensions.size(); ++d) {
+          const auto& [in, kernel, out, stride, padding, dilation] = dimensions[d];
+          s.in[d] = in;
+          s.kernel[d] = kernel;
+          s.out[d] = out;
+          s.stride[d] = stride;
+          s.padding[d] = padding;
+          s.dilation[d] = dilation;
+        }
+        nb::list list;
+        for (const auto& c : cpu::conv_candidates(static_cast<cpu::ConvPass>(which), s)) {
+          list.append(nb::make_tuple(c.name, c.cost, c.work[0], c.work[1], c.work[2], c.work[3]));
+        }
+        return list;
+      },
+      nb::arg("which"), nb::arg("batch"), nb::arg("groups"), nb::arg("in_channels"),
+      nb::arg("out_channels"), nb::arg("dimensions"),
+      "The algorithms for a convolution: name, estimated nanoseconds and amounts of work.");
+}
+
 // Names of the ops that are public in taeda itself: taeda.add, taeda.softmax.
 nb::list function_names() {
   nb::list names;
@@ -112,6 +162,7 @@ NB_MODULE(_C, m) {
   m.def("function_names", function_names,
         "Names of the ops that are functions of the package itself.");
   bind_machine(m);
+  bind_conv_tuning(m);
   bind_autograd(m);
   bind_autocast(m);
   bind_profile(m);

@@ -51,6 +51,27 @@ def assert_close(ours: Any, theirs: Any, where: str = "") -> None:
         )
 
 
+def compare_to_double(name: str, *args: Any) -> None:
+    """As compare, once differentiated, with what PyTorch computes of the same numbers in float64.
+
+    PyTorch's own long sums in float32 may be further from it than the tolerance.
+    """
+    doubles = [
+        a.detach().double().requires_grad_(a.requires_grad) if isinstance(a, torch.Tensor) else a
+        for a in args
+    ]
+    ours_args = to_taeda(list(args))
+    theirs, ours = find(torch, name)(*doubles), find(taeda, name)(*ours_args)
+    dtype = to_torch(ours).dtype
+    assert_close(ours, theirs.detach().to(dtype), name)
+    w = torch.randn(theirs.shape, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    leaves = [t for t in tensors(doubles) if t.requires_grad]
+    first = torch.autograd.grad(theirs, leaves, w.double())
+    our_leaves = [t for t in tensors(ours_args) if t.requires_grad]
+    our_first = taeda.autograd.grad(ours, our_leaves, to_taeda(w))
+    assert_close(list(our_first), [g.to(dtype) for g in first], f"{name} gradient")
+
+
 def compare(name: str, *args: Any, second: bool = True, **kwargs: Any) -> Any:
     """Calls `name` in both libraries; leaves that require grad are differentiated twice."""
     ours_args, ours_kwargs = to_taeda(list(args)), to_taeda(kwargs)

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch", reason="compares with PyTorch")
 
 import taeda  # noqa: E402
 from tests.conformance.bridge import to_taeda, to_torch  # noqa: E402
-from tests.ops.compare import compare, compare_error, leaf  # noqa: E402
+from tests.ops.compare import compare, compare_error, compare_to_double, leaf  # noqa: E402
 
 # batch, groups, in and out channels, input, kernel, stride, padding, dilation
 CASES = [
@@ -246,7 +246,7 @@ def test_rows_as_wide_as_a_run_of_tiles() -> None:
     """Where rows of the input's gradient are steps apart, nothing may reach into the next one."""
     for width in (30, 62, 126, 254):
         x, w = leaf(2, 1, 9, width, dtype=torch.float32), leaf(5, 1, 3, 3, dtype=torch.float32)
-        compare("nn.functional.conv2d", x, w, None, (2, 1), 1, second=False)
+        compare_to_double("nn.functional.conv2d", x, w, None, (2, 1), 1)
 
 
 def test_padding_by_name_and_unbatched() -> None:

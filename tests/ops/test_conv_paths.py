@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch", reason="compares with PyTorch")
 
 import taeda  # noqa: E402
 from tests.conformance.bridge import to_taeda, to_torch  # noqa: E402
-from tests.ops.compare import compare, leaf  # noqa: E402
+from tests.ops.compare import compare_to_double, leaf  # noqa: E402
 
 # batch, groups, in and out channels, input, kernel, stride, padding, dilation
 CASES = [
@@ -106,8 +106,8 @@ def test_conv(case: tuple, dtype: torch.dtype) -> None:
     with torch.no_grad():
         w /= w[0].numel() ** 0.5
     name, rest = f"nn.functional.conv{len(size)}d", (stride, padding, dilation, groups)
-    compare(name, x, w, leaf(oc, dtype=dtype, seed=2), *rest, second=False)
-    compare(name, x, w, None, *rest, second=False)
+    compare_to_double(name, x, w, leaf(oc, dtype=dtype, seed=2), *rest)
+    compare_to_double(name, x, w, None, *rest)
 
 
 @pytest.mark.parametrize("case", PARTS, ids=str)

@@ -7,13 +7,16 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace taeda::cpu {
 
 struct ConvShape {
   int64_t batch, groups, in_channels, out_channels;
-  int spatial;  // 1, 2 or 3; the arrays' further elements are not read
+  int spatial;  // 1, 2 or 3; the arrays' further elements are 0
   int64_t in[3], kernel[3], out[3], stride[3], padding[3], dilation[3];
+
+  bool operator==(const ConvShape&) const = default;
 };
 
 // T: float or double. `bias` may be null.
@@ -25,5 +28,22 @@ template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T
 // T: the integers.
 template <class T> void conv_forward_integer(const ConvShape& s, const T* x, const T* w, T* y);
 template <class T> void conv_grad_input_integer(const ConvShape& s, const T* gy, const T* w, T* gx);
+
+// ---- for benchmarks/tune.py ----
+
+enum class ConvPass : uint8_t { forward, grad_input, grad_weight };
+
+// An algorithm that can compute a float32 convolution, its estimated nanoseconds, and the amounts
+// of work (ConvWork) that the estimate weighs by the rates of tuning.h.
+struct ConvCandidate {
+  const char* name;
+  double cost;
+  double work[4];
+};
+std::vector<ConvCandidate> conv_candidates(ConvPass pass, const ConvShape& s);
+
+// Makes every convolution that this algorithm can compute use it; null: back to the estimates. Any
+// algorithm gives a right result, so this is safe at any time. False if there is no such name.
+bool force_conv_algorithm(const char* name);
 
 }  // namespace taeda::cpu

@@ -1,18 +1,19 @@
-#include "kernels/cpu/conv/conv_nhwc.h"
-
 #include <algorithm>
 #include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
-#include "kernels/cpu/conv/conv_nhwc_pieces.h"
+#include "kernels/cpu/conv/conv_nhwc_tiles.h"
 
+// Convolution with channels across the registers (NHWC): the input is copied so that all channels
+// of a position are neighbours, with its padding; then what a row of the kernel reads at a position
+// is contiguous, and strides, dilation and short rows cost nothing.
 namespace taeda::cpu {
 namespace {
 
-using namespace last;
+using namespace nhwc;
 
-constexpr int64_t kDepthTogether = 1024;  // of weights that are read for all places of a band
+constexpr int64_t kDepthTogether = 512;  // taps of channels that are summed at a stretch
 
 // Weights of output m, channel c and tap t lie at data[m * m_step + c * c_step + t].
 template <class T> struct Weights {
@@ -24,7 +25,7 @@ template <class T> struct Weights {
 template <class T>
 void pack(const std::vector<Part>& parts, const std::vector<int64_t>& begins,
           const std::vector<Panel>& panels, const Weights<T>& w, T* packed) {
-  const int64_t channels = parts[0].p.channels, wide = last_loops<T>().widths[0];
+  const int64_t channels = parts[0].p.channels, wide = nhwc_loops<T>().widths[0];
   const int64_t together = std::clamp<int64_t>(kNear / (wide * w.taps), 1, channels);
   const int64_t chunks = ceil_div(channels, together);
   const int64_t grain = std::max<int64_t>(1, kNear / (wide * w.taps * together));
@@ -35,9 +36,9 @@ void pack(const std::vector<Part>& parts, const std::vector<int64_t>& begins,
       const int64_t c = i % chunks * together, n = std::min(together, channels - c);
       const T* from = w.data + panel.first * w.m_step + c * w.c_step;
       const bool side_by_side = w.c_step == w.taps;
-      const int64_t pieces = side_by_side ? 1 : n, cols = side_by_side ? n * w.taps : w.taps;
+      const int64_t tiles = side_by_side ? 1 : n, cols = side_by_side ? n * w.taps : w.taps;
       if (panel.many < panel.width) std::fill_n(near.data(), n * w.taps * panel.width, T(0));
-      for (int64_t k = 0; k < pieces; ++k) {
+      for (int64_t k = 0; k < tiles; ++k) {
         transpose(from + k * w.c_step, w.m_step, panel.many, cols,
                   near.data() + k * cols * panel.width, panel.width);
       }
@@ -62,7 +63,7 @@ struct Runs {
   std::vector<int64_t> at, weights;
 
   // Of all runs of a part, numbered by taps, [first, last).
-  Runs(const Part& part, const Piece& piece, const Segment& d, const Segment& h, const Segment& w,
+  Runs(const Part& part, const Tile& tile, const Segment& d, const Segment& h, const Segment& w,
        int64_t width, int64_t first, int64_t last) {
     const auto heights = static_cast<int64_t>(part.p.h.taps.size());
     const auto widths = static_cast<int64_t>(part.p.w.taps.size()), each = widths / part.joined;
@@ -75,20 +76,20 @@ struct Runs {
       const int64_t row = i / each, tap_d = row / heights, tap_h = row % heights;
       const int64_t tap_w = part.joined > 1 ? w.tap : i % each;
       if (!reads(d, tap_d) || !reads(h, tap_h) || !reads(w, tap_w)) continue;
-      at.push_back(offset(part, piece, tap_d, tap_h, tap_w));
+      at.push_back(offset(part, tile, tap_d, tap_h, tap_w));
       weights.push_back((row * widths + tap_w) * part.p.channels * width);
     }
   }
   int64_t many() const { return static_cast<int64_t>(at.size()); }
 };
 
-// The sums of one panel for a piece's outputs of a part, [place][output].
+// The sums of one panel for a tile's outputs of a part, [position][output].
 template <class T>
-void sum_part(const Part& part, const Piece& piece, const Panel& panel, const T* laid,
+void sum_part(const Part& part, const Tile& tile, const Panel& panel, const T* padded_x,
               const T* weights, const T* start, T* sums) {
-  const auto& loop = last_loops<T>();
+  const auto& loop = nhwc_loops<T>();
   const Problem& p = part.p;
-  const Box& y = piece.y;
+  const Box& y = tile.y;
   const int64_t all = p.taps() / part.joined;
   const int64_t together = std::max<int64_t>(1, kDepthTogether / std::max<int64_t>(1, part.run()));
   const Range depth(p.d, y.d, y.d + y.planes), height(p.h, y.h, y.h + y.rows);
@@ -101,19 +102,19 @@ void sum_part(const Part& part, const Piece& piece, const Panel& panel, const T*
   x.c_row = p.w.y_step * panel.width;
   auto sum = [&](const Range& planes, const Range& rows, const Range& columns) {
     const int64_t cols = columns.last - columns.first;
-    const int64_t tile = ceil_div(cols, ceil_div(cols, loop.rows[panel.kind]));
+    const int64_t block = ceil_div(cols, ceil_div(cols, loop.rows[panel.kind]));
     for (int64_t d = planes.first; d < planes.last; ++d) {
       for (int64_t h = rows.first; h < rows.last; ++h) {
         const int64_t row =
             (p.d.y_start + d * p.d.y_step - y.d) * y.rows + p.h.y_start + h * p.h.y_step - y.h;
         const T* from =
-            laid + piece.at(d * p.d.step, h * p.h.step, columns.first * p.w.step) * p.channels;
+            padded_x + tile.at(d * p.d.step, h * p.h.step, columns.first * p.w.step) * p.channels;
         T* to =
             sums + (row * y.cols + p.w.y_start + columns.first * p.w.y_step - y.w) * panel.width;
-        for (int64_t w = 0; w < cols; w += tile) {
+        for (int64_t w = 0; w < cols; w += block) {
           x.a = from + w * x.a_row;
           x.c = to + w * x.c_row;
-          loop.product[panel.kind](std::min(tile, cols - w), x);
+          loop.product[panel.kind](std::min(block, cols - w), x);
         }
       }
     }
@@ -126,8 +127,7 @@ void sum_part(const Part& part, const Piece& piece, const Panel& panel, const T*
           const Range planes = depth.within(d.first, d.last);
           const Range rows = height.within(h.first, h.last), cols = width.within(w.first, w.last);
           if (planes.none() || rows.none() || cols.none()) continue;
-          const Runs runs(part, piece, d, h, w, panel.width, first,
-                          std::min(first + together, all));
+          const Runs runs(part, tile, d, h, w, panel.width, first, std::min(first + together, all));
           x.runs = runs.many();
           x.count = (part.joined > 1 ? w.taps : 1) * p.channels;
           x.a_at = runs.at.data();
@@ -145,7 +145,7 @@ void convolve(const ConvShape& s, const std::vector<Part>& parts, int64_t channe
               const Sizes& in, const Sizes& out, const T* x, const Weights<T>& w, const T* bias,
               T* y) {
   const std::vector<Panel> panels = panels_of<T>(outputs);
-  const int64_t wide = last_loops<T>().widths[0], many_panels = padded(panels);
+  const int64_t wide = nhwc_loops<T>().widths[0], many_panels = padded(panels);
   std::vector<int64_t> begins{0};  // of each part's weights
   for (const Part& part : parts)
     begins.push_back(begins.back() + many_panels * channels * part.p.taps());
@@ -164,32 +164,32 @@ void convolve(const ConvShape& s, const std::vector<Part>& parts, int64_t channe
   const int64_t images = s.batch * s.groups, all = static_cast<int64_t>(panels.size());
   int64_t shares = 1;
   if (group_weights > kManyWeights)
-    shares = std::clamp<int64_t>(kTasks / (images * cut.pieces()), 1, all);
+    shares = std::clamp<int64_t>(kTasks / (images * cut.tiles()), 1, all);
   else if (images < kTasks) cut.cut_for(ceil_div(kTasks, images));
-  const int64_t share = ceil_div(all, shares), pieces = cut.pieces();
+  const int64_t share = ceil_div(all, shares), tiles = cut.tiles();
   shares = ceil_div(all, share);
-  // What several shares read is laid out once, before them.
+  // What several shares read is padded_x out once, before them.
   const bool shared = shares > 1;
-  const int64_t laid_size = std::max<int64_t>(1, cut.most() * channels);  // 0: all is padding
-  Scratch<T> laid_before(shared ? images * pieces * laid_size : 0);
+  const int64_t padded_size = std::max<int64_t>(1, cut.most() * channels);  // 0: all is padding
+  Scratch<T> shared_x(shared ? images * tiles * padded_size : 0);
   if (shared) {
-    parallel_for(images * pieces * kTasks, 1, [&](int64_t begin, int64_t end) {
+    parallel_for(images * tiles * kTasks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t image = i / kTasks / pieces;
-        const Piece piece = cut.piece(i / kTasks % pieces);
-        lay_out_some(parts[0].p, piece, i % kTasks, kTasks, x + image * channels * in.volume(),
-                     laid_before.data() + i / kTasks * laid_size);
+        const int64_t image = i / kTasks / tiles;
+        const Tile tile = cut.tile(i / kTasks % tiles);
+        copy_padded_part(parts[0].p, tile, i % kTasks, kTasks, x + image * channels * in.volume(),
+                         shared_x.data() + i / kTasks * padded_size);
       }
     });
   }
-  parallel_for(images * pieces * shares, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(images * tiles * shares, 1, [&](int64_t begin, int64_t end) {
     Scratch<T> sums(cut.planes * cut.rows * cut.cols * wide), start(wide);
-    Scratch<T> own(shared ? 0 : laid_size);
+    Scratch<T> own(shared ? 0 : padded_size);
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t image = i / shares / pieces, group = image % s.groups;
-      const Piece piece = cut.piece(i / shares % pieces);
-      T* laid = shared ? laid_before.data() + i / shares * laid_size : own.data();
-      if (!shared) lay_out(parts[0].p, piece, x + image * channels * in.volume(), laid);
+      const int64_t image = i / shares / tiles, group = image % s.groups;
+      const Tile tile = cut.tile(i / shares % tiles);
+      T* padded_x = shared ? shared_x.data() + i / shares * padded_size : own.data();
+      if (!shared) copy_padded(parts[0].p, tile, x + image * channels * in.volume(), padded_x);
       for (int64_t n = i % shares * share; n < std::min((i % shares + 1) * share, all); ++n) {
         const Panel& panel = panels[static_cast<size_t>(n)];
         std::fill_n(start.data(), panel.width, T(0));
@@ -197,10 +197,10 @@ void convolve(const ConvShape& s, const std::vector<Part>& parts, int64_t channe
         for (size_t k = 0; k < parts.size(); ++k) {
           const T* weights = packed.data() + group * group_weights + begins[k] +
                              panel.first * channels * parts[k].p.taps();
-          sum_part(parts[k], piece, panel, laid, weights, start.data(), sums.data());
+          sum_part(parts[k], tile, panel, padded_x, weights, start.data(), sums.data());
         }
-        transpose(sums.data(), panel.width, piece.y.volume(), panel.many,
-                  y + (image * outputs + panel.first) * out.volume() + cut.begin(piece),
+        transpose(sums.data(), panel.width, tile.y.volume(), panel.many,
+                  y + (image * outputs + panel.first) * out.volume() + cut.begin(tile),
                   out.volume());
       }
     }
@@ -209,66 +209,83 @@ void convolve(const ConvShape& s, const std::vector<Part>& parts, int64_t channe
 
 std::vector<Part> backward_parts(const ConvShape& s) {
   std::vector<Part> parts;
-  direct::each_remainder(s, [&](const Problem& p) { parts.emplace_back(p, s); });
+  each_remainder(s, [&](const Problem& p) { parts.emplace_back(p, s); });
   return parts;
 }
 
+// Whether the padded copy keeps to the size of the input: dilation and padding can blow it up.
+bool fits(const std::vector<Part>& parts, const Sizes& in, const Sizes& out) {
+  return !parts.empty() && padded_input(parts, out) <= real(8 * in.volume() + kTileElements);
+}
+bool supports(const ConvShape& s) {
+  return s.in_channels > 0 && fits(forward_parts(s), sizes(s, s.in), sizes(s, s.out));
+}
+bool supports_grad_input(const ConvShape& s) {
+  return fits(backward_parts(s), sizes(s, s.out), sizes(s, s.in));
+}
+
 template <class T>
-double cost(const ConvShape& s, const std::vector<Part>& parts, int64_t channels, int64_t outputs,
-            const Sizes& in, const Sizes& out) {
-  if (parts.empty() || channels == 0 || outputs == 0) return HUGE_VAL;
-  double work = 0, weights = 0;
+ConvWork work(const ConvShape& s, const std::vector<Part>& parts, int64_t channels, int64_t outputs,
+              const Sizes& out) {
+  ConvWork w;
   for (const Panel& panel : panels_of<T>(outputs)) {
     for (const Part& part : parts) {
+      if (part.read() == 0) continue;
       double across = 0;
-      for (const Segment& s : part.cols) {
-        const int64_t cols = s.last - s.first,
-                      tiles = ceil_div(cols, last_loops<T>().rows[panel.kind]);
-        across += real(s.taps * tiles) * work_of<T>(ceil_div(cols, tiles), panel);
+      for (const Segment& segment : part.cols) {
+        const int64_t cols = segment.last - segment.first,
+                      blocks = ceil_div(cols, nhwc_loops<T>().rows[panel.kind]);
+        across += real(segment.taps * blocks) * work_of<T>(ceil_div(cols, blocks), panel);
+        w.calls += real(blocks) * real(part.planes.size() * part.rows.size() == 1
+                                           ? part.p.d.out * part.p.h.out
+                                           : part.p.d.out * part.p.h.out * 2);
       }
-      work += part.read() / taps_read(part.cols) * across * real(part.p.channels);
-      weights += real(part.p.depth()) * real(panel.width);
+      w.fma += part.read() / taps_read(part.cols) * across * real(part.p.channels);
+      w.packed += real(part.p.depth()) * real(panel.width);
     }
   }
-  const double moved = kMove * padded_input(parts, in, out) * real(channels) +
-                       kResult * real(out.volume()) * real(outputs);
-  return real(s.groups) *
-         (real(s.batch) * (kWork * work + lanes<T>() * moved) + kPack * lanes<T>() * weights);
+  const double images = real(s.groups * s.batch);
+  w.fma *= images / lanes<T>();
+  w.calls *= images;
+  w.packed *= real(s.groups);
+  w.moved =
+      images * (padded_input(parts, out) * real(channels) + 2 * real(out.volume()) * real(outputs));
+  return w;
 }
 
-}  // namespace
-
-template <class T> double last_forward_cost(const ConvShape& s) {
-  return cost<T>(s, forward_parts(s), s.in_channels / s.groups, s.out_channels / s.groups,
-                 sizes(s, s.in), sizes(s, s.out));
+template <class T> ConvWork forward_work(const ConvShape& s) {
+  return work<T>(s, forward_parts(s), s.in_channels / s.groups, s.out_channels / s.groups,
+                 sizes(s, s.out));
+}
+template <class T> ConvWork grad_input_work(const ConvShape& s) {
+  return work<T>(s, backward_parts(s), s.out_channels / s.groups, s.in_channels / s.groups,
+                 sizes(s, s.in));
 }
 
-template <class T> double last_grad_input_cost(const ConvShape& s) {
-  return cost<T>(s, backward_parts(s), s.out_channels / s.groups, s.in_channels / s.groups,
-                 sizes(s, s.out), sizes(s, s.in));
-}
-
-template <class T>
-void last_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
-  const int64_t outputs = s.out_channels / s.groups, taps = direct::volume(s, s.kernel);
+template <class T> bool forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
+  const int64_t outputs = s.out_channels / s.groups, taps = volume(s, s.kernel);
   const int64_t channels = s.in_channels / s.groups, depth = channels * taps;
   convolve<T>(s, forward_parts(s), channels, outputs, sizes(s, s.in), sizes(s, s.out), x,
               {w, outputs * depth, depth, taps, taps}, bias, y);
+  return true;
 }
-
-template <class T> void last_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx) {
+template <class T> bool grad_input(const ConvShape& s, const T* gy, const T* w, const T*, T* gx) {
   const int64_t outputs = s.in_channels / s.groups, channels = s.out_channels / s.groups;
-  const int64_t taps = direct::volume(s, s.kernel);
+  const int64_t taps = volume(s, s.kernel);
   convolve<T>(s, backward_parts(s), channels, outputs, sizes(s, s.out), sizes(s, s.in), gy,
               {w, channels * outputs * taps, taps, outputs * taps, taps}, nullptr, gx);
+  return true;
 }
 
-#define TAEDA_LAST(T)                                                                \
-  template double last_forward_cost<T>(const ConvShape&);                            \
-  template double last_grad_input_cost<T>(const ConvShape&);                         \
-  template void last_forward<T>(const ConvShape&, const T*, const T*, const T*, T*); \
-  template void last_grad_input<T>(const ConvShape&, const T*, const T*, T*);
-TAEDA_LAST(float)
-TAEDA_LAST(double)
+template <class T>
+constexpr ConvAlgorithms<T> algorithms = {
+    {{"nhwc", supports, forward_work<T>, forward<T>},
+     {"nhwc", supports_grad_input, grad_input_work<T>, grad_input<T>},
+     {"nhwc", supports, weight_work<T>, nhwc::grad_weight<T>}}};
+
+}  // namespace
+
+extern constinit const ConvAlgorithms<float> nhwc_f32 = algorithms<float>;
+extern constinit const ConvAlgorithms<double> nhwc_f64 = algorithms<double>;
 
 }  // namespace taeda::cpu

@@ -4,21 +4,20 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/partial_sums.h"
 #include "kernels/cpu/common/scratch.h"
-#include "kernels/cpu/conv/conv_nhwc.h"
-#include "kernels/cpu/conv/conv_nhwc_pieces.h"
+#include "kernels/cpu/conv/conv_nhwc_tiles.h"
 
-// The gradient of the weights: at every place a row of the kernel sees one stretch of memory, times
-// the outputs' gradients there, with outputs across the registers.
+// The gradient of the weights: at every position a row of the kernel sees one stretch of memory,
+// times the outputs' gradients there, with outputs across the registers.
 namespace taeda::cpu {
 namespace {
 
-using namespace last;
+using namespace nhwc;
 
-constexpr double kNearSums = 1 << 18, kFar = .8;
+constexpr double kCachedSums = 1 << 18;  // that a cache holds
 
 // A tap, or a run of neighbours along w, and the outputs whose products with it are summed.
 struct Tap {
-  int64_t at;  // where it reads, from the place of an output on
+  int64_t at;  // where it reads, from the position of an output on
   Range d, h, w;
 };
 Range readers(const Axis& a, int64_t tap, bool skips) {
@@ -27,7 +26,7 @@ Range readers(const Axis& a, int64_t tap, bool skips) {
   return {std::clamp<int64_t>(ceil_div(-position, a.step), 0, a.out),
           std::clamp<int64_t>(ceil_div(a.in - position, a.step), 0, a.out)};
 }
-std::vector<Tap> taps_of(const Part& part, const Piece& piece) {
+std::vector<Tap> taps_of(const Part& part, const Tile& tile) {
   const Problem& p = part.p;
   const auto count = [](const Axis& a) { return static_cast<int64_t>(a.taps.size()); };
   std::vector<Tap> list;
@@ -37,8 +36,7 @@ std::vector<Tap> taps_of(const Part& part, const Piece& piece) {
     for (int64_t h = 0; h < count(p.h); ++h) {
       const Range in_h = readers(p.h, h, part.skips_rows);
       for (int64_t w = 0; w < count(p.w); w += part.joined)
-        list.push_back(
-            {offset(part, piece, d, h, w), in_d, in_h, readers(p.w, w, part.skips_cols)});
+        list.push_back({offset(part, tile, d, h, w), in_d, in_h, readers(p.w, w, part.skips_cols)});
     }
   }
   return list;
@@ -52,22 +50,22 @@ std::vector<Part> weight_parts(const ConvShape& s) {
   return parts;
 }
 
-// sums[panel][tap][channel][output] += the products at a piece's places, for the panels [first,
+// sums[panel][tap][channel][output] += the products at a tile's positions, for the panels [first,
 // last). The part has some of the `all` channels, from `channel` on.
 template <class T>
-void add_piece(const Part& part, int64_t channel, int64_t all, const Piece& piece,
-               const std::vector<Panel>& panels, int64_t first_panel, int64_t last_panel,
-               const T* laid, const T* gy, const Sizes& out, T* sums) {
-  const auto& loop = last_loops<T>();
+void add_tile(const Part& part, int64_t channel, int64_t all, const Tile& tile,
+              const std::vector<Panel>& panels, int64_t first_panel, int64_t last_panel,
+              const T* padded_x, const T* gy, const Sizes& out, T* sums) {
+  const auto& loop = nhwc_loops<T>();
   const Problem& p = part.p;
-  const Box& y = piece.y;
-  const std::vector<Tap> taps = taps_of(part, piece);
+  const Box& y = tile.y;
+  const std::vector<Tap> taps = taps_of(part, tile);
   const int64_t run = part.run(), depth = all * p.taps();
   // No more with a single register of columns: sums that are read and written again would wait.
-  const int64_t tile = ceil_div(run, ceil_div(run, loop.rows[0]));
-  const int64_t cols = std::min(y.cols, kPlacesTogether);
+  const int64_t block = ceil_div(run, ceil_div(run, loop.rows[0]));
+  const int64_t cols = std::min(y.cols, kPositions);
   const int64_t rows =
-      std::min(y.rows, ceil_div(y.rows, std::max<int64_t>(1, y.rows * cols / kPlacesTogether)));
+      std::min(y.rows, ceil_div(y.rows, std::max<int64_t>(1, y.rows * cols / kPositions)));
   const int64_t begin = panels[static_cast<size_t>(first_panel)].first;
   const Panel& end = panels[static_cast<size_t>(last_panel - 1)];
   Scratch<T> grads(rows * cols * (end.first + end.width - begin));
@@ -80,23 +78,23 @@ void add_piece(const Part& part, int64_t channel, int64_t all, const Piece& piec
     const int64_t h = y.h + i / ceil_div(y.cols, cols) % ceil_div(y.rows, rows) * rows;
     const int64_t d = y.d + i / ceil_div(y.cols, cols) / ceil_div(y.rows, rows);
     const int64_t across = std::min(cols, y.w + y.cols - w);
-    const int64_t down = std::min(rows, y.h + y.rows - h), places = across * down;
+    const int64_t down = std::min(rows, y.h + y.rows - h), positions = across * down;
     for (int64_t r = 0; r < down; ++r) {
       row_at[static_cast<size_t>(r)] =
-          piece.at(d * p.d.step, (h + r) * p.h.step, w * p.w.step) * p.channels;
+          tile.at(d * p.d.step, (h + r) * p.h.step, w * p.w.step) * p.channels;
     }
     for (int64_t n = first_panel; n < last_panel; ++n) {
       const Panel& panel = panels[static_cast<size_t>(n)];
-      T* g = grads.data() + (panel.first - begin) * places;
-      if (panel.many < panel.width) std::fill_n(g, places * panel.width, T(0));
+      T* g = grads.data() + (panel.first - begin) * positions;
+      if (panel.many < panel.width) std::fill_n(g, positions * panel.width, T(0));
       transpose(gy + panel.first * out.volume() + (d * out.h + h) * out.w + w, out.volume(),
-                panel.many, places, g, panel.width);
+                panel.many, positions, g, panel.width);
       x.b_step = x.c_row = panel.width;
       for (int64_t r = 0; r < down; ++r)
         grads_at[static_cast<size_t>(r)] = r * across * panel.width;
       T* to = sums + panel.first * depth + channel * panel.width;
       for (const Tap& tap : taps) {
-        // The places of these that read the tap inside of the input.
+        // The positions of these that read the tap inside of the input.
         const Range in_h = tap.h.within(h, h + down), in_w = tap.w.within(w, w + across);
         x.runs = in_h.last - in_h.first;
         x.count = in_w.last - in_w.first;
@@ -104,10 +102,10 @@ void add_piece(const Part& part, int64_t channel, int64_t all, const Piece& piec
           x.a_at = row_at.data() + (in_h.first - h);
           x.b_at = grads_at.data() + (in_h.first - h);
           x.b = g + (in_w.first - w) * panel.width;
-          for (int64_t r = 0; r < run; r += tile) {
-            x.a = laid + tap.at + (in_w.first - w) * x.a_step + r;
+          for (int64_t r = 0; r < run; r += block) {
+            x.a = padded_x + tap.at + (in_w.first - w) * x.a_step + r;
             x.c = to + r * panel.width;
-            loop.product[panel.kind](std::min(tile, run - r), x);
+            loop.product[panel.kind](std::min(block, run - r), x);
           }
         }
         to += (run + (all - p.channels)) * panel.width;
@@ -140,52 +138,57 @@ void unpack(const Part& part, const Panel& panel, int64_t taps, const T* sums, T
 
 }  // namespace
 
-template <class T> double last_grad_weight_cost(const ConvShape& s) {
+template <class T> ConvWork nhwc::weight_work(const ConvShape& s) {
   const std::vector<Part> parts = weight_parts(s);
   const Part& part = parts[0];
   const int64_t outputs = s.out_channels / s.groups;
-  const int64_t run = part.run();
-  const Sizes in = sizes(s, s.in), out = sizes(s, s.out);
-  if (run == 0 || outputs == 0) return HUGE_VAL;
-  const int64_t tiles = ceil_div(run, last_loops<T>().rows[0]);
-  double work = 0, weights = 0;
+  const int64_t run = std::max<int64_t>(1, part.run());
+  const Sizes out = sizes(s, s.out);
+  const int64_t blocks = ceil_div(run, nhwc_loops<T>().rows[0]);
+  const int64_t rounds = ceil_div(out.volume(), kPositions);
+  const double images = real(s.groups * s.batch);
+  ConvWork w;
+  double weights = 0;
   for (const Panel& panel : panels_of<T>(outputs)) {
-    const double each = real(tiles) * work_of<T>(ceil_div(run, tiles), panel);
-    work += part.read() * real(part.p.channels) / real(run) * each;
+    const double each = real(blocks) * work_of<T>(ceil_div(run, blocks), panel);
+    w.fma += part.read() * real(part.p.channels) / real(run) * each;
     weights += real(part.p.depth()) * real(panel.width);
+    w.calls += real(rounds * blocks * part.p.taps() / part.joined);
   }
+  w.fma *= images / lanes<T>();
+  w.calls *= images;
   // Sums that no near cache holds are read and written again and again.
-  const int64_t rounds = ceil_div(out.volume(), kPlacesTogether);
-  const double far = weights > kNearSums ? kFar * real(rounds) * weights : 0;
-  const double moved = far + padded_input(parts, in, out) * real(part.p.channels) +
-                       real(out.volume()) * real(outputs);
-  return real(s.groups) * (real(s.batch) * (kWork * work + kMove * lanes<T>() * moved) +
-                           kPack * lanes<T>() * weights);
+  const double reread = weights > kCachedSums ? real(rounds) * weights / 4 : 0;
+  w.moved = images * (reread + padded_input(parts, out) * real(part.p.channels) +
+                      real(out.volume()) * real(outputs));
+  w.packed = real(s.groups) * weights;
+  return w;
 }
 
-template <class T> void last_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
+template <class T>
+bool nhwc::grad_weight(const ConvShape& s, const T* x, const T* gy, const T*, T* gw) {
   const std::vector<Part> parts = weight_parts(s);
   const Part& part = parts[0];
   const Sizes in = sizes(s, s.in), out = sizes(s, s.out);
   const int64_t channels = part.p.channels, outputs = s.out_channels / s.groups;
-  const int64_t depth = part.p.depth(), taps = direct::volume(s, s.kernel);
+  const int64_t depth = part.p.depth(), taps = volume(s, s.kernel);
   const std::vector<Panel> panels = panels_of<T>(outputs);
   const auto all = static_cast<int64_t>(panels.size());
   const int64_t group_sums = padded(panels) * depth, total = s.groups * group_sums;
   // Where taps lie apart, channels are cut, not images.
-  const int64_t places = in.volume();
+  const int64_t positions = in.volume();
   const int64_t together =
-      part.skips_cols ? std::clamp<int64_t>(direct::kBandElements / places / 16 * 16, 16, channels)
+      part.skips_cols ? std::clamp<int64_t>(kTileElements / positions / 16 * 16, 16, channels)
                       : channels;
   Cut cut(parts, out, together);
   if (s.batch * s.groups < kTasks && total <= kManyWeights)
     cut.cut_for(ceil_div(kTasks, s.batch * s.groups));
-  // Runs of pieces add to sums of their own, which are then added in order. With many weights, some
+  // Runs of tiles add to sums of their own, which are then added in order. With many weights, some
   // outputs are taken apart from others instead.
-  const int64_t each = cut.pieces(), pieces = s.batch * each;
+  const int64_t each = cut.tiles(), tiles = s.batch * each;
   const int64_t few = total > 8 * kManyWeights ? 1 : 4;
   const int64_t most = std::clamp<int64_t>(kManyWeights / std::max<int64_t>(1, total), few, 16);
-  const int64_t run = ceil_div(pieces, std::min(most, pieces)), runs = ceil_div(pieces, run);
+  const int64_t run = ceil_div(tiles, std::min(most, tiles)), runs = ceil_div(tiles, run);
   int64_t shares = std::clamp<int64_t>(kTasks / (runs * s.groups), 1, all);
   const int64_t share = ceil_div(all, shares);
   shares = ceil_div(all, share);
@@ -198,14 +201,14 @@ template <class T> void last_grad_weight(const ConvShape& s, const T* x, const T
                   &until = panels[static_cast<size_t>(last - 1)];
       T* to = sums.data() + number * total + group * group_sums;
       std::fill_n(to + from.first * depth, (until.first + until.width - from.first) * depth, T(0));
-      for (int64_t k = number * run; k < std::min((number + 1) * run, pieces); ++k) {
+      for (int64_t k = number * run; k < std::min((number + 1) * run, tiles); ++k) {
         const int64_t image = k / each * s.groups + group;
-        const Piece piece = cut.piece(k % each);
-        Scratch<T> laid(piece.size() * together);
+        const Tile tile = cut.tile(k % each);
+        Scratch<T> padded_x(tile.size() * together);
         auto add_channels = [&](const Part& some, int64_t c) {
-          lay_out(some.p, piece, x + (image * channels + c) * in.volume(), laid.data());
-          add_piece(some, c, channels, piece, panels, first, last, laid.data(),
-                    gy + image * outputs * out.volume(), out, to);
+          copy_padded(some.p, tile, x + (image * channels + c) * in.volume(), padded_x.data());
+          add_tile(some, c, channels, tile, panels, first, last, padded_x.data(),
+                   gy + image * outputs * out.volume(), out, to);
         };
         if (together == channels) add_channels(part, 0);
         for (int64_t c = 0; together < channels && c < channels; c += together) {
@@ -225,12 +228,13 @@ template <class T> void last_grad_weight(const ConvShape& s, const T* x, const T
              gw + group * outputs * channels * taps);
     }
   });
+  return true;
 }
 
-#define TAEDA_LAST(T)                                         \
-  template double last_grad_weight_cost<T>(const ConvShape&); \
-  template void last_grad_weight<T>(const ConvShape&, const T*, const T*, T*);
-TAEDA_LAST(float)
-TAEDA_LAST(double)
+#define TAEDA_NHWC(T)                                       \
+  template ConvWork nhwc::weight_work<T>(const ConvShape&); \
+  template bool nhwc::grad_weight<T>(const ConvShape&, const T*, const T*, const T*, T*);
+TAEDA_NHWC(float)
+TAEDA_NHWC(double)
 
 }  // namespace taeda::cpu

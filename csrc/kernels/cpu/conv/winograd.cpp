@@ -2,202 +2,27 @@
 
 #include <algorithm>
 #include <atomic>
-#include <type_traits>
 #include <utility>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/partial_sums.h"
 #include "kernels/cpu/common/scratch.h"
-#include "kernels/cpu/conv/simd/winograd.h"
-#include "kernels/cpu/pointwise/simd/transpose.h"
-#include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/conv/tuning.h"
+#include "kernels/cpu/conv/winograd_tiles.h"
 
 // In the transformed domain a convolution is a product of matrices, tiles by channels, for every
-// element of a tile. All transforms lie as [element][block of 16 channels][tile][channel]. Some
-// rows of tiles, of one image or several, are worked on together: as many as a cache holds.
+// element of a tile.
 namespace taeda::cpu {
 namespace {
 
-constexpr int64_t kBlock = 16;         // channels side by side
-constexpr int64_t kPair = 2 * kBlock;  // outputs of a task
+using namespace winograd;
+
 constexpr int64_t kDepthTogether = 4;  // blocks of channels that are summed at a stretch
 constexpr int64_t kTilesSummed = 128;  // tiles that a weight's gradient sums at a stretch
-constexpr int64_t kCached = 1 << 18;   // floats of transforms that are worked on together
-constexpr int64_t kLeastTiles = 128;   // so that reading the weights does not cost the more
 constexpr int64_t kTilesOfTask = 64;
 constexpr int64_t kFewTiles = 128;      // whose sums a near cache holds for all elements
 constexpr int64_t kMostSums = 1 << 17;  // weights whose gradients runs of rows sum apart
-constexpr double kTransformed = 1.6;    // beside a multiplication that waits for no memory
 constexpr int64_t kPieces = 4;          // a multiple of these is easily shared
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t blocks_of(int64_t channels) { return ceil_div(channels, kPair) * 2; }
-
-const simd::WinogradKernels& kernels() {
-  using namespace simd;
-  return TAEDA_PICK(winograd_kernels);
-}
-void transpose(const float* from, int64_t from_step, int64_t rows, int64_t cols, float* to,
-               int64_t to_step) {
-  using namespace simd;
-  const auto f = TAEDA_PICK(transpose_kernels).bytes4;
-  constexpr int64_t size = sizeof(float);
-  f(reinterpret_cast<char*>(to), to_step * size, reinterpret_cast<const char*>(from),
-    from_step * size, rows, cols);
-}
-
-// ---- steps of two pixels ----
-// Outputs in steps of 2 see four inputs, the pixels in even and odd rows and columns, with the taps
-// 0 and 2 of the kernel or with tap 1 alone: four times the channels, and 2x2 taps, of which some
-// are 0. So are then the last elements of the weights' transforms, and need not be multiplied. In
-// this order of the phases, those that are left are neighbours.
-struct Phase {
-  int64_t down, right;  // of the first pixel
-};
-constexpr Phase kPhases[] = {{1, 0}, {0, 0}, {0, 1}, {1, 1}};
-
-// How the outputs of all images are cut into tiles.
-struct Tiling {
-  const simd::WinogradTile& tile;
-  int64_t side, elements;  // of a transformed tile
-  int64_t phases, taps;    // inputs in one, and taps of each
-  int64_t per_row, rows_of_image, rows;
-
-  Tiling(const simd::WinogradTile& tile_, int64_t batch, int64_t height, int64_t width)
-      : tile(tile_),
-        side(tile.size + tile.taps - 1),
-        elements(side * side),
-        phases(tile.stride * tile.stride),
-        taps(tile.taps * tile.taps),
-        per_row(ceil_div(width, tile.size)),
-        rows_of_image(ceil_div(height, tile.size)),
-        rows(batch * rows_of_image) {}
-  int64_t tiles() const { return rows * per_row; }
-  // Rows to work on together where a tile takes `channels` transforms.
-  int64_t together(int64_t channels) const {
-    const int64_t tiles = std::max(kLeastTiles, kCached / (elements * channels));
-    return std::clamp<int64_t>(tiles / per_row, 1, rows);
-  }
-  Phase phase(int64_t i) const { return phases == 1 ? Phase{0, 0} : kPhases[i]; }
-  // The phases [first, last) whose weights have an element that need not be 0.
-  std::pair<int64_t, int64_t> used(int64_t element) const {
-    if (phases == 1) return {0, 1};
-    const bool lowest = element / side == side - 1, rightmost = element % side == side - 1;
-    return {lowest ? 1 : 0, rightmost ? 2 : lowest ? 3 : 4};
-  }
-  // The kernel's tap that is a phase's tap i; -1: a 0.
-  int64_t tap(int64_t phase, int64_t i) const {
-    if (phases == 1) return i;
-    const auto [down, right] = kPhases[phase];
-    const int64_t row = i / 2, column = i % 2;
-    if (row * down + column * right != 0) return -1;
-    return (down ? 1 : 2 * row) * 3 + (right ? 1 : 2 * column);
-  }
-};
-
-// The planes of one group of channels in an array (batch, groups * channels, height, width).
-template <class T> struct Planes {
-  T* data;
-  int64_t channels, height, width, image_step;
-
-  int64_t area() const { return height * width; }
-};
-
-// Some rows of tiles, and memory for their transforms.
-struct Rows {
-  int64_t begin, end, tiles;
-  Rows(const Tiling& t, int64_t begin_, int64_t together)
-      : begin(begin_),
-        end(std::min(begin + together, t.rows)),
-        tiles((end - begin) * t.per_row) {}
-};
-
-using Spread = void (*)(const simd::TileRow&, float*, int64_t);
-
-// From a tile's element to the next, of that many blocks of 16: no power of two, or the lines of
-// all elements would drive each other out of a cache.
-int64_t step_of(int64_t blocks) { return blocks * kBlock + kBlock; }
-
-// The transforms of rows of tiles, [element][phase][block of channels][tile][channel]: tile row r
-// of an image begins `top` pixels above its outputs, and takes `height` rows of pixels.
-void transform(const Tiling& t, const Rows& rows, Spread spread, int64_t stride,
-               const Planes<const float>& x, int64_t top, int64_t left, int64_t height, float* to) {
-  const int64_t blocks = blocks_of(x.channels), phases = stride * stride;
-  const int64_t plane = rows.tiles * kBlock;
-  parallel_for((rows.end - rows.begin) * blocks, 1, [&](int64_t begin, int64_t end) {
-    Scratch<float> pixels(height * x.width * kBlock);
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t block = i % blocks, row = rows.begin + i / blocks;
-      const int64_t channels = std::clamp<int64_t>(x.channels - block * kBlock, 0, kBlock);
-      const int64_t start = row % t.rows_of_image * t.tile.size * stride - top;
-      const int64_t first = std::clamp<int64_t>(-start, 0, height);
-      const int64_t last = std::clamp<int64_t>(x.height - start, first, height);
-      const int64_t count = (last - first) * x.width;
-      if (channels < kBlock) std::fill_n(pixels.data(), count * kBlock, 0.0f);
-      const float* from = x.data + row / t.rows_of_image * x.image_step +
-                          block * kBlock * x.area() + (start + first) * x.width;
-      transpose(from, x.area(), channels, count, pixels.data(), kBlock);
-      for (int64_t k = 0; k < phases; ++k) {
-        const Phase phase = phases == 1 ? Phase{0, 0} : t.phase(k);
-        spread({pixels.data(), x.width, first, last, phase.right - left, t.per_row, phase.down},
-               to + (k * blocks + block) * plane + (row - rows.begin) * t.per_row * kBlock,
-               step_of(phases * blocks * rows.tiles));
-      }
-    }
-  });
-}
-
-// Weights of output m, channel c and tap t, at data[m * m_step + c * c_step + t], the taps
-// backwards if `turned`.
-struct Weights {
-  const float* data;
-  int64_t outputs, channels, m_step, c_step;
-  bool turned;
-
-  // The taps of 16 outputs from m on, [tap][output], of a phase.
-  void read(const Tiling& t, int64_t phase, int64_t m, int64_t c, float* to) const {
-    float kernel[kBlock * kBlock];  // [tap][output]; a whole square is transposed in registers
-    const int64_t many = std::min(kBlock, outputs - m), at = m * m_step + c * c_step;
-    const bool whole =
-        many == kBlock && at + (kBlock - 1) * m_step + kBlock <= outputs * channels * 9;
-    if (!whole) std::fill_n(kernel, kBlock * kBlock, 0.0f);
-    transpose(data + at, m_step, many, whole ? kBlock : 9, kernel, kBlock);
-    for (int64_t k = 0; k < t.taps; ++k) {
-      const int64_t tap = t.tap(phase, k);
-      if (tap < 0) std::fill_n(to + k * kBlock, kBlock, 0.0f);
-      else std::copy_n(kernel + (turned ? 8 - tap : tap) * kBlock, kBlock, to + k * kBlock);
-    }
-  }
-};
-
-// Those of 16 outputs and the channels [first, last) of all phases, [element][channel][output],
-// with zeros for channels that fill up blocks.
-void transform(const Tiling& t, const Weights& w, int64_t block, int64_t first, int64_t last,
-               float* to, int64_t step) {
-  const int64_t channels = blocks_of(w.channels) * kBlock;
-  float taps[9 * kBlock];
-  for (int64_t i = first; i < last; ++i, to += kBlock) {
-    const int64_t phase = i / channels, c = i % channels;
-    if (c < w.channels && block * kBlock < w.outputs) {
-      w.read(t, phase, block * kBlock, c, taps);
-    } else {
-      std::fill_n(taps, 9 * kBlock, 0.0f);
-    }
-    t.tile.weight(taps, to, step);
-  }
-}
-
-// [element][block of outputs][phase][channel][output].
-void transform(const Tiling& t, const Weights& w, float* to) {
-  const int64_t blocks = blocks_of(w.outputs);
-  const int64_t depth = t.phases * blocks_of(w.channels) * kBlock;
-  parallel_for(blocks * depth / kBlock, 4, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin * kBlock; i < end * kBlock; i += kBlock) {
-      transform(t, w, i / depth, i % depth, i % depth + kBlock, to + i * kBlock,
-                step_of(blocks * depth));
-    }
-  });
-}
 
 // sums[block][tile][output] of one element and a pair of blocks of outputs, of some blocks of
 // channels; those are x_block apart, and weights of the second block of outputs w_block after those
@@ -440,32 +265,37 @@ bool correlate(const simd::WinogradTile& tile, int64_t batch, const Planes<const
 
 // ---- which tiles ----
 
-// Multiplications, and what else costs as much as some.
-double cost(const simd::WinogradTile& tile, int64_t batch, int64_t channels, int64_t outputs,
-            int64_t height, int64_t width) {
+ConvWork tile_work(const simd::WinogradTile& tile, int64_t batch, int64_t channels, int64_t outputs,
+                   int64_t height, int64_t width) {
   const Tiling t(tile, batch, height, width);
-  const auto c = static_cast<double>(blocks_of(channels) * kBlock),
-             m = static_cast<double>(blocks_of(outputs) * kBlock);
-  const auto tiles = static_cast<double>(t.tiles()), elements = static_cast<double>(t.elements);
+  const double c = real(blocks_of(channels) * kBlock), m = real(blocks_of(outputs) * kBlock);
+  const double tiles = real(t.tiles()), elements = real(t.elements);
   int64_t products = 0;
   for (int64_t e = 0; e < t.elements; ++e) products += t.used(e).second - t.used(e).first;
-  const double seen = c * static_cast<double>(t.phases);
-  return static_cast<double>(products) * tiles * c * m +
-         12 * elements * (tiles * (seen + m) + seen * m);
-}
-const simd::WinogradTile& best(int64_t stride, int64_t batch, int64_t channels, int64_t outputs,
-                               int64_t height, int64_t width) {
-  if (stride == 2) return kernels().strided;
-  auto of = [&](const simd::WinogradTile& t) {
-    return cost(t, batch, channels, outputs, height, width);
-  };
-  return of(kernels().tile2) < of(kernels().tile4) ? kernels().tile2 : kernels().tile4;
+  const double seen = c * real(t.phases);
+  return {real(products) * tiles * c * m / real(kernels().cols / 2), elements * tiles * (seen + m),
+          elements * seen * m, real(t.rows)};
 }
 
-double shape_cost(const ConvShape& s) {
+// The tile that takes the least time, and its work. height, width: of what is written in tiles.
+struct Choice {
+  const simd::WinogradTile& tile;
+  ConvWork work;
+};
+Choice best(ConvPass pass, int64_t stride, int64_t batch, int64_t channels, int64_t outputs,
+            int64_t height, int64_t width) {
+  const auto of = [&](const simd::WinogradTile& t) {
+    return Choice{t, tile_work(t, batch, channels, outputs, height, width)};
+  };
+  if (stride == 2) return of(kernels().strided);
+  const Choice two = of(kernels().tile2), four = of(kernels().tile4);
+  const ConvRates& rates = conv_tuning().winograd[static_cast<size_t>(pass)];
+  return rates.time(two.work) < rates.time(four.work) ? two : four;
+}
+Choice best(const ConvShape& s, ConvPass pass) {
   const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
-  const auto& tile = best(s.stride[0], s.batch, c, m, s.out[0], s.out[1]);
-  return cost(tile, s.batch, c, m, s.out[0], s.out[1]);
+  if (pass == ConvPass::grad_input) return best(pass, 1, s.batch, m, c, s.in[0], s.in[1]);
+  return best(pass, s.stride[0], s.batch, c, m, s.out[0], s.out[1]);
 }
 
 template <class F> bool each_group(const ConvShape& s, F&& f) {
@@ -483,27 +313,24 @@ Planes<T> planes(const ConvShape& s, T* data, int64_t channels, const int64_t (&
 
 }  // namespace
 
-template <class T> bool fits_winograd(const ConvShape& s) {
-  if (!std::is_same_v<T, float> || s.spatial != 2) return false;
+bool supports_winograd(const ConvShape& s) {
+  if (s.spatial != 2 || s.stride[0] != s.stride[1] || s.stride[0] > 2) return false;
   for (int d = 0; d < 2; ++d) {
     if (s.kernel[d] != 3 || s.dilation[d] != 1) return false;
   }
-  if (s.stride[0] != s.stride[1] || s.stride[0] > 2) return false;
-  const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
-  if (c < kBlock || m < kBlock) return false;
-  const double direct = 9.0 * static_cast<double>(s.batch * s.out[0] * s.out[1]) *
-                        static_cast<double>(c) * static_cast<double>(m);
-  return shape_cost(s) < direct;
+  return std::min(s.in_channels, s.out_channels) / s.groups >= kBlock;
 }
-template bool fits_winograd<float>(const ConvShape&);
-template bool fits_winograd<double>(const ConvShape&);
 
-double winograd_cost(const ConvShape& s) { return kTransformed * shape_cost(s); }
+ConvWork winograd_work(const ConvShape& s, ConvPass pass) {
+  ConvWork w = best(s, pass).work;
+  for (double* v : {&w.fma, &w.moved, &w.packed, &w.calls}) *v *= real(s.groups);
+  return w;
+}
 
 bool winograd_forward(const ConvShape& s, const float* x, const float* w, const float* bias,
                       float* y) {
   const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
-  const auto& tile = best(s.stride[0], s.batch, c, m, s.out[0], s.out[1]);
+  const auto& tile = best(s, ConvPass::forward).tile;
   return each_group(s, [&](int64_t g) {
     return convolve(tile, s.batch, planes(s, x, s.in_channels, s.in, g), s.padding[0], s.padding[1],
                     {w + g * m * c * 9, m, c, c * 9, 9, false}, bias ? bias + g * m : nullptr,
@@ -511,9 +338,10 @@ bool winograd_forward(const ConvShape& s, const float* x, const float* w, const 
   });
 }
 
-bool winograd_grad_input(const ConvShape& s, const float* gy, const float* w, float* gx) {
+bool winograd_grad_input(const ConvShape& s, const float* gy, const float* w, const float*,
+                         float* gx) {
   const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
-  const auto& tile = best(1, s.batch, m, c, s.in[0], s.in[1]);
+  const auto& tile = best(s, ConvPass::grad_input).tile;
   return each_group(s, [&](int64_t g) {
     return convolve(tile, s.batch, planes(s, gy, s.out_channels, s.out, g), 2 - s.padding[0],
                     2 - s.padding[1], {w + g * m * c * 9, c, m, 9, c * 9, true}, nullptr,
@@ -521,13 +349,27 @@ bool winograd_grad_input(const ConvShape& s, const float* gy, const float* w, fl
   });
 }
 
-bool winograd_grad_weight(const ConvShape& s, const float* x, const float* gy, float* gw) {
+bool winograd_grad_weight(const ConvShape& s, const float* x, const float* gy, const float*,
+                          float* gw) {
   const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
-  const auto& tile = best(s.stride[0], s.batch, c, m, s.out[0], s.out[1]);
+  const auto& tile = best(s, ConvPass::grad_weight).tile;
   return each_group(s, [&](int64_t g) {
     return correlate(tile, s.batch, planes(s, x, s.in_channels, s.in, g), s.padding[0],
                      s.padding[1], planes(s, gy, s.out_channels, s.out, g), gw + g * m * c * 9);
   });
 }
+
+namespace {
+
+template <ConvPass Pass> ConvWork work(const ConvShape& s) { return winograd_work(s, Pass); }
+// Outputs two apart would be gradients of inputs with gaps.
+bool supports_grad_input(const ConvShape& s) { return s.stride[0] == 1 && supports_winograd(s); }
+
+}  // namespace
+
+extern constinit const ConvAlgorithms<float> winograd_f32 = {
+    {{"winograd", supports_winograd, work<ConvPass::forward>, winograd_forward},
+     {"winograd", supports_grad_input, work<ConvPass::grad_input>, winograd_grad_input},
+     {"winograd", supports_winograd, work<ConvPass::grad_weight>, winograd_grad_weight}}};
 
 }  // namespace taeda::cpu

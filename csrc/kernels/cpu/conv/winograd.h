@@ -3,21 +3,20 @@
 // The price is in accuracy, a few times the rounding error of the plain sum.
 #pragma once
 
-#include "kernels/cpu/conv/conv.h"
+#include "kernels/cpu/conv/algorithm.h"
 
 namespace taeda::cpu {
 
-// Whether this way is possible, and the fast one, for the convolution and both its gradients.
-template <class T> bool fits_winograd(const ConvShape& s);
-// How long it then takes, in multiplications of the direct way.
-double winograd_cost(const ConvShape& s);
+bool supports_winograd(const ConvShape& s);
+ConvWork winograd_work(const ConvShape& s, ConvPass pass);
 
 // Each returns false where a result is not finite, since an infinity or NaN reaches outputs that do
 // not read it; what has been written is then of no use.
 bool winograd_forward(const ConvShape& s, const float* x, const float* w, const float* bias,
                       float* y);
-bool winograd_grad_input(const ConvShape& s, const float* gy, const float* w, float* gx);
-// Adds to gw.
-bool winograd_grad_weight(const ConvShape& s, const float* x, const float* gy, float* gw);
+bool winograd_grad_input(const ConvShape& s, const float* gy, const float* w, const float*,
+                         float* gx);
+bool winograd_grad_weight(const ConvShape& s, const float* x, const float* gy, const float*,
+                          float* gw);
 
 }  // namespace taeda::cpu

@@ -1,17 +1,33 @@
 #include "kernels/cpu/conv/simd/conv.h"
 
-#include "kernels/cpu/conv/simd/padded_plane.h"
-#include "kernels/cpu/conv/simd/planes.h"
-#include "kernels/cpu/pointwise/simd/strided_load.h"
+#include "kernels/cpu/conv/simd/strided_load.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
-// Calls f(row of x or null, first column, columns) for each stretch of one output row within
+FN int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+FN int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// The outputs [first, last) along dimension d for which tap k falls inside of the input.
+struct Range {
+  int64_t first, last;
+  int64_t start;  // where output 0 falls
+
+  Range(const Window& w, int d, int64_t k) : start(k * w.dilation[d] - w.padding[d]) {
+    const int64_t s = w.stride[d];
+    first = start >= 0 ? 0 : (-start + s - 1) / s;
+    const int64_t room = w.in[d] - 1 - start;
+    last = room < 0 ? 0 : least(w.out[d], room / s + 1);
+    first = least(first, w.out[d]);
+    last = most(last, first);
+  }
+};
+
+// Calls f(row of x or null, first column, columns) for each part of an output row within
 // [begin, end), in order.
 template <class P, class F>
-void each_stretch(const Window& w, int64_t kd, int64_t kh, P* x, int64_t begin, int64_t end,
-                  F&& f) {
+void each_row_part(const Window& w, int64_t kd, int64_t kh, P* x, int64_t begin, int64_t end,
+                   F&& f) {
   int64_t ow = begin % w.out[2], row = begin / w.out[2];
   int64_t oh = row % w.out[1], od = row / w.out[1];
   for (int64_t p = begin; p < end;) {
@@ -39,7 +55,7 @@ void im2col(const Window& w, int64_t channels, const T* x, int64_t begin, int64_
         for (int64_t kw = 0; kw < w.kernel[2]; ++kw, col += ld) {
           const Range range(w, 2, kw);
           T* to = col;
-          each_stretch(w, kd, kh, x, begin, end, [&](const T* row, int64_t ow, int64_t count) {
+          each_row_part(w, kd, kh, x, begin, end, [&](const T* row, int64_t ow, int64_t count) {
             const int64_t last = ow + count;
             const int64_t from = row ? least(most(range.first, ow), last) : last;
             const int64_t until = row ? most(least(range.last, last), from) : last;
@@ -48,7 +64,7 @@ void im2col(const Window& w, int64_t channels, const T* x, int64_t begin, int64_
             if (stride == 1) {
               for (; j < until; ++j) *to++ = row[range.start + j];
             } else if (j < until) {
-              every(row + range.start + j * stride, stride, until - j, to);
+              load_strided(row + range.start + j * stride, stride, until - j, to);
               to += until - j;
               j = until;
             }
@@ -70,7 +86,7 @@ void col2im(const Window& w, int64_t channels, const T* col, int64_t ld, int64_t
         for (int64_t kw = 0; kw < w.kernel[2]; ++kw, col += ld) {
           const Range range(w, 2, kw);
           const T* from = col;
-          each_stretch(w, kd, kh, x, begin, end, [&](T* row, int64_t ow, int64_t count) {
+          each_row_part(w, kd, kh, x, begin, end, [&](T* row, int64_t ow, int64_t count) {
             if (row != nullptr) {
               const int64_t first = most(range.first, ow), last = least(range.last, ow + count);
               const T* __restrict source = from - ow;
@@ -91,10 +107,7 @@ void col2im(const Window& w, int64_t channels, const T* col, int64_t ld, int64_t
 
 }  // namespace
 
-template <class T>
-constexpr ConvLoops<T> conv_loops = {im2col<T>,           col2im<T>, plane<T>,
-                                     plane_grad_input<T>, kLanes<T>, fits_plane_weight<T>,
-                                     plane_grad_weight<T>};
+template <class T> constexpr ConvLoops<T> conv_loops = {im2col<T>, col2im<T>};
 
 extern const ConvKernels conv_kernels = {conv_loops<float>, conv_loops<double>};
 

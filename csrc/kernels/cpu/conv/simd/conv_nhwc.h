@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/simd/pick.h"
+
 namespace taeda::cpu::simd {
 
 // c[r * c_row + j] = (start ? start[j] : c[r * c_row + j]) + the sum, over runs i < runs and p <
@@ -21,29 +23,18 @@ template <class T> struct RunProduct {
   int64_t c_row;
 };
 
-template <class T> struct LastLoops {
+template <class T> struct NhwcLoops {
   int64_t widths[3];  // of panels, the widest first
   int64_t rows[3];    // the most of one product, for each of them
   using Product = void (*)(int64_t rows, const RunProduct<T>& x);
   Product product[3];  // for each of them
 };
 
-struct LastKernels {
-  LastLoops<float> f32;
-  LastLoops<double> f64;
+struct NhwcKernels {
+  NhwcLoops<float> f32;
+  NhwcLoops<double> f64;
 };
 
-namespace v2 {
-extern const LastKernels last_kernels;
-}
-namespace v3 {
-extern const LastKernels last_kernels;
-}
-namespace v4 {
-extern const LastKernels last_kernels;
-}
-namespace base {
-extern const LastKernels last_kernels;
-}
+TAEDA_TABLES(NhwcKernels, nhwc_kernels)
 
 }  // namespace taeda::cpu::simd

@@ -1,12 +1,14 @@
 #include "kernels/cpu/conv/simd/winograd.h"
 
-#include "kernels/cpu/simd/registers.h"
+#include "kernels/cpu/simd/vec.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
-using V = Vector<float>::type;
+using V = Vec<float>;
 constexpr int64_t kBlock = 16, kStep = kLanes<float>;
+// Rows of accumulators, two registers wide.
+constexpr int kRows = kRegisters == 32 ? 8 : kRegisterBytes == 32 ? 6 : 4;
 
 // ---- the transforms ----
 // With polynomials as what a convolution multiplies: `input` (transposed) interpolates through some
@@ -82,13 +84,13 @@ template <class M, int I = 0, int J = 0, bool Any = false> FN void apply(const V
   }
 }
 
-// store(i, j, .) the elements of M x M', where load(i, j) are those of x.
-template <class M, class Load, class Store> FN void transform(Load&& load, Store&& store) {
+// put(i, j, .) the elements of M x M', where get(i, j) are those of x.
+template <class M, class Load, class Store> FN void transform(Load&& get, Store&& put) {
   V half[M::cols][M::rows];  // M x, by columns
   for (int j = 0; j < M::cols; ++j) {
     V column[M::cols];
 #pragma GCC unroll 8
-    for (int i = 0; i < M::cols; ++i) column[i] = load(i, j);
+    for (int i = 0; i < M::cols; ++i) column[i] = get(i, j);
     apply<M>(column, half[j]);
   }
   for (int i = 0; i < M::rows; ++i) {
@@ -97,7 +99,7 @@ template <class M, class Load, class Store> FN void transform(Load&& load, Store
     for (int j = 0; j < M::cols; ++j) row[j] = half[j][i];
     apply<M>(row, result);
 #pragma GCC unroll 8
-    for (int j = 0; j < M::rows; ++j) store(i, j, result[j]);
+    for (int j = 0; j < M::rows; ++j) put(i, j, result[j]);
   }
 }
 
@@ -112,19 +114,19 @@ void spread(const TileRow& row, float* to, int64_t step) {
     const bool whole = row.row >= row.first && row.row + reach <= row.last && column >= 0 &&
                        column + reach <= row.width;
     for (int64_t part = 0; part < kBlock; part += kStep) {
-      auto store = [&](int i, int j, V v) { at(to + (i * M::rows + j) * step + part) = v; };
+      auto put = [&](int i, int j, V v) { store(to + (i * M::rows + j) * step + part, v); };
       if (whole) {
         const float* from = first + column * kBlock + part;
-        transform<M>([&](int i, int j) { return at(from + i * Step * line + j * Step * kBlock); },
-                     store);
+        transform<M>([&](int i, int j) { return load(from + i * Step * line + j * Step * kBlock); },
+                     put);
         continue;
       }
       auto edge = [&](int i, int j) {
         const int64_t y = row.row + i * Step, x = column + j * Step;
         if (y < row.first || y >= row.last || x < 0 || x >= row.width) return V{};
-        return V(at(row.pixels + (y - row.first) * line + x * kBlock + part));
+        return load(row.pixels + (y - row.first) * line + x * kBlock + part);
       };
-      transform<M>(edge, store);
+      transform<M>(edge, put);
     }
   }
 }
@@ -143,13 +145,13 @@ bool output(const float* sums, int64_t step, const float* bias, const TileRow& r
   for (int64_t t = 0; t < row.tiles; ++t, sums += kBlock) {
     const int64_t column = row.column + t * Size;
     for (int64_t part = 0; part < kBlock; part += kStep) {
-      const V shift = at(bias + part);
-      auto load = [&](int i, int j) { return at(sums + (i * M::cols + j) * step + part); };
-      transform<M>(load, [&](int i, int j, V v) {
+      const V shift = load(bias + part);
+      auto get = [&](int i, int j) { return load(sums + (i * M::cols + j) * step + part); };
+      transform<M>(get, [&](int i, int j, V v) {
         v += shift;
         rest += v * 0;
         if (i < row.last && column + j < row.width)
-          at(row.pixels + (i * row.width + column + j) * kBlock + part) = v;
+          store(row.pixels + (i * row.width + column + j) * kBlock + part, v);
       });
     }
   }
@@ -159,8 +161,8 @@ bool output(const float* sums, int64_t step, const float* bias, const TileRow& r
 template <int Size, int Taps> void weight(const float* weights, float* to, int64_t step) {
   using M = Weight<Size, Taps>;
   for (int64_t part = 0; part < kBlock; part += kStep) {
-    transform<M>([&](int i, int j) { return at(weights + (i * Taps + j) * kBlock + part); },
-                 [&](int i, int j, V v) { at(to + (i * M::rows + j) * step + part) = v; });
+    transform<M>([&](int i, int j) { return load(weights + (i * Taps + j) * kBlock + part); },
+                 [&](int i, int j, V v) { store(to + (i * M::rows + j) * step + part, v); });
   }
 }
 
@@ -168,10 +170,10 @@ template <int Size, int Taps> bool weight_gradient(const float* sums, int64_t st
   using M = Transposed<Weight<Size, Taps>>;
   V rest{};
   for (int64_t part = 0; part < kBlock; part += kStep) {
-    transform<M>([&](int i, int j) { return at(sums + (i * M::cols + j) * step + part); },
+    transform<M>([&](int i, int j) { return load(sums + (i * M::cols + j) * step + part); },
                  [&](int i, int j, V v) {
                    rest += v * 0;
-                   at(to + (i * Taps + j) * kBlock + part) = v;
+                   store(to + (i * Taps + j) * kBlock + part, v);
                  });
   }
   return all_zero(rest);
@@ -196,7 +198,7 @@ template <int M> void product_of(const Panel& p) {
   for (int64_t q = 0; q < p.blocks; ++q, a += p.a_block, b += p.b_block) {
     const float *x = a, *y = b;
     for (int64_t i = 0; i < p.k; ++i, x += a_step, y += b_step) {
-      const auto left = at(y), right = at(y + b_next);
+      const V left = load(y), right = load(y + b_next);
 #pragma GCC unroll 8
       for (int r = 0; r < M; ++r) {
         const float factor = x[r * a_row];
@@ -207,8 +209,8 @@ template <int M> void product_of(const Panel& p) {
   }
   for (int r = 0; r < M; ++r) {
     float* c = p.c + r * p.c_row;
-    at(c) = p.add ? at(c) + sum[r][0] : sum[r][0];
-    at(c + p.c_next) = p.add ? at(c + p.c_next) + sum[r][1] : sum[r][1];
+    store(c, p.add ? load(c) + sum[r][0] : sum[r][0]);
+    store(c + p.c_next, p.add ? load(c + p.c_next) + sum[r][1] : sum[r][1]);
   }
 }
 

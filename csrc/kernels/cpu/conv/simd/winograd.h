@@ -10,6 +10,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/simd/pick.h"
+
 namespace taeda::cpu::simd {
 
 // A row of tiles, and the rows of pixels that it overlaps.
@@ -57,17 +59,6 @@ struct WinogradKernels {
   WinogradTile tile2, tile4, strided;
 };
 
-namespace v2 {
-extern const WinogradKernels winograd_kernels;
-}
-namespace v3 {
-extern const WinogradKernels winograd_kernels;
-}
-namespace v4 {
-extern const WinogradKernels winograd_kernels;
-}
-namespace base {
-extern const WinogradKernels winograd_kernels;
-}
+TAEDA_TABLES(WinogradKernels, winograd_kernels)
 
 }  // namespace taeda::cpu::simd

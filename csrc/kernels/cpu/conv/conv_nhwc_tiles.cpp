@@ -1,8 +1,8 @@
-#include "kernels/cpu/conv/conv_nhwc_pieces.h"
+#include "kernels/cpu/conv/conv_nhwc_tiles.h"
 
 #include "kernels/cpu/common/scratch.h"
 
-namespace taeda::cpu::last {
+namespace taeda::cpu::nhwc {
 namespace {
 
 // Whether an output reads this tap inside of the input.
@@ -78,24 +78,24 @@ Cut::Cut(const std::vector<Part>& parts_, const Sizes& y_, int64_t channels)
       y(y_),
       rows(y.h),
       cols(y.w) {
-  // Pieces of what outputs far apart read would read nearly all of it.
+  // Tiles of what outputs far apart read would read nearly all of it.
   bool skips = false;
   for (const Part& part : parts) skips |= part.skips_cols;
-  const int64_t most = skips ? kMostLaid : direct::kBandElements;
+  const int64_t most = skips ? kMostElements : kTileElements;
   auto fits = [&](int64_t more) {
-    const int64_t size = Piece(parts, {0, 0, 0, more * planes, rows, cols}).size();
+    const int64_t size = Tile(parts, {0, 0, 0, more * planes, rows, cols}).size();
     return size * channels <= most;
   };
   while (rows > 1 && !fits(1)) rows = ceil_div(rows, 2);
-  while (rows == 1 && cols > kPlacesTogether && !fits(1)) cols = ceil_div(cols, 2);
+  while (rows == 1 && cols > kPositions && !fits(1)) cols = ceil_div(cols, 2);
   while (rows == y.h && cols == y.w && planes < y.d && fits(2)) planes *= 2;
   planes = std::min(planes, y.d);
 }
 
-// x, [channel][place], as a piece reads it: [depth][height][width][channel].
-template <class T> void lay_out(const Problem& p, const Piece& piece, const T* x, T* to) {
+// x, [channel][position], as a tile reads it: [depth][height][width][channel].
+template <class T> void copy_padded(const Problem& p, const Tile& tile, const T* x, T* to) {
   const int64_t channels = p.channels, plane = p.h.in * p.w.in, volume = p.d.in * plane;
-  const Extent &e = piece.height, &f = piece.width;
+  const Extent &e = tile.height, &f = tile.width;
   const int64_t top = std::clamp<int64_t>(-e.first, 0, e.size);
   const int64_t bottom = std::clamp<int64_t>(p.h.in - e.first, top, e.size);
   const int64_t left = std::clamp<int64_t>(-f.first, 0, f.size);
@@ -104,8 +104,8 @@ template <class T> void lay_out(const Problem& p, const Piece& piece, const T* x
   // Whole rows of x are copied at once.
   const bool whole = right - left == p.w.in, plain = whole && f.size == p.w.in;
   Scratch<T> near(whole && !plain ? (bottom - top) * seen : 0);
-  for (int64_t z = 0; z < piece.depth.size; ++z, to += e.size * row) {
-    const int64_t in_z = piece.depth.first + z;
+  for (int64_t z = 0; z < tile.depth.size; ++z, to += e.size * row) {
+    const int64_t in_z = tile.depth.first + z;
     if (in_z < 0 || in_z >= p.d.in || top == bottom || left == right) {
       std::fill_n(to, e.size * row, T(0));
       continue;
@@ -131,7 +131,7 @@ template <class T> void lay_out(const Problem& p, const Piece& piece, const T* x
   }
 }
 
-template void lay_out<float>(const Problem&, const Piece&, const float*, float*);
-template void lay_out<double>(const Problem&, const Piece&, const double*, double*);
+template void copy_padded<float>(const Problem&, const Tile&, const float*, float*);
+template void copy_padded<double>(const Problem&, const Tile&, const double*, double*);
 
-}  // namespace taeda::cpu::last
+}  // namespace taeda::cpu::nhwc

@@ -1,19 +1,15 @@
-#include "kernels/cpu/conv/conv_strided.h"
-
+// Dilated 3x3 convolution by Winograd's method: the pixels whose indices have the same remainder
+// modulo the dilation (a phase) are an image of their own, which the kernel sees without dilation.
 #include <algorithm>
 #include <cmath>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
+#include "kernels/cpu/conv/geometry.h"
 #include "kernels/cpu/conv/winograd.h"
 
 namespace taeda::cpu {
 namespace {
-
-constexpr double kMoved = 24;   // multiplications that moving an element there or back costs
-constexpr double kPlain = 1.1;  // what a multiplication of the plain sum costs
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The convolution of the phases, which are all as large as the largest: shorter ones end in zeros.
 ConvShape phase_shape(const ConvShape& s) {
@@ -28,28 +24,20 @@ ConvShape phase_shape(const ConvShape& s) {
   return t;
 }
 
-bool fits_phases(const ConvShape& s) {
+bool supports(const ConvShape& s) {
   if (s.spatial != 2 || (s.dilation[0] == 1 && s.dilation[1] == 1)) return false;
-  double read = 1;  // windows' elements that are not padding
   for (int d = 0; d < 2; ++d) {
     const int64_t step = s.dilation[d];
-    if (s.stride[d] != 1 || s.kernel[d] != 3 || s.padding[d] > step * 2) return false;
-    if (s.padding[d] % step != 0) return false;
-    int64_t inside = 0;
-    for (int64_t k = 0; k < 3; ++k) {
-      const int64_t start = k * step - s.padding[d];
-      inside +=
-          std::max<int64_t>(0, std::min(s.out[d], s.in[d] - start) - std::max<int64_t>(0, -start));
-    }
-    read *= static_cast<double>(inside);
+    if (s.stride[d] != 1 || s.padding[d] > step * 2 || s.padding[d] % step != 0) return false;
   }
-  const ConvShape t = phase_shape(s);
-  if (!fits_winograd<float>(t)) return false;
-  const auto real = [](int64_t n) { return static_cast<double>(n); };
-  const double moved = real(s.batch) * (real(s.in_channels) * real(s.in[0] * s.in[1]) +
-                                        real(s.out_channels) * real(s.out[0] * s.out[1]));
-  const double plain = real(s.batch) * read * real(s.in_channels) * real(s.out_channels / s.groups);
-  return winograd_cost(t) + kMoved * moved < kPlain * plain;
+  return supports_winograd(phase_shape(s));
+}
+
+template <ConvPass Pass> ConvWork work(const ConvShape& s) {
+  ConvWork w = winograd_work(phase_shape(s), Pass);
+  w.calls = real(s.batch) * (real(s.in_channels) * real(s.in[0] * s.in[1]) +
+                             real(s.out_channels) * real(s.out[0] * s.out[1]));
+  return w;
 }
 
 // Calls f(plane, row of it, its columns' remainder, row of the phase, columns of the phase) for all
@@ -98,37 +86,37 @@ void spread_phases(const ConvShape& s, int64_t channels, const int64_t (&size)[3
 int64_t x_size(const ConvShape& t) { return t.batch * t.in_channels * t.in[0] * t.in[1]; }
 int64_t y_size(const ConvShape& t) { return t.batch * t.out_channels * t.out[0] * t.out[1]; }
 
-}  // namespace
-
-bool phases_forward(const ConvShape& s, const float* x, const float* w, const float* bias,
-                    float* y) {
-  if (!fits_phases(s)) return false;
-  Scratch<float> seen(x_size(phase_shape(s))), result(y_size(phase_shape(s)));
+bool forward(const ConvShape& s, const float* x, const float* w, const float* bias, float* y) {
+  const ConvShape t = phase_shape(s);
+  Scratch<float> seen(x_size(t)), result(y_size(t));
   gather_phases(s, s.in_channels, s.in, x, seen.data());
-  conv_forward(phase_shape(s), seen.data(), w, bias, result.data());
+  if (!winograd_forward(t, seen.data(), w, bias, result.data())) return false;
   spread_phases(s, s.out_channels, s.out, result.data(), y);
   return true;
 }
 
-bool phases_grad_input(const ConvShape& s, const float* gy, const float* w, float* gx) {
-  if (!fits_phases(s)) return false;
-  Scratch<float> grads(y_size(phase_shape(s))), result(x_size(phase_shape(s)));
+bool grad_input(const ConvShape& s, const float* gy, const float* w, const float*, float* gx) {
+  const ConvShape t = phase_shape(s);
+  Scratch<float> grads(y_size(t)), result(x_size(t));
   gather_phases(s, s.out_channels, s.out, gy, grads.data());
-  conv_grad_input(phase_shape(s), grads.data(), w, result.data());
+  if (!winograd_grad_input(t, grads.data(), w, nullptr, result.data())) return false;
   spread_phases(s, s.in_channels, s.in, result.data(), gx);
   return true;
 }
 
-bool phases_grad_weight(const ConvShape& s, const float* x, const float* gy, float* gw) {
-  if (!fits_phases(s)) return false;
-  Scratch<float> seen(x_size(phase_shape(s))), grads(y_size(phase_shape(s)));
+bool grad_weight(const ConvShape& s, const float* x, const float* gy, const float*, float* gw) {
+  const ConvShape t = phase_shape(s);
+  Scratch<float> seen(x_size(t)), grads(y_size(t));
   gather_phases(s, s.in_channels, s.in, x, seen.data());
   gather_phases(s, s.out_channels, s.out, gy, grads.data());
-  conv_grad_weight(phase_shape(s), seen.data(), grads.data(), gw);
-  // The zeros that fill up shorter phases of the gradients may have met an infinity.
-  return (s.out[0] % s.dilation[0] == 0 && s.out[1] % s.dilation[1] == 0) ||
-         std::all_of(gw, gw + s.out_channels * (s.in_channels / s.groups) * 9,
-                     [](float v) { return std::isfinite(v); });
+  return winograd_grad_weight(t, seen.data(), grads.data(), nullptr, gw);
 }
+
+}  // namespace
+
+extern constinit const ConvAlgorithms<float> winograd_dilated_f32 = {
+    {{"winograd_dilated", supports, work<ConvPass::forward>, forward},
+     {"winograd_dilated", supports, work<ConvPass::grad_input>, grad_input},
+     {"winograd_dilated", supports, work<ConvPass::grad_weight>, grad_weight}}};
 
 }  // namespace taeda::cpu

@@ -1,5 +1,5 @@
-// What convolutions with channels side by side share: panels of outputs, the pieces that images are
-// cut into, and how a piece's input is laid out.
+// What convolutions with channels side by side share: panels of outputs, the tiles that images are
+// cut into, and how a tile's input is copied.
 #pragma once
 
 #include <algorithm>
@@ -8,34 +8,23 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/cpu/conv/conv_tiling.h"
+#include "kernels/cpu/conv/algorithm.h"
+#include "kernels/cpu/conv/geometry.h"
 #include "kernels/cpu/conv/simd/conv_nhwc.h"
 
-namespace taeda::cpu::last {
+namespace taeda::cpu::nhwc {
 
-using direct::Axis;
-using direct::ceil_div;
-using direct::Problem;
-using direct::transpose;
-
-constexpr int64_t kPlacesTogether = 128;  // outputs whose gradients are summed at a stretch
-constexpr int64_t kNear = 1 << 13;        // weights that are copied at a stretch
-constexpr int64_t kTasks = 8;             // or more, where there is work enough
+constexpr int64_t kPositions = 128;  // outputs whose gradients are summed at a stretch
+constexpr int64_t kNear = 1 << 13;   // weights that are copied at a stretch
+constexpr int64_t kTasks = 8;        // or more, where there is work enough
 constexpr int64_t kManyWeights = 1 << 17;
-constexpr int64_t kMostLaid = 1 << 22;  // elements, where taps lie far apart
-// Measured: the time of a multiplication, beside one of a kernel that waits for nothing, and of an
-// element moved, of a result brought to its place and of a weight packed, in those of a register.
-constexpr double kWork = 1.08, kMove = 1, kResult = 2, kPack = 2;
-
-inline double real(int64_t n) { return static_cast<double>(n); }
-
-template <class T> const simd::LastLoops<T>& last_loops() {
-  using namespace simd;
-  if constexpr (std::is_same_v<T, float>) return TAEDA_PICK(last_kernels).f32;
-  else return TAEDA_PICK(last_kernels).f64;
+constexpr int64_t kTileElements = 1 << 17;  // of the padded copy of a block: half of a usual L2
+constexpr int64_t kMostElements = 1 << 22;  // of it where taps are far apart
+template <class T> const simd::NhwcLoops<T>& nhwc_loops() {
+  return typed<T>(TAEDA_PICK(nhwc_kernels));
 }
 
-template <class T> double lanes() { return static_cast<double>(last_loops<T>().widths[1]); }
+template <class T> double lanes() { return static_cast<double>(nhwc_loops<T>().widths[1]); }
 
 // Outputs [first, first + many) across one or two registers.
 struct Panel {
@@ -44,7 +33,7 @@ struct Panel {
   int64_t width;
 };
 template <class T> std::vector<Panel> panels_of(int64_t outputs) {
-  const auto& widths = last_loops<T>().widths;
+  const auto& widths = nhwc_loops<T>().widths;
   std::vector<Panel> list;
   for (int64_t first = 0; first < outputs; first += widths[0]) {
     const int64_t many = std::min(widths[0], outputs - first);
@@ -125,11 +114,11 @@ struct Box {
 };
 
 // Some planes of y or, of one plane, rows or, of one row, columns; and what of the input they read.
-struct Piece {
+struct Tile {
   Box y;
   Extent depth, height, width;
 
-  Piece(const std::vector<Part>& parts, const Box& y_) : y(y_) {
+  Tile(const std::vector<Part>& parts, const Box& y_) : y(y_) {
     for (const Part& part : parts) {
       cover(part.p.d, y.d, y.d + y.planes, part.skips_rows, depth);
       cover(part.p.h, y.h, y.h + y.rows, part.skips_rows, height);
@@ -137,7 +126,7 @@ struct Piece {
     }
   }
   int64_t size() const { return depth.size * height.size * width.size; }
-  // Where a place's channels begin.
+  // Where a position's channels begin.
   int64_t at(int64_t z, int64_t y, int64_t x) const {
     return ((z - depth.first) * height.size + y - height.first) * width.size + x - width.first;
   }
@@ -148,7 +137,7 @@ struct Sizes {
   int64_t volume() const { return d * h * w; }
 };
 
-// How y is cut into pieces, from the sizes alone.
+// How y is cut into tiles, from the sizes alone.
 struct Cut {
   const std::vector<Part>& parts;
   Sizes y;
@@ -157,49 +146,49 @@ struct Cut {
   Cut(const std::vector<Part>& parts_, const Sizes& y_, int64_t channels);
   int64_t down() const { return ceil_div(y.h, rows); }
   int64_t across() const { return ceil_div(y.w, cols); }
-  int64_t pieces() const { return ceil_div(y.d, planes) * down() * across(); }
+  int64_t tiles() const { return ceil_div(y.d, planes) * down() * across(); }
   // Makes more of them, as long as they are not too small.
   void cut_for(int64_t tasks) {
-    while (pieces() < tasks) {
+    while (tiles() < tasks) {
       if (planes > 1) planes = ceil_div(planes, 2);
       else if (rows >= 8) rows = ceil_div(rows, 2);
-      else if (rows == 1 && cols > kPlacesTogether) cols = ceil_div(cols, 2);
+      else if (rows == 1 && cols > kPositions) cols = ceil_div(cols, 2);
       else return;
     }
   }
-  Piece piece(int64_t i) const {
+  Tile tile(int64_t i) const {
     const int64_t w = i % across() * cols, h = i / across() % down() * rows;
     const int64_t d = i / across() / down() * planes;
-    return Piece(parts, {d, h, w, std::min(planes, y.d - d), std::min(rows, y.h - h),
-                         std::min(cols, y.w - w)});
+    return Tile(parts, {d, h, w, std::min(planes, y.d - d), std::min(rows, y.h - h),
+                        std::min(cols, y.w - w)});
   }
-  int64_t most() const {  // places of the largest piece
+  int64_t most() const {  // positions of the largest tile
     int64_t size = 0;
-    for (int64_t i = 0; i < pieces(); ++i) size = std::max(size, piece(i).size());
+    for (int64_t i = 0; i < tiles(); ++i) size = std::max(size, tile(i).size());
     return size;
   }
-  // Where a piece begins in a plane of y: it is one stretch.
-  int64_t begin(const Piece& p) const { return (p.y.d * y.h + p.y.h) * y.w + p.y.w; }
+  // Where a tile begins in a plane of y: it is one stretch.
+  int64_t begin(const Tile& p) const { return (p.y.d * y.h + p.y.h) * y.w + p.y.w; }
 };
 
-// x, [channel][place], as a piece reads it: [depth][height][width][channel].
-template <class T> void lay_out(const Problem& p, const Piece& piece, const T* x, T* to);
+// x, [channel][position], as a tile reads it: [depth][height][width][channel].
+template <class T> void copy_padded(const Problem& p, const Tile& tile, const T* x, T* to);
 
 // Number `part` of as many parts of that.
 template <class T>
-void lay_out_some(const Problem& p, Piece piece, int64_t part, int64_t parts, const T* x, T* to) {
-  Extent& e = piece.depth.size > 1 ? piece.depth : piece.height;
+void copy_padded_part(const Problem& p, Tile tile, int64_t part, int64_t parts, const T* x, T* to) {
+  Extent& e = tile.depth.size > 1 ? tile.depth : tile.height;
   const int64_t each = ceil_div(e.size, parts), first = std::min(part * each, e.size);
-  to += first * (piece.size() / std::max<int64_t>(1, e.size)) * p.channels;
+  to += first * (tile.size() / std::max<int64_t>(1, e.size)) * p.channels;
   e = {e.first + first, std::min(each, e.size - first)};
-  if (e.size > 0) lay_out(p, piece, x, to);
+  if (e.size > 0) copy_padded(p, tile, x, to);
 }
 
-// Where the part's tap reads, from the place of an output on.
-inline int64_t offset(const Part& part, const Piece& piece, int64_t d, int64_t h, int64_t w) {
+// Where the part's tap reads, from the position of an output on.
+inline int64_t offset(const Part& part, const Tile& tile, int64_t d, int64_t h, int64_t w) {
   const auto at = [](const Axis& a, int64_t i) { return a.taps[static_cast<size_t>(i)].position; };
-  const int64_t row = at(part.p.d, d) * piece.height.size + at(part.p.h, h);
-  return (row * piece.width.size + at(part.p.w, w)) * part.p.channels;
+  const int64_t row = at(part.p.d, d) * tile.height.size + at(part.p.h, h);
+  return (row * tile.width.size + at(part.p.w, w)) * part.p.channels;
 }
 
 inline Sizes sizes(const ConvShape& s, const int64_t (&of)[3]) {
@@ -207,23 +196,24 @@ inline Sizes sizes(const ConvShape& s, const int64_t (&of)[3]) {
   return {size(0), size(1), size(2)};
 }
 
-inline std::vector<Part> forward_parts(const ConvShape& s) {
-  return {Part(direct::forward_problem(s), s)};
-}
+inline std::vector<Part> forward_parts(const ConvShape& s) { return {Part(forward_problem(s), s)}; }
 
-// Elements of the input with its padding; infinite where that is out of all proportion.
-inline double padded_input(const std::vector<Part>& parts, const Sizes& in, const Sizes& out) {
-  const Piece all(parts, {0, 0, 0, out.d, out.h, out.w});
-  const double size = real(all.depth.size) * real(all.height.size) * real(all.width.size);
-  return size <= real(8 * in.volume() + direct::kBandElements) ? size : HUGE_VAL;
+// Elements of the input with its padding.
+inline double padded_input(const std::vector<Part>& parts, const Sizes& out) {
+  const Tile all(parts, {0, 0, 0, out.d, out.h, out.w});
+  return real(all.depth.size) * real(all.height.size) * real(all.width.size);
 }
 
 // Multiplications of rows by a panel, or as many as would take as long where rows are too few, or
 // registers narrower than there are.
 template <class T> double work_of(int64_t rows, const Panel& panel) {
-  const auto& loop = last_loops<T>();
+  const auto& loop = nhwc_loops<T>();
   return real(std::max(rows, loop.rows[0] >> (2 - panel.kind)) *
               std::max(panel.width, loop.widths[1]));
 }
 
-}  // namespace taeda::cpu::last
+// The gradient of the weights (conv_nhwc_weight.cpp).
+template <class T> ConvWork weight_work(const ConvShape& s);
+template <class T> bool grad_weight(const ConvShape& s, const T* x, const T* gy, const T*, T* gw);
+
+}  // namespace taeda::cpu::nhwc

@@ -1,0 +1,316 @@
+// Convolution as a product of matrices. The matrix of windows (im2col) has a row for each tap of
+// each input channel and a column for each output position. It is made in tiles: some columns are
+// copied to memory that fits a cache and multiplied at once. Tiles follow from the sizes alone, so
+// results do not depend on the number of threads.
+#include <algorithm>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/common/partial_sums.h"
+#include "kernels/cpu/common/scratch.h"
+#include "kernels/cpu/conv/algorithm.h"
+#include "kernels/cpu/conv/geometry.h"
+#include "kernels/cpu/conv/simd/conv.h"
+#include "kernels/cpu/gemm/blas.h"
+#include "kernels/cpu/gemm/simd/panels.h"
+
+namespace taeda::cpu {
+namespace {
+
+constexpr int64_t kTileElements = 1 << 18;  // of the matrix of windows in one tile
+constexpr int64_t kFewColumns = 128;        // images with fewer outputs share a tile
+
+template <class T> const simd::ConvLoops<T>& loops() { return typed<T>(TAEDA_PICK(conv_kernels)); }
+
+struct Plan {
+  simd::Window window;
+  int64_t batch, groups, in_channels, out_channels;
+  int64_t group_in, group_out;  // channels of one group
+  int64_t taps, depth;          // kernel volume, and rows of the matrix of windows
+  int64_t in_volume, out_volume;
+  bool pointwise;   // windows are single elements in their order: the matrix is x itself
+  bool one_window;  // the whole input: the matrix, transposed, is x itself
+  int64_t columns;  // of a tile, within one image
+  int64_t images;   // in a tile, where one image has few columns
+
+  explicit Plan(const ConvShape& s)
+      : window(window_of(s)),
+        batch(s.batch),
+        groups(s.groups),
+        in_channels(s.in_channels),
+        out_channels(s.out_channels),
+        group_in(in_channels / groups),
+        group_out(out_channels / groups),
+        taps(volume(s, s.kernel)),
+        depth(group_in * taps),
+        in_volume(volume(s, s.in)),
+        out_volume(volume(s, s.out)),
+        pointwise(taps == 1),
+        one_window(out_volume == 1) {
+    for (int d = 0; d < 3; ++d) {
+      const simd::Window& w = window;
+      pointwise = pointwise && w.stride[d] == 1 && w.padding[d] == 0;
+      one_window = one_window && w.kernel[d] == w.in[d] && w.padding[d] == 0 &&
+                   (w.dilation[d] == 1 || w.in[d] == 1);
+    }
+    const int64_t fitting =
+        std::max<int64_t>(2 * kFewColumns, kTileElements / std::max<int64_t>(depth, 1));
+    columns = std::min(out_volume, round_up(fitting, 16));
+    images = 1;
+    if (out_volume > 0 && out_volume < kFewColumns) {
+      images = std::clamp<int64_t>(2 * kFewColumns / out_volume, 1, batch);
+      columns = out_volume;
+    }
+  }
+
+  int64_t tiles_of_image() const { return ceil_div(out_volume, columns); }
+  int64_t tiles() const { return ceil_div(batch, images) * tiles_of_image(); }
+};
+
+// Some columns of the matrix of windows: `count` images from `image` on, output positions [begin,
+// end) of each.
+struct Tile {
+  int64_t image, count, begin, end;
+
+  Tile(const Plan& p, int64_t index) {
+    image = index / p.tiles_of_image() * p.images;
+    count = std::min(p.images, p.batch - image);
+    begin = index % p.tiles_of_image() * p.columns;
+    end = std::min(begin + p.columns, p.out_volume);
+  }
+  int64_t width() const { return end - begin; }
+  int64_t columns() const { return count * width(); }
+  // Whether the tile's part of a (batch, channels, volume) array is a matrix as it lies there.
+  bool in_place() const { return count == 1; }
+};
+
+// A matrix in memory: rows `ld` apart.
+template <class T> struct Matrix {
+  T* data;
+  int64_t ld;
+};
+
+// The windows over `channels` input channels from `channel` on.
+template <class T>
+Matrix<const T> windows(const Plan& p, const Tile& t, const T* x, int64_t channel, int64_t channels,
+                        T* memory) {
+  if (p.pointwise && t.in_place()) {
+    return {x + (t.image * p.in_channels + channel) * p.in_volume + t.begin, p.in_volume};
+  }
+  for (int64_t i = 0; i < t.count; ++i) {
+    loops<T>().im2col(p.window, channels,
+                      x + ((t.image + i) * p.in_channels + channel) * p.in_volume, t.begin, t.end,
+                      memory + i * t.width(), t.columns());
+  }
+  return {memory, t.columns()};
+}
+
+// The outputs' gradients of `channels` channels from `channel` on.
+template <class T>
+Matrix<const T> gradients(const Plan& p, const Tile& t, const T* gy, int64_t channel,
+                          int64_t channels, T* memory) {
+  if (t.in_place())
+    return {gy + (t.image * p.out_channels + channel) * p.out_volume + t.begin, p.out_volume};
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t i = 0; i < t.count; ++i) {
+      std::copy_n(gy + ((t.image + i) * p.out_channels + channel + c) * p.out_volume + t.begin,
+                  t.width(), memory + c * t.columns() + i * t.width());
+    }
+  }
+  return {memory, t.columns()};
+}
+
+// How many input channels of a group are worked on at once: parts with work enough each, and not
+// too many of them.
+int64_t channels_per_part(const Plan& p, int64_t columns) {
+  const int64_t enough =
+      ceil_div(int64_t{1} << 20, std::max<int64_t>(1, p.taps * p.group_out * columns));
+  const int64_t parts =
+      std::clamp<int64_t>(p.group_in / std::max(enough, ceil_div(64, p.taps)), 1, 16);
+  return ceil_div(p.group_in, parts);
+}
+
+template <class T> bool forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
+  const Plan p(s);
+  if (p.one_window) {
+    for (int64_t i = 0; bias && i < p.batch; ++i)
+      std::copy_n(bias, p.out_channels, y + i * p.out_channels);
+    for (int64_t g = 0; g < p.groups; ++g) {
+      gemm<T>(p.batch, p.group_out, p.depth, T(1), {x + g * p.depth, p.groups * p.depth},
+              {w + g * p.group_out * p.depth, p.depth, Trans::Yes}, T(bias ? 1 : 0),
+              y + g * p.group_out, p.out_channels);
+    }
+    return true;
+  }
+  const int64_t tiles = p.tiles();
+  parallel_for(tiles * p.groups, 1, [&](int64_t begin, int64_t end) {
+    const int64_t columns = p.columns * p.images;
+    Scratch<T> col(p.pointwise && p.images == 1 ? 0 : p.depth * columns);
+    Scratch<T> result(p.images == 1 ? 0 : p.group_out * columns);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t group = i / tiles;
+      const Tile t(p, i % tiles);
+      const Matrix<const T> seen = windows(p, t, x, group * p.group_in, p.group_in, col.data());
+      const int64_t channel = group * p.group_out;
+      T* to = y + (t.image * p.out_channels + channel) * p.out_volume + t.begin;
+      const MatrixRef<T> weight{w + channel * p.depth, p.depth};
+      T* sums = t.in_place() ? to : result.data();
+      const int64_t ld = t.in_place() ? p.out_volume : t.columns();
+      if (bias) {
+        gemm_onto_rows<T>(p.group_out, t.columns(), p.depth, weight, {seen.data, seen.ld},
+                          bias + channel, sums, ld);
+      } else {
+        gemm<T>(p.group_out, t.columns(), p.depth, T(1), weight, {seen.data, seen.ld}, T(0), sums,
+                ld);
+      }
+      if (t.in_place()) continue;
+      for (int64_t c = 0; c < p.group_out; ++c) {
+        for (int64_t image = 0; image < t.count; ++image) {
+          std::copy_n(result.data() + c * t.columns() + image * t.width(), t.width(),
+                      to + (image * p.out_channels + c) * p.out_volume);
+        }
+      }
+    }
+  });
+  return true;
+}
+
+template <class T> bool grad_input(const ConvShape& s, const T* gy, const T* w, const T*, T* gx) {
+  const Plan p(s);
+  if (p.one_window) {
+    for (int64_t g = 0; g < p.groups; ++g) {
+      gemm<T>(p.batch, p.depth, p.group_out, T(1), {gy + g * p.group_out, p.out_channels},
+              {w + g * p.group_out * p.depth, p.depth}, T(0), gx + g * p.depth, p.groups * p.depth);
+    }
+    return true;
+  }
+  // Windows overlap, so all tiles of an image are added by one thread; images and channels are
+  // dealt out.
+  const int64_t part = channels_per_part(p, p.out_volume * p.images),
+                parts = ceil_div(p.group_in, part);
+  const int64_t stacks = ceil_div(p.batch, p.images);
+  parallel_for(stacks * p.groups * parts, 1, [&](int64_t begin, int64_t end) {
+    const int64_t columns = p.columns * p.images;
+    Scratch<T> col(p.pointwise && p.images == 1 ? 0 : part * p.taps * columns);
+    Scratch<T> gathered(p.images == 1 ? 0 : p.group_out * columns);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t stack = i / (p.groups * parts), group = i / parts % p.groups;
+      const int64_t first = i % parts * part, channels = std::min(part, p.group_in - first);
+      const int64_t channel = group * p.group_in + first;
+      const MatrixRef<T> weight{w + group * p.group_out * p.depth + first * p.taps, p.depth,
+                                Trans::Yes};
+      for (int64_t k = 0; k < p.tiles_of_image(); ++k) {
+        const Tile t(p, stack * p.tiles_of_image() + k);
+        const Matrix<const T> g =
+            gradients(p, t, gy, group * p.group_out, p.group_out, gathered.data());
+        T* to = gx + (t.image * p.in_channels + channel) * p.in_volume;
+        if (p.pointwise && t.in_place()) {
+          gemm<T>(channels, t.columns(), p.group_out, T(1), weight, {g.data, g.ld}, T(0),
+                  to + t.begin, p.in_volume);
+          continue;
+        }
+        gemm<T>(channels * p.taps, t.columns(), p.group_out, T(1), weight, {g.data, g.ld}, T(0),
+                col.data(), t.columns());
+        for (int64_t image = 0; image < t.count; ++image) {
+          T* plane = to + image * p.in_channels * p.in_volume;
+          if (k == 0) std::fill_n(plane, channels * p.in_volume, T(0));
+          loops<T>().col2im(p.window, channels, col.data() + image * t.width(), t.columns(),
+                            t.begin, t.end, plane);
+        }
+      }
+    }
+  });
+  return true;
+}
+
+// How the gradient of the weights is cut. Few weights: runs of tiles are dealt out to threads, and
+// have sums of their own that are added in order. Many: input channels are dealt out.
+struct WeightCut {
+  int64_t run, sums, part;
+
+  explicit WeightCut(const Plan& p) {
+    const int64_t total = p.out_channels * p.depth, tiles = p.tiles();
+    const bool by_tiles = total <= int64_t{1} << 18;
+    const double work = real(total) * real(p.out_volume) * real(p.batch);
+    const int64_t most_sums = std::min(tiles, static_cast<int64_t>(work / (1 << 21)));
+    run = ceil_div(tiles, by_tiles ? std::clamp<int64_t>(most_sums, 1, 16) : 1);
+    sums = ceil_div(tiles, run);
+    part = by_tiles ? p.group_in : channels_per_part(p, p.batch * p.out_volume);
+  }
+};
+
+template <class T> bool grad_weight(const ConvShape& s, const T* x, const T* gy, const T*, T* gw) {
+  const Plan p(s);
+  if (p.one_window) {
+    for (int64_t g = 0; g < p.groups; ++g) {
+      gemm<T>(p.group_out, p.depth, p.batch, T(1),
+              {gy + g * p.group_out, p.out_channels, Trans::Yes},
+              {x + g * p.depth, p.groups * p.depth}, T(0), gw + g * p.group_out * p.depth, p.depth);
+    }
+    return true;
+  }
+  const int64_t total = p.out_channels * p.depth, tiles = p.tiles();
+  const WeightCut cut(p);
+  const int64_t parts = ceil_div(p.group_in, cut.part);
+  Scratch<T> partial(cut.sums > 1 ? cut.sums * total : 0);
+  parallel_for(cut.sums * p.groups * parts, 1, [&](int64_t begin, int64_t end) {
+    const int64_t columns = p.columns * p.images;
+    Scratch<T> col(p.pointwise && p.images == 1 ? 0 : cut.part * p.taps * columns);
+    Scratch<T> gathered(p.images == 1 ? 0 : p.group_out * columns);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t sum = i / (p.groups * parts), group = i / parts % p.groups;
+      const int64_t first = i % parts * cut.part, channels = std::min(cut.part, p.group_in - first);
+      T* to = (cut.sums > 1 ? partial.data() + sum * total : gw) + group * p.group_out * p.depth +
+              first * p.taps;
+      for (int64_t k = sum * cut.run; k < std::min((sum + 1) * cut.run, tiles); ++k) {
+        const Tile t(p, k);
+        const Matrix<const T> seen =
+            windows(p, t, x, group * p.group_in + first, channels, col.data());
+        const Matrix<const T> g =
+            gradients(p, t, gy, group * p.group_out, p.group_out, gathered.data());
+        gemm<T>(p.group_out, channels * p.taps, t.columns(), T(1), {g.data, g.ld},
+                {seen.data, seen.ld, Trans::Yes}, T(k == sum * cut.run ? 0 : 1), to, p.depth);
+      }
+    }
+  });
+  if (cut.sums > 1) add_parts(partial.data(), cut.sums, total, gw);
+  return true;
+}
+
+// ---- estimates ----
+
+bool supports(const ConvShape&) { return true; }
+
+template <class T> ConvWork work(const ConvShape& s, ConvPass pass) {
+  const Plan p(s);
+  const auto& panels = typed<T>(TAEDA_PICK(panel_kernels));
+  const int64_t width = 2 * panels.half, positions = p.batch * p.out_volume;
+  const bool in_place = p.one_window || (p.pointwise && p.images == 1);
+  // The product's rows, columns and depth.
+  int64_t m = p.group_out, n = positions, k = p.depth;
+  if (pass == ConvPass::grad_input) std::swap(m, k);
+  if (pass == ConvPass::grad_weight) std::swap(n, k);
+  ConvWork w;
+  w.fma = real(p.groups) * real(std::max<int64_t>(m, 3)) * real(round_up(n, width)) * real(k) /
+          real(panels.half);
+  const double windows = real(positions) * real(p.depth) * real(p.groups);
+  const double results = real(positions) * real(p.out_channels) * (p.images > 1 ? 1 : .25);
+  w.moved = (in_place ? .25 : p.window.stride[2] > 1 ? 1.5 : 1) * windows + results;
+  w.packed = real(p.out_channels) * real(p.depth) *
+             (pass == ConvPass::grad_weight ? real(WeightCut(p).sums) : real(p.tiles()));
+  w.calls = real(p.groups) * real(p.one_window ? 1 : p.tiles());
+  return w;
+}
+template <class T, ConvPass Pass> ConvWork work_of(const ConvShape& s) { return work<T>(s, Pass); }
+
+template <class T>
+constexpr ConvAlgorithms<T> im2col = {
+    {{"im2col", supports, work_of<T, ConvPass::forward>, forward<T>},
+     {"im2col", supports, work_of<T, ConvPass::grad_input>, grad_input<T>},
+     {"im2col", supports, work_of<T, ConvPass::grad_weight>, grad_weight<T>}}};
+
+}  // namespace
+
+extern constinit const ConvAlgorithms<float> im2col_f32 = im2col<float>;
+extern constinit const ConvAlgorithms<double> im2col_f64 = im2col<double>;
+
+}  // namespace taeda::cpu
