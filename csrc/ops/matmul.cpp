@@ -2,9 +2,7 @@
 #include "autograd/backward.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
-#include "kernels/cpu/gemm/blas.h"
-#include "kernels/cpu/gemm/gemm_bf16.h"
-#include "kernels/cpu/gemm/gemm_skinny_half.h"
+#include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/pointwise/pointwise.h"
 #include "ops/half.h"
 
@@ -20,6 +18,8 @@ template <class F> void visit_product(DType d, F&& f) {
     case DType::Int16: return f(Tag<int16_t>{});
     case DType::Int32: return f(Tag<int32_t>{});
     case DType::Int64: return f(Tag<int64_t>{});
+    case DType::Float16: return f(Tag<Half>{});
+    case DType::BFloat16: return f(Tag<BFloat16>{});
     default: return visit_inexact(d, "addmm_impl_cpu_", std::forward<F>(f));
   }
 }
@@ -52,164 +52,37 @@ template <class T> cpu::MatrixRef<T> matrix(const Tensor& t) {
 
 int64_t batch_step(const Tensor& t) { return t.dim() == 3 ? t.strides()[0] : 0; }
 
-cpu::HalfMatrix half_matrix(const Tensor& t) {
-  return {static_cast<const uint16_t*>(t.data()), t.stride(-2), t.stride(-1)};
-}
-// Whether a half-precision product reads its larger operand in place (few rows or columns on the
-// other side).
-bool with_few_rows(const Tensor& a, const Tensor& b) {
-  return is_half(a.dtype()) && !a.is_meta() &&
-         cpu::has_few_rows(a.dtype() == DType::BFloat16, a.size(-2), b.size(-1), a.size(-1),
-                           half_matrix(a), half_matrix(b));
-}
-
-// Whether to multiply with bfloat16 instructions. Small products with short sums are not:
-// converting to float32 costs less than packing panels, and preserves subnormal numbers.
-constexpr int64_t kFew = 8;
-bool in_bf16(const Tensor& a, const Tensor& b) {
-  const int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
-  return a.dtype() == DType::BFloat16 && ((n > kFew && k > kFew) || m * n * k >= 4096) &&
-         cpu::can_multiply_bf16() && !with_few_rows(a, b);
-}
-
-// Whether to multiply half-precision operands in float32 tiles, converting each tile while it is in
-// cache.
-bool in_float32_tiles(const Tensor& a, const Tensor& b) {
-  const int64_t k = a.size(-1), n = b.size(-1);
-  return is_half(a.dtype()) && a.dim() == 2 && a.size(0) > 1 && n > 1 && k > 0 &&
-         (k <= kFew || n <= kFew) && !a.is_meta() && !with_few_rows(a, b) && !in_bf16(a, b);
-}
-
-// Converts rows of `cols` elements, in one call if they are contiguous. Strides are in bytes.
-void convert(DType to, DType from, char* out, int64_t out_step, const char* in, int64_t in_along,
-             int64_t in_step, int64_t rows, int64_t cols) {
-  const auto to_size = static_cast<int64_t>(itemsize(to)),
-             from_size = static_cast<int64_t>(itemsize(from));
-  if (in_along == from_size && in_step == cols * from_size && out_step == cols * to_size) {
-    cols *= rows;
-    rows = 1;
-  }
-  loops().cast[static_cast<int>(to)][static_cast<int>(from)](out, to_size, out_step, in, in_along,
-                                                             in_step, cols, rows);
-}
-
-// Converts `rows` rows of a matrix, starting with `row`, to float32.
-void widen(const Tensor& t, int64_t row, int64_t rows, float* to) {
-  const int64_t down = t.stride(0) * 2, cols = t.size(1);
-  convert(DType::Float32, t.dtype(), reinterpret_cast<char*>(to), 4 * cols,
-          static_cast<const char*>(t.data()) + row * down, t.stride(1) * 2, down, rows, cols);
-}
-
-void multiply_float32_tiles(const Tensor& a, const Tensor& b, const Tensor& out) {
-  const int64_t m = a.size(0), k = a.size(1), n = b.size(1);
-  const int64_t wide = std::min<int64_t>(n, 512), across = (n + wide - 1) / wide;
-  const int64_t high = std::clamp<int64_t>((1 << 14) / (wide + k) / 8 * 8, 8, 1024);
-  const int64_t down = (m + high - 1) / high;
-  cpu::Scratch<float> right(k * n);
-  widen(b, 0, k, right.data());
-  const int64_t grain = std::max<int64_t>(1, (1 << 16) / (high * wide * k));
-  parallel_for(down * across, grain, [&](int64_t begin, int64_t end) {
-    cpu::Scratch<float> left(high * k), sums(high * wide);
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t i = t / across * high, j = t % across * wide;
-      const int64_t rows = std::min(high, m - i), cols = std::min(wide, n - j);
-      widen(a, i, rows, left.data());
-      cpu::gemm<float>(rows, cols, k, 1, {left.data(), k}, {right.data() + j, n}, 0, sums.data(),
-                       cols);
-      char* to = static_cast<char*>(out.data()) + 2 * (i * n + j);
-      if (out.dtype() == DType::BFloat16 && cpu::can_multiply_bf16()) {
-        const int64_t whole = cols == n ? rows : 1;  // contiguous rows
-        for (int64_t r = 0; r < rows; r += whole)
-          cpu::round_to_bf16(sums.data() + r * cols, whole * cols,
-                             reinterpret_cast<BFloat16*>(to) + r * n);
-      } else {
-        convert(out.dtype(), DType::Float32, to, 2 * n, reinterpret_cast<const char*>(sums.data()),
-                4, 4 * cols, rows, cols);
-      }
-    }
-  });
-}
-
-void multiply_bf16(const Tensor& a_in, const Tensor& b_in, const Tensor& out, float alpha,
-                   float beta) {
-  Tensor a_copy, b_copy;
-  const Tensor& a = readable(a_in, DType::BFloat16, a_copy);
-  const Tensor& b = readable(b_in, DType::BFloat16, b_copy);
-  const int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
-  const int64_t batch = out.dim() == 3 ? out.size(0) : 1;
-  const int64_t a_step = batch_step(a), b_step = batch_step(b);
-  const int64_t grain = std::max<int64_t>(1, (1 << 22) / std::max<int64_t>(1, m * n * k));
-  parallel_for(batch, batch < 8 ? batch : grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      auto ra = matrix<BFloat16>(a), rb = matrix<BFloat16>(b);
-      ra.data += i * a_step;
-      rb.data += i * b_step;
-      if (out.dtype() == DType::BFloat16) {
-        cpu::gemm_bf16(m, n, k, ra, rb, out.data_as<BFloat16>() + i * m * n, n);
-      } else {
-        cpu::gemm_bf16(m, n, k, alpha, ra, rb, beta, out.data_as<float>() + i * m * n, n);
-      }
-    }
-  });
-}
-
-void multiply_few_rows(const Tensor& a, const Tensor& b, const Tensor& out, float alpha,
-                       float beta) {
-  const int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
-  const int64_t batch = out.dim() == 3 ? out.size(0) : 1;
-  const int64_t a_step = batch_step(a), b_step = batch_step(b);
-  const int64_t grain = std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(1, m * n * k));
-  parallel_for(batch, batch < 8 ? batch : grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      cpu::HalfMatrix left = half_matrix(a), right = half_matrix(b);
-      left.data += i * a_step;
-      right.data += i * b_step;
-      cpu::multiply_few_rows(a.dtype() == DType::BFloat16, m, n, k, alpha, left, right, beta,
-                             out.data_as<float>() + i * m * n);
-    }
-  });
-}
-
-template <class T> cpu::MatrixRef<T> transposed(cpu::MatrixRef<T> x) {
-  return {x.data, x.stride, x.trans == cpu::Trans::No ? cpu::Trans::Yes : cpu::Trans::No};
-}
 Tensor transposed(const Tensor& t) {
   return make_view(t, Dims{t.size(1), t.size(0)}, Dims{t.stride(1), t.stride(0)}, t.offset());
 }
 
 // out (B, m, n), contiguous = alpha * a (B, m, k) @ b (B, k, n) + beta * out; if `b_transposed`, b
-// is (n, k). A two-dimensional operand is one matrix. bfloat16 operands give a float32 result, or a
-// bfloat16 one if in_bf16(); in that case alpha must be 1 and beta 0.
+// is (n, k). A two-dimensional operand is one matrix. Operands of half precision have a float32
+// result.
 void multiply(const Tensor& a_in, const Tensor& b_in, const Tensor& out, Scalar alpha, Scalar beta,
               bool b_transposed = false) {
   if (out.numel() == 0) return;
-  if (b_transposed && is_half(b_in.dtype()))
-    return multiply(a_in, transposed(b_in), out, alpha, beta);
-  if (with_few_rows(a_in, b_in))
-    return multiply_few_rows(a_in, b_in, out, alpha.to<float>(), beta.to<float>());
-  if (in_bf16(a_in, b_in)) {
-    return multiply_bf16(a_in, b_in, out, alpha.to<float>(), beta.to<float>());
-  }
-  DType compute = out.dtype();
+  const DType dtype = is_half(a_in.dtype()) ? a_in.dtype() : out.dtype();
   Tensor a_copy, b_copy;
-  const Tensor& a = readable(a_in, compute, a_copy);
-  const Tensor& b = readable(b_in, compute, b_copy);
+  const Tensor& a = readable(a_in, dtype, a_copy);
+  const Tensor& b = readable(b_in, dtype, b_copy);
   const int64_t k = a.sizes().back(), batch = out.dim() == 3 ? out.sizes()[0] : 1;
   const int64_t m = out.sizes()[out.sizes().size() - 2], n = out.sizes().back();
   const int64_t a_step = batch_step(a), b_step = batch_step(b);
-  visit_product(compute, [&](auto tag) {
+  visit_product(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    T* c = out.data_as<T>();
+    using Out = cpu::GemmOut<T>;
+    Out* c = out.data_as<Out>();
     auto ra = matrix<T>(a), rb = matrix<T>(b);
-    if (b_transposed) rb = transposed(rb);
+    if (b_transposed) rb = rb.transposed();
     if constexpr (std::is_integral_v<T>) {
       for (int64_t i = 0; i < batch; ++i, ra.data += a_step, rb.data += b_step)
         cpu::gemm_integer<T>(m, n, k, ra, rb, c + i * m * n, n);
     } else if (batch == 1) {
-      cpu::gemm<T>(m, n, k, alpha.to<T>(), ra, rb, beta.to<T>(), c, n);
+      cpu::gemm<Out, T>(m, n, k, alpha.to<Out>(), ra, rb, beta.to<Out>(), c, n);
     } else {
-      cpu::gemm_batched<T>(batch, m, n, k, alpha.to<T>(), ra, a_step, rb, b_step, beta.to<T>(), c,
-                           n, m * n);
+      cpu::gemm_batched<Out, T>(batch, m, n, k, alpha.to<Out>(), ra, a_step, rb, b_step,
+                                beta.to<Out>(), c, n, m * n);
     }
   });
 }
@@ -228,7 +101,7 @@ void multiply_onto(const Tensor& a_in, const Tensor& b_in, const Tensor& bias, c
   const Tensor row = contiguous(bias);
   visit_inexact(out.dtype(), "addmm_impl_cpu_", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::gemm_onto<T>(m, n, a.sizes()[1], matrix<T>(a), transposed(matrix<T>(b)), row.data_as<T>(),
+    cpu::gemm_onto<T>(m, n, a.sizes()[1], matrix<T>(a), matrix<T>(b).transposed(), row.data_as<T>(),
                       out.data_as<T>(), n);
   });
 }
@@ -239,13 +112,7 @@ DType product_dtype(DType d) {
 }
 
 Tensor product(const Tensor& a, const Tensor& b, DimsRef sizes) {
-  if (in_float32_tiles(a, b)) {
-    Tensor out = empty(sizes, a.options());
-    multiply_float32_tiles(a, b, out);
-    return out;
-  }
-  const DType dtype = in_bf16(a, b) ? a.dtype() : product_dtype(a.dtype());
-  Tensor out = empty(sizes, {dtype, a.device()});
+  Tensor out = empty(sizes, {product_dtype(a.dtype()), a.device()});
   if (!out.is_meta()) multiply(a, b, out, 1, 0);
   return finished(out, a.dtype());
 }

@@ -14,7 +14,7 @@
 #include "base/random.h"
 #include "base/thread_pool.h"
 #include "check.h"
-#include "kernels/cpu/gemm/blas.h"
+#include "kernels/cpu/gemm/gemm.h"
 
 namespace taeda::test {
 namespace {

@@ -1,66 +1,80 @@
 #include "kernels/cpu/gemm/gemm_packed.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 #include <type_traits>
 
+#include "base/half.h"
 #include "base/thread_pool.h"
-#include "kernels/cpu/common/scratch.h"
-#include "kernels/cpu/gemm/simd/panels.h"
-#include "kernels/cpu/pointwise/simd/transpose.h"
-#include "kernels/cpu/simd/pick.h"
 
-// Columns of the right side are copied to panels as wide as two registers, [depth][column], or one
-// for the last few; the rows of the left side are read where they lie if its elements along the
-// depth lie side by side, otherwise some at a time are copied. A result's sum always runs over the
-// depth in the same blocks and in order, so its bits do not depend on how the work is cut.
+// Columns of b are packed into panels two registers wide, [p][column], or one for the last few.
+// Rows of a are read where they are if they are contiguous along k, otherwise some at a time are
+// packed too. Blocks of k and of columns are such that the panels stay in the second cache. A sum
+// always runs over k in the same blocks and in order, so its bits do not depend on how the work is
+// cut.
 namespace taeda::cpu {
 namespace {
 
-constexpr int64_t kDepth = 512;        // at most, of what is multiplied at a time
-constexpr int64_t kGroups = 8;         // of rows that are copied at a time
-constexpr int64_t kFewRows = 16;       // that do not pay for a copy of the right side
-constexpr int64_t kNearest = 1 << 15;  // bytes that stay in the first cache
-constexpr int64_t kNear = 1 << 18;     // bytes that stay in a cache that the kernel can wait for
-constexpr int64_t kShared = 1 << 20;   // elements that are copied once for all tasks
-constexpr int64_t kCopied = 1 << 15;   // of them, worth another thread
-constexpr int64_t kMostCols = 256;
-constexpr int64_t kLargest = 8 * 32;  // elements of a product's result
+constexpr int64_t kDepth = 384;         // of k at a time, at most
+constexpr int64_t kGroups = 8;          // tiles of rows that are packed at a time
+constexpr int64_t kFewRows = 16;        // that do not pay for packing b
+constexpr int64_t kNearest = 1 << 15;   // bytes of a transposed left side that is not packed
+constexpr int64_t kNear = 1 << 17;      // bytes of a right side that is not packed
+constexpr int64_t kShared = 1 << 22;    // elements that are packed once for all tasks
+constexpr int64_t kPackTask = 1 << 15;  // of them, worth another thread
+constexpr int64_t kMostCols = 512;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+int64_t round_up(int64_t a, int64_t b) { return ceil_quotient(a, b) * b; }
 
-template <class T> const simd::PanelLoops<T>& loops() {
-  using namespace simd;
-  if constexpr (std::is_same_v<T, float>) return TAEDA_PICK(panel_kernels).f32;
-  else return TAEDA_PICK(panel_kernels).f64;
-}
-template <class T> simd::Transpose transposition() {
-  using namespace simd;
-  if constexpr (sizeof(T) == 4) return TAEDA_PICK(transpose_kernels).bytes4;
-  else return TAEDA_PICK(transpose_kernels).bytes8;
+// Elements of T, which are converted to what they are summed in when they are packed.
+template <class Of> struct Elements {
+  using T = Of;
+  using Packed = simd::SumOf<T>;
+  static constexpr int64_t unit = 1;  // elements along k in a Packed
+  static constexpr bool converts = !std::is_same_v<T, Packed>;
+  static const simd::ProductKernels<T>& kernels() { return product_kernels<T>(); }
+};
+
+// bfloat16 numbers in pairs along k, where one instruction multiplies pairs.
+struct Bf16Pairs {
+  using T = BFloat16;
+  using Packed = uint32_t;  // perhaps unaligned where it is part of a
+  static constexpr int64_t unit = 2;
+  static constexpr bool converts = false;
+  static const simd::Bf16Kernels& kernels() { return TAEDA_PICK(bf16_kernels); }
+};
+bool has_bf16_pairs() {
+#if defined(__x86_64__)
+  static const bool has = __builtin_cpu_supports("avx512bf16") && Bf16Pairs::kernels().tile;
+  return has;
+#else
+  return false;
+#endif
 }
 
 // The rows and columns of a task, from the sizes alone.
-struct Cut {
+struct Tasks {
   int64_t rows, cols;
 
-  Cut(int64_t m, int64_t n, int64_t k, bool copies_rows) : rows(m), cols(std::min(n, kMostCols)) {
+  Tasks(int64_t m, int64_t n, int64_t k, int64_t tile_rows, int64_t tile_cols, int64_t most_cols,
+        bool packs_a)
+      : rows(m),
+        cols(std::min(n, most_cols)) {
     constexpr double small = 1 << 18, large = 1 << 23;  // m * n * k that is worth another thread
     const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
     const double tasks = std::min(work / small, std::clamp(work / large, 8.0, 64.0));
-    // Each task copies its rows for itself: if there are such, cut that side first.
-    auto cut = [&](bool by_rows, int64_t least) {
+    if (n > cols) cols = round_up(ceil_quotient(n, ceil_quotient(n, cols)), tile_cols);
+    const auto cut = [&](bool by_rows, int64_t least) {
       int64_t& side = by_rows ? rows : cols;
       const int64_t whole = by_rows ? m : n;
-      for (int64_t parts = ceil_div(whole, side); side >= 2 * least;) {
-        if (2 * static_cast<double>(ceil_div(m, rows) * ceil_div(n, cols)) > tasks) return;
+      for (int64_t parts = ceil_quotient(whole, side); side >= 2 * least;) {
+        const int64_t count = ceil_quotient(m, rows) * ceil_quotient(n, cols);
+        if (2 * static_cast<double>(count) > tasks) return;
         parts *= 2;
-        side = round_up(ceil_div(whole, parts), by_rows ? 8 : 32);
+        side = round_up(ceil_quotient(whole, parts), by_rows ? tile_rows : tile_cols);
       }
     };
-    if (copies_rows) cut(true, 32);
+    if (packs_a) cut(true, 32);  // each task packs its rows of a for itself
     for (const int64_t least : {128, 64, 32}) {
       cut(false, least);
       cut(true, least);
@@ -68,194 +82,250 @@ struct Cut {
   }
 };
 
-template <class T> struct Product {
-  int64_t m, n, k;
-  MatrixRef<T> a, b;
-  simd::Finish<T> finish;
-  T* c;
-  int64_t ldc;
-  const simd::PanelLoops<T>& loop = loops<T>();
+template <class E> class Packer {
+ public:
+  using T = typename E::T;
+  using Packed = typename E::Packed;
 
-  // Of a short left side, elements along the depth are read a row apart.
-  bool copies_rows() const {
-    return a.trans != Trans::No && k * a.stride * int64_t{sizeof(T)} > kNearest;
+  explicit Packer(const Product<T>& x) : x_(x) {
+    const bool contiguous = x.a.trans == Trans::No;
+    const int64_t bytes = x.k * x.a.stride * int64_t{sizeof(T)};
+    if constexpr (E::unit > 1) {
+      // Not where rows are so far apart that they share few lines of the first cache.
+      const bool whole = x.k % E::unit == 0 && x.a.stride % E::unit == 0;
+      a_ = contiguous && whole && x.a.stride % 1024 != 0 ? Left::in_place : Left::packed;
+    } else if (contiguous) {
+      a_ = E::converts ? Left::converted : Left::in_place;
+    } else {
+      a_ = E::converts || bytes > kNearest ? Left::packed : Left::in_place;
+    }
   }
 
-  int64_t depth() const { return ceil_div(k, ceil_div(k, kDepth)); }
-  int64_t padded(int64_t cols) const { return round_up(cols, loop.half); }
-
-  // Columns from `left` to `right` of `count` rows of the right side, from row p on.
-  void copy_panels(int64_t p, int64_t count, int64_t left, int64_t right, T* to) const {
-    const int64_t width = 2 * loop.half;
-    for (int64_t j = left; j < right; j += width)
-      copy_panel(p, count, j, right, to + (j - left) * count);
+  bool packs_a() const { return a_ != Left::in_place; }
+  int64_t width() const { return 2 * kernel_.lanes; }
+  int64_t depth() const {
+    return round_up(ceil_quotient(x_.k, ceil_quotient(x_.k, kDepth * E::unit)), E::unit);
   }
+  int64_t padded(int64_t cols) const { return round_up(cols, kernel_.lanes); }
+  static int64_t units(int64_t count) { return ceil_quotient(count, E::unit); }
 
-  // Whether the columns are read where they lie.
+  // Columns of a task: a block of panels takes half of the second cache.
+  int64_t most_cols() const {
+    const int64_t column = units(depth()) * int64_t{sizeof(Packed)};
+    const int64_t fit = caches().l2 / 2 / column / width() * width();
+    return std::clamp(fit, 2 * width(), kMostCols);
+  }
   bool in_place(int64_t rows) const {
-    return b.trans == Trans::No &&
-           (rows <= kFewRows || depth() * b.stride * int64_t{sizeof(T)} <= kNear);
+    if (E::converts || E::unit > 1 || x_.b.trans != Trans::No) return false;
+    return rows <= kFewRows || depth() * x_.b.stride * int64_t{sizeof(T)} <= kNear;
   }
 
-  // The results from row `top` to `bottom` and from column `left` to `right`. shared: all panels,
-  // or null.
-  void run(int64_t top, int64_t bottom, int64_t left, int64_t right, const T* shared) const {
-    const int64_t width = 2 * loop.half, most = depth();
-    for (int64_t p = 0; shared && p < k; p += most) {
-      const int64_t count = std::min(most, k - p);
-      const T* panels = shared + p * padded(n) + left * count;
-      run_block(p, count, top, bottom, left, right, {panels, n});
-    }
-    if (shared) return;
-    const int64_t there = in_place(bottom - top) ? (right - left) / width * width : 0;
-    Scratch<T> panels(padded(right - left - there) * most);
-    for (int64_t p = 0; p < k; p += most) {
-      const int64_t count = std::min(most, k - p);
-      copy_panels(p, count, left + there, right, panels.data());
-      run_block(p, count, top, bottom, left, left + there, {at(b, p, left), right, b.stride});
-      run_block(p, count, top, bottom, left + there, right, {panels.data(), right});
+  // Columns [left, right) of rows [p, p + count) of b.
+  void pack(int64_t p, int64_t count, int64_t left, int64_t right, Packed* to) const {
+    const int64_t whole = (right - left) / width() * width(), rest = right - left - whole;
+    pack_panels(p, count, left, whole, width(), to);
+    pack_panels(p, count, left + whole, rest, panel_width(rest), to + whole * units(count));
+  }
+
+  // The results of rows [top, bottom) and columns [left, right). shared: all panels of b, or null.
+  void run(int64_t top, int64_t bottom, int64_t left, int64_t right, const Packed* shared) const {
+    const int64_t there = !shared && in_place(bottom - top)
+                              ? (right - left) / width() * width()
+                              : 0;  // columns that are read where they are
+    Scratch<Packed> panels(shared ? 0 : padded(right - left - there) * units(depth()));
+    for (int64_t p = 0; p < x_.k; p += depth()) {
+      const int64_t count = std::min(depth(), x_.k - p);
+      if (shared) {
+        run_block(p, count, top, bottom, left, right, x_.n,
+                  shared + units(p) * padded(x_.n) + left * units(count));
+        continue;
+      }
+      pack(p, count, left + there, right, panels.data());
+      if constexpr (!E::converts && E::unit == 1)
+        run_block(p, count, top, bottom, left, left + there, right, x_.b.from(p, left).data,
+                  x_.b.stride);
+      run_block(p, count, top, bottom, left + there, right, right, panels.data());
     }
   }
 
-  // Where a block of columns is read: as panels one after the other, made of the columns up to
-  // `end`, or, where `stride` is not 0, in the matrix itself.
-  struct Columns {
-    const T* data;
-    int64_t end, stride = 0;
-  };
-
-  // A block of the depth.
+  // A block of k. panels: of the columns [left, end_of_panels), or, with `b_row`, that part of b
+  // itself.
   void run_block(int64_t p, int64_t count, int64_t top, int64_t bottom, int64_t left, int64_t right,
-                 Columns columns) const {
+                 int64_t end_of_panels, const Packed* panels, int64_t b_row = 0) const {
     if (left >= right) return;
-    const int64_t batch = copies_rows() ? kGroups * loop.rows : loop.rows;
-    Scratch<T> rows(copies_rows() ? batch * count : 0);
+    const int64_t batch = packs_a() ? kGroups * kernel_.rows : bottom - top;
+    Scratch<Packed> copy(packs_a() ? batch * units(count) : 0);
     for (int64_t i = top; i < bottom; i += batch) {
-      const int64_t most = std::min(batch, bottom - i);
-      if (copies_rows()) loop.copy_rows(count, most, at(a, i, p), a.stride, rows.data());
-      for (int64_t r = 0; r < most; r += loop.rows) {
-        const int64_t many = std::min(loop.rows, most - r);
-        const T* from = copies_rows() ? rows.data() + r * count : at(a, i + r, p);
-        const bool plain = a.trans == Trans::No;
-        const int64_t row = plain ? a.stride : 1;
-        const int64_t step = plain ? 1 : copies_rows() ? many : a.stride;
-        for (int64_t j = left; j < right; j += 2 * loop.half) {
-          const T* panel = columns.data + (j - left) * (columns.stride ? 1 : count);
-          const int64_t b_row = columns.stride ? columns.stride : panel_width(columns.end - j);
-          panel_product(count, many, from, row, step, panel, b_row, p, right - j, i + r, j);
+      const int64_t many = std::min(batch, bottom - i), tiles = ceil_quotient(many, kernel_.rows);
+      copy_rows(i, many, p, count, copy.data());
+      for (int64_t t = 0; t < tiles; ++t) {
+        // Tiles of about as many rows each: those of one or two wait for their sums.
+        const bool packed = a_ == Left::packed;
+        const int64_t first = packed ? t * kernel_.rows : t * many / tiles;
+        const int64_t end = packed ? std::min(many, first + kernel_.rows) : (t + 1) * many / tiles;
+        const Rows rows = rows_at(i, first, p, count, copy.data());
+        for (int64_t j = left; j < right; j += width()) {
+          const int64_t step = b_row ? b_row : panel_width(end_of_panels - j);
+          const Packed* from = panels + (j - left) * (b_row ? 1 : units(count));
+          kernel_.tile(units(count), end - first, std::min(width(), right - j), rows.data, rows.row,
+                       rows.step, from, step, epilogue(p, i + first, j),
+                       x_.c + (i + first) * x_.ldc + j, x_.ldc);
         }
       }
     }
   }
 
  private:
-  static const T* at(const MatrixRef<T>& x, int64_t row, int64_t col) {
-    return x.data + (x.trans == Trans::No ? row * x.stride + col : col * x.stride + row);
+  enum class Left : uint8_t { in_place, converted, packed };
+  struct Rows {
+    const Packed* data;
+    int64_t row, step;
+  };
+
+  void pack_panels(int64_t p, int64_t count, int64_t j, int64_t cols, int64_t width,
+                   Packed* to) const {
+    const bool plain = x_.b.trans == Trans::No;
+    if (cols > 0)
+      kernel_.pack(count, cols, width, x_.b.from(p, j).data, plain ? x_.b.stride : 1,
+                   plain ? 1 : x_.b.stride, to);
   }
 
   // Of a panel that begins where `cols` columns are left.
-  int64_t panel_width(int64_t cols) const { return cols > loop.half ? 2 * loop.half : loop.half; }
+  int64_t panel_width(int64_t cols) const { return cols > kernel_.lanes ? width() : kernel_.lanes; }
 
-  // The columns from j on, as many as a panel holds.
-  void copy_panel(int64_t p, int64_t count, int64_t j, int64_t right, T* to) const {
-    const int64_t width = panel_width(right - j), cols = std::min(width, right - j);
-    const T* from = at(b, p, j);
-    if (b.trans == Trans::No)
-      return loop.copy_panel(count, cols, width > loop.half, from, b.stride, to);
-    constexpr auto bytes = static_cast<int64_t>(sizeof(T));
-    if (cols < width) std::fill_n(to, count * width, T(0));
-    transposition<T>()(reinterpret_cast<char*>(to), width * bytes,
-                       reinterpret_cast<const char*>(from), b.stride * bytes, cols, count);
+  void copy_rows(int64_t i, int64_t many, int64_t p, int64_t count, Packed* to) const {
+    if (!packs_a()) return;
+    const MatrixRef<T> a = x_.a.from(i, p);
+    if constexpr (E::unit == 1) {
+      if (a_ == Left::converted)
+        return kernel_.convert_rows(many, count, a.data, a.stride, to, count);
+    }
+    const bool plain = a.trans == Trans::No;
+    kernel_.pack(count, many, kernel_.rows, a.data, plain ? 1 : a.stride, plain ? a.stride : 1, to);
   }
 
-  // `many` rows from i on and `cols` columns from j on, or as many as a panel holds.
-  void panel_product(int64_t count, int64_t many, const T* from, int64_t row, int64_t step,
-                     const T* panel, int64_t b_row, int64_t p, int64_t cols, int64_t i,
-                     int64_t j) const {
-    T* to = c + i * ldc + j;
-    const int64_t width = panel_width(cols);
-    const bool wide = width > loop.half;
-    simd::Finish<T> f{finish.alpha, T(1)};  // later blocks of the depth add to what is there
-    if (p == 0) {
-      f = {finish.alpha, finish.beta, finish.start ? finish.start + j : nullptr,
-           finish.of_rows ? finish.of_rows + i : nullptr};
-    }
-    if (cols >= width) {
-      return loop.product(count, many, wide, from, row, step, panel, b_row, f, to, ldc);
-    }
-    alignas(64) T sums[kLargest];
-    loop.product(count, many, wide, from, row, step, panel, b_row, {f.alpha, T(0)}, sums, width);
-    const T* v = sums;
-    for (int64_t r = 0; r < many; ++r, to += ldc, v += width) {
-      if (f.start) std::transform(v, v + cols, f.start, to, std::plus<T>());
-      else if (f.of_rows) std::transform(v, v + cols, to, [&](T x) { return x + f.of_rows[r]; });
-      else if (f.beta == T(0)) std::copy_n(v, cols, to);
-      else std::transform(v, v + cols, to, to, [&](T x, T y) { return x + f.beta * y; });
-    }
+  // The rows from i + first on, of which those from i on have been copied.
+  Rows rows_at(int64_t i, int64_t first, int64_t p, int64_t count, const Packed* copy) const {
+    if (a_ == Left::packed) return {copy + first * units(count), 1, kernel_.rows};
+    if (a_ == Left::converted) return {copy + first * count, count, 1};
+    const MatrixRef<T> a = x_.a.from(i + first, p);
+    const auto* data = reinterpret_cast<const Packed*>(a.data);
+    if (a.trans == Trans::No) return {data, a.stride / E::unit, 1};
+    return {data, 1, a.stride};
   }
+
+  auto epilogue(int64_t p, int64_t i, int64_t j) const {
+    auto e = x_.epilogue;
+    if (p > 0) return decltype(e){e.alpha, 1};  // later blocks add to what is there
+    if (e.bias) e.bias += j;
+    if (e.row_bias) e.row_bias += i;
+    return e;
+  }
+
+  const Product<T>& x_;
+  decltype(E::kernels()) kernel_ = E::kernels();
+  Left a_;
 };
 
-}  // namespace
-
-template <class T>
-void gemm_panels(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta,
-                 T* c, int64_t ldc, const T* start, const T* of_rows) {
-  const Product<T> product{m, n, k, a, b, {alpha, beta, start, of_rows}, c, ldc};
-  const Cut cut(m, n, k, product.copies_rows());
-  const int64_t across = ceil_div(n, cut.cols), down = ceil_div(m, cut.rows);
-  std::optional<Panels<T>> shared;
-  if (down > 1 && n * k <= kShared && !product.in_place(cut.rows)) shared.emplace(k, n, b);
-  parallel_for(across * down, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t i = t / across * cut.rows, j = t % across * cut.cols;
-      product.run(i, std::min(i + cut.rows, m), j, std::min(j + cut.cols, n),
-                  shared ? shared->data() : nullptr);
-    }
-  });
-}
-
-template <class T>
-Panels<T>::Panels(int64_t k, int64_t n, MatrixRef<T> b)
-    : k_(k),
-      n_(n),
-      panels_(k * round_up(n, loops<T>().half)) {
-  if (k == 0) return;
-  const Product<T> product{0, n, k, {}, b, {}, nullptr, 0};
-  const int64_t depth = product.depth(), width = 2 * loops<T>().half;
-  const int64_t grain = std::max<int64_t>(1, kCopied / (width * depth));
+// All panels of b, one block of k after the other.
+template <class E> void pack_all(const Packer<E>& packer, int64_t k, int64_t n, auto* to) {
+  const int64_t depth = packer.depth(), width = packer.width();
+  const int64_t grain = std::max<int64_t>(1, kPackTask / (width * depth));
   for (int64_t p = 0; p < k; p += depth) {
     const int64_t count = std::min(depth, k - p);
-    T* to = panels_.data() + p * product.padded(n);
-    parallel_for(ceil_div(n, width), grain, [&](int64_t begin, int64_t end) {
-      product.copy_panels(p, count, begin * width, std::min(end * width, n),
-                          to + begin * width * count);
+    auto* block = to + packer.units(p) * packer.padded(n);
+    parallel_for(ceil_quotient(n, width), grain, [&](int64_t begin, int64_t end) {
+      packer.pack(p, count, begin * width, std::min(end * width, n),
+                  block + begin * width * packer.units(count));
     });
   }
 }
 
-template <class T> int64_t Panels<T>::rows_together() { return loops<T>().rows; }
-
-template <class T>
-void Panels<T>::multiply(int64_t m, int64_t n, T alpha, const T* a, int64_t lda, T beta, T* c,
-                         int64_t ldc) const {
-  if (k_ == 0) return gemm<T>(m, n, 0, alpha, {a, lda}, {}, beta, c, ldc);
-  const Product<T> product{m, n, k_, {a, lda}, {}, {alpha, beta}, c, ldc};
-  const int64_t depth = product.depth(), width = 2 * loops<T>().half;
-  const int64_t grain = std::max<int64_t>(1, (1 << 20) / std::max<int64_t>(1, m * k_ * width));
-  parallel_for(ceil_div(n, width), grain, [&](int64_t begin, int64_t end) {
-    for (int64_t p = 0; p < k_; p += depth) {
-      const int64_t count = std::min(depth, k_ - p), left = begin * width;
-      const T* panels = panels_.data() + p * product.padded(n_) + left * count;
-      product.run_block(p, count, 0, m, left, std::min(end * width, n), {panels, n_});
+template <class E> void multiply(const Product<typename E::T>& x) {
+  using Packed = typename E::Packed;
+  const Packer<E> packer(x);
+  const Tasks task(x.m, x.n, x.k, E::kernels().rows, packer.width(), packer.most_cols(),
+                   packer.packs_a());
+  const int64_t across = ceil_quotient(x.n, task.cols), down = ceil_quotient(x.m, task.rows);
+  std::optional<Scratch<Packed>> shared;
+  if (down > 1 && x.n * x.k <= kShared && !packer.in_place(task.rows)) {
+    shared.emplace(packer.padded(x.n) * packer.units(x.k + E::unit * x.k / packer.depth()));
+    pack_all(packer, x.k, x.n, shared->data());
+  }
+  parallel_for(across * down, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t i = t / across * task.rows, j = t % across * task.cols;
+      packer.run(i, std::min(i + task.rows, x.m), j, std::min(j + task.cols, x.n),
+                 shared ? shared->data() : nullptr);
     }
   });
 }
 
-template void gemm_panels(int64_t, int64_t, int64_t, float, MatrixRef<float>, MatrixRef<float>,
-                          float, float*, int64_t, const float*, const float*);
-template void gemm_panels(int64_t, int64_t, int64_t, double, MatrixRef<double>, MatrixRef<double>,
-                          double, double*, int64_t, const double*, const double*);
-template class Panels<float>;
-template class Panels<double>;
+}  // namespace
+
+template <class T> void packed_gemm(const Product<T>& x) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    if (has_bf16_pairs()) return multiply<Bf16Pairs>(x);
+  }
+  multiply<Elements<T>>(x);
+}
+
+template <class T> double packed_cost(const Product<T>& x) {
+  const GemmTuning& t = gemm_tuning();
+  const Packer<Elements<T>> packer(x);
+  const auto m = static_cast<double>(x.m), n = static_cast<double>(x.n),
+             k = static_cast<double>(x.k);
+  const double lanes = static_cast<double>(product_kernels<T>().lanes);
+  const double registers = static_cast<double>(packer.padded(x.n)) / lanes;
+  constexpr bool converts = Elements<T>::converts;
+  const double pack_b = packer.in_place(x.m)                 ? 0
+                        : converts || x.b.trans != Trans::No ? t.transpose
+                                                             : t.pack;
+  return t.call + m * registers * k * t.packed + n * k * pack_b +
+         (packer.packs_a() ? m * k * t.transpose : 0);
+}
+
+template <class T>
+PackedMatrix<T>::PackedMatrix(int64_t k, int64_t n, MatrixRef<T> b)
+    : k_(k),
+      n_(n),
+      panels_(k * round_up(n, product_kernels<T>().lanes)) {
+  if (k == 0) return;
+  const Product<T> x{0, n, k, {}, b, {}, nullptr, 0};
+  pack_all(Packer<Elements<T>>(x), k, n, panels_.data());
+}
+
+template <class T>
+void PackedMatrix<T>::multiply(int64_t m, int64_t n, T alpha, const T* a, int64_t lda, T beta, T* c,
+                               int64_t ldc) const {
+  if (k_ == 0) return gemm<T>(m, n, 0, alpha, {a, lda}, {}, beta, c, ldc);
+  const Product<T> x{m, n, k_, {a, lda}, {}, {alpha, beta}, c, ldc};
+  const Packer<Elements<T>> packer(x);
+  const int64_t depth = packer.depth(), width = packer.width();
+  const int64_t grain = std::max<int64_t>(1, (1 << 20) / std::max<int64_t>(1, m * k_ * width));
+  parallel_for(ceil_quotient(n, width), grain, [&](int64_t begin, int64_t end) {
+    for (int64_t p = 0; p < k_; p += depth) {
+      const int64_t count = std::min(depth, k_ - p), left = begin * width;
+      const T* panels = panels_.data() + p * packer.padded(n_) + left * count;
+      packer.run_block(p, count, 0, m, left, std::min(end * width, n), n_, panels);
+    }
+  });
+}
+
+#define TAEDA_PACKED(T)                           \
+  template void packed_gemm(const Product<T>& x); \
+  template double packed_cost(const Product<T>& x);
+TAEDA_PACKED(float)
+TAEDA_PACKED(double)
+TAEDA_PACKED(Half)
+TAEDA_PACKED(BFloat16)
+TAEDA_PACKED(int8_t)
+TAEDA_PACKED(uint8_t)
+TAEDA_PACKED(int16_t)
+TAEDA_PACKED(int32_t)
+TAEDA_PACKED(int64_t)
+#undef TAEDA_PACKED
+template class PackedMatrix<float>;
+template class PackedMatrix<double>;
 
 }  // namespace taeda::cpu

@@ -1,28 +1,53 @@
-// Matrix products of float and double by a kernel of our own: faster than BLAS from some tens of
-// rows and columns on.
+// Products of any size by packed panels: columns of b are copied in the order in which a tile of
+// results reads them.
 #pragma once
 
 #include <cstddef>
 
 #include "kernels/cpu/common/scratch.h"
-#include "kernels/cpu/gemm/blas.h"
+#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/tuning.h"
+#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
 
-// As gemm; where `start` is given, it is added to every row instead of beta * c, and where
-// `of_rows` is, a number of it to each row. k > 0.
-template <class T>
-void gemm_panels(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta,
-                 T* c, int64_t ldc, const T* start = nullptr, const T* of_rows = nullptr);
+// c (m x n, rows `ldc` apart) = epilogue(op(a) op(b)).
+template <class T> struct Product {
+  int64_t m, n, k;
+  MatrixRef<T> a, b;
+  simd::Epilogue<simd::SumOf<T>> epilogue;
+  GemmOut<T>* c;
+  int64_t ldc;
+};
 
-// A right side op(b) (k x n) that is copied once, in the order in which it is read, for many
-// products.
-template <class T> class Panels {
+template <class T> const auto& product_kernels() {
+  const simd::GemmTable& table = TAEDA_PICK(gemm_table);
+  if constexpr (std::is_same_v<T, float>) return table.f32;
+  else if constexpr (std::is_same_v<T, double>) return table.f64;
+  else if constexpr (std::is_same_v<T, std::complex<float>>) return table.c32;
+  else if constexpr (std::is_same_v<T, std::complex<double>>) return table.c64;
+  else if constexpr (std::is_same_v<T, Half>) return table.f16;
+  else if constexpr (std::is_same_v<T, BFloat16>) return table.bf16;
+  else if constexpr (std::is_same_v<T, int8_t>) return table.i8;
+  else if constexpr (std::is_same_v<T, uint8_t>) return table.u8;
+  else if constexpr (std::is_same_v<T, int16_t>) return table.i16;
+  else if constexpr (std::is_same_v<T, int32_t>) return table.i32;
+  else return table.i64;
+}
+
+inline int64_t ceil_quotient(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// T: float, double, half precision, integers; k > 0.
+template <class T> void packed_gemm(const Product<T>& x);
+template <class T> double packed_cost(const Product<T>& x);
+
+// A right side op(b) (k x n), packed once for many products. T: float, double.
+template <class T> class PackedMatrix {
  public:
-  Panels(int64_t k, int64_t n, MatrixRef<T> b);
+  PackedMatrix(int64_t k, int64_t n, MatrixRef<T> b);
 
-  // Rows that a product takes at a time: best a multiple of them.
-  static int64_t rows_together();
+  // Rows of a tile of results.
+  static int64_t tile_rows() { return product_kernels<T>().rows; }
   const T* data() const { return panels_.data(); }
   size_t bytes() const { return static_cast<size_t>(k_ * n_) * sizeof(T); }
 

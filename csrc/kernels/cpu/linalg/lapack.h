@@ -12,7 +12,7 @@
 #include <complex>
 #include <cstdint>
 
-#include "kernels/cpu/gemm/blas.h"
+#include "kernels/cpu/gemm/gemm.h"
 
 namespace taeda::cpu::lapack {
 

@@ -49,7 +49,7 @@ template <class T> class Transposed {
  public:
   Transposed(Matrices<const T> x, int64_t rows, int64_t cols) : x_(x), rows_(rows), cols_(cols) {}
 
-  const Panels<T>& of(int64_t at) {
+  const PackedMatrix<T>& of(int64_t at) {
     if (at != at_) panels_.emplace(cols_, rows_, MatrixRef<T>{x_[at], x_.row, Trans::Yes});
     at_ = at;
     return *panels_;
@@ -58,13 +58,13 @@ template <class T> class Transposed {
  private:
   Matrices<const T> x_;
   int64_t rows_, cols_, at_ = -1;
-  std::optional<Panels<T>> panels_;
+  std::optional<PackedMatrix<T>> panels_;
 };
 
 // The attention weights of a block, rows x b.keys; a row that sees nothing gets zeros.
 template <class T>
 void weights(const AttentionShape& s, const Block& b, const Matrices<const T>& q,
-             const Panels<T>& k, const AttentionMask<T>& mask, T* w) {
+             const PackedMatrix<T>& k, const AttentionMask<T>& mask, T* w) {
   k.multiply(b.rows, b.keys, T(s.scale), q[b.at] + b.first * q.row, q.row, T(0), w, b.keys);
   const auto& softmax = softmax_loops<T>();
   for (int64_t i = 0; i < b.rows; ++i) {

@@ -6,7 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
-#include "kernels/cpu/gemm/blas.h"
+#include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/nn/simd/distance.h"
 #include "kernels/cpu/pointwise/simd/transpose.h"
 #include "kernels/cpu/simd/pick.h"

@@ -57,7 +57,7 @@ template <class T> class Weight {
 
   int64_t k_, n_;
   MatrixRef<T> w_;
-  std::optional<Panels<T>> panels_;
+  std::optional<PackedMatrix<T>> panels_;
 };
 
 // f(begin, end) for some rows of the batch at a time, whose sequences do not depend on each other.
@@ -65,7 +65,7 @@ template <class T> class Weight {
 template <class T, class F>
 void for_rows(const RnnShape& s, const Weight<T>& w, const Weight<T>& r, F&& f) {
   const bool alone = w.near() && (s.state == s.hidden || r.near());
-  parallel_for(s.batch, alone ? Panels<T>::rows_together() : s.batch, f);
+  parallel_for(s.batch, alone ? PackedMatrix<T>::tile_rows() : s.batch, f);
 }
 
 // The step that comes before step t in the order of reading, or -1.

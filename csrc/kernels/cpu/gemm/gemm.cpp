@@ -1,0 +1,379 @@
+#include "kernels/cpu/gemm/gemm.h"
+
+#include <algorithm>
+#include <complex>
+#include <type_traits>
+
+#include "base/half.h"
+#include "base/thread_pool.h"
+#include "kernels/cpu/common/scratch.h"
+#include "kernels/cpu/gemm/gemm_library.h"
+#include "kernels/cpu/gemm/gemm_packed.h"
+
+namespace taeda::cpu {
+namespace {
+
+template <class T> constexpr bool is_complex = false;
+template <class R> constexpr bool is_complex<std::complex<R>> = true;
+template <class T> using Sum = simd::SumOf<T>;
+
+constexpr int64_t kTiny = 4096;        // multiplications that are not worth comparing costs
+constexpr int64_t kTask = 1 << 17;     // those that are worth another thread
+constexpr int64_t kColumns = 2048;     // of a task of a small product: sums in the first cache
+constexpr int64_t kFewRows = 8;        // for which b is read once, whatever its size
+constexpr int64_t kFar = 1 << 19;      // bytes of b that do not stay in the second cache
+constexpr int64_t kRowsTogether = 16;  // of b, then, so that it is read in order
+constexpr int64_t kBlock = 512;        // of k in a small product: long chains of sums are inexact
+constexpr int64_t kPart = 4096;        // of a long sum
+constexpr int64_t kMostParts = 32;     // of it
+
+double real(int64_t x) { return static_cast<double>(x); }
+
+template <class T> simd::Strided<T> strided(const MatrixRef<T>& x, int64_t next = 0) {
+  const bool plain = x.trans == Trans::No;
+  return {x.data, plain ? x.stride : 1, plain ? 1 : x.stride, next};
+}
+template <class T> simd::SmallProduct<T> small_product(const Product<T>& x) {
+  return {x.m,
+          x.n,
+          x.k,
+          strided(x.a),
+          strided(x.b),
+          x.c,
+          x.ldc,
+          0,
+          x.epilogue,
+          x.a.trans == Trans::Conj,
+          x.b.trans == Trans::Conj};
+}
+
+// The results of rows [i, i + m) and columns [j, j + n).
+template <class T>
+Product<T> part_of(const Product<T>& x, int64_t i, int64_t m, int64_t j, int64_t n) {
+  Product<T> part{m,    n, x.k, x.a.from(i, 0), x.b.from(0, j), x.epilogue, x.c + i * x.ldc + j,
+                  x.ldc};
+  if (part.epilogue.bias) part.epilogue.bias += j;
+  if (part.epilogue.row_bias) part.epilogue.row_bias += i;
+  return part;
+}
+
+// ---- small: tiles of results with both sides read where they are ----
+
+template <class T> bool supports_small(const Product<T>& x) {
+  if (is_complex<T> && (x.epilogue.alpha != Sum<T>(1) || x.epilogue.bias || x.epilogue.row_bias ||
+                        (x.epilogue.beta != Sum<T>(0) && x.epilogue.beta != Sum<T>(1))))
+    return false;
+  return x.b.trans == Trans::No || x.n == 1 || x.n * x.k <= simd::kSmallTransposed;
+}
+bool is_far(int64_t n, int64_t k, int64_t size) { return n * k * size > kFar; }
+
+template <class T> double small_cost(const Product<T>& x) {
+  const GemmTuning& t = gemm_tuning();
+  const bool far = is_far(x.n, x.k, sizeof(T));
+  double lanes, each = far ? t.far : t.small;
+  if constexpr (is_complex<T>) {
+    lanes = real(product_kernels<typename T::value_type>().lanes) / 2;
+    each *= 2;
+  } else {
+    lanes = real(product_kernels<T>().lanes);
+    if (!std::is_same_v<T, Sum<T>>) each *= 2;
+  }
+  const double registers = real(ceil_quotient(x.n, static_cast<int64_t>(lanes)));
+  const double transposed = x.b.trans != Trans::No && x.n > 1 ? real(x.n * x.k) * t.transpose : 0;
+  return real(x.m) * registers * real(x.k) * each + transposed;
+}
+
+// Some rows of b at a time, whose products are added.
+template <class T> void small_blocks(const Product<T>& x, int64_t rows) {
+  Product<T> part = x;
+  for (int64_t p = 0; p < x.k; p += rows) {
+    part.k = std::min(rows, x.k - p);
+    part.a = x.a.from(0, p);
+    part.b = x.b.from(p, 0);
+    product_kernels<T>().small(1, small_product(part));
+    part.epilogue = {x.epilogue.alpha, Sum<T>(1)};
+  }
+}
+
+template <class T> void run_small(const Product<T>& x) {
+  const bool far = x.m <= kFewRows && x.b.trans == Trans::No && x.n > 1 &&
+                   is_far(x.n, x.k, sizeof(T)) && !is_complex<T>;
+  const auto run = [&](const Product<T>& part) {
+    if (far) small_blocks(part, kRowsTogether);
+    else if (x.k > kBlock) small_blocks(part, kBlock);
+    else product_kernels<T>().small(1, small_product(part));
+  };
+  if (x.m * x.n * (x.k + 2) < 2 * kTask) return run(x);
+  const int64_t least = far ? 512 : 64;
+  const int64_t cols = std::min(
+      x.n, std::clamp(kTask / (std::min<int64_t>(x.m, 32) * (x.k + 2)) / 64 * 64, least, kColumns));
+  const int64_t rows = std::max<int64_t>(24, kTask / (cols * (x.k + 2)) / 24 * 24);
+  const int64_t across = ceil_quotient(x.n, cols);
+  parallel_for(ceil_quotient(x.m, rows) * across, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t i = t / across * rows, j = t % across * cols;
+      run(part_of(x, i, std::min(rows, x.m - i), j, std::min(cols, x.n - j)));
+    }
+  });
+}
+
+// ---- dots: inner products of rows of a and columns of b, both contiguous ----
+
+template <class T> bool supports_dots(const Product<T>& x) {
+  const bool rows = x.a.trans == Trans::No;
+  return rows && (x.b.trans != Trans::No || (x.n == 1 && x.b.stride == 1));
+}
+template <class T> double dots_cost(const Product<T>& x) {
+  const GemmTuning& t = gemm_tuning();
+  const double registers = real(ceil_quotient(x.k, product_kernels<T>().lanes));
+  return real(x.m * x.n) * (registers * t.dot + t.reduce);
+}
+template <class T> void run_dots(const Product<T>& x) {
+  const bool by_rows = x.m >= x.n;
+  const int64_t grain = std::max<int64_t>(1, kTask / (x.k * (by_rows ? x.n : x.m)) / 4) * 4;
+  parallel_for(by_rows ? x.m : x.n, grain, [&](int64_t begin, int64_t end) {
+    const int64_t count = end - begin;
+    simd::SmallProduct<T> part = small_product(by_rows ? part_of(x, begin, count, 0, x.n)
+                                                       : part_of(x, 0, x.m, begin, count));
+    part.b.row = 1;
+    if (x.b.trans == Trans::No) part.b.col = 0;
+    product_kernels<T>().dots(part);
+  });
+}
+
+// ---- the choice ----
+
+template <class T> struct GemmAlgorithm {
+  const char* name;
+  bool (*supports)(const Product<T>& x);
+  double (*cost)(const Product<T>& x);  // about how many nanoseconds it takes on one thread
+  void (*run)(const Product<T>& x);
+};
+
+template <class T> double library_cost(const Product<T>& x) {
+  const double lanes = real(product_kernels<typename T::value_type>().lanes);
+  return 2 * gemm_tuning().call +
+         real(x.m) * real(x.n) * real(x.k) * 4 / lanes * 1.2 * gemm_tuning().packed;
+}
+template <class T> void run_library(const Product<T>& x) {
+  library_gemm(x.m, x.n, x.k, x.epilogue.alpha, x.a, x.b, x.epilogue.beta, x.c, x.ldc);
+}
+template <class T> bool supports_any(const Product<T>&) { return true; }
+
+template <class T> const GemmAlgorithm<T>& choose(const Product<T>& x) {
+  static constexpr GemmAlgorithm<T> small{"small", supports_small<T>, small_cost<T>, run_small<T>};
+  if (real(x.m) * real(x.n) * real(x.k) <= kTiny && small.supports(x)) return small;
+  const GemmAlgorithm<T>* best = nullptr;
+  double least = 0;
+  const auto compare = [&](const auto& table) {
+    for (const GemmAlgorithm<T>& g : table) {
+      if (!g.supports(x)) continue;
+      const double cost = g.cost(x);
+      if (best && cost >= least) continue;
+      best = &g;
+      least = cost;
+    }
+  };
+  if constexpr (is_complex<T>) {
+    static constexpr GemmAlgorithm<T> table[] = {
+        small, {"library", supports_any<T>, library_cost<T>, run_library<T>}};
+    compare(table);
+  } else {
+    static constexpr GemmAlgorithm<T> table[] = {
+        small,
+        {"dots", supports_dots<T>, dots_cost<T>, run_dots<T>},
+        {"packed", supports_any<T>, packed_cost<T>, packed_gemm<T>}};
+    compare(table);
+  }
+  return *best;
+}
+
+// ---- products that are computed by others ----
+
+// c = the epilogue of sums, whose rows are contiguous.
+template <class T> void finish(const Product<T>& x, const Sum<T>* sums) {
+  const auto& e = x.epilogue;
+  for (int64_t i = 0; i < x.m; ++i) {
+    for (int64_t j = 0; j < x.n; ++j) {
+      GemmOut<T>& to = x.c[i * x.ldc + j];
+      auto v = static_cast<Sum<T>>(e.alpha * sums[i * x.n + j]);
+      if (e.bias) v += e.bias[j];
+      else if (e.row_bias) v += e.row_bias[i];
+      else if (e.beta != Sum<T>(0)) v += static_cast<Sum<T>>(e.beta * static_cast<Sum<T>>(to));
+      to = static_cast<GemmOut<T>>(v);
+    }
+  }
+}
+
+template <class T> void multiply(const Product<T>& x);
+
+// Few results of long sums: these are cut, and the parts added in order.
+bool has_long_sums(int64_t m, int64_t n, int64_t k) {
+  return k >= 2 * kPart && m * n <= std::min<int64_t>(256 * 256, k * 4);
+}
+template <class T> void split_k(const Product<T>& x) {
+  using Out = GemmOut<T>;
+  const int64_t step = std::max(kPart, ceil_quotient(x.k, kMostParts)), size = x.m * x.n;
+  const int64_t parts = ceil_quotient(x.k, step);
+  Scratch<Out> sums(size * parts);
+  parallel_for(parts, std::max<int64_t>(1, kTask / (size * step)), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t first = p * step;
+      const Product<T> part{x.m,
+                            x.n,
+                            std::min(step, x.k - first),
+                            x.a.from(0, first),
+                            x.b.from(first, 0),
+                            {},
+                            sums.data() + p * size,
+                            x.n};
+      choose(part).run(part);
+    }
+  });
+  Scratch<Sum<T>> total(size);
+  for (int64_t i = 0; i < size; ++i) {
+    auto sum = static_cast<Sum<T>>(sums.data()[i]);
+    for (int64_t p = 1; p < parts; ++p) sum += static_cast<Sum<T>>(sums.data()[p * size + i]);
+    total.data()[i] = sum;
+  }
+  finish(x, total.data());
+}
+
+template <class T> void copy_strided(const T* from, int64_t step, int64_t n, T* to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i * step];
+}
+
+// A vector that is strided, or a matrix whose columns it is multiplied by: a copy of the vector,
+// and the transposed product, have contiguous rows.
+template <class T> bool vector_product(const Product<T>& x) {
+  if constexpr (is_complex<T>) return false;
+  const bool strided_a = x.m == 1 && x.a.trans != Trans::No && x.a.stride > 1;
+  const bool strided_b = x.n == 1 && x.b.trans == Trans::No && x.b.stride > 1;
+  const bool transposes = x.n == 1 && x.m > 1 && x.a.trans != Trans::No;
+  if (!strided_a && !strided_b && !transposes) return false;
+  Product<T> y = x;
+  Scratch<T> vector(x.k);
+  if (strided_a) {
+    copy_strided(x.a.data, x.a.stride, x.k, vector.data());
+    y.a = {vector.data(), x.k};
+  } else if (strided_b) {
+    copy_strided(x.b.data, x.b.stride, x.k, vector.data());
+    y.b = {vector.data(), 1};
+  }
+  if (!transposes) return multiply(y), true;
+  // c' = b' a'
+  Scratch<GemmOut<T>> row(x.m);
+  multiply(Product<T>{1, x.m, x.k, {y.b.data, x.k}, x.a.transposed(), {}, row.data(), x.m});
+  if constexpr (std::is_same_v<Sum<T>, GemmOut<T>>) {
+    finish(x, row.data());
+  } else {
+    for (int64_t i = 0; i < x.m; ++i) x.c[i * x.ldc] = row.data()[i];  // of integers
+  }
+  return true;
+}
+
+template <class T> void multiply(const Product<T>& x) {
+  if (x.m <= 0 || x.n <= 0) return;
+  if (x.k <= 0) {
+    const Scratch<Sum<T>> zeros(x.m * x.n);
+    std::fill_n(zeros.data(), x.m * x.n, Sum<T>(0));
+    return finish(x, zeros.data());
+  }
+  if (has_long_sums(x.m, x.n, x.k)) return split_k(x);
+  if (x.m * x.k > kTiny && x.n == 1 && vector_product(x)) return;
+  if (x.n * x.k > kTiny && x.m == 1 && vector_product(x)) return;
+  choose(x).run(x);
+}
+
+// Real numbers begin at a bias in registers; complex ones are added to copies of it.
+template <class T> void multiply_onto(Product<T> x) {
+  if constexpr (is_complex<T>) {
+    for (int64_t i = 0; i < x.m; ++i) {
+      for (int64_t j = 0; j < x.n; ++j)
+        x.c[i * x.ldc + j] = x.epilogue.bias ? x.epilogue.bias[j] : x.epilogue.row_bias[i];
+    }
+    x.epilogue = {T(1), T(1)};
+  }
+  multiply(x);
+}
+
+}  // namespace
+
+template <class S, class T>
+void gemm(int64_t m, int64_t n, int64_t k, S alpha, MatrixRef<T> a, MatrixRef<T> b, S beta, S* c,
+          int64_t ldc) {
+  multiply(Product<T>{m, n, k, a, b, {alpha, beta}, c, ldc});
+}
+
+template <class T>
+void gemm_onto(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
+               T* c, int64_t ldc) {
+  multiply_onto(Product<T>{m, n, k, a, b, {T(1), T(0), start}, c, ldc});
+}
+
+template <class T>
+void gemm_onto_rows(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
+                    T* c, int64_t ldc) {
+  multiply_onto(Product<T>{m, n, k, a, b, {T(1), T(0), nullptr, start}, c, ldc});
+}
+
+template <class T>
+void gemm_integer(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, T* c,
+                  int64_t ldc) {
+  multiply(Product<T>{m, n, k, a, b, {}, c, ldc});
+}
+
+template <class S, class T>
+void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, S alpha, MatrixRef<T> a,
+                  int64_t a_step, MatrixRef<T> b, int64_t b_step, S beta, S* c, int64_t ldc,
+                  int64_t c_step) {
+  const auto product = [&](int64_t i) {
+    MatrixRef<T> left = a, right = b;
+    left.data += i * a_step;
+    right.data += i * b_step;
+    return Product<T>{m, n, k, left, right, {alpha, beta}, c + i * c_step, ldc};
+  };
+  const double work = real(m) * real(n) * real(std::max<int64_t>(k, 1));
+  // A few large matrices: parallel inside each. Otherwise whole matrices are dealt out.
+  constexpr double large = 1 << 24;
+  const auto grain = std::max<int64_t>(1, static_cast<int64_t>(2 * kTask / std::max(work, 1.0)));
+  const bool small = m > 0 && n > 0 && k > 0 && k <= kBlock && batch > 0 && work < kTask &&
+                     choose(product(0)).run == run_small<T>;
+  parallel_for(batch, batch < 8 && work > large ? batch : grain, [&](int64_t begin, int64_t end) {
+    if (small) {
+      simd::SmallProduct<T> x = small_product(product(begin));
+      x.a.next = a_step;
+      x.b.next = b_step;
+      x.c_next = c_step;
+      return product_kernels<T>().small(end - begin, x);
+    }
+    for (int64_t i = begin; i < end; ++i) multiply(product(i));
+  });
+}
+
+#define TAEDA_GEMM(S, T)                                                                         \
+  template void gemm<S, T>(int64_t, int64_t, int64_t, S, MatrixRef<T>, MatrixRef<T>, S, S*,      \
+                           int64_t);                                                             \
+  template void gemm_batched<S, T>(int64_t, int64_t, int64_t, int64_t, S, MatrixRef<T>, int64_t, \
+                                   MatrixRef<T>, int64_t, S, S*, int64_t, int64_t);
+#define TAEDA_GEMM_ONTO(T)                                                                         \
+  TAEDA_GEMM(T, T)                                                                                 \
+  template void gemm_onto<T>(int64_t, int64_t, int64_t, MatrixRef<T>, MatrixRef<T>, const T*, T*,  \
+                             int64_t);                                                             \
+  template void gemm_onto_rows<T>(int64_t, int64_t, int64_t, MatrixRef<T>, MatrixRef<T>, const T*, \
+                                  T*, int64_t);
+#define TAEDA_GEMM_INTEGER(T) \
+  template void gemm_integer<T>(int64_t, int64_t, int64_t, MatrixRef<T>, MatrixRef<T>, T*, int64_t);
+TAEDA_GEMM(float, Half)
+TAEDA_GEMM(float, BFloat16)
+TAEDA_GEMM_ONTO(float)
+TAEDA_GEMM_ONTO(double)
+TAEDA_GEMM_ONTO(std::complex<float>)
+TAEDA_GEMM_ONTO(std::complex<double>)
+TAEDA_GEMM_INTEGER(int8_t)
+TAEDA_GEMM_INTEGER(uint8_t)
+TAEDA_GEMM_INTEGER(int16_t)
+TAEDA_GEMM_INTEGER(int32_t)
+TAEDA_GEMM_INTEGER(int64_t)
+
+}  // namespace taeda::cpu

@@ -1,0 +1,368 @@
+#include "kernels/cpu/gemm/simd/gemm_kernels.h"
+
+#include "kernels/cpu/gemm/simd/gemm_tile.h"
+#include "kernels/cpu/pointwise/simd/transpose.h"
+
+namespace taeda::cpu::simd::TAEDA_ISA {
+namespace {
+
+// ---- a tile ----
+
+// Part: the last register of b is read by its first n - (W - 1) * lanes elements only.
+template <class T, int M, int W, bool Part, class A, class B>
+FN void tile_of(int64_t k, int64_t n, const A* a, int64_t a_row, int64_t a_step, const B* b,
+                int64_t b_row, const Epilogue<SumOf<T>>& e, OutOf<T>* c, int64_t ldc) {
+  using S = SumOf<T>;
+  constexpr int64_t lanes = kLanes<S>;
+  const int64_t last = n - (W - 1) * lanes;
+  const FirstLanes<S> first(last);
+  Vec<S> sum[M][W] = {};
+  for (int64_t p = 0; p < k; ++p, a += a_step, b += b_row) {
+    Vec<S> right[W];
+    for (int w = 0; w < W; ++w) {
+      if (Part && w == W - 1) right[w] = load_first<S>(first, b + w * lanes, last);
+      else right[w] = load_as<S>(b + w * lanes);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < M; ++r) {
+      const S left = to<S>(a[r * a_row]);
+      for (int w = 0; w < W; ++w) sum[r][w] += left * right[w];
+    }
+  }
+  if (Part || last < lanes) store_tile<true, S>(sum, n, e, c, ldc);
+  else store_tile<false, S>(sum, n, e, c, ldc);
+}
+
+// All numbers of rows for floating point; of integers, whose products are rarer, powers of two.
+template <class T, int M = kTileRows>
+void tile(int64_t k, int64_t m, int64_t n, const SumOf<T>* a, int64_t a_row, int64_t a_step,
+          const SumOf<T>* b, int64_t b_row, const Epilogue<SumOf<T>>& e, OutOf<T>* c, int64_t ldc) {
+  constexpr int below = same_type<SumOf<T>, OutOf<T>> ? M - 1 : M > 4 ? 4 : M / 2;
+  if constexpr (M > 1) {
+    if (m < M) {
+      tile<T, below>(k, m, n, a, a_row, a_step, b, b_row, e, c, ldc);
+      if constexpr (below < M - 1) {
+        if (m > below)
+          tile<T, below>(k, m - below, n, a + below * a_row, a_row, a_step, b, b_row, e,
+                         c + below * ldc, ldc);
+      }
+      return;
+    }
+  }
+  if (n > kLanes<SumOf<T>>) tile_of<T, M, 2, false>(k, n, a, a_row, a_step, b, b_row, e, c, ldc);
+  else tile_of<T, M, 1, false>(k, n, a, a_row, a_step, b, b_row, e, c, ldc);
+}
+
+// ---- packing ----
+
+// to[j * to_ld + i] = x[i * ld + j], of elements that are not converted.
+template <class E>
+void transpose(int64_t rows, int64_t cols, const E* x, int64_t ld, E* to, int64_t to_ld) {
+  constexpr auto size = static_cast<int64_t>(sizeof(E));
+  transpose_kernels.of(size, false)(reinterpret_cast<char*>(to), to_ld * size,
+                                    reinterpret_cast<const char*>(x), ld * size, rows, cols);
+}
+
+template <class S, class E> FN void convert_row(int64_t n, const E* x, S* to) {
+  int64_t i = 0;
+  for (; i + kLanes<S> <= n; i += kLanes<S>) store(to + i, load_as<S>(x + i));
+  for (; i < n; ++i) to[i] = simd::TAEDA_ISA::to<S>(x[i]);
+}
+
+// Whole panels of W columns.
+template <int W, class S, class E>
+void pack_panels(int64_t k, int64_t panels, const E* x, int64_t row, S* to) {
+  constexpr int64_t ahead = 16;  // rows are far apart, so the hardware does not prefetch them
+  for (int64_t p = 0; p < k; ++p, x += row, to += W) {
+    if (p + ahead < k) prefetch(x + ahead * row, panels * W * static_cast<int64_t>(sizeof(E)));
+    for (int64_t i = 0; i < panels; ++i) {
+      S* panel = to + i * k * W;
+      if constexpr (W % kLanes<S> == 0) convert_row(W, x + i * W, panel);
+      else if constexpr (same_type<S, E>) __builtin_memcpy(panel, x + i * W, W * sizeof(S));
+      else {
+        for (int j = 0; j < W; ++j) panel[j] = simd::TAEDA_ISA::to<S>(x[i * W + j]);
+      }
+    }
+  }
+}
+
+template <class S, class E>
+void pack_rows(int64_t k, int64_t n, int64_t width, const E* x, int64_t row, S* to) {
+  constexpr auto lanes = static_cast<int>(kLanes<S>);
+  const int64_t whole = n / width, left = n - whole * width;
+  if (whole > 0) {
+    if (width == 2 * lanes) pack_panels<2 * lanes>(k, whole, x, row, to);
+    else if (width == lanes) pack_panels<lanes>(k, whole, x, row, to);
+    else pack_panels<kTileRows>(k, whole, x, row, to);
+  }
+  if (left == 0) return;
+  x += whole * width;
+  to += whole * width * k;
+  for (int64_t p = 0; p < k; ++p, x += row, to += width) {
+    convert_row(left, x, to);
+    for (int64_t j = left; j < width; ++j) to[j] = S(0);
+  }
+}
+
+// One panel: the transpose of n rows of k elements, which are converted some at a time.
+template <class S, class E>
+void pack_columns(int64_t k, int64_t n, int64_t width, const E* x, int64_t col, S* to) {
+  if (n < width) {
+    for (int64_t i = 0; i < k * width; ++i) to[i] = S(0);
+  }
+  if constexpr (same_type<S, E>) {
+    transpose(n, k, x, col, to, width);
+  } else {
+    constexpr int64_t some = 64, rows = 2 * kLanes<S>;
+    alignas(64) S block[rows * some];
+    for (int64_t p = 0; p < k; p += some) {
+      const int64_t count = k - p < some ? k - p : some;
+      for (int64_t i = 0; i < n; ++i) convert_row(count, x + i * col + p, block + i * some);
+      transpose(n, count, block, some, to + p * width, width);
+    }
+  }
+}
+
+template <class T>
+void pack(int64_t k, int64_t n, int64_t width, const T* x, int64_t row, int64_t col, SumOf<T>* to) {
+  const auto* from = elements(x);
+  if (col == 1) return pack_rows(k, n, width, from, row, to);
+  for (int64_t j = 0; j < n; j += width)
+    pack_columns(k, n - j < width ? n - j : width, width, from + j * col, col, to + j * k);
+}
+
+// Rows of a, converted where they are half precision or integers: to[i * to_row + p] = x[i * row +
+// p].
+template <class T>
+void convert_rows(int64_t m, int64_t k, const T* x, int64_t row, SumOf<T>* to, int64_t to_row) {
+  for (int64_t i = 0; i < m; ++i) convert_row(k, elements(x) + i * row, to + i * to_row);
+}
+
+// ---- products without packing ----
+
+// Columns from j on, as many as W registers hold: tiles from the top to the bottom.
+template <class T, int W, bool Part>
+void tiles(const SmallProduct<T>& x, const ElementType<T>* b, int64_t j, int64_t n) {
+  const ElementType<T>* a = elements(x.a.data);
+  Epilogue<SumOf<T>> e = x.epilogue;
+  if (e.bias) e.bias += j;
+  OutOf<T>* c = x.c + j;
+  int64_t left = x.m;
+  const auto run = [&]<int M>() {
+    tile_of<T, M, W, Part>(x.k, n, a, x.a.row, x.a.col, b + j, x.b.row, e, c, x.ldc);
+    a += M * x.a.row;
+    c += M * x.ldc;
+    if (e.row_bias) e.row_bias += M;
+    left -= M;
+  };
+  constexpr bool many = same_type<SumOf<T>, T>;  // of half precision and integers, fewer tiles
+  // Two tiles of four rows are faster than one of six and one of two.
+  while (left >= kTileRows && (kTileRows != 6 || left != 8)) run.template operator()<kTileRows>();
+  while (left >= 4) run.template operator()<4>();
+  if constexpr (many) {
+    if (left >= 2) run.template operator()<2>();
+  }
+  while (left > 0) run.template operator()<1>();
+}
+
+template <class T> void small_product(const SmallProduct<T>& given) {
+  using S = SumOf<T>;
+  constexpr int64_t lanes = kLanes<S>;
+  SmallProduct<T> x = given;
+  [[maybe_unused]] ElementType<T> transposed[kSmallTransposed];
+  const ElementType<T>* b = elements(x.b.data);
+  if (x.b.col != 1 && x.n > 1) {
+    transpose(x.n, x.k, b, x.b.col, transposed, x.n);
+    b = transposed;
+    x.b.row = x.n;
+  }
+  constexpr bool many = same_type<S, T>;  // of half precision and integers, fewer tiles
+  int64_t j = 0;
+  if constexpr (many) {
+    constexpr int wide = 8;  // sums of a single row that do not wait for each other
+    for (; x.m == 1 && j + wide * lanes <= x.n; j += wide * lanes) {
+      Epilogue<S> e = x.epilogue;
+      if (e.bias) e.bias += j;
+      tile_of<T, 1, wide, false>(x.k, wide * lanes, x.a.data, 0, x.a.col, b + j, x.b.row, e,
+                                 x.c + j, 0);
+    }
+  }
+  for (; j + 2 * lanes <= x.n; j += 2 * lanes) tiles<T, 2, false>(x, b, j, 2 * lanes);
+  if constexpr (many) {
+    if (j + lanes < x.n) return tiles<T, 2, true>(x, b, j, x.n - j);
+  }
+  if (j + lanes <= x.n) tiles<T, 1, false>(x, b, j, lanes), j += lanes;
+  if (j < x.n) tiles<T, 1, true>(x, b, j, x.n - j);
+}
+
+template <class T> void small(int64_t count, const SmallProduct<T>& first) {
+  SmallProduct<T> x = first;
+  for (int64_t i = 0; i < count; ++i) {
+    small_product(x);
+    x.a.data = reinterpret_cast<const T*>(elements(x.a.data) + x.a.next);
+    x.b.data = reinterpret_cast<const T*>(elements(x.b.data) + x.b.next);
+    x.c += x.c_next;
+  }
+}
+
+// ---- inner products ----
+
+// M rows of a times N columns of b. Few sums are taken in two chains, which do not wait for each
+// other.
+template <class T, int M, int N> FN void dots_of(const SmallProduct<T>& x, int64_t i, int64_t j) {
+  using S = SumOf<T>;
+  constexpr int64_t lanes = kLanes<S>;
+  constexpr int chains = M * N >= 8 ? 1 : M * N >= 4 ? 2 : 4;
+  const auto *a = elements(x.a.data) + i * x.a.row, *b = elements(x.b.data) + j * x.b.col;
+  Vec<S> sum[chains][M][N] = {};
+  const auto add = [&](int s, const auto& read) {
+    Vec<S> right[N];
+    for (int q = 0; q < N; ++q) right[q] = read(b + q * x.b.col);
+    for (int r = 0; r < M; ++r) {
+      const Vec<S> left = read(a + r * x.a.row);
+      for (int q = 0; q < N; ++q) sum[s][r][q] += left * right[q];
+    }
+  };
+  int64_t p = 0;
+  for (; p + chains * lanes <= x.k; p += chains * lanes) {
+#pragma GCC unroll 4
+    for (int s = 0; s < chains; ++s)
+      add(s, [at = p + s * lanes](const auto* v) { return load_as<S>(v + at); });
+  }
+  for (; p + lanes <= x.k; p += lanes) add(0, [p](const auto* v) { return load_as<S>(v + p); });
+  if (const int64_t left = x.k - p; left > 0) {
+    const FirstLanes<S> first(left);
+    add(0, [&](const auto* v) { return load_first<S>(first, v + p, left); });
+  }
+  for (int r = 0; r < M; ++r) {
+    for (int q = 0; q < N; ++q) {
+      for (int s = 1; s < chains; ++s) sum[0][r][q] += sum[s][r][q];
+      const Epilogue<S>& e = x.epilogue;
+      OutOf<T>& to = x.c[(i + r) * x.ldc + j + q];
+      S v = static_cast<S>(e.alpha * reduce_add(sum[0][r][q]));
+      if (e.bias) v = static_cast<S>(v + e.bias[j + q]);
+      else if (e.row_bias) v = static_cast<S>(v + e.row_bias[i + r]);
+      else if (e.beta != S(0)) v = static_cast<S>(v + e.beta * static_cast<S>(to));
+      to = static_cast<OutOf<T>>(v);
+    }
+  }
+}
+
+template <class T> void dots(const SmallProduct<T>& x) {
+  const auto rows = [&]<int N>(int64_t j) {
+    int64_t i = 0;
+    for (; i + 4 <= x.m; i += 4) dots_of<T, 4, N>(x, i, j);
+    for (; i < x.m; ++i) dots_of<T, 1, N>(x, i, j);
+  };
+  int64_t j = 0;
+  if (x.m == 1) {
+    for (; j + 4 <= x.n; j += 4) dots_of<T, 1, 4>(x, 0, j);
+  }
+  for (; j + 2 <= x.n; j += 2) rows.template operator()<2>(j);
+  for (; j < x.n; ++j) rows.template operator()<1>(j);
+}
+
+// ---- complex numbers ----
+
+// Real and imaginary parts exchanged.
+template <class V, int... I> FN V swapped(V v, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(v, v, (I ^ 1)...);
+}
+
+// b is multiplied by the real and by the imaginary parts of a apart, which are put together at the
+// end: by `plain` and, exchanged, by `crossed`.
+template <class R, int M, bool Part>
+FN void complex_tile(int64_t k, int64_t n, const R* a, int64_t a_row, int64_t a_step, const R* b,
+                     int64_t b_row, bool conjugate_a, bool conjugate_b, R beta, R* c, int64_t ldc) {
+  constexpr int64_t lanes = kLanes<R>;
+  const FirstLanes<R> first(n);
+  const auto read = [&](const R* p) { return Part ? first.load(p) : load(p); };
+  Vec<R> sum[M] = {}, cross[M] = {};
+  for (int64_t p = 0; p < k; ++p, a += a_step, b += b_row) {
+    const Vec<R> right = read(b);
+    for (int r = 0; r < M; ++r) {
+      sum[r] += a[r * a_row] * right;
+      cross[r] += a[r * a_row + 1] * right;
+    }
+  }
+  const R left = conjugate_a ? R(-1) : R(1), right = conjugate_b ? R(-1) : R(1);
+  Vec<R> plain{}, crossed{};
+  for (int64_t l = 0; l < lanes; l += 2) {
+    plain[l] = R(1), plain[l + 1] = right;
+    crossed[l] = -left * right, crossed[l + 1] = left;
+  }
+  for (int r = 0; r < M; ++r) {
+    R* to = c + r * ldc;
+    Vec<R> v =
+        sum[r] * plain + swapped(cross[r], std::make_integer_sequence<int, lanes>{}) * crossed;
+    if (beta != R(0)) v += read(to);
+    if constexpr (Part) first.store(to, v);
+    else store(to, v);
+  }
+}
+
+template <class T> void complex_product(const SmallProduct<T>& x) {
+  using R = ElementType<T>;
+  constexpr int64_t lanes = kLanes<R>;
+  R transposed[2 * kSmallTransposed];
+  const R* b = elements(x.b.data);
+  int64_t b_row = 2 * x.b.row;
+  if (x.b.col != 1 && x.n > 1) {
+    for (int64_t p = 0; p < x.k; ++p) {
+      for (int64_t j = 0; j < x.n; ++j) {
+        transposed[2 * (p * x.n + j)] = b[2 * (j * x.b.col + p)];
+        transposed[2 * (p * x.n + j) + 1] = b[2 * (j * x.b.col + p) + 1];
+      }
+    }
+    b = transposed;
+    b_row = 2 * x.n;
+  }
+  const R beta = *reinterpret_cast<const R*>(&x.epilogue.beta);
+  const auto columns = [&]<bool Part>(int64_t j, int64_t n) {
+    const R* a = elements(x.a.data);
+    R* c = reinterpret_cast<R*>(x.c) + j;
+    int64_t left = x.m;
+    const auto run = [&]<int M>() {
+      complex_tile<R, M, Part>(x.k, n, a, 2 * x.a.row, 2 * x.a.col, b + j, b_row, x.conjugate_a,
+                               x.conjugate_b, beta, c, 2 * x.ldc);
+      a += 2 * M * x.a.row;
+      c += 2 * M * x.ldc;
+      left -= M;
+    };
+    while (left >= 4) run.template operator()<4>();
+    while (left > 0) run.template operator()<1>();
+  };
+  int64_t j = 0;
+  for (; j + lanes <= 2 * x.n; j += lanes) columns.template operator()<false>(j, lanes);
+  if (j < 2 * x.n) columns.template operator()<true>(j, 2 * x.n - j);
+}
+
+template <class T> void small_complex(int64_t count, const SmallProduct<T>& first) {
+  SmallProduct<T> x = first;
+  for (int64_t i = 0; i < count; ++i) {
+    complex_product(x);
+    x.a.data += x.a.next;
+    x.b.data += x.b.next;
+    x.c += x.c_next;
+  }
+}
+
+template <class T>
+constexpr ProductKernels<T> kernels = {kTileRows, kLanes<SumOf<T>>, small<T>,       dots<T>,
+                                       tile<T>,   pack<T>,          convert_rows<T>};
+
+}  // namespace
+
+extern constinit const GemmTable gemm_table = {kernels<float>,
+                                               kernels<double>,
+                                               kernels<Half>,
+                                               kernels<BFloat16>,
+                                               kernels<int8_t>,
+                                               kernels<uint8_t>,
+                                               kernels<int16_t>,
+                                               kernels<int32_t>,
+                                               kernels<int64_t>,
+                                               {small_complex<std::complex<float>>},
+                                               {small_complex<std::complex<double>>}};
+
+}  // namespace taeda::cpu::simd::TAEDA_ISA
