@@ -170,7 +170,7 @@ Tensor convert(const Tensor& self, std::optional<DType> dtype, std::optional<Dev
   return op<"_to_copy">(self, d, to, format);
 }
 
-// `non_blocking` asks for a copy that need not have ended on return; on the CPU every copy has.
+// `non_blocking` has no effect: on the CPU every copy is complete on return.
 Tensor to_dtype(const Tensor& self, DType dtype, [[maybe_unused]] bool non_blocking, bool copy,
                 std::optional<MemoryFormat> format) {
   return convert(self, dtype, {}, copy, format);

@@ -302,8 +302,8 @@ void grid_sample_backward(Backward& b) {
     b.set(0, op<"_grid_sample_input">(b.grad(), grid, b.sizes(0), spatial, how, outside, corners));
   }
   if (b.needs(1)) {
-    b.set(1, op<"_grid_sample_places">(b.grad(), b.arg<Tensor>(0), grid, spatial, how, outside,
-                                       corners));
+    b.set(1, op<"_grid_sample_grid">(b.grad(), b.arg<Tensor>(0), grid, spatial, how, outside,
+                                     corners));
   }
 }
 
@@ -320,7 +320,7 @@ const Define kOps[] = {
      "The gradient of `_grid_sample` for a `self` of `sizes`.",
      kernel(grid_sample_input),
      {.forms = kFunction}},
-    {"_grid_sample_places(grad: Tensor, self: Tensor, grid: Tensor, spatial: int, how: int, "
+    {"_grid_sample_grid(grad: Tensor, self: Tensor, grid: Tensor, spatial: int, how: int, "
      "outside: int, corners: bool) -> Tensor",
      "The gradient of `_grid_sample` for its grid.",
      kernel(grid_sample_places),

@@ -402,7 +402,7 @@ Tensor poisson(const Tensor& self, Gen generator) {
   return finished(out, self.dtype());
 }
 
-// A random fill forgets what was there: no gradient flows to it.
+// A random fill overwrites the previous values: their gradient is zero.
 void no_gradient(Backward& b) { b.set(0, zeros(b.sizes(0), b.options(0))); }
 
 void no_gradients(Backward& b) {

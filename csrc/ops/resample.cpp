@@ -1,4 +1,4 @@
-// Resizing by interpolation: what nn.functional.interpolate is made of.
+// Resizing by interpolation, for nn.functional.interpolate.
 #include "kernels/cpu/nn/resample.h"
 
 #include <algorithm>

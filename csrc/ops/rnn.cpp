@@ -1,5 +1,5 @@
-// Recurrent networks over whole sequences: what nn.RNN, nn.LSTM and nn.GRU run for each layer and
-// direction. The input's part of the gates is a linear layer before it.
+// Recurrent networks over whole sequences: nn.RNN, nn.LSTM and nn.GRU call these for each layer and
+// direction. The input's contribution to the gates is computed by a linear layer beforehand.
 #include "kernels/cpu/nn/rnn.h"
 
 #include <algorithm>

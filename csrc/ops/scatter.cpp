@@ -1,4 +1,4 @@
-// gather, scatter and what combines as it scatters.
+// gather, scatter and scatter with a reduction.
 #include "kernels/cpu/index/scatter.h"
 
 #include <limits>

@@ -99,8 +99,8 @@ PyObject* as_class(PyObject* value, PyTypeObject* cls) {
   return Py_NewRef(value);
 }
 
-// What the default __torch_function__ of this thread has called. Our own functions don't come back
-// to it from there; another library's do, for ever.
+// The function that this thread's default __torch_function__ is calling. taeda's functions do not
+// call back into it; a foreign library's do, which would recurse for ever.
 thread_local PyObject* running = nullptr;
 void check_not_running(PyObject* func) {
   const int same = running ? PyObject_RichCompareBool(running, func, Py_EQ) : 0;

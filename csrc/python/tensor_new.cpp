@@ -197,7 +197,8 @@ template <class T> void fill(const Target& target, size_t level, T* data, PyObje
     fill(target, level + 1, data + i * step, item_of(fast, i, n).get());
 }
 
-constexpr int64_t kMany = 1 << 20;  // elements whose memory is asked for before they are visited
+constexpr int64_t kMany =
+    1 << 20;  // above this many elements, check that they fit into memory first
 
 Tensor build(PyObject* data, std::optional<DType> dtype) {
   if (is_text(data)) no_sequence(data);
@@ -205,8 +206,8 @@ Tensor build(PyObject* data, std::optional<DType> dtype) {
   Dims sizes;
   measure(data, sizes);
   if (!dtype) {
-    // Lists that contain one list many times may stand for more elements than memory holds: this is
-    // found before all of them are visited.
+    // Lists that contain one list many times may have more elements than memory can hold: fail
+    // before visiting all of them.
     if (numel_of(sizes) > kMany) empty(sizes, {DType::UInt8, {}});
     infer(data, sizes.size(), dtype);
     if (!dtype) dtype = default_dtype();

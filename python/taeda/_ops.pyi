@@ -485,19 +485,19 @@ def _grid_sample(
     outside: _int,
     corners: _bool,
 ) -> Tensor: ...
-def _grid_sample_input(
+def _grid_sample_grid(
     grad: Tensor,
+    input: Tensor,
     grid: Tensor,
-    sizes: Sequence[_int],
     spatial: _int,
     how: _int,
     outside: _int,
     corners: _bool,
 ) -> Tensor: ...
-def _grid_sample_places(
+def _grid_sample_input(
     grad: Tensor,
-    input: Tensor,
     grid: Tensor,
+    sizes: Sequence[_int],
     spatial: _int,
     how: _int,
     outside: _int,

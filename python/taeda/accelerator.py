@@ -31,7 +31,7 @@ def is_available() -> bool:
 
 
 def device_count() -> int:
-    """How many devices the accelerator has: 0."""
+    """The number of the accelerator's devices: 0."""
     return 0
 
 

@@ -109,7 +109,7 @@ def allow_in_graph(fn: T) -> T:
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Mark the start of a step for CUDA graphs, of which there are none."""
+    """No-op: taeda has no CUDA graphs."""
 
 
 def list_backends(exclude_tags: Any = ()) -> list[str]:

@@ -98,7 +98,7 @@ def is_initialized() -> bool:
 
 
 def device_count() -> int:
-    """How many CPUs there are as devices: 1."""
+    """The number of CPU devices: 1."""
     return 1
 
 

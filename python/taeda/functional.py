@@ -348,7 +348,7 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Any:
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
-    """Turn places in a flattened tensor into coordinates: one tensor for each dimension.
+    """Convert flat indices to coordinates: one tensor for each dimension.
 
     Args:
         indices: integers from 0 to below the number of elements.

@@ -10,14 +10,14 @@ T = TypeVar("T")
 
 
 class _NeedsTrace:
-    """What only a trace makes; none is ever recorded."""
+    """A type that only tracing creates; taeda does not trace."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         raise TypeError(f"fx.{type(self).__name__}: nothing is traced, so there are none")
 
 
 class GraphModule(_NeedsTrace):
-    """What PyTorch makes of a traced module. There are none here; ``isinstance`` can ask."""
+    """PyTorch's type of traced modules, for ``isinstance``. taeda has no instances."""
 
 
 class Node(_NeedsTrace):
@@ -25,7 +25,7 @@ class Node(_NeedsTrace):
 
 
 class Proxy(_NeedsTrace):
-    """What stands for a value during a trace. There are none here; ``isinstance`` can ask."""
+    """PyTorch's type of traced values, for ``isinstance``. taeda has no instances."""
 
 
 def wrap(fn_or_name: T) -> T:

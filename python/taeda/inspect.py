@@ -41,7 +41,7 @@ class Row:
 
 @dataclass
 class Report:
-    """What a file holds.
+    """The contents of a file.
 
     Attributes:
         format: the file's format, in words.

@@ -31,12 +31,12 @@ def is_available() -> bool:
 
 
 def device_count() -> int:
-    """How many there are: 0."""
+    """The number of devices: 0."""
     return 0
 
 
 def manual_seed(seed: int) -> None:
-    """Seed all of them, of which there are none."""
+    """No-op: this build has no MPS."""
     int(seed)
 
 
@@ -59,15 +59,15 @@ def empty_cache() -> None:
 
 
 def current_allocated_memory() -> int:
-    """How many bytes tensors hold on the GPU; RuntimeError, as there is none."""
+    """Raise RuntimeError: this build has no MPS."""
     _none("current_allocated_memory()")
 
 
 def driver_allocated_memory() -> int:
-    """How many bytes the driver holds; RuntimeError, as there is none."""
+    """Raise RuntimeError: this build has no MPS."""
     _none("driver_allocated_memory()")
 
 
 def recommended_max_memory() -> int:
-    """How many bytes may be held; RuntimeError, as there is no GPU."""
+    """Raise RuntimeError: this build has no MPS."""
     _none("recommended_max_memory()")

@@ -45,7 +45,7 @@ class DisableTorchFunctionSubclass:
 
 
 class TorchFunctionMode:
-    """Inside ``with TorchFunctionMode():`` its ``__torch_function__`` is asked about every call.
+    """Inside ``with TorchFunctionMode():`` its ``__torch_function__`` handles every call.
 
     A subclass defines ``__torch_function__(self, func, types, args=(), kwargs=None)``. It is called
     for every operation that this thread calls from Python: functions, methods, operators, indexing
@@ -79,7 +79,7 @@ class TorchFunctionMode:
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
-    """A mode that calls what it is asked about, and changes nothing."""
+    """A mode that calls every function unchanged."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call ``func``."""

@@ -31,7 +31,7 @@ __all__ = ["SafetensorError", "load", "load_file", "safe_open", "save", "save_fi
 
 
 class SafetensorError(Exception):
-    """A file lacks what is asked for, or is closed."""
+    """A requested tensor is missing, or the file is closed."""
 
 
 def save_file(
@@ -129,7 +129,7 @@ def _check(tensors: Any) -> None:
 
 
 class safe_open:
-    """An opened file, whose tensors are read when they are asked for.
+    """An open file whose tensors are read on request.
 
     The file is mapped into memory. On the CPU the tensors lie over the mapped bytes: changes to
     them are not written back.
@@ -188,7 +188,7 @@ class safe_open:
         return list(self._open().names())
 
     def metadata(self) -> dict[str, str] | None:
-        """The texts beside the tensors; None where there are none."""
+        """The metadata strings; None if there are none."""
         texts = self._open().metadata
         return None if texts is None else dict(texts)
 
@@ -197,7 +197,7 @@ class safe_open:
         return self._open(name).read(name, self._placement)
 
     def get_slice(self, name: str) -> Slice:
-        """One tensor to index, of which only what is asked for is read."""
+        """A lazy tensor: indexing reads only the selected part."""
         self._open(name)
         return Slice(self, name)
 
@@ -221,7 +221,7 @@ class Slice:
         from taeda.serialization._reader import Placement
 
         contents, placement = self._file._open(), self._file._placement
-        # Over the mapped bytes, whatever the device: only the part asked for is copied.
+        # A view of the mapped bytes, for any device: only the selected part is copied.
         cpu = placement if placement.is_meta() else Placement("cpu")
         part = contents.read(self._name, cpu)[index]
         if placement.is_meta():

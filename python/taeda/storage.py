@@ -67,7 +67,7 @@ class TypedStorage:
         """All elements, as a tensor that shares the memory."""
         return taeda.empty(0, dtype=self.dtype, device=self.device).set_(self._untyped)
 
-    # ---- what it is ----
+    # ---- properties ----
 
     def __len__(self) -> int:
         return self.size()
@@ -89,7 +89,7 @@ class TypedStorage:
 
     @property
     def device(self) -> taeda.device:
-        """Where the elements are."""
+        """The device of the elements."""
         return self._untyped.device
 
     @property
@@ -216,7 +216,7 @@ class TypedStorage:
 
 
 def _rebuild(dtype: taeda.dtype, values: list[Any]) -> TypedStorage:
-    """What a pickled storage is loaded with."""
+    """Rebuild a pickled storage."""
     return TypedStorage(values, dtype=dtype)
 
 

@@ -49,7 +49,7 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 
 
 def device_count() -> int:
-    """How many there are: 0."""
+    """The number of devices: 0."""
     return 0
 
 
@@ -59,7 +59,7 @@ def manual_seed(seed: int) -> None:
 
 
 def manual_seed_all(seed: int) -> None:
-    """Seed all of them, of which there are none."""
+    """No-op: this build has no XPU."""
     int(seed)
 
 
@@ -76,12 +76,12 @@ def empty_cache() -> None:
 
 
 def memory_allocated(device: Any = None) -> int:
-    """How many bytes tensors hold on a device: 0, as there is none with tensors."""
+    """The bytes in tensors on a device: 0, since this build has no XPU."""
     return _bytes(device)
 
 
 def memory_reserved(device: Any = None) -> int:
-    """How many bytes are held on a device: 0, as there is none that holds any."""
+    """The bytes reserved on a device: 0, since this build has no XPU."""
     return _bytes(device)
 
 

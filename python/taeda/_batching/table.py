@@ -177,7 +177,7 @@ _RULES: list[tuple[str, Rule]] = [
      along.folded(3)),
     (
         "_adaptive_avg_pool_backward _avg_pool_backward _gather_pool _grid_sample "
-        "_grid_sample_input _grid_sample_places _scatter_pool",
+        "_grid_sample_input _grid_sample_grid _scatter_pool",
         along.folded(0),
     ),
     # A loop is the best possible rule.

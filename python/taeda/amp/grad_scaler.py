@@ -16,7 +16,7 @@ __all__ = ["GradScaler"]
 
 
 class OptState(Enum):
-    """How far an optimizer is, since the last update."""
+    """The state of an optimizer since the last update."""
 
     READY = 0
     UNSCALED = 1
@@ -186,7 +186,7 @@ class GradScaler:
         return self._scale if self._enabled else 1.0
 
     def get_growth_factor(self) -> float:
-        """What the factor is multiplied by to grow."""
+        """The multiplier by which the factor grows."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
@@ -194,7 +194,7 @@ class GradScaler:
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """What the factor is multiplied by to fall."""
+        """The multiplier by which the factor shrinks."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
@@ -214,7 +214,7 @@ class GradScaler:
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """What is needed to go on later; empty where disabled. PyTorch's structure."""
+        """The state for resuming later; empty if disabled. PyTorch's structure."""
         if not self._enabled:
             return {}
         return {

@@ -30,7 +30,7 @@ __all__ = [
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What `unpack_dual` returns: the value and, where there is one, the tangent."""
+    """The result of `unpack_dual`: the value and, if there is one, the tangent."""
 
     primal: Tensor
     tangent: Tensor | None

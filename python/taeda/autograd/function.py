@@ -15,7 +15,7 @@ __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 
 
 class FunctionCtx(_C._FunctionBase):
-    """What `forward` and `backward` of a Function share. Attributes of your own may be added.
+    """The context that `forward` and `backward` of a Function share; attributes may be added.
 
     `needs_input_grad` has one bool per argument of forward: whether its gradient is wanted.
     `saved_tensors` gives back what `save_for_backward` was given.
@@ -25,7 +25,7 @@ class FunctionCtx(_C._FunctionBase):
     saved_for_forward: tuple[Tensor | None, ...] = ()
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for backward. In-place changes to them are found when they are read.
+        """Keep tensors for backward. In-place changes to them are detected when they are read.
 
         Inputs and outputs must be kept this way; an attribute would hold the graph in a cycle.
         """

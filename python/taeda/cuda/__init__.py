@@ -84,7 +84,7 @@ def _no_cuda(what: str) -> NoReturn:
     raise AssertionError(f"cuda.{what}: taeda is not compiled with CUDA; there is no device")
 
 
-# ---- what is so without a device ----------------------------------------------------------------
+# ---- queries that work without a device ----------------------------------------------------------------
 
 
 def is_available() -> bool:
@@ -105,7 +105,7 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 
 
 def device_count() -> int:
-    """How many CUDA devices there are: 0."""
+    """The number of CUDA devices: 0."""
     return 0
 
 
@@ -135,7 +135,7 @@ def max_memory_allocated(device: Any = None) -> int:
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Forget what was the most memory in use: none was."""
+    """No-op: this build has no CUDA."""
     _check_index("reset_peak_memory_stats", device)
 
 
@@ -151,7 +151,7 @@ def max_memory_reserved(device: Any = None) -> int:
     return 0
 
 
-# ---- what has nothing to do without a device ----------------------------------------------------
+# ---- no-ops without a device ----------------------------------------------------
 
 
 def empty_cache() -> None:
@@ -164,7 +164,7 @@ def manual_seed(seed: int) -> None:
 
 
 def manual_seed_all(seed: int) -> None:
-    """Seed the generators of all devices, of which there are none."""
+    """No-op: this build has no CUDA."""
     int(seed)
 
 
@@ -173,7 +173,7 @@ def seed() -> None:
 
 
 def seed_all() -> None:
-    """Seed the generators of all devices at random: there are none."""
+    """No-op: this build has no CUDA."""
 
 
 def get_rng_state_all() -> list[Tensor]:
@@ -218,7 +218,7 @@ class device_of(device):
         super().__init__(obj.get_device() if obj.is_cuda else -1)
 
 
-# ---- what needs a device ------------------------------------------------------------------------
+# ---- functions that need a device ------------------------------------------------------------------------
 
 
 def init() -> None:
@@ -232,7 +232,7 @@ def current_device() -> int:
 
 
 def set_device(device: Any) -> None:
-    """Make a device the current one; AssertionError unless a negative index asks for no change."""
+    """Set the current device; AssertionError unless the index is negative, which changes nothing."""
     _check_index("set_device", device)
     if not isinstance(device, int) or device >= 0:
         _no_cuda("set_device")

@@ -13,7 +13,7 @@ __all__ = ["CUDAGraph", "Event", "Stream", "StreamContext", "graph", "stream"]
 
 
 class _NeedsCuda:
-    """What cannot be made without CUDA, whatever it is given."""
+    """Base of classes that cannot be instantiated without CUDA."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError(

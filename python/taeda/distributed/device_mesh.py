@@ -12,7 +12,7 @@ def _refuse(what: str) -> NoReturn:
 
 
 class DeviceMesh:
-    """Devices of several processes in a grid, of which there are none."""
+    """Devices of several processes in a grid. taeda has no instances."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse("DeviceMesh")

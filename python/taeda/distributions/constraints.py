@@ -55,7 +55,7 @@ __all__ = [
 
 
 class Constraint:
-    """A region. ``check(value)`` says of each event whether it lies in it.
+    """A region. ``check(value)`` tells for each event whether it is inside.
 
     Attributes:
         is_discrete: whether the region is a set of separate points.
@@ -191,7 +191,7 @@ class MixtureSameFamilyConstraint(Constraint):
         return self.base_constraint.event_dim
 
     def check(self, value: Tensor) -> Tensor:
-        """Whether a value lies in the support of all components."""
+        """Whether a value is in the support of all components."""
         n = self.event_dim
         value = value.unsqueeze(-1 - n)
         return self.base_constraint.check(value).all(-1)

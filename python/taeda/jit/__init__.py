@@ -61,7 +61,7 @@ _BARE = (list, dict, tuple, List, Dict, Tuple, Optional)  # noqa: UP006
 
 
 class ScriptModule(Module):
-    """What TorchScript makes of a module. ``script`` returns modules as they are.
+    """TorchScript's type of modules. taeda's ``script`` returns modules unchanged.
 
     So ``isinstance(module, ScriptModule)`` is False, but for classes that are written as this one's:
     they are modules like any other.
@@ -69,25 +69,25 @@ class ScriptModule(Module):
 
 
 class RecursiveScriptModule(ScriptModule):
-    """What ``torch.jit.script`` gives for a module; here there are none."""
+    """The type of scripted modules. taeda has no instances."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise TypeError("RecursiveScriptModule: taeda runs modules as they are; there are none")
 
 
 class ScriptFunction:
-    """What ``torch.jit.script`` gives for a function; here there are none."""
+    """The type of scripted functions. taeda has no instances."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise TypeError("ScriptFunction: taeda runs functions as they are; there are none")
 
 
 class TracerWarning(Warning):
-    """What a trace may miss; as nothing is traced, nobody is warned."""
+    """The category of tracing warnings. Never issued: taeda does not trace."""
 
 
 def is_scripting() -> bool:
-    """Whether TorchScript compiles the code that asks: never."""
+    """Whether TorchScript is compiling the calling code: never."""
     return False
 
 

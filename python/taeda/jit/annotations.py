@@ -8,7 +8,7 @@ __all__ = ["Any", "Dict", "List", "Optional", "Tuple", "Union"]
 
 
 class BroadcastingListCls:
-    """``BroadcastingList2[int]`` annotates a list of two ints, or one that stands for both."""
+    """``BroadcastingList2[int]`` annotates a list of two ints, or one int for both."""
 
     def __getitem__(self, types: Any) -> None:
         """What TorchScript finds there has no meaning to Python."""

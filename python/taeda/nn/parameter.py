@@ -69,7 +69,7 @@ class Parameter(Tensor, metaclass=_MarkedMeta):
         return parameter
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
-        # All is set in __new__; this keeps the constructor's signature in one place.
+        # State is set in __new__; this documents the constructor's signature.
         super().__init__()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
@@ -101,7 +101,7 @@ def _own_attributes(tensor: Tensor) -> dict[str, Any]:
 def _rebuild_parameter(
     cls: type, data: Tensor, requires_grad: bool, attributes: dict[str, Any] | None = None
 ) -> Parameter:
-    """What a pickled Parameter is loaded with."""
+    """Rebuild a pickled Parameter."""
     parameter = cls(data, requires_grad)
     if attributes:
         parameter.__dict__.update(attributes)

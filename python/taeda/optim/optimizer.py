@@ -336,7 +336,7 @@ class Optimizer:
     # Saving and loading
 
     def state_dict(self) -> StateDict:
-        """What is needed to go on later: a dict of ``"state"`` and ``"param_groups"``.
+        """The state for resuming later: a dict of ``"state"`` and ``"param_groups"``.
 
         ``"state"`` maps each parameter's position, counted over all groups, to its state;
         ``"param_groups"`` lists the groups with those positions for ``"params"``. Tensors are the

@@ -147,7 +147,7 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the averaged model gives."""
+        """Run the averaged model."""
         return self.module(*args, **kwargs)
 
     def _averaged(self, model: Module) -> list[Tensor]:
@@ -177,7 +177,7 @@ class AveragedModel(Module):
 
 
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Compute the running statistics of a model's batch normalisation layers anew.
+    """Recompute the running statistics of a model's batch normalisation layers.
 
     For averaged weights, under which the layers have never seen data. The model runs once over
     ``loader`` in training mode, and keeps its mode and its layers' momenta.

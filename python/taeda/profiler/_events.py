@@ -1,4 +1,4 @@
-"""What a profiler has recorded, added up and printed. Times are in microseconds."""
+"""Recorded events of a profiler, aggregated and printed. Times are in microseconds."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ __all__ = [
 
 
 class ProfilerActivity(enum.Enum):
-    """What is recorded; only the CPU's work can be."""
+    """Kinds of recorded activity; only the CPU's is supported."""
 
     CPU = 0
     CUDA = 1
@@ -42,19 +42,19 @@ class ProfilerAction(enum.Enum):
 
 
 def kineto_available() -> bool:
-    """Whether Kineto records what happens: no, the recorder here is taeda's own."""
+    """Whether Kineto is used for recording: no, taeda has its own recorder."""
     return False
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """What can be recorded: the CPU's work."""
+    """The supported activities: the CPU's."""
     return {ProfilerActivity.CPU}
 
 
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """What to do in which step: cycles of `wait` steps without recording, `warmup` and `active`.
+    """A schedule of cycles: `wait` steps without recording, then `warmup` and `active` steps.
 
     Args:
         wait, warmup: steps that are not recorded, before those that are.

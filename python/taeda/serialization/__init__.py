@@ -1,4 +1,4 @@
-"""Saving and loading: ``save``, ``load`` and what files may name.
+"""Saving and loading: ``save``, ``load``, and the types that files may contain.
 
 The format is PyTorch's (``.pt``): a zip archive with a pickle stream that describes the objects and
 one entry of raw bytes for each storage. Files pass both ways between the two libraries. For dicts of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     File: TypeAlias = str | os.PathLike[str] | BinaryIO
 
 DEFAULT_PROTOCOL = 2
-# What `map_location` may be.
+# The type of `map_location`.
 MAP_LOCATION: TypeAlias = Callable[[Any, str], Any] | device | str | dict[str, str] | None
 
 __all__ = [
@@ -81,7 +81,7 @@ def save(obj: Any, f: File, *, pickle_protocol: int = DEFAULT_PROTOCOL) -> None:
 
     pickler = CheckpointPickler(pickle_protocol)
     pickler.dump(obj)
-    # Everything that may fail for the sake of obj has happened before a file is opened.
+    # Everything that may fail because of obj happens before a file is opened.
     folder = name[0] if name is not None and name[0] else "archive"
     if is_path(f):
         with replacing(f) as file:  # type: ignore[arg-type]

@@ -22,7 +22,7 @@ def is_path(f: object) -> bool:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Any]:
-    """Open a binary file that takes the place of ``path`` when the block ends well.
+    """Open a binary file that replaces ``path`` if the block ends without an exception.
 
     What is written goes to a new file in the same directory, which has no name while it is written
     where the system can do that, is flushed to the disk and is then renamed over ``path`` in one
@@ -79,7 +79,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _open_unnamed(folder: str) -> int | None:
-    """A new file on the folder's disk that has no name, so that it goes if the process dies.
+    """A new unnamed file on the folder's disk, which vanishes if the process dies.
 
     None where the system or the file system has no such files.
     """
@@ -95,7 +95,7 @@ def _open_unnamed(folder: str) -> int | None:
 
 def _link(descriptor: int, path: str) -> None:
     """Give an open file without a name the name ``path``, which must be free."""
-    # With a folder's descriptor, needed or not, Python follows the link that stands for the file.
+    # With a folder's descriptor, needed or not, Python follows the link in /proc/self/fd.
     folder = os.open(os.path.dirname(path), os.O_RDONLY)
     try:
         os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=folder, follow_symlinks=True)
@@ -114,7 +114,7 @@ def _open_named(path: str) -> int:
 
 
 def _claim(folder: str, name: str, make: Callable[[str], _Made]) -> tuple[str, _Made]:
-    """The first free name for a file that is to become ``name``, and what ``make`` made of it.
+    """The first free temporary name for ``name``, and the result of ``make`` for it.
 
     A file that a save left there when it was killed is removed.
     """
@@ -136,7 +136,7 @@ def _is_file_at(path: str, descriptor: int) -> bool:
 
 
 def _remove_left_over(path: str) -> bool:
-    """Remove a file that no process is writing. False where one is, or it cannot be told."""
+    """Remove a file that no process is writing. False if one is, or if that is unknown."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -185,7 +185,7 @@ class FileSource:
         return data
 
     def read_into(self, offset: int, buffer: Any) -> int:
-        """Fill ``buffer`` from ``offset`` and return the CRC-32 of what it then holds.
+        """Fill ``buffer`` from ``offset`` and return its CRC-32.
 
         The caller has compared ``offset`` and the buffer's length with ``size``.
         """
@@ -208,7 +208,7 @@ class FileSource:
 
 
 def _descriptor_of(file: Any) -> int | None:
-    """The descriptor of a file that lies on a disk; None for any other file object."""
+    """The descriptor of a file on disk; None for any other file object."""
     import io
 
     if type(file) is io.BufferedReader:
@@ -223,7 +223,7 @@ class MappedSource:
         import mmap
 
         self.size = os.fstat(file.fileno()).st_size
-        # mmap refuses to map nothing; an empty file is reported later, as one too short.
+        # mmap cannot map 0 bytes; an empty file is reported later as too short.
         self._map: Any = b""
         if self.size:
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
@@ -233,7 +233,7 @@ class MappedSource:
         return bytes(self._map[offset : offset + count])
 
     def read_into(self, offset: int, buffer: Any) -> int:
-        """Fill ``buffer`` from ``offset`` and return the CRC-32 of what it then holds."""
+        """Fill ``buffer`` from ``offset`` and return its CRC-32."""
         buffer[:] = memoryview(self._map)[offset : offset + len(buffer)]
         return _C._crc32(buffer)
 

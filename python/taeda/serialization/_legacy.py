@@ -67,12 +67,12 @@ class _Storages:
 
     def __init__(self, data: memoryview, label: str, placement: Placement) -> None:
         self._data, self._label, self._placement = data, label, placement
-        self._made: dict[str, tuple[Any, LoadedStorage]] = {}  # on the CPU; where it belongs
+        self._made: dict[str, tuple[Any, LoadedStorage]] = {}  # on the CPU; the target device
 
     def __call__(self, record: Any) -> Any:
         """The storage, or the view of one, that a stream describes."""
         if isinstance(record, tuple) and record and record[0] == "module":
-            # A class with its source, for the sake of a warning when that has changed.
+            # A class with its source, to warn if that has changed.
             return record[1]
         kind, key, location, count, view = self._parse(record)
         size = count * kind.dtype.itemsize

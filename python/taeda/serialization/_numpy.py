@@ -14,7 +14,7 @@ from ._zip import most_unpacked
 
 
 def _array(tensor: Any, what: str) -> Any:
-    """A tensor's values as NumPy knows them; ``what`` names it in messages."""
+    """A tensor's values as a NumPy array; ``what`` names it in messages."""
     if not isinstance(tensor, taeda.Tensor):
         raise TypeError(f"save: {what} must be a tensor, got {type(tensor).__name__}")
     try:
@@ -101,7 +101,7 @@ def read_header(file: Any, size: int) -> tuple[tuple[int, ...], Any, Any, int]:
 
 
 def _tensor(array: Any, what: str, placement: Placement) -> Any:
-    """A tensor of an array's values, wherever ``placement`` says."""
+    """A tensor of an array's values, on the device given by ``placement``."""
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if not array.flags.c_contiguous:
@@ -191,7 +191,7 @@ class _Stream(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Move to a place; returns it, counted from the start."""
+        """Seek; returns the position from the start."""
         base = (0, self._at, self._source.size)[whence]
         if base + offset < 0:
             raise OSError("seek before the start")

@@ -1,4 +1,4 @@
-"""Classes that stand for those a file names, so that it can be looked at without them."""
+"""Placeholders for the classes that a file names, to inspect it without them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 
 class Opaque:
-    """An object of a class that is not loaded: what the file says of it, and nothing it does."""
+    """A placeholder object: its state from the file, without behaviour."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.args = args
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Opaque:
-        """Take any arguments, as the class that this stands for may."""
+        """Accept any arguments, as the replaced class may."""
         self = super().__new__(cls)
         self.args = args
         return self
@@ -25,6 +25,6 @@ class Opaque:
 
 
 def opaque_class(name: str) -> type:
-    """A class that stands for ``module.name``."""
+    """A placeholder class for ``module.name``."""
     module, _, short = name.rpartition(".")
     return type(short, (Opaque,), {"__module__": module})

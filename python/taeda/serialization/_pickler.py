@@ -16,12 +16,12 @@ from ._rebuild import TorchName
 
 _PythonPickler: Any = pickle._Pickler
 
-# Most of what a stream holds; these types are asked about first, for speed.
+# The most frequent types in a stream; tested first, for speed.
 _PLAIN = frozenset([dict, OrderedDict, list, tuple, str, int, float, bool, bytes, type(None)])
 
 
 class _Stored:
-    """Stands in the stream for the storage of a tensor with elements of ``dtype``."""
+    """Represents, in the stream, the storage of a tensor with elements of ``dtype``."""
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = tensor
@@ -30,7 +30,7 @@ class _Stored:
 # The pickler that is written in C looks every name up in the module it is said to be in, and
 # PyTorch's modules need not be installed; the one written in Python lets its subclass write names.
 class CheckpointPickler(_PythonPickler):  # type: ignore[misc]
-    """Pickles to ``stream``; ``storages`` then holds the tensors whose bytes go beside it."""
+    """Pickles to ``stream``; ``storages`` collects the tensors with separate bytes."""
 
     def __init__(self, protocol: int) -> None:
         self.stream = io.BytesIO()
@@ -42,7 +42,7 @@ class CheckpointPickler(_PythonPickler):  # type: ignore[misc]
         self.storages: list[Any] = []
 
     def reducer_override(self, obj: Any) -> Any:
-        """How the types that PyTorch knows by its own names are taken apart."""
+        """Reduce the types for which PyTorch has its own names."""
         if type(obj) in _PLAIN:
             return NotImplemented
         if isinstance(obj, taeda.Tensor):
@@ -133,7 +133,7 @@ class CheckpointPickler(_PythonPickler):  # type: ignore[misc]
 
 
 def _sparse_parts(tensor: Any) -> tuple[Any, ...]:
-    """What a sparse tensor is made of, in PyTorch's order."""
+    """The components of a sparse tensor, in PyTorch's order."""
     tensor, size = tensor.detach(), taeda.Size(tensor.shape)
     if tensor.is_sparse:
         return tensor._indices(), tensor._values(), size, tensor.is_coalesced()

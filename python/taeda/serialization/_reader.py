@@ -45,7 +45,7 @@ def _check_device(device: Any, location: str) -> Any:
 
 
 def device_named(location: str) -> Any:
-    """The device that a saved or given name stands for, once it is known to be usable."""
+    """The device of a saved or given name; raises if it is not usable."""
     try:
         device = taeda.device(location)
     except (RuntimeError, ValueError):
@@ -54,7 +54,7 @@ def device_named(location: str) -> Any:
 
 
 class Placement:
-    """Where storages go: what ``map_location`` says, whichever of its forms it has."""
+    """The target device of storages, from any form of ``map_location``."""
 
     def __init__(self, map_location: Any) -> None:
         fixed = isinstance(map_location, (str, taeda.device))
@@ -76,7 +76,7 @@ class Placement:
         return self._fixed is not None and self._fixed.type == "cpu"
 
     def move(self, tensor: Any) -> Any:
-        """A tensor on the one device that everything goes to."""
+        """Move a tensor to the only target device."""
         return tensor.to(self._fixed)
 
     def place(self, flat: Any, location: str) -> Any:
@@ -101,7 +101,7 @@ class Placement:
 
 
 def storage_record(record: Any, size: int) -> tuple[Any, ...]:
-    """What a stream says of a storage, as far as it can be one: a tuple of ``size`` parts."""
+    """Validate a stream's description of a storage: a tuple of ``size`` parts."""
     types = [type(part) for part in record[:5]] if isinstance(record, tuple) else []
     wanted = [str, TorchName, str, str, int]
     if types != wanted or len(record) != size or record[0] != "storage" or record[4] < 0:
@@ -150,7 +150,7 @@ class Storages:
         return LoadedStorage(self._placement.place(flat, location), dtype)
 
     def _mapped(self, name: str, size: int, itemsize: int) -> Any:
-        """The entry as it lies in a mapped file, or None where only a copy will do."""
+        """The entry inside a mapped file, or None if it has to be copied."""
         source = self._archive.source
         if not isinstance(source, MappedSource) or self._swap or not self._archive.is_stored(name):
             return None
@@ -159,7 +159,7 @@ class Storages:
 
 
 def swap_bytes(data: Any, itemsize: int) -> None:
-    """Turn every item of ``itemsize`` bytes around, in place."""
+    """Reverse the bytes of every item of ``itemsize`` bytes, in place."""
     import numpy
 
     whole = len(data) - len(data) % itemsize
@@ -168,7 +168,7 @@ def swap_bytes(data: Any, itemsize: int) -> None:
 
 
 def unpickle(data: Any, load_storage: Any, weights_only: bool) -> Any:
-    """Run a stream; what it says of storages goes to ``load_storage``."""
+    """Run a stream; descriptions of storages are passed to ``load_storage``."""
     if weights_only:
         return SafeUnpickler(data, load_storage).load()
     import io

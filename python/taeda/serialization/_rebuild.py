@@ -59,7 +59,7 @@ class TorchName:
 
 
 class LoadedStorage(TypedStorage):
-    """A storage read from a file: what tensors are built on, and what a stored storage loads as.
+    """A storage read from a file: for building tensors, and the result of loading a storage.
 
     Args:
         flat: its bytes, as a one-dimensional uint8 tensor.
@@ -97,7 +97,7 @@ def _strided(storage: Any, offset: Any, size: Any, stride: Any, dtype: Any = Non
         last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
         _require(last < held, f"a tensor needs {last + 1} elements of a storage that has {held}")
     else:
-        # Nothing is read: any offset is as good, and one beyond the storage does no harm.
+        # Nothing is read, so any offset will do, even one beyond the storage.
         offset = min(offset, held)
     result = taeda.empty(0, dtype=dtype, device=storage.flat.device)
     start = storage.flat.storage_offset()
@@ -306,7 +306,7 @@ def _make_device(*args: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _table() -> dict[str, Any]:
-    """What a file may name, by ``module.name``."""
+    """The objects that a file may name, by ``module.name``."""
     from taeda.nn import Parameter
 
     table: dict[str, Any] = {
@@ -346,7 +346,7 @@ def _table() -> dict[str, Any]:
 
 
 def lookup(full_name: str) -> Any:
-    """What a file's ``module.name`` stands for, or None where a file may not name it."""
+    """The object for a file's ``module.name``, or None if a file may not name it."""
     return _table().get(full_name)
 
 

@@ -36,7 +36,7 @@ def add_safe_globals(safe_globals: Iterable[Any]) -> None:
 
 
 def get_safe_globals() -> list[Any]:
-    """What ``add_safe_globals`` has allowed, as it was given."""
+    """The objects that ``add_safe_globals`` has allowed, as given."""
     entries = []
     for name, value in _added.items():
         own = f"{value.__module__}.{value.__qualname__}" if hasattr(value, "__qualname__") else ""
@@ -66,5 +66,5 @@ class safe_globals:
 
 
 def allowed_objects() -> dict[str, Any]:
-    """What has been allowed, by ``module.name``."""
+    """The allowed objects, by ``module.name``."""
     return dict(_added)

@@ -39,12 +39,12 @@ _LONGEST_HEADER = 100_000_000  # as the format allows
 
 
 def _dtypes() -> dict[str, Any]:
-    """The format's names of the dtypes that there are here."""
+    """The format's names of taeda's dtypes."""
     return {code: getattr(taeda, name) for code, name in _NAMES.items() if hasattr(taeda, name)}
 
 
 def _part_size(dtype: Any) -> int:
-    """The size of what has a byte order: a number, or half of a complex number."""
+    """The size of the unit of byte order: a number, or half of a complex number."""
     size: int = dtype.itemsize
     return size // 2 if dtype.is_complex else size
 
@@ -116,10 +116,10 @@ class Contents:
         self._header, self._start = _read_header(source, label)
         texts = self._header.pop("__metadata__", None)
         self.metadata: dict[str, str] | None = texts if isinstance(texts, dict) else None
-        self._check_places()
+        self._check_offsets()
 
-    def _check_places(self) -> None:
-        """Raise unless the tensors lie one after the other, up to the end of the file."""
+    def _check_offsets(self) -> None:
+        """Raise unless the tensors are contiguous up to the end of the file."""
         at = 0
         for name in self.names():
             begin, end = self._header[name]["data_offsets"]
@@ -137,7 +137,7 @@ class Contents:
         return math.prod(shape) * int(dtype.itemsize)
 
     def names(self) -> list[str]:
-        """The tensors, in the order of their places."""
+        """The tensors' names, in the order of their offsets."""
         return sorted(self._header, key=lambda name: self._header[name]["data_offsets"])
 
     def described(self, name: str) -> tuple[list[int], Any]:

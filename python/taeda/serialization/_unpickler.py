@@ -329,14 +329,14 @@ _OPCODES = _opcodes()
 
 
 class AnyUnpickler(pickle.Unpickler):
-    """Python's unpickler, which runs whatever the stream says; PyTorch's names are read as ours."""
+    """Python's unpickler, which runs arbitrary code; PyTorch's names are mapped to taeda's."""
 
     def __init__(self, file: Any, load_storage: Callable[[Any], Any]) -> None:
         super().__init__(file)
         self.persistent_load = load_storage  # type: ignore[method-assign]
 
     def find_class(self, module: str, name: str) -> Any:
-        """What ``module.name`` stands for; names under ``torch`` are looked for under ``taeda``."""
+        """The object for ``module.name``; names under ``torch`` are looked up under ``taeda``."""
         known = allowed_objects().get(f"{module}.{name}") or _rebuild.lookup(f"{module}.{name}")
         if known is not None and module.partition(".")[0] == "torch":
             return known
@@ -345,7 +345,7 @@ class AnyUnpickler(pickle.Unpickler):
         import importlib
 
         path = "taeda" + module[len("torch") :]
-        # A class may live in another file here than there; its package exports it in both.
+        # A class may be in a different file than in PyTorch; its package exports it in both.
         while path:
             try:
                 return getattr(importlib.import_module(path), name)

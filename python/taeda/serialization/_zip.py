@@ -114,7 +114,7 @@ class ArchiveWriter:
 
 
 class Entry(NamedTuple):
-    """What the directory says of one entry."""
+    """An entry of the directory."""
 
     header: int  # where its local header starts
     packed: int  # bytes it takes in the file
@@ -246,7 +246,7 @@ class ArchiveReader:
         return start
 
     def entry(self, name: str) -> Entry:
-        """What the directory says of an entry."""
+        """The directory's record of an entry."""
         entry = self.entries.get(name)
         if entry is None:
             raise self._bad(f"its entry {name!r} is missing")
@@ -307,7 +307,7 @@ class ArchiveReader:
             raise self._bad(f"the checksum of its entry {name!r} does not fit its bytes")
 
     def is_stored(self, name: str) -> bool:
-        """Whether an entry lies uncompressed in the file, so that it can be mapped."""
+        """Whether an entry is uncompressed, so that it can be mapped."""
         return self.entry(name).method == _STORED
 
 

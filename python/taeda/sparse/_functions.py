@@ -1,4 +1,4 @@
-"""What sparse tensors can compute: one function for each op, by the op's name.
+"""Implementations of ops for sparse tensors: one function for each op, by the op's name.
 
 ``SparseTensor.__torch_function__`` finds the functions by the names given to ``answers``.
 They compute with the values by differentiable dense ops, so gradients need no more than that.
@@ -247,7 +247,7 @@ def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
 
 
 def _along(input: Any, dim: int, dtype: Any, log: bool) -> SparseTensor:
-    """Exponentials of the elements that there are, divided by their sum along ``dim``."""
+    """Exponentials of the stored elements, divided by their sum along ``dim``."""
     if not isinstance(input, SparseTensor):
         raise RuntimeError("softmax(): expected a sparse tensor, got a strided one")
     d = _structure.dim_in(dim, input.dim())
@@ -273,7 +273,7 @@ def _along(input: Any, dim: int, dtype: Any, log: bool) -> SparseTensor:
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> SparseTensor:
-    """Softmax along a dimension, over the elements that there are: what is missing counts as -inf.
+    """Softmax along a dimension over the stored elements: missing elements count as -inf.
 
     Args:
         input: of layout ``taeda.sparse_coo``.

@@ -1,4 +1,4 @@
-"""The two ways to say in which row each element of a matrix is."""
+"""Conversion between the two representations of row indices (COO and CSR)."""
 
 from __future__ import annotations
 

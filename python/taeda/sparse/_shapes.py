@@ -1,4 +1,4 @@
-"""What sparse tensors can do without computing: other shapes, parts, and several as one."""
+"""Shape ops for sparse tensors: reshaping, slicing and joining."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def infer_size(indices: Tensor, values: Tensor) -> tuple[int, ...]:
 
 
 def order_of(indices: Tensor, size: tuple[int, ...]) -> Tensor:
-    """Return what brings the columns of indices in order; equal ones keep theirs."""
+    """Return the permutation that sorts the columns of indices (stable)."""
     order: Any = None
     for d in reversed(range(indices.size(0))):
         keys = indices[d] if order is None else indices[d][order]

@@ -59,7 +59,7 @@ class SparseTensor(Tensor):
             )
         return handler(*args, **(kwargs or {}))
 
-    # ---- what it is ----
+    # ---- properties ----
 
     @property
     def layout(self) -> Any:
@@ -98,12 +98,12 @@ class SparseTensor(Tensor):
         return self._values_.size(0)
 
     def is_coalesced(self) -> bool:
-        """Whether the elements are known to be sorted and to come once each."""
+        """Whether the elements are known to be sorted and unique."""
         self._need_coo("is_coalesced")
         return self._coalesced
 
     def _coalesced_(self, coalesced: bool) -> SparseTensor:
-        """Say whether the elements are sorted and come once each, which nothing checks.
+        """Declare whether the elements are sorted and unique. Not checked.
 
         What is said of elements that are not makes later results wrong.
         """
@@ -379,7 +379,7 @@ def _no_memory(name: str) -> Any:
         raise NotImplementedError(f"{name}(): a sparse tensor has no memory of its elements")
 
     refuse.__name__ = name
-    refuse.__doc__ = "Raise NotImplementedError: the elements do not lie in memory."
+    refuse.__doc__ = "Raise NotImplementedError: sparse tensors have no dense storage."
     return refuse
 
 
@@ -434,7 +434,7 @@ def _state(x: SparseTensor) -> tuple[Any, ...]:
 def _rebuild(
     positions: tuple[Tensor, ...], values: Tensor, size: Any, coalesced: bool, requires_grad: bool
 ) -> SparseTensor:
-    """Make a tensor from what ``__reduce_ex__`` gave."""
+    """Rebuild a tensor from the result of ``__reduce_ex__``."""
     from taeda.sparse import _make as make
 
     if len(positions) == 1:

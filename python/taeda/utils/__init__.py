@@ -1,4 +1,4 @@
-"""What is not about tensors alone: datasets in ``utils.data``, hooks in ``utils.hooks``."""
+"""Utilities: datasets in ``utils.data``, hooks in ``utils.hooks``, and more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running a C++ compiler: what has to be compiled, with which flags, and what came of it."""
+"""Running a C++ compiler: which files are out of date, flags, and error reports."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def check_compiler_is_found() -> bool:
 
 
 def extensions_folder(name: str) -> str:
-    """Where `name` is compiled when nothing else is asked for; the folder is made."""
+    """The default folder in which `name` is compiled; created if missing."""
     root = os.environ.get("TAEDA_EXTENSIONS_DIR")
     if not root:
         cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
@@ -128,7 +128,7 @@ def _run(command: list[str], folder: str, verbose: bool) -> None:
 
 
 def _stamp(path: str) -> str:
-    """What changes with a file: its time and size; nothing where it is gone."""
+    """A file's time and size, to detect changes; nothing if it is missing."""
     try:
         status = os.stat(path)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Nested containers ("trees") of values: taken apart into leaves, mapped, and put together again.
+"""Nested containers ("trees") of values: flattened into leaves, mapped, and rebuilt.
 
 Tuples, lists, dictionaries (`dict`, `OrderedDict`, `defaultdict`), `deque`, named tuples, `Size`
 and the results with names that operations return are nodes; so is every class that has been given
@@ -110,7 +110,7 @@ __all__ = [
 IsLeaf = Callable[[PyTree], bool]
 
 
-# ---- apart and together -------------------------------------------------------------------------
+# ---- flatten and unflatten --------------------------------------------------------------------
 
 
 def tree_is_leaf(tree: PyTree, is_leaf: IsLeaf | None = None) -> bool:

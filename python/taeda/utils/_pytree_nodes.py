@@ -1,4 +1,4 @@
-"""What counts as a node of a tree, how each is taken apart, and the keys that name its children."""
+"""The types of tree nodes, how each is flattened, and the keys of their children."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KeyPath: TypeAlias = tuple[KeyEntry, ...]
 
 @dataclasses.dataclass(frozen=True)
 class SequenceKey:
-    """The place of a child in a sequence."""
+    """The index of a child in a sequence."""
 
     idx: int
 
@@ -38,7 +38,7 @@ class SequenceKey:
         return f"[{self.idx!r}]"
 
     def get(self, sequence: Any) -> Any:
-        """The child at this place."""
+        """The child at this index."""
         return sequence[self.idx]
 
 
@@ -76,7 +76,7 @@ def keystr(kp: KeyPath) -> str:
 
 
 def key_get(obj: Any, kp: KeyPath) -> Any:
-    """What is at the end of a path that begins at `obj`."""
+    """The value at the end of a path that begins at `obj`."""
     for key in kp:
         obj = key.get(obj)
     return obj
@@ -86,7 +86,7 @@ def key_get(obj: Any, kp: KeyPath) -> Any:
 
 
 class NodeDef(NamedTuple):
-    """How values of a type are taken apart into children and a context, and put together again."""
+    """How values of a type are flattened into children and a context, and rebuilt."""
 
     type: Any
     flatten_fn: FlattenFn
@@ -196,7 +196,7 @@ def _get_node_type(tree: PyTree) -> Any:
 
 
 def node_of(tree: PyTree) -> NodeDef | None:
-    """How `tree` is taken apart; None for a leaf."""
+    """The NodeDef of `tree`; None for a leaf."""
     kind = type(tree)
     node = SUPPORTED_NODES.get(kind)
     if node is not None or not issubclass(kind, tuple):
@@ -253,7 +253,7 @@ def _dict_flatten_with_keys(d: Any) -> tuple[list[tuple[KeyEntry, Any]], Context
 
 
 def _list_flatten_with_keys(d: Any) -> tuple[list[tuple[KeyEntry, Any]], Context]:
-    """The items of a sequence with their places; there is no context."""
+    """The items of a sequence with their indices; there is no context."""
     return [(SequenceKey(i), value) for i, value in enumerate(d)], None
 
 

@@ -37,7 +37,7 @@ class TreeSpec:
 
     @property
     def context(self) -> Context:
-        """What belongs to the node itself."""
+        """The node's own data."""
         return self._context
 
     @property
@@ -47,7 +47,7 @@ class TreeSpec:
 
     @property
     def num_nodes(self) -> int:
-        """How many nodes and leaves there are in all."""
+        """The number of nodes and leaves."""
         return 1 + sum(child.num_nodes for child in self._children)
 
     @property

@@ -54,7 +54,7 @@ def noop_context_fn() -> tuple[Any, Any]:
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
-_early_stop: bool | None = None  # what set_checkpoint_early_stop says
+_early_stop: bool | None = None  # set by set_checkpoint_early_stop
 
 
 class set_checkpoint_early_stop:
@@ -74,7 +74,7 @@ class set_checkpoint_early_stop:
         _early_stop = self._before
 
 
-_debug: bool | None = None  # what set_checkpoint_debug_enabled says
+_debug: bool | None = None  # set by set_checkpoint_debug_enabled
 
 
 @contextlib.contextmanager
@@ -192,7 +192,7 @@ class _StopRecomputationError(Exception):
 
 
 class _Frame:
-    """What a checkpoint without reentrance knows of its tensors: how to get them again.
+    """The state of a non-reentrant checkpoint: how to recompute its tensors.
 
     Saving puts a number in the graph for each tensor. The first number that backward asks for
     brings all of them back; each leaves when it is asked for.

@@ -41,7 +41,7 @@ Text = str | Sequence[str]
 
 
 def include_paths() -> list[str]:
-    """The folders of headers that compiling an extension needs, beside Python's own.
+    """The include folders for compiling an extension, in addition to Python's own.
 
     >>> import os, taeda
     >>> [folder] = taeda.utils.cpp_extension.include_paths()

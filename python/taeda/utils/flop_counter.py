@@ -180,11 +180,11 @@ class FlopCounterMode:
                 counts[op] = counts.get(op, 0) + flops
 
     def get_total_flops(self) -> int:
-        """How many there were."""
+        """The total number."""
         return sum(self._counts["Global"].values())
 
     def get_flop_counts(self) -> dict[str, dict[str, int]]:
-        """How many there were of each operation, by module; ``"Global"`` is everything."""
+        """The number for each operation, by module; ``"Global"`` is everything."""
         return {name: dict(counts) for name, counts in self._counts.items()}
 
     def get_table(self, depth: int | None = None) -> str:

@@ -10,7 +10,7 @@ __all__ = ["RemovableHandle"]
 
 
 class RemovableHandle:
-    """What a hook's registration returns: `remove()`, or leaving a `with` block, unregisters it.
+    """The result of registering a hook: `remove()`, or leaving a `with` block, unregisters it.
 
     Args:
         hooks_dict: the ordered dictionary that holds the hook. Only a weak reference is kept, so

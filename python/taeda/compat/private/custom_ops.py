@@ -8,7 +8,7 @@ __all__ = ["get_ctx"]
 
 
 def get_ctx() -> NoReturn:
-    """What a function for tensors without data asks for a size that only the data tell.
+    """The context that gives functions on meta tensors data-dependent sizes.
 
     Raises:
         RuntimeError: always, as every size is a number here.

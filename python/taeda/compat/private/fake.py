@@ -10,7 +10,7 @@ __all__ = ["FakeTensor", "is_fake"]
 
 
 class FakeTensor(Tensor):
-    """A tensor without data that knows the device it stands for; there are none."""
+    """A tensor without data that has a device. taeda has no instances."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> FakeTensor:
         """Refuse to make one."""

@@ -1,8 +1,8 @@
-// What taeda and an extension compiled by somebody else agree on: plain structs and a table of
+// The binary interface (ABI) between taeda and compiled extensions: plain structs and a table of
 // functions, found through a capsule. Nothing here depends on the compiler, on the C++ library or
-// on how taeda lays out its own classes, so an extension goes on working with later versions of
-// taeda: members are only ever added at the end of Table, and Table::size says how many there are.
-// Extensions include taeda.h, which makes C++ of it.
+// on the layout of taeda's classes, so an extension keeps working with later versions of taeda:
+// members are only ever appended to Table, and Table::size tells how many there are. Extensions
+// include taeda.h, a C++ wrapper.
 #pragma once
 
 #include <stddef.h>
@@ -15,7 +15,7 @@ namespace taeda::abi {
 inline constexpr uint32_t kVersion = 1;
 inline constexpr const char* kCapsule = "taeda._C._extension_api";
 
-struct Tensor;     // what a handle points to
+struct Tensor;     // the target of a handle
 struct Backward;   // a derivative that is being computed
 struct Overloads;  // the ops of one name
 
@@ -36,7 +36,7 @@ enum DType : int32_t {
 enum DeviceType : int32_t { kCPU, kCUDA, kMeta };
 
 struct TensorInfo {
-  void* data;  // of the first element; null where there is no memory
+  void* data;  // of the first element; null if there is no memory
   const int64_t* sizes;
   const int64_t* strides;
   int64_t dim, numel;
@@ -57,10 +57,10 @@ enum Kind : int32_t {
   kText,     // text, count
   kDType,    // integer
   kDevice,   // integer: the type; count: the index or -1
-  kNumber    // any of the four above; only to say what a function takes
+  kNumber    // any of the four above; only in a function's declared kinds
 };
 
-// One argument or result. What it points to belongs to whoever passes it, and lasts for the call.
+// One argument or result. Its pointers are owned by the caller and valid during the call.
 struct Value {
   int32_t kind;
   int64_t count;
@@ -75,7 +75,7 @@ struct Value {
   };
 };
 
-// How a function hands over what it computes: by calling this.
+// A function returns its results by calling this.
 using Give = void (*)(void* receiver, const Value* value);
 
 // Functions that return int return 0, or an Error after which last_error() has its text.
@@ -87,10 +87,10 @@ enum Error : int32_t {
   kIndexError,
   kNotImplementedError,
   kMemoryError,
-  kPythonError  // an exception of Python's own, kept until raise() or the next one
+  kPythonError  // a Python exception, kept until raise() or the next one
 };
 
-// An op as an extension defines it.
+// An op defined by an extension.
 struct Definition {
   const char* schema;  // "namespace::name(self: Tensor, decay: float = 0.9) -> Tensor"
   const char* doc;
@@ -98,10 +98,10 @@ struct Definition {
   void (*function)();
   int (*backward)(void (*function)(Backward*), Backward* b);
   void (*backward_function)(Backward*);  // null: no derivative
-  const int32_t* kinds;                  // what the function takes, one Kind for each argument
+  const int32_t* kinds;                  // the function's parameters, one Kind for each argument
   int64_t arguments;
   uint32_t saves;     // bit i: argument i, bit 16 + i: result i
-  int32_t composite;  // written in ops that have derivatives themselves
+  int32_t composite;  // composed of ops that have derivatives themselves
 };
 
 struct Table {
@@ -112,15 +112,15 @@ struct Table {
   void (*describe)(const Tensor* t, TensorInfo* info);
   int (*item)(const Tensor* t, Value* number);  // of a tensor with one element
   int (*empty)(const int64_t* sizes, int64_t dim, int32_t dtype, int32_t device_type, Tensor** t);
-  // Memory of somebody else's; free(context) is called when the last tensor over it is gone.
+  // Wraps external memory; free(context) is called when the last tensor on it is destroyed.
   int (*from_blob)(void* data, const int64_t* sizes, int64_t dim, int32_t dtype,
                    void (*free)(void*), void* context, Tensor** t);
 
-  const Overloads* (*find)(const char* name);  // null where there is no such op
+  const Overloads* (*find)(const char* name);  // null if there is no such op
   int (*call)(const Overloads* ops, const Value* args, int64_t count, void* receiver, Give give);
   int (*define)(const Definition* d, _object** function);  // a new reference
 
-  Tensor* (*grad)(Backward* b, int32_t i);  // borrowed; null where nothing flowed
+  Tensor* (*grad)(Backward* b, int32_t i);  // borrowed; null if no gradient arrived
   int (*arg)(Backward* b, int32_t i, void* receiver, Give give);
   int (*out)(Backward* b, int32_t i, void* receiver, Give give);
   int (*needs)(Backward* b, int32_t i);  // 0 or 1
@@ -130,9 +130,9 @@ struct Table {
   // Runs body over chunks of [0, n) on taeda's threads; it returns 0, or 1 to stop.
   int (*parallel_for)(int64_t n, int64_t grain, int (*body)(void*, int64_t, int64_t),
                       void* context);
-  int (*set_grad_enabled)(int on);  // what it was
+  int (*set_grad_enabled)(int on);  // returns the previous value
 
-  Tensor* (*from_python)(_object* o);  // borrowed; null where it is no tensor
+  Tensor* (*from_python)(_object* o);  // borrowed; null if it is not a tensor
   _object* (*to_python)(Tensor* t);    // a new reference; null with an exception set
 
   const char* (*last_error)(void);

@@ -7,9 +7,9 @@
 //   Tensor twice(const Tensor& x) { return op<"mul">(x, 2.0); }
 //   PYBIND11_MODULE(TAEDA_EXTENSION_NAME, m) { m.def("twice", &twice); }
 //
-// An extension links to nothing of taeda's: all goes through a table of functions (abi.h), so it
-// keeps working when taeda is updated. Exceptions do not cross that border; they are carried over
-// it by value and thrown again on the other side, as the Python exceptions they stand for.
+// An extension does not link to taeda: it calls a table of functions (abi.h), so it keeps working
+// when taeda is updated. Exceptions do not cross this interface; they are passed by value and
+// rethrown on the other side as the corresponding Python exceptions.
 #pragma once
 
 #include <Python.h>
@@ -36,7 +36,7 @@ inline namespace v1 {
 
 // ---- errors -------------------------------------------------------------------------------------
 
-// Becomes RuntimeError in Python; the others below, what they are called.
+// Becomes RuntimeError in Python; the others below become the exceptions of their names.
 struct Error : std::runtime_error {
   explicit Error(const std::string& text, int32_t kind = abi::kRuntimeError)
       : std::runtime_error(text),
@@ -55,7 +55,7 @@ template <class E = Error> void check(bool ok, const std::string& text) {
   if (!ok) throw E(text);
 }
 
-// Throws Error where taeda is not there or too old; the first call needs the GIL.
+// Throws Error if taeda is missing or too old; the first call needs the GIL.
 inline const abi::Table& api() {
   static const abi::Table* table = [] {
     PyObject* package = PyImport_ImportModule("taeda");
@@ -75,7 +75,7 @@ inline void must(int32_t error) {
   if (error) throw Error(api().last_error(), error);
 }
 
-// Runs f() where no exception may pass, and reports what it throws.
+// Runs f() at the interface, which exceptions must not cross, and reports what it throws.
 template <class F> int32_t guarded(F&& f) noexcept {
   int32_t kind = abi::kRuntimeError;
   try {
@@ -182,7 +182,7 @@ using IntArray = std::span<const int64_t>;
 // A counted handle. Copies are the same tensor.
 class Tensor {
  public:
-  Tensor() = default;  // undefined: stands for None
+  Tensor() = default;  // undefined: None in Python
   Tensor(const Tensor& o) : handle_(o.handle_) {
     if (handle_) api().retain(handle_);
   }
@@ -232,8 +232,8 @@ class Tensor {
   bool requires_grad() const { return info().requires_grad; }
   bool is_meta() const { return info().device_type == abi::kMeta; }
 
-  // The elements. They lie `strides()` apart; in order, where is_contiguous(). The memory is given
-  // without a type for float16 and bfloat16, which C++20 has none for.
+  // The elements, `strides()` apart; consecutive if is_contiguous(). Untyped memory for float16 and
+  // bfloat16, for which C++20 has no types.
   void* data() const {
     auto i = info();
     check(i.data || i.numel == 0, "a tensor without memory (on the meta device) has no data");
@@ -266,7 +266,7 @@ class Tensor {
 
 using TensorList = std::vector<Tensor>;
 
-// A new tensor with memory that is not set.
+// A new tensor with uninitialised memory.
 inline Tensor empty(IntArray sizes, Options o = {}) {
   abi::Tensor* t = nullptr;
   must(api().empty(sizes.data(), static_cast<int64_t>(sizes.size()), static_cast<int32_t>(o.dtype),
@@ -278,7 +278,7 @@ inline Tensor empty(std::initializer_list<int64_t> sizes, Options o = {}) {
 }
 inline Tensor empty_like(const Tensor& x) { return empty(x.sizes(), x.options()); }
 
-// A tensor over memory of somebody else's, contiguous; `free(context)` is called once it is unused.
+// A contiguous tensor on external memory; `free(context)` is called once it is unused.
 inline Tensor from_blob(void* data, IntArray sizes, DType dtype, void (*free)(void*) = nullptr,
                         void* context = nullptr) {
   abi::Tensor* t = nullptr;
@@ -387,7 +387,7 @@ template <class T> struct Convert<std::optional<T>> {
   }
 };
 
-// What other types are passed as.
+// The representation of other types.
 template <class T> auto stored(T&& x) {
   using D = std::decay_t<T>;
   if constexpr (std::is_same_v<D, bool>) return x;
@@ -402,7 +402,7 @@ template <class T> auto stored(T&& x) {
 
 // ---- calling ops --------------------------------------------------------------------------------
 
-struct Result {  // the tensors that an op gave
+struct Result {  // the results of an op
   TensorList tensors;
   static void take(void* self, const abi::Value* v) {
     auto& r = *static_cast<Result*>(self);
@@ -440,8 +440,8 @@ template <OpName Name, class... A> Result call(A&&... args) {
   return r;
 }
 
-// op<"softmax">(x, 1): any op of taeda's, by its name and in the order of its arguments; trailing
-// defaults may be left out. Recorded for gradients, as in Python.
+// op<"softmax">(x, 1): any of taeda's ops, by name, with arguments in order; trailing defaults may
+// be left out. Recorded for gradients, as in Python.
 template <OpName Name, class... A> Tensor op(A&&... args) {
   Result r = call<Name>(std::forward<A>(args)...);
   check(r.tensors.size() == 1, std::string(Name.text) + " does not give one tensor: use ops<>()");
@@ -474,16 +474,16 @@ inline Tensor operator-(const Tensor& a) { return op<"neg">(a); }
 
 // ---- ops of your own ----------------------------------------------------------------------------
 
-// What a derivative sees; see Traits::backward.
+// The interface of a derivative; see Traits::backward.
 class Backward {
  public:
   explicit Backward(abi::Backward* b) : b_(b) {}
-  // The gradient of result i; undefined where nothing flowed there (only with several results).
+  // The gradient of result i; undefined if no gradient reached it (only with several results).
   Tensor grad(int i = 0) const { return Tensor::borrow(api().grad(b_, i)); }
   // Argument i as it was given. A tensor must have been named in Traits::saves.
   template <class T> T arg(int i) const { return read<T>(api().arg, i); }
   Tensor out(int i = 0) const { return read<Tensor>(api().out, i); }  // a result named in saves
-  bool needs(int i) const { return api().needs(b_, i); }  // the gradient of argument i is wanted
+  bool needs(int i) const { return api().needs(b_, i); }  // the gradient of argument i is needed
   void set(int i, const Tensor& gradient) { must(api().set(b_, i, gradient.handle())); }
   void set_item(int i, int64_t item, const Tensor& gradient) {  // of a list of tensors
     must(api().set_item(b_, i, item, gradient.handle()));
@@ -543,8 +543,8 @@ template <class R, class... A> Kernel kernel(R (*f)(A...)) {
 }
 
 // Defines an op, which is then taeda.ops.namespace.name in Python, and op<"namespace::name"> in
-// C++. It passes through the same door as taeda's own: gradients of any order, no_grad, inference
-// mode, checks of arguments. Returns the Python function, a new reference. Needs the GIL.
+// C++. It is dispatched like taeda's own: gradients of any order, no_grad, inference mode, checks
+// of arguments. Returns the Python function, a new reference. Needs the GIL.
 //
 //   define("my::smooth(self: Tensor, decay: float = 0.9) -> Tensor", "Exponential smoothing.",
 //          kernel(smooth), {.backward = smooth_backward});
@@ -582,7 +582,7 @@ template <class F> void parallel_for(int64_t n, int64_t grain, F&& f) {
   must(api().parallel_for(n, grain, body, const_cast<void*>(static_cast<const void*>(&f))));
 }
 
-class NoGrad {  // while it lives, this thread records nothing for gradients
+class NoGrad {  // during its lifetime, this thread records nothing for gradients
  public:
   NoGrad() : before_(api().set_grad_enabled(0)) {}
   NoGrad(const NoGrad&) = delete;
@@ -595,7 +595,7 @@ class NoGrad {  // while it lives, this thread records nothing for gradients
 
 // ---- for the casters ----------------------------------------------------------------------------
 
-// False where `o` is no tensor (or None, which is an undefined one).
+// False if `o` is not a tensor (or None, which is an undefined one).
 inline bool from_python(PyObject* o, Tensor* t) {
   if (o == Py_None) {
     *t = Tensor();

@@ -31,14 +31,14 @@ _DEFAULT_SPARSE_BLOCK_SIZE = 128  # along queries and keys; packages know it by 
 
 
 class AuxRequest(NamedTuple):
-    """What `flex_attention` shall return besides its output."""
+    """Additional results to request from `flex_attention`."""
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """What `flex_attention` returns besides its output, as it was asked for.
+    """The additional results of `flex_attention` that were requested.
 
     Attributes:
         lse: the logarithms of the sums of the exponentials of the scores, of shape (B, H, Q).
@@ -213,7 +213,7 @@ class BlockMask:
         return math.prod(self.shape)
 
     def sparsity(self) -> float:
-        """Return the share of the scores, in percent, that lie in blocks that are left out."""
+        """Return the percentage of scores in skipped blocks."""
         q, kv = self.BLOCK_SIZE
         return 100 * (1 - int(self._computed.sum()) * q * kv / self.numel())
 

@@ -24,7 +24,7 @@ __all__ = [
 
 
 class _NormBase(Module):
-    """What batch and instance normalisation share: parameters, running statistics and loading."""
+    """Base of batch and instance normalisation: parameters, running statistics and loading."""
 
     _version = 2  # 1 had no num_batches_tracked
 
@@ -190,7 +190,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class _LazyNormBase(LazyModuleMixin):
-    """What the lazy normalisations share; a base before the layer that each becomes."""
+    """Mixin of the lazy normalisations, in front of the class that each becomes."""
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _ConvNd(Module):
-    """What all convolutions share: their arguments, their parameters and their repr."""
+    """The base class of convolutions: arguments, parameters and repr."""
 
     weight: Tensor
     bias: Tensor | None
@@ -151,7 +151,7 @@ class _ConvNd(Module):
 
 
 class _Convolution(_ConvNd):
-    """A convolution over as many dimensions as the subclass says."""
+    """A convolution; the subclass sets the number of dimensions."""
 
     _rank: int
 
@@ -247,7 +247,7 @@ class Conv3d(_Convolution):
 
 
 class _ConvTransposeNd(_ConvNd):
-    """The transpose of a convolution over as many dimensions as the subclass says."""
+    """A transposed convolution; the subclass sets the number of dimensions."""
 
     _rank: int
 
@@ -377,7 +377,7 @@ class ConvTranspose3d(_ConvTransposeNd):
 
 
 class _LazyConv(LazyModuleMixin):
-    """What the lazy convolutions share; a base before the convolution that each becomes."""
+    """Mixin of the lazy convolutions, in front of the class that each becomes."""
 
     def _forget_shapes(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
         module: Any = self

@@ -28,7 +28,7 @@ __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "R
 
 
 class RNNBase(Module):
-    """What RNN, LSTM and GRU share.
+    """The base class of RNN, LSTM and GRU.
 
     Args:
         mode: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".

@@ -49,7 +49,7 @@ def run_sequence(gates: Tensor, h: Tensor, *rest: Any, keeps_dtype: bool) -> Any
 
 
 class RNNCellBase(Module):
-    """What the cells share.
+    """The base class of the cells.
 
     Args:
         input_size, hidden_size: the sizes of the input and of the state.

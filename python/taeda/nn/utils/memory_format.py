@@ -20,7 +20,7 @@ def _convert(module: Module, kinds: tuple[type, ...], memory_format: Any) -> Mod
 
 
 def convert_conv2d_weight_memory_format(module: Module, memory_format: Any) -> Module:
-    """Lay out the weights of all 2-dimensional convolutions in a module anew; return the module.
+    """Convert the memory format of all 2-dimensional convolutions' weights; return the module.
 
     Args:
         module: the module.
@@ -30,7 +30,7 @@ def convert_conv2d_weight_memory_format(module: Module, memory_format: Any) -> M
 
 
 def convert_conv3d_weight_memory_format(module: Module, memory_format: Any) -> Module:
-    """Lay out the weights of all 3-dimensional convolutions in a module anew; return the module.
+    """Convert the memory format of all 3-dimensional convolutions' weights; return the module.
 
     Args:
         module: the module.

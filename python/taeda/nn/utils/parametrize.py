@@ -217,7 +217,7 @@ def _property(name: str) -> property:
 
 
 def _restore(cls: type, names: tuple[str, ...]) -> Any:
-    """What a copied or unpickled parametrized module starts as."""
+    """Create a copied or unpickled parametrized module."""
     new: Any = _parametrized_class(cls, names)
     return new.__new__(new)
 

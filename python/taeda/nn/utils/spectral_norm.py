@@ -35,7 +35,7 @@ class SpectralNorm:
         return (weight.movedim(self.dim, 0) if self.dim else weight).flatten(1)
 
     def compute_weight(self, module: Any, do_power_iteration: bool) -> Tensor:
-        """Compute the weight, after steps that improve the estimate, if asked for."""
+        """Compute the weight, optionally after steps that improve the estimate."""
         weight = getattr(module, self.name + "_orig")
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
         matrix = self.as_matrix(weight)

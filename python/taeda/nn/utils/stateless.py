@@ -69,24 +69,24 @@ def _reparametrize_module(
     What `functional_call` says of its arguments holds here.
     """
     given = dict(parameters_and_buffers)
-    places = _places(module)
-    values = _with_tied(given, places) if tie_weights else given
+    locations = _locations(module)
+    values = _with_tied(given, locations) if tie_weights else given
     if strict:
-        _check_keys(module, values, places)
+        _check_keys(module, values, locations)
     for name, value in values.items():
         if value is not None and not isinstance(value, Tensor):
             raise TypeError(f"functional_call: {name} is {value!r}, not an instance of Tensor")
     own = {}
     try:
         for name, value in values.items():
-            if name in places:
-                table, key = places[name]
+            if name in locations:
+                table, key = locations[name]
                 own[name] = table[key]
                 table[key] = value
         yield
     finally:
         for name, value in own.items():
-            table, key = places[name]
+            table, key = locations[name]
             if (
                 name in given
                 and table[key] is not given[name]
@@ -96,7 +96,7 @@ def _reparametrize_module(
             table[key] = value
 
 
-def _places(module: Module) -> dict[str, tuple[Any, str]]:
+def _locations(module: Module) -> dict[str, tuple[Any, str]]:
     """For each path of a parameter or buffer, the table that holds it and its name there."""
     found = {}
     for prefix, owner in module.named_modules(remove_duplicate=False):
@@ -107,10 +107,10 @@ def _places(module: Module) -> dict[str, tuple[Any, str]]:
     return found
 
 
-def _with_tied(given: dict[str, Any], places: dict[str, tuple[Any, str]]) -> dict[str, Any]:
+def _with_tied(given: dict[str, Any], locations: dict[str, tuple[Any, str]]) -> dict[str, Any]:
     """The given tensors, and for those that are tied to one that is given, the same one."""
     groups: dict[int, list[str]] = {}
-    for name, (table, key) in places.items():
+    for name, (table, key) in locations.items():
         groups.setdefault(id(table[key]), []).append(name)
     values = dict(given)
     for names in groups.values():
@@ -125,11 +125,11 @@ def _with_tied(given: dict[str, Any], places: dict[str, tuple[Any, str]]) -> dic
     return values
 
 
-def _check_keys(module: Module, values: dict[str, Any], places: dict[str, Any]) -> None:
+def _check_keys(module: Module, values: dict[str, Any], locations: dict[str, Any]) -> None:
     problems = []
     for title, names in (
-        ("Unexpected", [name for name in values if name not in places]),
-        ("Missing", [name for name in places if name not in values]),
+        ("Unexpected", [name for name in values if name not in locations]),
+        ("Missing", [name for name in locations if name not in values]),
     ):
         if names:
             problems.append(f"{title} key(s): {', '.join(map(repr, names))}.")

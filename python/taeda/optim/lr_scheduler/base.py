@@ -18,7 +18,7 @@ __all__ = ["LRScheduler"]
 
 
 def copied(rate: Any) -> Any:
-    """A rate that later in-place changes do not reach."""
+    """A copy of a rate, unaffected by later in-place changes."""
     return rate.clone() if isinstance(rate, taeda.Tensor) else rate
 
 

@@ -17,7 +17,7 @@ __all__ = ["ChainedScheduler", "SequentialLR"]
 
 
 class _Several(LRScheduler):
-    """What schedules of schedules share."""
+    """Base of schedules composed of schedules."""
 
     _not_saved = ("optimizer", "_schedulers")
     _schedulers: list[Any]
@@ -50,7 +50,7 @@ class _Several(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what ``state_dict`` gave, the schedulers' states too."""
+        """Load a ``state_dict``, including the schedulers' states."""
         state = as_state(self, state_dict)
         states = state.pop("_schedulers")
         if len(states) != len(self._schedulers):

@@ -29,7 +29,7 @@ def _one_each(groups: list[Any], value: Any, name: str) -> list[Any]:
 
 
 class _MomentumCycle(LRScheduler):
-    """What changes the groups' momentum, or the first of their betas."""
+    """Changes the groups' momentum, or their first beta."""
 
     use_beta1: bool
 

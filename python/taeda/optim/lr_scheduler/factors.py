@@ -67,7 +67,7 @@ class _FunctionLR(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what ``state_dict`` gave."""
+        """Load a ``state_dict``."""
         state = as_state(self, state_dict)
         for function, attributes in zip(self.lr_lambdas, state.pop("lr_lambdas"), strict=True):
             if attributes is not None:

@@ -1,4 +1,4 @@
-"""What a timer has measured."""
+"""The measurements of a timer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def rounded(value: float, figures: int) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class TaskSpec:
-    """What was timed: the statement, what was run before it, and how to name it in tables."""
+    """The timed task: the statement, what was run before it, and how to name it in tables."""
 
     stmt: str
     setup: str = "pass"
@@ -156,12 +156,12 @@ class Measurement:
 
     @property
     def title(self) -> str:
-        """What was timed."""
+        """The title of the task."""
         return self.task_spec.title
 
     @property
     def env(self) -> str | None:
-        """Where it ran, if that was said."""
+        """The environment, if given."""
         return self.task_spec.env
 
     @property

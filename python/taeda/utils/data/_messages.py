@@ -36,7 +36,7 @@ class _Pickler(pickle.Pickler):
         self._records: dict[int, tuple[Any, Any]] = {}  # with the tensors, to keep them alive
 
     def persistent_id(self, obj: Any) -> Any:
-        """The record of a tensor whose bytes go beside the stream; None for anything else."""
+        """The record of a tensor whose bytes are sent separately; None for anything else."""
         if type(obj) is not taeda.Tensor or obj.device.type != "cpu" or obj.grad_fn is not None:
             return None
         if id(obj) not in self._records:
@@ -44,7 +44,7 @@ class _Pickler(pickle.Pickler):
         return self._records[id(obj)][0]
 
     def _place(self, tensor: Any) -> Any:
-        """Note a tensor's bytes; returns what the receiver makes it from."""
+        """Register a tensor's bytes; returns the record from which the receiver rebuilds it."""
         values = tensor.detach()
         count, wants_grad = values.numel(), tensor.requires_grad
         if count == 0:

@@ -1,4 +1,4 @@
-"""What runs in a DataLoader's worker process."""
+"""The main function of a DataLoader's worker process."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class _Verbatim(str):
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker has to do; sent to it when it starts."""
+    """A worker's job, sent to it when it starts."""
 
     dataset: Any
     # Of a dataset: a function from a task to a batch, or to EXHAUSTED.
@@ -92,7 +92,7 @@ def run(
 
 
 def _prepare(job: Job, worker: int) -> Failure | None:
-    """Seed the random generators and run the user's function; returns what went wrong."""
+    """Seed the random generators and run the user's function; returns an error, if any."""
     seed = job.base_seed + worker
     random.seed(seed)
     taeda.manual_seed(seed)

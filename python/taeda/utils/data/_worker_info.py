@@ -1,4 +1,4 @@
-"""What a worker process knows of itself."""
+"""Information about the current worker process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXHAUSTED = "exhausted"
 
 
 class WorkerInfo(NamedTuple):
-    """What a worker process of a DataLoader knows of itself.
+    """Information about a DataLoader's worker process.
 
     Attributes:
         id: its number, from 0.
@@ -30,7 +30,7 @@ _info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """What a worker process of a DataLoader knows of itself; None in any other process.
+    """Information about the current DataLoader worker; None in any other process.
 
     An IterableDataset uses it to divide its samples among the workers.
     """

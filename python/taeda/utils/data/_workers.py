@@ -69,7 +69,7 @@ class Workers:
         self._finalizer()
 
     def start_pass(self) -> None:
-        """Forget what the workers still have to say of the pass before."""
+        """Discard the workers' remaining answers of the previous pass."""
         self.epoch += 1
         for worker in self.processes:
             worker.active = True
@@ -219,7 +219,7 @@ class WorkerPass:
         return answer
 
     def _answer(self) -> tuple[str, Any]:
-        """The answer whose turn it is; EXHAUSTED where none is to come."""
+        """The next answer in order; EXHAUSTED if there are no more."""
         while self._owner:
             number = self._expected()
             if number in self._waiting:

@@ -378,7 +378,7 @@ def _stream_size(loader: DataLoader[Any]) -> int | None:
 
 
 def _stream_fetch(collate: Any, size: int | None, drop_last: bool, dataset: Any) -> Any:
-    """What gives the batches of an IterableDataset, one after the other."""
+    """Return the fetch function for the batches of an IterableDataset."""
     samples = iter(dataset)
 
     def fetch(task: Any) -> Any:
@@ -391,7 +391,7 @@ def _stream_fetch(collate: Any, size: int | None, drop_last: bool, dataset: Any)
 
 
 def _sample_fetch(collate: Any, batched: bool, dataset: Any) -> Any:
-    """What makes a batch of the samples with given indices."""
+    """Return the fetch function for batches of given indices."""
     together = getattr(dataset, "__getitems__", None)
 
     def fetch(task: Any) -> Any:

@@ -10,7 +10,7 @@ __all__ = ["OptimizedModule"]
 
 
 class OptimizedModule(Module):
-    """What PyTorch's ``compile`` makes of a module. There are none: taeda's returns the module."""
+    """PyTorch's type of compiled modules. No instances: taeda's ``compile`` returns the module."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise TypeError("OptimizedModule: compile returns modules as they are; there are none")
