@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Builds taeda for 64-bit ARM on another machine and runs its tests under emulation:
+#
+#     tools/aarch64.sh [FOLDER [PYTEST ARGUMENTS]]
+#
+# FOLDER (build/aarch64 by default) keeps the ARM system and the build. Without arguments for pytest
+# the tests of operations run, which takes hours; name a few files for less. PyTorch, which they
+# compare with, is the last release whose ARM wheel on PyPI does without CUDA. Needs Debian's packages
+# g++-aarch64-linux-gnu, qemu-user and debootstrap, and a Python of the same version as Debian 12's
+# (3.11) with pip, cmake, ninja, nanobind and scipy-openblas32. No root: nothing is mounted, the
+# packages are only unpacked.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+work=$(realpath -m "${1:-build/aarch64}")
+shift || true
+python=${PYTHON:-python3}
+system=$work/system
+mkdir -p "$work"
+
+if [ ! -x "$system/usr/bin/python3" ]; then
+  debootstrap --foreign --arch=arm64 --variant=minbase --include=python3-dev bookworm "$system"
+  for package in "$system"/var/cache/apt/archives/*.deb; do dpkg-deb -x "$package" "$system"; done
+fi
+if [ ! -d "$system/site/pytest" ]; then
+  "$python" -m pip download -q --dest "$work/wheels" --only-binary=:all: --python-version 3.11 \
+    --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 \
+    scipy-openblas32 numpy scipy pytest hypothesis safetensors expecttest torch==2.8.0
+  for wheel in "$work"/wheels/*.whl; do "$python" -m zipfile -e "$wheel" "$system/site"; done
+fi
+
+cmake -S . -B "$work/build" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/aarch64.cmake" \
+  -DTAEDA_SYSROOT="$system" -DTAEDA_TESTS=ON -DPython_EXECUTABLE="$(command -v "$python")"
+cmake --build "$work/build" ${JOBS:+-j "$JOBS"}
+
+# The package as it would be installed: Python's part of this tree beside the module just built.
+mkdir -p "$work/package"
+rm -rf "$work/package/taeda"
+cp -r python/taeda "$work/package/taeda"
+rm -f "$work"/package/taeda/_C*.so
+cp "$work"/build/_C*.so "$work/package/taeda/"
+
+# Tests start Python again: what they start must be the emulator.
+emulator="$(command -v qemu-aarch64) -L $system"
+printf '#!/bin/sh\nexec %s %s "$@"\n' "$emulator" "$system/usr/bin/python3" >"$work/python"
+chmod +x "$work/python"
+printf 'import sys\nsys.executable = "%s"\n' "$work/python" >"$system/site/sitecustomize.py"
+
+export PYTHONPATH="$work/package:$system/site" OMP_NUM_THREADS=1 TAEDA_NUM_THREADS=2
+LD_LIBRARY_PATH="$system/site/scipy_openblas32/lib" $emulator "$work/build/taeda_tests"
+"$work/python" -m pytest -q -p no:cacheprovider "${@:-tests/ops}"
