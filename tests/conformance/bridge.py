@@ -77,7 +77,7 @@ def to_taeda(value: Any, memory: dict | None = None) -> Any:
         if value not in MEMORY_FORMATS:
             raise Untranslatable(str(value))
         return MEMORY_FORMATS[value]
-    if isinstance(value, torch.nn.LinearCrossEntropyOptions):
+    if type(value).__name__ == "LinearCrossEntropyOptions":  # which older releases lack
         return taeda.nn.LinearCrossEntropyOptions(**to_taeda(dataclasses.asdict(value)))
     if isinstance(value, torch.layout):
         raise Untranslatable(str(value))

@@ -23,8 +23,21 @@
   namespace v4 {                  \
   extern const Type table;        \
   }
+// For a file that is not compiled for v4, which gains too little there (a list in CMakeLists.txt):
+// v3's table serves v4 too.
+#define TAEDA_TABLES_UP_TO_V3(Type, table)                         \
+  namespace v2 {                                                   \
+  extern const Type table;                                         \
+  }                                                                \
+  namespace v3 {                                                   \
+  extern const Type table;                                         \
+  }                                                                \
+  namespace v4 {                                                   \
+  [[maybe_unused]] static constexpr const Type& table = v3::table; \
+  }
 #else
 #define TAEDA_PICK(table) (::taeda::cpu::simd::base::table)
+#define TAEDA_TABLES_UP_TO_V3(Type, table) TAEDA_TABLES(Type, table)
 #define TAEDA_TABLES(Type, table) \
   namespace base {                \
   extern const Type table;        \

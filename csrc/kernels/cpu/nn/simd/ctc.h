@@ -22,6 +22,6 @@ struct CtcKernels {
   CtcLoops<double> f64;
 };
 
-TAEDA_TABLES(CtcKernels, ctc_kernels)
+TAEDA_TABLES_UP_TO_V3(CtcKernels, ctc_kernels)
 
 }  // namespace taeda::cpu::simd

@@ -25,6 +25,6 @@ struct DistanceKernels {
   DistanceLoops<double> f64;
 };
 
-TAEDA_TABLES(DistanceKernels, distance_kernels)
+TAEDA_TABLES_UP_TO_V3(DistanceKernels, distance_kernels)
 
 }  // namespace taeda::cpu::simd

@@ -34,6 +34,6 @@ struct GridKernels {
   GridLoops<double> f64;
 };
 
-TAEDA_TABLES(GridKernels, grid_kernels)
+TAEDA_TABLES_UP_TO_V3(GridKernels, grid_kernels)
 
 }  // namespace taeda::cpu::simd

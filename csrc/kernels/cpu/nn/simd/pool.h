@@ -33,6 +33,6 @@ struct PoolKernels {
   PoolLoops<double> f64;
 };
 
-TAEDA_TABLES(PoolKernels, pool_kernels)
+TAEDA_TABLES_UP_TO_V3(PoolKernels, pool_kernels)
 
 }  // namespace taeda::cpu::simd

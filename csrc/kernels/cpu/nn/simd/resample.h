@@ -36,6 +36,6 @@ struct ResampleKernels {
   ResampleLoops<double> f64;
 };
 
-TAEDA_TABLES(ResampleKernels, resample_kernels)
+TAEDA_TABLES_UP_TO_V3(ResampleKernels, resample_kernels)
 
 }  // namespace taeda::cpu::simd
