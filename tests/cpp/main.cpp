@@ -1,14 +1,18 @@
-// Runs every registered test; the last line is what a test runner reads.
+// Runs every registered test; the last line is what a test runner reads. With --bench [part of a
+// name] it times kernels instead.
 #include <exception>
 
 #include "base/cpu_features.h"
 #include "check.h"
+#include "kernels/run.h"
 
-int main() {
+int main(int count, char** words) {
   if (const std::string& error = taeda::cpu_choice().error; !error.empty()) {
     std::printf("%s\n", error.c_str());
     return 1;
   }
+  if (count > 1 && std::string(words[1]) == "--bench")
+    return taeda::test::run_benchmarks(count > 2 ? words[2] : "");
   int passed = 0, failed = 0;
   for (const auto& t : taeda::test::tests()) {
     try {

@@ -10,7 +10,7 @@
 #include "kernels/cpu/conv/algorithm.h"
 #include "kernels/cpu/conv/geometry.h"
 #include "kernels/cpu/conv/simd/conv.h"
-#include "kernels/cpu/gemm/blas.h"
+#include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/simd/panels.h"
 
 namespace taeda::cpu {
