@@ -187,10 +187,10 @@ def fit(rows):
             work = np.asarray([row[name][1] for row in data])
             times = np.asarray([row[name][0] for row in data])
             fastest = np.asarray([min(time for time, _ in row.values()) for row in data])
-            weights = fastest / times
+            weights = (fastest / times) ** 0.5
             for _ in range(5):  # what the rates explain badly counts for little, too
                 found = nonnegative_fit(work, times, weights)
-                weights = fastest / times / (1 + 4 * np.abs(np.log(work @ found / times)))
+                weights = (fastest / times) ** 0.5 / (1 + np.abs(np.log(work @ found / times)))
             rates[name, which] = found
     return rates
 

@@ -290,8 +290,10 @@ template <class T> ConvWork work(const ConvShape& s, ConvPass pass) {
   if (pass == ConvPass::grad_input) std::swap(m, k);
   if (pass == ConvPass::grad_weight) std::swap(n, k);
   ConvWork w;
-  w.fma = real(p.groups) * real(std::max<int64_t>(m, 3)) * real(round_up(n, width)) * real(k) /
-          real(panels.half);
+  // Short sums take as long to begin and to store as kBegin more terms.
+  constexpr int64_t kBegin = 16;
+  w.fma = real(p.groups) * real(std::max<int64_t>(m, 3)) * real(round_up(n, width)) *
+          real(k + kBegin) / real(panels.half);
   const double windows = real(positions) * real(p.depth) * real(p.groups);
   const double results = real(positions) * real(p.out_channels) * (p.images > 1 ? 1 : .25);
   w.moved = (in_place ? .25 : p.window.stride[2] > 1 ? 1.5 : 1) * windows + results;
