@@ -69,10 +69,18 @@ constexpr int kTogether = Height == 1   ? 4
                           : Height == 3 ? 3
                           : Height == 5 ? 2
                                         : 1;
-constexpr int64_t kStripRows = kRegisters == 32 ? 8 : 4;
+// The rows of the next strip of those that are left.
+FN int64_t rows_of_strip(int64_t left) {
+  constexpr int64_t there[] = {14, 8, 4};
+  for (const int64_t rows : there) {
+    if (rows <= left && (kRegisters == 32 || rows == 4)) return rows;
+  }
+  return 1;
+}
 
 template <class T, int Height, int Together, int Step, bool All> AddStrip<T> of_rows(int64_t rows) {
-  if constexpr (kStripRows == 8) {
+  if constexpr (kRegisters == 32) {
+    if (rows == 14) return add_strip<T, Height, Together, Step, 14, All>;
     if (rows == 8) return add_strip<T, Height, Together, Step, 8, All>;
   }
   if (rows == 4) return add_strip<T, Height, Together, Step, 4, All>;
@@ -84,7 +92,7 @@ void add_plane(const T* x, int64_t x_row, const Columns& columns, const T* g, in
                int64_t rows, int64_t cols, T* sums) {
   constexpr int64_t lanes = kLanes<T>, together = kTogether<Height>;
   for (int64_t row = 0, some; row < rows; row += some) {
-    some = rows - row >= kStripRows ? kStripRows : rows - row >= 4 ? 4 : 1;
+    some = rows_of_strip(rows - row);
     for (int64_t col = 0; col < cols; col += lanes) {
       const bool all = cols - col >= lanes;
       const AddStrip<T> wide = all ? of_rows<T, Height, together, Step, true>(some)
