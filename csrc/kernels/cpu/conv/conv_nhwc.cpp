@@ -13,7 +13,7 @@ namespace {
 
 using namespace nhwc;
 
-constexpr int64_t kDepthTogether = 512;  // taps of channels that are summed at a stretch
+constexpr int64_t kDepthTogether = 512;  // taps of channels that are summed at once
 
 // Weights of output m, channel c and tap t lie at data[m * m_step + c * c_step + t].
 template <class T> struct Weights {

@@ -14,8 +14,8 @@
 
 namespace taeda::cpu::nhwc {
 
-constexpr int64_t kPositions = 128;  // outputs whose gradients are summed at a stretch
-constexpr int64_t kNear = 1 << 13;   // weights that are copied at a stretch
+constexpr int64_t kPositions = 128;  // outputs whose gradients are summed at once
+constexpr int64_t kNear = 1 << 13;   // weights that are copied at once
 constexpr int64_t kTasks = 8;        // or more, where there is work enough
 constexpr int64_t kManyWeights = 1 << 17;
 constexpr int64_t kTileElements = 1 << 17;  // of the padded copy of a block: half of a usual L2
@@ -58,19 +58,20 @@ inline double taps_read(const std::vector<Segment>& list) {
   return sum;
 }
 
-// Outputs that are summed of the same taps; without those that only ever fall beside the input.
+// Outputs that are summed of the same taps; without those that are outside of the input for all of
+// them.
 struct Part {
   Problem p;
   std::vector<int64_t> order;  // the taps' numbers in the kernel, by their positions
   int64_t joined;              // taps along w that lie side by side, or 1
-  // Whether outputs leave out rows, and columns, of taps that fall beside the input, where those
+  // Whether outputs leave out rows, and columns, of taps outside of the input, where those
   // are many. Otherwise there are zeros around it. Neighbours along w are not taken apart.
   bool skips_rows, skips_cols;
   std::vector<Segment> planes, rows, cols;  // of p.d, p.h and p.w
 
   Part(const Problem& all, const ConvShape& s);
   void skip(bool in_rows, bool in_cols);
-  void take_apart();  // neighbours too, if many of them fall beside the input
+  void take_apart();  // neighbours too, if many of them read outside of the input
   int64_t run() const { return joined * p.channels; }
   double read() const { return taps_read(planes) * taps_read(rows) * taps_read(cols); }
 };
@@ -167,7 +168,7 @@ struct Cut {
     for (int64_t i = 0; i < tiles(); ++i) size = std::max(size, tile(i).size());
     return size;
   }
-  // Where a tile begins in a plane of y: it is one stretch.
+  // Where a tile begins in a plane of y: its outputs are contiguous.
   int64_t begin(const Tile& p) const { return (p.y.d * y.h + p.y.h) * y.w + p.y.w; }
 };
 

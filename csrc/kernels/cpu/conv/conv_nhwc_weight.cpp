@@ -6,7 +6,7 @@
 #include "kernels/cpu/common/scratch.h"
 #include "kernels/cpu/conv/conv_nhwc_tiles.h"
 
-// The gradient of the weights: at every position a row of the kernel sees one stretch of memory,
+// The gradient of the weights: at every position a row of the kernel reads contiguous memory,
 // times the outputs' gradients there, with outputs across the registers.
 namespace taeda::cpu {
 namespace {

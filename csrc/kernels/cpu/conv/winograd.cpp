@@ -17,7 +17,7 @@ namespace {
 
 using namespace winograd;
 
-constexpr int64_t kDepthTogether = 4;  // blocks of channels that are summed at a stretch
+constexpr int64_t kDepthTogether = 4;  // blocks of channels that are summed at once
 constexpr int64_t kTilesSummed = 128;  // tiles that a weight's gradient sums at a stretch
 constexpr int64_t kTilesOfTask = 64;
 constexpr int64_t kFewTiles = 128;      // whose sums a near cache holds for all elements

@@ -125,11 +125,11 @@ inline void transform(const Tiling& t, const Rows& rows, Spread spread, int64_t 
 }
 
 // Weights of output m, channel c and tap t, at data[m * m_step + c * c_step + t], the taps
-// backwards if `turned`.
+// backwards if `flipped`.
 struct Weights {
   const float* data;
   int64_t outputs, channels, m_step, c_step;
-  bool turned;
+  bool flipped;
 
   // The taps of 16 outputs from m on, [tap][output], of a phase.
   void read(const Tiling& t, int64_t phase, int64_t m, int64_t c, float* to) const {
@@ -142,7 +142,7 @@ struct Weights {
     for (int64_t k = 0; k < t.taps; ++k) {
       const int64_t tap = t.tap(phase, k);
       if (tap < 0) std::fill_n(to + k * kBlock, kBlock, 0.0f);
-      else std::copy_n(kernel + (turned ? 8 - tap : tap) * kBlock, kBlock, to + k * kBlock);
+      else std::copy_n(kernel + (flipped ? 8 - tap : tap) * kBlock, kBlock, to + k * kBlock);
     }
   }
 };

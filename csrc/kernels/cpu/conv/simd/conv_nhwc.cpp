@@ -5,8 +5,8 @@
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
-// Rows of accumulators, two registers wide: as many as there are registers for, beside two of the
-// panel and one broadcast element. Where an FMA takes an operand from memory, more of them.
+// Rows of accumulators, two registers wide: as many as there are registers for, with two of the
+// panel and one broadcast element.
 constexpr int kRows = kRegisters == 32 ? 8 : kRegisterBytes == 32 ? 6 : 4;
 
 // Rows by W vectors of N lanes.
