@@ -11,7 +11,7 @@
 #include "kernels/cpu/conv/geometry.h"
 #include "kernels/cpu/conv/simd/conv.h"
 #include "kernels/cpu/gemm/gemm.h"
-#include "kernels/cpu/gemm/simd/panels.h"
+#include "kernels/cpu/gemm/simd/gemm_kernels.h"
 
 namespace taeda::cpu {
 namespace {
@@ -282,8 +282,8 @@ bool supports(const ConvShape&) { return true; }
 
 template <class T> ConvWork work(const ConvShape& s, ConvPass pass) {
   const Plan p(s);
-  const auto& panels = typed<T>(TAEDA_PICK(panel_kernels));
-  const int64_t width = 2 * panels.half, positions = p.batch * p.out_volume;
+  const auto& panels = typed<T>(TAEDA_PICK(gemm_table));
+  const int64_t width = 2 * panels.lanes, positions = p.batch * p.out_volume;
   const bool in_place = p.one_window || (p.pointwise && p.images == 1);
   // The product's rows, columns and depth.
   int64_t m = p.group_out, n = positions, k = p.depth;
@@ -293,7 +293,7 @@ template <class T> ConvWork work(const ConvShape& s, ConvPass pass) {
   // Short sums take as long to begin and to store as kBegin more terms.
   constexpr int64_t kBegin = 16;
   w.fma = real(p.groups) * real(std::max<int64_t>(m, 3)) * real(round_up(n, width)) *
-          real(k + kBegin) / real(panels.half);
+          real(k + kBegin) / real(panels.lanes);
   const double windows = real(positions) * real(p.depth) * real(p.groups);
   const double results = real(positions) * real(p.out_channels) * (p.images > 1 ? 1 : .25);
   w.moved = (in_place ? .25 : p.window.stride[2] > 1 ? 1.5 : 1) * windows + results;

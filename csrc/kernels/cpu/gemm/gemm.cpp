@@ -227,7 +227,7 @@ template <class T> void split_k(const Product<T>& x) {
                             {},
                             sums.data() + p * size,
                             x.n};
-      choose(part).run(part);
+      multiply(part);
     }
   });
   Scratch<Sum<T>> total(size);
