@@ -1,38 +1,26 @@
 #include "kernels/cpu/fft/fft.h"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
 #include "kernels/cpu/fft/fft_plan.h"
-#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
 namespace {
 
 constexpr int64_t kGrain = 1 << 14;         // elements worth a chunk
-constexpr int64_t kBlockBytes = 512 << 10;  // of buffers for lines side by side
-constexpr int64_t kShortLine = 48;  // contiguous lines up to here are worked on side by side
+constexpr int64_t kBlockBytes = 512 << 10;  // of buffers for batch-interleaved signals
+constexpr int64_t kShort = 48;              // elements of a contiguous signal worth interleaving
 
-template <class T> const simd::FftLoops<T>& loops() {
-  using namespace simd;
-  const FftKernels& kernels = TAEDA_PICK(fft_kernels);
-  if constexpr (std::is_same_v<T, float>) {
-    return kernels.f32;
-  } else {
-    return kernels.f64;
-  }
-}
-
-// Some lines that are transformed together: element j of line q is at (start + j * step + q *
-// lane).
+// Some signals that are transformed together: element j of signal q is at start + j * step + q *
+// lane.
 struct Block {
   int64_t start, step, lane, width;
 };
 
-// How (outer, n, inner) is cut into blocks: neighbours along `inner`, or short lines that follow
-// each other, or one line at a time.
+// How (outer, n, inner) is cut into blocks: neighbours along `inner`, or short contiguous signals,
+// or one signal at a time.
 class Blocks {
  public:
   Blocks(const FftShape& s, int64_t buffer, int64_t itemsize) : s_(s) {
@@ -40,17 +28,17 @@ class Blocks {
                                              64 / itemsize / 4, 256 / itemsize);
     along_ = s.inner == 1;
     const int64_t neighbours = along_ ? s.outer : s.inner;
-    width_ = along_ && s.n > kShortLine ? 1 : std::min(fits, neighbours);
+    width_ = along_ && s.n > kShort ? 1 : std::min(fits, neighbours);
     per_outer_ = along_ ? 1 : (s.inner + width_ - 1) / width_;
     count_ = along_ ? (s.outer + width_ - 1) / width_ : s.outer * per_outer_;
   }
   int64_t count() const { return count_; }
   int64_t width() const { return width_; }
-  // Block i of an array whose lines have n elements.
+  // Block i of an array whose signals have n elements.
   Block at(int64_t i, int64_t n) const {
     if (along_) {
-      const int64_t line = i * width_;
-      return {line * n, 1, n, std::min(width_, s_.outer - line)};
+      const int64_t first = i * width_;
+      return {first * n, 1, n, std::min(width_, s_.outer - first)};
     }
     const int64_t column = i % per_outer_ * width_;
     return {i / per_outer_ * n * s_.inner + column, s_.inner, 1,
@@ -64,42 +52,42 @@ class Blocks {
 };
 
 template <class T> void load_complex(const Block& b, int64_t n, const T* in, Parts<T> to) {
-  if (b.width == 1 && b.step == 1) return loops<T>().split(n, in + 2 * b.start, to.re, to.im);
+  if (b.width == 1 && b.step == 1) return fft_loops<T>().split(n, in + 2 * b.start, to.re, to.im);
   if (b.lane == 1) {
     for (int64_t j = 0; j < n; ++j) {
-      loops<T>().split(b.width, in + 2 * (b.start + j * b.step), to.re + j * b.width,
-                       to.im + j * b.width);
+      fft_loops<T>().split(b.width, in + 2 * (b.start + j * b.step), to.re + j * b.width,
+                           to.im + j * b.width);
     }
     return;
   }
   for (int64_t q = 0; q < b.width; ++q) {
-    const T* line = in + 2 * (b.start + q * b.lane);
+    const T* signal = in + 2 * (b.start + q * b.lane);
     for (int64_t j = 0; j < n; ++j) {
-      to.re[j * b.width + q] = line[2 * j * b.step];
-      to.im[j * b.width + q] = line[2 * j * b.step + 1];
+      to.re[j * b.width + q] = signal[2 * j * b.step];
+      to.im[j * b.width + q] = signal[2 * j * b.step + 1];
     }
   }
 }
 template <class T> void store_complex(const Block& b, int64_t n, Parts<T> from, T scale, T* out) {
   if (b.width == 1 && b.step == 1)
-    return loops<T>().join(n, from.re, from.im, scale, out + 2 * b.start);
+    return fft_loops<T>().join(n, from.re, from.im, scale, out + 2 * b.start);
   if (b.lane == 1) {
     for (int64_t j = 0; j < n; ++j) {
-      loops<T>().join(b.width, from.re + j * b.width, from.im + j * b.width, scale,
-                      out + 2 * (b.start + j * b.step));
+      fft_loops<T>().join(b.width, from.re + j * b.width, from.im + j * b.width, scale,
+                          out + 2 * (b.start + j * b.step));
     }
     return;
   }
   for (int64_t q = 0; q < b.width; ++q) {
-    T* line = out + 2 * (b.start + q * b.lane);
+    T* signal = out + 2 * (b.start + q * b.lane);
     for (int64_t j = 0; j < n; ++j) {
-      line[2 * j * b.step] = from.re[j * b.width + q] * scale;
-      line[2 * j * b.step + 1] = from.im[j * b.width + q] * scale;
+      signal[2 * j * b.step] = from.re[j * b.width + q] * scale;
+      signal[2 * j * b.step + 1] = from.im[j * b.width + q] * scale;
     }
   }
 }
 
-// Real elements first, first + stride, ... of each line into rows of the block, and back.
+// Real elements first, first + stride, ... of each signal to and from rows of the block.
 template <class T>
 void load_real(const Block& b, int64_t n, int64_t first, int64_t stride, const T* in, T* to) {
   for (int64_t j = 0; j < n; ++j) {
@@ -141,7 +129,7 @@ template <class T, class F> void each_block(const Blocks& blocks, int64_t buffer
   else parallel_for(blocks.count(), std::max<int64_t>(1, kGrain / size), range);
 }
 
-// conj(X[k]) = X[n - k]: the upper half of a real line's transform.
+// conj(X[k]) = X[n - k]: the upper half of a real signal's transform.
 template <class T> void mirror(const FftShape& s, T* out) {
   const int64_t first = s.n / 2 + 1, row = s.inner * 2;
   if (first >= s.n) return;
@@ -197,13 +185,13 @@ template <class T> void fft_real(const FftShape& s, bool half, T scale, const T*
       return;
     }
     if (b.width == 1 && b.step == 1) {
-      loops<T>().split(h, in + b.start, data.re, data.im);
+      fft_loops<T>().split(h, in + b.start, data.re, data.im);
     } else {
       load_real(b, h, 0, 2, in, data.re);
       load_real(b, h, 1, 2, in, data.im);
     }
     const Parts<T> z = plan->run(b.width, data, other), x = buffers.other(z.re);
-    loops<T>().real_after(h, b.width, plan->half_turns(), z.re, z.im, x.re, x.im);
+    fft_loops<T>().real_after(h, b.width, plan->half_twiddles(), z.re, z.im, x.re, x.im);
     store_complex(to, rows, x, scale, out);
   });
   if (!half) mirror(s, out);
@@ -220,10 +208,11 @@ template <class T> void fft_to_real(const FftShape& s, T scale, const T* in, T* 
     Parts<T> data = buffers.first(), other = buffers.second();
     load_complex(from, rows, in, data);
     if (even) {
-      loops<T>().real_before(h, b.width, plan->half_turns(), data.re, data.im, other.re, other.im);
+      fft_loops<T>().real_before(h, b.width, plan->half_twiddles(), data.re, data.im, other.re,
+                                 other.im);
       const Parts<T> z = plan->run(b.width, other.swapped(), data.swapped()).swapped();
       if (b.width == 1 && b.step == 1) {
-        loops<T>().join(h, z.re, z.im, scale, out + b.start);
+        fft_loops<T>().join(h, z.re, z.im, scale, out + b.start);
       } else {
         store_real(b, h, 0, 2, z.re, scale, out);
         store_real(b, h, 1, 2, z.im, scale, out);

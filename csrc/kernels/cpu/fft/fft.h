@@ -15,8 +15,8 @@ struct FftShape {
 template <class T> void fft_complex(const FftShape& s, bool forward, T scale, const T* in, T* out);
 // From n real numbers to the first n / 2 + 1 complex ones, or to all n.
 template <class T> void fft_real(const FftShape& s, bool half, T scale, const T* in, T* out);
-// From the first n / 2 + 1 complex numbers to n real ones, backwards. The imaginary parts of those
-// that a real line would have without are not read.
+// From the first n / 2 + 1 complex numbers to n real ones, backwards. The imaginary parts that
+// are zero for a real signal are not read.
 template <class T> void fft_to_real(const FftShape& s, T scale, const T* in, T* out);
 
 }  // namespace taeda::cpu

@@ -6,7 +6,6 @@
 #include <mutex>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
 namespace {
@@ -14,16 +13,6 @@ namespace {
 constexpr int64_t kGrain = 1 << 15;          // elements of a pass worth a chunk
 constexpr size_t kMostPlans = 64;            // of each dtype
 constexpr size_t kMostPlanBytes = 64 << 20;  // of each dtype
-
-template <class T> const simd::FftLoops<T>& loops() {
-  using namespace simd;
-  const FftKernels& kernels = TAEDA_PICK(fft_kernels);
-  if constexpr (std::is_same_v<T, float>) {
-    return kernels.f32;
-  } else {
-    return kernels.f64;
-  }
-}
 
 // exp(-2 pi i k / n) for any k < n: the product of two entries of small tables, in long double.
 // Each is right to the last bit of a double but for a rounding.
@@ -46,12 +35,12 @@ class Circle {
  private:
   // The angle is folded into the first eighth of the circle, so that the library sees a small one.
   Point exact(int64_t k) const {
-    const long double turn = 2 * 3.14159265358979323846264338327950288L;
+    const long double circle = 2 * 3.14159265358979323846264338327950288L;
     int64_t eighths = 8 * k / n_, rest = 8 * k - eighths * n_;
     const bool odd = eighths & 1;
     if (odd) rest = n_ - rest;
     const long double angle =
-        turn * static_cast<long double>(rest) / static_cast<long double>(8 * n_);
+        circle * static_cast<long double>(rest) / static_cast<long double>(8 * n_);
     long double c = std::cos(angle), s = std::sin(angle);
     if (odd) std::swap(c, s);
     switch (eighths / 2) {
@@ -66,7 +55,7 @@ class Circle {
   std::vector<Point> fine_, coarse_;
 };
 
-// Radices of the passes, in order: powers of two first, so that later passes find long columns.
+// Radices of the passes, in order: powers of two first, so that later passes have long columns.
 std::vector<int64_t> factors_of(int64_t n) {
   std::vector<int64_t> factors;
   int twos = 0;
@@ -122,11 +111,11 @@ template <class T> FftPlan<T>::FftPlan(int64_t n) : n_(n) {
   else plan_passes();
   const Circle circle(2 * n);
   const int64_t count = n / 2 + 1;
-  half_turns_.resize(static_cast<size_t>(2 * count));
+  half_twiddles_.resize(static_cast<size_t>(2 * count));
   for (int64_t k = 0; k < count; ++k) {
     const auto point = circle[k];
-    half_turns_[static_cast<size_t>(k)] = static_cast<T>(point.cosine);
-    half_turns_[static_cast<size_t>(count + k)] = static_cast<T>(-point.sine);
+    half_twiddles_[static_cast<size_t>(k)] = static_cast<T>(point.cosine);
+    half_twiddles_[static_cast<size_t>(count + k)] = static_cast<T>(-point.sine);
   }
 }
 
@@ -135,12 +124,12 @@ template <class T> void FftPlan<T>::plan_passes() {
   std::vector<size_t> twiddles, roots;
   int64_t length = n_;
   for (int64_t radix : factors_of(n_)) {
-    const int64_t m = length / radix, turn = n_ / length;
+    const int64_t m = length / radix, step = n_ / length;
     twiddles.push_back(numbers_.size());
     for (int part = 0; part < 2; ++part) {
       for (int64_t k = 1; k < radix; ++k) {
         for (int64_t p = 0; p < m; ++p) {
-          const auto point = circle[k * p * turn];
+          const auto point = circle[k * p * step];
           numbers_.push_back(static_cast<T>(part ? -point.sine : point.cosine));
         }
       }
@@ -196,7 +185,7 @@ template <class T> Parts<T> FftPlan<T>::run(int64_t s, Parts<T> data, Parts<T> o
 }
 
 template <class T> Parts<T> FftPlan<T>::run_passes(int64_t s, Parts<T> data, Parts<T> other) const {
-  const auto pass = loops<T>().pass;
+  const auto pass = fft_loops<T>().pass;
   for (const simd::FftPass<T>& f : passes_) {
     const int64_t m = f.m, columns = s, cells = kGrain / f.radix;
     if (m >= columns) {
@@ -217,7 +206,7 @@ template <class T> Parts<T> FftPlan<T>::run_passes(int64_t s, Parts<T> data, Par
 }
 
 template <class T> Parts<T> FftPlan<T>::run_chirp(int64_t s, Parts<T> data, Parts<T> other) const {
-  const auto multiply = loops<T>().multiply;
+  const auto multiply = fft_loops<T>().multiply;
   const int64_t m = chirp_->size();
   const T *re = chirp_numbers_.data(), *im = re + n_;
   const T *spectrum_re = im + n_, *spectrum_im = spectrum_re + m;
@@ -232,7 +221,7 @@ template <class T> Parts<T> FftPlan<T>::run_chirp(int64_t s, Parts<T> data, Part
 }
 
 template <class T> size_t FftPlan<T>::bytes() const {
-  return (numbers_.size() + half_turns_.size() + chirp_numbers_.size()) * sizeof(T) +
+  return (numbers_.size() + half_twiddles_.size() + chirp_numbers_.size()) * sizeof(T) +
          (chirp_ ? chirp_->bytes() : 0);
 }
 

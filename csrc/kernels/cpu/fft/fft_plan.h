@@ -1,13 +1,22 @@
-// How a Fourier transform of one length is carried out: its passes and their rotations. Plans are
-// made once and kept in a small cache.
+// How a Fourier transform of one length is computed: its passes and their twiddle factors. Plans
+// are made once and kept in a small cache.
 #pragma once
 
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/cpu/fft/simd/fft.h"
+#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
+
+template <class T> const simd::FftLoops<T>& fft_loops() {
+  using namespace simd;
+  const FftKernels& kernels = TAEDA_PICK(fft_kernels);
+  if constexpr (std::is_same_v<T, float>) return kernels.f32;
+  else return kernels.f64;
+}
 
 // Real and imaginary parts of n numbers each.
 template <class T> struct Parts {
@@ -20,13 +29,13 @@ template <class T> class FftPlan {
   explicit FftPlan(int64_t n);
 
   int64_t size() const { return n_; }
-  // Elements of each of the two buffers that run() works in, for one line.
+  // Elements of each of the two buffers that run() works in, for one signal.
   int64_t buffer() const { return chirp_ ? chirp_->size() : n_; }
-  // Transforms s lines forwards: element j of line q is at j * s + q of `data`. Returns where the
-  // result lies: in `data` or in `other`, both of buffer() * s elements.
+  // Transforms s signals forwards: element j of signal q is at j * s + q of `data`. Returns where
+  // the result is: `data` or `other`, both of buffer() * s elements.
   Parts<T> run(int64_t s, Parts<T> data, Parts<T> other) const;
-  // For a real line of 2n elements: exp(-2 pi i k / (2n)), k <= n / 2, cos and then sin.
-  const T* half_turns() const { return half_turns_.data(); }
+  // For a real signal of 2n elements: exp(-2 pi i k / (2n)), k <= n / 2, cos and then sin.
+  const T* half_twiddles() const { return half_twiddles_.data(); }
   size_t bytes() const;
 
  private:
@@ -38,7 +47,7 @@ template <class T> class FftPlan {
   int64_t n_;
   std::vector<simd::FftPass<T>> passes_;
   std::vector<T> numbers_;  // what the passes point to
-  std::vector<T> half_turns_;
+  std::vector<T> half_twiddles_;
   // Bluestein's algorithm, for lengths with a large prime factor: a convolution with a chirp, by
   // transforms of this longer length.
   std::shared_ptr<const FftPlan> chirp_;

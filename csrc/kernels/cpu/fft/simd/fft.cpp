@@ -1,68 +1,37 @@
 #include "kernels/cpu/fft/simd/fft.h"
 
-#ifndef TAEDA_ISA
-#define TAEDA_ISA base
-#endif
+#include "kernels/cpu/simd/vec.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kWidest = 64;
-#elif defined(__AVX__)
-constexpr int kWidest = 32;
-#else
-constexpr int kWidest = 16;
-#endif
-
-// A vector of `Bytes` bytes of T; with the size of one T, T itself.
-template <class T, int Bytes> struct Vector {
-  typedef T type __attribute__((vector_size(Bytes)));
-};
-template <> struct Vector<float, 4> {
-  using type = float;
-};
-template <> struct Vector<double, 8> {
-  using type = double;
-};
-// The next narrower one: 64, 32, 16 bytes, one number.
-template <class T, int Bytes>
-inline constexpr int kNarrower = Bytes > 16 ? Bytes / 2 : static_cast<int>(sizeof(T));
-template <class T, int Bytes> inline constexpr int64_t kLanes = Bytes / static_cast<int>(sizeof(T));
+// Tails are done with vectors half as long, down to 16 bytes, and then single numbers: masked loads
+// and stores would be slower on AVX2.
+template <class T, int64_t N>
+constexpr int64_t kFewer = N * static_cast<int64_t>(sizeof(T)) > 16 ? N / 2 : 1;
 
 template <class V> struct Complex {
   V r, i;
 };
-template <class V> [[gnu::always_inline]] inline Complex<V> operator+(Complex<V> a, Complex<V> b) {
+template <class V> FN Complex<V> operator+(Complex<V> a, Complex<V> b) {
   return {a.r + b.r, a.i + b.i};
 }
-template <class V> [[gnu::always_inline]] inline Complex<V> operator-(Complex<V> a, Complex<V> b) {
+template <class V> FN Complex<V> operator-(Complex<V> a, Complex<V> b) {
   return {a.r - b.r, a.i - b.i};
 }
 // -i a
-template <class V> [[gnu::always_inline]] inline Complex<V> turned(Complex<V> a) {
-  return {a.i, -a.r};
-}
-template <class V, class W>
-[[gnu::always_inline]] inline Complex<V> rotated(Complex<V> a, W r, W i) {
+template <class V> FN Complex<V> times_minus_i(Complex<V> a) { return {a.i, -a.r}; }
+template <class V, class W> FN Complex<V> times(Complex<V> a, W r, W i) {
   return {a.r * r - a.i * i, a.r * i + a.i * r};
-}
-template <class V, class T> [[gnu::always_inline]] inline V load(const T* p) {
-  V v;
-  __builtin_memcpy(&v, p, sizeof(V));
-  return v;
-}
-template <class V, class T> [[gnu::always_inline]] inline void store(T* p, V v) {
-  __builtin_memcpy(p, &v, sizeof(V));
 }
 
 // ---- transforms of fixed length ----
-template <class T, class V> [[gnu::always_inline]] inline void transform2(Complex<V>* a) {
+template <class T, class V> FN void transform2(Complex<V>* a) {
   const Complex<V> t = a[0] - a[1];
   a[0] = a[0] + a[1];
   a[1] = t;
 }
-template <class T, class V> [[gnu::always_inline]] inline void transform3(Complex<V>* a) {
+template <class T, class V> FN void transform3(Complex<V>* a) {
   constexpr T half_root3 = static_cast<T>(0.86602540378443864676);
   const Complex<V> sum = a[1] + a[2], d = a[1] - a[2];
   const Complex<V> middle = {a[0].r - sum.r * T(0.5), a[0].i - sum.i * T(0.5)};
@@ -71,14 +40,15 @@ template <class T, class V> [[gnu::always_inline]] inline void transform3(Comple
   a[1] = middle + side;
   a[2] = middle - side;
 }
-template <class T, class V> [[gnu::always_inline]] inline void transform4(Complex<V>* a) {
-  const Complex<V> p = a[0] + a[2], m = a[0] - a[2], q = a[1] + a[3], d = turned(a[1] - a[3]);
+template <class T, class V> FN void transform4(Complex<V>* a) {
+  const Complex<V> p = a[0] + a[2], m = a[0] - a[2], q = a[1] + a[3],
+                   d = times_minus_i(a[1] - a[3]);
   a[0] = p + q;
   a[1] = m + d;
   a[2] = p - q;
   a[3] = m - d;
 }
-template <class T, class V> [[gnu::always_inline]] inline void transform5(Complex<V>* a) {
+template <class T, class V> FN void transform5(Complex<V>* a) {
   constexpr T c1 = static_cast<T>(0.30901699437494742410),
               s1 = static_cast<T>(0.95105651629515357212),
               c2 = static_cast<T>(-0.80901699437494742410),
@@ -86,28 +56,28 @@ template <class T, class V> [[gnu::always_inline]] inline void transform5(Comple
   const Complex<V> p1 = a[1] + a[4], m1 = a[1] - a[4], p2 = a[2] + a[3], m2 = a[2] - a[3];
   const Complex<V> u = {a[0].r + p1.r * c1 + p2.r * c2, a[0].i + p1.i * c1 + p2.i * c2};
   const Complex<V> v = {a[0].r + p1.r * c2 + p2.r * c1, a[0].i + p1.i * c2 + p2.i * c1};
-  const Complex<V> x = turned(Complex<V>{m1.r * s1 + m2.r * s2, m1.i * s1 + m2.i * s2});
-  const Complex<V> y = turned(Complex<V>{m1.r * s2 - m2.r * s1, m1.i * s2 - m2.i * s1});
+  const Complex<V> x = times_minus_i(Complex<V>{m1.r * s1 + m2.r * s2, m1.i * s1 + m2.i * s2});
+  const Complex<V> y = times_minus_i(Complex<V>{m1.r * s2 - m2.r * s1, m1.i * s2 - m2.i * s1});
   a[0] = a[0] + (p1 + p2);
   a[1] = u + x;
   a[2] = v + y;
   a[3] = v - y;
   a[4] = u - x;
 }
-template <class T, class V> [[gnu::always_inline]] inline void transform8(Complex<V>* a) {
+template <class T, class V> FN void transform8(Complex<V>* a) {
   constexpr T h = static_cast<T>(0.70710678118654752440);
   Complex<V> even[4] = {a[0], a[2], a[4], a[6]}, odd[4] = {a[1], a[3], a[5], a[7]};
   transform4<T>(even);
   transform4<T>(odd);
   odd[1] = {(odd[1].r + odd[1].i) * h, (odd[1].i - odd[1].r) * h};
-  odd[2] = turned(odd[2]);
+  odd[2] = times_minus_i(odd[2]);
   odd[3] = {(odd[3].i - odd[3].r) * h, -((odd[3].r + odd[3].i) * h)};
   for (int k = 0; k < 4; ++k) {
     a[k] = even[k] + odd[k];
     a[k + 4] = even[k] - odd[k];
   }
 }
-template <int R, class T, class V> [[gnu::always_inline]] inline void transform(Complex<V>* a) {
+template <int R, class T, class V> FN void transform(Complex<V>* a) {
   if constexpr (R == 2) transform2<T>(a);
   else if constexpr (R == 3) transform3<T>(a);
   else if constexpr (R == 4) transform4<T>(a);
@@ -122,71 +92,67 @@ template <class T> struct Columns {
   T *yr, *yi;
 };
 
-// Columns q0 <= q < q1 of one p: as many whole vectors as fit, the rest in narrower ones.
-template <int R, bool Turn, class T, int Bytes>
-[[gnu::always_inline]] inline void columns(const Columns<T>& c, int64_t from, int64_t to,
-                                           int64_t step, const T* wr, const T* wi, int64_t q0,
-                                           int64_t q1) {
-  using V = typename Vector<T, Bytes>::type;
-  constexpr int64_t lanes = kLanes<T, Bytes>;
+// Columns q0 <= q < q1 of one p.
+template <int R, bool Twiddle, class T, int64_t N>
+FN void columns(const Columns<T>& c, int64_t from, int64_t to, int64_t step, const T* wr,
+                const T* wi, int64_t q0, int64_t q1) {
+  using V = Vec<T, N>;
   int64_t q = q0;
-  for (; q + lanes <= q1; q += lanes) {
+  for (; q + N <= q1; q += N) {
     Complex<V> a[R];
     for (int k = 0; k < R; ++k) {
-      a[k] = {load<V>(c.xr + from + k * step + q), load<V>(c.xi + from + k * step + q)};
+      a[k] = {load<N>(c.xr + from + k * step + q), load<N>(c.xi + from + k * step + q)};
     }
     transform<R, T>(a);
-    if constexpr (Turn) {
-      for (int k = 1; k < R; ++k) a[k] = rotated(a[k], wr[k], wi[k]);
+    if constexpr (Twiddle) {
+      for (int k = 1; k < R; ++k) a[k] = times(a[k], wr[k], wi[k]);
     }
     for (int k = 0; k < R; ++k) {
       store(c.yr + to + k * c.s + q, a[k].r);
       store(c.yi + to + k * c.s + q, a[k].i);
     }
   }
-  if constexpr (lanes > 1) {
-    if (q < q1) columns<R, Turn, T, kNarrower<T, Bytes>>(c, from, to, step, wr, wi, q, q1);
+  if constexpr (N > 1) {
+    if (q < q1) columns<R, Twiddle, T, kFewer<T, N>>(c, from, to, step, wr, wi, q, q1);
   }
 }
 
-// s == 1: vectors run along p, and what they give is stored element by element.
-template <int R, class T, int Bytes>
-[[gnu::always_inline]] inline void first_columns(const FftPass<T>& f, const Columns<T>& c,
-                                                 int64_t p, int64_t p1) {
-  using V = typename Vector<T, Bytes>::type;
-  constexpr int64_t lanes = kLanes<T, Bytes>;
+// s == 1: vectors run along p, and their results are stored element by element.
+template <int R, class T, int64_t N>
+FN void first_columns(const FftPass<T>& f, const Columns<T>& c, int64_t p, int64_t p1) {
+  using V = Vec<T, N>;
   const T *wr = f.twiddles, *wi = wr + (R - 1) * f.m;
-  for (; p + lanes <= p1; p += lanes) {
+  for (; p + N <= p1; p += N) {
     Complex<V> a[R];
-    for (int k = 0; k < R; ++k) a[k] = {load<V>(c.xr + k * f.m + p), load<V>(c.xi + k * f.m + p)};
+    for (int k = 0; k < R; ++k) a[k] = {load<N>(c.xr + k * f.m + p), load<N>(c.xi + k * f.m + p)};
     transform<R, T>(a);
     for (int k = 1; k < R; ++k) {
-      a[k] = rotated(a[k], load<V>(wr + (k - 1) * f.m + p), load<V>(wi + (k - 1) * f.m + p));
+      a[k] = times(a[k], load<N>(wr + (k - 1) * f.m + p), load<N>(wi + (k - 1) * f.m + p));
     }
-    T re[R][lanes], im[R][lanes];
+    T re[R][N], im[R][N];
     for (int k = 0; k < R; ++k) {
       store(re[k], a[k].r);
       store(im[k], a[k].i);
     }
-    for (int64_t l = 0; l < lanes; ++l) {
+    for (int64_t l = 0; l < N; ++l) {
       for (int k = 0; k < R; ++k) {
         c.yr[(p + l) * R + k] = re[k][l];
         c.yi[(p + l) * R + k] = im[k][l];
       }
     }
   }
-  if constexpr (lanes > 1) first_columns<R, T, kNarrower<T, Bytes>>(f, c, p, p1);
+  if constexpr (N > 1) first_columns<R, T, kFewer<T, N>>(f, c, p, p1);
 }
 
 template <int R, class T>
 void fixed_pass(const FftPass<T>& f, const Columns<T>& c, int64_t p0, int64_t p1, int64_t q0,
                 int64_t q1) {
   if (f.m == 1) {
-    columns<R, false, T, kWidest>(c, 0, 0, c.s, nullptr, nullptr, q0, q1);
+    columns<R, false, T, kLanes<T>>(c, 0, 0, c.s, nullptr, nullptr, q0, q1);
     return;
   }
   if (c.s == 1) {
-    first_columns<R, T, kWidest>(f, c, p0, p1);
+    first_columns<R, T, kLanes<T>>(f, c, p0, p1);
     return;
   }
   for (int64_t p = p0; p < p1; ++p) {
@@ -195,27 +161,25 @@ void fixed_pass(const FftPass<T>& f, const Columns<T>& c, int64_t p0, int64_t p1
       wr[k] = f.twiddles[(k - 1) * f.m + p];
       wi[k] = f.twiddles[(R - 1 + k - 1) * f.m + p];
     }
-    columns<R, true, T, kWidest>(c, p * c.s, p * R * c.s, f.m * c.s, wr, wi, q0, q1);
+    columns<R, true, T, kLanes<T>>(c, p * c.s, p * R * c.s, f.m * c.s, wr, wi, q0, q1);
   }
 }
 
 // An odd radix by its definition, the pairs k and radix - k together.
-template <class T, int Bytes>
-[[gnu::always_inline]] inline void odd_columns(const FftPass<T>& f, const Columns<T>& c, int64_t p,
-                                               int64_t q, int64_t q1) {
-  using V = typename Vector<T, Bytes>::type;
-  constexpr int64_t lanes = kLanes<T, Bytes>;
+template <class T, int64_t N>
+FN void odd_columns(const FftPass<T>& f, const Columns<T>& c, int64_t p, int64_t q, int64_t q1) {
+  using V = Vec<T, N>;
   const int radix = f.radix, half = radix / 2;
   const int64_t step = f.m * c.s;
-  for (; q + lanes <= q1; q += lanes) {
+  for (; q + N <= q1; q += N) {
     const T *xr = c.xr + p * c.s + q, *xi = c.xi + p * c.s + q;
     T *yr = c.yr + p * radix * c.s + q, *yi = c.yi + p * radix * c.s + q;
     Complex<V> plus[kLargestRadix / 2 + 1], minus[kLargestRadix / 2 + 1];
-    const Complex<V> first = {load<V>(xr), load<V>(xi)};
+    const Complex<V> first = {load<N>(xr), load<N>(xi)};
     Complex<V> sum = first;
     for (int j = 1; j <= half; ++j) {
-      const Complex<V> a = {load<V>(xr + j * step), load<V>(xi + j * step)};
-      const Complex<V> b = {load<V>(xr + (radix - j) * step), load<V>(xi + (radix - j) * step)};
+      const Complex<V> a = {load<N>(xr + j * step), load<N>(xi + j * step)};
+      const Complex<V> b = {load<N>(xr + (radix - j) * step), load<N>(xi + (radix - j) * step)};
       plus[j] = a + b;
       minus[j] = a - b;
       sum = sum + plus[j];
@@ -231,12 +195,12 @@ template <class T, int Bytes>
         at += k;
         if (at >= radix) at -= radix;
       }
-      const Complex<V> side = turned(odd);
+      const Complex<V> side = times_minus_i(odd);
       Complex<V> low = even + side, high = even - side;
       if (f.m > 1) {
         const T *wr = f.twiddles + p, *wi = wr + (radix - 1) * f.m;
-        low = rotated(low, wr[(k - 1) * f.m], wi[(k - 1) * f.m]);
-        high = rotated(high, wr[(radix - k - 1) * f.m], wi[(radix - k - 1) * f.m]);
+        low = times(low, wr[(k - 1) * f.m], wi[(k - 1) * f.m]);
+        high = times(high, wr[(radix - k - 1) * f.m], wi[(radix - k - 1) * f.m]);
       }
       store(yr + k * c.s, low.r);
       store(yi + k * c.s, low.i);
@@ -244,8 +208,8 @@ template <class T, int Bytes>
       store(yi + (radix - k) * c.s, high.i);
     }
   }
-  if constexpr (lanes > 1) {
-    if (q < q1) odd_columns<T, static_cast<int>(sizeof(T))>(f, c, p, q, q1);
+  if constexpr (N > 1) {
+    if (q < q1) odd_columns<T, kFewer<T, N>>(f, c, p, q, q1);
   }
 }
 
@@ -260,7 +224,7 @@ void pass(const FftPass<T>& f, int64_t s, const T* xr, const T* xi, T* yr, T* yi
     case 5: return fixed_pass<5>(f, c, p0, p1, q0, q1);
     case 8: return fixed_pass<8>(f, c, p0, p1, q0, q1);
     default:
-      for (int64_t p = p0; p < p1; ++p) odd_columns<T, kWidest>(f, c, p, q0, q1);
+      for (int64_t p = p0; p < p1; ++p) odd_columns<T, kLanes<T>>(f, c, p, q0, q1);
   }
 }
 
