@@ -165,7 +165,8 @@ class RNNBase(Module):
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise unless an input, packed where there are `batch_sizes`, has the right form."""
-        name, weight = type(self).__name__, self.weight_ih_l0
+        name, weight = type(self).__name__, self._flat_weights[0]
+        assert weight is not None
         if input.dtype != weight.dtype:
             raise ValueError(
                 f"{name}: RNN input dtype ({input.dtype}) does not match weight dtype "

@@ -101,7 +101,14 @@ void log_softmax_rows(int64_t rows, int64_t size, const T* x, T* y, bool streame
   for (int64_t r = 0; r < rows; ++r, x += size, y += size) {
     T most;
     double total;
-    max_and_sum(x, size, most, total);
+    if (size <= kBuffered) {  // in the same order as rows_streamed, to the same bits
+      most = largest(x, size);
+      const T center = finite_center(most);
+      total = sum_over<T>(
+          size, [&](int64_t i, auto lanes) { return exp_term(load<lanes>(x + i) - center); });
+    } else {
+      max_and_sum(x, size, most, total);
+    }
     const T shift = static_cast<T>(__builtin_log(total));
     map_row(size, y, streamed,
             [&](int64_t i, auto lanes) { return load<lanes>(x + i) - most - shift; });
