@@ -17,15 +17,15 @@ template <class T> constexpr bool is_complex = false;
 template <class R> constexpr bool is_complex<std::complex<R>> = true;
 template <class T> using Sum = simd::SumOf<T>;
 
-constexpr int64_t kTiny = 4096;        // multiplications that are not worth comparing costs
-constexpr int64_t kTask = 1 << 17;     // those that are worth another thread
-constexpr int64_t kColumns = 2048;     // of a task of a small product: sums in the first cache
-constexpr int64_t kFewRows = 8;        // for which b is read once, whatever its size
-constexpr int64_t kFar = 1 << 19;      // bytes of b that do not stay in the second cache
-constexpr int64_t kRowsTogether = 16;  // of b, then, so that it is read in order
-constexpr int64_t kBlock = 512;        // of k in a small product: long chains of sums are inexact
-constexpr int64_t kPart = 4096;        // of a long sum
-constexpr int64_t kMostParts = 32;     // of it
+constexpr int64_t kTiny = 4096;      // multiplications that are not worth comparing costs
+constexpr int64_t kTask = 1 << 17;   // those that are worth another thread
+constexpr int64_t kColumns = 2048;   // of a task of a small product: sums in the first cache
+constexpr int64_t kFewRows = 8;      // for which b is read once, whatever its size
+constexpr int64_t kFar = 1 << 19;    // bytes of b that do not stay in the second cache
+constexpr int64_t kRowsOfMany = 16;  // of b, then, so that it is read in order
+constexpr int64_t kBlock = 512;      // of k in a small product: long chains of sums are inexact
+constexpr int64_t kPart = 4096;      // of a long sum
+constexpr int64_t kMostParts = 32;   // of it
 
 double real(int64_t x) { return static_cast<double>(x); }
 
@@ -99,11 +99,17 @@ template <class T> void run_small(const Product<T>& x) {
   const bool far = x.m <= kFewRows && x.b.trans == Trans::No && x.n > 1 &&
                    is_far(x.n, x.k, sizeof(T)) && !is_complex<T>;
   const auto run = [&](const Product<T>& part) {
-    if (far) small_blocks(part, kRowsTogether);
+    if (far) small_blocks(part, part.m == 1 ? simd::kRowsTogether : kRowsOfMany);
     else if (x.k > kBlock) small_blocks(part, kBlock);
     else product_kernels<T>().small(1, small_product(part));
   };
   if (x.m * x.n * (x.k + 2) < 2 * kTask) return run(x);
+  if (far && x.m == 1) {  // whole rows of b, as far as the sums fit the first cache
+    return parallel_for(x.n, kColumns / 4, [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; j += kColumns)
+        run(part_of(x, 0, 1, j, std::min(kColumns, end - j)));
+    });
+  }
   const int64_t least = far ? 512 : 64;
   const int64_t cols = std::min(
       x.n, std::clamp(kTask / (std::min<int64_t>(x.m, 32) * (x.k + 2)) / 64 * 64, least, kColumns));
@@ -159,6 +165,10 @@ template <class T> void run_library(const Product<T>& x) {
   library_gemm(x.m, x.n, x.k, x.epilogue.alpha, x.a, x.b, x.epilogue.beta, x.c, x.ldc);
 }
 template <class T> bool supports_any(const Product<T>&) { return true; }
+// A panel of b that is used for a single row costs more to read than the row's products.
+template <class T> bool supports_packed(const Product<T>& x) {
+  return x.m > 1 || x.b.trans != Trans::No;
+}
 
 template <class T> const GemmAlgorithm<T>& choose(const Product<T>& x) {
   static constexpr GemmAlgorithm<T> small{"small", supports_small<T>, small_cost<T>, run_small<T>};
@@ -182,7 +192,7 @@ template <class T> const GemmAlgorithm<T>& choose(const Product<T>& x) {
     static constexpr GemmAlgorithm<T> table[] = {
         small,
         {"dots", supports_dots<T>, dots_cost<T>, run_dots<T>},
-        {"packed", supports_any<T>, packed_cost<T>, packed_gemm<T>}};
+        {"packed", supports_packed<T>, packed_cost<T>, packed_gemm<T>}};
     compare(table);
   }
   return *best;

@@ -165,6 +165,30 @@ void tiles(const SmallProduct<T>& x, const ElementType<T>* b, int64_t j, int64_t
   while (left > 0) run.template operator()<1>();
 }
 
+// A row of a times kRowsTogether rows of b, side by side: each is read in order, as the machine's
+// prefetching expects.
+template <class T> void row_product(const SmallProduct<T>& x) {
+  constexpr int64_t lanes = kLanes<T>, rows = kRowsTogether;
+  const Epilogue<T>& e = x.epilogue;
+  const auto columns = [&](int64_t j, const auto& read, const auto& write) {
+    Vec<T> sum[2] = {};
+#pragma GCC unroll 8
+    for (int64_t p = 0; p < rows; ++p)
+      sum[p % 2] += x.a.data[p * x.a.col] * read(x.b.data + p * x.b.row + j);
+    Vec<T> v = e.alpha * (sum[0] + sum[1]);
+    if (e.bias) v += read(e.bias + j);
+    else if (e.row_bias) v += *e.row_bias;
+    else if (e.beta != T(0)) v += e.beta * read(x.c + j);
+    write(x.c + j, v);
+  };
+  int64_t j = 0;
+  for (; j + lanes <= x.n; j += lanes)
+    columns(j, [](const T* p) { return load(p); }, [](T* p, Vec<T> v) { store(p, v); });
+  if (j == x.n) return;
+  const FirstLanes<T> first(x.n - j);
+  columns(j, [&](const T* p) { return first.load(p); }, [&](T* p, Vec<T> v) { first.store(p, v); });
+}
+
 template <class T> void small_product(const SmallProduct<T>& given) {
   using S = SumOf<T>;
   constexpr int64_t lanes = kLanes<S>;
@@ -177,6 +201,9 @@ template <class T> void small_product(const SmallProduct<T>& given) {
     x.b.row = x.n;
   }
   constexpr bool many = same_type<S, T>;  // of half precision and integers, fewer tiles
+  if constexpr (many && is_float<T>) {
+    if (x.m == 1 && x.k == kRowsTogether && x.b.col == 1) return row_product(x);
+  }
   int64_t j = 0;
   if constexpr (many) {
     constexpr int wide = 8;  // sums of a single row that do not wait for each other

