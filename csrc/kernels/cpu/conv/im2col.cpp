@@ -291,7 +291,7 @@ template <class T> ConvWork work(const ConvShape& s, ConvPass pass) {
   if (pass == ConvPass::grad_weight) std::swap(n, k);
   ConvWork w;
   // Short sums take as long to begin and to store as kBegin more terms.
-  constexpr int64_t kBegin = 16;
+  constexpr int64_t kBegin = 4;
   w.fma = real(p.groups) * real(std::max<int64_t>(m, 3)) * real(round_up(n, width)) *
           real(k + kBegin) / real(panels.lanes);
   const double windows = real(positions) * real(p.depth) * real(p.groups);
