@@ -4,10 +4,12 @@
 #include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/pointwise/simd/halves.h"
 #include "kernels/cpu/pointwise/simd/piecewise_poly.h"
-#include "kernels/cpu/reduce/simd/lanes.h"
+#include "kernels/cpu/simd/vec.h"
 #include "kernels/functors.h"
 
 namespace taeda::TAEDA_ISA {
+
+namespace simd = cpu::simd::TAEDA_ISA;
 
 // Positions in the enum DType.
 template <class T> inline constexpr uint8_t dtype_index = 255;
@@ -165,7 +167,7 @@ template <class Op, class T> struct GuardedSlope {
   }
 };
 
-// Values to where a cache line begins, stored past the caches a few lines at a time.
+// Values to where a cache line begins, by non-temporal stores a few lines at a time.
 template <class Op> struct PastLoop {
   static void loop(void* out, const void* const* in, int64_t n) {
     constexpr int64_t block = 64, line = 16, ahead = 2048;
@@ -176,15 +178,11 @@ template <class Op> struct PastLoop {
       alignas(64) float value[block];
       for (int64_t k = 0; k < block; k += line) __builtin_prefetch(x + i + ahead + k);
       values(block, value, x + i);
-      for (int64_t k = 0; k < block; k += line) {
-        typedef float Line __attribute__((vector_size(64)));
-        Line v;
-        __builtin_memcpy(&v, value + k, sizeof v);
-        cpu::simd::TAEDA_ISA::store_past_caches(y + i + k, v);
-      }
+      for (int64_t k = 0; k < block; k += simd::kLanes<float>)
+        simd::stream(y + i + k, simd::load(value + k));
     }
     values(n - i, y + i, x + i);
-    cpu::simd::TAEDA_ISA::fence_stores();
+    simd::stream_fence();
   }
   FN static void values(int64_t n, float* y, const float* x) {
     if constexpr (Lanes<Op>::kExist) LanesLoop<Op>::run(n, y, x);

@@ -2,28 +2,18 @@
 
 #include <utility>
 
-#include "kernels/functors_scalar.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "kernels/cpu/simd/vec.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
 // What fills one register; 16 bytes where elements are shorter.
-#if defined(__AVX512F__)
-constexpr int kBytes = 64;
-#elif defined(__AVX__)
-constexpr int kBytes = 32;
-#else
-constexpr int kBytes = 16;
-#endif
+constexpr int64_t kBytes = kRegisterBytes;
 // Pairs of 16-bit numbers are moved as 32 bits, and may begin at any two bytes.
-typedef uint32_t Row4 __attribute__((vector_size(kBytes), aligned(2), may_alias));
-typedef uint64_t Row8 __attribute__((vector_size(kBytes), aligned(8), may_alias));
-typedef uint8_t Row1 __attribute__((vector_size(16), aligned(1), may_alias));
-typedef uint16_t Row2 __attribute__((vector_size(16), aligned(2), may_alias));
+typedef Vec<uint32_t> Row4 __attribute__((aligned(2), may_alias));
+using Row8 = VecOf<uint64_t, kLanes<uint64_t>>::unaligned;
+using Row1 = VecOf<uint8_t, 16>::unaligned;
+using Row2 = VecOf<uint16_t, 8>::unaligned;
 // A template argument would lose the alignment, and with it the right to lie anywhere.
 template <class T> struct RowOf;
 template <> struct RowOf<uint8_t> {

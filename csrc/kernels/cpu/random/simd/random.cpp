@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/cpu/reduce/simd/lanes.h"
+#include "kernels/cpu/simd/vec.h"
 #include "kernels/functors_scalar.h"
 
 // Compiled once per instruction set: everything here lives in that set's namespace.
@@ -159,41 +159,35 @@ template <class T> void scale_kept(const T* x, const bool* keep, T scale, T* y, 
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] * (kept[i] ? scale : T(0));
 }
 
-#if defined(__AVX512F__)
-typedef uint32_t Words __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int32_t Ints __attribute__((vector_size(64)));
-typedef float Floats __attribute__((vector_size(64), aligned(4), may_alias));
-typedef uint8_t Bytes __attribute__((vector_size(16), aligned(1), may_alias));
+template <class V, int... I> FN V even_lanes(V low, V high, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(low, high, (2 * I)...);
+}
 
-// bernoulli and scale_kept at once in registers. Returns whether they must be called after all: a
-// second word decides, or this instruction set has no such code.
+// bernoulli and scale_kept at once in registers. Returns whether they must be called after all,
+// because a second word decides.
 bool drop_block(const uint32_t* bits, int32_t high, const float* x, float scale, bool* keep,
                 float* y, int64_t n) {
-  constexpr Words even{0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
-  constexpr int64_t ahead = 512;
-  const Ints factor = (Ints)(Floats{} + scale);
+  constexpr int64_t lanes = kLanes<float>, ahead = 512;
+  using Words = Vec<uint32_t>;
+  using Ints = Vec<int32_t>;
+  const Ints factor = (Ints)broadcast_to(scale);
+  auto* kept = reinterpret_cast<uint8_t*>(keep);
   Ints equal{};
-  for (int64_t i = 0; i < n; i += 16) {
-    Words w = *reinterpret_cast<const Words*>(bits + 2 * i);
-    w = __builtin_shuffle(w, *reinterpret_cast<const Words*>(bits + 2 * i + 16), even);
+  for (int64_t i = 0; i < n; i += lanes) {
+    Words w = even_lanes(load(bits + 2 * i), load(bits + 2 * i + lanes),
+                         std::make_integer_sequence<int, lanes>{});
     w ^= w >> 11;
     w ^= (w << 7) & 0x9d2c5680u;
     w ^= (w << 15) & 0xefc60000u;
     const Ints first = (Ints)((w ^ w >> 18) & 0x1fffffu), below = first < high;
     equal |= first == high;
-    __builtin_prefetch(x + i + ahead);
+    prefetch<3>(x + i + ahead);
     __builtin_prefetch(y + i + ahead, 1);
-    *reinterpret_cast<Bytes*>(keep + i) = __builtin_convertvector(below & 1, Bytes);
-    *reinterpret_cast<Floats*>(y + i) =
-        *reinterpret_cast<const Floats*>(x + i) * (Floats)(below & factor);
+    store(kept + i, convert<uint8_t>(below & 1));
+    store(y + i, load(x + i) * (Vec<float>)(below & factor));
   }
-  return fold_lanes<int32_t, 16>(equal, [](auto a, auto b) { return a | b; }) != 0;
+  return reduce(equal, [](auto a, auto b) { return a | b; }) != 0;
 }
-#else
-bool drop_block(const uint32_t*, int32_t, const float*, float, bool*, float*, int64_t) {
-  return true;
-}
-#endif
 
 void dropout_float(const uint32_t* bits, uint64_t limit, const float* x, float scale, bool* keep,
                    float* y, int64_t n) {
