@@ -15,8 +15,7 @@ COMPILER = next(
 )
 # What the hot loops of each file must contain, on vectors of four floats.
 HOT = {
-    "gemm/simd/panels.cpp": ["fmla"],
-    "gemm/simd/gemv.cpp": ["fmla"],
+    "gemm/simd/gemm_kernels.cpp": ["fmla"],
     "conv/simd/winograd.cpp": ["fadd", "fsub"],
     "nn/simd/softmax.cpp": ["fmla", "fmul", "fadd"],
     "nn/simd/norm.cpp": ["fmla", "fadd"],
