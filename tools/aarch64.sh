@@ -28,7 +28,7 @@ if [ ! -d "$system/site/pytest" ]; then
   for wheel in "$work"/wheels/*.whl; do "$python" -m zipfile -e "$wheel" "$system/site"; done
 fi
 
-cmake -S . -B "$work/build" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/aarch64.cmake" \
+cmake -S . -B "$work/build" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$PWD/tools/aarch64.cmake" \
   -DTAEDA_SYSROOT="$system" -DTAEDA_TESTS=ON -DPython_EXECUTABLE="$(command -v "$python")"
 cmake --build "$work/build" ${JOBS:+-j "$JOBS"}
 
