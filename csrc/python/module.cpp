@@ -85,9 +85,14 @@ void bind_conv_tuning(nb::module_& m) {
       "_conv_candidates",
       [](int which, int64_t batch, int64_t groups, int64_t in_channels, int64_t out_channels,
          const std::vector<std::array<int64_t, 6>>& dimensions) {
-        check(
-            which >= 0 && which < 3 && groups > 0 && !dimensions.empty() && dimensions.size() <= 3,
-            "_conv_candidates expects a pass, 0 to 2, and one to three dimensions");
+        constexpr int64_t most = 1 << 20;  // of every number, so that no product of them overflows
+        auto fits = [](int64_t n, int64_t least) { return n >= least && n <= most; };
+        check(which >= 0 && which < 3 && !dimensions.empty() && dimensions.size() <= 3,
+              "_conv_candidates(): expected a pass, 0 to 2, and one to three dimensions");
+        check(fits(batch, 1) && fits(groups, 1) && fits(in_channels, 1) && fits(out_channels, 1) &&
+                  in_channels % groups == 0 && out_channels % groups == 0,
+              "_conv_candidates(): expected a batch and channels of at least 1, which the groups "
+              "divide");
         cpu::ConvShape s{};
         s.batch = batch;
         s.groups = groups;
@@ -96,6 +101,10 @@ void bind_conv_tuning(nb::module_& m) {
         s.spatial = static_cast<int>(dimensions.size());
         for (size_t d = 0; d < dimensions.size(); ++d) {
           const auto& [in, kernel, out, stride, padding, dilation] = dimensions[d];
+          check(fits(in, 1) && fits(kernel, 1) && fits(out, 1) && fits(stride, 1) &&
+                    fits(padding, 0) && fits(dilation, 1),
+                "_conv_candidates(): expected sizes, strides and dilations of at least 1, and no "
+                "negative padding");
           s.in[d] = in;
           s.kernel[d] = kernel;
           s.out[d] = out;

@@ -178,3 +178,25 @@ def test_what_dilated_kernels_do_not_read_stays_out() -> None:
         for a, b in [(to_torch(y).detach(), expected), (to_torch(got), want)]:
             assert torch.equal(a.isfinite(), b.isfinite())
             assert torch.equal(a.isnan(), b.isnan())
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        (3, 1, 1, 1, 1, [(5, 3, 3, 1, 0, 1)]),
+        (0, 1, 0, 1, 1, [(5, 3, 3, 1, 0, 1)]),
+        (0, 1, 2, 3, 2, [(5, 3, 3, 1, 0, 1)]),
+        (0, -1, 1, 1, 1, [(5, 3, 3, 1, 0, 1)]),
+        (0, 1, 1, 1, 1, []),
+        (0, 1, 1, 1, 1, [(5, 3, 3, 0, 0, 1)]),
+        (0, 1, 1, 1, 1, [(5, 3, 3, 1, -1, 1)]),
+        (0, 1, 1, 1, 1, [(5, 2**62, 3, 1, 0, 1)]),
+    ],
+)
+def test_candidates_refuse_what_is_no_convolution(call):
+    with pytest.raises(RuntimeError, match="_conv_candidates"):
+        taeda._C._conv_candidates(*call)
+    names = [c[0] for c in taeda._C._conv_candidates(0, 1, 1, 1, 1, [(5, 3, 3, 1, 0, 1)])]
+    assert "im2col" in names
+    with pytest.raises(RuntimeError, match="no convolution algorithm"):
+        taeda._C._force_conv("none of them")
