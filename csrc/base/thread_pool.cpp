@@ -30,10 +30,10 @@ struct RegionGuard {
   ~RegionGuard() { t_in_region = before; }
 };
 
-// A stretch of chunks: its first thread takes them from the front, others from the back when theirs
-// are done. So a thread finds in its caches what it left there before, and reads and writes memory
-// in order. Alone in its cache line.
-class alignas(64) Stretch {
+// A range of chunks. Its own thread takes them from the front, others from the back when they have
+// finished theirs (work stealing). So in every call a thread works on the same part of the data,
+// which its caches may still hold, and in order. Aligned against false sharing.
+class alignas(64) ChunkRange {
  public:
   void set(int64_t begin, int64_t end) { ends_.store(pack(begin, end), std::memory_order_relaxed); }
   // The number of a chunk, or -1 if none is left.
@@ -68,23 +68,23 @@ struct Job {
   int64_t n;
   int64_t chunk;
   bool in_turn;
-  std::span<Stretch> stretches{};  // one for each thread, or one for all
+  std::span<ChunkRange> ranges{};  // one for each thread, or one for all
   std::mutex error_mutex{};
   std::exception_ptr error{};
 
   int64_t chunks() const { return (n + chunk - 1) / chunk; }
-  void share_out(std::span<Stretch> among) {
-    stretches = in_turn ? among.first(1) : among;
-    const int64_t count = std::ssize(stretches), all = chunks();
+  void assign_ranges(std::span<ChunkRange> all_ranges) {
+    ranges = in_turn ? all_ranges.first(1) : all_ranges;
+    const int64_t count = std::ssize(ranges), all = chunks();
     for (int64_t i = 0; i < count; ++i)
-      stretches[static_cast<size_t>(i)].set(all * i / count, all * (i + 1) / count);
+      ranges[static_cast<size_t>(i)].set(all * i / count, all * (i + 1) / count);
   }
   void run(int64_t number) {
     const int64_t begin = number * chunk;
     try {
       function(context, begin, n - begin < chunk ? n : begin + chunk);
     } catch (...) {
-      for (Stretch& s : stretches) s.set(0, 0);
+      for (ChunkRange& r : ranges) r.set(0, 0);
       std::lock_guard lock(error_mutex);
       if (!error) error = std::current_exception();
     }
@@ -92,10 +92,10 @@ struct Job {
   void work(size_t thread) {
     RegionGuard guard;
     int64_t number;
-    const size_t own = thread % stretches.size();
-    while ((number = stretches[own].take_first()) >= 0) run(number);
-    for (size_t i = 1; i < stretches.size(); ++i) {
-      Stretch& other = stretches[(own + i) % stretches.size()];
+    const size_t own = thread % ranges.size();
+    while ((number = ranges[own].take_first()) >= 0) run(number);
+    for (size_t i = 1; i < ranges.size(); ++i) {
+      ChunkRange& other = ranges[(own + i) % ranges.size()];
       while ((number = other.take_last()) >= 0) run(number);
     }
   }
@@ -106,15 +106,15 @@ class Pool {
   // Runs the job on up to `threads` threads. Only one caller at a time.
   void run(Job& job, int threads) {
     const int64_t chunks = job.chunks();
-    const auto everybody = static_cast<uint32_t>(chunks < threads ? chunks : threads);
-    if (stretches_.size() < everybody) stretches_ = std::vector<Stretch>(everybody);
-    while (workers_ + 1 < everybody && start_worker()) {
+    const auto team = static_cast<uint32_t>(chunks < threads ? chunks : threads);
+    if (ranges_.size() < team) ranges_ = std::vector<ChunkRange>(team);
+    while (workers_ + 1 < team && start_worker()) {
     }
-    job.share_out(std::span(stretches_).first(everybody));
+    job.assign_ranges(std::span(ranges_).first(team));
     job_ = &job;
-    gate_.store((everybody - 1) * kPlace, std::memory_order_release);
+    gate_.store((team - 1) * kPlace, std::memory_order_release);
     epoch_.fetch_add(1);
-    if (everybody == 2) epoch_.notify_one();
+    if (team == 2) epoch_.notify_one();
     else epoch_.notify_all();
     job.work(0);
     // From here on nobody joins; wait only for those that did.
@@ -183,7 +183,7 @@ class Pool {
   alignas(64) std::atomic<uint32_t> gate_{0};
   std::atomic<uint32_t> epoch_{0};  // a new one for each job
   Job* job_ = nullptr;              // read by those inside only
-  alignas(64) std::vector<Stretch> stretches_;
+  alignas(64) std::vector<ChunkRange> ranges_;
   uint32_t workers_ = 0;
 };
 

@@ -2,9 +2,9 @@
 //
 // Work is cut into chunks by its size alone, never by the number of threads, so a kernel that
 // combines per-chunk results in chunk order gives the same bits on any machine. Each thread has a
-// stretch of them, the same part of the items in every call, so that it finds in its caches what it
-// left there; then it takes chunks from others. Threads sleep when there are none, and one that is
-// late is not waited for unless it holds a chunk.
+// contiguous range of them, the same in every call, so that its caches may still hold the data;
+// when it has finished, it steals chunks from others. Idle threads sleep. The caller waits only for
+// threads that have taken a chunk.
 #pragma once
 
 #include <cstdint>
