@@ -22,9 +22,14 @@ if [ ! -x "$system/usr/bin/python3" ]; then
   for package in "$system"/var/cache/apt/archives/*.deb; do dpkg-deb -x "$package" "$system"; done
 fi
 if [ ! -d "$system/site/pytest" ]; then
-  "$python" -m pip download -q --dest "$work/wheels" --only-binary=:all: --python-version 3.11 \
-    --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 \
-    scipy-openblas32 numpy scipy pytest hypothesis safetensors expecttest torch==2.8.0
+  # PyTorch apart from what it needs, which pip would choose for the machine it runs on.
+  download() {
+    "$python" -m pip download -q --dest "$work/wheels" --only-binary=:all: --python-version 3.11 \
+      --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 "$@"
+  }
+  download --no-deps torch==2.8.0
+  download scipy-openblas32 numpy scipy pytest hypothesis safetensors expecttest \
+    filelock fsspec jinja2 networkx sympy typing-extensions
   for wheel in "$work"/wheels/*.whl; do "$python" -m zipfile -e "$wheel" "$system/site"; done
 fi
 
