@@ -54,5 +54,7 @@ printf 'import sys\nsys.executable = "%s"\n' "$work/python" >"$system/site/sitec
 # get wrong.
 export QEMU_CPU=cortex-a72
 export PYTHONPATH="$work/package:$system/site" OMP_NUM_THREADS=1 TAEDA_NUM_THREADS=2
-LD_LIBRARY_PATH="$system/site/scipy_openblas32/lib" $emulator "$work/build/taeda_tests"
+# QEMU 7.2 aborts where a child, forked by a process with threads, starts a thread of its own.
+LD_LIBRARY_PATH="$system/site/scipy_openblas32/lib" $emulator "$work/build/taeda_tests" \
+  --skip "forked child"
 "$work/python" -m pytest -q -p no:cacheprovider "${@:-tests/ops}"
