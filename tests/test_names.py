@@ -7,7 +7,9 @@ import pytest
 import taeda
 
 # Modules of taeda's own, and what `from __future__ import annotations` leaves.
-OURS = {"annotations", "array_api", "compat", "safetensors"}
+OURS = {"annotations", "array_api", "compat", "insight", "safetensors"}
+# What shows training at work.
+OURS |= {"explain"}
 
 
 def public(module: object) -> set[str]:

@@ -26,6 +26,7 @@ from taeda import functional as functional
 from taeda import futures as futures
 from taeda import fx as fx
 from taeda import hub as hub
+from taeda import insight as insight
 from taeda import jit as jit
 from taeda import library as library
 from taeda import linalg as linalg
@@ -656,6 +657,7 @@ from taeda.functional import unique_consecutive as unique_consecutive
 from taeda.functional import unravel_index as unravel_index
 from taeda.functional import where as where
 from taeda.futures import Future as Future
+from taeda.insight._explain import explain as explain
 from taeda.jit import ScriptModule as ScriptModule
 from taeda.nn.functional._activation import rrelu_ as rrelu_
 from taeda.nn.functional._conv import bilinear as bilinear

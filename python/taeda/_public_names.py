@@ -19,10 +19,10 @@ INPLACE_FUNCTIONS = frozenset({
 SUBMODULES = frozenset({
     "__config__", "accelerator", "amp", "ao", "array_api", "autograd", "backends", "compat",
     "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional",
-    "futures", "fx", "hub", "jit", "library", "linalg", "masked", "mps", "multiprocessing",
-    "nn", "onnx", "ops", "optim", "overrides", "profiler", "random", "safetensors",
-    "serialization", "signal", "sparse", "special", "storage", "testing", "types", "utils",
-    "version", "xpu",
+    "futures", "fx", "hub", "insight", "jit", "library", "linalg", "masked", "mps",
+    "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
+    "safetensors", "serialization", "signal", "sparse", "special", "storage", "testing", "types",
+    "utils", "version", "xpu",
 })  # fmt: skip
 
 _NN_FUNCTIONS = (
@@ -64,4 +64,5 @@ FROM_SUBMODULES = {
     "sparse_coo_tensor": "taeda.sparse._make",
     "sparse_csr_tensor": "taeda.sparse._make",
     "vmap": "taeda.func._vmap",
+    "explain": "taeda.insight",
 }

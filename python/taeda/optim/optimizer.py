@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from taeda import Tensor
+    from taeda.insight import Preview
 
 __all__ = [
     "Optimizer",
@@ -297,6 +298,30 @@ class Optimizer:
             What ``closure`` returned, or None without one.
         """
         raise NotImplementedError(f"{type(self).__name__} must define step()")
+
+    def preview(self, closure: Callable[[], Any] | None = None) -> Preview:
+        """What ``step(closure)`` would do to each parameter; nothing is changed.
+
+        Copies are stepped, so the values are those that the step would give, bit for bit. Hooks
+        of the optimizer do not run. A closure runs, and computes with the parameters themselves,
+        which are as before afterwards.
+
+        Args:
+            closure: as for ``step``; only optimizers that evaluate the loss need it.
+
+        Returns:
+            A mapping from names to updates, with their values after the step, which prints as a
+            table of norms.
+
+        >>> layer = taeda.nn.Linear(2, 1)
+        >>> optimizer = taeda.optim.SGD(layer.named_parameters(), lr=0.5)
+        >>> layer(taeda.ones(1, 2)).sum().backward()
+        >>> optimizer.preview()["weight"].change
+        tensor([[-0.5000, -0.5000]])
+        """
+        from taeda.insight._preview import preview
+
+        return preview(self, closure)
 
     def named_params(self, group: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         """A group's parameters with words for messages: their names, or else their positions."""
