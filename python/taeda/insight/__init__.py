@@ -12,13 +12,17 @@ from ._explain import Explanation, ParameterRow, explain
 from ._gradients import GradientState
 from ._preview import Preview, Update
 from ._scene import Finding
+from ._summary import Layer, Summary, summary
 
 __all__ = [
     "Explanation",
     "Finding",
     "GradientState",
+    "Layer",
     "ParameterRow",
     "Preview",
+    "Summary",
     "Update",
     "explain",
+    "summary",
 ]
