@@ -95,8 +95,16 @@ template <class T> void turn_tiny_planes(const Plan& plan) {
   });
 }
 
-// One stretch of memory from another, converted block by block and stored past the caches. False
-// where the result is no such stretch, or not long.
+// A loop of its own for what streamed results are most often converted between; null for others.
+StreamedCast streamed_cast(DType to, DType from) {
+  const StreamedCasts& casts = *loops().streamed;
+  if (from == DType::Float32 && is_half(to)) return casts.to_half[to == DType::BFloat16];
+  if (to == DType::Float32 && is_half(from)) return casts.from_half[from == DType::BFloat16];
+  return nullptr;
+}
+
+// One stretch of memory from another, stored past the caches. False where the result is no such
+// stretch, or not long.
 bool run_streamed(const Plan& plan) {
   constexpr int64_t bytes = 512, ahead = 8192;
   const auto to = static_cast<uint8_t>(plan.dtype[0]), from = static_cast<uint8_t>(plan.dtype[1]);
@@ -105,15 +113,20 @@ bool run_streamed(const Plan& plan) {
   if (plan.strides[0][0] != item || plan.strides[1][0] != source ||
       reinterpret_cast<uintptr_t>(plan.data[0]) % 64 != 0 || !cpu::is_streamed(plan.numel * item))
     return false;
+  const StreamedCast cast = streamed_cast(plan.dtype[0], plan.dtype[1]);
   const int64_t block = bytes / item, blocks = (plan.numel + block - 1) / block;
   parallel_for(blocks, kGrain / block, [&](int64_t begin, int64_t end) {
-    alignas(64) char buffer[bytes];
-    for (int64_t b = begin; b < end; ++b) {
-      const int64_t i = b * block, n = std::min(block, plan.numel - i);
-      const char* src = plan.data[1] + i * source;
-      for (int64_t k = 0; k < n * source; k += 64) __builtin_prefetch(src + ahead + k);
-      cast_rows(to, from, buffer, item, 0, src, source, 0, n, 1);
-      cpu::stream_near(plan.data[0] + i * item, buffer, static_cast<size_t>(n * item));
+    char* dst = plan.data[0] + begin * bytes;
+    const char* src = plan.data[1] + begin * block * source;
+    int64_t n = std::min((end - begin) * block, plan.numel - begin * block);
+    if (cast) return cast(dst, src, n);
+    if (to == from) cpu::stream_copy(dst, src, static_cast<size_t>(n * item));
+    for (; to != from && n > 0; n -= block, dst += bytes, src += block * source) {
+      alignas(64) char buffer[bytes];
+      const int64_t some = std::min(block, n);
+      for (int64_t k = 0; k < some * source; k += 64) __builtin_prefetch(src + ahead + k);
+      cast_rows(to, from, buffer, item, 0, src, source, 0, some, 1);
+      cpu::stream_near(dst, buffer, static_cast<size_t>(some * item));
     }
     cpu::stream_fence();
   });

@@ -46,6 +46,12 @@ struct Loops {
 using Cast = void (*)(char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, int64_t s1,
                       int64_t n0, int64_t n1);
 
+// Conversion of n contiguous elements, to where a cache line begins, by non-temporal stores.
+using StreamedCast = void (*)(void* dst, const void* src, int64_t n);
+struct StreamedCasts {
+  StreamedCast to_half[2], from_half[2];  // float32 to and from float16 and bfloat16
+};
+
 struct LoopTable {
   const Loops* arithmetic;
   const Loops* rounding;
@@ -57,6 +63,7 @@ struct LoopTable {
   const Loops* activation;
   const Loops* loss;
   const Cast (*cast)[kComputed];  // cast[to][from]
+  const StreamedCasts* streamed;
 };
 
 const LoopTable& loops();

@@ -76,35 +76,56 @@ template <class C, class T> FN C to(T x) {
   else return static_cast<C>(x);
 }
 
-// N elements of T at p as C.
-template <class C, int64_t N = kLanes<C>, class T> FN Vec<C, N> load_as(const T* p) {
-  if constexpr (N == 1) {
-    return to<C>(*p);
-  } else if constexpr (!is_half<T>) {
-    return convert<C>(load<N>(p));
-  } else if constexpr (!same_type<C, float>) {
-    return convert<C>(load_as<float, N>(p));
-  } else if constexpr (N * sizeof(float) > kRegisterBytes) {
-    return concat(load_as<C, N / 2>(p), load_as<C, N / 2>(p + N / 2));
+// The elements of half type T that have these bits, as float32.
+template <class T, class U> FN Vec<float, kLanesOf<U>> widen(U bits) {
+  constexpr int64_t n = kLanesOf<U>;
+  if constexpr (n * sizeof(float) > kRegisterBytes) {
+    return concat(widen<T>(low_half(bits)), widen<T>(high_half(bits)));
+  } else if constexpr (same_type<T, BF16>) {
+    return (Vec<float, n>)(convert<uint32_t>(bits) << 16);
   } else {
 #ifdef __AVX512F__
-    if constexpr (same_type<T, F16> && N == 16)
-      return (Vec<float, N>)_mm512_maskz_cvtph_ps(
-          0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+    if constexpr (n == 16) return (Vec<float, n>)_mm512_maskz_cvtph_ps(0xffff, (__m256i)bits);
 #endif
 #ifdef __F16C__
-    if constexpr (same_type<T, F16> && N == 8)
-      return (Vec<float, N>)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-    if constexpr (same_type<T, F16> && N == 4)
-      return (Vec<float, N>)_mm_cvtph_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+    if constexpr (n == 8) return (Vec<float, n>)_mm256_cvtph_ps((__m128i)bits);
+    if constexpr (n == 4) return (Vec<float, n>)_mm_cvtph_ps((__m128i)concat(bits, U{}));
 #elif defined(__aarch64__)
-    if constexpr (same_type<T, F16> && N == 4)
-      return (Vec<float, N>)vcvt_f32_f16((float16x4_t)load<N>(&p->bits));
+    if constexpr (n == 4) return (Vec<float, n>)vcvt_f32_f16((float16x4_t)bits);
 #endif
-    const auto wide = convert<uint32_t>(load<N>(&p->bits));
-    if constexpr (same_type<T, BF16>) return (Vec<float, N>)(wide << 16);
-    else return detail::widen_f16(wide);
+    return detail::widen_f16(convert<uint32_t>(bits));
   }
+}
+
+// The bits of the elements of half type T that are nearest to v.
+template <class T, class V> FN Vec<uint16_t, kLanesOf<V>> narrow_bits(V v) {
+  constexpr int64_t n = kLanesOf<V>;
+  if constexpr (n * sizeof(float) > kRegisterBytes) {
+    return concat(narrow_bits<T>(low_half(v)), narrow_bits<T>(high_half(v)));
+  } else if constexpr (same_type<T, BF16>) {
+    return convert<uint16_t>(detail::narrow_bf16(v));
+  } else {
+#ifdef __AVX512F__
+    if constexpr (n == 16) return (Vec<uint16_t, n>)_mm512_maskz_cvtps_ph(0xffff, (__m512)v, 0);
+#endif
+#ifdef __F16C__
+    if constexpr (n == 8) return (Vec<uint16_t, n>)_mm256_cvtps_ph((__m256)v, 0);
+    if constexpr (n == 4) return low_half((Vec<uint16_t, 8>)_mm_cvtps_ph((__m128)v, 0));
+#elif defined(__aarch64__)
+    if constexpr (n == 4) return (Vec<uint16_t, n>)vcvt_f16_f32((float32x4_t)v);
+#endif
+    return convert<uint16_t>(detail::narrow_f16(v));
+  }
+}
+
+// N elements of T at p as C.
+template <class C, int64_t N = kLanes<C>, class T> FN Vec<C, N> load_as(const T* p) {
+  if constexpr (N == 1) return to<C>(*p);
+  else if constexpr (!is_half<T>) return convert<C>(load<N>(p));
+  else if constexpr (!same_type<C, float>) return convert<C>(load_as<float, N>(p));
+  else if constexpr (N * sizeof(C) > kRegisterBytes)
+    return concat(load_as<C, N / 2>(p), load_as<C, N / 2>(p + N / 2));
+  else return widen<T>(load<N>(&p->bits));
 }
 
 // The lanes of v, converted to T, at p.
@@ -120,24 +141,7 @@ template <class T, class V> FN void store_as(T* p, V v) {
     store_as(p, low_half(v));
     store_as(p + n / 2, high_half(v));
   } else {
-    if constexpr (same_type<T, BF16>) {
-      store(&p->bits, convert<uint16_t>(detail::narrow_bf16(v)));
-      return;
-    }
-#ifdef __AVX512F__
-    if constexpr (n == 16)
-      return _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
-                                 _mm512_maskz_cvtps_ph(0xffff, (__m512)v, 0));
-#endif
-#ifdef __F16C__
-    if constexpr (n == 8)
-      return _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph((__m256)v, 0));
-    if constexpr (n == 4)
-      return _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_cvtps_ph((__m128)v, 0));
-#elif defined(__aarch64__)
-    if constexpr (n == 4) return store(&p->bits, (Vec<uint16_t, 4>)vcvt_f16_f32((float32x4_t)v));
-#endif
-    store(&p->bits, convert<uint16_t>(detail::narrow_f16(v)));
+    store(&p->bits, narrow_bits<T>(v));
   }
 }
 

@@ -13,12 +13,13 @@ extern const Loops* const polynomial_loops;
 extern const Loops* const activation_loops;
 extern const Loops* const loss_loops;
 extern const Cast casts[kComputed][kComputed];
+extern const StreamedCasts streamed_casts;
 
 extern const LoopTable& loop_table();
 const LoopTable& loop_table() {
   static const LoopTable table{arithmetic_loops, rounding_loops, logic_loops,      math_loops,
                                special_loops,    bessel_loops,   polynomial_loops, activation_loops,
-                               loss_loops,       casts};
+                               loss_loops,       casts,          &streamed_casts};
   return table;
 }
 
