@@ -289,9 +289,7 @@ void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef stri
     }
     return;
   }
-  // Reductions of few instructions an element lose by prefetching, unless each thread reads much.
-  const bool light = op != ReduceOp::Moments && !finds_index(op);
-  p.far = is_prefetched(total * p.item / (light ? get_num_threads() : 1));
+  p.far = is_prefetched(total * p.item);
   p.outer_kept.sort_and_join();
   p.outer_reduced.sort_and_join();
   p.kept = p.outer_kept.take_last({1, 0, 1});

@@ -86,13 +86,13 @@ template <class T, bool Largest> struct Arg {
 
   // First the best value of every block, then its index in the best block: a branch on each block
   // would wait for memory.
-  static void offer_row(Found& acc, const T* x, int64_t n, int64_t first, bool far) {
+  static void offer_row(Found& acc, const T* x, int64_t n, int64_t first) {
     constexpr int64_t block = 1024;
     auto size = [&](int64_t begin) { return n - begin < block ? n - begin : block; };
     C best{};
     int64_t best_begin = -1;
     for (int64_t begin = 0; begin < n; begin += block) {
-      const C value = row_block<R>(x + begin, size(begin), far);
+      const C value = row_block<R>(x + begin, size(begin));
       const bool wins = (best_begin < 0) | better(value, best);
       best = wins ? value : best;
       best_begin = wins ? begin : best_begin;
@@ -104,7 +104,7 @@ template <class T, bool Largest> struct Arg {
   // One pass that keeps each lane's best value and its step, 1.4 times as fast as finding the value
   // first. False where there may be a NaN. n: at least four vectors, at most kMostInLanes.
   static constexpr int64_t kMostInLanes = 1 << 20;
-  static bool offer_lanes(Found& acc, const T* x, int64_t n, int64_t first, bool far) {
+  static bool offer_lanes(Found& acc, const T* x, int64_t n, int64_t first) {
     using I = Vec<Index, w>;
     V best[4], sum{};
     I step_of[4] = {}, step{};  // element step * 4 w + k w + lane
@@ -118,7 +118,6 @@ template <class T, bool Largest> struct Arg {
     };
     int64_t i = 0;
     for (; i + 4 * w <= n; i += 4 * w, step += 1) {
-      if (far) prefetch<3>(reinterpret_cast<const char*>(x + i) + kAhead, 4 * w * sizeof(*x));
       for (int k = 0; k < 4; ++k) take(i + k * w, k);
     }
     for (int k = 0; i + w <= n; i += w, ++k) take(i, k);
@@ -143,16 +142,16 @@ template <class T, bool Largest> struct Arg {
   }
 
   static void rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride,
-                   int64_t first, bool far, void* accs) {
+                   int64_t first, bool, void* accs) {
     auto* x = static_cast<const T*>(data);
     auto* acc = static_cast<Found*>(accs);
     if (n == 0) return;
     for (int64_t r = 0; r < rows; ++r, x += row_stride) {
       if (stride == 1 && n >= 64) {
         if constexpr (kInVectors) {
-          if (n >= 4 * w && n <= kMostInLanes && offer_lanes(acc[r], x, n, first, far)) continue;
+          if (n >= 4 * w && n <= kMostInLanes && offer_lanes(acc[r], x, n, first)) continue;
         }
-        offer_row(acc[r], x, n, first, far);
+        offer_row(acc[r], x, n, first);
         continue;
       }
       for (int64_t i = 0; i < n; ++i) offer(acc[r], to<C>(x[i * stride]), first + i);

@@ -117,14 +117,13 @@ template <class T> struct MomentsOf {
     MergeWeights(a.count, count)(a, center + shift, m2 < 0 ? 0 : m2);
   }
 
-  static void row_part(const T* x, int64_t n, bool far, Moments& acc) {
+  static void row_part(const T* x, int64_t n, Moments& acc) {
     const int64_t few = n < kFirst ? n : kFirst;
     const C center = static_cast<C>(acc.count > 0 ? acc.mean
                                                   : static_cast<double>(row_block<Sum<T>>(x, few)) /
                                                         static_cast<double>(few));
     double sums[2];
     sums_over<C, 2>(n, sums, [&](int64_t i, auto lanes, auto* term) {
-      if (far) prefetch<3>(reinterpret_cast<const char*>(x + i) + kAhead);
       term[0] = load_as<C, lanes>(x + i) - center;
       term[1] = term[0] * term[0];
     });
@@ -143,13 +142,13 @@ template <class T> struct MomentsOf {
   }
 
   static void rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride,
-                   int64_t, bool far, void* accs) {
+                   int64_t, bool, void* accs) {
     auto* x = static_cast<const T*>(data);
     auto* acc = static_cast<Moments*>(accs);
     for (int64_t r = 0; r < rows; ++r, x += row_stride) {
       for (int64_t i = 0; i < n; i += kRow) {
         const int64_t m = n - i < kRow ? n - i : kRow;
-        if (stride == 1) row_part(x + i, m, far, acc[r]);
+        if (stride == 1) row_part(x + i, m, acc[r]);
         else strided_part(x + i * stride, m, stride, acc[r]);
       }
     }
