@@ -1,13 +1,24 @@
-"""Functions of tensors that take their arguments more freely than the operations below them."""
+"""Functions of tensors that take their arguments more freely than the operations below them.
+
+And networks, optimizers and schedules without hidden state: ``factory``, ``Parameters``,
+``optimizer``, ``scheduler``; docs/functional.md introduces them.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from taeda import _C
 from taeda._C import Tensor
+
+if TYPE_CHECKING:
+    from taeda.functional._difference import Change, Difference
+    from taeda.functional._factory import Factory, Model, factory
+    from taeda.functional._optimizer import OptimizerState, PureOptimizer, optimizer
+    from taeda.functional._parameters import Parameters
+    from taeda.functional._scheduler import PureScheduler, ScheduleState, scheduler
 
 __all__ = [
     "broadcast_shapes",
@@ -408,3 +419,35 @@ def empty_permuted(
     return _C.ops.empty_strided(
         sizes, strides, dtype=dtype, device=device, requires_grad=requires_grad
     )
+
+
+# ---- networks without hidden state, loaded when they are first used ------------------------------
+
+_LAZY = {
+    "Change": "_difference",
+    "Difference": "_difference",
+    "Factory": "_factory",
+    "Model": "_factory",
+    "OptimizerState": "_optimizer",
+    "Parameters": "_parameters",
+    "PureOptimizer": "_optimizer",
+    "PureScheduler": "_scheduler",
+    "ScheduleState": "_scheduler",
+    "factory": "_factory",
+    "optimizer": "_optimizer",
+    "scheduler": "_scheduler",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        import importlib
+
+        value = getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -1,0 +1,381 @@
+"""Optimizers as functions from parameters, a gradient and a state to new ones."""
+
+from __future__ import annotations
+
+import copy
+import fnmatch
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import taeda
+from taeda._C import Tensor
+from taeda.functional._parameters import Parameters
+from taeda.optim.optimizer import Optimizer
+from taeda.utils._pytree import register_pytree_node, tree_flatten
+
+__all__ = ["OptimizerState", "PureOptimizer", "optimizer"]
+
+_IMMUTABLE = (int, float, complex, str, bytes, bool, type(None), taeda.dtype, taeda.device)
+# Of an optimizer's attributes, those that are not carried from step to step.
+_NOT_KEPT = {"param_groups", "state", "defaults", "_in_step", "_watch"}
+
+
+def copied(value: Any, tensor: Callable[[Tensor], Tensor] = lambda t: t.detach().clone()) -> Any:
+    """A copy of a piece of state, down to its tensors."""
+    if isinstance(value, Tensor):
+        return tensor(value)
+    if type(value) is dict:
+        return {key: copied(item, tensor) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(copied(item, tensor) for item in value)
+    return value if isinstance(value, _IMMUTABLE) or callable(value) else copy.deepcopy(value)
+
+
+class _Store:
+    """What an optimizer keeps for its parameters, shared by states that differ in options alone."""
+
+    def __init__(self, values: dict[Any, Any], lent: bool) -> None:
+        self.values = values
+        self.lent = lent  # somebody else may hold the tensors
+        self.given_up_to = ""
+
+
+class OptimizerState:
+    """All that an optimizer remembers between steps, and its options; immutable, and a pytree.
+
+    Attributes:
+        values: what is kept for each parameter, by the parameter's name.
+        groups: the options of each group of parameters, such as ``"lr"``, and under ``"params"``
+            the names of its parameters.
+
+    ``PureOptimizer.init`` makes the first one.
+    """
+
+    def __init__(
+        self,
+        store: _Store,
+        groups: list[dict[str, Any]],
+        attributes: dict[str, Any],
+    ) -> None:
+        self._store = store
+        self._groups = groups
+        self._attributes = attributes
+
+    @property
+    def _values(self) -> dict[Any, Any]:
+        if self._store.given_up_to:
+            raise RuntimeError(
+                f"this OptimizerState was given up to {self._store.given_up_to}, which has reused "
+                "its memory for the one that it returned; to keep both, pass donate=False to it"
+            )
+        return self._store.values
+
+    def _lend(self) -> dict[Any, Any]:
+        """The values, for somebody who may keep them."""
+        values = self._values
+        self._store.lent = True
+        return values
+
+    @property
+    def values(self) -> Mapping[Any, Any]:
+        """What is kept for each parameter, by name."""
+        return MappingProxyType(self._lend())
+
+    @property
+    def groups(self) -> tuple[Mapping[str, Any], ...]:
+        """The options of each group."""
+        return tuple(MappingProxyType(group) for group in self._groups)
+
+    def __repr__(self) -> str:
+        if self._store.given_up_to:
+            return f"OptimizerState(given up to {self._store.given_up_to})"
+        kept = sorted({key for v in self._values.values() if isinstance(v, dict) for key in v})
+        rates = [group.get("lr") for group in self._groups]
+        return f"OptimizerState({len(self._values)} parameters, each with {kept}; lr {rates})"
+
+    def replace(self, **options: Any) -> OptimizerState:
+        """The same state with other options, such as ``lr``, in all groups.
+
+        Raises:
+            KeyError: the optimizer has no such option.
+        """
+        for option in options:
+            for group in self._groups:
+                if option not in group or option == "params":
+                    raise KeyError(f"OptimizerState.replace: there is no option {option!r}")
+        groups = [{**group, **options} for group in self._groups]
+        return OptimizerState(self._store, groups, self._attributes)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state as ``Optimizer.state_dict()`` gives it, with the parameters' names."""
+        numbers: dict[Any, int] = {}
+        groups = []
+        for group in self._groups:
+            for name in group["params"]:
+                numbers[name] = len(numbers)
+            packed = {option: value for option, value in group.items() if option != "params"}
+            packed["param_names"] = list(group["params"])
+            packed["params"] = [numbers[name] for name in group["params"]]
+            groups.append(packed)
+        values = {numbers.get(name, name): value for name, value in self._lend().items()}
+        return {"state": values, "param_groups": groups}
+
+
+def _flatten(state: OptimizerState) -> tuple[list[Any], Any]:
+    leaves, tree = tree_flatten(state._lend())
+    return leaves, (tree, state._groups, state._attributes)
+
+
+register_pytree_node(
+    OptimizerState,
+    _flatten,
+    lambda leaves, context: OptimizerState(
+        _Store(context[0].unflatten(leaves), lent=True), *context[1:]
+    ),
+)
+
+
+class PureOptimizer:
+    """An optimizer without hidden state: ``step`` takes everything and returns everything.
+
+    It runs the step of the class that it is made of, on tensors that belong to nobody else.
+    See ``optimizer``.
+    """
+
+    def __init__(
+        self,
+        kind: type[Optimizer],
+        groups: Mapping[str, Mapping[str, Any]],
+        donate: bool,
+        options: dict[str, Any],
+    ) -> None:
+        if not (isinstance(kind, type) and issubclass(kind, Optimizer)):
+            raise TypeError(
+                f"optimizer: expected a class such as taeda.optim.Adam, got {kind!r}; its options "
+                "follow as keyword arguments, and parameters are given to init() and step()"
+            )
+        self.kind = kind
+        self.options = options
+        self._patterns = dict(groups)
+        self._donate = donate
+        self._who = f"{kind.__name__}.step"
+
+    def __repr__(self) -> str:
+        options = ", ".join(f"{key}={value!r}" for key, value in self.options.items())
+        return f"{self.kind.__name__}({options})"
+
+    # ---- states ---------------------------------------------------------------------------------
+
+    def init(self, parameters: Parameters) -> OptimizerState:
+        """The state before the first step.
+
+        Raises:
+            ValueError: a pattern of ``groups`` matches no parameter, or an option is not valid.
+        """
+        made = self._constructed(parameters)
+        return self._state_of(made, {id(t): name for name, t in parameters._all.items()})
+
+    def load_state_dict(self, state_dict: dict[str, Any], parameters: Parameters) -> OptimizerState:
+        """The state that a ``state_dict()`` has saved, of this or of an ordinary optimizer.
+
+        Raises:
+            ValueError: it does not fit the parameters.
+        """
+        made = self._constructed(parameters)
+        made.load_state_dict(copied(state_dict))
+        return self._state_of(made, {id(t): name for name, t in parameters._all.items()})
+
+    def _constructed(self, parameters: Parameters) -> Optimizer:
+        groups: list[dict[str, Any]] = [{"params": []}]
+        groups += [{"params": [], **options} for options in self._patterns.values()]
+        for pair in parameters._all.items():
+            place = 0
+            for i, pattern in enumerate(self._patterns):
+                if fnmatch.fnmatchcase(pair[0], pattern):
+                    place = i + 1
+                    break
+            groups[place]["params"].append(pair)
+        for pattern, group in zip(self._patterns, groups[1:], strict=True):
+            if not group["params"]:
+                raise ValueError(
+                    f"optimizer: the group {pattern!r} matches none of the parameters "
+                    f"{list(parameters)}, or earlier groups have them all"
+                )
+        make: Any = self.kind
+        return make([g for g in groups if g["params"]], **self.options)
+
+    def _state_of(
+        self, made: Optimizer, names: dict[int, str], lent: bool = False
+    ) -> OptimizerState:
+        groups = []
+        for group in made.param_groups:
+            options = {k: v for k, v in group.items() if k not in ("params", "param_names")}
+            groups.append({**options, "params": tuple(names[id(t)] for t in group["params"])})
+        values = {
+            (names[id(key)] if isinstance(key, Tensor) else key): value
+            for key, value in made.state.items()
+            if value or not isinstance(value, dict)
+        }
+        kept = {
+            key: value
+            for key, value in made.__dict__.items()
+            if key not in _NOT_KEPT and not key.startswith("_optimizer_")
+        }
+        return OptimizerState(_Store(values, lent), groups, kept)
+
+    def _bound(
+        self, tensors: Mapping[str, Tensor], values: Mapping[Any, Any], state: OptimizerState
+    ) -> Optimizer:
+        """An optimizer that has these tensors and values, and the options of ``state``."""
+        bound = self.kind.__new__(self.kind)
+        bound.__dict__.update(copied(state._attributes))
+        bound.defaults = {k: v for k, v in state._groups[0].items() if k != "params"}
+        bound.param_groups = []
+        for group in state._groups:
+            options = {k: copied(v) for k, v in group.items() if k != "params"}
+            params = [tensors[name] for name in group["params"]]
+            bound.param_groups.append(
+                {"params": params, "param_names": list(group["params"]), **options}
+            )
+        bound.state = defaultdict(dict)
+        for name, value in values.items():
+            # A step that fails leaves the dicts of the old state as they are.
+            bound.state[tensors.get(name, name)] = dict(value) if type(value) is dict else value
+        return bound
+
+    # ---- steps ----------------------------------------------------------------------------------
+
+    def step(
+        self,
+        parameters: Parameters,
+        gradient: Parameters | Callable[[Parameters], tuple[Parameters, Tensor]],
+        state: OptimizerState,
+        *,
+        donate: bool | None = None,
+    ) -> tuple[Parameters, OptimizerState]:
+        """One step.
+
+        Args:
+            parameters: where to step from.
+            gradient: the gradient there; parameters that it has no entry for stay as they are. For
+                LBFGS, which asks for several, a function that returns gradient and loss at the
+                parameters it is given, such as ``taeda.func.grad_and_value`` makes.
+            state: what ``init`` or the last step gave.
+            donate: whether the memory of ``parameters`` and ``state`` is reused for those that are
+                returned; the old ones can then not be read any more. None stands for what the
+                optimizer was made with. Tensors that somebody has read from them, or that a
+                transform is looking at, are copied all the same.
+
+        Returns:
+            The new parameters, and the new state.
+
+        Raises:
+            ValueError: the gradient or the state has names that the parameters lack.
+            RuntimeError: a gradient does not fit its parameter, or an argument was given up or
+                changed.
+        """
+        parameters._unchanged(self._who)
+        if not callable(gradient):
+            gradient._unchanged(self._who)
+            _check_names(self._who, gradient, parameters)
+        for group in state._groups:
+            _check_names(f"{self._who}: the state", group["params"], parameters)
+        recorded = any(group.get("differentiable") for group in state._groups)
+        donate = (self._donate if donate is None else donate) and not recorded
+        tensors = _own(parameters, donate, recorded, self._who)
+        values = state._values
+        if not donate or state._store.lent:
+            values = copied(values, Tensor.clone) if recorded else copied(values)
+        bound = self._bound(tensors, values, state)
+        try:
+            if callable(gradient):
+                bound.step(lambda: _evaluated(gradient, tensors))
+            else:
+                _assign(self._who, tensors, gradient)
+                bound.step()
+        finally:
+            for tensor in tensors.values():
+                tensor.grad = None
+        new = self._state_of(bound, {id(t): name for name, t in tensors.items()}, recorded)
+        if donate:
+            parameters._give_up(f"{self._who}()")
+            state._store.given_up_to = f"{self._who}()"
+            state._store.values = {}
+        return Parameters._of(tensors, lent=recorded), new
+
+
+def _assign(who: str, tensors: dict[str, Tensor], gradient: Parameters) -> None:
+    """Put a gradient where steps look for it."""
+    for name, tensor in gradient._all.items():
+        if tensor.shape != tensors[name].shape:
+            raise RuntimeError(
+                f"{who}: parameter {name!r} has shape {tuple(tensors[name].shape)}, but its "
+                f"gradient has shape {tuple(tensor.shape)}"
+            )
+        tensors[name].grad = tensor
+
+
+def _check_names(who: str, given: Any, parameters: Parameters) -> None:
+    unknown = [name for name in given if name not in parameters._tensors]
+    if unknown:
+        raise ValueError(f"{who}: no parameters are named {unknown}, only {list(parameters)}")
+
+
+def _own(parameters: Parameters, donate: bool, recorded: bool, who: str) -> dict[str, Tensor]:
+    """Tensors to step in place: those of the parameters where they are given up, else copies."""
+    tensors = {}
+    for name, tensor in parameters._all.items():
+        if type(tensor) is not Tensor:
+            raise RuntimeError(
+                f"{who}: {name!r} is a {type(tensor).__name__}; inside of vmap, compute gradients "
+                "and return them, and step the stacked parameters outside"
+            )
+        if recorded:
+            tensors[name] = tensor.clone()
+        elif donate and name not in parameters._lent and not tensor.requires_grad:
+            tensors[name] = tensor
+        else:
+            tensors[name] = tensor.detach().clone()
+    return tensors
+
+
+def _evaluated(function: Any, tensors: dict[str, Tensor]) -> Tensor:
+    """What a closure gives: the loss, and in ``.grad`` the gradient, at these values."""
+    now = Parameters._of(dict(tensors), lent=True)
+    gradient, loss = function(now)
+    for name, tensor in tensors.items():
+        tensor.grad = gradient.get(name)
+    return loss
+
+
+def optimizer(
+    kind: type[Optimizer],
+    *,
+    groups: Mapping[str, Mapping[str, Any]] | None = None,
+    donate: bool = True,
+    **options: Any,
+) -> PureOptimizer:
+    """The form without hidden state of an optimizer.
+
+    Args:
+        kind: a class of ``taeda.optim``, or any other subclass of ``taeda.optim.Optimizer`` that
+            keeps its state in ``state``, ``param_groups`` and attributes.
+        groups: options that differ for some parameters, by a pattern of their names; the first that
+            matches holds. Parameters that none matches are the first group, in which the options
+            are those below.
+        donate: whether steps reuse the memory of the parameters and the state that they are given,
+            which then cannot be read any more. False keeps them, and a step copies them.
+        options: the class's own, such as ``lr``.
+
+    >>> import taeda
+    >>> sgd = taeda.functional.optimizer(taeda.optim.SGD, lr=0.5, momentum=0.9, donate=False)
+    >>> parameters = taeda.functional.Parameters({"w": taeda.tensor([1.0, -2.0])})
+    >>> state = sgd.init(parameters)
+    >>> gradient = 2 * parameters
+    >>> after, state = sgd.step(parameters, gradient, state)
+    >>> parameters["w"], after["w"], state.values["w"]["momentum_buffer"]
+    (tensor([ 1., -2.]), tensor([0., 0.]), tensor([ 2., -4.]))
+    """
+    return PureOptimizer(kind, groups or {}, donate, options)

@@ -1,0 +1,165 @@
+"""The functional loop computes what the loop with objects computes, to the last bit."""
+
+from __future__ import annotations
+
+import pytest
+
+import taeda
+from taeda import functional
+from taeda.optim import lr_scheduler
+from tests.functional.cases import CASES, OPTIMIZERS, SPECIAL, F, assert_same, batches, train
+
+
+def train_functionally(case, name, options, steps=100, schedule=None, donate=True, finished=False):
+    data = batches(case)
+    if finished:
+        taeda.manual_seed(0)
+    factory = functional.factory(case.make() if finished else case.make)
+    optimizer = functional.optimizer(getattr(taeda.optim, name), donate=donate, **options)
+    taeda.manual_seed(2)
+    parameters = factory.init()
+    buffers = factory.buffers()
+    state = optimizer.init(parameters)
+    if schedule is not None:
+        scheduler = functional.scheduler(schedule)
+        state, scheduled = scheduler.init(state)
+    for i in range(steps):
+        x, y = data[i % len(data)]
+
+        def gradient_and_loss(parameters, x=x, y=y):
+            model = factory(parameters)
+            loss = F.cross_entropy(model(x), y)
+            return model.backward(loss), loss
+
+        if name == "LBFGS":
+            parameters, state = optimizer.step(parameters, gradient_and_loss, state)
+            continue
+        model = factory(parameters, buffers)
+        loss = F.cross_entropy(model(x), y)
+        gradient = model.backward(loss)
+        parameters, state = optimizer.step(parameters, gradient, state)
+        buffers = model.buffers
+        if schedule is not None:
+            state, scheduled = scheduler.step(state, scheduled)
+    return {**parameters, **buffers}, state
+
+
+@pytest.mark.parametrize("network", CASES)
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_each_optimizer_on_each_network(name, network):
+    case, options = CASES[network], OPTIMIZERS[name]
+    tensors, _ = train_functionally(case, name, options)
+    assert_same(train(case, name, options), tensors)
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_optimizers_with_needs_of_their_own(name):
+    case, options = SPECIAL[name]
+    steps = 20 if name == "LBFGS" else 100
+    tensors, _ = train_functionally(case, name, options, steps)
+    assert_same(train(case, name, options, steps), tensors)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "Rprop", "Adafactor"])
+def test_without_donation(name):
+    case, options = CASES["dropout"], OPTIMIZERS[name]
+    tensors, _ = train_functionally(case, name, options, donate=False)
+    assert_same(train(case, name, options), tensors)
+
+
+@pytest.mark.parametrize("network", ["dropout", "batch norm", "lstm"])
+def test_a_finished_network_is_initialised_as_if_it_had_just_been_made(network):
+    case, options = CASES[network], OPTIMIZERS["AdamW"]
+    tensors, _ = train_functionally(case, "AdamW", options, finished=True)
+    assert_same(train(case, "AdamW", options), tensors)
+
+
+SCHEDULES = {
+    "step": lambda o: lr_scheduler.StepLR(o, 7, 0.5),
+    "lambda": lambda o: lr_scheduler.LambdaLR(o, lambda epoch: 1 / (1 + epoch)),
+    "cosine": lambda o: lr_scheduler.CosineAnnealingLR(o, 30),
+    "one cycle": lambda o: lr_scheduler.OneCycleLR(o, 0.1, total_steps=110),
+    "cyclic": lambda o: lr_scheduler.CyclicLR(o, 0.001, 0.1, step_size_up=5),
+    "warm restarts": lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, 9),
+    "sequence": lambda o: lr_scheduler.SequentialLR(
+        o,
+        [lr_scheduler.LinearLR(o, 0.1, total_iters=10), lr_scheduler.ExponentialLR(o, 0.97)],
+        milestones=[10],
+    ),
+    "chained": lambda o: lr_scheduler.ChainedScheduler(
+        [lr_scheduler.ConstantLR(o, 0.5, 4), lr_scheduler.PolynomialLR(o, 50)]
+    ),
+    "milestones": lambda o: lr_scheduler.MultiStepLR(o, [10, 40]),
+    "multiplicative": lambda o: lr_scheduler.MultiplicativeLR(o, lambda epoch: 0.99),
+    "swa": lambda o: taeda.optim.swa_utils.SWALR(o, 0.01),
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_schedules(schedule):
+    case, options = CASES["dropout"], OPTIMIZERS["SGD"]
+    tensors, _ = train_functionally(case, "SGD", options, schedule=SCHEDULES[schedule])
+    assert_same(train(case, "SGD", options, schedule=SCHEDULES[schedule]), tensors)
+    options = {**OPTIMIZERS["AdamW"], "lr": taeda.tensor(0.01)}
+    want = train(case, "AdamW", {**options, "lr": options["lr"].clone()}, 30, SCHEDULES[schedule])
+    tensors, _ = train_functionally(case, "AdamW", options, 30, SCHEDULES[schedule])
+    assert_same(want, tensors)
+    assert options["lr"] == taeda.tensor(0.01)
+
+
+def test_a_schedule_that_looks_at_the_loss():
+    layer = taeda.nn.Linear(1, 1)
+    ordinary = taeda.optim.SGD(layer.parameters(), lr=1.0)
+    plateau = lr_scheduler.ReduceLROnPlateau(ordinary, patience=1)
+    optimizer = functional.optimizer(taeda.optim.SGD, lr=1.0)
+    scheduler = functional.scheduler(lr_scheduler.ReduceLROnPlateau, patience=1)
+    state, scheduled = scheduler.init(optimizer.init(functional.Parameters.of(layer)))
+    for metric in (3.0, 2.0, 2.0, 2.5, 2.5, 2.5, 2.5, 2.5):
+        plateau.step(metric)
+        earlier = scheduled
+        state, scheduled = scheduler.step(state, scheduled, metric)
+        assert scheduled.last_lr == plateau.get_last_lr() == [state.groups[0]["lr"]]
+    assert earlier.last_lr != [1.0]
+
+
+def test_groups():
+    case = CASES["dropout"]
+    x, y = batches(case, 1)[0]
+    taeda.manual_seed(0)
+    module = case.make().eval()
+    pairs = dict(module.named_parameters())
+    ordinary = taeda.optim.AdamW(
+        [{"params": [pairs["0.weight"], pairs["3.weight"]]}, {"params": [pairs["0.bias"]], "lr": 1}]
+    )
+    F.cross_entropy(module(x), y).backward()
+    optimizer = functional.optimizer(taeda.optim.AdamW, groups={"*.bias": {"lr": 1}})
+    parameters = functional.Parameters.of(module)
+    gradient = functional.Parameters({name: p.grad for name, p in pairs.items()})
+    state = optimizer.init(parameters)
+    assert [group["params"] for group in state.groups] == [("0.weight", "3.weight"), ("0.bias",)]
+    ordinary.step()
+    parameters, state = optimizer.step(parameters, gradient, state)
+    assert_same(module, parameters)
+    with pytest.raises(ValueError, match=r"'\*\.gain' matches none"):
+        functional.optimizer(taeda.optim.AdamW, groups={"*.gain": {}}).init(parameters)
+
+
+@pytest.mark.parametrize("name", ["Adam", "SGD"])
+def test_states_pass_between_the_two_forms(name, tmp_path):
+    case, options = CASES["dropout"], OPTIMIZERS[name]
+    tensors, state = train_functionally(case, name, options, 10)
+    module = case.make()
+    ordinary = getattr(taeda.optim, name)(module.named_parameters(), **options)
+    functional.Parameters(tensors).copy_to(module)
+    taeda.save(state.state_dict(), tmp_path / "state.pt")
+    ordinary.load_state_dict(taeda.load(tmp_path / "state.pt"))
+    parameters = functional.Parameters(tensors)
+    optimizer = functional.optimizer(getattr(taeda.optim, name), **options)
+    state = optimizer.load_state_dict(ordinary.state_dict(), parameters)
+    for _ in range(3):
+        gradient = 0.1 * parameters
+        for parameter, value in zip(module.parameters(), gradient.values(), strict=True):
+            parameter.grad = value
+        ordinary.step()
+        parameters, state = optimizer.step(parameters, gradient, state)
+    assert_same(module, parameters)
