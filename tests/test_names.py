@@ -9,7 +9,7 @@ import taeda
 # Modules of taeda's own, and what `from __future__ import annotations` leaves.
 OURS = {"annotations", "array_api", "compat", "insight", "safetensors"}
 # What shows training at work.
-OURS |= {"explain", "summary"}
+OURS |= {"explain", "strict", "summary"}
 
 
 def public(module: object) -> set[str]:

@@ -47,6 +47,8 @@ def show_the_ties(model: nn.Module, x: taeda.Tensor, y: taeda.Tensor) -> None:
     assert taeda.allclose(first.grad, 2 * once), "a second backward adds to the first"
     print(f"after another: {first.grad.norm():.4f}, twice as much, for gradients add up")
 
+    optimizer.zero_grad()
+    nn.BCELoss()(model(x), y).backward()
     before = first.detach().clone()
     optimizer.step()
     assert taeda.allclose(first, before - 0.1 * first.grad), "step() reads .grad, nothing else"

@@ -658,6 +658,7 @@ from taeda.functional import unravel_index as unravel_index
 from taeda.functional import where as where
 from taeda.futures import Future as Future
 from taeda.insight._explain import explain as explain
+from taeda.insight._strict import strict as strict
 from taeda.insight._summary import summary as summary
 from taeda.jit import ScriptModule as ScriptModule
 from taeda.nn.functional._activation import rrelu_ as rrelu_

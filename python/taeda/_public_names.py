@@ -64,5 +64,5 @@ FROM_SUBMODULES = {
     "sparse_coo_tensor": "taeda.sparse._make",
     "sparse_csr_tensor": "taeda.sparse._make",
     "vmap": "taeda.func._vmap",
-    **dict.fromkeys(("explain", "summary"), "taeda.insight"),
+    **dict.fromkeys(("explain", "strict", "summary"), "taeda.insight"),
 }

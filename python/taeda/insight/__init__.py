@@ -12,6 +12,8 @@ from ._explain import Explanation, ParameterRow, explain
 from ._gradients import GradientState
 from ._preview import Preview, Update
 from ._scene import Finding
+from ._session import TrainingMistake
+from ._strict import strict
 from ._summary import Layer, Summary, summary
 
 __all__ = [
@@ -22,7 +24,9 @@ __all__ = [
     "ParameterRow",
     "Preview",
     "Summary",
+    "TrainingMistake",
     "Update",
     "explain",
+    "strict",
     "summary",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+import weakref
 from collections import OrderedDict, defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
@@ -41,6 +42,10 @@ __all__ = [
 ParamsT: TypeAlias = "Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict[str, Any]]"
 StateDict: TypeAlias = "dict[str, Any]"
 Hooks: TypeAlias = "OrderedDict[int, Callable[..., Any]]"
+
+# Every optimizer that is in use, and what to call with each new one.
+alive: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+on_new: list[Callable[[Optimizer], None]] = []
 
 _global_pre_hooks: Hooks = OrderedDict()
 _global_post_hooks: Hooks = OrderedDict()
@@ -151,6 +156,9 @@ class Optimizer:
         """An optimizer with its hooks: one that wraps another may not call ``__init__``."""
         self = super().__new__(cls)
         self._prepare_hooks()
+        alive.add(self)
+        for notice in on_new:
+            notice(self)
         return self
 
     def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:

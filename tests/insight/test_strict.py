@@ -1,0 +1,207 @@
+"""strict raises for mistakes and for nothing else, and leaves no trace when it ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import taeda
+from taeda import nn
+from taeda.insight import TrainingMistake
+from taeda.nn import functional as F
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "docs" / "examples"
+PROGRAMS = sorted([*EXAMPLES.glob("*.py"), *(EXAMPLES / "torch_programs").glob("*.py")])
+RUN = """
+import runpy, sys, taeda
+from taeda import compat
+compat.install()
+taeda.strict(every=2).enable()
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def setting():
+    taeda.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Dropout(0.1), nn.Linear(8, 1))
+    return model, taeda.optim.Adam(model.parameters(), lr=0.01), taeda.randn(6, 4)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+def test_nothing_is_found_in_the_examples(program, tmp_path):
+    arguments = {"digits": ["--epochs", "2"], "sine_regression": ["--epochs", "20"]}
+    command = [sys.executable, "-W", "error", "-c", RUN, str(program)]
+    done = subprocess.run(
+        [*command, *arguments.get(program.stem, [])],
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "MPLCONFIGDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_same_results():
+    def train():
+        model, optimizer, x = setting()
+        for _ in range(20):
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+        return model[0].weight.detach()
+
+    plain = train()
+    with taeda.strict(every=1):
+        assert taeda.equal(train(), plain)
+    assert taeda.equal(taeda.strict()(train)(), plain)
+
+
+def test_no_trace_remains():
+    model, optimizer, x = setting()
+    backward, run = taeda.Tensor.backward, taeda._C._run_backward
+    switch = taeda.strict().enable()
+    later = taeda.optim.SGD(model.parameters(), lr=0.1)
+    assert taeda.Tensor.backward is not backward
+    model(x).mean().backward()
+    optimizer.step()
+    assert "step" in vars(later) and "step" in vars(optimizer)
+    switch.disable()
+    assert taeda.Tensor.backward is backward and taeda._C._run_backward is run
+    assert "step" not in vars(later) and "step" not in vars(optimizer)
+    assert nn.Module._call_hooks is None and not taeda.optim.optimizer.on_new
+    optimizer.step()
+    with pytest.raises(RuntimeError, match="has not been enabled"):
+        switch.disable()
+
+
+def test_zero_grad_in_every_way():
+    model, optimizer, x = setting()
+
+    def by_hand():
+        for p in model.parameters():
+            if p.grad is not None:
+                p.grad.zero_()
+
+    ways = [
+        optimizer.zero_grad,
+        model.zero_grad,
+        lambda: optimizer.zero_grad(set_to_none=False),
+        by_hand,
+    ]
+    for zero in ways:
+        with taeda.strict():
+            for _ in range(6):
+                zero()
+                model(x).square().mean().backward()
+                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
+
+
+@pytest.mark.parametrize("accumulate", [1, 2, 3])
+def test_accumulation(accumulate):
+    model, optimizer, x = setting()
+
+    def train(backwards):
+        for _ in range(5):
+            optimizer.zero_grad()
+            for _ in range(backwards):
+                taeda.autograd.backward(model(x).square().mean())
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+
+    with taeda.strict(accumulate=accumulate):
+        train(accumulate)
+        with pytest.raises(TrainingMistake, match=f"sum of {accumulate + 1} backward passes"):
+            train(accumulate + 1)
+
+
+def test_mistakes_that_begin_later():
+    model, optimizer, x = setting()
+
+    def train(before_step=lambda: None, loss=lambda out: out.square().mean()):
+        for step in range(60):
+            optimizer.zero_grad()
+            loss(model(x)).backward()
+            if step == 40:
+                before_step()
+            optimizer.step()
+
+    with taeda.strict(every=1):
+        train()
+        with pytest.raises(TrainingMistake, match="evaluation mode") as caught:
+            train(model.eval)
+        assert caught.value.findings[0].kind == "eval" and "model.train()" in str(caught.value)
+        model.train()
+        with pytest.raises(TrainingMistake, match="gradients of `0.weight` are not finite"):
+            train(lambda: model[0].weight.grad.fill_(float("nan")))
+        optimizer.zero_grad()
+        before = model[0].weight.detach().clone()
+        with pytest.raises(TrainingMistake, match="sqrt is where it first arises"):
+            train(loss=lambda out: (out - out.detach()).sqrt().sum())
+        assert taeda.equal(before, model[0].weight)  # nothing was changed
+
+
+def test_the_place_is_known_in_steps_that_are_not_checked():
+    model, optimizer, x = setting()
+    with taeda.strict(every=1000):
+        for step in range(6):
+            optimizer.zero_grad()
+            out = model(x)
+            if step < 5:
+                out.square().mean().backward()
+                optimizer.step()
+        (out - out.detach()).sqrt().sum().backward()
+        with pytest.raises(TrainingMistake, match="sqrt is where they first arise"):
+            optimizer.step()
+
+
+def test_two_optimizers_and_a_closure():
+    model, _, x = setting()
+    other = nn.Linear(1, 1)
+    first = taeda.optim.SGD(model.parameters(), lr=0.01)
+    second = taeda.optim.LBFGS(other.parameters(), max_iter=3)
+
+    def closure():
+        second.zero_grad()
+        loss = (other(model(x).detach()) - 1).square().mean()
+        loss.backward()
+        return loss
+
+    with taeda.strict(every=1):
+        for _ in range(5):
+            first.zero_grad()
+            other(model(x)).square().mean().backward()
+            first.step()
+            second.step(closure)
+
+
+def test_scaled_losses_that_overflow_are_skipped():
+    model, optimizer, x = setting()
+    scaler = taeda.amp.GradScaler("cpu", init_scale=2.0**120)
+    with taeda.strict():
+        for _ in range(4):
+            optimizer.zero_grad()
+            scaler.scale((model(x) * 1e4).square().sum()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+
+
+def test_options():
+    with pytest.raises(ValueError, match="accumulate must be at least 1"):
+        taeda.strict(accumulate=0)
+    with pytest.raises(ValueError, match="every must be at least 1"):
+        taeda.strict(every=0)
+    with pytest.raises(ValueError, match=r"allow has \['evil'\]; the names are"):
+        taeda.strict(allow=["evil"])
+    model, optimizer, x = setting()
+    model.eval()
+    with taeda.strict(allow="eval"):
+        F.mse_loss(model(x), taeda.zeros(6, 1)).backward()
+        optimizer.step()
