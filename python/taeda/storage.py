@@ -272,3 +272,12 @@ def from_file(
     storage = UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize)
     tensor = taeda.empty(0, dtype=dtype, device="cpu").set_(storage, 0, (size,), (1,))
     return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _load_from_bytes(data: bytes) -> Any:
+    """A storage from the file that ``data`` is: so PyTorch's tensors are pickled by `pickle`."""
+    import io
+
+    from taeda.serialization import load
+
+    return load(io.BytesIO(data), weights_only=False)

@@ -100,8 +100,8 @@ class Members(dict[str, Any]):
         return self
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        # Replaced by a new dictionary, bound to the owner, when that is rebuilt.
-        return (Members, (), None, None, iter(self.items()))
+        # A plain one, as PyTorch's. When the owner is rebuilt, it is replaced by one bound to it.
+        return (dict, (), None, None, iter(self.items()))
 
 
 class Table:

@@ -9,11 +9,22 @@ tensor: ``save`` goes by the path's suffix, ``load`` by what the file holds.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from taeda._C import device
 
+from ._options import (
+    LoadEndianness,
+    get_crc32_options,
+    get_default_load_endianness,
+    get_default_mmap_options,
+    get_unsafe_globals_in_checkpoint,
+    set_crc32_options,
+    set_default_load_endianness,
+    set_default_mmap_options,
+)
 from ._safe import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 
 if TYPE_CHECKING:
@@ -29,16 +40,30 @@ MAP_LOCATION: TypeAlias = Callable[[Any, str], Any] | device | str | dict[str, s
 __all__ = [
     "DEFAULT_PROTOCOL",
     "MAP_LOCATION",
+    "LoadEndianness",
     "add_safe_globals",
     "clear_safe_globals",
+    "get_crc32_options",
+    "get_default_load_endianness",
+    "get_default_mmap_options",
     "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
     "load",
     "safe_globals",
     "save",
+    "set_crc32_options",
+    "set_default_load_endianness",
+    "set_default_mmap_options",
 ]
 
 
-def save(obj: Any, f: File, *, pickle_protocol: int = DEFAULT_PROTOCOL) -> None:
+def save(
+    obj: Any,
+    f: File,
+    *,
+    pickle_protocol: int = DEFAULT_PROTOCOL,
+    _use_new_zipfile_serialization: bool = True,
+) -> None:
     """Write ``obj`` to a file.
 
     Tensors inside it may share storages, which are then written once, whole, and shared again
@@ -67,6 +92,12 @@ def save(obj: Any, f: File, *, pickle_protocol: int = DEFAULT_PROTOCOL) -> None:
     """
     from ._files import is_path, replacing
 
+    if not _use_new_zipfile_serialization:
+        warnings.warn(
+            "save: the format of PyTorch before 1.6 is not written; this file has the one since, "
+            "which PyTorch 1.4 and later read",
+            stacklevel=2,
+        )
     if not is_path(f) and not hasattr(f, "write"):
         raise TypeError(f"save: f must be a path or have a method 'write', got {type(f).__name__}")
     if not 2 <= pickle_protocol <= 5:

@@ -12,6 +12,7 @@ import taeda
 from taeda.storage import TypedStorage
 
 from . import _rebuild
+from ._places import name_to_write
 from ._rebuild import TorchName
 
 _PythonPickler: Any = pickle._Pickler
@@ -35,9 +36,9 @@ class CheckpointPickler(_PythonPickler):  # type: ignore[misc]
     def __init__(self, protocol: int) -> None:
         self.stream = io.BytesIO()
         super().__init__(self.stream, protocol)
-        from taeda.nn import Parameter
+        from taeda.nn import Module, Parameter
 
-        self._parameter = Parameter
+        self._parameter, self._module = Parameter, Module
         self._keys: dict[int, tuple[str, Any]] = {}  # by the identity of the storage
         self.storages: list[Any] = []
 
@@ -47,6 +48,8 @@ class CheckpointPickler(_PythonPickler):  # type: ignore[misc]
             return NotImplemented
         if isinstance(obj, taeda.Tensor):
             return self._reduce_tensor(obj)
+        if isinstance(obj, self._module):
+            return _reduce_module(obj, self.proto)
         if isinstance(obj, TorchName):
             return obj.name
         if isinstance(obj, taeda.dtype):
@@ -66,7 +69,7 @@ class CheckpointPickler(_PythonPickler):  # type: ignore[misc]
         if isinstance(obj, TorchName):
             known = (obj.module, obj.name)
         elif isinstance(obj, (type, FunctionType, taeda.dtype)):
-            known = _rebuild.names().get(obj)
+            known = _rebuild.names().get(obj) or name_to_write(obj)
         if known is None:
             super().save_global(obj, name)
             return
@@ -130,6 +133,42 @@ class CheckpointPickler(_PythonPickler):  # type: ignore[misc]
         if kind is taeda.Tensor and state is None:
             return function, args
         return _rebuild.rebuild_from_type_v2, (function, kind, args, state or {})
+
+
+# The hooks that every module of PyTorch has, and that taeda's have when they are used.
+_HOOKS = (
+    "_backward_pre_hooks",
+    "_backward_hooks",
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
+_TABLES = ("_parameters", "_buffers", "_modules")
+
+
+def _reduce_module(module: Any, protocol: int) -> Any:
+    """A module with the attributes that PyTorch's have, which reads it back."""
+    reduced = module.__reduce_ex__(protocol)
+    state = reduced[2] if isinstance(reduced, tuple) and len(reduced) > 2 else None
+    if not isinstance(state, dict) or not all(table in state for table in _TABLES):
+        return reduced
+    # Members are ordinary attributes here, but only in their tables in PyTorch.
+    members = {name: value for table in _TABLES for name, value in state[table].items()}
+    missing = object()
+    plain = {k: v for k, v in state.items() if members.get(k, missing) is not v}
+    plain.update({table: dict(state[table]) for table in _TABLES})
+    for name in _HOOKS:
+        plain.setdefault(name, OrderedDict())
+    plain.setdefault("_is_full_backward_hook", None)
+    if hasattr(module, "_flat_weights"):
+        plain["_flat_weights"] = list(module._flat_weights)
+    return (*reduced[:2], plain, *reduced[3:])
 
 
 def _sparse_parts(tensor: Any) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 import taeda
 
 from ._files import MappedSource
+from ._options import byte_order_of_old_files
 from ._rebuild import LoadedStorage, TorchName
 from ._unpickler import AnyUnpickler, SafeUnpickler, UnpicklingError
 from ._zip import ArchiveReader
@@ -116,7 +117,10 @@ class Storages:
         self._archive = archive
         self._placement = placement
         self._loaded: dict[str, tuple[LoadedStorage, TorchName]] = {}
-        order = bytes(archive.read("byteorder")) if "byteorder" in archive.entries else b"little"
+        if "byteorder" in archive.entries:
+            order = bytes(archive.read("byteorder"))
+        else:
+            order = byte_order_of_old_files().encode()
         if order not in (b"little", b"big"):
             raise UnpicklingError(f"load: {archive.label} has an unknown byte order, {order!r}")
         self._swap = order.decode() != sys.byteorder

@@ -66,5 +66,14 @@ class safe_globals:
 
 
 def allowed_objects() -> dict[str, Any]:
-    """The allowed objects, by ``module.name``."""
-    return dict(_added)
+    """The allowed objects, by ``module.name``: their own, and PyTorch's place for them."""
+    from ._places import names_of
+
+    objects = {}
+    for name, value in _added.items():
+        if hasattr(value, "__qualname__"):
+            names = names_of(value)
+            if name in names:
+                objects.update(dict.fromkeys(names, value))
+        objects[name] = value
+    return objects

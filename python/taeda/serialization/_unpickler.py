@@ -340,11 +340,14 @@ class AnyUnpickler(pickle.Unpickler):
         known = allowed_objects().get(f"{module}.{name}") or _rebuild.lookup(f"{module}.{name}")
         if known is not None and module.partition(".")[0] == "torch":
             return known
-        if module.partition(".")[0] != "torch":
+        package, _, rest = module.partition(".")
+        if package not in ("torch", "taeda"):
             return super().find_class(module, name)
         import importlib
 
-        path = "taeda" + module[len("torch") :]
+        path = f"taeda.{rest}" if rest else "taeda"
+        if rest == "_C._nn":  # PyTorch's place for some functions of nn.functional
+            path = "taeda.nn.functional"
         # A class may be in a different file than in PyTorch; its package exports it in both.
         while path:
             try:

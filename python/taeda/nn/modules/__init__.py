@@ -48,6 +48,19 @@ from taeda.nn.modules.sparse import *
 from taeda.nn.modules.transformer import *
 from taeda.nn.modules.vision import *
 
+if not TYPE_CHECKING:
+    # PyTorch's places for what is in files of its own here: programs import from them.
+    for _place, _names in (
+        (activation, ("MultiheadAttention",)),
+        (container, ("ParameterDict", "ParameterList")),
+        (linear, ("NonDynamicallyQuantizableLinear",)),
+        (loss, (*ctc.__all__, *linear_loss.__all__)),
+        (rnn, ("GRUCell", "LSTMCell", "RNNCell", "RNNCellBase")),
+    ):
+        for _name in _names:
+            if not hasattr(_place, _name):
+                setattr(_place, _name, globals().get(_name) or getattr(attention, _name))
+
 if not TYPE_CHECKING:  # mypy reads lists of strings alone; to it, all from above is public
     __all__ = ["Module"]
     __all__ += activation.__all__

@@ -86,6 +86,8 @@ class TransformerEncoderLayer(Module):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.activation = _activation(activation)
+        # Read by PyTorch, which loads such modules from files.
+        self.activation_relu_or_gelu = {F.relu: 1, F.gelu: 2}.get(self.activation, 0)
         init.residual_output_(self.self_attn.out_proj, self.linear2)
 
     def forward(
