@@ -58,3 +58,44 @@ def test_reparametrized_modules():
     with pytest.raises(ZeroDivisionError), _reparametrize_module(layer, {"weight": zeros}):
         raise ZeroDivisionError
     assert layer.weight is own
+
+
+class _Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(taeda.ones(2))
+        self.shift = taeda.ones(2)  # neither a parameter nor a buffer
+
+    def forward(self, x):
+        return x * self.weight + self.shift + getattr(self, "more", 0)
+
+
+def test_functional_call_replaces_plain_attributes_and_adds_names():
+    layer, x = _Scaled(), taeda.ones(2)
+    given = {"shift": taeda.full((2,), 5.0), "more": taeda.full((2,), 10.0)}
+    assert taeda.func.functional_call(layer, given, (x,)).tolist() == [16.0, 16.0]
+    assert layer.shift.tolist() == [1.0, 1.0] and not hasattr(layer, "more")
+    outer = nn.Sequential(layer)
+    assert taeda.func.functional_call(outer, {"0.more": -x}, x).tolist() == [1.0, 1.0]
+    assert not hasattr(layer, "more")
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [("1.weight", AttributeError), ("", KeyError), ("0", TypeError), ("0.in_features", TypeError)],
+)
+def test_functional_call_refuses_names_that_are_something_else(torch, name, error):
+    for package in (taeda, torch):
+        model = package.nn.Sequential(package.nn.Linear(1, 1))
+        with pytest.raises(error):
+            package.func.functional_call(model, {name: package.ones(1)}, (package.ones(1),))
+
+
+def test_functional_call_of_modules_within_themselves():
+    layer = _Scaled()
+    layer.inner = nn.Module()
+    layer.inner.outer = layer
+    x, fives = taeda.ones(2), taeda.full((2,), 5.0)
+    for name in ("weight", "inner.outer.weight"):
+        assert taeda.func.functional_call(layer, {name: fives}, (x,)).tolist() == [6.0, 6.0]
+    assert layer.weight.tolist() == [1.0, 1.0]

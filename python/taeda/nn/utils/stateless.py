@@ -76,35 +76,75 @@ def _reparametrize_module(
     for name, value in values.items():
         if value is not None and not isinstance(value, Tensor):
             raise TypeError(f"functional_call: {name} is {value!r}, not an instance of Tensor")
+    places = {}
+    for name in values:
+        places[name] = locations.get(name) or _place(module, name)
     own = {}
     try:
         for name, value in values.items():
-            if name in locations:
-                table, key = locations[name]
-                own[name] = table[key]
-                table[key] = value
+            table, key = places[name]
+            own[name] = table.get(key, _ABSENT)
+            table[key] = value
         yield
     finally:
         for name, value in own.items():
-            table, key = locations[name]
+            table, key = places[name]
+            now = table.get(key, _ABSENT)
             if (
                 name in given
-                and table[key] is not given[name]
+                and now is not _ABSENT
+                and now is not given[name]
                 and hasattr(parameters_and_buffers, "update")
             ):
-                parameters_and_buffers.update({name: table[key]})
-            table[key] = value
+                parameters_and_buffers.update({name: now})
+            if value is not _ABSENT:
+                table[key] = value
+            elif now is not _ABSENT:
+                del table[key]
+
+
+_ABSENT = object()
 
 
 def _locations(module: Module) -> dict[str, tuple[Any, str]]:
     """For each path of a parameter or buffer, the table that holds it and its name there."""
     found = {}
-    for prefix, owner in module.named_modules(remove_duplicate=False):
+
+    def look(owner: Module, prefix: str, above: tuple[Module, ...]) -> None:
         for table in (owner._parameters, owner._buffers):
             for key, value in table.items():
                 if value is not None:
-                    found[f"{prefix}.{key}" if prefix else key] = (table, key)
+                    found[prefix + key] = (table, key)
+        above = (*above, owner)
+        for name, child in owner._modules.items():
+            # A module within itself has no end of paths: those that lead through it once will do.
+            if child is not None and all(child is not one for one in above):
+                look(child, f"{prefix}{name}.", above)
+
+    look(module, "", ())
     return found
+
+
+def _place(module: Module, name: str) -> tuple[Any, str]:
+    """The dictionary of a path that is no parameter or buffer, and the name in it.
+
+    A plain attribute is replaced, and a name that nothing has is there for the call alone.
+    """
+    path, _, key = name.rpartition(".")
+    if not key:
+        raise KeyError(f"functional_call: a tensor's name can't be empty, got {name!r}")
+    owner: Any = module
+    for part in path.split(".") if path else ():
+        owner = owner._modules.get(part)
+        if owner is None:
+            raise AttributeError(f"functional_call: {name}: {type(module).__name__} has no {path}")
+    for table in (owner._parameters, owner._buffers):
+        if key in table:
+            return table, key
+    present = getattr(owner, key, None)
+    if present is not None and not isinstance(present, Tensor):
+        raise TypeError(f"functional_call: {name} is {present!r}, not an instance of Tensor")
+    return owner.__dict__, key
 
 
 def _with_tied(given: dict[str, Any], locations: dict[str, tuple[Any, str]]) -> dict[str, Any]:
