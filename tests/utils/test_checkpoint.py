@@ -241,3 +241,28 @@ def test_debugging_can_be_switched_off_and_is_suggested():
     assert taeda.allclose(x.grad, x.cos())
     with pytest.raises(ValueError, match="debug"):
         checkpoint(taeda.sin, x, use_reentrant=True, debug=True)
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_autocast_is_the_same_when_backward_runs_outside_of_it(use_reentrant):
+    layer = taeda.nn.Linear(4, 4)
+    seen = []
+
+    def function(x):
+        y = layer(x).relu()
+        seen.append((y.dtype, taeda.get_autocast_dtype("cpu")))
+        return y
+
+    found = []
+    for wrapped in (True, False):
+        x = taeda.linspace(-1, 1, 8).view(2, 4).requires_grad_()
+        layer.zero_grad()
+        with taeda.autocast("cpu", dtype=taeda.float16):
+            if wrapped:
+                y = checkpoint(function, x, use_reentrant=use_reentrant, early_stop=False)
+            else:
+                y = function(x)
+        y.float().sum().backward()
+        found.append((x.grad.tolist(), layer.weight.grad.tolist()))
+    assert seen == [(taeda.float16, taeda.float16)] * 3
+    assert found[0] == found[1] and not taeda.is_autocast_enabled()

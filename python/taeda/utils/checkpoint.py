@@ -139,6 +139,22 @@ def _random_state(state: Any) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def _autocast_state(state: tuple[bool, Any, bool]) -> Iterator[None]:
+    """Within the block, autocast is as `_C._autocast()` said it was.
+
+    What is converted in the block is forgotten after it, unless an autocast block is around it.
+    """
+    before = _C._autocast()
+    _C._set_autocast(*state)
+    try:
+        yield
+    finally:
+        _C._set_autocast(*before)
+        if not before[0]:
+            _C._clear_autocast_cache()
+
+
 class CheckpointFunction(Function):
     """The reentrant form: a node of the graph, whose backward runs another backward."""
 
@@ -150,6 +166,7 @@ class CheckpointFunction(Function):
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.state = get_rng_state() if preserve_rng_state else None
+        ctx.autocast = _C._autocast()
         ctx.inputs = [None if isinstance(a, taeda.Tensor) else a for a in args]
         ctx.positions = [i for i, a in enumerate(args) if isinstance(a, taeda.Tensor)]
         ctx.save_for_backward(*(args[i] for i in ctx.positions))
@@ -169,7 +186,7 @@ class CheckpointFunction(Function):
         for i, tensor in zip(ctx.positions, ctx.saved_tensors, strict=True):
             inputs[i] = tensor
         detached = detach_variable(tuple(inputs))
-        with _random_state(ctx.state), taeda.enable_grad():
+        with _random_state(ctx.state), _autocast_state(ctx.autocast), taeda.enable_grad():
             outputs = ctx.run_function(*detached)
         if isinstance(outputs, taeda.Tensor):
             outputs = (outputs,)
@@ -362,9 +379,10 @@ def checkpoint(
         )
     first_context, second_context = context_fn()
     state = get_rng_state() if preserve else None
+    autocast = _C._autocast()
 
     def recompute() -> None:
-        with _random_state(state), second_context:
+        with _random_state(state), _autocast_state(autocast), second_context:
             function(*args, **kwargs)
 
     if _early_stop is not None:
