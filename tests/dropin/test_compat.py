@@ -432,3 +432,20 @@ def test_modules_that_nobody_imported(tmp_path):
         print("done")
     """
     assert run(program, folder=tmp_path) == "done\n"
+
+
+def test_importing_a_module_leaves_the_function_of_its_name(tmp_path):
+    program = """
+        import torch.autograd.gradcheck, torch.nn.parallel.data_parallel
+        import torch.nn.utils.spectral_norm, torch.nn.utils.weight_norm, torch.nn.utils.rnn
+        from torch.autograd.gradcheck import GradcheckError, gradgradcheck
+        from torch.nn.utils.spectral_norm import SpectralNorm
+
+        layer = torch.nn.utils.spectral_norm(torch.nn.Linear(2, 2))
+        x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+        print(torch.autograd.gradcheck(lambda x: x * x, (x,)), hasattr(layer, "weight_orig"))
+        print(callable(torch.nn.utils.weight_norm), callable(torch.nn.parallel.data_parallel))
+        print(callable(torch.nn.utils.rnn), torch.nn.utils.rnn.PackedSequence.__name__)
+    """
+    printed = run(program, folder=tmp_path)
+    assert printed.split("\n")[:3] == ["True True", "True True", "False PackedSequence"]

@@ -110,6 +110,8 @@ class StandIn(ModuleType):
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if is_stand_in(value) and callable(getattr(self.__dict__["_target"], name, None)):
+            return  # a module was imported; the function of its name stays, as in PyTorch
         if name in _MACHINERY or is_stand_in(value):
             super().__setattr__(name, value)
             return
