@@ -22,13 +22,13 @@ struct LeakyRelu {
   static constexpr OpInfo info{"leaky_relu(self: Tensor, negative_slope: Scalar = 0.01)",
                                "x where it is positive, `negative_slope * x` elsewhere.", FloatOnly,
                                saves_self | saves_other | function_only, kNnFunctional};
-  static constexpr bool lines = true;
+  static constexpr bool scalar_operands = true;
   template <class T> FN static T f(T x, T slope) { return x > T(0) ? x : x * slope; }
   template <class T> FN static T da(T g, T x, T slope, T) { return select(x > T(0), g, g * slope); }
 };
 struct Prelu {
   static constexpr OpInfo info{"_prelu", "", FloatOnly, internal | saves_inputs};
-  static constexpr bool lines = true;
+  static constexpr bool scalar_operands = true;
   template <class T> FN static T f(T x, T w) { return x > T(0) ? x : x * w; }
   template <class T> FN static T da(T g, T x, T w, T) { return select(x > T(0), g, g * w); }
   template <class T> FN static T db(T g, T x, T, T) { return select(x > T(0), T(0), g * x); }

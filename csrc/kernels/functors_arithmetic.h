@@ -88,7 +88,7 @@ template <class T> FN T integer_power(T base, T exponent) {
 // ---- sums and products ----
 struct Add {
   static constexpr OpInfo info{"_add", "", Numeric, internal | wraps};
-  static constexpr bool lines = true;
+  static constexpr bool scalar_operands = true;
   template <class T> FN static T f(T a, T b) { return T(wrapping(a) + wrapping(b)); }
   template <class T> FN static T da(T g, T, T, T) { return g; }
   template <class T> FN static T db(T g, T, T, T) { return g; }
@@ -110,7 +110,7 @@ struct Sub {
                                "Subtraction, the `-` operator, with a bool tensor is not "
                                "supported. If you are trying to invert a mask, use the "
                                "`~` or `logical_not()` operator instead."};
-  static constexpr bool lines = true;
+  static constexpr bool scalar_operands = true;
   template <class T> FN static T f(T a, T b) { return T(wrapping(a) - wrapping(b)); }
   template <class T> FN static T da(T g, T, T, T) { return g; }
   template <class T> FN static T db(T g, T, T, T) { return -g; }
@@ -140,7 +140,7 @@ struct Rsub {
 struct Mul {
   static constexpr OpInfo info{"mul", "The product of `self` and `other`, element by element.",
                                Numeric, saves_inputs | saved_for_others | wraps};
-  static constexpr bool lines = true;
+  static constexpr bool scalar_operands = true;
   template <class T> FN static T f(T a, T b) {
     if constexpr (same_type<T, bool>) return a && b;
     else return T(wrapping(a) * wrapping(b));
@@ -164,7 +164,7 @@ struct Addcmul {
 // ---- quotients ----
 struct Div {
   static constexpr OpInfo info{"_div", "", Analytic, internal | saves_inputs};
-  static constexpr bool lines = true;
+  static constexpr bool scalar_operands = true;
   template <class T> FN static T f(T a, T b) { return a / b; }
   template <class T> FN static T da(T g, T, T b, T) { return g / conj(b); }
   template <class T> FN static T db(T g, T a, T b, T) { return -g * conj((a / b) / b); }
@@ -533,6 +533,7 @@ struct Fmin {
 struct Clamp {
   static constexpr OpInfo info{"_clamp", "", Real,
                                internal | saves_self | saves_other | saves_third};
+  static constexpr bool scalar_operands = true;
   // (Minimum of Maximum, whose conditions would keep the compiler from making vectors.)
   template <class T> FN static T f(T x, T lo, T hi) {
     T y = x < lo ? lo : x;
@@ -557,7 +558,7 @@ struct Clamp {
 struct ClampMin {
   static constexpr OpInfo info{"clamp_min(self: Tensor, min: Tensor)",
                                "Each element, but at least `min`.", Ordered, saves_inputs};
-  static constexpr bool lines = true;
+  static constexpr bool scalar_operands = true;
   template <class T> FN static T f(T x, T lo) { return Maximum::f(x, lo); }
   template <class T> FN static T da(T g, T x, T lo, T) { return select(x >= lo, g, T(0)); }
   template <class T> FN static T db(T g, T x, T lo, T) { return select(x < lo, g, T(0)); }
@@ -565,7 +566,7 @@ struct ClampMin {
 struct ClampMax {
   static constexpr OpInfo info{"clamp_max(self: Tensor, max: Tensor)",
                                "Each element, but at most `max`.", Ordered, saves_inputs};
-  static constexpr bool lines = true;
+  static constexpr bool scalar_operands = true;
   template <class T> FN static T f(T x, T hi) { return Minimum::f(x, hi); }
   template <class T> FN static T da(T g, T x, T hi, T) { return select(x <= hi, g, T(0)); }
   template <class T> FN static T db(T g, T x, T hi, T) { return select(x > hi, g, T(0)); }

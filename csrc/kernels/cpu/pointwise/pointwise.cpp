@@ -41,457 +41,383 @@ void division_by_zero() { fail("ZeroDivisionError"); }
 namespace {
 
 constexpr int kMax = Plan::kMaxOperands;
-constexpr int64_t kBlockBytes = 8192;  // of each operand: what fits into the first cache together
+constexpr int64_t kBlockBytes = 8192;  // of each buffer: all of them fit into the first cache
 constexpr int64_t kBlockItems = 1024;
-constexpr int64_t kFilledItems = 256;  // of a block whose operand holds one value for a row
-constexpr int64_t kGrain = 32768;      // elements that are worth a thread's attention
-constexpr int64_t kLongRow = 128;      // rows from here on are walked one by one
-
-// How a block of an operand gets to the loop.
-enum class Way : uint8_t {
-  Direct,    // the loop reads and writes the tensor's memory
-  Constant,  // one value: a buffer filled once
-  Periodic,  // the same row again and again: a buffer filled once with as many rows as a block has
-  Buffer,    // gathered and converted block by block
-  Shared,    // what an earlier operand is: one buffer serves both
-};
-
-struct Walk {
-  const Plan& plan;
-  Loop loop;
-  const uint8_t* compute;
-  Way way[kMax];
-  int buffer_of[kMax];  // whose buffer the loop reads
-  bool long_rows;
-  int64_t inner, rows, block_items, rows_per_block, blocks_per_row, blocks;
-
-  Walk(const Plan& p, Loop l, const uint8_t* c) : plan(p), loop(l), compute(c) {
-    inner = p.sizes[0];
-    rows = p.numel / inner;
-    block_items = kBlockItems;
-    for (int k = 0; k < p.count; ++k) {
-      block_items =
-          std::min(block_items, kBlockBytes / static_cast<int64_t>(itemsize(DType(c[k]))));
-    }
-    long_rows = rows == 1 || inner >= kLongRow;
-    if (long_rows) {
-      for (int k = 1; k < p.count; ++k) {
-        if (p.strides[k][0] == 0 && !p.constant(k))
-          block_items = std::min(block_items, kFilledItems);
-      }
-      blocks_per_row = (inner + block_items - 1) / block_items;
-      rows_per_block = 1;
-      blocks = rows * blocks_per_row;
-    } else {
-      rows_per_block = block_items / inner;
-      blocks_per_row = 1;
-      blocks = (rows + rows_per_block - 1) / rows_per_block;
-    }
-    for (int k = 0; k < p.count; ++k) {
-      way[k] = choose(k);
-      buffer_of[k] = k;
-      for (int j = 1; j < k && way[k] != Way::Direct; ++j) {
-        if (!alike(j, k)) continue;
-        way[k] = Way::Shared;
-        buffer_of[k] = j;
-        break;
-      }
-    }
-  }
-
-  bool alike(int j, int k) const {
-    return plan.data[j] == plan.data[k] && plan.dtype[j] == plan.dtype[k] &&
-           compute[j] == compute[k] && way[j] != Way::Shared &&
-           same(plan.strides[j], plan.strides[k]);
-  }
-
-  Way choose(int k) const {
-    const bool same_type = static_cast<uint8_t>(plan.dtype[k]) == compute[k];
-    const Dims& s = plan.strides[k];
-    if (same_type &&
-        (plan.dense(k) || (long_rows && s[0] == static_cast<int64_t>(itemsize(plan.dtype[k]))))) {
-      return Way::Direct;
-    }
-    if (k == 0) return Way::Buffer;
-    if (plan.constant(k)) return Way::Constant;
-    bool repeats = !long_rows;
-    for (size_t d = 1; d < s.size(); ++d) repeats &= s[d] == 0;
-    return repeats ? Way::Periodic : Way::Buffer;
-  }
-
-  // dst = src, operand k on its way to the loop.
-  void cast_in(int k, char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, int64_t s1,
-               int64_t n0, int64_t n1) const {
-    cast_rows(compute[k], static_cast<uint8_t>(plan.dtype[k]), dst, d0, d1, src, s0, s1, n0, n1);
-  }
-
-  // Moves rows [row, row + n) of operand k between memory and a buffer.
-  void move_rows(int k, char* buffer, int64_t row, int64_t n) const {
-    const Dims& s = plan.strides[k];
-    const auto item = static_cast<int64_t>(itemsize(DType(compute[k])));
-    const int64_t d1 = plan.sizes.size() > 1 ? plan.sizes[1] : 1,
-                  s1 = plan.sizes.size() > 1 ? s[1] : 0;
-    while (n > 0) {
-      const int64_t run = std::min(n, d1 - row % d1);
-      char* p = plan.data[k] + plan.row_offset(k, row);
-      if (k == 0) {
-        cast_rows(static_cast<uint8_t>(plan.dtype[0]), compute[0], p, s[0], s1, buffer, item,
-                  item * inner, inner, run);
-      } else {
-        cast_in(k, buffer, item, item * inner, p, s[0], s1, inner, run);
-      }
-      buffer += run * inner * item;
-      row += run;
-      n -= run;
-    }
-  }
-
-  void operator()(int64_t begin, int64_t end) const {
-    alignas(64) char buffers[kMax][kBlockBytes];
-    const void* in[kMax];
-    for (int k = 1; k < plan.count; ++k) {
-      const auto item = static_cast<int64_t>(itemsize(DType(compute[k])));
-      in[k - 1] = buffers[buffer_of[k]];
-      if (way[k] == Way::Constant) {
-        const int64_t n =
-            long_rows ? std::min(inner, block_items) : inner * std::min(rows, rows_per_block);
-        cast_in(k, buffers[k], item, 0, plan.data[k], 0, 0, n, 1);
-      } else if (way[k] == Way::Periodic) {
-        const int64_t n = std::min(rows, rows_per_block);
-        cast_in(k, buffers[k], item, item * inner, plan.data[k], plan.strides[k][0], 0, inner, n);
-      }
-    }
-    if (long_rows && only_filled()) walk_filled(begin, end, buffers, in);
-    else if (long_rows) walk_long(begin, end, buffers, in);
-    else walk_short(begin, end, buffers, in);
-  }
-
-  // Whether nothing goes through a buffer but one value for all or for a whole row.
-  bool only_filled() const {
-    bool yes = way[0] == Way::Direct;
-    for (int k = 1; k < plan.count; ++k) yes &= way[k] != Way::Buffer || plan.strides[k][0] == 0;
-    return yes;
-  }
-
-  int64_t offset_of(int k, int64_t row) const {
-    return plan.sizes.size() == 2 ? row * plan.strides[k][1] : plan.row_offset(k, row);
-  }
-
-  void walk_filled(int64_t begin, int64_t end, char (*buffers)[kBlockBytes],
-                   const void** in) const {
-    int64_t row = begin / blocks_per_row, block = begin % blocks_per_row;
-    for (int64_t left = end - begin; left > 0; ++row, block = 0) {
-      const int64_t last = std::min(blocks_per_row, block + left);
-      left -= last - block;
-      char* place[kMax];
-      int64_t step[kMax];
-      int moving = 0, which[kMax];
-      for (int k = 0; k < plan.count; ++k) {
-        char* p = plan.data[k] + offset_of(k, row);
-        if (way[k] == Way::Direct) {
-          step[moving] = block_items * plan.strides[k][0];
-          place[moving] = p + block * step[moving];
-          which[moving++] = k - 1;
-        } else if (way[k] == Way::Buffer) {
-          const auto item = static_cast<int64_t>(itemsize(DType(compute[k])));
-          cast_in(k, buffers[k], item, 0, p, 0, 0, std::min(inner, block_items), 1);
-        }
-      }
-      for (; block < last; ++block) {
-        for (int i = 1; i < moving; ++i) {
-          in[which[i]] = place[i];
-          place[i] += step[i];
-        }
-        loop(place[0], in, std::min(block_items, inner - block * block_items));
-        place[0] += step[0];
-      }
-    }
-  }
-
-  void walk_long(int64_t begin, int64_t end, char (*buffers)[kBlockBytes], const void** in) const {
-    int64_t row = begin / blocks_per_row, column = begin % blocks_per_row * block_items;
-    bool new_row = true;
-    int64_t offset[kMax] = {};
-    for (int64_t b = begin; b < end; ++b) {
-      const int64_t n = std::min(block_items, inner - column);
-      if (new_row) {
-        for (int k = 0; k < plan.count; ++k) offset[k] = offset_of(k, row);
-      }
-      char* out = buffers[0];
-      for (int k = 0; k < plan.count; ++k) {
-        const int64_t step = plan.strides[k][0];
-        char* p = plan.data[k] + offset[k] + column * step;
-        if (way[k] == Way::Direct) {
-          if (k == 0) out = p;
-          else in[k - 1] = p;
-        } else if (way[k] == Way::Buffer && k > 0) {
-          const auto item = static_cast<int64_t>(itemsize(DType(compute[k])));
-          if (step != 0) cast_in(k, buffers[k], item, 0, p, step, 0, n, 1);
-          else if (new_row)
-            cast_in(k, buffers[k], item, 0, p, 0, 0, std::min(inner, block_items), 1);
-        }
-      }
-      loop(out, in, n);
-      if (way[0] == Way::Buffer) {
-        const int64_t step = plan.strides[0][0];
-        cast_rows(static_cast<uint8_t>(plan.dtype[0]), compute[0],
-                  plan.data[0] + offset[0] + column * step, step, 0, out,
-                  static_cast<int64_t>(itemsize(DType(compute[0]))), 0, n, 1);
-      }
-      column += block_items;
-      new_row = column >= inner;
-      if (new_row) {
-        column = 0;
-        ++row;
-      }
-    }
-  }
-
-  void walk_short(int64_t begin, int64_t end, char (*buffers)[kBlockBytes], const void** in) const {
-    for (int64_t b = begin; b < end; ++b) {
-      const int64_t row = b * rows_per_block, n = std::min(rows_per_block, rows - row);
-      char* out = buffers[0];
-      for (int k = 0; k < plan.count; ++k) {
-        if (way[k] == Way::Direct) {
-          char* p = plan.data[k] + row * inner * static_cast<int64_t>(itemsize(plan.dtype[k]));
-          if (k == 0) out = p;
-          else in[k - 1] = p;
-        } else if (way[k] == Way::Buffer && k > 0) {
-          move_rows(k, buffers[k], row, n);
-        }
-      }
-      loop(out, in, n * inner);
-      if (way[0] == Way::Buffer) move_rows(0, out, row, n);
-    }
-  }
-};
-
-constexpr int64_t kStreamBlock = 512;  // longer bursts of writing disturb the reading
+constexpr int64_t kFilledItems = 256;  // where a buffer holds another value for each row
+constexpr int64_t kStreamBytes = 512;  // longer bursts of writing disturb the reading
 constexpr int64_t kStreamAhead = 8192;
+constexpr int64_t kGrain = 32768;   // elements that are worth a thread's attention
+constexpr int64_t kLongRow = 128;   // rows from here on are looped over one by one
+constexpr int64_t kScalarRow = 8;   // and from here on where each has a scalar
+constexpr int64_t kCutRow = 65536;  // longer rows are cut, so that threads have parts to share
 
-// Whether a result is stored past the caches: one stretch of memory, and so are the operands that
-// are not numbers. What takes an operand's place has been read, and is stored where it lies.
-bool streams(const Walk& walk) {
-  const Plan& plan = walk.plan;
-  if (walk.rows != 1 || walk.way[0] != Way::Direct || !plan.dense(0) ||
-      reinterpret_cast<uintptr_t>(plan.data[0]) % 64 != 0 ||
-      !cpu::is_streamed(plan.numel * static_cast<int64_t>(itemsize(plan.dtype[0]))))
-    return false;
-  for (int k = 1; k < plan.count; ++k) {
-    const Way way = walk.way[walk.buffer_of[k]];
-    if (way != Way::Constant && (way != Way::Direct || plan.data[k] == plan.data[0])) return false;
-  }
-  return true;
-}
+// Where the loop finds the elements of an operand.
+enum class AccessMode : uint8_t {
+  Direct,    // in the tensor's memory
+  Scalar,    // one value for a row or for all rows: in a buffer filled with it
+  Repeated,  // all rows are the same one: in a buffer filled with as many of it as a block has
+  Gathered,  // in a buffer, collected and converted block by block (the output: scattered)
+};
 
 // Reads a byte of each cache line. Loads under a mask, which choices become, start none of the
 // machine's own prefetching; these do.
 void touch(const char* p, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 64) (void)*static_cast<const volatile char*>(p + i);
 }
-void ask_for(const char* p, int64_t bytes) {
+void prefetch(const char* p, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i);
 }
 
-// A functor that takes long, with a loop for this.
-bool run_past(const Walk& walk, const Loops* forms) {
-  constexpr auto wide = static_cast<uint8_t>(DType::Float32);
-  if (!forms || !forms->past || walk.compute[0] != wide || walk.way[1] != Way::Direct) return false;
-  const Plan& plan = walk.plan;
-  constexpr int64_t line = 16, item = 4;
-  parallel_for((plan.numel + line - 1) / line, kGrain / line, [&](int64_t begin, int64_t end) {
-    const int64_t first = begin * line, n = std::min(end * line, plan.numel) - first;
-    const void* in[] = {plan.data[1] + first * item};
-    forms->past(plan.data[0] + first * item, in, n);
-  });
-  return true;
-}
+// Runs a loop over the operands of a plan: over all of their memory at once where it can, else in
+// blocks, which are parts of long rows or several short rows.
+class LoopRunner {
+ public:
+  LoopRunner(const Plan& plan, Loop loop, const uint8_t* compute, const Loops* forms, bool heavy)
+      : plan_(plan),
+        forms_(forms),
+        loop_(loop),
+        inner_(plan.sizes[0]),
+        rows_(plan.numel / inner_),
+        long_rows_(rows_ == 1 || inner_ >= kLongRow) {
+    for (int k = 0; k < plan.count; ++k)
+      operands_[k] = {AccessMode::Gathered, compute[k], k, size_of(compute[k])};
+    if (forms) use_scalar_loop();
+    direct_ = true;
+    for (int k = 0; k < plan.count; ++k) {
+      operands_[k].mode = choose_mode(k);
+      direct_ &= operands_[k].mode == AccessMode::Direct;
+    }
+    streamed_ = can_stream();
+    past_ = streamed_ && forms && forms->past && operands_[1].mode == AccessMode::Direct &&
+            operands_[0].dtype == static_cast<uint8_t>(DType::Float32);
+    streamed_ &= !heavy;
+    if (direct_ && (!streamed_ || past_)) return;
+    for (int k = 2; k < plan.count; ++k) share_buffer(k);
+    choose_blocks();
+  }
 
-// Block by block. The first `masked` operands may be loaded under a mask.
-void run_streamed(const Walk& walk, int masked) {
-  constexpr int64_t kWidest = 16;  // bytes of an element
-  const Plan& plan = walk.plan;
-  const auto item = static_cast<int64_t>(itemsize(plan.dtype[0]));
-  int direct = 0;  // the machine's prefetching keeps up with two operands, but not quite with one
-  for (int k = 1; k < plan.count; ++k) direct += walk.way[k] == Way::Direct;
-  const cpu::simd::Stream& kernels = cpu::simd::streams();
-  const int64_t block = kStreamBlock / item, blocks = (plan.numel + block - 1) / block;
-  parallel_for(blocks, kGrain / block, [&](int64_t begin, int64_t end) {
-    alignas(64) char buffer[kStreamBlock], numbers[kMax][kStreamBlock * kWidest];
+  void run() const {
+    if (past_) {
+      run_past();
+    } else if (direct_ && !streamed_) {
+      run_direct();
+    } else {
+      const int64_t in_block =
+          long_rows_ ? std::min(inner_, block_items_) : rows_per_block_ * inner_;
+      parallel_for(blocks_, std::max<int64_t>(1, kGrain / in_block),
+                   [this](int64_t begin, int64_t end) { run_blocks(begin, end); });
+    }
+  }
+
+ private:
+  struct Operand {
+    AccessMode mode;
+    uint8_t dtype;  // in which the loop takes it
+    int buffer;     // the operand whose buffer it shares
+    int64_t item;   // bytes of an element in `dtype`
+  };
+  // What one thread works with.
+  struct Workspace {
+    alignas(64) char buffers[kMax][kBlockBytes];
     const void* in[kMax];
-    for (int k = 1; k < plan.count; ++k) {
-      in[k - 1] = numbers[walk.buffer_of[k]];
-      if (walk.way[k] == Way::Constant) {
-        const auto step = static_cast<int64_t>(itemsize(DType(walk.compute[k])));
-        walk.cast_in(k, numbers[k], step, 0, plan.data[k], 0, 0, block, 1);
+  };
+
+  static int64_t size_of(uint8_t dtype) {
+    return static_cast<int64_t>(itemsize(static_cast<DType>(dtype)));
+  }
+  uint8_t stored_dtype(int k) const { return static_cast<uint8_t>(plan_.dtype[k]); }
+  bool is_scalar(int k) const { return k > 0 && (scalars_ >> (k - 1) & 1) != 0; }
+
+  // Chooses the functor's loop that takes scalars or half types as they are, where all other
+  // operands are contiguous.
+  void use_scalar_loop() {
+    const int form = static_cast<int>(plan_.dtype[0]) - kFirstFloat;
+    if (form < 0 || form >= 4 || !forms_->scalar[form].loop || plan_.numel == 1) return;
+    const DType wide = is_half(plan_.dtype[0]) ? DType::Float32 : plan_.dtype[0];
+    unsigned scalars = 0, constants = 0;
+    for (int k = 0; k < plan_.count; ++k) {
+      if (operands_[k].dtype != static_cast<uint8_t>(wide)) return;
+      if (k > 0 && plan_.strides[k][0] == 0) {
+        scalars |= 1u << (k - 1);
+        if (plan_.constant(k)) constants |= 1u << k;
+        else if (plan_.dtype[k] != wide) return;
+      } else if (plan_.dtype[k] != plan_.dtype[0] ||
+                 plan_.strides[k][0] != static_cast<int64_t>(itemsize(plan_.dtype[k]))) {
+        return;
       }
     }
+    if ((forms_->scalar[form].masks >> scalars & 1) == 0 || (!long_rows_ && inner_ < kScalarRow))
+      return;
+    scalar_loop_ = forms_->scalar[form].loop;
+    scalars_ = scalars;
+    constants_ = constants;
+    long_rows_ = true;
+    for (int k = 0; k < plan_.count; ++k) {
+      if ((constants >> k & 1) != 0)
+        cast_in(k, reinterpret_cast<char*>(&numbers_[k]), 0, plan_.data[k], 0, 0, 1, 1);
+      if (!is_scalar(k)) operands_[k].dtype = stored_dtype(k);
+      operands_[k].item = size_of(operands_[k].dtype);
+    }
+  }
+
+  AccessMode choose_mode(int k) const {
+    const Dims& s = plan_.strides[k];
+    if (is_scalar(k)) return AccessMode::Direct;
+    if (stored_dtype(k) == operands_[k].dtype &&
+        ((long_rows_ && s[0] == static_cast<int64_t>(itemsize(plan_.dtype[k]))) || plan_.dense(k)))
+      return AccessMode::Direct;
+    if (k == 0) return AccessMode::Gathered;
+    if (plan_.constant(k) || (long_rows_ && s[0] == 0)) return AccessMode::Scalar;
+    bool repeats = !long_rows_;
+    for (size_t d = 1; d < s.size(); ++d) repeats &= s[d] == 0;
+    return repeats ? AccessMode::Repeated : AccessMode::Gathered;
+  }
+
+  void share_buffer(int k) {
+    for (int j = 1; j < k && operands_[k].mode != AccessMode::Direct; ++j) {
+      if (plan_.data[j] != plan_.data[k] || plan_.dtype[j] != plan_.dtype[k] ||
+          operands_[j].dtype != operands_[k].dtype || operands_[j].buffer != j ||
+          !same(plan_.strides[j], plan_.strides[k]))
+        continue;
+      operands_[k].buffer = j;
+      return;
+    }
+  }
+
+  // Whether the result may be stored past the caches: one stretch of memory, and so are the
+  // operands that are not scalars. What takes an operand's place has been read, and is stored where
+  // it lies.
+  bool can_stream() const {
+    if (!cpu::is_streamed(plan_.numel * operands_[0].item) || rows_ != 1 ||
+        operands_[0].mode != AccessMode::Direct || !plan_.dense(0) ||
+        reinterpret_cast<uintptr_t>(plan_.data[0]) % 64 != 0)
+      return false;
+    for (int k = 1; k < plan_.count; ++k) {
+      if (plan_.constant(k)) continue;
+      if (operands_[k].mode != AccessMode::Direct || plan_.data[k] == plan_.data[0]) return false;
+    }
+    return true;
+  }
+
+  void choose_blocks() {
+    block_items_ = kBlockItems;
+    for (int k = 0; k < plan_.count; ++k) {
+      block_items_ = std::min(block_items_, kBlockBytes / operands_[k].item);
+      if (long_rows_ && operands_[k].mode == AccessMode::Scalar && !plan_.constant(k))
+        block_items_ = std::min(block_items_, kFilledItems);
+    }
+    if (streamed_) block_items_ = kStreamBytes / operands_[0].item;
+    if (long_rows_) {
+      blocks_per_row_ = (inner_ + block_items_ - 1) / block_items_;
+      blocks_ = rows_ * blocks_per_row_;
+    } else {
+      rows_per_block_ = block_items_ / inner_;
+      blocks_ = (rows_ + rows_per_block_ - 1) / rows_per_block_;
+    }
+  }
+
+  // Where the loop reads operand k, which lies at an offset from its beginning.
+  const void* address(int k, int64_t offset) const {
+    if ((constants_ >> k & 1) != 0) return &numbers_[k];
+    return plan_.data[k] + offset;
+  }
+
+  void call(void* out, const void* const* in, int64_t n) const {
+    static constexpr int64_t no_steps[kMax] = {};
+    if (scalar_loop_) scalar_loop_(out, in, scalars_, n, 1, no_steps);
+    else loop_(out, in, n);
+  }
+
+  // The functor's own loop with non-temporal stores.
+  void run_past() const {
+    constexpr int64_t line = 16, bytes = 64;
+    parallel_for((inner_ + line - 1) / line, kGrain / line, [&](int64_t begin, int64_t end) {
+      const void* in[] = {plan_.data[1] + begin * bytes};
+      forms_->past(plan_.data[0] + begin * bytes, in, std::min(end * line, inner_) - begin * line);
+    });
+  }
+
+  // ---- without buffers ----
+
+  void run_direct() const {
+    if (rows_ == 1)
+      return parallel_for(inner_, kGrain, [this](int64_t begin, int64_t end) {
+        run_rows(0, 1, begin, end - begin);
+      });
+    const int64_t parts = inner_ > kCutRow ? (inner_ + kGrain - 1) / kGrain : 1;
+    const int64_t length = parts > 1 ? kGrain : inner_, d1 = plan_.sizes[1];
+    parallel_for(rows_ * parts, std::max<int64_t>(1, kGrain / length),
+                 [=, this](int64_t begin, int64_t end) {
+                   while (begin < end) {
+                     const int64_t row = begin / parts, first = begin % parts * length;
+                     const int64_t rows = parts > 1 ? 1 : std::min(d1 - row % d1, end - row);
+                     run_rows(row, rows, first, std::min(length, inner_ - first));
+                     begin += rows;
+                   }
+                 });
+  }
+
+  // Elements [first, first + n) of rows that are equally far from each other.
+  void run_rows(int64_t row, int64_t rows, int64_t first, int64_t n) const {
+    int64_t offset[kMax], steps[kMax];
+    for (int k = 0; k < plan_.count; ++k) {
+      offset[k] = plan_.row_offset(k, row) + first * plan_.strides[k][0];
+      steps[k] = rows > 1 ? plan_.strides[k][1] : 0;
+    }
+    const void* in[kMax];
+    for (int k = 1; k < plan_.count; ++k) in[k - 1] = address(k, offset[k]);
+    if (scalar_loop_) return scalar_loop_(plan_.data[0] + offset[0], in, scalars_, n, rows, steps);
+    for (; rows > 0; --rows) {
+      loop_(plan_.data[0] + offset[0], in, n);
+      offset[0] += steps[0];
+      for (int k = 1; k < plan_.count; ++k) in[k - 1] = plan_.data[k] + (offset[k] += steps[k]);
+    }
+  }
+
+  // ---- with buffers ----
+
+  // dst = src, operand k on its way to the loop, and back from it.
+  void cast_in(int k, char* dst, int64_t d1, const char* src, int64_t s0, int64_t s1, int64_t n0,
+               int64_t n1) const {
+    cast_rows(operands_[k].dtype, stored_dtype(k), dst, operands_[k].item, d1, src, s0, s1, n0, n1);
+  }
+  void cast_out(char* dst, int64_t d0, int64_t d1, const char* src, int64_t s1, int64_t n0,
+                int64_t n1) const {
+    cast_rows(stored_dtype(0), operands_[0].dtype, dst, d0, d1, src, operands_[0].item, s1, n0, n1);
+  }
+
+  void run_blocks(int64_t begin, int64_t end) const {
+    Workspace w;
+    const int64_t rows = std::min(rows_, rows_per_block_);
+    for (int k = 1; k < plan_.count; ++k) {
+      const Operand& o = operands_[k];
+      w.in[k - 1] = w.buffers[o.buffer];
+      if (o.buffer != k) continue;
+      if (o.mode == AccessMode::Repeated)
+        cast_in(k, w.buffers[k], o.item * inner_, plan_.data[k], plan_.strides[k][0], 0, inner_,
+                rows);
+      else if (o.mode == AccessMode::Scalar && plan_.constant(k)) fill(k, w, 0);
+    }
+    if (long_rows_) run_long_rows(begin, end, w);
+    else run_short_rows(begin, end, w);
+    if (streamed_) cpu::stream_fence();
+  }
+
+  // The value at an offset, for a whole block.
+  void fill(int k, Workspace& w, int64_t offset) const {
+    const int64_t n =
+        long_rows_ ? std::min(inner_, block_items_) : inner_ * std::min(rows_, rows_per_block_);
+    cast_in(k, w.buffers[k], 0, plan_.data[k] + offset, 0, 0, n, 1);
+  }
+
+  void run_long_rows(int64_t begin, int64_t end, Workspace& w) const {
+    int64_t row = begin / blocks_per_row_, block = begin % blocks_per_row_;
+    int64_t offset[kMax];
+    Dims index(plan_.sizes);
+    const size_t dims = index.size();
+    for (int k = 0; k < plan_.count; ++k) offset[k] = plan_.row_offset(k, row);
+    for (size_t d = 1; d < dims; row /= plan_.sizes[d++]) index[d] = row % plan_.sizes[d];
+    for (int64_t left = end - begin; left > 0; block = 0) {
+      for (int k = 1; k < plan_.count; ++k) {
+        const Operand& o = operands_[k];
+        if (o.mode == AccessMode::Scalar && o.buffer == k && !plan_.constant(k))
+          fill(k, w, offset[k]);
+      }
+      const int64_t last = std::min(blocks_per_row_, block + left);
+      left -= last - block;
+      for (; block < last; ++block) run_block(offset, block * block_items_, w);
+      for (size_t d = 1; d < dims; ++d) {  // on to the next row
+        const bool carry = ++index[d] == plan_.sizes[d];
+        const int64_t steps = carry ? 1 - index[d] : 1;
+        for (int k = 0; k < plan_.count; ++k) offset[k] += steps * plan_.strides[k][d];
+        if (!carry) break;
+        index[d] = 0;
+      }
+    }
+  }
+
+  // The elements of one row from `column` on.
+  void run_block(const int64_t* offset, int64_t column, Workspace& w) const {
+    const int64_t n = std::min(block_items_, inner_ - column);
+    for (int k = 1; k < plan_.count; ++k) {
+      const int64_t step = plan_.strides[k][0];
+      const int64_t at = offset[k] + column * step;
+      if (operands_[k].mode == AccessMode::Direct) w.in[k - 1] = address(k, at);
+      else if (operands_[k].mode == AccessMode::Gathered && operands_[k].buffer == k)
+        cast_in(k, w.buffers[k], 0, plan_.data[k] + at, step, 0, n, 1);
+    }
+    char* to = plan_.data[0] + offset[0] + column * plan_.strides[0][0];
+    if (streamed_) return stream_block(to, n, w);
+    const bool direct = operands_[0].mode == AccessMode::Direct;
+    call(direct ? to : w.buffers[0], w.in, n);
+    if (!direct) cast_out(to, plan_.strides[0][0], 0, w.buffers[0], 0, n, 1);
+  }
+
+  void stream_block(char* to, int64_t n, Workspace& w) const {
+    int direct = 0;  // the machine's prefetching keeps up with two operands, but not quite with one
+    for (int k = 1; k < plan_.count; ++k) direct += plan_.strides[k][0] != 0;
+    // The operands that may be loaded under a mask: of a derivative only the gradient.
+    const int masked = forms_ ? plan_.count : 2;
+    for (int k = 1; k < plan_.count; ++k) {
+      if (plan_.strides[k][0] == 0) continue;
+      const auto* from = static_cast<const char*>(w.in[k - 1]);
+      const int64_t bytes = n * plan_.strides[k][0];
+      if (direct == 1) prefetch(from + kStreamAhead, bytes);
+      else if (k < masked) touch(from, bytes);
+    }
+    call(w.buffers[0], w.in, n);
+    cpu::stream_near(to, w.buffers[0], static_cast<size_t>(n * operands_[0].item));
+  }
+
+  void run_short_rows(int64_t begin, int64_t end, Workspace& w) const {
     for (int64_t b = begin; b < end; ++b) {
-      const int64_t i = b * block, n = std::min(block, plan.numel - i);
-      for (int k = 1; k < plan.count; ++k) {
-        if (walk.way[k] != Way::Direct) continue;
-        const char* from = plan.data[k] + i * plan.strides[k][0];
-        in[k - 1] = from;
-        const int64_t bytes = n * plan.strides[k][0];
-        if (direct == 1) ask_for(from + kStreamAhead, bytes);
-        else if (k <= masked) touch(from, bytes);
+      const int64_t row = b * rows_per_block_, n = std::min(rows_per_block_, rows_ - row);
+      for (int k = 1; k < plan_.count; ++k) {
+        const Operand& o = operands_[k];
+        if (o.mode == AccessMode::Direct) w.in[k - 1] = plan_.data[k] + row * inner_ * o.item;
+        else if (o.mode == AccessMode::Gathered && o.buffer == k)
+          move_rows(k, w.buffers[k], row, n);
       }
-      walk.loop(buffer, in, n);
-      char* to = plan.data[0] + i * item;
-      kernels.store(to, buffer, n * item / 64);
-      const int64_t whole = n * item / 64 * 64;
-      std::memcpy(to + whole, buffer + whole, static_cast<size_t>(n * item - whole));
+      const bool direct = operands_[0].mode == AccessMode::Direct;
+      call(direct ? plan_.data[0] + row * inner_ * operands_[0].item : w.buffers[0], w.in,
+           n * inner_);
+      if (!direct) move_rows(0, w.buffers[0], row, n);
     }
-    kernels.fence();
-  });
-}
-
-// Lines of one operand with a number for each: nothing goes through a buffer. False where the
-// operands are not such.
-bool run_lines(const Plan& plan, const LineLoop (*line)[2], const uint8_t* compute) {
-  constexpr int64_t kShortest = 8, kLongest = 2 * kGrain;
-  const int64_t n = plan.sizes[0];
-  if (plan.sizes.size() < 2 || n < kShortest || plan.numel == n) return false;
-  for (int k = 0; k < 3; ++k) {
-    if (static_cast<uint8_t>(plan.dtype[k]) != compute[0] || compute[k] != compute[0]) return false;
   }
-  const DType d = plan.dtype[0];
-  if (d != DType::Float32 && d != DType::Float64) return false;
-  const auto item = static_cast<int64_t>(itemsize(d));
-  const int number = plan.strides[1][0] == 0 ? 1 : 2, other = 3 - number;
-  if (plan.strides[number][0] != 0 || plan.strides[other][0] != item || plan.strides[0][0] != item)
-    return false;
-  const LineLoop loop = line[number - 1][d == DType::Float64];
-  // Long lines are cut, so that there is something to share among threads.
-  const int64_t parts = n > kLongest ? (n + kGrain - 1) / kGrain : 1;
-  const int64_t length = parts > 1 ? kGrain : n, rows = plan.numel / n, d1 = plan.sizes[1];
-  parallel_for(rows * parts, std::max<int64_t>(1, kGrain / length),
-               [&](int64_t begin, int64_t end) {
-                 while (begin < end) {
-                   const int64_t row = begin / parts, first = begin % parts * length;
-                   const int64_t run = parts > 1 ? 1 : std::min(d1 - row % d1, end - row);
-                   char* p[3];
-                   for (int k = 0; k < 3; ++k)
-                     p[k] = plan.data[k] + plan.row_offset(k, row) + first * plan.strides[k][0];
-                   loop(p[0], plan.strides[0][1], p[other], plan.strides[other][1], p[number],
-                        plan.strides[number][1], run, std::min(length, n - first));
-                   begin += run;
-                 }
-               });
-  return true;
-}
 
-// One stretch of memory and one number: that does not go through a buffer either.
-bool run_number(const Plan& plan, const LineLoop (*line)[2], const uint8_t* compute) {
-  const DType d = plan.dtype[0];
-  if (plan.sizes.size() != 1 || plan.numel < 2) return false;
-  if (d != DType::Float32 && d != DType::Float64) return false;
-  const int number = plan.strides[1][0] == 0 ? 1 : 2, other = 3 - number;
-  const auto as = static_cast<uint8_t>(d);
-  const auto item = static_cast<int64_t>(itemsize(d));
-  if (plan.dtype[other] != d || compute[0] != as || compute[1] != as || compute[2] != as ||
-      plan.strides[number][0] != 0 || plan.strides[other][0] != item || plan.strides[0][0] != item)
-    return false;
-  alignas(8) char value[8];
-  cast_rows(as, static_cast<uint8_t>(plan.dtype[number]), value, item, 0, plan.data[number], 0, 0,
-            1, 1);
-  const LineLoop loop = line[number - 1][d == DType::Float64];
-  parallel_for(plan.numel, kGrain, [&](int64_t begin, int64_t end) {
-    loop(plan.data[0] + begin * item, 0, plan.data[other] + begin * item, 0, value, 0, 1,
-         end - begin);
-  });
-  return true;
-}
-
-// One stretch of memory and two numbers, neither of which is NaN.
-bool run_between(const Plan& plan, const BetweenLoop* between, const uint8_t* compute) {
-  const DType d = plan.dtype[0];
-  if (plan.sizes.size() != 1 || plan.numel < 2 || plan.dtype[1] != d) return false;
-  if (d != DType::Float32 && d != DType::Float64) return false;
-  const auto as = static_cast<uint8_t>(d);
-  const auto item = static_cast<int64_t>(itemsize(d));
-  if (plan.strides[0][0] != item || plan.strides[1][0] != item) return false;
-  alignas(8) char values[2][8];
-  for (int k = 0; k < 4; ++k) {
-    if (compute[k] != as || (k > 1 && plan.strides[k][0] != 0)) return false;
-  }
-  for (int k = 0; k < 2; ++k) {
-    double value;
-    const auto from = static_cast<uint8_t>(plan.dtype[k + 2]);
-    cast_rows(as, from, values[k], item, 0, plan.data[k + 2], 0, 0, 1, 1);
-    cast_rows(static_cast<uint8_t>(DType::Float64), from, reinterpret_cast<char*>(&value), 8, 0,
-              plan.data[k + 2], 0, 0, 1, 1);
-    if (value != value) return false;
-  }
-  const BetweenLoop loop = between[d == DType::Float64];
-  parallel_for(plan.numel, kGrain, [&](int64_t begin, int64_t end) {
-    loop(plan.data[0] + begin * item, plan.data[1] + begin * item, values[0], values[1],
-         end - begin);
-  });
-  return true;
-}
-
-// One stretch of memory of float16 or bfloat16, perhaps with a number. False where the operands are
-// not such.
-bool run_halves(const Plan& plan, const HalfLoop* half, const uint8_t* compute) {
-  constexpr auto wide = static_cast<uint8_t>(DType::Float32);
-  constexpr int64_t item = 2;
-  const DType d = plan.dtype[0];
-  if (plan.sizes.size() != 1 || (d != DType::Float16 && d != DType::BFloat16) ||
-      plan.strides[0][0] != item || compute[0] != wide)
-    return false;
-  alignas(8) float values[2];
-  unsigned numbers = 0;
-  for (int k = 1; k < plan.count; ++k) {
-    if (compute[k] != wide) return false;
-    if (plan.dtype[k] == d && plan.strides[k][0] == item) continue;
-    if (plan.strides[k][0] != 0) return false;
-    numbers |= 1u << (k - 1);
-    cast_rows(wide, static_cast<uint8_t>(plan.dtype[k]), reinterpret_cast<char*>(&values[k - 1]), 4,
-              0, plan.data[k], 0, 0, 1, 1);
-  }
-  parallel_for(plan.numel, kGrain, [&](int64_t begin, int64_t end) {
-    const void* in[2];
-    for (int k = 1; k < plan.count; ++k) {
-      if ((numbers >> (k - 1) & 1) != 0) in[k - 1] = &values[k - 1];
-      else in[k - 1] = plan.data[k] + begin * item;
+  // Rows [row, row + n) of operand k into its buffer, of the output out of it.
+  void move_rows(int k, char* buffer, int64_t row, int64_t n) const {
+    const Dims& s = plan_.strides[k];
+    const int64_t in_buffer = operands_[k].item * inner_, d1 = plan_.sizes[1];
+    while (n > 0) {
+      const int64_t run = std::min(n, d1 - row % d1);
+      char* p = plan_.data[k] + plan_.row_offset(k, row);
+      if (k == 0) cast_out(p, s[0], s[1], buffer, in_buffer, inner_, run);
+      else cast_in(k, buffer, in_buffer, p, s[0], s[1], inner_, run);
+      buffer += run * in_buffer;
+      row += run;
+      n -= run;
     }
-    half[d == DType::BFloat16](plan.data[0] + begin * item, in, numbers, end - begin);
-  });
-  return true;
-}
+  }
+
+  const Plan& plan_;
+  const Loops* forms_;  // null for derivatives
+  Loop loop_;
+  ScalarLoop scalar_loop_ = nullptr;  // instead, where there is one for these operands
+  unsigned scalars_ = 0;              // which of its inputs are scalars
+  unsigned constants_ = 0;            // which operands are one number for all elements
+  double numbers_[kMax];              // those numbers, as the loop takes them
+  Operand operands_[kMax];
+  bool direct_, streamed_, past_;
+  int64_t inner_, rows_;  // elements of a row, and rows
+  bool long_rows_;
+  int64_t block_items_, rows_per_block_ = 1, blocks_per_row_ = 1, blocks_;
+};
 
 }  // namespace
 
 void run_loop(const Plan& plan, Loop loop, const uint8_t* compute, bool heavy, const Loops* forms) {
-  if (plan.numel == 0) return;
-  const bool lines = forms && forms->line[0][0];
-  if (lines && run_lines(plan, forms->line, compute)) return;
-  if (forms && forms->half[0] && run_halves(plan, forms->half, compute)) return;
-  const Walk walk(plan, loop, compute);
-  if (streams(walk)) {
-    if (run_past(walk, forms)) return;
-    if (!heavy) {
-      const bool derivative = !forms;  // its choices are of the gradient
-      run_streamed(walk, derivative ? 1 : plan.count - 1);
-      return;
-    }
-  }
-  if (lines && run_number(plan, forms->line, compute)) return;
-  if (forms && forms->between[0] && run_between(plan, forms->between, compute)) return;
-  bool direct = walk.rows == 1;
-  for (int k = 0; k < plan.count; ++k) direct &= walk.way[k] == Way::Direct;
-  if (direct) {  // one long stretch of memory
-    parallel_for(plan.numel, kGrain, [&](int64_t begin, int64_t end) {
-      const void* in[kMax];
-      for (int k = 1; k < plan.count; ++k) in[k - 1] = plan.data[k] + begin * plan.strides[k][0];
-      loop(plan.data[0] + begin * plan.strides[0][0], in, end - begin);
-    });
-    return;
-  }
-  const int64_t per_block =
-      walk.long_rows ? std::min(walk.inner, walk.block_items) : walk.rows_per_block * walk.inner;
-  parallel_for(walk.blocks, std::max<int64_t>(1, kGrain / per_block), walk);
+  if (plan.numel != 0) LoopRunner(plan, loop, compute, forms, heavy).run();
 }
 
 }  // namespace taeda

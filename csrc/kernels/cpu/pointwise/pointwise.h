@@ -13,32 +13,27 @@ struct Plan;
 // out[i] = f(in[0][i], in[1][i], ...) for n contiguous elements. `out` may be one of the inputs.
 using Loop = void (*)(void* out, const void* const* in, int64_t n);
 
-// out[r][i] = f(x[r][i], number[r]), or f(number[r], x[r][i]), for lines r < rows of n contiguous
-// elements. Steps from line to line in bytes.
-using LineLoop = void (*)(void* out, int64_t out_step, const void* x, int64_t x_step,
-                          const void* number, int64_t number_step, int64_t rows, int64_t n);
+// The same for `rows` rows, where operand k is one number for each row where bit k of `scalars` is
+// set. From row to row the output and the operands are `steps` bytes apart. Numbers among float16
+// and bfloat16 operands are float32.
+using ScalarLoop = void (*)(void* out, const void* const* in, unsigned scalars, int64_t n,
+                            int64_t rows, const int64_t* steps);
+struct ScalarForm {
+  ScalarLoop loop = nullptr;
+  uint8_t masks = 0;  // bit s is set where the loop takes `scalars` = s
+};
 
 // Indices of dtypes follow the enum in base/dtype.h. The first of them have loops of their own.
-inline constexpr int kDTypes = 20, kComputed = 12;
-
-// out[i] = f(in[0][i], in[1][i]) of n float16 or bfloat16 numbers, each computed in float32.
-// Operand k is a single float32 where bit k of `numbers` is set.
-using HalfLoop = void (*)(void* out, const void* const* in, unsigned numbers, int64_t n);
-
-// out[i] = f(x[i], low, high), two numbers that are not NaN.
-using BetweenLoop = void (*)(void* out, const void* x, const void* low, const void* high,
-                             int64_t n);
+inline constexpr int kDTypes = 20, kComputed = 12, kFirstFloat = 6;
 
 // The loops of one functor.
 struct Loops {
   Loop f[kDTypes] = {};  // by the dtype that operands are computed in; null where not supported
   uint8_t result[kDTypes] = {};  // the dtype of what f[i] writes
   Loop d[4][2] = {};  // gradient of operand k in float32 and float64; inputs: g, operands, result
-  LineLoop line[2][2] = {};     // operand k one number for each line, in float32 and float64
-  BetweenLoop between[2] = {};  // of float32 and float64
-  HalfLoop half[2] = {};        // of float16 and bfloat16, without buffers of float32
-  Loop past = nullptr;          // f of one operand in float32, stored past the caches
-  bool bool_first = false;      // the first operand is a bool whatever the dtype (where)
+  ScalarForm scalar[4] = {};  // f of float16, bfloat16, float32 and float64 operands
+  Loop past = nullptr;        // f of one operand in float32, stored past the caches
+  bool bool_first = false;    // the first operand is a bool whatever the dtype (where)
   bool heavy = false, heavy_slopes = false;  // f and d wait for arithmetic, not for memory
 };
 

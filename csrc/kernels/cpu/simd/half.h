@@ -82,6 +82,11 @@ template <class T, class U> FN Vec<float, kLanesOf<U>> widen(U bits) {
   if constexpr (n * sizeof(float) > kRegisterBytes) {
     return concat(widen<T>(low_half(bits)), widen<T>(high_half(bits)));
   } else if constexpr (same_type<T, BF16>) {
+#ifdef __AVX512F__  // GCC converts to a register of 64 bytes in halves
+    if constexpr (n == 16)
+      return (Vec<float, n>)_mm512_maskz_slli_epi32(
+          0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, (__m256i)bits), 16);
+#endif
     return (Vec<float, n>)(convert<uint32_t>(bits) << 16);
   } else {
 #ifdef __AVX512F__

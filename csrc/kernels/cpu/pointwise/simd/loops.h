@@ -2,9 +2,8 @@
 #pragma once
 
 #include "kernels/cpu/pointwise/pointwise.h"
-#include "kernels/cpu/pointwise/simd/halves.h"
-#include "kernels/cpu/pointwise/simd/piecewise_poly.h"
-#include "kernels/cpu/simd/vec.h"
+#include "kernels/cpu/pointwise/simd/lookup.h"
+#include "kernels/cpu/simd/half.h"
 #include "kernels/functors.h"
 
 namespace taeda::TAEDA_ISA {
@@ -19,7 +18,8 @@ template <> inline constexpr uint8_t dtype_index<int8_t> = 2;
 template <> inline constexpr uint8_t dtype_index<int16_t> = 3;
 template <> inline constexpr uint8_t dtype_index<int32_t> = 4;
 template <> inline constexpr uint8_t dtype_index<int64_t> = 5;
-inline constexpr uint8_t half_indices[] = {6, 7};  // float16's and bfloat16's
+template <> inline constexpr uint8_t dtype_index<simd::F16> = 6;
+template <> inline constexpr uint8_t dtype_index<simd::BF16> = 7;
 template <> inline constexpr uint8_t dtype_index<float> = 8;
 template <> inline constexpr uint8_t dtype_index<double> = 9;
 template <> inline constexpr uint8_t dtype_index<Complex<float>> = 10;
@@ -108,38 +108,103 @@ template <class Op, class T> struct GuardedLoop {
   }
 };
 
-// Functors of two operands, one of which is often a number for each line: x + bias[:, None].
-template <class Op>
-concept HasLines = requires { Op::lines; };
-template <class Op, class T, int K> struct LinesOf {
-  static void loop(void* out, int64_t out_step, const void* x, int64_t x_step, const void* number,
-                   int64_t number_step, int64_t rows, int64_t n) {
-    for (; rows > 0; --rows) {
-      run(n, static_cast<T*>(out), static_cast<const T*>(x), *static_cast<const T*>(number));
-      out = static_cast<char*>(out) + out_step;
-      x = static_cast<const char*>(x) + x_step;
-      number = static_cast<const char*>(number) + number_step;
-    }
+// Functors that are written for vectors too. On float16 and bfloat16 they go from memory to memory
+// through registers, without buffers of float32.
+template <class Op> constexpr bool takes_vectors = false;
+template <> inline constexpr bool takes_vectors<struct Add> = true;
+template <> inline constexpr bool takes_vectors<struct Sub> = true;
+template <> inline constexpr bool takes_vectors<struct Mul> = true;
+template <> inline constexpr bool takes_vectors<struct Div> = true;
+template <> inline constexpr bool takes_vectors<struct Sqrt> = true;
+template <class Op, class V> FN V value_on_vectors(V a, auto... others) {
+  if constexpr (same_type<Op, struct Sqrt>) {
+    for (int64_t i = 0; i < simd::kLanesOf<V>; ++i) a[i] = sqrt(a[i]);  // one instruction for all
+    return a;
+  } else {
+    return Op::f(a, others...);
   }
-  FN static void run(int64_t n, T* out, const T* x, const T c) {
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = K == 0 ? Op::f(c, x[i]) : Op::f(x[i], c);
-  }
+}
+
+// Operands of a ScalarLoop that computes in C: element i, and a vector of elements from i on.
+template <class C, class T> struct ArrayOperand {
+  const T* p;
+  FN explicit ArrayOperand(const void* from) : p(static_cast<const T*>(from)) {}
+  FN C at(int64_t i) const { return simd::to<C>(p[i]); }
+  FN simd::Vec<C> vector(int64_t i) const { return simd::load_as<C>(p + i); }
+};
+template <class C> struct ScalarOperand {
+  C c;
+  FN explicit ScalarOperand(const void* from) : c(*static_cast<const C*>(from)) {}
+  FN C at(int64_t) const { return c; }
+  FN simd::Vec<C> vector(int64_t) const { return simd::broadcast_to(c); }
 };
 
-// Functors of an operand and two numbers.
-template <class Op>
-concept HasBetween = requires { &Op::template between<float>; };
-template <class Op, class T> struct BetweenOf {
-  static void loop(void* out, const void* x, const void* low, const void* high, int64_t n) {
-    run(n, static_cast<T*>(out), static_cast<const T*>(x), *static_cast<const T*>(low),
-        *static_cast<const T*>(high));
+// The loops of functors whose operands may be single numbers. T: float, double, F16 or BF16.
+template <class Op, class T> struct ScalarLoopOf {
+  using C = std::conditional_t<simd::is_half<T>, float, T>;
+  using Array = ArrayOperand<C, T>;
+  using Scalar = ScalarOperand<C>;
+  static constexpr bool kClamps = requires { &Op::template between<float>; };
+  // A bit for each set of operands, itself a mask, that may be scalars.
+  static constexpr uint8_t kMasks = kClamps            ? 1 << 6
+                                    : arity<Op> == 1   ? 0b0001
+                                    : simd::is_half<T> ? 0b0111
+                                                       : 0b0110;
+
+  static void loop(void* out, const void* const* in, unsigned scalars, int64_t n, int64_t rows,
+                   const int64_t* steps) {
+    if constexpr (kClamps) {
+      for (int64_t r = 0; r < rows; ++r) {
+        clamp(at<T>(out, r * steps[0]), at<const T>(in[0], r * steps[1]),
+              *at<const T>(in[1], r * steps[2]), *at<const T>(in[2], r * steps[3]), n);
+      }
+    } else if constexpr (arity<Op> == 1) {
+      for (int64_t r = 0; r < rows; ++r)
+        row(at<T>(out, r * steps[0]), n, Array(at<const T>(in[0], r * steps[1])));
+    } else if (scalars == 1) {
+      binary<Scalar, Array>(out, in, n, rows, steps);
+    } else if (scalars == 2) {
+      binary<Array, Scalar>(out, in, n, rows, steps);
+    } else if constexpr (simd::is_half<T>) {
+      binary<Array, Array>(out, in, n, rows, steps);
+    }
   }
-  FN static void run(int64_t n, T* out, const T* x, const T low, const T high) {
+
+ private:
+  template <class U> FN static U* at(auto* base, int64_t offset) {
+    using Bytes = std::conditional_t<std::is_const_v<U>, const char, char>;
+    return reinterpret_cast<U*>(static_cast<Bytes*>(base) + offset);
+  }
+  FN static void clamp(T* y, const T* x, const T low, const T high, int64_t n) {
+    if (low == low && high == high) {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = Op::between(x[i], low, high);
+      for (int64_t i = 0; i < n; ++i) y[i] = Op::between(x[i], low, high);
+    } else {
+      for (int64_t i = 0; i < n; ++i) y[i] = Op::f(x[i], low, high);
+    }
+  }
+  template <class A, class B>
+  FN static void binary(void* out, const void* const* in, int64_t n, int64_t rows,
+                        const int64_t* steps) {
+    for (int64_t r = 0; r < rows; ++r)
+      row(at<T>(out, r * steps[0]), n, A(at<const T>(in[0], r * steps[1])),
+          B(at<const T>(in[1], r * steps[2])));
+  }
+  FN static void row(T* y, int64_t n, const auto... x) {
+    int64_t i = 0;
+    if constexpr (simd::is_half<T>) {
+      constexpr int64_t lanes = simd::kLanes<float>;
+      for (; i + lanes <= n; i += lanes)
+        simd::store_as(y + i, value_on_vectors<Op>(x.vector(i)...));
+      for (; i < n; ++i) y[i] = simd::narrow<T>(Op::f(x.at(i)...));
+    } else {
+#pragma GCC ivdep
+      for (; i < n; ++i) y[i] = Op::f(x.at(i)...);
+    }
   }
 };
+template <class Op>
+concept HasScalars = requires { Op::scalar_operands; };
 
 // The derivative of a function with an easy range, where `easy_da` holds in it.
 template <class Op, class T> struct EasyDaOf {
@@ -185,7 +250,7 @@ template <class Op> struct PastLoop {
     simd::stream_fence();
   }
   FN static void values(int64_t n, float* y, const float* x) {
-    if constexpr (Lanes<Op>::kExist) LanesLoop<Op>::run(n, y, x);
+    if constexpr (Lookup<Op>::kExists) LookupLoop<Op>::run(n, y, x);
     else if constexpr (HasHard<Op, float>) GuardedLoop<Op, float>::run_block(n, y, x);
     else run<ValueOf<Op, float>>(n, y, x);
   }
@@ -193,11 +258,15 @@ template <class Op> struct PastLoop {
 
 template <class Op, class T> constexpr void add_value(Loops& l) {
   using L = LoopOf<ValueOf<Op, T>>;
-  if constexpr (Lanes<Op>::kExist && same_type<T, float>)
-    l.f[dtype_index<T>] = &LanesLoop<Op>::loop;
+  if constexpr (Lookup<Op>::kExists && same_type<T, float>)
+    l.f[dtype_index<T>] = &LookupLoop<Op>::loop;
   else if constexpr (HasHard<Op, T>) l.f[dtype_index<T>] = &GuardedLoop<Op, T>::loop;
   else l.f[dtype_index<T>] = &L::loop;
   l.result[dtype_index<T>] = dtype_index<typename L::Result>;
+}
+template <class Op, class T> constexpr void add_scalars(Loops& l) {
+  using S = ScalarLoopOf<Op, T>;
+  l.scalar[dtype_index<T> - kFirstFloat] = {&S::loop, S::kMasks};
 }
 template <class Op, class T> constexpr void add_derivatives(Loops& l, int at) {
   if constexpr (HasEasyDa<Op, T>) l.d[0][at] = &GuardedSlope<Op, T>::loop;
@@ -212,7 +281,7 @@ template <class Op, uint32_t flags> constexpr Loops make_loops() {
   constexpr uint32_t all = Op::info.flags | flags, in = Op::info.dtypes;
   l.heavy = (all & heavy_value) != 0;
   l.heavy_slopes = (all & heavy_slopes) != 0;
-  if constexpr ((all & heavy_value) != 0 && ((all & slow) == 0 || Lanes<Op>::kExist) &&
+  if constexpr ((all & heavy_value) != 0 && ((all & slow) == 0 || Lookup<Op>::kExists) &&
                 same_type<decltype(&Op::template f<float>), float (*)(float)>)
     l.past = &PastLoop<Op>::loop;
   if constexpr ((in & kBools) != 0) add_value<Op, bool>(l);
@@ -229,24 +298,18 @@ template <class Op, uint32_t flags> constexpr Loops make_loops() {
     add_derivatives<Op, float>(l, 0);
     add_derivatives<Op, double>(l, 1);
     if constexpr (HasHalf<Op>) {
-      for (const uint8_t d : half_indices) {
+      for (const uint8_t d : {dtype_index<simd::F16>, dtype_index<simd::BF16>}) {
         l.f[d] = &LoopOf<HalfOf<Op>>::loop;
         l.result[d] = d;
       }
     }
-    if constexpr (HasBetween<Op>) {
-      l.between[0] = &BetweenOf<Op, float>::loop;
-      l.between[1] = &BetweenOf<Op, double>::loop;
+    if constexpr (HasScalars<Op>) {
+      add_scalars<Op, float>(l);
+      add_scalars<Op, double>(l);
     }
-    if constexpr (Halves<Op>::kExist) {
-      l.half[0] = &HalvesLoop<Op, false>::loop;
-      l.half[1] = &HalvesLoop<Op, true>::loop;
-    }
-    if constexpr (HasLines<Op>) {
-      l.line[0][0] = &LinesOf<Op, float, 0>::loop;
-      l.line[0][1] = &LinesOf<Op, double, 0>::loop;
-      l.line[1][0] = &LinesOf<Op, float, 1>::loop;
-      l.line[1][1] = &LinesOf<Op, double, 1>::loop;
+    if constexpr (takes_vectors<Op>) {
+      add_scalars<Op, simd::F16>(l);
+      add_scalars<Op, simd::BF16>(l);
     }
   }
   if constexpr ((in & kComplexes) != 0) {
