@@ -7,9 +7,9 @@ import pytest
 import taeda
 
 # Modules of taeda's own, and what `from __future__ import annotations` leaves.
-OURS = {"annotations", "array_api", "compat", "insight", "safetensors"}
-# What shows training at work.
-OURS |= {"explain", "strict", "summary"}
+OURS = {"annotations", "array_api", "compat", "insight", "safetensors", "training"}
+# What shows training at work, and does it.
+OURS |= {"Trainer", "explain", "strict", "summary"}
 
 
 def public(module: object) -> set[str]:

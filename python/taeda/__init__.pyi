@@ -48,6 +48,7 @@ from taeda import sparse as sparse
 from taeda import special as special
 from taeda import storage as storage
 from taeda import testing as testing
+from taeda import training as training
 from taeda import types as types
 from taeda import utils as utils
 from taeda import version as version
@@ -681,6 +682,7 @@ from taeda.sparse._make import sparse_coo_tensor as sparse_coo_tensor
 from taeda.sparse._make import sparse_csr_tensor as sparse_csr_tensor
 from taeda.storage import TypedStorage as TypedStorage
 from taeda.storage import from_file as from_file
+from taeda.training._trainer import Trainer as Trainer
 
 BFloat16Tensor: tensortype
 BoolTensor: tensortype

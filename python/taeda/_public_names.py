@@ -21,7 +21,8 @@ SUBMODULES = frozenset({
     "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional",
     "futures", "fx", "hub", "insight", "jit", "library", "linalg", "masked", "mps",
     "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
-    "safetensors", "serialization", "signal", "sparse", "special", "storage", "testing", "types",
+    "safetensors", "serialization", "signal", "sparse", "special", "storage", "testing",
+    "training", "types",
     "utils", "version", "xpu",
 })  # fmt: skip
 
@@ -52,6 +53,7 @@ FROM_SUBMODULES = {
     "SymFloat": "taeda._symbols",
     "SymInt": "taeda._symbols",
     "TensorType": "taeda._symbols",
+    "Trainer": "taeda.training",
     "lobpcg": "taeda._lobpcg",
     "TypedStorage": "taeda.storage",
     "__array_namespace_info__": "taeda.array_api",

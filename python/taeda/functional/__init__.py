@@ -14,11 +14,18 @@ from taeda import _C
 from taeda._C import Tensor
 
 if TYPE_CHECKING:
-    from taeda.functional._difference import Change, Difference
-    from taeda.functional._factory import Factory, Model, factory
-    from taeda.functional._optimizer import OptimizerState, PureOptimizer, optimizer
-    from taeda.functional._parameters import Parameters
-    from taeda.functional._scheduler import PureScheduler, ScheduleState, scheduler
+    from taeda.functional._difference import Change as Change
+    from taeda.functional._difference import Difference as Difference
+    from taeda.functional._factory import Factory as Factory
+    from taeda.functional._factory import Model as Model
+    from taeda.functional._factory import factory as factory
+    from taeda.functional._optimizer import OptimizerState as OptimizerState
+    from taeda.functional._optimizer import PureOptimizer as PureOptimizer
+    from taeda.functional._optimizer import optimizer as optimizer
+    from taeda.functional._parameters import Parameters as Parameters
+    from taeda.functional._scheduler import PureScheduler as PureScheduler
+    from taeda.functional._scheduler import ScheduleState as ScheduleState
+    from taeda.functional._scheduler import scheduler as scheduler
 
 __all__ = [
     "broadcast_shapes",
