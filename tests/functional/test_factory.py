@@ -320,3 +320,115 @@ def test_tied_weights_are_one_parameter():
     model = factory(factory.init(0))
     module = model.module()
     assert module.head.weight is module.embedding.weight
+
+
+def spectral():
+    return nn.utils.parametrizations.spectral_norm(nn.Linear(4, 5))
+
+
+class Averaging(nn.Module):
+    """Replaces one buffer, changes another in place."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+        self.register_buffer("mean", taeda.zeros(3))
+        self.register_buffer("calls", taeda.zeros(()), persistent=False)
+
+    def forward(self, x):
+        y = self.linear(x)
+        self.mean = 0.9 * self.mean + 0.1 * y.detach().mean(0)
+        self.calls += 1
+        return y - self.mean
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8), 2)
+
+    def forward(self, x):
+        return self.encoder(x[None])[0]
+
+
+class Cells(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRU(2, 5, bidirectional=True)
+        self.cell = nn.LSTMCell(10, 3)
+
+    def forward(self, x):
+        return self.cell(self.gru(x.reshape(-1, 2, 2).transpose(0, 1))[0][-1])[0]
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm")
+@pytest.mark.filterwarnings("ignore:.*nested")
+@pytest.mark.parametrize(
+    "make",
+    [
+        spectral,
+        lambda: nn.utils.parametrizations.weight_norm(nn.Linear(4, 5)),
+        lambda: nn.utils.weight_norm(nn.Linear(4, 5)),
+        lambda: nn.Sequential(
+            nn.Linear(4, 6), nn.GroupNorm(2, 6), nn.BatchNorm1d(6, momentum=None)
+        ),
+        Averaging,
+        Attention,
+        Cells,
+    ],
+)
+def test_networks_with_state_of_all_kinds(batch, make):
+    x, y = batch
+    y = y.clamp(max=2)
+    taeda.manual_seed(2)
+    module = make()
+    ordinary = taeda.optim.Adam(module.parameters(), lr=0.01)
+    for _ in range(10):
+        ordinary.zero_grad()
+        F.cross_entropy(module(x), y).backward()
+        ordinary.step()
+    factory = functional.factory(make)
+    adam = functional.optimizer(taeda.optim.Adam, lr=0.01)
+    buffers = factory.buffers(2)
+    taeda.manual_seed(2)
+    parameters = factory.init()
+    state = adam.init(parameters)
+    for _ in range(10):
+        model = factory(parameters, buffers)
+        gradient = model.backward(F.cross_entropy(model(x), y))
+        buffers = model.buffers
+        parameters, state = adam.step(parameters, gradient, state)
+    want = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    got = {**parameters, **buffers}
+    assert want.keys() == got.keys()
+    assert all(taeda.equal(want[name], got[name]) for name in want)
+
+
+# ---- what is said against the ordinary loop, and what is true here -------------------------------
+
+
+def test_each_step_returns_what_it_computes_and_changes_nothing_else(batch):
+    """ "The API obscures it, returning None and mutating gradient state in-place"."""
+    x, y = batch
+    module = mlp()
+    factory = functional.factory(module)
+    sgd = functional.optimizer(taeda.optim.SGD, lr=0.1, donate=False)
+    parameters = factory.init(0)
+    state = sgd.init(parameters)
+    before = parameters.clone()
+    model = factory(parameters)
+    for _ in range(2):  # nothing accumulates: no zero_grad() belongs anywhere
+        loss = F.cross_entropy(model(x), y)
+        gradient = model.backward(loss)
+    assert gradient == model.backward(F.cross_entropy(model(x), y))
+    after, _ = sgd.step(parameters, gradient, state)
+    assert parameters == before != after
+    assert all(tensor.grad is None for tensor in parameters.values())
+    assert all(p.grad is None for p in module.parameters())
+    # The shape and the size of the update can be asked for, of nothing but the values.
+    assert after.diff(parameters)["0.weight"].norm == pytest.approx(
+        0.1 * gradient.norms()["0.weight"], rel=1e-4
+    )
+    loss = F.cross_entropy(mlp()(x), y)
+    with pytest.raises(RuntimeError, match="compute it from what this same model returned"):
+        model.backward(loss)  # a loss knows its model; another's is refused

@@ -163,3 +163,32 @@ def test_states_pass_between_the_two_forms(name, tmp_path):
         ordinary.step()
         parameters, state = optimizer.step(parameters, gradient, state)
     assert_same(module, parameters)
+
+
+def test_going_on_from_saved_states(tmp_path):
+    case = CASES["dropout"]
+    x, y = batches(case, 1)[0]
+    factory = functional.factory(case.make)
+    adam = functional.optimizer(taeda.optim.Adam, lr=0.1, groups={"*.bias": {"lr": 0.2}})
+    scheduler = functional.scheduler(SCHEDULES["sequence"])
+
+    def steps(parameters, state, scheduled, count):
+        for _ in range(count):
+            model = factory(parameters, training=False)
+            gradient = model.backward(F.cross_entropy(model(x), y))
+            parameters, state = adam.step(parameters, gradient, state)
+            state, scheduled = scheduler.step(state, scheduled)
+        return parameters, state, scheduled
+
+    parameters = factory.init(0)
+    parameters, state, scheduled = steps(parameters, *scheduler.init(adam.init(parameters)), 12)
+    parameters.save(tmp_path / "p.safetensors")
+    taeda.save([state.state_dict(), scheduled.state_dict()], tmp_path / "state.pt")
+    whole, _, rates = steps(parameters, state, scheduled, 5)
+
+    parameters = functional.Parameters.load(tmp_path / "p.safetensors")
+    saved = taeda.load(tmp_path / "state.pt")
+    state = adam.load_state_dict(saved[0], parameters)
+    state, scheduled = scheduler.load_state_dict(saved[1], state)
+    again, _, same_rates = steps(parameters, state, scheduled, 5)
+    assert again == whole and rates.last_lr == same_rates.last_lr

@@ -196,11 +196,13 @@ class Factory:
         copies = {name: tensor.clone() for name, tensor in buffers._all.items()}
         versions = [version_of(tensor) for tensor in copies.values()]
         tensors.update(copies)
-        with self._lock, _placed(self._places, tensors), _in_mode(self._module, training):
-            with fork_rng(enabled=seed is not None):
-                if seed is not None:
-                    manual_seed(seed)
-                result = function(self._module)
+        with self._lock, _placed(self._places, tensors), contextlib.ExitStack() as stack:
+            if training is not None:
+                stack.enter_context(_in_mode(self._module, training))
+            if seed is not None:
+                stack.enter_context(fork_rng())
+                manual_seed(seed)
+            result = function(self._module)
             first = {name: self._places[name][0] for name in self.buffer_names}
             after = {name: table[key] for name, (table, key) in first.items()}
         changed = {
@@ -372,10 +374,7 @@ def _placed(places: dict[str, Any], tensors: dict[str, Tensor]) -> Iterator[None
 
 
 @contextlib.contextmanager
-def _in_mode(module: Module, training: bool | None) -> Iterator[None]:
-    if training is None:
-        yield
-        return
+def _in_mode(module: Module, training: bool) -> Iterator[None]:
     before = [(child, child.training) for child in module.modules()]
     try:
         for child, _ in before:

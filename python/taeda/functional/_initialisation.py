@@ -36,6 +36,11 @@ def _on(module: Module, device: str) -> Module:
         memo[id(parameter)] = taeda.nn.Parameter(empty, parameter.requires_grad)
     for buffer in module.buffers():
         memo[id(buffer)] = taeda.empty_like(buffer, device=device)
+    # Results of operations, such as what weight_norm's hook computes, are not copied by deepcopy.
+    for child in module.modules():
+        for value in vars(child).values():
+            if isinstance(value, taeda.Tensor) and not value.is_leaf:
+                memo[id(value)] = value.detach().clone()
     return copy.deepcopy(module, memo)
 
 

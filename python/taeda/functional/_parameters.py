@@ -26,6 +26,14 @@ def version_of(tensor: Any) -> int | None:
     return tensor._version
 
 
+def versions_of(tensors: Iterable[Any]) -> list[int | None]:
+    """``version_of`` each."""
+    try:
+        return [t._version if type(t) is Tensor else None for t in tensors]
+    except RuntimeError:  # tensors made in inference mode have none
+        return [version_of(t) for t in tensors]
+
+
 class _Holder(NamedTuple):
     """Something with a gradient, which is all that clipping looks at."""
 
@@ -76,7 +84,7 @@ class Parameters(Mapping[str, Tensor]):
 
     def _take(self, tensors: dict[str, Tensor]) -> None:
         self._tensors = tensors
-        self._versions = [version_of(tensor) for tensor in tensors.values()]
+        self._versions = versions_of(tensors.values())
         self._lent = set()
         self._given_up_to = ""
 
@@ -169,7 +177,8 @@ class Parameters(Mapping[str, Tensor]):
 
     def _unchanged(self, who: str) -> None:
         """Raise if the tensors cannot be read any more, or one has been written into."""
-        self._readable()
+        if self._versions == versions_of(self._all.values()):
+            return
         for (name, tensor), version in zip(self._tensors.items(), self._versions, strict=True):
             if version_of(tensor) != version:
                 raise RuntimeError(

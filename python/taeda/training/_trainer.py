@@ -141,7 +141,8 @@ class Trainer:
         return stack
 
     def zero_grad(self) -> None:
-        """Forget the gradients, also those that are being accumulated."""
+        """Forget the gradients: of all parameters, also those that the optimizer does not hold."""
+        self.model.zero_grad()
         self.optimizer.zero_grad()
         self._pending = 0
 
@@ -211,7 +212,7 @@ class Trainer:
         outputs = []
 
         def closure() -> Tensor:
-            self.optimizer.zero_grad()
+            self.zero_grad()
             output, loss = self.compute(batch)
             outputs.append(output)
             loss.backward()
@@ -445,7 +446,7 @@ class Trainer:
         self.optimizer.load_state_dict(state_dict["optimizer"])
         for callback, (_, state) in zip(callbacks, state_dict["callbacks"], strict=True):
             callback.load_state_dict(state)
-        self.optimizer.zero_grad()
+        self.zero_grad()
         for name, gradient in state_dict["gradients"].items():
             self.model.get_parameter(name).grad = gradient
         progress = state_dict["progress"]
