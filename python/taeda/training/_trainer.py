@@ -16,6 +16,7 @@ from taeda.functional import Parameters
 from taeda.training._callbacks import Callback
 from taeda.training._data import add_up, as_loader, inputs_and_target, joined, means, size_of
 from taeda.training._random import load_streams, streams
+from taeda.training._state import load_state, state_of
 
 if TYPE_CHECKING:
     from taeda.amp import GradScaler
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from taeda.optim import Optimizer
 
 __all__ = ["Step", "Trainer"]
-
-_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -392,32 +391,7 @@ class Trainer:
         were when the pass through the data began, and the number of batches since. Tensors are not
         copies.
         """
-        model = self.model
-        kept = set(model.state_dict())
-        waiting = self._gradients() if self._pending else {}
-        return {
-            "version": _VERSION,
-            "model": model.state_dict(),
-            "buffers": {n: b for n, b in model.named_buffers() if n not in kept},
-            "optimizer": self.optimizer.state_dict(),
-            "callbacks": [[type(c).__name__, state] for c, state in self._remembering()],
-            "gradients": dict(waiting),
-            "streams": {"now": streams(self._loader), "epoch": self._epoch_streams},
-            "progress": {
-                "epoch": self.epoch,
-                "batch": self.batch,
-                "updates": self.updates,
-                "pending": self._pending,
-                "stop": self.stop,
-                "sums": dict(self._sums),
-                "history": [dict(log) for log in self.history],
-            },
-        }
-
-    def _remembering(self) -> list[tuple[Callback, dict[str, Any]]]:
-        """The callbacks that have a state, and it."""
-        states = [(callback, callback.state_dict()) for callback in self.callbacks]
-        return [(callback, state) for callback, state in states if state]
+        return state_of(self)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over what ``state_dict`` gave; the next ``fit`` goes on from there.
@@ -428,34 +402,7 @@ class Trainer:
         Raises:
             ValueError: the callbacks differ, or the state is of another version.
         """
-        if state_dict.get("version") != _VERSION:
-            raise ValueError(
-                f"Trainer.load_state_dict: expected a state of version {_VERSION}, got "
-                f"{state_dict.get('version')!r}"
-            )
-        saved = [name for name, _ in state_dict["callbacks"]]
-        callbacks = [callback for callback, _ in self._remembering()]
-        own = [type(callback).__name__ for callback in callbacks]
-        if saved != own:
-            raise ValueError(
-                f"Trainer.load_state_dict: the state was saved with the callbacks {saved}, the "
-                f"trainer has {own}"
-            )
-        self.model.load_state_dict(state_dict["model"])
-        Parameters(state_dict["buffers"]).copy_to(self.model)
-        self.optimizer.load_state_dict(state_dict["optimizer"])
-        for callback, (_, state) in zip(callbacks, state_dict["callbacks"], strict=True):
-            callback.load_state_dict(state)
-        self.zero_grad()
-        for name, gradient in state_dict["gradients"].items():
-            self.model.get_parameter(name).grad = gradient
-        progress = state_dict["progress"]
-        self.epoch, self.batch = progress["epoch"], progress["batch"]
-        self.updates, self._pending = progress["updates"], progress["pending"]
-        self.stop, self._sums = progress["stop"], dict(progress["sums"])
-        self.history = [dict(log) for log in progress["history"]]
-        self._resumed = state_dict["streams"]
-        load_streams(self._resumed["now"], None)
+        load_state(self, state_dict)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, which replaces an old one in one step."""
