@@ -50,8 +50,7 @@ trainer = taeda.Trainer(model, nn.CrossEntropyLoss(), optimizer, callbacks=callb
 generator = taeda.Generator().manual_seed(5)
 loader = taeda.utils.data.DataLoader(Noisy(), 5, shuffle=True, generator=generator, num_workers=workers)
 trainer.resume(folder / "run.pt")
-if trainer.epoch < 6:
-    trainer.fit(loader, epochs=6, validation=[(taeda.ones(3, 4), taeda.zeros(3, dtype=taeda.long))])
+trainer.fit(loader, epochs=6, validation=[(taeda.ones(3, 4), taeda.zeros(3, dtype=taeda.long))])
 history = taeda.tensor([[log["loss"], log["validation loss"]] for log in trainer.history])
 taeda.save({**model.state_dict(), **average.model.state_dict(), "history": history}, folder / "end.pt")
 '''

@@ -127,6 +127,37 @@ def test_kinds_of_data(data):
         trainer.fit(X, y, epochs=3)
 
 
+def test_batches_of_another_form(data):
+    class OfDicts(taeda.Trainer):
+        def compute(self, model, batch):
+            output = model(batch["x"])
+            return output, self.loss(output, batch["y"])
+
+    model = make().model
+    trainer = OfDicts(model, F.mse_loss, optim.SGD(model.parameters(), lr=0.05))
+    batch = {"x": data[0], "y": data[1]}
+    assert trainer.step(batch).updated
+    trainer.fit([batch], epochs=2)
+    assert trainer.evaluate([batch])["loss"] == pytest.approx(make_loss(model, data))
+
+    class Pair(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 1)
+
+        def forward(self, a, b):
+            return self.linear(a) + b
+
+    model = Pair()
+    trainer = taeda.Trainer(model, F.mse_loss, optim.SGD(model.parameters()))
+    trainer.fit([(data[0], data[1], data[1])])
+    assert trainer.predict([(data[0], data[1], data[1])]).shape == (50, 1)
+
+
+def make_loss(model, data):
+    return F.mse_loss(model.eval()(data[0]), data[1]).item()
+
+
 def test_a_step_reports_what_happened(data):
     trainer = make()
     before = taeda.functional.Parameters.of(trainer.model)

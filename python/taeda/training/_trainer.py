@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +63,7 @@ class Trainer:
         history: for each epoch, a dict of its mean loss and metrics, and those of validation.
         stop: set it to end ``fit`` after the batch.
 
-    A subclass may redefine ``compute``, which runs the model on a batch.
+    A subclass may redefine ``compute``, which runs the model on a batch of whatever form.
 
     Raises:
         ValueError: the optimizer holds none of the model's parameters.
@@ -123,15 +123,21 @@ class Trainer:
 
     # ---- a step ---------------------------------------------------------------------------------
 
-    def compute(self, batch: Any) -> tuple[Any, Tensor]:
-        """The model's output for a batch, and the loss."""
-        return self._computed(self.model, batch)
+    def compute(self, model: Module, batch: Any) -> tuple[Any, Tensor]:
+        """The model's output for a batch, and the loss, in training and in evaluation.
+
+        Args:
+            model: the trainer's, or the one that ``evaluate`` was given.
+            batch: as the loader gave it. Here, all parts of it but the last are the model's
+                arguments, and the last is the target.
+        """
+        inputs, target = inputs_and_target(batch)
+        output = model(*inputs)
+        return output, self.loss(output, target)
 
     def _computed(self, model: Module, batch: Any) -> tuple[Any, Tensor]:
-        inputs, target = inputs_and_target(batch)
         with self._forward():
-            output = model(*inputs)
-            return output, self.loss(output, target)
+            return self.compute(model, batch)
 
     def _forward(self) -> contextlib.ExitStack:
         stack = contextlib.ExitStack()
@@ -153,12 +159,12 @@ class Trainer:
             gradients: report the gradients that the optimizer was given.
             updates: report what the step has added to the parameters.
         """
-        done = self._step(batch, gradients, updates)
+        done = self._step(batch[0] if len(batch) == 1 else batch, gradients, updates)
         for callback in self.callbacks:
             callback.after_step(self, done)
         return done
 
-    def _step(self, batch: Sequence[Any], gradients: bool = False, updates: bool = False) -> Step:
+    def _step(self, batch: Any, gradients: bool = False, updates: bool = False) -> Step:
         if not self.model.training:
             self.model.train()
         before = Parameters.of(self.model) if updates else None
@@ -167,7 +173,7 @@ class Trainer:
         if self._asks_again:
             output, loss, updated = self._step_by_closure(batch)
         else:
-            output, loss = self.compute(batch)
+            output, loss = self._computed(self.model, batch)
             self._backward(loss)
             updated = self._pending >= self.accumulate and self._update()
         return Step(
@@ -212,7 +218,7 @@ class Trainer:
 
         def closure() -> Tensor:
             self.zero_grad()
-            output, loss = self.compute(batch)
+            output, loss = self._computed(self.model, batch)
             outputs.append(output)
             loss.backward()
             for callback in self.callbacks:
@@ -255,13 +261,13 @@ class Trainer:
         Returns:
             The history.
         """
-        if self.stop:
+        if self.stop and self._resumed is None:
             warnings.warn(
                 "Trainer.fit: the training has been stopped, as by EarlyStopping; to go on, set "
                 "trainer.stop = False",
                 stacklevel=2,
             )
-        elif self.epoch >= epochs:
+        elif self.epoch >= epochs and self._resumed is None:
             warnings.warn(
                 f"Trainer.fit: {self.epoch} epochs are done already, and epochs={epochs} counts "
                 "from the first one, so there is nothing to do",
@@ -287,7 +293,7 @@ class Trainer:
             for callback in self.callbacks:
                 callback.fit_end(self)
         finally:
-            self._loader = self._epoch_streams = None
+            self._loader = self._epoch_streams = self._resumed = None
             for callback in self.callbacks:
                 callback.close(self)
         return self.history
@@ -296,7 +302,7 @@ class Trainer:
         for callback in self.callbacks:
             callback.epoch_start(self, loader)
         for batch in self._batches(loader):
-            self._one_of_many(batch if isinstance(batch, (tuple, list)) else (batch,))
+            self._one_of_many(batch)
             if self.stop:
                 return
         if self._pending:
@@ -333,7 +339,7 @@ class Trainer:
             load_streams(resumed["now"], loader)
         yield from batches
 
-    def _one_of_many(self, batch: Sequence[Any]) -> None:
+    def _one_of_many(self, batch: Any) -> None:
         done = self._step(batch)
         with taeda.no_grad():
             add_up(self._sums, self._values(done.loss, done.output, batch), size_of(batch))
