@@ -199,3 +199,15 @@ def test_keeping_the_old_ones():
     assert lower["w"].tolist() == pytest.approx([0.999] * 3)
     with pytest.raises(KeyError, match="'rate'"):
         state.replace(rate=1)
+
+
+def test_arguments_of_a_step():
+    sgd = functional.optimizer(taeda.optim.SGD, lr=0.25)
+    p = Parameters({"w": taeda.ones(3)})
+    state = sgd.init(p)
+    p, state = sgd.step(p, {"w": taeda.ones(3)}, state)
+    p, state = sgd.step(p, p, state)
+    assert p["w"].tolist() == [0.5625] * 3
+    for wrong in ({"w": taeda.ones(3)}, p, state), (p, 3, state), (p, p, None), (p, None, state):
+        with pytest.raises(TypeError, match=r"SGD\.step"):
+            sgd.step(*wrong)

@@ -250,7 +250,7 @@ class PureOptimizer:
     def step(
         self,
         parameters: Parameters,
-        gradient: Parameters | Callable[[Parameters], tuple[Parameters, Tensor]],
+        gradient: Mapping[str, Tensor] | Callable[[Parameters], tuple[Parameters, Tensor]],
         state: OptimizerState,
         *,
         donate: bool | None = None,
@@ -273,12 +273,18 @@ class PureOptimizer:
 
         Raises:
             ValueError: the gradient or the state has names that the parameters lack.
+            TypeError: an argument is not of its kind.
             RuntimeError: a gradient does not fit its parameter, or an argument was given up or
                 changed.
         """
+        if not isinstance(parameters, Parameters) or not isinstance(state, OptimizerState):
+            raise TypeError(
+                f"{self._who}: expected Parameters, a gradient and an OptimizerState, got "
+                f"{type(parameters).__name__}, {type(gradient).__name__}, {type(state).__name__}"
+            )
         parameters._unchanged(self._who)
         if not callable(gradient):
-            gradient._unchanged(self._who)
+            gradient = _as_gradient(self._who, gradient, parameters)
             _check_names(self._who, gradient, parameters)
         for group in state._groups:
             _check_names(f"{self._who}: the state", group["params"], parameters)
@@ -304,6 +310,19 @@ class PureOptimizer:
             state._store.given_up_to = f"{self._who}()"
             state._store.values = {}
         return Parameters._of(tensors, lent=recorded), new
+
+
+def _as_gradient(who: str, gradient: Any, parameters: Parameters) -> Parameters:
+    """A gradient that may be read while the parameters are written to."""
+    if isinstance(gradient, Parameters):
+        gradient._unchanged(who)
+        return gradient.clone() if gradient is parameters else gradient
+    if not isinstance(gradient, Mapping):
+        raise TypeError(
+            f"{who}: the gradient must be Parameters or a function that returns them, got "
+            f"{type(gradient).__name__}"
+        )
+    return Parameters(gradient)
 
 
 def _assign(who: str, tensors: dict[str, Tensor], gradient: Parameters) -> None:
