@@ -299,6 +299,8 @@ class Trainer:
         return self.history
 
     def _fit_epoch(self, loader: Any, held_out: Any) -> None:
+        if self._resumed is None:
+            self.batch, self._sums = 0, {}  # also after a fit that was stopped
         for callback in self.callbacks:
             callback.epoch_start(self, loader)
         for batch in self._batches(loader):
@@ -320,7 +322,6 @@ class Trainer:
         resumed, self._resumed = self._resumed, None
         if resumed is None:
             self._epoch_streams = streams(loader)
-            self.batch, self._sums = 0, {}
             yield from loader
             return
         # The pass begins as it once did, up to the place; what it draws from then on is what was
