@@ -661,6 +661,7 @@ from taeda.futures import Future as Future
 from taeda.insight._explain import explain as explain
 from taeda.insight._strict import strict as strict
 from taeda.insight._summary import summary as summary
+from taeda.insight._wiring import wiring as wiring
 from taeda.jit import ScriptModule as ScriptModule
 from taeda.nn.functional._activation import rrelu_ as rrelu_
 from taeda.nn.functional._conv import bilinear as bilinear

@@ -15,6 +15,7 @@ from ._scene import Finding
 from ._session import TrainingMistake
 from ._strict import strict
 from ._summary import Layer, Summary, summary
+from ._wiring import Wiring, wiring
 
 __all__ = [
     "Explanation",
@@ -26,7 +27,9 @@ __all__ = [
     "Summary",
     "TrainingMistake",
     "Update",
+    "Wiring",
     "explain",
     "strict",
     "summary",
+    "wiring",
 ]

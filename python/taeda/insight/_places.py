@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Modules that only call what they hold, one after the other: no operation is their own.
 _CONTAINERS = {"Sequential", "ModuleList", "ModuleDict"}
+_REORDERING = {"LSTM", "GRU", "RNN", "MultiheadAttention"}
+_VIEWS = {"transpose", "permute", "view", "reshape"}
 # What a class's forward records, where the names differ.
 _RECORDS = {
     "flatten": ("view", "reshape"),
@@ -127,8 +129,12 @@ class Places:
         if fresh:
             taken.add(fresh[0])
             return fresh[0]
-        if above is None:
+        if above is None and op.name not in _VIEWS:
             return None  # it belongs to the loss
+        if op.name in _VIEWS:  # these bring their inputs into another order
+            for path in (above, below, below.rpartition(".")[0]):
+                if path and type(self.modules[path]).__name__ in _REORDERING:
+                    return path
         container = type(self.modules[shared]).__name__ in _CONTAINERS
         if container and len(free) == 1:
             return free[0]
@@ -140,7 +146,7 @@ class Places:
                 self.habits.add(habit)
             if habit in self.habits:
                 return path
-        return shared
+        return shared if above is not None else None
 
 
 # What parameters pass through on their way to the operation that they are for.
