@@ -9,7 +9,7 @@ import taeda
 # Modules of taeda's own, and what `from __future__ import annotations` leaves.
 OURS = {"annotations", "array_api", "compat", "insight", "safetensors", "training"}
 # What shows training at work, and does it.
-OURS |= {"Trainer", "explain", "strict", "summary", "wiring"}
+OURS |= {"Trainer", "explain", "record", "strict", "summary", "wiring"}
 
 
 def public(module: object) -> set[str]:

@@ -659,6 +659,7 @@ from taeda.functional import unravel_index as unravel_index
 from taeda.functional import where as where
 from taeda.futures import Future as Future
 from taeda.insight._explain import explain as explain
+from taeda.insight._record import record as record
 from taeda.insight._strict import strict as strict
 from taeda.insight._summary import summary as summary
 from taeda.insight._wiring import wiring as wiring

@@ -66,5 +66,5 @@ FROM_SUBMODULES = {
     "sparse_coo_tensor": "taeda.sparse._make",
     "sparse_csr_tensor": "taeda.sparse._make",
     "vmap": "taeda.func._vmap",
-    **dict.fromkeys(("explain", "strict", "summary", "wiring"), "taeda.insight"),
+    **dict.fromkeys(("explain", "record", "strict", "summary", "wiring"), "taeda.insight"),
 }

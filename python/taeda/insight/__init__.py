@@ -11,6 +11,7 @@ from __future__ import annotations
 from ._explain import Explanation, ParameterRow, explain
 from ._gradients import GradientState
 from ._preview import Preview, Update
+from ._record import record
 from ._scene import Finding
 from ._session import TrainingMistake
 from ._strict import strict
@@ -29,6 +30,7 @@ __all__ = [
     "Update",
     "Wiring",
     "explain",
+    "record",
     "strict",
     "summary",
     "wiring",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import taeda
@@ -64,8 +65,7 @@ class Op:
         module: the path of the module that it ran in, as far as can be told.
         out_shapes: shapes of its results, by their number, where they are known.
         in_shapes: shapes of the gradients that it passes on, one for each input.
-        arises: its derivative made values that are not finite of ones that are.
-        largest: the largest magnitude of the gradient that came to it.
+        spoils: not empty if its derivative made values that are not finite of ones that are.
     """
 
     key: int
@@ -77,8 +77,7 @@ class Op:
     module: str | None = None
     out_shapes: dict[int, Shape] = field(default_factory=dict)
     in_shapes: list[Shape | None] = field(default_factory=list)
-    arises: bool = False
-    largest: float | None = None
+    spoils: list[bool] = field(default_factory=list)
 
     @property
     def shape(self) -> Shape | None:
@@ -107,6 +106,7 @@ class Graph:
         self.next_to: dict[int, int] = {}  # the way from each operation to the loss
         self.users: dict[int, list[int]] = {}
         self.traced = False
+        self.spent = [0]  # nanoseconds in the hooks of `watch`
         self.failure: str | None = None  # why shapes are not known
         self.root: int | None = None
         if loss.grad_fn is not None:
@@ -182,7 +182,7 @@ class Graph:
             what ends it.
         """
         handles = [
-            op.node.register_hook(_noting(op, finite))
+            op.node.register_hook(_noting(op, finite, self.spent))
             for op in self.ops.values()
             if op.leaf is None
         ]
@@ -218,16 +218,19 @@ class Graph:
         return {id(leaf): grad for leaf, grad in pairs if grad is not None}
 
 
-def _noting(op: Op, finite: bool) -> Callable[[Any, Any], None]:
-    shapes, in_shapes = op.out_shapes, op.in_shapes
+def _noting(op: Op, finite: bool, spent: list[int]) -> Callable[[Any, Any], None]:
+    # The hook must not hold the operation, which holds the node, which holds the hook.
+    shapes, in_shapes, spoils = op.out_shapes, op.in_shapes, op.spoils
 
     def hook(grad_inputs: Any, grad_outputs: Any) -> None:
+        start = perf_counter_ns()
         in_shapes[:] = [None if g is None else tuple(g.shape) for g in grad_inputs]
         for number, grad in enumerate(grad_outputs):
             if grad is not None:
                 shapes[number] = tuple(grad.shape)
         if finite and not _finite(grad_inputs) and _finite(grad_outputs):
-            op.arises = True
+            spoils.append(True)
+        spent[0] += perf_counter_ns() - start
 
     return hook
 

@@ -336,7 +336,7 @@ def _overflows(op: Op) -> bool:
 
 def first_in_backward(graph: Graph) -> str:
     """Words for the operation whose derivative made values that are not finite."""
-    found = next((op for op in graph.running() if op.arises), None)
+    found = next((op for op in graph.running() if op.spoils), None)
     return f"{_at(found)} is where it first arises" if found is not None else ""
 
 

@@ -142,7 +142,7 @@ def _copied(optimizer: Optimizer, memo: dict[int, Any]) -> Any:
     attributes = {
         name: value
         for name, value in optimizer.__dict__.items()
-        if not name.endswith("_hooks") and name not in ("_watch", "step")
+        if not name.endswith("_hooks") and name not in ("_watch", "step", "_around_step")
     }
     for tensor in _tensors_in(attributes):
         if id(tensor) not in memo:  # deepcopy refuses those with a graph

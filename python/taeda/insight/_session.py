@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from taeda.optim import Optimizer
 
 ALWAYS = 3  # steps at the beginning in which everything is checked
-SHARE = 100  # each of two kinds of costly checks takes one part in so many of the time
+SHARE = 400  # each of two kinds of costly checks takes one part in so many of the time
 MOST_CALLS = 200  # of modules that are noted while waiting for a backward pass
 
 _ZERO_GRAD = "optimizer.zero_grad()  # in every step, before loss.backward()"
@@ -63,8 +63,8 @@ class Watch:
         self.reused = False
         self.roots: list[weakref.ref[Any]] = []
         self.sentinel: Any = min(self.parameters, key=lambda p: p.numel())
-        self.outer = optimizer.__dict__.get("step")
-        optimizer.__dict__["step"] = self._stepping(session, type(optimizer).step)
+        self.session = session
+        _taps.surround(optimizer, self.around)
 
     @property
     def parameters(self) -> list[Any]:
@@ -77,20 +77,16 @@ class Watch:
         """Give the optimizer its own ``step`` back."""
         optimizer = self.optimizer()
         if optimizer is not None:
-            optimizer.__dict__.pop("step", None)
-            if self.outer is not None:
-                optimizer.__dict__["step"] = self.outer
+            _taps.release(optimizer, self.around)
 
-    def _stepping(self, session: Session, step: Callable[..., Any]) -> Callable[..., Any]:
+    def around(self, step: Callable[..., Any]) -> Callable[..., Any]:
         """A ``step`` that checks first: quickly, for it runs in each step."""
-        reference, watch, accumulate = self.optimizer, self, session.accumulate
-        outer = self.outer
+        watch, session, accumulate = self, self.session, self.session.accumulate
 
         @functools.wraps(step)
         def strict_step(*args: Any, **kwargs: Any) -> Any:
-            optimizer: Any = reference()
             if args or kwargs:  # a closure computes the gradients later
-                return outer(*args, **kwargs) if outer else step(optimizer, *args, **kwargs)
+                return step(*args, **kwargs)
             grad = watch.sentinel.grad
             if grad is None or watch.reused or watch.backwards > accumulate:
                 grad = session.examine(watch)
@@ -105,7 +101,7 @@ class Watch:
             watch.last = grad
             if grad is not None:
                 watch.version = grad._version
-            return outer() if outer else step(optimizer)
+            return step()
 
         return strict_step
 
@@ -265,11 +261,12 @@ class Session:
             if "logits" not in self.allow:
                 raise TrainingMistake([finding])
         end = graph.watch()
-        # The hooks take about as long as their registration, each once more.
-        self.cost = 3 * (perf_counter_ns() - start) + 5_000 * self.calls
+        # Hooks cost the calls of modules and of derivatives about this much, beside what they do.
+        self.cost = perf_counter_ns() - start + 5_000 * (self.calls + len(graph.ops))
 
         def after() -> None:
             end()
+            self.cost += graph.spent[0]
             if left is not None:
                 self._count(left)
             for finding in expanded(graph):

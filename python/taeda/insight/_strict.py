@@ -43,7 +43,7 @@ class strict:
     ============= ================================================================================
 
     Some checks take little time, and are made in each step. Those that look at the graph, all
-    parameters, or all gradients are made in the first three steps, and then as often as takes 2 %
+    parameters, or all gradients are made in the first three steps, and then as often as takes 1 %
     of the time; a mistake that begins later is found a few steps later.
 
     Args:

@@ -1,8 +1,13 @@
-"""Listening to ``backward()``: `Tensor.backward` is replaced while somebody listens."""
+"""Listening to ``backward()`` and ``step()``: both are replaced while somebody listens.
+
+An optimizer's ``step`` becomes an attribute of its own, which costs much less than hooks do.
+"""
 
 from __future__ import annotations
 
 import functools
+import types
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from taeda import _C
@@ -26,15 +31,22 @@ _of_lists: Any = _C._run_backward
 _method: Any = Tensor.__dict__["backward"]
 
 
-@functools.wraps(_of_tensors)
-def _backward(self: Any, *args: Any, **kwargs: Any) -> Any:
-    if len(_listeners) == 1 and not args and not kwargs:
-        after = _listeners[0].before_backward(self, True)
-        result = _of_tensors(self)
-        if after is not None:
-            after()
-        return result
-    return _listened(self, lambda: _of_tensors(self, *args, **kwargs), not args and not kwargs)
+def _backward(listener: Listener | None) -> Any:
+    """What `Tensor.backward` is; the quick way is for a single listener."""
+    before = listener.before_backward if listener is not None else None
+
+    @functools.wraps(_of_tensors)
+    def backward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if before is None or args or kwargs:
+            plain = not args and not kwargs
+            return _listened(self, lambda: _of_tensors(self, *args, **kwargs), plain)
+        after = before(self, True)
+        if after is None:
+            return _of_tensors(self)
+        _of_tensors(self)
+        after()
+
+    return backward
 
 
 def _run_backward(roots: Any, *args: Any) -> Any:
@@ -54,15 +66,50 @@ def _listened(loss: Any, run: Any, plain: bool) -> Any:
 
 def listen(listener: Listener) -> None:
     """Tell a listener of every backward pass from now on."""
-    if not _listeners:
-        Tensor.backward = _backward  # type: ignore[method-assign]
-        _C._run_backward = _run_backward
     _listeners.append(listener)
+    _replace()
 
 
 def leave(listener: Listener) -> None:
     """Tell it no more."""
     _listeners.remove(listener)
-    if not _listeners:
-        Tensor.backward = _method  # type: ignore[method-assign]
-        _C._run_backward = _of_lists
+    _replace()
+
+
+def _replace() -> None:
+    one = _listeners[0] if len(_listeners) == 1 else None
+    Tensor.backward = _backward(one) if _listeners else _method  # type: ignore[method-assign]
+    _C._run_backward = _run_backward if _listeners else _of_lists
+
+
+Step = Callable[..., Any]
+Around = Callable[[Step], Step]
+
+
+def surround(optimizer: Any, around: Around) -> None:
+    """Have an optimizer's ``step`` be ``around(step)``."""
+    own = optimizer.__dict__
+    if "_around_step" not in own:
+        base = own.get("step") or types.MethodType(type(optimizer).step, optimizer)
+        own["_around_step"] = [("step" in own, base)]
+    own["_around_step"].append((True, around))
+    _rebuild(own)
+
+
+def release(optimizer: Any, around: Around) -> None:
+    """End what `surround` began."""
+    own = optimizer.__dict__
+    own["_around_step"].remove((True, around))
+    _rebuild(own)
+
+
+def _rebuild(own: dict[str, Any]) -> None:
+    (given, step), *rest = own["_around_step"]
+    for _, around in rest:
+        step = around(step)
+    if rest or given:
+        own["step"] = step
+    else:
+        del own["step"]
+    if not rest:
+        del own["_around_step"]

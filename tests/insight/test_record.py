@@ -1,0 +1,146 @@
+"""record keeps what the steps did, and disturbs nothing."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+
+import pytest
+
+import taeda
+from taeda import nn
+from taeda.nn import functional as F
+
+
+def setting(activation=nn.ReLU):
+    taeda.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), activation(), nn.Linear(8, 3))
+    optimizer = taeda.optim.SGD(model.parameters(), lr=0.1)
+    return model, optimizer, taeda.randn(6, 4), taeda.tensor([0, 1, 2, 0, 1, 2])
+
+
+def train(model, optimizer, x, y, steps=10):
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def test_numbers():
+    model, optimizer, x, y = setting()
+    before = model[0].weight.detach().clone()
+    with taeda.record(model, optimizer, every=1) as run:
+        losses = train(model, optimizer, x, y, 1)
+        grad = model[0].weight.grad.clone()
+        change = (model[0].weight.detach() - before).norm() / before.norm()
+        losses += train(model, optimizer, x, y, 9)
+    assert run.losses == losses and len(run.times) == 10 and min(run.times) > 0
+    assert list(run.gradients) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    assert run.gradients["0.weight"][0] == pytest.approx(grad.norm().item())
+    assert run.ratios["0.weight"][0] == pytest.approx(change.item())
+    squares = sum(values[4] ** 2 for values in run.gradients.values())
+    assert run.grad_norms[4] == pytest.approx(squares**0.5)
+    assert list(run.dead) == ["1"] and len(run.dead["1"]) == 10
+
+
+def test_dead_units():
+    model, optimizer, x, y = setting()
+    with taeda.no_grad():
+        model[0].weight[:2] = 0
+        model[0].bias[:2] = -1
+    with taeda.record(model, optimizer) as run:
+        train(model, optimizer, x, y, 1)
+    alive = (model[0](x) > 0).any(0).float().mean().item()
+    assert run.dead["1"][0] >= 0.25 and run.dead["1"][0] == pytest.approx(1 - alive, abs=0.13)
+
+    conv = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(16, 1))
+    with taeda.no_grad():
+        conv[0].weight[1] = 0
+        conv[0].bias[:] = taeda.tensor([9.0, -1.0, 9.0, 9.0])
+    with taeda.record(conv, taeda.optim.SGD(conv.parameters(), lr=0.1)) as run:
+        conv(taeda.rand(2, 1, 4, 4)).mean().backward()
+        run.optimizer.step()
+    assert run.dead["1"][0] == 0.25  # one channel of four
+
+
+def test_the_same_results_and_no_trace():
+    plain = train(*setting())
+    model, optimizer, x, y = setting()
+    with taeda.strict(), taeda.record(model, optimizer) as run:
+        assert train(model, optimizer, x, y) == plain
+    assert run.losses == plain
+    assert "step" not in vars(optimizer) and "_around_step" not in vars(optimizer)
+    switch = taeda.strict().enable()
+    with taeda.record(model, optimizer):
+        switch.disable()
+        train(model, optimizer, x, y, 1)
+        optimizer.preview()
+    assert "step" not in vars(optimizer) and "_around_step" not in vars(optimizer)
+    assert taeda.Tensor.backward.__name__ == "backward" and nn.Module._call_hooks is None
+
+
+def test_accumulated_and_separate_losses():
+    model, optimizer, x, y = setting()
+    with taeda.record(model, optimizer) as run:
+        for _ in range(2):
+            optimizer.zero_grad()
+            for _ in range(3):
+                (F.cross_entropy(model(x), y) / 3).backward()
+            optimizer.step()
+        optimizer.zero_grad()
+        model(x).backward(taeda.ones(6, 3))
+        optimizer.step()
+    loss = F.cross_entropy(setting()[0](x), y).item()
+    assert run.losses[0] == pytest.approx(loss) and run.losses[2] is None
+
+
+def test_files_and_printing(tmp_path):
+    model, optimizer, x, y = setting()
+    with taeda.record(model, optimizer, every=2) as run:
+        assert repr(run) == "<record: no steps>"
+        train(model, optimizer, x, y)
+    run.to_csv(tmp_path / "run.csv")
+    with open(tmp_path / "run.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 10 and float(rows[3]["loss"]) == run.losses[3]
+    assert rows[2]["grad_norm"] and not rows[1]["grad_norm"] and rows[2]["ratio/0.weight"]
+    assert "10 steps" in repr(run) and "of the weights" in repr(run)
+    model, optimizer, *_ = setting()
+    with taeda.record(model, optimizer) as run:
+        pass
+    run.to_csv(tmp_path / "empty.csv")
+    assert (tmp_path / "empty.csv").read_text().strip() == "step,loss,seconds"
+
+
+@pytest.mark.parametrize("activation", [nn.ReLU, nn.Tanh])
+def test_plot(activation, tmp_path):
+    pytest.importorskip("matplotlib")
+    model, optimizer, x, y = setting(activation)
+    with taeda.record(model, optimizer) as run:
+        train(model, optimizer, x, y)
+    figure = run.plot(tmp_path / "run.png")
+    assert len(figure.axes) == 4 and (tmp_path / "run.png").stat().st_size > 10_000
+
+
+def test_tensorboard(tmp_path):
+    model, optimizer, x, y = setting()
+    with taeda.record(model, optimizer) as run:
+        train(model, optimizer, x, y)
+    if importlib.util.find_spec("tensorboard") is None:
+        with pytest.raises(ModuleNotFoundError):
+            run.to_tensorboard(tmp_path)
+        return
+    run.to_tensorboard(tmp_path)
+    assert any(file.stat().st_size > 200 for file in tmp_path.iterdir())
+
+
+def test_wrong_arguments():
+    model, optimizer, *_ = setting()
+    with pytest.raises(TypeError, match=r"record\(\): model must be a Module"):
+        taeda.record(optimizer, model)
+    with pytest.raises(ValueError, match="every must be at least 1"):
+        taeda.record(model, optimizer, every=0)
