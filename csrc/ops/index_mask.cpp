@@ -9,7 +9,7 @@ Tensor mask_flat_indices(const Tensor& mask) {
   auto* m = bytes.data_as<uint8_t>();
   const int64_t total = cpu::count_true(m, bytes.numel());
   Tensor flat = empty(Dims{total}, {DType::Int64, mask.device()});
-  cpu::true_places(m, bytes.numel(), flat.data_as<int64_t>(), total);
+  cpu::true_indices(m, bytes.numel(), flat.data_as<int64_t>(), total);
   return flat;
 }
 
@@ -24,7 +24,7 @@ TensorList mask_indices(const Tensor& mask) {
     columns[d] = out[d].data_as<int64_t>();
   }
   if (nd > 0) {
-    cpu::place_coordinates(flat.data_as<int64_t>(), flat.numel(), mask.sizes(), columns.data(), 1);
+    cpu::index_coordinates(flat.data_as<int64_t>(), flat.numel(), mask.sizes(), columns.data(), 1);
   }
   return out;
 }
@@ -45,7 +45,7 @@ Tensor nonzero_op(const Tensor& x) {
   if (nd == 0) return out;
   std::vector<int64_t*> columns(nd);
   for (size_t d = 0; d < nd; ++d) columns[d] = out.data_as<int64_t>() + d;
-  cpu::place_coordinates(flat.data_as<int64_t>(), flat.numel(), x.sizes(), columns.data(),
+  cpu::index_coordinates(flat.data_as<int64_t>(), flat.numel(), x.sizes(), columns.data(),
                          static_cast<int64_t>(nd));
   return out;
 }

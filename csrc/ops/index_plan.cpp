@@ -155,7 +155,7 @@ IndexPlan plan_of(const Indexed& r, bool compute) {
       only.defined() && r.strides[first] == 1 && only.is_contiguous() && l.count > 0 &&
       !find_outside(only, 0, r.sizes[first])) {
     p.offsets = only;
-    l.places = only.data_as<int64_t>();
+    l.offsets = only.data_as<int64_t>();
     return p;
   }
   p.offsets = empty(Dims{l.count}, {DType::Int64, {}});
@@ -176,7 +176,7 @@ IndexPlan plan_of(const Indexed& r, bool compute) {
     }
     cpu::add_offsets(index.data_as<int64_t>(), l.count, size, stride, d == first, offsets);
   }
-  l.places = offsets;
+  l.offsets = offsets;
   return p;
 }
 

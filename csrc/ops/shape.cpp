@@ -1,7 +1,8 @@
 // Shape ops that may copy: reshape, roll, flip, repeat, and composites of views.
 #include "base/checked.h"
-#include "kernels/cpu/index/index_move.h"
+#include "kernels/cpu/pointwise/pointwise.h"
 #include "ops/shape_util.h"
+#include "tensor/plan.h"
 
 namespace taeda {
 namespace {
@@ -139,8 +140,7 @@ Tensor flip_op(const Tensor& x, DimsRef dims) {
     first += (x.sizes()[i] - 1) * strides[i];
     strides[i] = -strides[i];
   }
-  auto* src = static_cast<const char*>(x.data()) + first * static_cast<int64_t>(x.itemsize());
-  cpu::move_strided(out.data(), out.strides(), src, strides, x.sizes(), x.dtype());
+  run_copy(Plan(out, x, strides, first));
   return out;
 }
 void flip_backward(Backward& b) { b.set(0, op<"flip">(b.grad(), b.arg<Dims>(1))); }
@@ -192,7 +192,8 @@ Tensor repeat_op(const Tensor& x, DimsRef repeats) {
   Tensor out = empty(sizes, x.options());
   if (x.is_meta() || out.numel() == 0) return out;
   Dims both = interleaved(repeats, x.sizes());
-  cpu::move_strided(out.data(), contiguous_strides(both), x.data(), strides, both, x.dtype());
+  const Tensor to = raw_view(out, both, contiguous_strides(both), out.offset());
+  run_copy(Plan(to, x, strides, 0));
   return out;
 }
 void repeat_backward(Backward& b) {

@@ -52,6 +52,23 @@ Plan::Plan(DimsRef given, std::span<const Tensor* const> operands)
     dtype[k] = t.dtype();
     strides[k] = byte_strides(t, given);
   }
+  order_and_coalesce(given);
+}
+
+Plan::Plan(const Tensor& to, const Tensor& from, DimsRef from_strides, int64_t first) : count(2) {
+  const Tensor* const operands[] = {&to, &from};
+  const auto item = static_cast<int64_t>(from.itemsize());
+  for (int k = 0; k < count; ++k) {
+    data[k] = static_cast<char*>(operands[k]->data());
+    dtype[k] = operands[k]->dtype();
+  }
+  data[1] += first * item;
+  strides[0] = byte_strides(to, to.sizes());
+  for (const int64_t s : from_strides) strides[1].push_back(s * item);
+  order_and_coalesce(to.sizes());
+}
+
+void Plan::order_and_coalesce(DimsRef given) {
   for (int64_t s : given) numel *= s;
   const Dims order = dimension_order(given, {strides, static_cast<size_t>(count)});
 

@@ -23,6 +23,9 @@ struct Plan {
 
   // Operands in order. Each must broadcast to `sizes`.
   Plan(DimsRef sizes, std::span<const Tensor* const> operands);
+  // Of `to` and `from`, where that has other strides, and begins `first` elements later: strides
+  // that no tensor can have, as they may be negative.
+  Plan(const Tensor& to, const Tensor& from, DimsRef strides, int64_t first);
 
   // Byte offset of operand `k` at the start of `row`, the flat index over all dimensions but the
   // fastest.
@@ -37,6 +40,9 @@ struct Plan {
   // Whether the operand is contiguous in iteration order.
   bool dense(int k) const;
   bool constant(int k) const;  // the same element throughout (broadcast)
+
+ private:
+  void order_and_coalesce(DimsRef given);
 };
 
 // The layout of a result: dense, with the dimensions in the order that they have in the inputs.

@@ -1,4 +1,4 @@
-// gather and scatter: the places along one dimension come from an index of the same rank.
+// gather and scatter: the indices along one dimension come from an index of the same rank.
 #pragma once
 
 #include "base/dims.h"
@@ -17,9 +17,9 @@ struct ScatterLayout {
   int64_t size;  // of the target along dim
 };
 
-// Returns false, with `out` written in part, if an index lies outside of x's places.
+// Returns false, with `out` written in part, if an index is out of bounds.
 bool gather(void* out, const void* x, const ScatterLayout& l, DType dtype);
-// As gather; entries that meet at one place are applied in row-major order of the index along
+// As gather; entries that meet at one element are applied in row-major order of the index along
 // `dim`.
 bool scatter(void* target, const void* src, const ScatterLayout& l, DType dtype, ScatterMode mode);
 

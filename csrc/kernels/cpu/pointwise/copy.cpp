@@ -4,7 +4,6 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/stream.h"
-#include "kernels/cpu/index/index_move.h"
 #include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/pointwise/simd/transpose.h"
 #include "kernels/cpu/simd/pick.h"
@@ -133,6 +132,14 @@ bool run_streamed(const Plan& plan) {
   return true;
 }
 
+// A dtype of 2, 4, 8 or 16 bytes, for elements that are only moved.
+DType dtype_of_size(int64_t bytes) {
+  return bytes == 16  ? DType::Complex128
+         : bytes == 8 ? DType::Int64
+         : bytes == 4 ? DType::Int32
+                      : DType::Int16;
+}
+
 // Short rows that lie side by side on both sides, moved as one element of that size; null where
 // they are not such.
 std::optional<Plan> with_rows_as_elements(const Plan& plan) {
@@ -151,7 +158,7 @@ std::optional<Plan> with_rows_as_elements(const Plan& plan) {
   wide.numel /= plan.sizes[0];
   wide.sizes = rest(plan.sizes);
   for (int k = 0; k < 2; ++k) {
-    wide.dtype[k] = cpu::dtype_of_size(row);
+    wide.dtype[k] = dtype_of_size(row);
     wide.strides[k] = rest(plan.strides[k]);
   }
   return wide;
