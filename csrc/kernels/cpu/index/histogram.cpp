@@ -12,14 +12,16 @@ namespace {
 constexpr int64_t kMostBins = 4096;  // of which several tables fit into a cache
 constexpr int64_t kParts = 16, kPart = 65536, kBlock = 512;
 
-// Counts what `places_of` says of n elements: of a block of m from `first` on it returns the bins,
-// perhaps in the memory given to it, `bins` for what does not count. Parts of the elements have
-// tables of their own, four each: a count would wait for itself where a number comes again soon.
-template <class F> void count_places(int64_t n, int64_t bins, int64_t* out, F&& places_of) {
-  const int64_t length = std::max(kPart, (n + kParts - 1) / kParts);
-  const int64_t parts = (n + length - 1) / length;
+// Counts the bins of n elements: of a block of m from `first` on `bins_of` returns them, perhaps in
+// the memory given to it, `bins` for what does not count. Where there are few bins, parts of the
+// elements have tables of their own, four each: a count would wait for itself where a number comes
+// again soon.
+template <class F> void count_bins(int64_t n, int64_t bins, int64_t* out, F&& bins_of) {
+  const bool few = bins <= kMostBins && n / 8 >= bins;
+  const int64_t length = few ? std::max(kPart, (n + kParts - 1) / kParts) : n;
+  const int64_t parts = few ? (n + length - 1) / length : 1;
   const auto width = static_cast<size_t>(bins) + 1;
-  std::vector<uint32_t> tables(4 * width * static_cast<size_t>(parts));
+  std::vector<uint32_t> tables(few ? 4 * width * static_cast<size_t>(parts) : 0);
   parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
     int32_t memory[kBlock];
     for (int64_t p = begin; p < end; ++p) {
@@ -28,15 +30,18 @@ template <class F> void count_places(int64_t n, int64_t bins, int64_t* out, F&& 
       const int64_t last = std::min(n, (p + 1) * length);
       for (int64_t first = p * length; first < last; first += kBlock) {
         const int64_t m = std::min(kBlock, last - first);
-        const auto* places = places_of(first, m, memory);
+        const auto* bin = bins_of(first, m, memory);
         int64_t i = 0;
-        for (; i + 4 <= m; i += 4) {
-          ++a[places[i]];
-          ++b[places[i + 1]];
-          ++c[places[i + 2]];
-          ++d[places[i + 3]];
+        for (; few && i + 4 <= m; i += 4) {
+          ++a[bin[i]];
+          ++b[bin[i + 1]];
+          ++c[bin[i + 2]];
+          ++d[bin[i + 3]];
         }
-        for (; i < m; ++i) ++a[places[i]];
+        for (; few && i < m; ++i) ++a[bin[i]];
+        for (; i < m; ++i) {
+          if (static_cast<int64_t>(bin[i]) < bins) ++out[bin[i]];
+        }
       }
     }
   });
@@ -45,21 +50,18 @@ template <class F> void count_places(int64_t n, int64_t bins, int64_t* out, F&& 
   }
 }
 
-// Whether tables are worth their memory.
-bool few_bins(int64_t n, int64_t bins) { return bins <= kMostBins && n / 8 >= bins; }
-
 // Where v of [low, high] falls; the last bin where a difference is beyond what T can hold.
 template <class T, class I> I even_bin(T v, T low, T high, I bins) {
   const T at = (v - low) * static_cast<T>(bins) / (high - low);
   return at < static_cast<T>(bins) ? std::min(static_cast<I>(at), bins - 1) : bins - 1;
 }
 template <class T>
-[[gnu::optimize("O3"), gnu::noinline]] void even_places(const T* x, int64_t n, T low, T high,
-                                                        int32_t bins, int32_t* places) {
+[[gnu::optimize("O3"), gnu::noinline]] void even_bins(const T* x, int64_t n, T low, T high,
+                                                      int32_t bins, int32_t* bin) {
   for (int64_t i = 0; i < n; ++i) {
     const bool inside = x[i] >= low && x[i] <= high;
-    const int32_t bin = even_bin(inside ? x[i] : low, low, high, bins);
-    places[i] = inside ? bin : bins;
+    const int32_t at = even_bin(inside ? x[i] : low, low, high, bins);
+    bin[i] = inside ? at : bins;
   }
 }
 
@@ -87,18 +89,9 @@ std::pair<int64_t, int64_t> whole_range(const void* data, int64_t n, DType dtype
   int64_t least = 0, most = 0;
   visit_whole(dtype, [&](auto tag) {
     const auto* x = static_cast<const typename decltype(tag)::type*>(data);
-    const int64_t parts = (n + kPart - 1) / kPart;
-    std::vector<decltype(extremes_of(x, n))> found(static_cast<size_t>(parts));
-    parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) {
-        found[static_cast<size_t>(p)] = extremes_of(x + p * kPart, std::min(kPart, n - p * kPart));
-      }
-    });
-    least = most = static_cast<int64_t>(x[0]);
-    for (const auto& e : found) {
-      least = std::min(least, static_cast<int64_t>(e.least));
-      most = std::max(most, static_cast<int64_t>(e.most));
-    }
+    const auto e = extremes_of(x, n);
+    least = static_cast<int64_t>(e.least);
+    most = static_cast<int64_t>(e.most);
   });
   return {least, most};
 }
@@ -106,25 +99,16 @@ std::pair<int64_t, int64_t> whole_range(const void* data, int64_t n, DType dtype
 void count_whole(const void* data, int64_t n, DType dtype, int64_t bins, int64_t* out) {
   visit_whole(dtype, [&](auto tag) {
     const auto* x = static_cast<const typename decltype(tag)::type*>(data);
-    if (!few_bins(n, bins)) {
-      for (int64_t i = 0; i < n; ++i) ++out[x[i]];
-      return;
-    }
-    count_places(n, bins, out, [x](int64_t first, int64_t, int32_t*) { return x + first; });
+    count_bins(n, bins, out, [x](int64_t first, int64_t, int32_t*) { return x + first; });
   });
 }
 
 template <class T>
 void count_even(const T* x, int64_t n, T low, T high, int64_t bins, int64_t* out) {
-  if (few_bins(n, bins)) {
-    return count_places(n, bins, out, [&](int64_t first, int64_t m, int32_t* places) {
-      even_places(x + first, m, low, high, static_cast<int32_t>(bins), places);
-      return places;
-    });
-  }
-  for (int64_t i = 0; i < n; ++i) {
-    if (x[i] >= low && x[i] <= high) ++out[even_bin(x[i], low, high, bins)];
-  }
+  count_bins(n, bins, out, [&](int64_t first, int64_t m, int32_t* bin) {
+    even_bins(x + first, m, low, high, static_cast<int32_t>(bins), bin);
+    return bin;
+  });
 }
 template void count_even(const float*, int64_t, float, float, int64_t, int64_t*);
 template void count_even(const double*, int64_t, double, double, int64_t, int64_t*);
@@ -132,19 +116,14 @@ template void count_even(const double*, int64_t, double, double, int64_t, int64_
 template <class T>
 void count_between(const T* x, int64_t n, const T* edges, int64_t bins, int64_t* out) {
   const T low = edges[0], high = edges[bins], scale = static_cast<T>(bins) / (high - low);
-  const auto inside = [low, high](T v) { return v >= low && v <= high; };
-  if (few_bins(n, bins)) {
-    return count_places(n, bins, out, [&](int64_t first, int64_t m, int32_t* places) {
-      for (int64_t i = 0; i < m; ++i) {
-        const T v = x[first + i];
-        places[i] = static_cast<int32_t>(inside(v) ? bin_between(v, edges, bins, scale) : bins);
-      }
-      return places;
-    });
-  }
-  for (int64_t i = 0; i < n; ++i) {
-    if (inside(x[i])) ++out[bin_between(x[i], edges, bins, scale)];
-  }
+  count_bins(n, bins, out, [&](int64_t first, int64_t m, int32_t* bin) {
+    for (int64_t i = 0; i < m; ++i) {
+      const T v = x[first + i];
+      const bool inside = v >= low && v <= high;
+      bin[i] = static_cast<int32_t>(inside ? bin_between(v, edges, bins, scale) : bins);
+    }
+    return bin;
+  });
 }
 template void count_between(const float*, int64_t, const float*, int64_t, int64_t*);
 template void count_between(const double*, int64_t, const double*, int64_t, int64_t*);

@@ -1,14 +1,14 @@
-// Places in sorted lines, and whether an element is one of others.
+// Binary searches in sorted lines, and whether an element is one of others.
 #include "kernels/cpu/common/scratch.h"
 #include "kernels/cpu/index/sort_keys.h"
 
 namespace taeda::cpu {
 
 namespace {
-// Where `Together` values belong in a sorted line, in as many steps for each, without a branch that
-// nothing could foresee; none waits for another.
+// Where `Together` values belong in a sorted line, each in as many steps and without a branch,
+// which could not be predicted; none waits for another.
 template <bool Right, int Together, class T>
-void some_places_in(const T* sorted, int64_t length, const T* values, int64_t* out) {
+void find_some(const T* sorted, int64_t length, const T* values, int64_t* out) {
   const auto goes_right = [](T at, T value) {
     return static_cast<int64_t>(Right ? !(at > value) : !(at >= value));
   };
@@ -23,12 +23,12 @@ void some_places_in(const T* sorted, int64_t length, const T* values, int64_t* o
   for (int t = 0; t < Together; ++t) out[t] = at[t] + goes_right(sorted[at[t]], values[t]);
 }
 template <bool Right, class T>
-void places_in(const T* sorted, int64_t length, const T* values, int64_t n, int64_t* out) {
+void find_all(const T* sorted, int64_t length, const T* values, int64_t n, int64_t* out) {
   constexpr int together = 8;
   int64_t i = 0;
   for (; i + together <= n; i += together)
-    some_places_in<Right, together>(sorted, length, values + i, out + i);
-  for (; i < n; ++i) some_places_in<Right, 1>(sorted, length, values + i, out + i);
+    find_some<Right, together>(sorted, length, values + i, out + i);
+  for (; i < n; ++i) find_some<Right, 1>(sorted, length, values + i, out + i);
 }
 }  // namespace
 
@@ -42,7 +42,7 @@ void search_sorted(const void* sorted, const int64_t* order, const void* values,
     bool shared = lines == 1;
     int64_t total = values_per_line * lines;
     if (shared && !order && !is_nan(s[line_length - 1])) {
-      const auto run = right ? places_in<true, T> : places_in<false, T>;
+      const auto run = right ? find_all<true, T> : find_all<false, T>;
       return parallel_for(total, 2048, [&](int64_t begin, int64_t end) {
         run(s, line_length, v + begin, end - begin, out + begin);
       });

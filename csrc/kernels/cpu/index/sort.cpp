@@ -1,5 +1,5 @@
 // Whole lines in order. Few elements are put where the number of smaller ones says. More become
-// words, a key's distance from the least above its place, so that one comparison is that of the
+// words, a key's distance from the least above its index, so that one comparison is that of the
 // pair.
 #include "kernels/cpu/common/scratch.h"
 #include "kernels/cpu/index/sort_keys.h"
@@ -38,15 +38,15 @@ template <class T> class LineSorter {
  private:
   static constexpr int64_t kGrain = 16384;
 
-  void put(const T* x, int64_t place, T* values, int64_t* indices, int64_t at) const {
-    values[at * l_.out_stride] = x[place * l_.x_stride];
-    indices[at * l_.out_stride] = place;
+  void put(const T* x, int64_t index, T* values, int64_t* indices, int64_t at) const {
+    values[at * l_.out_stride] = x[index * l_.x_stride];
+    indices[at * l_.out_stride] = index;
   }
 
   // A value that need not be read from where it lies, which in a long line is far away.
-  void put_value(T value, int64_t place, T* values, int64_t* indices, int64_t at) const {
+  void put_value(T value, int64_t index, T* values, int64_t* indices, int64_t at) const {
     values[at * l_.out_stride] = value;
-    indices[at * l_.out_stride] = place;
+    indices[at * l_.out_stride] = index;
   }
 
   void few(const T* x, T* values, int64_t* indices) const {
@@ -68,7 +68,7 @@ template <class T> class LineSorter {
       uint32_t* c = counts_.data() + static_cast<size_t>(p) * kBytes;
       for (int64_t i = first; i < first + m; ++i) ++c[keys[i]];
     });
-    counts_to_places(counts_, kBytes);
+    counts_to_offsets(counts_, kBytes);
     each_part(n, [&](int64_t p, int64_t first, int64_t m) {
       uint32_t* c = counts_.data() + static_cast<size_t>(p) * kBytes;
       for (int64_t i = first; i < first + m; ++i) {
@@ -87,52 +87,41 @@ template <class T> class LineSorter {
       });
       return;
     }
-    const auto [least, most] = extremes(n);
-    const int place_bits = std::bit_width(static_cast<uint64_t>(n - 1));
+    const auto [least, most] = extremes_of(keys, n);
+    const int index_bits = std::bit_width(static_cast<uint64_t>(n - 1));
     const int wide = std::bit_width(static_cast<U>(most - least));
-    const int dropped = std::max(0, wide + place_bits - 64), bits = wide - dropped;
+    const int dropped = std::max(0, wide + index_bits - 64), bits = wide - dropped;
     const auto word = [=, least = least](int64_t j) {
       const auto distance = static_cast<uint64_t>(static_cast<U>(keys[j] - least));
-      return distance >> dropped << place_bits | static_cast<uint64_t>(j);
+      return distance >> dropped << index_bits | static_cast<uint64_t>(j);
     };
-    const uint64_t places = (uint64_t(1) << place_bits) - 1;
+    const uint64_t index_mask = (uint64_t(1) << index_bits) - 1;
     const auto finish = [&, least = least](uint64_t* words, int64_t first, int64_t m) {
-      if (dropped > 0) order_by_rest(words, m, place_bits, places);
-      parallel_for(std::min(m, l_.k - first), kManyWords, [&](int64_t begin, int64_t end) {
+      if (dropped > 0) order_by_rest(words, m, index_bits, index_mask);
+      parallel_for(std::min(m, l_.k - first), kLongPart, [&](int64_t begin, int64_t end) {
         for (int64_t j = begin; j < end; ++j) {
-          const auto place = static_cast<int64_t>(words[j] & places);
-          const auto distance = static_cast<U>(words[j] >> place_bits);
+          const auto index = static_cast<int64_t>(words[j] & index_mask);
+          const auto distance = static_cast<U>(words[j] >> index_bits);
           const auto key = static_cast<U>(static_cast<U>(distance + least) ^ flip_);
-          if (dropped > 0 || is_shared<T>(key)) put(x, place, values, indices, first + j);
-          else put_value(of_key<T>(key), place, values, indices, first + j);
+          if (dropped > 0 || is_shared<T>(key)) put(x, index, values, indices, first + j);
+          else put_value(of_key<T>(key), index, values, indices, first + j);
         }
       });
     };
-    if (n >= kManyWords && n < kMostCounted)
-      return sort_pieces(word, n, place_bits, bits, words_.data(), spare_.data(), 0, finish);
+    if (n >= kLongPart && n < kMostCounted)
+      return sort_pieces(word, n, index_bits, bits, words_.data(), spare_.data(), 0, finish);
     for (int64_t j = 0; j < n; ++j) words_.data()[j] = word(j);
-    finish(sort_words(words_.data(), spare_.data(), n, place_bits, bits), 0, n);
-  }
-
-  Extremes<U> extremes(int64_t n) const {
-    std::vector<Extremes<U>> found(static_cast<size_t>(parts_of(n)));
-    each_part(n, [&](int64_t p, int64_t first, int64_t m) {
-      found[static_cast<size_t>(p)] = extremes_of(keys_.data() + first, m);
-    });
-    Extremes<U> whole = found[0];
-    for (const Extremes<U>& part : found)
-      whole = {std::min(whole.least, part.least), std::max(whole.most, part.most)};
-    return whole;
+    finish(sort_words(words_.data(), spare_.data(), n, index_bits, bits), 0, n);
   }
 
   // Words whose keys differ in what was dropped of them only.
-  void order_by_rest(uint64_t* words, int64_t n, int place_bits, uint64_t places) const {
-    const auto before = [keys = keys_.data(), places](uint64_t a, uint64_t b) {
-      const U p = keys[a & places], q = keys[b & places];
+  void order_by_rest(uint64_t* words, int64_t n, int index_bits, uint64_t index_mask) const {
+    const auto before = [keys = keys_.data(), index_mask](uint64_t a, uint64_t b) {
+      const U p = keys[a & index_mask], q = keys[b & index_mask];
       return p != q ? p < q : a < b;
     };
     for (int64_t j = 0, end; j < n; j = end) {
-      for (end = j + 1; end < n && (words[end] ^ words[j]) >> place_bits == 0;) ++end;
+      for (end = j + 1; end < n && (words[end] ^ words[j]) >> index_bits == 0;) ++end;
       if (end - j > 1 && !std::is_sorted(words + j, words + end, before))
         std::sort(words + j, words + end, before);
     }

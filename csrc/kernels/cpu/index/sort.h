@@ -16,7 +16,7 @@ struct SortLines {
   int64_t k, out_stride;  // results per line
 };
 
-// The k first of each line in ascending (descending) order, with their places. k = n sorts.
+// The k first of each line in ascending (descending) order, with their indices. k = n sorts.
 void sort_lines(const void* x, void* values, int64_t* indices, const SortLines& l, DType dtype,
                 bool descending, bool ordered);
 // Element number `rank` of each line in ascending order. With `nan_first`, a NaN of a line is its

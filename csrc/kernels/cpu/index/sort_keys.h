@@ -98,7 +98,7 @@ template <class F> void visit_sortable(DType dtype, F&& f) {
   });
 }
 
-// The k first of each line in ascending (descending) order, with their places; in that order where
+// The k first of each line in ascending (descending) order, with their indices; in that order where
 // `ordered`.
 void first_of_lines(const void* x, void* values, int64_t* indices, const SortLines& l, DType dtype,
                     bool descending, bool ordered);

@@ -43,13 +43,13 @@ void merge_sort(uint64_t* words, uint64_t* spare, int64_t n) {
 }
 
 // As few digits as do not take longer to look through than the words: the first cache has room for
-// as many places to write to as the narrow ones have.
+// as many lines to write to as the narrow ones have.
 int digit_bits(int64_t n) { return n < 4096 ? 8 : kMostBits; }
 
 using Counts = std::array<uint32_t, size_t{1} << kMostBits>;
 
-// Words to the places of their digits from bit `shift` on, of which `counts` says how many there
-// are; where Next, the next digits are counted meanwhile.
+// Moves words to the offsets of their digits from bit `shift` on, of which `counts` says how many
+// there are; where Next, the next digits are counted meanwhile.
 template <bool Next>
 void move_words(const uint64_t* from, uint64_t* to, int64_t n, int shift, int width, Counts& counts,
                 Counts& next) {
@@ -81,7 +81,7 @@ uint64_t* digit_sort(uint64_t* from, uint64_t* to, int64_t n, int low, int end, 
 
 }  // namespace
 
-void counts_to_places(std::vector<uint32_t>& counts, size_t digits) {
+void counts_to_offsets(std::vector<uint32_t>& counts, size_t digits) {
   uint32_t sum = 0;
   for (size_t d = 0; d < digits; ++d) {
     for (size_t i = d; i < counts.size(); i += digits) sum += std::exchange(counts[i], sum);

@@ -11,77 +11,64 @@
 namespace taeda::cpu {
 namespace {
 
-// A key with its place; keys of up to 32 bits are packed with it into one word, whose order is that
-// of the pair.
-struct Packed {
-  uint64_t word;
-  Packed() = default;
-  Packed(uint64_t key, uint64_t place) : word(key << 32 | place) {}
-  uint64_t key() const { return word >> 32; }
-  int64_t place() const { return static_cast<int64_t>(word & 0xffffffff); }
-  bool operator<(const Packed& o) const { return word < o.word; }
-};
-struct Wide {
-  uint64_t k, p;
-  Wide() = default;
-  Wide(uint64_t key, uint64_t place) : k(key), p(place) {}
-  uint64_t key() const { return k; }
-  int64_t place() const { return static_cast<int64_t>(p); }
-  bool operator<(const Wide& o) const { return k != o.k ? k < o.k : p < o.p; }
+// A key above its index, so that one comparison is that of the pair: in one word where both have
+// 32 bits.
+template <class E> constexpr int kIndexBits = sizeof(E) * 4;
+template <class E> E entry(uint64_t key, int64_t index) {
+  return static_cast<E>(key) << kIndexBits<E> | static_cast<uint64_t>(index);
+}
+template <class E> int64_t index_in(E e) {
+  return static_cast<int64_t>(e & ((E(1) << kIndexBits<E>)-1));
+}
+
+// Keeps the k smallest of the entries that are added.
+template <class E> class Smallest {
+ public:
+  void begin(int64_t k, size_t room) {
+    keep_ = static_cast<size_t>(k);
+    have_ = 0;
+    a_.resize(std::max(room, keep_));
+  }
+  // Returns whether there is a new last one: entries above it need not be added.
+  bool add(E e) {
+    a_[have_++] = e;
+    if (have_ < a_.size()) return false;
+    cut();
+    return true;
+  }
+  E last() const { return a_[keep_ - 1]; }
+  // The k smallest of them, at the front.
+  E* finish() {
+    if (have_ > keep_) cut();
+    return a_.data();
+  }
+
+ private:
+  void cut() {
+    const auto end = a_.begin() + static_cast<int64_t>(have_);
+    std::nth_element(a_.begin(), a_.begin() + static_cast<int64_t>(keep_) - 1, end);
+    have_ = keep_;
+  }
+  std::vector<E> a_;
+  size_t keep_ = 0, have_ = 0;
 };
 
-// The k smallest entries of a line, made of the keys of its elements, unordered, at the front of
-// `a`. Entries above a running bound are dropped at once, and later ones that are equal to it.
-template <class E, class Key> void smallest(std::vector<E>& a, int64_t n, int64_t k, Key&& key) {
-  if (k == 0) return;
-  const auto get = [&](int64_t j) { return E(key(j), static_cast<uint64_t>(j)); };
-  auto keep = static_cast<size_t>(k);
-  if (k * 4 > n) {
-    a.resize(static_cast<size_t>(n));
-    for (int64_t i = 0; i < n; ++i) a[static_cast<size_t>(i)] = get(i);
-    if (k < n) std::nth_element(a.begin(), a.begin() + k, a.end());
-    return;
+// The k > 0 smallest entries of a line, unordered, of the keys of its elements. Those above the
+// last one so far are dropped at once, and later ones that are equal to it.
+template <class E, class Key> void smallest(Smallest<E>& found, int64_t n, int64_t k, Key&& key) {
+  const bool all = k * 4 > n;
+  found.begin(k, static_cast<size_t>(all ? n + 1 : std::max(2 * k, k + 64)));
+  E bound = ~E(0);  // no entry
+  for (int64_t i = 0; i < n; ++i) {
+    const E e = entry<E>(key(i), i);
+    if (e < bound && found.add(e)) bound = found.last();
   }
-  if (k <= 8) {  // kept in order
-    a.resize(keep);
-    for (int64_t i = 0; i < k; ++i) a[static_cast<size_t>(i)] = get(i);
-    std::sort(a.begin(), a.end());
-    uint64_t bound = a.back().key();
-    for (int64_t i = k; i < n; ++i) {
-      if (key(i) >= bound) continue;
-      const E e = get(i);
-      size_t at = keep - 1;
-      for (; at > 0 && e < a[at - 1]; --at) a[at] = a[at - 1];
-      a[at] = e;
-      bound = a.back().key();
-    }
-    return;
-  }
-  size_t room = std::max<size_t>(2 * keep, keep + 64);
-  a.resize(room);
-  size_t have = 0;
-  const auto first = std::min(n, static_cast<int64_t>(room));
-  for (int64_t i = 0; i < first; ++i) a[have++] = get(i);
-  uint64_t bound = 0;
-  const auto cut = [&] {
-    std::nth_element(a.begin(), a.begin() + k - 1, a.end());
-    bound = a[keep - 1].key();
-    have = keep;
-  };
-  if (have == room) cut();
-  for (int64_t i = first; i < n; ++i) {
-    if (key(i) >= bound) continue;
-    a[have++] = get(i);
-    if (have == room) cut();
-  }
-  if (have > keep)
-    std::nth_element(a.begin(), a.begin() + k, a.begin() + static_cast<int64_t>(have));
 }
 
 constexpr int64_t kSegment = 2048;
 
-// Elements of a line as floats in their order. `read` gives some from `first` on, in their own
-// place or in `memory`, which has room for two segments.
+// Elements of a line as floats in their order. `read` gives some from `first` on,
+// where they are or in `memory`, which has room for two segments.
 template <class T> struct FloatLine {
   const T* x;
   int64_t stride;
@@ -101,20 +88,18 @@ template <class T> struct FloatLine {
   float operator[](int64_t i) const { return static_cast<float>(x[i * stride]); }
 };
 
-// The k smallest entries of a long line of floats, unordered, at the front of `a`; returns false
-// where a NaN asks for the general way. Of each segment only those groups of elements are looked at
-// whose largest is not below the bound: first the k-th of the groups' largest, then the k-th found.
+// The same of a long line of floats; returns false where a NaN asks for the general way. Of each
+// segment only those groups of elements are looked at whose largest is not below the bound: first
+// the k-th of the groups' largest, then the k-th found.
 template <class E, class T, class Get>
-bool smallest_of_long(const FloatLine<T>& line, int64_t n, int64_t k, bool descending,
-                      std::vector<E>& a, Get&& get) {
+bool smallest_of_long(Smallest<E>& found, const FloatLine<T>& line, int64_t n, int64_t k,
+                      bool descending, Get&& get) {
   constexpr int64_t segment = kSegment, groups = simd::kSelectGroups;
   const auto& group_maxima = TAEDA_PICK(select_kernels).group_maxima;
   const float sign = descending ? 1.0f : -1.0f;
-  const auto keep = static_cast<size_t>(k), room = 2 * keep + 256;
   float best[groups], sorted[groups], bound = -std::numeric_limits<float>::infinity();
   float memory[2 * segment];
-  a.resize(room);
-  size_t have = 0;
+  found.begin(k, static_cast<size_t>(2 * k + 256));
   for (int64_t first = 0; first < n; first += segment) {
     const int64_t size = n - first < 2 * segment ? n - first : segment;
     const float* x = line.read(first, size, memory);
@@ -127,18 +112,11 @@ bool smallest_of_long(const FloatLine<T>& line, int64_t n, int64_t k, bool desce
     for (int64_t j = 0; j < groups; ++j) {
       if (best[j] < bound) continue;
       for (int64_t i = j; i < size; i += groups) {
-        if (x[i] * sign < bound) continue;
-        a[have++] = get(first + i);
-        if (have < room) continue;
-        std::nth_element(a.begin(), a.begin() + k - 1, a.end());
-        bound = line[a[keep - 1].place()] * sign;
-        have = keep;
+        if (x[i] * sign >= bound && found.add(get(first + i)))
+          bound = line[index_in(found.last())] * sign;
       }
     }
     if (size > segment) break;
-  }
-  if (have > keep) {
-    std::nth_element(a.begin(), a.begin() + k - 1, a.begin() + static_cast<int64_t>(have));
   }
   return true;
 }
@@ -149,24 +127,24 @@ void first_typed(const T* x, T* values, int64_t* indices, const SortLines& l, bo
   using U = Bits<T>;
   const U flip = descending ? static_cast<U>(~U(0)) : U(0);
   for_each_line(l, [&](int64_t begin, int64_t end) {
-    std::vector<E> a;
+    Smallest<E> found;
     for (int64_t i = begin; i < end; ++i) {
-      Line at = line_at(l, i);
+      const Line at = line_at(l, i);
       const T* p = x + at.x;
-      auto key = [&](int64_t j) { return static_cast<U>(key_of(p[j * l.x_stride]) ^ flip); };
-      auto get = [&](int64_t j) { return E(key(j), static_cast<uint64_t>(j)); };
-      bool found = false;
+      const auto key = [&](int64_t j) { return static_cast<U>(key_of(p[j * l.x_stride]) ^ flip); };
+      bool done = false;
       if constexpr (kFloat<T> && sizeof(T) <= 4) {
-        const FloatLine<T> line{p, l.x_stride};
-        found = l.n >= 512 && l.k > 0 && (l.k <= 32 || l.k <= l.n / 16) &&
-                smallest_of_long(line, l.n, l.k, descending, a, get);
+        done = l.n >= 512 && (l.k <= 32 || l.k <= l.n / 16) &&
+               smallest_of_long(found, FloatLine<T>{p, l.x_stride}, l.n, l.k, descending,
+                                [&](int64_t j) { return entry<E>(key(j), j); });
       }
-      if (!found) smallest(a, l.n, l.k, key);
-      if (ordered) std::sort(a.begin(), a.begin() + l.k);
+      if (!done) smallest(found, l.n, l.k, key);
+      E* first = found.finish();
+      if (ordered) std::sort(first, first + l.k);
       for (int64_t j = 0; j < l.k; ++j) {
-        int64_t place = a[static_cast<size_t>(j)].place();
-        values[at.out + j * l.out_stride] = p[place * l.x_stride];
-        indices[at.out + j * l.out_stride] = place;
+        const int64_t index = index_in(first[j]);
+        values[at.out + j * l.out_stride] = p[index * l.x_stride];
+        indices[at.out + j * l.out_stride] = index;
       }
     }
   });
@@ -176,16 +154,16 @@ void first_typed(const T* x, T* values, int64_t* indices, const SortLines& l, bo
 
 void first_of_lines(const void* x, void* values, int64_t* indices, const SortLines& l, DType dtype,
                     bool descending, bool ordered) {
+  if (l.k == 0) return;
   visit_sortable(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const auto run = [&](auto entry) {
-      first_typed<T, typename decltype(entry)::type>(
-          static_cast<const T*>(x), static_cast<T*>(values), indices, l, descending, ordered);
-    };
+    auto* from = static_cast<const T*>(x);
+    auto* to = static_cast<T*>(values);
     if constexpr (sizeof(T) < 8) {
-      if (l.n < (int64_t(1) << 32)) return run(Tag<Packed>{});
+      if (l.n < int64_t{1} << 32)
+        return first_typed<T, uint64_t>(from, to, indices, l, descending, ordered);
     }
-    run(Tag<Wide>{});
+    first_typed<T, unsigned __int128>(from, to, indices, l, descending, ordered);
   });
 }
 
