@@ -184,7 +184,7 @@ template <class Step> struct Update {
 
   void run(int64_t begin, int64_t end) const {
     const bool wide = operands.compute == DType::Float64;
-    const auto loop = cpu::optim_table().loops[static_cast<int>(Step::rule)][wide];
+    const auto loop = TAEDA_PICK(optim_table).loops[static_cast<int>(Step::rule)][wide];
     if (wide) run_loop<double>(loop, step, operands, begin, end);
     else run_loop<float>(loop, step, operands, begin, end);
   }

@@ -7,254 +7,145 @@
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
-// The gradient that a rule sees: turned around to climb, with the L2 penalty.
-template <class T> struct Gradient {
-  explicit Gradient(const StepBase& s)
-      : sign(s.maximize ? T(-1) : T(1)),
-        decay(static_cast<T>(s.weight_decay)) {}
-  T operator()(T g, T p) const {
-    return sign * g + (decay != 0 ? decay * p : T(0));  // 0 * inf would be nan
-  }
-  T sign, decay;
+// Which of the three states there are.
+template <bool A, bool B, bool C> struct Has {
+  static constexpr bool a = A, b = B, c = C;
 };
 
-template <class T, bool Momentum, bool Nesterov>
-void sgd_loop(const SgdStep& s, T* __restrict param, const T* __restrict grad,
-              T* __restrict momentum, int64_t n) {
-  const Gradient<T> gradient(s);
-  const T lr = static_cast<T>(s.lr);
-  const T mu = s.first ? T(0) : static_cast<T>(s.momentum);
-  const T fresh = s.first ? T(1) : static_cast<T>(1 - s.dampening);
-  const T ahead = static_cast<T>(s.momentum);
-  for (int64_t i = 0; i < n; ++i) {
-    T g = gradient(grad[i], param[i]);
-    if constexpr (Momentum) {
-      T m = (mu != 0 ? mu * momentum[i] : T(0)) + fresh * g;
-      momentum[i] = m;
-      g = Nesterov ? g + ahead * m : m;
-    }
-    param[i] -= lr * g;
-  }
-}
+// Each rule gives the new parameter, from p (after decoupled weight decay), its gradient g and its
+// states s, which it changes. The numbers of the step do not change in the loop, so that compilers
+// convert them to T before it.
 
-template <class T> void sgd(const SgdStep& s, T* const* at, int64_t n) {
-  auto loop = !at[2]       ? sgd_loop<T, false, false>
-              : s.nesterov ? sgd_loop<T, true, true>
-                           : sgd_loop<T, true, false>;
-  loop(s, at[0], at[1], at[2], n);
+template <class H, class T> T rule(const SgdStep& o, T p, T g, T* s) {
+  if constexpr (H::a) {
+    if (o.first) s[0] = g;
+    else s[0] = (o.momentum != 0 ? T(o.momentum) * s[0] : T(0)) + T(1 - o.dampening) * g;
+    g = o.nesterov ? g + T(o.momentum) * s[0] : s[0];
+  }
+  return p - T(o.lr) * g;
 }
 
 // The running means of the gradient and of its square, which Adam and its relatives share.
-template <class T> struct Means {
-  template <class S>
-  explicit Means(const S& s)
-      : beta2(static_cast<T>(s.beta2)),
-        new1(static_cast<T>(1 - s.beta1)),
-        new2(static_cast<T>(1 - s.beta2)) {}
-  T mean(T m, T g) const { return m + new1 * (g - m); }
-  T square(T v, T g) const { return beta2 * v + new2 * g * g; }
-  T beta2, new1, new2;
-};
+template <class S, class T> T mean(const S& o, T m, T g) { return m + T(1 - o.beta1) * (g - m); }
+template <class S, class T> T mean_square(const S& o, T v, T g) {
+  return T(o.beta2) * v + T(1 - o.beta2) * g * g;
+}
 
-template <class T, bool AmsGrad>
-void adam_loop(const AdamStep& s, T* __restrict param, const T* __restrict grad, T* __restrict mean,
-               T* __restrict square, T* __restrict largest, int64_t n) {
-  const Gradient<T> gradient(s);
-  const Means<T> means(s);
-  const T lr = static_cast<T>(s.lr), root = static_cast<T>(s.root_correction);
-  const T eps = static_cast<T>(s.eps), shrink = static_cast<T>(s.shrink);
-  for (int64_t i = 0; i < n; ++i) {
-    T p = param[i] * shrink, g = gradient(grad[i], p);
-    T m = means.mean(mean[i], g), v = means.square(square[i], g);
-    mean[i] = m;
-    square[i] = v;
-    if constexpr (AmsGrad) {
-      v = v < largest[i] ? largest[i] : v;  // a nan stays
-      largest[i] = v;
-    }
-    param[i] = p - lr * (m / (std::sqrt(v) / root + eps));
+template <class H, class T> T rule(const AdamStep& o, T p, T g, T* s) {
+  s[0] = mean(o, s[0], g);
+  T v = s[1] = mean_square(o, s[1], g);
+  if constexpr (H::c) v = s[2] = v < s[2] ? s[2] : v;  // a nan stays
+  return p - T(o.lr) * (s[0] / (std::sqrt(v) / T(o.root_correction) + T(o.eps)));
+}
+
+template <class H, class T> T rule(const AdamaxStep& o, T p, T g, T* s) {
+  const T past = T(o.beta2) * s[1], now = std::abs(g) + T(o.eps);
+  s[0] = mean(o, s[0], g);
+  s[1] = now < past ? past : now;  // a nan in the gradient stays
+  return p - T(o.lr) * (s[0] / s[1]);
+}
+
+template <class H, class T> T rule(const NAdamStep& o, T p, T g, T* s) {
+  s[0] = mean(o, s[0], g);
+  s[1] = mean_square(o, s[1], g);
+  const T root = std::sqrt(s[1] / T(o.root_correction * o.root_correction)) + T(o.eps);
+  return p - T(o.lr) * (g / root) - T(o.mean_lr) * (s[0] / root);
+}
+
+template <class H, class T> T rule(const RAdamStep& o, T p, T g, T* s) {
+  s[0] = mean(o, s[0], g);
+  s[1] = mean_square(o, s[1], g);
+  const T scale = o.rectifier != 0 ? T(o.rectifier) / (std::sqrt(s[1]) + T(o.eps)) : T(1);
+  return p - T(o.lr) * s[0] * scale;
+}
+
+template <class H, class T> T rule(const RmsPropStep& o, T p, T g, T* s) {
+  const T fresh = T(1 - o.alpha);
+  T v = s[0] = T(o.alpha) * s[0] + fresh * g * g;
+  if constexpr (H::c) {
+    s[2] = s[2] + fresh * (g - s[2]);
+    v = v - s[2] * s[2];
   }
+  T step = g / (std::sqrt(v) + T(o.eps));
+  if constexpr (H::b) step = s[1] = step + T(o.momentum) * s[1];
+  return p - T(o.lr) * step;
 }
 
-template <class T> void adam(const AdamStep& s, T* const* at, int64_t n) {
-  (at[4] ? adam_loop<T, true> : adam_loop<T, false>)(s, at[0], at[1], at[2], at[3], at[4], n);
+template <class H, class T> T rule(const AdagradStep& o, T p, T g, T* s) {
+  s[0] += g * g;
+  return p - T(o.lr) * (g / (std::sqrt(s[0]) + T(o.eps)));
 }
 
-template <class T> void adamax(const AdamaxStep& s, T* const* at, int64_t n) {
-  T* __restrict param = at[0];
+template <class H, class T> T rule(const AdadeltaStep& o, T p, T g, T* s) {
+  const T rho = T(o.rho), fresh = T(1 - o.rho), eps = T(o.eps);
+  s[0] = rho * s[0] + fresh * g * g;
+  const T delta = std::sqrt(s[1] + eps) / std::sqrt(s[0] + eps) * g;
+  s[1] = rho * s[1] + fresh * delta * delta;
+  return p - T(o.lr) * delta;
+}
+
+template <class H, class T> T rule(const RpropStep& o, T p, T g, T* s) {
+  const T product = g * s[0], least = T(o.least), most = T(o.most);
+  const T size = s[1] * (product > 0 ? T(o.faster) : product < 0 ? T(o.slower) : T(1));
+  s[1] = size < least ? least : size > most ? most : size;
+  s[0] = product < 0 ? T(0) : g;  // after a change of sign, wait
+  return p - T((s[0] > 0) - (s[0] < 0)) * s[1];
+}
+
+template <class H, class T> T rule(const AsgdStep& o, T p, T g, T* s) {
+  p = p - T(o.lr) * g;
+  s[0] = o.mu == 1 ? p : s[0] + T(o.mu) * (p - s[0]);
+  return p;
+}
+
+// The loop of all rules.
+template <class T, class Step, class H> void update(const Step& step, T* const* at, int64_t n) {
+  const Step o = step;
+  T* __restrict param = at[0], * __restrict a = at[2], * __restrict b = at[3], * __restrict c = at[4];
   const T* __restrict grad = at[1];
-  T* __restrict mean = at[2];
-  T* __restrict largest = at[3];
-  const Gradient<T> gradient(s);
-  const Means<T> means(s);
-  const T lr = static_cast<T>(s.lr), eps = static_cast<T>(s.eps);
+  const T sign = o.maximize ? T(-1) : T(1), decay = T(o.weight_decay), shrink = T(o.shrink);
   for (int64_t i = 0; i < n; ++i) {
-    T g = gradient(grad[i], param[i]), m = means.mean(mean[i], g);
-    T past = means.beta2 * largest[i], now = std::abs(g) + eps;
-    T big = now < past ? past : now;  // a nan in the gradient stays
-    mean[i] = m;
-    largest[i] = big;
-    param[i] -= lr * (m / big);
+    const T p = param[i];
+    const T g = sign * grad[i] + (decay != 0 ? decay * p : T(0));  // 0 * inf would be nan
+    T s[3] = {H::a ? a[i] : T(0), H::b ? b[i] : T(0), H::c ? c[i] : T(0)};
+    param[i] = rule<H>(o, p * shrink, g, s);
+    if constexpr (H::a) a[i] = s[0];
+    if constexpr (H::b) b[i] = s[1];
+    if constexpr (H::c) c[i] = s[2];
   }
 }
 
-template <class T> void nadam(const NAdamStep& s, T* const* at, int64_t n) {
-  T* __restrict param = at[0];
-  const T* __restrict grad = at[1];
-  T* __restrict mean = at[2];
-  T* __restrict square = at[3];
-  const Gradient<T> gradient(s);
-  const Means<T> means(s);
-  const T lr = static_cast<T>(s.lr), mean_lr = static_cast<T>(s.mean_lr);
-  const T correction = static_cast<T>(s.root_correction * s.root_correction);
-  const T eps = static_cast<T>(s.eps), shrink = static_cast<T>(s.shrink);
-  for (int64_t i = 0; i < n; ++i) {
-    T p = param[i] * shrink, g = gradient(grad[i], p);
-    T m = means.mean(mean[i], g), v = means.square(square[i], g);
-    mean[i] = m;
-    square[i] = v;
-    T root = std::sqrt(v / correction) + eps;
-    param[i] = p - lr * (g / root) - mean_lr * (m / root);
+// Chooses the loop for the states that there are.
+template <class T, class Step, bool... Known>
+void choose(const Step& step, T* const* at, int64_t n) {
+  constexpr int k = sizeof...(Known);
+  if constexpr (k == 3) {
+    update<T, Step, Has<Known...>>(step, at, n);
+  } else if constexpr (k < Step::states || k >= Step::states + Step::optional) {
+    choose<T, Step, Known..., (k < Step::states)>(step, at, n);
+  } else {
+    if (at[2 + k]) choose<T, Step, Known..., true>(step, at, n);
+    else choose<T, Step, Known..., false>(step, at, n);
   }
 }
 
-template <class T> void radam(const RAdamStep& s, T* const* at, int64_t n) {
-  T* __restrict param = at[0];
-  const T* __restrict grad = at[1];
-  T* __restrict mean = at[2];
-  T* __restrict square = at[3];
-  const Gradient<T> gradient(s);
-  const Means<T> means(s);
-  const T lr = static_cast<T>(s.lr), rectifier = static_cast<T>(s.rectifier);
-  const T eps = static_cast<T>(s.eps), shrink = static_cast<T>(s.shrink);
-  for (int64_t i = 0; i < n; ++i) {
-    T p = param[i] * shrink, g = gradient(grad[i], p);
-    T m = means.mean(mean[i], g), v = means.square(square[i], g);
-    mean[i] = m;
-    square[i] = v;
-    T scale = rectifier != 0 ? rectifier / (std::sqrt(v) + eps) : T(1);
-    param[i] = p - lr * m * scale;
-  }
-}
-
-template <class T, bool Momentum, bool Centered>
-void rmsprop_loop(const RmsPropStep& s, T* __restrict param, const T* __restrict grad,
-                  T* __restrict square, T* __restrict momentum, T* __restrict mean, int64_t n) {
-  const Gradient<T> gradient(s);
-  const T lr = static_cast<T>(s.lr), eps = static_cast<T>(s.eps);
-  const T alpha = static_cast<T>(s.alpha), fresh = static_cast<T>(1 - s.alpha);
-  const T mu = static_cast<T>(s.momentum);
-  for (int64_t i = 0; i < n; ++i) {
-    T g = gradient(grad[i], param[i]);
-    T v = alpha * square[i] + fresh * g * g;
-    square[i] = v;
-    if constexpr (Centered) {
-      T m = mean[i] + fresh * (g - mean[i]);
-      mean[i] = m;
-      v = v - m * m;
-    }
-    T step = g / (std::sqrt(v) + eps);
-    if constexpr (Momentum) {
-      step += mu * momentum[i];
-      momentum[i] = step;
-    }
-    param[i] -= lr * step;
-  }
-}
-
-template <class T> void rmsprop(const RmsPropStep& s, T* const* at, int64_t n) {
-  auto loop = at[3] ? (at[4] ? rmsprop_loop<T, true, true> : rmsprop_loop<T, true, false>)
-                    : (at[4] ? rmsprop_loop<T, false, true> : rmsprop_loop<T, false, false>);
-  loop(s, at[0], at[1], at[2], at[3], at[4], n);
-}
-
-template <class T> void adagrad(const AdagradStep& s, T* const* at, int64_t n) {
-  T* __restrict param = at[0];
-  const T* __restrict grad = at[1];
-  T* __restrict sum = at[2];
-  const Gradient<T> gradient(s);
-  const T lr = static_cast<T>(s.lr), eps = static_cast<T>(s.eps);
-  for (int64_t i = 0; i < n; ++i) {
-    T g = gradient(grad[i], param[i]), total = sum[i] + g * g;
-    sum[i] = total;
-    param[i] -= lr * (g / (std::sqrt(total) + eps));
-  }
-}
-
-template <class T> void adadelta(const AdadeltaStep& s, T* const* at, int64_t n) {
-  T* __restrict param = at[0];
-  const T* __restrict grad = at[1];
-  T* __restrict square = at[2];
-  T* __restrict steps = at[3];
-  const Gradient<T> gradient(s);
-  const T lr = static_cast<T>(s.lr), eps = static_cast<T>(s.eps);
-  const T rho = static_cast<T>(s.rho), fresh = static_cast<T>(1 - s.rho);
-  for (int64_t i = 0; i < n; ++i) {
-    T g = gradient(grad[i], param[i]);
-    T v = rho * square[i] + fresh * g * g;
-    T delta = std::sqrt(steps[i] + eps) / std::sqrt(v + eps) * g;
-    square[i] = v;
-    steps[i] = rho * steps[i] + fresh * delta * delta;
-    param[i] -= lr * delta;
-  }
-}
-
-template <class T> void rprop(const RpropStep& s, T* const* at, int64_t n) {
-  T* __restrict param = at[0];
-  const T* __restrict grad = at[1];
-  T* __restrict previous = at[2];
-  T* __restrict sizes = at[3];
-  const Gradient<T> gradient(s);
-  const T slower = static_cast<T>(s.slower), faster = static_cast<T>(s.faster);
-  const T least = static_cast<T>(s.least), most = static_cast<T>(s.most);
-  for (int64_t i = 0; i < n; ++i) {
-    T g = gradient(grad[i], param[i]), turn = g * previous[i];
-    T size = sizes[i] * (turn > 0 ? faster : turn < 0 ? slower : T(1));
-    size = size < least ? least : size > most ? most : size;
-    g = turn < 0 ? T(0) : g;  // after a change of sign, wait
-    T sign = static_cast<T>((g > 0) - (g < 0));
-    previous[i] = g;
-    sizes[i] = size;
-    param[i] -= sign * size;
-  }
-}
-
-template <class T> void asgd(const AsgdStep& s, T* const* at, int64_t n) {
-  T* __restrict param = at[0];
-  const T* __restrict grad = at[1];
-  T* __restrict average = at[2];
-  const Gradient<T> gradient(s);
-  const T lr = static_cast<T>(s.lr), shrink = static_cast<T>(s.shrink), mu = static_cast<T>(s.mu);
-  for (int64_t i = 0; i < n; ++i) {
-    T p = param[i] * shrink - lr * gradient(grad[i], param[i]);
-    param[i] = p;
-    average[i] = mu == 1 ? p : average[i] + mu * (p - average[i]);
-  }
-}
-
-// A rule's loop behind the signature that all rules share.
-template <class T, class S, void (*F)(const S&, T* const*, int64_t)>
-void erased(const StepBase& step, void* const* operands, int64_t n) {
+template <class T, class Step> void run(const StepBase& step, void* const* operands, int64_t n) {
   T* at[kMostOperands];
   for (int k = 0; k < kMostOperands; ++k) at[k] = static_cast<T*>(operands[k]);
-  F(static_cast<const S&>(step), at, n);
+  choose<T>(static_cast<const Step&>(step), at, n);
+}
+
+template <class... Steps> constexpr OptimTable table() {
+  OptimTable t{};
+  ((t.loops[static_cast<int>(Steps::rule)][0] = run<float, Steps>), ...);
+  ((t.loops[static_cast<int>(Steps::rule)][1] = run<double, Steps>), ...);
+  return t;
 }
 
 }  // namespace
 
-extern const OptimTable optim_table;
-const OptimTable optim_table = {{
-    // in the order of Rule
-    {erased<float, SgdStep, sgd<float>>, erased<double, SgdStep, sgd<double>>},
-    {erased<float, AdamStep, adam<float>>, erased<double, AdamStep, adam<double>>},
-    {erased<float, AdamaxStep, adamax<float>>, erased<double, AdamaxStep, adamax<double>>},
-    {erased<float, NAdamStep, nadam<float>>, erased<double, NAdamStep, nadam<double>>},
-    {erased<float, RAdamStep, radam<float>>, erased<double, RAdamStep, radam<double>>},
-    {erased<float, RmsPropStep, rmsprop<float>>, erased<double, RmsPropStep, rmsprop<double>>},
-    {erased<float, AdagradStep, adagrad<float>>, erased<double, AdagradStep, adagrad<double>>},
-    {erased<float, AdadeltaStep, adadelta<float>>, erased<double, AdadeltaStep, adadelta<double>>},
-    {erased<float, RpropStep, rprop<float>>, erased<double, RpropStep, rprop<double>>},
-    {erased<float, AsgdStep, asgd<float>>, erased<double, AsgdStep, asgd<double>>},
-}};
+extern constinit const OptimTable optim_table =
+    table<SgdStep, AdamStep, AdamaxStep, NAdamStep, RAdamStep, RmsPropStep, AdagradStep,
+          AdadeltaStep, RpropStep, AsgdStep>();
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA
