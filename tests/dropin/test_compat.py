@@ -101,6 +101,28 @@ def test_what_is_missing_is_named(tmp_path):
     assert lines[-1] == "False 3"
 
 
+def test_misspelt_names_get_a_suggestion(tmp_path):
+    printed = run(
+        """
+        import torch
+        def attempt(code):
+            try:
+                exec(code, {"torch": torch})
+            except (ImportError, AttributeError) as error:
+                print(error)
+        attempt("torch.zerose(3)")
+        attempt("torch.nn.functional.rellu")
+        attempt("from torch.nn import Linaer")
+        attempt("import torch.nn.functinal")
+        """,
+        folder=tmp_path,
+    )
+    for line, name in zip(
+        printed.splitlines(), "zeros relu Linear functional".split(), strict=True
+    ):
+        assert line.endswith(f"Did you mean: {name!r}?") and "lacks" not in line
+
+
 def test_changes_reach_the_modules_behind(tmp_path):
     printed = run(
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from functools import lru_cache
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -69,6 +70,19 @@ def _numbers(version: Any) -> list[int]:
     return numbers
 
 
+@lru_cache(maxsize=1024)
+def _why(parent: str, name: str) -> str:
+    """What an error says of a name that is not in a module: a similar one, or that taeda lacks it.
+
+    Kept, because packages ask again and again whether a name exists.
+    """
+    import difflib
+
+    target = sys.modules.get(parent)
+    near = difflib.get_close_matches(name, dir(target), 1, 0.75) if target is not None else []
+    return f". Did you mean: {near[0]!r}?" if near else f"; {_SEE}"
+
+
 class StandIn(ModuleType):
     """A module under ``torch`` whose attributes are those of one under ``taeda``.
 
@@ -101,7 +115,10 @@ class StandIn(ModuleType):
             path = f"{own}.{name}"
             if not name.startswith("__") and _is_offered(path) and _exists(_place(path)):
                 return importlib.import_module(path)  # as most of PyTorch's are from the start
-            raise AttributeError(f"module {own!r} has no attribute {name!r}; {_SEE}") from None
+            # Given an object, Python adds no suggestion of its own.
+            raise AttributeError(
+                f"module {own!r} has no attribute {name!r}{_why(own, name)}", name=name, obj=None
+            ) from None
         if isinstance(value, ModuleType) and value.__name__.partition(".")[0] == "taeda":
             path = "torch" + value.__name__[len("taeda") :]
             return importlib.import_module(path) if _is_offered(path) else value
@@ -169,7 +186,9 @@ class Finder(MetaPathFinder):
         name = _place(fullname)
         if not _is_offered(fullname) or not _exists(name):
             # This error type is also raised for `from torch import this`.
-            raise ModuleNotFoundError(f"No module or name {fullname!r}; {_SEE}", name=name)
+            parent, _, last = fullname.rpartition(".")
+            text = f"No module or name {fullname!r}{_why(parent, last)}"
+            raise ModuleNotFoundError(text, name=name)
         spec = ModuleSpec(fullname, _Loader(name), origin="taeda", is_package=True)
         spec.submodule_search_locations = []
         return spec
