@@ -314,6 +314,43 @@ def test_checkpoints(batch, inside):
     assert all(taeda.equal(gradient[n], p.grad) for n, p in module.named_parameters())
 
 
+def test_explain(batch):
+    factory = functional.factory(Tied)
+    model = factory(factory.init(0))
+    tokens = taeda.tensor([1, 2])
+    loss = F.cross_entropy(model(tokens), tokens)
+    shown = model.module(shared=True)
+    assert shown.head.weight is shown.embedding.weight
+    explanation = taeda.explain(loss, model=shown)
+    assert [row.name for row in explanation.rows] == list(factory.names)
+    assert all(row.reached for row in explanation.rows) and not explanation.mistakes
+    other = factory(factory.init(1)).module(shared=True)
+    assert not any(row.reached for row in taeda.explain(loss, model=other).rows)
+    normed = functional.factory(nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)))
+    model = normed(normed.init(0), normed.buffers())
+    assert taeda.equal(model.module(shared=True)(batch[0]), model(batch[0]))
+    assert model.buffers["1.num_batches_tracked"] == 1
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_strict(batch, accumulate):
+    """The functional loop makes none of the mistakes that strict looks for, nor does Trainer."""
+    factory = functional.factory(mlp)
+    sgd = functional.optimizer(taeda.optim.SGD, lr=0.1)
+    with taeda.strict(accumulate=accumulate):
+        parameters = factory.init(0)
+        state = sgd.init(parameters)
+        for _ in range(3):
+            model = factory(parameters)
+            gradient = model.backward(F.cross_entropy(model(batch[0]), batch[1]))
+            parameters, state = sgd.step(parameters, gradient, state)
+        module = mlp()
+        optimizer = taeda.optim.SGD(module.named_parameters(), lr=0.1)
+        callbacks = [taeda.training.Accumulate(accumulate)]
+        trainer = taeda.Trainer(module, F.cross_entropy, optimizer, callbacks=callbacks)
+        trainer.fit(*batch, batch_size=2, epochs=4, validation=batch)
+
+
 def test_tied_weights_are_one_parameter():
     factory = functional.factory(Tied)
     assert factory.names == ("embedding.weight", "body.weight", "body.bias")

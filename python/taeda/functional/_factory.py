@@ -10,7 +10,12 @@ from typing import Any
 import taeda
 from taeda import _C
 from taeda._C import Tensor
-from taeda.functional._initialisation import initialised, with_memory, without_values
+from taeda.functional._initialisation import (
+    initialised,
+    with_memory,
+    with_tensors,
+    without_values,
+)
 from taeda.functional._parameters import Parameters, version_of
 from taeda.nn import Module
 from taeda.random import fork_rng, manual_seed
@@ -327,11 +332,20 @@ class Model:
         """The same model in evaluation mode."""
         return self.train(False)
 
-    def module(self) -> Module:
-        """An ordinary module with copies of the parameters and buffers."""
-        real = with_memory(self._factory._module)
-        (self.parameters | self.buffers).copy_to(real)
-        return real if self._training is None else real.train(self._training)
+    def module(self, *, shared: bool = False) -> Module:
+        """An ordinary module with these parameters and buffers.
+
+        Args:
+            shared: False copies them. True has, for parameters, the very tensors that this model's
+                outputs are computed from, for what looks at a module's part in a graph, such as
+                ``taeda.explain``.
+        """
+        if shared:
+            made = with_tensors(self._factory._module, {**self._used(), **self.buffers.clone()})
+        else:
+            made = with_memory(self._factory._module)
+            (self.parameters | self.buffers).copy_to(made)
+        return made if self._training is None else made.train(self._training)
 
 
 def _as_leaf(tensor: Tensor) -> Tensor:

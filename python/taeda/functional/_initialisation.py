@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 import taeda
+from taeda._C import Tensor
 from taeda.functional._parameters import Parameters
 from taeda.nn import Module
 from taeda.nn.parameter import is_lazy
 
-__all__ = ["initialised", "with_memory", "without_values"]
+__all__ = ["initialised", "with_memory", "with_tensors", "without_values"]
 
 
 def without_values(module: Module) -> Module:
@@ -27,6 +29,13 @@ def without_values(module: Module) -> Module:
 def with_memory(module: Module) -> Module:
     """A copy of a module whose parameters and buffers have memory, but no values yet."""
     return _on(module, "cpu")
+
+
+def with_tensors(module: Module, tensors: Mapping[str, Tensor]) -> Module:
+    """A copy of a module with these tensors as its parameters and buffers."""
+    memo: dict[int, Any] = {id(p): tensors[name] for name, p in module.named_parameters()}
+    memo.update({id(b): tensors[name] for name, b in module.named_buffers()})
+    return copy.deepcopy(module, memo)
 
 
 def _on(module: Module, device: str) -> Module:
