@@ -34,21 +34,21 @@ def coverage(graph: Graph, parameters: list[Any], models: list[Any]) -> Iterator
     held = {
         id(p) for other in list(optimizers.alive) for g in other.param_groups for p in g["params"]
     }
-    names: dict[int, str] = {}
+    names: dict[int, tuple[str, Any]] = {}
     for model in models:
         for name, p in model.named_parameters():
-            names.setdefault(id(p), name)
+            names.setdefault(id(p), (name, p))
     lost = [
-        op.leaf
-        for key, op in graph.leaves.items()
-        if key not in held and key in names and op.leaf.requires_grad
+        (name, p)
+        for key, (name, p) in names.items()
+        if key not in held and p.requires_grad and key in graph.leaves
     ]
     idle = [p for p in parameters if p.grad is None and id(p) not in names]
     replaced: list[str] = []
     partial: list[str] = []
-    for parameter in lost:
+    for name, parameter in lost:
         twin = next((p for p in idle if p.shape == parameter.shape), None)
-        (partial if twin is None else replaced).append(names[id(parameter)])
+        (partial if twin is None else replaced).append(name)
         idle = [p for p in idle if p is not twin]
     if replaced:
         yield Finding(
