@@ -155,6 +155,11 @@ Value autograd_layer(Call& c, uint32_t inner) {
 
 Value run_composite_in_place(Call& c) {
   Tensor self = std::get<Tensor>(c.args[0]);
+  // The parts of the op may save what they read, and self is overwritten afterwards.
+  const Tensor before = op<"clone">(self);
+  for (Value& v : c.args) {
+    if (auto* t = std::get_if<Tensor>(&v); t && t->is(self)) *t = before;
+  }
   Call plain{c.op, c.args, {}};
   Value result = c.op.kernel.run(c.op.kernel.fn, plain);
   const Tensor& r = std::get<Tensor>(result);

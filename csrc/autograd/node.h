@@ -45,6 +45,12 @@ struct NodeExtras {
   Edge former;
   size_t former_at = SIZE_MAX;
   std::shared_ptr<void> metadata;  // csrc/python keeps a dict here
+  struct Result {
+    uint32_t nr;
+    Dims sizes;
+    Options options;
+  };
+  std::vector<Result> results;  // those whose shape somebody may ask for, who has only the node
 };
 
 class Node : public RefCounted {

@@ -40,6 +40,10 @@ void SavedTensor::save(const Tensor& t, bool is_result) {
   reshapes_ = tensor_.impl()->reshapes & kMostReshapes;
 }
 
+void SavedTensor::take_tangent(const Tensor& result) const {
+  if (tensor_.defined()) share_tangent(result, tensor_);
+}
+
 bool SavedTensor::has_its_shape() const {
   return (tensor_.impl()->reshapes & kMostReshapes) == reshapes_;
 }

@@ -26,6 +26,8 @@ class SavedTensor {
   // The value. While gradients are recorded its gradient goes to (node, nr), as it did when it was
   // saved. `saver` is for messages. Throws where the value has been changed since, or released.
   Tensor unpack(const Node& saver, Node* node, uint32_t nr) const;
+  // For a result that has got its tangent after it was saved.
+  void take_tangent(const Tensor& result) const;
   void release() {
     tensor_ = Tensor();
     packed_.reset();

@@ -4,8 +4,12 @@
 #include "base/device.h"
 #include "base/dims.h"
 #include "base/dtype.h"
+#include "base/warn.h"
 
 namespace taeda {
+
+std::atomic<void (*)(const char*)> warning_handler = nullptr;
+std::atomic<bool> warn_always = false;
 
 const DTypeInfo kDTypeInfo[kNumDTypes] = {
     {"bool", "Bool", 1, false, false, false},
@@ -135,8 +139,8 @@ void require_available(Device d) {
   if (d.type == DeviceType::CPU || d.type == DeviceType::Meta) return;
   std::string kind(device_type_name(d.type));
   for (char& c : kind) c = static_cast<char>(c - 'a' + 'A');
-  fail("device '", to_string(d), "' was asked for, but this build of taeda has no ", kind,
-       " support; use device='cpu'");
+  fail("device '", to_string(d), "' was asked for, but this build of taeda has no ",
+                    kind, " support; use device='cpu'");
 }
 
 }  // namespace taeda

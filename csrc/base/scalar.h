@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/dtype.h"
+#include "base/error.h"
 
 namespace taeda {
 
@@ -41,8 +42,10 @@ class Scalar {
     } else if constexpr (std::is_same_v<T, bool>) {
       return integral() ? i_ != 0 : (d_[0] != 0 || d_[1] != 0);
     } else if constexpr (std::is_class_v<T>) {  // a float of 16 or 8 bits
+      check_real();
       return T(static_cast<float>(integral() ? static_cast<double>(i_) : d_[0]));
     } else {
+      check_real();
       return integral() ? static_cast<T>(i_) : static_cast<T>(d_[0]);
     }
   }
@@ -56,6 +59,10 @@ class Scalar {
   }
 
  private:
+  void check_real() const {  // an imaginary part must not get lost
+    check(kind_ != Kind::Complex || d_[1] == 0,
+          "value cannot be converted to a real type without overflow: ", d_[0], " + ", d_[1], "j");
+  }
   bool integral() const { return kind_ == Kind::Bool || kind_ == Kind::Int; }
   Kind kind_;
   union {

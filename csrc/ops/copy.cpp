@@ -7,6 +7,7 @@
 
 #include "autograd/backward.h"
 #include "base/thread_pool.h"
+#include "base/warn.h"
 #include "kernels/cpu/common/stream.h"
 #include "kernels/cpu/pointwise/pointwise.h"
 #include "tensor/plan.h"
@@ -122,6 +123,12 @@ void fill_with(const Tensor& t, Scalar value) {
 
 namespace {
 
+void warn_of_parts(DType from, DType to) {
+  if (!is_complex(from) || is_complex(to) || to == DType::Bool) return;
+  static WarnOnce warn_of_loss("Casting complex values to real discards the imaginary part");
+  warn_of_loss();
+}
+
 bool keeps(const Tensor& x, MemoryFormat f) {
   return f == MemoryFormat::Preserve || x.is_contiguous(f);
 }
@@ -148,6 +155,7 @@ Tensor to_copy_op(const Tensor& self, std::optional<DType> dtype, std::optional<
                         "Cannot copy out of meta tensor; no data!");
   Tensor r =
       empty_in(self, dtype.value_or(self.dtype()), target, format.value_or(MemoryFormat::Preserve));
+  warn_of_parts(self.dtype(), r.dtype());
   copy_into(r, self);
   return r;
 }
@@ -198,6 +206,7 @@ Tensor copy_op(const Tensor& self, const Tensor& src, [[maybe_unused]] bool non_
   check<NotImplemented>(!src.is_meta() || self.is_meta(),
                         "Cannot copy out of meta tensor; no data!");
   check_no_internal_overlap(self);
+  warn_of_parts(src.dtype(), self.dtype());
   copy_into(self, src);
   return self;
 }
@@ -218,6 +227,7 @@ Tensor fill_in_place(const Tensor& self, const Tensor& value) {
   check<NotImplemented>(!value.is_meta() || self.is_meta(),
                         "fill_(): a value on the meta device cannot be read");
   if (value.is_wrapped_number()) check_fits(value.item(), self.dtype());
+  else warn_of_parts(value.dtype(), self.dtype());
   check_no_internal_overlap(self);
   copy_into(self, value);
   return self;

@@ -161,7 +161,11 @@ Tensor write_out(const Op& op, const Tensor& out, const Tensor& result) {
           name(result.dtype()), ", but got ", name(out.dtype()));
     check(out.device() == result.device(), op.name, "(): expected out tensor on device ",
           result.device(), ", but got ", out.device());
-    resize(out, result.sizes());
+    // As in PyTorch, what draws random numbers resizes without a word.
+    const bool draws = std::any_of(op.args.begin(), op.args.end(),
+                                   [](const Arg& a) { return a.kind == ArgKind::Generator; });
+    if (draws) resize(out, result.sizes());
+    else resize_out(out, result.sizes());
   }
   if (!out.is_meta()) copy_into(out, result);
   return out;

@@ -96,6 +96,7 @@ Value index_add_op(Call& c) {
   Tensor flat = raw_contiguous(without_overlap(source, out));
   if (!alpha.equals(1)) {
     GradMode off(false);
+    if (alpha.is_complex()) check_fits(alpha, flat.dtype());
     flat = op<"mul">(flat, raw_cast(Tensor(alpha), flat.dtype()));
   }
   cpu::index_accumulate(target.data(), flat.data(), p.layout, out.dtype());

@@ -247,6 +247,9 @@ Tensor scaled_sum(const Tensor& self, const Tensor& product, Scalar beta, Scalar
   if (is_integral(product.dtype())) {  // integer products truncate both factors
     beta = Scalar(beta.to<int64_t>());
     alpha = Scalar(alpha.to<int64_t>());
+  } else if (!is_complex(product.dtype())) {  // refuses an imaginary part
+    if (beta.is_complex()) beta = Scalar(beta.to_double());
+    if (alpha.is_complex()) alpha = Scalar(alpha.to_double());
   }
   Tensor p = alpha.equals(1) ? product : product * Tensor(alpha);
   if (beta.equals(0)) {
@@ -294,14 +297,18 @@ void addmm_backward(Backward& b) {
 Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta,
                Scalar alpha) {
   Tensor p = op<"bmm">(batch1, batch2);
+  check(self.dtype() == p.dtype(), "Input dtypes must be the same, got: input ", name(self.dtype()),
+        ", batch1: ", name(batch1.dtype()), ", batch2: ", name(batch2.dtype()));
   return scaled_sum(expand(self, p.sizes()), p, beta, alpha);
 }
 Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta,
               Scalar alpha) {
+  check_dtypes("addbmm", self, batch1);
   Tensor p = sum(op<"bmm">(batch1, batch2), Dims{0});
   return scaled_sum(expand(self, p.sizes()), p, beta, alpha);
 }
 Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, Scalar beta, Scalar alpha) {
+  check_dtypes("addmv", self, mat);
   Tensor p = op<"mv">(mat, vec);
   return scaled_sum(expand(self, p.sizes()), p, beta, alpha);
 }

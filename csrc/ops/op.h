@@ -132,6 +132,7 @@ struct Traits {
   const char* module =
       "";              // public namespace: "" (taeda), "nn.functional", "linalg", "special", "fft"
   bool heavy = false;  // slow for few elements: releases the GIL for small tensors too
+  bool whole_list = false;  // a list of tensors comes as one argument, not spread over several
   bool elementwise =
       false;  // each result element depends only on the operands' elements at its index
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/warn.h"
 #include "tensor/plan.h"
 
 namespace taeda {
@@ -121,6 +122,17 @@ void check_out_memory(const Op& op, std::span<const Value> args, const Tensor& o
   for_sharing(op, args, out, which, [&](const Tensor& t, bool disjoint) {
     return shares_in_part(out, t) || (disjoint && (out.is(t) || overlap(out, t) == Overlap::Same));
   });
+}
+
+void resize_out(const Tensor& out, DimsRef sizes) {
+  if (out.numel() > 0 && !same(out.sizes(), sizes)) {
+    warn(str("An output with one or more elements was resized since it had shape ",
+             to_string(out.sizes()), ", which does not match the required output shape ",
+             to_string(sizes),
+             ". This is deprecated: give an out tensor of the right shape, or "
+             "resize it to no elements before (out.resize_(0))."));
+  }
+  resize(out, sizes);
 }
 
 void check_resized_out(const Op& op, std::span<const Value> args, const Tensor& out,

@@ -19,4 +19,7 @@ void check_out_memory(const Op& op, std::span<const Value> args, const Tensor& o
 void check_resized_out(const Op& op, std::span<const Value> args, const Tensor& out,
                        const Tensor& result, int which = 0);
 
+// Gives `out` the sizes of a result, and warns if that changes a shape that it had.
+void resize_out(const Tensor& out, DimsRef sizes);
+
 }  // namespace taeda

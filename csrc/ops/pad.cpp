@@ -137,6 +137,15 @@ Tensor pad_by_index(const Tensor& self, const Dims& pad, Mode mode) {
           self.dim() <= static_cast<int64_t>(pad.size() / 2) + 2,
       "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now: pad of length ",
       pad.size(), " does not fit an input of shape ", to_string(self.sizes()));
+  const auto spatial = static_cast<int64_t>(pad.size() / 2);
+  if (mode != Mode::Circular) {
+    for (int64_t d = self.dim() == spatial + 2 ? 1 : 0; d < self.dim(); ++d) {
+      check(self.size(d) > 0, "Expected ", spatial + 1, "D or ", spatial + 2,
+            "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
+            "input, but got: ",
+            to_string(self.sizes()));
+    }
+  }
   TensorList places(pad.size() / 2);
   bool changes = false;
   for (auto [dim, before, after] : amounts(self, pad)) {

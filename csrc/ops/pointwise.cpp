@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "ops/copy.h"
 #include "ops/out_memory.h"
 #include "ops/promotion.h"
 #include "tensor/plan.h"
@@ -72,7 +73,7 @@ void prepare_out(const Call& call, DimsRef sizes, DType result) {
     check(same(out.sizes(), sizes), "output with shape ", to_string(out.sizes()),
           " doesn't match the broadcast shape ", to_string(sizes));
   } else {
-    resize(out, sizes);
+    resize_out(out, sizes);
   }
 }
 
@@ -81,6 +82,11 @@ bool lifts(const Tensor& number, DType d) {  // a Python number that does not pr
   if (is_complex(n)) return is_complex(d);
   if (is_floating(n)) return is_inexact(d);
   return n == DType::Bool || d != DType::Bool;
+}
+
+// Whether a number that is cast to d has an imaginary part that d has no place for.
+bool loses_part(const Tensor& number, DType d) {
+  return is_complex(number.dtype()) && !is_complex(d);
 }
 
 // Fast path without a Plan: contiguous operands of equal dtype and sizes, or small ones with Python
@@ -100,7 +106,7 @@ bool run_fast(const PointwiseRow& row, const Operands& operands, Call& call, Ten
   for (size_t k = 1; k < in.size(); ++k) {
     const Tensor& t = *in[k];
     if (t.is_wrapped_number() && n <= kSmall && k <= 3 && (a.dim() > 0) &&
-        (lifts(t, d) || !operands.promotes(k))) {
+        (lifts(t, d) || (!operands.promotes(k) && !loses_part(t, d)))) {
       const auto item = static_cast<int64_t>(taeda::itemsize(d));
       cast_rows(static_cast<uint8_t>(d), static_cast<uint8_t>(t.dtype()), numbers[k - 1], item, 0,
                 static_cast<const char*>(t.data()), 0, 0, n, 1);
@@ -141,6 +147,10 @@ Tensor run_pointwise(const PointwiseRow& row, const Operands& operands, Call& ca
           in[0]->dtype());
   }
   const Types types = types_of(row, operands);
+  for (const Tensor* t : in) {
+    if (t->is_wrapped_number() && loses_part(*t, types.compute))
+      check_fits(t->item(), types.compute);
+  }
   Dims sizes(in[0]->sizes());
   for (size_t k = 1; k < in.size(); ++k) {
     if (!same(sizes, in[k]->sizes())) sizes = broadcast_sizes(sizes, in[k]->sizes());

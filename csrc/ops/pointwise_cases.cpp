@@ -112,8 +112,17 @@ void pow_backward(Backward& b) {
     case Power::InverseRoot: return differentiate<InverseRoot>(b, {0});
     case Power::Inverse: return differentiate<Inverse>(b, {0});
     case Power::InverseSquare: return differentiate<InverseSquare>(b, {0});
-    default: return differentiate<Pow>(b, {0, 1});
+    default: break;
   }
+  const Source from[] = {0, 1};
+  Derivative d(b, row<Pow>(), from, b.grad());
+  if (core::is_complex(d.g.dtype())) {
+    // The derivative by the exponent has the logarithm of the base, which may be negative.
+    for (Tensor& t : std::span(d.x, 2)) {
+      if (t.defined() && !core::is_complex(t.dtype())) t = to(t, d.g.dtype());
+    }
+  }
+  differentiate<Pow>(d, std::make_index_sequence<2>());
 }
 Value square_kernel(Call& c) {
   if (tensor(c, 0).dtype() != DType::Bool) return run_pointwise(row<Square>(), c, {0});
@@ -130,7 +139,9 @@ Tensor float_power(const Tensor& self, const Tensor& exponent) {
 }
 
 Tensor float_power_inplace(const Tensor& self, const Tensor& exponent) {
-  Tensor result = float_power(self, exponent);
+  // The derivative reads the base, which is overwritten below.
+  const bool recorded = GradMode::enabled() && self.requires_grad_flag();
+  Tensor result = float_power(recorded ? clone(self) : self, exponent);
   check(self.dtype() == result.dtype(), "the base given to float_power_ has dtype ", self.dtype(),
         " but the operation's result requires dtype ", result.dtype());
   return op<"copy_">(self, result);

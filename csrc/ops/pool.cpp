@@ -63,10 +63,10 @@ Pool expanded(const char* what, int64_t n, const Dims& kernel, const Dims& strid
   return p;
 }
 
-void check_input(const char* what, const Tensor& x, int64_t n) {
+void check_input(const char* what, const Tensor& x, int64_t n, bool channels = true) {
   check(x.dim() == n + 1 || x.dim() == n + 2, what, "(): Expected ", n + 1, "D or ", n + 2,
         "D (batch mode) tensor for input, but got: ", to_string(x.sizes()));
-  for (int64_t d = x.dim() == n + 2 ? 1 : 0; d < x.dim(); ++d) {
+  for (int64_t d = !channels ? x.dim() - n : x.dim() == n + 2 ? 1 : 0; d < x.dim(); ++d) {
     check(
         x.size(d) > 0, what,
         "(): Expected input's non-batch dimensions to have positive length, but input has a shape "
@@ -306,8 +306,9 @@ Tensor avg_pool1d(const Tensor& self, const Dims& kernel, const Dims& stride, co
 
 // ---- adaptive ----
 
-Dims adaptive_sizes(const char* what, const Tensor& self, const Dims& out, int64_t n) {
-  check_input(what, self, n);
+Dims adaptive_sizes(const char* what, const Tensor& self, const Dims& out, int64_t n,
+                    bool channels = true) {
+  check_input(what, self, n, channels);
   check(static_cast<int64_t>(out.size()) == n, what, "(): output_size must be ", n, " ints, got ",
         to_string(out));
   for (int64_t v : out) {
@@ -321,7 +322,8 @@ template <int N> Tensor adaptive_avg_pool(const Tensor& self, const Dims& out) {
   static constexpr const char* names[] = {"adaptive_avg_pool1d", "adaptive_avg_pool2d",
                                           "adaptive_avg_pool3d"};
   const char* what = names[N - 1];
-  Dims sizes = adaptive_sizes(what, self, out, N);
+  // As in PyTorch, no channels at all are refused in one and three dimensions.
+  Dims sizes = adaptive_sizes(what, self, out, N, N != 2);
   DType compute = compute_dtype(self.dtype(), what);
   Tensor y = empty(sizes, {compute, self.device()});
   if (y.numel() && !y.is_meta()) {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/warn.h"
 #include "ops/reduce_util.h"
 
 namespace taeda {
@@ -75,8 +76,13 @@ TensorList moments_of(const Tensor& x, OptDims dims, Scalar correction, bool kee
   Tensor spread = empty(sizes, {to_real(x.dtype()), x.device()});
   Tensor mean = with_mean ? empty(sizes, x.options()) : Tensor();
   if (!x.is_meta() && spread.numel() > 0) {
-    write_moments(x, mask, degrees(reduced_count(x.sizes(), mask), correction.to_double()), root,
-                  spread, mean);
+    const double free = degrees(reduced_count(x.sizes(), mask), correction.to_double());
+    if (free == 0) {
+      warn(str(root ? "std" : "var", with_mean ? "_mean" : "",
+               "(): degrees of freedom is <= 0. Correction should be strictly less than the "
+               "reduction factor (input numel divided by output numel)."));
+    }
+    write_moments(x, mask, free, root, spread, mean);
   }
   return {spread, mean};
 }

@@ -334,7 +334,8 @@ Tensor shuffled(const Tensor& x, std::initializer_list<int64_t> parts,
   for (int64_t s : parts) split.push_back(s);
   for (int64_t d : order) moved.push_back(n + d);
   for (int64_t s : sizes) result.push_back(s);
-  return reshape(permute(reshape(x, split), moved), result);
+  const Tensor moved_parts = reshape(permute(reshape(x, split), moved), result);
+  return moved_parts.storage() == x.storage() ? clone(moved_parts) : moved_parts;  // never a view
 }
 
 Tensor pixel_shuffle(const Tensor& x, int64_t upscale_factor) {

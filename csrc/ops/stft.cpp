@@ -1,6 +1,7 @@
 // Short-time Fourier transforms of windows of a signal, and their inverse.
 #include <cmath>
 
+#include "base/warn.h"
 #include "ops/shape_util.h"
 
 namespace taeda {
@@ -22,6 +23,14 @@ void check_window(const char* what, const Tensor& window, int64_t length) {
         window.defined() ? to_string(window.sizes()).text() : "");
 }
 bool is_complex_tensor(const Tensor& t) { return t.defined() && is_complex(t.dtype()); }
+
+void warn_of_window(const Tensor& window) {
+  static WarnOnce without(
+      "A window was not provided. A rectangular window will be applied, which is known to cause "
+      "spectral leakage. Other windows such as the Hann window or the Hamming window should be "
+      "preferred.");
+  if (!window.defined()) without();
+}
 
 Tensor stft_op(const Tensor& self, int64_t n_fft, OptInt hop_length, OptInt win_length,
                const Tensor& window, bool center, const std::string& pad_mode, bool normalized,
@@ -50,6 +59,7 @@ Tensor stft_op(const Tensor& self, int64_t n_fft, OptInt hop_length, OptInt win_
   check(length > 0 && length <= n_fft, "stft(): win_length must be in [1, n_fft = ", n_fft,
         "], got ", length);
   check_window("stft", window, length);
+  warn_of_window(window);
   if (align_to_window.value_or(false) && length < n_fft) {
     const int64_t left = (n_fft - length) / 2;
     x = op<"constant_pad_nd">(x, Dims{left, n_fft - length - left}, Scalar(0));
@@ -94,6 +104,7 @@ Tensor istft_op(const Tensor& self, int64_t n_fft, OptInt hop_length, OptInt win
   check(win > 0 && win <= n_fft, "istft(): win_length must be in [1, n_fft = ", n_fft, "], got ",
         win);
   check_window("istft", window, win);
+  warn_of_window(window);
   check(!half || !(return_complex || is_complex_tensor(window)),
         "istft(): onesided=True needs a real result and a real window");
   check(return_complex || !is_complex_tensor(window),

@@ -152,7 +152,7 @@ bool Signature::varargs(const PyArgs& call) const {
     int64_t i;  // x.view(6)
     return as_int(o, &i);
   }
-  return last.kind == ArgKind::TensorList && is_tensor(o);
+  return last.kind == ArgKind::TensorList && !op_.traits.whole_list && is_tensor(o);
 }
 
 bool Signature::convert_varargs(const PyArgs& call, Values& values, bool explain) const {

@@ -2,7 +2,9 @@
 #include "python/autograd.h"
 
 #include "autograd/engine.h"
+#include "autograd/meta.h"
 #include "autograd/saved.h"
+#include "base/warn.h"
 #include "ops/tensor_ops.h"
 #include "python/module.h"
 #include "python/tensor_type.h"
@@ -13,45 +15,9 @@ namespace {
 
 // ---- backward ----
 
-struct Roots {
-  std::vector<Edge> edges;
-  std::vector<Tensor> grads;
-
-  void add(const Tensor& t, const Tensor& given, size_t i) {
-    if (given.defined()) {
-      if (!same(given.sizes(), t.sizes())) {
-        fail("Mismatch in shape: grad_output[", i, "] has a shape of ",
-             taeda::to_string(given.sizes()), " and output[", i, "] has a shape of ",
-             taeda::to_string(t.sizes()), ".");
-      }
-      check(is_complex(given.dtype()) == is_complex(t.dtype()),
-            "For complex Tensors, both grad_output and output are required to have the same dtype. "
-            "Mismatch in dtype: "
-            "grad_output[",
-            i, "] has a dtype of ", name(given.dtype()), " and output[", i, "] has a dtype of ",
-            name(t.dtype()), ".");
-    }
-    Edge e = gradient_edge(t);
-    if (!e) {
-      fail("element ", i, " of tensors does not require grad and does not have a grad_fn");
-    }
-    Tensor g = given;
-    if (!g.defined()) {
-      check(t.numel() == 1,
-            "grad can be implicitly created only for scalar outputs, but got an output of shape ",
-            to_string(t.sizes()));
-      check(is_floating(t.dtype()),
-            "grad can be implicitly created only for real scalar outputs but got ",
-            name(t.dtype()));
-      GradMode off(false);
-      g = full(t.sizes(), Scalar(1.0), t.options());
-    } else if (g.dtype() != t.dtype()) {
-      g = to(g, t.dtype());
-    }
-    edges.push_back(std::move(e));
-    grads.push_back(std::move(g));
-  }
-};
+bool is_gradient_edge(PyObject* o) {
+  return PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 2 && is_node(PyTuple_GET_ITEM(o, 0));
+}
 
 // A Tensor, or a GradientEdge(node, output_nr): an input of a gradient computation.
 Edge edge_from(PyObject* o) {
@@ -60,12 +26,89 @@ Edge edge_from(PyObject* o) {
     check(bool(e), "One of the differentiated Tensors does not require grad");
     return e;
   }
-  check<TypeError>(PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 2 && is_node(PyTuple_GET_ITEM(o, 0)),
-                   "all inputs have to be Tensors or GradientEdges, but got ", type_name(o));
+  check<TypeError>(is_gradient_edge(o), "all inputs have to be Tensors or GradientEdges, but got ",
+                   type_name(o));
   unsigned long nr = PyLong_AsUnsignedLong(PyTuple_GET_ITEM(o, 1));
   if (PyErr_Occurred()) throw PythonError();
   return {Ref<Node>(&node_of(PyTuple_GET_ITEM(o, 0))), static_cast<uint32_t>(nr)};
 }
+
+// What is known of the tensor at whose gradient an edge ends.
+std::optional<NodeExtras::Result> result_of(const Edge& e) {
+  if (e.node->is_accumulate()) {
+    const Tensor leaf = static_cast<AccumulateGrad*>(e.node.get())->variable();
+    return NodeExtras::Result{0, Dims(leaf.sizes()), leaf.options()};
+  }
+  if (!e.node->extras) return std::nullopt;
+  for (const auto& r : e.node->extras->results) {
+    if (r.nr == e.nr) return r;
+  }
+  return std::nullopt;
+}
+
+struct Roots {
+  std::vector<Edge> edges;
+  std::vector<Tensor> grads;
+
+  void add(const Tensor& t, const Tensor& given, size_t i) {
+    Edge e = gradient_edge(t);
+    if (!e) {
+      fail("element ", i, " of tensors does not require grad and does not have a grad_fn");
+    }
+    add(std::move(e), t.sizes(), t.options(), given, i);
+  }
+
+  // A Tensor or a GradientEdge.
+  void add(PyObject* root, PyObject* grad, const char* function, size_t i) {
+    const Tensor given =
+        grad == Py_None ? Tensor() : expect_tensor(grad, str(function, "(): grads").c_str());
+    if (is_tensor(root) || !is_gradient_edge(root)) {
+      add(expect_tensor(root, str(function, "():").c_str()), given, i);
+      return;
+    }
+    Edge e = edge_from(root);
+    if (const auto known = result_of(e)) {
+      add(std::move(e), known->sizes, known->options, given, i);
+      return;
+    }
+    check(given.defined(), function, "(): the shape of element ", i,
+          " is not known from its GradientEdge: give its gradient, or the tensor");
+    edges.push_back(std::move(e));
+    grads.push_back(given);
+  }
+
+ private:
+  void add(Edge e, DimsRef sizes, Options options, const Tensor& given, size_t i) {
+    const DType dtype = options.dtype;
+    if (given.defined()) {
+      if (!same(given.sizes(), sizes)) {
+        fail("Mismatch in shape: grad_output[", i, "] has a shape of ",
+             taeda::to_string(given.sizes()), " and output[", i, "] has a shape of ",
+             taeda::to_string(sizes), ".");
+      }
+      check(is_complex(given.dtype()) == is_complex(dtype),
+            "For complex Tensors, both grad_output and output are required to have the same dtype. "
+            "Mismatch in dtype: "
+            "grad_output[",
+            i, "] has a dtype of ", name(given.dtype()), " and output[", i, "] has a dtype of ",
+            name(dtype), ".");
+    }
+    Tensor g = given;
+    if (!g.defined()) {
+      check(numel_of(sizes) == 1,
+            "grad can be implicitly created only for scalar outputs, but got an output of shape ",
+            to_string(sizes));
+      check(is_floating(dtype),
+            "grad can be implicitly created only for real scalar outputs but got ", name(dtype));
+      GradMode off(false);
+      g = full(sizes, Scalar(1.0), options);
+    } else if (g.dtype() != dtype) {
+      g = to(g, dtype);
+    }
+    edges.push_back(std::move(e));
+    grads.push_back(std::move(g));
+  }
+};
 
 // Runs f() without the GIL. Exceptions of the engine hold no tensors, so it may be reacquired at
 // any point of unwinding.
@@ -90,6 +133,13 @@ std::vector<Edge> accumulation_edges(PyObject* inputs) {
 }
 
 void run(const Roots& roots, BackwardOptions o, PyObject* inputs) {
+  if (o.create_graph) {
+    static WarnOnce warn_of_cycle(
+        "Using backward() with create_graph=True will create a reference cycle between the "
+        "parameter and its gradient, which can cause a memory leak. Use autograd.grad when "
+        "creating the graph, or reset the .grad fields of your parameters to None after use.");
+    warn_of_cycle();
+  }
   std::vector<Edge> only;
   if (inputs && inputs != Py_None) only = accumulation_edges(inputs);
   unlocked([&] { run_backward(roots.edges, roots.grads, o, only); });
@@ -111,9 +161,7 @@ PyObject* run_backward_function(PyObject*, PyObject* args) {
   return guarded([&] {
     Roots roots;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); ++i) {
-      PyObject* g = PyTuple_GET_ITEM(grads, i);
-      roots.add(expect_tensor(PyTuple_GET_ITEM(tensors, i), "backward():"),
-                g == Py_None ? Tensor() : expect_tensor(g, "backward(): grad_tensors"),
+      roots.add(PyTuple_GET_ITEM(tensors, i), PyTuple_GET_ITEM(grads, i), "backward",
                 static_cast<size_t>(i));
     }
     run(roots, {keep != 0, create != 0}, inputs);
@@ -133,9 +181,7 @@ PyObject* run_grad_function(PyObject*, PyObject* args) {
   return guarded([&] {
     Roots roots;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); ++i) {
-      PyObject* g = PyTuple_GET_ITEM(grads, i);
-      roots.add(expect_tensor(PyTuple_GET_ITEM(tensors, i), "grad():"),
-                g == Py_None ? Tensor() : expect_tensor(g, "grad(): grad_outputs"),
+      roots.add(PyTuple_GET_ITEM(tensors, i), PyTuple_GET_ITEM(grads, i), "grad",
                 static_cast<size_t>(i));
     }
     std::vector<Edge> edges;
@@ -153,10 +199,12 @@ PyObject* run_grad_function(PyObject*, PyObject* args) {
 
 PyObject* gradient_edge_function(PyObject*, PyObject* tensor) {
   return guarded([&] {
-    Edge e = gradient_edge(expect_tensor(tensor, "get_gradient_edge():"));
+    const Tensor& t = expect_tensor(tensor, "get_gradient_edge():");
+    Edge e = gradient_edge(t);
     check(
         bool(e),
         "It is not possible to get the gradient edge for a Tensor that does not require gradients");
+    remember_result(e, t);
     PyRef node = take(node_object(e.node));
     return must(Py_BuildValue("OI", node.get(), e.nr));
   });
@@ -262,9 +310,14 @@ struct PySavedHooks final : SavedHooks {
     SavedHooks* self = std::exchange(saved_hooks, nullptr);
     GradMode off(false);
     PyRef given = take(wrap(t));
+    const auto version = t.version();
     PyRef packed(PyObject_CallOneArg(pack_hook.f, given.get()));
     saved_hooks = self;
     must(packed.get());
+    check(
+        t.version() == version,
+        "A saved tensor pack hook is modifying its input in place: it must change a copy instead, "
+        "since others read that tensor too.");
     return std::make_unique<PyPacked>(packed.get(), unpack_hook);
   }
 };
@@ -303,6 +356,15 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+void remember_result(const Edge& e, const Tensor& t) {
+  if (e.node->is_accumulate()) return;
+  auto& known = e.node->make_extras().results;
+  for (const auto& r : known) {
+    if (r.nr == e.nr) return;
+  }
+  known.push_back({e.nr, Dims(t.sizes()), t.options()});
+}
 
 const Tensor& expect_tensor(PyObject* o, const char* what) {
   check<TypeError>(is_tensor(o), what, " expected Tensors, but got ", type_name(o));

@@ -21,6 +21,7 @@ struct FunctionObject {
   PyObject* dirty;
   PyObject* non_differentiable;
   char materialize;
+  char in_jvp;  // where saved_tensors are those saved for it
 };
 PyTypeObject* FunctionType = nullptr;
 FunctionObject* context_of(PyObject* o) { return reinterpret_cast<FunctionObject*>(o); }
@@ -140,6 +141,10 @@ PyObject* context_new(PyTypeObject* type, PyObject*, PyObject*) {
 
 PyObject* get_saved_tensors(PyObject* o, void*) {
   return guarded([&] {
+    if (context_of(o)->in_jvp) {
+      PyRef kept = take(PyObject_GetAttrString(o, "saved_for_forward"));
+      if (kept.get() != Py_None) return take(PySequence_Tuple(kept.get())).release();
+    }
     FunctionNode* node = node_of_context(o);
     if (!node) return must(PyTuple_New(0));
     if (node->released) fail_released();
@@ -305,7 +310,10 @@ struct Application {
       PyTuple_SET_ITEM(given.get(), i + 1, must(wrap(std::move(tangent))));
     }
     PyRef f = take(PyObject_GetAttrString(cls, "jvp"));
-    PyRef found = take(PyObject_Call(f.get(), given.get(), nullptr));
+    context_of(context.get())->in_jvp = 1;
+    PyRef found(PyObject_Call(f.get(), given.get(), nullptr));
+    context_of(context.get())->in_jvp = 0;
+    must(found.get());
     if (!PyTuple_Check(found.get())) found = take(PyTuple_Pack(1, found.get()));
     PyRef results = PyRef::borrow(returned);
     if (!PyTuple_Check(returned)) results = take(PyTuple_Pack(1, returned));
@@ -342,6 +350,10 @@ struct Application {
             "not returning a view.");
     }
     set_tangent(t, tangent);
+    if (!node) return;
+    for (const FunctionNode::Saved& s : node->saved) {  // saved before it had a tangent
+      if (s.result == static_cast<int>(place)) s.value.take_tangent(t);
+    }
   }
 
   // Sets the history of the results and returns the value of apply().
@@ -373,6 +385,17 @@ struct Application {
       }
       Tensor t = tensor_of(item);
       bool is_dirty = place_of(dirty, t) >= 0;
+      const size_t first = first_of(result.get(), i);
+      if (first < i && (is_dirty || place_of(inputs, t) < 0)) {
+        // The same tensor again: as in PyTorch, its gradient comes in at the last place.
+        AutogradMeta* m = meta_of(results[first].impl());
+        if (node && m && m->grad_fn == Ref<Node>(node)) m->output_nr = static_cast<uint32_t>(i);
+        if (node) node->outputs[i] = shape_of(t);
+        results[i] = results[first];
+        PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i),
+                         Py_NewRef(PyTuple_GET_ITEM(out.get(), static_cast<Py_ssize_t>(first))));
+        continue;
+      }
       changed += is_dirty;
       t = with_history(t, static_cast<uint32_t>(i), is_dirty, place_of(constant, t) >= 0);
       if (node) node->outputs[i] = shape_of(t);
@@ -386,6 +409,14 @@ struct Application {
     save(result.get());
     if (single) return PyRef::borrow(PyTuple_GET_ITEM(out.get(), 0));
     return out;
+  }
+
+  // The first place among the results where the tensor of place i is.
+  static size_t first_of(PyObject* results, size_t i) {
+    size_t first = 0;
+    PyObject* item = PyTuple_GET_ITEM(results, static_cast<Py_ssize_t>(i));
+    while (PyTuple_GET_ITEM(results, static_cast<Py_ssize_t>(first)) != item) ++first;
+    return first;
   }
 
   Tensor with_history(Tensor t, uint32_t nr, bool is_dirty, bool constant) {

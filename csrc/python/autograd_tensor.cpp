@@ -62,7 +62,12 @@ PyObject* get_retains_grad(PyObject* self, void*) {
 }
 
 PyObject* get_grad_fn(PyObject* self, void*) {
-  return guarded([&] { return node_object(grad_fn(tensor_of(self))); });
+  return guarded([&] {
+    const Tensor& t = tensor_of(self);
+    const Ref<Node> node = grad_fn(t);
+    if (node) remember_result({node, meta_of(t.impl())->output_nr}, t);
+    return node_object(node);
+  });
 }
 // ---- hooks ----
 

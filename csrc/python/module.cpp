@@ -10,6 +10,7 @@
 #include "base/allocator.h"
 #include "base/cpu_features.h"
 #include "base/thread_pool.h"
+#include "base/warn.h"
 #include "kernels/cpu/conv/conv.h"
 #include "python/batching.h"
 #include "python/casters.h"
@@ -143,6 +144,22 @@ void check_machine() {
     throw nb::python_error();
 }
 
+// Gives a warning of the core to Python's `warnings`, at the line that is running.
+void give_warning(const char* text) {
+  py::AcquireGil gil;
+  if (PyErr_WarnEx(PyExc_UserWarning, text, 1) != 0) throw PythonError();
+}
+
+void bind_warnings(nb::module_& m) {
+  warning_handler = give_warning;
+  m.def(
+      "set_warn_always", [](bool on) { warn_always = on; }, nb::arg("b"),
+      "Whether warnings that are given once in a process are given every time.");
+  m.def(
+      "is_warn_always_enabled", [] { return warn_always.load(); },
+      "Whether warnings that are given once in a process are given every time.");
+}
+
 }  // namespace
 
 NB_MODULE(_C, m) {
@@ -170,6 +187,7 @@ NB_MODULE(_C, m) {
   py::init_package(module);
   m.def("function_names", function_names,
         "Names of the ops that are functions of the package itself.");
+  bind_warnings(m);
   bind_machine(m);
   bind_conv_tuning(m);
   bind_autograd(m);

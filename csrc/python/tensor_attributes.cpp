@@ -1,5 +1,6 @@
 // Attributes of Tensor: shape, dtype, device, data and the rest. Those related to gradients are in
 // autograd_tensor.cpp.
+#include "base/warn.h"
 #include "ops/op.h"
 #include "python/objects.h"
 #include "python/op_callable.h"
@@ -42,6 +43,11 @@ PyObject* reversed(PyObject* o, void*) {
   return guarded([&]() -> PyObject* {
     int64_t n = tensor_of(o).dim();
     if (n == 2) return swap_last(o);
+    static WarnOnce warn_of_order(
+        "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
+        "deprecated. Consider `x.mT` to transpose batches of matrices or "
+        "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.");
+    warn_of_order();
     PyRef dims = take(PyTuple_New(n));
     for (int64_t i = 0; i < n; ++i)
       PyTuple_SET_ITEM(dims.get(), i, must(PyLong_FromLongLong(n - 1 - i)));

@@ -1735,6 +1735,8 @@ float8_e4m3fnuz: Any
 float8_e5m2: Any
 float8_e5m2fnuz: Any
 float8_e8m0fnu: Any
+def is_warn_always_enabled(*args: Any, **kwargs: Any) -> Any: ...
+def set_warn_always(*args: Any, **kwargs: Any) -> Any: ...
 sparse_bsc: Any
 sparse_bsr: Any
 sparse_csc: Any

@@ -203,6 +203,8 @@ is_grad_enabled = _C.is_grad_enabled
 is_inference_mode_enabled = _C.is_inference_mode_enabled
 is_anomaly_enabled = _C.is_anomaly_enabled
 is_anomaly_check_nan_enabled = _C.is_anomaly_check_nan_enabled
+is_warn_always_enabled = _C.is_warn_always_enabled
+set_warn_always = _C.set_warn_always
 
 
 def is_inference(input: Tensor) -> builtins.bool:
@@ -334,6 +336,7 @@ __all__ = [
     "is_signed",
     "is_storage",
     "is_tensor",
+    "is_warn_always_enabled",
     "layout",
     "linalg",
     "load",
@@ -365,6 +368,7 @@ __all__ = [
     "set_num_threads",
     "set_printoptions",
     "set_rng_state",
+    "set_warn_always",
     "short",
     "sparse_coo",
     "sparse_bsc",

@@ -91,12 +91,14 @@ from taeda._C import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enable
 from taeda._C import is_anomaly_enabled as is_anomaly_enabled
 from taeda._C import is_grad_enabled as is_grad_enabled
 from taeda._C import is_inference_mode_enabled as is_inference_mode_enabled
+from taeda._C import is_warn_always_enabled as is_warn_always_enabled
 from taeda._C import layout as layout
 from taeda._C import memory_format as memory_format
 from taeda._C import preserve_format as preserve_format
 from taeda._C import set_default_device as set_default_device
 from taeda._C import set_default_dtype as set_default_dtype
 from taeda._C import set_num_threads as set_num_threads
+from taeda._C import set_warn_always as set_warn_always
 from taeda._C import sparse_bsc as sparse_bsc
 from taeda._C import sparse_bsr as sparse_bsr
 from taeda._C import sparse_coo as sparse_coo

@@ -63,20 +63,16 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
 def _slope(x: Any, dim: int, step: Any, edge_order: int) -> Any:
     """Differences along one dimension. ``step``: a number or the coordinates."""
     n = x.size(dim)
-    if isinstance(step, Tensor):
-        if step.dim() != 1 or step.numel() != n:
-            raise RuntimeError(
-                f"gradient(): expected {n} coordinates along dimension {dim}, got shape "
-                f"{list(step.shape)}"
-            )
-        shape = [1] * x.dim()
-        shape[dim] = n - 1
-        gaps = (step[1:] - step[:-1]).reshape(shape)
-    else:
-        gaps = ops.full(
-            [n - 1 if d == dim % x.dim() else 1 for d in range(x.dim())], step, device=x.device
+    if not isinstance(step, Tensor):
+        return _even_slope(x, dim, step, edge_order)
+    if step.dim() != 1 or step.numel() != n:
+        raise RuntimeError(
+            f"gradient(): expected {n} coordinates along dimension {dim}, got shape "
+            f"{list(step.shape)}"
         )
-        gaps = gaps.to(x.dtype) if x.dtype in (_C.float64, _C.complex128) else gaps
+    shape = [1] * x.dim()
+    shape[dim] = n - 1
+    gaps = (step[1:] - step[:-1]).reshape(shape)
 
     def at(t: Any, start: int, count: int) -> Any:
         return t.narrow(dim, start % t.size(dim), count)
@@ -98,6 +94,25 @@ def _slope(x: Any, dim: int, step: Any, edge_order: int) -> Any:
     else:
         parts.append((at(x, -1, 1) - at(x, -2, 1)) / at(gaps, -1, 1))
     return ops.cat(parts, dim)
+
+
+def _even_slope(x: Any, dim: int, step: Any, edge_order: int) -> Any:
+    """`_slope` for equal distances.
+
+    The point in the middle has no weight at all: it may be infinite.
+    """
+    n = x.size(dim)
+
+    def at(start: int, count: int = 1) -> Any:
+        return x.narrow(dim, start % n, count)
+
+    if edge_order == 2:
+        first = (-1.5 * at(0) + 2 * at(1) - 0.5 * at(2)) / step
+        last = (0.5 * at(-3) - 2 * at(-2) + 1.5 * at(-1)) / step
+    else:
+        first, last = (at(1) - at(0)) / step, (at(-1) - at(-2)) / step
+    middle = (at(2, n - 2) - at(0, n - 2)) / step / 2 if n > 2 else None
+    return ops.cat([part for part in (first, middle, last) if part is not None], dim)
 
 
 def _left_weights(h: Any, k: Any) -> tuple[Any, Any, Any]:
@@ -124,7 +139,7 @@ HistogramDD.__name__ = "histogramdd"  # as it is printed
 
 
 def histogramdd(
-    input: Tensor, bins: Any, *, range: Sequence[float] | None = None, weight: Any = None,
+    input: Tensor, bins: Any, range: Sequence[float] | None = None, weight: Any = None,
     density: bool = False,
 ) -> HistogramDD:  # fmt: skip
     """Count points in the cells of a grid.

@@ -306,3 +306,37 @@ def test_only_inputs_is_deprecated():
     assert value.item() == 6
     with pytest.warns(FutureWarning, match="only_inputs"):
         taeda.autograd.grad(x**2, x, only_inputs=False)
+
+
+def test_edges_as_outputs():
+    x = taeda.ones(3, requires_grad=True)
+    y = x * 2
+    z = (y * 3).sum()
+    edge, end = (
+        taeda.autograd.graph.get_gradient_edge,
+        taeda.autograd.graph.GradientEdge(z.grad_fn, 0),
+    )
+    by_y, by_x = taeda.autograd.grad(edge(z), (edge(y), x), retain_graph=True)
+    assert by_y.tolist() == [3.0] * 3 and by_x.tolist() == [6.0] * 3
+    assert taeda.autograd.grad(end, x, retain_graph=True)[0].tolist() == [6.0] * 3
+    ones = taeda.ones(3)
+    assert taeda.autograd.grad(edge(y), x, ones, retain_graph=True)[0].tolist() == [2.0] * 3
+    assert taeda.autograd.grad(edge(x), x, ones)[0].tolist() == [1.0] * 3
+    taeda.autograd.backward((edge(z), y), (None, ones), inputs=[x])
+    assert x.grad.tolist() == [8.0] * 3
+
+
+def test_edges_as_outputs_are_checked():
+    x = taeda.ones(3, requires_grad=True)
+    y = x * 2
+    edge = taeda.autograd.graph.get_gradient_edge(y)
+    with pytest.raises(RuntimeError, match="only for scalar outputs"):
+        taeda.autograd.grad(edge, x)
+    with pytest.raises(RuntimeError, match="Mismatch in shape"):
+        taeda.autograd.grad(edge, x, taeda.ones(2))
+    with pytest.raises(TypeError, match="expected Tensors"):
+        taeda.autograd.grad((3, 4), x)
+    inner = taeda.autograd.graph.GradientEdge((y * 2).sum().grad_fn.next_functions[0][0], 0)
+    with pytest.raises(RuntimeError, match="give its gradient"):
+        taeda.autograd.grad(inner, x)
+    assert taeda.autograd.grad(inner, x, taeda.ones(3))[0].tolist() == [4.0] * 3

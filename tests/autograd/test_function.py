@@ -335,3 +335,60 @@ def test_no_result_from_forward():
 
     with pytest.raises(TypeError, match="got int"):
         Bad.apply(taeda.ones(1, requires_grad=True))
+
+
+class _ExpWithTangent(Exp):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output)
+        ctx.save_for_forward(*inputs, output)
+
+    @staticmethod
+    def jvp(ctx, tangent):
+        x, y = ctx.saved_tensors
+        return tangent * y + 0 * x
+
+
+def test_tensors_saved_for_forward():
+    x = taeda.tensor([1.0, 2.0])
+    expected = x.exp().tolist()
+    value, tangent = taeda.func.jvp(_ExpWithTangent.apply, (x,), (taeda.ones(2),))
+    assert value.tolist() == tangent.tolist() == expected
+    jacobian = taeda.func.jacfwd(_ExpWithTangent.apply)(x)
+    assert jacobian.diagonal().tolist() == pytest.approx(expected)
+    hessian = taeda.func.hessian(lambda x: _ExpWithTangent.apply(x).sum())(x)
+    assert hessian.diagonal().tolist() == pytest.approx(expected)
+    leaf = x.clone().requires_grad_()
+    with taeda.autograd.forward_ad.dual_level():
+        dual = taeda.autograd.forward_ad.make_dual(leaf, taeda.ones(2))
+        y = _ExpWithTangent.apply(dual)
+        assert taeda.autograd.forward_ad.unpack_dual(y).tangent.tolist() == expected
+    y.sum().backward()
+    assert leaf.grad.tolist() == expected
+
+
+@pytest.mark.parametrize("dirty", [False, True])
+def test_one_tensor_returned_twice(dirty):
+    torch = pytest.importorskip("torch", reason="compares with PyTorch")
+
+    def program(lib):
+        class Twice(lib.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                if dirty:
+                    ctx.mark_dirty(x)
+                y = x.mul_(2) if dirty else x * 2
+                return y, y
+
+            @staticmethod
+            def backward(ctx, first, second):
+                return first * 2 + second * 2
+
+        x = lib.ones(2, requires_grad=True)
+        a, b = Twice.apply(x * 1)
+        (a + 3 * b).sum().backward()
+        return x.grad.tolist(), a is b, a.output_nr, b.output_nr, a.tolist()
+
+    assert program(taeda) == program(torch)

@@ -163,3 +163,14 @@ def test_gradient_edges():
     assert edge.node is y.grad_fn and edge.output_nr == 0
     assert taeda.autograd.grad((y * 2).sum(), edge)[0].tolist() == [2.0, 2.0]
     assert graph.get_gradient_edge(x).node.name() == "AccumulateGrad"
+
+
+def test_pack_hooks_must_not_change_what_they_are_given():
+    x = taeda.tensor([1.0, 2.0], requires_grad=True)
+    for change in (lambda t: t.mul_(2), lambda t: t.detach().mul_(2)):
+        a = x * 1
+        with (
+            graph.saved_tensors_hooks(change, lambda t: t),
+            pytest.raises(RuntimeError, match="pack hook is modifying its input in place"),
+        ):
+            a.exp()

@@ -106,6 +106,45 @@ def test_inplace(op: Any) -> None:
         assert_same(our_target, target, where)
 
 
+def gradient_in_place(lib: Any, x: Any, name: str, args: Any, kwargs: Any) -> Any:
+    """The gradient through the in-place form, weighted so that the elements differ."""
+    leaf = x.detach().clone().requires_grad_()
+    result = getattr(leaf * 1, name)(*args, **kwargs)
+    weights = lib.arange(1.0, result.numel() + 1, dtype=result.dtype).view(result.shape)
+    (result * weights).sum().backward()
+    return leaf.grad
+
+
+@pytest.mark.parametrize(
+    "op",
+    single_cases(
+        "gradient in place",
+        lambda o: (
+            comparable(o)
+            and inplace_name(o)
+            and torch.float64 in o.supported_backward_dtypes("cpu")
+        ),
+    ),
+)
+@pytest.mark.filterwarnings("ignore")
+def test_gradient_in_place(op: Any) -> None:
+    """Where PyTorch's in-place form has a gradient, ours has the same."""
+    name = inplace_name(op)
+    for sample in samples(op, torch.float64, most=MAX_FORM_SAMPLES):
+        if not isinstance(sample.input, torch.Tensor):
+            continue
+        try:
+            x, args, kwargs = to_taeda([sample.input, list(sample.args), dict(sample.kwargs)])
+        except Untranslatable:
+            continue
+        theirs, refused = outcome(
+            lambda s=sample: gradient_in_place(torch, s.input, name, s.args, s.kwargs)
+        )
+        if refused is None:
+            ours = gradient_in_place(taeda, x, name, args, kwargs)
+            assert_same(ours, theirs, f"{op.name}({describe(sample)}) in place")
+
+
 def outs_for(result: torch.Tensor) -> dict[str, torch.Tensor]:
     """Tensors to write a result to: fitting, empty, with other strides, too small, and of other dtypes."""
     found = {

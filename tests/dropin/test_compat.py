@@ -118,7 +118,7 @@ def test_misspelt_names_get_a_suggestion(tmp_path):
         folder=tmp_path,
     )
     for line, name in zip(
-        printed.splitlines(), "zeros relu Linear functional".split(), strict=True
+        printed.splitlines(), ["zeros", "relu", "Linear", "functional"], strict=True
     ):
         assert line.endswith(f"Did you mean: {name!r}?") and "lacks" not in line
 

@@ -184,3 +184,20 @@ def test_masks_of_given_blocks():
     for wrong in ((*given[:2], given[2]), (given[0][0, 0], given[1][0, 0])):
         with pytest.raises((AssertionError, RuntimeError), match="from_kv_blocks"):
             flex_attention.BlockMask.from_kv_blocks(*wrong)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "mask"),
+    [
+        (((1, 2, 3), (1, 2, 4), (1, 2, 4)), None),
+        (((1, 2, 3), (1, 5, 3), (1, 4, 3)), None),
+        (((3, 2, 3), (2, 2, 3), (2, 2, 3)), None),
+        (((1, 2, 3), (1, 2, 3), (1, 2, 3)), (5, 5)),
+        (((1, 2, 3), (1, 2, 3), (1, 2, 3)), (1, 1, 1, 2, 2)),
+    ],
+)
+def test_shapes_that_do_not_fit_are_named(shapes, mask):
+    given = [taeda.ones(shape) for shape in shapes]
+    attend = taeda.nn.functional.scaled_dot_product_attention
+    with pytest.raises(RuntimeError, match=r"^scaled_dot_product_attention: Expected a query"):
+        attend(*given, attn_mask=None if mask is None else taeda.ones(mask))

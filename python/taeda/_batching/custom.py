@@ -208,8 +208,10 @@ class _Mapped(Function):
             own.saved_for_forward = tuple(
                 _wrapped(ctx.saved_for_forward, ctx.forward_batched, level)
             )
+            # Functions read either of the two names.
+            own.saved_tensors = own.saved_for_forward
             found = call.function.jvp(own, *_wrapped(tangents, call.batched, level))
-            own.saved_for_forward = ()
+            own.saved_for_forward = own.saved_tensors = ()
         if isinstance(found, tuple):
             return tuple(None if t is None else front(t, level) for t in found)
         return front(found, level)

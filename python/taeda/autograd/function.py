@@ -32,7 +32,7 @@ class FunctionCtx(_C._FunctionBase):
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for `jvp`, which finds them in `saved_for_forward`."""
+        """Keep tensors for `jvp`: its `saved_tensors`, also called `saved_for_forward`."""
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Tensor) -> None:

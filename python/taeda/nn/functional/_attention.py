@@ -55,7 +55,10 @@ def scaled_dot_product_attention(
         raise RuntimeError(
             "scaled_dot_product_attention: explicit attn_mask should not be set when is_causal=True"
         )
-    if dropout_p == 0 and _is_plain(query, key, value, attn_mask):
+    plain = _is_plain(query, key, value, attn_mask)
+    if not plain or attn_mask is not None:
+        _check_shapes(query, key, value, attn_mask)
+    if plain and dropout_p == 0:
         return ops._attention(query, key, value, attn_mask, is_causal, scale)
     if is_causal:
         shape = (query.size(-2), key.size(-2))
@@ -107,6 +110,30 @@ def _check_inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor |
             f"{name}: Expected attn_mask dtype to be bool or float or to match query dtype, but "
             f"got {attn_mask.dtype} and {query.dtype}"
         )
+
+
+def _check_shapes(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
+    """Refuse what does not fit by the arguments' names, not by those of the products within."""
+    fits = query.size(-1) == key.size(-1) and key.size(-2) == value.size(-2)
+    if fits and query.shape[:-2] == key.shape[:-2] == value.shape[:-2]:
+        if mask is None:
+            return
+        sizes = (key.size(-2), query.size(-2), *reversed(query.shape[:-2]))
+        if mask.dim() <= len(sizes) and all(
+            n in (1, m) for n, m in zip(reversed(mask.shape), sizes, strict=False)
+        ):
+            return
+    else:
+        for sizes in zip(*(reversed(t.shape[:-2]) for t in (query, key, value)), strict=False):
+            fits = fits and len({n for n in sizes if n != 1}) < 2
+        if fits:
+            return
+    shapes = [("query", query), ("key", key), ("value", value), ("attn_mask", mask)]
+    given = ", ".join(f"{what} {list(t.shape)}" for what, t in shapes if t is not None)
+    raise RuntimeError(
+        "scaled_dot_product_attention: Expected a query of shape (*, L, E), a key (*, S, E), a "
+        f"value (*, S, V) and a mask that broadcasts to (*, L, S), but got {given}"
+    )
 
 
 def _additive(mask: Tensor | None, name: str, dtype: Any) -> Tensor | None:
@@ -262,7 +289,7 @@ def multi_head_attention_forward(
         extra += 1
 
     def by_head(x: Tensor) -> Tensor:  # (S, N, E) to (N, heads, S, head size)
-        return x.reshape(-1, batch, num_heads, head).permute(1, 2, 0, 3)
+        return x.reshape(x.size(0), batch, num_heads, head).permute(1, 2, 0, 3)
 
     q, k, v = by_head(q), by_head(k), by_head(v)
     if static_k is not None:

@@ -109,7 +109,9 @@ def dropout1d(
     batched = input.dim() == 3
     value = input if batched else input.unsqueeze(0)
     result = _dropped(ops.feature_dropout, value, p, training, inplace, generator)
-    return result if batched else result.squeeze(0)
+    if batched:
+        return result
+    return input if inplace else result.squeeze(0)
 
 
 def dropout2d(
@@ -162,4 +164,6 @@ def dropout3d(
     batched = input.dim() != 4
     value = input if batched else input.unsqueeze(0)
     result = _dropped(ops.feature_dropout, value, p, training, inplace, generator)
-    return result if batched else result.squeeze(0)
+    if batched:
+        return result
+    return input if inplace else result.squeeze(0)

@@ -155,7 +155,20 @@ def embedding_bag(
         if offsets is None or offsets.dim() != 1:
             raise ValueError("embedding_bag: a 1D input needs 1D offsets")
         ends = offsets.new_full((1,), input.size(0))
-        starts = offsets if include_last_offset else ops.cat([offsets, ends])
+        if include_last_offset:
+            if offsets.size(0) == 0:
+                raise RuntimeError(
+                    "embedding_bag: with include_last_offset, offsets has at least one entry"
+                )
+            starts = offsets
+            if offsets.size(0) == 1:  # no bag: nothing of the input is read
+                input = input[:0]
+                if per_sample_weights is not None:
+                    per_sample_weights = per_sample_weights[:0]
+            else:  # the last bag reaches to the end of the input, whatever the last entry says
+                starts = ops.cat([offsets[:-1], ends])
+        else:
+            starts = ops.cat([offsets, ends])
         lengths = (starts[1:] - starts[:-1]).to(taeda.int64)
     else:
         raise ValueError(f"embedding_bag: the input must be 1D or 2D, got {input.dim()}D")

@@ -73,7 +73,8 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
             f"and {groups}"
         )
     split = input.unflatten(1, (groups, channels // groups))
-    return split.transpose(1, 2).flatten(1, 2)
+    shuffled = split.transpose(1, 2).flatten(1, 2)
+    return shuffled.clone() if groups in (1, channels) else shuffled  # never a view
 
 
 def _pair(name: str, value: Any) -> tuple[int, int]:
