@@ -128,8 +128,10 @@ from taeda._numerics import (  # noqa: E402
 from taeda._switches import (  # noqa: E402
     are_deterministic_algorithms_enabled,
     get_float32_matmul_precision,
+    get_num_interop_threads,
     is_deterministic_algorithms_warn_only_enabled,
     set_float32_matmul_precision,
+    set_num_interop_threads,
     use_deterministic_algorithms,
 )
 from taeda._tensor_str import set_printoptions  # noqa: E402
@@ -305,6 +307,7 @@ __all__ = [
     "get_default_device",
     "get_default_dtype",
     "get_float32_matmul_precision",
+    "get_num_interop_threads",
     "get_num_threads",
     "get_rng_state",
     "gradient",
@@ -365,6 +368,7 @@ __all__ = [
     "set_default_tensor_type",
     "set_float32_matmul_precision",
     "set_grad_enabled",
+    "set_num_interop_threads",
     "set_num_threads",
     "set_printoptions",
     "set_rng_state",

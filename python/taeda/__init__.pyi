@@ -613,8 +613,10 @@ from taeda._ops import zeros as zeros
 from taeda._ops import zeros_like as zeros_like
 from taeda._switches import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from taeda._switches import get_float32_matmul_precision as get_float32_matmul_precision
+from taeda._switches import get_num_interop_threads as get_num_interop_threads
 from taeda._switches import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
 from taeda._switches import set_float32_matmul_precision as set_float32_matmul_precision
+from taeda._switches import set_num_interop_threads as set_num_interop_threads
 from taeda._switches import use_deterministic_algorithms as use_deterministic_algorithms
 from taeda._symbols import Event as Event
 from taeda._symbols import Stream as Stream

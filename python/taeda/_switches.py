@@ -7,14 +7,17 @@ import warnings
 __all__ = [
     "are_deterministic_algorithms_enabled",
     "get_float32_matmul_precision",
+    "get_num_interop_threads",
     "is_deterministic_algorithms_warn_only_enabled",
     "set_float32_matmul_precision",
+    "set_num_interop_threads",
     "use_deterministic_algorithms",
 ]
 
 _precision = "highest"
 _deterministic = False
 _warn_only = False
+_interop_threads = 1
 
 
 def set_float32_matmul_precision(precision: str) -> None:
@@ -59,3 +62,23 @@ def are_deterministic_algorithms_enabled() -> bool:
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """Whether ``use_deterministic_algorithms(True, warn_only=True)`` has been called."""
     return _warn_only
+
+
+def set_num_interop_threads(num: int) -> None:
+    """Say how many operations may run at once. In taeda one runs after the other in each thread.
+
+    Args:
+        num: what ``get_num_interop_threads`` then answers.
+
+    Raises:
+        RuntimeError: ``num`` is not positive.
+    """
+    global _interop_threads
+    if num < 1:
+        raise RuntimeError(f"set_num_interop_threads: expected a positive integer, got {num}")
+    _interop_threads = num
+
+
+def get_num_interop_threads() -> int:
+    """The last value passed to ``set_num_interop_threads``; initially 1."""
+    return _interop_threads

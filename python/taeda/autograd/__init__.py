@@ -15,7 +15,13 @@ from taeda.autograd._run import backward, grad
 from taeda.autograd._variable import Variable
 from taeda.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from taeda.autograd.function import Function
-from taeda.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from taeda.autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 from taeda.autograd.gradcheck import gradcheck, gradgradcheck
 
 if TYPE_CHECKING:
@@ -41,6 +47,7 @@ __all__ = [
     "profiler",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]
 
 

@@ -165,3 +165,19 @@ class inference_mode:
     def __call__(self, func: F) -> F:
         """Decorate a function."""
         return _wrap(functools.partial(inference_mode, self.mode), func)
+
+
+class set_multithreading_enabled:
+    """PyTorch's switch for backward passes in several threads; taeda's run in the caller's.
+
+    It keeps nothing, as a call and as the context of a block.
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc_info: object) -> None:
+        pass

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["enabled", "is_available"]
+import contextlib
+from collections.abc import Iterator
+
+__all__ = ["enabled", "flags", "is_available"]
 
 enabled = True
 
@@ -10,3 +13,19 @@ enabled = True
 def is_available() -> bool:
     """Whether this build uses it: no."""
     return False
+
+
+@contextlib.contextmanager
+def flags(
+    enabled: bool = False,
+    deterministic: bool = False,
+    allow_tf32: bool = True,
+    fp32_precision: str = "none",
+) -> Iterator[None]:
+    """Within the block, the switch is as ``enabled`` says; it chooses nothing, as do the others."""
+    names = globals()
+    before, names["enabled"] = names["enabled"], enabled
+    try:
+        yield
+    finally:
+        names["enabled"] = before

@@ -1,0 +1,99 @@
+"""Matrices of diagonals, and the switch for checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import taeda
+from taeda._C import Tensor
+
+__all__ = ["check_sparse_tensor_invariants", "spdiags"]
+
+
+class check_sparse_tensor_invariants:
+    """PyTorch's switch for checks of indices, which taeda always makes; it chooses nothing.
+
+    A call of `enable` or `disable`, the context of a block, or a decorator.
+    """
+
+    _enabled = False
+
+    def __init__(self, enable: bool = True) -> None:
+        self._wanted = enable
+        self._before: list[bool] = []
+
+    @staticmethod
+    def is_enabled() -> bool:
+        """What was last said."""
+        return check_sparse_tensor_invariants._enabled
+
+    @staticmethod
+    def enable() -> None:
+        """Say that indices are to be checked."""
+        check_sparse_tensor_invariants._enabled = True
+
+    @staticmethod
+    def disable() -> None:
+        """Say that indices need not be checked. They are."""
+        check_sparse_tensor_invariants._enabled = False
+
+    def __enter__(self) -> None:
+        self._before.append(check_sparse_tensor_invariants._enabled)
+        check_sparse_tensor_invariants._enabled = self._wanted
+
+    def __exit__(self, *exc_info: object) -> None:
+        check_sparse_tensor_invariants._enabled = self._before.pop()
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        import functools
+
+        @functools.wraps(function)
+        def decorated(*args: Any, **kwargs: Any) -> Any:
+            with type(self)(self._wanted):
+                return function(*args, **kwargs)
+
+        return decorated
+
+
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> Tensor:
+    """A sparse matrix of diagonals.
+
+    Args:
+        diagonals: one in each row, or a single one: element j goes into column j.
+        offsets: the place of each: 0 is the main diagonal, those above it are positive.
+        shape: the rows and columns of the matrix.
+        layout: ``taeda.sparse_coo``, the default, or ``taeda.sparse_csr``.
+
+    Raises:
+        RuntimeError: there is not one offset for each diagonal, or an offset comes twice.
+        ValueError: `layout` is another one.
+
+    >>> rows = taeda.arange(6.0).view(2, 3)
+    >>> taeda.sparse.spdiags(rows, taeda.tensor([0, 1]), (3, 3)).to_dense()
+    tensor([[0., 4., 0.],
+            [0., 1., 5.],
+            [0., 0., 2.]])
+    """
+    if layout not in (None, taeda.sparse_coo, taeda.sparse_csr):
+        raise ValueError(f"spdiags(): layout must be sparse_coo or sparse_csr, got {layout}")
+    diagonals, offsets = taeda.atleast_2d(diagonals), taeda.atleast_1d(offsets)
+    places = offsets.tolist()
+    if diagonals.dim() != 2 or len(shape) != 2 or len(places) != diagonals.size(0):
+        raise RuntimeError(
+            "spdiags(): expected a matrix of diagonals, one offset for each, and two sizes, got "
+            f"shapes {list(diagonals.shape)} and {list(offsets.shape)}, and {tuple(shape)}"
+        )
+    if len(set(places)) != len(places):
+        raise RuntimeError(f"spdiags(): Offset tensor contains duplicate values: {places}")
+    rows, columns, values = [], [], []
+    for diagonal, offset in zip(diagonals, places, strict=True):
+        first = max(offset, 0)
+        last = max(min(shape[1], shape[0] + offset, diagonal.numel()), first)
+        column = taeda.arange(first, last)
+        rows.append(column - offset)
+        columns.append(column)
+        values.append(diagonal[first:last])
+    indices = taeda.stack((taeda.cat(rows), taeda.cat(columns)))
+    result = taeda.sparse_coo_tensor(indices, taeda.cat(values), tuple(shape))
+    return result.to_sparse_csr() if layout is taeda.sparse_csr else result
