@@ -112,9 +112,9 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
     std::vector<int64_t> starts = mask.defined() ? starts_of(numbers) : std::vector<int64_t>();
     visit_floating(compute, "scaled_dot_product_attention", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::attention<T>(s, query.matrices<const T>(), key.matrices<const T>(),
-                        value.matrices<const T>(), mask_of<T>(numbers, starts),
-                        result.matrices<T>());
+      cpu::Attention<T>::attention(s, query.matrices<const T>(), key.matrices<const T>(),
+                                   value.matrices<const T>(), mask_of<T>(numbers, starts),
+                                   result.matrices<T>());
     });
   }
   return to(out, q.dtype());
@@ -138,10 +138,10 @@ TensorList gradients(const Tensor& grad, const Tensor& q, const Tensor& k, const
     std::vector<int64_t> starts = mask.defined() ? starts_of(numbers) : std::vector<int64_t>();
     visit_floating(compute, "scaled_dot_product_attention", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::attention_backward<T>(s, g.matrices<const T>(), query.matrices<const T>(),
-                                 key.matrices<const T>(), value.matrices<const T>(),
-                                 mask_of<T>(numbers, starts), to_q.matrices<T>(),
-                                 to_k.matrices<T>(), to_v.matrices<T>());
+      cpu::Attention<T>::attention_backward(s, g.matrices<const T>(), query.matrices<const T>(),
+                                            key.matrices<const T>(), value.matrices<const T>(),
+                                            mask_of<T>(numbers, starts), to_q.matrices<T>(),
+                                            to_k.matrices<T>(), to_v.matrices<T>());
     });
   }
   return {to(dq, q.dtype()), to(dk, q.dtype()), to(dv, q.dtype())};

@@ -29,8 +29,8 @@ Tensor cdist_forward(const Tensor& a, const Tensor& b, double p, bool by_product
     using T = typename decltype(tag)::type;
     const int64_t batches = out.numel() / (m * n);
     auto *from = x.data_as<T>(), *other = y.data_as<T>(), *to = out.data_as<T>();
-    if (by_product) cpu::pair_distances_by_product<T>(from, other, to, batches, m, n, k);
-    else cpu::pair_distances<T>(from, other, to, batches, m, n, k, p);
+    if (by_product) cpu::Distances<T>::pair_distances_by_product(from, other, to, batches, m, n, k);
+    else cpu::Distances<T>::pair_distances(from, other, to, batches, m, n, k, p);
   });
   return out;
 }
@@ -47,8 +47,8 @@ Tensor sum_distance_gradient(const Tensor& grad, const Tensor& x, const Tensor& 
   const Tensor g = raw_contiguous(grad), a = raw_contiguous(x), b = raw_contiguous(y);
   visit_floating(x.dtype(), "cdist", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::sum_distance_gradient<T>(g.data_as<T>(), a.data_as<T>(), b.data_as<T>(), gx.data_as<T>(),
-                                  gx.numel() / (m * k), m, n, k);
+    cpu::Distances<T>::sum_distance_gradient(g.data_as<T>(), a.data_as<T>(), b.data_as<T>(),
+                                             gx.data_as<T>(), gx.numel() / (m * k), m, n, k);
   });
   return gx;
 }
@@ -148,7 +148,7 @@ Tensor pdist_forward(const Tensor& self, double p) {
   const Tensor x = raw_contiguous(self);
   visit_floating(self.dtype(), "pdist", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::own_distances<T>(x.data_as<T>(), out.data_as<T>(), n, self.size(1), p);
+    cpu::Distances<T>::own_distances(x.data_as<T>(), out.data_as<T>(), n, self.size(1), p);
   });
   return out;
 }
@@ -253,9 +253,9 @@ Tensor cross_forward(const Tensor& self, const Tensor& other, int64_t dim) {
   for (auto& s : strides) std::swap(s[longest], s.back());
   visit_floating(self.dtype(), "cross", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::cross<T>(sizes, {self.data_as<T>(), strides[0], self.stride(d)},
-                  {other.data_as<T>(), strides[1], other.stride(d)},
-                  {out.data_as<T>(), strides[2], out.stride(d)});
+    cpu::Distances<T>::cross(sizes, {self.data_as<T>(), strides[0], self.stride(d)},
+                             {other.data_as<T>(), strides[1], other.stride(d)},
+                             {out.data_as<T>(), strides[2], out.stride(d)});
   });
   return out;
 }

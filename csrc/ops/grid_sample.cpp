@@ -83,7 +83,8 @@ Tensor grid_sample(const Tensor& self, const Tensor& grid, int64_t spatial, int6
         "but input has ",
         self.dtype(), " and grid has ", grid.dtype());
   const bool near = self.is_contiguous() && s.channels > 0 &&
-                    (compute == DType::Float64 ? cpu::is_near<double>(s) : cpu::is_near<float>(s));
+                    (compute == DType::Float64 ? cpu::GridSample<double>::is_near(s)
+                                               : cpu::GridSample<float>::is_near(s));
   if (near) {
     Dims sizes{s.images, s.channels};
     for (int64_t d = 1; d <= spatial; ++d) sizes.push_back(grid.size(d));
@@ -92,7 +93,7 @@ Tensor grid_sample(const Tensor& self, const Tensor& grid, int64_t spatial, int6
     const Tensor x = prepared(self, compute), g = prepared(grid, compute);
     visit_floating(compute, "grid_sampler", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::grid_sample_near<T>(s, x.data_as<T>(), g.data_as<T>(), y.data_as<T>());
+      cpu::GridSample<T>::grid_sample_near(s, x.data_as<T>(), g.data_as<T>(), y.data_as<T>());
     });
     return finished(y, self.dtype());
   }
@@ -103,7 +104,7 @@ Tensor grid_sample(const Tensor& self, const Tensor& grid, int64_t spatial, int6
     const Tensor x = channels_last(self, compute), g = prepared(grid, compute);
     visit_floating(compute, "grid_sampler", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::grid_sample<T>(s, x.data_as<T>(), g.data_as<T>(), y.data_as<T>());
+      cpu::GridSample<T>::grid_sample(s, x.data_as<T>(), g.data_as<T>(), y.data_as<T>());
     });
   }
   return channels_first(y, self.dtype());
@@ -121,7 +122,7 @@ Tensor grid_sample_input(const Tensor& grad, const Tensor& grid, const Dims& siz
     const Tensor gy = channels_last(grad, compute), g = prepared(grid, compute);
     visit_floating(compute, "grid_sampler", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::grid_sample_input<T>(s, gy.data_as<T>(), g.data_as<T>(), gx.data_as<T>());
+      cpu::GridSample<T>::grid_sample_input(s, gy.data_as<T>(), g.data_as<T>(), gx.data_as<T>());
     });
   }
   return channels_first(gx, grad.dtype());
@@ -139,8 +140,8 @@ Tensor grid_sample_places(const Tensor& grad, const Tensor& self, const Tensor& 
                  g = prepared(grid, compute);
     visit_floating(compute, "grid_sampler", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::grid_sample_places<T>(s, gy.data_as<T>(), x.data_as<T>(), g.data_as<T>(),
-                                 gg.data_as<T>());
+      cpu::GridSample<T>::grid_sample_places(s, gy.data_as<T>(), x.data_as<T>(), g.data_as<T>(),
+                                             gg.data_as<T>());
     });
   }
   return finished(gg, grid.dtype());

@@ -105,7 +105,8 @@ Tensor multi_margin_loss(const Tensor& self, const Tensor& target, double p, dou
   return reduced(s, reduction, self, compute, [&](double* each) {
     visit_floating(compute, name, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::one_right_losses<T>(s.shape, x.data_as<T>(), one_right<T>(t, w, p, margin), each);
+      cpu::Margins<T>::one_right_losses(s.shape, x.data_as<T>(), one_right<T>(t, w, p, margin),
+                                        each);
     });
   });
 }
@@ -123,9 +124,9 @@ Tensor multi_margin_gradient(const Tensor& grad, const Tensor& self, const Tenso
          t = checked_targets(name, target, 0, s.shape.classes);
   visit_floating(compute, name, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::one_right_gradient<T>(s.shape, g.data_as<T>(), reduction == kNone ? 1 : 0,
-                               share(reduction, s.shape.rows), x.data_as<T>(),
-                               one_right<T>(t, w, p, margin), gx.data_as<T>());
+    cpu::Margins<T>::one_right_gradient(s.shape, g.data_as<T>(), reduction == kNone ? 1 : 0,
+                                        share(reduction, s.shape.rows), x.data_as<T>(),
+                                        one_right<T>(t, w, p, margin), gx.data_as<T>());
   });
   return finished(gx, self.dtype());
 }
@@ -172,7 +173,7 @@ Tensor multilabel_margin_loss(const Tensor& self, const Tensor& target, int64_t 
   return reduced(s, reduction, self, compute, [&](double* each) {
     visit_floating(compute, name, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::many_right_losses<T>(s.shape, x.data_as<T>(), t.data_as<int64_t>(), each);
+      cpu::Margins<T>::many_right_losses(s.shape, x.data_as<T>(), t.data_as<int64_t>(), each);
     });
   });
 }
@@ -190,9 +191,9 @@ Tensor multilabel_margin_gradient(const Tensor& grad, const Tensor& self, const 
          t = checked_targets(name, target, -1, s.shape.classes);
   visit_floating(compute, name, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::many_right_gradient<T>(s.shape, g.data_as<T>(), reduction == kNone ? 1 : 0,
-                                share(reduction, s.shape.rows), x.data_as<T>(),
-                                t.data_as<int64_t>(), gx.data_as<T>());
+    cpu::Margins<T>::many_right_gradient(s.shape, g.data_as<T>(), reduction == kNone ? 1 : 0,
+                                         share(reduction, s.shape.rows), x.data_as<T>(),
+                                         t.data_as<int64_t>(), gx.data_as<T>());
   });
   return finished(gx, self.dtype());
 }

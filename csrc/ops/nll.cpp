@@ -80,10 +80,11 @@ TensorList nll(const Tensor& self, const Tensor& target, const Tensor& weight, i
   visit_floating(compute, "nll_loss", [&](auto tag) {
     using T = typename decltype(tag)::type;
     double sum, weights;
-    cpu::nll_total<T>(s, x.data_as<T>(), t.data_as<int64_t>(), memory<T>(w), &sum, &weights);
+    cpu::Nll<T>::nll_total(s, x.data_as<T>(), t.data_as<int64_t>(), memory<T>(w), &sum, &weights);
     *total.data_as<double>() = weights;
     if (reduction == kNone) {
-      cpu::nll_each<T>(s, x.data_as<T>(), t.data_as<int64_t>(), memory<T>(w), loss.data_as<T>());
+      cpu::Nll<T>::nll_each(s, x.data_as<T>(), t.data_as<int64_t>(), memory<T>(w),
+                            loss.data_as<T>());
     } else {
       *loss.data_as<T>() = static_cast<T>(reduction == kMean ? sum / weights : sum);
     }
@@ -119,8 +120,8 @@ Tensor nll_gradient(const Tensor& grad, const Tensor& target, const Tensor& weig
   double scale = reduction == kMean ? 1 / *total.data_as<double>() : 1;
   visit_floating(compute, "nll_loss_backward", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::nll_backward<T>(s, g.data_as<T>(), reduction == kNone ? 1 : 0, scale, t.data_as<int64_t>(),
-                         memory<T>(w), gx.data_as<T>());
+    cpu::Nll<T>::nll_backward(s, g.data_as<T>(), reduction == kNone ? 1 : 0, scale,
+                              t.data_as<int64_t>(), memory<T>(w), gx.data_as<T>());
   });
   return finished(gx, grad.dtype());
 }
@@ -154,9 +155,9 @@ TensorList entropy(const Tensor& self, const Tensor& target, const Tensor& weigh
   visit_floating(compute, "cross_entropy", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const cpu::Scratch<double> each(s.batch);
-    cpu::entropy_stats<T>(s, x.data_as<T>(), stats.data_as<double>());
-    cpu::entropy_losses<T>(s, x.data_as<T>(), stats.data_as<double>(), t.data_as<int64_t>(),
-                           memory<T>(w), each.data(), total.data_as<double>());
+    cpu::Nll<T>::entropy_stats(s, x.data_as<T>(), stats.data_as<double>());
+    cpu::Nll<T>::entropy_losses(s, x.data_as<T>(), stats.data_as<double>(), t.data_as<int64_t>(),
+                                memory<T>(w), each.data(), total.data_as<double>());
     if (reduction == kNone) {
       for (int64_t i = 0; i < s.batch; ++i) loss.data_as<T>()[i] = static_cast<T>(each.data()[i]);
       return;
@@ -190,9 +191,9 @@ Tensor entropy_gradient(const Tensor& grad, const Tensor& self, const Tensor& ta
   const double scale = reduction == kMean ? 1 / *total.data_as<double>() : 1;
   visit_floating(compute, "cross_entropy_backward", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::entropy_backward<T>(s, g.data_as<T>(), reduction == kNone ? 1 : 0, scale, x.data_as<T>(),
-                             rows.data_as<double>(), t.data_as<int64_t>(), memory<T>(w),
-                             gx.data_as<T>());
+    cpu::Nll<T>::entropy_backward(s, g.data_as<T>(), reduction == kNone ? 1 : 0, scale,
+                                  x.data_as<T>(), rows.data_as<double>(), t.data_as<int64_t>(),
+                                  memory<T>(w), gx.data_as<T>());
   });
   return finished(gx, self.dtype());
 }

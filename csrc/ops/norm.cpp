@@ -39,8 +39,8 @@ TensorList rows_forward(const char* what, cpu::RowNorm s, const Tensor& self, co
   if (y.numel() && !y.is_meta()) {
     visit_floating(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::row_norm<T>(s, x.data_as<T>(), memory<T>(w), memory<T>(b), y.data_as<T>(),
-                       mean.data_as<T>(), rstd.data_as<T>());
+      cpu::Norms<T>::row_norm(s, x.data_as<T>(), memory<T>(w), memory<T>(b), y.data_as<T>(),
+                              mean.data_as<T>(), rstd.data_as<T>());
     });
   }
   return {finished(y, self.dtype()), mean, rstd};
@@ -78,7 +78,7 @@ TensorList rows_backward(const char* what, cpu::RowNorm s, const Tensor& grad, c
   if (gx.numel() && !gx.is_meta()) {
     visit_floating(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::row_norm_backward<T>(
+      cpu::Norms<T>::row_norm_backward(
           s, g.data_as<T>(), x.data_as<T>(), mean.data_as<T>(), rstd.data_as<T>(), memory<T>(w),
           gx.data_as<T>(), affine ? gw.data_as<T>() : nullptr, affine ? gb.data_as<T>() : nullptr);
     });
@@ -353,12 +353,13 @@ TensorList native_batch_norm(const Tensor& self, const Tensor& weight, const Ten
       copy_into(mean, running_mean);
       for (int64_t c = 0; c < channels; ++c)
         inverse[c] = static_cast<T>(1 / std::sqrt(static_cast<double>(var.data_as<T>()[c]) + eps));
-      if (y.numel()) cpu::batch_norm<T>(s, data, means, inverse, scale, shift, y.data_as<T>());
+      if (y.numel())
+        cpu::Norms<T>::batch_norm(s, data, means, inverse, scale, shift, y.data_as<T>());
       return;
     }
     Tensor var = empty(Dims{channels}, o);
     T* vars = var.data_as<T>();
-    cpu::batch_norm_training<T>(s, data, scale, shift, means, vars, inverse, y.data_as<T>());
+    cpu::Norms<T>::batch_norm_training(s, data, scale, shift, means, vars, inverse, y.data_as<T>());
     if (!self.numel()) return;
     update_running(running_mean, mean, momentum);
     double count = static_cast<double>(s.batch * s.spatial), unbiased = count / (count - 1);
@@ -386,9 +387,9 @@ TensorList native_batch_norm_backward(const Tensor& grad, const Tensor& self, co
   if (gx.numel() && !gx.is_meta()) {
     visit_floating(compute, "batch_norm", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::batch_norm_backward<T>(batch_shape(self, 0), training, g.data_as<T>(), x.data_as<T>(),
-                                  mean.data_as<T>(), invstd.data_as<T>(), memory<T>(w),
-                                  gx.data_as<T>(), gw.data_as<T>(), gb.data_as<T>());
+      cpu::Norms<T>::batch_norm_backward(
+          batch_shape(self, 0), training, g.data_as<T>(), x.data_as<T>(), mean.data_as<T>(),
+          invstd.data_as<T>(), memory<T>(w), gx.data_as<T>(), gw.data_as<T>(), gb.data_as<T>());
     });
   }
   DType affine = weight.defined() ? weight.dtype() : self.dtype();

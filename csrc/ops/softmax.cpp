@@ -51,18 +51,20 @@ Tensor run_gradient(const char* what, const Tensor& grad, const Tensor& out, int
 }
 
 Tensor softmax(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
-  return run("softmax", self, dim, dtype, cpu::softmax<float>, cpu::softmax<double>);
+  return run("softmax", self, dim, dtype, cpu::Softmax<float>::softmax,
+             cpu::Softmax<double>::softmax);
 }
 Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
-  return run("log_softmax", self, dim, dtype, cpu::log_softmax<float>, cpu::log_softmax<double>);
+  return run("log_softmax", self, dim, dtype, cpu::Softmax<float>::log_softmax,
+             cpu::Softmax<double>::log_softmax);
 }
 Tensor softmax_gradient(const Tensor& grad, const Tensor& out, int64_t dim) {
-  return run_gradient("softmax", grad, out, dim, cpu::softmax_backward<float>,
-                      cpu::softmax_backward<double>);
+  return run_gradient("softmax", grad, out, dim, cpu::Softmax<float>::softmax_backward,
+                      cpu::Softmax<double>::softmax_backward);
 }
 Tensor log_softmax_gradient(const Tensor& grad, const Tensor& out, int64_t dim) {
-  return run_gradient("log_softmax", grad, out, dim, cpu::log_softmax_backward<float>,
-                      cpu::log_softmax_backward<double>);
+  return run_gradient("log_softmax", grad, out, dim, cpu::Softmax<float>::log_softmax_backward,
+                      cpu::Softmax<double>::log_softmax_backward);
 }
 
 int64_t dim_of(Backward& b, int arg, int tensor) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <type_traits>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
@@ -22,10 +21,7 @@ int64_t block_count(const AttentionShape& s) {
 }
 
 template <class T> const typename simd::SoftmaxLoops<T>::Pair& softmax_loops() {
-  using namespace simd;
-  const SoftmaxKernels& kernels = TAEDA_PICK(softmax_kernels);
-  if constexpr (std::is_same_v<T, float>) return kernels.f32.softmax;
-  else return kernels.f64.softmax;
+  return typed<T>(TAEDA_PICK(softmax_kernels)).softmax;
 }
 
 // The queries [first, first + rows) of matrix `at`, and how many keys the last of them sees.
@@ -88,8 +84,8 @@ void weights(const AttentionShape& s, const Block& b, const Matrices<const T>& q
 }  // namespace
 
 template <class T>
-void attention(const AttentionShape& s, Matrices<const T> q, Matrices<const T> k,
-               Matrices<const T> v, const AttentionMask<T>& mask, Matrices<T> out) {
+void Attention<T>::attention(const AttentionShape& s, Matrices<const T> q, Matrices<const T> k,
+                             Matrices<const T> v, const AttentionMask<T>& mask, Matrices<T> out) {
   const int64_t blocks = block_count(s), most = std::min(block_rows(s), s.queries) * s.keys;
   const int64_t work = most * (s.size + s.value_size);
   // Some blocks of a matrix together, since the keys are copied for them.
@@ -108,9 +104,10 @@ void attention(const AttentionShape& s, Matrices<const T> q, Matrices<const T> k
 }
 
 template <class T>
-void attention_backward(const AttentionShape& s, Matrices<const T> g, Matrices<const T> q,
-                        Matrices<const T> k, Matrices<const T> v, const AttentionMask<T>& mask,
-                        Matrices<T> dq, Matrices<T> dk, Matrices<T> dv) {
+void Attention<T>::attention_backward(const AttentionShape& s, Matrices<const T> g,
+                                      Matrices<const T> q, Matrices<const T> k, Matrices<const T> v,
+                                      const AttentionMask<T>& mask, Matrices<T> dq, Matrices<T> dk,
+                                      Matrices<T> dv) {
   const int64_t blocks = block_count(s);
   const int64_t work = s.queries * s.keys * (s.size + s.value_size);
   const int64_t grain = std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(work, 1));
@@ -136,17 +133,7 @@ void attention_backward(const AttentionShape& s, Matrices<const T> g, Matrices<c
   });
 }
 
-template void attention(const AttentionShape&, Matrices<const float>, Matrices<const float>,
-                        Matrices<const float>, const AttentionMask<float>&, Matrices<float>);
-template void attention_backward(const AttentionShape&, Matrices<const float>,
-                                 Matrices<const float>, Matrices<const float>,
-                                 Matrices<const float>, const AttentionMask<float>&,
-                                 Matrices<float>, Matrices<float>, Matrices<float>);
-template void attention(const AttentionShape&, Matrices<const double>, Matrices<const double>,
-                        Matrices<const double>, const AttentionMask<double>&, Matrices<double>);
-template void attention_backward(const AttentionShape&, Matrices<const double>,
-                                 Matrices<const double>, Matrices<const double>,
-                                 Matrices<const double>, const AttentionMask<double>&,
-                                 Matrices<double>, Matrices<double>, Matrices<double>);
+template struct Attention<float>;
+template struct Attention<double>;
 
 }  // namespace taeda::cpu

@@ -28,14 +28,15 @@ template <class T> struct AttentionMask {
   int64_t row = 0, column = 0;
 };
 
-template <class T>
-void attention(const AttentionShape& s, Matrices<const T> q, Matrices<const T> k,
-               Matrices<const T> v, const AttentionMask<T>& mask, Matrices<T> out);
+template <class T> struct Attention {
+  static void attention(const AttentionShape& s, Matrices<const T> q, Matrices<const T> k,
+                        Matrices<const T> v, const AttentionMask<T>& mask, Matrices<T> out);
 
-// g: the gradient of the result. dq, dk and dv start as zeros.
-template <class T>
-void attention_backward(const AttentionShape& s, Matrices<const T> g, Matrices<const T> q,
-                        Matrices<const T> k, Matrices<const T> v, const AttentionMask<T>& mask,
-                        Matrices<T> dq, Matrices<T> dk, Matrices<T> dv);
+  // g: the gradient of the result. dq, dk and dv start as zeros.
+  static void attention_backward(const AttentionShape& s, Matrices<const T> g, Matrices<const T> q,
+                                 Matrices<const T> k, Matrices<const T> v,
+                                 const AttentionMask<T>& mask, Matrices<T> dq, Matrices<T> dk,
+                                 Matrices<T> dv);
+};
 
 }  // namespace taeda::cpu

@@ -124,8 +124,8 @@ void tiny_distances(const T* a, const T* b, T* out, int64_t batches, int64_t m, 
 }  // namespace
 
 template <class T>
-void pair_distances(const T* a, const T* b, T* out, int64_t batches, int64_t m, int64_t n,
-                    int64_t k, double p) {
+void Distances<T>::pair_distances(const T* a, const T* b, T* out, int64_t batches, int64_t m,
+                                  int64_t n, int64_t k, double p) {
   if ((p == 1 || p == 2) && m > 0 && k > 0 && are_tiny(n, k))
     return tiny_distances(a, b, out, batches, m, n, k, p == 2);
   if ((p == 1 || p == 2) && m >= 4 && k > 0) return by_columns(a, b, out, batches, m, n, k, p == 2);
@@ -140,8 +140,8 @@ void pair_distances(const T* a, const T* b, T* out, int64_t batches, int64_t m, 
 }
 
 template <class T>
-void pair_distances_by_product(const T* a, const T* b, T* out, int64_t batches, int64_t m,
-                               int64_t n, int64_t k) {
+void Distances<T>::pair_distances_by_product(const T* a, const T* b, T* out, int64_t batches,
+                                             int64_t m, int64_t n, int64_t k) {
   if (k <= 24) return by_columns(a, b, out, batches, m, n, k, true);  // faster, and exact
   gemm_batched<T>(batches, m, n, k, T(-2), {a, k}, m * k, {b, k, Trans::Yes}, n * k, T(0), out, n,
                   m * n);
@@ -161,7 +161,8 @@ void pair_distances_by_product(const T* a, const T* b, T* out, int64_t batches, 
   });
 }
 
-template <class T> void own_distances(const T* a, T* out, int64_t n, int64_t k, double p) {
+template <class T>
+void Distances<T>::own_distances(const T* a, T* out, int64_t n, int64_t k, double p) {
   const bool by_columns = (p == 1 || p == 2) && n >= 4 && k > 0;
   // Rows are read past their ends, up to what fills a register.
   const int64_t step = (n + 15) / 16 * 16, extra = 16;
@@ -187,8 +188,8 @@ template <class T> void own_distances(const T* a, T* out, int64_t n, int64_t k, 
 }
 
 template <class T>
-void sum_distance_gradient(const T* g, const T* a, const T* b, T* gx, int64_t batches, int64_t m,
-                           int64_t n, int64_t k) {
+void Distances<T>::sum_distance_gradient(const T* g, const T* a, const T* b, T* gx, int64_t batches,
+                                         int64_t m, int64_t n, int64_t k) {
   const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, n * k));
   parallel_for(batches * m, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
@@ -197,8 +198,8 @@ void sum_distance_gradient(const T* g, const T* a, const T* b, T* gx, int64_t ba
 }
 
 template <class T>
-void cross(DimsRef sizes, const Vectors<const T>& a, const Vectors<const T>& b,
-           const Vectors<T>& out) {
+void Distances<T>::cross(DimsRef sizes, const Vectors<const T>& a, const Vectors<const T>& b,
+                         const Vectors<T>& out) {
   const size_t last = sizes.size() - 1;
   const int64_t n = sizes[last];
   int64_t lines = 1;
@@ -232,23 +233,7 @@ void cross(DimsRef sizes, const Vectors<const T>& a, const Vectors<const T>& b,
   });
 }
 
-template void sum_distance_gradient(const float*, const float*, const float*, float*, int64_t,
-                                    int64_t, int64_t, int64_t);
-template void sum_distance_gradient(const double*, const double*, const double*, double*, int64_t,
-                                    int64_t, int64_t, int64_t);
-template void cross(DimsRef, const Vectors<const float>&, const Vectors<const float>&,
-                    const Vectors<float>&);
-template void cross(DimsRef, const Vectors<const double>&, const Vectors<const double>&,
-                    const Vectors<double>&);
-template void own_distances(const float*, float*, int64_t, int64_t, double);
-template void own_distances(const double*, double*, int64_t, int64_t, double);
-template void pair_distances(const float*, const float*, float*, int64_t, int64_t, int64_t, int64_t,
-                             double);
-template void pair_distances(const double*, const double*, double*, int64_t, int64_t, int64_t,
-                             int64_t, double);
-template void pair_distances_by_product(const float*, const float*, float*, int64_t, int64_t,
-                                        int64_t, int64_t);
-template void pair_distances_by_product(const double*, const double*, double*, int64_t, int64_t,
-                                        int64_t, int64_t);
+template struct Distances<float>;
+template struct Distances<double>;
 
 }  // namespace taeda::cpu

@@ -51,18 +51,20 @@ int64_t image_size(const Sampler& s) {
 
 }  // namespace
 
-template <class T> void grid_sample(const Sampler& s, const T* x, const T* grid, T* y) {
+template <class T>
+void GridSample<T>::grid_sample(const Sampler& s, const T* x, const T* grid, T* y) {
   each_image(s, [&](int64_t i) {
     const Taps<T> taps = taps_of<T>(s, grid + i * s.points * s.spatial, nullptr);
     apply_taps(taps, 1, s.channels, x + i * image_size(s), y + i * s.points * s.channels);
   });
 }
 
-template <class T> bool is_near(const Sampler& s) {
+template <class T> bool GridSample<T>::is_near(const Sampler& s) {
   return (image_size(s) + s.channels) * static_cast<int64_t>(sizeof(T)) <= (1 << 18);
 }
 
-template <class T> void grid_sample_near(const Sampler& s, const T* x, const T* grid, T* y) {
+template <class T>
+void GridSample<T>::grid_sample_near(const Sampler& s, const T* x, const T* grid, T* y) {
   constexpr int64_t part = 256, item = sizeof(T), piece = 16 / item;  // points; channels
   const int64_t parts = (s.points + part - 1) / part, size = image_size(s);
   const int64_t elements = size / s.channels;
@@ -98,7 +100,8 @@ template <class T> void grid_sample_near(const Sampler& s, const T* x, const T* 
   });
 }
 
-template <class T> void grid_sample_input(const Sampler& s, const T* gy, const T* grid, T* gx) {
+template <class T>
+void GridSample<T>::grid_sample_input(const Sampler& s, const T* gy, const T* grid, T* gx) {
   each_image(s, [&](int64_t i) {
     const Taps<T> taps = transposed(taps_of<T>(s, grid + i * s.points * s.spatial, nullptr));
     apply_taps(taps, 1, s.channels, gy + i * s.points * s.channels, gx + i * image_size(s));
@@ -106,7 +109,8 @@ template <class T> void grid_sample_input(const Sampler& s, const T* gy, const T
 }
 
 template <class T>
-void grid_sample_places(const Sampler& s, const T* gy, const T* x, const T* grid, T* ggrid) {
+void GridSample<T>::grid_sample_places(const Sampler& s, const T* gy, const T* x, const T* grid,
+                                       T* ggrid) {
   each_image(s, [&](int64_t i) {
     std::vector<T> slopes;
     const Taps<T> taps = taps_of(s, grid + i * s.points * s.spatial, &slopes);
@@ -126,16 +130,7 @@ void grid_sample_places(const Sampler& s, const T* gy, const T* x, const T* grid
   });
 }
 
-template void grid_sample(const Sampler&, const float*, const float*, float*);
-template void grid_sample(const Sampler&, const double*, const double*, double*);
-template bool is_near<float>(const Sampler&);
-template bool is_near<double>(const Sampler&);
-template void grid_sample_near(const Sampler&, const float*, const float*, float*);
-template void grid_sample_near(const Sampler&, const double*, const double*, double*);
-template void grid_sample_input(const Sampler&, const float*, const float*, float*);
-template void grid_sample_input(const Sampler&, const double*, const double*, double*);
-template void grid_sample_places(const Sampler&, const float*, const float*, const float*, float*);
-template void grid_sample_places(const Sampler&, const double*, const double*, const double*,
-                                 double*);
+template struct GridSample<float>;
+template struct GridSample<double>;
 
 }  // namespace taeda::cpu

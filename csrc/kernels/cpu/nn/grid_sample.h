@@ -17,16 +17,18 @@ struct Sampler {
   bool corners;  // -1 and 1 are the centres of the outermost elements, not their edges
 };
 
-// x (images, in..., channels), grid (images, points, spatial) with the fastest dimension first,
-// y (images, points, channels). T: float or double.
-template <class T> void grid_sample(const Sampler& s, const T* x, const T* grid, T* y);
-// The same for x (images, channels, in...) and y (images, channels, points), of images that a cache
-// of a core's own holds.
-template <class T> bool is_near(const Sampler& s);
-template <class T> void grid_sample_near(const Sampler& s, const T* x, const T* grid, T* y);
-// The gradients of x and of the grid.
-template <class T> void grid_sample_input(const Sampler& s, const T* gy, const T* grid, T* gx);
-template <class T>
-void grid_sample_places(const Sampler& s, const T* gy, const T* x, const T* grid, T* ggrid);
+template <class T> struct GridSample {
+  // x (images, in..., channels), grid (images, points, spatial) with the fastest dimension first,
+  // y (images, points, channels). T: float or double.
+  static void grid_sample(const Sampler& s, const T* x, const T* grid, T* y);
+  // The same for x (images, channels, in...) and y (images, channels, points), of images that a
+  // cache of a core's own holds.
+  static bool is_near(const Sampler& s);
+  static void grid_sample_near(const Sampler& s, const T* x, const T* grid, T* y);
+  // The gradients of x and of the grid.
+  static void grid_sample_input(const Sampler& s, const T* gy, const T* grid, T* gx);
+  static void grid_sample_places(const Sampler& s, const T* gy, const T* x, const T* grid,
+                                 T* ggrid);
+};
 
 }  // namespace taeda::cpu

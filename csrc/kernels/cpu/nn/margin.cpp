@@ -91,7 +91,8 @@ template <class T> class Wrong {
 }  // namespace
 
 template <class T>
-void one_right_losses(const MarginShape& s, const T* x, const OneRight<T>& right, double* loss) {
+void Margins<T>::one_right_losses(const MarginShape& s, const T* x, const OneRight<T>& right,
+                                  double* loss) {
   const auto sum = right.squared ? sum_above<true, T> : sum_above<false, T>;
   parallel_for(s.rows, row_grain(s.classes), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -107,8 +108,8 @@ void one_right_losses(const MarginShape& s, const T* x, const OneRight<T>& right
 }
 
 template <class T>
-void one_right_gradient(const MarginShape& s, const T* g, int64_t g_step, double scale, const T* x,
-                        const OneRight<T>& right, T* gx) {
+void Margins<T>::one_right_gradient(const MarginShape& s, const T* g, int64_t g_step, double scale,
+                                    const T* x, const OneRight<T>& right, T* gx) {
   const auto run = right.squared ? slopes<true, T> : slopes<false, T>;
   parallel_for(s.rows, row_grain(s.classes), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -126,7 +127,8 @@ void one_right_gradient(const MarginShape& s, const T* g, int64_t g_step, double
 }
 
 template <class T>
-void many_right_losses(const MarginShape& s, const T* x, const int64_t* target, double* loss) {
+void Margins<T>::many_right_losses(const MarginShape& s, const T* x, const int64_t* target,
+                                   double* loss) {
   parallel_for(s.rows, row_grain(s.classes * s.classes), [&](int64_t begin, int64_t end) {
     Wrong<T> wrong(s.classes);
     for (int64_t i = begin; i < end; ++i) {
@@ -142,8 +144,8 @@ void many_right_losses(const MarginShape& s, const T* x, const int64_t* target, 
 }
 
 template <class T>
-void many_right_gradient(const MarginShape& s, const T* g, int64_t g_step, double scale, const T* x,
-                         const int64_t* target, T* gx) {
+void Margins<T>::many_right_gradient(const MarginShape& s, const T* g, int64_t g_step, double scale,
+                                     const T* x, const int64_t* target, T* gx) {
   parallel_for(s.rows, row_grain(s.classes * s.classes), [&](int64_t begin, int64_t end) {
     Wrong<T> wrong(s.classes);
     const Scratch<int32_t> counts(s.classes);
@@ -166,17 +168,7 @@ void many_right_gradient(const MarginShape& s, const T* g, int64_t g_step, doubl
   });
 }
 
-template void one_right_losses(const MarginShape&, const float*, const OneRight<float>&, double*);
-template void one_right_losses(const MarginShape&, const double*, const OneRight<double>&, double*);
-template void one_right_gradient(const MarginShape&, const float*, int64_t, double, const float*,
-                                 const OneRight<float>&, float*);
-template void one_right_gradient(const MarginShape&, const double*, int64_t, double, const double*,
-                                 const OneRight<double>&, double*);
-template void many_right_losses(const MarginShape&, const float*, const int64_t*, double*);
-template void many_right_losses(const MarginShape&, const double*, const int64_t*, double*);
-template void many_right_gradient(const MarginShape&, const float*, int64_t, double, const float*,
-                                  const int64_t*, float*);
-template void many_right_gradient(const MarginShape&, const double*, int64_t, double, const double*,
-                                  const int64_t*, double*);
+template struct Margins<float>;
+template struct Margins<double>;
 
 }  // namespace taeda::cpu

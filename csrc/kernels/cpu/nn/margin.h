@@ -18,20 +18,20 @@ template <class T> struct OneRight {
   T margin;
   bool squared;
 };
-// The sum of each row's terms over the number of classes.
-template <class T>
-void one_right_losses(const MarginShape& s, const T* x, const OneRight<T>& right, double* loss);
-// gx from the gradient of each row's loss, g times `scale`; `g` moves by g_step.
-template <class T>
-void one_right_gradient(const MarginShape& s, const T* g, int64_t g_step, double scale, const T* x,
-                        const OneRight<T>& right, T* gx);
+template <class T> struct Margins {
+  // The sum of each row's terms over the number of classes.
+  static void one_right_losses(const MarginShape& s, const T* x, const OneRight<T>& right,
+                               double* loss);
+  // gx from the gradient of each row's loss, g times `scale`; `g` moves by g_step.
+  static void one_right_gradient(const MarginShape& s, const T* g, int64_t g_step, double scale,
+                                 const T* x, const OneRight<T>& right, T* gx);
 
-// Any number of right classes: `target` (rows, classes) names them, up to the first -1 of a row.
-// The terms are max(0, 1 - x[right] + x[wrong]).
-template <class T>
-void many_right_losses(const MarginShape& s, const T* x, const int64_t* target, double* loss);
-template <class T>
-void many_right_gradient(const MarginShape& s, const T* g, int64_t g_step, double scale, const T* x,
-                         const int64_t* target, T* gx);
+  // Any number of right classes: `target` (rows, classes) names them, up to the first -1 of a row.
+  // The terms are max(0, 1 - x[right] + x[wrong]).
+  static void many_right_losses(const MarginShape& s, const T* x, const int64_t* target,
+                                double* loss);
+  static void many_right_gradient(const MarginShape& s, const T* g, int64_t g_step, double scale,
+                                  const T* x, const int64_t* target, T* gx);
+};
 
 }  // namespace taeda::cpu

@@ -37,7 +37,8 @@ int64_t bad_target(const NllShape& s, const int64_t* target) {
 }
 
 template <class T>
-void nll_each(const NllShape& s, const T* x, const int64_t* target, const T* weight, T* loss) {
+void Nll<T>::nll_each(const NllShape& s, const T* x, const int64_t* target, const T* weight,
+                      T* loss) {
   for (int64_t i = 0; i < s.batch * s.inner; ++i) loss[i] = 0;
   for_targets(s, target, [&](int64_t i, int64_t at, int64_t t) {
     loss[i] = -x[at] * (weight ? weight[t] : T(1));
@@ -45,8 +46,8 @@ void nll_each(const NllShape& s, const T* x, const int64_t* target, const T* wei
 }
 
 template <class T>
-void nll_total(const NllShape& s, const T* x, const int64_t* target, const T* weight, double* loss,
-               double* total) {
+void Nll<T>::nll_total(const NllShape& s, const T* x, const int64_t* target, const T* weight,
+                       double* loss, double* total) {
   double sum = 0, weights = 0;
   for_targets(s, target, [&](int64_t, int64_t at, int64_t t) {
     double w = weight ? weight[t] : 1;
@@ -58,22 +59,23 @@ void nll_total(const NllShape& s, const T* x, const int64_t* target, const T* we
 }
 
 template <class T>
-void nll_backward(const NllShape& s, const T* g, int64_t g_step, double scale,
-                  const int64_t* target, const T* weight, T* gx) {
+void Nll<T>::nll_backward(const NllShape& s, const T* g, int64_t g_step, double scale,
+                          const int64_t* target, const T* weight, T* gx) {
   for_targets(s, target, [&](int64_t i, int64_t at, int64_t t) {
     gx[at] = static_cast<T>(-scale * g[i * g_step] * (weight ? weight[t] : T(1)));
   });
 }
 
-template <class T> void entropy_stats(const NllShape& s, const T* x, double* stats) {
+template <class T> void Nll<T>::entropy_stats(const NllShape& s, const T* x, double* stats) {
   parallel_for(s.batch, row_grain(s), [&](int64_t begin, int64_t end) {
     loops<T>().entropy_stats(end - begin, s.classes, x + begin * s.classes, stats + 2 * begin);
   });
 }
 
 template <class T>
-void entropy_losses(const NllShape& s, const T* x, const double* stats, const int64_t* target,
-                    const T* weight, double* loss, double* total_weight) {
+void Nll<T>::entropy_losses(const NllShape& s, const T* x, const double* stats,
+                            const int64_t* target, const T* weight, double* loss,
+                            double* total_weight) {
   *total_weight = 0;
   std::fill_n(loss, s.batch, 0.0);
   for_targets(s, target, [&](int64_t i, int64_t at, int64_t t) {
@@ -84,8 +86,9 @@ void entropy_losses(const NllShape& s, const T* x, const double* stats, const in
 }
 
 template <class T>
-void entropy_backward(const NllShape& s, const T* g, int64_t g_step, double scale, const T* x,
-                      const double* stats, const int64_t* target, const T* weight, T* gx) {
+void Nll<T>::entropy_backward(const NllShape& s, const T* g, int64_t g_step, double scale,
+                              const T* x, const double* stats, const int64_t* target,
+                              const T* weight, T* gx) {
   const bool streamed = is_streamed(s.batch * s.classes * static_cast<int64_t>(sizeof(T)));
   parallel_for(s.batch, row_grain(s), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -104,25 +107,7 @@ void entropy_backward(const NllShape& s, const T* g, int64_t g_step, double scal
   });
 }
 
-template void nll_each(const NllShape&, const float*, const int64_t*, const float*, float*);
-template void nll_each(const NllShape&, const double*, const int64_t*, const double*, double*);
-template void nll_total(const NllShape&, const float*, const int64_t*, const float*, double*,
-                        double*);
-template void nll_total(const NllShape&, const double*, const int64_t*, const double*, double*,
-                        double*);
-template void nll_backward(const NllShape&, const float*, int64_t, double, const int64_t*,
-                           const float*, float*);
-template void nll_backward(const NllShape&, const double*, int64_t, double, const int64_t*,
-                           const double*, double*);
-template void entropy_stats(const NllShape&, const float*, double*);
-template void entropy_stats(const NllShape&, const double*, double*);
-template void entropy_losses(const NllShape&, const float*, const double*, const int64_t*,
-                             const float*, double*, double*);
-template void entropy_losses(const NllShape&, const double*, const double*, const int64_t*,
-                             const double*, double*, double*);
-template void entropy_backward(const NllShape&, const float*, int64_t, double, const float*,
-                               const double*, const int64_t*, const float*, float*);
-template void entropy_backward(const NllShape&, const double*, int64_t, double, const double*,
-                               const double*, const int64_t*, const double*, double*);
+template struct Nll<float>;
+template struct Nll<double>;
 
 }  // namespace taeda::cpu

@@ -37,8 +37,8 @@ template <class F> void for_columns(int64_t columns, int64_t rows, F&& f) {
 }  // namespace
 
 template <class T>
-void row_norm(const RowNorm& s, const T* x, const T* weight, const T* bias, T* y, T* mean,
-              T* rstd) {
+void Norms<T>::row_norm(const RowNorm& s, const T* x, const T* weight, const T* bias, T* y, T* mean,
+                        T* rstd) {
   const int64_t n = s.channels * s.spatial;
   const auto& f = loops<T>();
   const bool streamed = streams_rows(s.rows, n, y);
@@ -181,8 +181,8 @@ bool can_fuse(const RowNorm& s) { return s.groups == 1 && s.spatial == 1 && s.ro
 }  // namespace
 
 template <class T>
-void row_norm_backward(const RowNorm& s, const T* g, const T* x, const T* mean, const T* rstd,
-                       const T* weight, T* gx, T* gw, T* gb) {
+void Norms<T>::row_norm_backward(const RowNorm& s, const T* g, const T* x, const T* mean,
+                                 const T* rstd, const T* weight, T* gx, T* gw, T* gb) {
   if (gx && (gw || gb) && can_fuse(s)) {
     const int64_t n = s.channels;
     const bool streamed = streams_rows(s.rows, n, gx);
@@ -247,9 +247,9 @@ void row_norm_halves(DType dtype, const RowNorm& s, const void* x, const float* 
     const int64_t all = rows.rows * n, channel = group * s.channels;
     const Scratch<float> buffer(2 * all);
     from.read(first * n, all, buffer.data());
-    row_norm<float>(rows, buffer.data(), weight ? weight + channel : nullptr,
-                    bias ? bias + channel : nullptr, buffer.data() + all, mean + first,
-                    rstd + first);
+    Norms<float>::row_norm(rows, buffer.data(), weight ? weight + channel : nullptr,
+                           bias ? bias + channel : nullptr, buffer.data() + all, mean + first,
+                           rstd + first);
     to.write(first * n, all, buffer.data() + all);
   });
 }
@@ -347,8 +347,8 @@ template <class T> void column_moments(const BatchNorm& s, const T* x, T* mean, 
 }  // namespace
 
 template <class T>
-void batch_norm_training(const BatchNorm& s, const T* x, const T* weight, const T* bias, T* mean,
-                         T* var, T* invstd, T* y) {
+void Norms<T>::batch_norm_training(const BatchNorm& s, const T* x, const T* weight, const T* bias,
+                                   T* mean, T* var, T* invstd, T* y) {
   constexpr int64_t many = 16;  // channels that keep all threads busy
   if (s.spatial == 1 || s.channels < many) {
     if (s.spatial == 1) column_moments(s, x, mean, var);
@@ -374,8 +374,8 @@ void batch_norm_training(const BatchNorm& s, const T* x, const T* weight, const 
 }
 
 template <class T>
-void batch_norm(const BatchNorm& s, const T* x, const T* mean, const T* invstd, const T* weight,
-                const T* bias, T* y) {
+void Norms<T>::batch_norm(const BatchNorm& s, const T* x, const T* mean, const T* invstd,
+                          const T* weight, const T* bias, T* y) {
   const auto& f = loops<T>();
   auto scale_of = [&](int64_t c) { return invstd[c] * (weight ? weight[c] : T(1)); };
   if (s.spatial == 1) {
@@ -417,8 +417,9 @@ template <class T> struct ChannelGradient {
 }  // namespace
 
 template <class T>
-void batch_norm_backward(const BatchNorm& s, bool training, const T* g, const T* x, const T* mean,
-                         const T* invstd, const T* weight, T* gx, T* gw, T* gb) {
+void Norms<T>::batch_norm_backward(const BatchNorm& s, bool training, const T* g, const T* x,
+                                   const T* mean, const T* invstd, const T* weight, T* gx, T* gw,
+                                   T* gb) {
   const double count = static_cast<double>(s.batch * s.spatial);
   const auto& f = loops<T>();
   auto weight_of = [&](int64_t c) { return weight ? static_cast<double>(weight[c]) : 1.0; };
@@ -474,26 +475,7 @@ void batch_norm_backward(const BatchNorm& s, bool training, const T* g, const T*
   });
 }
 
-template void row_norm(const RowNorm&, const float*, const float*, const float*, float*, float*,
-                       float*);
-template void row_norm(const RowNorm&, const double*, const double*, const double*, double*,
-                       double*, double*);
-template void row_norm_backward(const RowNorm&, const float*, const float*, const float*,
-                                const float*, const float*, float*, float*, float*);
-template void row_norm_backward(const RowNorm&, const double*, const double*, const double*,
-                                const double*, const double*, double*, double*, double*);
-template void batch_norm_training(const BatchNorm&, const float*, const float*, const float*,
-                                  float*, float*, float*, float*);
-template void batch_norm_training(const BatchNorm&, const double*, const double*, const double*,
-                                  double*, double*, double*, double*);
-template void batch_norm(const BatchNorm&, const float*, const float*, const float*, const float*,
-                         const float*, float*);
-template void batch_norm(const BatchNorm&, const double*, const double*, const double*,
-                         const double*, const double*, double*);
-template void batch_norm_backward(const BatchNorm&, bool, const float*, const float*, const float*,
-                                  const float*, const float*, float*, float*, float*);
-template void batch_norm_backward(const BatchNorm&, bool, const double*, const double*,
-                                  const double*, const double*, const double*, double*, double*,
-                                  double*);
+template struct Norms<float>;
+template struct Norms<double>;
 
 }  // namespace taeda::cpu

@@ -17,38 +17,37 @@ struct RowNorm {
   bool centered;  // false: RMS norm, whose mean counts as 0
 };
 
-template <class T>
-void row_norm(const RowNorm& s, const T* x, const T* weight, const T* bias, T* y, T* mean, T* rstd);
-// gw and gb have groups * channels elements. Any of gx, gw, gb may be null.
-template <class T>
-void row_norm_backward(const RowNorm& s, const T* g, const T* x, const T* mean, const T* rstd,
-                       const T* weight, T* gx, T* gw, T* gb);
-
-// The same for float16 or bfloat16, some rows at a time converted in a cache; false where there is
-// no such way.
-void row_norm_halves(DType dtype, const RowNorm& s, const void* x, const float* weight,
-                     const float* bias, void* y, float* mean, float* rstd);
-bool row_norm_backward_halves(DType dtype, const RowNorm& s, const void* g, const void* x,
-                              const float* mean, const float* rstd, const float* weight, void* gx,
-                              float* gw, float* gb);
-
 struct BatchNorm {
   int64_t batch, channels, spatial;
   double eps;
 };
 
-// mean, biased variance and 1 / sqrt(variance + eps) of each channel over (batch, spatial), and x
-// normalised by them.
-template <class T>
-void batch_norm_training(const BatchNorm& s, const T* x, const T* weight, const T* bias, T* mean,
-                         T* var, T* invstd, T* y);
-// x normalised by moments that are given.
-template <class T>
-void batch_norm(const BatchNorm& s, const T* x, const T* mean, const T* invstd, const T* weight,
-                const T* bias, T* y);
-// `training`: mean and invstd came from x itself, and gradients flow through them.
-template <class T>
-void batch_norm_backward(const BatchNorm& s, bool training, const T* g, const T* x, const T* mean,
-                         const T* invstd, const T* weight, T* gx, T* gw, T* gb);
+template <class T> struct Norms {
+  static void row_norm(const RowNorm& s, const T* x, const T* weight, const T* bias, T* y, T* mean,
+                       T* rstd);
+  // gw and gb have groups * channels elements. Any of gx, gw, gb may be null.
+  static void row_norm_backward(const RowNorm& s, const T* g, const T* x, const T* mean,
+                                const T* rstd, const T* weight, T* gx, T* gw, T* gb);
+
+  // mean, biased variance and 1 / sqrt(variance + eps) of each channel over (batch, spatial), and x
+  // normalised by them.
+  static void batch_norm_training(const BatchNorm& s, const T* x, const T* weight, const T* bias,
+                                  T* mean, T* var, T* invstd, T* y);
+  // x normalised by moments that are given.
+  static void batch_norm(const BatchNorm& s, const T* x, const T* mean, const T* invstd,
+                         const T* weight, const T* bias, T* y);
+  // `training`: mean and invstd came from x itself, and gradients flow through them.
+  static void batch_norm_backward(const BatchNorm& s, bool training, const T* g, const T* x,
+                                  const T* mean, const T* invstd, const T* weight, T* gx, T* gw,
+                                  T* gb);
+};
+
+// Rows of float16 or bfloat16, some at a time converted in a cache; false where there is no such
+// way.
+void row_norm_halves(DType dtype, const RowNorm& s, const void* x, const float* weight,
+                     const float* bias, void* y, float* mean, float* rstd);
+bool row_norm_backward_halves(DType dtype, const RowNorm& s, const void* g, const void* x,
+                              const float* mean, const float* rstd, const float* weight, void* gx,
+                              float* gw, float* gb);
 
 }  // namespace taeda::cpu

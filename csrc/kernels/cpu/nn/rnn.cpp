@@ -2,37 +2,17 @@
 
 #include <algorithm>
 #include <optional>
-#include <type_traits>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
 #include "kernels/cpu/gemm/gemm_packed.h"
-#include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/nn/simd/rnn.h"
 
 namespace taeda::cpu {
 
-namespace simd {
-namespace v2 {
-extern const RnnTable rnn_table;
-}
-namespace v3 {
-extern const RnnTable rnn_table;
-}
-namespace v4 {
-extern const RnnTable rnn_table;
-}
-namespace base {
-extern const RnnTable rnn_table;
-}
-}  // namespace simd
-
 namespace {
 
-template <class T> const RnnLoops<T>& loops() {
-  using namespace simd;
-  if constexpr (std::is_same_v<T, float>) return TAEDA_PICK(rnn_table).f32;
-  else return TAEDA_PICK(rnn_table).f64;
-}
+template <class T> const simd::RnnLoops<T>& loops() { return typed<T>(TAEDA_PICK(rnn_kernels)); }
 
 // A weight that all steps multiply by.
 template <class T> class Weight {
@@ -87,7 +67,7 @@ const T* row_before(const RnnShape& s, int64_t before, int64_t i, const T* kept,
 
 template <class T> void rnn(const RnnShape& s, const RnnWeights<T>& w, const RnnForward<T>& f) {
   const int64_t n = s.hidden, p = s.state, gates = s.gates(), all = s.rows();
-  const RnnLoops<T>& loop = loops<T>();
+  const simd::RnnLoops<T>& loop = loops<T>();
   const Weight<T> weight(all, p, gates, {w.w, p, Trans::Yes}),
       project(all, n, p, {w.r, n, Trans::Yes});
   for_rows(s, weight, project, [&](int64_t begin, int64_t end) {
@@ -119,7 +99,7 @@ template <class T> void rnn(const RnnShape& s, const RnnWeights<T>& w, const Rnn
 template <class T>
 void rnn_backward(const RnnShape& s, const RnnWeights<T>& w, const RnnBackward<T>& b) {
   const int64_t n = s.hidden, p = s.state, gates = s.gates(), all = s.rows();
-  const RnnLoops<T>& loop = loops<T>();
+  const simd::RnnLoops<T>& loop = loops<T>();
   const Weight<T> weight(all, gates, p, {w.w, p}), project(all, p, n, {w.r, n});
   for_rows(s, weight, project, [&](int64_t begin, int64_t end) {
     Scratch<T> unprojected(w.r ? (end - begin) * n : 0);

@@ -76,26 +76,22 @@ void backward(const SoftmaxShape& s, const typename simd::SoftmaxLoops<T>::Pair&
 
 }  // namespace
 
-template <class T> void softmax(const SoftmaxShape& s, const T* x, T* y) {
+template <class T> void Softmax<T>::softmax(const SoftmaxShape& s, const T* x, T* y) {
   forward(s, loops<T>().softmax, x, y);
 }
-template <class T> void log_softmax(const SoftmaxShape& s, const T* x, T* y) {
+template <class T> void Softmax<T>::log_softmax(const SoftmaxShape& s, const T* x, T* y) {
   forward(s, loops<T>().log_softmax, x, y);
 }
-template <class T> void softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx) {
+template <class T>
+void Softmax<T>::softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx) {
   backward(s, loops<T>().softmax, g, y, gx);
 }
-template <class T> void log_softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx) {
+template <class T>
+void Softmax<T>::log_softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx) {
   backward(s, loops<T>().log_softmax, g, y, gx);
 }
 
-template void softmax(const SoftmaxShape&, const float*, float*);
-template void softmax(const SoftmaxShape&, const double*, double*);
-template void log_softmax(const SoftmaxShape&, const float*, float*);
-template void log_softmax(const SoftmaxShape&, const double*, double*);
-template void softmax_backward(const SoftmaxShape&, const float*, const float*, float*);
-template void softmax_backward(const SoftmaxShape&, const double*, const double*, double*);
-template void log_softmax_backward(const SoftmaxShape&, const float*, const float*, float*);
-template void log_softmax_backward(const SoftmaxShape&, const double*, const double*, double*);
+template struct Softmax<float>;
+template struct Softmax<double>;
 
 }  // namespace taeda::cpu

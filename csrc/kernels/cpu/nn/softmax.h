@@ -10,10 +10,12 @@ struct SoftmaxShape {
   int64_t outer, size, inner;
 };
 
-template <class T> void softmax(const SoftmaxShape& s, const T* x, T* y);
-template <class T> void log_softmax(const SoftmaxShape& s, const T* x, T* y);
-// gx = y * (g - sum(g * y)), and for the logarithm gx = g - exp(y) * sum(g).
-template <class T> void softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx);
-template <class T> void log_softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx);
+template <class T> struct Softmax {
+  static void softmax(const SoftmaxShape& s, const T* x, T* y);
+  static void log_softmax(const SoftmaxShape& s, const T* x, T* y);
+  // gx = y * (g - sum(g * y)), and for the logarithm gx = g - exp(y) * sum(g).
+  static void softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx);
+  static void log_softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx);
+};
 
 }  // namespace taeda::cpu

@@ -1,6 +1,6 @@
 // One row of a recurrent cell: Elman (1990), LSTM (Hochreiter & Schmidhuber 1997) with a forget
 // gate (Gers et al. 2000), GRU (Cho et al. 2014) with the reset gate after the product.
-#include "kernels/cpu/nn/rnn.h"
+#include "kernels/cpu/nn/simd/rnn.h"
 
 #include "kernels/functors_scalar.h"
 
@@ -123,7 +123,6 @@ constexpr RnnLoops<T> loops = {elman<T>,         lstm<T>,         gru<T>,       
 
 }  // namespace
 
-extern const RnnTable rnn_table;
-const RnnTable rnn_table = {loops<float>, loops<double>};
+extern constinit const RnnKernels rnn_kernels = {loops<float>, loops<double>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

@@ -116,24 +116,14 @@ void log_softmax_rows(int64_t rows, int64_t size, const T* x, T* y, bool streame
   if (streamed) stream_fence();
 }
 
-template <class T>
-void softmax_rows_backward(int64_t rows, int64_t size, const T* g, const T* y, T* gx,
-                           bool streamed) {
+template <bool Log, class T>
+void rows_backward(int64_t rows, int64_t size, const T* g, const T* y, T* gx, bool streamed) {
   for (int64_t r = 0; r < rows; ++r, g += size, y += size, gx += size) {
-    const T d = static_cast<T>(dot(g, y, size));
-    map_row(size, gx, streamed,
-            [&](int64_t i, auto lanes) { return load<lanes>(y + i) * (load<lanes>(g + i) - d); });
-  }
-  if (streamed) stream_fence();
-}
-
-template <class T>
-void log_softmax_rows_backward(int64_t rows, int64_t size, const T* g, const T* y, T* gx,
-                               bool streamed) {
-  for (int64_t r = 0; r < rows; ++r, g += size, y += size, gx += size) {
-    const T t = static_cast<T>(sum(g, size));
+    const T total = static_cast<T>(Log ? sum(g, size) : dot(g, y, size));
     map_row(size, gx, streamed, [&](int64_t i, auto lanes) {
-      return load<lanes>(g + i) - exp_or_zero(load<lanes>(y + i)) * t;
+      const auto u = load<lanes>(g + i), v = load<lanes>(y + i);
+      if constexpr (Log) return u - exp_or_zero(v) * total;
+      else return v * (u - total);
     });
   }
   if (streamed) stream_fence();
@@ -212,40 +202,27 @@ void log_softmax_columns(int64_t size, int64_t step, int64_t width, const T* x, 
   });
 }
 
-template <class T>
-void softmax_columns_backward(int64_t size, int64_t step, int64_t width, const T* g, const T* y,
-                              T* gx) {
-  double total[kSoftmaxColumns];
-  T dot[kSoftmaxColumns];
-  sum_columns<T, 1>(size, width, {total}, [&](int64_t k, int64_t j, auto lanes, auto* term) {
-    *term = load<lanes>(g + k * step + j) * load<lanes>(y + k * step + j);
-  });
-  for (int64_t j = 0; j < width; ++j) dot[j] = static_cast<T>(total[j]);
-  map_columns(size, step, width, gx, [&](int64_t k, int64_t j, auto lanes) {
-    return load<lanes>(y + k * step + j) * (load<lanes>(g + k * step + j) - load<lanes>(dot + j));
-  });
-}
-
-template <class T>
-void log_softmax_columns_backward(int64_t size, int64_t step, int64_t width, const T* g, const T* y,
-                                  T* gx) {
-  double total[kSoftmaxColumns];
-  T sum[kSoftmaxColumns];
-  sum_columns<T, 1>(size, width, {total}, [&](int64_t k, int64_t j, auto lanes, auto* term) {
+template <bool Log, class T>
+void columns_backward(int64_t size, int64_t step, int64_t width, const T* g, const T* y, T* gx) {
+  double sums[kSoftmaxColumns];
+  T total[kSoftmaxColumns];
+  sum_columns<T, 1>(size, width, {sums}, [&](int64_t k, int64_t j, auto lanes, auto* term) {
     *term = load<lanes>(g + k * step + j);
+    if constexpr (!Log) *term *= load<lanes>(y + k * step + j);
   });
-  for (int64_t j = 0; j < width; ++j) sum[j] = static_cast<T>(total[j]);
+  for (int64_t j = 0; j < width; ++j) total[j] = static_cast<T>(sums[j]);
   map_columns(size, step, width, gx, [&](int64_t k, int64_t j, auto lanes) {
-    return load<lanes>(g + k * step + j) -
-           exp_or_zero(load<lanes>(y + k * step + j)) * load<lanes>(sum + j);
+    const auto u = load<lanes>(g + k * step + j), v = load<lanes>(y + k * step + j);
+    if constexpr (Log) return u - exp_or_zero(v) * load<lanes>(total + j);
+    else return v * (u - load<lanes>(total + j));
   });
 }
 
 template <class T>
 constexpr SoftmaxLoops<T> softmax_loops = {
-    {softmax_rows<T>, softmax_columns<T>, softmax_rows_backward<T>, softmax_columns_backward<T>},
-    {log_softmax_rows<T>, log_softmax_columns<T>, log_softmax_rows_backward<T>,
-     log_softmax_columns_backward<T>},
+    {softmax_rows<T>, softmax_columns<T>, rows_backward<false, T>, columns_backward<false, T>},
+    {log_softmax_rows<T>, log_softmax_columns<T>, rows_backward<true, T>,
+     columns_backward<true, T>},
     entropy_stats<T>,
     scaled_softmax<T>};
 
