@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/cpu/pointwise/pointwise.h"
-#include "kernels/cpu/pointwise/simd/lookup.h"
+#include "kernels/cpu/pointwise/simd/vector_forms.h"
 #include "kernels/cpu/simd/half.h"
 #include "kernels/functors.h"
 
@@ -250,7 +250,7 @@ template <class Op> struct PastLoop {
     simd::stream_fence();
   }
   FN static void values(int64_t n, float* y, const float* x) {
-    if constexpr (Lookup<Op>::kExists) LookupLoop<Op>::run(n, y, x);
+    if constexpr (VectorForm<Op>::kExists) VectorLoop<Op>::run(n, y, x);
     else if constexpr (HasHard<Op, float>) GuardedLoop<Op, float>::run_block(n, y, x);
     else run<ValueOf<Op, float>>(n, y, x);
   }
@@ -258,8 +258,8 @@ template <class Op> struct PastLoop {
 
 template <class Op, class T> constexpr void add_value(Loops& l) {
   using L = LoopOf<ValueOf<Op, T>>;
-  if constexpr (Lookup<Op>::kExists && same_type<T, float>)
-    l.f[dtype_index<T>] = &LookupLoop<Op>::loop;
+  if constexpr (VectorForm<Op>::kExists && same_type<T, float>)
+    l.f[dtype_index<T>] = &VectorLoop<Op>::loop;
   else if constexpr (HasHard<Op, T>) l.f[dtype_index<T>] = &GuardedLoop<Op, T>::loop;
   else l.f[dtype_index<T>] = &L::loop;
   l.result[dtype_index<T>] = dtype_index<typename L::Result>;
@@ -281,7 +281,7 @@ template <class Op, uint32_t flags> constexpr Loops make_loops() {
   constexpr uint32_t all = Op::info.flags | flags, in = Op::info.dtypes;
   l.heavy = (all & heavy_value) != 0;
   l.heavy_slopes = (all & heavy_slopes) != 0;
-  if constexpr ((all & heavy_value) != 0 && ((all & slow) == 0 || Lookup<Op>::kExists) &&
+  if constexpr ((all & heavy_value) != 0 && ((all & slow) == 0 || VectorForm<Op>::kExists) &&
                 same_type<decltype(&Op::template f<float>), float (*)(float)>)
     l.past = &PastLoop<Op>::loop;
   if constexpr ((in & kBools) != 0) add_value<Op, bool>(l);
