@@ -5,24 +5,6 @@
 #include "kernels/functors_activation.h"
 #include "ops/pointwise.h"
 
-namespace taeda {
-#if defined(__x86_64__)
-namespace v2 {
-const LoopTable& loop_table();
-}
-namespace v3 {
-const LoopTable& loop_table();
-}
-namespace v4 {
-const LoopTable& loop_table();
-}
-#else
-namespace base {
-const LoopTable& loop_table();
-}
-#endif
-}  // namespace taeda
-
 namespace taeda::test {
 namespace {
 
@@ -67,27 +49,27 @@ template <class T>
 void add_loops(std::vector<Kernel>& list, const std::string& of, const LoopTable& t) {
   const Options any, positive{.low = 0.01, .high = 100};
   list.push_back(
-      binary<Add, T>("add " + of, t.arithmetic, [](double a, double b) { return a + b; }));
+      binary<Add, T>("add " + of, *t.arithmetic, [](double a, double b) { return a + b; }));
   list.push_back(
-      binary<Mul, T>("mul " + of, t.arithmetic, [](double a, double b) { return a * b; }));
+      binary<Mul, T>("mul " + of, *t.arithmetic, [](double a, double b) { return a * b; }));
   if constexpr (std::is_floating_point_v<T>) {
     list.push_back(
-        binary<Div, T>("div " + of, t.arithmetic, [](double a, double b) { return a / b; }));
+        binary<Div, T>("div " + of, *t.arithmetic, [](double a, double b) { return a / b; }));
     const auto math = MathOps{};
-    list.push_back(unary<Exp, T>("exp " + of, t.math, math, std::exp, any));
-    list.push_back(unary<Log, T>("log " + of, t.math, math, std::log, positive));
-    list.push_back(unary<Sin, T>("sin " + of, t.math, math, std::sin, any));
-    list.push_back(unary<Tanh, T>("tanh " + of, t.math, math, std::tanh, any));
+    list.push_back(unary<Exp, T>("exp " + of, *t.math, math, std::exp, any));
+    list.push_back(unary<Log, T>("log " + of, *t.math, math, std::log, positive));
+    list.push_back(unary<Sin, T>("sin " + of, *t.math, math, std::sin, any));
+    list.push_back(unary<Tanh, T>("tanh " + of, *t.math, math, std::tanh, any));
     list.push_back(unary<Sigmoid, T>(
-        "sigmoid " + of, t.special, SpecialOps{}, [](double v) { return 1 / (1 + std::exp(-v)); },
+        "sigmoid " + of, *t.special, SpecialOps{}, [](double v) { return 1 / (1 + std::exp(-v)); },
         any));
-    list.push_back(unary<Erf, T>("erf " + of, t.special, SpecialOps{}, std::erf, any));
+    list.push_back(unary<Erf, T>("erf " + of, *t.special, SpecialOps{}, std::erf, any));
     list.push_back(unary<Relu, T>(
-        "relu " + of, t.activation, ActivationOps{}, [](double v) { return v < 0 ? 0 : v; }, any));
+        "relu " + of, *t.activation, ActivationOps{}, [](double v) { return v < 0 ? 0 : v; }, any));
     list.push_back(
-        unary<Neg, T>("neg " + of, t.rounding, RoundingOps{}, [](double v) { return -v; }, any));
+        unary<Neg, T>("neg " + of, *t.rounding, RoundingOps{}, [](double v) { return -v; }, any));
     list.push_back(unary<Abs, T>(
-        "abs " + of, t.rounding, RoundingOps{}, [](double v) { return std::abs(v); }, any));
+        "abs " + of, *t.rounding, RoundingOps{}, [](double v) { return std::abs(v); }, any));
   }
 }
 
@@ -105,16 +87,8 @@ Kernel cast(const std::string& name, const LoopTable& t, DType from, DType to, O
 
 std::vector<Kernel> pointwise() {
   std::vector<Kernel> list;
-#if defined(__x86_64__)
-  const LoopTable *v2 = &v2::loop_table(), *v3 = v2, *v4 = v2;
-  if (supported_cpu_level() >= CpuLevel::v3) v3 = &v3::loop_table();
-  if (supported_cpu_level() >= CpuLevel::v4) v4 = &v4::loop_table();
-  const Sets<LoopTable> sets = supported({v2, v3, v4});
-#else
-  const Sets<LoopTable> sets = supported({&base::loop_table()});
-#endif
   const Options whole{.low = -100, .high = 100, .specials = false};
-  for (const auto& [set, table] : sets) {
+  for (const auto& [set, table] : TAEDA_SETS(cpu::simd, loop_table)) {
     add_loops<float>(list, "float32 " + set, *table);
     add_loops<double>(list, "float64 " + set, *table);
     add_loops<int32_t>(list, "int32 " + set, *table);

@@ -2,38 +2,15 @@
 
 #include <cstring>
 
-#include "base/cpu_features.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/stream.h"
 #include "tensor/plan.h"
 
 namespace taeda {
 
-#if defined(__x86_64__)
-namespace v2 {
-const LoopTable& loop_table();
-}
-namespace v3 {
-const LoopTable& loop_table();
-}
-namespace v4 {
-const LoopTable& loop_table();
-}
-#else
-namespace base {
-const LoopTable& loop_table();
-}
-#endif
-
 const LoopTable& loops() {
-#if defined(__x86_64__)
-  static const LoopTable& table = cpu_level() >= CpuLevel::v4   ? v4::loop_table()
-                                  : cpu_level() == CpuLevel::v3 ? v3::loop_table()
-                                                                : v2::loop_table();
-  return table;
-#else
-  return base::loop_table();
-#endif
+  using namespace cpu::simd;
+  return TAEDA_PICK(loop_table);
 }
 
 void division_by_zero() { fail("ZeroDivisionError"); }

@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include "kernels/cpu/simd/pick.h"
+
 namespace taeda {
 
 struct Plan;
@@ -47,19 +49,16 @@ struct StreamedCasts {
   StreamedCast to_half[2], from_half[2];  // float32 to and from float16 and bfloat16
 };
 
+using LoopList = const Loops* const*;
 struct LoopTable {
-  const Loops* arithmetic;
-  const Loops* rounding;
-  const Loops* logic;
-  const Loops* math;
-  const Loops* special;
-  const Loops* bessel;
-  const Loops* polynomial;
-  const Loops* activation;
-  const Loops* loss;
+  LoopList arithmetic, rounding, logic, math, special, bessel, polynomial, activation, loss;
   const Cast (*cast)[kComputed];  // cast[to][from]
   const StreamedCasts* streamed;
 };
+
+namespace cpu::simd {
+TAEDA_TABLES(LoopTable, loop_table)
+}  // namespace cpu::simd
 
 const LoopTable& loops();
 

@@ -22,17 +22,8 @@ const simd::RandomKernels& kernels() {
   return TAEDA_PICK(random_kernels);
 }
 
-void uniform(const uint32_t* bits, float* out, int64_t n, float low, float range) {
-  kernels().uniform_float(bits, out, n, low, range);
-}
-void uniform(const uint32_t* bits, double* out, int64_t n, double low, double range) {
-  kernels().uniform_double(bits, out, n, low, range);
-}
-void box_muller(float* data, int64_t blocks, float mean, float std) {
-  kernels().normal_float(data, blocks, mean, std);
-}
-void box_muller(double* data, int64_t blocks, double mean, double std) {
-  kernels().normal_double(data, blocks, mean, std);
+template <class T> void uniform(const uint32_t* bits, T* out, int64_t n, T low, T range) {
+  typed<T>(kernels()).uniform(bits, out, n, low, range);
 }
 
 constexpr int64_t kBuffer = 2048;  // elements worked on at a time
@@ -45,13 +36,8 @@ template <class T> constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_s
 // The type a fill computes in: float for the half types.
 template <class T> using Wide = std::conditional_t<kIsHalf<T>, float, T>;
 
-template <class T> T to(double x) {
-  if constexpr (kIsHalf<T>) {
-    return T(static_cast<float>(x));
-  } else {
-    return static_cast<T>(x);
-  }
-}
+// A number as T; the half types round it from float.
+template <class T> T to(auto x) { return static_cast<T>(static_cast<Wide<T>>(x)); }
 
 // f(words, first element, how many), for the elements 0 .. n-1 of a fill that takes `draws` raw
 // words for each. The stream is drawn in order; all else is shared out.
@@ -90,7 +76,7 @@ template <class T, class F> void each(T* out, int64_t n, F&& f) {
 template <class F> void from_uniforms(Engine& engine, int64_t n, F&& f) {
   in_order(engine, n, 2, [&](const uint32_t* bits, int64_t first, int64_t count) {
     double u[kBuffer];
-    uniform(bits, u, count, 0.0, 1.0);
+    uniform<double>(bits, u, count, 0, 1);
     f(u, first, count);
   });
 }
@@ -160,7 +146,7 @@ template <class T> void fill_uniform(Engine& engine, T* out, int64_t n, double f
   const T high_out = to<T>(to_);
   in_order(engine, n, draws, [&](const uint32_t* bits, int64_t first, int64_t count) {
     W values[kBuffer];
-    uniform(bits, values, count, low, range);
+    uniform<W>(bits, values, count, low, range);
     store_below(values, out + first, count, low_out, high_out);
   });
 }
@@ -178,8 +164,8 @@ template <class T> void fill_normal(Engine& engine, T* out, int64_t n, double me
   const auto blocks = [&](T* to, int64_t n) {
     in_order(engine, n, draws, [&](const uint32_t* bits, int64_t first, int64_t count) {
       W values[kBuffer];
-      uniform(bits, values, count, W(0), W(1));
-      box_muller(values, count / 16, m, s);
+      uniform<W>(bits, values, count, 0, 1);
+      typed<W>(kernels()).normal(values, count / 16, m, s);
       for (int64_t j = 0; j < count; ++j) to[first + j] = static_cast<T>(values[j]);
     });
   };
@@ -256,45 +242,28 @@ void dropout(Engine& engine, int64_t n, double p, const float* x, double scale, 
   });
 }
 
-void scale_kept(int64_t n, const float* x, const bool* keep, double scale, float* y) {
+template <class T> void scale_kept(int64_t n, const T* x, const bool* keep, double scale, T* y) {
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    kernels().scale_kept_float(x + begin, keep + begin, static_cast<float>(scale), y + begin,
-                               end - begin);
+    typed<T>(kernels()).scale_kept(x + begin, keep + begin, static_cast<T>(scale), y + begin,
+                                   end - begin);
   });
 }
-void scale_kept(int64_t n, const double* x, const bool* keep, double scale, double* y) {
-  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    kernels().scale_kept_double(x + begin, keep + begin, scale, y + begin, end - begin);
-  });
-}
+template void scale_kept(int64_t, const float*, const bool*, double, float*);
+template void scale_kept(int64_t, const double*, const bool*, double, double*);
 
 template <class T, class P> void fill_bernoulli(Engine& engine, T* out, const P* p, int64_t n) {
   constexpr int draws = sizeof(P) / sizeof(uint32_t);
   in_order(engine, n, draws, [&](const uint32_t* bits, int64_t first, int64_t count) {
     P u[kBuffer];
-    uniform(bits, u, count, P(0), P(1));
-    for (int64_t i = 0; i < count; ++i)
-      out[first + i] = static_cast<T>(u[i] < p[first + i] ? 1 : 0);
+    uniform<P>(bits, u, count, 0, 1);
+    for (int64_t i = 0; i < count; ++i) out[first + i] = to<T>(u[i] < p[first + i]);
   });
 }
-
-namespace {
-
-// An integer as T; the half types round it once, from float.
-template <class T> T from_integer(int64_t v) {
-  if constexpr (kIsHalf<T>) {
-    return T(static_cast<float>(v));
-  } else {
-    return static_cast<T>(v);
-  }
-}
-
-}  // namespace
 
 template <class T>
 void fill_range(Engine& engine, T* out, int64_t n, uint64_t range, int64_t base) {
   auto shift = [base](uint64_t x) {
-    return from_integer<T>(static_cast<int64_t>(x + static_cast<uint64_t>(base)));
+    return to<T>(static_cast<int64_t>(x + static_cast<uint64_t>(base)));
   };
   if (range == 0) return from_words64(engine, out, n, shift);
   if (range >= kWide)

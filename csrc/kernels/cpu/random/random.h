@@ -33,8 +33,7 @@ template <class T> void fill_bernoulli(Engine& engine, T* out, int64_t n, double
 void dropout(Engine& engine, int64_t n, double p, const float* x, double scale, bool* keep,
              float* y);
 // Dropout: y = x * (keep ? scale : 0). T: float or double.
-void scale_kept(int64_t n, const float* x, const bool* keep, double scale, float* y);
-void scale_kept(int64_t n, const double* x, const bool* keep, double scale, double* y);
+template <class T> void scale_kept(int64_t n, const T* x, const bool* keep, double scale, T* y);
 // One probability an element, P: float or double (Half and BFloat16 are widened first).
 template <class T, class P> void fill_bernoulli(Engine& engine, T* out, const P* p, int64_t n);
 

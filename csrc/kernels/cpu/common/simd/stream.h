@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/simd/pick.h"
+
 namespace taeda::cpu::simd {
 
 // store and copy move `lines` times 64 bytes to the beginning of a cache line. The thread calls
@@ -15,17 +17,6 @@ struct Stream {
   void (*rows)(char* to, int64_t d, const char* from, int64_t s, int64_t bytes, int64_t rows);
 };
 
-namespace v2 {
-extern const Stream stream_kernels;
-}
-namespace v3 {
-extern const Stream stream_kernels;
-}
-namespace v4 {
-extern const Stream stream_kernels;
-}
-namespace base {
-extern const Stream stream_kernels;
-}
+TAEDA_TABLES(Stream, stream_kernels)
 
 }  // namespace taeda::cpu::simd

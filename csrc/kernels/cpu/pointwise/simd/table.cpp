@@ -15,12 +15,14 @@ extern const Loops* const loss_loops;
 extern const Cast casts[kComputed][kComputed];
 extern const StreamedCasts streamed_casts;
 
-extern const LoopTable& loop_table();
-const LoopTable& loop_table() {
-  static const LoopTable table{arithmetic_loops, rounding_loops, logic_loops,      math_loops,
-                               special_loops,    bessel_loops,   polynomial_loops, activation_loops,
-                               loss_loops,       casts,          &streamed_casts};
-  return table;
-}
-
 }  // namespace taeda::TAEDA_ISA
+
+namespace taeda::cpu::simd::TAEDA_ISA {
+
+using namespace taeda::TAEDA_ISA;
+
+extern constinit const LoopTable loop_table{
+    &arithmetic_loops, &rounding_loops,   &logic_loops, &math_loops, &special_loops, &bessel_loops,
+    &polynomial_loops, &activation_loops, &loss_loops,  casts,       &streamed_casts};
+
+}  // namespace taeda::cpu::simd::TAEDA_ISA

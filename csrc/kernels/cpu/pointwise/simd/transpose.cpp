@@ -122,24 +122,6 @@ template <class Row, int N> FN void turn_short(Row (&r)[N]) {
 FN void turn(Row1 (&r)[16]) { turn_short(r); }
 FN void turn(Row2 (&r)[8]) { turn_short(r); }
 
-// Past the caches.
-template <class Row> FN void stream(char* to, Row v) {
-#if defined(__AVX512F__)
-  if constexpr (sizeof(Row) == 64)
-    return _mm512_stream_si512(reinterpret_cast<__m512i*>(to), reinterpret_cast<__m512i>(v));
-#endif
-#if defined(__AVX__)
-  if constexpr (sizeof(Row) == 32)
-    return _mm256_stream_si256(reinterpret_cast<__m256i*>(to), reinterpret_cast<__m256i>(v));
-#endif
-#if defined(__x86_64__)
-  if constexpr (sizeof(Row) == 16)
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to), reinterpret_cast<__m128i>(v));
-#else
-  __builtin_memcpy(to, &v, sizeof v);
-#endif
-}
-
 // A square of one cache line by one. Not inlined: the compiler would keep the places of all rows
 // for the next square, in memory.
 template <class T, bool Streamed>
@@ -156,7 +138,7 @@ template <class T, bool Streamed>
     for (int k = 0; k < lanes; ++k) {
       char* to = dst + (a * lanes + k) * dst_step;
       for (int b = 0; b < parts; ++b) {
-        if constexpr (Streamed) stream(to + b * bytes, r[b][k]);
+        if constexpr (Streamed) stream(reinterpret_cast<T*>(to + b * bytes), r[b][k]);
         else *reinterpret_cast<Row*>(to + b * bytes) = r[b][k];
       }
     }
@@ -269,9 +251,7 @@ void transpose(char* dst, int64_t dst_step, const char* src, int64_t src_step, i
     if (asks) band<T, Streamed, true>(dst, dst_step, src, src_step, some, m);
     else if constexpr (!Streamed) band<T, false, false>(dst, dst_step, src, src_step, some, m);
   }
-#if defined(__x86_64__)
-  if constexpr (Streamed) _mm_sfence();
-#endif
+  if constexpr (Streamed) stream_fence();
 }
 
 }  // namespace

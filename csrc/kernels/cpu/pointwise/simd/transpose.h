@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/simd/pick.h"
+
 namespace taeda::cpu::simd {
 
 // dst[j, i] = src[i, j] for i < n, j < m: rows of src are `src_step` bytes apart, those of dst
@@ -27,17 +29,6 @@ struct TransposeKernels {
 // Rows of src that are walked side by side: cut between threads at multiples of it.
 constexpr int64_t transpose_rows(int64_t item) { return 256 / item; }
 
-namespace v2 {
-extern const TransposeKernels transpose_kernels;
-}
-namespace v3 {
-extern const TransposeKernels transpose_kernels;
-}
-namespace v4 {
-extern const TransposeKernels transpose_kernels;
-}
-namespace base {
-extern const TransposeKernels transpose_kernels;
-}
+TAEDA_TABLES(TransposeKernels, transpose_kernels)
 
 }  // namespace taeda::cpu::simd

@@ -65,7 +65,7 @@ void sin_cos(float x, float& sine, float& cosine) {
 }
 
 // What Engine::temper does, here for every instruction set.
-[[gnu::always_inline]] inline uint32_t temper(uint32_t y) {
+template <class U> FN U temper(U y) {
   y ^= y >> 11;
   y ^= (y << 7) & 0x9d2c5680u;
   y ^= (y << 15) & 0xefc60000u;
@@ -174,12 +174,9 @@ bool drop_block(const uint32_t* bits, int32_t high, const float* x, float scale,
   auto* kept = reinterpret_cast<uint8_t*>(keep);
   Ints equal{};
   for (int64_t i = 0; i < n; i += lanes) {
-    Words w = even_lanes(load(bits + 2 * i), load(bits + 2 * i + lanes),
-                         std::make_integer_sequence<int, lanes>{});
-    w ^= w >> 11;
-    w ^= (w << 7) & 0x9d2c5680u;
-    w ^= (w << 15) & 0xefc60000u;
-    const Ints first = (Ints)((w ^ w >> 18) & 0x1fffffu), below = first < high;
+    const Words w = even_lanes(load(bits + 2 * i), load(bits + 2 * i + lanes),
+                               std::make_integer_sequence<int, lanes>{});
+    const Ints first = (Ints)(temper(w) & 0x1fffffu), below = first < high;
     equal |= first == high;
     prefetch<3>(x + i + ahead);
     __builtin_prefetch(y + i + ahead, 1);
@@ -203,8 +200,11 @@ void dropout_float(const uint32_t* bits, uint64_t limit, const float* x, float s
 
 }  // namespace
 
-extern const RandomKernels random_kernels = {
-    uniform_float, uniform_double,    remainder,          log,          normal_float, normal_double,
-    bernoulli,     scale_kept<float>, scale_kept<double>, dropout_float};
+extern const RandomKernels random_kernels = {{uniform_float, normal_float, scale_kept<float>},
+                                             {uniform_double, normal_double, scale_kept<double>},
+                                             remainder,
+                                             log,
+                                             bernoulli,
+                                             dropout_float};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA
