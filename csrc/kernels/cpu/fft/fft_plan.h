@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <type_traits>
 #include <vector>
 
 #include "kernels/cpu/fft/simd/fft.h"
@@ -12,10 +11,7 @@
 namespace taeda::cpu {
 
 template <class T> const simd::FftLoops<T>& fft_loops() {
-  using namespace simd;
-  const FftKernels& kernels = TAEDA_PICK(fft_kernels);
-  if constexpr (std::is_same_v<T, float>) return kernels.f32;
-  else return kernels.f64;
+  return typed<T>(TAEDA_PICK(fft_kernels));
 }
 
 // Real and imaginary parts of n numbers each.

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "kernels/cpu/simd/pick.h"
+
 namespace taeda::cpu::simd {
 
 inline constexpr int kLargestRadix = 31;
@@ -40,17 +42,6 @@ struct FftKernels {
   FftLoops<double> f64;
 };
 
-namespace v2 {
-extern const FftKernels fft_kernels;
-}
-namespace v3 {
-extern const FftKernels fft_kernels;
-}
-namespace v4 {
-extern const FftKernels fft_kernels;
-}
-namespace base {
-extern const FftKernels fft_kernels;
-}
+TAEDA_TABLES(FftKernels, fft_kernels)
 
 }  // namespace taeda::cpu::simd
