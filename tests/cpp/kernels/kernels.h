@@ -118,6 +118,7 @@ template <class T, class R> class Map {
         // From the second element of its memory: nothing may depend on alignment.
         std::vector<T> x = values(n, random, options, round == 2);
         x.insert(x.begin(), T{});
+        x.shrink_to_fit();  // so that AddressSanitizer sees what is read beyond the end
         const Numbers expected = reference(Numbers(x.begin() + 1, x.end()));
         const size_t count = expected.size();
         std::vector<R> y(count + 1 + kGuard);
