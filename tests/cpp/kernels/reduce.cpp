@@ -10,16 +10,15 @@ namespace taeda::test {
 namespace {
 
 using namespace cpu::simd;
-using Find = const ReduceKernel* (*)(ReduceOp, Element);
 struct Finders {
-  Find sum, order;
+  FindReduce sum, order;
 };
 #if defined(__x86_64__)
-constexpr Finders kV2{v2::find_reduce_sum, v2::find_reduce_order};
-constexpr Finders kV3{v3::find_reduce_sum, v3::find_reduce_order};
-constexpr Finders kV4{v4::find_reduce_sum, v4::find_reduce_order};
+const Finders kV2{v2::find_reduce_sum, v2::find_reduce_order};
+const Finders kV3{v3::find_reduce_sum, v3::find_reduce_order};
+const Finders kV4{v4::find_reduce_sum, v4::find_reduce_order};
 #else
-constexpr Finders kBase{base::find_reduce_sum, base::find_reduce_order};
+const Finders kBase{base::find_reduce_sum, base::find_reduce_order};
 #endif
 
 struct Case {

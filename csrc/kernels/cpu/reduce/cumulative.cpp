@@ -78,30 +78,19 @@ void convert(D* dst, int64_t d, const S* src, int64_t s, int64_t n0, int64_t n1)
             s * from, n0, n1);
 }
 
-// f(elements, first, n) on parts of a row as float32, which it replaces by their results.
-template <class T, class F> void in_float(const T* x, T* out, int64_t n, F&& f) {
-  constexpr int64_t most = 2048;
-  float some[most];
-  for (int64_t first = 0; first < n; first += most) {
-    const int64_t m = std::min(most, n - first);
-    convert(some, 0, x + first, 0, m, 1);
-    f(some, first, m);
-    convert(out + first, 0, some, 0, m, 1);
-  }
-}
-
-// The same on some rows of `width` columns, made contiguous.
+// f(elements, first, rows) on parts of `width` columns as contiguous float32, which it replaces by
+// their results.
 template <class T, class F>
-void in_float_rows(const T* x, T* out, ScanShape s, int64_t width, F&& f) {
-  float some[16 * kBlock];
-  const int64_t most = 16 * kBlock / width;
-  for (int64_t first = 0; first < s.n; first += most) {
-    const int64_t rows = std::min(most, s.n - first), at = first * s.inner;
-    const bool whole = width == s.inner;  // then the rows are contiguous
+void in_float(const T* x, T* out, int64_t n, int64_t inner, int64_t width, F&& f) {
+  constexpr int64_t elements = 2048;
+  float some[elements];
+  for (int64_t first = 0, most = elements / width; first < n; first += most) {
+    const int64_t rows = std::min(most, n - first), at = first * inner;
+    const bool whole = width == inner;  // then the rows are contiguous
     const int64_t n0 = whole ? width * rows : width, n1 = whole ? 1 : rows;
-    convert(some, width, x + at, s.inner, n0, n1);
+    convert(some, width, x + at, inner, n0, n1);
     f(some, first, rows);
-    convert(out + at, s.inner, some, width, n0, n1);
+    convert(out + at, inner, some, width, n0, n1);
   }
 }
 
@@ -148,7 +137,7 @@ void scan_half_rows(const T* x, T* out, ScanShape s, float start, bool sums, F&&
       const int64_t most = 2048 / s.n;
       for (int64_t l = begin; l < end; l += most) {
         const int64_t rows = std::min(most, end - l);
-        in_float(x + l * s.n, out + l * s.n, rows * s.n, [&](float* some, int64_t, int64_t) {
+        in_float(x + l * s.n, out + l * s.n, rows * s.n, 1, 1, [&](float* some, int64_t, int64_t) {
           if (!sums) return scan_rows(some, some, rows, s.n, start, combine);
           if (s.n <= kShort) return scan_rows(some, some, rows, s.n, 0.0, std::plus<double>());
           for (int64_t k = 0; k < rows; ++k, some += s.n) kernels.sums(some, s.n, some);
@@ -159,7 +148,7 @@ void scan_half_rows(const T* x, T* out, ScanShape s, float start, bool sums, F&&
     for (int64_t l = begin; l < end; ++l) {
       float acc = start;
       double sum = 0;
-      in_float(x + l * s.n, out + l * s.n, s.n, [&](float* some, int64_t, int64_t n) {
+      in_float(x + l * s.n, out + l * s.n, s.n, 1, 1, [&](float* some, int64_t, int64_t n) {
         if (sums) {
           sum += kernels.sums_from(some, n, sum, some);
         } else {
@@ -199,7 +188,7 @@ void scan_with(const void* x_data, void* out_data, ScanShape s, A start, [[maybe
     A acc[kBlock];
     std::fill_n(acc, width, start);
     if constexpr (kHalf<T>) {
-      in_float_rows(x + at, out + at, s, width, [&](float* some, int64_t, int64_t rows) {
+      in_float(x + at, out + at, s.n, s.inner, width, [&](float* some, int64_t, int64_t rows) {
         if (s.inner <= kShort) return scan_narrow_rows(some, some, rows, width, acc, combine);
         float sums[kBlock];
         for (int64_t i = 0; i < rows; ++i, some += width) {
@@ -317,14 +306,14 @@ void scan_extreme(bool largest, const void* x_data, void* values, int64_t* indic
         if (s.inner == 1) {
           T best = 0;
           int64_t index = 0;
-          in_float(x, out, s.n, [&](float* some, int64_t first, int64_t n) {
+          in_float(x, out, s.n, 1, 1, [&](float* some, int64_t first, int64_t n) {
             kernel.row(some, n, first, &best, &index, some, indices + at + first);
           });
           return;
         }
         T best[kBlock];
         int64_t index[kBlock];
-        in_float_rows(x, out, s, width, [&](float* some, int64_t first, int64_t n) {
+        in_float(x, out, s.n, s.inner, width, [&](float* some, int64_t first, int64_t n) {
           kernel.columns(some, n, first, width, width, best, index, some,
                          indices + at + first * s.inner, s.inner);
         });

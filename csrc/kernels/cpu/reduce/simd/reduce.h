@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/simd/pick.h"
+
 namespace taeda::cpu::simd {
 
 enum class ReduceOp : int {
@@ -57,15 +59,9 @@ struct ReduceKernel {
 
 constexpr int64_t kMaxColumns = 4096;
 
-#define TAEDA_FIND_REDUCE(isa)                                   \
-  namespace isa {                                                \
-  const ReduceKernel* find_reduce_sum(ReduceOp op, Element e);   \
-  const ReduceKernel* find_reduce_order(ReduceOp op, Element e); \
-  }
-TAEDA_FIND_REDUCE(v2)
-TAEDA_FIND_REDUCE(v3)
-TAEDA_FIND_REDUCE(v4)
-TAEDA_FIND_REDUCE(base)
-#undef TAEDA_FIND_REDUCE
+// The kernel for an element type, or null.
+using FindReduce = const ReduceKernel* (*)(ReduceOp op, Element e);
+TAEDA_TABLES(FindReduce, find_reduce_sum)
+TAEDA_TABLES_UP_TO_V3(FindReduce, find_reduce_order)
 
 }  // namespace taeda::cpu::simd

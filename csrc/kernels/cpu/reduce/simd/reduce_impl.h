@@ -17,6 +17,7 @@ template <class T> constexpr bool kIsFloat = is_float<T> || is_half<T>;
 //   V map(V), V op(V, V)        V: C or a Vec of it
 //   A merge(A, A)
 //   A total(Vec<C>)             optional: a vector's lanes reduced
+//   bool is_final(A)            optional: whether no element can change it
 // and where NaN wins over every number, V quick(V, V): op for operands that are no NaN, which takes
 // half of the instructions. A sum of the same elements, NaN whenever one of them is, tells when op
 // must be applied after all. Applied to elements once more, op changes nothing.
@@ -95,8 +96,12 @@ void reduce_rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, 
   auto* acc = static_cast<typename R::A*>(accs);
   for (int64_t r = 0; r < rows; ++r, x += row_stride) {
     if (stride == 1) {
-      for (int64_t i = 0; i < n; i += kBlock)
+      for (int64_t i = 0; i < n; i += kBlock) {
+        if constexpr (requires { R::is_final(acc[r]); }) {
+          if (R::is_final(acc[r])) break;
+        }
         acc[r] = R::merge(acc[r], row_block<R>(x + i, n - i < kBlock ? n - i : kBlock, far));
+      }
     } else {
       acc[r] = R::merge(acc[r], strided_row<R>(x, n, stride));
     }

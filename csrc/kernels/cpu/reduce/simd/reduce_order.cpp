@@ -75,11 +75,13 @@ template <class T, bool Largest> struct Arg {
       while (to<C>(x[i]) == to<C>(x[i])) ++i;
       return i;
     }
+    const auto any = [](auto hits) { return reduce(hits, [](auto a, auto b) { return a | b; }); };
     for (; i + 8 * w <= n; i += 8 * w) {
       auto hits = load_as<C>(x + i) == value;
       for (int k = 1; k < 8; ++k) hits |= load_as<C>(x + i + k * w) == value;
-      if (reduce(hits, [](auto a, auto b) { return a | b; })) break;
+      if (any(hits)) break;
     }
+    while (i + w <= n && !any(load_as<C>(x + i) == value)) i += w;
     while (to<C>(x[i]) != value) ++i;
     return i;
   }
@@ -101,46 +103,6 @@ template <class T, bool Largest> struct Arg {
     offer(acc, to<C>(x[index]), first + index);  // a zero with its sign
   }
 
-  // One pass that keeps each lane's best value and its step, 1.4 times as fast as finding the value
-  // first. False where there may be a NaN. n: at least four vectors, at most kMostInLanes.
-  static constexpr int64_t kMostInLanes = 1 << 20;
-  static bool offer_lanes(Found& acc, const T* x, int64_t n, int64_t first) {
-    using I = Vec<Index, w>;
-    V best[4], sum{};
-    I step_of[4] = {}, step{};  // element step * 4 w + k w + lane
-    for (int k = 0; k < 4; ++k) best[k] = load_as<C>(x + k * w);
-    auto take = [&](int64_t i, int k) {
-      const V v = load_as<C>(x + i);
-      const auto wins = is_better<Largest>(v, best[k]);
-      best[k] = wins ? v : best[k];
-      step_of[k] = wins ? step : step_of[k];
-      if constexpr (kIsFloat<T>) sum += v;
-    };
-    int64_t i = 0;
-    for (; i + 4 * w <= n; i += 4 * w, step += 1) {
-      for (int k = 0; k < 4; ++k) take(i + k * w, k);
-    }
-    for (int k = 0; i + w <= n; i += w, ++k) take(i, k);
-    if (kIsFloat<T> && may_have_nan(sum)) return false;
-    C most = best[0][0];
-    for (int k = 0; k < 4; ++k)
-      most = R::op(most, reduce(best[k], [](auto a, auto b) { return R::op(a, b); }));
-    I least = broadcast<I>(static_cast<Index>(n));
-    for (int k = 0; k < 4; ++k) {
-      const I index =
-          step_of[k] * static_cast<Index>(4 * w) + static_cast<Index>(k * w) + iota<I>();
-      least = (best[k] == most) & (index < least) ? index : least;
-    }
-    int64_t index = reduce(least, [](auto a, auto b) { return b < a ? b : a; });
-    for (; i < n; ++i) {
-      const C v = to<C>(x[i]);
-      if (v != v) return false;
-      if (is_better<Largest>(v, most)) most = v, index = i;
-    }
-    offer(acc, to<C>(x[index]), first + index);
-    return true;
-  }
-
   static void rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride,
                    int64_t first, bool, void* accs) {
     auto* x = static_cast<const T*>(data);
@@ -148,9 +110,6 @@ template <class T, bool Largest> struct Arg {
     if (n == 0) return;
     for (int64_t r = 0; r < rows; ++r, x += row_stride) {
       if (stride == 1 && n >= 64) {
-        if constexpr (kInVectors) {
-          if (n >= 4 * w && n <= kMostInLanes && offer_lanes(acc[r], x, n, first)) continue;
-        }
         offer_row(acc[r], x, n, first);
         continue;
       }
@@ -258,75 +217,33 @@ template <class T> using ArgMin = Arg<T, false>;
 
 // ---- any and all: on the bits, where a float's sign does not count ----
 
-template <class T, bool IsAny> struct Logical {
-  using U = std::conditional_t<
-      sizeof(T) == 1, uint8_t,
-      std::conditional_t<sizeof(T) == 2, uint16_t,
-                         std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
-  static constexpr U kMask = kIsFloat<T> ? static_cast<U>(U(~U(0)) >> 1) : static_cast<U>(~U(0));
+template <class T>
+using BitsOf =
+    std::conditional_t<sizeof(T) == 1, uint8_t,
+                       std::conditional_t<sizeof(T) == 2, uint16_t,
+                                          std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
 
-  // 1 where the elements decide: a true one for any, a false one for all.
-  static bool decided(const U* x, int64_t n, int64_t stride) {
-    if (stride == 1) {
-      constexpr int64_t block = 1024;
-      for (int64_t i = 0; i < n; i += block) {
-        int64_t m = n - i < block ? n - i : block;
-        U hit = 0;
-        for (int64_t j = 0; j < m; ++j) {
-          U v = static_cast<U>(x[i + j] & kMask);
-          hit = static_cast<U>(hit | (IsAny ? v : static_cast<U>(v == 0)));
-        }
-        if (hit) return true;
-      }
-      return false;
-    }
-    for (int64_t i = 0; i < n; ++i) {
-      if (((x[i * stride] & kMask) != 0) == IsAny) return true;
-    }
-    return false;
+// Elements are compared to zero as integers of their size, so types of one size share a kernel.
+template <class Bits, bool IsFloat, bool IsAny> struct Logical {
+  using T = Bits;
+  using C = Bits;
+  using A = uint8_t;
+  static constexpr int64_t kFlush = 4096;
+  static C identity() { return IsAny ? C(0) : static_cast<C>(~C(0)); }
+  static A start() { return !IsAny; }
+  template <class V> FN static V map(V x) {
+    constexpr T mask = static_cast<T>(T(~T(0)) >> IsFloat);
+    return (V)((x & mask) != 0 ? ~V{} : V{});
   }
-  static void rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, int64_t stride,
-                   int64_t, bool, void* accs) {
-    auto* x = static_cast<const U*>(data);
-    auto* acc = static_cast<uint8_t*>(accs);
-    for (int64_t r = 0; r < rows; ++r, x += row_stride) {
-      if (acc[r] != IsAny && decided(x, n, stride)) acc[r] = IsAny;
-    }
-  }
-  static void cols(const void* data, int64_t n, int64_t stride, int64_t cols, int64_t, void* accs) {
-    auto* x = static_cast<const U*>(data);
-    auto* acc = static_cast<uint8_t*>(accs);
-    alignas(kCacheLine) U hit[kMaxColumns];
-    for (int64_t c = 0; c < cols; ++c) hit[c] = 0;
-    for (int64_t r = 0; r < n; ++r) {
-      for (int64_t c = 0; c < cols; ++c) {
-        U v = static_cast<U>(x[r * stride + c] & kMask);
-        hit[c] = static_cast<U>(hit[c] | (IsAny ? v : static_cast<U>(v == 0)));
-      }
-    }
-    for (int64_t c = 0; c < cols; ++c) {
-      if (hit[c]) acc[c] = IsAny;
-    }
-  }
-  static void init(void* accs, int64_t n) {
-    __builtin_memset(accs, !IsAny, static_cast<size_t>(n));
-  }
-  static void combine(void* accs, const void* others, int64_t n) {
-    auto* acc = static_cast<uint8_t*>(accs);
-    auto* o = static_cast<const uint8_t*>(others);
-    for (int64_t i = 0; i < n; ++i) acc[i] = IsAny ? acc[i] | o[i] : acc[i] & o[i];
-  }
-  static const ReduceKernel& kernel() {
-    static constexpr ReduceKernel k{rows, cols, init, combine, 1};
-    return k;
-  }
+  template <class V> FN static V op(V a, V b) { return (V)(IsAny ? a | b : a & b); }
+  static A merge(A a, A b) { return IsAny ? (a | b) != 0 : (a != 0) & (b != 0); }
+  static bool is_final(A a) { return (a != 0) == IsAny; }
+  static const ReduceKernel& kernel() { return kKernel<Logical>; }
 };
-template <class T> using Any = Logical<T, true>;
-template <class T> using All = Logical<T, false>;
+template <class T> using Any = Logical<BitsOf<T>, kIsFloat<T>, true>;
+template <class T> using All = Logical<BitsOf<T>, kIsFloat<T>, false>;
 
-}  // namespace
-
-const ReduceKernel* find_reduce_order(ReduceOp op, Element e) {
+const ReduceKernel* find(ReduceOp op, Element e) {
   switch (op) {
     case ReduceOp::Max: return for_reals<Max>(e);
     case ReduceOp::Min: return for_reals<Min>(e);
@@ -339,5 +256,9 @@ const ReduceKernel* find_reduce_order(ReduceOp op, Element e) {
     default: return nullptr;
   }
 }
+
+}  // namespace
+
+extern constinit const FindReduce find_reduce_order = find;
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

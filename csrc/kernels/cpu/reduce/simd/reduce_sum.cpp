@@ -246,9 +246,7 @@ template <class T> struct MomentsOf {
   }
 };
 
-}  // namespace
-
-const ReduceKernel* find_reduce_sum(ReduceOp op, Element e) {
+const ReduceKernel* find(ReduceOp op, Element e) {
   switch (op) {
     case ReduceOp::Sum: return e == Element::Bool ? for_reals<CountNonzero>(e) : for_reals<Sum>(e);
     case ReduceOp::NanSum: return for_floats<NanSum>(e);
@@ -260,5 +258,9 @@ const ReduceKernel* find_reduce_sum(ReduceOp op, Element e) {
     default: return nullptr;
   }
 }
+
+}  // namespace
+
+extern constinit const FindReduce find_reduce_sum = find;
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA
