@@ -1,12 +1,13 @@
-"""Measures the convolution algorithms and fits the rates by which one is chosen.
+"""Measures the ways to convolve and to multiply matrices, and fits the rates by which one is chosen.
 
     python -m benchmarks.tune [--save FILE] [--load FILE] [--seconds 0.02]
 
-Times every algorithm that can compute each of SHAPES, in all three passes, on one thread. Each
-algorithm states how much work of four kinds a shape is for it (`ConvWork` in
-csrc/kernels/cpu/conv/algorithm.h); the fit finds the nanoseconds for a unit of each kind that
-explain the times best. Prints them as the table of csrc/kernels/cpu/conv/tuning.cpp, and how much
-longer convolutions take by the choices that follow from them than by the best ones.
+Times every algorithm that can compute each of SHAPES, in all three passes, and each of PRODUCTS, on
+one thread. Each algorithm states how much work of each kind that is for it (`ConvWork` in
+csrc/kernels/cpu/conv/algorithm.h, `GemmWork` in csrc/kernels/cpu/gemm/tuning.h); the fit finds the
+nanoseconds for a unit of each kind that explain the times best. Prints them as the tables of
+csrc/kernels/cpu/conv/tuning.cpp and csrc/kernels/cpu/gemm/tuning.h, and how much longer the choices
+that follow from them take than the best ones.
 
 TAEDA_CPU=v2|v3|v4 measures another instruction set than the machine's best.
 """
@@ -26,7 +27,7 @@ import taeda
 from taeda import _C
 
 PASSES = ["forward", "grad_input", "grad_weight"]
-ALGORITHMS = ["im2col", "nhwc", "winograd", "winograd_dilated", "depthwise", "depthwise_nhwc"]
+ALGORITHMS = ["im2col", "nhwc", "winograd", "depthwise", "depthwise_nhwc"]
 
 
 def shape(batch, inputs, outputs, size, kernel, stride=1, padding=0, dilation=1, groups=1):
@@ -113,6 +114,24 @@ SHAPES = [
     shape(2, 32, 32, (8, 14, 14), 3, 1, 1, groups=32),
 ]
 
+# m, n, k, and whether each side is stored by columns.
+PRODUCTS = [
+    (m, n, k, a_transposed, b_transposed)
+    for m, n, k in [
+        *((size, size, size) for size in (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)),
+        *((m, n, 512) for m in (2, 4, 8, 16, 64) for n in (64, 512, 1024)),
+        *((m, n, k) for m in (1, 3, 8, 32, 64) for n, k in ((10, 84), (120, 400), (256, 784))),
+        *((m, n, 16) for m in (8, 64, 256) for n in (16, 100, 1024)),
+        (1, 1024, 1024),
+        (1024, 1, 1024),
+        (4, 2048, 512),
+        (512, 8, 512),
+        (32, 4, 2048),
+    ]
+    for a_transposed in (False, True)
+    for b_transposed in (False, True)
+]
+
 
 def shortest(f, seconds):
     """The shortest time of a call in nanoseconds."""
@@ -158,57 +177,96 @@ def measure(seconds):
     return rows
 
 
+def measure_products(seconds):
+    """For each product: {algorithm: (nanoseconds, work)}, without what any call takes."""
+    taeda.set_num_threads(1)
+    one = taeda.randn(1, 1)
+    call = shortest(lambda: one @ one, seconds)
+    rows = []
+    for m, n, k, a_transposed, b_transposed in PRODUCTS:
+        a = taeda.randn(k, m).mT if a_transposed else taeda.randn(m, k)
+        b = taeda.randn(n, k).mT if b_transposed else taeda.randn(k, n)
+        row = {}
+        for name, _, work in _C._gemm_candidates(m, n, k, a_transposed, b_transposed):
+            _C._force_gemm(name)
+            row[name] = (max(shortest(lambda: a @ b, seconds) - call, 1), list(work))  # noqa: B023
+        _C._force_gemm("")
+        layout = " a'" * a_transposed + " b'" * b_transposed
+        rows.append((0, f"{m}x{n}x{k}{layout}", row))
+    return rows
+
+
 def nonnegative_fit(work, times, weights):
     """The rates, none negative, with the least weighted squared relative error."""
     a = np.asarray(work) / np.asarray(times)[:, None] * np.asarray(weights)[:, None]
     b = np.asarray(weights)
-    best, least = np.zeros(4), math.inf
+    kinds = a.shape[1]
+    best, least = np.zeros(kinds), math.inf
     for chosen in itertools.chain.from_iterable(
-        itertools.combinations(range(4), n) for n in range(1, 5)
+        itertools.combinations(range(kinds), n) for n in range(1, kinds + 1)
     ):
         columns = list(chosen)
         rates, *_ = np.linalg.lstsq(a[:, columns], b, rcond=None)
         error = float(np.sum((a[:, columns] @ rates - b) ** 2))
         if (rates >= 0).all() and error < least:
-            best, least = np.zeros(4), error
+            best, least = np.zeros(kinds), error
             best[columns] = rates
     return best
 
 
+def robust_fit(data):
+    """The rates for (nanoseconds, work, the fastest of that shape). What is far from the fastest
+    counts for little, and so does what the rates explain badly.
+    """
+    times, fastest = np.asarray([d[0] for d in data]), np.asarray([d[2] for d in data])
+    work = np.asarray([d[1] for d in data], float)
+    weights = (fastest / times) ** 0.5
+    for _ in range(5):
+        found = nonnegative_fit(work, times, weights)
+        estimates = np.maximum(work @ found, 1e-9)
+        weights = (fastest / times) ** 0.5 / (1 + np.abs(np.log(estimates / times)))
+    return found
+
+
 def fit(rows):
-    """rates[algorithm][pass]; what is far from the fastest for a shape counts for little."""
+    """rates[algorithm][pass]."""
     rates = {}
     for name in ALGORITHMS:
         for which in range(len(PASSES)):
-            data = [row for other, _, row in rows if other == which and name in row]
-            if not data:
-                rates[name, which] = np.zeros(4)
-                continue
-            work = np.asarray([row[name][1] for row in data])
-            times = np.asarray([row[name][0] for row in data])
-            fastest = np.asarray([min(time for time, _ in row.values()) for row in data])
-            weights = (fastest / times) ** 0.5
-            for _ in range(5):  # what the rates explain badly counts for little, too
-                found = nonnegative_fit(work, times, weights)
-                weights = (fastest / times) ** 0.5 / (1 + np.abs(np.log(work @ found / times)))
-            rates[name, which] = found
+            data = [
+                (*row[name], min(time for time, _ in row.values()))
+                for other, _, row in rows
+                if other == which and name in row
+            ]
+            rates[name, which] = robust_fit(data) if data else np.zeros(4)
     return rates
 
 
-def report(rows, rates):
-    worse = {which: [] for which in range(len(PASSES))}
+def fit_products(rows):
+    """The rates of all kinds of work; the algorithms share some of them."""
+    return robust_fit(
+        [
+            (*timed, min(time for time, _ in row.values()))
+            for _, _, row in rows
+            for timed in row.values()
+        ]
+    )
+
+
+def report(rows, rate_of, titles):
+    worse = {which: [] for which in range(len(titles))}
     for which, title, row in rows:
-        cost = {name: float(np.dot(rates[name, which], work)) for name, (_, work) in row.items()}
+        cost = {name: float(np.dot(rate_of(name, which), work)) for name, (_, work) in row.items()}
         chosen, best = min(cost, key=cost.get), min(row, key=lambda name: row[name][0])
         ratio = row[chosen][0] / row[best][0]
         worse[which].append(math.log(ratio))
         if ratio > 1.15:
             print(
-                f"// {PASSES[which]} {title}: {chosen} {row[chosen][0] / 1e3:.0f} us, "
-                f"{best} {row[best][0] / 1e3:.0f}"
+                f"// {titles[which]} {title}: {chosen} {row[chosen][0] / 1e3:.3g} us, "
+                f"{best} {row[best][0] / 1e3:.3g}"
             )
     for which, logs in worse.items():
-        print(f"// {PASSES[which]}: {math.exp(sum(logs) / len(logs)):.3f} of the shortest times")
+        print(f"// {titles[which]}: {math.exp(sum(logs) / len(logs)):.3f} of the shortest times")
 
 
 def main():
@@ -217,16 +275,23 @@ def main():
     parser.add_argument("--load", type=Path, help="fit to measurements of before")
     parser.add_argument("--seconds", type=float, default=0.02, help="for each algorithm and shape")
     o = parser.parse_args()
-    rows = json.loads(o.load.read_text()) if o.load else measure(o.seconds)
+    if o.load:
+        convolutions, products = json.loads(o.load.read_text())
+    else:
+        convolutions, products = measure(o.seconds), measure_products(o.seconds)
     if o.save:
-        o.save.write_text(json.dumps(rows))
-    rates = fit(rows)
-    report(rows, rates)
-    print(f"constexpr ConvTuning k{_C.cpu_level().capitalize()} = {{")
+        o.save.write_text(json.dumps([convolutions, products]))
+    rates = fit(convolutions)
+    report(convolutions, lambda name, which: rates[name, which], PASSES)
+    level = _C.cpu_level()
+    print(f"constexpr ConvTuning k{level.capitalize()} = {{")
     for name in ALGORITHMS:
         passes = (", ".join(f"{r:.3g}" for r in rates[name, which]) for which in range(3))
         print(f"    .{name} = {{{', '.join(f'{{{numbers}}}' for numbers in passes)}}},")
     print("};")
+    of_products = fit_products(products)
+    report(products, lambda name, which: of_products, ["product"])
+    print(f"    {{{', '.join(f'{r:.3g}' for r in of_products)}}},  // {level}")
 
 
 if __name__ == "__main__":

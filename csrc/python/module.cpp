@@ -12,6 +12,7 @@
 #include "base/thread_pool.h"
 #include "base/warn.h"
 #include "kernels/cpu/conv/conv.h"
+#include "kernels/cpu/gemm/gemm.h"
 #include "python/batching.h"
 #include "python/casters.h"
 #include "python/library.h"
@@ -124,6 +125,30 @@ void bind_conv_tuning(nb::module_& m) {
       "The algorithms for a convolution: name, estimated nanoseconds and amounts of work.");
 }
 
+void bind_gemm_tuning(nb::module_& m) {
+  m.def(
+      "_force_gemm",
+      [](const std::string& name) {
+        check(cpu::force_gemm_algorithm(name.empty() ? nullptr : name.c_str()),
+              "no way to multiply matrices is called '", name, "'");
+      },
+      nb::arg("name"),
+      "Use this way for all matrix products that it can compute; '' to choose by estimates.");
+  m.def(
+      "_gemm_candidates",
+      [](int64_t m, int64_t n, int64_t k, bool a_transposed, bool b_transposed) {
+        constexpr int64_t most = 1 << 20;
+        check(std::min({m, n, k}) >= 1 && std::max({m, n, k}) <= most,
+              "_gemm_candidates(): expected sizes of at least 1");
+        nb::list list;
+        for (const auto& c : cpu::gemm_candidates(m, n, k, a_transposed, b_transposed))
+          list.append(nb::make_tuple(c.name, c.cost, std::vector(c.work, c.work + 8)));
+        return list;
+      },
+      nb::arg("m"), nb::arg("n"), nb::arg("k"), nb::arg("a_transposed"), nb::arg("b_transposed"),
+      "The ways to compute a product: name, estimated nanoseconds and amounts of work.");
+}
+
 // Names of the ops that are public in taeda itself: taeda.add, taeda.softmax.
 nb::list function_names() {
   nb::list names;
@@ -190,6 +215,7 @@ NB_MODULE(_C, m) {
   bind_warnings(m);
   bind_machine(m);
   bind_conv_tuning(m);
+  bind_gemm_tuning(m);
   bind_autograd(m);
   bind_autocast(m);
   bind_profile(m);

@@ -31,8 +31,8 @@ template <class T> struct ConvAlgorithms {
   ConvAlgorithm<T> passes[3];
 };
 
-extern const ConvAlgorithms<float> im2col_f32, nhwc_f32, winograd_f32, winograd_dilated_f32,
-    depthwise_f32, depthwise_nhwc_f32;
+extern const ConvAlgorithms<float> im2col_f32, nhwc_f32, winograd_f32, depthwise_f32,
+    depthwise_nhwc_f32;
 extern const ConvAlgorithms<double> im2col_f64, nhwc_f64, depthwise_f64, depthwise_nhwc_f64;
 
 }  // namespace taeda::cpu

@@ -23,7 +23,6 @@ template <class T> struct Entry {
 };
 // im2col comes last: it can do everything.
 constexpr std::array kFloat{Entry<float>{&winograd_f32, &ConvTuning::winograd},
-                            Entry<float>{&winograd_dilated_f32, &ConvTuning::winograd_dilated},
                             Entry<float>{&nhwc_f32, &ConvTuning::nhwc},
                             Entry<float>{&depthwise_f32, &ConvTuning::depthwise},
                             Entry<float>{&depthwise_nhwc_f32, &ConvTuning::depthwise_nhwc},

@@ -25,7 +25,7 @@ template <class T> struct Weights {
 template <class T>
 void pack(const std::vector<Part>& parts, const std::vector<int64_t>& begins,
           const std::vector<Panel>& panels, const Weights<T>& w, T* packed) {
-  const int64_t channels = parts[0].p.channels, wide = nhwc_loops<T>().widths[0];
+  const int64_t channels = parts[0].p.channels, wide = 2 * product_kernels<T>().lanes;
   const int64_t together = std::clamp<int64_t>(kNear / (wide * w.taps), 1, channels);
   const int64_t chunks = ceil_div(channels, together);
   const int64_t grain = std::max<int64_t>(1, kNear / (wide * w.taps * together));
@@ -87,22 +87,23 @@ struct Runs {
 template <class T>
 void sum_part(const Part& part, const Tile& tile, const Panel& panel, const T* padded_x,
               const T* weights, const T* start, T* sums) {
-  const auto& loop = nhwc_loops<T>();
+  const auto& kernels = product_kernels<T>();
   const Problem& p = part.p;
   const Box& y = tile.y;
   const int64_t all = p.taps() / part.joined;
   const int64_t together = std::max<int64_t>(1, kDepthTogether / std::max<int64_t>(1, part.run()));
   const Range depth(p.d, y.d, y.d + y.planes), height(p.h, y.h, y.h + y.rows);
   const Range width(p.w, y.w, y.w + y.cols);
-  simd::RunProduct<T> x{};
+  simd::TileProduct<T> x{};
   x.a_row = p.w.step * p.channels;
   x.a_step = 1;
   x.b = weights;
-  x.b_step = panel.width;
-  x.c_row = p.w.y_step * panel.width;
+  x.b_row = panel.width;
+  x.ldc = p.w.y_step * panel.width;
+  bool begins = true;  // at `start`, not at sums of before
   auto sum = [&](const Range& planes, const Range& rows, const Range& columns) {
     const int64_t cols = columns.last - columns.first;
-    const int64_t block = ceil_div(cols, ceil_div(cols, loop.rows[panel.kind]));
+    const int64_t block = ceil_div(cols, ceil_div(cols, panel.rows));
     for (int64_t d = planes.first; d < planes.last; ++d) {
       for (int64_t h = rows.first; h < rows.last; ++h) {
         const int64_t row =
@@ -113,14 +114,15 @@ void sum_part(const Part& part, const Tile& tile, const Panel& panel, const T* p
             sums + (row * y.cols + p.w.y_start + columns.first * p.w.y_step - y.w) * panel.width;
         for (int64_t w = 0; w < cols; w += block) {
           x.a = from + w * x.a_row;
-          x.c = to + w * x.c_row;
-          loop.product[panel.kind](std::min(block, cols - w), x);
+          x.c = to + w * x.ldc;
+          x.epilogue = {T(1), T(1), begins ? start : x.c, begins ? 0 : x.ldc};
+          kernels.tile(std::min(block, cols - w), panel.width, x);
         }
       }
     }
   };
   for (int64_t first = 0; first == 0 || first < all; first += together) {
-    x.start = first == 0 ? start : nullptr;
+    begins = first == 0;
     for (const Segment& d : part.planes) {
       for (const Segment& h : part.rows) {
         for (const Segment& w : part.cols) {
@@ -129,7 +131,7 @@ void sum_part(const Part& part, const Tile& tile, const Panel& panel, const T* p
           if (planes.none() || rows.none() || cols.none()) continue;
           const Runs runs(part, tile, d, h, w, panel.width, first, std::min(first + together, all));
           x.runs = runs.many();
-          x.count = (part.joined > 1 ? w.taps : 1) * p.channels;
+          x.k = (part.joined > 1 ? w.taps : 1) * p.channels;
           x.a_at = runs.at.data();
           x.b_at = runs.weights.data();
           if (x.runs > 0 || first == 0) sum(planes, rows, cols);
@@ -145,7 +147,7 @@ void convolve(const ConvShape& s, const std::vector<Part>& parts, int64_t channe
               const Sizes& in, const Sizes& out, const T* x, const Weights<T>& w, const T* bias,
               T* y) {
   const std::vector<Panel> panels = panels_of<T>(outputs);
-  const int64_t wide = nhwc_loops<T>().widths[0], many_panels = padded(panels);
+  const int64_t wide = 2 * product_kernels<T>().lanes, many_panels = padded(panels);
   std::vector<int64_t> begins{0};  // of each part's weights
   for (const Part& part : parts)
     begins.push_back(begins.back() + many_panels * channels * part.p.taps());
@@ -233,8 +235,7 @@ ConvWork work(const ConvShape& s, const std::vector<Part>& parts, int64_t channe
       if (part.read() == 0) continue;
       double across = 0;
       for (const Segment& segment : part.cols) {
-        const int64_t cols = segment.last - segment.first,
-                      blocks = ceil_div(cols, nhwc_loops<T>().rows[panel.kind]);
+        const int64_t cols = segment.last - segment.first, blocks = ceil_div(cols, panel.rows);
         across += real(segment.taps * blocks) * work_of<T>(ceil_div(cols, blocks), panel);
         w.calls += real(blocks) * real(part.planes.size() * part.rows.size() == 1
                                            ? part.p.d.out * part.p.h.out
@@ -245,7 +246,7 @@ ConvWork work(const ConvShape& s, const std::vector<Part>& parts, int64_t channe
     }
   }
   const double images = real(s.groups * s.batch);
-  w.fma *= images / lanes<T>();
+  w.fma *= images / real(product_kernels<T>().lanes);
   w.calls *= images;
   w.packed *= real(s.groups);
   w.moved =

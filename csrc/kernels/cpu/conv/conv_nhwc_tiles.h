@@ -10,7 +10,7 @@
 
 #include "kernels/cpu/conv/algorithm.h"
 #include "kernels/cpu/conv/geometry.h"
-#include "kernels/cpu/conv/simd/conv_nhwc.h"
+#include "kernels/cpu/gemm/gemm_packed.h"
 
 namespace taeda::cpu::nhwc {
 
@@ -20,25 +20,20 @@ constexpr int64_t kTasks = 8;        // or more, where there is work enough
 constexpr int64_t kManyWeights = 1 << 17;
 constexpr int64_t kTileElements = 1 << 17;  // of the padded copy of a block: half of a usual L2
 constexpr int64_t kMostElements = 1 << 22;  // of it where taps are far apart
-template <class T> const simd::NhwcLoops<T>& nhwc_loops() {
-  return typed<T>(TAEDA_PICK(nhwc_kernels));
-}
-
-template <class T> double lanes() { return static_cast<double>(nhwc_loops<T>().widths[1]); }
-
-// Outputs [first, first + many) across one or two registers.
+// Outputs [first, first + many) across one or two registers, or part of one: the columns of a tile.
 struct Panel {
   int64_t first, many;
-  int kind;  // among the widths that there are
   int64_t width;
+  int64_t rows;  // the most of a tile
 };
 template <class T> std::vector<Panel> panels_of(int64_t outputs) {
-  const auto& widths = nhwc_loops<T>().widths;
+  const auto& tile = product_kernels<T>();
   std::vector<Panel> list;
-  for (int64_t first = 0; first < outputs; first += widths[0]) {
-    const int64_t many = std::min(widths[0], outputs - first);
-    const int kind = many > widths[1] ? 0 : many > widths[2] ? 1 : 2;
-    list.push_back({first, many, kind, widths[kind]});
+  for (int64_t first = 0; first < outputs; first += 2 * tile.lanes) {
+    const int64_t many = std::min(2 * tile.lanes, outputs - first);
+    if (many > tile.lanes) list.push_back({first, many, 2 * tile.lanes, tile.rows});
+    else if (many > tile.narrow) list.push_back({first, many, tile.lanes, tile.narrow_rows});
+    else list.push_back({first, many, tile.narrow, tile.narrow_rows});
   }
   return list;
 }
@@ -205,12 +200,10 @@ inline double padded_input(const std::vector<Part>& parts, const Sizes& out) {
   return real(all.depth.size) * real(all.height.size) * real(all.width.size);
 }
 
-// Multiplications of rows by a panel, or as many as would take as long where rows are too few, or
-// registers narrower than there are.
+// Multiplications of rows by a panel, or as many as would take as long where rows are too few.
 template <class T> double work_of(int64_t rows, const Panel& panel) {
-  const auto& loop = nhwc_loops<T>();
-  return real(std::max(rows, loop.rows[0] >> (2 - panel.kind)) *
-              std::max(panel.width, loop.widths[1]));
+  const auto& tile = product_kernels<T>();
+  return real(std::max(rows, tile.rows * tile.lanes / (panel.width * 2)) * panel.width);
 }
 
 // The gradient of the weights (conv_nhwc_weight.cpp).

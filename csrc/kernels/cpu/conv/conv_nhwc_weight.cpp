@@ -56,13 +56,13 @@ template <class T>
 void add_tile(const Part& part, int64_t channel, int64_t all, const Tile& tile,
               const std::vector<Panel>& panels, int64_t first_panel, int64_t last_panel,
               const T* padded_x, const T* gy, const Sizes& out, T* sums) {
-  const auto& loop = nhwc_loops<T>();
+  const auto& kernels = product_kernels<T>();
   const Problem& p = part.p;
   const Box& y = tile.y;
   const std::vector<Tap> taps = taps_of(part, tile);
   const int64_t run = part.run(), depth = all * p.taps();
   // No more with a single register of columns: sums that are read and written again would wait.
-  const int64_t block = ceil_div(run, ceil_div(run, loop.rows[0]));
+  const int64_t block = ceil_div(run, ceil_div(run, kernels.rows));
   const int64_t cols = std::min(y.cols, kPositions);
   const int64_t rows =
       std::min(y.rows, ceil_div(y.rows, std::max<int64_t>(1, y.rows * cols / kPositions)));
@@ -70,7 +70,7 @@ void add_tile(const Part& part, int64_t channel, int64_t all, const Tile& tile,
   const Panel& end = panels[static_cast<size_t>(last_panel - 1)];
   Scratch<T> grads(rows * cols * (end.first + end.width - begin));
   std::vector<int64_t> row_at(static_cast<size_t>(rows)), grads_at(row_at);
-  simd::RunProduct<T> x{};
+  simd::TileProduct<T> x{};
   x.a_row = 1;
   x.a_step = p.w.step * p.channels;
   for (int64_t i = 0; i < y.planes * ceil_div(y.rows, rows) * ceil_div(y.cols, cols); ++i) {
@@ -89,7 +89,7 @@ void add_tile(const Part& part, int64_t channel, int64_t all, const Tile& tile,
       if (panel.many < panel.width) std::fill_n(g, positions * panel.width, T(0));
       transpose(gy + panel.first * out.volume() + (d * out.h + h) * out.w + w, out.volume(),
                 panel.many, positions, g, panel.width);
-      x.b_step = x.c_row = panel.width;
+      x.b_row = x.ldc = panel.width;
       for (int64_t r = 0; r < down; ++r)
         grads_at[static_cast<size_t>(r)] = r * across * panel.width;
       T* to = sums + panel.first * depth + channel * panel.width;
@@ -97,15 +97,16 @@ void add_tile(const Part& part, int64_t channel, int64_t all, const Tile& tile,
         // The positions of these that read the tap inside of the input.
         const Range in_h = tap.h.within(h, h + down), in_w = tap.w.within(w, w + across);
         x.runs = in_h.last - in_h.first;
-        x.count = in_w.last - in_w.first;
-        if (tap.d.first <= d && d < tap.d.last && x.runs > 0 && x.count > 0) {
+        x.k = in_w.last - in_w.first;
+        if (tap.d.first <= d && d < tap.d.last && x.runs > 0 && x.k > 0) {
           x.a_at = row_at.data() + (in_h.first - h);
           x.b_at = grads_at.data() + (in_h.first - h);
           x.b = g + (in_w.first - w) * panel.width;
           for (int64_t r = 0; r < run; r += block) {
             x.a = padded_x + tap.at + (in_w.first - w) * x.a_step + r;
             x.c = to + r * panel.width;
-            loop.product[panel.kind](std::min(block, run - r), x);
+            x.epilogue = {T(1), T(1), x.c, x.ldc};
+            kernels.tile(std::min(block, run - r), panel.width, x);
           }
         }
         to += (run + (all - p.channels)) * panel.width;
@@ -144,7 +145,7 @@ template <class T> ConvWork nhwc::weight_work(const ConvShape& s) {
   const int64_t outputs = s.out_channels / s.groups;
   const int64_t run = std::max<int64_t>(1, part.run());
   const Sizes out = sizes(s, s.out);
-  const int64_t blocks = ceil_div(run, nhwc_loops<T>().rows[0]);
+  const int64_t blocks = ceil_div(run, product_kernels<T>().rows);
   const int64_t rounds = ceil_div(out.volume(), kPositions);
   const double images = real(s.groups * s.batch);
   ConvWork w;
@@ -155,7 +156,7 @@ template <class T> ConvWork nhwc::weight_work(const ConvShape& s) {
     weights += real(part.p.depth()) * real(panel.width);
     w.calls += real(rounds * blocks * part.p.taps() / part.joined);
   }
-  w.fma *= images / lanes<T>();
+  w.fma *= images / real(product_kernels<T>().lanes);
   w.calls *= images;
   // Sums that no near cache holds are read and written again and again.
   const double reread = weights > kCachedSums ? real(rounds) * weights / 4 : 0;

@@ -3,6 +3,7 @@
 // copied to memory that fits a cache and multiplied at once. Tiles follow from the sizes alone, so
 // results do not depend on the number of threads.
 #include <algorithm>
+#include <type_traits>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/partial_sums.h"
@@ -19,7 +20,22 @@ namespace {
 constexpr int64_t kTileElements = 1 << 18;  // of the matrix of windows in one tile
 constexpr int64_t kFewColumns = 128;        // images with fewer outputs share a tile
 
-template <class T> const simd::ConvLoops<T>& loops() { return typed<T>(TAEDA_PICK(conv_kernels)); }
+template <class T> const auto& loops() {
+  const simd::ConvKernels& table = TAEDA_PICK(conv_kernels);
+  if constexpr (std::is_floating_point_v<T>) return typed<T>(table);
+  else if constexpr (sizeof(T) == 1) return table.u8;
+  else if constexpr (sizeof(T) == 2) return table.u16;
+  else if constexpr (sizeof(T) == 4) return table.u32;
+  else return table.u64;
+}
+
+// c = a b or, if `add`, += a b. Integers are never added to.
+template <class T>
+void multiply(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, bool add, T* c,
+              int64_t ldc) {
+  if constexpr (std::is_integral_v<T>) gemm_integer<T>(m, n, k, a, b, c, ldc);
+  else gemm<T>(m, n, k, T(1), a, b, T(add ? 1 : 0), c, ldc);
+}
 
 struct Plan {
   simd::Window window;
@@ -135,9 +151,9 @@ template <class T> bool forward(const ConvShape& s, const T* x, const T* w, cons
     for (int64_t i = 0; bias && i < p.batch; ++i)
       std::copy_n(bias, p.out_channels, y + i * p.out_channels);
     for (int64_t g = 0; g < p.groups; ++g) {
-      gemm<T>(p.batch, p.group_out, p.depth, T(1), {x + g * p.depth, p.groups * p.depth},
-              {w + g * p.group_out * p.depth, p.depth, Trans::Yes}, T(bias ? 1 : 0),
-              y + g * p.group_out, p.out_channels);
+      multiply<T>(p.batch, p.group_out, p.depth, {x + g * p.depth, p.groups * p.depth},
+                  {w + g * p.group_out * p.depth, p.depth, Trans::Yes}, bias != nullptr,
+                  y + g * p.group_out, p.out_channels);
     }
     return true;
   }
@@ -155,13 +171,10 @@ template <class T> bool forward(const ConvShape& s, const T* x, const T* w, cons
       const MatrixRef<T> weight{w + channel * p.depth, p.depth};
       T* sums = t.in_place() ? to : result.data();
       const int64_t ld = t.in_place() ? p.out_volume : t.columns();
-      if (bias) {
-        gemm_onto_rows<T>(p.group_out, t.columns(), p.depth, weight, {seen.data, seen.ld},
-                          bias + channel, sums, ld);
-      } else {
-        gemm<T>(p.group_out, t.columns(), p.depth, T(1), weight, {seen.data, seen.ld}, T(0), sums,
-                ld);
-      }
+      for (int64_t c = 0; bias && c < p.group_out; ++c)
+        std::fill_n(sums + c * ld, t.columns(), bias[channel + c]);
+      multiply<T>(p.group_out, t.columns(), p.depth, weight, {seen.data, seen.ld}, bias != nullptr,
+                  sums, ld);
       if (t.in_place()) continue;
       for (int64_t c = 0; c < p.group_out; ++c) {
         for (int64_t image = 0; image < t.count; ++image) {
@@ -178,8 +191,9 @@ template <class T> bool grad_input(const ConvShape& s, const T* gy, const T* w, 
   const Plan p(s);
   if (p.one_window) {
     for (int64_t g = 0; g < p.groups; ++g) {
-      gemm<T>(p.batch, p.depth, p.group_out, T(1), {gy + g * p.group_out, p.out_channels},
-              {w + g * p.group_out * p.depth, p.depth}, T(0), gx + g * p.depth, p.groups * p.depth);
+      multiply<T>(p.batch, p.depth, p.group_out, {gy + g * p.group_out, p.out_channels},
+                  {w + g * p.group_out * p.depth, p.depth}, false, gx + g * p.depth,
+                  p.groups * p.depth);
     }
     return true;
   }
@@ -204,12 +218,12 @@ template <class T> bool grad_input(const ConvShape& s, const T* gy, const T* w, 
             gradients(p, t, gy, group * p.group_out, p.group_out, gathered.data());
         T* to = gx + (t.image * p.in_channels + channel) * p.in_volume;
         if (p.pointwise && t.in_place()) {
-          gemm<T>(channels, t.columns(), p.group_out, T(1), weight, {g.data, g.ld}, T(0),
-                  to + t.begin, p.in_volume);
+          multiply<T>(channels, t.columns(), p.group_out, weight, {g.data, g.ld}, false,
+                      to + t.begin, p.in_volume);
           continue;
         }
-        gemm<T>(channels * p.taps, t.columns(), p.group_out, T(1), weight, {g.data, g.ld}, T(0),
-                col.data(), t.columns());
+        multiply<T>(channels * p.taps, t.columns(), p.group_out, weight, {g.data, g.ld}, false,
+                    col.data(), t.columns());
         for (int64_t image = 0; image < t.count; ++image) {
           T* plane = to + image * p.in_channels * p.in_volume;
           if (k == 0) std::fill_n(plane, channels * p.in_volume, T(0));
@@ -242,9 +256,9 @@ template <class T> bool grad_weight(const ConvShape& s, const T* x, const T* gy,
   const Plan p(s);
   if (p.one_window) {
     for (int64_t g = 0; g < p.groups; ++g) {
-      gemm<T>(p.group_out, p.depth, p.batch, T(1),
-              {gy + g * p.group_out, p.out_channels, Trans::Yes},
-              {x + g * p.depth, p.groups * p.depth}, T(0), gw + g * p.group_out * p.depth, p.depth);
+      multiply<T>(p.group_out, p.depth, p.batch, {gy + g * p.group_out, p.out_channels, Trans::Yes},
+                  {x + g * p.depth, p.groups * p.depth}, false, gw + g * p.group_out * p.depth,
+                  p.depth);
     }
     return true;
   }
@@ -267,8 +281,8 @@ template <class T> bool grad_weight(const ConvShape& s, const T* x, const T* gy,
             windows(p, t, x, group * p.group_in + first, channels, col.data());
         const Matrix<const T> g =
             gradients(p, t, gy, group * p.group_out, p.group_out, gathered.data());
-        gemm<T>(p.group_out, channels * p.taps, t.columns(), T(1), {g.data, g.ld},
-                {seen.data, seen.ld, Trans::Yes}, T(k == sum * cut.run ? 0 : 1), to, p.depth);
+        multiply<T>(p.group_out, channels * p.taps, t.columns(), {g.data, g.ld},
+                    {seen.data, seen.ld, Trans::Yes}, k > sum * cut.run, to, p.depth);
       }
     }
   });
@@ -311,6 +325,30 @@ constexpr ConvAlgorithms<T> im2col = {
      {"im2col", supports, work_of<T, ConvPass::grad_weight>, grad_weight<T>}}};
 
 }  // namespace
+
+template <class T> void conv_forward_integer(const ConvShape& s, const T* x, const T* w, T* y) {
+  using U = std::make_unsigned_t<T>;
+  if (s.batch * s.out_channels * volume(s, s.out) == 0) return;
+  forward<U>(s, reinterpret_cast<const U*>(x), reinterpret_cast<const U*>(w), nullptr,
+             reinterpret_cast<U*>(y));
+}
+template <class T>
+void conv_grad_input_integer(const ConvShape& s, const T* gy, const T* w, T* gx) {
+  using U = std::make_unsigned_t<T>;
+  const int64_t total = s.batch * s.in_channels * volume(s, s.in);
+  if (s.out_channels * volume(s, s.out) * volume(s, s.kernel) == 0) std::fill_n(gx, total, T(0));
+  else if (total > 0)
+    grad_input<U>(s, reinterpret_cast<const U*>(gy), reinterpret_cast<const U*>(w), nullptr,
+                  reinterpret_cast<U*>(gx));
+}
+#define TAEDA_CONV_INTEGER(T)                                                      \
+  template void conv_forward_integer<T>(const ConvShape&, const T*, const T*, T*); \
+  template void conv_grad_input_integer<T>(const ConvShape&, const T*, const T*, T*);
+TAEDA_CONV_INTEGER(uint8_t)
+TAEDA_CONV_INTEGER(int8_t)
+TAEDA_CONV_INTEGER(int16_t)
+TAEDA_CONV_INTEGER(int32_t)
+TAEDA_CONV_INTEGER(int64_t)
 
 extern constinit const ConvAlgorithms<float> im2col_f32 = im2col<float>;
 extern constinit const ConvAlgorithms<double> im2col_f64 = im2col<double>;

@@ -17,7 +17,7 @@ struct ConvRates {
 
 // [pass][forward, grad_input, grad_weight]
 struct ConvTuning {
-  ConvRates im2col[3], nhwc[3], winograd[3], winograd_dilated[3], depthwise[3], depthwise_nhwc[3];
+  ConvRates im2col[3], nhwc[3], winograd[3], depthwise[3], depthwise_nhwc[3];
 };
 
 // Of the instruction set that kernels run with.

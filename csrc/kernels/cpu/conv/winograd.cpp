@@ -1,5 +1,6 @@
-#include "kernels/cpu/conv/winograd.h"
-
+// Convolution by Winograd's minimal filtering: tiles of outputs of a 3x3 kernel take a quarter to
+// half of the multiplications that the definition does, a little more with stride 2, in float32.
+// The price is in accuracy, a few times the rounding error of the plain sum.
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -7,8 +8,10 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/partial_sums.h"
 #include "kernels/cpu/common/scratch.h"
+#include "kernels/cpu/conv/algorithm.h"
 #include "kernels/cpu/conv/tuning.h"
 #include "kernels/cpu/conv/winograd_tiles.h"
+#include "kernels/cpu/gemm/gemm_packed.h"
 
 // In the transformed domain a convolution is a product of matrices, tiles by channels, for every
 // element of a tile.
@@ -17,80 +20,79 @@ namespace {
 
 using namespace winograd;
 
-constexpr int64_t kDepthTogether = 4;  // blocks of channels that are summed at once
+constexpr int64_t kDepthTogether = 2;  // blocks of channels that are summed at once
 constexpr int64_t kTilesSummed = 128;  // tiles that a weight's gradient sums at a stretch
 constexpr int64_t kTilesOfTask = 64;
+constexpr int64_t kOutputs = 16;        // whose weights' gradients a task sums
 constexpr int64_t kFewTiles = 128;      // whose sums a near cache holds for all elements
 constexpr int64_t kMostSums = 1 << 17;  // weights whose gradients runs of rows sum apart
-constexpr int64_t kPieces = 4;          // a multiple of these is easily shared
+constexpr int64_t kLeastChannels = 16;
+constexpr int64_t kPieces = 4;  // a multiple of these is easily shared
 
-// sums[block][tile][output] of one element and a pair of blocks of outputs, of some blocks of
-// channels; those are x_block apart, and weights of the second block of outputs w_block after those
-// of the first. Adds to what is there, or not.
+// sums[tile][output] of one element and a block of outputs, of some blocks of channels, which are
+// x_block apart in x. Adds to what is there, or not.
 void multiply(int64_t channel_blocks, const float* x, int64_t x_block, int64_t tiles,
-              const float* w, int64_t w_block, bool add, float* sums) {
-  const simd::WinogradKernels& k = kernels();
-  const bool wide = k.cols == kPair;
-  for (int64_t column = 0; column < kPair; column += k.cols) {
-    const int64_t block = column / kBlock, inside = column % kBlock;
-    simd::Panel p{kBlock,
-                  channel_blocks,
-                  nullptr,
-                  kBlock,
-                  1,
-                  x_block,
-                  w + block * w_block + inside,
-                  wide ? w_block : k.cols / 2,
-                  kBlock,
-                  kBlock * kBlock,
-                  nullptr,
-                  kBlock,
-                  wide ? tiles * kBlock : k.cols / 2,
-                  add};
+              const float* w, bool add, float* sums) {
+  const auto& k = product_kernels<float>();
+  const int64_t width = std::min(2 * k.lanes, kBlock);
+  const int64_t x_at[kDepthTogether] = {0, x_block}, w_at[kDepthTogether] = {0, kBlock * kBlock};
+  for (int64_t column = 0; column < kBlock; column += width) {
     for (int64_t i = 0; i < tiles; i += k.rows) {
-      p.a = x + i * kBlock;
-      p.c = sums + (block * tiles + i) * kBlock + inside;
-      k.product(std::min(k.rows, tiles - i), p);
+      float* c = sums + i * kBlock + column;
+      k.tile(std::min(k.rows, tiles - i), width,
+             {kBlock,
+              x + i * kBlock,
+              kBlock,
+              1,
+              w + column,
+              kBlock,
+              c,
+              kBlock,
+              {1, add ? 1.0f : 0.0f, c, kBlock},
+              channel_blocks,
+              x_at,
+              w_at});
     }
   }
 }
 
-// The sums over channels for some of x's tiles and a pair of blocks of w's outputs:
-// [element][block][tile][output].
+// The sums over channels for some of x's tiles and a block of w's outputs: [element][tile][output].
 void multiply(const Tiling& t, int64_t depth_blocks, const float* x, int64_t x_tiles, int64_t tiles,
               const float* w, int64_t w_blocks, float* sums) {
-  const int64_t w_block = depth_blocks * kBlock * kBlock, blocks = depth_blocks / t.phases;
+  const int64_t blocks = depth_blocks / t.phases;
   for (int64_t e = 0; e < t.elements; ++e) {
     const auto [first, last] = t.used(e);
     for (int64_t q = first * blocks; q < last * blocks; q += kDepthTogether) {
       multiply(std::min(kDepthTogether, last * blocks - q),
                x + e * step_of(depth_blocks * x_tiles) + q * x_tiles * kBlock, x_tiles * kBlock,
                tiles, w + e * step_of(w_blocks * depth_blocks * kBlock) + q * kBlock * kBlock,
-               w_block, q != first * blocks, sums + e * step_of(2 * tiles));
+               q != first * blocks, sums + e * step_of(tiles));
     }
   }
 }
 
-// The outputs of rows [begin, end) of tiles from their sums.
+// The outputs of rows [begin, end) of tiles, of a block of channels, from their sums.
 bool finish(const Tiling& t, int64_t begin, int64_t end, const float* sums, int64_t channel,
             const float* bias, const Planes<float>& y) {
+  const int64_t many = std::min(y.channels - channel, kBlock);
   const int64_t tiles = (end - begin) * t.per_row;
   Scratch<float> pixels(t.tile.size * y.width * kBlock);
+  float shift[kBlock] = {};
+  if (bias) std::copy_n(bias + channel, many, shift);
   bool finite = true;
-  for (int64_t block = 0; block < 2; ++block) {
-    const int64_t first = channel + block * kBlock;
-    const int64_t many = std::clamp<int64_t>(y.channels - first, 0, kBlock);
-    float shift[kBlock] = {};
-    if (bias) std::copy_n(bias + first, many, shift);
-    for (int64_t row = begin; many > 0 && row < end; ++row) {
-      const int64_t top = row % t.rows_of_image * t.tile.size;
-      const int64_t height = std::min(t.tile.size, y.height - top);
-      finite &= t.tile.output(sums + (block * tiles + (row - begin) * t.per_row) * kBlock,
-                              step_of(2 * tiles), shift,
-                              {pixels.data(), y.width, 0, height, 0, t.per_row});
-      transpose(pixels.data(), kBlock, height * y.width, many,
-                y.data + row / t.rows_of_image * y.image_step + first * y.area() + top * y.width,
-                y.area());
+  for (int64_t row = begin; row < end; ++row, sums += t.per_row * kBlock) {
+    const int64_t top = t.top(row);
+    const int64_t height = std::clamp<int64_t>(ceil_div(y.height - top, t.down), 0, t.tile.size);
+    for (int64_t r = 0; r < t.right; ++r) {
+      finite &=
+          t.tile.output(sums + r * t.tiles_of_remainder * kBlock, step_of(tiles), shift,
+                        {pixels.data(), y.width, 0, height, r, t.tiles_of_remainder, 0, t.right});
+    }
+    float* to = y.data + row / t.rows_of_image * y.image_step + channel * y.area();
+    const int64_t together = t.down == 1 ? height : 1;
+    for (int64_t r = 0; r < height; r += together) {
+      transpose(pixels.data() + r * y.width * kBlock, kBlock, together * y.width, many,
+                to + (top + r * t.down) * y.width, y.area());
     }
   }
   return finite;
@@ -105,18 +107,14 @@ bool convolve_few(const Tiling& t, const Planes<const float>& x, int64_t top, in
   Scratch<float> seen(t.elements * step_of(depth * rows.tiles));
   transform(t, rows, t.tile.input, t.tile.stride, x, top, left, t.side * t.tile.stride,
             seen.data());
-  const int64_t block = kDepthTogether * kBlock * kBlock;
-  const int64_t step = step_of(2 * block / kBlock);
+  const int64_t step = step_of(kDepthTogether * kBlock);
   std::atomic<bool> finite = true;
-  parallel_for(blocks_of(y.channels) / 2, 1, [&](int64_t begin, int64_t end) {
-    Scratch<float> weights(t.elements * step), sums(t.elements * step_of(2 * rows.tiles));
-    for (int64_t pair = begin; pair < end; ++pair) {
+  parallel_for(blocks_of(y.channels), 1, [&](int64_t begin, int64_t end) {
+    Scratch<float> weights(t.elements * step), sums(t.elements * step_of(rows.tiles));
+    for (int64_t block = begin; block < end; ++block) {
       for (int64_t q = 0; q < depth; q += kDepthTogether) {
         const int64_t until = std::min(q + kDepthTogether, depth);
-        for (int64_t b = 0; b < 2; ++b) {
-          transform(t, w, 2 * pair + b, q * kBlock, until * kBlock, weights.data() + b * block,
-                    step);
-        }
+        transform(t, w, block, q * kBlock, until * kBlock, weights.data(), step);
         for (int64_t e = 0; e < t.elements; ++e) {
           const auto [first, last] = t.used(e);
           const int64_t from = std::max(q, first * each), to = std::min(until, last * each);
@@ -124,36 +122,34 @@ bool convolve_few(const Tiling& t, const Planes<const float>& x, int64_t top, in
           multiply(to - from,
                    seen.data() + e * step_of(depth * rows.tiles) + from * rows.tiles * kBlock,
                    rows.tiles * kBlock, rows.tiles,
-                   weights.data() + e * step + (from - q) * kBlock * kBlock, block,
-                   from != first * each, sums.data() + e * step_of(2 * rows.tiles));
+                   weights.data() + e * step + (from - q) * kBlock * kBlock, from != first * each,
+                   sums.data() + e * step_of(rows.tiles));
         }
       }
-      if (!finish(t, 0, t.rows, sums.data(), pair * kPair, bias, y)) finite = false;
+      if (!finish(t, 0, t.rows, sums.data(), block * kBlock, bias, y)) finite = false;
     }
   });
   return finite;
 }
 
-bool convolve(const simd::WinogradTile& tile, int64_t batch, const Planes<const float>& x,
-              int64_t top, int64_t left, const Weights& w, const float* bias,
-              const Planes<float>& y) {
-  const Tiling t(tile, batch, y.height, y.width);
+bool convolve(const Tiling& t, const Planes<const float>& x, int64_t top, int64_t left,
+              const Weights& w, const float* bias, const Planes<float>& y) {
   const int64_t depth = t.phases * blocks_of(x.channels), blocks = blocks_of(y.channels);
-  if (t.tiles() <= kFewTiles && blocks / 2 >= kPieces)
-    return convolve_few(t, x, top, left, w, bias, y);
+  if (t.tiles() <= kFewTiles && blocks >= kPieces) return convolve_few(t, x, top, left, w, bias, y);
   Scratch<float> weights(t.elements * step_of(blocks * depth * kBlock));
   transform(t, w, weights.data());
   const int64_t most_of_part = std::max<int64_t>(1, kTilesOfTask / t.per_row);
   std::atomic<bool> finite = true;
   auto convolve_rows = [&](const Rows& rows) {
     Scratch<float> seen(t.elements * step_of(depth * rows.tiles));
-    transform(t, rows, tile.input, tile.stride, x, top, left, t.side * tile.stride, seen.data());
+    transform(t, rows, t.tile.input, t.tile.stride, x, top, left, t.side * t.tile.stride,
+              seen.data());
     const int64_t parts = ceil_div(rows.end - rows.begin, most_of_part);
     const int64_t part = ceil_div(rows.end - rows.begin, parts);
-    parallel_for(parts * blocks / 2, 1, [&](int64_t begin, int64_t end) {
-      Scratch<float> sums(t.elements * step_of(2 * part * t.per_row));
+    parallel_for(parts * blocks, 1, [&](int64_t begin, int64_t end) {
+      Scratch<float> sums(t.elements * step_of(part * t.per_row));
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t block = i / parts * 2, from = rows.begin + i % parts * part;
+        const int64_t block = i / parts, from = rows.begin + i % parts * part;
         const int64_t until = std::min(from + part, rows.end);
         multiply(t, depth, seen.data() + (from - rows.begin) * t.per_row * kBlock, rows.tiles,
                  (until - from) * t.per_row, weights.data() + block * depth * kBlock * kBlock,
@@ -174,71 +170,73 @@ bool convolve(const simd::WinogradTile& tile, int64_t batch, const Planes<const 
   return finite;
 }
 
-// gw[m][c] = or, if `add`, += what the sums over tiles of 16 outputs from m on and a pair of blocks
-// of channels from c on, of a phase, come to: [element][output][channel].
+// gw[m][c] = or, if `add`, += what the sums over tiles of some outputs from m on and a block of
+// channels from c on, of a phase, come to: [element][output][channel].
 bool finish(const Tiling& t, const float* sums, int64_t m, int64_t phase, int64_t c,
             int64_t outputs, int64_t channels, bool add, float* gw) {
   float taps[9 * kBlock];
   bool finite = true;
-  for (int64_t i = 0; i < std::min(kBlock, outputs - m); ++i) {
-    for (int64_t block = 0; block < 2; ++block) {
-      finite &= t.tile.weight_gradient(sums + i * kPair + block * kBlock, step_of(kPair), taps);
-      const int64_t first = c + block * kBlock;
-      float* to = gw + ((m + i) * channels + first) * 9;
-      for (int64_t j = 0; j < std::min(kBlock, channels - first); ++j) {
-        for (int64_t k = 0; k < t.taps; ++k) {
-          const int64_t tap = t.tap(phase, k);
-          if (tap >= 0) to[j * 9 + tap] = taps[k * kBlock + j] + (add ? to[j * 9 + tap] : 0);
-        }
+  for (int64_t i = 0; i < std::min(kOutputs, outputs - m); ++i) {
+    finite &= t.tile.weight_gradient(sums + i * kBlock, step_of(kOutputs), taps);
+    float* to = gw + ((m + i) * channels + c) * 9;
+    for (int64_t j = 0; j < std::min(kBlock, channels - c); ++j) {
+      for (int64_t k = 0; k < t.taps; ++k) {
+        const int64_t tap = t.tap(phase, k);
+        if (tap >= 0) to[j * 9 + tap] = taps[k * kBlock + j] + (add ? to[j * 9 + tap] : 0);
       }
     }
   }
   return finite;
 }
 
-bool correlate(const simd::WinogradTile& tile, int64_t batch, const Planes<const float>& x,
-               int64_t top, int64_t left, const Planes<const float>& g, float* gw) {
-  const Tiling t(tile, batch, g.height, g.width);
+bool correlate(const Tiling& t, const Planes<const float>& x, int64_t top, int64_t left,
+               const Planes<const float>& g, float* gw) {
   const int64_t channel_blocks = blocks_of(x.channels), g_blocks = blocks_of(g.channels);
-  const int64_t x_blocks = t.phases * channel_blocks;
+  const int64_t x_blocks = t.phases * channel_blocks, outputs = ceil_div(g.channels, kOutputs);
   const int64_t together = t.together((x_blocks + g_blocks) * kBlock);
-  const simd::WinogradKernels& k = kernels();
-  const bool wide = k.cols == kPair;
+  const auto& k = product_kernels<float>();
+  const int64_t width = std::min(2 * k.lanes, kBlock);
   std::atomic<bool> finite = true;
   auto sum_rows = [&](const Rows& rows, bool add, float* to) {
     const int64_t x_step = step_of(x_blocks * rows.tiles), g_step = step_of(g_blocks * rows.tiles);
     Scratch<float> seen(t.elements * x_step), grads(t.elements * g_step);
-    transform(t, rows, tile.input, tile.stride, x, top, left, t.side * tile.stride, seen.data());
-    transform(t, rows, tile.output_gradient, 1, g, 0, 0, t.tile.size, grads.data());
-    const int64_t plane = rows.tiles * kBlock, pairs = x_blocks / 2;
-    parallel_for(g_blocks * pairs, 1, [&](int64_t first, int64_t last) {
-      Scratch<float> sums(t.elements * step_of(kPair));
+    transform(t, rows, t.tile.input, t.tile.stride, x, top, left, t.side * t.tile.stride,
+              seen.data());
+    transform(t, rows, t.tile.output_gradient, 1, g, 0, 0, t.tile.size, grads.data());
+    const int64_t plane = rows.tiles * kBlock;
+    parallel_for(outputs * x_blocks, 1, [&](int64_t first, int64_t last) {
+      Scratch<float> sums(t.elements * step_of(kOutputs));
       for (int64_t i = first; i < last; ++i) {
-        const int64_t pair = i / g_blocks * 2, out = i % g_blocks;
-        if (out * kBlock >= g.channels) continue;
-        const int64_t phase = pair / channel_blocks;
+        const int64_t block = i / outputs, out = i % outputs * kOutputs;
+        const int64_t phase = block / channel_blocks;
         for (int64_t e = 0; e < t.elements; ++e) {
+          float* of_element = sums.data() + e * step_of(kOutputs);
           const auto [from, until] = t.used(e);
           if (phase < from || phase >= until) {
-            std::fill_n(sums.data() + e * step_of(kPair), kBlock * kPair, 0.0f);
+            std::fill_n(of_element, kOutputs * kBlock, 0.0f);
             continue;
           }
-          const float* a = grads.data() + e * g_step + out * plane;
-          const float* b = seen.data() + e * x_step + pair * plane;
+          const float* a = grads.data() + e * g_step + out / kBlock * plane + out % kBlock;
+          const float* b = seen.data() + e * x_step + block * plane;
           for (int64_t q = 0; q < rows.tiles; q += kTilesSummed) {
-            for (int64_t r = 0; r < kBlock; r += k.rows) {
-              for (int64_t column = 0; column < kPair; column += k.cols) {
-                const int64_t inside = column / kBlock * plane + column % kBlock;
-                k.product(std::min(k.rows, kBlock - r),
-                          {std::min(kTilesSummed, rows.tiles - q), 1, a + q * kBlock + r, 1, kBlock,
-                           0, b + q * kBlock + inside, wide ? plane : k.cols / 2, kBlock, 0,
-                           sums.data() + e * step_of(kPair) + r * kPair + column, kPair, k.cols / 2,
-                           q != 0});
+            for (int64_t r = 0; r < kOutputs; r += k.rows) {
+              for (int64_t column = 0; column < kBlock; column += width) {
+                float* c = of_element + r * kBlock + column;
+                k.tile(std::min(k.rows, kOutputs - r), width,
+                       {std::min(kTilesSummed, rows.tiles - q),
+                        a + q * kBlock + r,
+                        1,
+                        kBlock,
+                        b + q * kBlock + column,
+                        kBlock,
+                        c,
+                        kBlock,
+                        {1, q != 0 ? 1.0f : 0.0f, c, kBlock}});
               }
             }
           }
         }
-        if (!finish(t, sums.data(), out * kBlock, phase, pair % channel_blocks * kBlock, g.channels,
+        if (!finish(t, sums.data(), out, phase, block % channel_blocks * kBlock, g.channels,
                     x.channels, add, to))
           finite = false;
       }
@@ -265,37 +263,33 @@ bool correlate(const simd::WinogradTile& tile, int64_t batch, const Planes<const
 
 // ---- which tiles ----
 
-ConvWork tile_work(const simd::WinogradTile& tile, int64_t batch, int64_t channels, int64_t outputs,
-                   int64_t height, int64_t width) {
-  const Tiling t(tile, batch, height, width);
+ConvWork tile_work(const Tiling& t, int64_t channels, int64_t outputs) {
   const double c = real(blocks_of(channels) * kBlock), m = real(blocks_of(outputs) * kBlock);
   const double tiles = real(t.tiles()), elements = real(t.elements);
   int64_t products = 0;
   for (int64_t e = 0; e < t.elements; ++e) products += t.used(e).second - t.used(e).first;
   const double seen = c * real(t.phases);
-  return {real(products) * tiles * c * m / real(kernels().cols / 2), elements * tiles * (seen + m),
-          elements * seen * m, real(t.rows)};
+  return {real(products) * tiles * c * m / real(product_kernels<float>().lanes),
+          elements * tiles * (seen + m), elements * seen * m, real(t.rows)};
 }
 
-// The tile that takes the least time, and its work. height, width: of what is written in tiles.
+// The tiles that take the least time, and their work.
 struct Choice {
-  const simd::WinogradTile& tile;
+  Tiling tiling;
   ConvWork work;
 };
-Choice best(ConvPass pass, int64_t stride, int64_t batch, int64_t channels, int64_t outputs,
-            int64_t height, int64_t width) {
-  const auto of = [&](const simd::WinogradTile& t) {
-    return Choice{t, tile_work(t, batch, channels, outputs, height, width)};
+Choice best(const ConvShape& s, ConvPass pass) {
+  const bool backward = pass == ConvPass::grad_input;
+  const auto& written = backward ? s.in : s.out;
+  const auto of = [&](const simd::WinogradTile& tile) {
+    const Tiling t(tile, s.dilation, s.batch, written[0], written[1]);
+    const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
+    return Choice{t, tile_work(t, backward ? m : c, backward ? c : m)};
   };
-  if (stride == 2) return of(kernels().strided);
+  if (s.stride[0] == 2) return of(kernels().strided);
   const Choice two = of(kernels().tile2), four = of(kernels().tile4);
   const ConvRates& rates = conv_tuning().winograd[static_cast<size_t>(pass)];
   return rates.time(two.work) < rates.time(four.work) ? two : four;
-}
-Choice best(const ConvShape& s, ConvPass pass) {
-  const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
-  if (pass == ConvPass::grad_input) return best(pass, 1, s.batch, m, c, s.in[0], s.in[1]);
-  return best(pass, s.stride[0], s.batch, c, m, s.out[0], s.out[1]);
 }
 
 template <class F> bool each_group(const ConvShape& s, F&& f) {
@@ -311,65 +305,56 @@ Planes<T> planes(const ConvShape& s, T* data, int64_t channels, const int64_t (&
   return {data + group * many * area, many, size[0], size[1], channels * area};
 }
 
-}  // namespace
-
-bool supports_winograd(const ConvShape& s) {
+bool supports(const ConvShape& s) {
   if (s.spatial != 2 || s.stride[0] != s.stride[1] || s.stride[0] > 2) return false;
   for (int d = 0; d < 2; ++d) {
-    if (s.kernel[d] != 3 || s.dilation[d] != 1) return false;
+    if (s.kernel[d] != 3 || (s.stride[d] > 1 && s.dilation[d] > 1)) return false;
   }
-  return std::min(s.in_channels, s.out_channels) / s.groups >= kBlock;
+  return std::min(s.in_channels, s.out_channels) / s.groups >= kLeastChannels;
 }
+// Outputs two apart would be gradients of inputs with gaps.
+bool supports_grad_input(const ConvShape& s) { return s.stride[0] == 1 && supports(s); }
 
-ConvWork winograd_work(const ConvShape& s, ConvPass pass) {
-  ConvWork w = best(s, pass).work;
+template <ConvPass Pass> ConvWork work(const ConvShape& s) {
+  ConvWork w = best(s, Pass).work;
   for (double* v : {&w.fma, &w.moved, &w.packed, &w.calls}) *v *= real(s.groups);
   return w;
 }
 
-bool winograd_forward(const ConvShape& s, const float* x, const float* w, const float* bias,
-                      float* y) {
+bool forward(const ConvShape& s, const float* x, const float* w, const float* bias, float* y) {
   const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
-  const auto& tile = best(s, ConvPass::forward).tile;
+  const Tiling t = best(s, ConvPass::forward).tiling;
   return each_group(s, [&](int64_t g) {
-    return convolve(tile, s.batch, planes(s, x, s.in_channels, s.in, g), s.padding[0], s.padding[1],
+    return convolve(t, planes(s, x, s.in_channels, s.in, g), s.padding[0], s.padding[1],
                     {w + g * m * c * 9, m, c, c * 9, 9, false}, bias ? bias + g * m : nullptr,
                     planes(s, y, s.out_channels, s.out, g));
   });
 }
 
-bool winograd_grad_input(const ConvShape& s, const float* gy, const float* w, const float*,
-                         float* gx) {
+bool grad_input(const ConvShape& s, const float* gy, const float* w, const float*, float* gx) {
   const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
-  const auto& tile = best(s, ConvPass::grad_input).tile;
+  const Tiling t = best(s, ConvPass::grad_input).tiling;
   return each_group(s, [&](int64_t g) {
-    return convolve(tile, s.batch, planes(s, gy, s.out_channels, s.out, g), 2 - s.padding[0],
-                    2 - s.padding[1], {w + g * m * c * 9, c, m, 9, c * 9, true}, nullptr,
-                    planes(s, gx, s.in_channels, s.in, g));
+    return convolve(t, planes(s, gy, s.out_channels, s.out, g), 2 * s.dilation[0] - s.padding[0],
+                    2 * s.dilation[1] - s.padding[1], {w + g * m * c * 9, c, m, 9, c * 9, true},
+                    nullptr, planes(s, gx, s.in_channels, s.in, g));
   });
 }
 
-bool winograd_grad_weight(const ConvShape& s, const float* x, const float* gy, const float*,
-                          float* gw) {
+bool grad_weight(const ConvShape& s, const float* x, const float* gy, const float*, float* gw) {
   const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
-  const auto& tile = best(s, ConvPass::grad_weight).tile;
+  const Tiling t = best(s, ConvPass::grad_weight).tiling;
   return each_group(s, [&](int64_t g) {
-    return correlate(tile, s.batch, planes(s, x, s.in_channels, s.in, g), s.padding[0],
-                     s.padding[1], planes(s, gy, s.out_channels, s.out, g), gw + g * m * c * 9);
+    return correlate(t, planes(s, x, s.in_channels, s.in, g), s.padding[0], s.padding[1],
+                     planes(s, gy, s.out_channels, s.out, g), gw + g * m * c * 9);
   });
 }
-
-namespace {
-
-template <ConvPass Pass> ConvWork work(const ConvShape& s) { return winograd_work(s, Pass); }
-// Outputs two apart would be gradients of inputs with gaps.
-bool supports_grad_input(const ConvShape& s) { return s.stride[0] == 1 && supports_winograd(s); }
 
 }  // namespace
 
 extern constinit const ConvAlgorithms<float> winograd_f32 = {
-    {{"winograd", supports_winograd, work<ConvPass::forward>, winograd_forward},
-     {"winograd", supports_grad_input, work<ConvPass::grad_input>, winograd_grad_input},
-     {"winograd", supports_winograd, work<ConvPass::grad_weight>, winograd_grad_weight}}};
+    {{"winograd", supports, work<ConvPass::forward>, forward},
+     {"winograd", supports_grad_input, work<ConvPass::grad_input>, grad_input},
+     {"winograd", supports, work<ConvPass::grad_weight>, grad_weight}}};
 
 }  // namespace taeda::cpu

@@ -10,15 +10,14 @@
 #include "kernels/cpu/conv/geometry.h"
 #include "kernels/cpu/conv/simd/winograd.h"
 
-// All transforms lie as [element][block of 16 channels][tile][channel]. Some rows of tiles, of one
+// All transforms lie as [element][block of channels][tile][channel]. Some rows of tiles, of one
 // image or several, are worked on together: as many as a cache holds.
 namespace taeda::cpu::winograd {
 
-constexpr int64_t kLeastTiles = 128;   // so that reading the weights does not cost the more
-constexpr int64_t kCached = 1 << 18;   // floats of transforms that are worked on together
-constexpr int64_t kBlock = 16;         // channels side by side
-constexpr int64_t kPair = 2 * kBlock;  // outputs of a task
-inline int64_t blocks_of(int64_t channels) { return ceil_div(channels, kPair) * 2; }
+constexpr int64_t kLeastTiles = 128;  // so that reading the weights does not cost the more
+constexpr int64_t kCached = 1 << 18;  // floats of transforms that are worked on together
+constexpr int64_t kBlock = simd::kWinogradBlock;
+inline int64_t blocks_of(int64_t channels) { return ceil_div(channels, kBlock); }
 
 inline const simd::WinogradKernels& kernels() { return TAEDA_PICK(winograd_kernels); }
 
@@ -32,22 +31,36 @@ struct Phase {
 };
 constexpr Phase kPhases[] = {{1, 0}, {0, 0}, {0, 1}, {1, 1}};
 
-// How the outputs of all images are cut into tiles.
+// How the outputs of all images are cut into tiles. With dilation, outputs whose indices have the
+// same remainder modulo it share tiles: the rows of an image, and the tiles of a row, are those of
+// one remainder after the other.
 struct Tiling {
   const simd::WinogradTile& tile;
   int64_t side, elements;  // of a transformed tile
   int64_t phases, taps;    // inputs in one, and taps of each
+  int64_t down, right;     // dilation
+  int64_t tiles_of_remainder, rows_of_remainder;
   int64_t per_row, rows_of_image, rows;
 
-  Tiling(const simd::WinogradTile& tile_, int64_t batch, int64_t height, int64_t width)
+  Tiling(const simd::WinogradTile& tile_, const int64_t (&dilation)[3], int64_t batch,
+         int64_t height, int64_t width)
       : tile(tile_),
         side(tile.size + tile.taps - 1),
         elements(side * side),
         phases(tile.stride * tile.stride),
         taps(tile.taps * tile.taps),
-        per_row(ceil_div(width, tile.size)),
-        rows_of_image(ceil_div(height, tile.size)),
+        down(dilation[0]),
+        right(dilation[1]),
+        tiles_of_remainder(ceil_div(ceil_div(width, right), tile.size)),
+        rows_of_remainder(ceil_div(ceil_div(height, down), tile.size)),
+        per_row(right * tiles_of_remainder),
+        rows_of_image(down * rows_of_remainder),
         rows(batch * rows_of_image) {}
+  // The first output of a row of tiles; further ones lie `down` apart.
+  int64_t top(int64_t row) const {
+    const int64_t of_image = row % rows_of_image;
+    return of_image / rows_of_remainder + of_image % rows_of_remainder * tile.size * down;
+  }
   int64_t tiles() const { return rows * per_row; }
   // Rows to work on together where a tile takes `channels` transforms.
   int64_t together(int64_t channels) const {
@@ -90,12 +103,12 @@ struct Rows {
 
 using Spread = void (*)(const simd::TileRow&, float*, int64_t);
 
-// From a tile's element to the next, of that many blocks of 16: no power of two, or the lines of
+// From a tile's element to the next, of that many blocks: no power of two, or the lines of
 // all elements would drive each other out of a cache.
 inline int64_t step_of(int64_t blocks) { return blocks * kBlock + kBlock; }
 
-// The transforms of rows of tiles, [element][phase][block of channels][tile][channel]: tile row r
-// of an image begins `top` pixels above its outputs, and takes `height` rows of pixels.
+// The transforms of rows of tiles, [element][phase][block of channels][tile][channel]: a row of
+// tiles begins `top` pixels above and `left` before its outputs, and takes `height` rows of pixels.
 inline void transform(const Tiling& t, const Rows& rows, Spread spread, int64_t stride,
                       const Planes<const float>& x, int64_t top, int64_t left, int64_t height,
                       float* to) {
@@ -105,19 +118,24 @@ inline void transform(const Tiling& t, const Rows& rows, Spread spread, int64_t 
     Scratch<float> pixels(height * x.width * kBlock);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t block = i % blocks, row = rows.begin + i / blocks;
-      const int64_t channels = std::clamp<int64_t>(x.channels - block * kBlock, 0, kBlock);
-      const int64_t start = row % t.rows_of_image * t.tile.size * stride - top;
-      const int64_t first = std::clamp<int64_t>(-start, 0, height);
-      const int64_t last = std::clamp<int64_t>(x.height - start, first, height);
-      const int64_t count = (last - first) * x.width;
-      if (channels < kBlock) std::fill_n(pixels.data(), count * kBlock, 0.0f);
-      const float* from = x.data + row / t.rows_of_image * x.image_step +
-                          block * kBlock * x.area() + (start + first) * x.width;
-      transpose(from, x.area(), channels, count, pixels.data(), kBlock);
-      for (int64_t k = 0; k < phases; ++k) {
+      const int64_t channels = std::min(x.channels - block * kBlock, kBlock);
+      const int64_t start = t.top(row) * stride - top;
+      const int64_t first = std::clamp<int64_t>(ceil_div(-start, t.down), 0, height);
+      const int64_t last = std::clamp<int64_t>(ceil_div(x.height - start, t.down), first, height);
+      if (channels < kBlock) std::fill_n(pixels.data(), (last - first) * x.width * kBlock, 0.0f);
+      const float* from = x.data + row / t.rows_of_image * x.image_step + block * kBlock * x.area();
+      const int64_t together = t.down == 1 ? last - first : 1;
+      for (int64_t r = first; r < last; r += together) {
+        transpose(from + (start + r * t.down) * x.width, x.area(), channels, together * x.width,
+                  pixels.data() + (r - first) * x.width * kBlock, kBlock);
+      }
+      for (int64_t k = 0; k < phases * t.right; ++k) {
+        const int64_t remainder = k % t.right, tile = remainder * t.tiles_of_remainder;
         const Phase phase = phases == 1 ? Phase{0, 0} : t.phase(k);
-        spread({pixels.data(), x.width, first, last, phase.right - left, t.per_row, phase.down},
-               to + (k * blocks + block) * plane + (row - rows.begin) * t.per_row * kBlock,
+        spread({pixels.data(), x.width, first, last, remainder + phase.right - left,
+                t.tiles_of_remainder, phase.down, t.right},
+               to + (k / t.right * blocks + block) * plane +
+                   ((row - rows.begin) * t.per_row + tile) * kBlock,
                step_of(phases * blocks * rows.tiles));
       }
     }
@@ -131,14 +149,15 @@ struct Weights {
   int64_t outputs, channels, m_step, c_step;
   bool flipped;
 
-  // The taps of 16 outputs from m on, [tap][output], of a phase.
+  // The taps of a block of outputs from m on, [tap][output], of a phase.
   void read(const Tiling& t, int64_t phase, int64_t m, int64_t c, float* to) const {
-    float kernel[kBlock * kBlock];  // [tap][output]; a whole square is transposed in registers
+    constexpr int64_t side = 16;  // of the squares that are transposed in registers
+    float kernel[side * kBlock];  // [tap][output]
     const int64_t many = std::min(kBlock, outputs - m), at = m * m_step + c * c_step;
     const bool whole =
-        many == kBlock && at + (kBlock - 1) * m_step + kBlock <= outputs * channels * 9;
-    if (!whole) std::fill_n(kernel, kBlock * kBlock, 0.0f);
-    transpose(data + at, m_step, many, whole ? kBlock : 9, kernel, kBlock);
+        many == kBlock && at + (kBlock - 1) * m_step + side <= outputs * channels * 9;
+    if (!whole) std::fill_n(kernel, side * kBlock, 0.0f);
+    transpose(data + at, m_step, many, whole ? side : 9, kernel, kBlock);
     for (int64_t k = 0; k < t.taps; ++k) {
       const int64_t tap = t.tap(phase, k);
       if (tap < 0) std::fill_n(to + k * kBlock, kBlock, 0.0f);
@@ -147,8 +166,8 @@ struct Weights {
   }
 };
 
-// Those of 16 outputs and the channels [first, last) of all phases, [element][channel][output],
-// with zeros for channels that fill up blocks.
+// Those of a block of outputs and the channels [first, last) of all phases,
+// [element][channel][output], with zeros for channels that fill up blocks.
 inline void transform(const Tiling& t, const Weights& w, int64_t block, int64_t first, int64_t last,
                       float* to, int64_t step) {
   const int64_t channels = blocks_of(w.channels) * kBlock;

@@ -1,7 +1,11 @@
 #include "kernels/cpu/gemm/gemm.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
 #include <complex>
+#include <string_view>
 #include <type_traits>
 
 #include "base/half.h"
@@ -50,37 +54,48 @@ template <class T> simd::SmallProduct<T> small_product(const Product<T>& x) {
 // The results of rows [i, i + m) and columns [j, j + n).
 template <class T>
 Product<T> part_of(const Product<T>& x, int64_t i, int64_t m, int64_t j, int64_t n) {
-  Product<T> part{m,    n, x.k, x.a.from(i, 0), x.b.from(0, j), x.epilogue, x.c + i * x.ldc + j,
-                  x.ldc};
-  if (part.epilogue.bias) part.epilogue.bias += j;
-  if (part.epilogue.row_bias) part.epilogue.row_bias += i;
-  return part;
+  return {m,    n, x.k, x.a.from(i, 0), x.b.from(0, j), x.epilogue.at(i, j), x.c + i * x.ldc + j,
+          x.ldc};
+}
+
+// c = the epilogue of sums, whose rows are contiguous.
+template <class T> void finish(const Product<T>& x, const Sum<T>* sums) {
+  for (int64_t i = 0; i < x.m; ++i) {
+    const auto e = x.epilogue.at(i, 0);
+    for (int64_t j = 0; j < x.n; ++j) {
+      auto v = static_cast<Sum<T>>(e.alpha * sums[i * x.n + j]);
+      if (e.beta != Sum<T>(0)) v = static_cast<Sum<T>>(v + e.beta * e.from[j]);
+      x.c[i * x.ldc + j] = v;
+    }
+  }
 }
 
 // ---- small: tiles of results with both sides read where they are ----
 
+// Rows of b are read where they are, or transposed into memory of the kernel.
 template <class T> bool supports_small(const Product<T>& x) {
-  if (is_complex<T> && (x.epilogue.alpha != Sum<T>(1) || x.epilogue.bias || x.epilogue.row_bias ||
-                        (x.epilogue.beta != Sum<T>(0) && x.epilogue.beta != Sum<T>(1))))
+  const auto& e = x.epilogue;
+  if (is_complex<T> && (e.alpha != Sum<T>(1) || (e.beta != Sum<T>(0) && e.beta != Sum<T>(1))))
     return false;
   return x.b.trans == Trans::No || x.n == 1 || x.n * x.k <= simd::kSmallTransposed;
 }
 bool is_far(int64_t n, int64_t k, int64_t size) { return n * k * size > kFar; }
 
-template <class T> double small_cost(const Product<T>& x) {
-  const GemmTuning& t = gemm_tuning();
-  const bool far = is_far(x.n, x.k, sizeof(T));
-  double lanes, each = far ? t.far : t.small;
+template <class T> GemmWork small_work(const Product<T>& x) {
+  double lanes, each = 1;
   if constexpr (is_complex<T>) {
     lanes = real(product_kernels<typename T::value_type>().lanes) / 2;
-    each *= 2;
+    each = 2;
   } else {
     lanes = real(product_kernels<T>().lanes);
-    if (!std::is_same_v<T, Sum<T>>) each *= 2;
+    if (!std::is_same_v<T, Sum<T>>) each = 2;  // of half precision, which is converted every time
   }
   const double registers = real(ceil_quotient(x.n, static_cast<int64_t>(lanes)));
-  const double transposed = x.b.trans != Trans::No && x.n > 1 ? real(x.n * x.k) * t.transpose : 0;
-  return real(x.m) * registers * real(x.k) * each + transposed;
+  const double all = real(x.m) * registers * real(x.k) * each;
+  const bool far = is_far(x.n, x.k, sizeof(T));
+  return {.small = far ? 0 : all,
+          .far = far ? all : 0,
+          .transpose = x.b.trans != Trans::No && x.n > 1 ? real(x.n * x.k) : 0};
 }
 
 // Some rows of b at a time, whose products are added.
@@ -91,7 +106,7 @@ template <class T> void small_blocks(const Product<T>& x, int64_t rows) {
     part.a = x.a.from(0, p);
     part.b = x.b.from(p, 0);
     product_kernels<T>().small(1, small_product(part));
-    part.epilogue = {x.epilogue.alpha, Sum<T>(1)};
+    part.epilogue = {x.epilogue.alpha, Sum<T>(1), x.c, x.ldc};
   }
 }
 
@@ -123,16 +138,14 @@ template <class T> void run_small(const Product<T>& x) {
   });
 }
 
-// ---- dots: inner products of rows of a and columns of b, both contiguous ----
+// ---- the same in another order: inner products of contiguous rows of a and columns of b ----
 
 template <class T> bool supports_dots(const Product<T>& x) {
-  const bool rows = x.a.trans == Trans::No;
-  return rows && (x.b.trans != Trans::No || (x.n == 1 && x.b.stride == 1));
+  return x.a.trans == Trans::No && (x.b.trans != Trans::No || (x.n == 1 && x.b.stride == 1));
 }
-template <class T> double dots_cost(const Product<T>& x) {
-  const GemmTuning& t = gemm_tuning();
-  const double registers = real(ceil_quotient(x.k, product_kernels<T>().lanes));
-  return real(x.m * x.n) * (registers * t.dot + t.reduce);
+template <class T> GemmWork dots_work(const Product<T>& x) {
+  const double results = real(x.m * x.n);
+  return {.dot = results * real(ceil_quotient(x.k, product_kernels<T>().lanes)), .reduce = results};
 }
 template <class T> void run_dots(const Product<T>& x) {
   const bool by_rows = x.m >= x.n;
@@ -152,68 +165,61 @@ template <class T> void run_dots(const Product<T>& x) {
 template <class T> struct GemmAlgorithm {
   const char* name;
   bool (*supports)(const Product<T>& x);
-  double (*cost)(const Product<T>& x);  // about how many nanoseconds it takes on one thread
+  GemmWork (*work)(const Product<T>& x);
   void (*run)(const Product<T>& x);
 };
 
-template <class T> double library_cost(const Product<T>& x) {
+template <class T> GemmWork library_work(const Product<T>& x) {
   const double lanes = real(product_kernels<typename T::value_type>().lanes);
-  return 2 * gemm_tuning().call +
-         real(x.m) * real(x.n) * real(x.k) * 4 / lanes * 1.2 * gemm_tuning().packed;
+  return {.packed = 1.2 * real(x.m) * real(x.n) * real(x.k) * 4 / lanes, .call = 2};
 }
 template <class T> void run_library(const Product<T>& x) {
-  library_gemm(x.m, x.n, x.k, x.epilogue.alpha, x.a, x.b, x.epilogue.beta, x.c, x.ldc);
+  const auto& e = x.epilogue;
+  if (e.beta != T(0) && e.from != x.c) {
+    for (int64_t i = 0; i < x.m; ++i) std::copy_n(e.from + i * e.from_row, x.n, x.c + i * x.ldc);
+  }
+  library_gemm(x.m, x.n, x.k, e.alpha, x.a, x.b, e.beta, x.c, x.ldc);
 }
 template <class T> bool supports_any(const Product<T>&) { return true; }
 // A panel of b that is used for a single row costs more to read than the row's products.
 template <class T> bool supports_packed(const Product<T>& x) {
-  return x.m > 1 || x.b.trans != Trans::No;
+  return std::is_integral_v<T> || x.m > 1 || x.b.trans != Trans::No;
 }
 
-template <class T> const GemmAlgorithm<T>& choose(const Product<T>& x) {
-  static constexpr GemmAlgorithm<T> small{"small", supports_small<T>, small_cost<T>, run_small<T>};
-  if (real(x.m) * real(x.n) * real(x.k) <= kTiny && small.supports(x)) return small;
-  const GemmAlgorithm<T>* best = nullptr;
-  double least = 0;
-  const auto compare = [&](const auto& table) {
-    for (const GemmAlgorithm<T>& g : table) {
-      if (!g.supports(x)) continue;
-      const double cost = g.cost(x);
-      if (best && cost >= least) continue;
-      best = &g;
-      least = cost;
-    }
-  };
-  if constexpr (is_complex<T>) {
-    static constexpr GemmAlgorithm<T> table[] = {
-        small, {"library", supports_any<T>, library_cost<T>, run_library<T>}};
-    compare(table);
+template <class T> constexpr auto algorithms() {
+  using A = GemmAlgorithm<T>;
+  if constexpr (std::is_integral_v<T>) {
+    return std::array{A{"packed", supports_packed<T>, packed_work<T>, packed_gemm<T>}};
+  } else if constexpr (is_complex<T>) {
+    return std::array{A{"small", supports_small<T>, small_work<T>, run_small<T>},
+                      A{"library", supports_any<T>, library_work<T>, run_library<T>}};
   } else {
-    static constexpr GemmAlgorithm<T> table[] = {
-        small,
-        {"dots", supports_dots<T>, dots_cost<T>, run_dots<T>},
-        {"packed", supports_packed<T>, packed_cost<T>, packed_gemm<T>}};
-    compare(table);
+    return std::array{A{"small", supports_small<T>, small_work<T>, run_small<T>},
+                      A{"dots", supports_dots<T>, dots_work<T>, run_dots<T>},
+                      A{"packed", supports_packed<T>, packed_work<T>, packed_gemm<T>}};
+  }
+}
+
+std::atomic<const char*> forced_name = nullptr;
+
+template <class T> const GemmAlgorithm<T>& choose(const Product<T>& x) {
+  static constexpr auto table = algorithms<T>();
+  const char* forced = forced_name.load(std::memory_order_relaxed);
+  if (!forced && real(x.m) * real(x.n) * real(x.k) <= kTiny && table[0].supports(x))
+    return table[0];
+  const GemmAlgorithm<T>* best = nullptr;
+  double least = HUGE_VAL;
+  for (const GemmAlgorithm<T>& g : table) {
+    if (!g.supports(x)) continue;
+    const double time = g.work(x).time(gemm_rates());
+    if (forced && std::string_view(forced) == g.name) return g;
+    if (time < least) best = &g;
+    least = std::min(least, time);
   }
   return *best;
 }
 
 // ---- products that are computed by others ----
-
-// c = the epilogue of sums, whose rows are contiguous.
-template <class T> void finish(const Product<T>& x, const Sum<T>* sums) {
-  const auto& e = x.epilogue;
-  for (int64_t i = 0; i < x.m; ++i) {
-    for (int64_t j = 0; j < x.n; ++j) {
-      GemmOut<T>& to = x.c[i * x.ldc + j];
-      auto v = static_cast<Sum<T>>(e.alpha * sums[i * x.n + j]);
-      if (e.bias) v += e.bias[j];
-      else if (e.row_bias) v += e.row_bias[i];
-      else if (e.beta != Sum<T>(0)) v += static_cast<Sum<T>>(e.beta * static_cast<Sum<T>>(to));
-      to = static_cast<GemmOut<T>>(v);
-    }
-  }
-}
 
 template <class T> void multiply(const Product<T>& x);
 
@@ -222,10 +228,9 @@ bool has_long_sums(int64_t m, int64_t n, int64_t k) {
   return k >= 2 * kPart && m * n <= std::min<int64_t>(256 * 256, k * 4);
 }
 template <class T> void split_k(const Product<T>& x) {
-  using Out = GemmOut<T>;
   const int64_t step = std::max(kPart, ceil_quotient(x.k, kMostParts)), size = x.m * x.n;
   const int64_t parts = ceil_quotient(x.k, step);
-  Scratch<Out> sums(size * parts);
+  Scratch<Sum<T>> sums(size * parts);
   parallel_for(parts, std::max<int64_t>(1, kTask / (size * step)), [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const int64_t first = p * step;
@@ -242,8 +247,8 @@ template <class T> void split_k(const Product<T>& x) {
   });
   Scratch<Sum<T>> total(size);
   for (int64_t i = 0; i < size; ++i) {
-    auto sum = static_cast<Sum<T>>(sums.data()[i]);
-    for (int64_t p = 1; p < parts; ++p) sum += static_cast<Sum<T>>(sums.data()[p * size + i]);
+    Sum<T> sum = sums.data()[i];
+    for (int64_t p = 1; p < parts; ++p) sum += sums.data()[p * size + i];
     total.data()[i] = sum;
   }
   finish(x, total.data());
@@ -272,13 +277,9 @@ template <class T> bool vector_product(const Product<T>& x) {
   }
   if (!transposes) return multiply(y), true;
   // c' = b' a'
-  Scratch<GemmOut<T>> row(x.m);
+  Scratch<Sum<T>> row(x.m);
   multiply(Product<T>{1, x.m, x.k, {y.b.data, x.k}, x.a.transposed(), {}, row.data(), x.m});
-  if constexpr (std::is_same_v<Sum<T>, GemmOut<T>>) {
-    finish(x, row.data());
-  } else {
-    for (int64_t i = 0; i < x.m; ++i) x.c[i * x.ldc] = row.data()[i];  // of integers
-  }
+  finish(x, row.data());
   return true;
 }
 
@@ -295,42 +296,35 @@ template <class T> void multiply(const Product<T>& x) {
   choose(x).run(x);
 }
 
-// Real numbers begin at a bias in registers; complex ones are added to copies of it.
-template <class T> void multiply_onto(Product<T> x) {
-  if constexpr (is_complex<T>) {
-    for (int64_t i = 0; i < x.m; ++i) {
-      for (int64_t j = 0; j < x.n; ++j)
-        x.c[i * x.ldc + j] = x.epilogue.bias ? x.epilogue.bias[j] : x.epilogue.row_bias[i];
-    }
-    x.epilogue = {T(1), T(1)};
-  }
-  multiply(x);
-}
-
 }  // namespace
 
 template <class S, class T>
 void gemm(int64_t m, int64_t n, int64_t k, S alpha, MatrixRef<T> a, MatrixRef<T> b, S beta, S* c,
           int64_t ldc) {
-  multiply(Product<T>{m, n, k, a, b, {alpha, beta}, c, ldc});
+  multiply(Product<T>{m, n, k, a, b, {alpha, beta, c, ldc}, c, ldc});
 }
 
 template <class T>
 void gemm_onto(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
                T* c, int64_t ldc) {
-  multiply_onto(Product<T>{m, n, k, a, b, {T(1), T(0), start}, c, ldc});
-}
-
-template <class T>
-void gemm_onto_rows(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
-                    T* c, int64_t ldc) {
-  multiply_onto(Product<T>{m, n, k, a, b, {T(1), T(0), nullptr, start}, c, ldc});
+  multiply(Product<T>{m, n, k, a, b, {T(1), T(1), start, 0}, c, ldc});
 }
 
 template <class T>
 void gemm_integer(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, T* c,
                   int64_t ldc) {
-  multiply(Product<T>{m, n, k, a, b, {}, c, ldc});
+  using U = std::make_unsigned_t<T>;
+  const auto as = [](const MatrixRef<T>& x) {
+    return MatrixRef<U>{reinterpret_cast<const U*>(x.data), x.stride, x.trans};
+  };
+  if constexpr (sizeof(T) > 1) {
+    multiply(Product<U>{m, n, k, as(a), as(b), {}, reinterpret_cast<U*>(c), ldc});
+  } else {
+    Scratch<Sum<U>> sums(m * n);
+    multiply(Product<U>{m, n, k, as(a), as(b), {}, sums.data(), n});
+    for (int64_t i = 0; i < m; ++i)
+      std::copy_n(sums.data() + i * n, n, reinterpret_cast<U*>(c) + i * ldc);
+  }
 }
 
 template <class S, class T>
@@ -341,7 +335,8 @@ void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, S alpha, Matri
     MatrixRef<T> left = a, right = b;
     left.data += i * a_step;
     right.data += i * b_step;
-    return Product<T>{m, n, k, left, right, {alpha, beta}, c + i * c_step, ldc};
+    S* to = c + i * c_step;
+    return Product<T>{m, n, k, left, right, {alpha, beta, to, ldc}, to, ldc};
   };
   const double work = real(m) * real(n) * real(std::max<int64_t>(k, 1));
   // A few large matrices: parallel inside each. Otherwise whole matrices are dealt out.
@@ -361,17 +356,41 @@ void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, S alpha, Matri
   });
 }
 
+std::vector<GemmCandidate> gemm_candidates(int64_t m, int64_t n, int64_t k, bool a_transposed,
+                                           bool b_transposed) {
+  const auto matrix = [](int64_t rows, int64_t cols, bool transposed) {
+    return MatrixRef<float>{nullptr, transposed ? rows : cols, transposed ? Trans::Yes : Trans::No};
+  };
+  const Product<float> x{m,  n,       k, matrix(m, k, a_transposed), matrix(k, n, b_transposed),
+                         {}, nullptr, n};
+  std::vector<GemmCandidate> list;
+  for (const auto& g : algorithms<float>()) {
+    if (!g.supports(x)) continue;
+    const GemmWork w = g.work(x);
+    list.push_back({g.name,
+                    w.time(gemm_rates()),
+                    {w.packed, w.small, w.far, w.dot, w.reduce, w.pack, w.transpose, w.call}});
+  }
+  return list;
+}
+
+bool force_gemm_algorithm(const char* name) {
+  forced_name = nullptr;
+  for (const char* known : {"small", "dots", "packed", "library"}) {
+    if (name && std::string_view(name) == known) forced_name = known;
+  }
+  return !name || forced_name;
+}
+
 #define TAEDA_GEMM(S, T)                                                                         \
   template void gemm<S, T>(int64_t, int64_t, int64_t, S, MatrixRef<T>, MatrixRef<T>, S, S*,      \
                            int64_t);                                                             \
   template void gemm_batched<S, T>(int64_t, int64_t, int64_t, int64_t, S, MatrixRef<T>, int64_t, \
                                    MatrixRef<T>, int64_t, S, S*, int64_t, int64_t);
-#define TAEDA_GEMM_ONTO(T)                                                                         \
-  TAEDA_GEMM(T, T)                                                                                 \
-  template void gemm_onto<T>(int64_t, int64_t, int64_t, MatrixRef<T>, MatrixRef<T>, const T*, T*,  \
-                             int64_t);                                                             \
-  template void gemm_onto_rows<T>(int64_t, int64_t, int64_t, MatrixRef<T>, MatrixRef<T>, const T*, \
-                                  T*, int64_t);
+#define TAEDA_GEMM_ONTO(T)                                                                        \
+  TAEDA_GEMM(T, T)                                                                                \
+  template void gemm_onto<T>(int64_t, int64_t, int64_t, MatrixRef<T>, MatrixRef<T>, const T*, T*, \
+                             int64_t);
 #define TAEDA_GEMM_INTEGER(T) \
   template void gemm_integer<T>(int64_t, int64_t, int64_t, MatrixRef<T>, MatrixRef<T>, T*, int64_t);
 TAEDA_GEMM(float, Half)
@@ -383,7 +402,10 @@ TAEDA_GEMM_ONTO(std::complex<double>)
 TAEDA_GEMM_INTEGER(int8_t)
 TAEDA_GEMM_INTEGER(uint8_t)
 TAEDA_GEMM_INTEGER(int16_t)
+TAEDA_GEMM_INTEGER(uint16_t)
 TAEDA_GEMM_INTEGER(int32_t)
+TAEDA_GEMM_INTEGER(uint32_t)
 TAEDA_GEMM_INTEGER(int64_t)
+TAEDA_GEMM_INTEGER(uint64_t)
 
 }  // namespace taeda::cpu

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
+#include <vector>
 
 #include "kernels/cpu/gemm/simd/gemm_kernels.h"
 
@@ -32,8 +34,10 @@ template <class T> struct MatrixRef {
   }
 };
 
-// What sums and results of T are: T itself, but float of half precision.
-template <class T> using GemmOut = simd::OutOf<T>;
+// What results of T are: T itself, but float of half precision.
+template <class T>
+using GemmOut =
+    std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
 
 // c (m x n, rows `ldc` apart) = alpha * op(a) (m x k) * op(b) (k x n) + beta * c; c is not read
 // where beta is 0. S: float, double, std::complex<float>, std::complex<double>; T: S, or Half or
@@ -47,11 +51,6 @@ template <class T>
 void gemm_onto(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
                T* c, int64_t ldc);
 
-// c = op(a) op(b), and to each row one of `start` (m elements) added.
-template <class T>
-void gemm_onto_rows(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
-                    T* c, int64_t ldc);
-
 // gemm over a batch: matrix i begins i * step elements after the first (a step of 0 repeats it).
 template <class S, class T = S>
 void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, S alpha, MatrixRef<T> a,
@@ -62,5 +61,21 @@ void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, S alpha, Matri
 template <class T>
 void gemm_integer(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, T* c,
                   int64_t ldc);
+
+// ---- for benchmarks/tune.py and tests ----
+
+// A way to compute a float32 product of contiguous matrices, its estimated nanoseconds, and the
+// amounts of work (GemmWork) that the estimate weighs by the rates of tuning.h.
+struct GemmCandidate {
+  const char* name;
+  double cost;
+  double work[8];
+};
+std::vector<GemmCandidate> gemm_candidates(int64_t m, int64_t n, int64_t k, bool a_transposed,
+                                           bool b_transposed);
+
+// Makes every product that this algorithm can compute use it; null: back to the estimates. False if
+// there is no such name.
+bool force_gemm_algorithm(const char* name);
 
 }  // namespace taeda::cpu

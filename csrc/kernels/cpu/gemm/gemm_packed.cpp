@@ -38,7 +38,7 @@ template <class Of> struct Elements {
 // bfloat16 numbers in pairs along k, where one instruction multiplies pairs.
 struct Bf16Pairs {
   using T = BFloat16;
-  using Packed = uint32_t;  // perhaps unaligned where it is part of a
+  using Packed = simd::Bf16Pair;
   static constexpr int64_t unit = 2;
   static constexpr bool converts = false;
   static const simd::Bf16Kernels& kernels() { return TAEDA_PICK(bf16_kernels); }
@@ -153,23 +153,25 @@ template <class E> class Packer {
   void run_block(int64_t p, int64_t count, int64_t top, int64_t bottom, int64_t left, int64_t right,
                  int64_t end_of_panels, const Packed* panels, int64_t b_row = 0) const {
     if (left >= right) return;
-    const int64_t batch = packs_a() ? kGroups * kernel_.rows : bottom - top;
+    const bool packed = a_ == Left::packed;
+    const bool narrow = !packed && right - left <= kernel_.lanes;
+    const int64_t of_tile = narrow ? kernel_.narrow_rows : kernel_.rows;
+    const int64_t batch = packs_a() ? kGroups * of_tile : bottom - top;
     Scratch<Packed> copy(packs_a() ? batch * units(count) : 0);
     for (int64_t i = top; i < bottom; i += batch) {
-      const int64_t many = std::min(batch, bottom - i), tiles = ceil_quotient(many, kernel_.rows);
+      const int64_t many = std::min(batch, bottom - i), tiles = ceil_quotient(many, of_tile);
       copy_rows(i, many, p, count, copy.data());
       for (int64_t t = 0; t < tiles; ++t) {
         // Tiles of about as many rows each: those of one or two wait for their sums.
-        const bool packed = a_ == Left::packed;
         const int64_t first = packed ? t * kernel_.rows : t * many / tiles;
         const int64_t end = packed ? std::min(many, first + kernel_.rows) : (t + 1) * many / tiles;
         const Rows rows = rows_at(i, first, p, count, copy.data());
         for (int64_t j = left; j < right; j += width()) {
           const int64_t step = b_row ? b_row : panel_width(end_of_panels - j);
           const Packed* from = panels + (j - left) * (b_row ? 1 : units(count));
-          kernel_.tile(units(count), end - first, std::min(width(), right - j), rows.data, rows.row,
-                       rows.step, from, step, epilogue(p, i + first, j),
-                       x_.c + (i + first) * x_.ldc + j, x_.ldc);
+          kernel_.tile(end - first, std::min(width(), right - j),
+                       {units(count), rows.data, rows.row, rows.step, from, step,
+                        x_.c + (i + first) * x_.ldc + j, x_.ldc, epilogue(p, i + first, j)});
         }
       }
     }
@@ -215,11 +217,9 @@ template <class E> class Packer {
   }
 
   auto epilogue(int64_t p, int64_t i, int64_t j) const {
-    auto e = x_.epilogue;
-    if (p > 0) return decltype(e){e.alpha, 1};  // later blocks add to what is there
-    if (e.bias) e.bias += j;
-    if (e.row_bias) e.row_bias += i;
-    return e;
+    if (p == 0) return x_.epilogue.at(i, j);
+    // Later blocks add to what is there.
+    return decltype(x_.epilogue){x_.epilogue.alpha, 1, x_.c + i * x_.ldc + j, x_.ldc};
   }
 
   const Product<T>& x_;
@@ -270,19 +270,17 @@ template <class T> void packed_gemm(const Product<T>& x) {
   multiply<Elements<T>>(x);
 }
 
-template <class T> double packed_cost(const Product<T>& x) {
-  const GemmTuning& t = gemm_tuning();
+template <class T> GemmWork packed_work(const Product<T>& x) {
   const Packer<Elements<T>> packer(x);
   const auto m = static_cast<double>(x.m), n = static_cast<double>(x.n),
              k = static_cast<double>(x.k);
   const double lanes = static_cast<double>(product_kernels<T>().lanes);
-  const double registers = static_cast<double>(packer.padded(x.n)) / lanes;
-  constexpr bool converts = Elements<T>::converts;
-  const double pack_b = packer.in_place(x.m)                 ? 0
-                        : converts || x.b.trans != Trans::No ? t.transpose
-                                                             : t.pack;
-  return t.call + m * registers * k * t.packed + n * k * pack_b +
-         (packer.packs_a() ? m * k * t.transpose : 0);
+  const bool transposes = Elements<T>::converts || x.b.trans != Trans::No;
+  const double of_b = packer.in_place(x.m) ? 0 : n * k, of_a = packer.packs_a() ? m * k : 0;
+  return {.packed = m * static_cast<double>(packer.padded(x.n)) / lanes * k,
+          .pack = transposes ? 0 : of_b,
+          .transpose = of_a + (transposes ? of_b : 0),
+          .call = 1};
 }
 
 template <class T>
@@ -299,7 +297,7 @@ template <class T>
 void PackedMatrix<T>::multiply(int64_t m, int64_t n, T alpha, const T* a, int64_t lda, T beta, T* c,
                                int64_t ldc) const {
   if (k_ == 0) return gemm<T>(m, n, 0, alpha, {a, lda}, {}, beta, c, ldc);
-  const Product<T> x{m, n, k_, {a, lda}, {}, {alpha, beta}, c, ldc};
+  const Product<T> x{m, n, k_, {a, lda}, {}, {alpha, beta, c, ldc}, c, ldc};
   const Packer<Elements<T>> packer(x);
   const int64_t depth = packer.depth(), width = packer.width();
   const int64_t grain = std::max<int64_t>(1, (1 << 20) / std::max<int64_t>(1, m * k_ * width));
@@ -314,16 +312,15 @@ void PackedMatrix<T>::multiply(int64_t m, int64_t n, T alpha, const T* a, int64_
 
 #define TAEDA_PACKED(T)                           \
   template void packed_gemm(const Product<T>& x); \
-  template double packed_cost(const Product<T>& x);
+  template GemmWork packed_work(const Product<T>& x);
 TAEDA_PACKED(float)
 TAEDA_PACKED(double)
 TAEDA_PACKED(Half)
 TAEDA_PACKED(BFloat16)
-TAEDA_PACKED(int8_t)
 TAEDA_PACKED(uint8_t)
-TAEDA_PACKED(int16_t)
-TAEDA_PACKED(int32_t)
-TAEDA_PACKED(int64_t)
+TAEDA_PACKED(uint16_t)
+TAEDA_PACKED(uint32_t)
+TAEDA_PACKED(uint64_t)
 #undef TAEDA_PACKED
 template class PackedMatrix<float>;
 template class PackedMatrix<double>;

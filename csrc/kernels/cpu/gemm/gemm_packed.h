@@ -16,7 +16,7 @@ template <class T> struct Product {
   int64_t m, n, k;
   MatrixRef<T> a, b;
   simd::Epilogue<simd::SumOf<T>> epilogue;
-  GemmOut<T>* c;
+  simd::SumOf<T>* c;
   int64_t ldc;
 };
 
@@ -28,18 +28,17 @@ template <class T> const auto& product_kernels() {
   else if constexpr (std::is_same_v<T, std::complex<double>>) return table.c64;
   else if constexpr (std::is_same_v<T, Half>) return table.f16;
   else if constexpr (std::is_same_v<T, BFloat16>) return table.bf16;
-  else if constexpr (std::is_same_v<T, int8_t>) return table.i8;
   else if constexpr (std::is_same_v<T, uint8_t>) return table.u8;
-  else if constexpr (std::is_same_v<T, int16_t>) return table.i16;
-  else if constexpr (std::is_same_v<T, int32_t>) return table.i32;
-  else return table.i64;
+  else if constexpr (std::is_same_v<T, uint16_t>) return table.u16;
+  else if constexpr (std::is_same_v<T, uint32_t>) return table.u32;
+  else return table.u64;
 }
 
 inline int64_t ceil_quotient(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// T: float, double, half precision, integers; k > 0.
+// T: float, double, half precision, unsigned integers; k > 0.
 template <class T> void packed_gemm(const Product<T>& x);
-template <class T> double packed_cost(const Product<T>& x);
+template <class T> GemmWork packed_work(const Product<T>& x);
 
 // A right side op(b) (k x n), packed once for many products. T: float, double.
 template <class T> class PackedMatrix {

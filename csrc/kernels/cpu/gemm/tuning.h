@@ -1,55 +1,38 @@
-// What decides between the ways to multiply matrices: times in nanoseconds, for each instruction
-// set, of one core.
+// What decides between the ways to multiply matrices: nanoseconds of one core, for each instruction
+// set. Printed by `python -m benchmarks.tune`, which measures them on the machine that it runs on.
 #pragma once
 
 #include "base/cpu_features.h"
 
 namespace taeda::cpu {
 
-struct GemmTuning {
-  double packed;     // a register of multiply-adds in a product of packed panels
-  double small;      // the same where b is read where it is, from the first two caches,
-  double far;        // and from farther away
-  double dot;        // the same of inner products
-  double reduce;     // adding up the lanes of one inner product
-  double pack;       // an element of a or b into a panel
-  double transpose;  // the same where it is transposed or converted
-  double call;       // a packed product, beside all this
+// How much of each kind of work a product takes, or the nanoseconds that one of each takes.
+struct GemmWork {
+  double packed = 0;     // a register of multiply-adds in a product of packed panels
+  double small = 0;      // the same where b is read where it is, from the first two caches,
+  double far = 0;        // and from farther away
+  double dot = 0;        // the same of inner products
+  double reduce = 0;     // adding up the lanes of one inner product
+  double pack = 0;       // an element of a or b into a panel
+  double transpose = 0;  // the same where it is transposed or converted
+  double call = 0;       // a packed product, beside all this
+
+  double time(const GemmWork& rates) const {
+    return packed * rates.packed + small * rates.small + far * rates.far + dot * rates.dot +
+           reduce * rates.reduce + pack * rates.pack + transpose * rates.transpose +
+           call * rates.call;
+  }
 };
 
-constexpr GemmTuning kGemmTuning[] = {
-    // v2 and NEON
-    {.packed = 0.29,
-     .small = 0.30,
-     .far = 0.6,
-     .dot = 0.4,
-     .reduce = 2,
-     .pack = 0.15,
-     .transpose = 0.2,
-     .call = 150},
-    // v3
-    {.packed = 0.145,
-     .small = 0.15,
-     .far = 0.4,
-     .dot = 0.22,
-     .reduce = 3,
-     .pack = 0.15,
-     .transpose = 0.12,
-     .call = 150},
-    // v4
-    {.packed = 0.29,
-     .small = 0.30,
-     .far = 0.8,
-     .dot = 0.4,
-     .reduce = 4,
-     .pack = 0.1,
-     .transpose = 0.1,
-     .call = 150},
+constexpr GemmWork kGemmRates[] = {
+    {0.29, 0.30, 0.6, 0.4, 2, 0.15, 0.2, 150},     // v2 and NEON
+    {0.145, 0.15, 0.4, 0.22, 3, 0.15, 0.12, 150},  // v3
+    {0.29, 0.30, 0.8, 0.4, 4, 0.1, 0.1, 150},      // v4
 };
 
-inline const GemmTuning& gemm_tuning() {
+inline const GemmWork& gemm_rates() {
   const CpuLevel level = cpu_level();
-  return kGemmTuning[level >= CpuLevel::v4 ? 2 : level >= CpuLevel::v3 ? 1 : 0];
+  return kGemmRates[level >= CpuLevel::v4 ? 2 : level >= CpuLevel::v3 ? 1 : 0];
 }
 
 }  // namespace taeda::cpu

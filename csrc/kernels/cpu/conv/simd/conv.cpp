@@ -92,9 +92,10 @@ void col2im(const Window& w, int64_t channels, const T* col, int64_t ld, int64_t
               const T* __restrict source = from - ow;
               T* __restrict to = row + range.start;
               if (stride == 1) {
-                for (int64_t j = first; j < last; ++j) to[j] += source[j];
+                for (int64_t j = first; j < last; ++j) to[j] = static_cast<T>(to[j] + source[j]);
               } else {
-                for (int64_t j = first; j < last; ++j) to[j * stride] += source[j];
+                for (int64_t j = first; j < last; ++j)
+                  to[j * stride] = static_cast<T>(to[j * stride] + source[j]);
               }
             }
             from += count;
@@ -109,6 +110,8 @@ void col2im(const Window& w, int64_t channels, const T* col, int64_t ld, int64_t
 
 template <class T> constexpr ConvLoops<T> conv_loops = {im2col<T>, col2im<T>};
 
-extern const ConvKernels conv_kernels = {conv_loops<float>, conv_loops<double>};
+extern const ConvKernels conv_kernels = {conv_loops<float>,    conv_loops<double>,
+                                         conv_loops<uint8_t>,  conv_loops<uint16_t>,
+                                         conv_loops<uint32_t>, conv_loops<uint64_t>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

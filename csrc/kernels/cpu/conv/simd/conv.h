@@ -26,6 +26,11 @@ template <class T> struct ConvLoops {
 struct ConvKernels {
   ConvLoops<float> f32;
   ConvLoops<double> f64;
+  // Integers, of either sign.
+  ConvLoops<uint8_t> u8;
+  ConvLoops<uint16_t> u16;
+  ConvLoops<uint32_t> u32;
+  ConvLoops<uint64_t> u64;
 };
 
 TAEDA_TABLES(ConvKernels, conv_kernels)

@@ -6,9 +6,7 @@ namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
 using V = Vec<float>;
-constexpr int64_t kBlock = 16, kStep = kLanes<float>;
-// Rows of accumulators, two registers wide.
-constexpr int kRows = kRegisters == 32 ? 8 : kRegisterBytes == 32 ? 6 : 4;
+constexpr int64_t kBlock = kWinogradBlock, kStep = kLanes<float>;
 
 // ---- the transforms ----
 // With polynomials as what a convolution multiplies: `input` (transposed) interpolates through some
@@ -107,22 +105,22 @@ template <class M, class Load, class Store> FN void transform(Load&& get, Store&
 template <class M, int Advance, int Step = 1>
 void spread(const TileRow& row, float* to, int64_t step) {
   constexpr int64_t reach = (M::cols - 1) * Step + 1;
-  const int64_t line = row.width * kBlock;
+  const int64_t line = row.width * kBlock, across = Step * row.dilation;
   const float* first = row.pixels + (row.row - row.first) * line;
   for (int64_t t = 0; t < row.tiles; ++t, to += kBlock) {
-    const int64_t column = row.column + t * Advance;
+    const int64_t column = row.column + t * Advance * row.dilation;
     const bool whole = row.row >= row.first && row.row + reach <= row.last && column >= 0 &&
-                       column + reach <= row.width;
+                       column + (M::cols - 1) * across < row.width;
     for (int64_t part = 0; part < kBlock; part += kStep) {
       auto put = [&](int i, int j, V v) { store(to + (i * M::rows + j) * step + part, v); };
       if (whole) {
         const float* from = first + column * kBlock + part;
-        transform<M>([&](int i, int j) { return load(from + i * Step * line + j * Step * kBlock); },
-                     put);
+        transform<M>(
+            [&](int i, int j) { return load(from + i * Step * line + j * across * kBlock); }, put);
         continue;
       }
       auto edge = [&](int i, int j) {
-        const int64_t y = row.row + i * Step, x = column + j * Step;
+        const int64_t y = row.row + i * Step, x = column + j * across;
         if (y < row.first || y >= row.last || x < 0 || x >= row.width) return V{};
         return load(row.pixels + (y - row.first) * line + x * kBlock + part);
       };
@@ -143,15 +141,16 @@ bool output(const float* sums, int64_t step, const float* bias, const TileRow& r
   using M = Output<Size, Taps>;
   V rest{};  // 0 for as long as all is finite
   for (int64_t t = 0; t < row.tiles; ++t, sums += kBlock) {
-    const int64_t column = row.column + t * Size;
+    const int64_t column = row.column + t * Size * row.dilation;
     for (int64_t part = 0; part < kBlock; part += kStep) {
       const V shift = load(bias + part);
       auto get = [&](int i, int j) { return load(sums + (i * M::cols + j) * step + part); };
       transform<M>(get, [&](int i, int j, V v) {
         v += shift;
         rest += v * 0;
-        if (i < row.last && column + j < row.width)
-          store(row.pixels + (i * row.width + column + j) * kBlock + part, v);
+        const int64_t x = column + j * row.dilation;
+        if (i < row.last && x < row.width)
+          store(row.pixels + (i * row.width + x) * kBlock + part, v);
       });
     }
   }
@@ -189,41 +188,9 @@ constexpr WinogradTile tile = {Size,
                                weight<Size, Taps>,
                                weight_gradient<Size, Taps>};
 
-// ---- the products ----
-
-template <int M> void product_of(const Panel& p) {
-  V sum[M][2]{};
-  const float *a = p.a, *b = p.b;
-  const int64_t a_row = p.a_row, a_step = p.a_step, b_step = p.b_step, b_next = p.b_next;
-  for (int64_t q = 0; q < p.blocks; ++q, a += p.a_block, b += p.b_block) {
-    const float *x = a, *y = b;
-    for (int64_t i = 0; i < p.k; ++i, x += a_step, y += b_step) {
-      const V left = load(y), right = load(y + b_next);
-#pragma GCC unroll 8
-      for (int r = 0; r < M; ++r) {
-        const float factor = x[r * a_row];
-        sum[r][0] += factor * left;
-        sum[r][1] += factor * right;
-      }
-    }
-  }
-  for (int r = 0; r < M; ++r) {
-    float* c = p.c + r * p.c_row;
-    store(c, p.add ? load(c) + sum[r][0] : sum[r][0]);
-    store(c + p.c_next, p.add ? load(c + p.c_next) + sum[r][1] : sum[r][1]);
-  }
-}
-
-template <int M = kRows> void product(int64_t rows, const Panel& p) {
-  if constexpr (M > 1) {
-    if (rows < M) return product<M - 1>(rows, p);
-  }
-  product_of<M>(p);
-}
-
 }  // namespace
 
-extern constinit const WinogradKernels winograd_kernels = {
-    kRows, 2 * kStep, product<>, tile<2, 3, 1>, tile<4, 3, 1>, tile<4, 2, 2>};
+extern constinit const WinogradKernels winograd_kernels = {tile<2, 3, 1>, tile<4, 3, 1>,
+                                                           tile<4, 2, 2>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

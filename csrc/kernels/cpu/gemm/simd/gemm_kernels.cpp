@@ -6,51 +6,46 @@
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
-// ---- a tile ----
+// ---- a tile of any size ----
 
-// Part: the last register of b is read by its first n - (W - 1) * lanes elements only.
-template <class T, int M, int W, bool Part, class A, class B>
-FN void tile_of(int64_t k, int64_t n, const A* a, int64_t a_row, int64_t a_step, const B* b,
-                int64_t b_row, const Epilogue<SumOf<T>>& e, OutOf<T>* c, int64_t ldc) {
-  using S = SumOf<T>;
-  constexpr int64_t lanes = kLanes<S>;
-  const int64_t last = n - (W - 1) * lanes;
-  const FirstLanes<S> first(last);
-  Vec<S> sum[M][W] = {};
-  for (int64_t p = 0; p < k; ++p, a += a_step, b += b_row) {
-    Vec<S> right[W];
-    for (int w = 0; w < W; ++w) {
-      if (Part && w == W - 1) right[w] = load_first<S>(first, b + w * lanes, last);
-      else right[w] = load_as<S>(b + w * lanes);
-    }
-#pragma GCC unroll 8
-    for (int r = 0; r < M; ++r) {
-      const S left = to<S>(a[r * a_row]);
-      for (int w = 0; w < W; ++w) sum[r][w] += left * right[w];
-    }
-  }
-  if (Part || last < lanes) store_tile<true, S>(sum, n, e, c, ldc);
-  else store_tile<false, S>(sum, n, e, c, ldc);
+template <class S> using TileOf = void (*)(int64_t n, const TileProduct<S>& x);
+
+// Where 512-bit registers are halved into two steps, half of one takes half of the time.
+template <class S>
+constexpr int64_t kNarrow = kRegisterBytes == 64 && is_float<S> ? kLanes<S> / 2 : kLanes<S>;
+
+template <class S, int64_t N, int W, int... I>
+FN void tile_of_rows(std::integer_sequence<int, I...>, int64_t m, int64_t n,
+                     const TileProduct<S>& x) {
+  static constexpr TileOf<S> tiles[] = {tile_of<S, N, I + 1, W, false, S>...};
+  tiles[m - 1](n, x);
 }
 
-// All numbers of rows for floating point; of integers, whose products are rarer, powers of two.
-template <class T, int M = kTileRows>
-void tile(int64_t k, int64_t m, int64_t n, const SumOf<T>* a, int64_t a_row, int64_t a_step,
-          const SumOf<T>* b, int64_t b_row, const Epilogue<SumOf<T>>& e, OutOf<T>* c, int64_t ldc) {
-  constexpr int below = same_type<SumOf<T>, OutOf<T>> ? M - 1 : M > 4 ? 4 : M / 2;
-  if constexpr (M > 1) {
-    if (m < M) {
-      tile<T, below>(k, m, n, a, a_row, a_step, b, b_row, e, c, ldc);
-      if constexpr (below < M - 1) {
-        if (m > below)
-          tile<T, below>(k, m - below, n, a + below * a_row, a_row, a_step, b, b_row, e,
-                         c + below * ldc, ldc);
-      }
-      return;
+// Of integers, whose products are rarer, tiles of a power of two of rows.
+template <class S, int W> FN void tile_of_integers(int64_t m, int64_t n, TileProduct<S> x) {
+  const auto rows = [&]<int M>() {
+    for (; m >= M; m -= M) {
+      tile_of<S, kLanes<S>, M, W, false>(n, x);
+      x.a += M * x.a_row;
+      x.c += M * x.ldc;
+      x.epilogue = x.epilogue.at(M, 0);
     }
+  };
+  rows.template operator()<4>();
+  rows.template operator()<1>();
+}
+
+template <class S> void tile(int64_t m, int64_t n, const TileProduct<S>& x) {
+  constexpr int64_t lanes = kLanes<S>, narrow = kNarrow<S>;
+  if constexpr (!is_float<S>) {
+    if (n > lanes) tile_of_integers<S, 2>(m, n, x);
+    else tile_of_integers<S, 1>(m, n, x);
+  } else {
+    using Narrow = std::make_integer_sequence<int, kNarrowRows>;
+    if (n > lanes) tile_of_rows<S, lanes, 2>(std::make_integer_sequence<int, kTileRows>{}, m, n, x);
+    else if (n > narrow || narrow == lanes) tile_of_rows<S, lanes, 1>(Narrow{}, m, n, x);
+    else tile_of_rows<S, narrow, 1>(Narrow{}, m, n, x);
   }
-  if (n > kLanes<SumOf<T>>) tile_of<T, M, 2, false>(k, n, a, a_row, a_step, b, b_row, e, c, ldc);
-  else tile_of<T, M, 1, false>(k, n, a, a_row, a_step, b, b_row, e, c, ldc);
 }
 
 // ---- packing ----
@@ -140,26 +135,33 @@ void convert_rows(int64_t m, int64_t k, const T* x, int64_t row, SumOf<T>* to, i
 
 // ---- products without packing ----
 
+// The first tile of the columns from j on.
+template <class T>
+TileProduct<SumOf<T>, ElementType<T>> tile_at(const SmallProduct<T>& x, const ElementType<T>* b,
+                                              int64_t j) {
+  return {x.k,   elements(x.a.data), x.a.row, x.a.col, b + j, x.b.row, x.c + j,
+          x.ldc, x.epilogue.at(0, j)};
+}
+
 // Columns from j on, as many as W registers hold: tiles from the top to the bottom.
 template <class T, int W, bool Part>
 void tiles(const SmallProduct<T>& x, const ElementType<T>* b, int64_t j, int64_t n) {
-  const ElementType<T>* a = elements(x.a.data);
-  Epilogue<SumOf<T>> e = x.epilogue;
-  if (e.bias) e.bias += j;
-  OutOf<T>* c = x.c + j;
+  using S = SumOf<T>;
+  auto tile = tile_at(x, b, j);
   int64_t left = x.m;
   const auto run = [&]<int M>() {
-    tile_of<T, M, W, Part>(x.k, n, a, x.a.row, x.a.col, b + j, x.b.row, e, c, x.ldc);
-    a += M * x.a.row;
-    c += M * x.ldc;
-    if (e.row_bias) e.row_bias += M;
+    tile_of<S, kLanes<S>, M, W, Part>(n, tile);
+    tile.a += M * x.a.row;
+    tile.c += M * x.ldc;
+    tile.epilogue = tile.epilogue.at(M, 0);
     left -= M;
   };
-  constexpr bool many = same_type<SumOf<T>, T>;  // of half precision and integers, fewer tiles
-  // Two tiles of four rows are faster than one of six and one of two.
-  while (left >= kTileRows && (kTileRows != 6 || left != 8)) run.template operator()<kTileRows>();
+  if constexpr (same_type<S, T>) {
+    // Two tiles of four rows are faster than one of six and one of two.
+    while (left >= kTileRows && (kTileRows != 6 || left != 8)) run.template operator()<kTileRows>();
+  }
   while (left >= 4) run.template operator()<4>();
-  if constexpr (many) {
+  if constexpr (same_type<S, T>) {  // of half precision, fewer tiles
     if (left >= 2) run.template operator()<2>();
   }
   while (left > 0) run.template operator()<1>();
@@ -168,58 +170,43 @@ void tiles(const SmallProduct<T>& x, const ElementType<T>* b, int64_t j, int64_t
 // A row of a times kRowsTogether rows of b, side by side: each is read in order, as the machine's
 // prefetching expects.
 template <class T> void row_product(const SmallProduct<T>& x) {
-  constexpr int64_t lanes = kLanes<T>, rows = kRowsTogether;
-  const Epilogue<T>& e = x.epilogue;
-  const auto columns = [&](int64_t j, const auto& read, const auto& write) {
-    Vec<T> sum[2] = {};
-#pragma GCC unroll 8
-    for (int64_t p = 0; p < rows; ++p)
-      sum[p % 2] += x.a.data[p * x.a.col] * read(x.b.data + p * x.b.row + j);
-    Vec<T> v = e.alpha * (sum[0] + sum[1]);
-    if (e.bias) v += read(e.bias + j);
-    else if (e.row_bias) v += *e.row_bias;
-    else if (e.beta != T(0)) v += e.beta * read(x.c + j);
-    write(x.c + j, v);
-  };
+  using S = SumOf<T>;
+  constexpr int64_t lanes = kLanes<S>, rows = kRowsTogether;
+  const Epilogue<S>& e = x.epilogue;
+  const ElementType<T>* b = elements(x.b.data);
+  S left[rows];
+  for (int64_t p = 0; p < rows; ++p) left[p] = to<S>(elements(x.a.data)[p * x.a.col]);
   int64_t j = 0;
-  for (; j + lanes <= x.n; j += lanes)
-    columns(j, [](const T* p) { return load(p); }, [](T* p, Vec<T> v) { store(p, v); });
-  if (j == x.n) return;
-  const FirstLanes<T> first(x.n - j);
-  columns(j, [&](const T* p) { return first.load(p); }, [&](T* p, Vec<T> v) { first.store(p, v); });
+  for (; j + lanes <= x.n; j += lanes) {
+    Vec<S> sum[2] = {};
+#pragma GCC unroll 8
+    for (int64_t p = 0; p < rows; ++p) sum[p % 2] += left[p] * load_as<S>(b + p * x.b.row + j);
+    Vec<S> v = e.alpha * (sum[0] + sum[1]);
+    if (e.beta != S(0)) v += e.beta * load(e.from + j);
+    store(x.c + j, v);
+  }
+  if (j < x.n) tiles<T, 1, true>(x, b, j, x.n - j);
 }
 
 template <class T> void small_product(const SmallProduct<T>& given) {
   using S = SumOf<T>;
   constexpr int64_t lanes = kLanes<S>;
   SmallProduct<T> x = given;
-  [[maybe_unused]] ElementType<T> transposed[kSmallTransposed];
+  ElementType<T> transposed[kSmallTransposed];
   const ElementType<T>* b = elements(x.b.data);
   if (x.b.col != 1 && x.n > 1) {
     transpose(x.n, x.k, b, x.b.col, transposed, x.n);
     b = transposed;
     x.b.row = x.n;
   }
-  constexpr bool many = same_type<S, T>;  // of half precision and integers, fewer tiles
-  if constexpr (many && is_float<T>) {
-    if (x.m == 1 && x.k == kRowsTogether && x.b.col == 1) return row_product(x);
-  }
+  if (x.m == 1 && x.k == kRowsTogether && x.b.col == 1) return row_product(x);
   int64_t j = 0;
-  if constexpr (many) {
-    constexpr int wide = 8;  // sums of a single row that do not wait for each other
-    for (; x.m == 1 && j + wide * lanes <= x.n; j += wide * lanes) {
-      Epilogue<S> e = x.epilogue;
-      if (e.bias) e.bias += j;
-      tile_of<T, 1, wide, false>(x.k, wide * lanes, x.a.data, 0, x.a.col, b + j, x.b.row, e,
-                                 x.c + j, 0);
-    }
-  }
+  constexpr int wide = 8;  // sums of a single row that do not wait for each other
+  for (; x.m == 1 && j + wide * lanes <= x.n; j += wide * lanes)
+    tile_of<S, lanes, 1, wide, false>(wide * lanes, tile_at(x, b, j));
   for (; j + 2 * lanes <= x.n; j += 2 * lanes) tiles<T, 2, false>(x, b, j, 2 * lanes);
-  if constexpr (many) {
-    if (j + lanes < x.n) return tiles<T, 2, true>(x, b, j, x.n - j);
-  }
-  if (j + lanes <= x.n) tiles<T, 1, false>(x, b, j, lanes), j += lanes;
-  if (j < x.n) tiles<T, 1, true>(x, b, j, x.n - j);
+  if (j + lanes < x.n) tiles<T, 2, true>(x, b, j, x.n - j);
+  else if (j < x.n) tiles<T, 1, true>(x, b, j, x.n - j);
 }
 
 template <class T> void small(int64_t count, const SmallProduct<T>& first) {
@@ -229,6 +216,7 @@ template <class T> void small(int64_t count, const SmallProduct<T>& first) {
     x.a.data = reinterpret_cast<const T*>(elements(x.a.data) + x.a.next);
     x.b.data = reinterpret_cast<const T*>(elements(x.b.data) + x.b.next);
     x.c += x.c_next;
+    x.epilogue = x.epilogue.at(0, x.c_next);
   }
 }
 
@@ -258,19 +246,15 @@ template <class T, int M, int N> FN void dots_of(const SmallProduct<T>& x, int64
   }
   for (; p + lanes <= x.k; p += lanes) add(0, [p](const auto* v) { return load_as<S>(v + p); });
   if (const int64_t left = x.k - p; left > 0) {
-    const FirstLanes<S> first(left);
-    add(0, [&](const auto* v) { return load_first<S>(first, v + p, left); });
+    const FirstLanes<std::conditional_t<same_type<S, T>, S, uint16_t>, lanes> first(left);
+    add(0, [&](const auto* v) { return load_first<S, lanes>(first, v + p); });
   }
   for (int r = 0; r < M; ++r) {
     for (int q = 0; q < N; ++q) {
       for (int s = 1; s < chains; ++s) sum[0][r][q] += sum[s][r][q];
-      const Epilogue<S>& e = x.epilogue;
-      OutOf<T>& to = x.c[(i + r) * x.ldc + j + q];
-      S v = static_cast<S>(e.alpha * reduce_add(sum[0][r][q]));
-      if (e.bias) v = static_cast<S>(v + e.bias[j + q]);
-      else if (e.row_bias) v = static_cast<S>(v + e.row_bias[i + r]);
-      else if (e.beta != S(0)) v = static_cast<S>(v + e.beta * static_cast<S>(to));
-      to = static_cast<OutOf<T>>(v);
+      const Epilogue<S> e = x.epilogue.at(i + r, j + q);
+      const S v = e.alpha * reduce_add(sum[0][r][q]);
+      x.c[(i + r) * x.ldc + j + q] = e.beta != S(0) ? v + e.beta * *e.from : v;
     }
   }
 }
@@ -300,7 +284,8 @@ template <class V, int... I> FN V swapped(V v, std::integer_sequence<int, I...>)
 // end: by `plain` and, exchanged, by `crossed`.
 template <class R, int M, bool Part>
 FN void complex_tile(int64_t k, int64_t n, const R* a, int64_t a_row, int64_t a_step, const R* b,
-                     int64_t b_row, bool conjugate_a, bool conjugate_b, R beta, R* c, int64_t ldc) {
+                     int64_t b_row, bool conjugate_a, bool conjugate_b, const R* from,
+                     int64_t from_row, R* c, int64_t ldc) {
   constexpr int64_t lanes = kLanes<R>;
   const FirstLanes<R> first(n);
   const auto read = [&](const R* p) { return Part ? first.load(p) : load(p); };
@@ -322,7 +307,7 @@ FN void complex_tile(int64_t k, int64_t n, const R* a, int64_t a_row, int64_t a_
     R* to = c + r * ldc;
     Vec<R> v =
         sum[r] * plain + swapped(cross[r], std::make_integer_sequence<int, lanes>{}) * crossed;
-    if (beta != R(0)) v += read(to);
+    if (from) v += read(from + r * from_row);
     if constexpr (Part) first.store(to, v);
     else store(to, v);
   }
@@ -344,14 +329,16 @@ template <class T> void complex_product(const SmallProduct<T>& x) {
     b = transposed;
     b_row = 2 * x.n;
   }
-  const R beta = *reinterpret_cast<const R*>(&x.epilogue.beta);
+  const R* added = x.epilogue.beta != T(0) ? reinterpret_cast<const R*>(x.epilogue.from) : nullptr;
   const auto columns = [&]<bool Part>(int64_t j, int64_t n) {
     const R* a = elements(x.a.data);
     R* c = reinterpret_cast<R*>(x.c) + j;
+    const R* from = added ? added + j : nullptr;
     int64_t left = x.m;
     const auto run = [&]<int M>() {
       complex_tile<R, M, Part>(x.k, n, a, 2 * x.a.row, 2 * x.a.col, b + j, b_row, x.conjugate_a,
-                               x.conjugate_b, beta, c, 2 * x.ldc);
+                               x.conjugate_b, from, 2 * x.epilogue.from_row, c, 2 * x.ldc);
+      if (from) from += 2 * M * x.epilogue.from_row;
       a += 2 * M * x.a.row;
       c += 2 * M * x.ldc;
       left -= M;
@@ -371,24 +358,31 @@ template <class T> void small_complex(int64_t count, const SmallProduct<T>& firs
     x.a.data += x.a.next;
     x.b.data += x.b.next;
     x.c += x.c_next;
+    x.epilogue = x.epilogue.at(0, x.c_next);
   }
 }
 
 template <class T>
-constexpr ProductKernels<T> kernels = {kTileRows, kLanes<SumOf<T>>, small<T>,       dots<T>,
-                                       tile<T>,   pack<T>,          convert_rows<T>};
+constexpr ProductKernels<T> whole = {kTileRows,      kNarrowRows,       kLanes<SumOf<T>>,
+                                     tile<SumOf<T>>, kNarrow<SumOf<T>>, pack<T>,
+                                     convert_rows<T>};
+template <class T> constexpr ProductKernels<T> with_small() {
+  ProductKernels<T> all = whole<T>;
+  all.small = small<T>;
+  all.dots = dots<T>;
+  return all;
+}
 
 }  // namespace
 
-extern constinit const GemmTable gemm_table = {kernels<float>,
-                                               kernels<double>,
-                                               kernels<Half>,
-                                               kernels<BFloat16>,
-                                               kernels<int8_t>,
-                                               kernels<uint8_t>,
-                                               kernels<int16_t>,
-                                               kernels<int32_t>,
-                                               kernels<int64_t>,
+extern constinit const GemmTable gemm_table = {with_small<float>(),
+                                               with_small<double>(),
+                                               with_small<Half>(),
+                                               with_small<BFloat16>(),
+                                               whole<uint8_t>,
+                                               whole<uint16_t>,
+                                               whole<uint32_t>,
+                                               whole<uint64_t>,
                                                {small_complex<std::complex<float>>},
                                                {small_complex<std::complex<double>>}};
 

@@ -14,32 +14,48 @@ struct BFloat16;
 
 namespace taeda::cpu::simd {
 
-// What products of T are summed in, and what they are stored as. Bytes and 16-bit integers only
-// need the low 16 bits of a sum, since their products wrap around; half precision gives float32.
-template <class T> struct GemmTypes {
-  using Sum = T;
-  using Out = T;
+// What products of T are summed in and stored as. Integers are unsigned here: products wrap around,
+// so the low bits are right for either sign. Bytes are summed in 16 bits.
+template <class T> struct SumType {
+  using type = T;
 };
-template <class T, class O> struct GemmTypesOf {
-  using Sum = T;
-  using Out = O;
+template <> struct SumType<Half> {
+  using type = float;
 };
-template <> struct GemmTypes<Half> : GemmTypesOf<float, float> {};
-template <> struct GemmTypes<BFloat16> : GemmTypesOf<float, float> {};
-template <> struct GemmTypes<int8_t> : GemmTypesOf<uint16_t, int8_t> {};
-template <> struct GemmTypes<uint8_t> : GemmTypesOf<uint16_t, uint8_t> {};
-template <> struct GemmTypes<int16_t> : GemmTypesOf<uint16_t, int16_t> {};
-template <> struct GemmTypes<int32_t> : GemmTypesOf<uint32_t, int32_t> {};
-template <> struct GemmTypes<int64_t> : GemmTypesOf<uint64_t, int64_t> {};
-template <class T> using SumOf = typename GemmTypes<T>::Sum;
-template <class T> using OutOf = typename GemmTypes<T>::Out;
+template <> struct SumType<BFloat16> {
+  using type = float;
+};
+template <> struct SumType<uint8_t> {
+  using type = uint16_t;
+};
+template <class T> using SumOf = typename SumType<T>::type;
 
-// What becomes of a sum s of row r and column j: alpha * s + (bias ? bias[j] : row_bias ?
-// row_bias[r] : beta * c[r, j]). c is not read where beta is 0.
+// What becomes of a sum s of row r and column j: alpha * s + beta * from[r * from_row + j]. `from`
+// is c itself or, with a from_row of 0, a bias. It is not read where beta is 0.
 template <class S> struct Epilogue {
   S alpha = S(1), beta = S(0);
-  const S* bias = nullptr;
-  const S* row_bias = nullptr;
+  const S* from = nullptr;
+  int64_t from_row = 0;
+
+  Epilogue at(int64_t row, int64_t col) const {
+    return {alpha, beta, from ? from + row * from_row + col : nullptr, from_row};
+  }
+};
+
+// c[r * ldc + j] = epilogue(the sum, over runs i < runs and p < k, of
+// a[a_at[i] + r * a_row + p * a_step] * b[b_at[i] + p * b_row + j]).
+inline constexpr int64_t kNoOffset = 0;
+template <class S, class E = S> struct TileProduct {
+  int64_t k;
+  const E* a;
+  int64_t a_row, a_step;
+  const E* b;
+  int64_t b_row;
+  S* c;
+  int64_t ldc;
+  Epilogue<S> epilogue = {};
+  int64_t runs = 1;
+  const int64_t *a_at = &kNoOffset, *b_at = &kNoOffset;
 };
 
 // op(X)[i, j] = data[i * row + j * col]; the next matrix of a batch begins `next` elements on.
@@ -49,11 +65,11 @@ template <class T> struct Strided {
 };
 
 // c (m x n, rows `ldc` apart) = epilogue(a (m x k) b (k x n)), of plain memory. Complex numbers
-// have alpha 1 and no bias.
+// have alpha 1, and beta 0 or 1.
 template <class T> struct SmallProduct {
   int64_t m, n, k;
   Strided<T> a, b;
-  OutOf<T>* c;
+  SumOf<T>* c;
   int64_t ldc, c_next = 0;
   Epilogue<SumOf<T>> epilogue = {};
   bool conjugate_a = false, conjugate_b = false;
@@ -64,26 +80,28 @@ constexpr int64_t kSmallTransposed = 2048;
 // Rows of b that a single row of a is multiplied by at a time, where b does not stay in the caches.
 constexpr int64_t kRowsTogether = 8;
 
+// `T` is read, S summed.
 template <class T> struct ProductKernels {
   using S = SumOf<T>;
 
-  int64_t rows;   // of the largest tile
-  int64_t lanes;  // columns of a register; a tile has one or two of them
+  int64_t rows, narrow_rows;  // of the largest tile, and of the largest one register wide
+  int64_t lanes;              // columns of a register; a tile has one or two of them
 
-  // `count` products, read where they are, row by row of b. Either b.col is 1, or n is 1, or b.row
-  // is 1 and n * k at most kSmallTransposed.
-  void (*small)(int64_t count, const SmallProduct<T>& x);
-  // Inner products of contiguous rows of a with contiguous columns of b: a.col and b.row are 1.
-  void (*dots)(const SmallProduct<T>& x);
-  // One tile of m <= rows times n <= 2 * lanes results: the sum over p < k of a[r * a_row + p *
-  // a_step] times b[p * b_row + j]. Whole registers of b are read.
-  void (*tile)(int64_t k, int64_t m, int64_t n, const S* a, int64_t a_row, int64_t a_step,
-               const S* b, int64_t b_row, const Epilogue<S>& epilogue, OutOf<T>* c, int64_t ldc);
+  // One tile of m results down, at most `rows` or, where n <= lanes, `narrow_rows`, and n <= 2 *
+  // lanes across. Of b whole registers are read, or, where n <= narrow, `narrow` elements.
+  void (*tile)(int64_t m, int64_t n, const TileProduct<S>& x);
+  int64_t narrow;
   // Panels of `width` columns, one after the other: to[(j / width * k + p) * width + j % width] =
   // x[p * row + j * col] for p < k and j < n, and 0 up to the last panel's end. row or col is 1.
   void (*pack)(int64_t k, int64_t n, int64_t width, const T* x, int64_t row, int64_t col, S* to);
   // to[i * to_row + p] = x[i * row + p], i < m and p < k.
   void (*convert_rows)(int64_t m, int64_t k, const T* x, int64_t row, S* to, int64_t to_row);
+
+  // Not of integers: `count` products, read where they are, row by row of b. Either b.col is 1, or
+  // n is 1, or b.row is 1 and n * k at most kSmallTransposed.
+  void (*small)(int64_t count, const SmallProduct<T>& x) = nullptr;
+  // Inner products of contiguous rows of a with contiguous columns of b: a.col and b.row are 1.
+  void (*dots)(const SmallProduct<T>& x) = nullptr;
 };
 
 // Of complex numbers the small product alone.
@@ -93,12 +111,12 @@ template <class T> struct SmallKernels {
 
 // Pairs of bfloat16 numbers along the sum, multiplied by one instruction; null where there is none.
 // A pair is an element of b, packed; of a it is read where it is, or packed too.
-typedef uint32_t Bf16Pair __attribute__((aligned(2), may_alias));
+struct [[gnu::packed, gnu::aligned(2), gnu::may_alias]] Bf16Pair {
+  uint32_t bits;
+};
 struct Bf16Kernels {
-  int64_t rows, lanes;
-  void (*tile)(int64_t k, int64_t m, int64_t n, const Bf16Pair* a, int64_t a_row, int64_t a_step,
-               const Bf16Pair* b, int64_t b_row, const Epilogue<float>& epilogue, float* c,
-               int64_t ldc);
+  int64_t rows, narrow_rows, lanes;
+  void (*tile)(int64_t m, int64_t n, const TileProduct<float, Bf16Pair>& x);
   // As ProductKernels' pack, of pairs: k counts elements, of which an odd last one is followed by
   // 0.
   void (*pack)(int64_t k, int64_t n, int64_t width, const BFloat16* x, int64_t row, int64_t col,
@@ -110,11 +128,10 @@ struct GemmTable {
   ProductKernels<double> f64;
   ProductKernels<Half> f16;
   ProductKernels<BFloat16> bf16;
-  ProductKernels<int8_t> i8;
   ProductKernels<uint8_t> u8;
-  ProductKernels<int16_t> i16;
-  ProductKernels<int32_t> i32;
-  ProductKernels<int64_t> i64;
+  ProductKernels<uint16_t> u16;
+  ProductKernels<uint32_t> u32;
+  ProductKernels<uint64_t> u64;
   SmallKernels<std::complex<float>> c32;
   SmallKernels<std::complex<double>> c64;
 };
