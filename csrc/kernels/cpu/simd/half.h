@@ -82,10 +82,19 @@ template <class T, class U> FN Vec<float, kLanesOf<U>> widen(U bits) {
   if constexpr (n * sizeof(float) > kRegisterBytes) {
     return concat(widen<T>(low_half(bits)), widen<T>(high_half(bits)));
   } else if constexpr (same_type<T, BF16>) {
-#ifdef __AVX512F__  // GCC converts to a register of 64 bytes in halves
+    // (The compiler converts in halves of a register.)
+#ifdef __AVX512F__
     if constexpr (n == 16)
       return (Vec<float, n>)_mm512_maskz_slli_epi32(
           0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, (__m256i)bits), 16);
+#endif
+#ifdef __AVX2__
+    if constexpr (n == 8)
+      return (Vec<float, n>)_mm256_slli_epi32(_mm256_cvtepu16_epi32((__m128i)bits), 16);
+#endif
+#ifdef __SSE4_1__
+    if constexpr (n == 4)
+      return (Vec<float, n>)_mm_unpacklo_epi16(_mm_setzero_si128(), (__m128i)concat(bits, U{}));
 #endif
     return (Vec<float, n>)(convert<uint32_t>(bits) << 16);
   } else {
@@ -108,7 +117,17 @@ template <class T, class V> FN Vec<uint16_t, kLanesOf<V>> narrow_bits(V v) {
   if constexpr (n * sizeof(float) > kRegisterBytes) {
     return concat(narrow_bits<T>(low_half(v)), narrow_bits<T>(high_half(v)));
   } else if constexpr (same_type<T, BF16>) {
-    return convert<uint16_t>(detail::narrow_bf16(v));
+    const auto rounded = detail::narrow_bf16(v);
+#ifdef __AVX2__  // the compiler does not know that the upper halves are 0
+    if constexpr (n == 8)
+      return (Vec<uint16_t, n>)_mm_packus_epi32(_mm256_castsi256_si128((__m256i)rounded),
+                                                _mm256_extracti128_si256((__m256i)rounded, 1));
+#endif
+#ifdef __SSE4_1__
+    if constexpr (n == 4)
+      return low_half((Vec<uint16_t, 8>)_mm_packus_epi32((__m128i)rounded, (__m128i)rounded));
+#endif
+    return convert<uint16_t>(rounded);
   } else {
 #ifdef __AVX512F__
     if constexpr (n == 16) return (Vec<uint16_t, n>)_mm512_maskz_cvtps_ph(0xffff, (__m512)v, 0);

@@ -86,27 +86,36 @@ template <class W, class R, class... A> struct LoopOf<W, R (*)(A...)> {
     run<W>(n, static_cast<R*>(out), static_cast<const A*>(in[I])...);
   }
 };
-template <class Op, class T> struct GuardedLoop {
+// Of `Count` operands, those from `First` on are the functor's.
+template <class Op, class T, class Easy, class Hard, int First, int Count> struct GuardedLoop {
   static void loop(void* out, const void* const* in, int64_t n) {
-    call(typename MakeIndices<arity<Op>>::type{}, static_cast<T*>(out), in, n);
-  }
-  template <int... I> FN static void call(Indices<I...>, T* out, const void* const* in, int64_t n) {
     constexpr int64_t block = 1024;
     for (int64_t begin = 0; begin < n; begin += block) {
       const int64_t m = n - begin < block ? n - begin : block;
-      run_block(m, out + begin, (static_cast<const T*>(in[I]) + begin)...);
+      run_block(static_cast<T*>(out) + begin, in, begin, m);
     }
   }
-  FN static void run_block(int64_t n, T* y, const auto*... x) {
-    decltype(Op::strain(*x...)) worst = 0;
+  FN static void run_block(T* out, const void* const* in, int64_t begin, int64_t n) {
+    run_block(typename MakeIndices<Count>::type{}, typename MakeIndices<arity<Op>>::type{}, out, in,
+              begin, n);
+  }
+
+ private:
+  template <int... I, int... X>
+  FN static void run_block(Indices<I...>, Indices<X...>, T* y, const void* const* in, int64_t begin,
+                           int64_t n) {
+    const T* const x[] = {(static_cast<const T*>(in[I]) + begin)...};
+    decltype(Op::strain(x[First + X][0]...)) worst = 0;
     for (int64_t i = 0; i < n; ++i) {
-      const auto strain = Op::strain(x[i]...);
+      const auto strain = Op::strain(x[First + X][i]...);
       worst = strain > worst ? strain : worst;
     }
-    if (worst <= Op::most(T())) run<ValueOf<Op, T>>(n, y, x...);
-    else run<HardOf<Op, T>>(n, y, x...);
+    if (worst <= Op::most(T())) run<Easy>(n, y, x[I]...);
+    else run<Hard>(n, y, x[I]...);
   }
 };
+template <class Op, class T>
+using GuardedValue = GuardedLoop<Op, T, ValueOf<Op, T>, HardOf<Op, T>, 0, arity<Op>>;
 
 // Functors that are written for vectors too. On float16 and bfloat16 they go from memory to memory
 // through registers, without buffers of float32.
@@ -212,25 +221,8 @@ template <class Op, class T> struct EasyDaOf {
 };
 template <class Op, class T>
 concept HasEasyDa = requires { &Op::template easy_da<T>; };
-template <class Op, class T> struct GuardedSlope {
-  static void loop(void* out, const void* const* in, int64_t n) {
-    constexpr int64_t block = 1024;
-    for (int64_t begin = 0; begin < n; begin += block) {
-      const int64_t m = n - begin < block ? n - begin : block;
-      run_block(m, static_cast<T*>(out) + begin, static_cast<const T*>(in[0]) + begin,
-                static_cast<const T*>(in[1]) + begin, static_cast<const T*>(in[2]) + begin);
-    }
-  }
-  FN static void run_block(int64_t n, T* gx, const T* g, const T* x, const T* y) {
-    decltype(Op::strain(*x)) worst = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      const auto strain = Op::strain(x[i]);
-      worst = strain > worst ? strain : worst;
-    }
-    if (worst <= Op::most(T())) run<EasyDaOf<Op, T>>(n, gx, g, x, y);
-    else run<DaOf<Op, T>>(n, gx, g, x, y);
-  }
-};
+template <class Op, class T>
+using GuardedSlope = GuardedLoop<Op, T, EasyDaOf<Op, T>, DaOf<Op, T>, 1, arity<Op> + 2>;
 
 // Values to where a cache line begins, by non-temporal stores a few lines at a time.
 template <class Op> struct PastLoop {
@@ -251,8 +243,10 @@ template <class Op> struct PastLoop {
   }
   FN static void values(int64_t n, float* y, const float* x) {
     if constexpr (VectorForm<Op>::kExists) VectorLoop<Op>::run(n, y, x);
-    else if constexpr (HasHard<Op, float>) GuardedLoop<Op, float>::run_block(n, y, x);
-    else run<ValueOf<Op, float>>(n, y, x);
+    else if constexpr (HasHard<Op, float>) {
+      const void* const in[] = {x};
+      GuardedValue<Op, float>::run_block(y, in, 0, n);
+    } else run<ValueOf<Op, float>>(n, y, x);
   }
 };
 
@@ -260,7 +254,7 @@ template <class Op, class T> constexpr void add_value(Loops& l) {
   using L = LoopOf<ValueOf<Op, T>>;
   if constexpr (VectorForm<Op>::kExists && same_type<T, float>)
     l.f[dtype_index<T>] = &VectorLoop<Op>::loop;
-  else if constexpr (HasHard<Op, T>) l.f[dtype_index<T>] = &GuardedLoop<Op, T>::loop;
+  else if constexpr (HasHard<Op, T>) l.f[dtype_index<T>] = &GuardedValue<Op, T>::loop;
   else l.f[dtype_index<T>] = &L::loop;
   l.result[dtype_index<T>] = dtype_index<typename L::Result>;
 }
