@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -205,3 +206,26 @@ def test_options():
     with taeda.strict(allow="eval"):
         F.mse_loss(model(x), taeda.zeros(6, 1)).backward()
         optimizer.step()
+
+
+def test_lazy_empty_and_differentiable_optimizers():
+    lazy = nn.LazyLinear(1)
+    first = taeda.optim.SGD(lazy.parameters(), lr=0.1)
+    empty = taeda.optim.SGD([{"params": []}], lr=0.1)
+    start = taeda.ones(2, requires_grad=True)
+    inner = taeda.optim.SGD([start.clone()], lr=0.1, differentiable=True)
+    with taeda.strict(every=1):
+        for _ in range(3):
+            first.zero_grad()
+            lazy(taeda.ones(2, 3)).mean().backward()
+            first.step()
+            empty.step()
+    assert inner.param_groups
+
+
+def test_a_mistake_can_be_pickled():
+    model, optimizer, _ = setting()
+    with taeda.strict(), pytest.raises(TrainingMistake) as caught:
+        optimizer.step()
+    other = pickle.loads(pickle.dumps(caught.value))
+    assert str(other) == str(caught.value) and other.findings == caught.value.findings

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from taeda.nn.parameter import is_lazy
 from taeda.optim import optimizer as optimizers
 
 from ._findings import listed
@@ -15,7 +15,16 @@ from ._scene import Finding
 if TYPE_CHECKING:
     from ._graph import Graph
 
-_Ref = weakref.ref[Any]
+
+def leaves_of(optimizer: Any) -> list[Any]:
+    """The parameters of an optimizer that backward passes fill."""
+    groups = optimizer.__dict__.get("param_groups", [])
+    return [p for group in groups for p in group["params"] if p.is_leaf or p.retains_grad]
+
+
+def size_of(parameter: Any) -> float:
+    """How many elements a parameter has; those of lazy modules may not know yet."""
+    return float("inf") if is_lazy(parameter) else parameter.numel()
 
 
 def shares(module: Any, own: set[int]) -> bool:
@@ -32,7 +41,10 @@ def coverage(graph: Graph, parameters: list[Any], models: list[Any]) -> Iterator
         models: the modules that were called.
     """
     held = {
-        id(p) for other in list(optimizers.alive) for g in other.param_groups for p in g["params"]
+        id(p)
+        for other in list(optimizers.alive)
+        for group in other.__dict__.get("param_groups", [])
+        for p in group["params"]
     }
     names: dict[int, tuple[str, Any]] = {}
     for model in models:

@@ -138,12 +138,13 @@ def explain(
     For each parameter: whether the loss reaches it through the graph, and by which operations and
     modules; what its ``.grad`` holds; which group of the optimizer has it, with which settings;
     and by how much the next ``step()`` will change it. Then findings, each with the line that
-    mends it. Nothing is changed. Before ``loss.backward()`` its derivatives are run once, so hooks
-    on tensors run, and all is known; afterwards the graph has been freed, and shapes and causes
-    are no longer known.
+    mends it. No tensor is changed. Before ``loss.backward()`` its derivatives are run once, so
+    hooks on tensors run, and all is known; afterwards the graph has been freed, and shapes and
+    causes are no longer known.
 
     Which gradients a step has used is known of optimizers that were made from
-    ``named_parameters()``, and of others from the first time that this is called.
+    ``named_parameters()``. For others, a hook that the first call registers notes it in each step
+    from then on.
 
     Args:
         loss: what ``backward()`` is, or was, called on.

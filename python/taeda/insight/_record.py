@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import taeda
 
 from . import _taps
+from ._checks import leaves_of, size_of
 from ._explain import check_arguments
 from ._graph import Graph, Op
 from ._table import number, percent
@@ -84,9 +85,8 @@ class record:
         self._before: list[tuple[str, Any, Tensor]] = []
 
     def __enter__(self) -> Self:
-        held = [p for group in self.optimizer.param_groups for p in group["params"]]
         self._names = {id(p): name for name, p in self.model.named_parameters()}
-        self._sentinel: Any = min(held, key=lambda p: p.numel())
+        self._sentinel: Any = min(leaves_of(self.optimizer), key=size_of)
         _taps.listen(self)
         _taps.surround(self.optimizer, self._around)
         self._ends.append(perf_counter_ns())
@@ -148,10 +148,9 @@ class record:
 
     def _measure_before(self) -> None:
         start, step = perf_counter_ns(), len(self.losses)
-        held = [p for group in self.optimizer.param_groups for p in group["params"]]
         total = 0.0
         self._before = []
-        for i, p in enumerate(held):
+        for i, p in enumerate(leaves_of(self.optimizer)):
             if p.grad is None:
                 continue
             name = self._names.get(id(p), f"number {i} of the optimizer")

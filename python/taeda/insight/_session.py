@@ -15,7 +15,7 @@ from taeda.nn._hooks import register_module_forward_hook, register_module_forwar
 from taeda.optim import optimizer as optimizers
 
 from . import _taps
-from ._checks import coverage, region_of, shares
+from ._checks import coverage, leaves_of, region_of, shares, size_of
 from ._findings import listed
 from ._graph import Graph
 from ._mistakes import _mend_for, expanded, first_in_backward, first_in_forward, wrong_input
@@ -42,6 +42,9 @@ class TrainingMistake(RuntimeError):
         super().__init__("\n".join(str(finding) for finding in findings))
         self.findings = findings
 
+    def __reduce__(self) -> Any:
+        return type(self), (self.findings,)
+
 
 class Watch:
     """What is known of one optimizer, whose ``step`` it replaces while it watches.
@@ -62,7 +65,7 @@ class Watch:
         self.backwards = 1
         self.reused = False
         self.roots: list[weakref.ref[Any]] = []
-        self.sentinel: Any = min(self.parameters, key=lambda p: p.numel())
+        self.sentinel: Any = min(self.parameters, key=size_of)
         self.session = session
         _taps.surround(optimizer, self.around)
 
@@ -70,8 +73,7 @@ class Watch:
     def parameters(self) -> list[Any]:
         """The optimizer's parameters."""
         optimizer = self.optimizer()
-        groups = [] if optimizer is None else optimizer.param_groups
-        return [p for group in groups for p in group["params"]]
+        return [] if optimizer is None else leaves_of(optimizer)
 
     def stop(self) -> None:
         """Give the optimizer its own ``step`` back."""
@@ -130,7 +132,7 @@ class Session:
     def start(self) -> None:
         """Begin."""
         for optimizer in list(optimizers.alive):
-            if optimizer.__dict__.get("param_groups"):
+            if leaves_of(optimizer):
                 self.watches.append(Watch(optimizer, self))
         _taps.listen(self)
         optimizers.on_new.append(self._new)
@@ -233,7 +235,7 @@ class Session:
         """Watch new optimizers, and forget those that are gone."""
         for reference in self.fresh:
             optimizer = reference()
-            if optimizer is not None and optimizer.__dict__.get("param_groups"):
+            if optimizer is not None and leaves_of(optimizer):
                 self.watches.append(Watch(optimizer, self))
         self.fresh.clear()
         self.watches = [watch for watch in self.watches if watch.optimizer() is not None]
@@ -295,7 +297,7 @@ class Session:
             if not with_grad:
                 self._without_gradients(watch, who)
                 return None
-            watch.sentinel = min(with_grad, key=lambda p: p.numel())
+            watch.sentinel = min(with_grad, key=size_of)
             watch.backwards, watch.reused = 1, False
         grad = watch.sentinel.grad
         if grad._version == 0:  # it was made anew by one backward pass
