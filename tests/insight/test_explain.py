@@ -154,3 +154,27 @@ def test_a_function_written_in_python_and_lbfgs():
     loss = Double.apply(layer(taeda.ones(3, 2))).mean()
     found = taeda.explain(loss, layer, optimizer)
     assert found.rows[0].ops == ("linear", "Double", "mean") and found.rows[0].update is None
+
+
+@pytest.mark.parametrize("uses", [1, 2, 3, 5])
+def test_a_layer_that_is_used_several_times(uses):
+    layer = nn.Linear(3, 3)
+    optimizer = taeda.optim.SGD(layer.parameters(), lr=0.1)
+    for backwards in (1, 2, 3):
+        x = taeda.randn(2, 3)
+        for _ in range(uses):
+            x = layer(x).tanh()
+        loss = x.mean()
+        loss.backward()
+        expected = "fresh" if backwards == 1 else f"sum of {backwards}"
+        assert states(taeda.explain(loss, layer, optimizer)) == {expected}
+
+
+def test_two_models_with_their_optimizers():
+    maker, judge = nn.Linear(2, 3), nn.Linear(3, 1)
+    optimizer = taeda.optim.Adam(maker.parameters())
+    loss = judge(maker(taeda.randn(4, 2))).mean()
+    found = taeda.explain(loss, maker, optimizer)
+    assert [f.kind for f in found.mistakes] == ["unregistered"]
+    other = taeda.optim.Adam(judge.parameters())
+    assert not taeda.explain(loss, maker, optimizer).mistakes and other.param_groups

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from taeda.optim import optimizer as optimizers
+
 from ._scene import Finding, Scene
 
 Rule = Callable[[Scene], Iterator[Finding]]
@@ -143,10 +145,16 @@ def unregistered(scene: Scene) -> Iterator[Finding]:
 
     if scene.model is None:
         return
+    others = {  # of other models, as in adversarial training
+        id(p)
+        for optimizer in list(optimizers.alive)
+        for group in optimizer.__dict__.get("param_groups", [])
+        for p in group["params"]
+    }
     found = [
         op.leaf
         for key, op in scene.graph.leaves.items()
-        if isinstance(op.leaf, Parameter) and key not in scene.named and key not in scene.held
+        if isinstance(op.leaf, Parameter) and key not in scene.named and key not in others
     ]
     if found:
         shapes = ", ".join(str(tuple(p.shape)) for p in found[:4])

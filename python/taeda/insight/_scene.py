@@ -105,20 +105,26 @@ class Scene:
     def gradient(self, parameter: Any) -> GradientState:
         """What its ``.grad`` holds."""
         state = gradient_state(parameter, self.optimizer)
-        pending = self.grads.get(id(parameter))
-        if state.state == "accumulated" and pending is not None and not state.used:
-            if pending.is_sparse or parameter.grad.is_sparse:
-                return state
-            if pending.shape == parameter.grad.shape and bool((pending == parameter.grad).all()):
-                return GradientState("fresh", 1)  # of this loss, with its graph kept
-        return state
+        if state.state != "accumulated" or state.used:
+            return state
+        leaf = self.graph.leaves.get(id(parameter))
+        uses = 0 if leaf is None else len(self.graph.users.get(leaf.key, []))
+        # One backward pass changes its own sum in place from the third use of a parameter on.
+        backwards = state.backwards - max(0, uses - 2)
+        if backwards <= 1 or self._is_given(parameter):
+            return GradientState("fresh", 1)  # of this loss, whose graph may have been kept
+        return GradientState("accumulated", backwards)
 
     def is_pending(self, parameter: Any) -> bool:
         """Whether ``loss.backward()`` is still to add to its ``.grad``."""
+        return id(parameter) in self.grads and not self._is_given(parameter)
+
+    def _is_given(self, parameter: Any) -> bool:
+        """Whether its ``.grad`` is what ``loss.backward()`` gives."""
         pending, grad = self.grads.get(id(parameter)), parameter.grad
         if pending is None or grad is None or grad.is_sparse or pending.is_sparse:
-            return pending is not None
-        return not bool((pending == grad).all())
+            return False
+        return bool((pending == grad).all())
 
     def make_optimizer(self) -> str:
         """The line that makes the optimizer from the model's parameters."""
