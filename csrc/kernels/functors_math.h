@@ -293,7 +293,7 @@ struct Polygamma {
 };
 using MathOps = List<Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Logaddexp, Logaddexp2, Xlogy, Sin,
                      Cos, Tan, Asin, Acos, Atan, Atan2, Hypot, Deg2rad, Rad2deg, Sinc, Sinh, Cosh,
-                     Tanh, Asinh, Acosh, Atanh, Sigmoid, Erf>;
-using SpecialOps = List<Logit, LogitEps, Erfc, Erfinv, Lgamma, Digamma, Polygamma>;
+                     Tanh, Asinh, Acosh, Atanh>;
+using SpecialOps = List<Sigmoid, Logit, LogitEps, Erf, Erfc, Erfinv, Lgamma, Digamma, Polygamma>;
 
 }  // namespace taeda::TAEDA_ISA

@@ -61,8 +61,9 @@ void add_loops(std::vector<Kernel>& list, const std::string& of, const LoopTable
     list.push_back(unary<Sin, T>("sin " + of, *t.math, math, std::sin, any));
     list.push_back(unary<Tanh, T>("tanh " + of, *t.math, math, std::tanh, any));
     list.push_back(unary<Sigmoid, T>(
-        "sigmoid " + of, *t.math, math, [](double v) { return 1 / (1 + std::exp(-v)); }, any));
-    list.push_back(unary<Erf, T>("erf " + of, *t.math, math, std::erf, any));
+        "sigmoid " + of, *t.special, SpecialOps{}, [](double v) { return 1 / (1 + std::exp(-v)); },
+        any));
+    list.push_back(unary<Erf, T>("erf " + of, *t.special, SpecialOps{}, std::erf, any));
     list.push_back(unary<Relu, T>(
         "relu " + of, *t.activation, ActivationOps{}, [](double v) { return v < 0 ? 0 : v; }, any));
     list.push_back(

@@ -269,13 +269,19 @@ template <class Op, class T> constexpr void add_derivatives(Loops& l, int at) {
   if constexpr (HasDc<Op>) l.d[2][at] = &LoopOf<DcOf<Op, T>>::loop;
 }
 
+// Functors listed among the slow ones that registers of 64 bytes make fast enough for non-temporal
+// stores.
+template <class Op>
+constexpr bool fast_with_wide_registers =
+    simd::kRegisterBytes == 64 && (same_type<Op, struct Sigmoid> || same_type<Op, struct Erf>);
+
 // `flags`: what all functors of a list have.
 template <class Op, uint32_t flags> constexpr Loops make_loops() {
   Loops l;
   constexpr uint32_t all = Op::info.flags | flags, in = Op::info.dtypes;
   l.heavy = (all & heavy_value) != 0;
   l.heavy_slopes = (all & heavy_slopes) != 0;
-  if constexpr ((all & heavy_value) != 0 && ((all & slow) == 0 || VectorForm<Op>::kExists) &&
+  if constexpr ((all & heavy_value) != 0 && ((all & slow) == 0 || fast_with_wide_registers<Op>) &&
                 same_type<decltype(&Op::template f<float>), float (*)(float)>)
     l.past = &PastLoop<Op>::loop;
   if constexpr ((in & kBools) != 0) add_value<Op, bool>(l);
