@@ -24,6 +24,8 @@ template <class F> void count_bins(int64_t n, int64_t bins, int64_t* out, F&& bi
   std::vector<uint32_t> tables(few ? 4 * width * static_cast<size_t>(parts) : 0);
   parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
     int32_t memory[kBlock];
+    int64_t* const counts = out;  // copies, which no count can change
+    const int64_t counted = few ? 0 : bins;
     for (int64_t p = begin; p < end; ++p) {
       uint32_t *a = tables.data() + 4 * width * static_cast<size_t>(p), *b = a + width,
                *c = b + width, *d = c + width;
@@ -40,7 +42,7 @@ template <class F> void count_bins(int64_t n, int64_t bins, int64_t* out, F&& bi
         }
         for (; few && i < m; ++i) ++a[bin[i]];
         for (; i < m; ++i) {
-          if (static_cast<int64_t>(bin[i]) < bins) ++out[bin[i]];
+          if (static_cast<int64_t>(bin[i]) < counted) ++counts[bin[i]];
         }
       }
     }

@@ -205,17 +205,21 @@ template <class T, class U, class F> bool each_row(T* target, U* other, const Li
   constexpr int64_t line = 64 / sizeof(T), most = 1024 / sizeof(T);
   const int64_t fetched = std::min(l.n, most);
   const int64_t ahead = std::clamp<int64_t>(4 * most / l.n, 1, 32);
+  const int64_t next_index = ahead * l.row_index, next_target = ahead * l.row_target;
+  const int64_t* index = l.index;
   target += l.target;
   other += l.other;
-  for (int64_t r = 0; r < l.rows; ++r, target += l.row_target, other += l.row_other) {
+  for (int64_t r = 0; r < l.rows; ++r) {
     if (r + ahead < l.rows) {
-      const T* next = target + ahead * l.row_target + l.index[(r + ahead) * l.row_index] * l.stride;
+      const T* next = target + next_target + index[next_index] * l.stride;
       __builtin_prefetch(next);
       for (int64_t j = line; j < fetched; j += line) __builtin_prefetch(next + j);
     }
-    const int64_t at = l.index[r * l.row_index];
-    if (static_cast<uint64_t>(at) >= static_cast<uint64_t>(l.size)) return false;
-    f(target + at * l.stride, other);
+    if (static_cast<uint64_t>(*index) >= static_cast<uint64_t>(l.size)) return false;
+    f(target + *index * l.stride, other);
+    index += l.row_index;
+    target += l.row_target;
+    other += l.row_other;
   }
   return true;
 }

@@ -78,15 +78,18 @@ template <class U> class RankFinder {
     each_part(n, [&](int64_t p, int64_t first, int64_t m) {
       count_digits(keys + first, m, digit, counts_.data() + static_cast<size_t>(p) * kDigits);
     });
-    const auto sum_of = [&](size_t d) {  // and where the keys of each part go
+    const auto sum_of = [&](size_t d) {
       int64_t sum = 0;
-      for (size_t i = d; i < counts_.size(); i += kDigits) sum += std::exchange(counts_[i], sum);
+      for (size_t i = d; i < counts_.size(); i += kDigits) sum += counts_[i];
       return sum;
     };
     size_t d = 0;
     int64_t before = 0, here;
     for (; before + (here = sum_of(d)) <= r; ++d) before += here;
     next_.resize(static_cast<size_t>(here));
+    int64_t offset = 0;  // where the keys of each part go
+    for (size_t i = d; i < counts_.size(); i += kDigits)
+      offset += std::exchange(counts_[i], offset);
     each_part(n, [&](int64_t p, int64_t first, int64_t m) {
       const size_t at = static_cast<size_t>(p) * kDigits + d;
       const int64_t end = at + kDigits < counts_.size() ? counts_[at + kDigits] : here;

@@ -17,6 +17,7 @@ template <class E> constexpr int kIndexBits = sizeof(E) * 4;
 template <class E> E entry(uint64_t key, int64_t index) {
   return static_cast<E>(key) << kIndexBits<E> | static_cast<uint64_t>(index);
 }
+template <class E> uint64_t key_in(E e) { return static_cast<uint64_t>(e >> kIndexBits<E>); }
 template <class E> int64_t index_in(E e) {
   return static_cast<int64_t>(e & ((E(1) << kIndexBits<E>)-1));
 }
@@ -58,10 +59,13 @@ template <class E> class Smallest {
 template <class E, class Key> void smallest(Smallest<E>& found, int64_t n, int64_t k, Key&& key) {
   const bool all = k * 4 > n;
   found.begin(k, static_cast<size_t>(all ? n + 1 : std::max(2 * k, k + 64)));
-  E bound = ~E(0);  // no entry
-  for (int64_t i = 0; i < n; ++i) {
-    const E e = entry<E>(key(i), i);
-    if (e < bound && found.add(e)) bound = found.last();
+  int64_t i = 0;
+  while (i < n && !found.add(entry<E>(key(i), i))) ++i;
+  if (i == n) return;
+  uint64_t bound = key_in(found.last());
+  for (++i; i < n; ++i) {
+    const uint64_t k_i = key(i);
+    if (k_i < bound && found.add(entry<E>(k_i, i))) bound = key_in(found.last());
   }
 }
 
