@@ -31,9 +31,9 @@ template <class T> FN Vec<T> floor_of(Vec<T> v) {
 }
 // To the nearest whole number, half to even.
 template <class T> FN Vec<T> round_of(Vec<T> v) {
-  const Vec<T> low = floor_of<T>(v), rest = v - low, half = low * T(0.5);
-  const auto odd = floor_of<T>(half) != half;
-  return (rest > T(0.5)) | ((rest == T(0.5)) & odd) ? low + 1 : low;
+  constexpr T shift = sizeof(T) == 4 ? T(12582912) : T(6755399441055744);  // 1.5 * 2^23, 2^52
+  const Vec<T> whole = (v + shift) - shift;
+  return (v < shift / 3) & (v > -shift / 3) ? whole : v;
 }
 
 // One dimension of an image.
