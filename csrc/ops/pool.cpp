@@ -3,6 +3,7 @@
 
 #include "autograd/backward.h"
 #include "base/checked.h"
+#include "kernels/cpu/index/scatter.h"
 #include "ops/half.h"
 
 namespace taeda {
@@ -183,20 +184,17 @@ Tensor scatter_pool(const Tensor& grad, const Tensor& index, const Dims& sizes, 
 
 Tensor gather_pool(const Tensor& self, const Tensor& index, int64_t n) {
   check_picked(index, self.sizes(), index.sizes(), n);
-  DType compute = compute_dtype(self.dtype(), "max_pool_backward");
-  Tensor y = empty(index.sizes(), {compute, self.device()});
+  Tensor y = empty(index.sizes(), self.options());
   if (y.numel() && !y.is_meta()) {
-    Tensor x = prepared(self, compute), idx = prepared(index, DType::Int64);
-    int64_t in = plane(self.sizes(), static_cast<size_t>(n)),
-            out = plane(index.sizes(), static_cast<size_t>(n));
-    check_elements(idx, in);
-    visit_floating(compute, "max_pool_backward", [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      cpu::gather_planes<T>(x.numel() / in, in, out, x.data_as<T>(), idx.data_as<int64_t>(),
-                            y.data_as<T>());
-    });
+    const Tensor x = prepared(self, self.dtype()), idx = prepared(index, DType::Int64);
+    const int64_t in = plane(self.sizes(), static_cast<size_t>(n)),
+                  out = plane(index.sizes(), static_cast<size_t>(n));
+    const Dims sizes{y.numel() / out, out}, strides{out, 1}, from{in, 1};
+    if (!cpu::gather(y.data(), x.data(),
+                     {sizes, strides, from, strides, 1, idx.data_as<int64_t>(), in}, y.dtype()))
+      check_elements(idx, in);
   }
-  return finished(y, self.dtype());
+  return y;
 }
 
 template <int N> void pick_backward(Backward& b) {

@@ -416,17 +416,6 @@ bool scatter_planes(int64_t planes, int64_t in, int64_t out, const T* gy, const 
                });
   return inside;
 }
-template <class T>
-void gather_planes(int64_t planes, int64_t in, int64_t out, const T* x, const int64_t* index,
-                   T* y) {
-  parallel_for(planes, std::max<int64_t>(1, kWork / std::max<int64_t>(1, out)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i) {
-                   for (int64_t o = i * out; o < (i + 1) * out; ++o) y[o] = x[i * in + index[o]];
-                 }
-               });
-}
-
 template <class T> void avg_pool(const PoolShape& s, AverageRule rule, const T* x, T* y) {
   means<false>(s, rule, x, y);
 }
@@ -506,7 +495,6 @@ bool fractional_max_pool(const PoolShape& s, const T* x, const T* samples, T* y,
   template void adaptive_max_pool<T>(const PoolShape&, const T*, T*, int64_t*);             \
   template bool fractional_max_pool<T>(const PoolShape&, const T*, const T*, T*, int64_t*); \
   template bool scatter_planes<T>(int64_t, int64_t, int64_t, const T*, const int64_t*, T*); \
-  template void gather_planes<T>(int64_t, int64_t, int64_t, const T*, const int64_t*, T*);  \
   template void avg_pool<T>(const PoolShape&, AverageRule, const T*, T*);                   \
   template void avg_pool_backward<T>(const PoolShape&, AverageRule, const T*, T*);          \
   template void adaptive_avg_pool<T>(const PoolShape&, const T*, T*);                       \

@@ -27,9 +27,6 @@ bool fractional_max_pool(const PoolShape& s, const T* x, const T* samples, T* y,
 template <class T>
 bool scatter_planes(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index,
                     T* gx);
-// y = x[index]: the derivative of scatter_planes.
-template <class T>
-void gather_planes(int64_t planes, int64_t in, int64_t out, const T* x, const int64_t* index, T* y);
 
 // What a window's sum is divided by: `divisor` if it is not 0; else the elements of the window, of
 // its padding too where `count_padding` says so.
