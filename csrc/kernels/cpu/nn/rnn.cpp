@@ -40,12 +40,15 @@ template <class T> class Weight {
   std::optional<PackedMatrix<T>> panels_;
 };
 
-// f(begin, end) for some rows of the batch at a time, whose sequences do not depend on each other.
-// Where weights are large, all rows go together, so that a step reads the weights once.
+// f(begin, end) for some rows of the batch at a time, whose sequences do not depend on each other:
+// as many as a tile of a product has at most, and about as many in each chunk. Where weights are
+// large, all rows go together, so that a step reads the weights once.
 template <class T, class F>
 void for_rows(const RnnShape& s, const Weight<T>& w, const Weight<T>& r, F&& f) {
   const bool alone = w.near() && (s.state == s.hidden || r.near());
-  parallel_for(s.batch, alone ? PackedMatrix<T>::tile_rows() : s.batch, f);
+  const int64_t tile = alone ? PackedMatrix<T>::tile_rows() : std::max<int64_t>(s.batch, 1);
+  const int64_t chunks = (s.batch + tile - 1) / tile;
+  parallel_for(s.batch, chunks > 0 ? (s.batch + chunks - 1) / chunks : 1, f);
 }
 
 // The step that comes before step t in the order of reading, or -1.
