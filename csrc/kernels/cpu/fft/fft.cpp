@@ -51,8 +51,43 @@ class Blocks {
   int64_t width_, per_outer_, count_;
 };
 
-// Elements first, first + stride, ... of each signal, as real numbers, to and from rows of a
-// buffer.
+template <class T> void load_complex(const Block& b, int64_t n, const T* in, Parts<T> to) {
+  if (b.width == 1 && b.step == 1) return fft_loops<T>().split(n, in + 2 * b.start, to.re, to.im);
+  if (b.lane == 1) {
+    for (int64_t j = 0; j < n; ++j) {
+      fft_loops<T>().split(b.width, in + 2 * (b.start + j * b.step), to.re + j * b.width,
+                           to.im + j * b.width);
+    }
+    return;
+  }
+  for (int64_t q = 0; q < b.width; ++q) {
+    const T* signal = in + 2 * (b.start + q * b.lane);
+    for (int64_t j = 0; j < n; ++j) {
+      to.re[j * b.width + q] = signal[2 * j * b.step];
+      to.im[j * b.width + q] = signal[2 * j * b.step + 1];
+    }
+  }
+}
+template <class T> void store_complex(const Block& b, int64_t n, Parts<T> from, T scale, T* out) {
+  if (b.width == 1 && b.step == 1)
+    return fft_loops<T>().join(n, from.re, from.im, scale, out + 2 * b.start);
+  if (b.lane == 1) {
+    for (int64_t j = 0; j < n; ++j) {
+      fft_loops<T>().join(b.width, from.re + j * b.width, from.im + j * b.width, scale,
+                          out + 2 * (b.start + j * b.step));
+    }
+    return;
+  }
+  for (int64_t q = 0; q < b.width; ++q) {
+    T* signal = out + 2 * (b.start + q * b.lane);
+    for (int64_t j = 0; j < n; ++j) {
+      signal[2 * j * b.step] = from.re[j * b.width + q] * scale;
+      signal[2 * j * b.step + 1] = from.im[j * b.width + q] * scale;
+    }
+  }
+}
+
+// Real elements first, first + stride, ... of each signal to and from rows of the block.
 template <class T>
 void load_real(const Block& b, int64_t n, int64_t first, int64_t stride, const T* in, T* to) {
   for (int64_t j = 0; j < n; ++j) {
@@ -67,32 +102,6 @@ void store_real(const Block& b, int64_t n, int64_t first, int64_t stride, const 
     T* row = out + b.start + (first + j * stride) * b.step;
     for (int64_t q = 0; q < b.width; ++q) row[q * b.lane] = from[j * b.width + q] * scale;
   }
-}
-
-// The block among the parts of complex numbers.
-Block in_parts(const Block& b) { return {2 * b.start, 2 * b.step, 2 * b.lane, b.width}; }
-
-template <class T> void load_complex(const Block& b, int64_t n, const T* in, Parts<T> to) {
-  const auto split = fft_loops<T>().split;
-  if (b.width == 1 && b.step == 1) return split(n, in + 2 * b.start, to.re, to.im);
-  if (b.lane == 1) {
-    for (int64_t j = 0, at = 0; j < n; ++j, at += b.width)
-      split(b.width, in + 2 * (b.start + j * b.step), to.re + at, to.im + at);
-    return;
-  }
-  load_real(in_parts(b), n, 0, 1, in, to.re);
-  load_real(in_parts(b), n, 0, 1, in + 1, to.im);
-}
-template <class T> void store_complex(const Block& b, int64_t n, Parts<T> from, T scale, T* out) {
-  const auto join = fft_loops<T>().join;
-  if (b.width == 1 && b.step == 1) return join(n, from.re, from.im, scale, out + 2 * b.start);
-  if (b.lane == 1) {
-    for (int64_t j = 0, at = 0; j < n; ++j, at += b.width)
-      join(b.width, from.re + at, from.im + at, scale, out + 2 * (b.start + j * b.step));
-    return;
-  }
-  store_real(in_parts(b), n, 0, 1, from.re, scale, out);
-  store_real(in_parts(b), n, 0, 1, from.im, scale, out + 1);
 }
 
 // Two buffers of `size` elements, each with real and imaginary parts.

@@ -244,31 +244,30 @@ template <class T> void join(int64_t n, const T* re, const T* im, T scale, T* ou
   }
 }
 
-// f(k, i) for the elements i = k s, ..., k s + s - 1 of rows first <= k < last. Where a row has one
-// element, vectors run along the rows.
-template <class F> FN void each_element(int64_t first, int64_t last, int64_t s, F&& f) {
-  if (s == 1) {
-#pragma GCC ivdep
-    for (int64_t k = first; k < last; ++k) f(k, k);
-    return;
-  }
-  for (int64_t k = first; k < last; ++k) {
-#pragma GCC ivdep
-    for (int64_t i = k * s; i < (k + 1) * s; ++i) f(k, i);
-  }
-}
-
 template <class T>
 void multiply(int64_t n, int64_t s, const T* wr, const T* wi, const T* xr, const T* xi, T* yr,
               T* yi) {
-  each_element(0, n, s, [=](int64_t k, int64_t i) {
-    const T r = xr[i] * wr[k] - xi[i] * wi[k], m = xr[i] * wi[k] + xi[i] * wr[k];
-    yr[i] = r;
-    yi[i] = m;
-  });
+  if (s == 1) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) {
+      const T r = xr[i] * wr[i] - xi[i] * wi[i], m = xr[i] * wi[i] + xi[i] * wr[i];
+      yr[i] = r;
+      yi[i] = m;
+    }
+    return;
+  }
+  for (int64_t j = 0; j < n; ++j) {
+    const T c = wr[j], d = wi[j];
+#pragma GCC ivdep
+    for (int64_t i = j * s; i < (j + 1) * s; ++i) {
+      const T r = xr[i] * c - xi[i] * d, m = xr[i] * d + xi[i] * c;
+      yr[i] = r;
+      yi[i] = m;
+    }
+  }
 }
 
-// Both halves of a pair (k, h - k) at once; a and b are where their elements are.
+// Both halves of a pair (k, h - k) at once; a and b are where their elements begin.
 template <class T>
 void real_after(int64_t h, int64_t s, const T* w, const T* zr, const T* zi, T* xr, T* xi) {
 #pragma GCC ivdep
@@ -280,9 +279,7 @@ void real_after(int64_t h, int64_t s, const T* w, const T* zr, const T* zi, T* x
     xi[h * s + q] = 0;
   }
   const T *wr = w, *wi = w + h / 2 + 1;
-  each_element(1, h / 2 + 1, s, [=](int64_t k, int64_t a) {
-    const int64_t b = a + (h - 2 * k) * s;
-    const T c = wr[k], d = wi[k];
+  auto pair = [&](int64_t a, int64_t b, T c, T d) {
     const T er = (zr[a] + zr[b]) * T(0.5), ei = (zi[a] - zi[b]) * T(0.5);
     const T odd_r = (zi[a] + zi[b]) * T(0.5), odd_i = (zr[b] - zr[a]) * T(0.5);
     const T tr = odd_r * c - odd_i * d, ti = odd_r * d + odd_i * c;
@@ -290,7 +287,16 @@ void real_after(int64_t h, int64_t s, const T* w, const T* zr, const T* zi, T* x
     xi[a] = ei + ti;
     xr[b] = er - tr;
     xi[b] = ti - ei;
-  });
+  };
+  if (s == 1) {
+#pragma GCC ivdep
+    for (int64_t k = 1; k <= h / 2; ++k) pair(k, h - k, wr[k], wi[k]);
+    return;
+  }
+  for (int64_t k = 1; k <= h / 2; ++k) {
+#pragma GCC ivdep
+    for (int64_t q = 0; q < s; ++q) pair(k * s + q, (h - k) * s + q, wr[k], wi[k]);
+  }
 }
 
 template <class T>
@@ -302,9 +308,7 @@ void real_before(int64_t h, int64_t s, const T* w, const T* xr, const T* xi, T* 
     zi[q] = first - last;
   }
   const T *wr = w, *wi = w + h / 2 + 1;
-  each_element(1, h / 2 + 1, s, [=](int64_t k, int64_t a) {
-    const int64_t b = a + (h - 2 * k) * s;
-    const T c = wr[k], d = wi[k];
+  auto pair = [&](int64_t a, int64_t b, T c, T d) {
     const T er = xr[a] + xr[b], ei = xi[a] - xi[b];
     const T dr = xr[a] - xr[b], di = xi[a] + xi[b];
     const T odd_r = dr * c + di * d, odd_i = di * c - dr * d;
@@ -312,7 +316,16 @@ void real_before(int64_t h, int64_t s, const T* w, const T* xr, const T* xi, T* 
     zi[a] = ei + odd_r;
     zr[b] = er + odd_i;
     zi[b] = odd_r - ei;
-  });
+  };
+  if (s == 1) {
+#pragma GCC ivdep
+    for (int64_t k = 1; k <= h / 2; ++k) pair(k, h - k, wr[k], wi[k]);
+    return;
+  }
+  for (int64_t k = 1; k <= h / 2; ++k) {
+#pragma GCC ivdep
+    for (int64_t q = 0; q < s; ++q) pair(k * s + q, (h - k) * s + q, wr[k], wi[k]);
+  }
 }
 
 template <class T> constexpr FftLoops<T> loops() {
