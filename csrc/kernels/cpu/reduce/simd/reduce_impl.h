@@ -23,6 +23,8 @@ template <class T> constexpr bool kIsFloat = is_float<T> || is_half<T>;
 // must be applied after all. Applied to elements once more, op changes nothing.
 template <class R>
 concept HasQuick = requires(typename R::C a) { R::quick(a, a); };
+template <class R>
+concept EndsEarly = requires(typename R::A a) { R::is_final(a); };
 
 template <class R, bool Quick, class V> FN V op_of(V a, V b) {
   if constexpr (Quick) return R::quick(a, b);
@@ -58,7 +60,7 @@ typename R::A row_block(const typename R::T* x, int64_t n, bool far = false) {
       if constexpr (Quick) sum[k] += v;
     };
     for (; i + 4 * w <= n; i += 4 * w) {
-      if constexpr (!HasQuick<R>) {
+      if constexpr (!HasQuick<R> && !EndsEarly<R>) {
         if (far) prefetch(reinterpret_cast<const char*>(x + i) + kAhead, 4 * w * sizeof(*x));
       }
       for (int k = 0; k < 4; ++k) take(i + k * w, k);
@@ -97,7 +99,7 @@ void reduce_rows(const void* data, int64_t rows, int64_t row_stride, int64_t n, 
   for (int64_t r = 0; r < rows; ++r, x += row_stride) {
     if (stride == 1) {
       for (int64_t i = 0; i < n; i += kBlock) {
-        if constexpr (requires { R::is_final(acc[r]); }) {
+        if constexpr (EndsEarly<R>) {
           if (R::is_final(acc[r])) break;
         }
         acc[r] = R::merge(acc[r], row_block<R>(x + i, n - i < kBlock ? n - i : kBlock, far));
