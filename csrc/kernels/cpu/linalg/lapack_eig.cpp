@@ -10,8 +10,7 @@ namespace {
 constexpr int64_t kNear = 320;  // rows of a matrix that fits
 
 template <class T> const simd::EigLoops<T>& eig_loops() {
-  using namespace simd;
-  return loops_of<T>(TAEDA_PICK(eig_kernels));
+  return typed<T>(TAEDA_PICK(eig_kernels));
 }
 
 // LAPACK gives a pair of conjugate eigenvectors of a real matrix as one column of real and one of
@@ -32,14 +31,14 @@ void complex_vectors(int64_t n, const R* imaginary, const R* packed, std::comple
 
 // Of one real matrix, by LAPACK.
 template <class R>
-void eig_real(int64_t n, R* a, std::complex<R>* values, std::complex<R>* vectors, R* work,
-              int64_t lwork, int32_t* info) {
+void eig_real(int64_t n, R* a, std::complex<R>* values, std::complex<R>* vectors,
+              const Workspace<R>& w, int32_t* info) {
   Scratch<R> memory(2 * n), packed(vectors ? n * n : 1);
   R *re = memory.data(), *im = re + n;
   const int64_t ld = leading(n);
   call(Routines<R>::geev, 'N', vectors ? 'V' : 'N', n, a, ld, re, im, packed.data(), ld,
-       packed.data(), ld, work, lwork, info);
-  if (lwork < 0) return;
+       packed.data(), ld, w.work, w.lwork, info);
+  if (w.lwork < 0) return;
   for (int64_t j = 0; j < n; ++j) values[j] = {re[j], im[j]};
   if (vectors) complex_vectors(n, im, packed.data(), vectors);
 }
@@ -80,16 +79,15 @@ template <class T>
 void eig(int64_t batch, int64_t n, T* a, std::complex<Real<T>>* values,
          std::complex<Real<T>>* vectors, int32_t* info) {
   using R = Real<T>;
-  each_with_work<T>(batch, product(n, n, n) * 10, [&](int64_t i, T* work, int64_t lwork) {
+  auto one = [&](int64_t i, const Workspace<T>& w) {
     T* x = a + i * n * n;
     auto *to = values + i * n, *v = vectors ? vectors + i * n * n : nullptr;
     if constexpr (is_complex<T>) {
       const int64_t ld = leading(n);
-      Scratch<R> rwork(2 * n);
-      call(Routines<T>::geev, 'N', v ? 'V' : 'N', n, x, ld, to, work, ld, v ? v : work, ld, work,
-           lwork, rwork.data(), info + i);
+      call(Routines<T>::geev, 'N', v ? 'V' : 'N', n, x, ld, to, w.work, ld, v ? v : w.work, ld,
+           w.work, w.lwork, w.rwork, info + i);
     } else {
-      if (lwork > 0 && n > 1 && n <= kNear) {
+      if (w.lwork > 0 && n > 1 && n <= kNear) {
         Scratch<T> space(simd::EigLoops<T>::space(n));
         if (eig_loops<T>().eig(n, x, reinterpret_cast<R*>(to), reinterpret_cast<R*>(v),
                                space.data())) {
@@ -97,62 +95,45 @@ void eig(int64_t batch, int64_t n, T* a, std::complex<Real<T>>* values,
           return;
         }
       }
-      eig_real(n, x, to, v, work, lwork, info + i);
+      eig_real(n, x, to, v, w, info + i);
     }
-  });
+  };
+  each_with_work<T>(batch, product(n, n, n) * 10, one, 2 * n);
 }
 
 template <class T>
 void svd(Shape s, bool full, bool any_signs, T* a, Real<T>* values, T* u, T* vh, int32_t* info) {
-  using R = Real<T>;
   const int64_t m = s.rows, n = s.cols, k = std::min(m, n), wide = std::max(m, n);
   const int64_t u_step = m * (full ? m : k), vh_step = n * (full ? n : k);
-  const int64_t lrwork = !is_complex<T> ? 1
-                         : u            ? std::max(5 * k * k + 7 * k, 2 * wide * k + 2 * k * k + k)
-                                        : 7 * k;
   narrow(5 * product(k, k) + 2 * product(wide, k) + 8 * static_cast<double>(wide));
-  // One matrix. u and vh are not read where they are not wanted, but must not be null.
-  auto run = [&](int64_t i, T* work, int64_t lwork, [[maybe_unused]] R* rwork, int* iwork) {
-    const char job = !u ? 'N' : full ? 'A' : 'S';
-    const int64_t ldu = leading(m), ldvh = leading(full ? n : k);
-    T *x = a + i * m * n, *left = u ? u + i * u_step : work, *right = vh ? vh + i * vh_step : work;
-    if constexpr (is_complex<T>)
-      call(Routines<T>::gesdd, job, m, n, x, ldu, values + i * k, left, ldu, right, ldvh, work,
-           lwork, rwork, iwork, info + i);
-    else
-      call(Routines<T>::gesdd, job, m, n, x, ldu, values + i * k, left, ldu, right, ldvh, work,
-           lwork, iwork, info + i);
-  };
-  const double work = product(m, n, k) * 8;
-  const bool rotated = !u || (any_signs && (!full || m == n));
-  const int64_t lanes = rotated ? rotated_together<T>(m, n) : 0;
   if (s.batch == 0) return;
-  T answer{};
-  R unused{};
-  int int_unused = 0;
-  run(0, &answer, -1, &unused, &int_unused);
-  const int64_t lwork = work_size(answer);
-  auto alone = [&](int64_t i) {
+  // One matrix. u and vh are not read where they are not wanted, but must not be null.
+  auto run = [&](int64_t i, const Workspace<T>& w) {
+    const char job = !u ? 'N' : full ? 'A' : 'S';
+    call(Routines<T>::gesdd, job, m, n, a + i * m * n, leading(m), values + i * k,
+         u ? u + i * u_step : w.work, leading(m), vh ? vh + i * vh_step : w.work,
+         leading(full ? n : k), w.work, w.lwork, if_complex<T>(w.rwork), w.iwork, info + i);
+  };
+  const int64_t lrwork =
+      u ? std::max(5 * k * k + 7 * k, 2 * wide * k + 2 * k * k + k) : std::max<int64_t>(1, 7 * k);
+  const WorkSizes<T> sizes([&](const Workspace<T>& w) { run(0, w); }, is_complex<T> ? lrwork : 1,
+                           8 * k);
+  auto one = [&](int64_t i) {
     if constexpr (!is_complex<T>) {
       if (u && !full && m > 0 && 6 * n >= 11 * m &&
           svd_wide(m, n, a + i * m * n, values + i * k, u + i * u_step, vh + i * vh_step, info + i))
         return;
     }
-    Scratch<T> space(lwork);
-    Scratch<R> rwork(lrwork);
-    Scratch<int> iwork(8 * k);
-    run(i, space.data(), lwork, rwork.data(), iwork.data());
+    sizes.use([&](const Workspace<T>& w) { run(i, w); });
   };
-  auto together = [&]([[maybe_unused]] int64_t i, [[maybe_unused]] int64_t count) {
-    if constexpr (!is_complex<T>) {
-      std::fill_n(info + i, count, 0);
-      return batched_loops<T>().svd(count, m, n, a + i * m * n, values + i * k,
-                                    u ? u + i * u_step : nullptr, vh ? vh + i * vh_step : nullptr);
-    }
-    return false;
+  auto some = [&](const auto& loops, int64_t i, int64_t count) {
+    std::fill_n(info + i, count, 0);
+    return loops.svd(count, m, n, a + i * m * n, values + i * k, u ? u + i * u_step : nullptr,
+                     vh ? vh + i * vh_step : nullptr);
   };
-  each_together(s.batch, work, std::max<int64_t>(lanes, 1),
-                lanes ? least_to_rotate(lanes, m, n) : 2, together, alone);
+  const bool rotated = !u || (any_signs && (!full || m == n));
+  each_together<T>(s.batch, product(m, n, k) * 8,
+                   rotated ? rotated_together<T>(s.batch, m, n) : Together{}, some, one);
 }
 
 #define TAEDA_INSTANTIATE(T)                                                                 \

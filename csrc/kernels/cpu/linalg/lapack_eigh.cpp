@@ -16,8 +16,7 @@ constexpr int64_t kNear = 160;  // rows of a matrix that no longer fits
 constexpr int64_t kPiece = 64;  // rows of a piece of the tridiagonal matrix
 
 template <class T> const simd::EighLoops<T>& eigh_loops() {
-  using namespace simd;
-  return loops_of<T>(TAEDA_PICK(eigh_kernels));
+  return typed<T>(TAEDA_PICK(eigh_kernels));
 }
 
 // Merges two neighbouring pieces of n1 and n - n1 rows, n1 <= n / 2. d: their eigenvalues; q: their
@@ -212,27 +211,15 @@ template <class T> bool eigh_near(int64_t n, bool upper, bool vectors, T* a, T* 
 template <class T>
 void eigh(int64_t batch, int64_t n, bool upper, bool vectors, T* a, Real<T>* values,
           int32_t* info) {
-  using R = Real<T>;
   narrow(2 * product(n, n) + 6 * static_cast<double>(n) + 1);
   if (batch == 0) return;
-  auto run = [&](int64_t i, T* work, int64_t lwork, [[maybe_unused]] R* rwork,
-                 [[maybe_unused]] int64_t lrwork, int* iwork, int64_t liwork) {
-    const char job = vectors ? 'V' : 'N';
-    T* x = a + i * n * n;
-    if constexpr (is_complex<T>)
-      call(Routines<T>::syevd, job, triangle(upper), n, x, leading(n), values + i * n, work, lwork,
-           rwork, lrwork, iwork, liwork, info + i);
-    else
-      call(Routines<T>::syevd, job, triangle(upper), n, x, leading(n), values + i * n, work, lwork,
-           iwork, liwork, info + i);
+  auto run = [&](int64_t i, const Workspace<T>& w) {
+    call(Routines<T>::syevd, vectors ? 'V' : 'N', triangle(upper), n, a + i * n * n, leading(n),
+         values + i * n, w.work, w.lwork, if_complex<T>(w.rwork), if_complex<T>(w.lrwork), w.iwork,
+         w.liwork, info + i);
   };
-  T answer{};
-  R real_answer{};
-  int int_answer = 0;
-  run(0, &answer, -1, &real_answer, -1, &int_answer, -1);
-  const int64_t lwork = work_size(answer), lrwork = work_size(real_answer),
-                liwork = std::max(int_answer, 1);
-  auto alone = [&](int64_t i) {
+  const WorkSizes<T> sizes([&](const Workspace<T>& w) { run(0, w); });
+  auto one = [&](int64_t i) {
     if constexpr (!is_complex<T>) {
       T* x = a + i * n * n;
       info[i] = 0;
@@ -242,23 +229,16 @@ void eigh(int64_t batch, int64_t n, bool upper, bool vectors, T* a, Real<T>* val
         return;
       }
     }
-    Scratch<T> work(lwork);
-    Scratch<R> rwork(lrwork);
-    Scratch<int> iwork(liwork);
-    run(i, work.data(), lwork, rwork.data(), lrwork, iwork.data(), liwork);
+    sizes.use([&](const Workspace<T>& w) { run(i, w); });
   };
-  auto together = [&]([[maybe_unused]] int64_t i, [[maybe_unused]] int64_t count) {
-    if constexpr (!is_complex<T>) {
-      T* x = a + i * n * n;
-      std::fill_n(info + i, count, 0);
-      return batched_loops<T>().eigh(count, n, upper, x, values + i * n, vectors ? x : nullptr);
-    }
-    return false;
+  auto some = [&](const auto& loops, int64_t i, int64_t count) {
+    T* x = a + i * n * n;
+    std::fill_n(info + i, count, 0);
+    return loops.eigh(count, n, upper, x, values + i * n, vectors ? x : nullptr);
   };
   // The vectors of 2x2 matrices have the same signs in all libraries, those of larger ones do not.
-  const int64_t lanes = vectors && n == 2 ? 0 : rotated_together<T>(n, n);
-  each_together(batch, product(n, n, n) * 4, std::max<int64_t>(lanes, 1),
-                lanes ? least_to_rotate(lanes, n, n) : 2, together, alone);
+  const Together how = vectors && n == 2 ? Together{} : rotated_together<T>(batch, n, n);
+  each_together<T>(batch, product(n, n, n) * 4, how, some, one);
 }
 
 #define TAEDA_INSTANTIATE(T) \

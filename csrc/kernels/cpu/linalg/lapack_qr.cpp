@@ -12,8 +12,7 @@
 namespace taeda::cpu::lapack {
 
 template <class T> const simd::ReflectorLoops<T>& reflector_loops() {
-  using namespace simd;
-  return loops_of<T>(TAEDA_PICK(reflector_kernels));
+  return typed<T>(TAEDA_PICK(reflector_kernels));
 }
 
 namespace {
@@ -180,19 +179,17 @@ template <class T> void qr_factor(Shape s, T* a, T* tau) {
   const int64_t m = s.rows, n = s.cols, k = std::min(m, n), size = m * n;
   const double work = product(m, n, k) * 2;
   if constexpr (is_complex<T>) {
-    each_with_work<T>(s.batch, work, [&](int64_t i, T* space, int64_t lwork) {
+    each_with_work<T>(s.batch, work, [&](int64_t i, const Workspace<T>& w) {
       int info = 0;
-      call(Routines<T>::geqrf, m, n, a + i * size, leading(m), tau + i * k, space, lwork, &info);
+      call(Routines<T>::geqrf, m, n, a + i * size, leading(m), tau + i * k, w.work, w.lwork, &info);
     });
   } else {
     narrow(m), narrow(n);
-    const int64_t lanes = factored_together<T>(m, n);
-    auto alone = [&](int64_t i) { factor_qr(m, n, a + i * size, tau + i * k); };
-    auto together = [&](int64_t i, int64_t count) {
-      return batched_loops<T>().qr(count, m, n, a + i * size, tau + i * k);
+    auto some = [&](const auto& loops, int64_t i, int64_t count) {
+      return loops.qr(count, m, n, a + i * size, tau + i * k);
     };
-    each_together(s.batch, work, std::max<int64_t>(lanes, 1), lanes ? least_to_factor(m, n) : 2,
-                  together, alone);
+    auto one = [&](int64_t i) { factor_qr(m, n, a + i * size, tau + i * k); };
+    each_together<T>(s.batch, work, factored_together<T>(s.batch, m, n), some, one);
   }
 }
 
@@ -200,19 +197,18 @@ template <class T> void reflectors_to_q(Shape s, int64_t k, T* a, const T* tau) 
   const int64_t m = s.rows, n = s.cols, size = m * n;
   const double work = product(m, n, k) * 2;
   if constexpr (is_complex<T>) {
-    each_with_work<T>(s.batch, work, [&](int64_t i, T* space, int64_t lwork) {
+    each_with_work<T>(s.batch, work, [&](int64_t i, const Workspace<T>& w) {
       int info = 0;
-      call(Routines<T>::orgqr, m, n, k, a + i * size, leading(m), tau + i * k, space, lwork, &info);
+      call(Routines<T>::orgqr, m, n, k, a + i * size, leading(m), tau + i * k, w.work, w.lwork,
+           &info);
     });
   } else {
-    const int64_t lanes = factored_together<T>(m, n);
-    auto alone = [&](int64_t i) { make_q(m, n, k, a + i * size, tau + i * k); };
-    auto together = [&](int64_t i, int64_t count) {
-      batched_loops<T>().q(count, m, n, k, a + i * size, tau + i * k);
+    auto some = [&](const auto& loops, int64_t i, int64_t count) {
+      loops.q(count, m, n, k, a + i * size, tau + i * k);
       return true;
     };
-    each_together(s.batch, work, std::max<int64_t>(lanes, 1), lanes ? least_to_factor(m, n) : 2,
-                  together, alone);
+    auto one = [&](int64_t i) { make_q(m, n, k, a + i * size, tau + i * k); };
+    each_together<T>(s.batch, work, factored_together<T>(s.batch, m, n), some, one);
   }
 }
 
@@ -222,10 +218,10 @@ void multiply_by_q(Shape s, bool left, Trans trans, int64_t k, const T* a, const
   const double work = product(m, n, k) * 4;
   const bool transposed = trans != Trans::No;
   if constexpr (is_complex<T>) {
-    each_with_work<T>(s.batch, work, [&](int64_t i, T* space, int64_t lwork) {
+    each_with_work<T>(s.batch, work, [&](int64_t i, const Workspace<T>& w) {
       int info = 0;
       call(Routines<T>::ormqr, left ? 'L' : 'R', transposed ? 'C' : 'N', m, n, k, a + i * high * k,
-           leading(high), tau + i * k, c + i * m * n, leading(m), space, lwork, &info);
+           leading(high), tau + i * k, c + i * m * n, leading(m), w.work, w.lwork, &info);
     });
   } else {
     each(s.batch, work, [&](int64_t begin, int64_t end) {

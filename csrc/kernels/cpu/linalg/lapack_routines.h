@@ -3,8 +3,8 @@
 
 #include <complex>
 #include <limits>
+#include <tuple>
 #include <type_traits>
-#include <utility>
 
 #include "base/error.h"
 #include "kernels/cpu/linalg/lapack.h"
@@ -26,16 +26,24 @@ struct Size {
   explicit Size(int64_t size) : n(narrow(size)) {}
   operator const int*() const { return &n; }
 };
+// An argument that only the routines for complex numbers have.
+struct Nothing {};
+template <class T, class A> auto if_complex(A a) {
+  if constexpr (is_complex<T>) return a;
+  else return Nothing{};
+}
 template <class A> auto argument(const A& a) {
-  if constexpr (std::is_same_v<A, int64_t>) return Size(a);
-  else if constexpr (std::is_pointer_v<A>) return a;
-  else return &a;
+  if constexpr (std::is_same_v<A, Nothing>) return std::tuple{};
+  else if constexpr (std::is_same_v<A, int64_t>) return std::tuple{Size(a)};
+  else if constexpr (std::is_pointer_v<A>) return std::tuple{a};
+  else return std::tuple{&a};
+}
+template <class A> auto length_of(const A&) {
+  if constexpr (std::is_same_v<A, char>) return std::tuple{size_t{1}};
+  else return std::tuple{};
 }
 template <class... P, class... A> void call(void (*routine)(P...), const A&... a) {
-  constexpr size_t texts = (size_t{0} + ... + std::is_same_v<A, char>);
-  [&]<size_t... I>(std::index_sequence<I...>) {
-    routine(argument(a)..., (static_cast<void>(I), size_t{1})...);
-  }(std::make_index_sequence<texts>{});
+  std::apply(routine, std::tuple_cat(argument(a)..., length_of(a)...));
 }
 
 // A leading dimension: at least 1.

@@ -6,6 +6,7 @@ namespace {
 
 constexpr int64_t kRecursive = 384;  // columns of an LU or Cholesky factor worth several threads
 constexpr int64_t kStrip = 128;      // columns that a thread takes
+constexpr int64_t kSmallCholesky = 8;
 
 // f(matrix, first, count) over the right sides of every matrix, each of which takes some `work`;
 // those of large matrices are cut into blocks.
@@ -144,32 +145,22 @@ template <class T> void solve_triangular(Shape s, Triangle how, const T* a, int6
 }
 
 template <class T> void cholesky(int64_t batch, int64_t n, bool upper, T* a, int32_t* info) {
-  const double work = product(n, n, n) / 3;
-  if constexpr (!is_complex<T>) {
-    if (n <= kSmallCholesky) {
-      const int64_t lanes = batched_loops<T>().lanes;
-      return each(
-          batch, work,
-          [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; i += lanes)
-              batched_loops<T>().cholesky(std::min(lanes, end - i), n, upper, a + i * n * n,
-                                          info + i);
-            for (int64_t i = begin; i < end; ++i) clear_triangle(n, !upper, a + i * n * n);
-          },
-          lanes);
+  auto some = [&](const auto& loops, int64_t i, int64_t count) {
+    loops.cholesky(count, n, upper, a + i * n * n, info + i);
+    for (int64_t j = i; j < i + count; ++j) clear_triangle(n, !upper, a + j * n * n);
+    return true;
+  };
+  auto one = [&](int64_t i) {
+    T* x = a + i * n * n;
+    info[i] = cholesky_recursive(n, upper, x, n);
+    // OpenBLAS takes a NaN for positive.
+    for (int64_t j = 0; info[i] == 0 && j < n; ++j) {
+      if (!(std::real(x[j * (n + 1)]) > 0)) info[i] = narrow(j + 1);
     }
-  }
-  each(batch, work, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      T* x = a + i * n * n;
-      info[i] = cholesky_recursive(n, upper, x, n);
-      // OpenBLAS takes a NaN for positive.
-      for (int64_t j = 0; info[i] == 0 && j < n; ++j) {
-        if (!(std::real(x[j * (n + 1)]) > 0)) info[i] = narrow(j + 1);
-      }
-      clear_triangle(n, !upper, x);
-    }
-  });
+    clear_triangle(n, !upper, x);
+  };
+  const Together how = n <= kSmallCholesky ? factored_together<T>(batch, n, n) : Together{};
+  each_together<T>(batch, product(n, n, n) / 3, how, some, one);
 }
 
 template <class T>
@@ -194,59 +185,42 @@ void cholesky_inverse(int64_t batch, int64_t n, bool upper, T* a, int32_t* info)
 }
 
 template <class T> void lu_factor(Shape s, T* a, int32_t* pivots, int32_t* info) {
-  const int64_t k = std::min(s.rows, s.cols), size = s.rows * s.cols;
-  const double work = product(s.rows, s.cols, k);
-  if constexpr (!is_complex<T>) {
-    const int64_t lanes = factored_together<T>(s.rows, s.cols);
-    if (lanes && s.batch >= least_to_factor(s.rows, s.cols)) {
-      return each(
-          s.batch, work,
-          [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; i += lanes)
-              batched_loops<T>().lu(std::min(lanes, end - i), s.rows, s.cols, a + i * size,
-                                    pivots + i * k, info + i);
-          },
-          lanes);
-    }
-  }
-  each(s.batch, work, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      info[i] = lu_recursive(s.rows, s.cols, a + i * size, s.rows, pivots + i * k);
-  });
+  const int64_t m = s.rows, n = s.cols, k = std::min(m, n), size = m * n;
+  auto some = [&](const auto& loops, int64_t i, int64_t count) {
+    loops.lu(count, m, n, a + i * size, pivots + i * k, info + i);
+    return true;
+  };
+  auto one = [&](int64_t i) { info[i] = lu_recursive(m, n, a + i * size, m, pivots + i * k); };
+  each_together<T>(s.batch, product(m, n, k), factored_together<T>(s.batch, m, n), some, one);
 }
 
 template <class T>
 void lu_solve(Shape s, Trans trans, const T* lu, int64_t lu_step, const int32_t* pivots,
               int64_t pivot_step, T* b) {
   const int64_t n = s.rows;
-  if constexpr (!is_complex<T>) {
-    const int64_t lanes = s.cols <= n ? factored_together<T>(n, n) : 0;
-    if (lanes && s.batch >= least_to_factor(n, n)) {
-      return each(
-          s.batch, 2 * product(n, n, s.cols),
-          [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; i += lanes)
-              batched_loops<T>().lu_solve(std::min(lanes, end - i), n, s.cols, trans != Trans::No,
-                                          lu + i * lu_step, lu_step, pivots + i * pivot_step,
-                                          pivot_step, b + i * n * s.cols);
-          },
-          lanes);
-    }
-  }
-  each_block(s.batch, s.cols, 2 * product(n, n), [&](int64_t i, int64_t first, int64_t count) {
+  auto sides = [&](int64_t i, int64_t first, int64_t count) {
     int info = 0;
     call(Routines<T>::getrs, code(trans), n, count, lu + i * lu_step, leading(n),
          pivots + i * pivot_step, b + (i * s.cols + first) * n, leading(n), &info);
-  });
+  };
+  const Together how = s.cols <= n ? factored_together<T>(s.batch, n, n) : Together{};
+  if (!how.lanes) return each_block(s.batch, s.cols, 2 * product(n, n), sides);
+  auto some = [&](const auto& loops, int64_t i, int64_t count) {
+    loops.lu_solve(count, n, s.cols, trans != Trans::No, lu + i * lu_step, lu_step,
+                   pivots + i * pivot_step, pivot_step, b + i * n * s.cols);
+    return true;
+  };
+  each_together<T>(s.batch, 2 * product(n, n, s.cols), how, some,
+                   [&](int64_t i) { sides(i, 0, s.cols); });
 }
 
 template <class T>
 void ldl_factor(int64_t batch, int64_t n, bool hermitian, T* a, int32_t* pivots, int32_t* info) {
   const auto factor = hermitian ? Routines<T>::hetrf : Routines<T>::sytrf;
-  each_with_work<T>(batch, product(n, n, n) / 3, [&](int64_t i, T* work, int64_t lwork) {
+  each_with_work<T>(batch, product(n, n, n) / 3, [&](int64_t i, const Workspace<T>& w) {
     T* x = a + i * n * n;
-    call(factor, 'L', n, x, leading(n), pivots + i * n, work, lwork, info + i);
-    if (lwork > 0) clear_triangle(n, true, x);
+    call(factor, 'L', n, x, leading(n), pivots + i * n, w.work, w.lwork, info + i);
+    if (w.lwork > 0) clear_triangle(n, true, x);
   });
 }
 

@@ -14,12 +14,6 @@ extern "C" void scipy_openblas_set_num_threads(int count);
 
 namespace taeda::cpu::lapack {
 
-// Of a table of kernels that has one for each of both types of real numbers.
-template <class T, class Kernels> const auto& loops_of(const Kernels& kernels) {
-  if constexpr (sizeof(T) == 4) return kernels.f32;
-  else return kernels.f64;
-}
-
 // f(begin, end) over a batch, each matrix of which takes some `work` multiplications. It is cut at
 // multiples of `together`.
 template <class F> void each(int64_t batch, double work, F&& f, int64_t together = 1) {
@@ -36,62 +30,93 @@ template <class T> int64_t work_size(T answer) {
   return std::max(1, narrow(sizeof(Real<T>) == 4 ? std::ceil(n * (1 + 1e-6)) : n));
 }
 
-// f(i, work, lwork) for each matrix of a batch; asked for the size of its work space once before,
-// by lwork = -1.
-template <class T, class F> void each_with_work(int64_t batch, double work, F&& f) {
+// What a routine works in: arrays of the matrix's own type, of real numbers and of integers.
+template <class T> struct Workspace {
+  T* work;
+  int64_t lwork;
+  Real<T>* rwork;
+  int64_t lrwork;
+  int* iwork;
+  int64_t liwork;
+};
+template <class T> class WorkSizes {
+ public:
+  // Asks f(workspace), a call of a routine, with -1 for sizes. Not all routines tell how many real
+  // numbers and integers they need: those are the least.
+  template <class F> explicit WorkSizes(F&& f, int64_t least_rwork = 1, int64_t least_iwork = 1) {
+    T answer{};
+    Real<T> real_answer{};
+    int int_answer = 0;
+    f(Workspace<T>{&answer, -1, &real_answer, -1, &int_answer, -1});
+    lwork_ = work_size(answer);
+    lrwork_ = std::max(least_rwork, work_size(real_answer));
+    liwork_ = std::max(least_iwork, int64_t{int_answer});
+  }
+  // f(workspace) with as much as was asked for.
+  template <class F> void use(F&& f) const {
+    Scratch<T> work(lwork_);
+    Scratch<Real<T>> rwork(lrwork_);
+    Scratch<int> iwork(liwork_);
+    f(Workspace<T>{work.data(), lwork_, rwork.data(), lrwork_, iwork.data(), liwork_});
+  }
+
+ private:
+  int64_t lwork_, lrwork_, liwork_;
+};
+
+// f(i, workspace) for each matrix of a batch; asked for the workspace's sizes once before.
+template <class T, class F>
+void each_with_work(int64_t batch, double work, F&& f, int64_t least_rwork = 1) {
   if (batch == 0) return;
-  T answer{};
-  f(int64_t{0}, &answer, int64_t{-1});
-  const int64_t lwork = work_size(answer);
+  const WorkSizes<T> sizes([&](const Workspace<T>& w) { f(int64_t{0}, w); }, least_rwork);
   each(batch, work, [&](int64_t begin, int64_t end) {
-    Scratch<T> space(lwork);
-    for (int64_t i = begin; i < end; ++i) f(i, space.data(), lwork);
+    sizes.use([&](const Workspace<T>& w) {
+      for (int64_t i = begin; i < end; ++i) f(i, w);
+    });
   });
 }
 
 template <class T> const simd::BatchedLoops<T>& batched_loops() {
-  using namespace simd;
-  return loops_of<T>(TAEDA_PICK(batched_kernels));
+  return typed<T>(TAEDA_PICK(batched_kernels));
 }
 
-// How many matrices are factored together; 0 where each is on its own.
-template <class T> int64_t factored_together(int64_t rows, int64_t cols) {
+// How many matrices of a batch are computed together, and how few of them are not worth it, since
+// lanes without a matrix compute for nothing. No lanes: each is on its own.
+struct Together {
+  int64_t lanes = 0, least = 1;
+};
+template <class T> Together factored_together(int64_t batch, int64_t rows, int64_t cols) {
+  const int64_t size = std::max(rows, cols);
   if constexpr (!is_complex<T>) {
-    if (std::max(rows, cols) <= simd::kSmallMatrix) return batched_loops<T>().lanes;
+    if (size <= simd::kSmallMatrix && (batch > 1 || size <= 8)) return {batched_loops<T>().lanes};
   }
-  return 0;
+  return {};
 }
-// And how few of them are not worth it: lanes without a matrix compute for nothing.
-inline int64_t least_to_factor(int64_t rows, int64_t cols) {
-  return std::max(rows, cols) > 8 ? 2 : 1;
-}
-constexpr int64_t kSmallCholesky = 8;
 // The same for Jacobi's rotations, which take several times the arithmetic of other methods and so
 // need many lanes for larger matrices.
-template <class T> int64_t rotated_together(int64_t rows, int64_t cols) {
-  const int64_t lanes = factored_together<T>(rows, cols);
-  return std::max(rows, cols) <= std::max<int64_t>(8, 2 * lanes) ? lanes : 0;
-}
-inline int64_t least_to_rotate(int64_t lanes, int64_t rows, int64_t cols) {
-  const int64_t size = std::max(rows, cols);
-  return size > 8 ? lanes / 2 : size > 2 ? 2 : 1;
+template <class T> Together rotated_together(int64_t batch, int64_t rows, int64_t cols) {
+  const int64_t lanes = factored_together<T>(batch, rows, cols).lanes, size = std::max(rows, cols);
+  if (size > std::max<int64_t>(8, 2 * lanes)) return {};
+  return {lanes, size > 8 ? lanes / 2 : size > 2 ? 2 : 1};
 }
 
-// together(first, count) for up to `lanes` matrices of a batch; alone(matrix) for each where it
-// returns false, and where fewer than `least` are left.
-template <class F, class G>
-void each_together(int64_t batch, double work, int64_t lanes, int64_t least, F&& together,
-                   G&& alone) {
+// some(loops, first, count) for up to how.lanes real matrices of a batch, one(matrix) for each
+// where it returns false.
+template <class T, class F, class G>
+void each_together(int64_t batch, double work, Together how, F&& some, G&& one) {
+  const int64_t step = std::max<int64_t>(how.lanes, 1);
   each(
       batch, work,
       [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; i += lanes) {
-          const int64_t count = std::min(lanes, end - i);
-          if (count >= least && together(i, count)) continue;
-          for (int64_t j = i; j < i + count; ++j) alone(j);
+        for (int64_t i = begin; i < end; i += step) {
+          const int64_t count = std::min(step, end - i);
+          if constexpr (!is_complex<T>) {
+            if (how.lanes && count >= how.least && some(batched_loops<T>(), i, count)) continue;
+          }
+          for (int64_t j = i; j < i + count; ++j) one(j);
         }
       },
-      lanes);
+      step);
 }
 
 // op(t) x = b for b (n x sides), or x op(t) = b for b (sides x n) unless how.left; t: n x n

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/simd/pick.h"
+
 namespace taeda::cpu::simd {
 
 constexpr int64_t kSmallMatrix = 16;  // rows and columns at most
@@ -42,17 +44,6 @@ struct BatchedKernels {
   BatchedLoops<double> f64;
 };
 
-namespace v2 {
-extern const BatchedKernels batched_kernels;
-}
-namespace v3 {
-extern const BatchedKernels batched_kernels;
-}
-namespace v4 {
-extern const BatchedKernels batched_kernels;
-}
-namespace base {
-extern const BatchedKernels batched_kernels;
-}
+TAEDA_TABLES(BatchedKernels, batched_kernels)
 
 }  // namespace taeda::cpu::simd

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/simd/pick.h"
+
 namespace taeda::cpu::simd {
 
 template <class T> struct EigLoops {
@@ -21,17 +23,6 @@ struct EigKernels {
   EigLoops<double> f64;
 };
 
-namespace v2 {
-extern const EigKernels eig_kernels;
-}
-namespace v3 {
-extern const EigKernels eig_kernels;
-}
-namespace v4 {
-extern const EigKernels eig_kernels;
-}
-namespace base {
-extern const EigKernels eig_kernels;
-}
+TAEDA_TABLES(EigKernels, eig_kernels)
 
 }  // namespace taeda::cpu::simd

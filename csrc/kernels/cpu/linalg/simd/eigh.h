@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/simd/pick.h"
+
 namespace taeda::cpu::simd {
 
 template <class T> struct EighLoops {
@@ -26,17 +28,6 @@ struct EighKernels {
   EighLoops<double> f64;
 };
 
-namespace v2 {
-extern const EighKernels eigh_kernels;
-}
-namespace v3 {
-extern const EighKernels eigh_kernels;
-}
-namespace v4 {
-extern const EighKernels eigh_kernels;
-}
-namespace base {
-extern const EighKernels eigh_kernels;
-}
+TAEDA_TABLES(EighKernels, eigh_kernels)
 
 }  // namespace taeda::cpu::simd

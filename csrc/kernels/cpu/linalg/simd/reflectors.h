@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/simd/pick.h"
+
 namespace taeda::cpu::simd {
 
 template <class T> struct ReflectorLoops {
@@ -30,17 +32,6 @@ struct ReflectorKernels {
   ReflectorLoops<double> f64;
 };
 
-namespace v2 {
-extern const ReflectorKernels reflector_kernels;
-}
-namespace v3 {
-extern const ReflectorKernels reflector_kernels;
-}
-namespace v4 {
-extern const ReflectorKernels reflector_kernels;
-}
-namespace base {
-extern const ReflectorKernels reflector_kernels;
-}
+TAEDA_TABLES(ReflectorKernels, reflector_kernels)
 
 }  // namespace taeda::cpu::simd
