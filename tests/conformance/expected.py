@@ -1,5 +1,7 @@
 """Where taeda is known to differ from PyTorch's op database, each with its reason."""
 
+from tests.conformance.signatures import OLD
+
 # Entries that leave memory as it is: only shapes are compared.
 UNINITIALISED = {
     "empty",
@@ -173,4 +175,33 @@ OUT_OF_SCOPE: dict[str, str] = {
     "torch._scaled_mm_v2": "8-bit floating dtypes can be stored, not multiplied",
     "torch.ops.aten._efficient_attention_forward": "CUDA only",
     "torch.ops.aten._flash_attention_forward": "CUDA only",
+}
+
+# Key, or (key, form of the call) -> why a call is taken or refused otherwise than by PyTorch.
+_OLD = "numbers that multiply tensors are given by keyword; PyTorch has deprecated the other signatures"
+SIGNATURES: dict[str | tuple[str, str], str] = {
+    (
+        "split",
+        "keyword",
+    ): "the input's keyword is `input`, as in every other function, not `tensor`",
+    ("split-list_args", "keyword"): "the input's keyword is `input`, not `tensor`",
+    **{
+        (key, f"old{form}: {signature}"): _OLD
+        for key, signatures in {**OLD, "addmm-decomposed": OLD["addmm"]}.items()
+        for signature in signatures
+        for form in ("", " method")
+    },
+    **{(key, "all positional"): _OLD for key in ("add", "sub", "rsub")},
+    **{(key, "method, all positional"): _OLD for key in ("add", "sub")},
+    "matrix_exp": "rounding: the entries are as large as 1e3, and sums are added up in another order",
+    "masked.argmax": "indices are int64; PyTorch gives them the dtype of the input",
+    "masked.argmin": "indices are int64; PyTorch gives them the dtype of the input",
+    **{
+        (f"norm{variant}", "all positional"): "`out` and `dtype` are given by keyword"
+        for variant in ("", "-nuc", "-fro", "-inf")
+    },
+    **{
+        (f"__r{name}__", "method, keyword"): "Python calls it by position"
+        for name in ("matmul", "mod", "pow", "sub")
+    },
 }
