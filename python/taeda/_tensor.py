@@ -78,8 +78,12 @@ def _new_tensor(
     return _C.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
-def _new(self: Any, *args: Any) -> Any:
+def _new(self: Any, *args: Any, size: Any = None) -> Any:
     """Return a tensor of this dtype: ``new(2, 3)`` by sizes, ``new([1, 2])`` by values."""
+    if size is not None:
+        if args:
+            raise TypeError("new() takes either sizes or values, or size=, not both")
+        return _C._legacy_tensor(self.dtype, *size)
     return _C._legacy_tensor(self.dtype, *args)
 
 
@@ -260,9 +264,33 @@ def _is_nonzero(self: Any) -> bool:
     return bool(self)
 
 
-def _resize_as(self: Any, the_template: Any) -> Any:
-    """Change the sizes, in place, to those of another tensor."""
-    return self.resize_(the_template.shape)
+def _resize_as(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
+    """Change the sizes, in place, to those of another tensor.
+
+    Args:
+        the_template: the other tensor.
+        memory_format: the order of the dimensions in memory; contiguous by default, and the other
+            tensor's for ``preserve_format``.
+    """
+    if memory_format is _C.preserve_format:
+        memory_format = None
+        for format, rank in ((_C.channels_last, 4), (_C.channels_last_3d, 5)):
+            fits = the_template.dim() == rank and not the_template.is_contiguous()
+            if fits and the_template.is_contiguous(memory_format=format):
+                memory_format = format
+    return _resize(self, the_template.shape, memory_format=memory_format)
+
+
+def _resize(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None) -> Any:
+    """`resize_` with keyword arguments."""
+    if size is not None:
+        sizes = (*sizes, size)
+    shape = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    self.resize_(shape)
+    if memory_format is None or memory_format is _C.contiguous_format:
+        return self
+    strides = _C.ops.empty(shape, device="meta", memory_format=memory_format).stride()
+    return self.set_(self.untyped_storage(), self.storage_offset(), shape, strides)
 
 
 def _sum_to_size(self: Any, *size: Any) -> Any:

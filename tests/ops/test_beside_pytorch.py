@@ -250,3 +250,22 @@ def test_attention_over_an_empty_batch():
         return shapes
 
     assert_agree(program)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda lib, x: x.new(size=(2, 3)).shape,
+        lambda lib, x: x.new(2, 3).shape,
+        lambda lib, x: lib.zeros(1).resize_as_(x[None, None], memory_format=lib.channels_last),
+        lambda lib, x: lib.histogramdd(x, (2, 2), None, None, False),
+    ],
+)
+def test_arguments_of_methods_that_are_no_operations(program):
+    def shapes(lib):
+        found = program(lib, lib.ones(2, 2))
+        if hasattr(found, "stride"):
+            return [list(found.shape), list(found.stride())]
+        return list(found) if isinstance(found, lib.Size) else plain(found)
+
+    assert_agree(shapes)
