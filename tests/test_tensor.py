@@ -359,10 +359,12 @@ def test_dtype_conversions():
 
 
 def test_cuda_says_what_is_missing():
-    with raises(RuntimeError, "no CUDA support"):
+    with raises(AssertionError, "no CUDA support"):  # PyTorch's kind of error
         taeda.ones(1).cuda()
-    with raises(RuntimeError, "no CUDA support"):
+    with raises(AssertionError, "no CUDA support"):
         taeda.zeros(1, device="cuda")
+    with raises(AssertionError, "no CUDA support"):
+        taeda.nn.Linear(1, 1).to("cuda")
 
 
 def test_legacy_types():

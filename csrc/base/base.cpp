@@ -4,6 +4,7 @@
 #include "base/device.h"
 #include "base/dims.h"
 #include "base/dtype.h"
+#include "base/unavailable.h"
 #include "base/warn.h"
 
 namespace taeda {
@@ -139,7 +140,7 @@ void require_available(Device d) {
   if (d.type == DeviceType::CPU || d.type == DeviceType::Meta) return;
   std::string kind(device_type_name(d.type));
   for (char& c : kind) c = static_cast<char>(c - 'a' + 'A');
-  fail("device '", to_string(d), "' was asked for, but this build of taeda has no ",
+  fail<Unavailable>("device '", to_string(d), "' was asked for, but this build of taeda has no ",
                     kind, " support; use device='cpu'");
 }
 

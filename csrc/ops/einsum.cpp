@@ -10,6 +10,11 @@ namespace {
 
 constexpr int kEllipsis = 52;  // label of the first ellipsis dimension; 0-25 are A-Z, 26-51 a-z
 
+std::string name_of(int label) {
+  if (label >= kEllipsis) return "'...'";
+  return {'\'', static_cast<char>(label < 26 ? 'A' + label : 'a' + label - 26), '\''};
+}
+
 int label_of(char c) {
   if (c >= 'A' && c <= 'Z') return c - 'A';
   if (c >= 'a' && c <= 'z') return c - 'a' + 26;
@@ -225,6 +230,11 @@ Tensor einsum(const std::string& equation, const TensorList& operands) {
 
   // Every operand with all labels as dimensions (size 1 for missing ones); repeated labels become
   // diagonals.
+  struct Known {  // the size of a label, and the operand that has it
+    int64_t size = 1;
+    size_t operand = 0;
+  };
+  std::vector<Known> known(rank);
   TensorList ready;
   for (size_t i = 0; i < operands.size(); ++i) {
     Tensor t = operands[i];
@@ -263,6 +273,11 @@ Tensor einsum(const std::string& equation, const TensorList& operands) {
     }
     std::sort(positions.begin(), positions.end());
     for (auto [place, d] : positions) {
+      Known& k = known[static_cast<size_t>(place)];
+      check(k.size == 1 || t.size(d) == 1 || k.size == t.size(d), "einsum(): subscript ",
+            name_of(labels[static_cast<size_t>(d)]), " has size ", k.size, " for operand ",
+            k.operand, " but size ", t.size(d), " for operand ", i);
+      if (t.size(d) != 1) k = {t.size(d), i};
       order.push_back(d);
       sizes[static_cast<size_t>(place)] = t.size(d);
     }

@@ -320,8 +320,8 @@ template <int N> Tensor adaptive_avg_pool(const Tensor& self, const Dims& out) {
   static constexpr const char* names[] = {"adaptive_avg_pool1d", "adaptive_avg_pool2d",
                                           "adaptive_avg_pool3d"};
   const char* what = names[N - 1];
-  // As in PyTorch, no channels at all are refused in one and three dimensions.
-  Dims sizes = adaptive_sizes(what, self, out, N, N != 2);
+  // As in PyTorch, no channels at all are refused in three dimensions alone.
+  Dims sizes = adaptive_sizes(what, self, out, N, N == 3);
   DType compute = compute_dtype(self.dtype(), what);
   Tensor y = empty(sizes, {compute, self.device()});
   if (y.numel() && !y.is_meta()) {

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/unavailable.h"
 #include "nanobind/nanobind.h"
 #include "ops/linalg.h"
 
@@ -55,6 +56,8 @@ void translate_exception(std::string_view function) noexcept {
     set_error(PyExc_IndexError, function, e.what());
   } catch (const NotImplemented& e) {
     set_error(PyExc_NotImplementedError, function, e.what());
+  } catch (const Unavailable& e) {
+    set_error(PyExc_AssertionError, function, e.what());
   } catch (const OutOfMemory& e) {
     set_error(PyExc_MemoryError, function, e.what());
   } catch (const LinAlgError& e) {

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <deque>
+#include <set>
 #include <unordered_map>
 
 #include "autograd/forward.h"
 #include "autograd/meta.h"
+#include "base/warn.h"
 #include "ops/out_memory.h"
 #include "python/batching.h"
 #include "python/objects.h"
@@ -150,6 +152,70 @@ void take_dtype_of(const Tensor& out, const Signature& s, Values& values) {
   fail<TypeError>(s);
 }
 
+// Signatures that PyTorch has deprecated and still takes: numbers stand before the tensors that
+// they multiply. s: self, t: another tensor, a: alpha, b: beta, v: value.
+std::vector<std::string_view> old_signatures(std::string_view name) {
+  if (name.ends_with('_')) name.remove_suffix(1);
+  if (name == "add" || name == "sub") return {"sat"};
+  if (name == "rsub") return {"sta"};
+  if (name == "addcmul" || name == "addcdiv") return {"svtt"};
+  for (std::string_view sum : {"addmm", "addmv", "addr", "addbmm", "baddbmm"}) {
+    if (name == sum) return {"bsatt", "bstt"};
+  }
+  return {};
+}
+
+// The call with its numbers as keywords, if that is what the arguments of an old signature mean.
+// `names` owns the keywords' names.
+bool rewrite_old(const PyArgs& call, std::string_view order, std::vector<PyObject*>& args,
+                 PyRef* names) {
+  if (call.count != order.size()) return false;
+  std::string given(order);  // a method's first argument is always self
+  if (call.method) {
+    std::erase(given, 's');
+    given.insert(given.begin(), 's');
+  }
+  const bool numbers_too = order.size() == 3;  // add(x, 2, 3)
+  std::vector<std::pair<const char*, PyObject*>> keywords;
+  PyObject* self = nullptr;
+  for (size_t i = 0; i < given.size(); ++i) {
+    PyObject* o = call.args[i];
+    Scalar number;
+    const bool tensor = is_tensor(o);
+    if (given[i] == 's') {
+      if (!tensor) return false;
+      self = o;
+    } else if (given[i] == 't') {
+      if (!tensor && !(numbers_too && as_scalar(o, &number))) return false;
+      args.push_back(o);
+    } else {
+      if (!as_scalar(o, &number)) return false;
+      keywords.emplace_back(given[i] == 'a' ? "alpha" : given[i] == 'b' ? "beta" : "value", o);
+    }
+  }
+  args.insert(args.begin(), self);
+  const auto more = static_cast<Py_ssize_t>(call.keywords());
+  *names = take(PyTuple_New(more + static_cast<Py_ssize_t>(keywords.size())));
+  for (Py_ssize_t i = 0; i < more; ++i) {
+    args.push_back(call.args[call.count + static_cast<size_t>(i)]);
+    PyTuple_SET_ITEM(names->get(), i, Py_NewRef(PyTuple_GET_ITEM(call.kwnames, i)));
+  }
+  for (size_t i = 0; i < keywords.size(); ++i) {
+    args.push_back(keywords[i].second);
+    PyTuple_SET_ITEM(names->get(), more + static_cast<Py_ssize_t>(i),
+                     must(PyUnicode_InternFromString(keywords[i].first)));
+  }
+  return true;
+}
+
+void warn_of_old_signature(const std::string& name) {
+  static std::set<std::string> warned;
+  if (name == "rsub" || (!warned.insert(name).second && !warn_always)) return;
+  warn(str("This overload of ", name,
+           " is deprecated: numbers stand before the tensors that they "
+           "multiply. Give alpha, beta or value by keyword."));
+}
+
 PyObject* run_parsed(const OpTable& table, const Signature& s, const PyArgs& call, Values& values,
                      PyObject* out, const Extras& extras) {
   ArgumentSummary seen = summarize_args(values.span());
@@ -197,6 +263,14 @@ PyObject* call_throwing(const OpTable& table, const PyArgs& call, bool quiet) {
   if (result) return result;
   if (PyErr_Occurred()) throw PythonError();
   if (quiet) return nullptr;
+  for (std::string_view order : old_signatures(table.name)) {
+    std::vector<PyObject*> args;
+    PyRef names;
+    if (!rewrite_old(call, order, args, &names)) continue;
+    warn_of_old_signature(table.name);
+    const size_t count = args.size() - static_cast<size_t>(PyTuple_GET_SIZE(names.get()));
+    return call_throwing(table, {args.data(), count, names.get(), call.method}, quiet);
+  }
   no_overload(table, call);
 }
 

@@ -5,6 +5,7 @@
 #include "autograd/forward.h"
 #include "autograd/meta.h"
 #include "python/arguments.h"
+#include "python/autograd.h"
 #include "python/batching.h"
 #include "python/objects.h"
 #include "python/op_callable.h"
@@ -215,8 +216,16 @@ PyObject* as_subclass(PyObject* o, PyObject* cls) {
 
 // ---- storage ----
 
-PyObject* resize_(PyObject* o, PyObject* args) {
-  return guarded([&] {
+PyObject* resize_(PyObject* o, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    if (kwargs && PyDict_GET_SIZE(kwargs) > 0) {
+      PyRef with_format = take(import_attribute("taeda._tensor", "_resize"));
+      PyRef all = take(PyTuple_New(PyTuple_GET_SIZE(args) + 1));
+      PyTuple_SET_ITEM(all.get(), 0, Py_NewRef(o));
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
+        PyTuple_SET_ITEM(all.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
+      return must(PyObject_Call(with_format.get(), all.get(), kwargs));
+    }
     Dims sizes;
     PyObject* given = PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : args;
     if (!as_dims(given, &sizes) && !as_dims(args, &sizes)) {
@@ -290,7 +299,7 @@ PyMethodDef methods[] = {
      "memory of `data`."},
     {"as_subclass", as_subclass, METH_O,
      "as_subclass(cls)\n\nThe same values as a tensor of class `cls`; gradients flow through."},
-    {"resize_", resize_, METH_VARARGS,
+    {"resize_", fn(resize_), METH_VARARGS | METH_KEYWORDS,
      "resize_(*sizes)\n\nChange the sizes in place; the memory grows where it is too small."},
     {"__dir__", tensor_dir, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};

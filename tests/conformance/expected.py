@@ -1,7 +1,5 @@
 """Where taeda is known to differ from PyTorch's op database, each with its reason."""
 
-from tests.conformance.signatures import OLD
-
 # Entries that leave memory as it is: only shapes are compared.
 UNINITIALISED = {
     "empty",
@@ -178,21 +176,17 @@ OUT_OF_SCOPE: dict[str, str] = {
 }
 
 # Key, or (key, form of the call) -> why a call is taken or refused otherwise than by PyTorch.
-_OLD = "numbers that multiply tensors are given by keyword; PyTorch has deprecated the other signatures"
 SIGNATURES: dict[str | tuple[str, str], str] = {
+    "rsub": "`alpha` may follow by position; PyTorch takes it so after a number alone",
     (
         "split",
         "keyword",
     ): "the input's keyword is `input`, as in every other function, not `tensor`",
     ("split-list_args", "keyword"): "the input's keyword is `input`, not `tensor`",
-    **{
-        (key, f"old{form}: {signature}"): _OLD
-        for key, signatures in {**OLD, "addmm-decomposed": OLD["addmm"]}.items()
-        for signature in signatures
-        for form in ("", " method")
-    },
-    **{(key, "all positional"): _OLD for key in ("add", "sub", "rsub")},
-    **{(key, "method, all positional"): _OLD for key in ("add", "sub")},
+    (
+        "rsub",
+        "all positional",
+    ): "`alpha` may follow by position; PyTorch takes it so after a number",
     "matrix_exp": "rounding: the entries are as large as 1e3, and sums are added up in another order",
     "masked.argmax": "indices are int64; PyTorch gives them the dtype of the input",
     "masked.argmin": "indices are int64; PyTorch gives them the dtype of the input",

@@ -162,7 +162,7 @@ def test_padding_of_nothing(mode, shape):
     assert_agree(program)
 
 
-@pytest.mark.parametrize("name", ["AdaptiveAvgPool2d", "AdaptiveAvgPool3d"])
+@pytest.mark.parametrize("name", ["AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d"])
 @pytest.mark.parametrize("lead", [(0, 2), (2, 0)])
 def test_adaptive_pools_of_nothing(name, lead):
     def program(lib):
@@ -258,6 +258,9 @@ def test_attention_over_an_empty_batch():
         lambda lib, x: x.new(size=(2, 3)).shape,
         lambda lib, x: x.new(2, 3).shape,
         lambda lib, x: lib.zeros(1).resize_as_(x[None, None], memory_format=lib.channels_last),
+        lambda lib, x: lib.zeros(1).resize_(1, 2, 2, 2, memory_format=lib.channels_last),
+        lambda lib, x: lib.zeros(1).resize_((1, 2, 2, 2), memory_format=lib.contiguous_format),
+        lambda lib, x: lib.zeros(1).resize_(size=(2, 2)),
         lambda lib, x: lib.histogramdd(x, (2, 2), None, None, False),
     ],
 )
@@ -269,3 +272,12 @@ def test_arguments_of_methods_that_are_no_operations(program):
         return list(found) if isinstance(found, lib.Size) else plain(found)
 
     assert_agree(shapes)
+
+
+def test_einsum_names_the_subscript_and_the_operands():
+    x = taeda.ones(2, 3)
+    with pytest.raises(RuntimeError, match="subscript 'j' has size 3 for operand 0 but size 2 for"):
+        taeda.einsum("ij,jk->ik", x, x)
+    with pytest.raises(RuntimeError, match="subscript '...' has size 2 for operand 0 but size 4"):
+        taeda.einsum("...a,...b->...ab", x, taeda.ones(4, 3))
+    assert taeda.einsum("ij,jk->ik", x, taeda.ones(1, 4)).tolist() == [[3.0] * 4] * 2
