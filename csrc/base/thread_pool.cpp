@@ -67,14 +67,14 @@ struct Job {
   void* context;
   int64_t n;
   int64_t chunk;
-  bool in_turn;
+  bool in_order;
   std::span<ChunkRange> ranges{};  // one for each thread, or one for all
   std::mutex error_mutex{};
   std::exception_ptr error{};
 
   int64_t chunks() const { return (n + chunk - 1) / chunk; }
   void assign_ranges(std::span<ChunkRange> all_ranges) {
-    ranges = in_turn ? all_ranges.first(1) : all_ranges;
+    ranges = in_order ? all_ranges.first(1) : all_ranges;
     const int64_t count = std::ssize(ranges), all = chunks();
     for (int64_t i = 0; i < count; ++i)
       ranges[static_cast<size_t>(i)].set(all * i / count, all * (i + 1) / count);
@@ -249,7 +249,7 @@ void set_num_threads(int count) {
 
 bool in_parallel_region() { return t_in_region; }
 
-void run_chunks(int64_t n, int64_t grain, ChunkFunction function, void* context, bool in_turn) {
+void run_chunks(int64_t n, int64_t grain, ChunkFunction function, void* context, bool in_order) {
   const int64_t chunk = chunk_size(n, grain);
   const int threads = get_num_threads();
   // A second caller, while the pool is busy with another's work, does its own.
@@ -261,7 +261,7 @@ void run_chunks(int64_t n, int64_t grain, ChunkFunction function, void* context,
   struct Release {
     ~Release() { g_busy.store(false, std::memory_order_release); }
   } release;
-  Job job{function, context, n, chunk, in_turn};
+  Job job{function, context, n, chunk, in_order};
   pool().run(job, threads);
   if (job.error) std::rethrow_exception(job.error);
 }

@@ -31,12 +31,12 @@ constexpr int64_t chunk_size(int64_t n, int64_t grain) {
   return grain > least ? grain : least;
 }
 
-void run_chunks(int64_t n, int64_t grain, ChunkFunction function, void* context, bool in_turn);
+void run_chunks(int64_t n, int64_t grain, ChunkFunction function, void* context, bool in_order);
 
 // Calls f(begin, end) for every chunk of [0, n), each at least `grain` long but the last; inline
 // when there is only one. The first exception that a chunk throws is rethrown here, after which
-// chunks not yet begun are skipped. In turn: whoever is free takes the first chunk that nobody has.
-template <class F> void parallel_for(int64_t n, int64_t grain, F&& f, bool in_turn = false) {
+// chunks not yet begun are skipped. `in_order`: chunks are taken in ascending order.
+template <class F> void parallel_for(int64_t n, int64_t grain, F&& f, bool in_order = false) {
   if (n <= 0) return;
   if (grain < 1) grain = 1;
   if (n <= grain) {
@@ -48,10 +48,10 @@ template <class F> void parallel_for(int64_t n, int64_t grain, F&& f, bool in_tu
     (*static_cast<Body*>(context))(begin, end);
   };
   run_chunks(n, grain, call, const_cast<void*>(static_cast<const void*>(std::addressof(f))),
-             in_turn);
+             in_order);
 }
 
 // Calls f(begin, end) for chunks of [0, n) whose items may wait for those before them.
-template <class F> void parallel_in_turn(int64_t n, F&& f) { parallel_for(n, 1, f, true); }
+template <class F> void parallel_ordered(int64_t n, F&& f) { parallel_for(n, 1, f, true); }
 
 }  // namespace taeda

@@ -73,61 +73,61 @@ int64_t wrapped(int64_t i, int64_t before, int64_t after, int64_t n) {
 
 // Pairs the last dimensions of `source` with vectors of indices into them; `result` receives the
 // output sizes.
-cpu::PlacesLayout places_layout(DimsRef source, const TensorList& places, TensorList& owned,
+cpu::IndexedBlock indexed_block(DimsRef source, const TensorList& indices, TensorList& owned,
                                 Dims& result) {
-  check(!places.empty() && places.size() <= source.size(), "_take_indices(): expected 1 to ",
-        source.size(), " vectors of indices, got ", places.size());
-  cpu::PlacesLayout l;
-  const size_t first = source.size() - places.size();
+  check(!indices.empty() && indices.size() <= source.size(), "_take_indices(): expected 1 to ",
+        source.size(), " vectors of indices, got ", indices.size());
+  cpu::IndexedBlock l;
+  const size_t first = source.size() - indices.size();
   result = Dims(source);
-  for (size_t i = 0; i < places.size(); ++i) {
-    check(places[i].defined() && places[i].dim() == 1 && places[i].dtype() == DType::Int64,
+  for (size_t i = 0; i < indices.size(); ++i) {
+    check(indices[i].defined() && indices[i].dim() == 1 && indices[i].dtype() == DType::Int64,
           "_take_indices(): expected vectors of int64 as indices");
-    result[first + i] = places[i].numel();
+    result[first + i] = indices[i].numel();
     l.source.push_back(source[first + i]);
-    l.result.push_back(places[i].numel());
-    if (places[i].is_meta()) continue;
-    owned.push_back(raw_contiguous(places[i]));
+    l.result.push_back(indices[i].numel());
+    if (indices[i].is_meta()) continue;
+    owned.push_back(raw_contiguous(indices[i]));
     if (auto bad = find_outside(owned.back(), 0, source[first + i])) {
       fail<IndexError>("_take_indices(): index ", *bad, " is outside of a dimension of size ",
                        source[first + i]);
     }
-    l.places.push_back(owned.back().data_as<int64_t>());
+    l.indices.push_back(owned.back().data_as<int64_t>());
   }
   for (size_t d = 0; d < first; ++d) l.planes *= source[d];
   return l;
 }
 
-Tensor take_places(const Tensor& self, const TensorList& places) {
+Tensor take_indices(const Tensor& self, const TensorList& indices) {
   TensorList owned;
   Dims sizes;
-  cpu::PlacesLayout l = places_layout(self.sizes(), places, owned, sizes);
+  cpu::IndexedBlock l = indexed_block(self.sizes(), indices, owned, sizes);
   Tensor out = empty(sizes, self.options());
   if (out.is_meta() || out.numel() == 0) return out;
-  check(l.places.size() == places.size(), "_take_indices(): indices on the meta device");
+  check(l.indices.size() == indices.size(), "_take_indices(): indices on the meta device");
   Tensor x = raw_contiguous(self);
-  cpu::places_read(out.data(), x.data(), l, self.dtype());
+  cpu::read_block(out.data(), x.data(), l, self.dtype());
   return out;
 }
 
-Tensor take_places_backward(const Tensor& grad, const TensorList& places, DimsRef sizes) {
+Tensor take_indices_backward(const Tensor& grad, const TensorList& indices, DimsRef sizes) {
   TensorList owned;
   Dims result;
-  cpu::PlacesLayout l = places_layout(sizes, places, owned, result);
+  cpu::IndexedBlock l = indexed_block(sizes, indices, owned, result);
   check(same(grad.sizes(), result), "_take_indices_backward(): grad of shape ",
         to_string(grad.sizes()), " does not fit a result of shape ", to_string(result));
   if (grad.is_meta() || grad.numel() == 0) return raw_zeros(sizes, grad.options());
-  check(l.places.size() == places.size(), "_take_indices(): indices on the meta device");
+  check(l.indices.size() == indices.size(), "_take_indices(): indices on the meta device");
   Tensor out = empty(sizes, grad.options()), g = raw_contiguous(grad);
-  cpu::places_accumulate(out.data(), g.data(), l, grad.dtype());
+  cpu::accumulate_block(out.data(), g.data(), l, grad.dtype());
   return out;
 }
 
-void take_places_derivative(Backward& b) {
+void take_indices_derivative(Backward& b) {
   b.set(0, op<"_take_indices_backward">(b.grad(), b.arg<TensorList>(1), b.sizes(0)));
 }
 
-void take_places_backward_derivative(Backward& b) {
+void take_indices_backward_derivative(Backward& b) {
   b.set(0, op<"_take_indices">(b.grad(), b.arg<TensorList>(1)));
 }
 
@@ -146,7 +146,7 @@ Tensor pad_by_index(const Tensor& self, const Dims& pad, Mode mode) {
             to_string(self.sizes()));
     }
   }
-  TensorList places(pad.size() / 2);
+  TensorList indices(pad.size() / 2);
   bool changes = false;
   for (auto [dim, before, after] : amounts(self, pad)) {
     int64_t n = self.size(dim);
@@ -170,9 +170,9 @@ Tensor pad_by_index(const Tensor& self, const Dims& pad, Mode mode) {
     for (int64_t i = 0; i < total && !self.is_meta(); ++i)
       index.data_as<int64_t>()[i] =
           mode == Mode::Circular ? wrapped(i, before, after, n) : source(mode, i - before, n);
-    places[static_cast<size_t>(dim) + places.size() - self.sizes().size()] = index;
+    indices[static_cast<size_t>(dim) + indices.size() - self.sizes().size()] = index;
   }
-  return changes ? op<"_take_indices">(self, places) : clone(self);
+  return changes ? op<"_take_indices">(self, indices) : clone(self);
 }
 
 Tensor pad(const Tensor& self, const Dims& amount, const std::string& mode,
@@ -195,15 +195,15 @@ const Define pad_ops[] = {
      "one backwards.",
      kernel(constant_pad),
      {.backward = constant_pad_backward, .forms = kFunction}},
-    {"_take_indices(self: Tensor, places: Tensor[]) -> Tensor",
+    {"_take_indices(self: Tensor, indices: Tensor[]) -> Tensor",
      "The elements at all combinations of the indices, one int64 vector for each of the last "
      "dimensions.",
-     kernel(take_places),
-     {.backward = take_places_derivative, .saves = saves_arg(1), .forms = kFunction}},
-    {"_take_indices_backward(grad: Tensor, places: Tensor[], sizes: int[]) -> Tensor",
+     kernel(take_indices),
+     {.backward = take_indices_derivative, .saves = saves_arg(1), .forms = kFunction}},
+    {"_take_indices_backward(grad: Tensor, indices: Tensor[], sizes: int[]) -> Tensor",
      "Zeros of shape `sizes` to which `grad` has been added at the indices.",
-     kernel(take_places_backward),
-     {.backward = take_places_backward_derivative, .saves = saves_arg(1), .forms = kFunction}},
+     kernel(take_indices_backward),
+     {.backward = take_indices_backward_derivative, .saves = saves_arg(1), .forms = kFunction}},
     {"pad(input: Tensor, pad: int[], mode: str = 'constant', value: float? = None) -> Tensor",
      "Pads by a constant, or by the input's own elements: 'reflect', 'replicate', 'circular'.",
      kernel(pad),

@@ -179,7 +179,7 @@ const Register threads[] = {
            std::atomic<int64_t> passed{0};
            bool failed = false;
            try {
-             parallel_in_turn(200, [&](int64_t item, int64_t) {
+             parallel_ordered(200, [&](int64_t item, int64_t) {
                while (passed != item) std::this_thread::yield();
                ++passed;
                if (item == bad) throw std::runtime_error("item");

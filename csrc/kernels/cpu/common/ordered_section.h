@@ -1,4 +1,4 @@
-// Parts of a parallel loop that come one after another.
+// A section of a parallel loop that its items run through one after another.
 #pragma once
 
 #include <atomic>
@@ -6,40 +6,40 @@
 
 namespace taeda::cpu {
 
-// The items of one parallel_in_turn go through a short part of their work in order, between enter()
-// and leave(). Threads take items in ascending order, so that whoever is waited for is at work; who
-// waits for long sleeps.
-class Turns {
+// The items of a parallel_ordered loop run a short part of their work in order, between enter() and
+// leave() of their ticket. Threads take items in ascending order, so the one that others wait for
+// is running. Long waits sleep.
+class OrderedSection {
  public:
-  class Turn {
+  class Ticket {
    public:
-    Turn(Turns& turns, int64_t item) : turns_(turns), item_(item) {}
-    ~Turn() {  // an item that fails before its turn lets the others pass
+    Ticket(OrderedSection& section, int64_t item) : section_(section), item_(item) {}
+    ~Ticket() {  // an item that fails before it has entered lets the others pass
       if (over_) return;
       enter();
       leave();
     }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
+    Ticket(const Ticket&) = delete;
+    Ticket& operator=(const Ticket&) = delete;
 
     void enter() const {
-      for (int i = 0; i < kSpins; ++i) {  // to sleep and wake takes longer than most turns
-        if (turns_.next_.load(std::memory_order_acquire) == item_) return;
+      for (int i = 0; i < kSpins; ++i) {  // shorter than sleeping and waking
+        if (section_.next_.load(std::memory_order_acquire) == item_) return;
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
       }
-      for (int64_t now; (now = turns_.next_.load(std::memory_order_acquire)) != item_;)
-        turns_.next_.wait(now, std::memory_order_acquire);
+      for (int64_t now; (now = section_.next_.load(std::memory_order_acquire)) != item_;)
+        section_.next_.wait(now, std::memory_order_acquire);
     }
     void leave() {
       over_ = true;
-      turns_.next_.store(item_ + 1, std::memory_order_release);
-      turns_.next_.notify_all();
+      section_.next_.store(item_ + 1, std::memory_order_release);
+      section_.next_.notify_all();
     }
 
    private:
-    Turns& turns_;
+    OrderedSection& section_;
     const int64_t item_;
     bool over_ = false;
   };

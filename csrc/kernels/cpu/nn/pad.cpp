@@ -12,10 +12,10 @@ namespace {
 struct Run {
   int64_t begin = 0, end = 0;
 };
-Run longest_run(const int64_t* places, int64_t n) {
+Run longest_run(const int64_t* indices, int64_t n) {
   Run best, run;
   for (int64_t i = 0; i < n; ++i) {
-    if (i > 0 && places[i] != places[i - 1] + 1) run.begin = i;
+    if (i > 0 && indices[i] != indices[i - 1] + 1) run.begin = i;
     run.end = i + 1;
     if (run.end - run.begin > best.end - best.begin) best = run;
   }
@@ -24,8 +24,8 @@ Run longest_run(const int64_t* places, int64_t n) {
 
 // f(plane, rows of it in the result, rows of it in the source, the source's row for each of the
 // result's) for all planes, which threads share.
-template <class F> void for_each_plane(const PlacesLayout& l, F&& f) {
-  const size_t outer = l.places.size() - 1;
+template <class F> void for_each_plane(const IndexedBlock& l, F&& f) {
+  const size_t outer = l.indices.size() - 1;
   int64_t rows = 1, source_rows = 1;
   for (size_t d = 0; d < outer; ++d) {
     rows *= l.result[d];
@@ -35,7 +35,7 @@ template <class F> void for_each_plane(const PlacesLayout& l, F&& f) {
   for (int64_t r = 0; r < rows; ++r) {
     int64_t rest = r, step = 1;
     for (size_t d = outer; d-- > 0;) {
-      from[static_cast<size_t>(r)] += l.places[d][rest % l.result[d]] * step;
+      from[static_cast<size_t>(r)] += l.indices[d][rest % l.result[d]] * step;
       rest /= l.result[d];
       step *= l.source[d];
     }
@@ -53,9 +53,9 @@ template <class T>
 
 }  // namespace
 
-void places_read(void* out, const void* x, const PlacesLayout& l, DType dtype) {
-  const int64_t n = l.result.back(), m = l.source.back(), *places = l.places.back();
-  const Run run = longest_run(places, n);
+void read_block(void* out, const void* x, const IndexedBlock& l, DType dtype) {
+  const int64_t n = l.result.back(), m = l.source.back(), *indices = l.indices.back();
+  const Run run = longest_run(indices, n);
   visit_bytes(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const size_t bytes = static_cast<size_t>(run.end - run.begin) * sizeof(T);
@@ -63,17 +63,17 @@ void places_read(void* out, const void* x, const PlacesLayout& l, DType dtype) {
       for (int64_t r = 0; r < rows; ++r) {
         T* to = static_cast<T*>(out) + (plane * rows + r) * n;
         const T* row = static_cast<const T*>(x) + (plane * source_rows + from[r]) * m;
-        for (int64_t j = 0; j < run.begin; ++j) to[j] = row[places[j]];
-        std::memcpy(to + run.begin, row + places[run.begin], bytes);
-        for (int64_t j = run.end; j < n; ++j) to[j] = row[places[j]];
+        for (int64_t j = 0; j < run.begin; ++j) to[j] = row[indices[j]];
+        std::memcpy(to + run.begin, row + indices[run.begin], bytes);
+        for (int64_t j = run.end; j < n; ++j) to[j] = row[indices[j]];
       }
     });
   });
 }
 
-void places_accumulate(void* gx, const void* g, const PlacesLayout& l, DType dtype) {
-  const int64_t n = l.result.back(), m = l.source.back(), *places = l.places.back();
-  const Run run = longest_run(places, n);
+void accumulate_block(void* gx, const void* g, const IndexedBlock& l, DType dtype) {
+  const int64_t n = l.result.back(), m = l.source.back(), *indices = l.indices.back();
+  const Run run = longest_run(indices, n);
   visit_all(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     for_each_plane(l, [&](int64_t plane, int64_t rows, int64_t source_rows, const int64_t* from) {
@@ -82,9 +82,9 @@ void places_accumulate(void* gx, const void* g, const PlacesLayout& l, DType dty
       for (int64_t r = 0; r < rows; ++r) {
         const T* row = static_cast<const T*>(g) + (plane * rows + r) * n;
         T* to = target + from[r] * m;
-        auto add = [&](int64_t j) { to[places[j]] = static_cast<T>(to[places[j]] + row[j]); };
+        auto add = [&](int64_t j) { to[indices[j]] = static_cast<T>(to[indices[j]] + row[j]); };
         for (int64_t j = 0; j < run.begin; ++j) add(j);
-        add_run(to + places[run.begin], row + run.begin, run.end - run.begin);
+        add_run(to + indices[run.begin], row + run.begin, run.end - run.begin);
         for (int64_t j = run.end; j < n; ++j) add(j);
       }
     });

@@ -1,4 +1,4 @@
-// Reading a block of elements by one list of places for each of its dimensions, as padding does.
+// Reading a block of elements by a list of indices for each of its dimensions, as padding does.
 #pragma once
 
 #include <vector>
@@ -9,15 +9,15 @@
 namespace taeda::cpu {
 
 // Planes of a contiguous array; element (i, j, ...) of a plane of the result comes from element
-// (places[0][i], places[1][j], ...) of the same plane of the source.
-struct PlacesLayout {
+// (indices[0][i], indices[1][j], ...) of the same plane of the source.
+struct IndexedBlock {
   int64_t planes = 1;
   Dims source, result;  // sizes of a plane of each, one dimension at least, none of size 0
-  std::vector<const int64_t*> places;
+  std::vector<const int64_t*> indices;
 };
 
-void places_read(void* out, const void* x, const PlacesLayout& l, DType dtype);
+void read_block(void* out, const void* x, const IndexedBlock& l, DType dtype);
 // gx = 0, then g is added to where its elements come from, in order.
-void places_accumulate(void* gx, const void* g, const PlacesLayout& l, DType dtype);
+void accumulate_block(void* gx, const void* g, const IndexedBlock& l, DType dtype);
 
 }  // namespace taeda::cpu

@@ -43,15 +43,15 @@ template <class T> T to(auto x) { return static_cast<T>(static_cast<Wide<T>>(x))
 // words for each. The stream is drawn in order; all else is shared out.
 template <class F> void in_order(Engine& engine, int64_t n, int draws, F&& f) {
   constexpr int64_t piece = 8 * kBuffer;
-  Turns turns;
-  parallel_in_turn((n + piece - 1) / piece, [&](int64_t begin, int64_t end) {
+  OrderedSection section;
+  parallel_ordered((n + piece - 1) / piece, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const int64_t first = p * piece, count = std::min(piece, n - first);
-      Turns::Turn turn(turns, p);
+      OrderedSection::Ticket ticket(section, p);
       const Scratch<uint32_t> room(Engine::raw_room(count * draws));
-      turn.enter();
+      ticket.enter();
       const uint32_t* words = engine.raw(room.data(), count * draws);
-      turn.leave();
+      ticket.leave();
       for (int64_t i = 0; i < count; i += kBuffer)
         f(words + i * draws, first + i, std::min(kBuffer, count - i));
     }

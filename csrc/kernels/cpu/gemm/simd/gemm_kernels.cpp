@@ -143,14 +143,14 @@ TileProduct<SumOf<T>, ElementType<T>> tile_at(const SmallProduct<T>& x, const El
           x.ldc, x.epilogue.at(0, j)};
 }
 
-// Columns from j on, as many as W registers hold: tiles from the top to the bottom.
-template <class T, int W, bool Part>
+// Columns from j on, as many as W vectors of N lanes hold: tiles from the top to the bottom.
+template <class T, int W, bool Part, int64_t N = kLanes<SumOf<T>>>
 void tiles(const SmallProduct<T>& x, const ElementType<T>* b, int64_t j, int64_t n) {
   using S = SumOf<T>;
   auto tile = tile_at(x, b, j);
   int64_t left = x.m;
   const auto run = [&]<int M>() {
-    tile_of<S, kLanes<S>, M, W, Part>(n, tile);
+    tile_of<S, N, M, W, Part>(n, tile);
     tile.a += M * x.a.row;
     tile.c += M * x.ldc;
     tile.epilogue = tile.epilogue.at(M, 0);
@@ -205,8 +205,12 @@ template <class T> void small_product(const SmallProduct<T>& given) {
   for (; x.m == 1 && j + wide * lanes <= x.n; j += wide * lanes)
     tile_of<S, lanes, 1, wide, false>(wide * lanes, tile_at(x, b, j));
   for (; j + 2 * lanes <= x.n; j += 2 * lanes) tiles<T, 2, false>(x, b, j, 2 * lanes);
-  if (j + lanes < x.n) tiles<T, 2, true>(x, b, j, x.n - j);
-  else if (j < x.n) tiles<T, 1, true>(x, b, j, x.n - j);
+  const int64_t left = x.n - j;
+  if constexpr (same_type<S, T> && kNarrow<S> < lanes) {
+    if (left == kNarrow<S>) return tiles<T, 1, false, kNarrow<S>>(x, b, j, left);
+  }
+  if (left > lanes) tiles<T, 2, true>(x, b, j, left);
+  else if (left > 0) tiles<T, 1, true>(x, b, j, left);
 }
 
 template <class T> void small(int64_t count, const SmallProduct<T>& first) {

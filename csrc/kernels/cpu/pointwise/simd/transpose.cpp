@@ -37,8 +37,8 @@ template <auto Index, class Row> FN Row pick(Row a, Row b) {
   return pick<Index>(a, b, std::make_index_sequence<sizeof(Row) / sizeof(a[0])>());
 }
 
-// In each 16 bytes elements of a and of b in turns, from the lower or the upper half.
-template <bool Upper, class Row> FN Row in_turns(Row a, Row b) {
+// Interleaves a and b within each 16 bytes, from the lower or the upper half.
+template <bool Upper, class Row> FN Row interleave(Row a, Row b) {
   constexpr auto index = [](size_t i) {
     constexpr size_t all = sizeof(Row) / sizeof(Row{}[0]), each = 16 / sizeof(Row{}[0]);
     return i / each * each + i % each / 2 + (Upper ? each / 2 : 0) + i % 2 * all;
@@ -59,27 +59,27 @@ template <size_t Step, bool Odd, class Row> FN Row pieces(Row a, Row b) {
 
 // A square of registers, transposed in place: first each 16 bytes with those of the neighbouring
 // rows, then these pieces.
-template <class Row> FN void turn_near(Row (&r)[2]) {
+template <class Row> FN void transpose_near(Row (&r)[2]) {
   const Row a = r[0];
-  r[0] = in_turns<false>(a, r[1]);
-  r[1] = in_turns<true>(a, r[1]);
+  r[0] = interleave<false>(a, r[1]);
+  r[1] = interleave<true>(a, r[1]);
 }
-FN void turn_near(Row4 (&r)[4]) {
+FN void transpose_near(Row4 (&r)[4]) {
   const auto pair = [](Row4 v) { return reinterpret_cast<Row8>(v); };
-  const Row8 a = pair(in_turns<false>(r[0], r[1])), b = pair(in_turns<true>(r[0], r[1]));
-  const Row8 c = pair(in_turns<false>(r[2], r[3])), d = pair(in_turns<true>(r[2], r[3]));
-  r[0] = reinterpret_cast<Row4>(in_turns<false>(a, c));
-  r[1] = reinterpret_cast<Row4>(in_turns<true>(a, c));
-  r[2] = reinterpret_cast<Row4>(in_turns<false>(b, d));
-  r[3] = reinterpret_cast<Row4>(in_turns<true>(b, d));
+  const Row8 a = pair(interleave<false>(r[0], r[1])), b = pair(interleave<true>(r[0], r[1]));
+  const Row8 c = pair(interleave<false>(r[2], r[3])), d = pair(interleave<true>(r[2], r[3]));
+  r[0] = reinterpret_cast<Row4>(interleave<false>(a, c));
+  r[1] = reinterpret_cast<Row4>(interleave<true>(a, c));
+  r[2] = reinterpret_cast<Row4>(interleave<false>(b, d));
+  r[3] = reinterpret_cast<Row4>(interleave<true>(b, d));
 }
-template <class Row> FN void turn_far(Row (&)[1]) {}
-template <class Row> FN void turn_far(Row (&r)[2]) {
+template <class Row> FN void transpose_far(Row (&)[1]) {}
+template <class Row> FN void transpose_far(Row (&r)[2]) {
   const Row a = r[0];
   r[0] = pieces<0, false>(a, r[1]);
   r[1] = pieces<0, true>(a, r[1]);
 }
-template <class Row> FN void turn_far(Row (&r)[4]) {
+template <class Row> FN void transpose_far(Row (&r)[4]) {
   const Row a = pieces<0, false>(r[0], r[1]), b = pieces<0, true>(r[0], r[1]);
   const Row c = pieces<0, false>(r[2], r[3]), d = pieces<0, true>(r[2], r[3]);
   r[0] = pieces<2, false>(a, c);
@@ -87,42 +87,42 @@ template <class Row> FN void turn_far(Row (&r)[4]) {
   r[2] = pieces<2, false>(b, d);
   r[3] = pieces<2, true>(b, d);
 }
-template <class Row, int N> FN void turn(Row (&r)[N]) {
+template <class Row, int N> FN void transpose_in_registers(Row (&r)[N]) {
   constexpr int near = 16 / sizeof(r[0][0]), far = N / near;
   for (int i = 0; i < N; i += near) {
     Row some[near];
     for (int k = 0; k < near; ++k) some[k] = r[i + k];
-    turn_near(some);
+    transpose_near(some);
     for (int k = 0; k < near; ++k) r[i + k] = some[k];
   }
   for (int k = 0; k < near; ++k) {
     Row some[far];
     for (int i = 0; i < far; ++i) some[i] = r[i * near + k];
-    turn_far(some);
+    transpose_far(some);
     for (int i = 0; i < far; ++i) r[i * near + k] = some[i];
   }
 }
 
-// Of short elements: those of two rows in turns, as often as it takes for each to meet all others.
+// Of short elements: two rows are interleaved as often as it takes for each to meet all others.
 template <size_t Start, class Row, size_t... I>
-FN Row all_in_turns(Row a, Row b, std::index_sequence<I...>) {
+FN Row interleave_all(Row a, Row b, std::index_sequence<I...>) {
   return __builtin_shufflevector(a, b, (Start + I / 2 + I % 2 * sizeof...(I))...);
 }
-template <class Row, int N> FN void turn_short(Row (&r)[N]) {
+template <class Row, int N> FN void transpose_short(Row (&r)[N]) {
   constexpr auto all = std::make_index_sequence<N>();
   for (int times = 1; times < N; times *= 2) {
     Row next[N];
     for (int i = 0; i < N / 2; ++i) {
-      next[2 * i] = all_in_turns<0>(r[i], r[i + N / 2], all);
-      next[2 * i + 1] = all_in_turns<N / 2>(r[i], r[i + N / 2], all);
+      next[2 * i] = interleave_all<0>(r[i], r[i + N / 2], all);
+      next[2 * i + 1] = interleave_all<N / 2>(r[i], r[i + N / 2], all);
     }
     for (int i = 0; i < N; ++i) r[i] = next[i];
   }
 }
-FN void turn(Row1 (&r)[16]) { turn_short(r); }
-FN void turn(Row2 (&r)[8]) { turn_short(r); }
+FN void transpose_in_registers(Row1 (&r)[16]) { transpose_short(r); }
+FN void transpose_in_registers(Row2 (&r)[8]) { transpose_short(r); }
 
-// A square of one cache line by one. Not inlined: the compiler would keep the places of all rows
+// A square of one cache line by one. Not inlined: the compiler would keep the addresses of all rows
 // for the next square, in memory.
 template <class T, bool Streamed>
 [[gnu::noinline]] void square(char* dst, int64_t dst_step, const char* src, int64_t src_step) {
@@ -133,7 +133,7 @@ template <class T, bool Streamed>
     for (int b = 0; b < parts; ++b) {
       for (int k = 0; k < lanes; ++k)
         r[b][k] = *reinterpret_cast<const Row*>(src + (b * lanes + k) * src_step + a * bytes);
-      turn(r[b]);
+      transpose_in_registers(r[b]);
     }
     for (int k = 0; k < lanes; ++k) {
       char* to = dst + (a * lanes + k) * dst_step;
@@ -152,7 +152,7 @@ FN void small_square(char* dst, int64_t dst_step, const char* src, int64_t src_s
   constexpr int lanes = sizeof(Row) / sizeof(T);
   Row r[lanes];
   for (int k = 0; k < lanes; ++k) r[k] = *reinterpret_cast<const Row*>(src + k * src_step);
-  turn(r);
+  transpose_in_registers(r);
   for (int k = 0; k < lanes; ++k) *reinterpret_cast<Row*>(dst + k * dst_step) = r[k];
 }
 
@@ -172,7 +172,7 @@ template <class T>
       r[k] = reinterpret_cast<Row>(_mm512_maskz_loadu_epi32(read, from));
     else r[k] = reinterpret_cast<Row>(_mm512_maskz_loadu_epi64(read, from));
   }
-  turn(r);
+  transpose_in_registers(r);
   for (int64_t k = 0; k < lanes; ++k, dst += dst_step) {
     if (k == m) return;
     const auto v = reinterpret_cast<__m512i>(r[k]);
