@@ -140,8 +140,12 @@ void require_available(Device d) {
   if (d.type == DeviceType::CPU || d.type == DeviceType::Meta) return;
   std::string kind(device_type_name(d.type));
   for (char& c : kind) c = static_cast<char>(c - 'a' + 'A');
-  fail<Unavailable>("device '", to_string(d), "' was asked for, but this build of taeda has no ",
-                    kind, " support; use device='cpu'");
+  const std::string message = "device '" + to_string(d) +
+                              "' was asked for, but this build of taeda has no " + kind +
+                              " support; use device='cpu'";
+  if (d.type == DeviceType::MPS || d.type == DeviceType::HPU || d.type == DeviceType::XLA)
+    fail(message);
+  fail<Unavailable>(message);
 }
 
 }  // namespace taeda

@@ -4,7 +4,8 @@
 
 namespace taeda {
 
-// A device of a kind that this build has none of: AssertionError, as in PyTorch.
+// A device of a kind (CUDA, XPU, MTIA) that this build was made without: AssertionError, as in
+// PyTorch.
 struct Unavailable : Error {
   using Error::Error;
 };

@@ -280,7 +280,8 @@ bool as_device(PyObject* o, Device* d) {
     long index = PyLong_AsLong(o);
     if (index == -1 && PyErr_Occurred()) throw PythonError();
     check(index >= 0 && index < 128, "Device index must be between 0 and 127, got ", index);
-    *d = {DeviceType::CUDA, static_cast<int8_t>(index)};
+    fail("device(): index ", index, " was given, but this build of taeda has no accelerator; use ",
+         "device='cpu'");
   } else {
     return false;
   }

@@ -280,7 +280,9 @@ def main(kind, count, first=0, only=None):
                 if kind == "spoilt" and seed == 0:
                     message = f"the working call fails: {e}"
             except Exception as e:
-                message = f"{type(e).__name__}: {e}"
+                # As PyTorch says that a build has no such device.
+                if not isinstance(e, AssertionError) or "this build of taeda has no" not in str(e):
+                    message = f"{type(e).__name__}: {e}"
             if message:
                 wrong += 1
                 print(f"{kind} 1 {seed} {name}: {message}", flush=True)
