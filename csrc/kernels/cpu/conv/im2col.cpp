@@ -171,10 +171,16 @@ template <class T> bool forward(const ConvShape& s, const T* x, const T* w, cons
       const MatrixRef<T> weight{w + channel * p.depth, p.depth};
       T* sums = t.in_place() ? to : result.data();
       const int64_t ld = t.in_place() ? p.out_volume : t.columns();
-      for (int64_t c = 0; bias && c < p.group_out; ++c)
-        std::fill_n(sums + c * ld, t.columns(), bias[channel + c]);
-      multiply<T>(p.group_out, t.columns(), p.depth, weight, {seen.data, seen.ld}, bias != nullptr,
-                  sums, ld);
+      if constexpr (std::is_floating_point_v<T>) {
+        if (bias) {
+          gemm_onto_rows<T>(p.group_out, t.columns(), p.depth, weight, {seen.data, seen.ld},
+                            bias + channel, sums, ld);
+        }
+      }
+      if (!bias) {
+        multiply<T>(p.group_out, t.columns(), p.depth, weight, {seen.data, seen.ld}, false, sums,
+                    ld);
+      }
       if (t.in_place()) continue;
       for (int64_t c = 0; c < p.group_out; ++c) {
         for (int64_t image = 0; image < t.count; ++image) {

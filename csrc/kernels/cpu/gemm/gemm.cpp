@@ -64,7 +64,7 @@ template <class T> void finish(const Product<T>& x, const Sum<T>* sums) {
     const auto e = x.epilogue.at(i, 0);
     for (int64_t j = 0; j < x.n; ++j) {
       auto v = static_cast<Sum<T>>(e.alpha * sums[i * x.n + j]);
-      if (e.beta != Sum<T>(0)) v = static_cast<Sum<T>>(v + e.beta * e.from[j]);
+      if (e.beta != Sum<T>(0)) v = static_cast<Sum<T>>(v + e.beta * e.from[j * e.from_col]);
       x.c[i * x.ldc + j] = v;
     }
   }
@@ -311,6 +311,12 @@ void gemm_onto(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, 
 }
 
 template <class T>
+void gemm_onto_rows(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
+                    T* c, int64_t ldc) {
+  multiply(Product<T>{m, n, k, a, b, {T(1), T(1), start, 1, 0}, c, ldc});
+}
+
+template <class T>
 void gemm_integer(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, T* c,
                   int64_t ldc) {
   using U = std::make_unsigned_t<T>;
@@ -391,6 +397,10 @@ bool force_gemm_algorithm(const char* name) {
   TAEDA_GEMM(T, T)                                                                                \
   template void gemm_onto<T>(int64_t, int64_t, int64_t, MatrixRef<T>, MatrixRef<T>, const T*, T*, \
                              int64_t);
+template void gemm_onto_rows<float>(int64_t, int64_t, int64_t, MatrixRef<float>, MatrixRef<float>,
+                                    const float*, float*, int64_t);
+template void gemm_onto_rows<double>(int64_t, int64_t, int64_t, MatrixRef<double>,
+                                     MatrixRef<double>, const double*, double*, int64_t);
 #define TAEDA_GEMM_INTEGER(T) \
   template void gemm_integer<T>(int64_t, int64_t, int64_t, MatrixRef<T>, MatrixRef<T>, T*, int64_t);
 TAEDA_GEMM(float, Half)

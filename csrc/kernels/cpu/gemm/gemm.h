@@ -51,6 +51,11 @@ template <class T>
 void gemm_onto(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
                T* c, int64_t ldc);
 
+// c = op(a) op(b), and start[i] (m elements) added to every element of row i. Of real numbers.
+template <class T>
+void gemm_onto_rows(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
+                    T* c, int64_t ldc);
+
 // gemm over a batch: matrix i begins i * step elements after the first (a step of 0 repeats it).
 template <class S, class T = S>
 void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, S alpha, MatrixRef<T> a,

@@ -182,7 +182,8 @@ template <class T> void row_product(const SmallProduct<T>& x) {
 #pragma GCC unroll 8
     for (int64_t p = 0; p < rows; ++p) sum[p % 2] += left[p] * load_as<S>(b + p * x.b.row + j);
     Vec<S> v = e.alpha * (sum[0] + sum[1]);
-    if (e.beta != S(0)) v += e.beta * load(e.from + j);
+    if (e.beta != S(0) && e.from_col == 0) v += e.beta * *e.from;
+    else if (e.beta != S(0)) v += e.beta * load(e.from + j);
     store(x.c + j, v);
   }
   if (j < x.n) tiles<T, 1, true>(x, b, j, x.n - j);

@@ -30,15 +30,17 @@ template <> struct SumType<uint8_t> {
 };
 template <class T> using SumOf = typename SumType<T>::type;
 
-// What becomes of a sum s of row r and column j: alpha * s + beta * from[r * from_row + j]. `from`
-// is c itself or, with a from_row of 0, a bias. It is not read where beta is 0.
+// What becomes of a sum s of row r and column j: alpha * s + beta * from[r * from_row + j *
+// from_col]. `from` is c itself, a bias of columns (from_row is 0) or a bias of rows (from_col is
+// 0, else 1). It is not read where beta is 0.
 template <class S> struct Epilogue {
   S alpha = S(1), beta = S(0);
   const S* from = nullptr;
-  int64_t from_row = 0;
+  int64_t from_row = 0, from_col = 1;
 
   Epilogue at(int64_t row, int64_t col) const {
-    return {alpha, beta, from ? from + row * from_row + col : nullptr, from_row};
+    return {alpha, beta, from ? from + row * from_row + col * from_col : nullptr, from_row,
+            from_col};
   }
 };
 

@@ -55,7 +55,8 @@ template <class S>
     for (int64_t j = 0; j < n; j += kLanes<S>) {
       const FirstLanes<S> first(n - j < kLanes<S> ? n - j : kLanes<S>);
       Vec<S> v = e.alpha * first.load(sums + j);
-      if (e.beta != S(0)) v += e.beta * first.load(from + j);
+      if (e.beta != S(0) && e.from_col == 0) v += static_cast<S>(e.beta * *from);
+      else if (e.beta != S(0)) v += e.beta * first.load(from + j);
       first.store(c + j, v);
     }
   }
@@ -76,6 +77,14 @@ FN void store_tile(const Vec<S, N> (&sum)[M][W], int64_t n, const Epilogue<S>& e
     for (int i = 0; i < M * W; ++i) store(c + i / W * ldc + i % W * N, e.alpha * sum[i / W][i % W]);
   } else {
     const S* from = e.from;
+    if (e.from_col == 0) {
+#pragma GCC unroll 16
+      for (int i = 0; i < M * W; ++i) {
+        const S added = static_cast<S>(e.beta * from[i / W * e.from_row]);
+        store(c + i / W * ldc + i % W * N, e.alpha * sum[i / W][i % W] + added);
+      }
+      return;
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < M * W; ++i) {
       Vec<S, N> v = e.alpha * sum[i / W][i % W];
