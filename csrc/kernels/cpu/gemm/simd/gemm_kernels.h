@@ -45,8 +45,7 @@ template <class S> struct Epilogue {
 };
 
 // c[r * ldc + j] = epilogue(the sum, over runs i < runs and p < k, of
-// a[a_at[i] + r * a_row + p * a_step] * b[b_at[i] + p * b_row + j]).
-inline constexpr int64_t kNoOffset = 0;
+// a[a_at[i] + r * a_row + p * a_step] * b[b_at[i] + p * b_row + j]); null stands for offsets of 0.
 template <class S, class E = S> struct TileProduct {
   int64_t k;
   const E* a;
@@ -57,7 +56,7 @@ template <class S, class E = S> struct TileProduct {
   int64_t ldc;
   Epilogue<S> epilogue = {};
   int64_t runs = 1;
-  const int64_t *a_at = &kNoOffset, *b_at = &kNoOffset;
+  const int64_t *a_at = nullptr, *b_at = nullptr;
 };
 
 // op(X)[i, j] = data[i * row + j * col]; the next matrix of a batch begins `next` elements on.

@@ -101,7 +101,7 @@ template <class S, int64_t N, int M, int W, bool Part, class E>
   const FirstLanes<std::conditional_t<same_type<S, E>, S, uint16_t>, N> first(last);
   Vec<S, N> sum[M][W] = {};
   for (int64_t i = 0; i < x.runs; ++i) {
-    const E *a = x.a + x.a_at[i], *b = x.b + x.b_at[i];
+    const E *a = x.a + (x.a_at ? x.a_at[i] : 0), *b = x.b + (x.b_at ? x.b_at[i] : 0);
     for (int64_t p = 0; p < x.k; ++p, a += a_step, b += b_row) {
       Vec<S, N> right[W];
 #pragma GCC unroll 8
