@@ -71,7 +71,8 @@ template <class F> void run_transpose(const Plan& plan, int64_t planes, F&& plan
 // Planes of n x m elements, so few that each is done sooner than its kernel begins; N: both, or 0
 // where they are others.
 constexpr int64_t kTinyPlane = 32;
-template <class T, int64_t N> void turn_tiny_planes(const Plan& plan, int64_t begin, int64_t end) {
+template <class T, int64_t N>
+void transpose_tiny_planes(const Plan& plan, int64_t begin, int64_t end) {
   const Dims &d = plan.strides[0], &s = plan.strides[1];
   const int64_t n = N ? N : plan.sizes[0], m = N ? N : plan.sizes[1];
   const int64_t to_step = d[1] / int64_t{sizeof(T)}, from_step = s[0] / int64_t{sizeof(T)};
@@ -85,12 +86,12 @@ template <class T, int64_t N> void turn_tiny_planes(const Plan& plan, int64_t be
     }
   }
 }
-template <class T> void turn_tiny_planes(const Plan& plan) {
+template <class T> void transpose_tiny_planes(const Plan& plan) {
   const int64_t n = plan.sizes[0], m = plan.sizes[1], planes = plan.sizes[2];
   parallel_for(planes, kGrain / (n * m), [&](int64_t begin, int64_t end) {
-    if (n == 3 && m == 3) turn_tiny_planes<T, 3>(plan, begin, end);
-    else if (n == 4 && m == 4) turn_tiny_planes<T, 4>(plan, begin, end);
-    else turn_tiny_planes<T, 0>(plan, begin, end);
+    if (n == 3 && m == 3) transpose_tiny_planes<T, 3>(plan, begin, end);
+    else if (n == 4 && m == 4) transpose_tiny_planes<T, 4>(plan, begin, end);
+    else transpose_tiny_planes<T, 0>(plan, begin, end);
   });
 }
 
@@ -102,8 +103,8 @@ StreamedCast streamed_cast(DType to, DType from) {
   return nullptr;
 }
 
-// One stretch of memory from another, stored past the caches. False where the result is no such
-// stretch, or not long.
+// Copies between contiguous operands with non-temporal stores. False where an operand is not
+// contiguous or the result is too small for them.
 bool run_streamed(const Plan& plan) {
   constexpr int64_t bytes = 512, ahead = 8192;
   const auto to = static_cast<uint8_t>(plan.dtype[0]), from = static_cast<uint8_t>(plan.dtype[1]);
@@ -196,7 +197,8 @@ void run_copy(const Plan& plan) {
   const auto item = static_cast<int64_t>(itemsize(plan.dtype[0]));
   const bool turned = plan.dtype[0] == plan.dtype[1] && d[0] == item && s[1] == item && s[0] != 0;
   if (turned && n.size() == 3 && plane <= kTinyPlane && (item == 4 || item == 8))
-    return item == 4 ? turn_tiny_planes<uint32_t>(plan) : turn_tiny_planes<uint64_t>(plan);
+    return item == 4 ? transpose_tiny_planes<uint32_t>(plan)
+                     : transpose_tiny_planes<uint64_t>(plan);
   const bool transposed = turned && n[0] >= 4 && n[1] >= 4;
   if (transposed && item <= 8 && (item >= 4 || (n[0] * item >= 16 && n[1] * item >= 16))) {
     run_transpose(plan, outer, plane_offset);

@@ -65,17 +65,18 @@ class LoopRunner {
       direct_ &= operands_[k].mode == AccessMode::Direct;
     }
     streamed_ = can_stream();
-    past_ = streamed_ && forms && forms->past && operands_[1].mode == AccessMode::Direct &&
-            operands_[0].dtype == static_cast<uint8_t>(DType::Float32);
+    own_streamed_loop_ = streamed_ && forms && forms->streamed &&
+                         operands_[1].mode == AccessMode::Direct &&
+                         operands_[0].dtype == static_cast<uint8_t>(DType::Float32);
     streamed_ &= !heavy;
-    if (direct_ && (!streamed_ || past_)) return;
+    if (direct_ && (!streamed_ || own_streamed_loop_)) return;
     for (int k = 2; k < plan.count; ++k) share_buffer(k);
     choose_blocks();
   }
 
   void run() const {
-    if (past_) {
-      run_past();
+    if (own_streamed_loop_) {
+      run_streamed_loop();
     } else if (direct_ && !streamed_) {
       run_direct();
     } else {
@@ -161,9 +162,9 @@ class LoopRunner {
     }
   }
 
-  // Whether the result may be stored past the caches: one stretch of memory, and so are the
-  // operands that are not scalars. What takes an operand's place has been read, and is stored where
-  // it lies.
+  // Whether the result may be written by non-temporal stores: it and all operands but scalars are
+  // contiguous. A result that overwrites an operand has just been read into the caches, and is
+  // stored there.
   bool can_stream() const {
     if (!cpu::is_streamed(plan_.numel * operands_[0].item) || rows_ != 1 ||
         operands_[0].mode != AccessMode::Direct || !plan_.dense(0) ||
@@ -206,11 +207,12 @@ class LoopRunner {
   }
 
   // The functor's own loop with non-temporal stores.
-  void run_past() const {
+  void run_streamed_loop() const {
     constexpr int64_t line = 16, bytes = 64;
     parallel_for((inner_ + line - 1) / line, kGrain / line, [&](int64_t begin, int64_t end) {
       const void* in[] = {plan_.data[1] + begin * bytes};
-      forms_->past(plan_.data[0] + begin * bytes, in, std::min(end * line, inner_) - begin * line);
+      forms_->streamed(plan_.data[0] + begin * bytes, in,
+                       std::min(end * line, inner_) - begin * line);
     });
   }
 
@@ -385,8 +387,9 @@ class LoopRunner {
   unsigned constants_ = 0;            // which operands are one number for all elements
   double numbers_[kMax];              // those numbers, as the loop takes them
   Operand operands_[kMax];
-  bool direct_, streamed_, past_;
-  int64_t inner_, rows_;  // elements of a row, and rows
+  bool direct_, streamed_;
+  bool own_streamed_loop_;  // the functor's, which stores from registers
+  int64_t inner_, rows_;    // elements of a row, and rows
   bool long_rows_;
   int64_t block_items_, rows_per_block_ = 1, blocks_per_row_ = 1, blocks_;
 };

@@ -34,7 +34,7 @@ struct Loops {
   uint8_t result[kDTypes] = {};  // the dtype of what f[i] writes
   Loop d[4][2] = {};  // gradient of operand k in float32 and float64; inputs: g, operands, result
   ScalarForm scalar[4] = {};  // f of float16, bfloat16, float32 and float64 operands
-  Loop past = nullptr;        // f of one operand in float32, stored past the caches
+  Loop streamed = nullptr;    // f of one operand in float32, by non-temporal stores
   bool bool_first = false;    // the first operand is a bool whatever the dtype (where)
   bool heavy = false, heavy_slopes = false;  // f and d wait for arithmetic, not for memory
 };

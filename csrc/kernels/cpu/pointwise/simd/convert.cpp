@@ -125,7 +125,7 @@ template <class D, int64_t N, class S> FN auto load_converted(const S* s) {
   else return simd::load_as<D, N>(s);
 }
 
-// Past the caches, line by line.
+// With non-temporal stores, one cache line after another.
 template <class D, class S> void cast_streamed(void* dst, const void* src, int64_t n) {
   using Element = simd::ElementOf<decltype(load_converted<D, 4>(static_cast<const S*>(src)))>;
   constexpr int64_t item = sizeof(D), line = simd::kCacheLine / item, lanes = kStoreBytes / item,

@@ -225,7 +225,7 @@ template <class Op, class T>
 using GuardedSlope = GuardedLoop<Op, T, EasyDaOf<Op, T>, DaOf<Op, T>, 1, arity<Op> + 2>;
 
 // Values to where a cache line begins, by non-temporal stores a few lines at a time.
-template <class Op> struct PastLoop {
+template <class Op> struct StreamedLoop {
   static void loop(void* out, const void* const* in, int64_t n) {
     constexpr int64_t block = 64, line = 16, ahead = 2048;
     auto* y = static_cast<float*>(out);
@@ -283,7 +283,7 @@ template <class Op, uint32_t flags> constexpr Loops make_loops() {
   l.heavy_slopes = (all & heavy_slopes) != 0;
   if constexpr ((all & heavy_value) != 0 && ((all & slow) == 0 || fast_with_wide_registers<Op>) &&
                 same_type<decltype(&Op::template f<float>), float (*)(float)>)
-    l.past = &PastLoop<Op>::loop;
+    l.streamed = &StreamedLoop<Op>::loop;
   if constexpr ((in & kBools) != 0) add_value<Op, bool>(l);
   if constexpr ((in & kInts) != 0) {
     add_value<Op, uint8_t>(l);

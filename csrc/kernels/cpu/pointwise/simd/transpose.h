@@ -12,7 +12,7 @@ namespace taeda::cpu::simd {
 using Transpose = void (*)(char* dst, int64_t dst_step, const char* src, int64_t src_step,
                            int64_t n, int64_t m);
 
-// The streamed ones write past the caches: dst and dst_step must then be multiples of 64.
+// The streamed ones use non-temporal stores: dst and dst_step must then be multiples of 64.
 struct TransposeKernels {
   Transpose bytes1, bytes2, bytes4, bytes8, streamed1, streamed2, streamed4, streamed8;
 
