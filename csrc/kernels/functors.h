@@ -66,8 +66,8 @@ enum OpFlag : uint32_t {
   // caches run beside it a few lines at a time only, for which `f` of one operand has a loop. Other
   // large results are stored through the caches, and those of what is many times as slow.
   heavy_value = 4096,
-  heavy_slopes = 8192,
-  heavy = heavy_value | heavy_slopes,
+  heavy_derivatives = 8192,
+  heavy = heavy_value | heavy_derivatives,
   slow = 16384,
   function_only = no_method | no_out,
 };

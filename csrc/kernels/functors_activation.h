@@ -47,12 +47,12 @@ struct EluFamily {
 struct Gelu {
   static constexpr OpInfo info{"_gelu", "", FloatOnly, internal | saves_self | heavy};
   template <class T> FN static T f(T x) {
-    if constexpr (same_type<T, float>) return narrow(x);
+    if constexpr (same_type<T, float>) return float_value(x);
     else return T(0.5) * x * (T(1) + erf(x * T(1 / kSqrt2)));
   }
   template <class T> FN static T da(T g, T x, T) {
     if constexpr (same_type<T, float>) {
-      return g * narrow_slope(x);
+      return g * float_derivative(x);
     } else {
       const T cdf = T(0.5) * (T(1) + erf(x * T(1 / kSqrt2)));
       return g * (cdf + x * (T(0.5 * kTwoOverSqrtPi / kSqrt2) * exp(T(-0.5) * x * x)));
@@ -60,7 +60,7 @@ struct Gelu {
   }
 
   // P(X <= x) - 1/2 is odd: x times a quotient of polynomials in x^2, up to where it is 1/2.
-  FN static float narrow(float x) {
+  FN static float float_value(float x) {
     float c = x < -5.6f ? -5.6f : x;
     c = c > 5.6f ? 5.6f : c;
     const float z = c * c;
@@ -78,9 +78,9 @@ struct Gelu {
     q = q * z + 1.0f;
     return x < -5.6f ? -0.0f : x * (0.5f + c * p / q);
   }
-  // For x < 0 the slope is P(X <= x) + x density(x); P is the density times a polynomial in
-  // t = 1 / (3.8 - x). The other half follows from slope(x) + slope(-x) = 1.
-  FN static float narrow_slope(float x) {
+  // For x < 0 the derivative is P(X <= x) + x density(x); P is the density times a polynomial in
+  // t = 1 / (3.8 - x). The other half follows from d(x) + d(-x) = 1.
+  FN static float float_derivative(float x) {
     float a = abs(x);
     a = a > 13.0f ? 13.0f : a;
     const float t = 1.0f / (3.8f + a);

@@ -64,7 +64,7 @@ struct Log1p {
 };
 struct Logaddexp {
   static constexpr OpInfo info{"logaddexp", "`log(exp(self) + exp(other))` without overflow.",
-                               Analytic, saves_inputs | no_inplace | heavy_slopes};
+                               Analytic, saves_inputs | no_inplace | heavy_derivatives};
   template <class T> FN static T f(T a, T b) {
     if constexpr (is_complex<T>)
       return a.re >= b.re ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
@@ -75,7 +75,7 @@ struct Logaddexp {
 };
 struct Logaddexp2 {
   static constexpr OpInfo info{"logaddexp2", "`log2(2**self + 2**other)` without overflow.",
-                               Floating, saves_inputs | no_inplace | heavy_slopes};
+                               Floating, saves_inputs | no_inplace | heavy_derivatives};
   template <class T> FN static T f(T a, T b) {
     const T m = a > b ? a : b;
     return (isinf(a) && a == b) ? a : m + log1p_unit(exp2(-abs(a - b))) * T(1 / kLn2);
@@ -98,7 +98,7 @@ struct Xlogy {
 // ---- trigonometry ----
 struct Sin {
   static constexpr OpInfo info{"sin", "The sine of each element.", Analytic,
-                               saves_self | heavy_slopes};
+                               saves_self | heavy_derivatives};
   template <class T> FN static auto strain(T x) { return magnitude(x); }
   template <class T> FN static auto most(T) { return magnitude(easy_angle<T>); }
   template <class T> FN static T f(T x) { return sin(x); }
@@ -108,7 +108,7 @@ struct Sin {
 };
 struct Cos {
   static constexpr OpInfo info{"cos", "The cosine of each element.", Analytic,
-                               saves_self | heavy_slopes};
+                               saves_self | heavy_derivatives};
   template <class T> FN static auto strain(T x) { return magnitude(x); }
   template <class T> FN static auto most(T) { return magnitude(easy_angle<T>); }
   template <class T> FN static T f(T x) { return cos(x); }
@@ -169,7 +169,7 @@ struct Rad2deg {
 };
 struct Sinc {
   static constexpr OpInfo info{"sinc", "`sin(pi x) / (pi x)`, and 1 at 0.", Analytic,
-                               saves_self | heavy_slopes};
+                               saves_self | heavy_derivatives};
   template <class T> FN static T f(T x) {
     const T p = x * T(kPi);
     return x == T(0) ? T(1) : sin_anywhere(p) / p;
@@ -183,13 +183,13 @@ struct Sinc {
 // ---- hyperbolic ----
 struct Sinh {
   static constexpr OpInfo info{"sinh", "The hyperbolic sine of each element.", Analytic,
-                               saves_self | heavy_slopes};
+                               saves_self | heavy_derivatives};
   template <class T> FN static T f(T x) { return sinh(x); }
   template <class T> FN static T da(T g, T x, T) { return g * conj(cosh(x)); }
 };
 struct Cosh {
   static constexpr OpInfo info{"cosh", "The hyperbolic cosine of each element.", Analytic,
-                               saves_self | heavy_slopes};
+                               saves_self | heavy_derivatives};
   template <class T> FN static T f(T x) { return cosh(x); }
   template <class T> FN static T da(T g, T x, T) { return g * conj(sinh(x)); }
 };
@@ -253,13 +253,13 @@ struct LogitEps {
 };
 struct Erf {
   static constexpr OpInfo info{"erf", "The error function of each element.", Floating,
-                               saves_self | heavy_slopes};
+                               saves_self | heavy_derivatives};
   template <class T> FN static T f(T x) { return erf(x); }
   template <class T> FN static T da(T g, T x, T) { return g * (T(kTwoOverSqrtPi) * exp(-(x * x))); }
 };
 struct Erfc {
   static constexpr OpInfo info{"erfc", "`1 - erf(x)`, exact where it is small.", Floating,
-                               saves_self | heavy_slopes};
+                               saves_self | heavy_derivatives};
   template <class T> FN static T f(T x) { return erfc(x); }
   template <class T> FN static T da(T g, T x, T) {
     return g * (T(-kTwoOverSqrtPi) * exp(-(x * x)));
@@ -267,7 +267,7 @@ struct Erfc {
 };
 struct Erfinv {
   static constexpr OpInfo info{"erfinv", "The inverse of the error function.", Floating,
-                               saves_output | heavy_slopes};
+                               saves_output | heavy_derivatives};
   template <class T> FN static T f(T x) { return erfinv(x); }
   template <class T> FN static T da(T g, T, T y) {
     return g * (T(1 / kTwoOverSqrtPi) * exp(y * y));
@@ -276,18 +276,19 @@ struct Erfinv {
 struct Lgamma {
   static constexpr OpInfo info{"lgamma",
                                "The logarithm of the absolute value of the gamma function.",
-                               Floating, saves_self | heavy_slopes};
+                               Floating, saves_self | heavy_derivatives};
   template <class T> FN static T f(T x) { return lgamma(x); }
   template <class T> FN static T da(T g, T x, T) { return g * digamma(x); }
 };
 struct Digamma {
   static constexpr OpInfo info{"digamma", "The derivative of `lgamma`.", Floating,
-                               saves_self | heavy_slopes};
+                               saves_self | heavy_derivatives};
   template <class T> FN static T f(T x) { return digamma(x); }
   template <class T> FN static T da(T g, T x, T) { return g * polygamma(T(1), x); }
 };
 struct Polygamma {
-  static constexpr OpInfo info{"_polygamma", "", Floating, internal | saves_inputs | heavy_slopes};
+  static constexpr OpInfo info{"_polygamma", "", Floating,
+                               internal | saves_inputs | heavy_derivatives};
   template <class T> FN static T f(T n, T x) { return polygamma(n, x); }
   template <class T> FN static T db(T g, T n, T x, T) { return g * polygamma(n + T(1), x); }
 };

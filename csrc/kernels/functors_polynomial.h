@@ -116,7 +116,7 @@ template <Chebyshev K, bool Shifted> struct ChebyshevPolynomial {
 };
 // T' = n U of degree n - 1, and U' is made of T and U. At x = 1 and -1, where that divides by zero,
 // U' has its limit.
-template <class T> FN T chebyshev_u_slope(T x, T n) {
+template <class T> FN T chebyshev_u_derivative(T x, T n) {
   const auto end = (x == T(1)) | (x == T(-1));
   const T safe = select(end, T(0), x), next = n + T(1);
   const T inside =
@@ -134,11 +134,13 @@ struct ShiftedChebyshevT : ChebyshevPolynomial<Chebyshev::T, true> {
   }
 };
 struct ChebyshevU : ChebyshevPolynomial<Chebyshev::U, false> {
-  template <class T> FN static T da(T g, T x, T n, T) { return g * chebyshev_u_slope(x, trunc(n)); }
+  template <class T> FN static T da(T g, T x, T n, T) {
+    return g * chebyshev_u_derivative(x, trunc(n));
+  }
 };
 struct ShiftedChebyshevU : ChebyshevPolynomial<Chebyshev::U, true> {
   template <class T> FN static T da(T g, T x, T n, T) {
-    return g * T(2) * chebyshev_u_slope(T(2) * x - T(1), trunc(n));
+    return g * T(2) * chebyshev_u_derivative(T(2) * x - T(1), trunc(n));
   }
 };
 struct HermiteH {

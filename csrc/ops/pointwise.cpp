@@ -318,7 +318,7 @@ Tensor Derivative::fused(int k, DType result) const {
       empty_strided(g.sizes(), result_strides(g.sizes(), inputs), {result, g.device()});
   if (out.is_meta()) return out;
   all[0] = &out;
-  run_loop(Plan(g.sizes(), {all.data(), n}), loop, as.data(), row_.loops->heavy_slopes);
+  run_loop(Plan(g.sizes(), {all.data(), n}), loop, as.data(), row_.loops->heavy_derivatives);
   return out;
 }
 

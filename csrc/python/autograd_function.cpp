@@ -221,7 +221,7 @@ std::vector<Tensor> tensors_in(PyObject* tuple, const char* what) {
   return found;
 }
 
-int place_of(const std::vector<Tensor>& list, const Tensor& t) {
+int index_of(const std::vector<Tensor>& list, const Tensor& t) {
   for (size_t i = 0; i < list.size(); ++i) {
     if (t.defined() && list[i].defined() && list[i].is(t)) return static_cast<int>(i);
   }
@@ -336,8 +336,8 @@ struct Application {
     const Tensor& t = tensor_of(result);
     const Tensor& tangent = tensor_of(found);
     if (!is_inexact(t.dtype())) return;
-    if (place_of(dirty, t) >= 0) {
-      const int input = place_of(inputs, t);
+    if (index_of(dirty, t) >= 0) {
+      const int input = index_of(inputs, t);
       check(input >= 0 && tangents[static_cast<size_t>(input)].is(tangent),
             "An inplace custom Function is not returning the forward mode gradients as-is. If the "
             "forward is modifying an input inplace, then the jvp function must modify the gradient "
@@ -384,9 +384,9 @@ struct Application {
         continue;
       }
       Tensor t = tensor_of(item);
-      bool is_dirty = place_of(dirty, t) >= 0;
+      bool is_dirty = index_of(dirty, t) >= 0;
       const size_t first = first_of(result.get(), i);
-      if (first < i && (is_dirty || place_of(inputs, t) < 0)) {
+      if (first < i && (is_dirty || index_of(inputs, t) < 0)) {
         // The same tensor again: as in PyTorch, its gradient comes in at the last place.
         AutogradMeta* m = meta_of(results[first].impl());
         if (node && m && m->grad_fn == Ref<Node>(node)) m->output_nr = static_cast<uint32_t>(i);
@@ -397,7 +397,7 @@ struct Application {
         continue;
       }
       changed += is_dirty;
-      t = with_history(t, static_cast<uint32_t>(i), is_dirty, place_of(constant, t) >= 0);
+      t = with_history(t, static_cast<uint32_t>(i), is_dirty, index_of(constant, t) >= 0);
       if (node) node->outputs[i] = shape_of(t);
       results[i] = t;
       PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), must(wrap(std::move(t))));
@@ -420,7 +420,7 @@ struct Application {
   }
 
   Tensor with_history(Tensor t, uint32_t nr, bool is_dirty, bool constant) {
-    int input = place_of(inputs, t);
+    int input = index_of(inputs, t);
     if (is_dirty) {
       check(input >= 0, "mark_dirty: a tensor that is not an input of forward was marked");
       if (!node) return t;
@@ -457,8 +457,8 @@ struct Application {
     }
     for (const Tensor& t : to_save) {
       auto& s = node->saved.emplace_back();
-      s.result = place_of(results, t);
-      int input = place_of(inputs, t);
+      s.result = index_of(results, t);
+      int input = index_of(inputs, t);
       if (input >= 0 &&
           (s.result < 0 || !(meta_of(t.impl()) && meta_of(t.impl())->grad_fn == Ref<Node>(node)))) {
         s.edge = input;

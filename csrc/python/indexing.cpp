@@ -75,8 +75,8 @@ struct Selection {
 // Converts a mask on the dimensions from `dim` on to one index per dimension.
 void put_mask_indices(TensorList& indices, const Tensor& mask, int64_t dim) {
   indices.resize(static_cast<size_t>(dim));
-  const Tensor places = op<"nonzero">(mask);
-  for (int64_t k = 0; k < mask.dim(); ++k) indices.push_back(op<"select">(places, int64_t(1), k));
+  const Tensor found = op<"nonzero">(mask);
+  for (int64_t k = 0; k < mask.dim(); ++k) indices.push_back(op<"select">(found, int64_t(1), k));
 }
 
 // The indices for the gather and scatter ops. vmap has rules for indices, not for masks.

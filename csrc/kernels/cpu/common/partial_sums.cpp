@@ -31,15 +31,15 @@ template <class T> void add_parts(const T* x, int64_t parts, int64_t n, T* y) {
 
 template <class T> void add_lanes(const T* x, int64_t n, int64_t lanes, T* y) {
   using namespace simd;
-  constexpr int64_t together = 64, most_lanes = 16, bytes = sizeof(T);
+  constexpr int64_t together = 64, max_lanes = 16, bytes = sizeof(T);
   const TransposeKernels& kernels = TAEDA_PICK(transpose_kernels);
   const Transpose transpose = bytes == 4 ? kernels.bytes4 : kernels.bytes8;
-  alignas(64) T turned[most_lanes * together];
+  alignas(64) T transposed[max_lanes * together];
   for (int64_t i = 0; i < n; i += together) {
     const int64_t some = std::min(together, n - i);
-    transpose(reinterpret_cast<char*>(turned), together * bytes,
+    transpose(reinterpret_cast<char*>(transposed), together * bytes,
               reinterpret_cast<const char*>(x + i * lanes), lanes * bytes, some, lanes);
-    sum_rows<T>(turned, lanes, together, some, y + i);
+    sum_rows<T>(transposed, lanes, together, some, y + i);
   }
 }
 

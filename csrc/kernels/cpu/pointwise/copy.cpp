@@ -195,12 +195,13 @@ void run_copy(const Plan& plan) {
     return offset;
   };
   const auto item = static_cast<int64_t>(itemsize(plan.dtype[0]));
-  const bool turned = plan.dtype[0] == plan.dtype[1] && d[0] == item && s[1] == item && s[0] != 0;
-  if (turned && n.size() == 3 && plane <= kTinyPlane && (item == 4 || item == 8))
+  const bool transposed =
+      plan.dtype[0] == plan.dtype[1] && d[0] == item && s[1] == item && s[0] != 0;
+  if (transposed && n.size() == 3 && plane <= kTinyPlane && (item == 4 || item == 8))
     return item == 4 ? transpose_tiny_planes<uint32_t>(plan)
                      : transpose_tiny_planes<uint64_t>(plan);
-  const bool transposed = turned && n[0] >= 4 && n[1] >= 4;
-  if (transposed && item <= 8 && (item >= 4 || (n[0] * item >= 16 && n[1] * item >= 16))) {
+  const bool in_tiles = transposed && n[0] >= 4 && n[1] >= 4;
+  if (in_tiles && item <= 8 && (item >= 4 || (n[0] * item >= 16 && n[1] * item >= 16))) {
     run_transpose(plan, outer, plane_offset);
     return;
   }
@@ -209,7 +210,7 @@ void run_copy(const Plan& plan) {
   auto run = [&](int64_t o, int64_t begin, int64_t end) {  // rows [begin, end) of one plane
     char* dst = plan.data[0] + plane_offset(0, o);
     const char* src = plan.data[1] + plane_offset(1, o);
-    if (transposed) {
+    if (in_tiles) {
       visit_bytes(plan.dtype[0], [&](auto tag) {
         transpose_tiles<typename decltype(tag)::type>(dst, d[1], src, s[0], n[0], begin, end);
       });

@@ -36,7 +36,7 @@ struct Loops {
   ScalarForm scalar[4] = {};  // f of float16, bfloat16, float32 and float64 operands
   Loop streamed = nullptr;    // f of one operand in float32, by non-temporal stores
   bool bool_first = false;    // the first operand is a bool whatever the dtype (where)
-  bool heavy = false, heavy_slopes = false;  // f and d wait for arithmetic, not for memory
+  bool heavy = false, heavy_derivatives = false;  // f and d wait for arithmetic, not for memory
 };
 
 // dst[j * d1 + i * d0] = src[j * s1 + i * s0], i < n0, j < n1, with conversion. Strides in bytes.

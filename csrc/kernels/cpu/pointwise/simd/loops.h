@@ -222,7 +222,7 @@ template <class Op, class T> struct EasyDaOf {
 template <class Op, class T>
 concept HasEasyDa = requires { &Op::template easy_da<T>; };
 template <class Op, class T>
-using GuardedSlope = GuardedLoop<Op, T, EasyDaOf<Op, T>, DaOf<Op, T>, 1, arity<Op> + 2>;
+using GuardedDerivative = GuardedLoop<Op, T, EasyDaOf<Op, T>, DaOf<Op, T>, 1, arity<Op> + 2>;
 
 // Values to where a cache line begins, by non-temporal stores a few lines at a time.
 template <class Op> struct StreamedLoop {
@@ -263,7 +263,7 @@ template <class Op, class T> constexpr void add_scalars(Loops& l) {
   l.scalar[dtype_index<T> - kFirstFloat] = {&S::loop, S::kMasks};
 }
 template <class Op, class T> constexpr void add_derivatives(Loops& l, int at) {
-  if constexpr (HasEasyDa<Op, T>) l.d[0][at] = &GuardedSlope<Op, T>::loop;
+  if constexpr (HasEasyDa<Op, T>) l.d[0][at] = &GuardedDerivative<Op, T>::loop;
   else if constexpr (HasDa<Op>) l.d[0][at] = &LoopOf<DaOf<Op, T>>::loop;
   if constexpr (HasDb<Op>) l.d[1][at] = &LoopOf<DbOf<Op, T>>::loop;
   if constexpr (HasDc<Op>) l.d[2][at] = &LoopOf<DcOf<Op, T>>::loop;
@@ -280,7 +280,7 @@ template <class Op, uint32_t flags> constexpr Loops make_loops() {
   Loops l;
   constexpr uint32_t all = Op::info.flags | flags, in = Op::info.dtypes;
   l.heavy = (all & heavy_value) != 0;
-  l.heavy_slopes = (all & heavy_slopes) != 0;
+  l.heavy_derivatives = (all & heavy_derivatives) != 0;
   if constexpr ((all & heavy_value) != 0 && ((all & slow) == 0 || fast_with_wide_registers<Op>) &&
                 same_type<decltype(&Op::template f<float>), float (*)(float)>)
     l.streamed = &StreamedLoop<Op>::loop;
