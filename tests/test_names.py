@@ -7,7 +7,7 @@ import pytest
 import taeda
 
 # Modules of taeda's own, and what `from __future__ import annotations` leaves.
-OURS = {"annotations", "array_api", "compat", "insight", "safetensors", "training"}
+OURS = {"annotations", "array_api", "compat", "insight", "safetensors", "sklearn", "training"}
 # What shows training at work, and does it.
 OURS |= {"Trainer", "explain", "record", "strict", "summary", "wiring"}
 

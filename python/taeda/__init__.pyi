@@ -44,6 +44,7 @@ from taeda import return_types as return_types
 from taeda import safetensors as safetensors
 from taeda import serialization as serialization
 from taeda import signal as signal
+from taeda import sklearn as sklearn
 from taeda import sparse as sparse
 from taeda import special as special
 from taeda import storage as storage

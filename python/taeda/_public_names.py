@@ -21,9 +21,8 @@ SUBMODULES = frozenset({
     "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional",
     "futures", "fx", "hub", "insight", "jit", "library", "linalg", "masked", "mps",
     "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
-    "safetensors", "serialization", "signal", "sparse", "special", "storage", "testing",
-    "training", "types",
-    "utils", "version", "xpu",
+    "safetensors", "serialization", "signal", "sklearn", "sparse", "special", "storage",
+    "testing", "training", "types", "utils", "version", "xpu",
 })  # fmt: skip
 
 _NN_FUNCTIONS = (

@@ -149,7 +149,8 @@ class Schedule(Callback):
     """Step a learning rate schedule.
 
     Args:
-        scheduler: of ``taeda.optim.lr_scheduler``, made of the trainer's optimizer.
+        scheduler: of ``taeda.optim.lr_scheduler``, made of the trainer's optimizer; or a function
+            that makes it of the optimizer.
         every: after each ``"epoch"`` or each ``"update"`` of the optimizer.
         monitor: the value of an epoch's log to give to it, as ReduceLROnPlateau wants.
 
@@ -165,6 +166,8 @@ class Schedule(Callback):
         self.scheduler, self.every, self.monitor = scheduler, every, monitor
 
     def attach(self, trainer: Trainer) -> None:
+        if not hasattr(self.scheduler, "step") or isinstance(self.scheduler, type):
+            self.scheduler = self.scheduler(trainer.optimizer)
         if getattr(self.scheduler, "optimizer", trainer.optimizer) is not trainer.optimizer:
             raise ValueError("Schedule: the schedule is of another optimizer than the trainer's")
 
