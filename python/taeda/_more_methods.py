@@ -117,8 +117,58 @@ def _pin_memory(self: Any, device: Any = None) -> Any:
     raise RuntimeError(f"pin_memory(device={device!r}): there is no accelerator")
 
 
+_set_to = Tensor.set_
+
+
+def _set_(self: Any, source: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """Look at other memory, in place.
+
+    Args:
+        source: a tensor; or a storage, with ``storage_offset``, ``size`` and ``stride`` in it.
+            None for no memory.
+    """
+    untyped = getattr(source, "_untyped", None)
+    if untyped is not None:
+        if source.dtype != self.dtype:
+            raise RuntimeError(f"set_(): expected a storage of {self.dtype}, got {source.dtype}")
+        source = untyped
+    return _set_to(self, *(() if source is None else (source,)), *args, **kwargs)
+
+
+def _storage_type(self: Any) -> Any:
+    """Return the type of the tensor's storage, such as ``taeda.FloatStorage``."""
+    from taeda.storage import type_of
+
+    return type_of(self.dtype)
+
+
+def _const_data_ptr(self: Any) -> int:
+    """Return the address of the first element, to read from."""
+    return int(self.data_ptr())
+
+
+def _dequantize(self: Any) -> Any:
+    """Return the tensor in float32: none of taeda's is quantised."""
+    return self.to(_C.float32)
+
+
+def _absent(device: str, error: type[Exception]) -> Any:
+    def move(self: Any, *args: Any, **kwargs: Any) -> Any:
+        raise error(f"Tensor.{device}: this build has no {device} device")
+
+    move.__doc__ = f"Copy to a device of the kind {device}: {error.__name__}, as there is none."
+    return move
+
+
 METHODS = {
     "adjoint": _adjoint,
+    "const_data_ptr": _const_data_ptr,
+    "dequantize": _dequantize,
+    "ipu": _absent("ipu", RuntimeError),
+    "mtia": _absent("mtia", AssertionError),
+    "set_": _set_,
+    "storage_type": _storage_type,
+    "xpu": _absent("xpu", AssertionError),
     "dim_order": _dim_order,
     "fill_diagonal_": _fill_diagonal,
     "is_distributed": _is_distributed,

@@ -17,8 +17,9 @@ INPLACE_FUNCTIONS = frozenset({
 
 # Loaded on first use.
 SUBMODULES = frozenset({
-    "__config__", "accelerator", "amp", "ao", "array_api", "autograd", "backends", "compat",
-    "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional",
+    "__config__", "__future__", "accelerator", "amp", "ao", "array_api", "autograd", "backends",
+    "compat", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func",
+    "functional",
     "futures", "fx", "hub", "insight", "jit", "library", "linalg", "masked", "mps",
     "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
     "safetensors", "serialization", "signal", "sklearn", "sparse", "special", "storage",
@@ -35,8 +36,48 @@ _NN_FUNCTIONS = (
     "rrelu_", "spmm", "triplet_margin_loss", "vander",
 )  # fmt: skip
 
+_MORE_FUNCTIONS = (
+    "cond", "conv_tbc", "dequantize", "embedding_bag", "fake_quantize_per_channel_affine",
+    "fake_quantize_per_tensor_affine", "hspmm", "native_channel_shuffle", "smm", "sspaddmm",
+    "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sum",
+)  # fmt: skip
+
+_BATCH_NORM_PARTS = (
+    "batch_norm_backward_elemt", "batch_norm_backward_reduce", "batch_norm_elemt",
+    "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts", "batch_norm_stats",
+    "batch_norm_update_stats",
+)  # fmt: skip
+
+_STORAGES = (
+    "BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage",
+    "ComplexFloatStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "IntStorage",
+    "LongStorage", "ShortStorage",
+)  # fmt: skip
+
+# Dtypes that no tensor here has.
+_DTYPE_NAMES = (
+    "bit", "bits16", "bits1x8", "bits2x4", "bits4x2", "bits8", "complex32", "chalf",
+    "float4_e2m1fn_x2", "int1", "int2", "int3", "int4", "int5", "int6", "int7", "qint32", "qint8",
+    "quint2x4", "quint4x2", "quint8", "uint1", "uint2", "uint3", "uint4", "uint5", "uint6", "uint7",
+)  # fmt: skip
+
 # Names whose modules are loaded on first use.
 FROM_SUBMODULES = {
+    **dict.fromkeys(_MORE_FUNCTIONS, "taeda._more_functions"),
+    **dict.fromkeys(_BATCH_NORM_PARTS, "taeda._batch_norm_parts"),
+    **dict.fromkeys(_STORAGES, "taeda.storage"),
+    **dict.fromkeys(_DTYPE_NAMES, "taeda._symbols"),
+    "AcceleratorError": "taeda._errors",
+    "OutOfMemoryError": "taeda._errors",
+    "get_deterministic_debug_mode": "taeda._switches",
+    "has_lapack": "taeda._switches",
+    "has_mkl": "taeda._switches",
+    "has_openmp": "taeda._switches",
+    "has_spectral": "taeda._switches",
+    "set_deterministic_debug_mode": "taeda._switches",
+    "set_flush_denormal": "taeda._switches",
+    "fork": "taeda.jit",
+    "wait": "taeda.jit",
     "_convert_indices_from_coo_to_csr": "taeda.sparse._rows",
     "_convert_indices_from_csr_to_coo": "taeda.sparse._rows",
     "_segment_reduce": "taeda._op_aliases",
@@ -57,7 +98,6 @@ FROM_SUBMODULES = {
     "TypedStorage": "taeda.storage",
     "__array_namespace_info__": "taeda.array_api",
     "autocast": "taeda.amp.autocast_mode",
-    "complex32": "taeda._symbols",
     "get_device_module": "taeda._devices",
     "from_file": "taeda.storage",
     "get_autocast_dtype": "taeda.amp.autocast_mode",

@@ -6,9 +6,16 @@ import warnings
 
 __all__ = [
     "are_deterministic_algorithms_enabled",
+    "get_deterministic_debug_mode",
     "get_float32_matmul_precision",
     "get_num_interop_threads",
+    "has_lapack",
+    "has_mkl",
+    "has_openmp",
+    "has_spectral",
     "is_deterministic_algorithms_warn_only_enabled",
+    "set_deterministic_debug_mode",
+    "set_flush_denormal",
     "set_float32_matmul_precision",
     "set_num_interop_threads",
     "use_deterministic_algorithms",
@@ -62,6 +69,51 @@ def are_deterministic_algorithms_enabled() -> bool:
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """Whether ``use_deterministic_algorithms(True, warn_only=True)`` has been called."""
     return _warn_only
+
+
+_DEBUG_MODES = ("default", "warn", "error")
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """Say what operations that are not deterministic do: in taeda all are.
+
+    Args:
+        debug_mode: ``"default"`` or 0, ``"warn"`` or 1, ``"error"`` or 2.
+
+    Raises:
+        RuntimeError: it is something else.
+        TypeError: it is neither a str nor an int.
+    """
+    if not isinstance(debug_mode, (int, str)):
+        raise TypeError(
+            f"set_deterministic_debug_mode: expected a str or an int, got {debug_mode!r}"
+        )
+    if debug_mode not in (0, 1, 2, *_DEBUG_MODES):
+        raise RuntimeError(
+            "set_deterministic_debug_mode: expected 'default', 'warn', 'error', 0, 1 or 2, got "
+            f"{debug_mode!r}"
+        )
+    level = _DEBUG_MODES.index(debug_mode) if isinstance(debug_mode, str) else debug_mode
+    use_deterministic_algorithms(level > 0, warn_only=level == 1)
+
+
+def get_deterministic_debug_mode() -> int:
+    """What ``set_deterministic_debug_mode`` has been told: 0, 1 or 2."""
+    return (1 if _warn_only else 2) if _deterministic else 0
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Ask for very small numbers to become 0. taeda keeps them, so it returns False: refused."""
+    if not isinstance(mode, bool):
+        raise TypeError(f"set_flush_denormal expects a bool, but got {type(mode).__name__}")
+    return False
+
+
+# What the library has been built with. Fourier transforms are taeda's own.
+has_lapack = True
+has_mkl = False
+has_openmp = False
+has_spectral = True
 
 
 def set_num_interop_threads(num: int) -> None:

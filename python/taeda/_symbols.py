@@ -11,7 +11,34 @@ __all__ = [
     "SymFloat",
     "SymInt",
     "TensorType",
+    "bit",
+    "bits1x8",
+    "bits2x4",
+    "bits4x2",
+    "bits8",
+    "bits16",
+    "chalf",
     "complex32",
+    "float4_e2m1fn_x2",
+    "int1",
+    "int2",
+    "int3",
+    "int4",
+    "int5",
+    "int6",
+    "int7",
+    "qint8",
+    "qint32",
+    "quint2x4",
+    "quint4x2",
+    "quint8",
+    "uint1",
+    "uint2",
+    "uint3",
+    "uint4",
+    "uint5",
+    "uint6",
+    "uint7",
 ]
 
 
@@ -57,16 +84,34 @@ class Event:
         raise RuntimeError("Event: there is no device with streams of work")
 
 
-class _Complex32:
-    """PyTorch's dtype of pairs of float16, which no tensor here has: it compares with dtypes."""
+class _DtypeName:
+    """A dtype of PyTorch's that no tensor here has: it compares with dtypes."""
 
-    itemsize = 4
-    is_complex = True
-    is_floating_point = False
-    is_signed = True
+    def __init__(self, name: str, itemsize: int = 1, kind: str = "integer") -> None:
+        self._name = name
+        self.itemsize = itemsize
+        self.is_complex = kind == "complex"
+        self.is_floating_point = kind == "floating"
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether there are numbers below 0: no answer for bits, and for quantised integers."""
+        if self._name.startswith(("q", "bits")):
+            raise RuntimeError(f"is_signed: {self} is neither signed nor unsigned")
+        return not self._name.startswith("uint")
 
     def __repr__(self) -> str:
-        return "taeda.complex32"
+        return f"taeda.{self._name}"
 
 
-complex32 = _Complex32()
+complex32 = chalf = _DtypeName("complex32", 4, "complex")
+float4_e2m1fn_x2 = _DtypeName("float4_e2m1fn_x2", 1, "floating")
+quint8, qint8, qint32 = _DtypeName("quint8"), _DtypeName("qint8"), _DtypeName("qint32", 4)
+quint4x2, quint2x4 = _DtypeName("quint4x2"), _DtypeName("quint2x4")
+bits1x8, bits2x4, bits4x2 = _DtypeName("bits1x8"), _DtypeName("bits2x4"), _DtypeName("bits4x2")
+bits8, bits16 = _DtypeName("bits8"), _DtypeName("bits16", 2)
+int1, int2, int3, int4 = (_DtypeName(f"int{n}") for n in range(1, 5))
+int5, int6, int7 = (_DtypeName(f"int{n}") for n in range(5, 8))
+uint1, uint2, uint3, uint4 = (_DtypeName(f"uint{n}") for n in range(1, 5))
+uint5, uint6, uint7 = (_DtypeName(f"uint{n}") for n in range(5, 8))
+bit = uint1

@@ -387,6 +387,13 @@ def _reflected_divide(self: Any, other: Any) -> Any:
     return self.__rtruediv__(other)
 
 
+def _filename(self: Any) -> str | None:
+    """The path of the file that a storage is mapped from."""
+    from taeda.storage import _filename
+
+    return _filename(self)
+
+
 def _install() -> None:
     for name, dtype in _CONVERSIONS.items():
         setattr(Tensor, name, _conversion(name, dtype))
@@ -420,6 +427,8 @@ def _install() -> None:
         method.__name__ = name
         method.__qualname__ = f"Tensor.{name}"
         setattr(Tensor, name, method)
+    Tensor.is_ipu = Tensor.is_xla = property(lambda self: False)
+    setattr(_C.UntypedStorage, "filename", property(_filename))  # noqa: B010
     Tensor.__array_priority__ = 1000
     # A number that is unique among live tensors, which packages use as an identity.
     Tensor._cdata = property(id)

@@ -10,7 +10,9 @@ import taeda
 from taeda import _tensor_types
 from taeda._C import Tensor, UntypedStorage
 
-__all__ = ["TypedStorage", "UntypedStorage", "from_file"]
+_DTYPES = {name.replace("Tensor", "Storage"): dtype for name, dtype in _tensor_types._NAMES.items()}
+
+__all__ = [*_DTYPES, "TypedStorage", "UntypedStorage", "from_file"]
 
 
 class TypedStorage:
@@ -218,6 +220,95 @@ class TypedStorage:
 def _rebuild(dtype: taeda.dtype, values: list[Any]) -> TypedStorage:
     """Rebuild a pickled storage."""
     return TypedStorage(values, dtype=dtype)
+
+
+class _StorageType(type):
+    """The class of FloatStorage and its like: calling one makes a TypedStorage of its dtype."""
+
+    dtype: taeda.dtype
+    is_cuda = False
+
+    def __call__(cls, *args: Any, wrap_storage: UntypedStorage | None = None) -> Any:
+        return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls.dtype)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, TypedStorage) and instance.dtype == cls.dtype
+
+    def __repr__(cls) -> str:
+        return f"<class 'taeda.{cls.__name__}'>"
+
+    def from_file(
+        cls, filename: str | os.PathLike[str], shared: bool = False, size: int = 0
+    ) -> TypedStorage:
+        """Map a file of ``size`` elements; changes are written to it if ``shared``."""
+        untyped = UntypedStorage.from_file(filename, shared, size * cls.dtype.itemsize)
+        return TypedStorage(wrap_storage=untyped, dtype=cls.dtype)
+
+
+class _CudaStorageType(_StorageType):
+    """The class of ``cuda.FloatStorage`` and its like, of which this build has none."""
+
+    is_cuda = True
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise AssertionError(f"cuda.{cls.__name__}: taeda is not compiled with CUDA")
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return super().__instancecheck__(instance) and bool(instance.is_cuda)
+
+
+def _types(kind: type[_StorageType], module: str) -> dict[str, Any]:
+    return {
+        name: kind(
+            name,
+            (),
+            {"dtype": dtype, "__doc__": f"Storages of {dtype}.", "__module__": module},
+        )
+        for name, dtype in _DTYPES.items()
+    }
+
+
+_TYPES = _types(_StorageType, "taeda")
+BFloat16Storage: Any = _TYPES["BFloat16Storage"]
+BoolStorage: Any = _TYPES["BoolStorage"]
+ByteStorage: Any = _TYPES["ByteStorage"]
+CharStorage: Any = _TYPES["CharStorage"]
+ComplexDoubleStorage: Any = _TYPES["ComplexDoubleStorage"]
+ComplexFloatStorage: Any = _TYPES["ComplexFloatStorage"]
+DoubleStorage: Any = _TYPES["DoubleStorage"]
+FloatStorage: Any = _TYPES["FloatStorage"]
+HalfStorage: Any = _TYPES["HalfStorage"]
+IntStorage: Any = _TYPES["IntStorage"]
+LongStorage: Any = _TYPES["LongStorage"]
+ShortStorage: Any = _TYPES["ShortStorage"]
+
+
+def cuda_types() -> dict[str, Any]:
+    """The types of storages on CUDA devices, by name."""
+    return _types(_CudaStorageType, "taeda.cuda")
+
+
+def type_of(dtype: taeda.dtype) -> Any:
+    """The storage type of a dtype, None where it has none."""
+    return next((_TYPES[name] for name, kind in _DTYPES.items() if kind == dtype), None)
+
+
+def _filename(self: UntypedStorage) -> str | None:
+    """The path of the file that the memory is mapped from, if changes are written to it."""
+    if self.device.type != "cpu" or not self.nbytes():
+        return None
+    address = self.data_ptr()
+    try:
+        with open("/proc/self/maps") as maps:
+            for line in maps:
+                place, rights, _, _, _, *path = line.rstrip("\n").split(maxsplit=5)
+                first, last = (int(word, 16) for word in place.split("-"))
+                if first <= address < last:
+                    shared = rights.endswith("s") and path and path[0].startswith("/")
+                    return path[0] if shared and not path[0].startswith("/memfd:") else None
+    except OSError:
+        pass
+    return None
 
 
 def _conversion(name: str, dtype: taeda.dtype) -> Any:

@@ -303,6 +303,8 @@ def package_stub() -> str:
             others += f"{name}: tensortype\n"
         elif home.startswith("taeda.") and vars(sys.modules[home]).get(name) is value:
             imports.append((home, name, name))
+        elif name in FROM_SUBMODULES:
+            imports.append((FROM_SUBMODULES[name], name, name))
         elif isinstance(value, FunctionType):
             others += untyped(name, value)
         else:

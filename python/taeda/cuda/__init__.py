@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from taeda._errors import AcceleratorError, OutOfMemoryError
 from taeda._tensor_types import cuda_types
 
 from .streams import CUDAGraph, Event, Stream, StreamContext, graph, stream
@@ -28,8 +29,10 @@ globals().update(_TYPES)
 
 __all__ = [
     *_TYPES,
+    "AcceleratorError",
     "CUDAGraph",
     "Event",
+    "OutOfMemoryError",
     "Stream",
     "StreamContext",
     "current_device",
@@ -73,6 +76,12 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name == "amp":
         return importlib.import_module("taeda.cuda.amp")
+    if name.endswith("Storage"):
+        from taeda.storage import cuda_types
+
+        globals().update(cuda_types())
+        if name in globals():
+            return globals()[name]
     raise AttributeError(f"module 'taeda.cuda' has no attribute {name!r}")
 
 

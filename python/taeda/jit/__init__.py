@@ -44,6 +44,7 @@ __all__ = [
     "ScriptModule",
     "annotate",
     "export",
+    "fork",
     "ignore",
     "interface",
     "is_scripting",
@@ -53,6 +54,7 @@ __all__ = [
     "script_if_tracing",
     "script_method",
     "unused",
+    "wait",
 ]
 
 T = TypeVar("T")
@@ -202,3 +204,20 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
 def annotate(the_type: Any, the_value: T) -> T:
     """Return the value; ``the_type`` is for TorchScript to read."""
     return the_value
+
+
+def fork(func: Callable[..., T], *args: Any, **kwargs: Any) -> Future[T]:
+    """Call a function and return what `wait` gives. It runs at once, in the thread that calls.
+
+    >>> import taeda
+    >>> taeda.jit.wait(taeda.jit.fork(taeda.ones, 2))
+    tensor([1., 1.])
+    """
+    future: Future[T] = Future()
+    future.set_result(func(*args, **kwargs))
+    return future
+
+
+def wait(future: Future[T]) -> T:
+    """Return the result of what was forked."""
+    return future.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import taeda
 from taeda import _C
 from taeda._C import Tensor
 from taeda.nn.parameter import Parameter
+from taeda.utils._swapping import swap_tensors
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -24,8 +26,9 @@ class Converting:
         """Replace the data of every parameter, of its gradient and of every buffer by `fn` of it.
 
         A parameter stays the same object, so that optimizers keep hold of it, unless it moves to
-        or from the meta device.
+        or from the meta device, or ``__future__`` says otherwise.
         """
+        overwrite, swap = _switches()
         if recurse:
             for module in self.children():  # type: ignore[attr-defined]
                 module._apply(fn)
@@ -35,7 +38,10 @@ class Converting:
             grad = parameter.grad
             with taeda.no_grad():
                 data = fn(parameter)
-            if data.is_meta == parameter.is_meta:
+            if swap:
+                parameter.grad = None
+                swap_tensors(parameter, Parameter(data, parameter.requires_grad))
+            elif data.is_meta == parameter.is_meta and not overwrite:
                 parameter.data = data
             else:
                 parameter = self._parameters[name] = Parameter(data, parameter.requires_grad)
@@ -137,6 +143,12 @@ class Converting:
     def share_memory(self) -> Self:
         """Move the parameters and buffers to memory shared between processes."""
         return self._apply(lambda t: t.share_memory_())
+
+
+def _switches() -> tuple[bool, bool]:
+    """What ``taeda.__future__`` says of new parameters; it need not be loaded."""
+    switches = sys.modules.get("taeda.__future__")
+    return (switches._overwrite, switches._swap) if switches else (False, False)
 
 
 def _parse_to(

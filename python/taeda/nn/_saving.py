@@ -10,7 +10,9 @@ from typing import Any, NamedTuple, TypeAlias
 import taeda
 from taeda._C import Tensor
 from taeda.nn import _hooks
+from taeda.nn._converting import _switches
 from taeda.nn.parameter import Parameter, is_lazy
+from taeda.utils._swapping import swap_tensors
 from taeda.utils.hooks import RemovableHandle
 
 EXTRA_STATE = "_extra_state"
@@ -385,6 +387,11 @@ class Saving:
                         else:
                             given = Parameter(given, requires_grad=own.requires_grad)
                     setattr(self, name, given)
+                elif _switches()[1]:
+                    loaded = own.module_load(given)
+                    if isinstance(own, Parameter) and not isinstance(loaded, Parameter):
+                        loaded = Parameter(loaded, requires_grad=own.requires_grad)
+                    swap_tensors(own, loaded)
                 else:
                     own.copy_(given)
         except Exception as error:

@@ -11,6 +11,7 @@ __all__ = ["MODULES"]
 # The module under taeda that stands for one under torch.
 MODULES = {
     "torch.__config__": "taeda.__config__",
+    "torch.__future__": "taeda.__future__",
     "torch._C": "taeda.compat.private.core",
     "torch._C._nn": "taeda.compat.private.core_nn",
     "torch._custom_ops": "taeda.compat.private.custom_ops",
