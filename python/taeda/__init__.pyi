@@ -40,6 +40,7 @@ from taeda import ops as ops
 from taeda import optim as optim
 from taeda import overrides as overrides
 from taeda import profiler as profiler
+from taeda import quasirandom as quasirandom
 from taeda import random as random
 from taeda import return_types as return_types
 from taeda import safetensors as safetensors

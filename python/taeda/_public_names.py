@@ -19,11 +19,10 @@ INPLACE_FUNCTIONS = frozenset({
 SUBMODULES = frozenset({
     "__config__", "__future__", "accelerator", "amp", "ao", "array_api", "autograd", "backends",
     "compat", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func",
-    "functional",
-    "futures", "fx", "hub", "insight", "jit", "library", "linalg", "masked", "mps",
-    "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "random",
-    "safetensors", "serialization", "signal", "sklearn", "sparse", "special", "storage",
-    "testing", "training", "types", "utils", "version", "xpu",
+    "functional", "futures", "fx", "hub", "insight", "jit", "library", "linalg", "masked",
+    "mps", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler",
+    "quasirandom", "random", "safetensors", "serialization", "signal", "sklearn", "sparse",
+    "special", "storage", "testing", "training", "types", "utils", "version", "xpu",
 })  # fmt: skip
 
 _NN_FUNCTIONS = (
