@@ -403,8 +403,11 @@ Tensor conv_transpose(const Tensor& input, const Tensor& w, const Tensor& bias, 
 
 constexpr Traits kComposite{.forms = kFunction, .composite = true};
 constexpr Traits bilinear(BackwardFn f) {
-  return {
-      .backward = f, .saves = saves_arg(0) | saves_arg(1), .forms = 0, .saved_for_others = 0b11};
+  return {.backward = f,
+          .saves = saves_arg(0) | saves_arg(1),
+          .forms = 0,
+          .saved_for_others = 0b11,
+          .format_of = 0b11};
 }
 
 const Define conv_ops[] = {

@@ -130,7 +130,7 @@ void warn_of_parts(DType from, DType to) {
 }
 
 bool keeps(const Tensor& x, MemoryFormat f) {
-  return f == MemoryFormat::Preserve || x.is_contiguous(f);
+  return f == MemoryFormat::Preserve || x.memory_format() == f;
 }
 
 Tensor clone_op(const Tensor& self, std::optional<MemoryFormat> format) {

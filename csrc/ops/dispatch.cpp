@@ -77,6 +77,35 @@ void check_not_inference(const Call& c) {
   }
 }
 
+// The tensor in this memory format.
+Tensor laid_out(const Tensor& t, MemoryFormat format) {
+  const Dims strides = channels_last_strides(t.sizes());
+  if (same(t.strides(), strides)) return t;
+  if (t.is_contiguous(format))  // sizes of 1 alone: only the strides change
+    return from_storage(t.storage(), t.sizes(), strides, t.offset(), t.dtype());
+  Tensor r = empty_strided(t.sizes(), strides, t.options());
+  if (!t.is_meta()) copy_into(r, t);
+  return r;
+}
+
+// Lays results of as many dimensions out in channels_last where one of the arguments that the op
+// names is.
+void follow_format(const Call& c, Value& result) {
+  for (size_t i = 0; i < c.args.size(); ++i) {
+    const auto* from = std::get_if<Tensor>(&c.args[i]);
+    if ((c.op.traits.format_of >> i & 1) == 0 || !from) continue;
+    const MemoryFormat format = from->memory_format();
+    if (format == MemoryFormat::Contiguous) continue;
+    const auto follow = [&](Tensor& t) {
+      if (t.defined() && t.dim() == from->dim()) t = laid_out(t, format);
+    };
+    if (auto* t = std::get_if<Tensor>(&result)) follow(*t);
+    else if (auto* list = std::get_if<TensorList>(&result))
+      std::for_each(list->begin(), list->end(), follow);
+    return;
+  }
+}
+
 Value run_kernel(Call& c) {
   const Op& op = c.op;
   if (op.inplace_form && !c.out.defined()) {
@@ -93,6 +122,8 @@ Value run_kernel(Call& c) {
       result = write_out(op, c.out, computed);
     }
     c.out.bump_version();
+  } else if (op.traits.format_of != 0) {
+    follow_format(c, result);
   } else if (op.mutated >= 0 && !op.traits.composite) {  // composites change it by other ops
     const Value& target = c.args[static_cast<size_t>(op.mutated)];
     if (auto* t = std::get_if<Tensor>(&target)) {

@@ -498,13 +498,14 @@ const Define norm_ops[] = {
      {.backward = group_norm_backward,
       .saves = saves_arg(0) | saves_arg(2) | saves_out(1) | saves_out(2),
       .forms = 0,
-      .non_differentiable = kStats}},
+      .non_differentiable = kStats,
+      .format_of = 0b1}},
     {"native_group_norm_backward(grad: Tensor, self: Tensor, num_groups: int, mean: Tensor, rstd: "
      "Tensor, weight: "
      "Tensor?, affine: bool = True) -> (Tensor, Tensor, Tensor)",
      "Gradients of group_norm in one pass.",
      kernel(native_group_norm_backward),
-     {.forms = 0}},
+     {.forms = 0, .format_of = 0b10}},
     {"batch_norm(self: Tensor, weight: Tensor?, bias: Tensor?, running_mean: Tensor?, running_var: "
      "Tensor?, training: "
      "bool, momentum: float, eps: float) -> Tensor",
@@ -521,13 +522,14 @@ const Define norm_ops[] = {
      {.backward = batch_norm_backward,
       .saves = saves_arg(0) | saves_arg(1) | saves_out(1) | saves_out(2),
       .forms = 0,
-      .non_differentiable = kStats}},
+      .non_differentiable = kStats,
+      .format_of = 0b1}},
     {"native_batch_norm_backward(grad: Tensor, self: Tensor, weight: Tensor?, mean: Tensor, "
      "invstd: Tensor, training: "
      "bool) -> (Tensor, Tensor, Tensor)",
      "Gradients of batch_norm in one pass.",
      kernel(native_batch_norm_backward),
-     {.forms = 0}},
+     {.forms = 0, .format_of = 0b10}},
 };
 
 }  // namespace

@@ -133,6 +133,8 @@ struct Traits {
       "";              // public namespace: "" (taeda), "nn.functional", "linalg", "special", "fft"
   bool heavy = false;  // slow for few elements: releases the GIL for small tensors too
   bool whole_list = false;  // a list of tensors comes as one argument, not spread over several
+  // Bit i: results are laid out in channels_last where argument i is.
+  uint32_t format_of = 0;
   bool elementwise =
       false;  // each result element depends only on the operands' elements at its index
 };

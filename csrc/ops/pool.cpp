@@ -417,13 +417,16 @@ constexpr Traits kPick{.backward = pick_backward<N>,
                        .saves = saves_out(1),
                        .forms = kFunction,
                        .non_differentiable = 0b10,
-                       .module = home<N>};
+                       .module = home<N>,
+                       .format_of = 0b1};
 template <int N>
-constexpr Traits kAverage{
-    .backward = avg_pool_backward<N>, .forms = kFunction | kOut, .module = home<N>};
+constexpr Traits kAverage{.backward = avg_pool_backward<N>,
+                          .forms = kFunction | kOut,
+                          .module = home<N>,
+                          .format_of = 0b1};
 template <int N>
 constexpr Traits kAdaptive{
-    .backward = adaptive_avg_backward<N>, .forms = kFunction, .module = home<N>};
+    .backward = adaptive_avg_backward<N>, .forms = kFunction, .module = home<N>, .format_of = 0b1};
 constexpr Traits kComposite{.forms = kFunction, .composite = true};
 
 constexpr const char* kMaxDoc =
@@ -473,11 +476,11 @@ const Define pool_ops[] = {
     {"_scatter_pool(grad: Tensor, index: Tensor, sizes: int[], spatial: int) -> Tensor",
      "Adds each element to the position in its plane given by `index`.",
      kernel(scatter_pool),
-     {.backward = scatter_backward, .saves = saves_arg(1), .forms = 0}},
+     {.backward = scatter_backward, .saves = saves_arg(1), .forms = 0, .format_of = 0b11}},
     {"_gather_pool(self: Tensor, index: Tensor, spatial: int) -> Tensor",
      "Reads each plane at the positions given by `index`.",
      kernel(gather_pool),
-     {.backward = gather_backward, .saves = saves_arg(1), .forms = 0}},
+     {.backward = gather_backward, .saves = saves_arg(1), .forms = 0, .format_of = 0b11}},
     {"_avg_pool1d(self: Tensor, kernel_size: int[1], stride: int[1] = [], padding: int[1] = 0, "
      "ceil_mode: bool = False, "
      "count_include_pad: bool = True, divisor_override: int? = None) -> Tensor",
@@ -499,7 +502,7 @@ const Define pool_ops[] = {
      "count_include_pad: bool, divisor_override: int?, spatial: int) -> Tensor",
      "Gradient of average pooling.",
      kernel(avg_pool_gradient),
-     {.backward = avg_pool_second, .forms = 0}},
+     {.backward = avg_pool_second, .forms = 0, .format_of = 0b1}},
     {"adaptive_avg_pool1d(self: Tensor, output_size: int[1]) -> Tensor",
      "Averages over windows chosen so that the output has `output_size`.",
      kernel(adaptive_avg_pool<1>), kAdaptive<1>},
@@ -512,7 +515,7 @@ const Define pool_ops[] = {
     {"_adaptive_avg_pool_backward(grad: Tensor, sizes: int[], spatial: int) -> Tensor",
      "Gradient of adaptive average pooling.",
      kernel(adaptive_avg_gradient),
-     {.backward = adaptive_avg_second, .forms = 0}},
+     {.backward = adaptive_avg_second, .forms = 0, .format_of = 0b1}},
     {"adaptive_max_pool1d(self: Tensor, output_size: int[1]) -> (Tensor, Tensor)",
      "Largest elements, and their positions, of windows chosen so that the output has "
      "`output_size`.",

@@ -314,8 +314,6 @@ TensorList meshgrid_op(const TensorList& tensors, std::optional<std::string> ind
   return out;
 }
 
-// ---- ops ----
-
 // ---- elements between channels and space ----
 
 void check_spatial(const char* what, const Tensor& x, int64_t factor) {
@@ -335,7 +333,10 @@ Tensor shuffled(const Tensor& x, std::initializer_list<int64_t> parts,
   for (int64_t d : order) moved.push_back(n + d);
   for (int64_t s : sizes) result.push_back(s);
   const Tensor moved_parts = reshape(permute(reshape(x, split), moved), result);
-  return moved_parts.storage() == x.storage() ? clone(moved_parts) : moved_parts;  // never a view
+  const MemoryFormat format = x.memory_format();
+  const bool is_view = moved_parts.storage() == x.storage();
+  return is_view || format != MemoryFormat::Contiguous ? op<"clone">(moved_parts, format)
+                                                       : moved_parts;
 }
 
 Tensor pixel_shuffle(const Tensor& x, int64_t upscale_factor) {
@@ -423,7 +424,7 @@ const Define kOps[] = {
      "Without `dims`, of the "
      "flattened tensor.",
      kernel(roll_op),
-     {.backward = roll_backward}},
+     {.backward = roll_backward, .format_of = 0b1}},
     {"flip(self: Tensor, dims: int[]) -> Tensor",
      "A copy with the order reversed along `dims`.",
      kernel(flip_op),

@@ -229,7 +229,8 @@ const Define kOps[] = {
      {.backward = sort_backward,
       .saves = saves_out(1),
       .forms = kPublic | kOut,
-      .non_differentiable = 2}},
+      .non_differentiable = 2,
+      .format_of = 0b1}},
     {"sort(self: Tensor, *, stable: bool?, dim: int = -1, descending: bool = False) -> (values: "
      "Tensor, indices: Tensor)",
      "The same, with `stable` by name.",

@@ -189,6 +189,19 @@ bool Tensor::is_contiguous(MemoryFormat f) const {
   return true;
 }
 
+MemoryFormat Tensor::memory_format() const {
+  const size_t n = sizes().size();
+  if ((n != 4 && n != 5) || strides()[1] == 0) return MemoryFormat::Contiguous;
+  int64_t least = 0;  // the stride of the next dimension, from the innermost one on
+  for (size_t k = 0; k < n; ++k) {
+    const size_t d = k == 0 ? 1 : k == n - 1 ? 0 : n - k;
+    if (sizes()[d] == 0 || strides()[d] < least || (d == 0 && least == strides()[1]))
+      return MemoryFormat::Contiguous;
+    least = strides()[d] * sizes()[d];
+  }
+  return n == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
+}
+
 void (*check_readable)(const Tensor& t) = nullptr;
 
 Scalar Tensor::item() const {

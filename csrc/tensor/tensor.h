@@ -131,6 +131,9 @@ class Tensor {
   bool requires_grad_flag() const { return impl_->flags & kRequiresGrad; }
   bool is_contiguous() const { return impl_->contiguous; }
   bool is_contiguous(MemoryFormat f) const;
+  // ChannelsLast or ChannelsLast3d where the strides of 4 or 5 dimensions are in that order, dense
+  // or not; Contiguous for all others, also where the sizes of 1 leave both possible.
+  MemoryFormat memory_format() const;
   size_t itemsize() const { return taeda::itemsize(dtype()); }
   size_t nbytes() const { return static_cast<size_t>(numel()) * itemsize(); }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from taeda._C import Tensor, ops
+from taeda._C import Tensor, channels_last, channels_last_3d, ops
 
 __all__ = [
     "channel_shuffle", "fold", "native_channel_shuffle", "pad", "pixel_shuffle", "pixel_unshuffle",
@@ -74,6 +74,9 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
         )
     split = input.unflatten(1, (groups, channels // groups))
     shuffled = split.transpose(1, 2).flatten(1, 2)
+    format = {4: channels_last, 5: channels_last_3d}.get(input.dim())
+    if format and not input.is_contiguous() and input.is_contiguous(memory_format=format):
+        return shuffled.contiguous(memory_format=format)
     return shuffled.clone() if groups in (1, channels) else shuffled  # never a view
 
 
