@@ -19,20 +19,19 @@ struct Window {
 };
 
 cpu::ConvShape make_shape(DimsRef x, DimsRef w, DimsRef y, const Window& p) {
-  cpu::ConvShape s{};
+  cpu::ConvShape s;
   s.batch = x[0];
   s.groups = p.groups;
   s.in_channels = x[1];
   s.out_channels = w[0];
-  s.spatial = static_cast<int>(x.size()) - 2;
-  for (size_t d = 0; d + 2 < x.size(); ++d) {
-    s.in[d] = x[d + 2];
-    s.kernel[d] = w[d + 2];
-    s.out[d] = y[d + 2];
+  for (size_t i = 0, d = 5 - x.size(); d < 3; ++i, ++d) {
+    s.in[d] = x[i + 2];
+    s.kernel[d] = w[i + 2];
+    s.out[d] = y[i + 2];
     // A longer stride would leave the input after the first step anyway.
-    s.stride[d] = std::min(p.stride[d], std::max<int64_t>(1, s.in[d] + 2 * p.padding[d]));
-    s.padding[d] = p.padding[d];
-    s.dilation[d] = p.dilation[d];
+    s.stride[d] = std::min(p.stride[i], std::max<int64_t>(1, s.in[d] + 2 * p.padding[i]));
+    s.padding[d] = p.padding[i];
+    s.dilation[d] = p.dilation[i];
   }
   return s;
 }

@@ -95,14 +95,14 @@ void bind_conv_tuning(nb::module_& m) {
                   in_channels % groups == 0 && out_channels % groups == 0,
               "_conv_candidates(): expected a batch and channels of at least 1, which the groups "
               "divide");
-        cpu::ConvShape s{};
+        cpu::ConvShape s;
         s.batch = batch;
         s.groups = groups;
         s.in_channels = in_channels;
         s.out_channels = out_channels;
-        s.spatial = static_cast<int>(dimensions.size());
-        for (size_t d = 0; d < dimensions.size(); ++d) {
-          const auto& [in, kernel, out, stride, padding, dilation] = dimensions[d];
+        for (size_t d = 3 - dimensions.size(); d < 3; ++d) {
+          const auto& [in, kernel, out, stride, padding, dilation] =
+              dimensions[d + dimensions.size() - 3];
           check(fits(in, 1) && fits(kernel, 1) && fits(out, 1) && fits(stride, 1) &&
                     fits(padding, 0) && fits(dilation, 1),
                 "_conv_candidates(): expected sizes, strides and dilations of at least 1, and no "

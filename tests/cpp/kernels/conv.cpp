@@ -10,16 +10,12 @@ namespace {
 
 using namespace cpu;
 
-int64_t size_of(const ConvShape& s, const int64_t (&sizes)[3]) {
-  int64_t v = 1;
-  for (int d = 0; d < s.spatial; ++d) v *= sizes[d];
-  return v;
-}
+int64_t size_of(const int64_t (&sizes)[3]) { return sizes[0] * sizes[1] * sizes[2]; }
 
 ConvShape shape(int64_t batch, int64_t in, int64_t out, int64_t groups, int spatial, int64_t size,
                 int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
-  ConvShape s{batch, groups, in, out, spatial, {}, {}, {}, {}, {}, {}};
-  for (int d = 0; d < spatial; ++d) {
+  ConvShape s{{}, batch, groups, in, out};
+  for (int d = 3 - spatial; d < 3; ++d) {
     s.in[d] = size + d;  // sides of different lengths
     s.kernel[d] = kernel;
     s.stride[d] = stride;
@@ -32,13 +28,13 @@ ConvShape shape(int64_t batch, int64_t in, int64_t out, int64_t groups, int spat
 
 // Calls f(element of x, of w, of y) for all that meet.
 template <class F> void each_meeting(const ConvShape& s, F&& f) {
-  const int64_t in = size_of(s, s.in), out = size_of(s, s.out), taps = size_of(s, s.kernel);
+  const int64_t in = size_of(s.in), out = size_of(s.out), taps = size_of(s.kernel);
   const int64_t group_in = s.in_channels / s.groups, group_out = s.out_channels / s.groups;
   for (int64_t o = 0; o < out; ++o) {
     for (int64_t tap = 0; tap < taps; ++tap) {
       int64_t at = 0, step = 1, rest_o = o, rest_t = tap;
       bool inside = true;
-      for (int d = s.spatial - 1; d >= 0; --d) {
+      for (int d = 2; d >= 0; --d) {
         const int64_t i =
             rest_o % s.out[d] * s.stride[d] - s.padding[d] + rest_t % s.kernel[d] * s.dilation[d];
         inside = inside && i >= 0 && i < s.in[d];
@@ -77,9 +73,9 @@ template <class T, class Sum> struct Reference {
   std::vector<Sum> y, gx, gw;
 
   explicit Reference(const ConvShape& s)
-      : x(numbers<T>(s.batch * s.in_channels * size_of(s, s.in), 1)),
-        w(numbers<T>(s.out_channels * (s.in_channels / s.groups) * size_of(s, s.kernel), 2)),
-        gy(numbers<T>(s.batch * s.out_channels * size_of(s, s.out), 3)),
+      : x(numbers<T>(s.batch * s.in_channels * size_of(s.in), 1)),
+        w(numbers<T>(s.out_channels * (s.in_channels / s.groups) * size_of(s.kernel), 2)),
+        gy(numbers<T>(s.batch * s.out_channels * size_of(s.out), 3)),
         bias(numbers<T>(s.out_channels, 4)),
         y(gy.size()),
         gx(x.size()),
@@ -115,7 +111,7 @@ template <class T> void check_passes(const std::string& name, const ConvShape& s
   conv_grad_weight<T>(s, r.x.data(), r.gy.data(), gw.data());
   compare(name + ", gradient of the weights", gw, r.gw);
   conv_forward<T>(s, r.x.data(), r.w.data(), r.bias.data(), y.data());
-  const int64_t out = size_of(s, s.out);
+  const int64_t out = size_of(s.out);
   for (size_t i = 0; i < r.y.size(); ++i)
     r.y[i] += static_cast<double>(r.bias[i / static_cast<size_t>(out) % r.bias.size()]);
   compare(name + ", forward with bias", y, r.y);
@@ -150,8 +146,8 @@ void check_algorithms() {
     for (const char* name : {"im2col", "nhwc", "winograd", "depthwise", "depthwise_nhwc", ""}) {
       expect(force_conv_algorithm(*name ? name : nullptr), name);
       const std::string of = str(*name ? name : "the chosen algorithm", ", ", s.in_channels, " to ",
-                                 s.out_channels, " channels, kernel ", s.kernel[0], ", stride ",
-                                 s.stride[0], ", dilation ", s.dilation[0]);
+                                 s.out_channels, " channels, kernel ", s.kernel[2], ", stride ",
+                                 s.stride[2], ", dilation ", s.dilation[2]);
       check_passes<float>(of, s);
       check_passes<double>(of, s);
     }

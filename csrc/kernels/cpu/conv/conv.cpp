@@ -9,47 +9,36 @@
 #include <string_view>
 #include <type_traits>
 
+#include "kernels/cpu/conv/algorithm.h"
 #include "kernels/cpu/conv/geometry.h"
-#include "kernels/cpu/conv/tuning.h"
 
 // The choice among the algorithms. It follows from the shape and the instruction set alone, so
 // results do not depend on the number of threads.
 namespace taeda::cpu {
 namespace {
 
-template <class T> struct Entry {
-  const ConvAlgorithms<T>* algorithms;
-  const ConvRates (ConvTuning::*rates)[3];
-};
 // im2col comes last: it can do everything.
-constexpr std::array kFloat{Entry<float>{&winograd_f32, &ConvTuning::winograd},
-                            Entry<float>{&nhwc_f32, &ConvTuning::nhwc},
-                            Entry<float>{&depthwise_f32, &ConvTuning::depthwise},
-                            Entry<float>{&depthwise_nhwc_f32, &ConvTuning::depthwise_nhwc},
-                            Entry<float>{&im2col_f32, &ConvTuning::im2col}};
-constexpr std::array kDouble{Entry<double>{&nhwc_f64, &ConvTuning::nhwc},
-                             Entry<double>{&depthwise_f64, &ConvTuning::depthwise},
-                             Entry<double>{&depthwise_nhwc_f64, &ConvTuning::depthwise_nhwc},
-                             Entry<double>{&im2col_f64, &ConvTuning::im2col}};
-template <class T> constexpr auto& entries() {
+constexpr std::array kFloat{&winograd_f32, &nhwc_f32, &depthwise_f32, &depthwise_nhwc_f32,
+                            &im2col_f32};
+constexpr std::array kDouble{&nhwc_f64, &depthwise_f64, &depthwise_nhwc_f64, &im2col_f64};
+template <class T> constexpr auto& algorithms() {
   if constexpr (std::is_same_v<T, float>) return kFloat;
   else return kDouble;
 }
 
 std::atomic<const char*> forced_name = nullptr;
 
-// The entry with the least estimated time of those whose bit in `excluded` is 0.
+// The algorithm with the least estimated time of those whose bit in `excluded` is 0.
 template <class T> size_t choose(ConvPass pass, const ConvShape& s, uint32_t excluded) {
-  const auto at = static_cast<size_t>(pass);
   const char* forced = forced_name.load(std::memory_order_relaxed);
-  size_t best = entries<T>().size() - 1;
+  size_t best = algorithms<T>().size() - 1;
   double least = HUGE_VAL;
-  for (size_t i = 0; i < entries<T>().size(); ++i) {
-    const Entry<T>& entry = entries<T>()[i];
-    const ConvAlgorithm<T>& algorithm = entry.algorithms->passes[at];
-    if ((excluded >> i & 1) != 0 || !algorithm.supports || !algorithm.supports(s)) continue;
+  for (size_t i = 0; i < algorithms<T>().size(); ++i) {
+    const ConvAlgorithm<T>& algorithm = *algorithms<T>()[i];
+    if ((excluded >> i & 1) != 0 || !algorithm.passes[static_cast<size_t>(pass)].supports(s))
+      continue;
     if (forced && std::string_view(forced) == algorithm.name) return i;
-    const double time = (conv_tuning().*entry.rates)[at].time(algorithm.work(s));
+    const double time = algorithm.time(pass, s);
     if (time < least) {
       least = time;
       best = i;
@@ -69,7 +58,7 @@ template <class T> size_t remembered_choice(ConvPass pass, const ConvShape& s) {
   static thread_local std::unique_ptr<std::array<Choice, 64>> choices;
   if (forced_name.load(std::memory_order_relaxed)) return choose<T>(pass, s, 0);
   auto hash = static_cast<uint64_t>(pass);
-  for (int64_t v : {s.batch, s.in_channels, s.out_channels, s.in[0], s.out[0], s.kernel[0]})
+  for (int64_t v : {s.batch, s.in_channels, s.out_channels, s.in[2], s.out[2], s.kernel[2]})
     hash = (hash ^ static_cast<uint64_t>(v)) * 0x9e3779b97f4a7c15u;
   if (!choices) choices = std::make_unique<std::array<Choice, 64>>();
   Choice& choice = (*choices)[hash >> 58];
@@ -82,7 +71,7 @@ void run(ConvPass pass, const ConvShape& s, const T* a, const T* b, const T* bia
   uint32_t excluded = 0;
   size_t i = remembered_choice<T>(pass, s);
   const auto at = static_cast<size_t>(pass);
-  while (!entries<T>()[i].algorithms->passes[at].run(s, a, b, bias, result)) {
+  while (!algorithms<T>()[i]->passes[at].run(s, a, b, bias, result)) {
     excluded |= uint32_t{1} << i;
     i = choose<T>(pass, s, excluded);
   }
@@ -92,21 +81,21 @@ void run(ConvPass pass, const ConvShape& s, const T* a, const T* b, const T* bia
 
 template <class T>
 void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
-  if (s.batch * s.out_channels * volume(s, s.out) == 0) return;
+  if (s.batch * s.out_channels * volume(s.out) == 0) return;
   run(ConvPass::forward, s, x, w, bias, y);
 }
 
 template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx) {
-  const int64_t total = s.batch * s.in_channels * volume(s, s.in);
+  const int64_t total = s.batch * s.in_channels * volume(s.in);
   if (total == 0) return;
-  if (s.out_channels * volume(s, s.out) * volume(s, s.kernel) == 0) std::fill_n(gx, total, T(0));
+  if (s.out_channels * volume(s.out) * volume(s.kernel) == 0) std::fill_n(gx, total, T(0));
   else run<T>(ConvPass::grad_input, s, gy, w, nullptr, gx);
 }
 
 template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
-  const int64_t total = s.out_channels * (s.in_channels / s.groups) * volume(s, s.kernel);
+  const int64_t total = s.out_channels * (s.in_channels / s.groups) * volume(s.kernel);
   if (total == 0) return;
-  if (s.batch * volume(s, s.out) * volume(s, s.in) == 0) std::fill_n(gw, total, T(0));
+  if (s.batch * volume(s.out) * volume(s.in) == 0) std::fill_n(gw, total, T(0));
   else run<T>(ConvPass::grad_weight, s, x, gy, nullptr, gw);
 }
 
@@ -119,28 +108,23 @@ TAEDA_CONV(double)
 
 std::vector<ConvCandidate> conv_candidates(ConvPass pass, const ConvShape& s) {
   std::vector<ConvCandidate> list;
-  const auto at = static_cast<size_t>(pass);
-  for (const Entry<float>& entry : kFloat) {
-    const ConvAlgorithm<float>& algorithm = entry.algorithms->passes[at];
-    if (!algorithm.supports || !algorithm.supports(s)) continue;
-    const ConvWork w = algorithm.work(s);
-    list.push_back({algorithm.name,
-                    (conv_tuning().*entry.rates)[at].time(w),
-                    {w.fma, w.moved, w.packed, w.calls}});
+  for (const ConvAlgorithm<float>* algorithm : kFloat) {
+    const auto& of_pass = algorithm->passes[static_cast<size_t>(pass)];
+    if (!of_pass.supports(s)) continue;
+    const ConvWork w = of_pass.work(s);
+    list.push_back(
+        {algorithm->name, algorithm->time(pass, s), {w.fma, w.moved, w.packed, w.calls}});
   }
   return list;
 }
 
 bool force_conv_algorithm(const char* name) {
-  for (const Entry<float>& entry : kFloat) {
-    const char* known = entry.algorithms->passes[0].name;
-    if (name && std::string_view(name) == known) {
-      forced_name = known;
-      return true;
-    }
+  const char* known = nullptr;
+  for (const ConvAlgorithm<float>* algorithm : kFloat) {
+    if (name && std::string_view(name) == algorithm->name) known = algorithm->name;
   }
-  if (!name) forced_name = nullptr;
-  return !name;
+  if (known || !name) forced_name = known;
+  return known || !name;
 }
 
 }  // namespace taeda::cpu

@@ -11,10 +11,15 @@
 
 namespace taeda::cpu {
 
-struct ConvShape {
+// Sizes, steps and taps along three dimensions; of fewer, the first ones are as they are here.
+struct ConvWindow {
+  int64_t in[3] = {1, 1, 1}, kernel[3] = {1, 1, 1}, out[3] = {1, 1, 1};
+  int64_t stride[3] = {1, 1, 1}, padding[3] = {}, dilation[3] = {1, 1, 1};
+
+  bool operator==(const ConvWindow&) const = default;
+};
+struct ConvShape : ConvWindow {
   int64_t batch, groups, in_channels, out_channels;
-  int spatial;  // 1, 2 or 3; the arrays' further elements are 0
-  int64_t in[3], kernel[3], out[3], stride[3], padding[3], dilation[3];
 
   bool operator==(const ConvShape&) const = default;
 };

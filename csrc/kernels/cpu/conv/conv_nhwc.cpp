@@ -144,8 +144,7 @@ void sum_part(const Part& part, const Tile& tile, const Panel& panel, const T* p
 // bias: one for each output of all groups, or null.
 template <class T>
 void convolve(const ConvShape& s, const std::vector<Part>& parts, int64_t channels, int64_t outputs,
-              const Sizes& in, const Sizes& out, const T* x, const Weights<T>& w, const T* bias,
-              T* y) {
+              Sizes in, Sizes out, const T* x, const Weights<T>& w, const T* bias, T* y) {
   const std::vector<Panel> panels = panels_of<T>(outputs);
   const int64_t wide = 2 * product_kernels<T>().lanes, many_panels = padded(panels);
   std::vector<int64_t> begins{0};  // of each part's weights
@@ -179,7 +178,7 @@ void convolve(const ConvShape& s, const std::vector<Part>& parts, int64_t channe
       for (int64_t i = begin; i < end; ++i) {
         const int64_t image = i / kTasks / tiles;
         const Tile tile = cut.tile(i / kTasks % tiles);
-        copy_padded_part(parts[0].p, tile, i % kTasks, kTasks, x + image * channels * in.volume(),
+        copy_padded_part(parts[0].p, tile, i % kTasks, kTasks, x + image * channels * volume(in),
                          shared_x.data() + i / kTasks * padded_size);
       }
     });
@@ -191,7 +190,7 @@ void convolve(const ConvShape& s, const std::vector<Part>& parts, int64_t channe
       const int64_t image = i / shares / tiles, group = image % s.groups;
       const Tile tile = cut.tile(i / shares % tiles);
       T* padded_x = shared ? shared_x.data() + i / shares * padded_size : own.data();
-      if (!shared) copy_padded(parts[0].p, tile, x + image * channels * in.volume(), padded_x);
+      if (!shared) copy_padded(parts[0].p, tile, x + image * channels * volume(in), padded_x);
       for (int64_t n = i % shares * share; n < std::min((i % shares + 1) * share, all); ++n) {
         const Panel& panel = panels[static_cast<size_t>(n)];
         std::fill_n(start.data(), panel.width, T(0));
@@ -202,33 +201,26 @@ void convolve(const ConvShape& s, const std::vector<Part>& parts, int64_t channe
           sum_part(parts[k], tile, panel, padded_x, weights, start.data(), sums.data());
         }
         transpose(sums.data(), panel.width, tile.y.volume(), panel.many,
-                  y + (image * outputs + panel.first) * out.volume() + cut.begin(tile),
-                  out.volume());
+                  y + (image * outputs + panel.first) * volume(out) + cut.begin(tile), volume(out));
       }
     }
   });
 }
 
-std::vector<Part> backward_parts(const ConvShape& s) {
-  std::vector<Part> parts;
-  each_remainder(s, [&](const Problem& p) { parts.emplace_back(p, s); });
-  return parts;
-}
+std::vector<Part> backward_parts(const ConvShape& s) { return parts_of(s, backward_problems(s)); }
 
 // Whether the padded copy keeps to the size of the input: dilation and padding can blow it up.
-bool fits(const std::vector<Part>& parts, const Sizes& in, const Sizes& out) {
-  return !parts.empty() && padded_input(parts, out) <= real(8 * in.volume() + kTileElements);
+bool fits(const std::vector<Part>& parts, Sizes in, Sizes out) {
+  return !parts.empty() && padded_input(parts, out) <= real(8 * volume(in) + kTileElements);
 }
 bool supports(const ConvShape& s) {
-  return s.in_channels > 0 && fits(forward_parts(s), sizes(s, s.in), sizes(s, s.out));
+  return s.in_channels > 0 && fits(forward_parts(s), s.in, s.out);
 }
-bool supports_grad_input(const ConvShape& s) {
-  return fits(backward_parts(s), sizes(s, s.out), sizes(s, s.in));
-}
+bool supports_grad_input(const ConvShape& s) { return fits(backward_parts(s), s.out, s.in); }
 
 template <class T>
 ConvWork work(const ConvShape& s, const std::vector<Part>& parts, int64_t channels, int64_t outputs,
-              const Sizes& out) {
+              Sizes out) {
   ConvWork w;
   for (const Panel& panel : panels_of<T>(outputs)) {
     for (const Part& part : parts) {
@@ -250,43 +242,42 @@ ConvWork work(const ConvShape& s, const std::vector<Part>& parts, int64_t channe
   w.calls *= images;
   w.packed *= real(s.groups);
   w.moved =
-      images * (padded_input(parts, out) * real(channels) + 2 * real(out.volume()) * real(outputs));
+      images * (padded_input(parts, out) * real(channels) + 2 * real(volume(out)) * real(outputs));
   return w;
 }
 
 template <class T> ConvWork forward_work(const ConvShape& s) {
-  return work<T>(s, forward_parts(s), s.in_channels / s.groups, s.out_channels / s.groups,
-                 sizes(s, s.out));
+  return work<T>(s, forward_parts(s), s.in_channels / s.groups, s.out_channels / s.groups, s.out);
 }
 template <class T> ConvWork grad_input_work(const ConvShape& s) {
-  return work<T>(s, backward_parts(s), s.out_channels / s.groups, s.in_channels / s.groups,
-                 sizes(s, s.in));
+  return work<T>(s, backward_parts(s), s.out_channels / s.groups, s.in_channels / s.groups, s.in);
 }
 
 template <class T> bool forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
-  const int64_t outputs = s.out_channels / s.groups, taps = volume(s, s.kernel);
+  const int64_t outputs = s.out_channels / s.groups, taps = volume(s.kernel);
   const int64_t channels = s.in_channels / s.groups, depth = channels * taps;
-  convolve<T>(s, forward_parts(s), channels, outputs, sizes(s, s.in), sizes(s, s.out), x,
+  convolve<T>(s, forward_parts(s), channels, outputs, s.in, s.out, x,
               {w, outputs * depth, depth, taps, taps}, bias, y);
   return true;
 }
 template <class T> bool grad_input(const ConvShape& s, const T* gy, const T* w, const T*, T* gx) {
   const int64_t outputs = s.in_channels / s.groups, channels = s.out_channels / s.groups;
-  const int64_t taps = volume(s, s.kernel);
-  convolve<T>(s, backward_parts(s), channels, outputs, sizes(s, s.out), sizes(s, s.in), gy,
+  const int64_t taps = volume(s.kernel);
+  convolve<T>(s, backward_parts(s), channels, outputs, s.out, s.in, gy,
               {w, channels * outputs * taps, taps, outputs * taps, taps}, nullptr, gx);
   return true;
 }
 
 template <class T>
-constexpr ConvAlgorithms<T> algorithms = {
-    {{"nhwc", supports, forward_work<T>, forward<T>},
-     {"nhwc", supports_grad_input, grad_input_work<T>, grad_input<T>},
-     {"nhwc", supports, weight_work<T>, nhwc::grad_weight<T>}}};
+constexpr ConvAlgorithm<T> algorithm = {"nhwc",
+                                        &ConvTuning::nhwc,
+                                        {{supports, forward_work<T>, forward<T>},
+                                         {supports_grad_input, grad_input_work<T>, grad_input<T>},
+                                         {supports, weight_work<T>, nhwc::grad_weight<T>}}};
 
 }  // namespace
 
-extern constinit const ConvAlgorithms<float> nhwc_f32 = algorithms<float>;
-extern constinit const ConvAlgorithms<double> nhwc_f64 = algorithms<double>;
+extern constinit const ConvAlgorithm<float> nhwc_f32 = algorithm<float>;
+extern constinit const ConvAlgorithm<double> nhwc_f64 = algorithm<double>;
 
 }  // namespace taeda::cpu

@@ -38,17 +38,12 @@ double share_read(const Axis& a) {
 }  // namespace
 
 Part::Part(const Problem& all, const ConvShape& s) : p(all) {
-  for (Axis* a : {&p.d, &p.h, &p.w}) {
+  for (Axis* a : {&p.d, &p.h, &p.w})
     std::erase_if(a->taps, [&](const Axis::Tap& t) { return !is_read(*a, t); });
-    std::sort(a->taps.begin(), a->taps.end(),
-              [](const Axis::Tap& l, const Axis::Tap& r) { return l.position < r.position; });
-  }
-  int64_t kernel[3];
-  for (int d = 0; d < 3; ++d) kernel[d] = d < 3 - s.spatial ? 1 : s.kernel[d - (3 - s.spatial)];
   for (const Axis::Tap& d : p.d.taps) {
     for (const Axis::Tap& h : p.h.taps) {
       for (const Axis::Tap& w : p.w.taps)
-        order.push_back((d.number * kernel[1] + h.number) * kernel[2] + w.number);
+        order.push_back((d.number * s.kernel[1] + h.number) * s.kernel[2] + w.number);
     }
   }
   const auto many = static_cast<int64_t>(p.w.taps.size());
@@ -73,11 +68,11 @@ void Part::take_apart() {
   skip(true, true);
 }
 
-Cut::Cut(const std::vector<Part>& parts_, const Sizes& y_, int64_t channels)
+Cut::Cut(const std::vector<Part>& parts_, Sizes y_, int64_t channels)
     : parts(parts_),
       y(y_),
-      rows(y.h),
-      cols(y.w) {
+      rows(y[1]),
+      cols(y[2]) {
   // Tiles of what outputs far apart read would read nearly all of it.
   bool skips = false;
   for (const Part& part : parts) skips |= part.skips_cols;
@@ -88,8 +83,8 @@ Cut::Cut(const std::vector<Part>& parts_, const Sizes& y_, int64_t channels)
   };
   while (rows > 1 && !fits(1)) rows = ceil_div(rows, 2);
   while (rows == 1 && cols > kPositions && !fits(1)) cols = ceil_div(cols, 2);
-  while (rows == y.h && cols == y.w && planes < y.d && fits(2)) planes *= 2;
-  planes = std::min(planes, y.d);
+  while (rows == y[1] && cols == y[2] && planes < y[0] && fits(2)) planes *= 2;
+  planes = std::min(planes, y[0]);
 }
 
 // x, [channel][position], as a tile reads it: [depth][height][width][channel].

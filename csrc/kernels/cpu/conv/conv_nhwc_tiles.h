@@ -71,17 +71,6 @@ struct Part {
   double read() const { return taps_read(planes) * taps_read(rows) * taps_read(cols); }
 };
 
-// Inputs [first, first + size) along a dimension, some of them in the padding.
-struct Extent {
-  int64_t first = 0, size = 0;
-
-  void cover(int64_t from, int64_t until) {
-    const int64_t end = size == 0 ? until : std::max(first + size, until);
-    first = size == 0 ? from : std::min(first, from);
-    size = end - first;
-  }
-};
-
 // The outputs of an axis that lie in [begin, end) of their plane.
 struct Range {
   int64_t first, last;
@@ -128,21 +117,16 @@ struct Tile {
   }
 };
 
-struct Sizes {
-  int64_t d, h, w;
-  int64_t volume() const { return d * h * w; }
-};
-
 // How y is cut into tiles, from the sizes alone.
 struct Cut {
   const std::vector<Part>& parts;
   Sizes y;
   int64_t planes = 1, rows, cols;
 
-  Cut(const std::vector<Part>& parts_, const Sizes& y_, int64_t channels);
-  int64_t down() const { return ceil_div(y.h, rows); }
-  int64_t across() const { return ceil_div(y.w, cols); }
-  int64_t tiles() const { return ceil_div(y.d, planes) * down() * across(); }
+  Cut(const std::vector<Part>& parts_, Sizes y_, int64_t channels);
+  int64_t down() const { return ceil_div(y[1], rows); }
+  int64_t across() const { return ceil_div(y[2], cols); }
+  int64_t tiles() const { return ceil_div(y[0], planes) * down() * across(); }
   // Makes more of them, as long as they are not too small.
   void cut_for(int64_t tasks) {
     while (tiles() < tasks) {
@@ -155,8 +139,8 @@ struct Cut {
   Tile tile(int64_t i) const {
     const int64_t w = i % across() * cols, h = i / across() % down() * rows;
     const int64_t d = i / across() / down() * planes;
-    return Tile(parts, {d, h, w, std::min(planes, y.d - d), std::min(rows, y.h - h),
-                        std::min(cols, y.w - w)});
+    return Tile(parts, {d, h, w, std::min(planes, y[0] - d), std::min(rows, y[1] - h),
+                        std::min(cols, y[2] - w)});
   }
   int64_t most() const {  // positions of the largest tile
     int64_t size = 0;
@@ -164,7 +148,7 @@ struct Cut {
     return size;
   }
   // Where a tile begins in a plane of y: its outputs are contiguous.
-  int64_t begin(const Tile& p) const { return (p.y.d * y.h + p.y.h) * y.w + p.y.w; }
+  int64_t begin(const Tile& p) const { return (p.y.d * y[1] + p.y.h) * y[2] + p.y.w; }
 };
 
 // x, [channel][position], as a tile reads it: [depth][height][width][channel].
@@ -187,16 +171,18 @@ inline int64_t offset(const Part& part, const Tile& tile, int64_t d, int64_t h, 
   return (row * tile.width.size + at(part.p.w, w)) * part.p.channels;
 }
 
-inline Sizes sizes(const ConvShape& s, const int64_t (&of)[3]) {
-  auto size = [&](int d) { return d < 3 - s.spatial ? 1 : of[d - (3 - s.spatial)]; };
-  return {size(0), size(1), size(2)};
+inline std::vector<Part> parts_of(const ConvShape& s, const std::vector<Problem>& problems) {
+  std::vector<Part> parts;
+  for (const Problem& p : problems) parts.emplace_back(p, s);
+  return parts;
+}
+inline std::vector<Part> forward_parts(const ConvShape& s) {
+  return parts_of(s, forward_problem(s));
 }
 
-inline std::vector<Part> forward_parts(const ConvShape& s) { return {Part(forward_problem(s), s)}; }
-
 // Elements of the input with its padding.
-inline double padded_input(const std::vector<Part>& parts, const Sizes& out) {
-  const Tile all(parts, {0, 0, 0, out.d, out.h, out.w});
+inline double padded_input(const std::vector<Part>& parts, Sizes out) {
+  const Tile all(parts, {0, 0, 0, out[0], out[1], out[2]});
   return real(all.depth.size) * real(all.height.size) * real(all.width.size);
 }
 

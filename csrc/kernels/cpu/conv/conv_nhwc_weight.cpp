@@ -55,7 +55,7 @@ std::vector<Part> weight_parts(const ConvShape& s) {
 template <class T>
 void add_tile(const Part& part, int64_t channel, int64_t all, const Tile& tile,
               const std::vector<Panel>& panels, int64_t first_panel, int64_t last_panel,
-              const T* padded_x, const T* gy, const Sizes& out, T* sums) {
+              const T* padded_x, const T* gy, Sizes out, T* sums) {
   const auto& kernels = product_kernels<T>();
   const Problem& p = part.p;
   const Box& y = tile.y;
@@ -87,7 +87,7 @@ void add_tile(const Part& part, int64_t channel, int64_t all, const Tile& tile,
       const Panel& panel = panels[static_cast<size_t>(n)];
       T* g = grads.data() + (panel.first - begin) * positions;
       if (panel.many < panel.width) std::fill_n(g, positions * panel.width, T(0));
-      transpose(gy + panel.first * out.volume() + (d * out.h + h) * out.w + w, out.volume(),
+      transpose(gy + panel.first * volume(out) + (d * out[1] + h) * out[2] + w, volume(out),
                 panel.many, positions, g, panel.width);
       x.b_row = x.ldc = panel.width;
       for (int64_t r = 0; r < down; ++r)
@@ -144,9 +144,9 @@ template <class T> ConvWork nhwc::weight_work(const ConvShape& s) {
   const Part& part = parts[0];
   const int64_t outputs = s.out_channels / s.groups;
   const int64_t run = std::max<int64_t>(1, part.run());
-  const Sizes out = sizes(s, s.out);
+  Sizes out = s.out;
   const int64_t blocks = ceil_div(run, product_kernels<T>().rows);
-  const int64_t rounds = ceil_div(out.volume(), kPositions);
+  const int64_t rounds = ceil_div(volume(out), kPositions);
   const double images = real(s.groups * s.batch);
   ConvWork w;
   double weights = 0;
@@ -161,7 +161,7 @@ template <class T> ConvWork nhwc::weight_work(const ConvShape& s) {
   // Sums that no near cache holds are read and written again and again.
   const double reread = weights > kCachedSums ? real(rounds) * weights / 4 : 0;
   w.moved = images * (reread + padded_input(parts, out) * real(part.p.channels) +
-                      real(out.volume()) * real(outputs));
+                      real(volume(out)) * real(outputs));
   w.packed = real(s.groups) * weights;
   return w;
 }
@@ -170,14 +170,14 @@ template <class T>
 bool nhwc::grad_weight(const ConvShape& s, const T* x, const T* gy, const T*, T* gw) {
   const std::vector<Part> parts = weight_parts(s);
   const Part& part = parts[0];
-  const Sizes in = sizes(s, s.in), out = sizes(s, s.out);
+  Sizes in = s.in, out = s.out;
   const int64_t channels = part.p.channels, outputs = s.out_channels / s.groups;
-  const int64_t depth = part.p.depth(), taps = volume(s, s.kernel);
+  const int64_t depth = part.p.depth(), taps = volume(s.kernel);
   const std::vector<Panel> panels = panels_of<T>(outputs);
   const auto all = static_cast<int64_t>(panels.size());
   const int64_t group_sums = padded(panels) * depth, total = s.groups * group_sums;
   // Where taps lie apart, channels are cut, not images.
-  const int64_t positions = in.volume();
+  const int64_t positions = volume(in);
   const int64_t together =
       part.skips_cols ? std::clamp<int64_t>(kTileElements / positions / 16 * 16, 16, channels)
                       : channels;
@@ -207,9 +207,9 @@ bool nhwc::grad_weight(const ConvShape& s, const T* x, const T* gy, const T*, T*
         const Tile tile = cut.tile(k % each);
         Scratch<T> padded_x(tile.size() * together);
         auto add_channels = [&](const Part& some, int64_t c) {
-          copy_padded(some.p, tile, x + (image * channels + c) * in.volume(), padded_x.data());
+          copy_padded(some.p, tile, x + (image * channels + c) * volume(in), padded_x.data());
           add_tile(some, c, channels, tile, panels, first, last, padded_x.data(),
-                   gy + image * outputs * out.volume(), out, to);
+                   gy + image * outputs * volume(out), out, to);
         };
         if (together == channels) add_channels(part, 0);
         for (int64_t c = 0; together < channels && c < channels; c += together) {

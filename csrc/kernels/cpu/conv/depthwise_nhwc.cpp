@@ -30,7 +30,7 @@ template <class T> const simd::DepthwiseLoops<T>& loops() {
 struct PairList {
   std::vector<int64_t> first, a, b;
 
-  PairList(const simd::Window& w, int d, ConvPass pass, int64_t a_stride, int64_t b_stride) {
+  PairList(const ConvShape& w, int d, ConvPass pass, int64_t a_stride, int64_t b_stride) {
     const int64_t in = w.in[d], out = w.out[d], taps = w.kernel[d];
     const int64_t results = pass == ConvPass::forward      ? out
                             : pass == ConvPass::grad_input ? in
@@ -67,13 +67,11 @@ struct AllPairs {
   simd::Pairs pairs[3];
 
   AllPairs(const ConvShape& s, ConvPass pass, int64_t channels)
-      : AllPairs(window_of(s), pass, channels) {}
-  AllPairs(const simd::Window& s, ConvPass pass, int64_t channels)
       : AllPairs(s, pass, pass == ConvPass::grad_weight ? s.out : s.kernel,
                  pass == ConvPass::grad_input ? s.out : s.in, channels) {}
 
  private:
-  AllPairs(const simd::Window& s, ConvPass pass, const int64_t (&a)[3], const int64_t (&b)[3],
+  AllPairs(const ConvShape& s, ConvPass pass, const int64_t (&a)[3], const int64_t (&b)[3],
            int64_t channels)
       : d(s, 0, pass, a[1] * a[2] * channels, b[1] * b[2] * channels),
         h(s, 1, pass, a[2] * channels, b[2] * channels),
@@ -91,9 +89,9 @@ void to_nhwc(const T* x, int64_t count, int64_t positions, int64_t width, T* to)
 // y from x and the weights, or gx from gy and the weights.
 template <class T>
 void convolve(const ConvShape& s, ConvPass pass, const T* x, const T* w, const T* bias, T* y) {
-  const int64_t x_volume = volume(s, pass == ConvPass::forward ? s.in : s.out);
-  const int64_t y_volume = volume(s, pass == ConvPass::forward ? s.out : s.in);
-  const int64_t taps = volume(s, s.kernel), channels = s.groups, width = loops<T>().channels;
+  const int64_t x_volume = volume(pass == ConvPass::forward ? s.in : s.out);
+  const int64_t y_volume = volume(pass == ConvPass::forward ? s.out : s.in);
+  const int64_t taps = volume(s.kernel), channels = s.groups, width = loops<T>().channels;
   const int64_t blocks = ceil_div(channels, width);
   const AllPairs all(s, pass, width);
   Scratch<T> packed(blocks * width * taps);
@@ -128,7 +126,7 @@ template <class T> bool grad_input(const ConvShape& s, const T* gy, const T* w, 
 }
 
 template <class T> bool grad_weight(const ConvShape& s, const T* x, const T* gy, const T*, T* gw) {
-  const int64_t in = volume(s, s.in), out = volume(s, s.out), taps = volume(s, s.kernel);
+  const int64_t in = volume(s.in), out = volume(s.out), taps = volume(s.kernel);
   const int64_t channels = s.groups, width = loops<T>().channels;
   const int64_t blocks = ceil_div(channels, width), size = width * taps;
   const AllPairs all(s, ConvPass::grad_weight, width);
@@ -159,48 +157,33 @@ template <class T> bool grad_weight(const ConvShape& s, const T* x, const T* gy,
 }
 
 bool supports(const ConvShape& s) {
-  return s.groups == s.in_channels && s.groups == s.out_channels && volume(s, s.kernel) > 1;
-}
-
-// The taps of all outputs that fall inside of the input.
-int64_t taps_inside(const ConvShape& s) {
-  const simd::Window w = window_of(s);
-  int64_t all = 1;
-  for (int d = 0; d < 3; ++d) {
-    int64_t inside = 0;
-    for (int64_t k = 0; k < w.kernel[d]; ++k) {
-      const int64_t shift = k * w.dilation[d] - w.padding[d];
-      const int64_t first = std::max<int64_t>(0, ceil_div(-shift, w.stride[d]));
-      const int64_t last = std::min(w.out[d], ceil_div(w.in[d] - shift, w.stride[d]));
-      inside += std::max<int64_t>(0, last - first);
-    }
-    all *= inside;
-  }
-  return all;
+  return s.groups == s.in_channels && s.groups == s.out_channels && volume(s.kernel) > 1;
 }
 
 template <class T> ConvWork work(const ConvShape& s) {
   const int64_t width = loops<T>().channels, planes = round_up(s.groups, width);
-  const int64_t positions = volume(s, s.in) + volume(s, s.out);
+  const int64_t positions = volume(s.in) + volume(s.out);
   const double waiting = positions * width > kCached ? kUncached : 1;
+  const AllPairs pairs(s, ConvPass::grad_weight, width);
+  const int64_t taps_inside = pairs.d.size() * pairs.h.size() * pairs.w.size();
   ConvWork w;
-  const auto lanes = real(typed<T>(TAEDA_PICK(depthwise_kernels)).channels) / 4;
-  w.fma = real(s.batch * planes) * real(taps_inside(s)) * waiting / lanes;
+  w.fma = real(s.batch * planes) * real(taps_inside) * waiting * 4 / real(width);
   w.moved = real(s.batch * planes) * real(positions);
-  w.packed = real(planes * volume(s, s.kernel));
+  w.packed = real(planes * volume(s.kernel));
   w.calls = real(s.batch * (planes / width));
   return w;
 }
 
 template <class T>
-constexpr ConvAlgorithms<T> depthwise_nhwc = {
-    {{"depthwise_nhwc", supports, work<T>, forward<T>},
-     {"depthwise_nhwc", supports, work<T>, grad_input<T>},
-     {"depthwise_nhwc", supports, work<T>, grad_weight<T>}}};
+constexpr ConvAlgorithm<T> depthwise_nhwc = {"depthwise_nhwc",
+                                             &ConvTuning::depthwise_nhwc,
+                                             {{supports, work<T>, forward<T>},
+                                              {supports, work<T>, grad_input<T>},
+                                              {supports, work<T>, grad_weight<T>}}};
 
 }  // namespace
 
-extern constinit const ConvAlgorithms<float> depthwise_nhwc_f32 = depthwise_nhwc<float>;
-extern constinit const ConvAlgorithms<double> depthwise_nhwc_f64 = depthwise_nhwc<double>;
+extern constinit const ConvAlgorithm<float> depthwise_nhwc_f32 = depthwise_nhwc<float>;
+extern constinit const ConvAlgorithm<double> depthwise_nhwc_f64 = depthwise_nhwc<double>;
 
 }  // namespace taeda::cpu

@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "kernels/cpu/conv/conv.h"
-#include "kernels/cpu/conv/simd/conv.h"
 #include "kernels/cpu/pointwise/simd/transpose.h"
 #include "kernels/cpu/simd/pick.h"
 
@@ -17,23 +15,15 @@ inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 inline double real(int64_t n) { return static_cast<double>(n); }
 
-// The product of a shape's sizes.
-inline int64_t volume(const ConvShape& s, const int64_t (&sizes)[3]) {
-  int64_t v = 1;
-  for (int d = 0; d < s.spatial; ++d) v *= sizes[d];
-  return v;
-}
-
-// The shape in three dimensions, leading ones of size 1.
-simd::Window window_of(const ConvShape& s);
+using Sizes = const int64_t (&)[3];
+inline int64_t volume(Sizes sizes) { return sizes[0] * sizes[1] * sizes[2]; }
 
 // to[j * to_step + i] = from[i * from_step + j], i < rows and j < cols.
 template <class T>
 void transpose(const T* from, int64_t from_step, int64_t rows, int64_t cols, T* to,
                int64_t to_step) {
   constexpr int64_t size = sizeof(T);
-  const auto& kernels = TAEDA_PICK(transpose_kernels);
-  const simd::Transpose f = size == 4 ? kernels.bytes4 : kernels.bytes8;
+  const simd::Transpose f = TAEDA_PICK(transpose_kernels).of(size, false);
   f(reinterpret_cast<char*>(to), to_step * size, reinterpret_cast<const char*>(from),
     from_step * size, rows, cols);
 }
@@ -47,7 +37,18 @@ struct Axis {
   };
   int64_t in, out, step;
   int64_t y_start = 0, y_step = 1;
-  std::vector<Tap> taps = {};
+  std::vector<Tap> taps = {};  // by their positions
+};
+
+// Inputs [first, first + size) along a dimension, some of them in the padding.
+struct Extent {
+  int64_t first = 0, size = 0;
+
+  void cover(int64_t from, int64_t until) {
+    const int64_t end = size == 0 ? until : std::max(first + size, until);
+    first = size == 0 ? from : std::min(first, from);
+    size = end - first;
+  }
 };
 
 struct Problem {
@@ -60,9 +61,9 @@ struct Problem {
 };
 
 // The outputs as sums over the input.
-Problem forward_problem(const ConvShape& s);
+std::vector<Problem> forward_problem(const ConvShape& s);
 // The gradient of the input as sums over the outputs' gradients: one problem, without strides, for
 // each remainder of the inputs' index modulo the stride.
-void each_remainder(const ConvShape& s, const std::function<void(const Problem&)>& f);
+std::vector<Problem> backward_problems(const ConvShape& s);
 
 }  // namespace taeda::cpu

@@ -1,7 +1,8 @@
 // Convolution as a product of matrices. The matrix of windows (im2col) has a row for each tap of
 // each input channel and a column for each output position. It is made in tiles: some columns are
-// copied to memory that fits a cache and multiplied at once. Tiles follow from the sizes alone, so
-// results do not depend on the number of threads.
+// copied to memory that fits a cache and multiplied at once. Of small images several share a tile:
+// they are transposed, so that what all have at a position lies side by side. Tiles follow from the
+// sizes alone, so results do not depend on the number of threads.
 #include <algorithm>
 #include <type_traits>
 
@@ -37,49 +38,40 @@ void multiply(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, b
   else gemm<T>(m, n, k, T(1), a, b, T(add ? 1 : 0), c, ldc);
 }
 
-struct Plan {
-  simd::Window window;
-  int64_t batch, groups, in_channels, out_channels;
+struct Plan : ConvShape {
   int64_t group_in, group_out;  // channels of one group
   int64_t taps, depth;          // kernel volume, and rows of the matrix of windows
   int64_t in_volume, out_volume;
-  bool pointwise;   // windows are single elements in their order: the matrix is x itself
-  bool one_window;  // the whole input: the matrix, transposed, is x itself
+  bool in_place;    // windows are single elements in their order, or one of the whole input
   int64_t columns;  // of a tile, within one image
   int64_t images;   // in a tile, where one image has few columns
 
   explicit Plan(const ConvShape& s)
-      : window(window_of(s)),
-        batch(s.batch),
-        groups(s.groups),
-        in_channels(s.in_channels),
-        out_channels(s.out_channels),
+      : ConvShape(s),
         group_in(in_channels / groups),
         group_out(out_channels / groups),
-        taps(volume(s, s.kernel)),
+        taps(volume(kernel)),
         depth(group_in * taps),
-        in_volume(volume(s, s.in)),
-        out_volume(volume(s, s.out)),
-        pointwise(taps == 1),
-        one_window(out_volume == 1) {
+        in_volume(volume(in)),
+        out_volume(volume(out)) {
+    bool single = taps == 1, whole = out_volume == 1;
     for (int d = 0; d < 3; ++d) {
-      const simd::Window& w = window;
-      pointwise = pointwise && w.stride[d] == 1 && w.padding[d] == 0;
-      one_window = one_window && w.kernel[d] == w.in[d] && w.padding[d] == 0 &&
-                   (w.dilation[d] == 1 || w.in[d] == 1);
+      single = single && stride[d] == 1 && padding[d] == 0;
+      whole = whole && kernel[d] == in[d] && padding[d] == 0 && (dilation[d] == 1 || in[d] == 1);
     }
+    in_place = single || whole;
+    const bool few = out_volume > 0 && out_volume < kFewColumns;
+    images = few ? std::clamp<int64_t>(round_up(2 * kFewColumns / out_volume, 8), 1, batch) : 1;
     const int64_t fitting =
         std::max<int64_t>(2 * kFewColumns, kTileElements / std::max<int64_t>(depth, 1));
-    columns = std::min(out_volume, round_up(fitting, 16));
-    images = 1;
-    if (out_volume > 0 && out_volume < kFewColumns) {
-      images = std::clamp<int64_t>(2 * kFewColumns / out_volume, 1, batch);
-      columns = out_volume;
-    }
+    columns = few ? out_volume : std::min(out_volume, round_up(fitting, 16));
   }
 
   int64_t tiles_of_image() const { return ceil_div(out_volume, columns); }
   int64_t tiles() const { return ceil_div(batch, images) * tiles_of_image(); }
+  int64_t most_columns() const { return columns * images; }
+  // From a row of the matrix of `count` images' windows to the next, where it is in place.
+  int64_t windows_ld(int64_t count) const { return count * (out_volume == 1 ? 1 : in_volume); }
 };
 
 // Some columns of the matrix of windows: `count` images from `image` on, output positions [begin,
@@ -93,10 +85,7 @@ struct Tile {
     begin = index % p.tiles_of_image() * p.columns;
     end = std::min(begin + p.columns, p.out_volume);
   }
-  int64_t width() const { return end - begin; }
-  int64_t columns() const { return count * width(); }
-  // Whether the tile's part of a (batch, channels, volume) array is a matrix as it lies there.
-  bool in_place() const { return count == 1; }
+  int64_t columns() const { return count * (end - begin); }
 };
 
 // A matrix in memory: rows `ld` apart.
@@ -105,34 +94,44 @@ template <class T> struct Matrix {
   int64_t ld;
 };
 
+// Memory for the operands of a tile.
+template <class T> struct Memory {
+  Scratch<T> x, col, y;
+
+  // Of so many input channels.
+  Memory(const Plan& p, int64_t channels)
+      : x(p.images > 1 ? channels * p.in_volume * p.images : 0),
+        col(p.in_place ? 0 : channels * p.taps * p.most_columns()),
+        y(p.images > 1 ? p.group_out * p.most_columns() : 0) {}
+};
+
+// A tile's images of n elements each, `step` apart: [element][image].
+template <class T>
+const T* side_by_side(const Tile& t, const T* x, int64_t step, int64_t n, T* memory) {
+  if (t.count == 1) return x;
+  transpose(x, step, t.count, n, memory, t.count);
+  return memory;
+}
+
 // The windows over `channels` input channels from `channel` on.
 template <class T>
 Matrix<const T> windows(const Plan& p, const Tile& t, const T* x, int64_t channel, int64_t channels,
-                        T* memory) {
-  if (p.pointwise && t.in_place()) {
-    return {x + (t.image * p.in_channels + channel) * p.in_volume + t.begin, p.in_volume};
-  }
-  for (int64_t i = 0; i < t.count; ++i) {
-    loops<T>().im2col(p.window, channels,
-                      x + ((t.image + i) * p.in_channels + channel) * p.in_volume, t.begin, t.end,
-                      memory + i * t.width(), t.columns());
-  }
-  return {memory, t.columns()};
+                        const Memory<T>& memory) {
+  const int64_t step = p.in_channels * p.in_volume;
+  const T* seen = side_by_side(t, x + t.image * step + channel * p.in_volume, step,
+                               channels * p.in_volume, memory.x.data());
+  if (p.in_place) return {seen + t.begin * t.count, p.windows_ld(t.count)};
+  loops<T>().im2col(p, channels, t.count, seen, t.begin, t.end, memory.col.data(), t.columns());
+  return {memory.col.data(), t.columns()};
 }
 
-// The outputs' gradients of `channels` channels from `channel` on.
+// The outputs' gradients of a group.
 template <class T>
-Matrix<const T> gradients(const Plan& p, const Tile& t, const T* gy, int64_t channel,
-                          int64_t channels, T* memory) {
-  if (t.in_place())
-    return {gy + (t.image * p.out_channels + channel) * p.out_volume + t.begin, p.out_volume};
-  for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t i = 0; i < t.count; ++i) {
-      std::copy_n(gy + ((t.image + i) * p.out_channels + channel + c) * p.out_volume + t.begin,
-                  t.width(), memory + c * t.columns() + i * t.width());
-    }
-  }
-  return {memory, t.columns()};
+Matrix<const T> gradients(const Plan& p, const Tile& t, const T* gy, int64_t group,
+                          const Memory<T>& memory) {
+  const int64_t step = p.out_channels * p.out_volume, n = p.group_out * p.out_volume;
+  const T* g = side_by_side(t, gy + t.image * step + group * n, step, n, memory.y.data());
+  return {g + t.begin * t.count, p.out_volume * t.count};
 }
 
 // How many input channels of a group are worked on at once: parts with work enough each, and not
@@ -147,30 +146,17 @@ int64_t channels_per_part(const Plan& p, int64_t columns) {
 
 template <class T> bool forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
   const Plan p(s);
-  if (p.one_window) {
-    for (int64_t i = 0; bias && i < p.batch; ++i)
-      std::copy_n(bias, p.out_channels, y + i * p.out_channels);
-    for (int64_t g = 0; g < p.groups; ++g) {
-      multiply<T>(p.batch, p.group_out, p.depth, {x + g * p.depth, p.groups * p.depth},
-                  {w + g * p.group_out * p.depth, p.depth, Trans::Yes}, bias != nullptr,
-                  y + g * p.group_out, p.out_channels);
-    }
-    return true;
-  }
-  const int64_t tiles = p.tiles();
+  const int64_t tiles = p.tiles(), step = p.out_channels * p.out_volume;
   parallel_for(tiles * p.groups, 1, [&](int64_t begin, int64_t end) {
-    const int64_t columns = p.columns * p.images;
-    Scratch<T> col(p.pointwise && p.images == 1 ? 0 : p.depth * columns);
-    Scratch<T> result(p.images == 1 ? 0 : p.group_out * columns);
+    const Memory<T> memory(p, p.group_in);
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t group = i / tiles;
+      const int64_t group = i / tiles, channel = group * p.group_out;
       const Tile t(p, i % tiles);
-      const Matrix<const T> seen = windows(p, t, x, group * p.group_in, p.group_in, col.data());
-      const int64_t channel = group * p.group_out;
-      T* to = y + (t.image * p.out_channels + channel) * p.out_volume + t.begin;
+      const Matrix<const T> seen = windows(p, t, x, group * p.group_in, p.group_in, memory);
       const MatrixRef<T> weight{w + channel * p.depth, p.depth};
-      T* sums = t.in_place() ? to : result.data();
-      const int64_t ld = t.in_place() ? p.out_volume : t.columns();
+      T* to = y + t.image * step + channel * p.out_volume + t.begin;
+      T* sums = t.count == 1 ? to : memory.y.data();
+      const int64_t ld = p.out_volume * t.count;
       if constexpr (std::is_floating_point_v<T>) {
         if (bias) {
           gemm_onto_rows<T>(p.group_out, t.columns(), p.depth, weight, {seen.data, seen.ld},
@@ -181,13 +167,7 @@ template <class T> bool forward(const ConvShape& s, const T* x, const T* w, cons
         multiply<T>(p.group_out, t.columns(), p.depth, weight, {seen.data, seen.ld}, false, sums,
                     ld);
       }
-      if (t.in_place()) continue;
-      for (int64_t c = 0; c < p.group_out; ++c) {
-        for (int64_t image = 0; image < t.count; ++image) {
-          std::copy_n(result.data() + c * t.columns() + image * t.width(), t.width(),
-                      to + (image * p.out_channels + c) * p.out_volume);
-        }
-      }
+      if (t.count > 1) transpose(sums, t.count, p.group_out * p.out_volume, t.count, to, step);
     }
   });
   return true;
@@ -195,47 +175,33 @@ template <class T> bool forward(const ConvShape& s, const T* x, const T* w, cons
 
 template <class T> bool grad_input(const ConvShape& s, const T* gy, const T* w, const T*, T* gx) {
   const Plan p(s);
-  if (p.one_window) {
-    for (int64_t g = 0; g < p.groups; ++g) {
-      multiply<T>(p.batch, p.depth, p.group_out, {gy + g * p.group_out, p.out_channels},
-                  {w + g * p.group_out * p.depth, p.depth}, false, gx + g * p.depth,
-                  p.groups * p.depth);
-    }
-    return true;
-  }
   // Windows overlap, so all tiles of an image are added by one thread; images and channels are
   // dealt out.
   const int64_t part = channels_per_part(p, p.out_volume * p.images),
                 parts = ceil_div(p.group_in, part);
-  const int64_t stacks = ceil_div(p.batch, p.images);
+  const int64_t stacks = ceil_div(p.batch, p.images), step = p.in_channels * p.in_volume;
   parallel_for(stacks * p.groups * parts, 1, [&](int64_t begin, int64_t end) {
-    const int64_t columns = p.columns * p.images;
-    Scratch<T> col(p.pointwise && p.images == 1 ? 0 : part * p.taps * columns);
-    Scratch<T> gathered(p.images == 1 ? 0 : p.group_out * columns);
+    const Memory<T> memory(p, part);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t stack = i / (p.groups * parts), group = i / parts % p.groups;
       const int64_t first = i % parts * part, channels = std::min(part, p.group_in - first);
-      const int64_t channel = group * p.group_in + first;
       const MatrixRef<T> weight{w + group * p.group_out * p.depth + first * p.taps, p.depth,
                                 Trans::Yes};
       for (int64_t k = 0; k < p.tiles_of_image(); ++k) {
         const Tile t(p, stack * p.tiles_of_image() + k);
-        const Matrix<const T> g =
-            gradients(p, t, gy, group * p.group_out, p.group_out, gathered.data());
-        T* to = gx + (t.image * p.in_channels + channel) * p.in_volume;
-        if (p.pointwise && t.in_place()) {
-          multiply<T>(channels, t.columns(), p.group_out, weight, {g.data, g.ld}, false,
-                      to + t.begin, p.in_volume);
-          continue;
-        }
+        const Matrix<const T> g = gradients(p, t, gy, group, memory);
+        T* to = gx + t.image * step + (group * p.group_in + first) * p.in_volume;
+        T* sums = t.count == 1 ? to : memory.x.data();
+        const Matrix<T> col = p.in_place
+                                  ? Matrix<T>{sums + t.begin * t.count, p.windows_ld(t.count)}
+                                  : Matrix<T>{memory.col.data(), t.columns()};
         multiply<T>(channels * p.taps, t.columns(), p.group_out, weight, {g.data, g.ld}, false,
-                    col.data(), t.columns());
-        for (int64_t image = 0; image < t.count; ++image) {
-          T* plane = to + image * p.in_channels * p.in_volume;
-          if (k == 0) std::fill_n(plane, channels * p.in_volume, T(0));
-          loops<T>().col2im(p.window, channels, col.data() + image * t.width(), t.columns(),
-                            t.begin, t.end, plane);
+                    col.data, col.ld);
+        if (!p.in_place) {
+          if (k == 0) std::fill_n(sums, channels * p.in_volume * t.count, T(0));
+          loops<T>().col2im(p, channels, t.count, col.data, col.ld, t.begin, t.end, sums);
         }
+        if (t.count > 1) transpose(sums, t.count, channels * p.in_volume, t.count, to, step);
       }
     }
   });
@@ -260,22 +226,12 @@ struct WeightCut {
 
 template <class T> bool grad_weight(const ConvShape& s, const T* x, const T* gy, const T*, T* gw) {
   const Plan p(s);
-  if (p.one_window) {
-    for (int64_t g = 0; g < p.groups; ++g) {
-      multiply<T>(p.group_out, p.depth, p.batch, {gy + g * p.group_out, p.out_channels, Trans::Yes},
-                  {x + g * p.depth, p.groups * p.depth}, false, gw + g * p.group_out * p.depth,
-                  p.depth);
-    }
-    return true;
-  }
   const int64_t total = p.out_channels * p.depth, tiles = p.tiles();
   const WeightCut cut(p);
   const int64_t parts = ceil_div(p.group_in, cut.part);
   Scratch<T> partial(cut.sums > 1 ? cut.sums * total : 0);
   parallel_for(cut.sums * p.groups * parts, 1, [&](int64_t begin, int64_t end) {
-    const int64_t columns = p.columns * p.images;
-    Scratch<T> col(p.pointwise && p.images == 1 ? 0 : cut.part * p.taps * columns);
-    Scratch<T> gathered(p.images == 1 ? 0 : p.group_out * columns);
+    const Memory<T> memory(p, cut.part);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t sum = i / (p.groups * parts), group = i / parts % p.groups;
       const int64_t first = i % parts * cut.part, channels = std::min(cut.part, p.group_in - first);
@@ -283,10 +239,8 @@ template <class T> bool grad_weight(const ConvShape& s, const T* x, const T* gy,
               first * p.taps;
       for (int64_t k = sum * cut.run; k < std::min((sum + 1) * cut.run, tiles); ++k) {
         const Tile t(p, k);
-        const Matrix<const T> seen =
-            windows(p, t, x, group * p.group_in + first, channels, col.data());
-        const Matrix<const T> g =
-            gradients(p, t, gy, group * p.group_out, p.group_out, gathered.data());
+        const Matrix<const T> seen = windows(p, t, x, group * p.group_in + first, channels, memory);
+        const Matrix<const T> g = gradients(p, t, gy, group, memory);
         multiply<T>(p.group_out, channels * p.taps, t.columns(), {g.data, g.ld},
                     {seen.data, seen.ld, Trans::Yes}, k > sum * cut.run, to, p.depth);
       }
@@ -300,15 +254,14 @@ template <class T> bool grad_weight(const ConvShape& s, const T* x, const T* gy,
 
 bool supports(const ConvShape&) { return true; }
 
-template <class T> ConvWork work(const ConvShape& s, ConvPass pass) {
+template <class T, ConvPass Pass> ConvWork work(const ConvShape& s) {
   const Plan p(s);
   const auto& panels = typed<T>(TAEDA_PICK(gemm_table));
   const int64_t width = 2 * panels.lanes, positions = p.batch * p.out_volume;
-  const bool in_place = p.one_window || (p.pointwise && p.images == 1);
   // The product's rows, columns and depth.
   int64_t m = p.group_out, n = positions, k = p.depth;
-  if (pass == ConvPass::grad_input) std::swap(m, k);
-  if (pass == ConvPass::grad_weight) std::swap(n, k);
+  if (Pass == ConvPass::grad_input) std::swap(m, k);
+  if (Pass == ConvPass::grad_weight) std::swap(n, k);
   ConvWork w;
   // Short sums take as long to begin and to store as kBegin more terms.
   constexpr int64_t kBegin = 4;
@@ -316,33 +269,32 @@ template <class T> ConvWork work(const ConvShape& s, ConvPass pass) {
           real(k + kBegin) / real(panels.lanes);
   const double windows = real(positions) * real(p.depth) * real(p.groups);
   const double results = real(positions) * real(p.out_channels) * (p.images > 1 ? 1 : .25);
-  w.moved = (in_place ? .25 : p.window.stride[2] > 1 ? 1.5 : 1) * windows + results;
+  w.moved = (p.in_place && p.images == 1 ? .25 : p.stride[2] > 1 ? 1.5 : 1) * windows + results;
   w.packed = real(p.out_channels) * real(p.depth) *
-             (pass == ConvPass::grad_weight ? real(WeightCut(p).sums) : real(p.tiles()));
-  w.calls = real(p.groups) * real(p.one_window ? 1 : p.tiles());
+             (Pass == ConvPass::grad_weight ? real(WeightCut(p).sums) : real(p.tiles()));
+  w.calls = real(p.groups) * real(p.tiles());
   return w;
 }
-template <class T, ConvPass Pass> ConvWork work_of(const ConvShape& s) { return work<T>(s, Pass); }
-
 template <class T>
-constexpr ConvAlgorithms<T> im2col = {
-    {{"im2col", supports, work_of<T, ConvPass::forward>, forward<T>},
-     {"im2col", supports, work_of<T, ConvPass::grad_input>, grad_input<T>},
-     {"im2col", supports, work_of<T, ConvPass::grad_weight>, grad_weight<T>}}};
+constexpr ConvAlgorithm<T> im2col = {"im2col",
+                                     &ConvTuning::im2col,
+                                     {{supports, work<T, ConvPass::forward>, forward<T>},
+                                      {supports, work<T, ConvPass::grad_input>, grad_input<T>},
+                                      {supports, work<T, ConvPass::grad_weight>, grad_weight<T>}}};
 
 }  // namespace
 
 template <class T> void conv_forward_integer(const ConvShape& s, const T* x, const T* w, T* y) {
   using U = std::make_unsigned_t<T>;
-  if (s.batch * s.out_channels * volume(s, s.out) == 0) return;
+  if (s.batch * s.out_channels * volume(s.out) == 0) return;
   forward<U>(s, reinterpret_cast<const U*>(x), reinterpret_cast<const U*>(w), nullptr,
              reinterpret_cast<U*>(y));
 }
 template <class T>
 void conv_grad_input_integer(const ConvShape& s, const T* gy, const T* w, T* gx) {
   using U = std::make_unsigned_t<T>;
-  const int64_t total = s.batch * s.in_channels * volume(s, s.in);
-  if (s.out_channels * volume(s, s.out) * volume(s, s.kernel) == 0) std::fill_n(gx, total, T(0));
+  const int64_t total = s.batch * s.in_channels * volume(s.in);
+  if (s.out_channels * volume(s.out) * volume(s.kernel) == 0) std::fill_n(gx, total, T(0));
   else if (total > 0)
     grad_input<U>(s, reinterpret_cast<const U*>(gy), reinterpret_cast<const U*>(w), nullptr,
                   reinterpret_cast<U*>(gx));
@@ -356,7 +308,7 @@ TAEDA_CONV_INTEGER(int16_t)
 TAEDA_CONV_INTEGER(int32_t)
 TAEDA_CONV_INTEGER(int64_t)
 
-extern constinit const ConvAlgorithms<float> im2col_f32 = im2col<float>;
-extern constinit const ConvAlgorithms<double> im2col_f64 = im2col<double>;
+extern constinit const ConvAlgorithm<float> im2col_f32 = im2col<float>;
+extern constinit const ConvAlgorithm<double> im2col_f64 = im2col<double>;
 
 }  // namespace taeda::cpu

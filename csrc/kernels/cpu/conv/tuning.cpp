@@ -1,6 +1,5 @@
-#include "kernels/cpu/conv/tuning.h"
-
 #include "base/cpu_features.h"
+#include "kernels/cpu/conv/algorithm.h"
 
 namespace taeda::cpu {
 namespace {

@@ -9,7 +9,6 @@
 #include "kernels/cpu/common/partial_sums.h"
 #include "kernels/cpu/common/scratch.h"
 #include "kernels/cpu/conv/algorithm.h"
-#include "kernels/cpu/conv/tuning.h"
 #include "kernels/cpu/conv/winograd_tiles.h"
 #include "kernels/cpu/gemm/gemm_packed.h"
 
@@ -282,11 +281,11 @@ Choice best(const ConvShape& s, ConvPass pass) {
   const bool backward = pass == ConvPass::grad_input;
   const auto& written = backward ? s.in : s.out;
   const auto of = [&](const simd::WinogradTile& tile) {
-    const Tiling t(tile, s.dilation, s.batch, written[0], written[1]);
+    const Tiling t(tile, s.dilation, s.batch, written[1], written[2]);
     const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
     return Choice{t, tile_work(t, backward ? m : c, backward ? c : m)};
   };
-  if (s.stride[0] == 2) return of(kernels().strided);
+  if (s.stride[2] == 2) return of(kernels().strided);
   const Choice two = of(kernels().tile2), four = of(kernels().tile4);
   const ConvRates& rates = conv_tuning().winograd[static_cast<size_t>(pass)];
   return rates.time(two.work) < rates.time(four.work) ? two : four;
@@ -299,21 +298,21 @@ template <class F> bool each_group(const ConvShape& s, F&& f) {
 }
 
 template <class T>
-Planes<T> planes(const ConvShape& s, T* data, int64_t channels, const int64_t (&size)[3],
-                 int64_t group) {
-  const int64_t many = channels / s.groups, area = size[0] * size[1];
-  return {data + group * many * area, many, size[0], size[1], channels * area};
+Planes<T> planes(const ConvShape& s, T* data, int64_t channels, Sizes size, int64_t group) {
+  const int64_t many = channels / s.groups, area = volume(size);
+  return {data + group * many * area, many, size[1], size[2], channels * area};
 }
 
 bool supports(const ConvShape& s) {
-  if (s.spatial != 2 || s.stride[0] != s.stride[1] || s.stride[0] > 2) return false;
-  for (int d = 0; d < 2; ++d) {
+  const bool flat = s.in[0] == 1 && s.kernel[0] == 1 && s.padding[0] == 0;
+  if (!flat || s.stride[1] != s.stride[2] || s.stride[1] > 2) return false;
+  for (int d = 1; d < 3; ++d) {
     if (s.kernel[d] != 3 || (s.stride[d] > 1 && s.dilation[d] > 1)) return false;
   }
   return std::min(s.in_channels, s.out_channels) / s.groups >= kLeastChannels;
 }
 // Outputs two apart would be gradients of inputs with gaps.
-bool supports_grad_input(const ConvShape& s) { return s.stride[0] == 1 && supports(s); }
+bool supports_grad_input(const ConvShape& s) { return s.stride[2] == 1 && supports(s); }
 
 template <ConvPass Pass> ConvWork work(const ConvShape& s) {
   ConvWork w = best(s, Pass).work;
@@ -325,7 +324,7 @@ bool forward(const ConvShape& s, const float* x, const float* w, const float* bi
   const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
   const Tiling t = best(s, ConvPass::forward).tiling;
   return each_group(s, [&](int64_t g) {
-    return convolve(t, planes(s, x, s.in_channels, s.in, g), s.padding[0], s.padding[1],
+    return convolve(t, planes(s, x, s.in_channels, s.in, g), s.padding[1], s.padding[2],
                     {w + g * m * c * 9, m, c, c * 9, 9, false}, bias ? bias + g * m : nullptr,
                     planes(s, y, s.out_channels, s.out, g));
   });
@@ -335,8 +334,8 @@ bool grad_input(const ConvShape& s, const float* gy, const float* w, const float
   const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
   const Tiling t = best(s, ConvPass::grad_input).tiling;
   return each_group(s, [&](int64_t g) {
-    return convolve(t, planes(s, gy, s.out_channels, s.out, g), 2 * s.dilation[0] - s.padding[0],
-                    2 * s.dilation[1] - s.padding[1], {w + g * m * c * 9, c, m, 9, c * 9, true},
+    return convolve(t, planes(s, gy, s.out_channels, s.out, g), 2 * s.dilation[1] - s.padding[1],
+                    2 * s.dilation[2] - s.padding[2], {w + g * m * c * 9, c, m, 9, c * 9, true},
                     nullptr, planes(s, gx, s.in_channels, s.in, g));
   });
 }
@@ -345,16 +344,18 @@ bool grad_weight(const ConvShape& s, const float* x, const float* gy, const floa
   const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
   const Tiling t = best(s, ConvPass::grad_weight).tiling;
   return each_group(s, [&](int64_t g) {
-    return correlate(t, planes(s, x, s.in_channels, s.in, g), s.padding[0], s.padding[1],
+    return correlate(t, planes(s, x, s.in_channels, s.in, g), s.padding[1], s.padding[2],
                      planes(s, gy, s.out_channels, s.out, g), gw + g * m * c * 9);
   });
 }
 
 }  // namespace
 
-extern constinit const ConvAlgorithms<float> winograd_f32 = {
-    {{"winograd", supports, work<ConvPass::forward>, forward},
-     {"winograd", supports_grad_input, work<ConvPass::grad_input>, grad_input},
-     {"winograd", supports, work<ConvPass::grad_weight>, grad_weight}}};
+extern constinit const ConvAlgorithm<float> winograd_f32 = {
+    "winograd",
+    &ConvTuning::winograd,
+    {{supports, work<ConvPass::forward>, forward},
+     {supports_grad_input, work<ConvPass::grad_input>, grad_input},
+     {supports, work<ConvPass::grad_weight>, grad_weight}}};
 
 }  // namespace taeda::cpu

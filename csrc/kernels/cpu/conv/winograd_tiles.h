@@ -42,15 +42,15 @@ struct Tiling {
   int64_t tiles_of_remainder, rows_of_remainder;
   int64_t per_row, rows_of_image, rows;
 
-  Tiling(const simd::WinogradTile& tile_, const int64_t (&dilation)[3], int64_t batch,
-         int64_t height, int64_t width)
+  Tiling(const simd::WinogradTile& tile_, Sizes dilation, int64_t batch, int64_t height,
+         int64_t width)
       : tile(tile_),
         side(tile.size + tile.taps - 1),
         elements(side * side),
         phases(tile.stride * tile.stride),
         taps(tile.taps * tile.taps),
-        down(dilation[0]),
-        right(dilation[1]),
+        down(dilation[1]),
+        right(dilation[2]),
         tiles_of_remainder(ceil_div(ceil_div(width, right), tile.size)),
         rows_of_remainder(ceil_div(ceil_div(height, down), tile.size)),
         per_row(right * tiles_of_remainder),

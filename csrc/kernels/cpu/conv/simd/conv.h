@@ -1,26 +1,21 @@
 // The inner loops of convolution by im2col: copying windows to columns and back.
 #pragma once
 
-#include <cstdint>
-
+#include "kernels/cpu/conv/conv.h"
 #include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu::simd {
 
-// Always three dimensions; a convolution over fewer has leading sizes of 1. `padding` may be
-// negative.
-struct Window {
-  int64_t in[3], kernel[3], out[3], stride[3], padding[3], dilation[3];
-};
-
+// Of `images` images whose elements lie side by side: what follows counts positions.
+// Of `images` images whose elements lie side by side: what follows counts positions.
 template <class T> struct ConvLoops {
   // Columns [begin, end) of the matrix (channels * kernel volume) x (out volume) whose column is
-  // what the kernel sees at one output position; its rows lie `ld` apart in `col`.
-  void (*im2col)(const Window& w, int64_t channels, const T* x, int64_t begin, int64_t end, T* col,
-                 int64_t ld);
+  // what the kernel sees at one output position; its rows lie `ld` elements apart in `col`.
+  void (*im2col)(const ConvWindow& w, int64_t channels, int64_t images, const T* x, int64_t begin,
+                 int64_t end, T* col, int64_t ld);
   // The transpose: adds every column to the elements of x that it came from.
-  void (*col2im)(const Window& w, int64_t channels, const T* col, int64_t ld, int64_t begin,
-                 int64_t end, T* x);
+  void (*col2im)(const ConvWindow& w, int64_t channels, int64_t images, const T* col, int64_t ld,
+                 int64_t begin, int64_t end, T* x);
 };
 
 struct ConvKernels {

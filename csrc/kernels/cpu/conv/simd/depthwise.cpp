@@ -3,41 +3,65 @@
 // it reaches.
 #include "kernels/cpu/conv/simd/depthwise.h"
 
-#include "kernels/cpu/conv/simd/depthwise_weight.h"
-#include "kernels/cpu/conv/simd/padded_plane.h"
+#include "kernels/cpu/conv/simd/strided_load.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
-constexpr int64_t kMostRows = kRegisters == 32 ? 16 : 8;
-constexpr int64_t kMostTaps = 1024;  // columns of taps of one call
+// ---- zeros around a plane ----
 
-// What the outputs of a plane are sums of: columns of `height` taps, whose weights are weight_row
-// apart, and which read rows of x that follow each other.
-template <class T> struct Taps {
-  int64_t height, columns = 0;
-  int64_t step = 1;  // rows of x from one output to the next
-  int64_t x_row;     // from one row of x to the next
-  int64_t weight_row;
-  T start;                    // what sums begin with
-  int64_t at[kMostTaps];      // where each column begins in x ...
-  int64_t weight[kMostTaps];  // ... and in the weights
-};
+template <class T> constexpr int64_t kBeyond = 2 * kLanes<T>;
 
-// x: what the first output reads; before: sums that there are already, `before_row` apart, or null.
+template <class T> void pad(const PaddedPlane& p, const T* x, bool fresh, T* to) {
+  const int64_t total = p.elements() + kBeyond<T>, step = p.step;
+  for (int64_t i = 0; fresh && i < total; ++i) to[i] = 0;
+  // The columns [left, end) hold those of x from `first` on.
+  const int64_t left = least(most(p.before[2], 0), p.size[2]), first = left - p.before[2];
+  const int64_t columns = least(p.size[2], p.before[2] + p.in[2]) - left;
+  const auto at = [&](int64_t column) { return to + column % step * p.part + column / step; };
+  for (int64_t d = -p.before[0]; d < p.size[0] - p.before[0]; ++d) {
+    for (int64_t h = -p.before[1]; h < p.size[1] - p.before[1]; ++h, to += p.row()) {
+      if (d < 0 || d >= p.in[0] || h < 0 || h >= p.in[1] || columns <= 0) continue;
+      const T* from = x + (d * p.in[1] + h) * p.in[2] + first;
+      if (step == 1) {
+        copy_row(from, columns, to + left);
+      } else if (step == 2) {
+        deinterleave(from, columns, at(left), at(left + 1));
+      } else {
+        for (int64_t r = 0; r < least(step, columns); ++r)
+          load_strided(from + r, step, (columns - r + step - 1) / step, at(left + r));
+      }
+    }
+  }
+}
+
 template <class T>
-using StripLoop = void (*)(const Taps<T>& taps, const T* x, const T* weight, const T* before,
-                           int64_t before_row, T* y, int64_t y_row);
+void join(int64_t rows, int64_t cols, int64_t step, int64_t part, const T* x, T* y) {
+  for (int64_t i = 0; i < rows; ++i, x += step * part, y += cols) {
+    if (step == 2) interleave(x, x + part, cols, y);
+    for (int64_t j = 0; step != 2 && j < cols; ++j) y[j] = x[j % step * part + j / step];
+  }
+}
+
+// ---- strips ----
+
+constexpr int64_t kMostRows = kRegisters == 32 ? 16 : 8;
+
+// x: what the first output reads; before: a register of sums for each row that there are already,
+// or null.
+template <class T>
+using Strip = void (*)(const PlaneTaps& taps, const T* x, const T* weight, T start, const T* before,
+                       T* y, int64_t y_row);
 
 // `Height` rows of taps, with outputs `Step` rows of x after one another.
 template <class T, int Height, int Step, int Rows>
-void strip(const Taps<T>& taps, const T* x, const T* weight, const T* before, int64_t before_row,
-           T* y, int64_t y_row) {
+void strip(const PlaneTaps& taps, const T* x, const T* weight, T start, const T* before, T* y,
+           int64_t y_row) {
   using V = Vec<T>;
   V sum[Rows];
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r)
-    sum[r] = before ? load(before + r * before_row) : broadcast<V>(taps.start);
+    sum[r] = before ? load(before + r * kLanes<T>) : broadcast<V>(start);
   const int64_t x_row = taps.x_row, weight_row = taps.weight_row;
   for (int64_t k = 0; k < taps.columns; ++k) {
     const T* w = weight + taps.weight[k];
@@ -63,13 +87,31 @@ void strip(const Taps<T>& taps, const T* x, const T* weight, const T* before, in
   for (int r = 0; r < Rows; ++r) store(y + r * y_row, sum[r]);
 }
 
+// The numbers of rows, and of taps with outputs `step` rows of x apart, that there are strips for.
+using Rows = std::conditional_t<kRegisters == 32, Ints<16, 14, 8, 7, 4, 1>, Ints<8, 7, 4, 1>>;
+template <class T> struct Strips {
+  Strip<T> of[2][8][kMostRows + 1] = {};  // [step - 1][taps][rows]
+
+  constexpr Strips() {
+    add<1>(Ints<1, 2, 3, 4, 5, 7>());
+    add<2>(Ints<1, 3, 5, 7>());
+  }
+  template <int Step, int... Height> constexpr void add(Ints<Height...>) {
+    (add_height<Step, Height>(Rows()), ...);
+  }
+  template <int Step, int Height, int... Row> constexpr void add_height(Ints<Row...>) {
+    ((of[Step - 1][Height][Row] = strip<T, Height, Step, Row>), ...);
+  }
+};
+template <class T> constexpr Strips<T> strips;
+
 // How many of `rows` go into one strip: as many as make the fewest steps of all.
 int64_t rows_together(int64_t rows) {
   int64_t best = 1, steps = rows * 3;
   constexpr int64_t there[] = {16, 14, 8, 7, 4};
   for (const int64_t r : there) {
     if (r > kMostRows || r > rows) continue;
-    const int64_t all = ceil_div(rows, r) * (r + 2);
+    const int64_t all = (rows + r - 1) / r * (r + 2);
     if (all < steps) best = r;
     steps = least(steps, all);
   }
@@ -83,48 +125,17 @@ int64_t taps_together(int64_t left, int64_t step) {
   return some != 6 ? some : left == 6 ? 3 : 7;
 }
 
-template <class T, int Height, int Step> StripLoop<T> loop_of(int64_t rows) {
-  if constexpr (kMostRows >= 16) {
-    if (rows == 16) return strip<T, Height, Step, 16>;
-    if (rows == 14) return strip<T, Height, Step, 14>;
-  }
-  switch (rows) {
-    case 8: return strip<T, Height, Step, 8>;
-    case 7: return strip<T, Height, Step, 7>;
-    case 4: return strip<T, Height, Step, 4>;
-    default: return strip<T, Height, Step, 1>;
-  }
-}
-template <class T> StripLoop<T> loop_for(int64_t height, int64_t step, int64_t rows) {
-  if (step == 2) {
-    switch (height) {
-      case 1: return loop_of<T, 1, 2>(rows);
-      case 3: return loop_of<T, 3, 2>(rows);
-      case 5: return loop_of<T, 5, 2>(rows);
-      default: return loop_of<T, 7, 2>(rows);
-    }
-  }
-  switch (height) {
-    case 1: return loop_of<T, 1, 1>(rows);
-    case 2: return loop_of<T, 2, 1>(rows);
-    case 3: return loop_of<T, 3, 1>(rows);
-    case 4: return loop_of<T, 4, 1>(rows);
-    case 5: return loop_of<T, 5, 1>(rows);
-    default: return loop_of<T, 7, 1>(rows);
-  }
-}
-
 // A strip of all rows of taps, some at a time.
 template <class T>
-FN void sum_strip(const Taps<T>& taps, int64_t rows, const T* x, const T* weight, T* y,
+FN void sum_strip(const PlaneTaps& taps, int64_t rows, const T* x, const T* weight, T start, T* y,
                   int64_t y_row) {
   T sums[kMostRows * kLanes<T>];
   const T* before = nullptr;
   for (int64_t left = taps.height;;) {
     const int64_t some = taps_together(left, taps.step);
-    const StripLoop<T> loop = loop_for<T>(some, taps.step, rows);
-    if (some == left) return loop(taps, x, weight, before, kLanes<T>, y, y_row);
-    loop(taps, x, weight, before, kLanes<T>, sums, kLanes<T>);
+    const Strip<T> loop = strips<T>.of[taps.step - 1][some][rows];
+    if (some == left) return loop(taps, x, weight, start, before, y, y_row);
+    loop(taps, x, weight, start, before, sums, kLanes<T>);
     before = sums;
     x += some * taps.x_row;
     weight += some * taps.weight_row;
@@ -132,17 +143,11 @@ FN void sum_strip(const Taps<T>& taps, int64_t rows, const T* x, const T* weight
   }
 }
 
-// The outputs y[r * y_row + c], r < rows and c < cols. May read kBeyond elements after x.
+// The outputs y[r * y_row + c], r < rows and c < cols.
 template <class T>
-void sum_plane(const Taps<T>& taps, const T* x, const T* weight, T* y, int64_t y_row, int64_t rows,
-               int64_t cols) {
+void sum_plane(const PlaneTaps& taps, int64_t rows, int64_t cols, const T* x, const T* weight,
+               T start, T* y, int64_t y_row) {
   constexpr int64_t lanes = kLanes<T>;
-  if (taps.height * taps.columns == 0) {
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t c = 0; c < cols; ++c) y[r * y_row + c] = taps.start;
-    }
-    return;
-  }
   const int64_t together = rows_together(rows);
   const FirstLanes<T> inside(cols);
   for (int64_t next = 0; next < rows; next += together) {
@@ -151,170 +156,141 @@ void sum_plane(const Taps<T>& taps, const T* x, const T* weight, T* y, int64_t y
     const T* from = x + row * taps.step * taps.x_row;
     if (cols < lanes) {
       T sums[kMostRows * lanes];
-      sum_strip(taps, together, from, weight, sums, lanes);
+      sum_strip(taps, together, from, weight, start, sums, lanes);
       for (int64_t r = 0; r < together; ++r) inside.store(to + r * y_row, load(sums + r * lanes));
     }
     for (int64_t col = 0; cols >= lanes && col < cols; col += lanes) {
       const int64_t c = least(col, cols - lanes);
-      sum_strip(taps, together, from + c, weight, to + c, y_row);
+      sum_strip(taps, together, from + c, weight, start, to + c, y_row);
     }
   }
 }
 
-// A single row, of which stretches of a register are taken as rows, if the kernel has one row.
-template <class T> void sum_row(Taps<T>& taps, const T* x, const T* weight, T* y, int64_t cols) {
+template <class T> void sum(const PlaneTaps& taps, const T* x, const T* weight, T start, T* y) {
   constexpr int64_t lanes = kLanes<T>;
-  const int64_t rows = cols / lanes, done = rows * lanes, x_row = taps.x_row;
-  if (taps.height != 1 || rows < 4) return sum_plane(taps, x, weight, y, cols, 1, cols);
-  taps.x_row = lanes;
-  sum_plane(taps, x, weight, y, lanes, rows, lanes);
-  if (done < cols) sum_plane(taps, x + cols - lanes, weight, y + cols - lanes, lanes, 1, lanes);
-  taps.x_row = x_row;
-}
-
-// One dimension's taps: where each reads, and its number in the kernel.
-struct AxisTaps {
-  int64_t count = 0;
-  int64_t at[kMostTaps], number[kMostTaps];
-
-  FN void add(int64_t position, int64_t tap) {
-    at[count] = position;
-    number[count++] = tap;
-  }
-  // Whether the taps read rows that follow each other.
-  FN bool consecutive() const {
-    for (int64_t i = 1; i < count; ++i) {
-      if (at[i] != at[i - 1] + 1) return false;
-    }
-    return true;
-  }
-};
-
-// y = start + x * weight, of `y` outputs `y_step` apart in planes and rows of y; the taps of each
-// dimension are given.
-struct Outputs {
-  int64_t planes, rows, cols;
-  int64_t plane_step, row_step;  // in y
-  int64_t x_planes, x_rows;      // steps in x
-};
-template <class T>
-void sum(const Padded<T>& x, const AxisTaps& d, const AxisTaps& h, const AxisTaps& w,
-         const Window& window, const T* weight, T start, const Outputs& o, T* y) {
-  Taps<T> taps;
-  const bool tall = h.consecutive() && o.x_rows <= 2;
-  taps.height = tall ? h.count : h.count > 0;
-  taps.step = tall ? o.x_rows : 1;
-  taps.x_row = tall ? x.size[2] : o.x_rows * x.size[2];
-  const int64_t row = window.kernel[2], plane = window.kernel[1] * row;
-  taps.weight_row = tall && h.count > 1 ? (h.number[1] - h.number[0]) * row : 0;
-  taps.start = start;
-  for (int64_t i = 0; i < d.count; ++i) {
-    for (int64_t j = 0; j < (tall ? least(h.count, 1) : h.count); ++j) {
-      for (int64_t k = 0; k < w.count; ++k, ++taps.columns) {
-        taps.at[taps.columns] = (d.at[i] * x.size[1] + h.at[j]) * x.size[2] + w.at[k];
-        taps.weight[taps.columns] = d.number[i] * plane + h.number[j] * row + w.number[k];
+  const int64_t rows = taps.cols / lanes, done = rows * lanes, rest = taps.cols - lanes;
+  for (int64_t p = 0; p < taps.planes; ++p, x += taps.x_plane, y += taps.y_plane) {
+    if (taps.height * taps.columns == 0) {
+      for (int64_t r = 0; r < taps.rows; ++r) {
+        for (int64_t c = 0; c < taps.cols; ++c) y[r * taps.y_row + c] = start;
       }
-    }
-  }
-  for (int64_t p = 0; p < o.planes; ++p) {
-    const T* from = x.data + p * o.x_planes * x.size[1] * x.size[2];
-    T* to = y + p * o.plane_step;
-    if (o.rows == 1) sum_row(taps, from, weight, to, o.cols);
-    else sum_plane(taps, from, weight, to, o.row_step, o.rows, o.cols);
-  }
-}
-
-template <class T>
-void forward(const Window& w, const T* x, const T* weight, T start, T* memory, bool fresh, T* y) {
-  const Padded<T> padded(w, x, memory, fresh);
-  AxisTaps taps[3];
-  for (int d = 0; d < 3; ++d) {
-    for (int64_t k = 0; k < w.kernel[d]; ++k)
-      taps[d].add(d == 2 ? padded.at(k * w.dilation[d]) : k * w.dilation[d], k);
-  }
-  sum(padded, taps[0], taps[1], taps[2], w, weight, start,
-      {w.out[0], w.out[1], w.out[2], w.out[1] * w.out[2], w.out[2], w.stride[0], w.stride[1]}, y);
-}
-
-// The outputs that inputs reach, in steps of one, with zeros where there are none.
-FN Window what_inputs_reach(const Window& w) {
-  Window read = w;
-  for (int d = 0; d < 3; ++d) {
-    const int64_t near = w.padding[d] - (w.kernel[d] - 1) * w.dilation[d];
-    const int64_t far = w.in[d] - 1 + w.padding[d], step = w.stride[d];
-    const int64_t lo = near >= 0 ? near / step : -((-near) / step);
-    const int64_t hi = most(lo, far >= 0 ? far / step : -((-far) / step));
-    read.in[d] = w.out[d];
-    read.out[d] = hi - lo + 1;
-    read.padding[d] = -lo;
-    read.kernel[d] = read.stride[d] = read.dilation[d] = 1;
-  }
-  return read;
-}
-
-// The taps that reach the inputs `first`, first + stride, ... of a dimension, in the order of the
-// outputs that they read.
-FN void reaching(const Window& w, const Window& read, int d, int64_t first, AxisTaps& taps) {
-  for (int64_t k = w.kernel[d] - 1; k >= 0; --k) {
-    const int64_t distance = first + w.padding[d] - k * w.dilation[d];
-    if (distance % w.stride[d] == 0) taps.add(distance / w.stride[d] + read.padding[d], k);
-  }
-}
-
-// A row of each remainder of the columns, rounded up to registers.
-template <class T> FN int64_t part_of(const Window& w) {
-  return ceil_div(ceil_div(w.in[2], w.stride[2]), kLanes<T>) * kLanes<T>;
-}
-
-template <class T>
-void grad_input(const Window& w, const T* gy, const T* weight, T* memory, bool fresh, T* gx) {
-  const Window read = what_inputs_reach(w);
-  const Padded<T> seen(read, gy, memory, fresh);
-  T* parts = memory + Padded<T>::elements(read);
-  const int64_t step = w.stride[2], part = part_of<T>(w), row = step * part;
-  for (int64_t rd = 0; rd < least(w.stride[0], w.in[0]); ++rd) {
-    AxisTaps down_d;
-    reaching(w, read, 0, rd, down_d);
-    const int64_t planes = ceil_div(w.in[0] - rd, w.stride[0]);
-    for (int64_t rh = 0; rh < least(w.stride[1], w.in[1]); ++rh) {
-      AxisTaps down;
-      reaching(w, read, 1, rh, down);
-      const int64_t rows = ceil_div(w.in[1] - rh, w.stride[1]);
-      T* to = gx + (rd * w.in[1] + rh) * w.in[2];
-      const int64_t to_plane = w.stride[0] * w.in[1] * w.in[2], to_row = w.stride[1] * w.in[2];
-      for (int64_t rw = 0; rw < least(step, w.in[2]); ++rw) {
-        AxisTaps across;
-        reaching(w, read, 2, rw, across);
-        if (step == 1) {
-          sum(seen, down_d, down, across, w, weight, T(0),
-              {planes, rows, w.in[2], to_plane, to_row, 1, 1}, to);
-        } else {
-          sum(seen, down_d, down, across, w, weight, T(0),
-              {planes, rows, ceil_div(w.in[2] - rw, step), rows * row, row, 1, 1},
-              parts + rw * part);
-        }
-      }
-      for (int64_t i = 0; step > 1 && i < planes * rows; ++i) {
-        T* line = to + i / rows * to_plane + i % rows * to_row;
-        const T* from = parts + i * row;
-        if (step == 2) interleave(from, from + part, w.in[2], line);
-        for (int64_t j = 0; step > 2 && j < w.in[2]; ++j)
-          line[j] = from[j % step * part + j / step];
-      }
+    } else if (taps.rows == 1 && taps.height == 1 && rows >= 4) {
+      // A single row, of which stretches of a register are taken as rows.
+      PlaneTaps folded = taps;
+      folded.x_row = lanes;
+      sum_plane(folded, rows, lanes, x, weight, start, y, lanes);
+      if (done < taps.cols) sum_plane(folded, 1, lanes, x + rest, weight, start, y + rest, lanes);
+    } else {
+      sum_plane(taps, taps.rows, taps.cols, x, weight, start, y, taps.y_row);
     }
   }
 }
 
-template <class T> int64_t memory(const Window& w) {
-  const int64_t rows = ceil_div(w.in[0], w.stride[0]) * ceil_div(w.in[1], w.stride[1]);
-  const int64_t grads = ceil_div(w.out[2], kLanes<T>) * kLanes<T> * w.out[0] * w.out[1];
-  return most(Padded<T>::elements(what_inputs_reach(w)) + rows * w.stride[2] * part_of<T>(w),
-              Padded<T>::elements(w) + grads);
+// ---- the gradient of the weights ----
+// The outputs' gradients of some rows and all sums of some columns of taps stay in registers, while
+// x is read once.
+
+// sums += the products at `Rows` rows of outputs and `Together` columns of `Height` taps, which are
+// summed by themselves first: long sums of few lanes would lose more. x: what the first of them
+// reads; g: their gradients, g_row after one another. Outputs from `kept` on, whose gradients are
+// 0, do not count unless all do: what lies there may not be finite.
+template <class T, int Height, int Together, int Step, int Rows, bool All>
+void add_strip(const T* x, int64_t x_row, const int64_t* at, const int64_t* tap, int64_t tap_row,
+               const T* g, int64_t g_row, [[maybe_unused]] int64_t kept, T* sums) {
+  using V = Vec<T>;
+  using I = Vec<std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>;
+  V grad[Rows], sum[Together][Height];
+  [[maybe_unused]] I there;
+  if constexpr (!All) there = iota<I>() < broadcast<I>(static_cast<ElementOf<I>>(kept));
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r) {
+    grad[r] = load(g + r * g_row);
+    if constexpr (Rows + Together * (Height + 1) < kRegisters) pin(grad[r]);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < Together * Height; ++i) sum[i / Height][i % Height] = V{};
+#pragma GCC unroll 64
+  for (int i = 0; i < (Rows - 1) * Step + Height; ++i, x += x_row) {
+#pragma GCC unroll 4
+    for (int k = 0; k < Together; ++k) {
+      V seen = load(x + at[k]);
+      if constexpr (!All) seen = there ? seen : V{};
+      pin(seen);
+#pragma GCC unroll 16
+      for (int r = 0; r < Rows; ++r) {
+        const int h = i - r * Step;
+        if (h >= 0 && h < Height) sum[k][h] += grad[r] * seen;
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int k = 0; k < Together; ++k) {
+#pragma GCC unroll 8
+    for (int h = 0; h < Height; ++h) {
+      T* to = sums + (tap[k] + h * tap_row) * kLanes<T>;
+      store(to, load(to) + sum[k][h]);
+    }
+  }
+}
+
+// As many columns as give sums enough not to wait for one another.
+template <int Height>
+constexpr int kTogether = Height == 1   ? 4
+                          : Height == 3 ? 3
+                          : Height == 5 ? 2
+                                        : 1;
+
+template <class T, int Height, int Step, int Rows>
+void add_rows(const PlaneTaps& taps, const T* x, const T* g, T* sums) {
+  constexpr int64_t lanes = kLanes<T>;
+  constexpr int together = kTogether<Height>;
+  for (int64_t col = 0; col < taps.cols; col += lanes, x += lanes, g += lanes) {
+    const auto add = [&](auto f, int64_t k) {
+      f(x, taps.x_row, taps.at + k, taps.weight + k, taps.weight_row, g, taps.y_row,
+        taps.cols - col, sums);
+    };
+    const bool all = taps.cols - col >= lanes;
+    int64_t k = 0;
+    for (; k + together <= taps.columns; k += together) {
+      add(all ? add_strip<T, Height, together, Step, Rows, true>
+              : add_strip<T, Height, together, Step, Rows, false>,
+          k);
+    }
+    for (; k < taps.columns; ++k) {
+      add(all ? add_strip<T, Height, 1, Step, Rows, true>
+              : add_strip<T, Height, 1, Step, Rows, false>,
+          k);
+    }
+  }
+}
+
+template <class T, int Height, int Step>
+void add_plane(const PlaneTaps& taps, const T* x, const T* g, T* sums) {
+  int64_t row = 0;
+  const auto add = [&]<int... Rows>(Ints<Rows...>) {
+    const auto strips = [&]<int Some>(Ints<Some>) {
+      for (; row + Some <= taps.rows; row += Some)
+        add_rows<T, Height, Step, Some>(taps, x + row * Step * taps.x_row, g + row * taps.y_row,
+                                        sums);
+    };
+    (strips(Ints<Rows>()), ...);
+  };
+  if constexpr (kRegisters == 32) add(Ints<14, 8, 4, 1>());
+  else add(Ints<4, 1>());
+}
+
+template <class T> void add(const PlaneTaps& taps, const T* x, const T* gy, T* sums) {
+  const bool two = taps.step == 2;
+  const auto plane = taps.height == 7   ? two ? add_plane<T, 7, 2> : add_plane<T, 7, 1>
+                     : taps.height == 5 ? two ? add_plane<T, 5, 2> : add_plane<T, 5, 1>
+                     : taps.height == 3 ? two ? add_plane<T, 3, 2> : add_plane<T, 3, 1>
+                                        : add_plane<T, 1, 1>;
+  for (int64_t d = 0; d < taps.planes; ++d)
+    plane(taps, x + d * taps.x_plane, gy + d * taps.y_plane, sums);
 }
 
 template <class T>
-constexpr PlaneLoops<T> plane_loops = {kLanes<T>, memory<T>, forward<T>, grad_input<T>,
-                                       plane_grad_weight<T>};
+constexpr PlaneLoops<T> plane_loops = {kLanes<T>, kBeyond<T>, pad<T>, sum<T>, add<T>, join<T>};
 
 }  // namespace
 

@@ -2,21 +2,48 @@
 // a row across the registers.
 #pragma once
 
-#include "kernels/cpu/conv/simd/conv.h"
+#include <cstdint>
+
 #include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu::simd {
 
+// A plane (or planes, in depth) with zeros around it, so that windows never leave it. The columns
+// of a row are sorted by their remainder modulo `step`, the horizontal stride, one remainder after
+// another, `part` columns each: then neighbouring outputs read neighbouring elements.
+struct PaddedPlane {
+  int64_t in[3];      // sizes without the zeros
+  int64_t before[3];  // zeros along each dimension; if negative, that much of it is left out
+  int64_t size[3];    // sizes with them
+  int64_t step, part;
+
+  int64_t row() const { return step * part; }
+  int64_t elements() const { return size[0] * size[1] * row(); }
+};
+
+// What sums over a padded plane x read: columns of `height` taps, whose weights are weight_row
+// apart, and which read rows of x that lie x_row apart.
+struct PlaneTaps {
+  int64_t height, columns;
+  int64_t step;  // such rows from one output to the next
+  int64_t x_plane, x_row, weight_row;
+  const int64_t *at, *weight;  // where each column begins in x, and in the weights
+  int64_t planes, rows, cols;  // of outputs, or of their gradients ...
+  int64_t y_plane, y_row;      // ... which lie so far apart
+};
+
 template <class T> struct PlaneLoops {
-  int64_t lanes;  // of a register
-  // Elements of memory that each of these needs for a plane. The memory is fresh, or as another
-  // plane of the same window has left it in the same function.
-  int64_t (*memory)(const Window& w);
-  void (*forward)(const Window& w, const T* x, const T* weight, T start, T* memory, bool fresh,
-                  T* y);
-  void (*grad_input)(const Window& w, const T* gy, const T* weight, T* memory, bool fresh, T* gx);
-  // sums[tap][lane] += the products of one plane; the lanes are to be added up.
-  void (*grad_weight)(const Window& w, const T* x, const T* gy, T* memory, bool fresh, T* sums);
+  int64_t lanes;   // of a register
+  int64_t beyond;  // elements that may be read after a padded plane
+  // to: fresh memory, or as another such plane has left it.
+  void (*pad)(const PaddedPlane& p, const T* x, bool fresh, T* to);
+  // y = start + the sums of weights times x.
+  void (*sum)(const PlaneTaps& taps, const T* x, const T* weight, T start, T* y);
+  // sums[tap][lane] += the sums of x times gy, whose rows have zeros up to a register's end; the
+  // lanes are to be added up.
+  void (*add)(const PlaneTaps& taps, const T* x, const T* gy, T* sums);
+  // y[i * step + r] = x[r * part + i], of `cols` elements, in each of some rows.
+  void (*join)(int64_t rows, int64_t cols, int64_t step, int64_t part, const T* x, T* y);
 };
 
 struct PlaneKernels {
