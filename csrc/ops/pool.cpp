@@ -12,6 +12,7 @@ namespace {
 // Input (N, C, *spatial) or (C, *spatial): the leading dimensions are flattened into planes.
 cpu::PoolShape plane_shape(const Tensor& x, DimsRef out, int64_t n) {
   cpu::PoolShape s{};
+  s.adaptive = true;
   s.spatial = static_cast<int>(n);
   s.planes = 1;
   for (int64_t d = 0; d < x.dim() - n; ++d) s.planes *= x.size(d);
@@ -98,6 +99,7 @@ Dims output_sizes(const char* what, const Tensor& x, const Pool& p) {
 
 cpu::PoolShape windows(const Tensor& x, const Dims& out, const Pool& p) {
   auto s = plane_shape(x, out, static_cast<int64_t>(out.size()));
+  s.adaptive = false;
   for (size_t d = 0; d < out.size(); ++d) {
     s.kernel[d] = p.kernel[d];
     s.stride[d] = p.stride[d];
@@ -139,9 +141,10 @@ TensorList max_pool(const Tensor& self, const Dims& kernel, const Dims& stride, 
   check_input(names[N - 1], self, N);
   Pool p = expanded(names[N - 1], N, kernel, stride, padding, dilation, ceil_mode);
   Dims out = output_sizes(names[N - 1], self, p);
-  return pick(
-      names[N - 1], self, with_spatial(self, out), true,
-      [&](auto* x, auto* y, int64_t* index) { cpu::max_pool(windows(self, out, p), x, y, index); });
+  return pick(names[N - 1], self, with_spatial(self, out), true,
+              [&]<class T>(const T* x, T* y, int64_t* index) {
+                cpu::Pools<T>::max_pool(windows(self, out, p), x, y, index);
+              });
 }
 
 // Checks that `index` refers to elements of a plane of `sizes` and that `values` has the same
@@ -174,7 +177,7 @@ Tensor scatter_pool(const Tensor& grad, const Tensor& index, const Dims& sizes, 
             out = plane(grad.sizes(), static_cast<size_t>(n));
     visit_floating(compute, "max_pool_backward", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      if (!cpu::scatter_planes<T>(grad.numel() / out, in, out, g.data_as<T>(),
+      if (!cpu::Pools<T>::scatter(grad.numel() / out, in, out, g.data_as<T>(),
                                   idx.data_as<int64_t>(), gx.data_as<T>()))
         check_elements(idx, in);
     });
@@ -234,8 +237,8 @@ Tensor avg_pool(const Tensor& self, const Dims& kernel, const Dims& stride, cons
     Tensor x = prepared(self, compute);
     visit_pooled(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::avg_pool<T>(windows(self, out, p), {count_include_pad, divisor.value_or(0)},
-                       x.data_as<T>(), y.data_as<T>());
+      cpu::Pools<T>::avg_pool(windows(self, out, p), {count_include_pad, divisor.value_or(0)},
+                              x.data_as<T>(), y.data_as<T>());
     });
   }
   return finished(y, self.dtype());
@@ -265,8 +268,9 @@ Tensor avg_pool_gradient(const Tensor& grad, const Dims& sizes, const Dims& kern
           " is not that of an average over ", to_string(sizes));
     visit_floating(compute, "avg_pool_backward", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::avg_pool_backward<T>(windows(gx, out, p), {count_include_pad, divisor.value_or(0)},
-                                g.data_as<T>(), gx.data_as<T>());
+      cpu::Pools<T>::avg_pool_backward(windows(gx, out, p),
+                                       {count_include_pad, divisor.value_or(0)}, g.data_as<T>(),
+                                       gx.data_as<T>());
     });
   }
   return finished(gx, grad.dtype());
@@ -328,7 +332,7 @@ template <int N> Tensor adaptive_avg_pool(const Tensor& self, const Dims& out) {
     Tensor x = prepared(self, compute);
     visit_floating(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::adaptive_avg_pool<T>(plane_shape(self, out, N), x.data_as<T>(), y.data_as<T>());
+      cpu::Pools<T>::avg_pool(plane_shape(self, out, N), {}, x.data_as<T>(), y.data_as<T>());
     });
   }
   return finished(y, self.dtype());
@@ -343,7 +347,7 @@ Tensor adaptive_avg_gradient(const Tensor& grad, const Dims& sizes, int64_t n) {
     auto s = plane_shape(gx, grad.sizes().last(static_cast<size_t>(n)), n);
     visit_floating(compute, "adaptive_avg_pool_backward", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::adaptive_avg_pool_backward<T>(s, g.data_as<T>(), gx.data_as<T>());
+      cpu::Pools<T>::avg_pool_backward(s, {}, g.data_as<T>(), gx.data_as<T>());
     });
   }
   return finished(gx, grad.dtype());
@@ -364,8 +368,8 @@ template <int N> TensorList adaptive_max_pool(const Tensor& self, const Dims& ou
   static constexpr const char* names[] = {"adaptive_max_pool1d", "adaptive_max_pool2d",
                                           "adaptive_max_pool3d"};
   return pick(names[N - 1], self, adaptive_sizes(names[N - 1], self, out, N), false,
-              [&](auto* x, auto* y, int64_t* index) {
-                cpu::adaptive_max_pool(plane_shape(self, out, N), x, y, index);
+              [&]<class T>(const T* x, T* y, int64_t* index) {
+                cpu::Pools<T>::max_pool(plane_shape(self, out, N), x, y, index);
               });
 }
 
@@ -400,8 +404,8 @@ TensorList fractional_max_pool(const Tensor& self, const Tensor& samples, const 
   const Tensor x = prepared(self, compute), u = prepared(samples, compute);
   visit_floating(compute, what, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    check(cpu::fractional_max_pool<T>(s, x.data_as<T>(), u.data_as<T>(), y.data_as<T>(),
-                                      index.data_as<int64_t>()),
+    check(cpu::Pools<T>::fractional_max_pool(s, x.data_as<T>(), u.data_as<T>(), y.data_as<T>(),
+                                             index.data_as<int64_t>()),
           what, "(): the samples shift a window out of its plane; expected them within [0, 1]");
   });
   return {finished(y, self.dtype()), index};

@@ -4,380 +4,411 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/nn/pool_windows.h"
+#include "kernels/cpu/nn/simd/norm.h"
 #include "kernels/cpu/nn/simd/pool.h"
+#include "kernels/cpu/reduce/simd/row_sums.h"
 
 namespace taeda::cpu {
 namespace {
 
-template <class T> const simd::PoolLoops<T>& loops() { return typed<T>(TAEDA_PICK(pool_kernels)); }
-
-// The largest element of one window, and where it lies.
-template <class T>
-void maximum(const Planes& p, const Span& a, const Span& b, const Span& c, const T* x, T* y,
-             int64_t* index) {
-  T best = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
-                                                : std::numeric_limits<T>::lowest();
-  int64_t at = (a.first * p.in[1] + b.first) * p.in[2] + c.first;
-  each_element(p, a, b, c, [&](int64_t e) {
-    const T v = x[e];
-    if (v > best || v != v) {
-      best = v;
-      at = e;
-    }
-  });
-  *y = best;
-  *index = at;
+template <class T> const simd::PoolLoops<T>& loops() {
+  if constexpr (std::is_integral_v<T>) return TAEDA_PICK(pool_kernels).i64;
+  else return typed<T>(TAEDA_PICK(pool_kernels));
 }
 
-// A window without gaps.
-simd::PoolWindow window_of(const Planes& p, const Span& a, const Span& b, const Span& c) {
-  return {a.last - a.first, p.in[1] * p.in[2], b.last - b.first, p.in[2], c.last - c.first};
-}
-int64_t corner(const Planes& p, const Span& a, const Span& b, const Span& c) {
-  return (a.first * p.in[1] + b.first) * p.in[2] + c.first;
-}
-bool is_empty(const Span& a, const Span& b, const Span& c) {
-  return a.first >= a.last || b.first >= b.last || c.first >= c.last;
-}
+constexpr int64_t kPoolWork = 1 << 13;  // elements read that are worth a chunk
 
-// The same of a window without gaps.
-template <class T>
-void maximum_together(const Planes& p, const Span& a, const Span& b, const Span& c, const T* x,
-                      T* y, int64_t* index) {
-  if constexpr (std::is_floating_point_v<T>) {
-    const int64_t first = corner(p, a, b, c);
-    if (p.in_volume <= INT32_MAX && !is_empty(a, b, c) &&
-        loops<T>().maximum(x + first, window_of(p, a, b, c), y, index)) {
-      *index += first;
-      return;
-    }
-  }
-  maximum(p, a, b, c, x, y, index);
-}
-
-// The elements of windows beside one another, as places after that where the first of them begins.
-struct Taps {
-  std::vector<int32_t> list;
-  int64_t depth = -1, height = -1, width = -1;  // elements along these dimensions
-
-  void make(const Planes& p, int64_t d, int64_t h, int64_t w) {
-    if (d == depth && h == height && w == width) return;
-    depth = d;
-    height = h;
-    width = w;
-    list.clear();
-    each_element(p, {0, d, d}, {0, h, h}, {0, w, w},
-                 [&](int64_t e) { list.push_back(static_cast<int32_t>(e)); });
-  }
+// The elements of a dimension that an output reads: first, first + dilation, ... below last.
+struct Span {
+  int64_t first, last;
+  int64_t padded;  // how many with those of the padding
 };
 
-// The maxima of one plane, for a thread that goes from plane to plane.
-template <class T> class PlaneMaxima {
+// A shape of always three dimensions, outermost first.
+struct Planes {
+  int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
+  int64_t in_volume = 1, out_volume = 1, window = 1;
+  std::vector<Span> spans[3];  // of all outputs, where windows are not all alike
+
+  explicit Planes(const PoolShape& s) {
+    // Narrow adaptive windows that are all alike are those of a strided pool.
+    const int last = s.spatial - 1;
+    bool alike = !s.adaptive || (s.out[last] >= 4 && s.in[last] <= 2 * s.out[last]);
+    for (int d = 0; s.adaptive && d < s.spatial; ++d)
+      alike = alike && s.out[d] > 0 && s.in[d] > 0 && s.in[d] % s.out[d] == 0;
+    for (int d = 0; d < 3; ++d) {
+      const int from = d - (3 - s.spatial);
+      const bool used = from >= 0, given = used && !s.adaptive;
+      in[d] = used ? s.in[from] : 1;
+      out[d] = used ? s.out[from] : 1;
+      const int64_t share = in[d] / std::max<int64_t>(1, out[d]);
+      kernel[d] = given ? s.kernel[from] : share + !alike;
+      stride[d] = given ? s.stride[from] : std::max<int64_t>(1, share);
+      padding[d] = given ? s.padding[from] : 0;
+      dilation[d] = given ? s.dilation[from] : 1;
+      in_volume *= in[d];
+      out_volume *= out[d];
+      window *= kernel[d];
+      for (int64_t o = 0; !alike && o < out[d]; ++o) {
+        const int64_t first = o * in[d] / out[d], end = ((o + 1) * in[d] + out[d] - 1) / out[d];
+        spans[d].push_back({first, end, end - first});
+      }
+    }
+  }
+  int64_t grain() const {
+    return std::max<int64_t>(1, kPoolWork / std::max<int64_t>(1, out_volume * window));
+  }
+  // Elements from the first to the last one that a window, or all of them, read with the padding.
+  int64_t extent(int d) const { return (kernel[d] - 1) * dilation[d] + 1; }
+  int64_t whole_extent(int d) const { return (out[d] - 1) * stride[d] + extent(d); }
+
+  Span span(int d, int64_t o) const {
+    if (!spans[d].empty()) return spans[d][static_cast<size_t>(o)];
+    int64_t first = o * stride[d] - padding[d];
+    const int64_t last = std::min(first + extent(d), in[d]);
+    // A window may hang over the padded end too; what lies there counts for nothing.
+    const int64_t padded = std::min(first + kernel[d], in[d] + padding[d]) - first;
+    if (first < 0) first += (-first + dilation[d] - 1) / dilation[d] * dilation[d];
+    return {first, last, padded};
+  }
+  int64_t row(int64_t d, int64_t h) const { return (d * in[1] + h) * in[2]; }
+};
+
+// f(spans along the outer two dimensions, index of the first output) for every row of outputs.
+template <class F> void each_output_row(const Planes& p, F&& f) {
+  for (int64_t d = 0; d < p.out[0]; ++d) {
+    for (int64_t h = 0; h < p.out[1]; ++h)
+      f(p.span(0, d), p.span(1, h), (d * p.out[1] + h) * p.out[2]);
+  }
+}
+
+// ---- maxima ----
+
+template <class T>
+constexpr T kLeast = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                                          : std::numeric_limits<T>::lowest();
+
+template <class T>
+void window_maximum(const Planes& p, const Span& a, const Span& b, const Span& c, const T* x, T* y,
+                    int64_t* index) {
+  const auto count = [&](const Span& s, int d) {
+    const int64_t n = s.last - s.first, step = p.dilation[d];
+    return step == 1 ? n : (n + step - 1) / step;
+  };
+  const int64_t corner = p.row(a.first, b.first) + c.first;
+  const simd::PoolWindow window{count(a, 0), p.dilation[0] * p.row(1, 0),
+                                count(b, 1), p.dilation[1] * p.in[2],
+                                count(c, 2), p.dilation[2]};
+  *y = kLeast<T>;
+  *index = 0;
+  if (window.depth > 0 && window.height > 0 && window.width > 0)
+    loops<T>().maximum(x + corner, window, y, index);
+  *index += corner;
+}
+
+template <class T> void maxima_by_window(const Planes& p, const T* x, T* y, int64_t* index) {
+  each_output_row(p, [&](const Span& a, const Span& b, int64_t o) {
+    for (int64_t w = 0; w < p.out[2]; ++w, ++o)
+      window_maximum(p, a, b, p.span(2, w), x, y + o, index + o);
+  });
+}
+
+// Windows that are all alike: of a row of outputs at once those that see no padding to the left and
+// right, of a column those that see none above and below; the others one by one.
+template <class T> class LineMaxima {
  public:
-  explicit PlaneMaxima(const Planes& p)
-      : p_(p),
-        rows_(inside(p, 1)),
-        columns_(inside(p, 2)),
-        value_(static_cast<size_t>(rows_.last - rows_.first)),
-        place_(value_.size()) {}
+  explicit LineMaxima(const Planes& p) : p_(p) {
+    for (int d = 1; d < 3; ++d) {
+      const int64_t room = p.in[d] + p.padding[d] - p.extent(d), step = p.stride[d];
+      first_[d] = std::min((p.padding[d] + step - 1) / step, p.out[d]);
+      last_[d] = std::max(first_[d], room < 0 ? 0 : std::min(room / step + 1, p.out[d]));
+    }
+    values_.resize(static_cast<size_t>(last_[1] - first_[1]));
+    indices_.resize(values_.size());
+  }
 
   // `next`: the plane that is read after this one, or null.
   void run(const T* x, const T* next, T* y, int64_t* index) {
-    for (int64_t d = 0; d < p_.out[0]; ++d) {
-      const Span a = p_.strided(0, d);
-      const int64_t part = p_.in_volume / p_.out[0] / p_.out[1];  // asked for with each row
+    const int64_t n = p_.out[2], part = p_.in_volume / p_.out[0] / p_.out[1];
+    for (int64_t d = 0; d < p_.out[0]; ++d, y += p_.out[1] * n, index += p_.out[1] * n) {
+      const Span a = p_.span(0, d);
+      const auto one = [&](int64_t h, int64_t w) {
+        window_maximum(p_, a, p_.span(1, h), p_.span(2, w), x, y + h * n + w, index + h * n + w);
+      };
       for (int64_t h = 0; h < p_.out[1]; ++h) {
         for (int64_t i = 0; next && i < part; i += 64 / sizeof(T))
           __builtin_prefetch(next + (d * p_.out[1] + h) * part + i);
-        row(a, h, x, y + h * p_.out[2], index + h * p_.out[2]);
+        const int64_t first = h * n + first_[2];
+        const bool done = line(a, 2, h, x, y + first, index + first);
+        for (int64_t w = done ? n : first_[2]; w < last_[2]; ++w) one(h, w);
+        if (h < first_[1] || h >= last_[1]) outside(2, [&](int64_t w) { one(h, w); });
       }
-      for (int64_t w = 0; w < p_.out[2]; ++w) {  // when the lines that they are stored to are near
-        if (w == columns_.first) w = columns_.last;
-        if (w < p_.out[2]) column(a, w, x, y + w, index + w);
-      }
-      y += p_.out[1] * p_.out[2];
-      index += p_.out[1] * p_.out[2];
+      outside(2, [&](int64_t w) {  // when the lines that they are stored to are near
+        const bool done = line(a, 1, w, x, values_.data(), indices_.data());
+        for (int64_t h = first_[1]; h < last_[1]; ++h) {
+          if (!done) one(h, w);
+          else y[h * n + w] = values_[static_cast<size_t>(h - first_[1])];
+          if (done) index[h * n + w] = indices_[static_cast<size_t>(h - first_[1])];
+        }
+      });
     }
   }
 
  private:
-  // What a row's windows without padding in the row give, and what no column below does.
-  void row(const Span& a, int64_t h, const T* x, T* y, int64_t* index) {
-    const Span b = p_.strided(1, h);
-    const int64_t first = columns_.first;
-    row_taps_.make(p_, a.last - a.first, b.last - b.first, (p_.kernel[2] - 1) * p_.dilation[2] + 1);
-    const int64_t many = row_taps_.list.empty() ? 0 : columns_.last - first;
-    if (many > 0) {
-      const int64_t start = (a.first * p_.in[1] + b.first) * p_.in[2] + columns_.element;
-      maxima(row_taps_, x, start, p_.stride[2], many, y + first, index + first);
-    }
-    const bool in_columns = h >= rows_.first && h < rows_.last;
-    for (int64_t w = 0; w < p_.out[2]; ++w) {
-      if (w == first && many > 0) w = columns_.last;
-      const bool edge = w < first || w >= columns_.last;
-      if (w < p_.out[2] && !(edge && in_columns))
-        maximum(p_, a, b, p_.strided(2, w), x, y + w, index + w);
-    }
+  // f(o) for the outputs along dimension d whose windows see padding.
+  template <class F> void outside(int d, F&& f) const {
+    for (int64_t o = 0; o < first_[d]; ++o) f(o);
+    for (int64_t o = last_[d]; o < p_.out[d]; ++o) f(o);
   }
 
-  // Number w of all rows of outputs whose windows see no padding above or below.
-  void column(const Span& a, int64_t w, const T* x, T* y, int64_t* index) {
-    const Span c = p_.strided(2, w);
-    column_taps_.make(p_, a.last - a.first, (p_.kernel[1] - 1) * p_.dilation[1] + 1,
-                      c.last - c.first);
-    const auto rows = static_cast<int64_t>(value_.size());
-    if (rows > 0 && !column_taps_.list.empty()) {
-      const int64_t start = (a.first * p_.in[1] + rows_.element) * p_.in[2] + c.first;
-      maxima(column_taps_, x, start, p_.stride[1] * p_.in[2], rows, value_.data(), place_.data());
-    }
-    for (int64_t i = 0; i < rows; ++i) {
-      const int64_t h = rows_.first + i, at = h * p_.out[2];
-      if (column_taps_.list.empty()) {
-        maximum(p_, a, p_.strided(1, h), c, x, y + at, index + at);
-      } else {
-        y[at] = value_[static_cast<size_t>(i)];
-        index[at] = place_[static_cast<size_t>(i)];
+  // The outputs of row or column number `o`, along dimension d, whose windows see no padding along
+  // it. False where they are too few.
+  bool line(const Span& a, int d, int64_t o, const T* x, T* y, int64_t* index) {
+    const int64_t count = last_[d] - first_[d];
+    const Span across = p_.span(3 - d, o);
+    if (count * static_cast<int64_t>(sizeof(T)) < 16 || a.last <= a.first ||
+        across.last <= across.first)
+      return false;
+    const int64_t from = first_[d] * p_.stride[d] - p_.padding[d];
+    const int64_t start =
+        p_.row(a.first, d == 2 ? across.first : from) + (d == 2 ? from : across.first);
+    const std::vector<int32_t>& taps =
+        taps_[d].of(p_, a.last - a.first, d == 2 ? across.last - across.first : p_.extent(1),
+                    d == 2 ? p_.extent(2) : across.last - across.first);
+    loops<T>().maxima(x + start, taps.data(), std::ssize(taps),
+                      p_.stride[d] * (d == 2 ? 1 : p_.in[2]), count, static_cast<int32_t>(start), y,
+                      index);
+    return true;
+  }
+
+  // The elements of a window of this extent, as offsets from its first one.
+  struct Taps {
+    std::vector<int32_t> offsets;
+    int64_t depth = 0, height = 0, width = 0;
+
+    const std::vector<int32_t>& of(const Planes& p, int64_t d, int64_t h, int64_t w) {
+      if (d == depth && h == height && w == width) return offsets;
+      depth = d;
+      height = h;
+      width = w;
+      offsets.clear();
+      for (int64_t i = 0; i < d; i += p.dilation[0]) {
+        for (int64_t j = 0; j < h; j += p.dilation[1]) {
+          for (int64_t k = 0; k < w; k += p.dilation[2])
+            offsets.push_back(static_cast<int32_t>(p.row(i, j) + k));
+        }
       }
+      return offsets;
     }
-  }
-
-  void maxima(const Taps& taps, const T* x, int64_t start, int64_t step, int64_t n, T* y,
-              int64_t* at) const {
-    loops<T>().maxima(x, static_cast<int32_t>(start), taps.list.data(),
-                      static_cast<int64_t>(taps.list.size()), step, n, y, at);
-  }
+  };
 
   const Planes& p_;
-  const Reach rows_, columns_;
-  Taps row_taps_, column_taps_;
-  std::vector<T> value_;
-  std::vector<int64_t> place_;
+  int64_t first_[3] = {}, last_[3] = {};  // outputs without padding along rows and columns
+  Taps taps_[3];
+  std::vector<T> values_;
+  std::vector<int64_t> indices_;
 };
 
-template <class T> bool by_rows(const Planes& p) {
-  return std::is_floating_point_v<T> && p.in_volume <= INT32_MAX && p.out[2] >= 4;
-}
-
-template <bool Adaptive, class T>
-void maxima(const PoolShape& s, const T* x, T* y, int64_t* index) {
-  const Planes p(s, Adaptive);
-  parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
-    auto each_plane = [&](auto&& f) {
-      for (int64_t i = begin; i < end; ++i)
-        f(x + i * p.in_volume, y + i * p.out_volume, index + i * p.out_volume);
-    };
-    if constexpr (!Adaptive && std::is_floating_point_v<T>) {
-      if (by_rows<T>(p)) {
-        PlaneMaxima<T> plane(p);
-        each_plane([&](const T* from, T* to, int64_t* at) {
-          const T* next = from + p.in_volume;
-          plane.run(from, next < x + end * p.in_volume ? next : nullptr, to, at);
-        });
-        return;
-      }
-    }
-    each_plane([&](const T* from, T* to, int64_t* at) {
-      each_window<Adaptive>(p, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
-        if constexpr (Adaptive) maximum_together(p, a, b, c, from, to + o, at + o);
-        else maximum(p, a, b, c, from, to + o, at + o);
-      });
-    });
-  });
-}
-
-int64_t divisor(AverageRule rule, const Span& a, const Span& b, const Span& c) {
-  if (rule.divisor != 0) return rule.divisor;
-  if (rule.count_padding) return a.padded * b.padded * c.padded;
-  return (a.last - a.first) * (b.last - b.first) * (c.last - c.first);
-}
-
-template <class T> void means_by_rows(const Planes& p, AverageRule rule, const T* x, T* y) {
-  for (int64_t d = 0; d < p.out[0]; ++d) {
-    const Span a = p.strided(0, d);
-    for (int64_t h = 0; h < p.out[1]; ++h, y += p.out[2]) {
-      const Span b = p.strided(1, h);
-      std::fill_n(y, p.out[2], T(0));
-      each_row(p, a, b, [&](int64_t line, const Reach& r) {
-        loops<T>().add(x + line + r.element, p.stride[2], r.last - r.first, y + r.first);
-      });
-      for (int64_t w = 0; w < p.out[2]; ++w) {
-        const Span c = p.strided(2, w);
-        y[w] = is_empty(a, b, c) ? T(0) : y[w] / static_cast<T>(divisor(rule, a, b, c));
-      }
-    }
-  }
-}
-
-template <bool Adaptive, class T>
-void means(const PoolShape& s, AverageRule rule, const T* x, T* y) {
-  const Planes p(s, Adaptive);
-  parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const T* from = x + i * p.in_volume;
-      if constexpr (!Adaptive && std::is_floating_point_v<T>) {
-        if (by_rows<T>(p)) {
-          means_by_rows(p, rule, from, y + i * p.out_volume);
-          continue;
-        }
-      }
-      each_window<Adaptive>(p, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
-        T& to = y[i * p.out_volume + o];
-        if (is_empty(a, b, c)) {
-          to = 0;
-          return;
-        }
-        T sum = 0;
-        bool wide = false;
-        if constexpr (Adaptive && std::is_floating_point_v<T>) {
-          wide = c.last - c.first >= 4;
-          if (wide) sum = loops<T>().sum(from + corner(p, a, b, c), window_of(p, a, b, c));
-        }
-        if (!wide) each_element(p, a, b, c, [&](int64_t e) { sum += from[e]; });
-        to = sum / static_cast<T>(divisor(rule, a, b, c));
-      });
-    }
-  });
-}
-
-template <bool Adaptive, class T>
-void means_backward(const PoolShape& s, AverageRule rule, const T* gy, T* gx) {
-  const Planes p(s, Adaptive);
-  parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
-    std::fill(gx + begin * p.in_volume, gx + end * p.in_volume, T(0));
-    for (int64_t i = begin; i < end; ++i) {
-      T* to = gx + i * p.in_volume;
-      each_window<Adaptive>(p, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
-        if (is_empty(a, b, c)) return;
-        const T share = gy[i * p.out_volume + o] / static_cast<T>(divisor(rule, a, b, c));
-        each_element(p, a, b, c, [&](int64_t e) { to[e] += share; });
-      });
-    }
-  });
-}
-
-}  // namespace
-
-template <class T> void max_pool(const PoolShape& s, const T* x, T* y, int64_t* index) {
-  maxima<false>(s, x, y, index);
-}
-template <class T> void adaptive_max_pool(const PoolShape& s, const T* x, T* y, int64_t* index) {
-  if (PoolShape strided; make_strided(s, strided)) maxima<false>(strided, x, y, index);
-  else maxima<true>(s, x, y, index);
-}
-
-template <class T>
-bool scatter_planes(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index,
-                    T* gx) {
-  std::atomic<bool> inside = true;
-  parallel_for(planes, std::max<int64_t>(1, kPoolWork / std::max<int64_t>(1, in + out)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i) {
-                   bool outside = false;
-                   for (int64_t o = i * out; o < (i + 1) * out; ++o)
-                     outside |= static_cast<uint64_t>(index[o]) >= static_cast<uint64_t>(in);
-                   if (outside) {
-                     inside = false;
-                     continue;
-                   }
-                   T* to = gx + i * in;
-                   std::fill_n(to, in, T(0));
-                   for (int64_t o = i * out; o < (i + 1) * out; ++o) to[index[o]] += gy[o];
-                 }
-               });
-  return inside;
-}
-template <class T> void avg_pool(const PoolShape& s, AverageRule rule, const T* x, T* y) {
-  means<false>(s, rule, x, y);
-}
-template <class T>
-void avg_pool_backward(const PoolShape& s, AverageRule rule, const T* gy, T* gx) {
-  means_backward<false>(s, rule, gy, gx);
-}
-template <class T> void adaptive_avg_pool(const PoolShape& s, const T* x, T* y) {
-  if (PoolShape strided; make_strided(s, strided)) return means<false>(strided, {false, 0}, x, y);
-  const Planes p(s, true);
-  if (p.out_volume != 1) return means<true>(s, {false, 0}, x, y);
-  // One mean a plane, as the last layers of many networks want: a plain sum of neighbours.
-  parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      y[i] = static_cast<T>(loops<T>().plane_sum(x + i * p.in_volume, p.in_volume) /
-                            static_cast<double>(p.in_volume));
-    }
-  });
-}
-template <class T> void adaptive_avg_pool_backward(const PoolShape& s, const T* gy, T* gx) {
-  means_backward<true>(s, {false, 0}, gy, gx);
-}
-
-namespace {
 // Where the windows along one dimension begin. False where one would reach out of the plane.
 template <class T>
-bool window_starts(T sample, int64_t in, int64_t out, int64_t kernel, int64_t* to) {
+bool fractional_spans(T sample, int64_t in, int64_t kernel, std::vector<Span>& spans) {
   if (!(std::abs(sample) < T(1 << 20))) return false;
-  const int64_t last = in - kernel;
+  const int64_t last = in - kernel, out = static_cast<int64_t>(spans.size());
   const T step =
       out > 1 ? static_cast<T>(static_cast<double>(last) / static_cast<double>(out - 1)) : T(0);
   const auto shift = static_cast<int64_t>(sample * step);
   bool inside = true;
-  for (int64_t i = 0; i + 1 < out; ++i) {
-    to[i] = static_cast<int64_t>((static_cast<T>(i) + sample) * step) - shift;
-    inside &= to[i] >= 0 && to[i] <= last;
+  for (int64_t i = 0; i < out; ++i) {
+    int64_t first = static_cast<int64_t>((static_cast<T>(i) + sample) * step) - shift;
+    if (i + 1 == out) first = last;
+    spans[static_cast<size_t>(i)] = {first, first + kernel, kernel};
+    inside &= first >= 0 && first <= last;
   }
-  to[out - 1] = last;
   return inside;
 }
+
+// ---- averages ----
+
+// Sums along columns first, then along the row of those sums; the gradient the other way round.
+template <class T> class Averages {
+ public:
+  Averages(const Planes& p, AverageRule rule)
+      : p_(p),
+        rule_(rule),
+        alike_(p.spans[2].empty()),
+        counts_(static_cast<size_t>(p.out[2])),
+        shares_(counts_.size()) {
+    const int64_t reached = alike_ ? p.whole_extent(2) : 0;
+    sums_.resize(static_cast<size_t>(std::max(p.padding[2] + p.in[2], reached)));
+    for (int64_t w = 0; w < p.out[2]; ++w)
+      counts_[static_cast<size_t>(w)] =
+          static_cast<T>(rule.divisor != 0 ? rule.divisor : count(p.span(2, w)));
+  }
+
+  void forward(const T* x, T* y) {
+    each_output_row(p_, [&](const Span& a, const Span& b, int64_t o) {
+      T* to = y + o;
+      const T* const sums = sum_rows(a, b, x);
+      std::fill_n(to, p_.out[2], T(0));
+      for (int64_t k = 0; alike_ && k < p_.kernel[2]; ++k)
+        loops<T>().add(sums + k, p_.stride[2], p_.out[2], to);
+      if constexpr (std::is_floating_point_v<T>) {
+        for (int64_t w = 0; !alike_ && w < p_.out[2]; ++w) {
+          const Span c = p_.span(2, w);
+          to[w] = static_cast<T>(
+              typed<T>(TAEDA_PICK(norm_kernels)).sum(sums + c.first, c.last - c.first));
+        }
+      }
+      divide(a, b, to, to);
+    });
+  }
+
+  void backward(const T* gy, T* gx) {
+    std::fill_n(gx, p_.in_volume, T(0));
+    each_output_row(p_, [&](const Span& a, const Span& b, int64_t o) {
+      divide(a, b, gy + o, shares_.data());
+      std::fill(sums_.begin(), sums_.end(), T(0));
+      for (int64_t k = 0; alike_ && k < p_.kernel[2]; ++k)
+        loops<T>().spread(shares_.data(), p_.stride[2], p_.out[2], sums_.data() + k);
+      for (int64_t w = 0; !alike_ && w < p_.out[2]; ++w) {
+        const Span c = p_.span(2, w);
+        for (int64_t i = c.first; i < c.last; ++i)
+          sums_[static_cast<size_t>(i)] += shares_[static_cast<size_t>(w)];
+      }
+      each_row(a, b, [&](int64_t row) { loops<T>().add(columns(), 1, p_.in[2], gx + row); });
+    });
+  }
+
+ private:
+  T* columns() { return sums_.data() + p_.padding[2]; }  // those of the input
+  template <class F> void each_row(const Span& a, const Span& b, F&& f) const {
+    for (int64_t d = a.first; d < a.last; ++d) {
+      for (int64_t h = b.first; h < b.last; ++h) f(p_.row(d, h));
+    }
+  }
+  // Of the rows of a window: those themselves, where there is but one and no padding.
+  const T* sum_rows(const Span& a, const Span& b, const T* x) {
+    const int64_t rows = b.last - b.first, n = p_.in[2];
+    if (a.last - a.first == 1 && rows == 1 && std::ssize(sums_) == n)
+      return x + p_.row(a.first, b.first);
+    std::fill(sums_.begin(), sums_.end(), T(0));
+    if constexpr (std::is_floating_point_v<T>) {
+      if (a.last - a.first == 1) {
+        typed<T>(TAEDA_PICK(row_sums))(x + p_.row(a.first, b.first), rows, n, n, columns());
+        return sums_.data();
+      }
+    }
+    each_row(a, b, [&](int64_t row) { loops<T>().add(x + row, 1, n, columns()); });
+    return sums_.data();
+  }
+  int64_t count(const Span& s) const {
+    return std::max<int64_t>(1, rule_.count_padding ? s.padded : s.last - s.first);
+  }
+  void divide(const Span& a, const Span& b, const T* sums, T* to) const {
+    const int64_t rows = rule_.divisor != 0 ? 1 : count(a) * count(b);
+    loops<T>().divide(sums, counts_.data(), static_cast<T>(rows), p_.out[2], to);
+  }
+
+  const Planes& p_;
+  const AverageRule rule_;
+  const bool alike_;  // all windows along a row
+  std::vector<T> sums_, counts_, shares_;
+};
+
 }  // namespace
 
-template <class T>
-bool fractional_max_pool(const PoolShape& s, const T* x, const T* samples, T* y, int64_t* index) {
-  PoolShape dense = s;
-  for (int d = 0; d < s.spatial; ++d) {
-    dense.stride[d] = dense.dilation[d] = 1;
-    dense.padding[d] = 0;
-  }
-  const Planes p(dense);
-  std::atomic<bool> inside{true};
+template <class T> void Pools<T>::max_pool(const PoolShape& s, const T* x, T* y, int64_t* index) {
+  const Planes p(s);
+  const bool by_lines = p.spans[2].empty() && p.in_volume <= INT32_MAX && p.out[2] >= 4;
   parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
-    std::vector<int64_t> starts[3];
-    for (int d = 0; d < 3; ++d) starts[d].resize(static_cast<size_t>(p.out[d]));
-    const auto span = [&](int d, int64_t o) {
-      const int64_t first = starts[d][static_cast<size_t>(o)];
-      return Span{first, first + p.kernel[d], p.kernel[d]};
-    };
+    std::optional<LineMaxima<T>> lines;
+    if (by_lines) lines.emplace(p);
+    for (int64_t i = begin; i < end; ++i) {
+      const T* from = x + i * p.in_volume;
+      T* to = y + i * p.out_volume;
+      int64_t* at = index + i * p.out_volume;
+      if (lines) lines->run(from, i + 1 < end ? from + p.in_volume : nullptr, to, at);
+      else maxima_by_window(p, from, to, at);
+    }
+  });
+}
+
+template <class T>
+bool Pools<T>::fractional_max_pool(const PoolShape& s, const T* x, const T* samples, T* y,
+                                   int64_t* index) {
+  PoolShape adaptive = s;
+  adaptive.adaptive = true;
+  const Planes shape(adaptive);
+  std::atomic<bool> inside{true};
+  parallel_for(s.planes, shape.grain(), [&](int64_t begin, int64_t end) {
+    Planes p = shape;
+    for (int d = 0; d < 3; ++d) p.spans[d].resize(static_cast<size_t>(p.out[d]), {0, 1, 1});
     for (int64_t i = begin; i < end; ++i) {
       for (int d = 0; d < s.spatial; ++d) {
         const T sample = samples[i * s.spatial + (s.spatial == 2 ? 1 - d : d)];
-        const int at = 3 - s.spatial + d;
-        if (!window_starts(sample, p.in[at], p.out[at], p.kernel[at], starts[at].data()))
+        if (!fractional_spans(sample, s.in[d], s.kernel[d], p.spans[3 - s.spatial + d]))
           return inside.store(false, std::memory_order_relaxed);
       }
-      each_window(p, span, [&](int64_t o, const Span& a, const Span& b, const Span& c) {
-        o += i * p.out_volume;
-        maximum(p, a, b, c, x + i * p.in_volume, y + o, index + o);
-      });
+      maxima_by_window(p, x + i * p.in_volume, y + i * p.out_volume, index + i * p.out_volume);
     }
   });
   return inside;
 }
 
-#define TAEDA_POOL(T)                                                                       \
-  template void max_pool<T>(const PoolShape&, const T*, T*, int64_t*);                      \
-  template void adaptive_max_pool<T>(const PoolShape&, const T*, T*, int64_t*);             \
-  template bool fractional_max_pool<T>(const PoolShape&, const T*, const T*, T*, int64_t*); \
-  template bool scatter_planes<T>(int64_t, int64_t, int64_t, const T*, const int64_t*, T*); \
-  template void avg_pool<T>(const PoolShape&, AverageRule, const T*, T*);                   \
-  template void avg_pool_backward<T>(const PoolShape&, AverageRule, const T*, T*);          \
-  template void adaptive_avg_pool<T>(const PoolShape&, const T*, T*);                       \
-  template void adaptive_avg_pool_backward<T>(const PoolShape&, const T*, T*);
-template void max_pool<int64_t>(const PoolShape&, const int64_t*, int64_t*, int64_t*);
-template void adaptive_max_pool<int64_t>(const PoolShape&, const int64_t*, int64_t*, int64_t*);
-template void avg_pool<int64_t>(const PoolShape&, AverageRule, const int64_t*, int64_t*);
-TAEDA_POOL(float)
-TAEDA_POOL(double)
+template <class T>
+bool Pools<T>::scatter(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index,
+                       T* gx) {
+  std::atomic<bool> inside = true;
+  const int64_t grain = std::max<int64_t>(1, kPoolWork / std::max<int64_t>(1, in + out));
+  parallel_for(planes, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      bool outside = false;
+      for (int64_t o = i * out; o < (i + 1) * out; ++o)
+        outside |= static_cast<uint64_t>(index[o]) >= static_cast<uint64_t>(in);
+      if (outside) return inside.store(false, std::memory_order_relaxed);
+      T* to = gx + i * in;
+      std::fill_n(to, in, T(0));
+      for (int64_t o = i * out; o < (i + 1) * out; ++o) to[index[o]] += gy[o];
+    }
+  });
+  return inside;
+}
+
+template <class T> void Pools<T>::avg_pool(const PoolShape& s, AverageRule rule, const T* x, T* y) {
+  const Planes p(s);
+  parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (s.adaptive && p.out_volume == 1) {  // as the last layers of many networks do
+        const auto sum = typed<T>(TAEDA_PICK(norm_kernels)).sum;
+        for (int64_t i = begin; i < end; ++i)
+          y[i] = static_cast<T>(sum(x + i * p.in_volume, p.in_volume) /
+                                static_cast<double>(p.in_volume));
+        return;
+      }
+    }
+    Averages<T> averages(p, rule);
+    for (int64_t i = begin; i < end; ++i)
+      averages.forward(x + i * p.in_volume, y + i * p.out_volume);
+  });
+}
+
+template <class T>
+void Pools<T>::avg_pool_backward(const PoolShape& s, AverageRule rule, const T* gy, T* gx) {
+  const Planes p(s);
+  parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
+    Averages<T> averages(p, rule);
+    for (int64_t i = begin; i < end; ++i)
+      averages.backward(gy + i * p.out_volume, gx + i * p.in_volume);
+  });
+}
+
+template struct Pools<float>;
+template struct Pools<double>;
+template struct Pools<int64_t>;
 
 }  // namespace taeda::cpu

@@ -1,7 +1,7 @@
 // Pooling over one, two or three spatial dimensions of contiguous memory, and its gradients.
 //
 // x is (planes, in...), y (planes, out...); batch and channels are both planes here. T: float or
-// double; max_pool, adaptive_max_pool and avg_pool also int64_t.
+// double; max_pool and avg_pool also int64_t.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,10 @@ struct PoolShape {
   int64_t planes;
   int spatial;  // 1, 2 or 3; the arrays' further elements are not read
   int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
+  // Window i along a dimension reaches from floor(i * in / out) to ceil((i + 1) * in / out); kernel
+  // and what follows it are not read.
+  bool adaptive;
 };
-
-// `index` receives where in its plane each maximum was found: the first one, or the last NaN.
-template <class T> void max_pool(const PoolShape& s, const T* x, T* y, int64_t* index);
-// Windows of `kernel` elements that begin `(in - kernel) / (out - 1)` apart on average: `samples`
-// (planes, spatial) shift those of each plane; in two dimensions the first is for the columns.
-// False, with y unfinished, where a window would leave its plane, which none does for samples
-// within [0, 1]. Padding, stride, dilation are not read.
-template <class T>
-bool fractional_max_pool(const PoolShape& s, const T* x, const T* samples, T* y, int64_t* index);
-// gx[index] += gy, for max_pool and adaptive_max_pool alike. `in` and `out` are sizes of a whole
-// plane. False where an index lies outside of its plane; gx is then unfinished.
-template <class T>
-bool scatter_planes(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index,
-                    T* gx);
 
 // What a window's sum is divided by: `divisor` if it is not 0; else the elements of the window, of
 // its padding too where `count_padding` says so.
@@ -34,13 +23,23 @@ struct AverageRule {
   bool count_padding;
   int64_t divisor;
 };
-template <class T> void avg_pool(const PoolShape& s, AverageRule rule, const T* x, T* y);
-template <class T> void avg_pool_backward(const PoolShape& s, AverageRule rule, const T* gy, T* gx);
 
-// Adaptive: window i along a dimension reaches from floor(i * in / out) to ceil((i + 1) * in /
-// out). Only `planes`, `spatial`, `in` and `out` are read.
-template <class T> void adaptive_avg_pool(const PoolShape& s, const T* x, T* y);
-template <class T> void adaptive_avg_pool_backward(const PoolShape& s, const T* gy, T* gx);
-template <class T> void adaptive_max_pool(const PoolShape& s, const T* x, T* y, int64_t* index);
+template <class T> struct Pools {
+  // `index` receives where in its plane each maximum was found: the first one, or the last NaN.
+  static void max_pool(const PoolShape& s, const T* x, T* y, int64_t* index);
+  // Windows of `kernel` elements that begin `(in - kernel) / (out - 1)` apart on average: `samples`
+  // (planes, spatial) shift those of each plane; in two dimensions the first is for the columns.
+  // False, with y unfinished, where a window would leave its plane, which none does for samples
+  // within [0, 1]. Padding, stride, dilation are not read.
+  static bool fractional_max_pool(const PoolShape& s, const T* x, const T* samples, T* y,
+                                  int64_t* index);
+  // gx[index] += gy, for all maxima. `in` and `out` are sizes of a whole plane. False where an
+  // index lies outside of its plane; gx is then unfinished.
+  static bool scatter(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index,
+                      T* gx);
+
+  static void avg_pool(const PoolShape& s, AverageRule rule, const T* x, T* y);
+  static void avg_pool_backward(const PoolShape& s, AverageRule rule, const T* gy, T* gx);
+};
 
 }  // namespace taeda::cpu

@@ -7,30 +7,30 @@
 
 namespace taeda::cpu::simd {
 
-// Elements that lie together; none of the sizes is 0.
+// Elements along each dimension, none of them 0, and the distances between them.
 struct PoolWindow {
-  int64_t depth, depth_step, height, height_step, width;
+  int64_t depth, depth_step, height, height_step, width, width_step;
 };
 
 template <class T> struct PoolLoops {
-  // A row of outputs: for i < n, y[i] is the largest of x[first + taps[t] + i * step], t < count,
-  // and at[i] its offset in x: of the first one, or of the last NaN. count > 0.
-  void (*maxima)(const T* x, int32_t first, const int32_t* taps, int64_t count, int64_t step,
-                 int64_t n, T* y, int64_t* at);
-  // For i < n: sum[i] += x[i * step].
+  // A line of outputs: for i < n, y[i] is the largest of x[taps[t] + i * step], t < count, and
+  // at[i] is start + taps[t] + i * step: of the first one, or of the last NaN. n * sizeof(T) >= 16.
+  void (*maxima)(const T* x, const int32_t* taps, int64_t count, int64_t step, int64_t n,
+                 int32_t start, T* y, int64_t* at);
+  // One window: its largest element and the offset of that in x: of the first one, or of the last
+  // NaN. Offsets are below 2^31.
+  void (*maximum)(const T* x, const PoolWindow& window, T* y, int64_t* at);
+  // For i < n: sum[i] += x[i * step], and sum[i * step] += x[i].
   void (*add)(const T* x, int64_t step, int64_t n, T* sum);
-
-  // One window: its largest element, and the offset of the first such one from the window's first.
-  // False, and nothing is stored, where there is a NaN. Offsets are below 2^31.
-  bool (*maximum)(const T* x, const PoolWindow& window, T* y, int64_t* at);
-  T (*sum)(const T* x, const PoolWindow& window);
-  // The sum of a whole plane of n elements, whose blocks are added up in double.
-  double (*plane_sum)(const T* x, int64_t n);
+  void (*spread)(const T* x, int64_t step, int64_t n, T* sum);
+  // y[i] = x[i] / (counts[i] * factor), for i < n.
+  void (*divide)(const T* x, const T* counts, T factor, int64_t n, T* y);
 };
 
 struct PoolKernels {
   PoolLoops<float> f32;
   PoolLoops<double> f64;
+  PoolLoops<int64_t> i64;
 };
 
 TAEDA_TABLES_UP_TO_V3(PoolKernels, pool_kernels)
