@@ -8,8 +8,8 @@
 #include "kernels/cpu/common/scratch.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/nn/simd/distance.h"
+#include "kernels/cpu/nn/simd/norm.h"
 #include "kernels/cpu/pointwise/simd/transpose.h"
-#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
 namespace {
@@ -18,36 +18,35 @@ template <class T> const simd::DistanceLoops<T>& loops() {
   return typed<T>(TAEDA_PICK(distance_kernels));
 }
 
-// term(i) for i < k, summed up in as many parts as fill a few registers, so that the order of the
-// additions does not keep a compiler from making vectors of them.
-template <class T, class F> [[gnu::always_inline]] inline T sum_of(int64_t k, const F& term) {
+// The sum of the squares, or of the absolute values, of a[i] - b[i], in as many parts as fill a few
+// registers, so that the order of the additions does not keep a compiler from making vectors of
+// them.
+template <bool Squares, class T>
+[[gnu::optimize("O3"), gnu::noinline]] T sum_differences(const T* a, const T* b, int64_t k) {
   constexpr int64_t parts = 64 / static_cast<int64_t>(sizeof(T));
-  T part[parts] = {};
-  int64_t i = 0;
-  for (; i + parts <= k; i += parts) {
-    for (int64_t j = 0; j < parts; ++j) part[j] += term(i + j);
-  }
+  const auto term = [=](int64_t i) {
+    const T d = a[i] - b[i];
+    return Squares ? d * d : std::abs(d);
+  };
   T sum = 0;
-  for (; i < k; ++i) sum += term(i);
-  for (int64_t half = parts / 2; half > 0; half /= 2) {
-    for (int64_t j = 0; j < half; ++j) part[j] += part[j + half];
+  int64_t i = 0;
+  if (k >= parts) {
+    T part[parts] = {};
+    for (; i + parts <= k; i += parts) {
+      for (int64_t j = 0; j < parts; ++j) part[j] += term(i + j);
+    }
+    for (int64_t half = parts / 2; half > 0; half /= 2) {
+      for (int64_t j = 0; j < half; ++j) part[j] += part[j + half];
+    }
+    sum = part[0];
   }
-  return sum + part[0];
-}
-
-template <class T>
-[[gnu::optimize("O3"), gnu::noinline]] T squared_distance(const T* a, const T* b, int64_t k) {
-  return sum_of<T>(k, [=](int64_t i) { return (a[i] - b[i]) * (a[i] - b[i]); });
-}
-
-template <class T>
-[[gnu::optimize("O3"), gnu::noinline]] T absolute_distance(const T* a, const T* b, int64_t k) {
-  return sum_of<T>(k, [=](int64_t i) { return std::abs(a[i] - b[i]); });
+  for (; i < k; ++i) sum += term(i);
+  return sum;
 }
 
 template <class T> T distance(const T* a, const T* b, int64_t k, T p) {
-  if (p == 2) return std::sqrt(squared_distance(a, b, k));
-  if (p == 1) return absolute_distance(a, b, k);
+  if (p == 2) return std::sqrt(sum_differences<true>(a, b, k));
+  if (p == 1) return sum_differences<false>(a, b, k);
   T sum = 0;
   if (p == 0) {
     for (int64_t i = 0; i < k; ++i) sum += static_cast<T>(a[i] != b[i]);
@@ -63,99 +62,91 @@ template <class T> T distance(const T* a, const T* b, int64_t k, T p) {
   return sum;
 }
 
-template <class T> std::vector<T> squared_norms(const T* a, int64_t rows, int64_t k) {
-  std::vector<T> norms(static_cast<size_t>(rows));
-  for (int64_t i = 0; i < rows; ++i)
-    norms[static_cast<size_t>(i)] =
-        sum_of<T>(k, [row = a + i * k](int64_t j) { return row[j] * row[j]; });
-  return norms;
-}
+// Distances of a row to n rows of b (batches, n, k). For p = 1 and 2 they are computed from columns
+// of b, whose elements lie side by side.
+template <class T> class Others {
+ public:
+  Others(const T* b, int64_t batches, int64_t n, int64_t k, double p, bool by_columns)
+      : b_(b),
+        n_(n),
+        k_(k),
+        step_((n + 15) / 16 * 16),
+        p_(static_cast<T>(p)),
+        by_columns_(by_columns && (p == 1 || p == 2) && k > 0),
+        columns_(by_columns_ ? batches * k * step_ + kExtra : 0) {
+    if (!by_columns_) return;
+    parallel_for(batches, std::max<int64_t>(1, 32768 / (n * k)), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        transpose(b + i * n * k, columns_.data() + i * k * step_);
+    });
+    std::fill_n(columns_.data() + batches * k * step_, kExtra, T(0));
+  }
 
-// Columns of b (n, k), at `to`: they lie `step` elements from one another, and end in zeros.
-template <class T> void make_columns(const T* b, T* to, int64_t n, int64_t step, int64_t k) {
-  constexpr auto item = static_cast<int64_t>(sizeof(T));
-  const auto& kernels = TAEDA_PICK(transpose_kernels);
-  const simd::Transpose transpose = item == 4 ? kernels.bytes4 : kernels.bytes8;
-  transpose(reinterpret_cast<char*>(to), step * item, reinterpret_cast<const char*>(b), k * item, n,
-            k);
-  for (int64_t c = 0; c < k; ++c) std::fill(to + c * step + n, to + (c + 1) * step, T(0));
-}
-
-// The same from columns of b, whose elements lie side by side; for p = 1 and 2.
-template <class T>
-void by_columns(const T* a, const T* b, T* out, int64_t batches, int64_t m, int64_t n, int64_t k,
-                bool squares) {
-  const int64_t step = (n + 15) / 16 * 16;
-  const Scratch<T> columns(batches * k * step);
-  parallel_for(batches, std::max<int64_t>(1, 32768 / (n * k)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      make_columns(b + i * n * k, columns.data() + i * k * step, n, step, k);
-  });
-  const auto row = squares ? loops<T>().euclidean : loops<T>().absolute;
-  parallel_for(batches * m, std::max<int64_t>(1, 131072 / (n * k)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i)
-                   row(a + i * k, columns.data() + i / m * k * step, n, step, k, out + i * n);
-               });
-}
-
-// Of so few and short rows that neither they nor their columns fill a register.
-bool are_tiny(int64_t n, int64_t k) { return n <= 4 && k <= 8; }
-template <class T>
-void tiny_distances(const T* a, const T* b, T* out, int64_t batches, int64_t m, int64_t n,
-                    int64_t k, bool squares) {
-  parallel_for(batches, std::max<int64_t>(1, 16384 / (m * n * k)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const T* others = b + i * n * k;
-      for (int64_t row = i * m; row < (i + 1) * m; ++row) {
-        for (int64_t j = 0; j < n; ++j) {
-          T sum = 0;
-          for (int64_t c = 0; c < k; ++c) {
-            const T d = a[row * k + c] - others[j * k + c];
-            sum += squares ? d * d : std::abs(d);
-          }
-          out[row * n + j] = squares ? std::sqrt(sum) : sum;
-        }
-      }
+  // Those from `first` on.
+  void distances(const T* a, int64_t batch, int64_t first, T* out) const {
+    if (by_columns_) {
+      const auto row = p_ == 2 ? loops<T>().euclidean : loops<T>().absolute;
+      return row(a, columns_.data() + batch * k_ * step_ + first, n_ - first, step_, k_, out);
     }
-  });
-}
+    for (int64_t j = first; j < n_; ++j) *out++ = distance(a, b_ + (batch * n_ + j) * k_, k_, p_);
+  }
+
+ private:
+  static constexpr int64_t kExtra = 16;  // is read past the ends of columns, to fill a register
+
+  void transpose(const T* b, T* to) const {
+    constexpr auto item = static_cast<int64_t>(sizeof(T));
+    const auto& kernels = TAEDA_PICK(transpose_kernels);
+    (item == 4 ? kernels.bytes4 : kernels.bytes8)(reinterpret_cast<char*>(to), step_ * item,
+                                                  reinterpret_cast<const char*>(b), k_ * item, n_,
+                                                  k_);
+    for (int64_t c = 0; c < k_; ++c) std::fill(to + c * step_ + n_, to + (c + 1) * step_, T(0));
+  }
+
+  const T* b_;
+  int64_t n_, k_, step_;
+  T p_;
+  bool by_columns_;
+  Scratch<T> columns_;
+};
+
+int64_t row_grain(int64_t work) { return std::max<int64_t>(1, 65536 / std::max<int64_t>(1, work)); }
 
 }  // namespace
 
 template <class T>
 void Distances<T>::pair_distances(const T* a, const T* b, T* out, int64_t batches, int64_t m,
                                   int64_t n, int64_t k, double p) {
-  if ((p == 1 || p == 2) && m > 0 && k > 0 && are_tiny(n, k))
-    return tiny_distances(a, b, out, batches, m, n, k, p == 2);
-  if ((p == 1 || p == 2) && m >= 4 && k > 0) return by_columns(a, b, out, batches, m, n, k, p == 2);
-  const int64_t grain = std::max<int64_t>(1, 32768 / std::max<int64_t>(1, n * k));
-  parallel_for(batches * m, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const T* others = b + row / m * n * k;
-      for (int64_t j = 0; j < n; ++j)
-        out[row * n + j] = distance(a + row * k, others + j * k, k, static_cast<T>(p));
-    }
+  const Others<T> others(b, batches, n, k, p, m >= 4 && (n > 4 || k > 8));
+  parallel_for(batches * m, row_grain(n * k), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) others.distances(a + i * k, i / m, 0, out + i * n);
   });
 }
 
 template <class T>
 void Distances<T>::pair_distances_by_product(const T* a, const T* b, T* out, int64_t batches,
                                              int64_t m, int64_t n, int64_t k) {
-  if (k <= 24) return by_columns(a, b, out, batches, m, n, k, true);  // faster, and exact
+  if (k <= 24) return pair_distances(a, b, out, batches, m, n, k, 2);  // faster, and exact
   gemm_batched<T>(batches, m, n, k, T(-2), {a, k}, m * k, {b, k, Trans::Yes}, n * k, T(0), out, n,
                   m * n);
-  const std::vector<T> norms_a = squared_norms(a, batches * m, k),
-                       norms_b = squared_norms(b, batches * n, k);
-  const int64_t grain = std::max<int64_t>(1, 16384 / n);
-  parallel_for(batches * m, grain, [&](int64_t begin, int64_t end) {
+  const auto squared_norms = [k](const T* x, int64_t rows) {
+    std::vector<T> norms(static_cast<size_t>(rows));
+    for (T& norm : norms) {
+      norm = static_cast<T>(typed<T>(TAEDA_PICK(norm_kernels)).squares(x, k, 0));
+      x += k;
+    }
+    return norms;
+  };
+  const std::vector<T> norms_a = squared_norms(a, batches * m),
+                       norms_b = squared_norms(b, batches * n);
+  parallel_for(batches * m, row_grain(4 * n), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i / m * n;
       T* row = out + i * n;
       if (loops<T>().from_products(norms_a[static_cast<size_t>(i)], norms_b.data() + first, n, row))
         continue;
       for (int64_t j = 0; j < n; ++j) {
-        if (row[j] < 0) row[j] = std::sqrt(squared_distance(a + i * k, b + (first + j) * k, k));
+        if (row[j] < 0) row[j] = distance(a + i * k, b + (first + j) * k, k, T(2));
       }
     }
   });
@@ -163,35 +154,17 @@ void Distances<T>::pair_distances_by_product(const T* a, const T* b, T* out, int
 
 template <class T>
 void Distances<T>::own_distances(const T* a, T* out, int64_t n, int64_t k, double p) {
-  const bool by_columns = (p == 1 || p == 2) && n >= 4 && k > 0;
-  // Rows are read past their ends, up to what fills a register.
-  const int64_t step = (n + 15) / 16 * 16, extra = 16;
-  const Scratch<T> columns(by_columns ? k * step + extra : 0);
-  if (by_columns) {
-    make_columns(a, columns.data(), n, step, k);
-    std::fill_n(columns.data() + k * step, extra, T(0));
-  }
-  const auto row = p == 2 ? loops<T>().euclidean : loops<T>().absolute;
-  const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, n * k));
-  parallel_for(n, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t later = n - i - 1;
-      T* to = out + i * (2 * n - i - 1) / 2;
-      if (by_columns) {
-        row(a + i * k, columns.data() + i + 1, later, step, k, to);
-        continue;
-      }
-      for (int64_t j = 0; j < later; ++j)
-        to[j] = distance(a + i * k, a + (i + 1 + j) * k, k, static_cast<T>(p));
-    }
+  const Others<T> others(a, 1, n, k, p, n >= 4);
+  parallel_for(n, row_grain(n * k), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      others.distances(a + i * k, 0, i + 1, out + i * (2 * n - i - 1) / 2);
   });
 }
 
 template <class T>
 void Distances<T>::sum_distance_gradient(const T* g, const T* a, const T* b, T* gx, int64_t batches,
                                          int64_t m, int64_t n, int64_t k) {
-  const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, n * k));
-  parallel_for(batches * m, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(batches * m, row_grain(n * k), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       loops<T>().signs(g + i * n, a + i * k, b + i / m * n * k, n, k, gx + i * k);
   });
