@@ -28,22 +28,15 @@ TensorList rows_forward(const char* what, cpu::RowNorm s, const Tensor& self, co
   Options o{compute, self.device()};
   Tensor w = prepared(weight, compute), b = prepared(bias, compute);
   Tensor mean = empty({Dims{s.rows}}, o), rstd = empty({Dims{s.rows}}, o);
-  if (is_half(self.dtype()) && !self.is_meta()) {
-    const Tensor x = prepared(self, self.dtype()), y = empty(self.sizes(), self.options());
-    if (y.numel())
-      cpu::row_norm_halves(x.dtype(), s, x.data(), memory<float>(w), memory<float>(b), y.data(),
-                           mean.data_as<float>(), rstd.data_as<float>());
-    return {y, mean, rstd};
-  }
-  Tensor x = prepared(self, compute), y = empty(self.sizes(), o);
+  const Tensor x = prepared(self, self.dtype()), y = empty(self.sizes(), self.options());
   if (y.numel() && !y.is_meta()) {
     visit_floating(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::Norms<T>::row_norm(s, x.data_as<T>(), memory<T>(w), memory<T>(b), y.data_as<T>(),
+      cpu::Norms<T>::row_norm(s, x.dtype(), x.data(), memory<T>(w), memory<T>(b), y.data(),
                               mean.data_as<T>(), rstd.data_as<T>());
     });
   }
-  return {finished(y, self.dtype()), mean, rstd};
+  return {y, mean, rstd};
 }
 
 TensorList rows_backward(const char* what, cpu::RowNorm s, const Tensor& grad, const Tensor& self,
@@ -64,23 +57,15 @@ TensorList rows_backward(const char* what, cpu::RowNorm s, const Tensor& grad, c
   const Dims parameters = weight.defined() ? Dims(weight.sizes()) : Dims{s.groups * s.channels};
   const DType affine_dtype = weight.defined() ? weight.dtype() : self.dtype();
   Tensor w = prepared(weight, compute), gw = zeros(parameters, o), gb = zeros(parameters, o);
-  const DType half = self.dtype();
-  if (is_half(half) && !self.is_meta() && self.numel() && compute == DType::Float32) {
-    const Tensor g = prepared(grad, half), x = prepared(self, half),
-                 gx = empty(self.sizes(), self.options());
-    if (cpu::row_norm_backward_halves(half, s, g.data(), x.data(), mean.data_as<float>(),
-                                      rstd.data_as<float>(), memory<float>(w), gx.data(),
-                                      affine ? gw.data_as<float>() : nullptr,
-                                      affine ? gb.data_as<float>() : nullptr))
-      return {gx, finished(gw, affine_dtype), finished(gb, affine_dtype)};
-  }
-  Tensor g = prepared(grad, compute), x = prepared(self, compute), gx = empty(self.sizes(), o);
+  const DType data = compute == compute_of(self, what) ? self.dtype() : compute;
+  const Tensor g = prepared(grad, data), x = prepared(self, data),
+               gx = empty(self.sizes(), {data, self.device()});
   if (gx.numel() && !gx.is_meta()) {
     visit_floating(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
       cpu::Norms<T>::row_norm_backward(
-          s, g.data_as<T>(), x.data_as<T>(), mean.data_as<T>(), rstd.data_as<T>(), memory<T>(w),
-          gx.data_as<T>(), affine ? gw.data_as<T>() : nullptr, affine ? gb.data_as<T>() : nullptr);
+          s, x.dtype(), g.data(), x.data(), mean.data_as<T>(), rstd.data_as<T>(), memory<T>(w),
+          gx.data(), affine ? gw.data_as<T>() : nullptr, affine ? gb.data_as<T>() : nullptr);
     });
   }
   return {finished(gx, self.dtype()), finished(gw, affine_dtype), finished(gb, affine_dtype)};

@@ -1,8 +1,8 @@
 #include "kernels/cpu/nn/norm.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
@@ -34,18 +34,67 @@ template <class F> void for_columns(int64_t columns, int64_t rows, F&& f) {
                });
 }
 
+// Rows of an operand: of T itself, or of half precision, of which some at a time are converted in a
+// buffer that caches hold.
+template <class T> class Operand {
+ public:
+  Operand(DType dtype, const void* data)
+      : dtype_(static_cast<uint8_t>(dtype)),
+        data_(static_cast<char*>(const_cast<void*>(data))) {}
+  bool direct() const { return dtype_ == kType; }
+  // Where n elements from number `first` on are: in the buffer unless they are direct.
+  T* at(int64_t first, T* buffer) const {
+    return direct() ? reinterpret_cast<T*>(data_) + first : buffer;
+  }
+  // Also prefetches what follows, which is read from memory while these rows are computed.
+  const T* read(int64_t first, int64_t n, T* buffer) const {
+    if (direct()) return at(first, buffer);
+    for (int64_t i = 0; i < n; i += 32) __builtin_prefetch(data_ + 2 * (first + n + i), 0, 2);
+    cast_rows(kType, dtype_, reinterpret_cast<char*>(buffer), sizeof(T), 0, data_ + 2 * first, 2, 0,
+              n, 1);
+    return buffer;
+  }
+  void write(int64_t first, int64_t n, const T* from) const {
+    if (direct()) return;
+    cast_rows(dtype_, kType, data_ + 2 * first, 2, 0, reinterpret_cast<const char*>(from),
+              sizeof(T), 0, n, 1);
+  }
+
+ private:
+  static constexpr auto kType = static_cast<uint8_t>(DTypeOf<T>::value);
+  uint8_t dtype_;
+  char* data_;
+};
+
+// f(first row, how many, buffers of as many elements) for some rows at a time; `buffers`: how many.
+template <class T, class F>
+void in_blocks(int64_t begin, int64_t end, int64_t most, int64_t n, bool direct, int buffers,
+               F&& f) {
+  if (direct) return f(begin, end - begin, static_cast<T*>(nullptr));
+  const Scratch<T> memory(buffers * most * n);
+  for (int64_t r = begin; r < end; r += most) f(r, std::min(most, end - r), memory.data());
+}
+template <class T, class F> void for_rows(const RowNorm& s, bool direct, int buffers, F&& f) {
+  const int64_t n = s.channels * s.spatial;
+  const int64_t most = std::max<int64_t>(1, 4096 / std::max<int64_t>(n, 1));
+  parallel_for(s.rows, std::max(grain_for(n), most), [&](int64_t begin, int64_t end) {
+    in_blocks<T>(begin, end, most, n, direct, buffers, f);
+  });
+}
+
 }  // namespace
 
 template <class T>
-void Norms<T>::row_norm(const RowNorm& s, const T* x, const T* weight, const T* bias, T* y, T* mean,
-                        T* rstd) {
+void Norms<T>::row_norm(const RowNorm& s, DType dtype, const void* x, const T* weight,
+                        const T* bias, void* y, T* mean, T* rstd) {
   const int64_t n = s.channels * s.spatial;
+  const Operand<T> from(dtype, x), to(dtype, y);
   const auto& f = loops<T>();
-  const bool streamed = streams_rows(s.rows, n, y);
-  parallel_for(s.rows, grain_for(n), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const T* xr = x + r * n;
-      T* yr = y + r * n;
+  const bool streamed = from.direct() && streams_rows(s.rows, n, static_cast<T*>(y));
+  for_rows<T>(s, from.direct(), 2, [&](int64_t begin, int64_t rows, T* buffer) {
+    const T* xr = from.read(begin * n, rows * n, buffer);
+    T* yr = to.at(begin * n, buffer + rows * n);
+    for (int64_t r = begin; r < begin + rows; ++r, xr += n, yr += n) {
       const double count = static_cast<double>(n);
       const double m = s.centered ? f.sum(xr, n) / count : 0;
       mean[r] = static_cast<T>(m);
@@ -61,239 +110,141 @@ void Norms<T>::row_norm(const RowNorm& s, const T* x, const T* weight, const T* 
                       b ? b[c] : T(0), yr + c * s.spatial, false);
       }
     }
+    to.write(begin * n, rows * n, yr - rows * n);
   });
 }
 
 namespace {
 
-// The gradient of a row with one weight for each `spatial` elements.
-template <class T>
-void channel_row_gradient(const RowNorm& s, const T* g, const T* x, T mean, T rstd, const T* w,
-                          T* gx) {
-  const auto& f = loops<T>();
-  const double count = static_cast<double>(s.channels * s.spatial), scale = rstd;
-  double sums[2] = {0, 0}, part[2];
-  for (int64_t c = 0; c < s.channels; ++c) {
-    f.products(g + c * s.spatial, nullptr, x + c * s.spatial, s.spatial, mean, part);
-    for (int k = 0; k < 2; ++k) sums[k] += part[k] * w[c];
-  }
-  const double a = s.centered ? sums[0] / count : 0, b = sums[1] / count;
-  for (int64_t c = 0; c < s.channels; ++c) {
-    f.gradient(g + c * s.spatial, nullptr, x + c * s.spatial, s.spatial, mean,
-               static_cast<T>(scale * w[c]), static_cast<T>(scale * a),
-               static_cast<T>(scale * scale * scale * b), gx + c * s.spatial, false);
-  }
-}
-
-template <class T>
-void row_gradients(const RowNorm& s, const T* g, const T* x, const T* mean, const T* rstd,
-                   const T* weight, T* gx) {
+template <class T> struct RowGradients {
+  const RowNorm& s;
+  const Operand<T> g, x, gx;
+  const T *mean, *rstd, *weight;
+  T *gw, *gb;  // both or none
   const int64_t n = s.channels * s.spatial;
-  const auto& f = loops<T>();
-  parallel_for(s.rows, grain_for(n), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const T* w = weight ? weight + (r % s.groups) * s.channels : nullptr;
-      if (w && s.spatial != 1) {
-        channel_row_gradient(s, g + r * n, x + r * n, mean[r], rstd[r], w, gx + r * n);
-        continue;
+  const simd::NormLoops<T>& f = loops<T>();
+
+  // gx of each row by itself. Where weights are shared by `spatial` elements, the sums over those
+  // give the weights' gradients too.
+  void each_row() const {
+    const bool by_channel = s.spatial != 1 && (weight || gw);
+    const int64_t pieces = by_channel ? s.channels : 1, size = n / pieces;
+    const Scratch<double> memory(2 * s.rows * pieces);
+    double* const products = memory.data();
+    for_rows<T>(s, g.direct(), 3, [&](int64_t begin, int64_t rows, T* buffer) {
+      const T *gr = g.read(begin * n, rows * n, buffer),
+              *xr = x.read(begin * n, rows * n, buffer + rows * n);
+      T* to = gx.at(begin * n, buffer + 2 * rows * n);
+      for (int64_t r = begin; r < begin + rows; ++r, gr += n, xr += n, to += n) {
+        const T* w = weight ? weight + (r % s.groups) * s.channels : nullptr;
+        const auto weight_of = [&](int64_t c) { return by_channel && w ? w[c] : T(1); };
+        const double count = static_cast<double>(n), scale = rstd[r];
+        double sums[2] = {0, 0}, *part = products + 2 * r * pieces;
+        for (int64_t c = 0; c < pieces; ++c, part += 2) {
+          f.products(gr + c * size, by_channel ? nullptr : w, xr + c * size, size, mean[r], part);
+          for (int k = 0; k < 2; ++k) sums[k] += part[k] * weight_of(c);
+        }
+        const auto a = static_cast<T>(s.centered ? scale * sums[0] / count : 0),
+                   b = static_cast<T>(scale * scale * scale * sums[1] / count);
+        for (int64_t c = 0; c < pieces; ++c) {
+          f.gradient(gr + c * size, by_channel ? nullptr : w, xr + c * size, size, mean[r],
+                     rstd[r] * weight_of(c), a, b, to + c * size, false);
+        }
       }
-      double sums[2];
-      f.products(g + r * n, w, x + r * n, n, mean[r], sums);
-      const double scale = rstd[r], count = static_cast<double>(n);
-      const double a = s.centered ? sums[0] / count : 0;
-      f.gradient(g + r * n, w, x + r * n, n, mean[r], rstd[r], static_cast<T>(scale * a),
-                 static_cast<T>(scale * scale * scale * sums[1] / count), gx + r * n, false);
-    }
-  });
-}
+      gx.write(begin * n, rows * n, to - rows * n);
+    });
+    if (!gw || !by_channel) return;
+    parallel_for(s.groups * s.channels, grain_for(s.rows / s.groups),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t k = begin; k < end; ++k) {
+                     double dw = 0, db = 0;
+                     for (int64_t r = k / s.channels; r < s.rows; r += s.groups) {
+                       const double* part = products + 2 * (r * s.channels + k % s.channels);
+                       db += part[0];
+                       dw += part[1] * rstd[r];
+                     }
+                     gw[k] = static_cast<T>(dw);
+                     gb[k] = static_cast<T>(db);
+                   }
+                 });
+  }
 
-// The gradients of weight and bias: columns (or channels) are shared out, rows added in order.
-template <class T>
-void affine_gradients(const RowNorm& s, const T* g, const T* x, const T* mean, const T* rstd, T* gw,
-                      T* gb) {
-  const int64_t n = s.channels * s.spatial;
-  const auto& f = loops<T>();
-  auto store = [](T* to, int64_t at, double v) {
-    if (to) to[at] = static_cast<T>(v);
-  };
-  if (s.spatial == 1) {
+  // gw and gb where each element of a row has a weight: columns are shared out, rows added in
+  // order.
+  void affine() const {
+    const T *gr = g.at(0, nullptr), *xr = x.at(0, nullptr);
     for (int64_t group = 0; group < s.groups; ++group) {
-      for_columns(s.channels, s.rows / s.groups, [&](int64_t first, int64_t width) {
+      for_columns(n, s.rows / s.groups, [&](int64_t first, int64_t width) {
         double dw[simd::kColumns] = {}, db[simd::kColumns] = {};
         for (int64_t r = group; r < s.rows; r += s.groups) {
-          f.add_affine_gradient(g + r * n + first, x + r * n + first, width, mean[r], rstd[r], dw,
-                                db);
+          const int64_t at = r * n + first;
+          f.add_affine_gradient(gr + at, xr + at, width, mean[r], rstd[r], dw, db);
         }
         for (int64_t i = 0; i < width; ++i) {
-          store(gw, group * s.channels + first + i, dw[i]);
-          store(gb, group * s.channels + first + i, db[i]);
+          gw[group * n + first + i] = static_cast<T>(dw[i]);
+          gb[group * n + first + i] = static_cast<T>(db[i]);
         }
       });
     }
-    return;
   }
-  parallel_for(s.groups * s.channels, grain_for(s.rows / s.groups * s.spatial),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t k = begin; k < end; ++k) {
-                   const int64_t group = k / s.channels, c = k % s.channels;
-                   double dw = 0, db = 0, sums[2];
-                   for (int64_t r = group; r < s.rows; r += s.groups) {
-                     const int64_t at = r * n + c * s.spatial;
-                     f.products(g + at, nullptr, x + at, s.spatial, mean[r], sums);
-                     db += sums[0];
-                     dw += sums[1] * rstd[r];
-                   }
-                   store(gw, k, dw);
-                   store(gb, k, db);
-                 }
-               });
-}
 
-// All three gradients of rows with the same affine parameters in one pass. The rows are cut into
-// parts, whose partial sums are added in order. run(first row, how many, scratch, sums for gw and
-// gb)
-template <class T, class F> void gradients_in_parts(const RowNorm& s, T* gw, T* gb, F&& run) {
-  const int64_t n = s.channels;
-  const int64_t parts =
-      std::clamp<int64_t>(s.rows * n / 16384, 1, std::min<int64_t>(16, s.rows / 16));
-  const int64_t rows = (s.rows + parts - 1) / parts;
-  const Scratch<double> sums(2 * n * parts);
-  parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
-    const Scratch<T> part(2 * n);
-    for (int64_t p = begin; p < end; ++p) {
-      double* sum = sums.data() + 2 * n * p;
-      std::fill_n(sum, 2 * n, 0.0);
-      const int64_t first = std::min(s.rows, p * rows);
-      run(first, std::min(rows, s.rows - first), part.data(), sum, sum + n);
+  // All three of rows with the same weights, in one pass. The rows are cut into parts, whose
+  // partial sums are added in order.
+  void in_parts() const {
+    const bool streamed = gx.direct() && streams_rows(s.rows, n, gx.at(0, nullptr));
+    const int64_t parts =
+        std::clamp<int64_t>(s.rows * n / 16384, 1, std::min<int64_t>(16, s.rows / 16));
+    const int64_t rows = (s.rows + parts - 1) / parts;
+    const int64_t most = std::clamp<int64_t>(16384 / n / 4 * 4, 4, 32);
+    const Scratch<double> sums(2 * n * parts);
+    double* const total = sums.data();
+    parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+      const Scratch<T> part(2 * n);
+      for (int64_t p = begin; p < end; ++p) {
+        double* sum = total + 2 * n * p;
+        std::fill_n(sum, 2 * n, 0.0);
+        const auto run = [&](int64_t r, int64_t count, T* buffer) {
+          const int64_t at = r * n, all = count * n;
+          const T *gr = g.read(at, all, buffer), *xr = x.read(at, all, buffer + all);
+          T* to = gx.at(at, buffer + 2 * all);
+          f.rows_backward(gr, xr, weight, count, n, s.centered, mean + r, rstd + r, to, part.data(),
+                          sum, sum + n, streamed);
+          gx.write(at, all, to);
+        };
+        in_blocks<T>(std::min(s.rows, p * rows), std::min(s.rows, (p + 1) * rows), most, n,
+                     g.direct(), 3, run);
+      }
+    });
+    for (int64_t p = 1; p < parts; ++p) {
+      for (int64_t i = 0; i < 2 * n; ++i) total[i] += total[2 * n * p + i];
     }
-  });
-  double* total = sums.data();
-  for (int64_t p = 1; p < parts; ++p) {
-    const double* sum = total + 2 * n * p;
-    for (int64_t i = 0; i < 2 * n; ++i) total[i] += sum[i];
+    for (int64_t i = 0; i < n; ++i) gw[i] = static_cast<T>(total[i]);
+    for (int64_t i = 0; i < n; ++i) gb[i] = static_cast<T>(total[n + i]);
   }
-  for (int64_t i = 0; gw && i < n; ++i) gw[i] = static_cast<T>(total[i]);
-  for (int64_t i = 0; gb && i < n; ++i) gb[i] = static_cast<T>(total[n + i]);
-}
-
-bool can_fuse(const RowNorm& s) { return s.groups == 1 && s.spatial == 1 && s.rows >= 32; }
+};
 
 }  // namespace
 
 template <class T>
-void Norms<T>::row_norm_backward(const RowNorm& s, const T* g, const T* x, const T* mean,
-                                 const T* rstd, const T* weight, T* gx, T* gw, T* gb) {
-  if (gx && (gw || gb) && can_fuse(s)) {
-    const int64_t n = s.channels;
-    const bool streamed = streams_rows(s.rows, n, gx);
-    return gradients_in_parts(
-        s, gw, gb, [&](int64_t r, int64_t rows, T* part, double* sum_w, double* sum_b) {
-          loops<T>().rows_backward(g + r * n, x + r * n, weight, rows, n, s.centered, mean + r,
-                                   rstd + r, gx + r * n, part, sum_w, sum_b, streamed);
-        });
+void Norms<T>::row_norm_backward(const RowNorm& s, DType dtype, const void* g, const void* x,
+                                 const T* mean, const T* rstd, const T* weight, void* gx, T* gw,
+                                 T* gb) {
+  const RowGradients<T> all{s, {dtype, g}, {dtype, x}, {dtype, gx}, mean, rstd, weight, gw, gb};
+  if (gw && s.groups == 1 && s.spatial == 1 && s.rows >= 32) return all.in_parts();
+  if (gw && s.spatial == 1 && !all.g.direct()) {  // columns are summed in float32
+    const int64_t count = s.rows * all.n;
+    const Scratch<T> converted(3 * count);
+    T *const fg = converted.data(), *const fx = fg + count, *const fgx = fx + count;
+    all.g.read(0, count, fg);
+    all.x.read(0, count, fx);
+    row_norm_backward(s, DTypeOf<T>::value, fg, fx, mean, rstd, weight, fgx, gw, gb);
+    return all.gx.write(0, count, fgx);
   }
-  if (gx) row_gradients(s, g, x, mean, rstd, weight, gx);
-  if (gw || gb) affine_gradients(s, g, x, mean, rstd, gw, gb);
+  all.each_row();
+  if (gw && s.spatial == 1) all.affine();
 }
 
-// ---- half precision: some rows at a time are converted to float32, in a buffer that caches hold
-
-namespace {
-
-constexpr int64_t kBuffered = 1 << 12;  // elements
-
-// Elements of a half dtype, contiguous.
-struct HalfRows {
-  uint8_t dtype;
-  char* data;
-
-  static constexpr auto kFloat = static_cast<uint8_t>(DType::Float32);
-  // Also prefetches what follows, which is read from memory while these rows are computed.
-  void read(int64_t first, int64_t n, float* to) const {
-    for (int64_t i = 0; i < n; i += 32) __builtin_prefetch(data + 2 * (first + n + i), 0, 2);
-    cast_rows(kFloat, dtype, reinterpret_cast<char*>(to), 4, 0, data + 2 * first, 2, 0, n, 1);
-  }
-  void write(int64_t first, int64_t n, const float* from) const {
-    cast_rows(dtype, kFloat, data + 2 * first, 2, 0, reinterpret_cast<const char*>(from), 4, 0, n,
-              1);
-  }
-};
-HalfRows half_rows(DType dtype, const void* data) {
-  return {static_cast<uint8_t>(dtype), static_cast<char*>(const_cast<void*>(data))};
-}
-
-// f(first row, some rows, the group of the first), with which all of them are rows of that shape.
-template <class F> void for_buffered_rows(const RowNorm& s, F&& f) {
-  const int64_t n = s.channels * s.spatial;
-  const int64_t some =
-      s.groups == 1 ? std::clamp<int64_t>(kBuffered / std::max<int64_t>(n, 1), 1, s.rows) : 1;
-  parallel_for((s.rows + some - 1) / some, grain_for(n * some), [&](int64_t begin, int64_t end) {
-    RowNorm rows = s;
-    rows.groups = 1;
-    for (int64_t i = begin; i < end; ++i) {
-      rows.rows = std::min(some, s.rows - i * some);
-      f(i * some, rows, i * some % s.groups);
-    }
-  });
-}
-
-}  // namespace
-
-void row_norm_halves(DType dtype, const RowNorm& s, const void* x, const float* weight,
-                     const float* bias, void* y, float* mean, float* rstd) {
-  const HalfRows from = half_rows(dtype, x), to = half_rows(dtype, y);
-  const int64_t n = s.channels * s.spatial;
-  for_buffered_rows(s, [&](int64_t first, const RowNorm& rows, int64_t group) {
-    const int64_t all = rows.rows * n, channel = group * s.channels;
-    const Scratch<float> buffer(2 * all);
-    from.read(first * n, all, buffer.data());
-    Norms<float>::row_norm(rows, buffer.data(), weight ? weight + channel : nullptr,
-                           bias ? bias + channel : nullptr, buffer.data() + all, mean + first,
-                           rstd + first);
-    to.write(first * n, all, buffer.data() + all);
-  });
-}
-
-bool row_norm_backward_halves(DType dtype, const RowNorm& s, const void* g, const void* x,
-                              const float* mean, const float* rstd, const float* weight, void* gx,
-                              float* gw, float* gb) {
-  const HalfRows from_g = half_rows(dtype, g), from_x = half_rows(dtype, x),
-                 to = half_rows(dtype, gx);
-  const int64_t n = s.channels * s.spatial;
-  // f(g, x, gx) of some rows
-  const auto buffered_rows = [&](int64_t first, int64_t rows, auto&& f) {
-    const int64_t all = rows * n;
-    const Scratch<float> buffer(3 * all);
-    float *buffered_g = buffer.data(), *buffered_x = buffered_g + all,
-          *buffered_gx = buffered_x + all;
-    from_g.read(first * n, all, buffered_g);
-    from_x.read(first * n, all, buffered_x);
-    f(buffered_g, buffered_x, buffered_gx);
-    to.write(first * n, all, buffered_gx);
-  };
-  if (!gw && !gb) {
-    for_buffered_rows(s, [&](int64_t first, const RowNorm& rows, int64_t group) {
-      buffered_rows(first, rows.rows, [&](const float* a, const float* b, float* c) {
-        row_gradients(rows, a, b, mean + first, rstd + first,
-                      weight ? weight + group * s.channels : nullptr, c);
-      });
-    });
-    return true;
-  }
-  if (!can_fuse(s)) return false;
-  const int64_t some = std::clamp<int64_t>(4 * kBuffered / n / 4 * 4, 4, 32);
-  gradients_in_parts<float>(
-      s, gw, gb, [&](int64_t begin, int64_t count, float* part, double* sum_w, double* sum_b) {
-        for (int64_t r = begin; r < begin + count; r += some) {
-          const int64_t rows = std::min(some, begin + count - r);
-          buffered_rows(r, rows, [&](const float* a, const float* b, float* c) {
-            loops<float>().rows_backward(a, b, weight, rows, n, s.centered, mean + r, rstd + r, c,
-                                         part, sum_w, sum_b, false);
-          });
-        }
-      });
-  return true;
-}
+// ---- batch norm ----
 
 namespace {
 
@@ -326,13 +277,7 @@ void moments_of_channel(const BatchNorm& s, const T* x, int64_t c, T& mean_out, 
   var_out = static_cast<T>(squares / (n * static_cast<double>(s.batch)));
 }
 
-template <class T> void channel_moments(const BatchNorm& s, const T* x, T* mean, T* var) {
-  parallel_for(s.channels, grain_for(s.batch * s.spatial), [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) moments_of_channel(s, x, c, mean[c], var[c]);
-  });
-}
-
-template <class T> void column_moments(const BatchNorm& s, const T* x, T* mean, T* var) {
+template <class T> void column_moments(const BatchNorm& s, const T* x, T* mean, T* var, T* invstd) {
   const double count = static_cast<double>(s.batch);
   const auto& f = loops<T>();
   for_columns(s.channels, s.batch, [&](int64_t first, int64_t width) {
@@ -341,6 +286,7 @@ template <class T> void column_moments(const BatchNorm& s, const T* x, T* mean, 
     for (int64_t i = 0; i < width; ++i) mean[first + i] = static_cast<T>(m[i] /= count);
     f.column_squares(x + first, s.batch, s.channels, width, m, v);
     for (int64_t i = 0; i < width; ++i) var[first + i] = static_cast<T>(v[i] / count);
+    for (int64_t i = first; i < first + width; ++i) invstd[i] = inverse_std(s, var[i]);
   });
 }
 
@@ -349,28 +295,24 @@ template <class T> void column_moments(const BatchNorm& s, const T* x, T* mean, 
 template <class T>
 void Norms<T>::batch_norm_training(const BatchNorm& s, const T* x, const T* weight, const T* bias,
                                    T* mean, T* var, T* invstd, T* y) {
-  constexpr int64_t many = 16;  // channels that keep all threads busy
-  if (s.spatial == 1 || s.channels < many) {
-    if (s.spatial == 1) column_moments(s, x, mean, var);
-    else channel_moments(s, x, mean, var);
-    for (int64_t c = 0; c < s.channels; ++c) invstd[c] = inverse_std(s, var[c]);
-    batch_norm(s, x, mean, invstd, weight, bias, y);
-    return;
-  }
   const auto& f = loops<T>();
+  const bool at_once = s.spatial != 1 && s.channels >= 16;  // which keep all threads busy
   const bool streamed = streams_rows(s.batch * s.channels, s.spatial, y);
-  parallel_for(s.channels, grain_for(s.batch * s.spatial), [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      moments_of_channel(s, x, c, mean[c], var[c]);
-      invstd[c] = inverse_std(s, var[c]);
-      // At once, while a cache may still have the channel, beginning with what was read last.
-      for (int64_t b = s.batch; b-- > 0;) {
-        const int64_t at = (b * s.channels + c) * s.spatial;
-        f.scale_shift(x + at, s.spatial, mean[c], invstd[c] * (weight ? weight[c] : T(1)),
-                      bias ? bias[c] : T(0), y + at, streamed);
+  if (s.spatial == 1) column_moments(s, x, mean, var, invstd);
+  else
+    parallel_for(s.channels, grain_for(s.batch * s.spatial), [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) {
+        moments_of_channel(s, x, c, mean[c], var[c]);
+        invstd[c] = inverse_std(s, var[c]);
+        // While a cache may still have the channel, beginning with what was read last.
+        for (int64_t b = at_once ? s.batch : 0; b-- > 0;) {
+          const int64_t at = (b * s.channels + c) * s.spatial;
+          f.scale_shift(x + at, s.spatial, mean[c], invstd[c] * (weight ? weight[c] : T(1)),
+                        bias ? bias[c] : T(0), y + at, streamed);
+        }
       }
-    }
-  });
+    });
+  if (!at_once) batch_norm(s, x, mean, invstd, weight, bias, y);
 }
 
 template <class T>
@@ -401,33 +343,21 @@ void Norms<T>::batch_norm(const BatchNorm& s, const T* x, const T* mean, const T
   });
 }
 
-namespace {
-
-// From the sums over a channel to the numbers of its gradient, scale * g - a - (x - mean) * c.
-template <class T> struct ChannelGradient {
-  T scale, a, c;
-
-  ChannelGradient(double count, bool training, double invstd, double weight, double sum_g,
-                  double sum_gx)
-      : scale(static_cast<T>(weight * invstd)),
-        a(static_cast<T>(training ? weight * invstd * sum_g / count : 0)),
-        c(static_cast<T>(training ? weight * invstd * invstd * invstd * sum_gx / count : 0)) {}
-};
-
-}  // namespace
-
 template <class T>
 void Norms<T>::batch_norm_backward(const BatchNorm& s, bool training, const T* g, const T* x,
                                    const T* mean, const T* invstd, const T* weight, T* gx, T* gw,
                                    T* gb) {
   const double count = static_cast<double>(s.batch * s.spatial);
   const auto& f = loops<T>();
-  auto weight_of = [&](int64_t c) { return weight ? static_cast<double>(weight[c]) : 1.0; };
-  // sum_gx is the sum of g (x - mean), without invstd.
+  // From the sums over a channel, sum_gx that of g (x - mean), to the numbers of its gradient,
+  // scale * g - a - (x - mean) * b.
   auto finish = [&](int64_t c, double sum_g, double sum_gx) {
-    if (gw) gw[c] = static_cast<T>(sum_gx * invstd[c]);
+    const double inverse = invstd[c], scale = inverse * (weight ? weight[c] : T(1));
+    if (gw) gw[c] = static_cast<T>(sum_gx * inverse);
     if (gb) gb[c] = static_cast<T>(sum_g);
-    return ChannelGradient<T>(count, training, invstd[c], weight_of(c), sum_g, sum_gx);
+    const double a = training ? scale * sum_g / count : 0,
+                 b = training ? scale * inverse * inverse * sum_gx / count : 0;
+    return std::array{static_cast<T>(scale), static_cast<T>(a), static_cast<T>(b)};
   };
   if (s.spatial == 1) {
     const int64_t n = s.channels;
@@ -438,9 +368,9 @@ void Norms<T>::batch_norm_backward(const BatchNorm& s, bool training, const T* g
       f.column_products(g + first, x + first, s.batch, n, width, mean + first, sum_g, sum_gx);
       for (int64_t i = 0; i < width; ++i) {
         const auto k = finish(first + i, sum_g[i], sum_gx[i]);
-        scale[first + i] = k.scale;
-        a[first + i] = k.a;
-        b[first + i] = k.c;
+        scale[first + i] = k[0];
+        a[first + i] = k[1];
+        b[first + i] = k[2];
       }
     });
     if (!gx) return;
@@ -464,12 +394,11 @@ void Norms<T>::batch_norm_backward(const BatchNorm& s, bool training, const T* g
         sum_g += sums[0];
         sum_gx += sums[1];
       }
-      const auto k = finish(c, sum_g, sum_gx);
+      const auto [scale, a, k] = finish(c, sum_g, sum_gx);
       if (!gx) continue;
       for (int64_t b = s.batch; b-- > 0;) {
         const int64_t at = (b * s.channels + c) * s.spatial;
-        f.gradient(g + at, nullptr, x + at, s.spatial, mean[c], k.scale, k.a, k.c, gx + at,
-                   streamed);
+        f.gradient(g + at, nullptr, x + at, s.spatial, mean[c], scale, a, k, gx + at, streamed);
       }
     }
   });

@@ -23,11 +23,13 @@ struct BatchNorm {
 };
 
 template <class T> struct Norms {
-  static void row_norm(const RowNorm& s, const T* x, const T* weight, const T* bias, T* y, T* mean,
-                       T* rstd);
-  // gw and gb have groups * channels elements. Any of gx, gw, gb may be null.
-  static void row_norm_backward(const RowNorm& s, const T* g, const T* x, const T* mean,
-                                const T* rstd, const T* weight, T* gx, T* gw, T* gb);
+  // x, y and their gradients are of `dtype`: that of T, or for float one of half precision.
+  static void row_norm(const RowNorm& s, DType dtype, const void* x, const T* weight, const T* bias,
+                       void* y, T* mean, T* rstd);
+  // gw and gb, both or none, have groups * channels elements.
+  static void row_norm_backward(const RowNorm& s, DType dtype, const void* g, const void* x,
+                                const T* mean, const T* rstd, const T* weight, void* gx, T* gw,
+                                T* gb);
 
   // mean, biased variance and 1 / sqrt(variance + eps) of each channel over (batch, spatial), and x
   // normalised by them.
@@ -41,13 +43,5 @@ template <class T> struct Norms {
                                   const T* mean, const T* invstd, const T* weight, T* gx, T* gw,
                                   T* gb);
 };
-
-// Rows of float16 or bfloat16, some at a time converted in a cache; false where there is no such
-// way.
-void row_norm_halves(DType dtype, const RowNorm& s, const void* x, const float* weight,
-                     const float* bias, void* y, float* mean, float* rstd);
-bool row_norm_backward_halves(DType dtype, const RowNorm& s, const void* g, const void* x,
-                              const float* mean, const float* rstd, const float* weight, void* gx,
-                              float* gw, float* gb);
 
 }  // namespace taeda::cpu
