@@ -128,8 +128,8 @@ Tensor grid_sample_input(const Tensor& grad, const Tensor& grid, const Dims& siz
   return channels_first(gx, grad.dtype());
 }
 
-Tensor grid_sample_places(const Tensor& grad, const Tensor& self, const Tensor& grid,
-                          int64_t spatial, int64_t how, int64_t outside, bool corners) {
+Tensor grid_sample_grid(const Tensor& grad, const Tensor& self, const Tensor& grid, int64_t spatial,
+                        int64_t how, int64_t outside, bool corners) {
   const auto s = sampler(self.sizes(), grid, spatial, how, outside, corners);
   const DType compute = compute_dtype(grad.dtype(), "grid_sampler");
   if (!s.channels || s.how == cpu::Sampling::Nearest)
@@ -140,8 +140,8 @@ Tensor grid_sample_places(const Tensor& grad, const Tensor& self, const Tensor& 
                  g = prepared(grid, compute);
     visit_floating(compute, "grid_sampler", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::GridSample<T>::grid_sample_places(s, gy.data_as<T>(), x.data_as<T>(), g.data_as<T>(),
-                                             gg.data_as<T>());
+      cpu::GridSample<T>::grid_sample_grid(s, gy.data_as<T>(), x.data_as<T>(), g.data_as<T>(),
+                                           gg.data_as<T>());
     });
   }
   return finished(gg, grid.dtype());
@@ -324,7 +324,7 @@ const Define kOps[] = {
     {"_grid_sample_grid(grad: Tensor, self: Tensor, grid: Tensor, spatial: int, how: int, "
      "outside: int, corners: bool) -> Tensor",
      "The gradient of `_grid_sample` for its grid.",
-     kernel(grid_sample_places),
+     kernel(grid_sample_grid),
      {.forms = kFunction}},
 };
 

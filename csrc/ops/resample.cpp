@@ -64,10 +64,11 @@ Tensor run(const Tensor& self, const Resizing& r, bool transposed) {
       using T = typename decltype(tag)::type;
       std::vector<cpu::Taps<T>> dims;
       for (size_t d = 0; d < to.size(); ++d) {
-        dims.push_back(cpu::make_taps<T>(r.how, r.in[d], r.out[d], r.step[d], r.corners));
-        if (transposed) dims.back() = cpu::transposed(dims.back());
+        dims.push_back(cpu::Taps<T>::make(r.how, r.in[d], r.out[d], r.step[d], r.corners));
+        if (transposed) dims.back() = dims.back().transposed();
       }
-      cpu::resample<T>(outer, dims, channels_last ? sizes[1] : 1, x.data_as<T>(), y.data_as<T>());
+      cpu::Taps<T>::resample(outer, dims, channels_last ? sizes[1] : 1, x.data_as<T>(),
+                             y.data_as<T>());
     });
   }
   if (y.dtype() == self.dtype()) return y;

@@ -15,7 +15,7 @@ template <class T> const simd::GridLoops<T>& grid_loops() {
   return typed<T>(TAEDA_PICK(grid_kernels));
 }
 
-template <class T> Taps<T> taps_of(const Sampler& s, const T* grid, std::vector<T>* slopes) {
+template <class T> Taps<T> taps_of(const Sampler& s, const T* grid, std::vector<T>* derivatives) {
   const int64_t each = s.how == Sampling::Nearest ? 1 : s.how == Sampling::Linear ? 2 : 4;
   const auto most =
       static_cast<size_t>(s.points * (s.spatial == 2 ? each * each : each * each * each));
@@ -23,13 +23,13 @@ template <class T> Taps<T> taps_of(const Sampler& s, const T* grid, std::vector<
   taps.in = s.in[0] * s.in[1] * (s.spatial == 3 ? s.in[2] : 1);
   taps.out = s.points;
   taps.first.resize(static_cast<size_t>(s.points) + 1);
-  taps.place.resize(most);
+  taps.index.resize(most);
   taps.weight.resize(most);
-  if (slopes) slopes->resize(most * static_cast<size_t>(s.spatial));
-  const auto count = static_cast<size_t>(grid_loops<T>().taps(s, grid, taps.first.data(),
-                                                              taps.place.data(), taps.weight.data(),
-                                                              slopes ? slopes->data() : nullptr));
-  taps.place.resize(count);
+  if (derivatives) derivatives->resize(most * static_cast<size_t>(s.spatial));
+  const auto count = static_cast<size_t>(
+      grid_loops<T>().taps(s, grid, taps.first.data(), taps.index.data(), taps.weight.data(),
+                           derivatives ? derivatives->data() : nullptr));
+  taps.index.resize(count);
   taps.weight.resize(count);
   return taps;
 }
@@ -55,7 +55,7 @@ template <class T>
 void GridSample<T>::grid_sample(const Sampler& s, const T* x, const T* grid, T* y) {
   each_image(s, [&](int64_t i) {
     const Taps<T> taps = taps_of<T>(s, grid + i * s.points * s.spatial, nullptr);
-    apply_taps(taps, 1, s.channels, x + i * image_size(s), y + i * s.points * s.channels);
+    taps.apply(1, s.channels, x + i * image_size(s), y + i * s.points * s.channels);
   });
 }
 
@@ -81,10 +81,10 @@ void GridSample<T>::grid_sample_near(const Sampler& s, const T* x, const T* grid
     for (int64_t t = begin; t < end; ++t) {
       const int64_t i = t / parts, first = t % parts * part,
                     last = std::min(first + part, s.points);
-      const T *image = x + i * size, *places = grid + i * s.points * s.spatial;
+      const T *image = x + i * size, *grid_of = grid + i * s.points * s.spatial;
       T* to = y + i * s.points * s.channels;
       if (direct) {
-        loops.nearest(s, image, places, first, last, to);
+        loops.nearest(s, image, grid_of, first, last, to);
         continue;
       }
       if (t == begin || first == 0) {
@@ -93,7 +93,7 @@ void GridSample<T>::grid_sample_near(const Sampler& s, const T* x, const T* grid
         transpose(reinterpret_cast<char*>(rows.data()), width * item,
                   reinterpret_cast<const char*>(image), elements * item, s.channels, elements);
       }
-      loops.rows(s, rows.data(), width, places, first, last, sums.data());
+      loops.rows(s, rows.data(), width, grid_of, first, last, sums.data());
       transpose(reinterpret_cast<char*>(to + first), s.points * item,
                 reinterpret_cast<const char*>(sums.data()), width * item, last - first, s.channels);
     }
@@ -103,19 +103,19 @@ void GridSample<T>::grid_sample_near(const Sampler& s, const T* x, const T* grid
 template <class T>
 void GridSample<T>::grid_sample_input(const Sampler& s, const T* gy, const T* grid, T* gx) {
   each_image(s, [&](int64_t i) {
-    const Taps<T> taps = transposed(taps_of<T>(s, grid + i * s.points * s.spatial, nullptr));
-    apply_taps(taps, 1, s.channels, gy + i * s.points * s.channels, gx + i * image_size(s));
+    const Taps<T> taps = taps_of<T>(s, grid + i * s.points * s.spatial, nullptr).transposed();
+    taps.apply(1, s.channels, gy + i * s.points * s.channels, gx + i * image_size(s));
   });
 }
 
 template <class T>
-void GridSample<T>::grid_sample_places(const Sampler& s, const T* gy, const T* x, const T* grid,
-                                       T* ggrid) {
+void GridSample<T>::grid_sample_grid(const Sampler& s, const T* gy, const T* x, const T* grid,
+                                     T* ggrid) {
   each_image(s, [&](int64_t i) {
-    std::vector<T> slopes;
-    const Taps<T> taps = taps_of(s, grid + i * s.points * s.spatial, &slopes);
-    std::vector<T> products(taps.place.size());
-    multiply_taps(taps, s.channels, x + i * image_size(s), gy + i * s.points * s.channels,
+    std::vector<T> derivatives;
+    const Taps<T> taps = taps_of(s, grid + i * s.points * s.spatial, &derivatives);
+    std::vector<T> products(taps.index.size());
+    taps.multiply(s.channels, x + i * image_size(s), gy + i * s.points * s.channels,
                   products.data());
     T* g = ggrid + i * s.points * s.spatial;
     for (size_t p = 0; p < static_cast<size_t>(s.points); ++p, g += s.spatial) {
@@ -123,7 +123,8 @@ void GridSample<T>::grid_sample_places(const Sampler& s, const T* gy, const T* x
         T sum = 0;
         for (auto t = static_cast<size_t>(taps.first[p]);
              t < static_cast<size_t>(taps.first[p + 1]); ++t)
-          sum += products[t] * slopes[t * static_cast<size_t>(s.spatial) + static_cast<size_t>(d)];
+          sum += products[t] *
+                 derivatives[t * static_cast<size_t>(s.spatial) + static_cast<size_t>(d)];
         g[d] = sum;
       }
     }

@@ -1,4 +1,4 @@
-// Values of images at given places, and the gradients of that. Channels lie side by side.
+// Values of images at given points, and the gradients of that. Channels lie side by side.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,7 @@ template <class T> struct GridSample {
   static void grid_sample_near(const Sampler& s, const T* x, const T* grid, T* y);
   // The gradients of x and of the grid.
   static void grid_sample_input(const Sampler& s, const T* gy, const T* grid, T* gx);
-  static void grid_sample_places(const Sampler& s, const T* gy, const T* x, const T* grid,
-                                 T* ggrid);
+  static void grid_sample_grid(const Sampler& s, const T* gy, const T* x, const T* grid, T* ggrid);
 };
 
 }  // namespace taeda::cpu

@@ -23,152 +23,138 @@ template <class T> T cubic_weight(T distance, T a) {
   return 0;
 }
 
-template <class T> class Maker {
- public:
-  explicit Maker(int64_t in) { taps_.in = in; }
-
-  void begin() { taps_.first.push_back(static_cast<int64_t>(taps_.place.size())); }
-  void add(int64_t place, T weight) {
-    taps_.place.push_back(static_cast<int32_t>(std::clamp<int64_t>(place, 0, taps_.in - 1)));
-    taps_.weight.push_back(weight);
-  }
-  Taps<T> finish() {
-    taps_.out = static_cast<int64_t>(taps_.first.size());
-    begin();
-    arrange();
-    return std::move(taps_);
-  }
-
- private:
-  // The same once more, tap by tap, where every output has as many.
-  void arrange() {
-    const int64_t each = taps_.out ? taps_.first[1] : 0;
-    if (each != 1 && each != 2 && each != 4) return;
-    for (int64_t i = 0; i <= taps_.out; ++i) {
-      if (taps_.first[static_cast<size_t>(i)] != i * each) return;
-    }
-    taps_.each = each;
-    for (int64_t t = 0; t < each; ++t) {
-      for (int64_t i = 0; i < taps_.out; ++i) {
-        taps_.each_place.push_back(taps_.place[static_cast<size_t>(i * each + t)]);
-        taps_.each_weight.push_back(taps_.weight[static_cast<size_t>(i * each + t)]);
-      }
-    }
-  }
-  Taps<T> taps_;
-};
-
-// Over all inputs that the stretched kernel reaches from `center`; the weights have the sum 1.
-template <class T> void add_smooth(Maker<T>& made, bool cubic, int64_t in, T center, T stretch) {
-  const T reach = (cubic ? T(2) : T(1)) * stretch;
-  const auto low = static_cast<int64_t>(std::max(std::trunc(center - reach + T(0.5)), T(0)));
-  const auto high = static_cast<int64_t>(std::min(std::trunc(center + reach + T(0.5)), T(in)));
-  auto weight = [&](int64_t place) {
-    const T distance = std::abs((static_cast<T>(place) - center + T(0.5)) / stretch);
-    return cubic ? cubic_weight(distance, T(-0.5)) : std::max(1 - distance, T(0));
-  };
-  T total = 0;
-  for (int64_t p = low; p < high; ++p) total += weight(p);
-  for (int64_t p = low; p < high; ++p) made.add(p, weight(p) / total);
-}
-
-}  // namespace
-
-template <class T>
-Taps<T> make_taps(Resampling how, int64_t in, int64_t out, double step, bool corners) {
-  Maker<T> made(in);
-  const T apart = static_cast<T>(step);
-  for (int64_t i = 0; i < out; ++i) {
-    made.begin();
-    const T at = static_cast<T>(i), middle = (at + T(0.5)) * apart;
-    switch (how) {
-      case Resampling::Nearest:
-      case Resampling::NearestExact: {
-        const T place = std::floor(how == Resampling::Nearest ? at * apart : middle);
-        made.add(static_cast<int64_t>(std::min(place, static_cast<T>(in - 1))), 1);
-        break;
-      }
-      case Resampling::Linear: {
-        const T place = corners ? at * apart : std::max(middle - T(0.5), T(0));
-        const T low = std::min(std::floor(place), static_cast<T>(in - 1)), share = place - low;
-        made.add(static_cast<int64_t>(low), 1 - share);
-        made.add(static_cast<int64_t>(low) + 1, share);
-        break;
-      }
-      case Resampling::Cubic: {
-        const T place = corners ? at * apart : middle - T(0.5), low = std::floor(place);
-        for (int o = -1; o <= 2; ++o) {
-          const T distance = std::abs(place - (low + static_cast<T>(o)));
-          made.add(static_cast<int64_t>(low) + o, cubic_weight(distance, T(-0.75)));
-        }
-        break;
-      }
-      default: add_smooth(made, how == Resampling::CubicSmooth, in, middle, std::max(apart, T(1)));
-    }
-  }
-  return made.finish();
-}
-
-template <class T> Taps<T> transposed(const Taps<T>& taps) {
-  // Where the taps of each input begin, then one output after the other.
-  std::vector<int64_t> next(static_cast<size_t>(taps.in) + 1);
-  for (int32_t p : taps.place) ++next[static_cast<size_t>(p) + 1];
-  for (size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
-  Taps<T> back;
-  back.in = taps.out;
-  back.out = taps.in;
-  back.first = next;
-  back.place.resize(taps.place.size());
-  back.weight.resize(taps.place.size());
-  for (size_t i = 0; i + 1 < taps.first.size(); ++i) {
-    for (auto t = static_cast<size_t>(taps.first[i]); t < static_cast<size_t>(taps.first[i + 1]);
-         ++t) {
-      const auto to = static_cast<size_t>(next[static_cast<size_t>(taps.place[t])]++);
-      back.place[to] = static_cast<int32_t>(i);
-      back.weight[to] = taps.weight[t];
-    }
-  }
-  return back;
-}
-
-namespace {
-
 template <class T> simd::TapTable<T> table_of(const Taps<T>& taps) {
   return {taps.in,
           taps.out,
           taps.first.data(),
-          taps.place.data(),
+          taps.index.data(),
           taps.weight.data(),
           taps.each,
-          taps.each_place.data(),
+          taps.each_index.data(),
           taps.each_weight.data()};
 }
 
 }  // namespace
 
-template <class T>
-void apply_taps(const Taps<T>& taps, int64_t before, int64_t after, const T* x, T* y) {
-  const auto table = table_of(taps);
-  if (after == 1) {
-    parallel_for(before, std::max<int64_t>(1, kGrain / std::max<int64_t>(taps.out, 1)),
-                 [&](int64_t begin, int64_t end) { loops<T>().lines(table, begin, end, x, y); });
-  } else {
-    parallel_for(
-        before * taps.out, std::max<int64_t>(1, kGrain / after),
-        [&](int64_t begin, int64_t end) { loops<T>().rows(table, begin, end, after, x, y); });
+template <class T> void Taps<T>::add(int64_t input, T w) {
+  index.push_back(static_cast<int32_t>(std::clamp<int64_t>(input, 0, in - 1)));
+  weight.push_back(w);
+}
+
+// Over all inputs that the stretched kernel reaches from `center`; the weights have the sum 1.
+template <class T> void Taps<T>::add_smooth(bool cubic, T center, T stretch) {
+  const T reach = (cubic ? T(2) : T(1)) * stretch, end = static_cast<T>(in);
+  const auto low = static_cast<int64_t>(std::max(std::trunc(center - reach + T(0.5)), T(0)));
+  const auto high = static_cast<int64_t>(std::min(std::trunc(center + reach + T(0.5)), end));
+  auto weight_of = [&](int64_t input) {
+    const T distance = std::abs((static_cast<T>(input) - center + T(0.5)) / stretch);
+    return cubic ? cubic_weight(distance, T(-0.5)) : std::max(1 - distance, T(0));
+  };
+  T total = 0;
+  for (int64_t i = low; i < high; ++i) total += weight_of(i);
+  for (int64_t i = low; i < high; ++i) add(i, weight_of(i) / total);
+}
+
+// The same taps once more, tap by tap, where every output has as many.
+template <class T> void Taps<T>::arrange() {
+  const int64_t count = out ? first[1] : 0;
+  if (count != 1 && count != 2 && count != 4) return;
+  for (int64_t i = 0; i <= out; ++i) {
+    if (first[static_cast<size_t>(i)] != i * count) return;
+  }
+  each = count;
+  for (int64_t t = 0; t < count; ++t) {
+    for (int64_t i = 0; i < out; ++i) {
+      each_index.push_back(index[static_cast<size_t>(i * count + t)]);
+      each_weight.push_back(weight[static_cast<size_t>(i * count + t)]);
+    }
   }
 }
 
 template <class T>
-void multiply_taps(const Taps<T>& taps, int64_t after, const T* x, const T* g, T* products) {
-  const auto table = table_of(taps);
-  parallel_for(taps.out, std::max<int64_t>(1, kGrain / after), [&](int64_t begin, int64_t end) {
+Taps<T> Taps<T>::make(Resampling how, int64_t in, int64_t out, double step, bool corners) {
+  Taps<T> taps;
+  taps.in = in;
+  taps.out = out;
+  const T apart = static_cast<T>(step);
+  for (int64_t i = 0; i < out; ++i) {
+    taps.first.push_back(std::ssize(taps.index));
+    const T at = static_cast<T>(i), middle = (at + T(0.5)) * apart;
+    switch (how) {
+      case Resampling::Nearest:
+      case Resampling::NearestExact: {
+        const T input = std::floor(how == Resampling::Nearest ? at * apart : middle);
+        taps.add(static_cast<int64_t>(std::min(input, static_cast<T>(in - 1))), 1);
+        break;
+      }
+      case Resampling::Linear: {
+        const T from = corners ? at * apart : std::max(middle - T(0.5), T(0));
+        const T low = std::min(std::floor(from), static_cast<T>(in - 1)), share = from - low;
+        taps.add(static_cast<int64_t>(low), 1 - share);
+        taps.add(static_cast<int64_t>(low) + 1, share);
+        break;
+      }
+      case Resampling::Cubic: {
+        const T from = corners ? at * apart : middle - T(0.5), low = std::floor(from);
+        for (int o = -1; o <= 2; ++o) {
+          const T distance = std::abs(from - (low + static_cast<T>(o)));
+          taps.add(static_cast<int64_t>(low) + o, cubic_weight(distance, T(-0.75)));
+        }
+        break;
+      }
+      default: taps.add_smooth(how == Resampling::CubicSmooth, middle, std::max(apart, T(1)));
+    }
+  }
+  taps.first.push_back(std::ssize(taps.index));
+  taps.arrange();
+  return taps;
+}
+
+template <class T> Taps<T> Taps<T>::transposed() const {
+  // Where the taps of each input begin, then one output after the other.
+  std::vector<int64_t> next(static_cast<size_t>(in) + 1);
+  for (int32_t i : index) ++next[static_cast<size_t>(i) + 1];
+  for (size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
+  Taps<T> back;
+  back.in = out;
+  back.out = in;
+  back.first = next;
+  back.index.resize(index.size());
+  back.weight.resize(index.size());
+  for (size_t i = 0; i + 1 < first.size(); ++i) {
+    for (auto t = static_cast<size_t>(first[i]); t < static_cast<size_t>(first[i + 1]); ++t) {
+      const auto to = static_cast<size_t>(next[static_cast<size_t>(index[t])]++);
+      back.index[to] = static_cast<int32_t>(i);
+      back.weight[to] = weight[t];
+    }
+  }
+  return back;
+}
+
+template <class T> void Taps<T>::apply(int64_t before, int64_t after, const T* x, T* y) const {
+  const auto table = table_of(*this);
+  const bool lines = after == 1;
+  const int64_t work = lines ? out : after;
+  parallel_for(lines ? before : before * out,
+               std::max<int64_t>(1, kGrain / std::max<int64_t>(work, 1)),
+               [&](int64_t begin, int64_t end) {
+                 if (lines) loops<T>().lines(table, begin, end, x, y);
+                 else loops<T>().rows(table, begin, end, after, x, y);
+               });
+}
+
+template <class T>
+void Taps<T>::multiply(int64_t after, const T* x, const T* g, T* products) const {
+  const auto table = table_of(*this);
+  parallel_for(out, std::max<int64_t>(1, kGrain / after), [&](int64_t begin, int64_t end) {
     loops<T>().products(table, begin, end, after, x, g, products);
   });
 }
 
 template <class T>
-void resample(int64_t outer, const std::vector<Taps<T>>& dims, int64_t inner, const T* x, T* y) {
+void Taps<T>::resample(int64_t outer, const std::vector<Taps>& dims, int64_t inner, const T* x,
+                       T* y) {
+  if (dims.size() == 1) return dims[0].apply(outer, inner, x, y);  // all planes at once
   // Dimensions that shrink come first, and those that grow begin with the innermost: so most sums
   // are made of whole rows.
   std::vector<size_t> order;
@@ -189,7 +175,7 @@ void resample(int64_t outer, const std::vector<Taps<T>>& dims, int64_t inner, co
     largest = std::max(largest, size);
   }
   auto planes = [&](int64_t begin, int64_t end) {
-    const Scratch<T> between(dims.size() > 1 ? 2 * largest : 0);
+    const Scratch<T> between(2 * largest);
     for (int64_t p = begin; p < end; ++p) {
       const T* from = x + p * plane_in;
       std::vector<int64_t> sizes;
@@ -201,30 +187,17 @@ void resample(int64_t outer, const std::vector<Taps<T>>& dims, int64_t inner, co
         for (size_t i = d + 1; i < dims.size(); ++i) after *= sizes[i];
         T* to = s + 1 == order.size() ? y + p * plane_out
                                       : between.data() + static_cast<int64_t>(s % 2) * largest;
-        apply_taps(dims[d], before, after, from, to);
+        dims[d].apply(before, after, from, to);
         sizes[d] = dims[d].out;
         from = to;
       }
     }
   };
-  if (dims.size() == 1) {  // all planes at once
-    apply_taps(dims[0], outer, inner, x, y);
-  } else if (outer < 16) {
-    planes(0, outer);
-  } else {
-    parallel_for(outer, std::max<int64_t>(1, kGrain / std::max<int64_t>(largest, 1)), planes);
-  }
+  if (outer < 16) planes(0, outer);
+  else parallel_for(outer, std::max<int64_t>(1, kGrain / std::max<int64_t>(largest, 1)), planes);
 }
 
-template Taps<float> make_taps(Resampling, int64_t, int64_t, double, bool);
-template Taps<double> make_taps(Resampling, int64_t, int64_t, double, bool);
-template Taps<float> transposed(const Taps<float>&);
-template Taps<double> transposed(const Taps<double>&);
-template void apply_taps(const Taps<float>&, int64_t, int64_t, const float*, float*);
-template void apply_taps(const Taps<double>&, int64_t, int64_t, const double*, double*);
-template void multiply_taps(const Taps<float>&, int64_t, const float*, const float*, float*);
-template void multiply_taps(const Taps<double>&, int64_t, const double*, const double*, double*);
-template void resample(int64_t, const std::vector<Taps<float>>&, int64_t, const float*, float*);
-template void resample(int64_t, const std::vector<Taps<double>>&, int64_t, const double*, double*);
+template struct Taps<float>;
+template struct Taps<double>;
 
 }  // namespace taeda::cpu

@@ -34,6 +34,6 @@ template <class T> constexpr CtcLoops<T> kLoops{step<T>, through<T>, differences
 
 }  // namespace
 
-extern constinit const CtcKernels ctc_kernels = {kLoops<float>, kLoops<double>};
+extern constinit const ForFloats<CtcLoops> ctc_kernels = {kLoops<float>, kLoops<double>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

@@ -1,9 +1,7 @@
 // Sums of probabilities, given as logarithms, along the states of an alignment.
 #pragma once
 
-#include <cstdint>
-
-#include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/nn/simd/loops.h"
 
 namespace taeda::cpu::simd {
 
@@ -17,11 +15,6 @@ template <class T> struct CtcLoops {
   void (*differences)(const T* p, const T* sum, T loss, T scale, int64_t n, T* to);
 };
 
-struct CtcKernels {
-  CtcLoops<float> f32;
-  CtcLoops<double> f64;
-};
-
-TAEDA_TABLES_UP_TO_V3(CtcKernels, ctc_kernels)
+TAEDA_TABLES_UP_TO_V3(ForFloats<CtcLoops>, ctc_kernels)
 
 }  // namespace taeda::cpu::simd

@@ -80,6 +80,6 @@ constexpr DistanceLoops<T> kLoops{row<T, false>, row<T, true>, from_products<T>,
 
 }  // namespace
 
-extern constinit const DistanceKernels distance_kernels = {kLoops<float>, kLoops<double>};
+extern constinit const ForFloats<DistanceLoops> distance_kernels = {kLoops<float>, kLoops<double>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

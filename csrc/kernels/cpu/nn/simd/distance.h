@@ -1,9 +1,7 @@
 // Distances between one row and many.
 #pragma once
 
-#include <cstdint>
-
-#include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/nn/simd/loops.h"
 
 namespace taeda::cpu::simd {
 
@@ -20,11 +18,6 @@ template <class T> struct DistanceLoops {
   void (*signs)(const T* g, const T* a, const T* b, int64_t n, int64_t k, T* sum);
 };
 
-struct DistanceKernels {
-  DistanceLoops<float> f32;
-  DistanceLoops<double> f64;
-};
-
-TAEDA_TABLES_UP_TO_V3(DistanceKernels, distance_kernels)
+TAEDA_TABLES_UP_TO_V3(ForFloats<DistanceLoops>, distance_kernels)
 
 }  // namespace taeda::cpu::simd

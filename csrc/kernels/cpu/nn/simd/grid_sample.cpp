@@ -19,7 +19,7 @@ constexpr int kPoints = 16;
 // and the derivatives of these by the coordinate.
 template <class T> struct Axis {
   int32_t offset[4][kPoints];
-  T weight[4][kPoints], slope[4][kPoints];
+  T weight[4][kPoints], derivative[4][kPoints];
 };
 
 // As many integers as a register holds elements.
@@ -50,8 +50,8 @@ template <class T, Outside How> FN Vec<T> bring_inside(Vec<T> at, Vec<T>& speed,
     const T low = side.corners ? T(0) : T(-0.5);
     const T span = static_cast<T>(side.corners ? side.size - 1 : side.size);
     if (span == 0) return speed = V{};
-    const V past = at < low ? low - at : at - low, turns = floor_of<T>(past / span),
-            rest = past - turns * span, half = turns * T(0.5);
+    const V past = at < low ? low - at : at - low, reflections = floor_of<T>(past / span),
+            rest = past - reflections * span, half = reflections * T(0.5);
     const auto odd = floor_of<T>(half) != half;
     speed = (at < low) ^ odd ? -speed : speed;
     at = (odd ? span - rest : rest) + low;
@@ -68,14 +68,14 @@ template <class V> FN V cubic_weight(V d, bool inner) {
   const T a = T(-0.75);
   return inner ? ((a + 2) * d - (a + 3)) * d * d + 1 : ((d - 5) * d + 8) * d * a - 4 * a;
 }
-template <class V> FN V cubic_slope(V d, bool inner) {
+template <class V> FN V cubic_derivative(V d, bool inner) {
   using T = ElementOf<V>;
   const T a = T(-0.75);
   return inner ? (3 * (a + 2) * d - 2 * (a + 3)) * d : ((3 * d - 10) * d + 8) * a;
 }
 
 // One step of the index is `apart` elements.
-template <bool Slopes, class T, Sampling How, Outside Beyond>
+template <bool Derivatives, class T, Sampling How, Outside Beyond>
 FN void axis_of(Side side, int64_t apart, const T* coordinate, Axis<T>& axis) {
   using V = Vec<T>;
   const T count = static_cast<T>(side.size), last = count - 1;
@@ -87,48 +87,48 @@ FN void axis_of(Side side, int64_t apart, const T* coordinate, Axis<T>& axis) {
     if constexpr (How != Sampling::Cubic) at = bring_inside<T, Beyond>(at, speed, side);
     const V low = How == Sampling::Nearest ? round_of<T>(at) : floor_of<T>(at);
     for (int o = 0; o < kEach<How>; ++o) {
-      V place = low, weight = V{} + 1, slope{};
+      V position = low, weight = V{} + 1, derivative{};
       if constexpr (How == Sampling::Linear) {
-        place += static_cast<T>(o);
+        position += static_cast<T>(o);
         weight = o == 0 ? low + 1 - at : at - low;
-        slope = o == 0 ? -speed : speed;
+        derivative = o == 0 ? -speed : speed;
       } else if constexpr (How == Sampling::Cubic) {
-        place += static_cast<T>(o - 1);
+        position += static_cast<T>(o - 1);
         const bool inner = o == 1 || o == 2;
-        const V d = o < 2 ? at - place : place - at;
+        const V d = o < 2 ? at - position : position - at;
         weight = cubic_weight(d, inner);
-        slope = cubic_slope(d, inner) * (o < 2 ? speed : -speed);
+        derivative = cubic_derivative(d, inner) * (o < 2 ? speed : -speed);
         V unused{};
-        place = bring_inside<T, Beyond>(place, unused, side);
+        position = bring_inside<T, Beyond>(position, unused, side);
       }
-      V near = place >= 0 ? place : V{};
+      V near = position >= 0 ? position : V{};
       near = near <= last ? near : V{} + last;
-      const auto outside = near != place;
+      const auto outside = near != position;
       store(axis.offset[o] + p, convert<int32_t>(near) * step | convert<int32_t>(outside));
       store(axis.weight[o] + p, weight);
-      if constexpr (Slopes) store(axis.slope[o] + p, slope);
+      if constexpr (Derivatives) store(axis.derivative[o] + p, derivative);
     }
   }
 }
 
-template <bool Slopes, class T, Sampling How>
+template <bool Derivatives, class T, Sampling How>
 void axis_of(const Sampler& s, int64_t size, int64_t apart, const T* coordinate, Axis<T>& axis) {
   const Side side{size, s.corners};
   switch (s.outside) {
     case Outside::Zeros:
-      return axis_of<Slopes, T, How, Outside::Zeros>(side, apart, coordinate, axis);
+      return axis_of<Derivatives, T, How, Outside::Zeros>(side, apart, coordinate, axis);
     case Outside::Border:
-      return axis_of<Slopes, T, How, Outside::Border>(side, apart, coordinate, axis);
+      return axis_of<Derivatives, T, How, Outside::Border>(side, apart, coordinate, axis);
     case Outside::Reflection:
-      return axis_of<Slopes, T, How, Outside::Reflection>(side, apart, coordinate, axis);
+      return axis_of<Derivatives, T, How, Outside::Reflection>(side, apart, coordinate, axis);
   }
 }
 
 // What `many` points read: tap t of point p is at [t][p].
-template <class T, Sampling How, int Spatial, bool Slopes = false> struct Block {
+template <class T, Sampling How, int Spatial, bool Derivatives = false> struct Block {
   static constexpr int kEach = TAEDA_ISA::kEach<How>;
   Axis<T> axes[Spatial];  // the slowest dimension first
-  int32_t place[kTaps<How, Spatial>][kPoints];
+  int32_t index[kTaps<How, Spatial>][kPoints];
   T weight[kTaps<How, Spatial>][kPoints];
 
   // What lies outside has no weight, and is at `nothing`.
@@ -141,7 +141,7 @@ template <class T, Sampling How, int Spatial, bool Slopes = false> struct Block 
     }
     int64_t apart = width;
     for (int d = Spatial - 1; d >= 0; --d) {
-      axis_of<Slopes, T, How>(s, s.in[d], apart, coordinate[d], axes[d]);
+      axis_of<Derivatives, T, How>(s, s.in[d], apart, coordinate[d], axes[d]);
       apart *= s.in[d];
     }
     for (int t = 0; t < kTaps<How, Spatial>; ++t) {
@@ -155,7 +155,7 @@ template <class T, Sampling How, int Spatial, bool Slopes = false> struct Block 
           w *= load(axes[d].weight[tap_of(t, d)] + p);
         }
         const Indices<T> outside = sign < 0;
-        store(place[t] + p, outside ? broadcast<Indices<T>>(nothing) : at);
+        store(index[t] + p, outside ? broadcast<Indices<T>>(nothing) : at);
         store(weight[t] + p, (Mask)convert<ElementOf<Mask>>(outside) ? V{} : w);
       }
     }
@@ -166,10 +166,10 @@ template <class T, Sampling How, int Spatial, bool Slopes = false> struct Block 
     return t % kEach;
   }
   // The derivative of a weight by the coordinate of dimension d.
-  T slope(int t, int p, int d) const {
+  T derivative(int t, int p, int d) const {
     T product = 1;
     for (int k = 0; k < Spatial; ++k)
-      product *= (k == d ? axes[k].slope : axes[k].weight)[tap_of(t, k)][p];
+      product *= (k == d ? axes[k].derivative : axes[k].weight)[tap_of(t, k)][p];
     return product;
   }
 };
@@ -178,74 +178,6 @@ template <class T, Sampling How, int Spatial, bool Slopes = false> struct Block 
 template <class F> FN void each_block(int64_t begin, int64_t end, F&& f) {
   for (int64_t first = begin; first < end; first += kPoints)
     f(first, static_cast<int>(end - first < kPoints ? end - first : kPoints));
-}
-
-template <class T, Sampling How, int Spatial>
-int64_t taps_by(const Sampler& s, const T* grid, int64_t* first, int32_t* place, T* weight,
-                T* slopes) {
-  Block<T, How, Spatial, true> block;
-  int64_t n = 0;
-  first[0] = 0;
-  each_block(0, s.points, [&](int64_t begin, int many) {
-    block.read(s, grid + begin * Spatial, many, 1, -1);
-    for (int p = 0; p < many; ++p) {
-      for (int t = 0; t < kTaps<How, Spatial>; ++t) {
-        if (block.place[t][p] < 0) continue;
-        place[n] = block.place[t][p];
-        weight[n] = block.weight[t][p];
-        for (int d = 0; slopes && d < Spatial; ++d)
-          slopes[n * Spatial + d] = block.slope(t, p, Spatial - 1 - d);
-        ++n;
-      }
-      first[begin + p + 1] = n;
-    }
-  });
-  return n;
-}
-
-// N channels of one point.
-template <int64_t N, int Taps, class T>
-FN void sum_channels(const T* x, const int32_t (*place)[kPoints], const T (*weight)[kPoints], int p,
-                     T* y) {
-  Vec<T, N> sum{};
-  for (int t = 0; t < Taps; ++t) sum += load<N>(x + place[t][p]) * broadcast_to<T, N>(weight[t][p]);
-  store(y, sum);
-}
-
-template <class T, Sampling How, int Spatial>
-void rows_by(const Sampler& s, const T* x, int64_t width, const T* grid, int64_t begin, int64_t end,
-             T* y) {
-  constexpr int taps = kTaps<How, Spatial>;
-  constexpr int64_t small = 16 / sizeof(T), large = kLanes<T>;
-  int64_t elements = width;
-  for (int d = 0; d < Spatial; ++d) elements *= s.in[d];
-  Block<T, How, Spatial> block;
-  each_block(begin, end, [&](int64_t first, int many) {
-    block.read(s, grid + first * Spatial, many, width, static_cast<int32_t>(elements));
-    for (int p = 0; p < many; ++p, y += width) {
-      int64_t c = 0;
-      for (; c + large <= width; c += large)
-        sum_channels<large, taps>(x + c, block.place, block.weight, p, y + c);
-      for (; c < width; c += small)
-        sum_channels<small, taps>(x + c, block.place, block.weight, p, y + c);
-    }
-  });
-}
-
-template <class T, int Spatial>
-void nearest_by(const Sampler& s, const T* x, const T* grid, int64_t begin, int64_t end, T* y) {
-  int64_t step = 1;
-  for (int d = 0; d < Spatial; ++d) step *= s.in[d];
-  Block<T, Sampling::Nearest, Spatial> block;
-  each_block(begin, end, [&](int64_t first, int many) {
-    block.read(s, grid + first * Spatial, many, 1, -1);
-    const int32_t* place = block.place[0];
-    for (int64_t c = 0; c < s.channels; ++c) {
-      const T* plane = x + c * step;
-      T* to = y + c * s.points + first;
-      for (int p = 0; p < many; ++p) to[p] = place[p] < 0 ? T(0) : plane[place[p]];
-    }
-  });
 }
 
 // f.template operator()<How, Spatial>()
@@ -260,29 +192,85 @@ template <class F> FN auto visit(const Sampler& s, F&& f) {
 }
 
 template <class T>
-int64_t taps(const Sampler& s, const T* grid, int64_t* first, int32_t* place, T* weight,
-             T* slopes) {
-  return visit(s, [&]<Sampling How, int Spatial>() {
-    return taps_by<T, How, Spatial>(s, grid, first, place, weight, slopes);
+int64_t taps(const Sampler& s, const T* grid, int64_t* first, int32_t* index, T* weight,
+             T* derivatives) {
+  int64_t n = 0;
+  first[0] = 0;
+  visit(s, [&]<Sampling How, int Spatial>() {
+    Block<T, How, Spatial, true> block;
+    each_block(0, s.points, [&](int64_t begin, int many) {
+      block.read(s, grid + begin * Spatial, many, 1, -1);
+      for (int p = 0; p < many; ++p) {
+        for (int t = 0; t < kTaps<How, Spatial>; ++t) {
+          if (block.index[t][p] < 0) continue;
+          index[n] = block.index[t][p];
+          weight[n] = block.weight[t][p];
+          for (int d = 0; derivatives && d < Spatial; ++d)
+            derivatives[n * Spatial + d] = block.derivative(t, p, Spatial - 1 - d);
+          ++n;
+        }
+        first[begin + p + 1] = n;
+      }
+    });
   });
+  return n;
 }
+
+// N channels of one point.
+template <int64_t N, int Taps, class T>
+FN void sum_channels(const T* x, const int32_t (*index)[kPoints], const T (*weight)[kPoints], int p,
+                     T* y) {
+  Vec<T, N> sum{};
+  for (int t = 0; t < Taps; ++t) sum += load<N>(x + index[t][p]) * broadcast_to<T, N>(weight[t][p]);
+  store(y, sum);
+}
+
 template <class T>
 void rows(const Sampler& s, const T* x, int64_t width, const T* grid, int64_t begin, int64_t end,
           T* y) {
+  constexpr int64_t small = 16 / sizeof(T), large = kLanes<T>;
+  int64_t elements = width;
+  for (int d = 0; d < s.spatial; ++d) elements *= s.in[d];
   visit(s, [&]<Sampling How, int Spatial>() {
-    rows_by<T, How, Spatial>(s, x, width, grid, begin, end, y);
+    constexpr int taps = kTaps<How, Spatial>;
+    Block<T, How, Spatial> block;
+    each_block(begin, end, [&](int64_t first, int many) {
+      block.read(s, grid + first * Spatial, many, width, static_cast<int32_t>(elements));
+      for (int p = 0; p < many; ++p, y += width) {
+        int64_t c = 0;
+        for (; c + large <= width; c += large)
+          sum_channels<large, taps>(x + c, block.index, block.weight, p, y + c);
+        for (; c < width; c += small)
+          sum_channels<small, taps>(x + c, block.index, block.weight, p, y + c);
+      }
+    });
   });
 }
+
 template <class T>
 void nearest(const Sampler& s, const T* x, const T* grid, int64_t begin, int64_t end, T* y) {
-  if (s.spatial == 2) nearest_by<T, 2>(s, x, grid, begin, end, y);
-  else nearest_by<T, 3>(s, x, grid, begin, end, y);
+  int64_t volume = 1;
+  for (int d = 0; d < s.spatial; ++d) volume *= s.in[d];
+  const auto run = [&]<int Spatial>() {
+    Block<T, Sampling::Nearest, Spatial> block;
+    each_block(begin, end, [&](int64_t first, int many) {
+      block.read(s, grid + first * Spatial, many, 1, -1);
+      const int32_t* index = block.index[0];
+      for (int64_t c = 0; c < s.channels; ++c) {
+        const T* plane = x + c * volume;
+        T* to = y + c * s.points + first;
+        for (int p = 0; p < many; ++p) to[p] = index[p] < 0 ? T(0) : plane[index[p]];
+      }
+    });
+  };
+  if (s.spatial == 2) run.template operator()<2>();
+  else run.template operator()<3>();
 }
 
 template <class T> constexpr GridLoops<T> kLoops{taps<T>, rows<T>, nearest<T>};
 
 }  // namespace
 
-extern const GridKernels grid_kernels{kLoops<float>, kLoops<double>};
+extern const ForFloats<GridLoops> grid_kernels{kLoops<float>, kLoops<double>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

@@ -1,17 +1,17 @@
-// What each place of a grid reads of an image.
+// What each point of a grid reads of an image.
 #pragma once
 
 #include "kernels/cpu/nn/grid_sample.h"
-#include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/nn/simd/loops.h"
 
 namespace taeda::cpu::simd {
 
-// The taps of all points of one image: those of point p are first[p] to first[p + 1]. `slopes`, if
-// any, gets the derivatives of each tap's weight, in the order of the grid's coordinates. Returns
-// how many taps there are.
+// The taps of all points of one image: those of point p are first[p] to first[p + 1].
+// `derivatives`, if any, gets the derivatives of each tap's weight, in the order of the grid's
+// coordinates. Rereflections how many taps there are.
 template <class T>
-using GridTaps = int64_t (*)(const Sampler& s, const T* grid, int64_t* first, int32_t* place,
-                             T* weight, T* slopes);
+using GridTaps = int64_t (*)(const Sampler& s, const T* grid, int64_t* first, int32_t* index,
+                             T* weight, T* derivatives);
 
 // Rows of channels of one image, `width` elements apart, a whole number of 16-byte pieces, and
 // after them a row of zeros: weighted sums of them for the points [begin, end), to rows as wide.
@@ -29,11 +29,6 @@ template <class T> struct GridLoops {
   GridNearest<T> nearest;
 };
 
-struct GridKernels {
-  GridLoops<float> f32;
-  GridLoops<double> f64;
-};
-
-TAEDA_TABLES_UP_TO_V3(GridKernels, grid_kernels)
+TAEDA_TABLES_UP_TO_V3(ForFloats<GridLoops>, grid_kernels)
 
 }  // namespace taeda::cpu::simd

@@ -197,6 +197,6 @@ constexpr NormLoops<T> norm_loops = {
 
 }  // namespace
 
-extern constinit const NormKernels norm_kernels = {norm_loops<float>, norm_loops<double>};
+extern constinit const ForFloats<NormLoops> norm_kernels = {norm_loops<float>, norm_loops<double>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

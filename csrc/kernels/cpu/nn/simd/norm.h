@@ -1,9 +1,7 @@
 // Inner loops of the normalisations. Blocks of terms are summed in T, the blocks in double.
 #pragma once
 
-#include <cstdint>
-
-#include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/nn/simd/loops.h"
 
 namespace taeda::cpu::simd {
 
@@ -46,11 +44,6 @@ template <class T> struct NormLoops {
                           const T* mean, const T* scale, const T* a, const T* c, T* gx);
 };
 
-struct NormKernels {
-  NormLoops<float> f32;
-  NormLoops<double> f64;
-};
-
-TAEDA_TABLES(NormKernels, norm_kernels)
+TAEDA_TABLES(ForFloats<NormLoops>, norm_kernels)
 
 }  // namespace taeda::cpu::simd

@@ -6,11 +6,11 @@ namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
 template <class T, int K>
-FN void sum_rows(const int32_t* place, const T* weight, int64_t n, const T* x, T* y) {
+FN void sum_rows(const int32_t* index, const T* weight, int64_t n, const T* x, T* y) {
   const T* from[K];
   T w[K];
   for (int t = 0; t < K; ++t) {
-    from[t] = x + place[t] * n;
+    from[t] = x + index[t] * n;
     w[t] = weight[t];
   }
 #pragma GCC ivdep
@@ -22,11 +22,11 @@ FN void sum_rows(const int32_t* place, const T* weight, int64_t n, const T* x, T
 }
 
 template <class T>
-FN void sum_many_rows(int64_t many, const int32_t* place, const T* weight, int64_t n, const T* x,
+FN void sum_many_rows(int64_t many, const int32_t* index, const T* weight, int64_t n, const T* x,
                       T* y) {
   for (int64_t c = 0; c < n; ++c) y[c] = 0;
   for (int64_t t = 0; t < many; ++t) {
-    const T* from = x + place[t] * n;
+    const T* from = x + index[t] * n;
     const T w = weight[t];
 #pragma GCC ivdep
     for (int64_t c = 0; c < n; ++c) y[c] += from[c] * w;
@@ -40,14 +40,14 @@ void rows(const TapTable<T>& taps, int64_t begin, int64_t end, int64_t n, const 
   y += begin * n;
   for (int64_t r = begin; r < end; ++r, y += n) {
     const int64_t at = taps.first[i], many = taps.first[i + 1] - at;
-    const int32_t* place = taps.place + at;
+    const int32_t* index = taps.index + at;
     const T* weight = taps.weight + at;
     switch (many) {
-      case 1: sum_rows<T, 1>(place, weight, n, x, y); break;
-      case 2: sum_rows<T, 2>(place, weight, n, x, y); break;
-      case 3: sum_rows<T, 3>(place, weight, n, x, y); break;
-      case 4: sum_rows<T, 4>(place, weight, n, x, y); break;
-      default: sum_many_rows(many, place, weight, n, x, y);
+      case 1: sum_rows<T, 1>(index, weight, n, x, y); break;
+      case 2: sum_rows<T, 2>(index, weight, n, x, y); break;
+      case 3: sum_rows<T, 3>(index, weight, n, x, y); break;
+      case 4: sum_rows<T, 4>(index, weight, n, x, y); break;
+      default: sum_many_rows(many, index, weight, n, x, y);
     }
     if (++i == taps.out) {
       i = 0;
@@ -58,17 +58,17 @@ void rows(const TapTable<T>& taps, int64_t begin, int64_t end, int64_t n, const 
 
 template <class T, int K> FN void sum_line(const TapTable<T>& taps, const T* x, T* y) {
   const int64_t out = taps.out;
-  const int32_t* place = taps.each_place;
+  const int32_t* index = taps.each_index;
   const T* weight = taps.each_weight;
   int64_t i = 0;
   for (; i + kLanes<T> <= out; i += kLanes<T>) {
     Vec<T> sum{};
-    for (int t = 0; t < K; ++t) sum += gather(x, place + t * out + i) * load(weight + t * out + i);
+    for (int t = 0; t < K; ++t) sum += gather(x, index + t * out + i) * load(weight + t * out + i);
     store(y + i, sum);
   }
   for (; i < out; ++i) {
     T sum = 0;
-    for (int t = 0; t < K; ++t) sum += x[place[t * out + i]] * weight[t * out + i];
+    for (int t = 0; t < K; ++t) sum += x[index[t * out + i]] * weight[t * out + i];
     y[i] = sum;
   }
 }
@@ -86,7 +86,7 @@ void lines(const TapTable<T>& taps, int64_t begin, int64_t end, const T* x, T* y
         for (int64_t i = 0; i < taps.out; ++i) {
           T sum = 0;
           for (int64_t t = taps.first[i]; t < taps.first[i + 1]; ++t)
-            sum += x[taps.place[t]] * taps.weight[t];
+            sum += x[taps.index[t]] * taps.weight[t];
           y[i] = sum;
         }
     }
@@ -100,7 +100,7 @@ void products(const TapTable<T>& taps, int64_t begin, int64_t end, int64_t n, co
   for (int64_t i = begin; i < end; ++i) {
     const T* a = g + i * n;
     for (int64_t t = taps.first[i]; t < taps.first[i + 1]; ++t) {
-      const T* b = x + taps.place[t] * n;
+      const T* b = x + taps.index[t] * n;
       Vec<T> total{};
       int64_t c = 0;
       for (; c + kLanes<T> <= n; c += kLanes<T>) total += load(a + c) * load(b + c);
@@ -112,7 +112,7 @@ void products(const TapTable<T>& taps, int64_t begin, int64_t end, int64_t n, co
 
 }  // namespace
 
-extern const ResampleKernels resample_kernels{{rows<float>, lines<float>, products<float>},
-                                              {rows<double>, lines<double>, products<double>}};
+extern const ForFloats<ResampleLoops> resample_kernels{
+    {rows<float>, lines<float>, products<float>}, {rows<double>, lines<double>, products<double>}};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

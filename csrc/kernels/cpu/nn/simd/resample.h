@@ -1,22 +1,20 @@
 // Sums of few weighted elements along one dimension.
 #pragma once
 
-#include <cstdint>
-
-#include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/nn/simd/loops.h"
 
 namespace taeda::cpu::simd {
 
-// Output i is the sum of weight[t] * x[place[t]] for first[i] <= t < first[i + 1]. Where every
+// Output i is the sum of weight[t] * x[index[t]] for first[i] <= t < first[i + 1]. Where every
 // output has the same number of taps, `each` of them (1, 2 or 4), the further arrays hold tap t of
 // output i at [t * out + i].
 template <class T> struct TapTable {
   int64_t in, out;
   const int64_t* first;
-  const int32_t* place;
+  const int32_t* index;
   const T* weight;
   int64_t each;
-  const int32_t* each_place;
+  const int32_t* each_index;
   const T* each_weight;
 };
 
@@ -31,11 +29,6 @@ template <class T> struct ResampleLoops {
                    const T* g, T* sum);
 };
 
-struct ResampleKernels {
-  ResampleLoops<float> f32;
-  ResampleLoops<double> f64;
-};
-
-TAEDA_TABLES_UP_TO_V3(ResampleKernels, resample_kernels)
+TAEDA_TABLES_UP_TO_V3(ForFloats<ResampleLoops>, resample_kernels)
 
 }  // namespace taeda::cpu::simd

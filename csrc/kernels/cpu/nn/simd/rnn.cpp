@@ -123,6 +123,6 @@ constexpr RnnLoops<T> loops = {elman<T>,         lstm<T>,         gru<T>,       
 
 }  // namespace
 
-extern constinit const RnnKernels rnn_kernels = {loops<float>, loops<double>};
+extern constinit const ForFloats<RnnLoops> rnn_kernels = {loops<float>, loops<double>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

@@ -1,9 +1,7 @@
 // Loops over one row of a recurrent cell.
 #pragma once
 
-#include <cstdint>
-
-#include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/nn/simd/loops.h"
 
 namespace taeda::cpu::simd {
 
@@ -21,11 +19,6 @@ template <class T> struct RnnLoops {
   void (*lstm_output)(int64_t n, const T* acts, const T* c, T* h);
 };
 
-struct RnnKernels {
-  RnnLoops<float> f32;
-  RnnLoops<double> f64;
-};
-
-TAEDA_TABLES(RnnKernels, rnn_kernels)
+TAEDA_TABLES(ForFloats<RnnLoops>, rnn_kernels)
 
 }  // namespace taeda::cpu::simd

@@ -228,7 +228,7 @@ constexpr SoftmaxLoops<T> softmax_loops = {
 
 }  // namespace
 
-extern constinit const SoftmaxKernels softmax_kernels = {softmax_loops<float>,
-                                                         softmax_loops<double>};
+extern constinit const ForFloats<SoftmaxLoops> softmax_kernels = {softmax_loops<float>,
+                                                                  softmax_loops<double>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

@@ -2,9 +2,7 @@
 // blocks in double.
 #pragma once
 
-#include <cstdint>
-
-#include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/nn/simd/loops.h"
 
 namespace taeda::cpu::simd {
 
@@ -34,11 +32,6 @@ template <class T> struct SoftmaxLoops {
                          bool streamed);
 };
 
-struct SoftmaxKernels {
-  SoftmaxLoops<float> f32;
-  SoftmaxLoops<double> f64;
-};
-
-TAEDA_TABLES(SoftmaxKernels, softmax_kernels)
+TAEDA_TABLES(ForFloats<SoftmaxLoops>, softmax_kernels)
 
 }  // namespace taeda::cpu::simd
