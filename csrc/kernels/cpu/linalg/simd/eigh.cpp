@@ -225,32 +225,28 @@ template <class T> T normalize(int64_t n, T* d, T* e) {
   return scale;
 }
 
-// Eigenvalues times scale in ascending order, and their vectors, each times its sign, in a, whose
-// columns are lda apart. q is lost.
+// Eigenvalues times scale in ascending order, and their vectors, each times its sign, in a. q is
+// lost.
 template <class T>
-void store_in_order(int64_t n, T scale, T* d, T* signs, T* q, int64_t ld, T* a, int64_t lda) {
+void store_in_order(int64_t n, T scale, T* d, T* signs, T* q, int64_t ld, T* a) {
   for (int64_t to = 0; to < n; ++to) {
     int64_t least = to;
     for (int64_t c = to + 1; c < n; ++c) least = d[c] < d[least] ? c : least;
     const T value = d[least], sign = signs[least];
     T *const from = q + least * ld, *const there = q + to * ld;
-    for (int64_t r = 0; r < n; ++r) a[to * lda + r] = sign * from[r];
+    for (int64_t r = 0; r < n; ++r) a[to * n + r] = sign * from[r];
     if (least != to) __builtin_memcpy(from, there, n * sizeof(T));
     d[least] = d[to], signs[least] = signs[to];
     d[to] = value * scale, signs[to] = sign;
   }
 }
 
-template <class T> T* set_identity(int64_t n, const Work<T>& work) {
-  __builtin_memset(work.q, 0, work.ld * (n + kColumns) * sizeof(T));
-  for (int64_t c = 0; c < n; ++c) work.q[c * (work.ld + 1)] = 1;
-  return work.q;
-}
-
 template <class T> bool vectors(int64_t n, T* d, T* e, T* a, T* memory) {
   const Work<T> work(n, memory);
   const int64_t ld = work.ld;
-  T *const q = set_identity(n, work), *const beside = work.v, *const signs = work.w;
+  T *const q = work.q, *const beside = work.v, *const signs = work.w;
+  __builtin_memset(q, 0, ld * (n + kColumns) * sizeof(T));
+  for (int64_t c = 0; c < n; ++c) q[c * (ld + 1)] = 1;
   for (int64_t j = n - 1; j-- > 0;)
     reflect_columns(block_down(j + 1), ld, work.tau[j], work.x + j * ld, j + 1, n, q, ld);
   const T scale = normalize(n, d, e);
@@ -259,21 +255,11 @@ template <class T> bool vectors(int64_t n, T* d, T* e, T* a, T* memory) {
   of_cuts.keep(q);
   if (!Rotations<T>{n, ld, d, e, q}.run()) return false;
   of_cuts.find(q, beside, signs);
-  store_in_order(n, scale, d, signs, q, ld, a, n);
+  store_in_order(n, scale, d, signs, q, ld, a);
   return true;
 }
 
-template <class T> bool of_tridiagonal(int64_t n, T* d, T* e, T* a, int64_t lda, T* memory) {
-  const Work<T> work(n, memory);
-  T *const q = set_identity(n, work), *const signs = work.w;
-  const T scale = normalize(n, d, e);
-  if (!Rotations<T>{n, work.ld, d, e, q}.run()) return false;
-  for (int64_t i = 0; i < n; ++i) signs[i] = 1;
-  store_in_order(n, scale, d, signs, q, work.ld, a, lda);
-  return true;
-}
-
-template <class T> constexpr EighLoops<T> eigh_loops{tridiagonal<T>, vectors<T>, of_tridiagonal<T>};
+template <class T> constexpr EighLoops<T> eigh_loops{tridiagonal<T>, vectors<T>};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // Eigenvalues and eigenvectors of one symmetric matrix that fits a near cache. Small matrices of a
-// batch are diagonalized together (batched.h), large ones by divide and conquer (lapack_eigh.cpp).
+// batch are diagonalized together (batched.h), large ones by LAPACK (lapack_eigh.cpp).
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,6 @@ template <class T> struct EighLoops {
   // From there the eigenvalues, ascending, into d, and eigenvectors into a. Returns false, with a
   // as it was, where the iteration does not converge.
   bool (*vectors)(int64_t n, T* d, T* e, T* a, T* work);
-  // The same for the tridiagonal matrix itself, with any signs; the columns of a are lda apart.
-  bool (*of_tridiagonal)(int64_t n, T* d, T* e, T* a, int64_t lda, T* work);
 };
 
 struct EighKernels {
