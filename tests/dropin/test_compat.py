@@ -242,17 +242,13 @@ def test_accelerator_and_distributed():
     assert taeda.accelerator.current_accelerator() is None
     with pytest.raises(RuntimeError, match="no accelerator"):
         taeda.accelerator.synchronize()
-    assert not taeda.distributed.is_available() and not taeda.distributed.is_initialized()
-    assert not hasattr(taeda.distributed, "init_process_group")
-    for name in ("all_reduce", "barrier", "get_rank", "get_world_size", "broadcast"):
+    assert taeda.distributed.is_available() and not taeda.distributed.is_initialized()
+    for name in ("barrier", "get_rank", "get_world_size"):
         with pytest.raises(ValueError, match="has not been initialized"):
             getattr(taeda.distributed, name)()
-    assert taeda.distributed.Backend("GLOO") == taeda.distributed.Backend.GLOO == "gloo"
-    assert not taeda.distributed.is_backend_available("gloo")
     assert taeda.distributed.group.WORLD is None
-    for make in (taeda.distributed.ProcessGroup, taeda.distributed.tensor.DTensor):
-        with pytest.raises(RuntimeError, match="no groups"):
-            make()
+    with pytest.raises(RuntimeError, match="one process"):
+        taeda.distributed.tensor.DTensor()
 
 
 def test_backends():
@@ -388,7 +384,7 @@ def test_distributed_sampler(size):
 
 
 def test_distributed_sampler_must_be_told():
-    with pytest.raises(ValueError, match="num_replicas and rank"):
+    with pytest.raises(ValueError, match="has not been initialized"):
         DistributedSampler(range(3))
     with pytest.raises(ValueError, match="Invalid rank 3"):
         DistributedSampler(range(3), 3, 3)

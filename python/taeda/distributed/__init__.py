@@ -1,88 +1,32 @@
-"""Whether processes can work together: not in this build.
+"""Groups of processes, of which each has one member here: this process.
 
-Questions are answered as in a process without a group. What needs a group raises ValueError, as it
-does in PyTorch where ``init_process_group`` has not been called; that function is missing here.
+Programs for several processes run in one: they make their group, and whatever its processes do
+together gives the result that it has among one. A group of more is refused.
 
->>> import taeda
->>> taeda.distributed.is_available(), taeda.distributed.is_initialized()
-(False, False)
+>>> import taeda.distributed as dist
+>>> dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+>>> parts = [taeda.zeros(2)]
+>>> dist.all_gather(parts, taeda.ones(2))
+>>> parts
+[tensor([1., 1.])]
+>>> dist.destroy_process_group()
 """
 
 from __future__ import annotations
 
-from ._group import (
-    OPERATIONS,
-    Backend,
-    GroupMember,
-    ProcessGroup,
-    ReduceOp,
-    group,
-)
+import importlib
+import importlib.util
+from typing import Any
 
-globals().update(OPERATIONS)
+from . import distributed_c10d
+from .device_mesh import DeviceMesh, init_device_mesh
+from .distributed_c10d import *
 
-__all__ = [
-    *OPERATIONS,
-    "Backend",
-    "GroupMember",
-    "ProcessGroup",
-    "ReduceOp",
-    "group",
-    "is_available",
-    "is_backend_available",
-    "is_gloo_available",
-    "is_initialized",
-    "is_mpi_available",
-    "is_nccl_available",
-    "is_torchelastic_launched",
-    "is_ucc_available",
-    "is_xccl_available",
-]
+__all__ = [*distributed_c10d.__all__, "DeviceMesh", "init_device_mesh"]
 
 
-def is_available() -> bool:
-    """Whether this build has distributed training: no."""
-    return False
-
-
-def is_initialized() -> bool:
-    """Whether a group of processes has been set up: no."""
-    return False
-
-
-def is_backend_available(backend: str) -> bool:
-    """Whether a means of communication can be used: none can."""
-    Backend(backend)
-    return False
-
-
-def is_gloo_available() -> bool:
-    """Whether Gloo can be used: no."""
-    return False
-
-
-def is_mpi_available() -> bool:
-    """Whether MPI can be used: no."""
-    return False
-
-
-def is_nccl_available() -> bool:
-    """Whether NCCL can be used: no."""
-    return False
-
-
-def is_ucc_available() -> bool:
-    """Whether UCC can be used: no."""
-    return False
-
-
-def is_xccl_available() -> bool:
-    """Whether XCCL can be used: no."""
-    return False
-
-
-def is_torchelastic_launched() -> bool:
-    """Whether an elastic launcher started this process, which leaves a mark in its environment."""
-    import os
-
-    return os.environ.get("TORCHELASTIC_RUN_ID") is not None
+def __getattr__(name: str) -> Any:
+    full = f"taeda.distributed.{name}"
+    if not name.startswith("_") and importlib.util.find_spec(full) is not None:
+        return importlib.import_module(full)
+    raise AttributeError(f"module 'taeda.distributed' has no attribute {name!r}")

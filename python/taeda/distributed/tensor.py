@@ -10,10 +10,8 @@ __all__ = ["DTensor"]
 
 
 class DTensor(Tensor):
-    """A tensor of which each process has a part. None can be made: there are no groups here."""
+    """A tensor of which each process has a part. None can be made: groups have one process."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
         """Refuse, with RuntimeError."""
-        raise RuntimeError(
-            "DTensor: this build has no groups of processes (distributed.is_available() is False)"
-        )
+        raise RuntimeError("DTensor: groups have one process, which has all of each tensor")

@@ -273,10 +273,7 @@ class SyncBatchNorm(_BatchNorm):
     Args:
         num_features, eps, momentum, affine, track_running_stats, device, dtype, bias: as for
             `BatchNorm1d`.
-        process_group: must be None: there is one process.
-
-    Raises:
-        ValueError: `process_group` is something else.
+        process_group: the processes, all by default; a group has one.
     """
 
     def __init__(
@@ -286,16 +283,12 @@ class SyncBatchNorm(_BatchNorm):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        process_group: None = None,
+        process_group: Any = None,
         device: Any = None,
         dtype: Any = None,
         *,
         bias: bool = True,
     ) -> None:
-        if process_group is not None:
-            raise ValueError(
-                f"SyncBatchNorm: process_group must be None (one process), got {process_group!r}"
-            )
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
@@ -308,12 +301,12 @@ class SyncBatchNorm(_BatchNorm):
             )
 
     @classmethod
-    def convert_sync_batchnorm(cls, module: Module, process_group: None = None) -> Module:
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
         """Replace the batch normalisations in a module, and return it, or what replaces it.
 
         Args:
             module: a module; those below it are replaced in place.
-            process_group: must be None: there is one process.
+            process_group: the processes, all by default; a group has one.
         """
         converted = module
         if isinstance(module, _BatchNorm):

@@ -24,16 +24,16 @@ class DistributedSampler(Sampler[int]):
 
     Args:
         dataset: a dataset with a length.
-        num_replicas: how many processes share it. There is no process group here to ask, so it must
-            be given.
-        rank: which of them this is, from 0; must be given.
+        num_replicas: how many processes share it: by default those of the group.
+        rank: which of them this is, from 0: by default its number in the group.
         shuffle: a new random order for each epoch, as told by ``set_epoch``.
         seed: of that order; the same in all processes.
         drop_last: leave out what does not divide evenly. False repeats indices from the start, so
             that all replicas have equally many.
 
     Raises:
-        ValueError: ``num_replicas`` or ``rank`` is missing, or ``rank`` out of range.
+        ValueError: ``num_replicas`` or ``rank`` is missing and there is no group, or ``rank`` is
+            out of range.
 
     >>> from taeda.utils.data.distributed import DistributedSampler
     >>> list(DistributedSampler(range(10), num_replicas=3, rank=1, shuffle=False))
@@ -50,10 +50,10 @@ class DistributedSampler(Sampler[int]):
         drop_last: bool = False,
     ) -> None:
         if num_replicas is None or rank is None:
-            raise ValueError(
-                "DistributedSampler: the default process group has not been initialized (taeda has "
-                "none), so num_replicas and rank must both be given"
-            )
+            from taeda import distributed
+
+            num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
+            rank = distributed.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueError(
                 f"DistributedSampler: Invalid rank {rank}, rank should be in the interval "

@@ -1,0 +1,5 @@
+"""What processes with unequal numbers of batches do: `join`."""
+
+from . import join
+
+__all__ = ["join"]

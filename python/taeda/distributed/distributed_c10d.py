@@ -1,0 +1,127 @@
+"""Groups of processes, and what they do together: the names of ``taeda.distributed``."""
+
+from __future__ import annotations
+
+from . import _collectives, _errors, _stores
+from ._collectives import *  # noqa: F403
+from ._errors import *  # noqa: F403
+from ._group import (
+    Backend,
+    BackendConfig,
+    DebugLevel,
+    GroupMember,
+    ProcessGroup,
+    ReduceOp,
+    default_pg_timeout,
+    destroy_process_group,
+    get_backend,
+    get_backend_config,
+    get_debug_level,
+    get_default_backend_for_device,
+    get_global_rank,
+    get_group_rank,
+    get_node_local_rank,
+    get_pg_count,
+    get_process_group_ranks,
+    get_rank,
+    get_world_size,
+    group,
+    init_process_group,
+    is_initialized,
+    is_torchelastic_launched,
+    new_group,
+    new_subgroups,
+    new_subgroups_by_enumeration,
+    register_rendezvous_handler,
+    set_debug_level,
+    set_debug_level_from_env,
+)
+from ._group import _world as _get_default_group  # noqa: F401
+from ._stores import *  # noqa: F403
+
+__all__ = [
+    *_collectives.__all__,
+    *_errors.__all__,
+    *_stores.__all__,
+    "Backend",
+    "BackendConfig",
+    "DebugLevel",
+    "GroupMember",
+    "ProcessGroup",
+    "ReduceOp",
+    "default_pg_timeout",
+    "destroy_process_group",
+    "get_backend",
+    "get_backend_config",
+    "get_debug_level",
+    "get_default_backend_for_device",
+    "get_global_rank",
+    "get_group_rank",
+    "get_node_local_rank",
+    "get_pg_count",
+    "get_process_group_ranks",
+    "get_rank",
+    "get_world_size",
+    "group",
+    "init_process_group",
+    "is_available",
+    "is_backend_available",
+    "is_gloo_available",
+    "is_initialized",
+    "is_mpi_available",
+    "is_nccl_available",
+    "is_torchelastic_launched",
+    "is_ucc_available",
+    "is_xccl_available",
+    "new_group",
+    "new_subgroups",
+    "new_subgroups_by_enumeration",
+    "reduce_op",
+    "register_rendezvous_handler",
+    "set_debug_level",
+    "set_debug_level_from_env",
+]
+
+
+class reduce_op:
+    """The names of `ReduceOp` in an older place."""
+
+    SUM = ReduceOp.SUM
+    PRODUCT = ReduceOp.PRODUCT
+    MIN = ReduceOp.MIN
+    MAX = ReduceOp.MAX
+
+
+def is_available() -> bool:
+    """Whether this build has groups of processes: yes, of one."""
+    return True
+
+
+def is_backend_available(backend: str) -> bool:
+    """Whether a means of communication can be used: Gloo can."""
+    return Backend(backend) == Backend.GLOO
+
+
+def is_gloo_available() -> bool:
+    """Whether Gloo can be used: yes, among one process."""
+    return True
+
+
+def is_mpi_available() -> bool:
+    """Whether MPI can be used: no."""
+    return False
+
+
+def is_nccl_available() -> bool:
+    """Whether NCCL can be used: no."""
+    return False
+
+
+def is_ucc_available() -> bool:
+    """Whether UCC can be used: no."""
+    return False
+
+
+def is_xccl_available() -> bool:
+    """Whether XCCL can be used: no."""
+    return False

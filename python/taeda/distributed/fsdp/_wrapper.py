@@ -1,0 +1,303 @@
+"""`FullyShardedDataParallel`: a wrapper that divides parameters among processes; one has all."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import taeda
+from taeda.distributed._group import _known
+from taeda.nn.module import Module
+
+from ._settings import (
+    BackwardPrefetch,
+    CPUOffload,
+    FullOptimStateDictConfig,
+    FullStateDictConfig,
+    LocalOptimStateDictConfig,
+    LocalStateDictConfig,
+    MixedPrecision,
+    OptimStateDictConfig,
+    ShardedOptimStateDictConfig,
+    ShardedStateDictConfig,
+    ShardingStrategy,
+    StateDictConfig,
+    StateDictSettings,
+    StateDictType,
+)
+
+if TYPE_CHECKING:
+    from taeda import Tensor
+    from taeda.optim import Optimizer
+
+__all__ = ["FullyShardedDataParallel"]
+
+_NAME = "_fsdp_wrapped_module."
+_DEFAULTS: dict[StateDictType, tuple[Any, Any]] = {
+    StateDictType.FULL_STATE_DICT: (FullStateDictConfig, FullOptimStateDictConfig),
+    StateDictType.LOCAL_STATE_DICT: (LocalStateDictConfig, LocalOptimStateDictConfig),
+    StateDictType.SHARDED_STATE_DICT: (ShardedStateDictConfig, ShardedOptimStateDictConfig),
+}
+
+
+class FullyShardedDataParallel(Module):
+    """A module whose parameters are divided among processes.
+
+    A group has one process, which has all: parameters stay the module's own (as with
+    ``use_orig_params=True``), and what says how to divide and to gather chooses nothing. Modules
+    below are not wrapped one by one.
+
+    Args:
+        module: what is trained. Its ``state_dict`` has the same keys as without the wrapper.
+        process_group: the processes; all by default.
+        sharding_strategy: what would be divided.
+        cpu_offload: whether parameters are kept in the CPU's memory, where they are.
+        auto_wrap_policy: which modules below would be gathered one by one.
+        backward_prefetch: when parameters would be gathered in backward.
+        mixed_precision: must not ask for other dtypes.
+        ignored_modules: modules that would not be divided.
+        param_init_fn: called with each module that has parameters on the meta device, to give them
+            memory; ``to_empty`` and ``reset_parameters`` by default.
+        device_id: the device, the CPU.
+        sync_module_states: whether processes would agree on parameters.
+        forward_prefetch: when parameters would be gathered in forward.
+        limit_all_gathers: whether few would be gathered at once.
+        use_orig_params: whether parameters keep their names and shapes; they do.
+        ignored_states: parameters that would not be divided.
+        device_mesh: the group as a grid, in place of ``process_group``.
+
+    Raises:
+        ValueError: there is no group.
+        NotImplementedError: ``mixed_precision`` asks for another dtype.
+        RuntimeError: ``device_id`` is no CPU.
+
+    >>> import taeda.distributed as dist
+    >>> dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+    >>> model = dist.fsdp.FullyShardedDataParallel(taeda.nn.Linear(3, 2))
+    >>> list(model.state_dict())
+    ['weight', 'bias']
+    >>> dist.destroy_process_group()
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        process_group: Any = None,
+        sharding_strategy: ShardingStrategy | None = None,
+        cpu_offload: CPUOffload | None = None,
+        auto_wrap_policy: Any = None,
+        backward_prefetch: BackwardPrefetch | None = BackwardPrefetch.BACKWARD_PRE,
+        mixed_precision: MixedPrecision | None = None,
+        ignored_modules: Iterable[Module] | None = None,
+        param_init_fn: Callable[[Module], None] | None = None,
+        device_id: Any = None,
+        sync_module_states: bool = False,
+        forward_prefetch: bool = False,
+        limit_all_gathers: bool = True,
+        use_orig_params: bool = False,
+        ignored_states: Iterable[Any] | None = None,
+        device_mesh: Any = None,
+    ) -> None:
+        super().__init__()
+        if device_mesh is not None:
+            process_group = device_mesh.get_group(0)
+        for group in process_group if isinstance(process_group, tuple) else (process_group,):
+            self.process_group = _known(group)
+        wanted = mixed_precision or MixedPrecision()
+        if (wanted.param_dtype, wanted.reduce_dtype, wanted.buffer_dtype) != (None, None, None):
+            raise NotImplementedError(
+                f"FullyShardedDataParallel: dtypes of {wanted} are not supported; use autocast"
+            )
+        if device_id is not None and taeda.device(device_id).type != "cpu":
+            raise RuntimeError(f"FullyShardedDataParallel: there is no device {device_id}")
+        _materialise(module, param_init_fn)
+        self.sharding_strategy = sharding_strategy or ShardingStrategy.NO_SHARD
+        self._fsdp_wrapped_module = module
+        self._settings = _settings_of(StateDictType.FULL_STATE_DICT, None, None)
+        self._register_state_dict_hook(_without_prefix)
+        self._register_load_state_dict_pre_hook(_with_prefix)
+
+    @property
+    def module(self) -> Module:
+        """What is trained."""
+        return self._fsdp_wrapped_module
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self._fsdp_wrapped_module(*args, **kwargs)
+
+    def check_is_root(self) -> bool:
+        """Whether this is not inside of another one."""
+        return True
+
+    @staticmethod
+    def fsdp_modules(module: Module, root_only: bool = False) -> list[FullyShardedDataParallel]:
+        """All of them that are in a module."""
+        found = [m for m in module.modules() if isinstance(m, FullyShardedDataParallel)]
+        return found[:1] if root_only else found
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Within the block gradients are not exchanged, as they are not outside of it."""
+        yield
+
+    @staticmethod
+    @contextlib.contextmanager
+    def summon_full_params(
+        module: Module,
+        recurse: bool = True,
+        writeback: bool = True,
+        rank0_only: bool = False,
+        offload_to_cpu: bool = False,
+        with_grads: bool = False,
+    ) -> Iterator[None]:
+        """Within the block all parameters are here, as they always are.
+
+        Args:
+            module: a module.
+            recurse: also for those below.
+            writeback: keep changes; without it, parameters get their values back.
+            rank0_only: for the first process alone, which this is.
+            offload_to_cpu: keep them in the CPU's memory.
+            with_grads: also gradients.
+        """
+        before = [] if writeback else [(p, p.detach().clone()) for p in module.parameters()]
+        try:
+            yield
+        finally:
+            with taeda.no_grad():
+                for p, value in before:
+                    p.copy_(value)
+
+    def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> Tensor:
+        """`nn.utils.clip_grad_norm_` of all parameters; the norm before."""
+        return taeda.nn.utils.clip_grad_norm_(self.parameters(), max_norm, norm_type)
+
+    # ---- saving ----
+
+    @staticmethod
+    def set_state_dict_type(
+        module: Module,
+        state_dict_type: StateDictType,
+        state_dict_config: StateDictConfig | None = None,
+        optim_state_dict_config: OptimStateDictConfig | None = None,
+    ) -> StateDictSettings:
+        """Say what ``state_dict`` holds: all kinds are the same among one process.
+
+        Returns:
+            The settings before.
+        """
+        before = FullyShardedDataParallel.get_state_dict_type(module)
+        made = _settings_of(state_dict_type, state_dict_config, optim_state_dict_config)
+        for each in FullyShardedDataParallel.fsdp_modules(module):
+            each._settings = made
+        return before
+
+    @staticmethod
+    def get_state_dict_type(module: Module) -> StateDictSettings:
+        """What `set_state_dict_type` has been told."""
+        found = FullyShardedDataParallel.fsdp_modules(module, root_only=True)
+        if not found:
+            raise RuntimeError("there is no FullyShardedDataParallel in the module")
+        return found[0]._settings
+
+    @staticmethod
+    @contextlib.contextmanager
+    def state_dict_type(
+        module: Module,
+        state_dict_type: StateDictType,
+        state_dict_config: StateDictConfig | None = None,
+        optim_state_dict_config: OptimStateDictConfig | None = None,
+    ) -> Iterator[None]:
+        """`set_state_dict_type` within the block."""
+        before = FullyShardedDataParallel.set_state_dict_type(
+            module, state_dict_type, state_dict_config, optim_state_dict_config
+        )
+        try:
+            yield
+        finally:
+            for each in FullyShardedDataParallel.fsdp_modules(module):
+                each._settings = before
+
+    @staticmethod
+    def optim_state_dict(
+        model: Module,
+        optim: Optimizer,
+        optim_state_dict: dict[str, Any] | None = None,
+        group: Any = None,
+    ) -> dict[str, Any]:
+        """An optimizer's state by the names of parameters.
+
+        Args:
+            model: whose parameters the optimizer has.
+            optim: the optimizer.
+            optim_state_dict: a state of it, in place of its present one.
+            group: the processes.
+        """
+        from taeda.distributed.checkpoint.state_dict import _by_name
+
+        return _by_name(model, optim, optim_state_dict)
+
+    @staticmethod
+    def optim_state_dict_to_load(
+        model: Module,
+        optim: Optimizer,
+        optim_state_dict: dict[str, Any],
+        is_named_optimizer: bool = False,
+        load_directly: bool = False,
+        group: Any = None,
+    ) -> dict[str, Any]:
+        """What ``optim.load_state_dict`` takes, of a state by the names of parameters.
+
+        Args:
+            model: whose parameters the optimizer has.
+            optim: the optimizer.
+            optim_state_dict: what `optim_state_dict` has returned.
+            is_named_optimizer: whether the optimizer takes names itself.
+            load_directly: also load it.
+            group: the processes.
+        """
+        from taeda.distributed.checkpoint.state_dict import _by_number
+
+        if is_named_optimizer:
+            return optim_state_dict
+        made = _by_number(model, optim, optim_state_dict, strict=True)
+        if load_directly:
+            optim.load_state_dict(made)
+        return made
+
+
+def _settings_of(
+    kind: StateDictType,
+    config: StateDictConfig | None,
+    optim_config: OptimStateDictConfig | None,
+) -> StateDictSettings:
+    model, optim = _DEFAULTS[kind]
+    config = model() if config is None else config
+    optim_config = optim() if optim_config is None else optim_config
+    for given, expected in ((config, model), (optim_config, optim)):
+        if type(given) is not expected:
+            raise RuntimeError(f"Expected a {expected.__name__} for {kind}, got {given}")
+    return StateDictSettings(kind, config, optim_config)
+
+
+def _materialise(module: Module, param_init_fn: Callable[[Module], None] | None) -> None:
+    for each in module.modules():
+        if not any(t.is_meta for t in (*each.parameters(recurse=False), *each.buffers(False))):
+            continue
+        if param_init_fn is not None:
+            param_init_fn(each)
+        else:
+            each.to_empty(device="cpu", recurse=False)
+            each.reset_parameters()  # type: ignore[attr-defined]
+
+
+def _without_prefix(module: Module, state: dict[str, Any], prefix: str, metadata: Any) -> None:
+    for key in [k for k in state if k.startswith(prefix + _NAME)]:
+        state[prefix + key[len(prefix + _NAME) :]] = state.pop(key)
+
+
+def _with_prefix(state: dict[str, Any], prefix: str, *others: Any) -> None:
+    for key in [k for k in state if k.startswith(prefix)]:
+        if not key.startswith(prefix + _NAME):
+            state[prefix + _NAME + key[len(prefix) :]] = state.pop(key)
