@@ -33,6 +33,7 @@ from taeda import library as library
 from taeda import linalg as linalg
 from taeda import masked as masked
 from taeda import mps as mps
+from taeda import mtia as mtia
 from taeda import multiprocessing as multiprocessing
 from taeda import nn as nn
 from taeda import onnx as onnx

@@ -20,9 +20,10 @@ SUBMODULES = frozenset({
     "__config__", "__future__", "accelerator", "amp", "ao", "array_api", "autograd", "backends",
     "compat", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func",
     "functional", "futures", "fx", "hub", "insight", "jit", "library", "linalg", "masked",
-    "mps", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler",
-    "quasirandom", "random", "safetensors", "serialization", "signal", "sklearn", "sparse",
-    "special", "storage", "testing", "training", "types", "utils", "version", "xpu",
+    "monitor", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "ops", "optim",
+    "overrides", "profiler", "quasirandom", "random", "safetensors", "serialization", "signal",
+    "sklearn", "sparse", "special", "storage", "testing", "torch_version", "training", "types",
+    "utils", "version", "xpu",
 })  # fmt: skip
 
 _NN_FUNCTIONS = (

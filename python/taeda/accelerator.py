@@ -9,13 +9,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from taeda._absent import classes, functions
+
 if TYPE_CHECKING:
     from typing import NoReturn
 
     import taeda
 
+_REST: dict[str, Any] = functions(
+    "accelerator",
+    "",
+    "empty_cache empty_host_cache get_device_capability get_memory_info max_memory_allocated "
+    "max_memory_reserved memory_allocated memory_reserved memory_stats "
+    "reset_accumulated_memory_stats reset_peak_memory_stats set_stream",
+    RuntimeError,
+    "there is no accelerator in this build of taeda",
+)
+_REST |= classes("accelerator", "Graph", "there is no accelerator in this build of taeda")
+globals().update(_REST)
+
 __all__ = [
+    *_REST,
     "current_accelerator",
+    "current_device_idx",
+    "device_index",
+    "set_device_idx",
     "current_device_index",
     "current_stream",
     "device_count",
@@ -64,3 +82,21 @@ def current_stream(device: Any = None) -> Any:
 def synchronize(device: Any = None) -> None:
     """Wait for a device; RuntimeError, as there is none."""
     _none(f"synchronize({device!r})")
+
+
+current_device_idx = current_device_index
+set_device_idx = set_device_index
+
+
+class device_index:
+    """The index of the device that a ``with`` block works on; None leaves it as it is."""
+
+    def __init__(self, device: int | None, /) -> None:
+        self.idx = device
+
+    def __enter__(self) -> None:
+        if self.idx is not None:
+            _none(f"device_index({self.idx})")
+
+    def __exit__(self, *exc_info: object) -> None:
+        return None

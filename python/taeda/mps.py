@@ -7,12 +7,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from taeda._absent import classes, functions
 
 if TYPE_CHECKING:
     from typing import NoReturn
 
+_REST: dict[str, Any] = functions(
+    "mps",
+    "",
+    "get_rng_state set_per_process_memory_fraction set_rng_state",
+    RuntimeError,
+    "there is no MPS backend in this build of taeda",
+)
+_REST |= classes("mps", "Event", "there is no MPS backend in this build of taeda")
+globals().update(_REST)
+
 __all__ = [
+    *_REST,
     "current_allocated_memory",
     "device_count",
     "driver_allocated_memory",

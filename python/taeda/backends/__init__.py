@@ -13,9 +13,35 @@ and choose nothing.
 import contextlib
 from collections.abc import Iterator
 
-from . import cpu, cuda, cudnn, mkl, mkldnn, mps, openmp, opt_einsum, quantized
+from . import (
+    cpu,
+    cuda,
+    cudnn,
+    cusparselt,
+    mha,
+    mkl,
+    mkldnn,
+    mps,
+    nnpack,
+    openmp,
+    opt_einsum,
+    quantized,
+)
 
-__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized"]
+__all__ = [
+    "cpu",
+    "cuda",
+    "cudnn",
+    "cusparselt",
+    "mha",
+    "mkl",
+    "mkldnn",
+    "mps",
+    "nnpack",
+    "openmp",
+    "opt_einsum",
+    "quantized",
+]
 
 
 @contextlib.contextmanager

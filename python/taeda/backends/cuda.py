@@ -5,20 +5,92 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 __all__ = [
+    "SDPAParams",
+    "allow_fp16_bf16_reduction_math_sdp",
+    "can_use_cudnn_attention",
+    "can_use_efficient_attention",
+    "can_use_flash_attention",
     "cudnn_sdp_enabled",
     "enable_cudnn_sdp",
     "enable_flash_sdp",
     "enable_math_sdp",
     "enable_mem_efficient_sdp",
     "flash_sdp_enabled",
+    "fp16_bf16_reduction_math_sdp_allowed",
     "is_built",
+    "is_ck_sdpa_available",
+    "is_flash_attention_available",
     "math_sdp_enabled",
     "matmul",
     "mem_efficient_sdp_enabled",
     "sdp_kernel",
 ]
+
+
+def is_flash_attention_available() -> bool:
+    """Whether this build has flash attention for GPUs: no."""
+    return False
+
+
+def is_ck_sdpa_available() -> bool:
+    """Whether this build has attention by composable kernels, for AMD's GPUs: no."""
+    return False
+
+
+class SDPAParams(NamedTuple):
+    """What attention is computed of, to ask which implementation can."""
+
+    query: Any
+    key: Any
+    value: Any
+    attn_mask: Any
+    dropout: float
+    is_causal: bool
+    enable_gqa: bool
+
+
+def _can_use(params: SDPAParams, debug: bool) -> bool:
+    if not isinstance(params, SDPAParams):
+        raise TypeError(f"expected SDPAParams, got {type(params).__name__}")
+    if debug:
+        warnings.warn(
+            "taeda has no GPU, so that no implementation for GPUs can be used", stacklevel=3
+        )
+    return False
+
+
+def can_use_flash_attention(params: SDPAParams, debug: bool = False) -> bool:
+    """Whether a GPU's flash attention can compute this: no; with ``debug`` a warning says why."""
+    return _can_use(params, debug)
+
+
+def can_use_efficient_attention(params: SDPAParams, debug: bool = False) -> bool:
+    """Whether a GPU's memory-efficient attention can compute this: no."""
+    return _can_use(params, debug)
+
+
+def can_use_cudnn_attention(params: SDPAParams, debug: bool = False) -> bool:
+    """Whether cuDNN's attention can compute this: no."""
+    return _can_use(params, debug)
+
+
+_reduced_sums = False
+
+
+def fp16_bf16_reduction_math_sdp_allowed() -> bool:
+    """What `allow_fp16_bf16_reduction_math_sdp` was told."""
+    return _reduced_sums
+
+
+def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
+    """Say whether attention on a GPU may add up in half precision; the CPU's never does."""
+    global _reduced_sums
+    if not isinstance(enabled, bool):
+        raise RuntimeError(f"expected a bool, got {enabled!r}")
+    _reduced_sums = enabled
 
 
 def is_built() -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from taeda._absent import classes, functions
 from taeda._errors import AcceleratorError, OutOfMemoryError
 from taeda._tensor_types import cuda_types
 
@@ -26,8 +27,31 @@ if TYPE_CHECKING:
 
 _TYPES: dict[str, Any] = cuda_types()
 globals().update(_TYPES)
+_WHY = "taeda is not compiled with CUDA; there is no device"
+_REST: dict[str, Any] = functions(
+    "cuda",
+    "get_gencode_flags host_memory_stats host_memory_stats_as_nested_dict "
+    "is_current_stream_capturing is_tf32_supported max_memory_cached memory_cached memory_snapshot "
+    "memory_stats memory_stats_as_nested_dict ipc_collect reset_accumulated_host_memory_stats "
+    "reset_accumulated_memory_stats reset_max_memory_allocated reset_max_memory_cached "
+    "reset_peak_host_memory_stats",
+    "caching_allocator_alloc caching_allocator_delete can_device_access_peer clock_rate cudart "
+    "current_blas_handle current_solver_handle device_memory_used get_allocator_backend "
+    "get_per_process_memory_fraction get_stream_from_external get_sync_debug_mode "
+    "graph_pool_handle list_gpu_processes make_graphed_callables memory_summary memory_usage "
+    "power_draw set_per_process_memory_fraction set_stream set_sync_debug_mode temperature "
+    "utilization",
+    AssertionError,
+    _WHY,
+)
+_REST |= classes("cuda", "ExternalStream MemPool", _WHY)
+globals().update(_REST)
+
+has_half = True  # whether there are tensors of float16
+has_magma = False
 
 __all__ = [
+    *_REST,
     *_TYPES,
     "AcceleratorError",
     "CUDAGraph",
@@ -50,6 +74,8 @@ __all__ = [
     "get_rng_state",
     "get_rng_state_all",
     "graph",
+    "has_half",
+    "has_magma",
     "init",
     "initial_seed",
     "is_available",
@@ -74,8 +100,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "amp":
-        return importlib.import_module("taeda.cuda.amp")
+    if name in ("amp", "nvtx", "profiler"):
+        return importlib.import_module(f"taeda.cuda.{name}")
     if name.endswith("Storage"):
         from taeda.storage import cuda_types
 
@@ -199,21 +225,26 @@ def set_rng_state_all(new_states: Iterable[Tensor]) -> None:
 class device:
     """The device that a ``with`` block works on; None or a negative index leave it as it is."""
 
+    _kind = "cuda"
+
     def __init__(self, device: Any) -> None:
         from taeda import device as Device
 
-        _check_index("device", device)
         self.idx = -1
         if isinstance(device, (str, Device)):
-            index = Device(device).index
-            self.idx = -1 if index is None else index
+            given = Device(device)
+            if given.type != self._kind:
+                raise ValueError(
+                    f"{self._kind}.device: expected a {self._kind} device, got {given}"
+                )
+            self.idx = -1 if given.index is None else given.index
         elif device is not None:
             self.idx = int(device)
 
     def __enter__(self) -> None:
         if self.idx >= 0:
             raise RuntimeError(
-                f"cuda.device({self.idx}): taeda is not compiled with CUDA; there is no device"
+                f"{self._kind}.device({self.idx}): there is no device: this build has no {self._kind}"
             )
 
     def __exit__(self, *exc: object) -> None:
