@@ -180,26 +180,28 @@ template <class T> bool grad_weight(const ConvShape& s, const T* x, const T* gy,
 
 bool supports(const ConvShape& s) { return s.groups == s.in_channels && volume(s.kernel) > 1; }
 
-template <class T> ConvWork work(const ConvShape& s) {
+template <class T, bool Backward> ConvWork work(const ConvShape& s) {
   const int64_t lanes = loops<T>().lanes, rows = s.out[0] * s.out[1];
   const double planes = real(s.batch * s.out_channels), taps = real(volume(s.kernel));
   // A register of outputs takes an FMA for each tap, and a load for each column of taps that read
   // rows after one another.
   const bool tall = s.dilation[1] == 1 && s.stride[1] <= 2 && rows > 1;
   const double loads = tall ? 2 / real(s.kernel[1]) : 1;
+  // A plane that several outputs read is padded once, but its gradient is their sum.
+  const double seen = Backward ? planes : real(s.batch * s.in_channels);
+  const double moved = seen * real(volume(s.in)) + planes * real(volume(s.out));
   // Rows of outputs in steps of the height of a strip.
   const double registers = real(round_up(rows, 4) * ceil_div(s.out[2], lanes));
-  return {planes * taps * (1 + loads) * registers,
-          planes * real(volume(s.in) + volume(s.out)) * (s.stride[2] > 2 ? 4 : 1), planes * taps,
+  return {planes * taps * (1 + loads) * registers, moved * (s.stride[2] > 2 ? 4 : 1), planes * taps,
           planes * real(s.stride[0] * s.stride[1] * s.stride[2])};
 }
 
 template <class T>
 constexpr ConvAlgorithm<T> depthwise = {"depthwise",
                                         &ConvTuning::depthwise,
-                                        {{supports, work<T>, forward<T>},
-                                         {supports, work<T>, grad_input<T>},
-                                         {supports, work<T>, grad_weight<T>}}};
+                                        {{supports, work<T, false>, forward<T>},
+                                         {supports, work<T, true>, grad_input<T>},
+                                         {supports, work<T, false>, grad_weight<T>}}};
 
 }  // namespace
 
