@@ -141,10 +141,26 @@ void sum_part(const Part& part, const Tile& tile, const Panel& panel, const T* p
   }
 }
 
-// bias: one for each output of all groups, or null.
-template <class T>
-void convolve(const ConvShape& s, const std::vector<Part>& parts, int64_t channels, int64_t outputs,
-              Sizes in, Sizes out, const T* x, const Weights<T>& w, const T* bias, T* y) {
+// What is summed, and read and written, by the forward pass or the gradient of the input.
+struct Roles {
+  std::vector<Part> parts;
+  int64_t channels, outputs;  // of a group
+  Sizes in, out;
+
+  Roles(const ConvShape& s, bool backward)
+      : parts(parts_of(s, backward ? backward_problems(s) : forward_problem(s))),
+        channels((backward ? s.out_channels : s.in_channels) / s.groups),
+        outputs((backward ? s.in_channels : s.out_channels) / s.groups),
+        in(backward ? s.out : s.in),
+        out(backward ? s.in : s.out) {}
+};
+
+template <class T, bool Backward>
+bool run(const ConvShape& s, const T* x, const T* weights, const T* bias, T* y) {
+  const auto& [parts, channels, outputs, in, out] = Roles(s, Backward);
+  const int64_t taps = volume(s.kernel), each = channels * outputs * taps;
+  const Weights<T> w = Backward ? Weights<T>{weights, each, taps, outputs * taps, taps}
+                                : Weights<T>{weights, each, channels * taps, taps, taps};
   const std::vector<Panel> panels = panels_of<T>(outputs);
   const int64_t wide = 2 * product_kernels<T>().lanes, many_panels = padded(panels);
   std::vector<int64_t> begins{0};  // of each part's weights
@@ -174,12 +190,10 @@ void convolve(const ConvShape& s, const std::vector<Part>& parts, int64_t channe
   const int64_t padded_size = std::max<int64_t>(1, cut.most() * channels);  // 0: all is padding
   Scratch<T> shared_x(shared ? images * tiles * padded_size : 0);
   if (shared) {
-    parallel_for(images * tiles * kTasks, 1, [&](int64_t begin, int64_t end) {
+    parallel_for(images * tiles, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t image = i / kTasks / tiles;
-        const Tile tile = cut.tile(i / kTasks % tiles);
-        copy_padded_part(parts[0].p, tile, i % kTasks, kTasks, x + image * channels * volume(in),
-                         shared_x.data() + i / kTasks * padded_size);
+        copy_padded(parts[0].p, cut.tile(i % tiles), x + i / tiles * channels * volume(in),
+                    shared_x.data() + i * padded_size);
       }
     });
   }
@@ -205,22 +219,18 @@ void convolve(const ConvShape& s, const std::vector<Part>& parts, int64_t channe
       }
     }
   });
+  return true;
 }
-
-std::vector<Part> backward_parts(const ConvShape& s) { return parts_of(s, backward_problems(s)); }
 
 // Whether the padded copy keeps to the size of the input: dilation and padding can blow it up.
-bool fits(const std::vector<Part>& parts, Sizes in, Sizes out) {
-  return !parts.empty() && padded_input(parts, out) <= real(8 * volume(in) + kTileElements);
+template <bool Backward> bool supports(const ConvShape& s) {
+  const Roles r(s, Backward);
+  return s.in_channels > 0 && !r.parts.empty() &&
+         padded_input(r.parts, r.out) <= real(8 * volume(r.in) + kTileElements);
 }
-bool supports(const ConvShape& s) {
-  return s.in_channels > 0 && fits(forward_parts(s), s.in, s.out);
-}
-bool supports_grad_input(const ConvShape& s) { return fits(backward_parts(s), s.out, s.in); }
 
-template <class T>
-ConvWork work(const ConvShape& s, const std::vector<Part>& parts, int64_t channels, int64_t outputs,
-              Sizes out) {
+template <class T, bool Backward> ConvWork work(const ConvShape& s) {
+  const auto& [parts, channels, outputs, in, out] = Roles(s, Backward);
   ConvWork w;
   for (const Panel& panel : panels_of<T>(outputs)) {
     for (const Part& part : parts) {
@@ -246,34 +256,12 @@ ConvWork work(const ConvShape& s, const std::vector<Part>& parts, int64_t channe
   return w;
 }
 
-template <class T> ConvWork forward_work(const ConvShape& s) {
-  return work<T>(s, forward_parts(s), s.in_channels / s.groups, s.out_channels / s.groups, s.out);
-}
-template <class T> ConvWork grad_input_work(const ConvShape& s) {
-  return work<T>(s, backward_parts(s), s.out_channels / s.groups, s.in_channels / s.groups, s.in);
-}
-
-template <class T> bool forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
-  const int64_t outputs = s.out_channels / s.groups, taps = volume(s.kernel);
-  const int64_t channels = s.in_channels / s.groups, depth = channels * taps;
-  convolve<T>(s, forward_parts(s), channels, outputs, s.in, s.out, x,
-              {w, outputs * depth, depth, taps, taps}, bias, y);
-  return true;
-}
-template <class T> bool grad_input(const ConvShape& s, const T* gy, const T* w, const T*, T* gx) {
-  const int64_t outputs = s.in_channels / s.groups, channels = s.out_channels / s.groups;
-  const int64_t taps = volume(s.kernel);
-  convolve<T>(s, backward_parts(s), channels, outputs, s.out, s.in, gy,
-              {w, channels * outputs * taps, taps, outputs * taps, taps}, nullptr, gx);
-  return true;
-}
-
 template <class T>
 constexpr ConvAlgorithm<T> algorithm = {"nhwc",
                                         &ConvTuning::nhwc,
-                                        {{supports, forward_work<T>, forward<T>},
-                                         {supports_grad_input, grad_input_work<T>, grad_input<T>},
-                                         {supports, weight_work<T>, nhwc::grad_weight<T>}}};
+                                        {{supports<false>, work<T, false>, run<T, false>},
+                                         {supports<true>, work<T, true>, run<T, true>},
+                                         {supports<false>, weight_work<T>, nhwc::grad_weight<T>}}};
 
 }  // namespace
 

@@ -154,16 +154,6 @@ struct Cut {
 // x, [channel][position], as a tile reads it: [depth][height][width][channel].
 template <class T> void copy_padded(const Problem& p, const Tile& tile, const T* x, T* to);
 
-// Number `part` of as many parts of that.
-template <class T>
-void copy_padded_part(const Problem& p, Tile tile, int64_t part, int64_t parts, const T* x, T* to) {
-  Extent& e = tile.depth.size > 1 ? tile.depth : tile.height;
-  const int64_t each = ceil_div(e.size, parts), first = std::min(part * each, e.size);
-  to += first * (tile.size() / std::max<int64_t>(1, e.size)) * p.channels;
-  e = {e.first + first, std::min(each, e.size - first)};
-  if (e.size > 0) copy_padded(p, tile, x, to);
-}
-
 // Where the part's tap reads, from the position of an output on.
 inline int64_t offset(const Part& part, const Tile& tile, int64_t d, int64_t h, int64_t w) {
   const auto at = [](const Axis& a, int64_t i) { return a.taps[static_cast<size_t>(i)].position; };

@@ -86,47 +86,41 @@ struct Columns {
 };
 
 // y from x and the weights, or gx from gy and the weights.
-template <class T>
-void convolve(const ConvShape& s, bool backward, const T* x, const T* w, const T* bias, T* y) {
-  const std::vector<Problem> problems = backward ? backward_problems(s) : forward_problem(s);
+template <class T, bool Backward>
+bool convolve(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
+  const std::vector<Problem> problems = Backward ? backward_problems(s) : forward_problem(s);
   const simd::PaddedPlane plane = padded_plane(problems);
-  Sizes from = backward ? s.out : s.in, to = backward ? s.in : s.out;
+  Sizes from = Backward ? s.out : s.in, to = Backward ? s.in : s.out;
   std::vector<Columns> columns;
   for (const Problem& p : problems) columns.emplace_back(s, p, plane, to, true);
   // Columns of results that lie apart are put together at the end.
   const int64_t step = problems[0].w.y_step, part = ceil_div(to[2], step), rows = to[0] * to[1];
-  const int64_t outputs = s.out_channels / s.groups, terms = backward ? outputs : 1;
-  const int64_t planes = s.batch * (backward ? s.in_channels : s.out_channels);
+  const int64_t outputs = s.out_channels / s.groups, terms = Backward ? outputs : 1;
+  const int64_t planes = s.batch * (Backward ? s.in_channels : s.out_channels);
   const auto& loop = loops<T>();
+  const int64_t y_volume = volume(to);
   parallel_for(planes, grain(s, planes * terms) / terms, [&](int64_t begin, int64_t end) {
     Scratch<T> padded(plane.elements() + loop.beyond), parts(step > 1 ? rows * step * part : 0);
     Scratch<T> other(terms > 1 ? volume(to) : 0);
     for (int64_t i = begin; i < end; ++i) {
       for (int64_t c = 0; c < terms; ++c) {
-        const int64_t read = backward ? i * terms + c : i / outputs;
-        const int64_t channel = (backward ? read : i) % s.out_channels;
+        const int64_t read = Backward ? i * terms + c : i / outputs;
+        const int64_t channel = (Backward ? read : i) % s.out_channels;
         // Neighbouring outputs may read the same plane.
         const bool fresh = i == begin && c == 0;
-        if (fresh || backward || i % outputs == 0)
+        if (fresh || Backward || i % outputs == 0)
           loop.pad(plane, x + read * volume(from), fresh, padded.data());
-        T* sums = c == 0 ? y + i * volume(to) : other.data();
+        T* sums = c == 0 ? y + i * y_volume : other.data();
         for (const Columns& k : columns) {
           loop.sum(k.taps, padded.data(), w + channel * volume(s.kernel),
                    bias ? bias[channel] : T(0), (step > 1 ? parts.data() : sums) + k.y_start);
         }
         if (step > 1) loop.join(rows, to[2], step, part, parts.data(), sums);
-        for (int64_t j = 0; c > 0 && j < volume(to); ++j) y[i * volume(to) + j] += sums[j];
+        T* sum = y + i * y_volume;
+        for (int64_t j = 0; c > 0 && j < y_volume; ++j) sum[j] += sums[j];
       }
     }
   });
-}
-
-template <class T> bool forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
-  convolve(s, false, x, w, bias, y);
-  return true;
-}
-template <class T> bool grad_input(const ConvShape& s, const T* gy, const T* w, const T*, T* gx) {
-  convolve<T>(s, true, gy, w, nullptr, gx);
   return true;
 }
 
@@ -199,8 +193,8 @@ template <class T, bool Backward> ConvWork work(const ConvShape& s) {
 template <class T>
 constexpr ConvAlgorithm<T> depthwise = {"depthwise",
                                         &ConvTuning::depthwise,
-                                        {{supports, work<T, false>, forward<T>},
-                                         {supports, work<T, true>, grad_input<T>},
+                                        {{supports, work<T, false>, convolve<T, false>},
+                                         {supports, work<T, true>, convolve<T, true>},
                                          {supports, work<T, false>, grad_weight<T>}}};
 
 }  // namespace

@@ -66,13 +66,7 @@ struct AllPairs {
   PairList d, h, w;
   simd::Pairs pairs[3];
 
-  AllPairs(const ConvShape& s, ConvPass pass, int64_t channels)
-      : AllPairs(s, pass, pass == ConvPass::grad_weight ? s.out : s.kernel,
-                 pass == ConvPass::grad_input ? s.out : s.in, channels) {}
-
- private:
-  AllPairs(const ConvShape& s, ConvPass pass, const int64_t (&a)[3], const int64_t (&b)[3],
-           int64_t channels)
+  AllPairs(const ConvShape& s, ConvPass pass, Sizes a, Sizes b, int64_t channels)
       : d(s, 0, pass, a[1] * a[2] * channels, b[1] * b[2] * channels),
         h(s, 1, pass, a[2] * channels, b[2] * channels),
         w(s, 2, pass, channels, channels),
@@ -87,13 +81,13 @@ void to_nhwc(const T* x, int64_t count, int64_t positions, int64_t width, T* to)
 }
 
 // y from x and the weights, or gx from gy and the weights.
-template <class T>
-void convolve(const ConvShape& s, ConvPass pass, const T* x, const T* w, const T* bias, T* y) {
-  const int64_t x_volume = volume(pass == ConvPass::forward ? s.in : s.out);
-  const int64_t y_volume = volume(pass == ConvPass::forward ? s.out : s.in);
+template <class T, ConvPass Pass>
+bool convolve(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
+  const int64_t x_volume = volume(Pass == ConvPass::forward ? s.in : s.out);
+  const int64_t y_volume = volume(Pass == ConvPass::forward ? s.out : s.in);
   const int64_t taps = volume(s.kernel), channels = s.groups, width = loops<T>().channels;
   const int64_t blocks = ceil_div(channels, width);
-  const AllPairs all(s, pass, width);
+  const AllPairs all(s, Pass, s.kernel, Pass == ConvPass::forward ? s.in : s.out, width);
   Scratch<T> packed(blocks * width * taps);
   for (int64_t first = 0; first < channels; first += width) {
     to_nhwc(w + first * taps, std::min(width, channels - first), taps, width,
@@ -114,14 +108,6 @@ void convolve(const ConvShape& s, ConvPass pass, const T* x, const T* w, const T
       transpose(sums.data(), width, y_volume, count, y + plane * y_volume, y_volume);
     }
   });
-}
-
-template <class T> bool forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
-  convolve(s, ConvPass::forward, x, w, bias, y);
-  return true;
-}
-template <class T> bool grad_input(const ConvShape& s, const T* gy, const T* w, const T*, T* gx) {
-  convolve<T>(s, ConvPass::grad_input, gy, w, nullptr, gx);
   return true;
 }
 
@@ -129,7 +115,7 @@ template <class T> bool grad_weight(const ConvShape& s, const T* x, const T* gy,
   const int64_t in = volume(s.in), out = volume(s.out), taps = volume(s.kernel);
   const int64_t channels = s.groups, width = loops<T>().channels;
   const int64_t blocks = ceil_div(channels, width), size = width * taps;
-  const AllPairs all(s, ConvPass::grad_weight, width);
+  const AllPairs all(s, ConvPass::grad_weight, s.out, s.in, width);
   // Runs of images have sums of their own, which are then added in order.
   const int64_t run = ceil_div(s.batch, std::clamp<int64_t>(kTasks / blocks, 1, s.batch));
   const int64_t runs = ceil_div(s.batch, run);
@@ -164,7 +150,7 @@ template <class T> ConvWork work(const ConvShape& s) {
   const int64_t width = loops<T>().channels, planes = round_up(s.groups, width);
   const int64_t positions = volume(s.in) + volume(s.out);
   const double waiting = positions * width > kCached ? kUncached : 1;
-  const AllPairs pairs(s, ConvPass::grad_weight, width);
+  const AllPairs pairs(s, ConvPass::grad_weight, s.out, s.in, width);
   const int64_t taps_inside = pairs.d.size() * pairs.h.size() * pairs.w.size();
   ConvWork w;
   w.fma = real(s.batch * planes) * real(taps_inside) * waiting * 4 / real(width);
@@ -175,11 +161,12 @@ template <class T> ConvWork work(const ConvShape& s) {
 }
 
 template <class T>
-constexpr ConvAlgorithm<T> depthwise_nhwc = {"depthwise_nhwc",
-                                             &ConvTuning::depthwise_nhwc,
-                                             {{supports, work<T>, forward<T>},
-                                              {supports, work<T>, grad_input<T>},
-                                              {supports, work<T>, grad_weight<T>}}};
+constexpr ConvAlgorithm<T> depthwise_nhwc = {
+    "depthwise_nhwc",
+    &ConvTuning::depthwise_nhwc,
+    {{supports, work<T>, convolve<T, ConvPass::forward>},
+     {supports, work<T>, convolve<T, ConvPass::grad_input>},
+     {supports, work<T>, grad_weight<T>}}};
 
 }  // namespace
 

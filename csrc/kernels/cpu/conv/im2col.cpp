@@ -88,12 +88,6 @@ struct Tile {
   int64_t columns() const { return count * (end - begin); }
 };
 
-// A matrix in memory: rows `ld` apart.
-template <class T> struct Matrix {
-  T* data;
-  int64_t ld;
-};
-
 // Memory for the operands of a tile.
 template <class T> struct Memory {
   Scratch<T> x, col, y;
@@ -115,8 +109,8 @@ const T* side_by_side(const Tile& t, const T* x, int64_t step, int64_t n, T* mem
 
 // The windows over `channels` input channels from `channel` on.
 template <class T>
-Matrix<const T> windows(const Plan& p, const Tile& t, const T* x, int64_t channel, int64_t channels,
-                        const Memory<T>& memory) {
+MatrixRef<T> windows(const Plan& p, const Tile& t, const T* x, int64_t channel, int64_t channels,
+                     const Memory<T>& memory) {
   const int64_t step = p.in_channels * p.in_volume;
   const T* seen = side_by_side(t, x + t.image * step + channel * p.in_volume, step,
                                channels * p.in_volume, memory.x.data());
@@ -127,8 +121,8 @@ Matrix<const T> windows(const Plan& p, const Tile& t, const T* x, int64_t channe
 
 // The outputs' gradients of a group.
 template <class T>
-Matrix<const T> gradients(const Plan& p, const Tile& t, const T* gy, int64_t group,
-                          const Memory<T>& memory) {
+MatrixRef<T> gradients(const Plan& p, const Tile& t, const T* gy, int64_t group,
+                       const Memory<T>& memory) {
   const int64_t step = p.out_channels * p.out_volume, n = p.group_out * p.out_volume;
   const T* g = side_by_side(t, gy + t.image * step + group * n, step, n, memory.y.data());
   return {g + t.begin * t.count, p.out_volume * t.count};
@@ -152,20 +146,19 @@ template <class T> bool forward(const ConvShape& s, const T* x, const T* w, cons
     for (int64_t i = begin; i < end; ++i) {
       const int64_t group = i / tiles, channel = group * p.group_out;
       const Tile t(p, i % tiles);
-      const Matrix<const T> seen = windows(p, t, x, group * p.group_in, p.group_in, memory);
+      const MatrixRef<T> seen = windows(p, t, x, group * p.group_in, p.group_in, memory);
       const MatrixRef<T> weight{w + channel * p.depth, p.depth};
       T* to = y + t.image * step + channel * p.out_volume + t.begin;
       T* sums = t.count == 1 ? to : memory.y.data();
       const int64_t ld = p.out_volume * t.count;
       if constexpr (std::is_floating_point_v<T>) {
         if (bias) {
-          gemm_onto_rows<T>(p.group_out, t.columns(), p.depth, weight, {seen.data, seen.ld},
-                            bias + channel, sums, ld);
+          gemm_onto_rows<T>(p.group_out, t.columns(), p.depth, weight, seen, bias + channel, sums,
+                            ld);
         }
       }
       if (!bias) {
-        multiply<T>(p.group_out, t.columns(), p.depth, weight, {seen.data, seen.ld}, false, sums,
-                    ld);
+        multiply<T>(p.group_out, t.columns(), p.depth, weight, seen, false, sums, ld);
       }
       if (t.count > 1) transpose(sums, t.count, p.group_out * p.out_volume, t.count, to, step);
     }
@@ -189,17 +182,15 @@ template <class T> bool grad_input(const ConvShape& s, const T* gy, const T* w, 
                                 Trans::Yes};
       for (int64_t k = 0; k < p.tiles_of_image(); ++k) {
         const Tile t(p, stack * p.tiles_of_image() + k);
-        const Matrix<const T> g = gradients(p, t, gy, group, memory);
+        const MatrixRef<T> g = gradients(p, t, gy, group, memory);
         T* to = gx + t.image * step + (group * p.group_in + first) * p.in_volume;
         T* sums = t.count == 1 ? to : memory.x.data();
-        const Matrix<T> col = p.in_place
-                                  ? Matrix<T>{sums + t.begin * t.count, p.windows_ld(t.count)}
-                                  : Matrix<T>{memory.col.data(), t.columns()};
-        multiply<T>(channels * p.taps, t.columns(), p.group_out, weight, {g.data, g.ld}, false,
-                    col.data, col.ld);
+        T* col = p.in_place ? sums + t.begin * t.count : memory.col.data();
+        const int64_t ld = p.in_place ? p.windows_ld(t.count) : t.columns();
+        multiply<T>(channels * p.taps, t.columns(), p.group_out, weight, g, false, col, ld);
         if (!p.in_place) {
           if (k == 0) std::fill_n(sums, channels * p.in_volume * t.count, T(0));
-          loops<T>().col2im(p, channels, t.count, col.data, col.ld, t.begin, t.end, sums);
+          loops<T>().col2im(p, channels, t.count, col, ld, t.begin, t.end, sums);
         }
         if (t.count > 1) transpose(sums, t.count, channels * p.in_volume, t.count, to, step);
       }
@@ -239,10 +230,10 @@ template <class T> bool grad_weight(const ConvShape& s, const T* x, const T* gy,
               first * p.taps;
       for (int64_t k = sum * cut.run; k < std::min((sum + 1) * cut.run, tiles); ++k) {
         const Tile t(p, k);
-        const Matrix<const T> seen = windows(p, t, x, group * p.group_in + first, channels, memory);
-        const Matrix<const T> g = gradients(p, t, gy, group, memory);
-        multiply<T>(p.group_out, channels * p.taps, t.columns(), {g.data, g.ld},
-                    {seen.data, seen.ld, Trans::Yes}, k > sum * cut.run, to, p.depth);
+        const MatrixRef<T> seen = windows(p, t, x, group * p.group_in + first, channels, memory);
+        const MatrixRef<T> g = gradients(p, t, gy, group, memory);
+        multiply<T>(p.group_out, channels * p.taps, t.columns(), g, seen.transposed(),
+                    k > sum * cut.run, to, p.depth);
       }
     }
   });

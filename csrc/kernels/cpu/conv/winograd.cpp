@@ -291,12 +291,6 @@ Choice best(const ConvShape& s, ConvPass pass) {
   return rates.time(two.work) < rates.time(four.work) ? two : four;
 }
 
-template <class F> bool each_group(const ConvShape& s, F&& f) {
-  bool finite = true;
-  for (int64_t g = 0; g < s.groups; ++g) finite &= f(g);
-  return finite;
-}
-
 template <class T>
 Planes<T> planes(const ConvShape& s, T* data, int64_t channels, Sizes size, int64_t group) {
   const int64_t many = channels / s.groups, area = volume(size);
@@ -320,33 +314,26 @@ template <ConvPass Pass> ConvWork work(const ConvShape& s) {
   return w;
 }
 
-bool forward(const ConvShape& s, const float* x, const float* w, const float* bias, float* y) {
+template <ConvPass Pass>
+bool run(const ConvShape& s, const float* a, const float* b, const float* bias, float* result) {
   const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
-  const Tiling t = best(s, ConvPass::forward).tiling;
-  return each_group(s, [&](int64_t g) {
-    return convolve(t, planes(s, x, s.in_channels, s.in, g), s.padding[1], s.padding[2],
-                    {w + g * m * c * 9, m, c, c * 9, 9, false}, bias ? bias + g * m : nullptr,
-                    planes(s, y, s.out_channels, s.out, g));
-  });
-}
-
-bool grad_input(const ConvShape& s, const float* gy, const float* w, const float*, float* gx) {
-  const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
-  const Tiling t = best(s, ConvPass::grad_input).tiling;
-  return each_group(s, [&](int64_t g) {
-    return convolve(t, planes(s, gy, s.out_channels, s.out, g), 2 * s.dilation[1] - s.padding[1],
-                    2 * s.dilation[2] - s.padding[2], {w + g * m * c * 9, c, m, 9, c * 9, true},
-                    nullptr, planes(s, gx, s.in_channels, s.in, g));
-  });
-}
-
-bool grad_weight(const ConvShape& s, const float* x, const float* gy, const float*, float* gw) {
-  const int64_t c = s.in_channels / s.groups, m = s.out_channels / s.groups;
-  const Tiling t = best(s, ConvPass::grad_weight).tiling;
-  return each_group(s, [&](int64_t g) {
-    return correlate(t, planes(s, x, s.in_channels, s.in, g), s.padding[1], s.padding[2],
-                     planes(s, gy, s.out_channels, s.out, g), gw + g * m * c * 9);
-  });
+  const Tiling t = best(s, Pass).tiling;
+  bool finite = true;
+  for (int64_t g = 0; g < s.groups; ++g) {
+    const auto in = [&](auto* x) { return planes(s, x, s.in_channels, s.in, g); };
+    const auto out = [&](auto* y) { return planes(s, y, s.out_channels, s.out, g); };
+    const int64_t weights = g * m * c * 9, top = s.padding[1], left = s.padding[2];
+    if constexpr (Pass == ConvPass::forward) {
+      finite &= convolve(t, in(a), top, left, {b + weights, m, c, c * 9, 9, false},
+                         bias ? bias + g * m : nullptr, out(result));
+    } else if constexpr (Pass == ConvPass::grad_input) {
+      finite &= convolve(t, out(a), 2 * s.dilation[1] - top, 2 * s.dilation[2] - left,
+                         {b + weights, c, m, 9, c * 9, true}, nullptr, in(result));
+    } else {
+      finite &= correlate(t, in(a), top, left, out(b), result + weights);
+    }
+  }
+  return finite;
 }
 
 }  // namespace
@@ -354,8 +341,8 @@ bool grad_weight(const ConvShape& s, const float* x, const float* gy, const floa
 extern constinit const ConvAlgorithm<float> winograd_f32 = {
     "winograd",
     &ConvTuning::winograd,
-    {{supports, work<ConvPass::forward>, forward},
-     {supports_grad_input, work<ConvPass::grad_input>, grad_input},
-     {supports, work<ConvPass::grad_weight>, grad_weight}}};
+    {{supports, work<ConvPass::forward>, run<ConvPass::forward>},
+     {supports_grad_input, work<ConvPass::grad_input>, run<ConvPass::grad_input>},
+     {supports, work<ConvPass::grad_weight>, run<ConvPass::grad_weight>}}};
 
 }  // namespace taeda::cpu

@@ -25,8 +25,6 @@ template <class T> void pad(const PaddedPlane& p, const T* x, bool fresh, T* to)
       const T* from = x + (d * p.in[1] + h) * p.in[2] + first;
       if (step == 1) {
         copy_row(from, columns, to + left);
-      } else if (step == 2) {
-        deinterleave(from, columns, at(left), at(left + 1));
       } else {
         for (int64_t r = 0; r < least(step, columns); ++r)
           load_strided(from + r, step, (columns - r + step - 1) / step, at(left + r));

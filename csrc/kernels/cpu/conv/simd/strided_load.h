@@ -57,40 +57,12 @@ template <class T> void load_strided(const T* from, int64_t step, int64_t n, T* 
   for (int64_t i = 0; i < n; ++i) to[i] = from[step * i];
 }
 
-template <class T, int... I>
-FN void deinterleave_vectors(Ints<I...>, const T* from, T* even, T* odd) {
-  const auto a = load(from), b = load(from + sizeof...(I));
-  store(even, __builtin_shufflevector(a, b, (2 * I)...));
-  store(odd, __builtin_shufflevector(a, b, (2 * I + 1)...));
-}
-template <class T, int... I>
-FN void interleave_vectors(Ints<I...>, const T* even, const T* odd, T* to) {
+// The lower or the upper half of a[0], b[0], a[1], b[1], ...
+template <bool Upper, class V, int... I> FN V interleaved(Ints<I...>, V a, V b) {
   constexpr int lanes = sizeof...(I);
-  const auto a = load(even), b = load(odd);
-  store(to, __builtin_shufflevector(a, b, (I / 2 + I % 2 * lanes)...));
-  store(to + lanes, __builtin_shufflevector(a, b, ((lanes + I) / 2 + I % 2 * lanes)...));
+  return __builtin_shufflevector(a, b, ((Upper * lanes + I) / 2 + I % 2 * lanes)...);
 }
 
-// even[i] = from[2 * i] and odd[i] = from[2 * i + 1], of n elements.
-template <class T> FN void deinterleave(const T* from, int64_t n, T* even, T* odd) {
-  int64_t i = 0;
-  for (; i + kLanes<T> <= n / 2; i += kLanes<T>)
-    deinterleave_vectors(Lanes<T>{}, from + 2 * i, even + i, odd + i);
-  for (; i < n / 2; ++i) {
-    even[i] = from[2 * i];
-    odd[i] = from[2 * i + 1];
-  }
-  if (n % 2 != 0) even[i] = from[2 * i];
-}
-// to[2 * i] += from[i] of a vector; in between 0 is added.
-template <class T, int... I> FN void add_to_even(Ints<I...>, const T* from, T* to) {
-  constexpr int lanes = sizeof...(I);
-  const auto a = load<lanes>(from), zeros = Vec<T, lanes>{};
-  const auto low = __builtin_shufflevector(a, zeros, (I % 2 == 0 ? I / 2 : lanes)...);
-  const auto high = __builtin_shufflevector(a, zeros, (I % 2 == 0 ? (lanes + I) / 2 : lanes)...);
-  store(to, load<lanes>(to) + low);
-  store(to + lanes, load<lanes>(to + lanes) + high);
-}
 // to[i] += from[i], i < n.
 template <class T> void add_row(const T* __restrict from, int64_t n, T* __restrict to) {
   for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(to[i] + from[i]);
@@ -100,7 +72,13 @@ template <class T>
 [[gnu::noinline]] void add_strided(const T* from, int64_t n, int64_t step, T* to) {
   int64_t i = 0;
   if (step == 2) {
-    for (; i + kLanes<T> < n; i += kLanes<T>) add_to_even(Lanes<T>(), from + i, to + 2 * i);
+    for (; i + kLanes<T> < n; i += kLanes<T>) {
+      T* low = to + 2 * i;
+      T* high = low + kLanes<T>;
+      const Vec<T> v = load(from + i);
+      store(low, load(low) + interleaved<false>(Lanes<T>(), v, Vec<T>{}));
+      store(high, load(high) + interleaved<true>(Lanes<T>(), v, Vec<T>{}));
+    }
   }
   for (; i < n; ++i) to[step * i] = static_cast<T>(to[step * i] + from[i]);
 }
@@ -108,8 +86,10 @@ template <class T>
 // to[2 * i] = even[i] and to[2 * i + 1] = odd[i], of n elements.
 template <class T> FN void interleave(const T* even, const T* odd, int64_t n, T* to) {
   int64_t i = 0;
-  for (; i + kLanes<T> <= n / 2; i += kLanes<T>)
-    interleave_vectors(Lanes<T>{}, even + i, odd + i, to + 2 * i);
+  for (; i + kLanes<T> <= n / 2; i += kLanes<T>) {
+    store(to + 2 * i, interleaved<false>(Lanes<T>(), load(even + i), load(odd + i)));
+    store(to + 2 * i + kLanes<T>, interleaved<true>(Lanes<T>(), load(even + i), load(odd + i)));
+  }
   for (; i < n / 2; ++i) {
     to[2 * i] = even[i];
     to[2 * i + 1] = odd[i];

@@ -53,18 +53,14 @@ template <> struct Points<4, 2> {
       {1, 1, 1, 1, 0}, {0, -1, .5, 2, 0}, {0, 1, .25, 4, 0}, {0, -1, .125, 8, 1}};
 };
 
-template <int Size, int Taps> struct Input {
-  static constexpr int rows = Size + Taps - 1, cols = rows;
-  static constexpr float at(int i, int j) { return Points<Size, Taps>::input[i][j]; }
+template <auto& Table> struct Matrix {
+  static constexpr int rows = sizeof(Table) / sizeof(Table[0]);
+  static constexpr int cols = sizeof(Table[0]) / sizeof(Table[0][0]);
+  static constexpr float at(int i, int j) { return Table[i][j]; }
 };
-template <int Size, int Taps> struct Weight {
-  static constexpr int rows = Size + Taps - 1, cols = Taps;
-  static constexpr float at(int i, int j) { return Points<Size, Taps>::weight[i][j]; }
-};
-template <int Size, int Taps> struct Output {
-  static constexpr int rows = Size, cols = Size + Taps - 1;
-  static constexpr float at(int i, int j) { return Points<Size, Taps>::output[i][j]; }
-};
+template <int Size, int Taps> using Input = Matrix<Points<Size, Taps>::input>;
+template <int Size, int Taps> using Weight = Matrix<Points<Size, Taps>::weight>;
+template <int Size, int Taps> using Output = Matrix<Points<Size, Taps>::output>;
 template <class M> struct Transposed {
   static constexpr int rows = M::cols, cols = M::rows;
   static constexpr float at(int i, int j) { return M::at(j, i); }
