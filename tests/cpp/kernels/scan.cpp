@@ -35,17 +35,13 @@ Numbers running_extremes(const Numbers& x, bool largest, size_t columns) {
 
 // The kernel's values and indices as `results` has them.
 template <class T>
-void run_extreme(const ScanExtreme<T>& kernel, const T* x, int64_t rows, int64_t columns,
+void run_extreme(ScanExtreme<T> kernel, const T* x, int64_t rows, int64_t columns,
                  double* results) {
   const size_t count = static_cast<size_t>(rows * columns);
   std::vector<T> values(count), best(static_cast<size_t>(columns));
   std::vector<int64_t> indices(count), index(static_cast<size_t>(columns));
-  if (columns == 1) {
-    kernel.row(x, rows, 0, best.data(), index.data(), values.data(), indices.data());
-  } else {
-    kernel.columns(x, rows, 0, columns, columns, best.data(), index.data(), values.data(),
-                   indices.data(), columns);
-  }
+  kernel(x, rows, 0, columns, columns, best.data(), index.data(), values.data(), indices.data(),
+         columns);
   std::copy(values.begin(), values.end(), results);
   std::copy(indices.begin(), indices.end(), results + count);
 }
@@ -53,15 +49,15 @@ void run_extreme(const ScanExtreme<T>& kernel, const T* x, int64_t rows, int64_t
 template <class T>
 void add_extremes(std::vector<Kernel>& list, const std::string& of, const ScanExtremes<T>& k) {
   for (const bool largest : {true, false}) {
-    const ScanExtreme<T>& kernel = largest ? k.largest : k.smallest;
+    const ScanExtreme<T> kernel = largest ? k.largest : k.smallest;
     const std::string name = largest ? "cummax" : "cummin";
     list.push_back(Map<T, double>::kernel(
-        name + of, [&kernel](const T* x, int64_t n, double* y) { run_extreme(kernel, x, n, 1, y); },
+        name + of, [kernel](const T* x, int64_t n, double* y) { run_extreme(kernel, x, n, 1, y); },
         [largest](const Numbers& x) { return running_extremes(x, largest, 1); }));
     Options narrow{.sizes = {10, 15, 40, 75, 80, 85, 165, kRows * kScanColumns}};
     list.push_back(Map<T, double>::kernel(
         name + " columns" + of,
-        [&kernel](const T* x, int64_t n, double* y) {
+        [kernel](const T* x, int64_t n, double* y) {
           run_extreme(kernel, x, kRows, std::min(n / kRows, kScanColumns), y);
         },
         [largest](const Numbers& x) {

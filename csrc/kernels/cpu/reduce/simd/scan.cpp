@@ -54,8 +54,7 @@ FN void scan_four(const float* x, float* y, Doubles& start, Doubles& total) {
   store(y + 2 * w, shuffle(p, q, [](int i) { return i % 4 * w + i / 4 + w / 2; }));
 }
 
-// Writes running sums that begin at `before`, or returns the sum of the row, or both; the sum has
-// the same bits in either case.
+// Sum: the sum of the row, always the same bits. Write: running sums that begin at `before`.
 template <bool Write, bool Sum> FN double run(const float* x, int64_t n, double before, float* y) {
   auto start = broadcast<Doubles>(before);
   Doubles total{};
@@ -181,9 +180,14 @@ void extreme_columns(const T* x, int64_t n, int64_t first, int64_t step, int64_t
   for (int64_t j = 0; j < width; ++j) at[j] = index[j];
 }
 
-template <class T>
-constexpr ScanExtremes<T> extremes = {{extreme_row<true, T>, extreme_columns<true, T>},
-                                      {extreme_row<false, T>, extreme_columns<false, T>}};
+template <bool Largest, class T>
+void extreme(const T* x, int64_t n, int64_t first, int64_t step, int64_t width, T* best,
+             int64_t* index, T* values, int64_t* indices, int64_t index_step) {
+  if (step == 1 && index_step == 1) extreme_row<Largest>(x, n, first, best, index, values, indices);
+  else extreme_columns<Largest>(x, n, first, step, width, best, index, values, indices, index_step);
+}
+
+template <class T> constexpr ScanExtremes<T> extremes = {extreme<true, T>, extreme<false, T>};
 
 }  // namespace
 

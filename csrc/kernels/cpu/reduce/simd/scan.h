@@ -9,17 +9,14 @@ namespace taeda::cpu::simd {
 
 constexpr int64_t kScanColumns = 64;  // the most columns that one call works on side by side
 
-// Running extremes and their indices: of equal elements the last, NaN before every number.
-template <class T> struct ScanExtreme {
-  // Elements [first, first + n) of a row; unless first is 0, best and index are those of the ones
-  // before, and get the last of these. x and values may be the same.
-  void (*row)(const T* x, int64_t n, int64_t first, T* best, int64_t* index, T* values,
-              int64_t* indices);
-  // The same down rows of `width` columns, which are `step` elements apart, those of the indices
-  // `index_step`.
-  void (*columns)(const T* x, int64_t n, int64_t first, int64_t step, int64_t width, T* best,
-                  int64_t* index, T* values, int64_t* indices, int64_t index_step);
-};
+// Running extremes and their indices: of equal elements the last, NaN before every number. Of rows
+// [first, first + n) of `width` columns, which are `step` elements apart, those of the indices
+// `index_step`. Unless first is 0, best and index are those of the rows before, and get the last of
+// these.
+template <class T>
+using ScanExtreme = void (*)(const T* x, int64_t n, int64_t first, int64_t step, int64_t width,
+                             T* best, int64_t* index, T* values, int64_t* indices,
+                             int64_t index_step);
 template <class T> struct ScanExtremes {
   ScanExtreme<T> largest, smallest;
 };
