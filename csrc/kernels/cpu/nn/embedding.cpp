@@ -6,6 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/index/simd/sparse.h"
+#include "kernels/cpu/nn/simd/norm.h"
 
 namespace taeda::cpu {
 namespace {
@@ -22,11 +23,22 @@ template <class T>
   for (int64_t j = 0; j < width; ++j) to[j] += from[j];
 }
 
+template <class T> double norm_of(const T* row, int64_t width, double p) {
+  if (p == 2) return std::sqrt(typed<T>(TAEDA_PICK(norm_kernels)).squares(row, width, 0));
+  double total = 0;
+  for (int64_t j = 0; j < width; ++j) {
+    const double v = std::abs(static_cast<double>(row[j]));
+    if (std::isinf(p)) total = std::max(total, v);
+    else total += p == 1 ? v : std::pow(v, p);
+  }
+  return std::isinf(p) || p == 1 ? total : std::pow(total, 1 / p);
+}
+
 }  // namespace
 
 template <class T>
-void add_rows(int64_t count, int64_t rows, int64_t width, const T* g, const int64_t* index,
-              int64_t skip, T* out) {
+void Embedding<T>::add_rows(int64_t count, int64_t rows, int64_t width, const T* g,
+                            const int64_t* index, int64_t skip, T* out) {
   // The table is cut into parts that fit a core's second cache; each is zeroed and filled in one
   // go. `order` has the rows of g sorted by part, otherwise as they came.
   constexpr int64_t part_bytes = 1 << 18;
@@ -56,8 +68,8 @@ void add_rows(int64_t count, int64_t rows, int64_t width, const T* g, const int6
 }
 
 template <class T>
-void sum_rows(int64_t bags, int64_t size, int64_t width, const T* table, const int64_t* index,
-              T* out) {
+void Embedding<T>::sum_rows(int64_t bags, int64_t size, int64_t width, const T* table,
+                            const int64_t* index, T* out) {
   const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, size * width));
   parallel_for(bags, grain, [&](int64_t begin, int64_t end) {
     // A product with a sparse matrix of ones.
@@ -71,33 +83,9 @@ void sum_rows(int64_t bags, int64_t size, int64_t width, const T* table, const i
   });
 }
 
-namespace {
-template <class T> double norm_of(const T* row, int64_t width, double p) {
-  double total = 0;
-  if (p == 2) {
-    double part[4] = {};
-    int64_t j = 0;
-    for (; j + 4 <= width; j += 4) {
-      for (int64_t k = 0; k < 4; ++k) {
-        const double v = row[j + k];
-        part[k] += v * v;
-      }
-    }
-    for (; j < width; ++j) total += static_cast<double>(row[j]) * static_cast<double>(row[j]);
-    return std::sqrt(total + ((part[0] + part[1]) + (part[2] + part[3])));
-  }
-  for (int64_t j = 0; j < width; ++j) {
-    const double v = std::abs(static_cast<double>(row[j]));
-    if (std::isinf(p)) total = std::max(total, v);
-    else total += p == 1 ? v : std::pow(v, p);
-  }
-  return std::isinf(p) || p == 1 ? total : std::pow(total, 1 / p);
-}
-}  // namespace
-
 template <class T>
-void shorten_rows(int64_t count, int64_t rows, int64_t width, const int64_t* index, double most,
-                  double p, T* table) {
+void Embedding<T>::shorten_rows(int64_t count, int64_t rows, int64_t width, const int64_t* index,
+                                double most, double p, T* table) {
   std::vector<bool> seen(static_cast<size_t>(rows));
   for (int64_t i = 0; i < count; ++i) {
     if (seen[static_cast<size_t>(index[i])]) continue;
@@ -110,11 +98,7 @@ void shorten_rows(int64_t count, int64_t rows, int64_t width, const int64_t* ind
   }
 }
 
-template void shorten_rows(int64_t, int64_t, int64_t, const int64_t*, double, double, float*);
-template void shorten_rows(int64_t, int64_t, int64_t, const int64_t*, double, double, double*);
-template void sum_rows(int64_t, int64_t, int64_t, const float*, const int64_t*, float*);
-template void sum_rows(int64_t, int64_t, int64_t, const double*, const int64_t*, double*);
-template void add_rows(int64_t, int64_t, int64_t, const float*, const int64_t*, int64_t, float*);
-template void add_rows(int64_t, int64_t, int64_t, const double*, const int64_t*, int64_t, double*);
+template struct Embedding<float>;
+template struct Embedding<double>;
 
 }  // namespace taeda::cpu

@@ -1,6 +1,7 @@
 #include "kernels/cpu/nn/margin.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
@@ -28,16 +29,16 @@ template <bool Squared, class T>
   return sum;
 }
 
-// slope[i] = the derivative of those terms, times `factor`; returns their sum.
+// derivative[i] = the one of those terms, times `factor`; returns their sum.
 template <bool Squared, class T>
-[[gnu::optimize("O3"), gnu::noinline]] T slopes(const T* __restrict x, int64_t n, T start, T factor,
-                                                T* __restrict slope) {
+[[gnu::optimize("O3"), gnu::noinline]] T derivatives(const T* __restrict x, int64_t n, T start,
+                                                     T factor, T* __restrict derivative) {
   for (int64_t i = 0; i < n; ++i) {
     const T z = above_zero(start + x[i]);
-    slope[i] = Squared ? 2 * z * factor : (z > 0 ? factor : T(0));
+    derivative[i] = Squared ? 2 * z * factor : (z > 0 ? factor : T(0));
   }
   T sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += slope[i];
+  for (int64_t i = 0; i < n; ++i) sum += derivative[i];
   return sum;
 }
 
@@ -56,37 +57,16 @@ template <class T>
 
 int64_t row_grain(int64_t work) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work)); }
 
-// The classes of a row that its target does not name: their numbers and scores.
-template <class T> class Wrong {
- public:
-  explicit Wrong(int64_t classes)
-      : classes_(classes),
-        is_right_(classes),
-        number_(classes),
-        score_(classes) {}
-  // Returns how many classes the target names, with repetitions.
-  int64_t read(const T* x, const int64_t* target) {
-    std::fill_n(is_right_.data(), classes_, false);
-    int64_t named = 0;
-    for (; named < classes_ && target[named] >= 0; ++named) is_right_.data()[target[named]] = true;
-    count_ = 0;
-    for (int64_t c = 0; c < classes_; ++c) {
-      number_.data()[count_] = c;
-      score_.data()[count_] = x[c];
-      count_ += !is_right_.data()[c];
-    }
-    return named;
-  }
-  int64_t count() const { return count_; }
-  const int64_t* numbers() const { return number_.data(); }
-  const T* scores() const { return score_.data(); }
-
- private:
-  int64_t classes_, count_ = 0;
-  Scratch<bool> is_right_;
-  Scratch<int64_t> number_;
-  Scratch<T> score_;
-};
+// The scores of a row, minus infinity for the classes that its target names: those have no terms.
+// Returns how many names there are.
+template <class T>
+int64_t wrong_scores(int64_t classes, const T* x, const int64_t* target, T* scores) {
+  std::copy_n(x, classes, scores);
+  int64_t named = 0;
+  for (; named < classes && target[named] >= 0; ++named)
+    scores[target[named]] = -std::numeric_limits<T>::infinity();
+  return named;
+}
 
 }  // namespace
 
@@ -110,7 +90,7 @@ void Margins<T>::one_right_losses(const MarginShape& s, const T* x, const OneRig
 template <class T>
 void Margins<T>::one_right_gradient(const MarginShape& s, const T* g, int64_t g_step, double scale,
                                     const T* x, const OneRight<T>& right, T* gx) {
-  const auto run = right.squared ? slopes<true, T> : slopes<false, T>;
+  const auto run = right.squared ? derivatives<true, T> : derivatives<false, T>;
   parallel_for(s.rows, row_grain(s.classes), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const T* row = x + i * s.classes;
@@ -130,14 +110,14 @@ template <class T>
 void Margins<T>::many_right_losses(const MarginShape& s, const T* x, const int64_t* target,
                                    double* loss) {
   parallel_for(s.rows, row_grain(s.classes * s.classes), [&](int64_t begin, int64_t end) {
-    Wrong<T> wrong(s.classes);
+    const Scratch<T> scores(s.classes);
     for (int64_t i = begin; i < end; ++i) {
       const T* row = x + i * s.classes;
       const int64_t* names = target + i * s.classes;
-      const int64_t named = wrong.read(row, names);
+      const int64_t named = wrong_scores(s.classes, row, names, scores.data());
       double total = 0;
       for (int64_t k = 0; k < named; ++k)
-        total += sum_above<false>(wrong.scores(), wrong.count(), T(1) - row[names[k]]);
+        total += sum_above<false>(scores.data(), s.classes, T(1) - row[names[k]]);
       loss[i] = total / static_cast<double>(s.classes);
     }
   });
@@ -147,23 +127,22 @@ template <class T>
 void Margins<T>::many_right_gradient(const MarginShape& s, const T* g, int64_t g_step, double scale,
                                      const T* x, const int64_t* target, T* gx) {
   parallel_for(s.rows, row_grain(s.classes * s.classes), [&](int64_t begin, int64_t end) {
-    Wrong<T> wrong(s.classes);
+    const Scratch<T> scores(s.classes);
     const Scratch<int32_t> counts(s.classes);
     for (int64_t i = begin; i < end; ++i) {
       const T* row = x + i * s.classes;
       const int64_t* names = target + i * s.classes;
       T* to = gx + i * s.classes;
       const T factor = static_cast<T>(scale * g[i * g_step] / s.classes);
-      const int64_t named = wrong.read(row, names);
-      std::fill_n(counts.data(), wrong.count(), 0);
+      const int64_t named = wrong_scores(s.classes, row, names, scores.data());
+      std::fill_n(counts.data(), s.classes, 0);
       std::fill_n(to, s.classes, T(0));
       for (int64_t k = 0; k < named; ++k) {
         const int64_t above =
-            count_above(wrong.scores(), wrong.count(), T(1) - row[names[k]], counts.data());
+            count_above(scores.data(), s.classes, T(1) - row[names[k]], counts.data());
         to[names[k]] -= factor * static_cast<T>(above);
       }
-      for (int64_t k = 0; k < wrong.count(); ++k)
-        to[wrong.numbers()[k]] = factor * static_cast<T>(counts.data()[k]);
+      for (int64_t c = 0; c < s.classes; ++c) to[c] += factor * static_cast<T>(counts.data()[c]);
     }
   });
 }
