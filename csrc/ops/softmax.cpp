@@ -7,9 +7,6 @@
 namespace taeda {
 namespace {
 
-template <class T> using Forward = void (*)(const cpu::SoftmaxShape&, const T*, T*);
-template <class T> using Gradient = void (*)(const cpu::SoftmaxShape&, const T*, const T*, T*);
-
 cpu::SoftmaxShape shape_of(const Tensor& x, int64_t dim) {
   if (x.dim() == 0) return {1, 1, 1};
   cpu::SoftmaxShape s{1, x.size(dim), 1};
@@ -18,21 +15,23 @@ cpu::SoftmaxShape shape_of(const Tensor& x, int64_t dim) {
   return s;
 }
 
-Tensor run(const char* what, const Tensor& self, int64_t dim, std::optional<DType> dtype,
-           Forward<float> f32, Forward<double> f64) {
+template <bool Log> Tensor softmax(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+  constexpr const char* what = Log ? "log_softmax" : "softmax";
   dim = wrap_dim(dim, self.dim(), what);
   DType result = dtype.value_or(self.dtype());
   DType compute = compute_dtype(result, what);
   Tensor x = prepared(self, compute), y = empty(self.sizes(), {compute, self.device()});
   if (y.numel() && !y.is_meta()) {
-    if (compute == DType::Float32) f32(shape_of(x, dim), x.data_as<float>(), y.data_as<float>());
-    else f64(shape_of(x, dim), x.data_as<double>(), y.data_as<double>());
+    visit_floating(compute, what, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      cpu::Softmax<T>::softmax(shape_of(x, dim), Log, x.data_as<T>(), y.data_as<T>());
+    });
   }
   return finished(y, result);
 }
 
-Tensor run_gradient(const char* what, const Tensor& grad, const Tensor& out, int64_t dim,
-                    Gradient<float> f32, Gradient<double> f64) {
+template <bool Log> Tensor softmax_gradient(const Tensor& grad, const Tensor& out, int64_t dim) {
+  constexpr const char* what = Log ? "log_softmax" : "softmax";
   check(same(grad.sizes(), out.sizes()) && grad.is_meta() == out.is_meta(), what,
         "_backward(): expected grad of shape ", to_string(out.sizes()), ", but got ",
         to_string(grad.sizes()));
@@ -41,30 +40,13 @@ Tensor run_gradient(const char* what, const Tensor& grad, const Tensor& out, int
   Tensor g = prepared(grad, compute), y = prepared(out, compute),
          gx = empty(out.sizes(), {compute, out.device()});
   if (gx.numel() && !gx.is_meta()) {
-    if (compute == DType::Float32) {
-      f32(shape_of(y, dim), g.data_as<float>(), y.data_as<float>(), gx.data_as<float>());
-    } else {
-      f64(shape_of(y, dim), g.data_as<double>(), y.data_as<double>(), gx.data_as<double>());
-    }
+    visit_floating(compute, what, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      cpu::Softmax<T>::backward(shape_of(y, dim), Log, g.data_as<T>(), y.data_as<T>(),
+                                gx.data_as<T>());
+    });
   }
   return finished(gx, out.dtype());
-}
-
-Tensor softmax(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
-  return run("softmax", self, dim, dtype, cpu::Softmax<float>::softmax,
-             cpu::Softmax<double>::softmax);
-}
-Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
-  return run("log_softmax", self, dim, dtype, cpu::Softmax<float>::log_softmax,
-             cpu::Softmax<double>::log_softmax);
-}
-Tensor softmax_gradient(const Tensor& grad, const Tensor& out, int64_t dim) {
-  return run_gradient("softmax", grad, out, dim, cpu::Softmax<float>::softmax_backward,
-                      cpu::Softmax<double>::softmax_backward);
-}
-Tensor log_softmax_gradient(const Tensor& grad, const Tensor& out, int64_t dim) {
-  return run_gradient("log_softmax", grad, out, dim, cpu::Softmax<float>::log_softmax_backward,
-                      cpu::Softmax<double>::log_softmax_backward);
 }
 
 int64_t dim_of(Backward& b, int arg, int tensor) {
@@ -98,19 +80,19 @@ const Define softmax_ops[] = {
      "Exponentials of the elements divided by their sum along `dim`, so that every slice along "
      "`dim` sums to one.\n\n"
      "`dtype`, if given, is the type to which the input is cast first.",
-     kernel(softmax),
+     kernel(softmax<false>),
      {.backward = softmax_backward, .saves = saves_out(), .forms = kPublic | kOut}},
     {"log_softmax(self: Tensor, dim: int, dtype: dtype? = None) -> Tensor",
      "Logarithm of softmax along `dim`, computed without leaving the range of the dtype.",
-     kernel(log_softmax),
+     kernel(softmax<true>),
      {.backward = log_softmax_backward, .saves = saves_out(), .forms = kPublic | kOut}},
     {"_softmax_backward(grad: Tensor, out: Tensor, dim: int) -> Tensor",
      "Gradient of softmax from its result.",
-     kernel(softmax_gradient),
+     kernel(softmax_gradient<false>),
      {.backward = softmax_second, .saves = saves_arg(0) | saves_arg(1), .forms = 0}},
     {"_log_softmax_backward(grad: Tensor, out: Tensor, dim: int) -> Tensor",
      "Gradient of log_softmax from its result.",
-     kernel(log_softmax_gradient),
+     kernel(softmax_gradient<true>),
      {.backward = log_softmax_second, .saves = saves_arg(0) | saves_arg(1), .forms = 0}},
 };
 

@@ -12,10 +12,6 @@ namespace {
 
 constexpr int64_t kGrain = 8192;  // elements worth a chunk
 
-template <class T> const simd::SoftmaxLoops<T>& loops() {
-  return typed<T>(TAEDA_PICK(softmax_kernels));
-}
-
 // Whether the rows of y are written by non-temporal stores: then each begins at a cache line.
 template <class T> bool streams_rows(const SoftmaxShape& s, const T* y) {
   const int64_t bytes = s.size * static_cast<int64_t>(sizeof(T));
@@ -46,9 +42,15 @@ void for_rows_or_columns(const SoftmaxShape& s, R&& rows, C&& columns, int64_t r
                });
 }
 
-template <class T>
-void forward(const SoftmaxShape& s, const typename simd::SoftmaxLoops<T>::Pair& f, const T* x,
-             T* y) {
+template <class T> const typename simd::SoftmaxLoops<T>::Pair& loops(bool log) {
+  const simd::SoftmaxLoops<T>& all = typed<T>(TAEDA_PICK(softmax_kernels));
+  return log ? all.log_softmax : all.softmax;
+}
+
+}  // namespace
+
+template <class T> void Softmax<T>::softmax(const SoftmaxShape& s, bool log, const T* x, T* y) {
+  const auto& f = loops<T>(log);
   const bool streamed = streams_rows(s, y);
   for_rows_or_columns(
       s,
@@ -60,35 +62,18 @@ void forward(const SoftmaxShape& s, const typename simd::SoftmaxLoops<T>::Pair& 
 }
 
 template <class T>
-void backward(const SoftmaxShape& s, const typename simd::SoftmaxLoops<T>::Pair& f, const T* g,
-              const T* y, T* gx) {
+void Softmax<T>::backward(const SoftmaxShape& s, bool log, const T* g, const T* y, T* gx) {
+  const auto& f = loops<T>(log);
   const bool streamed = streams_rows(s, gx);
   for_rows_or_columns(
       s,
       [&](int64_t begin, int64_t end) {
-        f.rows_backward(end - begin, s.size, g + begin * s.size, y + begin * s.size,
-                        gx + begin * s.size, streamed);
+        const int64_t at = begin * s.size;
+        f.rows_backward(end - begin, s.size, g + at, y + at, gx + at, streamed);
       },
       [&](int64_t at, int64_t width) {
         f.columns_backward(s.size, s.inner, width, g + at, y + at, gx + at);
       });
-}
-
-}  // namespace
-
-template <class T> void Softmax<T>::softmax(const SoftmaxShape& s, const T* x, T* y) {
-  forward(s, loops<T>().softmax, x, y);
-}
-template <class T> void Softmax<T>::log_softmax(const SoftmaxShape& s, const T* x, T* y) {
-  forward(s, loops<T>().log_softmax, x, y);
-}
-template <class T>
-void Softmax<T>::softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx) {
-  backward(s, loops<T>().softmax, g, y, gx);
-}
-template <class T>
-void Softmax<T>::log_softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx) {
-  backward(s, loops<T>().log_softmax, g, y, gx);
 }
 
 template struct Softmax<float>;

@@ -11,11 +11,10 @@ struct SoftmaxShape {
 };
 
 template <class T> struct Softmax {
-  static void softmax(const SoftmaxShape& s, const T* x, T* y);
-  static void log_softmax(const SoftmaxShape& s, const T* x, T* y);
+  // Log: the logarithms.
+  static void softmax(const SoftmaxShape& s, bool log, const T* x, T* y);
   // gx = y * (g - sum(g * y)), and for the logarithm gx = g - exp(y) * sum(g).
-  static void softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx);
-  static void log_softmax_backward(const SoftmaxShape& s, const T* g, const T* y, T* gx);
+  static void backward(const SoftmaxShape& s, bool log, const T* g, const T* y, T* gx);
 };
 
 }  // namespace taeda::cpu
