@@ -225,25 +225,32 @@ FN void sum_channels(const T* x, const int32_t (*index)[kPoints], const T (*weig
   store(y, sum);
 }
 
+// Its arguments are its own: through the reference of a lambda, each would be loaded for each
+// point.
+template <class T, Sampling How, int Spatial>
+void rows_by(const Sampler& s, const T* x, int64_t width, const T* grid, int64_t begin, int64_t end,
+             T* y) {
+  constexpr int taps = kTaps<How, Spatial>;
+  constexpr int64_t small = 16 / sizeof(T), large = kLanes<T>;
+  int64_t elements = width;
+  for (int d = 0; d < Spatial; ++d) elements *= s.in[d];
+  Block<T, How, Spatial> block;
+  each_block(begin, end, [&](int64_t first, int many) {
+    block.read(s, grid + first * Spatial, many, width, static_cast<int32_t>(elements));
+    for (int p = 0; p < many; ++p, y += width) {
+      int64_t c = 0;
+      for (; c + large <= width; c += large)
+        sum_channels<large, taps>(x + c, block.index, block.weight, p, y + c);
+      for (; c < width; c += small)
+        sum_channels<small, taps>(x + c, block.index, block.weight, p, y + c);
+    }
+  });
+}
 template <class T>
 void rows(const Sampler& s, const T* x, int64_t width, const T* grid, int64_t begin, int64_t end,
           T* y) {
-  constexpr int64_t small = 16 / sizeof(T), large = kLanes<T>;
-  int64_t elements = width;
-  for (int d = 0; d < s.spatial; ++d) elements *= s.in[d];
   visit(s, [&]<Sampling How, int Spatial>() {
-    constexpr int taps = kTaps<How, Spatial>;
-    Block<T, How, Spatial> block;
-    each_block(begin, end, [&](int64_t first, int many) {
-      block.read(s, grid + first * Spatial, many, width, static_cast<int32_t>(elements));
-      for (int p = 0; p < many; ++p, y += width) {
-        int64_t c = 0;
-        for (; c + large <= width; c += large)
-          sum_channels<large, taps>(x + c, block.index, block.weight, p, y + c);
-        for (; c < width; c += small)
-          sum_channels<small, taps>(x + c, block.index, block.weight, p, y + c);
-      }
-    });
+    rows_by<T, How, Spatial>(s, x, width, grid, begin, end, y);
   });
 }
 
