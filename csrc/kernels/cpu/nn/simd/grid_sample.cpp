@@ -191,29 +191,36 @@ template <class F> FN auto visit(const Sampler& s, F&& f) {
                         : f.template operator()<Sampling::Linear, 3>();
 }
 
+// taps_by and rows_by take arguments by value: captures of a lambda are loaded for each point.
+
+template <class T, Sampling How, int Spatial>
+int64_t taps_by(const Sampler& s, const T* grid, int64_t* first, int32_t* index, T* weight,
+                T* derivatives) {
+  Block<T, How, Spatial, true> block;
+  int64_t n = 0;
+  first[0] = 0;
+  each_block(0, s.points, [&](int64_t begin, int many) {
+    block.read(s, grid + begin * Spatial, many, 1, -1);
+    for (int p = 0; p < many; ++p) {
+      for (int t = 0; t < kTaps<How, Spatial>; ++t) {
+        if (block.index[t][p] < 0) continue;
+        index[n] = block.index[t][p];
+        weight[n] = block.weight[t][p];
+        for (int d = 0; derivatives && d < Spatial; ++d)
+          derivatives[n * Spatial + d] = block.derivative(t, p, Spatial - 1 - d);
+        ++n;
+      }
+      first[begin + p + 1] = n;
+    }
+  });
+  return n;
+}
 template <class T>
 int64_t taps(const Sampler& s, const T* grid, int64_t* first, int32_t* index, T* weight,
              T* derivatives) {
-  int64_t n = 0;
-  first[0] = 0;
-  visit(s, [&]<Sampling How, int Spatial>() {
-    Block<T, How, Spatial, true> block;
-    each_block(0, s.points, [&](int64_t begin, int many) {
-      block.read(s, grid + begin * Spatial, many, 1, -1);
-      for (int p = 0; p < many; ++p) {
-        for (int t = 0; t < kTaps<How, Spatial>; ++t) {
-          if (block.index[t][p] < 0) continue;
-          index[n] = block.index[t][p];
-          weight[n] = block.weight[t][p];
-          for (int d = 0; derivatives && d < Spatial; ++d)
-            derivatives[n * Spatial + d] = block.derivative(t, p, Spatial - 1 - d);
-          ++n;
-        }
-        first[begin + p + 1] = n;
-      }
-    });
+  return visit(s, [&]<Sampling How, int Spatial>() {
+    return taps_by<T, How, Spatial>(s, grid, first, index, weight, derivatives);
   });
-  return n;
 }
 
 // N channels of one point.
