@@ -54,22 +54,23 @@ bool svd_wide(int64_t m, int64_t n, T* a, T* values, T* u, T* vh, int32_t* info)
   T answer{};
   call(Routines<T>::gesdd, 'S', m, wide, a, m, values, u, m, vh, m, &answer, -1, &one, info);
   const int64_t lwork = work_size(answer);
-  Scratch<T> memory(m * n + m + m * wide * 2 + lwork);
+  Scratch<T> memory(2 * m * n + m + m * wide * 2 + lwork);
   Scratch<int> iwork(8 * m);
-  T *transposed = memory.data(), *tau = transposed + m * n, *lower = tau + m,
+  T *high = memory.data(), *v = high + m * n, *tau = v + m * n, *lower = tau + m,
     *right = lower + m * wide, *work = right + m * wide;
-  for (int64_t r = 0; r < m; ++r) {
-    for (int64_t c = 0; c < n; ++c) transposed[r * n + c] = a[c * m + r];
-  }
-  factor_qr(n, m, transposed, tau);
+  transpose(m, n, a, high);
+  factor_qr(n, m, high, tau);
   for (int64_t c = 0; c < wide; ++c) {
-    for (int64_t r = 0; r < m; ++r) lower[c * m + r] = r < c ? T(0) : transposed[r * n + c];
+    for (int64_t r = 0; r < m; ++r) lower[c * m + r] = r < c ? T(0) : high[r * n + c];
   }
   call(Routines<T>::gesdd, 'S', m, wide, lower, m, values, u, m, right, m, work, lwork,
        iwork.data(), info);
-  std::copy_n(right, m * m, vh);
-  std::fill(vh + m * m, vh + m * n, T(0));
-  multiply_reflectors(m, n, false, true, m, transposed, n, tau, vh, m);
+  std::fill_n(v, m * n, T(0));
+  for (int64_t c = 0; c < m; ++c) {
+    for (int64_t r = 0; r < m; ++r) v[c * n + r] = right[r * m + c];
+  }
+  multiply_reflectors(n, m, false, m, high, n, tau, v, n);
+  transpose(n, m, v, vh);
   return true;
 }
 

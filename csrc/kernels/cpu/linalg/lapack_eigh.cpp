@@ -46,7 +46,7 @@ template <class T> int32_t eigh_large(int64_t n, bool upper, T* a, T* values) {
          w.liwork, &info);
   });
   if (info) return info;
-  multiply_reflectors(n - 1, n, true, false, n - 1, a + 1, n, tau.data(), vectors.data() + 1, n);
+  multiply_reflectors(n - 1, n, false, n - 1, a + 1, n, tau.data(), vectors.data() + 1, n);
   std::copy_n(vectors.data(), n * n, a);
   return 0;
 }

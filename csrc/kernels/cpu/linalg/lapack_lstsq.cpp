@@ -11,7 +11,7 @@ constexpr int64_t kDivide = 48;  // rows and columns from which gelss is slower 
 template <class T> int32_t solve_by_qr(int64_t m, int64_t n, int64_t cols, T* a, T* b) {
   Scratch<T> tau(n);
   factor_qr(m, n, a, tau.data());
-  multiply_reflectors(m, cols, true, true, n, a, m, tau.data(), b, m);
+  multiply_reflectors(m, cols, true, n, a, m, tau.data(), b, m);
   for (int64_t i = 0; i < n; ++i) {
     if (a[i * (m + 1)] == T(0)) return narrow(i + 1);
   }

@@ -58,23 +58,15 @@ template <class T> class Panel {
     }
   }
 
-  // c = P c or P' c if `left`, else c P or c P'; P: the product of the reflectors, c: `columns`
-  // columns, or else rows. gemm is row-major: it sees the transpose of every matrix, and factors in
-  // reverse order.
-  void multiply(int64_t columns, bool left, bool transposed, T* c, int64_t ld) const {
+  // c = P c, or P' c where `transposed`, of so many columns; P: the product of the reflectors. gemm
+  // is row-major: it sees the transpose of every matrix, and factors in reverse order.
+  void multiply(int64_t columns, bool transposed, T* c, int64_t ld) const {
     Scratch<T> memory(2 * columns * kPanel);
     T *w = memory.data(), *fw = w + columns * kPanel;
-    const MatrixRef<T> v{v_.data(), rows_}, v_transposed{v_.data(), rows_, Trans::Yes},
-        f{f_.data(), kPanel, transposed ? Trans::Yes : Trans::No};
-    if (left) {
-      gemm<T>(columns, width_, rows_, 1, {c, ld}, v_transposed, 0, w, width_);
-      gemm<T>(columns, width_, width_, 1, {w, width_}, f, 0, fw, width_);
-      gemm<T>(columns, rows_, width_, -1, {fw, width_}, v, 1, c, ld);
-    } else {
-      gemm<T>(width_, columns, rows_, 1, v, {c, ld}, 0, w, columns);
-      gemm<T>(width_, columns, width_, 1, f, {w, columns}, 0, fw, columns);
-      gemm<T>(rows_, columns, width_, -1, v_transposed, {fw, columns}, 1, c, ld);
-    }
+    gemm<T>(columns, width_, rows_, 1, {c, ld}, {v_.data(), rows_, Trans::Yes}, 0, w, width_);
+    gemm<T>(columns, width_, width_, 1, {w, width_},
+            {f_.data(), kPanel, transposed ? Trans::Yes : Trans::No}, 0, fw, width_);
+    gemm<T>(columns, rows_, width_, -1, {fw, width_}, {v_.data(), rows_}, 1, c, ld);
   }
 
  private:
@@ -112,7 +104,7 @@ template <class T> void factor_qr(int64_t m, int64_t n, T* a, T* tau) {
     const int64_t below = std::min(top + kPanel, k), first = std::min(below + kPanel, n);
     const Panel<T>& panel = panels.front();
     auto apply = [&](int64_t left, int64_t right) {
-      panel.multiply(right - left, true, true, a + left * m + top, m);
+      panel.multiply(right - left, true, a + left * m + top, m);
     };
     parallel_for(below < n ? 1 + count_of(n - first, size) : 0, 1, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
@@ -145,31 +137,30 @@ template <class T> void make_q(int64_t m, int64_t n, int64_t k, T* a, const T* t
       for (int64_t p = std::ssize(panels) - 1; p >= 0; --p) {
         // Earlier columns are still the identity's, which this panel leaves alone.
         const int64_t top = p * kPanel, left = std::max(first, top);
-        if (left < last) panels[p].multiply(last - left, true, false, a + left * m + top, m);
+        if (left < last) panels[p].multiply(last - left, false, a + left * m + top, m);
       }
     }
   });
 }
 
 template <class T>
-void multiply_reflectors(int64_t m, int64_t n, bool left, bool transposed, int64_t k, const T* a,
-                         int64_t lda, const T* tau, T* c, int64_t ldc) {
-  const int64_t sides = left ? n : m, size = strip_of(sides), step = left ? ldc : 1;
+void multiply_reflectors(int64_t m, int64_t n, bool transposed, int64_t k, const T* a, int64_t lda,
+                         const T* tau, T* c, int64_t ldc) {
+  const int64_t size = strip_of(n);
   if (is_near<T>(k, m, n)) {
-    return parallel_for(sides, size, [&](int64_t begin, int64_t end) {
-      const int64_t rows = left ? m : end - begin, cols = left ? end - begin : n;
-      Scratch<T> work(space_of<T>(rows, cols));
-      reflector_loops<T>().multiply(rows, cols, left, transposed, k, a, lda, tau, c + begin * step,
+    return parallel_for(n, size, [&](int64_t begin, int64_t end) {
+      Scratch<T> work(space_of<T>(m, end - begin));
+      reflector_loops<T>().multiply(m, end - begin, transposed, k, a, lda, tau, c + begin * ldc,
                                     ldc, work.data());
     });
   }
-  const std::deque<Panel<T>> panels = panels_of(left ? m : n, k, a, lda, tau);
-  parallel_for(count_of(sides, size), 1, [&](int64_t begin, int64_t end) {
+  const std::deque<Panel<T>> panels = panels_of(m, k, a, lda, tau);
+  parallel_for(count_of(n, size), 1, [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) {
-      const int64_t first = s * size, count = std::min(size, sides - first);
+      const int64_t first = s * size, count = std::min(size, n - first);
       for (int64_t i = 0; i < std::ssize(panels); ++i) {
-        const int64_t p = left == transposed ? i : std::ssize(panels) - 1 - i, top = p * kPanel;
-        panels[p].multiply(count, left, transposed, c + first * step + top * (left ? 1 : ldc), ldc);
+        const int64_t p = transposed ? i : std::ssize(panels) - 1 - i;
+        panels[p].multiply(count, transposed, c + first * ldc + p * kPanel, ldc);
       }
     }
   });
@@ -225,18 +216,27 @@ void multiply_by_q(Shape s, bool left, Trans trans, int64_t k, const T* a, const
     });
   } else {
     each(s.batch, work, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        multiply_reflectors(m, n, left, transposed, k, a + i * high * k, high, tau + i * k,
-                            c + i * m * n, m);
+      Scratch<T> flipped(left ? 0 : m * n);
+      for (int64_t i = begin; i < end; ++i) {
+        const T *v = a + i * high * k, *factors = tau + i * k;
+        T* to = c + i * m * n;
+        if (left) {
+          multiply_reflectors(m, n, transposed, k, v, m, factors, to, m);
+        } else {  // c Q = (Q' c')'
+          transpose(m, n, to, flipped.data());
+          multiply_reflectors(n, m, !transposed, k, v, n, factors, flipped.data(), n);
+          transpose(n, m, flipped.data(), to);
+        }
+      }
     });
   }
 }
 
-#define TAEDA_INSTANTIATE_REAL(T)                                                                \
-  template const simd::ReflectorLoops<T>& reflector_loops<T>();                                  \
-  template void factor_qr<T>(int64_t, int64_t, T*, T*);                                          \
-  template void make_q<T>(int64_t, int64_t, int64_t, T*, const T*);                              \
-  template void multiply_reflectors<T>(int64_t, int64_t, bool, bool, int64_t, const T*, int64_t, \
+#define TAEDA_INSTANTIATE_REAL(T)                                                          \
+  template const simd::ReflectorLoops<T>& reflector_loops<T>();                            \
+  template void factor_qr<T>(int64_t, int64_t, T*, T*);                                    \
+  template void make_q<T>(int64_t, int64_t, int64_t, T*, const T*);                        \
+  template void multiply_reflectors<T>(int64_t, int64_t, bool, int64_t, const T*, int64_t, \
                                        const T*, T*, int64_t);
 #define TAEDA_INSTANTIATE(T)                                      \
   template void qr_factor<T>(Shape, T*, T*);                      \

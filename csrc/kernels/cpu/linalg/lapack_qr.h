@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/linalg/lapack.h"
 #include "kernels/cpu/linalg/simd/reflectors.h"
+#include "kernels/cpu/pointwise/simd/transpose.h"
 
 namespace taeda::cpu::lapack {
 
@@ -12,10 +13,18 @@ template <class T> const simd::ReflectorLoops<T>& reflector_loops();
 template <class T> void factor_qr(int64_t m, int64_t n, T* a, T* tau);
 // The first n columns of the product of the k reflectors in a (m x n), which they overwrite.
 template <class T> void make_q(int64_t m, int64_t n, int64_t k, T* a, const T* tau);
-// c (m x n, `ldc` apart) = op(Q) c, or c op(Q) unless `left`, Q the product of the k reflectors in
-// a (`lda` apart).
+// c (m x n, `ldc` apart) = Q c, or Q' c where `transposed`, Q the product of the k reflectors in a
+// (`lda` apart).
 template <class T>
-void multiply_reflectors(int64_t m, int64_t n, bool left, bool transposed, int64_t k, const T* a,
-                         int64_t lda, const T* tau, T* c, int64_t ldc);
+void multiply_reflectors(int64_t m, int64_t n, bool transposed, int64_t k, const T* a, int64_t lda,
+                         const T* tau, T* c, int64_t ldc);
+
+// to (cols x rows) = the transpose of from (rows x cols).
+template <class T> void transpose(int64_t rows, int64_t cols, const T* from, T* to) {
+  constexpr auto size = static_cast<int64_t>(sizeof(T));
+  TAEDA_PICK(transpose_kernels)
+      .of(size, false)(reinterpret_cast<char*>(to), cols * size,
+                       reinterpret_cast<const char*>(from), rows * size, cols, rows);
+}
 
 }  // namespace taeda::cpu::lapack

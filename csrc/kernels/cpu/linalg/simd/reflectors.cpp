@@ -72,21 +72,14 @@ template <class T> void q(int64_t m, int64_t n, int64_t k, T* a, const T* tau, T
 }
 
 template <class T>
-void multiply(int64_t m, int64_t n, bool left, bool transposed, int64_t k, const T* a, int64_t lda,
+void multiply(int64_t m, int64_t n, bool transposed, int64_t k, const T* a, int64_t lda,
               const T* tau, T* c, int64_t ldc, T* work) {
   const Padded<T> p(m, n, work);
   p.load(c, ldc);
-  T *sum = p.column, *v = left ? p.column : sum + p.ld;
   for (int64_t i = 0; i < k; ++i) {
-    const int64_t j = left == transposed ? i : k - 1 - i;
-    take_reflector(j, left ? m : n, a, lda, v);
-    if (left) {
-      reflect_columns(block_down(j), p.ld, tau[j], v, 0, n, p.x, p.ld);
-    } else {
-      sum_columns(0, p.ld, p.x, p.ld, j, n, v, sum);
-      for (int64_t r = 0; r < p.ld; ++r) sum[r] *= tau[j];
-      subtract_from_columns(0, p.ld, sum, v, j, n, p.x, p.ld);
-    }
+    const int64_t j = transposed ? i : k - 1 - i;
+    take_reflector(j, m, a, lda, p.column);
+    reflect_columns(block_down(j), p.ld, tau[j], p.column, 0, n, p.x, p.ld);
   }
   p.store(c, ldc);
 }
