@@ -154,66 +154,6 @@ template <class T> struct Rotations {
   }
 };
 
-// The signs of vectors are those that divide and conquer finds, by halves down to kWhole rows: the
-// sum of the two elements at a cut, each with its sign, is negative. Where it vanishes, the vector
-// is that of one half, whose own cut decides. Vectors without a cut have the signs of signs.h.
-constexpr int64_t kWhole = 25;
-
-template <class T> struct Signs {
-  int64_t n, ld;
-  const T* e;
-  T* rows;  // of q before the rotations, for each cut
-
-  // f(cut, row above it) for all cuts of one level, the first of which has the whole for one half.
-  template <class F> void each_cut(int64_t level, const F& f) const {
-    const int64_t parts = int64_t{1} << level;
-    for (int64_t i = 0; i < parts; ++i) {
-      int64_t first = 0, size = n;
-      for (int64_t bit = parts / 2; bit > 0 && size > kWhole; bit /= 2) {
-        const bool second = i & bit;
-        first += second ? size / 2 : 0;
-        size = second ? size - size / 2 : size / 2;
-      }
-      if (size > kWhole) f(parts - 1 + i, first + size / 2 - 1);
-    }
-  }
-  int64_t levels() const {
-    int64_t count = 0;
-    for (int64_t widest = n; widest > kWhole; widest = (widest + 1) / 2) ++count;
-    return count;
-  }
-  void keep(const T* q) const {
-    for (int64_t level = 0; level < levels(); ++level) {
-      each_cut(level, [&](int64_t cut, int64_t row) {
-        const T sign = copysign(T(1), e[row]);
-        for (int64_t r = 0; r < ld; ++r)
-          rows[cut * ld + r] = q[row * ld + r] + sign * q[(row + 1) * ld + r];
-      });
-    }
-  }
-  // beside: e as it was, which is 1 at most. vectors: n and up to kColumns more.
-  void find(const T* vectors, const T* beside, T* signs) const {
-    for (int64_t c = 0; c < n; ++c) {
-      T sum = 0;
-      for (int64_t r = 0; r < n && levels() == 0; ++r)
-        sum += sign_weight<T>(r) * vectors[c * ld + r];
-      signs[c] = sum < 0 ? T(-1) : T(1);
-    }
-    for (int64_t level = levels(); level-- > 0;) {
-      for (int64_t c = 0; c < n; ++c) {
-        T most = 0;
-        each_cut(level, [&](int64_t cut, int64_t row) {
-          const T sum = dot(0, ld, vectors + c * ld, rows + cut * ld);
-          if (taeda::TAEDA_ISA::abs(sum) > taeda::TAEDA_ISA::abs(most) &&
-              taeda::TAEDA_ISA::abs(sum * beside[row]) > 16 * kEps<T>)
-            most = sum;
-        });
-        if (most != 0) signs[c] = most > 0 ? T(-1) : T(1);
-      }
-    }
-  }
-};
-
 // Divides the tridiagonal matrix by what becomes its norm, 1; returns that.
 template <class T> T normalize(int64_t n, T* d, T* e) {
   T scale = 0;
@@ -225,37 +165,35 @@ template <class T> T normalize(int64_t n, T* d, T* e) {
   return scale;
 }
 
-// Eigenvalues times scale in ascending order, and their vectors, each times its sign, in a. q is
-// lost.
+// Eigenvalues times scale in ascending order, and their vectors in a, with the sign that makes
+// their product with `weights` positive. q is lost.
 template <class T>
-void store_in_order(int64_t n, T scale, T* d, T* signs, T* q, int64_t ld, T* a) {
+void store_in_order(int64_t n, T scale, T* d, const T* weights, T* q, int64_t ld, T* a) {
   for (int64_t to = 0; to < n; ++to) {
     int64_t least = to;
     for (int64_t c = to + 1; c < n; ++c) least = d[c] < d[least] ? c : least;
-    const T value = d[least], sign = signs[least];
+    const T value = d[least];
     T *const from = q + least * ld, *const there = q + to * ld;
+    const T sign = dot(0, ld, from, weights) < 0 ? T(-1) : T(1);
     for (int64_t r = 0; r < n; ++r) a[to * n + r] = sign * from[r];
     if (least != to) __builtin_memcpy(from, there, n * sizeof(T));
-    d[least] = d[to], signs[least] = signs[to];
-    d[to] = value * scale, signs[to] = sign;
+    d[least] = d[to];
+    d[to] = value * scale;
   }
 }
 
 template <class T> bool vectors(int64_t n, T* d, T* e, T* a, T* memory) {
   const Work<T> work(n, memory);
   const int64_t ld = work.ld;
-  T *const q = work.q, *const beside = work.v, *const signs = work.w;
+  T *const q = work.q, *const weights = work.v;
   __builtin_memset(q, 0, ld * (n + kColumns) * sizeof(T));
   for (int64_t c = 0; c < n; ++c) q[c * (ld + 1)] = 1;
   for (int64_t j = n - 1; j-- > 0;)
     reflect_columns(block_down(j + 1), ld, work.tau[j], work.x + j * ld, j + 1, n, q, ld);
   const T scale = normalize(n, d, e);
-  __builtin_memcpy(beside, e, n * sizeof(T));
-  const Signs<T> of_cuts{n, ld, beside, work.x};
-  of_cuts.keep(q);
   if (!Rotations<T>{n, ld, d, e, q}.run()) return false;
-  of_cuts.find(q, beside, signs);
-  store_in_order(n, scale, d, signs, q, ld, a);
+  for (int64_t r = 0; r < ld; ++r) weights[r] = sign_weight<T>(r);
+  store_in_order(n, scale, d, weights, q, ld, a);
   return true;
 }
 
