@@ -214,17 +214,6 @@ template <class T> void small_product(const SmallProduct<T>& given) {
   else if (left > 0) tiles<T, 1, true>(x, b, j, left);
 }
 
-template <class T> void small(int64_t count, const SmallProduct<T>& first) {
-  SmallProduct<T> x = first;
-  for (int64_t i = 0; i < count; ++i) {
-    small_product(x);
-    x.a.data = reinterpret_cast<const T*>(elements(x.a.data) + x.a.next);
-    x.b.data = reinterpret_cast<const T*>(elements(x.b.data) + x.b.next);
-    x.c += x.c_next;
-    x.epilogue = x.epilogue.at(0, x.c_next);
-  }
-}
-
 // ---- inner products ----
 
 // M rows of a times N columns of b. Few sums are taken in two chains, which do not wait for each
@@ -356,12 +345,17 @@ template <class T> void complex_product(const SmallProduct<T>& x) {
   if (j < 2 * x.n) columns.template operator()<true>(j, 2 * x.n - j);
 }
 
-template <class T> void small_complex(int64_t count, const SmallProduct<T>& first) {
+template <class T, void (*Product)(const SmallProduct<T>&)>
+void small(int64_t count, const SmallProduct<T>& first) {
+  constexpr int64_t parts = same_type<SumOf<T>, T> ? sizeof(SumOf<T>) / sizeof(ElementType<T>) : 1;
+  const auto moved = [](const T* p, int64_t by) {
+    return reinterpret_cast<const T*>(elements(p) + by * parts);
+  };
   SmallProduct<T> x = first;
   for (int64_t i = 0; i < count; ++i) {
-    complex_product(x);
-    x.a.data += x.a.next;
-    x.b.data += x.b.next;
+    Product(x);
+    x.a.data = moved(x.a.data, x.a.next);
+    x.b.data = moved(x.b.data, x.b.next);
     x.c += x.c_next;
     x.epilogue = x.epilogue.at(0, x.c_next);
   }
@@ -373,22 +367,23 @@ constexpr ProductKernels<T> whole = {kTileRows,      kNarrowRows,       kLanes<S
                                      convert_rows<T>};
 template <class T> constexpr ProductKernels<T> with_small() {
   ProductKernels<T> all = whole<T>;
-  all.small = small<T>;
+  all.small = small<T, small_product<T>>;
   all.dots = dots<T>;
   return all;
 }
 
 }  // namespace
 
-extern constinit const GemmTable gemm_table = {with_small<float>(),
-                                               with_small<double>(),
-                                               with_small<Half>(),
-                                               with_small<BFloat16>(),
-                                               whole<uint8_t>,
-                                               whole<uint16_t>,
-                                               whole<uint32_t>,
-                                               whole<uint64_t>,
-                                               {small_complex<std::complex<float>>},
-                                               {small_complex<std::complex<double>>}};
+extern constinit const GemmTable gemm_table = {
+    with_small<float>(),
+    with_small<double>(),
+    with_small<Half>(),
+    with_small<BFloat16>(),
+    whole<uint8_t>,
+    whole<uint16_t>,
+    whole<uint32_t>,
+    whole<uint64_t>,
+    {small<std::complex<float>, complex_product<std::complex<float>>>},
+    {small<std::complex<double>, complex_product<std::complex<double>>>}};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA
