@@ -6,8 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/functors_special.h"
+
 namespace taeda::cpu {
 namespace {
+
+using taeda::TAEDA_ISA::digamma;
 
 // Marsaglia, Tsang: A simple method for generating gamma variables, ACM TOMS 2000. The shape's own
 // arithmetic is in P and everything else in double, which the random streams depend on.
@@ -86,15 +90,6 @@ double binomial(Engine& engine, double count, double p) {
   const double k = count * rare >= 10 ? binomial_by_rejection(engine, count, rare)
                                       : binomial_by_gaps(engine, count, rare);
   return swap ? count - k : k;
-}
-
-// The logarithmic derivative of the gamma function, of positive numbers.
-double digamma(double x) {
-  double result = 0;
-  for (; x < 10; x += 1) result -= 1 / x;
-  const double z = 1 / (x * x);
-  return result + std::log(x) - 0.5 / x -
-         z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z / 132))));
 }
 
 // A number and its derivative.
