@@ -38,13 +38,7 @@ template <class T> class LineSorter {
  private:
   static constexpr int64_t kGrain = 16384;
 
-  void put(const T* x, int64_t index, T* values, int64_t* indices, int64_t at) const {
-    values[at * l_.out_stride] = x[index * l_.x_stride];
-    indices[at * l_.out_stride] = index;
-  }
-
-  // A value that need not be read from where it lies, which in a long line is far away.
-  void put_value(T value, int64_t index, T* values, int64_t* indices, int64_t at) const {
+  void put(T value, int64_t index, T* values, int64_t* indices, int64_t at) const {
     values[at * l_.out_stride] = value;
     indices[at * l_.out_stride] = index;
   }
@@ -55,7 +49,7 @@ template <class T> class LineSorter {
     for (int64_t j = 0; j < l_.n; ++j) keys[j] = key_of(x[j * l_.x_stride]) ^ flip_;
     rank_few(keys, l_.n, rank);
     for (int64_t j = 0; j < l_.n; ++j) {
-      if (rank[j] < l_.k) put(x, j, values, indices, rank[j]);
+      if (rank[j] < l_.k) put(x[j * l_.x_stride], j, values, indices, rank[j]);
     }
   }
 
@@ -73,7 +67,7 @@ template <class T> class LineSorter {
       uint32_t* c = counts_.data() + static_cast<size_t>(p) * kBytes;
       for (int64_t i = first; i < first + m; ++i) {
         const int64_t at = c[keys[i]]++;
-        if (at < l_.k) put(x, i, values, indices, at);
+        if (at < l_.k) put(x[i * l_.x_stride], i, values, indices, at);
       }
     });
   }
@@ -83,7 +77,7 @@ template <class T> class LineSorter {
     const U* keys = keys_.data();
     if (std::is_sorted(keys, keys + n)) {  // found out soon where it is not so
       parallel_for(l_.k, kGrain, [&](int64_t begin, int64_t end) {
-        for (int64_t j = begin; j < end; ++j) put(x, j, values, indices, j);
+        for (int64_t j = begin; j < end; ++j) put(x[j * l_.x_stride], j, values, indices, j);
       });
       return;
     }
@@ -103,8 +97,9 @@ template <class T> class LineSorter {
           const auto index = static_cast<int64_t>(words[j] & index_mask);
           const auto distance = static_cast<U>(words[j] >> index_bits);
           const auto key = static_cast<U>(static_cast<U>(distance + least) ^ flip_);
-          if (dropped > 0 || is_shared<T>(key)) put(x, index, values, indices, first + j);
-          else put_value(of_key<T>(key), index, values, indices, first + j);
+          // Elements are far away: where the key says what one is, it is not read.
+          const bool read = dropped > 0 || is_shared<T>(key);
+          put(read ? x[index * l_.x_stride] : of_key<T>(key), index, values, indices, first + j);
         }
       });
     };
