@@ -27,7 +27,6 @@ constexpr int64_t kColumns = 2048;   // of a task of a small product: sums in th
 constexpr int64_t kFewRows = 8;      // for which b is read once, whatever its size
 constexpr int64_t kFar = 1 << 19;    // bytes of b that do not stay in the second cache
 constexpr int64_t kRowsOfMany = 16;  // of b, then, so that it is read in order
-constexpr int64_t kBlock = 512;      // of k in a small product: long chains of sums are inexact
 constexpr int64_t kPart = 4096;      // of a long sum
 constexpr int64_t kMostParts = 32;   // of it
 
@@ -115,7 +114,7 @@ template <class T> void run_small(const Product<T>& x) {
                    is_far(x.n, x.k, sizeof(T)) && !is_complex<T>;
   const auto run = [&](const Product<T>& part) {
     if (far) small_blocks(part, part.m == 1 ? simd::kRowsTogether : kRowsOfMany);
-    else if (x.k > kBlock) small_blocks(part, kBlock);
+    else if (x.k > simd::kSmallDepth) small_blocks(part, simd::kSmallDepth);
     else product_kernels<T>().small(1, small_product(part));
   };
   if (x.m * x.n * (x.k + 2) < 2 * kTask) return run(x);
@@ -348,8 +347,8 @@ void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, S alpha, Matri
   // A few large matrices: parallel inside each. Otherwise whole matrices are dealt out.
   constexpr double large = 1 << 24;
   const auto grain = std::max<int64_t>(1, static_cast<int64_t>(2 * kTask / std::max(work, 1.0)));
-  const bool small = m > 0 && n > 0 && k > 0 && k <= kBlock && batch > 0 && work < kTask &&
-                     choose(product(0)).run == run_small<T>;
+  const bool small = m > 0 && n > 0 && k > 0 && k <= simd::kSmallDepth && batch > 0 &&
+                     work < kTask && choose(product(0)).run == run_small<T>;
   parallel_for(batch, batch < 8 && work > large ? batch : grain, [&](int64_t begin, int64_t end) {
     if (small) {
       simd::SmallProduct<T> x = small_product(product(begin));

@@ -8,16 +8,16 @@ namespace {
 
 // ---- a tile of any size ----
 
-template <class S> using TileOf = void (*)(int64_t n, const TileProduct<S>& x);
+template <class S, class E = S> using TileOf = void (*)(int64_t n, const TileProduct<S, E>& x);
 
 // Where 512-bit registers are halved into two steps, half of one takes half of the time.
 template <class S>
 constexpr int64_t kNarrow = kRegisterBytes == 64 && is_float<S> ? kLanes<S> / 2 : kLanes<S>;
 
-template <class S, int64_t N, int W, int... I>
+template <class S, int64_t N, int W, bool Part = false, class E, int... I>
 FN void tile_of_rows(std::integer_sequence<int, I...>, int64_t m, int64_t n,
-                     const TileProduct<S>& x) {
-  static constexpr TileOf<S> tiles[] = {tile_of<S, N, I + 1, W, false, S>...};
+                     const TileProduct<S, E>& x) {
+  static constexpr TileOf<S, E> tiles[] = {tile_of<S, N, I + 1, W, Part, E>...};
   tiles[m - 1](n, x);
 }
 
@@ -135,36 +135,30 @@ void convert_rows(int64_t m, int64_t k, const T* x, int64_t row, SumOf<T>* to, i
 
 // ---- products without packing ----
 
-// The first tile of the columns from j on.
+// The first tile of the columns from j on, which begin at b.
 template <class T>
 TileProduct<SumOf<T>, ElementType<T>> tile_at(const SmallProduct<T>& x, const ElementType<T>* b,
                                               int64_t j) {
-  return {x.k,   elements(x.a.data), x.a.row, x.a.col, b + j, x.b.row, x.c + j,
+  return {x.k,   elements(x.a.data), x.a.row, x.a.col, b, x.b.row, x.c + j,
           x.ldc, x.epilogue.at(0, j)};
 }
 
-// Columns from j on, as many as W vectors of N lanes hold: tiles from the top to the bottom.
+// Columns from j on, as many as W vectors of N lanes hold: tiles from the top to the bottom, of
+// about as many rows each, as those of one or two wait for their sums.
 template <class T, int W, bool Part, int64_t N = kLanes<SumOf<T>>>
 void tiles(const SmallProduct<T>& x, const ElementType<T>* b, int64_t j, int64_t n) {
   using S = SumOf<T>;
+  constexpr int most = same_type<S, T> ? kTileRows : 4;  // of half precision, fewer tiles
   auto tile = tile_at(x, b, j);
-  int64_t left = x.m;
-  const auto run = [&]<int M>() {
-    tile_of<S, N, M, W, Part>(n, tile);
-    tile.a += M * x.a.row;
-    tile.c += M * x.ldc;
-    tile.epilogue = tile.epilogue.at(M, 0);
-    left -= M;
-  };
-  if constexpr (same_type<S, T>) {
-    // Two tiles of four rows are faster than one of six and one of two.
-    while (left >= kTileRows && (kTileRows != 6 || left != 8)) run.template operator()<kTileRows>();
+  const int64_t count = (x.m + most - 1) / most;
+  for (int64_t t = 0, first = 0; t < count; ++t) {
+    const int64_t rows = (t + 1) * x.m / count - first;
+    tile_of_rows<S, N, W, Part>(std::make_integer_sequence<int, most>{}, rows, n, tile);
+    tile.a += rows * x.a.row;
+    tile.c += rows * x.ldc;
+    tile.epilogue = tile.epilogue.at(rows, 0);
+    first += rows;
   }
-  while (left >= 4) run.template operator()<4>();
-  if constexpr (same_type<S, T>) {  // of half precision, fewer tiles
-    if (left >= 2) run.template operator()<2>();
-  }
-  while (left > 0) run.template operator()<1>();
 }
 
 // A row of a times kRowsTogether rows of b, side by side: each is read in order, as the machine's
@@ -186,7 +180,7 @@ template <class T> void row_product(const SmallProduct<T>& x) {
     else if (e.beta != S(0)) v += e.beta * load(e.from + j);
     store(x.c + j, v);
   }
-  if (j < x.n) tiles<T, 1, true>(x, b, j, x.n - j);
+  if (j < x.n) tiles<T, 1, true>(x, b + j, j, x.n - j);
 }
 
 template <class T> void small_product(const SmallProduct<T>& given) {
@@ -204,14 +198,25 @@ template <class T> void small_product(const SmallProduct<T>& given) {
   int64_t j = 0;
   constexpr int wide = 8;  // sums of a single row that do not wait for each other
   for (; x.m == 1 && j + wide * lanes <= x.n; j += wide * lanes)
-    tile_of<S, lanes, 1, wide, false>(wide * lanes, tile_at(x, b, j));
-  for (; j + 2 * lanes <= x.n; j += 2 * lanes) tiles<T, 2, false>(x, b, j, 2 * lanes);
+    tile_of<S, lanes, 1, wide, false>(wide * lanes, tile_at(x, b + j, j));
+  for (; j + 2 * lanes <= x.n; j += 2 * lanes) tiles<T, 2, false>(x, b + j, j, 2 * lanes);
   const int64_t left = x.n - j;
+  if (left == 0) return;
+  b += j;
   if constexpr (same_type<S, T> && kNarrow<S> < lanes) {
     if (left == kNarrow<S>) return tiles<T, 1, false, kNarrow<S>>(x, b, j, left);
   }
-  if (left > lanes) tiles<T, 2, true>(x, b, j, left);
-  else if (left > 0) tiles<T, 1, true>(x, b, j, left);
+  if constexpr (same_type<S, T> && kRegisterBytes == 16) {  // where no load is masked
+    S panel[kSmallDepth * 2 * lanes];
+    const int64_t width = left > lanes ? 2 * lanes : lanes;
+    pack_rows(x.k, left, width, b, x.b.row, panel);
+    x.b.row = width;
+    if (left > lanes) tiles<T, 2, false>(x, panel, j, left);
+    else tiles<T, 1, false>(x, panel, j, left);
+  } else {
+    if (left > lanes) tiles<T, 2, true>(x, b, j, left);
+    else tiles<T, 1, true>(x, b, j, left);
+  }
 }
 
 // ---- inner products ----

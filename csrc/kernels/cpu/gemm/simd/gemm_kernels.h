@@ -78,6 +78,7 @@ template <class T> struct SmallProduct {
 
 // A right side whose rows are not contiguous is transposed first: at most so many elements of it.
 constexpr int64_t kSmallTransposed = 2048;
+constexpr int64_t kSmallDepth = 512;  // k of a small product at most
 // Rows of b that a single row of a is multiplied by at a time, where b does not stay in the caches.
 constexpr int64_t kRowsTogether = 8;
 
