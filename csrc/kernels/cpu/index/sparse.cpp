@@ -17,21 +17,30 @@ bool valid_row(const Rows& m, int64_t i) {
   return m.start[i] >= 0 && m.start[i] <= m.start[i + 1] && m.start[i + 1] <= m.count;
 }
 
-// f(begin, end) for ranges of rows whose elements are all valid. False where some are not, of which
-// the ranges are left out.
+// f(begin, end) for ranges of rows whose elements are all valid, few enough that they stay in a
+// near cache from the check to their use. False where some are not valid: their ranges are left
+// out.
 template <class F> bool for_rows(const Rows& m, int64_t width, F f) {
   if (m.start[0] != 0 || m.start[m.rows] != m.count) return false;
-  constexpr int64_t work = 1 << 15;
-  const int64_t average = (m.count / std::max<int64_t>(m.rows, 1) + 1) * (width + 1);
+  constexpr int64_t work = 1 << 15, near = 2048;
+  const int64_t average = m.count / std::max<int64_t>(m.rows, 1) + 1;
+  const int64_t block = std::max<int64_t>(1, near / average);
   std::atomic<bool> ok = true;
-  parallel_for(m.rows, std::max<int64_t>(1, work / average), [&](int64_t begin, int64_t end) {
-    bool valid = true;
-    for (int64_t i = begin; i < end; ++i) valid &= valid_row(m, i);
+  const auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (!valid_row(m, i)) return false;
+    }
     const int64_t first = m.start[begin];
-    if (valid && !any_outside(m.column + first, m.start[end] - first, 0, m.columns))
-      return f(begin, end);
-    ok = false;
-  });
+    if (any_outside(m.column + first, m.start[end] - first, 0, m.columns)) return false;
+    f(begin, end);
+    return true;
+  };
+  parallel_for(m.rows, std::max<int64_t>(1, work / (average * (width + 1))),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; i += block) {
+                   if (!run(i, std::min(i + block, end))) ok = false;
+                 }
+               });
   return ok;
 }
 

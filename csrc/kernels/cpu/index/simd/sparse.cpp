@@ -16,10 +16,11 @@ template <class T> struct Elements {
 
 // N registers of the result stay in registers while the rows of x go by.
 template <int N, class T> FN void sum_block(const Elements<T>& e, const T* x, int64_t width, T* y) {
-  constexpr int64_t lanes = kLanes<T>;
+  constexpr int64_t lanes = kLanes<T>, bytes = N * kRegisterBytes;
+  constexpr int cache = bytes > 256 ? 2 : 3;  // few lines can be under way to the first one
   Vec<T> sum[N] = {};
   for (int64_t k = e.begin; k < e.begin + e.count; ++k) {
-    if (k + kAhead < e.end) prefetch(x + e.column[k + kAhead] * width, N * kRegisterBytes);
+    if (k + kAhead < e.end) prefetch<cache>(x + e.column[k + kAhead] * width, bytes);
     const T* row = x + e.column[k] * width;
     const auto value = broadcast_to<T>(e.values[k]);
     for (int i = 0; i < N; ++i) sum[i] += value * load(row + i * lanes);
@@ -34,16 +35,25 @@ FN void sum_tail(const Elements<T>& e, const T* x, int64_t width, const FirstLan
   tail.store(y, sum);
 }
 
-// Two sums, as each addition waits for the one before.
+// Four sums, as each addition waits for the one before.
 template <class T> FN T sum_elements(const Elements<T>& e, const T* x) {
-  T even = 0, odd = 0;
-  int64_t k = e.begin;
-  for (const int64_t last = e.begin + e.count - 1; k < last; k += 2) {
-    even += e.values[k] * x[e.column[k]];
-    odd += e.values[k + 1] * x[e.column[k + 1]];
+  T a = 0, b = 0, c = 0, d = 0;
+  const int64_t* column = e.column + e.begin;
+  const T* values = e.values + e.begin;
+  int64_t k = 0;
+  for (; k + 4 <= e.count; k += 4) {
+    a += values[k] * x[column[k]];
+    b += values[k + 1] * x[column[k + 1]];
+    c += values[k + 2] * x[column[k + 2]];
+    d += values[k + 3] * x[column[k + 3]];
   }
-  if (k < e.begin + e.count) even += e.values[k] * x[e.column[k]];
-  return even + odd;
+  if (k + 2 <= e.count) {
+    a += values[k] * x[column[k]];
+    b += values[k + 1] * x[column[k + 1]];
+    k += 2;
+  }
+  if (k < e.count) c += values[k] * x[column[k]];
+  return (a + b) + (c + d);
 }
 
 template <class T>
