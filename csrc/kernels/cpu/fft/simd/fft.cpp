@@ -267,7 +267,22 @@ void multiply(int64_t n, int64_t s, const T* wr, const T* wi, const T* xr, const
   }
 }
 
-// Both halves of a pair (k, h - k) at once; a and b are where their elements begin.
+// pair(a, b, cos, sin) for the elements of rows k and h - k, k = 1 ... h / 2, and the twiddle
+// factors w of row k.
+template <class T, class F> FN void each_pair(int64_t h, int64_t s, const T* w, F&& pair) {
+  const T *wr = w, *wi = w + h / 2 + 1;
+  if (s == 1) {
+#pragma GCC ivdep
+    for (int64_t k = 1; k <= h / 2; ++k) pair(k, h - k, wr[k], wi[k]);
+    return;
+  }
+  for (int64_t k = 1; k <= h / 2; ++k) {
+    const T c = wr[k], d = wi[k];
+#pragma GCC ivdep
+    for (int64_t q = 0; q < s; ++q) pair(k * s + q, (h - k) * s + q, c, d);
+  }
+}
+
 template <class T>
 void real_after(int64_t h, int64_t s, const T* w, const T* zr, const T* zi, T* xr, T* xi) {
 #pragma GCC ivdep
@@ -278,8 +293,7 @@ void real_after(int64_t h, int64_t s, const T* w, const T* zr, const T* zi, T* x
     xr[h * s + q] = r - i;
     xi[h * s + q] = 0;
   }
-  const T *wr = w, *wi = w + h / 2 + 1;
-  auto pair = [&](int64_t a, int64_t b, T c, T d) {
+  each_pair(h, s, w, [=](int64_t a, int64_t b, T c, T d) {
     const T er = (zr[a] + zr[b]) * T(0.5), ei = (zi[a] - zi[b]) * T(0.5);
     const T odd_r = (zi[a] + zi[b]) * T(0.5), odd_i = (zr[b] - zr[a]) * T(0.5);
     const T tr = odd_r * c - odd_i * d, ti = odd_r * d + odd_i * c;
@@ -287,16 +301,7 @@ void real_after(int64_t h, int64_t s, const T* w, const T* zr, const T* zi, T* x
     xi[a] = ei + ti;
     xr[b] = er - tr;
     xi[b] = ti - ei;
-  };
-  if (s == 1) {
-#pragma GCC ivdep
-    for (int64_t k = 1; k <= h / 2; ++k) pair(k, h - k, wr[k], wi[k]);
-    return;
-  }
-  for (int64_t k = 1; k <= h / 2; ++k) {
-#pragma GCC ivdep
-    for (int64_t q = 0; q < s; ++q) pair(k * s + q, (h - k) * s + q, wr[k], wi[k]);
-  }
+  });
 }
 
 template <class T>
@@ -307,25 +312,14 @@ void real_before(int64_t h, int64_t s, const T* w, const T* xr, const T* xi, T* 
     zr[q] = first + last;
     zi[q] = first - last;
   }
-  const T *wr = w, *wi = w + h / 2 + 1;
-  auto pair = [&](int64_t a, int64_t b, T c, T d) {
-    const T er = xr[a] + xr[b], ei = xi[a] - xi[b];
-    const T dr = xr[a] - xr[b], di = xi[a] + xi[b];
+  each_pair(h, s, w, [=](int64_t a, int64_t b, T c, T d) {
+    const T er = xr[a] + xr[b], ei = xi[a] - xi[b], dr = xr[a] - xr[b], di = xi[a] + xi[b];
     const T odd_r = dr * c + di * d, odd_i = di * c - dr * d;
     zr[a] = er - odd_i;
     zi[a] = ei + odd_r;
     zr[b] = er + odd_i;
     zi[b] = odd_r - ei;
-  };
-  if (s == 1) {
-#pragma GCC ivdep
-    for (int64_t k = 1; k <= h / 2; ++k) pair(k, h - k, wr[k], wi[k]);
-    return;
-  }
-  for (int64_t k = 1; k <= h / 2; ++k) {
-#pragma GCC ivdep
-    for (int64_t q = 0; q < s; ++q) pair(k * s + q, (h - k) * s + q, wr[k], wi[k]);
-  }
+  });
 }
 
 template <class T> constexpr FftLoops<T> loops() {
