@@ -12,20 +12,10 @@
 
 namespace taeda::cpu {
 
-template <size_t Size> struct KeyBits;
-template <> struct KeyBits<1> {
-  using type = uint8_t;
-};
-template <> struct KeyBits<2> {
-  using type = uint16_t;
-};
-template <> struct KeyBits<4> {
-  using type = uint32_t;
-};
-template <> struct KeyBits<8> {
-  using type = uint64_t;
-};
-template <class T> using Bits = typename KeyBits<sizeof(T)>::type;
+template <class T>
+using Bits =
+    std::conditional_t<sizeof(T) <= 2, std::conditional_t<sizeof(T) == 1, uint8_t, uint16_t>,
+                       std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
 template <class T>
 constexpr bool kFloat =
     std::is_floating_point_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
