@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 
 import taeda
 from taeda import functional
 from taeda.optim import lr_scheduler
+from taeda.utils._pytree import tree_map
 from tests.functional.cases import CASES, OPTIMIZERS, SPECIAL, F, assert_same, batches, train
 
 
@@ -192,3 +196,70 @@ def test_going_on_from_saved_states(tmp_path):
     state, scheduled = scheduler.load_state_dict(saved[1], state)
     again, _, same_rates = steps(parameters, state, scheduled, 5)
     assert again == whole and rates.last_lr == same_rates.last_lr
+
+
+class Failing(taeda.optim.Adam):
+    """Fails where it is told to, half done."""
+
+    fails = False
+
+    def step(self, closure=None):
+        for values in self.state.values():
+            values["more"] = 1
+        if Failing.fails:
+            raise ValueError("as it was told")
+        super().step(closure)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        lambda p, state: (p, pickle.loads(pickle.dumps(state))),
+        lambda p, state: (pickle.loads(pickle.dumps(p)), copy.deepcopy(state)),
+        lambda p, state: (p, state) if state.values else None,
+        lambda p, state: (p, state) if p["w"] is not None else None,
+        lambda p, state: (p, state.replace(lr=state.groups[0]["lr"])),
+        lambda p, state: tree_map(lambda leaf: leaf, (p, state)),
+        lambda p, state: (1.0 * p, state),
+    ],
+)
+def test_whatever_happens_between_steps(between):
+    adam = functional.optimizer(taeda.optim.Adam, lr=0.1)
+    start = functional.Parameters({"w": taeda.tensor([1.0, 2.0]), "v": taeda.ones(3)})
+    (p, state), (q, other) = ((p, adam.init(p)) for p in (start.clone(), start.clone()))
+    for _ in range(4):
+        p, state = adam.step(p, 0.5 * p, state)
+        q, other = between(*adam.step(q, 0.5 * q, other))
+    assert p == q
+    assert state.groups == other.groups and state.values.keys() == other.values.keys()
+    for name in p:
+        assert taeda.equal(state.values[name]["exp_avg"], other.values[name]["exp_avg"])
+
+
+def test_a_step_that_fails_leaves_what_it_was_given():
+    failing = functional.optimizer(Failing, lr=0.1)
+    p = functional.Parameters({"w": taeda.ones(3)})
+    p, state = failing.step(p, 1.0 * p, failing.init(p))
+    with pytest.raises(RuntimeError, match=r"'w' has shape \(3,\), but its gradient has shape"):
+        failing.step(p, {"w": taeda.ones(2)}, state)
+    with pytest.raises(ValueError, match="no parameters are named"):
+        failing.step(p, {"v": taeda.ones(2)}, state)
+    Failing.fails = True
+    try:
+        with pytest.raises(ValueError, match="as it was told"):
+            failing.step(p, 1.0 * p, state)
+    finally:
+        Failing.fails = False
+    assert "more" not in state._values["w"] and p._tensors["w"].grad is None
+    assert failing.step(p, 1.0 * p, state)[1].values["w"]["more"] == 1
+
+
+def test_no_registry_knows_of_the_optimizers_that_step():
+    sgd = functional.optimizer(taeda.optim.SGD, lr=0.1)
+    p = functional.Parameters({"w": taeda.ones(3)})
+    before = set(taeda.optim.optimizer.alive)
+    with taeda.strict(every=1):
+        state, gradient = sgd.init(p), taeda.functional.Parameters({"w": taeda.ones(3)})
+        for _ in range(4):  # the same gradient again, which strict refuses of an ordinary one
+            p, state = sgd.step(p, gradient, state)
+    assert set(taeda.optim.optimizer.alive) <= before

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from taeda.functional._factory import Factory as Factory
     from taeda.functional._factory import Model as Model
     from taeda.functional._factory import factory as factory
-    from taeda.functional._optimizer import OptimizerState as OptimizerState
     from taeda.functional._optimizer import PureOptimizer as PureOptimizer
     from taeda.functional._optimizer import optimizer as optimizer
     from taeda.functional._parameters import Parameters as Parameters
     from taeda.functional._scheduler import PureScheduler as PureScheduler
     from taeda.functional._scheduler import ScheduleState as ScheduleState
     from taeda.functional._scheduler import scheduler as scheduler
+    from taeda.functional._state import OptimizerState as OptimizerState
 
 __all__ = [
     "broadcast_shapes",
@@ -435,7 +435,7 @@ _LAZY = {
     "Difference": "_difference",
     "Factory": "_factory",
     "Model": "_factory",
-    "OptimizerState": "_optimizer",
+    "OptimizerState": "_state",
     "Parameters": "_parameters",
     "PureOptimizer": "_optimizer",
     "PureScheduler": "_scheduler",

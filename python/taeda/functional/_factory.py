@@ -18,6 +18,7 @@ from taeda.functional._initialisation import (
 )
 from taeda.functional._parameters import Parameters, version_of
 from taeda.nn import Module
+from taeda.nn._members import Members
 from taeda.random import fork_rng, manual_seed
 
 __all__ = ["Factory", "Model", "factory"]
@@ -56,6 +57,7 @@ class Factory:
         self._module = without_values(module)
         self._lock = threading.RLock()
         self._places = _places(self._module)
+        self._slots = _slots(self._places)
         self.names = tuple(name for name, _ in module.named_parameters())
         self.buffer_names = tuple(buffers)
         self.frozen = frozenset(n for n, p in module.named_parameters() if not p.requires_grad)
@@ -166,7 +168,7 @@ class Factory:
             given = given._tensors
         if not isinstance(given, Mapping):
             raise TypeError(f"factory: {what} must be a mapping, got {type(given).__name__}")
-        if given.keys() != set(names):
+        if tuple(given) != names and given.keys() != set(names):
             missing = [name for name in names if name not in given]
             extra = [name for name in given if name not in names]
             raise ValueError(
@@ -196,20 +198,20 @@ class Factory:
         seed: int | None,
     ) -> tuple[Any, Parameters]:
         """Call a function of the module, in which these tensors are for as long."""
-        tensors = dict(parameters)
+        if training is not None or seed is not None:
+            with self._lock, contextlib.ExitStack() as stack:
+                if training is not None:
+                    stack.enter_context(_in_mode(self._module, training))
+                if seed is not None:
+                    stack.enter_context(fork_rng())
+                    manual_seed(seed)
+                return self._run(function, parameters, buffers, None, None)
+        if not self.buffer_names:
+            return self._placed(function, parameters)[0], buffers
         # Layers update buffers in place; what they get is a copy.
         copies = {name: tensor.clone() for name, tensor in buffers._all.items()}
         versions = [version_of(tensor) for tensor in copies.values()]
-        tensors.update(copies)
-        with self._lock, _placed(self._places, tensors), contextlib.ExitStack() as stack:
-            if training is not None:
-                stack.enter_context(_in_mode(self._module, training))
-            if seed is not None:
-                stack.enter_context(fork_rng())
-                manual_seed(seed)
-            result = function(self._module)
-            first = {name: self._places[name][0] for name in self.buffer_names}
-            after = {name: table[key] for name, (table, key) in first.items()}
+        result, after = self._placed(function, {**parameters, **copies})
         changed = {
             name: after[name]
             for name, version in zip(copies, versions, strict=True)
@@ -218,6 +220,27 @@ class Factory:
             or version_of(copies[name]) != version
         }
         return result, buffers | Parameters._of(changed) if changed else buffers
+
+    def _placed(
+        self, function: Callable[[Module], Any], tensors: Mapping[str, Tensor]
+    ) -> tuple[Any, dict[str, Tensor]]:
+        """Call a function of the module with these tensors in it; its result, and the buffers."""
+        slots, put = self._slots, dict.__setitem__
+        with self._lock:
+            before = [table[key] for _, table, _, key in slots]
+            try:
+                # As table[key] = tensor for each, without the call of a Python method.
+                for name, table, attributes, key in slots:
+                    tensor = tensors[name]
+                    put(table, key, tensor)
+                    attributes[key] = tensor
+                result = function(self._module)
+                first = {name: self._places[name][0] for name in self.buffer_names}
+                return result, {name: table[key] for name, (table, key) in first.items()}
+            finally:
+                for (_, table, attributes, key), tensor in zip(slots, before, strict=True):
+                    put(table, key, tensor)
+                    attributes[key] = tensor
 
 
 class Model:
@@ -256,11 +279,7 @@ class Model:
         """The tensors that the network computes with: where gradients are wanted, leaves."""
         self.parameters._unchanged("model")
         if self._inputs is None:
-            frozen = self._factory.frozen
-            self._inputs = {
-                name: tensor if name in frozen else _as_leaf(tensor)
-                for name, tensor in self.parameters._all.items()
-            }
+            self._inputs = _as_leaves(self.parameters._all, self._factory.frozen)
         return self._inputs
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -294,35 +313,40 @@ class Model:
         Raises:
             RuntimeError: the loss depends on none of the parameters.
         """
-        inputs = {n: t for n, t in self._used().items() if t.requires_grad}
-        # A network may run parts of its forward again in backward, to save memory.
-        found, self.buffers = self._factory._run(
-            lambda _: (
-                taeda.autograd.grad(
+        used = self._used() if self._inputs is None else self._inputs
+        inputs = {name: tensor for name, tensor in used.items() if tensor.requires_grad}
+        found: tuple[Any, ...] = ()
+        if loss.requires_grad and inputs:
+            # A network may run parts of its forward again in backward, to save memory.
+            found, self.buffers = self._factory._run(
+                lambda _: taeda.autograd.grad(
                     loss,
-                    list(inputs.values()),
+                    tuple(inputs.values()),
                     retain_graph=retain_graph or create_graph,
                     create_graph=create_graph,
                     allow_unused=True,
-                )
-                if loss.requires_grad and inputs
-                else [None] * len(inputs)
-            ),
-            self._used(),
-            self.buffers,
-            self._training,
-            None,
-        )
-        if all(gradient is None for gradient in found):
+                ),
+                used,
+                self.buffers,
+                self._training,
+                None,
+            )
+        gradients = {
+            name: gradient
+            for name, gradient in zip(inputs, found, strict=False)
+            if gradient is not None
+        }
+        if not gradients:
             raise RuntimeError(
                 "model.backward: the loss depends on none of this model's parameters; compute it "
                 "from what this same model returned, with gradients enabled"
             )
-        gradients = {
-            name: taeda.zeros_like(tensor) if gradient is None and zeros else gradient
-            for (name, tensor), gradient in zip(inputs.items(), found, strict=True)
-        }
-        return Parameters._of({n: g for n, g in gradients.items() if g is not None})
+        if zeros:
+            gradients = {
+                name: gradients[name] if name in gradients else taeda.zeros_like(tensor)
+                for name, tensor in inputs.items()
+            }
+        return Parameters._of(gradients)
 
     def train(self, mode: bool = True) -> Model:
         """The same model in training mode, or out of it."""
@@ -348,13 +372,28 @@ class Model:
         return made if self._training is None else made.train(self._training)
 
 
-def _as_leaf(tensor: Tensor) -> Tensor:
-    """A leaf of a graph with this tensor's memory, unless a transform is looking at it already."""
-    if tensor.requires_grad or type(tensor) is not Tensor or _C._at_dual_level():
-        return tensor
-    if not (tensor.is_floating_point() or tensor.is_complex()):
-        return tensor
-    return tensor.detach().requires_grad_()
+def _as_leaves(tensors: Mapping[str, Tensor], frozen: frozenset[str]) -> dict[str, Tensor]:
+    """Leaves of a graph with the memory of those that no transform is looking at already."""
+    if _C._at_dual_level():
+        return dict(tensors)
+    return {
+        name: tensor.detach().requires_grad_()
+        if type(tensor) is Tensor
+        and not tensor.requires_grad
+        and name not in frozen
+        and (tensor.is_floating_point() or tensor.is_complex())
+        else tensor
+        for name, tensor in tensors.items()
+    }
+
+
+def _slots(places: dict[str, Any]) -> list[tuple[str, dict[str, Any], dict[str, Any], str]]:
+    """The same as a list, each with the dictionary where a member is an attribute of its module."""
+    return [
+        (name, table, table._attributes() if isinstance(table, Members) else {}, key)
+        for name, found in places.items()
+        for table, key in found
+    ]
 
 
 def _places(module: Module) -> dict[str, list[tuple[dict[str, Any], str]]]:
@@ -371,20 +410,6 @@ def _places(module: Module) -> dict[str, list[tuple[dict[str, Any], str]]]:
                 if not any(table is other and key == k for other, k in found):
                     found.append((table, key))
     return places
-
-
-@contextlib.contextmanager
-def _placed(places: dict[str, Any], tensors: dict[str, Tensor]) -> Iterator[None]:
-    before = []
-    try:
-        for name, tensor in tensors.items():
-            for table, key in places[name]:
-                before.append((table, key, table[key]))
-                table[key] = tensor
-        yield
-    finally:
-        for table, key, value in reversed(before):
-            table[key] = value
 
 
 @contextlib.contextmanager

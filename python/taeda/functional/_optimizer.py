@@ -2,139 +2,24 @@
 
 from __future__ import annotations
 
-import copy
 import fnmatch
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
-import taeda
 from taeda._C import Tensor
 from taeda.functional._parameters import Parameters
+from taeda.functional._state import (
+    OptimizerState,
+    Store,
+    attributes_of,
+    copied,
+    groups_of,
+    values_of,
+)
 from taeda.optim.optimizer import Optimizer
-from taeda.utils._pytree import register_pytree_node, tree_flatten
 
 __all__ = ["OptimizerState", "PureOptimizer", "optimizer"]
-
-_IMMUTABLE = (int, float, complex, str, bytes, bool, type(None), taeda.dtype, taeda.device)
-# Of an optimizer's attributes, those that are not carried from step to step.
-_NOT_KEPT = {"param_groups", "state", "defaults", "_in_step", "_watch"}
-
-
-def copied(value: Any, tensor: Callable[[Tensor], Tensor] = lambda t: t.detach().clone()) -> Any:
-    """A copy of a piece of state, down to its tensors."""
-    if isinstance(value, Tensor):
-        return tensor(value)
-    if type(value) is dict:
-        return {key: copied(item, tensor) for key, item in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(copied(item, tensor) for item in value)
-    return value if isinstance(value, _IMMUTABLE) or callable(value) else copy.deepcopy(value)
-
-
-class _Store:
-    """What an optimizer keeps for its parameters, shared by states that differ in options alone."""
-
-    def __init__(self, values: dict[Any, Any], lent: bool) -> None:
-        self.values = values
-        self.lent = lent  # somebody else may hold the tensors
-        self.given_up_to = ""
-
-
-class OptimizerState:
-    """All that an optimizer remembers between steps, and its options; immutable, and a pytree.
-
-    Attributes:
-        values: what is kept for each parameter, by the parameter's name.
-        groups: the options of each group of parameters, such as ``"lr"``, and under ``"params"``
-            the names of its parameters.
-
-    ``PureOptimizer.init`` makes the first one.
-    """
-
-    def __init__(
-        self,
-        store: _Store,
-        groups: list[dict[str, Any]],
-        attributes: dict[str, Any],
-    ) -> None:
-        self._store = store
-        self._groups = groups
-        self._attributes = attributes
-
-    @property
-    def _values(self) -> dict[Any, Any]:
-        if self._store.given_up_to:
-            raise RuntimeError(
-                f"this OptimizerState was given up to {self._store.given_up_to}, which has reused "
-                "its memory for the one that it returned; to keep both, pass donate=False to it"
-            )
-        return self._store.values
-
-    def _lend(self) -> dict[Any, Any]:
-        """The values, for somebody who may keep them."""
-        values = self._values
-        self._store.lent = True
-        return values
-
-    @property
-    def values(self) -> Mapping[Any, Any]:
-        """What is kept for each parameter, by name."""
-        return MappingProxyType(self._lend())
-
-    @property
-    def groups(self) -> tuple[Mapping[str, Any], ...]:
-        """The options of each group."""
-        return tuple(MappingProxyType(group) for group in self._groups)
-
-    def __repr__(self) -> str:
-        if self._store.given_up_to:
-            return f"OptimizerState(given up to {self._store.given_up_to})"
-        kept = sorted({key for v in self._values.values() if isinstance(v, dict) for key in v})
-        rates = [group.get("lr") for group in self._groups]
-        return f"OptimizerState({len(self._values)} parameters, each with {kept}; lr {rates})"
-
-    def replace(self, **options: Any) -> OptimizerState:
-        """The same state with other options, such as ``lr``, in all groups.
-
-        Raises:
-            KeyError: the optimizer has no such option.
-        """
-        for option in options:
-            for group in self._groups:
-                if option not in group or option == "params":
-                    raise KeyError(f"OptimizerState.replace: there is no option {option!r}")
-        groups = [{**group, **options} for group in self._groups]
-        return OptimizerState(self._store, groups, self._attributes)
-
-    def state_dict(self) -> dict[str, Any]:
-        """The state as ``Optimizer.state_dict()`` gives it, with the parameters' names."""
-        numbers: dict[Any, int] = {}
-        groups = []
-        for group in self._groups:
-            for name in group["params"]:
-                numbers[name] = len(numbers)
-            packed = {option: value for option, value in group.items() if option != "params"}
-            packed["param_names"] = list(group["params"])
-            packed["params"] = [numbers[name] for name in group["params"]]
-            groups.append(packed)
-        values = {numbers.get(name, name): value for name, value in self._lend().items()}
-        return {"state": values, "param_groups": groups}
-
-
-def _flatten(state: OptimizerState) -> tuple[list[Any], Any]:
-    leaves, tree = tree_flatten(state._lend())
-    return leaves, (tree, state._groups, state._attributes)
-
-
-register_pytree_node(
-    OptimizerState,
-    _flatten,
-    lambda leaves, context: OptimizerState(
-        _Store(context[0].unflatten(leaves), lent=True), *context[1:]
-    ),
-)
 
 
 class PureOptimizer:
@@ -174,8 +59,7 @@ class PureOptimizer:
         Raises:
             ValueError: a pattern of ``groups`` matches no parameter, or an option is not valid.
         """
-        made = self._constructed(parameters)
-        return self._state_of(made, {id(t): name for name, t in parameters._all.items()})
+        return self._state_of(self._constructed(parameters), parameters._all)
 
     def load_state_dict(self, state_dict: dict[str, Any], parameters: Parameters) -> OptimizerState:
         """The state that a ``state_dict()`` has saved, of this or of an ordinary optimizer.
@@ -185,7 +69,7 @@ class PureOptimizer:
         """
         made = self._constructed(parameters)
         made.load_state_dict(copied(state_dict))
-        return self._state_of(made, {id(t): name for name, t in parameters._all.items()})
+        return self._state_of(made, parameters._all)
 
     def _constructed(self, parameters: Parameters) -> Optimizer:
         groups: list[dict[str, Any]] = [{"params": []}]
@@ -206,30 +90,16 @@ class PureOptimizer:
         make: Any = self.kind
         return make([g for g in groups if g["params"]], **self.options)
 
-    def _state_of(
-        self, made: Optimizer, names: dict[int, str], lent: bool = False
-    ) -> OptimizerState:
-        groups = []
-        for group in made.param_groups:
-            options = {k: v for k, v in group.items() if k not in ("params", "param_names")}
-            groups.append({**options, "params": tuple(names[id(t)] for t in group["params"])})
-        values = {
-            (names[id(key)] if isinstance(key, Tensor) else key): value
-            for key, value in made.state.items()
-            if value or not isinstance(value, dict)
-        }
-        kept = {
-            key: value
-            for key, value in made.__dict__.items()
-            if key not in _NOT_KEPT and not key.startswith("_optimizer_")
-        }
-        return OptimizerState(_Store(values, lent), groups, kept)
+    def _state_of(self, made: Optimizer, tensors: dict[str, Tensor]) -> OptimizerState:
+        store = Store(values_of(made, tensors))
+        return OptimizerState(store, groups_of(made, tensors), attributes_of(made))
 
     def _bound(
         self, tensors: Mapping[str, Tensor], values: Mapping[Any, Any], state: OptimizerState
     ) -> Optimizer:
         """An optimizer that has these tensors and values, and the options of ``state``."""
-        bound = self.kind.__new__(self.kind)
+        bound = object.__new__(self.kind)  # which no registry of optimizers knows of
+        bound._prepare_hooks()
         bound.__dict__.update(copied(state._attributes))
         bound.defaults = {k: v for k, v in state._groups[0].items() if k != "params"}
         bound.param_groups = []
@@ -283,16 +153,19 @@ class PureOptimizer:
                 f"{type(parameters).__name__}, {type(gradient).__name__}, {type(state).__name__}"
             )
         parameters._unchanged(self._who)
+        store, wanted = state._store, self._donate if donate is None else donate
+        if wanted and not callable(gradient) and self._is_bound(store, parameters):
+            return self._step_again(parameters, gradient, state)
         if not callable(gradient):
             gradient = _as_gradient(self._who, gradient, parameters)
             _check_names(self._who, gradient, parameters)
         for group in state._groups:
             _check_names(f"{self._who}: the state", group["params"], parameters)
         recorded = any(group.get("differentiable") for group in state._groups)
-        donate = (self._donate if donate is None else donate) and not recorded
+        donate = wanted and not recorded
         tensors = _own(parameters, donate, recorded, self._who)
         values = state._values
-        if not donate or state._store.lent:
+        if not donate or store.lent:
             values = copied(values, Tensor.clone) if recorded else copied(values)
         bound = self._bound(tensors, values, state)
         try:
@@ -304,12 +177,57 @@ class PureOptimizer:
         finally:
             for tensor in tensors.values():
                 tensor.grad = None
-        new = self._state_of(bound, {id(t): name for name, t in tensors.items()}, recorded)
+        if recorded:
+            kept = Store(values_of(bound, tensors), lent=True)
+            new = OptimizerState(kept, groups_of(bound, tensors), attributes_of(bound))
+        else:
+            new = OptimizerState(Store(None, bound=bound, tensors=tensors))
         if donate:
-            parameters._give_up(f"{self._who}()")
-            state._store.given_up_to = f"{self._who}()"
-            state._store.values = {}
+            self._take(parameters, store)
         return Parameters._of(tensors, lent=recorded), new
+
+    def _is_bound(self, store: Store, parameters: Parameters) -> bool:
+        """Whether the last step's optimizer has these very tensors, which nobody else holds."""
+        return (
+            store.bound is not None
+            and store.tensors is parameters._tensors
+            and not (store.lent or parameters._lent)
+            and type(store.bound) is self.kind
+        )
+
+    def _step_again(
+        self, parameters: Parameters, gradient: Any, state: OptimizerState
+    ) -> tuple[Parameters, OptimizerState]:
+        """A step of the optimizer that made the last one, in place."""
+        store, who = state._store, self._who
+        bound, tensors = store.bound, store.tensors
+        assert bound is not None
+        gradient = _as_gradient(who, gradient, parameters)
+        if not gradient._tensors.keys() <= tensors.keys():
+            _check_names(who, gradient, parameters)
+        if state._own_groups is not None:
+            for own, given in zip(bound.param_groups, state._own_groups, strict=True):
+                own.update({k: copied(v) for k, v in given.items() if k != "params"})
+        # A step that fails leaves the dicts of the old state as they are.
+        before = {k: dict(v) if type(v) is dict else v for k, v in bound.state.items()}
+        try:
+            _assign(who, tensors, gradient)
+            bound.step()
+        except BaseException:
+            bound.state.clear()
+            bound.state.update(before)
+            raise
+        finally:
+            for tensor in tensors.values():
+                tensor.grad = None
+        self._take(parameters, store)
+        new = OptimizerState(Store(None, bound=bound, tensors=tensors))
+        return Parameters._of(tensors), new
+
+    def _take(self, parameters: Parameters, store: Store) -> None:
+        to = f"{self._who}()"
+        parameters._give_up(to)
+        store.give_up(to)
 
 
 def _as_gradient(who: str, gradient: Any, parameters: Parameters) -> Parameters:
@@ -328,12 +246,15 @@ def _as_gradient(who: str, gradient: Any, parameters: Parameters) -> Parameters:
 def _assign(who: str, tensors: dict[str, Tensor], gradient: Parameters) -> None:
     """Put a gradient where steps look for it."""
     for name, tensor in gradient._all.items():
-        if tensor.shape != tensors[name].shape:
+        try:
+            tensors[name].grad = tensor
+        except RuntimeError as error:
+            if tensor.shape == tensors[name].shape:
+                raise
             raise RuntimeError(
                 f"{who}: parameter {name!r} has shape {tuple(tensors[name].shape)}, but its "
                 f"gradient has shape {tuple(tensor.shape)}"
-            )
-        tensors[name].grad = tensor
+            ) from error
 
 
 def _check_names(who: str, given: Any, parameters: Parameters) -> None:

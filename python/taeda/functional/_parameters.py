@@ -105,7 +105,8 @@ class Parameters(Mapping[str, Tensor]):
     @property
     def _all(self) -> dict[str, Tensor]:
         """The tensors, for what neither keeps them nor gives them away."""
-        self._readable()
+        if self._given_up_to:
+            self._not_readable()
         return self._tensors
 
     def _lend(self) -> dict[str, Tensor]:
@@ -167,13 +168,12 @@ class Parameters(Mapping[str, Tensor]):
 
     # ---- being immutable ------------------------------------------------------------------------
 
-    def _readable(self) -> None:
-        if self._given_up_to:
-            raise RuntimeError(
-                f"these Parameters were given up to {self._given_up_to}, which has reused their "
-                "memory for those that it returned; to keep both, pass donate=False to it, or a "
-                "clone()"
-            )
+    def _not_readable(self) -> None:
+        raise RuntimeError(
+            f"these Parameters were given up to {self._given_up_to}, which has reused their "
+            "memory for those that it returned; to keep both, pass donate=False to it, or a "
+            "clone()"
+        )
 
     def _unchanged(self, who: str) -> None:
         """Raise if the tensors cannot be read any more, or one has been written into."""

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from taeda.functional._optimizer import OptimizerState, copied
+from taeda.functional._state import OptimizerState, copied
 from taeda.optim import Optimizer
 
 __all__ = ["PureScheduler", "ScheduleState", "scheduler"]
