@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
+import sys
 
 import pytest
 
@@ -127,15 +127,32 @@ def test_plot(activation, tmp_path):
 
 
 def test_tensorboard(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    model, optimizer, x, y = setting()
+    with taeda.record(model, optimizer, every=2) as run:
+        train(model, optimizer, x, y)
+    run.to_tensorboard(tmp_path)
+    events = EventAccumulator(str(tmp_path))
+    events.Reload()
+    assert {"loss", "seconds", "grad_norm", "gradient/0.weight", "ratio/2.bias", "dead/1"} <= set(
+        events.Tags()["scalars"]
+    )
+    for name in events.Tags()["scalars"]:
+        read = {event.step: event.value for event in events.Scalars(name)}
+        kept = {i: row[name] for i, row in enumerate(run.rows()) if row[name] is not None}
+        assert read == pytest.approx(kept, rel=1e-6), name
+    assert len(events.Scalars("loss")) == 10 and len(events.Scalars("grad_norm")) == 5
+
+
+def test_tensorboard_is_missing(tmp_path, monkeypatch):
     model, optimizer, x, y = setting()
     with taeda.record(model, optimizer) as run:
-        train(model, optimizer, x, y)
-    if importlib.util.find_spec("tensorboard") is None:
-        with pytest.raises(ModuleNotFoundError):
-            run.to_tensorboard(tmp_path)
-        return
-    run.to_tensorboard(tmp_path)
-    assert any(file.stat().st_size > 200 for file in tmp_path.iterdir())
+        train(model, optimizer, x, y, 1)
+    monkeypatch.setitem(sys.modules, "tensorboard.summary.writer.event_file_writer", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install taeda\[tensorboard\]"):
+        run.to_tensorboard(tmp_path)
 
 
 def test_wrong_arguments():

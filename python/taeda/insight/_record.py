@@ -79,18 +79,15 @@ class record:
         self.gradients: dict[str, dict[int, float]] = {}
         self.ratios: dict[str, dict[int, float]] = {}
         self.dead: dict[str, dict[int, float]] = {}
-        self._pending: float | None = None
-        self._full = False
-        self._next = self._cost = 0
+        self._cost = 0
         self._before: list[tuple[str, Any, Tensor]] = []
 
     def __enter__(self) -> Self:
         self._names = {id(p): name for name, p in self.model.named_parameters()}
-        self._sentinel: Any = min(leaves_of(self.optimizer), key=size_of)
+        self.before_backward, self._around = self._watching()
         _taps.listen(self)
         _taps.surround(self.optimizer, self._around)
         self._ends.append(perf_counter_ns())
-        self._next, self._full = 0, True
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -99,50 +96,51 @@ class record:
 
     # ---- listening ------------------------------------------------------------------------------
 
-    def before_backward(self, loss: Any, plain: bool) -> None:
-        """Note the loss and, in a step that is measured in full, dead units."""
-        if self._sentinel.grad is None:
-            self._pending = None
-        try:
-            value: float = loss.item()
-            self._pending = value if self._pending is None else self._pending + value
-        except (RuntimeError, TypeError, ValueError):  # several numbers
-            self._pending = None
-        if self._full:
-            start = perf_counter_ns()
-            self._look_at_units(loss)
-            self._cost += perf_counter_ns() - start
+    def _watching(self) -> tuple[Callable[[Any, bool], None], _taps.Around]:
+        """What runs in each backward and each step: closures, which are quicker than methods."""
+        sentinel: Any = min(leaves_of(self.optimizer), key=size_of)
+        losses, add_loss, add_end = self.losses, self.losses.append, self._ends.append
+        pending: float | None = None  # the sum of the losses since the gradients were cleared
+        full, following = True, 0  # whether this step is measured in full, and when the next is
 
-    def _around(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        ends, losses = self._ends, self.losses
+        def before_backward(loss: Any, plain: bool) -> None:
+            nonlocal pending
+            try:
+                if pending is None or sentinel.grad is None:
+                    pending = loss.item()
+                else:
+                    pending += loss.item()
+            except (RuntimeError, TypeError, ValueError):  # several numbers
+                pending = None
+            if full:
+                start = perf_counter_ns()
+                self._look_at_units(loss)
+                self._cost += perf_counter_ns() - start
 
-        @functools.wraps(step)
-        def recorded(*args: Any, **kwargs: Any) -> Any:
-            if self._full:
-                self._measure_before()
-                result = step(*args, **kwargs)
-                self._measure_after()
-            else:
-                result = step(*args, **kwargs) if args or kwargs else step()
-            now = perf_counter_ns()
-            ends.append(now)
-            losses.append(self._pending)
-            self._pending = None
-            if now >= self._next:
-                self._full = self._is_due(now)
-            return result
+        def around(step: Callable[..., Any]) -> Callable[..., Any]:
+            @functools.wraps(step)
+            def recorded(*args: Any, **kwargs: Any) -> Any:
+                nonlocal pending, full, following
+                if full:
+                    self._measure_before()
+                    result = step(*args, **kwargs)
+                    self._measure_after()
+                else:
+                    result = step(*args, **kwargs) if args or kwargs else step()
+                now = perf_counter_ns()
+                add_end(now)
+                add_loss(pending)
+                pending = None
+                if now >= following:
+                    if full and self.every is None and len(losses) >= ALWAYS:
+                        following = now + SHARE * self._cost
+                    self._cost = 0
+                    full = now >= following if self.every is None else not len(losses) % self.every
+                return result
 
-        return recorded
+            return recorded
 
-    def _is_due(self, now: int) -> bool:
-        """Whether the next step is to be measured in full."""
-        step = len(self.losses)
-        if self.every is not None:
-            return step % self.every == 0
-        if self._full and step >= ALWAYS:
-            self._next = now + SHARE * self._cost
-        self._cost = 0
-        return now >= self._next
+        return before_backward, around
 
     # ---- measuring ------------------------------------------------------------------------------
 

@@ -35,16 +35,24 @@ def _backward(listener: Listener | None) -> Any:
     """What `Tensor.backward` is; the quick way is for a single listener."""
     before = listener.before_backward if listener is not None else None
 
+    # Named arguments are passed faster than *args and **kwargs.
     @functools.wraps(_of_tensors)
-    def backward(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if before is None or args or kwargs:
-            plain = not args and not kwargs
-            return _listened(self, lambda: _of_tensors(self, *args, **kwargs), plain)
-        after = before(self, True)
-        if after is None:
-            return _of_tensors(self)
-        _of_tensors(self)
-        after()
+    def backward(
+        self: Any,
+        gradient: Any = None,
+        retain_graph: Any = None,
+        create_graph: Any = False,
+        inputs: Any = None,
+    ) -> Any:
+        plain = gradient is None and retain_graph is None and not create_graph and inputs is None
+        if before is not None and plain:
+            after = before(self, True)
+            if after is None:
+                return _of_tensors(self)
+            _of_tensors(self)
+            return after()
+        given = (gradient, retain_graph, create_graph, inputs)
+        return _listened(self, lambda: _of_tensors(self, *given), plain)
 
     return backward
 

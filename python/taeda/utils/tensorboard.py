@@ -65,8 +65,13 @@ class SummaryWriter(PluginWriter):
     def _open(self, part: str) -> Any:
         """The event file of a folder under ``log_dir``."""
         if part not in self._files:
-            from tensorboard.summary.writer.event_file_writer import EventFileWriter
-
+            try:
+                from tensorboard.summary.writer.event_file_writer import EventFileWriter
+            except ModuleNotFoundError as error:
+                raise ModuleNotFoundError(
+                    "SummaryWriter needs TensorBoard: pip install taeda[tensorboard]",
+                    name=error.name,
+                ) from error
             folder = os.path.join(self.log_dir, part) if part else self.log_dir
             self._files[part] = EventFileWriter(folder, *self._options)
         return self._files[part]
