@@ -445,7 +445,7 @@ def test_networks_with_state_of_all_kinds(batch, make):
 
 
 def test_each_step_returns_what_it_computes_and_changes_nothing_else(batch):
-    """ "The API obscures it, returning None and mutating gradient state in-place"."""
+    """Nothing is returned by way of what others hold, as by .grad and parameters."""
     x, y = batch
     module = mlp()
     factory = functional.factory(module)
