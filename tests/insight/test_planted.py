@@ -15,6 +15,17 @@ PAIRS = [p for p in itertools.combinations(MISTAKES, 2) if not p[0].slots & p[1]
 pytestmark = pytest.mark.filterwarnings("ignore:.*target size:UserWarning")
 
 
+# What only shows in the order of calls, and what strict does not stop for.
+BY_STRICT = {
+    "zero_grad_after_backward", "two_steps", "two_backwards", "one_graph_twice", "no_backward"
+}  # fmt: skip
+BY_EXPLAIN = {
+    "a_parameter_twice", "frozen_in_the_optimizer", "everything_frozen", "detached_between",
+    "numpy_between", "a_new_tensor", "a_detached_loss", "layers_in_a_list",
+    "a_layer_that_is_not_used", "several_numbers",
+}  # fmt: skip
+
+
 def ids(planted):
     return "+".join(m.name for m in planted)
 
@@ -27,7 +38,8 @@ def test_there_are_enough():
 def test_alone(one):
     explained, raised = found_by_explain(one), found_by_strict(one)
     found = {**explained, **raised}
-    assert one.kinds & set(found)
+    assert bool(one.kinds & set(explained)) == (one.name not in BY_STRICT)
+    assert bool(one.kinds & set(raised)) == (one.name not in BY_EXPLAIN)
     assert any(
         re.search(one.mend.replace("(", r"\(").replace(")", r"\)"), found[k])
         for k in one.kinds & set(found)
