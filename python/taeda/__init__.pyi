@@ -32,6 +32,7 @@ from taeda import jit as jit
 from taeda import library as library
 from taeda import linalg as linalg
 from taeda import masked as masked
+from taeda import monitor as monitor
 from taeda import mps as mps
 from taeda import mtia as mtia
 from taeda import multiprocessing as multiprocessing
@@ -52,6 +53,7 @@ from taeda import sparse as sparse
 from taeda import special as special
 from taeda import storage as storage
 from taeda import testing as testing
+from taeda import torch_version as torch_version
 from taeda import training as training
 from taeda import types as types
 from taeda import utils as utils

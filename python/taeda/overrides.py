@@ -21,6 +21,9 @@ __all__ = [
     "BaseTorchFunctionMode",
     "DisableTorchFunctionSubclass",
     "TorchFunctionMode",
+    "get_ignored_functions",
+    "get_overridable_functions",
+    "get_testing_overrides",
     "handle_torch_function",
     "has_torch_function",
     "has_torch_function_unary",
@@ -192,3 +195,59 @@ def resolve_name(f: Any) -> str | None:
     if is_tensor_method_or_property(f) and name != "__get__" and name != "__set__":
         return f"taeda.Tensor.{f.__name__}"
     return f"{module}.{name}" if module else name
+
+
+def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
+    """The functions that ask ``__torch_function__``, by the module or class that they are in.
+
+    >>> taeda.add in taeda.overrides.get_overridable_functions()[taeda]
+    True
+    """
+    import taeda
+
+    modules = (taeda, taeda.nn.functional, taeda.linalg, taeda.fft, taeda.special)
+    found: dict[Any, list[Callable[..., Any]]] = {}
+    for module in modules:
+        names = [name for name in module.__all__ if not name.startswith("_")]
+        values = (getattr(module, name) for name in names)
+        found[module] = [v for v in values if isinstance(v, _C.Op)]
+    methods = (getattr(_C.Tensor, name) for name in dir(_C.Tensor) if name != "__class__")
+    found[_C.Tensor] = [m for m in methods if callable(m) and not isinstance(m, type)]
+    return found
+
+
+def get_ignored_functions() -> set[Callable[..., Any]]:
+    """Functions that are called with no tensor, and so ask no class: those that make tensors."""
+    import taeda
+
+    names = (
+        "tensor as_tensor asarray zeros ones full empty eye arange linspace logspace rand randn "
+    )
+    names += "randint randperm from_numpy frombuffer load save manual_seed seed set_default_dtype "
+    names += "is_tensor is_storage is_grad_enabled set_grad_enabled no_grad enable_grad"
+    return {getattr(taeda, name) for name in names.split()}
+
+
+def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
+    """For each function that asks ``__torch_function__``, one with its parameters that returns -1.
+
+    >>> replacement = taeda.overrides.get_testing_overrides()[taeda.add]
+    >>> replacement(taeda.ones(1), 2)
+    -1
+    """
+    import inspect
+
+    def stand_in(function: Any) -> Any:
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):
+            return lambda *args, **kwargs: -1
+
+        def replacement(*args: Any, **kwargs: Any) -> int:
+            signature.bind(*args, **kwargs)
+            return -1
+
+        replacement.__signature__ = signature  # type: ignore[attr-defined]
+        return replacement
+
+    return {f: stand_in(f) for group in get_overridable_functions().values() for f in group}

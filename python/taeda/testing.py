@@ -10,7 +10,7 @@ from typing import Any
 
 import taeda
 
-__all__ = ["assert_close", "make_tensor"]
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]
 
 # What differences are small: relative to the expected value, and absolutely.
 _TOLERANCES = {
@@ -322,3 +322,25 @@ def make_tensor(
         tiny = taeda.finfo(dtype).tiny if real else 1
         made[made == 0] = complex(tiny, tiny) if dtype.is_complex else tiny
     return made.requires_grad_(requires_grad)
+
+
+def assert_allclose(
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
+) -> None:
+    """`assert_close`, without looking at devices, dtypes and strides. Deprecated."""
+    import warnings
+
+    warnings.warn("testing.assert_allclose is deprecated; use assert_close", FutureWarning, 2)
+    if not isinstance(actual, taeda.Tensor):
+        actual = taeda.tensor(actual)
+    if not isinstance(expected, taeda.Tensor):
+        expected = taeda.tensor(expected, dtype=actual.dtype)
+    assert_close(
+        actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=True,
+        check_dtype=False, check_stride=False, msg=msg or None,
+    )  # fmt: skip

@@ -51,9 +51,7 @@ MODULES = [
 MISSING = {
     r"nn\.functional\.(grouped_mm|scaled_mm|scaled_grouped_mm|ScalingType|SwizzleType)": "for GPUs",
     r"nn\.attention\.\w*flash_attention_impls?": "there is one implementation",
-    r"nn\.attention\.WARN_FOR_UNFUSED_KERNELS": "there is one implementation",
     r"nn\.attention\.bias\.CausalBias": "causal biases are plain tensors",
-    r"nn\.attention\.flex_attention\.FlexKernelOptions": "kernel_options is any dict",
     r".*\.BlockMask\.as_tuple": "PyTorch's own layout",
     r".*\.BlockMask\.shape|.*\.SDPBackend\.(name|value)": "attributes of instances",
     r".*\.MultiheadAttention\.merge_masks": "the fast path's own",

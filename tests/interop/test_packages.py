@@ -199,7 +199,15 @@ def test_tensorboard(tmp_path):
             writer.add_image("picture", taeda.rand(2, 5, 7))
         with pytest.raises(ValueError, match="dimensions"):
             writer.add_image("picture", taeda.rand(5, 7))
+        from taeda.utils.tensorboard.summary import hparams, scalar, text
+
+        own = writer._get_file_writer()
+        for summary in (*hparams({"lr": 0.1}, {"acc": 0}), scalar("direct", 2.5), text("t", "x")):
+            own.add_summary(summary, 7)
     events = read_events(tmp_path)
+    assert {"_hparams_/experiment", "_hparams_/session_end_info"} <= set(events.summary_metadata)
+    assert [(e.step, e.value) for e in events.Scalars("direct")] == [(7, 2.5)]
+    assert events.Tensors("t/text_summary")[0].tensor_proto.string_val[0] == b"x"
     assert [e.value for e in events.Scalars("loss")] == pytest.approx(
         [1, 1 / 2, 1 / 3, 1 / 4, 1 / 5]
     )

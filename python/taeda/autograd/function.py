@@ -11,7 +11,14 @@ from taeda._C import Tensor
 from taeda.autograd import _run
 from taeda.autograd.grad_mode import no_grad
 
-__all__ = ["Function", "FunctionCtx", "once_differentiable"]
+__all__ = [
+    "BackwardCFunction",
+    "Function",
+    "FunctionCtx",
+    "FunctionMeta",
+    "InplaceFunction",
+    "once_differentiable",
+]
 
 
 class FunctionCtx(_C._FunctionBase):
@@ -212,3 +219,18 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
         return marked[0] if single else marked
 
     return wrapper
+
+
+class InplaceFunction(Function):
+    """A `Function` that an old program may make with whether it works in place.
+
+    Args:
+        inplace: kept as an attribute.
+    """
+
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
+
+BackwardCFunction = FunctionCtx  # what `grad_fn` is, after a Function
+FunctionMeta = _FunctionMeta

@@ -338,6 +338,7 @@ def gradcheck(
     check_forward_ad: bool = False,
     check_backward_ad: bool = True,
     fast_mode: bool = False,
+    masked: bool | None = None,
 ) -> bool:
     """Compare the gradients of `func` with `(f(x + eps) - f(x - eps)) / (2 eps)`.
 
@@ -361,6 +362,8 @@ def gradcheck(
         check_backward_ad: check the gradients; with False, the tangents alone.
         fast_mode: compare one number of each Jacobian, v^T J u for random vectors v and u. It takes
             a few calls of `func`, whatever the sizes.
+        masked: for sparse inputs, True moves the elements that they have, and False (the default)
+            all of them. Inputs must be dense, to which it makes no difference.
 
     Raises:
         GradcheckError: they differ.
@@ -373,6 +376,8 @@ def gradcheck(
     >>> taeda.autograd.gradcheck(taeda.tanh, x)
     True
     """
+    if masked is not None and not isinstance(masked, bool):
+        raise TypeError(f"gradcheck: masked must be a bool, got {masked!r}")
     options = _Options(
         eps,
         atol,
@@ -412,6 +417,7 @@ def gradgradcheck(
     check_fwd_over_rev: bool = False,
     check_rev_over_rev: bool = True,
     fast_mode: bool = False,
+    masked: bool | None = None,
 ) -> bool:
     """`gradcheck` of the gradients of `func`: checks its second derivatives.
 
@@ -432,6 +438,7 @@ def gradgradcheck(
         check_fwd_over_rev: also check the tangents that gradients have in forward mode.
         check_rev_over_rev: check the gradients of gradients.
         fast_mode: compare one number of each Jacobian.
+        masked: as in `gradcheck`.
 
     >>> import taeda
     >>> x = taeda.rand(3, dtype=taeda.float64, requires_grad=True)
@@ -473,4 +480,5 @@ def gradgradcheck(
         check_forward_ad=check_fwd_over_rev,
         check_backward_ad=check_rev_over_rev,
         fast_mode=fast_mode,
+        masked=masked,
     )

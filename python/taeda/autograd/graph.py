@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -245,3 +246,32 @@ def register_multi_grad_hook(
         return hook
 
     return _Handles([tensor.register_hook(hook_for(i)) for i, tensor in enumerate(tensors)])
+
+
+@functools.cache
+def _names_of_arguments() -> list[str]:
+    """The names that operations have for what they may save."""
+    import inspect
+
+    names = {"result", "self"}
+    for op in vars(_C.ops).values():
+        with contextlib.suppress(TypeError, ValueError):
+            names.update(inspect.signature(op).parameters)
+    return sorted(names)
+
+
+def _dir_of_node(self: Any) -> list[str]:
+    """Attributes of a node, with ``_saved_self`` and the like: what its operation has saved."""
+    found = object.__dir__(self)
+    for name in _names_of_arguments():
+        try:
+            getattr(self, f"_saved_{name}")
+        except AttributeError:
+            continue
+        except RuntimeError:
+            pass  # it has been freed
+        found = [*found, f"_saved_{name}"]
+    return sorted(found)
+
+
+setattr(_C._Node, "__dir__", _dir_of_node)  # noqa: B010

@@ -15,9 +15,11 @@ from taeda import profiler as _profiler
 from taeda.profiler import EventList, FunctionEvent, FunctionEventAvg, record_function
 
 __all__ = [
+    "EnforceUnique",
     "EventList",
     "FunctionEvent",
     "FunctionEventAvg",
+    "KinetoStepTracker",
     "emit_nvtx",
     "profile",
     "record_function",
@@ -95,3 +97,49 @@ class emit_nvtx:
 
     def __exit__(self, *exc_info: object) -> None:
         """Leave the block: there is nothing to undo."""
+
+
+class EnforceUnique:
+    """Says when something comes a second time."""
+
+    def __init__(self) -> None:
+        self.seen: set[Any] = set()
+
+    def see(self, *key: Any) -> None:
+        """Note something.
+
+        Raises:
+            RuntimeError: it has been noted before.
+        """
+        if key in self.seen:
+            raise RuntimeError("duplicate key: " + str(key))
+        self.seen.add(key)
+
+
+class KinetoStepTracker:
+    """Counts steps, of those who ask for it by their names: the most that one has made."""
+
+    _current_step = 0
+    _step_dict: dict[str, int] = {}
+
+    @classmethod
+    def init_step_count(cls, requester: str) -> None:
+        """Count for another one, from now."""
+        cls._step_dict[requester] = cls._current_step
+
+    @classmethod
+    def erase_step_count(cls, requester: str) -> bool:
+        """Stop to count for one; whether it was counted for."""
+        return cls._step_dict.pop(requester, None) is not None
+
+    @classmethod
+    def increment_step(cls, requester: str) -> int:
+        """One has made a step; the most that one has made."""
+        cls._step_dict[requester] = cls._step_dict.get(requester, cls._current_step) + 1
+        cls._current_step = max(cls._current_step, *cls._step_dict.values())
+        return cls._current_step
+
+    @classmethod
+    def current_step(cls) -> int:
+        """The most steps that one has made."""
+        return cls._current_step

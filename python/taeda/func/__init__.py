@@ -6,7 +6,7 @@ Jacobian. They can be nested in any order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import taeda
@@ -18,7 +18,9 @@ from taeda.nn import Module
 from taeda.nn.utils import stateless
 
 __all__ = [
+    "debug_unwrap",
     "functional_call",
+    "functionalize",
     "grad",
     "grad_and_value",
     "hessian",
@@ -137,3 +139,41 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[s
         for name, _ in models[0].named_buffers()
     }
     return parameters, buffers
+
+
+def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
+    """Return a function that gives what another one gives, with the changes that it makes.
+
+    A compiler would see operations without changes in place. Here nobody looks at them, so it is
+    the function itself.
+
+    Args:
+        func: the function.
+        remove: ``"mutations"`` or ``"mutations_and_views"``.
+
+    Raises:
+        RuntimeError: ``remove`` is something else.
+    """
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(
+            "functionalize(f, remove='mutations'): valid options for argument \"remove\" are "
+            "remove='mutations', or remove='mutations_and_views'. Got: "
+            f"{remove!r}"
+        )
+    return func
+
+
+def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
+    """Return what a tensor within a transform stands for, with the dimensions that are mapped over.
+
+    Args:
+        tensor: a tensor that a function sees within `vmap`; any other is returned as it is.
+        recurse: look through several of them.
+    """
+    from taeda._batching.tensor import BatchedTensor
+
+    while isinstance(tensor, BatchedTensor):
+        tensor = tensor._value
+        if not recurse:
+            break
+    return tensor

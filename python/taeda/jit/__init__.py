@@ -21,6 +21,7 @@ from typing import (  # noqa: UP035
     Dict,
     Final,
     List,
+    NamedTuple,
     Optional,
     Tuple,
     TypeVar,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
+    "Attribute",
     "TracerWarning",
     "Final",
     "Future",
@@ -43,6 +45,7 @@ __all__ = [
     "ScriptFunction",
     "ScriptModule",
     "annotate",
+    "enable_onednn_fusion",
     "export",
     "fork",
     "ignore",
@@ -50,9 +53,12 @@ __all__ = [
     "is_scripting",
     "is_tracing",
     "isinstance",
+    "onednn_fusion_enabled",
     "script",
     "script_if_tracing",
     "script_method",
+    "set_fusion_strategy",
+    "strict_fusion",
     "unused",
     "wait",
 ]
@@ -221,3 +227,48 @@ def fork(func: Callable[..., T], *args: Any, **kwargs: Any) -> Future[T]:
 def wait(future: Future[T]) -> T:
     """Return the result of what was forked."""
     return future.wait()
+
+
+class Attribute(NamedTuple):
+    """A value, and the type that TorchScript would take it for."""
+
+    value: Any
+    type: Any
+
+
+_onednn_fusion = False
+_fusion_strategy: list[tuple[str, int]] = [("STATIC", 2), ("DYNAMIC", 10)]
+
+
+def enable_onednn_fusion(enabled: bool) -> None:
+    """Say whether oneDNN may join operations; none are joined."""
+    global _onednn_fusion
+    _onednn_fusion = enabled
+
+
+def onednn_fusion_enabled() -> bool:
+    """What `enable_onednn_fusion` was told; initially False."""
+    return _onednn_fusion
+
+
+def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Say how often to compile for other shapes; nothing is compiled. What was said before.
+
+    Raises:
+        ValueError: a strategy is neither ``"STATIC"`` nor ``"DYNAMIC"``.
+    """
+    global _fusion_strategy
+    if any(kind not in ("STATIC", "DYNAMIC") for kind, _ in strategy):
+        raise ValueError("set_fusion_strategy: expected STATIC or DYNAMIC")
+    before, _fusion_strategy = _fusion_strategy, list(strategy)
+    return before
+
+
+class strict_fusion:
+    """A block all of whose operations a compiler would have to join; outside of one nothing happens."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exc_info: object) -> None:
+        return None

@@ -26,12 +26,15 @@ tensor([1., 8.])
 from __future__ import annotations
 
 import re
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import taeda
 from taeda.library import _operator, _schema
+from taeda.library._checking import OpCheckError as OpCheckError
+from taeda.library._checking import opcheck
 from taeda.library._operator import AHEAD, ANY, AUTOGRAD, OPERATORS, RECORDED, Operator
 from taeda.library._schema import infer_schema
 
@@ -41,7 +44,10 @@ __all__ = [
     "custom_op",
     "define",
     "impl",
+    "impl_abstract",
     "infer_schema",
+    "opcheck",
+    "register_autocast",
     "register_autograd",
     "register_fake",
     "register_kernel",
@@ -414,6 +420,36 @@ def register_autograd(
         )
     operator.backward = backward
     operator.setup_context = setup_context
+
+
+def impl_abstract(
+    qualname: str, func: Callable[..., Any] | None = None, *, lib: Library | None = None
+) -> Any:
+    """`register_fake` under an old name. Deprecated."""
+    warnings.warn("library.impl_abstract is deprecated; use register_fake", FutureWarning, 2)
+    return register_fake(qualname, func, lib=lib)
+
+
+def register_autocast(
+    op: Any, device_type: str, cast_inputs: taeda.dtype, /, *, lib: Library | None = None
+) -> None:
+    """Let an operation compute in a dtype within `amp.autocast`: its floating arguments are cast.
+
+    Args:
+        op: a name, an operation or a `CustomOpDef`.
+        device_type: ``"cpu"``; ``"cuda"`` is kept, and is never on.
+        cast_inputs: the dtype; those of float64 stay.
+        lib: the library that this is taken away with.
+
+    Raises:
+        ValueError: the device is another one.
+    """
+    if device_type not in ("cpu", "cuda"):
+        raise ValueError(f"register_autocast(): device_type must be cpu or cuda, got {device_type}")
+    operator = _operator.find(op)
+    operator.autocast[device_type] = cast_inputs
+    if lib is not None:
+        weakref.finalize(lib, operator.autocast.pop, device_type, None)
 
 
 def register_vmap(

@@ -47,6 +47,7 @@ class Operator:
         self.setup_context: Callable[..., Any] | None = None
         self.vmap: Callable[..., Any] | None = None
         self.checks_aliases = False
+        self.autocast: dict[str, Any] = {}  # the dtype of a kind of device
         self._positional = [a for a in schema.arguments if not a.keyword_only]
         self.function: Any = _C._define_op(schema.core, f"{qualname}, from outside.", self.run)
         self.function.default = self.function
@@ -64,6 +65,8 @@ class Operator:
             list(value) if argument.is_list and value is not None else value
             for argument, value in zip(self.schema.arguments, args, strict=True)
         )
+        if self.autocast and _C._autocast()[0] and "cpu" in self.autocast:
+            return self._run_autocast(args)
         if _C.is_grad_enabled() and self._wants_gradient(args):
             if AUTOGRAD in self.kernels:
                 return self._call(self.kernels[AUTOGRAD], args)
@@ -77,6 +80,24 @@ class Operator:
             return self._call(kernel, args)
         with no_grad():
             return self._checked(self._call(kernel, args), args)
+
+    def _run_autocast(self, args: tuple[Any, ...]) -> Any:
+        """Compute the operation with its floating arguments cast, and autocast off."""
+        dtype = self.autocast["cpu"]
+
+        def cast(value: Any) -> Any:
+            if isinstance(value, list):
+                return [cast(item) for item in value]
+            if not isinstance(value, Tensor) or not value.is_floating_point():
+                return value
+            return value if value.dtype is _C.float64 else value.to(dtype)
+
+        state = _C._autocast()
+        _C._set_autocast(False, *state[1:])
+        try:
+            return self.run(*map(cast, args))
+        finally:
+            _C._set_autocast(*state)
 
     def _wants_gradient(self, args: tuple[Any, ...]) -> bool:
         return any(t.requires_grad for value in args for t in tensors_of(value))

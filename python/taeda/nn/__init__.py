@@ -11,6 +11,7 @@ from taeda.nn import parallel as parallel
 from taeda.nn import parameter as parameter
 from taeda.nn import quantized as quantized
 from taeda.nn import utils as utils
+from taeda.nn._factory_kwargs import factory_kwargs as factory_kwargs
 from taeda.nn.module import Module as Module
 from taeda.nn.modules import *
 from taeda.nn.parallel import DataParallel as DataParallel
@@ -28,6 +29,7 @@ if not TYPE_CHECKING:  # mypy reads lists of strings alone; to it, all from abov
         "UninitializedBuffer",
         "UninitializedParameter",
         "attention",
+        "factory_kwargs",
         "functional",
         "grad",
         "init",

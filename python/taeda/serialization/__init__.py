@@ -25,6 +25,7 @@ from ._options import (
     set_default_load_endianness,
     set_default_mmap_options,
 )
+from ._restoring import check_module_version_greater_or_equal, default_restore_location
 from ._safe import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ __all__ = [
     "MAP_LOCATION",
     "LoadEndianness",
     "add_safe_globals",
+    "check_module_version_greater_or_equal",
     "clear_safe_globals",
+    "default_restore_location",
     "get_crc32_options",
     "get_default_load_endianness",
     "get_default_mmap_options",

@@ -23,7 +23,7 @@ from typing import Any
 from taeda._tensor_types import sparse_types
 from taeda.sparse import _changes as _changes  # for the functions that it registers
 from taeda.sparse._functions import addmm, log_softmax, mm, softmax, sum
-from taeda.sparse._more import check_sparse_tensor_invariants, spdiags
+from taeda.sparse._more import check_sparse_tensor_invariants, sampled_addmm, spdiags
 from taeda.sparse._tensor import SparseTensor
 
 _TYPES: dict[str, Any] = sparse_types()
@@ -36,6 +36,7 @@ __all__ = [
     "check_sparse_tensor_invariants",
     "log_softmax",
     "mm",
+    "sampled_addmm",
     "softmax",
     "spdiags",
     "sum",

@@ -8,7 +8,7 @@ from typing import Any
 import taeda
 from taeda._C import Tensor
 
-__all__ = ["check_sparse_tensor_invariants", "spdiags"]
+__all__ = ["check_sparse_tensor_invariants", "sampled_addmm", "spdiags"]
 
 
 class check_sparse_tensor_invariants:
@@ -97,3 +97,57 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
     indices = taeda.stack((taeda.cat(rows), taeda.cat(columns)))
     result = taeda.sparse_coo_tensor(indices, taeda.cat(values), tuple(shape))
     return result.to_sparse_csr() if layout is taeda.sparse_csr else result
+
+
+def sampled_addmm(
+    input: Any,
+    mat1: Tensor,
+    mat2: Tensor,
+    *,
+    beta: float = 1.0,
+    alpha: float = 1.0,
+    out: Any = None,
+) -> Any:
+    """``beta * input + alpha * (mat1 @ mat2)`` at the elements that ``input`` has.
+
+    Only those elements of the product are computed.
+
+    Args:
+        input: a ``sparse_csr`` matrix of shape (m, n).
+        mat1: a dense matrix of shape (m, k).
+        mat2: a dense matrix of shape (k, n).
+        beta: a factor of ``input``.
+        alpha: a factor of the product.
+        out: a ``sparse_csr`` matrix with the elements of ``input``, to write to.
+
+    Raises:
+        RuntimeError: a matrix has another layout, shape or dtype.
+
+    >>> a = taeda.eye(2).to_sparse_csr()
+    >>> taeda.sparse.sampled_addmm(a, taeda.ones(2, 3), taeda.ones(3, 2)).values()
+    tensor([4., 4.])
+    """
+    if not isinstance(input, Tensor) or input.layout is not taeda.sparse_csr:
+        raise RuntimeError("sampled_addmm(): input must be a sparse_csr matrix")
+    for name, mat in (("mat1", mat1), ("mat2", mat2)):
+        if mat.layout is not taeda.strided or mat.dim() != 2:
+            raise RuntimeError(f"sampled_addmm(): {name} must be a dense matrix")
+        if mat.dtype != input.dtype:
+            raise RuntimeError(
+                f"sampled_addmm(): {name} is of {mat.dtype}, and input of {input.dtype}"
+            )
+    if (mat1.size(0), mat2.size(1)) != tuple(input.shape) or mat1.size(1) != mat2.size(0):
+        raise RuntimeError(
+            f"sampled_addmm(): shapes {list(mat1.shape)} and {list(mat2.shape)} do not give "
+            f"{list(input.shape)}"
+        )
+    crow, columns = input.crow_indices(), input.col_indices()
+    rows = taeda.arange(input.size(0)).repeat_interleave(crow.diff())
+    product = (mat1[rows] * mat2.t()[columns]).sum(1)
+    values = beta * input.values() + alpha * product
+    if out is None:
+        return taeda.sparse_csr_tensor(crow, columns, values, input.shape)
+    if out.layout is not taeda.sparse_csr or not taeda.equal(out.col_indices(), columns):
+        raise RuntimeError("sampled_addmm(): out must have the elements of input")
+    out.values().copy_(values)
+    return out

@@ -8,10 +8,10 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    if name == "swap_tensors":
-        from ._swapping import swap_tensors
+    if name in ("set_module", "swap_tensors"):
+        from . import _swapping
 
-        return swap_tensors
+        return getattr(_swapping, name)
     # Submodules are imported when they are first used.
     full = f"taeda.utils.{name}"
     if (name == "_pytree" or not name.startswith("_")) and importlib.util.find_spec(

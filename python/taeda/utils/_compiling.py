@@ -31,13 +31,18 @@ def check_compiler_is_found() -> bool:
     return shutil.which(_compiler()[0]) is not None
 
 
-def extensions_folder(name: str) -> str:
-    """The default folder in which `name` is compiled; created if missing."""
+def extensions_root() -> str:
+    """The folder that holds those in which extensions are compiled."""
     root = os.environ.get("TAEDA_EXTENSIONS_DIR")
     if not root:
         cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
         root = os.path.join(cache, "taeda_extensions")
-    folder = os.path.join(root, str(sysconfig.get_config_var("SOABI")), name)
+    return os.path.join(root, str(sysconfig.get_config_var("SOABI")))
+
+
+def extensions_folder(name: str) -> str:
+    """The default folder in which `name` is compiled; created if missing."""
+    folder = os.path.join(extensions_root(), name)
     os.makedirs(folder, exist_ok=True)
     return folder
 

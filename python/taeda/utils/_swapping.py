@@ -1,10 +1,12 @@
-"""Exchanging two tensors."""
+"""Exchanging two tensors; naming the module of a class."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from taeda._C import Tensor
 
-__all__ = ["swap_tensors"]
+__all__ = ["set_module", "swap_tensors"]
 
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
@@ -51,3 +53,14 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
     t1.requires_grad_(needs[1])
     t2.requires_grad_(needs[0])
     t1.grad, t2.grad = grads[1], grads[0]
+
+
+def set_module(obj: Any, mod: str) -> None:
+    """Set the ``__module__`` that a class or function is shown with.
+
+    Raises:
+        TypeError: ``mod`` is no str.
+    """
+    if not isinstance(mod, str):
+        raise TypeError(f"set_module: the mod argument should be a string, got {mod!r}")
+    obj.__module__ = mod

@@ -108,36 +108,11 @@ class PluginWriter(ABC):
         Raises:
             TypeError: either is no dict, or a value is of another type.
         """
-        from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2, summary_v2
-
-        for name, given in (("hparam_dict", hparam_dict), ("metric_dict", metric_dict)):
-            if not isinstance(given, Mapping):
-                raise TypeError(f"add_hparams: {name} must be a dict, got {type(given).__name__}")
-        values = {name: _plain(name, value) for name, value in hparam_dict.items()}
-        domains = hparam_domain_discrete or {}
-        unknown = sorted(set(domains) - set(values))
-        if unknown:
-            raise TypeError(f"add_hparams: hparam_domain_discrete names {unknown}, hparam_dict not")
-        params = [
-            summary_v2.HParam(name, summary_v2.Discrete(domains[name]) if name in domains else None)
-            for name in values
-        ]
-        metrics = [summary_v2.Metric(name) for name in metric_dict]
-        ended = plugin_data_pb2.HParamsPluginData(
-            session_end_info=plugin_data_pb2.SessionEndInfo(
-                status=api_pb2.STATUS_SUCCESS, end_time_secs=time.time()
-            )
-        )
-        end = ("_hparams_/session_end_info", metadata.create_summary_metadata(ended))
-        started = [
-            summary_v2.hparams_config_pb(params, metrics).value[0],
-            summary_v2.hparams_pb(values).value[0],
-        ]
+        started, session, ended = hparams_of(hparam_dict, metric_dict, hparam_domain_discrete)
         where = os.path.join(self.log_dir, str(time.time()) if run_name is None else run_name)
         with type(self)(log_dir=where) as writer:  # type: ignore[call-arg, attr-defined]
-            for value in started:
-                writer._add(value.tag, None, None, metadata=value.metadata, tensor=value.tensor)
-            writer._add(end[0], None, None, metadata=end[1], tensor=metadata.NULL_TENSOR)
+            for summary in (started, session, ended):
+                writer._get_file_writer().add_summary(summary)
             for name, value in metric_dict.items():
                 writer.add_scalar(name, value, global_step)
 
@@ -370,3 +345,42 @@ def _plain(name: str, value: Any) -> bool | float | str:
             f"{type(value).__name__}"
         )
     return value
+
+
+def hparams_of(
+    hparam_dict: Mapping[str, Any],
+    metric_dict: Mapping[str, Any],
+    hparam_domain_discrete: Mapping[str, Sequence[Any]] | None = None,
+) -> tuple[Any, Any, Any]:
+    """What a run was given, as summaries: of the experiment, of the run, of its end."""
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2, summary_v2
+
+    for name, given in (("hparam_dict", hparam_dict), ("metric_dict", metric_dict)):
+        if not isinstance(given, Mapping):
+            raise TypeError(f"add_hparams: {name} must be a dict, got {type(given).__name__}")
+    values = {name: _plain(name, value) for name, value in hparam_dict.items()}
+    domains = hparam_domain_discrete or {}
+    unknown = sorted(set(domains) - set(values))
+    if unknown:
+        raise TypeError(f"add_hparams: hparam_domain_discrete names {unknown}, hparam_dict not")
+    params = [
+        summary_v2.HParam(name, summary_v2.Discrete(domains[name]) if name in domains else None)
+        for name in values
+    ]
+    metrics = [summary_v2.Metric(name) for name in metric_dict]
+    ended = plugin_data_pb2.HParamsPluginData(
+        session_end_info=plugin_data_pb2.SessionEndInfo(
+            status=api_pb2.STATUS_SUCCESS, end_time_secs=time.time()
+        )
+    )
+    end = Summary.Value(
+        tag="_hparams_/session_end_info",
+        metadata=metadata.create_summary_metadata(ended),
+        tensor=metadata.NULL_TENSOR,
+    )
+    return (
+        summary_v2.hparams_config_pb(params, metrics),
+        summary_v2.hparams_pb(values),
+        Summary(value=[end]),
+    )

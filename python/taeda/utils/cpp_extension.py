@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
+import subprocess
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +24,7 @@ from taeda.utils._compiling import (
     build,
     check_compiler_is_found,
     extensions_folder,
+    extensions_root,
     import_file,
 )
 
@@ -29,11 +32,16 @@ __all__ = [
     "BuildExtension",  # noqa: F822 (see __getattr__)
     "CppExtension",
     "check_compiler_is_found",
+    "check_compiler_ok_for_platform",
+    "get_compiler_abi_compatibility_and_version",
+    "get_default_build_root",
     "cmake_path",
     "include_paths",
+    "is_ninja_available",
     "library_paths",
     "load",
     "load_inline",
+    "verify_ninja_availability",
 ]
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -254,3 +262,34 @@ def _main() -> None:
 
 if __name__ == "__main__":
     _main()
+
+
+def get_default_build_root() -> str:
+    """The folder that extensions are built in unless `load` is given one."""
+    return extensions_root()
+
+
+def check_compiler_ok_for_platform(compiler: str) -> bool:
+    """Whether there is such a compiler: extensions depend on no compiler's ABI."""
+    return shutil.which(compiler) is not None
+
+
+def get_compiler_abi_compatibility_and_version(compiler: str) -> tuple[bool, Any]:
+    """Whether a compiler can be used, and its version."""
+    from taeda.compat._torch import TorchVersion
+
+    if not check_compiler_ok_for_platform(compiler):
+        return False, TorchVersion("0.0.0")
+    asked = subprocess.run([compiler, "-dumpfullversion", "-dumpversion"], capture_output=True)
+    return True, TorchVersion(asked.stdout.decode().strip() or "0.0.0")
+
+
+def is_ninja_available() -> bool:
+    """Whether Ninja can be called."""
+    return shutil.which("ninja") is not None
+
+
+def verify_ninja_availability() -> None:
+    """Raise RuntimeError unless Ninja can be called."""
+    if not is_ninja_available():
+        raise RuntimeError("Ninja is required to load C++ extensions (pip install ninja to get it)")

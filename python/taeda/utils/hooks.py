@@ -6,7 +6,7 @@ import weakref
 from collections import OrderedDict
 from typing import Any
 
-__all__ = ["RemovableHandle"]
+__all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
 
 class RemovableHandle:
@@ -59,3 +59,26 @@ class RemovableHandle:
         self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
         self.extra_dict_ref = tuple(weakref.ref(OrderedDict() if e is None else e) for e in extras)
         RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
+
+
+def unserializable_hook(f: Any) -> Any:
+    """Mark a function as a hook that may be left out, with a warning, where tensors are pickled."""
+    f.__torch_unserializable__ = True
+    return f
+
+
+def warn_if_has_hooks(tensor: Any) -> None:
+    """Warn of the hooks of a tensor that is being pickled without them.
+
+    Those that `unserializable_hook` has marked are not mentioned.
+    """
+    import warnings
+
+    for hook in (tensor._backward_hooks or {}).values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized. If this is expected, "
+                "you can decorate the function with @torch.utils.hooks.unserializable_hook to "
+                "suppress this warning",
+                stacklevel=2,
+            )

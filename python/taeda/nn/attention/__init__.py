@@ -7,7 +7,9 @@ import contextvars
 import enum
 from collections.abc import Iterable, Iterator
 
-__all__ = ["SDPBackend", "sdpa_kernel"]
+__all__ = ["WARN_FOR_UNFUSED_KERNELS", "SDPBackend", "sdpa_kernel"]
+
+WARN_FOR_UNFUSED_KERNELS = False  # PyTorch's switch; the CPU has one implementation
 
 
 class SDPBackend(enum.IntEnum):

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import taeda
 from taeda._C import Tensor
 
 __all__ = [
+    "FlexKernelOptions",
     "AuxOutput",
     "AuxRequest",
     "BlockMask",
@@ -28,6 +29,15 @@ __all__ = [
 
 Mod = Callable[..., Tensor]
 _DEFAULT_SPARSE_BLOCK_SIZE = 128  # along queries and keys; packages know it by this name
+
+
+class FlexKernelOptions(TypedDict, total=False):
+    """Options of a GPU's kernel, for annotations; `flex_attention` takes any dict."""
+
+    BLOCK_M: int
+    BLOCK_N: int
+    num_warps: int
+    num_stages: int
 
 
 class AuxRequest(NamedTuple):

@@ -32,6 +32,8 @@ from taeda.nn.functional._norm import *
 from taeda.nn.functional._pooling import *
 from taeda.nn.functional._sampling import *
 from taeda.nn.functional._shape import *
+from taeda.overrides import has_torch_function_unary as has_torch_function_unary
+from taeda.overrides import has_torch_function_variadic as has_torch_function_variadic
 
 if not TYPE_CHECKING:  # mypy reads lists of strings alone; to it, all from above is public
     __all__ = []
@@ -49,3 +51,11 @@ if not TYPE_CHECKING:  # mypy reads lists of strings alone; to it, all from abov
     __all__ += _pooling.__all__
     __all__ += _sampling.__all__
     __all__ += _shape.__all__
+
+
+def __getattr__(name: str) -> object:
+    if name == "grad":  # its functions call those of this module
+        from taeda.nn import grad
+
+        return grad
+    raise AttributeError(f"module 'taeda.nn.functional' has no attribute {name!r}")

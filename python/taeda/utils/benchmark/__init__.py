@@ -8,7 +8,12 @@
 """
 
 from taeda.utils.benchmark._compare import Compare
-from taeda.utils.benchmark._measurement import Measurement, TaskSpec, select_unit
+from taeda.utils.benchmark._measurement import (
+    Measurement,
+    TaskSpec,
+    select_unit,
+    trim_sigfig,
+)
 from taeda.utils.benchmark._timer import Timer, timer
 
-__all__ = ["Compare", "Measurement", "TaskSpec", "Timer", "select_unit", "timer"]
+__all__ = ["Compare", "Measurement", "TaskSpec", "Timer", "select_unit", "timer", "trim_sigfig"]

@@ -203,3 +203,12 @@ class Measurement:
                 "something else may have kept the machine busy"
             )
         return "\n".join(lines)
+
+
+def trim_sigfig(x: float, n: int) -> float:
+    """Round a number to ``n`` significant digits.
+
+    >>> trim_sigfig(123.456, 2)
+    120.0
+    """
+    return float(f"{x:.{n - 1}e}")

@@ -18,7 +18,64 @@ from taeda.utils._tensorboard_plugins import PluginWriter, array_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["SummaryWriter"]
+__all__ = ["FileWriter", "SummaryWriter"]
+
+
+class FileWriter:
+    """Writes events to one file. ``SummaryWriter`` makes those of its folder.
+
+    Args:
+        log_dir: the folder.
+        max_queue: how many events may wait to be written.
+        flush_secs: how many seconds they may.
+        filename_suffix: appended to the file's name.
+
+    Raises:
+        ModuleNotFoundError: TensorBoard is not installed.
+    """
+
+    def __init__(
+        self,
+        log_dir: str | os.PathLike[str],
+        max_queue: int = 10,
+        flush_secs: float = 120,
+        filename_suffix: str = "",
+    ) -> None:
+        try:
+            from tensorboard.summary.writer.event_file_writer import EventFileWriter
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                "SummaryWriter needs TensorBoard: pip install taeda[tensorboard]", name=error.name
+            ) from error
+        self._folder = os.fspath(log_dir)
+        self.event_writer = EventFileWriter(self._folder, max_queue, flush_secs, filename_suffix)
+
+    def get_logdir(self) -> str:
+        """The folder."""
+        return self._folder
+
+    def add_event(self, event: Any, step: int | None = None, walltime: float | None = None) -> None:
+        """Write an event, at a step and a time."""
+        event.wall_time = time.time() if walltime is None else walltime
+        if step is not None:
+            event.step = int(step)
+        self.event_writer.add_event(event)
+
+    def add_summary(
+        self, summary: Any, global_step: int | None = None, walltime: float | None = None
+    ) -> None:
+        """Write a summary, such as those of `summary.hparams`."""
+        from tensorboard.compat.proto.event_pb2 import Event
+
+        self.add_event(Event(summary=summary), global_step, walltime)
+
+    def flush(self) -> None:
+        """Write what waits."""
+        self.event_writer.flush()
+
+    def close(self) -> None:
+        """Write what waits, and close the file."""
+        self.event_writer.close()
 
 
 class SummaryWriter(PluginWriter):
@@ -53,7 +110,7 @@ class SummaryWriter(PluginWriter):
         self.log_dir = os.fspath(log_dir)
         self.purge_step = purge_step
         self._options = (max_queue, flush_secs, filename_suffix)
-        self._files: dict[str, Any] = {}
+        self._files: dict[str, FileWriter] = {}
         self._open("")
         if purge_step is not None:
             from tensorboard.compat.proto.event_pb2 import Event, SessionLog
@@ -62,23 +119,23 @@ class SummaryWriter(PluginWriter):
             start = SessionLog(status=SessionLog.START)
             self._write("", Event(step=purge_step, session_log=start))
 
-    def _open(self, part: str) -> Any:
+    def _open(self, part: str) -> FileWriter:
         """The event file of a folder under ``log_dir``."""
         if part not in self._files:
-            try:
-                from tensorboard.summary.writer.event_file_writer import EventFileWriter
-            except ModuleNotFoundError as error:
-                raise ModuleNotFoundError(
-                    "SummaryWriter needs TensorBoard: pip install taeda[tensorboard]",
-                    name=error.name,
-                ) from error
             folder = os.path.join(self.log_dir, part) if part else self.log_dir
-            self._files[part] = EventFileWriter(folder, *self._options)
+            self._files[part] = FileWriter(folder, *self._options)
         return self._files[part]
 
+    def _get_file_writer(self) -> FileWriter:
+        return self._open("")
+
+    @property
+    def file_writer(self) -> FileWriter:
+        """The writer of the folder's own file."""
+        return self._open("")
+
     def _write(self, part: str, event: Any, walltime: float | None = None) -> None:
-        event.wall_time = time.time() if walltime is None else walltime
-        self._open(part).add_event(event)
+        self._open(part).add_event(event, walltime=walltime)
 
     def _add(
         self,

@@ -1,0 +1,109 @@
+"""Which of PyTorch's names taeda has, and docs/names.md, which lists the others.
+
+``python -m tests.names.ours`` writes the page; where PyTorch is installed, run
+``python -m tests.names.theirs`` before, which writes the list of its names.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+import taeda
+from tests.names import theirs
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "names.md"
+_NOTHING = object()
+
+
+def module_of(path: str) -> Any:
+    """taeda's module (or class) of a name under ``torch``, None where there is none."""
+    if path == "torch.Tensor":
+        return taeda.Tensor
+    name = "taeda" + path[len("torch") :]
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not name.startswith(error.name):
+            raise
+        return None
+
+
+def has(path: str, name: str) -> bool:
+    module = module_of(path)
+    return module is not None and getattr(module, name, _NOTHING) is not _NOTHING
+
+
+def missing() -> dict[str, list[str]]:
+    found = {}
+    for path, names in theirs.recorded().items():
+        lacking = [name for name in names if not has(path, name)]
+        if lacking:
+            found[path] = lacking
+    return found
+
+
+# Patterns of names -> why taeda does not have them.
+REASONS: dict[str, str] = {
+    r"torch\.(q\w+|ao\.quantization\..+|Tensor\.(int_repr|q_\w+|qscheme))": "There are no quantised tensors",
+    r"torch\.ao\.pruning\..+|torch\.sparse\.(SparseSemi|to_sparse_semi)\w+": "Kernels for weights with zeros are for GPUs",
+    r"torch\.(export|fx|onnx|package)\..+": "Nothing is traced, exported or compiled",
+    r"torch\.jit\..+|torch\.(ScriptClass|ScriptFunction|DispatchKey|Tag|AVG|SUM|AggregationType)": "Nothing is traced, exported or compiled",
+    r"torch\.(import_ir_\w+|merge_type_\w+|parse_\w+|unify_type_list)": "Nothing is traced, exported or compiled",
+    r"torch\.utils\.(mobile_optimizer\..+|ThroughputBenchmark)|torch\.compiler\..+": "Nothing is traced, exported or compiled",
+    r"torch\.distributed\..+": "Groups have one process",
+    r"torch\.cuda\.(comm|tunable)\..+|torch\.(cuda|xpu)\.\w+|torch\.backends\.cuda\..+": "There is no such device or library",
+    r"torch\.(mps|mtia)\..+|torch\.backends\.(mps|mkl)\..+": "There is no such device or library",
+    r"torch\.autograd\.graph\.set_\w+|torch\.Tensor\.(record_stream|to_mkldnn)": "There is no such device or library",
+    r"torch\.nn\.functional\.\w+|torch\.nn\.attention\.(\w+_flash_attention_impls?)": "There is no such device or library",
+    r"torch\.utils\.(cpp_extension|collect_env|generate_\w+|rename_\w+)\S*": "There is no such device or library",
+    r"torch\.library\.(triton_op|wrap_triton)": "There is no such device or library",
+    r"torch\.nested\..+|torch\.(jagged|Tensor\.to_padded_tensor|nn\.attention\.varlen\..+)": "There are no nested tensors",
+    r"torch\.(sparse_(bsc|bsr|csc)_tensor|sparse_compressed_tensor|Tensor\.to_sparse_\w+)": "Sparse tensors are sparse_coo or sparse_csr",
+    r"torch\.((col_|crow_)?indices_copy|values_copy|sparse\.as_sparse_gradcheck)": "Sparse tensors are sparse_coo or sparse_csr",
+    r"torch\.Tensor\.(sparse_\w+|smm|sspaddmm)": "Sparse tensors are sparse_coo or sparse_csr",
+    r"torch\.(utils\.checkpoint|library|overrides)\..+": "Operations are not seen one by one below autograd",
+    r"torch\.profiler\..+|torch\.autograd\.profiler\w*\..+": "Records of other profilers",
+    r"torch\.utils\.(benchmark\..+|get_cpp_backtrace)": "Timing and tracing are of Python alone",
+    r"torch\.utils\.(data|hooks|tensorboard)\..+|torch\.serialization\..+|torch\.nn\.attention\.bias\..+": "Not done yet",
+    r"torch\.(autograd|optim|functional|func)(\.\w+)+": "Not done yet",
+    r"torch\.(hash_tensor|init_num_threads|legacy_contiguous_format|thread_safe_generator)": "Not done yet",
+    r"torch\.cpu\.get_capabilities|torch\.Tensor\.(chalf|grad_dtype|index)": "Not done yet",
+}
+
+
+def reason(name: str) -> str:
+    return next((why for pattern, why in REASONS.items() if re.fullmatch(pattern, name)), "")
+
+
+def page() -> str:
+    """docs/names.md."""
+    everything, lacking = theirs.recorded(), missing()
+    total = sum(map(len, everything.values()))
+    here = total - sum(map(len, lacking.values()))
+    lines = [
+        "# Names",
+        "",
+        f"Of the {total:,} public names that PyTorch 2.13 documents, taeda has {here:,}. Counted are the classes, functions and constants "
+        "that the modules",
+        "with a page in its documentation export, and the attributes of `Tensor`; what has several paths counts once",
+        "(`tests/names/theirs.py`). This page lists the others, and is written by `python -m tests.names.ours`.",
+        "",
+    ]
+    groups: dict[str, dict[str, list[str]]] = {}
+    for path, names in lacking.items():
+        for name in names:
+            groups.setdefault(reason(f"{path}.{name}"), {}).setdefault(path, []).append(name)
+    for why in sorted(groups, key=lambda w: (-sum(map(len, groups[w].values())), w)):
+        lines += [f"## {why}", ""]
+        for path, names in groups[why].items():
+            lines.append(f"- {path}: " + ", ".join(f"`{name}`" for name in names))
+        lines.append("")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
+    print(PAGE.read_text().split("\n")[2])
