@@ -51,6 +51,8 @@ def test_results_that_change_the_shape_of_out(lib):
         lambda out: lib.mm(x, x, out=out),
         lambda out: lib.sum(x, 0, out=out),
         lambda out: lib.cat([x, x], out=out),
+        lambda out: lib.sort(x, out=(out, lib.empty(0, dtype=lib.int64))),
+        lambda out: lib.max(x, 0, out=(out, lib.empty(0, dtype=lib.int64))),
     ):
         (text,) = caught(lambda call=call: call(lib.zeros(7)))
         assert text.startswith("An output with one or more elements was resized since it had shape")
@@ -71,6 +73,18 @@ def test_spread_without_degrees_of_freedom(lib):
         (text,) = caught(lambda name=name: getattr(lib, name)(lib.ones(1)))
         assert text.startswith(f"{name}(): degrees of freedom is <= 0")
     assert not caught(lambda: lib.ones(2).std())
+
+
+def test_covariance_without_degrees_of_freedom(lib):
+    (text,) = caught(lambda: lib.cov(lib.ones(2, 1)))
+    assert text.startswith("cov(): degrees of freedom is <= 0")
+    assert not caught(lambda: (lib.cov(lib.ones(2, 2)), lib.cov(lib.ones(2, 1), correction=0)))
+
+
+def test_grids_without_indexing(lib):
+    (text,) = caught(lambda: lib.meshgrid(lib.ones(2), lib.ones(2)))
+    assert text.startswith("torch.meshgrid: in an upcoming release, it will be required to pass")
+    assert not caught(lambda: lib.meshgrid(lib.ones(2), lib.ones(2), indexing="xy"))
 
 
 def test_fourier_transforms_without_a_window(lib):

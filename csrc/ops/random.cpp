@@ -251,11 +251,22 @@ Tensor randn(const Dims& size, Gen generator, std::optional<DType> dtype,
   Tensor t = normal_(made(size, dtype, device, default_dtype()), 0, 1, generator);
   return t;
 }
+// Fills a new tensor with integers of [low, high). Those of unsigned dtypes without arithmetic are
+// drawn as int64.
+Tensor integers(const Tensor& t, int64_t low, int64_t high, Gen generator) {
+  const DType d = t.dtype();
+  if (d != DType::UInt16 && d != DType::UInt32 && d != DType::UInt64)
+    return random_range_(t, low, high, generator);
+  const int64_t most = d == DType::UInt16 ? 65535 : d == DType::UInt32 ? 4294967295 : INT64_MAX;
+  check(low >= 0 && low <= most, "from is out of bounds for ", d, ": ", low);
+  check(high - 1 <= most, "to - 1 is out of bounds for ", d, ": ", high, " - 1");
+  Tensor wide = empty(t.sizes(), {DType::Int64, t.device()});
+  random_range_(wide, low, high, generator);
+  return op<"copy_">(t, wide);
+}
 Tensor randint(int64_t low, int64_t high, const Dims& size, Gen generator,
                std::optional<DType> dtype, std::optional<Device> device) {
-  Tensor t = made(size, dtype, device, DType::Int64);
-  random_range_(t, low, high, generator);
-  return t;
+  return integers(made(size, dtype, device, DType::Int64), low, high, generator);
 }
 Tensor randint_high(int64_t high, const Dims& size, Gen generator, std::optional<DType> dtype,
                     std::optional<Device> device) {
@@ -299,9 +310,7 @@ Tensor randn_like(const Tensor& self, Gen generator, std::optional<DType> dtype,
 }
 Tensor randint_like(const Tensor& self, int64_t low, int64_t high, Gen generator,
                     std::optional<DType> dtype, std::optional<Device> device) {
-  Tensor t = made_like(self, dtype, device);
-  random_range_(t, low, high, generator);
-  return t;
+  return integers(made_like(self, dtype, device), low, high, generator);
 }
 Tensor randint_like_high(const Tensor& self, int64_t high, Gen generator,
                          std::optional<DType> dtype, std::optional<Device> device) {

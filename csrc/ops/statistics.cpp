@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/warn.h"
 #include "kernels/cpu/index/histogram.h"
 #include "ops/reduce_util.h"
 
@@ -46,6 +47,11 @@ Tensor cov(const Tensor& self, int64_t correction, const Tensor& fweights, const
   Tensor w = observation_weights(fweights, aweights, count);
   Tensor weighted = w.defined() ? x * w : x, mean;
   Tensor norm;
+  if (!x.is_meta() && !w.defined() && count <= correction) {
+    warn(
+        "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of "
+        "observations.");
+  }
   if (w.defined()) {
     Tensor total = op<"sum">(w);
     check(w.is_meta() || number(total) != 0, "cov(): weights sum to zero, can't be normalized");

@@ -138,3 +138,21 @@ def test_denormals_are_kept():
     assert taeda.set_flush_denormal(True) is False
     with pytest.raises(TypeError):
         taeda.set_flush_denormal(1)
+
+
+UNSIGNED = """
+L.manual_seed(0); L.randint(0, 100, (4,), dtype=L.uint16), L.randint(3, 2**32, (4,), dtype=L.uint32)
+L.manual_seed(0); L.randint(2**63 - 1, (4,), dtype=L.uint64), L.randint_like(L.ones(3, dtype=L.uint16), 7)
+L.randint(-1, 100, (4,), dtype=L.uint16)
+L.randint(0, 2**17, (4,), dtype=L.uint16)
+L.manual_seed(0); L.testing.make_tensor((4,), dtype=L.uint16, device="cpu")
+L.manual_seed(0); L.testing.make_tensor((4,), dtype=L.uint32, device="cpu", low=3, high=2000000)
+L.manual_seed(0); L.testing.make_tensor((4,), dtype=L.uint64, device="cpu")
+L.empty(4, dtype=L.uint16).random_()
+"""
+
+
+@pytest.mark.parametrize("text", UNSIGNED.strip().splitlines())
+def test_unsigned_integers(text):
+    torch = pytest.importorskip("torch")
+    assert shown(taeda, text) == shown(torch, text)

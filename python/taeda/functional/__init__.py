@@ -341,8 +341,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
 
     Args:
         tensors: the coordinates along each dimension, of one dimension or none; or a list of them.
-        indexing: "ij" (the default) gives results of the shape of the tensors' sizes, "xy" has the
-            first two dimensions swapped.
+        indexing: "ij" (the default, of which a warning tells once) gives results of the shape of
+            the tensors' sizes, "xy" has the first two dimensions swapped.
 
     Raises:
         RuntimeError: there is no tensor, or they differ in dtype or device.
@@ -352,7 +352,20 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     tensor([[1, 1],
             [2, 2]])
     """
+    global _meshgrid_warned
+    if indexing is None and (not _meshgrid_warned or _C.is_warn_always_enabled()):
+        _meshgrid_warned = True
+        import warnings
+
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
+            "argument.",
+            stacklevel=2,
+        )
     return _C.ops.meshgrid(*tensors, indexing=indexing)
+
+
+_meshgrid_warned = False
 
 
 def chain_matmul(*matrices: Any, out: Any = None) -> Any:

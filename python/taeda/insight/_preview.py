@@ -149,6 +149,7 @@ def _copied(optimizer: Optimizer, memo: dict[int, Any]) -> Any:
             memo[id(tensor)] = tensor.detach().clone().requires_grad_(tensor.requires_grad)
     other.__dict__.update(copy.deepcopy(attributes, memo))
     other._in_step = True  # so that step() runs no hooks
+    other.__dict__["_met_gradient"] = True  # nor warns
     return other
 
 

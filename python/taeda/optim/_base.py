@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import taeda
@@ -81,6 +82,7 @@ class PerTensorOptimizer(Optimizer):
     """
 
     _foreach_refuses_autograd = True
+    _met_gradient = False  # or been told that there was none
     _new_state: Callable[[Tensor, dict[str, Any]], dict[str, Any]]
     _update: Callable[[Tensor, Tensor, dict[str, Any], dict[str, Any]], None]
 
@@ -120,7 +122,23 @@ class PerTensorOptimizer(Optimizer):
             self._step_group(group)
             if watch is not None:
                 watch.after_step(group["params"])
+        if not self._met_gradient:
+            self._look_for_gradients()
         return loss
+
+    def _look_for_gradients(self) -> None:
+        """Warn, once, if a step has found no gradient at all, and none has before."""
+        parameters = [p for group in self.param_groups for p in group["params"]]
+        if not parameters:
+            return
+        self._met_gradient = True
+        if any(p.grad is not None for p in parameters):
+            return
+        warnings.warn(
+            f"{type(self).__name__}.step: no parameter has a gradient, so that nothing has been "
+            "changed; was backward() called, for a loss that these parameters take part in?",
+            stacklevel=4,
+        )
 
     def _check_modes(self, group: dict[str, Any]) -> None:
         """Raise for options that are incompatible with each other or with the parameters."""
