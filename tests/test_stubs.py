@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import taeda
-from tests.stubs import generate, user_script
+from tests.stubs import generate, typical_lines, user_script
 
 ROOT = Path(__file__).resolve().parents[1]
 STUBS = generate.stubs()
@@ -69,7 +69,11 @@ def test_user_script_runs():
     assert user_script.main() > 0.8
 
 
-@pytest.mark.parametrize("script", ["user_script.py", "mistakes.py"])
+def test_typical_lines_run(tmp_path):
+    typical_lines.main(tmp_path)
+
+
+@pytest.mark.parametrize("script", ["user_script.py", "mistakes.py", "typical_lines.py"])
 def test_mypy_accepts(script, tmp_path):
     """In `mistakes.py` every mistake is marked, and a mark without a mistake is an error."""
     pytest.importorskip("mypy")

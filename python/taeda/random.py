@@ -21,7 +21,7 @@ __all__ = [
 default_generator = _C.default_generator
 
 
-def manual_seed(seed: int) -> Any:
+def manual_seed(seed: int) -> _C.Generator:
     """Start the default stream that belongs to ``seed``, and return its Generator.
 
     On the cpu, the numbers that follow are those that PyTorch gives for this seed.
@@ -42,7 +42,7 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
-def get_rng_state() -> Any:
+def get_rng_state() -> _C.Tensor:
     """Return the state of the default stream, as a uint8 tensor."""
     return default_generator.get_state()
 

@@ -200,7 +200,8 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
     """Return the elements of ``x1`` where ``condition`` holds, else those of ``x2``."""
-    return taeda.where(condition, *common(x1, x2))
+    one, other = common(x1, x2)
+    return taeda.where(condition, one, other)
 
 
 # ---- sets ----------------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Any, ...]:
+) -> tuple[Tensor, ...]:
     """Return the gradients of the sum of `outputs` with respect to `inputs`.
 
     Nothing is accumulated.

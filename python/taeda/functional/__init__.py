@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from taeda import _C
 from taeda._C import Tensor
@@ -168,6 +168,14 @@ def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     return _C.ops.nonzero(input) if out is None else _C.ops.nonzero(input, out=out)
 
 
+@overload
+def where(condition: Tensor) -> tuple[Tensor, ...]: ...
+
+
+@overload
+def where(condition: Tensor, input: Any, other: Any, *, out: Tensor | None = None) -> Tensor: ...
+
+
 def where(condition: Any, *args: Any, **kwargs: Any) -> Any:
     """Take elements from one tensor where a condition holds and from another where it does not.
 
@@ -244,7 +252,7 @@ def unique_consecutive(
     return _different(found, return_inverse, return_counts)
 
 
-def einsum(*args: Any) -> Any:
+def einsum(*args: Any) -> Tensor:
     """Multiply tensors and sum over indices, as Einstein's notation says.
 
     Args:

@@ -100,7 +100,7 @@ def _fake(operator: Operator, args: Any, kwargs: Any, close: Callable[..., None]
 def _again(operator: Operator, args: Any, kwargs: Any, close: Callable[..., None]) -> None:
     """Results and gradients are the same in a second call, and within `vmap` over one example."""
 
-    def run() -> tuple[list[Tensor], list[Tensor | None]]:
+    def run() -> tuple[list[Tensor], list[Any]]:
         own_args, own_kwargs = _copies(args), _copies(kwargs)
         leaves = [
             t

@@ -165,7 +165,7 @@ class Saving:
 
     def state_dict(
         self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
-    ) -> Any:
+    ) -> dict[str, Any]:
         """Return the parameters and persistent buffers of this module and of those below it.
 
         Args:

@@ -6,13 +6,18 @@ import contextlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from taeda.nn.module import Module
 from taeda.nn.modules.parameter_container import ParameterDict, ParameterList, _pairs, _position
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    class AnyModule(Module):
+        """A module whose class is not known, so that its attributes may be anything."""
+
+        def __getattr__(self, name: str) -> Any: ...
 
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
@@ -56,6 +61,10 @@ class Sequential(Module):
     def _name_at(self, index: Any) -> str:
         return next(islice(self._modules, _position(index, len(self)), None))
 
+    @overload
+    def __getitem__(self, index: int) -> AnyModule: ...
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
@@ -76,7 +85,7 @@ class Sequential(Module):
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self) -> Iterator[Module]:
+    def __iter__(self) -> Iterator[AnyModule]:
         return iter(self._modules.values())
 
     def __add__(self, other: Sequential) -> Sequential:
@@ -127,7 +136,7 @@ class Sequential(Module):
         length = len(self)
         if not -length <= index <= length:
             raise IndexError(f"Sequential.insert: Index out of range: {index}")
-        modules = list(self)
+        modules: list[Module] = list(self)
         modules.insert(index, module)
         self._renumber(modules)
         return self
@@ -185,6 +194,10 @@ class ModuleList(Module):
         for position, module in enumerate(modules):
             self._modules[str(position)] = module
 
+    @overload
+    def __getitem__(self, index: int) -> AnyModule: ...
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)(list(self._modules.values())[index])
@@ -194,14 +207,14 @@ class ModuleList(Module):
         setattr(self, str(_position(index, len(self))), module)
 
     def __delitem__(self, index: Any) -> None:
-        modules = list(self)
+        modules: list[Module] = list(self)
         del modules[index if isinstance(index, slice) else _position(index, len(modules))]
         self._renumber(modules)
 
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self) -> Iterator[Module]:
+    def __iter__(self) -> Iterator[AnyModule]:
         return iter(self._modules.values())
 
     def __iadd__(self, modules: Iterable[Module]) -> Self:
@@ -232,7 +245,7 @@ class ModuleList(Module):
 
     def insert(self, index: int, module: Module) -> None:
         """Put a module before the one at `index`."""
-        modules = list(self)
+        modules: list[Module] = list(self)
         modules.insert(index, module)
         self._renumber(modules)
 
@@ -281,7 +294,7 @@ class ModuleDict(Module):
         if modules is not None:
             self.update(modules)
 
-    def __getitem__(self, key: str) -> Module:
+    def __getitem__(self, key: str) -> AnyModule:
         return self._modules[key]
 
     def __setitem__(self, key: str, module: Module) -> None:
