@@ -18,7 +18,7 @@ warnings.simplefilter("ignore")
 os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0", RANK="0", WORLD_SIZE="1", LOCAL_RANK="0")
 import LIBRARY as torch, LIBRARY.distributed as dist
 import LIBRARY.distributed.nn, LIBRARY.distributed.checkpoint.state_dict, LIBRARY.distributed.fsdp
-import LIBRARY.distributed.optim, LIBRARY.distributed.algorithms.join
+import LIBRARY.distributed.tensor, LIBRARY.distributed.optim, LIBRARY.distributed.algorithms.join
 S = dist.checkpoint.state_dict
 """
 SHOW = """
@@ -98,6 +98,7 @@ dist.new_subgroups(2)
 dist.get_debug_level(), dist.get_default_backend_for_device("cpu"), dist.default_pg_timeout
 dist.batch_isend_irecv([])
 [dist.supports_complex(op) for op in (dist.ReduceOp.MAX, dist.ReduceOp.SUM, dist.ReduceOp.AVG)]
+dist.ReduceOp.SUM, dist.ReduceOp.RedOpType.MAX, isinstance(dist.ReduceOp.SUM, dist.ReduceOp), dist.ReduceOp(dist.ReduceOp.SUM) == dist.ReduceOp.SUM, dist.all_reduce(torch.ones(1), dist.ReduceOp(dist.ReduceOp.MIN))
 dist.BackendConfig(dist.Backend("gloo")), dist.Backend("GLOO"), dist.Backend.GLOO, dist.Backend.backend_list
 dist.Backend(3)
 dist.all_reduce_coalesced([x, x]), dist.all_gather_coalesced([l], [x + 9]), l
@@ -135,6 +136,14 @@ g = torch.optim.SGD(f.parameters(), lr=0.1, momentum=0.9); g.step(); F.optim_sta
 t = torch.nn.Sequential(torch.nn.Linear(2, 3)); r = dist.fsdp.fully_shard(t); r is t, isinstance(t, dist.fsdp.FSDPModule), type(t).__name__, list(t.state_dict())
 dist.fsdp.fully_shard(torch.nn.ModuleList([torch.nn.Linear(1, 1)]))
 dist.fsdp.ShardingStrategy.FULL_SHARD, dist.fsdp.CPUOffload(), dist.fsdp.FullStateDictConfig(), dist.fsdp.OffloadPolicy(), dist.fsdp.BackwardPrefetch.BACKWARD_POST
+T = dist.tensor; m = dist.init_device_mesh("cpu", (1,)); d = T.distribute_tensor(torch.arange(6.0).reshape(2, 3), m, [T.Shard(0)]); d.placements, d.shape, d.requires_grad, d.to_local(), d.full_tensor(), d.device_mesh is m, isinstance(d, T.DTensor)
+(d + 1).placements, (2 * d + d).to_local(), d.redistribute(m, [T.Replicate()]).placements, type(d * d).__name__
+d + torch.ones(2, 3)
+T.distribute_tensor(torch.ones(2), m, [T.Shard(0), T.Shard(0)])
+T.distribute_tensor(torch.ones(2, requires_grad=True) * 2, m)
+p = T.distribute_tensor(torch.ones(2, requires_grad=True), m, [T.Shard(0)]); (p * 3).sum().backward(), p.requires_grad, p.is_leaf, p.grad.shape
+T.zeros(2, 3, device_mesh=m).placements, T.full((2,), 3.0, device_mesh=m, placements=[T.Shard(0)]).to_local(), T.DTensor.from_local(torch.ones(2), m, [T.Replicate()]).to_local()
+T.Shard(1), T.Replicate(), T.Partial(), str(T.Shard(0)), str(T.Replicate()), T.Shard(0) == T.Shard(0), T.Shard(1).is_shard(), T.Shard(1).is_shard(0), T.Replicate().is_replicate(), T.Partial().is_partial()
 dist.destroy_process_group(), dist.is_initialized(), dist.group.WORLD
 dist.init_process_group("gloo", rank=0, world_size=1, init_method=f"file://{sys.argv[1]}"), dist.get_rank()
 """
@@ -320,3 +329,75 @@ dist.destroy_process_group()
     assert len(ours.splitlines()) == 2
     pytest.importorskip("torch")
     assert ours == printed()
+
+
+def test_checkpoints_of_the_hub(tmp_path):
+    from taeda.distributed import checkpoint as dcp
+
+    state = {"a": taeda.arange(6.0).reshape(2, 3), "b": taeda.ones(2, dtype=taeda.int64)}
+    writer = dcp.HuggingFaceStorageWriter(tmp_path / "ours", {"a": 1, "b": 2})
+    dcp.save(state, storage_writer=writer)
+
+    def loaded(folder):
+        fresh = {"a": taeda.zeros(2, 3), "b": taeda.zeros(2, dtype=taeda.int64)}
+        dcp.load(fresh, storage_reader=dcp.HuggingFaceStorageReader(folder))
+        return all(taeda.equal(fresh[name], state[name]) for name in state)
+
+    assert loaded(tmp_path / "ours")
+    dcp.save(state, checkpoint_id=tmp_path / "other", storage_writer=writer)
+    assert loaded(tmp_path / "other")
+    reader = dcp.HuggingFaceStorageReader(tmp_path / "ours")
+    for bad, why in ({"c": taeda.ones(1)}, "Missing key"), ({"a": taeda.ones(1)}, "Size mismatch"):
+        with pytest.raises(dcp.CheckpointException, match=why):
+            dcp.load(bad, storage_reader=reader)
+    with pytest.raises(dcp.CheckpointException, match="tensors alone"):
+        dcp.save({"a": 3}, storage_writer=dcp.HuggingFaceStorageWriter(tmp_path / "bad"))
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("safetensors")
+    # In a process of its own: PyTorch's functions ask for a group.
+    program = f"""
+import torch, torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
+state = {{"a": torch.arange(6.0).reshape(2, 3), "b": torch.ones(2, dtype=torch.int64)}}
+dcp.save(state, storage_writer=HuggingFaceStorageWriter({str(tmp_path / "theirs")!r}), no_dist=True)
+fresh = {{"a": torch.zeros(2, 3), "b": torch.zeros(2, dtype=torch.int64)}}
+dcp.load(fresh, storage_reader=HuggingFaceStorageReader({str(tmp_path / "ours")!r}), no_dist=True)
+print(all(torch.equal(fresh[name], state[name]) for name in state))
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True
+    )
+    assert done.stdout.strip().endswith("True"), done.stderr
+    assert torch is not None and loaded(tmp_path / "theirs")
+
+
+def test_modules_that_packages_import(tmp_path):
+    program = """
+import torch, torch.distributed as dist
+from torch.distributed._composable.fsdp import fully_shard
+from torch.distributed._functional_collectives import all_to_all_single_autograd, wait_tensor
+from torch.distributed._tensor import DTensor
+from torch.distributed.constants import default_pg_timeout
+from torch.distributed.fsdp.fully_sharded_data_parallel import StateDictType, FullyShardedDataParallel
+from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
+from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
+from torch.distributed.tensor.placement_types import _StridedShard
+
+dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+mesh = dist.init_device_mesh("cpu", (1,))
+x = torch.ones(2, requires_grad=True)
+print(wait_tensor(all_to_all_single_autograd(x, None, None, mesh.get_group())).tolist())
+print(compute_local_shape_and_global_offset((3, 2), mesh, [_StridedShard(0)]), default_pg_timeout)
+print(ShardedGradScaler("cpu").get_scale(), DTensor.__name__, StateDictType.FULL_STATE_DICT)
+"""
+    path = tmp_path / "program.py"
+    path.write_text(program)
+    done = subprocess.run(
+        [sys.executable, "-m", "taeda.torch", str(path)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "[1.0, 1.0]",
+        "((3, 2), (0, 0)) 0:30:00",
+        "65536.0 DTensor StateDictType.FULL_STATE_DICT",
+    ]

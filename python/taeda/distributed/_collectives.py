@@ -9,12 +9,12 @@ import io
 import pickle
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 from taeda import Tensor
 from taeda.futures import Future
 
-from ._group import GroupMember, ReduceOp, _is_outside, _known
+from ._group import GroupMember, ReduceOp, _is_outside, _known, _RedOpType
 
 __all__ = [
     "P2POp",
@@ -50,6 +50,7 @@ __all__ = [
     "supports_complex",
 ]
 
+Op: TypeAlias = "_RedOpType | ReduceOp"
 _BITS = (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
 
 
@@ -120,7 +121,7 @@ def _check_root(function: str, rank: int | None, group_rank: int | None) -> None
         raise RuntimeError(f"{function}: invalid root rank: {root}")
 
 
-def _check_op(function: str, op: ReduceOp, *tensors: Tensor) -> None:
+def _check_op(function: str, op: Op, *tensors: Tensor) -> None:
     for t in tensors:
         if t.is_complex() and not supports_complex(op):
             raise ValueError(f"{function} does not support {op} on complex tensors")
@@ -143,13 +144,13 @@ def _write(function: str, output: Tensor, input: Tensor) -> Tensor:
     return output
 
 
-def supports_complex(reduceOp: ReduceOp) -> bool:
+def supports_complex(reduceOp: Op) -> bool:
     """Whether complex numbers can be combined so."""
     return reduceOp not in (ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PRODUCT, *_BITS)
 
 
 def all_reduce(
-    tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
+    tensor: Tensor, op: Op = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """Combine a tensor of each process in all of them: it stays as it is.
 
@@ -170,7 +171,7 @@ def all_reduce(
 
 
 def all_reduce_coalesced(
-    tensors: list[Tensor], op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
+    tensors: list[Tensor], op: Op = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """`all_reduce` of several tensors."""
     for tensor in tensors:
@@ -184,7 +185,7 @@ def all_reduce_coalesced(
 def reduce(
     tensor: Tensor,
     dst: int | None = None,
-    op: ReduceOp = ReduceOp.SUM,
+    op: Op = ReduceOp.SUM,
     group: Any = None,
     async_op: bool = False,
     group_dst: int | None = None,
@@ -299,7 +300,7 @@ def scatter(
 def reduce_scatter(
     output: Tensor,
     input_list: list[Tensor],
-    op: ReduceOp = ReduceOp.SUM,
+    op: Op = ReduceOp.SUM,
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
@@ -315,7 +316,7 @@ def reduce_scatter(
 def reduce_scatter_tensor(
     output: Tensor,
     input: Tensor,
-    op: ReduceOp = ReduceOp.SUM,
+    op: Op = ReduceOp.SUM,
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
@@ -331,7 +332,7 @@ def reduce_scatter_tensor(
 def reduce_scatter_single(
     output: Tensor,
     input: Tensor,
-    op: ReduceOp = ReduceOp.SUM,
+    op: Op = ReduceOp.SUM,
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:

@@ -67,7 +67,7 @@ class BackendConfig:
         return ",".join(f"{device}:{name}" for device, name in self.device_backend_map.items())
 
 
-class ReduceOp(enum.Enum):
+class _RedOpType(enum.Enum):
     """How the values of several processes are combined into one."""
 
     SUM = 0
@@ -79,6 +79,35 @@ class ReduceOp(enum.Enum):
     BOR = 6
     BXOR = 7
     PREMUL_SUM = 8
+
+
+class _ReduceOpType(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, _RedOpType) or super().__instancecheck__(instance)
+
+
+class ReduceOp(metaclass=_ReduceOpType):
+    """How the values of several processes are combined into one, such as ``ReduceOp.SUM``."""
+
+    RedOpType: type[enum.Enum] = _RedOpType
+    SUM = _RedOpType.SUM
+    AVG = _RedOpType.AVG
+    PRODUCT = _RedOpType.PRODUCT
+    MIN = _RedOpType.MIN
+    MAX = _RedOpType.MAX
+    BAND = _RedOpType.BAND
+    BOR = _RedOpType.BOR
+    BXOR = _RedOpType.BXOR
+    PREMUL_SUM = _RedOpType.PREMUL_SUM
+
+    def __init__(self, op: Any) -> None:
+        self.op = op
+
+    def __eq__(self, other: object) -> bool:
+        return self.op == getattr(other, "op", other)
+
+    def __hash__(self) -> int:
+        return hash(self.op)
 
 
 class DebugLevel(enum.Enum):
@@ -504,3 +533,6 @@ def set_debug_level_from_env() -> None:
 def is_torchelastic_launched() -> bool:
     """Whether an elastic launcher started this process, which leaves a mark in its environment."""
     return os.environ.get("TORCHELASTIC_RUN_ID") is not None
+
+
+_RedOpType.__name__ = _RedOpType.__qualname__ = "RedOpType"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from taeda import Tensor
-from taeda.distributed._collectives import _check_list, _check_op, _check_root
+from taeda.distributed._collectives import Op, _check_list, _check_op, _check_root
 from taeda.distributed._group import ReduceOp, _known
 
 __all__ = [
@@ -47,7 +47,7 @@ def scatter(tensors: Sequence[Tensor], src: int = 0, group: Any = None) -> Tenso
     return tensors[0].clone()
 
 
-def reduce(tensor: Tensor, dst: int, op: ReduceOp = ReduceOp.SUM, group: Any = None) -> Tensor:
+def reduce(tensor: Tensor, dst: int, op: Op = ReduceOp.SUM, group: Any = None) -> Tensor:
     """The tensors of all processes combined, in process ``dst``."""
     _known(group)
     _check_root("reduce", dst, None)
@@ -58,7 +58,7 @@ def reduce(tensor: Tensor, dst: int, op: ReduceOp = ReduceOp.SUM, group: Any = N
 def reduce_scatter(
     output: Tensor,
     input_list: Sequence[Tensor],
-    op: ReduceOp = ReduceOp.SUM,
+    op: Op = ReduceOp.SUM,
     group: Any = None,
 ) -> Tensor:
     """The part for this process of the lists of all processes, combined."""
@@ -99,7 +99,7 @@ def all_to_all_single(
     return input.clone()
 
 
-def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None) -> Tensor:
+def all_reduce(tensor: Tensor, op: Op = ReduceOp.SUM, group: Any = None) -> Tensor:
     """The tensors of all processes combined."""
     _known(group)
     _check_op("all_reduce", op, tensor)
