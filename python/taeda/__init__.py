@@ -198,6 +198,7 @@ nan = math.nan
 pi = math.pi
 e = math.e
 newaxis = None
+legacy_contiguous_format = contiguous_format
 
 _sample_dirichlet = _C.ops._sample_dirichlet  # packages use it for random draws
 
@@ -341,6 +342,7 @@ __all__ = [
     "is_tensor",
     "is_warn_always_enabled",
     "layout",
+    "legacy_contiguous_format",
     "linalg",
     "load",
     "long",

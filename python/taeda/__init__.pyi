@@ -131,13 +131,17 @@ from taeda._errors import OutOfMemoryError as OutOfMemoryError
 from taeda._lobpcg import lobpcg as lobpcg
 from taeda._lowrank import pca_lowrank as pca_lowrank
 from taeda._lowrank import svd_lowrank as svd_lowrank
+from taeda._more_functions import col_indices_copy as col_indices_copy
 from taeda._more_functions import cond as cond
 from taeda._more_functions import conv_tbc as conv_tbc
+from taeda._more_functions import crow_indices_copy as crow_indices_copy
 from taeda._more_functions import dequantize as dequantize
 from taeda._more_functions import embedding_bag as embedding_bag
 from taeda._more_functions import fake_quantize_per_channel_affine as fake_quantize_per_channel_affine
 from taeda._more_functions import fake_quantize_per_tensor_affine as fake_quantize_per_tensor_affine
+from taeda._more_functions import hash_tensor as hash_tensor
 from taeda._more_functions import hspmm as hspmm
+from taeda._more_functions import indices_copy as indices_copy
 from taeda._more_functions import native_channel_shuffle as native_channel_shuffle
 from taeda._more_functions import smm as smm
 from taeda._more_functions import sspaddmm as sspaddmm
@@ -148,6 +152,7 @@ from taeda._more_functions import sym_max as sym_max
 from taeda._more_functions import sym_min as sym_min
 from taeda._more_functions import sym_not as sym_not
 from taeda._more_functions import sym_sum as sym_sum
+from taeda._more_functions import values_copy as values_copy
 from taeda._nn_functions import adjoint as adjoint
 from taeda._nn_functions import affine_grid_generator as affine_grid_generator
 from taeda._nn_functions import alpha_dropout_ as alpha_dropout_
@@ -790,6 +795,7 @@ half: dtype
 inf: _float
 int: dtype
 def is_inference(input: Tensor) -> _bool: ...
+legacy_contiguous_format: memory_format
 long: dtype
 nan: _float
 newaxis: None

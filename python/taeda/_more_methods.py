@@ -160,6 +160,20 @@ def _absent(device: str, error: type[Exception]) -> Any:
     return move
 
 
+def _smm(self: Any, mat: Any) -> Any:
+    """Return the product with a dense matrix, as a sparse one."""
+    from taeda._more_functions import smm
+
+    return smm(self, mat)
+
+
+def _sspaddmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Return ``beta * self + alpha * (mat1 @ mat2)``, as a sparse matrix."""
+    from taeda._more_functions import sspaddmm
+
+    return sspaddmm(self, mat1, mat2, beta=beta, alpha=alpha)
+
+
 METHODS = {
     "adjoint": _adjoint,
     "const_data_ptr": _const_data_ptr,
@@ -167,6 +181,8 @@ METHODS = {
     "ipu": _absent("ipu", RuntimeError),
     "mtia": _absent("mtia", AssertionError),
     "set_": _set_,
+    "smm": _smm,
+    "sspaddmm": _sspaddmm,
     "storage_type": _storage_type,
     "xpu": _absent("xpu", AssertionError),
     "dim_order": _dim_order,

@@ -37,7 +37,8 @@ _NN_FUNCTIONS = (
 )  # fmt: skip
 
 _MORE_FUNCTIONS = (
-    "cond", "conv_tbc", "dequantize", "embedding_bag", "fake_quantize_per_channel_affine",
+    "col_indices_copy", "cond", "conv_tbc", "crow_indices_copy", "dequantize", "hash_tensor",
+    "indices_copy", "values_copy", "embedding_bag", "fake_quantize_per_channel_affine",
     "fake_quantize_per_tensor_affine", "hspmm", "native_channel_shuffle", "smm", "sspaddmm",
     "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sum",
 )  # fmt: skip

@@ -62,10 +62,15 @@ L.utils.weak.TensorWeakRef(3)
 E = L.utils.collect_env; E.run("echo hi"), E.run("false"), E.run_and_read_all(lambda c: (0, "a", ""), "x"), E.run_and_read_all(lambda c: (1, "a", ""), "x")
 E = L.utils.collect_env; E.run_and_parse_first_match(lambda c: (0, "v 1.2", ""), "x", r"v (.*)"), E.run_and_return_first_line(lambda c: (0, "a b", ""), "x")
 c = L.utils.cpp_extension; c.check_compiler_ok_for_platform("no-such-compiler"), isinstance(c.is_ninja_available(), bool)
+P = L.ao.pruning; m = L.nn.Sequential(L.nn.Sequential(L.nn.Linear(1, 1))); P.fqn_to_module(m, "0.0"), P.fqn_to_module(m, "0.x"), P.module_to_fqn(m, m[0][0]), sorted(P.get_arg_info_from_tensor_fqn(m, "0.0.weight").items())
+Q = L.ao.quantization; L.manual_seed(0); c, b = L.nn.Conv2d(1, 2, 3).eval(), L.nn.BatchNorm2d(2).eval(); b.running_var.fill_(4.0); f = Q.fuse_conv_bn(False, c, b); f.weight, f.bias
+Q = L.ao.quantization; L.manual_seed(0); c, b = L.nn.Linear(2, 2).eval(), L.nn.BatchNorm1d(2).eval(); b.running_mean.fill_(4.0); f = Q.fuse_linear_bn(False, c, b); f.weight, f.bias
+Q = L.ao.quantization; Q.fuse_conv_bn(False, L.nn.Conv2d(1, 2, 3).eval(), L.nn.BatchNorm2d(2))
+Q = L.ao.quantization; w = Q.QuantWrapper(L.nn.ReLU()); w(-L.ones(1)), list(dict(w.named_children()))
 L.backends.mkldnn.flags(enabled=False).__enter__()
 """
 IMPORTS = """monitor compiler.config utils.hooks utils.weak utils.benchmark utils.collect_env utils.cpp_extension
-autograd.profiler"""
+autograd.profiler ao.pruning ao.quantization"""
 
 
 @pytest.mark.parametrize("text", SAME.strip().splitlines())

@@ -44,6 +44,12 @@ L.manual_seed(0); L.conv_tbc(L.randn(5, 2, 3), L.randn(3, 3, 4), L.randn(4), 1)
 L.smm(L.eye(2).to_sparse(), L.arange(4.0).reshape(2, 2)).coalesce().values()
 L.hspmm(L.eye(3).to_sparse(), L.arange(6.0).reshape(3, 2)).coalesce().values()
 L.sspaddmm(L.eye(2).to_sparse(), L.eye(2).to_sparse(), L.arange(4.0).reshape(2, 2), beta=3, alpha=2).to_dense()
+L.hash_tensor(L.arange(4.0)), L.hash_tensor(L.ones(2, 3, dtype=L.int32), dim=1), L.hash_tensor(L.tensor([1, 2, 5], dtype=L.uint8))
+L.manual_seed(0); x = L.randn(3, 4, 5); L.hash_tensor(x).view(L.int64), L.hash_tensor(x, (0, 2)), L.hash_tensor(x, -1, keepdim=True), L.hash_tensor(x[:, 0])
+L.hash_tensor(L.ones(2), mode=3)
+s = L.eye(2).to_sparse(); s.smm(L.ones(2, 1)).coalesce().values(), s.sspaddmm(s, L.ones(2, 2), beta=2).to_dense()
+c = L.eye(2).to_sparse_csr(); L.values_copy(c), L.crow_indices_copy(c), L.col_indices_copy(c)
+L.legacy_contiguous_format is L.contiguous_format, L.functional.lu(L.eye(2))
 L.native_channel_shuffle(L.arange(8.0).reshape(1, 4, 2), 2)
 L.batch_norm_update_stats(L.arange(12.0).reshape(2, 3, 2), L.zeros(3), L.ones(3), 0.1)
 m, v = L.zeros(3), L.ones(3); L.batch_norm_update_stats(L.arange(12.0).reshape(2, 3, 2), m, v, 0.1); m, v
@@ -132,6 +138,12 @@ def test_what_cannot_be_swapped():
         taeda.utils.swap_tensors(taeda.ones(2), x * 2)
     with pytest.raises(RuntimeError, match="Parameter"):
         taeda.utils.swap_tensors(taeda.nn.Parameter(taeda.ones(2)), taeda.ones(2))
+
+
+def test_copies_of_indices():
+    s = taeda.eye(2).to_sparse()
+    taeda.indices_copy(s).add_(5), taeda.values_copy(s).add_(5)
+    assert s.indices().tolist() == [[0, 1], [0, 1]] and s.values().tolist() == [1, 1]
 
 
 def test_denormals_are_kept():

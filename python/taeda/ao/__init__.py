@@ -1,5 +1,5 @@
 """What models that can be quantised are written with. They run in floating point."""
 
-from . import quantization
+from . import pruning, quantization
 
-__all__ = ["quantization"]
+__all__ = ["pruning", "quantization"]

@@ -470,6 +470,10 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "lu":
+        import taeda
+
+        return taeda.lu
     if name in ("pca_lowrank", "svd_lowrank"):
         from taeda import _lowrank
 
