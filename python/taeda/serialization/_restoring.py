@@ -1,4 +1,4 @@
-"""Small helpers that packages take from the module of `save` and `load`."""
+"""Small functions that packages take from the module of `save` and `load`."""
 
 from __future__ import annotations
 
