@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -13,109 +12,9 @@ from urllib.parse import parse_qs, urlsplit
 import taeda
 
 from ._stores import FileStore, HashStore, PrefixStore, Store
+from ._words import Backend, BackendConfig, DebugLevel
 
 default_pg_timeout = timedelta(seconds=1800)
-
-
-class Backend(str):
-    """The name of a means of communication, in lower case. Gloo is the one that is available."""
-
-    UNDEFINED = "undefined"
-    GLOO = "gloo"
-    NCCL = "nccl"
-    XCCL = "xccl"
-    UCC = "ucc"
-    MPI = "mpi"
-    FAKE = "fake"
-    backend_list = ["undefined", "gloo", "nccl", "xccl", "ucc", "mpi", "fake"]
-
-    __slots__ = ()
-
-    def __new__(cls, name: str) -> Backend:
-        """A name, in lower case."""
-        if not isinstance(name, str):
-            raise ValueError(f"Backend name must be a string, but got: {name}")
-        return super().__new__(cls, name.lower())
-
-
-class BackendConfig:
-    """Which means of communication each kind of device uses, from ``"gloo"`` or ``"cpu:gloo"``.
-
-    >>> import taeda.distributed as dist
-    >>> dist.BackendConfig("gloo")
-    cpu:gloo,cuda:gloo
-    """
-
-    def __init__(self, backend: str) -> None:
-        text = str(backend).lower()
-        if text == Backend.UNDEFINED:
-            text = Backend.GLOO
-        pairs = [part.partition(":") for part in text.split(",")]
-        if len(pairs) == 1 and not pairs[0][1]:
-            pairs = [(device, ":", text) for device in ("cpu", "cuda")]
-        self.device_backend_map = {device: Backend(name) for device, _, name in pairs}
-        if any(not colon for _, colon, _ in pairs) or len(self.device_backend_map) < len(pairs):
-            raise ValueError(
-                f"BackendConfig: expected a backend or 'device:backend,...', got {backend!r}"
-            )
-
-    def get_device_backend_map(self) -> dict[str, Backend]:
-        """Return the means of communication by device."""
-        return self.device_backend_map
-
-    def __repr__(self) -> str:
-        return ",".join(f"{device}:{name}" for device, name in self.device_backend_map.items())
-
-
-class _RedOpType(enum.Enum):
-    """How the values of several processes are combined into one."""
-
-    SUM = 0
-    AVG = 1
-    PRODUCT = 2
-    MIN = 3
-    MAX = 4
-    BAND = 5
-    BOR = 6
-    BXOR = 7
-    PREMUL_SUM = 8
-
-
-class _ReduceOpType(type):
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, _RedOpType) or super().__instancecheck__(instance)
-
-
-class ReduceOp(metaclass=_ReduceOpType):
-    """How the values of several processes are combined into one, such as ``ReduceOp.SUM``."""
-
-    RedOpType: type[enum.Enum] = _RedOpType
-    SUM = _RedOpType.SUM
-    AVG = _RedOpType.AVG
-    PRODUCT = _RedOpType.PRODUCT
-    MIN = _RedOpType.MIN
-    MAX = _RedOpType.MAX
-    BAND = _RedOpType.BAND
-    BOR = _RedOpType.BOR
-    BXOR = _RedOpType.BXOR
-    PREMUL_SUM = _RedOpType.PREMUL_SUM
-
-    def __init__(self, op: Any) -> None:
-        self.op = op
-
-    def __eq__(self, other: object) -> bool:
-        return self.op == getattr(other, "op", other)
-
-    def __hash__(self) -> int:
-        return hash(self.op)
-
-
-class DebugLevel(enum.Enum):
-    """How much is checked and logged; nothing is."""
-
-    OFF = 0
-    INFO = 1
-    DETAIL = 2
 
 
 class ProcessGroup:
@@ -533,6 +432,3 @@ def set_debug_level_from_env() -> None:
 def is_torchelastic_launched() -> bool:
     """Whether an elastic launcher started this process, which leaves a mark in its environment."""
     return os.environ.get("TORCHELASTIC_RUN_ID") is not None
-
-
-_RedOpType.__name__ = _RedOpType.__qualname__ = "RedOpType"

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from . import _collectives, _errors, _stores
+from . import _collectives, _errors, _messages, _stores
 from ._collectives import *  # noqa: F403
 from ._errors import *  # noqa: F403
 from ._group import (
-    Backend,
-    BackendConfig,
-    DebugLevel,
     GroupMember,
     ProcessGroup,
-    ReduceOp,
     default_pg_timeout,
     destroy_process_group,
     get_backend,
@@ -37,11 +33,14 @@ from ._group import (
     set_debug_level_from_env,
 )
 from ._group import _world as _get_default_group  # noqa: F401
+from ._messages import *  # noqa: F403
 from ._stores import *  # noqa: F403
+from ._words import Backend, BackendConfig, DebugLevel, ReduceOp
 
 __all__ = [
     *_collectives.__all__,
     *_errors.__all__,
+    *_messages.__all__,
     *_stores.__all__,
     "Backend",
     "BackendConfig",

@@ -10,7 +10,8 @@ from typing import Any
 
 from taeda import Tensor
 from taeda.distributed._collectives import Op, _check_list, _check_op, _check_root
-from taeda.distributed._group import ReduceOp, _known
+from taeda.distributed._group import _known
+from taeda.distributed._words import ReduceOp
 
 __all__ = [
     "all_gather",
