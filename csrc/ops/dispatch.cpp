@@ -89,8 +89,8 @@ Tensor laid_out(const Tensor& t, MemoryFormat format) {
 }
 
 // Lays results of as many dimensions out in channels_last where one of the arguments that the op
-// names is.
-void follow_format(const Call& c, Value& result) {
+// names is. Not inlined: run_kernel would save more registers for every op.
+[[gnu::noinline]] void follow_format(const Call& c, Value& result) {
   for (size_t i = 0; i < c.args.size(); ++i) {
     const auto* from = std::get_if<Tensor>(&c.args[i]);
     if ((c.op.traits.format_of >> i & 1) == 0 || !from) continue;
