@@ -68,6 +68,9 @@ def imported_at_top(tree: ast.Module) -> set[str]:
 @pytest.mark.parametrize("module", MODULES, ids=names(MODULES, PACKAGE))
 def test_no_module_imports_third_parties_when_it_is_imported(module):
     allowed = sys.stdlib_module_names | {"taeda"}
+    if module.parent.name == "sklearn" and module.name != "__init__.py":
+        # Classes derived from scikit-learn's, which `taeda.sklearn` imports on first use.
+        allowed |= {"numpy", "sklearn"}
     assert imported_at_top(ast.parse(module.read_text())) <= allowed
 
 
