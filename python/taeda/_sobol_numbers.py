@@ -1,14 +1,36 @@
 """Initial direction numbers of Sobol sequences in 2 to 1111 dimensions.
 
 They are the first rows of the table new-joe-kuo-6.21201 of S. Joe and F. Y. Kuo, "Constructing
-Sobol sequences with better two-dimensional projections", SIAM J. Sci. Comput. 30, 2635-2654 (2008),
-which is (c) 2008, Frances Y. Kuo and Stephen Joe, all rights reserved, and comes under the BSD
-license: redistributions keep this notice; the authors' names are not used to endorse products; the
-numbers are provided as they are, without any warranty.
+Sobol sequences with better two-dimensional projections", SIAM J. Sci. Comput. 30, 2635-2654 (2008).
 
 Number i (from 1) of a dimension is odd and has i bits; the last bit, always 1, is left out. The
 bits of all numbers follow one another, each number from its lowest bit on.
 """
+
+# The notice that comes with the table:
+#
+# Copyright (c) 2008, Frances Y. Kuo and Stephen Joe. All rights reserved.
+#
+# Redistribution and use in source and binary forms, with or without modification, are permitted
+# provided that the following conditions are met:
+#
+# * Redistributions of source code must retain the above copyright notice, this list of conditions
+#   and the following disclaimer.
+# * Redistributions in binary form must reproduce the above copyright notice, this list of
+#   conditions and the following disclaimer in the documentation and/or other materials provided
+#   with the distribution.
+# * Neither the names of the copyright holders nor the names of the University of New South Wales
+#   and the University of Waikato and its contributors may be used to endorse or promote products
+#   derived from this software without specific prior written permission.
+#
+# THIS SOFTWARE IS PROVIDED BY THE COPYRIGHT HOLDERS "AS IS" AND ANY EXPRESS OR IMPLIED WARRANTIES,
+# INCLUDING, BUT NOT LIMITED TO, THE IMPLIED WARRANTIES OF MERCHANTABILITY AND FITNESS FOR A
+# PARTICULAR PURPOSE ARE DISCLAIMED. IN NO EVENT SHALL THE COPYRIGHT HOLDERS BE LIABLE FOR ANY
+# DIRECT, INDIRECT, INCIDENTAL, SPECIAL, EXEMPLARY, OR CONSEQUENTIAL DAMAGES (INCLUDING, BUT NOT
+# LIMITED TO, PROCUREMENT OF SUBSTITUTE GOODS OR SERVICES; LOSS OF USE, DATA, OR PROFITS; OR
+# BUSINESS INTERRUPTION) HOWEVER CAUSED AND ON ANY THEORY OF LIABILITY, WHETHER IN CONTRACT, STRICT
+# LIABILITY, OR TORT (INCLUDING NEGLIGENCE OR OTHERWISE) ARISING IN ANY WAY OUT OF THE USE OF THIS
+# SOFTWARE, EVEN IF ADVISED OF THE POSSIBILITY OF SUCH DAMAGE.
 
 BITS = (
     "z@=pgNbHaTRbP$_byRjS@e{F%m;1cWw&E$|exwYvWg6nQ_-vKyA&9mT1E!V8n~JYNw~cWmMWR-Phk^I9&l@P%Q~L&Af8"
