@@ -139,7 +139,6 @@ from taeda._more_functions import dequantize as dequantize
 from taeda._more_functions import embedding_bag as embedding_bag
 from taeda._more_functions import fake_quantize_per_channel_affine as fake_quantize_per_channel_affine
 from taeda._more_functions import fake_quantize_per_tensor_affine as fake_quantize_per_tensor_affine
-from taeda._more_functions import hash_tensor as hash_tensor
 from taeda._more_functions import hspmm as hspmm
 from taeda._more_functions import indices_copy as indices_copy
 from taeda._more_functions import native_channel_shuffle as native_channel_shuffle
@@ -674,7 +673,6 @@ from taeda._symbols import bits1x8 as bits1x8
 from taeda._symbols import bits2x4 as bits2x4
 from taeda._symbols import bits4x2 as bits4x2
 from taeda._symbols import bits8 as bits8
-from taeda._symbols import chalf as chalf
 from taeda._symbols import complex32 as complex32
 from taeda._symbols import float4_e2m1fn_x2 as float4_e2m1fn_x2
 from taeda._symbols import int1 as int1

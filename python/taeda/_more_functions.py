@@ -20,7 +20,6 @@ __all__ = [
     "embedding_bag",
     "fake_quantize_per_channel_affine",
     "fake_quantize_per_tensor_affine",
-    "hash_tensor",
     "hspmm",
     "indices_copy",
     "native_channel_shuffle",
@@ -357,46 +356,6 @@ def sym_ite(b: bool, t: Any, f: Any) -> Any:
 def sym_sum(args: Iterable[Any]) -> Any:
     """The sum of numbers."""
     return sum(args)
-
-
-# ---- hashes -------------------------------------------------------------------------------------
-
-
-def hash_tensor(
-    input: Tensor, dim: int | Sequence[int] | None = None, *, keepdim: bool = False, mode: int = 0
-) -> Tensor:
-    """The exclusive or of all elements, as the bits of float64 or int64 numbers.
-
-    Args:
-        input: a real tensor.
-        dim: the dimensions to go over; all by default.
-        keepdim: keep them, with size 1.
-        mode: 0, the one way there is.
-
-    Returns:
-        A uint64 tensor.
-
-    >>> taeda.hash_tensor(taeda.tensor([1, 2, 5]))
-    tensor(6, dtype=taeda.uint64)
-    """
-    if mode != 0:
-        raise RuntimeError(f"hash_tensor(): mode must be 0, got {mode}")
-    wide = input.double() if input.is_floating_point() else input.long()
-    bits = wide.contiguous().view(_C.int64)
-    given = (dim,) if isinstance(dim, int) else tuple(dim or ())
-    dims = sorted({d % max(input.dim(), 1) for d in given}) or list(range(input.dim()))
-    for d in dims:
-        while bits.size(d) > 1:
-            half = bits.size(d) // 2
-            joined = bits.narrow(d, 0, half) ^ bits.narrow(d, half, half)
-            bits = taeda.cat((joined, bits.narrow(d, 2 * half, bits.size(d) % 2)), d)
-        if bits.size(d) == 0:
-            shape = list(bits.shape)
-            shape[d] = 1
-            bits = bits.new_zeros(shape)
-    for d in reversed(dims if not keepdim else []):
-        bits = bits.squeeze(d)
-    return bits.view(_C.uint64)
 
 
 # ---- parts of sparse tensors, copied ------------------------------------------------------------

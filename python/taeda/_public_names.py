@@ -37,7 +37,7 @@ _NN_FUNCTIONS = (
 )  # fmt: skip
 
 _MORE_FUNCTIONS = (
-    "col_indices_copy", "cond", "conv_tbc", "crow_indices_copy", "dequantize", "hash_tensor",
+    "col_indices_copy", "cond", "conv_tbc", "crow_indices_copy", "dequantize",
     "indices_copy", "values_copy", "embedding_bag", "fake_quantize_per_channel_affine",
     "fake_quantize_per_tensor_affine", "hspmm", "native_channel_shuffle", "smm", "sspaddmm",
     "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sum",
@@ -57,7 +57,7 @@ _STORAGES = (
 
 # Dtypes that no tensor here has.
 _DTYPE_NAMES = (
-    "bit", "bits16", "bits1x8", "bits2x4", "bits4x2", "bits8", "complex32", "chalf",
+    "bit", "bits16", "bits1x8", "bits2x4", "bits4x2", "bits8", "complex32",
     "float4_e2m1fn_x2", "int1", "int2", "int3", "int4", "int5", "int6", "int7", "qint32", "qint8",
     "quint2x4", "quint4x2", "quint8", "uint1", "uint2", "uint3", "uint4", "uint5", "uint6", "uint7",
 )  # fmt: skip

@@ -17,7 +17,6 @@ __all__ = [
     "bits4x2",
     "bits8",
     "bits16",
-    "chalf",
     "complex32",
     "float4_e2m1fn_x2",
     "int1",
@@ -104,7 +103,7 @@ class _DtypeName:
         return f"taeda.{self._name}"
 
 
-complex32 = chalf = _DtypeName("complex32", 4, "complex")
+complex32 = _DtypeName("complex32", 4, "complex")
 float4_e2m1fn_x2 = _DtypeName("float4_e2m1fn_x2", 1, "floating")
 quint8, qint8, qint32 = _DtypeName("quint8"), _DtypeName("qint8"), _DtypeName("qint32", 4)
 quint4x2, quint2x4 = _DtypeName("quint4x2"), _DtypeName("quint2x4")

@@ -153,7 +153,7 @@ NOT_RUN["native_batch_norm", "out"] = "samples share running statistics that eac
 
 for key in ("resize_", "resize_as_"):
     DIFFERS[key, "vmap"] = "the memory of a batched tensor is its value's"
-for key in ("to_sparse", "sparse.mm-reduce"):
+for key in ("to_sparse", "sparse.mm-reduce", "sparse.sampled_addmm"):
     DIFFERS[key, "vmap"] = "sparse tensors are not batched"
 DIFFERS["nn.functional.ctc_loss", "vmap"] = "lengths are read as Python numbers"
 DIFFERS["nn.functional.embedding_bag", "vmap"] = "indices equal to padding_idx are taken out"
@@ -168,7 +168,6 @@ OUT_OF_SCOPE: dict[str, str] = {
     "jiterator_binary_return_by_ref": "compiles CUDA source",
     "jiterator_unary": "compiles CUDA source",
     "sparse.mm-reduce": "products of sparse matrices add up; there is no other reduction",
-    "sparse.sampled_addmm": "there is no product at the places of a sparse matrix alone",
     "torch._scaled_mm": "8-bit floating dtypes can be stored, not multiplied",
     "torch._scaled_mm_v2": "8-bit floating dtypes can be stored, not multiplied",
     "torch.ops.aten._efficient_attention_forward": "CUDA only",

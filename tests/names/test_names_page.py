@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -32,4 +33,7 @@ def test_the_list_is_pytorchs():
         [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout == theirs.LIST.read_text()
+    listed = theirs.LIST.read_text()
+    if importlib.util.find_spec("tensorboard") is None:  # without which PyTorch hides these names
+        listed = re.sub(r"^torch\.utils\.tensorboard.*\n", "", listed, flags=re.MULTILINE)
+    assert done.stdout == listed

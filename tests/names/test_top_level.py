@@ -18,7 +18,7 @@ L.empty(0).set_(L.DoubleStorage(2))
 L.ones(2).set_(), L.ones(2).set_(L.arange(3.0))
 L.ones(2, device="meta").untyped_storage().data_ptr(), L.ones(2, device="meta").storage().nbytes()
 x = L.ones(2); x.const_data_ptr() == x.data_ptr()
-L.quint8.itemsize, L.int1.is_signed, L.uint7.is_signed, L.bits16.itemsize, L.bit, L.chalf
+L.quint8.itemsize, L.int1.is_signed, L.uint7.is_signed, L.bits16.itemsize, L.bit
 L.float4_e2m1fn_x2.is_floating_point, L.complex32.is_complex, L.ones(2).dtype == L.qint8
 L.quint8.is_signed
 L.ones(2).is_xla, L.ones(2).is_ipu
@@ -44,9 +44,6 @@ L.manual_seed(0); L.conv_tbc(L.randn(5, 2, 3), L.randn(3, 3, 4), L.randn(4), 1)
 L.smm(L.eye(2).to_sparse(), L.arange(4.0).reshape(2, 2)).coalesce().values()
 L.hspmm(L.eye(3).to_sparse(), L.arange(6.0).reshape(3, 2)).coalesce().values()
 L.sspaddmm(L.eye(2).to_sparse(), L.eye(2).to_sparse(), L.arange(4.0).reshape(2, 2), beta=3, alpha=2).to_dense()
-L.hash_tensor(L.arange(4.0)), L.hash_tensor(L.ones(2, 3, dtype=L.int32), dim=1), L.hash_tensor(L.tensor([1, 2, 5], dtype=L.uint8))
-L.manual_seed(0); x = L.randn(3, 4, 5); L.hash_tensor(x).view(L.int64), L.hash_tensor(x, (0, 2)), L.hash_tensor(x, -1, keepdim=True), L.hash_tensor(x[:, 0])
-L.hash_tensor(L.ones(2), mode=3)
 s = L.eye(2).to_sparse(); s.smm(L.ones(2, 1)).coalesce().values(), s.sspaddmm(s, L.ones(2, 2), beta=2).to_dense()
 c = L.eye(2).to_sparse_csr(); L.values_copy(c), L.crow_indices_copy(c), L.col_indices_copy(c)
 L.legacy_contiguous_format is L.contiguous_format, L.functional.lu(L.eye(2))
