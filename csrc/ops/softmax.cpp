@@ -1,5 +1,5 @@
 // softmax and log_softmax along one dimension.
-#include "kernels/cpu/nn/softmax.h"
+#include "kernels/softmax.h"
 
 #include "autograd/backward.h"
 #include "ops/half.h"
@@ -7,9 +7,9 @@
 namespace taeda {
 namespace {
 
-cpu::SoftmaxShape shape_of(const Tensor& x, int64_t dim) {
+SoftmaxShape shape_of(const Tensor& x, int64_t dim) {
   if (x.dim() == 0) return {1, 1, 1};
-  cpu::SoftmaxShape s{1, x.size(dim), 1};
+  SoftmaxShape s{1, x.size(dim), 1};
   for (int64_t d = 0; d < dim; ++d) s.outer *= x.size(d);
   for (int64_t d = dim + 1; d < x.dim(); ++d) s.inner *= x.size(d);
   return s;
@@ -24,7 +24,8 @@ template <bool Log> Tensor softmax(const Tensor& self, int64_t dim, std::optiona
   if (y.numel() && !y.is_meta()) {
     visit_floating(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::Softmax<T>::softmax(shape_of(x, dim), Log, x.data_as<T>(), y.data_as<T>());
+      kernels<SoftmaxKernels<T>>(x.device())
+          .softmax(shape_of(x, dim), Log, x.data_as<T>(), y.data_as<T>());
     });
   }
   return finished(y, result);
@@ -42,8 +43,8 @@ template <bool Log> Tensor softmax_gradient(const Tensor& grad, const Tensor& ou
   if (gx.numel() && !gx.is_meta()) {
     visit_floating(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::Softmax<T>::backward(shape_of(y, dim), Log, g.data_as<T>(), y.data_as<T>(),
-                                gx.data_as<T>());
+      kernels<SoftmaxKernels<T>>(y.device())
+          .backward(shape_of(y, dim), Log, g.data_as<T>(), y.data_as<T>(), gx.data_as<T>());
     });
   }
   return finished(gx, out.dtype());

@@ -1,4 +1,4 @@
-#include "kernels/cpu/nn/softmax.h"
+#include "kernels/softmax.h"
 
 #include <algorithm>
 
@@ -47,9 +47,7 @@ template <class T> const typename simd::SoftmaxLoops<T>::Pair& loops(bool log) {
   return log ? all.log_softmax : all.softmax;
 }
 
-}  // namespace
-
-template <class T> void Softmax<T>::softmax(const SoftmaxShape& s, bool log, const T* x, T* y) {
+template <class T> void softmax(const SoftmaxShape& s, bool log, const T* x, T* y) {
   const auto& f = loops<T>(log);
   const bool streamed = streams_rows(s, y);
   for_rows_or_columns(
@@ -62,7 +60,7 @@ template <class T> void Softmax<T>::softmax(const SoftmaxShape& s, bool log, con
 }
 
 template <class T>
-void Softmax<T>::backward(const SoftmaxShape& s, bool log, const T* g, const T* y, T* gx) {
+void softmax_backward(const SoftmaxShape& s, bool log, const T* g, const T* y, T* gx) {
   const auto& f = loops<T>(log);
   const bool streamed = streams_rows(s, gx);
   for_rows_or_columns(
@@ -76,7 +74,12 @@ void Softmax<T>::backward(const SoftmaxShape& s, bool log, const T* g, const T* 
       });
 }
 
-template struct Softmax<float>;
-template struct Softmax<double>;
-
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+template <class T>
+const SoftmaxKernels<T> SoftmaxKernels<T>::cpu = {cpu::softmax<T>, cpu::softmax_backward<T>};
+template struct SoftmaxKernels<float>;
+template struct SoftmaxKernels<double>;
+}  // namespace taeda
