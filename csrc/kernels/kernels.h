@@ -5,7 +5,6 @@
 // defined under kernels/cpu/; other devices register theirs when they are loaded.
 #pragma once
 
-#include <array>
 #include <utility>
 
 #include "base/device.h"
@@ -34,7 +33,7 @@ template <class R, class... A> class KernelFn<R(A...)> {
 };
 
 // The tables of kernels K of all devices but the CPU.
-template <class K> inline constinit std::array<const K*, kNumDeviceTypes> device_kernels{};
+template <class K> inline constinit const K* device_kernels[kNumDeviceTypes] = {};
 
 template <class K> const K& kernels(Device device) {
   if (device.type == DeviceType::CPU) [[likely]]

@@ -1,7 +1,7 @@
 // Convolutions. Three bilinear ops, each the derivative of the others: forward F(x, w), the
 // gradient with respect to the input I(g, w) and to the weight W(x, g). A transposed convolution is
 // I.
-#include "kernels/cpu/conv/conv.h"
+#include "kernels/conv.h"
 
 #include <algorithm>
 #include <limits>
@@ -18,8 +18,8 @@ struct Window {
   int64_t groups;
 };
 
-cpu::ConvShape make_shape(DimsRef x, DimsRef w, DimsRef y, const Window& p) {
-  cpu::ConvShape s;
+ConvShape make_shape(DimsRef x, DimsRef w, DimsRef y, const Window& p) {
+  ConvShape s;
   s.batch = x[0];
   s.groups = p.groups;
   s.in_channels = x[1];
@@ -160,14 +160,16 @@ Tensor forward(const Tensor& x_in, const Tensor& w_in, const Tensor& bias_in, co
   if (is_integer(x_in)) {
     visit_integers(compute, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::conv_forward_integer<T>(s, x.data_as<T>(), w.data_as<T>(), y.data_as<T>());
+      kernels<IntegerConvKernels<T>>(x.device())
+          .forward(s, x.data_as<T>(), w.data_as<T>(), y.data_as<T>());
     });
     add_bias(y, bias_in);
     return y;
   }
   visit_floating(compute, "convolution", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::conv_forward<T>(s, x.data_as<T>(), w.data_as<T>(), memory<T>(b), y.data_as<T>());
+    kernels<ConvKernels<T>>(x.device())
+        .forward(s, x.data_as<T>(), w.data_as<T>(), memory<T>(b), y.data_as<T>());
   });
   return finished(y, x_in.dtype());
 }
@@ -195,13 +197,15 @@ Tensor input_gradient(const Tensor& grad, const Tensor& w_in, const Dims& in, co
   if (is_integer(grad)) {
     visit_integers(compute, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::conv_grad_input_integer<T>(s, g.data_as<T>(), w.data_as<T>(), gx.data_as<T>());
+      kernels<IntegerConvKernels<T>>(g.device())
+          .grad_input(s, g.data_as<T>(), w.data_as<T>(), gx.data_as<T>());
     });
     return gx;
   }
   visit_floating(compute, "convolution", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::conv_grad_input<T>(s, g.data_as<T>(), w.data_as<T>(), gx.data_as<T>());
+    kernels<ConvKernels<T>>(g.device())
+        .grad_input(s, g.data_as<T>(), w.data_as<T>(), gx.data_as<T>());
   });
   return finished(gx, grad.dtype());
 }
@@ -231,7 +235,8 @@ Tensor weight_gradient(const Tensor& x_in, const Tensor& grad, const Dims& kerne
   auto s = make_shape(x.sizes(), sizes, g.sizes(), {stride, padding, dilation, groups});
   visit_floating(compute, "convolution", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::conv_grad_weight<T>(s, x.data_as<T>(), g.data_as<T>(), gw.data_as<T>());
+    kernels<ConvKernels<T>>(g.device())
+        .grad_weight(s, x.data_as<T>(), g.data_as<T>(), gw.data_as<T>());
   });
   return finished(gw, grad.dtype());
 }

@@ -1,6 +1,4 @@
 // Running sums, products and extremes, and differences.
-#include "kernels/cpu/reduce/cumulative.h"
-
 #include <limits>
 
 #include "ops/reduce_util.h"
@@ -8,10 +6,8 @@
 namespace taeda {
 namespace {
 
-using cpu::Scan;
-
-cpu::ScanShape scan_shape(DimsRef sizes, int64_t dim) {
-  cpu::ScanShape s{1, 1, 1};
+ScanShape scan_shape(DimsRef sizes, int64_t dim) {
+  ScanShape s{1, 1, 1};
   for (size_t i = 0; i < sizes.size(); ++i) {
     auto d = static_cast<int64_t>(i);
     (d < dim ? s.outer : d == dim ? s.n : s.inner) *= sizes[i];
@@ -24,7 +20,8 @@ Tensor scanned(Scan what, const Tensor& x, int64_t dim, DType dtype) {
   Tensor out = empty(x.sizes(), {dtype, x.device()});
   if (x.is_meta() || x.numel() == 0) return out;
   Tensor in = raw_contiguous(raw_cast(x, dtype));
-  cpu::scan(what, in.data(), out.data(), scan_shape(x.sizes(), d), dtype);
+  kernels<ReduceKernels>(x.device())
+      .scan(what, dtype, scan_shape(x.sizes(), d), in.data(), out.data());
   return out;
 }
 DType scan_dtype(const Tensor& x, OptDType dtype) {
@@ -126,8 +123,9 @@ template <bool Largest> TensorList extreme_op(const Tensor& x, int64_t dim) {
          indices = empty(x.sizes(), {DType::Int64, x.device()});
   if (x.is_meta() || x.numel() == 0) return {values, indices};
   Tensor in = raw_contiguous(x);
-  cpu::scan_extreme(Largest, in.data(), values.data(), indices.data_as<int64_t>(),
-                    scan_shape(x.sizes(), d), x.dtype());
+  kernels<ReduceKernels>(x.device())
+      .scan_extreme(Largest, x.dtype(), scan_shape(x.sizes(), d), in.data(), values.data(),
+                    indices.data_as<int64_t>());
   return {values, indices};
 }
 void extreme_backward(Backward& b) {

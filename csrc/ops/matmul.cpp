@@ -1,9 +1,6 @@
 // Matrix products: mm, bmm, matmul and their fused forms with a sum (addmm, baddbmm, linear).
 #include "autograd/backward.h"
-#include "base/thread_pool.h"
-#include "kernels/cpu/common/scratch.h"
-#include "kernels/cpu/gemm/gemm.h"
-#include "kernels/cpu/pointwise/pointwise.h"
+#include "kernels/gemm.h"
 #include "ops/half.h"
 
 namespace taeda {
@@ -43,11 +40,11 @@ const Tensor& readable(const Tensor& t, DType compute, Tensor& copy) {
   return copy;
 }
 
-template <class T> cpu::MatrixRef<T> matrix(const Tensor& t) {
+template <class T> MatrixRef<T> matrix(const Tensor& t) {
   const size_t d = t.sizes().size();
   const int64_t rows = t.strides()[d - 2], cols = t.strides()[d - 1];
   if (cols == 1 || t.sizes()[d - 1] == 1) return {t.data_as<T>(), std::max<int64_t>(rows, 1)};
-  return {t.data_as<T>(), std::max<int64_t>(cols, 1), cpu::Trans::Yes};
+  return {t.data_as<T>(), std::max<int64_t>(cols, 1), Trans::Yes};
 }
 
 int64_t batch_step(const Tensor& t) { return t.dim() == 3 ? t.strides()[0] : 0; }
@@ -71,18 +68,20 @@ void multiply(const Tensor& a_in, const Tensor& b_in, const Tensor& out, Scalar 
   const int64_t a_step = batch_step(a), b_step = batch_step(b);
   visit_product(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    using Out = cpu::GemmOut<T>;
+    using Out = GemmOut<T>;
     Out* c = out.data_as<Out>();
     auto ra = matrix<T>(a), rb = matrix<T>(b);
     if (b_transposed) rb = rb.transposed();
     if constexpr (std::is_integral_v<T>) {
       for (int64_t i = 0; i < batch; ++i, ra.data += a_step, rb.data += b_step)
-        cpu::gemm_integer<T>(m, n, k, ra, rb, c + i * m * n, n);
+        kernels<IntegerGemmKernels<T>>(out.device()).gemm(m, n, k, ra, rb, c + i * m * n, n);
     } else if (batch == 1) {
-      cpu::gemm<Out, T>(m, n, k, alpha.to<Out>(), ra, rb, beta.to<Out>(), c, n);
+      kernels<GemmKernels<T>>(out.device())
+          .gemm(m, n, k, alpha.to<Out>(), ra, rb, beta.to<Out>(), c, n);
     } else {
-      cpu::gemm_batched<Out, T>(batch, m, n, k, alpha.to<Out>(), ra, a_step, rb, b_step,
-                                beta.to<Out>(), c, n, m * n);
+      kernels<GemmKernels<T>>(out.device())
+          .batched(batch, m, n, k, alpha.to<Out>(), ra, a_step, rb, b_step, beta.to<Out>(), c, n,
+                   m * n);
     }
   });
 }
@@ -101,8 +100,9 @@ void multiply_onto(const Tensor& a_in, const Tensor& b_in, const Tensor& bias, c
   const Tensor row = contiguous(bias);
   visit_inexact(out.dtype(), "addmm_impl_cpu_", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::gemm_onto<T>(m, n, a.sizes()[1], matrix<T>(a), matrix<T>(b).transposed(), row.data_as<T>(),
-                      out.data_as<T>(), n);
+    kernels<GemmKernels<T>>(out.device())
+        .onto(m, n, a.sizes()[1], matrix<T>(a), matrix<T>(b).transposed(), row.data_as<T>(),
+              out.data_as<T>(), n);
   });
 }
 

@@ -1,23 +1,17 @@
 // Optimizer steps: one call updates every parameter of a group.
-#include "kernels/cpu/nn/optim.h"
+#include "kernels/optim.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <vector>
 
-#include "base/thread_pool.h"
-#include "kernels/cpu/pointwise/pointwise.h"
 #include "ops/op.h"
 #include "ops/tensor_ops.h"
 
 namespace taeda {
 namespace {
 
-constexpr int64_t kGrain = 1 << 15;          // elements that are worth another thread
-constexpr int64_t kChunkOfThread = 1 << 13;  // elements that a thread takes at a time
-constexpr size_t kGradient = 1;  // operand index of the gradient, the only read-only operand
-constexpr int64_t kChunk = 512;  // elements converted at a time where dtypes are mixed
+constexpr size_t kGradient = OptimUpdate::kGradient;
 
 // The lists of a parameter group. `scalars` holds zero-dim tensors per parameter, such as step
 // counts.
@@ -25,7 +19,7 @@ struct Group {
   const char* what;
   const TensorList& params;
   const TensorList& grads;
-  std::array<const TensorList*, cpu::kMostOperands - 2> states;
+  std::array<const TensorList*, OptimUpdate::kOperands - 2> states;
   std::array<const TensorList*, 3> scalars;
 };
 // Empty lists stand for states that the optimizer does not use.
@@ -92,56 +86,6 @@ DType real_of(DType d) {
   return d == DType::Complex64 ? DType::Float32 : d == DType::Complex128 ? DType::Float64 : d;
 }
 
-// A loop's operands: dense memory in the same order, n elements each.
-struct Operands {
-  std::array<char*, cpu::kMostOperands> data{};
-  std::array<DType, cpu::kMostOperands> dtypes{};
-  int64_t n = 0;
-  DType compute = DType::Float32;
-
-  int64_t bytes(size_t k, int64_t count) const {
-    return count * static_cast<int64_t>(itemsize(dtypes[k]));
-  }
-  char* at(size_t k, int64_t i) const { return data[k] ? data[k] + bytes(k, i) : nullptr; }
-};
-
-// Runs a loop that computes in T over [begin, end). Other dtypes are converted through small
-// buffers.
-template <class T>
-void run_loop(cpu::StepLoop loop, const cpu::StepBase& step, const Operands& o, int64_t begin,
-              int64_t end) {
-  constexpr size_t most = cpu::kMostOperands;
-  const DType compute = o.compute;
-  std::array<void*, most> pointers{};
-  auto as_it_is = [&](size_t k) { return !o.data[k] || o.dtypes[k] == compute; };
-  bool direct = true;
-  for (size_t k = 0; k < most; ++k) direct = direct && as_it_is(k);
-  if (direct) {
-    for (size_t k = 0; k < most; ++k) pointers[k] = o.at(k, begin);
-    loop(step, pointers.data(), end - begin);
-    return;
-  }
-  alignas(64) T buffers[most][kChunk];
-  auto convert = [](char* to, DType to_dtype, char* from, DType from_dtype, int64_t n) {
-    cast_rows(static_cast<uint8_t>(to_dtype), static_cast<uint8_t>(from_dtype), to,
-              static_cast<int64_t>(itemsize(to_dtype)), 0, from,
-              static_cast<int64_t>(itemsize(from_dtype)), 0, n, 1);
-  };
-  for (int64_t i = begin; i < end; i += kChunk) {
-    const int64_t n = std::min(kChunk, end - i);
-    for (size_t k = 0; k < most; ++k) {
-      pointers[k] = as_it_is(k) ? o.at(k, i) : reinterpret_cast<char*>(buffers[k]);
-      if (!as_it_is(k))
-        convert(static_cast<char*>(pointers[k]), compute, o.at(k, i), o.dtypes[k], n);
-    }
-    loop(step, pointers.data(), n);
-    for (size_t k = 0; k < most; ++k) {
-      if (k != kGradient && !as_it_is(k))
-        convert(o.at(k, i), o.dtypes[k], static_cast<char*>(pointers[k]), compute, n);
-    }
-  }
-}
-
 // A copy of a tensor that is not laid out as its parameter is, and where to write it back, if at
 // all.
 struct Copy {
@@ -149,11 +93,12 @@ struct Copy {
   Tensor values;
 };
 
-// The operands of parameter i. Complex numbers count as pairs of real ones.
-Operands operands_of(const Group& g, size_t i, std::vector<Copy>& copies) {
+// Parameter i and what goes with it, its step still to be set. Complex numbers count as pairs of
+// real ones.
+OptimUpdate update_of(const Group& g, size_t i, std::vector<Copy>& copies) {
   const Tensor& param = g.params[i];
   const bool dense = is_dense_nonoverlapping(param.sizes(), param.strides());
-  Operands o;
+  OptimUpdate u;
   auto take = [&](size_t k, const Tensor& t) {
     const Tensor* from = &t;
     if (!dense || !has_same_layout(t, param)) {
@@ -162,76 +107,16 @@ Operands operands_of(const Group& g, size_t i, std::vector<Copy>& copies) {
       copy_into(copy, t);
       from = &copies.emplace_back(k == kGradient ? nullptr : &t, std::move(copy)).values;
     }
-    o.data[k] = static_cast<char*>(from->data());
-    o.dtypes[k] = real_of(t.dtype());
+    u.data[k] = from->data();
+    u.dtypes[k] = real_of(t.dtype());
   };
   take(0, param);
   take(kGradient, g.grads[i]);
   for (size_t k = 0; k < g.states.size(); ++k) {
     if (g.states[k]) take(k + 2, (*g.states[k])[i]);
   }
-  o.n = param.numel() * (is_complex(param.dtype()) ? 2 : 1);
-  if (real_of(param.dtype()) == DType::Float64) o.compute = DType::Float64;
-  return o;
-}
-
-// The step of one parameter. `first` is the index of its first element in the concatenation of all
-// parameters.
-template <class Step> struct Update {
-  Operands operands;
-  int64_t first;
-  Step step;
-
-  void run(int64_t begin, int64_t end) const {
-    const bool wide = operands.compute == DType::Float64;
-    const auto loop = TAEDA_PICK(optim_table).loops[static_cast<int>(Step::rule)][wide];
-    if (wide) run_loop<double>(loop, step, operands, begin, end);
-    else run_loop<float>(loop, step, operands, begin, end);
-  }
-};
-
-// True if no written buffer overlaps another operand, so that the updates can run in parallel.
-template <class Step> bool are_disjoint(const std::vector<Update<Step>>& updates) {
-  struct Range {
-    const char *begin, *end;
-    bool written;
-  };
-  std::vector<Range> all;
-  for (const Update<Step>& u : updates) {
-    const Operands& o = u.operands;
-    for (size_t k = 0; k < o.data.size(); ++k) {
-      if (o.data[k] && o.n > 0) all.push_back({o.data[k], o.at(k, o.n), k != kGradient});
-    }
-  }
-  std::sort(all.begin(), all.end(),
-            [](const Range& a, const Range& b) { return a.begin < b.begin; });
-  const char *any = nullptr, *written = nullptr;  // the largest end among ranges that begin earlier
-  for (const Range& s : all) {
-    if (s.begin < (s.written ? any : written)) return false;
-    any = std::max(any, s.end);
-    if (s.written) written = std::max(written, s.end);
-  }
-  return true;
-}
-
-// In parallel over the concatenation of all parameters, or one after the other if they share
-// memory.
-template <class Step> void run_all(const std::vector<Update<Step>>& updates, int64_t total) {
-  if (total > kGrain && !are_disjoint(updates)) {
-    for (const Update<Step>& u : updates) {
-      parallel_for(u.operands.n, kGrain, [&](int64_t begin, int64_t end) { u.run(begin, end); });
-    }
-    return;
-  }
-  parallel_for(total, total > kGrain ? kChunkOfThread : kGrain, [&](int64_t begin, int64_t end) {
-    auto after = [](int64_t at, const Update<Step>& u) { return at < u.first; };
-    auto u = std::upper_bound(updates.begin(), updates.end(), begin, after) - 1;
-    for (; begin < end; ++u) {
-      const int64_t stop = std::min(end - u->first, u->operands.n);
-      if (stop > begin - u->first) u->run(begin - u->first, stop);
-      begin = u->first + stop;
-    }
-  });
+  u.n = param.numel() * (is_complex(param.dtype()) ? 2 : 1);
+  return u;
 }
 
 double get(const Tensor& scalar) {
@@ -267,22 +152,17 @@ class Power {
 // Updates every parameter of a group; make(i, count) gives the coefficients for parameter i at step
 // `count`, from 1. The first list of scalars, if any, holds the step counts.
 template <class Make> void step_group(const Group& g, Make&& make) {
-  using Step = decltype(make(size_t{0}, 0.0));
   check_group(g);
   const size_t count = g.params.size();
   std::vector<Copy> copies;
-  std::vector<Update<Step>> updates;
+  std::vector<OptimUpdate> updates;
   updates.reserve(count);
-  int64_t total = 0;
-  for (size_t i = 0; i < count; ++i) {
-    updates.push_back({operands_of(g, i, copies), total, Step{}});
-    total += updates[i].operands.n;
-  }
+  for (size_t i = 0; i < count; ++i) updates.push_back(update_of(g, i, copies));
   for (size_t i = 0; i < count; ++i) {
     const Tensor* counter = g.scalars[0] ? &(*g.scalars[0])[i] : nullptr;
     updates[i].step = make(i, counter ? set(*counter, get(*counter) + 1) : 0);
   }
-  run_all(updates, total);
+  if (count) kernels<OptimKernels>(g.params[0].device()).step(updates);
   for (const Copy& copy : copies) {
     if (copy.to) copy_into(*copy.to, copy.values);
   }
@@ -293,7 +173,7 @@ template <class Make> void step_group(const Group& g, Make&& make) {
 }
 
 // Weight decay in either of its forms.
-cpu::StepBase base(double lr, double weight_decay, bool maximize, bool decoupled = false) {
+StepBase base(double lr, double weight_decay, bool maximize, bool decoupled = false) {
   return {lr, decoupled ? 0 : weight_decay, decoupled ? 1 - lr * weight_decay : 1, maximize};
 }
 
@@ -301,8 +181,7 @@ void fused_sgd(const TensorList& params, const TensorList& grads, const TensorLi
                double lr, double momentum, double dampening, double weight_decay, bool nesterov,
                bool maximize, bool is_first_step) {
   step_group({"_fused_sgd_", params, grads, {used(momenta)}, {}}, [&](size_t, double) {
-    return cpu::SgdStep{base(lr, weight_decay, maximize), momentum, dampening, nesterov,
-                        is_first_step};
+    return SgdStep{base(lr, weight_decay, maximize), momentum, dampening, nesterov, is_first_step};
   });
 }
 
@@ -313,8 +192,8 @@ void fused_adam(const TensorList& params, const TensorList& grads, const TensorL
   Power power1(beta1), power2(beta2);
   step_group({"_fused_adam_", params, grads, {&means, &squares, used(largest)}, {&steps}},
              [&](size_t, double step) {
-               cpu::AdamStep s{base(lr, weight_decay, maximize, decoupled), beta1, beta2, eps,
-                               std::sqrt(1 - power2(step))};
+               AdamStep s{base(lr, weight_decay, maximize, decoupled), beta1, beta2, eps,
+                          std::sqrt(1 - power2(step))};
                s.lr = lr / (1 - power1(step));
                return s;
              });
@@ -324,11 +203,10 @@ void fused_adamax(const TensorList& params, const TensorList& grads, const Tenso
                   const TensorList& largest, const TensorList& steps, double lr, double beta1,
                   double beta2, double weight_decay, double eps, bool maximize) {
   Power power1(beta1);
-  step_group({"_fused_adamax_", params, grads, {&means, &largest}, {&steps}},
-             [&](size_t, double step) {
-               return cpu::AdamaxStep{base(lr / (1 - power1(step)), weight_decay, maximize), beta1,
-                                      beta2, eps};
-             });
+  step_group(
+      {"_fused_adamax_", params, grads, {&means, &largest}, {&steps}}, [&](size_t, double step) {
+        return AdamaxStep{base(lr / (1 - power1(step)), weight_decay, maximize), beta1, beta2, eps};
+      });
 }
 
 void fused_nadam(const TensorList& params, const TensorList& grads, const TensorList& means,
@@ -342,12 +220,12 @@ void fused_nadam(const TensorList& params, const TensorList& grads, const Tensor
                const double mu = beta1 * (1 - 0.5 * decay(step * momentum_decay));
                const double next = beta1 * (1 - 0.5 * next_decay((step + 1) * momentum_decay));
                const double product = multiply(mu_products[i], mu);
-               cpu::NAdamStep s{base(lr, weight_decay, maximize, decoupled),
-                                beta1,
-                                beta2,
-                                eps,
-                                lr * next / (1 - product * next),
-                                std::sqrt(1 - power2(step))};
+               NAdamStep s{base(lr, weight_decay, maximize, decoupled),
+                           beta1,
+                           beta2,
+                           eps,
+                           lr * next / (1 - product * next),
+                           std::sqrt(1 - power2(step))};
                s.lr = lr * (1 - mu) / (1 - product);
                return s;
              });
@@ -362,7 +240,7 @@ void fused_radam(const TensorList& params, const TensorList& grads, const Tensor
                // rho is the length of the approximated simple moving average (equations 5, 6).
                const double power = power2(step), limit = 2 / (1 - beta2) - 1;
                const double rho = limit - 2 * step * power / (1 - power);
-               cpu::RAdamStep s{base(lr, weight_decay, maximize, decoupled), beta1, beta2, eps, 0};
+               RAdamStep s{base(lr, weight_decay, maximize, decoupled), beta1, beta2, eps, 0};
                s.lr = lr / (1 - power1(step));
                if (rho > 5) {
                  s.rectifier = std::sqrt((1 - power) * (rho - 4) * (rho - 2) * limit /
@@ -378,7 +256,7 @@ void fused_rmsprop(const TensorList& params, const TensorList& grads, const Tens
                    bool maximize) {
   step_group({"_fused_rmsprop_", params, grads, {&squares, used(momenta), used(means)}, {&steps}},
              [&](size_t, double) {
-               return cpu::RmsPropStep{base(lr, weight_decay, maximize), alpha, momentum, eps};
+               return RmsPropStep{base(lr, weight_decay, maximize), alpha, momentum, eps};
              });
 }
 
@@ -386,24 +264,23 @@ void fused_adagrad(const TensorList& params, const TensorList& grads, const Tens
                    const TensorList& steps, double lr, double lr_decay, double weight_decay,
                    double eps, bool maximize) {
   step_group({"_fused_adagrad_", params, grads, {&sums}, {&steps}}, [&](size_t, double step) {
-    return cpu::AdagradStep{base(lr / (1 + (step - 1) * lr_decay), weight_decay, maximize), eps};
+    return AdagradStep{base(lr / (1 + (step - 1) * lr_decay), weight_decay, maximize), eps};
   });
 }
 
 void fused_adadelta(const TensorList& params, const TensorList& grads, const TensorList& squares,
                     const TensorList& deltas, const TensorList& steps, double lr, double rho,
                     double eps, double weight_decay, bool maximize) {
-  step_group({"_fused_adadelta_", params, grads, {&squares, &deltas}, {&steps}},
-             [&](size_t, double) {
-               return cpu::AdadeltaStep{base(lr, weight_decay, maximize), rho, eps};
-             });
+  step_group(
+      {"_fused_adadelta_", params, grads, {&squares, &deltas}, {&steps}},
+      [&](size_t, double) { return AdadeltaStep{base(lr, weight_decay, maximize), rho, eps}; });
 }
 
 void fused_rprop(const TensorList& params, const TensorList& grads, const TensorList& previous,
                  const TensorList& sizes, const TensorList& steps, double slower, double faster,
                  double least, double most, bool maximize) {
   step_group({"_fused_rprop_", params, grads, {&previous, &sizes}, {&steps}}, [&](size_t, double) {
-    return cpu::RpropStep{base(0, 0, maximize), slower, faster, least, most};
+    return RpropStep{base(0, 0, maximize), slower, faster, least, most};
   });
 }
 
@@ -413,7 +290,7 @@ void fused_asgd(const TensorList& params, const TensorList& grads, const TensorL
   step_group({"_fused_asgd_", params, grads, {&averages}, {&steps, &etas, &mus}},
              [&](size_t i, double step) {
                const double eta = get(etas[i]);
-               cpu::AsgdStep s{base(eta, weight_decay, maximize), get(mus[i])};
+               AsgdStep s{base(eta, weight_decay, maximize), get(mus[i])};
                s.shrink = 1 - lambd * eta;
                set(etas[i], lr / std::pow(1 + lambd * lr * step, alpha));
                set(mus[i], 1 / std::max(1.0, step - t0));

@@ -1,33 +1,8 @@
 // Sums and their relatives: sum, nansum, mean, prod, count_nonzero, any, all, trace.
 #include "ops/reduce_util.h"
 
-#include <cmath>
-
 namespace taeda {
 namespace {
-
-using cpu::ReduceOp;
-
-// Converts accumulators, divided by `divisor`, to `out`'s elements.
-template <class A>
-void write_results(const Tensor& out, const A* acc, int64_t count, int64_t first, int64_t stride,
-                   double divisor) {
-  visit_all(out.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T* o = out.data_as<T>() + first;
-    auto write = [&](auto&& quotient) {
-      for (int64_t i = 0; i < count; ++i) {
-        if constexpr (std::is_same_v<T, bool>) o[i * stride] = acc[i] != 0;
-        else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
-          o[i * stride] = T(static_cast<float>(quotient(acc[i])));
-        else if constexpr (std::is_integral_v<T>) o[i * stride] = static_cast<T>(acc[i]);
-        else o[i * stride] = T(quotient(acc[i]));
-      }
-    };
-    if (divisor == 1) write([](A x) { return static_cast<double>(x); });
-    else write([divisor](A x) { return static_cast<double>(x) / divisor; });
-  });
-}
 
 // Whether summing elements of type `from` directly equals casting them to `to` first.
 bool sums_directly(DType from, DType to) {
@@ -36,67 +11,18 @@ bool sums_directly(DType from, DType to) {
   return to != DType::Bool || from == DType::Bool;
 }
 
-// Whether each x[i] is contiguous.
-bool is_dense_after_first(const Tensor& x) {
-  int64_t step = 1;
-  for (size_t d = x.sizes().size(); d-- > 1;) {
-    if (x.sizes()[d] != 1 && x.strides()[d] != step) return false;
-    step *= x.sizes()[d];
-  }
-  return true;
-}
-
-// Fast path without a reduction plan: small tensors, and sums of a few long rows, as in gradients
-// of broadcast operands. Returns false if it does not apply.
-bool sum_of_few_rows(const Tensor& x, const Tensor& out, uint64_t mask) {
-  if (x.dtype() != out.dtype()) return false;
-  // If only the first dimension is reduced, it may have any stride.
-  const bool first = mask == 1 && is_dense_after_first(x);
-  if (!first && !x.is_contiguous()) return false;
-  int64_t before = 1, n = 1, columns = 1;
-  for (size_t d = 0; d < x.sizes().size(); ++d) {
-    const int64_t size = x.sizes()[d];
-    if (!(mask >> d & 1)) {
-      (n == 1 ? before : columns) *= size;
-    } else if (columns > 1 && size > 1) {
-      return false;
-    } else {
-      n *= size;
-    }
-  }
-  const bool few = n <= 8 && columns >= 32, small = n <= 64 && before * n * columns <= 4096;
-  if (n < 2 || columns < 2 || (!few && !small)) return false;
-  const int64_t stride = first ? x.strides()[0] : columns;
-  if (x.dtype() == DType::Float32) {
-    cpu::sum_few_rows(before, n, stride, columns, x.data_as<float>(), out.data_as<float>());
-  } else if (x.dtype() == DType::Float64) {
-    cpu::sum_few_rows(before, n, stride, columns, x.data_as<double>(), out.data_as<double>());
-  } else {
-    return false;
-  }
-  return true;
-}
-
 void run_sum(ReduceOp what, const Tensor& x, const Tensor& out, uint64_t mask, double divisor) {
   if (is_storage_only(x.dtype())) {
     const DType wide = is_floating(x.dtype()) ? DType::Float32 : DType::Int64;
     run_sum(what, raw_cast(x, wide), out, mask, divisor);
     return;
   }
-  if (what == ReduceOp::Sum && divisor == 1 && sum_of_few_rows(x, out, mask)) return;
   if (is_complex(x.dtype())) {
     // (..., 2) reals, the last dimension kept
     run_sum(what, raw_view_as_real(x), raw_view_as_real(out), mask, divisor);
     return;
   }
-  auto finish = [&](const auto* acc, int64_t count, int64_t first, int64_t stride) {
-    write_results(out, acc, count, first, stride, divisor);
-  };
-  if (is_floating(x.dtype())) {
-    cpu::reduce<double>(what, x.dtype(), x.data(), x.sizes(), x.strides(), mask, finish);
-  } else {
-    cpu::reduce<int64_t>(what, x.dtype(), x.data(), x.sizes(), x.strides(), mask, finish);
-  }
+  reduce(what, x, mask, {out.dtype(), out.data(), nullptr, divisor});
 }
 
 Tensor sum_like(ReduceOp what, Tensor x, OptDims dims, bool keepdim, DType dtype, bool mean) {
@@ -172,17 +98,9 @@ Tensor complex_prod(const Tensor& x, uint64_t mask, const Tensor& out) {
     strides.push_back(at(x.strides(), d));
   }
   Tensor flat = raw_contiguous(raw_view(x, sizes, strides, x.offset()));
-  visit_inexact(x.dtype(), "prod", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T* p = flat.data_as<T>();
-    T* o = out.data_as<T>();
-    int64_t n = out.numel() ? x.numel() / out.numel() : 0;
-    for (int64_t i = 0; i < out.numel(); ++i) {
-      T v = 1;
-      for (int64_t j = 0; j < n; ++j) v *= p[i * n + j];
-      o[i] = v;
-    }
-  });
+  const int64_t rows = out.numel();
+  kernels<ReduceKernels>(x.device())
+      .complex_prod(x.dtype(), rows, x.numel() / rows, flat.data(), out.data());
   return out;
 }
 
@@ -254,11 +172,7 @@ template <ReduceOp What> Tensor truth(Tensor x, uint64_t mask, bool keepdim) {
   Tensor out = empty(reduced_sizes(x.sizes(), mask, keepdim), {dtype, x.device()});
   if (x.is_meta() || out.numel() == 0) return out;
   if (is_complex(x.dtype())) x = raw_cast(x, DType::Bool);
-  auto* o = out.data_as<uint8_t>();
-  cpu::reduce<uint8_t>(What, x.dtype(), x.data(), x.sizes(), x.strides(), mask,
-                       [&](const uint8_t* acc, int64_t count, int64_t first, int64_t stride) {
-                         for (int64_t i = 0; i < count; ++i) o[first + i * stride] = acc[i];
-                       });
+  reduce(What, x, mask, {dtype, out.data()});
   return out;
 }
 template <ReduceOp What> Tensor truth_all(const Tensor& x) {

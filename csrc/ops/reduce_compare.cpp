@@ -6,7 +6,7 @@
 
 #include "kernels/cpu/index/histogram.h"
 #include "kernels/cpu/index/sort.h"
-#include "kernels/cpu/reduce/reduce.h"
+#include "kernels/reduce.h"
 #include "ops/reduce_util.h"
 
 namespace taeda {
@@ -44,10 +44,9 @@ bool equal_op(const Tensor& a, const Tensor& b) {
   check<NotImplemented>(!a.is_meta(), "equal(): meta tensors have no data to compare");
   if (!same(a.sizes(), b.sizes())) return false;
   const DType d = a.dtype();
-  constexpr int64_t few = 1 << 20;  // above this, several threads pay
-  if (d == b.dtype() && a.is_contiguous() && b.is_contiguous() && a.numel() <= few &&
+  if (d == b.dtype() && a.is_contiguous() && b.is_contiguous() &&
       (d == DType::Float32 || d == DType::Float64 || (is_integral(d) && !is_storage_only(d)))) {
-    return cpu::all_equal(a.data(), b.data(), a.numel(), d);
+    return kernels<ReduceKernels>(a.device()).all_equal(d, a.numel(), a.data(), b.data());
   }
   GradMode off(false);
   return op<"all">(op<"eq">(a, b)).item().to<bool>();

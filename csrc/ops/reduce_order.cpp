@@ -4,23 +4,9 @@
 namespace taeda {
 namespace {
 
-using cpu::ReduceOp;
-
 template <ReduceOp What> constexpr const char* kName = What == ReduceOp::Max ? "max" : "min";
 template <ReduceOp What>
 constexpr ReduceOp kArg = What == ReduceOp::Max ? ReduceOp::ArgMax : ReduceOp::ArgMin;
-
-// Calls f(tag of the accumulator's value type, tag of the element type).
-template <class F> void visit_order(DType d, const char* what, F&& f) {
-  visit_real(d, what, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) f(Tag<float>{}, tag);
-    else if constexpr (std::is_same_v<T, bool>) f(Tag<uint8_t>{}, Tag<uint8_t>{});
-    else f(tag, tag);
-  });
-}
-
-template <class T, class V> T narrowed(V v) { return T(v); }
 
 // ---- the values alone ----
 
@@ -30,16 +16,7 @@ Tensor extreme(const char* what, const Tensor& x, uint64_t mask, bool keepdim) {
     fail<NotImplemented>("\"", what, "\" not implemented for '", x.dtype(), "'");
   Tensor out = empty(reduced_sizes(x.sizes(), mask, keepdim), x.options());
   if (x.is_meta() || out.numel() == 0) return out;
-  visit_order(x.dtype(), what, [&](auto acc_tag, auto tag) {
-    using A = typename decltype(acc_tag)::type;
-    using T = typename decltype(tag)::type;
-    T* o = out.data_as<T>();
-    cpu::reduce<A>(What, x.dtype(), x.data(), x.sizes(), x.strides(), mask,
-                   [&](const A* acc, int64_t count, int64_t first, int64_t stride) {
-                     for (int64_t i = 0; i < count; ++i)
-                       o[first + i * stride] = narrowed<T>(acc[i]);
-                   });
-  });
+  reduce(What, x, mask, {x.dtype(), out.data()});
   return out;
 }
 
@@ -99,21 +76,9 @@ void extreme_dims_backward(Backward& b) {
 
 // Values and indices of the extremes along one dimension; `values` may be undefined.
 template <ReduceOp What>
-void extreme_places(const char* what, const Tensor& x, uint64_t mask, const Tensor& values,
-                    const Tensor& indices) {
-  visit_order(x.dtype(), what, [&](auto acc_tag, auto tag) {
-    using A = cpu::ValueIndex<typename decltype(acc_tag)::type>;
-    using T = typename decltype(tag)::type;
-    T* v = values.defined() ? values.data_as<T>() : nullptr;
-    auto* p = indices.data_as<int64_t>();
-    cpu::reduce<A>(kArg<What>, x.dtype(), x.data(), x.sizes(), x.strides(), mask,
-                   [&](const A* acc, int64_t count, int64_t first, int64_t stride) {
-                     for (int64_t i = 0; i < count; ++i) {
-                       p[first + i * stride] = acc[i].index;
-                       if (v) v[first + i * stride] = narrowed<T>(acc[i].value);
-                     }
-                   });
-  });
+void extreme_indices(const Tensor& x, uint64_t mask, const Tensor& values, const Tensor& indices) {
+  reduce(kArg<What>, x, mask,
+         {x.dtype(), values.defined() ? values.data() : nullptr, indices.data()});
 }
 
 template <ReduceOp What> TensorList extreme_dim(const Tensor& x, int64_t dim, bool keepdim) {
@@ -122,8 +87,7 @@ template <ReduceOp What> TensorList extreme_dim(const Tensor& x, int64_t dim, bo
   check_nonempty(kName<What>, "():", x.sizes(), mask);
   Dims sizes = reduced_sizes(x.sizes(), mask, keepdim);
   Tensor values = empty(sizes, x.options()), indices = empty(sizes, {DType::Int64, x.device()});
-  if (!x.is_meta() && values.numel() > 0)
-    extreme_places<What>(kName<What>, x, mask, values, indices);
+  if (!x.is_meta() && values.numel() > 0) extreme_indices<What>(x, mask, values, indices);
   return {values, indices};
 }
 void extreme_dim_backward(Backward& b) {
@@ -145,7 +109,7 @@ Tensor arg_extreme(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
     uint64_t mask = dim_bit(*dim, x.dim()) & all_dims(x.dim());
     check_nonempty(what, "():", x.sizes(), mask);
     Tensor out = empty(reduced_sizes(x.sizes(), mask, keepdim), {DType::Int64, x.device()});
-    if (!x.is_meta() && out.numel() > 0) extreme_places<What>(what, x, mask, Tensor(), out);
+    if (!x.is_meta() && out.numel() > 0) extreme_indices<What>(x, mask, Tensor(), out);
     return out;
   }
   check<IndexError>(x.numel() > 0, what,
@@ -153,8 +117,7 @@ Tensor arg_extreme(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
   Tensor out = empty(keepdim ? Dims(x.sizes().size(), 1) : Dims(), {DType::Int64, x.device()});
   if (x.is_meta()) return out;
   Tensor flat = raw_contiguous(x);
-  extreme_places<What>(what, raw_view(flat, Dims{x.numel()}, Dims{1}, flat.offset()), 1, Tensor(),
-                       out);
+  extreme_indices<What>(raw_view(flat, Dims{x.numel()}, Dims{1}, flat.offset()), 1, Tensor(), out);
   return out;
 }
 

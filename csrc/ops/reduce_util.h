@@ -2,7 +2,7 @@
 // reducing.
 #pragma once
 
-#include "kernels/cpu/reduce/reduce.h"
+#include "kernels/reduce.h"
 #include "ops/shape_util.h"
 
 namespace taeda {
@@ -30,6 +30,11 @@ inline int64_t reduced_count(DimsRef sizes, uint64_t mask) {
   int64_t n = 1;
   for (size_t i = 0; i < sizes.size(); ++i) n *= mask >> i & 1 ? sizes[i] : 1;
   return n;
+}
+
+inline void reduce(ReduceOp op, const Tensor& x, uint64_t mask, const ReduceResults& results) {
+  kernels<ReduceKernels>(x.device())
+      .reduce(op, {x.data(), x.dtype(), x.sizes(), x.strides(), mask}, results);
 }
 
 // A reduced tensor with the reduced dimensions restored as size 1.

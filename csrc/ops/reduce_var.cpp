@@ -8,64 +8,29 @@
 namespace taeda {
 namespace {
 
-using cpu::ReduceOp;
-
 // ---- variance ----
 
 double degrees(int64_t count, double correction) {
   return std::max(0.0, static_cast<double>(count) - correction);
 }
 
-// Calls f(index, moments) for every result element.
-template <class F> void for_each_moments(const Tensor& x, uint64_t mask, F&& f) {
-  cpu::reduce<cpu::Moments>(
-      ReduceOp::Moments, x.dtype(), x.data(), x.sizes(), x.strides(), mask,
-      [&](const cpu::Moments* acc, int64_t count, int64_t first, int64_t stride) {
-        for (int64_t i = 0; i < count; ++i) f(first + i * stride, acc[i]);
-      });
-}
-
 void write_moments(const Tensor& x, uint64_t mask, double divisor, bool root, const Tensor& spread,
                    const Tensor& mean) {
-  if (is_complex(x.dtype())) {
-    // The variances of the real and imaginary parts add up; the means stay separate.
-    int64_t n = spread.numel();
-    std::vector<double> m2(static_cast<size_t>(2 * n));
-    Tensor parts = raw_view_as_real(x),
-           mean_parts = mean.defined() ? raw_view_as_real(mean) : Tensor();
-    for_each_moments(parts, mask, [&](int64_t i, const cpu::Moments& m) {
-      m2[static_cast<size_t>(i)] = m.m2;
-      if (!mean.defined()) return;
-      double v = m.count > 0 ? m.mean : std::numeric_limits<double>::quiet_NaN();
-      visit_floating(mean_parts.dtype(), "var", [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        mean_parts.data_as<T>()[i] = static_cast<T>(v);
-      });
-    });
-    visit_floating(spread.dtype(), "var", [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      for (int64_t i = 0; i < n; ++i) {
-        double v = (m2[static_cast<size_t>(2 * i)] + m2[static_cast<size_t>(2 * i + 1)]) / divisor;
-        spread.data_as<T>()[i] = static_cast<T>(root ? std::sqrt(v) : v);
-      }
-    });
+  if (!is_complex(x.dtype())) {
+    reduce(ReduceOp::Moments, x, mask,
+           {spread.dtype(), spread.data(), mean.defined() ? mean.data() : nullptr, divisor,
+            root ? 2.0 : 1.0});
     return;
   }
-  visit_real(x.dtype(), "var", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    if constexpr (!std::is_integral_v<T>) {
-      T* s = spread.data_as<T>();
-      T* mu = mean.defined() ? mean.data_as<T>() : nullptr;
-      for_each_moments(x, mask, [&](int64_t i, const cpu::Moments& m) {
-        double v = m.m2 / divisor;
-        s[i] = T(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(root ? std::sqrt(v)
-                                                                                     : v));
-        if (!mu) return;
-        double c = m.count > 0 ? m.mean : std::numeric_limits<double>::quiet_NaN();
-        mu[i] = T(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(c));
-      });
-    }
-  });
+  // The variances of the real and imaginary parts add up; the means stay separate.
+  GradMode off(false);
+  Dims sizes(spread.sizes());
+  sizes.push_back(2);
+  const Tensor parts = empty(sizes, {DType::Float64, x.device()}), means = empty_like(parts);
+  write_moments(raw_view_as_real(x), mask, divisor, false, parts, means);
+  Tensor both = raw_sum(parts, Dims{-1}, false);
+  copy_into(spread, root ? op<"sqrt">(both) : both);
+  if (mean.defined()) copy_into(raw_view_as_real(mean), means);
 }
 
 TensorList moments_of(const Tensor& x, OptDims dims, Scalar correction, bool keepdim, bool root,
@@ -173,44 +138,21 @@ void check_norm_input(const Tensor& x, double p, const OptDims& dims, OptDType d
   }
 }
 
-// Reduces a real tensor, whose dtype is that of the result, and applies `last` to each accumulator.
-template <class A, class F>
-void norm_into(const Tensor& out, const Tensor& x, ReduceOp what, uint64_t mask, F&& last) {
-  visit_real(out.dtype(), "vector_norm", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    if constexpr (!std::is_integral_v<T>) {
-      T* o = out.data_as<T>();
-      cpu::reduce<A>(what, x.dtype(), x.data(), x.sizes(), x.strides(), mask,
-                     [&](const A* acc, int64_t count, int64_t first, int64_t stride) {
-                       for (int64_t i = 0; i < count; ++i) {
-                         double v = last(static_cast<double>(acc[i]));
-                         o[first + i * stride] =
-                             T(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(v));
-                       }
-                     });
-    }
-  });
-}
 void real_norm(const Tensor& x, double p, uint64_t mask, const Tensor& out) {
-  auto itself = [](double v) { return v; };
   if (std::isinf(p)) {
-    ReduceOp what = p > 0 ? ReduceOp::AbsMax : ReduceOp::AbsMin;
-    if (x.dtype() == DType::Float64) norm_into<double>(out, x, what, mask, itself);
-    else norm_into<float>(out, x, what, mask, itself);
-  } else if (p == 2) {
-    norm_into<double>(out, x, ReduceOp::SumSquares, mask, [](double v) { return std::sqrt(v); });
-  } else if (p == 1) {
-    norm_into<double>(out, x, ReduceOp::SumAbs, mask, itself);
-  } else if (p == 0) {
-    norm_into<double>(out, x, ReduceOp::CountNonzero, mask, itself);
-  } else {
-    GradMode off(false);
-    Tensor wide = is_half(x.dtype()) ? raw_cast(x, DType::Float32)
-                                     : x;  // powers would overflow half precision
-    Tensor powers = op<"pow">(op<"abs">(wide), Tensor(p));
-    norm_into<double>(out, powers, ReduceOp::Sum, mask,
-                      [p](double v) { return std::pow(v, 1 / p); });
+    reduce(p > 0 ? ReduceOp::AbsMax : ReduceOp::AbsMin, x, mask, {out.dtype(), out.data()});
+    return;
   }
+  const ReduceOp what = p == 2   ? ReduceOp::SumSquares
+                        : p == 1 ? ReduceOp::SumAbs
+                        : p == 0 ? ReduceOp::CountNonzero
+                                 : ReduceOp::Sum;
+  Tensor terms = x;
+  if (what == ReduceOp::Sum) {  // powers would overflow half precision
+    GradMode off(false);
+    terms = op<"pow">(op<"abs">(is_half(x.dtype()) ? raw_cast(x, DType::Float32) : x), Tensor(p));
+  }
+  reduce(what, terms, mask, {out.dtype(), out.data(), nullptr, 1, p == 0 ? 1 : p});
 }
 
 Tensor vector_norm_op(const Tensor& x, Scalar ord, OptDims dims, bool keepdim, OptDType dtype) {

@@ -95,7 +95,7 @@ void bind_conv_tuning(nb::module_& m) {
                   in_channels % groups == 0 && out_channels % groups == 0,
               "_conv_candidates(): expected a batch and channels of at least 1, which the groups "
               "divide");
-        cpu::ConvShape s;
+        ConvShape s;
         s.batch = batch;
         s.groups = groups;
         s.in_channels = in_channels;

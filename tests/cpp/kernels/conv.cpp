@@ -104,13 +104,13 @@ void compare(const std::string& name, const std::vector<T>& got, const std::vect
 template <class T> void check_passes(const std::string& name, const ConvShape& s) {
   Reference<T, double> r(s);
   std::vector<T> y(r.y.size()), gx(r.gx.size()), gw(r.gw.size());
-  conv_forward<T>(s, r.x.data(), r.w.data(), nullptr, y.data());
+  ConvKernels<T>::cpu.forward(s, r.x.data(), r.w.data(), nullptr, y.data());
   compare(name + ", forward", y, r.y);
-  conv_grad_input<T>(s, r.gy.data(), r.w.data(), gx.data());
+  ConvKernels<T>::cpu.grad_input(s, r.gy.data(), r.w.data(), gx.data());
   compare(name + ", gradient of the input", gx, r.gx);
-  conv_grad_weight<T>(s, r.x.data(), r.gy.data(), gw.data());
+  ConvKernels<T>::cpu.grad_weight(s, r.x.data(), r.gy.data(), gw.data());
   compare(name + ", gradient of the weights", gw, r.gw);
-  conv_forward<T>(s, r.x.data(), r.w.data(), r.bias.data(), y.data());
+  ConvKernels<T>::cpu.forward(s, r.x.data(), r.w.data(), r.bias.data(), y.data());
   const int64_t out = size_of(s.out);
   for (size_t i = 0; i < r.y.size(); ++i)
     r.y[i] += static_cast<double>(r.bias[i / static_cast<size_t>(out) % r.bias.size()]);
@@ -120,9 +120,9 @@ template <class T> void check_passes(const std::string& name, const ConvShape& s
 template <class T> void check_integers(const ConvShape& s) {
   const Reference<T, uint64_t> r(s);
   std::vector<T> y(r.y.size()), gx(r.gx.size());
-  conv_forward_integer<T>(s, r.x.data(), r.w.data(), y.data());
+  IntegerConvKernels<T>::cpu.forward(s, r.x.data(), r.w.data(), y.data());
   compare("integers, forward", y, r.y);
-  conv_grad_input_integer<T>(s, r.gy.data(), r.w.data(), gx.data());
+  IntegerConvKernels<T>::cpu.grad_input(s, r.gy.data(), r.w.data(), gx.data());
   compare("integers, gradient of the input", gx, r.gx);
 }
 
@@ -181,7 +181,8 @@ std::vector<Kernel> passes() {
                     [data, &home] {
                       auto& [x, w, y] = *data;
                       force_conv_algorithm(home.algorithm);
-                      conv_forward<float>(home.shape, x.data(), w.data(), nullptr, y.data());
+                      ConvKernels<float>::cpu.forward(home.shape, x.data(), w.data(), nullptr,
+                                                      y.data());
                       force_conv_algorithm(nullptr);
                     }});
   }

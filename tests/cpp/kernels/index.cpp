@@ -8,7 +8,7 @@
 #include "kernels/cpu/index/scatter.h"
 #include "kernels/cpu/index/simd/combine.h"
 #include "kernels/cpu/index/sort.h"
-#include "kernels/cpu/nn/optim.h"
+#include "kernels/cpu/nn/simd/optim.h"
 
 namespace taeda::test {
 namespace {

@@ -77,34 +77,26 @@ void run(ConvPass pass, const ConvShape& s, const T* a, const T* b, const T* bia
   }
 }
 
-}  // namespace
-
-template <class T>
-void conv_forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
+template <class T> void forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
   if (s.batch * s.out_channels * volume(s.out) == 0) return;
   run(ConvPass::forward, s, x, w, bias, y);
 }
 
-template <class T> void conv_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx) {
+template <class T> void grad_input(const ConvShape& s, const T* gy, const T* w, T* gx) {
   const int64_t total = s.batch * s.in_channels * volume(s.in);
   if (total == 0) return;
   if (s.out_channels * volume(s.out) * volume(s.kernel) == 0) std::fill_n(gx, total, T(0));
   else run<T>(ConvPass::grad_input, s, gy, w, nullptr, gx);
 }
 
-template <class T> void conv_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
+template <class T> void grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
   const int64_t total = s.out_channels * (s.in_channels / s.groups) * volume(s.kernel);
   if (total == 0) return;
   if (s.batch * volume(s.out) * volume(s.in) == 0) std::fill_n(gw, total, T(0));
   else run<T>(ConvPass::grad_weight, s, x, gy, nullptr, gw);
 }
 
-#define TAEDA_CONV(T)                                                                \
-  template void conv_forward<T>(const ConvShape&, const T*, const T*, const T*, T*); \
-  template void conv_grad_input<T>(const ConvShape&, const T*, const T*, T*);        \
-  template void conv_grad_weight<T>(const ConvShape&, const T*, const T*, T*);
-TAEDA_CONV(float)
-TAEDA_CONV(double)
+}  // namespace
 
 std::vector<ConvCandidate> conv_candidates(ConvPass pass, const ConvShape& s) {
   std::vector<ConvCandidate> list;
@@ -128,3 +120,11 @@ bool force_conv_algorithm(const char* name) {
 }
 
 }  // namespace taeda::cpu
+
+namespace taeda {
+template <class T>
+const ConvKernels<T> ConvKernels<T>::cpu = {cpu::forward<T>, cpu::grad_input<T>,
+                                            cpu::grad_weight<T>};
+template struct ConvKernels<float>;
+template struct ConvKernels<double>;
+}  // namespace taeda

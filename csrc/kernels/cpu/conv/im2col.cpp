@@ -273,16 +273,14 @@ constexpr ConvAlgorithm<T> im2col = {"im2col",
                                       {supports, work<T, ConvPass::grad_input>, grad_input<T>},
                                       {supports, work<T, ConvPass::grad_weight>, grad_weight<T>}}};
 
-}  // namespace
-
-template <class T> void conv_forward_integer(const ConvShape& s, const T* x, const T* w, T* y) {
+// Of integers, whose arithmetic wraps around.
+template <class T> void forward_integer(const ConvShape& s, const T* x, const T* w, T* y) {
   using U = std::make_unsigned_t<T>;
   if (s.batch * s.out_channels * volume(s.out) == 0) return;
   forward<U>(s, reinterpret_cast<const U*>(x), reinterpret_cast<const U*>(w), nullptr,
              reinterpret_cast<U*>(y));
 }
-template <class T>
-void conv_grad_input_integer(const ConvShape& s, const T* gy, const T* w, T* gx) {
+template <class T> void grad_input_integer(const ConvShape& s, const T* gy, const T* w, T* gx) {
   using U = std::make_unsigned_t<T>;
   const int64_t total = s.batch * s.in_channels * volume(s.in);
   if (s.out_channels * volume(s.out) * volume(s.kernel) == 0) std::fill_n(gx, total, T(0));
@@ -290,16 +288,21 @@ void conv_grad_input_integer(const ConvShape& s, const T* gy, const T* w, T* gx)
     grad_input<U>(s, reinterpret_cast<const U*>(gy), reinterpret_cast<const U*>(w), nullptr,
                   reinterpret_cast<U*>(gx));
 }
-#define TAEDA_CONV_INTEGER(T)                                                      \
-  template void conv_forward_integer<T>(const ConvShape&, const T*, const T*, T*); \
-  template void conv_grad_input_integer<T>(const ConvShape&, const T*, const T*, T*);
-TAEDA_CONV_INTEGER(uint8_t)
-TAEDA_CONV_INTEGER(int8_t)
-TAEDA_CONV_INTEGER(int16_t)
-TAEDA_CONV_INTEGER(int32_t)
-TAEDA_CONV_INTEGER(int64_t)
+
+}  // namespace
 
 extern constinit const ConvAlgorithm<float> im2col_f32 = im2col<float>;
 extern constinit const ConvAlgorithm<double> im2col_f64 = im2col<double>;
 
 }  // namespace taeda::cpu
+
+namespace taeda {
+template <class T>
+const IntegerConvKernels<T> IntegerConvKernels<T>::cpu = {cpu::forward_integer<T>,
+                                                          cpu::grad_input_integer<T>};
+template struct IntegerConvKernels<uint8_t>;
+template struct IntegerConvKernels<int8_t>;
+template struct IntegerConvKernels<int16_t>;
+template struct IntegerConvKernels<int32_t>;
+template struct IntegerConvKernels<int64_t>;
+}  // namespace taeda

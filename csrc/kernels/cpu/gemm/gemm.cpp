@@ -387,34 +387,40 @@ bool force_gemm_algorithm(const char* name) {
   return !name || forced_name;
 }
 
-#define TAEDA_GEMM(S, T)                                                                         \
-  template void gemm<S, T>(int64_t, int64_t, int64_t, S, MatrixRef<T>, MatrixRef<T>, S, S*,      \
-                           int64_t);                                                             \
-  template void gemm_batched<S, T>(int64_t, int64_t, int64_t, int64_t, S, MatrixRef<T>, int64_t, \
-                                   MatrixRef<T>, int64_t, S, S*, int64_t, int64_t);
-#define TAEDA_GEMM_ONTO(T)                                                                        \
-  TAEDA_GEMM(T, T)                                                                                \
-  template void gemm_onto<T>(int64_t, int64_t, int64_t, MatrixRef<T>, MatrixRef<T>, const T*, T*, \
-                             int64_t);
 template void gemm_onto_rows<float>(int64_t, int64_t, int64_t, MatrixRef<float>, MatrixRef<float>,
                                     const float*, float*, int64_t);
 template void gemm_onto_rows<double>(int64_t, int64_t, int64_t, MatrixRef<double>,
                                      MatrixRef<double>, const double*, double*, int64_t);
-#define TAEDA_GEMM_INTEGER(T) \
-  template void gemm_integer<T>(int64_t, int64_t, int64_t, MatrixRef<T>, MatrixRef<T>, T*, int64_t);
-TAEDA_GEMM(float, Half)
-TAEDA_GEMM(float, BFloat16)
-TAEDA_GEMM_ONTO(float)
-TAEDA_GEMM_ONTO(double)
-TAEDA_GEMM_ONTO(std::complex<float>)
-TAEDA_GEMM_ONTO(std::complex<double>)
-TAEDA_GEMM_INTEGER(int8_t)
-TAEDA_GEMM_INTEGER(uint8_t)
-TAEDA_GEMM_INTEGER(int16_t)
-TAEDA_GEMM_INTEGER(uint16_t)
-TAEDA_GEMM_INTEGER(int32_t)
-TAEDA_GEMM_INTEGER(uint32_t)
-TAEDA_GEMM_INTEGER(int64_t)
-TAEDA_GEMM_INTEGER(uint64_t)
+template void gemm_integer<uint16_t>(int64_t, int64_t, int64_t, MatrixRef<uint16_t>,
+                                     MatrixRef<uint16_t>, uint16_t*, int64_t);
+template void gemm_integer<uint32_t>(int64_t, int64_t, int64_t, MatrixRef<uint32_t>,
+                                     MatrixRef<uint32_t>, uint32_t*, int64_t);
+template void gemm_integer<uint64_t>(int64_t, int64_t, int64_t, MatrixRef<uint64_t>,
+                                     MatrixRef<uint64_t>, uint64_t*, int64_t);
 
 }  // namespace taeda::cpu
+
+namespace taeda {
+
+template <class T> constexpr decltype(GemmKernels<T>::onto) onto_kernel() {
+  if constexpr (std::is_same_v<GemmOut<T>, T>) return cpu::gemm_onto<T>;
+  else return nullptr;
+}
+template <class T>
+const GemmKernels<T> GemmKernels<T>::cpu = {cpu::gemm<S, T>, cpu::gemm_batched<S, T>,
+                                            onto_kernel<T>()};
+template struct GemmKernels<Half>;
+template struct GemmKernels<BFloat16>;
+template struct GemmKernels<float>;
+template struct GemmKernels<double>;
+template struct GemmKernels<std::complex<float>>;
+template struct GemmKernels<std::complex<double>>;
+
+template <class T> const IntegerGemmKernels<T> IntegerGemmKernels<T>::cpu = {cpu::gemm_integer<T>};
+template struct IntegerGemmKernels<uint8_t>;
+template struct IntegerGemmKernels<int8_t>;
+template struct IntegerGemmKernels<int16_t>;
+template struct IntegerGemmKernels<int32_t>;
+template struct IntegerGemmKernels<int64_t>;
+
+}  // namespace taeda

@@ -1,4 +1,4 @@
-#include "kernels/cpu/reduce/cumulative.h"
+#include "kernels/cpu/reduce/reduce.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 namespace taeda::cpu {
 namespace {
 
-const simd::ScanKernels& kernels() { return TAEDA_PICK(scan_kernels); }
+const simd::ScanKernels& loops() { return TAEDA_PICK(scan_kernels); }
 
 constexpr int64_t kBlock = simd::kScanColumns;  // inner indices that are scanned together
 
@@ -120,7 +120,7 @@ template <class T, class A, class F>
 void scan_rows(const T* x, T* out, int64_t rows, int64_t columns, int64_t step, A* acc, F combine) {
   if (step == 1) {
     if constexpr (std::is_same_v<F, Plus> && std::is_same_v<T, float>) {
-      acc[0] += kernels().sums_from(x, rows, acc[0], out);
+      acc[0] += loops().sums_from(x, rows, acc[0], out);
       return;
     }
     A last = acc[0];
@@ -156,9 +156,9 @@ void scan_each_row(const T* x, T* out, int64_t rows, int64_t n, A start, F combi
   const auto by = [&](auto kernel) {
     for (int64_t l = 0; l < rows; ++l) kernel(x + l * n, n, out + l * n);
   };
-  if constexpr (std::is_same_v<F, Plus> && std::is_same_v<T, float>) by(kernels().sums);
+  if constexpr (std::is_same_v<F, Plus> && std::is_same_v<T, float>) by(loops().sums);
   else if constexpr (std::is_same_v<F, Plus> && std::is_same_v<T, int64_t>)
-    by(kernels().integer_sums);
+    by(loops().integer_sums);
   else scan(n);
 }
 
@@ -200,7 +200,7 @@ void sum_long_rows(const float* x, float* out, int64_t rows, int64_t n) {
     });
   };
   const bool alone = get_num_threads() == 1;  // then the sums come with the scan
-  if (!alone) run([&](int64_t p, double& sum) { sum = kernels().sum(x + from(p), length(p)); });
+  if (!alone) run([&](int64_t p, double& sum) { sum = loops().sum(x + from(p), length(p)); });
   double sum = 0;
   for (size_t p = 0; !alone && p < before.size(); ++p) {
     if (p % static_cast<size_t>(pieces) == 0) sum = 0;
@@ -208,14 +208,14 @@ void sum_long_rows(const float* x, float* out, int64_t rows, int64_t n) {
   }
   run([&](int64_t p, double start) {
     if (alone) start = sum = p % pieces == 0 ? 0 : sum;
-    const double part = kernels().sums_from(x + from(p), length(p), start, out + from(p));
+    const double part = loops().sums_from(x + from(p), length(p), start, out + from(p));
     if (alone) sum += part;
   });
 }
 
 }  // namespace
 
-void scan(Scan what, const void* x, void* out, ScanShape s, DType dtype) {
+void scan(Scan what, DType dtype, const ScanShape& s, const void* x, void* out) {
   visit_all(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (!std::is_same_v<T, bool>) {
@@ -241,7 +241,7 @@ void scan(Scan what, const void* x, void* out, ScanShape s, DType dtype) {
 namespace {
 
 template <class T> const simd::ScanExtremes<T>& extremes() {
-  const auto& k = kernels();
+  const auto& k = loops();
   if constexpr (std::is_same_v<T, uint8_t>) return k.u8;
   else if constexpr (std::is_same_v<T, int8_t>) return k.i8;
   else if constexpr (std::is_same_v<T, int16_t>) return k.i16;
@@ -253,8 +253,8 @@ template <class T> const simd::ScanExtremes<T>& extremes() {
 
 }  // namespace
 
-void scan_extreme(bool largest, const void* x, void* values, int64_t* indices, ScanShape s,
-                  DType dtype) {
+void scan_extreme(bool largest, DType dtype, const ScanShape& s, const void* x, void* values,
+                  int64_t* indices) {
   visit_real(dtype, "cummax", [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = Computed<T>;

@@ -8,13 +8,11 @@
 #include "kernels/cpu/common/scratch.h"
 #include "kernels/cpu/common/stream.h"
 #include "kernels/cpu/pointwise/simd/transpose.h"
-#include "kernels/cpu/reduce/simd/row_sums.h"
 #include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
 namespace simd {
 namespace {
-const RowSums& few_rows() { return TAEDA_PICK(row_sums); }
 const TransposeKernels& transposes() { return TAEDA_PICK(transpose_kernels); }
 }  // namespace
 }  // namespace simd
@@ -259,10 +257,8 @@ bool reduce_whole(const ReduceKernel& k, const void* x, DimsRef sizes, DimsRef s
 
 }  // namespace
 
-bool has_reduction(ReduceOp op, DType dtype) { return find(op, dtype) != nullptr; }
-
-void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef strides,
-            uint64_t reduced, ReduceFinish finish) {
+void reduce(ReduceOp op, const ReduceInput& input, ReduceFinish finish) {
+  const auto [x, dtype, sizes, strides, reduced] = input;
   const ReduceKernel* k = find(op, dtype);
   if (!k) unsupported_dtype("reduce", dtype);
   check(sizes.size() <= kMaxDims, "reduce: more than ", kMaxDims, " dimensions");
@@ -313,46 +309,6 @@ void reduce(ReduceOp op, DType dtype, const void* x, DimsRef sizes, DimsRef stri
   p.units = p.outer_reduced.count() * p.chunks;
   if (!p.by_columns) p.choose_transposed();
   run(p, finish);
-}
-
-template <class T>
-void sum_few_rows(int64_t before, int64_t n, int64_t stride, int64_t columns, const T* x, T* y) {
-  const simd::RowSums& kernels = simd::few_rows();
-  const int64_t part = std::min(columns, kGrain), parts = (columns + part - 1) / part;
-  parallel_for(before * parts, std::max<int64_t>(1, kGrain / (n * part)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t t = begin; t < end; ++t) {
-                   const int64_t row = t / parts, first = t % parts * part;
-                   const int64_t count = std::min(part, columns - first);
-                   const T* from = x + row * n * stride + first;
-                   T* to = y + row * columns + first;
-                   if constexpr (sizeof(T) == 4) kernels.f32(from, n, stride, count, to);
-                   else kernels.f64(from, n, stride, count, to);
-                 }
-               });
-}
-template void sum_few_rows(int64_t, int64_t, int64_t, int64_t, const float*, float*);
-template void sum_few_rows(int64_t, int64_t, int64_t, int64_t, const double*, double*);
-
-namespace {
-template <class T>
-[[gnu::optimize("O3"), gnu::noinline]] bool equal_block(const T* a, const T* b, int64_t n) {
-  int differ = 0;
-  for (int64_t i = 0; i < n; ++i) differ |= a[i] != b[i];
-  return !differ;
-}
-}  // namespace
-
-bool all_equal(const void* a, const void* b, int64_t n, DType dtype) {
-  bool equal = true;
-  visit_real(dtype, "equal", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    constexpr int64_t block = 2048;
-    const auto *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
-    for (int64_t i = 0; equal && i < n; i += block)
-      equal = equal_block(x + i, y + i, std::min(block, n - i));
-  });
-  return equal;
 }
 
 }  // namespace taeda::cpu

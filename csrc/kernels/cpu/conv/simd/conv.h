@@ -1,7 +1,7 @@
 // The inner loops of convolution by im2col: copying windows to columns and back.
 #pragma once
 
-#include "kernels/cpu/conv/conv.h"
+#include "kernels/conv.h"
 #include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu::simd {

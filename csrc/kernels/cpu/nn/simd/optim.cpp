@@ -1,6 +1,6 @@
 // The optimizers' rules, each in one pass over memory. The order of roundings follows the textbook
 // updates, tensor by tensor. The papers are named in python/taeda/optim.
-#include "kernels/cpu/nn/optim.h"
+#include "kernels/cpu/nn/simd/optim.h"
 
 #include <cmath>
 

@@ -5,26 +5,9 @@
 #include <cstdint>
 
 #include "kernels/cpu/simd/pick.h"
+#include "kernels/reduce_op.h"
 
 namespace taeda::cpu::simd {
-
-enum class ReduceOp : int {
-  Sum,
-  NanSum,
-  SumSquares,
-  SumAbs,
-  CountNonzero,
-  Prod,
-  Moments,  // reduce_sum.cpp
-  Max,
-  Min,
-  AbsMax,
-  AbsMin,
-  Any,
-  All,
-  ArgMax,
-  ArgMin  // reduce_order.cpp
-};
 
 // Numbered as DType is (bool reads as U8).
 enum class Element : int { Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64 };

@@ -1,11 +1,9 @@
-// One optimizer step over one parameter's memory: element by element, in one pass.
+// The numbers of an optimizer's step, in plain types that any instruction set may include.
 #pragma once
 
 #include <cstdint>
 
-#include "kernels/cpu/simd/pick.h"
-
-namespace taeda::cpu {
+namespace taeda {
 
 enum class Rule : uint8_t {
   Sgd,
@@ -20,6 +18,8 @@ enum class Rule : uint8_t {
   Asgd,
   Count
 };
+
+constexpr int kMostOperands = 5;  // param, grad and up to three states
 
 // The numbers of a step: what every rule shares.
 struct StepBase {
@@ -87,18 +87,4 @@ struct AsgdStep : StepBase {  // average of the parameter
   double mu;
 };
 
-constexpr int kMostOperands = 5;  // param, grad and up to three states
-
-// `step` is the rule's struct; operands[0] is the parameter, [1] the gradient, then the states:
-// contiguous arrays of n floats or doubles.
-using StepLoop = void (*)(const StepBase& step, void* const* operands, int64_t n);
-
-struct OptimTable {
-  StepLoop loops[static_cast<int>(Rule::Count)][2];  // for float and for double
-};
-
-namespace simd {
-TAEDA_TABLES(OptimTable, optim_table)
-}
-
-}  // namespace taeda::cpu
+}  // namespace taeda
