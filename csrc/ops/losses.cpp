@@ -1,8 +1,6 @@
 // Losses: an elementwise error, then its sum or mean. One fused loop forwards, one for each
 // gradient backwards.
-#include <atomic>
-
-#include "base/thread_pool.h"
+#include "kernels/nll.h"
 #include "ops/half.h"
 #include "ops/pointwise_rows.h"
 
@@ -11,19 +9,18 @@ namespace {
 
 using namespace portable;
 
-enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
-
 Tensor reduced(const Tensor& errors, int64_t reduction, const char* loss) {
-  check<ValueError>(reduction >= kNone && reduction <= kSum, loss,
+  check<ValueError>(reduction >= kUnreduced && reduction <= kSum, loss,
                     "(): reduction must be 0 (none), 1 (mean) or 2 (sum), got ", reduction);
-  if (reduction == kNone) return errors;
+  if (reduction == kUnreduced) return errors;
   GradMode off(false);
   return reduction == kMean ? op<"mean">(errors) : op<"sum">(errors);
 }
 
 // A zero-dim gradient times a number.
 Tensor scaled(const Tensor& g, double factor) {
-  if (g.dtype() != DType::Float32 || !is_unwatched({&g}) || g.is_meta()) return g * factor;
+  if (g.dtype() != DType::Float32 || !is_unwatched({&g}) || g.device().type != DeviceType::CPU)
+    return g * factor;
   const Tensor r = empty(Dims{}, g.options());
   *r.data_as<float>() = *g.data_as<float>() * static_cast<float>(factor);
   return r;
@@ -32,7 +29,7 @@ Tensor scaled(const Tensor& g, double factor) {
 // Expands the gradient of the (reduced) loss to one for every element.
 Tensor spread(Backward& b, int64_t reduction, DimsRef sizes) {
   Tensor g = b.grad();
-  if (reduction == kNone) return g;
+  if (reduction == kUnreduced) return g;
   if (reduction == kMean) g = scaled(g, 1.0 / static_cast<double>(numel_of(sizes)));
   if (is_unwatched({&g})) return make_view(g, sizes, Dims(sizes.size(), 0), g.offset());
   return expand(g, sizes);
@@ -95,15 +92,8 @@ void check_probabilities(const Tensor& given, const char* name) {
   const Tensor x = prepared(given, compute_dtype(given.dtype(), "binary_cross_entropy"));
   visit_floating(x.dtype(), "binary_cross_entropy", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const T* p = x.data_as<T>();
-    std::atomic<bool> inside = true;
-    parallel_for(x.numel(), 32768, [&](int64_t begin, int64_t end) {
-      unsigned ok = 1;
-      for (int64_t i = begin; i < end; ++i)
-        ok &= static_cast<unsigned>((p[i] >= T(0)) & (p[i] <= T(1)));  // refuses NaN too
-      if (!ok) inside.store(false, std::memory_order_relaxed);
-    });
-    check(inside.load(), "all elements of ", name, " should be between 0 and 1");
+    check(kernels<NllKernels<T>>(x.device()).are_probabilities(x.numel(), x.data_as<T>()),
+          "all elements of ", name, " should be between 0 and 1");
   });
 }
 

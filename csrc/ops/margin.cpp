@@ -1,24 +1,21 @@
 // Margin losses: multi_margin_loss and multilabel_margin_loss.
-#include "kernels/cpu/nn/margin.h"
+#include "kernels/margin.h"
 
 #include "autograd/backward.h"
-#include "kernels/cpu/common/scratch.h"
 #include "ops/half.h"
 #include "ops/index_util.h"
 
 namespace taeda {
 namespace {
 
-enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
-
 struct Scores {
-  cpu::MarginShape shape;
+  MarginShape shape;
   Dims each;  // the shape of the unreduced losses
 };
 
 // Interprets scores of shape (N, C), (C,) or (), a vector of one class.
 Scores scores_of(const char* what, DimsRef x, int64_t reduction) {
-  check<ValueError>(reduction >= kNone && reduction <= kSum, what,
+  check<ValueError>(reduction >= kUnreduced && reduction <= kSum, what,
                     "(): reduction must be 0 (none), 1 (mean) or 2 (sum), got ", reduction);
   check(x.size() <= 2 && (x.empty() || x.back() > 0), what,
         ": expected a vector or matrix of scores, not empty but for its rows, got shape ",
@@ -40,24 +37,14 @@ void check_gradient(const char* what, const Tensor& grad, const Tensor& self, in
         to_string(self.sizes()));
 }
 
-// Computes the loss of every row by run(double*), and reduces them.
+// run(kernels, memory of the result) computes the loss, of one type.
 template <class F>
-Tensor reduced(const Scores& s, int64_t reduction, const Tensor& self, DType compute, F&& run) {
-  Tensor loss = empty(reduction == kNone ? s.each : Dims{}, {compute, self.device()});
+Tensor loss_of(const Scores& s, int64_t reduction, const Tensor& self, DType compute, F&& run) {
+  Tensor loss = empty(reduction == kUnreduced ? s.each : Dims{}, {compute, self.device()});
   if (loss.is_meta()) return finished(loss, self.dtype());
-  const int64_t rows = s.shape.rows;
-  const cpu::Scratch<double> each(rows);
-  run(each.data());
   visit_floating(compute, "margin_loss", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    T* to = loss.data_as<T>();
-    if (reduction == kNone) {
-      for (int64_t i = 0; i < rows; ++i) to[i] = static_cast<T>(each.data()[i]);
-      return;
-    }
-    double sum = 0;
-    for (int64_t i = 0; i < rows; ++i) sum += each.data()[i];
-    *to = static_cast<T>(reduction == kMean ? sum / static_cast<double>(rows) : sum);
+    run(kernels<MarginKernels<T>>(self.device()), loss.data_as<T>());
   });
   return finished(loss, self.dtype());
 }
@@ -88,7 +75,7 @@ void check_one_right(const Scores& s, const Tensor& self, const Tensor& target, 
 }
 
 template <class T>
-cpu::OneRight<T> one_right(const Tensor& target, const Tensor& weight, double p, double margin) {
+OneRightClass<T> one_right(const Tensor& target, const Tensor& weight, double p, double margin) {
   return {target.data_as<int64_t>(), weight.defined() ? weight.data_as<T>() : nullptr,
           static_cast<T>(margin), p == 2};
 }
@@ -102,13 +89,11 @@ Tensor multi_margin_loss(const Tensor& self, const Tensor& target, double p, dou
   const DType compute = compute_dtype(self.dtype(), name);
   Tensor x = prepared(self, compute), w = prepared(weight, compute), t = target;
   if (!self.is_meta()) t = checked_targets(name, target, 0, s.shape.classes);
-  return reduced(s, reduction, self, compute, [&](double* each) {
-    visit_floating(compute, name, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      cpu::Margins<T>::one_right_losses(s.shape, x.data_as<T>(), one_right<T>(t, w, p, margin),
-                                        each);
-    });
-  });
+  return loss_of(s, reduction, self, compute,
+                 [&]<class T>(const MarginKernels<T>& margins, T* loss) {
+                   margins.one_right(s.shape, static_cast<Reduction>(reduction), x.data_as<T>(),
+                                     one_right<T>(t, w, p, margin), loss);
+                 });
 }
 
 Tensor multi_margin_gradient(const Tensor& grad, const Tensor& self, const Tensor& target, double p,
@@ -116,7 +101,7 @@ Tensor multi_margin_gradient(const Tensor& grad, const Tensor& self, const Tenso
   constexpr const char* name = "multi_margin_loss";
   const Scores s = scores_of(name, self.sizes(), reduction);
   check_one_right(s, self, target, p, weight);
-  check_gradient(name, grad, self, reduction == kNone ? s.shape.rows : 1);
+  check_gradient(name, grad, self, reduction == kUnreduced ? s.shape.rows : 1);
   const DType compute = compute_dtype(self.dtype(), name);
   Tensor gx = empty(self.sizes(), {compute, self.device()});
   if (gx.is_meta() || gx.numel() == 0) return finished(gx, self.dtype());
@@ -124,9 +109,10 @@ Tensor multi_margin_gradient(const Tensor& grad, const Tensor& self, const Tenso
          t = checked_targets(name, target, 0, s.shape.classes);
   visit_floating(compute, name, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::Margins<T>::one_right_gradient(s.shape, g.data_as<T>(), reduction == kNone ? 1 : 0,
-                                        share(reduction, s.shape.rows), x.data_as<T>(),
-                                        one_right<T>(t, w, p, margin), gx.data_as<T>());
+    kernels<MarginKernels<T>>(x.device())
+        .one_right_backward(s.shape, g.data_as<T>(), reduction == kUnreduced ? 1 : 0,
+                            share(reduction, s.shape.rows), x.data_as<T>(),
+                            one_right<T>(t, w, p, margin), gx.data_as<T>());
   });
   return finished(gx, self.dtype());
 }
@@ -147,7 +133,8 @@ void multi_margin_backward(Backward& b) {
   derivative = op<"scatter">(derivative, 1, at, zeros(Dims{rows, 1}, x.options()));
   Tensor g = b.grad() * (share(reduction, rows) / static_cast<double>(classes));
   if (weight.defined()) g = g * op<"index_select">(weight, 0, reshape(target, Dims{rows}));
-  g = reshape(expand(reduction == kNone ? reshape(g, Dims{rows}) : g, Dims{rows}), Dims{rows, 1});
+  g = reshape(expand(reduction == kUnreduced ? reshape(g, Dims{rows}) : g, Dims{rows}),
+              Dims{rows, 1});
   const Tensor each = derivative * g;
   b.set(0, reshape(op<"scatter">(each, 1, at, -sum(each, Dims{1}, true)), x.sizes()));
 }
@@ -170,12 +157,11 @@ Tensor multilabel_margin_loss(const Tensor& self, const Tensor& target, int64_t 
   const DType compute = compute_dtype(self.dtype(), name);
   Tensor x = prepared(self, compute), t = target;
   if (!self.is_meta()) t = checked_targets(name, target, -1, s.shape.classes);
-  return reduced(s, reduction, self, compute, [&](double* each) {
-    visit_floating(compute, name, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      cpu::Margins<T>::many_right_losses(s.shape, x.data_as<T>(), t.data_as<int64_t>(), each);
-    });
-  });
+  return loss_of(s, reduction, self, compute,
+                 [&]<class T>(const MarginKernels<T>& margins, T* loss) {
+                   margins.many_right(s.shape, static_cast<Reduction>(reduction), x.data_as<T>(),
+                                      t.data_as<int64_t>(), loss);
+                 });
 }
 
 Tensor multilabel_margin_gradient(const Tensor& grad, const Tensor& self, const Tensor& target,
@@ -183,7 +169,7 @@ Tensor multilabel_margin_gradient(const Tensor& grad, const Tensor& self, const 
   constexpr const char* name = "multilabel_margin_loss";
   const Scores s = scores_of(name, self.sizes(), reduction);
   check_many_right(self, target);
-  check_gradient(name, grad, self, reduction == kNone ? s.shape.rows : 1);
+  check_gradient(name, grad, self, reduction == kUnreduced ? s.shape.rows : 1);
   const DType compute = compute_dtype(self.dtype(), name);
   Tensor gx = empty(self.sizes(), {compute, self.device()});
   if (gx.is_meta() || gx.numel() == 0) return finished(gx, self.dtype());
@@ -191,9 +177,10 @@ Tensor multilabel_margin_gradient(const Tensor& grad, const Tensor& self, const 
          t = checked_targets(name, target, -1, s.shape.classes);
   visit_floating(compute, name, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::Margins<T>::many_right_gradient(s.shape, g.data_as<T>(), reduction == kNone ? 1 : 0,
-                                         share(reduction, s.shape.rows), x.data_as<T>(),
-                                         t.data_as<int64_t>(), gx.data_as<T>());
+    kernels<MarginKernels<T>>(x.device())
+        .many_right_backward(s.shape, g.data_as<T>(), reduction == kUnreduced ? 1 : 0,
+                             share(reduction, s.shape.rows), x.data_as<T>(), t.data_as<int64_t>(),
+                             gx.data_as<T>());
   });
   return finished(gx, self.dtype());
 }
@@ -211,7 +198,7 @@ void multilabel_margin_second(Backward& b) {
   Tensor derivative = op<"_multilabel_margin_loss_backward">(one, x, target, reduction);
   if (b.needs(1)) b.set(1, zeros_like(x));
   derivative = b.grad() * derivative;
-  if (reduction == kNone && x.dim() == 2) b.set(0, sum(derivative, Dims{1}));
+  if (reduction == kUnreduced && x.dim() == 2) b.set(0, sum(derivative, Dims{1}));
   else b.set(0, reshape(op<"sum">(derivative), grad.sizes()));
 }
 

@@ -1,25 +1,19 @@
 // Losses over classes: nll_loss and cross_entropy.
-#include "kernels/cpu/nn/nll.h"
-
-#include <cmath>
-#include <limits>
+#include "kernels/nll.h"
 
 #include "autograd/backward.h"
-#include "kernels/cpu/common/scratch.h"
 #include "ops/half.h"
 
 namespace taeda {
 namespace {
 
-enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
-
 void check_reduction(const char* what, int64_t r) {
-  check<ValueError>(r >= kNone && r <= kSum, what,
+  check<ValueError>(r >= kUnreduced && r <= kSum, what,
                     "(): reduction must be 0 (none), 1 (mean) or 2 (sum), got ", r);
 }
 
-cpu::NllShape shape_of(DimsRef x, int64_t ignore_index) {
-  cpu::NllShape s{1, x[x.size() == 1 ? 0 : 1], 1, ignore_index};
+NllShape shape_of(DimsRef x, int64_t ignore_index) {
+  NllShape s{1, x[x.size() == 1 ? 0 : 1], 1, ignore_index};
   if (x.size() > 1) s.batch = x[0];
   for (size_t d = 2; d < x.size(); ++d) s.inner *= x[d];
   return s;
@@ -56,8 +50,9 @@ void check_nll(const Tensor& self, const Tensor& target, const Tensor& weight) {
         " classes or no classes but got weight tensor of shape: ", to_string(weight.sizes()));
 }
 
-void check_targets(const cpu::NllShape& s, const Tensor& target) {
-  const int64_t bad = cpu::bad_target(s, target.data_as<int64_t>());
+template <class T> void check_targets(const NllShape& s, const Tensor& target) {
+  const int64_t bad =
+      kernels<NllKernels<T>>(target.device()).bad_target(s, target.data_as<int64_t>());
   check<IndexError>(bad == s.ignore_index, "Target ", bad, " is out of bounds: there are ",
                     s.classes, " classes");
 }
@@ -71,23 +66,17 @@ TensorList nll(const Tensor& self, const Tensor& target, const Tensor& weight, i
   DType compute = compute_dtype(self.dtype(), "nll_loss_out_frame");
   Tensor x = prepared(self, compute), w = prepared(weight, compute),
          t = prepared(target, DType::Int64);
-  Tensor loss =
-      empty(reduction == kNone ? target_sizes(self.sizes()) : Dims{}, {compute, self.device()});
+  Tensor loss = empty(reduction == kUnreduced ? target_sizes(self.sizes()) : Dims{},
+                      {compute, self.device()});
   Tensor total = empty({}, {DType::Float64, self.device()});
   if (loss.is_meta()) return {finished(loss, self.dtype()), total};
   auto s = shape_of(self.sizes(), ignore_index);
-  check_targets(s, t);
   visit_floating(compute, "nll_loss", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    double sum, weights;
-    cpu::Nll<T>::nll_total(s, x.data_as<T>(), t.data_as<int64_t>(), memory<T>(w), &sum, &weights);
-    *total.data_as<double>() = weights;
-    if (reduction == kNone) {
-      cpu::Nll<T>::nll_each(s, x.data_as<T>(), t.data_as<int64_t>(), memory<T>(w),
-                            loss.data_as<T>());
-    } else {
-      *loss.data_as<T>() = static_cast<T>(reduction == kMean ? sum / weights : sum);
-    }
+    check_targets<T>(s, t);
+    kernels<NllKernels<T>>(x.device())
+        .nll(s, static_cast<Reduction>(reduction), x.data_as<T>(), t.data_as<int64_t>(),
+             memory<T>(w), loss.data_as<T>(), total.data_as<double>());
   });
   return {finished(loss, self.dtype()), total};
 }
@@ -102,7 +91,7 @@ Tensor nll_gradient(const Tensor& grad, const Tensor& target, const Tensor& weig
   check(target.numel() == s.batch * s.inner,
         "nll_loss_backward(): expected one target for each of ", s.batch * s.inner,
         " rows, but got shape ", to_string(each));
-  check(grad.numel() == (reduction == kNone ? target.numel() : 1) &&
+  check(grad.numel() == (reduction == kUnreduced ? target.numel() : 1) &&
             grad.is_meta() == target.is_meta(),
         "nll_loss_backward(): grad of shape ", to_string(grad.sizes()),
         " does not fit a target of shape ", to_string(each));
@@ -116,12 +105,13 @@ Tensor nll_gradient(const Tensor& grad, const Tensor& target, const Tensor& weig
   if (gx.is_meta() || gx.numel() == 0) return finished(gx, grad.dtype());
   Tensor g = prepared(grad, compute), w = prepared(weight, compute),
          t = prepared(target, DType::Int64);
-  check_targets(s, t);
-  double scale = reduction == kMean ? 1 / *total.data_as<double>() : 1;
+  const double* weights = reduction == kMean ? total.data_as<double>() : nullptr;
   visit_floating(compute, "nll_loss_backward", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::Nll<T>::nll_backward(s, g.data_as<T>(), reduction == kNone ? 1 : 0, scale,
-                              t.data_as<int64_t>(), memory<T>(w), gx.data_as<T>());
+    check_targets<T>(s, t);
+    kernels<NllKernels<T>>(t.device())
+        .nll_backward(s, g.data_as<T>(), reduction == kUnreduced ? 1 : 0, weights,
+                      t.data_as<int64_t>(), memory<T>(w), gx.data_as<T>());
   });
   return finished(gx, grad.dtype());
 }
@@ -146,25 +136,18 @@ TensorList entropy(const Tensor& self, const Tensor& target, const Tensor& weigh
   DType compute = compute_dtype(self.dtype(), "cross_entropy");
   const Options real{DType::Float64, self.device()};
   Tensor stats = empty(Dims{self.size(0), 2}, real), total = empty({}, real);
-  Tensor loss = empty(reduction == kNone ? Dims{self.size(0)} : Dims{}, {compute, self.device()});
+  Tensor loss =
+      empty(reduction == kUnreduced ? Dims{self.size(0)} : Dims{}, {compute, self.device()});
   if (loss.is_meta()) return {finished(loss, self.dtype()), stats, total};
   Tensor x = prepared(self, compute), w = prepared(weight, compute),
          t = prepared(target, DType::Int64);
   auto s = shape_of(self.sizes(), ignore_index);
-  check_targets(s, t);
   visit_floating(compute, "cross_entropy", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const cpu::Scratch<double> each(s.batch);
-    cpu::Nll<T>::entropy_stats(s, x.data_as<T>(), stats.data_as<double>());
-    cpu::Nll<T>::entropy_losses(s, x.data_as<T>(), stats.data_as<double>(), t.data_as<int64_t>(),
-                                memory<T>(w), each.data(), total.data_as<double>());
-    if (reduction == kNone) {
-      for (int64_t i = 0; i < s.batch; ++i) loss.data_as<T>()[i] = static_cast<T>(each.data()[i]);
-      return;
-    }
-    double sum = 0;
-    for (int64_t i = 0; i < s.batch; ++i) sum += each.data()[i];
-    *loss.data_as<T>() = static_cast<T>(reduction == kMean ? sum / *total.data_as<double>() : sum);
+    check_targets<T>(s, t);
+    kernels<NllKernels<T>>(x.device())
+        .entropy(s, static_cast<Reduction>(reduction), x.data_as<T>(), t.data_as<int64_t>(),
+                 memory<T>(w), loss.data_as<T>(), stats.data_as<double>(), total.data_as<double>());
   });
   return {finished(loss, self.dtype()), stats, total};
 }
@@ -174,7 +157,7 @@ Tensor entropy_gradient(const Tensor& grad, const Tensor& self, const Tensor& ta
                         int64_t reduction, int64_t ignore_index) {
   check_reduction("cross_entropy_backward", reduction);
   check_nll(self, target, weight);
-  check(self.dim() == 2 && grad.numel() == (reduction == kNone ? self.size(0) : 1) &&
+  check(self.dim() == 2 && grad.numel() == (reduction == kUnreduced ? self.size(0) : 1) &&
             grad.is_meta() == self.is_meta(),
         "cross_entropy_backward(): grad of shape ", to_string(grad.sizes()),
         " does not fit logits of shape ", to_string(self.sizes()));
@@ -187,13 +170,14 @@ Tensor entropy_gradient(const Tensor& grad, const Tensor& self, const Tensor& ta
   Tensor g = prepared(grad, compute), x = prepared(self, compute), w = prepared(weight, compute),
          t = prepared(target, DType::Int64), rows = prepared(stats, DType::Float64);
   auto s = shape_of(self.sizes(), ignore_index);
-  check_targets(s, t);
-  const double scale = reduction == kMean ? 1 / *total.data_as<double>() : 1;
+  const double* weights = reduction == kMean ? total.data_as<double>() : nullptr;
   visit_floating(compute, "cross_entropy_backward", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::Nll<T>::entropy_backward(s, g.data_as<T>(), reduction == kNone ? 1 : 0, scale,
-                                  x.data_as<T>(), rows.data_as<double>(), t.data_as<int64_t>(),
-                                  memory<T>(w), gx.data_as<T>());
+    check_targets<T>(s, t);
+    kernels<NllKernels<T>>(x.device())
+        .entropy_backward(s, g.data_as<T>(), reduction == kUnreduced ? 1 : 0, weights,
+                          x.data_as<T>(), rows.data_as<double>(), t.data_as<int64_t>(),
+                          memory<T>(w), gx.data_as<T>());
   });
   return finished(gx, self.dtype());
 }
@@ -219,7 +203,7 @@ void entropy_second(Backward& b) {
   if (b.needs(1)) b.set(1, unsqueeze(grad * share, 1) * p * (v - mean));
   if (b.needs(0)) {
     Tensor each = share * op<"squeeze">(mean - op<"gather">(v, 1, unsqueeze(at, 1)), 1);
-    b.set(0, reduction == kNone ? each : op<"sum">(each));
+    b.set(0, reduction == kUnreduced ? each : op<"sum">(each));
   }
 }
 
@@ -229,7 +213,7 @@ Tensor nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, 
 }
 
 Tensor reduced(const Tensor& loss, int64_t reduction) {
-  if (reduction == kNone) return loss;
+  if (reduction == kUnreduced) return loss;
   return reduction == kMean ? op<"mean">(loss) : op<"sum">(loss);
 }
 
@@ -248,7 +232,7 @@ Tensor soft_cross_entropy(const Tensor& self, const Tensor& target, const Tensor
     terms = terms * reshape(weight, shape);
   }
   Tensor loss = -sum(terms, Dims{dim});
-  if (reduction == kNone) return loss;
+  if (reduction == kUnreduced) return loss;
   Tensor total = op<"sum">(loss);
   int64_t count = classes ? self.numel() / classes : 0;
   return reduction == kMean ? total / static_cast<double>(count) : total;

@@ -1,7 +1,5 @@
 // Layer, group, RMS and batch normalisation.
-#include "kernels/cpu/nn/norm.h"
-
-#include <cmath>
+#include "kernels/norm.h"
 
 #include "autograd/backward.h"
 #include "base/checked.h"
@@ -22,7 +20,7 @@ void check_affine(const char* what, const char* argument, const Tensor& t, DimsR
 
 // ---- rows: layer, group and RMS norm ----
 
-TensorList rows_forward(const char* what, cpu::RowNorm s, const Tensor& self, const Tensor& weight,
+TensorList rows_forward(const char* what, RowNormShape s, const Tensor& self, const Tensor& weight,
                         const Tensor& bias) {
   DType compute = compute_of(self, what);
   Options o{compute, self.device()};
@@ -32,14 +30,15 @@ TensorList rows_forward(const char* what, cpu::RowNorm s, const Tensor& self, co
   if (y.numel() && !y.is_meta()) {
     visit_floating(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::Norms<T>::row_norm(s, x.dtype(), x.data(), memory<T>(w), memory<T>(b), y.data(),
-                              mean.data_as<T>(), rstd.data_as<T>());
+      kernels<NormKernels<T>>(x.device())
+          .row_norm(s, x.dtype(), x.data(), memory<T>(w), memory<T>(b), y.data(), mean.data_as<T>(),
+                    rstd.data_as<T>());
     });
   }
   return {y, mean, rstd};
 }
 
-TensorList rows_backward(const char* what, cpu::RowNorm s, const Tensor& grad, const Tensor& self,
+TensorList rows_backward(const char* what, RowNormShape s, const Tensor& grad, const Tensor& self,
                          const Tensor& mean, const Tensor& rstd, const Tensor& weight,
                          bool affine) {
   DType compute = mean.dtype();
@@ -63,15 +62,16 @@ TensorList rows_backward(const char* what, cpu::RowNorm s, const Tensor& grad, c
   if (gx.numel() && !gx.is_meta()) {
     visit_floating(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::Norms<T>::row_norm_backward(
-          s, x.dtype(), g.data(), x.data(), mean.data_as<T>(), rstd.data_as<T>(), memory<T>(w),
-          gx.data(), affine ? gw.data_as<T>() : nullptr, affine ? gb.data_as<T>() : nullptr);
+      kernels<NormKernels<T>>(x.device())
+          .row_norm_backward(s, x.dtype(), g.data(), x.data(), mean.data_as<T>(), rstd.data_as<T>(),
+                             memory<T>(w), gx.data(), affine ? gw.data_as<T>() : nullptr,
+                             affine ? gb.data_as<T>() : nullptr);
     });
   }
   return {finished(gx, self.dtype()), finished(gw, affine_dtype), finished(gb, affine_dtype)};
 }
 
-cpu::RowNorm layer_shape(const Tensor& self, DimsRef normalized, double eps, bool centered) {
+RowNormShape layer_shape(const Tensor& self, DimsRef normalized, double eps, bool centered) {
   int64_t n = numel_of(normalized);
   return {n ? self.numel() / n : 0, 1, n, 1, eps, centered};
 }
@@ -210,7 +210,7 @@ void rms_norm_backward(Backward& b) {
 
 // ---- group norm ----
 
-cpu::RowNorm group_shape(const Tensor& self, int64_t groups, double eps) {
+RowNormShape group_shape(const Tensor& self, int64_t groups, double eps) {
   int64_t n = self.size(0), c = self.size(1), spatial = n * c > 0 ? self.numel() / (n * c) : 0;
   return {checked_mul(n, groups), groups, c / groups, spatial, eps, true};
 }
@@ -283,24 +283,21 @@ Tensor group_norm(const Tensor& self, int64_t groups, const Tensor& weight, cons
 
 // ---- batch norm ----
 
-cpu::BatchNorm batch_shape(const Tensor& x, double eps) {
+BatchNormShape batch_shape(const Tensor& x, double eps) {
   int64_t n = x.size(0), c = x.dim() > 1 ? x.size(1) : 0;
   return {n, c, n * c > 0 ? x.numel() / (n * c) : 0, eps};
 }
 
-// running = (1 - momentum) * running + momentum * value, in place and outside autograd.
-void update_running(const Tensor& running, const Tensor& value, double momentum) {
+// running = (1 - momentum) * running + momentum * factor * value, in place and outside autograd.
+void update_running(const Tensor& running, const Tensor& value, double factor, double momentum) {
   if (!running.defined() || running.is_meta()) return;
-  DType compute = value.dtype();
-  Tensor r = prepared(running, compute), fresh = empty(r.sizes(), r.options());
-  visit_floating(compute, "batch_norm", [&](auto tag) {
+  const Tensor r = prepared(running, value.dtype());
+  visit_floating(value.dtype(), "batch_norm", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const T* v = value.data_as<T>();
-    for (int64_t i = 0; i < r.numel(); ++i) {
-      fresh.data_as<T>()[i] = static_cast<T>((1 - momentum) * r.data_as<T>()[i] + momentum * v[i]);
-    }
+    kernels<NormKernels<T>>(r.device())
+        .update_running(r.numel(), momentum, factor, value.data_as<T>(), r.data_as<T>());
   });
-  copy_into(running, fresh);
+  if (!r.is(running)) copy_into(running, r);
   running.bump_version();
 }
 
@@ -328,29 +325,23 @@ TensorList native_batch_norm(const Tensor& self, const Tensor& weight, const Ten
   Tensor y = empty(self.sizes(), o), mean = empty(Dims{channels}, o),
          invstd = empty(Dims{channels}, o);
   if (self.is_meta()) return {finished(y, self.dtype()), mean, invstd};
-  cpu::BatchNorm s = batch_shape(self, eps);
+  BatchNormShape s = batch_shape(self, eps);
+  Tensor var = training ? empty(Dims{channels}, o) : prepared(running_var, compute);
+  if (!training) copy_into(mean, running_mean);
   visit_floating(compute, "batch_norm", [&](auto tag) {
     using T = typename decltype(tag)::type;
+    const auto& run = kernels<NormKernels<T>>(x.device());
     const T *data = x.data_as<T>(), *scale = memory<T>(w), *shift = memory<T>(b);
-    T *means = mean.data_as<T>(), *inverse = invstd.data_as<T>();
-    if (!training) {
-      Tensor var = prepared(running_var, compute);
-      copy_into(mean, running_mean);
-      for (int64_t c = 0; c < channels; ++c)
-        inverse[c] = static_cast<T>(1 / std::sqrt(static_cast<double>(var.data_as<T>()[c]) + eps));
-      if (y.numel())
-        cpu::Norms<T>::batch_norm(s, data, means, inverse, scale, shift, y.data_as<T>());
-      return;
-    }
-    Tensor var = empty(Dims{channels}, o);
-    T* vars = var.data_as<T>();
-    cpu::Norms<T>::batch_norm_training(s, data, scale, shift, means, vars, inverse, y.data_as<T>());
-    if (!self.numel()) return;
-    update_running(running_mean, mean, momentum);
-    double count = static_cast<double>(s.batch * s.spatial), unbiased = count / (count - 1);
-    for (int64_t c = 0; c < channels; ++c) vars[c] = static_cast<T>(vars[c] * unbiased);
-    update_running(running_var, var, momentum);
+    T *means = mean.data_as<T>(), *vars = var.data_as<T>(), *inverse = invstd.data_as<T>(),
+      *to = y.data_as<T>();
+    if (training) run.batch_norm_training(s, data, scale, shift, means, vars, inverse, to);
+    else run.batch_norm(s, data, means, vars, scale, shift, inverse, to);
   });
+  if (training && self.numel()) {
+    const double count = static_cast<double>(s.batch * s.spatial);
+    update_running(running_mean, mean, 1, momentum);
+    update_running(running_var, var, count / (count - 1), momentum);
+  }
   return {finished(y, self.dtype()), mean, invstd};
 }
 
@@ -372,9 +363,10 @@ TensorList native_batch_norm_backward(const Tensor& grad, const Tensor& self, co
   if (gx.numel() && !gx.is_meta()) {
     visit_floating(compute, "batch_norm", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::Norms<T>::batch_norm_backward(
-          batch_shape(self, 0), training, g.data_as<T>(), x.data_as<T>(), mean.data_as<T>(),
-          invstd.data_as<T>(), memory<T>(w), gx.data_as<T>(), gw.data_as<T>(), gb.data_as<T>());
+      kernels<NormKernels<T>>(x.device())
+          .batch_norm_backward(batch_shape(self, 0), training, g.data_as<T>(), x.data_as<T>(),
+                               mean.data_as<T>(), invstd.data_as<T>(), memory<T>(w),
+                               gx.data_as<T>(), gw.data_as<T>(), gb.data_as<T>());
     });
   }
   DType affine = weight.defined() ? weight.dtype() : self.dtype();

@@ -1,4 +1,4 @@
-#include "kernels/cpu/nn/margin.h"
+#include "kernels/margin.h"
 
 #include <algorithm>
 #include <limits>
@@ -68,11 +68,23 @@ int64_t wrong_scores(int64_t classes, const T* x, const int64_t* target, T* scor
   return named;
 }
 
-}  // namespace
+// The losses of rows that run(double*) gives one by one, or their mean or sum.
+template <class T, class F> void reduced(int64_t rows, Reduction reduction, T* loss, F&& run) {
+  const Scratch<double> memory(rows);
+  const double* each = memory.data();
+  run(memory.data());
+  if (reduction == kUnreduced) {
+    for (int64_t i = 0; i < rows; ++i) loss[i] = static_cast<T>(each[i]);
+    return;
+  }
+  double sum = 0;
+  for (int64_t i = 0; i < rows; ++i) sum += each[i];
+  *loss = static_cast<T>(reduction == kMean ? sum / static_cast<double>(rows) : sum);
+}
 
 template <class T>
-void Margins<T>::one_right_losses(const MarginShape& s, const T* x, const OneRight<T>& right,
-                                  double* loss) {
+void one_right_losses(const MarginShape& s, const T* x, const OneRightClass<T>& right,
+                      double* loss) {
   const auto sum = right.squared ? sum_above<true, T> : sum_above<false, T>;
   parallel_for(s.rows, row_grain(s.classes), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -88,8 +100,14 @@ void Margins<T>::one_right_losses(const MarginShape& s, const T* x, const OneRig
 }
 
 template <class T>
-void Margins<T>::one_right_gradient(const MarginShape& s, const T* g, int64_t g_step, double scale,
-                                    const T* x, const OneRight<T>& right, T* gx) {
+void one_right(const MarginShape& s, Reduction reduction, const T* x, const OneRightClass<T>& right,
+               T* loss) {
+  reduced(s.rows, reduction, loss, [&](double* each) { one_right_losses(s, x, right, each); });
+}
+
+template <class T>
+void one_right_backward(const MarginShape& s, const T* g, int64_t g_step, double scale, const T* x,
+                        const OneRightClass<T>& right, T* gx) {
   const auto run = right.squared ? derivatives<true, T> : derivatives<false, T>;
   parallel_for(s.rows, row_grain(s.classes), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -107,8 +125,7 @@ void Margins<T>::one_right_gradient(const MarginShape& s, const T* g, int64_t g_
 }
 
 template <class T>
-void Margins<T>::many_right_losses(const MarginShape& s, const T* x, const int64_t* target,
-                                   double* loss) {
+void many_right_losses(const MarginShape& s, const T* x, const int64_t* target, double* loss) {
   parallel_for(s.rows, row_grain(s.classes * s.classes), [&](int64_t begin, int64_t end) {
     const Scratch<T> scores(s.classes);
     for (int64_t i = begin; i < end; ++i) {
@@ -124,8 +141,14 @@ void Margins<T>::many_right_losses(const MarginShape& s, const T* x, const int64
 }
 
 template <class T>
-void Margins<T>::many_right_gradient(const MarginShape& s, const T* g, int64_t g_step, double scale,
-                                     const T* x, const int64_t* target, T* gx) {
+void many_right(const MarginShape& s, Reduction reduction, const T* x, const int64_t* target,
+                T* loss) {
+  reduced(s.rows, reduction, loss, [&](double* each) { many_right_losses(s, x, target, each); });
+}
+
+template <class T>
+void many_right_backward(const MarginShape& s, const T* g, int64_t g_step, double scale, const T* x,
+                         const int64_t* target, T* gx) {
   parallel_for(s.rows, row_grain(s.classes * s.classes), [&](int64_t begin, int64_t end) {
     const Scratch<T> scores(s.classes);
     const Scratch<int32_t> counts(s.classes);
@@ -147,7 +170,13 @@ void Margins<T>::many_right_gradient(const MarginShape& s, const T* g, int64_t g
   });
 }
 
-template struct Margins<float>;
-template struct Margins<double>;
-
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+template <class T>
+const MarginKernels<T> MarginKernels<T>::cpu = {cpu::one_right<T>, cpu::one_right_backward<T>,
+                                                cpu::many_right<T>, cpu::many_right_backward<T>};
+template struct MarginKernels<float>;
+template struct MarginKernels<double>;
+}  // namespace taeda

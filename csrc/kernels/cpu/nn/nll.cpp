@@ -1,6 +1,7 @@
-#include "kernels/cpu/nn/nll.h"
+#include "kernels/nll.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "base/thread_pool.h"
@@ -27,8 +28,6 @@ template <class F> void for_targets(const NllShape& s, const int64_t* target, F&
   }
 }
 
-}  // namespace
-
 int64_t bad_target(const NllShape& s, const int64_t* target) {
   for (int64_t i = 0; i < s.batch * s.inner; ++i) {
     if (target[i] != s.ignore_index && (target[i] < 0 || target[i] >= s.classes)) return target[i];
@@ -37,58 +36,53 @@ int64_t bad_target(const NllShape& s, const int64_t* target) {
 }
 
 template <class T>
-void Nll<T>::nll_each(const NllShape& s, const T* x, const int64_t* target, const T* weight,
-                      T* loss) {
-  for (int64_t i = 0; i < s.batch * s.inner; ++i) loss[i] = 0;
-  for_targets(s, target, [&](int64_t i, int64_t at, int64_t t) {
-    loss[i] = -x[at] * (weight ? weight[t] : T(1));
-  });
-}
-
-template <class T>
-void Nll<T>::nll_total(const NllShape& s, const T* x, const int64_t* target, const T* weight,
-                       double* loss, double* total) {
+void nll(const NllShape& s, Reduction reduction, const T* x, const int64_t* target, const T* weight,
+         T* loss, double* total) {
   double sum = 0, weights = 0;
-  for_targets(s, target, [&](int64_t, int64_t at, int64_t t) {
-    double w = weight ? weight[t] : 1;
-    sum -= w * x[at];
+  if (reduction == kUnreduced) std::fill_n(loss, s.batch * s.inner, T(0));
+  for_targets(s, target, [&](int64_t i, int64_t at, int64_t t) {
+    const T w = weight ? weight[t] : T(1);
+    if (reduction == kUnreduced) loss[i] = -x[at] * w;
+    else sum -= static_cast<double>(w) * x[at];
     weights += w;
   });
-  *loss = sum;
   *total = weights;
+  if (reduction != kUnreduced) *loss = static_cast<T>(reduction == kMean ? sum / weights : sum);
 }
 
 template <class T>
-void Nll<T>::nll_backward(const NllShape& s, const T* g, int64_t g_step, double scale,
-                          const int64_t* target, const T* weight, T* gx) {
+void nll_backward(const NllShape& s, const T* g, int64_t g_step, const double* total,
+                  const int64_t* target, const T* weight, T* gx) {
+  const double scale = total ? 1 / *total : 1;
   for_targets(s, target, [&](int64_t i, int64_t at, int64_t t) {
     gx[at] = static_cast<T>(-scale * g[i * g_step] * (weight ? weight[t] : T(1)));
   });
 }
 
-template <class T> void Nll<T>::entropy_stats(const NllShape& s, const T* x, double* stats) {
+template <class T>
+void entropy(const NllShape& s, Reduction reduction, const T* x, const int64_t* target,
+             const T* weight, T* loss, double* stats, double* total) {
   parallel_for(s.batch, row_grain(s), [&](int64_t begin, int64_t end) {
     loops<T>().entropy_stats(end - begin, s.classes, x + begin * s.classes, stats + 2 * begin);
   });
-}
-
-template <class T>
-void Nll<T>::entropy_losses(const NllShape& s, const T* x, const double* stats,
-                            const int64_t* target, const T* weight, double* loss,
-                            double* total_weight) {
-  *total_weight = 0;
-  std::fill_n(loss, s.batch, 0.0);
+  double sum = 0, weights = 0;
+  if (reduction == kUnreduced) std::fill_n(loss, s.batch, T(0));
   for_targets(s, target, [&](int64_t i, int64_t at, int64_t t) {
     const double w = weight ? weight[t] : 1;
-    loss[i] = w * (std::log(stats[2 * i + 1]) - (x[at] - stats[2 * i]));
-    *total_weight += w;
+    const double one = w * (std::log(stats[2 * i + 1]) - (x[at] - stats[2 * i]));
+    if (reduction == kUnreduced) loss[i] = static_cast<T>(one);
+    sum += one;
+    weights += w;
   });
+  *total = weights;
+  if (reduction != kUnreduced) *loss = static_cast<T>(reduction == kMean ? sum / weights : sum);
 }
 
 template <class T>
-void Nll<T>::entropy_backward(const NllShape& s, const T* g, int64_t g_step, double scale,
-                              const T* x, const double* stats, const int64_t* target,
-                              const T* weight, T* gx) {
+void entropy_backward(const NllShape& s, const T* g, int64_t g_step, const double* total,
+                      const T* x, const double* stats, const int64_t* target, const T* weight,
+                      T* gx) {
+  const double scale = total ? 1 / *total : 1;
   const bool streamed = is_streamed(s.batch * s.classes * static_cast<int64_t>(sizeof(T)));
   parallel_for(s.batch, row_grain(s), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -107,7 +101,25 @@ void Nll<T>::entropy_backward(const NllShape& s, const T* g, int64_t g_step, dou
   });
 }
 
-template struct Nll<float>;
-template struct Nll<double>;
+template <class T> bool are_probabilities(int64_t n, const T* x) {
+  std::atomic<bool> inside = true;
+  parallel_for(n, 32768, [&](int64_t begin, int64_t end) {
+    unsigned ok = 1;
+    for (int64_t i = begin; i < end; ++i)
+      ok &= static_cast<unsigned>((x[i] >= T(0)) & (x[i] <= T(1)));  // refuses NaN too
+    if (!ok) inside.store(false, std::memory_order_relaxed);
+  });
+  return inside;
+}
 
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+template <class T>
+const NllKernels<T> NllKernels<T>::cpu = {cpu::bad_target,          cpu::nll<T>,
+                                          cpu::nll_backward<T>,     cpu::entropy<T>,
+                                          cpu::entropy_backward<T>, cpu::are_probabilities<T>};
+template struct NllKernels<float>;
+template struct NllKernels<double>;
+}  // namespace taeda

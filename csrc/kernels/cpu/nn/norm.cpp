@@ -1,4 +1,4 @@
-#include "kernels/cpu/nn/norm.h"
+#include "kernels/norm.h"
 
 #include <algorithm>
 #include <array>
@@ -74,7 +74,7 @@ void in_blocks(int64_t begin, int64_t end, int64_t most, int64_t n, bool direct,
   const Scratch<T> memory(buffers * most * n);
   for (int64_t r = begin; r < end; r += most) f(r, std::min(most, end - r), memory.data());
 }
-template <class T, class F> void for_rows(const RowNorm& s, bool direct, int buffers, F&& f) {
+template <class T, class F> void for_rows(const RowNormShape& s, bool direct, int buffers, F&& f) {
   const int64_t n = s.channels * s.spatial;
   const int64_t most = std::max<int64_t>(1, 4096 / std::max<int64_t>(n, 1));
   parallel_for(s.rows, std::max(grain_for(n), most), [&](int64_t begin, int64_t end) {
@@ -82,11 +82,9 @@ template <class T, class F> void for_rows(const RowNorm& s, bool direct, int buf
   });
 }
 
-}  // namespace
-
 template <class T>
-void Norms<T>::row_norm(const RowNorm& s, DType dtype, const void* x, const T* weight,
-                        const T* bias, void* y, T* mean, T* rstd) {
+void row_norm(const RowNormShape& s, DType dtype, const void* x, const T* weight, const T* bias,
+              void* y, T* mean, T* rstd) {
   const int64_t n = s.channels * s.spatial;
   const Operand<T> from(dtype, x), to(dtype, y);
   const auto& f = loops<T>();
@@ -114,10 +112,8 @@ void Norms<T>::row_norm(const RowNorm& s, DType dtype, const void* x, const T* w
   });
 }
 
-namespace {
-
 template <class T> struct RowGradients {
-  const RowNorm& s;
+  const RowNormShape& s;
   const Operand<T> g, x, gx;
   const T *mean, *rstd, *weight;
   T *gw, *gb;  // both or none
@@ -223,12 +219,9 @@ template <class T> struct RowGradients {
   }
 };
 
-}  // namespace
-
 template <class T>
-void Norms<T>::row_norm_backward(const RowNorm& s, DType dtype, const void* g, const void* x,
-                                 const T* mean, const T* rstd, const T* weight, void* gx, T* gw,
-                                 T* gb) {
+void row_norm_backward(const RowNormShape& s, DType dtype, const void* g, const void* x,
+                       const T* mean, const T* rstd, const T* weight, void* gx, T* gw, T* gb) {
   const RowGradients<T> all{s, {dtype, g}, {dtype, x}, {dtype, gx}, mean, rstd, weight, gw, gb};
   if (gw && s.groups == 1 && s.spatial == 1 && s.rows >= 32) return all.in_parts();
   if (gw && s.spatial == 1 && !all.g.direct()) {  // columns are summed in float32
@@ -246,9 +239,7 @@ void Norms<T>::row_norm_backward(const RowNorm& s, DType dtype, const void* g, c
 
 // ---- batch norm ----
 
-namespace {
-
-template <class T> T inverse_std(const BatchNorm& s, T var) {
+template <class T> T inverse_std(const BatchNormShape& s, T var) {
   return static_cast<T>(1 / std::sqrt(static_cast<double>(var) + s.eps));
 }
 
@@ -261,7 +252,7 @@ template <class T> void prefetch_row(const T* x, int64_t n) {
 
 // The moments of a channel: those of its rows, merged in order (Chan et al., 1979).
 template <class T>
-void moments_of_channel(const BatchNorm& s, const T* x, int64_t c, T& mean_out, T& var_out) {
+void moments_of_channel(const BatchNormShape& s, const T* x, int64_t c, T& mean_out, T& var_out) {
   const auto& f = loops<T>();
   const double n = static_cast<double>(s.spatial);
   double mean = 0, squares = 0;
@@ -277,7 +268,8 @@ void moments_of_channel(const BatchNorm& s, const T* x, int64_t c, T& mean_out, 
   var_out = static_cast<T>(squares / (n * static_cast<double>(s.batch)));
 }
 
-template <class T> void column_moments(const BatchNorm& s, const T* x, T* mean, T* var, T* invstd) {
+template <class T>
+void column_moments(const BatchNormShape& s, const T* x, T* mean, T* var, T* invstd) {
   const double count = static_cast<double>(s.batch);
   const auto& f = loops<T>();
   for_columns(s.channels, s.batch, [&](int64_t first, int64_t width) {
@@ -290,34 +282,9 @@ template <class T> void column_moments(const BatchNorm& s, const T* x, T* mean, 
   });
 }
 
-}  // namespace
-
 template <class T>
-void Norms<T>::batch_norm_training(const BatchNorm& s, const T* x, const T* weight, const T* bias,
-                                   T* mean, T* var, T* invstd, T* y) {
-  const auto& f = loops<T>();
-  const bool at_once = s.spatial != 1 && s.channels >= 16;  // which keep all threads busy
-  const bool streamed = streams_rows(s.batch * s.channels, s.spatial, y);
-  if (s.spatial == 1) column_moments(s, x, mean, var, invstd);
-  else
-    parallel_for(s.channels, grain_for(s.batch * s.spatial), [&](int64_t begin, int64_t end) {
-      for (int64_t c = begin; c < end; ++c) {
-        moments_of_channel(s, x, c, mean[c], var[c]);
-        invstd[c] = inverse_std(s, var[c]);
-        // While a cache may still have the channel, beginning with what was read last.
-        for (int64_t b = at_once ? s.batch : 0; b-- > 0;) {
-          const int64_t at = (b * s.channels + c) * s.spatial;
-          f.scale_shift(x + at, s.spatial, mean[c], invstd[c] * (weight ? weight[c] : T(1)),
-                        bias ? bias[c] : T(0), y + at, streamed);
-        }
-      }
-    });
-  if (!at_once) batch_norm(s, x, mean, invstd, weight, bias, y);
-}
-
-template <class T>
-void Norms<T>::batch_norm(const BatchNorm& s, const T* x, const T* mean, const T* invstd,
-                          const T* weight, const T* bias, T* y) {
+void normalize(const BatchNormShape& s, const T* x, const T* mean, const T* invstd, const T* weight,
+               const T* bias, T* y) {
   const auto& f = loops<T>();
   auto scale_of = [&](int64_t c) { return invstd[c] * (weight ? weight[c] : T(1)); };
   if (s.spatial == 1) {
@@ -344,9 +311,46 @@ void Norms<T>::batch_norm(const BatchNorm& s, const T* x, const T* mean, const T
 }
 
 template <class T>
-void Norms<T>::batch_norm_backward(const BatchNorm& s, bool training, const T* g, const T* x,
-                                   const T* mean, const T* invstd, const T* weight, T* gx, T* gw,
-                                   T* gb) {
+void batch_norm_training(const BatchNormShape& s, const T* x, const T* weight, const T* bias,
+                         T* mean, T* var, T* invstd, T* y) {
+  const auto& f = loops<T>();
+  const bool at_once = s.spatial != 1 && s.channels >= 16;  // which keep all threads busy
+  const bool streamed = streams_rows(s.batch * s.channels, s.spatial, y);
+  if (s.spatial == 1) column_moments(s, x, mean, var, invstd);
+  else
+    parallel_for(s.channels, grain_for(s.batch * s.spatial), [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) {
+        moments_of_channel(s, x, c, mean[c], var[c]);
+        invstd[c] = inverse_std(s, var[c]);
+        // While a cache may still have the channel, beginning with what was read last.
+        for (int64_t b = at_once ? s.batch : 0; b-- > 0;) {
+          const int64_t at = (b * s.channels + c) * s.spatial;
+          f.scale_shift(x + at, s.spatial, mean[c], invstd[c] * (weight ? weight[c] : T(1)),
+                        bias ? bias[c] : T(0), y + at, streamed);
+        }
+      }
+    });
+  if (!at_once) normalize(s, x, mean, invstd, weight, bias, y);
+}
+
+template <class T>
+void batch_norm(const BatchNormShape& s, const T* x, const T* mean, const T* var, const T* weight,
+                const T* bias, T* invstd, T* y) {
+  for (int64_t c = 0; c < s.channels; ++c) invstd[c] = inverse_std(s, var[c]);
+  normalize(s, x, mean, invstd, weight, bias, y);
+}
+
+template <class T>
+void update_running(int64_t channels, double momentum, double factor, const T* value, T* running) {
+  for (int64_t c = 0; c < channels; ++c) {
+    const T v = static_cast<T>(value[c] * factor);
+    running[c] = static_cast<T>((1 - momentum) * running[c] + momentum * v);
+  }
+}
+
+template <class T>
+void batch_norm_backward(const BatchNormShape& s, bool training, const T* g, const T* x,
+                         const T* mean, const T* invstd, const T* weight, T* gx, T* gw, T* gb) {
   const double count = static_cast<double>(s.batch * s.spatial);
   const auto& f = loops<T>();
   // From the sums over a channel, sum_gx that of g (x - mean), to the numbers of its gradient,
@@ -404,7 +408,14 @@ void Norms<T>::batch_norm_backward(const BatchNorm& s, bool training, const T* g
   });
 }
 
-template struct Norms<float>;
-template struct Norms<double>;
-
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+template <class T>
+const NormKernels<T> NormKernels<T>::cpu = {
+    cpu::row_norm<T>,       cpu::row_norm_backward<T>, cpu::batch_norm_training<T>,
+    cpu::update_running<T>, cpu::batch_norm<T>,        cpu::batch_norm_backward<T>};
+template struct NormKernels<float>;
+template struct NormKernels<double>;
+}  // namespace taeda
