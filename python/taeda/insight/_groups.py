@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from ._scene import Scene
 
 MOST = 14  # boxes that are readable on a page
+_REARRANGING = frozenset({
+    "transpose", "t", "view", "reshape", "permute", "expand", "split", "select", "slice", "unbind",
+    "squeeze", "unsqueeze", "contiguous", "chunk", "narrow", "flatten", "clone",
+})  # fmt: skip
 
 
 @dataclass
@@ -41,17 +45,21 @@ class Group:
             return self.path or self.kind or self.ops[0].name
         return f"{self.path}: {self.kind}" if self.kind else self.path
 
-    def words(self, most: int = 34) -> str:
-        """The operations, in order of first use, as fits."""
+    def words(self, most: int = 36, rows: int = 2) -> list[str]:
+        """The operations in lines: in order of first use, with those that only rearrange last."""
         counts = Counter(op.name for op in self.ops)
-        names = [f"{name} x{n}" if n > 1 else name for name, n in counts.items()]
-        text = ""
-        for i, name in enumerate(names):
-            longer = f"{text} · {name}" if text else name
-            if len(longer) > most and text:
-                return f"{text} · +{len(names) - i}"
-            text = longer
-        return text
+        names = sorted(counts, key=lambda name: name in _REARRANGING)
+        words = [f"{name} x{counts[name]}" if counts[name] > 1 else name for name in names]
+        lines: list[str] = []
+        for i, word in enumerate(words):
+            if lines and len(lines[-1]) + 3 + len(word) <= most:
+                lines[-1] += f" · {word}"
+            elif len(lines) < rows:
+                lines.append(word)
+            else:
+                lines[-1] += f" · +{len(words) - i}"
+                break
+        return [] if lines == [self.title] else lines
 
 
 @dataclass

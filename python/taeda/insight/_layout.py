@@ -11,6 +11,7 @@ import itertools
 from dataclasses import dataclass, field
 
 GAP = 36.0  # between boxes of a layer
+PASSING = 30.0  # the width of an arrow that passes a layer
 
 
 @dataclass
@@ -37,6 +38,12 @@ class Arrow:
     start: int
     stop: int
     bends: list[tuple[float, float]] = field(default_factory=list)
+
+
+def is_column(boxes: list[Box], arrows: list[Arrow]) -> bool:
+    """Whether the boxes are a chain, for which there is one layout."""
+    pairs = {(arrow.start, arrow.stop) for arrow in arrows}
+    return pairs == {(a.key, b.key) for a, b in itertools.pairwise(boxes)}
 
 
 def _layers(boxes: dict[int, Box], arrows: list[Arrow]) -> None:
@@ -76,7 +83,7 @@ def layered(boxes: list[Box], arrows: list[Arrow], gap: float = 64.0) -> tuple[f
         start, stop = by_key[arrow.start], by_key[arrow.stop]
         chain = [start]
         for layer in range(start.layer + 1, stop.layer):
-            passing = Box(spare, 30.0, 0.0, layer)
+            passing = Box(spare, PASSING, 0.0, layer)
             spare -= 1
             rows[layer].append(passing)
             chain.append(passing)
@@ -103,6 +110,7 @@ def layered(boxes: list[Box], arrows: list[Arrow], gap: float = 64.0) -> tuple[f
     tops = [min(b.y for b in row) for row in rows]
     ends = [max(b.y + b.height for b in row) for row in rows]
     for arrow, chain in zip(arrows, chains, strict=True):
+        arrow.bends.clear()
         for box in chain[1:-1]:
             arrow.bends += [(box.middle, tops[box.layer]), (box.middle, ends[box.layer])]
     width = max((box.x + box.width for row in rows for box in row), default=0.0)

@@ -7,6 +7,9 @@ from html import escape
 
 FONT = "ui-sans-serif, system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif"
 
+BEND = 0.3  # which part of the way down an arrow takes for turning aside, at each end
+HEAD = 7.0  # how far a line stays behind the tip of its arrow's head
+
 # Background, text, faint text, box, edge of a box, forward, gradient, optimizer, its box, warning.
 _LIGHT = {
     "page": "#ffffff", "text": "#1c2330", "faint": "#5b6472", "box": "#f3f6fb",
@@ -91,15 +94,19 @@ class Drawing:
         (x0, y0), (x1, y1) = points[-2:]
         ux = (1.0 if x1 > x0 else -1.0) if sideways else 0.0
         uy = 0.0 if sideways else (1.0 if y1 > y0 else -1.0)
-        ends = [*points[:-1], (x1 - 7 * ux, y1 - 7 * uy)]
+        ends = [*points[:-1], (x1 - HEAD * ux, y1 - HEAD * uy)]
         path = f"M{ends[0][0]:.1f},{ends[0][1]:.1f}"
+        if not sideways:  # as straight at its beginning as in its head
+            x, y = points[0]
+            ends[0] = (x, y + HEAD * (1.0 if points[1][1] > y else -1.0))
+            path += f" L{ends[0][0]:.1f},{ends[0][1]:.1f}"
         for (ax, ay), (bx, by) in itertools.pairwise(ends):
             if sideways:
                 middle = (ax + bx) / 2
                 path += f" C{middle:.1f},{ay:.1f} {middle:.1f},{by:.1f} {bx:.1f},{by:.1f}"
             else:
-                middle = (ay + by) / 2
-                path += f" C{ax:.1f},{middle:.1f} {bx:.1f},{middle:.1f} {bx:.1f},{by:.1f}"
+                bend = BEND * (by - ay)
+                path += f" C{ax:.1f},{ay + bend:.1f} {bx:.1f},{by - bend:.1f} {bx:.1f},{by:.1f}"
         self._parts.append(f'<path d="{path}" class="{kind}"/>')
         self._head(x1, y1, ux, uy, kind)
 
@@ -108,7 +115,7 @@ class Drawing:
         (x0, y0), (x1, y1) = points[-2:]
         ux = 0.0 if abs(x1 - x0) < abs(y1 - y0) else (1.0 if x1 > x0 else -1.0)
         uy = 0.0 if ux else (1.0 if y1 > y0 else -1.0)
-        ends = [*points[:-1], (x1 - 7 * ux, y1 - 7 * uy)] if head else points
+        ends = [*points[:-1], (x1 - HEAD * ux, y1 - HEAD * uy)] if head else points
         path = "M" + " L".join(f"{x:.1f},{y:.1f}" for x, y in ends)
         self._parts.append(f'<path d="{path}" class="{kind}" stroke-linejoin="round"/>')
         if head:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ._explain import check_arguments
-from ._groups import Group, fold
-from ._layout import Arrow, Box, layered
+from ._graphviz import executable, placed
+from ._groups import Group, Link, fold
+from ._layout import Arrow, Box, is_column, layered
+from ._routes import PAIR, Labels, Point, routes, sampled
 from ._scene import Scene
 from ._svg import Drawing, width_of
 from ._table import count
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from taeda.optim import Optimizer
 
 Theme = Literal["auto", "light", "dark"]
+Layout = Literal["auto", "graphviz", "own"]
 
+GAP = 56.0  # between layers
 TOP, LEFT, LINE = 60.0, 24.0, 17.0
 CHIP = 168.0  # the width of what shows parameters
 
@@ -51,20 +55,20 @@ class Wiring:
         height: in pixels.
     """
 
-    def __init__(self, scene: Scene, depth: int | None) -> None:
+    def __init__(self, scene: Scene, depth: int | None, layout: Layout) -> None:
         self._scene = scene
         groups, links = fold(scene, depth)
         self._drawing = Drawing("wiring")
         self.boxes: list[Rectangle] = []
-        boxes = [Box(g.key, _width(g), 30 + LINE) for g in groups]
+        boxes = [Box(g.key, _width(g), 30 + LINE * max(1, len(g.words()))) for g in groups]
         arrows = [Arrow(link.start, link.stop) for link in links]
-        width, height = layered(boxes, arrows, gap=50.0)
+        width, height = _laid_out(boxes, arrows, layout)
         by_key = {box.key: box for box in boxes}
         for box in boxes:
             box.x, box.y = box.x + LEFT, box.y + TOP + 44
-        for arrow, link in zip(arrows, links, strict=True):
-            bends = [(x + LEFT, y + TOP + 44) for x, y in arrow.bends]
-            self._arrow(by_key[arrow.start], by_key[arrow.stop], bends, link.shapes)
+        for arrow in arrows:
+            arrow.bends = [(x + LEFT, y + TOP + 44) for x, y in arrow.bends]
+        self._arrows(boxes, arrows, links)
         right = LEFT + width + 70
         chips = self._groups(groups, by_key, right)
         bottom = TOP + 44 + height
@@ -113,21 +117,25 @@ class Wiring:
             self._drawing.write(where.middle, start + i * LINE, line, look, size)
         self.boxes.append(Rectangle(lines[0], kind, where.x, where.y, where.width, where.height))
 
-    def _arrow(
-        self, start: Box, stop: Box, bends: list[tuple[float, float]], shapes: list[Any]
-    ) -> None:
-        """Values down, and their gradient up beside them."""
-        one, other = (start.middle, start.y + start.height), (stop.middle, stop.y)
-        for kind, shift in (("flow", -7.0), ("grad", 7.0)):
-            points = [(x + shift, y) for x, y in (one, *bends, other)]
-            self._drawing.arrow(points if kind == "flow" else points[::-1], kind)
-        if shapes:
-            text = "x".join(map(str, shapes[0])) or "number"
-            if len(shapes) > 1:
-                text += f" and {len(shapes) - 1} more"
-            after = bends[0] if bends else other
-            x, y = (one[0] + after[0]) / 2, (one[1] + after[1]) / 2
-            self._drawing.label(x - 14 - width_of(text, 11) / 2, y + 4, text, "shape")
+    def _arrows(self, boxes: list[Box], arrows: list[Arrow], links: list[Link]) -> None:
+        """Values down, their gradients up beside them, and the shapes where there is room."""
+        ways = routes(boxes, arrows)
+        labels = Labels([(b.x, b.y, b.x + b.width, b.y + b.height) for b in boxes])
+        for way in ways:
+            for kind, shift in (("flow", -PAIR), ("grad", PAIR)):
+                points = [(x + shift, y) for x, y in way]
+                labels.lines += sampled(points, 20)
+                self._drawing.arrow(points if kind == "flow" else points[::-1], kind)
+        for way, link in zip(ways, links, strict=True):
+            if link.shapes:
+                self._label(labels, way, link)
+
+    def _label(self, labels: Labels, way: list[Point], link: Link) -> None:
+        text = "x".join(map(str, link.shapes[0])) or "number"
+        if len(link.shapes) > 1:
+            text += f" and {len(link.shapes) - 1} more"
+        x, y = labels.place(way, text, 11)
+        self._drawing.label(x, y + 4, text, "shape")
 
     def _groups(
         self, groups: list[Group], by_key: dict[int, Box], right: float
@@ -138,8 +146,7 @@ class Wiring:
         for group in sorted(groups, key=lambda g: (by_key[g.key].y, by_key[g.key].x)):
             box = by_key[group.key]
             kind = "loss" if group.path == "loss" else "module"
-            lines = [group.title] + ([group.words()] if group.words() != group.title else [])
-            self._box(kind, "box", lines, box)
+            self._box(kind, "box", [group.title, *group.words()], box)
             if group.has_input and kind == "module":
                 self._drawing.write(box.middle, box.y - 32, "data", "faint", 11.5)
                 self._drawing.arrow([(box.middle, box.y - 27), (box.middle, box.y)], "flow")
@@ -259,8 +266,20 @@ class Wiring:
 
 
 def _width(group: Group) -> float:
-    words = max(width_of(group.title, 13) * 1.06, width_of(group.words(), 11.5))
-    return max(120.0, words + 28)
+    title = width_of(group.title, 13) * 1.1  # the heavier letters are wider
+    return max(120.0, 28 + max([title, *(width_of(line, 11.5) for line in group.words())]))
+
+
+def _laid_out(boxes: list[Box], arrows: list[Arrow], layout: Layout) -> tuple[float, float]:
+    """Place the boxes; returns the width and the height."""
+    if layout == "graphviz":
+        return placed(boxes, arrows, GAP)
+    if layout == "auto" and executable() is not None and not is_column(boxes, arrows):
+        try:
+            return placed(boxes, arrows, GAP)
+        except RuntimeError:  # a broken installation does not keep a picture from being drawn
+            pass
+    return layered(boxes, arrows, gap=GAP)
 
 
 def wiring(
@@ -269,6 +288,7 @@ def wiring(
     optimizer: Optimizer | None = None,
     *,
     depth: int | None = None,
+    layout: Layout = "auto",
 ) -> Wiring:
     """Draw what binds a loss, a model and an optimizer.
 
@@ -282,13 +302,17 @@ def wiring(
         model: the module whose parts are drawn; single operations if it is None.
         optimizer: what updates its parameters.
         depth: down to which level modules are opened; as far as fits on a page by default.
+        layout: what places the boxes: "graphviz" (its ``dot`` must be on the PATH), taeda's "own"
+            layered layout, or "auto", graphviz where it is installed and the boxes are not simply
+            one below the other. The drawing is the same.
 
     Returns:
         A `Wiring`: notebooks show it, ``save("wiring.svg")`` writes it.
 
     Raises:
         TypeError: an argument is not what it should be.
-        ValueError: ``depth`` is less than 1.
+        ValueError: ``depth`` is less than 1, or ``layout`` is something else.
+        RuntimeError: ``layout`` is "graphviz", which is not installed or fails.
 
     >>> model = taeda.nn.Sequential(taeda.nn.Linear(4, 8), taeda.nn.ReLU(), taeda.nn.Linear(8, 1))
     >>> taeda.wiring(model(taeda.ones(5, 4)).mean(), model)
@@ -297,4 +321,6 @@ def wiring(
     check_arguments("wiring", loss, model, optimizer)
     if depth is not None and depth < 1:
         raise ValueError(f"wiring(): depth must be at least 1, got {depth}")
-    return Wiring(Scene.of(loss, model, optimizer), depth)
+    if layout not in ("auto", "graphviz", "own"):
+        raise ValueError(f"wiring(): layout must be 'auto', 'graphviz' or 'own', got {layout!r}")
+    return Wiring(Scene.of(loss, model, optimizer), depth, layout)
