@@ -2,14 +2,11 @@
 #include "ops/copy.h"
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "autograd/backward.h"
-#include "base/thread_pool.h"
 #include "base/warn.h"
-#include "kernels/cpu/common/stream.h"
-#include "kernels/cpu/pointwise/pointwise.h"
+#include "kernels/pointwise.h"
 #include "tensor/plan.h"
 
 namespace taeda {
@@ -18,23 +15,9 @@ void copy_into(const Tensor& dst, const Tensor& src) {
   if (dst.is(src) || dst.is_meta() || src.is_meta() || dst.numel() == 0) return;
   if (dst.dtype() == src.dtype() && dst.is_contiguous() && src.is_contiguous() &&
       dst.numel() == src.numel()) {
-    auto* d = static_cast<char*>(dst.data());
-    const auto* s = static_cast<const char*>(src.data());
-    if (dst.nbytes() <= 65536) {
-      std::memmove(d, s, dst.nbytes());
-      return;
-    }
+    const auto bytes = static_cast<int64_t>(dst.nbytes());
     if (!(dst.storage() == src.storage())) {
-      const auto bytes = static_cast<int64_t>(dst.nbytes());
-      parallel_for(bytes, 1 << 18, [&](int64_t begin, int64_t end) {
-        const auto part = static_cast<size_t>(end - begin);
-        if (cpu::is_streamed(bytes)) {
-          cpu::stream_copy(d + begin, s + begin, part);
-          cpu::stream_fence();
-        } else {
-          std::memcpy(d + begin, s + begin, part);
-        }
-      });
+      kernels<PointwiseKernels>(dst.device()).copy_bytes(dst.data(), src.data(), bytes);
       return;
     }
   }
@@ -49,7 +32,7 @@ void copy_into(const Tensor& dst, const Tensor& src) {
     copy_into(from, src);
   }
   const Tensor* operands[] = {&dst, &from};
-  run_copy(Plan(dst.sizes(), operands));
+  kernels<PointwiseKernels>(dst.device()).copy(Plan(dst.sizes(), operands));
 }
 
 Tensor empty_in(const Tensor& x, DType dtype, Device device, MemoryFormat format) {
@@ -115,7 +98,7 @@ void fill_with(const Tensor& t, Scalar value) {
   check_fits(value, t.dtype());
   if (t.is_meta() || t.numel() == 0) return;
   if (t.is_contiguous() && t.nbytes() <= (1 << 20) && value.is_integral() && value.to_int() == 0) {
-    std::memset(t.data(), 0, t.nbytes());
+    kernels<PointwiseKernels>(t.device()).clear(t.data(), static_cast<int64_t>(t.nbytes()));
   } else {
     copy_into(t, Tensor(value));
   }

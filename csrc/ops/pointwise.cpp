@@ -1,7 +1,5 @@
 #include "ops/pointwise.h"
 
-#include <cstring>
-
 #include "ops/copy.h"
 #include "ops/out_memory.h"
 #include "ops/promotion.h"
@@ -27,7 +25,7 @@ struct Types {
 // The dtype to compute in for d: d itself if there is a loop, else a wider one. uint64 has no wider
 // dtype, so only functors that give the same bits for signed integers support it.
 DType computed_in(const PointwiseRow& row, DType d) {
-  if (row.loops->f[static_cast<size_t>(d)]) return d;
+  if (row.types().supported[static_cast<size_t>(d)]) return d;
   if (is_half(d) || is_float8(d)) return DType::Float32;
   if (!is_storage_only(d)) return d;
   if (d == DType::UInt64 && !(row.flags & portable::wraps)) unsupported(row, d);
@@ -37,7 +35,7 @@ DType computed_in(const PointwiseRow& row, DType d) {
 Types types_of(const PointwiseRow& row, const Operands& operands) {
   Promotion promotion;
   const auto in = operands.list();
-  for (size_t i = row.loops->bool_first ? 1 : 0; i < in.size(); ++i) {
+  for (size_t i = row.types().bool_first ? 1 : 0; i < in.size(); ++i) {
     if (operands.promotes(i)) promotion.add(*in[i]);
     if (row.no_bool && in[i]->dtype() == DType::Bool && operands.promotes(i)) fail(row.no_bool);
   }
@@ -45,8 +43,8 @@ Types types_of(const PointwiseRow& row, const Operands& operands) {
   if ((row.dtypes & kToFloat) && is_integral(common)) common = default_dtype();
   const DType compute = computed_in(row, common);
   const auto at = static_cast<size_t>(compute);
-  if (!row.loops->f[at]) unsupported(row, common);
-  const auto made = static_cast<DType>(row.loops->result[at]);
+  if (!row.types().supported[at]) unsupported(row, common);
+  const auto made = static_cast<DType>(row.types().result[at]);
   return {compute, made == compute ? common : made};
 }
 
@@ -89,37 +87,36 @@ bool loses_part(const Tensor& number, DType d) {
   return is_complex(number.dtype()) && !is_complex(d);
 }
 
+// Contiguous values in the CPU's memory.
+bool is_plain(const Tensor& t) {
+  return t.is_contiguous() && !(t.flags() & (kMeta | kWrapped)) &&
+         t.device().type == DeviceType::CPU;
+}
+
 // Fast path without a Plan: contiguous operands of equal dtype and sizes, or small ones with Python
 // numbers. Returns false if it does not apply.
 bool run_fast(const PointwiseRow& row, const Operands& operands, Call& call, Tensor* result) {
   const auto in = operands.list();
   const Tensor& a = *in[0];
   const DType d = a.dtype();
-  const Loop loop = row.loops->f[static_cast<size_t>(d)];
-  if (!loop || !a.is_contiguous() || (a.flags() & (kMeta | kWrapped)) || row.loops->bool_first)
+  if (!row.types().supported[static_cast<size_t>(d)] || !is_plain(a) || row.types().bool_first)
     return false;
-  constexpr int64_t kSmall = 64;
   const int64_t n = a.numel();
-  alignas(16) char numbers[3][kSmall * 16];
-  const void* pointers[4];
-  pointers[0] = a.data();
+  PointwiseInput inputs[4];
+  inputs[0] = {a.data(), d, false};
   for (size_t k = 1; k < in.size(); ++k) {
     const Tensor& t = *in[k];
-    if (t.is_wrapped_number() && n <= kSmall && k <= 3 && (a.dim() > 0) &&
+    if (t.is_wrapped_number() && n <= kMostRepeated && a.dim() > 0 &&
         (lifts(t, d) || (!operands.promotes(k) && !loses_part(t, d)))) {
-      const auto item = static_cast<int64_t>(taeda::itemsize(d));
-      cast_rows(static_cast<uint8_t>(d), static_cast<uint8_t>(t.dtype()), numbers[k - 1], item, 0,
-                static_cast<const char*>(t.data()), 0, 0, n, 1);
-      pointers[k] = numbers[k - 1];
-    } else if (t.dtype() == d && t.is_contiguous() && !(t.flags() & (kMeta | kWrapped)) &&
-               same(t.sizes(), a.sizes())) {
-      pointers[k] = t.data();
+      inputs[k] = {t.data(), t.dtype(), true};
+    } else if (t.dtype() == d && is_plain(t) && same(t.sizes(), a.sizes())) {
+      inputs[k] = {t.data(), d, false};
     } else {
       return false;
     }
   }
   if (n > 4096) return false;
-  const auto made = static_cast<DType>(row.loops->result[static_cast<size_t>(d)]);
+  const auto made = static_cast<DType>(row.types().result[static_cast<size_t>(d)]);
   if (call.out.defined()) {
     if (!call.out.is(a) || made != d) return false;
     for (size_t k = 1; k < in.size(); ++k) {
@@ -129,7 +126,8 @@ bool run_fast(const PointwiseRow& row, const Operands& operands, Call& call, Ten
   } else {
     *result = empty(a.sizes(), {made, Device{}});
   }
-  loop(result->data(), pointers, n);
+  PointwiseKernels::cpu.contiguous(row.functor, kValue, d, result->data(), inputs,
+                                   static_cast<int>(in.size()), n);
   return true;
 }
 
@@ -141,7 +139,7 @@ Tensor run_pointwise(const PointwiseRow& row, const Operands& operands, Call& ca
   const auto in = operands.list();
   Device device;
   check_devices(row, in, &device);
-  if (row.loops->bool_first) {
+  if (row.types().bool_first) {
     check(in[0]->dtype() == DType::Bool || in[0]->dtype() == DType::UInt8,
           "where expected condition to be a boolean tensor, but got a tensor with dtype ",
           in[0]->dtype());
@@ -178,16 +176,9 @@ Tensor run_pointwise(const PointwiseRow& row, const Operands& operands, Call& ca
   }
 
   std::array<const Tensor*, 5> all{&target};
-  std::array<uint8_t, 5> compute;
-  compute[0] = row.loops->result[static_cast<size_t>(types.compute)];
-  for (size_t k = 0; k < in.size(); ++k) {
-    all[k + 1] = in[k];
-    compute[k + 1] =
-        static_cast<uint8_t>(k == 0 && row.loops->bool_first ? DType::Bool : types.compute);
-  }
-  const Plan plan(sizes, {all.data(), in.size() + 1});
-  run_loop(plan, row.loops->f[static_cast<size_t>(types.compute)], compute.data(), row.loops->heavy,
-           row.loops);
+  for (size_t k = 0; k < in.size(); ++k) all[k + 1] = in[k];
+  kernels<PointwiseKernels>(device).run(Plan(sizes, {all.data(), in.size() + 1}), row.functor,
+                                        kValue, types.compute);
   if (given && !target.is(call.out)) copy_into(call.out, target);
   return given ? call.out : target;
 }
@@ -264,61 +255,52 @@ bool is_one_number(const Tensor& t) {
   return true;
 }
 
-// Fast path without a Plan: small contiguous tensors of equal shape that have the loop's dtypes.
-// The first may be a broadcast scalar. Returns false if it does not apply.
-bool run_same_shape(Loop loop, std::span<const Tensor* const> in, const uint8_t* as,
+// Fast path without a Plan: small contiguous tensors of equal shape, on the CPU, that have the
+// loop's dtypes. The first may be a broadcast scalar. Returns false if it does not apply.
+bool run_same_shape(const Functor& f, int part, DType compute, std::span<const Tensor* const> in,
                     Tensor* result) {
-  constexpr int64_t most = 4096, few = 64;
   const Tensor& first = *in[0];
   const int64_t n = first.numel();
-  if (n > most || (first.flags() & kMeta)) return false;
-  const bool spread = !first.is_contiguous();
-  if (spread && (n > few || !is_one_number(first))) return false;
-  const void* pointers[Plan::kMaxOperands];
-  std::array<double, few> numbers;
+  if (n > 4096 || (first.flags() & kMeta) || first.device().type != DeviceType::CPU) return false;
+  const bool repeated = !first.is_contiguous();
+  if (repeated && (n > kMostRepeated || !is_one_number(first))) return false;
+  PointwiseInput inputs[Plan::kMaxOperands];
   for (size_t k = 0; k < in.size(); ++k) {
     const Tensor& t = *in[k];
-    if (t.dtype() != static_cast<DType>(as[k])) return false;
-    const bool same_place = in[k] == in[0];
-    if (!same_place && (!t.is_contiguous() || !same(t.sizes(), first.sizes()))) return false;
-    pointers[k] = same_place && spread ? numbers.data() : t.data();
-  }
-  if (spread && first.dtype() == DType::Float64) {
-    std::fill_n(numbers.data(), n, *first.data_as<double>());
-  } else if (spread) {
-    std::fill_n(reinterpret_cast<float*>(numbers.data()), n, *first.data_as<float>());
+    const bool itself = in[k] == in[0];  // also where a derivative does not read the operand
+    if (t.dtype() != (f.types->bool_first && k == 1 ? DType::Bool : compute)) return false;
+    if (!itself && (!t.is_contiguous() || !same(t.sizes(), first.sizes()))) return false;
+    inputs[k] = {t.data(), t.dtype(), itself && repeated};
   }
   *result = empty(first.sizes(), first.options());
-  loop(result->data(), pointers, n);
+  PointwiseKernels::cpu.contiguous(f, part, compute, result->data(), inputs,
+                                   static_cast<int>(in.size()), n);
   return true;
 }
 
 }  // namespace
 
 Tensor Derivative::fused(int k, DType result) const {
-  const bool wide = g.dtype() == DType::Float64;
-  const Loop loop = row_.loops->d[k][wide ? 1 : 0];
-  const DType compute = wide ? DType::Float64 : DType::Float32;
+  const DType compute = g.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
+  const int part = kDerivative + k;
   std::array<const Tensor*, Plan::kMaxOperands> all;
-  std::array<uint8_t, Plan::kMaxOperands> as;
-  as.fill(static_cast<uint8_t>(compute));
   size_t n = 1;
   all[n++] = &g;
   for (int i = 0; i < row_.arity; ++i) {
-    const bool mask = i == 0 && row_.loops->bool_first;
-    if (mask) as[n] = static_cast<uint8_t>(DType::Bool);
     all[n++] = x[i].defined()
                    ? &x[i]
                    : &g;  // loops do not read operands that were not saved: pass anything
   }
   all[n++] = y.defined() ? &y : &g;
   const std::span<const Tensor* const> inputs(all.data() + 1, n - 1);
-  if (Tensor r; result == compute && run_same_shape(loop, inputs, as.data() + 1, &r)) return r;
+  if (Tensor r; result == compute && run_same_shape(row_.functor, part, compute, inputs, &r))
+    return r;
   const Tensor out =
       empty_strided(g.sizes(), result_strides(g.sizes(), inputs), {result, g.device()});
   if (out.is_meta()) return out;
   all[0] = &out;
-  run_loop(Plan(g.sizes(), {all.data(), n}), loop, as.data(), row_.loops->heavy_derivatives);
+  kernels<PointwiseKernels>(g.device())
+      .run(Plan(g.sizes(), {all.data(), n}), row_.functor, part, compute);
   return out;
 }
 
@@ -357,8 +339,8 @@ void register_pointwise(const OpInfo& info, const PointwiseRow& row, BackwardFn 
   if (!(info.flags & no_method)) traits.forms |= kMethod;
   if (!(info.flags & no_inplace)) traits.forms |= kInplace;
   if (!(info.flags & no_out)) traits.forms |= kOut;
-  if (!backward &&
-      row.loops->result[static_cast<size_t>(DType::Float32)] == static_cast<uint8_t>(DType::Bool)) {
+  if (!backward && row.types().result[static_cast<size_t>(DType::Float32)] ==
+                       static_cast<uint8_t>(DType::Bool)) {
     traits.non_differentiable = 1;
   }
   define(schema.c_str(), info.doc, raw_kernel(run_row, true), traits, &row);

@@ -8,18 +8,20 @@
 #include <array>
 
 #include "autograd/backward.h"
-#include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/functors.h"
+#include "kernels/pointwise.h"
 
 namespace taeda {
 
-// A functor's properties and loops, type-erased.
+// A functor and its properties, type-erased.
 struct PointwiseRow {
   const char* name;
-  const Loops* loops;
+  Functor functor;
   uint32_t dtypes, flags;
   const char* no_bool;
   int arity;
+
+  const FunctorTypes& types() const { return *functor.types; }
 };
 
 // Operands of one computation. Those added by add_cast() do not take part in type promotion.
@@ -59,11 +61,11 @@ template <class Op, class... Ops> constexpr int position(portable::List<Ops...>)
   ((found = std::is_same_v<Op, Ops> ? i : found, ++i), ...);
   return found;
 }
-// The functor's loops; see pointwise_rows.h.
-template <class Op> const Loops* loops_of();
+// See pointwise_rows.h.
+template <class Op> Functor functor_of();
 
 template <class Op> const PointwiseRow& row() {
-  static const PointwiseRow r{Op::info.schema, loops_of<Op>(),   Op::info.dtypes,
+  static const PointwiseRow r{Op::info.schema, functor_of<Op>(), Op::info.dtypes,
                               Op::info.flags,  Op::info.no_bool, portable::arity<Op>};
   return r;
 }

@@ -1,4 +1,4 @@
-// Maps each functor to its list, and so to its table of loops.
+// Maps each functor to its list and its position there.
 #pragma once
 
 #include "kernels/functors_activation.h"
@@ -11,23 +11,18 @@
 
 namespace taeda {
 
-template <class Op> const Loops* loops_of() {
+template <class Op> Functor functor_of() {
   using namespace portable;
-  constexpr int arithmetic = position<Op>(ArithmeticOps{}), rounding = position<Op>(RoundingOps{}),
-                logic = position<Op>(LogicOps{}), math = position<Op>(MathOps{}),
-                special = position<Op>(SpecialOps{}), bessel = position<Op>(BesselOps{}),
-                polynomial = position<Op>(PolynomialOps{}),
-                activation = position<Op>(ActivationOps{}), loss = position<Op>(LossOps{});
-  const LoopTable& t = loops();
-  if constexpr (arithmetic >= 0) return *t.arithmetic + arithmetic;
-  else if constexpr (rounding >= 0) return *t.rounding + rounding;
-  else if constexpr (logic >= 0) return *t.logic + logic;
-  else if constexpr (math >= 0) return *t.math + math;
-  else if constexpr (special >= 0) return *t.special + special;
-  else if constexpr (bessel >= 0) return *t.bessel + bessel;
-  else if constexpr (polynomial >= 0) return *t.polynomial + polynomial;
-  else if constexpr (activation >= 0) return *t.activation + activation;
-  else if constexpr (loss >= 0) return *t.loss + loss;
+  constexpr int positions[] = {
+      position<Op>(ArithmeticOps{}), position<Op>(RoundingOps{}),   position<Op>(LogicOps{}),
+      position<Op>(MathOps{}),       position<Op>(SpecialOps{}),    position<Op>(BesselOps{}),
+      position<Op>(PolynomialOps{}), position<Op>(ActivationOps{}), position<Op>(LossOps{})};
+  constexpr auto list = [&] {
+    size_t i = 0;
+    while (positions[i] < 0) ++i;
+    return i;
+  }();
+  return find_functor(static_cast<FunctorList>(list), positions[list]);
 }
 
 }  // namespace taeda

@@ -1,6 +1,6 @@
 // Shape ops that may copy: reshape, roll, flip, repeat, and composites of views.
 #include "base/checked.h"
-#include "kernels/cpu/pointwise/pointwise.h"
+#include "kernels/pointwise.h"
 #include "ops/shape_util.h"
 #include "tensor/plan.h"
 
@@ -140,7 +140,7 @@ Tensor flip_op(const Tensor& x, DimsRef dims) {
     first += (x.sizes()[i] - 1) * strides[i];
     strides[i] = -strides[i];
   }
-  run_copy(Plan(out, x, strides, first));
+  kernels<PointwiseKernels>(x.device()).copy(Plan(out, x, strides, first));
   return out;
 }
 void flip_backward(Backward& b) { b.set(0, op<"flip">(b.grad(), b.arg<Dims>(1))); }
@@ -193,7 +193,7 @@ Tensor repeat_op(const Tensor& x, DimsRef repeats) {
   if (x.is_meta() || out.numel() == 0) return out;
   Dims both = interleaved(repeats, x.sizes());
   const Tensor to = raw_view(out, both, contiguous_strides(both), out.offset());
-  run_copy(Plan(to, x, strides, 0));
+  kernels<PointwiseKernels>(x.device()).copy(Plan(to, x, strides, 0));
   return out;
 }
 void repeat_backward(Backward& b) {

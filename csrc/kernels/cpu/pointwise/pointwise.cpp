@@ -394,10 +394,68 @@ class LoopRunner {
   int64_t block_items_, rows_per_block_ = 1, blocks_per_row_ = 1, blocks_;
 };
 
+const Loops& loops_of(const Functor& f) { return static_cast<const Loops&>(*f.types); }
+
+Loop find_loop(const Loops& l, int part, DType compute) {
+  return part == kValue ? l.f[static_cast<size_t>(compute)]
+                        : l.d[part - kDerivative][compute == DType::Float64];
+}
+
+void run_plan(const Plan& plan, const Functor& f, int part, DType compute) {
+  if (plan.numel == 0) return;
+  const Loops& l = loops_of(f);
+  const bool value = part == kValue;
+  uint8_t dtypes[kMax];
+  std::fill_n(dtypes, plan.count, static_cast<uint8_t>(compute));
+  if (value) dtypes[0] = l.result[static_cast<size_t>(compute)];
+  if (l.bool_first) dtypes[value ? 1 : 2] = static_cast<uint8_t>(DType::Bool);
+  LoopRunner(plan, find_loop(l, part, compute), dtypes, value ? &l : nullptr,
+             value ? l.heavy : l.heavy_derivatives)
+      .run();
+}
+
+void run_contiguous(const Functor& f, int part, DType compute, void* out, const PointwiseInput* in,
+                    int count, int64_t n) {
+  alignas(16) char repeated[4][kMostRepeated * 16];
+  const void* pointers[kMax];
+  int used = 0;
+  const auto item = static_cast<int64_t>(itemsize(compute));
+  for (int k = 0; k < count; ++k) {
+    pointers[k] = in[k].data;
+    if (!in[k].repeated) continue;
+    cast_rows(static_cast<uint8_t>(compute), static_cast<uint8_t>(in[k].dtype), repeated[used],
+              item, 0, static_cast<const char*>(in[k].data), 0, 0, n, 1);
+    pointers[k] = repeated[used++];
+  }
+  find_loop(loops_of(f), part, compute)(out, pointers, n);
+}
+
+void copy_memory(void* to, const void* from, int64_t bytes) {
+  auto* d = static_cast<char*>(to);
+  const auto* s = static_cast<const char*>(from);
+  parallel_for(bytes, 1 << 18, [&](int64_t begin, int64_t end) {
+    const auto part = static_cast<size_t>(end - begin);
+    if (cpu::is_streamed(bytes)) {
+      cpu::stream_copy(d + begin, s + begin, part);
+      cpu::stream_fence();
+    } else {
+      std::memcpy(d + begin, s + begin, part);
+    }
+  });
+}
+
+void clear_memory(void* to, int64_t bytes) { std::memset(to, 0, static_cast<size_t>(bytes)); }
+
 }  // namespace
 
-void run_loop(const Plan& plan, Loop loop, const uint8_t* compute, bool heavy, const Loops* forms) {
-  if (plan.numel != 0) LoopRunner(plan, loop, compute, forms, heavy).run();
+Functor find_functor(FunctorList list, int index) {
+  const LoopTable& t = loops();
+  const LoopList lists[] = {t.arithmetic, t.rounding,   t.logic,      t.math, t.special,
+                            t.bessel,     t.polynomial, t.activation, t.loss};
+  return {list, static_cast<uint8_t>(index), *lists[static_cast<size_t>(list)] + index};
 }
+
+const PointwiseKernels PointwiseKernels::cpu = {run_plan, run_contiguous, run_copy, copy_memory,
+                                                clear_memory};
 
 }  // namespace taeda

@@ -7,10 +7,9 @@
 #include <stdint.h>
 
 #include "kernels/cpu/simd/pick.h"
+#include "kernels/pointwise.h"
 
 namespace taeda {
-
-struct Plan;
 
 // out[i] = f(in[0][i], in[1][i], ...) for n contiguous elements. `out` may be one of the inputs.
 using Loop = void (*)(void* out, const void* const* in, int64_t n);
@@ -29,13 +28,11 @@ struct ScalarForm {
 inline constexpr int kDTypes = 20, kComputed = 12, kFirstFloat = 6;
 
 // The loops of one functor.
-struct Loops {
+struct Loops : FunctorTypes {
   Loop f[kDTypes] = {};  // by the dtype that operands are computed in; null where not supported
-  uint8_t result[kDTypes] = {};  // the dtype of what f[i] writes
   Loop d[4][2] = {};  // gradient of operand k in float32 and float64; inputs: g, operands, result
   ScalarForm scalar[4] = {};  // f of float16, bfloat16, float32 and float64 operands
   Loop streamed = nullptr;    // f of one operand in float32, by non-temporal stores
-  bool bool_first = false;    // the first operand is a bool whatever the dtype (where)
   bool heavy = false, heavy_derivatives = false;  // f and d wait for arithmetic, not for memory
 };
 
@@ -71,14 +68,7 @@ inline void cast_rows(uint8_t to, uint8_t from, char* dst, int64_t d0, int64_t d
   else cast_stored(to, from, dst, d0, d1, src, s0, s1, n0, n1);
 }
 
-// Runs `loop` over the plan's operands (0 is the output). `compute` says in which dtype the loop
-// takes each of them; those that are strided, broadcast or of another dtype pass through small
-// buffers, unless `forms`, the functor's loops, have a form for them. `heavy`: the loop waits for
-// arithmetic.
-void run_loop(const Plan& plan, Loop loop, const uint8_t* compute, bool heavy,
-              const Loops* forms = nullptr);
-
-// dst = src, elementwise, with conversion: operand 0 from operand 1.
+// Operand 0 of a plan from operand 1, with conversion.
 void run_copy(const Plan& plan);
 
 }  // namespace taeda

@@ -256,6 +256,7 @@ template <class Op, class T> constexpr void add_value(Loops& l) {
     l.f[dtype_index<T>] = &VectorLoop<Op>::loop;
   else if constexpr (HasHard<Op, T>) l.f[dtype_index<T>] = &GuardedValue<Op, T>::loop;
   else l.f[dtype_index<T>] = &L::loop;
+  l.supported[dtype_index<T>] = true;
   l.result[dtype_index<T>] = dtype_index<typename L::Result>;
 }
 template <class Op, class T> constexpr void add_scalars(Loops& l) {
@@ -300,6 +301,7 @@ template <class Op, uint32_t flags> constexpr Loops make_loops() {
     if constexpr (HasHalf<Op>) {
       for (const uint8_t d : {dtype_index<simd::F16>, dtype_index<simd::BF16>}) {
         l.f[d] = &LoopOf<HalfOf<Op>>::loop;
+        l.supported[d] = true;
         l.result[d] = d;
       }
     }
