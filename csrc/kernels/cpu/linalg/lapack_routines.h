@@ -93,6 +93,8 @@ template <class T> struct Types {
   using sytrd = void(C, I, T*, I, T*, T*, T*, T*, I, int*, L);
   using sterf = void(I, T*, T*, int*);
   using stedc = void(C, I, T*, T*, T*, I, T*, I, int*, I, int*, L);
+  using laed2 = void(int*, I, I, T*, T*, I, int*, T*, T*, T*, T*, T*, int*, int*, int*, int*, int*);
+  using laed4 = void(I, I, const T*, const T*, T*, const T*, T*, int*);
 };
 
 template <class T> struct Routines;
@@ -108,7 +110,8 @@ template <class T> struct Routines;
 #define TAEDA_LAPACK_REAL(F, T, x)                                                            \
   TAEDA_LAPACK_COMMON(F, T, x)                                                                \
   F(T, x, orgqr, orgqr) F(T, x, ormqr, ormqr) F(T, x, syevd, syevd) F(T, x, hetrf, sytrf)     \
-  F(T, x, hetrs, sytrs) F(T, x, sytrd, sytrd) F(T, x, sterf, sterf) F(T, x, stedc, stedc)
+  F(T, x, hetrs, sytrs) F(T, x, sytrd, sytrd) F(T, x, sterf, sterf) F(T, x, stedc, stedc)     \
+  F(T, x, laed2, laed2) F(T, x, laed4, laed4)
 #define TAEDA_LAPACK_COMPLEX(F, T, x)                                                         \
   TAEDA_LAPACK_COMMON(F, T, x)                                                                \
   F(T, x, orgqr, ungqr) F(T, x, ormqr, unmqr) F(T, x, syevd, heevd) F(T, x, hetrf, hetrf)     \
