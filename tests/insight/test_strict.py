@@ -229,3 +229,104 @@ def test_a_mistake_can_be_pickled():
         optimizer.step()
     other = pickle.loads(pickle.dumps(caught.value))
     assert str(other) == str(caught.value) and other.findings == caught.value.findings
+
+
+# ---- steps of which only the quick checks are made ----------------------------------------------
+
+
+def in_quick_steps(model, optimizer, x, steps=12):
+    """Train until strict only makes its quick checks."""
+    for _ in range(steps):
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+
+def alone(switch, optimizer):
+    """What strict keeps, without optimizers of other tests, and waiting for nothing."""
+    session = switch._sessions[0]
+    session.watches = [w for w in session.watches if w.optimizer() is optimizer]
+    session.due = False
+    session.disarm()
+    return session
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda m, o, x: o.step(), "the gradient is the one of the last step"),
+        (lambda m, o, x: (m(x).mean().backward(), o.step()), "a sum with one that a step has used"),
+        (lambda m, o, x: (o.zero_grad(), o.step()), "no parameter has a gradient"),
+        (lambda m, o, x: (m.eval(), in_quick_steps(m, o, x, 1)), "evaluation mode"),
+        (
+            lambda m, o, x: (o.zero_grad(), (m(x) * 0).log().mean().backward(), o.step()),
+            "log gives values that are not finite",
+        ),
+        (
+            lambda m, o, x: (
+                o.zero_grad(), m(x).mean().backward(), m(x).mean().backward(), o.step()
+            ),
+            "the sum of 2 backward passes",
+        ),
+    ],
+)  # fmt: skip
+def test_what_the_quick_checks_find(wrong, message):
+    model, optimizer, x = setting()
+    with taeda.strict() as switch:
+        in_quick_steps(model, optimizer, x)
+        session = alone(switch, optimizer)
+        session.next_norm, session.patience = 2**62, 64
+        in_quick_steps(model, optimizer, x, 3)
+        assert session.patience == 61 and not session.due
+        with pytest.raises(TrainingMistake, match=message):
+            wrong(model, optimizer, x)
+
+
+def test_the_clock_is_read_again_after_some_steps():
+    model, optimizer, x = setting()
+    with taeda.strict() as switch:
+        in_quick_steps(model, optimizer, x)
+        session = alone(switch, optimizer)
+        session.next_norm, session.patience = 0, 5
+        in_quick_steps(model, optimizer, x, 5)
+        assert session.next_norm == 0
+        in_quick_steps(model, optimizer, x, 1)
+        assert session.next_norm > 0
+        # A new optimizer is seen at once.
+        session.next_norm, session.patience = 2**62, 64
+        other = taeda.optim.SGD(model.parameters(), lr=0.1)
+        assert session.patience == 0
+        in_quick_steps(model, other, x, 1)
+        with pytest.raises(TrainingMistake, match="no backward"):
+            other.step()
+
+
+class Halving(taeda.optim.Optimizer):
+    """Its step takes more than a closure."""
+
+    def __init__(self, params):
+        super().__init__(params, {})
+        self.calls = []
+
+    def step(self, factor=0.5, *, note=""):
+        self.calls.append((factor, note))
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.data.mul_(factor)
+
+
+def test_a_step_with_arguments_of_its_own():
+    model, _, x = setting()
+    optimizer = Halving(model.parameters())
+    with taeda.record(model, optimizer) as run, taeda.strict(), taeda.record(model, optimizer):
+        for _ in range(5):
+            optimizer.zero_grad()
+            model(x).mean().backward()
+            optimizer.step(0.9, note="once")
+            optimizer.zero_grad()
+            model(x).mean().backward()
+            optimizer.step()
+        with pytest.raises(TrainingMistake, match="no backward"):
+            optimizer.step()
+    assert optimizer.calls == [(0.9, "once"), (0.5, "")] * 5
+    assert len(run.losses) == 10 and all(loss is not None for loss in run.losses)

@@ -84,7 +84,7 @@ class record:
 
     def __enter__(self) -> Self:
         self._names = {id(p): name for name, p in self.model.named_parameters()}
-        self.before_backward, self._around = self._watching()
+        self.before_backward, self.backward, self._around = self._watching()
         _taps.listen(self)
         _taps.surround(self.optimizer, self._around)
         self._ends.append(perf_counter_ns())
@@ -96,7 +96,7 @@ class record:
 
     # ---- listening ------------------------------------------------------------------------------
 
-    def _watching(self) -> tuple[Callable[[Any, bool], None], _taps.Around]:
+    def _watching(self) -> tuple[Callable[..., None], Callable[..., Any], _taps.Around]:
         """What runs in each backward and each step: closures, which are quicker than methods."""
         sentinel: Any = min(leaves_of(self.optimizer), key=size_of)
         losses, add_loss, add_end = self.losses, self.losses.append, self._ends.append
@@ -117,16 +117,36 @@ class record:
                 self._look_at_units(loss)
                 self._cost += perf_counter_ns() - start
 
-        def around(step: Callable[..., Any]) -> Callable[..., Any]:
-            @functools.wraps(step)
-            def recorded(*args: Any, **kwargs: Any) -> Any:
+        def backward(run: Callable[[Any], Any], told: Callable[..., Any]) -> Callable[..., Any]:
+            def recorded_backward(
+                loss: Any,
+                gradient: Any = None,
+                retain_graph: Any = None,
+                create_graph: Any = False,
+                inputs: Any = None,
+            ) -> Any:
+                nonlocal pending
+                if full or not (
+                    pending is gradient is retain_graph is inputs is None and not create_graph
+                ):
+                    return told(loss, gradient, retain_graph, create_graph, inputs)
+                try:
+                    pending = loss.item()
+                except (RuntimeError, TypeError, ValueError):  # several numbers
+                    pending = None
+                return run(loss)
+
+            return recorded_backward
+
+        def quick(step: Callable[..., Any]) -> Callable[..., Any]:
+            def recorded(closure: Any = None) -> Any:
                 nonlocal pending, full, following
                 if full:
                     self._measure_before()
-                    result = step(*args, **kwargs)
+                    result = step() if closure is None else step(closure)
                     self._measure_after()
                 else:
-                    result = step(*args, **kwargs) if args or kwargs else step()
+                    result = step() if closure is None else step(closure)
                 now = perf_counter_ns()
                 add_end(now)
                 add_loss(pending)
@@ -140,7 +160,16 @@ class record:
 
             return recorded
 
-        return before_backward, around
+        def around(step: Callable[..., Any]) -> Callable[..., Any]:
+            @functools.wraps(step)
+            def of_any_kind(*args: Any, **kwargs: Any) -> Any:
+                return quick(functools.partial(step, *args, **kwargs))()
+
+            if _taps.takes_closure_alone(step):
+                return functools.wraps(step)(quick(step))
+            return of_any_kind
+
+        return before_backward, backward, around
 
     # ---- measuring ------------------------------------------------------------------------------
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections.abc import Callable
 from math import isfinite
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import taeda
 from taeda import _C
@@ -20,12 +19,11 @@ from ._findings import listed
 from ._graph import Graph
 from ._mistakes import _mend_for, expanded, first_in_backward, first_in_forward, wrong_input
 from ._scene import Finding
-
-if TYPE_CHECKING:
-    from taeda.optim import Optimizer
+from ._watch import Watch
 
 ALWAYS = 3  # steps at the beginning in which everything is checked
 SHARE = 400  # each of two kinds of costly checks takes one part in so many of the time
+PATIENCE = 64  # backward passes after which the clock is read again
 MOST_CALLS = 200  # of modules that are noted while waiting for a backward pass
 
 _ZERO_GRAD = "optimizer.zero_grad()  # in every step, before loss.backward()"
@@ -46,68 +44,6 @@ class TrainingMistake(RuntimeError):
         return type(self), (self.findings,)
 
 
-class Watch:
-    """What is known of one optimizer, whose ``step`` it replaces while it watches.
-
-    Attributes:
-        sentinel: one of its parameters, whose gradient is looked at in each step.
-        last: that gradient as the last step used it, and its version.
-        backwards: of how many backwards the gradient is the sum.
-        reused: a step had used it before.
-        roots: weak references to the modules that were called and have some of its parameters.
-    """
-
-    def __init__(self, optimizer: Optimizer, session: Session) -> None:
-        self.optimizer = weakref.ref(optimizer)
-        self.name = type(optimizer).__name__
-        self.last: Any = None
-        self.version = 0
-        self.backwards = 1
-        self.reused = False
-        self.roots: list[weakref.ref[Any]] = []
-        self.sentinel: Any = min(self.parameters, key=size_of)
-        self.session = session
-        _taps.surround(optimizer, self.around)
-
-    @property
-    def parameters(self) -> list[Any]:
-        """The optimizer's parameters."""
-        optimizer = self.optimizer()
-        return [] if optimizer is None else leaves_of(optimizer)
-
-    def stop(self) -> None:
-        """Give the optimizer its own ``step`` back."""
-        optimizer = self.optimizer()
-        if optimizer is not None:
-            _taps.release(optimizer, self.around)
-
-    def around(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """A ``step`` that checks first: quickly, for it runs in each step."""
-        watch, session, accumulate = self, self.session, self.session.accumulate
-
-        @functools.wraps(step)
-        def strict_step(*args: Any, **kwargs: Any) -> Any:
-            if args or kwargs:  # a closure computes the gradients later
-                return step(*args, **kwargs)
-            grad = watch.sentinel.grad
-            if grad is None or watch.reused or watch.backwards > accumulate:
-                grad = session.examine(watch)
-            elif grad is watch.last and grad._version == watch.version:
-                session.stale(watch)
-            for root in watch.roots:
-                model = root()
-                if model is not None and not model.training:
-                    session.in_eval(model)
-            if session.due:
-                session.look_at_all(watch)
-            watch.last = grad
-            if grad is not None:
-                watch.version = grad._version
-            return step()
-
-        return strict_step
-
-
 class Session:
     """What `strict` keeps while it is on."""
 
@@ -124,6 +60,7 @@ class Session:
         self.due = True  # whether the next step is to look at everything
         self.place = ""  # where values that are not finite arose
         self.next_all = self.next_norm = 0
+        self.patience = 0  # so many backward passes need only the quick checks
         self.cost = 0
         self.handles: list[Any] = []
         self.fresh: list[weakref.ref[Any]] = []  # optimizers that were made since
@@ -155,7 +92,7 @@ class Session:
 
     def arm(self) -> None:
         """Note which modules are called until the next backward pass, and check that."""
-        self.calls = self.depth = 0
+        self.calls = self.depth = self.patience = 0
         if not self.handles:
             self.handles = [
                 register_module_forward_pre_hook(self._enter),
@@ -186,14 +123,41 @@ class Session:
 
     # ---- backward -------------------------------------------------------------------------------
 
+    def backward(self, run: Callable[[Any], Any], told: Callable[..., Any]) -> Callable[..., Any]:
+        """`Tensor.backward`, which does in each step what it can do quickly."""
+        session = self
+
+        def strict_backward(
+            loss: Any,
+            gradient: Any = None,
+            retain_graph: Any = None,
+            create_graph: Any = False,
+            inputs: Any = None,
+        ) -> Any:
+            patience = session.patience
+            if patience and gradient is retain_graph is inputs is None and not create_graph:
+                session.patience = patience - 1
+                for watch in session.watches:
+                    if watch.odd or watch.sentinel.grad is not None:
+                        break
+                else:
+                    try:
+                        quiet = isfinite(loss.item())
+                    except (RuntimeError, TypeError, ValueError):  # several numbers
+                        quiet = False
+                    if quiet:
+                        return run(loss)
+            return told(loss, gradient, retain_graph, create_graph, inputs)
+
+        return strict_backward
+
     def before_backward(self, loss: Any, plain: bool) -> Callable[[], None] | None:
-        """Look at the loss and at gradients that are still there: quickly, in each step."""
+        """Look at the loss and at gradients that are still there."""
         left = None
         for watch in self.watches:
             grad = watch.sentinel.grad
             if grad is None:
-                watch.backwards = 1
-                watch.reused = False
+                watch.counted(1, False)
             else:
                 left = [] if left is None else left
                 left.append((watch, grad, grad._version, grad.is_sparse or bool(grad.any())))
@@ -208,6 +172,7 @@ class Session:
         if self.fresh or perf_counter_ns() >= self.next_norm:
             self._renew()
             self.root, self.due = loss.grad_fn, True
+        self.patience = 0 if self.kept or self.handles or self.due else PATIENCE
         if self.handles:
             return self._checked(loss, left)
         if left is not None:
@@ -230,6 +195,7 @@ class Session:
 
     def _new(self, optimizer: Any) -> None:
         self.fresh.append(weakref.ref(optimizer))
+        self.patience = 0
 
     def _renew(self) -> None:
         """Watch new optimizers, and forget those that are gone."""
@@ -246,8 +212,8 @@ class Session:
             now = watch.sentinel.grad
             if now is grad and grad._version == version:
                 continue
-            watch.reused = any_left and (watch.reused or grad is watch.last)
-            watch.backwards = watch.backwards + 1 if any_left else 1
+            reused = any_left and (watch.reused or grad is watch.last)
+            watch.counted(watch.backwards + 1 if any_left else 1, reused)
 
     def _model(self) -> Any:
         """The called module with the most parameters."""
@@ -298,10 +264,10 @@ class Session:
                 self._without_gradients(watch, who)
                 return None
             watch.sentinel = min(with_grad, key=size_of)
-            watch.backwards, watch.reused = 1, False
+            watch.counted(1, False)
         grad = watch.sentinel.grad
         if grad._version == 0:  # it was made anew by one backward pass
-            watch.backwards, watch.reused = 1, False
+            watch.counted(1, False)
         if watch.reused:
             text = "the gradients are a sum with one that a step has used already"
             self.report("accumulated", who, text, _ZERO_GRAD)

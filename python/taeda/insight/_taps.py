@@ -6,6 +6,7 @@ An optimizer's ``step`` becomes an attribute of its own, which costs much less t
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -24,6 +25,14 @@ class Listener(Protocol):
             None, or a function to call after the pass.
         """
 
+    def backward(self, run: Callable[[Any], Any], told: Callable[..., Any]) -> Callable[..., Any]:
+        """What `Tensor.backward` is while nobody else listens: one function costs less than two.
+
+        Args:
+            run: runs a pass without arguments.
+            told: `Tensor.backward` that calls `before_backward`, for what is not usual.
+        """
+
 
 _listeners: list[Listener] = []
 _of_tensors: Any = Tensor.backward
@@ -31,30 +40,17 @@ _of_lists: Any = _C._run_backward
 _method: Any = Tensor.__dict__["backward"]
 
 
-def _backward(listener: Listener | None) -> Any:
-    """What `Tensor.backward` is; the quick way is for a single listener."""
-    before = listener.before_backward if listener is not None else None
-
-    # Named arguments are passed faster than *args and **kwargs.
-    @functools.wraps(_of_tensors)
-    def backward(
-        self: Any,
-        gradient: Any = None,
-        retain_graph: Any = None,
-        create_graph: Any = False,
-        inputs: Any = None,
-    ) -> Any:
-        plain = gradient is None and retain_graph is None and not create_graph and inputs is None
-        if before is not None and plain:
-            after = before(self, True)
-            if after is None:
-                return _of_tensors(self)
-            _of_tensors(self)
-            return after()
-        given = (gradient, retain_graph, create_graph, inputs)
-        return _listened(self, lambda: _of_tensors(self, *given), plain)
-
-    return backward
+# Named arguments are passed faster than *args and **kwargs.
+def _told(
+    self: Any,
+    gradient: Any = None,
+    retain_graph: Any = None,
+    create_graph: Any = False,
+    inputs: Any = None,
+) -> Any:
+    plain = gradient is None and retain_graph is None and not create_graph and inputs is None
+    given = () if plain else (gradient, retain_graph, create_graph, inputs)
+    return _listened(self, lambda: _of_tensors(self, *given), plain)
 
 
 def _run_backward(roots: Any, *args: Any) -> Any:
@@ -85,8 +81,11 @@ def leave(listener: Listener) -> None:
 
 
 def _replace() -> None:
-    one = _listeners[0] if len(_listeners) == 1 else None
-    Tensor.backward = _backward(one) if _listeners else _method  # type: ignore[method-assign]
+    backward = _method
+    if _listeners:
+        own = _listeners[0].backward(_of_tensors, _told) if len(_listeners) == 1 else _told
+        backward = functools.wraps(_of_tensors)(own)
+    Tensor.backward = backward  # type: ignore[method-assign]
     _C._run_backward = _run_backward if _listeners else _of_lists
 
 
@@ -109,6 +108,14 @@ def release(optimizer: Any, around: Around) -> None:
     own = optimizer.__dict__
     own["_around_step"].remove((True, around))
     _rebuild(own)
+
+
+def takes_closure_alone(step: Step) -> bool:
+    """Whether ``closure`` is all that a ``step`` takes; it is then passed on faster."""
+    try:
+        return list(inspect.signature(step).parameters) == ["closure"]
+    except (TypeError, ValueError):
+        return False
 
 
 def _rebuild(own: dict[str, Any]) -> None:
