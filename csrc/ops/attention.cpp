@@ -1,9 +1,8 @@
 // Scaled dot-product attention (Vaswani et al. 2017) without materialising the matrix of scores
 // (after Dao et al. 2022: one block of queries at a time, recomputed for the gradients).
-#include "kernels/cpu/nn/attention.h"
+#include "kernels/attention.h"
 
 #include <limits>
-#include <vector>
 
 #include "autograd/backward.h"
 #include "ops/half.h"
@@ -13,36 +12,22 @@ namespace {
 
 enum Argument { kQ, kK, kV, kMask, kCausal, kScale };
 
+// Of the dimensions before the last three one, which is what kernels take.
+Tensor by_batch(const Tensor& t) {
+  return t.defined() && t.dim() > 4 ? op<"flatten">(t, int64_t(0), int64_t(-4)) : t;
+}
+
 // `t` with contiguous rows, as the kernel requires.
 Tensor rows_of(const Tensor& t, DType dtype) {
-  if (t.dtype() == dtype && t.stride(-1) == 1 && t.stride(-2) >= t.size(-1)) return t;
-  return prepared(contiguous(t), dtype);
+  if (t.dtype() == dtype && t.stride(-1) == 1 && t.stride(-2) >= t.size(-1)) return by_batch(t);
+  return by_batch(prepared(contiguous(t), dtype));
 }
 
-// Element offset of each matrix of a batch.
-std::vector<int64_t> starts_of(const Tensor& t) {
-  const size_t rank = t.sizes().size() - 2;
-  std::vector<int64_t> starts{0};
-  for (size_t d = 0; d < rank; ++d) {
-    std::vector<int64_t> next;
-    next.reserve(starts.size() * static_cast<size_t>(t.sizes()[d]));
-    for (int64_t start : starts) {
-      for (int64_t i = 0; i < t.sizes()[d]; ++i) next.push_back(start + i * t.strides()[d]);
-    }
-    starts = std::move(next);
-  }
-  return starts;
+int64_t batch_step(const Tensor& t) { return t.dim() > 3 ? t.stride(-4) : 0; }
+int64_t head_step(const Tensor& t) { return t.dim() > 2 ? t.stride(-3) : 0; }
+template <class T> AttentionMatrices<T> matrices(const Tensor& t) {
+  return {t.data_as<std::remove_const_t<T>>(), batch_step(t), head_step(t), t.stride(-2)};
 }
-
-// A tensor with the offsets of its matrices, kept alive while the kernel uses them.
-struct Batch {
-  explicit Batch(Tensor t) : tensor(std::move(t)), starts(starts_of(tensor)) {}
-  template <class T> cpu::Matrices<T> matrices() const {
-    return {tensor.data_as<std::remove_const_t<T>>(), starts.data(), tensor.stride(-2)};
-  }
-  Tensor tensor;
-  std::vector<int64_t> starts;
-};
 
 // Zeros in (batch, token, head, feature) memory order, the layout of the linear layers before and
 // after.
@@ -74,8 +59,8 @@ Dims scores_of(const Tensor& q, const Tensor& k) {
   return sizes;
 }
 
-cpu::AttentionShape shape_of(const Tensor& q, const Tensor& k, const Tensor& v, bool causal,
-                             double scale) {
+AttentionShape shape_of(const Tensor& q, const Tensor& k, const Tensor& v, bool causal,
+                        double scale) {
   const size_t rank = q.sizes().size();
   check(rank >= 2 && k.sizes().size() == rank && v.sizes().size() == rank &&
             same(q.sizes().first(rank - 2), k.sizes().first(rank - 2)) &&
@@ -87,34 +72,32 @@ cpu::AttentionShape shape_of(const Tensor& q, const Tensor& k, const Tensor& v, 
             q.is_meta() == v.is_meta(),
         "_attention(): expected q, k and v of one dtype and device, got ", q.dtype(), ", ",
         k.dtype(), " and ", v.dtype());
-  int64_t batch = 1;
-  for (size_t d = 0; d + 2 < rank; ++d) batch *= q.sizes()[d];
-  return {batch, q.size(-2), k.size(-2), q.size(-1), v.size(-1), scale, causal};
+  const int64_t batch = rank > 3 ? numel_of(q.sizes().first(rank - 3)) : 1;
+  const int64_t heads = rank > 2 ? q.size(-3) : 1;
+  return {batch, heads, q.size(-2), k.size(-2), q.size(-1), v.size(-1), scale, causal};
 }
 
-template <class T>
-cpu::AttentionMask<T> mask_of(const Tensor& mask, const std::vector<int64_t>& starts) {
+template <class T> AttentionMask<T> mask_of(const Tensor& mask) {
   if (!mask.defined()) return {};
-  return {mask.data_as<T>(), starts.data(), mask.stride(-2), mask.stride(-1)};
+  return {mask.data_as<T>(), batch_step(mask), head_step(mask), mask.stride(-2), mask.stride(-1)};
 }
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, bool causal,
                  double scale) {
-  cpu::AttentionShape s = shape_of(q, k, v, causal, scale);
+  AttentionShape s = shape_of(q, k, v, causal, scale);
   DType compute = compute_dtype(q.dtype(), "scaled_dot_product_attention");
-  Tensor numbers = added(mask, scores_of(q, k), compute);
+  Tensor numbers = by_batch(added(mask, scores_of(q, k), compute));
   Dims sizes(q.sizes());
   sizes.back() = v.size(-1);
   Tensor out = by_token(sizes, {compute, q.device()});
   if (out.numel() && s.keys && !out.is_meta()) {
-    Batch query(rows_of(q, compute)), key(rows_of(k, compute)), value(rows_of(v, compute)),
-        result(out);
-    std::vector<int64_t> starts = mask.defined() ? starts_of(numbers) : std::vector<int64_t>();
+    const Tensor query = rows_of(q, compute), key = rows_of(k, compute),
+                 value = rows_of(v, compute), result = by_batch(out);
     visit_floating(compute, "scaled_dot_product_attention", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::Attention<T>::attention(s, query.matrices<const T>(), key.matrices<const T>(),
-                                   value.matrices<const T>(), mask_of<T>(numbers, starts),
-                                   result.matrices<T>());
+      kernels<AttentionKernels<T>>(q.device())
+          .attention(s, matrices<const T>(query), matrices<const T>(key), matrices<const T>(value),
+                     mask_of<T>(numbers), matrices<T>(result));
     });
   }
   return to(out, q.dtype());
@@ -122,26 +105,26 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
 
 TensorList gradients(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v,
                      const Tensor& mask, bool causal, double scale) {
-  cpu::AttentionShape s = shape_of(q, k, v, causal, scale);
+  AttentionShape s = shape_of(q, k, v, causal, scale);
   check(grad.sizes().size() == q.sizes().size() &&
-            grad.numel() == s.batch * s.queries * s.value_size && grad.size(-1) == s.value_size &&
-            grad.dtype() == q.dtype(),
+            grad.numel() == s.batch * s.heads * s.queries * s.value_size &&
+            grad.size(-1) == s.value_size && grad.dtype() == q.dtype(),
         "_attention_backward(): expected grad of the result's shape and dtype, got ",
         to_string(grad.sizes()), " and ", grad.dtype());
   DType compute = compute_dtype(q.dtype(), "scaled_dot_product_attention");
-  Tensor numbers = added(mask, scores_of(q, k), compute);
+  Tensor numbers = by_batch(added(mask, scores_of(q, k), compute));
   Options o{compute, q.device()};
   Tensor dq = gradient_of(q, o), dk = gradient_of(k, o), dv = gradient_of(v, o);
   if (grad.numel() && s.keys && !grad.is_meta()) {
-    Batch g(rows_of(grad, compute)), query(rows_of(q, compute)), key(rows_of(k, compute)),
-        value(rows_of(v, compute)), to_q(dq), to_k(dk), to_v(dv);
-    std::vector<int64_t> starts = mask.defined() ? starts_of(numbers) : std::vector<int64_t>();
+    const Tensor g = rows_of(grad, compute), query = rows_of(q, compute), key = rows_of(k, compute),
+                 value = rows_of(v, compute), to_q = by_batch(dq), to_k = by_batch(dk),
+                 to_v = by_batch(dv);
     visit_floating(compute, "scaled_dot_product_attention", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::Attention<T>::attention_backward(s, g.matrices<const T>(), query.matrices<const T>(),
-                                            key.matrices<const T>(), value.matrices<const T>(),
-                                            mask_of<T>(numbers, starts), to_q.matrices<T>(),
-                                            to_k.matrices<T>(), to_v.matrices<T>());
+      kernels<AttentionKernels<T>>(q.device())
+          .backward(s, matrices<const T>(g), matrices<const T>(query), matrices<const T>(key),
+                    matrices<const T>(value), mask_of<T>(numbers), matrices<T>(to_q),
+                    matrices<T>(to_k), matrices<T>(to_v));
     });
   }
   return {to(dq, q.dtype()), to(dk, q.dtype()), to(dv, q.dtype())};

@@ -1,17 +1,18 @@
 // Max, average and adaptive pooling over one, two or three spatial dimensions.
-#include "kernels/cpu/nn/pool.h"
+#include "kernels/pool.h"
 
 #include "autograd/backward.h"
 #include "base/checked.h"
 #include "kernels/cpu/index/scatter.h"
 #include "ops/half.h"
+#include "ops/index_util.h"
 
 namespace taeda {
 namespace {
 
 // Input (N, C, *spatial) or (C, *spatial): the leading dimensions are flattened into planes.
-cpu::PoolShape plane_shape(const Tensor& x, DimsRef out, int64_t n) {
-  cpu::PoolShape s{};
+PoolShape plane_shape(const Tensor& x, DimsRef out, int64_t n) {
+  PoolShape s{};
   s.adaptive = true;
   s.spatial = static_cast<int>(n);
   s.planes = 1;
@@ -97,7 +98,7 @@ Dims output_sizes(const char* what, const Tensor& x, const Pool& p) {
   return out;
 }
 
-cpu::PoolShape windows(const Tensor& x, const Dims& out, const Pool& p) {
+PoolShape windows(const Tensor& x, const Dims& out, const Pool& p) {
   auto s = plane_shape(x, out, static_cast<int64_t>(out.size()));
   s.adaptive = false;
   for (size_t d = 0; d < out.size(); ++d) {
@@ -143,7 +144,7 @@ TensorList max_pool(const Tensor& self, const Dims& kernel, const Dims& stride, 
   Dims out = output_sizes(names[N - 1], self, p);
   return pick(names[N - 1], self, with_spatial(self, out), true,
               [&]<class T>(const T* x, T* y, int64_t* index) {
-                cpu::Pools<T>::max_pool(windows(self, out, p), x, y, index);
+                kernels<PoolKernels<T>>(self.device()).max_pool(windows(self, out, p), x, y, index);
               });
 }
 
@@ -159,11 +160,9 @@ void check_picked(const Tensor& index, DimsRef sizes, DimsRef values, int64_t n)
         " and ", to_string(values), " do not have the same planes");
 }
 void check_elements(const Tensor& index, int64_t in) {
-  const auto* p = index.data_as<int64_t>();
-  for (int64_t i = 0; i < index.numel(); ++i) {
-    check<IndexError>(p[i] >= 0 && p[i] < in, "max_pool_backward(): index ", p[i],
-                      " is out of range for a plane of ", in, " elements");
-  }
+  if (auto bad = find_outside(index, 0, in))
+    fail<IndexError>("max_pool_backward(): index ", *bad, " is out of range for a plane of ", in,
+                     " elements");
 }
 
 Tensor scatter_pool(const Tensor& grad, const Tensor& index, const Dims& sizes, int64_t n) {
@@ -177,8 +176,9 @@ Tensor scatter_pool(const Tensor& grad, const Tensor& index, const Dims& sizes, 
             out = plane(grad.sizes(), static_cast<size_t>(n));
     visit_floating(compute, "max_pool_backward", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      if (!cpu::Pools<T>::scatter(grad.numel() / out, in, out, g.data_as<T>(),
-                                  idx.data_as<int64_t>(), gx.data_as<T>()))
+      if (!kernels<PoolKernels<T>>(g.device())
+               .scatter(grad.numel() / out, in, out, g.data_as<T>(), idx.data_as<int64_t>(),
+                        gx.data_as<T>()))
         check_elements(idx, in);
     });
   }
@@ -237,8 +237,9 @@ Tensor avg_pool(const Tensor& self, const Dims& kernel, const Dims& stride, cons
     Tensor x = prepared(self, compute);
     visit_pooled(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::Pools<T>::avg_pool(windows(self, out, p), {count_include_pad, divisor.value_or(0)},
-                              x.data_as<T>(), y.data_as<T>());
+      kernels<PoolKernels<T>>(x.device())
+          .avg_pool(windows(self, out, p), {count_include_pad, divisor.value_or(0)}, x.data_as<T>(),
+                    y.data_as<T>());
     });
   }
   return finished(y, self.dtype());
@@ -268,9 +269,9 @@ Tensor avg_pool_gradient(const Tensor& grad, const Dims& sizes, const Dims& kern
           " is not that of an average over ", to_string(sizes));
     visit_floating(compute, "avg_pool_backward", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::Pools<T>::avg_pool_backward(windows(gx, out, p),
-                                       {count_include_pad, divisor.value_or(0)}, g.data_as<T>(),
-                                       gx.data_as<T>());
+      kernels<PoolKernels<T>>(g.device())
+          .avg_pool_backward(windows(gx, out, p), {count_include_pad, divisor.value_or(0)},
+                             g.data_as<T>(), gx.data_as<T>());
     });
   }
   return finished(gx, grad.dtype());
@@ -332,7 +333,8 @@ template <int N> Tensor adaptive_avg_pool(const Tensor& self, const Dims& out) {
     Tensor x = prepared(self, compute);
     visit_floating(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::Pools<T>::avg_pool(plane_shape(self, out, N), {}, x.data_as<T>(), y.data_as<T>());
+      kernels<PoolKernels<T>>(x.device())
+          .avg_pool(plane_shape(self, out, N), {}, x.data_as<T>(), y.data_as<T>());
     });
   }
   return finished(y, self.dtype());
@@ -347,7 +349,7 @@ Tensor adaptive_avg_gradient(const Tensor& grad, const Dims& sizes, int64_t n) {
     auto s = plane_shape(gx, grad.sizes().last(static_cast<size_t>(n)), n);
     visit_floating(compute, "adaptive_avg_pool_backward", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::Pools<T>::avg_pool_backward(s, {}, g.data_as<T>(), gx.data_as<T>());
+      kernels<PoolKernels<T>>(g.device()).avg_pool_backward(s, {}, g.data_as<T>(), gx.data_as<T>());
     });
   }
   return finished(gx, grad.dtype());
@@ -367,10 +369,11 @@ void adaptive_avg_second(Backward& b) {
 template <int N> TensorList adaptive_max_pool(const Tensor& self, const Dims& out) {
   static constexpr const char* names[] = {"adaptive_max_pool1d", "adaptive_max_pool2d",
                                           "adaptive_max_pool3d"};
-  return pick(names[N - 1], self, adaptive_sizes(names[N - 1], self, out, N), false,
-              [&]<class T>(const T* x, T* y, int64_t* index) {
-                cpu::Pools<T>::max_pool(plane_shape(self, out, N), x, y, index);
-              });
+  return pick(
+      names[N - 1], self, adaptive_sizes(names[N - 1], self, out, N), false,
+      [&]<class T>(const T* x, T* y, int64_t* index) {
+        kernels<PoolKernels<T>>(self.device()).max_pool(plane_shape(self, out, N), x, y, index);
+      });
 }
 
 // Only the one-dimensional ones are public in taeda itself.
@@ -388,7 +391,7 @@ TensorList fractional_max_pool(const Tensor& self, const Tensor& samples, const 
             samples.is_meta() == self.is_meta(),
         what, "(): samples of shape ", to_string(samples.sizes()), " do not fit an input of shape ",
         to_string(self.sizes()));
-  cpu::PoolShape s = plane_shape(self, out, static_cast<int64_t>(n));
+  PoolShape s = plane_shape(self, out, static_cast<int64_t>(n));
   for (size_t d = 0; d < n; ++d) {
     s.kernel[d] = kernel[d];
     check(s.out[d] > 0 && s.kernel[d] > 0 && s.kernel[d] <= s.in[d] &&
@@ -404,8 +407,9 @@ TensorList fractional_max_pool(const Tensor& self, const Tensor& samples, const 
   const Tensor x = prepared(self, compute), u = prepared(samples, compute);
   visit_floating(compute, what, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    check(cpu::Pools<T>::fractional_max_pool(s, x.data_as<T>(), u.data_as<T>(), y.data_as<T>(),
-                                             index.data_as<int64_t>()),
+    check(kernels<PoolKernels<T>>(x.device())
+              .fractional_max_pool(s, x.data_as<T>(), u.data_as<T>(), y.data_as<T>(),
+                                   index.data_as<int64_t>()),
           what, "(): the samples shift a window out of its plane; expected them within [0, 1]");
   });
   return {finished(y, self.dtype()), index};

@@ -1,6 +1,6 @@
 // Recurrent networks over whole sequences: nn.RNN, nn.LSTM and nn.GRU call these for each layer and
 // direction. The input's contribution to the gates is computed by a linear layer beforehand.
-#include "kernels/cpu/nn/rnn.h"
+#include "kernels/rnn.h"
 
 #include <algorithm>
 
@@ -10,31 +10,29 @@
 namespace taeda {
 namespace {
 
-using cpu::Cell;
-
 enum Argument { kX, kH0, kC0, kW, kB, kR, kSizes, kCell, kReverse };
 enum Result { kOutput, kHn, kCn, kActs, kExtra };
 
-Cell cell_of(int64_t number) {
+RnnCell cell_of(int64_t number) {
   check<ValueError>(number >= 0 && number <= 3,
                     "rnn: cell must be 0 (tanh), 1 (relu), 2 (LSTM) or 3 (GRU), got ", number);
-  return static_cast<Cell>(number);
+  return static_cast<RnnCell>(number);
 }
 
 // The offset of each step's rows in a packed batch, and the validated shapes.
 struct Layout {
   Dims sizes, offsets;
-  cpu::RnnShape shape;
+  RnnShape shape;
   int64_t rows = 0;
 
-  Layout(const Tensor& x, const Tensor& h0, const Tensor& w, const Dims& step_sizes, Cell cell,
+  Layout(const Tensor& x, const Tensor& h0, const Tensor& w, const Dims& step_sizes, RnnCell cell,
          bool reverse)
       : sizes(step_sizes),
         offsets(step_sizes.size()) {
     check(x.dim() == 2 && h0.dim() == 2 && w.dim() == 2,
           "rnn: expected x, h0 and w to have 2 dimensions, got shapes ", to_string(x.sizes()), ", ",
           to_string(h0.sizes()), " and ", to_string(w.sizes()));
-    const int64_t count = cpu::gate_count(cell);
+    const int64_t count = gate_count(cell);
     check(x.size(1) % count == 0 && w.size(0) == x.size(1) && w.size(1) == h0.size(1), "rnn: x ",
           to_string(x.sizes()), ", h0 ", to_string(h0.sizes()), " and w ", to_string(w.sizes()),
           " do not fit together with ", count, " gates");
@@ -51,9 +49,9 @@ struct Layout {
   }
 };
 
-void check_rest(const cpu::RnnShape& s, const Tensor& x, const Tensor& c0, const Tensor& b,
+void check_rest(const RnnShape& s, const Tensor& x, const Tensor& c0, const Tensor& b,
                 const Tensor& r) {
-  const bool lstm = s.cell == Cell::Lstm;
+  const bool lstm = s.cell == RnnCell::Lstm;
   check(c0.defined() == lstm, "rnn: c0 is for LSTMs, and they need it");
   if (lstm) {
     check(same(c0.sizes(), Dims{s.batch, s.hidden}), "rnn: expected c0 of shape ",
@@ -87,7 +85,7 @@ TensorList sequence(const Tensor& x, const Tensor& h0, const Tensor& c0, const T
                     const Tensor& b, const Tensor& r, const Dims& sizes, int64_t cell,
                     bool reverse) {
   Layout layout(x, h0, w, sizes, cell_of(cell), reverse);
-  const cpu::RnnShape& s = layout.shape;
+  const RnnShape& s = layout.shape;
   check_rest(s, x, c0, b, r);
   check(h0.dtype() == x.dtype() && w.dtype() == x.dtype(),
         "rnn: expected every tensor to have dtype ", x.dtype(), ", got ", h0.dtype(), " and ",
@@ -98,14 +96,15 @@ TensorList sequence(const Tensor& x, const Tensor& h0, const Tensor& c0, const T
          projection = prepared(r, compute);
   Tensor h = copied(h0, compute), c = c0.defined() ? copied(c0, compute) : empty(Dims{0}, o);
   Tensor output = empty(Dims{layout.rows, s.state}, o), acts = empty(x.sizes(), o);
-  const bool keeps = s.cell == Cell::Lstm || s.cell == Cell::Gru;
+  const bool keeps = s.cell == RnnCell::Lstm || s.cell == RnnCell::Gru;
   Tensor extra = empty(Dims{keeps ? layout.rows : 0, s.hidden}, o);
   if (output.numel() && !output.is_meta()) {
     visit_floating(compute, "rnn", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::rnn<T>(s, {weight.data_as<T>(), memory<T>(bias), memory<T>(projection)},
-                  {gates.data_as<T>(), memory<T>(h), memory<T>(c), memory<T>(output),
-                   memory<T>(acts), memory<T>(extra)});
+      kernels<RnnKernels<T>>(x.device())
+          .forward(s, {weight.data_as<T>(), memory<T>(bias), memory<T>(projection)},
+                   {gates.data_as<T>(), memory<T>(h), memory<T>(c), memory<T>(output),
+                    memory<T>(acts), memory<T>(extra)});
     });
   }
   return {finished(output, x.dtype()), finished(h, x.dtype()), finished(c, x.dtype()), acts, extra};
@@ -117,8 +116,8 @@ TensorList sequence_backward(const Tensor& grad, const Tensor& grad_h, const Ten
                              const Tensor& output, const Tensor& acts, const Tensor& extra,
                              const Dims& sizes, int64_t cell, bool reverse) {
   Layout layout(acts, h0, w, sizes, cell_of(cell), reverse);
-  const cpu::RnnShape& s = layout.shape;
-  const bool lstm = s.cell == Cell::Lstm, gru = s.cell == Cell::Gru;
+  const RnnShape& s = layout.shape;
+  const bool lstm = s.cell == RnnCell::Lstm, gru = s.cell == RnnCell::Gru;
   DType compute = acts.dtype(), dtype = w.dtype();
   check_rest(s, w, c0, Tensor(), r);
   check(compute == compute_dtype(dtype, "rnn") && acts.is_contiguous() &&
@@ -144,11 +143,11 @@ TensorList sequence_backward(const Tensor& grad, const Tensor& grad_h, const Ten
   if (output.numel() && !output.is_meta()) {
     visit_floating(compute, "rnn", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::rnn_backward<T>(
-          s, {memory<T>(weight), nullptr, memory<T>(projection)},
-          {memory<T>(h), memory<T>(c), memory<T>(out), memory<T>(acts), memory<T>(extra),
-           memory<T>(g), memory<T>(dh), memory<T>(dc), memory<T>(dx), memory<T>(dg),
-           memory<T>(before), memory<T>(dp), memory<T>(raw)});
+      kernels<RnnKernels<T>>(acts.device())
+          .backward(s, {memory<T>(weight), nullptr, memory<T>(projection)},
+                    {memory<T>(h), memory<T>(c), memory<T>(out), memory<T>(acts), memory<T>(extra),
+                     memory<T>(g), memory<T>(dh), memory<T>(dc), memory<T>(dx), memory<T>(dg),
+                     memory<T>(before), memory<T>(dp), memory<T>(raw)});
     });
   }
   Tensor dw = matmul(transpose(dg, 0, 1), before), db = sum(dg, Dims{0});
@@ -199,7 +198,7 @@ class Replay {
 
  private:
   Tensor gate(const Tensor& all, int64_t i) const {
-    const int64_t n = all.size(1) / cpu::gate_count(cell_);
+    const int64_t n = all.size(1) / gate_count(cell_);
     return narrow(all, 1, i * n, n);
   }
 
@@ -213,13 +212,13 @@ class Replay {
       s.before = narrow(h, 0, 0, n);
       Tensor g = matmul(s.before, transpose(w_, 0, 1));
       if (bias.defined()) g = g + bias;
-      if (cell_ == Cell::Gru) {
+      if (cell_ == RnnCell::Gru) {
         s.in = sigmoid(gate(part, 0) + gate(g, 0));
         s.forget = sigmoid(gate(part, 1) + gate(g, 1));
         s.from_state = gate(g, 2);
         s.fresh = tanh(gate(part, 2) + s.in * s.from_state);
         s.raw = s.fresh + s.forget * (s.before - s.fresh);
-      } else if (cell_ == Cell::Lstm) {
+      } else if (cell_ == RnnCell::Lstm) {
         Tensor all = part + g;
         s.in = sigmoid(gate(all, 0));
         s.forget = sigmoid(gate(all, 1));
@@ -230,7 +229,7 @@ class Replay {
         s.raw = s.out * tanh(s.c);
         c = with_rows(c, s.c);
       } else {
-        s.raw = cell_ == Cell::Relu ? op<"relu">(part + g) : tanh(part + g);
+        s.raw = cell_ == RnnCell::Relu ? op<"relu">(part + g) : tanh(part + g);
       }
       h = with_rows(h, r_.defined() ? matmul(s.raw, transpose(r_, 0, 1)) : s.raw);
       steps_.push_back(std::move(s));
@@ -241,20 +240,20 @@ class Replay {
   // `dc`.
   std::pair<Tensor, Tensor> through(const Step& s, const Tensor& d, Tensor& dc) const {
     auto cat = [](TensorList parts) { return op<"cat">(parts, int64_t(1)); };
-    if (cell_ == Cell::Gru) {
+    if (cell_ == RnnCell::Gru) {
       Tensor dfresh = d * (1.0 - s.forget) * (1.0 - s.fresh * s.fresh);
       Tensor dupdate = d * (s.before - s.fresh) * s.forget * (1.0 - s.forget);
       Tensor dreset = dfresh * s.from_state * s.in * (1.0 - s.in);
       return {cat({dreset, dupdate, dfresh}), cat({dreset, dupdate, dfresh * s.in})};
     }
     Tensor all;
-    if (cell_ == Cell::Lstm) {
+    if (cell_ == RnnCell::Lstm) {
       Tensor t = tanh(s.c), dcell = dc + d * s.out * (1.0 - t * t);
       all = cat({dcell * s.fresh * s.in * (1.0 - s.in),
                  dcell * s.c_before * s.forget * (1.0 - s.forget),
                  dcell * s.in * (1.0 - s.fresh * s.fresh), d * t * s.out * (1.0 - s.out)});
       dc = dcell * s.forget;
-    } else if (cell_ == Cell::Relu) {
+    } else if (cell_ == RnnCell::Relu) {
       all = where(op<"gt">(s.raw, Tensor(0)), d, zeros_like(d));
     } else {
       all = d * (1.0 - s.raw * s.raw);
@@ -264,7 +263,7 @@ class Replay {
 
   void backward() {
     Tensor grad = b_.grad(kOutput), dh = b_.grad_or_zeros(kHn), dc;
-    if (cell_ == Cell::Lstm) dc = b_.grad_or_zeros(kCn);
+    if (cell_ == RnnCell::Lstm) dc = b_.grad_or_zeros(kCn);
     TensorList dx(steps_.size());
     Tensor dw, db, dr;
     auto add = [](Tensor& total, const Tensor& more) {
@@ -285,7 +284,7 @@ class Replay {
       add(dw, matmul(transpose(of_state, 0, 1), s.before));
       add(db, sum(of_state, Dims{0}));
       Tensor back = matmul(of_state, w_);
-      if (cell_ == Cell::Gru) back = back + d * s.forget;
+      if (cell_ == RnnCell::Gru) back = back + d * s.forget;
       dh = with_rows(dh, back);
       if (dc.defined()) dc = with_rows(dc, dcell);
     }
@@ -299,7 +298,7 @@ class Replay {
   }
 
   Backward& b_;
-  Cell cell_;
+  RnnCell cell_;
   Dims sizes_, offsets_, order_;
   Tensor w_, r_;
   std::vector<Step> steps_;

@@ -94,6 +94,20 @@ def test_sizes_at_the_edge():
     assert bool(run(bad, bad, bad).isnan().all())
 
 
+def test_two_batch_dimensions():
+    q, k, v = (
+        t.detach().expand(3, *t.shape).transpose(0, 1).requires_grad_()
+        for t in inputs(2, 4, 5, 6, 3, 2)
+    )
+    mask = taeda.rand(2, 1, 1, 5, 6) > 0.3
+    actual = F.scaled_dot_product_attention(q, k, v, mask)
+    expected = formula(q, k, v, mask, False)
+    assert taeda.allclose(actual, expected)
+    ours = taeda.autograd.grad((actual * actual).sum(), (q, k, v))
+    theirs = taeda.autograd.grad((expected * expected).sum(), (q, k, v))
+    assert all(map(taeda.allclose, ours, theirs))
+
+
 def test_half_and_heads_beside_each_other():
     q, k, v = (t.detach() for t in inputs(2, 3, 9, 11, 4, 4, dtype=taeda.float32))
     whole = F.scaled_dot_product_attention(q, k, v)

@@ -1,4 +1,4 @@
-#include "kernels/cpu/nn/attention.h"
+#include "kernels/attention.h"
 
 #include <algorithm>
 #include <limits>
@@ -40,35 +40,47 @@ int64_t seen(const AttentionShape& s, const Block& b, int64_t row) {
   return s.causal ? std::min(s.keys, b.first + row + 1) : s.keys;
 }
 
+// Where matrix `at` of a batch begins.
+template <class M> auto* begin_of(const AttentionShape& s, const M& m, int64_t at) {
+  return m.data + at / s.heads * m.batch + at % s.heads * m.head;
+}
+
 // The transpose of the matrix that a run of blocks has to do with, as a product's right side.
 template <class T> class Transposed {
  public:
-  Transposed(Matrices<const T> x, int64_t rows, int64_t cols) : x_(x), rows_(rows), cols_(cols) {}
+  Transposed(const AttentionShape& s, AttentionMatrices<const T> x, int64_t rows, int64_t cols)
+      : s_(s),
+        x_(x),
+        rows_(rows),
+        cols_(cols) {}
 
   const PackedMatrix<T>& of(int64_t at) {
-    if (at != at_) panels_.emplace(cols_, rows_, MatrixRef<T>{x_[at], x_.row, Trans::Yes});
+    if (at != at_)
+      panels_.emplace(cols_, rows_, MatrixRef<T>{begin_of(s_, x_, at), x_.row, Trans::Yes});
     at_ = at;
     return *panels_;
   }
 
  private:
-  Matrices<const T> x_;
+  const AttentionShape& s_;
+  AttentionMatrices<const T> x_;
   int64_t rows_, cols_, at_ = -1;
   std::optional<PackedMatrix<T>> panels_;
 };
 
 // The attention weights of a block, rows x b.keys; a row that sees nothing gets zeros.
 template <class T>
-void weights(const AttentionShape& s, const Block& b, const Matrices<const T>& q,
-             const PackedMatrix<T>& k, const AttentionMask<T>& mask, T* w) {
-  k.multiply(b.rows, b.keys, T(s.scale), q[b.at] + b.first * q.row, q.row, T(0), w, b.keys);
+void weights(const AttentionShape& s, const Block& b, const AttentionMatrices<const T>& q,
+             const PackedMatrix<T>& k, AttentionMask<T> mask, T* w) {
+  k.multiply(b.rows, b.keys, T(s.scale), begin_of(s, q, b.at) + b.first * q.row, q.row, T(0), w,
+             b.keys);
   const auto& softmax = softmax_loops<T>();
   for (int64_t i = 0; i < b.rows; ++i) {
     T* row = w + i * b.keys;
     const int64_t count = seen(s, b, i);
     bool any = true;
     if (mask.data) {
-      const T* m = mask.data + mask.starts[b.at] + (b.first + i) * mask.row;
+      const T* m = begin_of(s, mask, b.at) + (b.first + i) * mask.row;
       any = false;
       for (int64_t j = 0; j < count; ++j) {
         row[j] += m[j * mask.column];
@@ -81,59 +93,64 @@ void weights(const AttentionShape& s, const Block& b, const Matrices<const T>& q
   }
 }
 
-}  // namespace
-
 template <class T>
-void Attention<T>::attention(const AttentionShape& s, Matrices<const T> q, Matrices<const T> k,
-                             Matrices<const T> v, const AttentionMask<T>& mask, Matrices<T> out) {
+void attention(const AttentionShape& s, AttentionMatrices<const T> q, AttentionMatrices<const T> k,
+               AttentionMatrices<const T> v, AttentionMask<T> mask, AttentionMatrices<T> out) {
   const int64_t blocks = block_count(s), most = std::min(block_rows(s), s.queries) * s.keys;
   const int64_t work = most * (s.size + s.value_size);
   // Some blocks of a matrix together, since the keys are copied for them.
   const int64_t together = std::min<int64_t>(blocks, 4);
   const int64_t grain = std::max(together, (1 << 17) / std::max<int64_t>(work, 1));
-  parallel_for(s.batch * blocks, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(s.batch * s.heads * blocks, grain, [&](int64_t begin, int64_t end) {
     Scratch<T> w(most);
-    Transposed<T> keys(k, s.keys, s.size);
+    Transposed<T> keys(s, k, s.keys, s.size);
     for (int64_t i = begin; i < end; ++i) {
       const Block b = block_of(s, i / blocks, i % blocks);
       weights(s, b, q, keys.of(b.at), mask, w.data());
-      gemm<T>(b.rows, s.value_size, b.keys, T(1), {w.data(), b.keys}, {v[b.at], v.row}, T(0),
-              out[b.at] + b.first * out.row, out.row);
+      gemm<T>(b.rows, s.value_size, b.keys, T(1), {w.data(), b.keys}, {begin_of(s, v, b.at), v.row},
+              T(0), begin_of(s, out, b.at) + b.first * out.row, out.row);
     }
   });
 }
 
 template <class T>
-void Attention<T>::attention_backward(const AttentionShape& s, Matrices<const T> g,
-                                      Matrices<const T> q, Matrices<const T> k, Matrices<const T> v,
-                                      const AttentionMask<T>& mask, Matrices<T> dq, Matrices<T> dk,
-                                      Matrices<T> dv) {
+void attention_backward(const AttentionShape& s, AttentionMatrices<const T> g,
+                        AttentionMatrices<const T> q, AttentionMatrices<const T> k,
+                        AttentionMatrices<const T> v, AttentionMask<T> mask,
+                        AttentionMatrices<T> dq, AttentionMatrices<T> dk, AttentionMatrices<T> dv) {
   const int64_t blocks = block_count(s);
   const int64_t work = s.queries * s.keys * (s.size + s.value_size);
   const int64_t grain = std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(work, 1));
   const auto& softmax = softmax_loops<T>();
   // The blocks of one matrix add to the same dk and dv, so they are worked on in their order.
-  parallel_for(s.batch, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(s.batch * s.heads, grain, [&](int64_t begin, int64_t end) {
     const int64_t most = std::min(block_rows(s), s.queries) * s.keys;
     Scratch<T> w(most), dw(most);
-    Transposed<T> keys(k, s.keys, s.size), values(v, s.keys, s.value_size);
+    Transposed<T> keys(s, k, s.keys, s.size), values(s, v, s.keys, s.value_size);
     for (int64_t i = begin * blocks; i < end * blocks; ++i) {
       const Block b = block_of(s, i / blocks, i % blocks);
-      const MatrixRef<T> grad{g[b.at] + b.first * g.row, g.row};
+      const MatrixRef<T> grad{begin_of(s, g, b.at) + b.first * g.row, g.row};
       weights(s, b, q, keys.of(b.at), mask, w.data());
       gemm<T>(b.keys, s.value_size, b.rows, T(1), {w.data(), b.keys, Trans::Yes}, grad, T(1),
-              dv[b.at], dv.row);
+              begin_of(s, dv, b.at), dv.row);
       values.of(b.at).multiply(b.rows, b.keys, T(1), grad.data, g.row, T(0), dw.data(), b.keys);
       softmax.rows_backward(b.rows, b.keys, dw.data(), w.data(), dw.data(), false);
-      gemm<T>(b.rows, s.size, b.keys, T(s.scale), {dw.data(), b.keys}, {k[b.at], k.row}, T(0),
-              dq[b.at] + b.first * dq.row, dq.row);
+      gemm<T>(b.rows, s.size, b.keys, T(s.scale), {dw.data(), b.keys},
+              {begin_of(s, k, b.at), k.row}, T(0), begin_of(s, dq, b.at) + b.first * dq.row,
+              dq.row);
       gemm<T>(b.keys, s.size, b.rows, T(s.scale), {dw.data(), b.keys, Trans::Yes},
-              {q[b.at] + b.first * q.row, q.row}, T(1), dk[b.at], dk.row);
+              {begin_of(s, q, b.at) + b.first * q.row, q.row}, T(1), begin_of(s, dk, b.at), dk.row);
     }
   });
 }
 
-template struct Attention<float>;
-template struct Attention<double>;
-
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+template <class T>
+const AttentionKernels<T> AttentionKernels<T>::cpu = {cpu::attention<T>,
+                                                      cpu::attention_backward<T>};
+template struct AttentionKernels<float>;
+template struct AttentionKernels<double>;
+}  // namespace taeda

@@ -1,4 +1,4 @@
-#include "kernels/cpu/nn/pool.h"
+#include "kernels/pool.h"
 
 #include <algorithm>
 #include <atomic>
@@ -237,7 +237,7 @@ bool fractional_spans(T sample, int64_t in, int64_t kernel, std::vector<Span>& s
 // Sums along columns first, then along the row of those sums; the gradient the other way round.
 template <class T> class Averages {
  public:
-  Averages(const Planes& p, AverageRule rule)
+  Averages(const Planes& p, PoolAverage rule)
       : p_(p),
         rule_(rule),
         alike_(p.spans[2].empty()),
@@ -315,14 +315,12 @@ template <class T> class Averages {
   }
 
   const Planes& p_;
-  const AverageRule rule_;
+  const PoolAverage rule_;
   const bool alike_;  // all windows along a row
   std::vector<T> sums_, counts_, shares_;
 };
 
-}  // namespace
-
-template <class T> void Pools<T>::max_pool(const PoolShape& s, const T* x, T* y, int64_t* index) {
+template <class T> void max_pool(const PoolShape& s, const T* x, T* y, int64_t* index) {
   const Planes p(s);
   const bool by_lines = p.spans[2].empty() && p.in_volume <= INT32_MAX && p.out[2] >= 4;
   parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
@@ -339,8 +337,7 @@ template <class T> void Pools<T>::max_pool(const PoolShape& s, const T* x, T* y,
 }
 
 template <class T>
-bool Pools<T>::fractional_max_pool(const PoolShape& s, const T* x, const T* samples, T* y,
-                                   int64_t* index) {
+bool fractional_max_pool(const PoolShape& s, const T* x, const T* samples, T* y, int64_t* index) {
   PoolShape adaptive = s;
   adaptive.adaptive = true;
   const Planes shape(adaptive);
@@ -361,8 +358,7 @@ bool Pools<T>::fractional_max_pool(const PoolShape& s, const T* x, const T* samp
 }
 
 template <class T>
-bool Pools<T>::scatter(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index,
-                       T* gx) {
+bool scatter(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index, T* gx) {
   std::atomic<bool> inside = true;
   const int64_t grain = std::max<int64_t>(1, kPoolWork / std::max<int64_t>(1, in + out));
   parallel_for(planes, grain, [&](int64_t begin, int64_t end) {
@@ -379,7 +375,7 @@ bool Pools<T>::scatter(int64_t planes, int64_t in, int64_t out, const T* gy, con
   return inside;
 }
 
-template <class T> void Pools<T>::avg_pool(const PoolShape& s, AverageRule rule, const T* x, T* y) {
+template <class T> void avg_pool(const PoolShape& s, PoolAverage rule, const T* x, T* y) {
   const Planes p(s);
   parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
     if constexpr (std::is_floating_point_v<T>) {
@@ -398,7 +394,7 @@ template <class T> void Pools<T>::avg_pool(const PoolShape& s, AverageRule rule,
 }
 
 template <class T>
-void Pools<T>::avg_pool_backward(const PoolShape& s, AverageRule rule, const T* gy, T* gx) {
+void avg_pool_backward(const PoolShape& s, PoolAverage rule, const T* gy, T* gx) {
   const Planes p(s);
   parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
     Averages<T> averages(p, rule);
@@ -407,8 +403,15 @@ void Pools<T>::avg_pool_backward(const PoolShape& s, AverageRule rule, const T* 
   });
 }
 
-template struct Pools<float>;
-template struct Pools<double>;
-template struct Pools<int64_t>;
-
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+template <class T>
+const PoolKernels<T> PoolKernels<T>::cpu = {cpu::max_pool<T>, cpu::fractional_max_pool<T>,
+                                            cpu::scatter<T>, cpu::avg_pool<T>,
+                                            cpu::avg_pool_backward<T>};
+template struct PoolKernels<float>;
+template struct PoolKernels<double>;
+template struct PoolKernels<int64_t>;
+}  // namespace taeda

@@ -1,4 +1,4 @@
-#include "kernels/cpu/nn/rnn.h"
+#include "kernels/rnn.h"
 
 #include <algorithm>
 #include <optional>
@@ -9,7 +9,6 @@
 #include "kernels/cpu/nn/simd/rnn.h"
 
 namespace taeda::cpu {
-
 namespace {
 
 template <class T> const simd::RnnLoops<T>& loops() { return typed<T>(TAEDA_PICK(rnn_kernels)); }
@@ -66,8 +65,6 @@ const T* row_before(const RnnShape& s, int64_t before, int64_t i, const T* kept,
   return initial + i * width;
 }
 
-}  // namespace
-
 template <class T> void rnn(const RnnShape& s, const RnnWeights<T>& w, const RnnForward<T>& f) {
   const int64_t n = s.hidden, p = s.state, gates = s.gates(), all = s.rows();
   const simd::RnnLoops<T>& loop = loops<T>();
@@ -85,12 +82,12 @@ template <class T> void rnn(const RnnShape& s, const RnnWeights<T>& w, const Rnn
         const T *x = f.x + at * gates, *g = products.data() + (i - begin) * gates;
         T *acts = f.acts + at * gates, *h = f.h + i * p;
         switch (s.cell) {
-          case Cell::Lstm:
+          case RnnCell::Lstm:
             loop.lstm(n, x, g, w.b, f.c + i * n, acts, w.r ? raw.data() + (i - begin) * n : h);
             std::copy_n(f.c + i * n, n, f.extra + at * n);
             break;
-          case Cell::Gru: loop.gru(n, x, g, w.b, h, acts, f.extra + at * n); break;
-          default: loop.elman(s.cell == Cell::Relu, n, x, g, w.b, acts); std::copy_n(acts, n, h);
+          case RnnCell::Gru: loop.gru(n, x, g, w.b, h, acts, f.extra + at * n); break;
+          default: loop.elman(s.cell == RnnCell::Relu, n, x, g, w.b, acts); std::copy_n(acts, n, h);
         }
       }
       if (w.r) project.multiply(rows, raw.data(), T(0), f.h + begin * p);
@@ -127,28 +124,31 @@ void rnn_backward(const RnnShape& s, const RnnWeights<T>& w, const RnnBackward<T
         const T* before = row_before(s, earlier, i, b.output, b.h0, p);
         std::copy_n(before, p, b.before + at * p);
         switch (s.cell) {
-          case Cell::Lstm: {
+          case RnnCell::Lstm: {
             const T* c = b.extra + at * n;
             loop.lstm_backward(n, acts, c, row_before(s, earlier, i, b.extra, b.c0, n), d,
                                b.dc + i * n, dx);
             if (w.r) loop.lstm_output(n, acts, c, b.raw + at * n);
             break;
           }
-          case Cell::Gru:
+          case RnnCell::Gru:
             loop.gru_backward(n, acts, b.extra + at * n, before, d, dx, b.dg + at * gates);
             break;
-          default: loop.elman_backward(s.cell == Cell::Relu, n, acts, d, dx);
+          default: loop.elman_backward(s.cell == RnnCell::Relu, n, acts, d, dx);
         }
       }
       // A GRU's state also reaches the next one directly; that part is in dh already.
-      weight.multiply(rows, b.dg + (first + begin) * gates, s.cell == Cell::Gru ? T(1) : T(0), dh);
+      weight.multiply(rows, b.dg + (first + begin) * gates, s.cell == RnnCell::Gru ? T(1) : T(0),
+                      dh);
     }
   });
 }
 
-template void rnn(const RnnShape&, const RnnWeights<float>&, const RnnForward<float>&);
-template void rnn(const RnnShape&, const RnnWeights<double>&, const RnnForward<double>&);
-template void rnn_backward(const RnnShape&, const RnnWeights<float>&, const RnnBackward<float>&);
-template void rnn_backward(const RnnShape&, const RnnWeights<double>&, const RnnBackward<double>&);
-
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+template <class T> const RnnKernels<T> RnnKernels<T>::cpu = {cpu::rnn<T>, cpu::rnn_backward<T>};
+template struct RnnKernels<float>;
+template struct RnnKernels<double>;
+}  // namespace taeda

@@ -1,12 +1,13 @@
 // Pooling over one, two or three spatial dimensions of contiguous memory, and its gradients.
 //
-// x is (planes, in...), y (planes, out...); batch and channels are both planes here. T: float or
-// double; max_pool and avg_pool also int64_t.
+// x is (planes, in...), y (planes, out...); batch and channels are both planes here.
 #pragma once
 
 #include <cstdint>
 
-namespace taeda::cpu {
+#include "kernels/kernels.h"
+
+namespace taeda {
 
 struct PoolShape {
   int64_t planes;
@@ -19,27 +20,29 @@ struct PoolShape {
 
 // What a window's sum is divided by: `divisor` if it is not 0; else the elements of the window, of
 // its padding too where `count_padding` says so.
-struct AverageRule {
+struct PoolAverage {
   bool count_padding;
   int64_t divisor;
 };
 
-template <class T> struct Pools {
+template <class T> struct PoolKernels {  // T: float, double; max_pool and avg_pool also int64_t
   // `index` receives where in its plane each maximum was found: the first one, or the last NaN.
-  static void max_pool(const PoolShape& s, const T* x, T* y, int64_t* index);
+  KernelFn<void(const PoolShape& s, const T* x, T* y, int64_t* index)> max_pool;
   // Windows of `kernel` elements that begin `(in - kernel) / (out - 1)` apart on average: `samples`
   // (planes, spatial) shift those of each plane; in two dimensions the first is for the columns.
   // False, with y unfinished, where a window would leave its plane, which none does for samples
   // within [0, 1]. Padding, stride, dilation are not read.
-  static bool fractional_max_pool(const PoolShape& s, const T* x, const T* samples, T* y,
-                                  int64_t* index);
+  KernelFn<bool(const PoolShape& s, const T* x, const T* samples, T* y, int64_t* index)>
+      fractional_max_pool;
   // gx[index] += gy, for all maxima. `in` and `out` are sizes of a whole plane. False where an
   // index lies outside of its plane; gx is then unfinished.
-  static bool scatter(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index,
-                      T* gx);
+  KernelFn<bool(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index, T* gx)>
+      scatter;
 
-  static void avg_pool(const PoolShape& s, AverageRule rule, const T* x, T* y);
-  static void avg_pool_backward(const PoolShape& s, AverageRule rule, const T* gy, T* gx);
+  KernelFn<void(const PoolShape& s, PoolAverage average, const T* x, T* y)> avg_pool;
+  KernelFn<void(const PoolShape& s, PoolAverage average, const T* gy, T* gx)> avg_pool_backward;
+
+  static const PoolKernels cpu;
 };
 
-}  // namespace taeda::cpu
+}  // namespace taeda

@@ -8,20 +8,23 @@
 
 #include <cstdint>
 
-namespace taeda::cpu {
+#include "kernels/kernels.h"
 
-enum class Cell : uint8_t { Tanh, Relu, Lstm, Gru };
+namespace taeda {
 
-constexpr int64_t gate_count(Cell cell) {
-  return cell == Cell::Lstm ? 4 : cell == Cell::Gru ? 3 : 1;
+enum class RnnCell : uint8_t { Tanh, Relu, Lstm, Gru };
+
+constexpr int64_t gate_count(RnnCell cell) {
+  return cell == RnnCell::Lstm ? 4 : cell == RnnCell::Gru ? 3 : 1;
 }
 
 struct RnnShape {
-  Cell cell;
-  bool reverse;            // read from the last step to the first
-  int64_t batch;           // rows of the state
-  int64_t hidden;          // H
-  int64_t state;           // P: the size of h, which is H unless an LSTM projects it
+  RnnCell cell;
+  bool reverse;    // read from the last step to the first
+  int64_t batch;   // rows of the state
+  int64_t hidden;  // H
+  int64_t state;   // P: the size of h, which is H unless an LSTM projects it
+  // Host memory, read before the kernel returns.
   const int64_t* sizes;    // rows of each step
   const int64_t* offsets;  // the first row of each step
   int64_t steps;
@@ -54,8 +57,11 @@ template <class T> struct RnnBackward {
   T *dh, *dc, *dx, *dg, *before, *dp, *raw;
 };
 
-template <class T> void rnn(const RnnShape& s, const RnnWeights<T>& w, const RnnForward<T>& f);
-template <class T>
-void rnn_backward(const RnnShape& s, const RnnWeights<T>& w, const RnnBackward<T>& b);
+template <class T> struct RnnKernels {  // T: float, double
+  KernelFn<void(const RnnShape& s, const RnnWeights<T>& w, const RnnForward<T>& f)> forward;
+  KernelFn<void(const RnnShape& s, const RnnWeights<T>& w, const RnnBackward<T>& b)> backward;
 
-}  // namespace taeda::cpu
+  static const RnnKernels cpu;
+};
+
+}  // namespace taeda
