@@ -1,5 +1,5 @@
 // Samples images at the points of a grid (Jaderberg et al., 2015).
-#include "kernels/cpu/nn/grid_sample.h"
+#include "kernels/grid_sample.h"
 
 #include <limits>
 
@@ -11,8 +11,8 @@ namespace taeda {
 namespace {
 
 // Of `sizes`, the input's (N, C, *in).
-cpu::Sampler sampler(DimsRef sizes, const Tensor& grid, int64_t spatial, int64_t how,
-                     int64_t outside, bool corners) {
+GridSampler sampler(DimsRef sizes, const Tensor& grid, int64_t spatial, int64_t how,
+                    int64_t outside, bool corners) {
   const auto rank = static_cast<int64_t>(sizes.size());
   check(spatial >= 2 && spatial <= 3 && rank == spatial + 2 && grid.dim() == rank &&
             grid.size(-1) == spatial,
@@ -26,16 +26,16 @@ cpu::Sampler sampler(DimsRef sizes, const Tensor& grid, int64_t spatial, int64_t
   check<ValueError>(how >= 0 && how < 3 && outside >= 0 && outside < 3,
                     "grid_sampler(): interpolation_mode and padding_mode must be 0, 1 or 2, got ",
                     how, " and ", outside);
-  check(how != static_cast<int64_t>(cpu::Sampling::Cubic) || spatial == 2,
+  check(how != static_cast<int64_t>(GridSampling::Cubic) || spatial == 2,
         "grid_sampler(): bicubic interpolation only supports 4D input");
-  cpu::Sampler s{static_cast<int>(spatial),
-                 {},
-                 sizes[0],
-                 sizes[1],
-                 1,
-                 static_cast<cpu::Sampling>(how),
-                 static_cast<cpu::Outside>(outside),
-                 corners};
+  GridSampler s{static_cast<int>(spatial),
+                {},
+                sizes[0],
+                sizes[1],
+                1,
+                static_cast<GridSampling>(how),
+                static_cast<GridOutside>(outside),
+                corners};
   int64_t elements = 1;
   for (int64_t d = 0; d < spatial; ++d) {
     const int64_t n = sizes[static_cast<size_t>(d + 2)];
@@ -74,6 +74,13 @@ Tensor channels_first(const Tensor& x, DType dtype) {
   return prepared(reordered(x, order), dtype);
 }
 
+bool prefers_planes(const GridSampler& s, DType compute, Device device) {
+  if (device.type == DeviceType::Meta) return false;
+  if (compute == DType::Float64)
+    return kernels<GridSampleKernels<double>>(device).prefers_planes(s);
+  return kernels<GridSampleKernels<float>>(device).prefers_planes(s);
+}
+
 Tensor grid_sample(const Tensor& self, const Tensor& grid, int64_t spatial, int64_t how,
                    int64_t outside, bool corners) {
   const auto s = sampler(self.sizes(), grid, spatial, how, outside, corners);
@@ -82,18 +89,16 @@ Tensor grid_sample(const Tensor& self, const Tensor& grid, int64_t spatial, int6
         "grid_sampler(): expected input and grid to have same dtype, "
         "but input has ",
         self.dtype(), " and grid has ", grid.dtype());
-  const bool near = self.is_contiguous() && s.channels > 0 &&
-                    (compute == DType::Float64 ? cpu::GridSample<double>::is_near(s)
-                                               : cpu::GridSample<float>::is_near(s));
-  if (near) {
+  if (self.is_contiguous() && s.channels > 0 && prefers_planes(s, compute, self.device())) {
     Dims sizes{s.images, s.channels};
     for (int64_t d = 1; d <= spatial; ++d) sizes.push_back(grid.size(d));
     Tensor y = empty(sizes, {compute, self.device()});
-    if (!y.numel() || y.is_meta()) return finished(y, self.dtype());
+    if (!y.numel()) return finished(y, self.dtype());
     const Tensor x = prepared(self, compute), g = prepared(grid, compute);
     visit_floating(compute, "grid_sampler", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::GridSample<T>::grid_sample_near(s, x.data_as<T>(), g.data_as<T>(), y.data_as<T>());
+      kernels<GridSampleKernels<T>>(x.device())
+          .sample_planes(s, x.data_as<T>(), g.data_as<T>(), y.data_as<T>());
     });
     return finished(y, self.dtype());
   }
@@ -104,7 +109,8 @@ Tensor grid_sample(const Tensor& self, const Tensor& grid, int64_t spatial, int6
     const Tensor x = channels_last(self, compute), g = prepared(grid, compute);
     visit_floating(compute, "grid_sampler", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::GridSample<T>::grid_sample(s, x.data_as<T>(), g.data_as<T>(), y.data_as<T>());
+      kernels<GridSampleKernels<T>>(x.device())
+          .sample(s, x.data_as<T>(), g.data_as<T>(), y.data_as<T>());
     });
   }
   return channels_first(y, self.dtype());
@@ -122,7 +128,8 @@ Tensor grid_sample_input(const Tensor& grad, const Tensor& grid, const Dims& siz
     const Tensor gy = channels_last(grad, compute), g = prepared(grid, compute);
     visit_floating(compute, "grid_sampler", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::GridSample<T>::grid_sample_input(s, gy.data_as<T>(), g.data_as<T>(), gx.data_as<T>());
+      kernels<GridSampleKernels<T>>(g.device())
+          .input_gradient(s, gy.data_as<T>(), g.data_as<T>(), gx.data_as<T>());
     });
   }
   return channels_first(gx, grad.dtype());
@@ -132,16 +139,15 @@ Tensor grid_sample_grid(const Tensor& grad, const Tensor& self, const Tensor& gr
                         int64_t how, int64_t outside, bool corners) {
   const auto s = sampler(self.sizes(), grid, spatial, how, outside, corners);
   const DType compute = compute_dtype(grad.dtype(), "grid_sampler");
-  if (!s.channels || s.how == cpu::Sampling::Nearest)
-    return raw_zeros(grid.sizes(), grid.options());
+  if (!s.channels || s.how == GridSampling::Nearest) return raw_zeros(grid.sizes(), grid.options());
   Tensor gg = empty(grid.sizes(), {compute, grad.device()});
   if (gg.numel() && !gg.is_meta()) {
     const Tensor gy = channels_last(grad, compute), x = channels_last(self, compute),
                  g = prepared(grid, compute);
     visit_floating(compute, "grid_sampler", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cpu::GridSample<T>::grid_sample_grid(s, gy.data_as<T>(), x.data_as<T>(), g.data_as<T>(),
-                                           gg.data_as<T>());
+      kernels<GridSampleKernels<T>>(g.device())
+          .grid_gradient(s, gy.data_as<T>(), x.data_as<T>(), g.data_as<T>(), gg.data_as<T>());
     });
   }
   return finished(gg, grid.dtype());
@@ -185,8 +191,8 @@ class Replay {
 
   // Applies the padding mode to the coordinate `at`; `speed` is its derivative by the grid.
   void bring_inside(int64_t n, Tensor& at, Tensor& speed) const {
-    if (s_.outside == cpu::Outside::Zeros) return;
-    if (s_.outside == cpu::Outside::Reflection) {
+    if (s_.outside == GridOutside::Zeros) return;
+    if (s_.outside == GridOutside::Reflection) {
       const double low = s_.corners ? 0 : -0.5, span = static_cast<double>(s_.corners ? n - 1 : n);
       if (span == 0) {
         at = at * 0.0;
@@ -220,12 +226,12 @@ class Replay {
     const double count = static_cast<double>(n), pace = s_.corners ? (count - 1) / 2 : count / 2;
     Tensor at = (g + 1.0) * pace, speed = constant(g, pace);
     if (!s_.corners) at = at + -0.5;
-    if (s_.how != cpu::Sampling::Cubic) bring_inside(n, at, speed);
+    if (s_.how != GridSampling::Cubic) bring_inside(n, at, speed);
     const Tensor fixed = op<"detach">(at);
-    if (s_.how == cpu::Sampling::Nearest)
+    if (s_.how == GridSampling::Nearest)
       return {tap(n, op<"round">(fixed), ones_like(at), zeros_like(at))};
     const Tensor low = op<"floor">(fixed);
-    if (s_.how == cpu::Sampling::Linear)
+    if (s_.how == GridSampling::Linear)
       return {tap(n, low, (low + 1.0) - at, -speed), tap(n, low + 1.0, at - low, speed)};
     std::vector<Tap> taps;
     for (int o = -1; o <= 2; ++o) {
@@ -288,7 +294,7 @@ class Replay {
 
   Backward& b_;
   Tensor x_, grid_;
-  cpu::Sampler s_;
+  GridSampler s_;
   std::vector<std::vector<Tap>> axes_;
   Tensor gx_;
   std::vector<Tensor> grid_grads_;

@@ -1,5 +1,5 @@
 // Resizing by interpolation, for nn.functional.interpolate.
-#include "kernels/cpu/nn/resample.h"
+#include "kernels/resample.h"
 
 #include <algorithm>
 #include <limits>
@@ -11,36 +11,34 @@
 namespace taeda {
 namespace {
 
-struct Resizing {
-  Dims in, out;  // of the spatial dimensions
-  std::vector<double> step;
-  cpu::Resampling how;
-  bool corners;
-};
-
-Resizing resizing(const Dims& in, const Dims& out, const std::vector<double>& step, int64_t how,
-                  bool corners) {
-  check(!out.empty() && in.size() == out.size() && step.size() == out.size(),
-        "interpolate(): expected a size and a step for each spatial dimension, got ",
+ResampleShape resizing(const Dims& in, const Dims& out, const std::vector<double>& step,
+                       int64_t how, bool corners) {
+  check(!out.empty() && out.size() <= 3 && in.size() == out.size() && step.size() == out.size(),
+        "interpolate(): expected a size and a step for each of 1 to 3 spatial dimensions, got ",
         to_string(out), " for ", to_string(in));
-  check<ValueError>(how >= 0 && how <= static_cast<int64_t>(cpu::Resampling::CubicSmooth),
+  check<ValueError>(how >= 0 && how <= static_cast<int64_t>(Resampling::CubicSmooth),
                     "interpolate(): there is no mode ", how);
+  ResampleShape s{1,  1,  static_cast<int>(out.size()), {},
+                  {}, {}, static_cast<Resampling>(how), corners};
   for (size_t d = 0; d < out.size(); ++d) {
     check(in[d] > 0 && out[d] > 0 && std::max(in[d], out[d]) <= std::numeric_limits<int32_t>::max(),
           "interpolate(): input and output sizes must be from 1 to 2147483647, got ", to_string(in),
           " to become ", to_string(out));
     check<ValueError>(step[d] >= 0 && step[d] <= std::numeric_limits<int32_t>::max(),
                       "interpolate(): neighbours cannot be ", step[d], " apart in the input");
+    s.in[d] = in[d];
+    s.out[d] = out[d];
+    s.step[d] = step[d];
   }
-  return {in, out, step, static_cast<cpu::Resampling>(how), corners};
+  return s;
 }
 
 // Resizes, or applies the transposed map (the gradient) from the output's sizes to the input's.
-Tensor run(const Tensor& self, const Resizing& r, bool transposed) {
-  const bool nearest = r.how == cpu::Resampling::Nearest || r.how == cpu::Resampling::NearestExact;
+Tensor run(const Tensor& self, ResampleShape r, bool transposed) {
+  const bool nearest = r.how == Resampling::Nearest || r.how == Resampling::NearestExact;
   const bool bytes = self.dtype() == DType::UInt8 && nearest && !transposed;
   const DType compute = bytes ? DType::Float32 : compute_dtype(self.dtype(), "interpolate");
-  const Dims& to = transposed ? r.in : r.out;
+  const DimsRef to(transposed ? r.in : r.out, static_cast<size_t>(r.spatial));
   const size_t lead = self.sizes().size() - to.size();
   Dims sizes(self.sizes().first(lead));
   for (int64_t n : to) sizes.push_back(n);
@@ -57,18 +55,12 @@ Tensor run(const Tensor& self, const Resizing& r, bool transposed) {
       x = empty_in(self, compute, self.device(), MemoryFormat::Preserve);
       copy_into(x, self);
     }
-    int64_t outer = 1;
-    const size_t planes = channels_last ? 1 : lead;
-    for (size_t d = 0; d < planes; ++d) outer *= sizes[d];
+    r.outer = numel_of(DimsRef(sizes).first(channels_last ? 1 : lead));
+    if (channels_last) r.inner = sizes[1];
     visit_floating(compute, "interpolate", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      std::vector<cpu::Taps<T>> dims;
-      for (size_t d = 0; d < to.size(); ++d) {
-        dims.push_back(cpu::Taps<T>::make(r.how, r.in[d], r.out[d], r.step[d], r.corners));
-        if (transposed) dims.back() = dims.back().transposed();
-      }
-      cpu::Taps<T>::resample(outer, dims, channels_last ? sizes[1] : 1, x.data_as<T>(),
-                             y.data_as<T>());
+      const auto& f = kernels<ResampleKernels<T>>(x.device());
+      (transposed ? f.backward : f.resample)(r, x.data_as<T>(), y.data_as<T>());
     });
   }
   if (y.dtype() == self.dtype()) return y;

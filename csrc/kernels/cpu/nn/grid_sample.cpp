@@ -1,11 +1,11 @@
-#include "kernels/cpu/nn/grid_sample.h"
+#include "kernels/grid_sample.h"
 
 #include <algorithm>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
-#include "kernels/cpu/nn/resample.h"
 #include "kernels/cpu/nn/simd/grid_sample.h"
+#include "kernels/cpu/nn/taps.h"
 #include "kernels/cpu/pointwise/simd/transpose.h"
 
 namespace taeda::cpu {
@@ -15,8 +15,9 @@ template <class T> const simd::GridLoops<T>& grid_loops() {
   return typed<T>(TAEDA_PICK(grid_kernels));
 }
 
-template <class T> Taps<T> taps_of(const Sampler& s, const T* grid, std::vector<T>* derivatives) {
-  const int64_t each = s.how == Sampling::Nearest ? 1 : s.how == Sampling::Linear ? 2 : 4;
+template <class T>
+Taps<T> taps_of(const GridSampler& s, const T* grid, std::vector<T>* derivatives) {
+  const int64_t each = s.how == GridSampling::Nearest ? 1 : s.how == GridSampling::Linear ? 2 : 4;
   const auto most =
       static_cast<size_t>(s.points * (s.spatial == 2 ? each * each : each * each * each));
   Taps<T> taps;
@@ -35,7 +36,7 @@ template <class T> Taps<T> taps_of(const Sampler& s, const T* grid, std::vector<
 }
 
 // f(image), for several at once where there are enough of them; else what f does is cut up.
-template <class F> void each_image(const Sampler& s, F&& f) {
+template <class F> void each_image(const GridSampler& s, F&& f) {
   auto run = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) f(i);
   };
@@ -43,28 +44,25 @@ template <class F> void each_image(const Sampler& s, F&& f) {
   else parallel_for(s.images, std::max<int64_t>(1, 2048 / std::max<int64_t>(s.points, 1)), run);
 }
 
-int64_t image_size(const Sampler& s) {
+int64_t image_size(const GridSampler& s) {
   int64_t n = s.channels;
   for (int d = 0; d < s.spatial; ++d) n *= s.in[d];
   return n;
 }
 
-}  // namespace
-
-template <class T>
-void GridSample<T>::grid_sample(const Sampler& s, const T* x, const T* grid, T* y) {
+template <class T> void sample(const GridSampler& s, const T* x, const T* grid, T* y) {
   each_image(s, [&](int64_t i) {
     const Taps<T> taps = taps_of<T>(s, grid + i * s.points * s.spatial, nullptr);
     taps.apply(1, s.channels, x + i * image_size(s), y + i * s.points * s.channels);
   });
 }
 
-template <class T> bool GridSample<T>::is_near(const Sampler& s) {
+// Of images that a cache of a core's own holds.
+template <class T> bool prefers_planes(const GridSampler& s) {
   return (image_size(s) + s.channels) * static_cast<int64_t>(sizeof(T)) <= (1 << 18);
 }
 
-template <class T>
-void GridSample<T>::grid_sample_near(const Sampler& s, const T* x, const T* grid, T* y) {
+template <class T> void sample_planes(const GridSampler& s, const T* x, const T* grid, T* y) {
   constexpr int64_t part = 256, item = sizeof(T), piece = 16 / item;  // points; channels
   const int64_t parts = (s.points + part - 1) / part, size = image_size(s);
   const int64_t elements = size / s.channels;
@@ -76,7 +74,7 @@ void GridSample<T>::grid_sample_near(const Sampler& s, const T* x, const T* grid
   const int64_t work = std::min(part, s.points) * (s.channels + 16);
   const int64_t grain = std::max<int64_t>(16384 / work, std::min(parts, 1 + elements / part));
   parallel_for(s.images * parts, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
-    const bool direct = s.how == Sampling::Nearest;
+    const bool direct = s.how == GridSampling::Nearest;
     const Scratch<T> rows(direct ? 0 : volume), sums(direct ? 0 : part * width);
     for (int64_t t = begin; t < end; ++t) {
       const int64_t i = t / parts, first = t % parts * part,
@@ -100,8 +98,7 @@ void GridSample<T>::grid_sample_near(const Sampler& s, const T* x, const T* grid
   });
 }
 
-template <class T>
-void GridSample<T>::grid_sample_input(const Sampler& s, const T* gy, const T* grid, T* gx) {
+template <class T> void input_gradient(const GridSampler& s, const T* gy, const T* grid, T* gx) {
   each_image(s, [&](int64_t i) {
     const Taps<T> taps = taps_of<T>(s, grid + i * s.points * s.spatial, nullptr).transposed();
     taps.apply(1, s.channels, gy + i * s.points * s.channels, gx + i * image_size(s));
@@ -109,8 +106,7 @@ void GridSample<T>::grid_sample_input(const Sampler& s, const T* gy, const T* gr
 }
 
 template <class T>
-void GridSample<T>::grid_sample_grid(const Sampler& s, const T* gy, const T* x, const T* grid,
-                                     T* ggrid) {
+void grid_gradient(const GridSampler& s, const T* gy, const T* x, const T* grid, T* ggrid) {
   each_image(s, [&](int64_t i) {
     std::vector<T> derivatives;
     const Taps<T> taps = taps_of(s, grid + i * s.points * s.spatial, &derivatives);
@@ -131,7 +127,14 @@ void GridSample<T>::grid_sample_grid(const Sampler& s, const T* gy, const T* x, 
   });
 }
 
-template struct GridSample<float>;
-template struct GridSample<double>;
-
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+template <class T>
+const GridSampleKernels<T> GridSampleKernels<T>::cpu = {
+    cpu::sample<T>, cpu::prefers_planes<T>, cpu::sample_planes<T>, cpu::input_gradient<T>,
+    cpu::grid_gradient<T>};
+template struct GridSampleKernels<float>;
+template struct GridSampleKernels<double>;
+}  // namespace taeda

@@ -1,4 +1,4 @@
-#include "kernels/cpu/nn/resample.h"
+#include "kernels/resample.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,6 +6,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
 #include "kernels/cpu/nn/simd/resample.h"
+#include "kernels/cpu/nn/taps.h"
 
 namespace taeda::cpu {
 namespace {
@@ -71,38 +72,36 @@ template <class T> void Taps<T>::arrange() {
   }
 }
 
-template <class T>
-Taps<T> Taps<T>::make(Resampling how, int64_t in, int64_t out, double step, bool corners) {
+template <class T> Taps<T> Taps<T>::make(const ResampleShape& s, int d) {
   Taps<T> taps;
-  taps.in = in;
-  taps.out = out;
-  const T apart = static_cast<T>(step);
+  const int64_t in = taps.in = s.in[d], out = taps.out = s.out[d];
+  const T apart = static_cast<T>(s.step[d]);
   for (int64_t i = 0; i < out; ++i) {
     taps.first.push_back(std::ssize(taps.index));
     const T at = static_cast<T>(i), middle = (at + T(0.5)) * apart;
-    switch (how) {
+    switch (s.how) {
       case Resampling::Nearest:
       case Resampling::NearestExact: {
-        const T input = std::floor(how == Resampling::Nearest ? at * apart : middle);
+        const T input = std::floor(s.how == Resampling::Nearest ? at * apart : middle);
         taps.add(static_cast<int64_t>(std::min(input, static_cast<T>(in - 1))), 1);
         break;
       }
       case Resampling::Linear: {
-        const T from = corners ? at * apart : std::max(middle - T(0.5), T(0));
+        const T from = s.corners ? at * apart : std::max(middle - T(0.5), T(0));
         const T low = std::min(std::floor(from), static_cast<T>(in - 1)), share = from - low;
         taps.add(static_cast<int64_t>(low), 1 - share);
         taps.add(static_cast<int64_t>(low) + 1, share);
         break;
       }
       case Resampling::Cubic: {
-        const T from = corners ? at * apart : middle - T(0.5), low = std::floor(from);
+        const T from = s.corners ? at * apart : middle - T(0.5), low = std::floor(from);
         for (int o = -1; o <= 2; ++o) {
           const T distance = std::abs(from - (low + static_cast<T>(o)));
           taps.add(static_cast<int64_t>(low) + o, cubic_weight(distance, T(-0.75)));
         }
         break;
       }
-      default: taps.add_smooth(how == Resampling::CubicSmooth, middle, std::max(apart, T(1)));
+      default: taps.add_smooth(s.how == Resampling::CubicSmooth, middle, std::max(apart, T(1)));
     }
   }
   taps.first.push_back(std::ssize(taps.index));
@@ -151,9 +150,14 @@ void Taps<T>::multiply(int64_t after, const T* x, const T* g, T* products) const
   });
 }
 
+template struct Taps<float>;
+template struct Taps<double>;
+
+namespace {
+
+// One dimension after the other.
 template <class T>
-void Taps<T>::resample(int64_t outer, const std::vector<Taps>& dims, int64_t inner, const T* x,
-                       T* y) {
+void apply_all(int64_t outer, const std::vector<Taps<T>>& dims, int64_t inner, const T* x, T* y) {
   if (dims.size() == 1) return dims[0].apply(outer, inner, x, y);  // all planes at once
   // Dimensions that shrink come first, and those that grow begin with the innermost: so most sums
   // are made of whole rows.
@@ -197,7 +201,24 @@ void Taps<T>::resample(int64_t outer, const std::vector<Taps>& dims, int64_t inn
   else parallel_for(outer, std::max<int64_t>(1, kGrain / std::max<int64_t>(largest, 1)), planes);
 }
 
-template struct Taps<float>;
-template struct Taps<double>;
+template <class T> void resample(const ResampleShape& s, const T* x, T* y) {
+  std::vector<Taps<T>> dims;
+  for (int d = 0; d < s.spatial; ++d) dims.push_back(Taps<T>::make(s, d));
+  apply_all(s.outer, dims, s.inner, x, y);
+}
 
+template <class T> void resample_backward(const ResampleShape& s, const T* gy, T* gx) {
+  std::vector<Taps<T>> dims;
+  for (int d = 0; d < s.spatial; ++d) dims.push_back(Taps<T>::make(s, d).transposed());
+  apply_all(s.outer, dims, s.inner, gy, gx);
+}
+
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+template <class T>
+const ResampleKernels<T> ResampleKernels<T>::cpu = {cpu::resample<T>, cpu::resample_backward<T>};
+template struct ResampleKernels<float>;
+template struct ResampleKernels<double>;
+}  // namespace taeda

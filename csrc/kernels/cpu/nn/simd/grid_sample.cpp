@@ -5,11 +5,11 @@
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
-template <Sampling How>
-constexpr int kEach = How == Sampling::Nearest  ? 1
-                      : How == Sampling::Linear ? 2
-                                                : 4;
-template <Sampling How, int Spatial>
+template <GridSampling How>
+constexpr int kEach = How == GridSampling::Nearest  ? 1
+                      : How == GridSampling::Linear ? 2
+                                                    : 4;
+template <GridSampling How, int Spatial>
 constexpr int kTaps = (Spatial == 3 ? kEach<How> : 1) * kEach<How> * kEach<How>;
 
 // As many points at once as make whole registers of what they read.
@@ -43,10 +43,10 @@ struct Side {
 };
 
 // Positions that lie outside brought inside; `speed` is how fast they move with the coordinate.
-template <class T, Outside How> FN Vec<T> bring_inside(Vec<T> at, Vec<T>& speed, Side side) {
+template <class T, GridOutside How> FN Vec<T> bring_inside(Vec<T> at, Vec<T>& speed, Side side) {
   using V = Vec<T>;
-  if constexpr (How == Outside::Zeros) return at;
-  if constexpr (How == Outside::Reflection) {
+  if constexpr (How == GridOutside::Zeros) return at;
+  if constexpr (How == GridOutside::Reflection) {
     const T low = side.corners ? T(0) : T(-0.5);
     const T span = static_cast<T>(side.corners ? side.size - 1 : side.size);
     if (span == 0) return speed = V{};
@@ -75,7 +75,7 @@ template <class V> FN V cubic_derivative(V d, bool inner) {
 }
 
 // One step of the index is `apart` elements.
-template <bool Derivatives, class T, Sampling How, Outside Beyond>
+template <bool Derivatives, class T, GridSampling How, GridOutside Beyond>
 FN void axis_of(Side side, int64_t apart, const T* coordinate, Axis<T>& axis) {
   using V = Vec<T>;
   const T count = static_cast<T>(side.size), last = count - 1;
@@ -84,15 +84,15 @@ FN void axis_of(Side side, int64_t apart, const T* coordinate, Axis<T>& axis) {
     const V c = load(coordinate + p);
     V at = side.corners ? (c + 1) / 2 * last : ((c + 1) * count - 1) / 2;
     V speed = V{} + (side.corners ? last : count) / 2;
-    if constexpr (How != Sampling::Cubic) at = bring_inside<T, Beyond>(at, speed, side);
-    const V low = How == Sampling::Nearest ? round_of<T>(at) : floor_of<T>(at);
+    if constexpr (How != GridSampling::Cubic) at = bring_inside<T, Beyond>(at, speed, side);
+    const V low = How == GridSampling::Nearest ? round_of<T>(at) : floor_of<T>(at);
     for (int o = 0; o < kEach<How>; ++o) {
       V position = low, weight = V{} + 1, derivative{};
-      if constexpr (How == Sampling::Linear) {
+      if constexpr (How == GridSampling::Linear) {
         position += static_cast<T>(o);
         weight = o == 0 ? low + 1 - at : at - low;
         derivative = o == 0 ? -speed : speed;
-      } else if constexpr (How == Sampling::Cubic) {
+      } else if constexpr (How == GridSampling::Cubic) {
         position += static_cast<T>(o - 1);
         const bool inner = o == 1 || o == 2;
         const V d = o < 2 ? at - position : position - at;
@@ -111,28 +111,29 @@ FN void axis_of(Side side, int64_t apart, const T* coordinate, Axis<T>& axis) {
   }
 }
 
-template <bool Derivatives, class T, Sampling How>
-void axis_of(const Sampler& s, int64_t size, int64_t apart, const T* coordinate, Axis<T>& axis) {
+template <bool Derivatives, class T, GridSampling How>
+void axis_of(const GridSampler& s, int64_t size, int64_t apart, const T* coordinate,
+             Axis<T>& axis) {
   const Side side{size, s.corners};
   switch (s.outside) {
-    case Outside::Zeros:
-      return axis_of<Derivatives, T, How, Outside::Zeros>(side, apart, coordinate, axis);
-    case Outside::Border:
-      return axis_of<Derivatives, T, How, Outside::Border>(side, apart, coordinate, axis);
-    case Outside::Reflection:
-      return axis_of<Derivatives, T, How, Outside::Reflection>(side, apart, coordinate, axis);
+    case GridOutside::Zeros:
+      return axis_of<Derivatives, T, How, GridOutside::Zeros>(side, apart, coordinate, axis);
+    case GridOutside::Border:
+      return axis_of<Derivatives, T, How, GridOutside::Border>(side, apart, coordinate, axis);
+    case GridOutside::Reflection:
+      return axis_of<Derivatives, T, How, GridOutside::Reflection>(side, apart, coordinate, axis);
   }
 }
 
 // What `many` points read: tap t of point p is at [t][p].
-template <class T, Sampling How, int Spatial, bool Derivatives = false> struct Block {
+template <class T, GridSampling How, int Spatial, bool Derivatives = false> struct Block {
   static constexpr int kEach = TAEDA_ISA::kEach<How>;
   Axis<T> axes[Spatial];  // the slowest dimension first
   int32_t index[kTaps<How, Spatial>][kPoints];
   T weight[kTaps<How, Spatial>][kPoints];
 
   // What lies outside has no weight, and is at `nothing`.
-  void read(const Sampler& s, const T* grid, int many, int64_t width, int32_t nothing) {
+  void read(const GridSampler& s, const T* grid, int many, int64_t width, int32_t nothing) {
     using V = Vec<T>;
     using Mask = decltype(V{} < V{});
     T coordinate[Spatial][kPoints] = {};
@@ -181,20 +182,20 @@ template <class F> FN void each_block(int64_t begin, int64_t end, F&& f) {
 }
 
 // f.template operator()<How, Spatial>()
-template <class F> FN auto visit(const Sampler& s, F&& f) {
-  if (s.how == Sampling::Cubic) return f.template operator()<Sampling::Cubic, 2>();
-  if (s.how == Sampling::Nearest) {
-    return s.spatial == 2 ? f.template operator()<Sampling::Nearest, 2>()
-                          : f.template operator()<Sampling::Nearest, 3>();
+template <class F> FN auto visit(const GridSampler& s, F&& f) {
+  if (s.how == GridSampling::Cubic) return f.template operator()<GridSampling::Cubic, 2>();
+  if (s.how == GridSampling::Nearest) {
+    return s.spatial == 2 ? f.template operator()<GridSampling::Nearest, 2>()
+                          : f.template operator()<GridSampling::Nearest, 3>();
   }
-  return s.spatial == 2 ? f.template operator()<Sampling::Linear, 2>()
-                        : f.template operator()<Sampling::Linear, 3>();
+  return s.spatial == 2 ? f.template operator()<GridSampling::Linear, 2>()
+                        : f.template operator()<GridSampling::Linear, 3>();
 }
 
 // taps_by and rows_by take arguments by value: captures of a lambda are loaded for each point.
 
-template <class T, Sampling How, int Spatial>
-int64_t taps_by(const Sampler& s, const T* grid, int64_t* first, int32_t* index, T* weight,
+template <class T, GridSampling How, int Spatial>
+int64_t taps_by(const GridSampler& s, const T* grid, int64_t* first, int32_t* index, T* weight,
                 T* derivatives) {
   Block<T, How, Spatial, true> block;
   int64_t n = 0;
@@ -216,9 +217,9 @@ int64_t taps_by(const Sampler& s, const T* grid, int64_t* first, int32_t* index,
   return n;
 }
 template <class T>
-int64_t taps(const Sampler& s, const T* grid, int64_t* first, int32_t* index, T* weight,
+int64_t taps(const GridSampler& s, const T* grid, int64_t* first, int32_t* index, T* weight,
              T* derivatives) {
-  return visit(s, [&]<Sampling How, int Spatial>() {
+  return visit(s, [&]<GridSampling How, int Spatial>() {
     return taps_by<T, How, Spatial>(s, grid, first, index, weight, derivatives);
   });
 }
@@ -234,9 +235,9 @@ FN void sum_channels(const T* x, const int32_t (*index)[kPoints], const T (*weig
 
 // Its arguments are its own: through the reference of a lambda, each would be loaded for each
 // point.
-template <class T, Sampling How, int Spatial>
-void rows_by(const Sampler& s, const T* x, int64_t width, const T* grid, int64_t begin, int64_t end,
-             T* y) {
+template <class T, GridSampling How, int Spatial>
+void rows_by(const GridSampler& s, const T* x, int64_t width, const T* grid, int64_t begin,
+             int64_t end, T* y) {
   constexpr int taps = kTaps<How, Spatial>;
   constexpr int64_t small = 16 / sizeof(T), large = kLanes<T>;
   int64_t elements = width;
@@ -254,19 +255,19 @@ void rows_by(const Sampler& s, const T* x, int64_t width, const T* grid, int64_t
   });
 }
 template <class T>
-void rows(const Sampler& s, const T* x, int64_t width, const T* grid, int64_t begin, int64_t end,
-          T* y) {
-  visit(s, [&]<Sampling How, int Spatial>() {
+void rows(const GridSampler& s, const T* x, int64_t width, const T* grid, int64_t begin,
+          int64_t end, T* y) {
+  visit(s, [&]<GridSampling How, int Spatial>() {
     rows_by<T, How, Spatial>(s, x, width, grid, begin, end, y);
   });
 }
 
 template <class T>
-void nearest(const Sampler& s, const T* x, const T* grid, int64_t begin, int64_t end, T* y) {
+void nearest(const GridSampler& s, const T* x, const T* grid, int64_t begin, int64_t end, T* y) {
   int64_t volume = 1;
   for (int d = 0; d < s.spatial; ++d) volume *= s.in[d];
   const auto run = [&]<int Spatial>() {
-    Block<T, Sampling::Nearest, Spatial> block;
+    Block<T, GridSampling::Nearest, Spatial> block;
     each_block(begin, end, [&](int64_t first, int many) {
       block.read(s, grid + first * Spatial, many, 1, -1);
       const int32_t* index = block.index[0];

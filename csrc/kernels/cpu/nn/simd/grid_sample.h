@@ -1,8 +1,8 @@
 // What each point of a grid reads of an image.
 #pragma once
 
-#include "kernels/cpu/nn/grid_sample.h"
 #include "kernels/cpu/nn/simd/loops.h"
+#include "kernels/grid_sample.h"
 
 namespace taeda::cpu::simd {
 
@@ -10,17 +10,17 @@ namespace taeda::cpu::simd {
 // `derivatives`, if any, gets the derivatives of each tap's weight, in the order of the grid's
 // coordinates. Rereflections how many taps there are.
 template <class T>
-using GridTaps = int64_t (*)(const Sampler& s, const T* grid, int64_t* first, int32_t* index,
+using GridTaps = int64_t (*)(const GridSampler& s, const T* grid, int64_t* first, int32_t* index,
                              T* weight, T* derivatives);
 
 // Rows of channels of one image, `width` elements apart, a whole number of 16-byte pieces, and
 // after them a row of zeros: weighted sums of them for the points [begin, end), to rows as wide.
 template <class T>
-using GridRows = void (*)(const Sampler& s, const T* x, int64_t width, const T* grid, int64_t begin,
-                          int64_t end, T* y);
+using GridRows = void (*)(const GridSampler& s, const T* x, int64_t width, const T* grid,
+                          int64_t begin, int64_t end, T* y);
 // The elements of one image nearest to the points [begin, end), plane by plane.
 template <class T>
-using GridNearest = void (*)(const Sampler& s, const T* x, const T* grid, int64_t begin,
+using GridNearest = void (*)(const GridSampler& s, const T* x, const T* grid, int64_t begin,
                              int64_t end, T* y);
 
 template <class T> struct GridLoops {
