@@ -1,7 +1,5 @@
 // The loss of connectionist temporal classification.
-#include "kernels/cpu/nn/ctc.h"
-
-#include <cmath>
+#include "kernels/ctc.h"
 
 #include "ops/half.h"
 #include "ops/index_util.h"
@@ -52,28 +50,22 @@ Alignment alignment(const Tensor& log_probs, const Tensor& targets, const Dims& 
   }
   check(!joined || at_label <= targets.numel(), what, "Expected ", at_label,
         " labels in targets, but got ", targets.numel());
-  for (size_t n = 0; n < target_lengths.size() && !targets.is_meta(); ++n) {
-    const int64_t* labels = a.targets.data_as<int64_t>() + a.begin[n];
-    for (int64_t i = 0; i < target_lengths[n]; ++i) {
-      check(labels[i] >= 0 && labels[i] < classes, what, "label ", labels[i],
-            " is out of the range of ", classes, " classes");
-    }
-  }
   return a;
 }
 
-template <class T>
-cpu::CtcBatch<T> batch_of(const Tensor& log_probs, const Alignment& a, int64_t blank) {
-  return {log_probs.size(0),
-          log_probs.size(1),
-          log_probs.size(2),
-          blank,
-          2 * a.longest + 1,
-          log_probs.data_as<T>(),
-          a.targets.data_as<int64_t>(),
-          a.begin.data(),
-          a.target_lengths.data(),
+CtcShape shape_of(const Tensor& log_probs, const Alignment& a, int64_t blank) {
+  return {log_probs.size(0),     log_probs.size(1),
+          log_probs.size(2),     blank,
+          2 * a.longest + 1,     a.targets.data_as<int64_t>(),
+          a.begin.data(),        a.target_lengths.data(),
           a.input_lengths.data()};
+}
+
+// Refuses labels that are no classes.
+template <class T> void check_labels(const CtcKernels<T>& f, const CtcShape& s) {
+  const int64_t bad = f.bad_label(s);
+  check(bad >= 0 && bad < s.classes, "ctc_loss(): label ", bad, " is out of the range of ",
+        s.classes, " classes");
 }
 
 Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Dims& input_lengths,
@@ -86,9 +78,10 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Dims& inpu
   visit_floating(d, "ctc_loss", [&](auto tag) {
     using T = typename decltype(tag)::type;
     Tensor alpha = empty(a.ways(log_probs), log_probs.options());
-    T* l = loss.data_as<T>();
-    cpu::ctc_forward<T>(batch_of<T>(p, a, blank), alpha.data_as<T>(), l);
-    for (int64_t n = 0; zero_infinity && n < loss.numel(); ++n) l[n] = std::isinf(l[n]) ? 0 : l[n];
+    const auto& f = kernels<CtcKernels<T>>(p.device());
+    const CtcShape s = shape_of(p, a, blank);
+    check_labels(f, s);
+    f.forward(s, p.data_as<T>(), zero_infinity, alpha.data_as<T>(), loss.data_as<T>());
   });
   return loss;
 }
@@ -105,11 +98,13 @@ Tensor ctc_gradient(const Tensor& grad, const Tensor& log_probs, const Tensor& t
   if (p.is_meta()) return out;
   visit_floating(d, "ctc_loss", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const auto b = batch_of<T>(p, a, blank);
+    const auto& f = kernels<CtcKernels<T>>(p.device());
+    const CtcShape s = shape_of(p, a, blank);
+    check_labels(f, s);
     Tensor alpha = empty(a.ways(p), p.options()), loss = empty(grad.sizes(), p.options());
-    cpu::ctc_forward<T>(b, alpha.data_as<T>(), loss.data_as<T>());
-    cpu::ctc_backward<T>(b, alpha.data_as<T>(), loss.data_as<T>(), g.data_as<T>(), zero_infinity,
-                         out.data_as<T>());
+    f.forward(s, p.data_as<T>(), false, alpha.data_as<T>(), loss.data_as<T>());
+    f.backward(s, p.data_as<T>(), alpha.data_as<T>(), loss.data_as<T>(), g.data_as<T>(),
+               zero_infinity, out.data_as<T>());
   });
   return out;
 }

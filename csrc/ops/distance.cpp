@@ -1,5 +1,5 @@
 // Distances and related: cdist, pdist, renorm, and the cross product.
-#include "kernels/cpu/nn/distance.h"
+#include "kernels/distance.h"
 
 #include <cmath>
 
@@ -29,8 +29,9 @@ Tensor cdist_forward(const Tensor& a, const Tensor& b, double p, bool by_product
     using T = typename decltype(tag)::type;
     const int64_t batches = out.numel() / (m * n);
     auto *from = x.data_as<T>(), *other = y.data_as<T>(), *to = out.data_as<T>();
-    if (by_product) cpu::Distances<T>::pair_distances_by_product(from, other, to, batches, m, n, k);
-    else cpu::Distances<T>::pair_distances(from, other, to, batches, m, n, k, p);
+    const auto& f = kernels<DistanceKernels<T>>(x.device());
+    if (by_product) f.pairs_by_product(from, other, to, batches, m, n, k);
+    else f.pairs(from, other, to, batches, m, n, k, p);
   });
   return out;
 }
@@ -47,8 +48,9 @@ Tensor sum_distance_gradient(const Tensor& grad, const Tensor& x, const Tensor& 
   const Tensor g = raw_contiguous(grad), a = raw_contiguous(x), b = raw_contiguous(y);
   visit_floating(x.dtype(), "cdist", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::Distances<T>::sum_distance_gradient(g.data_as<T>(), a.data_as<T>(), b.data_as<T>(),
-                                             gx.data_as<T>(), gx.numel() / (m * k), m, n, k);
+    kernels<DistanceKernels<T>>(x.device())
+        .sum_signs(g.data_as<T>(), a.data_as<T>(), b.data_as<T>(), gx.data_as<T>(),
+                   gx.numel() / (m * k), m, n, k);
   });
   return gx;
 }
@@ -148,7 +150,8 @@ Tensor pdist_forward(const Tensor& self, double p) {
   const Tensor x = raw_contiguous(self);
   visit_floating(self.dtype(), "pdist", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::Distances<T>::own_distances(x.data_as<T>(), out.data_as<T>(), n, self.size(1), p);
+    kernels<DistanceKernels<T>>(x.device())
+        .own_pairs(x.data_as<T>(), out.data_as<T>(), n, self.size(1), p);
   });
   return out;
 }
@@ -230,32 +233,33 @@ Tensor renorm(const Tensor& self, Scalar p, int64_t dim, Scalar maxnorm) {
 // Of float32 or float64 tensors of one shape.
 Tensor cross_forward(const Tensor& self, const Tensor& other, int64_t dim) {
   const int64_t d = wrap_dim(dim, self.dim());
-  check(same(self.sizes(), other.sizes()) && self.dtype() == other.dtype() && self.size(d) == 3,
+  check(same(self.sizes(), other.sizes()) && self.dtype() == other.dtype() && self.size(d) == 3 &&
+            self.dim() <= 64,
         "_cross(): expected two tensors of one shape and dtype, of length 3 along dimension ", d,
         ", got ", to_string(self.sizes()), " and ", to_string(other.sizes()));
   Tensor out = empty(self.sizes(), self.options());
   if (out.is_meta() || out.numel() == 0) return out;
-  // The longest other dimension becomes the inner loop.
-  Dims sizes, strides[3];
+  CrossShape s;
+  s.dims = 0;
   const Tensor* operands[] = {&self, &other, &out};
-  size_t longest = 0;
+  int64_t longest = 0;  // of the other dimensions: becomes the inner loop
   for (int64_t k = 0; k < self.dim(); ++k) {
     if (k == d) continue;
-    if (sizes.empty() || self.size(k) > sizes[longest]) longest = sizes.size();
-    sizes.push_back(self.size(k));
-    for (size_t i = 0; i < 3; ++i) strides[i].push_back(operands[i]->stride(k));
+    if (self.size(k) > (s.dims ? s.sizes[longest] : 0)) longest = s.dims;
+    for (int i = 0; i < 3; ++i) s.strides[i][s.dims] = operands[i]->stride(k);
+    s.sizes[s.dims++] = self.size(k);
   }
-  if (sizes.empty()) {
-    sizes.push_back(1);
-    for (auto& s : strides) s.push_back(0);
+  if (!s.dims) {
+    for (auto& strides : s.strides) strides[0] = 0;
+    s.sizes[s.dims++] = 1;
   }
-  std::swap(sizes[longest], sizes.back());
-  for (auto& s : strides) std::swap(s[longest], s.back());
+  std::swap(s.sizes[longest], s.sizes[s.dims - 1]);
+  for (auto& strides : s.strides) std::swap(strides[longest], strides[s.dims - 1]);
+  for (int i = 0; i < 3; ++i) s.apart[i] = operands[i]->stride(d);
   visit_floating(self.dtype(), "cross", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::Distances<T>::cross(sizes, {self.data_as<T>(), strides[0], self.stride(d)},
-                             {other.data_as<T>(), strides[1], other.stride(d)},
-                             {out.data_as<T>(), strides[2], out.stride(d)});
+    kernels<DistanceKernels<T>>(out.device())
+        .cross(s, self.data_as<T>(), other.data_as<T>(), out.data_as<T>());
   });
   return out;
 }

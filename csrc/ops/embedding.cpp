@@ -1,5 +1,5 @@
 // Rows of a table by index.
-#include "kernels/cpu/nn/embedding.h"
+#include "kernels/embedding.h"
 
 #include <cmath>
 
@@ -60,8 +60,9 @@ Tensor embedding_sums(const Tensor& weight, const Tensor& indices) {
   if (out.numel() == 0) return out;
   visit_floating(weight.dtype(), "embedding_bag", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::Embedding<T>::sum_rows(out.numel() / width, size, width, table.data_as<T>(),
-                                idx.data_as<int64_t>(), out.data_as<T>());
+    kernels<EmbeddingKernels<T>>(table.device())
+        .sum_rows(out.numel() / width, size, width, table.data_as<T>(), idx.data_as<int64_t>(),
+                  out.data_as<T>());
   });
   return out;
 }
@@ -88,8 +89,9 @@ Tensor embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64
   Tensor g = prepared(grad, compute), idx = checked_rows("embedding_backward", indices, rows);
   visit_floating(compute, "embedding_backward", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::Embedding<T>::add_rows(idx.numel(), rows, width, g.data_as<T>(), idx.data_as<int64_t>(),
-                                padding_idx, out.data_as<T>());
+    kernels<EmbeddingKernels<T>>(g.device())
+        .add_rows(idx.numel(), rows, width, g.data_as<T>(), idx.data_as<int64_t>(), padding_idx,
+                  out.data_as<T>());
   });
   return finished(out, grad.dtype());
 }
@@ -121,8 +123,9 @@ Tensor embedding_renorm_(const Tensor& self, const Tensor& indices, double max_n
   Tensor table = prepared(self, compute);
   visit_floating(compute, "embedding_renorm_", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::Embedding<T>::shorten_rows(idx.numel(), self.size(0), self.size(1), idx.data_as<int64_t>(),
-                                    max_norm, norm_type, table.data_as<T>());
+    kernels<EmbeddingKernels<T>>(table.device())
+        .shorten_rows(idx.numel(), self.size(0), self.size(1), idx.data_as<int64_t>(), max_norm,
+                      norm_type, table.data_as<T>());
   });
   if (!table.is(self)) copy_into(self, table);
   return self;

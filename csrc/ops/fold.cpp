@@ -1,5 +1,5 @@
 // unfold (im2col): the windows of a convolution as columns; fold: sums of such columns.
-#include "kernels/cpu/nn/fold.h"
+#include "kernels/fold.h"
 
 #include "autograd/backward.h"
 #include "ops/shape_util.h"
@@ -13,13 +13,13 @@ void check_window(const char* what, const char* name, const Dims& numbers, int64
 }
 
 // Of an image of `in` with `planes` planes.
-cpu::FoldShape shape_of(const char* what, int64_t planes, DimsRef in, const Dims& kernel,
-                        const Dims& dilation, const Dims& padding, const Dims& stride) {
+FoldShape shape_of(const char* what, int64_t planes, DimsRef in, const Dims& kernel,
+                   const Dims& dilation, const Dims& padding, const Dims& stride) {
   check_window(what, "kernel_size", kernel, 1);
   check_window(what, "dilation", dilation, 1);
   check_window(what, "padding", padding, 0);
   check_window(what, "stride", stride, 1);
-  cpu::FoldShape s{planes, {}, {}, {}, {}, {}, {}};
+  FoldShape s{planes, {}, {}, {}, {}, {}, {}};
   for (size_t d = 0; d < 2; ++d) {
     const int64_t room = in[d] + 2 * padding[d], reach = dilation[d] * (kernel[d] - 1) + 1;
     check(reach <= room, what, ": a window of ", reach, " elements does not fit into ", room,
@@ -42,7 +42,7 @@ Tensor im2col(const Tensor& x, const Dims& kernel, const Dims& dilation, const D
   Tensor out =
       empty(Dims{x.size(0), x.size(1) * kernel[0] * kernel[1], s.out[0] * s.out[1]}, x.options());
   if (out.is_meta() || out.numel() == 0) return out;
-  cpu::windows_to_columns(s, raw_contiguous(x).data(), out.data(), x.dtype());
+  kernels<FoldKernels>(x.device()).to_columns(s, raw_contiguous(x).data(), out.data(), x.dtype());
   return out;
 }
 
@@ -59,7 +59,8 @@ Tensor col2im(const Tensor& columns, const Dims& size, const Dims& kernel, const
       empty(Dims{columns.size(0), columns.size(1) / taps, size[0], size[1]}, columns.options());
   if (out.is_meta() || out.numel() == 0) return out;
   s.planes = out.size(0) * out.size(1);
-  cpu::columns_to_windows(s, raw_contiguous(columns).data(), out.data(), columns.dtype());
+  kernels<FoldKernels>(out.device())
+      .from_columns(s, raw_contiguous(columns).data(), out.data(), columns.dtype());
   return out;
 }
 

@@ -1,5 +1,5 @@
 // Padding: constant, and by the tensor's own elements (reflect, replicate, circular).
-#include "kernels/cpu/nn/pad.h"
+#include "kernels/pad.h"
 
 #include "base/checked.h"
 #include "ops/index_util.h"
@@ -73,26 +73,28 @@ int64_t wrapped(int64_t i, int64_t before, int64_t after, int64_t n) {
 
 // Pairs the last dimensions of `source` with vectors of indices into them; `result` receives the
 // output sizes.
-cpu::IndexedBlock indexed_block(DimsRef source, const TensorList& indices, TensorList& owned,
-                                Dims& result) {
-  check(!indices.empty() && indices.size() <= source.size(), "_take_indices(): expected 1 to ",
-        source.size(), " vectors of indices, got ", indices.size());
-  cpu::IndexedBlock l;
+IndexedBlock indexed_block(DimsRef source, const TensorList& indices, TensorList& owned,
+                           Dims& result) {
+  const size_t most = std::min<size_t>(source.size(), 64);
+  check(!indices.empty() && indices.size() <= most, "_take_indices(): expected 1 to ", most,
+        " vectors of indices, got ", indices.size());
+  IndexedBlock l;
   const size_t first = source.size() - indices.size();
   result = Dims(source);
   for (size_t i = 0; i < indices.size(); ++i) {
     check(indices[i].defined() && indices[i].dim() == 1 && indices[i].dtype() == DType::Int64,
           "_take_indices(): expected vectors of int64 as indices");
     result[first + i] = indices[i].numel();
-    l.source.push_back(source[first + i]);
-    l.result.push_back(indices[i].numel());
+    l.source[i] = source[first + i];
+    l.result[i] = indices[i].numel();
     if (indices[i].is_meta()) continue;
     owned.push_back(raw_contiguous(indices[i]));
     if (auto bad = find_outside(owned.back(), 0, source[first + i])) {
       fail<IndexError>("_take_indices(): index ", *bad, " is outside of a dimension of size ",
                        source[first + i]);
     }
-    l.indices.push_back(owned.back().data_as<int64_t>());
+    l.indices[i] = owned.back().data_as<int64_t>();
+    ++l.dims;
   }
   for (size_t d = 0; d < first; ++d) l.planes *= source[d];
   return l;
@@ -101,25 +103,25 @@ cpu::IndexedBlock indexed_block(DimsRef source, const TensorList& indices, Tenso
 Tensor take_indices(const Tensor& self, const TensorList& indices) {
   TensorList owned;
   Dims sizes;
-  cpu::IndexedBlock l = indexed_block(self.sizes(), indices, owned, sizes);
+  IndexedBlock l = indexed_block(self.sizes(), indices, owned, sizes);
   Tensor out = empty(sizes, self.options());
   if (out.is_meta() || out.numel() == 0) return out;
-  check(l.indices.size() == indices.size(), "_take_indices(): indices on the meta device");
+  check(owned.size() == indices.size(), "_take_indices(): indices on the meta device");
   Tensor x = raw_contiguous(self);
-  cpu::read_block(out.data(), x.data(), l, self.dtype());
+  kernels<PadKernels>(x.device()).read_block(out.data(), x.data(), l, self.dtype());
   return out;
 }
 
 Tensor take_indices_backward(const Tensor& grad, const TensorList& indices, DimsRef sizes) {
   TensorList owned;
   Dims result;
-  cpu::IndexedBlock l = indexed_block(sizes, indices, owned, result);
+  IndexedBlock l = indexed_block(sizes, indices, owned, result);
   check(same(grad.sizes(), result), "_take_indices_backward(): grad of shape ",
         to_string(grad.sizes()), " does not fit a result of shape ", to_string(result));
   if (grad.is_meta() || grad.numel() == 0) return raw_zeros(sizes, grad.options());
-  check(l.indices.size() == indices.size(), "_take_indices(): indices on the meta device");
+  check(owned.size() == indices.size(), "_take_indices(): indices on the meta device");
   Tensor out = empty(sizes, grad.options()), g = raw_contiguous(grad);
-  cpu::accumulate_block(out.data(), g.data(), l, grad.dtype());
+  kernels<PadKernels>(g.device()).accumulate_block(out.data(), g.data(), l, grad.dtype());
   return out;
 }
 

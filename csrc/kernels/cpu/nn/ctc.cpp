@@ -1,4 +1,4 @@
-#include "kernels/cpu/nn/ctc.h"
+#include "kernels/ctc.h"
 
 #include <algorithm>
 #include <cmath>
@@ -24,7 +24,7 @@ template <class T> T log_add(T a, T b) {
 // The states of one target, and what is known of them at one step.
 template <class T> class States {
  public:
-  States(const CtcBatch<T>& b, int64_t n)
+  States(const CtcShape& b, int64_t n)
       : labels_(b.targets + b.target_begin[n]),
         blank_(b.blank),
         count_(2 * b.target_lengths[n] + 1),
@@ -65,11 +65,11 @@ template <class T> class States {
   std::vector<T> gate_, log_prob_, last_;
 };
 
-template <class T> T forward_one(const CtcBatch<T>& b, int64_t n, T* alpha) {
+template <class T> T forward_one(const CtcShape& b, int64_t n, const T* log_probs, T* alpha) {
   States<T> states(b, n);
   const int64_t count = states.count(), steps = b.input_lengths[n];
   const int64_t row = b.batch * b.classes;
-  const T* p = b.log_probs + n * b.classes;
+  const T* p = log_probs + n * b.classes;
   if (steps == 0) return count == 1 ? T(0) : -kNever<T>;
   std::fill_n(alpha, count, kNever<T>);
   alpha[0] = p[b.blank];
@@ -83,11 +83,12 @@ template <class T> T forward_one(const CtcBatch<T>& b, int64_t n, T* alpha) {
 }
 
 template <class T>
-void backward_one(const CtcBatch<T>& b, int64_t n, const T* alpha, T loss, T upstream, T* grad) {
+void backward_one(const CtcShape& b, int64_t n, const T* log_probs, const T* alpha, T loss,
+                  T upstream, T* grad) {
   States<T> states(b, n);
   const int64_t count = states.count(), steps = b.input_lengths[n];
   const int64_t row = b.batch * b.classes;
-  const T* p = b.log_probs + n * b.classes;
+  const T* p = log_probs + n * b.classes;
   std::vector<T> beta(static_cast<size_t>(count)), share(beta),
       through(static_cast<size_t>(b.classes));
   for (int64_t t = steps - 1; t >= 0; --t) {
@@ -109,31 +110,44 @@ void backward_one(const CtcBatch<T>& b, int64_t n, const T* alpha, T loss, T ups
   }
 }
 
-}  // namespace
-
-template <class T> void ctc_forward(const CtcBatch<T>& b, T* alpha, T* loss) {
-  parallel_for(b.batch, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t n = begin; n < end; ++n)
-      loss[n] = forward_one(b, n, alpha + n * b.steps * b.width);
-  });
+int64_t bad_label(const CtcShape& b) {
+  for (int64_t n = 0; n < b.batch; ++n) {
+    const int64_t* labels = b.targets + b.target_begin[n];
+    for (int64_t i = 0; i < b.target_lengths[n]; ++i) {
+      if (labels[i] < 0 || labels[i] >= b.classes) return labels[i];
+    }
+  }
+  return b.blank;
 }
 
 template <class T>
-void ctc_backward(const CtcBatch<T>& b, const T* alpha, const T* loss, const T* upstream,
-                  bool skip_infinite, T* grad) {
+void ctc_forward(const CtcShape& b, const T* log_probs, bool zero_infinity, T* alpha, T* loss) {
   parallel_for(b.batch, 1, [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
-      if (skip_infinite && loss[n] == -kNever<T>) continue;
-      backward_one(b, n, alpha + n * b.steps * b.width, loss[n], upstream[n], grad);
+      loss[n] = forward_one(b, n, log_probs, alpha + n * b.steps * b.width);
+      if (zero_infinity && std::isinf(loss[n])) loss[n] = 0;
     }
   });
 }
 
-template void ctc_forward(const CtcBatch<float>&, float*, float*);
-template void ctc_forward(const CtcBatch<double>&, double*, double*);
-template void ctc_backward(const CtcBatch<float>&, const float*, const float*, const float*, bool,
-                           float*);
-template void ctc_backward(const CtcBatch<double>&, const double*, const double*, const double*,
-                           bool, double*);
+template <class T>
+void ctc_backward(const CtcShape& b, const T* log_probs, const T* alpha, const T* loss,
+                  const T* upstream, bool skip_infinite, T* grad) {
+  parallel_for(b.batch, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n) {
+      if (skip_infinite && loss[n] == -kNever<T>) continue;
+      backward_one(b, n, log_probs, alpha + n * b.steps * b.width, loss[n], upstream[n], grad);
+    }
+  });
+}
 
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+template <class T>
+const CtcKernels<T> CtcKernels<T>::cpu = {cpu::bad_label, cpu::ctc_forward<T>,
+                                          cpu::ctc_backward<T>};
+template struct CtcKernels<float>;
+template struct CtcKernels<double>;
+}  // namespace taeda

@@ -1,4 +1,4 @@
-#include "kernels/cpu/nn/distance.h"
+#include "kernels/distance.h"
 
 #include <algorithm>
 #include <cmath>
@@ -112,11 +112,9 @@ template <class T> class Others {
 
 int64_t row_grain(int64_t work) { return std::max<int64_t>(1, 65536 / std::max<int64_t>(1, work)); }
 
-}  // namespace
-
 template <class T>
-void Distances<T>::pair_distances(const T* a, const T* b, T* out, int64_t batches, int64_t m,
-                                  int64_t n, int64_t k, double p) {
+void pairs(const T* a, const T* b, T* out, int64_t batches, int64_t m, int64_t n, int64_t k,
+           double p) {
   const Others<T> others(b, batches, n, k, p, m >= 4 && (n > 4 || k > 8));
   parallel_for(batches * m, row_grain(n * k), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) others.distances(a + i * k, i / m, 0, out + i * n);
@@ -124,9 +122,9 @@ void Distances<T>::pair_distances(const T* a, const T* b, T* out, int64_t batche
 }
 
 template <class T>
-void Distances<T>::pair_distances_by_product(const T* a, const T* b, T* out, int64_t batches,
-                                             int64_t m, int64_t n, int64_t k) {
-  if (k <= 24) return pair_distances(a, b, out, batches, m, n, k, 2);  // faster, and exact
+void pairs_by_product(const T* a, const T* b, T* out, int64_t batches, int64_t m, int64_t n,
+                      int64_t k) {
+  if (k <= 24) return pairs(a, b, out, batches, m, n, k, 2);  // faster, and exact
   gemm_batched<T>(batches, m, n, k, T(-2), {a, k}, m * k, {b, k, Trans::Yes}, n * k, T(0), out, n,
                   m * n);
   const auto squared_norms = [k](const T* x, int64_t rows) {
@@ -152,8 +150,7 @@ void Distances<T>::pair_distances_by_product(const T* a, const T* b, T* out, int
   });
 }
 
-template <class T>
-void Distances<T>::own_distances(const T* a, T* out, int64_t n, int64_t k, double p) {
+template <class T> void own_pairs(const T* a, T* out, int64_t n, int64_t k, double p) {
   const Others<T> others(a, 1, n, k, p, n >= 4);
   parallel_for(n, row_grain(n * k), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
@@ -162,51 +159,56 @@ void Distances<T>::own_distances(const T* a, T* out, int64_t n, int64_t k, doubl
 }
 
 template <class T>
-void Distances<T>::sum_distance_gradient(const T* g, const T* a, const T* b, T* gx, int64_t batches,
-                                         int64_t m, int64_t n, int64_t k) {
+void sum_signs(const T* g, const T* a, const T* b, T* gx, int64_t batches, int64_t m, int64_t n,
+               int64_t k) {
   parallel_for(batches * m, row_grain(n * k), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       loops<T>().signs(g + i * n, a + i * k, b + i / m * n * k, n, k, gx + i * k);
   });
 }
 
-template <class T>
-void Distances<T>::cross(DimsRef sizes, const Vectors<const T>& a, const Vectors<const T>& b,
-                         const Vectors<T>& out) {
-  const size_t last = sizes.size() - 1;
-  const int64_t n = sizes[last];
+template <class T> void cross(const CrossShape& s, const T* a, const T* b, T* out) {
+  const auto& [a_stride, b_stride, out_stride] = s.strides;
+  const auto [a_apart, b_apart, out_apart] = s.apart;
+  const int64_t last = s.dims - 1, n = s.sizes[last];
   int64_t lines = 1;
-  for (size_t d = 0; d < last; ++d) lines *= sizes[d];
+  for (int64_t d = 0; d < last; ++d) lines *= s.sizes[d];
   constexpr int64_t part = 8192;
   const int64_t parts = (n + part - 1) / part;
   parallel_for(lines * parts, std::max<int64_t>(1, part / n), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t first = t % parts * part, many = std::min(part, n - first);
-      const T *x = a.data + first * a.strides[last], *y = b.data + first * b.strides[last];
-      T* to = out.data + first * out.strides[last];
+      const T *x = a + first * a_stride[last], *y = b + first * b_stride[last];
+      T* to = out + first * out_stride[last];
       int64_t rest = t / parts;
-      for (size_t d = last; d-- > 0;) {
-        const int64_t at = rest % sizes[d];
-        rest /= sizes[d];
-        x += at * a.strides[d];
-        y += at * b.strides[d];
-        to += at * out.strides[d];
+      for (int64_t d = last; d-- > 0;) {
+        const int64_t at = rest % s.sizes[d];
+        rest /= s.sizes[d];
+        x += at * a_stride[d];
+        y += at * b_stride[d];
+        to += at * out_stride[d];
       }
       for (int64_t i = 0; i < many; ++i) {
-        const T x0 = x[0], x1 = x[a.apart], x2 = x[2 * a.apart];
-        const T y0 = y[0], y1 = y[b.apart], y2 = y[2 * b.apart];
+        const T x0 = x[0], x1 = x[a_apart], x2 = x[2 * a_apart];
+        const T y0 = y[0], y1 = y[b_apart], y2 = y[2 * b_apart];
         to[0] = x1 * y2 - x2 * y1;
-        to[out.apart] = x2 * y0 - x0 * y2;
-        to[2 * out.apart] = x0 * y1 - x1 * y0;
-        x += a.strides[last];
-        y += b.strides[last];
-        to += out.strides[last];
+        to[out_apart] = x2 * y0 - x0 * y2;
+        to[2 * out_apart] = x0 * y1 - x1 * y0;
+        x += a_stride[last];
+        y += b_stride[last];
+        to += out_stride[last];
       }
     }
   });
 }
 
-template struct Distances<float>;
-template struct Distances<double>;
-
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+template <class T>
+const DistanceKernels<T> DistanceKernels<T>::cpu = {
+    cpu::pairs<T>, cpu::pairs_by_product<T>, cpu::own_pairs<T>, cpu::sum_signs<T>, cpu::cross<T>};
+template struct DistanceKernels<float>;
+template struct DistanceKernels<double>;
+}  // namespace taeda

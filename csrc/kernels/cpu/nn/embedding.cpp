@@ -1,4 +1,4 @@
-#include "kernels/cpu/nn/embedding.h"
+#include "kernels/embedding.h"
 
 #include <algorithm>
 #include <cmath>
@@ -34,11 +34,9 @@ template <class T> double norm_of(const T* row, int64_t width, double p) {
   return std::isinf(p) || p == 1 ? total : std::pow(total, 1 / p);
 }
 
-}  // namespace
-
 template <class T>
-void Embedding<T>::add_rows(int64_t count, int64_t rows, int64_t width, const T* g,
-                            const int64_t* index, int64_t skip, T* out) {
+void add_rows(int64_t count, int64_t rows, int64_t width, const T* g, const int64_t* index,
+              int64_t skip, T* out) {
   // The table is cut into parts that fit a core's second cache; each is zeroed and filled in one
   // go. `order` has the rows of g sorted by part, otherwise as they came.
   constexpr int64_t part_bytes = 1 << 18;
@@ -68,8 +66,8 @@ void Embedding<T>::add_rows(int64_t count, int64_t rows, int64_t width, const T*
 }
 
 template <class T>
-void Embedding<T>::sum_rows(int64_t bags, int64_t size, int64_t width, const T* table,
-                            const int64_t* index, T* out) {
+void sum_rows(int64_t bags, int64_t size, int64_t width, const T* table, const int64_t* index,
+              T* out) {
   const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, size * width));
   parallel_for(bags, grain, [&](int64_t begin, int64_t end) {
     // A product with a sparse matrix of ones.
@@ -84,8 +82,8 @@ void Embedding<T>::sum_rows(int64_t bags, int64_t size, int64_t width, const T* 
 }
 
 template <class T>
-void Embedding<T>::shorten_rows(int64_t count, int64_t rows, int64_t width, const int64_t* index,
-                                double most, double p, T* table) {
+void shorten_rows(int64_t count, int64_t rows, int64_t width, const int64_t* index, double most,
+                  double p, T* table) {
   std::vector<bool> seen(static_cast<size_t>(rows));
   for (int64_t i = 0; i < count; ++i) {
     if (seen[static_cast<size_t>(index[i])]) continue;
@@ -98,7 +96,13 @@ void Embedding<T>::shorten_rows(int64_t count, int64_t rows, int64_t width, cons
   }
 }
 
-template struct Embedding<float>;
-template struct Embedding<double>;
-
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+template <class T>
+const EmbeddingKernels<T> EmbeddingKernels<T>::cpu = {cpu::sum_rows<T>, cpu::add_rows<T>,
+                                                      cpu::shorten_rows<T>};
+template struct EmbeddingKernels<float>;
+template struct EmbeddingKernels<double>;
+}  // namespace taeda

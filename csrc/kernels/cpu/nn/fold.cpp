@@ -1,4 +1,4 @@
-#include "kernels/cpu/nn/fold.h"
+#include "kernels/fold.h"
 
 #include <algorithm>
 
@@ -62,9 +62,7 @@ template <class T>
   }
 }
 
-}  // namespace
-
-void windows_to_columns(const FoldShape& s, const void* x, void* columns, DType dtype) {
+void to_columns(const FoldShape& s, const void* x, void* columns, DType dtype) {
   visit_bytes(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const int64_t places = s.out[0] * s.out[1], width = s.out[1];
@@ -86,7 +84,7 @@ void windows_to_columns(const FoldShape& s, const void* x, void* columns, DType 
   });
 }
 
-void columns_to_windows(const FoldShape& s, const void* columns, void* x, DType dtype) {
+void from_columns(const FoldShape& s, const void* columns, void* x, DType dtype) {
   visit_all(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const int64_t places = s.out[0] * s.out[1], width = s.out[1];
@@ -105,4 +103,9 @@ void columns_to_windows(const FoldShape& s, const void* columns, void* x, DType 
   });
 }
 
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+const FoldKernels FoldKernels::cpu = {cpu::to_columns, cpu::from_columns};
+}  // namespace taeda

@@ -1,7 +1,8 @@
-#include "kernels/cpu/nn/pad.h"
+#include "kernels/pad.h"
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "base/thread_pool.h"
 
@@ -25,16 +26,16 @@ Run longest_run(const int64_t* indices, int64_t n) {
 // f(plane, rows of it in the result, rows of it in the source, the source's row for each of the
 // result's) for all planes, which threads share.
 template <class F> void for_each_plane(const IndexedBlock& l, F&& f) {
-  const size_t outer = l.indices.size() - 1;
+  const int outer = l.dims - 1;
   int64_t rows = 1, source_rows = 1;
-  for (size_t d = 0; d < outer; ++d) {
+  for (int d = 0; d < outer; ++d) {
     rows *= l.result[d];
     source_rows *= l.source[d];
   }
   std::vector<int64_t> from(static_cast<size_t>(rows));
   for (int64_t r = 0; r < rows; ++r) {
     int64_t rest = r, step = 1;
-    for (size_t d = outer; d-- > 0;) {
+    for (int d = outer; d-- > 0;) {
       from[static_cast<size_t>(r)] += l.indices[d][rest % l.result[d]] * step;
       rest /= l.result[d];
       step *= l.source[d];
@@ -51,10 +52,9 @@ template <class T>
   for (int64_t j = 0; j < n; ++j) to[j] = static_cast<T>(to[j] + from[j]);
 }
 
-}  // namespace
-
 void read_block(void* out, const void* x, const IndexedBlock& l, DType dtype) {
-  const int64_t n = l.result.back(), m = l.source.back(), *indices = l.indices.back();
+  const int last = l.dims - 1;
+  const int64_t n = l.result[last], m = l.source[last], *indices = l.indices[last];
   const Run run = longest_run(indices, n);
   visit_bytes(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -72,7 +72,8 @@ void read_block(void* out, const void* x, const IndexedBlock& l, DType dtype) {
 }
 
 void accumulate_block(void* gx, const void* g, const IndexedBlock& l, DType dtype) {
-  const int64_t n = l.result.back(), m = l.source.back(), *indices = l.indices.back();
+  const int last = l.dims - 1;
+  const int64_t n = l.result[last], m = l.source[last], *indices = l.indices[last];
   const Run run = longest_run(indices, n);
   visit_all(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -91,4 +92,9 @@ void accumulate_block(void* gx, const void* g, const IndexedBlock& l, DType dtyp
   });
 }
 
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+const PadKernels PadKernels::cpu = {cpu::read_block, cpu::accumulate_block};
+}  // namespace taeda
