@@ -1,7 +1,7 @@
 // Membership and choice: isin, isreal, combinations, nonzero_static; and parts of numbers: frexp.
-#include <cmath>
-
-#include "kernels/cpu/index/sort.h"
+#include "kernels/frexp.h"
+#include "kernels/index.h"
+#include "kernels/sort.h"
 #include "ops/half.h"
 #include "ops/promotion.h"
 #include "ops/shape_util.h"
@@ -28,7 +28,8 @@ Tensor isin(const Tensor& elements, const Tensor& tests, bool invert) {
     found = empty(elements.sizes(), {DType::Bool, device});
     const Tensor x = prepared(elements, d), t = prepared(tests, d);
     if (!found.is_meta())
-      cpu::find_members(x.data(), x.numel(), t.data(), t.numel(), d, found.data_as<uint8_t>());
+      kernels<SearchKernels>(device).find_members(x.data(), x.numel(), t.data(), t.numel(), d,
+                                                  found.data_as<uint8_t>());
   } else {
     GradMode off(false);
     Tensor sorted = ops<"sort">(reshape(tests, Dims{-1}), -1, false, true)[0];
@@ -69,22 +70,6 @@ int64_t ways(int64_t n, int64_t r) {
   return count;
 }
 
-// All increasing (with replacement: not decreasing) sequences of r numbers below n, in order;
-// written to `out`, which holds `count` of them.
-void write_sequences(int64_t n, int64_t r, bool with_replacement, int64_t count, int64_t* out) {
-  const int64_t step = with_replacement ? 0 : 1;
-  for (int64_t k = 0; k < count; ++k, out += r) {
-    if (k == 0) {
-      for (int64_t i = 0; i < r; ++i) out[i] = i * step;
-      continue;
-    }
-    std::copy_n(out - r, r, out);
-    int64_t i = r - 1;
-    while (out[i] == n - 1 - (r - 1 - i) * step) --i;
-    for (int64_t next = out[i] + 1; i < r; ++i, next += step) out[i] = next;
-  }
-}
-
 Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
   check(self.dim() == 1, "Expect a 1D vector, but got shape ", to_string(self.sizes()));
   check(r >= 0, "Expect a non-negative number, but got ", r);
@@ -93,7 +78,10 @@ Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
   int64_t count = ways(n, r);
   if (with_replacement && n > 0) count = r > INT64_MAX - n ? INT64_MAX : ways(n + r - 1, r);
   Tensor positions = empty(Dims{count, r}, {DType::Int64, self.device()});
-  if (!self.is_meta()) write_sequences(n, r, with_replacement, count, positions.data_as<int64_t>());
+  if (!self.is_meta()) {
+    kernels<IndexKernels>(self.device())
+        .sequences(n, r, with_replacement, count, positions.data_as<int64_t>());
+  }
   return reshape(op<"index_select">(self, 0, reshape(positions, Dims{-1})), Dims{count, r});
 }
 
@@ -120,14 +108,8 @@ TensorList frexp(const Tensor& self) {
   if (!self.is_meta()) {
     visit_floating(compute, "frexp", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const T* in = x.data_as<T>();
-      T* out = mantissa.data_as<T>();
-      auto* power = exponent.data_as<int32_t>();
-      for (int64_t i = 0; i < x.numel(); ++i) {
-        int e = 0;
-        out[i] = std::frexp(in[i], &e);
-        power[i] = std::isfinite(in[i]) ? e : 0;
-      }
+      kernels<FrexpKernels<T>>(self.device())
+          .frexp(x.numel(), x.data_as<T>(), mantissa.data_as<T>(), exponent.data_as<int32_t>());
     });
   }
   return {finished(mantissa, self.dtype()), exponent};

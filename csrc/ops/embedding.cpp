@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "autograd/backward.h"
+#include "kernels/scatter.h"
 #include "ops/half.h"
 #include "ops/index_util.h"
 
@@ -39,7 +40,8 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t /*padding_
   }
   Tensor idx = checked_rows("embedding", indices, weight.size(0)),
          table = prepared(weight, weight.dtype());
-  cpu::take_rows(idx.numel(), weight.size(1) * static_cast<int64_t>(weight.itemsize()),
+  kernels<ScatterKernels>(weight.device())
+      .take_rows(idx.numel(), weight.size(1) * static_cast<int64_t>(weight.itemsize()),
                  table.data(), idx.data_as<int64_t>(), out.data());
   return out;
 }

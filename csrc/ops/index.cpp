@@ -16,7 +16,8 @@ Tensor elements_of(const Tensor& x, const TensorList& indices) {
       !index.is_contiguous())
     return {};
   Tensor out = empty(index.sizes(), x.options());
-  const bool good = cpu::take_elements(out.data(), x.data(), index.data_as<int64_t>(),
+  const bool good = kernels<IndexKernels>(x.device())
+                        .take_elements(out.data(), x.data(), index.data_as<int64_t>(),
                                        index.numel(), x.numel(), x.dtype());
   return good ? out : Tensor();
 }
@@ -35,14 +36,16 @@ Tensor index_op(const Tensor& x, const TensorList& indices) {
   if (Tensor out = elements_of(x, indices); out.defined()) return out;
   if (const Tensor mask = whole_mask(x, indices); mask.defined()) {
     const auto* bytes = mask.data_as<uint8_t>();
-    const int64_t total = cpu::count_true(bytes, mask.numel());
+    const IndexKernels& k = kernels<IndexKernels>(x.device());
+    const int64_t total = k.count_true(bytes, mask.numel());
     Tensor out = empty(Dims{total}, x.options());
-    cpu::take_true(x.data(), bytes, mask.numel(), out.data(), total, x.dtype());
+    k.take_true(x.data(), bytes, mask.numel(), out.data(), total, x.dtype());
     return out;
   }
   IndexPlan p = plan_of(resolve(x, indices), !x.is_meta());
   Tensor out = empty(p.result, x.options());
-  if (!x.is_meta() && out.numel() > 0) cpu::index_read(out.data(), x.data(), p.layout, x.dtype());
+  if (!x.is_meta() && out.numel() > 0)
+    kernels<ScatterKernels>(x.device()).read(out.data(), x.data(), p.layout, x.dtype());
   return out;
 }
 void index_backward(Backward& b) {
@@ -52,18 +55,19 @@ void index_backward(Backward& b) {
 Tensor index_backward_op(const Tensor& g, const TensorList& indices, DimsRef sizes) {
   Tensor out = raw_zeros(sizes, g.options());
   if (g.is_meta() || g.numel() == 0) return out;
+  const IndexKernels& k = kernels<IndexKernels>(out.device());
   if (const Tensor mask = whole_mask(out, indices);
       mask.defined() && g.dim() == 1 &&
-      g.numel() == cpu::count_true(mask.data_as<uint8_t>(), mask.numel())) {
-    cpu::put_true(out.data(), mask.data_as<uint8_t>(), mask.numel(), raw_contiguous(g).data(),
-                  g.numel(), g.dtype());
+      g.numel() == k.count_true(mask.data_as<uint8_t>(), mask.numel())) {
+    k.put_true(out.data(), mask.data_as<uint8_t>(), mask.numel(), raw_contiguous(g).data(),
+               g.numel(), g.dtype());
     return out;
   }
   IndexPlan p = plan_of(resolve(out, indices), true);
   check(same(g.sizes(), p.result), "index_backward(): grad of shape ", to_string(g.sizes()),
         " does not fit an indexing result of shape ", to_string(p.result));
   Tensor flat = raw_contiguous(g);
-  cpu::index_accumulate(out.data(), flat.data(), p.layout, g.dtype());
+  kernels<ScatterKernels>(out.device()).accumulate(out.data(), flat.data(), p.layout, g.dtype());
   return out;
 }
 void index_backward_backward(Backward& b) { b.set(0, op<"index">(b.grad(), b.arg<TensorList>(1))); }
@@ -100,8 +104,8 @@ Value index_put_op(Call& c) {
     values = raw_contiguous(
         raw_view(values, p.result, broadcast_strides(values, p.result), values.offset()));
   }
-  if (accumulate) cpu::index_accumulate(out.data(), values.data(), p.layout, out.dtype());
-  else cpu::index_write(out.data(), values.data(), p.layout, out.dtype());
+  const ScatterKernels& k = kernels<ScatterKernels>(out.device());
+  (accumulate ? k.accumulate : k.write)(out.data(), values.data(), p.layout, out.dtype());
   return out;
 }
 void index_put_backward(Backward& b) {

@@ -1,6 +1,5 @@
 // Indexing along one dimension, or in the flattened tensor: index_select, index_add, index_copy,
 // index_fill, take, put.
-#include "base/thread_pool.h"
 #include "ops/copy.h"
 #include "ops/index_plan.h"
 
@@ -27,7 +26,8 @@ IndexPlan single_dim_plan(const Tensor& x, int64_t dim, const Tensor& index) {
                     TensorList list = only_dim(index, dim);
                     list.resize(x.sizes().size());
                     return list;
-                  }()},
+                  }(),
+                  x.device()},
                  true);
 }
 
@@ -49,11 +49,12 @@ Tensor index_select_op(const Tensor& x, int64_t dim, const Tensor& index) {
   if (out.numel() == 0) return out;
   const int64_t row = source.stride(0) * static_cast<int64_t>(source.itemsize());
   if (d == 0 && source.is_contiguous() && row >= 128 && row <= 4096) {  // bytes; needs no plan
-    cpu::take_rows(indices.numel(), row, source.data(), indices.data_as<int64_t>(), out.data());
+    kernels<ScatterKernels>(x.device())
+        .take_rows(indices.numel(), row, source.data(), indices.data_as<int64_t>(), out.data());
     return out;
   }
   IndexPlan p = single_dim_plan(source, d, indices);
-  cpu::index_read(out.data(), source.data(), p.layout, x.dtype());
+  kernels<ScatterKernels>(x.device()).read(out.data(), source.data(), p.layout, x.dtype());
   return out;
 }
 void index_select_backward(Backward& b) {
@@ -99,7 +100,8 @@ Value index_add_op(Call& c) {
     if (alpha.is_complex()) check_fits(alpha, flat.dtype());
     flat = op<"mul">(flat, raw_cast(Tensor(alpha), flat.dtype()));
   }
-  cpu::index_accumulate(target.data(), flat.data(), p.layout, out.dtype());
+  kernels<ScatterKernels>(out.device())
+      .accumulate(target.data(), flat.data(), p.layout, out.dtype());
   return out;
 }
 void index_add_backward(Backward& b) {
@@ -151,7 +153,7 @@ Value index_copy_op(Call& c) {
   if (source.numel() == 0) return out;
   IndexPlan p = single_dim_plan(target, dim, indices);
   Tensor flat = raw_contiguous(without_overlap(source, out));
-  cpu::index_write(target.data(), flat.data(), p.layout, out.dtype());
+  kernels<ScatterKernels>(out.device()).write(target.data(), flat.data(), p.layout, out.dtype());
   return out;
 }
 void index_copy_backward(Backward& b) {
@@ -185,7 +187,7 @@ Value fill_lines(Call& c, const Tensor& value) {
   p.layout.run_flat = p.layout.count_flat = 0;
   for (int64_t& s : p.layout.outer_flat) s = 0;
   Tensor v = raw_cast(without_overlap(value, out), out.dtype());
-  cpu::index_write(target.data(), v.data(), p.layout, out.dtype());
+  kernels<ScatterKernels>(out.device()).write(target.data(), v.data(), p.layout, out.dtype());
   return out;
 }
 Value index_fill_scalar(Call& c) {
@@ -231,28 +233,14 @@ bool reads_few(const Tensor& x, const Tensor& index) {
 // Converts flat indices, which must be in range, to coordinates, one tensor per dimension.
 TensorList coordinates(const Tensor& index, DimsRef sizes) {
   Tensor rest = index_values(index);
-  const int64_t all = numel_of(sizes), n = rest.numel();
+  const int64_t all = numel_of(sizes);
   TensorList list(sizes.size());
   for (size_t d = sizes.size(); d-- > 0;) {
     const Tensor up = empty(index.sizes(), rest.options()), here = d ? empty_like(up) : up;
-    const auto* p = rest.data_as<int64_t>();
-    auto *above = up.data_as<int64_t>(), *at = here.data_as<int64_t>();
-    const int64_t size = sizes[d], wrap = d + 1 == sizes.size() ? all : 0;
-    const double inverse = 1 / static_cast<double>(size);  // 5x faster than dividing
-    parallel_for(n, 16384, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t flat = p[i] + (p[i] < 0 ? wrap : 0);
-        if (d == 0) {
-          at[i] = flat;
-          continue;
-        }
-        auto rows = static_cast<int64_t>(static_cast<double>(flat) * inverse);
-        rows -= rows * size > flat;  // off by at most 1, since there are fewer than 2^52 elements
-        rows += flat - rows * size >= size;
-        above[i] = rows;
-        at[i] = flat - rows * size;
-      }
-    });
+    const int64_t wrap = d + 1 == sizes.size() ? all : 0;
+    kernels<IndexKernels>(index.device())
+        .split(rest.data_as<int64_t>(), rest.numel(), sizes[d], wrap,
+               d ? up.data_as<int64_t>() : nullptr, here.data_as<int64_t>());
     list[d] = here;
     rest = up;
   }
@@ -288,10 +276,11 @@ Value put_op(Call& c) {
   Tensor out = target_of(c, self);
   if (self.is_meta() || index.numel() == 0) return out;
   const Tensor values = raw_contiguous(without_overlap(source, out));
-  const auto write = std::get<bool>(c.args[3]) ? cpu::index_accumulate : cpu::index_write;
+  const ScatterKernels& k = kernels<ScatterKernels>(out.device());
+  const auto& write = std::get<bool>(c.args[3]) ? k.accumulate : k.write;
   if (reads_few(out, index)) {
     const IndexPlan p =
-        plan_of({Dims(out.sizes()), Dims(out.strides()), coordinates(index, out.sizes())}, true);
+        plan_of({out.sizes(), out.strides(), coordinates(index, out.sizes()), out.device()}, true);
     write(out.data(), values.data(), p.layout, out.dtype());
     return out;
   }

@@ -1,5 +1,6 @@
 // Masks and their indices: nonzero, argwhere, masked_select, masked_scatter, one_hot.
 #include "base/checked.h"
+#include "kernels/histogram.h"
 #include "ops/index_util.h"
 
 namespace taeda {
@@ -7,9 +8,10 @@ namespace taeda {
 Tensor mask_flat_indices(const Tensor& mask) {
   Tensor bytes = raw_contiguous(raw_cast(mask, DType::Bool));
   auto* m = bytes.data_as<uint8_t>();
-  const int64_t total = cpu::count_true(m, bytes.numel());
+  const IndexKernels& k = kernels<IndexKernels>(mask.device());
+  const int64_t total = k.count_true(m, bytes.numel());
   Tensor flat = empty(Dims{total}, {DType::Int64, mask.device()});
-  cpu::true_indices(m, bytes.numel(), flat.data_as<int64_t>(), total);
+  k.true_indices(m, bytes.numel(), flat.data_as<int64_t>(), total);
   return flat;
 }
 
@@ -24,7 +26,8 @@ TensorList mask_indices(const Tensor& mask) {
     columns[d] = out[d].data_as<int64_t>();
   }
   if (nd > 0) {
-    cpu::index_coordinates(flat.data_as<int64_t>(), flat.numel(), mask.sizes(), columns.data(), 1);
+    kernels<IndexKernels>(mask.device())
+        .coordinates(flat.data_as<int64_t>(), flat.numel(), mask.sizes(), columns.data(), 1);
   }
   return out;
 }
@@ -45,8 +48,9 @@ Tensor nonzero_op(const Tensor& x) {
   if (nd == 0) return out;
   std::vector<int64_t*> columns(nd);
   for (size_t d = 0; d < nd; ++d) columns[d] = out.data_as<int64_t>() + d;
-  cpu::index_coordinates(flat.data_as<int64_t>(), flat.numel(), x.sizes(), columns.data(),
-                         static_cast<int64_t>(nd));
+  kernels<IndexKernels>(x.device())
+      .coordinates(flat.data_as<int64_t>(), flat.numel(), x.sizes(), columns.data(),
+                   static_cast<int64_t>(nd));
   return out;
 }
 
@@ -80,11 +84,11 @@ Value masked_scatter_op(Call& c) {
   if (self.is_meta() || out.numel() == 0) return out;
   Tensor bytes =
       raw_contiguous(raw_view(mask, sizes, broadcast_strides(mask, sizes), mask.offset()));
-  int64_t n = cpu::count_true(bytes.data_as<uint8_t>(), bytes.numel());
+  const IndexKernels& k = kernels<IndexKernels>(out.device());
+  int64_t n = k.count_true(bytes.data_as<uint8_t>(), bytes.numel());
   check(n <= source.numel(), "Number of elements of source < number of ones in mask");
   Tensor flat = raw_contiguous(out), values = raw_contiguous(without_overlap(source, out));
-  cpu::put_true(flat.data(), bytes.data_as<uint8_t>(), bytes.numel(), values.data(), n,
-                out.dtype());
+  k.put_true(flat.data(), bytes.data_as<uint8_t>(), bytes.numel(), values.data(), n, out.dtype());
   if (!flat.is(out)) copy_into(out, flat);
   return out;
 }
@@ -110,12 +114,11 @@ Tensor one_hot_op(const Tensor& index, int64_t num_classes) {
     check(num_classes > 0, "Can not infer total number of classes from empty tensor.");
   int64_t classes = num_classes;
   if (!index.is_meta()) {
-    auto* p = flat.data_as<int64_t>();
-    int64_t largest = -1;
-    for (int64_t i = 0; i < flat.numel(); ++i) {
-      check(p[i] >= 0, "Class values must be non-negative, got ", p[i]);
-      largest = std::max(largest, p[i]);
-    }
+    const auto* p = flat.data_as<int64_t>();
+    const auto [least, largest] =
+        flat.numel() ? kernels<CountKernels>(index.device()).range(p, flat.numel(), DType::Int64)
+                     : std::pair<int64_t, int64_t>(0, -1);
+    check(least >= 0, "Class values must be non-negative, got ", least);
     if (num_classes == -1) classes = checked_add(largest, 1);
     else check(num_classes >= 1 || index.numel() == 0, "num_classes should be positive");
     check(largest < classes, "Class values must be smaller than num_classes (", classes, "), got ",
@@ -124,9 +127,10 @@ Tensor one_hot_op(const Tensor& index, int64_t num_classes) {
   Dims sizes(index.sizes());
   sizes.push_back(classes);
   Tensor out = raw_zeros(sizes, index.options());
-  if (index.is_meta()) return out;
-  auto *p = flat.data_as<int64_t>(), *o = out.data_as<int64_t>();
-  for (int64_t i = 0; i < flat.numel(); ++i) o[i * classes + p[i]] = 1;
+  if (!index.is_meta()) {
+    kernels<IndexKernels>(index.device())
+        .mark(flat.data_as<int64_t>(), flat.numel(), classes, out.data_as<int64_t>());
+  }
   return out;
 }
 

@@ -15,6 +15,7 @@ bool is_one_run(const Tensor& x, size_t first, size_t count) {
 
 Indexed resolve(const Tensor& x, const TensorList& indices) {
   Indexed r;
+  r.device = x.device();
   const bool alone =
       std::count_if(indices.begin(), indices.end(), [](auto& i) { return i.defined(); }) == 1;
   size_t d = 0, n = x.sizes().size();
@@ -105,7 +106,7 @@ IndexPlan plan_of(const Indexed& r, bool compute) {
   for (int64_t d : after) p.result.push_back(at(r.sizes, d));
   if (!compute) return p;
 
-  cpu::IndexLayout& l = p.layout;
+  IndexLayout& l = p.layout;
   l.count = numel_of(shape);
   Dims flat = contiguous_strides(p.result);
   // Coalesced with the previous dimension if both sides allow it.
@@ -125,7 +126,7 @@ IndexPlan plan_of(const Indexed& r, bool compute) {
   size_t f = 0;
   for (int64_t d : before) add_outer(at(r.sizes, d), at(r.strides, d), flat[f++]);
   f += shape.size();
-  cpu::IndexLayout behind;
+  IndexLayout behind;
   std::swap(l.outer, behind.outer);
   std::swap(l.outer_strides, behind.outer_strides);
   std::swap(l.outer_flat, behind.outer_flat);
@@ -158,9 +159,9 @@ IndexPlan plan_of(const Indexed& r, bool compute) {
     l.offsets = only.data_as<int64_t>();
     return p;
   }
-  p.offsets = empty(Dims{l.count}, {DType::Int64, {}});
+  const Options options{DType::Int64, r.device};
+  p.offsets = used == 0 ? raw_zeros(Dims{l.count}, options) : empty(Dims{l.count}, options);
   auto* offsets = p.offsets.data_as<int64_t>();
-  if (used == 0) offsets[0] = 0;
   for (size_t d = 0; d < n; ++d) {
     if (!r.index[d].defined()) continue;
     int64_t size = r.sizes[d], stride = r.strides[d];
@@ -174,7 +175,8 @@ IndexPlan plan_of(const Indexed& r, bool compute) {
     if (auto bad = find_outside(index, -size, size)) {
       fail<IndexError>("index ", *bad, " is out of bounds for dimension ", d, " with size ", size);
     }
-    cpu::add_offsets(index.data_as<int64_t>(), l.count, size, stride, d == first, offsets);
+    kernels<IndexKernels>(r.device).add_offsets(index.data_as<int64_t>(), l.count, size, stride,
+                                                d == first, offsets);
   }
   l.offsets = offsets;
   return p;

@@ -1,6 +1,7 @@
 // The geometry of x[i, :, j].
 #pragma once
 
+#include "kernels/scatter.h"
 #include "ops/index_util.h"
 
 namespace taeda {
@@ -10,12 +11,13 @@ namespace taeda {
 struct Indexed {
   Dims sizes, strides;
   TensorList index;
+  Device device;
 };
 
 Indexed resolve(const Tensor& x, const TensorList& indices);
 
 struct IndexPlan {
-  cpu::IndexLayout layout;
+  IndexLayout layout;
   Tensor offsets;  // owns the layout's offsets
   Dims result;     // shape of the gathered side
 };

@@ -1,7 +1,7 @@
 // Helpers of the indexing ops: checked indices, and targets of in-place forms.
 #pragma once
 
-#include "kernels/cpu/index/index.h"
+#include "kernels/index.h"
 #include "ops/shape_util.h"
 
 namespace taeda {
@@ -37,10 +37,8 @@ inline Tensor index_values(const Tensor& index) {
 
 // The first index outside [low, high), or nothing.
 inline std::optional<int64_t> find_outside(const Tensor& index, int64_t low, int64_t high) {
-  const auto* p = index.data_as<int64_t>();
-  const int64_t i = cpu::first_outside(p, index.numel(), low, high);
-  if (i >= 0) return p[i];
-  return std::nullopt;
+  return kernels<IndexKernels>(index.device())
+      .find_outside(index.data_as<int64_t>(), index.numel(), low, high);
 }
 
 // Coordinates of the true elements of a bool or byte mask: one int64 vector for each dimension.

@@ -1,5 +1,5 @@
 // Joining tensors: cat, stack and their relatives.
-#include "kernels/cpu/index/join.h"
+#include "kernels/join.h"
 #include "ops/shape_util.h"
 
 namespace taeda {
@@ -24,14 +24,14 @@ void fill_joined(const Tensor& out, const TensorList& pieces, int64_t dim) {
     int64_t rows = 1;
     for (int64_t d = 0; d < dim; ++d) rows *= at(out.sizes(), d);
     if (rows == 0) return;
-    std::vector<cpu::Piece> list;
+    std::vector<JoinPiece> list;
     list.reserve(pieces.size());
     for (const Tensor& t : pieces) {
       if (t.numel() > 0)
         list.push_back(
             {static_cast<const char*>(t.data()), t.nbytes() / static_cast<size_t>(rows)});
     }
-    cpu::join_rows(static_cast<char*>(out.data()), list, rows);
+    kernels<JoinKernels>(out.device()).join_rows(static_cast<char*>(out.data()), list, rows);
     return;
   }
   int64_t start = 0;

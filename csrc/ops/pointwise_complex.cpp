@@ -1,6 +1,6 @@
 // Complex tensors: parts, conjugates, views as pairs of real numbers.
 #include "autograd/backward.h"
-#include "kernels/cpu/index/join.h"
+#include "kernels/join.h"
 #include "ops/pointwise_tensor.h"
 
 namespace taeda {
@@ -73,10 +73,9 @@ Value complex_op(Call& c) {
   if (!out.is_meta() && re.dtype() == part && same(re.sizes(), im.sizes()) && re.is_contiguous() &&
       im.is_contiguous()) {
     const size_t item = re.itemsize();
-    cpu::join_rows(
-        static_cast<char*>(out.data()),
-        {{static_cast<const char*>(re.data()), item}, {static_cast<const char*>(im.data()), item}},
-        re.numel());
+    const JoinPiece parts[] = {{static_cast<const char*>(re.data()), item},
+                               {static_cast<const char*>(im.data()), item}};
+    kernels<JoinKernels>(re.device()).join_rows(static_cast<char*>(out.data()), parts, re.numel());
     return out;
   }
   Dims sizes(out.sizes()), strides(out.strides());

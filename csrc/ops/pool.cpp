@@ -3,7 +3,7 @@
 
 #include "autograd/backward.h"
 #include "base/checked.h"
-#include "kernels/cpu/index/scatter.h"
+#include "kernels/scatter.h"
 #include "ops/half.h"
 #include "ops/index_util.h"
 
@@ -193,7 +193,8 @@ Tensor gather_pool(const Tensor& self, const Tensor& index, int64_t n) {
     const int64_t in = plane(self.sizes(), static_cast<size_t>(n)),
                   out = plane(index.sizes(), static_cast<size_t>(n));
     const Dims sizes{y.numel() / out, out}, strides{out, 1}, from{in, 1};
-    if (!cpu::gather(y.data(), x.data(),
+    if (!kernels<ScatterKernels>(y.device())
+             .gather(y.data(), x.data(),
                      {sizes, strides, from, strides, 1, idx.data_as<int64_t>(), in}, y.dtype()))
       check_elements(idx, in);
   }

@@ -1,12 +1,12 @@
 // Whole-tensor comparisons and counts of values: isclose, allclose, equal, unique, bincount, histc.
 #include <cmath>
 #include <limits>
-#include <numeric>
-#include <vector>
+#include <utility>
 
-#include "kernels/cpu/index/histogram.h"
-#include "kernels/cpu/index/sort.h"
+#include "kernels/histogram.h"
 #include "kernels/reduce.h"
+#include "kernels/scatter.h"
+#include "kernels/sort.h"
 #include "ops/reduce_util.h"
 
 namespace taeda {
@@ -54,86 +54,22 @@ bool equal_op(const Tensor& a, const Tensor& b) {
 
 // ---- unique ----
 
-// Groups of equal neighbours, in the order `order` of n rows; differ(i, j) compares rows.
-struct Groups {
-  std::vector<int64_t> first;  // the representative row of each group
-  std::vector<int64_t> counts;
-  Tensor inverse;  // the group of every row
-};
-template <class F> Groups group(const std::vector<int64_t>& order, F&& differ) {
-  Groups g;
-  auto n = static_cast<int64_t>(order.size());
-  g.inverse = empty(Dims{n}, {DType::Int64, {}});
-  auto* inverse = g.inverse.data_as<int64_t>();
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (i == 0 || differ(order[i - 1], order[i])) {
-      g.first.push_back(order[i]);
-      g.counts.push_back(0);
-    }
-    ++g.counts.back();
-    inverse[order[i]] = static_cast<int64_t>(g.first.size()) - 1;
-  }
-  return g;
+// The first `count` elements of a vector.
+Tensor first_of(const Tensor& t, int64_t count) {
+  Tensor some = raw_view(t, Dims{count}, Dims{1}, 0);
+  return count < t.numel() / 2 ? raw_clone(some) : some;
 }
 
-Tensor vector_of(const std::vector<int64_t>& v) {
-  Tensor t = empty(Dims{static_cast<int64_t>(v.size())}, {DType::Int64, {}});
-  std::copy(v.begin(), v.end(), t.data_as<int64_t>());
-  return t;
-}
-
-// Sort order: NaN comes after all numbers; it equals nothing, not even itself.
-template <class T> bool before(T a, T b) {
-  if constexpr (std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>) {
-    if (a.real() != b.real()) return before(a.real(), b.real());
-    return before(a.imag(), b.imag());
-  } else {
-    return a < b || (b != b && a == a);
-  }
-}
-
-// Unique rows of a contiguous (n, m) tensor.
-Groups unique_rows(const Tensor& x, int64_t n, int64_t m, bool sort) {
-  std::vector<int64_t> order(static_cast<size_t>(n));
-  std::iota(order.begin(), order.end(), 0);
-  return visit_all(x.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T* p = x.data_as<T>();
-    if (sort) {
-      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-        return std::lexicographical_compare(p + a * m, p + (a + 1) * m, p + b * m, p + (b + 1) * m,
-                                            before<T>);
-      });
-    }
-    return group(order, [&](int64_t a, int64_t b) {
-      return !std::equal(p + a * m, p + (a + 1) * m, p + b * m);
-    });
-  });
-}
-
-template <class T>
-[[gnu::optimize("O3"), gnu::noinline]] int64_t count_runs(const T* v, int64_t n) {
-  int64_t count = n > 0 ? 1 : 0;
-  for (int64_t i = 1; i < n; ++i) count += static_cast<int64_t>(v[i] != v[i - 1]);
-  return count;
-}
-// Converts start offsets of runs to their lengths, in place.
-[[gnu::optimize("O3"), gnu::noinline]] void to_lengths(int64_t* begin, int64_t count, int64_t end) {
-  for (int64_t i = 0; i + 1 < count; ++i) begin[i] = begin[i + 1] - begin[i];
-  begin[count - 1] = end - begin[count - 1];
-}
-
-// Writes the first element of each run to `first`. Branch-free: every element is written, and
-// overwritten by the next unless it starts a run. Returns the number of runs; n > 0.
-template <class T>
-[[gnu::optimize("O3"), gnu::noinline]] int64_t first_of_runs(const T* v, int64_t n, T* first) {
-  int64_t count = 1;
-  first[0] = v[0];
-  for (int64_t i = 1; i < n; ++i) {
-    first[count] = v[i];
-    count += static_cast<int64_t>(v[i] != v[i - 1]);
-  }
-  return count;
+// Unique rows of a contiguous (n, m) tensor: the first of each, the row that each row is among
+// them, and the counts.
+TensorList unique_rows(const Tensor& x, int64_t n, int64_t m, bool sort) {
+  const Options options{DType::Int64, x.device()};
+  Tensor first = empty(Dims{n}, options), inverse = empty(Dims{n}, options),
+         counts = empty(Dims{n}, options);
+  const int64_t count = kernels<RunKernels>(x.device())
+                            .of_rows(x.dtype(), x.data(), n, m, sort, first.data_as<int64_t>(),
+                                     counts.data_as<int64_t>(), inverse.data_as<int64_t>());
+  return {first_of(first, count), inverse, first_of(counts, count)};
 }
 
 // The unique elements of a contiguous real vector, the index of each element among them (if
@@ -141,48 +77,31 @@ template <class T>
 // compared.
 TensorList unique_numbers(const Tensor& x, bool inverse, bool count_them, bool sort) {
   const int64_t n = x.numel();
-  Tensor sorted = x, order, group_of = empty(Dims{inverse ? n : 0}, {DType::Int64, {}});
+  const Options options{DType::Int64, x.device()};
+  const RunKernels& runs = kernels<RunKernels>(x.device());
+  Tensor sorted = x, order, run_of = empty(Dims{inverse ? n : 0}, options);
   if (sort) {
     sorted = empty(Dims{n}, x.options());
-    order = empty(Dims{n}, {DType::Int64, {}});
-    cpu::SortLines l;
+    order = empty(Dims{n}, options);
+    SortLines l;
     l.n = l.k = n;
     l.x_stride = l.out_stride = 1;
-    cpu::sort_lines(x.data(), sorted.data(), order.data_as<int64_t>(), l, x.dtype(), false, true);
+    kernels<SortKernels>(x.device())
+        .sort(x.data(), sorted.data(), order.data_as<int64_t>(), l, x.dtype(), false, true);
   }
-  const int64_t* from = sort ? order.data_as<int64_t>() : nullptr;
-  auto* to = group_of.data_as<int64_t>();
-  return visit_real(x.dtype(), "unique", [&](auto tag) -> TensorList {
-    using T = typename decltype(tag)::type;
-    const T* v = sorted.data_as<T>();
-    if (!count_them && !inverse && n > 0) {
-      Tensor some = empty(Dims{n}, x.options());
-      const int64_t count = first_of_runs(v, n, some.data_as<T>());
-      some = raw_view(some, Dims{count}, Dims{1}, 0);
-      return {count < n / 2 ? raw_clone(some) : some, group_of, group_of};
-    }
-    const int64_t count = count_runs(v, n);
-    Tensor values = empty(Dims{count}, x.options()),
-           counts = empty(Dims{count}, group_of.options());
-    if (n == 0) return {values, group_of, counts};
-    auto* c = counts.data_as<int64_t>();
-    auto* different = values.data_as<T>();
-    // Branch-free, from the end: the first element of each run is the last to write its value and
-    // start.
-    int64_t k = count - 1;
-    for (int64_t i = n - 1; i > 0; --i) {
-      const auto before = static_cast<int64_t>(v[i] != v[i - 1]);
-      different[k] = v[i];
-      c[k] = i;
-      if (inverse) to[from ? from[i] : i] = k;
-      k -= before;
-    }
-    different[0] = v[0];
-    c[0] = 0;
-    if (inverse) to[from ? from[0] : 0] = 0;
-    to_lengths(c, count, n);
-    return {values, group_of, counts};
-  });
+  if (!count_them && !inverse && n > 0) {
+    Tensor values = empty(Dims{n}, x.options());
+    return {first_of(values, runs.take_first(x.dtype(), sorted.data(), n, values.data())), run_of,
+            run_of};
+  }
+  const int64_t count = runs.count(x.dtype(), sorted.data(), n);
+  Tensor values = empty(Dims{count}, x.options()), counts = empty(Dims{count}, options);
+  if (n > 0) {
+    runs.split(x.dtype(), sorted.data(), n, count, sort ? order.data_as<int64_t>() : nullptr,
+               values.data(), counts.data_as<int64_t>(),
+               inverse ? run_of.data_as<int64_t>() : nullptr);
+  }
+  return {values, run_of, counts};
 }
 
 TensorList unique_of(const Tensor& x, std::optional<int64_t> dim, bool sort, bool inverse,
@@ -198,9 +117,9 @@ TensorList unique_of(const Tensor& x, std::optional<int64_t> dim, bool sort, boo
       if (inverse) found[1] = raw_view(found[1], x.sizes(), contiguous_strides(x.sizes()), 0);
       return found;
     }
-    Groups g = unique_rows(flat, x.numel(), 1, sort);
-    return {op<"index_select">(flat, 0, vector_of(g.first)),
-            raw_view(g.inverse, x.sizes(), contiguous_strides(x.sizes()), 0), vector_of(g.counts)};
+    TensorList found = unique_rows(flat, x.numel(), 1, sort);
+    return {op<"index_select">(flat, 0, found[0]),
+            raw_view(found[1], x.sizes(), contiguous_strides(x.sizes()), 0), found[2]};
   }
   int64_t d = wrap_dim(*dim, x.dim()), n = x.size(d);
   check(x.numel() > 0 || n == 0,
@@ -214,8 +133,9 @@ TensorList unique_of(const Tensor& x, std::optional<int64_t> dim, bool sort, boo
     found[0] = raw_view(found[0], sizes, contiguous_strides(sizes), 0);
     return found;
   }
-  Groups g = unique_rows(rows, n, n ? x.numel() / n : 0, sort);
-  return {op<"index_select">(x, d, vector_of(g.first)), g.inverse, vector_of(g.counts)};
+  TensorList found = unique_rows(rows, n, n ? x.numel() / n : 0, sort);
+  found[0] = op<"index_select">(x, d, found[0]);
+  return found;
 }
 TensorList unique_op(const Tensor& x, std::optional<int64_t> dim, bool inverse, bool counts) {
   return unique_of(x, dim, true, inverse, counts);
@@ -241,24 +161,27 @@ Tensor bincount_op(const Tensor& x, const Tensor& weights, int64_t minlength) {
   const DType whole = is_storage_only(x.dtype()) ? DType::Int64 : x.dtype();
   Tensor values = raw_contiguous(raw_cast(x, weights.defined() ? DType::Int64 : whole));
   const int64_t n = values.numel();
+  const CountKernels& k = kernels<CountKernels>(x.device());
   const auto [least, most] =
-      n ? cpu::whole_range(values.data(), n, values.dtype()) : std::pair<int64_t, int64_t>(0, -1);
+      n ? k.range(values.data(), n, values.dtype()) : std::pair<int64_t, int64_t>(0, -1);
   check(least >= 0, wrong);
   check(most < std::numeric_limits<int64_t>::max(), "bincount(): the value ", most,
         " is too large to count up to");
   const int64_t bins = std::max(most + 1, minlength);
   if (!weights.defined()) {
     Tensor out = raw_zeros(Dims{bins}, {DType::Int64, x.device()});
-    cpu::count_whole(values.data(), n, values.dtype(), bins, out.data_as<int64_t>());
+    k.count(values.data(), n, values.dtype(), bins, out.data_as<int64_t>());
     return out;
   }
-  const auto* v = values.data_as<int64_t>();
   DType d = weights.dtype() == DType::Float32 ? DType::Float32 : DType::Float64;
   Tensor w = raw_contiguous(raw_cast(weights, d)), out = raw_zeros(Dims{bins}, {d, x.device()});
-  visit_floating(d, "bincount", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < n; ++i) out.data_as<T>()[v[i]] += w.data_as<T>()[i];
-  });
+  if (n > 0) {
+    IndexLayout l;
+    l.offsets = values.data_as<int64_t>();
+    l.count = n;
+    l.count_flat = 1;
+    kernels<ScatterKernels>(x.device()).accumulate(out.data(), w.data(), l, d);
+  }
   return out;
 }
 
@@ -276,8 +199,8 @@ Tensor histc_op(const Tensor& x, int64_t bins, Scalar min, Scalar max) {
     T low = min.to<T>(), high = max.to<T>();
     if (low == high && flat.numel() > 0) {
       GradMode off(false);
-      low = *op<"amin">(flat).template data_as<T>();
-      high = *op<"amax">(flat).template data_as<T>();
+      low = op<"amin">(flat).item().to<T>();
+      high = op<"amax">(flat).item().to<T>();
     }
     check(std::isfinite(low) && std::isfinite(high), "range of [", low, ", ", high,
           "] is not finite");
@@ -286,7 +209,8 @@ Tensor histc_op(const Tensor& x, int64_t bins, Scalar min, Scalar max) {
       high += 1;
     }
     check(low < high, "max must be larger than min");
-    cpu::count_even(flat.data_as<T>(), flat.numel(), low, high, bins, counts.data_as<int64_t>());
+    kernels<HistogramKernels<T>>(x.device())
+        .even(flat.data_as<T>(), flat.numel(), low, high, bins, counts.data_as<int64_t>());
   });
   return raw_cast(counts, x.dtype());
 }

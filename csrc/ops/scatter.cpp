@@ -1,5 +1,5 @@
 // gather, scatter and scatter with a reduction.
-#include "kernels/cpu/index/scatter.h"
+#include "kernels/scatter.h"
 
 #include <limits>
 
@@ -8,8 +8,6 @@
 
 namespace taeda {
 namespace {
-
-using cpu::ScatterMode;
 
 Dims sizes_at_least_1d(const Tensor& t) { return t.dim() ? Dims(t.sizes()) : Dims{1}; }
 Dims strides_at_least_1d(const Tensor& t) { return t.dim() ? Dims(t.strides()) : Dims{1}; }
@@ -62,10 +60,11 @@ Tensor gather_op(const Tensor& x, int64_t dim, const Tensor& index, bool) {
   if (x.is_meta()) return out;
   const auto [positions, ps] = indices_of(index);
   Dims ts = strides_at_least_1d(x), os = strides_at_least_1d(out);
-  if (!cpu::gather(
-          out.data(), x.data(),
-          {is, ps, ts, os, static_cast<size_t>(d), positions.data_as<int64_t>(), at(xs, d)},
-          x.dtype())) {
+  if (!kernels<ScatterKernels>(x.device())
+           .gather(
+               out.data(), x.data(),
+               {is, ps, ts, os, static_cast<size_t>(d), positions.data_as<int64_t>(), at(xs, d)},
+               x.dtype())) {
     check_indices(positions, d, at(xs, d));
   }
   return out;
@@ -88,10 +87,11 @@ void scatter_into(const Tensor& out, int64_t d, const Tensor& index, const Tenso
   if (kept) check_indices(positions, d, at(xs, d));
   Dims ts = strides_at_least_1d(out);
   Dims ss = single ? Dims(is.size(), 0) : strides_at_least_1d(src);
-  if (!cpu::scatter(
-          out.data(), src.data(),
-          {is, ps, ts, ss, static_cast<size_t>(d), positions.data_as<int64_t>(), at(xs, d)},
-          out.dtype(), mode)) {
+  if (!kernels<ScatterKernels>(out.device())
+           .scatter(
+               out.data(), src.data(),
+               {is, ps, ts, ss, static_cast<size_t>(d), positions.data_as<int64_t>(), at(xs, d)},
+               out.dtype(), mode)) {
     check_indices(positions, d, at(xs, d));
   }
 }

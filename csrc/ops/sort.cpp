@@ -1,13 +1,14 @@
 // Order: sort, argsort, topk, kthvalue, median, searchsorted, bucketize.
-#include "kernels/cpu/index/sort.h"
+#include "kernels/sort.h"
 
+#include "ops/index_util.h"
 #include "ops/reduce_util.h"
 
 namespace taeda {
 namespace {
 
-cpu::SortLines lines_of(const Tensor& x, int64_t dim, DimsRef out_strides, int64_t k) {
-  cpu::SortLines l;
+SortLines lines_of(const Tensor& x, int64_t dim, DimsRef out_strides, int64_t k) {
+  SortLines l;
   if (x.dim() == 0) {
     l.n = l.k = 1;
     l.x_stride = l.out_stride = 1;
@@ -45,8 +46,8 @@ TensorList sort_op(const Tensor& x, int64_t dim, bool descending, bool) {
          indices = empty(x.sizes(), {DType::Int64, x.device()});
   if (x.is_meta() || x.numel() == 0) return {values, indices};
   auto l = lines_of(x, d, values.strides(), x.dim() ? at(x.sizes(), d) : 1);
-  cpu::sort_lines(x.data(), values.data(), indices.data_as<int64_t>(), l, x.dtype(), descending,
-                  true);
+  kernels<SortKernels>(x.device())
+      .sort(x.data(), values.data(), indices.data_as<int64_t>(), l, x.dtype(), descending, true);
   return {values, indices};
 }
 void sort_backward(Backward& b) { scatter_gradient(b, b.arg<int64_t>(1), true); }
@@ -69,15 +70,16 @@ TensorList topk_op(const Tensor& x, int64_t k, int64_t dim, bool largest, bool s
   if (x.dim()) sizes[static_cast<size_t>(d)] = k;
   Tensor values = empty(sizes, x.options()), indices = empty(sizes, {DType::Int64, x.device()});
   if (x.is_meta() || values.numel() == 0 || k == 0) return {values, indices};
-  cpu::sort_lines(x.data(), values.data(), indices.data_as<int64_t>(),
-                  lines_of(x, d, values.strides(), k), x.dtype(), largest, sorted);
+  kernels<SortKernels>(x.device())
+      .sort(x.data(), values.data(), indices.data_as<int64_t>(),
+            lines_of(x, d, values.strides(), k), x.dtype(), largest, sorted);
   return {values, indices};
 }
 void topk_backward(Backward& b) { scatter_gradient(b, b.arg<int64_t>(2), true); }
 
 // ---- one element of each row ----
 
-TensorList selected(const char* what, const Tensor& x, int64_t dim, bool keepdim, cpu::Select how,
+TensorList selected(const char* what, const Tensor& x, int64_t dim, bool keepdim, Select how,
                     int64_t rank) {
   int64_t d = wrap_dim(dim, x.dim());
   uint64_t mask = dim_bit(d, x.dim()) & all_dims(x.dim());
@@ -87,8 +89,9 @@ TensorList selected(const char* what, const Tensor& x, int64_t dim, bool keepdim
   Tensor values = empty(reduced_sizes(x.sizes(), mask, keepdim), x.options());
   Tensor indices = empty(values.sizes(), {DType::Int64, x.device()});
   if (x.is_meta() || values.numel() == 0) return {values, indices};
-  cpu::select_lines(x.data(), values.data(), indices.data_as<int64_t>(),
-                    lines_of(x, d, contiguous_strides(kept), 1), x.dtype(), how, rank);
+  kernels<SelectKernels>(x.device())
+      .select(x.data(), values.data(), indices.data_as<int64_t>(),
+              lines_of(x, d, contiguous_strides(kept), 1), x.dtype(), how, rank);
   return {values, indices};
 }
 
@@ -102,21 +105,21 @@ TensorList kthvalue_op(const Tensor& x, int64_t k, int64_t dim, bool keepdim) {
   check<IndexError>(n > 0, "kthvalue(): Expected reduction dim ", d, " to have non-zero size.");
   check(k >= 1 && k <= n, "kthvalue(): selected number k out of range for dimension ", d);
   check_ordered("kthvalue_cpu", x.dtype());
-  return selected("kthvalue", x, dim, keepdim, cpu::Select::Rank, k - 1);
+  return selected("kthvalue", x, dim, keepdim, Select::Rank, k - 1);
 }
 void kthvalue_backward(Backward& b) { scatter_gradient(b, b.arg<int64_t>(2), b.arg<bool>(3)); }
 
 TensorList median_dim(const Tensor& x, int64_t dim, bool keepdim) {
   check_ordered("median_out", x.dtype());
-  return selected("median", x, dim, keepdim, cpu::Select::Median, 0);
+  return selected("median", x, dim, keepdim, Select::Median, 0);
 }
 TensorList nanmedian_dim(const Tensor& x, int64_t dim, bool keepdim) {
   check_ordered("nanmedian_out", x.dtype());
-  return selected("nanmedian", x, dim, keepdim, cpu::Select::NanMedian, 0);
+  return selected("nanmedian", x, dim, keepdim, Select::NanMedian, 0);
 }
 void median_dim_backward(Backward& b) { scatter_gradient(b, b.arg<int64_t>(1), b.arg<bool>(2)); }
 
-Tensor median_of_all(const Tensor& x, cpu::Select how) {
+Tensor median_of_all(const Tensor& x, Select how) {
   check_ordered("median_cpu", x.dtype());
   Tensor out = empty(Dims{}, x.options());
   if (x.is_meta()) return out;
@@ -129,8 +132,8 @@ Tensor median_of_all(const Tensor& x, cpu::Select how) {
   return selected("median", raw_view(flat, Dims{x.numel()}, Dims{1}, flat.offset()), 0, false, how,
                   0)[0];
 }
-Tensor median_all(const Tensor& x) { return median_of_all(x, cpu::Select::Median); }
-Tensor nanmedian_all(const Tensor& x) { return median_of_all(x, cpu::Select::NanMedian); }
+Tensor median_all(const Tensor& x) { return median_of_all(x, Select::Median); }
+Tensor nanmedian_all(const Tensor& x) { return median_of_all(x, Select::NanMedian); }
 void median_all_backward(Backward& b) {
   Tensor x = b.arg<Tensor>(0), y = b.out();
   Tensor hit = where(op<"isnan">(y), op<"isnan">(x), op<"eq">(x, y));
@@ -151,10 +154,11 @@ Tensor search(const Tensor& sequence, const Tensor& values, bool out_int32, bool
     int64_t length = sequence.size(-1),
             lines = sequence.dim() == 1 ? 1 : sequence.numel() / std::max<int64_t>(length, 1);
     int64_t per_line = lines == 1 ? values.numel() : values.size(-1);
-    if (length == 0) std::memset(out.data(), 0, out.nbytes());
+    if (length == 0) copy_into(out, raw_zeros(out.sizes(), out.options()));
     else
-      cpu::search_sorted(s.data(), order.defined() ? order.data_as<int64_t>() : nullptr, v.data(),
-                         out.data_as<int64_t>(), lines, length, per_line, d, right);
+      kernels<SearchKernels>(out.device())
+          .search(s.data(), order.defined() ? order.data_as<int64_t>() : nullptr, v.data(),
+                  out.data_as<int64_t>(), lines, length, per_line, d, right);
   }
   return out_int32 ? raw_cast(out, DType::Int32) : out;
 }
@@ -188,14 +192,9 @@ Tensor searchsorted_tensor(const Tensor& sequence, const Tensor& values, bool ou
           to_string(sequence.sizes()), "and got sorter tensor ", to_string(sorter.sizes()));
     check(sorter.dtype() == DType::Int64, what,
           "sorter must be a tensor of long dtype but got dtype ", sorter.dtype());
-    int64_t n = sequence.size(-1);
-    if (!sorter.is_meta() && sorter.numel() > 0) {
-      Tensor flat = raw_contiguous(sorter);
-      for (int64_t i = 0; i < flat.numel(); ++i) {
-        int64_t v = flat.data_as<int64_t>()[i];
-        check<IndexError>(v >= 0 && v < n, what, "sorter index out of range");
-      }
-    }
+    check<IndexError>(
+        sorter.is_meta() || !find_outside(raw_contiguous(sorter), 0, sequence.size(-1)), what,
+        "sorter index out of range");
   }
   return search(sequence, values, out_int32, right || (side && *side == "right"), sorter);
 }

@@ -1,5 +1,5 @@
 // Products of matrices in compressed sparse row format with dense ones, for taeda.sparse.
-#include "kernels/cpu/index/sparse.h"
+#include "kernels/sparse.h"
 
 #include "autograd/backward.h"
 #include "ops/half.h"
@@ -36,7 +36,7 @@ void check_rows(const char* what, const Tensor& start, const Tensor& column) {
   fail<IndexError>(what, "(): the sparse matrix's indices are out of bounds or out of order");
 }
 
-cpu::Rows rows_of(const Tensor& start, const Tensor& column, int64_t columns) {
+CsrRows rows_of(const Tensor& start, const Tensor& column, int64_t columns) {
   return {start.numel() - 1, columns, column.numel(), start.data_as<int64_t>(),
           column.data_as<int64_t>()};
 }
@@ -54,10 +54,11 @@ Tensor csr_mm(const Tensor& crow, const Tensor& col, const Tensor& values, const
   if (out.is_meta()) return finished(out, dense.dtype());
   Tensor start = prepared(crow, DType::Int64), column = prepared(col, DType::Int64);
   Tensor v = prepared(values, compute), x = prepared(dense, compute);
-  const cpu::Rows m = rows_of(start, column, x.size(0));
+  const CsrRows m = rows_of(start, column, x.size(0));
   visit_product(compute, [&](auto* tag) {
     using T = std::remove_pointer_t<decltype(tag)>;
-    if (!cpu::sparse_product<T>(m, v.data_as<T>(), x.data_as<T>(), x.size(1), out.data_as<T>()))
+    if (!kernels<SparseKernels<T>>(out.device())
+             .product(m, v.data_as<T>(), x.data_as<T>(), x.size(1), out.data_as<T>()))
       invalid(what);
   });
   return finished(out, dense.dtype());
@@ -75,10 +76,11 @@ Tensor csr_inner(const Tensor& crow, const Tensor& col, const Tensor& a, const T
   if (out.is_meta()) return finished(out, a.dtype());
   Tensor start = prepared(crow, DType::Int64), column = prepared(col, DType::Int64);
   Tensor x = prepared(a, compute), y = prepared(b, compute);
-  const cpu::Rows m = rows_of(start, column, y.size(0));
+  const CsrRows m = rows_of(start, column, y.size(0));
   visit_product(compute, [&](auto* tag) {
     using T = std::remove_pointer_t<decltype(tag)>;
-    if (!cpu::sparse_inner<T>(m, x.data_as<T>(), y.data_as<T>(), x.size(1), out.data_as<T>()))
+    if (!kernels<SparseKernels<T>>(out.device())
+             .inner(m, x.data_as<T>(), y.data_as<T>(), x.size(1), out.data_as<T>()))
       invalid(what);
   });
   return finished(out, a.dtype());
@@ -92,7 +94,8 @@ TensorList group_rows(const Tensor& index, int64_t size) {
   Tensor start = empty(Dims{size + 1}, options), order = empty(index.sizes(), options);
   if (!order.is_meta()) {
     Tensor i = prepared(index, DType::Int64);
-    if (!cpu::group_rows(i.numel(), i.data_as<int64_t>(), size, start.data_as<int64_t>(),
+    if (!kernels<CsrKernels>(order.device())
+             .group_rows(i.numel(), i.data_as<int64_t>(), size, start.data_as<int64_t>(),
                          order.data_as<int64_t>()))
       invalid("_group_rows");
   }
@@ -104,7 +107,9 @@ Tensor csr_rows(const Tensor& crow, const Tensor& col) {
   Tensor row = empty(col.sizes(), {DType::Int64, col.device()});
   if (row.is_meta()) return row;
   Tensor start = prepared(crow, DType::Int64), column = prepared(col, DType::Int64);
-  if (!cpu::expand_rows(rows_of(start, column, 0), row.data_as<int64_t>())) invalid("_csr_rows");
+  if (!kernels<CsrKernels>(row.device())
+           .expand_rows(rows_of(start, column, 0), row.data_as<int64_t>()))
+    invalid("_csr_rows");
   return row;
 }
 

@@ -3,7 +3,8 @@
 #include <limits>
 
 #include "base/warn.h"
-#include "kernels/cpu/index/histogram.h"
+#include "kernels/histogram.h"
+#include "kernels/sort.h"
 #include "ops/reduce_util.h"
 
 namespace taeda {
@@ -156,25 +157,6 @@ Tensor quantile_scalar(const Tensor& self, double q, OptInt dim, bool keepdim,
 
 // ---- mode ----
 
-// For each sorted row of n elements, the first of the most frequent values and the index of its
-// last occurrence.
-template <class T>
-void find_modes(const T* sorted, const int64_t* order, T* values, int64_t* indices, int64_t rows,
-                int64_t n) {
-  for (int64_t l = 0; l < rows; ++l, sorted += n, order += n) {
-    int64_t best = 0, best_length = 0;
-    for (int64_t begin = 0, end; begin < n; begin = end) {
-      for (end = begin + 1; end < n && sorted[end] == sorted[begin];) ++end;
-      if (end - begin > best_length) {
-        best_length = end - begin;
-        best = end - 1;
-      }
-    }
-    values[l] = sorted[best];
-    indices[l] = order[best];
-  }
-}
-
 TensorList mode(const Tensor& self, int64_t dim, bool keepdim) {
   const int64_t d = wrap_dim(dim, self.dim());
   const uint64_t mask = dim_bit(d, self.dim()) & all_dims(self.dim());
@@ -187,14 +169,10 @@ TensorList mode(const Tensor& self, int64_t dim, bool keepdim) {
   Tensor x = self.dim() ? op<"movedim">(self, Dims{d}, Dims{-1}) : reshape(self, Dims{1});
   TensorList in_order = ops<"sort">(x, -1, false, true);
   Tensor sorted = raw_contiguous(in_order[0]), positions = raw_contiguous(in_order[1]);
-  visit_real(self.dtype(), "mode", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
-      unsupported_dtype("mode", self.dtype());
-    else
-      find_modes(sorted.data_as<T>(), positions.data_as<int64_t>(), values.data_as<T>(),
-                 indices.data_as<int64_t>(), values.numel(), x.size(-1));
-  });
+  if (is_half(self.dtype())) unsupported_dtype("mode", self.dtype());
+  kernels<RunKernels>(self.device())
+      .modes(self.dtype(), sorted.data(), positions.data_as<int64_t>(), values.data(),
+             indices.data_as<int64_t>(), values.numel(), x.size(-1));
   return {values, indices};
 }
 void mode_backward(Backward& b) {
@@ -296,7 +274,8 @@ Tensor count_between(const Tensor& self, const Tensor& edges) {
   Tensor counts = raw_zeros(Dims{bins}, {DType::Int64, self.device()});
   visit_floating(self.dtype(), "histogram", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::count_between(x.data_as<T>(), x.numel(), e.data_as<T>(), bins, counts.data_as<int64_t>());
+    kernels<HistogramKernels<T>>(x.device())
+        .between(x.data_as<T>(), x.numel(), e.data_as<T>(), bins, counts.data_as<int64_t>());
   });
   return raw_cast(counts, self.dtype());
 }

@@ -4,11 +4,10 @@
 #include <numeric>
 
 #include "kernels.h"
-#include "kernels/cpu/index/index.h"
-#include "kernels/cpu/index/scatter.h"
 #include "kernels/cpu/index/simd/combine.h"
-#include "kernels/cpu/index/sort.h"
 #include "kernels/cpu/nn/simd/optim.h"
+#include "kernels/scatter.h"
+#include "kernels/sort.h"
 
 namespace taeda::test {
 namespace {
@@ -91,7 +90,8 @@ template <int64_t Width> void add_indexing(std::vector<Kernel>& list) {
       "gather" + of,
       [](const float* x, int64_t n, float* y) {
         const RowsOf<Width> r(n);
-        expect(gather(y, x, r.layout(r.sizes[0]), DType::Float32), "gather: index");
+        expect(ScatterKernels::cpu.gather(y, x, r.layout(r.sizes[0]), DType::Float32),
+               "gather: index");
       },
       [](const Numbers& x) {
         const int64_t rows = std::ssize(x) / Width;
@@ -109,7 +109,8 @@ template <int64_t Width> void add_indexing(std::vector<Kernel>& list) {
         const RowsOf<Width> r(n);
         const int64_t size = r.sizes[0] / 4 + 1;
         std::fill_n(y, size * Width, 0.0f);
-        expect(scatter(y, x, r.layout(size), DType::Float32, ScatterMode::Add), "scatter: index");
+        expect(ScatterKernels::cpu.scatter(y, x, r.layout(size), DType::Float32, ScatterMode::Add),
+               "scatter: index");
       },
       [](const Numbers& x) {
         const int64_t rows = std::ssize(x) / Width, size = rows / 4 + 1;
@@ -144,7 +145,8 @@ template <class T>
 void sort_one(const T* x, int64_t n, int64_t k, DType dtype, bool descending, T* y) {
   static std::vector<int64_t> indices;
   indices.resize(index(n));
-  if (n > 0) sort_lines(x, y, indices.data(), {{}, {}, {}, n, 1, k, 1}, dtype, descending, true);
+  if (n > 0)
+    SortKernels::cpu.sort(x, y, indices.data(), {{}, {}, {}, n, 1, k, 1}, dtype, descending, true);
   for (int64_t i = 0; i < k; ++i) {
     const T from = x[indices[index(i)]];
     expect(from == y[i] || (from != from && y[i] != y[i]), "sort: an index is not its value's");
@@ -174,7 +176,9 @@ void add_sorting(std::vector<Kernel>& list, const std::string& of, DType dtype, 
       "select rank " + of,
       [=](const T* x, int64_t n, T* y) {
         int64_t at = 0;
-        if (n > 0) select_lines(x, y, &at, {{}, {}, {}, n, 1, 1, 1}, dtype, Select::Rank, n / 3);
+        if (n > 0)
+          SelectKernels::cpu.select(x, y, &at, {{}, {}, {}, n, 1, 1, 1}, dtype, Select::Rank,
+                                    n / 3);
       },
       [](const Numbers& x) {
         return x.empty() ? Numbers{} : Numbers{sorted(x, false)[x.size() / 3]};

@@ -1,4 +1,4 @@
-#include "kernels/cpu/index/histogram.h"
+#include "kernels/histogram.h"
 
 #include <algorithm>
 #include <vector>
@@ -85,8 +85,6 @@ template <class F> void visit_whole(DType dtype, F&& f) {
   });
 }
 
-}  // namespace
-
 std::pair<int64_t, int64_t> whole_range(const void* data, int64_t n, DType dtype) {
   int64_t least = 0, most = 0;
   visit_whole(dtype, [&](auto tag) {
@@ -112,8 +110,6 @@ void count_even(const T* x, int64_t n, T low, T high, int64_t bins, int64_t* out
     return bin;
   });
 }
-template void count_even(const float*, int64_t, float, float, int64_t, int64_t*);
-template void count_even(const double*, int64_t, double, double, int64_t, int64_t*);
 
 template <class T>
 void count_between(const T* x, int64_t n, const T* edges, int64_t bins, int64_t* out) {
@@ -127,7 +123,14 @@ void count_between(const T* x, int64_t n, const T* edges, int64_t bins, int64_t*
     return bin;
   });
 }
-template void count_between(const float*, int64_t, const float*, int64_t, int64_t*);
-template void count_between(const double*, int64_t, const double*, int64_t, int64_t*);
 
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+const CountKernels CountKernels::cpu = {cpu::whole_range, cpu::count_whole};
+template <class T>
+const HistogramKernels<T> HistogramKernels<T>::cpu = {cpu::count_even<T>, cpu::count_between<T>};
+template struct HistogramKernels<float>;
+template struct HistogramKernels<double>;
+}  // namespace taeda

@@ -1,4 +1,4 @@
-#include "kernels/cpu/index/index.h"
+#include "kernels/index.h"
 
 #include <atomic>
 #include <vector>
@@ -11,22 +11,18 @@ namespace {
 
 constexpr int64_t kGrain = 16384;
 
-}  // namespace
-
 bool any_outside(const int64_t* index, int64_t n, int64_t low, int64_t high) {
   return TAEDA_PICK(index_kernels).any_outside(index, n, low, high);
 }
 
-int64_t first_outside(const int64_t* index, int64_t n, int64_t low, int64_t high) {
+std::optional<int64_t> find_outside(const int64_t* index, int64_t n, int64_t low, int64_t high) {
   std::atomic<bool> found{false};
   parallel_for(n, 4 * kGrain, [&](int64_t begin, int64_t end) {
     if (any_outside(index + begin, end - begin, low, high))
       found.store(true, std::memory_order_relaxed);
   });
-  if (!found) return -1;
-  int64_t i = 0;
-  while (index[i] >= low && index[i] < high) ++i;
-  return i;
+  if (!found) return std::nullopt;
+  return *std::find_if(index, index + n, [=](int64_t i) { return i < low || i >= high; });
 }
 
 void add_offsets(const int64_t* index, int64_t n, int64_t size, int64_t stride, bool first,
@@ -60,7 +56,43 @@ bool take_elements(void* out, const void* x, const int64_t* index, int64_t n, in
   return !outside;
 }
 
-namespace {
+void mark(const int64_t* index, int64_t n, int64_t classes, int64_t* out) {
+  for (int64_t i = 0; i < n; ++i) out[i * classes + index[i]] = 1;
+}
+
+void split_indices(const int64_t* index, int64_t n, int64_t size, int64_t wrap, int64_t* rows,
+                   int64_t* rest) {
+  const double inverse = 1 / static_cast<double>(size);  // 5x faster than dividing
+  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t flat = index[i] + (index[i] < 0 ? wrap : 0);
+      if (!rows) {
+        rest[i] = flat;
+        continue;
+      }
+      auto row = static_cast<int64_t>(static_cast<double>(flat) * inverse);
+      row -= row * size > flat;  // off by at most 1, since there are fewer than 2^52 elements
+      row += flat - row * size >= size;
+      rows[i] = row;
+      rest[i] = flat - row * size;
+    }
+  });
+}
+
+void write_sequences(int64_t n, int64_t r, bool repeated, int64_t count, int64_t* out) {
+  const int64_t step = repeated ? 0 : 1;
+  for (int64_t k = 0; k < count; ++k, out += r) {
+    if (k == 0) {
+      for (int64_t i = 0; i < r; ++i) out[i] = i * step;
+      continue;
+    }
+    std::copy_n(out - r, r, out);
+    int64_t i = r - 1;
+    while (out[i] == n - 1 - (r - 1 - i) * step) --i;
+    for (int64_t next = out[i] + 1; i < r; ++i, next += step) out[i] = next;
+  }
+}
+
 constexpr int64_t kMaskChunk = 65536;
 int64_t count_line(const uint8_t* mask, int64_t n) {
   int64_t total = 0;
@@ -72,7 +104,6 @@ int64_t count_line(const uint8_t* mask, int64_t n) {
   }
   return total;
 }
-}  // namespace
 
 int64_t count_true(const uint8_t* mask, int64_t n) {
   int64_t total = 0;
@@ -81,7 +112,6 @@ int64_t count_true(const uint8_t* mask, int64_t n) {
   return total;
 }
 
-namespace {
 // f(begin, end, before, count) for chunks of a mask with `total` true elements: `before` of them
 // are in front of the chunk and `count` in it. Another thread may write to the mask meanwhile: no
 // more than that many may be taken.
@@ -118,7 +148,6 @@ void store_true(const uint8_t* mask, int64_t n, T* out, int64_t total, F&& value
     std::fill(o + k, o + count, T());  // nothing, but where the mask has changed
   });
 }
-}  // namespace
 
 void true_indices(const uint8_t* mask, int64_t n, int64_t* out, int64_t total) {
   store_true(mask, n, out, total, [](int64_t i) { return i; });
@@ -170,4 +199,21 @@ void index_coordinates(const int64_t* indices, int64_t n, DimsRef sizes, int64_t
   });
 }
 
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+const IndexKernels IndexKernels::cpu = {
+    .find_outside = cpu::find_outside,
+    .take_elements = cpu::take_elements,
+    .add_offsets = cpu::add_offsets,
+    .mark = cpu::mark,
+    .split = cpu::split_indices,
+    .coordinates = cpu::index_coordinates,
+    .sequences = cpu::write_sequences,
+    .count_true = cpu::count_true,
+    .true_indices = cpu::true_indices,
+    .take_true = cpu::take_true,
+    .put_true = cpu::put_true,
+};
+}  // namespace taeda

@@ -1,4 +1,4 @@
-#include "kernels/cpu/index/join.h"
+#include "kernels/join.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +20,7 @@ template <class T>
   }
 }
 
-template <class T> void interleave(char* dst, const std::vector<Piece>& pieces, int64_t rows) {
+template <class T> void interleave(char* dst, std::span<const JoinPiece> pieces, int64_t rows) {
   auto* to = reinterpret_cast<T*>(dst);
   auto width = static_cast<int64_t>(pieces.size());
   parallel_for(rows, std::max<int64_t>(1, 32768 / width), [&](int64_t begin, int64_t end) {
@@ -37,13 +37,11 @@ template <class T> void interleave(char* dst, const std::vector<Piece>& pieces, 
   });
 }
 
-}  // namespace
-
-void join_rows(char* dst, const std::vector<Piece>& pieces, int64_t rows) {
+void join_rows(char* dst, std::span<const JoinPiece> pieces, int64_t rows) {
   // Pieces of one element each, as when scalars are stacked along the last dimension: typed moves
   // beat memcpy.
   bool same_size = true;
-  for (const Piece& p : pieces) same_size = same_size && p.row_bytes == pieces[0].row_bytes;
+  for (const JoinPiece& p : pieces) same_size = same_size && p.row_bytes == pieces[0].row_bytes;
   if (same_size && !pieces.empty()) {
     switch (pieces[0].row_bytes) {
       case 1: return interleave<uint8_t>(dst, pieces, rows);
@@ -54,7 +52,7 @@ void join_rows(char* dst, const std::vector<Piece>& pieces, int64_t rows) {
     }
   }
   size_t row_bytes = 0, shortest = SIZE_MAX;
-  for (const Piece& p : pieces) {
+  for (const JoinPiece& p : pieces) {
     row_bytes += p.row_bytes;
     shortest = std::min(shortest, p.row_bytes);
   }
@@ -67,7 +65,7 @@ void join_rows(char* dst, const std::vector<Piece>& pieces, int64_t rows) {
     size_t left = static_cast<size_t>(end - begin);
     char* to = dst + begin;
     for (; left > 0; ++row) {
-      for (const Piece& p : pieces) {
+      for (const JoinPiece& p : pieces) {
         if (skip >= p.row_bytes) {
           skip -= p.row_bytes;
           continue;
@@ -85,4 +83,9 @@ void join_rows(char* dst, const std::vector<Piece>& pieces, int64_t rows) {
   });
 }
 
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+const JoinKernels JoinKernels::cpu = {cpu::join_rows};
+}  // namespace taeda

@@ -1,4 +1,4 @@
-#include "kernels/cpu/index/scatter.h"
+#include "kernels/scatter.h"
 
 #include <algorithm>
 #include <atomic>
@@ -11,7 +11,6 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/stream.h"
-#include "kernels/cpu/index/index.h"
 #include "kernels/cpu/index/simd/combine.h"
 
 namespace taeda::cpu {
@@ -361,8 +360,6 @@ bool combine(void* target, const void* src, const Axes& w, DType dtype) {
   return good;
 }
 
-}  // namespace
-
 bool gather(void* out, const void* x, const ScatterLayout& l, DType dtype) {
   return read(out, x, axes_of(l), dtype);
 }
@@ -406,4 +403,12 @@ void take_rows(int64_t count, int64_t row_bytes, const void* table, const int64_
                });
 }
 
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+const ScatterKernels ScatterKernels::cpu = {
+    cpu::index_read, cpu::index_write, cpu::index_accumulate,
+    cpu::take_rows,  cpu::gather,      cpu::scatter,
+};
+}  // namespace taeda

@@ -30,7 +30,6 @@ void find_all(const T* sorted, int64_t length, const T* values, int64_t n, int64
     find_some<Right, together>(sorted, length, values + i, out + i);
   for (; i < n; ++i) find_some<Right, 1>(sorted, length, values + i, out + i);
 }
-}  // namespace
 
 void search_sorted(const void* sorted, const int64_t* order, const void* values, int64_t* out,
                    int64_t lines, int64_t line_length, int64_t values_per_line, DType dtype,
@@ -65,13 +64,11 @@ void search_sorted(const void* sorted, const int64_t* order, const void* values,
   });
 }
 
-namespace {
 template <class T>
 [[gnu::optimize("O3"), gnu::noinline]] void mark_equal(const T* __restrict x, int64_t n, T value,
                                                        uint8_t* __restrict found) {
   for (int64_t i = 0; i < n; ++i) found[i] |= static_cast<uint8_t>(x[i] == value);
 }
-}  // namespace
 
 void find_members(const void* x, int64_t n, const void* tests, int64_t count, DType dtype,
                   uint8_t* found) {
@@ -109,4 +106,9 @@ void find_members(const void* x, int64_t n, const void* tests, int64_t count, DT
   });
 }
 
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+const SearchKernels SearchKernels::cpu = {cpu::search_sorted, cpu::find_members};
+}  // namespace taeda

@@ -139,8 +139,6 @@ int64_t index_in_line(const T* x, const SortLines& l, Select what, int64_t rank,
   return find_key(keys, l.n, key, *r - less);
 }
 
-}  // namespace
-
 void select_lines(const void* x, void* values, int64_t* indices, const SortLines& l, DType dtype,
                   Select what, int64_t rank) {
   visit_sortable(dtype, [&](auto tag) {
@@ -159,4 +157,9 @@ void select_lines(const void* x, void* values, int64_t* indices, const SortLines
   });
 }
 
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+const SelectKernels SelectKernels::cpu = {cpu::select_lines};
+}  // namespace taeda

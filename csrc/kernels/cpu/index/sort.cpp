@@ -130,8 +130,6 @@ template <class T> class LineSorter {
   std::vector<uint32_t> counts_;
 };
 
-}  // namespace
-
 void sort_lines(const void* x, void* values, int64_t* indices, const SortLines& l, DType dtype,
                 bool descending, bool ordered) {
   // Of a long line's first ones, a quarter in any order cost less than all in order.
@@ -149,4 +147,9 @@ void sort_lines(const void* x, void* values, int64_t* indices, const SortLines& 
   });
 }
 
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+const SortKernels SortKernels::cpu = {cpu::sort_lines};
+}  // namespace taeda

@@ -8,7 +8,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/index/extremes.h"
-#include "kernels/cpu/index/sort.h"
+#include "kernels/sort.h"
 
 namespace taeda::cpu {
 

@@ -1,4 +1,4 @@
-#include "kernels/cpu/index/sparse.h"
+#include "kernels/sparse.h"
 
 #include <algorithm>
 #include <atomic>
@@ -7,20 +7,20 @@
 
 #include "base/dtype.h"
 #include "base/thread_pool.h"
-#include "kernels/cpu/index/index.h"
+#include "kernels/cpu/index/simd/combine.h"
 #include "kernels/cpu/index/simd/sparse.h"
 
 namespace taeda::cpu {
 namespace {
 
-bool valid_row(const Rows& m, int64_t i) {
+bool valid_row(const CsrRows& m, int64_t i) {
   return m.start[i] >= 0 && m.start[i] <= m.start[i + 1] && m.start[i + 1] <= m.count;
 }
 
 // f(begin, end) for ranges of rows whose elements are all valid, few enough that they stay in a
 // near cache from the check to their use. False where some are not valid: their ranges are left
 // out.
-template <class F> bool for_rows(const Rows& m, int64_t width, F f) {
+template <class F> bool for_rows(const CsrRows& m, int64_t width, F f) {
   if (m.start[0] != 0 || m.start[m.rows] != m.count) return false;
   constexpr int64_t work = 1 << 15, near = 2048;
   const int64_t average = m.count / std::max<int64_t>(m.rows, 1) + 1;
@@ -31,7 +31,8 @@ template <class F> bool for_rows(const Rows& m, int64_t width, F f) {
       if (!valid_row(m, i)) return false;
     }
     const int64_t first = m.start[begin];
-    if (any_outside(m.column + first, m.start[end] - first, 0, m.columns)) return false;
+    if (TAEDA_PICK(index_kernels).any_outside(m.column + first, m.start[end] - first, 0, m.columns))
+      return false;
     f(begin, end);
     return true;
   };
@@ -47,10 +48,8 @@ template <class F> bool for_rows(const Rows& m, int64_t width, F f) {
 template <class T>
 constexpr bool has_kernel = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
-}  // namespace
-
 template <class T>
-bool sparse_product(const Rows& m, const T* values, const T* x, int64_t width, T* y) {
+bool sparse_product(const CsrRows& m, const T* values, const T* x, int64_t width, T* y) {
   return for_rows(m, width, [&](int64_t begin, int64_t end) {
     if constexpr (has_kernel<T>) {
       typed<T>(TAEDA_PICK(sparse_kernels))
@@ -67,7 +66,8 @@ bool sparse_product(const Rows& m, const T* values, const T* x, int64_t width, T
   });
 }
 
-template <class T> bool sparse_inner(const Rows& m, const T* a, const T* b, int64_t width, T* out) {
+template <class T>
+bool sparse_inner(const CsrRows& m, const T* a, const T* b, int64_t width, T* out) {
   return for_rows(m, width, [&](int64_t begin, int64_t end) {
     if constexpr (has_kernel<T>) {
       typed<T>(TAEDA_PICK(sparse_kernels))
@@ -104,7 +104,7 @@ bool group_rows(int64_t count, const int64_t* index, int64_t size, int64_t* star
   return true;
 }
 
-bool expand_rows(const Rows& m, int64_t* row) {
+bool expand_rows(const CsrRows& m, int64_t* row) {
   if (m.start[0] != 0 || m.start[m.rows] != m.count) return false;
   for (int64_t i = 0; i < m.rows; ++i) {
     if (!valid_row(m, i)) return false;
@@ -113,14 +113,16 @@ bool expand_rows(const Rows& m, int64_t* row) {
   return true;
 }
 
-#define TAEDA_INSTANCES(T)                                                    \
-  template bool sparse_product(const Rows&, const T*, const T*, int64_t, T*); \
-  template bool sparse_inner(const Rows&, const T*, const T*, int64_t, T*);
-TAEDA_INSTANCES(float)
-TAEDA_INSTANCES(double)
-TAEDA_INSTANCES(cfloat)
-TAEDA_INSTANCES(cdouble)
-TAEDA_INSTANCES(int64_t)
-#undef TAEDA_INSTANCES
-
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+const CsrKernels CsrKernels::cpu = {cpu::group_rows, cpu::expand_rows};
+template <class T>
+const SparseKernels<T> SparseKernels<T>::cpu = {cpu::sparse_product<T>, cpu::sparse_inner<T>};
+template struct SparseKernels<float>;
+template struct SparseKernels<double>;
+template struct SparseKernels<cfloat>;
+template struct SparseKernels<cdouble>;
+template struct SparseKernels<int64_t>;
+}  // namespace taeda
