@@ -1,12 +1,12 @@
 #include "kernels/resample.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
 #include "kernels/cpu/nn/simd/resample.h"
 #include "kernels/cpu/nn/taps.h"
+#include "kernels/resample_taps.h"
 
 namespace taeda::cpu {
 namespace {
@@ -16,13 +16,6 @@ template <class T> const simd::ResampleLoops<T>& loops() {
 }
 
 constexpr int64_t kGrain = 16384;  // sums that are worth a thread's attention
-
-// The kernel of cubic convolution (Keys, 1981) at a non-negative distance.
-template <class T> T cubic_weight(T distance, T a) {
-  if (distance <= 1) return ((a + 2) * distance - (a + 3)) * distance * distance + 1;
-  if (distance < 2) return ((distance - 5) * distance + 8) * distance * a - 4 * a;
-  return 0;
-}
 
 template <class T> simd::TapTable<T> table_of(const Taps<T>& taps) {
   return {taps.in,
@@ -36,25 +29,6 @@ template <class T> simd::TapTable<T> table_of(const Taps<T>& taps) {
 }
 
 }  // namespace
-
-template <class T> void Taps<T>::add(int64_t input, T w) {
-  index.push_back(static_cast<int32_t>(std::clamp<int64_t>(input, 0, in - 1)));
-  weight.push_back(w);
-}
-
-// Over all inputs that the stretched kernel reaches from `center`; the weights have the sum 1.
-template <class T> void Taps<T>::add_smooth(bool cubic, T center, T stretch) {
-  const T reach = (cubic ? T(2) : T(1)) * stretch, end = static_cast<T>(in);
-  const auto low = static_cast<int64_t>(std::max(std::trunc(center - reach + T(0.5)), T(0)));
-  const auto high = static_cast<int64_t>(std::min(std::trunc(center + reach + T(0.5)), end));
-  auto weight_of = [&](int64_t input) {
-    const T distance = std::abs((static_cast<T>(input) - center + T(0.5)) / stretch);
-    return cubic ? cubic_weight(distance, T(-0.5)) : std::max(1 - distance, T(0));
-  };
-  T total = 0;
-  for (int64_t i = low; i < high; ++i) total += weight_of(i);
-  for (int64_t i = low; i < high; ++i) add(i, weight_of(i) / total);
-}
 
 // The same taps once more, tap by tap, where every output has as many.
 template <class T> void Taps<T>::arrange() {
@@ -74,35 +48,14 @@ template <class T> void Taps<T>::arrange() {
 
 template <class T> Taps<T> Taps<T>::make(const ResampleShape& s, int d) {
   Taps<T> taps;
-  const int64_t in = taps.in = s.in[d], out = taps.out = s.out[d];
-  const T apart = static_cast<T>(s.step[d]);
-  for (int64_t i = 0; i < out; ++i) {
+  taps.in = s.in[d];
+  taps.out = s.out[d];
+  for (int64_t i = 0; i < taps.out; ++i) {
     taps.first.push_back(std::ssize(taps.index));
-    const T at = static_cast<T>(i), middle = (at + T(0.5)) * apart;
-    switch (s.how) {
-      case Resampling::Nearest:
-      case Resampling::NearestExact: {
-        const T input = std::floor(s.how == Resampling::Nearest ? at * apart : middle);
-        taps.add(static_cast<int64_t>(std::min(input, static_cast<T>(in - 1))), 1);
-        break;
-      }
-      case Resampling::Linear: {
-        const T from = s.corners ? at * apart : std::max(middle - T(0.5), T(0));
-        const T low = std::min(std::floor(from), static_cast<T>(in - 1)), share = from - low;
-        taps.add(static_cast<int64_t>(low), 1 - share);
-        taps.add(static_cast<int64_t>(low) + 1, share);
-        break;
-      }
-      case Resampling::Cubic: {
-        const T from = s.corners ? at * apart : middle - T(0.5), low = std::floor(from);
-        for (int o = -1; o <= 2; ++o) {
-          const T distance = std::abs(from - (low + static_cast<T>(o)));
-          taps.add(static_cast<int64_t>(low) + o, cubic_weight(distance, T(-0.75)));
-        }
-        break;
-      }
-      default: taps.add_smooth(s.how == Resampling::CubicSmooth, middle, std::max(apart, T(1)));
-    }
+    for_each_tap<T>(s, d, i, [&](int64_t input, T weight) {
+      taps.index.push_back(static_cast<int32_t>(input));
+      taps.weight.push_back(weight);
+    });
   }
   taps.first.push_back(std::ssize(taps.index));
   taps.arrange();

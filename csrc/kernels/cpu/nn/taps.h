@@ -25,8 +25,6 @@ template <class T> struct Taps {
   void multiply(int64_t after, const T* x, const T* g, T* products) const;
 
  private:
-  void add(int64_t input, T w);
-  void add_smooth(bool cubic, T center, T stretch);
   void arrange();
 };
 
