@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "autograd/backward.h"
-#include "kernels/cpu/random/random.h"
+#include "kernels/random.h"
 #include "ops/generator.h"
 #include "ops/half.h"
 
@@ -20,7 +20,8 @@ Tensor keep_mask(Tensor mask, double p, const std::optional<Generator>& generato
   std::lock_guard lock(g.mutex);
   visit_real(mask.dtype(), "dropout", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::fill_bernoulli<T>(g.engine, mask.data_as<T>(), mask.numel(), 1 - p);
+    kernels<RandomKernels<T>>(mask.device())
+        .bernoulli(g.engine, mask.data_as<T>(), mask.numel(), 1 - p);
   });
   return mask;
 }
@@ -43,7 +44,8 @@ Tensor scaled(const Tensor& self, const Tensor& mask, double scale) {
   Tensor x = prepared(self, compute), keep = prepared(mask, DType::Bool);
   visit_floating(compute, "dropout", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::scale_kept(y.numel(), x.data_as<T>(), keep.data_as<bool>(), scale, y.data_as<T>());
+    kernels<SampleKernels<T>>(y.device())
+        .scale_kept(y.numel(), x.data_as<T>(), keep.data_as<bool>(), scale, y.data_as<T>());
   });
   return finished(y, self.dtype());
 }
@@ -59,7 +61,8 @@ TensorList native_dropout(const Tensor& self, double p, std::optional<Generator>
     Tensor keep = empty(self.sizes(), {DType::Bool, self.device()});
     GeneratorImpl& g = resolve(generator);
     std::lock_guard lock(g.mutex);
-    cpu::dropout(g.engine, y.numel(), 1 - p, self.data_as<float>(), kept_scale(p, self.dtype()),
+    kernels<DrawKernels>(y.device())
+        .dropout(g.engine, y.numel(), 1 - p, self.data_as<float>(), kept_scale(p, self.dtype()),
                  keep.data_as<bool>(), y.data_as<float>());
     return {y, keep};
   }

@@ -1,9 +1,8 @@
 // Samples of gamma, Dirichlet and binomial distributions, with implicit reparameterization
 // gradients (Figurnov, Mohamed, Mnih, NeurIPS 2018).
-#include "kernels/cpu/random/gamma.h"
+#include "kernels/gamma.h"
 
 #include "autograd/backward.h"
-#include "base/thread_pool.h"
 #include "ops/generator.h"
 #include "ops/half.h"
 
@@ -11,8 +10,6 @@ namespace taeda {
 namespace {
 
 using Gen = std::optional<Generator>;
-
-constexpr int64_t kGrain = 256;  // at a few microseconds per element
 
 void need_single_or_double(const char* what, const Tensor& t) {
   if (t.dtype() != DType::Float32 && t.dtype() != DType::Float64)
@@ -32,7 +29,8 @@ Tensor standard_gamma(const Tensor& self, Gen generator) {
   if (out.is_meta()) return out;
   draw("_standard_gamma", self.dtype(), generator, [&](auto tag, Engine& engine) {
     using T = typename decltype(tag)::type;
-    cpu::fill_gamma<T>(engine, out.data_as<T>(), alpha.data_as<T>(), out.numel());
+    kernels<GammaKernels<T>>(out.device())
+        .gamma(engine, out.data_as<T>(), alpha.data_as<T>(), out.numel());
   });
   return out;
 }
@@ -49,7 +47,8 @@ Tensor sample_dirichlet(const Tensor& self, Gen generator) {
   draw("_sample_dirichlet", self.dtype(), generator, [&](auto tag, Engine& engine) {
     using T = typename decltype(tag)::type;
     const int64_t k = out.size(-1);
-    cpu::fill_dirichlet<T>(engine, out.data_as<T>(), alpha.data_as<T>(), out.numel() / k, k);
+    kernels<GammaKernels<T>>(out.device())
+        .dirichlet(engine, out.data_as<T>(), alpha.data_as<T>(), out.numel() / k, k);
   });
   return out;
 }
@@ -62,7 +61,8 @@ void sample_dirichlet_backward(Backward& b) {
   b.set(0, op<"_dirichlet_grad">(x, alpha, total) * (g - sum(x * g, Dims{-1}, true)));
 }
 
-// Calls f(i) for every element of the result; the operands have been broadcast and made contiguous.
+// Calls f(kernels, operand, n, out), where operand(i) is the memory of one, broadcast and made
+// contiguous.
 template <class F>
 Tensor elementwise(const char* what, std::initializer_list<const Tensor*> operands, F&& f) {
   const Tensor& first = **operands.begin();
@@ -79,27 +79,24 @@ Tensor elementwise(const char* what, std::initializer_list<const Tensor*> operan
   if (out.is_meta()) return out;
   visit_floating(first.dtype(), what, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    T* to = out.data_as<T>();
-    parallel_for(out.numel(), kGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        to[i] = static_cast<T>(
-            f([&](size_t k) { return static_cast<double>(held[k].data_as<T>()[i]); }));
-      }
-    });
+    f(
+        kernels<GammaKernels<T>>(out.device()), [&](size_t i) { return held[i].data_as<T>(); },
+        out.numel(), out.data_as<T>());
   });
   return out;
 }
 
 Tensor standard_gamma_grad(const Tensor& self, const Tensor& output) {
-  return elementwise("_standard_gamma_grad", {&self, &output},
-                     [](auto at) { return cpu::gamma_gradient(at(0), at(1)); });
+  return elementwise(
+      "_standard_gamma_grad", {&self, &output},
+      [](const auto& k, auto at, int64_t n, auto* out) { k.gamma_gradient(n, at(0), at(1), out); });
 }
 
 Tensor dirichlet_grad(const Tensor& x, const Tensor& alpha, const Tensor& total) {
-  return elementwise("_dirichlet_grad", {&x, &alpha, &total}, [](auto at) {
-    const double x = at(0), rest = 1 - x;
-    return rest > 0 ? cpu::beta_gradient(x, at(1), at(2) - at(1)) / rest : 0.0;
-  });
+  return elementwise("_dirichlet_grad", {&x, &alpha, &total},
+                     [](const auto& k, auto at, int64_t n, auto* out) {
+                       k.dirichlet_gradient(n, at(0), at(1), at(2), out);
+                     });
 }
 
 Tensor binomial(const Tensor& count, const Tensor& prob, Gen generator) {
@@ -115,7 +112,8 @@ Tensor binomial(const Tensor& count, const Tensor& prob, Gen generator) {
   if (out.is_meta()) return finished(out, count.dtype());
   draw("binomial", compute, generator, [&](auto tag, Engine& engine) {
     using T = typename decltype(tag)::type;
-    cpu::fill_binomial<T>(engine, out.data_as<T>(), n.data_as<T>(), p.data_as<T>(), out.numel());
+    kernels<GammaKernels<T>>(out.device())
+        .binomial(engine, out.data_as<T>(), n.data_as<T>(), p.data_as<T>(), out.numel());
   });
   return finished(out, count.dtype());
 }

@@ -1,6 +1,6 @@
 // Random tensors. For one seed they hold the numbers that PyTorch's CPU generator gives
 // (docs/random-streams.md).
-#include "kernels/cpu/random/random.h"
+#include "kernels/random.h"
 
 #include <algorithm>
 #include <cmath>
@@ -81,7 +81,8 @@ Tensor uniform_(const Tensor& self, double from, double to, Gen generator) {
         " > to=", to);
   return fill_in_place("uniform_", self, generator, [&](auto tag, Engine& e, auto* p) {
     using T = typename decltype(tag)::type;
-    if constexpr (floating<T>) cpu::fill_uniform<T>(e, p, self.numel(), from, to);
+    if constexpr (floating<T>)
+      kernels<ContinuousKernels<T>>(self.device()).uniform(e, p, self.numel(), from, to);
   });
 }
 
@@ -96,8 +97,10 @@ Tensor normal_(const Tensor& self, double mean, double std, Gen generator) {
   return fill_in_place("normal_", self, generator, [&](auto tag, Engine& e, auto* p) {
     using T = typename decltype(tag)::type;
     if constexpr (floating<T>) {
-      if (self.is_contiguous()) cpu::fill_normal<T>(e, p, self.numel(), mean, std);
-      else cpu::fill_normal_serial<T>(e, p, self.numel(), mean, std);
+      if (self.is_contiguous())
+        kernels<ContinuousKernels<T>>(self.device()).normal(e, p, self.numel(), mean, std);
+      else
+        kernels<ContinuousKernels<T>>(self.device()).normal_serial(e, p, self.numel(), mean, std);
     }
   });
 }
@@ -107,7 +110,8 @@ Tensor exponential_(const Tensor& self, double lambd, Gen generator) {
   check(lambd > 0, "exponential_ expects lambda > 0.0, but found lambda=", lambd);
   return fill_in_place("exponential_", self, generator, [&](auto tag, Engine& e, auto* p) {
     using T = typename decltype(tag)::type;
-    if constexpr (floating<T>) cpu::fill_exponential<T>(e, p, self.numel(), lambd);
+    if constexpr (floating<T>)
+      kernels<ContinuousKernels<T>>(self.device()).exponential(e, p, self.numel(), lambd);
   });
 }
 
@@ -116,7 +120,8 @@ Tensor cauchy_(const Tensor& self, double median, double sigma, Gen generator) {
   check(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
   return fill_in_place("cauchy_", self, generator, [&](auto tag, Engine& e, auto* p) {
     using T = typename decltype(tag)::type;
-    if constexpr (floating<T>) cpu::fill_cauchy<T>(e, p, self.numel(), median, sigma);
+    if constexpr (floating<T>)
+      kernels<ContinuousKernels<T>>(self.device()).cauchy(e, p, self.numel(), median, sigma);
   });
 }
 
@@ -125,7 +130,8 @@ Tensor log_normal_(const Tensor& self, double mean, double std, Gen generator) {
   check(std > 0, "log_normal_ expects std > 0.0, but found std=", std);
   return fill_in_place("log_normal_", self, generator, [&](auto tag, Engine& e, auto* p) {
     using T = typename decltype(tag)::type;
-    if constexpr (floating<T>) cpu::fill_log_normal<T>(e, p, self.numel(), mean, std);
+    if constexpr (floating<T>)
+      kernels<ContinuousKernels<T>>(self.device()).log_normal(e, p, self.numel(), mean, std);
   });
 }
 
@@ -134,7 +140,7 @@ Tensor geometric_(const Tensor& self, double p, Gen generator) {
   return fill_in_place("geometric_", self, generator, [&](auto tag, Engine& e, auto* out) {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_same_v<T, bool>) unsupported_dtype("geometric_", DType::Bool);
-    else cpu::fill_geometric<T>(e, out, self.numel(), p);
+    else kernels<RandomKernels<T>>(self.device()).geometric(e, out, self.numel(), p);
   });
 }
 
@@ -142,7 +148,7 @@ Tensor bernoulli_scalar_(const Tensor& self, double p, Gen generator) {
   check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
   return fill_in_place("bernoulli_", self, generator, [&](auto tag, Engine& e, auto* out) {
     using T = typename decltype(tag)::type;
-    cpu::fill_bernoulli<T>(e, out, self.numel(), p);
+    kernels<RandomKernels<T>>(self.device()).bernoulli(e, out, self.numel(), p);
   });
 }
 
@@ -159,17 +165,17 @@ Tensor bernoulli_tensor_(const Tensor& self, const Tensor& p, Gen generator) {
   copy_into(probability, ordered);
   visit_floating(wide, "bernoulli_", [&](auto tag) {
     using P = typename decltype(tag)::type;
-    for (int64_t i = 0; i < probability.numel(); ++i) {
-      P v = probability.data_as<P>()[i];
-      check(v >= 0 && v <= 1,
-            "Expected p_in >= 0 && p_in <= 1 to be true, but got false: p_in = ", v);
-    }
+    const auto bad = kernels<SampleKernels<P>>(self.device())
+                         .find_improbable(probability.data_as<P>(), probability.numel());
+    check(!bad,
+          "Expected p_in >= 0 && p_in <= 1 to be true, but got false: p_in = ", bad.value_or(0));
   });
   return fill_in_place("bernoulli_", self, generator, [&](auto tag, Engine& e, auto* out) {
     using T = typename decltype(tag)::type;
+    const RandomKernels<T>& k = kernels<RandomKernels<T>>(self.device());
     if (wide == DType::Float64)
-      cpu::fill_bernoulli<T, double>(e, out, probability.data_as<double>(), self.numel());
-    else cpu::fill_bernoulli<T, float>(e, out, probability.data_as<float>(), self.numel());
+      k.bernoulli_each_double(e, out, probability.data_as<double>(), self.numel());
+    else k.bernoulli_each(e, out, probability.data_as<float>(), self.numel());
   });
 }
 
@@ -216,7 +222,7 @@ Tensor random_range_(const Tensor& self, int64_t low, std::optional<int64_t> hig
   }
   return fill_in_place("random_", self, generator, [&](auto tag, Engine& e, auto* p) {
     using T = typename decltype(tag)::type;
-    cpu::fill_range<T>(e, p, self.numel(), range, low);
+    kernels<RandomKernels<T>>(self.device()).range(e, p, self.numel(), range, low);
   });
 }
 Tensor random_to_(const Tensor& self, int64_t high, Gen generator) {
@@ -225,7 +231,7 @@ Tensor random_to_(const Tensor& self, int64_t high, Gen generator) {
 Tensor random_(const Tensor& self, Gen generator) {
   return fill_in_place("random_", self, generator, [&](auto tag, Engine& e, auto* p) {
     using T = typename decltype(tag)::type;
-    cpu::fill_random<T>(e, p, self.numel());
+    kernels<RandomKernels<T>>(self.device()).random(e, p, self.numel());
   });
 }
 
@@ -279,7 +285,7 @@ Tensor randperm(int64_t n, Gen generator, std::optional<DType> dtype,
   if (!t.is_meta()) {
     GeneratorImpl& g = resolve(generator);
     std::lock_guard lock(g.mutex);
-    cpu::fill_permutation(g.engine, t.data_as<int64_t>(), n);
+    kernels<DrawKernels>(t.device()).permutation(g.engine, t.data_as<int64_t>(), n);
   }
   t = finished(t, dtype.value_or(DType::Int64));
   return t;
@@ -343,19 +349,6 @@ Tensor normal_size(double mean, double std, const Dims& size, Gen generator,
   return t;
 }
 
-// Whether all are finite and non-negative, and whether any is positive. Vectorises.
-template <class T>
-[[gnu::optimize("O3"), gnu::noinline]] std::pair<bool, bool> look_at_weights(const T* p,
-                                                                             int64_t n) {
-  using Word = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-  Word fine = 1, some = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    fine &= static_cast<Word>(p[i] >= 0) & static_cast<Word>(p[i] <= std::numeric_limits<T>::max());
-    some |= static_cast<Word>(p[i] > 0);
-  }
-  return {fine != 0, some != 0};
-}
-
 Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, Gen generator) {
   need_floating("multinomial", self);
   check(self.dim() == 1 || self.dim() == 2, "prob_dist must be 1 or 2 dim");
@@ -371,12 +364,10 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, Gen ge
   Tensor w = prepared(self, wide);
   visit_floating(wide, "multinomial", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (int64_t r = 0; r < rows; ++r) {
-      const T* p = w.data_as<T>() + r * categories;
-      const auto [fine, some] = look_at_weights(p, categories);
-      check(fine, "probability tensor contains either `inf`, `nan` or element < 0");
-      check(some, "invalid multinomial distribution (sum of probabilities <= 0)");
-    }
+    const auto [fine, some] =
+        kernels<SampleKernels<T>>(w.device()).look_at_weights(w.data_as<T>(), rows, categories);
+    check(fine, "probability tensor contains either `inf`, `nan` or element < 0");
+    check(some, "invalid multinomial distribution (sum of probabilities <= 0)");
   });
   if (!replacement || samples == 1) {
     // The index of the largest p / q with exponential q is a draw from p; the next largest are
@@ -389,8 +380,8 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, Gen ge
   std::lock_guard lock(g.mutex);
   visit_floating(wide, "multinomial", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cpu::fill_multinomial<T>(g.engine, out.data_as<int64_t>(), w.data_as<T>(), rows, categories,
-                             samples);
+    kernels<SampleKernels<T>>(w.device())
+        .multinomial(g.engine, out.data_as<int64_t>(), w.data_as<T>(), rows, categories, samples);
   });
   return out;
 }
@@ -403,10 +394,9 @@ Tensor poisson(const Tensor& self, Gen generator) {
   std::lock_guard lock(g.mutex);
   visit_floating(compute, "poisson", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < rates.numel(); ++i) {
-      check(rates.data_as<T>()[i] >= 0, "invalid Poisson rate, expected rate to be non-negative");
-    }
-    cpu::fill_poisson<T>(g.engine, out.data_as<T>(), rates.data_as<T>(), rates.numel());
+    const bool good = kernels<SampleKernels<T>>(out.device())
+                          .poisson(g.engine, out.data_as<T>(), rates.data_as<T>(), rates.numel());
+    check(good, "invalid Poisson rate, expected rate to be non-negative");
   });
   return finished(out, self.dtype());
 }

@@ -1,4 +1,4 @@
-#include "kernels/cpu/random/gamma.h"
+#include "kernels/gamma.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "kernels/functors_special.h"
 
 namespace taeda::cpu {
@@ -160,8 +161,6 @@ Dual beta_fraction(Dual a, Dual b, double x) {
   });
 }
 
-}  // namespace
-
 template <class T> void fill_gamma(Engine& engine, T* out, const T* alpha, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     const T x = static_cast<T>(gamma_deviate<T>(engine, alpha[i]));
@@ -239,11 +238,32 @@ double beta_gradient(double x, double alpha, double beta) {
   return h.v * slope + h.d;
 }
 
-template void fill_gamma(Engine&, float*, const float*, int64_t);
-template void fill_gamma(Engine&, double*, const double*, int64_t);
-template void fill_dirichlet(Engine&, float*, const float*, int64_t, int64_t);
-template void fill_dirichlet(Engine&, double*, const double*, int64_t, int64_t);
-template void fill_binomial(Engine&, float*, const float*, const float*, int64_t);
-template void fill_binomial(Engine&, double*, const double*, const double*, int64_t);
+constexpr int64_t kGrain = 256;  // at a few microseconds per element
 
+template <class T> void gamma_gradients(int64_t n, const T* alpha, const T* x, T* out) {
+  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[i] = static_cast<T>(gamma_gradient(alpha[i], x[i]));
+  });
+}
+template <class T>
+void dirichlet_gradients(int64_t n, const T* x, const T* alpha, const T* total, T* out) {
+  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const double at = x[i], a = alpha[i], rest = 1 - at;
+      out[i] = static_cast<T>(rest > 0 ? beta_gradient(at, a, total[i] - a) / rest : 0.0);
+    }
+  });
+}
+
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+template <class T>
+const GammaKernels<T> GammaKernels<T>::cpu = {
+    cpu::fill_gamma<T>,      cpu::fill_dirichlet<T>,      cpu::fill_binomial<T>,
+    cpu::gamma_gradients<T>, cpu::dirichlet_gradients<T>,
+};
+template struct GammaKernels<float>;
+template struct GammaKernels<double>;
+}  // namespace taeda

@@ -1,4 +1,4 @@
-#include "kernels/cpu/random/random.h"
+#include "kernels/random.h"
 
 #include <algorithm>
 #include <cmath>
@@ -135,8 +135,6 @@ void round_logs(double* x, T* out, int64_t n, F&& value, G&& exact) {
   }
 }
 
-}  // namespace
-
 template <class T> void fill_uniform(Engine& engine, T* out, int64_t n, double from, double to_) {
   using W = Wide<T>;
   constexpr int draws = sizeof(W) / sizeof(uint32_t);
@@ -213,12 +211,8 @@ template <class T> void fill_geometric(Engine& engine, T* out, int64_t n, double
   });
 }
 
-namespace {
-
 // A draw is a whole number of 2^-53: it is below p where that number is below p 2^53 rounded up.
 uint64_t bernoulli_limit(double p) { return static_cast<uint64_t>(std::ceil(p * 0x1p53)); }
-
-}  // namespace
 
 template <class T> void fill_bernoulli(Engine& engine, T* out, int64_t n, double p) {
   const uint64_t limit = bernoulli_limit(p);
@@ -248,8 +242,6 @@ template <class T> void scale_kept(int64_t n, const T* x, const bool* keep, doub
                                    end - begin);
   });
 }
-template void scale_kept(int64_t, const float*, const bool*, double, float*);
-template void scale_kept(int64_t, const double*, const bool*, double, double*);
 
 template <class T, class P> void fill_bernoulli(Engine& engine, T* out, const P* p, int64_t n) {
   constexpr int draws = sizeof(P) / sizeof(uint32_t);
@@ -288,7 +280,10 @@ template <class T> void fill_random(Engine& engine, T* out, int64_t n) {
   }
 }
 
-namespace {
+template <class T> std::optional<T> find_improbable(const T* p, int64_t n) {
+  const T* bad = std::find_if(p, p + n, [](T v) { return !(v >= 0 && v <= 1); });
+  return bad == p + n ? std::nullopt : std::optional(*bad);
+}
 
 // Small rates: multiply uniforms until the product falls below exp(-rate) (Knuth, TAOCP vol.
 // 2, 3.4.1).
@@ -320,9 +315,8 @@ int64_t poisson_by_rejection(Engine& engine, double rate) {
   }
 }
 
-}  // namespace
-
-template <class T> void fill_poisson(Engine& engine, T* out, const T* rates, int64_t n) {
+template <class T> bool fill_poisson(Engine& engine, T* out, const T* rates, int64_t n) {
+  if (!std::all_of(rates, rates + n, [](T rate) { return rate >= 0; })) return false;
   for (int64_t i = 0; i < n; ++i) {
     const double rate = static_cast<double>(rates[i]);
     const int64_t count = rate >= 10  ? poisson_by_rejection(engine, rate)
@@ -330,6 +324,7 @@ template <class T> void fill_poisson(Engine& engine, T* out, const T* rates, int
                                       : poisson_by_products(engine, rate);
     out[i] = static_cast<T>(count);
   }
+  return true;
 }
 
 void fill_permutation(Engine& engine, int64_t* out, int64_t n) {
@@ -343,9 +338,28 @@ void fill_permutation(Engine& engine, int64_t* out, int64_t n) {
   }
 }
 
-namespace {
 template <class T> [[gnu::optimize("O3")]] void divide_all(T* x, int64_t n, T by) {
   for (int64_t i = 0; i < n; ++i) x[i] /= by;
+}
+
+template <class T>
+[[gnu::optimize("O3"), gnu::noinline]] std::pair<bool, bool> look_at_row(const T* p, int64_t n) {
+  using Word = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  Word fine = 1, some = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    fine &= static_cast<Word>(p[i] >= 0) & static_cast<Word>(p[i] <= std::numeric_limits<T>::max());
+    some |= static_cast<Word>(p[i] > 0);
+  }
+  return {fine != 0, some != 0};
+}
+template <class T>
+std::pair<bool, bool> look_at_weights(const T* weights, int64_t rows, int64_t n) {
+  std::pair<bool, bool> all{true, true};
+  for (int64_t r = 0; r < rows; ++r) {
+    const auto [fine, some] = look_at_row(weights + r * n, n);
+    all = {all.first && fine, all.second && some};
+  }
+  return all;
 }
 
 // sums (Rows, n): of each row of x (Rows, n), the sum up to each element.
@@ -357,8 +371,6 @@ template <int64_t Rows, class T>
     for (int64_t r = 0; r < Rows; ++r) sums[r * n + j] = sum[r] += x[r * n + j];
   }
 }
-}  // namespace
-
 template <class T>
 void fill_multinomial(Engine& engine, int64_t* out, const T* weights, int64_t rows,
                       int64_t categories, int64_t samples) {
@@ -387,37 +399,43 @@ void fill_multinomial(Engine& engine, int64_t* out, const T* weights, int64_t ro
   }
 }
 
-#define TAEDA_FLOATING(T)                                                    \
-  template void fill_uniform<T>(Engine&, T*, int64_t, double, double);       \
-  template void fill_normal<T>(Engine&, T*, int64_t, double, double);        \
-  template void fill_normal_serial<T>(Engine&, T*, int64_t, double, double); \
-  template void fill_exponential<T>(Engine&, T*, int64_t, double);           \
-  template void fill_cauchy<T>(Engine&, T*, int64_t, double, double);        \
-  template void fill_log_normal<T>(Engine&, T*, int64_t, double, double);
-#define TAEDA_REAL(T)                                                           \
-  template void fill_geometric<T>(Engine&, T*, int64_t, double);                \
-  template void fill_bernoulli<T>(Engine&, T*, int64_t, double);                \
-  template void fill_bernoulli<T, float>(Engine&, T*, const float*, int64_t);   \
-  template void fill_bernoulli<T, double>(Engine&, T*, const double*, int64_t); \
-  template void fill_range<T>(Engine&, T*, int64_t, uint64_t, int64_t);         \
-  template void fill_random<T>(Engine&, T*, int64_t);
-TAEDA_FLOATING(float)
-TAEDA_FLOATING(double)
-TAEDA_FLOATING(Half)
-TAEDA_FLOATING(BFloat16)
-TAEDA_REAL(float)
-TAEDA_REAL(double)
-TAEDA_REAL(Half)
-TAEDA_REAL(BFloat16)
-TAEDA_REAL(bool)
-TAEDA_REAL(uint8_t)
-TAEDA_REAL(int8_t)
-TAEDA_REAL(int16_t)
-TAEDA_REAL(int32_t)
-TAEDA_REAL(int64_t)
-template void fill_poisson<float>(Engine&, float*, const float*, int64_t);
-template void fill_poisson<double>(Engine&, double*, const double*, int64_t);
-template void fill_multinomial<float>(Engine&, int64_t*, const float*, int64_t, int64_t, int64_t);
-template void fill_multinomial<double>(Engine&, int64_t*, const double*, int64_t, int64_t, int64_t);
-
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+template <class T>
+const RandomKernels<T> RandomKernels<T>::cpu = {
+    cpu::fill_geometric<T>,         cpu::fill_bernoulli<T>, cpu::fill_bernoulli<T, float>,
+    cpu::fill_bernoulli<T, double>, cpu::fill_range<T>,     cpu::fill_random<T>,
+};
+template struct RandomKernels<float>;
+template struct RandomKernels<double>;
+template struct RandomKernels<Half>;
+template struct RandomKernels<BFloat16>;
+template struct RandomKernels<bool>;
+template struct RandomKernels<uint8_t>;
+template struct RandomKernels<int8_t>;
+template struct RandomKernels<int16_t>;
+template struct RandomKernels<int32_t>;
+template struct RandomKernels<int64_t>;
+
+template <class T>
+const ContinuousKernels<T> ContinuousKernels<T>::cpu = {
+    cpu::fill_uniform<T>,     cpu::fill_normal<T>, cpu::fill_normal_serial<T>,
+    cpu::fill_exponential<T>, cpu::fill_cauchy<T>, cpu::fill_log_normal<T>,
+};
+template struct ContinuousKernels<float>;
+template struct ContinuousKernels<double>;
+template struct ContinuousKernels<Half>;
+template struct ContinuousKernels<BFloat16>;
+
+template <class T>
+const SampleKernels<T> SampleKernels<T>::cpu = {
+    cpu::find_improbable<T>,  cpu::fill_poisson<T>, cpu::look_at_weights<T>,
+    cpu::fill_multinomial<T>, cpu::scale_kept<T>,
+};
+template struct SampleKernels<float>;
+template struct SampleKernels<double>;
+
+const DrawKernels DrawKernels::cpu = {cpu::dropout, cpu::fill_permutation};
+}  // namespace taeda
