@@ -1,6 +1,6 @@
 // Fourier transforms: taeda.fft. Three ops do the work (complex to complex, real to complex,
 // complex to real) over any dimensions; the others determine lengths, dimensions and scale factors.
-#include "kernels/cpu/fft/fft.h"
+#include "kernels/fft.h"
 
 #include <cmath>
 
@@ -15,8 +15,8 @@ using Norm = std::optional<std::string>;
 
 // ---- transforms ----
 
-cpu::FftShape shape_along(DimsRef sizes, int64_t dim) {
-  cpu::FftShape s{1, 1, 1};
+FftShape shape_along(DimsRef sizes, int64_t dim) {
+  FftShape s{1, 1, 1};
   for (size_t i = 0; i < sizes.size(); ++i) {
     const auto d = static_cast<int64_t>(i);
     (d < dim ? s.outer : d == dim ? s.n : s.inner) *= sizes[i];
@@ -28,10 +28,11 @@ cpu::FftShape shape_along(DimsRef sizes, int64_t dim) {
 // others run in place.
 template <class T>
 void complex_dims(const Tensor& in, const Tensor& out, DimsRef dims, bool forward, double scale) {
+  const FftKernels<T>& k = kernels<FftKernels<T>>(out.device());
   const T* from = in.data_as<T>();
   for (size_t i = dims.size(); i-- > 0;) {
-    cpu::fft_complex(shape_along(out.sizes(), dims[i]), forward, static_cast<T>(i ? 1.0 : scale),
-                     from, out.data_as<T>());
+    k.complex(shape_along(out.sizes(), dims[i]), forward, static_cast<T>(i ? 1.0 : scale), from,
+              out.data_as<T>());
     from = out.data_as<T>();
   }
 }
@@ -76,8 +77,9 @@ Tensor r2c(const Tensor& self, const Dims& dim, double scale, bool half) {
   visit_parts(self.dtype(), "_fft_r2c", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const bool more = dims.size() > 1;
-    cpu::fft_real(shape_along(in.sizes(), last), half, static_cast<T>(more ? 1.0 : scale),
-                  in.data_as<T>(), out.data_as<T>());
+    kernels<FftKernels<T>>(out.device())
+        .real(shape_along(in.sizes(), last), half, static_cast<T>(more ? 1.0 : scale),
+              in.data_as<T>(), out.data_as<T>());
     complex_dims<T>(out, out, DimsRef(dims).first(dims.size() - 1), true, scale);
   });
   return out;
@@ -100,8 +102,9 @@ Tensor c2r(const Tensor& self, const Dims& dim, double scale, int64_t n) {
     const DimsRef others = DimsRef(dims).first(dims.size() - 1);
     const Tensor between = others.empty() ? in : empty(self.sizes(), self.options());
     complex_dims<T>(in, between, others, false, 1.0);
-    cpu::fft_to_real(shape_along(sizes, last), static_cast<T>(scale), between.data_as<T>(),
-                     out.data_as<T>());
+    kernels<FftKernels<T>>(out.device())
+        .to_real(shape_along(sizes, last), static_cast<T>(scale), between.data_as<T>(),
+                 out.data_as<T>());
   });
   return out;
 }
@@ -117,15 +120,11 @@ void c2c_backward(Backward& b) {
 // real transform of n elements: the first and, if n is even, the last.
 Tensor weigh_inside(const Tensor& x, int64_t dim, int64_t n, double inside) {
   const int64_t size = x.size(dim);
-  const Tensor w = empty(Dims{size}, {to_real(x.dtype()), x.device()});
+  const Options options{to_real(x.dtype()), x.device()};
+  const Tensor w = full(Dims{size}, inside, options), one = full(Dims{1}, 1.0, options);
   if (!x.is_meta()) {
-    visit_floating(w.dtype(), "_fft", [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      T* p = w.data_as<T>();
-      std::fill_n(p, size, static_cast<T>(inside));
-      p[0] = 1;
-      if (n % 2 == 0) p[size - 1] = 1;
-    });
+    copy_into(raw_narrow(w, 0, 0, 1), one);
+    if (n % 2 == 0) copy_into(raw_narrow(w, 0, size - 1, 1), one);
   }
   Dims shape(static_cast<size_t>(x.dim()), 1);
   shape[static_cast<size_t>(dim)] = size;

@@ -1,4 +1,4 @@
-#include "kernels/cpu/fft/fft.h"
+#include "kernels/fft.h"
 
 #include <algorithm>
 
@@ -149,8 +149,6 @@ template <class T> void mirror(const FftShape& s, T* out) {
                });
 }
 
-}  // namespace
-
 template <class T> void fft_complex(const FftShape& s, bool forward, T scale, const T* in, T* out) {
   const auto plan = fft_plan<T>(s.n);
   const Blocks blocks(s, plan->buffer(), sizeof(T));
@@ -230,11 +228,13 @@ template <class T> void fft_to_real(const FftShape& s, T scale, const T* in, T* 
   });
 }
 
-template void fft_complex(const FftShape&, bool, float, const float*, float*);
-template void fft_complex(const FftShape&, bool, double, const double*, double*);
-template void fft_real(const FftShape&, bool, float, const float*, float*);
-template void fft_real(const FftShape&, bool, double, const double*, double*);
-template void fft_to_real(const FftShape&, float, const float*, float*);
-template void fft_to_real(const FftShape&, double, const double*, double*);
-
+}  // namespace
 }  // namespace taeda::cpu
+
+namespace taeda {
+template <class T>
+const FftKernels<T> FftKernels<T>::cpu = {cpu::fft_complex<T>, cpu::fft_real<T>,
+                                          cpu::fft_to_real<T>};
+template struct FftKernels<float>;
+template struct FftKernels<double>;
+}  // namespace taeda
