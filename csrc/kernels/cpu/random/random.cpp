@@ -13,6 +13,7 @@
 #include "kernels/cpu/common/scratch.h"
 #include "kernels/cpu/random/simd/random.h"
 #include "kernels/cpu/simd/pick.h"
+#include "kernels/deviates.h"
 
 namespace taeda::cpu {
 namespace {
@@ -285,44 +286,10 @@ template <class T> std::optional<T> find_improbable(const T* p, int64_t n) {
   return bad == p + n ? std::nullopt : std::optional(*bad);
 }
 
-// Small rates: multiply uniforms until the product falls below exp(-rate) (Knuth, TAOCP vol.
-// 2, 3.4.1).
-int64_t poisson_by_products(Engine& engine, double rate) {
-  const double limit = std::exp(-rate);
-  int64_t count = 0;
-  for (double product = engine.uniform(); product > limit; product *= engine.uniform()) ++count;
-  return count;
-}
-
-// Transformed rejection with squeeze, PTRS (Hoermann, The transformed rejection method for
-// generating Poisson random variables, 1993).
-int64_t poisson_by_rejection(Engine& engine, double rate) {
-  const double slope = std::sqrt(rate);
-  const double log_rate = std::log(rate);
-  const double b = 0.931 + 2.53 * slope;
-  const double a = -0.059 + 0.02483 * b;
-  const double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
-  const double v_r = 0.9277 - 3.6224 / (b - 2);
-  for (;;) {
-    const double u = engine.uniform() - 0.5;
-    const double v = engine.uniform();
-    const double us = 0.5 - std::fabs(u);
-    const double k = std::floor((2 * a / us + b) * u + rate + 0.43);
-    if (us >= 0.07 && v <= v_r) return static_cast<int64_t>(k);
-    if (k < 0 || (us < 0.013 && v > us)) continue;
-    const double left = std::log(v) + std::log(inverse_alpha) - std::log(a / (us * us) + b);
-    if (left <= -rate + k * log_rate - std::lgamma(k + 1)) return static_cast<int64_t>(k);
-  }
-}
-
 template <class T> bool fill_poisson(Engine& engine, T* out, const T* rates, int64_t n) {
   if (!std::all_of(rates, rates + n, [](T rate) { return rate >= 0; })) return false;
   for (int64_t i = 0; i < n; ++i) {
-    const double rate = static_cast<double>(rates[i]);
-    const int64_t count = rate >= 10  ? poisson_by_rejection(engine, rate)
-                          : rate == 0 ? 0
-                                      : poisson_by_products(engine, rate);
-    out[i] = static_cast<T>(count);
+    out[i] = static_cast<T>(poisson_deviate(engine, static_cast<double>(rates[i])));
   }
   return true;
 }
