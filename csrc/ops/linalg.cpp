@@ -1,7 +1,5 @@
 #include "ops/linalg.h"
 
-#include <cmath>
-
 #include "ops/reduce_util.h"
 
 namespace taeda {
@@ -43,26 +41,21 @@ std::string place(const Tensor& batch, int64_t index) {
 void check_info(const char* what, const Tensor& info, std::string (*message)(int)) {
   if (info.is_meta()) return;
   Tensor plain = raw_contiguous(info);
-  for (int64_t i = 0; i < plain.numel(); ++i) {
-    const int code = as_int(plain)[i];
-    if (code) fail<LinAlgError>(what, ": ", place(info, i), message(code));
-  }
+  const auto failure =
+      kernels<LinalgKernels>(info.device()).find_failure(plain.numel(), as_int(plain));
+  if (failure) fail<LinAlgError>(what, ": ", place(info, failure->matrix), message(failure->code));
 }
 
 void check_finite(const char* what, const Tensor& a) {
   if (a.is_meta() || a.numel() == 0) return;
   Tensor plain = raw_contiguous(is_complex(a.dtype()) ? raw_view_as_real(a) : a);
   const int64_t each = plain.numel() / std::max<int64_t>(numel_of(batch_sizes(a)), 1);
-  visit_floating(plain.dtype(), what, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T* x = plain.data_as<T>();
-    for (int64_t i = 0; i < plain.numel(); ++i) {
-      if (!std::isfinite(x[i])) [[unlikely]] {
-        fail<LinAlgError>(what, ": ", a.dim() == 2 ? "" : str("(Batch element ", i / each, "): "),
-                          "the input matrix contains non-finite values (NaN or infinity)");
-      }
-    }
-  });
+  const auto found = kernels<LinalgKernels>(a.device())
+                         .find_not_finite(plain.dtype(), plain.numel(), plain.data());
+  if (found) {
+    fail<LinAlgError>(what, ": ", a.dim() == 2 ? "" : str("(Batch element ", *found / each, "): "),
+                      "the input matrix contains non-finite values (NaN or infinity)");
+  }
 }
 
 // ---- shapes ----
@@ -132,14 +125,9 @@ Tensor raw_expand(const Tensor& a, DimsRef sizes) {
 
 void raw_identity(const Tensor& a) {
   if (a.is_meta() || a.numel() == 0) return;
-  std::memset(a.data(), 0, a.nbytes());
-  const lapack::Shape s = lapack_shape(a);
   visit_inexact(a.dtype(), "linalg", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < s.batch; ++i) {
-      for (int64_t d = 0; d < std::min(s.rows, s.cols); ++d)
-        a.data_as<T>()[i * s.rows * s.cols + d * (s.rows + 1)] = T(1);
-    }
+    kernels<MatrixKernels<T>>(a.device()).identity(lapack_shape(a), a.data_as<T>());
   });
 }
 

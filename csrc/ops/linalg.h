@@ -3,12 +3,10 @@
 #pragma once
 
 #include "autograd/backward.h"
-#include "kernels/cpu/linalg/lapack.h"
+#include "kernels/linalg.h"
 #include "ops/shape_util.h"
 
 namespace taeda {
-
-namespace lapack = cpu::lapack;
 
 struct LinAlgError : Error {  // taeda.linalg.LinAlgError
   using Error::Error;
@@ -33,7 +31,7 @@ inline DimsRef batch_sizes(const Tensor& a) { return a.sizes().first(a.sizes().s
 // The sizes of a batch of matrices, of vectors, or of numbers.
 Dims join(DimsRef batch, std::initializer_list<int64_t> more);
 inline int64_t short_side(const Tensor& a) { return std::min(a.size(-2), a.size(-1)); }
-inline lapack::Shape lapack_shape(const Tensor& a) {
+inline MatrixBatch lapack_shape(const Tensor& a) {
   return {numel_of(batch_sizes(a)), a.size(-2), a.size(-1)};
 }
 // a and b with their batches broadcast to one.

@@ -34,9 +34,9 @@ Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left,
   const int64_t n = a.size(-1);
   visit_inexact(x.dtype(), what, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    lapack::solve_triangular(lapack_shape(x),
-                             {left, upper != rows, unit, rows ? cpu::Trans::Yes : cpu::Trans::No},
-                             t.data_as<T>(), n * n, x.data_as<T>());
+    kernels<SolveKernels<T>>(x.device())
+        .triangular(lapack_shape(x), {left, upper != rows, unit, rows ? Trans::Yes : Trans::No},
+                    t.data_as<T>(), n * n, x.data_as<T>());
   });
   return x;
 }
@@ -69,7 +69,8 @@ TensorList cholesky_ex(const Tensor& a, bool upper, bool check_errors) {
   if (!l.is_meta() && l.numel() > 0) {
     visit_inexact(a.dtype(), "linalg.cholesky", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      lapack::cholesky(lapack_shape(l).batch, a.size(-1), upper, l.data_as<T>(), as_int(info));
+      kernels<SolveKernels<T>>(l.device())
+          .cholesky(lapack_shape(l).count, a.size(-1), upper, l.data_as<T>(), as_int(info));
     });
   }
   if (check_errors) check_info("linalg.cholesky", info, not_positive);
@@ -114,7 +115,8 @@ Tensor cholesky_solve(const Tensor& b, const Tensor& factor, bool upper) {
   const int64_t n = factor.size(-1);
   visit_inexact(x.dtype(), "cholesky_solve", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    lapack::cholesky_solve(lapack_shape(x), upper, f.data_as<T>(), n * n, x.data_as<T>());
+    kernels<SolveKernels<T>>(x.device())
+        .cholesky_solve(lapack_shape(x), upper, f.data_as<T>(), n * n, x.data_as<T>());
   });
   return x;
 }
@@ -138,8 +140,8 @@ Tensor cholesky_inverse(const Tensor& factor, bool upper) {
   if (x.is_meta() || x.numel() == 0) return x;
   visit_inexact(x.dtype(), "cholesky_inverse", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    lapack::cholesky_inverse(lapack_shape(x).batch, x.size(-1), upper, x.data_as<T>(),
-                             as_int(info));
+    kernels<SolveKernels<T>>(x.device())
+        .cholesky_inverse(lapack_shape(x).count, x.size(-1), upper, x.data_as<T>(), as_int(info));
   });
   check_info("cholesky_inverse", info, [](int i) {
     return str("The diagonal element ", i, " of the factor is zero, so there is no inverse.");
@@ -161,8 +163,9 @@ TensorList ldl_factor_ex(const Tensor& a, bool hermitian, bool check_errors) {
   if (!ld.is_meta() && ld.numel() > 0) {
     visit_inexact(a.dtype(), "linalg.ldl_factor", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      lapack::ldl_factor(lapack_shape(ld).batch, a.size(-1), hermitian, ld.data_as<T>(),
-                         as_int(pivots), as_int(info));
+      kernels<SolveKernels<T>>(ld.device())
+          .ldl_factor(lapack_shape(ld).count, a.size(-1), hermitian, ld.data_as<T>(),
+                      as_int(pivots), as_int(info));
     });
   }
   if (check_errors) check_info("linalg.ldl_factor", info, zero_in_ldl);
@@ -205,7 +208,8 @@ Tensor ldl_solve(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool h
   Tensor p = raw_contiguous(raw_expand(pivots, join(batch_sizes(x), {ld.size(-1)})));
   visit_inexact(x.dtype(), what, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    lapack::ldl_solve(lapack_shape(x), hermitian, factor.data_as<T>(), as_int(p), x.data_as<T>());
+    kernels<SolveKernels<T>>(x.device())
+        .ldl_solve(lapack_shape(x), hermitian, factor.data_as<T>(), as_int(p), x.data_as<T>());
   });
   return x;
 }

@@ -47,8 +47,9 @@ TensorList eigh_raw(const Tensor& a, const std::string& triangle, bool vectors) 
   if (!v.is_meta() && v.numel() > 0) {
     visit_inexact(a.dtype(), what, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      lapack::eigh(lapack_shape(v).batch, a.size(-1), upper, vectors, v.data_as<T>(),
-                   w.data_as<lapack::Real<T>>(), as_int(info));
+      kernels<HermitianKernels<T>>(a.device())
+          .eigh(lapack_shape(v).count, a.size(-1), upper, vectors, v.data_as<T>(),
+                w.data_as<RealOf<T>>(), as_int(info));
     });
     check_info(what, info, no_eigenvalues);
   }
@@ -91,9 +92,10 @@ TensorList eig_raw(const Tensor& a, bool vectors) {
   if (!copy.is_meta() && copy.numel() > 0) {
     visit_inexact(a.dtype(), what, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      using C = std::complex<lapack::Real<T>>;
-      lapack::eig(lapack_shape(a).batch, a.size(-1), copy.data_as<T>(), w.data_as<C>(),
-                  vectors ? v.data_as<C>() : nullptr, as_int(info));
+      using C = std::complex<RealOf<T>>;
+      kernels<EigenKernels<T>>(a.device())
+          .eig(lapack_shape(a).count, a.size(-1), copy.data_as<T>(), w.data_as<C>(),
+               vectors ? v.data_as<C>() : nullptr, as_int(info));
     });
     check_info(what, info, no_eigenvalues);
   }

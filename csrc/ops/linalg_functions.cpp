@@ -80,18 +80,9 @@ Tensor matrix_exp_raw(const Tensor& a) {
   norm = contiguous(to(norm, DType::Float64));
   Tensor halvings = empty(norm.sizes(), {DType::Int64, a.device()}),
          scale = empty(norm.sizes(), {DType::Float64, a.device()});
-  int64_t most = 0;
-  const double bound = largest_bound(a);
-  double largest = 0;
-  for (int64_t i = 0; i < norm.numel(); ++i) {
-    const double x = norm.data_as<double>()[i];
-    const int64_t s =
-        std::isfinite(x) && x > bound ? static_cast<int64_t>(std::ceil(std::log2(x / bound))) : 0;
-    halvings.data_as<int64_t>()[i] = s;
-    scale.data_as<double>()[i] = std::ldexp(1.0, static_cast<int>(-s));
-    most = std::max(most, s);
-    if (std::isfinite(x)) largest = std::max(largest, std::ldexp(x, static_cast<int>(-s)));
-  }
+  const auto [most, largest] = kernels<LinalgKernels>(a.device())
+                                   .halve(norm.numel(), largest_bound(a), norm.data_as<double>(),
+                                          halvings.data_as<int64_t>(), scale.data_as<double>());
   Tensor x = pade(a * to(scale, to_real(a.dtype())), largest);
   for (int64_t i = 0; i < most; ++i) {
     Tensor squared = matmul(x, x);

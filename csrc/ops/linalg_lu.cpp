@@ -33,7 +33,8 @@ Factor factorize(const char* what, const Tensor& a) {
   if (a.is_meta() || a.numel() == 0) return f;
   visit_inexact(a.dtype(), what, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    lapack::lu_factor(lapack_shape(a), f.lu.data_as<T>(), as_int(f.pivots), as_int(f.info));
+    kernels<SolveKernels<T>>(a.device())
+        .lu_factor(lapack_shape(a), f.lu.data_as<T>(), as_int(f.pivots), as_int(f.info));
   });
   return f;
 }
@@ -108,16 +109,11 @@ Tensor row_order_op(const Tensor& pivots, int64_t rows) {
   Tensor order = empty(sizes, {DType::Int64, pivots.device()});
   if (order.is_meta() || order.numel() == 0) return order;
   Tensor plain = raw_contiguous(pivots);
-  for (int64_t i = 0; i < order.numel() / rows; ++i) {
-    int64_t* o = order.data_as<int64_t>() + i * rows;
-    const int32_t* p = as_int(plain) + i * k;
-    for (int64_t r = 0; r < rows; ++r) o[r] = r;
-    for (int64_t r = 0; r < k; ++r) {
-      check(p[r] >= 1 && p[r] <= rows, "lu_unpack(): pivots must lie between 1 and ", rows,
-            ", the number of rows, got ", p[r]);
-      std::swap(o[r], o[p[r] - 1]);
-    }
-  }
+  const LinalgKernels& matrices = kernels<LinalgKernels>(pivots.device());
+  const auto bad = matrices.find_bad_pivot(plain.numel(), rows, as_int(plain));
+  check(!bad, "lu_unpack(): pivots must lie between 1 and ", rows, ", the number of rows, got ",
+        bad.value_or(0));
+  matrices.row_order(order.numel() / rows, k, rows, as_int(plain), order.data_as<int64_t>());
   return order;
 }
 
@@ -177,16 +173,15 @@ Tensor solve_factored(const Tensor& lu_in, const Tensor& pivots_in, const Tensor
   lu = as_column_major(lu);
   Tensor pivots =
       raw_contiguous(raw_expand(pivots_in, join(batch_sizes(lu), {pivots_in.size(-1)})));
-  const int64_t n = lu.size(-1), count = pivots.numel();
-  const int32_t* order = as_int(pivots);
-  for (int64_t i = 0; i < count; ++i) {
-    check(order[i] >= 1 && order[i] <= n, "linalg.lu_solve: pivots must lie between 1 and ", n,
-          ", got ", order[i]);
-  }
+  const int64_t n = lu.size(-1);
+  const auto bad =
+      kernels<LinalgKernels>(x.device()).find_bad_pivot(pivots.numel(), n, as_int(pivots));
+  check(!bad, "linalg.lu_solve: pivots must lie between 1 and ", n, ", got ", bad.value_or(0));
   visit_inexact(x.dtype(), "linalg.lu_solve", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    lapack::lu_solve(lapack_shape(x), conj_t ? cpu::Trans::Conj : cpu::Trans::No, lu.data_as<T>(),
-                     n * n, order, n, x.data_as<T>());
+    kernels<SolveKernels<T>>(x.device())
+        .lu_solve(lapack_shape(x), conj_t ? Trans::Conj : Trans::No, lu.data_as<T>(), n * n,
+                  as_int(pivots), n, x.data_as<T>());
   });
   return x;
 }
@@ -240,8 +235,9 @@ TensorList solve_raw(const Tensor& a, const Tensor& b, bool left, bool check_err
     Tensor pivots = raw_contiguous(raw_expand(f.pivots, join(batch_sizes(lu), {n})));
     visit_inexact(x.dtype(), "linalg.solve", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      lapack::lu_solve(lapack_shape(x), left ? cpu::Trans::No : cpu::Trans::Yes,
-                       factors.data_as<T>(), n * n, as_int(pivots), n, x.data_as<T>());
+      kernels<SolveKernels<T>>(x.device())
+          .lu_solve(lapack_shape(x), left ? Trans::No : Trans::Yes, factors.data_as<T>(), n * n,
+                    as_int(pivots), n, x.data_as<T>());
     });
   }
   return {left ? x : raw_transpose(x), f.lu, f.pivots, f.info};
@@ -295,8 +291,9 @@ TensorList inverse_ex(const Tensor& a, bool check_errors) {
     const int64_t n = a.size(-1);
     visit_inexact(x.dtype(), "linalg.inv", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      lapack::lu_solve(lapack_shape(x), cpu::Trans::No, f.lu.data_as<T>(), n * n, as_int(f.pivots),
-                       n, x.data_as<T>());
+      kernels<SolveKernels<T>>(x.device())
+          .lu_solve(lapack_shape(x), Trans::No, f.lu.data_as<T>(), n * n, as_int(f.pivots), n,
+                    x.data_as<T>());
     });
   }
   return {x, f.info};
@@ -318,14 +315,8 @@ TensorList det_raw(const Tensor& a) {
     const int64_t n = a.size(-1);
     visit_inexact(a.dtype(), "linalg.det", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      for (int64_t i = 0; i < det.numel(); ++i) {
-        T d(1);
-        for (int64_t k = 0; k < n; ++k) {
-          d *= f.lu.data_as<T>()[(i * n + k) * n + k];
-          if (as_int(f.pivots)[i * n + k] != k + 1) d = -d;
-        }
-        det.data_as<T>()[i] = d;
-      }
+      kernels<MatrixKernels<T>>(a.device())
+          .det(det.numel(), n, f.lu.data_as<T>(), as_int(f.pivots), det.data_as<T>());
     });
   }
   return {det, f.lu, f.pivots};
@@ -340,20 +331,9 @@ TensorList slogdet_raw(const Tensor& a) {
     const int64_t n = a.size(-1);
     visit_inexact(a.dtype(), "linalg.slogdet", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      using R = lapack::Real<T>;
-      for (int64_t i = 0; i < sign.numel(); ++i) {
-        T s(1);
-        R logs(0);
-        for (int64_t k = 0; k < n; ++k) {
-          const T u = f.lu.data_as<T>()[(i * n + k) * n + k];
-          const R r = std::abs(u);
-          s *= r == R(0) ? T(0) : u / r;
-          logs += std::log(r);
-          if (as_int(f.pivots)[i * n + k] != k + 1) s = -s;
-        }
-        sign.data_as<T>()[i] = s;
-        size.data_as<R>()[i] = logs;
-      }
+      kernels<MatrixKernels<T>>(a.device())
+          .slogdet(sign.numel(), n, f.lu.data_as<T>(), as_int(f.pivots), sign.data_as<T>(),
+                   size.data_as<RealOf<T>>());
     });
   }
   return {sign, size, f.lu, f.pivots};

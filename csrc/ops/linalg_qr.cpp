@@ -11,7 +11,7 @@ TensorList qr_factor(const Tensor& a) {
   if (!f.is_meta() && f.numel() > 0) {
     visit_inexact(a.dtype(), "linalg.qr", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      lapack::qr_factor(lapack_shape(a), f.data_as<T>(), tau.data_as<T>());
+      kernels<QrKernels<T>>(a.device()).factor(lapack_shape(a), f.data_as<T>(), tau.data_as<T>());
     });
   }
   return {f, tau};
@@ -30,7 +30,8 @@ Tensor form_q(const Tensor& factor, const Tensor& tau, int64_t cols) {
   Tensor scales = raw_contiguous(tau);
   visit_inexact(q.dtype(), "linalg.householder_product", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    lapack::reflectors_to_q(lapack_shape(q), k, q.data_as<T>(), scales.data_as<T>());
+    kernels<QrKernels<T>>(q.device())
+        .form_q(lapack_shape(q), k, q.data_as<T>(), scales.data_as<T>());
   });
   return q;
 }
@@ -160,8 +161,9 @@ Tensor ormqr_raw(const Tensor& a_in, const Tensor& tau_in, const Tensor& other, 
   Tensor tau = raw_contiguous(tau_in);
   visit_inexact(c.dtype(), "ormqr", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    lapack::multiply_by_q(lapack_shape(c), left, transposed ? cpu::Trans::Conj : cpu::Trans::No, k,
-                          a.data_as<T>(), tau.data_as<T>(), c.data_as<T>());
+    kernels<QrKernels<T>>(c.device())
+        .multiply(lapack_shape(c), left, transposed ? Trans::Conj : Trans::No, k, a.data_as<T>(),
+                  tau.data_as<T>(), c.data_as<T>());
   });
   return c;
 }

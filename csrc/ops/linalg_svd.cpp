@@ -37,9 +37,9 @@ TensorList svd_raw(const Tensor& a, bool full, bool vectors, bool any_signs) {
   Tensor copy = column_major_copy(a), info = empty_like_info(a);
   visit_inexact(a.dtype(), what, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    lapack::svd(lapack_shape(a), full, any_signs, copy.data_as<T>(), s.data_as<lapack::Real<T>>(),
-                vectors ? u.data_as<T>() : nullptr, vectors ? vh.data_as<T>() : nullptr,
-                as_int(info));
+    kernels<EigenKernels<T>>(a.device())
+        .svd(lapack_shape(a), full, any_signs, copy.data_as<T>(), s.data_as<RealOf<T>>(),
+             vectors ? u.data_as<T>() : nullptr, vectors ? vh.data_as<T>() : nullptr, as_int(info));
   });
   check_info(what, info, no_svd);
   return {u, s, vh};
@@ -221,14 +221,14 @@ std::string no_full_rank(int i) {
       i, ").");
 }
 
-lapack::LeastSquares method_of(const std::string& driver) {
-  if (driver == "gels") return lapack::LeastSquares::QR;
-  if (driver == "gelsy") return lapack::LeastSquares::PivotedQR;
-  if (driver == "gelsd") return lapack::LeastSquares::DivideAndConquer;
+LeastSquares method_of(const std::string& driver) {
+  if (driver == "gels") return LeastSquares::QR;
+  if (driver == "gelsy") return LeastSquares::PivotedQR;
+  if (driver == "gelsd") return LeastSquares::DivideAndConquer;
   check(driver == "gelss",
         "linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got ",
         driver);
-  return lapack::LeastSquares::SVD;
+  return LeastSquares::SVD;
 }
 
 // |A X - B|^2 by columns: stored by LAPACK below the solutions if A has full rank.
@@ -265,7 +265,9 @@ TensorList least_squares(const Tensor& a, const Tensor& b, std::optional<double>
   Tensor rank = ranks ? raw_zeros(batch, {DType::Int32, a.device()}) : Tensor();
   Tensor residuals = empty(Dims{0}, real);
   if (!a.is_meta()) {
-    if (x.numel() > 0) std::memset(x.data(), 0, x.nbytes());
+    if (m < n)
+      copy_into(raw_narrow(x, x.dim() - 2, m, n - m),
+                raw_zeros(join(batch, {n - m, b.size(-1)}), a.options()));
     copy_into(raw_narrow(x, x.dim() - 2, 0, m), b);
     if (a.numel() > 0) {
       Tensor copy = column_major_copy(a), info = empty_like_info(a);
@@ -275,10 +277,10 @@ TensorList least_squares(const Tensor& a, const Tensor& b, std::optional<double>
         using T = typename decltype(tag)::type;
         // LAPACK requires at least one right-hand side: use a column of zeros.
         Tensor rhs = x.numel() > 0 ? x : raw_zeros(join(batch, {high, 1}), a.options());
-        lapack::least_squares(method, lapack_shape(a), rhs.size(-1), copy.data_as<T>(),
-                              rhs.data_as<T>(), rcond.value_or(eps * static_cast<double>(high)),
-                              ranks ? as_int(rank) : nullptr,
-                              by_svd ? s.data_as<lapack::Real<T>>() : nullptr, as_int(info));
+        kernels<LeastSquaresKernels<T>>(a.device())
+            .solve(method, lapack_shape(a), rhs.size(-1), copy.data_as<T>(), rhs.data_as<T>(),
+                   rcond.value_or(eps * static_cast<double>(high)), ranks ? as_int(rank) : nullptr,
+                   by_svd ? s.data_as<RealOf<T>>() : nullptr, as_int(info));
       });
       check_info(what, info, no_full_rank);
     }

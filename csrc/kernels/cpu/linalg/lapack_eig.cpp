@@ -74,8 +74,6 @@ bool svd_wide(int64_t m, int64_t n, T* a, T* values, T* u, T* vh, int32_t* info)
   return true;
 }
 
-}  // namespace
-
 template <class T>
 void eig(int64_t batch, int64_t n, T* a, std::complex<Real<T>>* values,
          std::complex<Real<T>>* vectors, int32_t* info) {
@@ -103,11 +101,12 @@ void eig(int64_t batch, int64_t n, T* a, std::complex<Real<T>>* values,
 }
 
 template <class T>
-void svd(Shape s, bool full, bool any_signs, T* a, Real<T>* values, T* u, T* vh, int32_t* info) {
+void svd(MatrixBatch s, bool full, bool any_signs, T* a, Real<T>* values, T* u, T* vh,
+         int32_t* info) {
   const int64_t m = s.rows, n = s.cols, k = std::min(m, n), wide = std::max(m, n);
   const int64_t u_step = m * (full ? m : k), vh_step = n * (full ? n : k);
   narrow(5 * product(k, k) + 2 * product(wide, k) + 8 * static_cast<double>(wide));
-  if (s.batch == 0) return;
+  if (s.count == 0) return;
   // One matrix. u and vh are not read where they are not wanted, but must not be null.
   auto run = [&](int64_t i, const Workspace<T>& w) {
     const char job = !u ? 'N' : full ? 'A' : 'S';
@@ -133,17 +132,11 @@ void svd(Shape s, bool full, bool any_signs, T* a, Real<T>* values, T* u, T* vh,
                      vh ? vh + i * vh_step : nullptr);
   };
   const bool rotated = !u || (any_signs && (!full || m == n));
-  each_together<T>(s.batch, product(m, n, k) * 8,
-                   rotated ? rotated_together<T>(s.batch, m, n) : Together{}, some, one);
+  each_together<T>(s.count, product(m, n, k) * 8,
+                   rotated ? rotated_together<T>(s.count, m, n) : Together{}, some, one);
 }
 
-#define TAEDA_INSTANTIATE(T)                                                                 \
-  template void eig<T>(int64_t, int64_t, T*, std::complex<Real<T>>*, std::complex<Real<T>>*, \
-                       int32_t*);                                                            \
-  template void svd<T>(Shape, bool, bool, T*, Real<T>*, T*, T*, int32_t*);
-TAEDA_INSTANTIATE(float)
-TAEDA_INSTANTIATE(double)
-TAEDA_INSTANTIATE(ComplexFloat)
-TAEDA_INSTANTIATE(ComplexDouble)
-
+}  // namespace
 }  // namespace taeda::cpu::lapack
+
+TAEDA_LINALG_TABLE(EigenKernels, cpu::lapack::eig<T>, cpu::lapack::svd<T>)

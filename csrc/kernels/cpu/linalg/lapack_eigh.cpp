@@ -142,8 +142,6 @@ template <class T> bool eigh_near(int64_t n, bool upper, bool vectors, T* a, T* 
   return info == 0;
 }
 
-}  // namespace
-
 template <class T>
 void eigh(int64_t batch, int64_t n, bool upper, bool vectors, T* a, Real<T>* values,
           int32_t* info) {
@@ -177,11 +175,7 @@ void eigh(int64_t batch, int64_t n, bool upper, bool vectors, T* a, Real<T>* val
   each_together<T>(batch, product(n, n, n) * 4, how, some, one);
 }
 
-#define TAEDA_INSTANTIATE(T) \
-  template void eigh<T>(int64_t, int64_t, bool, bool, T*, Real<T>*, int32_t*);
-TAEDA_INSTANTIATE(float)
-TAEDA_INSTANTIATE(double)
-TAEDA_INSTANTIATE(ComplexFloat)
-TAEDA_INSTANTIATE(ComplexDouble)
-
+}  // namespace
 }  // namespace taeda::cpu::lapack
+
+TAEDA_LINALG_TABLE(HermitianKernels, cpu::lapack::eigh<T>)

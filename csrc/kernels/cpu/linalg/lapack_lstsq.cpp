@@ -20,10 +20,8 @@ template <class T> int32_t solve_by_qr(int64_t m, int64_t n, int64_t cols, T* a,
   return 0;
 }
 
-}  // namespace
-
 template <class T>
-void least_squares(LeastSquares method, Shape shape, int64_t b_cols, T* a, T* b, double rcond,
+void least_squares(LeastSquares method, MatrixBatch shape, int64_t b_cols, T* a, T* b, double rcond,
                    int32_t* rank, Real<T>* s, int32_t* info) {
   using R = Real<T>;
   const int64_t m = shape.rows, n = shape.cols, k = std::min(m, n), high = std::max(m, n);
@@ -66,7 +64,7 @@ void least_squares(LeastSquares method, Shape shape, int64_t b_cols, T* a, T* b,
     int own_rank = 0;
     solve(x, y, rank ? rank + i : &own_rank, s ? s + i * k : values, w, info + i);
   };
-  each(shape.batch, product(m, n, k) * 4, [&](int64_t begin, int64_t end) {
+  each(shape.count, product(m, n, k) * 4, [&](int64_t begin, int64_t end) {
     Scratch<R> values(k);
     sizes.use([&](const Workspace<T>& w) {
       for (int64_t i = begin; i < end; ++i) one(i, values.data(), w);
@@ -74,12 +72,7 @@ void least_squares(LeastSquares method, Shape shape, int64_t b_cols, T* a, T* b,
   });
 }
 
-#define TAEDA_INSTANTIATE(T)                                                                       \
-  template void least_squares<T>(LeastSquares, Shape, int64_t, T*, T*, double, int32_t*, Real<T>*, \
-                                 int32_t*);
-TAEDA_INSTANTIATE(float)
-TAEDA_INSTANTIATE(double)
-TAEDA_INSTANTIATE(ComplexFloat)
-TAEDA_INSTANTIATE(ComplexDouble)
-
+}  // namespace
 }  // namespace taeda::cpu::lapack
+
+TAEDA_LINALG_TABLE(LeastSquaresKernels, cpu::lapack::least_squares<T>)

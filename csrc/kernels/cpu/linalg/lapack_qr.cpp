@@ -166,11 +166,13 @@ void multiply_reflectors(int64_t m, int64_t n, bool transposed, int64_t k, const
   });
 }
 
-template <class T> void qr_factor(Shape s, T* a, T* tau) {
+namespace {
+
+template <class T> void qr_factor(MatrixBatch s, T* a, T* tau) {
   const int64_t m = s.rows, n = s.cols, k = std::min(m, n), size = m * n;
   const double work = product(m, n, k) * 2;
   if constexpr (is_complex<T>) {
-    each_with_work<T>(s.batch, work, [&](int64_t i, const Workspace<T>& w) {
+    each_with_work<T>(s.count, work, [&](int64_t i, const Workspace<T>& w) {
       int info = 0;
       call(Routines<T>::geqrf, m, n, a + i * size, leading(m), tau + i * k, w.work, w.lwork, &info);
     });
@@ -180,15 +182,15 @@ template <class T> void qr_factor(Shape s, T* a, T* tau) {
       return loops.qr(count, m, n, a + i * size, tau + i * k);
     };
     auto one = [&](int64_t i) { factor_qr(m, n, a + i * size, tau + i * k); };
-    each_together<T>(s.batch, work, factored_together<T>(s.batch, m, n), some, one);
+    each_together<T>(s.count, work, factored_together<T>(s.count, m, n), some, one);
   }
 }
 
-template <class T> void reflectors_to_q(Shape s, int64_t k, T* a, const T* tau) {
+template <class T> void reflectors_to_q(MatrixBatch s, int64_t k, T* a, const T* tau) {
   const int64_t m = s.rows, n = s.cols, size = m * n;
   const double work = product(m, n, k) * 2;
   if constexpr (is_complex<T>) {
-    each_with_work<T>(s.batch, work, [&](int64_t i, const Workspace<T>& w) {
+    each_with_work<T>(s.count, work, [&](int64_t i, const Workspace<T>& w) {
       int info = 0;
       call(Routines<T>::orgqr, m, n, k, a + i * size, leading(m), tau + i * k, w.work, w.lwork,
            &info);
@@ -199,23 +201,24 @@ template <class T> void reflectors_to_q(Shape s, int64_t k, T* a, const T* tau) 
       return true;
     };
     auto one = [&](int64_t i) { make_q(m, n, k, a + i * size, tau + i * k); };
-    each_together<T>(s.batch, work, factored_together<T>(s.batch, m, n), some, one);
+    each_together<T>(s.count, work, factored_together<T>(s.count, m, n), some, one);
   }
 }
 
 template <class T>
-void multiply_by_q(Shape s, bool left, Trans trans, int64_t k, const T* a, const T* tau, T* c) {
+void multiply_by_q(MatrixBatch s, bool left, Trans trans, int64_t k, const T* a, const T* tau,
+                   T* c) {
   const int64_t m = s.rows, n = s.cols, high = left ? m : n;
   const double work = product(m, n, k) * 4;
   const bool transposed = trans != Trans::No;
   if constexpr (is_complex<T>) {
-    each_with_work<T>(s.batch, work, [&](int64_t i, const Workspace<T>& w) {
+    each_with_work<T>(s.count, work, [&](int64_t i, const Workspace<T>& w) {
       int info = 0;
       call(Routines<T>::ormqr, left ? 'L' : 'R', transposed ? 'C' : 'N', m, n, k, a + i * high * k,
            leading(high), tau + i * k, c + i * m * n, leading(m), w.work, w.lwork, &info);
     });
   } else {
-    each(s.batch, work, [&](int64_t begin, int64_t end) {
+    each(s.count, work, [&](int64_t begin, int64_t end) {
       Scratch<T> flipped(left ? 0 : m * n);
       for (int64_t i = begin; i < end; ++i) {
         const T *v = a + i * high * k, *factors = tau + i * k;
@@ -232,21 +235,18 @@ void multiply_by_q(Shape s, bool left, Trans trans, int64_t k, const T* a, const
   }
 }
 
-#define TAEDA_INSTANTIATE_REAL(T)                                                          \
+}  // namespace
+
+#define TAEDA_INSTANTIATE(T)                                                               \
   template const simd::ReflectorLoops<T>& reflector_loops<T>();                            \
   template void factor_qr<T>(int64_t, int64_t, T*, T*);                                    \
   template void make_q<T>(int64_t, int64_t, int64_t, T*, const T*);                        \
   template void multiply_reflectors<T>(int64_t, int64_t, bool, int64_t, const T*, int64_t, \
                                        const T*, T*, int64_t);
-#define TAEDA_INSTANTIATE(T)                                      \
-  template void qr_factor<T>(Shape, T*, T*);                      \
-  template void reflectors_to_q<T>(Shape, int64_t, T*, const T*); \
-  template void multiply_by_q<T>(Shape, bool, Trans, int64_t, const T*, const T*, T*);
-TAEDA_INSTANTIATE_REAL(float)
-TAEDA_INSTANTIATE_REAL(double)
 TAEDA_INSTANTIATE(float)
 TAEDA_INSTANTIATE(double)
-TAEDA_INSTANTIATE(ComplexFloat)
-TAEDA_INSTANTIATE(ComplexDouble)
 
 }  // namespace taeda::cpu::lapack
+
+TAEDA_LINALG_TABLE(QrKernels, cpu::lapack::qr_factor<T>, cpu::lapack::reflectors_to_q<T>,
+                   cpu::lapack::multiply_by_q<T>)

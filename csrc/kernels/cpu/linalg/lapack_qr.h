@@ -1,7 +1,6 @@
 // Reflectors 1 - tau v v' and QR factors made of them, in LAPACK's form. T: float or double.
 #pragma once
 
-#include "kernels/cpu/linalg/lapack.h"
 #include "kernels/cpu/linalg/simd/reflectors.h"
 #include "kernels/cpu/pointwise/simd/transpose.h"
 

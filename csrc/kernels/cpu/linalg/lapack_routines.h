@@ -7,10 +7,12 @@
 #include <type_traits>
 
 #include "base/error.h"
-#include "kernels/cpu/linalg/lapack.h"
+#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/linalg.h"
 
 namespace taeda::cpu::lapack {
 
+template <class T> using Real = RealOf<T>;
 template <class T> inline constexpr bool is_complex = !std::is_floating_point_v<T>;
 
 inline int narrow(double n) {
@@ -143,3 +145,13 @@ template <> struct Routines<ComplexDouble> {
 };
 
 }  // namespace taeda::cpu::lapack
+
+// Defines the CPU's table of the kernels K, a template, for all four types.
+#define TAEDA_LINALG_TABLE(K, ...)                         \
+  namespace taeda {                                        \
+  template <class T> const K<T> K<T>::cpu = {__VA_ARGS__}; \
+  template struct K<float>;                                \
+  template struct K<double>;                               \
+  template struct K<std::complex<float>>;                  \
+  template struct K<std::complex<double>>;                 \
+  }

@@ -126,7 +126,7 @@ template <class T> void clear_triangle(int64_t n, bool upper, T* x) {
 }  // namespace
 
 template <class T>
-void solve_triangle(int64_t n, int64_t sides, Triangle how, const T* t, int64_t ldt, T* b,
+void solve_triangle(int64_t n, int64_t sides, TriangularSystem how, const T* t, int64_t ldt, T* b,
                     int64_t ldb) {
   const char upper = triangle(how.upper), op = code(how.trans), unit = how.unit ? 'U' : 'N';
   if (how.left && sides == 1)
@@ -136,9 +136,12 @@ void solve_triangle(int64_t n, int64_t sides, Triangle how, const T* t, int64_t 
        b, leading(ldb));
 }
 
-template <class T> void solve_triangular(Shape s, Triangle how, const T* a, int64_t a_step, T* b) {
+namespace {
+
+template <class T>
+void solve_triangular(MatrixBatch s, TriangularSystem how, const T* a, int64_t a_step, T* b) {
   const int64_t n = how.left ? s.rows : s.cols, sides = how.left ? s.cols : s.rows;
-  each_block(s.batch, sides, product(n, n), [&](int64_t i, int64_t first, int64_t count) {
+  each_block(s.count, sides, product(n, n), [&](int64_t i, int64_t first, int64_t count) {
     solve_triangle(n, count, how, a + i * a_step, n,
                    b + i * s.rows * s.cols + first * (how.left ? s.rows : 1), s.rows);
   });
@@ -164,9 +167,9 @@ template <class T> void cholesky(int64_t batch, int64_t n, bool upper, T* a, int
 }
 
 template <class T>
-void cholesky_solve(Shape s, bool upper, const T* factor, int64_t factor_step, T* b) {
+void cholesky_solve(MatrixBatch s, bool upper, const T* factor, int64_t factor_step, T* b) {
   const int64_t n = s.rows, ld = leading(n);
-  each_block(s.batch, s.cols, 2 * product(n, n), [&](int64_t i, int64_t first, int64_t count) {
+  each_block(s.count, s.cols, 2 * product(n, n), [&](int64_t i, int64_t first, int64_t count) {
     int info = 0;
     call(Routines<T>::potrs, triangle(upper), n, count, factor + i * factor_step, ld,
          b + (i * s.cols + first) * n, ld, &info);
@@ -184,18 +187,18 @@ void cholesky_inverse(int64_t batch, int64_t n, bool upper, T* a, int32_t* info)
   });
 }
 
-template <class T> void lu_factor(Shape s, T* a, int32_t* pivots, int32_t* info) {
+template <class T> void lu_factor(MatrixBatch s, T* a, int32_t* pivots, int32_t* info) {
   const int64_t m = s.rows, n = s.cols, k = std::min(m, n), size = m * n;
   auto some = [&](const auto& loops, int64_t i, int64_t count) {
     loops.lu(count, m, n, a + i * size, pivots + i * k, info + i);
     return true;
   };
   auto one = [&](int64_t i) { info[i] = lu_recursive(m, n, a + i * size, m, pivots + i * k); };
-  each_together<T>(s.batch, product(m, n, k), factored_together<T>(s.batch, m, n), some, one);
+  each_together<T>(s.count, product(m, n, k), factored_together<T>(s.count, m, n), some, one);
 }
 
 template <class T>
-void lu_solve(Shape s, Trans trans, const T* lu, int64_t lu_step, const int32_t* pivots,
+void lu_solve(MatrixBatch s, Trans trans, const T* lu, int64_t lu_step, const int32_t* pivots,
               int64_t pivot_step, T* b) {
   const int64_t n = s.rows;
   auto sides = [&](int64_t i, int64_t first, int64_t count) {
@@ -203,14 +206,14 @@ void lu_solve(Shape s, Trans trans, const T* lu, int64_t lu_step, const int32_t*
     call(Routines<T>::getrs, code(trans), n, count, lu + i * lu_step, leading(n),
          pivots + i * pivot_step, b + (i * s.cols + first) * n, leading(n), &info);
   };
-  const Together how = s.cols <= n ? factored_together<T>(s.batch, n, n) : Together{};
-  if (!how.lanes) return each_block(s.batch, s.cols, 2 * product(n, n), sides);
+  const Together how = s.cols <= n ? factored_together<T>(s.count, n, n) : Together{};
+  if (!how.lanes) return each_block(s.count, s.cols, 2 * product(n, n), sides);
   auto some = [&](const auto& loops, int64_t i, int64_t count) {
     loops.lu_solve(count, n, s.cols, trans != Trans::No, lu + i * lu_step, lu_step,
                    pivots + i * pivot_step, pivot_step, b + i * n * s.cols);
     return true;
   };
-  each_together<T>(s.batch, 2 * product(n, n, s.cols), how, some,
+  each_together<T>(s.count, 2 * product(n, n, s.cols), how, some,
                    [&](int64_t i) { sides(i, 0, s.cols); });
 }
 
@@ -225,10 +228,10 @@ void ldl_factor(int64_t batch, int64_t n, bool hermitian, T* a, int32_t* pivots,
 }
 
 template <class T>
-void ldl_solve(Shape s, bool hermitian, const T* ld, const int32_t* pivots, T* b) {
+void ldl_solve(MatrixBatch s, bool hermitian, const T* ld, const int32_t* pivots, T* b) {
   const int64_t n = s.rows;
   const auto solve = hermitian ? Routines<T>::hetrs : Routines<T>::sytrs;
-  each(s.batch, product(n, n, s.cols) * 2, [&](int64_t begin, int64_t end) {
+  each(s.count, product(n, n, s.cols) * 2, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       int info = 0;
       call(solve, 'L', n, s.cols, ld + i * n * n, leading(n), pivots + i * n, b + i * n * s.cols,
@@ -237,19 +240,17 @@ void ldl_solve(Shape s, bool hermitian, const T* ld, const int32_t* pivots, T* b
   });
 }
 
-#define TAEDA_INSTANTIATE(T)                                                                   \
-  template void solve_triangle<T>(int64_t, int64_t, Triangle, const T*, int64_t, T*, int64_t); \
-  template void solve_triangular<T>(Shape, Triangle, const T*, int64_t, T*);                   \
-  template void cholesky<T>(int64_t, int64_t, bool, T*, int32_t*);                             \
-  template void cholesky_solve<T>(Shape, bool, const T*, int64_t, T*);                         \
-  template void cholesky_inverse<T>(int64_t, int64_t, bool, T*, int32_t*);                     \
-  template void lu_factor<T>(Shape, T*, int32_t*, int32_t*);                                   \
-  template void lu_solve<T>(Shape, Trans, const T*, int64_t, const int32_t*, int64_t, T*);     \
-  template void ldl_factor<T>(int64_t, int64_t, bool, T*, int32_t*, int32_t*);                 \
-  template void ldl_solve<T>(Shape, bool, const T*, const int32_t*, T*);
+}  // namespace
+
+#define TAEDA_INSTANTIATE(T)                                                                 \
+  template void solve_triangle<T>(int64_t, int64_t, TriangularSystem, const T*, int64_t, T*, \
+                                  int64_t);
 TAEDA_INSTANTIATE(float)
 TAEDA_INSTANTIATE(double)
-TAEDA_INSTANTIATE(ComplexFloat)
-TAEDA_INSTANTIATE(ComplexDouble)
 
 }  // namespace taeda::cpu::lapack
+
+TAEDA_LINALG_TABLE(SolveKernels, cpu::lapack::solve_triangular<T>, cpu::lapack::cholesky<T>,
+                   cpu::lapack::cholesky_solve<T>, cpu::lapack::cholesky_inverse<T>,
+                   cpu::lapack::lu_factor<T>, cpu::lapack::lu_solve<T>, cpu::lapack::ldl_factor<T>,
+                   cpu::lapack::ldl_solve<T>)

@@ -122,7 +122,7 @@ void each_together(int64_t batch, double work, Together how, F&& some, G&& one) 
 // op(t) x = b for b (n x sides), or x op(t) = b for b (sides x n) unless how.left; t: n x n
 // (lapack_solve.cpp).
 template <class T>
-void solve_triangle(int64_t n, int64_t sides, Triangle how, const T* t, int64_t ldt, T* b,
+void solve_triangle(int64_t n, int64_t sides, TriangularSystem how, const T* t, int64_t ldt, T* b,
                     int64_t ldb);
 
 // Whether squares of numbers up to `most` neither overflow nor vanish.
