@@ -97,3 +97,8 @@ Halvings halve(int64_t n, double bound, const double* norm, int64_t* halvings, d
 }  // namespace taeda::cpu
 
 TAEDA_LINALG_TABLE(MatrixKernels, cpu::identity<T>, cpu::det<T>, cpu::slogdet<T>)
+
+namespace taeda {
+const LinalgKernels LinalgKernels::cpu = {cpu::find_failure, cpu::find_not_finite,
+                                          cpu::find_bad_pivot, cpu::row_order, cpu::halve};
+}  // namespace taeda
