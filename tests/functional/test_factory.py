@@ -38,7 +38,7 @@ def test_the_given_network_is_left_alone(batch):
     model.backward(F.cross_entropy(model(batch[0]), batch[1]))
     assert all(taeda.equal(before[name], t) for name, t in module.state_dict().items())
     assert all(p.grad is None for p in module.parameters())
-    assert all(t.is_meta for t in factory._module.state_dict().values())
+    assert all(t.is_meta for t in factory._places.module.state_dict().values())
 
 
 def test_initialisation_by_a_seed():
@@ -171,7 +171,8 @@ def test_errors_leave_the_factory_usable(batch):
     with pytest.raises(RuntimeError):
         model(taeda.ones(2, 9))
     assert model(batch[0]).shape == (6, 3)
-    assert all(t.is_meta for t in factory._module.parameters())
+    del model
+    assert all(t.is_meta for t in factory._places.module.parameters())
 
 
 def test_threads(batch):
@@ -469,3 +470,214 @@ def test_each_step_returns_what_it_computes_and_changes_nothing_else(batch):
     loss = F.cross_entropy(mlp()(x), y)
     with pytest.raises(RuntimeError, match="compute it from what this same model returned"):
         model.backward(loss)  # a loss knows its model; another's is refused
+
+
+# ---- the network holds tensors for as long as a model lives, and no longer ----------------------
+
+
+def held(factory):
+    return [t for t in factory._places.module.state_dict().values() if not t.is_meta]
+
+
+def test_a_network_is_empty_without_models(batch):
+    factory = functional.factory(mlp)
+    parameters = factory.init(0)
+    factory.apply(parameters, None, batch[0])
+    assert not held(factory)
+    model = factory(parameters)
+    model(batch[0])
+    assert held(factory)
+    model = factory(parameters)  # in place of the first one
+    loss = model(batch[0]).sum()
+    second = factory(parameters)
+    gradient = model.backward(loss)
+    del model
+    assert second(batch[0]).sum() == loss
+    del second
+    assert not held(factory)
+    unused = factory(parameters)
+    model = factory(parameters)
+    model(batch[0])
+    del model
+    assert held(factory)  # for the one that has not run yet
+    del unused
+    assert not held(factory) and gradient.norm() > 0
+    with pytest.raises(ValueError, match="missing"):
+        factory({})
+    assert not factory._waiting
+
+
+def test_models_take_turns(batch):
+    """Each computes with its own tensors, whoever ran before it."""
+    x, y = batch
+    factory = functional.factory(mlp)
+    sets = [factory.init(seed) for seed in range(3)]
+    models = [factory(parameters) for parameters in sets]
+    losses = [F.cross_entropy(model(x), y) for model in models]
+    gradients = [model.backward(loss) for model, loss in zip(models, losses, strict=True)]
+    for parameters, gradient in zip(sets, gradients, strict=True):
+        alone = factory(parameters)
+        assert alone.backward(F.cross_entropy(alone(x), y)) == gradient
+
+
+class Replacing(nn.Module):
+    """Its forward puts another parameter in place of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(taeda.ones(2))
+
+    def forward(self, x):
+        out = (self.weight * x).sum()
+        self.weight = nn.Parameter(taeda.zeros(2))
+        return out
+
+
+def test_what_a_forward_replaces_is_there_again_in_the_next(batch):
+    factory = functional.factory(Replacing)
+    model = factory(factory.init(0))
+    for _ in range(2):
+        loss = model(taeda.ones(2))
+        assert loss == 2
+        assert model.backward(loss)["weight"].tolist() == [1.0, 1.0]
+
+
+def test_recomputed_forwards_find_their_own_tensors(batch):
+    """Checkpointing runs the network again in backward, when another model has run since."""
+    class Saving(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = mlp()
+
+        def forward(self, x):
+            return checkpoint(self.body, x, use_reentrant=False)
+
+    x, y = batch
+    factory, plain = functional.factory(Saving), functional.factory(mlp)
+    model, other = factory(factory.init(0)), factory(factory.init(1))
+    loss = F.cross_entropy(model(x), y)
+    other(x)
+    gradient = model.backward(loss)
+    same = plain(plain.init(0))
+    expected = same.backward(F.cross_entropy(same(x), y))
+    for name in expected:
+        assert taeda.equal(gradient[f"body.{name}"], expected[name])
+
+
+class Recursive(nn.Module):
+    """Its forward calls another model of its own factory, with other tensors."""
+
+    inner = None
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(taeda.rand(2))
+
+    def forward(self, x, deep=True):
+        before = (self.weight * x).sum()
+        if deep:
+            Recursive.inner(x, deep=False)
+        return before + (self.weight * x).sum()
+
+
+def test_a_model_within_a_model():
+    factory = functional.factory(Recursive)
+    x = taeda.ones(2)
+    parameters = factory.init(0)
+    Recursive.inner = factory(factory.init(1))
+    model = factory(parameters)
+    try:
+        loss = model(x)
+        assert taeda.allclose(loss, 2 * parameters["weight"].sum())
+        assert model.backward(loss)["weight"].tolist() == [2.0, 2.0]
+    finally:
+        Recursive.inner = None
+
+
+# ---- loops in steady state ----------------------------------------------------------------------
+
+
+def steps(count, x, y, forward=lambda model, x: model(x), make=mlp):
+    """A loop of some steps; the last parameters and state."""
+    factory, sgd = functional.factory(make), functional.optimizer(taeda.optim.SGD, lr=0.1)
+    parameters = factory.init(0)
+    state = sgd.init(parameters)
+    for _ in range(count):
+        model = factory(parameters)
+        gradient = model.backward(F.cross_entropy(forward(model, x), y))
+        parameters, state = sgd.step(parameters, gradient, state)
+    return factory, sgd, parameters, state
+
+
+class Writing(nn.Module):
+    """From some call on, its forward writes into its own weight."""
+
+    calls = 0
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x):
+        Writing.calls += 1
+        out = self.layer(x)
+        if Writing.calls > 4:
+            with taeda.no_grad():
+                self.layer.bias.mul_(0.5)
+        return out
+
+
+def test_a_network_that_writes_into_its_weights_is_found_in_any_step(batch):
+    Writing.calls = 0
+    with pytest.raises(RuntimeError, match=r"SGD.step: 'layer.bias' was changed in place"):
+        steps(8, *batch, make=Writing)
+    assert Writing.calls == 5
+
+
+def test_outputs_of_earlier_steps_are_constants(batch):
+    """As state that is carried on is: each model has leaves of its own."""
+    kept = []
+
+    def forward(model, x):
+        out = model(x)
+        kept.append(out)
+        return out + 0.1 * kept[-2] if len(kept) > 1 else out
+
+    _, _, parameters, _ = steps(6, *batch, forward)
+    kept.clear()
+
+    def detached(model, x):
+        out = model(x)
+        kept.append(out.detach())
+        return out + 0.1 * kept[-2] if len(kept) > 1 else out
+
+    assert steps(6, *batch, detached)[2] == parameters
+
+
+def test_tensors_that_are_read_in_a_loop_stay_what_they_were(batch):
+    factory, sgd, parameters, state = steps(4, *batch)
+    bias = parameters["0.bias"]
+    before = bias.clone()
+    model = factory(parameters)
+    gradient = model.backward(F.cross_entropy(model(batch[0]), batch[1]))
+    weight = gradient["0.bias"]
+    parameters, state = sgd.step(parameters, gradient, state)
+    assert taeda.equal(bias, before) and not taeda.equal(parameters["0.bias"], before)
+    weight.zero_()
+    with pytest.raises(RuntimeError, match="SGD.step: '0.bias' was changed in place"):
+        sgd.step(parameters, gradient, state)
+    bias = parameters["0.bias"]
+    bias.requires_grad_()
+    again = factory(parameters)
+    loss = F.cross_entropy(again(batch[0]), batch[1])
+    (reached,) = taeda.autograd.grad(loss, bias)  # it is used as it is
+    assert reached.any()
+
+
+def test_inference_mode(batch):
+    factory = functional.factory(mlp)
+    with taeda.inference_mode():
+        parameters = factory.init(0)
+        for _ in range(2):
+            assert factory(parameters)(batch[0]).shape == (6, 3)
+    assert factory(factory.init(0))(batch[0]).requires_grad

@@ -78,6 +78,14 @@ def backward(
     _C._run_backward(roots, grads, keep, create_graph, inputs)
 
 
+def gradients_of(
+    output: Tensor, inputs: tuple[Tensor, ...], retain_graph: bool, create_graph: bool
+) -> list[Tensor | None]:
+    """What `grad` does for one output, with less to decide; None where it depends on no input."""
+    run = _C._run_grad if batching is None else batching.run_grad
+    return run((output,), (None,), retain_graph, create_graph, inputs)
+
+
 def grad(
     outputs: TensorOrTensors,
     inputs: Any,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import taeda
 from taeda import _C
 from taeda._C import Tensor
+from taeda.autograd._run import gradients_of
 from taeda.functional._initialisation import (
     initialised,
     with_memory,
@@ -17,8 +17,8 @@ from taeda.functional._initialisation import (
     without_values,
 )
 from taeda.functional._parameters import Parameters, version_of
+from taeda.functional._places import Places
 from taeda.nn import Module
-from taeda.nn._members import Members
 from taeda.random import fork_rng, manual_seed
 
 __all__ = ["Factory", "Model", "factory"]
@@ -54,16 +54,14 @@ class Factory:
             )
         buffers = {name: b.detach().clone() for name, b in module.named_buffers()}
         self._buffers = Parameters._of(buffers)
-        self._module = without_values(module)
-        self._lock = threading.RLock()
-        self._places = _places(self._module)
-        self._slots = _slots(self._places)
         self.names = tuple(name for name, _ in module.named_parameters())
         self.buffer_names = tuple(buffers)
+        self._places = Places(without_values(module), self.buffer_names)
+        self._waiting: set[int] = set()  # models that have not run yet
         self.frozen = frozenset(n for n, p in module.named_parameters() if not p.requires_grad)
 
     def __repr__(self) -> str:
-        return f"Factory({self._module!r})"
+        return f"Factory({self._places.module!r})"
 
     # ---- parameters and buffers to begin with ---------------------------------------------------
 
@@ -107,7 +105,7 @@ class Factory:
             with fork_rng(enabled=keep_stream):
                 if seed is not None:
                     manual_seed(seed)
-                module = initialised(self._module, self._buffers)
+                module = initialised(self._places.emptied(), self._buffers)
         return (
             Parameters._of({name: p.detach() for name, p in module.named_parameters()}),
             Parameters._of({name: b.detach() for name, b in module.named_buffers()}),
@@ -160,13 +158,20 @@ class Factory:
         """
         given = self._checked(parameters, self.names, "parameters")
         own = self._checked_buffers(buffers)
-        return self._run(lambda module: module(*args, **kwargs), given, own, training, seed)
+        return self._run(
+            self._places.run_alone,
+            lambda module: module(*args, **kwargs),
+            given,
+            own,
+            training,
+            seed,
+        )
 
     def _checked(self, given: Mapping[str, Any], names: tuple[str, ...], what: str) -> Any:
         if isinstance(given, Parameters):
             given._unchanged("factory")
             given = given._tensors
-        if not isinstance(given, Mapping):
+        elif not isinstance(given, Mapping):
             raise TypeError(f"factory: {what} must be a mapping, got {type(given).__name__}")
         if tuple(given) != names and given.keys() != set(names):
             missing = [name for name in names if name not in given]
@@ -191,27 +196,35 @@ class Factory:
 
     def _run(
         self,
+        runner: Callable[[Callable[[Module], Any], Mapping[str, Tensor]], Any],
         function: Callable[[Module], Any],
         parameters: Mapping[str, Tensor],
         buffers: Parameters,
         training: bool | None,
         seed: int | None,
     ) -> tuple[Any, Parameters]:
-        """Call a function of the module, in which these tensors are for as long."""
+        """Call a function of the module with these tensors in it, by one of the ways of `Places`.
+
+        Returns:
+            its result, and the buffers afterwards.
+        """
         if training is not None or seed is not None:
-            with self._lock, contextlib.ExitStack() as stack:
+            with self._places.lock, contextlib.ExitStack() as stack:
                 if training is not None:
-                    stack.enter_context(_in_mode(self._module, training))
+                    stack.enter_context(_in_mode(self._places.module, training))
                 if seed is not None:
                     stack.enter_context(fork_rng())
                     manual_seed(seed)
-                return self._run(function, parameters, buffers, None, None)
+                return self._run(runner, function, parameters, buffers, None, None)
         if not self.buffer_names:
-            return self._placed(function, parameters)[0], buffers
+            return runner(function, parameters), buffers
         # Layers update buffers in place; what they get is a copy.
         copies = {name: tensor.clone() for name, tensor in buffers._all.items()}
         versions = [version_of(tensor) for tensor in copies.values()]
-        result, after = self._placed(function, {**parameters, **copies})
+        places = self._places
+        result, after = places.run_alone(
+            lambda module: (function(module), places.held()), {**parameters, **copies}
+        )
         changed = {
             name: after[name]
             for name, version in zip(copies, versions, strict=True)
@@ -220,27 +233,6 @@ class Factory:
             or version_of(copies[name]) != version
         }
         return result, buffers | Parameters._of(changed) if changed else buffers
-
-    def _placed(
-        self, function: Callable[[Module], Any], tensors: Mapping[str, Tensor]
-    ) -> tuple[Any, dict[str, Tensor]]:
-        """Call a function of the module with these tensors in it; its result, and the buffers."""
-        slots, put = self._slots, dict.__setitem__
-        with self._lock:
-            before = [table[key] for _, table, _, key in slots]
-            try:
-                # As table[key] = tensor for each, without the call of a Python method.
-                for name, table, attributes, key in slots:
-                    tensor = tensors[name]
-                    put(table, key, tensor)
-                    attributes[key] = tensor
-                result = function(self._module)
-                first = {name: self._places[name][0] for name in self.buffer_names}
-                return result, {name: table[key] for name, (table, key) in first.items()}
-            finally:
-                for (_, table, attributes, key), tensor in zip(slots, before, strict=True):
-                    put(table, key, tensor)
-                    attributes[key] = tensor
 
 
 class Model:
@@ -262,6 +254,8 @@ class Model:
         training: bool | None,
         seed: int | None,
     ) -> None:
+        self._inputs: dict[str, Tensor] | None = None
+        self._all_leaves = True
         self._factory = maker
         given = maker._checked(parameters, maker.names, "parameters")
         self.parameters = (
@@ -270,23 +264,40 @@ class Model:
         self.buffers = maker._checked_buffers(buffers)
         self._training = training
         self._seed = seed
-        self._inputs: dict[str, Tensor] | None = None
+        maker._waiting.add(id(self))
+
+    def __del__(self) -> None:
+        maker = self._factory
+        maker._waiting.discard(id(self))
+        # The next model, if it has been made, puts its own tensors in place of this one's.
+        if not maker._waiting and (self._inputs is None or maker._places.resident is self._inputs):
+            maker._places.release()
 
     def __repr__(self) -> str:
-        return f"Model({self._factory._module!r}, {self.parameters!r})"
+        return f"Model({self._factory._places.module!r}, {self.parameters!r})"
 
     def _used(self) -> dict[str, Tensor]:
         """The tensors that the network computes with: where gradients are wanted, leaves."""
-        self.parameters._unchanged("model")
         if self._inputs is None:
-            self._inputs = _as_leaves(self.parameters._all, self._factory.frozen)
+            maker = self._factory
+            self._inputs = self.parameters._leaves() if not maker.frozen else None
+            if self._inputs is None:
+                self.parameters._watch()  # the network could write into their memory
+                self._inputs, self._all_leaves = _as_leaves(self.parameters, maker.frozen)
+            maker._waiting.discard(id(self))
+        else:
+            self.parameters._unchanged("model")
         return self._inputs
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The network's output."""
-        result, self.buffers = self._factory._run(
+        maker, used = self._factory, self._used()
+        if self._training is None and self._seed is None and not maker.buffer_names:
+            return maker._places.run(lambda module: module(*args, **kwargs), used)
+        result, self.buffers = maker._run(
+            maker._places.run,
             lambda module: module(*args, **kwargs),
-            self._used(),
+            used,
             self.buffers,
             self._training,
             self._seed,
@@ -314,17 +325,16 @@ class Model:
             RuntimeError: the loss depends on none of the parameters.
         """
         used = self._used() if self._inputs is None else self._inputs
-        inputs = {name: tensor for name, tensor in used.items() if tensor.requires_grad}
+        inputs = used
+        if not self._all_leaves:
+            inputs = {name: tensor for name, tensor in used.items() if tensor.requires_grad}
         found: tuple[Any, ...] = ()
         if loss.requires_grad and inputs:
             # A network may run parts of its forward again in backward, to save memory.
             found, self.buffers = self._factory._run(
-                lambda _: taeda.autograd.grad(
-                    loss,
-                    tuple(inputs.values()),
-                    retain_graph=retain_graph or create_graph,
-                    create_graph=create_graph,
-                    allow_unused=True,
+                self._factory._places.run_again,
+                lambda _: gradients_of(
+                    loss, tuple(inputs.values()), retain_graph or create_graph, create_graph
                 ),
                 used,
                 self.buffers,
@@ -346,7 +356,7 @@ class Model:
                 name: gradients[name] if name in gradients else taeda.zeros_like(tensor)
                 for name, tensor in inputs.items()
             }
-        return Parameters._of(gradients)
+        return Parameters._made(gradients)
 
     def train(self, mode: bool = True) -> Model:
         """The same model in training mode, or out of it."""
@@ -365,18 +375,24 @@ class Model:
                 ``taeda.explain``.
         """
         if shared:
-            made = with_tensors(self._factory._module, {**self._used(), **self.buffers.clone()})
+            tensors = {**self._used(), **self.buffers.clone()}
+            made = with_tensors(self._factory._places.emptied(), tensors)
         else:
-            made = with_memory(self._factory._module)
+            made = with_memory(self._factory._places.emptied())
             (self.parameters | self.buffers).copy_to(made)
         return made if self._training is None else made.train(self._training)
 
 
-def _as_leaves(tensors: Mapping[str, Tensor], frozen: frozenset[str]) -> dict[str, Tensor]:
-    """Leaves of a graph with the memory of those that no transform is looking at already."""
+def _as_leaves(parameters: Parameters, frozen: frozenset[str]) -> tuple[dict[str, Tensor], bool]:
+    """Leaves of a graph with the memory of those that no transform is looking at already.
+
+    Returns:
+        the tensors to compute with, and whether all of them are such leaves.
+    """
+    tensors = parameters._all
     if _C._at_dual_level():
-        return dict(tensors)
-    return {
+        return dict(tensors), False
+    leaves = {
         name: tensor.detach().requires_grad_()
         if type(tensor) is Tensor
         and not tensor.requires_grad
@@ -385,31 +401,10 @@ def _as_leaves(tensors: Mapping[str, Tensor], frozen: frozenset[str]) -> dict[st
         else tensor
         for name, tensor in tensors.items()
     }
-
-
-def _slots(places: dict[str, Any]) -> list[tuple[str, dict[str, Any], dict[str, Any], str]]:
-    """The same as a list, each with the dictionary where a member is an attribute of its module."""
-    return [
-        (name, table, table._attributes() if isinstance(table, Members) else {}, key)
-        for name, found in places.items()
-        for table, key in found
-    ]
-
-
-def _places(module: Module) -> dict[str, list[tuple[dict[str, Any], str]]]:
-    """Where each parameter and buffer is, by the name that it has in `named_parameters()`."""
-    names: dict[int, str] = {}
-    places: dict[str, list[tuple[dict[str, Any], str]]] = {}
-    for prefix, owner in module.named_modules(remove_duplicate=False):
-        for table in (owner._parameters, owner._buffers):
-            for key, value in table.items():
-                if value is None:
-                    continue
-                name = names.setdefault(id(value), f"{prefix}.{key}" if prefix else key)
-                found = places.setdefault(name, [])
-                if not any(table is other and key == k for other, k in found):
-                    found.append((table, key))
-    return places
+    whole = not any(leaves[name] is tensor for name, tensor in tensors.items())
+    counted = None not in (parameters._versions or [None])  # not those of inference mode
+    parameters._plain = whole and counted and not parameters._lent
+    return leaves, whole
 
 
 @contextlib.contextmanager

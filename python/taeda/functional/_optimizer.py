@@ -202,7 +202,10 @@ class PureOptimizer:
         store, who = state._store, self._who
         bound, tensors = store.bound, store.tensors
         assert bound is not None
-        gradient = _as_gradient(who, gradient, parameters)
+        if type(gradient) is not Parameters or gradient is parameters:
+            gradient = _as_gradient(who, gradient, parameters)
+        else:
+            gradient._unchanged(who)
         if not gradient._tensors.keys() <= tensors.keys():
             _check_names(who, gradient, parameters)
         if state._own_groups is not None:
@@ -220,9 +223,10 @@ class PureOptimizer:
         finally:
             for tensor in tensors.values():
                 tensor.grad = None
+        plain = parameters._plain
         self._take(parameters, store)
         new = OptimizerState(Store(None, bound=bound, tensors=tensors))
-        return Parameters._of(tensors), new
+        return Parameters._made(tensors, plain), new
 
     def _take(self, parameters: Parameters, store: Store) -> None:
         to = f"{self._who}()"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import taeda
+from taeda import _C
 from taeda._C import Tensor
 from taeda.utils._pytree import MappingKey, register_pytree_node
 
@@ -67,9 +68,11 @@ class Parameters(Mapping[str, Tensor]):
     Parameters(3 numbers: w (2,), b (1,))
     """
 
-    __slots__ = ("__weakref__", "_given_up_to", "_lent", "_tensors", "_versions")
+    __slots__ = ("__weakref__", "_given_up_to", "_lent", "_plain", "_tensors", "_versions")
 
     _tensors: dict[str, Tensor]
+    _versions: list[int | None] | None  # None while nobody else could write into the tensors
+    _plain: bool  # nobody else has them, they count versions, and leaves can be made of all
     _lent: set[str]  # names of tensors that somebody else may hold, or views of them
 
     def __init__(self, tensors: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]) -> None:
@@ -85,6 +88,7 @@ class Parameters(Mapping[str, Tensor]):
     def _take(self, tensors: dict[str, Tensor]) -> None:
         self._tensors = tensors
         self._versions = versions_of(tensors.values())
+        self._plain = False
         self._lent = set()
         self._given_up_to = ""
 
@@ -102,6 +106,41 @@ class Parameters(Mapping[str, Tensor]):
             self._lent.update(tensors)
         return self
 
+    @classmethod
+    def _made(cls, tensors: dict[str, Tensor], plain: bool = False) -> Parameters:
+        """From tensors that were made just now, which nobody else has; quicker than ``_of``."""
+        self = cls.__new__(cls)
+        self._tensors, self._versions, self._plain = tensors, None, plain
+        self._lent, self._given_up_to = set(), ""
+        return self
+
+    def _out(self) -> None:
+        """Tensors are given to somebody, who may do with them what can be done with tensors."""
+        self._plain = False
+        if self._versions is None:
+            self._versions = versions_of(self._tensors.values())
+
+    def _leaves(self) -> dict[str, Tensor] | None:
+        """Leaves with the memory of the tensors, after which ``_watch`` is not needed any more.
+
+        None unless all of them are known to be of one kind; the steps of a loop are quick by this.
+        """
+        if not self._plain or self._versions is not None or _C._at_dual_level():
+            return None
+        versions, leaves = [], {}
+        for name, tensor in self._tensors.items():
+            versions.append(tensor._version)
+            leaves[name] = tensor.detach().requires_grad_()
+        self._versions = versions  # type: ignore[assignment]
+        return leaves
+
+    def _watch(self) -> None:
+        """From now on somebody else could write into the tensors: do as ``_unchanged`` does."""
+        if self._versions is None:
+            self._versions = self._versions_now()
+        else:
+            self._unchanged("model")
+
     @property
     def _all(self) -> dict[str, Tensor]:
         """The tensors, for what neither keeps them nor gives them away."""
@@ -112,6 +151,7 @@ class Parameters(Mapping[str, Tensor]):
     def _lend(self) -> dict[str, Tensor]:
         """The tensors, for somebody who may keep them."""
         self._lent.update(self._all)
+        self._out()
         return self._tensors
 
     @classmethod
@@ -131,6 +171,7 @@ class Parameters(Mapping[str, Tensor]):
     def __getitem__(self, name: str) -> Tensor:
         tensor = self._all[name]
         self._lent.add(name)
+        self._out()
         return tensor
 
     def __iter__(self) -> Iterator[str]:
@@ -175,9 +216,15 @@ class Parameters(Mapping[str, Tensor]):
             "clone()"
         )
 
+    def _versions_now(self) -> list[int | None]:
+        tensors = self._all.values()
+        return [t._version for t in tensors] if self._plain else versions_of(tensors)
+
     def _unchanged(self, who: str) -> None:
         """Raise if the tensors cannot be read any more, or one has been written into."""
-        if self._versions == versions_of(self._all.values()):
+        if self._given_up_to:
+            self._not_readable()
+        if self._versions is None or self._versions == self._versions_now():
             return
         for (name, tensor), version in zip(self._tensors.items(), self._versions, strict=True):
             if version_of(tensor) != version:
@@ -188,7 +235,7 @@ class Parameters(Mapping[str, Tensor]):
 
     def _give_up(self, to: str) -> None:
         self._given_up_to = to
-        self._tensors, self._versions = {}, []
+        self._tensors, self._versions, self._plain = {}, None, False
 
     # ---- other mappings from this one -----------------------------------------------------------
 
@@ -209,6 +256,7 @@ class Parameters(Mapping[str, Tensor]):
         for name, tensor in self._tensors.items():
             if results[name] is tensor:
                 self._lent.add(name)
+                self._out()
                 made._lent.add(name)
         return made
 

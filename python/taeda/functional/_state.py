@@ -42,6 +42,8 @@ class Store:
         tensors: by name, the tensors that it steps.
     """
 
+    __slots__ = ("bound", "given_up_to", "kept", "lent", "tensors")
+
     def __init__(
         self,
         kept: dict[Any, Any] | None,
@@ -89,6 +91,8 @@ class OptimizerState:
 
     ``PureOptimizer.init`` makes the first one.
     """
+
+    __slots__ = ("__weakref__", "_own_attributes", "_own_groups", "_store")
 
     def __init__(
         self,
