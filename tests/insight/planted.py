@@ -49,6 +49,8 @@ class Program:
 class Mistake:
     """A mistake: what it does to a program, what finds it, and a piece of the line that mends it.
 
+    Where it is about certain parameters or modules, the finding names one of them, `about`.
+
     Mistakes with a slot in common replace the same part, or one makes the other impossible to make:
     they do not combine.
     """
@@ -58,17 +60,16 @@ class Mistake:
     plant: Callable[[Program], None]
     kinds: frozenset[str]
     mend: str
+    about: str = ""
 
 
 MISTAKES: list[Mistake] = []
 
 
-def mistake(slots: str, kinds: str, mend: str):
+def mistake(slots: str, kinds: str, mend: str, about: str = ""):
     def add(plant):
-        name = plant.__name__
-        MISTAKES.append(
-            Mistake(name, frozenset(slots.split()), plant, frozenset(kinds.split()), mend)
-        )
+        sets = frozenset(slots.split()), plant, frozenset(kinds.split())
+        MISTAKES.append(Mistake(plant.__name__, *sets, mend, about))
         return plant
 
     return add
@@ -113,39 +114,39 @@ def evaluation_mode(p):
     p.after_optimizer.append(lambda model: model.eval())
 
 
-@mistake("optimizer first second", "partial", "add_param_group|requires_grad_")
+@mistake("optimizer first second", "partial", "add_param_group|requires_grad_", "first.weight")
 def head_only(p):
     p.optimized = lambda model: model.head.parameters()
 
 
-@mistake("optimizer second", "partial", "add_param_group|requires_grad_")
+@mistake("optimizer second", "partial", "add_param_group|requires_grad_", "second.weight")
 def one_layer_forgotten(p):
     p.optimized = lambda model: [*model.first.parameters(), *model.head.parameters()]
 
 
-@mistake("optimizer events", "replaced", "optimizer = ")
+@mistake("optimizer events", "replaced", "optimizer = ", "second.weight")
 def of_another_model(p):
     p.optimized = lambda model: copy.deepcopy(model).parameters()
 
 
-@mistake("optimizer", "twice", "optimizer = ")
+@mistake("optimizer", "twice", "optimizer = ", "first.weight")
 def a_parameter_twice(p):
     p.optimized = lambda model: [*model.parameters(), model.first.weight]
 
 
-@mistake("head", "replaced", "optimizer = ")
+@mistake("head", "replaced", "optimizer = ", "head.weight")
 def head_replaced(p):
     p.after_optimizer.append(lambda m: setattr(m, "head", nn.Linear(8, m.head.out_features)))
 
 
-@mistake("second", "replaced", "optimizer = ")
+@mistake("second", "replaced", "optimizer = ", "second.weight")
 def weight_replaced(p):
     p.after_optimizer.append(
         lambda m: setattr(m.second, "weight", nn.Parameter(m.second.weight.detach().clone()))
     )
 
 
-@mistake("first", "frozen", "requires_grad_")
+@mistake("first", "frozen", "requires_grad_", r"first.weight|\(8, 4\)")
 def frozen_in_the_optimizer(p):
     p.change_model.append(lambda model: model.first.requires_grad_(False))
 
@@ -190,7 +191,7 @@ def layers_in_a_list(p):
     p.change_model.append(lambda model: model.extra.append(nn.Linear(8, 8)))
 
 
-@mistake("unused", "unreached", "use it in forward()")
+@mistake("unused", "unreached", "use it in forward()", "spare")
 def a_layer_that_is_not_used(p):
     p.change_model.append(lambda model: model.add_module("spare", nn.Linear(2, 2)))
 
@@ -272,6 +273,11 @@ def run(p: Program, model: Net, optimizer: Any, steps: int, look: Callable[[Any]
                 look(loss)
 
 
+def words(finding) -> str:
+    """All that a finding says; its text has the first few names only."""
+    return " ".join([finding.text, finding.mend, *finding.names])
+
+
 def found_by_explain(*planted: Mistake) -> dict[str, str]:
     """Kinds of findings, with the lines that mend them."""
     p, model, optimizer = build(*planted)
@@ -279,7 +285,7 @@ def found_by_explain(*planted: Mistake) -> dict[str, str]:
 
     def look(loss):
         for finding in taeda.explain(loss, model, optimizer).mistakes:
-            found.setdefault(finding.kind, []).append(f"{finding.text} {finding.mend}")
+            found.setdefault(finding.kind, []).append(words(finding))
 
     run(p, model, optimizer, 2, look)
     return {kind: " ".join(texts) for kind, texts in found.items()}
@@ -299,7 +305,7 @@ def found_by_strict(*planted: Mistake) -> dict[str, str]:
                 run(p, model, optimizer, 4, lambda loss: None)
         except TrainingMistake as error:
             for finding in error.findings:
-                found[finding.kind] = f"{finding.text} {finding.mend}"
+                found[finding.kind] = words(finding)
         else:
             break
     return found

@@ -286,6 +286,7 @@ class Session:
             "no parameter has a gradient, so that the step changes nothing",
             "loss.backward(); optimizer.step()  # in this order, with zero_grad() before them",
         )
+        self._modes(watch)
 
     def in_eval(self, model: Any) -> None:
         """A model is in evaluation mode in a step."""
@@ -327,13 +328,17 @@ class Session:
                 self.arm()
 
     def _look_at_model(self, watch: Watch, graph: Graph) -> None:
+        self._modes(watch)
+        self._covered(watch, graph)
+
+    def _modes(self, watch: Watch) -> None:
+        """Find the models that were called and have some of the optimizer's parameters."""
         own = {id(p) for p in watch.parameters}
         watch.roots = [weakref.ref(m) for m in self.models() if shares(m, own)]
         for root in watch.roots:
             model = root()
             if model is not None and not model.training:
                 self.in_eval(model)
-        self._covered(watch, graph)
 
     def _finite(self, watch: Watch, graph: Graph | None, root: Any, known: str) -> None:
         params = [p for p in watch.parameters if p.grad is not None]
