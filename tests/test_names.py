@@ -10,6 +10,7 @@ import taeda
 OURS = {"annotations", "array_api", "compat", "insight", "safetensors", "sklearn", "training"}
 # What shows training at work, and does it.
 OURS |= {"Trainer", "explain", "record", "strict", "summary", "wiring"}
+OURS |= {"register_device", "set_fallback"}
 
 
 def public(module: object) -> set[str]:

@@ -2,6 +2,7 @@
 #include <charconv>
 
 #include "base/device.h"
+#include "base/device_runtime.h"
 #include "base/dims.h"
 #include "base/dtype.h"
 #include "base/unavailable.h"
@@ -100,10 +101,27 @@ std::string DimsText::text() const {
 }
 std::ostream& operator<<(std::ostream& s, DimsText d) { return s << d.text(); }
 
+namespace {
+// Names are never freed: views of them are handed out.
+std::atomic<const std::string*> private_device_name = new std::string("privateuseone");
+}  // namespace
+
 std::string_view device_type_name(DeviceType t) {
-  static constexpr std::string_view names[kNumDeviceTypes] = {"cpu", "cuda", "meta", "mps",
-                                                              "xpu", "hpu",  "xla",  "mtia"};
+  static constexpr std::string_view names[] = {"cpu", "cuda", "meta", "mps",
+                                               "xpu", "hpu",  "xla",  "mtia"};
+  if (t == DeviceType::PrivateUse1) return *private_device_name.load(std::memory_order_acquire);
   return names[static_cast<size_t>(t)];
+}
+
+void set_private_device_name(std::string_view name) {
+  check<ValueError>(
+      !name.empty() &&
+          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos,
+      "a device's name consists of lower-case letters, digits and '_', got '", name, "'");
+  for (int t = 0; t < static_cast<int>(DeviceType::PrivateUse1); ++t)
+    check<ValueError>(name != device_type_name(static_cast<DeviceType>(t)), "a device named '",
+                      name, "' exists already");
+  private_device_name = new std::string(name);
 }
 
 std::string to_string(Device d) {
@@ -136,10 +154,21 @@ Device parse_device(std::string_view text) {
   return d;
 }
 
+Device with_index(Device d) {
+  if (d.index < 0 && d.type != DeviceType::CPU && d.type != DeviceType::Meta) d.index = 0;
+  return d;
+}
+
 void require_available(Device d) {
   if (d.type == DeviceType::CPU || d.type == DeviceType::Meta) return;
+  if (const DeviceRuntime* runtime = device_runtime(d.type)) {
+    const int count = runtime->count();
+    check(d.index < count, "device '", d, "' was asked for, but there are ", count,
+          " devices of its kind");
+    return;
+  }
   std::string kind(device_type_name(d.type));
-  for (char& c : kind) c = static_cast<char>(c - 'a' + 'A');
+  for (char& c : kind) c = 'a' <= c && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   const std::string message = "device '" + to_string(d) +
                               "' was asked for, but this build of taeda has no " + kind +
                               " support; use device='cpu'";

@@ -1,5 +1,6 @@
-// Where a tensor lives: cpu, meta (shapes without data) or cuda with an index. The other types
-// exist only so that programs can name and compare them; no build has tensors there.
+// Where a tensor lives: cpu, meta (shapes without data), or a device that a library has registered
+// (privateuse1, under a name of its own). The other types exist only so that programs can name and
+// compare them; no build has tensors there.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,8 @@
 
 namespace taeda {
 
-enum class DeviceType : uint8_t { CPU, CUDA, Meta, MPS, XPU, HPU, XLA, MTIA };
-inline constexpr int kNumDeviceTypes = 8;
+enum class DeviceType : uint8_t { CPU, CUDA, Meta, MPS, XPU, HPU, XLA, MTIA, PrivateUse1 };
+inline constexpr int kNumDeviceTypes = 9;
 
 struct Device {
   DeviceType type = DeviceType::CPU;
@@ -22,7 +23,12 @@ Device parse_device(std::string_view text);  // "cpu", "cuda:1"; RuntimeError ot
 std::string to_string(Device d);
 std::ostream& operator<<(std::ostream& s, Device d);
 std::string_view device_type_name(DeviceType t);
+// The name of PrivateUse1, "privateuseone" until it is set. Lower-case letters, digits and `_`;
+// ValueError otherwise, or where another type has it.
+void set_private_device_name(std::string_view name);
 // Throws where tensors cannot be made on `d` in this build.
 void require_available(Device d);
+// The device that tensors get: with the index 0 where none is named, but on cpu and meta.
+Device with_index(Device d);
 
 }  // namespace taeda

@@ -17,19 +17,19 @@ struct GridSampler {
   GridSampling how;
   GridOutside outside;
   bool corners;  // -1 and 1 are the centres of the outermost elements, not their edges
+  bool planes;   // x and y have channels before their further dimensions, not behind them
 };
 
 template <class T> struct GridSampleKernels {  // T: float, double
   // x (images, in..., channels), grid (images, points, spatial) with the fastest dimension first,
   // y (images, points, channels).
   KernelFn<void(const GridSampler& s, const T* x, const T* grid, T* y)> sample;
-  // The same for x (images, channels, in...) and y (images, channels, points); whether to use it.
-  KernelFn<bool(const GridSampler& s)> prefers_planes;
-  KernelFn<void(const GridSampler& s, const T* x, const T* grid, T* y)> sample_planes;
-  // The gradients of x and of the grid, channels side by side.
+  // The gradients of x and of the grid.
   KernelFn<void(const GridSampler& s, const T* gy, const T* grid, T* gx)> input_gradient;
   KernelFn<void(const GridSampler& s, const T* gy, const T* x, const T* grid, T* ggrid)>
       grid_gradient;
+  // What `planes` is best for contiguous tensors, in sampling or in the gradients.
+  KernelFn<bool(const GridSampler& s, bool gradient)> prefers_planes;
 
   static const GridSampleKernels cpu;
 };

@@ -1,9 +1,26 @@
 #include "kernels/kernels.h"
 
-#include "base/error.h"
+#include <map>
 
 namespace taeda {
+namespace {
 
-void missing_kernel() { fail<NotImplemented>("this device has no kernel for it"); }
+std::map<std::string_view, KernelTable>& tables() {
+  static std::map<std::string_view, KernelTable> all;
+  return all;
+}
+
+}  // namespace
+
+MissingKernel::MissingKernel() : NotImplemented("the device has no kernel for this operation") {}
+
+void missing_kernel() { throw MissingKernel(); }
+
+bool list_table(const KernelTable& table) { return tables().emplace(table.name, table).second; }
+
+const KernelTable* find_table(std::string_view name) {
+  const auto found = tables().find(name);
+  return found == tables().end() ? nullptr : &found->second;
+}
 
 }  // namespace taeda

@@ -2,16 +2,24 @@
 //
 // A family's header (kernels/softmax.h) declares plain shapes and a struct of kernels, which take
 // plain memory. Every device has one constant of that struct. The CPU's is its member `cpu`,
-// defined under kernels/cpu/; other devices register theirs when they are loaded.
+// defined under kernels/cpu/; other devices' are registered when they are loaded
+// (python/devices.cpp).
 #pragma once
 
+#include <string_view>
+#include <typeinfo>
 #include <utility>
 
 #include "base/device.h"
+#include "base/error.h"
 
 namespace taeda {
 
-[[noreturn]] void missing_kernel();  // NotImplemented; the dispatcher adds op and device
+// The dispatcher names op and device, or runs the op on the CPU (ops/device_fallback.cpp).
+struct MissingKernel : NotImplemented {
+  MissingKernel();
+};
+[[noreturn]] void missing_kernel();
 
 // A function that a device may lack.
 template <class Signature> class KernelFn;
@@ -32,15 +40,32 @@ template <class R, class... A> class KernelFn<R(A...)> {
   Pointer f_;
 };
 
-// The tables of kernels K of all devices but the CPU.
-template <class K> inline constinit const K* device_kernels[kNumDeviceTypes] = {};
+// A table that other devices may fill: typeid(K).name(), the CPU's constant, and the pointers to
+// those of the other devices, by type.
+struct KernelTable {
+  const char* name;
+  const void* cpu;
+  const void** others;
+};
+bool list_table(const KernelTable& table);
+const KernelTable* find_table(std::string_view name);  // null where there is none
+
+template <class K> struct DeviceKernels {
+  static inline constinit const void* others[kNumDeviceTypes] = {};
+  static inline const bool listed = list_table({typeid(K).name(), &K::cpu, others});
+};
+
+// Whether the device has a table of kernels K at all.
+template <class K> bool has_kernels(Device device) {
+  return device.type == DeviceType::CPU ||
+         DeviceKernels<K>::others[static_cast<size_t>(device.type)];
+}
 
 template <class K> const K& kernels(Device device) {
   if (device.type == DeviceType::CPU) [[likely]]
     return K::cpu;
-  const K* found = device_kernels<K>[static_cast<size_t>(device.type)];
-  if (!found) missing_kernel();
-  return *found;
+  if (!DeviceKernels<K>::listed || !has_kernels<K>(device)) missing_kernel();
+  return *static_cast<const K*>(DeviceKernels<K>::others[static_cast<size_t>(device.type)]);
 }
 
 }  // namespace taeda

@@ -107,15 +107,10 @@ template <class F> Tensor by_real_parts(const Tensor& a, const Tensor& b, F&& re
   Tensor both[2][2] = {{real_product(a0, b0), real_product(a1, b1)},
                        {real_product(a0, b1), real_product(a1, b0)}};
   Tensor out = empty(both[0][0].sizes(), a.options());
+  GradMode off(false);
   for (int k = 0; k < 2; ++k) {
-    visit_floating(both[k][0].dtype(), "convolution", [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      T* sum = both[k][0].template data_as<T>();
-      const T* other = both[k][1].template data_as<T>();
-      for (int64_t i = 0; i < out.numel(); ++i)
-        sum[i] = k == 0 ? sum[i] - other[i] : sum[i] + other[i];
-    });
-    copy_into(part(out, k), both[k][0]);
+    const Tensor &x = both[k][0], &y = both[k][1];
+    copy_into(part(out, k), k == 0 ? x - y : x + y);
   }
   return out;
 }

@@ -5,14 +5,48 @@
 #include <limits>
 
 #include "autograd/backward.h"
+#include "base/device_runtime.h"
 #include "base/warn.h"
 #include "kernels/pointwise.h"
 #include "tensor/plan.h"
 
 namespace taeda {
 
+namespace {
+
+// As copy_into, from another device: bytes first, then what is left to do on the target.
+void copy_across(const Tensor& dst, const Tensor& src) {
+  Tensor from = src;
+  if (!src.is_contiguous()) copy_into(from = empty(src.sizes(), src.options()), src);
+  const bool directly =
+      dst.dtype() == src.dtype() && dst.is_contiguous() && same(dst.sizes(), src.sizes());
+  const Tensor to = directly ? dst : empty(src.sizes(), {src.dtype(), dst.device()});
+  copy_memory(to.data(), to.device(), from.data(), from.device(), from.nbytes());
+  if (!directly) copy_into(dst, to);
+}
+
+// As copy_into, on a device without kernels for it: by way of the whole memory of both.
+void copy_by_host(const Tensor& dst, const Tensor& src) {
+  const auto host_view = [](const Tensor& t) {
+    const Ref<Storage>& s = t.storage();
+    Ref<Storage> copy = Storage::allocate(s->nbytes, Device{});
+    copy_memory(copy->data, {}, s->data, s->device, s->nbytes);
+    return from_storage(std::move(copy), t.sizes(), t.strides(), t.offset(), t.dtype());
+  };
+  const Tensor to = host_view(dst);
+  copy_into(to, host_view(src));
+  const Ref<Storage>& s = dst.storage();
+  copy_memory(s->data, s->device, to.storage()->data, {}, s->nbytes);
+}
+
+}  // namespace
+
 void copy_into(const Tensor& dst, const Tensor& src) {
   if (dst.is(src) || dst.is_meta() || src.is_meta() || dst.numel() == 0) return;
+  if (((dst.flags() | src.flags()) & kOffHost) != 0) {
+    if (dst.device() != src.device()) return copy_across(dst, src);
+    if (!has_kernels<PointwiseKernels>(dst.device())) return copy_by_host(dst, src);
+  }
   if (dst.dtype() == src.dtype() && dst.is_contiguous() && src.is_contiguous() &&
       dst.numel() == src.numel()) {
     const auto bytes = static_cast<int64_t>(dst.nbytes());
@@ -33,6 +67,15 @@ void copy_into(const Tensor& dst, const Tensor& src) {
   }
   const Tensor* operands[] = {&dst, &from};
   kernels<PointwiseKernels>(dst.device()).copy(Plan(dst.sizes(), operands));
+}
+
+Tensor raw_to(Device device, const Tensor& t) {
+  if (!t.defined() || t.device() == with_index(device)) return t;
+  const Tensor r = is_dense_nonoverlapping(t.sizes(), t.strides())
+                       ? empty_strided(t.sizes(), t.strides(), {t.dtype(), device})
+                       : empty(t.sizes(), {t.dtype(), device});
+  copy_into(r, t);
+  return r;
 }
 
 Tensor empty_in(const Tensor& x, DType dtype, Device device, MemoryFormat format) {
@@ -97,7 +140,8 @@ void check_fits(Scalar value, DType dtype) {
 void fill_with(const Tensor& t, Scalar value) {
   check_fits(value, t.dtype());
   if (t.is_meta() || t.numel() == 0) return;
-  if (t.is_contiguous() && t.nbytes() <= (1 << 20) && value.is_integral() && value.to_int() == 0) {
+  if (!t.is_off_host() && t.is_contiguous() && t.nbytes() <= (1 << 20) && value.is_integral() &&
+      value.to_int() == 0) {
     kernels<PointwiseKernels>(t.device()).clear(t.data(), static_cast<int64_t>(t.nbytes()));
   } else {
     copy_into(t, Tensor(value));

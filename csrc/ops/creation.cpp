@@ -1,10 +1,7 @@
 // Factories: tensors from sizes and numbers.
 #include <cmath>
-#include <cstring>
 
 #include "autograd/backward.h"
-#include "base/thread_pool.h"
-#include "kernels/cpu/common/stream.h"
 #include "ops/factory.h"
 
 namespace taeda {
@@ -80,10 +77,6 @@ Value new_empty_strided_op(Call& c) {
 
 using Wide = __int128;  // holds any sum or product of two int64
 
-[[gnu::optimize("O3")]] void step_up(uint64_t* to, int64_t n, uint64_t from, uint64_t step) {
-  for (int64_t i = 0; i < n; ++i, from += step) to[i] = from;
-}
-
 // As PyTorch's: an `out` that has as many elements keeps its shape.
 Value finished_range(const Call& c, size_t at, const Tensor& t) {
   const bool fits = c.out.defined() && c.out.numel() == t.numel();
@@ -122,10 +115,7 @@ Value arange(Call& c, Scalar start, Scalar end, Scalar step, size_t at) {
   if (is_integral(o.dtype) && step.is_integral() && start.is_integral()) {
     const auto a = static_cast<uint64_t>(start.to_int()), s = static_cast<uint64_t>(step.to_int());
     if (o.dtype == DType::Int64 && !t.is_meta()) {
-      auto* p = t.data_as<uint64_t>();
-      parallel_for(n, 32768, [&](int64_t begin, int64_t end) {
-        step_up(p + begin, end - begin, a + static_cast<uint64_t>(begin) * s, s);
-      });
+      kernels<CreationKernels>(t.device()).range(n, a, s, t.data_as<uint64_t>());
       return finished_range(c, at, t);
     }
     tabulate(t, [=](int64_t i) { return static_cast<int64_t>(a + static_cast<uint64_t>(i) * s); });
@@ -204,7 +194,7 @@ template <bool Lower> Value triangle_op(Call& c) {
   const bool here = c.out.defined() && c.out.is(self) && self.is_contiguous();
   const Tensor t = here ? self : empty(self.sizes(), self.options());
   const int64_t row_bytes = self.size(-1) * static_cast<int64_t>(self.itemsize());
-  // Copies the kept part row by row; short rows and strided tensors are copied whole first.
+  // The kept part is copied row by row; short rows and strided tensors are copied whole first.
   const bool by_rows = !here && row_bytes >= 128 && self.is_contiguous();
   if (!here && !by_rows) copy_into(t, self);
   const int64_t rows = self.size(-2), columns = self.size(-1);
@@ -212,25 +202,8 @@ template <bool Lower> Value triangle_op(Call& c) {
       std::clamp(get<int64_t>(c, 1), -rows - 1, columns + 1);  // farther out makes no difference
   if (!t.is_meta() && t.numel() > 0) {
     const auto item = static_cast<int64_t>(t.itemsize());
-    auto* data = static_cast<char*>(t.data());
-    const auto* source = by_rows ? static_cast<const char*>(self.data()) : nullptr;
-    const bool streamed = by_rows && cpu::is_streamed(t.numel() * item) && columns * item >= 1024;
-    parallel_for(t.numel() / columns, std::max<int64_t>(1, 32768 / columns),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t r = begin; r < end; ++r) {
-                     const int64_t at =
-                         std::clamp<int64_t>(r % rows + diagonal + Lower, 0, columns);
-                     const int64_t row = r * columns * item, cut = row + at * item;
-                     const int64_t stop = row + columns * item;
-                     const auto gone = static_cast<size_t>(Lower ? stop - cut : cut - row);
-                     const auto kept = static_cast<size_t>(columns * item) - gone;
-                     const int64_t from = Lower ? row : cut;
-                     std::memset(data + (Lower ? cut : row), 0, gone);
-                     if (streamed) cpu::stream_copy(data + from, source + from, kept);
-                     else if (by_rows) std::memcpy(data + from, source + from, kept);
-                   }
-                   if (streamed) cpu::stream_fence();
-                 });
+    const TriangleShape shape{t.numel() / columns, rows, columns, item, diagonal, Lower};
+    kernels<CreationKernels>(t.device()).triangle(shape, by_rows ? self.data() : nullptr, t.data());
   }
   if (!c.out.defined() || t.is(c.out)) return t;
   return write_out(c.op, c.out, t);

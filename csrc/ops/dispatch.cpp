@@ -155,15 +155,14 @@ Value call(const Op& op, std::span<Value> args, Tensor out) {
 Value call(const Op& op, std::span<Value> args, Tensor out, uint32_t flags) {
   Call c{op, args, std::move(out)};
   if (c.out.defined()) flags |= c.out.flags();
-  uint32_t seen = flags & (modes.watched | kMeta);
-  if (!(seen | modes.always)) [[likely]]
+  uint32_t seen = flags & (modes.watched | kMeta | kOffHost), layers = modes.always;
+  if (!(seen | layers)) [[likely]]
     return run_kernel(c);
-  if (seen & kMeta) {
+  if (seen & (kMeta | kOffHost)) {
     check_devices(c);
-    seen &= ~static_cast<uint32_t>(kMeta);
+    if (seen & kOffHost) layers |= kDeviceLayer;
   }
   if (seen & kInference) check_not_inference(c);
-  uint32_t layers = modes.always;
   if (seen & kOverride) layers |= kOverrideLayer;
   if (seen & (kRequiresGrad | kIsView)) layers |= kAutogradLayer;
   c.grad = modes.grad;

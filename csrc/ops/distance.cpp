@@ -172,6 +172,7 @@ Tensor square_of_pairs(const Tensor& pairs, int64_t n) {
         to_string(pairs.sizes()));
   Tensor out = empty(Dims{n, n}, pairs.options());
   if (out.is_meta() || n == 0) return out;
+  if (out.is_off_host()) return raw_to(out.device(), square_of_pairs(raw_to({}, pairs), n));
   const Tensor from = raw_contiguous(pairs);
   visit_floating(pairs.dtype(), "pdist", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -193,6 +194,7 @@ Tensor pairs_of_square(const Tensor& square) {
   const int64_t n = square.size(0);
   Tensor out = empty(Dims{pairs_of(n)}, square.options());
   if (out.is_meta() || out.numel() == 0) return out;
+  if (out.is_off_host()) return raw_to(out.device(), pairs_of_square(raw_to({}, square)));
   const Tensor x = raw_contiguous(square);
   visit_floating(square.dtype(), "pdist", [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -1,7 +1,7 @@
 // Helpers of ops that create tensors from numbers: their keyword arguments, and filling.
 #pragma once
 
-#include "base/thread_pool.h"
+#include "kernels/creation.h"
 #include "ops/copy.h"
 #include "ops/tensor_ops.h"
 
@@ -52,23 +52,17 @@ inline Tensor filled(DimsRef sizes, Options o, Scalar value) {
 }
 
 // t[i] = f(i) for a new one-dimensional tensor; f gives a double, or an int64 where the dtype is
-// integral.
+// integral. Computed on the host, whatever the device.
 template <class F> void tabulate(const Tensor& t, F&& f) {
   if (t.is_meta()) return;
+  if (t.device().type != DeviceType::CPU) {
+    const Tensor host = empty(t.sizes(), {t.dtype(), Device{}});
+    tabulate(host, f);
+    return copy_into(t, host);
+  }
   visit_all(t.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    T* p = t.data_as<T>();
-    parallel_for(t.numel(), 32768, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        if constexpr (std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>) {
-          p[i] = T(static_cast<typename T::value_type>(f(i)));
-        } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-          p[i] = T(static_cast<float>(f(i)));
-        } else {
-          p[i] = static_cast<T>(f(i));
-        }
-      }
-    });
+    tabulate_values(t.numel(), t.data_as<T>(), f);
   });
 }
 

@@ -35,7 +35,8 @@ GridSampler sampler(DimsRef sizes, const Tensor& grid, int64_t spatial, int64_t 
                 1,
                 static_cast<GridSampling>(how),
                 static_cast<GridOutside>(outside),
-                corners};
+                corners,
+                false};
   int64_t elements = 1;
   for (int64_t d = 0; d < spatial; ++d) {
     const int64_t n = sizes[static_cast<size_t>(d + 2)];
@@ -61,88 +62,85 @@ Tensor reordered(const Tensor& x, const Dims& order) {
   }
   return raw_view(x, sizes, strides, x.offset());
 }
-// Converts (N, C, ...) to (N, ..., C), the kernels' layout, and back.
-Tensor channels_last(const Tensor& x, DType dtype) {
+// How kernels take (N, C, *sizes), or its memory where they have no preference for planes: as
+// (N, *sizes, C), and back.
+Dims arranged(const GridSampler& s, DimsRef sizes) {
+  Dims r{s.images};
+  if (s.planes) r.push_back(s.channels);
+  for (int64_t n : sizes) r.push_back(n);
+  if (!s.planes) r.push_back(s.channels);
+  return r;
+}
+Tensor arranged(const GridSampler& s, const Tensor& x, DType dtype) {
+  if (s.planes) return prepared(x, dtype);
   Dims order{0};
   for (int64_t d = 2; d < x.dim(); ++d) order.push_back(d);
   order.push_back(1);
   return prepared(reordered(x, order), dtype);
 }
-Tensor channels_first(const Tensor& x, DType dtype) {
+Tensor restored(const GridSampler& s, const Tensor& x, DType dtype) {
+  if (s.planes) return finished(x, dtype);
   Dims order{0, x.dim() - 1};
   for (int64_t d = 1; d < x.dim() - 1; ++d) order.push_back(d);
   return prepared(reordered(x, order), dtype);
 }
 
-bool prefers_planes(const GridSampler& s, DType compute, Device device) {
+bool prefers_planes(const GridSampler& s, DType compute, Device device, bool gradient) {
   if (device.type == DeviceType::Meta) return false;
   if (compute == DType::Float64)
-    return kernels<GridSampleKernels<double>>(device).prefers_planes(s);
-  return kernels<GridSampleKernels<float>>(device).prefers_planes(s);
+    return kernels<GridSampleKernels<double>>(device).prefers_planes(s, gradient);
+  return kernels<GridSampleKernels<float>>(device).prefers_planes(s, gradient);
 }
 
 Tensor grid_sample(const Tensor& self, const Tensor& grid, int64_t spatial, int64_t how,
                    int64_t outside, bool corners) {
-  const auto s = sampler(self.sizes(), grid, spatial, how, outside, corners);
+  auto s = sampler(self.sizes(), grid, spatial, how, outside, corners);
   const DType compute = compute_dtype(self.dtype(), "grid_sampler");
   check(grid.dtype() == self.dtype(),
         "grid_sampler(): expected input and grid to have same dtype, "
         "but input has ",
         self.dtype(), " and grid has ", grid.dtype());
-  if (self.is_contiguous() && s.channels > 0 && prefers_planes(s, compute, self.device())) {
-    Dims sizes{s.images, s.channels};
-    for (int64_t d = 1; d <= spatial; ++d) sizes.push_back(grid.size(d));
-    Tensor y = empty(sizes, {compute, self.device()});
-    if (!y.numel()) return finished(y, self.dtype());
-    const Tensor x = prepared(self, compute), g = prepared(grid, compute);
-    visit_floating(compute, "grid_sampler", [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      kernels<GridSampleKernels<T>>(x.device())
-          .sample_planes(s, x.data_as<T>(), g.data_as<T>(), y.data_as<T>());
-    });
-    return finished(y, self.dtype());
-  }
-  Dims sizes(grid.sizes());
-  sizes.back() = s.channels;
-  Tensor y = empty(sizes, {compute, self.device()});
+  // What is to be copied anyway is better copied as the general kernel reads it.
+  s.planes = prefers_planes(s, compute, self.device(), !self.is_contiguous());
+  const Tensor y = empty(arranged(s, grid.sizes().subspan(1, static_cast<size_t>(spatial))),
+                         {compute, self.device()});
   if (y.numel() && !y.is_meta()) {
-    const Tensor x = channels_last(self, compute), g = prepared(grid, compute);
+    const Tensor x = arranged(s, self, compute), g = prepared(grid, compute);
     visit_floating(compute, "grid_sampler", [&](auto tag) {
       using T = typename decltype(tag)::type;
       kernels<GridSampleKernels<T>>(x.device())
           .sample(s, x.data_as<T>(), g.data_as<T>(), y.data_as<T>());
     });
   }
-  return channels_first(y, self.dtype());
+  return restored(s, y, self.dtype());
 }
 
 Tensor grid_sample_input(const Tensor& grad, const Tensor& grid, const Dims& sizes, int64_t spatial,
                          int64_t how, int64_t outside, bool corners) {
-  const auto s = sampler(sizes, grid, spatial, how, outside, corners);
+  auto s = sampler(sizes, grid, spatial, how, outside, corners);
   const DType compute = compute_dtype(grad.dtype(), "grid_sampler");
-  Dims fresh{sizes[0]};
-  for (size_t d = 2; d < sizes.size(); ++d) fresh.push_back(sizes[d]);
-  fresh.push_back(s.channels);
-  Tensor gx = empty(fresh, {compute, grad.device()});
+  s.planes = prefers_planes(s, compute, grad.device(), true);
+  const Tensor gx = empty(arranged(s, DimsRef(sizes).subspan(2)), {compute, grad.device()});
   if (gx.numel() && !gx.is_meta()) {
-    const Tensor gy = channels_last(grad, compute), g = prepared(grid, compute);
+    const Tensor gy = arranged(s, grad, compute), g = prepared(grid, compute);
     visit_floating(compute, "grid_sampler", [&](auto tag) {
       using T = typename decltype(tag)::type;
       kernels<GridSampleKernels<T>>(g.device())
           .input_gradient(s, gy.data_as<T>(), g.data_as<T>(), gx.data_as<T>());
     });
   }
-  return channels_first(gx, grad.dtype());
+  return restored(s, gx, grad.dtype());
 }
 
 Tensor grid_sample_grid(const Tensor& grad, const Tensor& self, const Tensor& grid, int64_t spatial,
                         int64_t how, int64_t outside, bool corners) {
-  const auto s = sampler(self.sizes(), grid, spatial, how, outside, corners);
+  auto s = sampler(self.sizes(), grid, spatial, how, outside, corners);
   const DType compute = compute_dtype(grad.dtype(), "grid_sampler");
   if (!s.channels || s.how == GridSampling::Nearest) return raw_zeros(grid.sizes(), grid.options());
+  s.planes = prefers_planes(s, compute, grad.device(), true);
   Tensor gg = empty(grid.sizes(), {compute, grad.device()});
   if (gg.numel() && !gg.is_meta()) {
-    const Tensor gy = channels_last(grad, compute), x = channels_last(self, compute),
+    const Tensor gy = arranged(s, grad, compute), x = arranged(s, self, compute),
                  g = prepared(grid, compute);
     visit_floating(compute, "grid_sampler", [&](auto tag) {
       using T = typename decltype(tag)::type;

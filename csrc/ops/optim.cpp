@@ -120,11 +120,16 @@ OptimUpdate update_of(const Group& g, size_t i, std::vector<Copy>& copies) {
 }
 
 double get(const Tensor& scalar) {
+  if (scalar.is_off_host()) return scalar.item().to_double();
   return scalar.dtype() == DType::Float64 ? *scalar.data_as<double>() : *scalar.data_as<float>();
 }
 
 // Sets a zero-dim tensor; returns the value as its dtype holds it.
 double set(const Tensor& scalar, double value) {
+  if (scalar.is_off_host()) {
+    copy_into(scalar, Tensor(value));
+    return get(scalar);
+  }
   if (scalar.dtype() == DType::Float64) return *scalar.data_as<double>() = value;
   return *scalar.data_as<float>() = static_cast<float>(value);
 }

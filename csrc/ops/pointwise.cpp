@@ -1,5 +1,6 @@
 #include "ops/pointwise.h"
 
+#include "base/device_runtime.h"
 #include "ops/copy.h"
 #include "ops/out_memory.h"
 #include "ops/promotion.h"
@@ -176,7 +177,14 @@ Tensor run_pointwise(const PointwiseRow& row, const Operands& operands, Call& ca
   }
 
   std::array<const Tensor*, 5> all{&target};
-  for (size_t k = 0; k < in.size(); ++k) all[k + 1] = in[k];
+  std::array<Tensor, 4> moved;  // numbers and zero-dim tensors of the CPU
+  for (size_t k = 0; k < in.size(); ++k) {
+    all[k + 1] = in[k];
+    if (is_host(device) || !is_host(in[k]->device())) continue;
+    moved[k] = empty(in[k]->sizes(), {in[k]->dtype(), device});
+    copy_into(moved[k], *in[k]);
+    all[k + 1] = &moved[k];
+  }
   kernels<PointwiseKernels>(device).run(Plan(sizes, {all.data(), in.size() + 1}), row.functor,
                                         kValue, types.compute);
   if (given && !target.is(call.out)) copy_into(call.out, target);
@@ -201,7 +209,8 @@ Derivative::Derivative(Backward& b, const PointwiseRow& row, std::span<const Sou
       b_(b),
       row_(row),
       from_(from) {
-  symbolic_ = GradMode::enabled() || modes.always || (g.flags() & kOverride);
+  symbolic_ = GradMode::enabled() || modes.always || (g.flags() & kOverride) ||
+              !has_kernels<PointwiseKernels>(g.device());
   for (size_t i = 0; i < from.size(); ++i) {
     const Source& s = from[i];
     if (s.argument < 0) x[i] = Tensor(s.number);

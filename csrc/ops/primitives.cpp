@@ -95,7 +95,7 @@ Tensor chunk_cat(const TensorList& tensors, int64_t dim, int64_t chunks) {
 // The segment number of each element along `axis`, (..., n); elements in no segment get the number
 // of segments.
 Tensor segment_of(const Tensor& lengths, const Tensor& offsets, int64_t n, bool unsafe) {
-  const Tensor given = index_values(lengths.defined() ? lengths : offsets);
+  const Tensor given = raw_to({}, index_values(lengths.defined() ? lengths : offsets));
   const int64_t width = given.size(-1), lines = width ? given.numel() / width : 0;
   const int64_t segments = lengths.defined() ? width : width - 1;
   Dims sizes(given.sizes());
@@ -117,7 +117,7 @@ Tensor segment_of(const Tensor& lengths, const Tensor& offsets, int64_t n, bool 
           "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(axis) = ",
           n, " when !unsafe.");
   }
-  return out;
+  return raw_to((lengths.defined() ? lengths : offsets).device(), out);
 }
 
 Tensor segment_reduce(const Tensor& data, const std::string& reduce, const Tensor& lengths,

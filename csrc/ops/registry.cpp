@@ -3,6 +3,7 @@
 #include <deque>
 #include <unordered_map>
 
+#include "ops/device_fallback.h"
 #include "ops/op.h"
 #include "ops/schema.h"
 
@@ -59,6 +60,16 @@ Op inplace_form(const Op& functional) {
   return op;
 }
 
+// Whether a device but no tensor among the arguments says where results are.
+bool makes_tensors_anywhere(const Op& op) {
+  const auto is = [&op](std::initializer_list<ArgKind> kinds) {
+    return std::any_of(op.args.begin(), op.args.end(), [&](const Arg& a) {
+      return std::find(kinds.begin(), kinds.end(), a.kind) != kinds.end();
+    });
+  };
+  return is({ArgKind::Device}) && !is({ArgKind::Tensor, ArgKind::TensorList});
+}
+
 }  // namespace
 
 const Op& define(const char* schema, const char* doc, Kernel kernel, Traits traits,
@@ -69,6 +80,10 @@ const Op& define(const char* schema, const char* doc, Kernel kernel, Traits trai
   op.traits = traits;
   op.user = user;
   op.backward_name = backward_name(op.name);
+  if (makes_tensors_anywhere(op)) {
+    op.factory = kernel;
+    op.kernel.run = [](Kernel::Fn, Call& c) { return make_on_device(c); };
+  }
   const Op& functional = add(std::move(op));
   if (traits.forms & kInplace) add(inplace_form(functional));
   return functional;

@@ -219,7 +219,7 @@ Tensor repeat_index(const Tensor& repeats, std::optional<int64_t> output_size) {
   check(!repeats.is_meta() || output_size,
         "repeat_interleave: a meta tensor of repeats needs output_size");
   if (repeats.is_meta()) return empty(Dims{*output_size}, repeats.options());
-  Tensor counts = raw_contiguous(raw_cast(repeats, DType::Int64));
+  Tensor counts = raw_to({}, raw_contiguous(raw_cast(repeats, DType::Int64)));
   auto* c = counts.data_as<int64_t>();
   int64_t total = 0;
   for (int64_t i = 0; i < counts.numel(); ++i) {
@@ -230,7 +230,7 @@ Tensor repeat_index(const Tensor& repeats, std::optional<int64_t> output_size) {
   Tensor out = empty(Dims{total}, counts.options());
   auto* o = out.data_as<int64_t>();
   for (int64_t i = 0; i < counts.numel(); ++i) o = std::fill_n(o, c[i], i);
-  return raw_cast(out, repeats.dtype());
+  return raw_to(repeats.device(), raw_cast(out, repeats.dtype()));
 }
 Tensor repeat_interleave_index(const Tensor& repeats, std::optional<int64_t> output_size) {
   return op<"_repeat_index">(repeats, output_size);

@@ -32,7 +32,8 @@ inline int64_t at(DimsRef d, int64_t i) { return d[static_cast<size_t>(i)]; }
 // Zeros without dispatch: nothing is recorded.
 inline Tensor raw_zeros(DimsRef sizes, Options o) {
   Tensor t = empty(sizes, o);
-  if (!t.is_meta() && t.numel() > 0) std::memset(t.data(), 0, t.nbytes());
+  if (t.is_off_host()) copy_into(t, Tensor(0));
+  else if (!t.is_meta() && t.numel() > 0) std::memset(t.data(), 0, t.nbytes());
   return t;
 }
 

@@ -53,6 +53,8 @@ Tensor clone(const Tensor& x);
 bool is_unwatched(std::initializer_list<const Tensor*> tensors);
 // dst[...] = src[...], broadcast and cast.
 void copy_into(const Tensor& dst, const Tensor& src);
+// The tensor itself where it is on `device` already.
+Tensor raw_to(Device device, const Tensor& t);
 Tensor raw_sum(const Tensor& x, DimsRef dims, bool keepdim);
 
 }  // namespace taeda

@@ -204,7 +204,7 @@ Tensor as_strided_here(const Tensor& x, DimsRef size, DimsRef stride, int64_t of
 // The storage offset of every element, in row-major order, starting at `start`.
 Tensor storage_offsets(DimsRef sizes, DimsRef strides, int64_t start, Device device) {
   int64_t n = numel_of(sizes);
-  Tensor t = empty(Dims{n}, {DType::Int64, device});
+  Tensor t = empty(Dims{n}, {DType::Int64, device.type == DeviceType::Meta ? device : Device{}});
   if (t.is_meta()) return t;
   auto* p = t.data_as<int64_t>();
   Dims i(sizes.size());
@@ -217,7 +217,7 @@ Tensor storage_offsets(DimsRef sizes, DimsRef strides, int64_t start, Device dev
       i[d] = 0;
     }
   }
-  return t;
+  return raw_to(device, t);
 }
 int64_t reach_of(DimsRef sizes, DimsRef strides, int64_t offset) {
   for (size_t i = 0; i < sizes.size(); ++i)

@@ -209,6 +209,7 @@ NB_MODULE(_C, m) {
   py::init_files(module);
   py::init_optim(module);
   py::init_extension(module);
+  py::init_devices(module);
   py::init_package(module);
   m.def("function_names", function_names,
         "Names of the ops that are functions of the package itself.");

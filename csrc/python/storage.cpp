@@ -12,6 +12,7 @@
 #include "autograd/forward.h"
 #include "autograd/meta.h"
 #include "base/allocator.h"
+#include "base/device_runtime.h"
 #include "ops/op.h"
 #include "python/arguments.h"
 #include "python/interop.h"
@@ -118,7 +119,7 @@ std::unique_ptr<SharedMemory> map_shared(int fd, size_t nbytes) {
 }
 
 void share(Storage& s) {
-  if (s.device.type == DeviceType::Meta || shared_memory(s)) return;
+  if (!is_host(s.device) || shared_memory(s)) return;
   const int fd = memfd_create("taeda", MFD_CLOEXEC);
   if (fd < 0) fail_with_errno();
   const size_t size = std::max<size_t>(s.nbytes, 1);
@@ -282,7 +283,7 @@ PyObject* clone(PyObject* o, PyObject*) {
   return guarded([&] {
     const Storage& from = *storage_of(o);
     auto to = Storage::allocate(from.nbytes, from.device);
-    if (from.data && from.nbytes) std::memcpy(to->data, from.data, from.nbytes);
+    if (from.data) copy_memory(to->data, to->device, from.data, from.device, from.nbytes);
     return make(std::move(to));
   });
 }
@@ -409,6 +410,7 @@ PyObject* set_(PyObject* o, PyObject* args, PyObject* kwargs) {
     p->offset = at;
     p->numel = checked.numel();
     p->contiguous = checked.is_contiguous();
+    p->flags = (p->flags & ~kPlaceFlags) | (checked.flags() & kPlaceFlags);
     ++p->reshapes;
     p->flags = (p->flags & ~uint32_t(kMeta)) | (checked.flags() & kMeta);
     t.bump_version();

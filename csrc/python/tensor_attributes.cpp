@@ -140,7 +140,8 @@ int set_data(PyObject* o, PyObject* value, void*) {
         t->numel = f->numel;
         t->dtype = f->dtype;
         t->contiguous = f->contiguous;
-        t->flags = (t->flags & ~uint32_t(kMeta | kInference)) | (f->flags & (kMeta | kInference));
+        constexpr uint32_t followed = kPlaceFlags | kInference;
+        t->flags = (t->flags & ~followed) | (f->flags & followed);
         return 0;
       },
       -1);

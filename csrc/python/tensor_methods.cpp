@@ -4,6 +4,7 @@
 
 #include "autograd/forward.h"
 #include "autograd/meta.h"
+#include "ops/tensor_ops.h"
 #include "python/arguments.h"
 #include "python/autograd.h"
 #include "python/batching.h"
@@ -120,8 +121,9 @@ template <class T> PyObject* nested(const Tensor& t, const char* data, size_t d)
 
 PyObject* tolist(PyObject* o, PyObject*) {
   return guarded([&]() -> PyObject* {
-    const Tensor& t = tensor_of(o);
+    Tensor t = tensor_of(o);
     check<NotImplemented>(!t.is_meta(), "Cannot copy out of meta tensor; no data!");
+    if (t.is_off_host()) copy_into(t = empty(t.sizes(), {t.dtype(), Device{}}), tensor_of(o));
     auto list = [&](auto tag) {
       using T = typename decltype(tag)::type;
       return nested<T>(t, static_cast<const char*>(t.data()), 0);

@@ -90,6 +90,9 @@ PyObject* to_numpy(PyObject*, PyObject* o) {
     const Tensor& t = tensor_of(o);
     check<TypeError>(!t.is_meta(),
                      "can't convert meta device type tensor to numpy: it has no data");
+    check<TypeError>(!t.is_off_host(), "can't convert ", t.device(),
+                     " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+                     "memory first.");
     PyObject* dtype = dtype_for(t.dtype());
     PyRef sizes = tuple_of(t.sizes(), 1);
     if (t.numel() == 0) {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "base/device_runtime.h"
 #include "tensor/inference.h"
 #include "tensor/readable.h"
 
@@ -20,12 +21,23 @@ Ref<Storage> Storage::make(size_t inline_bytes) {
   return Ref<Storage>::first(s);
 }
 
+// Of no bytes there is no block, and on the meta device none at all.
+static void* allocate_on(Device device, size_t nbytes) {
+  if (is_host(device)) return cpu::allocate(nbytes);
+  const DeviceRuntime* runtime = device_runtime(device.type);
+  return runtime && nbytes ? runtime->allocate(nbytes, device.index) : nullptr;
+}
+static void deallocate_on(Device device, void* block, size_t nbytes) {
+  if (is_host(device)) cpu::deallocate(block, nbytes);
+  else device_runtime(device.type)->deallocate(block, nbytes, device.index);
+}
+
 Ref<Storage> Storage::allocate(size_t nbytes, Device device) {
   require_available(device);
-  const bool here = device.type == DeviceType::CPU;
+  const bool here = is_host(device);
   auto s = make(here && nbytes <= kInlineBytes ? nbytes : 0);
-  s->device = device;
-  if (here && !s->data) s->data = cpu::allocate(nbytes);
+  s->device = with_index(device);
+  if (!s->data) s->data = allocate_on(s->device, nbytes);
   s->nbytes = s->capacity = nbytes;
   return s;
 }
@@ -44,25 +56,23 @@ void Storage::resize(size_t n) {
   check(resizable, "Trying to resize storage that is not resizable");
   check(exports == 0,
         "Trying to resize storage that is not resizable: an array or a buffer refers to it");
-  if (device.type == DeviceType::CPU) {
-    if (n <= capacity) {
-      cpu::discard(static_cast<char*>(data) + n, capacity - n);
-    } else {
-      void* fresh = cpu::allocate(n);
-      if (data) {
-        std::memcpy(fresh, data, std::min(n, nbytes));
-        if (data != this + 1) cpu::deallocate(data, capacity);
-      }
-      data = fresh;
-      capacity = n;
+  if (device.type != DeviceType::Meta && n > capacity) {
+    void* fresh = allocate_on(device, n);
+    if (data) {
+      copy_memory(fresh, device, data, device, std::min(n, nbytes));
+      if (data != this + 1) deallocate_on(device, data, capacity);
     }
+    data = fresh;
+    capacity = n;
+  } else if (is_host(device)) {
+    cpu::discard(static_cast<char*>(data) + n, capacity - n);
   }
   nbytes = n;
 }
 
 void Storage::destroy(Storage* s) {
   if (s->release) s->release(s->context);
-  else if (s->data && s->data != s + 1) cpu::deallocate(s->data, s->capacity);
+  else if (s->data && s->data != s + 1) deallocate_on(s->device, s->data, s->capacity);
   const size_t bytes = sizeof(Storage) + s->inline_bytes;
   s->~Storage();
   cpu::deallocate(s, bytes);
@@ -84,6 +94,11 @@ void TensorImpl::destroy(TensorImpl* t) {
 
 namespace {
 
+uint32_t flags_of(Device d) {
+  if (is_host(d)) return 0;
+  return d.type == DeviceType::Meta ? kMeta : kOffHost;
+}
+
 Ref<TensorImpl> make_impl(Ref<Storage> storage, DimsRef sizes, DimsRef strides, int64_t offset,
                           DType dtype) {
   auto t = make_ref<TensorImpl>();
@@ -102,7 +117,7 @@ Ref<TensorImpl> make_impl(Ref<Storage> storage, DimsRef sizes, DimsRef strides, 
   }
   t->numel = n;
   t->contiguous = contiguous || n == 0;
-  if (storage->device.type == DeviceType::Meta) t->flags |= kMeta;
+  t->flags |= flags_of(storage->device);
   if (making_inference_tensors) t->flags |= kInference;
   t->storage = std::move(storage);
   return t;
@@ -208,6 +223,11 @@ Scalar Tensor::item() const {
   if ((flags() & kOverride) && check_readable) check_readable(*this);
   check(numel() == 1, "a Tensor with ", numel(), " elements cannot be converted to Scalar");
   check(!is_meta(), "Tensor.item() cannot be called on meta tensors");
+  if (is_off_host()) {
+    const Tensor host = empty({}, {dtype(), Device{}});
+    copy_memory(host.data(), {}, data(), device(), itemsize());
+    return host.item();
+  }
   if (is_storage_only(dtype())) {
     return visit_storage_only(dtype(), [&](auto tag) -> Scalar {
       using T = typename decltype(tag)::type;
@@ -248,7 +268,7 @@ Tensor empty(DimsRef sizes, Options o) {
     step = static_cast<int64_t>(static_cast<uint64_t>(step) *
                                 static_cast<uint64_t>(std::max<int64_t>(sizes[i], 1)));
   }
-  if (o.device.type == DeviceType::Meta) t->flags |= kMeta;
+  t->flags |= flags_of(o.device);
   if (making_inference_tensors) t->flags |= kInference;
   return Tensor(std::move(t));
 }

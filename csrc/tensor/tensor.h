@@ -68,7 +68,10 @@ enum TensorFlag : uint32_t {
   kOverride = 8,      // a Python type with __torch_function__
   kWrapped = 16,      // a Python number: takes part in promotion as a number, not as a tensor
   kInference = 32,    // made in inference mode
+  kOffHost = 64,      // its memory is a device's, which the host cannot read
 };
+
+constexpr uint32_t kPlaceFlags = kMeta | kOffHost;  // they follow from the storage's device
 
 struct AutogradData {  // csrc/autograd derives from it
   virtual ~AutogradData() = default;
@@ -127,6 +130,7 @@ class Tensor {
   Options options() const { return {dtype(), device()}; }
   uint32_t flags() const { return impl_->flags; }
   bool is_meta() const { return impl_->flags & kMeta; }
+  bool is_off_host() const { return impl_->flags & kOffHost; }
   bool is_wrapped_number() const { return impl_->flags & kWrapped; }
   bool requires_grad_flag() const { return impl_->flags & kRequiresGrad; }
   bool is_contiguous() const { return impl_->contiguous; }

@@ -126,6 +126,8 @@ from taeda._batch_norm_parts import batch_norm_stats as batch_norm_stats
 from taeda._batch_norm_parts import batch_norm_update_stats as batch_norm_update_stats
 from taeda._deprecated import range as range
 from taeda._devices import get_device_module as get_device_module
+from taeda._devices import register_device as register_device
+from taeda._devices import set_fallback as set_fallback
 from taeda._errors import AcceleratorError as AcceleratorError
 from taeda._errors import OutOfMemoryError as OutOfMemoryError
 from taeda._lobpcg import lobpcg as lobpcg

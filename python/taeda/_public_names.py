@@ -100,6 +100,8 @@ FROM_SUBMODULES = {
     "__array_namespace_info__": "taeda.array_api",
     "autocast": "taeda.amp.autocast_mode",
     "get_device_module": "taeda._devices",
+    "register_device": "taeda._devices",
+    "set_fallback": "taeda._devices",
     "from_file": "taeda.storage",
     "get_autocast_dtype": "taeda.amp.autocast_mode",
     "is_autocast_enabled": "taeda.amp.autocast_mode",

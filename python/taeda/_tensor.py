@@ -187,7 +187,13 @@ def _copy(self: Any) -> Any:
 
 
 def _rebuild(
-    cls: Any, dtype: Any, size: Any, buffer: Any, requires_grad: bool, attributes: Any
+    cls: Any,
+    dtype: Any,
+    size: Any,
+    buffer: Any,
+    requires_grad: bool,
+    attributes: Any,
+    device: str = "cpu",
 ) -> Any:
     """Make a tensor from the result of ``__reduce_ex__``."""
     if 0 in size:
@@ -196,6 +202,8 @@ def _rebuild(
         if isinstance(buffer, bytes):
             buffer = bytearray(buffer)
         result = _C.frombuffer(buffer, dtype=dtype).reshape(size)
+    if device != "cpu":
+        result = result.to(device)
     if cls is not Tensor:
         result = Tensor._make_subclass(cls, result)
     if requires_grad:
@@ -221,7 +229,7 @@ def _reduce_ex(self: Any, protocol: int) -> Any:
     cls, size = type(self), tuple(self.shape)
     if self.is_meta:
         return _rebuild_meta, (cls, self.dtype, size, self.stride(), self.requires_grad)
-    values = self.detach().contiguous()
+    values = self.detach().cpu().contiguous()
     if type(values) is not Tensor:
         values = values.as_subclass(Tensor)
     data: Any = b""
@@ -234,7 +242,8 @@ def _reduce_ex(self: Any, protocol: int) -> Any:
             data = pickle.PickleBuffer(memory)
         else:
             data = bytes(memory)
-    return _rebuild, (cls, self.dtype, size, data, self.requires_grad, self.__dict__ or None)
+    parts = (cls, self.dtype, size, data, self.requires_grad, self.__dict__ or None)
+    return _rebuild, parts if self.is_cpu else (*parts, str(self.device))
 
 
 # ---- the rest of Python's protocols -------------------------------------------------------------

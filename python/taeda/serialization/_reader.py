@@ -27,6 +27,14 @@ def mapped_bytes(view: memoryview) -> Any:
     return taeda.frombuffer(view, dtype=taeda.uint8)
 
 
+def _is_registered(device: Any) -> bool:
+    try:
+        taeda.empty(0, device=device)
+    except (RuntimeError, AssertionError):
+        return False
+    return True
+
+
 def _check_device(device: Any, location: str) -> Any:
     if device.type == "cuda":
         cuda = getattr(taeda, "cuda", None)
@@ -40,7 +48,7 @@ def _check_device(device: Any, location: str) -> Any:
                 f"load: a storage is to be put on {location!r}, but there are only "
                 f"{cuda.device_count()} CUDA devices; map_location can name another"
             )
-    elif device.type not in ("cpu", "meta"):
+    elif device.type not in ("cpu", "meta") and not _is_registered(device):
         raise RuntimeError(f"load: don't know how to put a storage on {location!r}")
     return device
 

@@ -1,6 +1,7 @@
 #include "kernels/grid_sample.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
@@ -50,70 +51,119 @@ int64_t image_size(const GridSampler& s) {
   return n;
 }
 
-template <class T> void sample(const GridSampler& s, const T* x, const T* grid, T* y) {
-  each_image(s, [&](int64_t i) {
-    const Taps<T> taps = taps_of<T>(s, grid + i * s.points * s.spatial, nullptr);
-    taps.apply(1, s.channels, x + i * image_size(s), y + i * s.points * s.channels);
-  });
-}
-
 // Of images that a cache of a core's own holds.
-template <class T> bool prefers_planes(const GridSampler& s) {
+template <class T> bool is_near(const GridSampler& s) {
   return (image_size(s) + s.channels) * static_cast<int64_t>(sizeof(T)) <= (1 << 18);
 }
+// Few channels make no long rows: then points of a plane, side by side, are faster.
+template <class T> bool prefers_planes(const GridSampler& s, bool gradient) {
+  return s.channels <= 8 || (!gradient && is_near<T>(s));
+}
 
-template <class T> void sample_planes(const GridSampler& s, const T* x, const T* grid, T* y) {
-  constexpr int64_t part = 256, item = sizeof(T), piece = 16 / item;  // points; channels
-  const int64_t parts = (s.points + part - 1) / part, size = image_size(s);
-  const int64_t elements = size / s.channels;
+// Some points of an image.
+struct Part {
+  static constexpr int64_t kPoints = 256;
+  int64_t image, first, last;
+};
+// f(numbers of the first part and behind the last one), `least` of an image at once.
+template <class F> void for_parts(const GridSampler& s, int64_t least, F&& f) {
+  const int64_t parts = (s.points + Part::kPoints - 1) / Part::kPoints;
+  const int64_t work = std::min(Part::kPoints, s.points) * (s.channels + 16);
+  const int64_t grain = std::max<int64_t>(16384 / work, std::min(parts, least));
+  parallel_for(s.images * parts, std::max<int64_t>(1, grain), std::forward<F>(f));
+}
+Part part_of(const GridSampler& s, int64_t number) {
+  const int64_t parts = (s.points + Part::kPoints - 1) / Part::kPoints;
+  const int64_t first = number % parts * Part::kPoints;
+  return {number / parts, first, std::min(first + Part::kPoints, s.points)};
+}
+
+// By rows of all channels, into which each thread transposes the images.
+template <class T> void sample_by_rows(const GridSampler& s, const T* x, const T* grid, T* y) {
+  constexpr int64_t item = sizeof(T), piece = 16 / item;  // channels
+  const int64_t size = image_size(s), elements = size / s.channels;
   const int64_t width = (s.channels + piece - 1) / piece * piece, volume = (elements + 1) * width;
-  const auto& loops = grid_loops<T>();
   const auto& kernels = TAEDA_PICK(transpose_kernels);
   const simd::Transpose transpose = item == 4 ? kernels.bytes4 : kernels.bytes8;
-  // Each thread makes its own rows of an image's channels: for at least as many points as those.
-  const int64_t work = std::min(part, s.points) * (s.channels + 16);
-  const int64_t grain = std::max<int64_t>(16384 / work, std::min(parts, 1 + elements / part));
-  parallel_for(s.images * parts, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
-    const bool direct = s.how == GridSampling::Nearest;
-    const Scratch<T> rows(direct ? 0 : volume), sums(direct ? 0 : part * width);
+  for_parts(s, 1 + elements / Part::kPoints, [&](int64_t begin, int64_t end) {
+    const Scratch<T> rows(volume), sums(Part::kPoints * width);
     for (int64_t t = begin; t < end; ++t) {
-      const int64_t i = t / parts, first = t % parts * part,
-                    last = std::min(first + part, s.points);
-      const T *image = x + i * size, *grid_of = grid + i * s.points * s.spatial;
+      const auto [i, first, last] = part_of(s, t);
       T* to = y + i * s.points * s.channels;
-      if (direct) {
-        loops.nearest(s, image, grid_of, first, last, to);
-        continue;
-      }
       if (t == begin || first == 0) {
         std::fill(rows.data() + (width == s.channels ? elements * width : 0), rows.data() + volume,
                   T(0));
         transpose(reinterpret_cast<char*>(rows.data()), width * item,
-                  reinterpret_cast<const char*>(image), elements * item, s.channels, elements);
+                  reinterpret_cast<const char*>(x + i * size), elements * item, s.channels,
+                  elements);
       }
-      loops.rows(s, rows.data(), width, grid_of, first, last, sums.data());
+      grid_loops<T>().rows(s, rows.data(), width, grid + i * s.points * s.spatial, first, last,
+                           sums.data());
       transpose(reinterpret_cast<char*>(to + first), s.points * item,
                 reinterpret_cast<const char*>(sums.data()), width * item, last - first, s.channels);
     }
   });
 }
 
-template <class T> void input_gradient(const GridSampler& s, const T* gy, const T* grid, T* gx) {
+template <class T> void sample(const GridSampler& s, const T* x, const T* grid, T* y) {
+  if (s.planes && s.channels > 4 && s.how != GridSampling::Nearest && is_near<T>(s))
+    return sample_by_rows(s, x, grid, y);
+  const int64_t size = image_size(s), in = s.points * s.spatial, out = s.points * s.channels;
+  if (s.planes) {
+    for_parts(s, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) {
+        const auto [i, first, last] = part_of(s, t);
+        grid_loops<T>().planes(s, x + i * size, grid + i * in, first, last, y + i * out);
+      }
+    });
+    return;
+  }
   each_image(s, [&](int64_t i) {
-    const Taps<T> taps = taps_of<T>(s, grid + i * s.points * s.spatial, nullptr).transposed();
-    taps.apply(1, s.channels, gy + i * s.points * s.channels, gx + i * image_size(s));
+    taps_of<T>(s, grid + i * in, nullptr).apply(1, s.channels, x + i * size, y + i * out);
+  });
+}
+
+template <class T> void input_gradient(const GridSampler& s, const T* gy, const T* grid, T* gx) {
+  const int64_t size = image_size(s), in = s.points * s.spatial, out = s.points * s.channels;
+  if (s.planes) {
+    const int64_t plane = size / s.channels;
+    const int64_t grain = std::max<int64_t>(1, 16384 / (plane + s.points));
+    parallel_for(s.images * s.channels, grain, [&](int64_t begin, int64_t end) {
+      std::fill(gx + begin * plane, gx + end * plane, T(0));
+      while (begin < end) {  // the planes of one image together
+        const int64_t i = begin / s.channels, stop = std::min(end, (i + 1) * s.channels);
+        grid_loops<T>().planes_input(s, gy + i * out, grid + i * in, begin - i * s.channels,
+                                     stop - i * s.channels, gx + i * size);
+        begin = stop;
+      }
+    });
+    return;
+  }
+  each_image(s, [&](int64_t i) {
+    const Taps<T> taps = taps_of<T>(s, grid + i * in, nullptr).transposed();
+    taps.apply(1, s.channels, gy + i * out, gx + i * size);
   });
 }
 
 template <class T>
 void grid_gradient(const GridSampler& s, const T* gy, const T* x, const T* grid, T* ggrid) {
+  const int64_t size = image_size(s), in = s.points * s.spatial, out = s.points * s.channels;
+  if (s.planes) {
+    for_parts(s, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) {
+        const auto [i, first, last] = part_of(s, t);
+        grid_loops<T>().planes_grid(s, gy + i * out, x + i * size, grid + i * in, first, last,
+                                    ggrid + i * in);
+      }
+    });
+    return;
+  }
   each_image(s, [&](int64_t i) {
     std::vector<T> derivatives;
-    const Taps<T> taps = taps_of(s, grid + i * s.points * s.spatial, &derivatives);
+    const Taps<T> taps = taps_of(s, grid + i * in, &derivatives);
     std::vector<T> products(taps.index.size());
-    taps.multiply(s.channels, x + i * image_size(s), gy + i * s.points * s.channels,
-                  products.data());
-    T* g = ggrid + i * s.points * s.spatial;
+    taps.multiply(s.channels, x + i * size, gy + i * out, products.data());
+    T* g = ggrid + i * in;
     for (size_t p = 0; p < static_cast<size_t>(s.points); ++p, g += s.spatial) {
       for (int d = 0; d < s.spatial; ++d) {
         T sum = 0;
@@ -133,8 +183,7 @@ void grid_gradient(const GridSampler& s, const T* gy, const T* x, const T* grid,
 namespace taeda {
 template <class T>
 const GridSampleKernels<T> GridSampleKernels<T>::cpu = {
-    cpu::sample<T>, cpu::prefers_planes<T>, cpu::sample_planes<T>, cpu::input_gradient<T>,
-    cpu::grid_gradient<T>};
+    cpu::sample<T>, cpu::input_gradient<T>, cpu::grid_gradient<T>, cpu::prefers_planes<T>};
 template struct GridSampleKernels<float>;
 template struct GridSampleKernels<double>;
 }  // namespace taeda

@@ -129,16 +129,17 @@ void axis_of(const GridSampler& s, int64_t size, int64_t apart, const T* coordin
 template <class T, GridSampling How, int Spatial, bool Derivatives = false> struct Block {
   static constexpr int kEach = TAEDA_ISA::kEach<How>;
   Axis<T> axes[Spatial];  // the slowest dimension first
-  int32_t index[kTaps<How, Spatial>][kPoints];
+  int32_t index[kTaps<How, Spatial>][kPoints], inside[kTaps<How, Spatial>][kPoints];
   T weight[kTaps<How, Spatial>][kPoints];
 
   // What lies outside has no weight, and is at `nothing`.
   void read(const GridSampler& s, const T* grid, int many, int64_t width, int32_t nothing) {
     using V = Vec<T>;
     using Mask = decltype(V{} < V{});
-    T coordinate[Spatial][kPoints] = {};
-    for (int p = 0; p < many; ++p) {
-      for (int d = 0; d < Spatial; ++d) coordinate[d][p] = grid[p * Spatial + Spatial - 1 - d];
+    T coordinate[Spatial][kPoints];
+    for (int p = 0; p < kPoints; ++p) {  // the last one repeated: fewer are no case of their own
+      const T* from = grid + (p < many ? p : many - 1) * Spatial;
+      for (int d = 0; d < Spatial; ++d) coordinate[d][p] = from[Spatial - 1 - d];
     }
     int64_t apart = width;
     for (int d = Spatial - 1; d >= 0; --d) {
@@ -157,6 +158,7 @@ template <class T, GridSampling How, int Spatial, bool Derivatives = false> stru
         }
         const Indices<T> outside = sign < 0;
         store(index[t] + p, outside ? broadcast<Indices<T>>(nothing) : at);
+        store(inside[t] + p, outside ? Indices<T>{} : at);
         store(weight[t] + p, (Mask)convert<ElementOf<Mask>>(outside) ? V{} : w);
       }
     }
@@ -166,12 +168,19 @@ template <class T, GridSampling How, int Spatial, bool Derivatives = false> stru
     for (int k = d + 1; k < Spatial; ++k) t /= kEach;
     return t % kEach;
   }
-  // The derivative of a weight by the coordinate of dimension d.
-  T derivative(int t, int p, int d) const {
-    T product = 1;
+  // Of N points, the derivative of a weight by the coordinate of dimension d.
+  template <int64_t N> FN Vec<T, N> derivative(int t, int p, int d) const {
+    Vec<T, N> product = broadcast_to<T, N>(1);
     for (int k = 0; k < Spatial; ++k)
-      product *= (k == d ? axes[k].derivative : axes[k].weight)[tap_of(t, k)][p];
+      product *= load<N>((k == d ? axes[k].derivative : axes[k].weight)[tap_of(t, k)] + p);
     return product;
+  }
+  // The elements of a plane that tap t of a register of points reads, where index is -1 for
+  // nothing.
+  FN Vec<T> elements(const T* plane, int t, int p) const {
+    using Mask = ElementOf<decltype(Vec<T>{} < Vec<T>{})>;
+    const auto outside = convert<Mask>(load<kLanes<T>>(index[t] + p) < 0);
+    return (Vec<Mask, kLanes<T>>)outside ? Vec<T>{} : gather(plane, inside[t] + p);
   }
 };
 
@@ -208,7 +217,7 @@ int64_t taps_by(const GridSampler& s, const T* grid, int64_t* first, int32_t* in
         index[n] = block.index[t][p];
         weight[n] = block.weight[t][p];
         for (int d = 0; derivatives && d < Spatial; ++d)
-          derivatives[n * Spatial + d] = block.derivative(t, p, Spatial - 1 - d);
+          derivatives[n * Spatial + d] = block.template derivative<1>(t, p, Spatial - 1 - d);
         ++n;
       }
       first[begin + p + 1] = n;
@@ -262,27 +271,94 @@ void rows(const GridSampler& s, const T* x, int64_t width, const T* grid, int64_
   });
 }
 
-template <class T>
-void nearest(const GridSampler& s, const T* x, const T* grid, int64_t begin, int64_t end, T* y) {
-  int64_t volume = 1;
-  for (int d = 0; d < s.spatial; ++d) volume *= s.in[d];
-  const auto run = [&]<int Spatial>() {
-    Block<T, GridSampling::Nearest, Spatial> block;
-    each_block(begin, end, [&](int64_t first, int many) {
-      block.read(s, grid + first * Spatial, many, 1, -1);
-      const int32_t* index = block.index[0];
-      for (int64_t c = 0; c < s.channels; ++c) {
-        const T* plane = x + c * volume;
-        T* to = y + c * s.points + first;
-        for (int p = 0; p < many; ++p) to[p] = index[p] < 0 ? T(0) : plane[index[p]];
-      }
-    });
-  };
-  if (s.spatial == 2) run.template operator()<2>();
-  else run.template operator()<3>();
+int64_t volume_of(const GridSampler& s) {
+  return s.in[0] * s.in[1] * (s.spatial == 3 ? s.in[2] : 1);
 }
 
-template <class T> constexpr GridLoops<T> kLoops{taps<T>, rows<T>, nearest<T>};
+template <class T, GridSampling How, int Spatial>
+void planes_by(const GridSampler& s, const T* x, const T* grid, int64_t begin, int64_t end, T* y) {
+  const int64_t volume = volume_of(s);
+  Block<T, How, Spatial> block;
+  each_block(begin, end, [&](int64_t first, int many) {
+    block.read(s, grid + first * Spatial, many, 1, -1);
+    for (int64_t c = 0; c < s.channels; ++c) {
+      for (int p = 0; p < many; p += kLanes<T>) {
+        Vec<T> sum{};
+        for (int t = 0; t < kTaps<How, Spatial>; ++t)
+          sum += block.elements(x + c * volume, t, p) * load(block.weight[t] + p);
+        FirstLanes<T>(many - p < kLanes<T> ? many - p : kLanes<T>)
+            .store(y + c * s.points + first + p, sum);
+      }
+    }
+  });
+}
+template <class T>
+void planes(const GridSampler& s, const T* x, const T* grid, int64_t begin, int64_t end, T* y) {
+  visit(s, [&]<GridSampling How, int Spatial>() {
+    planes_by<T, How, Spatial>(s, x, grid, begin, end, y);
+  });
+}
+
+template <class T, GridSampling How, int Spatial>
+void planes_input_by(const GridSampler& s, const T* gy, const T* grid, int64_t begin, int64_t end,
+                     T* gx) {
+  const int64_t volume = volume_of(s);
+  Block<T, How, Spatial> block;
+  each_block(0, s.points, [&](int64_t first, int many) {
+    block.read(s, grid + first * Spatial, many, 1, -1);
+    for (int64_t c = begin; c < end; ++c) {
+      const T* g = gy + c * s.points + first;
+      T* plane = gx + c * volume;
+      for (int p = 0; p < many; ++p) {
+        for (int t = 0; t < kTaps<How, Spatial>; ++t) {
+          if (block.index[t][p] >= 0) plane[block.inside[t][p]] += g[p] * block.weight[t][p];
+        }
+      }
+    }
+  });
+}
+template <class T>
+void planes_input(const GridSampler& s, const T* gy, const T* grid, int64_t begin, int64_t end,
+                  T* gx) {
+  visit(s, [&]<GridSampling How, int Spatial>() {
+    planes_input_by<T, How, Spatial>(s, gy, grid, begin, end, gx);
+  });
+}
+
+template <class T, GridSampling How, int Spatial>
+void planes_grid_by(const GridSampler& s, const T* gy, const T* x, const T* grid, int64_t begin,
+                    int64_t end, T* ggrid) {
+  const int64_t volume = volume_of(s);
+  Block<T, How, Spatial, true> block;
+  each_block(begin, end, [&](int64_t first, int many) {
+    block.read(s, grid + first * Spatial, many, 1, -1);
+    for (int p = 0; p < many; p += kLanes<T>) {
+      const FirstLanes<T> lanes(many - p < kLanes<T> ? many - p : kLanes<T>);
+      Vec<T> sums[Spatial] = {};
+      for (int t = 0; t < kTaps<How, Spatial>; ++t) {
+        Vec<T> product{};
+        for (int64_t c = 0; c < s.channels; ++c)
+          product +=
+              block.elements(x + c * volume, t, p) * lanes.load(gy + c * s.points + first + p);
+        for (int d = 0; d < Spatial; ++d)
+          sums[d] += product * block.template derivative<kLanes<T>>(t, p, Spatial - 1 - d);
+      }
+      for (int i = p; i < many && i < p + kLanes<T>; ++i) {
+        for (int d = 0; d < Spatial; ++d) ggrid[(first + i) * Spatial + d] = sums[d][i - p];
+      }
+    }
+  });
+}
+template <class T>
+void planes_grid(const GridSampler& s, const T* gy, const T* x, const T* grid, int64_t begin,
+                 int64_t end, T* ggrid) {
+  visit(s, [&]<GridSampling How, int Spatial>() {
+    planes_grid_by<T, How, Spatial>(s, gy, x, grid, begin, end, ggrid);
+  });
+}
+
+template <class T>
+constexpr GridLoops<T> kLoops{taps<T>, rows<T>, planes<T>, planes_input<T>, planes_grid<T>};
 
 }  // namespace
 

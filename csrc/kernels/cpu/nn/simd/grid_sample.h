@@ -8,7 +8,7 @@ namespace taeda::cpu::simd {
 
 // The taps of all points of one image: those of point p are first[p] to first[p + 1].
 // `derivatives`, if any, gets the derivatives of each tap's weight, in the order of the grid's
-// coordinates. Rereflections how many taps there are.
+// coordinates. Returns how many taps there are.
 template <class T>
 using GridTaps = int64_t (*)(const GridSampler& s, const T* grid, int64_t* first, int32_t* index,
                              T* weight, T* derivatives);
@@ -18,15 +18,24 @@ using GridTaps = int64_t (*)(const GridSampler& s, const T* grid, int64_t* first
 template <class T>
 using GridRows = void (*)(const GridSampler& s, const T* x, int64_t width, const T* grid,
                           int64_t begin, int64_t end, T* y);
-// The elements of one image nearest to the points [begin, end), plane by plane.
+// Of one image, channel by channel. Sums for the points [begin, end); the gradient of the planes
+// [begin, end), zeros before, to which is added point by point; that of the points [begin, end).
 template <class T>
-using GridNearest = void (*)(const GridSampler& s, const T* x, const T* grid, int64_t begin,
-                             int64_t end, T* y);
+using GridPlanes = void (*)(const GridSampler& s, const T* x, const T* grid, int64_t begin,
+                            int64_t end, T* y);
+template <class T>
+using GridPlanesInput = void (*)(const GridSampler& s, const T* gy, const T* grid, int64_t begin,
+                                 int64_t end, T* gx);
+template <class T>
+using GridPlanesGrid = void (*)(const GridSampler& s, const T* gy, const T* x, const T* grid,
+                                int64_t begin, int64_t end, T* ggrid);
 
 template <class T> struct GridLoops {
   GridTaps<T> taps;
   GridRows<T> rows;
-  GridNearest<T> nearest;
+  GridPlanes<T> planes;
+  GridPlanesInput<T> planes_input;
+  GridPlanesGrid<T> planes_grid;
 };
 
 TAEDA_TABLES_UP_TO_V3(ForFloats<GridLoops>, grid_kernels)

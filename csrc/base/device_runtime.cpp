@@ -1,0 +1,57 @@
+#include "base/device_runtime.h"
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+
+namespace taeda {
+namespace {
+
+std::array<std::atomic<const DeviceRuntime*>, kNumDeviceTypes> runtimes{};
+std::atomic<bool> fallback = false;
+
+}  // namespace
+
+std::atomic<bool> devices_registered = false;
+
+const DeviceRuntime* device_runtime(DeviceType type) {
+  return runtimes[static_cast<size_t>(type)].load(std::memory_order_acquire);
+}
+
+void require_no_device() {
+  check(!device_runtime(DeviceType::PrivateUse1), "register_device(): a device named '",
+        device_type_name(DeviceType::PrivateUse1),
+        "' is registered already, and there is room for one");
+}
+
+void register_device(std::string_view name, const DeviceRuntime& runtime) {
+  require_no_device();
+  set_private_device_name(name);
+  runtimes[static_cast<size_t>(DeviceType::PrivateUse1)] = &runtime;
+  devices_registered = true;
+}
+
+void copy_memory(void* to, Device to_device, const void* from, Device from_device, size_t nbytes) {
+  if (nbytes == 0) return;
+  const bool to_host = is_host(to_device), from_host = is_host(from_device);
+  if (to_host && from_host) {
+    std::memcpy(to, from, nbytes);
+  } else if (to_host || to_device.type == from_device.type) {
+    device_runtime(from_device.type)->copy(to, to_device, from, from_device, nbytes);
+  } else if (from_host) {
+    device_runtime(to_device.type)->copy(to, to_device, from, from_device, nbytes);
+  } else {
+    const auto between = std::make_unique<char[]>(nbytes);
+    device_runtime(from_device.type)->copy(between.get(), {}, from, from_device, nbytes);
+    device_runtime(to_device.type)->copy(to, to_device, between.get(), {}, nbytes);
+  }
+}
+
+bool falls_back_to_cpu() { return fallback.load(std::memory_order_relaxed); }
+void set_fallback_to_cpu(bool on) { fallback = on; }
+
+}  // namespace taeda

@@ -1,0 +1,45 @@
+// What a device beside the CPU consists of, apart from its kernels (kernels/kernels.h): memory, and
+// the order in which things happen to it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <string_view>
+
+#include "base/device.h"
+
+namespace taeda {
+
+struct DeviceRuntime {
+  int (*count)();  // devices of this type
+  // At least `nbytes`, aligned to 64. Throws OutOfMemory.
+  void* (*allocate)(size_t nbytes, int index);
+  void (*deallocate)(void* block, size_t nbytes, int index) noexcept;
+  // Between two places of one device, or of a device and the host: after the kernels that were
+  // called before it. Where an end is on the host, it is complete on return.
+  void (*copy)(void* to, Device to_device, const void* from, Device from_device, size_t nbytes);
+  void (*synchronize)(int index);  // waits for all that was called before
+};
+
+// Error where a device is registered already: there is room for one kind.
+void require_no_device();
+// Makes `privateuse1` devices of this kind, under a name of their own.
+void register_device(std::string_view name, const DeviceRuntime& runtime);
+
+extern std::atomic<bool> devices_registered;
+
+// Null where the build has no such device.
+const DeviceRuntime* device_runtime(DeviceType type);
+
+// Copies bytes between the memory of two devices, through the host where they are of two types.
+void copy_memory(void* to, Device to_device, const void* from, Device from_device, size_t nbytes);
+
+// Whether the host can read the memory of a device.
+inline bool is_host(Device d) { return d.type == DeviceType::CPU; }
+
+// ---- ops without a kernel ----
+// Whether an op that a device has no kernel for runs on the CPU, with copies there and back.
+bool falls_back_to_cpu();
+void set_fallback_to_cpu(bool on);
+
+}  // namespace taeda

@@ -1,0 +1,56 @@
+// Loading devices from libraries.
+#include <dlfcn.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include "base/error.h"
+#include "kernels/device_plugin.h"
+#include "kernels/kernels.h"
+#include "python/module.h"
+
+namespace taeda::py {
+namespace {
+
+const void* cpu_kernels(const char* table) {
+  const KernelTable* found = find_table(table);
+  return found ? found->cpu : nullptr;
+}
+
+// The library stays loaded: tensors of its device may live until the process ends.
+void load_device(const std::string& name, const std::string& path) {
+  require_no_device();
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  check(library, "register_device(): ", library ? "" : dlerror());
+  const auto entry = reinterpret_cast<DeviceEntry>(dlsym(library, "taeda_device"));
+  check(entry, "register_device(): ", path, " has no function taeda_device");
+  static const DeviceHost host{cpu_kernels};
+  const DevicePlugin* plugin = entry(host);
+  check(plugin, "register_device(): ", path, " gave no device");
+  for (const DeviceTable& t : plugin->tables)
+    check(find_table(t.name), "register_device(): ", path, " has kernels ", t.name,
+          " that this version of taeda does not know");
+  register_device(name, plugin->runtime);
+  for (const DeviceTable& t : plugin->tables)
+    find_table(t.name)->others[static_cast<size_t>(DeviceType::PrivateUse1)] = t.kernels;
+}
+
+}  // namespace
+
+void init_devices(PyObject* module) {
+  auto m = nanobind::borrow<nanobind::module_>(module);
+  m.def("_register_device", load_device, nanobind::arg("name"), nanobind::arg("library"),
+        "Loads a library that adds a device.");
+  m.def("_set_fallback_to_cpu", &set_fallback_to_cpu, nanobind::arg("on"),
+        "Whether operations that a device has no kernel for run on the CPU.");
+  m.def("_falls_back_to_cpu", &falls_back_to_cpu, "Whether they do.");
+  m.def(
+      "_synchronize",
+      [](int index) {
+        const DeviceRuntime* runtime = device_runtime(DeviceType::PrivateUse1);
+        check(runtime, "synchronize(): no device is registered");
+        runtime->synchronize(index);
+      },
+      nanobind::arg("index"), "Waits for all that the registered device was asked for.");
+}
+
+}  // namespace taeda::py

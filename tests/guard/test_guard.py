@@ -1,0 +1,78 @@
+"""The guard device: no op, module or optimizer touches a device's memory but in its kernels."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CXX = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    """The device, compiled as a user would compile one: against the headers, linked to nothing."""
+    if CXX is None:
+        pytest.skip("no C++ compiler")
+    path = tmp_path_factory.mktemp("guard") / "guard.so"
+    flags = ["-std=c++20", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Werror"]
+    source = Path(__file__).with_name("guard.cpp")
+    subprocess.run([CXX, *flags, f"-I{ROOT / 'csrc'}", source, "-o", path], check=True)
+    return path
+
+
+def run(*args) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, *map(str, args)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("suite", "least"), [("ops", 150), ("modules", 20), ("optimizers", 12), ("package", 7)]
+)
+def test_everything_runs_on_it(library, suite, least):
+    done = run("-m", "tests.guard.run", library, suite)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, f"ended in {lines[-1:]}: {done.stderr[-2000:]}"
+    assert [line for line in lines if line.startswith("failed")] == []
+    assert sum(line.startswith("ok") for line in lines) >= least
+
+
+START = "import taeda; taeda.register_device('guard', {library!r}); "
+
+
+@pytest.mark.parametrize("access", ["*p", "p.__setitem__(0, 1)"])
+def test_access_by_the_host_is_caught(library, access):
+    read = "import ctypes; x = taeda.ones(4, device='guard'); " + (
+        "p = (ctypes.c_float * 4).from_address(x.data_ptr()); " + access.replace("*p", "p[0]")
+    )
+    assert run("-c", START.format(library=str(library)) + read).returncode == -11  # SIGSEGV
+
+
+def test_missing_kernel_names_op_and_device(library):
+    code = START.format(library=str(library)) + (
+        "x = taeda.ones(3, device='guard')\ntry: x.sort()\n"
+        "except NotImplementedError as e: print(e)\n"
+        "taeda.set_fallback('cpu')\nx.sort(); x.sort()\nprint(x.sort().values.device)"
+    )
+    done = run("-c", code)
+    assert "sort(): device 'guard' has no kernel for it" in done.stdout
+    assert done.stdout.endswith("guard:0\n")
+    assert done.stderr.count("runs on the CPU") == 1
+
+
+def test_one_kind_of_device(library):
+    code = START.format(library=str(library)) + (
+        f"\ntry: taeda.register_device('other', {str(library)!r})\n"
+        "except RuntimeError as e: print(e)"
+    )
+    assert "'guard' is registered already" in run("-c", code).stdout
+    done = run("-c", f"import taeda; taeda.register_device('cpu', {str(library)!r})")
+    assert "ValueError" in done.stderr
+    done = run("-c", "import taeda, math; taeda.register_device('x', math.__file__)")
+    assert "has no function taeda_device" in done.stderr
