@@ -544,6 +544,7 @@ def test_what_a_forward_replaces_is_there_again_in_the_next(batch):
 
 def test_recomputed_forwards_find_their_own_tensors(batch):
     """Checkpointing runs the network again in backward, when another model has run since."""
+
     class Saving(nn.Module):
         def __init__(self):
             super().__init__()

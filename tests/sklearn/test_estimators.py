@@ -131,8 +131,7 @@ def test_same_numbers_as_a_loop(name, network):
 @pytest.mark.parametrize("name", SPECIAL)
 def test_optimizers_with_needs_of_their_own(name):
     case, options = SPECIAL[name]
-    steps = 20 if name == "LBFGS" else 100
-    assert_same(train(case, name, options, steps), fitted(case, name, options, steps))
+    assert_same(train(case, name, options), fitted(case, name, options, 100))
 
 
 def test_seeds_and_partial_fits(blobs):

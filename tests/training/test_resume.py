@@ -76,19 +76,36 @@ def run(folder, workers, pause, kill_after=None):
     return process.returncode == 0
 
 
-@pytest.mark.parametrize(("workers", "kills"), [(0, 4), (2, 1)])
-def test_killed_at_random_points(tmp_path, workers, kills):
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    whole.mkdir(), broken.mkdir()
-    assert run(whole, workers, 0.0)
-    draw = random.Random(7)
-    killed = sum(not run(broken, workers, 0.01, draw.uniform(0.0, 0.12)) for _ in range(kills))
-    assert killed >= max(1, kills - 1)
-    assert run(broken, workers, 0.0)
-    want, got = taeda.load(whole / "end.pt"), taeda.load(broken / "end.pt")
-    assert want.keys() == got.keys()
-    for name in want:
-        assert taeda.equal(want[name], got[name]), name
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """What runs with some workers end with."""
+    ends = {}
+    for workers in (0, 2):
+        folder = tmp_path_factory.mktemp(f"whole{workers}")
+        assert run(folder, workers, 0.0)
+        ends[workers] = taeda.load(folder / "end.pt")
+    return ends
+
+
+# Fifty kills in all.
+@pytest.mark.parametrize(
+    ("workers", "kills", "seed"), [*((0, 10, seed) for seed in range(4)), (2, 5, 4), (2, 5, 5)]
+)
+def test_killed_at_random_points(undisturbed, tmp_path, workers, kills, seed):
+    draw, killed, want = random.Random(seed), 0, undisturbed[workers]
+    while True:
+        ended = run(tmp_path, workers, 0.01, draw.uniform(0.0, 0.12) if killed < kills else None)
+        killed += not ended
+        if not ended:
+            continue
+        got = taeda.load(tmp_path / "end.pt")
+        assert want.keys() == got.keys()
+        for name in want:
+            assert taeda.equal(want[name], got[name]), name
+        if killed == kills:
+            break
+        for file in tmp_path.glob("*.pt"):  # it came to the end before all kills: from the start
+            file.unlink()
 
 
 class StopAt(Callback):

@@ -63,8 +63,7 @@ def test_same_numbers_as_a_loop(name, network):
 @pytest.mark.parametrize("name", SPECIAL)
 def test_optimizers_with_needs_of_their_own(name):
     case, options = SPECIAL[name]
-    steps = 20 if name == "LBFGS" else 100
-    assert_same(train(case, name, options, steps), train_with_a_trainer(case, name, options, steps))
+    assert_same(train(case, name, options), train_with_a_trainer(case, name, options))
 
 
 @pytest.fixture
