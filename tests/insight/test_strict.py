@@ -212,6 +212,25 @@ def test_two_optimizers_and_a_closure():
             second.step(closure)
 
 
+def test_a_functional_model_and_an_optimizer_share_a_loss():
+    factory = taeda.functional.factory(nn.Linear(4, 2))
+    sgd = taeda.functional.optimizer(taeda.optim.SGD, lr=0.1)
+    parameters = factory.init(0)
+    state = sgd.init(parameters)
+    _, _, x = setting()
+    head = nn.Linear(2, 1)
+    optimizer = taeda.optim.SGD(head.parameters(), lr=0.1)
+    with taeda.strict(every=1):
+        for _ in range(4):
+            optimizer.zero_grad()
+            model = factory(parameters)
+            loss = head(model(x)).square().mean()
+            gradient = model.backward(loss, retain_graph=True)
+            loss.backward()
+            optimizer.step()
+            parameters, state = sgd.step(parameters, gradient, state)
+
+
 def test_scaled_losses_that_overflow_are_skipped():
     model, optimizer, x = setting()
     scaler = taeda.amp.GradScaler("cpu", init_scale=2.0**120)

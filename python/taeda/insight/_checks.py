@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from taeda.nn.parameter import is_lazy
+from taeda.nn.parameter import Parameter, is_lazy
 from taeda.optim import optimizer as optimizers
 
 from ._findings import listed
@@ -49,7 +49,8 @@ def coverage(graph: Graph, parameters: list[Any], models: list[Any]) -> Iterator
     names: dict[int, tuple[str, Any]] = {}
     for model in models:
         for name, p in model.named_parameters():
-            names.setdefault(id(p), (name, p))
+            if isinstance(p, Parameter):  # what a functional model computes with is no such
+                names.setdefault(id(p), (name, p))
     lost = [
         (name, p)
         for key, (name, p) in names.items()
