@@ -38,6 +38,23 @@ def test_includes_point_downwards(source):
             )
 
 
+STRATEGIES = re.compile(
+    r"\bcpu::|kernels/cpu/|\bparallel_for\b|\bScratch<|\bLoops?\b|thread_pool\.h|#include <thread>"
+)
+
+
+def test_ops_leave_strategies_to_kernels():
+    """Ops reach kernels through tables by device: no threads, scratch memory or loops of the CPU."""
+    found = {
+        f"{source.name}: {line.strip()}"
+        for source in SOURCES
+        if source.relative_to(CSRC).parts[0] == "ops"
+        for line in source.read_text().splitlines()
+        if STRATEGIES.search(line.split("//")[0])
+    }
+    assert found == set()
+
+
 def test_simd_kernels_know_nothing_of_tensors():
     """Their objects must share no inline function with code for another instruction set."""
     for source in (CSRC / "kernels" / "cpu").rglob("*simd/*"):

@@ -54,3 +54,7 @@ void set_limit(size_t nbytes);
 void empty_cache();
 
 }  // namespace taeda::cpu
+
+namespace taeda {
+inline size_t host_bytes_in_use() { return cpu::memory_stats().allocated; }
+}  // namespace taeda

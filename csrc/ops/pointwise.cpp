@@ -132,6 +132,17 @@ bool run_fast(const PointwiseRow& row, const Operands& operands, Call& call, Ten
   return true;
 }
 
+// On the result's device. Numbers and zero-dim tensors of the CPU are moved there.
+void run_plan(DimsRef sizes, std::span<const Tensor*> operands, const Functor& f, int part,
+              DType compute) {
+  const Device device = operands[0]->device();
+  std::array<Tensor, Plan::kMaxOperands> moved;
+  for (size_t k = 1; k < operands.size() && !is_host(device); ++k) {
+    if (is_host(operands[k]->device())) operands[k] = &(moved[k] = raw_to(device, *operands[k]));
+  }
+  kernels<PointwiseKernels>(device).run(Plan(sizes, operands), f, part, compute);
+}
+
 }  // namespace
 
 Tensor run_pointwise(const PointwiseRow& row, const Operands& operands, Call& call) {
@@ -177,16 +188,8 @@ Tensor run_pointwise(const PointwiseRow& row, const Operands& operands, Call& ca
   }
 
   std::array<const Tensor*, 5> all{&target};
-  std::array<Tensor, 4> moved;  // numbers and zero-dim tensors of the CPU
-  for (size_t k = 0; k < in.size(); ++k) {
-    all[k + 1] = in[k];
-    if (is_host(device) || !is_host(in[k]->device())) continue;
-    moved[k] = empty(in[k]->sizes(), {in[k]->dtype(), device});
-    copy_into(moved[k], *in[k]);
-    all[k + 1] = &moved[k];
-  }
-  kernels<PointwiseKernels>(device).run(Plan(sizes, {all.data(), in.size() + 1}), row.functor,
-                                        kValue, types.compute);
+  for (size_t k = 0; k < in.size(); ++k) all[k + 1] = in[k];
+  run_plan(sizes, {all.data(), in.size() + 1}, row.functor, kValue, types.compute);
   if (given && !target.is(call.out)) copy_into(call.out, target);
   return given ? call.out : target;
 }
@@ -308,8 +311,7 @@ Tensor Derivative::fused(int k, DType result) const {
       empty_strided(g.sizes(), result_strides(g.sizes(), inputs), {result, g.device()});
   if (out.is_meta()) return out;
   all[0] = &out;
-  kernels<PointwiseKernels>(g.device())
-      .run(Plan(g.sizes(), {all.data(), n}), row_.functor, part, compute);
+  run_plan(g.sizes(), {all.data(), n}, row_.functor, part, compute);
   return out;
 }
 

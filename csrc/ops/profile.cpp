@@ -22,7 +22,7 @@ int64_t now() {
       .count();
 }
 
-int64_t held() { return static_cast<int64_t>(cpu::memory_stats().allocated); }
+int64_t held() { return static_cast<int64_t>(host_bytes_in_use()); }
 
 std::vector<Dims> shapes_of(std::span<const Value> args) {
   std::vector<Dims> shapes;

@@ -1,9 +1,13 @@
 // A device for tests: the CPU's kernels on memory that the host can reach only while one of them
-// runs. What reads or writes it anywhere else ends the process.
+// runs, and which they do as late as possible. What reads or writes it anywhere else ends the
+// process; who does not wait for the kernels finds old values.
 #include <sys/mman.h>
 
+#include <cstdlib>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <tuple>
 #include <vector>
 
 #include "kernels/attention.h"
@@ -18,6 +22,7 @@
 #include "kernels/pool.h"
 #include "kernels/reduce.h"
 #include "kernels/softmax.h"
+#include "tensor/plan.h"
 
 namespace {
 
@@ -84,14 +89,71 @@ struct Unlocked {
   ~Unlocked() { arena().lock(); }
 };
 
+// What was asked for and has not been done.
+class Queue {
+ public:
+  void push(std::function<void()> work) {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(std::move(work));
+    if (waiting_.size() >= kMost) run();
+  }
+  void drain() {
+    const std::lock_guard lock(mutex_);
+    run();
+  }
+
+ private:
+  static constexpr size_t kMost = 256;
+
+  void run() {
+    const auto all = std::exchange(waiting_, {});
+    for (const auto& work : all) work();
+  }
+
+  std::mutex mutex_;
+  std::vector<std::function<void()>> waiting_;
+};
+
+Queue& queue() {
+  static Queue& one = *new Queue;  // tensors die later than static objects
+  return one;
+}
+
+// An argument for later: a copy of it and of the host memory that it refers to.
+template <class T> struct Kept {
+  T value;
+  explicit Kept(const T& v) : value(v) {}
+  const T& get() const { return value; }
+};
+template <> struct Kept<ReduceInput> {
+  ReduceInput value;
+  Dims sizes, strides;
+  explicit Kept(const ReduceInput& v) : value(v), sizes(v.sizes), strides(v.strides) {}
+  ReduceInput get() const { return {value.data, value.dtype, sizes, strides, value.reduced}; }
+};
+template <> struct Kept<std::span<const OptimUpdate>> {
+  std::vector<OptimUpdate> value;
+  explicit Kept(std::span<const OptimUpdate> v) : value(v.begin(), v.end()) {}
+  std::span<const OptimUpdate> get() const { return value; }
+};
+
 const DeviceHost* host;
 
-// The CPU's kernel of a table, with the memory accessible.
+// The CPU's kernel of a table, with the memory accessible: later, unless it gives a result.
 template <auto Member> struct Guarded;
 template <class K, class R, class... A, KernelFn<R(A...)> K::* Member> struct Guarded<Member> {
   static R call(A... a) {
-    const Unlocked unlocked;
-    return (host->cpu<K>().*Member).get()(std::forward<A>(a)...);
+    const auto kernel = (host->cpu<K>().*Member).get();
+    if constexpr (std::is_void_v<R>) {
+      queue().push([kernel, kept = std::tuple(Kept<std::decay_t<A>>(a)...)] {
+        const Unlocked unlocked;
+        std::apply([kernel](const auto&... k) { kernel(k.get()...); }, kept);
+      });
+    } else {
+      queue().drain();
+      const Unlocked unlocked;
+      return kernel(std::forward<A>(a)...);
+    }
   }
 };
 
@@ -138,12 +200,16 @@ void add_all() {
 
 int count() { return kDevices; }
 void* allocate(size_t nbytes, int) { return arena().allocate(nbytes); }
-void deallocate(void* block, size_t nbytes, int) noexcept { arena().deallocate(block, nbytes); }
+void deallocate(void* block, size_t nbytes, int) noexcept {
+  queue().push([=] { arena().deallocate(block, nbytes); });
+}
 void copy(void* to, Device, const void* from, Device, size_t nbytes) {
+  static const bool forgets_to_wait = std::getenv("GUARD_FORGETS_TO_WAIT");
+  if (!forgets_to_wait) queue().drain();
   const Unlocked unlocked;
   std::memcpy(to, from, nbytes);
 }
-void synchronize(int) {}
+void synchronize(int) { queue().drain(); }
 
 }  // namespace
 

@@ -54,6 +54,12 @@ def test_access_by_the_host_is_caught(library, access):
     assert run("-c", START.format(library=str(library)) + read).returncode == -11  # SIGSEGV
 
 
+def test_missing_wait_is_caught(library, monkeypatch):
+    monkeypatch.setenv("GUARD_FORGETS_TO_WAIT", "1")
+    done = run("-m", "tests.guard.run", library, "modules")
+    assert "failed Linear" in done.stdout
+
+
 def test_missing_kernel_names_op_and_device(library):
     code = START.format(library=str(library)) + (
         "x = taeda.ones(3, device='guard')\ntry: x.sort()\n"
