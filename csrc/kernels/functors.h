@@ -69,6 +69,13 @@ enum OpFlag : uint32_t {
   heavy_derivatives = 8192,
   heavy = heavy_value | heavy_derivatives,
   slow = 16384,
+  // What ops/traits.h says of an op by the same names.
+  inplace_function = 1 << 15,
+  foreach = 1 << 16,
+  keeps_zero = 1 << 17,
+  numbers_anywhere = 1 << 18,
+  numbers_one_tensor = 1 << 19,
+  numbers_after_self = 1 << 20,
   function_only = no_method | no_out,
 };
 
@@ -80,6 +87,7 @@ struct OpInfo {
   uint32_t flags = 0;
   const char* module = "";
   const char* no_bool = nullptr;  // the message where a bool is given and not supported
+  const char* old_orders = "";    // see ops/traits.h
 };
 
 template <class... Ops> struct List {

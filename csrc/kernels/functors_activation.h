@@ -6,7 +6,8 @@
 namespace taeda::TAEDA_ISA {
 
 struct Relu {
-  static constexpr OpInfo info{"relu", "`max(x, 0)`: the rectifier.", Real, saves_output | no_out};
+  static constexpr OpInfo info{"relu", "`max(x, 0)`: the rectifier.", Real,
+                               saves_output | no_out | inplace_function | keeps_zero};
   template <class T> FN static T f(T x) { return x < T(0) ? T(0) : x; }
   template <class T> FN static T da(T g, T, T y) { return select(y > T(0), g, T(0)); }
 };
@@ -201,7 +202,7 @@ struct Softshrink {
 struct Threshold {
   static constexpr OpInfo info{"threshold(self: Tensor, threshold: Scalar, value: Scalar)",
                                "x where it is greater than `threshold`, else `value`.", Real,
-                               saves_self | saves_other | no_method};
+                               saves_self | saves_other | no_method | inplace_function};
   template <class T> FN static T f(T x, T limit, T v) { return x <= limit ? v : x; }
   template <class T> FN static T da(T g, T x, T limit, T, T) { return select(x <= limit, T(0), g); }
 };

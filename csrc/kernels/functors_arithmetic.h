@@ -128,9 +128,10 @@ struct Rsub {
   static constexpr OpInfo info{"rsub(self: Tensor, other: Tensor, *, alpha: Scalar = 1)",
                                "`other - alpha * self`, element by element.",
                                Arithmetic,
-                               saves_third | no_inplace | no_out,
+                               saves_third | no_inplace | no_out | numbers_after_self,
                                "",
-                               Sub::info.no_bool};
+                               Sub::info.no_bool,
+                               "sta"};
   template <class T> FN static T f(T a, T b, T alpha) {
     return T(wrapping(b) - wrapping(alpha) * wrapping(a));
   }
@@ -138,8 +139,9 @@ struct Rsub {
   template <class T> FN static T db(T g, T, T, T, T) { return g; }
 };
 struct Mul {
-  static constexpr OpInfo info{"mul", "The product of `self` and `other`, element by element.",
-                               Numeric, saves_inputs | saved_for_others | wraps};
+  static constexpr OpInfo info{
+      "mul", "The product of `self` and `other`, element by element.", Numeric,
+      saves_inputs | saved_for_others | wraps | foreach | numbers_anywhere};
   static constexpr bool scalar_operands = true;
   template <class T> FN static T f(T a, T b) {
     if constexpr (same_type<T, bool>) return a && b;
@@ -151,8 +153,12 @@ struct Mul {
 struct Addcmul {
   static constexpr OpInfo info{
       "addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1)",
-      "`self + value * tensor1 * tensor2`, element by element.", Arithmetic,
-      saves_other | saves_third | saves_fourth};
+      "`self + value * tensor1 * tensor2`, element by element.",
+      Arithmetic,
+      saves_other | saves_third | saves_fourth,
+      "",
+      nullptr,
+      "svtt"};
   template <class T> FN static T f(T a, T b, T c, T v) {
     return T(wrapping(a) + wrapping(v) * wrapping(b) * wrapping(c));
   }
@@ -171,7 +177,7 @@ struct Div {
 };
 struct FloorDivide : EasyQuotient {
   static constexpr OpInfo info{"floor_divide", "The quotient rounded down to a whole number.", Real,
-                               heavy};
+                               heavy | numbers_anywhere};
   template <class T> FN static T f(T a, T b) {
     if constexpr (is_float<T> && easy_quotient<T>) return floor_quotient(a, b, fmod_easy(a, b));
     else if constexpr (easy_whole<T>) return floor_whole(a, b);
@@ -205,7 +211,7 @@ struct Remainder : EasyQuotient {
       "remainder",
       "What is left of `self` after division by `other`, with the sign of `other`, as "
       "Python's `%` has it.",
-      Real, saves_inputs | heavy};
+      Real, saves_inputs | heavy | numbers_one_tensor};
   template <class T> FN static T f(T a, T b) {
     if constexpr (easy_whole<T>) return T(wrapping(a) - wrapping(floor_whole(a, b)) * wrapping(b));
     else if constexpr (is_integer<T>) return with_sign_of(whole_rest(a, b), b);
@@ -223,7 +229,7 @@ struct Remainder : EasyQuotient {
 struct Fmod : EasyQuotient {
   static constexpr OpInfo info{
       "fmod", "What is left of `self` after division by `other`, with the sign of `self`.", Real,
-      saves_inputs | heavy};
+      saves_inputs | heavy | numbers_after_self};
   template <class T> FN static T f(T a, T b) {
     if constexpr (easy_whole<T>) return T(wrapping(a) - wrapping(trunc_whole(a, b)) * wrapping(b));
     else if constexpr (is_integer<T>) return whole_rest(a, b);
@@ -241,21 +247,26 @@ struct Fmod : EasyQuotient {
 struct Addcdiv {
   static constexpr OpInfo info{
       "addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1)",
-      "`self + value * tensor1 / tensor2`, element by element.", FloatComplex,
-      saves_other | saves_third | saves_fourth};
+      "`self + value * tensor1 / tensor2`, element by element.",
+      FloatComplex,
+      saves_other | saves_third | saves_fourth,
+      "",
+      nullptr,
+      "svtt"};
   template <class T> FN static T f(T a, T b, T c, T v) { return a + v * (b / c); }
   template <class T> FN static T da(T g, T, T, T, T, T) { return g; }
   template <class T> FN static T db(T g, T, T, T c, T v, T) { return g * conj(v / c); }
   template <class T> FN static T dc(T g, T, T b, T c, T v, T) { return -g * conj(v * b / (c * c)); }
 };
 struct Reciprocal {
-  static constexpr OpInfo info{"reciprocal", "One over each element.", Analytic, saves_output};
+  static constexpr OpInfo info{"reciprocal", "One over each element.", Analytic,
+                               saves_output | inplace_function | foreach};
   template <class T> FN static T f(T x) { return T(1) / x; }
   template <class T> FN static T da(T g, T, T y) { return -g * conj(y * y); }
 };
 struct Gcd {
   static constexpr OpInfo info{"gcd", "The greatest common divisor of `self` and `other`.",
-                               Integers, heavy};
+                               Integers, heavy | inplace_function};
   template <class T> FN static T f(T a, T b) {
     while (b != 0) {
       const T r = (is_signed<T> && b == T(-1)) ? T(0) : static_cast<T>(a % b);
@@ -267,7 +278,7 @@ struct Gcd {
 };
 struct Lcm {
   static constexpr OpInfo info{"lcm", "The least common multiple of `self` and `other`.", Integers,
-                               heavy};
+                               heavy | inplace_function};
   template <class T> FN static T f(T a, T b) {
     const T g = Gcd::f(a, b);
     if (g == 0) return T(0);
@@ -324,14 +335,15 @@ struct Square {
   template <class T> FN static T da(T g, T x, T) { return g * conj(T(2) * x); }
 };
 struct Sqrt {
-  static constexpr OpInfo info{"sqrt", "The square root of each element.", Analytic,
-                               saves_output | heavy_value};
+  static constexpr OpInfo info{
+      "sqrt", "The square root of each element.", Analytic,
+      saves_output | heavy_value | inplace_function | foreach | keeps_zero};
   template <class T> FN static T f(T x) { return sqrt(x); }
   template <class T> FN static T da(T g, T, T y) { return g / (T(2) * conj(y)); }
 };
 struct Rsqrt {
   static constexpr OpInfo info{"rsqrt", "One over the square root of each element.", Analytic,
-                               saves_output | heavy_value};
+                               saves_output | heavy_value | inplace_function | foreach};
   template <class T> FN static T f(T x) { return T(1) / sqrt(x); }
   template <class T> FN static T da(T g, T, T y) { return g * T(-0.5) * conj(y * y * y); }
 };
@@ -341,7 +353,7 @@ struct Neg {
   static constexpr OpInfo info{"neg",
                                "Each element with the other sign.",
                                Arithmetic,
-                               0,
+                               inplace_function | foreach,
                                "",
                                "Negation, the `-` operator, on a bool tensor is not supported. If "
                                "you are trying to invert a mask, use the `~` "
@@ -353,7 +365,7 @@ struct Neg {
 struct Abs {
   static constexpr OpInfo info{
       "abs", "The absolute value of each element; the modulus where it is complex.", Numeric,
-      saves_self};
+      saves_self | inplace_function | foreach | keeps_zero};
   template <class T> FN static auto f(T x) {
     if constexpr (is_complex<T> || is_float<T>) return abs(x);
     else if constexpr (is_signed<T>) return x < 0 ? T(-wrapping(x)) : x;
@@ -363,7 +375,8 @@ struct Abs {
   template <class T> FN static T da(T g, T x, T) { return g * sgn(x); }
 };
 struct Sign {
-  static constexpr OpInfo info{"sign", "-1, 0 or 1: the sign of each element.", Ordered};
+  static constexpr OpInfo info{"sign", "-1, 0 or 1: the sign of each element.", Ordered,
+                               foreach | keeps_zero};
   template <class T> FN static T f(T x) {
     if constexpr (is_float<T>) return x > T(0) ? T(1) : (x < T(0) ? T(-1) : T(0));
     else if constexpr (is_signed<T>) return x > 0 ? T(1) : (x < 0 ? T(-1) : T(0));
@@ -373,7 +386,7 @@ struct Sign {
 };
 struct Sgn {
   static constexpr OpInfo info{"sgn", "Each element over its absolute value; 0 where it is 0.",
-                               Numeric, saves_self};
+                               Numeric, saves_self | keeps_zero};
   template <class T> FN static T f(T x) {
     if constexpr (is_complex<T>) {
       const auto r = abs(x);
@@ -385,8 +398,9 @@ struct Sgn {
   template <class T> FN static T da(T g, T x, T) { return sgn_gradient(g, x); }
 };
 struct ConjPhysical {
-  static constexpr OpInfo info{
-      "conj_physical", "The complex conjugate of each element, as a tensor of its own.", Numeric};
+  static constexpr OpInfo info{"conj_physical",
+                               "The complex conjugate of each element, as a tensor of its own.",
+                               Numeric, inplace_function};
   template <class T> FN static T f(T x) { return conj(x); }
   template <class T> FN static T da(T g, T, T) { return conj(g); }
 };
@@ -402,7 +416,7 @@ struct Angle {
 };
 struct Copysign {
   static constexpr OpInfo info{"copysign", "The size of `self` with the sign of `other`.", Floating,
-                               saves_self | saves_output};
+                               saves_self | saves_output | numbers_after_self};
   template <class T> FN static T f(T a, T b) { return copysign(a, b); }
   FN static uint16_t half_bits(uint16_t a, uint16_t b) { return (a & 0x7fffu) | (b & 0x8000u); }
   template <class T> FN static T da(T g, T a, T, T y) {
@@ -412,7 +426,7 @@ struct Copysign {
 };
 struct Signbit {
   static constexpr OpInfo info{"signbit", "Whether each element's sign bit is set.", Ordered,
-                               no_inplace};
+                               no_inplace | keeps_zero};
   template <class T> FN static bool f(T x) {
     if constexpr (is_float<T>) return signbit(x);
     else if constexpr (is_signed<T>) return x < 0;
@@ -436,14 +450,14 @@ struct Heaviside {
 
 // ---- rounding ----
 // Integers are whole already.
-#define TAEDA_ROUNDING(Name, name, doc)                              \
-  struct Name {                                                      \
-    static constexpr OpInfo info{#name, doc, Real};                  \
-    template <class T> FN static T f(T x) {                          \
-      if constexpr (is_float<T>) return name(x);                     \
-      else return x;                                                 \
-    }                                                                \
-    template <class T> FN static T da(T g, T, T) { return zero(g); } \
+#define TAEDA_ROUNDING(Name, name, doc)                                                      \
+  struct Name {                                                                              \
+    static constexpr OpInfo info{#name, doc, Real, inplace_function | foreach | keeps_zero}; \
+    template <class T> FN static T f(T x) {                                                  \
+      if constexpr (is_float<T>) return name(x);                                             \
+      else return x;                                                                         \
+    }                                                                                        \
+    template <class T> FN static T da(T g, T, T) { return zero(g); }                         \
   };
 TAEDA_ROUNDING(Ceil, ceil, "The smallest whole number that is not below each element.")
 TAEDA_ROUNDING(Floor, floor, "The largest whole number that is not above each element.")
@@ -465,7 +479,8 @@ struct RoundTo {  // scale is a power of ten
   template <class T> FN static T da(T g, T, T, T, T) { return zero(g); }
 };
 struct Frac {
-  static constexpr OpInfo info{"frac", "The fraction of each element, with its sign.", FloatOnly};
+  static constexpr OpInfo info{"frac", "The fraction of each element, with its sign.", FloatOnly,
+                               inplace_function | foreach | keeps_zero};
   template <class T> FN static T f(T x) { return x - trunc(x); }
   template <class T> FN static T da(T g, T, T) { return g; }
 };
@@ -473,7 +488,7 @@ struct Frac {
 // ---- extrema ----
 struct Maximum {
   static constexpr OpInfo info{"maximum", "The larger of `self` and `other`; nan where one is.",
-                               Ordered, saves_inputs | no_inplace};
+                               Ordered, saves_inputs | no_inplace | foreach};
   template <class T> FN static T f(T a, T b) {
     if constexpr (same_type<T, bool>) return (a | b) != 0;
     else return (a > b || a != a) ? a : b;
@@ -487,7 +502,7 @@ struct Maximum {
 };
 struct Minimum {
   static constexpr OpInfo info{"minimum", "The smaller of `self` and `other`; nan where one is.",
-                               Ordered, saves_inputs | no_inplace};
+                               Ordered, saves_inputs | no_inplace | foreach};
   template <class T> FN static T f(T a, T b) {
     if constexpr (same_type<T, bool>) return (a & b) != 0;
     else return (a < b || a != a) ? a : b;
@@ -557,7 +572,8 @@ struct Clamp {
 };
 struct ClampMin {
   static constexpr OpInfo info{"clamp_min(self: Tensor, min: Tensor)",
-                               "Each element, but at least `min`.", Ordered, saves_inputs};
+                               "Each element, but at least `min`.", Ordered,
+                               saves_inputs | inplace_function | foreach | numbers_after_self};
   static constexpr bool scalar_operands = true;
   template <class T> FN static T f(T x, T lo) { return Maximum::f(x, lo); }
   template <class T> FN static T da(T g, T x, T lo, T) { return select(x >= lo, g, T(0)); }
@@ -565,7 +581,8 @@ struct ClampMin {
 };
 struct ClampMax {
   static constexpr OpInfo info{"clamp_max(self: Tensor, max: Tensor)",
-                               "Each element, but at most `max`.", Ordered, saves_inputs};
+                               "Each element, but at most `max`.", Ordered,
+                               saves_inputs | inplace_function | foreach | numbers_after_self};
   static constexpr bool scalar_operands = true;
   template <class T> FN static T f(T x, T hi) { return Minimum::f(x, hi); }
   template <class T> FN static T da(T g, T x, T hi, T) { return select(x <= hi, g, T(0)); }
@@ -575,7 +592,7 @@ struct Lerp {
   static constexpr OpInfo info{
       "lerp(self: Tensor, end: Tensor, weight: Tensor)",
       "`self + weight * (end - self)`: between `self` (weight 0) and `end` (weight 1).",
-      FloatComplex, saves_self | saves_other | saves_third};
+      FloatComplex, saves_self | saves_other | saves_third | numbers_anywhere};
   template <class T> FN static T f(T a, T b, T w) {
     if constexpr (is_complex<T>) return abs(w) < 0.5 ? a + w * (b - a) : b - (b - a) * (T(1) - w);
     else return w < T(0.5) ? a + w * (b - a) : b - (b - a) * (T(1) - w);

@@ -291,7 +291,7 @@ template <class T> FN T sign_of(T x) {
 
 struct I0 {
   static constexpr OpInfo info{"i0", "The modified Bessel function of the first kind, order 0.",
-                               Floating, saves_self};
+                               Floating, saves_self | inplace_function};
   template <class T> FN static T f(T x) { return i0(x); }
   template <class T> FN static T da(T g, T x, T) { return g * i1(x); }
 };
@@ -454,7 +454,7 @@ struct Entr {
 struct Xlog1py {
   static constexpr OpInfo info{"special_xlog1py",
                                "`self * log(1 + other)`, and 0 where `self` is 0.", Floating,
-                               saves_inputs | kSpecialForms, kSpecial};
+                               saves_inputs | kSpecialForms | numbers_one_tensor, kSpecial};
   template <class T> FN static T f(T a, T b) {
     return b != b ? b : (a == T(0) ? T(0) : a * log1p(b));
   }

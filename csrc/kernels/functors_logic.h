@@ -6,10 +6,10 @@
 namespace taeda::TAEDA_ISA {
 
 // ---- comparisons: bool results ----
-#define TAEDA_COMPARISON(Name, name, op, dtypes, flags, doc)         \
-  struct Name {                                                      \
-    static constexpr OpInfo info{name, doc, dtypes, flags};          \
-    template <class T> FN static bool f(T a, T b) { return a op b; } \
+#define TAEDA_COMPARISON(Name, name, op, dtypes, flags, doc)                       \
+  struct Name {                                                                    \
+    static constexpr OpInfo info{name, doc, dtypes, (flags) | numbers_after_self}; \
+    template <class T> FN static bool f(T a, T b) { return a op b; }               \
   };
 TAEDA_COMPARISON(Eq, "eq", ==, Numeric, wraps, "Whether `self` equals `other`, element by element.")
 TAEDA_COMPARISON(Ne, "ne", !=, Numeric, wraps,
@@ -49,17 +49,17 @@ struct LogicalNot {
 // ---- bits ----
 struct BitwiseAnd {
   static constexpr OpInfo info{"bitwise_and", "The bits that are set in both elements.", Integral,
-                               wraps};
+                               wraps | numbers_one_tensor};
   template <class T> FN static T f(T a, T b) { return T(a & b); }
 };
 struct BitwiseOr {
   static constexpr OpInfo info{"bitwise_or", "The bits that are set in either element.", Integral,
-                               wraps};
+                               wraps | numbers_one_tensor};
   template <class T> FN static T f(T a, T b) { return T(a | b); }
 };
 struct BitwiseXor {
   static constexpr OpInfo info{"bitwise_xor", "The bits that are set in just one of the elements.",
-                               Integral, wraps};
+                               Integral, wraps | numbers_one_tensor};
   template <class T> FN static T f(T a, T b) { return T(a ^ b); }
 };
 struct BitwiseNot {
@@ -72,7 +72,8 @@ struct BitwiseNot {
 };
 struct LeftShift {
   static constexpr OpInfo info{"bitwise_left_shift",
-                               "The bits of `self` moved up by `other` places.", Integers};
+                               "The bits of `self` moved up by `other` places.", Integers,
+                               numbers_one_tensor};
   template <class T> FN static T f(T a, T b) {
     if constexpr (sizeof(T) == 8) return b < 0 || b >= 64 ? T(0) : T(uint64_t(a) << b);
     else return b < 0 || b >= T(sizeof(T) * 8) ? T(0) : T(uint32_t(a) << b);
@@ -80,7 +81,8 @@ struct LeftShift {
 };
 struct RightShift {
   static constexpr OpInfo info{"bitwise_right_shift",
-                               "The bits of `self` moved down by `other` places.", Integers};
+                               "The bits of `self` moved down by `other` places.", Integers,
+                               numbers_one_tensor};
   template <class T> FN static T f(T a, T b) {
     constexpr T last = T(sizeof(T) * 8 - (is_signed<T> ? 1 : 0));
     const bool all = (b < 0) | (b >= last);  // without branches, for vectors
@@ -94,7 +96,7 @@ struct RightShift {
 // ---- tests ----
 struct IsNan {
   static constexpr OpInfo info{"isnan", "Whether the element is not a number.", Numeric,
-                               no_inplace | no_out | wraps};
+                               no_inplace | no_out | wraps | keeps_zero};
   template <class T> FN static bool f(T x) {
     if constexpr (is_float<T> || is_complex<T>) return isnan(x);
     else return false;
@@ -102,7 +104,7 @@ struct IsNan {
 };
 struct IsInf {
   static constexpr OpInfo info{"isinf", "Whether the element is infinite.", Numeric,
-                               no_inplace | no_out | wraps};
+                               no_inplace | no_out | wraps | keeps_zero};
   template <class T> FN static bool f(T x) {
     if constexpr (is_float<T> || is_complex<T>) return isinf(x);
     else return false;

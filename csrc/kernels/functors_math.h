@@ -8,7 +8,8 @@ namespace taeda::TAEDA_ISA {
 
 // ---- exponentials and logarithms ----
 struct Exp {
-  static constexpr OpInfo info{"exp", "e to the power of each element.", Analytic, saves_output};
+  static constexpr OpInfo info{"exp", "e to the power of each element.", Analytic,
+                               saves_output | inplace_function | foreach};
   template <class T> FN static T f(T x) { return exp_easy(x); }
   template <class T>
     requires same_type<T, float>
@@ -20,19 +21,20 @@ struct Exp {
   template <class T> FN static T da(T g, T, T y) { return g * conj(y); }
 };
 struct Exp2 {
-  static constexpr OpInfo info{"exp2", "2 to the power of each element.", Analytic, saves_output};
+  static constexpr OpInfo info{"exp2", "2 to the power of each element.", Analytic,
+                               saves_output | inplace_function};
   template <class T> FN static T f(T x) { return exp2(x); }
   template <class T> FN static T da(T g, T, T y) { return g * conj(y) * T(kLn2); }
 };
 struct Expm1 {
   static constexpr OpInfo info{"expm1", "`exp(x) - 1`, exact for small x too.", Analytic,
-                               saves_output};
+                               saves_output | inplace_function | foreach | keeps_zero};
   template <class T> FN static T f(T x) { return expm1(x); }
   template <class T> FN static T da(T g, T, T y) { return g * (conj(y) + T(1)); }
 };
 struct Log {
   static constexpr OpInfo info{"log", "The natural logarithm of each element.", Analytic,
-                               saves_self};
+                               saves_self | inplace_function | foreach};
   template <class T> FN static T f(T x) { return log_easy(x); }
   template <class T>
     requires same_type<T, float>
@@ -46,19 +48,19 @@ struct Log {
 };
 struct Log2 {
   static constexpr OpInfo info{"log2", "The logarithm to base 2 of each element.", Analytic,
-                               saves_self};
+                               saves_self | inplace_function | foreach};
   template <class T> FN static T f(T x) { return log2(x); }
   template <class T> FN static T da(T g, T x, T) { return g / (conj(x) * T(kLn2)); }
 };
 struct Log10 {
   static constexpr OpInfo info{"log10", "The logarithm to base 10 of each element.", Analytic,
-                               saves_self};
+                               saves_self | inplace_function | foreach};
   template <class T> FN static T f(T x) { return log10(x); }
   template <class T> FN static T da(T g, T x, T) { return g / (conj(x) * T(kLn10)); }
 };
 struct Log1p {
   static constexpr OpInfo info{"log1p", "`log(1 + x)`, exact for small x too.", Analytic,
-                               saves_self};
+                               saves_self | inplace_function | foreach | keeps_zero};
   template <class T> FN static T f(T x) { return log1p(x); }
   template <class T> FN static T da(T g, T x, T) { return g / conj(x + T(1)); }
 };
@@ -85,7 +87,7 @@ struct Logaddexp2 {
 };
 struct Xlogy {
   static constexpr OpInfo info{"xlogy", "`self * log(other)`, and 0 where `self` is 0.", Floating,
-                               saves_inputs};
+                               saves_inputs | inplace_function | numbers_one_tensor};
   template <class T> FN static T f(T a, T b) {
     return b != b ? b : (a == T(0) ? T(0) : a * log(b));
   }
@@ -97,8 +99,9 @@ struct Xlogy {
 
 // ---- trigonometry ----
 struct Sin {
-  static constexpr OpInfo info{"sin", "The sine of each element.", Analytic,
-                               saves_self | heavy_derivatives};
+  static constexpr OpInfo info{
+      "sin", "The sine of each element.", Analytic,
+      saves_self | heavy_derivatives | inplace_function | foreach | keeps_zero};
   template <class T> FN static auto strain(T x) { return magnitude(x); }
   template <class T> FN static auto most(T) { return magnitude(easy_angle<T>); }
   template <class T> FN static T f(T x) { return sin(x); }
@@ -108,7 +111,7 @@ struct Sin {
 };
 struct Cos {
   static constexpr OpInfo info{"cos", "The cosine of each element.", Analytic,
-                               saves_self | heavy_derivatives};
+                               saves_self | heavy_derivatives | inplace_function | foreach};
   template <class T> FN static auto strain(T x) { return magnitude(x); }
   template <class T> FN static auto most(T) { return magnitude(easy_angle<T>); }
   template <class T> FN static T f(T x) { return cos(x); }
@@ -117,7 +120,8 @@ struct Cos {
   template <class T> FN static T easy_da(T g, T x, T) { return -g * sin(x); }
 };
 struct Tan {
-  static constexpr OpInfo info{"tan", "The tangent of each element.", Analytic, saves_output};
+  static constexpr OpInfo info{"tan", "The tangent of each element.", Analytic,
+                               saves_output | inplace_function | foreach | keeps_zero};
   template <class T> FN static T f(T x) { return tan(x); }
   template <class T>
     requires is_float<T>
@@ -129,17 +133,20 @@ struct Tan {
   template <class T> FN static T da(T g, T, T y) { return g * conj(T(1) + y * y); }
 };
 struct Asin {
-  static constexpr OpInfo info{"asin", "The arc sine of each element.", Analytic, saves_self};
+  static constexpr OpInfo info{"asin", "The arc sine of each element.", Analytic,
+                               saves_self | inplace_function | foreach | keeps_zero};
   template <class T> FN static T f(T x) { return asin(x); }
   template <class T> FN static T da(T g, T x, T) { return g * conj(T(1) / sqrt(T(1) - x * x)); }
 };
 struct Acos {
-  static constexpr OpInfo info{"acos", "The arc cosine of each element.", Analytic, saves_self};
+  static constexpr OpInfo info{"acos", "The arc cosine of each element.", Analytic,
+                               saves_self | inplace_function | foreach};
   template <class T> FN static T f(T x) { return acos(x); }
   template <class T> FN static T da(T g, T x, T) { return -g * conj(T(1) / sqrt(T(1) - x * x)); }
 };
 struct Atan {
-  static constexpr OpInfo info{"atan", "The arc tangent of each element.", Analytic, saves_self};
+  static constexpr OpInfo info{"atan", "The arc tangent of each element.", Analytic,
+                               saves_self | inplace_function | foreach | keeps_zero};
   template <class T> FN static T f(T x) { return atan(x); }
   template <class T> FN static T da(T g, T x, T) { return g / conj(x * x + T(1)); }
 };
@@ -158,18 +165,20 @@ struct Hypot {
   template <class T> FN static T db(T g, T, T b, T y) { return g * (b / y); }
 };
 struct Deg2rad {
-  static constexpr OpInfo info{"deg2rad", "Degrees to radians.", Floating};
+  static constexpr OpInfo info{"deg2rad", "Degrees to radians.", Floating,
+                               inplace_function | keeps_zero};
   template <class T> FN static T f(T x) { return x * T(kPi / 180); }
   template <class T> FN static T da(T g, T, T) { return g * T(kPi / 180); }
 };
 struct Rad2deg {
-  static constexpr OpInfo info{"rad2deg", "Radians to degrees.", Floating};
+  static constexpr OpInfo info{"rad2deg", "Radians to degrees.", Floating,
+                               inplace_function | keeps_zero};
   template <class T> FN static T f(T x) { return x * T(180 / kPi); }
   template <class T> FN static T da(T g, T, T) { return g * T(180 / kPi); }
 };
 struct Sinc {
   static constexpr OpInfo info{"sinc", "`sin(pi x) / (pi x)`, and 1 at 0.", Analytic,
-                               saves_self | heavy_derivatives};
+                               saves_self | heavy_derivatives | inplace_function};
   template <class T> FN static T f(T x) {
     const T p = x * T(kPi);
     return x == T(0) ? T(1) : sin_anywhere(p) / p;
@@ -182,32 +191,33 @@ struct Sinc {
 
 // ---- hyperbolic ----
 struct Sinh {
-  static constexpr OpInfo info{"sinh", "The hyperbolic sine of each element.", Analytic,
-                               saves_self | heavy_derivatives};
+  static constexpr OpInfo info{
+      "sinh", "The hyperbolic sine of each element.", Analytic,
+      saves_self | heavy_derivatives | inplace_function | foreach | keeps_zero};
   template <class T> FN static T f(T x) { return sinh(x); }
   template <class T> FN static T da(T g, T x, T) { return g * conj(cosh(x)); }
 };
 struct Cosh {
   static constexpr OpInfo info{"cosh", "The hyperbolic cosine of each element.", Analytic,
-                               saves_self | heavy_derivatives};
+                               saves_self | heavy_derivatives | inplace_function | foreach};
   template <class T> FN static T f(T x) { return cosh(x); }
   template <class T> FN static T da(T g, T x, T) { return g * conj(sinh(x)); }
 };
 struct Tanh {
   static constexpr OpInfo info{"tanh", "The hyperbolic tangent of each element.", Analytic,
-                               saves_output};
+                               saves_output | inplace_function | foreach | keeps_zero};
   template <class T> FN static T f(T x) { return tanh(x); }
   template <class T> FN static T da(T g, T, T y) { return g * conj(T(1) - y * y); }
 };
 struct Asinh {
   static constexpr OpInfo info{"asinh", "The inverse hyperbolic sine of each element.", Analytic,
-                               saves_self};
+                               saves_self | inplace_function | keeps_zero};
   template <class T> FN static T f(T x) { return asinh(x); }
   template <class T> FN static T da(T g, T x, T) { return g * conj(T(1) / sqrt(x * x + T(1))); }
 };
 struct Acosh {
   static constexpr OpInfo info{"acosh", "The inverse hyperbolic cosine of each element.", Analytic,
-                               saves_self};
+                               saves_self | inplace_function};
   template <class T> FN static T f(T x) { return acosh(x); }
   template <class T> FN static T da(T g, T x, T) {
     return g * conj(T(1) / (sqrt(x - T(1)) * sqrt(x + T(1))));
@@ -215,7 +225,7 @@ struct Acosh {
 };
 struct Atanh {
   static constexpr OpInfo info{"atanh", "The inverse hyperbolic tangent of each element.", Analytic,
-                               saves_self};
+                               saves_self | inplace_function | keeps_zero};
   template <class T> FN static T f(T x) { return atanh(x); }
   template <class T> FN static T da(T g, T x, T) { return g * conj(T(1) / (T(1) - x * x)); }
 };
@@ -223,7 +233,7 @@ struct Atanh {
 // ---- logistic, error and gamma functions ----
 struct Sigmoid {
   static constexpr OpInfo info{"sigmoid", "`1 / (1 + exp(-x))`, the logistic function.", Analytic,
-                               saves_output};
+                               saves_output | inplace_function | foreach};
   template <class T> FN static T f(T x) { return sigmoid_easy(x); }
   template <class T>
     requires same_type<T, float>
@@ -252,14 +262,15 @@ struct LogitEps {
   }
 };
 struct Erf {
-  static constexpr OpInfo info{"erf", "The error function of each element.", Floating,
-                               saves_self | heavy_derivatives};
+  static constexpr OpInfo info{
+      "erf", "The error function of each element.", Floating,
+      saves_self | heavy_derivatives | inplace_function | foreach | keeps_zero};
   template <class T> FN static T f(T x) { return erf(x); }
   template <class T> FN static T da(T g, T x, T) { return g * (T(kTwoOverSqrtPi) * exp(-(x * x))); }
 };
 struct Erfc {
   static constexpr OpInfo info{"erfc", "`1 - erf(x)`, exact where it is small.", Floating,
-                               saves_self | heavy_derivatives};
+                               saves_self | heavy_derivatives | inplace_function | foreach};
   template <class T> FN static T f(T x) { return erfc(x); }
   template <class T> FN static T da(T g, T x, T) {
     return g * (T(-kTwoOverSqrtPi) * exp(-(x * x)));
@@ -267,7 +278,7 @@ struct Erfc {
 };
 struct Erfinv {
   static constexpr OpInfo info{"erfinv", "The inverse of the error function.", Floating,
-                               saves_output | heavy_derivatives};
+                               saves_output | heavy_derivatives | keeps_zero};
   template <class T> FN static T f(T x) { return erfinv(x); }
   template <class T> FN static T da(T g, T, T y) {
     return g * (T(1 / kTwoOverSqrtPi) * exp(y * y));
@@ -276,7 +287,7 @@ struct Erfinv {
 struct Lgamma {
   static constexpr OpInfo info{"lgamma",
                                "The logarithm of the absolute value of the gamma function.",
-                               Floating, saves_self | heavy_derivatives};
+                               Floating, saves_self | heavy_derivatives | foreach};
   template <class T> FN static T f(T x) { return lgamma(x); }
   template <class T> FN static T da(T g, T x, T) { return g * digamma(x); }
 };

@@ -172,12 +172,15 @@ const Define attention_ops[] = {
      kernel(attention),
      {.backward = attention_gradient,
       .saves = saves_arg(kQ) | saves_arg(kK) | saves_arg(kV) | saves_arg(kMask),
-      .forms = 0}},
+      .forms = 0,
+      .autocast = Precision::Lower,
+      .vmap = vmap::leading(2),
+      .flops = Flops::Attention}},
     {"_attention_backward(grad: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor?, causal: "
      "bool, scale: float) -> (Tensor, Tensor, Tensor)",
      "Gradients of _attention.",
      kernel(gradients),
-     {.forms = 0}},
+     {.forms = 0, .flops = Flops::AttentionGradient}},
 };
 
 }  // namespace

@@ -124,21 +124,21 @@ const Define kOps[] = {
      "False) -> Tensor",
      "Whether each element is one of `test_elements` (`invert`: is none of them).",
      kernel(isin_tensors),
-     {.forms = kFunction | kOut, .non_differentiable = 1}},
+     {.forms = kFunction | kOut, .non_differentiable = 1, .numbers = Numbers::OneTensor}},
     {"isin(elements: Tensor, test_element: Scalar, *, assume_unique: bool = False, invert: bool = "
      "False) -> Tensor",
      "The same with one number to look for.",
      kernel(isin_number),
-     {.forms = kFunction | kOut, .non_differentiable = 1}},
+     {.forms = kFunction | kOut, .non_differentiable = 1, .numbers = Numbers::OneTensor}},
     {"isin(element: Scalar, test_elements: Tensor, *, assume_unique: bool = False, invert: bool = "
      "False) -> Tensor",
      "The same for one number.",
      kernel(number_isin),
-     {.forms = kFunction | kOut, .non_differentiable = 1}},
+     {.forms = kFunction | kOut, .non_differentiable = 1, .numbers = Numbers::OneTensor}},
     {"isreal(self: Tensor) -> Tensor",
      "Whether the imaginary part of each element is zero.",
      kernel(isreal),
-     {.non_differentiable = 1}},
+     {.non_differentiable = 1, .vmap = vmap::elementwise}},
     {"combinations(self: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor",
      "All choices of `r` elements of a vector, one in each row, in the order of "
      "`itertools.combinations` (or `combinations_with_replacement`).",
@@ -155,7 +155,9 @@ const Define kOps[] = {
      {.backward = frexp_backward,
       .saves = saves_out(1),
       .forms = kPublic | kOut,
-      .non_differentiable = 2}},
+      .non_differentiable = 2,
+      .vmap = vmap::elementwise,
+      .out_memory = {.same_or_disjoint = 0b1, .results = 0b1}}},
 };
 
 }  // namespace

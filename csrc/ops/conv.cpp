@@ -414,62 +414,65 @@ const Define conv_ops[] = {
      "int[], groups: int) -> "
      "Tensor",
      "Cross-correlation of (N, C, *) with a weight (out, C / groups, *).", kernel(forward),
-     bilinear(forward_backward)},
+     bilinear(forward_backward).with(Flops::Convolution)},
     {"_conv_input(grad: Tensor, weight: Tensor, input_size: int[], stride: int[], padding: int[], "
      "dilation: int[], "
      "groups: int) -> Tensor",
      "Gradient of a convolution with respect to its input, of spatial size `input_size`.",
-     kernel(input_gradient), bilinear(input_backward)},
+     kernel(input_gradient), bilinear(input_backward).with(Flops::TransposedConvolution)},
     {"_conv_weight(input: Tensor, grad: Tensor, kernel_size: int[], stride: int[], padding: int[], "
      "dilation: int[], "
      "groups: int) -> Tensor",
      "Gradient of a convolution with respect to its weight, of spatial size `kernel_size`.",
-     kernel(weight_gradient), bilinear(weight_backward)},
+     kernel(weight_gradient), bilinear(weight_backward).with(Flops::FilterGradient)},
     {"conv1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[1] = 1, padding: "
      "int[1] = 0, dilation: "
      "int[1] = 1, groups: int = 1) -> Tensor",
      "Convolution of (N, C, L) or (C, L) with a weight (out, C / groups, k).", kernel(conv_nd<1>),
-     kComposite},
+     kComposite.with(Precision::Lower).with(Flops::Convolution)},
     {"conv2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[2] = 1, padding: "
      "int[2] = 0, dilation: "
      "int[2] = 1, groups: int = 1) -> Tensor",
      "Convolution of (N, C, H, W) or (C, H, W) with a weight (out, C / groups, kH, kW).",
-     kernel(conv_nd<2>), kComposite},
+     kernel(conv_nd<2>), kComposite.with(Precision::Lower).with(Flops::Convolution)},
     {"conv3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[3] = 1, padding: "
      "int[3] = 0, dilation: "
      "int[3] = 1, groups: int = 1) -> Tensor",
      "Convolution of (N, C, D, H, W) or (C, D, H, W) with a weight (out, C / groups, kD, kH, kW).",
-     kernel(conv_nd<3>), kComposite},
+     kernel(conv_nd<3>), kComposite.with(Precision::Lower).with(Flops::Convolution)},
     {"conv1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[1] = 1, padding: str "
      "= 'valid', dilation: "
      "int[1] = 1, groups: int = 1) -> Tensor",
      "With padding 'valid' (none) or 'same' (the output has the input's size; stride 1).",
-     kernel(conv_nd_named<1>), kComposite},
+     kernel(conv_nd_named<1>), kComposite.with(Precision::Lower).with(Flops::Convolution)},
     {"conv2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[2] = 1, padding: str "
      "= 'valid', dilation: "
      "int[2] = 1, groups: int = 1) -> Tensor",
      "With padding 'valid' (none) or 'same' (the output has the input's size; stride 1).",
-     kernel(conv_nd_named<2>), kComposite},
+     kernel(conv_nd_named<2>), kComposite.with(Precision::Lower).with(Flops::Convolution)},
     {"conv3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[3] = 1, padding: str "
      "= 'valid', dilation: "
      "int[3] = 1, groups: int = 1) -> Tensor",
      "With padding 'valid' (none) or 'same' (the output has the input's size; stride 1).",
-     kernel(conv_nd_named<3>), kComposite},
+     kernel(conv_nd_named<3>), kComposite.with(Precision::Lower).with(Flops::Convolution)},
     {"conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[1] = 1, "
      "padding: int[1] = 0, "
      "output_padding: int[1] = 0, groups: int = 1, dilation: int[1] = 1) -> Tensor",
      "Transposed convolution of (N, C, L) with a weight (C, out / groups, k).",
-     kernel(conv_transpose<1>), kComposite},
+     kernel(conv_transpose<1>),
+     kComposite.with(Precision::Lower).with(Flops::TransposedConvolution)},
     {"conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[2] = 1, "
      "padding: int[2] = 0, "
      "output_padding: int[2] = 0, groups: int = 1, dilation: int[2] = 1) -> Tensor",
      "Transposed convolution of (N, C, H, W) with a weight (C, out / groups, kH, kW).",
-     kernel(conv_transpose<2>), kComposite},
+     kernel(conv_transpose<2>),
+     kComposite.with(Precision::Lower).with(Flops::TransposedConvolution)},
     {"conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[3] = 1, "
      "padding: int[3] = 0, "
      "output_padding: int[3] = 0, groups: int = 1, dilation: int[3] = 1) -> Tensor",
      "Transposed convolution of (N, C, D, H, W) with a weight (C, out / groups, kD, kH, kW).",
-     kernel(conv_transpose<3>), kComposite},
+     kernel(conv_transpose<3>),
+     kComposite.with(Precision::Lower).with(Flops::TransposedConvolution)},
 };
 
 }  // namespace

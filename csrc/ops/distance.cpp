@@ -310,7 +310,9 @@ const Define kOps[] = {
      kernel(cdist_forward),
      {.backward = cdist_backward, .saves = saves_arg(0) | saves_arg(1) | saves_out()}},
     {"_cdist_backward(grad: Tensor, x1: Tensor, x2: Tensor) -> Tensor",
-     "The gradient of `_cdist` with p = 1 for x1.", kernel(sum_distance_gradient)},
+     "The gradient of `_cdist` with p = 1 for x1.",
+     kernel(sum_distance_gradient),
+     {.vmap = vmap::leading(2)}},
     {"pdist(self: Tensor, p: float = 2.0) -> Tensor",
      "The p-norms of the differences between all pairs of rows of `self` (N, M), those of row 0 "
      "first: (N (N - 1) / 2,).",
@@ -332,15 +334,17 @@ const Define kOps[] = {
     {"_cross(self: Tensor, other: Tensor, dim: int) -> Tensor",
      "`cross` of tensors of one shape.",
      kernel(cross_forward),
-     {.backward = cross_backward, .saves = saves_arg(0) | saves_arg(1)}},
+     {.backward = cross_backward, .saves = saves_arg(0) | saves_arg(1), .vmap = vmap::along}},
     {"renorm(self: Tensor, p: Scalar, dim: int, maxnorm: Scalar) -> Tensor",
      "Scales each slice of `self` along `dim` whose p-norm exceeds `maxnorm` down to it.",
      kernel(renorm),
-     {.forms = kPublic | kInplace | kOut, .composite = true}},
+     {.forms = kPublic | kInplace | kOut,
+      .composite = true,
+      .out_memory = {.same_or_disjoint = 0b1}}},
     {"cross(self: Tensor, other: Tensor, dim: int? = None) -> Tensor",
      "The cross product of vectors along `dim`, by default along the first dimension of size 3.",
      kernel(cross),
-     {.forms = kPublic | kOut, .composite = true}},
+     {.forms = kPublic | kOut, .composite = true, .out_memory = {.disjoint = 0b11}}},
 };
 
 }  // namespace

@@ -144,7 +144,7 @@ const Define dropout_ops[] = {
      "In training, zeroes each element with probability `p` and scales the rest by 1 / (1 - p).",
      kernel(dropout), kComposite},
     {"dropout_(self!: Tensor, p: float, train: bool, *, generator: Generator? = None) -> Tensor",
-     "dropout in place.", kernel(dropout_), kComposite},
+     "dropout in place.", kernel(dropout_), kComposite.with(vmap::random())},
     {"native_dropout(self: Tensor, p: float, generator: Generator?) -> (Tensor, Tensor)",
      "dropout in training, with the mask of the elements it kept.",
      kernel(native_dropout),
@@ -156,18 +156,23 @@ const Define dropout_ops[] = {
     {"_dropout_backward(grad: Tensor, mask: Tensor, scale: float) -> Tensor",
      "Gradient of native_dropout.",
      kernel(scaled),
-     {.backward = dropout_second, .saves = saves_arg(1), .forms = 0, .format_of = 0b1}},
+     {.backward = dropout_second,
+      .saves = saves_arg(1),
+      .forms = 0,
+      .format_of = 0b1,
+      .vmap = vmap::leading(0)}},
     {"feature_dropout(self: Tensor, p: float, train: bool, *, generator: Generator? = None) -> "
      "Tensor",
-     "dropout of whole channels of an input (N, C, *).", kernel(feature_dropout), kComposite},
+     "dropout of whole channels of an input (N, C, *).", kernel(feature_dropout),
+     kComposite.with(vmap::random(2))},
     {"alpha_dropout(self: Tensor, p: float, train: bool, *, generator: Generator? = None) -> "
      "Tensor",
      "dropout that keeps mean and variance of SELU activations.", kernel(alpha_dropout),
-     kComposite},
+     kComposite.with(vmap::random())},
     {"feature_alpha_dropout(self: Tensor, p: float, train: bool, *, generator: Generator? = None) "
      "-> Tensor",
      "alpha_dropout of whole channels of an input (N, C, *).", kernel(feature_alpha_dropout),
-     kComposite},
+     kComposite.with(vmap::random(2))},
 };
 
 }  // namespace

@@ -352,75 +352,76 @@ Tensor fftshift(const Tensor& x, OptDims dim) { return shifted(x, dim, false); }
 Tensor ifftshift(const Tensor& x, OptDims dim) { return shifted(x, dim, true); }
 
 constexpr Traits kTransform{.forms = kFunction | kOut, .composite = true, .module = "fft"};
+constexpr Traits kWide = kTransform.with(Precision::Float32);
 constexpr Traits kShift{.forms = kFunction, .composite = true, .module = "fft"};
 
 const Define kOps[] = {
     {"_fft_c2c(self: Tensor, dim: int[], scale: float, forward: bool) -> Tensor",
      "Fourier transform of a complex tensor along the dimensions `dim`, times `scale`.",
      kernel(c2c),
-     {.backward = c2c_backward, .forms = 0}},
+     {.backward = c2c_backward, .forms = 0, .vmap = vmap::along}},
     {"_fft_r2c(self: Tensor, dim: int[], scale: float, half: bool) -> Tensor",
      "Fourier transform of a real tensor; with `half`, the first half of the last of `dim` alone.",
      kernel(r2c),
-     {.backward = r2c_backward, .forms = 0}},
+     {.backward = r2c_backward, .forms = 0, .vmap = vmap::along}},
     {"_fft_c2r(self: Tensor, dim: int[], scale: float, n: int) -> Tensor",
      "Backward Fourier transform to a real tensor of size `n` along the last of `dim`, of which "
      "the "
      "input holds the first half.",
      kernel(c2r),
-     {.backward = c2r_backward, .forms = 0}},
+     {.backward = c2r_backward, .forms = 0, .vmap = vmap::along}},
     {"fft_fft(self: Tensor, n: int? = None, dim: int = -1, norm: str? = None) -> Tensor",
      "The discrete Fourier transform along `dim`, complex: `y[k]` is the sum over j of `x[j] "
      "exp(-2 pi i j k / n)`.\n\nThe input is cut off or filled with zeros to length `n`. "
      "`norm` says where the factor 1/n goes: 'backward' (the inverse has it), 'forward', or "
      "'ortho' (both have its square root).",
-     kernel(fft), kTransform},
+     kernel(fft), kWide},
     {"fft_ifft(self: Tensor, n: int? = None, dim: int = -1, norm: str? = None) -> Tensor",
      "The inverse of `fft`: `x[j]` is the mean over k of `y[k] exp(2 pi i j k / n)`.", kernel(ifft),
-     kTransform},
+     kWide},
     {"fft_rfft(self: Tensor, n: int? = None, dim: int = -1, norm: str? = None) -> Tensor",
      "The first `n // 2 + 1` elements of the Fourier transform of a real input along `dim`; "
      "the others are their conjugates.",
-     kernel(rfft), kTransform},
+     kernel(rfft), kWide},
     {"fft_irfft(self: Tensor, n: int? = None, dim: int = -1, norm: str? = None) -> Tensor",
      "The inverse of `rfft`: real, of length `n` (default `2 * (size - 1)`).", kernel(irfft),
-     kTransform},
+     kWide},
     {"fft_hfft(self: Tensor, n: int? = None, dim: int = -1, norm: str? = None) -> Tensor",
      "The Fourier transform, real, of an input of which the first half is given: `x[n - j]` "
      "is the conjugate of `x[j]`. `n` is the length of the result, by default `2 * (size - "
      "1)`.",
-     kernel(hfft), kTransform},
+     kernel(hfft), kWide},
     {"fft_ihfft(self: Tensor, n: int? = None, dim: int = -1, norm: str? = None) -> Tensor",
      "The inverse of `hfft`: the first `n // 2 + 1` elements of the inverse transform of a "
      "real input.",
-     kernel(ihfft), kTransform},
+     kernel(ihfft), kWide},
     {"fft_fftn(self: Tensor, s: int[1]? = None, dim: int[1]? = None, norm: str? = None) -> Tensor",
      "`fft` along each of the dimensions `dim` (default: all, or as many of the last as `s` "
      "has sizes), which become those of `s`.",
-     kernel(fftn), kTransform},
+     kernel(fftn), kWide},
     {"fft_fft2(self: Tensor, s: int[1]? = None, dim: int[1]? = [-2, -1], norm: str? = None) -> "
      "Tensor",
-     "`fftn` along two dimensions, the last ones by default.", kernel(fftn), kTransform},
+     "`fftn` along two dimensions, the last ones by default.", kernel(fftn), kWide},
     {"fft_ifftn(self: Tensor, s: int[1]? = None, dim: int[1]? = None, norm: str? = None) -> Tensor",
      "`ifft` along each of the dimensions `dim` (default: all, or as many of the last as `s` "
      "has sizes).",
-     kernel(ifftn), kTransform},
+     kernel(ifftn), kWide},
     {"fft_ifft2(self: Tensor, s: int[1]? = None, dim: int[1]? = [-2, -1], norm: str? = None) -> "
      "Tensor",
-     "`ifftn` along two dimensions, the last ones by default.", kernel(ifftn), kTransform},
+     "`ifftn` along two dimensions, the last ones by default.", kernel(ifftn), kWide},
     {"fft_rfftn(self: Tensor, s: int[1]? = None, dim: int[1]? = None, norm: str? = None) -> Tensor",
      "`rfft` along the last of the dimensions `dim` (default: all, or as many of the last as "
      "`s` has sizes), then `fft` along the others.",
-     kernel(rfftn), kTransform},
+     kernel(rfftn), kWide},
     {"fft_rfft2(self: Tensor, s: int[1]? = None, dim: int[1]? = [-2, -1], norm: str? = None) -> "
      "Tensor",
-     "`rfftn` along two dimensions, the last ones by default.", kernel(rfftn), kTransform},
+     "`rfftn` along two dimensions, the last ones by default.", kernel(rfftn), kWide},
     {"fft_irfftn(self: Tensor, s: int[1]? = None, dim: int[1]? = None, norm: str? = None) -> "
      "Tensor",
-     "The inverse of `rfftn`: real, with the sizes `s` along `dim`.", kernel(irfftn), kTransform},
+     "The inverse of `rfftn`: real, with the sizes `s` along `dim`.", kernel(irfftn), kWide},
     {"fft_irfft2(self: Tensor, s: int[1]? = None, dim: int[1]? = [-2, -1], norm: str? = None) -> "
      "Tensor",
-     "`irfftn` along two dimensions, the last ones by default.", kernel(irfftn), kTransform},
+     "`irfftn` along two dimensions, the last ones by default.", kernel(irfftn), kWide},
     {"fft_hfftn(self: Tensor, s: int[1]? = None, dim: int[1]? = None, norm: str? = None) -> Tensor",
      "`fft` along all of `dim` but the last, then `hfft` along that.", kernel(hfftn), kTransform},
     {"fft_hfft2(self: Tensor, s: int[1]? = None, dim: int[1]? = [-2, -1], norm: str? = None) -> "

@@ -78,12 +78,12 @@ const Define kOps[] = {
      "Tensor",
      "The windows of `self` (N, C, H, W): (N, C * window size, number of windows).",
      kernel(im2col),
-     {.backward = im2col_backward, .forms = kFunction}},
+     {.backward = im2col_backward, .forms = kFunction, .vmap = vmap::folded(2)}},
     {"_col2im(self: Tensor, output_size: int[], kernel_size: int[], dilation: int[], padding: "
      "int[], stride: int[]) -> Tensor",
      "The sum of windows put back where `_im2col` took them from.",
      kernel(col2im),
-     {.backward = col2im_backward, .forms = kFunction}},
+     {.backward = col2im_backward, .forms = kFunction, .vmap = vmap::folded(1)}},
 };
 
 }  // namespace

@@ -319,17 +319,20 @@ const Define kOps[] = {
      "linear, "
      "1 nearest, 2 cubic. `outside`: 0 zeros, 1 border, 2 reflection.",
      kernel(grid_sample),
-     {.backward = grid_sample_backward, .saves = saves_arg(0) | saves_arg(1), .forms = kFunction}},
+     {.backward = grid_sample_backward,
+      .saves = saves_arg(0) | saves_arg(1),
+      .forms = kFunction,
+      .vmap = vmap::folded(0)}},
     {"_grid_sample_input(grad: Tensor, grid: Tensor, sizes: int[], spatial: int, how: int, "
      "outside: int, corners: bool) -> Tensor",
      "The gradient of `_grid_sample` for a `self` of `sizes`.",
      kernel(grid_sample_input),
-     {.forms = kFunction}},
+     {.forms = kFunction, .vmap = vmap::folded(0)}},
     {"_grid_sample_grid(grad: Tensor, self: Tensor, grid: Tensor, spatial: int, how: int, "
      "outside: int, corners: bool) -> Tensor",
      "The gradient of `_grid_sample` for its grid.",
      kernel(grid_sample_grid),
-     {.forms = kFunction}},
+     {.forms = kFunction, .vmap = vmap::folded(0)}},
 };
 
 }  // namespace

@@ -138,7 +138,9 @@ const Define kOps[] = {
      "A copy of `self` with `values` at the indices that `index` would read; with `accumulate`, "
      "added there.",
      raw_kernel(index_put_op, true),
-     {.backward = index_put_backward, .saves = saves_arg(1), .forms = kPublic | kInplace | kMixed}},
+     {.backward = index_put_backward,
+      .saves = saves_arg(1),
+      .forms = kPublic | kInplace | kMixed | kInplaceFunction}},
 };
 
 }  // namespace

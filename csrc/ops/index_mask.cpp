@@ -139,11 +139,14 @@ const Define kOps[] = {
      "The coordinates of the elements that are not zero, in row-major order: an int64 tensor "
      "(count, dimensions).",
      kernel(nonzero_op),
-     {.forms = kPublic | kOut, .non_differentiable = 1}},
+     {.forms = kPublic | kOut,
+      .non_differentiable = 1,
+      .vmap = vmap::dynamic,
+      .out_memory = {.same_or_disjoint = 0b1}}},
     {"_nonzero_tuple(self: Tensor) -> Tensor[]",
      "The coordinates of the elements that are not zero, one int64 vector for each dimension.",
      kernel(nonzero_tuple),
-     {.non_differentiable = ~0u}},
+     {.non_differentiable = ~0u, .vmap = vmap::dynamic}},
     {"argwhere(self: Tensor) -> Tensor",
      "The same as `nonzero`.",
      kernel(nonzero_op),
@@ -151,7 +154,7 @@ const Define kOps[] = {
     {"masked_select(self: Tensor, mask: Tensor) -> Tensor",
      "The elements at which the bool tensor `mask`, broadcast with `self`, is true, as a vector.",
      kernel(masked_select_op),
-     {.forms = kPublic | kOut, .composite = true}},
+     {.forms = kPublic | kOut, .composite = true, .out_memory = {.same_or_disjoint = 0b11}}},
     {"masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor",
      "A copy of `self` in which the elements where `mask` is true hold the elements of `source`, "
      "one "

@@ -130,26 +130,27 @@ const Define kOps[] = {
     {"_linalg_eigh(A: Tensor, UPLO: str, compute_v: bool) -> (Tensor, Tensor)",
      "Eigenvalues, and eigenvectors where they are asked for.",
      kernel(eigh_raw),
-     {.backward = eigh_backward, .saves = saves_out(0) | saves_out(1)}},
+     {.backward = eigh_backward, .saves = saves_out(0) | saves_out(1), .vmap = vmap::leading(2)}},
     {"linalg_eigh(self: Tensor, UPLO: str = 'L') -> (eigenvalues: Tensor, eigenvectors: Tensor)",
      "A = V diag(w) V^H of Hermitian (or real symmetric) matrices (*, n, n), of which the triangle "
      "`UPLO` is read: the eigenvalues w, ascending and real, and the eigenvectors, columns of V. "
      "LinAlgError for matrices that are not finite.",
-     kernel(eigh), kLinalg},
+     kernel(eigh), kLinalg.with(Precision::Float32)},
     {"linalg_eigvalsh(self: Tensor, UPLO: str = 'L') -> Tensor",
-     "The eigenvalues of Hermitian matrices, ascending.", kernel(eigvalsh), kLinalg},
+     "The eigenvalues of Hermitian matrices, ascending.", kernel(eigvalsh),
+     kLinalg.with(Precision::Float32)},
     {"_linalg_eig(A: Tensor, compute_v: bool) -> (Tensor, Tensor)",
      "Eigenvalues, and eigenvectors where they are asked for.",
      kernel(eig_raw),
-     {.backward = eig_backward, .saves = saves_out(0) | saves_out(1)}},
+     {.backward = eig_backward, .saves = saves_out(0) | saves_out(1), .vmap = vmap::leading(2)}},
     {"linalg_eig(self: Tensor) -> (eigenvalues: Tensor, eigenvectors: Tensor)",
      "A V = V diag(w) of square matrices (*, n, n): complex eigenvalues, in no particular order, "
      "and "
      "eigenvectors of length 1, columns of V. LinAlgError for matrices that are not finite.",
-     kernel(eig), kLinalg},
+     kernel(eig), kLinalg.with(Precision::Float32)},
     {"linalg_eigvals(self: Tensor) -> Tensor",
      "The eigenvalues of square matrices: complex, in no particular order.", kernel(eigvals),
-     kLinalg},
+     kLinalg.with(Precision::Float32)},
 };
 
 }  // namespace

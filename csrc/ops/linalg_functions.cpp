@@ -255,7 +255,8 @@ const Define kOps[] = {
       .saves = saves_arg(0),
       .forms = kFunction,
       .module = "linalg",
-      .heavy = true}},
+      .heavy = true,
+      .vmap = vmap::leading(2)}},
     {"matrix_exp(self: Tensor) -> Tensor",
      "The same as `linalg.matrix_exp`.",
      kernel(matrix_exp),
@@ -270,18 +271,18 @@ const Define kOps[] = {
     {"linalg_multi_dot(tensors: Tensor[]) -> Tensor",
      "The product of two or more matrices, in the order of multiplications that is cheapest. The "
      "first and the last may be vectors.",
-     kernel(multi_dot), kLinalg},
+     kernel(multi_dot), kLinalg.with(Precision::Lower)},
     {"linalg_tensorinv(self: Tensor, ind: int = 2) -> Tensor",
      "The inverse of the map from the last dimensions to the first `ind` ones: "
      "tensordot(result, x, ind) undoes tensordot(self, x, self.dim() - ind). Shape: the last "
      "sizes, "
      "then the first.",
-     kernel(tensorinv), kLinalg},
+     kernel(tensorinv), kLinalg.with(Precision::Float32)},
     {"linalg_tensorsolve(self: Tensor, other: Tensor, dims: int[]? = None) -> Tensor",
      "X of tensordot(self, X, X.dim()) = other, after the dimensions `dims` of `self` have been "
      "moved "
      "to the end.",
-     kernel(tensorsolve), kLinalg},
+     kernel(tensorsolve), kLinalg.with(Precision::Float32)},
     {"linalg_vander(x: Tensor, *, N: int? = None) -> Tensor",
      "Matrices whose rows hold the powers 0, 1, ..., N - 1 of the elements of vectors (*, n): "
      "shape "
@@ -293,7 +294,7 @@ const Define kOps[] = {
      kernel(linalg_diagonal),
      {.forms = kFunction, .composite = true, .module = "linalg", .heavy = true}},
     {"linalg_matmul(self: Tensor, other: Tensor) -> Tensor", "The same as `matmul`.",
-     kernel(linalg_matmul), kLinalg},
+     kernel(linalg_matmul), kLinalg.with(Precision::Lower)},
 };
 
 }  // namespace

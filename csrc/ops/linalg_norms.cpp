@@ -191,14 +191,15 @@ const Define kOps[] = {
      "unless "
      "`p` is given; -2, the inverse of that. With 1, -1, inf, -inf, 'fro' and 'nuc', for square "
      "matrices, the norm times that of the inverse: infinite where there is none.",
-     kernel(cond), kLinalg},
-    {"linalg_cond(self: Tensor, p: str) -> Tensor", "", kernel(cond_named), kLinalg},
+     kernel(cond), kLinalg.with(Precision::Float32)},
+    {"linalg_cond(self: Tensor, p: str) -> Tensor", "", kernel(cond_named),
+     kLinalg.with(Precision::Float32)},
     {"linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor",
      "Inner products along `dim`, the first vector conjugated. The other dimensions broadcast.",
-     kernel(vecdot), kLinalg},
+     kernel(vecdot), kLinalg.with(Precision::Lower)},
     {"linalg_cross(self: Tensor, other: Tensor, *, dim: int = -1) -> Tensor",
      "Vector products of the vectors of length 3 along `dim`. The other dimensions broadcast.",
-     kernel(linalg_cross), kLinalg},
+     kernel(linalg_cross), kLinalg.with(OutMemory{.disjoint = 0b11})},
 };
 
 }  // namespace

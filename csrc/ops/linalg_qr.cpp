@@ -188,32 +188,39 @@ const Define kOps[] = {
       .saves = saves_out(0) | saves_out(1),
       .forms = kFunction | kOut,
       .module = "linalg",
-      .heavy = true}},
+      .heavy = true,
+      .autocast = Precision::Float32,
+      .vmap = vmap::leading(2)}},
     {"qr(self: Tensor, some: bool = True) -> (Q: Tensor, R: Tensor)",
-     "`linalg.qr` with mode 'reduced', or 'complete' unless `some`.", kernel(qr), kLinalgMethod},
+     "`linalg.qr` with mode 'reduced', or 'complete' unless `some`.", kernel(qr),
+     kLinalgMethod.with(Precision::Float32)},
     {"geqrf(self: Tensor) -> (a: Tensor, tau: Tensor)",
      "The QR factors as LAPACK's geqrf gives them: R in the upper triangle of `a`, reflectors "
      "below "
      "it, their scales in `tau`.",
      kernel(geqrf),
-     {.forms = kPublic | kOut}},
-    {"_linalg_householder(input: Tensor, tau: Tensor) -> Tensor", "A product of reflectors.",
-     kernel(householder_raw)},
+     {.forms = kPublic | kOut, .autocast = Precision::Float32, .vmap = vmap::leading(2)}},
+    {"_linalg_householder(input: Tensor, tau: Tensor) -> Tensor",
+     "A product of reflectors.",
+     kernel(householder_raw),
+     {.vmap = vmap::leading(2, 1)}},
     {"linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor",
      "The first n columns of the product of the reflectors I - tau_i v_i v_i^H, whose vectors "
      "stand "
      "below the diagonal of `input` (*, m, n); tau (*, k) with k <= n <= m.",
-     kernel(householder), kLinalg},
+     kernel(householder), kLinalg.with(Precision::Float32)},
     {"orgqr(self: Tensor, input2: Tensor) -> Tensor", "The same as `linalg.householder_product`.",
-     kernel(householder), kLinalgMethod},
+     kernel(householder), kLinalgMethod.with(Precision::Float32)},
     {"_linalg_ormqr(self: Tensor, input2: Tensor, input3: Tensor, left: bool, transpose: bool) -> "
      "Tensor",
-     "A product with a product of reflectors.", kernel(ormqr_raw)},
+     "A product with a product of reflectors.",
+     kernel(ormqr_raw),
+     {.vmap = vmap::leading(2, 1, 2)}},
     {"ormqr(self: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = "
      "False) -> Tensor",
      "Q C, or C Q unless `left`, for the product Q of the reflectors that `geqrf` gives as `self` "
      "and `input2`, and C = `input3`; with `transpose` Q^H for Q. Q itself is never formed.",
-     kernel(ormqr), kLinalgMethod},
+     kernel(ormqr), kLinalgMethod.with(Precision::Float32)},
 };
 
 }  // namespace

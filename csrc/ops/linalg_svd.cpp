@@ -337,7 +337,9 @@ const Define kOps[] = {
      "Singular values, and vectors where they are asked for: with `any_signs`, whose signs do not "
      "matter.",
      kernel(svd_raw),
-     {.backward = svd_backward, .saves = saves_out(0) | saves_out(1) | saves_out(2)}},
+     {.backward = svd_backward,
+      .saves = saves_out(0) | saves_out(1) | saves_out(2),
+      .vmap = vmap::leading(2)}},
     {"linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str? = None) -> (U: Tensor, S: "
      "Tensor, Vh: Tensor)",
      "A = U diag(S) Vh for matrices (*, m, n): orthonormal columns U, singular values S, "
@@ -346,19 +348,20 @@ const Define kOps[] = {
      "with k = min(m, n). LinAlgError for matrices that are not finite. Gradients take the "
      "singular "
      "values to be distinct.",
-     kernel(linalg_svd), kLinalg},
+     kernel(linalg_svd), kLinalg.with(Precision::Float32)},
     {"linalg_svdvals(A: Tensor, *, driver: str? = None) -> Tensor",
-     "The singular values of matrices, descending.", kernel(svdvals), kLinalg},
+     "The singular values of matrices, descending.", kernel(svdvals),
+     kLinalg.with(Precision::Float32)},
     {"svd(self: Tensor, some: bool = True, compute_uv: bool = True) -> (U: Tensor, S: Tensor, V: "
      "Tensor)",
      "self = U diag(S) V^H. `some` gives min(m, n) columns of U and V, not all; without "
      "`compute_uv` "
      "both are zeros. `linalg.svd` is the newer form.",
-     kernel(svd), kLinalgMethod},
+     kernel(svd), kLinalgMethod.with(Precision::Float32)},
     {"_linalg_pinv(A: Tensor, atol: Tensor?, rtol: Tensor?, hermitian: bool) -> Tensor",
      "The pseudo-inverse.",
      kernel(pinv_raw),
-     {.backward = pinv_backward, .saves = saves_arg(0) | saves_out()}},
+     {.backward = pinv_backward, .saves = saves_arg(0) | saves_out(), .vmap = vmap::loop}},
     {"linalg_pinv(self: Tensor, *, atol: Tensor? = None, rtol: Tensor? = None, hermitian: bool = "
      "False) -> Tensor",
      "The pseudo-inverse of matrices (*, m, n), of shape (*, n, m). Singular values up to the "
@@ -378,20 +381,21 @@ const Define kOps[] = {
     {"pinverse(self: Tensor, rcond: float = 1e-15) -> Tensor",
      "The same as `linalg.pinv` with rtol=rcond.",
      kernel(pinverse),
-     {.composite = true, .heavy = true}},
+     {.composite = true, .heavy = true, .autocast = Precision::Float32}},
     {"linalg_matrix_rank(self: Tensor, *, atol: Tensor? = None, rtol: Tensor? = None, hermitian: "
      "bool = False) -> Tensor",
      "How many singular values (with `hermitian`, sizes of eigenvalues) are larger than the larger "
      "of `atol` and `rtol` times the largest one, as int64. `rtol` is as for `pinv`.",
-     kernel(matrix_rank), kLinalg},
+     kernel(matrix_rank), kLinalg.with(Precision::Float32)},
     {"linalg_matrix_rank(self: Tensor, *, atol: float? = None, rtol: float? = None, hermitian: "
      "bool "
      "= False) -> Tensor",
-     "", kernel(matrix_rank_float), kLinalg},
+     "", kernel(matrix_rank_float), kLinalg.with(Precision::Float32)},
     {"linalg_matrix_rank(self: Tensor, tol: Tensor, hermitian: bool = False) -> Tensor",
-     "`tol` is an older name of `atol`.", kernel(matrix_rank_tol), kLinalg},
+     "`tol` is an older name of `atol`.", kernel(matrix_rank_tol),
+     kLinalg.with(Precision::Float32)},
     {"linalg_matrix_rank(self: Tensor, tol: float, hermitian: bool = False) -> Tensor", "",
-     kernel(matrix_rank_tol_float), kLinalg},
+     kernel(matrix_rank_tol_float), kLinalg.with(Precision::Float32)},
     {"_linalg_lstsq(self: Tensor, b: Tensor, rcond: float?, driver: str) -> (Tensor, Tensor, "
      "Tensor, "
      "Tensor)",
@@ -399,7 +403,8 @@ const Define kOps[] = {
      kernel(least_squares),
      {.backward = least_squares_backward,
       .saves = saves_arg(0) | saves_arg(1) | saves_out(0),
-      .non_differentiable = 0b1100}},
+      .non_differentiable = 0b1100,
+      .vmap = vmap::loop}},
     {"linalg_lstsq(self: Tensor, b: Tensor, rcond: float? = None, *, driver: str? = None) -> "
      "(solution: Tensor, residuals: Tensor, rank: Tensor, singular_values: Tensor)",
      "X that makes |A X - B| smallest, for A (*, m, n) and B (*, m, k) or (*, m). `driver`: "
@@ -410,7 +415,7 @@ const Define kOps[] = {
      "rank except for 'gels', singular values for the last two; empty tensors otherwise. `rcond` "
      "is "
      "the part of the largest singular value below which one counts as zero.",
-     kernel(lstsq), kLinalg},
+     kernel(lstsq), kLinalg.with(Precision::Float32)},
 };
 
 }  // namespace

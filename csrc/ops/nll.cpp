@@ -298,7 +298,10 @@ const Define nll_ops[] = {
      "`reduction`: 0 none, 1 "
      "mean weighted by `weight`, 2 sum.",
      kernel(nll_loss),
-     {.forms = kFunction, .composite = true, .module = "nn.functional"}},
+     {.forms = kFunction,
+      .composite = true,
+      .module = "nn.functional",
+      .autocast = Precision::Float32}},
     {"_nll_loss(self: Tensor, target: Tensor, weight: Tensor?, reduction: int, ignore_index: int) "
      "-> (Tensor, Tensor)",
      "nll_loss and the sum of the weights it counted.",
@@ -321,7 +324,8 @@ const Define nll_ops[] = {
      {.backward = entropy_backward,
       .saves = saves_arg(0) | saves_arg(1) | saves_arg(2) | saves_out(1) | saves_out(2),
       .forms = 0,
-      .non_differentiable = 0b110}},
+      .non_differentiable = 0b110,
+      .autocast = Precision::Float32}},
     {"_cross_entropy_backward(grad: Tensor, self: Tensor, target: Tensor, weight: Tensor?, stats: "
      "Tensor, total_weight: Tensor, reduction: int, ignore_index: int) -> Tensor",
      "Gradient of cross_entropy_loss.",

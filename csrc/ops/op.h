@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/tls.h"
+#include "ops/traits.h"
 #include "ops/value.h"
 
 namespace taeda {
@@ -101,43 +102,6 @@ inline Kernel raw_kernel(Value (*f)(Call&), bool writes_out = false) {
   return {[](Kernel::Fn fn, Call& c) { return reinterpret_cast<Value (*)(Call&)>(fn)(c); },
           reinterpret_cast<Kernel::Fn>(f), writes_out};
 }
-
-class Backward;  // autograd/backward.h
-using BackwardFn = void (*)(Backward&);
-
-// Which arguments and results a derivative reads; the rest keep only sizes and dtype.
-constexpr uint32_t saves_arg(int i) { return 1u << i; }
-constexpr uint32_t saves_out(int i = 0) { return 1u << (16 + i); }
-
-enum Form : uint32_t {
-  kFunction = 1,  // taeda.name
-  kMethod = 2,    // Tensor.name
-  kInplace = 4,   // Tensor.name_ is made from it (and taeda.name_ where PyTorch has it)
-  kOut = 8,       // takes out=
-  kMixed = 16,    // its tensors may be on different devices; the kernel checks them
-  kPublic = kFunction | kMethod,
-};
-
-struct Traits {
-  BackwardFn backward = nullptr;
-  uint32_t saves = 0;
-  uint32_t forms = kFunction | kMethod;  // names that start with `_` are in taeda._C.ops alone
-  bool composite =
-      false;          // written in terms of other ops: autograd and other layers see those instead
-  bool view = false;  // the result shares self's storage
-  // Bit i: argument i is read only for the gradients of other arguments, so it is saved only if one
-  // of those requires a gradient. `x * 3` saves nothing.
-  uint32_t saved_for_others = 0;
-  uint32_t non_differentiable = 0;  // bit i: result i never carries a gradient (indices, masks)
-  const char* module =
-      "";              // public namespace: "" (taeda), "nn.functional", "linalg", "special", "fft"
-  bool heavy = false;  // slow for few elements: releases the GIL for small tensors too
-  bool whole_list = false;  // a list of tensors comes as one argument, not spread over several
-  // Bit i: results are laid out in channels_last where argument i is.
-  uint32_t format_of = 0;
-  bool elementwise =
-      false;  // each result element depends only on the operands' elements at its index
-};
 
 struct Op {
   std::string name;       // "softmax"; in-place forms end in "_"

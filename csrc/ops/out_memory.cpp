@@ -1,83 +1,19 @@
 #include "ops/out_memory.h"
 
-#include <algorithm>
-#include <unordered_map>
-
 #include "base/warn.h"
 #include "tensor/plan.h"
 
 namespace taeda {
 namespace {
 
-constexpr uint32_t at(int i) { return 1u << i; }
+constexpr OutMemory kPointwise{.same_or_disjoint = ~0u};
 
-// Bit sets of arguments: `same_or_disjoint` may be `out` itself but not overlap it partially;
-// `disjoint` must share no element with it. `results`: the results to which this applies.
-struct Rule {
-  uint32_t disjoint, same_or_disjoint, results = ~0u;
-};
-
-constexpr Rule kPointwise{0, ~0u};
-constexpr Rule kNone{0, 0};
-
-// Pointwise operations follow kPointwise. Other operations with restrictions are listed here; all
-// the rest compute their result before writing it, so any overlap is fine.
-const Rule& rule_of(const Op& op) {
-  constexpr Rule join{at(0), 0}, pick{at(0), at(2)}, put{at(2) | at(3), at(0)}, first{0, at(0)},
-      both{0, at(0) | at(1)}, cross{at(0) | at(1), 0}, values{0, at(0), at(0)};
-  static const std::unordered_map<std::string_view, Rule> rules{
-      {"cat", join},
-      {"concat", join},
-      {"concatenate", join},
-      {"stack", join},
-      {"hstack", join},
-      {"vstack", join},
-      {"row_stack", join},
-      {"dstack", join},
-      {"column_stack", join},
-      {"gather", pick},
-      {"index_select", {at(0) | at(2), 0}},
-      {"take", {at(0) | at(1), 0}},
-      {"take_along_dim", {at(0), at(1)}},
-      {"masked_select", both},
-      {"nonzero", first},
-      {"scatter", put},
-      {"scatter_add", put},
-      {"scatter_reduce", put},
-      {"index_add", put},
-      {"index_copy", put},
-      {"index_reduce", put},
-      {"kthvalue", {at(0), 0, at(0)}},
-      {"sort", values},
-      {"msort", first},
-      {"topk", first},
-      {"mode", first},
-      {"max", both},
-      {"min", both},
-      {"aminmax", first},
-      {"frexp", values},
-      {"cumsum", first},
-      {"cumprod", first},
-      {"logcumsumexp", first},
-      {"renorm", first},
-      {"ldexp", first},
-      {"cross", cross},
-      {"linalg_cross", cross},
-      {"outer", both},
-      {"ger", both},
-      {"kron", both},
-      {"addmm", first},
-      {"addmv", first},
-      {"addbmm", first},
-      {"baddbmm", first},
-      {"addr", {0, at(0) | at(1) | at(2)}},
-      {"linalg_solve_triangular", {0, at(1)}},
-      {"bernoulli", first},
-      {"normal", both},
-  };
-  auto found = rules.find(op.name);
-  if (found != rules.end()) return found->second;
-  return op.traits.elementwise ? kPointwise : kNone;
+// The rule of an op; that of an in-place form is its kernel's.
+const OutMemory& rule_of(const Op& op) {
+  const OutMemory& own = op.traits.out_memory;
+  const bool given = !op.inplace_form && (own.disjoint || own.same_or_disjoint);
+  static constexpr OutMemory none{};
+  return given ? own : op.traits.elementwise ? kPointwise : none;
 }
 
 std::span<const Tensor> tensors_of(const Value& v) {
@@ -91,7 +27,7 @@ std::span<const Tensor> tensors_of(const Value& v) {
 template <class Meets>
 void for_sharing(const Op& op, std::span<const Value> args, const Tensor& out, int which,
                  Meets&& meets) {
-  const Rule* rule = nullptr;
+  const OutMemory* rule = nullptr;
   for (size_t i = 0; i < args.size(); ++i) {
     for (const Tensor& t : tensors_of(args[i])) {
       if (!t.defined() || !(t.storage() == out.storage())) continue;

@@ -350,6 +350,13 @@ void register_pointwise(const OpInfo& info, const PointwiseRow& row, BackwardFn 
   if (!(info.flags & no_method)) traits.forms |= kMethod;
   if (!(info.flags & no_inplace)) traits.forms |= kInplace;
   if (!(info.flags & no_out)) traits.forms |= kOut;
+  if (info.flags & portable::inplace_function) traits.forms |= kInplaceFunction;
+  if (info.flags & portable::foreach) traits.forms |= kForeach;
+  traits.keeps_zero = info.flags & portable::keeps_zero;
+  if (info.flags & portable::numbers_anywhere) traits.numbers = Numbers::Anywhere;
+  if (info.flags & portable::numbers_one_tensor) traits.numbers = Numbers::OneTensor;
+  if (info.flags & portable::numbers_after_self) traits.numbers = Numbers::AfterSelf;
+  traits.old_orders = info.old_orders;
   if (!backward && row.types().result[static_cast<size_t>(DType::Float32)] ==
                        static_cast<uint8_t>(DType::Bool)) {
     traits.non_differentiable = 1;
@@ -363,6 +370,7 @@ bool register_aliases(std::initializer_list<Alias> aliases) {
     for (const Op* o : originals) {
       const std::string schema = a.name + o->signature.substr(o->name.size());
       Traits traits = o->traits;
+      traits.forms &= ~(a.without | kForeach);
       if (schema.starts_with("__")) traits.forms = kMethod | kMixed;
       define(schema.c_str(), str("Another name of `", a.of, "`: ", o->doc).c_str(), o->kernel,
              traits, o->user);

@@ -148,6 +148,7 @@ template <class... Ops> bool register_ops(portable::List<Ops...>) {
 // Another name for every overload of an op that this file has registered before.
 struct Alias {
   const char *name, *of;
+  uint32_t without = 0;  // forms that it does not have
 };
 bool register_aliases(std::initializer_list<Alias> aliases);
 

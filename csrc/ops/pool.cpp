@@ -451,15 +451,15 @@ const Define pool_ops[] = {
     {"max_pool1d_with_indices(self: Tensor, kernel_size: int[1], stride: int[1] = [], padding: "
      "int[1] = 0, dilation: "
      "int[1] = 1, ceil_mode: bool = False) -> (Tensor, Tensor)",
-     kMaxIndexDoc, kernel(max_pool<1>), kPick<1>},
+     kMaxIndexDoc, kernel(max_pool<1>), kPick<1>.with(vmap::folded(1))},
     {"max_pool2d_with_indices(self: Tensor, kernel_size: int[2], stride: int[2] = [], padding: "
      "int[2] = 0, dilation: "
      "int[2] = 1, ceil_mode: bool = False) -> (Tensor, Tensor)",
-     kMaxIndexDoc, kernel(max_pool<2>), kPick<2>},
+     kMaxIndexDoc, kernel(max_pool<2>), kPick<2>.with(vmap::folded(2))},
     {"max_pool3d_with_indices(self: Tensor, kernel_size: int[3], stride: int[3] = [], padding: "
      "int[3] = 0, dilation: "
      "int[3] = 1, ceil_mode: bool = False) -> (Tensor, Tensor)",
-     kMaxIndexDoc, kernel(max_pool<3>), kPick<3>},
+     kMaxIndexDoc, kernel(max_pool<3>), kPick<3>.with(vmap::folded(3))},
     {"max_pool1d(self: Tensor, kernel_size: int[1], stride: int[1] = [], padding: int[1] = 0, "
      "dilation: int[1] = 1, "
      "ceil_mode: bool = False) -> Tensor",
@@ -485,15 +485,23 @@ const Define pool_ops[] = {
     {"_scatter_pool(grad: Tensor, index: Tensor, sizes: int[], spatial: int) -> Tensor",
      "Adds each element to the position in its plane given by `index`.",
      kernel(scatter_pool),
-     {.backward = scatter_backward, .saves = saves_arg(1), .forms = 0, .format_of = 0b11}},
+     {.backward = scatter_backward,
+      .saves = saves_arg(1),
+      .forms = 0,
+      .format_of = 0b11,
+      .vmap = vmap::folded(0)}},
     {"_gather_pool(self: Tensor, index: Tensor, spatial: int) -> Tensor",
      "Reads each plane at the positions given by `index`.",
      kernel(gather_pool),
-     {.backward = gather_backward, .saves = saves_arg(1), .forms = 0, .format_of = 0b11}},
+     {.backward = gather_backward,
+      .saves = saves_arg(1),
+      .forms = 0,
+      .format_of = 0b11,
+      .vmap = vmap::folded(0)}},
     {"_avg_pool1d(self: Tensor, kernel_size: int[1], stride: int[1] = [], padding: int[1] = 0, "
      "ceil_mode: bool = False, "
      "count_include_pad: bool = True, divisor_override: int? = None) -> Tensor",
-     kAvgDoc, kernel(avg_pool<1>), kAverage<1>},
+     kAvgDoc, kernel(avg_pool<1>), kAverage<1>.with(vmap::folded(1))},
     {"avg_pool1d(self: Tensor, kernel_size: int[1], stride: int[1] = [], padding: int[1] = 0, "
      "ceil_mode: bool = False, "
      "count_include_pad: bool = True) -> Tensor",
@@ -501,42 +509,42 @@ const Define pool_ops[] = {
     {"avg_pool2d(self: Tensor, kernel_size: int[2], stride: int[2] = [], padding: int[2] = 0, "
      "ceil_mode: bool = False, "
      "count_include_pad: bool = True, divisor_override: int? = None) -> Tensor",
-     kAvgDoc, kernel(avg_pool<2>), kAverage<2>},
+     kAvgDoc, kernel(avg_pool<2>), kAverage<2>.with(vmap::folded(2))},
     {"avg_pool3d(self: Tensor, kernel_size: int[3], stride: int[3] = [], padding: int[3] = 0, "
      "ceil_mode: bool = False, "
      "count_include_pad: bool = True, divisor_override: int? = None) -> Tensor",
-     kAvgDoc, kernel(avg_pool<3>), kAverage<3>},
+     kAvgDoc, kernel(avg_pool<3>), kAverage<3>.with(Precision::Float32).with(vmap::folded(3))},
     {"_avg_pool_backward(grad: Tensor, sizes: int[], kernel_size: int[], stride: int[], padding: "
      "int[], ceil_mode: bool, "
      "count_include_pad: bool, divisor_override: int?, spatial: int) -> Tensor",
      "Gradient of average pooling.",
      kernel(avg_pool_gradient),
-     {.backward = avg_pool_second, .forms = 0, .format_of = 0b1}},
+     {.backward = avg_pool_second, .forms = 0, .format_of = 0b1, .vmap = vmap::folded(0)}},
     {"adaptive_avg_pool1d(self: Tensor, output_size: int[1]) -> Tensor",
      "Averages over windows chosen so that the output has `output_size`.",
-     kernel(adaptive_avg_pool<1>), kAdaptive<1>},
+     kernel(adaptive_avg_pool<1>), kAdaptive<1>.with(vmap::folded(1))},
     {"adaptive_avg_pool2d(self: Tensor, output_size: int[2]) -> Tensor",
      "Averages over windows chosen so that the output has `output_size`.",
-     kernel(adaptive_avg_pool<2>), kAdaptive<2>},
+     kernel(adaptive_avg_pool<2>), kAdaptive<2>.with(vmap::folded(2))},
     {"adaptive_avg_pool3d(self: Tensor, output_size: int[3]) -> Tensor",
      "Averages over windows chosen so that the output has `output_size`.",
-     kernel(adaptive_avg_pool<3>), kAdaptive<3>},
+     kernel(adaptive_avg_pool<3>), kAdaptive<3>.with(Precision::Float32).with(vmap::folded(3))},
     {"_adaptive_avg_pool_backward(grad: Tensor, sizes: int[], spatial: int) -> Tensor",
      "Gradient of adaptive average pooling.",
      kernel(adaptive_avg_gradient),
-     {.backward = adaptive_avg_second, .forms = 0, .format_of = 0b1}},
+     {.backward = adaptive_avg_second, .forms = 0, .format_of = 0b1, .vmap = vmap::folded(0)}},
     {"adaptive_max_pool1d(self: Tensor, output_size: int[1]) -> (Tensor, Tensor)",
      "Largest elements, and their positions, of windows chosen so that the output has "
      "`output_size`.",
-     kernel(adaptive_max_pool<1>), kPick<1>},
+     kernel(adaptive_max_pool<1>), kPick<1>.with(vmap::folded(1))},
     {"adaptive_max_pool2d(self: Tensor, output_size: int[2]) -> (Tensor, Tensor)",
      "Largest elements, and their positions, of windows chosen so that the output has "
      "`output_size`.",
-     kernel(adaptive_max_pool<2>), kPick<2>},
+     kernel(adaptive_max_pool<2>), kPick<2>.with(vmap::folded(2))},
     {"adaptive_max_pool3d(self: Tensor, output_size: int[3]) -> (Tensor, Tensor)",
      "Largest elements, and their positions, of windows chosen so that the output has "
      "`output_size`.",
-     kernel(adaptive_max_pool<3>), kPick<3>},
+     kernel(adaptive_max_pool<3>), kPick<3>.with(vmap::folded(3))},
 };
 
 }  // namespace

@@ -169,7 +169,7 @@ const Define kOps[] = {
      "int[2], padding: int[2], dilation: int[2], ceil_mode: bool, indices: Tensor) -> Tensor",
      "The gradient of max_pool2d: `grad` at the positions of the maxima.",
      kernel(max_pool2d_backward),
-     {.backward = max_pool2d_second, .saves = saves_arg(7), .forms = 0}},
+     {.backward = max_pool2d_second, .saves = saves_arg(7), .forms = 0, .vmap = vmap::folded(2)}},
     {"_softmax_backward_data(grad: Tensor, output: Tensor, dim: int, input_dtype: dtype) -> Tensor",
      "The gradient of softmax from its result.",
      kernel(softmax_backward_data),
@@ -202,7 +202,7 @@ const Define kOps[] = {
      "Reduces consecutive segments along `axis`, of the given `lengths` or between `offsets`: by "
      "'sum', 'mean', 'max', 'min' or 'prod', beginning with `initial`.",
      kernel(segment_reduce),
-     {.forms = kFunction, .composite = true}},
+     {.forms = kFunction, .composite = true, .vmap = vmap::one_by_one}},
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ const Define ops[] = {
      "Whether PyTorch's rules of promotion let a result of dtype `from_` be written to a tensor of "
      "dtype `to`.",
      kernel(op_can_cast),
-     {.forms = kFunction}},
+     {.forms = kFunction, .vmap = vmap::as_it_is}},
     {"promote_types(type1: dtype, type2: dtype) -> dtype",
      "The smallest dtype that holds the values of both.",
      kernel(op_promote_types),
@@ -27,19 +27,19 @@ const Define ops[] = {
     {"result_type(tensor1: Tensor, tensor2: Tensor) -> dtype",
      "The dtype that arithmetic on the two operands (tensors or numbers) gives.",
      kernel(op_result_type),
-     {.forms = kFunction}},
+     {.forms = kFunction, .vmap = vmap::as_it_is, .numbers = Numbers::Anywhere}},
     {"result_type(tensor: Tensor, scalar: Scalar) -> dtype",
      "",
      kernel(of_number),
-     {.forms = kFunction}},
+     {.forms = kFunction, .vmap = vmap::as_it_is, .numbers = Numbers::Anywhere}},
     {"result_type(scalar: Scalar, tensor: Tensor) -> dtype",
      "",
      kernel(number_and),
-     {.forms = kFunction}},
+     {.forms = kFunction, .vmap = vmap::as_it_is, .numbers = Numbers::Anywhere}},
     {"result_type(scalar1: Scalar, scalar2: Scalar) -> dtype",
      "",
      kernel(of_numbers),
-     {.forms = kFunction}},
+     {.forms = kFunction, .vmap = vmap::as_it_is, .numbers = Numbers::Anywhere}},
 };
 
 }  // namespace

@@ -221,7 +221,7 @@ const Define kOps[] = {
      "Where |self - other| <= atol + rtol * |other|, as bool. Infinities are close to themselves, "
      "NaN to NaN if `equal_nan`.",
      kernel(isclose_op),
-     {.non_differentiable = 1}},
+     {.non_differentiable = 1, .vmap = vmap::elementwise}},
     {"allclose(self: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: "
      "bool = False) -> bool",
      "Whether `isclose` holds everywhere.", kernel(allclose_op)},
@@ -233,12 +233,12 @@ const Define kOps[] = {
      "place of its like (without `inverse` perhaps nothing), and how often each occurs (without "
      "`counts` perhaps nothing).",
      kernel(unique_op),
-     {.non_differentiable = 6}},
+     {.non_differentiable = 6, .vmap = vmap::dynamic}},
     {"_unique_consecutive(self: Tensor, dim: int? = None, inverse: bool = True, counts: bool = "
      "True) -> (Tensor, Tensor, Tensor)",
      "The same, where only neighbours are compared and the order is kept.",
      kernel(unique_consecutive_op),
-     {.non_differentiable = 6}},
+     {.non_differentiable = 6, .vmap = vmap::dynamic}},
     {"bincount(self: Tensor, weights: Tensor? = None, minlength: int = 0) -> Tensor",
      "How often each of the numbers 0, 1, ... occurs in a vector of integers, or the sum of its "
      "`weights`.",

@@ -54,7 +54,8 @@ Op inplace_form(const Op& functional) {
   op.inplace_form = true;
   op.mutated = 0;
   op.args[0].mutated = true;
-  op.traits.forms &= ~(kOut | kInplace);  // in-place forms are methods if the functional form is
+  // In-place forms are methods if the functional form is, and functions where it says so.
+  op.traits.forms &= ~(kOut | kInplace | (op.traits.forms & kInplaceFunction ? 0u : kFunction));
   op.returns = 1;
   op.return_type = "Tensor";
   return op;

@@ -99,12 +99,18 @@ const Define kOps[] = {
      "The last dimensions resized. `step`: how far apart neighbours of the result lie in `self`. "
      "`how`: 0 nearest, 1 nearest-exact, 2 linear, 3 cubic, 4 and 5 these two with antialiasing.",
      kernel(resample),
-     {.backward = resample_backward<false>, .forms = kFunction, .format_of = 0b1}},
+     {.backward = resample_backward<false>,
+      .forms = kFunction,
+      .format_of = 0b1,
+      .vmap = vmap::direct}},
     {"_resample_backward(grad: Tensor, size: int[], step: float[], how: int, corners: bool) -> "
      "Tensor",
      "The gradient of `_resample` for an input whose last dimensions have `size`.",
      kernel(resample_gradient),
-     {.backward = resample_backward<true>, .forms = kFunction, .format_of = 0b1}},
+     {.backward = resample_backward<true>,
+      .forms = kFunction,
+      .format_of = 0b1,
+      .vmap = vmap::direct}},
 };
 
 }  // namespace

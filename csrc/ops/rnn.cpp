@@ -325,13 +325,15 @@ const Define rnn_ops[] = {
       .saves = saves_arg(kX) | saves_arg(kH0) | saves_arg(kC0) | saves_arg(kW) | saves_arg(kB) |
                saves_arg(kR) | saves_out(kOutput) | saves_out(kActs) | saves_out(kExtra),
       .forms = 0,
-      .non_differentiable = 0b11000}},
+      .non_differentiable = 0b11000,
+      .autocast = Precision::Lower,
+      .flops = Flops::Recurrence}},
     {"_rnn_sequence_backward(grad: Tensor?, grad_h: Tensor?, grad_c: Tensor?, h0: Tensor, c0: "
      "Tensor?, w: Tensor, r: Tensor?, output: Tensor, acts: Tensor, extra: Tensor, sizes: int[], "
      "cell: int, reverse: bool) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
      "Gradients of _rnn_sequence.",
      kernel(sequence_backward),
-     {.forms = 0}},
+     {.forms = 0, .flops = Flops::RecurrenceGradient}},
 };
 
 }  // namespace

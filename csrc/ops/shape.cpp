@@ -428,7 +428,7 @@ const Define kOps[] = {
     {"flip(self: Tensor, dims: int[]) -> Tensor",
      "A copy with the order reversed along `dims`.",
      kernel(flip_op),
-     {.backward = flip_backward}},
+     {.backward = flip_backward, .vmap = vmap::along}},
     {"fliplr(self: Tensor) -> Tensor",
      "A copy with the columns (dimension 1) reversed.",
      kernel(fliplr_op),

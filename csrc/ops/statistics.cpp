@@ -387,19 +387,21 @@ const Define kOps[] = {
      {.backward = mode_backward,
       .saves = saves_out(1),
       .forms = kPublic | kOut,
-      .non_differentiable = 2}},
+      .non_differentiable = 2,
+      .vmap = vmap::along,
+      .out_memory = {.same_or_disjoint = 0b1}}},
     {"histogram(self: Tensor, bins: Tensor, *, weight: Tensor? = None, density: bool = False) -> "
      "(hist: Tensor, bin_edges: Tensor)",
      "How many elements lie between neighbouring edges `bins`; each interval is without its end, "
      "but for the last. `weight` counts an element more or less; `density` makes the integral 1.",
      kernel(histogram_edges),
-     {.forms = kPublic | kOut, .composite = true}},
+     {.forms = kPublic | kOut, .composite = true, .vmap = vmap::one_by_one}},
     {"histogram(self: Tensor, bins: int = 100, *, range: float[]? = None, weight: Tensor? = None, "
      "density: bool = False) -> (hist: Tensor, bin_edges: Tensor)",
      "The same in `bins` equal intervals of `range`, by default from the least element to the "
      "greatest.",
      kernel(histogram_count),
-     {.forms = kPublic | kOut, .composite = true}},
+     {.forms = kPublic | kOut, .composite = true, .vmap = vmap::one_by_one}},
     {"_count_between(self: Tensor, edges: Tensor) -> Tensor",
      "How many elements of a vector lie between neighbouring edges of one dtype with it, which are "
      "about equally far from each other.",
@@ -409,7 +411,7 @@ const Define kOps[] = {
      "density: bool) -> Tensor[]",
      "The counts, then the edges of each dimension.",
      kernel(histogramdd),
-     {.composite = true}},
+     {.composite = true, .vmap = vmap::one_by_one}},
 };
 
 }  // namespace

@@ -273,7 +273,7 @@ const Define kOps[] = {
     {"alias(self: Tensor) -> Tensor",
      "A view of all of `self`.",
      kernel(alias_op),
-     {.backward = alias_backward, .forms = 0, .view = true}},
+     {.backward = alias_backward, .forms = 0, .view = true, .vmap = vmap::direct}},
     {"permute(self: Tensor, dims: int[]) -> Tensor",
      "A view with the dimensions in the order `dims`: dimension i of the result is dimension "
      "dims[i] of `self`.",

@@ -174,7 +174,7 @@ const Define kOps[] = {
     {"split(self: Tensor, split_size_or_sections: int, dim: int = 0) -> Tensor[]",
      "Views of consecutive pieces of that length along `dim`; the last may be shorter.",
      kernel(split_op),
-     {.backward = split_backward, .view = true}},
+     {.backward = split_backward, .view = true, .vmap = vmap::strictly_along}},
     {"split(self: Tensor, split_size_or_sections: int[], dim: int = 0) -> Tensor[]",
      "Views of consecutive pieces of the given lengths, which must add up to the size of `dim`.",
      kernel(split_sizes_op),
@@ -182,7 +182,7 @@ const Define kOps[] = {
     {"split_with_sizes(self: Tensor, split_sizes: int[], dim: int = 0) -> Tensor[]",
      "Views of consecutive pieces of the given lengths, which must add up to the size of `dim`.",
      kernel(split_with_sizes_op),
-     {.backward = split_with_sizes_backward, .view = true}},
+     {.backward = split_with_sizes_backward, .view = true, .vmap = vmap::strictly_along}},
     {"chunk(self: Tensor, chunks: int, dim: int = 0) -> Tensor[]",
      "Views of at most `chunks` pieces of equal length along `dim`; the last may be shorter.",
      kernel(chunk_op),
@@ -226,7 +226,7 @@ const Define kOps[] = {
     {"unbind(self: Tensor, dim: int = 0) -> Tensor[]",
      "Views of each place of dimension `dim`, without it.",
      kernel(unbind_op),
-     {.backward = unbind_backward, .view = true}},
+     {.backward = unbind_backward, .view = true, .vmap = vmap::strictly_along}},
 };
 
 }  // namespace

@@ -1,42 +1,12 @@
 #include "python/arguments.h"
 
 #include <algorithm>
-#include <set>
 
 #include "python/objects.h"
 #include "python/tensor_type.h"
 
 namespace taeda::py {
 namespace {
-
-// Where PyTorch's functions accept Python numbers for Tensor parameters.
-enum class Numbers {
-  None,
-  Anywhere,   // add(2, 3)
-  OneTensor,  // pow(2, x) and pow(x, 2), but not pow(2, 3)
-  AfterSelf,  // eq(x, 2), but not eq(2, x)
-};
-
-Numbers numbers_of(std::string_view name) {
-  static const std::set<std::string_view> anywhere{
-      "add",   "sub",    "subtract",    "mul",        "multiply",
-      "div",   "divide", "true_divide", "lerp",       "floor_divide",
-      "where", "fill",   "masked_fill", "index_fill", "result_type"};
-  static const std::set<std::string_view> one_tensor{
-      "remainder",   "pow",    "float_power",  "bitwise_and",        "bitwise_or",
-      "bitwise_xor", "xlogy",  "xlog1py",      "bitwise_left_shift", "bitwise_right_shift",
-      "isin",        "zeta",   "special_zeta", "special_xlogy",      "special_xlog1py",
-      "__and__",     "__or__", "__xor__",      "__lshift__",         "__rshift__"};
-  static const std::set<std::string_view> after_self{
-      "rsub",      "fmod", "eq",      "ne",         "not_equal", "lt",       "less",
-      "le",        "gt",   "greater", "less_equal", "ge",        "copysign", "greater_equal",
-      "clamp_min", "clip", "clamp",   "clamp_max"};
-  if (name.ends_with('_') && !name.ends_with("__")) name.remove_suffix(1);
-  if (anywhere.contains(name)) return Numbers::Anywhere;
-  if (one_tensor.contains(name) || name.find("_polynomial_") != name.npos)
-    return Numbers::OneTensor;
-  return after_self.contains(name) ? Numbers::AfterSelf : Numbers::None;
-}
 
 const char* kind_name(const Arg& a) {
   switch (a.kind) {
@@ -106,7 +76,7 @@ PyObject* intern(const char* s) { return must(PyUnicode_InternFromString(s)); }
 
 Signature::Signature(const Op& op) : op_(op) {
   check(op.args.size() <= Values::kMax, op.name, "() has more than ", Values::kMax, " arguments");
-  const Numbers numbers = numbers_of(op.name);
+  const Numbers numbers = op.traits.numbers;
   needs_tensor_ = numbers == Numbers::OneTensor;
   bool has_dtype = false, has_device = false;
   params_.reserve(op.args.size());

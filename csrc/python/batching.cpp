@@ -6,6 +6,7 @@
 #include "autograd/meta.h"
 #include "python/op_callable.h"
 #include "python/tensor_type.h"
+#include "python/traits.h"
 #include "tensor/readable.h"
 
 namespace taeda::py {
@@ -25,10 +26,7 @@ PyObject* rule_of(const Op& op) {
   PyObject*& rule = rules()[&op];
   if (!rule) {
     const OpTable* table = find_table(op.name);
-    PyRef traits = take(Py_BuildValue(
-        "{sOsOsOsO}", "composite", op.traits.composite ? Py_True : Py_False, "elementwise",
-        op.traits.elementwise ? Py_True : Py_False, "view", op.traits.view ? Py_True : Py_False,
-        "inplace", op.inplace_form ? Py_True : Py_False));
+    PyRef traits = take(traits_dict(op));
     rule = must(PyObject_CallFunction(rule_maker, "ssOO", op.name.c_str(), op.signature.c_str(),
                                       table ? table->function : Py_None, traits.get()));
   }

@@ -22,6 +22,7 @@
 #include "python/overrides.h"
 #include "python/results.h"
 #include "python/tensor_slots.h"
+#include "python/traits.h"
 
 namespace nb = nanobind;
 using namespace taeda;
@@ -204,6 +205,7 @@ NB_MODULE(_C, m) {
   py::init_tensor_attributes();
   py::init_overrides(module);
   py::init_batching(module);
+  py::init_traits(module);
   py::init_creation(module);
   py::init_interop(module);
   py::init_files(module);

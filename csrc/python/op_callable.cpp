@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <set>
+#include <sstream>
 #include <unordered_map>
 
 #include "autograd/forward.h"
@@ -152,20 +153,8 @@ void take_dtype_of(const Tensor& out, const Signature& s, Values& values) {
   fail<TypeError>(s);
 }
 
-// Signatures that PyTorch has deprecated and still takes: numbers stand before the tensors that
-// they multiply. s: self, t: another tensor, a: alpha, b: beta, v: value.
-std::vector<std::string_view> old_signatures(std::string_view name) {
-  if (name.ends_with('_')) name.remove_suffix(1);
-  if (name == "add" || name == "sub") return {"sat"};
-  if (name == "rsub") return {"sta"};
-  if (name == "addcmul" || name == "addcdiv") return {"svtt"};
-  for (std::string_view sum : {"addmm", "addmv", "addr", "addbmm", "baddbmm"}) {
-    if (name == sum) return {"bsatt", "bstt"};
-  }
-  return {};
-}
-
-// The call with its numbers as keywords, if that is what the arguments of an old signature mean.
+// The call with its numbers as keywords, if that is what the arguments of an old signature mean
+// (Traits::old_orders).
 // `names` owns the keywords' names.
 bool rewrite_old(const PyArgs& call, std::string_view order, std::vector<PyObject*>& args,
                  PyRef* names) {
@@ -263,7 +252,8 @@ PyObject* call_throwing(const OpTable& table, const PyArgs& call, bool quiet) {
   if (result) return result;
   if (PyErr_Occurred()) throw PythonError();
   if (quiet) return nullptr;
-  for (std::string_view order : old_signatures(table.name)) {
+  std::istringstream orders(table.overloads[0].op().traits.old_orders);
+  for (std::string order; orders >> order;) {
     std::vector<PyObject*> args;
     PyRef names;
     if (!rewrite_old(call, order, args, &names)) continue;
