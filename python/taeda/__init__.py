@@ -89,11 +89,7 @@ sys.modules[__name__].__class__ = _C._Package  # faster attribute lookup
 def _operations() -> dict[str, Any]:
     """The operations that are public at the top level, by name."""
     ops = vars(_C.ops)
-    return {
-        name: ops[name]
-        for name, home in _C._function_modules.items()
-        if home == "" and (not name.endswith("_") or name in _public_names.INPLACE_FUNCTIONS)
-    }
+    return {name: ops[name] for name, home in _C._function_modules.items() if home == ""}
 
 
 _OPERATIONS = _operations()

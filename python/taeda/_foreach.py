@@ -22,23 +22,8 @@ from taeda import _C
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_UNARY = [
-    "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor",
-    "frac", "lgamma", "log", "log10", "log1p", "log2", "neg", "reciprocal", "round", "rsqrt",
-    "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
-]  # fmt: skip
-# With two operands; and the operation that also takes a number, and works in place.
-_BINARY = {
-    "add": "add",
-    "sub": "sub",
-    "mul": "mul",
-    "div": "div",
-    "pow": "pow",
-    "clamp_min": "clamp_min",
-    "clamp_max": "clamp_max",
-    "maximum": "clamp_min",
-    "minimum": "clamp_max",
-}
+# The operation that takes a number, and works in place, where it has another name.
+_BY_NUMBER = {"maximum": "clamp_min", "minimum": "clamp_max"}
 _SCALED = ("add", "sub")
 _MISSING = object()
 
@@ -128,7 +113,7 @@ def _unary(op: str, inplace: bool) -> Callable[..., Any]:
 
 
 def _binary(op: str, inplace: bool) -> Callable[..., Any]:
-    function, by_number = _name(op, inplace), _BINARY[op]
+    function, by_number = _name(op, inplace), _BY_NUMBER.get(op, op)
 
     def run(
         self: Any,
@@ -237,11 +222,18 @@ def _name(op: str, inplace: bool) -> str:
     return f"_foreach_{op}_" if inplace else f"_foreach_{op}"
 
 
+def _takes_two(op: str) -> bool:
+    """Whether the operation has a second operand."""
+    return any(schema.count(": Tensor") > 1 for schema in getattr(_C.ops, op).overloads)
+
+
 def _functions() -> dict[str, Any]:
     made: dict[str, Any] = {}
+    single = [op for op in _C._op_traits("foreach") if not op.endswith("_")]
     for inplace in (False, True):
-        made |= {_name(op, inplace): _unary(op, inplace) for op in _UNARY}
-        made |= {_name(op, inplace): _binary(op, inplace) for op in _BINARY}
+        for op in single:
+            make = _binary if _takes_two(op) else _unary
+            made[_name(op, inplace)] = make(op, inplace)
         made |= {_name(op, inplace): _three(op, inplace) for op in ("addcmul", "addcdiv")}
         made[_name("lerp", inplace)] = _lerp(inplace)
     for function in (_norm, _powsum, _max, _mm, _clone, _copy_, _zero_):

@@ -2,19 +2,6 @@
 
 from __future__ import annotations
 
-# PyTorch has these in-place forms as functions too; the others are methods only.
-INPLACE_FUNCTIONS = frozenset({
-    "abs_", "acos_", "acosh_", "addmv_", "alpha_dropout_", "arccos_", "arccosh_", "arcsin_",
-    "arcsinh_", "arctan_", "arctanh_", "as_strided_", "asin_", "asinh_", "atan_", "atanh_",
-    "ceil_", "celu_", "clamp_", "clamp_max_", "clamp_min_", "clip_", "conj_physical_", "cos_",
-    "cosh_", "deg2rad_", "dropout_", "embedding_renorm_", "erf_", "erfc_", "exp2_", "exp_",
-    "expm1_", "feature_alpha_dropout_", "feature_dropout_", "fill_", "fix_", "floor_", "frac_",
-    "gcd_", "i0_", "index_put_", "lcm_", "ldexp_", "log10_", "log1p_", "log2_", "log_",
-    "logit_", "nan_to_num_", "neg_", "negative_", "rad2deg_", "reciprocal_", "relu_", "round_",
-    "rrelu_", "rsqrt_", "selu_", "sigmoid_", "sin_", "sinc_", "sinh_", "sqrt_", "square_",
-    "tan_", "tanh_", "threshold_", "trunc_", "xlogy_", "zero_",
-})  # fmt: skip
-
 # Loaded on first use.
 SUBMODULES = frozenset({
     "__config__", "__future__", "accelerator", "amp", "ao", "array_api", "autograd", "backends",

@@ -12,6 +12,7 @@ import pytest
 
 import taeda
 from taeda import sparse
+from taeda.sparse._tensor import answers
 from tests.sparse.matrices import COO, CSR, LAYOUTS, SHAPES, agree, close, dense_of, random_matrix
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse")  # what PyTorch says of its own
@@ -433,3 +434,21 @@ def test_telling_that_a_tensor_is_coalesced():
     assert m.values().tolist() == [1.0, 2.0]
     assert not m._coalesced_(False).is_coalesced()
     assert (m @ taeda.ones(2, 1)).tolist() == [[1.0], [2.0]]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_functions_that_keep_zero(layout):
+    """Each op whose row says that 0 gives 0, and other names of it."""
+    dense = taeda.tensor([[0.0, 0.5, 0.0], [-0.25, 0.0, 0.75]])
+    x = dense.to_sparse(layout=layout)
+    names = [name for name in taeda._C._op_traits("keeps_zero") if not name.endswith("_")]
+    assert {"sin", "arcsin", "isnan", "round"} <= set(names)
+    for name in names:
+        op = getattr(taeda._C.ops, name)
+        assert float(op(taeda.zeros(()))) == 0, name
+        close(op(x).to_dense(), op(dense))
+
+
+def test_answers_are_to_ops():
+    with pytest.raises(ValueError, match="no operation 'no_such_operation'"):
+        answers("no_such_operation")(lambda x: x)

@@ -6,6 +6,7 @@ import pytest
 
 import taeda
 from taeda import nn
+from taeda.utils import flop_counter
 from taeda.utils.flop_counter import FlopCounterMode
 
 
@@ -35,12 +36,18 @@ def test_other_products():
     a = taeda.randn(4, 8)
     assert count(lambda: a @ a.T).get_total_flops() == 256
     assert count(lambda: taeda.addmm(taeda.ones(4), a, a.T)).get_total_flops() == 256
+    assert count(lambda: taeda.ones(4, 4).addmm_(a, a.T)).get_total_flops() == 256
     assert count(lambda: taeda.einsum("ij,kj->ik", a, a)).get_total_flops() == 256
     lstm = nn.LSTM(8, 8)
     assert count(lambda: lstm(a[:, None])).get_total_flops() == 2 * 2 * 4 * 8 * 32
     transposed = nn.ConvTranspose1d(3, 6, 5)
     assert count(lambda: transposed(taeda.randn(2, 3, 7))).get_total_flops() == 2 * 42 * 30
     assert count(lambda: a + a).get_total_flops() == 0
+
+
+def test_every_formula_is_that_of_an_op():
+    formulas = set(taeda._C._op_traits("flops").values())
+    assert formulas == set(flop_counter._FORMULAS)
 
 
 def test_table(capsys):

@@ -363,12 +363,9 @@ def _keeps_zero(name: str) -> Callable[[SparseTensor], SparseTensor]:
     return lambda input: _on_values(name, input)
 
 
-for _name in [
-    "abs", "asin", "asinh", "atan", "atanh", "ceil", "conj", "deg2rad", "erf", "erfinv", "expm1",
-    "floor", "frac", "isinf", "isnan", "log1p", "nan_to_num", "rad2deg", "relu", "round", "sgn",
-    "sign", "signbit", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc",
-]:  # fmt: skip
-    FUNCTIONS[_name] = _keeps_zero(_name)
+for _name in _C._op_traits("keeps_zero"):
+    if not _name.endswith("_"):
+        FUNCTIONS.setdefault(_name, _keeps_zero(_name))
 
 
 @answers("norm")

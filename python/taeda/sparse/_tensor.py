@@ -24,10 +24,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
 def answers(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a function the answer to ops."""
+    """Make a function the answer to ops; ValueError where there is no op of a name."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
+            if not hasattr(_C.ops, name):
+                raise ValueError(f"answers(): there is no operation {name!r}")
             FUNCTIONS[name] = function
         return function
 

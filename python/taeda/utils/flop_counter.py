@@ -82,31 +82,19 @@ def _recurrence_gradient(shapes: list[Shape], result: Shape) -> int:
     return 2 * 2 * prod(steps[:-1]) * prod(weight)
 
 
-_RULES: dict[str, Rule] = {
-    "mm": _product,
-    "bmm": _product,
-    "mv": _product,
-    "dot": _product,
-    "matmul": _product,
-    "linear": _product,
-    "addmm": _added_product,
-    "baddbmm": _added_product,
-    "addmv": _added_product,
-    "conv1d": _convolution,
-    "conv2d": _convolution,
-    "conv3d": _convolution,
+# By the trait `flops` of an operation's row.
+_FORMULAS: dict[str, Rule] = {
+    "product": _product,
+    "added_product": _added_product,
     "convolution": _convolution,
-    "_conv": _convolution,
-    "conv_transpose1d": _transposed_convolution,
-    "conv_transpose2d": _transposed_convolution,
-    "conv_transpose3d": _transposed_convolution,
-    "_conv_input": _transposed_convolution,
-    "_conv_weight": _filter_gradient,
-    "_attention": _attention,
-    "_attention_backward": _attention_gradient,
-    "_rnn_sequence": _recurrence,
-    "_rnn_sequence_backward": _recurrence_gradient,
+    "transposed_convolution": _transposed_convolution,
+    "filter_gradient": _filter_gradient,
+    "attention": _attention,
+    "attention_gradient": _attention_gradient,
+    "recurrence": _recurrence,
+    "recurrence_gradient": _recurrence_gradient,
 }
+_RULES = {name: _FORMULAS[formula] for name, formula in _C._op_traits("flops").items()}
 
 
 class FlopCounterMode:
