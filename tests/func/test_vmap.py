@@ -453,15 +453,34 @@ def test_type_promotion_counts_logical_dimensions():
     assert vmap(lambda a: a * 2)(n).dtype == taeda.float32
 
 
-def test_the_table_names_operations():
-    """Each entry is an operation, or its in-place form, whose kind leaves it without a rule."""
+def test_rules_are_for_operations_without_another():
+    """A rule's operation, or its in-place form, is of a kind that leaves it without one."""
     from taeda._batching import table
 
-    def kinds(name):
+    def composite(name):
         found = [getattr(taeda._C.ops, n, None) for n in (name, name + "_")]
-        return {form["kind"] for op in found if op is not None for form in op._forms}
+        return {form["kind"] == "composite" for op in found if op for form in op._forms}
 
     for name in table.RULES:
-        assert kinds(name) - {"composite"}, f"{name}: no such operation, or its parts have rules"
-    for name in table.COMPOSITE:
-        assert "composite" in kinds(name), f"{name} is not composed of other operations"
+        assert False in composite(name), f"{name}: its parts have rules"
+    for name in table.WHOLE:
+        assert True in composite(name), f"{name} is not composed of other operations"
+
+
+def test_a_rule_must_name_an_operation_without_one():
+    from taeda._batching.dispatch import rule
+
+    for name, message in [
+        ("no_such_operation", "no operation 'no_such_operation'"),
+        ("cumsum", "has a rule already"),  # its row says `along`
+        ("gather", "has a rule already"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            rule(name)(lambda op, level, args: NotImplemented)
+
+
+def test_every_form_of_a_row_has_a_rule():
+    from taeda._batching import table
+
+    forms = {form for form, *_ in taeda._C._op_traits("vmap").values()}
+    assert forms == {*table.FORMS, *table.RANKED, "random"}

@@ -7,8 +7,9 @@ their arguments parsed, and the rule computes with the values. Those record grad
 tangents as usual: vmap is above autograd and independent of it. In nested vmaps the value of a
 batched tensor is a batched tensor.
 
-`table` maps operations to rules. Most need no entry: composite operations run as they are, and
-elementwise operations share one rule.
+`table` finds the rule of an operation. Most operations say it in their rows: composite ones run as
+they are, elementwise ones share one rule, and others name one by the trait `vmap`. The rest have a
+function with the decorator `rule`.
 
 Nothing here is imported before the first call of vmap.
 """

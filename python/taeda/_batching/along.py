@@ -124,7 +124,7 @@ def leading(*core: int) -> Rule:
         core: the number of non-batch dimensions of each tensor argument, in order.
     """
 
-    def rule(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    def computed(op: Op, level: Level, args: Sequence[Any]) -> Any:
         if op.inplace:
             check_target(op, level, args)
         positions = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
@@ -143,7 +143,7 @@ def leading(*core: int) -> Rule:
         result = op.call(given)
         return args[0] if op.inplace else wrapped(result, level)
 
-    return rule
+    return computed
 
 
 def folded(spatial: int) -> Rule:
@@ -152,7 +152,7 @@ def folded(spatial: int) -> Rule:
     The hidden dimension is folded into that of the examples, or replaces a missing one.
     """
 
-    def rule(op: Op, level: Level, args: Sequence[Any]) -> Any:
+    def computed(op: Op, level: Level, args: Sequence[Any]) -> Any:
         dims = spatial or args[op.args.index("spatial")]
         given = list(args)
         examples = None
@@ -174,4 +174,4 @@ def folded(spatial: int) -> Rule:
             return wrap(result.reshape(level.size, examples, *result.shape[1:]), level)
         return tuple(wrap(r.reshape(level.size, examples, *r.shape[1:]), level) for r in result)
 
-    return rule
+    return computed

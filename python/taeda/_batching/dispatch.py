@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from taeda import _C
 from taeda._batching.tensor import BatchedTensor, Level, level_of, state, wrap
 from taeda._C import Tensor
+
+ops = _C.ops
 
 ESCAPED = (
     "Either your tensor may have escaped from inside a function being vmapped and this is a user "
@@ -27,9 +30,10 @@ class Op:
         function: calls it.
         inplace: whether it changes its first argument.
         mutated: the positions of the arguments that it changes, by its schema.
+        form: the rule that its row says (`vmap`), and the ranks that go with it.
     """
 
-    def __init__(self, name: str, schema: str, function: Any, traits: dict[str, bool]) -> None:
+    def __init__(self, name: str, schema: str, function: Any, traits: dict[str, Any]) -> None:
         self.full_name = name
         self.inplace = traits["inplace"] or (
             name.endswith("_") and not name.endswith("__") and "self!" in schema
@@ -38,6 +42,10 @@ class Op:
         self.function = function
         self.composite = traits["composite"]
         self.elementwise = traits["elementwise"]
+        self.form: str | None = None
+        self.ranks: list[int] = []
+        if traits["vmap"]:
+            self.form, *self.ranks = traits["vmap"]
         self.mutated: list[int] = []
         self.args: list[str] = []
         self.kinds: list[str] = []
@@ -82,8 +90,41 @@ def _arguments(schema: str) -> list[str]:
 
 Rule = Callable[[Op, Level, Sequence[Any]], Any]
 
+# Rules of single operations by name, and those of what is composed of others, for the whole of it.
+RULES: dict[str, Rule] = {}
+WHOLE: dict[str, Rule] = {}
 
-def make_rule(name: str, schema: str, function: Any, traits: dict[str, bool]) -> Any:
+
+def rule(*names: str, whole: bool = False) -> Callable[[Rule], Rule]:
+    """Make a function the rule of operations, and of their in-place forms.
+
+    Args:
+        names: without the underscore at the end of an in-place form.
+        whole: they are composed of others, and this is the rule of the whole.
+
+    Raises:
+        ValueError: there is no operation of this name, or it has a rule already.
+    """
+    table = WHOLE if whole else RULES
+
+    def register(function: Rule) -> Rule:
+        for name in names:
+            if not (hasattr(ops, name) or hasattr(ops, name + "_")):
+                raise ValueError(f"rule(): there is no operation {name!r}")
+            if name in table or name in _by_row():
+                raise ValueError(f"rule(): {name!r} has a rule already")
+            table[name] = function
+        return function
+
+    return register
+
+
+@functools.cache
+def _by_row() -> dict[str, Any]:
+    return _C._op_traits("vmap")
+
+
+def make_rule(name: str, schema: str, function: Any, traits: dict[str, Any]) -> Any:
     """Return a function of the operation's arguments; it may give NotImplemented.
 
     In that case the operation runs as it is: it calls others, which are dispatched in turn, or it
@@ -94,7 +135,7 @@ def make_rule(name: str, schema: str, function: Any, traits: dict[str, bool]) ->
     op = Op(name, schema, function, traits)
     if any(kind.startswith("Generator") for kind in op.kinds):
         return lambda args: random.apply(op, args)
-    rule = custom.from_library if "::" in name else table.rule_for(op)
+    computed = custom.from_library if "::" in name else table.rule_for(op)
 
     def apply(args: tuple[Any, ...]) -> Any:
         level = level_of(args)
@@ -105,7 +146,7 @@ def make_rule(name: str, schema: str, function: Any, traits: dict[str, bool]) ->
         outer = state.levels
         state.levels = outer[: level.index]
         try:
-            return rule(op, level, args)
+            return computed(op, level, args)
         finally:
             state.levels = outer
 
@@ -139,7 +180,7 @@ def refuse(op: Op, args: Sequence[Any]) -> Any:
     """
     op.call(
         [
-            _C.ops.empty(a.shape, dtype=a.dtype, device=a.device) if isinstance(a, Tensor) else a
+            ops.empty(a.shape, dtype=a.dtype, device=a.device) if isinstance(a, Tensor) else a
             for a in args
         ]
     )
@@ -187,12 +228,12 @@ def loop(op: Op, level: Level, args: Sequence[Any]) -> Any:
     if results[0] is None:
         return None
     if isinstance(results[0], Tensor):
-        return wrap(_C.ops.stack(results), level)
+        return wrap(ops.stack(results), level)
     if not isinstance(results[0], (tuple, list)):
         raise RuntimeError(
             f"Batching rule not implemented for {op.full_name}. We could not generate a fallback."
         )
-    return tuple(wrap(_C.ops.stack(column), level) for column in zip(*results, strict=True))
+    return tuple(wrap(ops.stack(column), level) for column in zip(*results, strict=True))
 
 
 def _element(x: Any, level: Level, i: int) -> Any:

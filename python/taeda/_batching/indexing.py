@@ -7,7 +7,7 @@ from typing import Any
 
 from taeda import _C
 from taeda._batching.along import along, shifted
-from taeda._batching.dispatch import Op, check_target, loop
+from taeda._batching.dispatch import Op, check_target, loop, rule
 from taeda._batching.pointwise import aligned
 from taeda._batching.tensor import Level, flattened, front, separate, wrap
 from taeda._C import Tensor
@@ -75,6 +75,7 @@ class Gathered:
         )  # fmt: skip
 
 
+@rule("index")
 def index(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`index`: x[i, :, j]."""
     x, indices = args
@@ -95,6 +96,7 @@ def _plain_index(op: Op, value: Tensor, indices: Sequence[Any], level: Level) ->
     return found.movedim(max(given[i].dim() for i in positions), 0)
 
 
+@rule("index_put")
 def index_put(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`index_put`: x[i, :, j] = values, or += them."""
     x, indices, values, accumulate = args
@@ -120,10 +122,11 @@ _PUT = Op(
     "index_put",
     "index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: bool) -> Tensor",
     ops.index_put,
-    {"composite": False, "elementwise": False, "inplace": False},
+    {"composite": False, "elementwise": False, "inplace": False, "vmap": None},
 )
 
 
+@rule("_index_backward")
 def index_backward(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`_index_backward`: gradients are added up where they came from."""
     grad, indices, sizes = args
@@ -131,6 +134,7 @@ def index_backward(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return index_put(_PUT, level, [zeros, indices, grad, True])
 
 
+@rule("index_select")
 def index_select(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`index_select`: as `index`, where the index is batched."""
     x, dim, chosen = args
@@ -147,6 +151,7 @@ def index_select(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return _like(x, found, level)
 
 
+@rule("index_add", "index_copy")
 def index_change(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`index_add` and `index_copy`: by `index_put`, where the index is batched."""
     x, dim, chosen, source, *alpha = args
@@ -161,6 +166,7 @@ def index_change(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return _put(op, level, x, chosen, at, new.movedim(at, 1))
 
 
+@rule("index_fill")
 def index_fill(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`index_fill`: by `index_put`, where the index or the number is batched."""
     x, dim, chosen, number = args
@@ -198,6 +204,7 @@ def _like(x: Tensor, result: Tensor, level: Level) -> Tensor:
     return wrap(result if x.dim() else result.squeeze(1), level)
 
 
+@rule("_scatter_fill", "gather", "scatter", "scatter_add", "scatter_reduce")
 def gather(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`gather`, `scatter` and the like: all tensors along one dimension."""
     ranks = {a.dim() for a in args if isinstance(a, Tensor)}
@@ -213,6 +220,7 @@ def gather(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return loop(op, level, args)
 
 
+@rule("embedding")
 def embedding(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`embedding`: as `index`, where the weights are batched."""
     weight, indices, padding = args
@@ -229,6 +237,7 @@ def embedding(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(found, level)
 
 
+@rule("_embedding_sums")
 def embedding_sums(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`_embedding_sums`: as `embedding`, summed up."""
     weight, indices = args
@@ -240,6 +249,7 @@ def embedding_sums(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(ops.index(w, [batch, positions]).sum(-2), level)
 
 
+@rule("embedding_dense_backward")
 def embedding_backward(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`embedding_dense_backward`: one table for all."""
     grad, indices, count, padding = args
@@ -251,12 +261,14 @@ def embedding_backward(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(table.reshape(level.size, count, -1), level)
 
 
+@rule("_take_indices", "_take_indices_backward")
 def take_indices(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`_take_indices` and its gradient: with the same indices for every element."""
     x, positions, *sizes = args
     return wrap(op.call([front(x, level), positions, *([level.size, *s] for s in sizes)]), level)
 
 
+@rule("searchsorted")
 def search(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`searchsorted`: in one row, or in a row for each line of values."""
     row, values, *rest = args
@@ -274,6 +286,7 @@ def search(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(op.call([front(row, level), front(values, level), *rest[:-1], sorter]), level)
 
 
+@rule("bucketize")
 def bucketize(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`bucketize`: `searchsorted` with its arguments swapped."""
     values, boundaries, int32, right = args
@@ -285,6 +298,7 @@ def bucketize(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(found.reshape(level.size, *values.shape), level)
 
 
+@rule("isin")
 def isin(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`isin`: by comparing all pairs where the second set is batched."""
     elements, others, unique, inverted = args

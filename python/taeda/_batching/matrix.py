@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from taeda import _C
-from taeda._batching.dispatch import Op, check_target, refuse
+from taeda._batching.dispatch import Op, check_target, refuse, rule
 from taeda._batching.pointwise import aligned
 from taeda._batching.tensor import Level, front, separate, wrap
 from taeda._C import Tensor
@@ -21,6 +21,7 @@ def _check(op: Op, args: Sequence[Any], *ranks: int) -> None:
         refuse(op, args)
 
 
+@rule("bmm", "mm")
 def mm(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`mm` and `bmm`: a product that broadcasts what is not batched."""
     rank = 3 if op.name == "bmm" else 2
@@ -31,6 +32,7 @@ def mm(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(ops.matmul(a, b), level)
 
 
+@rule("dot")
 def dot(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`dot`: the product of a row and a column."""
     _check(op, args, 1, 1)
@@ -40,6 +42,7 @@ def dot(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(ops.matmul(a.unsqueeze(1), b.unsqueeze(2)).reshape(level.size), level)
 
 
+@rule("mv")
 def mv(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`mv`: the vector as a matrix of one column."""
     _check(op, args, 2, 1)
@@ -49,6 +52,7 @@ def mv(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(ops.matmul(a, x.unsqueeze(-1)).squeeze(-1), level)
 
 
+@rule("addmm")
 def addmm(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`addmm`: the product first, then the sum."""
     x, a, b, beta, alpha = args
@@ -68,6 +72,7 @@ def addmm(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return x
 
 
+@rule("linear")
 def linear(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`linear`: with a weight that is not batched as it is, else a product of batches."""
     x, weight, bias = args
@@ -94,6 +99,7 @@ def linear(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(product.reshape(level.size, *x.shape[:-1], weight.shape[0]), level)
 
 
+@rule("_cdist")
 def cdist(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`_cdist`: all of its dimensions but the last two are examples."""
     a, b, *rest = args
@@ -124,6 +130,7 @@ def _out_of_channels(value: Tensor, size: int) -> Tensor:
     return value.reshape(value.size(0), size, channels, *value.shape[2:]).movedim(1, 0)
 
 
+@rule("_conv")
 def conv(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`_conv`: the batch becomes examples, or groups of channels where weights are batched."""
     x, weight, bias, *how, groups = args
@@ -151,6 +158,7 @@ def conv(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(result, level)
 
 
+@rule("_conv_input")
 def conv_input(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`_conv_input`, the transposed convolution."""
     grad, weight, *how, groups = args
@@ -163,6 +171,7 @@ def conv_input(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(_out_of_channels(result, level.size), level)
 
 
+@rule("_conv_weight")
 def conv_weight(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`_conv_weight`: the batch becomes groups of channels."""
     x, grad, *how, groups = args

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from taeda import _C
-from taeda._batching.dispatch import Op, loop, refuse
+from taeda._batching.dispatch import Op, loop, refuse, rule
 from taeda._batching.pointwise import aligned
 from taeda._batching.tensor import Level, front, separate, wrap
 from taeda._C import Tensor
@@ -24,6 +24,7 @@ def _scaled(result: Tensor, weight: Any, bias: Any) -> Tensor:
     return result if result.dtype == dtype else result.to(dtype)
 
 
+@rule("native_layer_norm", "native_rms_norm")
 def layer_norm(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`native_layer_norm` and `native_rms_norm`: over the last dimensions."""
     x, shape, *affine, eps = args
@@ -49,6 +50,7 @@ def _by_channel(a: Any, level: Level, rank: int) -> Any:
     return value.reshape(sizes[0], 1, sizes[1], *(1,) * (rank - 2))
 
 
+@rule("native_group_norm")
 def group_norm(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`native_group_norm`: the batch becomes examples."""
     x, groups, weight, bias, eps = args
@@ -65,6 +67,7 @@ def group_norm(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return (wrap(result, level), *(wrap(t, level) for t in stats))
 
 
+@rule("native_batch_norm")
 def batch_norm(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`native_batch_norm`: the batch becomes channels."""
     x, weight, bias, mean, var, training, momentum, eps = args
@@ -116,6 +119,7 @@ def _margin_rows(
     return rows, named.reshape(rows.shape if target.dim() == x.dim() == 2 else -1)
 
 
+@rule("multi_margin_loss", "multilabel_margin_loss")
 def margin_loss(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`multi_margin_loss` and `multilabel_margin_loss`: each row's loss, then their mean or sum."""
     x, target, *options, reduction = args
@@ -130,6 +134,7 @@ def margin_loss(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(losses, level)
 
 
+@rule("_multi_margin_loss_backward", "_multilabel_margin_loss_backward")
 def margin_loss_backward(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """Their gradients: that of each row's loss."""
     grad, x, target, *options, reduction = args
@@ -145,6 +150,7 @@ def margin_loss_backward(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(got.reshape(level.size, *x.shape), level)
 
 
+@rule("_cross_entropy", "_nll_loss")
 def nll_loss(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`_nll_loss` and `_cross_entropy`: each example's loss, then the mean or the sum of them."""
     x, target, weight, reduction, ignored = args
@@ -190,6 +196,7 @@ def _share(grad: Tensor, target: Tensor, args: Sequence[Any]) -> tuple[Tensor, T
     return grad * factor, safe
 
 
+@rule("_nll_loss_backward")
 def nll_loss_backward(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`_nll_loss_backward`, written in other operations."""
     grad, target, weight, total, sizes, reduction, ignored = args
@@ -199,6 +206,7 @@ def nll_loss_backward(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return zeros.scatter(dim, safe.unsqueeze(dim), -factor.unsqueeze(dim))
 
 
+@rule("_cross_entropy_backward")
 def cross_entropy_backward(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`_cross_entropy_backward`, written in other operations."""
     grad, x, target, weight, _, total, reduction, ignored = args

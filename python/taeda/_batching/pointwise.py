@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from taeda import _C
-from taeda._batching.dispatch import Op, check_target, wrapped
+from taeda._batching.dispatch import Op, check_target, rule, wrapped
 from taeda._batching.tensor import BatchedTensor, Level, flattened, front, separate, wrap
 from taeda._C import Tensor
 
@@ -80,6 +80,7 @@ def pointwise(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrapped(op.call(_operands(op, level, args)), level)
 
 
+@rule("masked_fill")
 def masked_fill(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`masked_fill`: as `where`, if the value is batched."""
     self, mask, value = args
@@ -102,6 +103,7 @@ def masked_fill(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return self
 
 
+@rule("fill")
 def fill_(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`fill_` and `fill`: `pointwise`, where the number may be batched."""
     self, value = args

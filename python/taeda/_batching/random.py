@@ -17,10 +17,6 @@ _ERROR = (
     "'different' randomness flags on vmap or perform the randomness operation out of vmap"
 )
 
-# Composite operations that draw random numbers themselves.
-_DROPOUTS = ("alpha_dropout", "dropout_", "feature_alpha_dropout", "feature_dropout")
-_LEAST_RANK = {"feature_alpha_dropout": 2, "feature_dropout": 2, "multinomial": 1}
-
 
 def apply(op: Op, args: Sequence[Any]) -> Any:
     """Draw for the innermost level that this thread is in."""
@@ -30,7 +26,7 @@ def apply(op: Op, args: Sequence[Any]) -> Any:
         return NotImplemented
     if op.composite:
         _, p, train, *_ = args
-        if op.full_name not in _DROPOUTS or not train or p == 0:
+        if op.form != "random" or not train or p == 0:
             return NotImplemented
     level = state.levels[-1]
     if level.randomness == "error":
@@ -76,7 +72,7 @@ def _different(op: Op, level: Level, args: Sequence[Any]) -> Any:
             given[i] = value.reshape(level.size, *(1,) * missing, *a.shape)
         elif op.args[i] == "size":
             given[i] = [level.size, *a]
-    if rank < _LEAST_RANK.get(op.name, 0):
+    if op.form == "random" and rank < op.ranks[0]:
         return refuse(op, args)
     if op.name == "multinomial" and rank == 2:
         rows, columns = args[0].shape

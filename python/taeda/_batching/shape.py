@@ -7,7 +7,7 @@ from typing import Any
 
 from taeda import _C
 from taeda._batching.along import shifted
-from taeda._batching.dispatch import Op, check_target, refuse
+from taeda._batching.dispatch import Op, check_target, refuse, rule
 from taeda._batching.tensor import Level, flattened, front, wrap
 from taeda._C import Tensor
 
@@ -30,11 +30,13 @@ def direct(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return tuple(wrap(item, level) for item in result)
 
 
+@rule("view_as_complex")
 def last_dim(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """As `direct`, for what needs a last dimension."""
     return direct(op, level, args) if args[0].dim() else refuse(op, args)
 
 
+@rule("constant_pad_nd")
 def pad(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`constant_pad_nd`, which counts dimensions from the last one."""
     return refuse(op, args) if len(args[1]) > 2 * args[0].dim() else direct(op, level, args)
@@ -45,6 +47,7 @@ def new(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(op.call([args[0]._value, [level.size, *args[1]], *args[2:]]), level)
 
 
+@rule("expand")
 def expand(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """Expand to sizes that may have more dimensions in front."""
     x, size, *rest = args
@@ -56,6 +59,7 @@ def expand(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(op.call([value, [level.size, *size], *rest]), level)
 
 
+@rule("view", "_reshape_copy")
 def view(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`view` and `_reshape_copy`, by sizes or by a dtype."""
     x, size = args
@@ -74,6 +78,7 @@ def view(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(op.call([x._value, [level.size, *sizes]]), level)
 
 
+@rule("squeeze")
 def squeeze(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """Remove dimensions of size 1, never the hidden one."""
     x = args[0]
@@ -90,6 +95,7 @@ def squeeze(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(ops.squeeze(x._value, dims), level)
 
 
+@rule("unsqueeze")
 def unsqueeze(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """Add a dimension."""
     x, dim = args
@@ -102,6 +108,7 @@ def unsqueeze(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(ops.unsqueeze(x._value, dim), level)
 
 
+@rule("t", "transpose")
 def transpose(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """Swap two dimensions; `t` those of a matrix."""
     x = args[0]
@@ -121,6 +128,7 @@ def transpose(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(ops.transpose(x._value, first, second), level)
 
 
+@rule("permute")
 def permute(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """Reorder the dimensions."""
     x, dims = args
@@ -129,6 +137,7 @@ def permute(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(op.call([x._value, [0, *(shifted(dims, x.dim()) if dims else ())]]), level)
 
 
+@rule("repeat")
 def repeat(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """Repeat along dimensions, of which there may be more in front."""
     x, repeats = args
@@ -140,6 +149,7 @@ def repeat(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(op.call([value, [1, *repeats]]), level)
 
 
+@rule("roll")
 def roll(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """Rotate along dimensions, or all elements in their order."""
     x, shifts, dims = args
@@ -151,6 +161,7 @@ def roll(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(op.call([flat, shifts, [1]]).reshape(x._value.shape), level)
 
 
+@rule("_as_strided")
 def as_strided(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """Take the same strided view of each element; batched tensors have real strides and offsets."""
     x, size, stride, offset = args[:4]
@@ -165,6 +176,7 @@ def as_strided(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(value.as_strided(sizes, strides, offset), level)
 
 
+@rule("cat")
 def cat(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """`cat`: empty vectors among tensors of other ranks are left out."""
     tensors, dim = args
@@ -175,11 +187,13 @@ def cat(op: Op, level: Level, args: Sequence[Any]) -> Any:
     return wrap(op.call([[front(t, level) for t in kept], dim]), level)
 
 
+@rule("_block_diag")
 def block_diag(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """Place matrices of the last two dimensions along a diagonal."""
     return wrap(op.call([[front(t, level) for t in args[0]]]), level)
 
 
+@rule("stack")
 def stack(op: Op, level: Level, args: Sequence[Any]) -> Any:
     """Join along a new dimension."""
     tensors, dim = args
