@@ -220,12 +220,16 @@ def get_ignored_functions() -> set[Callable[..., Any]]:
     """Functions that are called with no tensor, and so ask no class: those that make tensors."""
     import taeda
 
-    names = (
-        "tensor as_tensor asarray zeros ones full empty eye arange linspace logspace rand randn "
-    )
-    names += "randint randperm from_numpy frombuffer load save manual_seed seed set_default_dtype "
-    names += "is_tensor is_storage is_grad_enabled set_grad_enabled no_grad enable_grad"
-    return {getattr(taeda, name) for name in names.split()}
+    names = "tensor as_tensor asarray linspace logspace from_numpy frombuffer load save seed "
+    names += "manual_seed set_default_dtype is_tensor is_storage is_grad_enabled set_grad_enabled "
+    names += "no_grad enable_grad"
+    made = {op for op in get_overridable_functions()[taeda] if _is_factory(op)}
+    return {getattr(taeda, name) for name in names.split()} | made
+
+
+def _is_factory(op: Any) -> bool:
+    """Whether an operation makes a tensor of none."""
+    return all(form["factory"] and ": Tensor" not in form["schema"] for form in op._forms)
 
 
 def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:

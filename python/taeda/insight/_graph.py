@@ -23,19 +23,12 @@ LOSS = "loss"  # the place of operations after the model's last one
 
 # Names of the public function, where the recorded operation is a part of it.
 _PUBLIC = {
-    "native_batch_norm": "batch_norm",
-    "native_layer_norm": "layer_norm",
-    "native_group_norm": "group_norm",
-    "native_dropout": "dropout",
-    "max_pool1d_with_indices": "max_pool1d",
-    "max_pool2d_with_indices": "max_pool2d",
-    "max_pool3d_with_indices": "max_pool3d",
-    "adaptive_avg_pool2d": "adaptive_avg_pool2d",
     "rnn_sequence": "rnn",
     "reshape_copy": "reshape",
     "attention": "scaled_dot_product_attention",
     "embedding_bag_forward_only": "embedding_bag",
 }
+_PART = re.compile("^native_|_with_indices$")
 
 
 def op_name(node: Any) -> str:
@@ -49,7 +42,7 @@ def op_name(node: Any) -> str:
     if not re.search(r"Backward\d+$", str(node.name())):
         return name  # a Function written in Python
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().strip("_")
-    return _PUBLIC.get(name, name)
+    return _PUBLIC.get(name) or _PART.sub("", name)
 
 
 @dataclass

@@ -7,15 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ._graph import LOSS, Graph, Op, Shape
+from ._places import REARRANGING
 
 if TYPE_CHECKING:
     from ._scene import Scene
 
 MOST = 14  # boxes that are readable on a page
-_REARRANGING = frozenset({
-    "transpose", "t", "view", "reshape", "permute", "expand", "split", "select", "slice", "unbind",
-    "squeeze", "unsqueeze", "contiguous", "chunk", "narrow", "flatten", "clone",
-})  # fmt: skip
 
 
 @dataclass
@@ -48,7 +45,7 @@ class Group:
     def words(self, most: int = 36, rows: int = 2) -> list[str]:
         """The operations in lines: in order of first use, with those that only rearrange last."""
         counts = Counter(op.name for op in self.ops)
-        names = sorted(counts, key=lambda name: name in _REARRANGING)
+        names = sorted(counts, key=lambda name: name in REARRANGING)
         words = [f"{name} x{counts[name]}" if counts[name] > 1 else name for name in names]
         lines: list[str] = []
         for i, word in enumerate(words):
@@ -160,7 +157,7 @@ def _weights_only(graph: Graph) -> set[int]:
     for key in reversed(graph.order):
         op = graph.ops[key]
         inputs = [k for k in op.inputs if k is not None]
-        view = len(op.inputs) == 1 and op.name in ("transpose", "t", "view", "permute", "expand")
+        view = len(op.inputs) == 1 and op.name in REARRANGING
         if op.leaf is not None or (view and inputs and all(k in alone for k in inputs)):
             alone.add(key)
     return alone

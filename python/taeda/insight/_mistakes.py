@@ -7,21 +7,19 @@ from math import prod
 from typing import Any
 
 import taeda
+from taeda import _C
 
 from ._findings import Rule, listed
 from ._graph import Graph, Op, Shape
+from ._places import REARRANGING
 from ._scene import Finding, Scene
 
-_VIEWS = frozenset({
-    "view", "reshape", "transpose", "t", "permute", "squeeze", "unsqueeze", "select", "slice",
-    "index", "flatten", "expand", "to_dtype", "to", "clone", "contiguous", "dropout",
-})  # fmt: skip
+_SEEN_THROUGH = REARRANGING | {"index", "dropout"}
 _WITH_LOGITS = {"cross_entropy", "cross_entropy_loss"}
-_COMPARING = {
-    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "kl_div", "sub", "rsub",
-}  # fmt: skip
-_REDUCING = {"mean", "sum", "mse_loss", "l1_loss", "norm", "linalg_vector_norm"}
+# Losses of pairs of elements, and differences.
+_COMPARING = {"sub", "rsub"} | {
+    name for name, (form, *_) in _C._op_traits("vmap").items() if form == "loss"
+}
 _SAVED = ("self", "input", "result", "other", "exponent", "target", "weight")
 
 
@@ -137,7 +135,7 @@ def wrong_input(graph: Graph) -> Iterator[Finding]:
         if op.module is not None:
             continue
         if op.name in _WITH_LOGITS or op.name == "log_softmax":
-            before = graph.source(op, 0, _VIEWS)
+            before = graph.source(op, 0, _SEEN_THROUGH)
             if before is not None and before.name in ("softmax", "log_softmax", "sigmoid"):
                 place = f" (`{before.module}`)" if before.module else ""
                 yield Finding(
@@ -149,7 +147,7 @@ def wrong_input(graph: Graph) -> Iterator[Finding]:
                     (before.module,) if before.module else (),
                 )
         elif op.name == "binary_cross_entropy_with_logits":
-            before = graph.source(op, 0, _VIEWS)
+            before = graph.source(op, 0, _SEEN_THROUGH)
             if before is not None and before.name in ("sigmoid", "softmax"):
                 yield Finding(
                     "sigmoid",
@@ -159,7 +157,7 @@ def wrong_input(graph: Graph) -> Iterator[Finding]:
                     f"leave out {before.name}",
                 )
         elif op.name in ("nll_loss", "nll_loss2d"):
-            before = graph.source(op, 0, _VIEWS)
+            before = graph.source(op, 0, _SEEN_THROUGH)
             if before is not None and before.name in ("linear", "conv", "relu", "softmax"):
                 yield Finding(
                     "nll",

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from taeda import _C
+
 if TYPE_CHECKING:
     from taeda import Tensor
     from taeda.nn import Module
 
     from ._graph import Graph, Op
 
+# What only moves elements: views, and copies into another layout or dtype.
+REARRANGING = frozenset(_C._op_traits("view")) | {"reshape", "clone", "to_copy"}
 # Modules that only call what they hold, one after the other: no operation is their own.
 _CONTAINERS = {"Sequential", "ModuleList", "ModuleDict"}
 _REORDERING = {"LSTM", "GRU", "RNN", "MultiheadAttention"}
-_VIEWS = {"transpose", "permute", "view", "reshape"}
 # What a class's forward records, where the names differ.
 _RECORDS = {
     "flatten": ("view", "reshape"),
@@ -129,9 +132,9 @@ class Places:
         if fresh:
             taken.add(fresh[0])
             return fresh[0]
-        if above is None and op.name not in _VIEWS:
+        if above is None and op.name not in REARRANGING:
             return None  # it belongs to the loss
-        if op.name in _VIEWS:  # these bring their inputs into another order
+        if op.name in REARRANGING:  # these bring their inputs into another order
             for path in (above, below, below.rpartition(".")[0]):
                 if path and type(self.modules[path]).__name__ in _REORDERING:
                     return path
@@ -150,10 +153,7 @@ class Places:
 
 
 # What parameters pass through on their way to the operation that they are for.
-_PREPARE = frozenset({
-    "transpose", "t", "permute", "view", "reshape", "expand", "select", "slice", "unsqueeze",
-    "squeeze", "to_dtype", "to", "mul", "div", "norm", "split", "chunk", "cat", "unbind", "narrow",
-})  # fmt: skip
+_PREPARE = REARRANGING | {"mul", "div", "cat"}
 
 
 def _shared(a: str, b: str) -> str:

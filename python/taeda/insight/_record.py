@@ -6,6 +6,7 @@ import csv
 import functools
 import itertools
 import os
+import re
 from collections.abc import Callable
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ ALWAYS = 3  # steps at the beginning that are measured in full
 SHARE = 250  # full measurements take one part in so many of the time
 
 _RECTIFYING = {"relu", "relu6", "threshold"}
-_BY_CHANNEL = {"conv", "batch_norm", "group_norm", "instance_norm", "conv_transpose2d", "add"}
+_BY_CHANNEL = re.compile("conv|add$|(batch|group|instance)_norm$")
 
 
 class record:
@@ -313,7 +314,7 @@ def _dead_share(graph: Graph, op: Op) -> float | None:
     if values is None or values.dim() < 2 or not values.numel():
         return None
     maker = graph.source(op)
-    by_channel = values.dim() > 2 and maker is not None and maker.name in _BY_CHANNEL
+    by_channel = values.dim() > 2 and maker is not None and bool(_BY_CHANNEL.match(maker.name))
     dim = 1 if by_channel and (values.dim() > 3 or maker.name != "add") else -1  # type: ignore[union-attr]
     rest = [d for d in range(values.dim()) if d != dim % values.dim()]
     alive = (values.detach() > 0).any(dim=rest) if rest else values > 0
