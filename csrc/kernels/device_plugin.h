@@ -21,10 +21,18 @@ struct DeviceHost {
 
 struct DeviceTable {
   const char* name;     // typeid(K).name()
+  size_t size;          // sizeof(K)
   const void* kernels;  // a K that lives as long as the process
 };
+template <class K> DeviceTable device_table(const K& kernels) {
+  return {typeid(K).name(), sizeof(K), &kernels};
+}
+
+// Counts changes of what a library is compiled with: the runtime, the tables, their shapes.
+inline constexpr int kDeviceInterface = 1;
 
 struct DevicePlugin {
+  int interface;  // kDeviceInterface
   DeviceRuntime runtime;
   std::span<const DeviceTable> tables;
 };

@@ -40,10 +40,11 @@ template <class R, class... A> class KernelFn<R(A...)> {
   Pointer f_;
 };
 
-// A table that other devices may fill: typeid(K).name(), the CPU's constant, and the pointers to
-// those of the other devices, by type.
+// A table that other devices may fill: typeid(K).name(), sizeof(K), the CPU's constant, and the
+// pointers to those of the other devices, by type.
 struct KernelTable {
   const char* name;
+  size_t size;
   const void* cpu;
   const void** others;
 };
@@ -52,7 +53,7 @@ const KernelTable* find_table(std::string_view name);  // null where there is no
 
 template <class K> struct DeviceKernels {
   static inline constinit const void* others[kNumDeviceTypes] = {};
-  static inline const bool listed = list_table({typeid(K).name(), &K::cpu, others});
+  static inline const bool listed = list_table({typeid(K).name(), sizeof(K), &K::cpu, others});
 };
 
 // Whether the device has a table of kernels K at all.

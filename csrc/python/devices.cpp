@@ -26,9 +26,14 @@ void load_device(const std::string& name, const std::string& path) {
   static const DeviceHost host{cpu_kernels};
   const DevicePlugin* plugin = entry(host);
   check(plugin, "register_device(): ", path, " gave no device");
-  for (const DeviceTable& t : plugin->tables)
-    check(find_table(t.name), "register_device(): ", path, " has kernels ", t.name,
+  check(plugin->interface == kDeviceInterface, "register_device(): ", path,
+        " was compiled for interface ", plugin->interface, ", this version of taeda has ",
+        kDeviceInterface);
+  for (const DeviceTable& t : plugin->tables) {
+    const KernelTable* known = find_table(t.name);
+    check(known && known->size == t.size, "register_device(): ", path, " has kernels ", t.name,
           " that this version of taeda does not know");
+  }
   register_device(name, plugin->runtime);
   for (const DeviceTable& t : plugin->tables)
     find_table(t.name)->others[static_cast<size_t>(DeviceType::PrivateUse1)] = t.kernels;

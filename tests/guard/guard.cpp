@@ -165,7 +165,7 @@ template <class K, auto... Members> void add() {
     ((k.*Members = Guarded<Members>::call), ...);
     return k;
   }();
-  tables.push_back({typeid(K).name(), &table});
+  tables.push_back(device_table(table));
 }
 
 template <class T> void add_gemm() {
@@ -216,6 +216,7 @@ void synchronize(int) { queue().drain(); }
 extern "C" [[gnu::visibility("default")]] const DevicePlugin* taeda_device(const DeviceHost& h) {
   host = &h;
   add_all();
-  static const DevicePlugin plugin{{count, allocate, deallocate, copy, synchronize}, tables};
+  static const DevicePlugin plugin{
+      kDeviceInterface, {count, allocate, deallocate, copy, synchronize}, tables};
   return &plugin;
 }

@@ -14,16 +14,20 @@ ROOT = Path(__file__).resolve().parents[2]
 CXX = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
 
 
-@pytest.fixture(scope="session")
-def library(tmp_path_factory):
-    """The device, compiled as a user would compile one: against the headers, linked to nothing."""
+def compiled(source: Path, to: Path) -> Path:
+    """A device, compiled as a user would compile one: against the headers, linked to nothing."""
     if CXX is None:
         pytest.skip("no C++ compiler")
-    path = tmp_path_factory.mktemp("guard") / "guard.so"
     flags = ["-std=c++20", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Werror"]
-    source = Path(__file__).with_name("guard.cpp")
-    subprocess.run([CXX, *flags, f"-I{ROOT / 'csrc'}", source, "-o", path], check=True)
-    return path
+    subprocess.run([CXX, *flags, f"-I{ROOT / 'csrc'}", source, "-o", to], check=True)
+    return to
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    return compiled(
+        Path(__file__).with_name("guard.cpp"), tmp_path_factory.mktemp("guard") / "guard.so"
+    )
 
 
 def run(*args) -> subprocess.CompletedProcess:
@@ -82,3 +86,19 @@ def test_one_kind_of_device(library):
     assert "ValueError" in done.stderr
     done = run("-c", "import taeda, math; taeda.register_device('x', math.__file__)")
     assert "has no function taeda_device" in done.stderr
+
+
+def test_other_interface_is_refused(tmp_path):
+    source = tmp_path / "old.cpp"
+    source.write_text(
+        '#include "kernels/device_plugin.h"\n'
+        'extern "C" [[gnu::visibility("default")]] const taeda::DevicePlugin* taeda_device('
+        "const taeda::DeviceHost&) {\n"
+        "  static const taeda::DevicePlugin old{.interface = 0, .runtime = {}, .tables = {}};\n"
+        "  return &old;\n"
+        "}\n"
+    )
+    old = compiled(source, tmp_path / "old.so")
+    done = run("-c", f"import taeda; taeda.register_device('old', {str(old)!r})")
+    assert "was compiled for interface 0" in done.stderr
+    assert done.returncode == 1
