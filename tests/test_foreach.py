@@ -102,6 +102,7 @@ def test_names_and_values_are_pytorchs():
 
 
 def _takes_one(name):
-    from taeda._foreach import _BINARY
+    from taeda._foreach import _takes_two
 
-    return name.removeprefix("_foreach_") not in _BINARY
+    op = name.removeprefix("_foreach_")
+    return op not in taeda._C._op_traits("foreach") or not _takes_two(op)
