@@ -55,7 +55,7 @@ enum class Flops : uint8_t {
   RecurrenceGradient,
 };
 
-// How vmap computes an op on batches: the rules of _batching/forms.py. Unset: as `elementwise` if
+// How vmap computes an op on batches: the rules of _batching/table.py. Unset: as `elementwise` if
 // it is that, as its parts if it is composite, else by a rule registered in Python (`@rule`), else
 // one element of the batch after the other, with a warning. A trait on a composite op is the rule
 // for the whole of it. In-place forms have the rule of their op.
