@@ -72,7 +72,7 @@ struct Vmap {
     Leading,        // takes any leading dimensions; ranks: what each tensor has besides
     Folded,         // takes (examples, channels, *spatial); ranks[0]: of spatial, 0: as `spatial`
     Random,         // draws numbers, though composed of other ops; ranks[0]: the least rank
-    Loop,           // one element after the other, which is the best possible
+    Looped,         // one element after the other, which is the best possible
     OneByOne,       // the same with a warning, though composed of other ops
     Dynamic,        // refused: the result's shape depends on the elements
     AsItIs,         // reads no elements
@@ -84,7 +84,7 @@ struct Vmap {
 namespace vmap {
 inline constexpr Vmap elementwise{Vmap::Elementwise}, loss{Vmap::Loss}, direct{Vmap::Direct},
     new_tensor{Vmap::New}, reduction{Vmap::Reduction}, along{Vmap::Along},
-    strictly_along{Vmap::StrictlyAlong}, loop{Vmap::Loop}, one_by_one{Vmap::OneByOne},
+    strictly_along{Vmap::StrictlyAlong}, loop{Vmap::Looped}, one_by_one{Vmap::OneByOne},
     dynamic{Vmap::Dynamic}, as_it_is{Vmap::AsItIs};
 constexpr Vmap leading(int8_t first, int8_t second = -1, int8_t third = -1) {
   return {Vmap::Leading, {first, second, third}};
