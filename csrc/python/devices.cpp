@@ -3,6 +3,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <map>
+
 #include "base/error.h"
 #include "kernels/device_plugin.h"
 #include "kernels/kernels.h"
@@ -24,7 +26,9 @@ void load_device(const std::string& name, const std::string& path) {
   const auto entry = reinterpret_cast<DeviceEntry>(dlsym(library, "taeda_device"));
   check(entry, "register_device(): ", path, " has no function taeda_device");
   static const DeviceHost host{cpu_kernels};
-  const DevicePlugin* plugin = entry(host);
+  static std::map<DeviceEntry, const DevicePlugin*> asked;  // once each, also after a failure
+  const DevicePlugin*& plugin = asked[entry];
+  if (!plugin) plugin = entry(host);
   check(plugin, "register_device(): ", path, " gave no device");
   check(plugin->interface == kDeviceInterface, "register_device(): ", path,
         " was compiled for interface ", plugin->interface, ", this version of taeda has ",
@@ -47,15 +51,6 @@ void init_devices(PyObject* module) {
         "Loads a library that adds a device.");
   m.def("_set_fallback_to_cpu", &set_fallback_to_cpu, nanobind::arg("on"),
         "Whether operations that a device has no kernel for run on the CPU.");
-  m.def("_falls_back_to_cpu", &falls_back_to_cpu, "Whether they do.");
-  m.def(
-      "_synchronize",
-      [](int index) {
-        const DeviceRuntime* runtime = device_runtime(DeviceType::PrivateUse1);
-        check(runtime, "synchronize(): no device is registered");
-        runtime->synchronize(index);
-      },
-      nanobind::arg("index"), "Waits for all that the registered device was asked for.");
 }
 
 }  // namespace taeda::py

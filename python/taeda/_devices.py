@@ -50,6 +50,7 @@ def register_device(name: str, library: str | os.PathLike[str]) -> None:
         library: the file's path. It stays loaded until the process ends.
 
     Raises:
+        TypeError: the name is no string, or the library no path.
         ValueError: another kind of device has this name, or it has other characters.
         RuntimeError: the library cannot be loaded or was made for another version, or a device is
             registered already: there is room for one kind.
@@ -58,6 +59,8 @@ def register_device(name: str, library: str | os.PathLike[str]) -> None:
     Traceback (most recent call last):
     RuntimeError: register_device(): /no/such/library.so: cannot open shared object file: ...
     """
+    if not isinstance(name, str):
+        raise TypeError(f"register_device: name must be str, got {type(name).__name__}")
     _C._register_device(name, os.fspath(library))
 
 

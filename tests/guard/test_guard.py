@@ -76,6 +76,13 @@ def test_missing_kernel_names_op_and_device(library):
     assert done.stderr.count("runs on the CPU") == 1
 
 
+def test_a_refused_name_changes_nothing(library):
+    code = f"import taeda\nfor name in (3, 'X y', 'cpu'):\n    try: taeda.register_device(name, {str(library)!r})\n"
+    code += "    except (TypeError, ValueError): print('refused')\n"
+    code += f"taeda.register_device('guard', {str(library)!r})\nprint(taeda.ones(2, device='guard').sum().item())"
+    assert run("-c", code).stdout.split() == ["refused", "refused", "refused", "2.0"]
+
+
 def test_one_kind_of_device(library):
     code = START.format(library=str(library)) + (
         f"\ntry: taeda.register_device('other', {str(library)!r})\n"
