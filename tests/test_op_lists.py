@@ -21,12 +21,12 @@ MOST = 3  # so many names may stand together: overloads of one meaning, not a ta
 
 # What these collections name, and why it is no property of ops.
 ALLOWED = {
-    "python/taeda/_tensor.py: _CONVERSIONS": "methods named after dtypes",
+    "python/taeda/_tensor/methods.py: _CONVERSIONS": "methods named after dtypes",
     "python/taeda/storage.py: for _name": "methods named after dtypes",
     "python/taeda/nn/init.py: _UNIT_GAINS": "what calculate_gain takes as an argument",
     "python/taeda/nn/parameter.py: _SHAPELESS": "methods that a parameter without shape has",
     "python/taeda/insight/_mistakes.py: _MENDS": "advice in words, of its own for each",
-    "csrc/ops/copy.cpp: float": "defines rows",
+    "csrc/ops/pointwise/copy.cpp: float": "defines rows",
 }
 
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "autograd/meta.h"
-#include "ops/op.h"
-#include "ops/tensor_ops.h"
+#include "ops/core/op.h"
+#include "ops/core/tensor_ops.h"
 
 namespace taeda {
 namespace {

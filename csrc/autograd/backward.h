@@ -7,7 +7,7 @@
 //   }
 #pragma once
 
-#include "ops/tensor_ops.h"
+#include "ops/core/tensor_ops.h"
 
 namespace taeda {
 

@@ -1,7 +1,7 @@
 // In-place changes of views: the base gets a node that passes the gradient of the changed part
 // through the operation's derivative.
 #include "autograd/meta.h"
-#include "ops/tensor_ops.h"
+#include "ops/core/tensor_ops.h"
 
 namespace taeda {
 namespace {

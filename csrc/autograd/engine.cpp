@@ -10,7 +10,7 @@
 
 #include "autograd/meta.h"
 #include "base/allocator.h"
-#include "ops/tensor_ops.h"
+#include "ops/core/tensor_ops.h"
 
 namespace taeda {
 

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "autograd/meta.h"
-#include "ops/tensor_ops.h"
+#include "ops/core/tensor_ops.h"
 
 namespace taeda {
 namespace {

@@ -2,7 +2,7 @@
 // theirs. There is one level at a time in a thread.
 #pragma once
 
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 namespace taeda {
 

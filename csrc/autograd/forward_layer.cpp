@@ -10,7 +10,7 @@
 #include "autograd/layer.h"
 #include "autograd/meta.h"
 #include "autograd/op_node.h"
-#include "ops/tensor_ops.h"
+#include "ops/core/tensor_ops.h"
 
 namespace taeda {
 namespace {

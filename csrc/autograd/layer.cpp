@@ -4,7 +4,7 @@
 
 #include "autograd/meta.h"
 #include "autograd/op_node.h"
-#include "ops/tensor_ops.h"
+#include "ops/core/tensor_ops.h"
 
 namespace taeda {
 namespace {

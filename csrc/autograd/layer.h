@@ -1,7 +1,7 @@
 // What the dispatch layers share.
 #pragma once
 
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 namespace taeda {
 

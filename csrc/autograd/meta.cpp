@@ -7,7 +7,7 @@
 
 #include "autograd/forward.h"
 #include "base/allocator.h"
-#include "ops/tensor_ops.h"
+#include "ops/core/tensor_ops.h"
 
 namespace taeda {
 

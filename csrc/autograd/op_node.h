@@ -2,7 +2,7 @@
 #pragma once
 
 #include "autograd/saved.h"
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 namespace taeda {
 

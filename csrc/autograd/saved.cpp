@@ -2,7 +2,7 @@
 
 #include "autograd/forward.h"
 #include "autograd/meta.h"
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 namespace taeda {
 

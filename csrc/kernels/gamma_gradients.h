@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "kernels/functors_special.h"
+#include "kernels/functors/special.h"
 
 namespace taeda::gamma {
 

@@ -15,7 +15,7 @@
 
 namespace taeda {
 
-// The dispatcher names op and device, or runs the op on the CPU (ops/device_fallback.cpp).
+// The dispatcher names op and device, or runs the op on the CPU (ops/core/device_fallback.cpp).
 struct MissingKernel : NotImplemented {
   MissingKernel();
 };

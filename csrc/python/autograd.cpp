@@ -5,7 +5,7 @@
 #include "autograd/meta.h"
 #include "autograd/saved.h"
 #include "base/warn.h"
-#include "ops/tensor_ops.h"
+#include "ops/core/tensor_ops.h"
 #include "python/module.h"
 #include "python/tensor_type.h"
 #include "tensor/inference.h"

@@ -3,7 +3,7 @@
 
 #include "autograd/forward.h"
 #include "autograd/saved.h"
-#include "ops/tensor_ops.h"
+#include "ops/core/tensor_ops.h"
 #include "python/autograd.h"
 #include "python/tensor_type.h"
 

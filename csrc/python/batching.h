@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "ops/op.h"
+#include "ops/core/op.h"
 #include "python/errors.h"
 
 namespace taeda::py {

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "autograd/meta.h"
-#include "ops/tensor_ops.h"
+#include "ops/core/tensor_ops.h"
 #include "python/interop.h"
 #include "python/module.h"
 #include "python/objects.h"

@@ -5,7 +5,7 @@
 
 #include "base/unavailable.h"
 #include "nanobind/nanobind.h"
-#include "ops/linalg.h"
+#include "ops/linalg/linalg.h"
 
 namespace taeda::py {
 namespace {

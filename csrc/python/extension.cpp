@@ -9,7 +9,7 @@
 
 #include "autograd/backward.h"
 #include "base/thread_pool.h"
-#include "ops/schema.h"
+#include "ops/core/schema.h"
 #include "python/extension_values.h"
 #include "python/objects.h"
 #include "python/op_callable.h"

@@ -4,7 +4,7 @@
 #include <deque>
 #include <vector>
 
-#include "ops/op.h"
+#include "ops/core/op.h"
 #include "taeda/abi.h"
 
 namespace taeda::py {

@@ -1,6 +1,6 @@
 // The base class of taeda.no_grad and taeda.enable_grad. In C++ because blocks around small work
 // are entered so often that Python's __enter__ and __exit__ would be noticeable.
-#include "ops/op.h"
+#include "ops/core/op.h"
 #include "python/autograd.h"
 #include "python/module.h"
 

@@ -1,8 +1,8 @@
 // x[...] and x[...] = value. Numbers, slices, None and ... select a view; tensors, masks and lists
 // then gather from it or scatter into it.
 #include "autograd/meta.h"
-#include "ops/copy.h"
-#include "ops/tensor_ops.h"
+#include "ops/core/tensor_ops.h"
+#include "ops/pointwise/copy.h"
 #include "python/arguments.h"
 #include "python/batching.h"
 #include "python/interop.h"

@@ -2,7 +2,7 @@
 #include "python/library.h"
 
 #include "autograd/meta.h"
-#include "ops/op.h"
+#include "ops/core/op.h"
 #include "python/arguments.h"
 #include "python/op_callable.h"
 #include "python/tensor_type.h"

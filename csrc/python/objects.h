@@ -1,8 +1,8 @@
 // The small Python types: dtype, device, Size, memory_format, layout, Generator.
 #pragma once
 
-#include "ops/generator.h"
-#include "ops/value.h"
+#include "ops/core/value.h"
+#include "ops/random/generator.h"
 #include "python/errors.h"
 
 namespace taeda::py {

@@ -11,7 +11,7 @@
 #include "autograd/forward.h"
 #include "autograd/meta.h"
 #include "base/warn.h"
-#include "ops/out_memory.h"
+#include "ops/core/out_memory.h"
 #include "python/batching.h"
 #include "python/objects.h"
 #include "python/overrides.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "ops/op.h"
+#include "ops/core/op.h"
 #include "python/batching.h"
 #include "python/op_callable.h"
 #include "python/tensor_type.h"

@@ -1,5 +1,5 @@
 // The profiler's record, for taeda.profiler.
-#include "ops/profile.h"
+#include "ops/core/profile.h"
 
 #include <nanobind/stl/string.h>
 

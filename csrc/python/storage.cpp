@@ -13,7 +13,7 @@
 #include "autograd/meta.h"
 #include "base/allocator.h"
 #include "base/device_runtime.h"
-#include "ops/op.h"
+#include "ops/core/op.h"
 #include "python/arguments.h"
 #include "python/interop.h"
 #include "python/module.h"

@@ -1,7 +1,7 @@
 // Attributes of Tensor: shape, dtype, device, data and the rest. Those related to gradients are in
 // autograd_tensor.cpp.
 #include "base/warn.h"
-#include "ops/op.h"
+#include "ops/core/op.h"
 #include "python/objects.h"
 #include "python/op_callable.h"
 #include "python/tensor_slots.h"

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "autograd/meta.h"
-#include "ops/tensor_ops.h"
+#include "ops/core/tensor_ops.h"
 #include "python/arguments.h"
 #include "python/interop.h"
 #include "python/module.h"

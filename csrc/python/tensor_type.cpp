@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "ops/op.h"
+#include "ops/core/op.h"
 #include "python/overrides.h"
 #include "python/tensor_slots.h"
 

@@ -1,7 +1,7 @@
-// The traits of ops (ops/traits.h) as Python objects.
+// The traits of ops (ops/core/traits.h) as Python objects.
 #pragma once
 
-#include "ops/op.h"
+#include "ops/core/op.h"
 #include "python/errors.h"
 
 namespace taeda::py {

@@ -59,8 +59,8 @@ class ExportedStorage {
   Ref<Storage> storage_;
 };
 
-// A tensor's flags. The dispatcher ("the door", ops/dispatch.cpp) ORs those of all arguments into
-// one word.
+// A tensor's flags. The dispatcher ("the door", ops/core/dispatch.cpp) ORs those of all arguments
+// into one word.
 enum TensorFlag : uint32_t {
   kRequiresGrad = 1,  // a leaf that wants a gradient, or a result with a grad_fn
   kIsView = 2,        // has a base, from whose history its own may have to be derived

@@ -3,7 +3,7 @@
 #include "autograd/engine.h"
 #include "autograd/meta.h"
 #include "check.h"
-#include "ops/schema.h"
+#include "ops/core/schema.h"
 
 namespace taeda::test {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/allocator.h"
 #include "base/thread_pool.h"
 #include "check.h"
-#include "ops/tensor_ops.h"
+#include "ops/core/tensor_ops.h"
 
 namespace taeda::test {
 namespace {

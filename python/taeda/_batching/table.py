@@ -63,7 +63,7 @@ def one_hot(op: Op, level: Level, args: Sequence[Any]) -> Any:
 # These hold nothing but rules of single operations, registered by their import.
 _OWN_RULES = (indexing, matrix, nn)
 
-# By the name of a form (`Vmap` in csrc/ops/traits.h); those of the second table take ranks.
+# By the name of a form (`Vmap` in csrc/ops/core/traits.h); those of the second table take ranks.
 FORMS: dict[str, Rule] = {
     "elementwise": pointwise.pointwise,
     "loss": pointwise.loss,

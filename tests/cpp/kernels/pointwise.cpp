@@ -2,8 +2,8 @@
 #include "kernels/cpu/pointwise/pointwise.h"
 
 #include "kernels.h"
-#include "kernels/functors_activation.h"
-#include "ops/pointwise.h"
+#include "kernels/functors/activation.h"
+#include "ops/pointwise/pointwise.h"
 
 namespace taeda::test {
 namespace {

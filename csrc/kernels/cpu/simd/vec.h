@@ -22,7 +22,7 @@
 #include <arm_neon.h>
 #endif
 
-#include "kernels/functors_scalar.h"
+#include "kernels/functors/scalar.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 

@@ -1,7 +1,7 @@
 #include "kernels/cpu/index/simd/combine.h"
 
 #include "kernels/cpu/simd/half.h"
-#include "kernels/functors_complex.h"
+#include "kernels/functors/complex.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {

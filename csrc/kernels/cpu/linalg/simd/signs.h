@@ -3,7 +3,7 @@
 // Only for the files of this folder that are compiled for each instruction set.
 #pragma once
 
-#include "kernels/functors_scalar.h"
+#include "kernels/functors/scalar.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {

@@ -1,6 +1,6 @@
 #include "kernels/cpu/nn/simd/ctc.h"
 
-#include "kernels/functors_scalar.h"
+#include "kernels/functors/scalar.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {

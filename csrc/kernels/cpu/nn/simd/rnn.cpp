@@ -2,7 +2,7 @@
 // gate (Gers et al. 2000), GRU (Cho et al. 2014) with the reset gate after the product.
 #include "kernels/cpu/nn/simd/rnn.h"
 
-#include "kernels/functors_scalar.h"
+#include "kernels/functors/scalar.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/functors_activation.h"
+#include "kernels/functors/activation.h"
 
 #include "kernels/cpu/pointwise/simd/loops.h"
 

@@ -1,4 +1,4 @@
-#include "kernels/functors_bessel.h"
+#include "kernels/functors/bessel.h"
 
 #include "kernels/cpu/pointwise/simd/loops.h"
 

@@ -1,7 +1,7 @@
 // Conversions between all dtypes, over two strided dimensions.
 #include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/simd/half.h"
-#include "kernels/functors_complex.h"
+#include "kernels/functors/complex.h"
 
 namespace taeda::TAEDA_ISA {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/functors_logic.h"
+#include "kernels/functors/logic.h"
 
 #include "kernels/cpu/pointwise/simd/loops.h"
 

@@ -4,7 +4,7 @@
 #include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/pointwise/simd/vector_forms.h"
 #include "kernels/cpu/simd/half.h"
-#include "kernels/functors.h"
+#include "kernels/functors/functors.h"
 
 namespace taeda::TAEDA_ISA {
 

@@ -1,4 +1,4 @@
-#include "kernels/functors_loss.h"
+#include "kernels/functors/loss.h"
 
 #include "kernels/cpu/pointwise/simd/loops.h"
 

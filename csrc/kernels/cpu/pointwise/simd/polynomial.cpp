@@ -1,4 +1,4 @@
-#include "kernels/functors_polynomial.h"
+#include "kernels/functors/polynomial.h"
 
 #include "kernels/cpu/pointwise/simd/loops.h"
 

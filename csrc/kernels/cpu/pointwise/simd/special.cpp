@@ -1,4 +1,4 @@
-#include "kernels/functors_math.h"
+#include "kernels/functors/math.h"
 
 #include "kernels/cpu/pointwise/simd/loops.h"
 

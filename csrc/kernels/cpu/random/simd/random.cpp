@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/simd/vec.h"
-#include "kernels/functors_scalar.h"
+#include "kernels/functors/scalar.h"
 
 // Compiled once per instruction set: everything here lives in that set's namespace.
 namespace taeda::cpu::simd::TAEDA_ISA {

@@ -1,0 +1,150 @@
+#include "ops/core/device_fallback.h"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/device_runtime.h"
+#include "base/warn.h"
+#include "kernels/kernels.h"
+#include "ops/core/tensor_ops.h"
+
+namespace taeda {
+namespace {
+
+// Composite ops are recorded in what they call, and so is the way to and from the CPU.
+Tensor copy_on(Device device, const Tensor& t, bool recorded) {
+  if (!t.defined() || t.device() == with_index(device)) return t;
+  if (recorded) return op<"_to_copy">(t, std::optional<DType>(), std::optional(device));
+  const Tensor r = raw_to(device, t);
+  if (t.flags() & kRequiresGrad && !t.impl()->autograd) r.impl()->flags |= kRequiresGrad;
+  return r;
+}
+
+// A call's tensors in the CPU's memory, and the way back.
+class HostCall {
+ public:
+  explicit HostCall(const Call& c) : c_(c), args_(c.args.size()) {
+    for (size_t i = 0; i < c.args.size(); ++i) args_[i] = host_value(c.args[i]);
+    if (c.out.defined()) out_ = host(c.out);
+  }
+
+  Value run() {
+    Call on_host{c_.op, args_.span(), out_, c_.grad};
+    const Kernel& kernel = c_.op.factory.run ? c_.op.factory : c_.op.kernel;
+    Value result = kernel.run(kernel.fn, on_host);
+    write_back();
+    if (auto* t = std::get_if<Tensor>(&result)) return back(*t);
+    if (auto* list = std::get_if<TensorList>(&result)) {
+      for (Tensor& t : *list) t = back(t);
+    }
+    return result;
+  }
+
+ private:
+  Tensor host(const Tensor& t) {
+    if (!t.defined() || !t.is_off_host()) return t;
+    for (const auto& [original, copy] : copies_) {
+      if (original.is(t)) return copy;
+    }
+    if (!named_) target_ = t.device();
+    return copies_.emplace_back(t, copy_on({}, t, recorded_)).second;
+  }
+
+  Value host_value(const Value& v) {
+    if (auto* t = std::get_if<Tensor>(&v)) return host(*t);
+    if (auto* list = std::get_if<TensorList>(&v)) {
+      TensorList r;
+      for (const Tensor& t : *list) r.push_back(host(t));
+      return r;
+    }
+    if (auto* device = std::get_if<Device>(&v)) {
+      named_ = true;
+      target_ = with_index(*device);
+      if (device_runtime(device->type)) return Device{};
+    }
+    return v;
+  }
+
+  // What the op has changed in place: the copies began with the version 0.
+  void write_back() {
+    for (const auto& [original, copy] : copies_) {
+      if (copy.version() == 0) continue;
+      if (!same(original.sizes(), copy.sizes())) resize(original, copy.sizes());
+      copy_into(original, copy);
+      original.bump_version();
+    }
+  }
+
+  Tensor back(const Tensor& t) const {
+    for (const auto& [original, copy] : copies_) {
+      if (copy.is(t)) return original;
+    }
+    return copy_on(target_, t, recorded_);
+  }
+
+  const Call& c_;
+  const bool recorded_ = c_.op.traits.composite;
+  Values args_;
+  Tensor out_;
+  std::vector<std::pair<Tensor, Tensor>> copies_;  // originals and what stands for them
+  Device target_;                                  // of results
+  bool named_ = false;                             // by an argument of the op
+};
+
+void warn_of_fallback(const Op& op, Device device) {
+  static std::mutex mutex;
+  static std::set<const Op*> warned;
+  const std::lock_guard lock(mutex);
+  if (warned.insert(&op).second)
+    warn(str(op.name, "(): device '", device_type_name(device.type),
+             "' has no kernel for it, so it runs on the CPU, with copies there and back"));
+}
+
+Device off_host_device(const Call& c) {
+  Device found;
+  const auto look = [&](const Tensor& t) {
+    if (t.defined() && t.is_off_host()) found = t.device();
+  };
+  look(c.out);
+  for (const Value& v : c.args) {
+    if (auto* t = std::get_if<Tensor>(&v)) look(*t);
+    else if (auto* list = std::get_if<TensorList>(&v))
+      std::for_each(list->begin(), list->end(), look);
+  }
+  return found;
+}
+
+Value run_on_device(Call& c, uint32_t inner) {
+  const Tensor out = c.out;
+  try {
+    return call_inner(c, inner);
+  } catch (const MissingKernel&) {
+    const Device device = off_host_device(c);
+    if (!falls_back_to_cpu())
+      fail<NotImplemented>(c.op.name, "(): device '", device_type_name(device.type),
+                           "' has no kernel for it; taeda.set_fallback(\"cpu\") runs such "
+                           "operations on the CPU");
+    warn_of_fallback(c.op, device);
+  }
+  c.out = out;
+  return HostCall(c).run();
+}
+
+const bool layer_set = (set_layer(kDeviceLayer, run_on_device), true);
+
+}  // namespace
+
+Value make_on_device(Call& c) {
+  const auto off_host = [](const Value& v) {
+    const auto* device = std::get_if<Device>(&v);
+    return device && device_runtime(device->type);
+  };
+  const bool moves = devices_registered && ((c.out.defined() && c.out.is_off_host()) ||
+                                            std::any_of(c.args.begin(), c.args.end(), off_host));
+  return moves ? HostCall(c).run() : c.op.factory.run(c.op.factory.fn, c);
+}
+
+}  // namespace taeda

@@ -1,0 +1,72 @@
+// Helpers of ops on shapes: views, joins, indexing and reductions.
+#pragma once
+
+#include <cstring>
+
+#include "autograd/backward.h"
+#include "ops/core/op.h"
+#include "ops/core/tensor_ops.h"
+
+namespace taeda {
+
+// A dimension as a bit; IndexError outside the range, RuntimeError beyond 64 dimensions.
+inline uint64_t dim_bit(int64_t dim, int64_t ndim) {
+  const int64_t d = wrap_dim(dim, ndim);
+  check(ndim <= 64, "only tensors with up to 64 dims are supported here, got ", ndim, " dims");
+  return uint64_t(1) << d;
+}
+
+// The set of dimensions `dims` as bits; RuntimeError for duplicates.
+inline uint64_t dim_mask(DimsRef dims, int64_t ndim) {
+  uint64_t mask = 0;
+  for (int64_t d : dims) {
+    const uint64_t bit = dim_bit(d, ndim);
+    check(!(mask & bit), "dim ", wrap_dim(d, ndim), " appears multiple times in the list of dims");
+    mask |= bit;
+  }
+  return mask;
+}
+
+inline int64_t at(DimsRef d, int64_t i) { return d[static_cast<size_t>(i)]; }
+
+// Zeros without dispatch: nothing is recorded.
+inline Tensor raw_zeros(DimsRef sizes, Options o) {
+  Tensor t = empty(sizes, o);
+  if (t.is_off_host()) copy_into(t, Tensor(0));
+  else if (!t.is_meta() && t.numel() > 0) std::memset(t.data(), 0, t.nbytes());
+  return t;
+}
+
+// Contiguous form without dispatch; the tensor itself if it is contiguous already.
+inline Tensor raw_contiguous(const Tensor& x) {
+  if (x.is_contiguous()) return x;
+  Tensor t = empty(x.sizes(), x.options());
+  if (!x.is_meta()) copy_into(t, x);
+  return t;
+}
+
+inline Tensor raw_clone(const Tensor& x) {
+  Tensor t = empty(x.sizes(), x.options());
+  if (!x.is_meta()) copy_into(t, x);
+  return t;
+}
+
+inline Tensor raw_cast(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  Tensor t = empty(x.sizes(), {dtype, x.device()});
+  if (!x.is_meta()) copy_into(t, x);
+  return t;
+}
+
+// Plain views for use inside kernels: no base, no history.
+inline Tensor raw_view(const Tensor& x, DimsRef sizes, DimsRef strides, int64_t offset) {
+  return from_storage(x.storage(), sizes, strides, offset, x.dtype());
+}
+inline Tensor raw_narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
+  Dims sizes(x.sizes());
+  sizes[static_cast<size_t>(dim)] = length;
+  int64_t offset = length > 0 ? x.offset() + start * at(x.strides(), dim) : x.offset();
+  return raw_view(x, sizes, x.strides(), offset);
+}
+
+}  // namespace taeda

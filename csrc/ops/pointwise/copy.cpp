@@ -1,0 +1,367 @@
+// Moving values: clone, contiguous, copy_, fill, conversions of dtype, device and memory format.
+#include "ops/pointwise/copy.h"
+
+#include <cmath>
+#include <limits>
+
+#include "autograd/backward.h"
+#include "base/device_runtime.h"
+#include "base/warn.h"
+#include "kernels/pointwise.h"
+#include "tensor/plan.h"
+
+namespace taeda {
+
+namespace {
+
+// As copy_into, from another device: bytes first, then what is left to do on the target.
+void copy_across(const Tensor& dst, const Tensor& src) {
+  Tensor from = src;
+  if (!src.is_contiguous()) copy_into(from = empty(src.sizes(), src.options()), src);
+  const bool directly =
+      dst.dtype() == src.dtype() && dst.is_contiguous() && same(dst.sizes(), src.sizes());
+  const Tensor to = directly ? dst : empty(src.sizes(), {src.dtype(), dst.device()});
+  copy_memory(to.data(), to.device(), from.data(), from.device(), from.nbytes());
+  if (!directly) copy_into(dst, to);
+}
+
+// As copy_into, on a device without kernels for it: by way of the whole memory of both.
+void copy_by_host(const Tensor& dst, const Tensor& src) {
+  const auto host_view = [](const Tensor& t) {
+    const Ref<Storage>& s = t.storage();
+    Ref<Storage> copy = Storage::allocate(s->nbytes, Device{});
+    copy_memory(copy->data, {}, s->data, s->device, s->nbytes);
+    return from_storage(std::move(copy), t.sizes(), t.strides(), t.offset(), t.dtype());
+  };
+  const Tensor to = host_view(dst);
+  copy_into(to, host_view(src));
+  const Ref<Storage>& s = dst.storage();
+  copy_memory(s->data, s->device, to.storage()->data, {}, s->nbytes);
+}
+
+}  // namespace
+
+void copy_into(const Tensor& dst, const Tensor& src) {
+  if (dst.is(src) || dst.is_meta() || src.is_meta() || dst.numel() == 0) return;
+  if (((dst.flags() | src.flags()) & kOffHost) != 0) {
+    if (dst.device() != src.device()) return copy_across(dst, src);
+    if (!has_kernels<PointwiseKernels>(dst.device())) return copy_by_host(dst, src);
+  }
+  if (dst.dtype() == src.dtype() && dst.is_contiguous() && src.is_contiguous() &&
+      dst.numel() == src.numel()) {
+    const auto bytes = static_cast<int64_t>(dst.nbytes());
+    if (!(dst.storage() == src.storage())) {
+      kernels<PointwiseKernels>(dst.device()).copy_bytes(dst.data(), src.data(), bytes);
+      return;
+    }
+  }
+  check(same(broadcast_sizes(dst.sizes(), src.sizes()), dst.sizes()),
+        "The expanded size of the tensor ", to_string(dst.sizes()),
+        " cannot hold the values of a tensor of sizes ", to_string(src.sizes()));
+  Tensor from = src;
+  if (const Overlap o = overlap(dst, src); o == Overlap::Same) {
+    return;
+  } else if (o == Overlap::Partial) {
+    from = empty(src.sizes(), src.options());
+    copy_into(from, src);
+  }
+  const Tensor* operands[] = {&dst, &from};
+  kernels<PointwiseKernels>(dst.device()).copy(Plan(dst.sizes(), operands));
+}
+
+Tensor raw_to(Device device, const Tensor& t) {
+  if (!t.defined() || t.device() == with_index(device)) return t;
+  const Tensor r = is_dense_nonoverlapping(t.sizes(), t.strides())
+                       ? empty_strided(t.sizes(), t.strides(), {t.dtype(), device})
+                       : empty(t.sizes(), {t.dtype(), device});
+  copy_into(r, t);
+  return r;
+}
+
+Tensor empty_in(const Tensor& x, DType dtype, Device device, MemoryFormat format) {
+  if (format == MemoryFormat::Preserve) {
+    if (x.is_contiguous() || !is_dense_nonoverlapping(x.sizes(), x.strides())) {
+      return empty_strided(x.sizes(), result_strides(x.sizes(), std::array{&x}), {dtype, device});
+    }
+    return empty_strided(x.sizes(), x.strides(), {dtype, device});
+  }
+  if (format == MemoryFormat::Contiguous) return empty(x.sizes(), {dtype, device});
+  const size_t want = format == MemoryFormat::ChannelsLast ? 4 : 5;
+  check(x.sizes().size() == want, "required rank ", want, " tensor to use channels_last",
+        want == 5 ? "_3d" : "", " format");
+  return empty_strided(x.sizes(), channels_last_strides(x.sizes()), {dtype, device});
+}
+
+namespace {
+
+template <class T> bool in_range(Scalar value) {
+  using L = std::numeric_limits<T>;
+  if (value.is_integral()) {
+    const int64_t v = value.to_int();
+    return v <= int64_t(L::max()) && v >= (L::is_signed ? int64_t(L::min()) : -int64_t(L::max()));
+  }
+  const double v = value.to<cdouble>().real();
+  return v >= static_cast<double>(L::min()) && v <= static_cast<double>(L::max());
+}
+
+bool in_single_range(double v) {
+  return !std::isfinite(v) || std::abs(v) <= std::numeric_limits<float>::max();
+}
+
+bool fits(Scalar value, DType dtype) {
+  const cdouble v = value.to<cdouble>();
+  if (dtype == DType::Bool) return true;
+  if (v.imag() != 0 && !is_complex(dtype)) return false;
+  switch (dtype) {
+    case DType::UInt8: return in_range<uint8_t>(value);
+    case DType::Int8: return in_range<int8_t>(value);
+    case DType::Int16: return in_range<int16_t>(value);
+    case DType::Int32: return in_range<int32_t>(value);
+    case DType::Int64: return in_range<int64_t>(value);
+    case DType::UInt16: return in_range<uint16_t>(value);
+    case DType::UInt32: return in_range<uint32_t>(value);
+    case DType::UInt64: return value.is_integral() || std::abs(v.real()) <= 0x1p64;
+    case DType::Float64:
+    case DType::Complex128: return true;
+    default: return in_single_range(v.real()) && in_single_range(v.imag());
+  }
+}
+
+}  // namespace
+
+void check_fits(Scalar value, DType dtype) {
+  if (fits(value, dtype)) return;
+  const cdouble v = value.to<cdouble>();
+  const std::string imaginary = v.imag() == 0 ? std::string() : str(" + ", v.imag(), "j");
+  fail("value cannot be converted to type ", name(dtype), " without overflow: ", v.real(),
+       imaginary);
+}
+
+void fill_with(const Tensor& t, Scalar value) {
+  check_fits(value, t.dtype());
+  if (t.is_meta() || t.numel() == 0) return;
+  if (!t.is_off_host() && t.is_contiguous() && t.nbytes() <= (1 << 20) && value.is_integral() &&
+      value.to_int() == 0) {
+    kernels<PointwiseKernels>(t.device()).clear(t.data(), static_cast<int64_t>(t.nbytes()));
+  } else {
+    copy_into(t, Tensor(value));
+  }
+}
+
+namespace {
+
+void warn_of_parts(DType from, DType to) {
+  if (!is_complex(from) || is_complex(to) || to == DType::Bool) return;
+  static WarnOnce warn_of_loss("Casting complex values to real discards the imaginary part");
+  warn_of_loss();
+}
+
+bool keeps(const Tensor& x, MemoryFormat f) {
+  return f == MemoryFormat::Preserve || x.memory_format() == f;
+}
+
+Tensor clone_op(const Tensor& self, std::optional<MemoryFormat> format) {
+  Tensor r = empty_in(self, self.dtype(), self.device(), format.value_or(MemoryFormat::Preserve));
+  copy_into(r, self);
+  return r;
+}
+void clone_backward(Backward& b) { b.set(0, b.grad()); }
+
+Tensor contiguous_op(const Tensor& self, MemoryFormat format) {
+  check(format != MemoryFormat::Preserve,
+        "preserve memory format is unsupported by the contiguous operator");
+  if (self.is_contiguous(format)) return self;
+  return op<"clone">(self, format);
+}
+
+Tensor to_copy_op(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device,
+                  std::optional<MemoryFormat> format) {
+  const Device target = device.value_or(self.device());
+  require_available(target);
+  check<NotImplemented>(!self.is_meta() || target.type == DeviceType::Meta,
+                        "Cannot copy out of meta tensor; no data!");
+  Tensor r =
+      empty_in(self, dtype.value_or(self.dtype()), target, format.value_or(MemoryFormat::Preserve));
+  warn_of_parts(self.dtype(), r.dtype());
+  copy_into(r, self);
+  return r;
+}
+void to_copy_backward(Backward& b) {
+  Tensor g = b.grad();
+  const Options o = b.options(0);
+  if (is_complex(g.dtype()) && !is_complex(o.dtype)) g = op<"real">(g);
+  b.set(0, op<"_to_copy">(g, o.dtype, o.device));
+}
+
+Tensor convert(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device,
+               bool copy, std::optional<MemoryFormat> format) {
+  const DType d = dtype.value_or(self.dtype());
+  Device to = device.value_or(self.device());
+  const bool same_device =
+      to.type == self.device().type && (to.index < 0 || to.index == self.device().index);
+  if (!copy && d == self.dtype() && same_device &&
+      keeps(self, format.value_or(MemoryFormat::Preserve)))
+    return self;
+  return op<"_to_copy">(self, d, to, format);
+}
+
+// `non_blocking` has no effect: on the CPU every copy is complete on return.
+Tensor to_dtype(const Tensor& self, DType dtype, [[maybe_unused]] bool non_blocking, bool copy,
+                std::optional<MemoryFormat> format) {
+  return convert(self, dtype, {}, copy, format);
+}
+Tensor to_device(const Tensor& self, std::optional<Device> device, std::optional<DType> dtype,
+                 [[maybe_unused]] bool non_blocking, bool copy,
+                 std::optional<MemoryFormat> format) {
+  return convert(self, dtype, device, copy, format);
+}
+Tensor to_other(const Tensor& self, const Tensor& other, [[maybe_unused]] bool non_blocking,
+                bool copy, std::optional<MemoryFormat> format) {
+  return convert(self, other.dtype(), other.device(), copy, format);
+}
+Tensor type_as(const Tensor& self, const Tensor& other) {
+  return convert(self, other.dtype(), other.device(), false, {});
+}
+Tensor cpu_op(const Tensor& self, std::optional<MemoryFormat> format) {
+  return convert(self, {}, Device{DeviceType::CPU}, false, format);
+}
+
+Tensor copy_op(const Tensor& self, const Tensor& src, [[maybe_unused]] bool non_blocking) {
+  check(same(broadcast_sizes(self.sizes(), src.sizes()), self.sizes()), "output with shape ",
+        to_string(self.sizes()), " doesn't match the broadcast shape ",
+        to_string(broadcast_sizes(self.sizes(), src.sizes())));
+  check<NotImplemented>(!src.is_meta() || self.is_meta(),
+                        "Cannot copy out of meta tensor; no data!");
+  check_no_internal_overlap(self);
+  warn_of_parts(src.dtype(), self.dtype());
+  copy_into(self, src);
+  return self;
+}
+void copy_backward(Backward& b) {
+  const Tensor& g = b.grad();
+  if (b.needs(0)) b.set(0, zeros_like(g));
+  if (b.needs(1)) {
+    Tensor s = sum_to(g, b.sizes(1));
+    if (is_complex(s.dtype()) && !is_complex(b.dtype(1))) s = op<"real">(s);
+    b.set(1, to(s, b.dtype(1)));
+  }
+}
+
+// fill(self, value): in place it writes self, else a new tensor like it.
+Tensor fill_in_place(const Tensor& self, const Tensor& value) {
+  check(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ",
+        value.dim(), " dimensions.");
+  check<NotImplemented>(!value.is_meta() || self.is_meta(),
+                        "fill_(): a value on the meta device cannot be read");
+  if (value.is_wrapped_number()) check_fits(value.item(), self.dtype());
+  else warn_of_parts(value.dtype(), self.dtype());
+  check_no_internal_overlap(self);
+  copy_into(self, value);
+  return self;
+}
+Tensor fill_op(const Tensor& self, const Tensor& value) {
+  return fill_in_place(empty_like(self), value);
+}
+void fill_backward(Backward& b) {
+  if (b.needs(0)) b.set(0, zeros_like(b.grad()));
+  if (b.needs(1)) b.set(1, to(op<"sum">(b.grad()), b.dtype(1)));
+}
+
+Tensor zero_op(const Tensor& self) {
+  fill_with(self, 0);
+  return self;
+}
+void zero_backward(Backward& b) { b.set(0, zeros_like(b.grad())); }
+
+Tensor detach(const Tensor& self) { return alias(self); }
+
+// float(), double(), ...: conversions by name.
+template <DType D> Tensor as_dtype(const Tensor& self, std::optional<MemoryFormat> format) {
+  return convert(self, D, {}, false, format);
+}
+
+const Define ops[] = {
+    {"clone(self: Tensor, *, memory_format: memory_format? = None) -> Tensor",
+     "A copy with its own memory. The layout stays as it is unless `memory_format` says otherwise.",
+     kernel(clone_op),
+     {.backward = clone_backward, .vmap = vmap::direct}},
+    {"contiguous(self: Tensor, *, memory_format: memory_format = contiguous_format) -> Tensor",
+     "The same values laid out one after another: `self` where they are already, else a copy.",
+     kernel(contiguous_op),
+     {.forms = kMethod, .composite = true}},
+    {"_to_copy(self: Tensor, dtype: dtype? = None, device: device? = None, memory_format: "
+     "memory_format? = None) -> "
+     "Tensor",
+     "A copy with another dtype, device or layout.",
+     kernel(to_copy_op),
+     {.backward = to_copy_backward, .vmap = vmap::direct}},
+    {"to(self: Tensor, dtype: dtype, non_blocking: bool = False, copy: bool = False, *, "
+     "memory_format: memory_format? "
+     "= None) -> Tensor",
+     "`self` converted to a dtype, a device, or what another tensor has of both; `self` where "
+     "nothing changes, unless "
+     "`copy` asks for a copy.",
+     kernel(to_dtype),
+     {.forms = kMethod, .composite = true}},
+    {"to(self: Tensor, device: device? = None, dtype: dtype? = None, non_blocking: bool = False, "
+     "copy: bool = False, "
+     "*, memory_format: memory_format? = None) -> Tensor",
+     "",
+     kernel(to_device),
+     {.forms = kMethod, .composite = true}},
+    {"to(self: Tensor, other: Tensor, non_blocking: bool = False, copy: bool = False, *, "
+     "memory_format: "
+     "memory_format? = None) -> Tensor",
+     "",
+     kernel(to_other),
+     {.forms = kMethod, .composite = true}},
+    {"type_as(self: Tensor, other: Tensor) -> Tensor",
+     "`self` with the dtype and device of `other`.",
+     kernel(type_as),
+     {.forms = kMethod, .composite = true}},
+    {"cpu(self: Tensor, memory_format: memory_format? = None) -> Tensor",
+     "`self` in the CPU's memory.",
+     kernel(cpu_op),
+     {.forms = kMethod, .composite = true}},
+    {"copy_(self!: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor",
+     "Writes the values of `src` (converted and broadcast) into `self`.",
+     kernel(copy_op),
+     {.backward = copy_backward, .forms = kMethod | kMixed, .vmap = vmap::elementwise}},
+    {"fill(self: Tensor, value: Tensor) -> Tensor",
+     "A tensor like `self` with `value` everywhere.",
+     kernel(fill_op),
+     {.backward = fill_backward, .forms = kFunction | kMixed, .numbers = Numbers::Anywhere}},
+    {"fill_(self!: Tensor, value: Tensor) -> Tensor",
+     "Sets every element to `value`.",
+     kernel(fill_in_place),
+     {.backward = fill_backward,
+      .forms = kMethod | kFunction | kMixed,
+      .numbers = Numbers::Anywhere}},
+    {"zero_(self!: Tensor) -> Tensor",
+     "Sets every element to 0.",
+     kernel(zero_op),
+     {.backward = zero_backward, .forms = kMethod | kFunction, .vmap = vmap::direct}},
+    {"detach(self: Tensor) -> Tensor",
+     "The same memory without a history: no gradient flows through it.",
+     kernel(detach),
+     {.non_differentiable = 1, .vmap = vmap::direct}},
+};
+
+template <DType D> bool define_conversion(const char* name) {
+  define((std::string(name) + "(self: Tensor, memory_format: memory_format? = None) -> Tensor")
+             .c_str(),
+         ("`self` converted to " + std::string(taeda::name(D)) + ".").c_str(), kernel(as_dtype<D>),
+         {.forms = kMethod, .composite = true});
+  return true;
+}
+const bool conversions[] = {
+    define_conversion<DType::Float32>("float"),    define_conversion<DType::Float64>("double"),
+    define_conversion<DType::Float16>("half"),     define_conversion<DType::BFloat16>("bfloat16"),
+    define_conversion<DType::Bool>("bool"),        define_conversion<DType::UInt8>("byte"),
+    define_conversion<DType::Int8>("char"),        define_conversion<DType::Int16>("short"),
+    define_conversion<DType::Int32>("int"),        define_conversion<DType::Int64>("long"),
+    define_conversion<DType::Complex64>("cfloat"), define_conversion<DType::Complex128>("cdouble"),
+};
+
+}  // namespace
+}  // namespace taeda

@@ -1,0 +1,501 @@
+// Random tensors. For one seed they hold the numbers that PyTorch's CPU generator gives
+// (docs/random-streams.md).
+#include "kernels/random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "autograd/backward.h"
+#include "ops/core/half.h"
+#include "ops/random/generator.h"
+#include "tensor/plan.h"
+
+namespace taeda {
+namespace {
+
+using Gen = std::optional<Generator>;
+
+// Numbers are drawn in memory order: the same tensor (or one expanded to its shape) with its
+// dimensions in the order of decreasing strides of `self`.
+Tensor in_memory_order(const Tensor& t, const Tensor& self) {
+  std::vector<size_t> order(self.sizes().size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  auto step = [&](size_t d) { return self.sizes()[d] == 1 ? INT64_MAX : self.strides()[d]; };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return step(a) > step(b); });
+  Dims all = broadcast_strides(t, self.sizes()), sizes, strides;
+  for (size_t d : order) {
+    sizes.push_back(self.sizes()[d]);
+    strides.push_back(all[d]);
+  }
+  return from_storage(t.storage(), sizes, strides, t.offset(), t.dtype());
+}
+
+// Runs fill(engine, pointer, n) on contiguous memory of self's dtype and copies the values to self
+// if it is not contiguous.
+template <class F>
+Tensor fill_in_place(const char* what, const Tensor& self, const Gen& generator, F&& fill) {
+  if (self.is_meta() || self.numel() == 0) return self;
+  check_no_internal_overlap(self);
+  Tensor to = self.is_contiguous() ? self : in_memory_order(self, self);
+  Tensor target = to.is_contiguous() ? to : empty(to.sizes(), to.options());
+  GeneratorImpl& g = resolve(generator);
+  {
+    std::lock_guard lock(g.mutex);
+    visit_real(self.dtype(), what, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      fill(tag, g.engine, target.data_as<T>());
+    });
+  }
+  if (!target.is(to)) copy_into(to, target);
+  return self;
+}
+
+template <class T>
+constexpr bool floating = std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                          std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+
+void need_floating(const char* what, const Tensor& t) {
+  if (!is_floating(t.dtype())) unsupported_dtype(what, t.dtype());
+}
+
+// A complex tensor is filled as pairs of reals.
+Tensor real_pairs(const Tensor& self) {
+  Dims sizes(self.sizes()), strides(self.strides());
+  for (int64_t& s : strides) s *= 2;
+  sizes.push_back(2);
+  strides.push_back(1);
+  return from_storage(self.storage(), sizes, strides, self.offset() * 2, to_real(self.dtype()));
+}
+
+Tensor uniform_(const Tensor& self, double from, double to, Gen generator) {
+  if (is_complex(self.dtype())) {
+    if (!self.is_meta()) uniform_(real_pairs(self), from, to, generator);
+    return self;
+  }
+  need_floating("uniform_", self);
+  check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from,
+        " > to=", to);
+  return fill_in_place("uniform_", self, generator, [&](auto tag, Engine& e, auto* p) {
+    using T = typename decltype(tag)::type;
+    if constexpr (floating<T>)
+      kernels<ContinuousKernels<T>>(self.device()).uniform(e, p, self.numel(), from, to);
+  });
+}
+
+Tensor normal_(const Tensor& self, double mean, double std, Gen generator) {
+  check(std >= 0, "normal expects std >= 0.0, but found std ", std);
+  if (is_complex(self.dtype())) {
+    // Real and imaginary parts share the variance, and each has the mean.
+    if (!self.is_meta()) normal_(real_pairs(self), mean, std / std::sqrt(2.0), generator);
+    return self;
+  }
+  need_floating("normal_", self);
+  return fill_in_place("normal_", self, generator, [&](auto tag, Engine& e, auto* p) {
+    using T = typename decltype(tag)::type;
+    if constexpr (floating<T>) {
+      if (self.is_contiguous())
+        kernels<ContinuousKernels<T>>(self.device()).normal(e, p, self.numel(), mean, std);
+      else
+        kernels<ContinuousKernels<T>>(self.device()).normal_serial(e, p, self.numel(), mean, std);
+    }
+  });
+}
+
+Tensor exponential_(const Tensor& self, double lambd, Gen generator) {
+  need_floating("exponential_", self);
+  check(lambd > 0, "exponential_ expects lambda > 0.0, but found lambda=", lambd);
+  return fill_in_place("exponential_", self, generator, [&](auto tag, Engine& e, auto* p) {
+    using T = typename decltype(tag)::type;
+    if constexpr (floating<T>)
+      kernels<ContinuousKernels<T>>(self.device()).exponential(e, p, self.numel(), lambd);
+  });
+}
+
+Tensor cauchy_(const Tensor& self, double median, double sigma, Gen generator) {
+  need_floating("cauchy_", self);
+  check(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
+  return fill_in_place("cauchy_", self, generator, [&](auto tag, Engine& e, auto* p) {
+    using T = typename decltype(tag)::type;
+    if constexpr (floating<T>)
+      kernels<ContinuousKernels<T>>(self.device()).cauchy(e, p, self.numel(), median, sigma);
+  });
+}
+
+Tensor log_normal_(const Tensor& self, double mean, double std, Gen generator) {
+  need_floating("log_normal_", self);
+  check(std > 0, "log_normal_ expects std > 0.0, but found std=", std);
+  return fill_in_place("log_normal_", self, generator, [&](auto tag, Engine& e, auto* p) {
+    using T = typename decltype(tag)::type;
+    if constexpr (floating<T>)
+      kernels<ContinuousKernels<T>>(self.device()).log_normal(e, p, self.numel(), mean, std);
+  });
+}
+
+Tensor geometric_(const Tensor& self, double p, Gen generator) {
+  check(p > 0 && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
+  return fill_in_place("geometric_", self, generator, [&](auto tag, Engine& e, auto* out) {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_same_v<T, bool>) unsupported_dtype("geometric_", DType::Bool);
+    else kernels<RandomKernels<T>>(self.device()).geometric(e, out, self.numel(), p);
+  });
+}
+
+Tensor bernoulli_scalar_(const Tensor& self, double p, Gen generator) {
+  check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
+  return fill_in_place("bernoulli_", self, generator, [&](auto tag, Engine& e, auto* out) {
+    using T = typename decltype(tag)::type;
+    kernels<RandomKernels<T>>(self.device()).bernoulli(e, out, self.numel(), p);
+  });
+}
+
+Tensor bernoulli_tensor_(const Tensor& self, const Tensor& p, Gen generator) {
+  need_floating("bernoulli_", p);
+  check(same(broadcast_sizes(self.sizes(), p.sizes()), self.sizes()),
+        "bernoulli_(): probabilities of shape ", to_string(p.sizes()), " cannot be expanded to ",
+        to_string(self.sizes()));
+  if (self.is_meta()) return self;
+  DType wide = p.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
+  if (self.numel() == 0) return self;
+  Tensor ordered = in_memory_order(p, self),
+         probability = empty(ordered.sizes(), {wide, self.device()});
+  copy_into(probability, ordered);
+  visit_floating(wide, "bernoulli_", [&](auto tag) {
+    using P = typename decltype(tag)::type;
+    const auto bad = kernels<SampleKernels<P>>(self.device())
+                         .find_improbable(probability.data_as<P>(), probability.numel());
+    check(!bad,
+          "Expected p_in >= 0 && p_in <= 1 to be true, but got false: p_in = ", bad.value_or(0));
+  });
+  return fill_in_place("bernoulli_", self, generator, [&](auto tag, Engine& e, auto* out) {
+    using T = typename decltype(tag)::type;
+    const RandomKernels<T>& k = kernels<RandomKernels<T>>(self.device());
+    if (wide == DType::Float64)
+      k.bernoulli_each_double(e, out, probability.data_as<double>(), self.numel());
+    else k.bernoulli_each(e, out, probability.data_as<float>(), self.numel());
+  });
+}
+
+Tensor bernoulli(const Tensor& self, Gen generator) {
+  need_floating("bernoulli", self);
+  return bernoulli_tensor_(empty(self.sizes(), self.options()), self, generator);
+}
+Tensor bernoulli_p(const Tensor& self, double p, Gen generator) {
+  return bernoulli_scalar_(empty(self.sizes(), self.options()), p, generator);
+}
+
+// Whether every value of [low, high) is one that the dtype can hold, as random_ and randint ask.
+void check_range(const char* what, DType d, int64_t low, int64_t high) {
+  check(low < high, what, " expects 'from' to be less than 'to', but got from=", low,
+        " >= to=", high);
+  if (is_inexact(d)) return;
+  int64_t least = 0, most = 1;
+  visit_real(d, what, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_integral_v<T>) {
+      least = static_cast<int64_t>(std::numeric_limits<T>::min());
+      most = static_cast<int64_t>(std::numeric_limits<T>::max());
+    }
+  });
+  check(low >= least && low <= most, "from is out of bounds for ", d, ": ", low);
+  check(high > least && high - 1 <= most, "to - 1 is out of bounds for ", d, ": ", high, " - 1");
+}
+
+Tensor random_range_(const Tensor& self, int64_t low, std::optional<int64_t> high, Gen generator) {
+  if (high) check_range("random_", self.dtype(), low, *high);
+  uint64_t range = high ? static_cast<uint64_t>(*high) - static_cast<uint64_t>(low) : 0;
+  if (!high) {  // from low to the largest value of the dtype
+    int64_t most = visit_real(self.dtype(), "random_", [&](auto tag) -> int64_t {
+      using T = typename decltype(tag)::type;
+      if constexpr (std::is_integral_v<T>)
+        return static_cast<int64_t>(std::numeric_limits<T>::max());
+      else
+        return int64_t(1) << (std::is_same_v<T, double>  ? 53
+                              : std::is_same_v<T, float> ? 24
+                              : std::is_same_v<T, Half>  ? 11
+                                                         : 8);
+    });
+    range = static_cast<uint64_t>(most) - static_cast<uint64_t>(low) + 1;
+  }
+  return fill_in_place("random_", self, generator, [&](auto tag, Engine& e, auto* p) {
+    using T = typename decltype(tag)::type;
+    kernels<RandomKernels<T>>(self.device()).range(e, p, self.numel(), range, low);
+  });
+}
+Tensor random_to_(const Tensor& self, int64_t high, Gen generator) {
+  return random_range_(self, 0, high, generator);
+}
+Tensor random_(const Tensor& self, Gen generator) {
+  return fill_in_place("random_", self, generator, [&](auto tag, Engine& e, auto* p) {
+    using T = typename decltype(tag)::type;
+    kernels<RandomKernels<T>>(self.device()).random(e, p, self.numel());
+  });
+}
+
+// ---- factories ----
+
+Tensor made(DimsRef size, std::optional<DType> dtype, std::optional<Device> device,
+            DType fallback) {
+  return empty(size, {dtype.value_or(fallback), device.value_or(Device{})});
+}
+
+Tensor rand(const Dims& size, Gen generator, std::optional<DType> dtype,
+            std::optional<Device> device) {
+  Tensor t = made(size, dtype, device, default_dtype());
+  if (is_complex(t.dtype())) {
+    if (!t.is_meta()) uniform_(real_pairs(t), 0, 1, generator);
+  } else {
+    uniform_(t, 0, 1, generator);
+  }
+  return t;
+}
+Tensor randn(const Dims& size, Gen generator, std::optional<DType> dtype,
+             std::optional<Device> device) {
+  Tensor t = normal_(made(size, dtype, device, default_dtype()), 0, 1, generator);
+  return t;
+}
+// Fills a new tensor with integers of [low, high). Those of unsigned dtypes without arithmetic are
+// drawn as int64.
+Tensor integers(const Tensor& t, int64_t low, int64_t high, Gen generator) {
+  const DType d = t.dtype();
+  if (d != DType::UInt16 && d != DType::UInt32 && d != DType::UInt64)
+    return random_range_(t, low, high, generator);
+  const int64_t most = d == DType::UInt16 ? 65535 : d == DType::UInt32 ? 4294967295 : INT64_MAX;
+  check(low >= 0 && low <= most, "from is out of bounds for ", d, ": ", low);
+  check(high - 1 <= most, "to - 1 is out of bounds for ", d, ": ", high, " - 1");
+  Tensor wide = empty(t.sizes(), {DType::Int64, t.device()});
+  random_range_(wide, low, high, generator);
+  return op<"copy_">(t, wide);
+}
+Tensor randint(int64_t low, int64_t high, const Dims& size, Gen generator,
+               std::optional<DType> dtype, std::optional<Device> device) {
+  return integers(made(size, dtype, device, DType::Int64), low, high, generator);
+}
+Tensor randint_high(int64_t high, const Dims& size, Gen generator, std::optional<DType> dtype,
+                    std::optional<Device> device) {
+  return randint(0, high, size, generator, dtype, device);
+}
+Tensor randperm(int64_t n, Gen generator, std::optional<DType> dtype,
+                std::optional<Device> device) {
+  check(n >= 0, "n must be non-negative, got", n);
+  Tensor t = empty(Dims{n}, {DType::Int64, device.value_or(Device{})});
+  if (!t.is_meta()) {
+    GeneratorImpl& g = resolve(generator);
+    std::lock_guard lock(g.mutex);
+    kernels<DrawKernels>(t.device()).permutation(g.engine, t.data_as<int64_t>(), n);
+  }
+  t = finished(t, dtype.value_or(DType::Int64));
+  return t;
+}
+
+Options like_options(const Tensor& t, std::optional<DType> dtype, std::optional<Device> device) {
+  return {dtype.value_or(t.dtype()), device.value_or(t.device())};
+}
+// A contiguous tensor is filled in memory order, a permuted one keeps its layout.
+Tensor made_like(const Tensor& t, std::optional<DType> dtype, std::optional<Device> device) {
+  Options o = like_options(t, dtype, device);
+  return o.device == t.device() ? empty_like(t, o.dtype) : empty(t.sizes(), o);
+}
+Tensor rand_like(const Tensor& self, Gen generator, std::optional<DType> dtype,
+                 std::optional<Device> device) {
+  Tensor t = made_like(self, dtype, device);
+  if (is_complex(t.dtype())) {
+    if (!t.is_meta()) uniform_(real_pairs(t), 0, 1, generator);
+  } else {
+    uniform_(t, 0, 1, generator);
+  }
+  return t;
+}
+Tensor randn_like(const Tensor& self, Gen generator, std::optional<DType> dtype,
+                  std::optional<Device> device) {
+  Tensor t = normal_(made_like(self, dtype, device), 0, 1, generator);
+  return t;
+}
+Tensor randint_like(const Tensor& self, int64_t low, int64_t high, Gen generator,
+                    std::optional<DType> dtype, std::optional<Device> device) {
+  return integers(made_like(self, dtype, device), low, high, generator);
+}
+Tensor randint_like_high(const Tensor& self, int64_t high, Gen generator,
+                         std::optional<DType> dtype, std::optional<Device> device) {
+  return randint_like(self, 0, high, generator, dtype, device);
+}
+
+void check_deviations(const Tensor& std) {
+  check(!is_complex(std.dtype()), "normal expects standard deviation to be non-complex");
+  check(std.is_meta() || std.numel() == 0 || op<"min">(std).item().to_double() >= 0,
+        "normal expects all elements of std >= 0.0");
+}
+
+Tensor normal_tensors(const Tensor& mean, const Tensor& std, Gen generator) {
+  check_deviations(std);
+  Dims sizes = broadcast_sizes(mean.sizes(), std.sizes());
+  Tensor t = normal_(empty(sizes, mean.options()), 0, 1, generator);
+  return t * std + mean;
+}
+Tensor normal_mean(const Tensor& mean, double std, Gen generator) {
+  check(std >= 0, "normal expects std >= 0.0, but found std ", std);
+  return normal_(empty(mean.sizes(), mean.options()), 0, 1, generator) * std + mean;
+}
+Tensor normal_std(double mean, const Tensor& std, Gen generator) {
+  check_deviations(std);
+  return normal_(empty(std.sizes(), std.options()), 0, 1, generator) * std + mean;
+}
+Tensor normal_size(double mean, double std, const Dims& size, Gen generator,
+                   std::optional<DType> dtype, std::optional<Device> device) {
+  Tensor t = normal_(made(size, dtype, device, default_dtype()), mean, std, generator);
+  return t;
+}
+
+Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, Gen generator) {
+  need_floating("multinomial", self);
+  check(self.dim() == 1 || self.dim() == 2, "prob_dist must be 1 or 2 dim");
+  check(samples > 0, "cannot sample n_sample <= 0 samples");
+  int64_t categories = self.size(-1), rows = self.dim() == 2 ? self.size(0) : 1;
+  check(replacement || samples <= categories,
+        "cannot sample n_sample > prob_dist.size(-1) samples without replacement: ", samples,
+        " of ", categories);
+  Dims sizes = self.dim() == 2 ? Dims{rows, samples} : Dims{samples};
+  Tensor out = empty(sizes, {DType::Int64, self.device()});
+  if (out.is_meta()) return out;
+  DType wide = self.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
+  Tensor w = prepared(self, wide);
+  visit_floating(wide, "multinomial", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto [fine, some] =
+        kernels<SampleKernels<T>>(w.device()).look_at_weights(w.data_as<T>(), rows, categories);
+    check(fine, "probability tensor contains either `inf`, `nan` or element < 0");
+    check(some, "invalid multinomial distribution (sum of probabilities <= 0)");
+  });
+  if (!replacement || samples == 1) {
+    // The index of the largest p / q with exponential q is a draw from p; the next largest are
+    // further draws without replacement.
+    Tensor q = exponential_(empty(w.sizes(), w.options()), 1, generator);
+    Tensor race = w / q;
+    return samples == 1 ? op<"argmax">(race, int64_t(-1), true) : ops<"topk">(race, samples)[1];
+  }
+  GeneratorImpl& g = resolve(generator);
+  std::lock_guard lock(g.mutex);
+  visit_floating(wide, "multinomial", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    kernels<SampleKernels<T>>(w.device())
+        .multinomial(g.engine, out.data_as<int64_t>(), w.data_as<T>(), rows, categories, samples);
+  });
+  return out;
+}
+
+Tensor poisson(const Tensor& self, Gen generator) {
+  DType compute = compute_dtype(self.dtype(), "poisson");
+  Tensor rates = prepared(self, compute), out = empty(self.sizes(), rates.options());
+  if (out.is_meta()) return finished(out, self.dtype());
+  GeneratorImpl& g = resolve(generator);
+  std::lock_guard lock(g.mutex);
+  visit_floating(compute, "poisson", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const bool good = kernels<SampleKernels<T>>(out.device())
+                          .poisson(g.engine, out.data_as<T>(), rates.data_as<T>(), rates.numel());
+    check(good, "invalid Poisson rate, expected rate to be non-negative");
+  });
+  return finished(out, self.dtype());
+}
+
+// A random fill overwrites the previous values: their gradient is zero.
+void no_gradient(Backward& b) { b.set(0, zeros(b.sizes(0), b.options(0))); }
+
+void no_gradients(Backward& b) {
+  for (int i = 0; i < 2; ++i) {
+    if (b.has(i) && b.needs(i)) b.set(i, zeros(b.sizes(i), b.options(i)));
+  }
+}
+
+constexpr Traits kFill{.backward = no_gradient, .forms = kMethod};
+constexpr Traits kMake{.forms = kFunction | kOut};
+constexpr Traits kDraw{.backward = no_gradients, .forms = kFunction | kOut};
+constexpr Traits kMakeLike{.forms = kFunction, .non_differentiable = 1};
+
+#define MAKE \
+  ", *, generator: Generator? = None, dtype: dtype? = None, device: device? = None) -> Tensor"
+
+const Define random_ops[] = {
+    {"uniform_(self!: Tensor, from: float = 0, to: float = 1, *, generator: Generator? = None) -> "
+     "Tensor",
+     "Fills with uniform numbers from [from, to).", kernel(uniform_), kFill},
+    {"normal_(self!: Tensor, mean: float = 0, std: float = 1, *, generator: Generator? = None) -> "
+     "Tensor",
+     "Fills with normal numbers.", kernel(normal_), kFill},
+    {"exponential_(self!: Tensor, lambd: float = 1, *, generator: Generator? = None) -> Tensor",
+     "Fills with exponential numbers of rate `lambd`.", kernel(exponential_), kFill},
+    {"cauchy_(self!: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator? = None) "
+     "-> Tensor",
+     "Fills with Cauchy numbers.", kernel(cauchy_), kFill},
+    {"log_normal_(self!: Tensor, mean: float = 1, std: float = 2, *, generator: Generator? = None) "
+     "-> Tensor",
+     "Fills with the exponentials of normal numbers.", kernel(log_normal_), kFill},
+    {"geometric_(self!: Tensor, p: float, *, generator: Generator? = None) -> Tensor",
+     "Fills with the number of trials up to the first success, each of probability `p`.",
+     kernel(geometric_), kFill},
+    {"bernoulli_(self!: Tensor, p: float = 0.5, *, generator: Generator? = None) -> Tensor",
+     "Fills with ones of probability `p` and zeros.", kernel(bernoulli_scalar_), kFill},
+    {"bernoulli_(self!: Tensor, p: Tensor, *, generator: Generator? = None) -> Tensor",
+     "Fills with ones and zeros, each one of its own probability.", kernel(bernoulli_tensor_),
+     kFill},
+    {"random_(self!: Tensor, from: int, to: int?, *, generator: Generator? = None) -> Tensor",
+     "Fills with integers from [from, to), or from `from` up to what the dtype holds.",
+     kernel(random_range_), kFill},
+    {"random_(self!: Tensor, to: int, *, generator: Generator? = None) -> Tensor",
+     "Fills with integers from [0, to).", kernel(random_to_), kFill},
+    {"random_(self!: Tensor, *, generator: Generator? = None) -> Tensor",
+     "Fills with integers over the whole range of the dtype.", kernel(random_), kFill},
+    {"bernoulli(self: Tensor, *, generator: Generator? = None) -> Tensor",
+     "Ones with the probabilities in the input, else zeros.",
+     kernel(bernoulli),
+     {.backward = no_gradient, .forms = kPublic | kOut, .out_memory = {.same_or_disjoint = 0b1}}},
+    {"bernoulli(self: Tensor, p: float, *, generator: Generator? = None) -> Tensor",
+     "Ones with probability `p`, else zeros, in the shape of the input.",
+     kernel(bernoulli_p),
+     {.backward = no_gradient, .out_memory = {.same_or_disjoint = 0b1}}},
+    {"rand(size: int[]" MAKE, "Uniform numbers from [0, 1).", kernel(rand), kMake},
+    {"randn(size: int[]" MAKE, "Standard normal numbers.", kernel(randn), kMake},
+    {"randint(low: int, high: int, size: int[]" MAKE, "Integers from [low, high).", kernel(randint),
+     kMake},
+    {"randint(high: int, size: int[]" MAKE, "Integers from [0, high).", kernel(randint_high),
+     kMake},
+    {"randperm(n: int" MAKE, "The numbers 0 .. n-1 in random order.", kernel(randperm), kMake},
+    {"rand_like(self: Tensor" MAKE, "Uniform numbers from [0, 1) in the shape of the input.",
+     kernel(rand_like), kMakeLike},
+    {"randn_like(self: Tensor" MAKE, "Standard normal numbers in the shape of the input.",
+     kernel(randn_like), kMakeLike},
+    {"randint_like(self: Tensor, low: int, high: int" MAKE,
+     "Integers from [low, high) in the shape of the input.", kernel(randint_like), kMakeLike},
+    {"randint_like(self: Tensor, high: int" MAKE,
+     "Integers from [0, high) in the shape of the input.", kernel(randint_like_high), kMakeLike},
+    {"normal(mean: Tensor, std: Tensor, *, generator: Generator? = None) -> Tensor",
+     "Normal numbers, each of its own mean and deviation.", kernel(normal_tensors),
+     kDraw.with(OutMemory{.same_or_disjoint = 0b11})},
+    {"normal(mean: Tensor, std: float = 1, *, generator: Generator? = None) -> Tensor",
+     "Normal numbers, each of its own mean.", kernel(normal_mean),
+     kDraw.with(OutMemory{.same_or_disjoint = 0b11})},
+    {"normal(mean: float, std: Tensor, *, generator: Generator? = None) -> Tensor",
+     "Normal numbers, each of its own deviation.", kernel(normal_std),
+     kDraw.with(OutMemory{.same_or_disjoint = 0b11})},
+    {"normal(mean: float, std: float, size: int[]" MAKE,
+     "Normal numbers of one mean and deviation.", kernel(normal_size),
+     kMake.with(OutMemory{.same_or_disjoint = 0b11})},
+    {"multinomial(self: Tensor, num_samples: int, replacement: bool = False, *, generator: "
+     "Generator? = None) -> Tensor",
+     "Indices drawn from each row of weights (rows, categories) or (categories): (rows, "
+     "num_samples).",
+     kernel(multinomial),
+     {.forms = kPublic | kOut, .vmap = vmap::random(1)}},
+    {"poisson(self: Tensor, generator: Generator? = None) -> Tensor",
+     "Poisson counts with the rates in the input.",
+     kernel(poisson),
+     {.backward = no_gradient, .forms = kFunction}},
+};
+
+#undef MAKE
+
+}  // namespace
+}  // namespace taeda
