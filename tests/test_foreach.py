@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import taeda
-from taeda._foreach import FUNCTIONS
+from taeda._functional.foreach import FUNCTIONS
 
 
 def tensors(seed=0):
@@ -102,7 +102,7 @@ def test_names_and_values_are_pytorchs():
 
 
 def _takes_one(name):
-    from taeda._foreach import _takes_two
+    from taeda._functional.foreach import _takes_two
 
     op = name.removeprefix("_foreach_")
     return op not in taeda._C._op_traits("foreach") or not _takes_two(op)

@@ -8,7 +8,7 @@ import re
 import pytest
 
 import taeda
-import taeda._tensor_str as printing
+import taeda._tensor.printing as printing
 
 NAN, INF = float("nan"), float("inf")
 

@@ -4,7 +4,7 @@
 
 #include "autograd/forward.h"
 #include "autograd/meta.h"
-#include "ops/tensor_ops.h"
+#include "ops/core/tensor_ops.h"
 #include "python/arguments.h"
 #include "python/autograd.h"
 #include "python/batching.h"
@@ -221,7 +221,7 @@ PyObject* as_subclass(PyObject* o, PyObject* cls) {
 PyObject* resize_(PyObject* o, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     if (kwargs && PyDict_GET_SIZE(kwargs) > 0) {
-      PyRef with_format = take(import_attribute("taeda._tensor", "_resize"));
+      PyRef with_format = take(import_attribute("taeda._tensor.methods", "_resize"));
       PyRef all = take(PyTuple_New(PyTuple_GET_SIZE(args) + 1));
       PyTuple_SET_ITEM(all.get(), 0, Py_NewRef(o));
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)

@@ -2,7 +2,7 @@
 // subscripts.
 #include "python/tensor_slots.h"
 
-#include "ops/op.h"
+#include "ops/core/op.h"
 #include "python/interop.h"
 #include "python/objects.h"
 #include "python/op_callable.h"
@@ -186,7 +186,7 @@ PyObject* repr(PyObject* o) {
   return guarded([&] {
     static PyObject* function = nullptr;
     if (!function) {
-      PyRef module = take(PyImport_ImportModule("taeda._tensor_str"));
+      PyRef module = take(PyImport_ImportModule("taeda._tensor.printing"));
       function = must(PyObject_GetAttrString(module.get(), "tensor_repr"));
     }
     return must(PyObject_CallOneArg(function, o));

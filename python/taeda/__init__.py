@@ -95,7 +95,6 @@ def _operations() -> dict[str, Any]:
 _OPERATIONS = _operations()
 globals().update(_OPERATIONS)
 
-from taeda import _tensor  # noqa: E402
 from taeda._checks import (  # noqa: E402
     _assert,
     _assert_async,
@@ -111,8 +110,8 @@ from taeda._checks import (  # noqa: E402
     _shape_as_tensor,
 )
 from taeda._deprecated import range  # noqa: E402
-from taeda._lowrank import pca_lowrank, svd_lowrank  # noqa: E402
-from taeda._numerics import (  # noqa: E402
+from taeda._functional.lowrank import pca_lowrank, svd_lowrank  # noqa: E402
+from taeda._functional.numerics import (  # noqa: E402
     gradient,
     grid_sampler_2d,
     grid_sampler_3d,
@@ -130,8 +129,9 @@ from taeda._switches import (  # noqa: E402
     set_num_interop_threads,
     use_deterministic_algorithms,
 )
-from taeda._tensor_str import set_printoptions  # noqa: E402
-from taeda._tensor_types import TYPES as _TYPES  # noqa: E402
+from taeda._tensor import methods as _methods  # noqa: E402
+from taeda._tensor.printing import set_printoptions  # noqa: E402
+from taeda._tensor.types import TYPES as _TYPES  # noqa: E402
 from taeda._type_info import finfo, iinfo  # noqa: E402
 from taeda.autograd.grad_mode import (  # noqa: E402
     enable_grad,
@@ -175,7 +175,7 @@ from taeda.random import (  # noqa: E402
 )
 from taeda.serialization import load, save  # noqa: E402
 
-del _tensor
+del _methods
 globals().update(_TYPES)
 
 # ---- other names for the same things ------------------------------------------------------------
@@ -213,7 +213,7 @@ def is_inference(input: Tensor) -> builtins.bool:
 
 def set_default_tensor_type(t: Any) -> None:
     """Set the default dtype by the old name of a tensor type, such as ``taeda.DoubleTensor``."""
-    from taeda._tensor_types import as_dtype
+    from taeda._tensor.types import as_dtype
 
     set_default_dtype(as_dtype(t))
 
@@ -232,7 +232,7 @@ def __getattr__(name: str) -> Any:
             if error.name != full:
                 raise
     if name.startswith("_foreach_"):
-        from taeda._foreach import FUNCTIONS
+        from taeda._functional.foreach import FUNCTIONS
 
         if name in FUNCTIONS:
             globals().update(FUNCTIONS)

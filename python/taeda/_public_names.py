@@ -51,8 +51,8 @@ _DTYPE_NAMES = (
 
 # Names whose modules are loaded on first use.
 FROM_SUBMODULES = {
-    **dict.fromkeys(_MORE_FUNCTIONS, "taeda._more_functions"),
-    **dict.fromkeys(_BATCH_NORM_PARTS, "taeda._batch_norm_parts"),
+    **dict.fromkeys(_MORE_FUNCTIONS, "taeda._functional.more_functions"),
+    **dict.fromkeys(_BATCH_NORM_PARTS, "taeda._functional.batch_norm_parts"),
     **dict.fromkeys(_STORAGES, "taeda.storage"),
     **dict.fromkeys(_DTYPE_NAMES, "taeda._symbols"),
     "AcceleratorError": "taeda._errors",
@@ -68,9 +68,9 @@ FROM_SUBMODULES = {
     "wait": "taeda.jit",
     "_convert_indices_from_coo_to_csr": "taeda.sparse._rows",
     "_convert_indices_from_csr_to_coo": "taeda.sparse._rows",
-    "_segment_reduce": "taeda._op_aliases",
-    "_standard_gamma": "taeda._op_aliases",
-    **dict.fromkeys(_NN_FUNCTIONS, "taeda._nn_functions"),
+    "_segment_reduce": "taeda._functional.aliases",
+    "_standard_gamma": "taeda._functional.aliases",
+    **dict.fromkeys(_NN_FUNCTIONS, "taeda._functional.nn_functions"),
     "Event": "taeda._symbols",
     "Future": "taeda.futures",
     "GradScaler": "taeda.amp",
@@ -82,7 +82,7 @@ FROM_SUBMODULES = {
     "SymInt": "taeda._symbols",
     "TensorType": "taeda._symbols",
     "Trainer": "taeda.training",
-    "lobpcg": "taeda._lobpcg",
+    "lobpcg": "taeda._functional.lobpcg",
     "TypedStorage": "taeda.storage",
     "__array_namespace_info__": "taeda.array_api",
     "autocast": "taeda.amp.autocast_mode",

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import taeda
-from taeda import _tensor_types
 from taeda._C import Tensor, UntypedStorage
+from taeda._tensor import types as _tensor_types
 
 _DTYPES = {name.replace("Tensor", "Storage"): dtype for name, dtype in _tensor_types._NAMES.items()}
 

@@ -22,7 +22,7 @@ PROGRAMS = sorted([*EXAMPLES.glob("*.py"), *(EXAMPLES / "torch_programs").glob("
 RUN = """
 import runpy, sys, taeda
 from taeda import compat
-from taeda.nn._hooks import register_module_forward_pre_hook
+from taeda.nn._module.hooks import register_module_forward_pre_hook
 compat.install()
 taeda.strict(every=2).enable()
 strict_backward, called, explained, mistakes = taeda.Tensor.backward, {}, [], {}

@@ -16,9 +16,10 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import taeda
-from taeda import _C, _tensor_types
+from taeda import _C
 from taeda._public_names import FROM_SUBMODULES, SUBMODULES
 from taeda._signatures import split
+from taeda._tensor import types as _tensor_types
 
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parents[1] / "python" / "taeda"
@@ -71,7 +72,7 @@ from builtins import float as _float
 from builtins import str as _str
 from typing import Any
 
-from taeda._tensor_types import tensortype
+from taeda._tensor.types import tensortype
 
 """
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from taeda._absent import classes, functions
 from taeda._errors import AcceleratorError, OutOfMemoryError
-from taeda._tensor_types import cuda_types
+from taeda._tensor.types import cuda_types
 
 from .streams import CUDAGraph, Event, Stream, StreamContext, graph, stream
 

@@ -14,8 +14,8 @@ from taeda import _C
 from taeda._C import Tensor
 
 if TYPE_CHECKING:
-    from taeda._lowrank import pca_lowrank as pca_lowrank
-    from taeda._lowrank import svd_lowrank as svd_lowrank
+    from taeda._functional.lowrank import pca_lowrank as pca_lowrank
+    from taeda._functional.lowrank import svd_lowrank as svd_lowrank
     from taeda.functional._difference import Change as Change
     from taeda.functional._difference import Difference as Difference
     from taeda.functional._factory import Factory as Factory
@@ -475,9 +475,9 @@ def __getattr__(name: str) -> Any:
 
         return taeda.lu
     if name in ("pca_lowrank", "svd_lowrank"):
-        from taeda import _lowrank
+        from taeda._functional import lowrank
 
-        return getattr(_lowrank, name)
+        return getattr(lowrank, name)
     if name in _LAZY:
         import importlib
 

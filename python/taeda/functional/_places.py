@@ -8,7 +8,7 @@ from typing import Any
 
 from taeda._C import Tensor
 from taeda.nn import Module
-from taeda.nn._members import Members
+from taeda.nn._module.members import Members
 
 __all__ = ["Places"]
 

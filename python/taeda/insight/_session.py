@@ -10,7 +10,7 @@ from typing import Any
 
 import taeda
 from taeda import _C
-from taeda.nn._hooks import register_module_forward_hook, register_module_forward_pre_hook
+from taeda.nn._module.hooks import register_module_forward_hook, register_module_forward_pre_hook
 from taeda.optim import optimizer as optimizers
 
 from . import _taps

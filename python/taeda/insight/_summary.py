@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import taeda
 from taeda import Tensor
 from taeda.autograd.graph import saved_tensors_hooks
-from taeda.nn._hooks import register_module_forward_hook, register_module_forward_pre_hook
+from taeda.nn._module.hooks import register_module_forward_hook, register_module_forward_pre_hook
 from taeda.utils.flop_counter import FlopCounterMode
 
 from ._table import Table, count, size

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from taeda._C import Tensor
-from taeda.nn import _hooks
-from taeda.nn._calling import Calling, Signature
-from taeda.nn._converting import Converting
-from taeda.nn._finding import Finding
-from taeda.nn._members import FoundByGetattr, Members, Table, asks_by_getattr
-from taeda.nn._saving import Saving
+from taeda.nn._module import hooks as _hooks
+from taeda.nn._module.calling import Calling, Signature
+from taeda.nn._module.converting import Converting
+from taeda.nn._module.finding import Finding
+from taeda.nn._module.members import FoundByGetattr, Members, Table, asks_by_getattr
+from taeda.nn._module.saving import Saving
 from taeda.nn.parameter import Buffer, Parameter
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import Any
 
 import taeda
-from taeda._tensor_types import TYPES as _TYPES
+from taeda._tensor.types import TYPES as _TYPES
 from taeda.storage import TypedStorage
 
 _STORAGE_DTYPES = {

@@ -20,7 +20,7 @@ tensor([0, 1, 3])
 
 from typing import Any
 
-from taeda._tensor_types import sparse_types
+from taeda._tensor.types import sparse_types
 from taeda.sparse import _changes as _changes  # for the functions that it registers
 from taeda.sparse._functions import addmm, log_softmax, mm, softmax, sum
 from taeda.sparse._more import check_sparse_tensor_invariants, sampled_addmm, spdiags

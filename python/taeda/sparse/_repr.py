@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import taeda
 from taeda._C import Tensor
-from taeda._tensor_str import _body
+from taeda._tensor.printing import _body
 
 if TYPE_CHECKING:
     from taeda.sparse._tensor import SparseTensor

@@ -15,7 +15,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from taeda import _C
-from taeda.nn._hooks import register_module_forward_hook, register_module_forward_pre_hook
+from taeda.nn._module.hooks import register_module_forward_hook, register_module_forward_pre_hook
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from taeda.nn._converting import _parse_to
+from taeda.nn._module.converting import _parse_to
 
 __all__ = ["_parse_to"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from taeda import Tensor
-from taeda._tensor_str import _body, get_printoptions
+from taeda._tensor.printing import _body, get_printoptions
 
 __all__ = ["PRINT_OPTS"]
 

@@ -1,6 +1,6 @@
 """Names that PyTorch has in the module of Module."""
 
-from taeda.nn._hooks import (
+from taeda.nn._module.hooks import (
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
@@ -10,8 +10,8 @@ from taeda.nn._hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from taeda.nn._saving import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX
-from taeda.nn._saving import IncompatibleKeys as _IncompatibleKeys
+from taeda.nn._module.saving import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX
+from taeda.nn._module.saving import IncompatibleKeys as _IncompatibleKeys
 from taeda.nn.module import Module
 
 __all__ = [

@@ -7,8 +7,8 @@ import copy
 from typing import Any
 
 from taeda import _C
-from taeda._more_methods import METHODS
-from taeda._sparse_methods import SPARSE_METHODS
+from taeda._tensor.more_methods import METHODS
+from taeda._tensor.sparse_methods import SPARSE_METHODS
 
 Tensor = _C.Tensor
 
@@ -59,7 +59,7 @@ def _type(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
         dtype: a dtype, a type such as ``taeda.FloatTensor`` or its name. ``None`` asks for it.
         non_blocking: as for ``to``.
     """
-    from taeda import _tensor_types
+    from taeda._tensor import types as _tensor_types
 
     if dtype is None:
         return _tensor_types.type_string(self.dtype, self.layout)

@@ -162,14 +162,14 @@ def _absent(device: str, error: type[Exception]) -> Any:
 
 def _smm(self: Any, mat: Any) -> Any:
     """Return the product with a dense matrix, as a sparse one."""
-    from taeda._more_functions import smm
+    from taeda._functional.more_functions import smm
 
     return smm(self, mat)
 
 
 def _sspaddmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Return ``beta * self + alpha * (mat1 @ mat2)``, as a sparse matrix."""
-    from taeda._more_functions import sspaddmm
+    from taeda._functional.more_functions import sspaddmm
 
     return sspaddmm(self, mat1, mat2, beta=beta, alpha=alpha)
 

@@ -84,7 +84,7 @@ class printoptions:
     """Print with other options for a while; takes what ``set_printoptions`` takes.
 
     >>> import taeda
-    >>> from taeda._tensor_str import printoptions
+    >>> from taeda._tensor.printing import printoptions
     >>> with printoptions(precision=2):
     ...     print(taeda.tensor([1.234]))
     tensor([1.23])

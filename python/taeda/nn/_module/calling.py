@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from taeda.nn import _hooks
+from taeda.nn._module import hooks as _hooks
 from taeda.utils.hooks import RemovableHandle
 
 _NOTHING: Any = object()

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import taeda
 from taeda._C import Tensor
-from taeda.nn import _hooks
-from taeda.nn._converting import _switches
+from taeda.nn._module import hooks as _hooks
+from taeda.nn._module.converting import _switches
 from taeda.nn.parameter import Parameter, is_lazy
 from taeda.utils._swapping import swap_tensors
 from taeda.utils.hooks import RemovableHandle

@@ -241,7 +241,9 @@ def _functions() -> dict[str, Any]:
     for name, function in made.items():
         function.__name__ = function.__qualname__ = name
         operation = name.removeprefix("_foreach_").rstrip("_")
-        function.__doc__ = f"``{operation}`` of each tensor of a list: see ``taeda._foreach``."
+        function.__doc__ = (
+            f"``{operation}`` of each tensor of a list: see ``taeda._functional.foreach``."
+        )
     return made
 
 

@@ -1,0 +1,1 @@
+"""The parts of Module: calling, hooks, finding, converting and saving."""
