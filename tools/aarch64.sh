@@ -4,8 +4,8 @@
 #     tools/aarch64.sh [FOLDER [PYTEST ARGUMENTS]]
 #
 # FOLDER (build/aarch64 by default) keeps the ARM system and the build. Without arguments for pytest
-# the tests of operations run, which takes hours; name a few files for less. PyTorch, which they
-# compare with, is the last release whose ARM wheel on PyPI does without CUDA. Needs Debian's packages
+# the tests of operations run, which takes half an hour; name a few files for less. PyTorch, which
+# they compare with, is the last release whose ARM wheel on PyPI does without CUDA. Needs Debian's packages
 # g++-aarch64-linux-gnu, qemu-user and debootstrap, and a Python of the same version as Debian 12's
 # (3.11) with pip, cmake, ninja, nanobind and scipy-openblas32. No root: nothing is mounted, the
 # packages are only unpacked.
@@ -27,7 +27,7 @@ if [ ! -d "$system/site/pytest" ]; then
     "$python" -m pip download -q --dest "$work/wheels" --only-binary=:all: --python-version 3.11 \
       --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 "$@"
   }
-  download --no-deps torch==2.8.0
+  download --no-deps torch==2.10.0
   download scipy-openblas32 numpy scipy pytest hypothesis safetensors expecttest \
     filelock fsspec jinja2 networkx sympy typing-extensions
   for wheel in "$work"/wheels/*.whl; do "$python" -m zipfile -e "$wheel" "$system/site"; done
@@ -50,11 +50,17 @@ printf '#!/bin/sh\nexec %s %s "$@"\n' "$emulator" "$system/usr/bin/python3" >"$w
 chmod +x "$work/python"
 printf 'import sys\nsys.executable = "%s"\n' "$work/python" >"$system/site/sitecustomize.py"
 
-# A processor with NEON alone. QEMU's own has SVE registers of lengths that OpenBLAS's small products
+# A processor with NEON alone, that PyTorch runs on. QEMU's own has SVE registers of lengths that OpenBLAS's small products
 # get wrong.
-export QEMU_CPU=cortex-a72
+export QEMU_CPU=neoverse-n1
 export PYTHONPATH="$work/package:$system/site" OMP_NUM_THREADS=1 TAEDA_NUM_THREADS=2
 # QEMU 7.2 aborts where a child, forked by a process with threads, starts a thread of its own.
 LD_LIBRARY_PATH="$system/site/scipy_openblas32/lib" $emulator "$work/build/taeda_tests" \
   --skip "forked child"
-"$work/python" -m pytest -q -p no:cacheprovider "${@:-tests/ops}"
+if [ $# -eq 0 ]; then
+  # Without the tests of what PyTorch changed after that release, and without OpenBLAS's threads, which
+  # QEMU lets wait for each other for ever.
+  newer="composite_operations_in_place or sums_of_products_take_one_dtype or test_fills and float16"
+  set -- tests/ops -k "not any_number_of_threads and not ($newer)"
+fi
+"$work/python" -m pytest -q -p no:cacheprovider "$@"

@@ -177,7 +177,7 @@ def test_tall_kernels_of_a_channel_each(channels, size, kernel, padding, dilatio
     x = leaf(2, channels, *size, dtype=dtype)
     w, b = leaf(channels, 1, *kernel, dtype=dtype, seed=1), leaf(channels, dtype=dtype, seed=2)
     rest = (1, padding, dilation, channels)
-    compare("nn.functional.conv2d", x, w, b, *rest, second=False)
+    compare_to_double("nn.functional.conv2d", x, w, b, *rest)
 
 
 def test_one_window() -> None:

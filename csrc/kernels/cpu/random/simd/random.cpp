@@ -11,10 +11,12 @@
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
+// Normal floats by the method of Box and Muller. The steps below are part of the random stream:
+// another order of operations changes last bits of what randn returns. PyTorch has vector code for
+// x86-64 alone, with polynomials of its own; elsewhere its numbers are the C library's.
+#if defined(__x86_64__)
 // Natural logarithm of a positive normal float: the polynomial of Cephes' logf, with fused steps.
-// These steps, and those of sin_cos, are part of the random stream: another order of operations
-// changes last bits of what randn returns.
-float log_poly(float x) {
+float log_of(float x) {
   uint32_t bits = std::bit_cast<uint32_t>(x);
   float e = static_cast<float>(static_cast<int32_t>(bits >> 23) - 126);
   x = std::bit_cast<float>((bits & 0x807fffffu) | 0x3f000000u);
@@ -63,6 +65,18 @@ void sin_cos(float x, float& sine, float& cosine) {
   sine = (octant & 4) != 0 ? -sine : sine;
   cosine = ((octant - 2) & 4) == 0 ? -cosine : cosine;
 }
+// Of a part of a turn in [0, 1).
+void sin_cos_of_turn(float turn, float& sine, float& cosine) {
+  sin_cos(6.28318530717958647692f * turn, sine, cosine);
+}
+#else
+float log_of(float x) { return std::log(x); }
+void sin_cos_of_turn(float turn, float& sine, float& cosine) {
+  const auto angle = static_cast<float>(6.28318530717958647692 * static_cast<double>(turn));
+  sine = std::sin(angle);
+  cosine = std::cos(angle);
+}
+#endif
 
 // What Engine::temper does, here for every instruction set.
 template <class U> FN U temper(U y) {
@@ -110,9 +124,9 @@ void normal_float(float* data, int64_t blocks, float mean, float std) {
   for (int64_t b = 0; b < blocks; ++b, data += 16) {
     float first[8], second[8];
     for (int j = 0; j < 8; ++j) {
-      const float radius = std::sqrt(-2.0f * log_poly(1.0f - data[j]));
+      const float radius = std::sqrt(-2.0f * log_of(1.0f - data[j]));
       float sine, cosine;
-      sin_cos(6.28318530717958647692f * data[j + 8], sine, cosine);
+      sin_cos_of_turn(data[j + 8], sine, cosine);
       first[j] = std::fma(radius * cosine, std, mean);
       second[j] = std::fma(radius * sine, std, mean);
     }
