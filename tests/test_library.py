@@ -396,3 +396,22 @@ class TestInferSchema:
             library.infer_schema(f, mutates_args={"y"})
         with pytest.raises(ValueError, match="is no Tensor"):
             library.infer_schema(f, mutates_args={"n"})
+
+
+def test_an_autocast_kernel_is_called_under_autocast_alone():
+    lib = library.Library("test_autocast_key", "DEF")
+    lib.define("twice(Tensor x) -> Tensor")
+    lib.impl("twice", lambda x: x * 2, "CompositeImplicitAutograd")
+
+    def under_autocast(x: Tensor) -> Tensor:
+        with taeda.autocast("cpu", enabled=False):
+            return taeda.ops.test_autocast_key.twice(x.float()).to(x.dtype) + 1
+
+    lib.impl("twice", under_autocast, "AutocastCPU")
+    lib.impl("twice", len, "AutocastCUDA")
+    x = taeda.ones(1, dtype=taeda.bfloat16)
+    assert taeda.ops.test_autocast_key.twice(x).item() == 2
+    with taeda.autocast("cpu"):
+        assert taeda.ops.test_autocast_key.twice(x).item() == 3
+    with pytest.raises(RuntimeError, match="has an implementation for 'AutocastCPU'"):
+        lib.impl("twice", len, "AutocastCPU")

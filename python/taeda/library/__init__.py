@@ -35,7 +35,15 @@ import taeda
 from taeda.library import _operator, _schema
 from taeda.library._checking import OpCheckError as OpCheckError
 from taeda.library._checking import opcheck
-from taeda.library._operator import AHEAD, ANY, AUTOGRAD, OPERATORS, RECORDED, Operator
+from taeda.library._operator import (
+    AHEAD,
+    ANY,
+    AUTOCAST,
+    AUTOGRAD,
+    OPERATORS,
+    RECORDED,
+    Operator,
+)
 from taeda.library._schema import infer_schema
 
 __all__ = [
@@ -67,6 +75,7 @@ _KEYS = {
     "Autograd": AUTOGRAD,
     "AutogradCPU": AUTOGRAD,
     "AutogradCUDA": AUTOGRAD,
+    **{f"Autocast{key}": AUTOCAST + key.lower() for key in ("CPU", "CUDA", "XPU")},
 }
 _defining: set[str] = set()  # namespaces that have a Library of kind "DEF"
 
@@ -263,7 +272,8 @@ class Library:
             fn: a function that takes the arguments of the schema.
             dispatch_key: "CPU", "CUDA" or "Meta" for tensors there; "CompositeExplicitAutograd" for
                 every device; "CompositeImplicitAutograd" (the default) where the function is
-                written in differentiable operations; "Autograd" where it sees to its gradient.
+                written in differentiable operations; "Autograd" where it sees to its gradient;
+                "AutocastCPU" for calls under autocast, which it switches off for those it makes.
         """
         if not callable(fn):
             raise TypeError(f"impl(): fn must be callable, not {type(fn).__name__}")

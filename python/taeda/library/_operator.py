@@ -16,6 +16,9 @@ from taeda.library._schema import Schema
 ANY = "any"  # every device that has no kernel of its own
 RECORDED = "recorded"  # composite: its operations are recorded, and run on any device
 AUTOGRAD = "autograd"  # called instead of all others if a gradient is required
+AUTOCAST = (
+    "autocast"  # before the name of a device: called instead of all others under its autocast
+)
 
 OPERATORS: dict[str, Operator] = {}  # by "namespace::name"
 AHEAD: dict[str, Callable[..., Any]] = {}  # "meta" kernels registered before the definition
@@ -65,8 +68,11 @@ class Operator:
             list(value) if argument.is_list and value is not None else value
             for argument, value in zip(self.schema.arguments, args, strict=True)
         )
-        if self.autocast and _C._autocast()[0] and "cpu" in self.autocast:
-            return self._run_autocast(args)
+        if _C._autocast()[0]:
+            if "cpu" in self.autocast:
+                return self._run_autocast(args)
+            if AUTOCAST + "cpu" in self.kernels:
+                return self._call(self.kernels[AUTOCAST + "cpu"], args)
         if _C.is_grad_enabled() and self._wants_gradient(args):
             if AUTOGRAD in self.kernels:
                 return self._call(self.kernels[AUTOGRAD], args)
