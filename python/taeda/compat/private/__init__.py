@@ -33,6 +33,7 @@ MODULES = {
     "torch.fx.experimental.proxy_tensor": "taeda.compat.private.proxy",
     "torch._higher_order_ops": "taeda.compat.private.associative_scan",
     "torch._higher_order_ops.associative_scan": "taeda.compat.private.associative_scan",
+    "torch.ops": "taeda.compat.private.ops",
     "torch._utils": "taeda.compat.private.utils",
     "torch.utils._foreach_utils": "taeda.compat.private.foreach_utils",
     "torch.utils.data._utils": "taeda.compat.private.data_utils",
