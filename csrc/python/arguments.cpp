@@ -85,6 +85,8 @@ Signature::Signature(const Op& op) : op_(op) {
     p.arg = &a;
     p.kind = a.kind;
     p.optional = a.optional;
+    const Dims* list = std::get_if<Dims>(&a.fallback);
+    p.none_is_default = !a.optional && a.has_default && list && list->empty();
     p.takes_number = numbers != Numbers::None && a.kind == ArgKind::Tensor &&
                      (numbers != Numbers::AfterSelf || !params_.empty());
     p.shown_name = a.name == "self" ? "input" : a.name;

@@ -17,6 +17,7 @@ struct Param {
   std::array<PyObject*, 3> aliases{};  // NumPy's names for it
   ArgKind kind;
   bool optional;
+  bool none_is_default;    // a list that is empty by default: avg_pool2d(x, 2, stride=None)
   bool takes_number;       // a Tensor argument that may be a Python number
   std::string shown_name;  // in messages
 };

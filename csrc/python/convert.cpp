@@ -188,8 +188,9 @@ bool convert(PyObject* o, const Param& p, Value& v) {
     return true;
   }
   if (o == Py_None) {
-    if (!p.optional) return false;
-    v = Value();
+    if (p.none_is_default) v = p.arg->fallback;
+    else if (p.optional) v = Value();
+    else return false;
     return true;
   }
   switch (p.kind) {

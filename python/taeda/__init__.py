@@ -73,6 +73,7 @@ from taeda._C import (
     uint32,
     uint64,
 )
+from taeda._registry import functions as _functions
 from taeda._version import __version__
 
 if TYPE_CHECKING:
@@ -85,14 +86,7 @@ sys.modules[__name__].__class__ = _C._Package  # faster attribute lookup
 
 # ---- every public operation ---------------------------------------------------------------------
 
-
-def _operations() -> dict[str, Any]:
-    """The operations that are public at the top level, by name."""
-    ops = vars(_C.ops)
-    return {name: ops[name] for name, home in _C._function_modules.items() if home == ""}
-
-
-_OPERATIONS = _operations()
+_OPERATIONS = _functions("")
 globals().update(_OPERATIONS)
 
 from taeda._checks import (  # noqa: E402

@@ -507,9 +507,12 @@ from taeda._ops import ones_like as ones_like
 from taeda._ops import orgqr as orgqr
 from taeda._ops import ormqr as ormqr
 from taeda._ops import outer as outer
+from taeda._ops import pdist as pdist
 from taeda._ops import permute as permute
 from taeda._ops import permute_copy as permute_copy
 from taeda._ops import pinverse as pinverse
+from taeda._ops import pixel_shuffle as pixel_shuffle
+from taeda._ops import pixel_unshuffle as pixel_unshuffle
 from taeda._ops import poisson as poisson
 from taeda._ops import polar as polar
 from taeda._ops import polygamma as polygamma
@@ -745,10 +748,7 @@ from taeda.nn.functional._activation import rrelu_ as rrelu_
 from taeda.nn.functional._conv import bilinear as bilinear
 from taeda.nn.functional._margin_loss import cosine_similarity as cosine_similarity
 from taeda.nn.functional._margin_loss import pairwise_distance as pairwise_distance
-from taeda.nn.functional._margin_loss import pdist as pdist
 from taeda.nn.functional._shape import channel_shuffle as channel_shuffle
-from taeda.nn.functional._shape import pixel_shuffle as pixel_shuffle
-from taeda.nn.functional._shape import pixel_unshuffle as pixel_unshuffle
 from taeda.random import get_rng_state as get_rng_state
 from taeda.random import initial_seed as initial_seed
 from taeda.random import manual_seed as manual_seed

@@ -50,7 +50,7 @@ def _attention_backward(
 def _avg_pool1d(
     input: Tensor,
     kernel_size: _int | Sequence[_int],
-    stride: _int | Sequence[_int] = ...,
+    stride: _int | Sequence[_int] | None = ...,
     padding: _int | Sequence[_int] = 0,
     ceil_mode: _bool = False,
     count_include_pad: _bool = True,
@@ -598,8 +598,6 @@ def _nll_loss_backward(
 def _nonzero_tuple(input: Tensor) -> tuple[Tensor, ...]: ...
 def _pairs_of_square(square: Tensor) -> Tensor: ...
 def _pdist(input: Tensor, p: _float) -> Tensor: ...
-def _pixel_shuffle(input: Tensor, upscale_factor: _int) -> Tensor: ...
-def _pixel_unshuffle(input: Tensor, downscale_factor: _int) -> Tensor: ...
 def _prelu(input: Tensor, weight: Tensor) -> Tensor: ...
 def _repeat_index(repeats: Tensor, output_size: _int | None = None) -> Tensor: ...
 def _resample(
@@ -1038,7 +1036,7 @@ def atleast_3d(*tensors: Tensor) -> tuple[Tensor, ...]: ...
 def avg_pool1d(
     input: Tensor,
     kernel_size: _int | Sequence[_int],
-    stride: _int | Sequence[_int] = ...,
+    stride: _int | Sequence[_int] | None = ...,
     padding: _int | Sequence[_int] = 0,
     ceil_mode: _bool = False,
     count_include_pad: _bool = True,
@@ -1046,7 +1044,7 @@ def avg_pool1d(
 def avg_pool2d(
     input: Tensor,
     kernel_size: _int | Sequence[_int],
-    stride: _int | Sequence[_int] = ...,
+    stride: _int | Sequence[_int] | None = ...,
     padding: _int | Sequence[_int] = 0,
     ceil_mode: _bool = False,
     count_include_pad: _bool = True,
@@ -1057,7 +1055,7 @@ def avg_pool2d(
 def avg_pool3d(
     input: Tensor,
     kernel_size: _int | Sequence[_int],
-    stride: _int | Sequence[_int] = ...,
+    stride: _int | Sequence[_int] | None = ...,
     padding: _int | Sequence[_int] = 0,
     ceil_mode: _bool = False,
     count_include_pad: _bool = True,
@@ -2604,7 +2602,7 @@ def max(
 def max_pool1d(
     input: Tensor,
     kernel_size: _int | Sequence[_int],
-    stride: _int | Sequence[_int] = ...,
+    stride: _int | Sequence[_int] | None = ...,
     padding: _int | Sequence[_int] = 0,
     dilation: _int | Sequence[_int] = 1,
     ceil_mode: _bool = False,
@@ -2612,7 +2610,7 @@ def max_pool1d(
 def max_pool1d_with_indices(
     input: Tensor,
     kernel_size: _int | Sequence[_int],
-    stride: _int | Sequence[_int] = ...,
+    stride: _int | Sequence[_int] | None = ...,
     padding: _int | Sequence[_int] = 0,
     dilation: _int | Sequence[_int] = 1,
     ceil_mode: _bool = False,
@@ -2620,7 +2618,7 @@ def max_pool1d_with_indices(
 def max_pool2d(
     input: Tensor,
     kernel_size: _int | Sequence[_int],
-    stride: _int | Sequence[_int] = ...,
+    stride: _int | Sequence[_int] | None = ...,
     padding: _int | Sequence[_int] = 0,
     dilation: _int | Sequence[_int] = 1,
     ceil_mode: _bool = False,
@@ -2628,7 +2626,7 @@ def max_pool2d(
 def max_pool2d_with_indices(
     input: Tensor,
     kernel_size: _int | Sequence[_int],
-    stride: _int | Sequence[_int] = ...,
+    stride: _int | Sequence[_int] | None = ...,
     padding: _int | Sequence[_int] = 0,
     dilation: _int | Sequence[_int] = 1,
     ceil_mode: _bool = False,
@@ -2646,7 +2644,7 @@ def max_pool2d_with_indices_backward(
 def max_pool3d(
     input: Tensor,
     kernel_size: _int | Sequence[_int],
-    stride: _int | Sequence[_int] = ...,
+    stride: _int | Sequence[_int] | None = ...,
     padding: _int | Sequence[_int] = 0,
     dilation: _int | Sequence[_int] = 1,
     ceil_mode: _bool = False,
@@ -2654,7 +2652,7 @@ def max_pool3d(
 def max_pool3d_with_indices(
     input: Tensor,
     kernel_size: _int | Sequence[_int],
-    stride: _int | Sequence[_int] = ...,
+    stride: _int | Sequence[_int] | None = ...,
     padding: _int | Sequence[_int] = 0,
     dilation: _int | Sequence[_int] = 1,
     ceil_mode: _bool = False,
@@ -3086,6 +3084,8 @@ def pdist(input: Tensor, p: _float = 2.0) -> Tensor: ...
 def permute(input: Tensor, dims: Sequence[_int]) -> Tensor: ...
 def permute_copy(input: Tensor, dims: Sequence[_int], *, out: Tensor | None = None) -> Tensor: ...
 def pinverse(input: Tensor, rcond: _float = 1e-15) -> Tensor: ...
+def pixel_shuffle(input: Tensor, upscale_factor: _int) -> Tensor: ...
+def pixel_unshuffle(input: Tensor, downscale_factor: _int) -> Tensor: ...
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor: ...
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @overload
@@ -3336,7 +3336,7 @@ def rms_norm(
 def roll(
     input: Tensor,
     shifts: _int | Sequence[_int],
-    dims: _int | Sequence[_int] = ...,
+    dims: _int | Sequence[_int] | None = ...,
 ) -> Tensor: ...
 def rot90(input: Tensor, k: _int = 1, dims: Sequence[_int] = ...) -> Tensor: ...
 def round(input: Tensor, *, decimals: _int = 0, out: Tensor | None = None) -> Tensor: ...

@@ -19,7 +19,7 @@ _NN_FUNCTIONS = (
     "cosine_similarity", "ctc_loss", "detach_", "dsmm", "feature_alpha_dropout_",
     "frobenius_norm", "get_device", "grid_sampler", "hinge_embedding_loss", "instance_norm",
     "is_distributed", "kl_div", "margin_ranking_loss", "norm_except_dim", "pairwise_distance",
-    "pdist", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "resize_as_", "rrelu",
+    "poisson_nll_loss", "resize_as_", "rrelu",
     "rrelu_", "spmm", "triplet_margin_loss", "vander",
 )  # fmt: skip
 

@@ -21,53 +21,10 @@ tensor([-0.5000, -0.2500,  0.0000,  0.2500])
 
 from __future__ import annotations
 
-from taeda._C import Tensor, ops
+from taeda._C import Tensor
+from taeda._registry import functions
 
-fft = ops.fft_fft
-ifft = ops.fft_ifft
-rfft = ops.fft_rfft
-irfft = ops.fft_irfft
-hfft = ops.fft_hfft
-ihfft = ops.fft_ihfft
-fft2 = ops.fft_fft2
-ifft2 = ops.fft_ifft2
-rfft2 = ops.fft_rfft2
-irfft2 = ops.fft_irfft2
-hfft2 = ops.fft_hfft2
-ihfft2 = ops.fft_ihfft2
-fftn = ops.fft_fftn
-ifftn = ops.fft_ifftn
-rfftn = ops.fft_rfftn
-irfftn = ops.fft_irfftn
-hfftn = ops.fft_hfftn
-ihfftn = ops.fft_ihfftn
-fftfreq = ops.fft_fftfreq
-rfftfreq = ops.fft_rfftfreq
-fftshift = ops.fft_fftshift
-ifftshift = ops.fft_ifftshift
+_FUNCTIONS = functions("fft")
+globals().update(_FUNCTIONS)
 
-__all__ = [
-    "Tensor",
-    "fft",
-    "fft2",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "hfft2",
-    "hfftn",
-    "ifft",
-    "ifft2",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "ihfft2",
-    "ihfftn",
-    "irfft",
-    "irfft2",
-    "irfftn",
-    "rfft",
-    "rfft2",
-    "rfftfreq",
-    "rfftn",
-]
+__all__ = ["Tensor", *_FUNCTIONS]

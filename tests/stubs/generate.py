@@ -148,6 +148,8 @@ def parameter_lists(form: dict[str, Any], method: bool, tensors: set[str]) -> It
             name = "input" if name == "self" else name
             name = f"{name}_" if keyword.iskeyword(name) else name
             text = f"{name}: {type_of(kind, numbers)}"
+            if default == "[]" and not kind.endswith("?"):
+                text += " | None"
             into.append(f"{text} = {default_of(default)}" if default else text)
             if into is positional:
                 items = {"int[]": "_int", "Tensor[]": "Tensor"}.get(kind, "")
@@ -314,9 +316,38 @@ def package_stub() -> str:
     return f"{NOTE}{PACKAGE_HEADER}{text}\n{others}"
 
 
+def namespace_stub(module: ModuleType) -> str:
+    """The stub of a module that is filled from the registry: which operation each name is."""
+    ops = {id(op): name for name, op in operations().items()}
+    text = f"{NOTE}from taeda import _ops\n"
+    functions = ""
+    for name in sorted(module.__all__):
+        value = getattr(module, name)
+        if isinstance(value, _C.Op):
+            functions += f"{name} = _ops.{ops[id(value)]}\n"
+        else:
+            text += f"from taeda._C import {name} as {name}\n"
+    return f"{text}\n{functions}"
+
+
+def functional_stub() -> str:
+    """taeda/nn/functional/_operations.pyi: without those that have another function in front."""
+    shown = ModuleType("shown")
+    functional, ours = taeda.nn.functional, taeda.nn.functional._operations
+    for name in ours.__all__:
+        if getattr(functional, name) is getattr(ours, name):
+            setattr(shown, name, getattr(ours, name))
+    shown.__all__ = [name for name in vars(shown) if not name.startswith("__")]
+    return namespace_stub(shown)
+
+
 def stubs() -> dict[Path, str]:
     """The text of each file."""
     return {
+        PACKAGE / "fft.pyi": namespace_stub(taeda.fft),
+        PACKAGE / "linalg.pyi": namespace_stub(taeda.linalg),
+        PACKAGE / "special.pyi": namespace_stub(taeda.special),
+        PACKAGE / "nn" / "functional" / "_operations.pyi": functional_stub(),
         PACKAGE / "__init__.pyi": package_stub(),
         PACKAGE / "_C.pyi": core_stub(),
         PACKAGE / "_ops.pyi": ops_stub(),

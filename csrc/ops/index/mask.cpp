@@ -163,7 +163,10 @@ const Define kOps[] = {
      {.backward = masked_scatter_backward, .saves = saves_arg(1), .forms = kPublic | kInplace}},
     {"one_hot(self: Tensor, num_classes: int = -1) -> Tensor",
      "For each class number a row of `num_classes` zeros with a one at it (int64). -1 takes the "
-     "largest number plus one.",
+     "largest number plus one.\n\n"
+     ">>> taeda.nn.functional.one_hot(taeda.tensor([1, 2]))\n"
+     "tensor([[0, 1, 0],\n"
+     "        [0, 0, 1]])",
      kernel(one_hot_op),
      {.forms = kFunction, .non_differentiable = 1, .module = "nn.functional"}},
 };

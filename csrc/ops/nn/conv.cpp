@@ -428,17 +428,23 @@ const Define conv_ops[] = {
     {"conv1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[1] = 1, padding: "
      "int[1] = 0, dilation: "
      "int[1] = 1, groups: int = 1) -> Tensor",
-     "Convolution of (N, C, L) or (C, L) with a weight (out, C / groups, k).", kernel(conv_nd<1>),
-     kComposite.with(Precision::Lower).with(Flops::Convolution)},
+     "Convolution (cross-correlation: the kernel is not flipped) of (N, C, L) or (C, L) with a "
+     "weight (out, C / groups, k) and a bias (out,).\n\n"
+     "`stride` is the step of the kernel, `padding` the number of zeros at each end, `dilation` "
+     "the distance between the kernel's elements. The channels of input and output are divided "
+     "into `groups`, each convolved on its own.",
+     kernel(conv_nd<1>), kComposite.with(Precision::Lower).with(Flops::Convolution)},
     {"conv2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[2] = 1, padding: "
      "int[2] = 0, dilation: "
      "int[2] = 1, groups: int = 1) -> Tensor",
-     "Convolution of (N, C, H, W) or (C, H, W) with a weight (out, C / groups, kH, kW).",
+     "Convolution of (N, C, H, W) or (C, H, W) with a weight (out, C / groups, kH, kW); "
+     "see `conv1d`. Stride, padding and dilation are one number, or one for each dimension.",
      kernel(conv_nd<2>), kComposite.with(Precision::Lower).with(Flops::Convolution)},
     {"conv3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[3] = 1, padding: "
      "int[3] = 0, dilation: "
      "int[3] = 1, groups: int = 1) -> Tensor",
-     "Convolution of (N, C, D, H, W) or (C, D, H, W) with a weight (out, C / groups, kD, kH, kW).",
+     "Convolution of (N, C, D, H, W) or (C, D, H, W) with a weight (out, C / groups, kD, kH, kW); "
+     "see `conv1d`. Stride, padding and dilation are one number, or one for each dimension.",
      kernel(conv_nd<3>), kComposite.with(Precision::Lower).with(Flops::Convolution)},
     {"conv1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[1] = 1, padding: str "
      "= 'valid', dilation: "
@@ -458,19 +464,24 @@ const Define conv_ops[] = {
     {"conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[1] = 1, "
      "padding: int[1] = 0, "
      "output_padding: int[1] = 0, groups: int = 1, dilation: int[1] = 1) -> Tensor",
-     "Transposed convolution of (N, C, L) with a weight (C, out / groups, k).",
+     "Transposed convolution of (N, C, L) or (C, L) with a weight (C, out / groups, k): the "
+     "gradient of a convolution with respect to its input.\n\n"
+     "`stride` is the distance between the output positions of adjacent inputs; `padding` is cut "
+     "off both ends; `output_padding`, less than the stride or the dilation, is added at one end.",
      kernel(conv_transpose<1>),
      kComposite.with(Precision::Lower).with(Flops::TransposedConvolution)},
     {"conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[2] = 1, "
      "padding: int[2] = 0, "
      "output_padding: int[2] = 0, groups: int = 1, dilation: int[2] = 1) -> Tensor",
-     "Transposed convolution of (N, C, H, W) with a weight (C, out / groups, kH, kW).",
+     "Transposed convolution of (N, C, H, W) with a weight (C, out / groups, kH, kW); "
+     "see `conv_transpose1d`.",
      kernel(conv_transpose<2>),
      kComposite.with(Precision::Lower).with(Flops::TransposedConvolution)},
     {"conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[3] = 1, "
      "padding: int[3] = 0, "
      "output_padding: int[3] = 0, groups: int = 1, dilation: int[3] = 1) -> Tensor",
-     "Transposed convolution of (N, C, D, H, W) with a weight (C, out / groups, kD, kH, kW).",
+     "Transposed convolution of (N, C, D, H, W) with a weight (C, out / groups, kD, kH, kW); "
+     "see `conv_transpose1d`.",
      kernel(conv_transpose<3>),
      kComposite.with(Precision::Lower).with(Flops::TransposedConvolution)},
 };

@@ -317,7 +317,7 @@ const Define kOps[] = {
      "The p-norms of the differences between all pairs of rows of `self` (N, M), those of row 0 "
      "first: (N (N - 1) / 2,).",
      kernel(pdist),
-     {.forms = 0, .composite = true}},
+     {.forms = kFunction, .composite = true}},
     {"_pdist(self: Tensor, p: float) -> Tensor",
      "`pdist` of float32 or float64.",
      kernel(pdist_forward),

@@ -338,7 +338,7 @@ const Define nll_ops[] = {
      "-100, label_smoothing: float = 0.0) -> Tensor",
      "Cross entropy of logits (N, C, *) and classes (N, *) or class probabilities (N, C, *).",
      kernel(cross_entropy_loss),
-     {.forms = kFunction, .composite = true, .module = "nn.functional"}},
+     {.forms = 0, .composite = true}},
 };
 
 }  // namespace

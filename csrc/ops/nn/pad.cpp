@@ -214,7 +214,12 @@ const Define pad_ops[] = {
       .forms = kFunction,
       .format_of = 0b1}},
     {"pad(input: Tensor, pad: int[], mode: str = 'constant', value: float? = None) -> Tensor",
-     "Pads by a constant, or by the input's own elements: 'reflect', 'replicate', 'circular'.",
+     "Adds elements at the ends of the last dimensions; negative numbers remove some.\n\n"
+     "`pad`: how many at the start and the end of the last dimension, then of the one before it, "
+     "and so on. `mode`: 'constant' adds `value` (0 where it is None); 'reflect', 'replicate' and "
+     "'circular' repeat the input's own elements.\n\n"
+     ">>> taeda.nn.functional.pad(taeda.tensor([1, 2]), (1, 2))\n"
+     "tensor([0, 1, 2, 0, 0])",
      kernel(pad),
      {.forms = kFunction, .composite = true, .module = "nn.functional"}},
 };

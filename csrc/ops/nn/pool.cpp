@@ -445,7 +445,10 @@ constexpr const char* kMaxDoc =
 constexpr const char* kMaxIndexDoc =
     "Max pooling, with the flat position of each maximum in its plane.";
 constexpr const char* kAvgDoc =
-    "The mean of each window of an input (N, C, *) or (C, *). `stride` defaults to `kernel_size`.";
+    "The mean of each window of an input (N, C, *) or (C, *).\n\n"
+    "`stride` defaults to `kernel_size`; `padding` zeros are put at both ends, and count in the "
+    "mean with `count_include_pad`; `ceil_mode` includes a last window that is not whole. Where "
+    "there is a `divisor_override`, the sum of a window is divided by it instead of by its size.";
 
 const Define pool_ops[] = {
     {"max_pool1d_with_indices(self: Tensor, kernel_size: int[1], stride: int[1] = [], padding: "

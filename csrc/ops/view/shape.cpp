@@ -488,12 +488,13 @@ const Define kOps[] = {
      "first two dimensions.",
      kernel(meshgrid_op),
      {.forms = kFunction, .composite = true}},
-    {"_pixel_shuffle(self: Tensor, upscale_factor: int) -> Tensor",
-     "Moves channels into space.",
+    {"pixel_shuffle(self: Tensor, upscale_factor: int) -> Tensor",
+     "Moves channels into space: (*, C r^2, H, W) becomes (*, C, H r, W r) (Shi et al. 2016).",
      kernel(pixel_shuffle),
      {.forms = kFunction, .composite = true}},
-    {"_pixel_unshuffle(self: Tensor, downscale_factor: int) -> Tensor",
-     "Moves space into channels.",
+    {"pixel_unshuffle(self: Tensor, downscale_factor: int) -> Tensor",
+     "Moves space into channels, which undoes `pixel_shuffle`: (*, C, H r, W r) becomes (*, C r^2, "
+     "H, W).",
      kernel(pixel_unshuffle),
      {.forms = kFunction, .composite = true}},
 };

@@ -18,9 +18,6 @@ bilinear = F.bilinear
 channel_shuffle = F.channel_shuffle
 cosine_similarity = F.cosine_similarity
 pairwise_distance = F.pairwise_distance
-pdist = F.pdist
-pixel_shuffle = F.pixel_shuffle
-pixel_unshuffle = F.pixel_unshuffle
 rrelu_ = F.rrelu_
 
 

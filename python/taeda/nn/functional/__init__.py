@@ -2,6 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+from taeda.nn.functional._operations import *
+
+# isort: split
+# These have more or other arguments than the operations of the same names, and so come later.
 from taeda.nn.functional import (
     _activation,
     _attention,
@@ -14,6 +18,7 @@ from taeda.nn.functional import (
     _loss,
     _margin_loss,
     _norm,
+    _operations,
     _pooling,
     _sampling,
     _shape,
@@ -36,21 +41,11 @@ from taeda.overrides import has_torch_function_unary as has_torch_function_unary
 from taeda.overrides import has_torch_function_variadic as has_torch_function_variadic
 
 if not TYPE_CHECKING:  # mypy reads lists of strings alone; to it, all from above is public
-    __all__ = []
-    __all__ += _activation.__all__
-    __all__ += _attention.__all__
-    __all__ += _conv.__all__
-    __all__ += _ctc.__all__
-    __all__ += _dropout.__all__
-    __all__ += _embedding.__all__
-    __all__ += _fractional.__all__
-    __all__ += _linear_loss.__all__
-    __all__ += _loss.__all__
-    __all__ += _margin_loss.__all__
-    __all__ += _norm.__all__
-    __all__ += _pooling.__all__
-    __all__ += _sampling.__all__
-    __all__ += _shape.__all__
+    _PARTS = (
+        _activation, _attention, _conv, _ctc, _dropout, _embedding, _fractional, _linear_loss,
+        _loss, _margin_loss, _norm, _operations, _pooling, _sampling, _shape,
+    )  # fmt: skip
+    __all__ = sorted({name for part in _PARTS for name in part.__all__})
 
 
 def __getattr__(name: str) -> object:

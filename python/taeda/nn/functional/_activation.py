@@ -9,11 +9,9 @@ import taeda
 from taeda._C import Tensor, ops
 
 __all__ = [
-    "celu", "celu_", "elu", "elu_", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid",
-    "hardswish", "hardtanh", "hardtanh_", "leaky_relu", "leaky_relu_", "log_softmax",
-    "logsigmoid", "mish", "prelu", "relu", "relu6", "relu_", "rrelu", "rrelu_", "selu", "selu_",
-    "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh",
-    "tanhshrink", "threshold", "threshold_",
+    "celu", "elu", "glu", "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
+    "log_softmax", "mish", "prelu", "relu", "relu6", "rrelu", "rrelu_", "selu", "silu", "softmax",
+    "softmin", "softshrink", "softsign", "tanhshrink", "threshold",
 ]  # fmt: skip
 
 
@@ -26,11 +24,6 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return ops.relu_(input) if inplace else ops.relu(input)
 
 
-def relu_(input: Tensor) -> Tensor:
-    """`relu`, in place."""
-    return ops.relu_(input)
-
-
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x, 0), 6) of each element."""
     return hardtanh(input, 0.0, 6.0, inplace)
@@ -41,11 +34,6 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     if inplace:
         return ops.leaky_relu_(input, negative_slope)
     return ops.leaky_relu(input, negative_slope)
-
-
-def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """`leaky_relu`, in place."""
-    return ops.leaky_relu_(input, negative_slope)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -110,40 +98,14 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return ops.elu_(input, alpha) if inplace else ops.elu(input, alpha)
 
 
-def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """`elu`, in place."""
-    return ops.elu_(input, alpha)
-
-
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """`elu` scaled so that activations keep mean 0 and variance 1 (Klambauer et al., 2017)."""
     return ops.selu_(input) if inplace else ops.selu(input)
 
 
-def selu_(input: Tensor) -> Tensor:
-    """`selu`, in place."""
-    return ops.selu_(input)
-
-
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0) (Barron, 2017)."""
     return ops.celu_(input, alpha) if inplace else ops.celu(input, alpha)
-
-
-def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """`celu`, in place."""
-    return ops.celu_(input, alpha)
-
-
-def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
-    """X * Φ(x), Φ being the normal distribution function (Hendrycks and Gimpel, 2016).
-
-    Args:
-        input: of any shape.
-        approximate: "none", or "tanh" for the approximation by tanh.
-        out: where to write the result.
-    """
-    return ops.gelu(input, approximate=approximate, out=out)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -154,23 +116,6 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """X * tanh(softplus(x)) (Misra, 2019)."""
     return ops.mish_(input) if inplace else ops.mish(input)
-
-
-def sigmoid(input: Tensor) -> Tensor:
-    """1 / (1 + exp(-x)) of each element."""
-    return ops.sigmoid(input)
-
-
-def tanh(input: Tensor) -> Tensor:
-    """The hyperbolic tangent of each element."""
-    return ops.tanh(input)
-
-
-def softplus(
-    input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None
-) -> Tensor:
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
-    return ops.softplus(input, beta, threshold, out=out)
 
 
 def softsign(input: Tensor) -> Tensor:
@@ -195,11 +140,6 @@ def hardtanh(
     return ops.hardtanh(input, min_val, max_val)
 
 
-def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """`hardtanh`, in place."""
-    return hardtanh(input, min_val, max_val, inplace=True)
-
-
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x + 3, 0), 6) / 6 (Howard et al., 2019)."""
     return ops.hardsigmoid_(input) if inplace else ops.hardsigmoid(input)
@@ -210,19 +150,9 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return ops.hardswish_(input) if inplace else ops.hardswish(input)
 
 
-def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """log(sigmoid(x)), computed without overflow."""
-    return ops.logsigmoid(input, out=out)
-
-
 def tanhshrink(input: Tensor) -> Tensor:
     """X - tanh(x) of each element."""
     return input - ops.tanh(input)
-
-
-def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
-    """0 where abs(x) <= lambd, else x."""
-    return ops.hardshrink(input, lambd, out=out)
 
 
 def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
@@ -240,13 +170,8 @@ def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """X where x > threshold, else value."""
     if inplace:
-        return threshold_(input, threshold, value)
+        return ops.threshold_(input, threshold, value)
     return ops.threshold(input, threshold, value)
-
-
-def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
-    """`threshold`, in place."""
-    return ops.threshold_(input, threshold, value)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

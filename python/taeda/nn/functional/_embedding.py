@@ -1,4 +1,4 @@
-"""Look-up of rows, and encodings of class numbers."""
+"""Look-up of rows."""
 
 from __future__ import annotations
 
@@ -8,21 +8,7 @@ import taeda
 from taeda._C import Tensor, ops
 from taeda.autograd.function import Function
 
-__all__ = ["embedding", "embedding_bag", "one_hot"]
-
-
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """A last dimension of zeros, with a one at each class number.
-
-    Args:
-        tensor: class numbers, of shape (*).
-        num_classes: the size of the new dimension; by default the largest number + 1.
-
-    >>> taeda.nn.functional.one_hot(taeda.tensor([1, 2]))
-    tensor([[0, 1, 0],
-            [0, 0, 1]])
-    """
-    return ops.one_hot(tensor, num_classes)
+__all__ = ["embedding", "embedding_bag"]
 
 
 def _padding(padding_idx: int | None, rows: int) -> int:

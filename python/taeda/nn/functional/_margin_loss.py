@@ -12,7 +12,7 @@ from taeda.nn.functional._loss import reduced
 __all__ = [
     "cosine_embedding_loss", "cosine_similarity", "hinge_embedding_loss", "margin_ranking_loss",
     "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss",
-    "pairwise_distance", "pdist", "soft_margin_loss", "triplet_margin_loss",
+    "pairwise_distance", "soft_margin_loss", "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
 ]  # fmt: skip
 
@@ -44,19 +44,6 @@ def pairwise_distance(
     if isinstance(p, str):
         raise TypeError("pairwise_distance: p must be float, not str")
     return (x1 - x2 + eps).norm(p, -1, keepdim)
-
-
-def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """The p-norm distances between all pairs of rows, those of row 0 first.
-
-    Args:
-        input: of shape (N, M).
-        p: which norm.
-
-    Returns:
-        a tensor of shape (N (N - 1) / 2,).
-    """
-    return ops.pdist(input, p)
 
 
 @in_float32

@@ -8,10 +8,7 @@ from math import prod
 import taeda
 from taeda._C import Tensor, ops
 
-__all__ = [
-    "batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize",
-    "rms_norm",
-]  # fmt: skip
+__all__ = ["batch_norm", "group_norm", "instance_norm", "local_response_norm", "normalize"]
 
 
 def _needs_several(who: str, size: Sequence[int]) -> None:
@@ -101,41 +98,6 @@ def instance_norm(
             if running is not None and updated is not None:
                 running.copy_(updated.reshape(batch, channels).mean(0))
     return result
-
-
-def layer_norm(
-    input: Tensor,
-    normalized_shape: Sequence[int],
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> Tensor:
-    """Give each sample mean 0 and variance 1 over its last dimensions (Ba et al., 2016).
-
-    Args:
-        input: of shape (*, *normalized_shape).
-        normalized_shape: the sizes of the dimensions to normalise over.
-        weight, bias: of that shape, the scale and the shift.
-        eps: added to the variance.
-    """
-    return ops.layer_norm(input, normalized_shape, weight, bias, eps)
-
-
-def rms_norm(
-    input: Tensor,
-    normalized_shape: Sequence[int],
-    weight: Tensor | None = None,
-    eps: float | None = None,
-) -> Tensor:
-    """Divide by the root of the mean square over the last dimensions (Zhang and Sennrich, 2019).
-
-    Args:
-        input: of shape (*, *normalized_shape).
-        normalized_shape: the sizes of the dimensions to normalise over.
-        weight: of that shape, the scale.
-        eps: added to the mean square; by default the dtype's machine epsilon.
-    """
-    return ops.rms_norm(input, normalized_shape, weight, eps)
 
 
 def group_norm(

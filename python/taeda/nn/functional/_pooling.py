@@ -9,12 +9,11 @@ from typing import Any
 from taeda._C import Tensor, ops
 
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+    "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
     "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices",
-    "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "avg_pool1d", "avg_pool2d",
-    "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool1d_with_indices",
-    "max_pool2d", "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices",
-    "max_unpool1d", "max_unpool2d", "max_unpool3d",
+    "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "lp_pool1d", "lp_pool2d",
+    "lp_pool3d", "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices",
+    "max_pool3d", "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d",
 ]  # fmt: skip
 
 
@@ -45,7 +44,6 @@ def max_pool1d(
         ceil_mode: include a last window that is not whole.
         return_indices: return also where along L each largest element was.
     """
-    stride = kernel_size if stride is None else stride
     op = ops.max_pool1d_with_indices if return_indices else ops.max_pool1d
     return op(input, kernel_size, stride, padding, dilation, ceil_mode)
 
@@ -64,7 +62,6 @@ def max_pool2d(
     The arguments are those of `max_pool1d`, each a number or one for H and one for W. The indices
     count through the H x W plane.
     """
-    stride = kernel_size if stride is None else stride
     op = ops.max_pool2d_with_indices if return_indices else ops.max_pool2d
     return op(input, kernel_size, stride, padding, dilation, ceil_mode)
 
@@ -83,7 +80,6 @@ def max_pool3d(
     The arguments are those of `max_pool1d`, each a number or one for each of D, H and W. The
     indices count through the D x H x W volume.
     """
-    stride = kernel_size if stride is None else stride
     op = ops.max_pool3d_with_indices if return_indices else ops.max_pool3d
     return op(input, kernel_size, stride, padding, dilation, ceil_mode)
 
@@ -127,86 +123,6 @@ def max_pool3d_with_indices(
     return max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-def avg_pool1d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> Tensor:
-    """The mean of each window.
-
-    Args:
-        input: of shape (N, C, L) or (C, L).
-        kernel_size: the length of a window.
-        stride: the step between windows, by default the length of one.
-        padding: how many zeros are put at both ends.
-        ceil_mode: include a last window that is not whole.
-        count_include_pad: count the zeros in the mean.
-    """
-    stride = kernel_size if stride is None else stride
-    return ops.avg_pool1d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
-
-
-def avg_pool2d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor:
-    """The mean of each window of an input (N, C, H, W) or (C, H, W); see `avg_pool1d`.
-
-    Args:
-        input: the input.
-        kernel_size, stride, padding: a number, or one for H and one for W.
-        ceil_mode, count_include_pad: as for `avg_pool1d`.
-        divisor_override: divide the sum of a window by this instead of its size.
-        out: where to write the result.
-    """
-    stride = kernel_size if stride is None else stride
-    return ops.avg_pool2d(
-        input,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        count_include_pad,
-        divisor_override,
-        out=out,
-    )
-
-
-def avg_pool3d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor:
-    """The mean of each window of an input (N, C, D, H, W) or (C, D, H, W); see `avg_pool2d`."""
-    stride = kernel_size if stride is None else stride
-    return ops.avg_pool3d(
-        input,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        count_include_pad,
-        divisor_override,
-        out=out,
-    )
-
-
 def _sizes(kind: str, input: Tensor, output_size: Any, rank: int) -> tuple[int, ...]:
     """The output's sizes, each None among them replaced by the input's."""
     who = f"adaptive_{kind}_pool{rank}d"
@@ -225,11 +141,6 @@ def _sizes(kind: str, input: Tensor, output_size: Any, rank: int) -> tuple[int, 
     return tuple(
         own if size is None else size for own, size in zip(input.shape[-rank:], given, strict=True)
     )
-
-
-def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """The means of `output_size` windows that cover an input (N, C, L) or (C, L) evenly."""
-    return ops.adaptive_avg_pool1d(input, _sizes("avg", input, output_size, 1))
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
@@ -317,21 +228,21 @@ def lp_pool1d(
 
     The other arguments are those of `avg_pool1d`.
     """
-    return _lp_pool(avg_pool1d, 1, input, norm_type, kernel_size, stride, ceil_mode)
+    return _lp_pool(ops.avg_pool1d, 1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
     """`lp_pool1d` for an input (N, C, H, W) or (C, H, W)."""
-    return _lp_pool(avg_pool2d, 2, input, norm_type, kernel_size, stride, ceil_mode)
+    return _lp_pool(ops.avg_pool2d, 2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
     """`lp_pool1d` for an input (N, C, D, H, W) or (C, D, H, W)."""
-    return _lp_pool(avg_pool3d, 3, input, norm_type, kernel_size, stride, ceil_mode)
+    return _lp_pool(ops.avg_pool3d, 3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def _max_unpool(

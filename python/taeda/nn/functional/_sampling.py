@@ -9,11 +9,7 @@ from typing import Any
 
 import taeda
 from taeda._C import Tensor, ops
-from taeda.nn.functional._pooling import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-)
+from taeda.nn.functional._pooling import adaptive_avg_pool2d, adaptive_avg_pool3d
 
 __all__ = [
     "affine_grid", "grid_sample", "interpolate", "upsample", "upsample_bilinear",
@@ -85,7 +81,7 @@ def interpolate(
             f"interpolate: input and output sizes must be greater than 0, got {old} to become {new}"
         )
     if mode == "area":
-        pool = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[rank - 1]
+        pool = (ops.adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[rank - 1]
         return pool(input, new)
     corners = bool(align_corners)
     steps = [_step(*one, corners) for one in zip(old, new, scales, strict=True)]

@@ -1,54 +1,12 @@
-"""Padding, and the moves of elements between channels and space."""
+"""Windows as columns, and the order of channels."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from taeda._C import Tensor, channels_last, channels_last_3d, ops
 
-__all__ = [
-    "channel_shuffle", "fold", "native_channel_shuffle", "pad", "pixel_shuffle", "pixel_unshuffle",
-    "unfold",
-]  # fmt: skip
-
-
-def pad(
-    input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
-) -> Tensor:
-    """Add elements at the ends of the last dimensions; negative amounts take away.
-
-    Args:
-        input: the input.
-        pad: how many at the start and the end of the last dimension, then of the one before it,
-            and so on.
-        mode: "constant", "reflect", "replicate" or "circular".
-        value: what "constant" adds, by default 0.
-
-    >>> taeda.nn.functional.pad(taeda.tensor([1, 2]), (1, 2))
-    tensor([0, 1, 2, 0, 0])
-    """
-    if value is None:
-        return ops.pad(input, pad, mode)
-    return ops.pad(input, pad, mode, value)
-
-
-def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """Move channels into space: (*, C r², H, W) becomes (*, C, H r, W r) (Shi et al., 2016).
-
-    Raises:
-        RuntimeError: the number of channels is no multiple of r².
-    """
-    return ops._pixel_shuffle(input, upscale_factor)
-
-
-def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """Undo `pixel_shuffle`: (*, C, H r, W r) becomes (*, C r², H, W).
-
-    Raises:
-        RuntimeError: the height or the width is no multiple of r.
-    """
-    return ops._pixel_unshuffle(input, downscale_factor)
+__all__ = ["channel_shuffle", "fold", "native_channel_shuffle", "unfold"]
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
