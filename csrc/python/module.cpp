@@ -213,6 +213,7 @@ NB_MODULE(_C, m) {
   py::init_extension(module);
   py::init_devices(module);
   py::init_package(module);
+  py::init_class_slots(module);
   m.def("function_names", function_names,
         "Names of the ops that are functions of the package itself.");
   bind_warnings(m);

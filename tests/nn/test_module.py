@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import gc
 import pickle
+import sys
 import weakref
 
 import pytest
@@ -340,7 +341,71 @@ def test_getattr_called_by_name():
     with pytest.raises(AttributeError, match="'Named' object has no attribute 'nothing'"):
         m.set("nothing", 1.0)
     assert Mixed().doubled.item() == 2.0
-    assert "weight" in Plain(1, 1).__dict__ and not hasattr(Plain(1, 1), "__getattr__")
+    plain = Plain(1, 1)
+    assert "weight" in plain.__dict__ and plain.__getattr__("weight") is plain.weight
+
+
+def calls_of_getattr(module, name):
+    """How often reading an attribute calls a `__getattr__` of Python."""
+    called = []
+
+    def note(frame, event, _):
+        if event == "call":
+            called.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        getattr(module, name, None)
+    finally:
+        sys.setprofile(None)
+    return called.count("__getattr__")
+
+
+def test_reading_an_attribute_looks_for_no_getattr():
+    class Plain(nn.Linear):
+        pass
+
+    class Own(nn.Linear):
+        def __getattr__(self, name):
+            return name
+
+    class Mixin:
+        def __getattr__(self, name):
+            return name
+
+    class Mixed(Mixin, nn.Linear):
+        pass
+
+    assert Plain.__bases__ == (nn.Linear,) and Asked.__bases__ == (nn.Module,)
+
+    class Reads(nn.Linear):
+        def __getattribute__(self, name):
+            return 3 if name == "missing" else super().__getattribute__(name)
+
+    assert Reads(1, 1).missing == 3
+    for cls in (nn.Linear, Plain):
+        assert calls_of_getattr(cls(1, 1), "missing") == 0
+    for cls in (Own, Mixed):
+        assert cls(1, 1).missing == "missing" and calls_of_getattr(cls(1, 1), "weight") == 0
+    assert calls_of_getattr(Asked(), "count") > 0
+
+
+def test_getattr_that_is_assigned_later():
+    class Late(nn.Linear):
+        pass
+
+    class Below(Late):
+        pass
+
+    m = Below(1, 1)
+    assert not hasattr(m, "missing")
+    Late.__getattr__ = lambda self, name: name
+    assert m.missing == "missing" and isinstance(m.weight, nn.Parameter)
+    del Late.__getattr__
+    with pytest.raises(AttributeError, match="'Below' object has no attribute 'missing'"):
+        _ = m.missing
+    with pytest.raises(TypeError, match="expected a class"):
+        taeda._C._use_generic_getattr(3)
 
 
 def test_setattr_of_its_own():

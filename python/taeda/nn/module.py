@@ -6,12 +6,13 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from taeda import _C
 from taeda._C import Tensor
 from taeda.nn._module import hooks as _hooks
 from taeda.nn._module.calling import Calling, Signature
 from taeda.nn._module.converting import Converting
 from taeda.nn._module.finding import Finding
-from taeda.nn._module.members import FoundByGetattr, Members, Table, asks_by_getattr
+from taeda.nn._module.members import Members, Table
 from taeda.nn._module.saving import Saving
 from taeda.nn.parameter import Buffer, Parameter
 
@@ -58,16 +59,21 @@ class Module(Calling, Finding, Saving, Converting):
     training: bool
     call_super_init: bool = False
     __signature__ = Signature()
+    # Whether members are found by `__getattr__` alone, as all are in PyTorch.
+    _members_by_getattr: bool = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if FoundByGetattr in cls.__mro__:
-            return
-        # Bases that are modules were looked at when they were defined.
-        new = [cls, *(base for base in cls.__mro__[1:] if not issubclass(base, Module))]
-        asking = any(asks_by_getattr(base) for base in new if base not in Module.__mro__)
-        if asking or cls.__setattr__ is not Module.__setattr__:
-            cls.__bases__ = (*cls.__bases__, FoundByGetattr)
+        find = getattr(cls, "__getattr__")  # noqa: B009 (hidden from type checkers)
+        inherited = find is _getattr
+        # A class whose `__getattr__` calls that of its base expects to be asked for members; one
+        # with a `__setattr__` may keep what is no member in the tables.
+        asks = not inherited and "__getattr__" in _names(find)
+        if asks or cls.__setattr__ is not Module.__setattr__:
+            cls._members_by_getattr = True
+        plain = inherited and cls.__getattribute__ is object.__getattribute__
+        if plain and not cls._members_by_getattr:
+            _C._use_generic_getattr(cls)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         make = super().__new__
@@ -100,6 +106,16 @@ class Module(Calling, Finding, Saving, Converting):
             )
 
     # Attributes ---------------------------------------------------------------------------------
+
+    if not TYPE_CHECKING:  # to a type checker, attributes are those that are declared
+
+        def __getattr__(self, name: str) -> Any:
+            """Find a member; called by name, and by classes with `_members_by_getattr`."""
+            for table in _TABLES:
+                members = self.__dict__.get(table, ())
+                if name in members:
+                    return members[name]
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
         state = self.__dict__
@@ -395,4 +411,13 @@ def _type_name(value: Any) -> str:
     return type(value).__name__
 
 
+def _names(function: Any) -> tuple[str, ...]:
+    """The names that a function's code reads: attributes, and what is no local variable."""
+    code = getattr(function, "__code__", None)
+    return () if code is None else code.co_names
+
+
 _register_parameter, _register_buffer = Module.register_parameter, Module.register_buffer
+_getattr = getattr(Module, "__getattr__")  # noqa: B009
+# Members are ordinary attributes, so that reading one need not look for a `__getattr__`.
+_C._use_generic_getattr(Module)

@@ -8,33 +8,10 @@ from typing import TYPE_CHECKING, Any
 _MISSING = object()
 
 
-class FoundByGetattr:
-    """Base of module classes that look up members by `__getattr__`, or define `__setattr__`.
-
-    `Module.__init_subclass__` adds it. Such a class expects `__getattr__` calls for members, as in
-    PyTorch, or has tables of its own. So members are not ordinary attributes there, and
-    `super().__getattr__(name)` and `self.__getattr__(name)` find them here.
-    """
-
-    def __getattr__(self, name: str) -> Any:
-        for table in ("_parameters", "_buffers", "_modules"):
-            members = self.__dict__.get(table, ())
-            if name in members:
-                return members[name]
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-
-
-def asks_by_getattr(cls: type) -> bool:
-    """Whether a method that a class defines names `__getattr__`, which modules do not have."""
-    methods = (value.fget if isinstance(value, property) else value for value in vars(cls).values())
-    codes = (getattr(method, "__code__", None) for method in methods)
-    return any("__getattr__" in code.co_names for code in codes if code is not None)
-
-
 class Members(dict[str, Any]):
     """A dictionary of one module's members, each of which is also an attribute of the module.
 
-    Where the module's class is asked for them, they are not: see `FoundByGetattr`.
+    Where the class finds members by `__getattr__`, they are not: see `Module.__init_subclass__`.
 
     Reading `module.weight` is therefore an ordinary attribute read, while code that adds, replaces
     or removes entries of `module._parameters` changes the attribute with it. The module is held by
@@ -56,7 +33,7 @@ class Members(dict[str, Any]):
 
     def _attributes(self) -> dict[str, Any]:
         owner = None if self._owner is None else self._owner()
-        return {} if owner is None or isinstance(owner, FoundByGetattr) else owner.__dict__
+        return {} if owner is None or owner._members_by_getattr else owner.__dict__
 
     def _forget(self, name: str, value: Any) -> None:
         attributes = self._attributes()
