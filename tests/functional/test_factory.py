@@ -87,7 +87,7 @@ def test_names_are_checked():
         adam.step(parameters, Parameters({"x": taeda.ones(1)}), state)
     with pytest.raises(RuntimeError, match=r"'0\.bias'.*gradient"):
         adam.step(parameters, Parameters({"0.bias": taeda.ones(1)}), state)
-    assert factory(parameters)(taeda.ones(4)).shape == (3,)  # nothing was given up
+    assert factory(parameters)(taeda.ones(4)).shape == (3,)  # nothing was donated
     with pytest.raises(TypeError, match=r"class such as taeda\.optim\.Adam"):
         functional.optimizer(taeda.optim.Adam([taeda.ones(1)]))
     with pytest.raises(TypeError, match="lr_scheduler"):
@@ -161,7 +161,7 @@ def test_a_model_does_not_outlive_its_parameters(batch):
     model = factory(parameters)
     gradient = model.backward(F.cross_entropy(model(batch[0]), batch[1]))
     sgd.step(parameters, gradient, sgd.init(parameters))
-    with pytest.raises(RuntimeError, match="given up"):
+    with pytest.raises(RuntimeError, match="donated"):
         model(batch[0])
 
 

@@ -1,4 +1,4 @@
-"""Parameters: immutable, computed with as a whole, saved, compared; and memory that is given up."""
+"""Parameters: immutable, computed with as a whole, saved, compared; and memory that is donated."""
 
 from __future__ import annotations
 
@@ -163,11 +163,11 @@ def test_memory_is_reused(name):
     now = {t.data_ptr() for t in tree_flatten(state._values)[0] if taeda.is_tensor(t)}
     assert now == kept
     for use in (lambda: old["w"], lambda: old + 1, lambda: list(old), lambda: len(old)):
-        with pytest.raises(RuntimeError, match=rf"given up to {name}\.step\(\).*donate=False"):
+        with pytest.raises(RuntimeError, match=rf"donated to {name}\.step\(\).*donate=False"):
             use()
-    with pytest.raises(RuntimeError, match=r"OptimizerState was given up"):
+    with pytest.raises(RuntimeError, match=r"OptimizerState was donated"):
         old_state.values
-    assert "given up" in repr(old) and "given up" in repr(old_state)
+    assert "donated" in repr(old) and "donated" in repr(old_state)
 
 
 def test_what_somebody_holds_is_not_reused():
@@ -182,7 +182,7 @@ def test_what_somebody_holds_is_not_reused():
     p, state = adam.step(p, 1.0 * p, state)
     assert (view.tolist(), array.tolist(), mean.tolist()) == before
     assert same["v"].tolist() == [same["v"][0].item()] * 3 != p["v"].tolist()
-    with pytest.raises(RuntimeError, match="given up"):
+    with pytest.raises(RuntimeError, match="donated"):
         shared.values
 
 

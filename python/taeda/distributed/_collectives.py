@@ -13,7 +13,7 @@ from taeda import Tensor
 from taeda.futures import Future
 
 from ._group import _is_outside
-from ._words import ReduceOp, _RedOpType
+from ._types import ReduceOp, _RedOpType
 
 __all__ = [
     "Work",

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import taeda
 
 from ._stores import FileStore, HashStore, PrefixStore, Store
-from ._words import Backend, BackendConfig, DebugLevel
+from ._types import Backend, BackendConfig, DebugLevel
 
 default_pg_timeout = timedelta(seconds=1800)
 

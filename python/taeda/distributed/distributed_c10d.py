@@ -35,7 +35,7 @@ from ._group import (
 from ._group import _world as _get_default_group  # noqa: F401
 from ._messages import *  # noqa: F403
 from ._stores import *  # noqa: F403
-from ._words import Backend, BackendConfig, DebugLevel, ReduceOp
+from ._types import Backend, BackendConfig, DebugLevel, ReduceOp
 
 __all__ = [
     *_collectives.__all__,

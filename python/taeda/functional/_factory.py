@@ -403,7 +403,7 @@ def _as_leaves(parameters: Parameters, frozen: frozenset[str]) -> tuple[dict[str
     }
     whole = not any(leaves[name] is tensor for name, tensor in tensors.items())
     counted = None not in (parameters._versions or [None])  # not those of inference mode
-    parameters._plain = whole and counted and not parameters._lent
+    parameters._plain = whole and counted and not parameters._exported
     return leaves, whole
 
 

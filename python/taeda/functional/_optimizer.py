@@ -144,7 +144,7 @@ class PureOptimizer:
         Raises:
             ValueError: the gradient or the state has names that the parameters lack.
             TypeError: an argument is not of its kind.
-            RuntimeError: a gradient does not fit its parameter, or an argument was given up or
+            RuntimeError: a gradient does not fit its parameter, or an argument was donated or
                 changed.
         """
         if not isinstance(parameters, Parameters) or not isinstance(state, OptimizerState):
@@ -165,7 +165,7 @@ class PureOptimizer:
         donate = wanted and not recorded
         tensors = _own(parameters, donate, recorded, self._who)
         values = state._values
-        if not donate or store.lent:
+        if not donate or store.exported:
             values = copied(values, Tensor.clone) if recorded else copied(values)
         bound = self._bound(tensors, values, state)
         try:
@@ -178,20 +178,20 @@ class PureOptimizer:
             for tensor in tensors.values():
                 tensor.grad = None
         if recorded:
-            kept = Store(values_of(bound, tensors), lent=True)
+            kept = Store(values_of(bound, tensors), exported=True)
             new = OptimizerState(kept, groups_of(bound, tensors), attributes_of(bound))
         else:
             new = OptimizerState(Store(None, bound=bound, tensors=tensors))
         if donate:
             self._take(parameters, store)
-        return Parameters._of(tensors, lent=recorded), new
+        return Parameters._of(tensors, exported=recorded), new
 
     def _is_bound(self, store: Store, parameters: Parameters) -> bool:
         """Whether the last step's optimizer has these very tensors, which nobody else holds."""
         return (
             store.bound is not None
             and store.tensors is parameters._tensors
-            and not (store.lent or parameters._lent)
+            and not (store.exported or parameters._exported)
             and type(store.bound) is self.kind
         )
 
@@ -230,8 +230,8 @@ class PureOptimizer:
 
     def _take(self, parameters: Parameters, store: Store) -> None:
         to = f"{self._who}()"
-        parameters._give_up(to)
-        store.give_up(to)
+        parameters._donate_to(to)
+        store.donate_to(to)
 
 
 def _as_gradient(who: str, gradient: Any, parameters: Parameters) -> Parameters:
@@ -268,7 +268,7 @@ def _check_names(who: str, given: Any, parameters: Parameters) -> None:
 
 
 def _own(parameters: Parameters, donate: bool, recorded: bool, who: str) -> dict[str, Tensor]:
-    """Tensors to step in place: those of the parameters where they are given up, else copies."""
+    """Tensors to step in place: those of the parameters where they are donated, else copies."""
     tensors = {}
     for name, tensor in parameters._all.items():
         if type(tensor) is not Tensor:
@@ -278,7 +278,7 @@ def _own(parameters: Parameters, donate: bool, recorded: bool, who: str) -> dict
             )
         if recorded:
             tensors[name] = tensor.clone()
-        elif donate and name not in parameters._lent and not tensor.requires_grad:
+        elif donate and name not in parameters._exported and not tensor.requires_grad:
             tensors[name] = tensor
         else:
             tensors[name] = tensor.detach().clone()
@@ -287,7 +287,7 @@ def _own(parameters: Parameters, donate: bool, recorded: bool, who: str) -> dict
 
 def _evaluated(function: Any, tensors: dict[str, Tensor]) -> Tensor:
     """What a closure gives: the loss, and in ``.grad`` the gradient, at these values."""
-    now = Parameters._of(dict(tensors), lent=True)
+    now = Parameters._of(dict(tensors), exported=True)
     gradient, loss = function(now)
     for name, tensor in tensors.items():
         tensor.grad = gradient.get(name)

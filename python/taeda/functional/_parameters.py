@@ -56,7 +56,7 @@ class Parameters(Mapping[str, Tensor]):
     the tensors of both, ``b``'s where both have a name.
 
     A tensor that is written into all the same is found when the mapping is used next, in a network,
-    an optimizer or a file. ``Parameters`` that were given up to an optimizer's step, which reuses
+    an optimizer or a file. ``Parameters`` that were donated to an optimizer's step, which reuses
     their memory, cannot be read any more; a tensor that was read from them before keeps its values.
 
     >>> weights = taeda.functional.Parameters({"w": taeda.tensor([3.0, 4.0]), "b": taeda.zeros(1)})
@@ -68,12 +68,12 @@ class Parameters(Mapping[str, Tensor]):
     Parameters(3 numbers: w (2,), b (1,))
     """
 
-    __slots__ = ("__weakref__", "_given_up_to", "_lent", "_plain", "_tensors", "_versions")
+    __slots__ = ("__weakref__", "_donated_to", "_exported", "_plain", "_tensors", "_versions")
 
     _tensors: dict[str, Tensor]
     _versions: list[int | None] | None  # None while nobody else could write into the tensors
     _plain: bool  # nobody else has them, they count versions, and leaves can be made of all
-    _lent: set[str]  # names of tensors that somebody else may hold, or views of them
+    _exported: set[str]  # names of tensors that somebody else may hold, or views of them
 
     def __init__(self, tensors: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]) -> None:
         given = dict(tensors)
@@ -89,21 +89,21 @@ class Parameters(Mapping[str, Tensor]):
         self._tensors = tensors
         self._versions = versions_of(tensors.values())
         self._plain = False
-        self._lent = set()
-        self._given_up_to = ""
+        self._exported = set()
+        self._donated_to = ""
 
     @classmethod
-    def _of(cls, tensors: dict[str, Any], lent: bool = False) -> Parameters:
+    def _of(cls, tensors: dict[str, Any], exported: bool = False) -> Parameters:
         """From tensors that nobody else will write into, without a copy.
 
         Args:
             tensors: them.
-            lent: somebody else may hold them, so that their memory cannot be reused.
+            exported: somebody else may hold them, so that their memory cannot be reused.
         """
         self = cls.__new__(cls)
         self._take(tensors)
-        if lent:
-            self._lent.update(tensors)
+        if exported:
+            self._exported.update(tensors)
         return self
 
     @classmethod
@@ -111,7 +111,7 @@ class Parameters(Mapping[str, Tensor]):
         """From tensors that were made just now, which nobody else has; quicker than ``_of``."""
         self = cls.__new__(cls)
         self._tensors, self._versions, self._plain = tensors, None, plain
-        self._lent, self._given_up_to = set(), ""
+        self._exported, self._donated_to = set(), ""
         return self
 
     def _out(self) -> None:
@@ -144,13 +144,13 @@ class Parameters(Mapping[str, Tensor]):
     @property
     def _all(self) -> dict[str, Tensor]:
         """The tensors, for what neither keeps them nor gives them away."""
-        if self._given_up_to:
+        if self._donated_to:
             self._not_readable()
         return self._tensors
 
-    def _lend(self) -> dict[str, Tensor]:
+    def _export(self) -> dict[str, Tensor]:
         """The tensors, for somebody who may keep them."""
-        self._lent.update(self._all)
+        self._exported.update(self._all)
         self._out()
         return self._tensors
 
@@ -170,7 +170,7 @@ class Parameters(Mapping[str, Tensor]):
 
     def __getitem__(self, name: str) -> Tensor:
         tensor = self._all[name]
-        self._lent.add(name)
+        self._exported.add(name)
         self._out()
         return tensor
 
@@ -181,8 +181,8 @@ class Parameters(Mapping[str, Tensor]):
         return len(self._all)
 
     def __repr__(self) -> str:
-        if self._given_up_to:
-            return f"Parameters(given up to {self._given_up_to})"
+        if self._donated_to:
+            return f"Parameters(donated to {self._donated_to})"
         tensors = [f"{name} {tuple(t.shape)}" for name, t in self._tensors.items()]
         shown = tensors if len(tensors) <= 8 else [*tensors[:6], f"... {len(tensors) - 6} more"]
         return f"Parameters({self.numel():,} numbers: {', '.join(shown)})"
@@ -211,7 +211,7 @@ class Parameters(Mapping[str, Tensor]):
 
     def _not_readable(self) -> None:
         raise RuntimeError(
-            f"these Parameters were given up to {self._given_up_to}, which has reused their "
+            f"these Parameters were donated to {self._donated_to}, which has reused their "
             "memory for those that it returned; to keep both, pass donate=False to it, or a "
             "clone()"
         )
@@ -222,7 +222,7 @@ class Parameters(Mapping[str, Tensor]):
 
     def _unchanged(self, who: str) -> None:
         """Raise if the tensors cannot be read any more, or one has been written into."""
-        if self._given_up_to:
+        if self._donated_to:
             self._not_readable()
         if self._versions is None or self._versions == self._versions_now():
             return
@@ -233,8 +233,8 @@ class Parameters(Mapping[str, Tensor]):
                     "others, as by parameters.replace({name: tensor}), or clone() the tensor first"
                 )
 
-    def _give_up(self, to: str) -> None:
-        self._given_up_to = to
+    def _donate_to(self, to: str) -> None:
+        self._donated_to = to
         self._tensors, self._versions, self._plain = {}, None, False
 
     # ---- other mappings from this one -----------------------------------------------------------
@@ -245,9 +245,9 @@ class Parameters(Mapping[str, Tensor]):
             self._same_names(other, "map")
         results = {
             name: function(tensor, *(other[name] for other in others))
-            for name, tensor in self._lend().items()
+            for name, tensor in self._export().items()
         }
-        return Parameters._of(results, lent=True)
+        return Parameters._of(results, exported=True)
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> Parameters:
         """``map`` with a function that keeps nothing; its results may be the tensors themselves."""
@@ -255,9 +255,9 @@ class Parameters(Mapping[str, Tensor]):
         made = Parameters._of(results)
         for name, tensor in self._tensors.items():
             if results[name] is tensor:
-                self._lent.add(name)
+                self._exported.add(name)
                 self._out()
-                made._lent.add(name)
+                made._exported.add(name)
         return made
 
     def replace(self, tensors: Mapping[str, Tensor]) -> Parameters:
@@ -274,7 +274,7 @@ class Parameters(Mapping[str, Tensor]):
     def __or__(self, other: Parameters) -> Parameters:
         if not isinstance(other, Parameters):
             return NotImplemented
-        return Parameters._of({**self._lend(), **other._lend()}, lent=True)
+        return Parameters._of({**self._export(), **other._export()}, exported=True)
 
     def select(self, *patterns: str) -> Parameters:
         """Those whose names match one of the patterns, such as ``"encoder.*"`` or ``"*.bias"``.
@@ -286,7 +286,7 @@ class Parameters(Mapping[str, Tensor]):
             if not fnmatch.filter(self, pattern):
                 raise KeyError(f"Parameters.select: {pattern!r} matches none of {list(self)}")
         chosen = [n for n in self if any(fnmatch.fnmatchcase(n, p) for p in patterns)]
-        return Parameters._of({name: self[name] for name in chosen}, lent=True)
+        return Parameters._of({name: self[name] for name in chosen}, exported=True)
 
     def clone(self) -> Parameters:
         """A copy of the tensors."""
@@ -294,7 +294,7 @@ class Parameters(Mapping[str, Tensor]):
 
     def detach(self) -> Parameters:
         """The same values, joined to nothing that they were computed from."""
-        return Parameters._of({n: t.detach() for n, t in self._lend().items()}, lent=True)
+        return Parameters._of({n: t.detach() for n, t in self._export().items()}, exported=True)
 
     def to(self, *args: Any, **kwargs: Any) -> Parameters:
         """With another dtype or on another device; arguments as of ``Tensor.to``."""
@@ -408,7 +408,7 @@ class Parameters(Mapping[str, Tensor]):
                 n: piece.reshape(t.shape)
                 for (n, t), piece in zip(self._all.items(), pieces, strict=True)
             },
-            lent=True,
+            exported=True,
         )
 
     def diff(self, old: Parameters) -> Difference:

@@ -37,38 +37,38 @@ class Store:
 
     Attributes:
         kept: the values, by name; None where `bound` has them.
-        lent: somebody else may hold the tensors.
+        exported: somebody else may hold the tensors.
         bound: the ordinary optimizer that made the last step, ready for the next one.
         tensors: by name, the tensors that it steps.
     """
 
-    __slots__ = ("bound", "given_up_to", "kept", "lent", "tensors")
+    __slots__ = ("bound", "donated_to", "exported", "kept", "tensors")
 
     def __init__(
         self,
         kept: dict[Any, Any] | None,
-        lent: bool = False,
+        exported: bool = False,
         bound: Optimizer | None = None,
         tensors: dict[str, Tensor] | None = None,
     ) -> None:
-        self.kept, self.lent, self.bound = kept, lent, bound
+        self.kept, self.exported, self.bound = kept, exported, bound
         self.tensors: dict[str, Tensor] = {} if tensors is None else tensors
-        self.given_up_to = ""
+        self.donated_to = ""
 
-    def give_up(self, to: str) -> None:
+    def donate_to(self, to: str) -> None:
         """From now on nothing of it can be read."""
-        self.given_up_to = to
+        self.donated_to = to
         self.kept, self.bound, self.tensors = {}, None, {}
 
     def read(self) -> Optimizer | None:
         """The bound optimizer, if there is one.
 
         Raises:
-            RuntimeError: the store was given up.
+            RuntimeError: the store was donated.
         """
-        if self.given_up_to:
+        if self.donated_to:
             raise RuntimeError(
-                f"this OptimizerState was given up to {self.given_up_to}, which has reused "
+                f"this OptimizerState was donated to {self.donated_to}, which has reused "
                 "its memory for the one that it returned; to keep both, pass donate=False to it"
             )
         return self.bound
@@ -127,16 +127,16 @@ class OptimizerState:
     def _values(self) -> dict[Any, Any]:
         return self._store.values()
 
-    def _lend(self) -> dict[Any, Any]:
+    def _export(self) -> dict[Any, Any]:
         """The values, for somebody who may keep them."""
         values = self._values
-        self._store.lent = True
+        self._store.exported = True
         return values
 
     @property
     def values(self) -> Mapping[Any, Any]:
         """What is kept for each parameter, by name."""
-        return MappingProxyType(self._lend())
+        return MappingProxyType(self._export())
 
     @property
     def groups(self) -> tuple[Mapping[str, Any], ...]:
@@ -144,8 +144,8 @@ class OptimizerState:
         return tuple(MappingProxyType(group) for group in self._groups)
 
     def __repr__(self) -> str:
-        if self._store.given_up_to:
-            return f"OptimizerState(given up to {self._store.given_up_to})"
+        if self._store.donated_to:
+            return f"OptimizerState(donated to {self._store.donated_to})"
         kept = sorted({key for v in self._values.values() if isinstance(v, dict) for key in v})
         rates = [group.get("lr") for group in self._groups]
         return f"OptimizerState({len(self._values)} parameters, each with {kept}; lr {rates})"
@@ -174,7 +174,7 @@ class OptimizerState:
             packed["param_names"] = list(group["params"])
             packed["params"] = [numbers[name] for name in group["params"]]
             groups.append(packed)
-        values = {numbers.get(name, name): value for name, value in self._lend().items()}
+        values = {numbers.get(name, name): value for name, value in self._export().items()}
         return {"state": values, "param_groups": groups}
 
 
@@ -215,7 +215,7 @@ def attributes_of(made: Optimizer) -> dict[str, Any]:
 
 
 def _flatten(state: OptimizerState) -> tuple[list[Any], Any]:
-    leaves, tree = tree_flatten(state._lend())
+    leaves, tree = tree_flatten(state._export())
     return leaves, (tree, state._groups, state._attributes)
 
 
@@ -223,6 +223,6 @@ register_pytree_node(
     OptimizerState,
     _flatten,
     lambda leaves, context: OptimizerState(
-        Store(context[0].unflatten(leaves), lent=True), *context[1:]
+        Store(context[0].unflatten(leaves), exported=True), *context[1:]
     ),
 )

@@ -11,7 +11,7 @@ from typing import Any
 from taeda import Tensor
 from taeda.distributed._collectives import Op, _check_list, _check_op, _check_root
 from taeda.distributed._group import _known
-from taeda.distributed._words import ReduceOp
+from taeda.distributed._types import ReduceOp
 
 __all__ = [
     "all_gather",

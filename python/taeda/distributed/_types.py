@@ -1,4 +1,4 @@
-"""Names of means of communication, and of ways to combine values."""
+"""Backends, reductions and levels of logging."""
 
 from __future__ import annotations
 
