@@ -15,6 +15,7 @@ from typing import Any
 import taeda
 from taeda import _C
 from taeda._C import Tensor
+from taeda._tensor.unreadable import Unreadable
 from taeda.sparse import _structure
 
 _ops = _C.ops
@@ -36,8 +37,7 @@ def answers(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return register
 
 
-@_C._sees_every_call
-class SparseTensor(Tensor):
+class SparseTensor(Unreadable):
     """A tensor of layout ``taeda.sparse_coo`` or ``taeda.sparse_csr``.
 
     It is made by ``taeda.sparse_coo_tensor``, ``taeda.sparse_csr_tensor`` and
