@@ -36,6 +36,7 @@ from taeda import monitor as monitor
 from taeda import mps as mps
 from taeda import mtia as mtia
 from taeda import multiprocessing as multiprocessing
+from taeda import nested as nested
 from taeda import nn as nn
 from taeda import onnx as onnx
 from taeda import ops as ops
@@ -687,6 +688,7 @@ from taeda._symbols import int4 as int4
 from taeda._symbols import int5 as int5
 from taeda._symbols import int6 as int6
 from taeda._symbols import int7 as int7
+from taeda._symbols import jagged as jagged
 from taeda._symbols import qint32 as qint32
 from taeda._symbols import qint8 as qint8
 from taeda._symbols import quint2x4 as quint2x4

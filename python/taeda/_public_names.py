@@ -77,6 +77,7 @@ FROM_SUBMODULES = {
     "Stream": "taeda._symbols",
     "ScriptModule": "taeda.jit",
     "PyTorchFileReader": "taeda.serialization._records",
+    "jagged": "taeda._symbols",
     "SymBool": "taeda._symbols",
     "SymFloat": "taeda._symbols",
     "SymInt": "taeda._symbols",

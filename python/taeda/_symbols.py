@@ -1,4 +1,4 @@
-"""Types that exist in PyTorch for tracing, compiling or GPUs. taeda has no instances of them."""
+"""Types of PyTorch's for tracing, compiling or GPUs, of which taeda has few or no instances."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ __all__ = [
     "int5",
     "int6",
     "int7",
+    "jagged",
     "qint8",
     "qint32",
     "quint2x4",
@@ -51,7 +52,7 @@ def _refuse(name: str) -> NoReturn:
 
 
 class SymInt(_Symbol):
-    """A symbolic int, of which there are none: ``isinstance(x, SymInt)`` is always False."""
+    """A symbolic int: of these there are only the sizes of ragged dimensions (`taeda.nested`)."""
 
 
 class SymFloat(_Symbol):
@@ -114,3 +115,19 @@ int5, int6, int7 = (_DtypeName(f"int{n}") for n in range(5, 8))
 uint1, uint2, uint3, uint4 = (_DtypeName(f"uint{n}") for n in range(1, 5))
 uint5, uint6, uint7 = (_DtypeName(f"uint{n}") for n in range(5, 8))
 bit = uint1
+
+
+class _LayoutName:
+    """A layout that tensors of the C++ core do not have."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"taeda.{self._name}"
+
+    def __reduce__(self) -> str:
+        return self._name
+
+
+jagged = _LayoutName("jagged")

@@ -174,6 +174,16 @@ def _sspaddmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1)
     return sspaddmm(self, mat1, mat2, beta=beta, alpha=alpha)
 
 
+def _to_padded_tensor(self: Any, padding: float, output_size: Any = None) -> Any:
+    """Return a dense tensor with padding behind each sequence of a nested one.
+
+    The arguments are those of ``taeda.nested.to_padded_tensor``.
+    """
+    from taeda.nested import to_padded_tensor
+
+    return to_padded_tensor(self, padding, output_size)
+
+
 METHODS = {
     "adjoint": _adjoint,
     "const_data_ptr": _const_data_ptr,
@@ -195,4 +205,5 @@ METHODS = {
     "resize_as": _resize_as,
     "swapaxes_": _swapaxes,
     "swapdims_": _swapdims,
+    "to_padded_tensor": _to_padded_tensor,
 }

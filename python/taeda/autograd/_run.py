@@ -15,6 +15,15 @@ TensorOrTensors = Tensor | Sequence[Tensor]
 
 # taeda._batching.gradients, once vmap has been used.
 batching: Any = None
+# The class of nested tensors, whose history is that of their values, once taeda.nested is loaded.
+nested: Any = None
+
+
+def _with_history(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Tensors, and the values of those that are nested."""
+    if nested is None:
+        return tensors
+    return tuple(t._values_ if isinstance(t, nested) else t for t in tensors)
 
 
 def _as_tuple(value: Any, what: str) -> tuple[Any, ...]:
@@ -70,6 +79,8 @@ def backward(
     if inputs is not None:
         inputs = _as_tuple(inputs, "backward(): argument 'inputs'")
     keep = create_graph if retain_graph is None else retain_graph
+    roots, grads = _with_history(roots), _with_history(grads)
+    inputs = None if inputs is None else _with_history(inputs)
     if batching is not None and batching.is_concerned(roots, grads):
         raise RuntimeError(
             "backward() called inside of vmap. This is not supported, please use func.grad or "
@@ -150,9 +161,12 @@ def grad(
         from taeda._batching.gradients import run_batch as run
     else:
         run = _C._run_grad if batching is None else batching.run_grad
-    found: list[Any] = run(roots, grads, keep, create_graph, wanted)
+    roots, grads = _with_history(roots), _with_history(grads)
+    found: list[Any] = run(roots, grads, keep, create_graph, _with_history(wanted))
     for i, (gradient, of) in enumerate(zip(found, wanted, strict=True)):
         if gradient is not None:
+            if nested is not None and isinstance(of, nested):
+                found[i] = of._with(gradient)
             continue
         if not allow_unused:
             raise RuntimeError(

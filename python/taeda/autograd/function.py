@@ -184,6 +184,12 @@ class Function(metaclass=_FunctionMeta):
             args = _with_defaults(cls.forward, args, kwargs)
         elif kwargs:
             raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
+        nested = _run.nested
+        if nested is not None and any(isinstance(a, nested) and a.requires_grad for a in args):
+            raise NotImplementedError(
+                f"{cls.__name__}.apply() takes no nested tensors that require a gradient: call it "
+                "with their values()"
+            )
         batching = _run.batching
         if batching is not None and batching.is_concerned(args):
             from taeda._batching import custom

@@ -127,6 +127,11 @@ def _in_dim(call: str, x: Any, dim: Any) -> int:
             f"{call}: Got in_dim={dim} for an input but in_dim must be either an integer dimension "
             "or None."
         )
+    if isinstance(x, Tensor) and x.is_nested:
+        raise NotImplementedError(
+            f"{call}: nested tensors have sequences of different sizes, which vmap does not map "
+            "over; unbind() gives each"
+        )
     if not isinstance(x, Tensor):
         raise ValueError(
             f"{call}: Got in_dim={dim} for an input but the input is of type {type(x)}. We cannot "

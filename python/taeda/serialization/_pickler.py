@@ -116,6 +116,10 @@ class CheckpointPickler(_PythonPickler):  # type: ignore[misc]
             if state is None:
                 return _rebuild.rebuild_parameter, args
             return _rebuild.rebuild_parameter_with_state, (*args, state)
+        if tensor.is_nested:
+            from taeda.serialization._nested import reduce_nested
+
+            return reduce_nested(tensor)
         if tensor.layout is not taeda.strided:
             return _rebuild.rebuild_sparse_tensor, (tensor.layout, _sparse_parts(tensor))
         if kind is not taeda.Tensor and kind.__reduce_ex__ is not taeda.Tensor.__reduce_ex__:

@@ -180,6 +180,11 @@ def rebuild_parameter_with_state(
 
 def rebuild_from_type_v2(function: Any, kind: Any, args: Any, state: Any) -> Any:
     """A tensor of a subclass, or one with attributes of its own."""
+    from taeda.serialization._nested import rebuild_jagged
+
+    if function is rebuild_jagged:
+        _require(isinstance(args, tuple) and len(args) == 1, "a nested tensor is badly made")
+        return rebuild_jagged(*args)
     _require(function in _REBUILDERS, f"{function!r} does not build tensors")
     _require(isinstance(kind, type) and issubclass(kind, taeda.Tensor), f"{kind!r} is no tensor")
     _require(isinstance(args, tuple), "the arguments of a call are not a tuple")
@@ -308,7 +313,9 @@ def _make_device(*args: Any) -> Any:
 def _table() -> dict[str, Any]:
     """The objects that a file may name, by ``module.name``."""
     from taeda.nn import Parameter
+    from taeda.serialization._nested import rebuild_jagged, rebuild_strided
 
+    nested = "torch.nested._internal.nested_tensor"
     table: dict[str, Any] = {
         "collections.OrderedDict": _make_ordered_dict,
         "collections.Counter": _make_counter,
@@ -327,6 +334,9 @@ def _table() -> dict[str, Any]:
         "torch._utils._rebuild_parameter": rebuild_parameter,
         "torch._utils._rebuild_parameter_with_state": rebuild_parameter_with_state,
         "torch._tensor._rebuild_from_type_v2": rebuild_from_type_v2,
+        "torch._utils._rebuild_nested_tensor": rebuild_strided,
+        f"{nested}._rebuild_njt": rebuild_jagged,
+        f"{nested}.NestedTensor": TorchName(nested, "NestedTensor"),
     }
     for builtins in ("builtins", "__builtin__"):
         table[f"{builtins}.set"] = _make_set

@@ -42,6 +42,11 @@ def scaled_dot_product_attention(
     """
     check_backend()
     _check_inputs(query, key, value, attn_mask)
+    if query.is_nested or key.is_nested or value.is_nested:
+        from taeda.nested._attention import attend
+
+        options = {"scale": scale, "enable_gqa": enable_gqa}
+        return attend(query, key, value, attn_mask, dropout_p, is_causal, **options)
     if dropout_p > 1:
         raise RuntimeError(
             "scaled_dot_product_attention: dropout probability has to be between 0 and 1, but got "
