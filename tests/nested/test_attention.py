@@ -186,3 +186,47 @@ def test_checkpoint():
     x.grad = None
     layer(x).tanh().sum().backward()
     same(grad, x.grad.values())
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_layers_of_transformers(norm_first):
+    layer = taeda.nn.TransformerEncoderLayer(
+        6, 2, 12, dropout=0.0, batch_first=True, norm_first=norm_first
+    )
+    model = taeda.nn.TransformerEncoder(layer.double(), 2, enable_nested_tensor=False)
+    x = nested(taeda)
+    alone = [taeda.tensor(a, requires_grad=True) for a in arrays()]
+    found = model(x)
+    expected = [model(part[None])[0] for part in alone]
+    same(list(found.unbind()), expected)
+    sum(p.sin().sum() for p in found.unbind()).backward()
+    grads = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    sum(p.sin().sum() for p in expected).backward()
+    same(grads, [p.grad for p in model.parameters()], 1e-8)
+    same(list(x.grad.unbind()), [p.grad for p in alone])
+    strided = nested(taeda, layout=taeda.strided)
+    same(list(model(strided).unbind()), expected)
+
+
+def test_multihead_attention():
+    x, memory = nested(taeda), nested(taeda, [3, 2, 4, 1], (5,), seed=1)
+    layer = taeda.nn.MultiheadAttention(6, 3, batch_first=True, kdim=5, vdim=5).double()
+    found, weights = layer(x, memory, memory, need_weights=False)
+    pairs = zip(x.unbind(), memory.unbind(), strict=True)
+    same(list(found.unbind()), [layer(a[None], b[None], b[None])[0][0] for a, b in pairs])
+    assert weights is None
+    layer = taeda.nn.MultiheadAttention(6, 3, batch_first=True).double()
+    found, _ = layer(x, x, x, need_weights=False, is_causal=True)
+    for a, b in zip(found.unbind(), x.unbind(), strict=True):
+        mask = taeda.ones(len(b), len(b)).triu(1).bool()
+        same(a, layer(b[None], b[None], b[None], attn_mask=mask, is_causal=True)[0][0])
+    with pytest.raises(NotImplementedError, match="MultiheadAttention of nested.*need_weights"):
+        layer(x, x, x)
+    with pytest.raises(NotImplementedError, match="no key_padding_mask"):
+        layer(x, x, x, need_weights=False, key_padding_mask=taeda.ones(4, 4).bool())
+    with pytest.raises(NotImplementedError, match="batch_first"):
+        taeda.nn.MultiheadAttention(6, 3).double()(x, x, x, need_weights=False)
+    with pytest.raises(NotImplementedError, match="add_zero_attn"):
+        other = taeda.nn.MultiheadAttention(6, 3, batch_first=True, add_zero_attn=True).double()
+        other(x, x, x, need_weights=False)

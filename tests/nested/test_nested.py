@@ -375,10 +375,27 @@ def test_places_are_checked():
         taeda.nested.narrow(taeda.ones(2, 3), 1, 0, taeda.tensor([1, 4]), layout=taeda.jagged)
     with pytest.raises(RuntimeError, match="accelerator|pin"):
         taeda.nested.nested_tensor([values], layout=taeda.jagged, pin_memory=True)
+    with pytest.raises(RuntimeError, match="do not bound"):
+        from_jagged(values, taeda.tensor([0, 2, 5]), max_seqlen=2)
     with pytest.raises(RuntimeError, match="output_size"):
         nested(taeda).to_padded_tensor(0.0, (3, 4, 6))
     with pytest.raises(NotImplementedError, match="nested tensor is needed"):
         values.to_padded_tensor(0.0)
+
+
+@pytest.mark.parametrize("lengths", [[3, 3], [2, 3]])
+def test_padded_is_a_copy(lengths):
+    x = nested(taeda, lengths).detach()
+    padded = x.to_padded_tensor(0.0)
+    wide = x.to_padded_tensor(0.0, (2, 3, 6))
+    before = x.values().clone()
+    padded.zero_(), wide.zero_()
+    same(x.values(), before)
+    known = taeda.nested.nested_tensor_from_jagged(
+        x.values(), taeda.tensor([0, lengths[0], sum(lengths)]), min_seqlen=1, max_seqlen=5
+    )
+    assert known.to_padded_tensor(0.0).shape == (2, 5, 6)
+    same(known.sum(1), x.sum(1))
 
 
 def test_changed_offsets_are_other_sequences():

@@ -214,6 +214,11 @@ def _check_places(name: str, ragged: Any, total: int) -> None:
             f"{name}(): offsets must not decrease, and all sequences must be within the {total} "
             f"elements of the values"
         )
+    if counts and not ragged.shortest <= min(counts) <= max(counts) <= ragged.longest:
+        raise RuntimeError(
+            f"{name}(): min_seqlen {ragged.shortest} and max_seqlen {ragged.longest} do not bound "
+            f"the lengths, which are from {min(counts)} to {max(counts)}"
+        )
 
 
 def to_padded_tensor(input: Tensor, padding: float, output_size: Any = None) -> Tensor:
@@ -230,9 +235,13 @@ def to_padded_tensor(input: Tensor, padding: float, output_size: Any = None) -> 
         raise NotImplementedError("to_padded_tensor(): a nested tensor is needed, got a dense one")
     if isinstance(input, IrregularTensor):
         return input.padded(padding, output_size)
-    if output_size is None:
-        return to_padded(input, padding)
-    sizes = list(output_size)
+    width = None if output_size is None else _chosen_width(input, list(output_size))
+    padded = to_padded(input, padding, width)
+    return padded.clone() if input._ragged_.is_regular else padded
+
+
+def _chosen_width(input: NestedTensor, sizes: list[int]) -> int:
+    """The ragged size that `output_size` asks for."""
     wanted = [len(input), *input._values_.shape]
     wanted[input._dim_] = sizes[input._dim_] if len(sizes) == input.dim() else -1
     if sizes != wanted:
@@ -240,7 +249,7 @@ def to_padded_tensor(input: Tensor, padding: float, output_size: Any = None) -> 
             f"to_padded_tensor(): output_size {sizes} does not fit a nested tensor of shape "
             f"{tuple(input._size())}: only the ragged size can be chosen"
         )
-    return to_padded(input, padding, sizes[input._dim_])
+    return sizes[input._dim_]
 
 
 def narrow(

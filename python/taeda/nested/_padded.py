@@ -24,6 +24,8 @@ def to_padded(x: NestedTensor, padding: Any, width: int | None = None) -> Tensor
     """
     x = pack(x)
     ragged, d = x._ragged_, x._dim_
+    if ragged.is_regular and width in (None, ragged.longest):
+        return x._values_.unflatten(d - 1, (len(ragged), ragged.longest)).movedim(d - 1, 0)
     values = x._values_.movedim(d - 1, 0)
     device = values.device
     size = ragged.longest if width is None else width

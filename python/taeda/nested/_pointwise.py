@@ -43,6 +43,8 @@ def refuse_shapes(name: str, *tensors: Any) -> RuntimeError:
 
 def from_padded(dense: Tensor, ragged: Ragged, dim: int) -> Tensor:
     """Of a padded tensor (batch, ...) the values of sequences, which lie in dimension ``dim``."""
+    if ragged.is_regular and dense.size(dim) == ragged.longest:
+        return dense.movedim(0, dim - 1).flatten(dim - 1, dim)
     rows = dense.movedim(dim, 1).flatten(0, 1)
     index = ragged.cells(dense.size(dim), dense.device)
     return rows.index_select(0, index).movedim(0, dim - 1)

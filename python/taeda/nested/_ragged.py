@@ -90,6 +90,11 @@ class Ragged:
             self._shortest = min(self.counts, default=0)
         return self._shortest
 
+    @property
+    def is_regular(self) -> bool:
+        """Whether all sequences are of one length, which is not 0 and that of the longest."""
+        return self._kept("regular", "", lambda: set(self.counts) == {self.longest or -1})
+
     def covers(self, total: int) -> bool:
         """Whether the sequences are all of ``total`` elements, without holes."""
         starts = self.starts

@@ -130,7 +130,15 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend; the arguments are those of `functional.multi_head_attention_forward`."""
+        """Attend; the arguments are those of `functional.multi_head_attention_forward`.
+
+        Nested tensors, (N, ragged, E), are taken without masks and with `need_weights=False`.
+        """
+        if query.is_nested or key.is_nested or value.is_nested:
+            from taeda.nested._attention import attend_in_heads
+
+            masks = key_padding_mask, attn_mask
+            return attend_in_heads(self, query, key, value, masks, need_weights, is_causal), None
         swap = self.batch_first and query.dim() == 3
         if swap:
             same_key, same_value = key is query, value is key
