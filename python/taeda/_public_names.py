@@ -43,7 +43,7 @@ _STORAGES = (
 )  # fmt: skip
 
 # Dtypes that no tensor here has.
-_DTYPE_NAMES = (
+DTYPE_NAMES = (
     "bit", "bits16", "bits1x8", "bits2x4", "bits4x2", "bits8", "complex32",
     "float4_e2m1fn_x2", "int1", "int2", "int3", "int4", "int5", "int6", "int7", "qint32", "qint8",
     "quint2x4", "quint4x2", "quint8", "uint1", "uint2", "uint3", "uint4", "uint5", "uint6", "uint7",
@@ -54,7 +54,7 @@ FROM_SUBMODULES = {
     **dict.fromkeys(_MORE_FUNCTIONS, "taeda._functional.more_functions"),
     **dict.fromkeys(_BATCH_NORM_PARTS, "taeda._functional.batch_norm_parts"),
     **dict.fromkeys(_STORAGES, "taeda.storage"),
-    **dict.fromkeys(_DTYPE_NAMES, "taeda._symbols"),
+    **dict.fromkeys(DTYPE_NAMES, "taeda._symbols"),
     "AcceleratorError": "taeda._errors",
     "OutOfMemoryError": "taeda._errors",
     "get_deterministic_debug_mode": "taeda._switches",

@@ -2,44 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-__all__ = [
-    "Event",
-    "Stream",
-    "SymBool",
-    "SymFloat",
-    "SymInt",
-    "TensorType",
-    "bit",
-    "bits1x8",
-    "bits2x4",
-    "bits4x2",
-    "bits8",
-    "bits16",
-    "complex32",
-    "float4_e2m1fn_x2",
-    "int1",
-    "int2",
-    "int3",
-    "int4",
-    "int5",
-    "int6",
-    "int7",
-    "jagged",
-    "qint8",
-    "qint32",
-    "quint2x4",
-    "quint4x2",
-    "quint8",
-    "uint1",
-    "uint2",
-    "uint3",
-    "uint4",
-    "uint5",
-    "uint6",
-    "uint7",
-]
+from taeda._public_names import DTYPE_NAMES
+
+__all__ = ["Event", "Stream", "SymBool", "SymFloat", "SymInt", "TensorType", "jagged", *DTYPE_NAMES]
 
 
 class _Symbol:
@@ -104,17 +71,19 @@ class _DtypeName:
         return f"taeda.{self._name}"
 
 
-complex32 = _DtypeName("complex32", 4, "complex")
-float4_e2m1fn_x2 = _DtypeName("float4_e2m1fn_x2", 1, "floating")
-quint8, qint8, qint32 = _DtypeName("quint8"), _DtypeName("qint8"), _DtypeName("qint32", 4)
-quint4x2, quint2x4 = _DtypeName("quint4x2"), _DtypeName("quint2x4")
-bits1x8, bits2x4, bits4x2 = _DtypeName("bits1x8"), _DtypeName("bits2x4"), _DtypeName("bits4x2")
-bits8, bits16 = _DtypeName("bits8"), _DtypeName("bits16", 2)
-int1, int2, int3, int4 = (_DtypeName(f"int{n}") for n in range(1, 5))
-int5, int6, int7 = (_DtypeName(f"int{n}") for n in range(5, 8))
-uint1, uint2, uint3, uint4 = (_DtypeName(f"uint{n}") for n in range(1, 5))
-uint5, uint6, uint7 = (_DtypeName(f"uint{n}") for n in range(5, 8))
-bit = uint1
+def _dtype(name: str) -> _DtypeName:
+    kind = {"complex32": "complex", "float4_e2m1fn_x2": "floating"}.get(name, "integer")
+    size = {"complex32": 4, "qint32": 4, "bits16": 2}.get(name, 1)
+    return _DtypeName("uint1" if name == "bit" else name, size, kind)
+
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> _DtypeName: ...
+
+
+globals().update({name: _dtype(name) for name in DTYPE_NAMES})
+globals()["bit"] = globals()["uint1"]
 
 
 class _LayoutName:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+
 import pytest
 
 import taeda
@@ -67,32 +70,53 @@ def test_as_in_pytorch(text):
     assert shown(taeda, text) == shown(torch, text)
 
 
-@pytest.mark.parametrize(
-    ("name", "error"),
-    [
-        ("cuda", AssertionError),
-        ("xpu", AssertionError),
-        ("mtia", None),
-        ("accelerator", RuntimeError),
-        ("mps", RuntimeError),
-    ],
-)
-def test_every_function_answers_or_refuses(name, error):
-    module = getattr(taeda, name)
-    for key, value in module._REST.items():
-        assert key in module.__all__ and getattr(module, key) is value
-        if isinstance(value, type):
-            with pytest.raises(RuntimeError, match=f"{name}.{key}"):
-                value()
-        elif (
-            key in _absent.ANSWERS
-            and "AssertionError" not in value.__doc__
-            and "RuntimeError" not in value.__doc__
-        ):
-            assert value() == _absent.ANSWERS[key][0]()
+GIVEN = {"new_states": [], "seed": 0}  # for parameters that have no default
+
+
+@pytest.mark.parametrize("name", _absent.DEVICES)
+def test_every_function_answers_or_refuses(name):
+    module = importlib.import_module(f"taeda.{name}")
+    for key, value in _absent.functions(name).items():
+        ours = getattr(module, key)
+        assert key in module.__all__ and ours.__doc__ == value.__doc__
+        assert ours.__module__ == f"taeda.{name}" and ours.__name__ == key
+        parameters = inspect.signature(ours).parameters.values()
+        args = [GIVEN.get(p.name) for p in parameters if p.default is p.empty]
+        if "Error" in ours.__doc__:
+            with pytest.raises((AssertionError, RuntimeError), match=f"{name}.{key}: "):
+                ours(*args)
         else:
-            with pytest.raises(error or (AssertionError, RuntimeError), match=f"{name}.{key}"):
-                value()
+            assert not ours(*args)
+    for key in _absent.DEVICES[name].classes.split():
+        with pytest.raises(RuntimeError, match=f"{name}.{key}"):
+            getattr(module, key)()
+
+
+@pytest.mark.parametrize("name", _absent.DEVICES)
+def test_parameters_are_those_of_pytorch(name):
+    torch = pytest.importorskip("torch")
+    theirs = importlib.import_module(f"{torch.__name__}.{name}")
+    for key, ours in _absent.functions(name).items():
+        function = getattr(theirs, key)
+        parameters = inspect.signature(ours).parameters.values()
+        expected = inspect.signature(function).parameters.values()
+        defaults = [p.default for p in expected]
+        assert [p.name for p in parameters] == [p.name for p in expected], key
+        assert [p.default for p in parameters] == defaults or "device_idx" in key, key
+
+
+def test_modules_are_imported_by_name():
+    for name in ("taeda.xpu", "taeda.mps", "taeda.mtia", "taeda.accelerator", "taeda.backends.mps"):
+        module = importlib.import_module(name)
+        assert module.__name__ == name and module.is_available() is False
+    from taeda.mps import device_count
+
+    assert device_count() == 0 and device_count.__module__ == "taeda.mps"
+    with pytest.raises(RuntimeError, match="set_rng_state_all"):
+        taeda.mtia.set_rng_state_all([taeda.zeros(1)])
+    for call in (taeda.xpu.is_bf16_supported, taeda.accelerator.current_accelerator):
+        with pytest.raises(TypeError, match="must be a bool"):
+            call(3)
 
 
 def test_switches_that_choose_nothing():

@@ -341,9 +341,54 @@ def functional_stub() -> str:
     return namespace_stub(shown)
 
 
+def absent_stub(module: ModuleType) -> str:
+    """The stub of a module that is filled from taeda/_absent.py."""
+    classes = functions = values = ""
+    for name in sorted(module.__all__):
+        value = getattr(module, name)
+        if isinstance(value, type):
+            classes += (
+                f"class {name}:\n    def __init__(self, *args: Any, **kwargs: Any) -> None: ...\n"
+            )
+            if hasattr(value, "__enter__"):
+                classes += "    def __enter__(self) -> None: ...\n"
+                classes += "    def __exit__(self, *exc_info: object) -> None: ...\n"
+        elif isinstance(value, FunctionType):
+            given = inspect.signature(value).parameters.values()
+            parameters = [
+                f"{p.name}: Any" + (f" = {p.default!r}" if p.default is not p.empty else "")
+                for p in given
+            ]
+            required = [p for p in given if p.default is p.empty]
+            try:
+                result = type(value(*[_SAMPLES[p.name] for p in required])).__name__
+            except Exception:  # it needs a device
+                result = "Any"
+            result = _RESULTS.get(result, result)
+            functions += render(name, parameters, result, "", overloaded=False)
+        else:
+            values += f"{name}: Any\n"
+    return f"{NOTE}from typing import Any\n\n_REST: dict[str, Any]\n{classes}{functions}{values}"
+
+
+# Arguments, and types of results, of functions that hold without a device.
+_SAMPLES = {"seed": 0, "new_states": [], "stream": None}
+_RESULTS = {
+    "NoneType": "None",
+    "list": "list[Any]",
+    "dict": "dict[str, Any]",
+    "OrderedDict": "dict[str, Any]",
+}
+
+
 def stubs() -> dict[Path, str]:
     """The text of each file."""
     return {
+        **{
+            PACKAGE / f"{name}.pyi": absent_stub(getattr(taeda, name))
+            for name in ("accelerator", "mps", "mtia", "xpu")
+        },
+        PACKAGE / "cuda" / "_rest.pyi": absent_stub(taeda.cuda._rest),
         PACKAGE / "fft.pyi": namespace_stub(taeda.fft),
         PACKAGE / "linalg.pyi": namespace_stub(taeda.linalg),
         PACKAGE / "special.pyi": namespace_stub(taeda.special),
