@@ -51,6 +51,13 @@ template <class F> void parallel_for(int64_t n, int64_t grain, F&& f, bool in_or
              in_order);
 }
 
+// Calls f(i) for every i of [0, n).
+template <class F> void parallel_each(int64_t n, int64_t grain, F&& f) {
+  parallel_for(n, grain, [&f](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) f(i);
+  });
+}
+
 // Calls f(begin, end) for chunks of [0, n) whose items may wait for those before them.
 template <class F> void parallel_ordered(int64_t n, F&& f) { parallel_for(n, 1, f, true); }
 

@@ -168,14 +168,12 @@ bool run(const ConvShape& s, const T* x, const T* weights, const T* bias, T* y) 
     begins.push_back(begins.back() + many_panels * channels * part.p.taps());
   const int64_t group_weights = begins.back();
   Scratch<T> packed(s.groups * group_weights);
-  parallel_for(s.groups, std::max<int64_t>(1, kNear / std::max<int64_t>(1, group_weights)),
-               [&](auto begin, auto end) {
-                 for (int64_t g = begin; g < end; ++g) {
-                   Weights<T> of_group = w;
-                   of_group.data += g * w.group_step;
-                   pack(parts, begins, panels, of_group, packed.data() + g * group_weights);
-                 }
-               });
+  parallel_each(s.groups, std::max<int64_t>(1, kNear / std::max<int64_t>(1, group_weights)),
+                [&](int64_t g) {
+                  Weights<T> of_group = w;
+                  of_group.data += g * w.group_step;
+                  pack(parts, begins, panels, of_group, packed.data() + g * group_weights);
+                });
   // Where there are few images, each is cut, or its outputs are if there are many weights to read.
   Cut cut(parts, out, channels);
   const int64_t images = s.batch * s.groups, all = static_cast<int64_t>(panels.size());
@@ -190,11 +188,9 @@ bool run(const ConvShape& s, const T* x, const T* weights, const T* bias, T* y) 
   const int64_t padded_size = std::max<int64_t>(1, cut.most() * channels);  // 0: all is padding
   Scratch<T> shared_x(shared ? images * tiles * padded_size : 0);
   if (shared) {
-    parallel_for(images * tiles, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        copy_padded(parts[0].p, cut.tile(i % tiles), x + i / tiles * channels * volume(in),
-                    shared_x.data() + i * padded_size);
-      }
+    parallel_each(images * tiles, 1, [&](int64_t i) {
+      copy_padded(parts[0].p, cut.tile(i % tiles), x + i / tiles * channels * volume(in),
+                  shared_x.data() + i * padded_size);
     });
   }
   parallel_for(images * tiles * shares, 1, [&](int64_t begin, int64_t end) {

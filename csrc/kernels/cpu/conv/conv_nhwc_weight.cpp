@@ -194,40 +194,36 @@ bool nhwc::grad_weight(const ConvShape& s, const T* x, const T* gy, const T*, T*
   const int64_t share = ceil_div(all, shares);
   shares = ceil_div(all, share);
   Scratch<T> sums(runs * total);
-  parallel_for(runs * s.groups * shares, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = i % shares * share, last = std::min(first + share, all);
-      const int64_t group = i / shares % s.groups, number = i / shares / s.groups;
-      const Panel &from = panels[static_cast<size_t>(first)],
-                  &until = panels[static_cast<size_t>(last - 1)];
-      T* to = sums.data() + number * total + group * group_sums;
-      std::fill_n(to + from.first * depth, (until.first + until.width - from.first) * depth, T(0));
-      for (int64_t k = number * run; k < std::min((number + 1) * run, tiles); ++k) {
-        const int64_t image = k / each * s.groups + group;
-        const Tile tile = cut.tile(k % each);
-        Scratch<T> padded_x(tile.size() * together);
-        auto add_channels = [&](const Part& some, int64_t c) {
-          copy_padded(some.p, tile, x + (image * channels + c) * volume(in), padded_x.data());
-          add_tile(some, c, channels, tile, panels, first, last, padded_x.data(),
-                   gy + image * outputs * volume(out), out, to);
-        };
-        if (together == channels) add_channels(part, 0);
-        for (int64_t c = 0; together < channels && c < channels; c += together) {
-          Part some = part;
-          some.p.channels = std::min(together, channels - c);
-          add_channels(some, c);
-        }
+  parallel_each(runs * s.groups * shares, 1, [&](int64_t i) {
+    const int64_t first = i % shares * share, last = std::min(first + share, all);
+    const int64_t group = i / shares % s.groups, number = i / shares / s.groups;
+    const Panel &from = panels[static_cast<size_t>(first)],
+                &until = panels[static_cast<size_t>(last - 1)];
+    T* to = sums.data() + number * total + group * group_sums;
+    std::fill_n(to + from.first * depth, (until.first + until.width - from.first) * depth, T(0));
+    for (int64_t k = number * run; k < std::min((number + 1) * run, tiles); ++k) {
+      const int64_t image = k / each * s.groups + group;
+      const Tile tile = cut.tile(k % each);
+      Scratch<T> padded_x(tile.size() * together);
+      auto add_channels = [&](const Part& some, int64_t c) {
+        copy_padded(some.p, tile, x + (image * channels + c) * volume(in), padded_x.data());
+        add_tile(some, c, channels, tile, panels, first, last, padded_x.data(),
+                 gy + image * outputs * volume(out), out, to);
+      };
+      if (together == channels) add_channels(part, 0);
+      for (int64_t c = 0; together < channels && c < channels; c += together) {
+        Part some = part;
+        some.p.channels = std::min(together, channels - c);
+        add_channels(some, c);
       }
     }
   });
   if (runs > 1) add_parts(sums.data(), runs, total, sums.data());
-  parallel_for(s.groups * all, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t group = i / all;
-      const Panel& panel = panels[static_cast<size_t>(i % all)];
-      unpack(part, panel, taps, sums.data() + group * group_sums + panel.first * depth,
-             gw + group * outputs * channels * taps);
-    }
+  parallel_each(s.groups * all, 1, [&](int64_t i) {
+    const int64_t group = i / all;
+    const Panel& panel = panels[static_cast<size_t>(i % all)];
+    unpack(part, panel, taps, sums.data() + group * group_sums + panel.first * depth,
+           gw + group * outputs * channels * taps);
   });
   return true;
 }

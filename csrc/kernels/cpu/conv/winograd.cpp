@@ -162,10 +162,8 @@ bool convolve(const Tiling& t, const Planes<const float>& x, int64_t top, int64_
   const int64_t pieces =
       std::min(ceil_div(ceil_div(t.rows, together), kPieces) * kPieces, t.rows / most_of_part);
   const int64_t size = pieces >= kPieces ? ceil_div(t.rows, pieces) : together;
-  parallel_for(ceil_div(t.rows, size), pieces >= kPieces ? 1 : t.rows,
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i) convolve_rows(Rows(t, i * size, size));
-               });
+  parallel_each(ceil_div(t.rows, size), pieces >= kPieces ? 1 : t.rows,
+                [&](int64_t i) { convolve_rows(Rows(t, i * size, size)); });
   return finite;
 }
 
@@ -248,13 +246,11 @@ bool correlate(const Tiling& t, const Planes<const float>& x, int64_t top, int64
   const int64_t run = ceil_div(t.rows, most), runs = ceil_div(t.rows, run);
   const int64_t step = ceil_div(run, std::max<int64_t>(1, (run + together / 2) / together));
   Scratch<float> apart(runs > 1 ? runs * weights : 0);
-  parallel_for(runs, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t last = std::min((i + 1) * run, t.rows);
-      float* to = runs > 1 ? apart.data() + i * weights : gw;
-      for (int64_t first = i * run; first < last; first += step)
-        sum_rows(Rows(t, first, std::min(step, last - first)), first > i * run, to);
-    }
+  parallel_each(runs, 1, [&](int64_t i) {
+    const int64_t last = std::min((i + 1) * run, t.rows);
+    float* to = runs > 1 ? apart.data() + i * weights : gw;
+    for (int64_t first = i * run; first < last; first += step)
+      sum_rows(Rows(t, first, std::min(step, last - first)), first > i * run, to);
   });
   if (runs > 1) add_parts(apart.data(), runs, weights, gw);
   return finite;

@@ -133,20 +133,17 @@ template <class T, class F> void each_block(const Blocks& blocks, int64_t buffer
 template <class T> void mirror(const FftShape& s, T* out) {
   const int64_t first = s.n / 2 + 1, row = s.inner * 2;
   if (first >= s.n) return;
-  parallel_for(s.outer, std::max<int64_t>(1, kGrain / (s.n * s.inner)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t o = begin; o < end; ++o) {
-                   T* base = out + o * s.n * row;
-                   for (int64_t k = first; k < s.n; ++k) {
-                     const T* from = base + (s.n - k) * row;
-                     T* to = base + k * row;
-                     for (int64_t i = 0; i < row; i += 2) {
-                       to[i] = from[i];
-                       to[i + 1] = -from[i + 1];
-                     }
-                   }
-                 }
-               });
+  parallel_each(s.outer, std::max<int64_t>(1, kGrain / (s.n * s.inner)), [&](int64_t o) {
+    T* base = out + o * s.n * row;
+    for (int64_t k = first; k < s.n; ++k) {
+      const T* from = base + (s.n - k) * row;
+      T* to = base + k * row;
+      for (int64_t i = 0; i < row; i += 2) {
+        to[i] = from[i];
+        to[i + 1] = -from[i + 1];
+      }
+    }
+  });
 }
 
 template <class T> void fft_complex(const FftShape& s, bool forward, T scale, const T* in, T* out) {

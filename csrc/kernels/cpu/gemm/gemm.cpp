@@ -129,11 +129,9 @@ template <class T> void run_small(const Product<T>& x) {
       x.n, std::clamp(kTask / (std::min<int64_t>(x.m, 32) * (x.k + 2)) / 64 * 64, least, kColumns));
   const int64_t rows = std::max<int64_t>(24, kTask / (cols * (x.k + 2)) / 24 * 24);
   const int64_t across = ceil_quotient(x.n, cols);
-  parallel_for(ceil_quotient(x.m, rows) * across, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t i = t / across * rows, j = t % across * cols;
-      run(part_of(x, i, std::min(rows, x.m - i), j, std::min(cols, x.n - j)));
-    }
+  parallel_each(ceil_quotient(x.m, rows) * across, 1, [&](int64_t t) {
+    const int64_t i = t / across * rows, j = t % across * cols;
+    run(part_of(x, i, std::min(rows, x.m - i), j, std::min(cols, x.n - j)));
   });
 }
 
@@ -230,19 +228,17 @@ template <class T> void split_k(const Product<T>& x) {
   const int64_t step = std::max(kPart, ceil_quotient(x.k, kMostParts)), size = x.m * x.n;
   const int64_t parts = ceil_quotient(x.k, step);
   Scratch<Sum<T>> sums(size * parts);
-  parallel_for(parts, std::max<int64_t>(1, kTask / (size * step)), [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      const int64_t first = p * step;
-      const Product<T> part{x.m,
-                            x.n,
-                            std::min(step, x.k - first),
-                            x.a.from(0, first),
-                            x.b.from(first, 0),
-                            {},
-                            sums.data() + p * size,
-                            x.n};
-      multiply(part);
-    }
+  parallel_each(parts, std::max<int64_t>(1, kTask / (size * step)), [&](int64_t p) {
+    const int64_t first = p * step;
+    const Product<T> part{x.m,
+                          x.n,
+                          std::min(step, x.k - first),
+                          x.a.from(0, first),
+                          x.b.from(first, 0),
+                          {},
+                          sums.data() + p * size,
+                          x.n};
+    multiply(part);
   });
   Scratch<Sum<T>> total(size);
   for (int64_t i = 0; i < size; ++i) {

@@ -76,12 +76,10 @@ void library_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, Matr
   ldc = std::max(ldc, n);
   const Tasks task(m, n, k);
   const int64_t across = ceil_quotient(n, task.cols), down = ceil_quotient(m, task.rows);
-  parallel_for(across * down, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t i = t / across * task.rows, j = t % across * task.cols;
-      blas_gemm(std::min(task.rows, m - i), std::min(task.cols, n - j), k, alpha, a.from(i, 0),
-                b.from(0, j), beta, c + i * ldc + j, ldc);
-    }
+  parallel_each(across * down, 1, [&](int64_t t) {
+    const int64_t i = t / across * task.rows, j = t % across * task.cols;
+    blas_gemm(std::min(task.rows, m - i), std::min(task.cols, n - j), k, alpha, a.from(i, 0),
+              b.from(0, j), beta, c + i * ldc + j, ldc);
   });
 }
 

@@ -252,12 +252,10 @@ template <class E> void multiply(const Product<typename E::T>& x) {
     shared.emplace(packer.padded(x.n) * packer.units(x.k + E::unit * x.k / packer.depth()));
     pack_all(packer, x.k, x.n, shared->data());
   }
-  parallel_for(across * down, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t i = t / across * task.rows, j = t % across * task.cols;
-      packer.run(i, std::min(i + task.rows, x.m), j, std::min(j + task.cols, x.n),
-                 shared ? shared->data() : nullptr);
-    }
+  parallel_each(across * down, 1, [&](int64_t t) {
+    const int64_t i = t / across * task.rows, j = t % across * task.cols;
+    packer.run(i, std::min(i + task.rows, x.m), j, std::min(j + task.cols, x.n),
+               shared ? shared->data() : nullptr);
   });
 }
 

@@ -16,9 +16,7 @@ inline int64_t parts_of(int64_t n) {
 // f(part, its first element, how many)
 template <class F> void each_part(int64_t n, F&& f) {
   const int64_t parts = parts_of(n), length = (n + parts - 1) / parts;
-  parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) f(p, p * length, std::min(length, n - p * length));
-  });
+  parallel_each(parts, 1, [&](int64_t p) { f(p, p * length, std::min(length, n - p * length)); });
 }
 
 template <class T> struct Extremes {

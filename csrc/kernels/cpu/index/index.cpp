@@ -27,11 +27,9 @@ std::optional<int64_t> find_outside(const int64_t* index, int64_t n, int64_t low
 
 void add_offsets(const int64_t* index, int64_t n, int64_t size, int64_t stride, bool first,
                  int64_t* offsets) {
-  parallel_for(n, 2 * kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t at = (index[i] < 0 ? index[i] + size : index[i]) * stride;
-      offsets[i] = first ? at : offsets[i] + at;
-    }
+  parallel_each(n, 2 * kGrain, [&](int64_t i) {
+    const int64_t at = (index[i] < 0 ? index[i] + size : index[i]) * stride;
+    offsets[i] = first ? at : offsets[i] + at;
   });
 }
 
@@ -63,19 +61,17 @@ void mark(const int64_t* index, int64_t n, int64_t classes, int64_t* out) {
 void split_indices(const int64_t* index, int64_t n, int64_t size, int64_t wrap, int64_t* rows,
                    int64_t* rest) {
   const double inverse = 1 / static_cast<double>(size);  // 5x faster than dividing
-  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t flat = index[i] + (index[i] < 0 ? wrap : 0);
-      if (!rows) {
-        rest[i] = flat;
-        continue;
-      }
-      auto row = static_cast<int64_t>(static_cast<double>(flat) * inverse);
-      row -= row * size > flat;  // off by at most 1, since there are fewer than 2^52 elements
-      row += flat - row * size >= size;
-      rows[i] = row;
-      rest[i] = flat - row * size;
+  parallel_each(n, kGrain, [&](int64_t i) {
+    const int64_t flat = index[i] + (index[i] < 0 ? wrap : 0);
+    if (!rows) {
+      rest[i] = flat;
+      return;
     }
+    auto row = static_cast<int64_t>(static_cast<double>(flat) * inverse);
+    row -= row * size > flat;  // off by at most 1, since there are fewer than 2^52 elements
+    row += flat - row * size >= size;
+    rows[i] = row;
+    rest[i] = flat - row * size;
   });
 }
 
@@ -125,12 +121,10 @@ template <class F> void for_chunks(const uint8_t* mask, int64_t n, int64_t total
         count_line(mask + c * kMaskChunk, std::min(kMaskChunk, n - c * kMaskChunk));
   }
   check(start.back() == total, "a mask was changed by another thread while it was read");
-  parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      const int64_t before = start[static_cast<size_t>(c)];
-      f(c * kMaskChunk, std::min(n, (c + 1) * kMaskChunk), before,
-        start[static_cast<size_t>(c) + 1] - before);
-    }
+  parallel_each(chunks, 1, [&](int64_t c) {
+    const int64_t before = start[static_cast<size_t>(c)];
+    f(c * kMaskChunk, std::min(n, (c + 1) * kMaskChunk), before,
+      start[static_cast<size_t>(c) + 1] - before);
   });
 }
 

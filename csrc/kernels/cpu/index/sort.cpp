@@ -76,9 +76,8 @@ template <class T> class LineSorter {
     const int64_t n = l_.n;
     const U* keys = keys_.data();
     if (std::is_sorted(keys, keys + n)) {  // found out soon where it is not so
-      parallel_for(l_.k, kGrain, [&](int64_t begin, int64_t end) {
-        for (int64_t j = begin; j < end; ++j) put(x[j * l_.x_stride], j, values, indices, j);
-      });
+      parallel_each(l_.k, kGrain,
+                    [&](int64_t j) { put(x[j * l_.x_stride], j, values, indices, j); });
       return;
     }
     const auto [least, most] = extremes_of(keys, n);
@@ -92,15 +91,13 @@ template <class T> class LineSorter {
     const uint64_t index_mask = (uint64_t(1) << index_bits) - 1;
     const auto finish = [&, least = least](uint64_t* words, int64_t first, int64_t m) {
       if (dropped > 0) order_by_rest(words, m, index_bits, index_mask);
-      parallel_for(std::min(m, l_.k - first), kLongPart, [&](int64_t begin, int64_t end) {
-        for (int64_t j = begin; j < end; ++j) {
-          const auto index = static_cast<int64_t>(words[j] & index_mask);
-          const auto distance = static_cast<U>(words[j] >> index_bits);
-          const auto key = static_cast<U>(static_cast<U>(distance + least) ^ flip_);
-          // Elements are far away: where the key says what one is, it is not read.
-          const bool read = dropped > 0 || is_shared<T>(key);
-          put(read ? x[index * l_.x_stride] : of_key<T>(key), index, values, indices, first + j);
-        }
+      parallel_each(std::min(m, l_.k - first), kLongPart, [&](int64_t j) {
+        const auto index = static_cast<int64_t>(words[j] & index_mask);
+        const auto distance = static_cast<U>(words[j] >> index_bits);
+        const auto key = static_cast<U>(static_cast<U>(distance + least) ^ flip_);
+        // Elements are far away: where the key says what one is, it is not read.
+        const bool read = dropped > 0 || is_shared<T>(key);
+        put(read ? x[index * l_.x_stride] : of_key<T>(key), index, values, indices, first + j);
       });
     };
     if (n >= kLongPart && n < kMostCounted)

@@ -103,9 +103,7 @@ void sort_pieces(const Word& word, int64_t n, int low, int bits, uint64_t* to, u
     }
   };
   for (int64_t g = 0; g < count; ++g) sort_group(g, true);
-  parallel_for(count, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t g = begin; g < end; ++g) sort_group(g, false);
-  });
+  parallel_each(count, 1, [&](int64_t g) { sort_group(g, false); });
 }
 
 }  // namespace taeda::cpu

@@ -47,9 +47,8 @@ template <class T> int32_t merge(int64_t n, int64_t half, T e, T* d, T* q, int* 
   call(Routines<T>::laed2, &count, n, half, d, q, n, order, &e, z, poles, w, packed, unused, index,
        unused + n, types, &info);
   const int64_t k = count, grain = (1 << 12) / std::max<int64_t>(k, 8);
-  parallel_for(k, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t j = begin; j < end; ++j)
-      call(Routines<T>::laed4, k, j + 1, poles, w, q + j * n, &e, d + j, status + j);
+  parallel_each(k, grain, [&](int64_t j) {
+    call(Routines<T>::laed4, k, j + 1, poles, w, q + j * n, &e, d + j, status + j);
   });
   for (int64_t j = 0; j < k; ++j) info = info ? info : status[j];
   if (info || k == 0) return info;
@@ -61,16 +60,14 @@ template <class T> int32_t merge(int64_t n, int64_t half, T e, T* d, T* q, int* 
     for (int64_t i = j + 1; i < k; ++i) exact[i] *= gap[i] / (poles[i] - poles[j]);
   }
   for (int64_t i = 0; i < k; ++i) exact[i] = std::copysign(std::sqrt(-exact[i]), w[i]);
-  parallel_for(k, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t j = begin; j < end; ++j) {
-      T *gap = q + j * n, length = 1;
-      if (k > 2) {  // else these are the vectors
-        T square = 0;
-        for (int64_t i = 0; i < k; ++i) gap[i] = exact[i] / gap[i], square += gap[i] * gap[i];
-        length = std::sqrt(square);
-      }
-      for (int64_t i = 0; i < k; ++i) s[j * k + i] = gap[index[i] - 1] / length;
+  parallel_each(k, grain, [&](int64_t j) {
+    T *gap = q + j * n, length = 1;
+    if (k > 2) {  // else these are the vectors
+      T square = 0;
+      for (int64_t i = 0; i < k; ++i) gap[i] = exact[i] / gap[i], square += gap[i] * gap[i];
+      length = std::sqrt(square);
     }
+    for (int64_t i = 0; i < k; ++i) s[j * k + i] = gap[index[i] - 1] / length;
   });
   // gemm is row-major: it sees the transpose of every matrix, and factors in reverse order.
   const int64_t above = types[0] + types[1], below = types[1] + types[2], rest = n - half;
@@ -90,13 +87,11 @@ template <class T> int32_t divide_and_conquer(int64_t n, T* d, T* e, T* q) {
   std::array<int, 2> info{};
   std::fill_n(q, n * n, T(0));
   d[half - 1] -= std::abs(shared), d[half] -= std::abs(shared);
-  parallel_for(2, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t at = i * half, rows = i ? size : half;
-      call(Routines<T>::stedc, 'I', rows, d + at, e + at, q + at * (n + 1), n,
-           work.data() + i * lwork, lwork, iwork.data() + i * liwork, liwork, &info[i]);
-      std::iota(order.data() + at, order.data() + at + rows, 1);
-    }
+  parallel_each(2, 1, [&](int64_t i) {
+    const int64_t at = i * half, rows = i ? size : half;
+    call(Routines<T>::stedc, 'I', rows, d + at, e + at, q + at * (n + 1), n,
+         work.data() + i * lwork, lwork, iwork.data() + i * liwork, liwork, &info[i]);
+    std::iota(order.data() + at, order.data() + at + rows, 1);
   });
   if (info[0] || info[1]) return std::max(info[0], info[1]);
   return merge(n, half, shared, d, q, order.data());

@@ -106,14 +106,12 @@ template <class T> void factor_qr(int64_t m, int64_t n, T* a, T* tau) {
     auto apply = [&](int64_t left, int64_t right) {
       panel.multiply(right - left, true, a + left * m + top, m);
     };
-    parallel_for(below < n ? 1 + count_of(n - first, size) : 0, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t t = begin; t < end; ++t) {
-        if (t > 0) {
-          apply(first + (t - 1) * size, std::min(first + t * size, n));
-        } else {
-          apply(below, first);
-          if (below < k) factor(below);
-        }
+    parallel_each(below < n ? 1 + count_of(n - first, size) : 0, 1, [&](int64_t t) {
+      if (t > 0) {
+        apply(first + (t - 1) * size, std::min(first + t * size, n));
+      } else {
+        apply(below, first);
+        if (below < k) factor(below);
       }
     });
     panels.pop_front();
@@ -127,18 +125,16 @@ template <class T> void make_q(int64_t m, int64_t n, int64_t k, T* a, const T* t
   }
   const std::deque<Panel<T>> panels = panels_of(m, k, a, m, tau);
   const int64_t size = strip_of(n);
-  parallel_for(count_of(n, size), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t s = begin; s < end; ++s) {
-      const int64_t first = s * size, last = std::min(first + size, n);
-      for (int64_t c = first; c < last; ++c) {
-        std::fill_n(a + c * m, m, T(0));
-        a[c * (m + 1)] = 1;
-      }
-      for (int64_t p = std::ssize(panels) - 1; p >= 0; --p) {
-        // Earlier columns are still the identity's, which this panel leaves alone.
-        const int64_t top = p * kPanel, left = std::max(first, top);
-        if (left < last) panels[p].multiply(last - left, false, a + left * m + top, m);
-      }
+  parallel_each(count_of(n, size), 1, [&](int64_t s) {
+    const int64_t first = s * size, last = std::min(first + size, n);
+    for (int64_t c = first; c < last; ++c) {
+      std::fill_n(a + c * m, m, T(0));
+      a[c * (m + 1)] = 1;
+    }
+    for (int64_t p = std::ssize(panels) - 1; p >= 0; --p) {
+      // Earlier columns are still the identity's, which this panel leaves alone.
+      const int64_t top = p * kPanel, left = std::max(first, top);
+      if (left < last) panels[p].multiply(last - left, false, a + left * m + top, m);
     }
   });
 }
@@ -155,13 +151,11 @@ void multiply_reflectors(int64_t m, int64_t n, bool transposed, int64_t k, const
     });
   }
   const std::deque<Panel<T>> panels = panels_of(m, k, a, lda, tau);
-  parallel_for(count_of(n, size), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t s = begin; s < end; ++s) {
-      const int64_t first = s * size, count = std::min(size, n - first);
-      for (int64_t i = 0; i < std::ssize(panels); ++i) {
-        const int64_t p = transposed ? i : std::ssize(panels) - 1 - i;
-        panels[p].multiply(count, transposed, c + first * ldc + p * kPanel, ldc);
-      }
+  parallel_each(count_of(n, size), 1, [&](int64_t s) {
+    const int64_t first = s * size, count = std::min(size, n - first);
+    for (int64_t i = 0; i < std::ssize(panels); ++i) {
+      const int64_t p = transposed ? i : std::ssize(panels) - 1 - i;
+      panels[p].multiply(count, transposed, c + first * ldc + p * kPanel, ldc);
     }
   });
 }

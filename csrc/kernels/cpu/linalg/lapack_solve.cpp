@@ -24,9 +24,8 @@ template <class F> void each_block(int64_t batch, int64_t sides, double work, F&
 
 // f(first, count) over strips of columns.
 template <class F> void each_strip(int64_t columns, F&& f) {
-  parallel_for((columns + kStrip - 1) / kStrip, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t s = begin; s < end; ++s) f(s * kStrip, std::min(kStrip, columns - s * kStrip));
-  });
+  parallel_each((columns + kStrip - 1) / kStrip, 1,
+                [&](int64_t s) { f(s * kStrip, std::min(kStrip, columns - s * kStrip)); });
 }
 
 // Exchanges rows of a (n columns) as the k pivots say.

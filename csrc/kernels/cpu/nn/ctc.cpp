@@ -122,22 +122,18 @@ int64_t bad_label(const CtcShape& b) {
 
 template <class T>
 void ctc_forward(const CtcShape& b, const T* log_probs, bool zero_infinity, T* alpha, T* loss) {
-  parallel_for(b.batch, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t n = begin; n < end; ++n) {
-      loss[n] = forward_one(b, n, log_probs, alpha + n * b.steps * b.width);
-      if (zero_infinity && std::isinf(loss[n])) loss[n] = 0;
-    }
+  parallel_each(b.batch, 1, [&](int64_t n) {
+    loss[n] = forward_one(b, n, log_probs, alpha + n * b.steps * b.width);
+    if (zero_infinity && std::isinf(loss[n])) loss[n] = 0;
   });
 }
 
 template <class T>
 void ctc_backward(const CtcShape& b, const T* log_probs, const T* alpha, const T* loss,
                   const T* upstream, bool skip_infinite, T* grad) {
-  parallel_for(b.batch, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t n = begin; n < end; ++n) {
-      if (skip_infinite && loss[n] == -kNever<T>) continue;
-      backward_one(b, n, log_probs, alpha + n * b.steps * b.width, loss[n], upstream[n], grad);
-    }
+  parallel_each(b.batch, 1, [&](int64_t n) {
+    if (skip_infinite && loss[n] == -kNever<T>) return;
+    backward_one(b, n, log_probs, alpha + n * b.steps * b.width, loss[n], upstream[n], grad);
   });
 }
 

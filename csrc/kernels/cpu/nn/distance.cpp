@@ -75,10 +75,8 @@ template <class T> class Others {
         by_columns_(by_columns && (p == 1 || p == 2) && k > 0),
         columns_(by_columns_ ? batches * k * step_ + kExtra : 0) {
     if (!by_columns_) return;
-    parallel_for(batches, std::max<int64_t>(1, 32768 / (n * k)), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        transpose(b + i * n * k, columns_.data() + i * k * step_);
-    });
+    parallel_each(batches, std::max<int64_t>(1, 32768 / (n * k)),
+                  [&](int64_t i) { transpose(b + i * n * k, columns_.data() + i * k * step_); });
     std::fill_n(columns_.data() + batches * k * step_, kExtra, T(0));
   }
 
@@ -116,9 +114,8 @@ template <class T>
 void pairs(const T* a, const T* b, T* out, int64_t batches, int64_t m, int64_t n, int64_t k,
            double p) {
   const Others<T> others(b, batches, n, k, p, m >= 4 && (n > 4 || k > 8));
-  parallel_for(batches * m, row_grain(n * k), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) others.distances(a + i * k, i / m, 0, out + i * n);
-  });
+  parallel_each(batches * m, row_grain(n * k),
+                [&](int64_t i) { others.distances(a + i * k, i / m, 0, out + i * n); });
 }
 
 template <class T>
@@ -137,33 +134,29 @@ void pairs_by_product(const T* a, const T* b, T* out, int64_t batches, int64_t m
   };
   const std::vector<T> norms_a = squared_norms(a, batches * m),
                        norms_b = squared_norms(b, batches * n);
-  parallel_for(batches * m, row_grain(4 * n), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = i / m * n;
-      T* row = out + i * n;
-      if (loops<T>().from_products(norms_a[static_cast<size_t>(i)], norms_b.data() + first, n, row))
-        continue;
-      for (int64_t j = 0; j < n; ++j) {
-        if (row[j] < 0) row[j] = distance(a + i * k, b + (first + j) * k, k, T(2));
-      }
+  parallel_each(batches * m, row_grain(4 * n), [&](int64_t i) {
+    const int64_t first = i / m * n;
+    T* row = out + i * n;
+    if (loops<T>().from_products(norms_a[static_cast<size_t>(i)], norms_b.data() + first, n, row))
+      return;
+    for (int64_t j = 0; j < n; ++j) {
+      if (row[j] < 0) row[j] = distance(a + i * k, b + (first + j) * k, k, T(2));
     }
   });
 }
 
 template <class T> void own_pairs(const T* a, T* out, int64_t n, int64_t k, double p) {
   const Others<T> others(a, 1, n, k, p, n >= 4);
-  parallel_for(n, row_grain(n * k), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      others.distances(a + i * k, 0, i + 1, out + i * (2 * n - i - 1) / 2);
+  parallel_each(n, row_grain(n * k), [&](int64_t i) {
+    others.distances(a + i * k, 0, i + 1, out + i * (2 * n - i - 1) / 2);
   });
 }
 
 template <class T>
 void sum_signs(const T* g, const T* a, const T* b, T* gx, int64_t batches, int64_t m, int64_t n,
                int64_t k) {
-  parallel_for(batches * m, row_grain(n * k), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      loops<T>().signs(g + i * n, a + i * k, b + i / m * n * k, n, k, gx + i * k);
+  parallel_each(batches * m, row_grain(n * k), [&](int64_t i) {
+    loops<T>().signs(g + i * n, a + i * k, b + i / m * n * k, n, k, gx + i * k);
   });
 }
 
@@ -175,29 +168,27 @@ template <class T> void cross(const CrossShape& s, const T* a, const T* b, T* ou
   for (int64_t d = 0; d < last; ++d) lines *= s.sizes[d];
   constexpr int64_t part = 8192;
   const int64_t parts = (n + part - 1) / part;
-  parallel_for(lines * parts, std::max<int64_t>(1, part / n), [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t first = t % parts * part, many = std::min(part, n - first);
-      const T *x = a + first * a_stride[last], *y = b + first * b_stride[last];
-      T* to = out + first * out_stride[last];
-      int64_t rest = t / parts;
-      for (int64_t d = last; d-- > 0;) {
-        const int64_t at = rest % s.sizes[d];
-        rest /= s.sizes[d];
-        x += at * a_stride[d];
-        y += at * b_stride[d];
-        to += at * out_stride[d];
-      }
-      for (int64_t i = 0; i < many; ++i) {
-        const T x0 = x[0], x1 = x[a_apart], x2 = x[2 * a_apart];
-        const T y0 = y[0], y1 = y[b_apart], y2 = y[2 * b_apart];
-        to[0] = x1 * y2 - x2 * y1;
-        to[out_apart] = x2 * y0 - x0 * y2;
-        to[2 * out_apart] = x0 * y1 - x1 * y0;
-        x += a_stride[last];
-        y += b_stride[last];
-        to += out_stride[last];
-      }
+  parallel_each(lines * parts, std::max<int64_t>(1, part / n), [&](int64_t t) {
+    const int64_t first = t % parts * part, many = std::min(part, n - first);
+    const T *x = a + first * a_stride[last], *y = b + first * b_stride[last];
+    T* to = out + first * out_stride[last];
+    int64_t rest = t / parts;
+    for (int64_t d = last; d-- > 0;) {
+      const int64_t at = rest % s.sizes[d];
+      rest /= s.sizes[d];
+      x += at * a_stride[d];
+      y += at * b_stride[d];
+      to += at * out_stride[d];
+    }
+    for (int64_t i = 0; i < many; ++i) {
+      const T x0 = x[0], x1 = x[a_apart], x2 = x[2 * a_apart];
+      const T y0 = y[0], y1 = y[b_apart], y2 = y[2 * b_apart];
+      to[0] = x1 * y2 - x2 * y1;
+      to[out_apart] = x2 * y0 - x0 * y2;
+      to[2 * out_apart] = x0 * y1 - x1 * y0;
+      x += a_stride[last];
+      y += b_stride[last];
+      to += out_stride[last];
     }
   });
 }

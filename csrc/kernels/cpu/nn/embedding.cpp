@@ -51,16 +51,13 @@ void add_rows(int64_t count, int64_t rows, int64_t width, const T* g, const int6
   for (int64_t i = 0; i < count; ++i) {
     order[static_cast<size_t>(next[static_cast<size_t>(index[i] / part_rows)]++)] = i;
   }
-  parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      std::fill(out + p * part_rows * width, out + std::min(rows, (p + 1) * part_rows) * width,
-                T(0));
-      const int64_t last = starts[static_cast<size_t>(p) + 1];
-      for (int64_t k = starts[static_cast<size_t>(p)]; k < last; ++k) {
-        const int64_t i = order[static_cast<size_t>(k)];
-        if (k + 10 < last) fetch(g + order[static_cast<size_t>(k) + 10] * width, width);
-        if (index[i] != skip) add_row(g + i * width, width, out + index[i] * width);
-      }
+  parallel_each(parts, 1, [&](int64_t p) {
+    std::fill(out + p * part_rows * width, out + std::min(rows, (p + 1) * part_rows) * width, T(0));
+    const int64_t last = starts[static_cast<size_t>(p) + 1];
+    for (int64_t k = starts[static_cast<size_t>(p)]; k < last; ++k) {
+      const int64_t i = order[static_cast<size_t>(k)];
+      if (k + 10 < last) fetch(g + order[static_cast<size_t>(k) + 10] * width, width);
+      if (index[i] != skip) add_row(g + i * width, width, out + index[i] * width);
     }
   });
 }

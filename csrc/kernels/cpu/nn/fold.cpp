@@ -23,10 +23,8 @@ Inside inside(const FoldShape& s, int d, int64_t tap) {
 template <class F> void each_plane(const FoldShape& s, F&& f) {
   const int64_t volume = s.in[0] * s.in[1];
   const int64_t columns = s.kernel[0] * s.kernel[1] * s.out[0] * s.out[1];
-  parallel_for(s.planes, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, columns + volume)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t p = begin; p < end; ++p) f(p * volume, p * columns);
-               });
+  parallel_each(s.planes, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, columns + volume)),
+                [&](int64_t p) { f(p * volume, p * columns); });
 }
 
 // f(rows, columns, number of the tap) for the taps of a window.

@@ -86,16 +86,14 @@ template <class T>
 void one_right_losses(const MarginShape& s, const T* x, const OneRightClass<T>& right,
                       double* loss) {
   const auto sum = right.squared ? sum_above<true, T> : sum_above<false, T>;
-  parallel_for(s.rows, row_grain(s.classes), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const T* row = x + i * s.classes;
-      const int64_t t = right.target[i];
-      const T start = right.margin - row[t];
-      const double total = static_cast<double>(sum(row, t, start)) +
-                           static_cast<double>(sum(row + t + 1, s.classes - t - 1, start));
-      const double weight = right.weight ? static_cast<double>(right.weight[t]) : 1.0;
-      loss[i] = total * weight / static_cast<double>(s.classes);
-    }
+  parallel_each(s.rows, row_grain(s.classes), [&](int64_t i) {
+    const T* row = x + i * s.classes;
+    const int64_t t = right.target[i];
+    const T start = right.margin - row[t];
+    const double total = static_cast<double>(sum(row, t, start)) +
+                         static_cast<double>(sum(row + t + 1, s.classes - t - 1, start));
+    const double weight = right.weight ? static_cast<double>(right.weight[t]) : 1.0;
+    loss[i] = total * weight / static_cast<double>(s.classes);
   });
 }
 
@@ -109,18 +107,16 @@ template <class T>
 void one_right_backward(const MarginShape& s, const T* g, int64_t g_step, double scale, const T* x,
                         const OneRightClass<T>& right, T* gx) {
   const auto run = right.squared ? derivatives<true, T> : derivatives<false, T>;
-  parallel_for(s.rows, row_grain(s.classes), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const T* row = x + i * s.classes;
-      T* to = gx + i * s.classes;
-      const int64_t t = right.target[i];
-      const T start = right.margin - row[t];
-      const double weight = right.weight ? static_cast<double>(right.weight[t]) : 1.0;
-      const T factor = static_cast<T>(scale * g[i * g_step] * weight / s.classes);
-      const T before = run(row, t, start, factor, to);
-      const T after = run(row + t + 1, s.classes - t - 1, start, factor, to + t + 1);
-      to[t] = -(before + after);
-    }
+  parallel_each(s.rows, row_grain(s.classes), [&](int64_t i) {
+    const T* row = x + i * s.classes;
+    T* to = gx + i * s.classes;
+    const int64_t t = right.target[i];
+    const T start = right.margin - row[t];
+    const double weight = right.weight ? static_cast<double>(right.weight[t]) : 1.0;
+    const T factor = static_cast<T>(scale * g[i * g_step] * weight / s.classes);
+    const T before = run(row, t, start, factor, to);
+    const T after = run(row + t + 1, s.classes - t - 1, start, factor, to + t + 1);
+    to[t] = -(before + after);
   });
 }
 

@@ -84,20 +84,18 @@ void entropy_backward(const NllShape& s, const T* g, int64_t g_step, const doubl
                       T* gx) {
   const double scale = total ? 1 / *total : 1;
   const bool streamed = is_streamed(s.batch * s.classes * static_cast<int64_t>(sizeof(T)));
-  parallel_for(s.batch, row_grain(s), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t t = target[i], at = i * s.classes;
-      if (t == s.ignore_index) {
-        std::fill_n(gx + at, s.classes, T(0));
-        continue;
-      }
-      const double factor = scale * g[i * g_step] * (weight ? weight[t] : T(1));
-      T own;  // computed apart: reading back what was stored non-temporally
-              // would wait for memory
-      loops<T>().scaled_softmax(x + at + t, 1, stats + 2 * i, factor, &own, false);
-      loops<T>().scaled_softmax(x + at, s.classes, stats + 2 * i, factor, gx + at, streamed);
-      gx[at + t] = own - static_cast<T>(factor);
+  parallel_each(s.batch, row_grain(s), [&](int64_t i) {
+    const int64_t t = target[i], at = i * s.classes;
+    if (t == s.ignore_index) {
+      std::fill_n(gx + at, s.classes, T(0));
+      return;
     }
+    const double factor = scale * g[i * g_step] * (weight ? weight[t] : T(1));
+    T own;  // computed apart: reading back what was stored non-temporally
+            // would wait for memory
+    loops<T>().scaled_softmax(x + at + t, 1, stats + 2 * i, factor, &own, false);
+    loops<T>().scaled_softmax(x + at, s.classes, stats + 2 * i, factor, gx + at, streamed);
+    gx[at + t] = own - static_cast<T>(factor);
   });
 }
 

@@ -27,11 +27,8 @@ template <class T> bool streams_rows(int64_t rows, int64_t n, const T* y) {
 // Calls f(first, width) for blocks of columns that one call can sum.
 template <class F> void for_columns(int64_t columns, int64_t rows, F&& f) {
   const int64_t width = std::clamp<int64_t>(columns, 1, simd::kColumns);
-  parallel_for((columns + width - 1) / width, grain_for(width * rows),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i)
-                   f(i * width, std::min(width, columns - i * width));
-               });
+  parallel_each((columns + width - 1) / width, grain_for(width * rows),
+                [&](int64_t i) { f(i * width, std::min(width, columns - i * width)); });
 }
 
 // Rows of an operand: of T itself, or of half precision, of which some at a time are converted in a
@@ -150,19 +147,16 @@ template <class T> struct RowGradients {
       gx.write(begin * n, rows * n, to - rows * n);
     });
     if (!gw || !by_channel) return;
-    parallel_for(s.groups * s.channels, grain_for(s.rows / s.groups),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t k = begin; k < end; ++k) {
-                     double dw = 0, db = 0;
-                     for (int64_t r = k / s.channels; r < s.rows; r += s.groups) {
-                       const double* part = products + 2 * (r * s.channels + k % s.channels);
-                       db += part[0];
-                       dw += part[1] * rstd[r];
-                     }
-                     gw[k] = static_cast<T>(dw);
-                     gb[k] = static_cast<T>(db);
-                   }
-                 });
+    parallel_each(s.groups * s.channels, grain_for(s.rows / s.groups), [&](int64_t k) {
+      double dw = 0, db = 0;
+      for (int64_t r = k / s.channels; r < s.rows; r += s.groups) {
+        const double* part = products + 2 * (r * s.channels + k % s.channels);
+        db += part[0];
+        dw += part[1] * rstd[r];
+      }
+      gw[k] = static_cast<T>(dw);
+      gb[k] = static_cast<T>(db);
+    });
   }
 
   // gw and gb where each element of a row has a weight: columns are shared out, rows added in
@@ -301,12 +295,10 @@ void normalize(const BatchNormShape& s, const T* x, const T* mean, const T* invs
     return;
   }
   const bool streamed = streams_rows(s.batch * s.channels, s.spatial, y);
-  parallel_for(s.batch * s.channels, grain_for(s.spatial), [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) {
-      const int64_t c = k % s.channels;
-      f.scale_shift(x + k * s.spatial, s.spatial, mean[c], scale_of(c), bias ? bias[c] : T(0),
-                    y + k * s.spatial, streamed);
-    }
+  parallel_each(s.batch * s.channels, grain_for(s.spatial), [&](int64_t k) {
+    const int64_t c = k % s.channels;
+    f.scale_shift(x + k * s.spatial, s.spatial, mean[c], scale_of(c), bias ? bias[c] : T(0),
+                  y + k * s.spatial, streamed);
   });
 }
 
@@ -318,16 +310,14 @@ void batch_norm_training(const BatchNormShape& s, const T* x, const T* weight, c
   const bool streamed = streams_rows(s.batch * s.channels, s.spatial, y);
   if (s.spatial == 1) column_moments(s, x, mean, var, invstd);
   else
-    parallel_for(s.channels, grain_for(s.batch * s.spatial), [&](int64_t begin, int64_t end) {
-      for (int64_t c = begin; c < end; ++c) {
-        moments_of_channel(s, x, c, mean[c], var[c]);
-        invstd[c] = inverse_std(s, var[c]);
-        // While a cache may still have the channel, beginning with what was read last.
-        for (int64_t b = at_once ? s.batch : 0; b-- > 0;) {
-          const int64_t at = (b * s.channels + c) * s.spatial;
-          f.scale_shift(x + at, s.spatial, mean[c], invstd[c] * (weight ? weight[c] : T(1)),
-                        bias ? bias[c] : T(0), y + at, streamed);
-        }
+    parallel_each(s.channels, grain_for(s.batch * s.spatial), [&](int64_t c) {
+      moments_of_channel(s, x, c, mean[c], var[c]);
+      invstd[c] = inverse_std(s, var[c]);
+      // While a cache may still have the channel, beginning with what was read last.
+      for (int64_t b = at_once ? s.batch : 0; b-- > 0;) {
+        const int64_t at = (b * s.channels + c) * s.spatial;
+        f.scale_shift(x + at, s.spatial, mean[c], invstd[c] * (weight ? weight[c] : T(1)),
+                      bias ? bias[c] : T(0), y + at, streamed);
       }
     });
   if (!at_once) normalize(s, x, mean, invstd, weight, bias, y);
@@ -385,25 +375,23 @@ void batch_norm_backward(const BatchNormShape& s, bool training, const T* g, con
     return;
   }
   const bool streamed = gx && streams_rows(s.batch * s.channels, s.spatial, gx);
-  parallel_for(s.channels, grain_for(s.batch * s.spatial), [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      double sum_g = 0, sum_gx = 0, sums[2];
-      for (int64_t b = 0; b < s.batch; ++b) {
-        const int64_t at = (b * s.channels + c) * s.spatial;
-        if (const int64_t next = at + s.channels * s.spatial; b + 1 < s.batch) {
-          prefetch_row(g + next, s.spatial);
-          prefetch_row(x + next, s.spatial);
-        }
-        f.products(g + at, nullptr, x + at, s.spatial, mean[c], sums);
-        sum_g += sums[0];
-        sum_gx += sums[1];
+  parallel_each(s.channels, grain_for(s.batch * s.spatial), [&](int64_t c) {
+    double sum_g = 0, sum_gx = 0, sums[2];
+    for (int64_t b = 0; b < s.batch; ++b) {
+      const int64_t at = (b * s.channels + c) * s.spatial;
+      if (const int64_t next = at + s.channels * s.spatial; b + 1 < s.batch) {
+        prefetch_row(g + next, s.spatial);
+        prefetch_row(x + next, s.spatial);
       }
-      const auto [scale, a, k] = finish(c, sum_g, sum_gx);
-      if (!gx) continue;
-      for (int64_t b = s.batch; b-- > 0;) {
-        const int64_t at = (b * s.channels + c) * s.spatial;
-        f.gradient(g + at, nullptr, x + at, s.spatial, mean[c], scale, a, k, gx + at, streamed);
-      }
+      f.products(g + at, nullptr, x + at, s.spatial, mean[c], sums);
+      sum_g += sums[0];
+      sum_gx += sums[1];
+    }
+    const auto [scale, a, k] = finish(c, sum_g, sum_gx);
+    if (!gx) return;
+    for (int64_t b = s.batch; b-- > 0;) {
+      const int64_t at = (b * s.channels + c) * s.spatial;
+      f.gradient(g + at, nullptr, x + at, s.spatial, mean[c], scale, a, k, gx + at, streamed);
     }
   });
 }

@@ -42,9 +42,7 @@ template <class F> void for_each_plane(const IndexedBlock& l, F&& f) {
     }
   }
   const int64_t grain = std::max<int64_t>(1, 32768 / (rows * l.result[outer]));
-  parallel_for(l.planes, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) f(p, rows, source_rows, from.data());
-  });
+  parallel_each(l.planes, grain, [&](int64_t p) { f(p, rows, source_rows, from.data()); });
 }
 
 template <class T>

@@ -361,16 +361,14 @@ template <class T>
 bool scatter(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index, T* gx) {
   std::atomic<bool> inside = true;
   const int64_t grain = std::max<int64_t>(1, kPoolWork / std::max<int64_t>(1, in + out));
-  parallel_for(planes, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      bool outside = false;
-      for (int64_t o = i * out; o < (i + 1) * out; ++o)
-        outside |= static_cast<uint64_t>(index[o]) >= static_cast<uint64_t>(in);
-      if (outside) return inside.store(false, std::memory_order_relaxed);
-      T* to = gx + i * in;
-      std::fill_n(to, in, T(0));
-      for (int64_t o = i * out; o < (i + 1) * out; ++o) to[index[o]] += gy[o];
-    }
+  parallel_each(planes, grain, [&](int64_t i) {
+    bool outside = false;
+    for (int64_t o = i * out; o < (i + 1) * out; ++o)
+      outside |= static_cast<uint64_t>(index[o]) >= static_cast<uint64_t>(in);
+    if (outside) return inside.store(false, std::memory_order_relaxed);
+    T* to = gx + i * in;
+    std::fill_n(to, in, T(0));
+    for (int64_t o = i * out; o < (i + 1) * out; ++o) to[index[o]] += gy[o];
   });
   return inside;
 }

@@ -32,14 +32,10 @@ void for_rows_or_columns(const SoftmaxShape& s, R&& rows, C&& columns, int64_t r
   const int64_t quarter = (s.outer * s.inner / 4 + 63) / 64 * 64;
   const int64_t width = std::min(s.inner, std::clamp<int64_t>(quarter, 64, simd::kSoftmaxColumns));
   const int64_t blocks = (s.inner + width - 1) / width;
-  parallel_for(s.outer * blocks, std::max<int64_t>(1, kGrain / (size * width)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i) {
-                   const int64_t column = i % blocks * width;
-                   columns(i / blocks * s.size * s.inner + column,
-                           std::min(width, s.inner - column));
-                 }
-               });
+  parallel_each(s.outer * blocks, std::max<int64_t>(1, kGrain / (size * width)), [&](int64_t i) {
+    const int64_t column = i % blocks * width;
+    columns(i / blocks * s.size * s.inner + column, std::min(width, s.inner - column));
+  });
 }
 
 template <class T> const typename simd::SoftmaxLoops<T>::Pair& loops(bool log) {

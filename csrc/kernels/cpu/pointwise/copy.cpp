@@ -56,16 +56,13 @@ template <class F> void run_transpose(const Plan& plan, int64_t planes, F&& plan
   const int64_t rows = std::min(n, cpu::simd::transpose_rows(item));
   const int64_t columns = std::min(m, (kGrain / rows + 63) / 64 * 64);
   const int64_t bands = (n + rows - 1) / rows, parts = (m + columns - 1) / columns;
-  parallel_for(planes * bands * parts, std::max<int64_t>(1, kGrain / (rows * columns)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t t = begin; t < end; ++t) {
-                   const int64_t o = t / parts / bands, i = t / parts % bands * rows,
-                                 j = t % parts * columns;
-                   kernel(plan.data[0] + plane_offset(0, o) + j * d + i * item, d,
-                          plan.data[1] + plane_offset(1, o) + i * s + j * item, s,
-                          std::min(rows, n - i), std::min(columns, m - j));
-                 }
-               });
+  parallel_each(
+      planes * bands * parts, std::max<int64_t>(1, kGrain / (rows * columns)), [&](int64_t t) {
+        const int64_t o = t / parts / bands, i = t / parts % bands * rows, j = t % parts * columns;
+        kernel(plan.data[0] + plane_offset(0, o) + j * d + i * item, d,
+               plan.data[1] + plane_offset(1, o) + i * s + j * item, s, std::min(rows, n - i),
+               std::min(columns, m - j));
+      });
 }
 
 // Planes of n x m elements, so few that each is done sooner than its kernel begins; N: both, or 0
@@ -230,9 +227,7 @@ void run_copy(const Plan& plan) {
       parallel_for(n[1], grain, [&](int64_t begin, int64_t end) { run(o, begin, end); });
     }
   } else {
-    parallel_for(outer, std::max<int64_t>(1, kGrain / plane), [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o) run(o, 0, n[1]);
-    });
+    parallel_each(outer, std::max<int64_t>(1, kGrain / plane), [&](int64_t o) { run(o, 0, n[1]); });
   }
 }
 

@@ -49,18 +49,14 @@ void fill_binomial(Engine& engine, T* out, const T* count, const T* p, int64_t n
 constexpr int64_t kGrain = 256;  // at a few microseconds per element
 
 template <class T> void gamma_gradients(int64_t n, const T* alpha, const T* x, T* out) {
-  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      out[i] = static_cast<T>(gamma::gamma_gradient(alpha[i], x[i]));
-  });
+  parallel_each(n, kGrain,
+                [&](int64_t i) { out[i] = static_cast<T>(gamma::gamma_gradient(alpha[i], x[i])); });
 }
 template <class T>
 void dirichlet_gradients(int64_t n, const T* x, const T* alpha, const T* total, T* out) {
-  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const double at = x[i], a = alpha[i], rest = 1 - at;
-      out[i] = static_cast<T>(rest > 0 ? gamma::beta_gradient(at, a, total[i] - a) / rest : 0.0);
-    }
+  parallel_each(n, kGrain, [&](int64_t i) {
+    const double at = x[i], a = alpha[i], rest = 1 - at;
+    out[i] = static_cast<T>(rest > 0 ? gamma::beta_gradient(at, a, total[i] - a) / rest : 0.0);
   });
 }
 

@@ -35,13 +35,10 @@ int64_t grain_for(int64_t work) { return std::max<int64_t>(1, 16384 / work); }
 // f(offset of the first element, width), for blocks of inner indices
 template <class F> void for_each_block(ScanShape s, F&& f) {
   const int64_t blocks = (s.inner + kBlock - 1) / kBlock;
-  parallel_for(s.outer * blocks, grain_for(s.n * std::min(s.inner, kBlock)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t t = begin; t < end; ++t) {
-                   const int64_t from = t % blocks * kBlock;
-                   f(t / blocks * s.n * s.inner + from, std::min(kBlock, s.inner - from));
-                 }
-               });
+  parallel_each(s.outer * blocks, grain_for(s.n * std::min(s.inner, kBlock)), [&](int64_t t) {
+    const int64_t from = t % blocks * kBlock;
+    f(t / blocks * s.n * s.inner + from, std::min(kBlock, s.inner - from));
+  });
 }
 
 template <class A> A log_add(A a, A b) {
@@ -195,9 +192,7 @@ void sum_long_rows(const float* x, float* out, int64_t rows, int64_t n) {
   const auto length = [=](int64_t p) { return std::min(kPiece, n - p % pieces * kPiece); };
   std::vector<double> before(static_cast<size_t>(rows * pieces));
   const auto run = [&](auto&& f) {
-    parallel_for(rows * pieces, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) f(p, before[static_cast<size_t>(p)]);
-    });
+    parallel_each(rows * pieces, 1, [&](int64_t p) { f(p, before[static_cast<size_t>(p)]); });
   };
   const bool alone = get_num_threads() == 1;  // then the sums come with the scan
   if (!alone) run([&](int64_t p, double& sum) { sum = loops().sum(x + from(p), length(p)); });

@@ -214,15 +214,13 @@ void run(const Plan& p, ReduceFinish finish) {
   }
   const int64_t acc_bytes = p.acc_bytes();
   const Scratch<char> memory(tasks * parts * acc_bytes);
-  parallel_for(tasks * parts, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const char* base;
-      int64_t count, out, part = i % parts;
-      block(i / parts, &base, &count, &out);
-      char* acc = memory.data() + i * acc_bytes;
-      p.k.init(acc, count);
-      p.accumulate(base, count, p.units * part / parts, p.units * (part + 1) / parts, acc);
-    }
+  parallel_each(tasks * parts, 1, [&](int64_t i) {
+    const char* base;
+    int64_t count, out, part = i % parts;
+    block(i / parts, &base, &count, &out);
+    char* acc = memory.data() + i * acc_bytes;
+    p.k.init(acc, count);
+    p.accumulate(base, count, p.units * part / parts, p.units * (part + 1) / parts, acc);
   });
   for (int64_t t = 0; t < tasks; ++t) {
     const char* base;

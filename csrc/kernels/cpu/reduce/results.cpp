@@ -83,17 +83,14 @@ template <class T> void sum_rows(const RowSumShape& s, const T* x, T* y) {
   constexpr int64_t grain = 32768;
   const simd::RowSums& loops = TAEDA_PICK(row_sums);
   const int64_t part = std::min(s.columns, grain), parts = (s.columns + part - 1) / part;
-  parallel_for(s.before * parts, std::max<int64_t>(1, grain / (s.n * part)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t t = begin; t < end; ++t) {
-                   const int64_t row = t / parts, first = t % parts * part;
-                   const int64_t count = std::min(part, s.columns - first);
-                   const T* from = x + row * s.n * s.stride + first;
-                   T* to = y + row * s.columns + first;
-                   if constexpr (sizeof(T) == 4) loops.f32(from, s.n, s.stride, count, to);
-                   else loops.f64(from, s.n, s.stride, count, to);
-                 }
-               });
+  parallel_each(s.before * parts, std::max<int64_t>(1, grain / (s.n * part)), [&](int64_t t) {
+    const int64_t row = t / parts, first = t % parts * part;
+    const int64_t count = std::min(part, s.columns - first);
+    const T* from = x + row * s.n * s.stride + first;
+    T* to = y + row * s.columns + first;
+    if constexpr (sizeof(T) == 4) loops.f32(from, s.n, s.stride, count, to);
+    else loops.f64(from, s.n, s.stride, count, to);
+  });
 }
 
 // Small tensors, and sums of a few long rows, as in gradients of broadcast operands: rows are added
