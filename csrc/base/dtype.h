@@ -123,7 +123,7 @@ template <class T> struct Tag {
   using type = T;
 };
 
-// visit_*(dtype, [&](auto tag) { using T = typename decltype(tag)::type; ... }). A dtype outside
+// visit_*(dtype, [&]<class T>(Tag<T>) { ... }), or [&](auto tag) with its `type`. A dtype outside
 // the set is an error that names `what`, the calling function.
 [[noreturn]] void unsupported_dtype(const char* what, DType d);
 

@@ -6,7 +6,7 @@
 // shared among the threads. Each is one single-threaded call of OpenBLAS's LAPACK, except where our
 // own loops were measured to take at most two thirds of its time (docs/kernels/linalg.md): small
 // real matrices of a batch (simd/batched.h), QR (lapack_qr.cpp), and eigenvalues of real matrices
-// that fit a near cache (simd/eigh.h, simd/eig.h). Results are the same for any number of threads.
+// that fit a near cache (simd/eigen.h). Results are the same for any number of threads.
 #pragma once
 
 #include <complex>

@@ -3,8 +3,7 @@
 
 #include "kernels.h"
 #include "kernels/cpu/linalg/simd/batched.h"
-#include "kernels/cpu/linalg/simd/eig.h"
-#include "kernels/cpu/linalg/simd/eigh.h"
+#include "kernels/cpu/linalg/simd/eigen.h"
 #include "kernels/cpu/linalg/simd/reflectors.h"
 
 namespace taeda::test {

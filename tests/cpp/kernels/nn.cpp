@@ -100,10 +100,10 @@ void add_transpose(std::vector<Kernel>& list, const std::string& of, simd::Trans
 std::vector<Kernel> layouts() {
   std::vector<Kernel> list;
   for (const auto& [set, table] : TAEDA_SETS(simd, transpose_kernels)) {
-    add_transpose<uint8_t>(list, "1 byte " + set, table->bytes1);
-    add_transpose<uint16_t>(list, "2 bytes " + set, table->bytes2);
-    add_transpose<float>(list, "4 bytes " + set, table->bytes4);
-    add_transpose<double>(list, "8 bytes " + set, table->bytes8);
+    add_transpose<uint8_t>(list, "1 byte " + set, table->of(1, false));
+    add_transpose<uint16_t>(list, "2 bytes " + set, table->of(2, false));
+    add_transpose<float>(list, "4 bytes " + set, table->of(4, false));
+    add_transpose<double>(list, "8 bytes " + set, table->of(8, false));
   }
   for (const auto& [set, table] : TAEDA_SETS(simd, row_sums)) {
     const auto f32 = table->f32;

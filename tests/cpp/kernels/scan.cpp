@@ -73,8 +73,8 @@ std::vector<Kernel> scans() {
   std::vector<Kernel> list;
   for (const auto& [set, k] : TAEDA_SETS(cpu::simd, scan_kernels)) {
     list.push_back(Map<float, float>::kernel(
-        "cumsum float32 " + set, [k](const float* x, int64_t n, float* y) { k->sums(x, n, y); },
-        running_sums));
+        "cumsum float32 " + set,
+        [k](const float* x, int64_t n, float* y) { k->sums_from(x, n, 0, y); }, running_sums));
     list.push_back(Map<int64_t, int64_t>::kernel(
         "cumsum int64 " + set,
         [k](const int64_t* x, int64_t n, int64_t* y) { k->integer_sums(x, n, y); }, running_sums));

@@ -4,6 +4,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
+#include "kernels/cpu/common/table.h"
 #include "kernels/cpu/fft/fft_plan.h"
 
 namespace taeda::cpu {
@@ -126,14 +127,14 @@ template <class T, class F> void each_block(const Blocks& blocks, int64_t buffer
     for (int64_t i = begin; i < end; ++i) f(i, buffers);
   };
   if (blocks.count() < 8 && size >= 4 * kGrain) range(0, blocks.count());
-  else parallel_for(blocks.count(), std::max<int64_t>(1, kGrain / size), range);
+  else parallel_for(blocks.count(), kGrain / size, range);
 }
 
 // conj(X[k]) = X[n - k]: the upper half of a real signal's transform.
 template <class T> void mirror(const FftShape& s, T* out) {
   const int64_t first = s.n / 2 + 1, row = s.inner * 2;
   if (first >= s.n) return;
-  parallel_each(s.outer, std::max<int64_t>(1, kGrain / (s.n * s.inner)), [&](int64_t o) {
+  parallel_each(s.outer, kGrain / (s.n * s.inner), [&](int64_t o) {
     T* base = out + o * s.n * row;
     for (int64_t k = first; k < s.n; ++k) {
       const T* from = base + (s.n - k) * row;
@@ -228,10 +229,4 @@ template <class T> void fft_to_real(const FftShape& s, T scale, const T* in, T* 
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-template <class T>
-const FftKernels<T> FftKernels<T>::cpu = {cpu::fft_complex<T>, cpu::fft_real<T>,
-                                          cpu::fft_to_real<T>};
-template struct FftKernels<float>;
-template struct FftKernels<double>;
-}  // namespace taeda
+TAEDA_FLOAT_KERNELS(FftKernels, cpu::fft_complex<T>, cpu::fft_real<T>, cpu::fft_to_real<T>)

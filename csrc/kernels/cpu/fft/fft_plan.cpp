@@ -189,12 +189,12 @@ template <class T> Parts<T> FftPlan<T>::run_passes(int64_t s, Parts<T> data, Par
   for (const simd::FftPass<T>& f : passes_) {
     const int64_t m = f.m, columns = s, cells = kGrain / f.radix;
     if (m >= columns) {
-      parallel_for(m, std::max<int64_t>(1, cells / columns), [&](int64_t begin, int64_t end) {
+      parallel_for(m, cells / columns, [&](int64_t begin, int64_t end) {
         pass(f, columns, data.re, data.im, other.re, other.im, begin, end, 0, columns);
       });
     } else {
       const int64_t blocks = (columns + 63) / 64;
-      parallel_for(blocks, std::max<int64_t>(1, cells / (64 * m)), [&](int64_t begin, int64_t end) {
+      parallel_for(blocks, cells / (64 * m), [&](int64_t begin, int64_t end) {
         pass(f, columns, data.re, data.im, other.re, other.im, 0, m, begin * 64,
              std::min(end * 64, columns));
       });

@@ -30,8 +30,6 @@ constexpr int64_t kRowsOfMany = 16;  // of b, then, so that it is read in order
 constexpr int64_t kPart = 4096;      // of a long sum
 constexpr int64_t kMostParts = 32;   // of it
 
-double real(int64_t x) { return static_cast<double>(x); }
-
 template <class T> simd::Strided<T> strided(const MatrixRef<T>& x, int64_t next = 0) {
   const bool plain = x.trans == Trans::No;
   return {x.data, plain ? x.stride : 1, plain ? 1 : x.stride, next};
@@ -89,7 +87,7 @@ template <class T> GemmWork small_work(const Product<T>& x) {
     lanes = real(product_kernels<T>().lanes);
     if (!std::is_same_v<T, Sum<T>>) each = 2;  // of half precision, which is converted every time
   }
-  const double registers = real(ceil_quotient(x.n, static_cast<int64_t>(lanes)));
+  const double registers = real(ceil_div(x.n, static_cast<int64_t>(lanes)));
   const double all = real(x.m) * registers * real(x.k) * each;
   const bool far = is_far(x.n, x.k, sizeof(T));
   return {.small = far ? 0 : all,
@@ -128,8 +126,8 @@ template <class T> void run_small(const Product<T>& x) {
   const int64_t cols = std::min(
       x.n, std::clamp(kTask / (std::min<int64_t>(x.m, 32) * (x.k + 2)) / 64 * 64, least, kColumns));
   const int64_t rows = std::max<int64_t>(24, kTask / (cols * (x.k + 2)) / 24 * 24);
-  const int64_t across = ceil_quotient(x.n, cols);
-  parallel_each(ceil_quotient(x.m, rows) * across, 1, [&](int64_t t) {
+  const int64_t across = ceil_div(x.n, cols);
+  parallel_each(ceil_div(x.m, rows) * across, 1, [&](int64_t t) {
     const int64_t i = t / across * rows, j = t % across * cols;
     run(part_of(x, i, std::min(rows, x.m - i), j, std::min(cols, x.n - j)));
   });
@@ -142,7 +140,7 @@ template <class T> bool supports_dots(const Product<T>& x) {
 }
 template <class T> GemmWork dots_work(const Product<T>& x) {
   const double results = real(x.m * x.n);
-  return {.dot = results * real(ceil_quotient(x.k, product_kernels<T>().lanes)), .reduce = results};
+  return {.dot = results * real(ceil_div(x.k, product_kernels<T>().lanes)), .reduce = results};
 }
 template <class T> void run_dots(const Product<T>& x) {
   const bool by_rows = x.m >= x.n;
@@ -225,10 +223,10 @@ bool has_long_sums(int64_t m, int64_t n, int64_t k) {
   return k >= 2 * kPart && m * n <= std::min<int64_t>(256 * 256, k * 4);
 }
 template <class T> void split_k(const Product<T>& x) {
-  const int64_t step = std::max(kPart, ceil_quotient(x.k, kMostParts)), size = x.m * x.n;
-  const int64_t parts = ceil_quotient(x.k, step);
+  const int64_t step = std::max(kPart, ceil_div(x.k, kMostParts)), size = x.m * x.n;
+  const int64_t parts = ceil_div(x.k, step);
   Scratch<Sum<T>> sums(size * parts);
-  parallel_each(parts, std::max<int64_t>(1, kTask / (size * step)), [&](int64_t p) {
+  parallel_each(parts, kTask / (size * step), [&](int64_t p) {
     const int64_t first = p * step;
     const Product<T> part{x.m,
                           x.n,

@@ -56,7 +56,7 @@ struct Tasks {
     for (double count = 1; count * 2 <= tasks; count *= 2) {
       int64_t& side = rows >= cols ? rows : cols;
       if (side < 256) break;
-      side = ceil_quotient(ceil_quotient(side, 2), 16) * 16;
+      side = ceil_div(ceil_div(side, 2), 16) * 16;
     }
     rows = std::min(rows, kMostInt / 2);
     cols = std::min(cols, kMostInt / 2);
@@ -75,7 +75,7 @@ void library_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, Matr
   b.stride = std::max(b.stride, b.trans == Trans::No ? n : k);
   ldc = std::max(ldc, n);
   const Tasks task(m, n, k);
-  const int64_t across = ceil_quotient(n, task.cols), down = ceil_quotient(m, task.rows);
+  const int64_t across = ceil_div(n, task.cols), down = ceil_div(m, task.rows);
   parallel_each(across * down, 1, [&](int64_t t) {
     const int64_t i = t / across * task.rows, j = t % across * task.cols;
     blas_gemm(std::min(task.rows, m - i), std::min(task.cols, n - j), k, alpha, a.from(i, 0),

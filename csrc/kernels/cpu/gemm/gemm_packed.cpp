@@ -24,8 +24,6 @@ constexpr int64_t kShared = 1 << 22;    // elements that are packed once for all
 constexpr int64_t kPackTask = 1 << 15;  // of them, worth another thread
 constexpr int64_t kMostCols = 512;
 
-int64_t round_up(int64_t a, int64_t b) { return ceil_quotient(a, b) * b; }
-
 // Elements of T, which are converted to what they are summed in when they are packed.
 template <class Of> struct Elements {
   using T = Of;
@@ -63,15 +61,15 @@ struct Tasks {
     constexpr double small = 1 << 18, large = 1 << 23;  // m * n * k that is worth another thread
     const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
     const double tasks = std::min(work / small, std::clamp(work / large, 8.0, 64.0));
-    if (n > cols) cols = round_up(ceil_quotient(n, ceil_quotient(n, cols)), tile_cols);
+    if (n > cols) cols = round_up(ceil_div(n, ceil_div(n, cols)), tile_cols);
     const auto cut = [&](bool by_rows, int64_t least) {
       int64_t& side = by_rows ? rows : cols;
       const int64_t whole = by_rows ? m : n;
-      for (int64_t parts = ceil_quotient(whole, side); side >= 2 * least;) {
-        const int64_t count = ceil_quotient(m, rows) * ceil_quotient(n, cols);
+      for (int64_t parts = ceil_div(whole, side); side >= 2 * least;) {
+        const int64_t count = ceil_div(m, rows) * ceil_div(n, cols);
         if (2 * static_cast<double>(count) > tasks) return;
         parts *= 2;
-        side = round_up(ceil_quotient(whole, parts), by_rows ? tile_rows : tile_cols);
+        side = round_up(ceil_div(whole, parts), by_rows ? tile_rows : tile_cols);
       }
     };
     if (packs_a) cut(true, 32);  // each task packs its rows of a for itself
@@ -104,10 +102,10 @@ template <class E> class Packer {
   bool packs_a() const { return a_ != Left::in_place; }
   int64_t width() const { return 2 * kernel_.lanes; }
   int64_t depth() const {
-    return round_up(ceil_quotient(x_.k, ceil_quotient(x_.k, kDepth * E::unit)), E::unit);
+    return round_up(ceil_div(x_.k, ceil_div(x_.k, kDepth * E::unit)), E::unit);
   }
   int64_t padded(int64_t cols) const { return round_up(cols, kernel_.lanes); }
-  static int64_t units(int64_t count) { return ceil_quotient(count, E::unit); }
+  static int64_t units(int64_t count) { return ceil_div(count, E::unit); }
 
   // Columns of a task: a block of panels takes half of the second cache.
   int64_t most_cols() const {
@@ -159,7 +157,7 @@ template <class E> class Packer {
     const int64_t batch = packs_a() ? kGroups * of_tile : bottom - top;
     Scratch<Packed> copy(packs_a() ? batch * units(count) : 0);
     for (int64_t i = top; i < bottom; i += batch) {
-      const int64_t many = std::min(batch, bottom - i), tiles = ceil_quotient(many, of_tile);
+      const int64_t many = std::min(batch, bottom - i), tiles = ceil_div(many, of_tile);
       copy_rows(i, many, p, count, copy.data());
       for (int64_t t = 0; t < tiles; ++t) {
         // Tiles of about as many rows each: those of one or two wait for their sums.
@@ -234,7 +232,7 @@ template <class E> void pack_all(const Packer<E>& packer, int64_t k, int64_t n, 
   for (int64_t p = 0; p < k; p += depth) {
     const int64_t count = std::min(depth, k - p);
     auto* block = to + packer.units(p) * packer.padded(n);
-    parallel_for(ceil_quotient(n, width), grain, [&](int64_t begin, int64_t end) {
+    parallel_for(ceil_div(n, width), grain, [&](int64_t begin, int64_t end) {
       packer.pack(p, count, begin * width, std::min(end * width, n),
                   block + begin * width * packer.units(count));
     });
@@ -246,7 +244,7 @@ template <class E> void multiply(const Product<typename E::T>& x) {
   const Packer<E> packer(x);
   const Tasks task(x.m, x.n, x.k, E::kernels().rows, packer.width(), packer.most_cols(),
                    packer.packs_a());
-  const int64_t across = ceil_quotient(x.n, task.cols), down = ceil_quotient(x.m, task.rows);
+  const int64_t across = ceil_div(x.n, task.cols), down = ceil_div(x.m, task.rows);
   std::optional<Scratch<Packed>> shared;
   if (down > 1 && x.n * x.k <= kShared && !packer.in_place(task.rows)) {
     shared.emplace(packer.padded(x.n) * packer.units(x.k + E::unit * x.k / packer.depth()));
@@ -299,7 +297,7 @@ void PackedMatrix<T>::multiply(int64_t m, int64_t n, T alpha, const T* a, int64_
   const Packer<Elements<T>> packer(x);
   const int64_t depth = packer.depth(), width = packer.width();
   const int64_t grain = std::max<int64_t>(1, (1 << 20) / std::max<int64_t>(1, m * k_ * width));
-  parallel_for(ceil_quotient(n, width), grain, [&](int64_t begin, int64_t end) {
+  parallel_for(ceil_div(n, width), grain, [&](int64_t begin, int64_t end) {
     for (int64_t p = 0; p < k_; p += depth) {
       const int64_t count = std::min(depth, k_ - p), left = begin * width;
       const T* panels = panels_.data() + p * packer.padded(n_) + left * count;

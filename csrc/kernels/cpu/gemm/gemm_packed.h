@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "kernels/cpu/common/scratch.h"
+#include "kernels/cpu/common/sizes.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/tuning.h"
 #include "kernels/cpu/simd/pick.h"
@@ -33,8 +34,6 @@ template <class T> const auto& product_kernels() {
   else if constexpr (std::is_same_v<T, uint32_t>) return table.u32;
   else return table.u64;
 }
-
-inline int64_t ceil_quotient(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // T: float, double, half precision, unsigned integers; k > 0.
 template <class T> void packed_gemm(const Product<T>& x);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/common/table.h"
 #include "kernels/cpu/index/extremes.h"
 
 namespace taeda::cpu {
@@ -79,16 +80,15 @@ template <class T> int64_t bin_between(T v, const T* edges, int64_t bins, T scal
 }
 
 template <class F> void visit_whole(DType dtype, F&& f) {
-  visit_real(dtype, "bincount", [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_real(dtype, "bincount", [&]<class T>(Tag<T> tag) {
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) f(tag);
   });
 }
 
 std::pair<int64_t, int64_t> whole_range(const void* data, int64_t n, DType dtype) {
   int64_t least = 0, most = 0;
-  visit_whole(dtype, [&](auto tag) {
-    const auto* x = static_cast<const typename decltype(tag)::type*>(data);
+  visit_whole(dtype, [&]<class T>(Tag<T>) {
+    const auto* x = static_cast<const T*>(data);
     const auto e = extremes_of(x, n);
     least = static_cast<int64_t>(e.least);
     most = static_cast<int64_t>(e.most);
@@ -97,8 +97,8 @@ std::pair<int64_t, int64_t> whole_range(const void* data, int64_t n, DType dtype
 }
 
 void count_whole(const void* data, int64_t n, DType dtype, int64_t bins, int64_t* out) {
-  visit_whole(dtype, [&](auto tag) {
-    const auto* x = static_cast<const typename decltype(tag)::type*>(data);
+  visit_whole(dtype, [&]<class T>(Tag<T>) {
+    const auto* x = static_cast<const T*>(data);
     count_bins(n, bins, out, [x](int64_t first, int64_t, int32_t*) { return x + first; });
   });
 }
@@ -127,10 +127,5 @@ void count_between(const T* x, int64_t n, const T* edges, int64_t bins, int64_t*
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-const CountKernels CountKernels::cpu = {cpu::whole_range, cpu::count_whole};
-template <class T>
-const HistogramKernels<T> HistogramKernels<T>::cpu = {cpu::count_even<T>, cpu::count_between<T>};
-template struct HistogramKernels<float>;
-template struct HistogramKernels<double>;
-}  // namespace taeda
+const taeda::CountKernels taeda::CountKernels::cpu = {cpu::whole_range, cpu::count_whole};
+TAEDA_FLOAT_KERNELS(HistogramKernels, cpu::count_even<T>, cpu::count_between<T>)

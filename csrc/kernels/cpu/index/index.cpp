@@ -36,8 +36,7 @@ void add_offsets(const int64_t* index, int64_t n, int64_t size, int64_t stride, 
 bool take_elements(void* out, const void* x, const int64_t* index, int64_t n, int64_t size,
                    DType dtype) {
   std::atomic<bool> outside{false};
-  visit_bytes(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_bytes(dtype, [&]<class T>(Tag<T>) {
     auto* to = static_cast<T*>(out);
     auto* from = static_cast<const T*>(x);
     parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
@@ -149,8 +148,7 @@ void true_indices(const uint8_t* mask, int64_t n, int64_t* out, int64_t total) {
 
 void take_true(const void* x, const uint8_t* mask, int64_t n, void* out, int64_t total,
                DType dtype) {
-  visit_bytes(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_bytes(dtype, [&]<class T>(Tag<T>) {
     const T* from = static_cast<const T*>(x);
     store_true(mask, n, static_cast<T*>(out), total, [&](int64_t i) { return from[i]; });
   });
@@ -158,8 +156,7 @@ void take_true(const void* x, const uint8_t* mask, int64_t n, void* out, int64_t
 
 void put_true(void* out, const uint8_t* mask, int64_t n, const void* from, int64_t total,
               DType dtype) {
-  visit_bytes(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_bytes(dtype, [&]<class T>(Tag<T>) {
     for_chunks(mask, n, total, [&](int64_t begin, int64_t end, int64_t before, int64_t count) {
       if (count == 0) return;
       const T* next = static_cast<const T*>(from) + before;
@@ -196,8 +193,7 @@ void index_coordinates(const int64_t* indices, int64_t n, DimsRef sizes, int64_t
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-const IndexKernels IndexKernels::cpu = {
+const taeda::IndexKernels taeda::IndexKernels::cpu = {
     .find_outside = cpu::find_outside,
     .take_elements = cpu::take_elements,
     .add_offsets = cpu::add_offsets,
@@ -210,4 +206,3 @@ const IndexKernels IndexKernels::cpu = {
     .take_true = cpu::take_true,
     .put_true = cpu::put_true,
 };
-}  // namespace taeda

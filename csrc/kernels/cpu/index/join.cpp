@@ -23,7 +23,7 @@ template <class T>
 template <class T> void interleave(char* dst, std::span<const JoinPiece> pieces, int64_t rows) {
   auto* to = reinterpret_cast<T*>(dst);
   auto width = static_cast<int64_t>(pieces.size());
-  parallel_for(rows, std::max<int64_t>(1, 32768 / width), [&](int64_t begin, int64_t end) {
+  parallel_for(rows, 32768 / width, [&](int64_t begin, int64_t end) {
     if (width == 2) {
       zip(reinterpret_cast<const T*>(pieces[0].data) + begin,
           reinterpret_cast<const T*>(pieces[1].data) + begin, end - begin, to + 2 * begin);
@@ -86,6 +86,4 @@ void join_rows(char* dst, std::span<const JoinPiece> pieces, int64_t rows) {
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-const JoinKernels JoinKernels::cpu = {cpu::join_rows};
-}  // namespace taeda
+const taeda::JoinKernels taeda::JoinKernels::cpu = {cpu::join_rows};

@@ -20,8 +20,7 @@ template <class T>
   return count;
 }
 int64_t take_first(DType dtype, const void* x, int64_t n, void* first) {
-  return visit_real(dtype, "unique", [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  return visit_real(dtype, "unique", [&]<class T>(Tag<T>) {
     return first_of_runs(static_cast<const T*>(x), n, static_cast<T*>(first));
   });
 }
@@ -33,9 +32,8 @@ template <class T>
   return count;
 }
 int64_t count(DType dtype, const void* x, int64_t n) {
-  return visit_real(dtype, "unique", [&](auto tag) {
-    return count_runs(static_cast<const typename decltype(tag)::type*>(x), n);
-  });
+  return visit_real(dtype, "unique",
+                    [&]<class T>(Tag<T>) { return count_runs(static_cast<const T*>(x), n); });
 }
 
 // Converts start offsets of runs to their lengths, in place.
@@ -45,8 +43,7 @@ int64_t count(DType dtype, const void* x, int64_t n) {
 }
 void split(DType dtype, const void* x, int64_t n, int64_t runs, const int64_t* order, void* first,
            int64_t* lengths, int64_t* run_of) {
-  visit_real(dtype, "unique", [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_real(dtype, "unique", [&]<class T>(Tag<T>) {
     const T* v = static_cast<const T*>(x);
     T* different = static_cast<T*>(first);
     // Branch-free, from the end: the first element of each run is the last to write its value and
@@ -80,8 +77,7 @@ int64_t of_rows(DType dtype, const void* x, int64_t n, int64_t m, bool sort, int
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   int64_t count = 0;
-  visit_all(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_all(dtype, [&]<class T>(Tag<T>) {
     const auto row = [=](int64_t i) { return static_cast<const T*>(x) + i * m; };
     if (sort) {
       std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
@@ -118,8 +114,7 @@ void find_modes(const T* sorted, const int64_t* order, T* values, int64_t* indic
 }
 void modes(DType dtype, const void* sorted, const int64_t* order, void* values, int64_t* indices,
            int64_t rows, int64_t n) {
-  visit_real(dtype, "mode", [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_real(dtype, "mode", [&]<class T>(Tag<T>) {
     find_modes(static_cast<const T*>(sorted), order, static_cast<T*>(values), indices, rows, n);
   });
 }
@@ -127,7 +122,5 @@ void modes(DType dtype, const void* sorted, const int64_t* order, void* values, 
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-const RunKernels RunKernels::cpu = {cpu::take_first, cpu::count, cpu::split, cpu::of_rows,
-                                    cpu::modes};
-}  // namespace taeda
+const taeda::RunKernels taeda::RunKernels::cpu = {cpu::take_first, cpu::count, cpu::split,
+                                                  cpu::of_rows, cpu::modes};

@@ -10,6 +10,7 @@
 #endif
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/common/sizes.h"
 #include "kernels/cpu/common/stream.h"
 #include "kernels/cpu/index/simd/combine.h"
 
@@ -106,8 +107,6 @@ struct Lines {
   }
 };
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // f(lines) for lines along dim (where nothing comes after it), or along the last dimension at the
 // indices of dim in order; returns whether all calls gave true. `Read`: threads may share the
 // indices of dim too. Writes to the same element stay in order: only what cannot meet is shared.
@@ -166,7 +165,7 @@ template <bool Read, class F> bool for_lines(Axes w, F&& f) {
       if (!f(x)) good.store(false, std::memory_order_relaxed);
     }
   };
-  parallel_for(w.outer_count * groups * parts, std::max<int64_t>(1, kGrain / (part * rows)), run);
+  parallel_for(w.outer_count * groups * parts, kGrain / (part * rows), run);
   return good;
 }
 
@@ -259,8 +258,7 @@ bool read(void* out, const void* indexed, const Axes& w, DType dtype) {
   const int64_t bytes = w.last.n * item;
   const bool streamed = bytes % 64 == 0 && is_streamed(w.outer_count * w.dim.n * bytes);
   bool good = true;
-  visit_bytes(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_bytes(dtype, [&]<class T>(Tag<T>) {
     auto* to = static_cast<T*>(out);
     auto* from = static_cast<const T*>(indexed);
     good = for_lines<true>(w, [&](const Lines& x) {
@@ -275,8 +273,7 @@ bool read(void* out, const void* indexed, const Axes& w, DType dtype) {
 
 bool write(void* target, const void* src, const Axes& w, DType dtype) {
   bool good = true;
-  visit_bytes(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_bytes(dtype, [&]<class T>(Tag<T>) {
     auto* to = static_cast<T*>(target);
     auto* from = static_cast<const T*>(src);
     good = for_lines<false>(w, [&](const Lines& x) {
@@ -347,8 +344,7 @@ bool combine(void* target, const void* src, const Axes& w, DType dtype) {
                                                                : kMin;
   const Combine row = TAEDA_PICK(index_kernels).combine[mode][static_cast<int>(dtype)];
   bool good = true;
-  visit_all(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_all(dtype, [&]<class T>(Tag<T>) {
     auto* to = static_cast<T*>(target);
     auto* from = static_cast<const T*>(src);
     good = for_lines<false>(w, [&](const Lines& x) {
@@ -389,26 +385,23 @@ void index_accumulate(void* indexed, const void* flat, const IndexLayout& l, DTy
 void take_rows(int64_t count, int64_t row_bytes, const void* table, const int64_t* index,
                void* out) {
   const bool streamed = row_bytes % 64 == 0 && is_streamed(count * row_bytes);
-  parallel_for(count, std::max<int64_t>(1, (64 << 10) / row_bytes),
-               [&](int64_t begin, int64_t end) {
-                 const Lines l{.index = index + begin,
-                               .size = INT64_MAX,
-                               .other = begin * row_bytes,
-                               .rows = end - begin,
-                               .row_index = 1,
-                               .row_other = row_bytes,
-                               .n = row_bytes,
-                               .stride = row_bytes};
-                 read_rows(static_cast<char*>(out), static_cast<const char*>(table), l, streamed);
-               });
+  parallel_for(count, (64 << 10) / row_bytes, [&](int64_t begin, int64_t end) {
+    const Lines l{.index = index + begin,
+                  .size = INT64_MAX,
+                  .other = begin * row_bytes,
+                  .rows = end - begin,
+                  .row_index = 1,
+                  .row_other = row_bytes,
+                  .n = row_bytes,
+                  .stride = row_bytes};
+    read_rows(static_cast<char*>(out), static_cast<const char*>(table), l, streamed);
+  });
 }
 
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-const ScatterKernels ScatterKernels::cpu = {
+const taeda::ScatterKernels taeda::ScatterKernels::cpu = {
     cpu::index_read, cpu::index_write, cpu::index_accumulate,
     cpu::take_rows,  cpu::gather,      cpu::scatter,
 };
-}  // namespace taeda

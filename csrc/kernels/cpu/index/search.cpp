@@ -34,8 +34,7 @@ void find_all(const T* sorted, int64_t length, const T* values, int64_t n, int64
 void search_sorted(const void* sorted, const int64_t* order, const void* values, int64_t* out,
                    int64_t lines, int64_t line_length, int64_t values_per_line, DType dtype,
                    bool right) {
-  visit_real(dtype, "searchsorted", [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_real(dtype, "searchsorted", [&]<class T>(Tag<T>) {
     auto* s = static_cast<const T*>(sorted);
     auto* v = static_cast<const T*>(values);
     bool shared = lines == 1;
@@ -73,8 +72,7 @@ template <class T>
 void find_members(const void* x, int64_t n, const void* tests, int64_t count, DType dtype,
                   uint8_t* found) {
   constexpr int64_t few = 16, block = 1024;
-  visit_real(dtype, "isin", [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_real(dtype, "isin", [&]<class T>(Tag<T>) {
     const auto *from = static_cast<const T*>(x), *set = static_cast<const T*>(tests);
     const Scratch<T> sorted(count > few ? count : 0);
     int64_t numbers = 0;
@@ -109,6 +107,4 @@ void find_members(const void* x, int64_t n, const void* tests, int64_t count, DT
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-const SearchKernels SearchKernels::cpu = {cpu::search_sorted, cpu::find_members};
-}  // namespace taeda
+const taeda::SearchKernels taeda::SearchKernels::cpu = {cpu::search_sorted, cpu::find_members};

@@ -141,8 +141,7 @@ int64_t index_in_line(const T* x, const SortLines& l, Select what, int64_t rank,
 
 void select_lines(const void* x, void* values, int64_t* indices, const SortLines& l, DType dtype,
                   Select what, int64_t rank) {
-  visit_sortable(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_sortable(dtype, [&]<class T>(Tag<T>) {
     for_each_line(l, [&](int64_t begin, int64_t end) {
       const Scratch<Bits<T>> keys(l.n);
       RankFinder<Bits<T>> finder;
@@ -160,6 +159,4 @@ void select_lines(const void* x, void* values, int64_t* indices, const SortLines
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-const SelectKernels SelectKernels::cpu = {cpu::select_lines};
-}  // namespace taeda
+const taeda::SelectKernels taeda::SelectKernels::cpu = {cpu::select_lines};

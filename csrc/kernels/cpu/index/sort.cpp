@@ -132,8 +132,7 @@ void sort_lines(const void* x, void* values, int64_t* indices, const SortLines& 
   // Of a long line's first ones, a quarter in any order cost less than all in order.
   const bool all = l.k == l.n || (ordered && l.k * 4 > l.n);
   if (!all) return first_of_lines(x, values, indices, l, dtype, descending, ordered);
-  visit_sortable(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_sortable(dtype, [&]<class T>(Tag<T>) {
     for_each_line(l, [&](int64_t begin, int64_t end) {
       LineSorter<T> sort(l, descending);
       for (int64_t i = begin; i < end; ++i) {
@@ -147,6 +146,4 @@ void sort_lines(const void* x, void* values, int64_t* indices, const SortLines& 
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-const SortKernels SortKernels::cpu = {cpu::sort_lines};
-}  // namespace taeda
+const taeda::SortKernels taeda::SortKernels::cpu = {cpu::sort_lines};

@@ -78,7 +78,7 @@ inline Line line_at(const SortLines& l, int64_t index) {
 template <class F> void for_each_line(const SortLines& l, F&& f) {
   int64_t lines = 1;
   for (int64_t s : l.outer) lines *= s;
-  parallel_for(lines, std::max<int64_t>(1, 4096 / std::max<int64_t>(l.n, 1)), std::forward<F>(f));
+  parallel_for(lines, 4096 / std::max<int64_t>(l.n, 1), std::forward<F>(f));
 }
 
 // f(tag of the element type)

@@ -7,6 +7,7 @@
 
 #include "base/dtype.h"
 #include "base/thread_pool.h"
+#include "kernels/cpu/common/table.h"
 #include "kernels/cpu/index/simd/combine.h"
 #include "kernels/cpu/index/simd/sparse.h"
 
@@ -36,12 +37,11 @@ template <class F> bool for_rows(const CsrRows& m, int64_t width, F f) {
     f(begin, end);
     return true;
   };
-  parallel_for(m.rows, std::max<int64_t>(1, work / (average * (width + 1))),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; i += block) {
-                   if (!run(i, std::min(i + block, end))) ok = false;
-                 }
-               });
+  parallel_for(m.rows, work / (average * (width + 1)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i += block) {
+      if (!run(i, std::min(i + block, end))) ok = false;
+    }
+  });
   return ok;
 }
 
@@ -116,13 +116,8 @@ bool expand_rows(const CsrRows& m, int64_t* row) {
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-const CsrKernels CsrKernels::cpu = {cpu::group_rows, cpu::expand_rows};
-template <class T>
-const SparseKernels<T> SparseKernels<T>::cpu = {cpu::sparse_product<T>, cpu::sparse_inner<T>};
-template struct SparseKernels<float>;
-template struct SparseKernels<double>;
-template struct SparseKernels<cfloat>;
-template struct SparseKernels<cdouble>;
-template struct SparseKernels<int64_t>;
-}  // namespace taeda
+const taeda::CsrKernels taeda::CsrKernels::cpu = {cpu::group_rows, cpu::expand_rows};
+TAEDA_FLOAT_KERNELS(SparseKernels, cpu::sparse_product<T>, cpu::sparse_inner<T>)
+template struct taeda::SparseKernels<taeda::cfloat>;
+template struct taeda::SparseKernels<taeda::cdouble>;
+template struct taeda::SparseKernels<int64_t>;

@@ -159,8 +159,7 @@ void first_typed(const T* x, T* values, int64_t* indices, const SortLines& l, bo
 void first_of_lines(const void* x, void* values, int64_t* indices, const SortLines& l, DType dtype,
                     bool descending, bool ordered) {
   if (l.k == 0) return;
-  visit_sortable(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_sortable(dtype, [&]<class T>(Tag<T>) {
     auto* from = static_cast<const T*>(x);
     auto* to = static_cast<T*>(values);
     if constexpr (sizeof(T) < 8) {

@@ -1,8 +1,8 @@
 // Eigenvalues of any square matrix, and singular values: LAPACK's, but for real matrices that fit a
-// near cache (simd/eig.h) and for small ones of a batch (simd/batched.h).
+// near cache (simd/eigen.h) and for small ones of a batch (simd/batched.h).
 #include "kernels/cpu/linalg/lapack_qr.h"
 #include "kernels/cpu/linalg/lapack_util.h"
-#include "kernels/cpu/linalg/simd/eig.h"
+#include "kernels/cpu/linalg/simd/eigen.h"
 
 namespace taeda::cpu::lapack {
 namespace {
@@ -58,7 +58,7 @@ bool svd_wide(int64_t m, int64_t n, T* a, T* values, T* u, T* vh, int32_t* info)
   Scratch<int> iwork(8 * m);
   T *high = memory.data(), *v = high + m * n, *tau = v + m * n, *lower = tau + m,
     *right = lower + m * wide, *work = right + m * wide;
-  transpose(m, n, a, high);
+  transpose(a, m, n, m, high, n);
   factor_qr(n, m, high, tau);
   for (int64_t c = 0; c < wide; ++c) {
     for (int64_t r = 0; r < m; ++r) lower[c * m + r] = r < c ? T(0) : high[r * n + c];
@@ -70,7 +70,7 @@ bool svd_wide(int64_t m, int64_t n, T* a, T* values, T* u, T* vh, int32_t* info)
     for (int64_t r = 0; r < m; ++r) v[c * n + r] = right[r * m + c];
   }
   multiply_reflectors(n, m, false, m, high, n, tau, v, n);
-  transpose(n, m, v, vh);
+  transpose(v, n, m, n, vh, m);
   return true;
 }
 

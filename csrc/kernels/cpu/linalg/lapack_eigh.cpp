@@ -1,5 +1,5 @@
 // Eigenvalues and eigenvectors of Hermitian matrices. Small real ones of a batch are diagonalized
-// together (simd/batched.h), one that fits a near cache by one loop (simd/eigh.h). Of a large real
+// together (simd/batched.h), one that fits a near cache by one loop (simd/eigen.h). Of a large real
 // one LAPACK finds the tridiagonal form and solves its halves; our merge of them and our
 // reflectors, which turn the vectors back, run on all threads. Complex ones are LAPACK's.
 #include <array>
@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/linalg/lapack_qr.h"
 #include "kernels/cpu/linalg/lapack_util.h"
-#include "kernels/cpu/linalg/simd/eigh.h"
+#include "kernels/cpu/linalg/simd/eigen.h"
 
 namespace taeda::cpu::lapack {
 namespace {

@@ -7,6 +7,7 @@
 #include <array>
 #include <deque>
 
+#include "kernels/cpu/common/sizes.h"
 #include "kernels/cpu/linalg/lapack_util.h"
 
 namespace taeda::cpu::lapack {
@@ -23,7 +24,6 @@ constexpr int64_t kStrip = 128;                 // columns that a task multiplie
 constexpr int64_t kNarrow = 512;                // columns of a matrix cut into strips half as wide
 
 int64_t strip_of(int64_t columns) { return columns > kNarrow ? kStrip : kStrip / 2; }
-int64_t count_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
 template <class T> bool is_near(int64_t k, int64_t rows, int64_t cols) {
   return k < kFew || rows * cols * int64_t{sizeof(T)} <= kNear;
 }
@@ -106,7 +106,7 @@ template <class T> void factor_qr(int64_t m, int64_t n, T* a, T* tau) {
     auto apply = [&](int64_t left, int64_t right) {
       panel.multiply(right - left, true, a + left * m + top, m);
     };
-    parallel_each(below < n ? 1 + count_of(n - first, size) : 0, 1, [&](int64_t t) {
+    parallel_each(below < n ? 1 + ceil_div(n - first, size) : 0, 1, [&](int64_t t) {
       if (t > 0) {
         apply(first + (t - 1) * size, std::min(first + t * size, n));
       } else {
@@ -125,7 +125,7 @@ template <class T> void make_q(int64_t m, int64_t n, int64_t k, T* a, const T* t
   }
   const std::deque<Panel<T>> panels = panels_of(m, k, a, m, tau);
   const int64_t size = strip_of(n);
-  parallel_each(count_of(n, size), 1, [&](int64_t s) {
+  parallel_each(ceil_div(n, size), 1, [&](int64_t s) {
     const int64_t first = s * size, last = std::min(first + size, n);
     for (int64_t c = first; c < last; ++c) {
       std::fill_n(a + c * m, m, T(0));
@@ -151,7 +151,7 @@ void multiply_reflectors(int64_t m, int64_t n, bool transposed, int64_t k, const
     });
   }
   const std::deque<Panel<T>> panels = panels_of(m, k, a, lda, tau);
-  parallel_each(count_of(n, size), 1, [&](int64_t s) {
+  parallel_each(ceil_div(n, size), 1, [&](int64_t s) {
     const int64_t first = s * size, count = std::min(size, n - first);
     for (int64_t i = 0; i < std::ssize(panels); ++i) {
       const int64_t p = transposed ? i : std::ssize(panels) - 1 - i;
@@ -220,9 +220,9 @@ void multiply_by_q(MatrixBatch s, bool left, Trans trans, int64_t k, const T* a,
         if (left) {
           multiply_reflectors(m, n, transposed, k, v, m, factors, to, m);
         } else {  // c Q = (Q' c')'
-          transpose(m, n, to, flipped.data());
+          transpose(to, m, n, m, flipped.data(), n);
           multiply_reflectors(n, m, !transposed, k, v, n, factors, flipped.data(), n);
-          transpose(n, m, flipped.data(), to);
+          transpose(flipped.data(), n, m, n, to, m);
         }
       }
     });

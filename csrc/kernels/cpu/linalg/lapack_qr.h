@@ -1,8 +1,8 @@
 // Reflectors 1 - tau v v' and QR factors made of them, in LAPACK's form. T: float or double.
 #pragma once
 
+#include "kernels/cpu/common/transpose.h"
 #include "kernels/cpu/linalg/simd/reflectors.h"
-#include "kernels/cpu/pointwise/simd/transpose.h"
 
 namespace taeda::cpu::lapack {
 
@@ -17,13 +17,5 @@ template <class T> void make_q(int64_t m, int64_t n, int64_t k, T* a, const T* t
 template <class T>
 void multiply_reflectors(int64_t m, int64_t n, bool transposed, int64_t k, const T* a, int64_t lda,
                          const T* tau, T* c, int64_t ldc);
-
-// to (cols x rows) = the transpose of from (rows x cols).
-template <class T> void transpose(int64_t rows, int64_t cols, const T* from, T* to) {
-  constexpr auto size = static_cast<int64_t>(sizeof(T));
-  TAEDA_PICK(transpose_kernels)
-      .of(size, false)(reinterpret_cast<char*>(to), cols * size,
-                       reinterpret_cast<const char*>(from), rows * size, cols, rows);
-}
 
 }  // namespace taeda::cpu::lapack

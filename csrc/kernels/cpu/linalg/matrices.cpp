@@ -55,8 +55,8 @@ std::optional<MatrixFailure> find_failure(int64_t batch, const int32_t* info) {
 }
 
 std::optional<int64_t> find_not_finite(DType dtype, int64_t n, const void* x) {
-  return visit_floating(dtype, "linalg", [&](auto tag) -> std::optional<int64_t> {
-    const auto* v = static_cast<const typename decltype(tag)::type*>(x);
+  return visit_floating(dtype, "linalg", [&]<class T>(Tag<T>) -> std::optional<int64_t> {
+    const auto* v = static_cast<const T*>(x);
     for (int64_t i = 0; i < n; ++i) {
       if (!std::isfinite(v[i])) [[unlikely]]
         return i;
@@ -98,7 +98,5 @@ Halvings halve(int64_t n, double bound, const double* norm, int64_t* halvings, d
 
 TAEDA_LINALG_TABLE(MatrixKernels, cpu::identity<T>, cpu::det<T>, cpu::slogdet<T>)
 
-namespace taeda {
-const LinalgKernels LinalgKernels::cpu = {cpu::find_failure, cpu::find_not_finite,
-                                          cpu::find_bad_pivot, cpu::row_order, cpu::halve};
-}  // namespace taeda
+const taeda::LinalgKernels taeda::LinalgKernels::cpu = {
+    cpu::find_failure, cpu::find_not_finite, cpu::find_bad_pivot, cpu::row_order, cpu::halve};

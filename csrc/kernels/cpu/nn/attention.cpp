@@ -6,6 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
+#include "kernels/cpu/common/table.h"
 #include "kernels/cpu/gemm/gemm_packed.h"
 #include "kernels/cpu/nn/simd/softmax.h"
 #include "kernels/cpu/simd/pick.h"
@@ -147,10 +148,4 @@ void attention_backward(const AttentionShape& s, AttentionMatrices<const T> g,
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-template <class T>
-const AttentionKernels<T> AttentionKernels<T>::cpu = {cpu::attention<T>,
-                                                      cpu::attention_backward<T>};
-template struct AttentionKernels<float>;
-template struct AttentionKernels<double>;
-}  // namespace taeda
+TAEDA_FLOAT_KERNELS(AttentionKernels, cpu::attention<T>, cpu::attention_backward<T>)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/common/table.h"
 #include "kernels/cpu/nn/simd/ctc.h"
 
 namespace taeda::cpu {
@@ -140,10 +141,4 @@ void ctc_backward(const CtcShape& b, const T* log_probs, const T* alpha, const T
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-template <class T>
-const CtcKernels<T> CtcKernels<T>::cpu = {cpu::bad_label, cpu::ctc_forward<T>,
-                                          cpu::ctc_backward<T>};
-template struct CtcKernels<float>;
-template struct CtcKernels<double>;
-}  // namespace taeda
+TAEDA_FLOAT_KERNELS(CtcKernels, cpu::bad_label, cpu::ctc_forward<T>, cpu::ctc_backward<T>)

@@ -6,10 +6,11 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
+#include "kernels/cpu/common/table.h"
+#include "kernels/cpu/common/transpose.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/nn/simd/distance.h"
 #include "kernels/cpu/nn/simd/norm.h"
-#include "kernels/cpu/pointwise/simd/transpose.h"
 
 namespace taeda::cpu {
 namespace {
@@ -75,7 +76,7 @@ template <class T> class Others {
         by_columns_(by_columns && (p == 1 || p == 2) && k > 0),
         columns_(by_columns_ ? batches * k * step_ + kExtra : 0) {
     if (!by_columns_) return;
-    parallel_each(batches, std::max<int64_t>(1, 32768 / (n * k)),
+    parallel_each(batches, 32768 / (n * k),
                   [&](int64_t i) { transpose(b + i * n * k, columns_.data() + i * k * step_); });
     std::fill_n(columns_.data() + batches * k * step_, kExtra, T(0));
   }
@@ -93,11 +94,7 @@ template <class T> class Others {
   static constexpr int64_t kExtra = 16;  // is read past the ends of columns, to fill a register
 
   void transpose(const T* b, T* to) const {
-    constexpr auto item = static_cast<int64_t>(sizeof(T));
-    const auto& kernels = TAEDA_PICK(transpose_kernels);
-    (item == 4 ? kernels.bytes4 : kernels.bytes8)(reinterpret_cast<char*>(to), step_ * item,
-                                                  reinterpret_cast<const char*>(b), k_ * item, n_,
-                                                  k_);
+    cpu::transpose(b, k_, n_, k_, to, step_);
     for (int64_t c = 0; c < k_; ++c) std::fill(to + c * step_ + n_, to + (c + 1) * step_, T(0));
   }
 
@@ -168,7 +165,7 @@ template <class T> void cross(const CrossShape& s, const T* a, const T* b, T* ou
   for (int64_t d = 0; d < last; ++d) lines *= s.sizes[d];
   constexpr int64_t part = 8192;
   const int64_t parts = (n + part - 1) / part;
-  parallel_each(lines * parts, std::max<int64_t>(1, part / n), [&](int64_t t) {
+  parallel_each(lines * parts, part / n, [&](int64_t t) {
     const int64_t first = t % parts * part, many = std::min(part, n - first);
     const T *x = a + first * a_stride[last], *y = b + first * b_stride[last];
     T* to = out + first * out_stride[last];
@@ -196,10 +193,5 @@ template <class T> void cross(const CrossShape& s, const T* a, const T* b, T* ou
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-template <class T>
-const DistanceKernels<T> DistanceKernels<T>::cpu = {
-    cpu::pairs<T>, cpu::pairs_by_product<T>, cpu::own_pairs<T>, cpu::sum_signs<T>, cpu::cross<T>};
-template struct DistanceKernels<float>;
-template struct DistanceKernels<double>;
-}  // namespace taeda
+TAEDA_FLOAT_KERNELS(DistanceKernels, cpu::pairs<T>, cpu::pairs_by_product<T>, cpu::own_pairs<T>,
+                    cpu::sum_signs<T>, cpu::cross<T>)

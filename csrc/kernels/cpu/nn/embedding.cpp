@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/common/table.h"
 #include "kernels/cpu/index/simd/sparse.h"
 #include "kernels/cpu/nn/simd/norm.h"
 
@@ -96,10 +97,4 @@ void shorten_rows(int64_t count, int64_t rows, int64_t width, const int64_t* ind
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-template <class T>
-const EmbeddingKernels<T> EmbeddingKernels<T>::cpu = {cpu::sum_rows<T>, cpu::add_rows<T>,
-                                                      cpu::shorten_rows<T>};
-template struct EmbeddingKernels<float>;
-template struct EmbeddingKernels<double>;
-}  // namespace taeda
+TAEDA_FLOAT_KERNELS(EmbeddingKernels, cpu::sum_rows<T>, cpu::add_rows<T>, cpu::shorten_rows<T>)

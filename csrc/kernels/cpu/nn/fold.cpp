@@ -23,7 +23,7 @@ Inside inside(const FoldShape& s, int d, int64_t tap) {
 template <class F> void each_plane(const FoldShape& s, F&& f) {
   const int64_t volume = s.in[0] * s.in[1];
   const int64_t columns = s.kernel[0] * s.kernel[1] * s.out[0] * s.out[1];
-  parallel_each(s.planes, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, columns + volume)),
+  parallel_each(s.planes, 32768 / std::max<int64_t>(1, columns + volume),
                 [&](int64_t p) { f(p * volume, p * columns); });
 }
 
@@ -61,8 +61,7 @@ template <class T>
 }
 
 void to_columns(const FoldShape& s, const void* x, void* columns, DType dtype) {
-  visit_bytes(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_bytes(dtype, [&]<class T>(Tag<T>) {
     const int64_t places = s.out[0] * s.out[1], width = s.out[1];
     each_plane(s, [&](int64_t plane, int64_t column) {
       const T* from = static_cast<const T*>(x) + plane;
@@ -83,8 +82,7 @@ void to_columns(const FoldShape& s, const void* x, void* columns, DType dtype) {
 }
 
 void from_columns(const FoldShape& s, const void* columns, void* x, DType dtype) {
-  visit_all(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_all(dtype, [&]<class T>(Tag<T>) {
     const int64_t places = s.out[0] * s.out[1], width = s.out[1];
     each_plane(s, [&](int64_t plane, int64_t column) {
       T* to = static_cast<T*>(x) + plane;
@@ -104,6 +102,4 @@ void from_columns(const FoldShape& s, const void* columns, void* x, DType dtype)
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-const FoldKernels FoldKernels::cpu = {cpu::to_columns, cpu::from_columns};
-}  // namespace taeda
+const taeda::FoldKernels taeda::FoldKernels::cpu = {cpu::to_columns, cpu::from_columns};

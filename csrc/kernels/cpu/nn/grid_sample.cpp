@@ -5,15 +5,16 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
+#include "kernels/cpu/common/table.h"
+#include "kernels/cpu/common/transpose.h"
 #include "kernels/cpu/nn/simd/grid_sample.h"
 #include "kernels/cpu/nn/taps.h"
-#include "kernels/cpu/pointwise/simd/transpose.h"
 
 namespace taeda::cpu {
 namespace {
 
-template <class T> const simd::GridLoops<T>& grid_loops() {
-  return typed<T>(TAEDA_PICK(grid_kernels));
+template <class T> const simd::GridLoops<T>& grid_loops(const GridSampler& s) {
+  return typed<T>(TAEDA_PICK(grid_kernels)).of(s);
 }
 
 template <class T>
@@ -29,8 +30,8 @@ Taps<T> taps_of(const GridSampler& s, const T* grid, std::vector<T>* derivatives
   taps.weight.resize(most);
   if (derivatives) derivatives->resize(most * static_cast<size_t>(s.spatial));
   const auto count = static_cast<size_t>(
-      grid_loops<T>().taps(s, grid, taps.first.data(), taps.index.data(), taps.weight.data(),
-                           derivatives ? derivatives->data() : nullptr));
+      grid_loops<T>(s).taps(s, grid, taps.first.data(), taps.index.data(), taps.weight.data(),
+                            derivatives ? derivatives->data() : nullptr));
   taps.index.resize(count);
   taps.weight.resize(count);
   return taps;
@@ -42,7 +43,7 @@ template <class F> void each_image(const GridSampler& s, F&& f) {
     for (int64_t i = begin; i < end; ++i) f(i);
   };
   if (s.images < 4) run(0, s.images);
-  else parallel_for(s.images, std::max<int64_t>(1, 2048 / std::max<int64_t>(s.points, 1)), run);
+  else parallel_for(s.images, 2048 / std::max<int64_t>(s.points, 1), run);
 }
 
 int64_t image_size(const GridSampler& s) {
@@ -70,7 +71,7 @@ template <class F> void for_parts(const GridSampler& s, int64_t least, F&& f) {
   const int64_t parts = (s.points + Part::kPoints - 1) / Part::kPoints;
   const int64_t work = std::min(Part::kPoints, s.points) * (s.channels + 16);
   const int64_t grain = std::max<int64_t>(16384 / work, std::min(parts, least));
-  parallel_for(s.images * parts, std::max<int64_t>(1, grain), std::forward<F>(f));
+  parallel_for(s.images * parts, grain, std::forward<F>(f));
 }
 Part part_of(const GridSampler& s, int64_t number) {
   const int64_t parts = (s.points + Part::kPoints - 1) / Part::kPoints;
@@ -80,11 +81,9 @@ Part part_of(const GridSampler& s, int64_t number) {
 
 // By rows of all channels, into which each thread transposes the images.
 template <class T> void sample_by_rows(const GridSampler& s, const T* x, const T* grid, T* y) {
-  constexpr int64_t item = sizeof(T), piece = 16 / item;  // channels
+  constexpr int64_t piece = 16 / sizeof(T);  // channels
   const int64_t size = image_size(s), elements = size / s.channels;
   const int64_t width = (s.channels + piece - 1) / piece * piece, volume = (elements + 1) * width;
-  const auto& kernels = TAEDA_PICK(transpose_kernels);
-  const simd::Transpose transpose = item == 4 ? kernels.bytes4 : kernels.bytes8;
   for_parts(s, 1 + elements / Part::kPoints, [&](int64_t begin, int64_t end) {
     const Scratch<T> rows(volume), sums(Part::kPoints * width);
     for (int64_t t = begin; t < end; ++t) {
@@ -93,14 +92,11 @@ template <class T> void sample_by_rows(const GridSampler& s, const T* x, const T
       if (t == begin || first == 0) {
         std::fill(rows.data() + (width == s.channels ? elements * width : 0), rows.data() + volume,
                   T(0));
-        transpose(reinterpret_cast<char*>(rows.data()), width * item,
-                  reinterpret_cast<const char*>(x + i * size), elements * item, s.channels,
-                  elements);
+        transpose(x + i * size, elements, s.channels, elements, rows.data(), width);
       }
-      grid_loops<T>().rows(s, rows.data(), width, grid + i * s.points * s.spatial, first, last,
-                           sums.data());
-      transpose(reinterpret_cast<char*>(to + first), s.points * item,
-                reinterpret_cast<const char*>(sums.data()), width * item, last - first, s.channels);
+      grid_loops<T>(s).rows(s, rows.data(), width, grid + i * s.points * s.spatial, first, last,
+                            sums.data());
+      transpose(sums.data(), width, last - first, s.channels, to + first, s.points);
     }
   });
 }
@@ -113,7 +109,7 @@ template <class T> void sample(const GridSampler& s, const T* x, const T* grid, 
     for_parts(s, 1, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         const auto [i, first, last] = part_of(s, t);
-        grid_loops<T>().planes(s, x + i * size, grid + i * in, first, last, y + i * out);
+        grid_loops<T>(s).planes(s, x + i * size, grid + i * in, first, last, y + i * out);
       }
     });
     return;
@@ -132,8 +128,8 @@ template <class T> void input_gradient(const GridSampler& s, const T* gy, const 
       std::fill(gx + begin * plane, gx + end * plane, T(0));
       while (begin < end) {  // the planes of one image together
         const int64_t i = begin / s.channels, stop = std::min(end, (i + 1) * s.channels);
-        grid_loops<T>().planes_input(s, gy + i * out, grid + i * in, begin - i * s.channels,
-                                     stop - i * s.channels, gx + i * size);
+        grid_loops<T>(s).planes_input(s, gy + i * out, grid + i * in, begin - i * s.channels,
+                                      stop - i * s.channels, gx + i * size);
         begin = stop;
       }
     });
@@ -152,8 +148,8 @@ void grid_gradient(const GridSampler& s, const T* gy, const T* x, const T* grid,
     for_parts(s, 1, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         const auto [i, first, last] = part_of(s, t);
-        grid_loops<T>().planes_grid(s, gy + i * out, x + i * size, grid + i * in, first, last,
-                                    ggrid + i * in);
+        grid_loops<T>(s).planes_grid(s, gy + i * out, x + i * size, grid + i * in, first, last,
+                                     ggrid + i * in);
       }
     });
     return;
@@ -180,10 +176,5 @@ void grid_gradient(const GridSampler& s, const T* gy, const T* x, const T* grid,
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-template <class T>
-const GridSampleKernels<T> GridSampleKernels<T>::cpu = {
-    cpu::sample<T>, cpu::input_gradient<T>, cpu::grid_gradient<T>, cpu::prefers_planes<T>};
-template struct GridSampleKernels<float>;
-template struct GridSampleKernels<double>;
-}  // namespace taeda
+TAEDA_FLOAT_KERNELS(GridSampleKernels, cpu::sample<T>, cpu::input_gradient<T>,
+                    cpu::grid_gradient<T>, cpu::prefers_planes<T>)

@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
+#include "kernels/cpu/common/table.h"
 
 namespace taeda::cpu {
 namespace {
@@ -68,39 +69,33 @@ int64_t wrong_scores(int64_t classes, const T* x, const int64_t* target, T* scor
   return named;
 }
 
-// The losses of rows that run(double*) gives one by one, or their mean or sum.
-template <class T, class F> void reduced(int64_t rows, Reduction reduction, T* loss, F&& run) {
-  const Scratch<double> memory(rows);
-  const double* each = memory.data();
-  run(memory.data());
-  if (reduction == kUnreduced) {
-    for (int64_t i = 0; i < rows; ++i) loss[i] = static_cast<T>(each[i]);
-    return;
-  }
-  double sum = 0;
-  for (int64_t i = 0; i < rows; ++i) sum += each[i];
-  *loss = static_cast<T>(reduction == kMean ? sum / static_cast<double>(rows) : sum);
-}
-
-template <class T>
-void one_right_losses(const MarginShape& s, const T* x, const OneRightClass<T>& right,
-                      double* loss) {
-  const auto sum = right.squared ? sum_above<true, T> : sum_above<false, T>;
-  parallel_each(s.rows, row_grain(s.classes), [&](int64_t i) {
-    const T* row = x + i * s.classes;
-    const int64_t t = right.target[i];
-    const T start = right.margin - row[t];
-    const double total = static_cast<double>(sum(row, t, start)) +
-                         static_cast<double>(sum(row + t + 1, s.classes - t - 1, start));
-    const double weight = right.weight ? static_cast<double>(right.weight[t]) : 1.0;
-    loss[i] = total * weight / static_cast<double>(s.classes);
+// The losses of rows, loss_of(i), each of which takes some `work`; or their mean or sum.
+template <class T, class F>
+void reduced(const MarginShape& s, int64_t work, Reduction reduction, T* loss, F&& loss_of) {
+  const Scratch<double> memory(s.rows);
+  double* each = memory.data();
+  parallel_each(s.rows, row_grain(work), [&](int64_t i) {
+    each[i] = loss_of(i) / static_cast<double>(s.classes);
+    if (reduction == kUnreduced) loss[i] = static_cast<T>(each[i]);
   });
+  if (reduction == kUnreduced) return;
+  double sum = 0;
+  for (int64_t i = 0; i < s.rows; ++i) sum += each[i];
+  *loss = static_cast<T>(reduction == kMean ? sum / static_cast<double>(s.rows) : sum);
 }
 
 template <class T>
 void one_right(const MarginShape& s, Reduction reduction, const T* x, const OneRightClass<T>& right,
                T* loss) {
-  reduced(s.rows, reduction, loss, [&](double* each) { one_right_losses(s, x, right, each); });
+  const auto sum = right.squared ? sum_above<true, T> : sum_above<false, T>;
+  reduced(s, s.classes, reduction, loss, [&](int64_t i) {
+    const T* row = x + i * s.classes;
+    const int64_t t = right.target[i];
+    const T start = right.margin - row[t];
+    const double total = static_cast<double>(sum(row, t, start)) +
+                         static_cast<double>(sum(row + t + 1, s.classes - t - 1, start));
+    return right.weight ? total * static_cast<double>(right.weight[t]) : total;
+  });
 }
 
 template <class T>
@@ -121,25 +116,18 @@ void one_right_backward(const MarginShape& s, const T* g, int64_t g_step, double
 }
 
 template <class T>
-void many_right_losses(const MarginShape& s, const T* x, const int64_t* target, double* loss) {
-  parallel_for(s.rows, row_grain(s.classes * s.classes), [&](int64_t begin, int64_t end) {
-    const Scratch<T> scores(s.classes);
-    for (int64_t i = begin; i < end; ++i) {
-      const T* row = x + i * s.classes;
-      const int64_t* names = target + i * s.classes;
-      const int64_t named = wrong_scores(s.classes, row, names, scores.data());
-      double total = 0;
-      for (int64_t k = 0; k < named; ++k)
-        total += sum_above<false>(scores.data(), s.classes, T(1) - row[names[k]]);
-      loss[i] = total / static_cast<double>(s.classes);
-    }
-  });
-}
-
-template <class T>
 void many_right(const MarginShape& s, Reduction reduction, const T* x, const int64_t* target,
                 T* loss) {
-  reduced(s.rows, reduction, loss, [&](double* each) { many_right_losses(s, x, target, each); });
+  reduced(s, s.classes * s.classes, reduction, loss, [&](int64_t i) {
+    const Scratch<T> scores(s.classes);
+    const T* row = x + i * s.classes;
+    const int64_t* names = target + i * s.classes;
+    const int64_t named = wrong_scores(s.classes, row, names, scores.data());
+    double total = 0;
+    for (int64_t k = 0; k < named; ++k)
+      total += sum_above<false>(scores.data(), s.classes, T(1) - row[names[k]]);
+    return total;
+  });
 }
 
 template <class T>
@@ -169,10 +157,5 @@ void many_right_backward(const MarginShape& s, const T* g, int64_t g_step, doubl
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-template <class T>
-const MarginKernels<T> MarginKernels<T>::cpu = {cpu::one_right<T>, cpu::one_right_backward<T>,
-                                                cpu::many_right<T>, cpu::many_right_backward<T>};
-template struct MarginKernels<float>;
-template struct MarginKernels<double>;
-}  // namespace taeda
+TAEDA_FLOAT_KERNELS(MarginKernels, cpu::one_right<T>, cpu::one_right_backward<T>,
+                    cpu::many_right<T>, cpu::many_right_backward<T>)

@@ -6,6 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/stream.h"
+#include "kernels/cpu/common/table.h"
 #include "kernels/cpu/nn/simd/softmax.h"
 #include "kernels/cpu/simd/pick.h"
 
@@ -35,19 +36,28 @@ int64_t bad_target(const NllShape& s, const int64_t* target) {
   return s.ignore_index;
 }
 
-template <class T>
-void nll(const NllShape& s, Reduction reduction, const T* x, const int64_t* target, const T* weight,
-         T* loss, double* total) {
+// The losses weight * loss_of(i, at), of targets as above, or their mean or sum; total: of the
+// weights.
+template <class T, class F>
+void reduced(const NllShape& s, Reduction reduction, const int64_t* target, const T* weight,
+             T* loss, double* total, F&& loss_of) {
   double sum = 0, weights = 0;
   if (reduction == kUnreduced) std::fill_n(loss, s.batch * s.inner, T(0));
   for_targets(s, target, [&](int64_t i, int64_t at, int64_t t) {
-    const T w = weight ? weight[t] : T(1);
-    if (reduction == kUnreduced) loss[i] = -x[at] * w;
-    else sum -= static_cast<double>(w) * x[at];
+    const double w = weight ? weight[t] : 1, one = w * loss_of(i, at);
+    if (reduction == kUnreduced) loss[i] = static_cast<T>(one);
+    sum += one;
     weights += w;
   });
   *total = weights;
   if (reduction != kUnreduced) *loss = static_cast<T>(reduction == kMean ? sum / weights : sum);
+}
+
+template <class T>
+void nll(const NllShape& s, Reduction reduction, const T* x, const int64_t* target, const T* weight,
+         T* loss, double* total) {
+  reduced(s, reduction, target, weight, loss, total,
+          [x](int64_t, int64_t at) { return -static_cast<double>(x[at]); });
 }
 
 template <class T>
@@ -65,17 +75,9 @@ void entropy(const NllShape& s, Reduction reduction, const T* x, const int64_t* 
   parallel_for(s.batch, row_grain(s), [&](int64_t begin, int64_t end) {
     loops<T>().entropy_stats(end - begin, s.classes, x + begin * s.classes, stats + 2 * begin);
   });
-  double sum = 0, weights = 0;
-  if (reduction == kUnreduced) std::fill_n(loss, s.batch, T(0));
-  for_targets(s, target, [&](int64_t i, int64_t at, int64_t t) {
-    const double w = weight ? weight[t] : 1;
-    const double one = w * (std::log(stats[2 * i + 1]) - (x[at] - stats[2 * i]));
-    if (reduction == kUnreduced) loss[i] = static_cast<T>(one);
-    sum += one;
-    weights += w;
+  reduced(s, reduction, target, weight, loss, total, [&](int64_t i, int64_t at) {
+    return std::log(stats[2 * i + 1]) - (x[at] - stats[2 * i]);
   });
-  *total = weights;
-  if (reduction != kUnreduced) *loss = static_cast<T>(reduction == kMean ? sum / weights : sum);
 }
 
 template <class T>
@@ -113,11 +115,5 @@ template <class T> bool are_probabilities(int64_t n, const T* x) {
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-template <class T>
-const NllKernels<T> NllKernels<T>::cpu = {cpu::bad_target,          cpu::nll<T>,
-                                          cpu::nll_backward<T>,     cpu::entropy<T>,
-                                          cpu::entropy_backward<T>, cpu::are_probabilities<T>};
-template struct NllKernels<float>;
-template struct NllKernels<double>;
-}  // namespace taeda
+TAEDA_FLOAT_KERNELS(NllKernels, cpu::bad_target, cpu::nll<T>, cpu::nll_backward<T>, cpu::entropy<T>,
+                    cpu::entropy_backward<T>, cpu::are_probabilities<T>)

@@ -116,6 +116,4 @@ static_assert(rules_in_order(std::make_index_sequence<std::variant_size_v<OptimS
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-const OptimKernels OptimKernels::cpu = {cpu::step};
-}  // namespace taeda
+const taeda::OptimKernels taeda::OptimKernels::cpu = {cpu::step};

@@ -54,8 +54,7 @@ void read_block(void* out, const void* x, const IndexedBlock& l, DType dtype) {
   const int last = l.dims - 1;
   const int64_t n = l.result[last], m = l.source[last], *indices = l.indices[last];
   const Run run = longest_run(indices, n);
-  visit_bytes(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_bytes(dtype, [&]<class T>(Tag<T>) {
     const size_t bytes = static_cast<size_t>(run.end - run.begin) * sizeof(T);
     for_each_plane(l, [&](int64_t plane, int64_t rows, int64_t source_rows, const int64_t* from) {
       for (int64_t r = 0; r < rows; ++r) {
@@ -73,8 +72,7 @@ void accumulate_block(void* gx, const void* g, const IndexedBlock& l, DType dtyp
   const int last = l.dims - 1;
   const int64_t n = l.result[last], m = l.source[last], *indices = l.indices[last];
   const Run run = longest_run(indices, n);
-  visit_all(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_all(dtype, [&]<class T>(Tag<T>) {
     for_each_plane(l, [&](int64_t plane, int64_t rows, int64_t source_rows, const int64_t* from) {
       T* target = static_cast<T*>(gx) + plane * source_rows * m;
       std::fill_n(target, source_rows * m, T(0));
@@ -93,6 +91,4 @@ void accumulate_block(void* gx, const void* g, const IndexedBlock& l, DType dtyp
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-const PadKernels PadKernels::cpu = {cpu::read_block, cpu::accumulate_block};
-}  // namespace taeda
+const taeda::PadKernels taeda::PadKernels::cpu = {cpu::read_block, cpu::accumulate_block};

@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/common/table.h"
 #include "kernels/cpu/nn/simd/norm.h"
 #include "kernels/cpu/nn/simd/pool.h"
 #include "kernels/cpu/reduce/simd/row_sums.h"
+#include "kernels/pool_windows.h"
 
 namespace taeda::cpu {
 namespace {
@@ -22,65 +24,12 @@ template <class T> const simd::PoolLoops<T>& loops() {
 }
 
 constexpr int64_t kPoolWork = 1 << 13;  // elements read that are worth a chunk
-
-// The elements of a dimension that an output reads: first, first + dilation, ... below last.
-struct Span {
-  int64_t first, last;
-  int64_t padded;  // how many with those of the padding
-};
-
-// A shape of always three dimensions, outermost first.
-struct Planes {
-  int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
-  int64_t in_volume = 1, out_volume = 1, window = 1;
-  std::vector<Span> spans[3];  // of all outputs, where windows are not all alike
-
-  explicit Planes(const PoolShape& s) {
-    // Narrow adaptive windows that are all alike are those of a strided pool.
-    const int last = s.spatial - 1;
-    bool alike = !s.adaptive || (s.out[last] >= 4 && s.in[last] <= 2 * s.out[last]);
-    for (int d = 0; s.adaptive && d < s.spatial; ++d)
-      alike = alike && s.out[d] > 0 && s.in[d] > 0 && s.in[d] % s.out[d] == 0;
-    for (int d = 0; d < 3; ++d) {
-      const int from = d - (3 - s.spatial);
-      const bool used = from >= 0, given = used && !s.adaptive;
-      in[d] = used ? s.in[from] : 1;
-      out[d] = used ? s.out[from] : 1;
-      const int64_t share = in[d] / std::max<int64_t>(1, out[d]);
-      kernel[d] = given ? s.kernel[from] : share + !alike;
-      stride[d] = given ? s.stride[from] : std::max<int64_t>(1, share);
-      padding[d] = given ? s.padding[from] : 0;
-      dilation[d] = given ? s.dilation[from] : 1;
-      in_volume *= in[d];
-      out_volume *= out[d];
-      window *= kernel[d];
-      for (int64_t o = 0; !alike && o < out[d]; ++o) {
-        const int64_t first = o * in[d] / out[d], end = ((o + 1) * in[d] + out[d] - 1) / out[d];
-        spans[d].push_back({first, end, end - first});
-      }
-    }
-  }
-  int64_t grain() const {
-    return std::max<int64_t>(1, kPoolWork / std::max<int64_t>(1, out_volume * window));
-  }
-  // Elements from the first to the last one that a window, or all of them, read with the padding.
-  int64_t extent(int d) const { return (kernel[d] - 1) * dilation[d] + 1; }
-  int64_t whole_extent(int d) const { return (out[d] - 1) * stride[d] + extent(d); }
-
-  Span span(int d, int64_t o) const {
-    if (!spans[d].empty()) return spans[d][static_cast<size_t>(o)];
-    int64_t first = o * stride[d] - padding[d];
-    const int64_t last = std::min(first + extent(d), in[d]);
-    // A window may hang over the padded end too; what lies there counts for nothing.
-    const int64_t padded = std::min(first + kernel[d], in[d] + padding[d]) - first;
-    if (first < 0) first += (-first + dilation[d] - 1) / dilation[d] * dilation[d];
-    return {first, last, padded};
-  }
-  int64_t row(int64_t d, int64_t h) const { return (d * in[1] + h) * in[2]; }
-};
+int64_t grain_of(const PoolWindows& p) {
+  return kPoolWork / std::max<int64_t>(1, p.out_volume * p.window);
+}
 
 // f(spans along the outer two dimensions, index of the first output) for every row of outputs.
-template <class F> void each_output_row(const Planes& p, F&& f) {
+template <class F> void each_output_row(const PoolWindows& p, F&& f) {
   for (int64_t d = 0; d < p.out[0]; ++d) {
     for (int64_t h = 0; h < p.out[1]; ++h)
       f(p.span(0, d), p.span(1, h), (d * p.out[1] + h) * p.out[2]);
@@ -94,9 +43,9 @@ constexpr T kLeast = std::numeric_limits<T>::has_infinity ? -std::numeric_limits
                                                           : std::numeric_limits<T>::lowest();
 
 template <class T>
-void window_maximum(const Planes& p, const Span& a, const Span& b, const Span& c, const T* x, T* y,
-                    int64_t* index) {
-  const auto count = [&](const Span& s, int d) {
+void window_maximum(const PoolWindows& p, const PoolSpan& a, const PoolSpan& b, const PoolSpan& c,
+                    const T* x, T* y, int64_t* index) {
+  const auto count = [&](const PoolSpan& s, int d) {
     const int64_t n = s.last - s.first, step = p.dilation[d];
     return step == 1 ? n : (n + step - 1) / step;
   };
@@ -111,8 +60,8 @@ void window_maximum(const Planes& p, const Span& a, const Span& b, const Span& c
   *index += corner;
 }
 
-template <class T> void maxima_by_window(const Planes& p, const T* x, T* y, int64_t* index) {
-  each_output_row(p, [&](const Span& a, const Span& b, int64_t o) {
+template <class T> void maxima_by_window(const PoolWindows& p, const T* x, T* y, int64_t* index) {
+  each_output_row(p, [&](const PoolSpan& a, const PoolSpan& b, int64_t o) {
     for (int64_t w = 0; w < p.out[2]; ++w, ++o)
       window_maximum(p, a, b, p.span(2, w), x, y + o, index + o);
   });
@@ -122,7 +71,7 @@ template <class T> void maxima_by_window(const Planes& p, const T* x, T* y, int6
 // right, of a column those that see none above and below; the others one by one.
 template <class T> class LineMaxima {
  public:
-  explicit LineMaxima(const Planes& p) : p_(p) {
+  explicit LineMaxima(const PoolWindows& p) : p_(p) {
     for (int d = 1; d < 3; ++d) {
       const int64_t room = p.in[d] + p.padding[d] - p.extent(d), step = p.stride[d];
       first_[d] = std::min((p.padding[d] + step - 1) / step, p.out[d]);
@@ -136,7 +85,7 @@ template <class T> class LineMaxima {
   void run(const T* x, const T* next, T* y, int64_t* index) {
     const int64_t n = p_.out[2], part = p_.in_volume / p_.out[0] / p_.out[1];
     for (int64_t d = 0; d < p_.out[0]; ++d, y += p_.out[1] * n, index += p_.out[1] * n) {
-      const Span a = p_.span(0, d);
+      const PoolSpan a = p_.span(0, d);
       const auto one = [&](int64_t h, int64_t w) {
         window_maximum(p_, a, p_.span(1, h), p_.span(2, w), x, y + h * n + w, index + h * n + w);
       };
@@ -168,9 +117,9 @@ template <class T> class LineMaxima {
 
   // The outputs of row or column number `o`, along dimension d, whose windows see no padding along
   // it. False where they are too few.
-  bool line(const Span& a, int d, int64_t o, const T* x, T* y, int64_t* index) {
+  bool line(const PoolSpan& a, int d, int64_t o, const T* x, T* y, int64_t* index) {
     const int64_t count = last_[d] - first_[d];
-    const Span across = p_.span(3 - d, o);
+    const PoolSpan across = p_.span(3 - d, o);
     if (count * static_cast<int64_t>(sizeof(T)) < 16 || a.last <= a.first ||
         across.last <= across.first)
       return false;
@@ -191,7 +140,7 @@ template <class T> class LineMaxima {
     std::vector<int32_t> offsets;
     int64_t depth = 0, height = 0, width = 0;
 
-    const std::vector<int32_t>& of(const Planes& p, int64_t d, int64_t h, int64_t w) {
+    const std::vector<int32_t>& of(const PoolWindows& p, int64_t d, int64_t h, int64_t w) {
       if (d == depth && h == height && w == width) return offsets;
       depth = d;
       height = h;
@@ -207,37 +156,19 @@ template <class T> class LineMaxima {
     }
   };
 
-  const Planes& p_;
+  const PoolWindows& p_;
   int64_t first_[3] = {}, last_[3] = {};  // outputs without padding along rows and columns
   Taps taps_[3];
   std::vector<T> values_;
   std::vector<int64_t> indices_;
 };
 
-// Where the windows along one dimension begin. False where one would reach out of the plane.
-template <class T>
-bool fractional_spans(T sample, int64_t in, int64_t kernel, std::vector<Span>& spans) {
-  if (!(std::abs(sample) < T(1 << 20))) return false;
-  const int64_t last = in - kernel, out = static_cast<int64_t>(spans.size());
-  const T step =
-      out > 1 ? static_cast<T>(static_cast<double>(last) / static_cast<double>(out - 1)) : T(0);
-  const auto shift = static_cast<int64_t>(sample * step);
-  bool inside = true;
-  for (int64_t i = 0; i < out; ++i) {
-    int64_t first = static_cast<int64_t>((static_cast<T>(i) + sample) * step) - shift;
-    if (i + 1 == out) first = last;
-    spans[static_cast<size_t>(i)] = {first, first + kernel, kernel};
-    inside &= first >= 0 && first <= last;
-  }
-  return inside;
-}
-
 // ---- averages ----
 
 // Sums along columns first, then along the row of those sums; the gradient the other way round.
 template <class T> class Averages {
  public:
-  Averages(const Planes& p, PoolAverage rule)
+  Averages(const PoolWindows& p, PoolAverage rule)
       : p_(p),
         rule_(rule),
         alike_(p.spans[2].empty()),
@@ -251,7 +182,7 @@ template <class T> class Averages {
   }
 
   void forward(const T* x, T* y) {
-    each_output_row(p_, [&](const Span& a, const Span& b, int64_t o) {
+    each_output_row(p_, [&](const PoolSpan& a, const PoolSpan& b, int64_t o) {
       T* to = y + o;
       const T* const sums = sum_rows(a, b, x);
       std::fill_n(to, p_.out[2], T(0));
@@ -259,7 +190,7 @@ template <class T> class Averages {
         loops<T>().add(sums + k, p_.stride[2], p_.out[2], to);
       if constexpr (std::is_floating_point_v<T>) {
         for (int64_t w = 0; !alike_ && w < p_.out[2]; ++w) {
-          const Span c = p_.span(2, w);
+          const PoolSpan c = p_.span(2, w);
           to[w] = static_cast<T>(
               typed<T>(TAEDA_PICK(norm_kernels)).sum(sums + c.first, c.last - c.first));
         }
@@ -270,13 +201,13 @@ template <class T> class Averages {
 
   void backward(const T* gy, T* gx) {
     std::fill_n(gx, p_.in_volume, T(0));
-    each_output_row(p_, [&](const Span& a, const Span& b, int64_t o) {
+    each_output_row(p_, [&](const PoolSpan& a, const PoolSpan& b, int64_t o) {
       divide(a, b, gy + o, shares_.data());
       std::fill(sums_.begin(), sums_.end(), T(0));
       for (int64_t k = 0; alike_ && k < p_.kernel[2]; ++k)
         loops<T>().spread(shares_.data(), p_.stride[2], p_.out[2], sums_.data() + k);
       for (int64_t w = 0; !alike_ && w < p_.out[2]; ++w) {
-        const Span c = p_.span(2, w);
+        const PoolSpan c = p_.span(2, w);
         for (int64_t i = c.first; i < c.last; ++i)
           sums_[static_cast<size_t>(i)] += shares_[static_cast<size_t>(w)];
       }
@@ -286,13 +217,13 @@ template <class T> class Averages {
 
  private:
   T* columns() { return sums_.data() + p_.padding[2]; }  // those of the input
-  template <class F> void each_row(const Span& a, const Span& b, F&& f) const {
+  template <class F> void each_row(const PoolSpan& a, const PoolSpan& b, F&& f) const {
     for (int64_t d = a.first; d < a.last; ++d) {
       for (int64_t h = b.first; h < b.last; ++h) f(p_.row(d, h));
     }
   }
   // Of the rows of a window: those themselves, where there is but one and no padding.
-  const T* sum_rows(const Span& a, const Span& b, const T* x) {
+  const T* sum_rows(const PoolSpan& a, const PoolSpan& b, const T* x) {
     const int64_t rows = b.last - b.first, n = p_.in[2];
     if (a.last - a.first == 1 && rows == 1 && std::ssize(sums_) == n)
       return x + p_.row(a.first, b.first);
@@ -306,24 +237,24 @@ template <class T> class Averages {
     each_row(a, b, [&](int64_t row) { loops<T>().add(x + row, 1, n, columns()); });
     return sums_.data();
   }
-  int64_t count(const Span& s) const {
+  int64_t count(const PoolSpan& s) const {
     return std::max<int64_t>(1, rule_.count_padding ? s.padded : s.last - s.first);
   }
-  void divide(const Span& a, const Span& b, const T* sums, T* to) const {
+  void divide(const PoolSpan& a, const PoolSpan& b, const T* sums, T* to) const {
     const int64_t rows = rule_.divisor != 0 ? 1 : count(a) * count(b);
     loops<T>().divide(sums, counts_.data(), static_cast<T>(rows), p_.out[2], to);
   }
 
-  const Planes& p_;
+  const PoolWindows& p_;
   const PoolAverage rule_;
   const bool alike_;  // all windows along a row
   std::vector<T> sums_, counts_, shares_;
 };
 
 template <class T> void max_pool(const PoolShape& s, const T* x, T* y, int64_t* index) {
-  const Planes p(s);
+  const PoolWindows p(s);
   const bool by_lines = p.spans[2].empty() && p.in_volume <= INT32_MAX && p.out[2] >= 4;
-  parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
+  parallel_for(s.planes, grain_of(p), [&](int64_t begin, int64_t end) {
     std::optional<LineMaxima<T>> lines;
     if (by_lines) lines.emplace(p);
     for (int64_t i = begin; i < end; ++i) {
@@ -340,10 +271,10 @@ template <class T>
 bool fractional_max_pool(const PoolShape& s, const T* x, const T* samples, T* y, int64_t* index) {
   PoolShape adaptive = s;
   adaptive.adaptive = true;
-  const Planes shape(adaptive);
+  const PoolWindows shape(adaptive);
   std::atomic<bool> inside{true};
-  parallel_for(s.planes, shape.grain(), [&](int64_t begin, int64_t end) {
-    Planes p = shape;
+  parallel_for(s.planes, grain_of(shape), [&](int64_t begin, int64_t end) {
+    PoolWindows p = shape;
     for (int d = 0; d < 3; ++d) p.spans[d].resize(static_cast<size_t>(p.out[d]), {0, 1, 1});
     for (int64_t i = begin; i < end; ++i) {
       for (int d = 0; d < s.spatial; ++d) {
@@ -374,8 +305,8 @@ bool scatter(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t
 }
 
 template <class T> void avg_pool(const PoolShape& s, PoolAverage rule, const T* x, T* y) {
-  const Planes p(s);
-  parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
+  const PoolWindows p(s);
+  parallel_for(s.planes, grain_of(p), [&](int64_t begin, int64_t end) {
     if constexpr (std::is_floating_point_v<T>) {
       if (s.adaptive && p.out_volume == 1) {  // as the last layers of many networks do
         const auto sum = typed<T>(TAEDA_PICK(norm_kernels)).sum;
@@ -393,8 +324,8 @@ template <class T> void avg_pool(const PoolShape& s, PoolAverage rule, const T* 
 
 template <class T>
 void avg_pool_backward(const PoolShape& s, PoolAverage rule, const T* gy, T* gx) {
-  const Planes p(s);
-  parallel_for(s.planes, p.grain(), [&](int64_t begin, int64_t end) {
+  const PoolWindows p(s);
+  parallel_for(s.planes, grain_of(p), [&](int64_t begin, int64_t end) {
     Averages<T> averages(p, rule);
     for (int64_t i = begin; i < end; ++i)
       averages.backward(gy + i * p.out_volume, gx + i * p.in_volume);
@@ -404,12 +335,6 @@ void avg_pool_backward(const PoolShape& s, PoolAverage rule, const T* gy, T* gx)
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-template <class T>
-const PoolKernels<T> PoolKernels<T>::cpu = {cpu::max_pool<T>, cpu::fractional_max_pool<T>,
-                                            cpu::scatter<T>, cpu::avg_pool<T>,
-                                            cpu::avg_pool_backward<T>};
-template struct PoolKernels<float>;
-template struct PoolKernels<double>;
-template struct PoolKernels<int64_t>;
-}  // namespace taeda
+TAEDA_FLOAT_KERNELS(PoolKernels, cpu::max_pool<T>, cpu::fractional_max_pool<T>, cpu::scatter<T>,
+                    cpu::avg_pool<T>, cpu::avg_pool_backward<T>)
+template struct taeda::PoolKernels<int64_t>;

@@ -4,6 +4,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
+#include "kernels/cpu/common/table.h"
 #include "kernels/cpu/nn/simd/resample.h"
 #include "kernels/cpu/nn/taps.h"
 #include "kernels/resample_taps.h"
@@ -87,8 +88,7 @@ template <class T> void Taps<T>::apply(int64_t before, int64_t after, const T* x
   const auto table = table_of(*this);
   const bool lines = after == 1;
   const int64_t work = lines ? out : after;
-  parallel_for(lines ? before : before * out,
-               std::max<int64_t>(1, kGrain / std::max<int64_t>(work, 1)),
+  parallel_for(lines ? before : before * out, kGrain / std::max<int64_t>(work, 1),
                [&](int64_t begin, int64_t end) {
                  if (lines) loops<T>().lines(table, begin, end, x, y);
                  else loops<T>().rows(table, begin, end, after, x, y);
@@ -98,7 +98,7 @@ template <class T> void Taps<T>::apply(int64_t before, int64_t after, const T* x
 template <class T>
 void Taps<T>::multiply(int64_t after, const T* x, const T* g, T* products) const {
   const auto table = table_of(*this);
-  parallel_for(out, std::max<int64_t>(1, kGrain / after), [&](int64_t begin, int64_t end) {
+  parallel_for(out, kGrain / after, [&](int64_t begin, int64_t end) {
     loops<T>().products(table, begin, end, after, x, g, products);
   });
 }
@@ -151,7 +151,7 @@ void apply_all(int64_t outer, const std::vector<Taps<T>>& dims, int64_t inner, c
     }
   };
   if (outer < 16) planes(0, outer);
-  else parallel_for(outer, std::max<int64_t>(1, kGrain / std::max<int64_t>(largest, 1)), planes);
+  else parallel_for(outer, kGrain / std::max<int64_t>(largest, 1), planes);
 }
 
 template <class T> void resample(const ResampleShape& s, const T* x, T* y) {
@@ -169,9 +169,4 @@ template <class T> void resample_backward(const ResampleShape& s, const T* gy, T
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-template <class T>
-const ResampleKernels<T> ResampleKernels<T>::cpu = {cpu::resample<T>, cpu::resample_backward<T>};
-template struct ResampleKernels<float>;
-template struct ResampleKernels<double>;
-}  // namespace taeda
+TAEDA_FLOAT_KERNELS(ResampleKernels, cpu::resample<T>, cpu::resample_backward<T>)

@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
+#include "kernels/cpu/common/table.h"
 #include "kernels/cpu/gemm/gemm_packed.h"
 #include "kernels/cpu/nn/simd/rnn.h"
 
@@ -147,8 +148,4 @@ void rnn_backward(const RnnShape& s, const RnnWeights<T>& w, const RnnBackward<T
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-template <class T> const RnnKernels<T> RnnKernels<T>::cpu = {cpu::rnn<T>, cpu::rnn_backward<T>};
-template struct RnnKernels<float>;
-template struct RnnKernels<double>;
-}  // namespace taeda
+TAEDA_FLOAT_KERNELS(RnnKernels, cpu::rnn<T>, cpu::rnn_backward<T>)

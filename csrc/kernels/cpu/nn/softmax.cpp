@@ -4,6 +4,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/stream.h"
+#include "kernels/cpu/common/table.h"
 #include "kernels/cpu/nn/simd/softmax.h"
 #include "kernels/cpu/simd/pick.h"
 
@@ -25,14 +26,14 @@ template <class R, class C>
 void for_rows_or_columns(const SoftmaxShape& s, R&& rows, C&& columns, int64_t row_grain = kGrain) {
   const int64_t size = std::max<int64_t>(s.size, 1);
   if (s.inner == 1) {
-    parallel_for(s.outer, std::max<int64_t>(1, row_grain / size), rows);
+    parallel_for(s.outer, row_grain / size, rows);
     return;
   }
   // Narrower blocks take longer, but a few of them are needed for threads to share.
   const int64_t quarter = (s.outer * s.inner / 4 + 63) / 64 * 64;
   const int64_t width = std::min(s.inner, std::clamp<int64_t>(quarter, 64, simd::kSoftmaxColumns));
   const int64_t blocks = (s.inner + width - 1) / width;
-  parallel_each(s.outer * blocks, std::max<int64_t>(1, kGrain / (size * width)), [&](int64_t i) {
+  parallel_each(s.outer * blocks, kGrain / (size * width), [&](int64_t i) {
     const int64_t column = i % blocks * width;
     columns(i / blocks * s.size * s.inner + column, std::min(width, s.inner - column));
   });
@@ -73,9 +74,4 @@ void softmax_backward(const SoftmaxShape& s, bool log, const T* g, const T* y, T
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-template <class T>
-const SoftmaxKernels<T> SoftmaxKernels<T>::cpu = {cpu::softmax<T>, cpu::softmax_backward<T>};
-template struct SoftmaxKernels<float>;
-template struct SoftmaxKernels<double>;
-}  // namespace taeda
+TAEDA_FLOAT_KERNELS(SoftmaxKernels, cpu::softmax<T>, cpu::softmax_backward<T>)

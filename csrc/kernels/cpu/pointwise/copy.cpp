@@ -9,12 +9,6 @@
 #include "kernels/cpu/simd/pick.h"
 #include "tensor/plan.h"
 
-namespace taeda::cpu::simd {
-namespace {
-const TransposeKernels& transposes() { return TAEDA_PICK(transpose_kernels); }
-}  // namespace
-}  // namespace taeda::cpu::simd
-
 namespace taeda {
 namespace {
 
@@ -49,20 +43,19 @@ template <class F> void run_transpose(const Plan& plan, int64_t planes, F&& plan
   const auto item = static_cast<int64_t>(itemsize(plan.dtype[0]));
   bool aligned = reinterpret_cast<uintptr_t>(plan.data[0]) % 64 == 0;
   for (size_t i = 1; i < plan.sizes.size(); ++i) aligned &= plan.strides[0][i] % 64 == 0;
-  const auto& kernels = cpu::simd::transposes();
-  const auto kernel = kernels.of(item, aligned && cpu::is_streamed(plan.numel * item));
+  const auto kernel =
+      TAEDA_PICK(transpose_kernels).of(item, aligned && cpu::is_streamed(plan.numel * item));
   // Tiles of each plane: a band of rows of src, and as many columns as are worth a thread's
   // attention.
   const int64_t rows = std::min(n, cpu::simd::transpose_rows(item));
   const int64_t columns = std::min(m, (kGrain / rows + 63) / 64 * 64);
   const int64_t bands = (n + rows - 1) / rows, parts = (m + columns - 1) / columns;
-  parallel_each(
-      planes * bands * parts, std::max<int64_t>(1, kGrain / (rows * columns)), [&](int64_t t) {
-        const int64_t o = t / parts / bands, i = t / parts % bands * rows, j = t % parts * columns;
-        kernel(plan.data[0] + plane_offset(0, o) + j * d + i * item, d,
-               plan.data[1] + plane_offset(1, o) + i * s + j * item, s, std::min(rows, n - i),
-               std::min(columns, m - j));
-      });
+  parallel_each(planes * bands * parts, kGrain / (rows * columns), [&](int64_t t) {
+    const int64_t o = t / parts / bands, i = t / parts % bands * rows, j = t % parts * columns;
+    kernel(plan.data[0] + plane_offset(0, o) + j * d + i * item, d,
+           plan.data[1] + plane_offset(1, o) + i * s + j * item, s, std::min(rows, n - i),
+           std::min(columns, m - j));
+  });
 }
 
 // Planes of n x m elements, so few that each is done sooner than its kernel begins; N: both, or 0
@@ -130,14 +123,6 @@ bool run_streamed(const Plan& plan) {
   return true;
 }
 
-// A dtype of 2, 4, 8 or 16 bytes, for elements that are only moved.
-DType dtype_of_size(int64_t bytes) {
-  return bytes == 16  ? DType::Complex128
-         : bytes == 8 ? DType::Int64
-         : bytes == 4 ? DType::Int32
-                      : DType::Int16;
-}
-
 // Short rows that lie side by side on both sides, moved as one element of that size; null where
 // they are not such.
 std::optional<Plan> with_rows_as_elements(const Plan& plan) {
@@ -156,7 +141,7 @@ std::optional<Plan> with_rows_as_elements(const Plan& plan) {
   wide.numel /= plan.sizes[0];
   wide.sizes = rest(plan.sizes);
   for (int k = 0; k < 2; ++k) {
-    wide.dtype[k] = dtype_of_size(row);
+    wide.dtype[k] = static_cast<DType>(dtype_of_size(row));
     wide.strides[k] = rest(plan.strides[k]);
   }
   return wide;
@@ -208,8 +193,8 @@ void run_copy(const Plan& plan) {
     char* dst = plan.data[0] + plane_offset(0, o);
     const char* src = plan.data[1] + plane_offset(1, o);
     if (in_tiles) {
-      visit_bytes(plan.dtype[0], [&](auto tag) {
-        transpose_tiles<typename decltype(tag)::type>(dst, d[1], src, s[0], n[0], begin, end);
+      visit_bytes(plan.dtype[0], [&]<class T>(Tag<T>) {
+        transpose_tiles<T>(dst, d[1], src, s[0], n[0], begin, end);
       });
     } else if (in_rows) {
       cpu::simd::streams().rows(dst + begin * d[1], d[1], src + begin * s[1], s[1], n[0] * item,
@@ -227,7 +212,7 @@ void run_copy(const Plan& plan) {
       parallel_for(n[1], grain, [&](int64_t begin, int64_t end) { run(o, begin, end); });
     }
   } else {
-    parallel_each(outer, std::max<int64_t>(1, kGrain / plane), [&](int64_t o) { run(o, 0, n[1]); });
+    parallel_each(outer, kGrain / plane, [&](int64_t o) { run(o, 0, n[1]); });
   }
 }
 

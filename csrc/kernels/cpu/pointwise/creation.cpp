@@ -25,26 +25,23 @@ void triangle(const TriangleShape& s, const void* x, void* y) {
   const auto* source = static_cast<const char*>(x);
   const int64_t row_bytes = s.columns * s.item;
   const bool streamed = x && is_streamed(s.all_rows * row_bytes) && row_bytes >= 1024;
-  parallel_for(
-      s.all_rows, std::max<int64_t>(1, kGrain / s.columns), [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; ++r) {
-          const int64_t at = std::clamp<int64_t>(r % s.rows + s.diagonal + s.lower, 0, s.columns);
-          const int64_t row = r * row_bytes, cut = row + at * s.item;
-          const int64_t stop = row + row_bytes;
-          const auto gone = static_cast<size_t>(s.lower ? stop - cut : cut - row);
-          const auto kept = static_cast<size_t>(row_bytes) - gone;
-          const int64_t from = s.lower ? row : cut;
-          std::memset(data + (s.lower ? cut : row), 0, gone);
-          if (streamed) stream_copy(data + from, source + from, kept);
-          else if (x) std::memcpy(data + from, source + from, kept);
-        }
-        if (streamed) stream_fence();
-      });
+  parallel_for(s.all_rows, kGrain / s.columns, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t at = std::clamp<int64_t>(r % s.rows + s.diagonal + s.lower, 0, s.columns);
+      const int64_t row = r * row_bytes, cut = row + at * s.item;
+      const int64_t stop = row + row_bytes;
+      const auto gone = static_cast<size_t>(s.lower ? stop - cut : cut - row);
+      const auto kept = static_cast<size_t>(row_bytes) - gone;
+      const int64_t from = s.lower ? row : cut;
+      std::memset(data + (s.lower ? cut : row), 0, gone);
+      if (streamed) stream_copy(data + from, source + from, kept);
+      else if (x) std::memcpy(data + from, source + from, kept);
+    }
+    if (streamed) stream_fence();
+  });
 }
 
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-const CreationKernels CreationKernels::cpu = {cpu::range, cpu::triangle};
-}  // namespace taeda
+const taeda::CreationKernels taeda::CreationKernels::cpu = {cpu::range, cpu::triangle};

@@ -1,4 +1,5 @@
 #include "kernels/frexp.h"
+#include "kernels/cpu/common/table.h"
 
 #include <cmath>
 
@@ -14,8 +15,4 @@ template <class T> void frexp(int64_t n, const T* x, T* mantissa, int32_t* power
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-template <class T> const FrexpKernels<T> FrexpKernels<T>::cpu = {cpu::frexp<T>};
-template struct FrexpKernels<float>;
-template struct FrexpKernels<double>;
-}  // namespace taeda
+TAEDA_FLOAT_KERNELS(FrexpKernels, cpu::frexp<T>)

@@ -82,7 +82,7 @@ class LoopRunner {
     } else {
       const int64_t in_block =
           long_rows_ ? std::min(inner_, block_items_) : rows_per_block_ * inner_;
-      parallel_for(blocks_, std::max<int64_t>(1, kGrain / in_block),
+      parallel_for(blocks_, kGrain / in_block,
                    [this](int64_t begin, int64_t end) { run_blocks(begin, end); });
     }
   }
@@ -225,15 +225,14 @@ class LoopRunner {
       });
     const int64_t parts = inner_ > kCutRow ? (inner_ + kGrain - 1) / kGrain : 1;
     const int64_t length = parts > 1 ? kGrain : inner_, d1 = plan_.sizes[1];
-    parallel_for(rows_ * parts, std::max<int64_t>(1, kGrain / length),
-                 [=, this](int64_t begin, int64_t end) {
-                   while (begin < end) {
-                     const int64_t row = begin / parts, first = begin % parts * length;
-                     const int64_t rows = parts > 1 ? 1 : std::min(d1 - row % d1, end - row);
-                     run_rows(row, rows, first, std::min(length, inner_ - first));
-                     begin += rows;
-                   }
-                 });
+    parallel_for(rows_ * parts, kGrain / length, [=, this](int64_t begin, int64_t end) {
+      while (begin < end) {
+        const int64_t row = begin / parts, first = begin % parts * length;
+        const int64_t rows = parts > 1 ? 1 : std::min(d1 - row % d1, end - row);
+        run_rows(row, rows, first, std::min(length, inner_ - first));
+        begin += rows;
+      }
+    });
   }
 
   // Elements [first, first + n) of rows that are equally far from each other.

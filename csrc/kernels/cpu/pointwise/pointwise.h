@@ -59,6 +59,9 @@ TAEDA_TABLES(LoopTable, loop_table)
 
 const LoopTable& loops();
 
+// The dtype of so many bytes, 1, 2, 4, 8 or 16, as which elements are moved.
+uint8_t dtype_of_size(int64_t bytes);
+
 // As Cast, for any two dtypes.
 void cast_stored(uint8_t to, uint8_t from, char* dst, int64_t d0, int64_t d1, const char* src,
                  int64_t s0, int64_t s1, int64_t n0, int64_t n1);  // one of them is stored

@@ -43,22 +43,11 @@ template <class T, class Wide> constexpr Codec codec() {
 
 // How `d` is read and written where it meets `other`.
 Codec codec_of(DType d, DType other) {
-  return visit_storage_only(d, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  return visit_storage_only(d, [&]<class T>(Tag<T>) {
     if constexpr (!std::is_integral_v<T>) return codec<T, float>();
     else if constexpr (sizeof(T) < 8) return codec<T, int64_t>();
     else return is_inexact(other) ? codec<T, double>() : codec<T, int64_t>();
   });
-}
-
-// A computed dtype of the same size, for moves.
-DType of_size(DType d) {
-  switch (itemsize(d)) {
-    case 1: return DType::UInt8;
-    case 2: return DType::Int16;
-    case 4: return DType::Int32;
-    default: return DType::Int64;
-  }
 }
 
 // One row. dst and src are stored, or wide already.
@@ -93,10 +82,18 @@ void convert_row(DType to, DType from, char* dst, int64_t d, char* src, int64_t 
 
 }  // namespace
 
+uint8_t dtype_of_size(int64_t bytes) {
+  return static_cast<uint8_t>(bytes == 1   ? DType::UInt8
+                              : bytes == 2 ? DType::Int16
+                              : bytes == 4 ? DType::Int32
+                              : bytes == 8 ? DType::Int64
+                                           : DType::Complex128);
+}
+
 void cast_stored(uint8_t to, uint8_t from, char* dst, int64_t d0, int64_t d1, const char* src,
                  int64_t s0, int64_t s1, int64_t n0, int64_t n1) {
   if (to == from) {
-    const auto same = static_cast<uint8_t>(of_size(static_cast<DType>(to)));
+    const auto same = dtype_of_size(static_cast<int64_t>(itemsize(static_cast<DType>(to))));
     cast_rows(same, same, dst, d0, d1, src, s0, s1, n0, n1);
     return;
   }

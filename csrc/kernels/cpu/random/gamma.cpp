@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/common/table.h"
 #include "kernels/deviates.h"
 #include "kernels/gamma_gradients.h"
 
@@ -63,12 +64,5 @@ void dirichlet_gradients(int64_t n, const T* x, const T* alpha, const T* total, 
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-template <class T>
-const GammaKernels<T> GammaKernels<T>::cpu = {
-    cpu::fill_gamma<T>,      cpu::fill_dirichlet<T>,      cpu::fill_binomial<T>,
-    cpu::gamma_gradients<T>, cpu::dirichlet_gradients<T>,
-};
-template struct GammaKernels<float>;
-template struct GammaKernels<double>;
-}  // namespace taeda
+TAEDA_FLOAT_KERNELS(GammaKernels, cpu::fill_gamma<T>, cpu::fill_dirichlet<T>, cpu::fill_binomial<T>,
+                    cpu::gamma_gradients<T>, cpu::dirichlet_gradients<T>)

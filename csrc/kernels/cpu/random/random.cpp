@@ -11,6 +11,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/ordered_section.h"
 #include "kernels/cpu/common/scratch.h"
+#include "kernels/cpu/common/table.h"
 #include "kernels/cpu/random/simd/random.h"
 #include "kernels/cpu/simd/pick.h"
 #include "kernels/deviates.h"
@@ -18,10 +19,7 @@
 namespace taeda::cpu {
 namespace {
 
-const simd::RandomKernels& kernels() {
-  using namespace simd;
-  return TAEDA_PICK(random_kernels);
-}
+const simd::RandomKernels& kernels() { return TAEDA_PICK(random_kernels); }
 
 template <class T> void uniform(const uint32_t* bits, T* out, int64_t n, T low, T range) {
   typed<T>(kernels()).uniform(bits, out, n, low, range);
@@ -369,40 +367,22 @@ void fill_multinomial(Engine& engine, int64_t* out, const T* weights, int64_t ro
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-template <class T>
-const RandomKernels<T> RandomKernels<T>::cpu = {
-    cpu::fill_geometric<T>,         cpu::fill_bernoulli<T>, cpu::fill_bernoulli<T, float>,
-    cpu::fill_bernoulli<T, double>, cpu::fill_range<T>,     cpu::fill_random<T>,
-};
-template struct RandomKernels<float>;
-template struct RandomKernels<double>;
-template struct RandomKernels<Half>;
-template struct RandomKernels<BFloat16>;
-template struct RandomKernels<bool>;
-template struct RandomKernels<uint8_t>;
-template struct RandomKernels<int8_t>;
-template struct RandomKernels<int16_t>;
-template struct RandomKernels<int32_t>;
-template struct RandomKernels<int64_t>;
-
-template <class T>
-const ContinuousKernels<T> ContinuousKernels<T>::cpu = {
-    cpu::fill_uniform<T>,     cpu::fill_normal<T>, cpu::fill_normal_serial<T>,
-    cpu::fill_exponential<T>, cpu::fill_cauchy<T>, cpu::fill_log_normal<T>,
-};
-template struct ContinuousKernels<float>;
-template struct ContinuousKernels<double>;
-template struct ContinuousKernels<Half>;
-template struct ContinuousKernels<BFloat16>;
-
-template <class T>
-const SampleKernels<T> SampleKernels<T>::cpu = {
-    cpu::find_improbable<T>,  cpu::fill_poisson<T>, cpu::look_at_weights<T>,
-    cpu::fill_multinomial<T>, cpu::scale_kept<T>,
-};
-template struct SampleKernels<float>;
-template struct SampleKernels<double>;
-
-const DrawKernels DrawKernels::cpu = {cpu::dropout, cpu::fill_permutation};
-}  // namespace taeda
+TAEDA_FLOAT_KERNELS(RandomKernels, cpu::fill_geometric<T>, cpu::fill_bernoulli<T>,
+                    cpu::fill_bernoulli<T, float>, cpu::fill_bernoulli<T, double>,
+                    cpu::fill_range<T>, cpu::fill_random<T>)
+template struct taeda::RandomKernels<taeda::Half>;
+template struct taeda::RandomKernels<taeda::BFloat16>;
+template struct taeda::RandomKernels<bool>;
+template struct taeda::RandomKernels<uint8_t>;
+template struct taeda::RandomKernels<int8_t>;
+template struct taeda::RandomKernels<int16_t>;
+template struct taeda::RandomKernels<int32_t>;
+template struct taeda::RandomKernels<int64_t>;
+TAEDA_FLOAT_KERNELS(ContinuousKernels, cpu::fill_uniform<T>, cpu::fill_normal<T>,
+                    cpu::fill_normal_serial<T>, cpu::fill_exponential<T>, cpu::fill_cauchy<T>,
+                    cpu::fill_log_normal<T>)
+template struct taeda::ContinuousKernels<taeda::Half>;
+template struct taeda::ContinuousKernels<taeda::BFloat16>;
+TAEDA_FLOAT_KERNELS(SampleKernels, cpu::find_improbable<T>, cpu::fill_poisson<T>,
+                    cpu::look_at_weights<T>, cpu::fill_multinomial<T>, cpu::scale_kept<T>)
+const taeda::DrawKernels taeda::DrawKernels::cpu = {cpu::dropout, cpu::fill_permutation};

@@ -153,7 +153,8 @@ void scan_each_row(const T* x, T* out, int64_t rows, int64_t n, A start, F combi
   const auto by = [&](auto kernel) {
     for (int64_t l = 0; l < rows; ++l) kernel(x + l * n, n, out + l * n);
   };
-  if constexpr (std::is_same_v<F, Plus> && std::is_same_v<T, float>) by(loops().sums);
+  if constexpr (std::is_same_v<F, Plus> && std::is_same_v<T, float>)
+    by([](const T* from, int64_t count, T* to) { loops().sums_from(from, count, 0, to); });
   else if constexpr (std::is_same_v<F, Plus> && std::is_same_v<T, int64_t>)
     by(loops().integer_sums);
   else scan(n);
@@ -211,8 +212,7 @@ void sum_long_rows(const float* x, float* out, int64_t rows, int64_t n) {
 }  // namespace
 
 void scan(Scan what, DType dtype, const ScanShape& s, const void* x, void* out) {
-  visit_all(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_all(dtype, [&]<class T>(Tag<T>) {
     if constexpr (!std::is_same_v<T, bool>) {
       using A = Accumulator<T>;
       using C = std::conditional_t<sizeof(Computed<T>) == sizeof(T), A, float>;
@@ -250,8 +250,7 @@ template <class T> const simd::ScanExtremes<T>& extremes() {
 
 void scan_extreme(bool largest, DType dtype, const ScanShape& s, const void* x, void* values,
                   int64_t* indices) {
-  visit_real(dtype, "cummax", [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_real(dtype, "cummax", [&]<class T>(Tag<T>) {
     using C = Computed<T>;
     const auto kernel = largest ? extremes<C>().largest : extremes<C>().smallest;
     for_each_block(s, [&](int64_t at, int64_t width) {

@@ -11,12 +11,6 @@
 #include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
-namespace simd {
-namespace {
-const TransposeKernels& transposes() { return TAEDA_PICK(transpose_kernels); }
-}  // namespace
-}  // namespace simd
-
 namespace {
 
 using simd::kMaxColumns;
@@ -145,8 +139,8 @@ struct Plan {
     const Scratch<char> memory(transposed * n * step);
     const char* next = p + count * kept.in * item;
     for (int64_t i = 0; i < count * n * item; i += 64) __builtin_prefetch(next + i, 0, 2);
-    simd::transposes().of(item, false)(memory.data(), step, p, transposed * kept.in * item, cols,
-                                       transposed * n);
+    TAEDA_PICK(transpose_kernels)
+        .of(item, false)(memory.data(), step, p, transposed * kept.in * item, cols, transposed * n);
     for (int64_t i = 0; i < transposed && cols; ++i) {
       k.init(acc, cols);
       k.cols(memory.data() + i * n * step, n, step / item, cols, 0, acc);
@@ -193,23 +187,22 @@ void run(const Plan& p, ReduceFinish finish) {
   if (p.has_few_tasks() && per_task >= 4 * kGrain)
     parts = std::min({per_task / (2 * kGrain), p.units, int64_t(128)});
   if (parts == 1) {
-    parallel_for(tasks, std::max<int64_t>(1, kGrain / std::max<int64_t>(per_task, 1)),
-                 [&](int64_t begin, int64_t end) {
-                   const Scratch<char> memory(p.acc_bytes());
-                   char* acc = memory.data();
-                   for (int64_t t = begin; t < end; ++t) {
-                     const char* base;
-                     int64_t count, out;
-                     block(t, &base, &count, &out);
-                     if (p.transposed) {
-                       p.transposed_rows(base, count, out, acc, finish);
-                       continue;
-                     }
-                     p.k.init(acc, count);
-                     p.accumulate(base, count, 0, p.units, acc);
-                     finish.call(finish.context, acc, count, out, p.kept.out);
-                   }
-                 });
+    parallel_for(tasks, kGrain / std::max<int64_t>(per_task, 1), [&](int64_t begin, int64_t end) {
+      const Scratch<char> memory(p.acc_bytes());
+      char* acc = memory.data();
+      for (int64_t t = begin; t < end; ++t) {
+        const char* base;
+        int64_t count, out;
+        block(t, &base, &count, &out);
+        if (p.transposed) {
+          p.transposed_rows(base, count, out, acc, finish);
+          continue;
+        }
+        p.k.init(acc, count);
+        p.accumulate(base, count, 0, p.units, acc);
+        finish.call(finish.context, acc, count, out, p.kept.out);
+      }
+    });
     return;
   }
   const int64_t acc_bytes = p.acc_bytes();

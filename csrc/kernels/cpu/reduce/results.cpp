@@ -30,8 +30,7 @@ template <class T, class A> T narrowed(A a) {
 double root_of(double v, double root) { return root == 2 ? std::sqrt(v) : std::pow(v, 1 / root); }
 
 template <class A> void sum(ReduceOp op, const ReduceInput& x, const ReduceResults& y) {
-  visit_all(y.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_all(y.dtype, [&]<class T>(Tag<T>) {
     T* out = static_cast<T*>(y.values);
     if (y.divisor == 1 && y.root == 1)
       return for_each_result<A>(op, x, [=](int64_t i, A a) { out[i] = narrowed<T>(a); });
@@ -43,8 +42,7 @@ template <class A> void sum(ReduceOp op, const ReduceInput& x, const ReduceResul
 }
 
 void moments(const ReduceInput& x, const ReduceResults& y) {
-  visit_real(y.dtype, "var", [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_real(y.dtype, "var", [&]<class T>(Tag<T>) {
     if constexpr (std::is_integral_v<T>) return;
     T *spread = static_cast<T*>(y.values), *mean = static_cast<T*>(y.second);
     for_each_result<Moments>(ReduceOp::Moments, x, [=](int64_t i, const Moments& m) {
@@ -57,8 +55,7 @@ void moments(const ReduceInput& x, const ReduceResults& y) {
 }
 
 void extremes(ReduceOp op, const ReduceInput& x, const ReduceResults& y) {
-  visit_real(x.dtype, "max", [&](auto tag) {
-    using E = typename decltype(tag)::type;
+  visit_real(x.dtype, "max", [&]<class E>(Tag<E>) {
     using T = std::conditional_t<std::is_same_v<E, bool>, uint8_t, E>;
     using A = std::conditional_t<std::is_same_v<E, Half> || std::is_same_v<E, BFloat16>, float, T>;
     T* out = static_cast<T*>(y.values);
@@ -81,15 +78,12 @@ struct RowSumShape {
 
 template <class T> void sum_rows(const RowSumShape& s, const T* x, T* y) {
   constexpr int64_t grain = 32768;
-  const simd::RowSums& loops = TAEDA_PICK(row_sums);
+  const auto loop = typed<T>(TAEDA_PICK(row_sums));
   const int64_t part = std::min(s.columns, grain), parts = (s.columns + part - 1) / part;
-  parallel_each(s.before * parts, std::max<int64_t>(1, grain / (s.n * part)), [&](int64_t t) {
+  parallel_each(s.before * parts, grain / (s.n * part), [&](int64_t t) {
     const int64_t row = t / parts, first = t % parts * part;
     const int64_t count = std::min(part, s.columns - first);
-    const T* from = x + row * s.n * s.stride + first;
-    T* to = y + row * s.columns + first;
-    if constexpr (sizeof(T) == 4) loops.f32(from, s.n, s.stride, count, to);
-    else loops.f64(from, s.n, s.stride, count, to);
+    loop(x + row * s.n * s.stride + first, s.n, s.stride, count, y + row * s.columns + first);
   });
 }
 
@@ -138,8 +132,7 @@ void reduce_to(ReduceOp op, const ReduceInput& x, const ReduceResults& y) {
 // ---- without accumulators ----
 
 void complex_prod(DType dtype, int64_t rows, int64_t n, const void* x, void* y) {
-  visit_inexact(dtype, "prod", [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_inexact(dtype, "prod", [&]<class T>(Tag<T>) {
     const T* from = static_cast<const T*>(x);
     for (int64_t i = 0; i < rows; ++i, from += n) {
       T v = 1;
@@ -158,8 +151,7 @@ template <class T>
 
 bool all_equal(DType dtype, int64_t n, const void* a, const void* b) {
   std::atomic<bool> equal = true;
-  visit_real(dtype, "equal", [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  visit_real(dtype, "equal", [&]<class T>(Tag<T>) {
     constexpr int64_t block = 2048;
     const auto *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
     parallel_for(n, int64_t{1} << 19, [&](int64_t begin, int64_t end) {
@@ -175,7 +167,5 @@ bool all_equal(DType dtype, int64_t n, const void* a, const void* b) {
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-const ReduceKernels ReduceKernels::cpu = {cpu::reduce_to, cpu::complex_prod, cpu::all_equal,
-                                          cpu::scan, cpu::scan_extreme};
-}  // namespace taeda
+const taeda::ReduceKernels taeda::ReduceKernels::cpu = {
+    cpu::reduce_to, cpu::complex_prod, cpu::all_equal, cpu::scan, cpu::scan_extreme};

@@ -46,7 +46,15 @@
 
 namespace taeda::cpu {
 
-// The part for T of a table that has one for float, f32, and one for double, f64.
+namespace simd {
+// A table of loops for float and for double.
+template <template <class> class Loops> struct ForFloats {
+  Loops<float> f32;
+  Loops<double> f64;
+};
+}  // namespace simd
+
+// The part for T of such a table, or of another one with f32 and f64.
 template <class T, class Tables> const auto& typed(const Tables& tables) {
   if constexpr (sizeof(T) == 4) return tables.f32;
   else return tables.f64;

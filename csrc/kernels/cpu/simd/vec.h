@@ -276,24 +276,43 @@ template <class V> FN V max(V a, V b) { return a > b ? a : b; }
 template <class V> FN V min(V a, V b) { return a < b ? a : b; }
 
 namespace detail {
-template <int First, class V, int... I> FN auto part(V v, std::integer_sequence<int, I...>) {
-  if constexpr (sizeof...(I) == 1) return v[First];
-  else return __builtin_shufflevector(v, v, (First + I)...);
-}
-template <class V, int... I> FN auto join(V low, V high, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(low, high, I...);
+template <class V, class Index, int... I>
+FN auto shuffle(V a, V b, Index, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, Index{}(I)...);
 }
 }  // namespace detail
 
+// The N lanes index(0), index(1), ... of a and, from kLanesOf<V> on, of b.
+template <int64_t N, class V, class Index> FN Vec<ElementOf<V>, N> shuffle(V a, V b, Index index) {
+  if constexpr (N == 1) return a[index(0)];
+  else return detail::shuffle(a, b, index, std::make_integer_sequence<int, N>{});
+}
+template <class V, class Index> FN V shuffle(V a, V b, Index index) {
+  return shuffle<kLanesOf<V>>(a, b, index);
+}
+
 template <class V> FN auto low_half(V v) {
-  return detail::part<0>(v, std::make_integer_sequence<int, kLanesOf<V> / 2>{});
+  return shuffle<kLanesOf<V> / 2>(v, v, [](int i) { return i; });
 }
 template <class V> FN auto high_half(V v) {
-  return detail::part<kLanesOf<V> / 2>(v, std::make_integer_sequence<int, kLanesOf<V> / 2>{});
+  return shuffle<kLanesOf<V> / 2>(v, v, [](int i) { return i + kLanesOf<V> / 2; });
 }
 template <class V> FN Vec<ElementOf<V>, 2 * kLanesOf<V>> concat(V low, V high) {
   if constexpr (kLanesOf<V> == 1) return Vec<V, 2>{low, high};
-  else return detail::join(low, high, std::make_integer_sequence<int, 2 * kLanesOf<V>>{});
+  else return shuffle<2 * kLanesOf<V>>(low, high, [](int i) { return i; });
+}
+
+// The lanes with even numbers, or with odd ones, of a followed by b.
+template <class V> FN V even_lanes(V a, V b) {
+  return shuffle(a, b, [](int i) { return 2 * i; });
+}
+template <class V> FN V odd_lanes(V a, V b) {
+  return shuffle(a, b, [](int i) { return 2 * i + 1; });
+}
+// p[0], p[2], ...; nothing after the last of them is read.
+template <int64_t N, class T> FN Vec<T, N> load_every_other(const T* p) {
+  return shuffle(load<N>(p), load<N>(p + N - 1),
+                 [](int i) { return i < N / 2 ? 2 * i : 2 * i + 1; });
 }
 
 // All lanes combined by op, which takes vectors and numbers: first the halves, then quarters ...
@@ -308,21 +327,9 @@ template <class V, class Op> FN ElementOf<V> reduce(V v, const Op& op) {
 // ---- conversion ----
 
 namespace detail {
-template <class T> struct Wider {
-  using type = int64_t;
-};
-template <> struct Wider<int8_t> {
-  using type = int16_t;
-};
-template <> struct Wider<uint8_t> {
-  using type = int16_t;
-};
-template <> struct Wider<int16_t> {
-  using type = int32_t;
-};
-template <> struct Wider<uint16_t> {
-  using type = int32_t;
-};
+template <class T>
+using Wider = std::conditional_t<sizeof(T) == 1, int16_t,
+                                 std::conditional_t<sizeof(T) == 2, int32_t, int64_t>>;
 }  // namespace detail
 
 // Each lane as a To, as static_cast does. Compilers make vector instructions of conversions to
@@ -343,7 +350,7 @@ template <class To, class V> FN Vec<To, kLanesOf<V>> convert(V v) {
 #endif
     return concat(convert<To>(low_half(v)), convert<To>(high_half(v)));
   } else if constexpr (!is_float<To> && !is_float<From> && sizeof(To) > 2 * sizeof(From)) {
-    return convert<To>(convert<typename detail::Wider<From>::type>(v));
+    return convert<To>(convert<detail::Wider<From>>(v));
   } else {
 #if defined(__AVX512F__)
     if constexpr (same_type<From, float> && same_type<To, double> && n == 8)

@@ -328,6 +328,6 @@ template <class T> constexpr FftLoops<T> loops() {
 
 }  // namespace
 
-extern const FftKernels fft_kernels = {loops<float>(), loops<double>()};
+extern const ForFloats<FftLoops> fft_kernels = {loops<float>(), loops<double>()};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

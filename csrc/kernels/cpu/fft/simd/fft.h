@@ -37,11 +37,6 @@ template <class T> struct FftLoops {
   void (*real_before)(int64_t h, int64_t s, const T* w, const T* xr, const T* xi, T* zr, T* zi);
 };
 
-struct FftKernels {
-  FftLoops<float> f32;
-  FftLoops<double> f64;
-};
-
-TAEDA_TABLES(FftKernels, fft_kernels)
+TAEDA_TABLES(ForFloats<FftLoops>, fft_kernels)
 
 }  // namespace taeda::cpu::simd

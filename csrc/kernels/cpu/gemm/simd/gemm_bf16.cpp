@@ -61,8 +61,8 @@ void pack(int64_t k, int64_t n, int64_t width, const BFloat16* from, int64_t row
         }
       }
     } else {
-      transpose_kernels.bytes4(reinterpret_cast<char*>(to), width * 4,
-                               reinterpret_cast<const char*>(x), col * 2, many, k / 2);
+      transpose_kernels.of(4, false)(reinterpret_cast<char*>(to), width * 4,
+                                     reinterpret_cast<const char*>(x), col * 2, many, k / 2);
       for (int64_t i = 0; k % 2 != 0 && i < many; ++i) to[k / 2 * width + i] = {x[i * col + k - 1]};
     }
   }

@@ -275,8 +275,8 @@ template <class T> void dots(const SmallProduct<T>& x) {
 // ---- complex numbers ----
 
 // Real and imaginary parts exchanged.
-template <class V, int... I> FN V swapped(V v, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(v, v, (I ^ 1)...);
+template <class V> FN V swapped(V v) {
+  return shuffle(v, v, [](int i) { return i ^ 1; });
 }
 
 // b is multiplied by the real and by the imaginary parts of a apart, which are put together at the
@@ -304,8 +304,7 @@ FN void complex_tile(int64_t k, int64_t n, const R* a, int64_t a_row, int64_t a_
   }
   for (int r = 0; r < M; ++r) {
     R* to = c + r * ldc;
-    Vec<R> v =
-        sum[r] * plain + swapped(cross[r], std::make_integer_sequence<int, lanes>{}) * crossed;
+    Vec<R> v = sum[r] * plain + swapped(cross[r]) * crossed;
     if (from) v += read(from + r * from_row);
     if constexpr (Part) first.store(to, v);
     else store(to, v);

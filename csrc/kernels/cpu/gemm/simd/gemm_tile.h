@@ -16,19 +16,11 @@ constexpr int kNarrowRows = kRegisters == 32 ? kTileRows : 2 * kTileRows;
 
 // How an element type is read: half precision through F16 and BF16, complex numbers as pairs.
 template <class T> struct Element {
-  using type = T;
+  using type = std::conditional_t<same_type<T, Half>, F16,
+                                  std::conditional_t<same_type<T, BFloat16>, BF16, T>>;
 };
-template <> struct Element<Half> {
-  using type = F16;
-};
-template <> struct Element<BFloat16> {
-  using type = BF16;
-};
-template <> struct Element<std::complex<float>> {
-  using type = float;
-};
-template <> struct Element<std::complex<double>> {
-  using type = double;
+template <class R> struct Element<std::complex<R>> {
+  using type = R;
 };
 template <class T> using ElementType = typename Element<T>::type;
 template <class T> const ElementType<T>* elements(const T* p) {

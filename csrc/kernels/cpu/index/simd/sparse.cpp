@@ -95,7 +95,7 @@ void inner(const int64_t* start, int64_t rows, const int64_t* column, const T* a
 
 }  // namespace
 
-extern constinit const SparseKernels sparse_kernels = {{product<float>, inner<float>},
-                                                       {product<double>, inner<double>}};
+extern constinit const ForFloats<SparseLoops> sparse_kernels = {{product<float>, inner<float>},
+                                                                {product<double>, inner<double>}};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

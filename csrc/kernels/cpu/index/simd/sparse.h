@@ -17,11 +17,6 @@ template <class T> struct SparseLoops {
                 int64_t width, T* out);
 };
 
-struct SparseKernels {
-  SparseLoops<float> f32;
-  SparseLoops<double> f64;
-};
-
-TAEDA_TABLES(SparseKernels, sparse_kernels)
+TAEDA_TABLES(ForFloats<SparseLoops>, sparse_kernels)
 
 }  // namespace taeda::cpu::simd

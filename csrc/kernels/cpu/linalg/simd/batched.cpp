@@ -401,7 +401,7 @@ constexpr BatchedLoops<T> batched_loops{kLanes<T>,   svd<T>,      eigh<T>, lu<T>
 
 }  // namespace
 
-extern constinit const BatchedKernels batched_kernels = {batched_loops<float>,
-                                                         batched_loops<double>};
+extern constinit const ForFloats<BatchedLoops> batched_kernels = {batched_loops<float>,
+                                                                  batched_loops<double>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

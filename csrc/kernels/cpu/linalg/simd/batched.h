@@ -39,11 +39,6 @@ template <class T> struct BatchedLoops {
   void (*q)(int64_t count, int64_t m, int64_t n, int64_t k, T* a, const T* tau);
 };
 
-struct BatchedKernels {
-  BatchedLoops<float> f32;
-  BatchedLoops<double> f64;
-};
-
-TAEDA_TABLES(BatchedKernels, batched_kernels)
+TAEDA_TABLES(ForFloats<BatchedLoops>, batched_kernels)
 
 }  // namespace taeda::cpu::simd

@@ -1,5 +1,5 @@
 // Francis's double steps (1961) on Hessenberg's form, eigenvectors by substitution into Schur's.
-#include "kernels/cpu/linalg/simd/eig.h"
+#include "kernels/cpu/linalg/simd/eigen.h"
 
 #include "kernels/cpu/linalg/simd/householder.h"
 #include "kernels/cpu/linalg/simd/schur.h"
@@ -262,6 +262,6 @@ template <class T> constexpr EigLoops<T> eig_loops{eig<T>};
 
 }  // namespace
 
-extern constinit const EigKernels eig_kernels{eig_loops<float>, eig_loops<double>};
+extern constinit const ForFloats<EigLoops> eig_kernels{eig_loops<float>, eig_loops<double>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

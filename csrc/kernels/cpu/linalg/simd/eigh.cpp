@@ -1,4 +1,4 @@
-#include "kernels/cpu/linalg/simd/eigh.h"
+#include "kernels/cpu/linalg/simd/eigen.h"
 
 #include "kernels/cpu/linalg/simd/householder.h"
 #include "kernels/cpu/linalg/simd/signs.h"
@@ -201,6 +201,6 @@ template <class T> constexpr EighLoops<T> eigh_loops{tridiagonal<T>, vectors<T>}
 
 }  // namespace
 
-extern constinit const EighKernels eigh_kernels{eigh_loops<float>, eigh_loops<double>};
+extern constinit const ForFloats<EighLoops> eigh_kernels{eigh_loops<float>, eigh_loops<double>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

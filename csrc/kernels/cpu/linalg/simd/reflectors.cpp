@@ -91,7 +91,7 @@ constexpr ReflectorLoops<T> reflector_loops{qr<T>, q<T>, multiply<T>, find_large
 
 }  // namespace
 
-extern constinit const ReflectorKernels reflector_kernels{reflector_loops<float>,
-                                                          reflector_loops<double>};
+extern constinit const ForFloats<ReflectorLoops> reflector_kernels{reflector_loops<float>,
+                                                                   reflector_loops<double>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

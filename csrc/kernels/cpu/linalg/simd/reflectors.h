@@ -28,11 +28,6 @@ template <class T> struct ReflectorLoops {
   T (*largest_size)(int64_t n, const T* x);
 };
 
-struct ReflectorKernels {
-  ReflectorLoops<float> f32;
-  ReflectorLoops<double> f64;
-};
-
-TAEDA_TABLES(ReflectorKernels, reflector_kernels)
+TAEDA_TABLES(ForFloats<ReflectorLoops>, reflector_kernels)
 
 }  // namespace taeda::cpu::simd

@@ -1,7 +1,7 @@
 // Sums of probabilities, given as logarithms, along the states of an alignment.
 #pragma once
 
-#include "kernels/cpu/nn/simd/loops.h"
+#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu::simd {
 

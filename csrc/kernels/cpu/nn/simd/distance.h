@@ -1,7 +1,7 @@
 // Distances between one row and many.
 #pragma once
 
-#include "kernels/cpu/nn/simd/loops.h"
+#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu::simd {
 

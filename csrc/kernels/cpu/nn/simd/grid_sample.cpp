@@ -190,22 +190,9 @@ template <class F> FN void each_block(int64_t begin, int64_t end, F&& f) {
     f(first, static_cast<int>(end - first < kPoints ? end - first : kPoints));
 }
 
-// f.template operator()<How, Spatial>()
-template <class F> FN auto visit(const GridSampler& s, F&& f) {
-  if (s.how == GridSampling::Cubic) return f.template operator()<GridSampling::Cubic, 2>();
-  if (s.how == GridSampling::Nearest) {
-    return s.spatial == 2 ? f.template operator()<GridSampling::Nearest, 2>()
-                          : f.template operator()<GridSampling::Nearest, 3>();
-  }
-  return s.spatial == 2 ? f.template operator()<GridSampling::Linear, 2>()
-                        : f.template operator()<GridSampling::Linear, 3>();
-}
-
-// taps_by and rows_by take arguments by value: captures of a lambda are loaded for each point.
-
 template <class T, GridSampling How, int Spatial>
-int64_t taps_by(const GridSampler& s, const T* grid, int64_t* first, int32_t* index, T* weight,
-                T* derivatives) {
+int64_t taps(const GridSampler& s, const T* grid, int64_t* first, int32_t* index, T* weight,
+             T* derivatives) {
   Block<T, How, Spatial, true> block;
   int64_t n = 0;
   first[0] = 0;
@@ -225,13 +212,6 @@ int64_t taps_by(const GridSampler& s, const T* grid, int64_t* first, int32_t* in
   });
   return n;
 }
-template <class T>
-int64_t taps(const GridSampler& s, const T* grid, int64_t* first, int32_t* index, T* weight,
-             T* derivatives) {
-  return visit(s, [&]<GridSampling How, int Spatial>() {
-    return taps_by<T, How, Spatial>(s, grid, first, index, weight, derivatives);
-  });
-}
 
 // N channels of one point.
 template <int64_t N, int Taps, class T>
@@ -242,11 +222,9 @@ FN void sum_channels(const T* x, const int32_t (*index)[kPoints], const T (*weig
   store(y, sum);
 }
 
-// Its arguments are its own: through the reference of a lambda, each would be loaded for each
-// point.
 template <class T, GridSampling How, int Spatial>
-void rows_by(const GridSampler& s, const T* x, int64_t width, const T* grid, int64_t begin,
-             int64_t end, T* y) {
+void rows(const GridSampler& s, const T* x, int64_t width, const T* grid, int64_t begin,
+          int64_t end, T* y) {
   constexpr int taps = kTaps<How, Spatial>;
   constexpr int64_t small = 16 / sizeof(T), large = kLanes<T>;
   int64_t elements = width;
@@ -263,20 +241,13 @@ void rows_by(const GridSampler& s, const T* x, int64_t width, const T* grid, int
     }
   });
 }
-template <class T>
-void rows(const GridSampler& s, const T* x, int64_t width, const T* grid, int64_t begin,
-          int64_t end, T* y) {
-  visit(s, [&]<GridSampling How, int Spatial>() {
-    rows_by<T, How, Spatial>(s, x, width, grid, begin, end, y);
-  });
-}
 
 int64_t volume_of(const GridSampler& s) {
   return s.in[0] * s.in[1] * (s.spatial == 3 ? s.in[2] : 1);
 }
 
 template <class T, GridSampling How, int Spatial>
-void planes_by(const GridSampler& s, const T* x, const T* grid, int64_t begin, int64_t end, T* y) {
+void planes(const GridSampler& s, const T* x, const T* grid, int64_t begin, int64_t end, T* y) {
   const int64_t volume = volume_of(s);
   Block<T, How, Spatial> block;
   each_block(begin, end, [&](int64_t first, int many) {
@@ -292,16 +263,10 @@ void planes_by(const GridSampler& s, const T* x, const T* grid, int64_t begin, i
     }
   });
 }
-template <class T>
-void planes(const GridSampler& s, const T* x, const T* grid, int64_t begin, int64_t end, T* y) {
-  visit(s, [&]<GridSampling How, int Spatial>() {
-    planes_by<T, How, Spatial>(s, x, grid, begin, end, y);
-  });
-}
 
 template <class T, GridSampling How, int Spatial>
-void planes_input_by(const GridSampler& s, const T* gy, const T* grid, int64_t begin, int64_t end,
-                     T* gx) {
+void planes_input(const GridSampler& s, const T* gy, const T* grid, int64_t begin, int64_t end,
+                  T* gx) {
   const int64_t volume = volume_of(s);
   Block<T, How, Spatial> block;
   each_block(0, s.points, [&](int64_t first, int many) {
@@ -317,17 +282,10 @@ void planes_input_by(const GridSampler& s, const T* gy, const T* grid, int64_t b
     }
   });
 }
-template <class T>
-void planes_input(const GridSampler& s, const T* gy, const T* grid, int64_t begin, int64_t end,
-                  T* gx) {
-  visit(s, [&]<GridSampling How, int Spatial>() {
-    planes_input_by<T, How, Spatial>(s, gy, grid, begin, end, gx);
-  });
-}
 
 template <class T, GridSampling How, int Spatial>
-void planes_grid_by(const GridSampler& s, const T* gy, const T* x, const T* grid, int64_t begin,
-                    int64_t end, T* ggrid) {
+void planes_grid(const GridSampler& s, const T* gy, const T* x, const T* grid, int64_t begin,
+                 int64_t end, T* ggrid) {
   const int64_t volume = volume_of(s);
   Block<T, How, Spatial, true> block;
   each_block(begin, end, [&](int64_t first, int many) {
@@ -349,19 +307,18 @@ void planes_grid_by(const GridSampler& s, const T* gy, const T* x, const T* grid
     }
   });
 }
-template <class T>
-void planes_grid(const GridSampler& s, const T* gy, const T* x, const T* grid, int64_t begin,
-                 int64_t end, T* ggrid) {
-  visit(s, [&]<GridSampling How, int Spatial>() {
-    planes_grid_by<T, How, Spatial>(s, gy, x, grid, begin, end, ggrid);
-  });
-}
 
+template <class T, GridSampling How, int Spatial>
+constexpr GridLoops<T> kLoops{taps<T, How, Spatial>, rows<T, How, Spatial>, planes<T, How, Spatial>,
+                              planes_input<T, How, Spatial>, planes_grid<T, How, Spatial>};
 template <class T>
-constexpr GridLoops<T> kLoops{taps<T>, rows<T>, planes<T>, planes_input<T>, planes_grid<T>};
+constexpr GridTable<T> kTable{
+    {{kLoops<T, GridSampling::Linear, 2>, kLoops<T, GridSampling::Linear, 3>},
+     {kLoops<T, GridSampling::Nearest, 2>, kLoops<T, GridSampling::Nearest, 3>},
+     {kLoops<T, GridSampling::Cubic, 2>, {}}}};
 
 }  // namespace
 
-extern const ForFloats<GridLoops> grid_kernels{kLoops<float>, kLoops<double>};
+extern const ForFloats<GridTable> grid_kernels{kTable<float>, kTable<double>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

@@ -1,7 +1,7 @@
 // What each point of a grid reads of an image.
 #pragma once
 
-#include "kernels/cpu/nn/simd/loops.h"
+#include "kernels/cpu/simd/pick.h"
 #include "kernels/grid_sample.h"
 
 namespace taeda::cpu::simd {
@@ -38,6 +38,14 @@ template <class T> struct GridLoops {
   GridPlanesGrid<T> planes_grid;
 };
 
-TAEDA_TABLES_UP_TO_V3(ForFloats<GridLoops>, grid_kernels)
+template <class T> struct GridTable {
+  GridLoops<T> by[3][2];  // by the sampling; of 2 and of 3 dimensions
+
+  const GridLoops<T>& of(const GridSampler& s) const {
+    return by[static_cast<int>(s.how)][s.spatial - 2];
+  }
+};
+
+TAEDA_TABLES_UP_TO_V3(ForFloats<GridTable>, grid_kernels)
 
 }  // namespace taeda::cpu::simd

@@ -1,7 +1,7 @@
 // Inner loops of the normalisations. Blocks of terms are summed in T, the blocks in double.
 #pragma once
 
-#include "kernels/cpu/nn/simd/loops.h"
+#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu::simd {
 

@@ -8,24 +8,12 @@ namespace {
 // Offsets are counted in integers as wide as the elements, which comparisons select alike.
 template <class T> using Offset = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
-template <class V, int... I> FN V even_lanes(V a, V b, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(a, b, (2 * I)...);
-}
-template <class V, int... I> FN V odd_lanes(V a, V b, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(a, b, (2 * I + 1)...);
-}
-// The even elements of a, followed by the odd ones of b.
-template <class V, int... I> FN V every_other(V a, V b, std::integer_sequence<int, I...>) {
-  constexpr int lanes = sizeof...(I);
-  return __builtin_shufflevector(a, b, (2 * I < lanes ? 2 * I : 2 * I + 1)...);
-}
-
 // x[0], x[step], ...; nothing after the last of them is read. Step is 0 where it is not known.
 template <int64_t L, int Step, class T> FN Vec<T, L> load_strided(const T* x, int64_t step) {
   if constexpr (Step == 1) {
     return load<L>(x);
   } else if constexpr (Step == 2) {
-    return every_other(load<L>(x), load<L>(x + L - 1), std::make_integer_sequence<int, L>{});
+    return load_every_other<L>(x);
   } else {
     Vec<T, L> v{};
     for (int64_t i = 0; i < L; ++i) v[i] = x[i * step];
@@ -51,7 +39,6 @@ FN bool maxima_by(const T* x, const int32_t* taps, int64_t count, int64_t step, 
                   int32_t start, T* y, int64_t* at) {
   using V = Vec<T, L>;
   using I = Vec<Offset<T>, L>;
-  constexpr auto sequence = std::make_integer_sequence<int, L>{};
   if constexpr (Step != 0) step = Step;
   V sum[2] = {};
   for (int64_t next = 0; next < n; next += 2 * L) {
@@ -75,8 +62,8 @@ FN bool maxima_by(const T* x, const int32_t* taps, int64_t count, int64_t step, 
         for (int p = 0; p < 2; ++p) {  // neighbours: loaded together
           const T* from = x + i[p] * step + taps[t];
           const V a = load<L>(from), b = load<L>(from + L);
-          offer(even_lanes(a, b, sequence), p, t);
-          offer(odd_lanes(a, b, sequence), p, t + 1);
+          offer(even_lanes(a, b), p, t);
+          offer(odd_lanes(a, b), p, t + 1);
         }
         ++t;
         continue;

@@ -1,7 +1,7 @@
 // Sums of few weighted elements along one dimension.
 #pragma once
 
-#include "kernels/cpu/nn/simd/loops.h"
+#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu::simd {
 

@@ -1,7 +1,7 @@
 // Loops over one row of a recurrent cell.
 #pragma once
 
-#include "kernels/cpu/nn/simd/loops.h"
+#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu::simd {
 

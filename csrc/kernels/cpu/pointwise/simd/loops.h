@@ -31,28 +31,22 @@ template <int... I> struct MakeIndices<0, I...> {
   using type = Indices<I...>;
 };
 
-// What a loop computes: a functor's value or one of its derivatives.
-template <class Op, class T> struct ValueOf {
-  using Type = decltype(&Op::template f<T>);
-  FN static auto at(auto... a) { return Op::template f<T>(a...); }
-};
-template <class Op, class T> struct DaOf {
-  using Type = decltype(&Op::template da<T>);
-  FN static auto at(auto... a) { return Op::template da<T>(a...); }
-};
-template <class Op, class T> struct DbOf {
-  using Type = decltype(&Op::template db<T>);
-  FN static auto at(auto... a) { return Op::template db<T>(a...); }
-};
-template <class Op, class T> struct DcOf {
-  using Type = decltype(&Op::template dc<T>);
-  FN static auto at(auto... a) { return Op::template dc<T>(a...); }
-};
-// Functions with an easy range, where strain(x) is at most most(x): blocks that leave it are
-// computed by the slower, general function.
-template <class Op, class T> struct HardOf {
-  FN static auto at(auto... a) { return Op::template hard<T>(a...); }
-};
+// What a loop computes: a functor's value or one of its derivatives, or `hard` of functions with an
+// easy range, where strain(x) is at most most(x): blocks that leave it are computed by this slower,
+// general function. In the range their derivative is easy_da.
+#define TAEDA_LOOP_OF(name, part)                                       \
+  template <class Op, class T> struct name {                            \
+    using Type = decltype(&Op::template part<T>);                       \
+    FN static auto at(auto... a) { return Op::template part<T>(a...); } \
+  };
+TAEDA_LOOP_OF(ValueOf, f)
+TAEDA_LOOP_OF(DaOf, da)
+TAEDA_LOOP_OF(DbOf, db)
+TAEDA_LOOP_OF(DcOf, dc)
+TAEDA_LOOP_OF(HardOf, hard)
+TAEDA_LOOP_OF(EasyDaOf, easy_da)
+#undef TAEDA_LOOP_OF
+
 template <class Op, class T>
 concept HasHard = !is_complex<T> && requires { &Op::template hard<T>; };
 
@@ -215,10 +209,6 @@ template <class Op, class T> struct ScalarLoopOf {
 template <class Op>
 concept HasScalars = requires { Op::scalar_operands; };
 
-// The derivative of a function with an easy range, where `easy_da` holds in it.
-template <class Op, class T> struct EasyDaOf {
-  FN static auto at(auto... a) { return Op::template easy_da<T>(a...); }
-};
 template <class Op, class T>
 concept HasEasyDa = requires { &Op::template easy_da<T>; };
 template <class Op, class T>

@@ -16,32 +16,22 @@ using Row8 = Row<uint64_t>;
 template <class T> FN Row<T> load_row(const char* p) { return (Row<T>)load<sizeof(Row<T>)>(p); }
 template <class V> FN void store_row(char* p, V v) { store(p, (Vec<char, sizeof(V)>)v); }
 
-// Elements of two rows by Index, a function of the element's place; those of b follow those of a.
-template <auto Index, class V, size_t... I> FN V pick(V a, V b, std::index_sequence<I...>) {
-  return __builtin_shufflevector(a, b, Index(I)...);
-}
-template <auto Index, class V> FN V pick(V a, V b) {
-  return pick<Index>(a, b, std::make_index_sequence<sizeof(V) / sizeof(a[0])>());
-}
-
 // Interleaves a and b within each 16 bytes, from the lower or the upper half.
 template <bool Upper, class V> FN V interleave(V a, V b) {
-  constexpr auto index = [](size_t i) {
-    constexpr size_t all = sizeof(V) / sizeof(V{}[0]), each = 16 / sizeof(V{}[0]);
+  constexpr int all = kLanesOf<V>, each = 16 * all / sizeof(V);
+  return shuffle(a, b, [](int i) {
     return i / each * each + i % each / 2 + (Upper ? each / 2 : 0) + i % 2 * all;
-  };
-  return pick<index>(a, b);
+  });
 }
 
 // Of each row every `Step`th of its pieces of 16 bytes, or, if 0, one half of them.
-template <size_t Step, bool Odd, class V> FN V pieces(V a, V b) {
-  constexpr auto index = [](size_t i) {
-    constexpr size_t all = sizeof(V) / sizeof(V{}[0]), each = 16 / sizeof(V{}[0]);
-    const size_t row = 2 * i / all, piece = (i - row * all / 2) / each;
-    const size_t from = Step ? Step * piece + Odd : piece + (Odd ? all / each / 2 : 0);
+template <int Step, bool Odd, class V> FN V pieces(V a, V b) {
+  constexpr int all = kLanesOf<V>, each = 16 * all / sizeof(V);
+  return shuffle(a, b, [](int i) {
+    const int row = 2 * i / all, piece = (i - row * all / 2) / each;
+    const int from = Step ? Step * piece + Odd : piece + (Odd ? all / each / 2 : 0);
     return row * all + from * each + i % each;
-  };
-  return pick<index>(a, b);
+  });
 }
 
 // A square of registers, transposed in place: first each 16 bytes with those of the neighbouring
@@ -91,17 +81,15 @@ template <class V, int N> FN void transpose_in_registers(V (&r)[N]) {
 }
 
 // Of short elements: two rows are interleaved as often as it takes for each to meet all others.
-template <size_t Start, class V, size_t... I>
-FN V interleave_all(V a, V b, std::index_sequence<I...>) {
-  return __builtin_shufflevector(a, b, (Start + I / 2 + I % 2 * sizeof...(I))...);
+template <int Start, class V> FN V interleave_all(V a, V b) {
+  return shuffle(a, b, [](int i) { return Start + i / 2 + i % 2 * static_cast<int>(kLanesOf<V>); });
 }
 template <class V, int N> FN void transpose_short(V (&r)[N]) {
-  constexpr auto all = std::make_index_sequence<N>();
   for (int times = 1; times < N; times *= 2) {
     V next[N];
     for (int i = 0; i < N / 2; ++i) {
-      next[2 * i] = interleave_all<0>(r[i], r[i + N / 2], all);
-      next[2 * i + 1] = interleave_all<N / 2>(r[i], r[i + N / 2], all);
+      next[2 * i] = interleave_all<0>(r[i], r[i + N / 2]);
+      next[2 * i + 1] = interleave_all<N / 2>(r[i], r[i + N / 2]);
     }
     for (int i = 0; i < N; ++i) r[i] = next[i];
   }
@@ -229,8 +217,9 @@ void transpose(char* dst, int64_t dst_step, const char* src, int64_t src_step, i
 }  // namespace
 
 extern constinit const TransposeKernels transpose_kernels = {
-    transpose<uint8_t, false>,  transpose<uint16_t, false>, transpose<uint32_t, false>,
-    transpose<uint64_t, false>, transpose<uint8_t, true>,   transpose<uint16_t, true>,
-    transpose<uint32_t, true>,  transpose<uint64_t, true>};
+    {{transpose<uint8_t, false>, transpose<uint16_t, false>, transpose<uint32_t, false>,
+      transpose<uint64_t, false>},
+     {transpose<uint8_t, true>, transpose<uint16_t, true>, transpose<uint32_t, true>,
+      transpose<uint64_t, true>}}};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

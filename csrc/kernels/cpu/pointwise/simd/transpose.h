@@ -14,15 +14,10 @@ using Transpose = void (*)(char* dst, int64_t dst_step, const char* src, int64_t
 
 // The streamed ones use non-temporal stores: dst and dst_step must then be multiples of 64.
 struct TransposeKernels {
-  Transpose bytes1, bytes2, bytes4, bytes8, streamed1, streamed2, streamed4, streamed8;
+  Transpose by[2][4];  // [streamed][log2 of the bytes]
 
   Transpose of(int64_t item, bool streamed) const {
-    switch (item) {
-      case 1: return streamed ? streamed1 : bytes1;
-      case 2: return streamed ? streamed2 : bytes2;
-      case 4: return streamed ? streamed4 : bytes4;
-      default: return streamed ? streamed8 : bytes8;
-    }
+    return by[streamed][__builtin_ctzll(static_cast<uint64_t>(item))];
   }
 };
 

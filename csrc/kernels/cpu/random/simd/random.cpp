@@ -173,10 +173,6 @@ template <class T> void scale_kept(const T* x, const bool* keep, T scale, T* y, 
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] * (kept[i] ? scale : T(0));
 }
 
-template <class V, int... I> FN V even_lanes(V low, V high, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(low, high, (2 * I)...);
-}
-
 // bernoulli and scale_kept at once in registers. Returns whether they must be called after all,
 // because a second word decides.
 bool drop_block(const uint32_t* bits, int32_t high, const float* x, float scale, bool* keep,
@@ -188,8 +184,7 @@ bool drop_block(const uint32_t* bits, int32_t high, const float* x, float scale,
   auto* kept = reinterpret_cast<uint8_t*>(keep);
   Ints equal{};
   for (int64_t i = 0; i < n; i += lanes) {
-    const Words w = even_lanes(load(bits + 2 * i), load(bits + 2 * i + lanes),
-                               std::make_integer_sequence<int, lanes>{});
+    const Words w = even_lanes(load(bits + 2 * i), load(bits + 2 * i + lanes));
     const Ints first = (Ints)(temper(w) & 0x1fffffu), below = first < high;
     equal |= first == high;
     prefetch<3>(x + i + ahead);

@@ -29,6 +29,6 @@ template <class T> void sum_rows(const T* x, int64_t n, int64_t stride, int64_t 
 
 }  // namespace
 
-extern const RowSums row_sums{sum_rows<float>, sum_rows<double>};
+extern const ForFloats<RowSums> row_sums{sum_rows<float>, sum_rows<double>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

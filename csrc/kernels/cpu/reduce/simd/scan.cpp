@@ -5,15 +5,6 @@
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
-// The lanes index(0), index(1), ... of a and, from kLanesOf<V> on, of b.
-template <class V, class Index, int... I>
-FN V shuffle(V a, V b, Index, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(a, b, Index{}(I)...);
-}
-template <class V, class Index> FN V shuffle(V a, V b, Index index) {
-  return shuffle(a, b, index, std::make_integer_sequence<int, kLanesOf<V>>{});
-}
-
 constexpr int64_t kWidth = kLanes<double>;
 using Doubles = Vec<double>;
 
@@ -34,8 +25,7 @@ constexpr auto plus = [](auto a, auto b) { return a + b; };
 // Running sums of four vectors' elements, on top of `start`, which is advanced. They are taken
 // apart so that lane j of vector k has element 4 j + k: then neighbours are added without
 // shuffles, and only sums of four are scanned across lanes.
-template <bool Write, bool Sum>
-FN void scan_four(const float* x, float* y, Doubles& start, Doubles& total) {
+template <bool Write> FN void scan_four(const float* x, float* y, Doubles& start, Doubles& total) {
   constexpr int w = kWidth;
   const auto a = load(x), b = load(x + 2 * w);
   const auto even = shuffle(a, b, [](int i) { return i % w * 4 + i / w; });
@@ -43,7 +33,7 @@ FN void scan_four(const float* x, float* y, Doubles& start, Doubles& total) {
   Doubles v[4] = {convert<double>(low_half(even)), convert<double>(high_half(even)),
                   convert<double>(low_half(odd)), convert<double>(high_half(odd))};
   for (int k = 1; k < 4; ++k) v[k] += v[k - 1];
-  if constexpr (Sum) total += v[3];
+  total += v[3];
   if constexpr (!Write) return;
   const Doubles sums = scan(v[3], plus), before = start + shifted<1>(sums);
   start += last(sums);
@@ -54,15 +44,15 @@ FN void scan_four(const float* x, float* y, Doubles& start, Doubles& total) {
   store(y + 2 * w, shuffle(p, q, [](int i) { return i % 4 * w + i / 4 + w / 2; }));
 }
 
-// Sum: the sum of the row, always the same bits. Write: running sums that begin at `before`.
-template <bool Write, bool Sum> FN double run(const float* x, int64_t n, double before, float* y) {
+// The sum of the row, always the same bits. Write: and running sums that begin at `before`.
+template <bool Write> FN double run(const float* x, int64_t n, double before, float* y) {
   auto start = broadcast<Doubles>(before);
   Doubles total{};
   int64_t i = 0;
-  for (; i + 4 * kWidth <= n; i += 4 * kWidth) scan_four<Write, Sum>(x + i, y + i, start, total);
+  for (; i + 4 * kWidth <= n; i += 4 * kWidth) scan_four<Write>(x + i, y + i, start, total);
   for (; i + kWidth <= n; i += kWidth) {
     auto v = convert<double>(load<kWidth>(x + i));
-    if constexpr (Sum) total += v;
+    total += v;
     if constexpr (Write) {
       v = scan(v, plus);
       store(y + i, convert<float>(v + start));
@@ -71,17 +61,16 @@ template <bool Write, bool Sum> FN double run(const float* x, int64_t n, double 
   }
   double sum = reduce_add(total);
   for (before = start[0]; i < n; ++i) {
-    if constexpr (Sum) sum += x[i];
+    sum += x[i];
     if constexpr (Write) y[i] = static_cast<float>(before += x[i]);
   }
   return sum;
 }
 
-void sums(const float* x, int64_t n, float* y) { run<true, false>(x, n, 0, y); }
 double sums_from(const float* x, int64_t n, double before, float* y) {
-  return run<true, true>(x, n, before, y);
+  return run<true>(x, n, before, y);
 }
-double sum(const float* x, int64_t n) { return run<false, true>(x, n, 0, nullptr); }
+double sum(const float* x, int64_t n) { return run<false>(x, n, 0, nullptr); }
 
 void integer_sums(const int64_t* x, int64_t n, int64_t* y) {
   using Integers = Vec<uint64_t>;  // which wrap around
@@ -191,16 +180,8 @@ template <class T> constexpr ScanExtremes<T> extremes = {extreme<true, T>, extre
 
 }  // namespace
 
-extern constinit const ScanKernels scan_kernels = {extremes<uint8_t>,
-                                                   extremes<int8_t>,
-                                                   extremes<int16_t>,
-                                                   extremes<int32_t>,
-                                                   extremes<int64_t>,
-                                                   extremes<float>,
-                                                   extremes<double>,
-                                                   integer_sums,
-                                                   sums,
-                                                   sums_from,
-                                                   sum};
+extern constinit const ScanKernels scan_kernels = {
+    extremes<uint8_t>, extremes<int8_t>, extremes<int16_t>, extremes<int32_t>, extremes<int64_t>,
+    extremes<float>,   extremes<double>, integer_sums,      sums_from,         sum};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

@@ -31,9 +31,8 @@ struct ScanKernels {
   ScanExtremes<double> f64;
   // y[i] = x[0] + ... + x[i], wrapping around.
   void (*integer_sums)(const int64_t* x, int64_t n, int64_t* y);
-  // The same in double.
-  void (*sums)(const float* x, int64_t n, float* y);
-  // The same on top of `before`; returns the sum without it, the same bits that `sum` gives.
+  // The same in double, on top of `before`; returns the sum without it, the same bits that `sum`
+  // gives.
   double (*sums_from)(const float* x, int64_t n, double before, float* y);
   double (*sum)(const float* x, int64_t n);
 };
