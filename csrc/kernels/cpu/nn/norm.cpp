@@ -5,8 +5,10 @@
 #include <cmath>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/common/partial_sums.h"
 #include "kernels/cpu/common/scratch.h"
 #include "kernels/cpu/common/stream.h"
+#include "kernels/cpu/common/table.h"
 #include "kernels/cpu/nn/simd/norm.h"
 #include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/simd/pick.h"
@@ -159,57 +161,39 @@ template <class T> struct RowGradients {
     });
   }
 
-  // gw and gb where each element of a row has a weight: columns are shared out, rows added in
-  // order.
-  void affine() const {
-    const T *gr = g.at(0, nullptr), *xr = x.at(0, nullptr);
-    for (int64_t group = 0; group < s.groups; ++group) {
-      for_columns(n, s.rows / s.groups, [&](int64_t first, int64_t width) {
-        double dw[simd::kColumns] = {}, db[simd::kColumns] = {};
-        for (int64_t r = group; r < s.rows; r += s.groups) {
-          const int64_t at = r * n + first;
-          f.add_affine_gradient(gr + at, xr + at, width, mean[r], rstd[r], dw, db);
-        }
-        for (int64_t i = 0; i < width; ++i) {
-          gw[group * n + first + i] = static_cast<T>(dw[i]);
-          gb[group * n + first + i] = static_cast<T>(db[i]);
-        }
-      });
-    }
-  }
-
-  // All three of rows with the same weights, in one pass. The rows are cut into parts, whose
-  // partial sums are added in order.
+  // All three where each element of a row has a weight, in one pass. The rows are cut into parts,
+  // whose partial sums are added in order.
   void in_parts() const {
     const bool streamed = gx.direct() && streams_rows(s.rows, n, gx.at(0, nullptr));
-    const int64_t parts =
-        std::clamp<int64_t>(s.rows * n / 16384, 1, std::min<int64_t>(16, s.rows / 16));
-    const int64_t rows = (s.rows + parts - 1) / parts;
-    const int64_t most = std::clamp<int64_t>(16384 / n / 4 * 4, 4, 32);
-    const Scratch<double> sums(2 * n * parts);
+    const int64_t most = std::clamp<int64_t>(s.rows / (s.rows < 64 ? 4 : 16), 1, 16);
+    const int64_t parts = std::clamp<int64_t>(s.rows * n / 16384, 1, most);
+    const int64_t rows = (s.rows + parts - 1) / parts, all_sums = 2 * n * s.groups;
+    const int64_t together =
+        s.groups > 1 ? 1 : std::clamp<int64_t>(16384 / std::max<int64_t>(n, 1) / 4 * 4, 4, 32);
+    const Scratch<double> sums(all_sums * parts);
     double* const total = sums.data();
     parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
       const Scratch<T> part(2 * n);
       for (int64_t p = begin; p < end; ++p) {
-        double* sum = total + 2 * n * p;
-        std::fill_n(sum, 2 * n, 0.0);
+        std::fill_n(total + p * all_sums, all_sums, 0.0);
         const auto run = [&](int64_t r, int64_t count, T* buffer) {
           const int64_t at = r * n, all = count * n;
           const T *gr = g.read(at, all, buffer), *xr = x.read(at, all, buffer + all);
           T* to = gx.at(at, buffer + 2 * all);
-          f.rows_backward(gr, xr, weight, count, n, s.centered, mean + r, rstd + r, to, part.data(),
-                          sum, sum + n, streamed);
+          double* sum = total + p * all_sums + r % s.groups * 2 * n;
+          f.rows_backward(gr, xr, weight ? weight + r % s.groups * n : nullptr, count, n,
+                          s.centered, mean + r, rstd + r, to, part.data(), sum, sum + n, streamed);
           gx.write(at, all, to);
         };
-        in_blocks<T>(std::min(s.rows, p * rows), std::min(s.rows, (p + 1) * rows), most, n,
-                     g.direct(), 3, run);
+        in_blocks<T>(std::min(s.rows, p * rows), std::min(s.rows, (p + 1) * rows), together, n,
+                     g.direct() && s.groups == 1, 3, run);
       }
     });
-    for (int64_t p = 1; p < parts; ++p) {
-      for (int64_t i = 0; i < 2 * n; ++i) total[i] += total[2 * n * p + i];
+    if (parts > 1) add_parts(total, parts, all_sums, total);
+    for (int64_t i = 0; i < s.groups * n; ++i) {
+      gw[i] = static_cast<T>(total[i / n * 2 * n + i % n]);
+      gb[i] = static_cast<T>(total[i / n * 2 * n + n + i % n]);
     }
-    for (int64_t i = 0; i < n; ++i) gw[i] = static_cast<T>(total[i]);
-    for (int64_t i = 0; i < n; ++i) gb[i] = static_cast<T>(total[n + i]);
   }
 };
 
@@ -217,18 +201,8 @@ template <class T>
 void row_norm_backward(const RowNormShape& s, DType dtype, const void* g, const void* x,
                        const T* mean, const T* rstd, const T* weight, void* gx, T* gw, T* gb) {
   const RowGradients<T> all{s, {dtype, g}, {dtype, x}, {dtype, gx}, mean, rstd, weight, gw, gb};
-  if (gw && s.groups == 1 && s.spatial == 1 && s.rows >= 32) return all.in_parts();
-  if (gw && s.spatial == 1 && !all.g.direct()) {  // columns are summed in float32
-    const int64_t count = s.rows * all.n;
-    const Scratch<T> converted(3 * count);
-    T *const fg = converted.data(), *const fx = fg + count, *const fgx = fx + count;
-    all.g.read(0, count, fg);
-    all.x.read(0, count, fx);
-    row_norm_backward(s, DTypeOf<T>::value, fg, fx, mean, rstd, weight, fgx, gw, gb);
-    return all.gx.write(0, count, fgx);
-  }
-  all.each_row();
-  if (gw && s.spatial == 1) all.affine();
+  if (gw && s.spatial == 1) all.in_parts();
+  else all.each_row();
 }
 
 // ---- batch norm ----
@@ -399,11 +373,6 @@ void batch_norm_backward(const BatchNormShape& s, bool training, const T* g, con
 }  // namespace
 }  // namespace taeda::cpu
 
-namespace taeda {
-template <class T>
-const NormKernels<T> NormKernels<T>::cpu = {
-    cpu::row_norm<T>,       cpu::row_norm_backward<T>, cpu::batch_norm_training<T>,
-    cpu::update_running<T>, cpu::batch_norm<T>,        cpu::batch_norm_backward<T>};
-template struct NormKernels<float>;
-template struct NormKernels<double>;
-}  // namespace taeda
+TAEDA_FLOAT_KERNELS(NormKernels, cpu::row_norm<T>, cpu::row_norm_backward<T>,
+                    cpu::batch_norm_training<T>, cpu::update_running<T>, cpu::batch_norm<T>,
+                    cpu::batch_norm_backward<T>)

@@ -132,14 +132,6 @@ void rows_backward(const T* g, const T* x, const T* w, int64_t rows, int64_t n, 
   if (streamed) stream_fence();
 }
 
-template <class T>
-void add_affine_gradient(const T* g, const T* x, int64_t n, T mean, T scale, double* gw,
-                         double* gb) {
-  const double mu = mean, s = scale;
-  for (int64_t i = 0; i < n; ++i) gw[i] += static_cast<double>(g[i]) * (x[i] - mu) * s;
-  for (int64_t i = 0; i < n; ++i) gb[i] += g[i];
-}
-
 // ---- down columns ----
 
 template <class T>
@@ -189,11 +181,10 @@ void column_gradient(const T* g, const T* x, int64_t rows, int64_t step, int64_t
 }
 
 template <class T>
-constexpr NormLoops<T> norm_loops = {
-    row_sum<T>,        squares<T>,        products<T>,        affine<T>,
-    scale_shift<T>,    gradient<T>,       rows_backward<T>,   add_affine_gradient<T>,
-    column_sums<T>,    column_squares<T>, column_products<T>, column_affine<T>,
-    column_gradient<T>};
+constexpr NormLoops<T> norm_loops = {row_sum<T>,         squares<T>,       products<T>,
+                                     affine<T>,          scale_shift<T>,   gradient<T>,
+                                     rows_backward<T>,   column_sums<T>,   column_squares<T>,
+                                     column_products<T>, column_affine<T>, column_gradient<T>};
 
 }  // namespace
 

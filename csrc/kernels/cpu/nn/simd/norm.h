@@ -27,9 +27,6 @@ template <class T> struct NormLoops {
   void (*rows_backward)(const T* g, const T* x, const T* w, int64_t rows, int64_t n, bool centered,
                         const T* mean, const T* rstd, T* gx, T* part, double* gw, double* gb,
                         bool streamed);
-  // gw += g (x - mean) scale, gb += g, element by element.
-  void (*add_affine_gradient)(const T* g, const T* x, int64_t n, T mean, T scale, double* gw,
-                              double* gb);
 
   // Down `rows` rows that are `step` apart, for `width` columns; at most kColumns where they are
   // summed. The sums start at 0.
