@@ -9,6 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "kernels/cpu/common/table.h"
 #include "kernels/cpu/conv/algorithm.h"
 #include "kernels/cpu/conv/geometry.h"
 
@@ -121,10 +122,4 @@ bool force_conv_algorithm(const char* name) {
 
 }  // namespace taeda::cpu
 
-namespace taeda {
-template <class T>
-const ConvKernels<T> ConvKernels<T>::cpu = {cpu::forward<T>, cpu::grad_input<T>,
-                                            cpu::grad_weight<T>};
-template struct ConvKernels<float>;
-template struct ConvKernels<double>;
-}  // namespace taeda
+TAEDA_FLOAT_KERNELS(ConvKernels, cpu::forward<T>, cpu::grad_input<T>, cpu::grad_weight<T>)

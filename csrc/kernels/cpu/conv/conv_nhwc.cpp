@@ -168,12 +168,11 @@ bool run(const ConvShape& s, const T* x, const T* weights, const T* bias, T* y) 
     begins.push_back(begins.back() + many_panels * channels * part.p.taps());
   const int64_t group_weights = begins.back();
   Scratch<T> packed(s.groups * group_weights);
-  parallel_each(s.groups, std::max<int64_t>(1, kNear / std::max<int64_t>(1, group_weights)),
-                [&](int64_t g) {
-                  Weights<T> of_group = w;
-                  of_group.data += g * w.group_step;
-                  pack(parts, begins, panels, of_group, packed.data() + g * group_weights);
-                });
+  parallel_each(s.groups, kNear / std::max<int64_t>(1, group_weights), [&](int64_t g) {
+    Weights<T> of_group = w;
+    of_group.data += g * w.group_step;
+    pack(parts, begins, panels, of_group, packed.data() + g * group_weights);
+  });
   // Where there are few images, each is cut, or its outputs are if there are many weights to read.
   Cut cut(parts, out, channels);
   const int64_t images = s.batch * s.groups, all = static_cast<int64_t>(panels.size());

@@ -296,13 +296,11 @@ extern constinit const ConvAlgorithm<double> im2col_f64 = im2col<double>;
 
 }  // namespace taeda::cpu
 
-namespace taeda {
 template <class T>
-const IntegerConvKernels<T> IntegerConvKernels<T>::cpu = {cpu::forward_integer<T>,
-                                                          cpu::grad_input_integer<T>};
-template struct IntegerConvKernels<uint8_t>;
-template struct IntegerConvKernels<int8_t>;
-template struct IntegerConvKernels<int16_t>;
-template struct IntegerConvKernels<int32_t>;
-template struct IntegerConvKernels<int64_t>;
-}  // namespace taeda
+const taeda::IntegerConvKernels<T> taeda::IntegerConvKernels<T>::cpu = {cpu::forward_integer<T>,
+                                                                        cpu::grad_input_integer<T>};
+template struct taeda::IntegerConvKernels<uint8_t>;
+template struct taeda::IntegerConvKernels<int8_t>;
+template struct taeda::IntegerConvKernels<int16_t>;
+template struct taeda::IntegerConvKernels<int32_t>;
+template struct taeda::IntegerConvKernels<int64_t>;

@@ -7,7 +7,6 @@
 namespace taeda::cpu::simd {
 
 // Of `images` images whose elements lie side by side: what follows counts positions.
-// Of `images` images whose elements lie side by side: what follows counts positions.
 template <class T> struct ConvLoops {
   // Columns [begin, end) of the matrix (channels * kernel volume) x (out volume) whose column is
   // what the kernel sees at one output position; its rows lie `ld` elements apart in `col`.

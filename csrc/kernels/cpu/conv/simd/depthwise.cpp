@@ -8,6 +8,8 @@
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
+template <int... I> using Ints = std::integer_sequence<int, I...>;
+
 // ---- zeros around a plane ----
 
 template <class T> constexpr int64_t kBeyond = 2 * kLanes<T>;
@@ -188,36 +190,40 @@ template <class T> void sum(const PlaneTaps& taps, const T* x, const T* weight, 
 // The outputs' gradients of some rows and all sums of some columns of taps stay in registers, while
 // x is read once.
 
-// sums += the products at `Rows` rows of outputs and `Together` columns of `Height` taps, which are
-// summed by themselves first: long sums of few lanes would lose more. x: what the first of them
-// reads; g: their gradients, g_row after one another. Outputs from `kept` on, whose gradients are
-// 0, do not count unless all do: what lies there may not be finite.
+// sums += the products at some strips of `Rows` rows of outputs and `Together` columns of `Height`
+// taps, which are summed by themselves first: long sums of few lanes would lose more. x: what the
+// first of them reads; g: their gradients, g_row after one another. Outputs from `kept` on, whose
+// gradients are 0, do not count unless all do: what lies there may not be finite.
 template <class T, int Height, int Together, int Step, int Rows, bool All>
-void add_strip(const T* x, int64_t x_row, const int64_t* at, const int64_t* tap, int64_t tap_row,
-               const T* g, int64_t g_row, [[maybe_unused]] int64_t kept, T* sums) {
+void add_strips(int64_t strips, const T* x, int64_t x_row, const int64_t* at, const int64_t* tap,
+                int64_t tap_row, const T* g, int64_t g_row, [[maybe_unused]] int64_t kept,
+                T* sums) {
   using V = Vec<T>;
   using I = Vec<std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>;
   V grad[Rows], sum[Together][Height];
   [[maybe_unused]] I there;
   if constexpr (!All) there = iota<I>() < broadcast<I>(static_cast<ElementOf<I>>(kept));
 #pragma GCC unroll 16
-  for (int r = 0; r < Rows; ++r) {
-    grad[r] = load(g + r * g_row);
-    if constexpr (Rows + Together * (Height + 1) < kRegisters) pin(grad[r]);
-  }
-#pragma GCC unroll 16
   for (int i = 0; i < Together * Height; ++i) sum[i / Height][i % Height] = V{};
-#pragma GCC unroll 64
-  for (int i = 0; i < (Rows - 1) * Step + Height; ++i, x += x_row) {
-#pragma GCC unroll 4
-    for (int k = 0; k < Together; ++k) {
-      V seen = load(x + at[k]);
-      if constexpr (!All) seen = there ? seen : V{};
-      pin(seen);
+  for (; strips > 0; --strips, x += Rows * Step * x_row, g += Rows * g_row) {
 #pragma GCC unroll 16
-      for (int r = 0; r < Rows; ++r) {
-        const int h = i - r * Step;
-        if (h >= 0 && h < Height) sum[k][h] += grad[r] * seen;
+    for (int r = 0; r < Rows; ++r) {
+      grad[r] = load(g + r * g_row);
+      if constexpr (Rows + Together * (Height + 1) < kRegisters) pin(grad[r]);
+    }
+    const T* from = x;
+#pragma GCC unroll 64
+    for (int i = 0; i < (Rows - 1) * Step + Height; ++i, from += x_row) {
+#pragma GCC unroll 4
+      for (int k = 0; k < Together; ++k) {
+        V seen = load(from + at[k]);
+        if constexpr (!All) seen = there ? seen : V{};
+        pin(seen);
+#pragma GCC unroll 16
+        for (int r = 0; r < Rows; ++r) {
+          const int h = i - r * Step;
+          if (h >= 0 && h < Height) sum[k][h] += grad[r] * seen;
+        }
       }
     }
   }
@@ -239,24 +245,24 @@ constexpr int kTogether = Height == 1   ? 4
                                         : 1;
 
 template <class T, int Height, int Step, int Rows>
-void add_rows(const PlaneTaps& taps, const T* x, const T* g, T* sums) {
+void add_rows(const PlaneTaps& taps, int64_t strips, const T* x, const T* g, T* sums) {
   constexpr int64_t lanes = kLanes<T>;
   constexpr int together = kTogether<Height>;
   for (int64_t col = 0; col < taps.cols; col += lanes, x += lanes, g += lanes) {
     const auto add = [&](auto f, int64_t k) {
-      f(x, taps.x_row, taps.at + k, taps.weight + k, taps.weight_row, g, taps.y_row,
+      f(strips, x, taps.x_row, taps.at + k, taps.weight + k, taps.weight_row, g, taps.y_row,
         taps.cols - col, sums);
     };
     const bool all = taps.cols - col >= lanes;
     int64_t k = 0;
     for (; k + together <= taps.columns; k += together) {
-      add(all ? add_strip<T, Height, together, Step, Rows, true>
-              : add_strip<T, Height, together, Step, Rows, false>,
+      add(all ? add_strips<T, Height, together, Step, Rows, true>
+              : add_strips<T, Height, together, Step, Rows, false>,
           k);
     }
     for (; k < taps.columns; ++k) {
-      add(all ? add_strip<T, Height, 1, Step, Rows, true>
-              : add_strip<T, Height, 1, Step, Rows, false>,
+      add(all ? add_strips<T, Height, 1, Step, Rows, true>
+              : add_strips<T, Height, 1, Step, Rows, false>,
           k);
     }
   }
@@ -264,17 +270,21 @@ void add_rows(const PlaneTaps& taps, const T* x, const T* g, T* sums) {
 
 template <class T, int Height, int Step>
 void add_plane(const PlaneTaps& taps, const T* x, const T* g, T* sums) {
+  constexpr int64_t together = 64;  // rows
   int64_t row = 0;
   const auto add = [&]<int... Rows>(Ints<Rows...>) {
     const auto strips = [&]<int Some>(Ints<Some>) {
-      for (; row + Some <= taps.rows; row += Some)
-        add_rows<T, Height, Step, Some>(taps, x + row * Step * taps.x_row, g + row * taps.y_row,
-                                        sums);
+      while (row + Some <= taps.rows) {
+        const int64_t some = least(taps.rows - row, together) / Some;
+        add_rows<T, Height, Step, Some>(taps, some, x + row * Step * taps.x_row,
+                                        g + row * taps.y_row, sums);
+        row += some * Some;
+      }
     };
     (strips(Ints<Rows>()), ...);
   };
   if constexpr (kRegisters == 32) add(Ints<14, 8, 4, 1>());
-  else add(Ints<4, 1>());
+  else add(Ints<4, 2, 1>());
 }
 
 template <class T> void add(const PlaneTaps& taps, const T* x, const T* gy, T* sums) {
@@ -287,11 +297,45 @@ template <class T> void add(const PlaneTaps& taps, const T* x, const T* gy, T* s
     plane(taps, x + d * taps.x_plane, gy + d * taps.y_plane, sums);
 }
 
+// ---- channels across the registers ----
+
+constexpr int kAccumulators = 4;  // enough to hide the latency of an FMA
+
+template <class T> void sum_pairs(const Pairs (&pairs)[3], const T* a, const T* b, T* y) {
+  constexpr int64_t lanes = kLanes<T>;
+  const auto& [d, h, w] = pairs;
+  for (int64_t rd = 0; rd < d.results; ++rd) {
+    for (int64_t rh = 0; rh < h.results; ++rh) {
+      for (int64_t rw = 0; rw < w.results; ++rw, y += kAccumulators * lanes) {
+        Vec<T> acc[kAccumulators];
+#pragma GCC unroll 4
+        for (int r = 0; r < kAccumulators; ++r) acc[r] = load(y + r * lanes);
+        for (int64_t i = d.first[rd]; i < d.first[rd + 1]; ++i) {
+          for (int64_t j = h.first[rh]; j < h.first[rh + 1]; ++j) {
+            const T *a_row = a + d.a[i] + h.a[j], *b_row = b + d.b[i] + h.b[j];
+            for (int64_t k = w.first[rw]; k < w.first[rw + 1]; ++k) {
+              const T *p = a_row + w.a[k], *q = b_row + w.b[k];
+#pragma GCC unroll 4
+              for (int r = 0; r < kAccumulators; ++r)
+                acc[r] += load(p + r * lanes) * load(q + r * lanes);
+            }
+          }
+        }
+#pragma GCC unroll 4
+        for (int r = 0; r < kAccumulators; ++r) store(y + r * lanes, acc[r]);
+      }
+    }
+  }
+}
+
 template <class T>
-constexpr PlaneLoops<T> plane_loops = {kLanes<T>, kBeyond<T>, pad<T>, sum<T>, add<T>, join<T>};
+constexpr DepthwiseLoops<T> depthwise_loops = {
+    kLanes<T>,   kBeyond<T>, pad<T>, sum<T>, add<T>, join<T>, kAccumulators * kLanes<T>,
+    sum_pairs<T>};
 
 }  // namespace
 
-extern const PlaneKernels plane_kernels = {plane_loops<float>, plane_loops<double>};
+extern const ForFloats<DepthwiseLoops> depthwise_kernels = {depthwise_loops<float>,
+                                                            depthwise_loops<double>};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

@@ -1,5 +1,5 @@
-// The inner loops of depthwise convolution in planes: one plane with one kernel, with neighbours of
-// a row across the registers.
+// The inner loops of depthwise convolution: one plane with one kernel, with neighbours of a row
+// across the registers; and some planes as [position][channel], with channels across them.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,15 @@ struct PlaneTaps {
   int64_t y_plane, y_row;      // ... which lie so far apart
 };
 
-template <class T> struct PlaneLoops {
+// One dimension: result r is summed over the pairs a[i], b[i], first[r] <= i < first[r + 1], of
+// indices along this dimension of the two operands.
+struct Pairs {
+  int64_t results;
+  const int64_t *first, *a, *b;
+};
+
+template <class T> struct DepthwiseLoops {
+  // ---- planes ----
   int64_t lanes;   // of a register
   int64_t beyond;  // elements that may be read after a padded plane
   // to: fresh memory, or as another such plane has left it.
@@ -44,13 +52,14 @@ template <class T> struct PlaneLoops {
   void (*add)(const PlaneTaps& taps, const T* x, const T* gy, T* sums);
   // y[i * step + r] = x[r * part + i], of `cols` elements, in each of some rows.
   void (*join)(int64_t rows, int64_t cols, int64_t step, int64_t part, const T* x, T* y);
+
+  // ---- channels ----
+  int64_t channels;  // of a block, side by side
+  // All three passes are sums over pairs of elements that meet: y[result] += the sum of a * b, for
+  // a block of channels. The strides of dimensions are in the pairs already.
+  void (*sum_pairs)(const Pairs (&pairs)[3], const T* a, const T* b, T* y);
 };
 
-struct PlaneKernels {
-  PlaneLoops<float> f32;
-  PlaneLoops<double> f64;
-};
-
-TAEDA_TABLES(PlaneKernels, plane_kernels)
+TAEDA_TABLES(ForFloats<DepthwiseLoops>, depthwise_kernels)
 
 }  // namespace taeda::cpu::simd
