@@ -6,13 +6,14 @@
 #include <variant>
 
 #include "base/dtype.h"
+#include "kernels/functors/optim.h"
 #include "kernels/kernels.h"
-#include "kernels/optim_steps.h"
 
 namespace taeda {
 
-using OptimStep = std::variant<SgdStep, AdamStep, AdamaxStep, NAdamStep, RAdamStep, RmsPropStep,
-                               AdagradStep, AdadeltaStep, RpropStep, AsgdStep>;
+// A rule with the numbers of a step. The index is its place in the list.
+template <class... Rules> std::variant<Rules...> any_of(portable::List<Rules...>);
+using OptimStep = decltype(any_of(portable::OptimRules{}));
 
 // One parameter's step: n elements of the parameter, of its gradient (which is only read) and of
 // its states, in memory order; complex numbers count as pairs. Null: a state that is not used.

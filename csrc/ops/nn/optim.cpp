@@ -2,30 +2,29 @@
 #include "kernels/optim.h"
 
 #include <array>
-#include <cmath>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "ops/core/memory.h"
 #include "ops/core/op.h"
-#include "ops/core/tensor_ops.h"
 
 namespace taeda {
 namespace {
 
 constexpr size_t kGradient = OptimUpdate::kGradient;
 
-// The lists of a parameter group. `scalars` holds zero-dim tensors per parameter, such as step
-// counts.
+// The lists of a parameter group; null: states that the optimizer does not use. `numbers` are
+// zero-dim tensors, the first of them a count of steps.
 struct Group {
-  const char* what;
+  const std::string& what;
   const TensorList& params;
   const TensorList& grads;
-  std::array<const TensorList*, OptimUpdate::kOperands - 2> states;
-  std::array<const TensorList*, 3> scalars;
+  std::array<const TensorList*, OptimUpdate::kOperands - 2> states{};
+  std::array<const TensorList*, 3> numbers{};
 };
-// Empty lists stand for states that the optimizer does not use.
-const TensorList* used(const TensorList& states) { return states.empty() ? nullptr : &states; }
 
-void check_like(const char* what, size_t i, const Tensor& param, const Tensor& other,
+void check_like(const std::string& what, size_t i, const Tensor& param, const Tensor& other,
                 const char* role) {
   check(same(param.sizes(), other.sizes()), what, "(): parameter ", i, " has shape ",
         to_string(param.sizes()), " but its ", role, " has shape ", to_string(other.sizes()));
@@ -50,7 +49,7 @@ void check_group(const Group& g) {
   for (const TensorList* list : g.states) {
     if (list) check_length(*list);
   }
-  for (const TensorList* list : g.scalars) {
+  for (const TensorList* list : g.numbers) {
     if (!list) continue;
     check_length(*list);
     for (const Tensor& t : *list) {
@@ -119,43 +118,18 @@ OptimUpdate update_of(const Group& g, size_t i, std::vector<Copy>& copies) {
   return u;
 }
 
-double get(const Tensor& scalar) {
-  if (scalar.is_off_host()) return scalar.item().to_double();
-  return scalar.dtype() == DType::Float64 ? *scalar.data_as<double>() : *scalar.data_as<float>();
+StepNumber read(const Tensor& t) {
+  if (t.dtype() == DType::Float64) return {host_value<double>(t), false};
+  return {host_value<float>(t)};
+}
+void write(const Tensor& t, const StepNumber& n) {
+  if (!n.changed) return;
+  if (n.single) set_host_value(t, static_cast<float>(n.value));
+  else set_host_value(t, n.value);
 }
 
-// Sets a zero-dim tensor; returns the value as its dtype holds it.
-double set(const Tensor& scalar, double value) {
-  if (scalar.is_off_host()) {
-    copy_into(scalar, Tensor(value));
-    return get(scalar);
-  }
-  if (scalar.dtype() == DType::Float64) return *scalar.data_as<double>() = value;
-  return *scalar.data_as<float>() = static_cast<float>(value);
-}
-
-// Multiplies a zero-dim tensor, in its dtype.
-double multiply(const Tensor& scalar, double factor) {
-  return set(scalar, scalar.dtype() == DType::Float64 ? get(scalar) * factor
-                                                      : get(scalar) * static_cast<float>(factor));
-}
-
-// Powers of a number, with the last one cached: parameters of a group usually have the same step
-// count.
-class Power {
- public:
-  explicit Power(double base) : base_(base) {}
-  double operator()(double exponent) {
-    if (exponent != exponent_) value_ = std::pow(base_, exponent_ = exponent);
-    return value_;
-  }
-
- private:
-  double base_, exponent_ = 0, value_ = 1;
-};
-
-// Updates every parameter of a group; make(i, count) gives the coefficients for parameter i at step
-// `count`, from 1. The first list of scalars, if any, holds the step counts.
+// Updates every parameter of a group; make(state) gives the rule with the numbers of a parameter's
+// step.
 template <class Make> void step_group(const Group& g, Make&& make) {
   check_group(g);
   const size_t count = g.params.size();
@@ -163,9 +137,22 @@ template <class Make> void step_group(const Group& g, Make&& make) {
   std::vector<OptimUpdate> updates;
   updates.reserve(count);
   for (size_t i = 0; i < count; ++i) updates.push_back(update_of(g, i, copies));
+  Powers powers;
   for (size_t i = 0; i < count; ++i) {
-    const Tensor* counter = g.scalars[0] ? &(*g.scalars[0])[i] : nullptr;
-    updates[i].step = make(i, counter ? set(*counter, get(*counter) + 1) : 0);
+    StepNumber counter;
+    StepState state{powers};
+    if (g.numbers[0]) {
+      counter = read((*g.numbers[0])[i]);
+      state.count = counter.set(counter.value + 1);
+    }
+    for (size_t k = 1; k < g.numbers.size(); ++k) {
+      if (g.numbers[k]) state.numbers[k - 1] = read((*g.numbers[k])[i]);
+    }
+    updates[i].step = make(state);
+    if (g.numbers[0]) write((*g.numbers[0])[i], counter);
+    for (size_t k = 1; k < g.numbers.size(); ++k) {
+      if (g.numbers[k]) write((*g.numbers[k])[i], state.numbers[k - 1]);
+    }
   }
   if (count) kernels<OptimKernels>(g.params[0].device()).step(updates);
   for (const Copy& copy : copies) {
@@ -177,198 +164,54 @@ template <class Make> void step_group(const Group& g, Make&& make) {
   }
 }
 
-// Weight decay in either of its forms.
-StepBase base(double lr, double weight_decay, bool maximize, bool decoupled = false) {
-  return {lr, decoupled ? 0 : weight_decay, decoupled ? 1 - lr * weight_decay : 1, maximize};
-}
+// ---- the ops, from their rules ----
 
-void fused_sgd(const TensorList& params, const TensorList& grads, const TensorList& momenta,
-               double lr, double momentum, double dampening, double weight_decay, bool nesterov,
-               bool maximize, bool is_first_step) {
-  step_group({"_fused_sgd_", params, grads, {used(momenta)}, {}}, [&](size_t, double) {
-    return SgdStep{base(lr, weight_decay, maximize), momentum, dampening, nesterov, is_first_step};
-  });
-}
+template <class Rule> struct StepOp {
+  static constexpr RuleInfo kInfo = Rule::info;
+  static constexpr int kStates = count_names(kInfo.states), kOptional = count_names(kInfo.optional),
+                       kNumbers = count_names(kInfo.numbers),
+                       kOptions = 2 + kStates + kOptional + kNumbers;
 
-void fused_adam(const TensorList& params, const TensorList& grads, const TensorList& means,
-                const TensorList& squares, const TensorList& largest, const TensorList& steps,
-                double lr, double beta1, double beta2, double weight_decay, double eps,
-                bool maximize, bool decoupled) {
-  Power power1(beta1), power2(beta2);
-  step_group({"_fused_adam_", params, grads, {&means, &squares, used(largest)}, {&steps}},
-             [&](size_t, double step) {
-               AdamStep s{base(lr, weight_decay, maximize, decoupled), beta1, beta2, eps,
-                          std::sqrt(1 - power2(step))};
-               s.lr = lr / (1 - power1(step));
-               return s;
-             });
-}
+  static std::string schema() {
+    std::string s = str("_fused_", kInfo.name, "_(params: Tensor[], grads: Tensor[]");
+    for (std::string_view names : {kInfo.states, kInfo.optional, kInfo.numbers}) {
+      while (!names.empty()) {
+        const size_t end = std::min(names.find(", "), names.size());
+        s += str(", ", names.substr(0, end), ": Tensor[]");
+        names.remove_prefix(std::min(end + 2, names.size()));
+      }
+    }
+    return str(s, ", *, ", kInfo.options, ") -> None");
+  }
 
-void fused_adamax(const TensorList& params, const TensorList& grads, const TensorList& means,
-                  const TensorList& largest, const TensorList& steps, double lr, double beta1,
-                  double beta2, double weight_decay, double eps, bool maximize) {
-  Power power1(beta1);
-  step_group(
-      {"_fused_adamax_", params, grads, {&means, &largest}, {&steps}}, [&](size_t, double step) {
-        return AdamaxStep{base(lr / (1 - power1(step)), weight_decay, maximize), beta1, beta2, eps};
-      });
-}
+  static Value run(Call& c) {
+    const auto list = [&](int i) { return &std::get<TensorList>(c.args[static_cast<size_t>(i)]); };
+    Group g{c.op.name, *list(0), *list(1), {}, {}};
+    for (int k = 0; k < kStates + kOptional; ++k) {
+      if (k < kStates || !list(2 + k)->empty()) g.states[static_cast<size_t>(k)] = list(2 + k);
+    }
+    for (int k = 0; k < kNumbers; ++k)
+      g.numbers[static_cast<size_t>(k)] = list(2 + kStates + kOptional + k);
+    step_group(g, [&](StepState& s) { return make(&Rule::at, s, c); });
+    return {};
+  }
 
-void fused_nadam(const TensorList& params, const TensorList& grads, const TensorList& means,
-                 const TensorList& squares, const TensorList& steps, const TensorList& mu_products,
-                 double lr, double beta1, double beta2, double weight_decay, double eps,
-                 double momentum_decay, bool maximize, bool decoupled) {
-  Power power2(beta2), decay(0.96), next_decay(0.96);
-  step_group({"_fused_nadam_", params, grads, {&means, &squares}, {&steps, &mu_products}},
-             [&](size_t i, double step) {
-               // The momentum of this step, and of the next one for Nesterov's look-ahead.
-               const double mu = beta1 * (1 - 0.5 * decay(step * momentum_decay));
-               const double next = beta1 * (1 - 0.5 * next_decay((step + 1) * momentum_decay));
-               const double product = multiply(mu_products[i], mu);
-               NAdamStep s{base(lr, weight_decay, maximize, decoupled),
-                           beta1,
-                           beta2,
-                           eps,
-                           lr * next / (1 - product * next),
-                           std::sqrt(1 - power2(step))};
-               s.lr = lr * (1 - mu) / (1 - product);
-               return s;
-             });
-}
-
-void fused_radam(const TensorList& params, const TensorList& grads, const TensorList& means,
-                 const TensorList& squares, const TensorList& steps, double lr, double beta1,
-                 double beta2, double weight_decay, double eps, bool maximize, bool decoupled) {
-  Power power1(beta1), power2(beta2);
-  step_group({"_fused_radam_", params, grads, {&means, &squares}, {&steps}},
-             [&](size_t, double step) {
-               // rho is the length of the approximated simple moving average (equations 5, 6).
-               const double power = power2(step), limit = 2 / (1 - beta2) - 1;
-               const double rho = limit - 2 * step * power / (1 - power);
-               RAdamStep s{base(lr, weight_decay, maximize, decoupled), beta1, beta2, eps, 0};
-               s.lr = lr / (1 - power1(step));
-               if (rho > 5) {
-                 s.rectifier = std::sqrt((1 - power) * (rho - 4) * (rho - 2) * limit /
-                                         ((limit - 4) * (limit - 2) * rho));
-               }
-               return s;
-             });
-}
-
-void fused_rmsprop(const TensorList& params, const TensorList& grads, const TensorList& squares,
-                   const TensorList& momenta, const TensorList& means, const TensorList& steps,
-                   double lr, double alpha, double eps, double weight_decay, double momentum,
-                   bool maximize) {
-  step_group({"_fused_rmsprop_", params, grads, {&squares, used(momenta), used(means)}, {&steps}},
-             [&](size_t, double) {
-               return RmsPropStep{base(lr, weight_decay, maximize), alpha, momentum, eps};
-             });
-}
-
-void fused_adagrad(const TensorList& params, const TensorList& grads, const TensorList& sums,
-                   const TensorList& steps, double lr, double lr_decay, double weight_decay,
-                   double eps, bool maximize) {
-  step_group({"_fused_adagrad_", params, grads, {&sums}, {&steps}}, [&](size_t, double step) {
-    return AdagradStep{base(lr / (1 + (step - 1) * lr_decay), weight_decay, maximize), eps};
-  });
-}
-
-void fused_adadelta(const TensorList& params, const TensorList& grads, const TensorList& squares,
-                    const TensorList& deltas, const TensorList& steps, double lr, double rho,
-                    double eps, double weight_decay, bool maximize) {
-  step_group(
-      {"_fused_adadelta_", params, grads, {&squares, &deltas}, {&steps}},
-      [&](size_t, double) { return AdadeltaStep{base(lr, weight_decay, maximize), rho, eps}; });
-}
-
-void fused_rprop(const TensorList& params, const TensorList& grads, const TensorList& previous,
-                 const TensorList& sizes, const TensorList& steps, double slower, double faster,
-                 double least, double most, bool maximize) {
-  step_group({"_fused_rprop_", params, grads, {&previous, &sizes}, {&steps}}, [&](size_t, double) {
-    return RpropStep{base(0, 0, maximize), slower, faster, least, most};
-  });
-}
-
-void fused_asgd(const TensorList& params, const TensorList& grads, const TensorList& averages,
-                const TensorList& steps, const TensorList& etas, const TensorList& mus, double lr,
-                double lambd, double alpha, double t0, double weight_decay, bool maximize) {
-  step_group({"_fused_asgd_", params, grads, {&averages}, {&steps, &etas, &mus}},
-             [&](size_t i, double step) {
-               const double eta = get(etas[i]);
-               AsgdStep s{base(eta, weight_decay, maximize), get(mus[i])};
-               s.shrink = 1 - lambd * eta;
-               set(etas[i], lr / std::pow(1 + lambd * lr * step, alpha));
-               set(mus[i], 1 / std::max(1.0, step - t0));
-               return s;
-             });
-}
-
-const Define optim_ops[] = {
-    {"_fused_sgd_(params: Tensor[], grads: Tensor[], momentum_buffers: Tensor[], *, lr: float, "
-     "momentum: float, dampening: float, weight_decay: float, nesterov: bool, maximize: bool, "
-     "is_first_step: bool) -> None",
-     "One SGD step on every parameter. `momentum_buffers` is empty where momentum is 0.",
-     kernel(fused_sgd),
-     {.forms = 0}},
-    {"_fused_adam_(params: Tensor[], grads: Tensor[], exp_avgs: Tensor[], exp_avg_sqs: Tensor[], "
-     "max_exp_avg_sqs: Tensor[], steps: Tensor[], *, lr: float, beta1: float, beta2: float, "
-     "weight_decay: float, eps: float, maximize: bool, decoupled: bool) -> None",
-     "One Adam step on every parameter; AMSGrad's where `max_exp_avg_sqs` is not empty; "
-     "`decoupled` is AdamW's weight decay. Counts `steps` up.",
-     kernel(fused_adam),
-     {.forms = 0}},
-    {"_fused_adamax_(params: Tensor[], grads: Tensor[], exp_avgs: Tensor[], exp_infs: Tensor[], "
-     "steps: Tensor[], *, lr: float, beta1: float, beta2: float, weight_decay: float, eps: float, "
-     "maximize: bool) -> None",
-     "One Adamax step on every parameter. Counts `steps` up.",
-     kernel(fused_adamax),
-     {.forms = 0}},
-    {"_fused_nadam_(params: Tensor[], grads: Tensor[], exp_avgs: Tensor[], exp_avg_sqs: Tensor[], "
-     "steps: Tensor[], mu_products: Tensor[], *, lr: float, beta1: float, beta2: float, "
-     "weight_decay: float, eps: float, momentum_decay: float, maximize: bool, decoupled: bool) "
-     "-> None",
-     "One NAdam step on every parameter. Counts `steps` up.",
-     kernel(fused_nadam),
-     {.forms = 0}},
-    {"_fused_radam_(params: Tensor[], grads: Tensor[], exp_avgs: Tensor[], exp_avg_sqs: Tensor[], "
-     "steps: Tensor[], *, lr: float, beta1: float, beta2: float, weight_decay: float, eps: float, "
-     "maximize: bool, decoupled: bool) -> None",
-     "One RAdam step on every parameter. Counts `steps` up.",
-     kernel(fused_radam),
-     {.forms = 0}},
-    {"_fused_rmsprop_(params: Tensor[], grads: Tensor[], square_avgs: Tensor[], momentum_buffers: "
-     "Tensor[], grad_avgs: Tensor[], steps: Tensor[], *, lr: float, alpha: float, eps: float, "
-     "weight_decay: float, momentum: float, maximize: bool) -> None",
-     "One RMSprop step on every parameter, with momentum and centred where those lists are not "
-     "empty. Counts `steps` up.",
-     kernel(fused_rmsprop),
-     {.forms = 0}},
-    {"_fused_adagrad_(params: Tensor[], grads: Tensor[], sums: Tensor[], steps: Tensor[], *, lr: "
-     "float, lr_decay: float, weight_decay: float, eps: float, maximize: bool) -> None",
-     "One Adagrad step on every parameter. Counts `steps` up.",
-     kernel(fused_adagrad),
-     {.forms = 0}},
-    {"_fused_adadelta_(params: Tensor[], grads: Tensor[], square_avgs: Tensor[], acc_deltas: "
-     "Tensor[], steps: Tensor[], *, lr: float, rho: float, eps: float, weight_decay: float, "
-     "maximize: bool) -> None",
-     "One Adadelta step on every parameter. Counts `steps` up.",
-     kernel(fused_adadelta),
-     {.forms = 0}},
-    {"_fused_rprop_(params: Tensor[], grads: Tensor[], prevs: Tensor[], step_sizes: Tensor[], "
-     "steps: Tensor[], *, etaminus: float, etaplus: float, step_size_min: float, step_size_max: "
-     "float, maximize: bool) -> None",
-     "One Rprop step on every parameter. Counts `steps` up.",
-     kernel(fused_rprop),
-     {.forms = 0}},
-    {"_fused_asgd_(params: Tensor[], grads: Tensor[], averages: Tensor[], steps: Tensor[], etas: "
-     "Tensor[], mus: Tensor[], *, lr: float, lambd: float, alpha: float, t0: float, weight_decay: "
-     "float, maximize: bool) -> None",
-     "One step of averaged SGD on every parameter. Counts `steps` up; sets `etas` and `mus` for "
-     "the "
-     "next step.",
-     kernel(fused_asgd),
-     {.forms = 0}},
+ private:
+  template <class... Options>
+  static Rule make(Rule (*at)(StepState&, Options...), StepState& s, Call& c) {
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return at(s, Unpack<Options>::get(c.args[kOptions + I])...);
+    }(std::index_sequence_for<Options...>{});
+  }
 };
+
+template <class... Rules> bool register_rules(portable::List<Rules...>) {
+  (define(StepOp<Rules>::schema().c_str(), Rules::info.doc, raw_kernel(StepOp<Rules>::run),
+          {.forms = 0}),
+   ...);
+  return true;
+}
+const bool registered = register_rules(portable::OptimRules{});
 
 }  // namespace
 }  // namespace taeda

@@ -1,6 +1,6 @@
 // Pointwise ops: from a functor to an op.
 //
-// register_ops() makes an op of every functor (kernels/functors_*.h) in a List. Ops that choose
+// register_ops() makes an op of every functor (kernels/functors/) in a List. Ops that choose
 // between functors by their arguments (div with a rounding mode, clamp with one bound) are in
 // cases.cpp and use the functions declared here.
 #pragma once
@@ -8,7 +8,7 @@
 #include <array>
 
 #include "autograd/backward.h"
-#include "kernels/functors/functors.h"
+#include "kernels/functors/position.h"
 #include "kernels/pointwise.h"
 
 namespace taeda {
@@ -56,11 +56,6 @@ Tensor run_pointwise(const PointwiseRow& row, const Operands& operands, Call& ca
 Tensor run_pointwise(const PointwiseRow& row, Call& call, std::initializer_list<int> arguments);
 
 // ---- rows ----
-template <class Op, class... Ops> constexpr int position(portable::List<Ops...>) {
-  int i = 0, found = -1;
-  ((found = std::is_same_v<Op, Ops> ? i : found, ++i), ...);
-  return found;
-}
 // See rows.h.
 template <class Op> Functor functor_of();
 

@@ -201,7 +201,7 @@ std::vector<Kernel> sorting() {
 template <class Step, class F>
 void add_rule(std::vector<Kernel>& list, const char* name, int states, Step step, F reference) {
   for (const auto& [set, table] : TAEDA_SETS(simd, optim_table)) {
-    const auto loop = table->loops[static_cast<int>(Step::rule)][0];
+    const auto loop = table->loops[portable::position<Step>(portable::OptimRules{})][0];
     list.push_back(Map<float, float>::kernel(
         str("optim ", name, " float32 ", set),
         [=](const float* x, int64_t n, float* y) {
@@ -230,30 +230,32 @@ std::vector<Kernel> optimizers() {
   std::vector<Kernel> list;
   const StepBase base{.lr = 0.5, .weight_decay = 0.25};
   const auto decayed = [](double p, double g) { return g + 0.25 * p; };
-  add_rule(list, "sgd", 0, SgdStep{base, 0, 0, false, false},
+  add_rule(list, "sgd", 0, portable::Sgd{base, 0, 0, false, false},
            [=](double p, double g) { return p - 0.5 * decayed(p, g); });
-  add_rule(list, "sgd momentum", 1, SgdStep{base, 0.9, 0.1, true, false}, [=](double p, double g) {
-    const double m = 0.9 * 0.1 + 0.9 * decayed(p, g);
-    return p - 0.5 * (decayed(p, g) + 0.9 * m);
-  });
+  add_rule(list, "sgd momentum", 1, portable::Sgd{base, 0.9, 0.1, true, false},
+           [=](double p, double g) {
+             const double m = 0.9 * 0.1 + 0.9 * decayed(p, g);
+             return p - 0.5 * (decayed(p, g) + 0.9 * m);
+           });
   for (const int states : {2, 3}) {
-    add_rule(list, states == 2 ? "adam" : "amsgrad", states, AdamStep{base, 0.9, 0.8, 1e-3, 0.7},
-             [=](double p, double g) {
+    add_rule(list, states == 2 ? "adam" : "amsgrad", states,
+             portable::Adam{base, 0.9, 0.8, 1e-3, 0.7}, [=](double p, double g) {
                const double d = decayed(p, g), m = 0.1 + 0.1 * (d - 0.1);
                const double v = std::max(0.8 * 0.2 + 0.2 * d * d, states == 3 ? 0.3 : 0.0);
                return p - 0.5 * (m / (std::sqrt(v) / 0.7 + 1e-3));
              });
   }
-  add_rule(list, "rmsprop centered", 3, RmsPropStep{base, 0.9, 0.8, 1.0}, [=](double p, double g) {
-    const double d = decayed(p, g), v = 0.9 * 0.1 + 0.1 * d * d;
-    const double mean = 0.3 + 0.1 * (d - 0.3);
-    return p - 0.5 * (d / (std::sqrt(v - mean * mean) + 1.0) + 0.8 * 0.2);
-  });
-  add_rule(list, "adagrad", 1, AdagradStep{base, 1e-3}, [=](double p, double g) {
+  add_rule(list, "rmsprop centered", 3, portable::RmsProp{base, 0.9, 0.8, 1.0},
+           [=](double p, double g) {
+             const double d = decayed(p, g), v = 0.9 * 0.1 + 0.1 * d * d;
+             const double mean = 0.3 + 0.1 * (d - 0.3);
+             return p - 0.5 * (d / (std::sqrt(v - mean * mean) + 1.0) + 0.8 * 0.2);
+           });
+  add_rule(list, "adagrad", 1, portable::Adagrad{base, 1e-3}, [=](double p, double g) {
     const double d = decayed(p, g);
     return p - 0.5 * d / (std::sqrt(0.1 + d * d) + 1e-3);
   });
-  add_rule(list, "adadelta", 2, AdadeltaStep{base, 0.9, 1e-3}, [=](double p, double g) {
+  add_rule(list, "adadelta", 2, portable::Adadelta{base, 0.9, 1e-3}, [=](double p, double g) {
     const double d = decayed(p, g), v = 0.9 * 0.1 + 0.1 * d * d;
     return p - 0.5 * std::sqrt(0.2 + 1e-3) / std::sqrt(v + 1e-3) * d;
   });

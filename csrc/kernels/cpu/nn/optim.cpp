@@ -108,11 +108,6 @@ void step(std::span<const OptimUpdate> updates) {
   });
 }
 
-template <size_t... I> constexpr bool rules_in_order(std::index_sequence<I...>) {
-  return ((std::variant_alternative_t<I, OptimStep>::rule == static_cast<Rule>(I)) && ...);
-}
-static_assert(rules_in_order(std::make_index_sequence<std::variant_size_v<OptimStep>>()));
-
 }  // namespace
 }  // namespace taeda::cpu
 

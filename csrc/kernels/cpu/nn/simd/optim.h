@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/cpu/simd/pick.h"
-#include "kernels/optim_steps.h"
+#include "kernels/functors/optim.h"
 
 namespace taeda::cpu {
 
@@ -11,7 +11,7 @@ namespace taeda::cpu {
 using StepLoop = void (*)(const StepBase& step, void* const* operands, int64_t n);
 
 struct OptimTable {
-  StepLoop loops[static_cast<int>(Rule::Count)][2];  // for float and for double
+  const StepLoop (*loops)[2];  // of each rule in OptimRules, for float and for double
 };
 
 namespace simd {
