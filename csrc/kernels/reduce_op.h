@@ -6,13 +6,6 @@
 namespace taeda {
 
 enum class ReduceOp : uint8_t {
-  Sum,
-  NanSum,
-  SumSquares,
-  SumAbs,
-  CountNonzero,
-  Prod,
-  Moments,
   Max,
   Min,
   AbsMax,
@@ -20,7 +13,10 @@ enum class ReduceOp : uint8_t {
   Any,
   All,
   ArgMax,
-  ArgMin
+  ArgMin,
+  Prod,
+  Moments,
+  Sum  // and after it the others of SumOps (kernels/functors/reduction.h), by their places there
 };
 
 }  // namespace taeda

@@ -1,4 +1,5 @@
 // Sums and their relatives: sum, nansum, mean, prod, count_nonzero, any, all, trace.
+#include "kernels/functors/reduction.h"
 #include "ops/reduce/util.h"
 
 namespace taeda {
@@ -47,8 +48,8 @@ void sum_backward(Backward& b) { b.set(0, reduced_of(b).grow(as_dtype(b.grad(), 
 
 Tensor nansum_op(const Tensor& x, OptDims dims, bool keepdim, OptDType dtype) {
   check(!is_complex(x.dtype()), "nansum on CPU does not support complex inputs");
-  return sum_like(is_floating(x.dtype()) ? ReduceOp::NanSum : ReduceOp::Sum, x, dims, keepdim,
-                  sum_dtype(x, dtype), false);
+  return sum_like(is_floating(x.dtype()) ? portable::sum_of<portable::NanSum> : ReduceOp::Sum, x,
+                  dims, keepdim, sum_dtype(x, dtype), false);
 }
 void nansum_backward(Backward& b) {
   Tensor x = b.arg<Tensor>(0), g = reduced_of(b).grow(as_dtype(b.grad(), b.dtype(0)));
@@ -162,7 +163,7 @@ Tensor count_nonzero_op(const Tensor& x, OptDims dims) {
   uint64_t mask = reduced_mask(dims, x.dim());
   Tensor out = empty(reduced_sizes(x.sizes(), mask, false), {DType::Int64, x.device()});
   if (x.is_meta() || out.numel() == 0) return out;
-  run_sum(ReduceOp::CountNonzero, x, out, mask, 1);
+  run_sum(portable::sum_of<portable::CountNonzero>, x, out, mask, 1);
   return out;
 }
 

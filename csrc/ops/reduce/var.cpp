@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/warn.h"
+#include "kernels/functors/reduction.h"
 #include "ops/reduce/util.h"
 
 namespace taeda {
@@ -143,9 +144,9 @@ void real_norm(const Tensor& x, double p, uint64_t mask, const Tensor& out) {
     reduce(p > 0 ? ReduceOp::AbsMax : ReduceOp::AbsMin, x, mask, {out.dtype(), out.data()});
     return;
   }
-  const ReduceOp what = p == 2   ? ReduceOp::SumSquares
-                        : p == 1 ? ReduceOp::SumAbs
-                        : p == 0 ? ReduceOp::CountNonzero
+  const ReduceOp what = p == 2   ? portable::sum_of<portable::SumSquares>
+                        : p == 1 ? portable::sum_of<portable::SumAbs>
+                        : p == 0 ? portable::sum_of<portable::CountNonzero>
                                  : ReduceOp::Sum;
   Tensor terms = x;
   if (what == ReduceOp::Sum) {  // powers would overflow half precision

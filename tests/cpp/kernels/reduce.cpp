@@ -5,6 +5,7 @@
 
 #include "kernels.h"
 #include "kernels/cpu/reduce/simd/reduce.h"
+#include "kernels/functors/reduction.h"
 
 namespace taeda::test {
 namespace {
@@ -29,9 +30,9 @@ struct Case {
 const Case kCases[] = {
     {"sum", ReduceOp::Sum,
      [](const Numbers& x) { return std::accumulate(x.begin(), x.end(), 0.0); }},
-    {"sum_squares", ReduceOp::SumSquares,
+    {"sum_squares", portable::sum_of<portable::SumSquares>,
      [](const Numbers& x) { return std::inner_product(x.begin(), x.end(), x.begin(), 0.0); }},
-    {"sum_abs", ReduceOp::SumAbs,
+    {"sum_abs", portable::sum_of<portable::SumAbs>,
      [](const Numbers& x) {
        return std::accumulate(x.begin(), x.end(), 0.0,
                               [](double a, double v) { return a + std::abs(v); });

@@ -20,8 +20,8 @@ const ReduceKernel* find(ReduceOp op, DType dtype) {
   auto e = static_cast<simd::Element>(dtype);
   if (is_complex(dtype)) return nullptr;
   using namespace simd;
-  return op < ReduceOp::Max ? TAEDA_PICK(find_reduce_sum)(op, e)
-                            : TAEDA_PICK(find_reduce_order)(op, e);
+  return op >= ReduceOp::Prod ? TAEDA_PICK(find_reduce_sum)(op, e)
+                              : TAEDA_PICK(find_reduce_order)(op, e);
 }
 
 constexpr int64_t kGrain = 32768;

@@ -121,7 +121,7 @@ bool sum_few_rows(const ReduceInput& x, const ReduceResults& y) {
 
 void reduce_to(ReduceOp op, const ReduceInput& x, const ReduceResults& y) {
   if (op == ReduceOp::Sum && sum_few_rows(x, y)) return;
-  if (op < ReduceOp::Moments)
+  if (op >= ReduceOp::Sum || op == ReduceOp::Prod)
     return is_floating(x.dtype) ? sum<double>(op, x, y) : sum<int64_t>(op, x, y);
   if (op == ReduceOp::Moments) return moments(x, y);
   if (op != ReduceOp::Any && op != ReduceOp::All) return extremes(op, x, y);

@@ -1,9 +1,12 @@
 // Sums, products and moments.
 #include "kernels/cpu/reduce/simd/reduce_impl.h"
 #include "kernels/cpu/reduce/simd/rows.h"
+#include "kernels/functors/reduction.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
+
+using namespace taeda::TAEDA_ISA;
 
 // Sums of floats are taken in float64 (blocks of them in the elements' own type), those of integers
 // in int64. Bytes and their squares are added in 32 bits, which a block of them does not exceed.
@@ -25,11 +28,6 @@ template <class V> FN V times(V a, V b) {
   if constexpr (is_float<ElementOf<V>>) return a * b;
   else return (V)((Wrapping<V>)a * (Wrapping<V>)b);
 }
-template <class V> FN V negated(V a) {
-  if constexpr (is_float<ElementOf<V>>) return -a;
-  else return (V)(Wrapping<V>{} - (Wrapping<V>)a);
-}
-
 template <class Element> struct SumBase {
   using T = Element;
   using C = typename SumTypes<T>::C;
@@ -45,26 +43,18 @@ template <class Element> struct SumBase {
   }
 };
 
-template <class T> struct Sum : SumBase<T> {
-  template <class V> FN static V map(V x) { return x; }
-  static const ReduceKernel& kernel() { return kKernel<Sum>; }
+// The reduction of a functor, whose values are added up.
+template <class F> struct SumOf {
+  template <class T> struct Of : SumBase<T> {
+    template <class V> FN static V map(V x) { return F::f(x); }
+    static const ReduceKernel& kernel() { return kKernel<Of>; }
+  };
+  static const ReduceKernel* find(Element e) {
+    if constexpr ((F::dtypes & kInts) != 0) return for_reals<Of>(e);
+    else return for_floats<Of>(e);
+  }
 };
-template <class T> struct NanSum : SumBase<T> {
-  template <class V> FN static V map(V x) { return x == x ? x : V{}; }
-  static const ReduceKernel& kernel() { return kKernel<NanSum>; }
-};
-template <class T> struct SumSquares : SumBase<T> {
-  template <class V> FN static V map(V x) { return times(x, x); }
-  static const ReduceKernel& kernel() { return kKernel<SumSquares>; }
-};
-template <class T> struct SumAbs : SumBase<T> {
-  template <class V> FN static V map(V x) { return x < V{} ? negated(x) : x; }
-  static const ReduceKernel& kernel() { return kKernel<SumAbs>; }
-};
-template <class T> struct CountNonzero : SumBase<T> {
-  template <class V> FN static V map(V x) { return x == V{} ? V{} : V{} + 1; }
-  static const ReduceKernel& kernel() { return kKernel<CountNonzero>; }
-};
+template <class T> using PlainSum = typename SumOf<Sum>::template Of<T>;
 
 template <class Element> struct Prod {
   using T = Element;
@@ -119,9 +109,10 @@ template <class T> struct MomentsOf {
 
   static void row_part(const T* x, int64_t n, Moments& acc) {
     const int64_t few = n < kFirst ? n : kFirst;
-    const C center = static_cast<C>(acc.count > 0 ? acc.mean
-                                                  : static_cast<double>(row_block<Sum<T>>(x, few)) /
-                                                        static_cast<double>(few));
+    const C center =
+        static_cast<C>(acc.count > 0 ? acc.mean
+                                     : static_cast<double>(row_block<PlainSum<T>>(x, few)) /
+                                           static_cast<double>(few));
     double sums[2];
     sums_over<C, 2>(n, sums, [&](int64_t i, auto lanes, auto* term) {
       term[0] = load_as<C, lanes>(x + i) - center;
@@ -206,7 +197,8 @@ template <class T> struct MomentsOf {
       } else {
         const int64_t few = m < kTogether ? m : kTogether;
         for (int64_t c = 0; c < cols; ++c) center[c] = 0;
-        for (int64_t r = 0; r < few; ++r) add_rows<Sum<T>, 1>(x + r * stride, stride, cols, center);
+        for (int64_t r = 0; r < few; ++r)
+          add_rows<PlainSum<T>, 1>(x + r * stride, stride, cols, center);
         for (int64_t c = 0; c < cols; ++c) center[c] /= static_cast<C>(few);
       }
       for (int64_t c = 0; c < cols; ++c) sum[c] = squares[c] = 0;
@@ -246,16 +238,20 @@ template <class T> struct MomentsOf {
   }
 };
 
+template <class... F> const ReduceKernel* find_sum(ReduceOp op, Element e, List<F...>) {
+  const ReduceKernel* found = nullptr;
+  ((found = op == sum_of<F> ? SumOf<F>::find(e) : found), ...);
+  return found;
+}
+
 const ReduceKernel* find(ReduceOp op, Element e) {
   switch (op) {
-    case ReduceOp::Sum: return e == Element::Bool ? for_reals<CountNonzero>(e) : for_reals<Sum>(e);
-    case ReduceOp::NanSum: return for_floats<NanSum>(e);
-    case ReduceOp::SumSquares: return for_floats<SumSquares>(e);
-    case ReduceOp::SumAbs: return for_floats<SumAbs>(e);
-    case ReduceOp::CountNonzero: return for_reals<CountNonzero>(e);
     case ReduceOp::Prod: return for_reals<Prod>(e);
     case ReduceOp::Moments: return for_floats<MomentsOf>(e);
-    default: return nullptr;
+    case ReduceOp::Sum:
+      if (e == Element::Bool) op = sum_of<CountNonzero>;
+      [[fallthrough]];
+    default: return find_sum(op, e, SumOps{});
   }
 }
 
