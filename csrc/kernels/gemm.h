@@ -55,10 +55,11 @@ template <class T> struct GemmKernels {
   static const GemmKernels cpu;
 };
 
-// c = op(a) op(b) of integers, whose arithmetic wraps around.
+// c = op(a) op(b) of a batch of integer matrices, whose arithmetic wraps around.
 template <class T> struct IntegerGemmKernels {
-  KernelFn<void(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, T* c, int64_t ldc)>
-      gemm;
+  KernelFn<void(int64_t batch, int64_t m, int64_t n, int64_t k, MatrixRef<T> a, int64_t a_step,
+                MatrixRef<T> b, int64_t b_step, T* c, int64_t ldc, int64_t c_step)>
+      batched;
 
   static const IntegerGemmKernels cpu;
 };

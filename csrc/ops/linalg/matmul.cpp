@@ -1,143 +1,15 @@
 // Matrix products: mm, bmm, matmul and their fused forms with a sum (addmm, baddbmm, linear).
 #include "autograd/backward.h"
-#include "kernels/gemm.h"
 #include "ops/core/half.h"
+#include "ops/linalg/product.h"
 
 namespace taeda {
 namespace {
 
-// ---- products of two batches of matrices, without dispatch ----
-
-template <class F> void visit_product(DType d, F&& f) {
-  switch (d) {
-    case DType::UInt8: return f(Tag<uint8_t>{});
-    case DType::Int8: return f(Tag<int8_t>{});
-    case DType::Int16: return f(Tag<int16_t>{});
-    case DType::Int32: return f(Tag<int32_t>{});
-    case DType::Int64: return f(Tag<int64_t>{});
-    case DType::Float16: return f(Tag<Half>{});
-    case DType::BFloat16: return f(Tag<BFloat16>{});
-    default: return visit_inexact(d, "addmm_impl_cpu_", std::forward<F>(f));
-  }
-}
-
-// Whether the kernels can read the matrices in place: unit stride along rows or columns, no
-// overlap.
-bool is_readable(const Tensor& t) {
-  const size_t d = t.sizes().size();
-  const int64_t m = t.sizes()[d - 2], n = t.sizes()[d - 1];
-  const int64_t r = t.strides()[d - 2], c = t.strides()[d - 1];
-  const bool by_rows = (c == 1 || n == 1) && (r >= std::max<int64_t>(n, 1) || m == 1);
-  const bool by_columns = (r == 1 || m == 1) && c >= std::max<int64_t>(m, 1);
-  return (by_rows && (n != 1 || r > 0)) || by_columns;
-}
-
-// The tensor itself if a product can read it, else a contiguous copy, stored in `copy`.
-const Tensor& readable(const Tensor& t, DType compute, Tensor& copy) {
-  if (t.dtype() == compute && is_readable(t)) return t;
-  copy = empty(t.sizes(), {compute, t.device()});
-  copy_into(copy, t);
-  return copy;
-}
-
-template <class T> MatrixRef<T> matrix(const Tensor& t) {
-  const size_t d = t.sizes().size();
-  const int64_t rows = t.strides()[d - 2], cols = t.strides()[d - 1];
-  if (cols == 1 || t.sizes()[d - 1] == 1) return {t.data_as<T>(), std::max<int64_t>(rows, 1)};
-  return {t.data_as<T>(), std::max<int64_t>(cols, 1), Trans::Yes};
-}
-
-int64_t batch_step(const Tensor& t) { return t.dim() == 3 ? t.strides()[0] : 0; }
-
-Tensor transposed(const Tensor& t) {
-  return make_view(t, Dims{t.size(1), t.size(0)}, Dims{t.stride(1), t.stride(0)}, t.offset());
-}
-
-// out (B, m, n), contiguous = alpha * a (B, m, k) @ b (B, k, n) + beta * out; if `b_transposed`, b
-// is (n, k). A two-dimensional operand is one matrix. Operands of half precision have a float32
-// result.
-void multiply(const Tensor& a_in, const Tensor& b_in, const Tensor& out, Scalar alpha, Scalar beta,
-              bool b_transposed = false) {
-  if (out.numel() == 0) return;
-  const DType dtype = is_half(a_in.dtype()) ? a_in.dtype() : out.dtype();
-  Tensor a_copy, b_copy;
-  const Tensor& a = readable(a_in, dtype, a_copy);
-  const Tensor& b = readable(b_in, dtype, b_copy);
-  const int64_t k = a.sizes().back(), batch = out.dim() == 3 ? out.sizes()[0] : 1;
-  const int64_t m = out.sizes()[out.sizes().size() - 2], n = out.sizes().back();
-  const int64_t a_step = batch_step(a), b_step = batch_step(b);
-  visit_product(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    using Out = GemmOut<T>;
-    Out* c = out.data_as<Out>();
-    auto ra = matrix<T>(a), rb = matrix<T>(b);
-    if (b_transposed) rb = rb.transposed();
-    if constexpr (std::is_integral_v<T>) {
-      for (int64_t i = 0; i < batch; ++i, ra.data += a_step, rb.data += b_step)
-        kernels<IntegerGemmKernels<T>>(out.device()).gemm(m, n, k, ra, rb, c + i * m * n, n);
-    } else if (batch == 1) {
-      kernels<GemmKernels<T>>(out.device())
-          .gemm(m, n, k, alpha.to<Out>(), ra, rb, beta.to<Out>(), c, n);
-    } else {
-      kernels<GemmKernels<T>>(out.device())
-          .batched(batch, m, n, k, alpha.to<Out>(), ra, a_step, rb, b_step, beta.to<Out>(), c, n,
-                   m * n);
-    }
-  });
-}
-
-// out (m, n) = a (m, k) @ b' + bias, of n elements or one; b is (n, k). Without dispatch; all of
-// one dtype.
-void multiply_onto(const Tensor& a_in, const Tensor& b_in, const Tensor& bias, const Tensor& out) {
-  const int64_t m = out.sizes()[0], n = out.sizes()[1];
-  if (out.dtype() != bias.dtype() || bias.numel() != n || out.numel() == 0) {
-    copy_into(out, bias);
-    return multiply(a_in, b_in, out, 1, 1, true);
-  }
-  Tensor a_copy, b_copy;
-  const Tensor& a = readable(a_in, out.dtype(), a_copy);
-  const Tensor& b = readable(b_in, out.dtype(), b_copy);
-  const Tensor row = contiguous(bias);
-  visit_inexact(out.dtype(), "addmm_impl_cpu_", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    kernels<GemmKernels<T>>(out.device())
-        .onto(m, n, a.sizes()[1], matrix<T>(a), matrix<T>(b).transposed(), row.data_as<T>(),
-              out.data_as<T>(), n);
-  });
-}
-
-DType product_dtype(DType d) {
-  if (d == DType::Bool) unsupported_dtype("addmm_impl_cpu_", d);
-  return is_half(d) ? DType::Float32 : d;
-}
-
-Tensor product(const Tensor& a, const Tensor& b, DimsRef sizes) {
-  Tensor out = empty(sizes, {product_dtype(a.dtype()), a.device()});
-  if (!out.is_meta()) multiply(a, b, out, 1, 0);
-  return finished(out, a.dtype());
-}
-
-void check_dtypes(const char* what, const Tensor& a, const Tensor& b) {
-  check(a.dtype() == b.dtype(), what,
-        "(): expected both matrices to have the same dtype, but got: ", name(a.dtype()),
-        " != ", name(b.dtype()));
-  check(a.device() == b.device(), what,
-        "(): expected both matrices to be on the same device, but got: ", a.device(), " and ",
-        b.device());
-}
-
-void check_matrices(const char* what, const Tensor& a, const Tensor& b) {
-  check(a.dim() == 2, what, "(): self must be a matrix, got shape ", to_string(a.sizes()));
-  check(b.dim() == 2, what, "(): mat2 must be a matrix, got shape ", to_string(b.sizes()));
-  check(a.size(1) == b.size(0), "mat1 and mat2 shapes cannot be multiplied (", a.size(0), "x",
-        a.size(1), " and ", b.size(0), "x", b.size(1), ")");
-  check_dtypes(what, a, b);
-}
-
 // ---- mm, bmm ----
 
 Tensor mm(const Tensor& self, const Tensor& mat2) {
-  check_matrices("mm", self, mat2);
+  check_product("mm", self, mat2);
   return product(self, mat2, Dims{self.size(0), mat2.size(1)});
 }
 
@@ -147,7 +19,7 @@ Tensor bmm(const Tensor& self, const Tensor& mat2) {
   check(self.size(0) == mat2.size(0) && self.size(2) == mat2.size(1),
         "Expected size for first two dimensions of batch2 tensor to be: [", self.size(0), ", ",
         self.size(2), "] but got: [", mat2.size(0), ", ", mat2.size(1), "].");
-  check_dtypes("bmm", self, mat2);
+  check_product_dtypes("bmm", self, mat2);
   return product(self, mat2, Dims{self.size(0), self.size(1), mat2.size(2)});
 }
 
@@ -194,7 +66,7 @@ Tensor mv(const Tensor& self, const Tensor& vec) {
         self.dim(), ", ", vec.dim());
   check(self.size(1) == vec.size(0), "size mismatch, got input (", self.size(0), "), mat (",
         self.size(0), "x", self.size(1), "), vec (", vec.size(0), ")");
-  check_dtypes("mv", self, vec);
+  check_product_dtypes("mv", self, vec);
   const Tensor column =
       make_view(vec, Dims{vec.numel(), 1}, Dims{vec.strides()[0], 1}, vec.offset());
   const Tensor r = product(self, column, Dims{self.size(0), 1});
@@ -268,8 +140,8 @@ void check_scalars(const char* what, const Tensor& self, Scalar beta, Scalar alp
 
 Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, Scalar beta,
              Scalar alpha) {
-  check_matrices("addmm", mat1, mat2);
-  check_dtypes("addmm", self, mat1);
+  check_product("addmm", mat1, mat2);
+  check_product_dtypes("addmm", self, mat1);
   Dims sizes{mat1.size(0), mat2.size(1)};
   Tensor start = expand(self, sizes);
   DType compute = product_dtype(mat1.dtype());
@@ -303,12 +175,12 @@ Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, S
 }
 Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, Scalar beta,
               Scalar alpha) {
-  check_dtypes("addbmm", self, batch1);
+  check_product_dtypes("addbmm", self, batch1);
   Tensor p = sum(op<"bmm">(batch1, batch2), Dims{0});
   return scaled_sum(expand(self, p.sizes()), p, beta, alpha);
 }
 Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, Scalar beta, Scalar alpha) {
-  check_dtypes("addmv", self, mat);
+  check_product_dtypes("addmv", self, mat);
   Tensor p = op<"mv">(mat, vec);
   return scaled_sum(expand(self, p.sizes()), p, beta, alpha);
 }
@@ -338,9 +210,9 @@ void check_linear(const Tensor& self, const Tensor& weight, const Tensor& bias, 
   check(self.sizes().back() == in, "mat1 and mat2 shapes cannot be multiplied (", rows, "x",
         self.sizes().back(), " and ", in, "x", outs, "): linear() got input of shape ",
         to_string(self.sizes()), " and weight of shape ", to_string(weight.sizes()));
-  check_dtypes("linear", self, weight);
+  check_product_dtypes("linear", self, weight);
   if (!bias.defined()) return;
-  check_dtypes("linear", self, bias);
+  check_product_dtypes("linear", self, bias);
   check(bias.numel() == outs || bias.numel() == 1, "linear(): bias must have ", outs,
         " elements, got shape ", to_string(bias.sizes()));
 }
@@ -377,6 +249,10 @@ Tensor linear(const Tensor& self, const Tensor& weight, const Tensor& bias) {
   if (one) sizes.pop_back();
   else sizes.back() = outs;
   return from_storage(out.storage(), sizes, contiguous_strides(sizes), 0, out.dtype());
+}
+
+Tensor transposed(const Tensor& t) {
+  return make_view(t, Dims{t.size(1), t.size(0)}, Dims{t.stride(1), t.stride(0)}, t.offset());
 }
 
 void linear_backward(Backward& b) {

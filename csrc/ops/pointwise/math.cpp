@@ -1,11 +1,10 @@
-// Every elementary and special function and every activation that is an op by itself.
+// Every elementary and special function that is an op by itself.
 #include "ops/pointwise/rows.h"
 
 namespace taeda {
 namespace {
 const bool registered[] = {register_ops(portable::MathOps{}), register_ops(portable::SpecialOps{}),
                            register_ops(portable::BesselOps{}),
-                           register_ops(portable::ActivationOps{}),
                            register_aliases({{"arcsin", "asin"},
                                              {"arccos", "acos"},
                                              {"arctan", "atan"},

@@ -373,6 +373,14 @@ std::vector<GemmCandidate> gemm_candidates(int64_t m, int64_t n, int64_t k, bool
   return list;
 }
 
+template <class T>
+void batched_integers(int64_t batch, int64_t m, int64_t n, int64_t k, MatrixRef<T> a,
+                      int64_t a_step, MatrixRef<T> b, int64_t b_step, T* c, int64_t ldc,
+                      int64_t c_step) {
+  for (int64_t i = 0; i < batch; ++i, a.data += a_step, b.data += b_step, c += c_step)
+    gemm_integer<T>(m, n, k, a, b, c, ldc);
+}
+
 bool force_gemm_algorithm(const char* name) {
   forced_name = nullptr;
   for (const char* known : {"small", "dots", "packed", "library"}) {
@@ -385,6 +393,8 @@ template void gemm_onto_rows<float>(int64_t, int64_t, int64_t, MatrixRef<float>,
                                     const float*, float*, int64_t);
 template void gemm_onto_rows<double>(int64_t, int64_t, int64_t, MatrixRef<double>,
                                      MatrixRef<double>, const double*, double*, int64_t);
+template void gemm_integer<uint8_t>(int64_t, int64_t, int64_t, MatrixRef<uint8_t>,
+                                    MatrixRef<uint8_t>, uint8_t*, int64_t);
 template void gemm_integer<uint16_t>(int64_t, int64_t, int64_t, MatrixRef<uint16_t>,
                                      MatrixRef<uint16_t>, uint16_t*, int64_t);
 template void gemm_integer<uint32_t>(int64_t, int64_t, int64_t, MatrixRef<uint32_t>,
@@ -410,7 +420,8 @@ template struct GemmKernels<double>;
 template struct GemmKernels<std::complex<float>>;
 template struct GemmKernels<std::complex<double>>;
 
-template <class T> const IntegerGemmKernels<T> IntegerGemmKernels<T>::cpu = {cpu::gemm_integer<T>};
+template <class T>
+const IntegerGemmKernels<T> IntegerGemmKernels<T>::cpu = {cpu::batched_integers<T>};
 template struct IntegerGemmKernels<uint8_t>;
 template struct IntegerGemmKernels<int8_t>;
 template struct IntegerGemmKernels<int16_t>;
