@@ -55,6 +55,118 @@ def test_ops_leave_strategies_to_kernels():
     assert found == set()
 
 
+# Comments and literals, which the rule below does not read.
+UNREAD = re.compile(r"//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|(?<!\w)'(?:\\.|[^'\\\n])'")
+# A tensor's memory (or a container's: the rule does not tell them apart).
+MEMORY = re.compile(r"(?:\.|->)data(?:_as<[^;()]*?>)?\(\)|->data\b(?!\()|\bmemory<\w+>\(")
+# A pointer to elements as a parameter.
+POINTER = re.compile(r"[(,]\s*(?:const )?(?:auto|void|T|Out|float|double|int64_t)\* ?(\w+)(?=[,)])")
+# What is no kernel, though it takes a pointer.
+NO_KERNEL = re.compile(r"(\bstd::[\w:]+(<.*>)?|\bmem\w+|\bDims(Ref)?|_cast<[^()]*>)$")
+# The door itself, whose functions copy to and from the host.
+DOOR = "memory.h"
+
+
+def before(text: str, end: int) -> int:
+    """Where the bracket stands that is open at ``end``; -1 for none."""
+    depth = 0
+    for i in range(end - 1, -1, -1):
+        if text[i] in ")]}":
+            depth += 1
+        elif text[i] in "([{":
+            if depth == 0:
+                return i
+            depth -= 1
+    return -1
+
+
+def begin_of(text: str, end: int) -> int:
+    """Where the expression begins that is followed by ``.name`` at ``end``."""
+    while end > 0:
+        if text[end - 1] in ")]":
+            end = before(text, end - 1)
+        elif text[end - 1].isalnum() or text[end - 1] in "_.":
+            end -= 1
+        elif text[end - 2 : end] in {"->", "::"}:
+            end -= 2
+        else:
+            break
+    return end
+
+
+def reads_memory(text: str) -> list[str]:
+    """What a source of ops does with a tensor's memory besides passing it to a kernel."""
+    text = UNREAD.sub(lambda m: " " * len(m.group()), text)
+    found = []
+    for m in MEMORY.finditer(text):
+        call = m.group().startswith("memory")
+        begin = m.start() if call else begin_of(text, m.start())
+        end = text.index(")", m.end()) + 1 if call else m.end()
+        ahead, behind = text[:begin].rstrip(), text[end:].lstrip()
+        argument = ahead[-1] in "({,?:" and behind[0] in ")},:"
+        field = re.search(r"[.](?:\w|\[\w+\])+ =$", ahead) and behind[0] == ";"
+        opened = before(text, begin)
+        if not (argument or field) or NO_KERNEL.search(text[:opened].rstrip()[-80:]):
+            found.append(text[begin:end])
+    for m in POINTER.finditer(text):
+        name = re.escape(m[1])
+        scope = text[m.end() :].split("\n}", 1)[0]
+        found += re.findall(rf"\*{name}\b|\b{name}(?:\[|\+\+| [+-]=? )", scope)
+    return found
+
+
+def test_ops_do_not_read_the_memory_of_tensors():
+    """In ops, a tensor's memory is an argument of a kernel and nothing else: it may be a device's.
+
+    `data()`, `data_as<T>()` and `memory<T>()` stand alone between the commas of a call, or become
+    a field of a kernel's struct. Values on the host come and go through ops/core/memory.h.
+    """
+    found = {
+        f"{source.name}: {what}"
+        for source in SOURCES
+        if source.relative_to(CSRC).parts[0] == "ops" and source.name != DOOR
+        for what in reads_memory(source.read_text())
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = t.data_as<int64_t>()[i];",
+        "x = *t.data_as<float>();",
+        "auto* p = t.data_as<T>();",
+        "const T* p = static_cast<const T*>(t.data());",
+        "f(t.data_as<T>() + n);",
+        "for (auto v : std::span(t.data_as<T>(), n)) use(v);",
+        "for (int64_t v : DimsRef(t.data_as<int64_t>(), n)) use(v);",
+        "std::copy_n(t.data_as<T>(), n, to);",
+        "memcpy(to, t.data(), n);",
+        "std::memset(t.data(), 0, n);",
+        "std::fill(memory<T>(t), end, 0);",
+        "memory<T>(t)[0] = 1;",
+        "run([&](T* p) { p[0] = 1; });",
+        "run([&](auto* p, int n) { return *p; });",
+        "auto* p = t.storage()->data;",
+    ],
+)
+def test_what_reads_memory_is_found(code):
+    assert reads_memory(f"void f() {{\n  {code}\n}}\n")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "kernels<K<T>>(x.device()).sort(x.data(), y.defined() ? y.data_as<T>() : nullptr, n);",
+        "return {t.data_as<T>(), n};",
+        "l.offsets = index.data_as<int64_t>();",
+        "run([&](T* p) { kernels<K>(d).fill(e, p, n); });",
+    ],
+)
+def test_what_passes_memory_on_is_allowed(code):
+    assert reads_memory(f"void f() {{\n  {code}\n}}\n") == []
+
+
 def test_simd_kernels_know_nothing_of_tensors():
     """Their objects must share no inline function with code for another instruction set."""
     for source in (CSRC / "kernels" / "cpu").rglob("*simd/*"):

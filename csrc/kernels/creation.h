@@ -22,6 +22,9 @@ struct CreationKernels {
   KernelFn<void(int64_t n, uint64_t start, uint64_t step, uint64_t* y)> range;
   // Null x: y already holds the values.
   KernelFn<void(const TriangleShape& s, const void* x, void* y)> triangle;
+  // Row and column of every element of such a triangle, row by row: y[0 .. count) and y[count ..
+  // 2 count). `s` is one matrix, of elements that no array needs to hold.
+  KernelFn<void(const TriangleShape& s, int64_t count, int64_t* y)> triangle_indices;
 
   static const CreationKernels cpu;
 };

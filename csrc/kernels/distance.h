@@ -27,6 +27,10 @@ template <class T> struct DistanceKernels {  // T: float, double
       pairs_by_product;
   // The p-norms of each row of a (n, k) less each later row, those of row 0 first: n (n - 1) / 2.
   KernelFn<void(const T* a, T* out, int64_t n, int64_t k, double p)> own_pairs;
+  // square (n, n): zeros in its diagonal, pair (i, j) of such a list at [i, j] and [j, i].
+  KernelFn<void(const T* pairs, T* square, int64_t n)> square_of_pairs;
+  // pairs: square[i, j] + square[j, i] for i < j, in the same order.
+  KernelFn<void(const T* square, T* pairs, int64_t n)> pairs_of_square;
   // gx (batches, m, k): for each row of a, the sum over the rows of b of g (batches, m, n) times
   // the sign of a - b.
   KernelFn<void(const T* g, const T* a, const T* b, T* gx, int64_t batches, int64_t m, int64_t n,

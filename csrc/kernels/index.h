@@ -38,6 +38,8 @@ struct IndexKernels {
   // All increasing (with `repeated`: not decreasing) sequences of r numbers below n, in order;
   // written to `out`, which holds `count` of them.
   KernelFn<void(int64_t n, int64_t r, bool repeated, int64_t count, int64_t* out)> sequences;
+  // `out`: each i < n as often as counts[i] says.
+  KernelFn<void(const int64_t* counts, int64_t n, int64_t* out)> repeat;
 
   // How many elements of a mask, of one byte each, are true.
   KernelFn<int64_t(const uint8_t* mask, int64_t n)> count_true;

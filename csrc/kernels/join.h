@@ -9,13 +9,13 @@
 namespace taeda {
 
 struct JoinPiece {
-  const char* data;
+  const void* data;
   size_t row_bytes;
 };
 
 struct JoinKernels {
   // The list of pieces is host memory.
-  KernelFn<void(char* out, std::span<const JoinPiece> pieces, int64_t rows)> join_rows;
+  KernelFn<void(void* out, std::span<const JoinPiece> pieces, int64_t rows)> join_rows;
 
   static const JoinKernels cpu;
 };

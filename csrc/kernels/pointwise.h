@@ -10,7 +10,7 @@ namespace taeda {
 
 struct Plan;  // tensor/plan.h
 
-// The lists of functors in kernels/functors_*.h.
+// The lists of functors in kernels/functors/.
 enum class FunctorList : uint8_t {
   Arithmetic,
   Rounding,

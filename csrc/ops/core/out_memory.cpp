@@ -74,10 +74,11 @@ void resize_out(const Tensor& out, DimsRef sizes) {
 void check_resized_out(const Op& op, std::span<const Value> args, const Tensor& out,
                        const Tensor& result, int which) {
   if (out.numel() == result.numel()) return;
-  const char* begin = static_cast<const char*>(out.data());
-  const char* end = begin + result.nbytes();
+  // Places in the storage that they share, in bytes.
+  const auto place = [](const Tensor& t) { return static_cast<size_t>(t.offset()) * t.itemsize(); };
+  const size_t begin = place(out), end = begin + result.nbytes();
   for_sharing(op, args, out, which, [&](const Tensor& t, bool disjoint) {
-    const char* from = static_cast<const char*>(t.data());
+    const size_t from = place(t);
     if (from == begin && t.numel() == result.numel()) return disjoint;
     return is_dense_nonoverlapping(t.sizes(), t.strides()) && from < end &&
            begin < from + t.nbytes();

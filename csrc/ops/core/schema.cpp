@@ -35,9 +35,9 @@ std::vector<std::string_view> split_list(std::string_view s) {
 
 template <class T> T parse_number(std::string_view s, std::string_view schema) {
   T v{};
-  auto [end, ec] = std::from_chars(s.data(), s.data() + s.size(), v);
-  check(ec == std::errc() && end == s.data() + s.size(), "schema '", schema, "': '", s,
-        "' is no number");
+  const char* const last = std::to_address(s.end());
+  auto [end, ec] = std::from_chars(std::to_address(s.begin()), last, v);
+  check(ec == std::errc() && end == last, "schema '", schema, "': '", s, "' is no number");
   return v;
 }
 

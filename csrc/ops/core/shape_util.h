@@ -1,11 +1,10 @@
 // Helpers of ops on shapes: views, joins, indexing and reductions.
 #pragma once
 
-#include <cstring>
-
 #include "autograd/backward.h"
 #include "ops/core/op.h"
 #include "ops/core/tensor_ops.h"
+#include "ops/pointwise/copy.h"
 
 namespace taeda {
 
@@ -32,8 +31,7 @@ inline int64_t at(DimsRef d, int64_t i) { return d[static_cast<size_t>(i)]; }
 // Zeros without dispatch: nothing is recorded.
 inline Tensor raw_zeros(DimsRef sizes, Options o) {
   Tensor t = empty(sizes, o);
-  if (t.is_off_host()) copy_into(t, Tensor(0));
-  else if (!t.is_meta() && t.numel() > 0) std::memset(t.data(), 0, t.nbytes());
+  fill_with(t, 0);
   return t;
 }
 

@@ -218,12 +218,6 @@ template <bool Lower> Value triangle_indices_op(Call& c) {
   const Options o = options_of(c, 3, {DType::Int64, Device{}});
   check(o.dtype == DType::Int64 || o.dtype == DType::Int32, "\"", c.op.name,
         "\" not implemented for '", o.dtype, "'");
-  auto span = [&](int64_t r) {
-    int64_t cut;  // the sum may overflow: then it is beyond the matrix on the offset's side
-    if (__builtin_add_overflow(r + (Lower ? 1 : 0), offset, &cut)) cut = offset < 0 ? 0 : columns;
-    cut = std::clamp<int64_t>(cut, 0, columns);
-    return Lower ? std::pair<int64_t, int64_t>{0, cut} : std::pair<int64_t, int64_t>{cut, columns};
-  };
   // The sum of clamp(k, 0, columns) over all k < m: in closed form, in 128 bits so that it never
   // overflows.
   const auto below = [&](Wide m) -> Wide {
@@ -236,16 +230,12 @@ template <bool Lower> Value triangle_indices_op(Call& c) {
   check(count < Wide(1) << 60, c.op.name, "(): a triangle of ", rows, " x ", columns,
         " has too many elements");
   const auto n = static_cast<int64_t>(count);
-  const int64_t first = Lower && start < 0 ? static_cast<int64_t>(std::min<Wide>(-start, rows)) : 0;
   const Tensor t = empty({{2, n}}, {DType::Int64, o.device});
   if (!t.is_meta()) {
-    auto* p = t.data_as<int64_t>();
-    for (int64_t r = first, *end = p + n; p < end; ++r) {
-      for (int64_t k = span(r).first; k < span(r).second; ++k, ++p) {
-        p[0] = r;
-        p[n] = k;
-      }
-    }
+    const int64_t diagonal = static_cast<int64_t>(
+        std::clamp<Wide>(offset, -Wide(rows) - 1, columns));  // farther out makes no difference
+    const TriangleShape shape{rows, rows, columns, 0, diagonal, Lower};
+    kernels<CreationKernels>(t.device()).triangle_indices(shape, n, t.data_as<int64_t>());
   }
   return finished(c, 3, to(t, o.dtype));
 }

@@ -29,11 +29,11 @@ FftShape shape_along(DimsRef sizes, int64_t dim) {
 template <class T>
 void complex_dims(const Tensor& in, const Tensor& out, DimsRef dims, bool forward, double scale) {
   const FftKernels<T>& k = kernels<FftKernels<T>>(out.device());
-  const T* from = in.data_as<T>();
+  const Tensor* from = &in;
   for (size_t i = dims.size(); i-- > 0;) {
-    k.complex(shape_along(out.sizes(), dims[i]), forward, static_cast<T>(i ? 1.0 : scale), from,
-              out.data_as<T>());
-    from = out.data_as<T>();
+    k.complex(shape_along(out.sizes(), dims[i]), forward, static_cast<T>(i ? 1.0 : scale),
+              from->data_as<T>(), out.data_as<T>());
+    from = &out;
   }
 }
 

@@ -35,11 +35,10 @@ Tensor whole_mask(const Tensor& x, const TensorList& indices) {
 Tensor index_op(const Tensor& x, const TensorList& indices) {
   if (Tensor out = elements_of(x, indices); out.defined()) return out;
   if (const Tensor mask = whole_mask(x, indices); mask.defined()) {
-    const auto* bytes = mask.data_as<uint8_t>();
     const IndexKernels& k = kernels<IndexKernels>(x.device());
-    const int64_t total = k.count_true(bytes, mask.numel());
+    const int64_t total = k.count_true(mask.data_as<uint8_t>(), mask.numel());
     Tensor out = empty(Dims{total}, x.options());
-    k.take_true(x.data(), bytes, mask.numel(), out.data(), total, x.dtype());
+    k.take_true(x.data(), mask.data_as<uint8_t>(), mask.numel(), out.data(), total, x.dtype());
     return out;
   }
   IndexPlan p = plan_of(resolve(x, indices), !x.is_meta());

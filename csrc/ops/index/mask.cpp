@@ -7,11 +7,10 @@ namespace taeda {
 
 Tensor mask_flat_indices(const Tensor& mask) {
   Tensor bytes = raw_contiguous(raw_cast(mask, DType::Bool));
-  auto* m = bytes.data_as<uint8_t>();
   const IndexKernels& k = kernels<IndexKernels>(mask.device());
-  const int64_t total = k.count_true(m, bytes.numel());
+  const int64_t total = k.count_true(bytes.data_as<uint8_t>(), bytes.numel());
   Tensor flat = empty(Dims{total}, {DType::Int64, mask.device()});
-  k.true_indices(m, bytes.numel(), flat.data_as<int64_t>(), total);
+  k.true_indices(bytes.data_as<uint8_t>(), bytes.numel(), flat.data_as<int64_t>(), total);
   return flat;
 }
 
@@ -20,10 +19,10 @@ TensorList mask_indices(const Tensor& mask) {
   Tensor flat = mask_flat_indices(mask);
   if (nd == 1) return {flat};
   TensorList out(nd);
-  std::vector<int64_t*> columns(nd);
-  for (size_t d = 0; d < nd; ++d) {
-    out[d] = empty(flat.sizes(), flat.options());
-    columns[d] = out[d].data_as<int64_t>();
+  std::vector<int64_t*> columns;
+  for (Tensor& t : out) {
+    t = empty(flat.sizes(), flat.options());
+    columns.push_back(t.data_as<int64_t>());
   }
   if (nd > 0) {
     kernels<IndexKernels>(mask.device())
@@ -46,8 +45,11 @@ Tensor nonzero_op(const Tensor& x) {
   if (nd == 1) return raw_view(flat, Dims{flat.numel(), 1}, Dims{1, 1}, 0);
   Tensor out = empty(Dims{flat.numel(), static_cast<int64_t>(nd)}, flat.options());
   if (nd == 0) return out;
-  std::vector<int64_t*> columns(nd);
-  for (size_t d = 0; d < nd; ++d) columns[d] = out.data_as<int64_t>() + d;
+  std::vector<int64_t*> columns;
+  for (size_t d = 0; d < nd; ++d) {
+    const Tensor column = raw_view(out, flat.sizes(), Dims{out.stride(0)}, static_cast<int64_t>(d));
+    columns.push_back(column.data_as<int64_t>());
+  }
   kernels<IndexKernels>(x.device())
       .coordinates(flat.data_as<int64_t>(), flat.numel(), x.sizes(), columns.data(),
                    static_cast<int64_t>(nd));
@@ -114,10 +116,10 @@ Tensor one_hot_op(const Tensor& index, int64_t num_classes) {
     check(num_classes > 0, "Can not infer total number of classes from empty tensor.");
   int64_t classes = num_classes;
   if (!index.is_meta()) {
-    const auto* p = flat.data_as<int64_t>();
     const auto [least, largest] =
-        flat.numel() ? kernels<CountKernels>(index.device()).range(p, flat.numel(), DType::Int64)
-                     : std::pair<int64_t, int64_t>(0, -1);
+        flat.numel()
+            ? kernels<CountKernels>(index.device()).range(flat.data(), flat.numel(), DType::Int64)
+            : std::pair<int64_t, int64_t>(0, -1);
     check(least >= 0, "Class values must be non-negative, got ", least);
     if (num_classes == -1) classes = checked_add(largest, 1);
     else check(num_classes >= 1 || index.numel() == 0, "num_classes should be positive");

@@ -161,7 +161,7 @@ IndexPlan plan_of(const Indexed& r, bool compute) {
   }
   const Options options{DType::Int64, r.device};
   p.offsets = used == 0 ? raw_zeros(Dims{l.count}, options) : empty(Dims{l.count}, options);
-  auto* offsets = p.offsets.data_as<int64_t>();
+  l.offsets = p.offsets.data_as<int64_t>();
   for (size_t d = 0; d < n; ++d) {
     if (!r.index[d].defined()) continue;
     int64_t size = r.sizes[d], stride = r.strides[d];
@@ -176,9 +176,8 @@ IndexPlan plan_of(const Indexed& r, bool compute) {
       fail<IndexError>("index ", *bad, " is out of bounds for dimension ", d, " with size ", size);
     }
     kernels<IndexKernels>(r.device).add_offsets(index.data_as<int64_t>(), l.count, size, stride,
-                                                d == first, offsets);
+                                                d == first, p.offsets.data_as<int64_t>());
   }
-  l.offsets = offsets;
   return p;
 }
 

@@ -1,4 +1,5 @@
 // Triangular systems, Cholesky factors and LDL' factors.
+#include "ops/core/memory.h"
 #include "ops/linalg/linalg.h"
 
 namespace taeda {
@@ -70,7 +71,8 @@ TensorList cholesky_ex(const Tensor& a, bool upper, bool check_errors) {
     visit_inexact(a.dtype(), "linalg.cholesky", [&](auto tag) {
       using T = typename decltype(tag)::type;
       kernels<SolveKernels<T>>(l.device())
-          .cholesky(lapack_shape(l).count, a.size(-1), upper, l.data_as<T>(), as_int(info));
+          .cholesky(lapack_shape(l).count, a.size(-1), upper, l.data_as<T>(),
+                    info.data_as<int32_t>());
     });
   }
   if (check_errors) check_info("linalg.cholesky", info, not_positive);
@@ -141,7 +143,8 @@ Tensor cholesky_inverse(const Tensor& factor, bool upper) {
   visit_inexact(x.dtype(), "cholesky_inverse", [&](auto tag) {
     using T = typename decltype(tag)::type;
     kernels<SolveKernels<T>>(x.device())
-        .cholesky_inverse(lapack_shape(x).count, x.size(-1), upper, x.data_as<T>(), as_int(info));
+        .cholesky_inverse(lapack_shape(x).count, x.size(-1), upper, x.data_as<T>(),
+                          info.data_as<int32_t>());
   });
   check_info("cholesky_inverse", info, [](int i) {
     return str("The diagonal element ", i, " of the factor is zero, so there is no inverse.");
@@ -165,7 +168,7 @@ TensorList ldl_factor_ex(const Tensor& a, bool hermitian, bool check_errors) {
       using T = typename decltype(tag)::type;
       kernels<SolveKernels<T>>(ld.device())
           .ldl_factor(lapack_shape(ld).count, a.size(-1), hermitian, ld.data_as<T>(),
-                      as_int(pivots), as_int(info));
+                      pivots.data_as<int32_t>(), info.data_as<int32_t>());
     });
   }
   if (check_errors) check_info("linalg.ldl_factor", info, zero_in_ldl);
@@ -184,10 +187,9 @@ void check_ldl_pivots(const Tensor& ld, const Tensor& pivots) {
         ": pivots must have shape ", to_string(join(batch_sizes(ld), {ld.size(-1)})),
         " for LD of shape ", to_string(ld.sizes()), ", got ", to_string(pivots.sizes()));
   if (pivots.is_meta()) return;
-  Tensor p = raw_contiguous(pivots);
-  const int64_t n = ld.size(-1), count = p.numel();
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t place = std::abs(int64_t{as_int(p)[i]});
+  const int64_t n = ld.size(-1);
+  for (int64_t pivot : host_values<int32_t>(pivots)) {
+    const int64_t place = std::abs(pivot);
     check(place >= 1 && place <= n, what, ": pivots must lie between 1 and ", n, " in size, got ",
           place);
   }
@@ -209,7 +211,8 @@ Tensor ldl_solve(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool h
   visit_inexact(x.dtype(), what, [&](auto tag) {
     using T = typename decltype(tag)::type;
     kernels<SolveKernels<T>>(x.device())
-        .ldl_solve(lapack_shape(x), hermitian, factor.data_as<T>(), as_int(p), x.data_as<T>());
+        .ldl_solve(lapack_shape(x), hermitian, factor.data_as<T>(), p.data_as<int32_t>(),
+                   x.data_as<T>());
   });
   return x;
 }

@@ -49,7 +49,7 @@ TensorList eigh_raw(const Tensor& a, const std::string& triangle, bool vectors) 
       using T = typename decltype(tag)::type;
       kernels<HermitianKernels<T>>(a.device())
           .eigh(lapack_shape(v).count, a.size(-1), upper, vectors, v.data_as<T>(),
-                w.data_as<RealOf<T>>(), as_int(info));
+                w.data_as<RealOf<T>>(), info.data_as<int32_t>());
     });
     check_info(what, info, no_eigenvalues);
   }
@@ -95,7 +95,7 @@ TensorList eig_raw(const Tensor& a, bool vectors) {
       using C = std::complex<RealOf<T>>;
       kernels<EigenKernels<T>>(a.device())
           .eig(lapack_shape(a).count, a.size(-1), copy.data_as<T>(), w.data_as<C>(),
-               vectors ? v.data_as<C>() : nullptr, as_int(info));
+               vectors ? v.data_as<C>() : nullptr, info.data_as<int32_t>());
     });
     check_info(what, info, no_eigenvalues);
   }

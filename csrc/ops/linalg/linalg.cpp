@@ -42,7 +42,7 @@ void check_info(const char* what, const Tensor& info, std::string (*message)(int
   if (info.is_meta()) return;
   Tensor plain = raw_contiguous(info);
   const auto failure =
-      kernels<LinalgKernels>(info.device()).find_failure(plain.numel(), as_int(plain));
+      kernels<LinalgKernels>(info.device()).find_failure(plain.numel(), plain.data_as<int32_t>());
   if (failure) fail<LinAlgError>(what, ": ", place(info, failure->matrix), message(failure->code));
 }
 

@@ -49,7 +49,6 @@ void raw_identity(const Tensor& a);                 // fills column-major matric
 inline Tensor empty_like_info(const Tensor& a) {
   return raw_zeros(batch_sizes(a), {DType::Int32, a.device()});
 }
-inline int32_t* as_int(const Tensor& t) { return t.data_as<int32_t>(); }
 
 // ---- dispatched ops ----
 

@@ -34,7 +34,8 @@ Factor factorize(const char* what, const Tensor& a) {
   visit_inexact(a.dtype(), what, [&](auto tag) {
     using T = typename decltype(tag)::type;
     kernels<SolveKernels<T>>(a.device())
-        .lu_factor(lapack_shape(a), f.lu.data_as<T>(), as_int(f.pivots), as_int(f.info));
+        .lu_factor(lapack_shape(a), f.lu.data_as<T>(), f.pivots.data_as<int32_t>(),
+                   f.info.data_as<int32_t>());
   });
   return f;
 }
@@ -110,10 +111,11 @@ Tensor row_order_op(const Tensor& pivots, int64_t rows) {
   if (order.is_meta() || order.numel() == 0) return order;
   Tensor plain = raw_contiguous(pivots);
   const LinalgKernels& matrices = kernels<LinalgKernels>(pivots.device());
-  const auto bad = matrices.find_bad_pivot(plain.numel(), rows, as_int(plain));
+  const auto bad = matrices.find_bad_pivot(plain.numel(), rows, plain.data_as<int32_t>());
   check(!bad, "lu_unpack(): pivots must lie between 1 and ", rows, ", the number of rows, got ",
         bad.value_or(0));
-  matrices.row_order(order.numel() / rows, k, rows, as_int(plain), order.data_as<int64_t>());
+  matrices.row_order(order.numel() / rows, k, rows, plain.data_as<int32_t>(),
+                     order.data_as<int64_t>());
   return order;
 }
 
@@ -174,14 +176,14 @@ Tensor solve_factored(const Tensor& lu_in, const Tensor& pivots_in, const Tensor
   Tensor pivots =
       raw_contiguous(raw_expand(pivots_in, join(batch_sizes(lu), {pivots_in.size(-1)})));
   const int64_t n = lu.size(-1);
-  const auto bad =
-      kernels<LinalgKernels>(x.device()).find_bad_pivot(pivots.numel(), n, as_int(pivots));
+  const auto bad = kernels<LinalgKernels>(x.device())
+                       .find_bad_pivot(pivots.numel(), n, pivots.data_as<int32_t>());
   check(!bad, "linalg.lu_solve: pivots must lie between 1 and ", n, ", got ", bad.value_or(0));
   visit_inexact(x.dtype(), "linalg.lu_solve", [&](auto tag) {
     using T = typename decltype(tag)::type;
     kernels<SolveKernels<T>>(x.device())
         .lu_solve(lapack_shape(x), conj_t ? Trans::Conj : Trans::No, lu.data_as<T>(), n * n,
-                  as_int(pivots), n, x.data_as<T>());
+                  pivots.data_as<int32_t>(), n, x.data_as<T>());
   });
   return x;
 }
@@ -237,7 +239,7 @@ TensorList solve_raw(const Tensor& a, const Tensor& b, bool left, bool check_err
       using T = typename decltype(tag)::type;
       kernels<SolveKernels<T>>(x.device())
           .lu_solve(lapack_shape(x), left ? Trans::No : Trans::Yes, factors.data_as<T>(), n * n,
-                    as_int(pivots), n, x.data_as<T>());
+                    pivots.data_as<int32_t>(), n, x.data_as<T>());
     });
   }
   return {left ? x : raw_transpose(x), f.lu, f.pivots, f.info};
@@ -292,8 +294,8 @@ TensorList inverse_ex(const Tensor& a, bool check_errors) {
     visit_inexact(x.dtype(), "linalg.inv", [&](auto tag) {
       using T = typename decltype(tag)::type;
       kernels<SolveKernels<T>>(x.device())
-          .lu_solve(lapack_shape(x), Trans::No, f.lu.data_as<T>(), n * n, as_int(f.pivots), n,
-                    x.data_as<T>());
+          .lu_solve(lapack_shape(x), Trans::No, f.lu.data_as<T>(), n * n,
+                    f.pivots.data_as<int32_t>(), n, x.data_as<T>());
     });
   }
   return {x, f.info};
@@ -316,7 +318,7 @@ TensorList det_raw(const Tensor& a) {
     visit_inexact(a.dtype(), "linalg.det", [&](auto tag) {
       using T = typename decltype(tag)::type;
       kernels<MatrixKernels<T>>(a.device())
-          .det(det.numel(), n, f.lu.data_as<T>(), as_int(f.pivots), det.data_as<T>());
+          .det(det.numel(), n, f.lu.data_as<T>(), f.pivots.data_as<int32_t>(), det.data_as<T>());
     });
   }
   return {det, f.lu, f.pivots};
@@ -332,8 +334,8 @@ TensorList slogdet_raw(const Tensor& a) {
     visit_inexact(a.dtype(), "linalg.slogdet", [&](auto tag) {
       using T = typename decltype(tag)::type;
       kernels<MatrixKernels<T>>(a.device())
-          .slogdet(sign.numel(), n, f.lu.data_as<T>(), as_int(f.pivots), sign.data_as<T>(),
-                   size.data_as<RealOf<T>>());
+          .slogdet(sign.numel(), n, f.lu.data_as<T>(), f.pivots.data_as<int32_t>(),
+                   sign.data_as<T>(), size.data_as<RealOf<T>>());
     });
   }
   return {sign, size, f.lu, f.pivots};

@@ -1,6 +1,7 @@
 // Singular values and functions based on them: pseudo-inverse, rank, least squares.
 #include <limits>
 
+#include "ops/core/memory.h"
 #include "ops/linalg/linalg.h"
 
 namespace taeda {
@@ -39,7 +40,8 @@ TensorList svd_raw(const Tensor& a, bool full, bool vectors, bool any_signs) {
     using T = typename decltype(tag)::type;
     kernels<EigenKernels<T>>(a.device())
         .svd(lapack_shape(a), full, any_signs, copy.data_as<T>(), s.data_as<RealOf<T>>(),
-             vectors ? u.data_as<T>() : nullptr, vectors ? vh.data_as<T>() : nullptr, as_int(info));
+             vectors ? u.data_as<T>() : nullptr, vectors ? vh.data_as<T>() : nullptr,
+             info.data_as<int32_t>());
   });
   check_info(what, info, no_svd);
   return {u, s, vh};
@@ -235,8 +237,8 @@ LeastSquares method_of(const std::string& driver) {
 Tensor residuals_of(const Tensor& x, int64_t n, const Tensor& rank) {
   const int64_t m = x.size(-2);
   if (rank.defined()) {
-    for (int64_t i = 0; i < rank.numel(); ++i) {
-      if (as_int(rank)[i] != n) return empty(Dims{0}, {to_real(x.dtype()), x.device()});
+    for (int32_t r : host_values<int32_t>(rank)) {
+      if (r != n) return empty(Dims{0}, {to_real(x.dtype()), x.device()});
     }
   }
   GradMode off(false);
@@ -279,8 +281,9 @@ TensorList least_squares(const Tensor& a, const Tensor& b, std::optional<double>
         Tensor rhs = x.numel() > 0 ? x : raw_zeros(join(batch, {high, 1}), a.options());
         kernels<LeastSquaresKernels<T>>(a.device())
             .solve(method, lapack_shape(a), rhs.size(-1), copy.data_as<T>(), rhs.data_as<T>(),
-                   rcond.value_or(eps * static_cast<double>(high)), ranks ? as_int(rank) : nullptr,
-                   by_svd ? s.data_as<RealOf<T>>() : nullptr, as_int(info));
+                   rcond.value_or(eps * static_cast<double>(high)),
+                   ranks ? rank.data_as<int32_t>() : nullptr,
+                   by_svd ? s.data_as<RealOf<T>>() : nullptr, info.data_as<int32_t>());
       });
       check_info(what, info, no_full_rank);
     }

@@ -9,6 +9,7 @@
 #include "autograd/backward.h"
 #include "base/checked.h"
 #include "ops/core/half.h"
+#include "ops/core/memory.h"
 
 namespace taeda {
 namespace {
@@ -35,8 +36,6 @@ ConvShape make_shape(DimsRef x, DimsRef w, DimsRef y, const Window& p) {
   }
   return s;
 }
-
-template <class T> T* memory(const Tensor& t) { return t.defined() ? t.data_as<T>() : nullptr; }
 
 void check_types(const char* what, const Tensor& x, const Tensor& w, const Tensor& bias) {
   check(x.dtype() == w.dtype(), what, "(): Input type (", name(x.dtype()), ") and weight type (",

@@ -28,10 +28,10 @@ Tensor cdist_forward(const Tensor& a, const Tensor& b, double p, bool by_product
   visit_floating(d, "cdist", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const int64_t batches = out.numel() / (m * n);
-    auto *from = x.data_as<T>(), *other = y.data_as<T>(), *to = out.data_as<T>();
     const auto& f = kernels<DistanceKernels<T>>(x.device());
-    if (by_product) f.pairs_by_product(from, other, to, batches, m, n, k);
-    else f.pairs(from, other, to, batches, m, n, k, p);
+    if (by_product)
+      f.pairs_by_product(x.data_as<T>(), y.data_as<T>(), out.data_as<T>(), batches, m, n, k);
+    else f.pairs(x.data_as<T>(), y.data_as<T>(), out.data_as<T>(), batches, m, n, k, p);
   });
   return out;
 }
@@ -113,7 +113,7 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p, const std::string& co
   check(x1.size(-1) == x2.size(-1),
         "X1 and X2 must have the same number of columns. X1: ", x1.size(-1), " X2: ", x2.size(-1));
   check(p >= 0, "cdist only supports non-negative p values");
-  auto lead = [](const Tensor& t) { return DimsRef(t.sizes().data(), t.sizes().size() - 2); };
+  auto lead = [](const Tensor& t) { return t.sizes().first(t.sizes().size() - 2); };
   Dims batch = broadcast_sizes(lead(x1), lead(x2));
   auto spread = [&](const Tensor& t, DType dtype) {
     Dims sizes(batch);
@@ -172,16 +172,11 @@ Tensor square_of_pairs(const Tensor& pairs, int64_t n) {
         to_string(pairs.sizes()));
   Tensor out = empty(Dims{n, n}, pairs.options());
   if (out.is_meta() || n == 0) return out;
-  if (out.is_off_host()) return raw_to(out.device(), square_of_pairs(raw_to({}, pairs), n));
   const Tensor from = raw_contiguous(pairs);
   visit_floating(pairs.dtype(), "pdist", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const T* next = from.data_as<T>();
-    T* to = out.data_as<T>();
-    for (int64_t i = 0; i < n; ++i) {
-      to[i * n + i] = 0;
-      for (int64_t j = i + 1; j < n; ++j) to[i * n + j] = to[j * n + i] = *next++;
-    }
+    kernels<DistanceKernels<T>>(out.device())
+        .square_of_pairs(from.data_as<T>(), out.data_as<T>(), n);
   });
   return out;
 }
@@ -194,15 +189,10 @@ Tensor pairs_of_square(const Tensor& square) {
   const int64_t n = square.size(0);
   Tensor out = empty(Dims{pairs_of(n)}, square.options());
   if (out.is_meta() || out.numel() == 0) return out;
-  if (out.is_off_host()) return raw_to(out.device(), pairs_of_square(raw_to({}, square)));
   const Tensor x = raw_contiguous(square);
   visit_floating(square.dtype(), "pdist", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const T* from = x.data_as<T>();
-    T* next = out.data_as<T>();
-    for (int64_t i = 0; i < n; ++i) {
-      for (int64_t j = i + 1; j < n; ++j) *next++ = from[i * n + j] + from[j * n + i];
-    }
+    kernels<DistanceKernels<T>>(out.device()).pairs_of_square(x.data_as<T>(), out.data_as<T>(), n);
   });
   return out;
 }

@@ -2,6 +2,7 @@
 // gradient backwards.
 #include "kernels/nll.h"
 #include "ops/core/half.h"
+#include "ops/core/memory.h"
 #include "ops/pointwise/rows.h"
 
 namespace taeda {
@@ -22,7 +23,7 @@ Tensor scaled(const Tensor& g, double factor) {
   if (g.dtype() != DType::Float32 || !is_unwatched({&g}) || g.device().type != DeviceType::CPU)
     return g * factor;
   const Tensor r = empty(Dims{}, g.options());
-  *r.data_as<float>() = *g.data_as<float>() * static_cast<float>(factor);
+  set_host_value(r, host_value<float>(g) * static_cast<float>(factor));
   return r;
 }
 

@@ -3,6 +3,7 @@
 
 #include "autograd/backward.h"
 #include "ops/core/half.h"
+#include "ops/core/memory.h"
 #include "ops/index/util.h"
 
 namespace taeda {
@@ -76,8 +77,7 @@ void check_one_right(const Scores& s, const Tensor& self, const Tensor& target, 
 
 template <class T>
 OneRightClass<T> one_right(const Tensor& target, const Tensor& weight, double p, double margin) {
-  return {target.data_as<int64_t>(), weight.defined() ? weight.data_as<T>() : nullptr,
-          static_cast<T>(margin), p == 2};
+  return {target.data_as<int64_t>(), memory<T>(weight), static_cast<T>(margin), p == 2};
 }
 
 Tensor multi_margin_loss(const Tensor& self, const Tensor& target, double p, double margin,

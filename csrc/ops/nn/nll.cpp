@@ -3,6 +3,7 @@
 
 #include "autograd/backward.h"
 #include "ops/core/half.h"
+#include "ops/core/memory.h"
 
 namespace taeda {
 namespace {
@@ -57,8 +58,6 @@ template <class T> void check_targets(const NllShape& s, const Tensor& target) {
                     s.classes, " classes");
 }
 
-template <class T> T* memory(const Tensor& t) { return t.defined() ? t.data_as<T>() : nullptr; }
-
 TensorList nll(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
                int64_t ignore_index) {
   check_reduction("nll_loss", reduction);
@@ -105,13 +104,13 @@ Tensor nll_gradient(const Tensor& grad, const Tensor& target, const Tensor& weig
   if (gx.is_meta() || gx.numel() == 0) return finished(gx, grad.dtype());
   Tensor g = prepared(grad, compute), w = prepared(weight, compute),
          t = prepared(target, DType::Int64);
-  const double* weights = reduction == kMean ? total.data_as<double>() : nullptr;
   visit_floating(compute, "nll_loss_backward", [&](auto tag) {
     using T = typename decltype(tag)::type;
     check_targets<T>(s, t);
     kernels<NllKernels<T>>(t.device())
-        .nll_backward(s, g.data_as<T>(), reduction == kUnreduced ? 1 : 0, weights,
-                      t.data_as<int64_t>(), memory<T>(w), gx.data_as<T>());
+        .nll_backward(s, g.data_as<T>(), reduction == kUnreduced ? 1 : 0,
+                      reduction == kMean ? total.data_as<double>() : nullptr, t.data_as<int64_t>(),
+                      memory<T>(w), gx.data_as<T>());
   });
   return finished(gx, grad.dtype());
 }
@@ -170,14 +169,14 @@ Tensor entropy_gradient(const Tensor& grad, const Tensor& self, const Tensor& ta
   Tensor g = prepared(grad, compute), x = prepared(self, compute), w = prepared(weight, compute),
          t = prepared(target, DType::Int64), rows = prepared(stats, DType::Float64);
   auto s = shape_of(self.sizes(), ignore_index);
-  const double* weights = reduction == kMean ? total.data_as<double>() : nullptr;
   visit_floating(compute, "cross_entropy_backward", [&](auto tag) {
     using T = typename decltype(tag)::type;
     check_targets<T>(s, t);
     kernels<NllKernels<T>>(x.device())
-        .entropy_backward(s, g.data_as<T>(), reduction == kUnreduced ? 1 : 0, weights,
-                          x.data_as<T>(), rows.data_as<double>(), t.data_as<int64_t>(),
-                          memory<T>(w), gx.data_as<T>());
+        .entropy_backward(s, g.data_as<T>(), reduction == kUnreduced ? 1 : 0,
+                          reduction == kMean ? total.data_as<double>() : nullptr, x.data_as<T>(),
+                          rows.data_as<double>(), t.data_as<int64_t>(), memory<T>(w),
+                          gx.data_as<T>());
   });
   return finished(gx, self.dtype());
 }

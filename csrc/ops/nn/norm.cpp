@@ -4,11 +4,10 @@
 #include "autograd/backward.h"
 #include "base/checked.h"
 #include "ops/core/half.h"
+#include "ops/core/memory.h"
 
 namespace taeda {
 namespace {
-
-template <class T> T* memory(const Tensor& t) { return t.defined() ? t.data_as<T>() : nullptr; }
 
 DType compute_of(const Tensor& x, const char* what) { return compute_dtype(x.dtype(), what); }
 
@@ -331,11 +330,12 @@ TensorList native_batch_norm(const Tensor& self, const Tensor& weight, const Ten
   visit_floating(compute, "batch_norm", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto& run = kernels<NormKernels<T>>(x.device());
-    const T *data = x.data_as<T>(), *scale = memory<T>(w), *shift = memory<T>(b);
-    T *means = mean.data_as<T>(), *vars = var.data_as<T>(), *inverse = invstd.data_as<T>(),
-      *to = y.data_as<T>();
-    if (training) run.batch_norm_training(s, data, scale, shift, means, vars, inverse, to);
-    else run.batch_norm(s, data, means, vars, scale, shift, inverse, to);
+    if (training)
+      run.batch_norm_training(s, x.data_as<T>(), memory<T>(w), memory<T>(b), mean.data_as<T>(),
+                              var.data_as<T>(), invstd.data_as<T>(), y.data_as<T>());
+    else
+      run.batch_norm(s, x.data_as<T>(), mean.data_as<T>(), var.data_as<T>(), memory<T>(w),
+                     memory<T>(b), invstd.data_as<T>(), y.data_as<T>());
   });
   if (training && self.numel()) {
     const double count = static_cast<double>(s.batch * s.spatial);

@@ -2,6 +2,7 @@
 #include "kernels/pad.h"
 
 #include "base/checked.h"
+#include "ops/core/factory.h"
 #include "ops/index/util.h"
 
 namespace taeda {
@@ -168,12 +169,11 @@ Tensor pad_by_index(const Tensor& self, const Dims& pad, Mode mode) {
     check(n > 0 && total > 0, "pad(): dimension ", dim, " of input ", to_string(self.sizes()),
           " cannot be padded by (", before, ", ", after, ")");
     changes = changes || before != 0 || after != 0;
-    Tensor index = empty(Dims{total}, {DType::Int64, self.is_meta() ? self.device() : Device{}});
-    for (int64_t i = 0; i < total && !self.is_meta(); ++i)
-      index.data_as<int64_t>()[i] =
-          mode == Mode::Circular ? wrapped(i, before, after, n) : source(mode, i - before, n);
-    indices[static_cast<size_t>(dim) + indices.size() - self.sizes().size()] =
-        raw_to(self.device(), index);
+    const Tensor index = empty(Dims{total}, {DType::Int64, self.device()});
+    factory::tabulate(index, [&, before = before, after = after](int64_t i) {
+      return mode == Mode::Circular ? wrapped(i, before, after, n) : source(mode, i - before, n);
+    });
+    indices[static_cast<size_t>(dim) + indices.size() - self.sizes().size()] = index;
   }
   return changes ? op<"_take_indices">(self, indices) : clone(self);
 }

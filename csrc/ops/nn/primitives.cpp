@@ -2,6 +2,7 @@
 // own, segments, masked indexing.
 #include <limits>
 
+#include "ops/core/memory.h"
 #include "ops/index/util.h"
 #include "ops/reduce/util.h"
 
@@ -95,29 +96,30 @@ Tensor chunk_cat(const TensorList& tensors, int64_t dim, int64_t chunks) {
 // The segment number of each element along `axis`, (..., n); elements in no segment get the number
 // of segments.
 Tensor segment_of(const Tensor& lengths, const Tensor& offsets, int64_t n, bool unsafe) {
-  const Tensor given = raw_to({}, index_values(lengths.defined() ? lengths : offsets));
+  const Tensor& given = lengths.defined() ? lengths : offsets;
+  const auto row = host_values<int64_t>(index_values(given));
   const int64_t width = given.size(-1), lines = width ? given.numel() / width : 0;
   const int64_t segments = lengths.defined() ? width : width - 1;
   Dims sizes(given.sizes());
   sizes.back() = n;
-  Tensor out = full(sizes, segments, {DType::Int64, given.device()});
-  auto* o = out.data_as<int64_t>();
-  for (int64_t l = 0; l < lines; ++l, o += n) {
-    const int64_t* row = given.data_as<int64_t>() + l * width;
-    int64_t begin = lengths.defined() ? 0 : row[0];
+  std::vector<int64_t> out(static_cast<size_t>(numel_of(sizes)), segments);
+  auto line = out.begin();
+  auto value = row.begin();
+  for (int64_t l = 0; l < lines; ++l, line += n, value += width) {
+    int64_t begin = lengths.defined() ? 0 : *value;
     for (int64_t s = 0; s < segments; ++s) {
-      const int64_t end = lengths.defined() ? begin + row[s] : row[s + 1];
+      const int64_t end = lengths.defined() ? begin + value[s] : value[s + 1];
       check(begin >= 0 && begin <= end, "segment_reduce(): lengths contains negative value!");
       check(end <= n, "segment_reduce(): Expected all rows of lengths along axis to sum to ",
             "data.size(axis) = ", n, ", but one exceeds it");
-      std::fill(o + begin, o + end, s);
+      std::fill(line + begin, line + end, s);
       begin = end;
     }
     check(unsafe || offsets.defined() || begin == n,
           "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(axis) = ",
           n, " when !unsafe.");
   }
-  return raw_to((lengths.defined() ? lengths : offsets).device(), out);
+  return from_host(out, sizes, given.device());
 }
 
 Tensor segment_reduce(const Tensor& data, const std::string& reduce, const Tensor& lengths,

@@ -6,6 +6,7 @@
 
 #include "autograd/backward.h"
 #include "ops/core/half.h"
+#include "ops/core/memory.h"
 
 namespace taeda {
 namespace {
@@ -68,10 +69,6 @@ void check_rest(const RnnShape& s, const Tensor& x, const Tensor& c0, const Tens
     check(!t->defined() || t->dtype() == x.dtype(), "rnn: expected every tensor to have dtype ",
           x.dtype(), ", got ", t->defined() ? t->dtype() : x.dtype());
   }
-}
-
-template <class T> T* memory(const Tensor& t) {
-  return t.defined() && t.numel() ? t.data_as<T>() : nullptr;
 }
 
 // A copy that the kernel may change.

@@ -73,9 +73,8 @@ Value complex_op(Call& c) {
   if (!out.is_meta() && re.dtype() == part && same(re.sizes(), im.sizes()) && re.is_contiguous() &&
       im.is_contiguous()) {
     const size_t item = re.itemsize();
-    const JoinPiece parts[] = {{static_cast<const char*>(re.data()), item},
-                               {static_cast<const char*>(im.data()), item}};
-    kernels<JoinKernels>(re.device()).join_rows(static_cast<char*>(out.data()), parts, re.numel());
+    const JoinPiece parts[] = {{re.data(), item}, {im.data(), item}};
+    kernels<JoinKernels>(re.device()).join_rows(out.data(), parts, re.numel());
     return out;
   }
   Dims sizes(out.sizes()), strides(out.strides());

@@ -304,7 +304,7 @@ Tensor Derivative::fused(int k, DType result) const {
                    : &g;  // loops do not read operands that were not saved: pass anything
   }
   all[n++] = y.defined() ? &y : &g;
-  const std::span<const Tensor* const> inputs(all.data() + 1, n - 1);
+  const std::span<const Tensor* const> inputs = std::span(all).subspan(1, n - 1);
   if (Tensor r; result == compute && run_same_shape(row_.functor, part, compute, inputs, &r))
     return r;
   const Tensor out =

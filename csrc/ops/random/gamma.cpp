@@ -61,8 +61,7 @@ void sample_dirichlet_backward(Backward& b) {
   b.set(0, op<"_dirichlet_grad">(x, alpha, total) * (g - sum(x * g, Dims{-1}, true)));
 }
 
-// Calls f(kernels, operand, n, out), where operand(i) is the memory of one, broadcast and made
-// contiguous.
+// Calls f(kernels, operands, out), where the operands are broadcast and made contiguous.
 template <class F>
 Tensor elementwise(const char* what, std::initializer_list<const Tensor*> operands, F&& f) {
   const Tensor& first = **operands.begin();
@@ -79,9 +78,7 @@ Tensor elementwise(const char* what, std::initializer_list<const Tensor*> operan
   if (out.is_meta()) return out;
   visit_floating(first.dtype(), what, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    f(
-        kernels<GammaKernels<T>>(out.device()), [&](size_t i) { return held[i].data_as<T>(); },
-        out.numel(), out.data_as<T>());
+    f(kernels<GammaKernels<T>>(out.device()), held, out);
   });
   return out;
 }
@@ -89,14 +86,18 @@ Tensor elementwise(const char* what, std::initializer_list<const Tensor*> operan
 Tensor standard_gamma_grad(const Tensor& self, const Tensor& output) {
   return elementwise(
       "_standard_gamma_grad", {&self, &output},
-      [](const auto& k, auto at, int64_t n, auto* out) { k.gamma_gradient(n, at(0), at(1), out); });
+      []<class T>(const GammaKernels<T>& k, const std::vector<Tensor>& in, const Tensor& out) {
+        k.gamma_gradient(out.numel(), in[0].data_as<T>(), in[1].data_as<T>(), out.data_as<T>());
+      });
 }
 
 Tensor dirichlet_grad(const Tensor& x, const Tensor& alpha, const Tensor& total) {
-  return elementwise("_dirichlet_grad", {&x, &alpha, &total},
-                     [](const auto& k, auto at, int64_t n, auto* out) {
-                       k.dirichlet_gradient(n, at(0), at(1), at(2), out);
-                     });
+  return elementwise(
+      "_dirichlet_grad", {&x, &alpha, &total},
+      []<class T>(const GammaKernels<T>& k, const std::vector<Tensor>& in, const Tensor& out) {
+        k.dirichlet_gradient(out.numel(), in[0].data_as<T>(), in[1].data_as<T>(),
+                             in[2].data_as<T>(), out.data_as<T>());
+      });
 }
 
 Tensor binomial(const Tensor& count, const Tensor& prob, Gen generator) {

@@ -27,11 +27,9 @@ void fill_joined(const Tensor& out, const TensorList& pieces, int64_t dim) {
     std::vector<JoinPiece> list;
     list.reserve(pieces.size());
     for (const Tensor& t : pieces) {
-      if (t.numel() > 0)
-        list.push_back(
-            {static_cast<const char*>(t.data()), t.nbytes() / static_cast<size_t>(rows)});
+      if (t.numel() > 0) list.push_back({t.data(), t.nbytes() / static_cast<size_t>(rows)});
     }
-    kernels<JoinKernels>(out.device()).join_rows(static_cast<char*>(out.data()), list, rows);
+    kernels<JoinKernels>(out.device()).join_rows(out.data(), list, rows);
     return;
   }
   int64_t start = 0;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "ops/core/factory.h"
 #include "ops/core/shape_util.h"
 
 namespace taeda {
@@ -203,21 +204,13 @@ Tensor as_strided_here(const Tensor& x, DimsRef size, DimsRef stride, int64_t of
 
 // The storage offset of every element, in row-major order, starting at `start`.
 Tensor storage_offsets(DimsRef sizes, DimsRef strides, int64_t start, Device device) {
-  int64_t n = numel_of(sizes);
-  Tensor t = empty(Dims{n}, {DType::Int64, device.type == DeviceType::Meta ? device : Device{}});
-  if (t.is_meta()) return t;
-  auto* p = t.data_as<int64_t>();
-  Dims i(sizes.size());
-  for (int64_t k = 0, offset = start; k < n; ++k) {
-    p[k] = offset;
-    for (size_t d = sizes.size(); d-- > 0;) {
-      offset += strides[d];
-      if (++i[d] < sizes[d]) break;
-      offset -= strides[d] * sizes[d];
-      i[d] = 0;
-    }
-  }
-  return raw_to(device, t);
+  const Tensor t = empty(Dims{numel_of(sizes)}, {DType::Int64, device});
+  factory::tabulate(t, [&](int64_t i) {
+    int64_t offset = start;
+    for (size_t d = sizes.size(); d-- > 0; i /= sizes[d]) offset += i % sizes[d] * strides[d];
+    return offset;
+  });
+  return t;
 }
 int64_t reach_of(DimsRef sizes, DimsRef strides, int64_t offset) {
   for (size_t i = 0; i < sizes.size(); ++i)

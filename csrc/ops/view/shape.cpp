@@ -1,6 +1,8 @@
 // Shape ops that may copy: reshape, roll, flip, repeat, and composites of views.
 #include "base/checked.h"
+#include "kernels/index.h"
 #include "kernels/pointwise.h"
+#include "ops/core/memory.h"
 #include "ops/core/shape_util.h"
 #include "tensor/plan.h"
 
@@ -219,18 +221,17 @@ Tensor repeat_index(const Tensor& repeats, std::optional<int64_t> output_size) {
   check(!repeats.is_meta() || output_size,
         "repeat_interleave: a meta tensor of repeats needs output_size");
   if (repeats.is_meta()) return empty(Dims{*output_size}, repeats.options());
-  Tensor counts = raw_to({}, raw_contiguous(raw_cast(repeats, DType::Int64)));
-  auto* c = counts.data_as<int64_t>();
+  const Tensor counts = raw_contiguous(raw_cast(repeats, DType::Int64));
   int64_t total = 0;
-  for (int64_t i = 0; i < counts.numel(); ++i) {
-    check(c[i] >= 0, "repeats can not be negative");
-    total = checked_add(total, c[i]);
+  for (int64_t n : host_values<int64_t>(counts)) {
+    check(n >= 0, "repeats can not be negative");
+    total = checked_add(total, n);
   }
   check(!output_size || *output_size == total, "allocated size does not match required size");
-  Tensor out = empty(Dims{total}, counts.options());
-  auto* o = out.data_as<int64_t>();
-  for (int64_t i = 0; i < counts.numel(); ++i) o = std::fill_n(o, c[i], i);
-  return raw_to(repeats.device(), raw_cast(out, repeats.dtype()));
+  const Tensor out = empty(Dims{total}, counts.options());
+  kernels<IndexKernels>(out.device())
+      .repeat(counts.data_as<int64_t>(), counts.numel(), out.data_as<int64_t>());
+  return raw_cast(out, repeats.dtype());
 }
 Tensor repeat_interleave_index(const Tensor& repeats, std::optional<int64_t> output_size) {
   return op<"_repeat_index">(repeats, output_size);

@@ -1,5 +1,6 @@
 // Views of consecutive pieces: split, chunk and unbind.
 #include "base/checked.h"
+#include "ops/core/memory.h"
 #include "ops/core/shape_util.h"
 
 namespace taeda {
@@ -123,9 +124,7 @@ TensorList tensor_split_tensor(const Tensor& x, const Tensor& sections, int64_t 
         sections.dim(), " dims");
   check(!sections.is_meta(), "tensor_split: the split points cannot be read from a meta tensor");
   if (sections.dim() == 0) return tensor_split_sections(x, sections.item().to_int(), dim);
-  Tensor flat = raw_contiguous(sections);
-  return tensor_split_indices(
-      x, DimsRef(flat.data_as<int64_t>(), static_cast<size_t>(flat.numel())), dim);
+  return tensor_split_indices(x, host_values<int64_t>(sections), dim);
 }
 // The dimension split by hsplit, vsplit and dsplit.
 template <int Dim> int64_t xsplit_dim(const Tensor& x) {

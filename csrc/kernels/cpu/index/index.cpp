@@ -88,6 +88,10 @@ void write_sequences(int64_t n, int64_t r, bool repeated, int64_t count, int64_t
   }
 }
 
+void repeat(const int64_t* counts, int64_t n, int64_t* out) {
+  for (int64_t i = 0; i < n; ++i) out = std::fill_n(out, counts[i], i);
+}
+
 constexpr int64_t kMaskChunk = 65536;
 int64_t count_line(const uint8_t* mask, int64_t n) {
   int64_t total = 0;
@@ -201,6 +205,7 @@ const taeda::IndexKernels taeda::IndexKernels::cpu = {
     .split = cpu::split_indices,
     .coordinates = cpu::index_coordinates,
     .sequences = cpu::write_sequences,
+    .repeat = cpu::repeat,
     .count_true = cpu::count_true,
     .true_indices = cpu::true_indices,
     .take_true = cpu::take_true,

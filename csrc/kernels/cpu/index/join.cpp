@@ -20,24 +20,24 @@ template <class T>
   }
 }
 
-template <class T> void interleave(char* dst, std::span<const JoinPiece> pieces, int64_t rows) {
-  auto* to = reinterpret_cast<T*>(dst);
+template <class T> void interleave(void* dst, std::span<const JoinPiece> pieces, int64_t rows) {
+  auto* to = static_cast<T*>(dst);
   auto width = static_cast<int64_t>(pieces.size());
   parallel_for(rows, 32768 / width, [&](int64_t begin, int64_t end) {
     if (width == 2) {
-      zip(reinterpret_cast<const T*>(pieces[0].data) + begin,
-          reinterpret_cast<const T*>(pieces[1].data) + begin, end - begin, to + 2 * begin);
+      zip(static_cast<const T*>(pieces[0].data) + begin,
+          static_cast<const T*>(pieces[1].data) + begin, end - begin, to + 2 * begin);
       return;
     }
     for (int64_t k = 0; k < width; ++k) {
-      auto* from = reinterpret_cast<const T*>(pieces[static_cast<size_t>(k)].data);
+      auto* from = static_cast<const T*>(pieces[static_cast<size_t>(k)].data);
       T* o = to + k;
       for (int64_t r = begin; r < end; ++r) o[r * width] = from[r];
     }
   });
 }
 
-void join_rows(char* dst, std::span<const JoinPiece> pieces, int64_t rows) {
+void join_rows(void* dst, std::span<const JoinPiece> pieces, int64_t rows) {
   // Pieces of one element each, as when scalars are stacked along the last dimension: typed moves
   // beat memcpy.
   bool same_size = true;
@@ -63,7 +63,7 @@ void join_rows(char* dst, std::span<const JoinPiece> pieces, int64_t rows) {
     size_t row = static_cast<size_t>(begin) / row_bytes;
     size_t skip = static_cast<size_t>(begin) % row_bytes;
     size_t left = static_cast<size_t>(end - begin);
-    char* to = dst + begin;
+    char* to = static_cast<char*>(dst) + begin;
     for (; left > 0; ++row) {
       for (const JoinPiece& p : pieces) {
         if (skip >= p.row_bytes) {
@@ -71,7 +71,7 @@ void join_rows(char* dst, std::span<const JoinPiece> pieces, int64_t rows) {
           continue;
         }
         const size_t n = std::min(p.row_bytes - skip, left);
-        const char* from = p.data + row * p.row_bytes + skip;
+        const char* from = static_cast<const char*>(p.data) + row * p.row_bytes + skip;
         if (streamed) stream_copy(to, from, n);
         else std::memcpy(to, from, n);
         to += n;

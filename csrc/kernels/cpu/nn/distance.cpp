@@ -149,6 +149,19 @@ template <class T> void own_pairs(const T* a, T* out, int64_t n, int64_t k, doub
   });
 }
 
+template <class T> void square_of_pairs(const T* pairs, T* square, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    square[i * n + i] = 0;
+    for (int64_t j = i + 1; j < n; ++j) square[i * n + j] = square[j * n + i] = *pairs++;
+  }
+}
+
+template <class T> void pairs_of_square(const T* square, T* pairs, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = i + 1; j < n; ++j) *pairs++ = square[i * n + j] + square[j * n + i];
+  }
+}
+
 template <class T>
 void sum_signs(const T* g, const T* a, const T* b, T* gx, int64_t batches, int64_t m, int64_t n,
                int64_t k) {
@@ -194,4 +207,5 @@ template <class T> void cross(const CrossShape& s, const T* a, const T* b, T* ou
 }  // namespace taeda::cpu
 
 TAEDA_FLOAT_KERNELS(DistanceKernels, cpu::pairs<T>, cpu::pairs_by_product<T>, cpu::own_pairs<T>,
-                    cpu::sum_signs<T>, cpu::cross<T>)
+                    cpu::square_of_pairs<T>, cpu::pairs_of_square<T>, cpu::sum_signs<T>,
+                    cpu::cross<T>)

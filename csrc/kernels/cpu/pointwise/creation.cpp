@@ -41,7 +41,21 @@ void triangle(const TriangleShape& s, const void* x, void* y) {
   });
 }
 
+void triangle_indices(const TriangleShape& s, int64_t count, int64_t* y) {
+  const int64_t* const end = y + count;
+  // The first row that has elements.
+  for (int64_t r = std::max<int64_t>(0, s.lower ? -s.diagonal - 1 : 0); y < end; ++r) {
+    const int64_t cut = std::clamp<int64_t>(r + s.diagonal + s.lower, 0, s.columns);
+    const int64_t stop = s.lower ? cut : s.columns;
+    for (int64_t k = s.lower ? 0 : cut; k < stop; ++k, ++y) {
+      y[0] = r;
+      y[count] = k;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace taeda::cpu
 
-const taeda::CreationKernels taeda::CreationKernels::cpu = {cpu::range, cpu::triangle};
+const taeda::CreationKernels taeda::CreationKernels::cpu = {cpu::range, cpu::triangle,
+                                                            cpu::triangle_indices};
