@@ -108,3 +108,14 @@ def test_none_stands_for_a_list_that_is_empty_by_default():
     assert taeda.roll(x, 1, None).flatten()[0] == 15
     with pytest.raises(TypeError, match="padding"):
         taeda.nn.functional.avg_pool2d(x, 2, 2, None)
+
+
+def test_files_name_operations_by_their_modules():
+    from taeda.serialization._places import name_to_write, place_of
+
+    functional = taeda.nn.functional
+    assert place_of(functional.gelu) == ("nn.functional", "gelu")
+    assert place_of(functional.conv2d) == ("", "conv2d")
+    assert place_of(taeda.linalg.inv) == ("linalg", "inv")
+    assert name_to_write(functional.conv2d) == ("taeda", "conv2d")
+    assert place_of(_C.ops._attention) is None

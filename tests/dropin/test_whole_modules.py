@@ -62,7 +62,7 @@ def flat(value):
 with torch.no_grad():
     if sys.argv[2] == "write":
         things = [(m.eval(), a, flat(m(*a)) if a else []) for m, a in modules()]
-        torch.save((things, [F.relu, F.gelu, F.cross_entropy]), sys.argv[3])
+        torch.save((things, [F.relu, F.gelu, F.cross_entropy, F.sigmoid]), sys.argv[3])
     else:
         things, functions = torch.load(sys.argv[3], weights_only=False)
         for module, arguments, expected in things:
@@ -86,7 +86,8 @@ def test_whole_modules_pass_both_ways(tmp_path, writer, reader):
             text=True,
         )
         assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["21", "relu", "gelu", "cross_entropy"]
+    names = ["relu", "gelu", "cross_entropy", "sigmoid"]
+    assert done.stdout.split() == ["21", *names]
 
 
 def test_tensors_of_plain_pickles_can_be_read(tmp_path):

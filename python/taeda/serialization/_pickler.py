@@ -9,6 +9,7 @@ from types import FunctionType
 from typing import Any
 
 import taeda
+from taeda import _C
 from taeda.storage import TypedStorage
 
 from . import _rebuild
@@ -68,7 +69,7 @@ class CheckpointPickler(_PythonPickler):  # type: ignore[misc]
         known: tuple[str, str] | None = None
         if isinstance(obj, TorchName):
             known = (obj.module, obj.name)
-        elif isinstance(obj, (type, FunctionType, taeda.dtype)):
+        elif isinstance(obj, (type, FunctionType, _C.Op, taeda.dtype)):
             known = _rebuild.names().get(obj) or name_to_write(obj)
         if known is None:
             super().save_global(obj, name)

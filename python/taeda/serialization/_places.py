@@ -10,6 +10,8 @@ import sys
 from types import FunctionType
 from typing import Any
 
+from taeda._C import Op
+
 __all__ = ["names_of", "place_of"]
 
 # Of whole modules; private parts at the end of a module's name are left out anyway.
@@ -50,9 +52,11 @@ _SHARED = ("amp", "autograd", "distributions", "func", "nn", "optim", "utils")
 
 def place_of(obj: Any) -> tuple[str, str] | None:
     """PyTorch's module (without `torch.`) and name of one of taeda's classes and functions."""
-    if not isinstance(obj, (type, FunctionType)):
+    if not isinstance(obj, (type, FunctionType, Op)):
         return None
     package, _, module = str(obj.__module__).partition(".")
+    if isinstance(obj, Op):  # an operation, in the module that its row says
+        return None if module.startswith(("_", "ops")) else (module, obj.__name__)
     if package != "taeda" or module.partition(".")[0] not in _SHARED:
         return None
     parts = module.split(".")
@@ -70,7 +74,7 @@ def names_of(obj: Any) -> list[str]:
     names = [f"{obj.__module__}.{obj.__qualname__}"]
     place = place_of(obj)
     if place is not None:
-        names += [f"{package}.{place[0]}.{place[1]}" for package in ("torch", "taeda")]
+        names += [".".join(filter(None, (p, *place))) for p in ("torch", "taeda")]
         if place[0] == "nn.functional":
             names.append(f"torch._C._nn.{place[1]}")
     return names
@@ -87,4 +91,4 @@ def name_to_write(obj: Any) -> tuple[str, str] | None:
     from taeda.compat import is_installed
 
     package = "torch" if "torch" in sys.modules and is_installed() else "taeda"
-    return f"{package}.{place[0]}", place[1]
+    return ".".join(filter(None, (package, place[0]))), place[1]
