@@ -211,3 +211,109 @@ def test_nothing_refers_to_pytorch():
                 assert all(alias.name.split(".")[0] != "torch" for alias in node.names), module
             elif isinstance(node, ast.ImportFrom):
                 assert (node.module or "").split(".")[0] != "torch", module
+
+
+# ---- imports within the package -----------------------------------------------------------------
+
+
+def module_name(path: Path) -> str:
+    parts = ["taeda", *path.relative_to(PACKAGE).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+PYTHON = {module_name(path): path for path in MODULES}
+
+
+def imported(node: ast.Import | ast.ImportFrom, importer: str) -> set[str]:
+    """The modules of the package that a statement reads names of.
+
+    `import taeda` reads none: it only binds the name, and what is written after it is looked up when
+    functions run. A name that is no module is read from the package that has it.
+    """
+    known = {*PYTHON, "taeda._C"}
+    if isinstance(node, ast.Import):
+        return {alias.name for alias in node.names} & known - {"taeda"}
+    parts = importer.split(".")
+    if PYTHON[importer].name != "__init__.py":
+        parts.pop()
+    base = parts[: len(parts) - node.level + 1] if node.level else []
+    package = ".".join([*base, *([node.module] if node.module else [])])
+    found = {f"{package}.{alias.name}" for alias in node.names}
+    return {name if name in known else package for name in found} & known - {importer}
+
+
+def imports(source: str, importer: str) -> tuple[set[str], list[tuple[int, set[str]]]]:
+    """What a module imports when it is imported; and in functions, with the lines."""
+    top: set[str] = set()
+    inside: list[tuple[int, set[str]]] = []
+
+    def look(body: list[ast.stmt], in_function: bool) -> None:
+        for node in body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                found = imported(node, importer)
+                if in_function:
+                    inside.append((node.lineno, found))
+                else:
+                    top.update(found)
+            elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+                look(node.orelse, in_function)
+            else:
+                within = in_function or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+                for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+                    look(getattr(node, part, []), within)
+
+    look(ast.parse(source).body, False)
+    return top, inside
+
+
+IMPORTS = {name: imports(path.read_text(), name) for name, path in PYTHON.items()}
+
+
+def reached(start: str, graph: dict[str, set[str]]) -> set[str]:
+    """The modules that are imported with one."""
+    seen: set[str] = set()
+    pending = [start]
+    while pending:
+        new = graph.get(pending.pop(), set()) - seen
+        seen |= new
+        pending += new
+    return seen
+
+
+REACHED = {name: reached(name, {n: top for n, (top, _) in IMPORTS.items()}) for name in IMPORTS}
+
+
+def test_modules_import_each_other_in_one_direction():
+    assert [name for name, found in REACHED.items() if name in found] == []
+
+
+@pytest.mark.parametrize("name", [n for n, (_, inside) in IMPORTS.items() if inside])
+def test_imports_that_would_close_a_circle_say_why(name):
+    """One in a function that could not stand at the top needs a comment, there or a line above."""
+    lines = PYTHON[name].read_text().splitlines()
+    for number, modules in IMPORTS[name][1]:
+        closing = {m for m in modules if name in REACHED.get(m, ())}
+        said = "#" in lines[number - 1] or "#" in lines[number - 2]
+        assert not closing or said, f"line {number}: {', '.join(sorted(closing))} imports {name}"
+
+
+@pytest.mark.parametrize(
+    ("source", "top", "inside"),
+    [
+        ("import taeda", set(), []),
+        ("from taeda import _C, linalg", {"taeda._C", "taeda.linalg"}, []),
+        ("from taeda import add", {"taeda"}, []),
+        ("from . import functional", {"taeda.nn.functional"}, []),
+        ("from ..special import erf", {"taeda.special"}, []),
+        ("if TYPE_CHECKING:\n    import taeda.fft\nelse:\n    import taeda.nn", {"taeda.nn"}, []),
+        ("try:\n    import taeda.fft\nexcept E:\n    import json", {"taeda.fft"}, []),
+        ("class A:\n    def f():\n        import taeda.fft", set(), [(3, {"taeda.fft"})]),
+    ],
+)
+def test_imports_are_found(source, top, inside):
+    assert imports(source, "taeda.nn.grad") == (top, inside)
+
+
+def test_circles_are_found():
+    assert "a" in reached("a", {"a": {"b"}, "b": {"c"}, "c": {"a"}})
+    assert "a" not in reached("a", {"a": {"b"}, "b": {"c"}})

@@ -16,7 +16,7 @@ Nothing here is imported before the first call of vmap.
 
 from taeda import _C
 from taeda._batching import gradients
-from taeda._batching.dispatch import make_rule
+from taeda._batching.rules import make_rule
 from taeda._batching.tensor import BatchedTensor
 from taeda.autograd import _run
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from taeda import _C
-from taeda._batching.tensor import BatchedTensor, Level, level_of, state, wrap
+from taeda._batching.tensor import BatchedTensor, Level, level_of, wrap
 from taeda._C import Tensor
 
 ops = _C.ops
@@ -122,35 +122,6 @@ def rule(*names: str, whole: bool = False) -> Callable[[Rule], Rule]:
 @functools.cache
 def _by_row() -> dict[str, Any]:
     return _C._op_traits("vmap")
-
-
-def make_rule(name: str, schema: str, function: Any, traits: dict[str, Any]) -> Any:
-    """Return a function of the operation's arguments; it may give NotImplemented.
-
-    In that case the operation runs as it is: it calls others, which are dispatched in turn, or it
-    uses only shapes and dtypes.
-    """
-    from taeda._batching import custom, random, table
-
-    op = Op(name, schema, function, traits)
-    if any(kind.startswith("Generator") for kind in op.kinds):
-        return lambda args: random.apply(op, args)
-    computed = custom.from_library if "::" in name else table.rule_for(op)
-
-    def apply(args: tuple[Any, ...]) -> Any:
-        level = level_of(args)
-        if level is None:
-            return NotImplemented
-        if level not in state.running:
-            raise RuntimeError(ESCAPED)
-        outer = state.levels
-        state.levels = outer[: level.index]
-        try:
-            return computed(op, level, args)
-        finally:
-            state.levels = outer
-
-    return apply
 
 
 # ---- generic rules ----------------------------------------------------------

@@ -113,7 +113,7 @@ class sparsetensortype(tensortype):
     is_sparse = True
 
     def __call__(cls, *args: Any, device: Any = None) -> Any:
-        from taeda import empty, sparse_coo_tensor
+        from taeda.sparse._make import sparse_coo_tensor  # which is loaded on first use
 
         if len(args) in (2, 3) and isinstance(args[0], _C.Tensor):
             return sparse_coo_tensor(*args, dtype=cls.dtype, device=device)
@@ -123,8 +123,8 @@ class sparsetensortype(tensortype):
                 f"sparse.{cls.__name__}: expected indices and values, and maybe a size, or sizes "
                 f"alone, got ({', '.join(type(a).__name__ for a in args)})"
             )
-        indices = empty(max(len(sizes), 1), 0, dtype=_C.int64, device=device)
-        values = empty(0, dtype=cls.dtype, device=device)
+        indices = _C.ops.empty(max(len(sizes), 1), 0, dtype=_C.int64, device=device)
+        values = _C.ops.empty(0, dtype=cls.dtype, device=device)
         return sparse_coo_tensor(indices, values, sizes or (0,), device=device)
 
     def __repr__(cls) -> str:

@@ -75,6 +75,6 @@ def namespace_of(api_version: str | None) -> Any:
             f"__array_namespace__(): api_version must be one of {', '.join(_VERSIONS)}, "
             f"got {api_version!r}"
         )
-    from taeda import array_api
+    from taeda import array_api  # the package, which is made of this module and others
 
     return array_api

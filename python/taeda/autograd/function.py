@@ -192,7 +192,7 @@ class Function(metaclass=_FunctionMeta):
             )
         batching = _run.batching
         if batching is not None and batching.is_concerned(args):
-            from taeda._batching import custom
+            from taeda._batching import custom  # which is made for this class
 
             return custom.apply(cls, args)
         return _C._function_apply(cls, args, separate)

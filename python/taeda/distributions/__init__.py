@@ -12,7 +12,7 @@ tensor(-1.3863)
 taeda.Size([2, 3])
 """
 
-from . import constraints, kl, transforms
+from . import _kl_pairs, constraints, kl, transforms
 from .bernoulli import Bernoulli
 from .beta import Beta
 from .binomial import Binomial

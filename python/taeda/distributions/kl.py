@@ -321,5 +321,3 @@ def _multivariate_normals(p: Any, q: Any) -> Divergence:
 for _type_p in (MultivariateNormal, LowRankMultivariateNormal):
     for _type_q in (MultivariateNormal, LowRankMultivariateNormal):
         register_kl(_type_p, _type_q)(_multivariate_normals)
-
-from . import _kl_pairs as _kl_pairs  # noqa: E402 (it registers the pairs of different classes)

@@ -413,7 +413,7 @@ class Parameters(Mapping[str, Tensor]):
 
     def diff(self, old: Parameters) -> Difference:
         """What has changed since ``old``: a table to print, or to look names up in."""
-        from taeda.functional._difference import Difference
+        from taeda.functional._difference import Difference  # which is made of two of these
 
         return Difference(old, self)
 

@@ -349,7 +349,7 @@ class NestedTensor(Unreadable):
         return iter(self.unbind())
 
     def __getitem__(self, index: Any) -> Any:
-        from taeda.nested._index import get
+        from taeda.nested._index import get  # which makes nested tensors
 
         return get(self, index)
 
@@ -397,7 +397,7 @@ class NestedTensor(Unreadable):
         return like(self, self._values_)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        from taeda.nested._make import rebuild, state
+        from taeda.nested._make import rebuild, state  # which makes nested tensors
 
         return rebuild, state(self)
 

@@ -115,7 +115,7 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     """
     from ._files import FileSource, is_path
     from ._opaque import opaque_class
-    from ._reader import Placement, Storages, open_archive
+    from ._reader import Placement, Storages, open_archive  # which reads these options
     from ._unpickler import SafeUnpickler
 
     found: list[str] = []

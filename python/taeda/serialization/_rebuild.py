@@ -180,7 +180,7 @@ def rebuild_parameter_with_state(
 
 def rebuild_from_type_v2(function: Any, kind: Any, args: Any, state: Any) -> Any:
     """A tensor of a subclass, or one with attributes of its own."""
-    from taeda.serialization._nested import rebuild_jagged
+    from taeda.serialization._nested import rebuild_jagged  # which is made of these functions
 
     if function is rebuild_jagged:
         _require(isinstance(args, tuple) and len(args) == 1, "a nested tensor is badly made")
@@ -313,6 +313,8 @@ def _make_device(*args: Any) -> Any:
 def _table() -> dict[str, Any]:
     """The objects that a file may name, by ``module.name``."""
     from taeda.nn import Parameter
+
+    # It is made of the functions here.
     from taeda.serialization._nested import rebuild_jagged, rebuild_strided
 
     nested = "torch.nested._internal.nested_tensor"

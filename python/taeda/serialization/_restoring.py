@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from taeda._C import UntypedStorage
+
 __all__ = ["check_module_version_greater_or_equal", "default_restore_location"]
 
 
@@ -44,8 +46,6 @@ def default_restore_location(storage: Any, location: str) -> Any:
     if location == "cpu":
         return storage
     if location == "meta":
-        from taeda import UntypedStorage
-
         return UntypedStorage(storage.nbytes(), device="meta")
     raise RuntimeError(
         f"don't know how to restore data location of {type(storage).__name__} (tagged with "

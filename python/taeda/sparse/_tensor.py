@@ -437,7 +437,7 @@ def _rebuild(
     positions: tuple[Tensor, ...], values: Tensor, size: Any, coalesced: bool, requires_grad: bool
 ) -> SparseTensor:
     """Rebuild a tensor from the result of ``__reduce_ex__``."""
-    from taeda.sparse import _make as make
+    from taeda.sparse import _make as make  # which makes tensors of this class
 
     if len(positions) == 1:
         result = make.sparse_coo_tensor(positions[0], values, size, is_coalesced=coalesced)

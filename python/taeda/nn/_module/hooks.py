@@ -116,7 +116,7 @@ on_module: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 
 
 def _refresh() -> None:
-    from taeda.nn.module import Module
+    from taeda.nn.module import Module  # whose parts use this module
 
     Module._call_hooks = None if for_all.empty() else _nothing
 
