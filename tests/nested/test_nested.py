@@ -481,6 +481,43 @@ def test_autograd():
     assert grad.is_nested and grad.sum() == 0
 
 
+def test_transforms():
+    x = nested(taeda).detach()
+    values = x.values()
+    ones = x.new_ones(values.shape)
+    direction = taeda.nested.nested_tensor_from_jagged(ones, x.offsets())
+    value, tangent = taeda.func.jvp(lambda t: t * t, (x,), (direction,))
+    same(value.values(), values * values)
+    same(tangent.values(), 2 * values)
+    (product,) = taeda.func.vjp(lambda t: t * t, x)[1](direction)
+    same(product.values(), 2 * values)
+    grad = taeda.func.grad(lambda t: (t**3).sum())
+    same(grad(x).values(), 3 * values**2)
+    assert not grad(x).requires_grad
+    same(taeda.func.grad(lambda t: grad(t).sum())(x).values(), 6 * values)
+    from taeda.autograd import forward_ad
+
+    with forward_ad.dual_level():
+        found = forward_ad.unpack_dual(forward_ad.make_dual(x, direction).sum(1))
+        same(found.tangent, taeda.tensor(LENGTHS).double()[:, None].expand(4, 6))
+        with pytest.raises(RuntimeError, match="must be nested"):
+            forward_ad.make_dual(x, ones)
+    leaf = nested(taeda)
+    edge = taeda.autograd.graph.get_gradient_edge(leaf)
+    assert taeda.autograd.grad(leaf.sum(), edge)[0].sum() == values.numel()
+
+
+def test_inference_mode():
+    with taeda.inference_mode():
+        made = nested(taeda, dtype="int64") * 2
+        assert (made * taeda.ones(4, 1, 1).long()).sum(1).shape == (4, 6)
+    x = nested(taeda)
+    with taeda.inference_mode():
+        x.sum(1), x.softmax(1), x.to_padded_tensor(0.0)
+    (x * taeda.ones(4, 1, 1, requires_grad=True)).softmax(1).to_padded_tensor(0.0).sum().backward()
+    assert x.grad.is_nested
+
+
 def test_values_that_are_differentiated():
     values = taeda.tensor(np.concatenate(arrays()), requires_grad=True)
     offsets = taeda.tensor(np.cumsum([0, *LENGTHS]))
@@ -507,6 +544,11 @@ def test_functions_that_take_no_nested_tensors():
     with pytest.raises(NotImplementedError, match="Double.*nested tensors"):
         Double.apply(x)
     assert Double.apply(x.detach()).is_nested
+    numbers = taeda.nested.nested_tensor([[1], [2, 3]], layout=taeda.jagged)
+    with pytest.raises(NotImplementedError, match="nested tensors that it gives"):
+        taeda.nn.Embedding(4, 2, sparse=True)(numbers)
+    with pytest.raises(NotImplementedError, match="SGD: nested tensors"):
+        taeda.optim.SGD([x], 0.1)
     with pytest.raises(NotImplementedError, match="nested tensors.*vmap"):
         taeda.vmap(lambda t: t.sum())(x)
     with pytest.raises(NotImplementedError, match=r"conv1d\(\).*nested tensors"):

@@ -19,7 +19,7 @@ batching: Any = None
 nested: Any = None
 
 
-def _with_history(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
+def with_history(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
     """Tensors, and the values of those that are nested."""
     if nested is None:
         return tensors
@@ -79,8 +79,8 @@ def backward(
     if inputs is not None:
         inputs = _as_tuple(inputs, "backward(): argument 'inputs'")
     keep = create_graph if retain_graph is None else retain_graph
-    roots, grads = _with_history(roots), _with_history(grads)
-    inputs = None if inputs is None else _with_history(inputs)
+    roots, grads = with_history(roots), with_history(grads)
+    inputs = None if inputs is None else with_history(inputs)
     if batching is not None and batching.is_concerned(roots, grads):
         raise RuntimeError(
             "backward() called inside of vmap. This is not supported, please use func.grad or "
@@ -161,8 +161,8 @@ def grad(
         from taeda._batching.gradients import run_batch as run
     else:
         run = _C._run_grad if batching is None else batching.run_grad
-    roots, grads = _with_history(roots), _with_history(grads)
-    found: list[Any] = run(roots, grads, keep, create_graph, _with_history(wanted))
+    roots, grads = with_history(roots), with_history(grads)
+    found: list[Any] = run(roots, grads, keep, create_graph, with_history(wanted))
     for i, (gradient, of) in enumerate(zip(found, wanted, strict=True)):
         if gradient is not None:
             if nested is not None and isinstance(of, nested):

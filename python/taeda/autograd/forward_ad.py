@@ -88,6 +88,10 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         )
     if level:
         raise RuntimeError("Invalid level given to make_dual")
+    if _run.nested is not None and isinstance(tensor, _run.nested):
+        if not isinstance(tangent, _run.nested):
+            raise RuntimeError("make_dual(): the tangent of a nested tensor must be nested")
+        return tensor._with(make_dual(tensor._values_, tangent._values_))
     make = _C._make_dual if _run.batching is None else _run.batching.make_dual
     return make(tensor, tangent)
 
@@ -107,6 +111,10 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     """
     if level not in (None, 0):
         return UnpackedDualTensor(tensor, None)
+    if _run.nested is not None and isinstance(tensor, _run.nested):
+        parts = unpack_dual(tensor._values_)
+        tangent = None if parts.tangent is None else tensor._with(parts.tangent)
+        return UnpackedDualTensor(tensor._with(parts.primal), tangent)
     unpack = _C._unpack_dual if _run.batching is None else _run.batching.unpack_dual
     return UnpackedDualTensor(*unpack(tensor))
 

@@ -184,18 +184,29 @@ class Function(metaclass=_FunctionMeta):
             args = _with_defaults(cls.forward, args, kwargs)
         elif kwargs:
             raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
-        nested = _run.nested
-        if nested is not None and any(isinstance(a, nested) and a.requires_grad for a in args):
-            raise NotImplementedError(
-                f"{cls.__name__}.apply() takes no nested tensors that require a gradient: call it "
-                "with their values()"
-            )
         batching = _run.batching
         if batching is not None and batching.is_concerned(args):
             from taeda._batching import custom  # which is made for this class
 
             return custom.apply(cls, args)
-        return _C._function_apply(cls, args, separate)
+        result = _C._function_apply(cls, args, separate)
+        if _run.nested is not None:
+            _refuse_nested(cls.__name__, args, result)
+        return result
+
+
+def _refuse_nested(name: str, args: tuple[Any, ...], result: Any) -> None:
+    """Refuse nested tensors where a history would be lost, as theirs is that of their values."""
+    recorded = [isinstance(a, Tensor) and a.requires_grad for a in args]
+    if not any(recorded) or not _C.is_grad_enabled():
+        return
+    results = result if isinstance(result, tuple) else (result,)
+    given = [a for a, needed in zip(args, recorded, strict=True) if needed]
+    if any(isinstance(x, _run.nested) for x in (*given, *results)):
+        raise NotImplementedError(
+            f"{name}.apply() has no derivative by nested tensors, nor of nested tensors that it "
+            "gives: give and take their values()"
+        )
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from taeda import _C
 from taeda._C import Tensor
 from taeda._C import _Node as Node
+from taeda.autograd import _run
 
 __all__ = [
     "GradientEdge",
@@ -42,6 +43,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     >>> taeda.autograd.grad(y.sum(), edge)
     (tensor([1., 1.]),)
     """
+    (tensor,) = _run.with_history((tensor,))
     return GradientEdge(*_C._gradient_edge(tensor))
 
 

@@ -137,6 +137,8 @@ def fresh(x: Tensor) -> Tensor:
 
 def recorded_of(x: Tensor) -> Tensor:
     """The tensor that has the history of `x`."""
+    if _run.nested is not None and isinstance(x, _run.nested):
+        return recorded_of(x._values_)
     return x if _run.batching is None else _run.batching.innermost_value(x)
 
 

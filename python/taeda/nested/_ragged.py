@@ -16,6 +16,10 @@ _numbers = itertools.count(1)
 _known: weakref.WeakValueDictionary[tuple[int, int], Ragged] = weakref.WeakValueDictionary()
 
 
+def _version(x: Tensor) -> int:
+    return 0 if x.is_inference() else x._version
+
+
 class Ragged:
     """Sequences that lie one after the other in a dimension of some values.
 
@@ -35,7 +39,7 @@ class Ragged:
         self._shortest, self._longest = shortest, longest
         self._counts: list[int] | None = None
         self._found: dict[Any, Any] = {}
-        self._version = offsets._version
+        self._version = _version(offsets)
         self._packed: Ragged | None = None
         _known[id(offsets), id(lengths)] = self
 
@@ -56,7 +60,8 @@ class Ragged:
     def _kept(self, what: str, device: Any, make: Any) -> Any:
         key = what, str(device)
         if key not in self._found:
-            with taeda.no_grad():
+            # Kept also where it is first asked for in inference mode, for gradients later.
+            with taeda.inference_mode(False), taeda.no_grad():
                 self._found[key] = make()
         return self._found[key]
 
@@ -159,7 +164,8 @@ class Ragged:
 def of_counts(counts: list[int], like: Tensor) -> Ragged:
     """Sequences of these lengths; ``like`` gives the offsets' dtype and device."""
     starts = list(itertools.accumulate(counts, initial=0))
-    made = Ragged(taeda.tensor(starts, dtype=like.dtype, device=like.device))
+    with taeda.inference_mode(False):
+        made = Ragged(taeda.tensor(starts, dtype=like.dtype, device=like.device))
     made._counts = list(counts)
     return made
 
@@ -171,6 +177,6 @@ def of_offsets(
     key = id(offsets), id(lengths)
     found = _known.get(key)
     same = found is not None and found.offsets is offsets and found.lengths is lengths
-    if found is None or not same or found._version != offsets._version:
+    if found is None or not same or found._version != _version(offsets):
         found = Ragged(offsets, lengths, shortest, longest)
     return found

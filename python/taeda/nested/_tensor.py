@@ -438,7 +438,8 @@ def make(values: Tensor, ragged: Ragged, dim: int, strided: bool = False) -> Nes
     """Make a nested tensor of parts that fit together."""
     key = values.dtype, values.device
     if key not in _zeros:
-        _zeros[key] = _ops.zeros((), dtype=values.dtype, device=values.device)
+        with taeda.inference_mode(False):
+            _zeros[key] = _ops.zeros((), dtype=values.dtype, device=values.device)
     sizes = [len(ragged), *values.shape]
     sizes[dim] = 0
     result: Any = Tensor._make_subclass(NestedTensor, _zeros[key].expand(sizes))

@@ -239,6 +239,11 @@ class Optimizer:
         entries = [given] if isinstance(given, taeda.Tensor) else in_order(self, given)
         params, names = split_names(self, entries)
         for param in params:
+            if param.is_nested:
+                raise NotImplementedError(
+                    f"{type(self).__name__}: nested tensors cannot be optimized; give their "
+                    "values(), which are updated in place"
+                )
             if not self.defaults.get("differentiable") and not (
                 param.is_leaf or param.retains_grad
             ):
