@@ -60,7 +60,6 @@ REASONS: dict[str, str] = {
     r"torch\.nn\.functional\.\w+|torch\.nn\.attention\.(\w+_flash_attention_impls?)": "There is no such device or library",
     r"torch\.utils\.(cpp_extension|collect_env|generate_\w+|rename_\w+)\S*": "There is no such device or library",
     r"torch\.library\.(triton_op|wrap_triton)": "There is no such device or library",
-    r"torch\.nn\.attention\.varlen\..+": "There is no such device or library",
     r"torch\.(sparse_(bsc|bsr|csc)_tensor|sparse_compressed_tensor|Tensor\.to_sparse_\w+)": "Sparse tensors are sparse_coo or sparse_csr",
     r"torch\.((col_|crow_)?indices_copy|values_copy|sparse\.as_sparse_gradcheck)": "Sparse tensors are sparse_coo or sparse_csr",
     r"torch\.Tensor\.(sparse_\w+|smm|sspaddmm)": "Sparse tensors are sparse_coo or sparse_csr",
