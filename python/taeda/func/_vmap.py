@@ -9,6 +9,7 @@ from typing import Any
 from taeda import _C
 from taeda._C import Tensor
 from taeda.utils._pytree import TreeSpec, _broadcast_to_and_flatten, tree_flatten
+from taeda.utils._pytree import tree_unflatten as tree_unflatten
 
 __all__ = ["vmap"]
 
@@ -65,32 +66,34 @@ def vmap(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        size, leaves, dims, tree = _inputs(func, in_dims, args)
+        size, dims, leaves, tree = _process_batched_inputs(in_dims, args, func)
         run = functools.partial(_run, func, out_dims, randomness, tree, kwargs)
         if chunk_size is None or chunk_size >= size:
-            return _joined([run(size, leaves, dims)])
-        starts = range(0, size, chunk_size)
-        pieces = [min(chunk_size, size - start) for start in starts]
-        return _joined(
-            [
-                run(n, [x if d is None else x.narrow(d, start, n) for x, d in parts], dims)
-                for start, n in zip(starts, pieces, strict=True)
-                for parts in [list(zip(leaves, dims, strict=True))]
-            ]
-        )
+            return run(size, leaves, dims)
+        pieces = []
+        for start in range(0, size, chunk_size):
+            n = min(chunk_size, size - start)
+            parts = zip(leaves, dims, strict=True)
+            piece = [x if d is None else x.narrow(d, start, n) for x, d in parts]
+            pieces.append(run(n, piece, dims))
+        return _joined(pieces, out_dims)
 
     return wrapper
 
 
-def _name(func: Any) -> str:
+def _get_name(func: Any) -> str:
     return getattr(func, "__name__", repr(func))
 
 
-def _inputs(
-    func: Any, in_dims: Any, args: tuple[Any, ...]
-) -> tuple[int, list[Any], list[int | None], TreeSpec]:
+# The next three have PyTorch's names and arguments and are looked up at each call: packages whose
+# containers know of vmap put functions of their own in their place.
+
+
+def _process_batched_inputs(
+    in_dims: Any, args: tuple[Any, ...], func: Any
+) -> tuple[int, list[int | None], list[Any], TreeSpec]:
     """The batch's size, and the flat arguments with their dimensions."""
-    call = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
+    call = f"vmap({_get_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(
             f"{call}: expected `in_dims` to be int or a (potentially nested) tuple matching the "
@@ -98,8 +101,8 @@ def _inputs(
         )
     if not args:
         raise ValueError(
-            f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you "
-            "are trying to vmap over a function with no inputs. The latter is unsupported."
+            f"vmap({_get_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or "
+            "you are trying to vmap over a function with no inputs. The latter is unsupported."
         )
     leaves, tree = tree_flatten(args)
     dims = _broadcast_to_and_flatten(in_dims, tree)
@@ -118,7 +121,7 @@ def _inputs(
             "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
             f"{sizes} for the mapped dimension"
         )
-    return sizes[0], leaves, dims, tree
+    return sizes[0], dims, leaves, tree
 
 
 def _in_dim(call: str, x: Any, dim: Any) -> int:
@@ -155,53 +158,95 @@ def _run(
     size: int,
     leaves: Sequence[Any],
     dims: Sequence[int | None],
-) -> tuple[TreeSpec, list[Any], list[int | None]]:
-    """The flat outputs for a batch, and where its dimension is in each."""
-    from taeda._batching.tensor import inside, separate, wrap
+) -> Any:
+    """The outputs for a batch."""
+    from taeda._batching.tensor import inside
 
     with inside(size, randomness) as level:
-        mapped = [
-            x if dim is None else wrap(x.movedim(dim, 0) if dim else x, level)
-            for x, dim in zip(leaves, dims, strict=True)
-        ]
-        outputs, structure = tree_flatten(func(*tree.unflatten(mapped), **kwargs))
+        mapped = _create_batched_inputs(dims, leaves, level, tree)
+        outputs = func(*mapped, **kwargs)
+    return _unwrap_batched(outputs, out_dims, level, size, func)
+
+
+def _create_batched_inputs(
+    flat_in_dims: Sequence[int | None],
+    flat_args: Sequence[Any],
+    vmap_level: Any,
+    args_spec: TreeSpec,
+) -> Any:
+    """The arguments, without the dimension that is mapped over."""
+    return args_spec.unflatten(
+        x if dim is None else _add_batch_dim(x, dim, vmap_level)
+        for x, dim in zip(flat_args, flat_in_dims, strict=True)
+    )
+
+
+def _add_batch_dim(x: Tensor, dim: int, level: Any) -> Tensor:
+    """Hide a dimension of a tensor inside the vmap of a level."""
+    from taeda._batching.tensor import wrap
+
+    found: Tensor = wrap(x.movedim(dim, 0) if dim else x, level)
+    return found
+
+
+def _unwrap_batched(
+    batched_outputs: Any, out_dims: Any, vmap_level: Any, batch_size: int, func: Any
+) -> Any:
+    """The outputs with the dimension where `out_dims` says."""
+    outputs, structure = tree_flatten(batched_outputs)
     places = _broadcast_to_and_flatten(out_dims, structure)
     if places is None or not all(p is None or isinstance(p, int) for p in places):
         _refuse_out_dims(func, out_dims, structure)
     assert places is not None
-    found: list[Any] = []
-    for x, place in zip(outputs, places, strict=True):
-        if place is None:
-            if separate(x, level)[1]:
-                raise ValueError(
-                    f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor "
-                    "when out_dim is None"
-                )
-            found.append(x)
-            continue
-        if not isinstance(x, Tensor):
+    name = _get_name(func)
+    return structure.unflatten(
+        _maybe_remove_batch_dim(name, x, vmap_level, batch_size, place)
+        for x, place in zip(outputs, places, strict=True)
+    )
+
+
+def _maybe_remove_batch_dim(
+    name: str, batched_output: Any, vmap_level: Any, batch_size: int, out_dim: int | None
+) -> Any:
+    """One output with its dimension, or as it is where it has no place for one."""
+    from taeda._batching.tensor import separate
+
+    if out_dim is None:
+        if separate(batched_output, vmap_level)[1]:
             raise ValueError(
-                f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type "
-                f"{type(x)}. Did you mean to set out_dims= to None for output?"
+                f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None"
             )
-        value, hidden = separate(x, level)
-        if not hidden:
-            value = value.unsqueeze(0).expand(size, *value.shape)
-        found.append(value.movedim(0, place) if place else value)
-    return structure, found, places
+        return batched_output
+    if not isinstance(batched_output, Tensor):
+        raise ValueError(
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type "
+            f"{type(batched_output)}. Did you mean to set out_dims= to None for output?"
+        )
+    return _remove_batch_dim(batched_output, vmap_level, batch_size, out_dim)
+
+
+def _remove_batch_dim(x: Tensor, level: Any, batch_size: int, out_dim: int) -> Tensor:
+    """A tensor with the dimension that a level hides; equal elements if it hides none."""
+    from taeda._batching.tensor import separate
+
+    value, hidden = separate(x, level)
+    if not hidden:
+        value = value.unsqueeze(0).expand(batch_size, *value.shape)
+    found: Tensor = value.movedim(0, out_dim) if out_dim else value
+    return found
 
 
 def _refuse_out_dims(func: Any, out_dims: Any, structure: TreeSpec) -> None:
     leaves, tree = tree_flatten(out_dims)
     if not all(leaf is None or isinstance(leaf, int) for leaf in leaves):
         raise ValueError(
-            f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a "
-            "python collection of ints representing where in the outputs the vmapped dimension "
-            "should appear."
+            f"vmap({_get_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None "
+            "or a python collection of ints representing where in the outputs the vmapped "
+            "dimension should appear."
         )
     raise ValueError(
-        f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with "
-        f"the structure of `outputs`. out_dims has structure {tree} but outputs has structure "
+        f"vmap({_get_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible "
+        f"with the structure of `outputs`. out_dims has structure {tree} but outputs has structure "
         f"{structure}."
     )
 
@@ -214,12 +259,12 @@ def one_of_batch(value: Any) -> Any:
     return tree.unflatten(first_of_finished(x) for x in leaves)
 
 
-def _joined(pieces: Sequence[tuple[TreeSpec, list[Any], list[int | None]]]) -> Any:
+def _joined(pieces: Sequence[Any], out_dims: Any) -> Any:
     """The outputs of all chunks together, in the structure of the first."""
-    structure, first, places = pieces[0]
-    if len(pieces) == 1:
-        return structure.unflatten(first)
-    columns = zip(*(found for _, found, _ in pieces), strict=True)
+    structure = tree_flatten(pieces[0])[1]
+    places = _broadcast_to_and_flatten(out_dims, structure)
+    assert places is not None  # they fitted each piece
+    columns = zip(*(tree_flatten(piece)[0] for piece in pieces), strict=True)
     return structure.unflatten(
         parts[0] if place is None else _C.ops.cat(parts, place)
         for parts, place in zip(columns, places, strict=True)
