@@ -787,6 +787,7 @@ HalfTensor: tensortype
 IntTensor: tensortype
 LongTensor: tensortype
 ShortTensor: tensortype
+StorageBase: type
 __version__: _str
 cdouble: dtype
 cfloat: dtype

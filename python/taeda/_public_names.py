@@ -84,6 +84,7 @@ FROM_SUBMODULES = {
     "TensorType": "taeda._symbols",
     "Trainer": "taeda.training",
     "lobpcg": "taeda._functional.lobpcg",
+    "StorageBase": "taeda.storage",
     "TypedStorage": "taeda.storage",
     "__array_namespace_info__": "taeda.array_api",
     "autocast": "taeda.amp.autocast_mode",

@@ -12,7 +12,9 @@ from taeda._tensor import types as _tensor_types
 
 _DTYPES = {name.replace("Tensor", "Storage"): dtype for name, dtype in _tensor_types._NAMES.items()}
 
-__all__ = [*_DTYPES, "TypedStorage", "UntypedStorage", "from_file"]
+__all__ = [*_DTYPES, "StorageBase", "TypedStorage", "UntypedStorage", "from_file"]
+
+StorageBase = UntypedStorage  # in PyTorch a base class, of this one alone
 
 
 class TypedStorage:
@@ -344,6 +346,9 @@ def from_file(
     size: int = 0,
     *,
     dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return a tensor over memory that is mapped from a file.
@@ -354,11 +359,21 @@ def from_file(
             Default: changes stay in memory.
         size: the number of elements.
         dtype: of the elements. Default: the default dtype.
+        layout: strided, the default.
+        device: the CPU, the default.
+        pin_memory: not possible for such memory.
         requires_grad: whether to record operations on the tensor.
 
     Raises:
-        RuntimeError: the file cannot be opened, or is too short and not shared.
+        RuntimeError: the file cannot be opened, or is too short and not shared; or the tensor is to
+            be elsewhere than in the CPU's plain memory.
     """
+    if layout not in (None, taeda.strided):
+        raise RuntimeError(f"from_file: the layout must be strided, got {layout}")
+    if device is not None and taeda.device(device).type != "cpu":
+        raise RuntimeError(f"from_file: files are mapped into the CPU's memory, not {device}'s")
+    if pin_memory:
+        raise RuntimeError("from_file: memory that is mapped from a file cannot be pinned")
     dtype = taeda.get_default_dtype() if dtype is None else dtype
     storage = UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize)
     tensor = taeda.empty(0, dtype=dtype, device="cpu").set_(storage, 0, (size,), (1,))

@@ -50,7 +50,8 @@ __all__ = ["kl_divergence", "register_kl"]
 
 Divergence = Any
 
-_registry: dict[tuple[type, type], Callable[[Any, Any], Any]] = {}
+# Under the name that it has in PyTorch, where packages look into it.
+_KL_REGISTRY: dict[tuple[type, type], Callable[[Any, Any], Any]] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
@@ -67,7 +68,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
             raise TypeError(f"register_kl: Expected {name} to be a class but got {kind}")
 
     def decorator(function: Any) -> Any:
-        _registry[type_p, type_q] = function
+        _KL_REGISTRY[type_p, type_q] = function
         _find.cache_clear()
         return function
 
@@ -77,7 +78,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
 @functools.cache
 def _find(type_p: Any, type_q: Any) -> Callable[[Any, Any], Any] | None:
     fitting = [
-        pair for pair in _registry if issubclass(type_p, pair[0]) and issubclass(type_q, pair[1])
+        pair for pair in _KL_REGISTRY if issubclass(type_p, pair[0]) and issubclass(type_q, pair[1])
     ]
     if not fitting:
         return None
@@ -91,14 +92,14 @@ def _find(type_p: Any, type_q: Any) -> Callable[[Any, Any], Any] | None:
         return lambda pair: [steps(pair[i], mros[i]) for i in order]
 
     left, right = min(fitting, key=distance((0, 1))), min(fitting, key=distance((1, 0)))
-    if _registry[left] is not _registry[right]:
+    if _KL_REGISTRY[left] is not _KL_REGISTRY[right]:
         warnings.warn(
             f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). Please register_kl("
             f"{left[0].__name__}, {right[1].__name__})",
             RuntimeWarning,
             stacklevel=3,
         )
-    return _registry[left]
+    return _KL_REGISTRY[left]
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:

@@ -168,6 +168,9 @@ def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     return _C.ops.nonzero(input) if out is None else _C.ops.nonzero(input, out=out)
 
 
+_PLAIN = (Tensor, bool, int, float, complex)
+
+
 @overload
 def where(condition: Tensor) -> tuple[Tensor, ...]: ...
 
@@ -182,6 +185,13 @@ def where(condition: Any, *args: Any, **kwargs: Any) -> Any:
     ``where(condition, input, other)`` broadcasts all three; ``input`` and ``other`` may be numbers.
     ``where(condition)`` is ``nonzero(condition, as_tuple=True)``.
     """
+    operands = (condition, *args)
+    for operand in operands:
+        # A container of tensors knows this function, not the operation below.
+        if not isinstance(operand, _PLAIN) and hasattr(type(operand), "__torch_function__"):
+            from taeda.overrides import handle_torch_function
+
+            return handle_torch_function(where, operands, *operands, **kwargs)
     if not args and not kwargs:
         return _C.ops._nonzero_tuple(condition)
     return _C.ops.where(condition, *args, **kwargs)

@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 
-class _MarkedMeta(type(Tensor)):  # type: ignore[misc]
+class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
     """Lets a tensor of another class count as an instance when it carries the class's mark.
 
     `Parameter(x)` of a user's own Tensor subclass keeps that subclass, and is still a Parameter.
@@ -32,7 +32,7 @@ class _MarkedMeta(type(Tensor)):  # type: ignore[misc]
         return mark is not None and isinstance(instance, Tensor) and getattr(instance, mark, False)
 
 
-class Parameter(Tensor, metaclass=_MarkedMeta):
+class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor that becomes one of a Module's parameters when it is assigned as an attribute.
 
     Args:
@@ -108,7 +108,7 @@ def _rebuild_parameter(
     return parameter
 
 
-class Buffer(Tensor, metaclass=_MarkedMeta):
+class Buffer(Tensor, metaclass=_ParameterMeta):
     """A tensor that becomes one of a Module's buffers when it is assigned as an attribute.
 
     Args:

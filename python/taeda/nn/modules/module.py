@@ -1,6 +1,15 @@
 """Names that PyTorch has in the module of Module."""
 
 from taeda.nn._module.hooks import (
+    on_buffer as _global_buffer_registration_hooks,
+)
+from taeda.nn._module.hooks import (
+    on_module as _global_module_registration_hooks,
+)
+from taeda.nn._module.hooks import (
+    on_parameter as _global_parameter_registration_hooks,
+)
+from taeda.nn._module.hooks import (
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
@@ -18,6 +27,9 @@ __all__ = [
     "Module",
     "_EXTRA_STATE_KEY_SUFFIX",
     "_IncompatibleKeys",
+    "_global_buffer_registration_hooks",
+    "_global_module_registration_hooks",
+    "_global_parameter_registration_hooks",
     "register_module_backward_hook",
     "register_module_buffer_registration_hook",
     "register_module_forward_hook",
