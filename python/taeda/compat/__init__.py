@@ -42,11 +42,11 @@ def install() -> None:
 
 def uninstall() -> None:
     """Take back what ``install`` did. Modules that have imported torch keep what they have."""
-    from ._torch import Finder, is_stand_in
+    from ._torch import ROOTS, Finder, is_stand_in
 
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, Finder)]
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] == "torch" and is_stand_in(module):
+        if name.partition(".")[0] in ROOTS and is_stand_in(module):
             del sys.modules[name]
 
 

@@ -22,6 +22,7 @@ _MACHINERY = frozenset(
 )
 _SEE = "taeda lacks it: see docs/differences.md"
 _IMITATED = "2.13.0"
+ROOTS = ("torch", "functorch")  # the packages that PyTorch brings and that are stood in for
 # Private modules of PyTorch that packages import, and that taeda has with the same meaning.
 _SHARED = frozenset(["torch.utils._pytree"])
 
@@ -181,7 +182,7 @@ class Finder(MetaPathFinder):
         Raises:
             ModuleNotFoundError: taeda has no such module.
         """
-        if fullname.partition(".")[0] != "torch":
+        if fullname.partition(".")[0] not in ROOTS:
             return None
         name = _place(fullname)
         if not _is_offered(fullname) or not _exists(name):
@@ -196,7 +197,9 @@ class Finder(MetaPathFinder):
 
 def _place(fullname: str) -> str:
     """The module that stands for one under ``torch``, if there is one."""
-    return PRIVATE.get(fullname) or "taeda" + fullname[len("torch") :]
+    root, _, rest = fullname.partition(".")
+    under = "taeda" if root == "torch" else f"taeda.compat.{root}"
+    return PRIVATE.get(fullname) or (f"{under}.{rest}" if rest else under)
 
 
 def _exists(name: str) -> bool:

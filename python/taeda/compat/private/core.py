@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from taeda import Generator, Size, Tensor, amp, device, dtype, layout, memory_format
-from taeda._C import _disabled_torch_function_impl
+from taeda._C import _disabled_torch_function_impl, _torch_function_modes
 from taeda.overrides import DisableTorchFunctionSubclass
 
 __all__ = [
@@ -47,6 +47,16 @@ def _are_functorch_transforms_active() -> bool:
     """Whether the caller runs inside ``vmap``, the one transform that changes what tensors are."""
     batching = sys.modules.get("taeda._batching.tensor")
     return batching is not None and bool(batching.state.running)
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    """Whether operations are handed to a ``TorchFunctionMode``."""
+    return bool(_torch_function_modes())
+
+
+def _is_alias_of(data: Tensor, base: Tensor) -> bool:
+    """Whether two tensors are views of the same memory."""
+    return data.untyped_storage()._cdata == base.untyped_storage()._cdata
 
 
 class DispatchKey(enum.Enum):

@@ -23,6 +23,22 @@ def _element_size(dtype: Any) -> int:
     return size
 
 
+def _get_available_device_type() -> str | None:
+    """The type of the accelerator, or None where there is none."""
+    return "cuda" if taeda.cuda.is_available() else None
+
+
+def _get_device_module(device_type: str) -> Any:
+    """The module of a type of device, such as ``torch.cuda``."""
+    module = getattr(taeda, device_type, None)
+    if module is None:
+        raise RuntimeError(
+            f"Device '{device_type}' does not have a corresponding module registered as "
+            f"'torch.{device_type}'."
+        )
+    return module
+
+
 def _flatten_dense_tensors(tensors: Any) -> Any:
     """The elements of tensors of one dtype, one after the other, as a tensor of one dimension."""
     return taeda.cat([tensor.contiguous().view(-1) for tensor in tensors])

@@ -1,0 +1,13 @@
+"""Stands for ``torch.utils._python_dispatch``: whether a tensor is made of others."""
+
+from __future__ import annotations
+
+from taeda import Tensor
+
+__all__ = ["is_traceable_wrapper_subclass"]
+
+
+def is_traceable_wrapper_subclass(t: object) -> bool:
+    """Whether a tensor's class tells how to take it apart into tensors and make it again."""
+    both = hasattr(t, "__tensor_flatten__") and hasattr(t, "__tensor_unflatten__")
+    return isinstance(t, Tensor) and type(t) is not Tensor and both
