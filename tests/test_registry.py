@@ -119,3 +119,12 @@ def test_files_name_operations_by_their_modules():
     assert place_of(taeda.linalg.inv) == ("linalg", "inv")
     assert name_to_write(functional.conv2d) == ("taeda", "conv2d")
     assert place_of(_C.ops._attention) is None
+
+
+def test_functions_begin_with_what_the_row_says():
+    functional = taeda.nn.functional
+    for name in ("relu", "elu", "softmax", "prelu"):
+        said = OPS[name].__doc__.partition("\n\n")[2].strip()
+        text = inspect.getdoc(getattr(functional, name))
+        assert text.startswith(said) and len(text) > len(said)
+    assert "\n    ValueError: min_val" in inspect.getdoc(functional.hardtanh)

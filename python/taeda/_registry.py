@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from taeda import _C
 
 if TYPE_CHECKING:
     from taeda._C import Op
 
-__all__ = ["functions"]
+    F = TypeVar("F", bound=Callable[..., Any])
+
+__all__ = ["described", "functions"]
 
 
 def functions(module: str) -> dict[str, Op]:
@@ -21,3 +24,12 @@ def functions(module: str) -> dict[str, Op]:
     ops = vars(_C.ops)
     own = [ops[name] for name, home in _C._function_modules.items() if home == module]
     return {op.__name__: op for op in own}
+
+
+def described(function: F) -> F:
+    """A decorator: begin the docstring with what the row of the operation of this name says."""
+    text: str = vars(_C.ops)[function.__name__].__doc__
+    _, _, said = text.partition("\n\n")  # after the signatures
+    own = (function.__doc__ or "").replace("\n    ", "\n")  # as the row, not indented
+    function.__doc__ = f"{said.strip()}\n\n{own}"
+    return function

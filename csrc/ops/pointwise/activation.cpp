@@ -98,7 +98,7 @@ const Define definitions[] = {
       .forms = kFunction | kInplace | kInplaceFunction,
       .elementwise = true}},
     {"selu(self: Tensor) -> Tensor",
-     "The self-normalising exponential unit (Klambauer et al. 2017).",
+     "`elu` scaled so that activations keep mean 0 and variance 1 (Klambauer et al. 2017).",
      raw_kernel(selu_kernel, true),
      {.backward = selu_backward,
       .saves = saves_arg(0),

@@ -7,6 +7,7 @@ from typing import Any
 
 import taeda
 from taeda._C import Tensor, ops
+from taeda._registry import described
 
 __all__ = [
     "celu", "elu", "glu", "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
@@ -15,8 +16,9 @@ __all__ = [
 ]  # fmt: skip
 
 
+@described
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """max(x, 0) of each element.
+    """With `inplace`, overwrite the input.
 
     >>> taeda.nn.functional.relu(taeda.tensor([-1.0, 2.0]))
     tensor([0., 2.])
@@ -24,24 +26,23 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return ops.relu_(input) if inplace else ops.relu(input)
 
 
+@described
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """min(max(x, 0), 6) of each element."""
+    """With `inplace`, overwrite the input."""
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
+@described
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """X where x > 0, else negative_slope * x (Maas et al., 2013)."""
+    """With `inplace`, overwrite the input. See Maas et al., 2013."""
     if inplace:
         return ops.leaky_relu_(input, negative_slope)
     return ops.leaky_relu(input, negative_slope)
 
 
+@described
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """X where x > 0, else weight * x, the weight being learned (He et al., 2015).
-
-    Args:
-        input: of shape (N, C, ...).
-        weight: one value, or one for each of the C channels.
+    """The input is of shape (N, C, ...).
 
     Raises:
         RuntimeError: the weight has neither 1 nor C values, or not the kind of dtype of the input.
@@ -93,28 +94,33 @@ def rrelu_(
     return rrelu(input, lower, upper, training, inplace=True)
 
 
+@described
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """X where x > 0, else alpha * (exp(x) - 1) (Clevert et al., 2015)."""
+    """With `inplace`, overwrite the input."""
     return ops.elu_(input, alpha) if inplace else ops.elu(input, alpha)
 
 
+@described
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """`elu` scaled so that activations keep mean 0 and variance 1 (Klambauer et al., 2017)."""
+    """With `inplace`, overwrite the input."""
     return ops.selu_(input) if inplace else ops.selu(input)
 
 
+@described
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0) (Barron, 2017)."""
+    """With `inplace`, overwrite the input."""
     return ops.celu_(input, alpha) if inplace else ops.celu(input, alpha)
 
 
+@described
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """X * sigmoid(x), also known as swish (Elfwing et al., 2017)."""
+    """With `inplace`, overwrite the input."""
     return ops.silu_(input) if inplace else ops.silu(input)
 
 
+@described
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """X * tanh(softplus(x)) (Misra, 2019)."""
+    """With `inplace`, overwrite the input."""
     return ops.mish_(input) if inplace else ops.mish(input)
 
 
@@ -123,10 +129,11 @@ def softsign(input: Tensor) -> Tensor:
     return input / (ops.abs(input) + 1)
 
 
+@described
 def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
-    """Each element, limited to [min_val, max_val].
+    """With `inplace`, overwrite the input.
 
     Raises:
         ValueError: min_val is above max_val.
@@ -140,13 +147,15 @@ def hardtanh(
     return ops.hardtanh(input, min_val, max_val)
 
 
+@described
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """min(max(x + 3, 0), 6) / 6 (Howard et al., 2019)."""
+    """With `inplace`, overwrite the input. See Howard et al., 2019."""
     return ops.hardsigmoid_(input) if inplace else ops.hardsigmoid(input)
 
 
+@described
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """X * hardsigmoid(x) (Howard et al., 2019)."""
+    """With `inplace`, overwrite the input."""
     return ops.hardswish_(input) if inplace else ops.hardswish(input)
 
 
@@ -155,20 +164,18 @@ def tanhshrink(input: Tensor) -> Tensor:
     return input - ops.tanh(input)
 
 
+@described
 def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
-    """X moved towards 0 by lambd, and 0 where abs(x) <= lambd.
-
-    Raises:
-        RuntimeError: lambd is negative.
-    """
+    """`lambd` must not be negative: RuntimeError."""
     if lambd < 0:
         raise RuntimeError(f"softshrink: lambda must be greater or equal to 0, got {lambd}")
     _need_floats("softshrink", input)
     return ops.softshrink(input, lambd, out=out)
 
 
+@described
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """X where x > threshold, else value."""
+    """With `inplace`, overwrite the input."""
     if inplace:
         return ops.threshold_(input, threshold, value)
     return ops.threshold(input, threshold, value)
@@ -204,27 +211,20 @@ def _implicit_dim(name: str, input: Tensor, stacklevel: int) -> int:
     return 0 if input.dim() in (0, 1, 3) else 1
 
 
+@described
 def softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
-    """exp(x) along a dimension, divided by its sum.
-
-    Args:
-        input: of any shape.
-        dim: the dimension that sums to one. Leaving it out is deprecated.
-        dtype: cast to it first, so as not to overflow.
-    """
+    """Leaving `dim` out is deprecated."""
     dim = _implicit_dim("softmax", input, _stacklevel) if dim is None else dim
     return ops.softmax(input, dim) if dtype is None else ops.softmax(input, dim, dtype=dtype)
 
 
+@described
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
-    """log(softmax(x)), computed faster and more exactly than in two steps.
-
-    The arguments are those of `softmax`.
-    """
+    """The arguments are those of `softmax`."""
     dim = _implicit_dim("log_softmax", input, _stacklevel) if dim is None else dim
     if dtype is None:
         return ops.log_softmax(input, dim)

@@ -36,7 +36,7 @@ def _suffix(module: Any) -> str:
 
 
 class ReLU(_InPlace):
-    """max(x, 0).
+    """`nn.functional.relu` as a layer.
 
     Args:
         inplace: overwrite the input.
@@ -50,7 +50,7 @@ class ReLU(_InPlace):
 
 
 class LeakyReLU(Module):
-    """x where x > 0, else negative_slope * x (Maas et al., 2013).
+    """`nn.functional.leaky_relu` as a layer.
 
     Args:
         negative_slope: the slope.
@@ -70,7 +70,7 @@ class LeakyReLU(Module):
 
 
 class PReLU(Module):
-    """x where x > 0, else weight * x (He et al., 2015).
+    """`nn.functional.prelu` as a layer.
 
     Args:
         num_parameters: 1, or C for an input (N, C, ...).
@@ -102,7 +102,7 @@ class PReLU(Module):
 
 
 class RReLU(Module):
-    """x where x > 0, else slope * x, the slope drawn at random in training (Xu et al., 2015).
+    """`nn.functional.rrelu` as a layer.
 
     Args:
         lower, upper: the limits of the slope; in evaluation it is their mean.
@@ -125,7 +125,7 @@ class RReLU(Module):
 
 
 class ELU(Module):
-    """x where x > 0, else alpha * (exp(x) - 1) (Clevert et al., 2015).
+    """`nn.functional.elu` as a layer.
 
     Args:
         alpha: the limit at minus infinity, negated.
@@ -145,7 +145,7 @@ class ELU(Module):
 
 
 class CELU(Module):
-    """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0) (Barron, 2017).
+    """`nn.functional.celu` as a layer.
 
     Args:
         alpha: the limit at minus infinity, negated.
@@ -165,14 +165,14 @@ class CELU(Module):
 
 
 class SELU(_InPlace):
-    """ELU scaled so that activations keep mean 0 and variance 1 (Klambauer et al., 2017)."""
+    """`nn.functional.selu` as a layer."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
 
 
 class GELU(Module):
-    """x * Φ(x), Φ being the normal distribution function (Hendrycks and Gimpel, 2016).
+    """`nn.functional.gelu` as a layer.
 
     Args:
         approximate: "none", or "tanh" for the approximation by tanh.
@@ -190,49 +190,49 @@ class GELU(Module):
 
 
 class SiLU(_InPlace):
-    """x * sigmoid(x), also known as swish (Elfwing et al., 2017)."""
+    """`nn.functional.silu` as a layer."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, self.inplace)
 
 
 class Mish(_InPlace):
-    """x * tanh(softplus(x)) (Misra, 2019)."""
+    """`nn.functional.mish` as a layer."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, self.inplace)
 
 
 class Sigmoid(Module):
-    """1 / (1 + exp(-x))."""
+    """`nn.functional.sigmoid` as a layer."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.sigmoid(input)
 
 
 class LogSigmoid(Module):
-    """log(1 / (1 + exp(-x)))."""
+    """`nn.functional.logsigmoid` as a layer."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.logsigmoid(input)
 
 
 class Tanh(Module):
-    """The hyperbolic tangent."""
+    """`nn.functional.tanh` as a layer."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanh(input)
 
 
 class Tanhshrink(Module):
-    """x - tanh(x)."""
+    """`nn.functional.tanhshrink` as a layer."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanhshrink(input)
 
 
 class Hardtanh(Module):
-    """x, limited to [min_val, max_val].
+    """`nn.functional.hardtanh` as a layer.
 
     Args:
         min_val, max_val: the limits.
@@ -272,7 +272,7 @@ class Hardtanh(Module):
 
 
 class ReLU6(Hardtanh):
-    """min(max(x, 0), 6).
+    """`nn.functional.relu6` as a layer.
 
     Args:
         inplace: overwrite the input.
@@ -286,7 +286,7 @@ class ReLU6(Hardtanh):
 
 
 class Hardsigmoid(Module):
-    """min(max(x + 3, 0), 6) / 6 (Howard et al., 2019).
+    """`nn.functional.hardsigmoid` as a layer.
 
     Args:
         inplace: overwrite the input.
@@ -301,7 +301,7 @@ class Hardsigmoid(Module):
 
 
 class Hardswish(Module):
-    """x * min(max(x + 3, 0), 6) / 6 (Howard et al., 2019).
+    """`nn.functional.hardswish` as a layer.
 
     Args:
         inplace: overwrite the input.
@@ -316,7 +316,7 @@ class Hardswish(Module):
 
 
 class Hardshrink(Module):
-    """0 where abs(x) <= lambd, else x.
+    """`nn.functional.hardshrink` as a layer.
 
     Args:
         lambd: the limit.
@@ -334,7 +334,7 @@ class Hardshrink(Module):
 
 
 class Softshrink(Module):
-    """x moved towards 0 by lambd, and 0 where abs(x) <= lambd.
+    """`nn.functional.softshrink` as a layer.
 
     Args:
         lambd: the distance, not negative.
@@ -352,7 +352,7 @@ class Softshrink(Module):
 
 
 class Softplus(Module):
-    """log(1 + exp(beta * x)) / beta.
+    """`nn.functional.softplus` as a layer.
 
     Args:
         beta: the steepness.
@@ -372,14 +372,14 @@ class Softplus(Module):
 
 
 class Softsign(Module):
-    """x / (1 + abs(x))."""
+    """`nn.functional.softsign` as a layer."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softsign(input)
 
 
 class Threshold(Module):
-    """x where x > threshold, else value.
+    """`nn.functional.threshold` as a layer.
 
     Args:
         threshold: the limit.
@@ -401,7 +401,7 @@ class Threshold(Module):
 
 
 class GLU(Module):
-    """a * sigmoid(b), a and b being the halves of the input (Dauphin et al., 2016).
+    """`nn.functional.glu` as a layer.
 
     Args:
         dim: the dimension that is halved.
@@ -430,7 +430,7 @@ class _SoftmaxBase(Module):
 
 
 class Softmax(_SoftmaxBase):
-    """exp(x) along a dimension, divided by its sum.
+    """`nn.functional.softmax` as a layer.
 
     Args:
         dim: the dimension that sums to one.
@@ -441,7 +441,7 @@ class Softmax(_SoftmaxBase):
 
 
 class LogSoftmax(_SoftmaxBase):
-    """log(softmax(x)).
+    """`nn.functional.log_softmax` as a layer.
 
     Args:
         dim: the dimension whose exponentials sum to one.
@@ -452,7 +452,7 @@ class LogSoftmax(_SoftmaxBase):
 
 
 class Softmin(_SoftmaxBase):
-    """softmax(-x).
+    """`nn.functional.softmin` as a layer.
 
     Args:
         dim: the dimension that sums to one.
