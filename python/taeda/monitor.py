@@ -118,14 +118,14 @@ def log_event(event: Event) -> None:
 
 
 class Stat:
-    """What is made of the numbers within a stretch of time.
+    """What is made of the numbers within a time window.
 
-    When the stretch is over, an event ``torch.monitor.Stat`` says what has been made of them.
+    When the window is over, an event ``torch.monitor.Stat`` says what has been made of them.
 
     Args:
         name: of what.
         aggregations: what to make of them.
-        window_size: how long a stretch is.
+        window_size: how long a window is.
         max_samples: how many numbers end it early.
 
     >>> from datetime import timedelta
@@ -153,7 +153,7 @@ class Stat:
         self._last: list[float] = []
 
     def _close(self) -> None:
-        """End the stretch if it is over."""
+        """End the window if it is over."""
         if time.monotonic() - self._start < self._window and len(self._values) < self._most:
             return
         self._last, self._values = self._values, []
@@ -169,12 +169,12 @@ class Stat:
 
     @property
     def count(self) -> int:
-        """How many numbers this stretch has."""
+        """How many numbers this window has."""
         self._close()
         return len(self._values)
 
     def get(self) -> dict[Aggregation, float]:
-        """What was made of the numbers of the last stretch that is over."""
+        """What was made of the numbers of the last window that is over."""
         values = self._last
         made = {
             Aggregation.VALUE: values[-1] if values else 0.0,

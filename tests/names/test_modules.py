@@ -83,7 +83,7 @@ def test_as_in_pytorch(text):
     assert ours == theirs
 
 
-def test_stretches_of_time():
+def test_windows_of_time():
     stat = taeda.monitor.Stat("s", [taeda.monitor.Aggregation.SUM], datetime.timedelta(0))
     stat.add(2)
     assert stat.get() == {taeda.monitor.Aggregation.SUM: 2.0} and stat.count == 0

@@ -16,22 +16,22 @@ def _refuse(what: str) -> NoReturn:
 
 
 def range_push(msg: str) -> int:
-    """Begin a stretch within another one."""
+    """Begin a nested range."""
     _refuse("range_push")
 
 
 def range_pop() -> int:
-    """End the innermost stretch."""
+    """End the innermost range."""
     _refuse("range_pop")
 
 
 def range_start(msg: str) -> int:
-    """Begin a stretch, and return its number."""
+    """Begin a range, and return its number."""
     _refuse("range_start")
 
 
 def range_end(range_id: int) -> None:
-    """End a stretch by its number."""
+    """End a range by its number."""
     _refuse("range_end")
 
 
@@ -41,12 +41,12 @@ def mark(msg: str) -> int:
 
 
 @contextmanager
-def _stretch(msg: str) -> Iterator[None]:
+def _pushed(msg: str) -> Iterator[None]:
     range_push(msg)
     yield
     range_pop()
 
 
 def range(msg: str, *args: Any, **kwargs: Any) -> AbstractContextManager[None]:
-    """A stretch, as the context of a block; ``msg`` is formatted with what follows."""
-    return _stretch(msg.format(*args, **kwargs))
+    """A range, as the context of a block; ``msg`` is formatted with what follows."""
+    return _pushed(msg.format(*args, **kwargs))

@@ -21,12 +21,12 @@ def _refuse(what: str) -> NoReturn:
 
 
 def range_push(msg: str) -> None:
-    """Begin a stretch within another one; RuntimeError, as there is no library."""
+    """Begin a nested range; RuntimeError, as there is no library."""
     _refuse("range_push")
 
 
 def range_pop() -> None:
-    """End the innermost stretch; RuntimeError, as there is no library."""
+    """End the innermost range; RuntimeError, as there is no library."""
     _refuse("range_pop")
 
 
@@ -37,7 +37,7 @@ def mark(msg: str) -> None:
 
 @contextmanager
 def range(msg: str, *args: object, **kwargs: object) -> Iterator[None]:
-    """A stretch, as the context of a block."""
+    """A range, as the context of a block."""
     range_push(msg.format(*args, **kwargs))
     yield
     range_pop()

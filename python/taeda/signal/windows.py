@@ -1,4 +1,4 @@
-"""Window functions: weights that fade a stretch of a signal in and out.
+"""Window functions: weights that fade a part of a signal in and out.
 
 Each returns a tensor of shape ``(M,)``. All take the same keywords:
 
