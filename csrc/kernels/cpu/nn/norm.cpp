@@ -165,7 +165,7 @@ template <class T> struct RowGradients {
   // whose partial sums are added in order.
   void in_parts() const {
     const bool streamed = gx.direct() && streams_rows(s.rows, n, gx.at(0, nullptr));
-    const int64_t most = std::clamp<int64_t>(s.rows / (s.rows < 64 ? 4 : 16), 1, 16);
+    const int64_t most = std::clamp<int64_t>(s.rows / (s.rows < 64 ? 8 : 16), 1, 16);
     const int64_t parts = std::clamp<int64_t>(s.rows * n / 16384, 1, most);
     const int64_t rows = (s.rows + parts - 1) / parts, all_sums = 2 * n * s.groups;
     const int64_t together =
