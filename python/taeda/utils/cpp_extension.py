@@ -7,7 +7,7 @@
 A source includes ``taeda/pybind11.h`` (``taeda/extension.h`` is the same), ``taeda/nanobind.h``, or
 ``taeda/taeda.h`` for neither: tensors, all operations, operations of one's own with derivatives.
 These headers say what there is. An extension links to nothing of taeda's, and works with later
-versions without being compiled again.
+versions without being compiled again. `DeviceLibrary` compiles a device instead of a module.
 """
 
 from __future__ import annotations
@@ -31,11 +31,13 @@ from taeda.utils._compiling import (
 __all__ = [
     "BuildExtension",  # noqa: F822 (see __getattr__)
     "CppExtension",
+    "DeviceLibrary",
     "check_compiler_is_found",
     "check_compiler_ok_for_platform",
     "get_compiler_abi_compatibility_and_version",
     "get_default_build_root",
     "cmake_path",
+    "device_include_paths",
     "include_paths",
     "is_ninja_available",
     "library_paths",
@@ -57,6 +59,19 @@ def include_paths() -> list[str]:
     ['abi.h', 'extension.h', 'nanobind.h']
     """
     return [os.path.join(_PACKAGE, "include")]
+
+
+def device_include_paths() -> list[str]:
+    """The include folders for compiling a device (`taeda.register_device`).
+
+    >>> import os, taeda
+    >>> [folder] = taeda.utils.cpp_extension.device_include_paths()
+    >>> os.path.isfile(os.path.join(folder, "kernels", "device_plugin.h"))
+    True
+    """
+    installed = os.path.join(_PACKAGE, "include", "device")
+    source_tree = os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "csrc")
+    return [installed if os.path.isdir(installed) else source_tree]
 
 
 def library_paths() -> list[str]:
@@ -213,6 +228,27 @@ def CppExtension(name: str, sources: Sequence[str], **kwargs: Any) -> Any:
     from taeda.utils._compiling import found_binding_folders
 
     folders = [*include_paths(), *found_binding_folders(), *kwargs.pop("include_dirs", [])]
+    return Extension(name, list(sources), include_dirs=folders, language="c++", **kwargs)
+
+
+def DeviceLibrary(name: str, sources: Sequence[str], **kwargs: Any) -> Any:
+    """A `setuptools.Extension` that is a device for `taeda.register_device`, not a Python module.
+
+    Args:
+        name: the library's, with its package; ``importlib.util.find_spec(name).origin`` is then
+            where it has been installed.
+        sources: C++ files.
+        **kwargs: what `setuptools.Extension` takes.
+
+    >>> from setuptools import setup  # doctest: +SKIP
+    >>> setup(
+    ...     ext_modules=[DeviceLibrary("mine.library", ["mine/device.cpp"])],
+    ...     cmdclass={"build_ext": BuildExtension},
+    ... )  # doctest: +SKIP
+    """
+    from setuptools import Extension
+
+    folders = [*device_include_paths(), *kwargs.pop("include_dirs", [])]
     return Extension(name, list(sources), include_dirs=folders, language="c++", **kwargs)
 
 
