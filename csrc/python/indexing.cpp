@@ -313,7 +313,8 @@ void write(const Selection& s, const Tensor& value) {
     // The mask lies on some of the dimensions; masked_fill_ broadcasts it from the last ones.
     Dims sizes(s.only_mask.sizes());
     while (s.mask_at + static_cast<int64_t>(sizes.size()) < s.view.dim()) sizes.push_back(1);
-    op<"masked_fill_">(s.view, reshape(s.only_mask, sizes), value);
+    const Tensor mask = s.view.is_off_host() ? raw_to(s.view.device(), s.only_mask) : s.only_mask;
+    op<"masked_fill_">(s.view, reshape(mask, sizes), value);
     return;
   }
   op<"index_put_">(s.view, indices_of(s), drop_leading_ones(value, 0), false);

@@ -1,35 +1,48 @@
 // A device for tests: the CPU's kernels on memory that the host can reach only while one of them
 // runs, and which they do as late as possible. What reads or writes it anywhere else ends the
 // process; who does not wait for the kernels finds old values.
+//
+// With GUARD_TABLES=few it has the tables that a new device begins with and no others.
 #include <sys/mman.h>
 
+#include <bit>
 #include <cstdlib>
-#include <functional>
+#include <exception>
 #include <map>
 #include <mutex>
-#include <tuple>
-#include <vector>
+#include <string_view>
 
 #include "kernels/attention.h"
 #include "kernels/conv.h"
 #include "kernels/creation.h"
-#include "kernels/device_plugin.h"
+#include "kernels/distance.h"
+#include "kernels/embedding.h"
+#include "kernels/fft.h"
+#include "kernels/fold.h"
+#include "kernels/frexp.h"
+#include "kernels/gamma.h"
 #include "kernels/gemm.h"
+#include "kernels/grid_sample.h"
+#include "kernels/histogram.h"
+#include "kernels/index.h"
+#include "kernels/linalg.h"
+#include "kernels/margin.h"
 #include "kernels/nll.h"
 #include "kernels/norm.h"
-#include "kernels/optim.h"
-#include "kernels/pointwise.h"
+#include "kernels/pad.h"
 #include "kernels/pool.h"
-#include "kernels/reduce.h"
+#include "kernels/random.h"
+#include "kernels/resample.h"
 #include "kernels/softmax.h"
-#include "tensor/plan.h"
+#include "kernels/sort.h"
+#include "kernels/sparse.h"
+#include "wrap.h"
 
+namespace guard {
 namespace {
 
-using namespace taeda;
-
 constexpr int kDevices = 2;
-constexpr size_t kArena = size_t{8} << 30, kPage = 4096;
+constexpr size_t kArena = size_t{64} << 30, kPage = 4096;
 
 // One range of addresses, accessible only while an Unlocked exists.
 class Arena {
@@ -48,15 +61,22 @@ class Arena {
       same.pop_back();
       return block;
     }
-    if (size > kArena - used_)
+    const size_t begin = size < kPage ? used_ : (used_ + kPage - 1) / kPage * kPage;
+    if (size > kArena || begin > kArena - size)
       throw OutOfMemory(str("guard: out of memory for ", nbytes, " bytes"));
-    used_ += size;
+    used_ = begin + size;
     if (unlocked_) protect(PROT_READ | PROT_WRITE);
-    return base_ + used_ - size;
+    return base_ + begin;
   }
   void deallocate(void* block, size_t nbytes) {
     const std::lock_guard lock(mutex_);
-    free_[rounded(nbytes)].push_back(block);
+    const size_t size = rounded(nbytes);
+    if (size >= kLarge) madvise(block, size, MADV_DONTNEED);
+    free_[size].push_back(block);
+  }
+  bool has(const void* p) const {
+    const auto place = reinterpret_cast<uintptr_t>(p), begin = reinterpret_cast<uintptr_t>(base_);
+    return place >= begin && place < begin + kArena;
   }
   void unlock() {
     const std::lock_guard lock(mutex_);
@@ -68,8 +88,11 @@ class Arena {
   }
 
  private:
-  // Whole pages, so that what ends one block begins none.
-  static size_t rounded(size_t nbytes) { return (nbytes + kPage - 1) / kPage * kPage; }
+  static constexpr size_t kLarge = size_t{1} << 20;  // given back to the system
+
+  static size_t rounded(size_t nbytes) {
+    return nbytes < kPage ? (nbytes + 63) / 64 * 64 : std::bit_ceil(nbytes);
+  }
   void protect(int access) { mprotect(base_, used_, access); }
 
   std::mutex mutex_;
@@ -89,7 +112,7 @@ struct Unlocked {
   ~Unlocked() { arena().lock(); }
 };
 
-// What was asked for and has not been done.
+// What was asked for and has not been done. An error of a kernel comes to whoever waits next.
 class Queue {
  public:
   void push(std::function<void()> work) {
@@ -100,18 +123,27 @@ class Queue {
   void drain() {
     const std::lock_guard lock(mutex_);
     run();
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
 
  private:
   static constexpr size_t kMost = 256;
 
   void run() {
-    const auto all = std::exchange(waiting_, {});
-    for (const auto& work : all) work();
+    if (waiting_.empty()) return;
+    const Unlocked unlocked;
+    for (const auto& work : std::exchange(waiting_, {})) {
+      try {
+        work();
+      } catch (...) {
+        failure_ = std::current_exception();
+      }
+    }
   }
 
   std::mutex mutex_;
   std::vector<std::function<void()>> waiting_;
+  std::exception_ptr failure_;
 };
 
 Queue& queue() {
@@ -119,81 +151,38 @@ Queue& queue() {
   return one;
 }
 
-// An argument for later: a copy of it and of the host memory that it refers to.
-template <class T> struct Kept {
-  T value;
-  explicit Kept(const T& v) : value(v) {}
-  const T& get() const { return value; }
-};
-template <> struct Kept<ReduceInput> {
-  ReduceInput value;
-  Dims sizes, strides;
-  explicit Kept(const ReduceInput& v) : value(v), sizes(v.sizes), strides(v.strides) {}
-  ReduceInput get() const { return {value.data, value.dtype, sizes, strides, value.reduced}; }
-};
-template <> struct Kept<std::span<const OptimUpdate>> {
-  std::vector<OptimUpdate> value;
-  explicit Kept(std::span<const OptimUpdate> v) : value(v.begin(), v.end()) {}
-  std::span<const OptimUpdate> get() const { return value; }
-};
-
-const DeviceHost* host;
-
-// The CPU's kernel of a table, with the memory accessible: later, unless it gives a result.
-template <auto Member> struct Guarded;
-template <class K, class R, class... A, KernelFn<R(A...)> K::* Member> struct Guarded<Member> {
-  static R call(A... a) {
-    const auto kernel = (host->cpu<K>().*Member).get();
-    if constexpr (std::is_void_v<R>) {
-      queue().push([kernel, kept = std::tuple(Kept<std::decay_t<A>>(a)...)] {
-        const Unlocked unlocked;
-        std::apply([kernel](const auto&... k) { kernel(k.get()...); }, kept);
-      });
-    } else {
-      queue().drain();
-      const Unlocked unlocked;
-      return kernel(std::forward<A>(a)...);
-    }
-  }
-};
+// ---- the tables ----
 
 std::vector<DeviceTable> tables;
 
-template <class K, auto... Members> void add() {
-  static const K table = [] {
-    K k{};
-    ((k.*Members = Guarded<Members>::call), ...);
-    return k;
-  }();
-  tables.push_back(device_table(table));
+template <class... K> void add() { (tables.push_back(device_table(guarded<K>())), ...); }
+template <template <class> class K, class... T> void add_each() { add<K<T>...>(); }
+template <template <class> class... K> void add_floating() { (add_each<K, float, double>(), ...); }
+template <template <class> class... K> void add_linalg() {
+  (add_each<K, float, double, std::complex<float>, std::complex<double>>(), ...);
 }
 
-template <class T> void add_gemm() {
-  using G = GemmKernels<T>;
-  if constexpr (std::is_same_v<GemmOut<T>, T>) add<G, &G::gemm, &G::batched, &G::onto>();
-  else add<G, &G::gemm, &G::batched>();
-}
-template <class T> void add_floating() {
-  using S = SoftmaxKernels<T>;
-  add<S, &S::softmax, &S::backward>();
-  using C = ConvKernels<T>;
-  add<C, &C::forward, &C::grad_input, &C::grad_weight>();
-  add_gemm<T>();
-  add_gemm<std::complex<T>>();
+void add_few() {
+  add<PointwiseKernels, ReduceKernels>();
+  add_linalg<GemmKernels>();
 }
 
-void add_all() {
-  using P = PointwiseKernels;
-  add<P, &P::run, &P::copy, &P::copy_bytes, &P::clear>();
-  using R = ReduceKernels;
-  add<R, &R::reduce, &R::complex_prod, &R::all_equal, &R::scan, &R::scan_extreme>();
-  using C = CreationKernels;
-  add<C, &C::range, &C::triangle>();
-  add<OptimKernels, &OptimKernels::step>();
-  add_floating<float>();
-  add_floating<double>();
-  add_gemm<Half>();
-  add_gemm<BFloat16>();
+void add_rest() {
+  add<CountKernels, CreationKernels, CsrKernels, DrawKernels, FoldKernels, IndexKernels,
+      JoinKernels, LinalgKernels, OptimKernels, PadKernels, RunKernels, ScatterKernels,
+      SearchKernels, SelectKernels, SortKernels>();
+  add_floating<AttentionKernels, ContinuousKernels, ConvKernels, CtcKernels, DistanceKernels,
+               EmbeddingKernels, FftKernels, FrexpKernels, GammaKernels, GridSampleKernels,
+               HistogramKernels, MarginKernels, NllKernels, NormKernels, PoolKernels, RandomKernels,
+               ResampleKernels, RnnKernels, SampleKernels, SoftmaxKernels>();
+  add_linalg<EigenKernels, HermitianKernels, LeastSquaresKernels, MatrixKernels, QrKernels,
+             SolveKernels, SparseKernels>();
+  add_each<IntegerConvKernels, uint8_t, int8_t, int16_t, int32_t, int64_t>();
+  add_each<IntegerGemmKernels, uint8_t, int8_t, int16_t, int32_t, int64_t>();
+  add_each<RandomKernels, Half, BFloat16, bool, uint8_t, int8_t, int16_t, int32_t, int64_t>();
+  add<GemmKernels<Half>, GemmKernels<BFloat16>>();
+  add<ContinuousKernels<Half>, ContinuousKernels<BFloat16>, PoolKernels<int64_t>,
+      SparseKernels<int64_t>>();
 }
 
 // ---- the runtime ----
@@ -213,9 +202,28 @@ void synchronize(int) { queue().drain(); }
 
 }  // namespace
 
-extern "C" [[gnu::visibility("default")]] const DevicePlugin* taeda_device(const DeviceHost& h) {
+// A storage of no bytes is null, and so is, but for its offset, what begins inside of it.
+void must_be_ours(const void* p) {
+  constexpr uintptr_t kMostOffset = 1 << 20;
+  if (reinterpret_cast<uintptr_t>(p) < kMostOffset || arena().has(p)) return;
+  throw Error("guard: a kernel was given memory of the host");
+}
+void enqueue(std::function<void()> work) { queue().push(std::move(work)); }
+void run_now(const std::function<void()>& work) {
+  queue().drain();
+  const Unlocked unlocked;
+  work();
+}
+
+}  // namespace guard
+
+extern "C" [[gnu::visibility("default")]] const taeda::DevicePlugin* taeda_device(
+    const taeda::DeviceHost& h) {
+  using namespace guard;
   host = &h;
-  add_all();
+  const char* chosen = std::getenv("GUARD_TABLES");
+  add_few();
+  if (!chosen || std::string_view(chosen) != "few") add_rest();
   static const DevicePlugin plugin{
       kDeviceInterface, {count, allocate, deallocate, copy, synchronize}, tables};
   return &plugin;

@@ -2,7 +2,7 @@
 
     python -m tests.guard.run LIBRARY SUITE
 
-Prints `begin NAME` and `ok NAME` or `failed NAME: why` for each case.
+With GUARD_TABLES=few in the environment, most ops fall back to the CPU. Prints `begin NAME` and `ok NAME` or `failed NAME: why` for each case.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import copy
 import functools
 import io
+import math
+import os
 import pickle
 import sys
 import warnings
@@ -88,11 +90,122 @@ def run_op(call: Callable, inputs: list[taeda.Tensor]) -> None:
             compare("a gradient", g.grad, e.grad)
 
 
+def run_mixed(call: Callable, inputs: list[taeda.Tensor]) -> None:
+    """With one tensor on the CPU and the others not: an error of the devices, or a right result."""
+    expected = call(*inputs)
+    for k in range(len(inputs)):
+        moved = [x if i == k else on_device(x) for i, x in enumerate(inputs)]
+        try:
+            with taeda.device(DEVICE):
+                got = call(*moved)
+        except RuntimeError as error:
+            named = "cpu" in str(error) and f"{DEVICE}:0" in str(error)
+            assert named, f"argument {k}: {error}"
+        else:
+            compare(f"the result with argument {k} on the CPU", got, expected)
+
+
 def op_cases() -> Iterator[tuple[str, Callable[[], None]]]:
     from tests.ops.cases import CASES
 
     for case in CASES:
         yield case.name, lambda case=case: run_op(case.call, case.inputs())
+
+
+def run_made_there(call: Callable) -> None:
+    """What it makes on the default device is there what it is on the CPU."""
+    results = []
+    for device in (DEVICE, "cpu"):
+        taeda.manual_seed(0)
+        with taeda.device(device):
+            results.append(call())
+    compare("the result", *results)
+
+
+def place_cases() -> Iterator[tuple[str, Callable[[], object]]]:
+    """In place, out=, numbers among tensors, and indices in the CPU's memory."""
+    linalg, special = taeda.linalg, taeda.special
+
+    def x(*shape: int) -> taeda.Tensor:
+        size = shape or (4, 3)
+        return taeda.linspace(0.1, 2, math.prod(size)).reshape(size).sin()
+
+    def index() -> taeda.Tensor:
+        return taeda.tensor([2, 0])
+
+    def into(function: Callable, *args: object, **kwargs: object) -> taeda.Tensor:
+        out = taeda.empty(0)
+        assert function(*args, out=out, **kwargs) is out
+        return out
+
+    def range_in_a_view() -> taeda.Tensor:
+        base = taeda.zeros(4, 4)
+        taeda.arange(8.0, out=base[:, 1:3])
+        return base
+
+    def sorted_into() -> tuple[taeda.Tensor, ...]:
+        out = taeda.empty(0), taeda.empty(0, dtype=taeda.int64)
+        taeda.sort(x(), out=out)
+        return out
+
+    def change(function: Callable) -> taeda.Tensor:
+        changed = x()
+        before = changed._version
+        function(changed)
+        assert changed._version == before + 1
+        return changed
+
+    def on_cpu(*values: int) -> taeda.Tensor:
+        return taeda.tensor(values, device="cpu")
+
+    def ldl() -> taeda.Tensor:
+        a = x(3, 3) + x(3, 3).T
+        return linalg.ldl_solve(*linalg.ldl_factor(a), x(3, 2))
+
+    def slope(f: Callable) -> taeda.Tensor:
+        v = x().double().abs().requires_grad_()
+        return taeda.autograd.grad(f(v).sum(), v, create_graph=True)[0]
+
+    yield from {
+        "ones into": lambda: into(taeda.ones, 2, 2),
+        "arange into a view": range_in_a_view,
+        "sort into": sorted_into,
+        "softmax into": lambda: into(taeda.softmax, x(), 0),
+        "gather into": lambda: into(taeda.gather, x(), 0, index()[:, None]),
+        "inv into": lambda: into(linalg.inv, x(3, 3) + taeda.eye(3)),
+        "histc into": lambda: into(taeda.histc, x(), 3),
+        "put_": lambda: change(lambda t: t.put_(index(), taeda.tensor([8.0, 9.0]))),
+        "scatter_ of a number": lambda: change(lambda t: t.scatter_(1, index()[:, None], 5.0)),
+        "index_fill_": lambda: change(lambda t: t.index_fill_(0, index(), 5.0)),
+        "index_put_": lambda: change(
+            lambda t: t.index_put_((on_cpu(2, 0),), taeda.tensor(7.0, device="cpu"))
+        ),
+        "a CPU mask": lambda: change(lambda t: t.__setitem__(on_cpu(2, 0, 2, 0) == 0, 7.0)),
+        "tril_": lambda: change(lambda t: t.tril_()),
+        "renorm_": lambda: change(lambda t: t.renorm_(2, 0, 0.5)),
+        "random_": lambda: change(lambda t: t.random_(9)),
+        "indices of the CPU": lambda: (
+            x()[on_cpu(2, 0)],
+            x()[:, on_cpu(1)],
+            x()[on_cpu(0, 1, 0, 1) == 0],
+        ),
+        "isin a number": lambda: taeda.isin(index(), 2),
+        "isin of a number": lambda: taeda.isin(2, index()),
+        "ldl_solve": ldl,
+        "lstsq": lambda: linalg.lstsq(x(5, 3) + taeda.eye(5)[:, :3], x(5, 2), driver="gelsd"),
+        "zeta": lambda: special.zeta(taeda.tensor(2.5, device="cpu"), x().abs()),
+        "derivative of zeta": lambda: slope(lambda v: special.zeta(2.5, v)),
+        "derivative of a polynomial": lambda: slope(lambda v: special.chebyshev_polynomial_t(v, 3)),
+    }.items()
+
+
+def mixed_cases() -> Iterator[tuple[str, Callable[[], None]]]:
+    from tests.ops.cases import CASES
+
+    for case in CASES:
+        inputs = case.inputs()
+        if len(inputs) > 1 and all(isinstance(x, taeda.Tensor) for x in inputs):
+            yield case.name, lambda case=case, inputs=inputs: run_mixed(case.call, inputs)
 
 
 def module_cases() -> Iterator[tuple[str, Callable[[], None]]]:
@@ -246,6 +359,10 @@ def run_indices() -> None:
 
 SUITES = {
     "ops": op_cases,
+    "mixed": mixed_cases,
+    "places": lambda: (
+        (name, functools.partial(run_made_there, call)) for name, call in place_cases()
+    ),
     "modules": module_cases,
     "optimizers": optimizer_cases,
     "package": package_cases,
@@ -254,8 +371,9 @@ SUITES = {
 
 def main(library: str, suite: str) -> None:
     taeda.register_device(DEVICE, library)
-    taeda.set_fallback("cpu")
-    warnings.filterwarnings("ignore", message=".*has no kernel for it.*")
+    if os.environ.get("GUARD_TABLES") == "few":
+        taeda.set_fallback("cpu")
+    warnings.simplefilter("always")
     for name, run in SUITES[suite]():
         print("begin", name, flush=True)
         try:

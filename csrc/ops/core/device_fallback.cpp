@@ -33,8 +33,8 @@ class HostCall {
 
   Value run() {
     Call on_host{c_.op, args_.span(), out_, c_.grad};
-    const Kernel& kernel = c_.op.factory.run ? c_.op.factory : c_.op.kernel;
-    Value result = kernel.run(kernel.fn, on_host);
+    const Kernel& factory = c_.op.factory;
+    Value result = factory.run ? factory.run(factory.fn, on_host) : call_inner(on_host, 0);
     write_back();
     if (auto* t = std::get_if<Tensor>(&result)) return back(*t);
     if (auto* list = std::get_if<TensorList>(&result)) {
@@ -68,13 +68,15 @@ class HostCall {
     return v;
   }
 
-  // What the op has changed in place: the copies began with the version 0.
+  // What the op has changed in place: the copies began with the version 0. What a factory makes is
+  // counted by the dispatcher later.
   void write_back() {
     for (const auto& [original, copy] : copies_) {
-      if (copy.version() == 0) continue;
+      const bool made = c_.op.factory.run && out_.defined() && copy.is(out_);
+      if (copy.version() == 0 && !made) continue;
       if (!same(original.sizes(), copy.sizes())) resize(original, copy.sizes());
       copy_into(original, copy);
-      original.bump_version();
+      if (!made) original.bump_version();
     }
   }
 

@@ -186,7 +186,7 @@ Value fill_lines(Call& c, const Tensor& value) {
   IndexPlan p = single_dim_plan(target, dim, indices);
   p.layout.run_flat = p.layout.count_flat = 0;
   for (int64_t& s : p.layout.outer_flat) s = 0;
-  Tensor v = raw_cast(without_overlap(value, out), out.dtype());
+  Tensor v = raw_to(out.device(), raw_cast(without_overlap(value, out), out.dtype()));
   kernels<ScatterKernels>(out.device()).write(target.data(), v.data(), p.layout, out.dtype());
   return out;
 }

@@ -24,12 +24,15 @@ Tensor isin(const Tensor& elements, const Tensor& tests, bool invert) {
   if (tests.numel() == 0) {
     found = full(elements.sizes(), false, {DType::Bool, elements.device()});
   } else if (!is_storage_only(d) && !is_float8(d)) {
-    const Device device = tests.is_meta() ? tests.device() : elements.device();
+    const Device device =
+        tests.is_meta() || elements.is_wrapped_number() ? tests.device() : elements.device();
     found = empty(elements.sizes(), {DType::Bool, device});
-    const Tensor x = prepared(elements, d), t = prepared(tests, d);
-    if (!found.is_meta())
+    if (!found.is_meta()) {
+      const Tensor x = raw_to(device, prepared(elements, d)),
+                   t = raw_to(device, prepared(tests, d));
       kernels<SearchKernels>(device).find_members(x.data(), x.numel(), t.data(), t.numel(), d,
                                                   found.data_as<uint8_t>());
+    }
   } else {
     GradMode off(false);
     Tensor sorted = ops<"sort">(reshape(tests, Dims{-1}), -1, false, true)[0];

@@ -1,9 +1,29 @@
 // Reading and writing with tensors as indices: index, index_put.
+#include <algorithm>
+
+#include "base/device_runtime.h"
 #include "ops/index/plan.h"
 #include "ops/pointwise/copy.h"
 
 namespace taeda {
 namespace {
+
+// As in PyTorch, indices of the CPU fit tensors of any device.
+const TensorList& beside(const Tensor& x, const TensorList& indices, TensorList* moved) {
+  const auto near = [&](const Tensor& i) { return !i.defined() || i.device() == x.device(); };
+  if (std::all_of(indices.begin(), indices.end(), near)) return indices;
+  for (const Tensor& i : indices) {
+    if (near(i)) {
+      moved->push_back(i);
+      continue;
+    }
+    check(is_host(i.device()),
+          "indices should be either on cpu or on the same device as the indexed tensor (",
+          x.device(), "), but got one on ", i.device());
+    moved->push_back(x.is_off_host() ? raw_to(x.device(), i) : i);
+  }
+  return *moved;
+}
 
 // ---- index ----
 
@@ -32,7 +52,9 @@ Tensor whole_mask(const Tensor& x, const TensorList& indices) {
   return raw_contiguous(mask);
 }
 
-Tensor index_op(const Tensor& x, const TensorList& indices) {
+Tensor index_op(const Tensor& x, const TensorList& given) {
+  TensorList moved;
+  const TensorList& indices = beside(x, given, &moved);
   if (Tensor out = elements_of(x, indices); out.defined()) return out;
   if (const Tensor mask = whole_mask(x, indices); mask.defined()) {
     const IndexKernels& k = kernels<IndexKernels>(x.device());
@@ -51,7 +73,9 @@ void index_backward(Backward& b) {
   b.set(0, op<"_index_backward">(b.grad(), b.arg<TensorList>(1), b.sizes(0)));
 }
 
-Tensor index_backward_op(const Tensor& g, const TensorList& indices, DimsRef sizes) {
+Tensor index_backward_op(const Tensor& g, const TensorList& given, DimsRef sizes) {
+  TensorList moved;
+  const TensorList& indices = beside(g, given, &moved);
   Tensor out = raw_zeros(sizes, g.options());
   if (g.is_meta() || g.numel() == 0) return out;
   const IndexKernels& k = kernels<IndexKernels>(out.device());
@@ -75,10 +99,11 @@ void index_backward_backward(Backward& b) { b.set(0, op<"index">(b.grad(), b.arg
 
 Value index_put_op(Call& c) {
   const auto& self = Unpack<Tensor>::get(c.args[0]);
-  const auto& indices = std::get<TensorList>(c.args[1]);
+  TensorList moved;
+  const TensorList& indices = beside(self, std::get<TensorList>(c.args[1]), &moved);
   Tensor values = Unpack<Tensor>::get(c.args[2]);
   bool accumulate = std::get<bool>(c.args[3]);
-  check(values.device() == self.device() || (values.dim() == 0 && !values.is_meta()),
+  check(values.device() == self.device() || (values.dim() == 0 && is_host(values.device())),
         "index_put_(): Expected values to be on the same device as self (", self.device(),
         "), but got ", values.device());
   check(values.dtype() == self.dtype() || values.is_wrapped_number(),
@@ -95,6 +120,7 @@ Value index_put_op(Call& c) {
   check(fits, "shape mismatch: value tensor of shape ", to_string(values.sizes()),
         " cannot be broadcast to indexing result of shape ", to_string(p.result));
   if (self.is_meta() || numel_of(p.result) == 0) return out;
+  if (self.is_off_host()) values = raw_to(self.device(), values);
   values = raw_cast(without_overlap(values, out), self.dtype());
   if (values.numel() == 1) {
     p.layout.run_flat = p.layout.count_flat = 0;

@@ -31,9 +31,6 @@ Indexed resolve(const Tensor& x, const TensorList& indices) {
       take(index);
       continue;
     }
-    check(index.device() == x.device() || !index.is_meta(),
-          "indices should be either on cpu or on the same device as the indexed tensor (",
-          x.device(), "), but got one on ", index.device());
     DType t = index.dtype();
     check<IndexError>(is_index_dtype(t) || t == DType::Bool || t == DType::UInt8,
                       "tensors used as indices must be long, int, byte or bool tensors");

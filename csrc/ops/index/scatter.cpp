@@ -86,10 +86,11 @@ void scatter_into(const Tensor& out, int64_t d, const Tensor& index, const Tenso
   const auto [positions, ps] = indices_of(index);
   if (kept) check_indices(positions, d, at(xs, d));
   Dims ts = strides_at_least_1d(out);
-  Dims ss = single ? Dims(is.size(), 0) : strides_at_least_1d(src);
+  const Tensor values = raw_to(out.device(), src);
+  Dims ss = single ? Dims(is.size(), 0) : strides_at_least_1d(values);
   if (!kernels<ScatterKernels>(out.device())
            .scatter(
-               out.data(), src.data(),
+               out.data(), values.data(),
                {is, ps, ts, ss, static_cast<size_t>(d), positions.data_as<int64_t>(), at(xs, d)},
                out.dtype(), mode)) {
     check_indices(positions, d, at(xs, d));

@@ -229,7 +229,7 @@ Derivative::Derivative(Backward& b, const PointwiseRow& row, std::span<const Sou
   // A formula of Python numbers alone would have the default dtype; keep double precision.
   for (Tensor& t : x) {
     if (t.defined() && t.is_wrapped_number() && t.dtype() == DType::Float64 && !t.is_meta())
-      t = full(Dims{}, t.item(), {DType::Float64, t.device()});
+      t = full(Dims{}, t.item(), {DType::Float64, g.device()});
   }
 }
 

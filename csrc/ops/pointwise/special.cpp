@@ -30,14 +30,14 @@ using namespace portable;
 constexpr Traits special(BackwardFn backward = nullptr) {
   return {.backward = backward,
           .saves = backward ? saves_arg(0) | saves_arg(1) : 0,
-          .forms = kFunction | kOut,
+          .forms = kFunction | kOut | kMixed,
           .module = "special",
           .elementwise = true};
 }
 constexpr Traits incomplete(BackwardFn backward) {
   return {.backward = backward,
           .saves = saves_arg(0) | saves_arg(1),
-          .forms = kPublic | kOut | kInplace,
+          .forms = kPublic | kOut | kInplace | kMixed,
           .elementwise = true};
 }
 template <class Op> Kernel pair() { return raw_kernel(pair_kernel<Op>, true); }

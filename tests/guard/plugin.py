@@ -1,0 +1,86 @@
+"""`pytest -p tests.guard.plugin --device guard -n 2 tests/ops`: a suite on the guard device.
+
+Tensors that a test makes are the device's by default; those that come from NumPy or PyTorch are
+moved there, and `numpy()` copies back. A test that touches the device's memory outside of a kernel
+ends its worker, which pytest-xdist reports as that test's failure. What a test of the CPU alone
+is, tests/guard/left_out.py says.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import taeda
+from tests.guard.left_out import reason_for
+
+DEVICE = "guard"
+LIBRARY = "TAEDA_GUARD_LIBRARY"
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def compiled(source: Path, to: Path) -> Path:
+    """A device, compiled as a user would compile one: against the headers, linked to nothing."""
+    cxx = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
+    if cxx is None:
+        pytest.skip("no C++ compiler")
+    flags = ["-std=c++20", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Werror"]
+    subprocess.run([cxx, *flags, f"-I{ROOT / 'csrc'}", source, "-o", to], check=True)
+    return to
+
+
+def pytest_addoption(parser):
+    parser.addoption("--device", choices=[DEVICE], help="run the tests on this device")
+
+
+def pytest_configure(config):
+    if config.getoption("--device") is None:
+        return
+    if LIBRARY not in os.environ:  # pytest-xdist's workers get the controller's
+        folder = tempfile.TemporaryDirectory()
+        config.add_cleanup(folder.cleanup)
+        source = Path(__file__).with_name("guard.cpp")
+        os.environ[LIBRARY] = str(compiled(source, Path(folder.name, "guard.so")))
+        config.add_cleanup(lambda: os.environ.pop(LIBRARY))
+    taeda.register_device(DEVICE, os.environ[LIBRARY])
+    taeda.set_default_device(DEVICE)
+    move_at_the_borders()
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--device") is None:
+        return
+    out = [item for item in items if reason_for(item.nodeid)]
+    config.hook.pytest_deselected(items=out)
+    items[:] = [item for item in items if not reason_for(item.nodeid)]
+
+
+def move_at_the_borders() -> None:
+    """What shares memory with NumPy and others copies to the device, or from it."""
+    for name in ("from_numpy", "from_dlpack", "as_tensor", "asarray", "frombuffer"):
+        setattr(taeda, name, to_device(getattr(taeda, name)))
+    for name in ("numpy", "__array__", "__dlpack__", "__dlpack_device__"):
+        setattr(taeda.Tensor, name, from_device(getattr(taeda.Tensor, name)))
+
+
+def to_device(function):
+    @functools.wraps(function)
+    def moved(*args, **kwargs):
+        made = function(*args, **kwargs)
+        return made if kwargs.get("device") else made.to(DEVICE)
+
+    return moved
+
+
+def from_device(method):
+    @functools.wraps(method)
+    def copied(self, *args, **kwargs):
+        return method(self.cpu() if self.device.type == DEVICE else self, *args, **kwargs)
+
+    return copied
