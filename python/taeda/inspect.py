@@ -81,7 +81,7 @@ def inspect_file(path: str | os.PathLike[str], *, check: bool = True) -> Report:
         if kind == "safetensors":
             return _safetensors(source, label)
         if kind == "npz":
-            return _npz(path, label, check)
+            return _npz(source, label, check)
         if not kind:
             raise RuntimeError(f"inspect: {label} is of no format that is known, or damaged")
         words = {
@@ -95,13 +95,14 @@ def inspect_file(path: str | os.PathLike[str], *, check: bool = True) -> Report:
 
 
 def _archive(source: Any, label: str, check: bool) -> Report:
-    from taeda.serialization import _opaque, _reader, _unpickler
+    from taeda.serialization import _limits, _opaque, _reader, _unpickler
 
-    archive = _reader.open_archive(source, label)
     report = Report("PyTorch zip archive")
-    storages = _reader.Storages(archive, _reader.Placement("meta"))
-    stream = archive.read("data.pkl")
-    _walk(_unpickler.SafeUnpickler(stream, storages, _opaque.opaque_class).load(), report)
+    with _limits.reading(_limits.Budget(label, source.size)):
+        archive = _reader.open_archive(source, label)
+        storages = _reader.Storages(archive, _reader.Placement("meta"))
+        stream = archive.read("data.pkl")
+        _walk(_unpickler.SafeUnpickler(stream, storages, _opaque.opaque_class).load(), report)
     data = [name for name in archive.entries if name.startswith("data/")]
     report.stored = sum(archive.entries[name].size for name in data)
     if check:
@@ -123,28 +124,19 @@ def _safetensors(source: Any, label: str) -> Report:
     return report
 
 
-def _npz(path: Any, label: str, check: bool) -> Report:
-    import zipfile
-
-    from taeda.serialization._numpy import read_header
+def _npz(source: Any, label: str, check: bool) -> Report:
+    from taeda.serialization._numpy import npz_header, open_npz
 
     report = Report("NumPy .npz")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for number, entry in enumerate(archive.infolist()):
-                with archive.open(entry) as part:
-                    shape, dtype, _, _ = read_header(part, entry.file_size)
-                size = dtype.itemsize
-                for n in shape:
-                    size *= n
-                name = entry.filename.removesuffix(".npy")
-                report.tensors.append(Row(name, str(dtype), tuple(shape), size, number))
-                report.stored += entry.compress_size
-            if check:
-                bad = archive.testzip()
-                report.damage = [] if bad is None else [bad]
-    except (zipfile.BadZipFile, ValueError, OSError, EOFError) as error:
-        raise RuntimeError(f"inspect: {label} is damaged: {error}") from None
+    archive = open_npz(source, label)
+    for number, (name, entry) in enumerate(archive.entries.items()):
+        shape, dtype, _, start = npz_header(archive.read(name), name, label)
+        row = (str(dtype), tuple(shape), entry.size - start, number)
+        report.tensors.append(Row(name.removesuffix(".npy"), *row))
+        report.stored += entry.packed
+    if check:
+        # What does not fit its checksum was not read above.
+        report.damage = []
     return report
 
 
@@ -155,7 +147,10 @@ def _short(dtype: Any) -> str:
 def _walk(root: Any, report: Report) -> None:
     """Note every tensor and every other value under ``root``, by its path."""
     numbers: dict[int, int] = {}
-    for name, value in _leaves(root, "", set()):
+    for name, value in _leaves(root):
+        if len(report.tensors) + len(report.others) == _MOST_ROWS:
+            report.others.append(("...", "and so on: the file describes more than can be listed"))
+            return
         if isinstance(value, taeda.Tensor):
             key = value.untyped_storage()._cdata
             number = numbers.setdefault(key, len(numbers))
@@ -166,24 +161,50 @@ def _walk(root: Any, report: Report) -> None:
             report.others.append((name, _text(value)))
 
 
-def _leaves(value: Any, name: str, above: set[int]) -> Iterator[tuple[str, Any]]:
+# A few bytes can describe a list of a list ... of which every part is shared: the first so many
+# rows, and levels, are listed.
+_MOST_ROWS, _MOST_LEVELS = 100_000, 200
+
+
+def _leaves(root: Any) -> Iterator[tuple[str, Any]]:
+    """All values in containers, and what leads to them."""
+    waiting: list[tuple[str, Any, tuple[int, ...]]] = [("", root, ())]
+    plain: dict[int, bool] = {}
+    while waiting:
+        name, value, above = waiting.pop()
+        if id(value) in above:  # a structure that holds itself
+            continue
+        parts = _parts(value, plain) if len(above) < _MOST_LEVELS else None
+        if parts is None:
+            yield name, value
+            continue
+        below = (*above, id(value))
+        found = []
+        for key, part in parts:
+            if len(found) > _MOST_ROWS:
+                break
+            label = key if isinstance(key, str) else _text(key)
+            found.append((f"{name}.{label}"[-1000:] if name else label[:1000], part, below))
+        waiting += reversed(found)
+
+
+def _parts(value: Any, plain: dict[int, bool]) -> Any:
+    """The names and values in a container that is listed part by part; None for any other value.
+
+    ``plain`` remembers the lists of numbers and texts, which are one value each.
+    """
     from taeda.serialization._opaque import Opaque
 
-    if id(value) in above:  # a structure that holds itself
-        return
-    parts: Any = None
     if isinstance(value, Mapping) and value:
-        parts = value.items()
-    elif isinstance(value, (list, tuple)) and value and not isinstance(value, taeda.Size):
-        plain = not any(isinstance(v, (taeda.Tensor, Mapping, list, tuple, Opaque)) for v in value)
-        parts = None if plain else enumerate(value)
-    elif isinstance(value, Opaque) and isinstance(getattr(value, "state", None), Mapping):
-        parts = value.state.items()
-    if parts is None:
-        yield name, value
-        return
-    for key, part in parts:
-        yield from _leaves(part, f"{name}.{key}" if name else str(key), above | {id(value)})
+        return value.items()
+    if isinstance(value, (list, tuple)) and value and not isinstance(value, taeda.Size):
+        if id(value) not in plain:
+            kinds = (taeda.Tensor, Mapping, list, tuple, Opaque)
+            plain[id(value)] = not any(isinstance(part, kinds) for part in value)
+        return None if plain[id(value)] else enumerate(value)
+    if isinstance(value, Opaque) and isinstance(getattr(value, "state", None), Mapping):
+        return value.state.items()
+    return None
 
 
 def _text(value: Any) -> str:
@@ -191,7 +212,9 @@ def _text(value: Any) -> str:
 
     if isinstance(value, Opaque):
         return f"an object of {type(value).__module__}.{type(value).__name__}"
-    text = repr(value)
+    from taeda.serialization._limits import brief
+
+    text = brief(value, 80)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -208,7 +231,7 @@ def _lines(path: str, report: Report) -> Iterator[str]:
         (row.name or "(the tensor)", row.dtype, str(list(row.shape)), _bytes_text(row.nbytes))
         for row in report.tensors
     ]
-    widths = [max([len(row[i]) for row in rows], default=0) for i in range(4)]
+    widths = [min(60, max([len(row[i]) for row in rows], default=0)) for i in range(4)]
     first: dict[int, str] = {}
     for row, tensor in zip(rows, report.tensors, strict=True):
         owner = first.setdefault(tensor.storage, row[0])

@@ -175,7 +175,7 @@ class safe_open:
     def _open(self, name: str | None = None) -> Any:
         if self._contents is None:
             raise SafetensorError("the file is closed")
-        if name is not None and name not in self._contents.names():
+        if name is not None and name not in self._contents:
             raise SafetensorError(f"the file does not contain a tensor {name!r}")
         return self._contents
 

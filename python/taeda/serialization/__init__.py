@@ -116,7 +116,7 @@ def save(
     pickler = CheckpointPickler(pickle_protocol)
     pickler.dump(obj)
     # Everything that may fail because of obj happens before a file is opened.
-    folder = name[0] if name is not None and name[0] else "archive"
+    folder = _folder(name[0]) if name is not None else "archive"
     if is_path(f):
         with replacing(f) as file:  # type: ignore[arg-type]
             _write_archive(pickler, folder, file.write)
@@ -142,7 +142,16 @@ def _stem(f: Any) -> tuple[str, str] | None:
 
     from ._files import is_path
 
-    return os.path.splitext(os.path.basename(os.fspath(f))) if is_path(f) else None
+    return os.path.splitext(os.path.basename(os.fsdecode(f))) if is_path(f) else None
+
+
+def _folder(stem: str) -> str:
+    """The name of the folder in an archive; a path need not be UTF-8, but names in archives are."""
+    try:
+        stem.encode()
+    except UnicodeEncodeError:
+        return "archive"
+    return stem or "archive"
 
 
 def _write_archive(pickler: Any, folder: str, write: Any) -> None:
@@ -164,6 +173,7 @@ def load(
     *,
     weights_only: bool | None = None,
     mmap: bool | None = None,
+    max_memory: int | None = None,
 ) -> Any:
     """Read an object that ``save``, or PyTorch's ``save``, wrote; also safetensors, npz and npy.
 
@@ -183,11 +193,17 @@ def load(
             ``torch`` in it are then read as those under ``taeda``.
         mmap: True maps the file into memory in place of reading it: bytes are read when a tensor
             is first used, changes to tensors are not written back, and the storages' checksums are
-            not compared. Needs a path. None means False.
+            not compared. Needs a path. None means False. A file that another program cuts while
+            it is in use ends the process: see SECURITY.md.
+        max_memory: how many bytes of memory the file may ask for, compressed parts unpacked and
+            objects counted, before it is refused. None means 100 times the file's size and 64 MiB.
+            With ``weights_only=False``, what the file's code does is not counted.
 
     Raises:
         FileNotFoundError: there is no such file.
-        RuntimeError: the file is damaged or not of this format, or a device is not available.
+        EOFError: the file is empty.
+        RuntimeError: the file is damaged or not of this format, asks for more memory or steps than
+            it may, or a device is not available.
         pickle.UnpicklingError: the description of the objects is broken, or names something that
             is not allowed.
     """
@@ -205,8 +221,11 @@ def load(
                     "load: f must be a path or a seekable file object; a "
                     f"{type(f).__name__} has no {method!r}"
                 )
-        return read_any(FileSource(f), "the file object", map_location, weights_only is not False)
+        safe = weights_only is not False
+        return read_any(FileSource(f), "the file object", map_location, safe, max_memory=max_memory)
     with open(f, "rb") as file:  # type: ignore[arg-type]
         source = MappedSource(file) if mmap else FileSource(file)
-        suffix = os.path.splitext(f)[1]  # type: ignore[arg-type]
-        return read_any(source, repr(str(f)), map_location, weights_only is not False, str(suffix))
+        path = os.fsdecode(f)  # type: ignore[arg-type]
+        suffix = os.path.splitext(path)[1]
+        safe = weights_only is not False
+        return read_any(source, repr(path), map_location, safe, suffix, max_memory)

@@ -20,16 +20,34 @@ def is_path(f: object) -> bool:
     return isinstance(f, (str, os.PathLike))
 
 
+def write_all(write: Callable[[Any], Any], data: Any) -> None:
+    """Write all of ``data``, also through a raw file that takes a part of it at a time.
+
+    Raises:
+        OSError: the file takes no more.
+    """
+    view = memoryview(data).cast("B") if memoryview(data).nbytes else memoryview(b"")
+    while True:
+        count = write(view)
+        if type(count) is not int or count >= len(view):
+            return
+        if count <= 0:
+            raise OSError(f"save: {len(view)} bytes were to be written, and write() took {count}")
+        view = view[count:]
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Any]:
     """Open a binary file that replaces ``path`` if the block ends without an exception.
 
     What is written goes to a new file in the same directory, which has no name while it is written
-    where the system can do that, is flushed to the disk and is then renamed over ``path`` in one
-    step: whenever the process or the machine stops, ``path`` is either the old file or the new one,
-    each whole. If the block raises, the new file is gone and ``path`` is untouched. Should a killed
-    process leave a file behind, the next save to the same path removes it. Symbolic links are
-    followed; pipes and devices are written directly.
+    where the system can do that, is flushed to the disk and is then given the name ``path``, or
+    renamed over the file of that name, in one step: whenever the process or the machine stops,
+    ``path`` is either the old file or the new one, each whole. If the block raises, the new file is
+    gone and ``path`` is untouched. A process that is killed between naming the new file and
+    renaming it leaves it behind, as ``.NAME.0.saving``; so does one that is killed at any time on a
+    file system without unnamed files. The next save to the same path removes it. Symbolic links
+    are followed; pipes and devices are written directly.
     """
     target = os.path.realpath(os.fspath(path))
     folder, name = os.path.split(target)
@@ -56,11 +74,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Any]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if temporary is None:
+            if temporary is None and mode is None and _link_new(file.fileno(), target):
+                temporary = target
+            elif temporary is None:
                 temporary = _claim(folder, name, lambda path: _link(file.fileno(), path))[0]
-            os.replace(temporary, target)
+            if temporary != target:
+                os.replace(temporary, target)
     except BaseException:
-        if temporary is not None:
+        if temporary not in (None, target):
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
         raise
@@ -101,6 +122,15 @@ def _link(descriptor: int, path: str) -> None:
         os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=folder, follow_symlinks=True)
     finally:
         os.close(folder)
+
+
+def _link_new(descriptor: int, path: str) -> bool:
+    """Give an open file without a name the name ``path``; False where that is taken by now."""
+    try:
+        _link(descriptor, path)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _open_named(path: str) -> int:
@@ -174,15 +204,37 @@ class FileSource:
     def __init__(self, file: Any) -> None:
         self._file = file
         self._base = file.tell()
-        self.size = file.seek(0, os.SEEK_END) - self._base
+        file.seek(0, os.SEEK_END)
+        self.size = file.tell() - self._base
         file.seek(self._base)
+        if self.size < 0:
+            raise RuntimeError("load: the file object stands beyond its end")
         self._descriptor = _descriptor_of(file)
 
     def read(self, offset: int, count: int) -> bytes:
         """``count`` bytes from ``offset``; fewer only at the end of the file."""
+        wanted = min(count, self.size - offset)
+        if wanted <= 0:
+            return b""
         self._file.seek(self._base + offset)
-        data: bytes = self._file.read(min(count, self.size - offset))
+        data = self._piece(wanted)
+        if len(data) < wanted:  # a raw file gives what it has at hand
+            pieces = [data]
+            while (wanted := wanted - len(pieces[-1])) > 0:
+                pieces.append(self._piece(wanted))
+            data = b"".join(pieces)
         return data
+
+    def _piece(self, most: int) -> bytes:
+        data = self._file.read(most)
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise RuntimeError(f"load: read() of the file object gave {type(data).__name__}")
+        if not 0 < len(data) <= most:
+            raise RuntimeError(
+                f"load: the file became shorter while it was read: read({most}) gave "
+                f"{len(data)} bytes"
+            )
+        return bytes(data)
 
     def read_into(self, offset: int, buffer: Any) -> int:
         """Fill ``buffer`` from ``offset`` and return its CRC-32.
@@ -198,11 +250,14 @@ class FileSource:
             if hasattr(self._file, "readinto"):
                 count = self._file.readinto(view[done:])
             else:
-                piece = self._file.read(len(view) - done)
+                piece = self._piece(len(view) - done)
                 count = len(piece)
                 view[done : done + count] = piece
-            if not count:
-                raise RuntimeError("load: the file became shorter while it was read")
+            if type(count) is not int or not 0 < count <= len(view) - done:
+                raise RuntimeError(
+                    "load: the file became shorter while it was read: readinto() of "
+                    f"{len(view) - done} bytes gave {count!r}"
+                )
             done += count
         return _C._crc32(view)
 
@@ -217,16 +272,20 @@ def _descriptor_of(file: Any) -> int | None:
 
 
 class MappedSource:
-    """A file mapped into memory; pages are read when first used and writes stay private."""
+    """A file mapped into memory; pages are read when first used and writes stay private.
+
+    A file that is cut while it is mapped cannot be read beyond its new end: the system then ends
+    the process with SIGBUS. ``check`` sees it while a file is loaded.
+    """
 
     def __init__(self, file: Any) -> None:
         import mmap
 
-        self.size = os.fstat(file.fileno()).st_size
+        self._file, self.size = file, os.fstat(file.fileno()).st_size
         # mmap cannot map 0 bytes; an empty file is reported later as too short.
         self._map: Any = b""
         if self.size:
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+            self._map = mmap.mmap(file.fileno(), self.size, access=mmap.ACCESS_COPY)
 
     def read(self, offset: int, count: int) -> bytes:
         """A copy of ``count`` bytes from ``offset``."""
@@ -236,6 +295,14 @@ class MappedSource:
         """Fill ``buffer`` from ``offset`` and return its CRC-32."""
         buffer[:] = memoryview(self._map)[offset : offset + len(buffer)]
         return _C._crc32(buffer)
+
+    def check(self) -> None:
+        """Raise where the file is shorter by now than when it was mapped."""
+        size = os.fstat(self._file.fileno()).st_size
+        if size < self.size:
+            raise RuntimeError(
+                f"load: the file became shorter while it was read: from {self.size} bytes to {size}"
+            )
 
     def view(self, offset: int, count: int) -> memoryview:
         """The bytes themselves, not a copy; they keep the map alive."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._limits import Budget, reading
 from ._reader import Placement, read_archive
 
 _ZIP, _EMPTY_ZIP, _NPY = b"PK\x03\x04", b"PK\x05\x06", b"\x93NUMPY"
@@ -35,7 +36,12 @@ def recognise(source: Any, suffix: str) -> str:
 
 
 def read_any(
-    source: Any, label: str, map_location: Any, weights_only: bool, suffix: str = ""
+    source: Any,
+    label: str,
+    map_location: Any,
+    weights_only: bool,
+    suffix: str = "",
+    max_memory: int | None = None,
 ) -> Any:
     """Read a file of any format that is known; ``load`` explains the arguments.
 
@@ -43,12 +49,26 @@ def read_any(
         EOFError: it is empty.
         RuntimeError: it is of no known format, or damaged.
     """
-    from . import _legacy, _numpy, _safetensors
-
     placement = Placement(map_location)
+    budget = Budget(label, source.size, max_memory)
     if source.size == 0 and suffix != ".safetensors":
         raise EOFError(f"load: {label} is empty, or the file object stands at its end")
     kind = recognise(source, suffix)
+    if not kind:
+        raise RuntimeError(
+            f"load: {label} is not a checkpoint: it starts with {source.read(0, 4)!r}, as none of "
+            "the known formats does (PyTorch's, safetensors, npz, npy); or it is damaged"
+        )
+    with reading(budget):
+        result = _read(kind, source, label, placement, weights_only)
+    if hasattr(source, "check"):
+        source.check()
+    return result
+
+
+def _read(kind: str, source: Any, label: str, placement: Placement, weights_only: bool) -> Any:
+    from . import _legacy, _numpy, _safetensors
+
     if kind == "archive":
         return read_archive(source, label, placement, weights_only)
     if kind == "npz":
@@ -59,9 +79,4 @@ def read_any(
         return _safetensors.read_file(source, label, placement)
     if kind == "legacy":
         return _legacy.read_legacy(source, label, placement, weights_only)
-    if kind == "tar":
-        return _legacy.read_tar(source, label, placement, weights_only)
-    raise RuntimeError(
-        f"load: {label} is not a checkpoint: it starts with {source.read(0, 4)!r}, as none of the "
-        "known formats does (PyTorch's, safetensors, npz, npy); or it is damaged"
-    )
+    return _legacy.read_tar(source, label, placement, weights_only)

@@ -16,7 +16,8 @@ from typing import Any
 
 import taeda
 
-from ._reader import Placement, new_bytes, storage_record, swap_bytes, unpickle
+from ._limits import brief, current
+from ._reader import MOST, Placement, new_bytes, storage_record, swap_bytes, unpickle
 from ._rebuild import LoadedStorage, rebuild_tensor
 from ._unpickler import SafeUnpickler, UnpicklingError
 
@@ -67,6 +68,7 @@ class _Storages:
 
     def __init__(self, data: memoryview, label: str, placement: Placement) -> None:
         self._data, self._label, self._placement = data, label, placement
+        self._described = 0  # bytes of all storages
         self._made: dict[str, tuple[Any, LoadedStorage]] = {}  # on the CPU; the target device
 
     def __call__(self, record: Any) -> Any:
@@ -79,11 +81,14 @@ class _Storages:
         if size > len(self._data):
             raise _bad(self._label, f"a storage of {count} elements does not fit into it")
         if key not in self._made:
+            self._described += size + _COUNT.size
+            if self._described > len(self._data):
+                raise _bad(self._label, "its storages do not fit into it")
             flat, placed = self._new(size, location)
             self._made[key] = flat, LoadedStorage(placed, kind.dtype)
         flat, storage = self._made[key]
         if storage.dtype != kind.dtype or flat.numel() != size:
-            raise UnpicklingError(f"load: the file describes storage {key!r} in two ways")
+            raise UnpicklingError(f"load: the file describes storage {brief(key)} in two ways")
         return self._part(storage, view)
 
     def _new(self, size: int, location: str) -> tuple[Any, Any]:
@@ -105,17 +110,18 @@ class _Storages:
         if view is None:
             return storage
         ok = isinstance(view, tuple) and len(view) == 3
-        if not ok or not all(type(n) is int and n >= 0 for n in view[1:]):
-            raise UnpicklingError(f"load: the file describes a view of a storage as {view!r}")
+        if not ok or not all(type(n) is int and 0 <= n <= MOST for n in view[1:]):
+            raise UnpicklingError(f"load: the file describes a view of a storage as {brief(view)}")
         begin, size = view[1] * storage.dtype.itemsize, view[2] * storage.dtype.itemsize
         if begin + size > storage.flat.numel():
-            raise UnpicklingError(f"load: the view {view[0]!r} reaches beyond its storage")
+            raise UnpicklingError(f"load: the view {brief(view[0])} reaches beyond its storage")
         return LoadedStorage(storage.flat[begin : begin + size], storage.dtype)
 
     def fill(self, at: int) -> None:
         """Read the values, from the list of storages at ``at`` on."""
         keys, at = _plain(self._data, at)
-        if not isinstance(keys, list) or sorted(keys) != sorted(self._made):
+        strings = isinstance(keys, list) and all(type(key) is str for key in keys)
+        if not strings or sorted(keys) != sorted(self._made):
             raise _bad(self._label, "its list of storages is not that of its tensors")
         for key in keys:
             flat, storage = self._made[key]
@@ -157,11 +163,15 @@ def read_legacy(source: Any, label: str, placement: Placement, weights_only: boo
         value, at = _plain(data, at)
         head.append(value)
     if head[:2] != [_MAGIC, 1001]:
-        raise RuntimeError(f"load: {label} is of a format that is not known: {head[:2]!r}")
+        raise RuntimeError(f"load: {label} is of a format that is not known: {brief(head[:2])}")
     end = _stream_end(data, at)
     storages = _Storages(data, label, placement)
+    checks = current().unfilled = []
     result = unpickle(data[at:end], storages, weights_only)
     storages.fill(end)
+    current().unfilled = None
+    for check in checks if not placement.is_meta() else ():
+        check()
     return result
 
 
@@ -172,18 +182,7 @@ def read_tar(source: Any, label: str, placement: Placement, weights_only: bool) 
         RuntimeError: the file is damaged.
         pickle.UnpicklingError: a stream in it is broken, or names what is not allowed.
     """
-    import tarfile
-
-    parts = {}
-    try:
-        with tarfile.open(fileobj=io.BytesIO(_all_bytes(source)), mode="r:") as archive:
-            for name in ("storages", "tensors", "pickle"):
-                member = archive.extractfile(name)
-                if member is None:
-                    raise _bad(label, f"its part {name!r} is missing")
-                parts[name] = memoryview(member.read())
-    except (tarfile.TarError, KeyError) as error:
-        raise _bad(label, str(error)) from None
+    parts = _tar_parts(_all_bytes(source), label)
     try:
         storages = _tar_storages(parts["storages"], label, placement)
         tensors = _tar_tensors(parts["tensors"], storages)
@@ -193,11 +192,47 @@ def read_tar(source: Any, label: str, placement: Placement, weights_only: bool) 
     def load(record: Any) -> Any:
         if isinstance(record, tuple) and record and not weights_only:
             return record[0]
-        if not isinstance(record, (int, str)) or int(record) not in tensors:
-            raise pickle.UnpicklingError(f"load: {label} has no tensor {record!r}")
+        if not _is_key(record) or int(record) not in tensors:
+            raise pickle.UnpicklingError(f"load: {label} has no tensor {brief(record)}")
         return tensors[int(record)]
 
     return unpickle(parts["pickle"], load, weights_only)
+
+
+def _tar_parts(data: memoryview, label: str) -> dict[str, memoryview]:
+    """The three files in an archive, which are plain ones: no links, nothing sparse."""
+    parts: dict[str, memoryview] = {}
+    at = 0
+    while at + 512 <= len(data) and data[at]:
+        name = bytes(data[at : at + 100]).split(b"\0")[0].decode("latin1")
+        digits = bytes(data[at + 124 : at + 136]).strip(b" \0")
+        if not digits.isdigit() or b"8" in digits or b"9" in digits:
+            raise _bad(label, f"the size of its part {name!r} is none")
+        size, at = int(digits, 8), at + 512
+        if at + size > len(data):
+            raise _bad(label, f"its part {name!r} claims more bytes than the file has")
+        if name in ("storages", "tensors", "pickle"):
+            if data[at - 512 + 156] not in b"0\0" or name in parts:
+                raise _bad(label, f"its part {name!r} is stored in a way checkpoints are not")
+            parts[name] = data[at : at + size]
+        at += -(-size // 512) * 512
+    for name in ("storages", "tensors", "pickle"):
+        if name not in parts:
+            raise _bad(label, f"its part {name!r} is missing")
+    return parts
+
+
+def _is_key(value: Any) -> bool:
+    """Whether a value may name a storage or a tensor: other ones may take for ever to compare."""
+    if type(value) is str:
+        return len(value) <= 20 and value.isdecimal()
+    return type(value) is int and -MOST <= value <= MOST
+
+
+def _new_key(value: Any, found: dict[Any, Any]) -> Any:
+    if not _is_key(value) or value in found:
+        raise ValueError(f"{brief(value)} is no key of its own")
+    return value
 
 
 def _tar_storages(data: memoryview, label: str, placement: Placement) -> dict[Any, LoadedStorage]:
@@ -206,15 +241,19 @@ def _tar_storages(data: memoryview, label: str, placement: Placement) -> dict[An
     for _ in range(total):
         (key, location, kind), at = _plain(data, at)
         (count,) = _COUNT.unpack_from(data, at)
-        if not 0 <= count * kind.dtype.itemsize <= len(data):
+        if not 0 <= count * kind.dtype.itemsize <= len(data) - at:
             raise _bad(label, f"a storage of {count} elements does not fit into it")
         flat, _ = new_bytes(count * kind.dtype.itemsize)
         at = fill_storage(data, at, kind.dtype, flat, label)
-        found[key] = LoadedStorage(placement.place(flat, location), kind.dtype)
+        placed = placement.place(flat, location)
+        found[_new_key(key, found)] = LoadedStorage(placed, kind.dtype)
     views, at = _plain(data, at)
     for target, root, offset, size in views:
+        if not _is_key(root) or not all(type(n) is int and 0 <= n <= MOST for n in (offset, size)):
+            raise ValueError(f"{brief(root)} is no storage of which there is a view")
+        current().take(1000, "its views of storages")
         whole, item = found[root], found[root].dtype.itemsize
-        found[target] = LoadedStorage(
+        found[_new_key(target, found)] = LoadedStorage(
             whole.flat[offset * item : (offset + size) * item], whole.dtype
         )
     return found
@@ -226,8 +265,10 @@ def _tar_tensors(data: memoryview, storages: dict[Any, LoadedStorage]) -> dict[i
     for _ in range(count):
         (key, storage, _kind), at = _plain(data, at)
         (ndim,) = struct.unpack_from("<i", data, at)
+        if not 0 <= ndim <= 64 or not _is_key(storage):
+            raise ValueError(f"a tensor of {ndim} dimensions over storage {brief(storage)}")
         numbers = struct.unpack_from(f"<{2 * ndim + 1}q", data, at + 8)
         at += 8 + 8 * len(numbers)
         size, stride, offset = numbers[:ndim], numbers[ndim : 2 * ndim], numbers[-1]
-        found[int(key)] = rebuild_tensor(storages[storage], offset, size, stride)
+        found[int(_new_key(key, found))] = rebuild_tensor(storages[storage], offset, size, stride)
     return found

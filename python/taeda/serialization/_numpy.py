@@ -9,8 +9,9 @@ from typing import Any
 import taeda
 
 from ._files import MappedSource
+from ._limits import Budget, TooCostlyError, current
 from ._reader import Placement
-from ._zip import most_unpacked
+from ._zip import ArchiveReader
 
 
 def _array(tensor: Any, what: str) -> Any:
@@ -90,10 +91,17 @@ def read_header(file: Any, size: int) -> tuple[tuple[int, ...], Any, Any, int]:
         old = formats.read_magic(file) == (1, 0)
         read = formats.read_array_header_1_0 if old else formats.read_array_header_2_0
         shape, fortran, dtype = read(file)
-    except (SyntaxError, TypeError, tokenize.TokenError) as error:
-        raise ValueError(f"its header cannot be read ({error})") from None
+    except TooCostlyError:
+        raise
+    except (
+        SyntaxError, TypeError, LookupError, RecursionError, MemoryError, AttributeError,
+        OverflowError, RuntimeError, tokenize.TokenError,
+    ) as error:  # fmt: skip
+        raise ValueError(f"its header cannot be read ({str(error)[:300]})") from None
     if dtype.hasobject:
         raise ValueError("it holds Python objects")
+    if len(shape) > 64 or not all(type(n) is int and 0 <= n < 1 << 63 for n in shape):
+        raise ValueError("its shape is none of a tensor")
     start = file.tell()
     if start + math.prod(shape) * dtype.itemsize != size:
         raise ValueError(f"an array of shape {shape} and {dtype} does not fit its {size} bytes")
@@ -129,6 +137,7 @@ def read_npy(source: Any, label: str, placement: Placement) -> Any:
         if isinstance(source, MappedSource):
             array = numpy.ndarray(shape, dtype, source.view(0, source.size), start, order=order)
         else:
+            current().take(source.size, "its array")
             array = numpy.empty(shape, dtype, order)
             values: Any = array.reshape(-1, order="A").view("u1")
             source.read_into(start, memoryview(values))
@@ -144,9 +153,6 @@ def read_npz(source: Any, label: str, placement: Placement) -> dict[str, Any]:
         RuntimeError: the file is damaged, or an array's dtype is none of a tensor.
         ValueError: the file is to be mapped, which this format does not offer.
     """
-    import zipfile
-    import zlib
-
     import numpy
 
     if isinstance(source, MappedSource):
@@ -154,53 +160,31 @@ def read_npz(source: Any, label: str, placement: Placement) -> dict[str, Any]:
             "load: mmap=True is for PyTorch's format, safetensors and npy, not for npz"
         )
     result = {}
-    try:
-        with zipfile.ZipFile(_Stream(source)) as archive:
-            unpacked = sum(entry.file_size for entry in archive.infolist())
-            if unpacked > most_unpacked(source.size):
-                raise ValueError(f"it would unpack to {unpacked} bytes, as a zip bomb does")
-            for entry in archive.infolist():
-                with archive.open(entry) as part:
-                    shape, dtype, order, _ = read_header(part, entry.file_size)
-                    # The checksum is compared where the end is read.
-                    array = numpy.frombuffer(bytearray(part.read()), dtype)
-                    array = array.reshape(shape, order=order)
-                name = entry.filename.removesuffix(".npy")
-                result[name] = _tensor(array, f"{name!r} in {label}", placement)
-    except (
-        zipfile.BadZipFile, zlib.error, ValueError, TypeError, KeyError, EOFError, OSError,
-        NotImplementedError, struct.error,
-    ) as error:  # fmt: skip
-        raise RuntimeError(f"load: {label} is damaged, or no .npz file: {error}") from None
+    archive = open_npz(source, label, current())
+    for entry in archive.entries:
+        data = archive.read(entry)
+        name = entry.removesuffix(".npy")
+        shape, dtype, order, start = npz_header(data, entry, label)
+        # The header has checked that the values fill the rest.
+        array = numpy.frombuffer(data, dtype, offset=start) if len(data) > start else None
+        array = numpy.empty(shape, dtype) if array is None else array.reshape(shape, order=order)
+        result[name] = _tensor(array, f"{name!r} in {label}", placement)
     return result
 
 
-class _Stream(io.RawIOBase):
-    """A source as a file object."""
+def open_npz(source: Any, label: str, budget: Budget | None = None) -> ArchiveReader:
+    """The archive of an ``.npz`` file."""
+    return ArchiveReader(source, label, budget, prefixed=False)
 
-    def __init__(self, source: Any) -> None:
-        self._source = source
-        self._at = 0
 
-    def readable(self) -> bool:
-        """Yes."""
-        return True
+def npz_header(data: Any, entry: str, label: str) -> tuple[tuple[int, ...], Any, Any, int]:
+    """What `read_header` returns, for an entry's bytes.
 
-    def seekable(self) -> bool:
-        """Yes."""
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Seek; returns the position from the start."""
-        base = (0, self._at, self._source.size)[whence]
-        if base + offset < 0:
-            raise OSError("seek before the start")
-        self._at = base + offset
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill as much of ``buffer`` as there is."""
-        data = self._source.read(self._at, len(buffer)) if self._at < self._source.size else b""
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
+    Raises:
+        RuntimeError: it is damaged.
+    """
+    try:
+        return read_header(io.BytesIO(memoryview(data)[: 1 << 16]), len(data))
+    except (ValueError, EOFError, OSError) as error:
+        why = f"its array {entry!r}: {error}"
+        raise RuntimeError(f"load: {label} is damaged, or no .npz file: {why}") from None

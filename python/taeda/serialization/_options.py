@@ -114,21 +114,23 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
         their full names, in order of appearance, without those that ``add_safe_globals`` allows.
     """
     from ._files import FileSource, is_path
+    from ._limits import Budget, reading
     from ._opaque import opaque_class
     from ._reader import Placement, Storages, open_archive  # which reads these options
     from ._unpickler import SafeUnpickler
 
-    found: list[str] = []
+    found: dict[str, None] = {}
 
     def stand_in(name: str) -> type:
-        if name not in found:
-            found.append(name)
+        found[name] = None
         return opaque_class(name)
 
     def read(file: Any) -> None:
-        archive = open_archive(FileSource(file), "the file")
-        storages = Storages(archive, Placement("meta"))
-        SafeUnpickler(archive.read("data.pkl"), storages, stand_in).load()
+        source = FileSource(file)
+        with reading(Budget("the file", source.size)):
+            archive = open_archive(source, "the file")
+            storages = Storages(archive, Placement("meta"))
+            SafeUnpickler(archive.read("data.pkl"), storages, stand_in).load()
 
     if is_path(f):
         with open(f, "rb") as file:
@@ -137,4 +139,4 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
         start = f.tell()
         read(f)
         f.seek(start)
-    return found
+    return list(found)

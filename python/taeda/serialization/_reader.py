@@ -8,14 +8,18 @@ from typing import Any
 import taeda
 
 from ._files import MappedSource
+from ._limits import brief, current, is_reading
 from ._options import byte_order_of_old_files
 from ._rebuild import LoadedStorage, TorchName
 from ._unpickler import AnyUnpickler, SafeUnpickler, UnpicklingError
 from ._zip import ArchiveReader
 
+MOST = 2**63 - 1  # of a count of elements or a size
+
 
 def new_bytes(size: int) -> tuple[Any, memoryview]:
     """A one-dimensional uint8 tensor on the CPU, not filled in, and its memory."""
+    current().take(size + 500, "its tensors")
     flat = taeda.empty(size, dtype=taeda.uint8, device="cpu")
     return flat, memoryview(flat.untyped_storage()).cast("B")[:size]
 
@@ -49,7 +53,7 @@ def _check_device(device: Any, location: str) -> Any:
                 f"{cuda.device_count()} CUDA devices; map_location can name another"
             )
     elif device.type not in ("cpu", "meta") and not _is_registered(device):
-        raise RuntimeError(f"load: don't know how to put a storage on {location!r}")
+        raise RuntimeError(f"load: don't know how to put a storage on {brief(location)}")
     return device
 
 
@@ -58,7 +62,7 @@ def device_named(location: str) -> Any:
     try:
         device = taeda.device(location)
     except (RuntimeError, ValueError):
-        raise RuntimeError(f"load: don't know how to put a storage on {location!r}") from None
+        raise RuntimeError(f"load: don't know how to put a storage on {brief(location)}") from None
     return _check_device(device, location)
 
 
@@ -113,8 +117,13 @@ def storage_record(record: Any, size: int) -> tuple[Any, ...]:
     """Validate a stream's description of a storage: a tuple of ``size`` parts."""
     types = [type(part) for part in record[:5]] if isinstance(record, tuple) else []
     wanted = [str, TorchName, str, str, int]
-    if types != wanted or len(record) != size or record[0] != "storage" or record[4] < 0:
-        raise UnpicklingError(f"load: the file describes a storage as {record!r}")
+    if (
+        types != wanted
+        or len(record) != size
+        or record[0] != "storage"
+        or not 0 <= record[4] <= MOST
+    ):
+        raise UnpicklingError(f"load: the file describes a storage as {brief(record)}")
     return record[1:]
 
 
@@ -126,7 +135,7 @@ class Storages:
         self._placement = placement
         self._loaded: dict[str, tuple[LoadedStorage, TorchName]] = {}
         if "byteorder" in archive.entries:
-            order = bytes(archive.read("byteorder"))
+            order = archive.read_short("byteorder")
         else:
             order = byte_order_of_old_files().encode()
         if order not in (b"little", b"big"):
@@ -139,7 +148,7 @@ class Storages:
             self._loaded[key] = (self._load(kind, key, location, count), kind)
         storage, first_kind = self._loaded[key]
         if first_kind is not kind:
-            raise UnpicklingError(f"load: the file gives storage {key!r} two types")
+            raise UnpicklingError(f"load: the file gives storage {brief(key)} two types")
         return storage.flat.untyped_storage() if kind.dtype is None else storage
 
     def _load(self, kind: TorchName, key: str, location: str, count: int) -> LoadedStorage:
@@ -148,8 +157,8 @@ class Storages:
         size = self._archive.entry(name).size
         if size // itemsize != count:
             raise UnpicklingError(
-                f"load: storage {key!r} should have {count} elements of {itemsize} bytes, but the "
-                f"file holds {size} bytes for it"
+                f"load: storage {brief(key)} should have {count} elements of {itemsize} bytes, but "
+                f"the file holds {size} bytes for it"
             )
         if self._placement.is_meta():
             return LoadedStorage(taeda.empty(size, dtype=taeda.uint8, device="meta"), dtype)
@@ -185,7 +194,11 @@ def unpickle(data: Any, load_storage: Any, weights_only: bool) -> Any:
         return SafeUnpickler(data, load_storage).load()
     import io
 
-    return AnyUnpickler(io.BytesIO(data), load_storage).load()
+    try:
+        return AnyUnpickler(io.BytesIO(data), load_storage).load()
+    except (IndexError, OverflowError, UnicodeDecodeError, RecursionError) as error:
+        text = f"{type(error).__name__}: {error}"
+        raise UnpicklingError(f"load: the file's pickle stream is not valid: {text}") from error
 
 
 def read_archive(source: Any, label: str, placement: Placement, weights_only: bool) -> Any:
@@ -200,10 +213,10 @@ def open_archive(source: Any, label: str) -> ArchiveReader:
     Raises:
         RuntimeError: it is damaged, or holds something else.
     """
-    archive = ArchiveReader(source, label)
+    archive = ArchiveReader(source, label, current() if is_reading() else None)
     if "constants.pkl" in archive.entries:
         raise RuntimeError(f"load: {label} is a TorchScript program, not a checkpoint")
-    version = bytes(archive.read("version")).strip() if "version" in archive.entries else b"3"
+    version = archive.read_short("version").strip() if "version" in archive.entries else b"3"
     if not version.isdigit() or int(version) > 10:
         raise RuntimeError(f"load: {label} is of format version {version!r}, which is not known")
     return archive

@@ -18,6 +18,8 @@ import taeda
 from taeda._tensor.types import TYPES as _TYPES
 from taeda.storage import TypedStorage
 
+from ._limits import brief, current
+
 _STORAGE_DTYPES = {
     "FloatStorage": "float32",
     "DoubleStorage": "float64",
@@ -77,8 +79,16 @@ def _require(condition: bool, what: str) -> None:
         raise UnpicklingError(f"load: the file is not a valid checkpoint: {what}")
 
 
+_MOST_DIMS = 64
+
+
 def _is_ints(values: Any) -> bool:
-    return isinstance(values, (tuple, list)) and all(type(v) is int and v >= 0 for v in values)
+    """Whether they can be a tensor's sizes or strides."""
+    return (
+        isinstance(values, (tuple, list))
+        and len(values) <= _MOST_DIMS
+        and all(type(v) is int and 0 <= v < 1 << 63 for v in values)
+    )
 
 
 def _strided(storage: Any, offset: Any, size: Any, stride: Any, dtype: Any = None) -> Any:
@@ -91,7 +101,8 @@ def _strided(storage: Any, offset: Any, size: Any, stride: Any, dtype: Any = Non
     _require(isinstance(dtype, taeda.dtype), "a tensor is built on a storage without a dtype")
     _require(_is_ints(size) and _is_ints(stride), "a tensor's sizes or strides are no integers")
     _require(len(size) == len(stride), "a tensor has not one stride for each size")
-    _require(type(offset) is int and offset >= 0, "a tensor's offset is not an integer")
+    _require(type(offset) is int and 0 <= offset < 1 << 63, "a tensor's offset is no size")
+    current().take(1000, "its tensors")
     held = storage.flat.numel() // dtype.itemsize
     if all(size):
         last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
@@ -185,8 +196,10 @@ def rebuild_from_type_v2(function: Any, kind: Any, args: Any, state: Any) -> Any
     if function is rebuild_jagged:
         _require(isinstance(args, tuple) and len(args) == 1, "a nested tensor is badly made")
         return rebuild_jagged(*args)
-    _require(function in _REBUILDERS, f"{function!r} does not build tensors")
-    _require(isinstance(kind, type) and issubclass(kind, taeda.Tensor), f"{kind!r} is no tensor")
+    _require(function in _REBUILDERS, f"{brief(function)} does not build tensors")
+    _require(
+        isinstance(kind, type) and issubclass(kind, taeda.Tensor), f"{brief(kind)} is no tensor"
+    )
     _require(isinstance(args, tuple), "the arguments of a call are not a tuple")
     result = function(*args)
     if type(result) is not kind:
@@ -205,6 +218,7 @@ def set_attributes(target: Any, state: Any) -> Any:
         attributes, slots = state, None
     for part in (attributes, slots):
         _require(part is None or isinstance(part, dict), "an object's attributes are not a dict")
+        current().step(16 * len(part or ()))
         for name, value in (part or {}).items():
             _require(isinstance(name, str), "the name of an attribute is not a string")
             setattr(target, name, value)
@@ -218,7 +232,7 @@ def get_layout(name: Any) -> Any:
         "torch.sparse_coo": taeda.sparse_coo,
         "torch.sparse_csr": taeda.sparse_csr,
     }
-    _require(name in layouts, f"there is no layout {name!r} here")
+    _require(isinstance(name, str) and name in layouts, f"there is no layout {brief(name)} here")
     return layouts[name]
 
 
@@ -230,15 +244,36 @@ def rebuild_sparse_tensor(layout: Any, data: Any) -> Any:
     parts, rest = data[: 2 if coo else 3], data[2 if coo else 3 :]
     _require(all(type(x) is taeda.Tensor for x in parts), "a sparse tensor's part is no tensor")
     _require(len(rest) > 0 and _is_ints(rest[0]), "a sparse tensor has no size")
+    _require(len(rest) == 1 or type(rest[1]) is bool, "a sparse tensor is badly made")
+    current().take(2000, "its tensors")
+    waiting = current().unfilled
+    if waiting is None:
+        return _sparse(parts, rest)
+    made = _unchecked_sparse(parts, rest)
+    waiting.append(lambda: _sparse(parts, rest))
+    return made
+
+
+def _sparse(parts: Any, rest: Any) -> Any:
     try:
-        if coo:
-            sorted_once = rest[1:] == (True,)
+        if len(parts) == 2:
             return taeda.sparse_coo_tensor(
-                parts[0], parts[1], size=rest[0], is_coalesced=sorted_once
+                *parts, size=rest[0], is_coalesced=len(rest) == 2 and rest[1]
             )
-        return taeda.sparse_csr_tensor(parts[0], parts[1], parts[2], size=rest[0])
-    except (RuntimeError, IndexError) as error:
-        raise UnpicklingError(f"a sparse tensor is badly made: {error}") from error
+        return taeda.sparse_csr_tensor(*parts, size=rest[0])
+    except (RuntimeError, IndexError, ValueError, TypeError) as error:
+        raise UnpicklingError(
+            f"load: the file is not a valid checkpoint: a sparse tensor is badly made: {error}"
+        ) from error
+
+
+def _unchecked_sparse(parts: Any, rest: Any) -> Any:
+    """Of parts whose values are read later, and checked then."""
+    from taeda.sparse import _tensor
+
+    if len(parts) == 2:
+        return _tensor.coo(*parts, tuple(rest[0]), len(rest) == 2 and rest[1])
+    return _tensor.csr(*parts, tuple(rest[0]))
 
 
 _REBUILDERS = (
@@ -253,6 +288,7 @@ _REBUILDERS = (
 
 def _make_bytes(text: Any, codec: Any) -> bytes:
     _require(isinstance(text, str) and codec in ("latin1", "latin-1"), "bytes are badly encoded")
+    current().take(len(text), "its bytes")
     data: bytes = text.encode("latin1")
     return data
 
@@ -261,24 +297,18 @@ def _make_bytearray(*args: Any) -> bytearray:
     if len(args) == 2:  # as Python 2 wrote it
         args = (_make_bytes(*args),)
     _require(not args or isinstance(args[0], bytes), "a bytearray is made from something else")
+    current().take(len(args[0]) if args else 0, "its bytes")
     return bytearray(*args)
-
-
-def check_key(key: Any) -> Any:
-    """``key``, unless it holds so many tuples in tuples that hashing it would take for ever."""
-    if type(key) is tuple:
-        waiting, count = [key], 0
-        while waiting:
-            item = waiting.pop()
-            count += len(item)
-            _require(count <= 10_000, "a key of a dict or an item of a set is too large")
-            waiting += [part for part in item if type(part) is tuple]
-    return key
 
 
 def _make_set(items: Any = ()) -> set[Any]:
     _require(isinstance(items, (list, tuple)), "a set is made from something other than a list")
-    return set(map(check_key, items))
+    made: set[Any] = set()
+    budget = current()
+    budget.take(80 * len(items), "its sets")
+    for item in items:
+        made.add(budget.key(made, item))
+    return made
 
 
 def _make_complex(real: Any, imag: Any) -> complex:
@@ -288,14 +318,24 @@ def _make_complex(real: Any, imag: Any) -> complex:
 
 def _make_ordered_dict(*args: Any) -> OrderedDict[Any, Any]:
     _require(not args or isinstance(args[0], (list, dict)), "an OrderedDict is badly made")
-    for pair in args[0] if args and isinstance(args[0], list) else ():
-        check_key(tuple(pair) if isinstance(pair, list) else pair)
-    return OrderedDict(*args)
+    made: OrderedDict[Any, Any] = OrderedDict()
+    return _filled(made, args[0]) if args else made
+
+
+def _filled(made: Any, items: Any) -> Any:
+    """A dict of pairs, or of another dict's items."""
+    budget = current()
+    budget.take(200 * len(items), "its dicts")
+    for pair in items.items() if isinstance(items, dict) else items:
+        _require(isinstance(pair, (tuple, list)) and len(pair) == 2, "a dict is badly made")
+        made[budget.key(made, pair[0])] = pair[1]
+    return made
 
 
 def _make_counter(*args: Any) -> Counter[Any]:
     _require(not args or isinstance(args[0], dict), "a Counter is badly made")
-    return Counter(*args)
+    made: Counter[Any] = Counter()
+    return _filled(made, args[0]) if args else made
 
 
 def _make_size(values: Any = ()) -> Any:

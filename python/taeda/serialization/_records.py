@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import zipfile
+import os
 from typing import Any
 
 import taeda
+
+from ._files import FileSource, is_path
+from ._zip import ArchiveReader
 
 __all__ = ["PyTorchFileReader"]
 
@@ -29,22 +32,23 @@ class PyTorchFileReader:
     """
 
     def __init__(self, file: Any) -> None:
+        label = repr(os.fspath(file)) if is_path(file) else "the file object"
         try:
-            self._archive = zipfile.ZipFile(file)
-        except (OSError, zipfile.BadZipFile) as error:
-            raise RuntimeError(f"PyTorchFileReader: cannot read {file}: {error}") from error
-        names = self._archive.namelist()
-        if not names or "/" not in names[0]:
-            raise RuntimeError(f"PyTorchFileReader: {file} holds no records")
-        self._folder = names[0].partition("/")[0] + "/"
+            # Open as long as the reader, which reads records on request.
+            self._file = open(file, "rb") if is_path(file) else file  # noqa: SIM115
+            self._archive = ArchiveReader(FileSource(self._file), label)
+        except OSError as error:
+            raise RuntimeError(f"PyTorchFileReader: cannot read {label}: {error}") from error
+        if not self._archive.entries:
+            raise RuntimeError(f"PyTorchFileReader: {label} holds no records")
 
     def get_all_records(self) -> list[str]:
         """The names of all records."""
-        return [name.removeprefix(self._folder) for name in self._archive.namelist()]
+        return list(self._archive.entries)
 
     def has_record(self, name: str) -> bool:
         """Whether there is a record of this name."""
-        return self._folder + name in self._archive.NameToInfo
+        return name in self._archive.entries
 
     def get_record(self, name: str) -> bytes:
         """The bytes of a record.
@@ -52,15 +56,20 @@ class PyTorchFileReader:
         Raises:
             RuntimeError: there is none of this name.
         """
-        if not self.has_record(name):
-            raise RuntimeError(f"PyTorchFileReader: failed locating file {name}: file not found")
-        return self._archive.read(self._folder + name)
+        return bytes(self._bytes(name))
+
+    def _bytes(self, name: str) -> bytearray:
+        self.get_record_size(name)
+        # A program may read a record more than once: only the largest counts.
+        self._archive.budget.used = 0
+        data = self._archive.read(name)
+        return data
 
     def get_record_size(self, name: str) -> int:
         """How many bytes a record has; RuntimeError where there is none of this name."""
         if not self.has_record(name):
             raise RuntimeError(f"PyTorchFileReader: failed locating file {name}: file not found")
-        return self._archive.NameToInfo[self._folder + name].file_size
+        return self._archive.entries[name].size
 
     def get_storage_from_record(self, name: str, numel: int, dtype: Any) -> Any:
         """A one-dimensional tensor over the first elements of a record.
@@ -74,7 +83,9 @@ class PyTorchFileReader:
             RuntimeError: there is no such record, or it is too short.
         """
         dtype = taeda.uint8 if dtype is taeda.UntypedStorage else dtype
-        data = bytearray(self.get_record(name))
+        data = self._bytes(name)
+        if numel < 0:
+            raise RuntimeError(f"PyTorchFileReader: a tensor cannot have {numel} elements")
         if numel * dtype.itemsize > len(data):
             raise RuntimeError(
                 f"PyTorchFileReader: record {name} has {len(data)} bytes, but {numel} elements of "

@@ -13,7 +13,8 @@ from typing import Any
 
 import taeda
 
-from ._files import MappedSource
+from ._files import MappedSource, write_all
+from ._limits import brief, current
 from ._pickler import storage_bytes
 from ._reader import Placement, mapped_bytes, new_bytes, swap_bytes
 
@@ -88,7 +89,7 @@ def write_file(tensors: Any, write: Any, metadata: dict[str, str] | None = None)
         }
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    write(len(text).to_bytes(8, "little") + text)
+    write_all(write, len(text).to_bytes(8, "little") + text)
     for name in order:
         tensor = tensors[name].detach().cpu().contiguous()
         size = tensor.dtype.itemsize
@@ -97,7 +98,7 @@ def write_file(tensors: Any, write: Any, metadata: dict[str, str] | None = None)
         if sys.byteorder == "big":
             data = memoryview(bytearray(data))
             swap_bytes(data, _part_size(tensor.dtype))
-        write(data)
+        write_all(write, data)
 
 
 class Contents:
@@ -115,7 +116,10 @@ class Contents:
         self._source, self._label, self._dtypes = source, label, _dtypes()
         self._header, self._start = _read_header(source, label)
         texts = self._header.pop("__metadata__", None)
-        self.metadata: dict[str, str] | None = texts if isinstance(texts, dict) else None
+        if texts is not None and not _is_texts(texts):
+            raise _bad(label, "its metadata are not texts by name")
+        self.metadata: dict[str, str] | None = texts
+        self._names = sorted(self._header, key=lambda name: self._header[name]["data_offsets"])
         self._check_offsets()
 
     def _check_offsets(self) -> None:
@@ -124,7 +128,7 @@ class Contents:
         for name in self.names():
             begin, end = self._header[name]["data_offsets"]
             if begin != at or end - begin != self.size(name):
-                why = f"the place of {name!r} does not fit its shape or the file"
+                why = f"the place of {brief(name)} does not fit its shape or the file"
                 raise _bad(self._label, why)
             at = end
         held = self._source.size - self._start
@@ -138,7 +142,10 @@ class Contents:
 
     def names(self) -> list[str]:
         """The tensors' names, in the order of their offsets."""
-        return sorted(self._header, key=lambda name: self._header[name]["data_offsets"])
+        return list(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._header
 
     def described(self, name: str) -> tuple[list[int], Any]:
         """A tensor's shape and dtype."""
@@ -187,8 +194,9 @@ def _read_header(source: Any, label: str) -> tuple[dict[str, Any], int]:
     size = int.from_bytes(source.read(0, 8), "little")
     if size > min(_LONGEST_HEADER, source.size - 8):
         raise _bad(label, f"its header would be {size} bytes long")
+    current().take(8 * size, "its header")
     try:
-        header = json.loads(source.read(8, size))
+        header = json.loads(source.read(8, size), object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise _bad(label, f"its header cannot be read ({error})") from None
     if not isinstance(header, dict):
@@ -205,9 +213,26 @@ def _read_header(source: Any, label: str) -> tuple[dict[str, Any], int]:
             or not _is_sizes(entry.get("data_offsets"))
             or len(entry["data_offsets"]) != 2
         ):
-            raise _bad(label, f"its header does not describe {name!r} rightly: {entry!r:.200}")
+            why = f"its header does not describe {brief(name)} rightly: {brief(entry)}"
+            raise _bad(label, why)
     return header, 8 + size
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object as a dict; one in which a name appears twice means two things."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a name appears twice")
+    return made
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
+
+
 def _is_sizes(value: Any) -> bool:
-    return isinstance(value, list) and all(type(n) is int and n >= 0 for n in value)
+    return (
+        isinstance(value, list)
+        and len(value) <= 64
+        and all(type(n) is int and 0 <= n < 1 << 63 for n in value)
+    )

@@ -12,6 +12,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from . import _rebuild
+from ._limits import TooCostlyError, brief, current
 from ._safe import allowed_objects
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class SafeUnpickler:
         stand_in: Callable[[str], type] | None = None,
     ) -> None:
         self._data = memoryview(data)
+        self._budget = current()
         self._load_storage = load_storage
         self._stand_in = stand_in
         self._at = 0
@@ -62,14 +64,19 @@ class SafeUnpickler:
         Raises:
             pickle.UnpicklingError: the stream is broken, or names what is not on the list.
         """
-        opcodes, data = _OPCODES, self._data
+        opcodes, data, costs, spent = _OPCODES, self._data, _COSTS, 0
         start = 0
         try:
             while True:
                 start = self._at
-                opcode = opcodes.get(data[start])
+                code = data[start]
+                opcode = opcodes.get(code)
                 if opcode is None:
                     raise UnpicklingError(f"there is no opcode {bytes(data[start : start + 1])!r}")
+                spent += costs[code]
+                if spent > _CHARGED_AT_ONCE:
+                    self._budget.take(spent, "its objects")
+                    spent = 0
                 self._at = start + 1
                 opcode(self)
         except _Stop as stop:
@@ -79,8 +86,15 @@ class SafeUnpickler:
             if text.startswith("load:"):
                 raise
             raise UnpicklingError(self._broken(start, text)) from error.__cause__
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            text = f"{type(error).__name__}: {error}"
+        except TooCostlyError:
+            raise
+        except (
+            LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError,
+            RuntimeError,
+        ) as error:  # fmt: skip
+            if str(error).startswith("load:"):
+                raise
+            text = f"{type(error).__name__}: {str(error)[:500]}"
             raise UnpicklingError(self._broken(start, text)) from error
 
     def _broken(self, at: int, why: str) -> str:
@@ -94,6 +108,8 @@ class SafeUnpickler:
         if end > len(self._data):
             raise UnpicklingError(f"it ends {end - len(self._data)} bytes too soon")
         self._at = end
+        if count > 1000:
+            self._budget.take(2 * count, "its texts")
         return self._data[start:end]
 
     def _byte(self) -> int:
@@ -167,8 +183,7 @@ class SafeUnpickler:
         if len(items) % 2:
             raise UnpicklingError("a dict has a key without a value")
         for i in range(0, len(items), 2):
-            _rebuild.check_key(items[i])
-            target[items[i]] = items[i + 1]
+            target[self._budget.key(target, items[i])] = items[i + 1]
 
     def _set_item(self) -> None:
         value, key = self._stack.pop(), self._stack.pop()
@@ -182,7 +197,8 @@ class SafeUnpickler:
     def _add_items(self) -> None:
         items, target = self._pop_mark(), self._stack[-1]
         self._only(target, set, "a set")
-        target.update(map(_rebuild.check_key, items))
+        for item in items:
+            target.add(self._budget.key(target, item))
 
     def _only(self, target: Any, kind: type, words: str) -> None:
         if not isinstance(target, kind):
@@ -198,11 +214,13 @@ class SafeUnpickler:
         if value is None:
             value = _rebuild.lookup(full_name)
         if value is None and self._stand_in is not None:
+            self._budget.take(2000, "the classes it names")
             value = self._allowed[full_name] = self._stand_in(full_name)
             self._allowed_ids.add(id(value))
         if value is None:
+            shown, name = full_name[:300], name[:300]
             raise UnpicklingError(
-                f"load: weights only load failed: the file refers to {full_name}, which is not "
+                f"load: weights only load failed: the file refers to {shown}, which is not "
                 "among the names that a file may use by default. If you trust the file, allow "
                 f"this name with taeda.serialization.add_safe_globals([{name}]) or `with "
                 f"taeda.serialization.safe_globals([{name}]):`. Loading with weights_only=False "
@@ -222,7 +240,7 @@ class SafeUnpickler:
     def _reduce(self) -> None:
         args, function = self._stack.pop(), self._stack.pop()
         if not self._is_allowed(function) and not _rebuild.is_callable_by_files(function):
-            raise UnpicklingError(f"{function!r} is called, which is not allowed")
+            raise UnpicklingError(f"{brief(function)} is called, which is not allowed")
         self._only(args, tuple, "the arguments of a call")
         self._push(function(*args))
 
@@ -236,7 +254,7 @@ class SafeUnpickler:
         elif _rebuild.is_callable_by_files(kind) and not given:
             self._push(kind(*args))
         else:
-            raise UnpicklingError(f"an object of {kind!r} is made, which is not allowed")
+            raise UnpicklingError(f"an object of {brief(kind)} is made, which is not allowed")
 
     def _build(self) -> None:
         state, target = self._stack.pop(), self._stack[-1]
@@ -248,6 +266,10 @@ class SafeUnpickler:
         elif not _rebuild.may_have_attributes(target):
             raise UnpicklingError(f"attributes of a {type(target).__name__} are set")
         _rebuild.set_attributes(target, state)
+
+    def _make_frozenset(self) -> None:
+        items, made = self._pop_mark(), object()
+        self._push(frozenset([self._budget.key(made, item) for item in items]))
 
     def _persistent(self) -> None:
         self._push(self._load_storage(self._stack.pop()))
@@ -312,7 +334,7 @@ def _opcodes() -> dict[int, Callable[[SafeUnpickler], None]]:
         pickle.SETITEMS: lambda s: s._set_items(s._pop_mark()),
         pickle.EMPTY_SET: lambda s: s._push(set()),
         pickle.ADDITEMS: m._add_items,
-        pickle.FROZENSET: lambda s: s._push(frozenset(map(_rebuild.check_key, s._pop_mark()))),
+        pickle.FROZENSET: m._make_frozenset,
         # Names, calls and storages
         pickle.GLOBAL: lambda s: s._find(s._line(), s._line()),
         pickle.STACK_GLOBAL: m._find_stacked,
@@ -326,6 +348,21 @@ def _opcodes() -> dict[int, Callable[[SafeUnpickler], None]]:
 
 
 _OPCODES = _opcodes()
+
+# About how many bytes of memory each opcode takes, at most; texts are charged by their length.
+_CHARGED_AT_ONCE = 1 << 20
+_COSTS = [48] * 256
+for _code, _cost in {
+    pickle.MARK: 72, pickle.MEMOIZE: 140, pickle.BINPUT: 120, pickle.LONG_BINPUT: 140,
+    pickle.EMPTY_LIST: 96, pickle.LIST: 96, pickle.APPEND: 16, pickle.EMPTY_DICT: 80,
+    pickle.DICT: 240, pickle.SETITEM: 120, pickle.EMPTY_SET: 232, pickle.FROZENSET: 232,
+    pickle.TUPLE: 64, pickle.TUPLE1: 64, pickle.TUPLE2: 72, pickle.TUPLE3: 80,
+    pickle.REDUCE: 300, pickle.NEWOBJ: 300, pickle.NEWOBJ_EX: 300, pickle.BINPERSID: 300,
+    pickle.BINGET: 8, pickle.LONG_BINGET: 8, pickle.DUP: 8, pickle.POP: 0, pickle.POP_MARK: 0,
+    pickle.BYTEARRAY8: 80, pickle.BUILD: 0, pickle.STOP: 0, pickle.FRAME: 0, pickle.PROTO: 0,
+    pickle.NONE: 8, pickle.NEWTRUE: 8, pickle.NEWFALSE: 8,
+}.items():  # fmt: skip
+    _COSTS[_code[0]] = _cost
 
 
 class AnyUnpickler(pickle.Unpickler):

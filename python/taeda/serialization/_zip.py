@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taeda import _C
 
+from ._files import write_all
+from ._limits import Budget
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -31,11 +34,7 @@ _UTF8 = 0x800
 _ENCRYPTED = 0x1
 _STORED, _DEFLATED = 0, 8
 _EPOCH = 0x21  # 1 January 1980: files with the same content are the same, whenever written
-
-
-def most_unpacked(size: int) -> int:
-    """How many bytes an archive of ``size`` bytes may unpack to: more is taken for a zip bomb."""
-    return 100 * size + (64 << 20)
+_PIECE = 4 << 20  # bytes unpacked at a time
 
 
 class DamagedArchiveError(RuntimeError):
@@ -58,7 +57,7 @@ class ArchiveWriter:
         self._entries: list[_Written] = []
 
     def _put(self, data: Any, size: int) -> None:
-        self._write(data)
+        write_all(self._write, data)
         self._offset += size
 
     def add(self, name: str, data: bytes | memoryview) -> None:
@@ -121,21 +120,27 @@ class Entry(NamedTuple):
     size: int  # bytes it holds
     method: int
     crc: int
+    end: int  # where the next entry, or the directory, starts
 
 
 class ArchiveReader:
     """Reads an archive from ``source``, an object with ``size`` and ``read(offset, count)``.
 
     Every entry's name starts with the archive's own name, as in ``archive/data.pkl``; here names
-    are given without it. ``label`` names the file in messages.
+    are given without it. In one that is not ``prefixed``, as NumPy's are, names are what they are.
+    ``label`` names the file in messages; what is unpacked is charged to ``budget``.
 
     Raises:
         DamagedArchiveError: this is no archive, or not a whole one.
     """
 
-    def __init__(self, source: Any, label: str) -> None:
+    def __init__(
+        self, source: Any, label: str, budget: Budget | None = None, *, prefixed: bool = True
+    ) -> None:
         self.source = source
         self.label = label
+        self.budget = Budget(label, source.size) if budget is None else budget
+        self._prefixed = prefixed
         self.entries: dict[str, Entry] = {}
         self.prefix = ""
         self._read_directory(*self._find_directory())
@@ -178,6 +183,7 @@ class ArchiveReader:
     def _read_directory(self, start: int, size: int, count: int) -> None:
         data = self.source.read(start, size)
         at = 0
+        self.budget.take(size + 300 * count, "its directory")
         for _ in range(count):
             if data[at : at + 4] != _CENTRAL_MAGIC or at + _CENTRAL.size > size:
                 raise self._bad("its directory is broken")
@@ -195,7 +201,7 @@ class ArchiveReader:
                 text = bytes(name).decode()
             except UnicodeDecodeError:
                 raise self._bad("its directory is broken") from None
-            prefix, slash, short = text.partition("/")
+            prefix, slash, short = text.partition("/") if self._prefixed else ("", "/", text)
             if not slash or (self.entries and prefix != self.prefix) or short in self.entries:
                 raise self._bad(f"it has an entry that does not belong in it, {text!r}")
             if flags & _ENCRYPTED or method not in (_STORED, _DEFLATED):
@@ -205,15 +211,23 @@ class ArchiveReader:
             if (method == _STORED and packed != full) or full > 1100 * packed:
                 raise self._bad(f"its entry {text!r} claims an impossible size")
             self.prefix = prefix
-            self.entries[short] = Entry(header, packed, full, method, crc)
+            self.entries[short] = Entry(header, packed, full, method, crc, start)
         if at != size:
             raise self._bad("its directory is broken")
+        self._find_ends(start)
         unpacked = sum(e.size for e in self.entries.values() if e.method != _STORED)
-        if unpacked > most_unpacked(self.source.size):
-            raise DamagedArchiveError(
-                f"load: {self.label} is refused: its {self.source.size} bytes would unpack to "
-                f"{unpacked}, as a zip bomb's do"
-            )
+        if unpacked > self.budget.memory - self.budget.used:
+            self.budget.take(unpacked, f"{unpacked} of its entries")
+
+    def _find_ends(self, directory: int) -> None:
+        """Note where each entry must end, so that no two share bytes of the file."""
+        end, prefix = directory, len(self.prefix.encode()) + 1 if self._prefixed else 0
+        for name, entry in sorted(self.entries.items(), key=lambda e: e[1].header, reverse=True):
+            least = _LOCAL.size + prefix + len(name.encode()) + entry.packed
+            if entry.header + least > end:
+                raise self._bad(f"its entry {name!r} shares bytes with another")
+            self.entries[name] = entry._replace(end=end)
+            end = entry.header
 
     def _long_fields(self, extra: Any, size: int, packed: int, header: int) -> list[int]:
         """The three numbers, each taken from the zip64 field where the short form is full."""
@@ -235,13 +249,15 @@ class ArchiveReader:
     def offset(self, name: str) -> int:
         """Where the bytes of an entry start in the file."""
         entry = self.entries[name]
-        full_name = f"{self.prefix}/{name}".encode()
+        full_name = (f"{self.prefix}/{name}" if self._prefixed else name).encode()
         head = self.source.read(entry.header, _LOCAL.size + len(full_name))
+        if len(head) < _LOCAL.size:
+            raise self._bad(f"its entry {name!r} is not where the directory says")
         fields = _LOCAL.unpack_from(head)
         if fields[0] != _LOCAL_MAGIC or head[_LOCAL.size :] != full_name:
             raise self._bad(f"its entry {name!r} is not where the directory says")
         start: int = entry.header + _LOCAL.size + fields[9] + fields[10]
-        if fields[9] != len(full_name) or start + entry.packed > self.source.size:
+        if fields[9] != len(full_name) or start + entry.packed > entry.end:
             raise self._bad(f"its entry {name!r} is not where the directory says")
         return start
 
@@ -258,9 +274,17 @@ class ArchiveReader:
         Raises:
             DamagedArchiveError: there is no such entry, or its bytes are not what was written.
         """
-        buffer = bytearray(self.entry(name).size)
+        size = self.entry(name).size
+        self.budget.take(size, f"its entry {name!r}")
+        buffer = bytearray(size)
         self.read_into(name, buffer)
         return buffer
+
+    def read_short(self, name: str) -> bytes:
+        """The bytes of an entry that holds a word."""
+        if self.entry(name).size > 100:
+            raise self._bad(f"its entry {name!r} is too long")
+        return bytes(self.read(name))
 
     def read_into(self, name: str, buffer: Any) -> None:
         """Fill ``buffer``, which has the entry's size, with its bytes; compares the checksum.
@@ -280,15 +304,25 @@ class ArchiveReader:
     def _unpack(self, name: str, entry: Entry, start: int, buffer: Any) -> int:
         import zlib
 
+        unpacker, rest, at, done = zlib.decompressobj(-15), b"", 0, 0
         try:
-            unpacker = zlib.decompressobj(-15)
-            data = unpacker.decompress(self.source.read(start, entry.packed), entry.size + 1)
+            while not unpacker.eof:
+                if not rest and at < entry.packed:
+                    rest = self.source.read(start + at, min(_PIECE, entry.packed - at))
+                    at += len(rest)
+                data = unpacker.decompress(rest, min(_PIECE, entry.size - done + 1))
+                if not data and len(rest) == len(unpacker.unconsumed_tail) and at == entry.packed:
+                    break
+                rest = unpacker.unconsumed_tail
+                if done + len(data) > entry.size:
+                    break
+                buffer[done : done + len(data)] = data
+                done += len(data)
         except zlib.error as error:
             raise self._bad(f"its entry {name!r} cannot be unpacked ({error})") from None
-        if len(data) != entry.size:
+        if done != entry.size or not unpacker.eof:
             raise self._bad(f"its entry {name!r} does not have the size the directory says")
-        buffer[:] = data
-        return _C._crc32(data)
+        return _C._crc32(buffer)
 
     def checksum_fits(self, name: str) -> bool:
         """Whether an entry's bytes have the checksum in the directory; little is held in memory."""
