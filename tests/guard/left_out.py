@@ -8,6 +8,7 @@ LEFT_OUT: dict[str, list[str]] = {
     ],
     "so many small operations that opening the memory for each takes minutes": [
         "tests/autograd/test_memory.py::test_a_million_operations_in_a_row",
+        "tests/nn/test_sampling.py::test_grid_sample",
         "tests/ops/test_lobpcg.py::test_derivatives",
     ],
     "an error inside of a kernel comes later, when somebody waits": [
@@ -21,9 +22,42 @@ LEFT_OUT: dict[str, list[str]] = {
     ],
     "expects a representation that names no device": [
         "tests/autograd/test_forward_ad.py::test_repr",
+        "tests/functional/test_parameters.py::test_examples",
+        "tests/nn/test_containers.py::test_parameter_list",
+        "tests/nn/test_parameter.py::test_parameter",
+        "tests/test_printing.py",
+        "tests/test_tensor.py::test_format",
     ],
-    "expects that to('cpu') copies nothing": [
+    "names the CPU, or expects that going there copies nothing": [
+        "tests/distributions/test_for_packages.py::test_helpers",
+        "tests/nn/test_meta.py::test_from_meta_to_memory",
+        "tests/nn/test_meta.py::test_reset_after_to_empty",
+        "tests/nn/test_packed.py::test_packed_sequence_object",
         "tests/ops/test_creation.py::test_to",
+        "tests/test_serialization.py::test_map_location",
+        "tests/test_tensor.py::test_dtype_conversions",
+        "tests/test_tensor.py::test_plain_attributes",
+    ],
+    "loads a file of safetensors, which names no device": [
+        "tests/functional/test_parameters.py::test_files",
+        "tests/functional/test_same_numbers.py::test_going_on_from_saved_states",
+    ],
+    "reads, maps or shares the bytes of a storage": [
+        "tests/nn/test_module.py::test_share_memory",
+        "tests/test_file_formats.py::test_mapping_reads_nothing_and_shares_pages",
+        "tests/test_serialization.py::test_storages",
+        "tests/test_serialization.py::test_storages_with_a_dtype",
+        "tests/test_serialization.py::test_storages_with_a_dtype_pass_to_and_from_pytorch",
+        "tests/test_tensor.py::test_untyped_storage",
+    ],
+    "PyTorch does not know the device that a file names": [
+        "tests/sparse/test_sparse.py::test_copies_and_files",
+        "tests/test_serialization.py::test_pytorch_reads_our_files",
+    ],
+    "sends tensors of the device between processes, or starts one that has not registered it": [
+        "tests/data/test_workers.py::test_batches_of_any_kind_arrive",
+        "tests/data/test_workers.py::test_nothing_is_left_behind",
+        "tests/data/test_workers.py::test_other_ways_to_start",
     ],
 }
 

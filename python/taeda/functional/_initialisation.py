@@ -28,7 +28,7 @@ def without_values(module: Module) -> Module:
 
 def with_memory(module: Module) -> Module:
     """A copy of a module whose parameters and buffers have memory, but no values yet."""
-    return _on(module, "cpu")
+    return _on(module, taeda.get_default_device())
 
 
 def with_tensors(module: Module, tensors: Mapping[str, Tensor]) -> Module:
@@ -38,7 +38,7 @@ def with_tensors(module: Module, tensors: Mapping[str, Tensor]) -> Module:
     return copy.deepcopy(module, memo)
 
 
-def _on(module: Module, device: str) -> Module:
+def _on(module: Module, device: str | taeda.device) -> Module:
     memo: dict[int, Any] = {}
     for parameter in module.parameters():
         empty = taeda.empty_like(parameter, device=device)

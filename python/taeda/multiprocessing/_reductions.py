@@ -25,7 +25,7 @@ def _reduce_storage(storage: Any) -> Any:
 
 
 def _rebuild_tensor(kind: Any, storage: Any, dtype: Any, place: Any, requires_grad: bool) -> Any:
-    tensor = taeda.empty(0, dtype=dtype).set_(storage, *place)
+    tensor = taeda.empty(0, dtype=dtype, device=storage.device).set_(storage, *place)
     if issubclass(kind, taeda.nn.Parameter):
         return kind(tensor, requires_grad)
     tensor = tensor if kind is taeda.Tensor else tensor.as_subclass(kind)

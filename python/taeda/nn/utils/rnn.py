@@ -142,7 +142,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 def _elements(lengths: Tensor, steps: int) -> tuple[Tensor, Tensor]:
     """For falling lengths: where elements are in (steps, batch), flattened; how many a step has."""
-    there = taeda.arange(steps).unsqueeze(1) < lengths.unsqueeze(0)
+    there = taeda.arange(steps, device="cpu").unsqueeze(1) < lengths.unsqueeze(0)
     return there.flatten().nonzero().squeeze(1), there.sum(1)
 
 
@@ -247,7 +247,7 @@ def pad_packed_sequence(
             f"but got total_length={total_length} and max sequence length being {longest}"
         )
     data = sequence.data
-    there = taeda.arange(batch).unsqueeze(0) < sizes.unsqueeze(1)
+    there = taeda.arange(batch, device="cpu").unsqueeze(0) < sizes.unsqueeze(1)
     rows = there.flatten().nonzero().squeeze(1).to(data.device)
     flat = data.new_full((steps * batch, *data.shape[1:]), padding_value)
     padded = flat.index_copy(0, rows, data).reshape(steps, batch, *data.shape[1:])
