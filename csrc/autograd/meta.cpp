@@ -89,9 +89,46 @@ Ref<Node> view_grad_fn(const Tensor& t) {
 
 }  // namespace
 
+namespace {
+
+// A gradient that has a gradient, and so on: those beyond this depth are freed one after another,
+// not inside each other.
+constexpr int kDeepest = 64;
+TAEDA_FAST_TLS thread_local constinit int grad_depth = 0;
+TAEDA_FAST_TLS thread_local constinit std::vector<Tensor>* waiting_grads = nullptr;
+
+void free_grad(Tensor& grad) {
+  if (grad_depth >= kDeepest) {
+    try {
+      waiting_grads->push_back(std::move(grad));
+      return;
+    } catch (const std::bad_alloc&) {  // then inside this one after all
+    }
+  }
+  if (grad_depth > 0) {
+    ++grad_depth;
+    grad = Tensor();
+    --grad_depth;
+    return;
+  }
+  std::vector<Tensor> waiting;
+  waiting_grads = &waiting;
+  grad_depth = 1;
+  grad = Tensor();
+  while (!waiting.empty()) {
+    const Tensor next = std::move(waiting.back());
+    waiting.pop_back();
+  }
+  grad_depth = 0;
+  waiting_grads = nullptr;
+}
+
+}  // namespace
+
 AutogradMeta::AutogradMeta() = default;
 AutogradMeta::~AutogradMeta() {
   if (retains_grad) stop_retaining(*this);
+  if (grad.defined() && grad.impl()->autograd) free_grad(grad);
 }
 
 // ---- questions ----

@@ -32,6 +32,8 @@ void SavedTensor::save(const Tensor& t, bool is_result) {
   is_result_ = is_result;
   if (saved_hooks) {
     packed_ = saved_hooks->pack(alias(t));
+    packed_->sizes = t.sizes();
+    packed_->options = t.options();
     return;
   }
   tensor_ = is_result ? alias(t) : t;
@@ -74,9 +76,21 @@ void SavedTensor::changed(const Node& saver, const Node* node, uint32_t nr) cons
       "taeda.autograd.set_detect_anomaly(True, check_nan=False).");
 }
 
+// The kernels trust what was saved: a hook may return other values, but not another kind of tensor.
+Tensor SavedTensor::unpack_checked(const Node& saver) const {
+  Tensor t = packed_->unpack();
+  const Options& o = packed_->options;
+  if (same(t.sizes(), packed_->sizes) && t.dtype() == o.dtype && t.device().type == o.device.type)
+    return t;
+  fail(saver.name(), ": the unpack hook of a saved tensor returned one of shape ",
+       to_string(t.sizes()), ", dtype ", name(t.dtype()), " and device ", t.device(),
+       ", but the tensor that was packed is of shape ", to_string(packed_->sizes), ", dtype ",
+       name(o.dtype), " and device ", o.device);
+}
+
 Tensor SavedTensor::unpack(const Node& saver, Node* node, uint32_t nr) const {
   if (released_) fail_released();
-  Tensor t = packed_ ? packed_->unpack() : tensor_;
+  Tensor t = packed_ ? unpack_checked(saver) : tensor_;
   if (!t.defined()) return t;
   if (!packed_ && (t.version() != version_ || !has_its_shape())) changed(saver, node, nr);
   if (!GradMode::enabled() || !is_inexact(t.dtype())) return t;

@@ -7,6 +7,8 @@ namespace taeda {
 
 // The object that saved_tensors_hooks packed a tensor into.
 struct PackedTensor {
+  Dims sizes;
+  Options options;
   virtual ~PackedTensor() = default;
   virtual Tensor unpack() = 0;
 };
@@ -37,6 +39,7 @@ class SavedTensor {
  private:
   static constexpr uint32_t kMostReshapes = (1u << 29) - 1;
   bool has_its_shape() const;
+  Tensor unpack_checked(const Node& saver) const;
   [[noreturn]] void changed(const Node& saver, const Node* node, uint32_t nr) const;
 
   Tensor tensor_;

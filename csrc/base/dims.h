@@ -13,6 +13,8 @@ namespace taeda {
 
 using DimsRef = std::span<const int64_t>;
 
+constexpr size_t kMostDims = 64;  // of a tensor; functions that visit them recurse
+
 inline bool same(DimsRef a, DimsRef b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i) {

@@ -218,7 +218,7 @@ PyObject* queue_callback_function(PyObject*, PyObject* f) {
     });
     queue_callback([held] {
       AcquireGil gil;
-      take(PyObject_CallNoArgs(held.get()));
+      take(python_call(PyObject_CallNoArgs, held.get()));
     });
     return Py_NewRef(Py_None);
   });
@@ -287,7 +287,7 @@ struct PyPacked final : PackedTensor {
   PyPacked(PyObject* p, std::shared_ptr<Callable> u) : packed(p), unpacker(std::move(u)) {}
   Tensor unpack() override {
     AcquireGil gil;
-    PyRef t = take(PyObject_CallOneArg(unpacker->f, packed.f));
+    PyRef t = take(python_call(PyObject_CallOneArg, unpacker->f, packed.f));
     check<TypeError>(
         is_tensor(t.get()),
         "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
@@ -311,7 +311,7 @@ struct PySavedHooks final : SavedHooks {
     GradMode off(false);
     PyRef given = take(wrap(t));
     const auto version = t.version();
-    PyRef packed(PyObject_CallOneArg(pack_hook.f, given.get()));
+    PyRef packed(python_call(PyObject_CallOneArg, pack_hook.f, given.get()));
     saved_hooks = self;
     must(packed.get());
     check(

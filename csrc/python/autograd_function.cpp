@@ -77,7 +77,7 @@ void FunctionNode::apply(std::span<Tensor> grads, std::span<Tensor> results) {
     PyTuple_SET_ITEM(given.get(), static_cast<Py_ssize_t>(i), must(wrap(std::move(g))));
   }
   PyRef call = take(PyObject_GetAttrString(context_, "apply"));
-  PyRef result = take(PyObject_CallObject(call.get(), given.get()));
+  PyRef result = take(python_call(PyObject_CallObject, call.get(), given.get()));
   if (!PyTuple_Check(result.get())) result = take(PyTuple_Pack(1, result.get()));
   auto n = static_cast<size_t>(PyTuple_GET_SIZE(result.get()));
   size_t expected = argument_edge.size();
@@ -252,7 +252,7 @@ struct Application {
       PyTuple_SET_ITEM(needs.get(), i, PyBool_FromLong(wanted));
     }
     PyRef context_type = take(PyObject_GetAttrString(cls, "_backward_cls"));
-    context = take(PyObject_CallNoArgs(context_type.get()));
+    context = take(python_call(PyObject_CallNoArgs, context_type.get()));
     context_of(context.get())->needs_input_grad = needs.release();
     if (!any || !GradMode::enabled()) return;
     node = make_ref<FunctionNode>(context.get());
@@ -271,9 +271,10 @@ struct Application {
     TangentsOff tangents_off;
     PyRef f = take(PyObject_GetAttrString(cls, "forward"));
     if (separate_setup) {
-      PyRef result = take(PyObject_Call(f.get(), args, nullptr));
+      PyRef result = take(python_call(PyObject_Call, f.get(), args, nullptr));
       PyRef setup = take(PyObject_GetAttrString(cls, "setup_context"));
-      take(PyObject_CallFunctionObjArgs(setup.get(), context.get(), args, result.get(), nullptr));
+      take(python_call(PyObject_CallFunctionObjArgs, setup.get(), context.get(), args, result.get(),
+                       nullptr));
       return result;
     }
     Py_ssize_t n = PyTuple_GET_SIZE(args);
@@ -281,7 +282,7 @@ struct Application {
     PyTuple_SET_ITEM(all.get(), 0, Py_NewRef(context.get()));
     for (Py_ssize_t i = 0; i < n; ++i)
       PyTuple_SET_ITEM(all.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
-    return take(PyObject_Call(f.get(), all.get(), nullptr));
+    return take(python_call(PyObject_Call, f.get(), all.get(), nullptr));
   }
 
   // Calls jvp() for the tangents of the results if an input has a tangent.
@@ -311,7 +312,7 @@ struct Application {
     }
     PyRef f = take(PyObject_GetAttrString(cls, "jvp"));
     context_of(context.get())->in_jvp = 1;
-    PyRef found(PyObject_Call(f.get(), given.get(), nullptr));
+    PyRef found(python_call(PyObject_Call, f.get(), given.get(), nullptr));
     context_of(context.get())->in_jvp = 0;
     must(found.get());
     if (!PyTuple_Check(found.get())) found = take(PyTuple_Pack(1, found.get()));

@@ -15,11 +15,25 @@ PyObject* import_attribute(const char* module, const char* name) {
   return must(PyObject_GetAttrString(m.get(), name));
 }
 
+namespace {
+
+// Fills `place` at the first call. Not the initializer of a static variable: an import releases
+// Python's lock, and whoever takes it then would wait for that initializer for ever.
+void import_once(PyObject*& place, const char* module, const char* name) {
+  if (place) return;
+  PyObject* found = import_attribute(module, name);
+  if (place) Py_DECREF(found);
+  else place = found;
+}
+
+}  // namespace
+
 // ---- hooks ----
 
 PyHook::PyHook(Kind kind) : kind_(kind) {
-  static PyObject* type = import_attribute("collections", "OrderedDict");
-  dict_ = must(PyObject_CallNoArgs(type));
+  static PyObject* type = nullptr;
+  import_once(type, "collections", "OrderedDict");
+  dict_ = must(python_call(PyObject_CallNoArgs, type));
 }
 
 PyHook::~PyHook() {
@@ -38,8 +52,9 @@ void PyHook::clear() {
 }
 
 PyObject* PyHook::add(PyObject* function) {
-  static PyObject* handle_type = import_attribute("taeda.utils.hooks", "RemovableHandle");
-  PyRef handle = take(PyObject_CallOneArg(handle_type, dict_));
+  static PyObject* handle_type = nullptr;
+  import_once(handle_type, "taeda.utils.hooks", "RemovableHandle");
+  PyRef handle = take(python_call(PyObject_CallOneArg, handle_type, dict_));
   PyRef id = take(PyObject_GetAttrString(handle.get(), "id"));
   must(PyObject_SetItem(dict_, id.get(), function));
   return handle.release();
@@ -107,17 +122,18 @@ void PyHook::run(std::span<Tensor> grads, std::span<const Tensor> others) {
     if (kind_ == Kind::Grad || kind_ == Kind::AfterAccumulation) {
       if (!grads[0].defined()) return;
       PyRef g = take(wrap(grads[0]));
-      result = take(PyObject_CallOneArg(f.get(), g.get()));
+      result = take(python_call(PyObject_CallOneArg, f.get(), g.get()));
       if (result.get() == Py_None) continue;
       check(kind_ == Kind::Grad, "Tensor post accumulate grad hooks should return None.");
       grads[0] = hook_result(result.get(), grads[0], f.get());
     } else {
       PyRef own = take(tuple_of(grads));
       if (kind_ == Kind::Before) {
-        result = take(PyObject_CallOneArg(f.get(), own.get()));
+        result = take(python_call(PyObject_CallOneArg, f.get(), own.get()));
       } else {
         PyRef other = take(tuple_of(others));
-        result = take(PyObject_CallFunctionObjArgs(f.get(), own.get(), other.get(), nullptr));
+        result = take(
+            python_call(PyObject_CallFunctionObjArgs, f.get(), own.get(), other.get(), nullptr));
       }
       if (result.get() != Py_None) replace(grads, result.get(), f.get());
     }
@@ -145,8 +161,8 @@ PyObject* node_object(const Ref<Node>& node) {
   PyObject* type = PyDict_GetItemString(classes, name.c_str());
   if (!type) {
     PyRef made =
-        take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O){ss}",
-                                   name.c_str(), NodeType, "__module__", "taeda.autograd"));
+        take(python_call(PyObject_CallFunction, reinterpret_cast<PyObject*>(&PyType_Type),
+                         "s(O){ss}", name.c_str(), NodeType, "__module__", "taeda.autograd"));
     must(PyDict_SetItemString(classes, name.c_str(), made.get()));
     type = made.get();
   }
@@ -281,8 +297,9 @@ PyGetSetDef node_getset[] = {
 
 void record(Node& n) {
   AcquireGil gil;
-  static PyObject* format_stack = import_attribute("traceback", "format_stack");
-  PyRef lines = take(PyObject_CallNoArgs(format_stack));
+  static PyObject* format_stack = nullptr;
+  import_once(format_stack, "traceback", "format_stack");
+  PyRef lines = take(python_call(PyObject_CallNoArgs, format_stack));
   PyObject* dict = metadata_of(n);
   must(PyDict_SetItemString(dict, "traceback_", lines.get()));
   if (Node* maker = current_node()) {
@@ -307,8 +324,9 @@ void warn_with_traceback(Node& n, const char* what) {
                                   "anomaly during forward pass for more information.",
                                   what, n.name().c_str()));
   }
-  static PyObject* warn = import_attribute("warnings", "warn");
-  take(PyObject_CallOneArg(warn, message.get()));
+  static PyObject* warn = nullptr;
+  import_once(warn, "warnings", "warn");
+  take(python_call(PyObject_CallOneArg, warn, message.get()));
 }
 
 void report(Node& n) {

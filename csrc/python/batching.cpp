@@ -27,8 +27,8 @@ PyObject* rule_of(const Op& op) {
   if (!rule) {
     const OpTable* table = find_table(op.name);
     PyRef traits = take(traits_dict(op));
-    rule = must(PyObject_CallFunction(rule_maker, "ssOO", op.name.c_str(), op.signature.c_str(),
-                                      table ? table->function : Py_None, traits.get()));
+    rule = must(python_call(PyObject_CallFunction, rule_maker, "ssOO", op.name.c_str(),
+                            op.signature.c_str(), table ? table->function : Py_None, traits.get()));
   }
   return rule;
 }
@@ -81,9 +81,12 @@ Tensor without_first(const Tensor& t) {
   return hidden;
 }
 
+void need_batching() { check(batched_type, "no batching rules are registered yet"); }
+
 // _hide_first_dim(tensor): a batched tensor, whose attributes the caller sets.
 PyObject* hide_first_dim(PyObject*, PyObject* o) {
   return guarded([&] {
+    need_batching();
     check<TypeError>(is_tensor(o), "_hide_first_dim(): expected a Tensor, got ", type_name(o));
     Tensor hidden = without_first(tensor_of(o));
     // Some composite ops compute more if an argument requires a gradient.
@@ -96,8 +99,9 @@ PyObject* hide_first_dim(PyObject*, PyObject* o) {
 // dimension.
 PyObject* hide_again(PyObject*, PyObject* args) {
   PyObject *batched, *value;
-  if (!PyArg_ParseTuple(args, "O!O!", batched_type, &batched, TensorType, &value)) return nullptr;
-  return guarded([&] {
+  return guarded([&]() -> PyObject* {
+    need_batching();
+    if (!PyArg_ParseTuple(args, "O!O!", batched_type, &batched, TensorType, &value)) return nullptr;
     Tensor hidden = without_first(tensor_of(value));
     if (hidden.numel() && hidden.storage() == tensor_of(batched).storage())
       set_geometry(tensor_of(batched), hidden.sizes(), hidden.strides(), hidden.offset());
@@ -133,9 +137,14 @@ PyObject* is_number(PyObject*, PyObject* o) {
 
 // _watch_random(on): whether random ops of this thread look up their batching rules.
 PyObject* watch_random(PyObject*, PyObject* on) {
-  if (PyObject_IsTrue(on)) modes.always |= kBatchLayer;
-  else modes.always &= ~uint32_t(kBatchLayer);
-  Py_RETURN_NONE;
+  return guarded([&] {
+    need_batching();
+    const int wanted = PyObject_IsTrue(on);
+    must(wanted);
+    if (wanted) modes.always |= kBatchLayer;
+    else modes.always &= ~uint32_t(kBatchLayer);
+    return Py_NewRef(Py_None);
+  });
 }
 
 PyMethodDef functions[] = {{"_hide_first_dim", hide_first_dim, METH_O, nullptr},
@@ -182,7 +191,7 @@ std::optional<Value> apply_rule(Call& c) {
   for (size_t i = 0; i < c.args.size(); ++i) {
     PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), must(result_object(Value(c.args[i]))));
   }
-  PyRef result = take(PyObject_CallOneArg(rule_of(c.op), args.get()));
+  PyRef result = take(python_call(PyObject_CallOneArg, rule_of(c.op), args.get()));
   if (result.get() == Py_NotImplemented) return std::nullopt;
   check(!c.out.defined() || c.op.inplace_form, "vmap: ", c.op.name,
         "() with out= is not supported for tensors that are vmapped over");

@@ -79,7 +79,8 @@ bool as_floats(PyObject* o, Value& v) {
   if (!PyList_Check(o) && !PyTuple_Check(o)) return false;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
     double d;
-    if (!as_float(PySequence_Fast_GET_ITEM(o, i), &d)) return false;
+    const PyRef item = PyRef::borrow(PySequence_Fast_GET_ITEM(o, i));
+    if (!as_float(item.get(), &d)) return false;
     list.push_back(d);
   }
   v = std::move(list);
@@ -177,8 +178,16 @@ bool as_dims(PyObject* const* items, size_t n, Dims* d, PyObject** got) {
 
 bool as_dims(PyObject* o, Dims* d, PyObject** got) {
   if (!PyList_Check(o) && !PyTuple_Check(o)) return false;
-  return as_dims(PySequence_Fast_ITEMS(o), static_cast<size_t>(PySequence_Fast_GET_SIZE(o)), d,
-                 got);
+  // An item that is not plainly an int may run code that changes the list.
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  PyRef items;
+  for (Py_ssize_t i = 0; i < n && !items; ++i) {
+    if (!PyLong_CheckExact(PySequence_Fast_GET_ITEM(o, i))) items = take(PySequence_Tuple(o));
+  }
+  if (items) o = items.get();
+  if (!as_dims(PySequence_Fast_ITEMS(o), static_cast<size_t>(PySequence_Fast_GET_SIZE(o)), d, got))
+    return false;
+  return true;
 }
 
 bool convert(PyObject* o, const Param& p, Value& v) {

@@ -1,8 +1,10 @@
 // DLPack: tensors to and from other libraries without a copy. Old capsules and version 1 are both
 // written and read.
 #include <cstdint>
+#include <limits>
 
 #include "autograd/meta.h"
+#include "base/checked.h"
 #include "ops/core/tensor_ops.h"
 #include "python/interop.h"
 #include "python/module.h"
@@ -200,20 +202,29 @@ template <class M> Tensor import_capsule(PyObject* capsule, const char* name, co
         "from_dlpack(): only tensors on the cpu can be taken over, got DLPack device type ",
         d.device.type);
   DType dtype = from_dl(d.dtype);
+  check<ValueError>(d.ndim >= 0 && static_cast<size_t>(d.ndim) <= kMostDims,
+                    "from_dlpack(): a tensor cannot have ", d.ndim, " dimensions");
+  check<ValueError>(d.ndim == 0 || d.shape, "from_dlpack(): the shape is missing");
   Dims sizes(std::span<const int64_t>(d.shape, static_cast<size_t>(d.ndim)));
   Dims strides = d.strides ? Dims(std::span<const int64_t>(d.strides, static_cast<size_t>(d.ndim)))
                            : contiguous_strides(sizes);
   int64_t reach = 1;
+  const bool empty = numel_of(sizes) == 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     check<ValueError>(strides[i] >= 0 || sizes[i] < 2,
                       "from_dlpack(): tensors with negative strides are not supported");
     if (sizes[i] < 2) strides[i] = 1;
-    reach = sizes[i] == 0 || reach == 0 ? 0 : reach + (sizes[i] - 1) * strides[i];
+    reach = empty ? 0 : checked_add(reach, checked_mul(sizes[i] - 1, strides[i]));
   }
+  const int64_t bytes = checked_mul(reach, static_cast<int64_t>(itemsize(dtype)));
+  check<ValueError>(empty || d.data, "from_dlpack(): the data are missing");
+  check<ValueError>(reinterpret_cast<uintptr_t>(d.data) + d.byte_offset <=
+                            std::numeric_limits<uintptr_t>::max() - static_cast<uintptr_t>(bytes) &&
+                        d.byte_offset <= uint64_t(std::numeric_limits<int64_t>::max()),
+                    "from_dlpack(): a byte offset of ", d.byte_offset, " leads past all memory");
   char* data = static_cast<char*>(d.data) + d.byte_offset;
   must(PyCapsule_SetName(capsule, used));  // from here on we own the memory
-  auto storage =
-      Storage::borrow(data, static_cast<size_t>(reach) * itemsize(dtype), release_import<M>, m);
+  auto storage = Storage::borrow(data, static_cast<size_t>(bytes), release_import<M>, m);
   return from_storage(std::move(storage), sizes, strides, 0, dtype);
 }
 
@@ -225,7 +236,7 @@ PyObject* py_to_dlpack(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     if (!is_tensor(o))
       fail<TypeError>("to_dlpack(): argument 'tensor' must be Tensor, not ", type_name(o));
-    return must(PyObject_CallMethod(o, "__dlpack__", nullptr));
+    return must(python_call(PyObject_CallMethod, o, "__dlpack__", nullptr));
   });
 }
 
@@ -257,16 +268,17 @@ Tensor from_dlpack(PyObject* o) {
     PyRef method = take(PyObject_GetAttrString(o, "__dlpack__"));
     PyRef empty = take(PyTuple_New(0));
     PyRef kwargs = take(Py_BuildValue("{s:(ii)}", "max_version", 1, 0));
-    capsule = PyRef(PyObject_Call(method.get(), empty.get(), kwargs.get()));
+    capsule = PyRef(python_call(PyObject_Call, method.get(), empty.get(), kwargs.get()));
     if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // a producer older than version 1
       PyErr_Clear();
-      capsule = PyRef(PyObject_CallNoArgs(method.get()));
+      capsule = PyRef(python_call(PyObject_CallNoArgs, method.get()));
     }
     if (!capsule) throw PythonError();
   }
   if (PyCapsule_IsValid(capsule.get(), kVersionedName)) {
     auto* m =
         static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule.get(), kVersionedName));
+    if (!m) throw PythonError();
     check(m->major == 1, "from_dlpack(): DLPack version ", m->major, " is not supported");
     if (m->flags & kReadOnly) {
       must(PyErr_WarnEx(PyExc_UserWarning,

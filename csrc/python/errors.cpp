@@ -1,5 +1,7 @@
 #include "python/errors.h"
 
+#include <unistd.h>
+
 #include <cstring>
 #include <new>
 
@@ -33,17 +35,25 @@ bool names_function(std::string_view message) {
 }
 
 void set_error(PyObject* type, std::string_view function, const char* message) {
-  if (function.empty() || names_function(message) ||
-      std::string_view(message).find(str(function, "(")) != std::string_view::npos) {
-    PyErr_SetString(type, message);
-  } else {
-    PyErr_SetString(type, str(function, "(): ", message).c_str());
-  }
+  std::string text(message);
+  if (!function.empty() && !names_function(message) &&
+      text.find(str(function, "(")) == std::string::npos)
+    text = str(function, "(): ", message);
+  // A path in it may be of any bytes.
+  const PyRef shown(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+  if (shown) PyErr_SetObject(type, shown.get());
 }
 
 }  // namespace
 
-void translate_exception(std::string_view function) noexcept {
+void sleep_until_exit() noexcept {
+  for (;;) pause();
+}
+
+namespace {
+
+void translate(std::string_view function) {
   try {
     throw;
   } catch (const PythonError&) {
@@ -70,6 +80,16 @@ void translate_exception(std::string_view function) noexcept {
     set_error(PyExc_RuntimeError, function, e.what());
   } catch (...) {
     PyErr_SetString(PyExc_SystemError, "an unknown C++ exception was thrown");
+  }
+}
+
+}  // namespace
+
+void translate_exception(std::string_view function) noexcept {
+  try {
+    translate(function);
+  } catch (...) {  // not even memory for the message
+    PyErr_NoMemory();
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <Python.h>
+#include <cxxabi.h>
 
 #include <string_view>
 #include <utility>
@@ -51,11 +52,26 @@ void init_errors(PyObject* module);
 // `function`, if given, is prefixed to messages that name no function.
 void translate_exception(std::string_view function = {}) noexcept;
 
+// Sleeps until the process ends. While it does, Python ends each thread that asks for its lock with
+// pthread_exit(), which unwinds the stack; C++ frames on it would end the whole process instead.
+[[noreturn]] void sleep_until_exit() noexcept;
+
+// f(arguments), a function of Python's that takes its lock or runs code of others.
+template <class F, class... A> auto python_call(F f, A... arguments) {
+  try {
+    return f(arguments...);
+  } catch (::abi::__forced_unwind&) {
+    sleep_until_exit();
+  }
+}
+
 // Runs f() and turns what it throws into a Python exception and `failure` (nullptr or -1).
 template <class F, class R = decltype(std::declval<F>()())>
 R guarded(F&& f, std::type_identity_t<R> failure) noexcept {
   try {
     return f();
+  } catch (::abi::__forced_unwind&) {
+    sleep_until_exit();
   } catch (...) {
     translate_exception();
     return failure;
@@ -71,7 +87,7 @@ class ReleaseGil {
   ReleaseGil(const ReleaseGil&) = delete;
   ReleaseGil& operator=(const ReleaseGil&) = delete;
   ~ReleaseGil() {
-    if (state_) PyEval_RestoreThread(state_);
+    if (state_) python_call(PyEval_RestoreThread, state_);
   }
 
  private:
@@ -80,7 +96,7 @@ class ReleaseGil {
 
 class AcquireGil {
  public:
-  AcquireGil() : state_(PyGILState_Ensure()) {}
+  AcquireGil() : state_(python_call(PyGILState_Ensure)) {}
   AcquireGil(const AcquireGil&) = delete;
   AcquireGil& operator=(const AcquireGil&) = delete;
   ~AcquireGil() { PyGILState_Release(state_); }

@@ -22,7 +22,8 @@ PyObject* new_switch(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
       return nullptr;
   }
   if (func == Py_None) return type->tp_alloc(type, 0);
-  return PyObject_CallMethodOneArg(reinterpret_cast<PyObject*>(type), decorate_name, func);
+  return python_call(PyObject_CallMethodOneArg, reinterpret_cast<PyObject*>(type), decorate_name,
+                     func);
 }
 
 PyObject* enter(PyObject* self, PyObject*) {

@@ -44,7 +44,7 @@ Value run_python(Call& c) {
   for (size_t i = 0; i < c.args.size(); ++i) {
     PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), must(result_object(Value(c.args[i]))));
   }
-  PyRef result = take(PyObject_CallObject(implementation, args.get()));
+  PyRef result = take(python_call(PyObject_CallObject, implementation, args.get()));
   // The function may have written to memory without calling ops (which increment the version).
   for (size_t i = 0; i < c.args.size(); ++i) {
     auto* t = std::get_if<Tensor>(&c.args[i]);

@@ -356,7 +356,7 @@ PyObject* get_forms(PyObject* o, void*) {
 PyObject* get_signature(PyObject* o, void*) {
   return guarded([&] {
     PyRef helper = take(PyImport_ImportModule("taeda._signatures"));
-    return must(PyObject_CallMethod(helper.get(), "signature", "O", o));
+    return must(python_call(PyObject_CallMethod, helper.get(), "signature", "O", o));
   });
 }
 PyObject* op_repr(PyObject* o) {

@@ -74,7 +74,7 @@ PyObject* as_class(PyObject* value, PyTypeObject* cls) {
   if (is_tensor(value)) {
     if (PyType_IsSubtype(Py_TYPE(value), cls)) return Py_NewRef(value);
     PyRef method = take(PyObject_GetAttrString(value, "as_subclass"));
-    return must(PyObject_CallOneArg(method.get(), reinterpret_cast<PyObject*>(cls)));
+    return must(python_call(PyObject_CallOneArg, method.get(), reinterpret_cast<PyObject*>(cls)));
   }
   if (PyTuple_Check(value)) {
     Py_ssize_t n = PyTuple_GET_SIZE(value);
@@ -86,8 +86,8 @@ PyObject* as_class(PyObject* value, PyTypeObject* cls) {
     }
     if (!tensors) return Py_NewRef(value);
     if (PyTuple_CheckExact(value)) return items.release();
-    return must(PyObject_CallOneArg(reinterpret_cast<PyObject*>(Py_TYPE(value)),
-                                    items.get()));  // a named tuple
+    return must(python_call(PyObject_CallOneArg, reinterpret_cast<PyObject*>(Py_TYPE(value)),
+                            items.get()));  // a named tuple
   }
   if (PyList_Check(value)) {
     PyRef items = take(PyList_New(PyList_GET_SIZE(value)));
@@ -135,8 +135,8 @@ PyObject* default_function(PyObject* cls, PyObject* args, PyObject* kwargs) {
     PyRef positional = inner_args ? take(PySequence_Tuple(inner_args)) : take(PyTuple_New(0));
     PyObject* const outer = std::exchange(running, func);
     ++disabled_depth;
-    PyObject* result =
-        PyObject_Call(func, positional.get(), inner_kwargs == Py_None ? nullptr : inner_kwargs);
+    PyObject* result = python_call(PyObject_Call, func, positional.get(),
+                                   inner_kwargs == Py_None ? nullptr : inner_kwargs);
     --disabled_depth;
     running = outer;
     PyRef held(must(result));
@@ -157,8 +157,8 @@ PyObject* plain_function(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     PyRef positional = inner_args ? take(PySequence_Tuple(inner_args)) : take(PyTuple_New(0));
     ++disabled_depth;
-    PyObject* result =
-        PyObject_Call(func, positional.get(), inner_kwargs == Py_None ? nullptr : inner_kwargs);
+    PyObject* result = python_call(PyObject_Call, func, positional.get(),
+                                   inner_kwargs == Py_None ? nullptr : inner_kwargs);
     --disabled_depth;
     return must(result);
   });
@@ -209,8 +209,8 @@ Value ask_class(const Call& c) {
   PyObject* function = table->method ? table->method : table->function;
   auto* type = reinterpret_cast<PyObject*>(every_call);
   PyRef types = take(PyTuple_Pack(1, type));
-  PyRef result = take(PyObject_CallMethod(type, "__torch_function__", "OOOO", function, types.get(),
-                                          args.get(), named.get()));
+  PyRef result = take(python_call(PyObject_CallMethod, type, "__torch_function__", "OOOO", function,
+                                  types.get(), args.get(), named.get()));
   check<TypeError>(is_tensor(result.get()), c.op.name, "() gave no tensor");
   return tensor_of(result.get());
 }
@@ -345,16 +345,15 @@ PyObject* call_override(PyObject* function, PyObject* const* args, size_t nargs,
   }
   if (in_mode) {
     const InnermostMode asked;
-    PyRef result =
-        take(PyObject_CallMethodObjArgs(asked.mode(), attribute_name(), function, types.get(),
-                                        positional.get(), named.get(), nullptr));
+    PyRef result = take(python_call(PyObject_CallMethodObjArgs, asked.mode(), attribute_name(),
+                                    function, types.get(), positional.get(), named.get(), nullptr));
     if (result.get() != Py_NotImplemented) return result.release();
   }
   for (PyObject* o : found) {
     PyRef f = function_of(Py_TYPE(o));
     if (!f) continue;
-    PyRef result = take(PyObject_CallFunctionObjArgs(f.get(), function, types.get(),
-                                                     positional.get(), named.get(), nullptr));
+    PyRef result = take(python_call(PyObject_CallFunctionObjArgs, f.get(), function, types.get(),
+                                    positional.get(), named.get(), nullptr));
     if (result.get() != Py_NotImplemented) return result.release();
   }
   PyRef text = take(PyObject_Repr(types.get()));

@@ -10,6 +10,13 @@ namespace {
 
 PyObject* make(Py_ssize_t n) { return must(SizeType->tp_alloc(SizeType, n)); }
 
+void require_int64(PyObject* number) {
+  int over = 0;
+  const long long v = PyLong_AsLongLongAndOverflow(number, &over);
+  check<ValueError>(!over, "Overflow when unpacking long long");
+  if (v == -1 && PyErr_Occurred()) throw PythonError();
+}
+
 // A Size with a tuple's items.
 PyObject* from_tuple(PyObject* tuple) {
   Py_ssize_t n = PyTuple_GET_SIZE(tuple);
@@ -17,6 +24,7 @@ PyObject* from_tuple(PyObject* tuple) {
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* item = PyTuple_GET_ITEM(tuple, i);
     if (PyLong_Check(item)) {
+      require_int64(item);
       PyTuple_SET_ITEM(result.get(), i, Py_NewRef(item));
       continue;
     }
@@ -24,7 +32,9 @@ PyObject* from_tuple(PyObject* tuple) {
       fail<TypeError>("taeda.Size() takes an iterable of 'int' (item ", i, " is '", type_name(item),
                       "')");
     }
-    PyTuple_SET_ITEM(result.get(), i, must(PyNumber_Index(item)));
+    PyRef number = take(PyNumber_Index(item));
+    require_int64(number.get());
+    PyTuple_SET_ITEM(result.get(), i, number.release());
   }
   return result.release();
 }
@@ -67,10 +77,17 @@ PyObject* subscript(PyObject* o, PyObject* index) {
 }
 
 PyObject* size_numel(PyObject* o, PyObject*) {
-  int64_t n = 1;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
-    n *= PyLong_AsLongLong(PyTuple_GET_ITEM(o, i));
-  return PyErr_Occurred() ? nullptr : PyLong_FromLongLong(n);
+  return guarded([&] {
+    int64_t n = 1;
+    bool zero = false, overflow = false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) {
+      const int64_t size = PyLong_AsLongLong(PyTuple_GET_ITEM(o, i));
+      zero |= size == 0;
+      overflow |= __builtin_mul_overflow(n, size, &n);
+    }
+    check(zero || !overflow, "numel: integer multiplication overflow");
+    return must(PyLong_FromLongLong(zero ? 0 : n));
+  });
 }
 
 PyObject* size_reduce(PyObject* o, PyObject*) {

@@ -402,6 +402,10 @@ PyObject* set_(PyObject* o, PyObject* args, PyObject* kwargs) {
     if (stride && !as_dims(stride, &strides))
       fail<TypeError>("set_(): argument 'stride' must be tuple of ints, not ", type_name(stride));
     if (strides.size() != sizes.size()) strides = contiguous_strides(sizes);
+    check(storage->device.type == t.device().type,
+          "Attempted to set the storage of a tensor on device \"", t.device(),
+          "\" to a storage on different device \"", storage->device,
+          "\". This is no longer allowed; the devices must match.");
     Tensor checked = from_storage(storage, sizes, strides, at, t.dtype());
     TensorImpl* p = t.impl();
     p->storage = std::move(storage);
@@ -412,7 +416,6 @@ PyObject* set_(PyObject* o, PyObject* args, PyObject* kwargs) {
     p->contiguous = checked.is_contiguous();
     p->flags = (p->flags & ~kPlaceFlags) | (checked.flags() & kPlaceFlags);
     ++p->reshapes;
-    p->flags = (p->flags & ~uint32_t(kMeta)) | (checked.flags() & kMeta);
     t.bump_version();
     return Py_NewRef(o);
   });

@@ -95,9 +95,10 @@ int assign_part(PyObject* part, PyObject* value) {
   return guarded(
       [&] {
         if (!value) fail<TypeError>("cannot delete this attribute of a Tensor");
-        PyRef converted = is_tensor(value)
-                              ? PyRef::borrow(value)
-                              : PyRef(must(PyObject_CallMethod(part, "new_tensor", "O", value)));
+        PyRef converted =
+            is_tensor(value)
+                ? PyRef::borrow(value)
+                : PyRef(must(python_call(PyObject_CallMethod, part, "new_tensor", "O", value)));
         PyRef(call_method("copy_", {part, converted.get()}));
         return 0;
       },
@@ -120,6 +121,22 @@ PyObject* data(PyObject* o, void*) {
   });
 }
 
+// `t` gets the memory, sizes, dtype and device of `f`.
+void take_data(TensorImpl* t, const TensorImpl* f) {
+  constexpr uint32_t followed = kPlaceFlags | kInference;
+  if (!same(t->sizes, f->sizes) || t->dtype != f->dtype ||
+      (t->flags & kPlaceFlags) != (f->flags & kPlaceFlags))
+    ++t->reshapes;
+  t->storage = f->storage;
+  t->sizes = f->sizes;
+  t->strides = f->strides;
+  t->offset = f->offset;
+  t->numel = f->numel;
+  t->dtype = f->dtype;
+  t->contiguous = f->contiguous;
+  t->flags = (t->flags & ~followed) | (f->flags & followed);
+}
+
 int set_data(PyObject* o, PyObject* value, void*) {
   return guarded(
       [&] {
@@ -131,20 +148,26 @@ int set_data(PyObject* o, PyObject* value, void*) {
         check(
             !(t->flags & kRequiresGrad) || is_inexact(from.dtype()),
             "data set to a tensor that requires gradients must be floating point or complex dtype");
-        const TensorImpl* f = from.impl();
-        if (!same(t->sizes, f->sizes) || t->dtype != f->dtype) ++t->reshapes;
-        t->storage = f->storage;
-        t->sizes = f->sizes;
-        t->strides = f->strides;
-        t->offset = f->offset;
-        t->numel = f->numel;
-        t->dtype = f->dtype;
-        t->contiguous = f->contiguous;
-        constexpr uint32_t followed = kPlaceFlags | kInference;
-        t->flags = (t->flags & ~followed) | (f->flags & followed);
+        check((t->flags & kMeta) == (from.flags() & kMeta),
+              "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
+              "incompatible tensor type: one is on ",
+              Tensor(Ref<TensorImpl>(t)).device(), ", the other on ", from.device());
+        take_data(t, from.impl());
         return 0;
       },
       -1);
+}
+
+// For utils.swap_tensors: each gets the other's data, on whatever device that is.
+PyObject* exchange_data(PyObject* o, PyObject* other) {
+  return guarded([&] {
+    if (!is_tensor(other))
+      fail<TypeError>("_exchange_data(): expected a Tensor, not ", type_name(other));
+    const Tensor kept = alias(tensor_of(o));
+    take_data(tensor_of(o).impl(), tensor_of(other).impl());
+    take_data(tensor_of(other).impl(), kept.impl());
+    return Py_NewRef(Py_None);
+  });
 }
 
 // ---- views and versions ----
@@ -198,8 +221,16 @@ PyGetSetDef attributes[] = {
     {"name", none, nullptr, "None.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
+PyMethodDef exchanges[] = {
+    {"_exchange_data", exchange_data, METH_O,
+     "_exchange_data(other)\n\nExchange the memory of two tensors, with all that describes it."},
+    {nullptr, nullptr, 0, nullptr}};
+
 }  // namespace
 
-void init_tensor_attributes() { add_getset(attributes); }
+void init_tensor_attributes() {
+  add_getset(attributes);
+  add_methods(exchanges);
+}
 
 }  // namespace taeda::py

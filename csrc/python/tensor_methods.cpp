@@ -226,7 +226,7 @@ PyObject* resize_(PyObject* o, PyObject* args, PyObject* kwargs) {
       PyTuple_SET_ITEM(all.get(), 0, Py_NewRef(o));
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
         PyTuple_SET_ITEM(all.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
-      return must(PyObject_Call(with_format.get(), all.get(), kwargs));
+      return must(python_call(PyObject_Call, with_format.get(), all.get(), kwargs));
     }
     Dims sizes;
     PyObject* given = PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : args;

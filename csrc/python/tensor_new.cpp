@@ -44,7 +44,17 @@ DType numpy_scalar_dtype(PyObject* o) {
 bool is_text(PyObject* o) { return PyUnicode_Check(o) || PyBytes_Check(o); }
 bool is_sequence(PyObject* o) { return !is_text(o) && !PyDict_Check(o) && PySequence_Check(o); }
 
-PyRef as_fast(PyObject* o) { return take(PySequence_Fast(o, "not a sequence")); }
+// What has only __getitem__ is read up to its length: it need never raise an IndexError.
+PyRef as_fast(PyObject* o) {
+  if (PyList_Check(o) || PyTuple_Check(o) || Py_TYPE(o)->tp_iter)
+    return take(PySequence_Fast(o, "not a sequence"));
+  const Py_ssize_t n = PySequence_Size(o);
+  must(static_cast<int>(n < 0 ? -1 : 0));
+  PyRef items = take(PyTuple_New(n));
+  for (Py_ssize_t i = 0; i < n; ++i)
+    PyTuple_SET_ITEM(items.get(), i, must(PySequence_GetItem(o, i)));
+  return items;
+}
 
 // A new reference to item i of a list or tuple of n items: converting an item may run code that
 // changes the list.

@@ -189,7 +189,7 @@ PyObject* repr(PyObject* o) {
       PyRef module = take(PyImport_ImportModule("taeda._tensor.printing"));
       function = must(PyObject_GetAttrString(module.get(), "tensor_repr"));
     }
-    return must(PyObject_CallOneArg(function, o));
+    return must(python_call(PyObject_CallOneArg, function, o));
   });
 }
 

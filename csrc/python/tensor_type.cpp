@@ -171,10 +171,10 @@ PyObject* init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
   }
   return guarded([&] {
     PyRef super =
-        take(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type),
-                                          reinterpret_cast<PyObject*>(TensorType), cls, nullptr));
+        take(python_call(PyObject_CallFunctionObjArgs, reinterpret_cast<PyObject*>(&PySuper_Type),
+                         reinterpret_cast<PyObject*>(TensorType), cls, nullptr));
     PyRef next = take(PyObject_GetAttrString(super.get(), "__init_subclass__"));
-    return PyObject_Call(next.get(), args, kwargs);
+    return python_call(PyObject_Call, next.get(), args, kwargs);
   });
 }
 

@@ -71,7 +71,8 @@ PyObject* dtype_for(DType d) {
   PyObject*& o = known.at(static_cast<size_t>(d));
   if (!o) {
     const char* type = array_type(d);
-    o = must(PyObject_CallMethod(take(PyImport_ImportModule("numpy")).get(), "dtype", "s", type));
+    o = must(python_call(PyObject_CallMethod, take(PyImport_ImportModule("numpy")).get(), "dtype",
+                         "s", type));
   }
   return o;
 }
@@ -97,12 +98,12 @@ PyObject* to_numpy(PyObject*, PyObject* o) {
     PyRef sizes = tuple_of(t.sizes(), 1);
     if (t.numel() == 0) {
       PyObject* args[] = {sizes.get(), dtype};
-      return must(PyObject_Vectorcall(ndarray_type(), args, 2, nullptr));
+      return must(python_call(PyObject_Vectorcall, ndarray_type(), args, 2, nullptr));
     }
     PyRef memory = memory_of(t), first = take(PyLong_FromLong(0));
     PyRef strides = tuple_of(t.strides(), static_cast<int64_t>(t.itemsize()));
     PyObject* args[] = {sizes.get(), dtype, memory.get(), first.get(), strides.get()};
-    return must(PyObject_Vectorcall(ndarray_type(), args, 5, nullptr));
+    return must(python_call(PyObject_Vectorcall, ndarray_type(), args, 5, nullptr));
   });
 }
 

@@ -29,6 +29,8 @@ Dims channels_last_strides(DimsRef sizes) {
 }
 
 int64_t numel_of(DimsRef sizes) {
+  check(sizes.size() <= kMostDims, "a tensor has at most ", kMostDims, " dimensions, got ",
+        sizes.size());
   int64_t n = 1;  // dimensions of size 0 count as 1: strides are products of the others
   bool overflow = false, zero = false;
   for (int64_t v : sizes) {

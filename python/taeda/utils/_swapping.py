@@ -43,9 +43,7 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
     t1.grad = t2.grad = None
     t1.requires_grad_(False)
     t2.requires_grad_(False)
-    data = t1.data
-    t1.data = t2.data
-    t2.data = data
+    t1._exchange_data(t2)
     t1.__dict__.clear()
     t1.__dict__.update(t2.__dict__)
     t2.__dict__.clear()
