@@ -3,6 +3,7 @@
 // through them. Values that an op needs on the host come and go by the functions below.
 #pragma once
 
+#include <cstring>
 #include <vector>
 
 #include "base/device_runtime.h"
@@ -37,11 +38,13 @@ Tensor from_host(const std::vector<T>& values, DimsRef sizes, Device device = {}
 // The only element of a tensor of T.
 template <class T> T host_value(const Tensor& t) {
   T value;
-  copy_memory(&value, Device{}, t.data(), t.device(), sizeof value);
+  if (is_host(t.device())) std::memcpy(&value, t.data(), sizeof value);
+  else copy_memory(&value, Device{}, t.data(), t.device(), sizeof value);
   return value;
 }
 template <class T> void set_host_value(const Tensor& t, T value) {
-  copy_memory(t.data(), t.device(), &value, Device{}, sizeof value);
+  if (is_host(t.device())) std::memcpy(t.data(), &value, sizeof value);
+  else copy_memory(t.data(), t.device(), &value, Device{}, sizeof value);
 }
 
 }  // namespace taeda
