@@ -179,7 +179,7 @@ def _leaves(root: Any) -> Iterator[tuple[str, Any]]:
             yield name, value
             continue
         below = (*above, id(value))
-        found = []
+        found: list[Any] = []
         for key, part in parts:
             if len(found) > _MOST_ROWS:
                 break

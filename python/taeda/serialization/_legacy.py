@@ -237,7 +237,7 @@ def _new_key(value: Any, found: dict[Any, Any]) -> Any:
 
 def _tar_storages(data: memoryview, label: str, placement: Placement) -> dict[Any, LoadedStorage]:
     total, at = _plain(data, 0)
-    found = {}
+    found: dict[Any, LoadedStorage] = {}
     for _ in range(total):
         (key, location, kind), at = _plain(data, at)
         (count,) = _COUNT.unpack_from(data, at)
@@ -261,7 +261,7 @@ def _tar_storages(data: memoryview, label: str, placement: Placement) -> dict[An
 
 def _tar_tensors(data: memoryview, storages: dict[Any, LoadedStorage]) -> dict[int, Any]:
     count, at = _plain(data, 0)
-    found = {}
+    found: dict[int, Any] = {}
     for _ in range(count):
         (key, storage, _kind), at = _plain(data, at)
         (ndim,) = struct.unpack_from("<i", data, at)

@@ -179,7 +179,7 @@ def _brief(value: Any, most: int, depth: int) -> str:
         return repr(value)
     if depth == 0:
         return "..."
-    open_, close = {tuple: "()", list: "[]"}.get(kind, "{}")
+    open_, close = "()" if kind is tuple else "[]" if kind is list else "{}"
     parts: list[str] = []
     used = 0
     for item in value.items() if kind is dict else value:
@@ -200,7 +200,7 @@ def _own_text(value: Any, most: int) -> str:
     """The ``repr`` of an object that taeda knows to be short; else its type."""
     import taeda
 
-    from ._rebuild import TorchName
+    from ._rebuild import TorchName  # which is written by these functions
 
     if isinstance(value, type):
         return repr(value)[:most]

@@ -257,10 +257,11 @@ def rebuild_sparse_tensor(layout: Any, data: Any) -> Any:
 def _sparse(parts: Any, rest: Any) -> Any:
     try:
         if len(parts) == 2:
-            return taeda.sparse_coo_tensor(
-                *parts, size=rest[0], is_coalesced=len(rest) == 2 and rest[1]
-            )
-        return taeda.sparse_csr_tensor(*parts, size=rest[0])
+            indices, values = parts
+            coalesced = len(rest) == 2 and rest[1]
+            return taeda.sparse_coo_tensor(indices, values, size=rest[0], is_coalesced=coalesced)
+        rows, columns, values = parts
+        return taeda.sparse_csr_tensor(rows, columns, values, size=rest[0])
     except (RuntimeError, IndexError, ValueError, TypeError) as error:
         raise UnpicklingError(
             f"load: the file is not a valid checkpoint: a sparse tensor is badly made: {error}"
@@ -272,8 +273,10 @@ def _unchecked_sparse(parts: Any, rest: Any) -> Any:
     from taeda.sparse import _tensor
 
     if len(parts) == 2:
-        return _tensor.coo(*parts, tuple(rest[0]), len(rest) == 2 and rest[1])
-    return _tensor.csr(*parts, tuple(rest[0]))
+        indices, values = parts
+        return _tensor.coo(indices, values, tuple(rest[0]), len(rest) == 2 and rest[1])
+    rows, columns, values = parts
+    return _tensor.csr(rows, columns, values, tuple(rest[0]))
 
 
 _REBUILDERS = (
