@@ -36,11 +36,16 @@ class PyTorchFileReader:
         try:
             # Open as long as the reader, which reads records on request.
             self._file = open(file, "rb") if is_path(file) else file  # noqa: SIM115
+            self._owned = is_path(file)
             self._archive = ArchiveReader(FileSource(self._file), label)
         except OSError as error:
             raise RuntimeError(f"PyTorchFileReader: cannot read {label}: {error}") from error
         if not self._archive.entries:
             raise RuntimeError(f"PyTorchFileReader: {label} holds no records")
+
+    def __del__(self) -> None:
+        if getattr(self, "_owned", False):
+            self._file.close()
 
     def get_all_records(self) -> list[str]:
         """The names of all records."""

@@ -7,11 +7,11 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm/gemm_packed.h"
+#include "kernels/cpu/linalg/openblas_buffer.h"
 
 // What we use of OpenBLAS as the scipy-openblas32 wheel exports it: 32-bit sizes, names with a
 // prefix.
 extern "C" {
-void scipy_openblas_set_num_threads(int count);
 void scipy_cblas_cgemm(int order, int ta, int tb, int m, int n, int k, const void* alpha,
                        const void* a, int lda, const void* b, int ldb, const void* beta, void* c,
                        int ldc);
@@ -68,8 +68,7 @@ struct Tasks {
 template <class T>
 void library_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, MatrixRef<T> b, T beta,
                   T* c, int64_t ldc) {
-  // OpenBLAS must not start threads: the cutting is done here.
-  [[maybe_unused]] static const bool single = (scipy_openblas_set_num_threads(1), true);
+  // OpenBLAS does not start threads: the cutting is done here.
   // It wants sane leading dimensions even of matrices with one row.
   a.stride = std::max(a.stride, a.trans == Trans::No ? k : m);
   b.stride = std::max(b.stride, b.trans == Trans::No ? n : k);
@@ -77,6 +76,7 @@ void library_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixRef<T> a, Matr
   const Tasks task(m, n, k);
   const int64_t across = ceil_div(n, task.cols), down = ceil_div(m, task.rows);
   parallel_each(across * down, 1, [&](int64_t t) {
+    const OpenblasBuffer buffer;
     const int64_t i = t / across * task.rows, j = t % across * task.cols;
     blas_gemm(std::min(task.rows, m - i), std::min(task.cols, n - j), k, alpha, a.from(i, 0),
               b.from(0, j), beta, c + i * ldc + j, ldc);

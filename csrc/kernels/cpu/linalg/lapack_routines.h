@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/linalg/openblas_buffer.h"
 #include "kernels/linalg.h"
 
 namespace taeda::cpu::lapack {
@@ -45,6 +46,7 @@ template <class A> auto length_of(const A&) {
   else return std::tuple{};
 }
 template <class... P, class... A> void call(void (*routine)(P...), const A&... a) {
+  const OpenblasBuffer buffer;
   std::apply(routine, std::tuple_cat(argument(a)..., length_of(a)...));
 }
 

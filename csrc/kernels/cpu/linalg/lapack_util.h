@@ -10,14 +10,11 @@
 #include "kernels/cpu/linalg/simd/batched.h"
 #include "kernels/cpu/simd/pick.h"
 
-extern "C" void scipy_openblas_set_num_threads(int count);
-
 namespace taeda::cpu::lapack {
 
 // f(begin, end) over a batch, each matrix of which takes some `work` multiplications. It is cut at
 // multiples of `together`.
 template <class F> void each(int64_t batch, double work, F&& f, int64_t together = 1) {
-  [[maybe_unused]] static const bool once = (scipy_openblas_set_num_threads(1), true);
   constexpr double grain = 1 << 16, call = 256;  // what a call costs beside the arithmetic
   const auto most = static_cast<int64_t>(grain / std::min(work + call, grain));
   parallel_for(batch, (most + together - 1) / together * together, std::forward<F>(f));
