@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/openblas_buffer.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm/gemm_packed.h"
-#include "kernels/cpu/linalg/openblas_buffer.h"
 
 // What we use of OpenBLAS as the scipy-openblas32 wheel exports it: 32-bit sizes, names with a
 // prefix.

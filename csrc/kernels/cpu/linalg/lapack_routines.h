@@ -7,8 +7,8 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "base/openblas_buffer.h"
 #include "kernels/cpu/gemm/gemm.h"
-#include "kernels/cpu/linalg/openblas_buffer.h"
 #include "kernels/linalg.h"
 
 namespace taeda::cpu::lapack {

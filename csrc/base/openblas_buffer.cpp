@@ -1,4 +1,4 @@
-#include "kernels/cpu/linalg/openblas_buffer.h"
+#include "base/openblas_buffer.h"
 
 #include <sys/mman.h>
 
@@ -16,7 +16,7 @@ void scipy_cblas_cgemm(int order, int ta, int tb, int m, int n, int k, const voi
                        int ldc);
 }
 
-namespace taeda::cpu {
+namespace taeda {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{32} << 20, kSpareBytes = size_t{4} << 20;
@@ -72,4 +72,4 @@ OpenblasBuffer::~OpenblasBuffer() {
   }
 }
 
-}  // namespace taeda::cpu
+}  // namespace taeda

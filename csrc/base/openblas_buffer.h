@@ -2,7 +2,7 @@
 // that is in a call, and keeps it for later ones.
 #pragma once
 
-namespace taeda::cpu {
+namespace taeda {
 
 // Held around calls of OpenBLAS. Throws OutOfMemory where there is no memory for its first buffer;
 // where there is none for another, waits until another thread's call has ended.
@@ -14,4 +14,4 @@ class OpenblasBuffer {
   ~OpenblasBuffer();
 };
 
-}  // namespace taeda::cpu
+}  // namespace taeda
