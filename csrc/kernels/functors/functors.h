@@ -2,9 +2,9 @@
 // and derivative.
 //
 //   struct Tanh {
-//     static constexpr OpInfo info{"tanh", "Hyperbolic tangent of each element.", Analytic,
-//     saves_output}; template <class T> FN static T f(T x) { return tanh(x); } template <class T>
-//     FN static T da(T g, T, T y) { return g * (T(1) - y * conj(y)); }
+//     static constexpr OpInfo info{"tanh", "The hyperbolic tangent.", Analytic, saves_output};
+//     template <class T> FN static T f(T x) { return tanh(x); }
+//     template <class T> FN static T da(T g, T, T y) { return g * (T(1) - y * conj(y)); }
 //   };
 //
 // `f` takes the operands and gives the value. `da`, `db` and `dc` take the gradient of the result,
