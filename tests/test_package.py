@@ -61,6 +61,13 @@ def test_wheel_contents(installed):
         for p in source.rglob("*")
         if p.is_file() and p.suffix in {".py", ".pyi", ".typed", ".h", ".cmake"}
     }
+    folders = [ROOT / "csrc" / n for n in ("base", "kernels", "tensor")]
+    wanted |= {
+        f"taeda/include/device/{p.relative_to(ROOT / 'csrc')}"
+        for folder in folders
+        for p in folder.rglob("*.h")
+        if "cpu" not in p.relative_to(folder).parts
+    }
     assert wanted <= names
     extensions = [n for n in names if n.endswith(".so")]
     assert len(extensions) == 1 and extensions[0].startswith("taeda/_C.")

@@ -176,6 +176,9 @@ def test_error_inputs(op: Any) -> None:
             arguments = to_taeda([sample.input, list(sample.args), dict(sample.kwargs)], memory={})
         except Untranslatable:
             continue
+        except RuntimeError as refused:  # of more dimensions than taeda's tensors have
+            assert "at most 64 dimensions" in str(refused)
+            continue
         if any(t.device.type != "cpu" for t in tensors_in([sample.input])):
             continue
         if not raises(op, sample):  # last, for it may resize what it is given

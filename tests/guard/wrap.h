@@ -143,13 +143,16 @@ template <class K> auto members(K& k) {
   } else if constexpr (n == 6) {
     auto& [a, b, c, d, e, f] = k;
     return std::tie(a, b, c, d, e, f);
+  } else if constexpr (n == 7) {
+    auto& [a, b, c, d, e, f, g] = k;
+    return std::tie(a, b, c, d, e, f, g);
   } else if constexpr (n == 8) {
     auto& [a, b, c, d, e, f, g, h] = k;
     return std::tie(a, b, c, d, e, f, g, h);
   } else {
-    static_assert(n == 11, "add a case for a table of this size");
-    auto& [a, b, c, d, e, f, g, h, i, j, l] = k;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, l);
+    static_assert(n == 12, "add a case for a table of this size");
+    auto& [a, b, c, d, e, f, g, h, i, j, l, m] = k;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, l, m);
   }
 }
 

@@ -278,5 +278,5 @@ def test_data_that_changes_while_it_is_read():
 
     for first in (Clears(), [Clears(), 2.0]):
         rows = [first, [1.0, 2.0]]
-        with pytest.raises((TypeError, ValueError, RuntimeError)):
+        with pytest.raises((TypeError, ValueError, RuntimeError, IndexError)):
             taeda.tensor(rows)

@@ -301,13 +301,17 @@ void check_bias(const Tensor& w, const Tensor& bias, int64_t channels) {
         to_string(bias.sizes()), " instead");
 }
 
+void check_weight(const char* what, int64_t n, const Tensor& w) {
+  check(w.dim() == n + 2, what, "(): expected ", n + 2,
+        "-dimensional weight, but got weight of size ", to_string(w.sizes()));
+}
+
 Tensor conv(const char* what, int64_t n, const Tensor& input, const Tensor& w, const Tensor& bias,
             const Dims& stride, const Dims& padding, const Dims& dilation, int64_t groups) {
   check_window(what, stride, padding, dilation, groups);
   bool single;
   Tensor x = batched(what, input, n, &single);
-  check(w.dim() == n + 2, what, "(): expected ", n + 2,
-        "-dimensional weight, but got weight of size ", to_string(w.sizes()));
+  check_weight(what, n, w);
   check(w.size(0) >= groups && w.size(0) % groups == 0, "Given groups=", groups,
         ", expected weight to be at least ", groups,
         " and divisible by it at dimension 0, but got weight of size ", to_string(w.sizes()),
@@ -332,11 +336,14 @@ Tensor conv(const char* what, int64_t n, const Tensor& input, const Tensor& w, c
   return single ? squeeze(y, 0) : y;
 }
 
+template <int N> constexpr const char* conv_name() {
+  return N == 1 ? "conv1d" : N == 2 ? "conv2d" : "conv3d";
+}
+
 template <int N>
 Tensor conv_nd(const Tensor& input, const Tensor& w, const Tensor& bias, const Dims& stride,
                const Dims& padding, const Dims& dilation, int64_t groups) {
-  static constexpr const char* names[] = {"conv1d", "conv2d", "conv3d"};
-  return conv(names[N - 1], N, input, w, bias, stride, padding, dilation, groups);
+  return conv(conv_name<N>(), N, input, w, bias, stride, padding, dilation, groups);
 }
 
 template <int N>
@@ -344,6 +351,7 @@ Tensor conv_nd_named(const Tensor& input, const Tensor& w, const Tensor& bias, c
                      const std::string& padding, const Dims& dilation, int64_t groups) {
   check(padding == "same" || padding == "valid", "Invalid padding string: '", padding,
         "'; use 'same' or 'valid'");
+  check_weight(conv_name<N>(), N, w);
   Dims both(N);
   if (padding == "valid") return conv_nd<N>(input, w, bias, stride, both, dilation, groups);
   Dims extra;  // last dimension first, as pad takes it

@@ -21,7 +21,7 @@ class NamespaceInfo:
 
     def capabilities(self) -> dict[str, Any]:
         """Return what is supported of what the standard leaves open."""
-        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Device:
         """Return the device of new tensors."""
