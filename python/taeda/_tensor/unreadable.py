@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from taeda import _C
 from taeda._C import Tensor
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 def _parts(values: Iterable[Any]) -> Iterator[Any]:
@@ -31,3 +34,45 @@ class Unreadable(Tensor):
             if isinstance(value, Unreadable):
                 return type(value).__torch_function__(func, types, args, kwargs)
         raise TypeError(f"{func.__name__}(): no argument is a tensor without memory")
+
+    # ---- gradients: those of the elements ----
+
+    _values_: Tensor
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on this tensor are recorded for gradients."""
+        return self._values_.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self._values_.requires_grad = value
+
+    @property
+    def grad_fn(self) -> Any:
+        """The operation that made the values, or None."""
+        return self._values_.grad_fn
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made the values."""
+        return self._values_.is_leaf
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Set whether operations on this tensor are recorded."""
+        self._values_.requires_grad_(requires_grad)
+        return self
+
+    def detach_(self) -> Self:
+        """Forget the history."""
+        self._values_.detach_()
+        return self
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of a result, too."""
+        self._values_.retain_grad()
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether the gradient of a result is kept."""
+        return self._values_.retains_grad

@@ -247,15 +247,6 @@ class NestedTensor(Unreadable):
     # ---- gradients: those of the values ----
 
     @property
-    def requires_grad(self) -> bool:
-        """Whether operations on this tensor are recorded for gradients."""
-        return self._values_.requires_grad
-
-    @requires_grad.setter
-    def requires_grad(self, value: bool) -> None:
-        self._values_.requires_grad = value
-
-    @property
     def grad(self) -> Any:
         """The gradient that backward() has gathered, nested, or None."""
         grad = self._values_.grad
@@ -268,35 +259,6 @@ class NestedTensor(Unreadable):
         ):
             raise RuntimeError("the gradient of a nested tensor must be None or have its sizes")
         self._values_.grad = None if value is None else value._values_
-
-    @property
-    def grad_fn(self) -> Any:
-        """The operation that made the values, or None."""
-        return self._values_.grad_fn
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether no recorded operation made the values."""
-        return self._values_.is_leaf
-
-    @property
-    def retains_grad(self) -> bool:
-        """Whether the gradient of a result is kept."""
-        return self._values_.retains_grad
-
-    def requires_grad_(self, requires_grad: bool = True) -> NestedTensor:
-        """Set whether operations on this tensor are recorded."""
-        self._values_.requires_grad_(requires_grad)
-        return self
-
-    def detach_(self) -> NestedTensor:
-        """Forget the history."""
-        self._values_.detach_()
-        return self
-
-    def retain_grad(self) -> None:
-        """Keep the gradient of a result, too."""
-        self._values_.retain_grad()
 
     def register_hook(self, hook: Callable[[Any], Any]) -> Any:
         """Have a function see the gradient, nested, and perhaps replace it."""

@@ -236,15 +236,6 @@ class SparseTensor(Unreadable):
     # ---- gradients: those of the values ----
 
     @property
-    def requires_grad(self) -> bool:
-        """Whether operations on this tensor are recorded for gradients."""
-        return self._values_.requires_grad
-
-    @requires_grad.setter
-    def requires_grad(self, value: bool) -> None:
-        self._values_.requires_grad = value
-
-    @property
     def grad(self) -> Any:
         """The gradient that backward() has gathered, sparse, or None."""
         grad = self._values_.grad
@@ -258,33 +249,9 @@ class SparseTensor(Unreadable):
             raise RuntimeError("the gradient of a sparse tensor must be None or have its elements")
         self._values_.grad = None if value is None else value._values_
 
-    @property
-    def grad_fn(self) -> Any:
-        """The operation that made the values, or None."""
-        return self._values_.grad_fn
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether no recorded operation made the values."""
-        return self._values_.is_leaf
-
-    def requires_grad_(self, requires_grad: bool = True) -> SparseTensor:
-        """Set whether operations on this tensor are recorded."""
-        self._values_.requires_grad_(requires_grad)
-        return self
-
     def detach(self) -> SparseTensor:
         """Return a tensor of the same elements without history."""
         return like(self, self._values_.detach())
-
-    def detach_(self) -> SparseTensor:
-        """Forget the history."""
-        self._values_.detach_()
-        return self
-
-    def retain_grad(self) -> None:
-        """Keep the gradient of a result, too."""
-        self._values_.retain_grad()
 
     @property
     def data(self) -> Any:
