@@ -329,24 +329,6 @@ class NestedTensor(Unreadable):
             )
         return self._values_.item()
 
-    def __bool__(self) -> bool:
-        if self.numel() != 1:
-            raise RuntimeError(
-                "Boolean value of Tensor with more than one value is ambiguous"
-                if self.numel()
-                else "Boolean value of Tensor with no values is ambiguous"
-            )
-        return bool(self.item())
-
-    def __int__(self) -> int:
-        return int(self.item())
-
-    def __float__(self) -> float:
-        return float(self.item())
-
-    def __complex__(self) -> complex:
-        return complex(self.item())
-
     def __index__(self) -> int:
         return self._values_.reshape(-1)[0].__index__() if self.numel() == 1 else self.item()
 
