@@ -154,13 +154,7 @@ Device parse_device(std::string_view text) {
   return d;
 }
 
-Device with_index(Device d) {
-  if (d.index < 0 && d.type != DeviceType::CPU && d.type != DeviceType::Meta) d.index = 0;
-  return d;
-}
-
-void require_available(Device d) {
-  if (d.type == DeviceType::CPU || d.type == DeviceType::Meta) return;
+void require_registered(Device d) {
   if (const DeviceRuntime* runtime = device_runtime(d.type)) {
     const int count = runtime->count();
     check(d.index < count, "device '", d, "' was asked for, but there are ", count,

@@ -26,9 +26,19 @@ std::string_view device_type_name(DeviceType t);
 // The name of PrivateUse1, "privateuseone" until it is set. Lower-case letters, digits and `_`;
 // ValueError otherwise, or where another type has it.
 void set_private_device_name(std::string_view name);
+// The types of device that every build has, which have no index.
+inline bool is_built_in(Device d) {
+  return d.type == DeviceType::CPU || d.type == DeviceType::Meta;
+}
 // Throws where tensors cannot be made on `d` in this build.
-void require_available(Device d);
+void require_registered(Device d);
+inline void require_available(Device d) {
+  if (!is_built_in(d)) require_registered(d);
+}
 // The device that tensors get: with the index 0 where none is named, but on cpu and meta.
-Device with_index(Device d);
+inline Device with_index(Device d) {
+  if (d.index < 0 && !is_built_in(d)) d.index = 0;
+  return d;
+}
 
 }  // namespace taeda

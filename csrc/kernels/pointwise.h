@@ -42,11 +42,12 @@ Functor find_functor(FunctorList list, int index);
 // that the derivative does not read may be anything.
 enum PointwisePart : int { kValue, kDerivative };
 
-// An operand of contiguous(): n elements, or one that stands for all, of any dtype.
-struct PointwiseInput {
-  const void* data;
-  DType dtype;
-  bool repeated;
+// The inputs of contiguous(): n elements each, or one of any dtype that stands for all.
+struct ContiguousInputs {
+  static constexpr int kMost = 7;
+  const void* data[kMost];
+  uint32_t repeated = 0;  // bit k: one element, of dtype[k]
+  DType dtype[kMost];
 };
 
 struct PointwiseKernels {
@@ -54,8 +55,8 @@ struct PointwiseKernels {
   KernelFn<void(const Plan& plan, const Functor& f, int part, DType compute)> run;
   // The same without a plan: out[i] of n contiguous elements in the dtypes of the loop. At most
   // kMostRepeated elements where an input is repeated. Not on every device.
-  KernelFn<void(const Functor& f, int part, DType compute, void* out, const PointwiseInput* in,
-                int count, int64_t n)>
+  KernelFn<void(const Functor& f, int part, DType compute, void* out, const ContiguousInputs& in,
+                int64_t n)>
       contiguous;
   // Operand 0 of the plan from operand 1, with conversion.
   KernelFn<void(const Plan& plan)> copy;

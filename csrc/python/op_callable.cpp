@@ -51,7 +51,7 @@ struct ArgumentSummary {  // of all tensor arguments
 };
 ArgumentSummary summarize_args(std::span<const Value> values) {
   ArgumentSummary g;
-  auto look = [&](const Tensor& t) {
+  auto look = [&](const Tensor& t) __attribute__((always_inline)) {
     if (!t.defined()) return;
     g.flags |= t.flags();
     g.numel = std::max(g.numel, t.numel());

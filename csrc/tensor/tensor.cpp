@@ -254,20 +254,30 @@ Scalar Tensor::item() const {
 
 // ---- making tensors ----
 
-Tensor empty(DimsRef sizes, Options o) {
-  const int64_t n = numel_of(sizes);
-  auto t = make_ref<TensorImpl>();
-  t->storage = Storage::allocate(checked_nbytes(n, o.dtype), o.device);
-  t->dtype = o.dtype;
-  t->numel = n;
+// Sets sizes and contiguous strides, and returns the number of elements.
+static int64_t lay_out(TensorImpl* t, DimsRef sizes) {
   t->sizes.assign(sizes.data(), sizes.size());
   t->strides.assign(sizes.data(), sizes.size());
+  int64_t* strides = t->strides.data();
   int64_t step = 1;
+  bool refused = sizes.size() > kMostDims, zero = false;
   for (size_t i = sizes.size(); i-- > 0;) {
-    t->strides[i] = step;
-    step = static_cast<int64_t>(static_cast<uint64_t>(step) *
-                                static_cast<uint64_t>(std::max<int64_t>(sizes[i], 1)));
+    const int64_t n = sizes[i];
+    strides[i] = step;
+    zero |= n == 0;
+    refused |= n < 0;
+    refused |= __builtin_mul_overflow(step, n + (n == 0), &step);
   }
+  if (refused) [[unlikely]]
+    numel_of(sizes);  // throws
+  return zero ? 0 : step;
+}
+
+Tensor empty(DimsRef sizes, const Options& o) {
+  auto t = make_ref<TensorImpl>();
+  t->numel = lay_out(t.get(), sizes);
+  t->storage = Storage::allocate(checked_nbytes(t->numel, o.dtype), o.device);
+  t->dtype = o.dtype;
   t->flags |= flags_of(o.device);
   if (making_inference_tensors) t->flags |= kInference;
   return Tensor(std::move(t));

@@ -160,7 +160,7 @@ class Tensor {
 };
 
 // ---- making tensors ----
-Tensor empty(DimsRef sizes, Options o);
+Tensor empty(DimsRef sizes, const Options& o);
 Tensor empty_strided(DimsRef sizes, DimsRef strides, Options o);
 // Same sizes; keeps the strides if `like` is dense and non-overlapping (permuted layouts stay
 // permuted), else contiguous.

@@ -47,7 +47,7 @@ template <class A> void check_memory(const A& a) {
     must_be_ours(a.data);  // attention
 }
 template <> inline void check_memory(int64_t* const* const&) {}
-template <> inline void check_memory(const PointwiseInput* const&) {}
+template <> inline void check_memory(const ContiguousInputs&) {}
 template <> inline void check_memory(const ReduceInput& a) { must_be_ours(a.data); }
 template <> inline void check_memory(const ReduceResults& a) {
   must_be_ours(a.values);
@@ -118,9 +118,8 @@ template <> struct Kept<RnnShape> {
 // Results, and lists whose lengths only the kernel knows, are wanted at once; so is a random
 // engine's next state.
 template <class A>
-concept Immediate =
-    std::is_same_v<A, int64_t* const*> || std::is_same_v<A, const PointwiseInput*> ||
-    (std::is_lvalue_reference_v<A> && !std::is_const_v<std::remove_reference_t<A>>);
+concept Immediate = std::is_same_v<A, int64_t* const*> ||
+                    (std::is_lvalue_reference_v<A> && !std::is_const_v<std::remove_reference_t<A>>);
 
 // References to the members of a table, which is nothing but pointers to kernels.
 template <class K> auto members(K& k) {

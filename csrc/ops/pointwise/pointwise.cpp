@@ -103,18 +103,18 @@ bool run_fast(const PointwiseRow& row, const Operands& operands, Call& call, Ten
   if (!row.types().supported[static_cast<size_t>(d)] || !is_plain(a) || row.types().bool_first)
     return false;
   const int64_t n = a.numel();
-  PointwiseInput inputs[4];
-  inputs[0] = {a.data(), d, false};
+  ContiguousInputs inputs;
+  inputs.data[0] = a.data();
   for (size_t k = 1; k < in.size(); ++k) {
     const Tensor& t = *in[k];
     if (t.is_wrapped_number() && n <= kMostRepeated && a.dim() > 0 &&
         (lifts(t, d) || (!operands.promotes(k) && !loses_part(t, d)))) {
-      inputs[k] = {t.data(), t.dtype(), true};
-    } else if (t.dtype() == d && is_plain(t) && same(t.sizes(), a.sizes())) {
-      inputs[k] = {t.data(), d, false};
-    } else {
+      inputs.repeated |= 1u << k;
+      inputs.dtype[k] = t.dtype();
+    } else if (t.dtype() != d || !is_plain(t) || !same(t.sizes(), a.sizes())) {
       return false;
     }
+    inputs.data[k] = t.data();
   }
   if (n > 4096) return false;
   const auto made = static_cast<DType>(row.types().result[static_cast<size_t>(d)]);
@@ -127,8 +127,7 @@ bool run_fast(const PointwiseRow& row, const Operands& operands, Call& call, Ten
   } else {
     *result = empty(a.sizes(), {made, Device{}});
   }
-  PointwiseKernels::cpu.contiguous(row.functor, kValue, d, result->data(), inputs,
-                                   static_cast<int>(in.size()), n);
+  PointwiseKernels::cpu.contiguous(row.functor, kValue, d, result->data(), inputs, n);
   return true;
 }
 
@@ -276,17 +275,20 @@ bool run_same_shape(const Functor& f, int part, DType compute, std::span<const T
   if (n > 4096 || (first.flags() & kMeta) || first.device().type != DeviceType::CPU) return false;
   const bool repeated = !first.is_contiguous();
   if (repeated && (n > kMostRepeated || !is_one_number(first))) return false;
-  PointwiseInput inputs[Plan::kMaxOperands];
+  ContiguousInputs inputs;
   for (size_t k = 0; k < in.size(); ++k) {
     const Tensor& t = *in[k];
     const bool itself = in[k] == in[0];  // also where a derivative does not read the operand
     if (t.dtype() != (f.types->bool_first && k == 1 ? DType::Bool : compute)) return false;
     if (!itself && (!t.is_contiguous() || !same(t.sizes(), first.sizes()))) return false;
-    inputs[k] = {t.data(), t.dtype(), itself && repeated};
+    inputs.data[k] = t.data();
+    if (itself && repeated) {
+      inputs.repeated |= 1u << k;
+      inputs.dtype[k] = t.dtype();
+    }
   }
   *result = empty(first.sizes(), first.options());
-  PointwiseKernels::cpu.contiguous(f, part, compute, result->data(), inputs,
-                                   static_cast<int>(in.size()), n);
+  PointwiseKernels::cpu.contiguous(f, part, compute, result->data(), inputs, n);
   return true;
 }
 

@@ -43,7 +43,7 @@ class Operands {
   uint32_t cast() const { return cast_; }
 
  private:
-  std::array<const Tensor*, 4> items_{};
+  std::array<const Tensor*, 4> items_;
   std::array<Tensor, 4> owned_;
   int count_ = 0;
   uint32_t cast_ = 0;

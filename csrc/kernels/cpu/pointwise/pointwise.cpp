@@ -1,5 +1,6 @@
 #include "kernels/cpu/pointwise/pointwise.h"
 
+#include <bit>
 #include <cstring>
 
 #include "base/thread_pool.h"
@@ -413,20 +414,24 @@ void run_plan(const Plan& plan, const Functor& f, int part, DType compute) {
       .run();
 }
 
-void run_contiguous(const Functor& f, int part, DType compute, void* out, const PointwiseInput* in,
-                    int count, int64_t n) {
-  alignas(16) char repeated[4][kMostRepeated * 16];
-  const void* pointers[kMax];
-  int used = 0;
+[[gnu::noinline]] void run_repeated(Loop loop, DType compute, void* out, ContiguousInputs in,
+                                    int64_t n) {
+  alignas(16) char repeated[ContiguousInputs::kMost][kMostRepeated * 16];
   const auto item = static_cast<int64_t>(itemsize(compute));
-  for (int k = 0; k < count; ++k) {
-    pointers[k] = in[k].data;
-    if (!in[k].repeated) continue;
-    cast_rows(static_cast<uint8_t>(compute), static_cast<uint8_t>(in[k].dtype), repeated[used],
-              item, 0, static_cast<const char*>(in[k].data), 0, 0, n, 1);
-    pointers[k] = repeated[used++];
+  for (uint32_t left = in.repeated; left; left &= left - 1) {
+    const int k = std::countr_zero(left);
+    cast_rows(static_cast<uint8_t>(compute), static_cast<uint8_t>(in.dtype[k]), repeated[k], item,
+              0, static_cast<const char*>(in.data[k]), 0, 0, n, 1);
+    in.data[k] = repeated[k];
   }
-  find_loop(loops_of(f), part, compute)(out, pointers, n);
+  loop(out, in.data, n);
+}
+
+void run_contiguous(const Functor& f, int part, DType compute, void* out,
+                    const ContiguousInputs& in, int64_t n) {
+  const Loop loop = find_loop(loops_of(f), part, compute);
+  if (in.repeated) run_repeated(loop, compute, out, in, n);
+  else loop(out, in.data, n);
 }
 
 void copy_memory(void* to, const void* from, int64_t bytes) {
