@@ -2,8 +2,8 @@
 //
 // A family's header (kernels/softmax.h) declares plain shapes and a struct of kernels, which take
 // plain memory. Every device has one constant of that struct. The CPU's is its member `cpu`,
-// defined under kernels/cpu/; other devices' are registered when they are loaded
-// (python/devices.cpp).
+// defined under kernels/cpu/, or in the header where it needs nothing from there (namespace
+// `plain`); other devices' are registered when they are loaded (python/devices.cpp).
 #pragma once
 
 #include <string_view>
