@@ -37,7 +37,7 @@ FILES = {
     "A composite op": 1,
     "A view": 1,
     "A reduction": 2,
-    "A structured op": 3,
+    "A structured op": 2,
     "An optimizer": 2,
 }
 
