@@ -8,12 +8,10 @@
 
 namespace taeda {
 
-// A dimension as a bit; IndexError outside the range, RuntimeError beyond 64 dimensions.
-inline uint64_t dim_bit(int64_t dim, int64_t ndim) {
-  const int64_t d = wrap_dim(dim, ndim);
-  check(ndim <= 64, "only tensors with up to 64 dims are supported here, got ", ndim, " dims");
-  return uint64_t(1) << d;
-}
+// A dimension as a bit of a set, which has room for all that a tensor may have; IndexError outside
+// the range.
+static_assert(kMostDims <= 64);
+inline uint64_t dim_bit(int64_t dim, int64_t ndim) { return uint64_t(1) << wrap_dim(dim, ndim); }
 
 // The set of dimensions `dims` as bits; RuntimeError for duplicates.
 inline uint64_t dim_mask(DimsRef dims, int64_t ndim) {

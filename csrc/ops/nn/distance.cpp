@@ -225,8 +225,7 @@ Tensor renorm(const Tensor& self, Scalar p, int64_t dim, Scalar maxnorm) {
 // Of float32 or float64 tensors of one shape.
 Tensor cross_forward(const Tensor& self, const Tensor& other, int64_t dim) {
   const int64_t d = wrap_dim(dim, self.dim());
-  check(same(self.sizes(), other.sizes()) && self.dtype() == other.dtype() && self.size(d) == 3 &&
-            self.dim() <= 64,
+  check(same(self.sizes(), other.sizes()) && self.dtype() == other.dtype() && self.size(d) == 3,
         "_cross(): expected two tensors of one shape and dtype, of length 3 along dimension ", d,
         ", got ", to_string(self.sizes()), " and ", to_string(other.sizes()));
   Tensor out = empty(self.sizes(), self.options());
