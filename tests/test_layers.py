@@ -130,6 +130,44 @@ def test_ops_do_not_read_the_memory_of_tensors():
     assert found == set()
 
 
+FUNCTION = re.compile(r"^[\w:<>,&* ]*?\b(\w+)\(([^;{}]*?)\)(?: const)? \{\n(.*?)^\}", re.M | re.S)
+CALL = re.compile(r"(?<![<\"\w.])(\w+)(?:<[^()<>]*>)?\(")
+# The derivatives of functors, which look for a device's kernels first.
+FINDS_KERNELS = {"ops/pointwise/pointwise.cpp"}
+
+
+def kernels_in_derivatives(text: str) -> list[str]:
+    """The functions with a kernel's call that derivatives of the file come to without an op."""
+    bodies: dict[str, str] = {}
+    pending = []
+    for name, parameters, body in FUNCTION.findall(text):
+        bodies[name] = bodies.get(name, "") + body
+        if "Backward&" in parameters:
+            pending.append(name)
+    seen: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name not in seen:
+            seen.add(name)
+            pending += [called for called in CALL.findall(bodies[name]) if called in bodies]
+    return sorted(name for name in seen if "kernels<" in bodies[name])
+
+
+def test_derivatives_call_kernels_in_ops():
+    """The dispatcher finds out that a device lacks a kernel, and runs the op on the CPU."""
+    for source in (CSRC / "ops").rglob("*.cpp"):
+        if str(source.relative_to(CSRC)) not in FINDS_KERNELS:
+            assert kernels_in_derivatives(source.read_text()) == [], source
+
+
+def test_kernels_in_derivatives_are_found():
+    kernel = "Tensor rows(const Tensor& x) {\n  kernels<K>(x.device()).rows(x.data());\n}\n"
+    helper = "template <class T>\nTensor sums(const Tensor& x) {\n  return rows(x);\n}\n"
+    derivative = "void f_backward(Backward& b) {{\n  b.set(0, {}(b.grad()));\n}}\n"
+    assert kernels_in_derivatives(kernel + helper + derivative.format("sums<T>")) == ["rows"]
+    assert kernels_in_derivatives(kernel + helper + derivative.format('op<"rows">')) == []
+
+
 @pytest.mark.parametrize(
     "code",
     [

@@ -191,6 +191,8 @@ def place_cases() -> Iterator[tuple[str, Callable[[], object]]]:
         ),
         "isin a number": lambda: taeda.isin(index(), 2),
         "isin of a number": lambda: taeda.isin(2, index()),
+        "searchsorted of a number": lambda: taeda.searchsorted(taeda.arange(5.0), 2),
+        "bucketize a number": lambda: taeda.bucketize(2.5, taeda.arange(5.0)),
         "ldl_solve": ldl,
         "lstsq": lambda: linalg.lstsq(x(5, 3) + taeda.eye(5)[:, :3], x(5, 2), driver="gelsd"),
         "zeta": lambda: special.zeta(taeda.tensor(2.5, device="cpu"), x().abs()),
@@ -229,6 +231,7 @@ def module_cases() -> Iterator[tuple[str, Callable[[], None]]]:
         ("GELU", lambda: nn.GELU(), rows),
         ("Softmax", lambda: nn.Softmax(1), rows),
         ("Dropout", lambda: nn.Dropout(), rows),
+        ("EmbeddingBag", lambda: _Bags(7, 3), (2, 3)),
         ("LSTM", lambda: nn.LSTM(5, 4, batch_first=True), (2, 3, 5)),
         ("GRU", lambda: nn.GRU(5, 4, bidirectional=True), (2, 3, 5)),
         ("MultiheadAttention", lambda: _SelfAttention(6, 2), (2, 4, 6)),
@@ -236,6 +239,14 @@ def module_cases() -> Iterator[tuple[str, Callable[[], None]]]:
     ]
     for name, make, shape in made:
         yield name, lambda make=make, shape=shape: run_module(make, shape)
+
+
+class _Bags(taeda.nn.EmbeddingBag):
+    """Bags of several sizes, added to the input."""
+
+    def forward(self, x: taeda.Tensor) -> taeda.Tensor:
+        index = taeda.tensor([1, 2, 4, 2], device=x.device)
+        return super().forward(index, taeda.tensor([0, 3], device=x.device)) + x
 
 
 class _SelfAttention(taeda.nn.MultiheadAttention):

@@ -149,7 +149,8 @@ Tensor search(const Tensor& sequence, const Tensor& values, bool out_int32, bool
   Tensor out = empty(values.sizes(), {DType::Int64, sequence.device()});
   if (!out.is_meta() && out.numel() > 0) {
     DType d = promote(sequence.dtype(), values.dtype());
-    Tensor s = raw_contiguous(raw_cast(sequence, d)), v = raw_contiguous(raw_cast(values, d));
+    Tensor s = raw_contiguous(raw_cast(sequence, d));
+    Tensor v = raw_to(sequence.device(), raw_contiguous(raw_cast(values, d)));
     Tensor order = sorter.defined() ? raw_contiguous(sorter) : Tensor();
     int64_t length = sequence.size(-1),
             lines = sequence.dim() == 1 ? 1 : sequence.numel() / std::max<int64_t>(length, 1);

@@ -116,8 +116,8 @@ Tensor csr_rows(const Tensor& crow, const Tensor& col) {
 // The transposed matrix with the given values, times `x`.
 Tensor transposed_mm(const Tensor& crow, const Tensor& col, const Tensor& values, int64_t columns,
                      const Tensor& x) {
-  TensorList grouped = group_rows(col, columns);
-  Tensor row = op<"index_select">(csr_rows(crow, col), int64_t{0}, grouped[1]);
+  TensorList grouped = ops<"_group_rows">(col, columns);
+  Tensor row = op<"index_select">(op<"_csr_rows">(crow, col), int64_t{0}, grouped[1]);
   Tensor v = op<"index_select">(values, int64_t{0}, grouped[1]);
   return op<"_csr_mm">(grouped[0], row, v, x);
 }
