@@ -50,6 +50,13 @@ inline Tensor empty_like_info(const Tensor& a) {
   return raw_zeros(batch_sizes(a), {DType::Int32, a.device()});
 }
 
+// a = P L U as LAPACK gives it: L and U in one matrix, the exchanges of rows, and a number for each
+// matrix, 0 or the place of the first zero on U's diagonal.
+struct LuFactor {
+  Tensor lu, pivots, info;
+};
+LuFactor lu_factorize(const char* what, const Tensor& a);
+
 // ---- dispatched ops ----
 
 Tensor adjoint(const Tensor& a);  // conjugate transpose
