@@ -1,15 +1,26 @@
-// Layer, group, RMS and batch normalisation.
-#include "kernels/norm.h"
+// Layer, group and RMS normalisation.
+#include "ops/nn/norm.h"
 
-#include "autograd/backward.h"
 #include "base/checked.h"
-#include "ops/core/half.h"
-#include "ops/core/memory.h"
 
 namespace taeda {
-namespace {
 
-DType compute_of(const Tensor& x, const char* what) { return compute_dtype(x.dtype(), what); }
+Tensor normalized_gradient(const Tensor& x, const Tensor& gy, double eps, bool centered) {
+  Tensor n(static_cast<double>(x.size(1)));
+  Dims row{1};
+  Tensor c = centered ? x - sum(x, row, true) / n : x;
+  Tensor rstd = op<"rsqrt">(sum(c * c, row, true) / n + eps);
+  Tensor hat = c * rstd;
+  Tensor inner = gy - hat * (sum(gy * hat, row, true) / n);
+  return rstd * (centered ? inner - sum(gy, row, true) / n : inner);
+}
+Tensor normalized_rows(const Tensor& x, double eps, bool centered) {
+  Tensor n(static_cast<double>(x.size(1)));
+  Tensor c = centered ? x - sum(x, Dims{1}, true) / n : x;
+  return c * op<"rsqrt">(sum(c * c, Dims{1}, true) / n + eps);
+}
+
+namespace {
 
 void check_affine(const char* what, const char* argument, const Tensor& t, DimsRef sizes) {
   if (!t.defined()) return;
@@ -108,23 +119,6 @@ bool affine_needed(Backward& b, bool bias = true) {
 
 // Sizes of x as a matrix with rows of n elements.
 Dims as_rows(const Tensor& x, int64_t n) { return {n ? x.numel() / n : 0, n}; }
-
-// The input gradient composed of ops, for higher-order derivatives. x and gy: (rows, n); returns
-// gx.
-Tensor normalized_gradient(const Tensor& x, const Tensor& gy, double eps, bool centered) {
-  Tensor n(static_cast<double>(x.size(1)));
-  Dims row{1};
-  Tensor c = centered ? x - sum(x, row, true) / n : x;
-  Tensor rstd = op<"rsqrt">(sum(c * c, row, true) / n + eps);
-  Tensor hat = c * rstd;
-  Tensor inner = gy - hat * (sum(gy * hat, row, true) / n);
-  return rstd * (centered ? inner - sum(gy, row, true) / n : inner);
-}
-Tensor normalized_rows(const Tensor& x, double eps, bool centered) {
-  Tensor n(static_cast<double>(x.size(1)));
-  Tensor c = centered ? x - sum(x, Dims{1}, true) / n : x;
-  return c * op<"rsqrt">(sum(c * c, Dims{1}, true) / n + eps);
-}
 
 void layer_norm_backward(Backward& b) {
   Tensor g = b.grad(), x = b.arg<Tensor>(0), w = b.arg<Tensor>(2);
@@ -241,12 +235,6 @@ TensorList native_group_norm_backward(const Tensor& grad, const Tensor& self, in
                        affine);
 }
 
-Dims channel_dims(const Dims& sizes) {  // (1, C, 1, ...): how a channel vector broadcasts
-  Dims d(sizes.size(), 1);
-  d[1] = sizes[1];
-  return d;
-}
-
 void group_norm_backward(Backward& b) {
   Tensor g = b.grad(), x = b.arg<Tensor>(0), w = b.arg<Tensor>(2);
   if (!g.defined()) return;
@@ -279,142 +267,6 @@ Tensor group_norm(const Tensor& self, int64_t groups, const Tensor& weight, cons
                   double eps) {
   return ops<"native_group_norm">(self, groups, weight, bias, eps)[0];
 }
-
-// ---- batch norm ----
-
-BatchNormShape batch_shape(const Tensor& x, double eps) {
-  int64_t n = x.size(0), c = x.dim() > 1 ? x.size(1) : 0;
-  return {n, c, n * c > 0 ? x.numel() / (n * c) : 0, eps};
-}
-
-// running = (1 - momentum) * running + momentum * factor * value, in place and outside autograd.
-void update_running(const Tensor& running, const Tensor& value, double factor, double momentum) {
-  if (!running.defined() || running.is_meta()) return;
-  const Tensor r = prepared(running, value.dtype());
-  visit_floating(value.dtype(), "batch_norm", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    kernels<NormKernels<T>>(r.device())
-        .update_running(r.numel(), momentum, factor, value.data_as<T>(), r.data_as<T>());
-  });
-  if (!r.is(running)) copy_into(running, r);
-  running.bump_version();
-}
-
-TensorList native_batch_norm(const Tensor& self, const Tensor& weight, const Tensor& bias,
-                             const Tensor& running_mean, const Tensor& running_var, bool training,
-                             double momentum, double eps) {
-  check<IndexError>(
-      self.dim() >= 2 || (self.dim() == 1 && self.numel() == 0),
-      "batch_norm(): expected input with at least 2 dimensions (N, C, ...), got shape ",
-      to_string(self.sizes()));
-  int64_t channels = self.dim() > 1 ? self.size(1) : 0;
-  const std::pair<const char*, const Tensor*> vectors[] = {{"weight", &weight},
-                                                           {"bias", &bias},
-                                                           {"running_mean", &running_mean},
-                                                           {"running_var", &running_var}};
-  for (auto [argument, t] : vectors) {
-    check(!t->defined() || t->numel() == channels, "batch_norm(): ", argument, " should contain ",
-          channels, " elements not ", t->defined() ? t->numel() : 0);
-  }
-  check(training || (running_mean.defined() && running_var.defined()),
-        "Expected running_mean and running_var to be defined when training=False");
-  DType compute = compute_of(self, "batch_norm");
-  Options o{compute, self.device()};
-  Tensor x = prepared(self, compute), w = prepared(weight, compute), b = prepared(bias, compute);
-  Tensor y = empty(self.sizes(), o), mean = empty(Dims{channels}, o),
-         invstd = empty(Dims{channels}, o);
-  if (self.is_meta()) return {finished(y, self.dtype()), mean, invstd};
-  BatchNormShape s = batch_shape(self, eps);
-  Tensor var = training ? empty(Dims{channels}, o) : prepared(running_var, compute);
-  if (!training) copy_into(mean, running_mean);
-  visit_floating(compute, "batch_norm", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const auto& run = kernels<NormKernels<T>>(x.device());
-    if (training)
-      run.batch_norm_training(s, x.data_as<T>(), memory<T>(w), memory<T>(b), mean.data_as<T>(),
-                              var.data_as<T>(), invstd.data_as<T>(), y.data_as<T>());
-    else
-      run.batch_norm(s, x.data_as<T>(), mean.data_as<T>(), var.data_as<T>(), memory<T>(w),
-                     memory<T>(b), invstd.data_as<T>(), y.data_as<T>());
-  });
-  if (training && self.numel()) {
-    const double count = static_cast<double>(s.batch * s.spatial);
-    update_running(running_mean, mean, 1, momentum);
-    update_running(running_var, var, count / (count - 1), momentum);
-  }
-  return {finished(y, self.dtype()), mean, invstd};
-}
-
-TensorList native_batch_norm_backward(const Tensor& grad, const Tensor& self, const Tensor& weight,
-                                      const Tensor& mean, const Tensor& invstd, bool training) {
-  DType compute = mean.dtype();
-  check(self.dim() >= 2 && same(grad.sizes(), self.sizes()) && grad.is_meta() == self.is_meta(),
-        "batch_norm_backward(): expected grad and self of one shape (N, C, ...), but got ",
-        to_string(grad.sizes()), " and ", to_string(self.sizes()));
-  int64_t channels = self.size(1);
-  check(same(mean.sizes(), Dims{channels}) && same(invstd.sizes(), Dims{channels}) &&
-            invstd.dtype() == compute && mean.is_contiguous() && invstd.is_contiguous() &&
-            (!weight.defined() || weight.numel() == channels),
-        "batch_norm_backward(): expected mean, invstd and weight to hold one value for each of ",
-        channels, " channels");
-  Options o{compute, self.device()};
-  Tensor g = prepared(grad, compute), x = prepared(self, compute), w = prepared(weight, compute);
-  Tensor gx = empty(self.sizes(), o), gw = zeros(mean.sizes(), o), gb = zeros(mean.sizes(), o);
-  if (gx.numel() && !gx.is_meta()) {
-    visit_floating(compute, "batch_norm", [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      kernels<NormKernels<T>>(x.device())
-          .batch_norm_backward(batch_shape(self, 0), training, g.data_as<T>(), x.data_as<T>(),
-                               mean.data_as<T>(), invstd.data_as<T>(), memory<T>(w),
-                               gx.data_as<T>(), gw.data_as<T>(), gb.data_as<T>());
-    });
-  }
-  DType affine = weight.defined() ? weight.dtype() : self.dtype();
-  return {finished(gx, self.dtype()), finished(gw, affine), finished(gb, affine)};
-}
-
-void batch_norm_backward(Backward& b) {
-  Tensor g = b.grad(), x = b.arg<Tensor>(0), w = b.arg<Tensor>(1);
-  if (!g.defined()) return;
-  if (b.sizes(0).size() < 2) return b.set(0, g);  // an empty vector: nothing was normalised
-  bool training = b.arg<bool>(5);
-  if (!derivative_in_ops()) {
-    TensorList r = ops<"native_batch_norm_backward">(g, x, w, b.out(1), b.out(2), training);
-    b.set(0, r[0]);
-    if (b.has(1)) b.set(1, r[1]);
-    if (b.has(2)) b.set(2, r[2]);
-    return;
-  }
-  // Composed of ops, on rows (C, N * S).
-  double eps = b.arg<double>(7);
-  Dims channel = channel_dims(b.sizes(0)), flat{x.size(1)};
-  Dims rows{x.size(1), x.size(1) ? x.numel() / x.size(1) : 0};
-  auto to_rows = [&](const Tensor& t) { return reshape(transpose(t, 0, 1), rows); };
-  auto from_rows = [&](const Tensor& t) {
-    Dims swapped = b.sizes(0);
-    std::swap(swapped[0], swapped[1]);
-    return transpose(reshape(t, swapped), 0, 1);
-  };
-  Tensor gy = w.defined() ? g * reshape(w, channel) : g;
-  Tensor fixed = reshape(b.out(2), channel);
-  Tensor hat = training ? from_rows(normalized_rows(to_rows(x), eps, true))
-                        : (x - reshape(b.out(1), channel)) * fixed;
-  if (b.needs(0)) {
-    b.set(0, training ? from_rows(normalized_gradient(to_rows(x), to_rows(gy), eps, true))
-                      : gy * fixed);
-  }
-  if (b.has(1) && b.needs(1)) b.set(1, reshape(sum_to(g * hat, channel), flat));
-  if (b.has(2) && b.needs(2)) b.set(2, reshape(sum_to(g, channel), flat));
-}
-
-Tensor batch_norm(const Tensor& self, const Tensor& weight, const Tensor& bias,
-                  const Tensor& running_mean, const Tensor& running_var, bool training,
-                  double momentum, double eps) {
-  return ops<"native_batch_norm">(self, weight, bias, running_mean, running_var, training, momentum,
-                                  eps)[0];
-}
-
-constexpr uint32_t kStats = 0b110;  // mean and rstd are not differentiable
 
 const Define norm_ops[] = {
     {"layer_norm(self: Tensor, normalized_shape: int[], weight: Tensor? = None, bias: Tensor? = "
@@ -482,30 +334,6 @@ const Define norm_ops[] = {
      "Tensor?, affine: bool = True) -> (Tensor, Tensor, Tensor)",
      "Gradients of group_norm in one pass.",
      kernel(native_group_norm_backward),
-     {.forms = 0, .format_of = 0b10}},
-    {"batch_norm(self: Tensor, weight: Tensor?, bias: Tensor?, running_mean: Tensor?, running_var: "
-     "Tensor?, training: "
-     "bool, momentum: float, eps: float) -> Tensor",
-     "Normalises each channel over the batch (Ioffe & Szegedy 2015). Input: (N, C, *). In training "
-     "the running "
-     "statistics, where given, move by `momentum`; otherwise they are used.",
-     kernel(batch_norm),
-     {.forms = kFunction, .composite = true}},
-    {"native_batch_norm(self: Tensor, weight: Tensor?, bias: Tensor?, running_mean: Tensor?, "
-     "running_var: Tensor?, "
-     "training: bool, momentum: float, eps: float) -> (Tensor, Tensor, Tensor)",
-     "batch_norm with the mean and reciprocal deviation it used.",
-     kernel(native_batch_norm),
-     {.backward = batch_norm_backward,
-      .saves = saves_arg(0) | saves_arg(1) | saves_out(1) | saves_out(2),
-      .forms = 0,
-      .non_differentiable = kStats,
-      .format_of = 0b1}},
-    {"native_batch_norm_backward(grad: Tensor, self: Tensor, weight: Tensor?, mean: Tensor, "
-     "invstd: Tensor, training: "
-     "bool) -> (Tensor, Tensor, Tensor)",
-     "Gradients of batch_norm in one pass.",
-     kernel(native_batch_norm_backward),
      {.forms = 0, .format_of = 0b10}},
 };
 
