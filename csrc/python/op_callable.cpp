@@ -1,7 +1,5 @@
 #include "python/op_callable.h"
 
-#include <structmember.h>
-
 #include <algorithm>
 #include <deque>
 #include <set>
@@ -14,25 +12,21 @@
 #include "ops/core/out_memory.h"
 #include "python/batching.h"
 #include "python/objects.h"
+#include "python/op_object.h"
 #include "python/overrides.h"
 #include "python/results.h"
 #include "python/tensor_type.h"
 #include "tensor/plan.h"
 
 namespace taeda::py {
+
+PyTypeObject* OpFunctionType = nullptr;
+PyTypeObject* OpMethodType = nullptr;
+
 namespace {
 
 // Below this many elements, releasing the GIL costs more than it gains.
 constexpr int64_t kReleaseGilAt = 1 << 16, kReleaseGilHeavyAt = 1 << 10;
-
-struct OpObject {
-  PyObject_HEAD vectorcallfunc vectorcall;
-  const OpTable* table;
-  PyObject* dict;
-};
-
-PyTypeObject* FunctionType = nullptr;
-PyTypeObject* MethodType = nullptr;
 
 std::deque<OpTable>& tables() {
   static std::deque<OpTable> t;
@@ -42,8 +36,6 @@ std::unordered_map<std::string_view, const OpTable*>& table_index() {
   static std::unordered_map<std::string_view, const OpTable*> index;
   return index;
 }
-
-const OpTable& table_of(PyObject* o) { return *reinterpret_cast<OpObject*>(o)->table; }
 
 struct ArgumentSummary {  // of all tensor arguments
   uint32_t flags = 0;
@@ -279,137 +271,6 @@ PyObject* call_unbound(PyObject* o, PyObject* const* args, size_t nargsf, PyObje
   return call_table(table, {moved.data(), count, kwnames, false});
 }
 
-PyObject* bind(PyObject* o, PyObject* self, PyObject*) {
-  return self ? PyMethod_New(o, self) : Py_NewRef(o);
-}
-
-// ---- introspection ----
-
-const Op& first_op(PyObject* o) { return table_of(o).overloads[0].op(); }
-// The name within its module: linalg_inv is taeda.linalg.inv.
-const char* own_name(PyObject* o) {
-  const std::string &name = table_of(o).name, prefix = std::string(first_op(o).traits.module) + "_";
-  const bool inside = Py_TYPE(o) == FunctionType && name.starts_with(prefix) && prefix != "_";
-  return name.c_str() + (inside ? prefix.size() : 0);
-}
-PyObject* get_name(PyObject* o, void*) { return PyUnicode_FromString(own_name(o)); }
-PyObject* get_qualname(PyObject* o, void*) {
-  bool method = Py_TYPE(o) == MethodType;
-  return PyUnicode_FromFormat(method ? "Tensor.%s" : "%s", own_name(o));
-}
-PyObject* get_module(PyObject* o, void*) {
-  const Op& op = first_op(o);
-  if (Py_TYPE(o) == FunctionType && op.name[0] == '_') return PyUnicode_FromString("taeda._C.ops");
-  if (op.name.find("::") != op.name.npos) return PyUnicode_FromString("taeda.ops");
-  if (Py_TYPE(o) == MethodType || !*op.traits.module) return PyUnicode_FromString("taeda");
-  return PyUnicode_FromFormat("taeda.%s", op.traits.module);
-}
-PyObject* get_doc(PyObject* o, void*) {
-  return guarded([&] {
-    bool method = Py_TYPE(o) == MethodType;
-    std::string s;
-    for (const Signature& overload : table_of(o).overloads) {
-      s += table_of(o).name + overload.text(method) + " -> " + overload.op().return_type + "\n";
-    }
-    std::string last;
-    for (const Signature& overload : table_of(o).overloads) {
-      if (overload.op().doc == last) continue;
-      last = overload.op().doc;
-      s += "\n" + last + "\n";
-    }
-    return must(PyUnicode_FromString(s.c_str()));
-  });
-}
-// The overloads as data, from which taeda._signatures makes inspect.Signature objects.
-PyObject* get_overloads(PyObject* o, void*) {
-  return guarded([&] {
-    PyRef list = take(PyList_New(0));
-    for (const Signature& overload : table_of(o).overloads) {
-      PyRef text = take(PyUnicode_FromString(overload.op().signature.c_str()));
-      must(PyList_Append(list.get(), text.get()));
-    }
-    return list.release();
-  });
-}
-// Keyword arguments that are not in the schema, for the type stubs.
-PyObject* get_forms(PyObject* o, void*) {
-  return guarded([&] {
-    PyRef list = take(PyList_New(0));
-    for (const Signature& s : table_of(o).overloads) {
-      const Op& op = s.op();
-      bool numbers = std::any_of(s.params().begin(), s.params().end(),
-                                 [](const Param& p) { return p.takes_number; });
-      bool out = (op.traits.forms & kOut) && !op.inplace_form;
-      const char* kind = op.traits.composite     ? "composite"
-                         : op.traits.elementwise ? "elementwise"
-                         : op.traits.view        ? "view"
-                                                 : "";
-      PyRef item = take(Py_BuildValue("{sssOsOsOss}", "schema", op.signature.c_str(), "out",
-                                      out ? Py_True : Py_False, "factory",
-                                      s.is_factory() ? Py_True : Py_False, "numbers",
-                                      numbers ? Py_True : Py_False, "kind", kind));
-      must(PyList_Append(list.get(), item.get()));
-    }
-    return list.release();
-  });
-}
-PyObject* get_signature(PyObject* o, void*) {
-  return guarded([&] {
-    PyRef helper = take(PyImport_ImportModule("taeda._signatures"));
-    return must(python_call(PyObject_CallMethod, helper.get(), "signature", "O", o));
-  });
-}
-PyObject* op_repr(PyObject* o) {
-  if (Py_TYPE(o) == MethodType)
-    return PyUnicode_FromFormat("<method '%s' of 'taeda.Tensor' objects>",
-                                table_of(o).name.c_str());
-  return PyUnicode_FromFormat("<built-in function %s>", table_of(o).name.c_str());
-}
-PyObject* op_reduce(PyObject* o, PyObject*) {
-  if (Py_TYPE(o) == FunctionType) return PyUnicode_FromString(own_name(o));
-  return guarded([&] {
-    PyRef builtins = take(PyImport_ImportModule("builtins"));
-    PyRef getattr = take(PyObject_GetAttrString(builtins.get(), "getattr"));
-    return must(Py_BuildValue("O(Os)", getattr.get(), TensorType, table_of(o).name.c_str()));
-  });
-}
-
-PyGetSetDef op_getset[] = {
-    {"__name__", get_name, nullptr, nullptr, nullptr},
-    {"__qualname__", get_qualname, nullptr, nullptr, nullptr},
-    {"__module__", get_module, nullptr, nullptr, nullptr},
-    {"__doc__", get_doc, nullptr, nullptr, nullptr},
-    {"__signature__", get_signature, nullptr, nullptr, nullptr},
-    {"overloads", get_overloads, nullptr, "The schemas of all overloads.", nullptr},
-    {"_forms", get_forms, nullptr,
-     "One dict per overload: its schema, whether it takes `out`, what factories take, and "
-     "Python numbers as tensors, and its kind.",
-     nullptr},
-    {"__dict__", [](PyObject* o, void*) { return PyObject_GenericGetDict(o, nullptr); }, nullptr,
-     nullptr, nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyMethodDef op_methods[] = {{"__reduce__", op_reduce, METH_NOARGS, nullptr},
-                            {nullptr, nullptr, 0, nullptr}};
-PyMemberDef op_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(OpObject, vectorcall), READONLY, nullptr},
-    {"__dictoffset__", T_PYSSIZET, offsetof(OpObject, dict), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr}};
-
-PyTypeObject* make_type(const char* name, bool method) {
-  std::vector<PyType_Slot> slots{{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-                                 {Py_tp_repr, reinterpret_cast<void*>(op_repr)},
-                                 {Py_tp_getset, op_getset},
-                                 {Py_tp_methods, op_methods},
-                                 {Py_tp_members, op_members}};
-  if (method) slots.push_back({Py_tp_descr_get, reinterpret_cast<void*>(bind)});
-  slots.push_back({0, nullptr});
-  unsigned long flags =
-      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION;
-  if (method) flags |= Py_TPFLAGS_METHOD_DESCRIPTOR;
-  PyType_Spec spec{name, sizeof(OpObject), 0, static_cast<unsigned>(flags), slots.data()};
-  return reinterpret_cast<PyTypeObject*>(must(PyType_FromSpec(&spec)));
-}
-
 PyObject* make_op(PyTypeObject* type, const OpTable* table, vectorcallfunc call) {
   PyObject* o = must(type->tp_alloc(type, 0));
   auto* op = reinterpret_cast<OpObject*>(o);
@@ -451,16 +312,16 @@ PyObject* op_function(const Op& op) {
   OpTable& table = tables().emplace_back();
   table.name = op.name;
   table.overloads.emplace_back(op);
-  table.function = make_op(FunctionType, &table, call_function);
+  table.function = make_op(OpFunctionType, &table, call_function);
   return Py_NewRef(table.function);
 }
 
 void init_ops(PyObject* module) {
-  FunctionType = make_type("taeda._C.Op", false);
-  MethodType = make_type("taeda._C.OpMethod", true);
+  OpFunctionType = make_op_type("taeda._C.Op", false);
+  OpMethodType = make_op_type("taeda._C.OpMethod", true);
   PyObject* ops = must(PyModule_New("taeda._C.ops"));
   must(PyModule_AddObject(module, "ops", ops));
-  must(PyModule_AddObjectRef(module, "Op", reinterpret_cast<PyObject*>(FunctionType)));
+  must(PyModule_AddObjectRef(module, "Op", reinterpret_cast<PyObject*>(OpFunctionType)));
   // Which of the functions are public, and where: {"softmax": "", "conv2d": "nn.functional", ...}.
   PyRef homes = take(PyDict_New());
   for (const std::string& name : op_names()) {
@@ -474,7 +335,7 @@ void init_ops(PyObject* module) {
         table.return_type = named_tuple_type(name, op->return_names);
     }
     table_index().emplace(table.name, &table);
-    table.function = make_op(FunctionType, &table, call_function);
+    table.function = make_op(OpFunctionType, &table, call_function);
     must(PyModule_AddObjectRef(ops, name.c_str(), table.function));
     bool takes_self = false;
     size_t self_at = Values::kMax;
@@ -491,7 +352,7 @@ void init_ops(PyObject* module) {
       must(PyDict_SetItemString(homes.get(), name.c_str(), home.get()));
     }
     if ((forms & kMethod) && takes_self && (name[0] != '_' || name.starts_with("__"))) {
-      table.method = make_op(MethodType, &table, call_unbound);
+      table.method = make_op(OpMethodType, &table, call_unbound);
       must(PyObject_SetAttrString(reinterpret_cast<PyObject*>(TensorType), name.c_str(),
                                   table.method));
     }
