@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/functors/math.h"
+#include "kernels/functors/rounding.h"
 
 namespace taeda::TAEDA_ISA {
 

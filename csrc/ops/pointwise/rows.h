@@ -6,6 +6,7 @@
 #include "kernels/functors/logic.h"
 #include "kernels/functors/loss.h"
 #include "kernels/functors/polynomial.h"
+#include "kernels/functors/rounding.h"
 #include "ops/pointwise/pointwise.h"
 #include "ops/pointwise/tensor.h"
 

@@ -3,6 +3,7 @@
 
 #include "kernels.h"
 #include "kernels/functors/activation.h"
+#include "kernels/functors/rounding.h"
 #include "ops/pointwise/pointwise.h"
 
 namespace taeda::test {

@@ -1,4 +1,4 @@
-#include "kernels/functors/arithmetic.h"
+#include "kernels/functors/rounding.h"
 
 #include "kernels/cpu/pointwise/simd/loops.h"
 
