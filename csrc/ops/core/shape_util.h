@@ -24,6 +24,12 @@ inline uint64_t dim_mask(DimsRef dims, int64_t ndim) {
   return mask;
 }
 
+// NotImplementedError for a dtype whose values are only stored. A kernel for such values cannot be
+// expected of a device, and an error inside of one may come late.
+inline void need_arithmetic(const char* what, DType d) {
+  if (is_storage_only(d)) unsupported_dtype(what, d);
+}
+
 inline int64_t at(DimsRef d, int64_t i) { return d[static_cast<size_t>(i)]; }
 
 // Zeros without dispatch: nothing is recorded.

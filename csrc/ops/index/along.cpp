@@ -100,6 +100,7 @@ Value index_add_op(Call& c) {
     if (alpha.is_complex()) check_fits(alpha, flat.dtype());
     flat = op<"mul">(flat, raw_cast(Tensor(alpha), flat.dtype()));
   }
+  need_arithmetic("index_add", out.dtype());
   kernels<ScatterKernels>(out.device())
       .accumulate(target.data(), flat.data(), p.layout, out.dtype());
   return out;
@@ -277,7 +278,9 @@ Value put_op(Call& c) {
   if (self.is_meta() || index.numel() == 0) return out;
   const Tensor values = raw_contiguous(without_overlap(source, out));
   const ScatterKernels& k = kernels<ScatterKernels>(out.device());
-  const auto& write = std::get<bool>(c.args[3]) ? k.accumulate : k.write;
+  const bool accumulate = std::get<bool>(c.args[3]);
+  if (accumulate) need_arithmetic("put", out.dtype());
+  const auto& write = accumulate ? k.accumulate : k.write;
   if (reads_few(out, index)) {
     const IndexPlan p =
         plan_of({out.sizes(), out.strides(), coordinates(index, out.sizes()), out.device()}, true);

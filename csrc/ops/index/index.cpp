@@ -90,6 +90,7 @@ Tensor index_backward_op(const Tensor& g, const TensorList& given, DimsRef sizes
   check(same(g.sizes(), p.result), "index_backward(): grad of shape ", to_string(g.sizes()),
         " does not fit an indexing result of shape ", to_string(p.result));
   Tensor flat = raw_contiguous(g);
+  need_arithmetic("index_backward", g.dtype());
   kernels<ScatterKernels>(out.device()).accumulate(out.data(), flat.data(), p.layout, g.dtype());
   return out;
 }
@@ -129,6 +130,7 @@ Value index_put_op(Call& c) {
     values = raw_contiguous(
         raw_view(values, p.result, broadcast_strides(values, p.result), values.offset()));
   }
+  if (accumulate) need_arithmetic("index_put", out.dtype());
   const ScatterKernels& k = kernels<ScatterKernels>(out.device());
   (accumulate ? k.accumulate : k.write)(out.data(), values.data(), p.layout, out.dtype());
   return out;

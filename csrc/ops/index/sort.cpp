@@ -45,6 +45,7 @@ TensorList sort_op(const Tensor& x, int64_t dim, bool descending, bool) {
   Tensor values = empty(x.sizes(), x.options()),
          indices = empty(x.sizes(), {DType::Int64, x.device()});
   if (x.is_meta() || x.numel() == 0) return {values, indices};
+  need_arithmetic("sort", x.dtype());
   auto l = lines_of(x, d, values.strides(), x.dim() ? at(x.sizes(), d) : 1);
   kernels<SortKernels>(x.device())
       .sort(x.data(), values.data(), indices.data_as<int64_t>(), l, x.dtype(), descending, true);
@@ -70,6 +71,7 @@ TensorList topk_op(const Tensor& x, int64_t k, int64_t dim, bool largest, bool s
   if (x.dim()) sizes[static_cast<size_t>(d)] = k;
   Tensor values = empty(sizes, x.options()), indices = empty(sizes, {DType::Int64, x.device()});
   if (x.is_meta() || values.numel() == 0 || k == 0) return {values, indices};
+  need_arithmetic("topk", x.dtype());
   kernels<SortKernels>(x.device())
       .sort(x.data(), values.data(), indices.data_as<int64_t>(),
             lines_of(x, d, values.strides(), k), x.dtype(), largest, sorted);
@@ -96,8 +98,7 @@ TensorList selected(const char* what, const Tensor& x, int64_t dim, bool keepdim
 }
 
 void check_ordered(const char* kernel_name, DType d) {
-  if (is_complex(d) || d == DType::Bool)
-    fail<NotImplemented>("\"", kernel_name, "\" not implemented for '", d, "'");
+  if (is_complex(d) || d == DType::Bool || is_storage_only(d)) unsupported_dtype(kernel_name, d);
 }
 
 TensorList kthvalue_op(const Tensor& x, int64_t k, int64_t dim, bool keepdim) {
@@ -149,6 +150,7 @@ Tensor search(const Tensor& sequence, const Tensor& values, bool out_int32, bool
   Tensor out = empty(values.sizes(), {DType::Int64, sequence.device()});
   if (!out.is_meta() && out.numel() > 0) {
     DType d = promote(sequence.dtype(), values.dtype());
+    need_arithmetic("searchsorted", d);
     Tensor s = raw_contiguous(raw_cast(sequence, d));
     Tensor v = raw_to(sequence.device(), raw_contiguous(raw_cast(values, d)));
     Tensor order = sorter.defined() ? raw_contiguous(sorter) : Tensor();

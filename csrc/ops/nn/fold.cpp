@@ -58,6 +58,7 @@ Tensor col2im(const Tensor& columns, const Dims& size, const Dims& kernel, const
   Tensor out =
       empty(Dims{columns.size(0), columns.size(1) / taps, size[0], size[1]}, columns.options());
   if (out.is_meta() || out.numel() == 0) return out;
+  need_arithmetic("fold", columns.dtype());
   s.planes = out.size(0) * out.size(1);
   kernels<FoldKernels>(out.device())
       .from_columns(s, raw_contiguous(columns).data(), out.data(), columns.dtype());

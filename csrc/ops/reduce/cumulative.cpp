@@ -19,6 +19,7 @@ Tensor scanned(Scan what, const Tensor& x, int64_t dim, DType dtype) {
   int64_t d = wrap_dim(dim, x.dim());
   Tensor out = empty(x.sizes(), {dtype, x.device()});
   if (x.is_meta() || x.numel() == 0) return out;
+  need_arithmetic("scan", dtype);
   Tensor in = raw_contiguous(raw_cast(x, dtype));
   kernels<ReduceKernels>(x.device())
       .scan(what, dtype, scan_shape(x.sizes(), d), in.data(), out.data());
@@ -122,6 +123,7 @@ template <bool Largest> TensorList extreme_op(const Tensor& x, int64_t dim) {
   Tensor values = empty(x.sizes(), x.options()),
          indices = empty(x.sizes(), {DType::Int64, x.device()});
   if (x.is_meta() || x.numel() == 0) return {values, indices};
+  need_arithmetic(Largest ? "cummax" : "cummin", x.dtype());
   Tensor in = raw_contiguous(x);
   kernels<ReduceKernels>(x.device())
       .scan_extreme(Largest, x.dtype(), scan_shape(x.sizes(), d), in.data(), values.data(),

@@ -33,6 +33,8 @@ inline int64_t reduced_count(DimsRef sizes, uint64_t mask) {
 }
 
 inline void reduce(ReduceOp op, const Tensor& x, uint64_t mask, const ReduceResults& results) {
+  need_arithmetic("reduce", x.dtype());
+  need_arithmetic("reduce", results.dtype);
   kernels<ReduceKernels>(x.device())
       .reduce(op, {x.data(), x.dtype(), x.sizes(), x.strides(), mask}, results);
 }
