@@ -356,6 +356,10 @@ template <class To, class V> FN Vec<To, kLanesOf<V>> convert(V v) {
     if constexpr (same_type<From, float> && same_type<To, double> && n == 8)
       return (Vec<double, 8>)_mm512_maskz_cvtps_pd(0xff, (__m256)v);
 #endif
+#if defined(__AVX__)
+    if constexpr (same_type<From, float> && same_type<To, double> && n == 4)
+      return (Vec<double, 4>)_mm256_cvtps_pd((__m128)v);
+#endif
     return __builtin_convertvector(v, Vec<To, n>);
   }
 }

@@ -8,40 +8,32 @@ namespace {
 constexpr int64_t kWidth = kLanes<double>;
 using Doubles = Vec<double>;
 
-// The lanes k places up, zeros below; the last lane everywhere.
-template <int K, class V> FN V shifted(V v) {
-  return shuffle(v, V{}, [](int i) { return i < K ? kWidth : i - K; });
-}
 template <class V> FN V last(V v) {
   return shuffle(v, v, [](int) { return kWidth - 1; });
 }
-// v0, op(v0, v1), ..., where zero is neutral, in log2(lanes) steps.
+// v0, op(v0, v1), ..., where zero is neutral, in log2(lanes) steps: of groups of 2 K lanes, the
+// upper half gets what the lower one ends with.
 template <int K = 1, class V, class Op> FN V scan(V v, const Op& op) {
   if constexpr (K == kLanesOf<V>) return v;
-  else return scan<2 * K>(op(v, shifted<K>(v)), op);
+  else {
+    const V below = shuffle(v, V{}, [](int i) { return i & K ? (i | (K - 1)) - K : kWidth + i; });
+    return scan<2 * K>(op(v, below), op);
+  }
 }
 constexpr auto plus = [](auto a, auto b) { return a + b; };
 
-// Running sums of four vectors' elements, on top of `start`, which is advanced. They are taken
-// apart so that lane j of vector k has element 4 j + k: then neighbours are added without
-// shuffles, and only sums of four are scanned across lanes.
+// Running sums of four vectors' elements, on top of `start`, which is advanced once for all four.
 template <bool Write> FN void scan_four(const float* x, float* y, Doubles& start, Doubles& total) {
-  constexpr int w = kWidth;
-  const auto a = load(x), b = load(x + 2 * w);
-  const auto even = shuffle(a, b, [](int i) { return i % w * 4 + i / w; });
-  const auto odd = shuffle(a, b, [](int i) { return i % w * 4 + i / w + 2; });
-  Doubles v[4] = {convert<double>(low_half(even)), convert<double>(high_half(even)),
-                  convert<double>(low_half(odd)), convert<double>(high_half(odd))};
-  for (int k = 1; k < 4; ++k) v[k] += v[k - 1];
-  total += v[3];
+  Doubles v[4];
+  for (int k = 0; k < 4; ++k) v[k] = convert<double>(load<kWidth>(x + k * kWidth));
+  total += (v[0] + v[1]) + (v[2] + v[3]);
   if constexpr (!Write) return;
-  const Doubles sums = scan(v[3], plus), before = start + shifted<1>(sums);
-  start += last(sums);
-  for (Doubles& part : v) part += before;
-  const auto p = concat(convert<float>(v[0]), convert<float>(v[1]));
-  const auto q = concat(convert<float>(v[2]), convert<float>(v[3]));
-  store(y, shuffle(p, q, [](int i) { return i % 4 * w + i / 4; }));
-  store(y + 2 * w, shuffle(p, q, [](int i) { return i % 4 * w + i / 4 + w / 2; }));
+  for (Doubles& part : v) {
+    part = scan(part, plus);
+    store(y, convert<float>(part + start));
+    start += last(part);
+    y += kWidth;
+  }
 }
 
 // The sum of the row, always the same bits. Write: and running sums that begin at `before`.
