@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 #include "base/thread_pool.h"
@@ -166,7 +167,9 @@ template <class T> struct RowGradients {
   void in_parts() const {
     const bool streamed = gx.direct() && streams_rows(s.rows, n, gx.at(0, nullptr));
     const int64_t most = std::clamp<int64_t>(s.rows / (s.rows < 64 ? 8 : 16), 1, 16);
-    const int64_t parts = std::clamp<int64_t>(s.rows * n / 16384, 1, most);
+    // A power of two: of three parts, one of two threads would compute two.
+    const auto parts = static_cast<int64_t>(
+        std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(s.rows * n / 16384, 1, most))));
     const int64_t rows = (s.rows + parts - 1) / parts, all_sums = 2 * n * s.groups;
     const int64_t together =
         s.groups > 1 ? 1 : std::clamp<int64_t>(16384 / std::max<int64_t>(n, 1) / 4 * 4, 4, 32);
@@ -190,9 +193,11 @@ template <class T> struct RowGradients {
       }
     });
     if (parts > 1) add_parts(total, parts, all_sums, total);
-    for (int64_t i = 0; i < s.groups * n; ++i) {
-      gw[i] = static_cast<T>(total[i / n * 2 * n + i % n]);
-      gb[i] = static_cast<T>(total[i / n * 2 * n + n + i % n]);
+    for (int64_t group = 0; group < s.groups; ++group) {
+      const double* sum = total + group * 2 * n;
+      std::transform(sum, sum + n, gw + group * n, [](double v) { return static_cast<T>(v); });
+      std::transform(sum + n, sum + 2 * n, gb + group * n,
+                     [](double v) { return static_cast<T>(v); });
     }
   }
 };
