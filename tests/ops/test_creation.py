@@ -217,6 +217,23 @@ def test_copy_gradient():
     assert a.tolist() == [5, 1, 1]
 
 
+def test_copying_a_number():
+    x = taeda.zeros(2, 3)
+    assert x[:, 1].copy_(2.5, non_blocking=True).tolist() == [2.5, 2.5]
+    assert x.copy_(other=True) is x
+    assert x.tolist() == [[1, 1, 1], [1, 1, 1]]
+    w = taeda.ones(2, requires_grad=True)
+    y = w * 3
+    y.copy_(4)
+    y.sum().backward()
+    assert w.grad.tolist() == [0, 0]
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        w.copy_(1.0)
+    assert taeda.empty(2, device="meta").copy_(1.0).is_meta
+    with pytest.raises(TypeError, match="must be Tensor"):
+        x.copy_([1.0])
+
+
 def test_triangle_gradient():
     x = taeda.ones(3, 3, requires_grad=True)
     taeda.tril(x).sum().backward()

@@ -18,6 +18,7 @@ DTYPES = [
     "int16",
     "int32",
     "int64",
+    "float16",
     "bfloat16",
     "float32",
     "float64",
@@ -25,10 +26,11 @@ DTYPES = [
 ]
 NUMBERS = [
     *(2**70, 2**63 - 1, -(2**63), 300, -1, 256, 255, -255, -256, 128, 1.5, -0.5, 255.5),
-    *(1e40, -1e40, 1e300, float("inf"), float("nan"), True),
+    *(65504, 65505.0, -65520, 2**40, 1e40, -1e40, 1e300, float("inf"), float("nan"), True),
 ]
 WRITES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "fill_": lambda lib, x, v: x.fill_(v),
+    "copy_": lambda lib, x, v: x.copy_(v),
     "full": lambda lib, x, v: lib.full((2,), v, dtype=x.dtype),
     "full_like": lambda lib, x, v: lib.full_like(x, v),
     "new_full": lambda lib, x, v: x.new_full((2,), v),
@@ -55,7 +57,7 @@ def test_writes(name: str, dtype: str) -> None:
         assert repr(found) == repr(expected), f"{name} of {number} in {dtype}"
 
 
-@pytest.mark.parametrize("dtype", [*DTYPES, "float16"])
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("index", [0, [0], slice(None), "mask"])
 def test_assignment(index: Any, dtype: str) -> None:
     def write(lib: Any, x: Any, v: Any) -> Any:

@@ -104,9 +104,7 @@ template <class T> bool in_range(Scalar value) {
   return v >= static_cast<double>(L::min()) && v <= static_cast<double>(L::max());
 }
 
-bool in_single_range(double v) {
-  return !std::isfinite(v) || std::abs(v) <= std::numeric_limits<float>::max();
-}
+bool in_float_range(double v, double max) { return !std::isfinite(v) || std::abs(v) <= max; }
 
 bool fits(Scalar value, DType dtype) {
   const cdouble v = value.to<cdouble>();
@@ -123,7 +121,10 @@ bool fits(Scalar value, DType dtype) {
     case DType::UInt64: return value.is_integral() || std::abs(v.real()) <= 0x1p64;
     case DType::Float64:
     case DType::Complex128: return true;
-    default: return in_single_range(v.real()) && in_single_range(v.imag());
+    case DType::Float16: return in_float_range(v.real(), 65504);
+    default:
+      return in_float_range(v.real(), std::numeric_limits<float>::max()) &&
+             in_float_range(v.imag(), std::numeric_limits<float>::max());
   }
 }
 
@@ -323,10 +324,13 @@ const Define ops[] = {
      "`self` in the CPU's memory.",
      kernel(cpu_op),
      {.forms = kMethod, .composite = true}},
-    {"copy_(self!: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor",
-     "Writes the values of `src` (converted and broadcast) into `self`.",
+    {"copy_(self!: Tensor, other: Tensor, non_blocking: bool = False) -> Tensor",
+     "Writes the values of `other` (converted and broadcast), or a number, into `self`.",
      kernel(copy_op),
-     {.backward = copy_backward, .forms = kMethod | kMixed, .vmap = vmap::elementwise}},
+     {.backward = copy_backward,
+      .forms = kMethod | kMixed,
+      .vmap = vmap::elementwise,
+      .numbers = Numbers::AfterSelf}},
     {"fill(self: Tensor, value: Tensor) -> Tensor",
      "A tensor like `self` with `value` everywhere.",
      kernel(fill_op),
