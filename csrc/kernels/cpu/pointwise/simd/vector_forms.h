@@ -150,41 +150,63 @@ template <> struct VectorForm<Gelu> {
 
 #elif defined(__SSE2__) && !defined(__AVX2__)
 
-// What the functor does, of several registers in turns: without FMA instructions its chains of
+// What the functors do, of several registers in turns: without FMA instructions their chains of
 // multiplications and additions are so long that one register after the other waits for them.
+template <int N, class F> FN void each(const F& f) {
+#pragma GCC unroll 4
+  for (int k = 0; k < N; ++k) f(k);
+}
+// p = p v + c for the coefficients c
+template <int N> FN void horner(Floats (&p)[N], const Floats (&v)[N], auto... c) {
+  (each<N>([&](int k) { p[k] = p[k] * v[k] + c; }), ...);
+}
+
+template <> struct VectorForm<Gelu> {
+  static constexpr bool kExists = true;
+  static constexpr int kTogether = 4;
+  template <int N> FN static void at(Floats (&x)[N]) {
+    Floats c[N], z[N], p[N], q[N];
+    each<N>([&](int k) {
+      c[k] = (Floats)_mm_max_ps(_mm_set1_ps(-5.6f), (__m128)x[k]);  // NaN stays
+      c[k] = (Floats)_mm_min_ps(_mm_set1_ps(5.6f), (__m128)c[k]);
+      z[k] = c[k] * c[k];
+      p[k] = z[k] * 2.2297433e-8f + 6.289794e-6f;
+      q[k] = z[k] * 1.1796589e-6f + 7.3344505e-5f;
+    });
+    horner(p, z, 1.6893001e-4f, 4.677355e-3f, 3.392909e-2f, 3.9894226e-1f);
+    horner(q, z, 1.8854961e-3f, 2.8677594e-2f, 2.5171393e-1f, 1.0f);
+    each<N>([&](int k) {
+      const Floats v = x[k] * (0.5f + c[k] * p[k] / q[k]);
+      x[k] = x[k] < -5.6f ? -Floats{} : v;
+    });
+  }
+};
+
 template <> struct VectorForm<Erf> {
   static constexpr bool kExists = true;
   static constexpr int kTogether = 4;
   template <int N> FN static void at(Floats (&x)[N]) {
     Floats near[N], a[N], q[N], shifted[N];
-    const auto each = [](auto f) {
-#pragma GCC unroll 4
-      for (int k = 0; k < N; ++k) f(k);
-    };
-    // p = p v + c for the coefficients c
-    const auto horner = [&](Floats(&p)[N], const Floats(&v)[N], auto... c) {
-      (each([&](int k) { p[k] = p[k] * v[k] + c; }), ...);
-    };
-    each([&](int k) {
+    each<N>([&](int k) {
       a[k] = (Floats)((Bits)x[k] & 0x7fffffffu);
       a[k] = (Floats)_mm_min_ps(_mm_set1_ps(4.0f), (__m128)a[k]);  // NaN stays
       q[k] = a[k] * 2.84473121e-4f - 4.40831005e-3f;
     });
     horner(q, a, 3.21390435e-2f, -1.50094183e-1f, -9.19082947e-1f, -1.6269987f, -2.5607075e-4f);
     Floats e[N];
-    each([&](int k) {
+    each<N>([&](int k) {
       shifted[k] = q[k] + 12582912.0f;
       q[k] -= shifted[k] - 12582912.0f;
       e[k] = q[k] * 1.32763417e-3f + 9.67565538e-3f;
     });
     horner(e, q, 5.55071453e-2f, 2.40221176e-1f, 6.93146966e-1f, 1.00000007f);
     Floats z[N];
-    each([&](int k) {
+    each<N>([&](int k) {
       z[k] = x[k] * x[k];
       near[k] = z[k] * -6.09039682e-4f + 5.01197108e-3f;
     });
     horner(near, z, -2.67789157e-2f, 1.12821411e-1f, -3.76125233e-1f, 1.2837915e-1f);
-    each([&](int k) {
+    each<N>([&](int k) {
       const Floats far = 1.0f - (Floats)((Bits)e[k] + ((Bits)shifted[k] << 23));
       const auto signed_far = (Floats)((Bits)far | ((Bits)x[k] & 0x80000000u));
       x[k] = a[k] > 0.9f ? signed_far : x[k] * near[k] + x[k];
