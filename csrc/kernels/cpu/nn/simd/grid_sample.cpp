@@ -26,14 +26,13 @@ template <class T> struct Axis {
 template <class T> using Indices = Vec<int32_t, kLanes<T>>;
 
 template <class T> FN Vec<T> floor_of(Vec<T> v) {
-  const Vec<T> whole = convert<T>(convert<int32_t>(v)), below = whole > v ? whole - 1 : whole;
-  return (v < T(1 << 30)) & (v > T(-(1 << 30))) ? below : v;
+  for (int i = 0; i < kLanes<T>; ++i) v[i] = static_cast<T>(__builtin_floor(v[i]));
+  return v;
 }
 // To the nearest whole number, half to even.
 template <class T> FN Vec<T> round_of(Vec<T> v) {
-  constexpr T shift = sizeof(T) == 4 ? T(12582912) : T(6755399441055744);  // 1.5 * 2^23, 2^52
-  const Vec<T> whole = (v + shift) - shift;
-  return (v < shift / 3) & (v > -shift / 3) ? whole : v;
+  for (int i = 0; i < kLanes<T>; ++i) v[i] = static_cast<T>(__builtin_rint(v[i]));
+  return v;
 }
 
 // One dimension of an image.
@@ -101,8 +100,7 @@ FN void axis_of(Side side, int64_t apart, const T* coordinate, Axis<T>& axis) {
         V unused{};
         position = bring_inside<T, Beyond>(position, unused, side);
       }
-      V near = position >= 0 ? position : V{};
-      near = near <= last ? near : V{} + last;
+      const V near = min(max(position, V{}), V{} + last);  // 0 of NaN
       const auto outside = near != position;
       store(axis.offset[o] + p, convert<int32_t>(near) * step | convert<int32_t>(outside));
       store(axis.weight[o] + p, weight);
@@ -137,9 +135,17 @@ template <class T, GridSampling How, int Spatial, bool Derivatives = false> stru
     using V = Vec<T>;
     using Mask = decltype(V{} < V{});
     T coordinate[Spatial][kPoints];
-    for (int p = 0; p < kPoints; ++p) {  // the last one repeated: fewer are no case of their own
+    // The last one repeated: fewer are no case of their own.
+    const bool whole = Spatial == 2 && many == kPoints;
+    for (int p = 0; !whole && p < kPoints; ++p) {
       const T* from = grid + (p < many ? p : many - 1) * Spatial;
       for (int d = 0; d < Spatial; ++d) coordinate[d][p] = from[Spatial - 1 - d];
+    }
+    // By whole registers: loads would wait long for what several stores wrote.
+    for (int p = 0; whole && p < kPoints; p += kLanes<T>) {
+      const V a = load(grid + 2 * p), b = load(grid + 2 * p + kLanes<T>);
+      store(coordinate[0] + p, odd_lanes(a, b));
+      store(coordinate[1] + p, even_lanes(a, b));
     }
     int64_t apart = width;
     for (int d = Spatial - 1; d >= 0; --d) {
@@ -157,8 +163,9 @@ template <class T, GridSampling How, int Spatial, bool Derivatives = false> stru
           w *= load(axes[d].weight[tap_of(t, d)] + p);
         }
         const Indices<T> outside = sign < 0;
-        store(index[t] + p, outside ? broadcast<Indices<T>>(nothing) : at);
-        store(inside[t] + p, outside ? Indices<T>{} : at);
+        const Indices<T> kept = at & ~outside;
+        store(index[t] + p, kept | (outside & nothing));
+        store(inside[t] + p, kept);
         store(weight[t] + p, (Mask)convert<ElementOf<Mask>>(outside) ? V{} : w);
       }
     }
