@@ -42,6 +42,16 @@ def test_gradients_of_convolutions(torch, same, to_torch, rank):
                           *settings), 1e-4, 1e-4)  # fmt: skip
 
 
+@pytest.mark.parametrize("size", [3, 400])
+def test_gradients_that_do_not_fit_are_refused(size):
+    x, w, g = taeda.ones(1, 1, 4, 4), taeda.ones(1, 1, 3, 3), taeda.ones(1, 1, size, size)
+    settings = [1, 1], [0, 0], [1, 1], 1
+    with pytest.raises(RuntimeError, match="reaches beyond the output"):
+        taeda._C.ops._conv_weight(x, g, [3, 3], *settings)
+    with pytest.raises(RuntimeError, match="reaches beyond the output"):
+        taeda._C.ops._conv_input(g, w, [4, 4], *settings)
+
+
 def test_reparametrized_modules():
     from taeda.nn.utils.stateless import _reparametrize_module
 

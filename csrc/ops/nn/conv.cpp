@@ -10,8 +10,32 @@
 #include "base/checked.h"
 #include "ops/core/half.h"
 #include "ops/core/memory.h"
+#include "ops/nn/conv.h"
 
 namespace taeda {
+
+void check_conv_types(const char* what, const Tensor& x, const Tensor& w, const Tensor& bias) {
+  check(x.dtype() == w.dtype(), what, "(): Input type (", name(x.dtype()), ") and weight type (",
+        name(w.dtype()), ") should be the same");
+  check(!bias.defined() || bias.dtype() == x.dtype(), what, "(): Input type (", name(x.dtype()),
+        ") and bias type (", bias.defined() ? name(bias.dtype()) : "", ") should be the same");
+  check(x.device() == w.device(), what, "(): input is on ", x.device(), " but weight is on ",
+        w.device());
+}
+
+void check_conv_window(const char* what, const Dims& stride, const Dims& padding,
+                       const Dims& dilation, int64_t groups) {
+  for (int64_t v : stride)
+    check(v > 0, what, "(): non-positive stride is not supported, got ", to_string(stride));
+  for (int64_t v : padding)
+    check(v >= 0 && v <= std::numeric_limits<int32_t>::max(), what,
+          "(): ", v < 0 ? "negative padding" : "padding of more than 2147483647",
+          " is not supported, got ", to_string(padding));
+  for (int64_t v : dilation)
+    check(v > 0, what, "(): dilation should be greater than zero, got ", to_string(dilation));
+  check(groups > 0, what, "(): non-positive groups is not supported, got ", groups);
+}
+
 namespace {
 
 struct Window {
@@ -37,39 +61,11 @@ ConvShape make_shape(DimsRef x, DimsRef w, DimsRef y, const Window& p) {
   return s;
 }
 
-void check_types(const char* what, const Tensor& x, const Tensor& w, const Tensor& bias) {
-  check(x.dtype() == w.dtype(), what, "(): Input type (", name(x.dtype()), ") and weight type (",
-        name(w.dtype()), ") should be the same");
-  check(!bias.defined() || bias.dtype() == x.dtype(), what, "(): Input type (", name(x.dtype()),
-        ") and bias type (", bias.defined() ? name(bias.dtype()) : "", ") should be the same");
-  check(x.device() == w.device(), what, "(): input is on ", x.device(), " but weight is on ",
-        w.device());
-}
-
-std::string by(DimsRef d) {
-  std::string s;
-  for (size_t i = 0; i < d.size(); ++i) s += (i ? " x " : "") + std::to_string(d[i]);
-  return s;
-}
-
-void check_window(const char* what, const Dims& stride, const Dims& padding, const Dims& dilation,
-                  int64_t groups) {
-  for (int64_t v : stride)
-    check(v > 0, what, "(): non-positive stride is not supported, got ", to_string(stride));
-  for (int64_t v : padding)
-    check(v >= 0 && v <= std::numeric_limits<int32_t>::max(), what,
-          "(): ", v < 0 ? "negative padding" : "padding of more than 2147483647",
-          " is not supported, got ", to_string(padding));
-  for (int64_t v : dilation)
-    check(v > 0, what, "(): dilation should be greater than zero, got ", to_string(dilation));
-  check(groups > 0, what, "(): non-positive groups is not supported, got ", groups);
-}
-
 // Preconditions of the kernels on their two operands, each (N or O, C, *spatial), and on the
 // window.
 void check_operands(const Tensor& a, const Tensor& b, const Dims& stride, const Dims& padding,
                     const Dims& dilation, int64_t groups) {
-  check_window("convolution", stride, padding, dilation, groups);
+  check_conv_window("convolution", stride, padding, dilation, groups);
   check(a.dim() >= 3 && a.dim() <= 5 && a.dim() == b.dim(),
         "convolution(): expected two operands of 3, 4 or 5 "
         "dimensions, but got sizes ",
@@ -79,7 +75,29 @@ void check_operands(const Tensor& a, const Tensor& b, const Dims& stride, const 
         "convolution(): expected stride, padding and "
         "dilation of ",
         n, " ints each");
-  check_types("convolution", a, b, {});
+  check_conv_types("convolution", a, b, {});
+}
+
+Dims spatial(DimsRef sizes) { return Dims(sizes.subspan(2)); }
+
+// The size of a convolution's output in spatial dimension d, of an input of `size`.
+int64_t output_size(int64_t size, int64_t kernel, size_t d, const Dims& stride, const Dims& padding,
+                    const Dims& dilation) {
+  const int64_t padded = checked_add(size, checked_mul(2, padding[d]));
+  return (padded - checked_reach(kernel, dilation[d])) / stride[d] + 1;
+}
+
+// A gradient must not reach beyond the output; of a transposed convolution with output_padding, it
+// may end before it.
+void check_gradient(const Tensor& grad, const Dims& in, const Dims& kernel, const Dims& stride,
+                    const Dims& padding, const Dims& dilation) {
+  for (size_t d = 0; d < in.size(); ++d) {
+    const int64_t most = output_size(in[d], kernel[d], d, stride, padding, dilation);
+    check(grad.sizes()[d + 2] <= std::max<int64_t>(most, 0),
+          "convolution_backward(): grad of size ", to_string(grad.sizes()),
+          " reaches beyond the output of an input of spatial size ", to_string(in),
+          " and a kernel of ", to_string(kernel));
+  }
 }
 
 // ---- the three ops ----
@@ -141,11 +159,9 @@ Tensor forward(const Tensor& x_in, const Tensor& w_in, const Tensor& bias_in, co
                       ? x_in.dtype()
                       : compute_dtype(x_in.dtype(), "convolution");
   Dims out{x_in.size(0), w_in.size(0)};
-  for (int64_t d = 0; d + 2 < x_in.dim(); ++d) {
-    auto i = static_cast<size_t>(d);
-    const int64_t padded = checked_add(x_in.size(d + 2), checked_mul(2, padding[i])),
-                  reach = checked_reach(w_in.size(d + 2), dilation[i]);
-    out.push_back((padded - reach) / stride[i] + 1);
+  for (size_t d = 0; d < stride.size(); ++d) {
+    out.push_back(
+        output_size(x_in.sizes()[d + 2], w_in.sizes()[d + 2], d, stride, padding, dilation));
   }
   Tensor y = empty(out, {compute, x_in.device()});
   if (y.is_meta() || y.numel() == 0) return finished(y, x_in.dtype());
@@ -174,6 +190,7 @@ Tensor input_gradient(const Tensor& grad, const Tensor& w_in, const Dims& in, co
   check(grad.size(1) == w_in.size(0) && w_in.size(0) % groups == 0 && in.size() == stride.size(),
         "convolution_backward(): grad of size ", to_string(grad.sizes()),
         " does not fit weight of size ", to_string(w_in.sizes()), " with groups=", groups);
+  check_gradient(grad, in, spatial(w_in.sizes()), stride, padding, dilation);
   if (is_complex(grad.dtype()) && !grad.is_meta()) {
     return by_real_parts(grad, w_in, [&](const Tensor& g, const Tensor& w) {
       return input_gradient(g, w, in, stride, padding, dilation, groups);
@@ -212,6 +229,7 @@ Tensor weight_gradient(const Tensor& x_in, const Tensor& grad, const Dims& kerne
             kernel_size.size() == stride.size(),
         "convolution_backward(): grad of size ", to_string(grad.sizes()),
         " does not fit input of size ", to_string(x_in.sizes()), " with groups=", groups);
+  check_gradient(grad, spatial(x_in.sizes()), kernel_size, stride, padding, dilation);
   if (is_complex(grad.dtype()) && !grad.is_meta()) {
     return by_real_parts(x_in, grad, [&](const Tensor& x, const Tensor& g) {
       return weight_gradient(x, g, kernel_size, stride, padding, dilation, groups);
@@ -234,8 +252,6 @@ Tensor weight_gradient(const Tensor& x_in, const Tensor& grad, const Dims& kerne
   });
   return finished(gw, grad.dtype());
 }
-
-Dims spatial(DimsRef sizes) { return Dims(sizes.subspan(2)); }
 
 Tensor channel_sum(const Tensor& g) {
   Dims dims{0};
@@ -284,130 +300,6 @@ void weight_backward(Backward& b) {  // of W(x, g), with v like w
     b.set(1, fitted(op<"_conv">(x, v, kNoTensor, stride, padding, dilation, groups), b.sizes(1)));
 }
 
-// ---- public ops ----
-
-// Adds a batch dimension to an unbatched input; `was_single` tells whether it did.
-Tensor batched(const char* what, const Tensor& x, int64_t n, bool* was_single) {
-  check(x.dim() == n + 1 || x.dim() == n + 2, "Expected ", n + 1, "D (unbatched) or ", n + 2,
-        "D (batched) input to ", what, ", but got input of size: ", to_string(x.sizes()));
-  *was_single = x.dim() == n + 1;
-  return *was_single ? unsqueeze(x, 0) : x;
-}
-
-void check_bias(const Tensor& w, const Tensor& bias, int64_t channels) {
-  if (!bias.defined()) return;
-  check(bias.dim() == 1 && bias.size(0) == channels, "Given weight of size ", to_string(w.sizes()),
-        ", expected bias to be 1-dimensional with ", channels, " elements, but got bias of size ",
-        to_string(bias.sizes()), " instead");
-}
-
-void check_weight(const char* what, int64_t n, const Tensor& w) {
-  check(w.dim() == n + 2, what, "(): expected ", n + 2,
-        "-dimensional weight, but got weight of size ", to_string(w.sizes()));
-}
-
-Tensor conv(const char* what, int64_t n, const Tensor& input, const Tensor& w, const Tensor& bias,
-            const Dims& stride, const Dims& padding, const Dims& dilation, int64_t groups) {
-  check_window(what, stride, padding, dilation, groups);
-  bool single;
-  Tensor x = batched(what, input, n, &single);
-  check_weight(what, n, w);
-  check(w.size(0) >= groups && w.size(0) % groups == 0, "Given groups=", groups,
-        ", expected weight to be at least ", groups,
-        " and divisible by it at dimension 0, but got weight of size ", to_string(w.sizes()),
-        " instead");
-  const int64_t channels = checked_mul(w.size(1), groups);
-  check(x.size(1) == channels, "Given groups=", groups, ", weight of size ", to_string(w.sizes()),
-        ", expected input", to_string(x.sizes()), " to have ", channels, " channels, but got ",
-        x.size(1), " channels instead");
-  check_bias(w, bias, w.size(0));
-  check_types(what, x, w, bias);
-  Dims padded, kernel_size;
-  bool fits = true;
-  for (int64_t d = 0; d < n; ++d) {
-    auto i = static_cast<size_t>(d);
-    padded.push_back(checked_add(x.size(d + 2), checked_mul(2, padding[i])));
-    kernel_size.push_back(checked_reach(w.size(d + 2), dilation[i]));
-    fits &= padded[i] >= kernel_size[i] && w.size(d + 2) > 0;
-  }
-  check(fits, "Calculated padded input size per channel: (", by(padded), "). Kernel size: (",
-        by(kernel_size), "). Kernel size can't be greater than actual input size");
-  Tensor y = op<"_conv">(x, w, bias, stride, padding, dilation, groups);
-  return single ? squeeze(y, 0) : y;
-}
-
-template <int N> constexpr const char* conv_name() {
-  return N == 1 ? "conv1d" : N == 2 ? "conv2d" : "conv3d";
-}
-
-template <int N>
-Tensor conv_nd(const Tensor& input, const Tensor& w, const Tensor& bias, const Dims& stride,
-               const Dims& padding, const Dims& dilation, int64_t groups) {
-  return conv(conv_name<N>(), N, input, w, bias, stride, padding, dilation, groups);
-}
-
-template <int N>
-Tensor conv_nd_named(const Tensor& input, const Tensor& w, const Tensor& bias, const Dims& stride,
-                     const std::string& padding, const Dims& dilation, int64_t groups) {
-  check(padding == "same" || padding == "valid", "Invalid padding string: '", padding,
-        "'; use 'same' or 'valid'");
-  check_weight(conv_name<N>(), N, w);
-  Dims both(N);
-  if (padding == "valid") return conv_nd<N>(input, w, bias, stride, both, dilation, groups);
-  Dims extra;  // last dimension first, as pad takes it
-  bool uneven = false;
-  for (int d = 0; d < N; ++d) {
-    check(stride[static_cast<size_t>(d)] == 1,
-          "padding='same' is not supported for strided convolutions");
-    int64_t total = checked_reach(w.size(d + 2), dilation[static_cast<size_t>(d)]) - 1;
-    both[static_cast<size_t>(d)] = total / 2;
-    extra.insert(0, total % 2);
-    extra.insert(0, 0);
-    uneven |= total % 2;
-  }
-  Tensor x = uneven ? op<"constant_pad_nd">(input, extra, Scalar(0)) : input;
-  return conv_nd<N>(x, w, bias, stride, both, dilation, groups);
-}
-
-template <int N>
-Tensor conv_transpose(const Tensor& input, const Tensor& w, const Tensor& bias, const Dims& stride,
-                      const Dims& padding, const Dims& output_padding, int64_t groups,
-                      const Dims& dilation) {
-  static constexpr const char* names[] = {"conv_transpose1d", "conv_transpose2d",
-                                          "conv_transpose3d"};
-  const char* what = names[N - 1];
-  check_window(what, stride, padding, dilation, groups);
-  bool single;
-  Tensor x = batched(what, input, N, &single);
-  check(w.dim() == N + 2, what, "(): expected ", N + 2,
-        "-dimensional weight, but got weight of size ", to_string(w.sizes()));
-  check(w.size(0) == x.size(1) && w.size(0) % groups == 0, "Given transposed=1, weight of size ",
-        to_string(w.sizes()), ", expected input", to_string(x.sizes()), " to have ", w.size(0),
-        " channels, but got ", x.size(1), " channels instead (groups=", groups, ")");
-  check_bias(w, bias, checked_mul(w.size(1), groups));
-  check_types(what, x, w, bias);
-  Dims out;
-  for (int64_t d = 0; d < N; ++d) {
-    auto i = static_cast<size_t>(d);
-    check(output_padding[i] >= 0 && output_padding[i] < std::max(stride[i], dilation[i]),
-          "output padding must be smaller than either stride or dilation, but got output_padding=",
-          to_string(output_padding), ", stride=", to_string(stride),
-          ", dilation=", to_string(dilation));
-    const int64_t whole = checked_add(checked_reach(x.size(d + 2), stride[i]),
-                                      checked_reach(w.size(d + 2), dilation[i]) - 1);
-    out.push_back(checked_add(checked_add(whole, output_padding[i]), checked_mul(-2, padding[i])));
-    check(out.back() >= 0, what, "(): the output would have a negative size: ", to_string(out));
-  }
-  Tensor y = op<"_conv_input">(x, w, out, stride, padding, dilation, groups);
-  if (bias.defined()) {
-    Dims channel(static_cast<size_t>(N + 2), 1);
-    channel[1] = bias.size(0);
-    y = y + reshape(bias, channel);
-  }
-  return single ? squeeze(y, 0) : y;
-}
-
-constexpr Traits kComposite{.forms = kFunction, .composite = true};
 constexpr Traits bilinear(BackwardFn f) {
   return {.backward = f,
           .saves = saves_arg(0) | saves_arg(1),
@@ -432,65 +324,6 @@ const Define conv_ops[] = {
      "groups: int) -> Tensor",
      "Gradient of a convolution with respect to its weight, of spatial size `kernel_size`.",
      kernel(weight_gradient), bilinear(weight_backward).with(Flops::FilterGradient)},
-    {"conv1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[1] = 1, padding: "
-     "int[1] = 0, dilation: "
-     "int[1] = 1, groups: int = 1) -> Tensor",
-     "Convolution (cross-correlation: the kernel is not flipped) of (N, C, L) or (C, L) with a "
-     "weight (out, C / groups, k) and a bias (out,).\n\n"
-     "`stride` is the step of the kernel, `padding` the number of zeros at each end, `dilation` "
-     "the distance between the kernel's elements. The channels of input and output are divided "
-     "into `groups`, each convolved on its own.",
-     kernel(conv_nd<1>), kComposite.with(Precision::Lower).with(Flops::Convolution)},
-    {"conv2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[2] = 1, padding: "
-     "int[2] = 0, dilation: "
-     "int[2] = 1, groups: int = 1) -> Tensor",
-     "Convolution of (N, C, H, W) or (C, H, W) with a weight (out, C / groups, kH, kW); "
-     "see `conv1d`. Stride, padding and dilation are one number, or one for each dimension.",
-     kernel(conv_nd<2>), kComposite.with(Precision::Lower).with(Flops::Convolution)},
-    {"conv3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[3] = 1, padding: "
-     "int[3] = 0, dilation: "
-     "int[3] = 1, groups: int = 1) -> Tensor",
-     "Convolution of (N, C, D, H, W) or (C, D, H, W) with a weight (out, C / groups, kD, kH, kW); "
-     "see `conv1d`. Stride, padding and dilation are one number, or one for each dimension.",
-     kernel(conv_nd<3>), kComposite.with(Precision::Lower).with(Flops::Convolution)},
-    {"conv1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[1] = 1, padding: str "
-     "= 'valid', dilation: "
-     "int[1] = 1, groups: int = 1) -> Tensor",
-     "With padding 'valid' (none) or 'same' (the output has the input's size; stride 1).",
-     kernel(conv_nd_named<1>), kComposite.with(Precision::Lower).with(Flops::Convolution)},
-    {"conv2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[2] = 1, padding: str "
-     "= 'valid', dilation: "
-     "int[2] = 1, groups: int = 1) -> Tensor",
-     "With padding 'valid' (none) or 'same' (the output has the input's size; stride 1).",
-     kernel(conv_nd_named<2>), kComposite.with(Precision::Lower).with(Flops::Convolution)},
-    {"conv3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[3] = 1, padding: str "
-     "= 'valid', dilation: "
-     "int[3] = 1, groups: int = 1) -> Tensor",
-     "With padding 'valid' (none) or 'same' (the output has the input's size; stride 1).",
-     kernel(conv_nd_named<3>), kComposite.with(Precision::Lower).with(Flops::Convolution)},
-    {"conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[1] = 1, "
-     "padding: int[1] = 0, "
-     "output_padding: int[1] = 0, groups: int = 1, dilation: int[1] = 1) -> Tensor",
-     "Transposed convolution of (N, C, L) or (C, L) with a weight (C, out / groups, k): the "
-     "gradient of a convolution with respect to its input.\n\n"
-     "`stride` is the distance between the output positions of adjacent inputs; `padding` is cut "
-     "off both ends; `output_padding`, less than the stride or the dilation, is added at one end.",
-     kernel(conv_transpose<1>),
-     kComposite.with(Precision::Lower).with(Flops::TransposedConvolution)},
-    {"conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[2] = 1, "
-     "padding: int[2] = 0, "
-     "output_padding: int[2] = 0, groups: int = 1, dilation: int[2] = 1) -> Tensor",
-     "Transposed convolution of (N, C, H, W) with a weight (C, out / groups, kH, kW); "
-     "see `conv_transpose1d`.",
-     kernel(conv_transpose<2>),
-     kComposite.with(Precision::Lower).with(Flops::TransposedConvolution)},
-    {"conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[3] = 1, "
-     "padding: int[3] = 0, "
-     "output_padding: int[3] = 0, groups: int = 1, dilation: int[3] = 1) -> Tensor",
-     "Transposed convolution of (N, C, D, H, W) with a weight (C, out / groups, kD, kH, kW); "
-     "see `conv_transpose1d`.",
-     kernel(conv_transpose<3>),
-     kComposite.with(Precision::Lower).with(Flops::TransposedConvolution)},
 };
 
 }  // namespace
