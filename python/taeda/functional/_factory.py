@@ -167,6 +167,15 @@ class Factory:
             seed,
         )
 
+    def _own(self, parameters: Mapping[str, Tensor]) -> Parameters:
+        """The parameters of a model: those given, found to be this network's."""
+        given = self._checked(parameters, self.names, "parameters")
+        if not isinstance(parameters, Parameters):
+            return Parameters._of(dict(given), True)
+        if tuple(given) == self.names:
+            parameters._fits = self.names
+        return parameters
+
     def _checked(self, given: Mapping[str, Any], names: tuple[str, ...], what: str) -> Any:
         if isinstance(given, Parameters):
             given._unchanged("factory")
@@ -246,6 +255,18 @@ class Model:
         buffers: those it was made with, as updated by its calls so far.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_all_leaves",
+        "_factory",
+        "_inputs",
+        "_seed",
+        "_simple",
+        "_training",
+        "buffers",
+        "parameters",
+    )
+
     def __init__(
         self,
         maker: Factory,
@@ -257,13 +278,20 @@ class Model:
         self._inputs: dict[str, Tensor] | None = None
         self._all_leaves = True
         self._factory = maker
-        given = maker._checked(parameters, maker.names, "parameters")
-        self.parameters = (
-            parameters if isinstance(parameters, Parameters) else Parameters._of(dict(given), True)
-        )
-        self.buffers = maker._checked_buffers(buffers)
+        if (
+            type(parameters) is Parameters
+            and parameters._fits is maker.names
+            and parameters._versions is None
+        ):
+            self.parameters = parameters  # as the last step returned them
+        else:
+            self.parameters = maker._own(parameters)
+        plain = buffers is None and not maker.buffer_names
+        self.buffers = maker._buffers if plain else maker._checked_buffers(buffers)
         self._training = training
         self._seed = seed
+        # A call has nothing to do but to put the tensors in their places.
+        self._simple = training is None and seed is None and not maker.buffer_names
         maker._waiting.add(id(self))
 
     def __del__(self) -> None:
@@ -292,8 +320,8 @@ class Model:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The network's output."""
         maker, used = self._factory, self._used()
-        if self._training is None and self._seed is None and not maker.buffer_names:
-            return maker._places.run(lambda module: module(*args, **kwargs), used)
+        if self._simple:
+            return maker._places.call(used, args, kwargs)
         result, self.buffers = maker._run(
             maker._places.run,
             lambda module: module(*args, **kwargs),
@@ -324,28 +352,28 @@ class Model:
         Raises:
             RuntimeError: the loss depends on none of the parameters.
         """
-        used = self._used() if self._inputs is None else self._inputs
-        inputs = used
+        inputs = used = self._used() if self._inputs is None else self._inputs
         if not self._all_leaves:
             inputs = {name: tensor for name, tensor in used.items() if tensor.requires_grad}
-        found: tuple[Any, ...] = ()
+        gradients: dict[str, Tensor] = {}
         if loss.requires_grad and inputs:
+            maker = self._factory
+
+            def differentiate(_: Module) -> list[Tensor | None]:
+                keep = retain_graph or create_graph
+                return gradients_of(loss, tuple(inputs.values()), keep, create_graph)
+
             # A network may run parts of its forward again in backward, to save memory.
-            found, self.buffers = self._factory._run(
-                self._factory._places.run_again,
-                lambda _: gradients_of(
-                    loss, tuple(inputs.values()), retain_graph or create_graph, create_graph
-                ),
-                used,
-                self.buffers,
-                self._training,
-                None,
-            )
-        gradients = {
-            name: gradient
-            for name, gradient in zip(inputs, found, strict=False)
-            if gradient is not None
-        }
+            again = maker._places.run_again
+            if self._simple:
+                found = again(differentiate, used)
+            else:
+                found, self.buffers = maker._run(
+                    again, differentiate, used, self.buffers, self._training, None
+                )
+            for name, gradient in zip(inputs, found, strict=True):
+                if gradient is not None:
+                    gradients[name] = gradient
         if not gradients:
             raise RuntimeError(
                 "model.backward: the loss depends on none of this model's parameters; compute it "

@@ -17,6 +17,7 @@ from taeda.functional._state import (
     groups_of,
     values_of,
 )
+from taeda.optim._base import FusedOptimizer
 from taeda.optim.optimizer import Optimizer
 
 __all__ = ["OptimizerState", "PureOptimizer", "optimizer"]
@@ -113,6 +114,8 @@ class PureOptimizer:
         for name, value in values.items():
             # A step that fails leaves the dicts of the old state as they are.
             bound.state[tensors.get(name, name)] = dict(value) if type(value) is dict else value
+        if _says_before_change(self.kind):
+            bound._before_change = _Snapshot()
         return bound
 
     # ---- steps ----------------------------------------------------------------------------------
@@ -154,7 +157,12 @@ class PureOptimizer:
             )
         parameters._unchanged(self._who)
         store, wanted = state._store, self._donate if donate is None else donate
-        if wanted and not callable(gradient) and self._is_bound(store, parameters):
+        if (
+            wanted
+            and store.tensors is parameters._tensors
+            and not callable(gradient)
+            and self._is_bound(store, parameters)
+        ):
             return self._step_again(parameters, gradient, state)
         if not callable(gradient):
             gradient = _as_gradient(self._who, gradient, parameters)
@@ -191,7 +199,8 @@ class PureOptimizer:
         return (
             store.bound is not None
             and store.tensors is parameters._tensors
-            and not (store.exported or parameters._exported)
+            and not store.exported
+            and not parameters._exported
             and type(store.bound) is self.kind
         )
 
@@ -204,34 +213,63 @@ class PureOptimizer:
         assert bound is not None
         if type(gradient) is not Parameters or gradient is parameters:
             gradient = _as_gradient(who, gradient, parameters)
-        else:
+        elif gradient._versions is not None or gradient._donated_to:
             gradient._unchanged(who)
         if not gradient._tensors.keys() <= tensors.keys():
             _check_names(who, gradient, parameters)
         if state._own_groups is not None:
             for own, given in zip(bound.param_groups, state._own_groups, strict=True):
                 own.update({k: copied(v) for k, v in given.items() if k != "params"})
-        # A step that fails leaves the dicts of the old state as they are.
-        before = {k: dict(v) if type(v) is dict else v for k, v in bound.state.items()}
+        before = bound._before_change
+        if before is None:
+            before = _Snapshot()
+            before(bound)
         try:
             _assign(who, tensors, gradient)
             bound.step()
         except BaseException:
-            bound.state.clear()
-            bound.state.update(before)
+            before.restore(bound)
             raise
         finally:
+            before.values = None
             for tensor in tensors.values():
                 tensor.grad = None
-        plain = parameters._plain
+        new = Parameters._made(tensors, parameters._plain, parameters._fits)
         self._take(parameters, store)
-        new = OptimizerState(Store(None, bound=bound, tensors=tensors))
-        return Parameters._made(tensors, plain), new
+        return new, OptimizerState(Store(None, False, bound, tensors))
 
     def _take(self, parameters: Parameters, store: Store) -> None:
         to = f"{self._who}()"
         parameters._donate_to(to)
         store.donate_to(to)
+
+
+class _Snapshot:
+    """What an optimizer's ``state`` was, so that a step that fails leaves its dicts as they were.
+
+    Attributes:
+        values: the dicts; None while none have been taken.
+    """
+
+    __slots__ = ("values",)
+
+    def __init__(self) -> None:
+        self.values: dict[Any, Any] | None = None
+
+    def __call__(self, bound: Optimizer) -> None:
+        if self.values is None:
+            self.values = {k: dict(v) if type(v) is dict else v for k, v in bound.state.items()}
+
+    def restore(self, bound: Optimizer) -> None:
+        if self.values is not None:
+            bound.state.clear()
+            bound.state.update(self.values)
+
+
+def _says_before_change(kind: Any) -> bool:
+    """Whether an optimizer calls ``_before_change`` before it changes the dicts in its state."""
+    step, of_group = getattr(kind, "step", None), getattr(kind, "_step_group", None)
+    return step is FusedOptimizer.step and of_group is FusedOptimizer._step_group
 
 
 def _as_gradient(who: str, gradient: Any, parameters: Parameters) -> Parameters:

@@ -68,12 +68,21 @@ class Parameters(Mapping[str, Tensor]):
     Parameters(3 numbers: w (2,), b (1,))
     """
 
-    __slots__ = ("__weakref__", "_donated_to", "_exported", "_plain", "_tensors", "_versions")
+    __slots__ = (
+        "__weakref__",
+        "_donated_to",
+        "_exported",
+        "_fits",
+        "_plain",
+        "_tensors",
+        "_versions",
+    )
 
     _tensors: dict[str, Tensor]
     _versions: list[int | None] | None  # None while nobody else could write into the tensors
     _plain: bool  # nobody else has them, they count versions, and leaves can be made of all
     _exported: set[str]  # names of tensors that somebody else may hold, or views of them
+    _fits: object  # the names of the factory that has found them to be its own
 
     def __init__(self, tensors: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]) -> None:
         given = dict(tensors)
@@ -91,6 +100,7 @@ class Parameters(Mapping[str, Tensor]):
         self._plain = False
         self._exported = set()
         self._donated_to = ""
+        self._fits = None
 
     @classmethod
     def _of(cls, tensors: dict[str, Any], exported: bool = False) -> Parameters:
@@ -107,11 +117,13 @@ class Parameters(Mapping[str, Tensor]):
         return self
 
     @classmethod
-    def _made(cls, tensors: dict[str, Tensor], plain: bool = False) -> Parameters:
+    def _made(
+        cls, tensors: dict[str, Tensor], plain: bool = False, fits: object = None
+    ) -> Parameters:
         """From tensors that were made just now, which nobody else has; quicker than ``_of``."""
         self = cls.__new__(cls)
         self._tensors, self._versions, self._plain = tensors, None, plain
-        self._exported, self._donated_to = set(), ""
+        self._exported, self._donated_to, self._fits = set(), "", fits
         return self
 
     def _out(self) -> None:
@@ -235,7 +247,7 @@ class Parameters(Mapping[str, Tensor]):
 
     def _donate_to(self, to: str) -> None:
         self._donated_to = to
-        self._tensors, self._versions, self._plain = {}, None, False
+        self._tensors, self._versions, self._plain, self._fits = {}, None, False, None
 
     # ---- other mappings from this one -----------------------------------------------------------
 

@@ -84,6 +84,18 @@ class Places:
                 if outer is not None:
                     self._fill(outer)
 
+    def call(self, tensors: Mapping[str, Tensor], args: Any, kwargs: Any) -> Any:
+        """``run`` the module itself."""
+        with self.lock:
+            outer, self._running = self._running, tensors
+            try:
+                self._fill(tensors)
+                return self.module(*args, **kwargs)
+            finally:
+                self._running = outer
+                if outer is not None:
+                    self._fill(outer)
+
     def run_again(self, function: Callable[[Module], Any], tensors: Mapping[str, Tensor]) -> Any:
         """``run``, for what seldom looks at the module, and not at what its forward has changed."""
         with self.lock:

@@ -18,7 +18,7 @@ __all__ = ["OptimizerState", "Store", "attributes_of", "copied", "groups_of", "v
 
 _IMMUTABLE = (int, float, complex, str, bytes, bool, type(None), taeda.dtype, taeda.device)
 # Of an optimizer's attributes, those that are not carried from step to step.
-_NOT_KEPT = {"param_groups", "state", "defaults", "_in_step", "_watch"}
+_NOT_KEPT = {"param_groups", "state", "defaults", "_before_change", "_in_step", "_watch"}
 
 
 def copied(value: Any, tensor: Callable[[Tensor], Tensor] = lambda t: t.detach().clone()) -> Any:

@@ -230,6 +230,7 @@ class FusedOptimizer(PerTensorOptimizer):
 
     def _step_group(self, group: dict[str, Any]) -> None:
         if group.get("differentiable"):
+            self._say_before_change()
             super()._step_group(group)
             return
         names, numbers = self._state_names(group), self._numbers(group)
@@ -239,11 +240,16 @@ class FusedOptimizer(PerTensorOptimizer):
             stepped = False  # nothing has changed yet; the general path handles it, or raises
         if stepped:
             return
+        self._say_before_change()
         lists = _C._step_lists(group["params"], self.state, names)
         if lists is None:
             self._step_first(group)
         elif lists[0]:
             self._call(lists, group, numbers)
+
+    def _say_before_change(self) -> None:
+        if self._before_change is not None:
+            self._before_change(self)
 
     def _state_names(self, group: dict[str, Any]) -> tuple[str | None, ...]:
         """``_state_lists``, with None for those that the group's options make no use of."""

@@ -145,6 +145,8 @@ class Optimizer:
     _counts: ClassVar[tuple[str, ...]] = ("step",)  # state that is loaded as it was saved
     _in_step = False
     _watch: GradientWatch | None = None
+    # What a FusedOptimizer calls with itself before a step that may change the dicts in its state.
+    _before_change: Any = None
     _step_was_called = False  # schedulers warn when they are stepped first
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
