@@ -12,9 +12,9 @@ import pytest
 import taeda
 from taeda import nn
 from taeda.insight import _graphviz
+from taeda.insight._edge_routing import Labels, routes, sampled
 from taeda.insight._graphviz import placed
 from taeda.insight._layout import Arrow, Box, is_column, layered
-from taeda.insight._routes import Labels, routes, sampled
 from taeda.nn import functional as F
 
 from .models import cases

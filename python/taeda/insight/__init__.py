@@ -8,11 +8,11 @@ step. None of it is loaded, or costs anything, before it is used.
 
 from __future__ import annotations
 
+from ._context import Finding
 from ._explain import Explanation, ParameterRow, explain
 from ._gradients import GradientState
 from ._preview import Preview, Update
 from ._record import record
-from ._scene import Finding
 from ._session import TrainingMistake
 from ._strict import strict
 from ._summary import Layer, Summary, summary

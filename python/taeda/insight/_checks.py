@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from taeda.nn.parameter import Parameter, is_lazy
 from taeda.optim import optimizer as optimizers
 
+from ._context import Finding
 from ._findings import listed
-from ._mistakes import _MENDS
-from ._scene import Finding
+from ._mistakes import FIXES
 
 if TYPE_CHECKING:
     from ._graph import Graph
@@ -98,7 +98,7 @@ def region_of(graph: Graph, bad: list[Any]) -> str:
             break
         between = [] if own else [*between, op]
     names = [op.name for op in between]
-    known = [name for name in names if name.rpartition("_")[2] in _MENDS]
+    known = [name for name in names if name.rpartition("_")[2] in FIXES]
     if known:
         return f"{known[-1]} is where they first arise"
     return f"they first arise in one of {', '.join(names)}" if names else ""

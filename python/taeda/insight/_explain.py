@@ -10,9 +10,9 @@ import taeda
 from taeda import Tensor
 
 from . import _findings, _mistakes
+from ._context import Context, Finding
 from ._gradients import GradientState
 from ._preview import Preview, preview
-from ._scene import Finding, Scene
 from ._table import Table, number, percent
 
 if TYPE_CHECKING:
@@ -168,11 +168,11 @@ def explain(
         optimizer.add_param_group({"params": [model.bias]})  # or model.bias.requires_grad_(False)
     """
     check_arguments("explain", loss, model, optimizer)
-    scene = Scene.of(loss, model, optimizer)
-    findings = [found for rule in (*_mistakes.RULES, *_findings.RULES) for found in rule(scene)]
-    pending = any(scene.is_pending(p) for p in scene.parameters if id(p) in scene.grads)
-    planned = _planned(scene, pending)
-    rows = [_row(scene, p, planned) for p in scene.parameters]
+    context = Context.of(loss, model, optimizer)
+    findings = [found for rule in (*_mistakes.RULES, *_findings.RULES) for found in rule(context)]
+    pending = any(context.is_pending(p) for p in context.parameters if id(p) in context.grads)
+    planned = _planned(context, pending)
+    rows = [_row(context, p, planned) for p in context.parameters]
     return Explanation(loss, rows, findings, pending)
 
 
@@ -186,43 +186,43 @@ def check_arguments(who: str, loss: Any, model: Any, optimizer: Any) -> None:
         raise TypeError(f"{who}(): optimizer must be an Optimizer, got {type(optimizer).__name__}")
 
 
-def _planned(scene: Scene, pending: bool) -> Preview | None:
+def _planned(context: Context, pending: bool) -> Preview | None:
     """What the optimizer would do next, if it can be told."""
-    if scene.optimizer is None or isinstance(scene.optimizer, taeda.optim.LBFGS):
+    if context.optimizer is None or isinstance(context.optimizer, taeda.optim.LBFGS):
         return None
     grads: dict[int, Tensor | None] = {}
-    for held in scene.held.values():
+    for held in context.held.values():
         p = held.parameter
-        grad, more = p.grad, scene.grads.get(id(p))
+        grad, more = p.grad, context.grads.get(id(p))
         if pending and more is not None:
             grad = more if grad is None else grad + more
         grads[id(p)] = grad
     try:
-        return preview(scene.optimizer, grads=grads)
+        return preview(context.optimizer, grads=grads)
     except (RuntimeError, TypeError, ValueError):
         return None  # step() itself would raise
 
 
-def _row(scene: Scene, parameter: Any, planned: Preview | None) -> ParameterRow:
-    path = scene.graph.path(parameter)
+def _row(context: Context, parameter: Any, planned: Preview | None) -> ParameterRow:
+    path = context.graph.path(parameter)
     modules = list(dict.fromkeys(op.module for op in path if op.module is not None))
-    held = scene.held.get(id(parameter))
+    held = context.held.get(id(parameter))
     options: dict[str, Any] = {}
-    if held is not None and scene.optimizer is not None:
-        group = scene.optimizer.param_groups[held.group]
+    if held is not None and context.optimizer is not None:
+        group = context.optimizer.param_groups[held.group]
         options = {k: v for k, v in group.items() if k not in ("params", "param_names")}
     update = planned.of(parameter) if planned is not None else None
-    names = scene.named.get(id(parameter), (None, []))[1]
+    names = context.named.get(id(parameter), (None, []))[1]
     return ParameterRow(
-        name=scene.name(parameter),
+        name=context.name(parameter),
         names=tuple(names),
         shape=tuple(parameter.shape),
         requires_grad=parameter.requires_grad,
         norm=float(parameter.detach().norm()),
-        reached=scene.graph.reaches(parameter),
+        reached=context.graph.reaches(parameter),
         ops=tuple(op.name for op in path),
         modules=tuple(modules),
-        grad=scene.gradient(parameter),
+        grad=context.gradient(parameter),
         grad_norm=None if parameter.grad is None else float(parameter.grad.norm()),
         group=None if held is None else held.group,
         settings=options,

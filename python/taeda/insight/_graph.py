@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import taeda
 from taeda import Tensor
 
-from ._places import Places
+from ._module_index import ModuleIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -109,8 +109,8 @@ class Graph:
         self.leaves = {id(op.leaf): op for op in self.ops.values() if op.leaf is not None}
         if loss.grad_fn is None and loss.requires_grad:
             self.leaves[id(loss)] = Op(0, "leaf", None, leaf=loss)
-        self.places = Places(model)
-        self.places.assign(self)
+        self.module_index = ModuleIndex(model)
+        self.module_index.assign(self)
 
     def _walk(self, start: Any) -> None:
         self.root = start._sequence_nr()

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ._graph import LOSS, Graph, Op, Shape
-from ._places import REARRANGING
+from ._module_index import REARRANGING
 
 if TYPE_CHECKING:
-    from ._scene import Scene
+    from ._context import Context
 
 MOST = 14  # boxes that are readable on a page
 
@@ -74,21 +74,21 @@ def _path_at(op: Op, depth: int) -> str:
     return ".".join(op.module.split(".")[:depth]) if op.module else ""
 
 
-def fold(scene: Scene, depth: int | None = None) -> tuple[list[Group], list[Link]]:
+def fold(context: Context, depth: int | None = None) -> tuple[list[Group], list[Link]]:
     """Groups and links; with `depth` None, as deep as fits on a page."""
-    graph = scene.graph
+    graph = context.graph
     if depth is not None:
-        return _folded(scene, depth)
+        return _folded(context, depth)
     deepest = max((op.module.count(".") + 1 for op in graph.running() if op.module), default=0)
     for level in range(deepest, 1, -1):
-        groups, links = _folded(scene, level)
+        groups, links = _folded(context, level)
         if len(groups) <= MOST:
             return groups, links
-    return _folded(scene, 1)
+    return _folded(context, 1)
 
 
-def _folded(scene: Scene, depth: int) -> tuple[list[Group], list[Link]]:
-    graph = scene.graph
+def _folded(context: Context, depth: int) -> tuple[list[Group], list[Link]]:
+    graph = context.graph
     weights = _weights_only(graph)
     leader: dict[int, int] = {}
 
@@ -111,7 +111,7 @@ def _folded(scene: Scene, depth: int) -> tuple[list[Group], list[Link]]:
             for near in same:
                 leader[find(op.key)] = find(near)
     groups: dict[int, Group] = {}
-    modules = graph.places.modules
+    modules = graph.module_index.modules
     for op in reversed(running):
         key = find(op.key)
         path = paths[op.key]

@@ -9,10 +9,10 @@ from typing import Any
 import taeda
 from taeda import _C
 
+from ._context import Context, Finding
 from ._findings import Rule, listed
 from ._graph import Graph, Op, Shape
-from ._places import REARRANGING
-from ._scene import Finding, Scene
+from ._module_index import REARRANGING
 
 _SEEN_THROUGH = REARRANGING | {"index", "dropout"}
 _WITH_LOGITS = {"cross_entropy", "cross_entropy_loss"}
@@ -23,9 +23,9 @@ _COMPARING = {"sub", "rsub"} | {
 _SAVED = ("self", "input", "result", "other", "exponent", "target", "weight")
 
 
-def detached(scene: Scene) -> Iterator[Finding]:
+def detached(context: Context) -> Iterator[Finding]:
     """A loss without a graph."""
-    loss = scene.loss
+    loss = context.loss
     if loss.grad_fn is not None:
         return
     if loss.requires_grad:
@@ -35,7 +35,7 @@ def detached(scene: Scene) -> Iterator[Finding]:
             "right there.",
             "loss = loss_fn(model(x), y)  # the result itself, not a new tensor of its value",
         )
-    elif scene.model is None or scene.trainable:
+    elif context.model is None or context.trainable:
         yield Finding(
             "detached",
             "The loss has no graph: it was computed within no_grad() or inference_mode(), or went "
@@ -45,21 +45,21 @@ def detached(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def scalar(scene: Scene) -> Iterator[Finding]:
+def scalar(context: Context) -> Iterator[Finding]:
     """A loss of several numbers."""
-    if scene.loss.numel() != 1:
+    if context.loss.numel() != 1:
         yield Finding(
             "not_scalar",
-            f"The loss has shape {tuple(scene.loss.shape)}; backward() needs a single number.",
+            f"The loss has shape {tuple(context.loss.shape)}; backward() needs a single number.",
             "loss = loss.mean()",
         )
 
 
-def mode(scene: Scene) -> Iterator[Finding]:
+def mode(context: Context) -> Iterator[Finding]:
     """Modules in evaluation mode."""
-    if scene.model is None:
+    if context.model is None:
         return
-    if not scene.model.training:
+    if not context.model.training:
         yield Finding(
             "eval",
             "The model is in evaluation mode: dropout is off and batch normalisation uses and "
@@ -67,7 +67,7 @@ def mode(scene: Scene) -> Iterator[Finding]:
             "model.train()",
         )
         return
-    names = [name for name, module in scene.model.named_modules() if not module.training]
+    names = [name for name, module in context.model.named_modules() if not module.training]
     if names:
         yield Finding(
             "eval_part",
@@ -78,18 +78,18 @@ def mode(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def zero_grad(scene: Scene) -> Iterator[Finding]:
+def zero_grad(context: Context) -> Iterator[Finding]:
     """Gradients of earlier steps that a new one is added to, and used ones."""
     left: list[str] = []
     summed: list[str] = []
     stale: list[str] = []
     several = 0
-    for p in scene.parameters:
-        state = scene.gradient(p)
+    for p in context.parameters:
+        state = context.gradient(p)
         if state.state in ("none", "zero"):
             continue
-        name = scene.name(p)
-        if id(p) in scene.grads and scene.is_pending(p):
+        name = context.name(p)
+        if id(p) in context.grads and context.is_pending(p):
             left.append(name)
         elif state.state == "stale":
             stale.append(name)
@@ -124,9 +124,9 @@ def zero_grad(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def logits(scene: Scene) -> Iterator[Finding]:
+def logits(context: Context) -> Iterator[Finding]:
     """A softmax or sigmoid where the loss function applies one itself, or none where it must."""
-    yield from wrong_input(scene.graph)
+    yield from wrong_input(context.graph)
 
 
 def wrong_input(graph: Graph) -> Iterator[Finding]:
@@ -167,9 +167,9 @@ def wrong_input(graph: Graph) -> Iterator[Finding]:
                 )
 
 
-def broadcast(scene: Scene) -> Iterator[Finding]:
+def broadcast(context: Context) -> Iterator[Finding]:
     """Predictions and targets of different shapes, compared each with each."""
-    yield from expanded(scene.graph)
+    yield from expanded(context.graph)
 
 
 def expanded(graph: Graph) -> Iterator[Finding]:
@@ -222,11 +222,11 @@ def _is_outer(narrow: Shape, wide: Shape) -> bool:
     return n > 1 and wide[-2:] == (n, n) and prod(wide) == n * n
 
 
-def not_finite(scene: Scene) -> Iterator[Finding]:
+def not_finite(context: Context) -> Iterator[Finding]:
     """Infinities and NaN, and the operation where they first arose."""
-    bad = [p for p in scene.parameters if not p.isfinite().all()]
+    bad = [p for p in context.parameters if not p.isfinite().all()]
     if bad:
-        names = [scene.name(p) for p in bad]
+        names = [context.name(p) for p in bad]
         yield Finding(
             "weights_not_finite",
             f"{listed(names)} is not finite: an earlier step has destroyed it.",
@@ -234,28 +234,28 @@ def not_finite(scene: Scene) -> Iterator[Finding]:
             tuple(names),
         )
         return
-    if scene.loss.is_floating_point() and not scene.loss.isfinite().all():
-        place = first_in_forward(scene.graph)
+    if context.loss.is_floating_point() and not context.loss.isfinite().all():
+        place = first_in_forward(context.graph)
         yield Finding(
             "loss_not_finite",
-            f"The loss is {_value(scene.loss)}" + (f": {place}." if place else "."),
-            _mend_for(place),
+            f"The loss is {_value(context.loss)}" + (f": {place}." if place else "."),
+            fix_for(place),
         )
-    elif any(not g.is_sparse and not g.isfinite().all() for g in scene.grads.values()):
-        bad = [p for p in scene.parameters if not _fine(scene.grads.get(id(p)))]
-        names = [scene.name(p) for p in bad]
-        place = first_in_backward(scene.graph)
+    elif any(not g.is_sparse and not g.isfinite().all() for g in context.grads.values()):
+        bad = [p for p in context.parameters if not _fine(context.grads.get(id(p)))]
+        names = [context.name(p) for p in bad]
+        place = first_in_backward(context.graph)
         yield Finding(
             "grad_not_finite",
             f"backward() gives {listed(names)} a gradient that is not finite"
             + (f": {place}." if place else "."),
-            _mend_for(place),
+            fix_for(place),
             tuple(names),
         )
     else:
-        bad = [p for p in scene.parameters if not _fine(p.grad)]
+        bad = [p for p in context.parameters if not _fine(p.grad)]
         if bad:
-            names = [scene.name(p) for p in bad]
+            names = [context.name(p) for p in bad]
             yield Finding(
                 "grad_not_finite",
                 f"The gradient of {listed(names)} is not finite; a step would destroy the weights.",
@@ -272,7 +272,7 @@ def _value(loss: Any) -> str:
     return f"{loss.item():g}" if loss.numel() == 1 else "not finite"
 
 
-_MENDS = {
+FIXES = {
     "log": "x.clamp(min=1e-12).log()  # log(0) is infinite",
     "sqrt": "(x + 1e-12).sqrt()  # the slope of sqrt at 0 is infinite",
     "div": "x / (y + 1e-12)  # y is 0 somewhere",
@@ -283,12 +283,12 @@ _MENDS = {
 }
 
 
-def _mend_for(place: str) -> str:
+def fix_for(place: str) -> str:
     word = place.split()[0] if place else ""
     default = (
         "taeda.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # before step(); or lower lr"
     )
-    return _MENDS.get(word.rpartition("_")[2], default)
+    return FIXES.get(word.rpartition("_")[2], default)
 
 
 def _at(op: Op) -> str:
@@ -338,12 +338,12 @@ def first_in_backward(graph: Graph) -> str:
     return f"{_at(found)} is where it first arises" if found is not None else ""
 
 
-def updates(scene: Scene) -> Iterator[Finding]:
+def updates(context: Context) -> Iterator[Finding]:
     """Gradients of exactly zero."""
     zero = [
-        scene.name(p)
-        for p in scene.parameters
-        if (g := scene.grads.get(id(p))) is not None and not g.is_sparse and not g.any()
+        context.name(p)
+        for p in context.parameters
+        if (g := context.grads.get(id(p))) is not None and not g.is_sparse and not g.any()
     ]
     if zero:
         yield Finding(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import taeda
 
-from . import _taps
+from . import _hooks
 from ._checks import leaves_of, size_of
 from ._explain import check_arguments
 from ._graph import Graph, Op
@@ -86,18 +86,18 @@ class record:
     def __enter__(self) -> Self:
         self._names = {id(p): name for name, p in self.model.named_parameters()}
         self.before_backward, self.backward, self._around = self._watching()
-        _taps.listen(self)
-        _taps.surround(self.optimizer, self._around)
+        _hooks.listen(self)
+        _hooks.surround(self.optimizer, self._around)
         self._ends.append(perf_counter_ns())
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        _taps.release(self.optimizer, self._around)
-        _taps.leave(self)
+        _hooks.release(self.optimizer, self._around)
+        _hooks.leave(self)
 
     # ---- listening ------------------------------------------------------------------------------
 
-    def _watching(self) -> tuple[Callable[..., None], Callable[..., Any], _taps.Around]:
+    def _watching(self) -> tuple[Callable[..., None], Callable[..., Any], _hooks.Around]:
         """What runs in each backward and each step: closures, which are quicker than methods."""
         sentinel: Any = min(leaves_of(self.optimizer), key=size_of)
         losses, add_loss, add_end = self.losses, self.losses.append, self._ends.append
@@ -166,7 +166,7 @@ class record:
             def of_any_kind(*args: Any, **kwargs: Any) -> Any:
                 return quick(functools.partial(step, *args, **kwargs))()
 
-            if _taps.takes_closure_alone(step):
+            if _hooks.takes_closure_alone(step):
                 return functools.wraps(step)(quick(step))
             return of_any_kind
 
@@ -303,7 +303,7 @@ class record:
 
 
 def _class_of(graph: Graph, op: Op) -> str:
-    return type(graph.places.modules.get(op.module or "")).__name__.lower()
+    return type(graph.module_index.modules.get(op.module or "")).__name__.lower()
 
 
 def _dead_share(graph: Graph, op: Op) -> float | None:

@@ -13,12 +13,12 @@ from taeda import _C
 from taeda.nn._module.hooks import register_module_forward_hook, register_module_forward_pre_hook
 from taeda.optim import optimizer as optimizers
 
-from . import _taps
+from . import _hooks
 from ._checks import coverage, leaves_of, region_of, shares, size_of
+from ._context import Finding
 from ._findings import listed
 from ._graph import Graph
-from ._mistakes import _mend_for, expanded, first_in_backward, first_in_forward, wrong_input
-from ._scene import Finding
+from ._mistakes import expanded, first_in_backward, first_in_forward, fix_for, wrong_input
 from ._watch import Watch
 
 ALWAYS = 3  # steps at the beginning in which everything is checked
@@ -71,7 +71,7 @@ class Session:
         for optimizer in list(optimizers.alive):
             if leaves_of(optimizer):
                 self.watches.append(Watch(optimizer, self))
-        _taps.listen(self)
+        _hooks.listen(self)
         optimizers.on_new.append(self._new)
         self.arm()
 
@@ -79,7 +79,7 @@ class Session:
         """End."""
         self.disarm()
         optimizers.on_new.remove(self._new)
-        _taps.leave(self)
+        _hooks.leave(self)
         for watch in self.watches:
             watch.stop()
 
@@ -349,11 +349,11 @@ class Session:
         if graph is None and root is not None:
             graph = Graph(_Root(root), self._model())  # type: ignore[arg-type]
         place = known or (region_of(graph, bad) if graph is not None else "")
-        names = [name for p in bad if graph is not None for name in graph.places.names(p)[:1]]
+        names = [name for p in bad if graph is not None for name in graph.module_index.names(p)[:1]]
         what = f" of {listed(names)}" if names else ""
         text = f"gradients{what} are not finite" + (f": {place}" if place else "")
         who = f"{watch.name}.step"
-        self.report("not_finite", who, text, _mend_for(place), names)
+        self.report("not_finite", who, text, fix_for(place), names)
 
 
 class _Root:

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import _taps
+from . import _hooks
 from ._checks import leaves_of, size_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Watch:
         self.roots: list[weakref.ref[Any]] = []
         self.sentinel: Any = min(self.parameters, key=size_of)
         self.session = session
-        _taps.surround(optimizer, self.around)
+        _hooks.surround(optimizer, self.around)
 
     @property
     def parameters(self) -> list[Any]:
@@ -50,7 +50,7 @@ class Watch:
         """Give the optimizer its own ``step`` back."""
         optimizer = self.optimizer()
         if optimizer is not None:
-            _taps.release(optimizer, self.around)
+            _hooks.release(optimizer, self.around)
 
     def counted(self, backwards: int, reused: bool) -> None:
         """Set of how many backwards the gradient is the sum."""
@@ -83,5 +83,5 @@ class Watch:
         def of_any_kind(*args: Any, **kwargs: Any) -> Any:
             return step(*args, **kwargs) if args or kwargs else strict_step()
 
-        alone = _taps.takes_closure_alone(step)
+        alone = _hooks.takes_closure_alone(step)
         return functools.wraps(step)(strict_step if alone else of_any_kind)

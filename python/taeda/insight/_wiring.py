@@ -7,12 +7,12 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from ._context import Context
+from ._edge_routing import PAIR, Labels, Point, routes, sampled
 from ._explain import check_arguments
 from ._graphviz import executable, placed
 from ._groups import Group, Link, fold
 from ._layout import Arrow, Box, is_column, layered
-from ._routes import PAIR, Labels, Point, routes, sampled
-from ._scene import Scene
 from ._svg import Drawing, width_of
 from ._table import count
 
@@ -55,9 +55,9 @@ class Wiring:
         height: in pixels.
     """
 
-    def __init__(self, scene: Scene, depth: int | None, layout: Layout) -> None:
-        self._scene = scene
-        groups, links = fold(scene, depth)
+    def __init__(self, context: Context, depth: int | None, layout: Layout) -> None:
+        self._context = context
+        groups, links = fold(context, depth)
         self._drawing = Drawing("wiring")
         self.boxes: list[Rectangle] = []
         boxes = [Box(g.key, _width(g), 30 + LINE * max(1, len(g.words()))) for g in groups]
@@ -181,15 +181,19 @@ class Wiring:
             self._drawing.arrow([(box.x + box.width, box.y + box.height / 2), end], "grad", True)
 
     def _held(self, parameters: list[Any]) -> bool:
-        return self._scene.optimizer is None or all(id(p) in self._scene.held for p in parameters)
+        return self._context.optimizer is None or all(
+            id(p) in self._context.held for p in parameters
+        )
 
     def _parameter_lines(self, parameters: list[Any]) -> list[str]:
         if len(parameters) <= 2:
             lines = []
             for p in parameters:
-                name = self._scene.name(p).rpartition(".")[2] if id(p) in self._scene.named else ""
+                name = (
+                    self._context.name(p).rpartition(".")[2] if id(p) in self._context.named else ""
+                )
                 shape = "x".join(map(str, p.shape)) or "number"
-                shared = ", shared" if len(self._scene.graph.places.names(p)) > 1 else ""
+                shared = ", shared" if len(self._context.graph.module_index.names(p)) > 1 else ""
                 lines.append(f"{name} {shape}{shared}".strip())
         else:
             total = sum(p.numel() for p in parameters)
@@ -202,11 +206,11 @@ class Wiring:
 
     def _unreached(self, y: float) -> float:
         """Modules with parameters that the loss does not reach; returns where they end."""
-        scene = self._scene
-        lost = [p for p in scene.trainable if not scene.graph.reaches(p)]
+        context = self._context
+        lost = [p for p in context.trainable if not context.graph.reaches(p)]
         names: dict[str, int] = {}
         for p in lost:
-            path = scene.graph.places.owners[id(p)][0][0] or "(the model)"
+            path = context.graph.module_index.owners[id(p)][0][0] or "(the model)"
             names[path] = names.get(path, 0) + 1
         y += 30 if names else 0
         for name, number in list(names.items())[:6]:
@@ -220,7 +224,7 @@ class Wiring:
         return y
 
     def _optimizer(self, chips: list[tuple[Box, list[Any]]], x: float, bottom: float) -> float:
-        optimizer = self._scene.optimizer
+        optimizer = self._context.optimizer
         if optimizer is None:
             return bottom
         lines = [type(optimizer).__name__]
@@ -230,8 +234,8 @@ class Wiring:
             lines.append(f"group {i}: {', '.join(options)}" if i < 6 else "...")
             if i == 6:
                 break
-        known = {id(p) for _, parameters in chips for p in parameters} | set(self._scene.named)
-        strange = [h for key, h in self._scene.held.items() if key not in known]
+        known = {id(p) for _, parameters in chips for p in parameters} | set(self._context.named)
+        strange = [h for key, h in self._context.held.items() if key not in known]
         if strange:
             lines += [f"{len(strange)} of them not", "of the model"]
         height = 26 + LINE * len(lines)
@@ -256,7 +260,7 @@ class Wiring:
     def _legend(self) -> None:
         draw, x = self._drawing, LEFT
         entries = [("flow", "values"), ("grad", "gradients, by loss.backward()")]
-        if self._scene.optimizer is not None:
+        if self._context.optimizer is not None:
             entries.append(("step", "changes, by optimizer.step()"))
         for kind, text in entries:
             draw.arrow([(x, 24.0), (x + 30, 24.0)], kind, True)
@@ -323,4 +327,4 @@ def wiring(
         raise ValueError(f"wiring(): depth must be at least 1, got {depth}")
     if layout not in ("auto", "graphviz", "own"):
         raise ValueError(f"wiring(): layout must be 'auto', 'graphviz' or 'own', got {layout!r}")
-    return Wiring(Scene.of(loss, model, optimizer), depth, layout)
+    return Wiring(Context.of(loss, model, optimizer), depth, layout)

@@ -32,7 +32,7 @@ _RECORDS = {
 }
 
 
-class Places:
+class ModuleIndex:
     """The modules of a model and the names of their parameters.
 
     Args:

@@ -46,7 +46,7 @@ class Held:
 
 
 @dataclass
-class Scene:
+class Context:
     """A loss with the model and the optimizer that belong to it.
 
     Attributes:
@@ -66,21 +66,21 @@ class Scene:
     @classmethod
     def of(
         cls, loss: Tensor, model: Module | None, optimizer: Optimizer | None, trace: bool = True
-    ) -> Scene:
+    ) -> Context:
         """Look at everything once."""
-        scene = cls(loss, model, optimizer, Graph(loss, model))
+        context = cls(loss, model, optimizer, Graph(loss, model))
         if trace:
-            scene.grads = scene.graph.trace()
+            context.grads = context.graph.trace()
         if model is not None:
             for name, p in model.named_parameters(remove_duplicate=False):
-                scene.named.setdefault(id(p), (p, []))[1].append(name)
+                context.named.setdefault(id(p), (p, []))[1].append(name)
         if optimizer is not None:
             for i, group in enumerate(optimizer.param_groups):
                 names = group.get("param_names")
                 for j, p in enumerate(group["params"]):
                     name = names[j] if names else ""
-                    scene.held.setdefault(id(p), Held(p, i, name))
-        return scene
+                    context.held.setdefault(id(p), Held(p, i, name))
+        return context
 
     def name(self, parameter: Any) -> str:
         """A parameter's name in the model, or in the optimizer, or a description."""
