@@ -38,7 +38,7 @@ def test_the_given_network_is_left_alone(batch):
     model.backward(F.cross_entropy(model(batch[0]), batch[1]))
     assert all(taeda.equal(before[name], t) for name, t in module.state_dict().items())
     assert all(p.grad is None for p in module.parameters())
-    assert all(t.is_meta for t in factory._places.module.state_dict().values())
+    assert all(t.is_meta for t in factory._slots.module.state_dict().values())
 
 
 def test_initialisation_by_a_seed():
@@ -172,7 +172,7 @@ def test_errors_leave_the_factory_usable(batch):
         model(taeda.ones(2, 9))
     assert model(batch[0]).shape == (6, 3)
     del model
-    assert all(t.is_meta for t in factory._places.module.parameters())
+    assert all(t.is_meta for t in factory._slots.module.parameters())
 
 
 def test_threads(batch):
@@ -476,7 +476,7 @@ def test_each_step_returns_what_it_computes_and_changes_nothing_else(batch):
 
 
 def held(factory):
-    return [t for t in factory._places.module.state_dict().values() if not t.is_meta]
+    return [t for t in factory._slots.module.state_dict().values() if not t.is_meta]
 
 
 def test_a_network_is_empty_without_models(batch):

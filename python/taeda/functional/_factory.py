@@ -16,8 +16,8 @@ from taeda.functional._initialisation import (
     with_tensors,
     without_values,
 )
+from taeda.functional._module_slots import ModuleSlots
 from taeda.functional._parameters import Parameters, version_of
-from taeda.functional._places import Places
 from taeda.nn import Module
 from taeda.random import fork_rng, manual_seed
 
@@ -56,12 +56,12 @@ class Factory:
         self._buffers = Parameters._of(buffers)
         self.names = tuple(name for name, _ in module.named_parameters())
         self.buffer_names = tuple(buffers)
-        self._places = Places(without_values(module), self.buffer_names)
+        self._slots = ModuleSlots(without_values(module), self.buffer_names)
         self._waiting: set[int] = set()  # models that have not run yet
         self.frozen = frozenset(n for n, p in module.named_parameters() if not p.requires_grad)
 
     def __repr__(self) -> str:
-        return f"Factory({self._places.module!r})"
+        return f"Factory({self._slots.module!r})"
 
     # ---- parameters and buffers to begin with ---------------------------------------------------
 
@@ -105,7 +105,7 @@ class Factory:
             with fork_rng(enabled=keep_stream):
                 if seed is not None:
                     manual_seed(seed)
-                module = initialised(self._places.emptied(), self._buffers)
+                module = initialised(self._slots.emptied(), self._buffers)
         return (
             Parameters._of({name: p.detach() for name, p in module.named_parameters()}),
             Parameters._of({name: b.detach() for name, b in module.named_buffers()}),
@@ -159,7 +159,7 @@ class Factory:
         given = self._checked(parameters, self.names, "parameters")
         own = self._checked_buffers(buffers)
         return self._run(
-            self._places.run_alone,
+            self._slots.run_alone,
             lambda module: module(*args, **kwargs),
             given,
             own,
@@ -212,15 +212,15 @@ class Factory:
         training: bool | None,
         seed: int | None,
     ) -> tuple[Any, Parameters]:
-        """Call a function of the module with these tensors in it, by one of the ways of `Places`.
+        """Call a function of the module with these tensors in it, by one of the ways of `ModuleSlots`.
 
         Returns:
             its result, and the buffers afterwards.
         """
         if training is not None or seed is not None:
-            with self._places.lock, contextlib.ExitStack() as stack:
+            with self._slots.lock, contextlib.ExitStack() as stack:
                 if training is not None:
-                    stack.enter_context(_in_mode(self._places.module, training))
+                    stack.enter_context(_in_mode(self._slots.module, training))
                 if seed is not None:
                     stack.enter_context(fork_rng())
                     manual_seed(seed)
@@ -230,9 +230,9 @@ class Factory:
         # Layers update buffers in place; what they get is a copy.
         copies = {name: tensor.clone() for name, tensor in buffers._all.items()}
         versions = [version_of(tensor) for tensor in copies.values()]
-        places = self._places
-        result, after = places.run_alone(
-            lambda module: (function(module), places.held()), {**parameters, **copies}
+        slots = self._slots
+        result, after = slots.run_alone(
+            lambda module: (function(module), slots.held()), {**parameters, **copies}
         )
         changed = {
             name: after[name]
@@ -298,11 +298,11 @@ class Model:
         maker = self._factory
         maker._waiting.discard(id(self))
         # The next model, if it has been made, puts its own tensors in place of this one's.
-        if not maker._waiting and (self._inputs is None or maker._places.resident is self._inputs):
-            maker._places.release()
+        if not maker._waiting and (self._inputs is None or maker._slots.resident is self._inputs):
+            maker._slots.release()
 
     def __repr__(self) -> str:
-        return f"Model({self._factory._places.module!r}, {self.parameters!r})"
+        return f"Model({self._factory._slots.module!r}, {self.parameters!r})"
 
     def _used(self) -> dict[str, Tensor]:
         """The tensors that the network computes with: where gradients are wanted, leaves."""
@@ -321,9 +321,9 @@ class Model:
         """The network's output."""
         maker, used = self._factory, self._used()
         if self._simple:
-            return maker._places.call(used, args, kwargs)
+            return maker._slots.call(used, args, kwargs)
         result, self.buffers = maker._run(
-            maker._places.run,
+            maker._slots.run,
             lambda module: module(*args, **kwargs),
             used,
             self.buffers,
@@ -364,7 +364,7 @@ class Model:
                 return gradients_of(loss, tuple(inputs.values()), keep, create_graph)
 
             # A network may run parts of its forward again in backward, to save memory.
-            again = maker._places.run_again
+            again = maker._slots.run_again
             if self._simple:
                 found = again(differentiate, used)
             else:
@@ -404,9 +404,9 @@ class Model:
         """
         if shared:
             tensors = {**self._used(), **self.buffers.clone()}
-            made = with_tensors(self._factory._places.emptied(), tensors)
+            made = with_tensors(self._factory._slots.emptied(), tensors)
         else:
-            made = with_memory(self._factory._places.emptied())
+            made = with_memory(self._factory._slots.emptied())
             (self.parameters | self.buffers).copy_to(made)
         return made if self._training is None else made.train(self._training)
 

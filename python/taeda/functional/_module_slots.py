@@ -1,4 +1,4 @@
-"""The places of parameters and buffers in a network, and the tensors that are put there."""
+"""The slots of parameters and buffers in a network, and the tensors that are put there."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from taeda._C import Tensor
 from taeda.nn import Module
 from taeda.nn._module.members import Members
 
-__all__ = ["Places"]
+__all__ = ["ModuleSlots"]
 
 _put: Any = dict.__setitem__  # as table[key] = value, without the call of a Python method
 
 
-class Places:
+class ModuleSlots:
     """A module without values, which runs with tensors that are put in their places.
 
     What it ran with last may stay there, so that the next run has less to do: only for as long as
@@ -33,7 +33,7 @@ class Places:
         self.lock = threading.RLock()
         self.resident: Mapping[str, Tensor] | None = None
         self._running: Mapping[str, Tensor] | None = None
-        self._found = _places(module)
+        self._found = _slots_of(module)
         self._slots = [
             (name, table, table._attributes() if isinstance(table, Members) else {}, key)
             for name, found in self._found.items()
@@ -122,17 +122,17 @@ class Places:
         return {name: table[key] for name, (table, key) in first.items()}
 
 
-def _places(module: Module) -> dict[str, list[tuple[dict[str, Any], str]]]:
+def _slots_of(module: Module) -> dict[str, list[tuple[dict[str, Any], str]]]:
     """Where each parameter and buffer is, by the name that it has in `named_parameters()`."""
     names: dict[int, str] = {}
-    places: dict[str, list[tuple[dict[str, Any], str]]] = {}
+    slots: dict[str, list[tuple[dict[str, Any], str]]] = {}
     for prefix, owner in module.named_modules(remove_duplicate=False):
         for table in (owner._parameters, owner._buffers):
             for key, value in table.items():
                 if value is None:
                     continue
                 name = names.setdefault(id(value), f"{prefix}.{key}" if prefix else key)
-                found = places.setdefault(name, [])
+                found = slots.setdefault(name, [])
                 if not any(table is other and key == k for other, k in found):
                     found.append((table, key))
-    return places
+    return slots
