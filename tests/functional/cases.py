@@ -36,6 +36,10 @@ class Tied(nn.Module):
         return self.head(F.relu(self.body(self.embedding(x))))
 
 
+def mlp():
+    return nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3))
+
+
 def perceptron():
     return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, 3, bias=False))
 
