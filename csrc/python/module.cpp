@@ -210,6 +210,7 @@ NB_MODULE(_C, m) {
   py::init_interop(module);
   py::init_files(module);
   py::init_optim(module);
+  py::init_named_tensors(module);
   py::init_extension(module);
   py::init_devices(module);
   py::init_package(module);

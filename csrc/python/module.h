@@ -17,12 +17,13 @@ void init_interop(PyObject* module);   // numpy.cpp, to_numpy.cpp, dlpack.cpp an
 void init_to_numpy(PyObject* module);
 void init_dlpack(PyObject* module);
 void init_storage(PyObject* module);
-void init_files(PyObject* module);        // files.cpp: reading and checksums
-void init_optim(PyObject* module);        // optim.cpp: the inputs of an optimizer's step
-void init_extension(PyObject* module);    // extension.cpp: the table of taeda/abi.h
-void init_devices(PyObject* module);      // devices.cpp: those that libraries add
-void init_package(PyObject* module);      // package.cpp: the type of the package's module
-void init_class_slots(PyObject* module);  // class_slots.cpp: how attributes of a class are read
+void init_files(PyObject* module);          // files.cpp: reading and checksums
+void init_optim(PyObject* module);          // optim.cpp: the inputs of an optimizer's step
+void init_named_tensors(PyObject* module);  // named_tensors.cpp: loops over dicts of tensors
+void init_extension(PyObject* module);      // extension.cpp: the table of taeda/abi.h
+void init_devices(PyObject* module);        // devices.cpp: those that libraries add
+void init_package(PyObject* module);        // package.cpp: the type of the package's module
+void init_class_slots(PyObject* module);    // class_slots.cpp: how attributes of a class are read
 }  // namespace py
 
 }  // namespace taeda

@@ -120,3 +120,35 @@ def test_inference_mode(batch):
         for _ in range(2):
             assert factory(parameters)(batch[0]).shape == (6, 3)
     assert factory(factory.init(0))(batch[0]).requires_grad
+
+
+def test_a_step_that_fails_after_it_has_begun_leaves_the_state():
+    """Whether the optimizer says that it changes its state, as those of C++ do, or not."""
+    failing = False
+
+    class InCall(taeda.optim.Adam):
+        def _call(self, lists, group, numbers):
+            if failing:
+                raise ValueError("as wanted")
+            super()._call(lists, group, numbers)
+
+    class InStep(taeda.optim.Adam):
+        def _step_group(self, group):
+            super()._step_group(group)
+            if failing:
+                raise ValueError("as wanted")
+
+    parameters = functional.Parameters({"a": taeda.ones(2), "b": taeda.ones(3)})
+    both = parameters.clone()
+    for kind in (InCall, InStep):
+        adam = functional.optimizer(kind, lr=0.1)
+        failing, state = False, adam.init(parameters)
+        stepped, state = adam.step(parameters.clone(), both.select("a"), state)
+        stepped, state = adam.step(stepped, both.select("a"), state)
+        failing = True
+        with pytest.raises(ValueError, match="as wanted"):
+            adam.step(stepped, both, state)
+        assert list(state.values) == ["a"]
+        failing = False
+        stepped, state = adam.step(stepped, both, state)
+        assert list(state.values) == ["a", "b"] and state.values["a"]["step"] >= 3

@@ -157,6 +157,7 @@ class Factory:
         tensor([[1., 2.]])
         """
         given = self._checked(parameters, self.names, "parameters")
+        given = given if type(given) is dict else dict(given)
         own = self._checked_buffers(buffers)
         return self._run(
             self._slots.run_alone,
@@ -205,14 +206,20 @@ class Factory:
 
     def _run(
         self,
-        runner: Callable[[Callable[[Module], Any], Mapping[str, Tensor]], Any],
+        runner: Callable[[Callable[[Module], Any], dict[str, Tensor]], Any],
         function: Callable[[Module], Any],
-        parameters: Mapping[str, Tensor],
+        parameters: dict[str, Tensor],
         buffers: Parameters,
         training: bool | None,
         seed: int | None,
     ) -> tuple[Any, Parameters]:
-        """Call a function of the module with these tensors in it, by one of the ways of `ModuleSlots`.
+        """Call a function of the module with these tensors in it.
+
+        Args:
+            runner: one of the ways of `ModuleSlots` to do so, for a network without buffers.
+            function: what to call with the module.
+            parameters, buffers: the tensors.
+            training, seed: as those of `__call__`.
 
         Returns:
             its result, and the buffers afterwards.
@@ -357,19 +364,20 @@ class Model:
             inputs = {name: tensor for name, tensor in used.items() if tensor.requires_grad}
         gradients: dict[str, Tensor] = {}
         if loss.requires_grad and inputs:
-            maker = self._factory
-
-            def differentiate(_: Module) -> list[Tensor | None]:
-                keep = retain_graph or create_graph
-                return gradients_of(loss, tuple(inputs.values()), keep, create_graph)
-
+            keep = retain_graph or create_graph
+            wanted = (loss, tuple(inputs.values()), keep, create_graph)
             # A network may run parts of its forward again in backward, to save memory.
-            again = maker._slots.run_again
+            again = self._factory._slots.run_again
             if self._simple:
-                found = again(differentiate, used)
+                found = again(used, gradients_of, *wanted)
             else:
-                found, self.buffers = maker._run(
-                    again, differentiate, used, self.buffers, self._training, None
+                found, self.buffers = self._factory._run(
+                    lambda function, tensors: again(tensors, function, None),
+                    lambda _: gradients_of(*wanted),
+                    used,
+                    self.buffers,
+                    self._training,
+                    None,
                 )
             for name, gradient in zip(inputs, found, strict=True):
                 if gradient is not None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
+from taeda import _C
 from taeda._C import Tensor
 from taeda.nn import Module
 from taeda.nn._module.members import Members
 
 __all__ = ["ModuleSlots"]
-
-_put: Any = dict.__setitem__  # as table[key] = value, without the call of a Python method
 
 
 class ModuleSlots:
@@ -31,30 +30,24 @@ class ModuleSlots:
         self.module = module
         self.buffers = buffers
         self.lock = threading.RLock()
-        self.resident: Mapping[str, Tensor] | None = None
-        self._running: Mapping[str, Tensor] | None = None
+        self.resident: dict[str, Tensor] | None = None
+        self._running: dict[str, Tensor] | None = None
         self._found = _slots_of(module)
         self._slots = [
             (name, table, table._attributes() if isinstance(table, Members) else {}, key)
             for name, found in self._found.items()
             for table, key in found
         ]
-        self._empty = [
-            (table, attributes, key, table[key]) for _, table, attributes, key in self._slots
-        ]
+        self._empty = {name: table[key] for name, table, _, key in self._slots}
 
-    def _fill(self, tensors: Mapping[str, Tensor]) -> None:
-        self.resident, put = None, _put
-        for name, table, attributes, key in self._slots:
-            attributes[key] = tensor = tensors[name]
-            put(table, key, tensor)
+    def _fill(self, tensors: dict[str, Tensor]) -> None:
+        self.resident = None
+        _C._put_tensors(self._slots, tensors)
         self.resident = tensors
 
     def _clear(self) -> None:
-        self.resident, put = None, _put
-        for table, attributes, key, tensor in self._empty:
-            attributes[key] = tensor
-            put(table, key, tensor)
+        self.resident = None
+        _C._put_tensors(self._slots, self._empty)
 
     def emptied(self) -> Module:
         """The module without values."""
@@ -72,7 +65,7 @@ class ModuleSlots:
             finally:
                 self.lock.release()
 
-    def run(self, function: Callable[[Module], Any], tensors: Mapping[str, Tensor]) -> Any:
+    def run(self, function: Callable[[Module], Any], tensors: dict[str, Tensor]) -> Any:
         """Call a function of the module with these tensors, which stay there afterwards."""
         with self.lock:
             outer, self._running = self._running, tensors
@@ -84,7 +77,7 @@ class ModuleSlots:
                 if outer is not None:
                     self._fill(outer)
 
-    def call(self, tensors: Mapping[str, Tensor], args: Any, kwargs: Any) -> Any:
+    def call(self, tensors: dict[str, Tensor], args: Any, kwargs: Any) -> Any:
         """``run`` the module itself."""
         with self.lock:
             outer, self._running = self._running, tensors
@@ -96,18 +89,23 @@ class ModuleSlots:
                 if outer is not None:
                     self._fill(outer)
 
-    def run_again(self, function: Callable[[Module], Any], tensors: Mapping[str, Tensor]) -> Any:
-        """``run``, for what seldom looks at the module, and not at what its forward has changed."""
+    def run_again(
+        self, tensors: dict[str, Tensor], function: Callable[..., Any], *args: Any
+    ) -> Any:
+        """Call a function, which may run the module again as it last ran with these tensors.
+
+        It does not look at what the module's forward has changed.
+        """
         with self.lock:
             if self.resident is not tensors or self._running is not None:
-                return self.run(function, tensors)
+                return self.run(lambda _: function(*args), tensors)
             self._running = tensors
             try:
-                return function(self.module)
+                return function(*args)
             finally:
                 self._running = None
 
-    def run_alone(self, function: Callable[[Module], Any], tensors: Mapping[str, Tensor]) -> Any:
+    def run_alone(self, function: Callable[[Module], Any], tensors: dict[str, Tensor]) -> Any:
         """``run``, and leave nothing there."""
         with self.lock:
             try:

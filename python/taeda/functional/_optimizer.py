@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from taeda import _C
 from taeda._C import Tensor
 from taeda.functional._parameters import Parameters
 from taeda.functional._state import (
@@ -47,6 +48,7 @@ class PureOptimizer:
         self._patterns = dict(groups)
         self._donate = donate
         self._who = f"{kind.__name__}.step"
+        self._to = f"{self._who}()"  # what tensors are donated to
 
     def __repr__(self) -> str:
         options = ", ".join(f"{key}={value!r}" for key, value in self.options.items())
@@ -183,8 +185,7 @@ class PureOptimizer:
                 _assign(self._who, tensors, gradient)
                 bound.step()
         finally:
-            for tensor in tensors.values():
-                tensor.grad = None
+            _C._set_gradients(tensors, None)
         if recorded:
             kept = Store(values_of(bound, tensors), exported=True)
             new = OptimizerState(kept, groups_of(bound, tensors), attributes_of(bound))
@@ -232,16 +233,14 @@ class PureOptimizer:
             raise
         finally:
             before.values = None
-            for tensor in tensors.values():
-                tensor.grad = None
+            _C._set_gradients(tensors, None)
         new = Parameters._made(tensors, parameters._plain, parameters._fits)
         self._take(parameters, store)
         return new, OptimizerState(Store(None, False, bound, tensors))
 
     def _take(self, parameters: Parameters, store: Store) -> None:
-        to = f"{self._who}()"
-        parameters._donate_to(to)
-        store.donate_to(to)
+        parameters._donate_to(self._to)
+        store.donate_to(self._to)
 
 
 class _Snapshot:
@@ -287,16 +286,16 @@ def _as_gradient(who: str, gradient: Any, parameters: Parameters) -> Parameters:
 
 def _assign(who: str, tensors: dict[str, Tensor], gradient: Parameters) -> None:
     """Put a gradient where steps look for it."""
-    for name, tensor in gradient._all.items():
-        try:
-            tensors[name].grad = tensor
-        except RuntimeError as error:
-            if tensor.shape == tensors[name].shape:
-                raise
-            raise RuntimeError(
-                f"{who}: parameter {name!r} has shape {tuple(tensors[name].shape)}, but its "
-                f"gradient has shape {tuple(tensor.shape)}"
-            ) from error
+    try:
+        _C._set_gradients(tensors, gradient._all)
+    except RuntimeError as error:
+        for name, tensor in gradient._all.items():
+            if tensor.shape != tensors[name].shape:
+                raise RuntimeError(
+                    f"{who}: parameter {name!r} has shape {tuple(tensors[name].shape)}, but its "
+                    f"gradient has shape {tuple(tensor.shape)}"
+                ) from error
+        raise
 
 
 def _check_names(who: str, given: Any, parameters: Parameters) -> None:

@@ -139,11 +139,7 @@ class Parameters(Mapping[str, Tensor]):
         """
         if not self._plain or self._versions is not None or _C._at_dual_level():
             return None
-        versions, leaves = [], {}
-        for name, tensor in self._tensors.items():
-            versions.append(tensor._version)
-            leaves[name] = tensor.detach().requires_grad_()
-        self._versions = versions  # type: ignore[assignment]
+        leaves, self._versions = _C._leaves(self._tensors)
         return leaves
 
     def _watch(self) -> None:
@@ -229,8 +225,8 @@ class Parameters(Mapping[str, Tensor]):
         )
 
     def _versions_now(self) -> list[int | None]:
-        tensors = self._all.values()
-        return [t._version for t in tensors] if self._plain else versions_of(tensors)
+        tensors = self._all
+        return _C._versions(tensors) if self._plain else versions_of(tensors.values())
 
     def _unchanged(self, who: str) -> None:
         """Raise if the tensors cannot be read any more, or one has been written into."""
