@@ -43,6 +43,67 @@ def test_every_call_is_seen():
     assert len(names) == 11  # nothing more, once it has been left
 
 
+def test_functions_in_python_are_seen_as_themselves():
+    functional, names, x = taeda.nn.functional, [], taeda.ones(2, 3)
+    with Log(names):
+        functional.dropout(x, p=0.5)
+        functional.cross_entropy(x, target=taeda.zeros(2, 3))
+        taeda.einsum("ij,kj->ik", x, x)
+        taeda.where(x > 0, x, 0.0)
+        taeda.pairwise_distance(x, x)
+        x.double()
+    assert names == [
+        "dropout", "zeros", "cross_entropy", "einsum", "gt", "where", "pairwise_distance", "double",
+    ]  # fmt: skip
+
+
+def test_classes_answer_for_functions_in_python():
+    class Answers(taeda.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func, types, args, kwargs
+
+    functional, x, plain = taeda.nn.functional, Answers([1.0]), taeda.ones(1)
+    result = functional.mse_loss(plain, x, reduction="sum")
+    assert result == (functional.mse_loss, (Answers,), (plain, x), {"reduction": "sum"})
+    assert taeda.meshgrid([plain, x])[0] is taeda.meshgrid
+    assert functional.normalize(input=x)[3] == {"input": x}
+    assert x.float()[0] is taeda.Tensor.float
+    with overrides.DisableTorchFunctionSubclass():
+        assert type(functional.relu6(x)) is taeda.Tensor
+
+    class Declines(taeda.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    with pytest.raises(TypeError, match="no implementation found"):
+        functional.dropout(Declines([1.0]))
+
+
+def test_subclasses_go_through_functions_in_python():
+    class Kept(taeda.Tensor):
+        pass
+
+    functional, x = taeda.nn.functional, Kept([[1.0, 2.0]])
+    assert type(functional.softmax(x, -1)) is Kept
+    assert type(functional.dropout(x)) is Kept
+    assert type(taeda.cartesian_prod(x[0], x[0])) is Kept
+    assert type(x.half()) is Kept
+    assert functional.dropout in overrides.get_overridable_functions()[functional]
+    assert taeda.einsum in overrides.get_testing_overrides()
+    assert taeda.is_tensor not in overrides.get_testing_overrides()
+
+
+def test_sparse_tensors_compute_functions_by_their_parts():
+    x = taeda.tensor([[0.0, 2.0]]).to_sparse()
+    assert x.double().dtype == taeda.float64
+    names = []
+    with Log(names):
+        assert taeda.is_nonzero(x[0, 1])
+    assert "is_nonzero" in names
+
+
 def test_results_may_be_replaced():
     class Ones(TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):

@@ -309,6 +309,10 @@ int function_modes_entered = 0;
 
 bool overrides_disabled() { return disabled_depth > 0; }
 
+bool has_torch_function(PyTypeObject* type) {
+  return _PyType_Lookup(type, attribute_name()) != nullptr;
+}
+
 bool overrides_functions(PyTypeObject* type) {
   return function_of(type).get() != disabled_function;
 }
@@ -321,6 +325,10 @@ PyObject* call_override(PyObject* function, PyObject* const* args, size_t nargs,
   std::vector<PyObject*> found;
   if (disabled_depth == 0) {
     for (size_t i = 0; i < nargs + keywords; ++i) collect(args[i], found);
+  }
+  if (is_python_function(function)) {  // tensors without memory compute it by its parts
+    std::erase_if(
+        found, [](PyObject* o) { return every_call && PyType_IsSubtype(Py_TYPE(o), every_call); });
   }
   if (found.empty() && !in_mode) return nullptr;
   for (PyObject* o : found) {
@@ -378,6 +386,7 @@ PyObject* ask_modes(const char* function, PyObject* args, PyObject* kwargs) {
 
 void init_overrides(PyObject* module) {
   must(PyModule_AddFunctions(module, module_functions));
+  init_function_overrides(module);
   disabled_function = must(PyObject_GetAttrString(module, "_disabled_torch_function_impl"));
   add_methods(tensor_methods);
   set_layer(kOverrideLayer, pass_on);

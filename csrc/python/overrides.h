@@ -22,9 +22,16 @@ PyObject* call_override(PyObject* function, PyObject* const* args, size_t nargs,
 // Lets active modes handle a function of this module that is not an op; nullptr if there are none.
 PyObject* ask_modes(const char* function, PyObject* args, PyObject* kwargs);
 
+// Whether a type has a __torch_function__, of its own or inherited.
+bool has_torch_function(PyTypeObject* type);
+
 // Whether overrides are disabled in this thread.
 bool overrides_disabled();
 
 void init_overrides(PyObject* module);
+
+// function_overrides.cpp
+bool is_python_function(PyObject* o);
+void init_function_overrides(PyObject* module);
 
 }  // namespace taeda::py

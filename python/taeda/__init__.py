@@ -74,6 +74,7 @@ from taeda._C import (
     uint64,
 )
 from taeda._registry import functions as _functions
+from taeda._registry import let_classes_answer as _let_classes_answer
 from taeda._version import __version__
 
 if TYPE_CHECKING:
@@ -212,12 +213,17 @@ def set_default_tensor_type(t: Any) -> None:
     set_default_dtype(as_dtype(t))
 
 
+_C._ask_overrides(is_inference)
+_let_classes_answer(globals())
+
 # ---- submodules, loaded when they are first used ------------------------------------------------
 
 
 def __getattr__(name: str) -> Any:
     if name in _public_names.FROM_SUBMODULES:
-        return getattr(importlib.import_module(_public_names.FROM_SUBMODULES[name]), name)
+        value = getattr(importlib.import_module(_public_names.FROM_SUBMODULES[name]), name)
+        _let_classes_answer({name: value})
+        return value
     if name in _public_names.SUBMODULES:
         full = f"taeda.{name}"
         try:

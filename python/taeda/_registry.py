@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from taeda import _C
@@ -12,7 +13,11 @@ if TYPE_CHECKING:
 
     F = TypeVar("F", bound=Callable[..., Any])
 
-__all__ = ["described", "functions"]
+__all__ = ["described", "functions", "let_classes_answer"]
+
+# The modules whose functions compute with tensors, and those of them that take none.
+_COMPUTING = ("taeda._functional.", "taeda.functional", "taeda.nn.functional.")
+_WITHOUT_TENSORS = ("broadcast_shapes", "empty_permuted", "is_storage", "is_tensor", "typename")
 
 
 def functions(module: str) -> dict[str, Op]:
@@ -33,3 +38,18 @@ def described(function: F) -> F:
     own = (function.__doc__ or "").replace("\n    ", "\n")  # as the row, not indented
     function.__doc__ = f"{said.strip()}\n\n{own}"
     return function
+
+
+def let_classes_answer(namespace: Mapping[str, Any]) -> None:
+    """Let ``__torch_function__`` answer for the functions of tensors that are written in Python.
+
+    Operations ask of their own accord. The functions stay the same objects.
+
+    Args:
+        namespace: public names and what they stand for.
+    """
+    for name, value in namespace.items():
+        if name.startswith("_") or name in _WITHOUT_TENSORS or not isinstance(value, FunctionType):
+            continue
+        if value.__module__.startswith(_COMPUTING):
+            _C._ask_overrides(value)

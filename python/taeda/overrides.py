@@ -204,13 +204,14 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     True
     """
     import taeda
+    from taeda._public_names import FROM_SUBMODULES
 
     modules = (taeda, taeda.nn.functional, taeda.linalg, taeda.fft, taeda.special)
     found: dict[Any, list[Callable[..., Any]]] = {}
     for module in modules:
-        names = [name for name in module.__all__ if not name.startswith("_")]
-        values = (getattr(module, name) for name in names)
-        found[module] = [v for v in values if isinstance(v, _C.Op)]
+        names = [*module.__all__, *(FROM_SUBMODULES if module is taeda else ())]
+        values = (getattr(module, name) for name in names if not name.startswith("_"))
+        found[module] = [v for v in values if isinstance(v, _C.Op) or _C._asks_overrides(v)]
     methods = (getattr(_C.Tensor, name) for name in dir(_C.Tensor) if name != "__class__")
     found[_C.Tensor] = [m for m in methods if callable(m) and not isinstance(m, type)]
     return found
@@ -229,7 +230,9 @@ def get_ignored_functions() -> set[Callable[..., Any]]:
 
 def _is_factory(op: Any) -> bool:
     """Whether an operation makes a tensor of none."""
-    return all(form["factory"] and ": Tensor" not in form["schema"] for form in op._forms)
+    return isinstance(op, _C.Op) and all(
+        form["factory"] and ": Tensor" not in form["schema"] for form in op._forms
+    )
 
 
 def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:

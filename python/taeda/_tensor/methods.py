@@ -35,8 +35,6 @@ def _conversion(name: str, dtype: Any) -> Any:
     def convert(self: Any, memory_format: Any = _C.preserve_format) -> Any:
         return self.to(dtype, memory_format=memory_format)
 
-    convert.__name__ = name
-    convert.__qualname__ = f"Tensor.{name}"
     convert.__doc__ = f"Return the values as {dtype}: the tensor itself where it has this dtype."
     return convert
 
@@ -404,9 +402,8 @@ def _filename(self: Any) -> str | None:
 
 
 def _install() -> None:
-    for name, dtype in _CONVERSIONS.items():
-        setattr(Tensor, name, _conversion(name, dtype))
     methods = {
+        **{name: _conversion(name, dtype) for name, dtype in _CONVERSIONS.items()},
         "cuda": _cuda,
         "type": _type,
         "new_tensor": _new_tensor,
@@ -436,6 +433,8 @@ def _install() -> None:
         method.__name__ = name
         method.__qualname__ = f"Tensor.{name}"
         setattr(Tensor, name, method)
+        if not name.startswith("__"):
+            _C._ask_overrides(method)
     Tensor.is_ipu = Tensor.is_xla = property(lambda self: False)
     setattr(_C.UntypedStorage, "filename", property(_filename))  # noqa: B010
     Tensor.__array_priority__ = 1000

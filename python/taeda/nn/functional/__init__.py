@@ -6,6 +6,7 @@ from taeda.nn.functional._operations import *
 
 # isort: split
 # These have more or other arguments than the operations of the same names, and so come later.
+from taeda._registry import let_classes_answer as _let_classes_answer
 from taeda.nn.functional import (
     _activation,
     _attention,
@@ -46,6 +47,8 @@ if not TYPE_CHECKING:  # mypy reads lists of strings alone; to it, all from abov
         _loss, _margin_loss, _norm, _operations, _pooling, _sampling, _shape,
     )  # fmt: skip
     __all__ = sorted({name for part in _PARTS for name in part.__all__})
+
+_let_classes_answer(globals())
 
 
 def __getattr__(name: str) -> object:
