@@ -16,11 +16,11 @@ namespace taeda {
 namespace {
 
 // Turns off all modes but the caller's grad mode while derivatives are computed, as in a backward
-// pass.
+// pass; modes that watch the ops see those, too.
 class ModeGuard {
  public:
   explicit ModeGuard(bool grad) : grad_(grad), hooks_(saved_hooks), always_(modes.always) {
-    modes.always = 0;
+    modes.always &= kDispatchLayer;
     saved_hooks = nullptr;
   }
   ~ModeGuard() {

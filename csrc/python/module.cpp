@@ -15,6 +15,7 @@
 #include "kernels/cpu/gemm/gemm.h"
 #include "python/batching.h"
 #include "python/casters.h"
+#include "python/dispatch_modes.h"
 #include "python/library.h"
 #include "python/module.h"
 #include "python/objects.h"
@@ -204,6 +205,7 @@ NB_MODULE(_C, m) {
   py::init_tensor_methods();
   py::init_tensor_attributes();
   py::init_overrides(module);
+  py::init_dispatch_modes(module);
   py::init_batching(module);
   py::init_traits(module);
   py::init_creation(module);

@@ -307,6 +307,16 @@ PyMethodDef tensor_methods[] = {{"__torch_function__", function_pointer(default_
 
 int function_modes_entered = 0;
 
+OverridesOff::OverridesOff() : modes_(std::exchange(modes, {})) {
+  function_modes_entered -= static_cast<int>(modes_.size());
+  ++disabled_depth;
+}
+OverridesOff::~OverridesOff() {
+  --disabled_depth;
+  function_modes_entered += static_cast<int>(modes_.size());
+  modes = std::move(modes_);
+}
+
 bool overrides_disabled() { return disabled_depth > 0; }
 
 bool has_torch_function(PyTypeObject* type) {

@@ -2,6 +2,8 @@
 // ops by the default Tensor.__torch_function__; other types may define one of their own.
 #pragma once
 
+#include <vector>
+
 #include "python/errors.h"
 
 namespace taeda::py {
@@ -27,6 +29,18 @@ bool has_torch_function(PyTypeObject* type);
 
 // Whether overrides are disabled in this thread.
 bool overrides_disabled();
+
+// While one lives, this thread asks no __torch_function__, of classes or of modes.
+class OverridesOff {
+ public:
+  OverridesOff();
+  OverridesOff(const OverridesOff&) = delete;
+  OverridesOff& operator=(const OverridesOff&) = delete;
+  ~OverridesOff();
+
+ private:
+  std::vector<PyObject*> modes_;
+};
 
 void init_overrides(PyObject* module);
 

@@ -19,8 +19,11 @@ __all__ = ["OpOverload", "OpOverloadPacket", "packet"]
 _OVERLOADS = frozenset(
     [
         *("default", "Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor"),
-        *("int", "float", "bool", "self", "out", "stable"),
-        *("dim", "dims", "dim_IntList", "dim_max", "dim_min"),
+        *("int", "float", "bool", "self", "out", "stable", "other", "decimals", "dtype"),
+        *("dim", "dims", "dim_IntList", "dim_int", "dim_max", "dim_min"),
+        *("Tensor_mode", "Scalar_mode", "Scalar_Other", "Scalar_Self", "ScalarOther", "ScalarSelf"),
+        *("src", "value", "reduce", "value_reduce", "two", "int_Scalar", "int_Tensor", "sizes"),
+        *("m", "p", "start", "start_step", "memory_format"),
     ]
 )
 
@@ -84,7 +87,13 @@ class OpOverloadPacket:
             raise AttributeError(
                 f"The underlying op of 'aten.{self.__name__}' has no overload name '{name}'"
             )
-        found = self.__dict__[name] = OpOverload(self, name)
+        return self.overload(name)
+
+    def overload(self, name: str) -> OpOverload:
+        """The overload of a name."""
+        found: OpOverload | None = self.__dict__.get(name)
+        if found is None:
+            found = self.__dict__[name] = OpOverload(self, name)
         return found
 
     def __str__(self) -> str:

@@ -68,7 +68,6 @@ MISSING = {
     r"nn\.utils\.fusion\.(ConvT|LinearT)": "type variables",
     r"nn\.grad\.torch|.*\.(torch|warnings|math|np|importlib|dataclasses)": "imports",
     r"utils\.checkpoint\.(DefaultDeviceType|[gs]et_device_states|GraphExecGroup)": "for GPUs",
-    r"utils\.checkpoint\.(\w*Selective\w*|\w*selective\w*|CheckpointPolicy|SAC_IGNORED_OPS)": "ops are not seen one by one",
     r"utils\.benchmark\.(\w*Callgrind\w*|FunctionCounts?|Language|\w*Fuzz\w+|Parameter\w+)": "Python only, and no random inputs",
     r"utils\.benchmark\.(Timer\.collect_callgrind|TaskSpec\.(global_setup|setup_str))": "Python only, and no random inputs",
     r"utils\.benchmark\.Timer\.(autorange|repeat)": "PyTorch's raise NotImplementedError",

@@ -42,7 +42,8 @@ def test_modules_are_found():
         from torch.nn.modules.module import _global_parameter_registration_hooks
         from torch.nn.parameter import _ParameterMeta
         from torch.distributions.kl import _KL_REGISTRY
-        import torch.utils._python_dispatch, torch._guards
+        import torch._guards
+        from torch.utils._python_dispatch import TorchDispatchMode
         print(callable(v._unwrap_batched), torch.vmap is functorch.vmap, type(v).__name__)
         print(isinstance(torch.ones(1).untyped_storage(), torch.StorageBase))
         print((torch.distributions.Normal,) * 2 in _KL_REGISTRY)

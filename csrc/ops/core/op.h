@@ -181,8 +181,9 @@ enum LayerBit : uint32_t {
   kBatchLayer = 4,
   kAutocastLayer = 8,
   kAutogradLayer = 16,
-  kForwardLayer = 32,  // inside autograd: results have no history yet
-  kDeviceLayer = 64    // for tensors of a device that may lack the kernel
+  kForwardLayer = 32,   // inside autograd: results have no history yet
+  kDeviceLayer = 64,    // for tensors of a device that may lack the kernel
+  kDispatchLayer = 128  // for the thread's TorchDispatchModes: what the other layers call
 };
 using Layer = Value (*)(Call& c, uint32_t inner);
 void set_layer(LayerBit bit, Layer layer);
@@ -202,9 +203,11 @@ struct GradMode {  // RAII: GradMode off(false);
   Modes saved_;
 };
 
-// Whether the derivative being computed may itself be differentiated: then it must be composed of
-// ops rather than call a kernel of its own.
-inline bool derivative_in_ops() { return modes.grad || (modes.always & kForwardLayer); }
+// Whether the derivative being computed may itself be differentiated, or is watched by a mode: then
+// it must be composed of ops rather than call a kernel of its own.
+inline bool derivative_in_ops() {
+  return modes.grad || (modes.always & (kForwardLayer | kDispatchLayer));
+}
 
 // ---- helpers for op files ----
 // Checks `out` against a result and copies it there, resizing as PyTorch's out= does. Returns out.

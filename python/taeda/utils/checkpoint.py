@@ -24,6 +24,12 @@ from taeda.autograd import Function
 from taeda.autograd.graph import saved_tensors_hooks
 from taeda.nn.modules.container import Sequential
 from taeda.random import fork_rng, get_rng_state, set_rng_state
+from taeda.utils._selective import (
+    SAC_IGNORED_OPS,
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -31,11 +37,15 @@ if TYPE_CHECKING:
     from taeda import Tensor
 
 __all__ = [
+    "SAC_IGNORED_OPS",
     "CheckpointError",
     "CheckpointFunction",
+    "CheckpointPolicy",
+    "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
     "detach_variable",
     "get_device_states",
     "noop_context_fn",

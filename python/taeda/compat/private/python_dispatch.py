@@ -1,10 +1,11 @@
-"""Stands for ``torch.utils._python_dispatch``: whether a tensor is made of others."""
+"""Stands for ``torch.utils._python_dispatch``: modes, and whether a tensor is made of others."""
 
 from __future__ import annotations
 
 from taeda import Tensor
+from taeda.utils._python_dispatch import TorchDispatchMode
 
-__all__ = ["is_traceable_wrapper_subclass"]
+__all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass"]
 
 
 def is_traceable_wrapper_subclass(t: object) -> bool:
