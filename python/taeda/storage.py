@@ -126,9 +126,8 @@ class TypedStorage:
         return hash((self._untyped, self.dtype))
 
     def __repr__(self) -> str:
-        values = (
-            "".join(f" {value}\n" for value in self.tolist()) if self.device.type == "cpu" else ""
-        )
+        unknown = self.device.type == "meta"
+        values = "" if unknown else "".join(f" {value}\n" for value in self.tolist())
         return (
             f"{values}[taeda.storage.TypedStorage(dtype={self.dtype}, device={self.device}) "
             f"of size {self.size()}]"
