@@ -25,7 +25,9 @@ ALLOWED = {
     "python/taeda/storage.py: for _name": "methods named after dtypes",
     "python/taeda/nn/init.py: _UNIT_GAINS": "what calculate_gain takes as an argument",
     "python/taeda/nn/parameter.py: _SHAPELESS": "methods that a parameter without shape has",
-    "python/taeda/insight/_mistakes.py: _MENDS": "advice in words, of its own for each",
+    "python/taeda/insight/_mistakes.py: FIXES": "advice in words, of its own for each",
+    "python/taeda/_dispatched.py: _FIRST_NAMES": "names of PyTorch's operator registry",
+    "python/taeda/_dispatched.py: _RULES": "names of PyTorch's operator registry",
     "csrc/ops/pointwise/copy.cpp: float": "defines rows",
 }
 
