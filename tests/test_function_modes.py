@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
+import pickle
 import threading
 
 import pytest
@@ -93,6 +96,21 @@ def test_subclasses_go_through_functions_in_python():
     assert functional.dropout in overrides.get_overridable_functions()[functional]
     assert taeda.einsum in overrides.get_testing_overrides()
     assert taeda.is_tensor not in overrides.get_testing_overrides()
+
+
+def test_functions_stay_what_they_were():
+    for function in (taeda.nn.functional.dropout, taeda.einsum, taeda.Tensor.resize_as_):
+        assert inspect.isfunction(function) and inspect.isroutine(function)
+        assert function.__doc__ and inspect.getdoc(function)
+        assert function.__module__.startswith("taeda.") and function.__code__.co_argcount >= 0
+        assert pickle.loads(pickle.dumps(function)) is function
+        assert copy.deepcopy(function) is function
+    functional = taeda.nn.functional
+    assert list(inspect.signature(functional.dropout).parameters)[:2] == ["input", "p"]
+    assert "p" in functional.dropout.__annotations__
+    assert list(inspect.signature(taeda.ones(1).float).parameters) == ["memory_format"]
+    with pytest.raises(TypeError, match=r"dropout\(\).*unexpected keyword argument 'q'"):
+        functional.dropout(taeda.ones(1), q=1)
 
 
 def test_sparse_tensors_compute_functions_by_their_parts():

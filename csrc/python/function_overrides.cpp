@@ -60,6 +60,8 @@ PyTypeObject* asking_type() {
     t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_HAVE_VECTORCALL;
     t.tp_methods = type_methods;
     must(PyType_Ready(&t));
+    must(PyDict_DelItemString(t.tp_dict, "__doc__"));  // the type's own would hide the functions'
+    PyType_Modified(&t);
     return &t;
   }();
   return type;
