@@ -15,8 +15,8 @@
 namespace taeda::cpu {
 namespace {
 
-constexpr int64_t kDepth = 384;         // of k at a time, at most
-constexpr int64_t kGroups = 8;          // tiles of rows that are packed at a time
+constexpr int64_t kBlock = 45 << 10;    // bytes of a panel and of a tile's rows: in the first cache
+constexpr int64_t kGroups = 16;         // tiles of rows that are packed at a time
 constexpr int64_t kFewRows = 16;        // that do not pay for packing b
 constexpr int64_t kNearest = 1 << 15;   // bytes of a transposed left side that is not packed
 constexpr int64_t kNear = 1 << 17;      // bytes of a right side that is not packed
@@ -102,7 +102,9 @@ template <class E> class Packer {
   bool packs_a() const { return a_ != Left::in_place; }
   int64_t width() const { return 2 * kernel_.lanes; }
   int64_t depth() const {
-    return round_up(ceil_div(x_.k, ceil_div(x_.k, kDepth * E::unit)), E::unit);
+    const int64_t step = (width() + kernel_.rows) * int64_t{sizeof(Packed)};
+    const int64_t most = std::clamp<int64_t>(kBlock / step, 256, 512) * E::unit;
+    return round_up(ceil_div(x_.k, ceil_div(x_.k, most)), E::unit);
   }
   int64_t padded(int64_t cols) const { return round_up(cols, kernel_.lanes); }
   static int64_t units(int64_t count) { return ceil_div(count, E::unit); }
@@ -154,19 +156,22 @@ template <class E> class Packer {
     const bool packed = a_ == Left::packed;
     const bool narrow = !packed && right - left <= kernel_.lanes;
     const int64_t of_tile = narrow ? kernel_.narrow_rows : kernel_.rows;
-    const int64_t batch = packs_a() ? kGroups * of_tile : bottom - top;
+    // A panel of b stays in the first cache for a batch; elements of 8 bytes gain nothing.
+    const int64_t batch = (packs_a() || sizeof(Packed) < 8 ? kGroups : 1) * of_tile;
+    const int64_t all = bottom - top, batches = ceil_div(all, batch);
     Scratch<Packed> copy(packs_a() ? batch * units(count) : 0);
-    for (int64_t i = top; i < bottom; i += batch) {
-      const int64_t many = std::min(batch, bottom - i), tiles = ceil_div(many, of_tile);
+    for (int64_t s = 0, i = top, next; s < batches; ++s, i = next) {
+      next = packed ? std::min(bottom, i + batch) : top + (s + 1) * all / batches;
+      const int64_t many = next - i, tiles = ceil_div(many, of_tile);
       copy_rows(i, many, p, count, copy.data());
-      for (int64_t t = 0; t < tiles; ++t) {
-        // Tiles of about as many rows each: those of one or two wait for their sums.
-        const int64_t first = packed ? t * kernel_.rows : t * many / tiles;
-        const int64_t end = packed ? std::min(many, first + kernel_.rows) : (t + 1) * many / tiles;
-        const Rows rows = rows_at(i, first, p, count, copy.data());
-        for (int64_t j = left; j < right; j += width()) {
-          const int64_t step = b_row ? b_row : panel_width(end_of_panels - j);
-          const Packed* from = panels + (j - left) * (b_row ? 1 : units(count));
+      for (int64_t j = left; j < right; j += width()) {
+        const int64_t step = b_row ? b_row : panel_width(end_of_panels - j);
+        const Packed* from = panels + (j - left) * (b_row ? 1 : units(count));
+        for (int64_t t = 0, first = 0, end; t < tiles; ++t, first = end) {
+          // Tiles of about as many rows each: those of one or two wait for their sums.
+          end =
+              packed ? std::min(many, first + of_tile) : first + many / tiles + (t < many % tiles);
+          const Rows rows = rows_at(i, first, p, count, copy.data());
           kernel_.tile(end - first, std::min(width(), right - j),
                        {units(count), rows.data, rows.row, rows.step, from, step,
                         x_.c + (i + first) * x_.ldc + j, x_.ldc, epilogue(p, i + first, j)});
