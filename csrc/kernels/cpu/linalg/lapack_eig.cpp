@@ -50,9 +50,8 @@ template <class T>
 bool svd_wide(int64_t m, int64_t n, T* a, T* values, T* u, T* vh, int32_t* info) {
   if (!is_moderate(reflector_loops<T>().largest_size(m * n, a))) return false;
   const int64_t wide = m + 1;
-  int one = 1;
   T answer{};
-  call(Routines<T>::gesdd, 'S', m, wide, a, m, values, u, m, vh, m, &answer, -1, &one, info);
+  call(Routines<T>::gesdd, 'S', m, wide, a, m, values, u, m, vh, m, &answer, -1, info, info);
   const int64_t lwork = work_size(answer);
   Scratch<T> memory(2 * m * n + m + m * wide * 2 + lwork);
   Scratch<int> iwork(8 * m);
@@ -66,11 +65,25 @@ bool svd_wide(int64_t m, int64_t n, T* a, T* values, T* u, T* vh, int32_t* info)
   call(Routines<T>::gesdd, 'S', m, wide, lower, m, values, u, m, right, m, work, lwork,
        iwork.data(), info);
   std::fill_n(v, m * n, T(0));
-  for (int64_t c = 0; c < m; ++c) {
-    for (int64_t r = 0; r < m; ++r) v[c * n + r] = right[r * m + c];
-  }
+  transpose(right, m, m, m, v, n);
   multiply_reflectors(n, m, false, m, high, n, tau, v, n);
   transpose(v, n, m, n, vh, m);
+  return true;
+}
+
+// Of a square matrix, as gesdd does it, but for the products by reflectors. Returns false as above.
+template <class T> bool svd_square(int64_t n, T* a, T* values, T* u, T* vh, int32_t* info) {
+  if (!is_moderate(reflector_loops<T>().largest_size(n * n, a))) return false;
+  Scratch<T> memory(3 * n * (n + 3));
+  Scratch<int> iw(8 * n);
+  T *e = memory.data(), *left = e + n, *right = left + n, *work = right + n, *v = work + n * n;
+  call(Routines<T>::gebrd, n, n, a, n, values, e, left, right, work, n * n, info);
+  call(Routines<T>::bdsdc, 'U', 'I', n, values, e, u, n, vh, n, work, info, work, iw.data(), info);
+  multiply_reflectors(n, n, false, n, a, n, left, u, n);
+  transpose(a, n, n, n, work, n);
+  transpose(vh, n, n, n, v, n);
+  multiply_reflectors(n - 1, n, false, n - 1, work + 1, n, right, v + 1, n);
+  transpose(v, n, n, n, vh, n);
   return true;
 }
 
@@ -88,11 +101,10 @@ void eig(int64_t batch, int64_t n, T* a, std::complex<Real<T>>* values,
     } else {
       if (w.lwork > 0 && n > 1 && n <= kNear) {
         Scratch<T> space(simd::EigLoops<T>::space(n));
+        info[i] = 0;
         if (eig_loops<T>().eig(n, x, reinterpret_cast<R*>(to), reinterpret_cast<R*>(v),
-                               space.data())) {
-          info[i] = 0;
+                               space.data()))
           return;
-        }
       }
       eig_real(n, x, to, v, w, info + i);
     }
@@ -122,6 +134,9 @@ void svd(MatrixBatch s, bool full, bool any_signs, T* a, Real<T>* values, T* u, 
     if constexpr (!is_complex<T>) {
       if (u && !full && m > 0 && 6 * n >= 11 * m &&
           svd_wide(m, n, a + i * m * n, values + i * k, u + i * u_step, vh + i * vh_step, info + i))
+        return;
+      if (u && m == n && n > 2 && n <= kNear &&
+          svd_square(n, a + i * n * n, values + i * n, u + i * n * n, vh + i * n * n, info + i))
         return;
     }
     sizes.use([&](const Workspace<T>& w) { run(i, w); });

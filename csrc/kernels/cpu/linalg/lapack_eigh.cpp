@@ -100,10 +100,8 @@ template <class T> int32_t divide_and_conquer(int64_t n, T* d, T* e, T* q) {
 // The eigenvalues, and the eigenvectors over a, of a large real matrix of moderate numbers. Returns
 // LAPACK's info.
 template <class T> int32_t eigh_large(int64_t n, bool upper, T* a, T* values) {
-  if (upper) {
-    for (int64_t j = 0; j < n; ++j) {
-      for (int64_t i = 0; i < j; ++i) a[i * n + j] = a[j * n + i];
-    }
+  for (int64_t j = 0; upper && j < n; ++j) {
+    for (int64_t i = 0; i < j; ++i) a[i * n + j] = a[j * n + i];
   }
   Scratch<T> memory(3 * n), vectors(n * n);
   T *d = memory.data(), *e = d + n, *tau = e + n, scale = 0;

@@ -82,6 +82,8 @@ template <class T> struct Types {
   using ormqr = void(C, C, I, I, I, const T*, I, const T*, T*, I, T*, I, int*, L, L);
   using gesdd = Either<void(C, I, I, T*, I, R*, T*, I, T*, I, T*, I, int*, int*, L),
                        void(C, I, I, T*, I, R*, T*, I, T*, I, T*, I, R*, int*, int*, L)>;
+  using gebrd = void(I, I, T*, I, T*, T*, T*, T*, T*, I, int*);
+  using bdsdc = void(C, C, I, T*, T*, T*, I, T*, I, T*, int*, T*, int*, int*, L, L);
   using geev = Either<void(C, C, I, T*, I, T*, T*, T*, I, T*, I, T*, I, int*, L, L),
                       void(C, C, I, T*, I, T*, T*, I, T*, I, T*, I, R*, int*, L, L)>;
   using syevd = Either<void(C, C, I, T*, I, R*, T*, I, int*, I, int*, L, L),
@@ -115,7 +117,7 @@ template <class T> struct Routines;
   TAEDA_LAPACK_COMMON(F, T, x)                                                                \
   F(T, x, orgqr, orgqr) F(T, x, ormqr, ormqr) F(T, x, syevd, syevd) F(T, x, hetrf, sytrf)     \
   F(T, x, hetrs, sytrs) F(T, x, sytrd, sytrd) F(T, x, sterf, sterf) F(T, x, stedc, stedc)     \
-  F(T, x, laed2, laed2) F(T, x, laed4, laed4)
+  F(T, x, laed2, laed2) F(T, x, laed4, laed4) F(T, x, gebrd, gebrd) F(T, x, bdsdc, bdsdc)
 #define TAEDA_LAPACK_COMPLEX(F, T, x)                                                         \
   TAEDA_LAPACK_COMMON(F, T, x)                                                                \
   F(T, x, orgqr, ungqr) F(T, x, ormqr, unmqr) F(T, x, syevd, heevd) F(T, x, hetrf, hetrf)     \
