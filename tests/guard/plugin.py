@@ -76,6 +76,13 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item in items if not reason_for(item.nodeid, few)]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """A test that sets the default device may leave the CPU behind."""
+    if item.config.getoption("--device") is not None:
+        taeda.set_default_device(DEVICE)
+
+
 def move_at_the_borders() -> None:
     """What shares memory with NumPy and others copies to the device, or from it."""
     for name in ("from_numpy", "from_dlpack", "as_tensor", "asarray", "frombuffer"):

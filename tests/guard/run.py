@@ -304,6 +304,7 @@ def package_cases() -> Iterator[tuple[str, Callable[[], None]]]:
     yield "pickle and deepcopy", run_pickle
     yield "items and lists", run_items
     yield "indices of devices", run_indices
+    yield "gradcheck", run_gradcheck
 
 
 def run_printing() -> None:
@@ -354,6 +355,12 @@ def run_items() -> None:
         assert "Tensor.cpu()" in str(error)
     else:
         raise AssertionError("a tensor of the device became an array")
+
+
+def run_gradcheck() -> None:
+    x = taeda.rand(3, dtype=taeda.float64).to(DEVICE).requires_grad_()
+    for function in (taeda.sin, lambda x: x.sin().cpu()):
+        assert taeda.autograd.gradcheck(function, x) and taeda.autograd.gradgradcheck(function, x)
 
 
 def run_indices() -> None:
