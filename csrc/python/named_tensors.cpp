@@ -3,6 +3,7 @@
 #include "autograd/meta.h"
 #include "ops/core/tensor_ops.h"
 #include "python/module.h"
+#include "python/tensor_slots.h"
 #include "python/tensor_type.h"
 
 namespace taeda::py {
@@ -13,12 +14,16 @@ const Tensor& expect_value(const char* who, PyObject* value) {
   return tensor_of(value);
 }
 
-// Calls visit(name, tensor) for each entry; visit must not run Python code that changes the dict.
+// Calls visit(name, tensor) for each entry. Making an object in visit may start the garbage
+// collector, and with it code that changes the dict: the entry is held meanwhile.
 template <class F> void each_named(const char* who, PyObject* tensors, F&& visit) {
   check<TypeError>(PyDict_Check(tensors), who, "(): expected a dict of tensors");
   Py_ssize_t at = 0;
   PyObject *name, *value;
-  while (PyDict_Next(tensors, &at, &name, &value)) visit(name, expect_value(who, value));
+  while (PyDict_Next(tensors, &at, &name, &value)) {
+    const PyRef held_name = PyRef::borrow(name), held_value = PyRef::borrow(value);
+    visit(name, expect_value(who, value));
+  }
 }
 
 // dict[key], borrowed.
@@ -27,11 +32,6 @@ PyObject* entry(PyObject* dict, PyObject* key) {
   if (!value && !PyErr_Occurred()) PyErr_SetObject(PyExc_KeyError, key);
   if (!value) throw PythonError();
   return value;
-}
-
-PyObject* version_number(const Tensor& t) {
-  check(!(t.flags() & kInference), "Inference tensors do not track version counter.");
-  return must(PyLong_FromUnsignedLong(t.version()));
 }
 
 // tensors -> [tensor._version, ...]

@@ -173,11 +173,7 @@ PyObject* exchange_data(PyObject* o, PyObject* other) {
 // ---- views and versions ----
 
 PyObject* version(PyObject* o, void*) {
-  return guarded([&] {
-    const Tensor& t = tensor_of(o);
-    check(!(t.flags() & kInference), "Inference tensors do not track version counter.");
-    return must(PyLong_FromUnsignedLong(t.version()));
-  });
+  return guarded([&] { return version_number(tensor_of(o)); });
 }
 PyObject* get_base(PyObject* o, void*) {
   return guarded([&]() -> PyObject* {
@@ -227,6 +223,11 @@ PyMethodDef exchanges[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+PyObject* version_number(const Tensor& t) {
+  check(!(t.flags() & kInference), "Inference tensors do not track version counter.");
+  return must(PyLong_FromUnsignedLong(t.version()));
+}
 
 void init_tensor_attributes() {
   add_getset(attributes);

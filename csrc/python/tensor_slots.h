@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "python/errors.h"
+#include "tensor/tensor.h"
 
 namespace taeda::py {
 
@@ -18,5 +19,8 @@ int set_item(PyObject* self, PyObject* index, PyObject* value);
 
 // Tensor(...), the legacy constructor (tensor_new.cpp).
 PyObject* legacy_new(PyTypeObject* type, PyObject* args, PyObject* kwargs);
+
+// Tensor._version (tensor_attributes.cpp).
+PyObject* version_number(const Tensor& t);
 
 }  // namespace taeda::py
