@@ -212,6 +212,33 @@ def test_two_optimizers_and_a_closure():
             second.step(closure)
 
 
+def test_gradients_that_another_loop_has_left():
+    model, optimizer, x = setting()
+    other, _, _ = setting()
+    other(x).square().mean().backward()
+    idle = taeda.optim.SGD(other.parameters(), lr=0.01)
+
+    def train(module, by, steps, clear=True):
+        for _ in range(steps):
+            if clear:
+                by.zero_grad()
+            module(x).square().mean().backward()
+            by.step()
+
+    with taeda.strict(every=1000):
+        train(model, optimizer, 20)
+        with pytest.raises(TrainingMistake, match="the gradients are a sum"):
+            train(other, idle, 3, clear=False)
+        train(other, idle, 20)
+        train(model, optimizer, 100)
+        with pytest.raises(TrainingMistake, match="sum with one that a step has used"):
+            train(other, idle, 3, clear=False)
+        train(other, idle, 20)
+        train(model, optimizer, 100)
+        with pytest.raises(TrainingMistake, match="no backward"):
+            idle.step()
+
+
 def test_a_functional_model_and_an_optimizer_share_a_loss():
     factory = taeda.functional.factory(nn.Linear(4, 2))
     sgd = taeda.functional.optimizer(taeda.optim.SGD, lr=0.1)

@@ -52,6 +52,7 @@ class Session:
         self.allow = allow
         self.every = every
         self.watches: list[Watch] = []
+        self.busy: list[Watch] = []  # of them, those whose gradients the next passes may change
         self.steps = 0
         self.roots: dict[int, weakref.ref[Any]] = {}
         self.kept: set[int] = set()  # the numbers of graphs that were retained, or checked
@@ -137,7 +138,7 @@ class Session:
             patience = session.patience
             if patience and gradient is retain_graph is inputs is None and not create_graph:
                 session.patience = patience - 1
-                for watch in session.watches:
+                for watch in session.busy:
                     if watch.odd or watch.sentinel.grad is not None:
                         break
                 else:
@@ -157,8 +158,9 @@ class Session:
         for watch in self.watches:
             grad = watch.sentinel.grad
             if grad is None:
+                watch.idle = False
                 watch.counted(1, False)
-            else:
+            elif not watch.left_alone(grad):
                 left = [] if left is None else left
                 left.append((watch, grad, grad._version, grad.is_sparse or bool(grad.any())))
         try:
@@ -173,6 +175,7 @@ class Session:
             self._renew()
             self.root, self.due = loss.grad_fn, True
         self.patience = 0 if self.kept or self.handles or self.due else PATIENCE
+        self.busy = [watch for watch in self.watches if not watch.idle]
         if self.handles:
             return self._checked(loss, left)
         if left is not None:

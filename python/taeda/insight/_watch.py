@@ -24,6 +24,7 @@ class Watch:
         last: that gradient as the last step used it, and its version.
         backwards: of how many backwards the gradient is the sum.
         reused: a step had used it before.
+        idle: neither a step nor a backward pass has touched the gradient lately.
         odd: `backwards` or `reused` are not as they are after one new backward pass.
         roots: weak references to the modules that were called and have some of its parameters.
     """
@@ -33,6 +34,8 @@ class Watch:
         self.name = type(optimizer).__name__
         self.last: Any = None
         self.version = 0
+        self.idle = False
+        self._seen: tuple[Any, int] = (None, 0)  # the gradient before the last pass looked at
         self.backwards = 1
         self.reused = self.odd = False
         self.roots: list[weakref.ref[Any]] = []
@@ -57,6 +60,13 @@ class Watch:
         self.backwards, self.reused = backwards, reused
         self.odd = reused or backwards != 1
 
+    def left_alone(self, grad: Any) -> bool:
+        """Whether a gradient is as it was before the last pass; quick checks then pass over it."""
+        seen, version = self._seen
+        self._seen = grad, grad._version
+        self.idle = grad is seen and grad._version == version
+        return self.idle
+
     def around(self, step: Callable[..., Any]) -> Callable[..., Any]:
         """A ``step`` that checks first: quickly, for it runs in each step."""
         watch, session = self, self.session
@@ -65,6 +75,8 @@ class Watch:
             if closure is not None:  # it computes the gradients later
                 return step(closure)
             grad = watch.sentinel.grad
+            if watch.idle:
+                watch.idle, session.patience = False, 0
             if grad is None or watch.odd:
                 grad = session.examine(watch)
             elif grad is watch.last and grad._version == watch.version:
