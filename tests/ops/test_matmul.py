@@ -222,6 +222,40 @@ def test_batches_of_complex_matrices(dtype: torch.dtype) -> None:
                 torch.testing.assert_close(got, x @ y)
 
 
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+@pytest.mark.parametrize(
+    ("m", "k", "n"),
+    [
+        (150, 140, 160),
+        (1100, 40, 30),
+        (20, 1030, 1040),
+        (3, 200, 300),
+        (300, 200, 3),
+        (400, 300, 1),
+    ],
+)
+def test_large_complex_products(dtype: torch.dtype, m: int, k: int, n: int) -> None:
+    """In all layouts, conjugated or not, scaled and added to, against complex128."""
+    tolerance = 1e-5 if dtype == torch.complex64 else 1e-13
+    a, b = torch.randn(m, k, dtype=dtype), torch.randn(k, n, dtype=dtype)
+    z = torch.randn(m, n, dtype=dtype)
+
+    def check(got: taeda.Tensor, want: torch.Tensor) -> None:
+        error = (to_torch(got).to(torch.complex128) - want).abs().max()
+        assert error <= tolerance * k**0.5
+
+    # A left side with columns in memory, plain and conjugated, and the same of the right side.
+    for left in (a, a.T.contiguous().T, a.T.contiguous().mH):
+        for right in (b, b.T.contiguous().T, b.T.contiguous().mH):
+            x, y = to_taeda(left), to_taeda(right)
+            wide = left.to(torch.complex128) @ right.to(torch.complex128)
+            check(x @ y, wide)
+            check(taeda.addmm(to_taeda(z), x, y, alpha=1 - 2j, beta=3j), (1 - 2j) * wide + 3j * z)
+            check(taeda.addmm(to_taeda(z), x, y, alpha=-2, beta=0.5), -2 * wide + 0.5 * z)
+            row = taeda.addmm(to_taeda(z[0]), x, y, alpha=-1)
+            check(row, z[0] - wide)
+
+
 @pytest.mark.parametrize(
     "dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64], ids=str
 )

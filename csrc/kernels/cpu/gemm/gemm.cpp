@@ -11,7 +11,7 @@
 #include "base/half.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
-#include "kernels/cpu/gemm/gemm_library.h"
+#include "kernels/cpu/gemm/gemm_complex.h"
 #include "kernels/cpu/gemm/gemm_packed.h"
 
 namespace taeda::cpu {
@@ -164,17 +164,6 @@ template <class T> struct GemmAlgorithm {
   void (*run)(const Product<T>& x);
 };
 
-template <class T> GemmWork library_work(const Product<T>& x) {
-  const double lanes = real(product_kernels<typename T::value_type>().lanes);
-  return {.packed = 1.2 * real(x.m) * real(x.n) * real(x.k) * 4 / lanes, .call = 2};
-}
-template <class T> void run_library(const Product<T>& x) {
-  const auto& e = x.epilogue;
-  if (e.beta != T(0) && e.from != x.c) {
-    for (int64_t i = 0; i < x.m; ++i) std::copy_n(e.from + i * e.from_row, x.n, x.c + i * x.ldc);
-  }
-  library_gemm(x.m, x.n, x.k, e.alpha, x.a, x.b, e.beta, x.c, x.ldc);
-}
 template <class T> bool supports_any(const Product<T>&) { return true; }
 // A panel of b that is used for a single row costs more to read than the row's products.
 template <class T> bool supports_packed(const Product<T>& x) {
@@ -187,7 +176,7 @@ template <class T> constexpr auto algorithms() {
     return std::array{A{"packed", supports_packed<T>, packed_work<T>, packed_gemm<T>}};
   } else if constexpr (is_complex<T>) {
     return std::array{A{"small", supports_small<T>, small_work<T>, run_small<T>},
-                      A{"library", supports_any<T>, library_work<T>, run_library<T>}};
+                      A{"real", supports_any<T>, real_work<T>, real_gemm<T>}};
   } else {
     return std::array{A{"small", supports_small<T>, small_work<T>, run_small<T>},
                       A{"dots", supports_dots<T>, dots_work<T>, run_dots<T>},
@@ -286,6 +275,9 @@ template <class T> void multiply(const Product<T>& x) {
   if (has_long_sums(x.m, x.n, x.k)) return split_k(x);
   if (x.m * x.k > kTiny && x.n == 1 && vector_product(x)) return;
   if (x.n * x.k > kTiny && x.m == 1 && vector_product(x)) return;
+  if constexpr (is_complex<T>) {
+    if (x.m * x.n * x.k > 8 * kTiny && is_transposed(x)) return transposed_gemm(x);
+  }
   choose(x).run(x);
 }
 
@@ -383,7 +375,7 @@ void batched_integers(int64_t batch, int64_t m, int64_t n, int64_t k, MatrixRef<
 
 bool force_gemm_algorithm(const char* name) {
   forced_name = nullptr;
-  for (const char* known : {"small", "dots", "packed", "library"}) {
+  for (const char* known : {"small", "dots", "packed", "real"}) {
     if (name && std::string_view(name) == known) forced_name = known;
   }
   return !name || forced_name;

@@ -349,6 +349,27 @@ template <class T> void complex_product(const SmallProduct<T>& x) {
   if (j < 2 * x.n) columns.template operator()<true>(j, 2 * x.n - j);
 }
 
+template <class R>
+void expand(int64_t n, const std::complex<R>* x, std::complex<R> scale, bool conjugate,
+            std::complex<R>* to) {
+  const R *v = elements(x), *factor = elements(&scale), sign = conjugate ? -1 : 1;
+  R *first = reinterpret_cast<R*>(to), *second = first + 2 * n;
+  const R by_re = factor[0], by_im = factor[1];
+  const auto put = [&](int64_t j, R re, R im) {
+    first[2 * j] = second[2 * j + 1] = re;
+    first[2 * j + 1] = im;
+    second[2 * j] = -im;
+  };
+  if (by_im == 0) {  // 0 * infinity would be NaN
+    for (int64_t j = 0; j < n; ++j) put(j, by_re * v[2 * j], by_re * (sign * v[2 * j + 1]));
+  } else {
+    for (int64_t j = 0; j < n; ++j) {
+      const R re = v[2 * j], im = sign * v[2 * j + 1];
+      put(j, by_re * re - by_im * im, by_re * im + by_im * re);
+    }
+  }
+}
+
 template <class T, void (*Product)(const SmallProduct<T>&)>
 void small(int64_t count, const SmallProduct<T>& first) {
   constexpr int64_t parts = same_type<SumOf<T>, T> ? sizeof(SumOf<T>) / sizeof(ElementType<T>) : 1;
@@ -387,7 +408,7 @@ extern constinit const GemmTable gemm_table = {
     whole<uint16_t>,
     whole<uint32_t>,
     whole<uint64_t>,
-    {small<std::complex<float>, complex_product<std::complex<float>>>},
-    {small<std::complex<double>, complex_product<std::complex<double>>>}};
+    {small<std::complex<float>, complex_product<std::complex<float>>>, expand<float>},
+    {small<std::complex<double>, complex_product<std::complex<double>>>, expand<double>}};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

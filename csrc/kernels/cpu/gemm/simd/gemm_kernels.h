@@ -106,9 +106,11 @@ template <class T> struct ProductKernels {
   void (*dots)(const SmallProduct<T>& x) = nullptr;
 };
 
-// Of complex numbers the small product alone.
-template <class T> struct SmallKernels {
+// Of complex numbers: the small product, and what makes others real ones.
+template <class T> struct ComplexKernels {
   void (*small)(int64_t count, const SmallProduct<T>& x);
+  // n numbers v, and after them n numbers iv; v: scale * x, or scale * conj(x).
+  void (*expand)(int64_t n, const T* x, T scale, bool conjugate, T* to);
 };
 
 // Pairs of bfloat16 numbers along the sum, multiplied by one instruction; null where there is none.
@@ -134,8 +136,8 @@ struct GemmTable {
   ProductKernels<uint16_t> u16;
   ProductKernels<uint32_t> u32;
   ProductKernels<uint64_t> u64;
-  SmallKernels<std::complex<float>> c32;
-  SmallKernels<std::complex<double>> c64;
+  ComplexKernels<std::complex<float>> c32;
+  ComplexKernels<std::complex<double>> c64;
 };
 
 TAEDA_TABLES(GemmTable, gemm_table)
