@@ -36,7 +36,9 @@ def digest(path: Path) -> str:
 
 
 def compiler(arch: str) -> str:
-    """The C++ compiler for a machine."""
+    """The C++ compiler for a machine; $CXX for this one."""
+    if os.uname().machine == arch and os.environ.get("CXX"):
+        return os.environ["CXX"]
     for name in COMPILERS[arch]:
         found = shutil.which(name)
         if found and (name != "g++" or os.uname().machine == arch):
@@ -133,7 +135,7 @@ def wheel(
 ) -> Path:
     """One wheel. All Pythons share a build folder, in which only csrc/python is compiled anew."""
     tools, gcc = environment(work), compiler(arch)
-    folder = work / f"build-{arch}"
+    folder = source / "build" / arch
     # What was found out about another Python; the objects stay.
     (folder / "CMakeCache.txt").unlink(missing_ok=True)
     defines = {
@@ -142,8 +144,8 @@ def wheel(
         "TAEDA_ARCH": arch,
         "TAEDA_COMPILER": gcc,
         "TAEDA_OPENBLAS": openblas(arch, work, tools),
-        "Python_INCLUDE_DIR": pythons.headers(target, work),
-        "CMAKE_CXX_FLAGS": f"-ffile-prefix-map={work}=.",
+        "TAEDA_PYTHON_HEADERS": pythons.headers(target, work),
+        "TAEDA_WERROR": "ON",
     }
     settings = {
         "build-dir": str(folder),
@@ -161,6 +163,9 @@ def wheel(
     )
     (made,) = raw.glob("*.whl")
     files = archive.read(made)
+    for name, data in files.items():
+        if bytes(work) in data:
+            raise SystemExit(f"{name} holds the path of the folder that it was built in")
     tag = f"{target.tag}-{platform_tag(arch)}"
     archive.retag(files, tag)
     contents.describe(files, tools, gcc, arch)
