@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -35,7 +36,7 @@ def described(function: F) -> F:
     """A decorator: begin the docstring with what the row of the operation of this name says."""
     text: str = vars(_C.ops)[function.__name__].__doc__
     _, _, said = text.partition("\n\n")  # after the signatures
-    own = (function.__doc__ or "").replace("\n    ", "\n")  # as the row, not indented
+    own = inspect.cleandoc(function.__doc__ or "")  # as the row, not indented
     function.__doc__ = f"{said.strip()}\n\n{own}"
     return function
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import importlib.util
 import os
 import re
 import subprocess
@@ -88,6 +89,8 @@ def on_guard(library, *suites) -> subprocess.CompletedProcess:
 def test_suite_passes_on_it(library, suite):
     """What the tests of the CPU say about any device. The rest of them: docs/devices.md."""
     files, least = SAMPLE[suite]
+    if not importlib.util.find_spec("torch"):
+        least //= 2  # the others compare with PyTorch
     done = on_guard(library, *files)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
     assert int(re.search(r"(\d+) passed", done.stdout)[1]) >= least

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import inspect
 import pickle
 import subprocess
 import sys
@@ -76,6 +77,14 @@ def test_checks_of_scikit_learn(estimator, failing):
 def test_examples():
     failed, count = doctest.testmod(_estimators)
     assert not failed and count >= 12
+
+
+def test_parameters_are_in_the_docstrings():
+    for kind in (Classifier, Regressor, Transformer):
+        said = inspect.getdoc(kind)
+        assert "\nArgs:\n    module: the network" in said and "{" not in said.partition(">>>")[0]
+    assert "\n    history_: for each" in inspect.getdoc(Classifier)
+    assert "\n    classes_: the labels" in inspect.getdoc(Classifier)
 
 
 def test_it_says_what_to_install():

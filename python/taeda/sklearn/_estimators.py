@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -31,31 +32,31 @@ if TYPE_CHECKING:
 __all__ = ["Classifier", "Regressor", "Transformer"]
 
 _PARAMETERS = """
-    Args:
-        module: the network: a Module, which is copied, so that training begins at its weights; or a
-            class or function that makes one. Of this, ``n_features`` and ``n_outputs`` are given
-            as the data have them, where it takes them and they are not set.
-        loss: a class, function or object that compares outputs with targets.
-        optimizer: a class of ``taeda.optim``.
-        lr: the learning rate; None leaves it to the optimizer.
-        epochs: how many passes ``fit`` makes; ``partial_fit`` makes one.
-        batch_size: of training and predicting; None takes all samples at once.
-        shuffle: whether each pass has a new order.
-        validation: the share of samples that training holds out, for the "validation loss" of
-            ``history_`` and for ``EarlyStopping``.
-        callbacks: of ``taeda.training``; each ``fit`` works on copies of them.
-        dtype: of the inputs and the module; None leaves both as they are, as for indices.
-        random_state: a number, or a NumPy generator, for the weights, orders and dropout. With a
-            number, what happens is what happens after ``taeda.manual_seed`` of it. None draws from
-            the default stream.
-        parts: arguments for the module, the loss and the optimizer: ``module__hidden=20``,
-            ``optimizer__weight_decay=0.1``.
+Args:
+    module: the network: a Module, which is copied, so that training begins at its weights; or a
+        class or function that makes one. Of this, ``n_features`` and ``n_outputs`` are given
+        as the data have them, where it takes them and they are not set.
+    loss: a class, function or object that compares outputs with targets.
+    optimizer: a class of ``taeda.optim``.
+    lr: the learning rate; None leaves it to the optimizer.
+    epochs: how many passes ``fit`` makes; ``partial_fit`` makes one.
+    batch_size: of training and predicting; None takes all samples at once.
+    shuffle: whether each pass has a new order.
+    validation: the share of samples that training holds out, for the "validation loss" of
+        ``history_`` and for ``EarlyStopping``.
+    callbacks: of ``taeda.training``; each ``fit`` works on copies of them.
+    dtype: of the inputs and the module; None leaves both as they are, as for indices.
+    random_state: a number, or a NumPy generator, for the weights, orders and dropout. With a
+        number, what happens is what happens after ``taeda.manual_seed`` of it. None draws from
+        the default stream.
+    parts: arguments for the module, the loss and the optimizer: ``module__hidden=20``,
+        ``optimizer__weight_decay=0.1``.
 
-    Attributes:
-        module_: the trained network.
-        trainer_: the ``taeda.Trainer`` that trained it.
-        history_: for each epoch, its losses.
-        n_features_in_, feature_names_in_: as in scikit-learn.
+Attributes:
+    module_: the trained network.
+    trainer_: the ``taeda.Trainer`` that trained it.
+    history_: for each epoch, its losses.
+    n_features_in_, feature_names_in_: as in scikit-learn.
 """
 
 
@@ -338,4 +339,5 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
 
 for _kind in (Classifier, Regressor, Transformer):
-    _kind.__doc__ = (_kind.__doc__ or "").replace("    {parameters}", _PARAMETERS.rstrip(" "))
+    # From Python 3.13 on, docstrings lose their indentation when they are compiled.
+    _kind.__doc__ = inspect.cleandoc(_kind.__doc__ or "").replace("{parameters}", _PARAMETERS)
