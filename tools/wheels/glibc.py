@@ -14,12 +14,23 @@ import subprocess
 from pathlib import Path
 
 VERSION = "2.28"
-LIBRARIES = {"c": 6, "m": 6, "pthread": 0, "dl": 2, "rt": 1}
+LIBRARIES = {"c": 6, "ld": 2, "m": 6, "pthread": 0, "dl": 2, "rt": 1}
 
 # What GCC's libraries, compiled for a newer glibc, look for and this one lacks.
 _NEWER = """
+#include <stdlib.h>
+#include <sys/random.h>
+#pragma GCC visibility push(hidden)
+
 /* 2.32: whether the process has had one thread only; then reference counts need no atomics. */
-__attribute__((visibility("hidden"))) char __libc_single_threaded = 0;
+char __libc_single_threaded = 0;
+
+/* 2.36: what std::random_device draws from. */
+unsigned arc4random(void) {
+  unsigned drawn;
+  if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn) abort();
+  return drawn;
+}
 """
 
 
@@ -42,7 +53,13 @@ def stubs(arch: str, folder: Path, compiler: str, python: Path) -> Path:
         "-shared",
     ]
     subprocess.run(
-        [*command, "-o", "empty.so", "empty.c", *(f"-l{n}" for n in LIBRARIES if n != "c")],
+        [
+            *command,
+            "-o",
+            "empty.so",
+            "empty.c",
+            *(f"-l{n}" for n in LIBRARIES if n not in ("c", "ld")),
+        ],
         cwd=scratch,
         check=True,
         env={
@@ -64,7 +81,9 @@ def stubs(arch: str, folder: Path, compiler: str, python: Path) -> Path:
         cwd=scratch,
         check=True,
     )
-    # The linker reads this file as a script.
-    (made / "libc.so").write_text("INPUT(libc.so.6 libc_nonshared.a newer.o)\n")
+    # The linker reads this file as a script. libld stands for the loader, which has a few symbols.
+    (made / "libc.so").write_text(
+        "INPUT(libc.so.6 libc_nonshared.a newer.o AS_NEEDED(libld.so.2))\n"
+    )
     shutil.rmtree(scratch)
     return made
