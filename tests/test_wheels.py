@@ -176,6 +176,6 @@ def test_the_command_line():
         True,
     )
     assert parse(["--check"]).tests is None
-    assert parse(["--check", "--tests", "tests/ops"]).tests == ["tests/ops"]
+    assert parse(["--check", "--tests", "tests/ops", "-x"]).tests == ["tests/ops", "-x"]
     with pytest.raises(SystemExit):
         parse(["--arch", "vax"])

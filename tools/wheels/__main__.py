@@ -28,10 +28,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--jobs", type=int, default=os.cpu_count(), help="compilers at once")
     add("--twice", action="store_true", help="build in two folders and compare the bytes")
     add("--check", action="store_true", help="check the wheels in OUT instead of building")
+    add("--system", type=Path, help="--check: the system of tools/aarch64.sh, to run ARM's wheels")
     add(
-        "--tests", nargs="*", metavar="ARG", help="--check: run pytest on them with these arguments"
+        "--tests",
+        nargs=argparse.REMAINDER,
+        metavar="ARG",
+        help="--check: run pytest on them with all arguments that follow",
     )
-    add("--system", type=Path, help="--check: the folder of tools/aarch64.sh, to run ARM's wheels")
     return parser.parse_args(arguments)
 
 

@@ -22,6 +22,15 @@ SYSTEM = re.compile(r"lib(c|m|pthread|dl|rt|gcc_s)\.so\.\d+|ld-linux-.*")
 OPENBLAS = "libscipy_openblas.so"
 
 
+_VALIDATE = """
+import sys
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+wrong = JsonStrictValidator(SchemaVersion.V1_6).validate_str(sys.stdin.read())
+sys.exit(str(wrong) if wrong else 0)
+"""
+
+
 class Failed(Exception):
     """A wheel is not fit to be released."""
 
@@ -91,6 +100,9 @@ def audit(wheel: Path, work: Path) -> str:
     added = {n for n in archive.read(repaired) if ".libs/" in n}
     if added:
         raise Failed(f"auditwheel adds {', '.join(sorted(added))}")
+    listed = archive.read(wheel)
+    bill = listed[f"{archive.dist_info(listed)}/sboms/taeda.cdx.json"]
+    subprocess.run([tools, "-c", _VALIDATE], input=bill, check=True)
     megabytes = wheel.stat().st_size / 1e6
     if megabytes > MEGABYTES:
         raise Failed(f"{megabytes:.1f} MB")
