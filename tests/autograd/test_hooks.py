@@ -138,6 +138,32 @@ def test_multi_grad_hook():
     assert len(seen) == 3
 
 
+@pytest.mark.parametrize("mode", ["all", "any"])
+def test_multi_grad_hook_after_a_backward_that_failed(mode):
+    a, b = (taeda.ones(2, requires_grad=True) for _ in range(2))
+    seen, fails = [], [True]
+
+    def hook(grads):
+        seen.append(grads)
+        if fails and fails.pop():
+            raise KeyError("x")
+
+    graph.register_multi_grad_hook([a, b], hook, mode=mode)
+    with pytest.raises(KeyError):
+        (a * b).sum().backward()
+    (a * b).sum().backward()
+    assert len(seen) == 2
+    # A failure between the two gradients: the first one is of no later backward.
+    seen.clear()
+    handle = a.register_hook(lambda g: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        (a + (b * 2).exp()).sum().backward()
+    handle.remove()
+    (a * 2).sum().backward()
+    if mode == "all":
+        assert [g is None for g in seen[-1]] == [False, True]
+
+
 def test_saved_tensors_hooks():
     packed = []
 

@@ -254,3 +254,19 @@ def test_weak_keys_are_let_go():
         d[taeda.ones(1)] = 1
     gc.collect()
     assert len(d) == 0 and list(d) == []
+
+
+def test_the_tracker_after_steps_that_failed():
+    net = taeda.nn.Sequential(taeda.nn.Linear(2, 2), taeda.nn.Tanh())
+    x = taeda.ones(2, requires_grad=True)
+    with taeda.utils.module_tracker.ModuleTracker() as tracker:
+        with pytest.raises(RuntimeError):
+            net(taeda.ones(3))
+        assert tracker.parents == {"Global"}
+        handle = net[0].weight.register_hook(lambda g: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            net(x).sum().backward()
+        assert tracker.parents == {"Global"} and not tracker.is_bw
+        handle.remove()
+        net(x).sum().backward()
+        assert tracker.parents == {"Global"} and not tracker.is_bw

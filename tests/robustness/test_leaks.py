@@ -82,3 +82,22 @@ def test_what_is_kept_is_seen():
     more_memory, more_objects = held()
     assert more_memory >= memory + 20 * 16 * 16 * 4
     assert more_objects >= objects + 20
+
+
+def test_a_backward_that_fails_within_a_module_keeps_nothing():
+    """Between the hooks at a module's outputs and at its inputs, with a graph of the gradients."""
+    linear, activation = nn.Linear(64, 64), nn.Tanh()
+    activation.register_full_backward_hook(lambda module, inputs, outputs: None)
+    activation.register_full_backward_pre_hook(lambda module, outputs: None)
+    fails = activation.register_forward_hook(
+        lambda module, inputs, output: output.grad_fn.register_hook(lambda a, b: 1 / 0) and None
+    )
+    memory = None
+    for step in range(10):
+        x = taeda.ones(2, 64, requires_grad=True)
+        with pytest.raises(ZeroDivisionError):
+            taeda.autograd.grad(activation(linear(x)).square().sum(), x, create_graph=True)
+        if step == 2:
+            memory, _ = held()
+    assert held()[0] <= memory
+    fails.remove()

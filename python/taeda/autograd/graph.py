@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -215,39 +216,50 @@ def register_multi_grad_hook(
     """
     if mode not in ("all", "any"):
         raise ValueError(f"register_multi_grad_hook(): mode must be 'all' or 'any', got {mode!r}")
-    # Gradients received during the running backward pass; cleared when it ends.
-    grads: dict[int, Tensor] = {}
-    state = {"running": False, "done": False}
-
-    def call() -> None:
-        state["done"] = True
-        fn([grads.get(i) for i in range(len(tensors))])
-
-    def end() -> None:
-        try:
-            if mode == "all" and not state["done"]:
-                call()
-        finally:
-            grads.clear()
-            state.update(running=False, done=False)
+    running: weakref.ref[_Received] | None = None
 
     def hook_for(i: int) -> Callable[[Tensor], None]:
         def hook(grad: Tensor) -> None:
-            if not state["running"]:
-                state["running"] = True
-                _C._queue_callback(end)
-            if state["done"]:
+            nonlocal running
+            received = running() if running else None
+            if received is None:
+                received = _Received(len(tensors), fn if mode == "all" else None)
+                running = weakref.ref(received)
+                _C._queue_callback(received)
+            if received.done:
                 return
-            grads[i] = grad
             if mode == "any":
-                state["done"] = True
+                received.done = True
                 fn(grad)
-            elif len(grads) == len(tensors):
-                call()
+            else:
+                received.add(i, grad)
 
         return hook
 
     return _Handles([tensor.register_hook(hook_for(i)) for i, tensor in enumerate(tensors)])
+
+
+class _Received:
+    """The gradients of several tensors that a backward pass has computed.
+
+    The pass alone holds it, as a callback for its end: one that an exception ends leaves nothing.
+    """
+
+    def __init__(self, count: int, fn: Callable[..., None] | None) -> None:
+        self.grads: list[Tensor | None] = [None] * count
+        self.left, self.fn, self.done = count, fn, False
+
+    def add(self, i: int, grad: Tensor) -> None:
+        self.left -= self.grads[i] is None
+        self.grads[i] = grad
+        if self.left == 0:
+            self()
+
+    def __call__(self) -> None:
+        if self.fn is not None and not self.done:
+            self.done = True
+            grads, self.grads = self.grads, []
+            self.fn(grads)
 
 
 @functools.cache

@@ -20,6 +20,16 @@ if TYPE_CHECKING:
 __all__ = ["ModuleTracker"]
 
 
+class _Backward:
+    """Lives as long as a backward pass, which holds it as a callback, however it ends."""
+
+    def __init__(self) -> None:
+        _C._queue_callback(self)
+
+    def __call__(self) -> None:
+        pass
+
+
 class ModuleTracker:
     """Inside ``with ModuleTracker() as tracker:``, ``tracker.parents`` names the modules at work.
 
@@ -40,17 +50,17 @@ class ModuleTracker:
         self.parents = {"Global"}
         self._names: weakref.WeakKeyDictionary[Module, str] = weakref.WeakKeyDictionary()
         self._hooks: list[Any] = []
-        self._backward = False
+        self._backward: weakref.ref[_Backward] | None = None
 
     @property
     def is_bw(self) -> bool:
         """Whether a backward pass is running that has reached a module."""
-        return self._backward
+        return self._backward is not None
 
     def __enter__(self) -> ModuleTracker:
         self._hooks = [
             register_module_forward_pre_hook(self._begin),
-            register_module_forward_hook(self._end),
+            register_module_forward_hook(self._end, always_call=True),
         ]
         return self
 
@@ -83,9 +93,8 @@ class ModuleTracker:
             return
 
         def hook(grads: Any) -> None:
-            if not self._backward:
-                self._backward = True
-                _C._queue_callback(self._end_of_backward)
+            if self._backward is None:
+                self._backward = weakref.ref(_Backward(), self._end_of_backward)
             if begins:
                 self.parents.add(name)
             else:
@@ -93,6 +102,6 @@ class ModuleTracker:
 
         register_multi_grad_hook(tensors, hook)
 
-    def _end_of_backward(self) -> None:
-        self._backward = False
+    def _end_of_backward(self, ended: Any) -> None:
+        self._backward = None
         self.parents = {"Global"}

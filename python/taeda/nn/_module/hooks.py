@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 import taeda
+from taeda import _C
 from taeda._C import Tensor
 from taeda.utils.hooks import RemovableHandle
 
@@ -216,6 +218,21 @@ def as_tuple(values: Any) -> tuple[Any, ...]:
     return values if isinstance(values, tuple) else (values,)
 
 
+class _Held:
+    """Gradients at a module's outputs, until those at its inputs are there.
+
+    The backward pass holds them, as its callback: where it ends early, they would otherwise be kept
+    by the graph, and with `create_graph` they keep the graph.
+    """
+
+    def __init__(self, grads: tuple[Any, ...]) -> None:
+        self.grads: tuple[Any, ...] | None = grads
+        _C._queue_callback(self)
+
+    def __call__(self) -> None:  # at the end of the pass
+        self.grads = None
+
+
 class BackwardTap:
     """Sees the gradients of one call of a module, at its outputs and at its inputs.
 
@@ -229,7 +246,7 @@ class BackwardTap:
         self.module = module
         self.hooks = hooks
         self.pre_hooks = pre_hooks
-        self.grad_output: tuple[Any, ...] | None = None
+        self.grad_output: weakref.ref[_Held] | None = None
         self.grad_input: list[Any] = []  # grad_input before its gradients are filled in
         self.input_positions: list[int] = []
         self.output_count = 0
@@ -275,7 +292,7 @@ class BackwardTap:
             if result is not None:
                 grad_output = self._checked(result, self.output_count, "pre hook", "grad_output")
         if self.input_positions:
-            self.grad_output = grad_output
+            self.grad_output = weakref.ref(_Held(grad_output))
         else:
             # No input needs a gradient, so this is where the module's backward ends for hooks.
             grad_input = tuple(self.grad_input)
@@ -289,9 +306,10 @@ class BackwardTap:
         return tuple(grad_output[position] for position in self.output_positions)
 
     def _at_inputs(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        grad_output, self.grad_output = self.grad_output, None
-        if grad_output is None:  # the inputs are reached by a path that avoids the outputs
+        held = self.grad_output and self.grad_output()
+        if not held or held.grads is None:  # the inputs are reached by a path around the outputs
             return grads
+        grad_output, held.grads = held.grads, None
         full = [
             value and taeda.zeros(value[0], dtype=value[1], device=value[2])
             for value in self.grad_input
