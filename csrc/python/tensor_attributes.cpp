@@ -2,8 +2,10 @@
 // autograd_tensor.cpp.
 #include "base/warn.h"
 #include "ops/core/op.h"
+#include "python/batching.h"
 #include "python/objects.h"
 #include "python/op_callable.h"
+#include "python/overrides.h"
 #include "python/tensor_slots.h"
 #include "python/tensor_type.h"
 
@@ -137,6 +139,15 @@ void take_data(TensorImpl* t, const TensorImpl* f) {
   t->flags = (t->flags & ~followed) | (f->flags & followed);
 }
 
+// Whether its memory only stands for values that are elsewhere: those of sparse, nested and vmap's
+// tensors are attributes of the Python object.
+bool is_placeholder(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  if (type == TensorType) return false;
+  return is_batched_type(type) ||
+         PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), "_is_placeholder");
+}
+
 int set_data(PyObject* o, PyObject* value, void*) {
   return guarded(
       [&] {
@@ -152,6 +163,10 @@ int set_data(PyObject* o, PyObject* value, void*) {
               "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
               "incompatible tensor type: one is on ",
               Tensor(Ref<TensorImpl>(t)).device(), ", the other on ", from.device());
+        check(is_placeholder(o) == is_placeholder(value),
+              "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
+              "incompatible tensor type: ",
+              type_name(o), " and ", type_name(value));
         take_data(t, from.impl());
         return 0;
       },
@@ -163,9 +178,20 @@ PyObject* exchange_data(PyObject* o, PyObject* other) {
   return guarded([&] {
     if (!is_tensor(other))
       fail<TypeError>("_exchange_data(): expected a Tensor, not ", type_name(other));
+    TensorImpl *a = tensor_of(o).impl(), *b = tensor_of(other).impl();
+    if (is_placeholder(o) != is_placeholder(other)) {  // what was saved is gone
+      ++a->reshapes;
+      ++b->reshapes;
+    }
     const Tensor kept = alias(tensor_of(o));
-    take_data(tensor_of(o).impl(), tensor_of(other).impl());
-    take_data(tensor_of(other).impl(), kept.impl());
+    take_data(a, b);
+    take_data(b, kept.impl());
+    // Their classes have been exchanged before.
+    for (PyObject* each : {o, other}) {
+      uint32_t& flags = tensor_of(each).impl()->flags;
+      const bool overrides = Py_TYPE(each) != TensorType && overrides_functions(Py_TYPE(each));
+      flags = overrides ? flags | kOverride : flags & ~uint32_t{kOverride};
+    }
     return Py_NewRef(Py_None);
   });
 }

@@ -34,6 +34,51 @@ def test_data_stays_on_its_device(f, devices):
     assert x.grad.device.type == devices[0]
 
 
+PLACEHOLDERS = {
+    "sparse": lambda: taeda.ones(4).to_sparse(),
+    "sparse csr": lambda: taeda.ones(4, 4).to_sparse_csr(),
+    "nested": lambda: taeda.nested.nested_tensor([taeda.ones(2), taeda.ones(3)]),
+    "jagged": lambda: taeda.nested.nested_tensor(
+        [taeda.ones(2), taeda.ones(3)], layout=taeda.jagged
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLACEHOLDERS)
+def test_data_is_not_a_placeholder(name):
+    """The values of sparse and nested tensors are elsewhere; gradients were zeros."""
+    x = taeda.ones(4, requires_grad=True)
+    y = x * x
+    with pytest.raises(
+        RuntimeError, match=r"variable.set_data\(tensor\).*incompatible tensor type"
+    ):
+        x.data = PLACEHOLDERS[name]()
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0] * 4
+
+
+def test_data_is_not_a_tensor_of_vmap():
+    x = taeda.ones(4)
+
+    def f(row):
+        x.data = row
+        return row
+
+    with pytest.raises(RuntimeError, match="incompatible tensor type"):
+        taeda.func.vmap(f)(taeda.ones(3, 4))
+    assert x.shape == (4,)
+
+
+def test_a_parameter_exchanged_with_a_sparse_tensor():
+    x, sparse = taeda.nn.Parameter(taeda.ones(4)), taeda.arange(4.0).to_sparse()
+    y = x * x
+    taeda.utils.swap_tensors(x, sparse)
+    assert x.is_sparse and (x * 2).to_dense().tolist() == [0.0, 2.0, 4.0, 6.0]
+    assert type(sparse) is taeda.nn.Parameter and (sparse + 1).tolist() == [2.0] * 4
+    with pytest.raises(RuntimeError, match="other memory"):
+        y.sum().backward()
+
+
 def test_set_stays_on_its_device():
     for source in (taeda.ones(4, device="meta"), taeda.ones(4, device="meta").untyped_storage()):
         with pytest.raises(RuntimeError, match="the devices must match"):

@@ -27,6 +27,8 @@ class Unreadable(Tensor):
     A subclass defines ``__torch_function__``.
     """
 
+    _is_placeholder = True  # its memory must not become another tensor's
+
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

@@ -33,16 +33,17 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
                 f"swap_tensors(): one tensor is the result of {t.grad_fn.name()}; only leaves of "
                 "the graph can be exchanged"
             )
+    # What a sparse or nested tensor says of gradients, it says of an attribute.
+    needs, grads = (t1.requires_grad, t2.requires_grad), (t1.grad, t2.grad)
     try:
         t1.__class__, t2.__class__ = t2.__class__, t1.__class__
     except TypeError as error:
         names = f"{type(t1).__name__} and {type(t2).__name__}"
         raise RuntimeError(f"swap_tensors(): cannot exchange a {names}: {error}") from None
-    needs, grads = (t1.requires_grad, t2.requires_grad), (t1.grad, t2.grad)
     kept = dict(t1.__dict__)
-    t1.grad = t2.grad = None
-    t1.requires_grad_(False)
-    t2.requires_grad_(False)
+    for t in (t1, t2):
+        Tensor.grad.__set__(t, None)  # type: ignore[attr-defined]
+        Tensor.requires_grad_(t, False)
     t1._exchange_data(t2)
     t1.__dict__.clear()
     t1.__dict__.update(t2.__dict__)
