@@ -287,6 +287,7 @@ def main(kind, count, first=0, only=None):
                 wrong += 1
                 print(f"{kind} 1 {seed} {name}: {message}", flush=True)
     faulthandler.cancel_dump_traceback_later()
+    print(f"{kind} calls (tried, wrong): {count * len([only] if only else names)} {wrong}")
     return wrong
 
 

@@ -1,26 +1,32 @@
-"""Attempts with fixed seeds: files by their structure, graphs, and saves that are killed.
+"""Attempts with fixed seeds: files by their structure, graphs, processes that are killed, training
+that is interrupted.
 
 `--campaign N` makes N times as many. Each prints how many it made (`pytest -s`).
 """
 
 import io
-import json
 import pickle
 import random
 import re
-import signal
-import struct
 import subprocess
 import sys
 import time
-import zipfile
 from pathlib import Path
 
 import taeda
 import taeda.nn.functional as F
+from tests.robustness.made_files import (
+    Streams,
+    damaged_tar,
+    damaged_zip,
+    made_npy,
+    made_safetensors,
+    packed,
+)
 from tests.robustness.sample_files import npy_file, objects, tar_file, zip_file
 
 ERRORS = (RuntimeError, ValueError, EOFError, pickle.UnpicklingError, NotImplementedError)
+ROOT = Path(__file__).parents[2]
 INTERNAL = re.compile(r"std::|vector::|basic_string|bad_\w+")
 
 
@@ -38,133 +44,6 @@ def outcome(load):
 
 
 # ---- files --------------------------------------------------------------------------------------
-
-
-class Streams:
-    """Pickle streams from a grammar: most opcodes have what they need on the stack."""
-
-    NAMES = (
-        *(b"ctorch._utils\n_rebuild_tensor_v2\n", b"ctorch._utils\n_rebuild_parameter\n"),
-        *(b"ctorch._utils\n_rebuild_sparse_tensor\n", b"ctorch\nSize\n", b"ctorch\ndevice\n"),
-        *(b"ccollections\nOrderedDict\n", b"ccollections\nCounter\n", b"cbuiltins\nset\n"),
-        *(b"ctorch._tensor\n_rebuild_from_type_v2\n", b"c_codecs\nencode\n", b"ctorch\nfloat32\n"),
-        *(b"ctorch.serialization\n_get_layout\n", b"cbuiltins\nbytearray\n", b"cos\nsystem\n"),
-        *(b"ctorch\nTensor\n", b"ctorch\nFloatStorage\n", b"cbuiltins\ncomplex\n"),
-    )
-
-    def __init__(self, pick):
-        self.pick, self.stored = pick, 0
-
-    def value(self, depth=0):
-        pick = self.pick
-        way = pick.randrange(18 if depth < 5 else 8)
-        if way < 8:
-            return pick.choice(
-                [
-                    *(
-                        b"N",
-                        b"\x88",
-                        b"\x89",
-                        b"K\x01",
-                        b"K\x04",
-                        b"M\xff\xff",
-                        b"J\xff\xff\xff\xff",
-                    ),
-                    *(b"\x8a\x09" + b"\xff" * 8 + b"\x00", b"G\x7f\xf0" + bytes(6), b"X\1\0\0\0a"),
-                    *(b"X\3\0\0\0cpu", b"X\6\0\0\0latin1", b"C\3abc", b")", b"]", b"}", b"\x8f"),
-                    *(b"X\x10\0\0\0torch.sparse_coo", b"K\x02\x85", b"K\x01\x85", b"h\0"),
-                ]
-            )
-        if way == 8:
-            return b"(" + b"".join(self.value(depth + 1) for _ in range(pick.randrange(5))) + b"t"
-        if way == 9:
-            return b"](" + b"".join(self.value(depth + 1) for _ in range(pick.randrange(5))) + b"e"
-        if way == 10:
-            pairs = range(pick.randrange(4))
-            return b"}(" + b"".join(self.value(depth + 1) * 2 for _ in pairs) + b"u"
-        if way == 11:
-            kind = pick.choice([b"FloatStorage", b"LongStorage", b"ByteStorage"])
-            count = pick.choice([b"K\x04", b"K\x02", b"K\x08", b"K\x10", b"J\xff\xff\xff\x7f"])
-            return (
-                b"(X\7\0\0\0storagectorch\n" + kind + b"\nX\1\0\0\0000X\3\0\0\0cpu" + count + b"tQ"
-            )
-        if way == 12:
-            size, stride = (pick.choice([b"K\2\x85", b")", b"K\2K\2\x86"]) for _ in range(2))
-            begin = b"ctorch._utils\n_rebuild_tensor_v2\n(" + self.value(depth + 1)
-            return begin + b"K\0" + size + stride + b"\x89ccollections\nOrderedDict\n)RtR"
-        if way == 13:
-            return self.value(depth + 1) + b"q" + bytes([pick.randrange(4)])
-        if way == 14:
-            return self.value(depth + 1) + self.value(depth + 1) + b"b"
-        args = b"(" + b"".join(self.value(depth + 1) for _ in range(pick.randrange(5))) + b"t"
-        return pick.choice(self.NAMES) + args + pick.choice([b"R", b"R", b"\x81"])
-
-    def stream(self):
-        return b"\x80\x02Nq\0" + b"0" + self.value() + b"."
-
-
-def damaged_zip(pick, whole):
-    """One field of a header or of the directory is another number."""
-    data = bytearray(whole)
-    magic = pick.choice([b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"])
-    places = [m.start() for m in re.finditer(re.escape(magic), data)]
-    at = pick.choice(places) + pick.choice(range(4, 30, 2))
-    size = pick.choice([2, 4])
-    number = pick.choice([0, 1, 8, 12, 14, 99, 2**15, 2**16 - 1, 2**31, 2**32 - 1, len(data)])
-    data[at : at + size] = (number % 256**size).to_bytes(size, "little")
-    return bytes(data)
-
-
-def damaged_tar(pick, whole):
-    data = bytearray(whole)
-    at = 512 * pick.randrange(len(data) // 512)
-    way = pick.randrange(4)
-    if way == 0:
-        data[at + 156] = pick.choice(b"0123456789SLKxgVMA\0")
-    elif way == 1:
-        data[at + 124 : at + 136] = pick.choice(
-            [b"77777777777\0", b"00000000000 ", b"\x80" + bytes(11)]
-        )
-    else:
-        place = at + pick.randrange(120)
-        data[place : place + 8] = pick.randbytes(8)
-    return bytes(data)
-
-
-def made_safetensors(pick):
-    def number():
-        return pick.choice([0, 1, 2, 4, 8, -1, 2**31, 2**63, 2**64, 10**30, 1.5, "4", None, []])
-
-    tensors = {}
-    at = 0
-    for name in pick.sample(["a", "b", "", "\0", "__metadata__", "x" * 300], pick.randrange(1, 4)):
-        shape, size = pick.choice([([2], 8), ([0], 0), ([], 4), ([1, 2], 8)])
-        entry = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + size]}
-        at += size
-        for _ in range(pick.randrange(2)):
-            way = pick.randrange(4)
-            if way == 0:
-                entry["dtype"] = pick.choice(["F64", "X", "", None, 5, "BOOL"])
-            elif way == 1:
-                entry["shape"] = [number() for _ in range(pick.choice([0, 1, 2, 65]))]
-            elif way == 2:
-                entry["data_offsets"] = [number() for _ in range(pick.choice([1, 2, 2, 3]))]
-            else:
-                entry.pop(pick.choice(list(entry)))
-        tensors[name] = entry
-    text = json.dumps(tensors).encode()
-    size = len(text) if pick.random() < 0.9 else pick.choice([0, 2**40 - 1, 2**63])
-    return size.to_bytes(8, "little") + text + bytes(at)
-
-
-def made_npy(pick, whole):
-    header = whole[10:128]
-    old = pick.choice([b"<f8", b"(3, 4)", b"False", b"'descr'", b"shape"])
-    new = pick.choice(
-        [b"|O", b"<i9", b"(2**40,)", b"(-1, 4)", b"()", b"(" * 40, b"True", b"None", b"99" * 30]
-    )
-    changed = header.replace(old, new)
-    return whole[:8] + struct.pack("<H", len(changed)) + changed + whole[128:]
 
 
 def test_files_by_structure(campaign):
@@ -187,14 +66,6 @@ def test_files_by_structure(campaign):
             tried[name][1] += loaded
     print("files (tried, loaded):", tried)
     assert all(0 < loaded < count for count, loaded in tried.values()), tried
-
-
-def packed(stream):
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as out:
-        out.writestr("a/data.pkl", stream)
-        out.writestr("a/data/0", bytes(16))
-    return file.getvalue()
 
 
 # ---- graphs -------------------------------------------------------------------------------------
@@ -265,36 +136,34 @@ def test_graphs_whose_saved_tensors_change(campaign):
     assert 0 < wrong < tried
 
 
-# ---- saves that are killed ----------------------------------------------------------------------
+# ---- in processes of their own -------------------------------------------------------------------
 
-SAVING = """
-import sys, taeda
-x = {"a": taeda.full((1 << 19,), float(sys.argv[2])), "b": [1, 2]}
-print("ready", flush=True)
-while True:
-    taeda.save(x, sys.argv[1])
-"""
+
+def campaign_of(module, *arguments):
+    """Runs a module of this folder; returns what it printed."""
+    command = [sys.executable, "-m", f"tests.robustness.{module}", *map(str, arguments)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, errors="replace", cwd=ROOT, check=False
+    )
+    assert done.returncode == 0, f"{done.returncode}: {done.stdout}\n{done.stderr[-3000:]}"
+    print(done.stdout)
+    return done.stdout
+
+
+def test_files_that_try_to_run_code(campaign):
+    assert campaign_of("escapes", 1300 * campaign).endswith(" 0\n")
 
 
 def test_saves_that_are_killed(tmp_path, campaign):
-    pick, path = random.Random(3), tmp_path / "x.pt"
-    taeda.save({"a": taeda.zeros(1 << 19), "b": [1, 2]}, path)
-    attempts = 12 * campaign
-    for k in range(attempts):
-        command = [sys.executable, "-c", SAVING, str(path), str(k)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE)
-        assert process.stdout.readline() == b"ready\n"
-        time.sleep(pick.random() * 0.1)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-        a = taeda.load(path)["a"]
-        assert a.numel() == 1 << 19 and (a == a[0]).all()
-        left = [p.name for p in tmp_path.iterdir() if p != path]
-        assert left in ([], [".x.pt.0.saving"])
-    taeda.save({"a": taeda.ones(3)}, path)
-    assert [p.name for p in tmp_path.iterdir()] == ["x.pt"]
-    print("saves killed:", attempts)
+    campaign_of("killed", "saves", 110 * campaign, tmp_path)
+
+
+def test_workers_that_are_killed(campaign):
+    campaign_of("killed", "workers", 70 * campaign)
+
+
+def test_training_that_is_interrupted(campaign):
+    campaign_of("interrupted", 70_000 * campaign)
 
 
 def test_a_new_file_gets_its_name_in_one_step(tmp_path, monkeypatch):

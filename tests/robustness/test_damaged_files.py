@@ -19,7 +19,7 @@ import pytest
 import taeda
 from tests.robustness import sample_files
 
-EACH = 1200  # mutations of each sample
+EACH = 1200  # mutations of each sample, times --campaign
 # What load may raise for a damaged file. A MemoryError is not among them.
 ERRORS = (RuntimeError, ValueError, EOFError, TypeError, KeyError, pickle.UnpicklingError)
 OPCODES = b"(.0123NFGIJKLMPQRSTUVXabcdeghijloprstuq}]\x80\x85\x86\x87\x88\x89\x8a\x8c\x93\x94"
@@ -129,18 +129,19 @@ def attempt(load):
 @pytest.mark.filterwarnings("ignore:invalid escape sequence:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:Reading `.npy` or `.npz` file required additional header")
 @pytest.mark.parametrize("name", SAMPLES)
-def test_damaged_files(name, little_memory, tmp_path):
+def test_damaged_files(name, little_memory, tmp_path, campaign):
     original, pick = SAMPLES[name], random.Random(zlib.crc32(name.encode()))
+    count = EACH * campaign
     assert attempt(lambda: taeda.load(io.BytesIO(original)))
     loaded = 0
-    for _ in range(EACH):
+    for _ in range(count):
         data = damage_of(name, original, pick)
         loaded += attempt(lambda: taeda.load(io.BytesIO(data)))
     # Damage in the middle of values cannot be seen in formats without checksums.
-    assert loaded < 0.8 * EACH
+    assert loaded < 0.8 * count
     # The other ways to read a file.
     path = tmp_path / "file"
-    for _ in range(EACH // 20):
+    for _ in range(count // 20):
         path.write_bytes(damage_of(name, original, pick))
         attempt(lambda: taeda.load(path, mmap=True))
         attempt(lambda: taeda.load(path, map_location="meta"))
