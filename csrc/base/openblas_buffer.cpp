@@ -20,6 +20,8 @@ namespace taeda {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{32} << 20, kSpareBytes = size_t{4} << 20;
+constexpr size_t kThreadBytes = size_t{1} << 20;  // more than a thread's own data in OpenBLAS
+thread_local constinit bool has_thread_data = false;
 
 // Callers now, and buffers that there are: OpenBLAS never gives one back.
 std::atomic<int> callers{0}, buffers{0};
@@ -62,6 +64,10 @@ void provide() {
 }  // namespace
 
 OpenblasBuffer::OpenblasBuffer() {
+  if (!has_thread_data && !is_free(kThreadBytes))
+    fail<OutOfMemory>("out of memory: tried to allocate ", kThreadBytes,
+                      " bytes for OpenBLAS in a further thread");
+  has_thread_data = true;
   if (callers.fetch_add(1) >= buffers.load()) provide();
 }
 

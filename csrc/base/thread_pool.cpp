@@ -1,7 +1,9 @@
 #include "base/thread_pool.h"
 
+#include <cxxabi.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
 
 #include <atomic>
 #include <chrono>
@@ -101,6 +103,24 @@ struct Job {
   }
 };
 
+// Address space that is set aside until something else is to get it.
+class Spare {
+ public:
+  Spare() : at_(mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
+  Spare(const Spare&) = delete;
+  Spare& operator=(const Spare&) = delete;
+  ~Spare() { release(); }
+  explicit operator bool() const { return at_ != MAP_FAILED; }
+  void release() {
+    if (*this) munmap(at_, kBytes);
+    at_ = MAP_FAILED;
+  }
+
+ private:
+  static constexpr size_t kBytes = 1 << 20;
+  void* at_;
+};
+
 class Pool {
  public:
   // Runs the job on up to `threads` threads. Only one caller at a time.
@@ -128,13 +148,27 @@ class Pool {
   // Of the gate: how many workers are inside, and times kPlace, how many more may come.
   static constexpr uint32_t kPlace = 1 << 16, kInside = kPlace - 1;
 
+  // A thread's first exception needs thread-local data, and the loader ends the process where there
+  // is no memory for it. So it is taken here, from memory that is known to be there.
   bool start_worker() {
+    enum { kStarted, kMayTake, kTaken };
+    std::atomic<int> stage{kStarted};
+    Spare spare;
+    if (!spare) return false;  // as few threads as there are do the work
     try {
       const uint32_t seen = epoch_.load(std::memory_order_relaxed);
-      std::thread([this, seen, number = size_t{workers_} + 1] { loop(number, seen); }).detach();
+      std::thread([this, seen, &stage, number = size_t{workers_} + 1] {
+        while (stage.load(std::memory_order_acquire) != kMayTake) std::this_thread::yield();
+        [[maybe_unused]] void* volatile taken = abi::__cxa_get_globals();
+        stage.store(kTaken, std::memory_order_release);
+        loop(number, seen);
+      }).detach();
     } catch (const std::system_error&) {
-      return false;  // no more threads to be had: the ones there are do the work
+      return false;
     }
+    spare.release();
+    stage.store(kMayTake, std::memory_order_release);
+    while (stage.load(std::memory_order_acquire) != kTaken) std::this_thread::yield();
     ++workers_;
     return true;
   }

@@ -16,7 +16,7 @@ a = taeda.randn(200, 200) + 200 * taeda.eye(200)
 c, q = taeda.randn(200, 200, dtype=taeda.complex64), taeda.randn(2, 8, 256, 64)
 taeda.set_num_threads(2)
 pages = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (pages + (int(sys.argv[1]) << 20),) * 2)
+resource.setrlimit(resource.RLIMIT_AS, (pages + int(float(sys.argv[1]) * (1 << 20)),) * 2)
 outcomes = set()
 for call in (
     lambda: taeda.linalg.inv(a), lambda: taeda.linalg.lu(a), lambda: taeda.linalg.qr(a),
@@ -34,7 +34,7 @@ print(*sorted(outcomes))
 """
 
 
-@pytest.mark.parametrize("megabytes", [4, 12, 20, 30, 33, 36, 40, 50, 70, 150])
+@pytest.mark.parametrize("megabytes", [0, 1, 1.2, 1.4, 1.5, 1.6, 2, 4, 12, 20, 30, 33, 36, 40, 50, 70, 150])
 def test_little_address_space(megabytes):
     done = subprocess.run(
         [sys.executable, "-c", LIMITED, str(megabytes)],
