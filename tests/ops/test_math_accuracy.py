@@ -26,6 +26,7 @@ def within(low, high):
 # name: (its value in float64, the arguments, the most units in the last place that it may be off).
 CASES = {
     "exp": (np.exp, within(-110, 90), 1.2),
+    "expm1": (np.expm1, within(-110, 90), 1.5),
     "tanh": (np.tanh, patterns(), 2.5),
     "sigmoid": (special.expit, within(-86, 200), 2.5),
     "erf": (special.erf, patterns(), 1.8),
@@ -218,3 +219,13 @@ def test_two_arguments(name, case):
         same = (got == near) | (np.isnan(got) & np.isnan(near)) | (np.abs(got - want) <= 2 * unit)
     assert same.all(), (x[~same][:3], y[~same][:3], got[~same][:3], near[~same][:3])
     assert (np.isnan(got) | (np.signbit(got) == np.signbit(near))).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_expm1_of_the_largest_arguments(dtype):
+    """Results between half of the largest power of 2 and the largest number are finite."""
+    last = np.log(np.finfo(dtype).max)
+    x = np.linspace(last - 0.5, np.nextafter(last, dtype(0)), 100, dtype=dtype)
+    got = taeda.expm1(taeda.tensor(x)).numpy()
+    np.testing.assert_allclose(got, np.expm1(x), rtol=4 * np.finfo(dtype).eps)
+    assert taeda.expm1(taeda.tensor(x[-1:] + dtype(0.01))).item() == np.inf

@@ -204,15 +204,16 @@ FN float one_plus_exp_easy(float x) { return 1.0f + exp_easy(x); }
 FN float expm1(float x) {
   const FloatReduced e = exp_reduce(x);
   const int32_t half = e.n >> 1;
+  // 2^n may be above all numbers: half of it is taken out of the sum.
   const float a = pow2i(half, 0.0f), b = pow2i(e.n - half, 0.0f);
-  const float v = e.p * a * b + (a * b - 1.0f);
+  const float v = (e.p * a + (a - pow2i(half - e.n, 0.0f))) * b;
   return x > 89.0f ? static_cast<float>(kInf) : (x == 0.0f ? x : v);
 }
 FN double expm1(double x) {
   const DoubleReduced e = exp_reduce(x);
   const auto half = static_cast<int64_t>((static_cast<uint64_t>(e.n) + 4096) >> 1) - 2048;
   const double a = pow2i(half, 0.0), b = pow2i(rest(e.n, half), 0.0);
-  const double v = e.p * a * b + (a * b - 1.0);
+  const double v = (e.p * a + (a - pow2i(rest(half, e.n), 0.0))) * b;
   return x > 710.0 ? kInf : (x == 0.0 ? x : v);
 }
 
