@@ -60,6 +60,29 @@ def test_logcumsumexp_of_large_and_infinite() -> None:
     compare("logcumsumexp", torch.tensor([0.0, inf, 1.0]), 0)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("special", [None, float("inf"), -float("inf"), float("nan"), 1e4, -1e4])
+@pytest.mark.parametrize("at", [0, 1, 64, 65, 150])
+def test_logcumsumexp_along_rows(dtype, special, at) -> None:
+    """Rows are scanned in blocks, where what stands out takes another way."""
+    for slope in (0.0, 0.2, 30.0, -30.0):  # of rows that rise or fall
+        x = torch.randn(3, 200, dtype=dtype) * 3 + slope * torch.arange(200, dtype=dtype)
+        if special is not None:
+            x[1, at] = special
+        want = x.logcumsumexp(1)
+        got = taeda.from_numpy(x.numpy()).logcumsumexp(1)
+        torch.testing.assert_close(torch.from_numpy(got.numpy()), want, equal_nan=True)
+        assert got[:, 0].tolist() == x[:, 0].tolist() or special != special
+
+
+def test_logcumsumexp_of_nothing_but_minus_infinity() -> None:
+    inf = float("inf")
+    x = taeda.full((100,), -inf)
+    assert x.logcumsumexp(0).tolist() == [-inf] * 100
+    x[70] = 2.0
+    assert x.logcumsumexp(0).tolist() == [-inf] * 70 + [2.0] * 30
+
+
 def test_in_place() -> None:
     x = taeda.arange(4.0)
     assert x.cumsum_(0) is x

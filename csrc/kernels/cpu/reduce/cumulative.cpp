@@ -120,6 +120,10 @@ void scan_rows(const T* x, T* out, int64_t rows, int64_t columns, int64_t step, 
       acc[0] += loops().sums_from(x, rows, acc[0], out);
       return;
     }
+    if constexpr (std::is_same_v<F, LogAdd> && std::is_floating_point_v<T>) {
+      acc[0] = static_cast<A>(typed<T>(loops().log_sums)(x, rows, acc[0], out));
+      return;
+    }
     A last = acc[0];
     for (int64_t i = 0; i < rows; ++i)
       out[i] = static_cast<T>(last = combine(last, static_cast<A>(x[i])));
@@ -157,6 +161,10 @@ void scan_each_row(const T* x, T* out, int64_t rows, int64_t n, A start, F combi
     by([](const T* from, int64_t count, T* to) { loops().sums_from(from, count, 0, to); });
   else if constexpr (std::is_same_v<F, Plus> && std::is_same_v<T, int64_t>)
     by(loops().integer_sums);
+  else if constexpr (std::is_same_v<F, LogAdd> && std::is_floating_point_v<T>)
+    by([=](const T* from, int64_t count, T* to) {
+      typed<T>(loops().log_sums)(from, count, start, to);
+    });
   else scan(n);
 }
 

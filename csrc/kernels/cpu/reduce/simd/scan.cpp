@@ -77,6 +77,48 @@ void integer_sums(const int64_t* x, int64_t n, int64_t* y) {
     y[i] = static_cast<int64_t>(sum += static_cast<uint64_t>(x[i]));
 }
 
+// ---- logarithms of sums of exponentials ----
+
+FN double log_of_two(double a, double b) {
+  using taeda::TAEDA_ISA::exp, taeda::TAEDA_ISA::log1p;
+  if (a != a || b != b) return a + b;
+  const double most = a > b ? a : b, least = a > b ? b : a;
+  if (__builtin_isinf(most)) return most;
+  return most + log1p(exp(least - most));
+}
+
+// The sum so far is kept as `sum` times exp(most), where `most` is the largest element: a block of
+// elements takes one exponential and one logarithm of each, side by side. Not so where the block's
+// largest element is far above what came before, whose last digits would be lost, or infinite.
+template <class T> double log_sums(const T* x, int64_t n, double before, T* y) {
+  using taeda::TAEDA_ISA::exp, taeda::TAEDA_ISA::log;
+  constexpr int64_t block = 64;
+  constexpr double far = 16;
+  if (n == 0) return before;
+  double most = log_of_two(before, static_cast<double>(x[0])), sum = 1, v[block];
+  y[0] = static_cast<T>(most);
+  for (int64_t i = 1; i < n; i += block) {
+    const int64_t m = n - i < block ? n - i : block;
+    const T* from = x + i;
+    T* to = y + i;
+    double high = most;
+    for (int64_t j = 0; j < m; ++j) high = from[j] > high ? from[j] : high;
+    if (high - most <= far) {
+      for (int64_t j = 0; j < m; ++j) v[j] = exp(static_cast<double>(from[j]) - high);
+      sum *= exp(most - high);
+      most = high;
+      for (int64_t j = 0; j < m; ++j) v[j] = sum += v[j];
+      for (int64_t j = 0; j < m; ++j) to[j] = static_cast<T>(most + log(v[j]));
+    } else {
+      most += log(sum);
+      sum = 1;
+      for (int64_t j = 0; j < m; ++j)
+        to[j] = static_cast<T>(most = log_of_two(most, static_cast<double>(from[j])));
+    }
+  }
+  return most + log(sum);
+}
+
 // ---- extremes ----
 
 // y[i] = the largest of `before` and x[0] ... x[i], none of them negative. Returns the last.
@@ -172,8 +214,16 @@ template <class T> constexpr ScanExtremes<T> extremes = {extreme<true, T>, extre
 
 }  // namespace
 
-extern constinit const ScanKernels scan_kernels = {
-    extremes<uint8_t>, extremes<int8_t>, extremes<int16_t>, extremes<int32_t>, extremes<int64_t>,
-    extremes<float>,   extremes<double>, integer_sums,      sums_from,         sum};
+extern constinit const ScanKernels scan_kernels = {extremes<uint8_t>,
+                                                   extremes<int8_t>,
+                                                   extremes<int16_t>,
+                                                   extremes<int32_t>,
+                                                   extremes<int64_t>,
+                                                   extremes<float>,
+                                                   extremes<double>,
+                                                   integer_sums,
+                                                   sums_from,
+                                                   sum,
+                                                   {log_sums<float>, log_sums<double>}};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA

@@ -21,6 +21,8 @@ template <class T> struct ScanExtremes {
   ScanExtreme<T> largest, smallest;
 };
 
+template <class T> using LogSums = double (*)(const T* x, int64_t n, double before, T* y);
+
 struct ScanKernels {
   ScanExtremes<uint8_t> u8;
   ScanExtremes<int8_t> i8;
@@ -35,6 +37,8 @@ struct ScanKernels {
   // gives.
   double (*sums_from)(const float* x, int64_t n, double before, float* y);
   double (*sum)(const float* x, int64_t n);
+  // y[i] = log(exp(before) + exp(x[0]) + ... + exp(x[i])), in double; returns the last.
+  ForFloats<LogSums> log_sums;
 };
 
 TAEDA_TABLES(ScanKernels, scan_kernels)
