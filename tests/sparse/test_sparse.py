@@ -250,6 +250,29 @@ def test_a_damaged_file_is_refused():
         _rebuild.rebuild_sparse_tensor(taeda.strided, parts)
 
 
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64])
+@pytest.mark.parametrize("wrong", [-1, 5, 10**12, -(2**63)])
+def test_products_with_vectors_check_every_index(dtype, wrong):
+    """A row of 11 elements is two times four, a pair and one."""
+    start = [0, 0, 11, 14]
+    v = taeda.arange(5, dtype=dtype)
+    for at in range(14):
+        columns = taeda.arange(14) % 5
+        x = taeda.sparse_csr_tensor(start, columns, taeda.ones(14, dtype=dtype), (3, 5))
+        want = v[columns]
+        assert (x @ v).tolist() == [0, want[:11].sum().item(), want[11:].sum().item()]
+        x.col_indices()[at] = wrong
+        with pytest.raises(IndexError, match="out of bounds"):
+            x @ v
+    for at, to in ((1, -1), (1, 12), (2, 15), (2, 10**15), (1, -(2**63))):
+        x = taeda.sparse_csr_tensor(
+            start, taeda.arange(14) % 5, taeda.ones(14, dtype=dtype), (3, 5)
+        )
+        x.crow_indices()[at] = to
+        with pytest.raises(IndexError, match="out of"):
+            x @ v
+
+
 def test_in_a_module():
     module = taeda.nn.Module()
     module.register_buffer("adjacency", taeda.eye(3).to_sparse())

@@ -18,31 +18,34 @@ bool valid_row(const CsrRows& m, int64_t i) {
   return m.start[i] >= 0 && m.start[i] <= m.start[i + 1] && m.start[i + 1] <= m.count;
 }
 
-// f(begin, end) for ranges of rows whose elements are all valid, few enough that they stay in a
-// near cache from the check to their use. False where some are not valid: their ranges are left
-// out.
-template <class F> bool for_rows(const CsrRows& m, int64_t width, F f) {
+// f(begin, end) for ranges of rows, few enough that they stay in a near cache from a check to their
+// use; false where it gives false for one.
+template <class F> bool in_ranges(const CsrRows& m, int64_t width, F f) {
   if (m.start[0] != 0 || m.start[m.rows] != m.count) return false;
   constexpr int64_t work = 1 << 15, near = 2048;
   const int64_t average = m.count / std::max<int64_t>(m.rows, 1) + 1;
   const int64_t block = std::max<int64_t>(1, near / average);
   std::atomic<bool> ok = true;
-  const auto run = [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      if (!valid_row(m, i)) return false;
-    }
-    const int64_t first = m.start[begin];
-    if (TAEDA_PICK(index_kernels).any_outside(m.column + first, m.start[end] - first, 0, m.columns))
-      return false;
-    f(begin, end);
-    return true;
-  };
   parallel_for(m.rows, work / (average * (width + 1)), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i += block) {
-      if (!run(i, std::min(i + block, end))) ok = false;
+      if (!f(i, std::min(i + block, end))) ok = false;
     }
   });
   return ok;
+}
+
+// The same of rows whose elements are all valid: ranges with others are left out.
+template <class F> bool for_rows(const CsrRows& m, int64_t width, F f) {
+  return in_ranges(m, width, [&](int64_t begin, int64_t end) {
+    const int64_t first = m.start[begin], last = m.start[end];
+    bool falls = false;
+    for (int64_t i = begin; i < end; ++i) falls |= m.start[i] > m.start[i + 1];
+    if (falls || first < 0 || last > m.count) return false;
+    if (TAEDA_PICK(index_kernels).any_outside(m.column + first, last - first, 0, m.columns))
+      return false;
+    f(begin, end);
+    return true;
+  });
 }
 
 template <class T>
@@ -50,6 +53,15 @@ constexpr bool has_kernel = std::is_same_v<T, float> || std::is_same_v<T, double
 
 template <class T>
 bool sparse_product(const CsrRows& m, const T* values, const T* x, int64_t width, T* y) {
+  if constexpr (has_kernel<T>) {
+    if (width == 1) {
+      const auto product = typed<T>(TAEDA_PICK(sparse_kernels)).times_vector;
+      return in_ranges(m, 1, [&](int64_t begin, int64_t end) {
+        return m.start[begin] >= 0 && m.start[end] <= m.count &&
+               product(m.start + begin, end - begin, m.column, values, x, m.columns, y + begin);
+      });
+    }
+  }
   return for_rows(m, width, [&](int64_t begin, int64_t end) {
     if constexpr (has_kernel<T>) {
       typed<T>(TAEDA_PICK(sparse_kernels))

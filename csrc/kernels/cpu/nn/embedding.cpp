@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -68,14 +69,21 @@ void sum_rows(int64_t bags, int64_t size, int64_t width, const T* table, const i
               T* out) {
   const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, size * width));
   parallel_for(bags, grain, [&](int64_t begin, int64_t end) {
-    // A product with a sparse matrix of ones.
-    const int64_t bags_here = end - begin;
-    std::vector<int64_t> start(static_cast<size_t>(bags_here) + 1);
+    // Products with a sparse matrix of ones, some of its rows at a time.
+    constexpr int64_t elements = 4096;
+    const int64_t most = std::clamp<int64_t>(elements / std::max<int64_t>(1, size), 1, end - begin);
+    std::vector<int64_t> start(static_cast<size_t>(most) + 1);
     for (size_t i = 0; i < start.size(); ++i) start[i] = static_cast<int64_t>(i) * size;
-    const std::vector<T> ones(static_cast<size_t>(bags_here * size), T(1));
-    typed<T>(TAEDA_PICK(sparse_kernels))
-        .product(start.data(), bags_here, index + begin * size, ones.data(), table, width,
-                 out + begin * width);
+    const std::vector<T> ones(static_cast<size_t>(most * size), T(1));
+    const auto& kernels = typed<T>(TAEDA_PICK(sparse_kernels));
+    for (int64_t i = begin; i < end; i += most) {
+      const int64_t n = std::min(most, end - i);
+      const int64_t* from = index + i * size;
+      if (width == 1)
+        kernels.times_vector(start.data(), n, from, ones.data(), table,
+                             std::numeric_limits<int64_t>::max(), out + i);
+      else kernels.product(start.data(), n, from, ones.data(), table, width, out + i * width);
+    }
   });
 }
 

@@ -1,5 +1,6 @@
 // Inner loops of products with a matrix in compressed rows (CSR): row i has the elements
-// [start[i], start[i + 1]), each with a column and a value. Nothing is checked here.
+// [start[i], start[i + 1]), each with a column and a value. Nothing is checked here
+// unless it says so.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,10 @@ template <class T> struct SparseLoops {
   // Row i of y (rows x width) = the sum of values[k] * row column[k] of x over row i's elements k.
   void (*product)(const int64_t* start, int64_t rows, const int64_t* column, const T* values,
                   const T* x, int64_t width, T* y);
+  // The same of a vector x of `size` elements. False where a row ends before it begins or after the
+  // last one's end, or a column is outside; start[0] and start[rows] are in order.
+  bool (*times_vector)(const int64_t* start, int64_t rows, const int64_t* column, const T* values,
+                       const T* x, int64_t size, T* y);
   // out[k] = the inner product of a's row i and row column[k] of b, for row i's elements k.
   void (*inner)(const int64_t* start, int64_t rows, const int64_t* column, const T* a, const T* b,
                 int64_t width, T* out);
