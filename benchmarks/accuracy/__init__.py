@@ -1,0 +1,1 @@
+"""The errors of taeda's kernels and of PyTorch's, each beside references of more digits."""
