@@ -401,6 +401,13 @@ def _filename(self: Any) -> str | None:
     return _filename(self)
 
 
+def _repr_html(self: Any) -> str | None:
+    """What notebooks show: a small table, or images; None where the text says more."""
+    from taeda._display import tensor_html
+
+    return tensor_html(self)
+
+
 def _install() -> None:
     methods = {
         **{name: _conversion(name, dtype) for name, dtype in _CONVERSIONS.items()},
@@ -435,7 +442,9 @@ def _install() -> None:
         setattr(Tensor, name, method)
         if not name.startswith("__"):
             _C._ask_overrides(method)
-    Tensor.is_ipu = Tensor.is_xla = property(lambda self: False)
+    setattr(Tensor, "_repr_html_", _repr_html)  # noqa: B010
+    Tensor.is_ipu = property(lambda self: False, doc="Whether it is on an IPU: no.")
+    Tensor.is_xla = property(lambda self: False, doc="Whether it is on an XLA device: no.")
     setattr(_C.UntypedStorage, "filename", property(_filename))  # noqa: B010
     Tensor.__array_priority__ = 1000
     # A number that is unique among live tensors, which packages use as an identity.

@@ -301,6 +301,11 @@ class record:
             text += f", dead units {percent(max(dead))} at most"
         return text + ">"
 
+    def _repr_html_(self) -> str:
+        from taeda._display import record_html
+
+        return record_html(self)
+
 
 def _class_of(graph: Graph, op: Op) -> str:
     return type(graph.module_index.modules.get(op.module or "")).__name__.lower()

@@ -406,6 +406,11 @@ class Module(Calling, Finding, Saving, Converting):
             return f"{self._get_name()}({extra})"
         return f"{self._get_name()}(\n  " + "\n  ".join([*extra_lines, *children]) + "\n)"
 
+    def _repr_html_(self) -> str:
+        from taeda._display import module_html
+
+        return module_html(self)
+
 
 def _type_name(value: Any) -> str:
     return type(value).__name__
