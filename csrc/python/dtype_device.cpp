@@ -205,11 +205,30 @@ PyObject* py_set_default_dtype(PyObject*, PyObject* o) {
 }
 PyObject* py_get_default_dtype(PyObject*, PyObject*) { return dtype_object(default_dtype()); }
 
-PyMethodDef module_functions[] = {{"set_default_device", set_default_device, METH_O, nullptr},
-                                  {"get_default_device", get_default_device, METH_NOARGS, nullptr},
-                                  {"set_default_dtype", py_set_default_dtype, METH_O, nullptr},
-                                  {"get_default_dtype", py_get_default_dtype, METH_NOARGS, nullptr},
-                                  {nullptr, nullptr, 0, nullptr}};
+PyMethodDef module_functions[] = {
+    {"set_default_device", set_default_device, METH_O,
+     "set_default_device(device)\n--\n\n"
+     "Choose the device that tensors are made on where none is given; at first the CPU.\n\n"
+     "Args:\n"
+     "    device: a device or its name. None puts the CPU back.\n\n"
+     "Raises:\n"
+     "    RuntimeError: this build has no such device."},
+    {"get_default_device", get_default_device, METH_NOARGS,
+     "get_default_device()\n--\n\n"
+     "Return the device that tensors are made on where none is given: that of the innermost\n"
+     "``with`` block of a device, or what ``set_default_device`` chose."},
+    {"set_default_dtype", py_set_default_dtype, METH_O,
+     "set_default_dtype(d)\n--\n\n"
+     "Choose the dtype of tensors made of Python floats; at first float32.\n\n"
+     "Complex numbers get the complex dtype of the same precision.\n\n"
+     "Args:\n"
+     "    d: a floating-point dtype.\n\n"
+     "Raises:\n"
+     "    TypeError: it is something else."},
+    {"get_default_dtype", py_get_default_dtype, METH_NOARGS,
+     "get_default_dtype()\n--\n\n"
+     "Return the dtype of tensors made of Python floats."},
+    {nullptr, nullptr, 0, nullptr}};
 
 PyTypeObject* make_type(PyObject* module, const char* name, int size, unsigned flags,
                         std::vector<PyType_Slot> slots) {
@@ -220,9 +239,10 @@ PyTypeObject* make_type(PyObject* module, const char* name, int size, unsigned f
   return reinterpret_cast<PyTypeObject*>(type);
 }
 
-PyTypeObject* make_named_type(PyObject* module, const char* name, PyMethodDef* methods,
-                              PyGetSetDef* getset) {
+PyTypeObject* make_named_type(PyObject* module, const char* name, const char* doc,
+                              PyMethodDef* methods, PyGetSetDef* getset) {
   std::vector<PyType_Slot> slots{{Py_tp_repr, reinterpret_cast<void*>(named_repr)},
+                                 {Py_tp_doc, const_cast<char*>(doc)},
                                  {Py_tp_methods, methods}};
   if (getset) slots.push_back({Py_tp_getset, getset});
   return make_type(module, name, sizeof(NamedObject), Py_TPFLAGS_DISALLOW_INSTANTIATION,
@@ -298,17 +318,25 @@ bool has_current_device() { return default_device_set || !device_stack.empty(); 
 Device current_device() { return device_stack.empty() ? default_device() : device_stack.back(); }
 
 void init_dtype_device(PyObject* module) {
-  DTypeType = make_named_type(module, "taeda.dtype", dtype_methods, dtype_getset);
+  DTypeType = make_named_type(module, "taeda.dtype",
+                              "The type of a tensor's elements, such as taeda.float32.",
+                              dtype_methods, dtype_getset);
   for (int i = 0; i < kNumDTypes; ++i) {
     dtypes[static_cast<size_t>(i)] = make_named(module, DTypeType, i, name(static_cast<DType>(i)));
   }
-  MemoryFormatType = make_named_type(module, "taeda.memory_format", named_methods, nullptr);
+  MemoryFormatType =
+      make_named_type(module, "taeda.memory_format",
+                      "The order of a tensor's elements in memory, such as taeda.channels_last.",
+                      named_methods, nullptr);
   const char* formats[] = {"contiguous_format", "preserve_format", "channels_last",
                            "channels_last_3d"};
   for (int i = 0; i < 4; ++i) {
     memory_formats[static_cast<size_t>(i)] = make_named(module, MemoryFormatType, i, formats[i]);
   }
-  LayoutType = make_named_type(module, "taeda.layout", named_methods, nullptr);
+  LayoutType =
+      make_named_type(module, "taeda.layout",
+                      "How a tensor stores its elements: taeda.strided, or a sparse layout.",
+                      named_methods, nullptr);
   strided = make_named(module, LayoutType, 0, "strided");
   // The last three exist for comparisons only: no tensor has them.
   const char* layouts[] = {"sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"};

@@ -46,7 +46,10 @@ PyObject* named_tuple_type(const std::string& name, const std::vector<std::strin
   std::vector<PyStructSequence_Field> members;
   for (const std::string& f : fields) members.push_back({texts.emplace_back(f).c_str(), nullptr});
   members.push_back({nullptr, nullptr});
-  PyStructSequence_Desc desc{full, nullptr, members.data(), static_cast<int>(fields.size())};
+  std::string doc = "The named tuple that `" + name + "` returns: ";
+  for (size_t i = 0; i < fields.size(); ++i) doc += (i ? ", `" : "`") + fields[i] + "`";
+  PyStructSequence_Desc desc{full, texts.emplace_back(doc + ".").c_str(), members.data(),
+                             static_cast<int>(fields.size())};
   auto* type = reinterpret_cast<PyTypeObject*>(
       must(reinterpret_cast<PyObject*>(PyStructSequence_NewType(&desc))));
   type->tp_repr = named_repr;

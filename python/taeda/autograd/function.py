@@ -25,7 +25,8 @@ class FunctionCtx(_C._FunctionBase):
     """The context that `forward` and `backward` of a Function share; attributes may be added.
 
     `needs_input_grad` has one bool per argument of forward: whether its gradient is wanted.
-    `saved_tensors` gives back what `save_for_backward` was given.
+    `saved_tensors` gives back what `save_for_backward` was given. The arguments of the methods are
+    kept in `to_save`, `dirty_tensors`, `non_differentiable` and `materialize_grads`.
     """
 
     _forward_cls: type[Function]
@@ -67,6 +68,8 @@ class FunctionCtx(_C._FunctionBase):
 
 
 class _FunctionMeta(type):
+    """The class of `Function` classes, which gives each the class of its nodes."""
+
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
         super().__init__(name, bases, namespace)
         attributes = {"_forward_cls": cls, "__module__": cls.__module__}

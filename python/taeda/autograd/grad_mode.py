@@ -135,7 +135,8 @@ class set_grad_enabled:
 class inference_mode:
     """Like `no_grad`, for code whose tensors never meet autograd again. A context or a decorator.
 
-    `inference_mode(False)` inside switches both inference mode and `no_grad` off.
+    `inference_mode(False)` inside switches both inference mode and `no_grad` off; `mode` is what it
+    was given.
 
     >>> import taeda
     >>> with taeda.inference_mode():

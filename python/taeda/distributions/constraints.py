@@ -213,6 +213,8 @@ class _GreaterThan(Constraint):
 
 
 class _GreaterThanEq(_GreaterThan):
+    """Bounds each element from below; the bound itself is inside."""
+
     def check(self, value: Tensor) -> Tensor:
         return self.lower_bound <= value
 
@@ -243,11 +245,15 @@ class _Interval(Constraint):
 
 
 class _HalfOpenInterval(_Interval):
+    """Bounds each element from both sides; the lower bound is inside, the upper is not."""
+
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
 class _IntegerInterval(_Interval):
+    """Whole numbers between two bounds, which are inside."""
+
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
@@ -255,6 +261,8 @@ class _IntegerInterval(_Interval):
 
 
 class _IntegerGreaterThan(_GreaterThan):
+    """Whole numbers from a bound on."""
+
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
@@ -262,6 +270,8 @@ class _IntegerGreaterThan(_GreaterThan):
 
 
 class _Boolean(Constraint):
+    """0 or 1."""
+
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
@@ -269,6 +279,8 @@ class _Boolean(Constraint):
 
 
 class _OneHot(Constraint):
+    """Vectors with a single 1 among zeros."""
+
     is_discrete = True
     event_dim = 1
 
@@ -278,11 +290,15 @@ class _OneHot(Constraint):
 
 
 class _Real(Constraint):
+    """Any number that is not NaN."""
+
     def check(self, value: Tensor) -> Tensor:
         return value == value  # false for nan
 
 
 class _Simplex(Constraint):
+    """Vectors of numbers that are not negative and sum to 1."""
+
     event_dim = 1
 
     def check(self, value: Tensor) -> Tensor:
@@ -290,6 +306,8 @@ class _Simplex(Constraint):
 
 
 class _Multinomial(Constraint):
+    """Vectors of counts that are not negative and sum to ``upper_bound`` at most."""
+
     is_discrete = True
     event_dim = 1
 
@@ -301,6 +319,8 @@ class _Multinomial(Constraint):
 
 
 class _Square(Constraint):
+    """Square matrices."""
+
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
@@ -309,6 +329,8 @@ class _Square(Constraint):
 
 
 class _LowerTriangular(Constraint):
+    """Matrices with zeros above the diagonal."""
+
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
@@ -316,11 +338,15 @@ class _LowerTriangular(Constraint):
 
 
 class _LowerCholesky(_LowerTriangular):
+    """Lower triangular matrices with a positive diagonal."""
+
     def check(self, value: Tensor) -> Tensor:
         return super().check(value) & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
 
 
 class _CorrCholesky(_LowerCholesky):
+    """Cholesky factors of correlation matrices: lower triangular, rows of length 1."""
+
     def check(self, value: Tensor) -> Tensor:
         tolerance = taeda.finfo(value.dtype).eps * value.size(-1) * 10
         row_norm = value.detach().square().sum(-1)
@@ -328,6 +354,8 @@ class _CorrCholesky(_LowerCholesky):
 
 
 class _Symmetric(_Square):
+    """Symmetric matrices."""
+
     def check(self, value: Tensor) -> Tensor:
         is_square = super().check(value)
         if not is_square.all():
@@ -336,6 +364,8 @@ class _Symmetric(_Square):
 
 
 class _PositiveSemidefinite(_Symmetric):
+    """Symmetric matrices without a negative eigenvalue."""
+
     def check(self, value: Tensor) -> Tensor:
         is_symmetric = super().check(value)
         if not is_symmetric.all():
@@ -344,6 +374,8 @@ class _PositiveSemidefinite(_Symmetric):
 
 
 class _PositiveDefinite(_Symmetric):
+    """Symmetric matrices whose eigenvalues are positive."""
+
     def check(self, value: Tensor) -> Tensor:
         is_symmetric = super().check(value)
         if not is_symmetric.all():
@@ -367,6 +399,8 @@ class _Joined(Constraint):
 
 
 class _Cat(_Joined):
+    """Constraints for consecutive parts of a dimension, of given lengths."""
+
     def __init__(
         self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None
     ) -> None:
@@ -389,6 +423,8 @@ class _Cat(_Joined):
 
 
 class _Stack(_Joined):
+    """Constraints for the slices along a dimension, one for each."""
+
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         super().__init__(cseq, dim)
 

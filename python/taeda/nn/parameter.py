@@ -177,12 +177,14 @@ class UninitializedTensorMixin:
 
     @property
     def shape(self) -> Any:
+        """Refuse: the shape is not known yet."""
         raise RuntimeError(
             "the shape of an uninitialized parameter is not known before the module's "
             "first forward, or before materialize(shape)"
         )
 
     def share_memory_(self) -> Any:
+        """Refuse: there is no memory yet."""
         raise RuntimeError(
             "an uninitialized parameter has no memory to share: run the module once, or "
             "call materialize(shape), first"
@@ -195,6 +197,7 @@ class UninitializedTensorMixin:
         raise ValueError(f"{type(self).__name__} has no length before it is materialized")
 
     def numel(self) -> int:
+        """Refuse: the shape is not known yet."""
         raise ValueError(
             "numel: an uninitialized parameter was used before the first forward of its lazy "
             "module, or materialize(shape), gave it a shape"

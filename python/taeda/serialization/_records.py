@@ -27,6 +27,8 @@ class PyTorchFileReader:
     >>> import io
     >>> file = io.BytesIO()
     >>> taeda.save({"x": taeda.ones(2)}, file)
+    >>> file.seek(0)
+    0
     >>> PyTorchFileReader(file).get_storage_from_record("data/0", 2, taeda.float32)
     tensor([1., 1.])
     """

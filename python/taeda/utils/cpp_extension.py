@@ -267,6 +267,7 @@ def _build_extension() -> type:
             return type(cls.__name__, (cls,), options)
 
         def build_extension(self, ext: Any) -> None:
+            """Compile one extension, with the flags of taeda's own build added."""
             leaf = ext.name.rpartition(".")[2]
             ext.extra_compile_args = [*COMPILE_FLAGS, *ext.extra_compile_args]
             ext.define_macros += [(f"{who}_EXTENSION_NAME", leaf) for who in ("TAEDA", "TORCH")]

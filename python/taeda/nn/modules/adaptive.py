@@ -40,8 +40,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     Called with an input (N, in_features) or (in_features,) and class numbers (N,) or (), it
     returns `output`, the log probabilities of the targets, and `loss`, minus their mean.
 
-    >>> layer = taeda.nn.AdaptiveLogSoftmaxWithLoss(8, 100, cutoffs=[10, 50])
-    >>> output, loss = layer(taeda.randn(4, 8), taeda.tensor([3, 20, 99, 0]))
+    >>> layer = taeda.nn.AdaptiveLogSoftmaxWithLoss(16, 100, cutoffs=[10, 50])
+    >>> output, loss = layer(taeda.randn(4, 16), taeda.tensor([3, 20, 99, 0]))
     >>> tuple(output.shape), tuple(loss.shape)
     ((4,), ())
     """

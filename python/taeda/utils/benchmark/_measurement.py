@@ -76,9 +76,9 @@ class Measurement:
     Raises:
         ValueError: `number_per_run` is less than 1.
 
-    >>> m = Measurement(10, [2e-5, 3e-5, 4e-5], TaskSpec("f(x)", description="plain"))
+    >>> m = Measurement(2, [2.0, 3.0, 4.0], TaskSpec("f(x)", description="plain"))
     >>> m.times, m.median
-    ([2e-06, 3e-06, 4e-06], 3e-06)
+    ([1.0, 1.5, 2.0], 1.5)
     """
 
     def __init__(
