@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import doctest
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 import taeda
-from tools import public_names
+from tools import public_examples, public_names
 
 NAMES = public_names.names()
 EVERY = [name for inside in NAMES.values() for name in inside]
@@ -45,16 +43,19 @@ def test_values_that_are_described_exist():
     assert set(public_names.described()) - paths == set()
 
 
-@pytest.mark.parametrize("module", [m for m, inside in NAMES.items() if inside])
+@pytest.mark.parametrize("module", NAMES)
 def test_examples_run(module):
-    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-    for name in NAMES[module]:
-        text = public_names.documentation(name)
-        if ">>>" in text:
-            home = sys.modules.get(getattr(name.value, "__module__", None) or "", taeda)
-            scope = {**vars(home), "taeda": taeda}
-            example = doctest.DocTestParser().get_doctest(text, scope, name.path, None, None)
-            assert runner.run(example).failed == 0, name.path
+    problems = [public_examples.checked(name)[1] for name in NAMES[module]]
+    assert [problem for problem in problems if problem] == []
+
+
+def test_examples_of_the_reference_run():
+    """They are for names whose docstrings have none."""
+    by_path = {name.path.removeprefix("taeda."): name for name in EVERY}
+    for path, code in public_names.table(public_examples.MORE).items():
+        assert ">>>" not in public_names.documentation(by_path[path]), path
+        shown = public_examples.run(code)
+        assert len(shown) < 16 and max(map(len, shown)) <= 130, path
 
 
 def test_sources_are_found():

@@ -131,6 +131,12 @@ def _listed(path: str, module: Any) -> list[str]:
     return sorted({n for n in found if not n.startswith("_")}, key=lambda n: (n.lower(), n))
 
 
+def listed(path: str) -> list[tuple[str, Any]]:
+    """All names that a module offers, and what they stand for."""
+    module = load(path)
+    return [(name, getattr(module, name)) for name in _listed(path, module)]
+
+
 def kind_of(value: Any) -> str:
     """What sort of thing a value is."""
     if inspect.isclass(value):

@@ -9,7 +9,6 @@ build.
 from __future__ import annotations
 
 import contextlib
-import doctest
 import functools
 import io
 import re
@@ -29,7 +28,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform  # noqa: E402
 from sphinx.util import logging  # noqa: E402
 
 import taeda  # noqa: E402
-from tools import public_names  # noqa: E402
+from tools import public_examples, public_names  # noqa: E402
 from tools.public_names import Name  # noqa: E402
 
 logger = logging.getLogger(__name__)
@@ -49,7 +48,7 @@ class Reference:
         self.by_value: dict[int, str] = {}
         self.examples = 0
         self.formulas = public_names.table(folder / "formulas.txt")
-        self.more_examples = public_names.table(folder / "examples.txt")
+        self.more_examples = public_names.table(public_examples.MORE)
         for inside in self.names.values():
             for name in inside:
                 self.known[name.path] = name.path
@@ -80,36 +79,17 @@ class Reference:
             found[1:1] = ["", ".. math::", "", f"   {formula}", ""]
         if picture := pictures.of(name):
             found += ["", ".. raw:: html", "", f"   {picture}", ""]
+        extra = self.more_examples.get(name.path.removeprefix("taeda."))
         if ">>>" in text:
-            self.check(name, text)
-        elif extra := self.more_examples.get(name.path.removeprefix("taeda.")):
-            found += ["", ".. code-block:: pycon", "", *docstrings.moved(self.run(extra), "   ")]
+            lines, problem = public_examples.checked(name)
+            self.examples += lines
+            if problem:
+                logger.warning("the example of %s fails:\n%s", name.path, problem)
+        elif extra is not None:
+            shown = public_examples.run(extra)
+            self.examples += sum(line.startswith(">>> ") for line in shown)
+            found += ["", ".. code-block:: pycon", "", *docstrings.moved(shown, "   ")]
         return found
-
-    def check(self, name: Name, text: str) -> None:
-        """Run the example of a docstring."""
-        home = sys.modules.get(getattr(name.value, "__module__", None) or "", taeda)
-        scope = {**vars(home), "taeda": taeda}
-        example = doctest.DocTestParser().get_doctest(text, scope, name.path, None, None)
-        runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
-        report = io.StringIO()
-        taeda.manual_seed(0)
-        result = runner.run(example, out=report.write)
-        self.examples += result.attempted
-        if result.failed:
-            logger.warning("the example of %s fails:\n%s", name.path, report.getvalue())
-
-    def run(self, code: str) -> list[str]:
-        """An example that has no output yet, with what it gives."""
-        *statements, expression = code.split("; ")
-        scope: dict[str, Any] = {"taeda": taeda, "nn": taeda.nn, "F": taeda.nn.functional}
-        lines = [f">>> {line}" for line in [*statements, expression]]
-        taeda.manual_seed(0)
-        for statement in statements:
-            exec(statement, scope)
-        value = eval(expression, scope)
-        self.examples += len(lines)
-        return lines + ([] if value is None else repr(value).split("\n"))
 
     # ---- entries --------------------------------------------------------------------------------
 
@@ -180,12 +160,26 @@ class Reference:
         if about:
             lines += [*docstrings.converted(about, lambda code: self.link(code, module)), ""]
         lines += self.table(names)
+        if about:
+            lines += self.elsewhere(module)
         if module == "taeda.Tensor":
             lines += [".. py:currentmodule:: taeda", ""]
         for name in names:
             if name.path != "taeda.Tensor":  # which has pages of its own
                 lines += self.entry(name)
         return lines
+
+    def elsewhere(self, module: str) -> list[str]:
+        """A paragraph with the names of a module whose entries are on other modules' pages."""
+        own = {name.name for name in self.names[module]}
+        links = []
+        for name, value in public_names.listed(module):
+            target = self.by_value.get(id(value))
+            if name not in own and target is not None:
+                links.append(f":py:obj:`{name} <{target}>`")
+        if not links or module in ("taeda", "taeda.Tensor"):
+            return []
+        return ["Also here:", "", ".. rst-class:: words", "", "   " + " ".join(links), ""]
 
     def of_module(self, module: str) -> dict[str, list[str]]:
         """The pages of a module by the names of their files."""
@@ -214,7 +208,7 @@ class Reference:
             words = " ".join(f":py:obj:`{n.name} <{n.path}>`" for n in names)
             head = f":doc:`{title} <{module}-{slug}>` ({len(names)})"
             lines += [head, "", ".. rst-class:: words", "", f"   {words}", ""]
-        found[module] = [*lines, *toctree, ""]
+        found[module] = [*lines, *self.elsewhere(module), *toctree, ""]
         return found
 
     def modules(self, paths: list[str], folder: str) -> list[str]:

@@ -41,8 +41,9 @@ class Places:
         """What to write in place of a path; None where it leads nowhere."""
         if (page := self.pages.get(str(target))) is not None:
             return f"/{page}.md"
-        if target.is_dir() and self._page(target / "README.md"):
-            target = target / "README.md"
+        if target.is_dir():
+            pages = (target / "README.md", target / "index.rst")
+            target = next((page for page in pages if self._page(page)), target)
         if page := self._page(target):
             return "/" + page
         if target.suffix in (".svg", ".png") and self.docs in target.parents:
