@@ -290,7 +290,9 @@ def signatures(name: Name) -> list[str]:
         return [""]
     if is_operation(value):
         method = name.kind == "method"
-        return list(dict.fromkeys(_of_schema(schema, method) for schema in value.overloads))
+        own = _registered().get(id(value), value.__name__)
+        found = (_of_schema(schema, method, own) for schema in value.overloads)
+        return list(dict.fromkeys(found))
     try:
         signature = inspect.signature(value)
     except (ValueError, TypeError):
@@ -306,7 +308,12 @@ def signatures(name: Name) -> list[str]:
     return [_written(signature.replace(parameters=parameters, return_annotation=returns))]
 
 
-def _of_schema(schema: str, method: bool) -> str:
+def _of_schema(schema: str, method: bool, own: str) -> str:
+    head, _, returns = schema.rpartition(" -> ")
+    if hasattr(taeda.return_types, own) and ":" in returns:
+        schema = f"{head} -> return_types.{own}"
+    elif returns.startswith("("):
+        schema = f"{head} -> tuple[{returns[1:-1]}]"
     try:
         signature = _signatures.parse(schema, method=method)
         rest = [p for p in signature.parameters.values() if not (method and p.name == "self")]
@@ -383,15 +390,19 @@ _ROWS = (
 )
 
 
-@functools.lru_cache(maxsize=1)
-def rows() -> dict[str, tuple[str, int]]:
-    """The C++ file and line that each operation is defined in, by its name."""
+@functools.cache
+def rows(strictly: bool = False) -> dict[str, tuple[str, int]]:
+    """The C++ file and line that each operation is defined in, by its name.
+
+    Args:
+        strictly: only what is a row for certain, not any other place that has the name.
+    """
     files = [*sorted((ROOT / "csrc" / "ops").rglob("*.cpp"))]
     files += sorted((ROOT / "csrc" / "kernels" / "functors").glob("*.h"))
     files += sorted((ROOT / "csrc" / "python").glob("*.cpp"))
     texts = {str(file.relative_to(ROOT)): file.read_text() for file in files}
     found: dict[str, tuple[str, int]] = {}
-    for pattern in _ROWS:
+    for pattern in _ROWS[:2] if strictly else _ROWS:
         new: dict[str, tuple[str, int]] = {}
         for file, text in texts.items():
             for match in re.finditer(pattern, text):
@@ -416,7 +427,9 @@ def source(name: Name) -> tuple[str, int] | None:
     value = getattr(value, "func", value)  # of a partial
     if is_operation(value):
         own = _registered().get(id(value), value.__name__)
-        return rows().get(own) or rows().get(own.rstrip("_")) or rows().get(f"_{own}")
+        base = own.rstrip("_")  # whose row gives the in-place form too
+        places = (rows(strictly=True).get(own), rows().get(base), rows().get(own))
+        return next((place for place in places if place), rows().get(f"_{own}"))
     home = getattr(value, "__module__", None) or ""
     if home.startswith("taeda") and home not in ("taeda._C", "taeda"):
         code = getattr(value, "__code__", None)

@@ -54,6 +54,10 @@ class Reference:
                 self.known[name.path] = name.path
                 if name.kind in ("class", "function"):
                     self.by_value[id(name.value)] = name.path
+        for module in self.names:
+            for key, value in public_names.listed(module):
+                if id(value) in self.by_value:
+                    self.known.setdefault(f"{module}.{key}", self.by_value[id(value)])
 
     # ---- text -----------------------------------------------------------------------------------
 
@@ -63,12 +67,12 @@ class Reference:
         if not re.fullmatch(r"[A-Za-z_][\w.]*", text):
             return None
         if text in self.known:
-            return text
+            return self.known[text]
         for prefix in (module, "taeda"):
             path = f"{prefix}.{text}"
             # A bare lower-case word is more often an argument's name than a function's.
             if path in self.known and ("." in text or code.endswith("()") or text[0].isupper()):
-                return path
+                return self.known[path]
         return None
 
     def body(self, name: Name) -> list[str]:
