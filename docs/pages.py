@@ -15,7 +15,7 @@ PAGES = sorted(
     path for folder in ("start", "guides", "how", "gallery") for path in ROOT.glob(f"{folder}/*.md")
 )
 CELL = re.compile(r"^```\{code-cell\} ipython3\n((?::.*\n)*)(.*?)^```", re.MULTILINE | re.DOTALL)
-IMPORT = re.compile(r"^(?:import|from) (\w+)", re.MULTILINE)
+IMPORT = re.compile(r"^(?:import |from |.*find_spec\(\")(\w+)", re.MULTILINE)
 FOLDER = re.compile(r"/usr/share/[\w/-]+")
 
 
