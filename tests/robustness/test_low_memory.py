@@ -34,7 +34,9 @@ print(*sorted(outcomes))
 """
 
 
-@pytest.mark.parametrize("megabytes", [0, 1, 1.2, 1.4, 1.5, 1.6, 2, 4, 12, 20, 30, 33, 36, 40, 50, 70, 150])
+@pytest.mark.parametrize(
+    "megabytes", [0, 1, 1.2, 1.4, 1.5, 1.6, 2, 4, 12, 20, 30, 33, 36, 40, 50, 70, 150]
+)
 def test_little_address_space(megabytes):
     done = subprocess.run(
         [sys.executable, "-c", LIMITED, str(megabytes)],
