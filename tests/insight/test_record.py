@@ -123,6 +123,7 @@ def test_plot(activation, tmp_path):
     with taeda.record(model, optimizer) as run:
         train(model, optimizer, x, y)
     figure = run.plot(tmp_path / "run.png")
+    assert figure._repr_png_().startswith(b"\x89PNG")  # what a notebook shows
     assert len(figure.axes) == 4 and (tmp_path / "run.png").stat().st_size > 10_000
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import io
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,7 +16,9 @@ def plot(run: record) -> Any:
     """A figure with four panels."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 6.4), layout="constrained")
+    figure: Any = Figure(figsize=(10, 6.4), layout="constrained")
+    # Notebooks show figures that pyplot did not make only once pyplot has drawn one.
+    figure._repr_png_ = functools.partial(_png, figure)
     panels = figure.subplots(2, 2)
     losses = [(i, loss) for i, loss in enumerate(run.losses) if loss is not None]
     _line(panels[0, 0], losses, "loss")
@@ -34,6 +38,12 @@ def plot(run: record) -> Any:
     for panel in panels[1]:
         panel.set_xlabel("step")
     return figure
+
+
+def _png(figure: Any) -> bytes:
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    return file.getvalue()
 
 
 def _line(panel: Any, points: list[tuple[int, float]], title: str, **style: Any) -> None:
