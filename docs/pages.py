@@ -16,6 +16,7 @@ PAGES = sorted(
 )
 CELL = re.compile(r"^```\{code-cell\} ipython3\n((?::.*\n)*)(.*?)^```", re.MULTILINE | re.DOTALL)
 IMPORT = re.compile(r"^(?:import |from |.*find_spec\(\")(\w+)", re.MULTILINE)
+HEADER = re.compile(r"#include <taeda/(nanobind)\.h>")
 FOLDER = re.compile(r"/usr/share/[\w/-]+")
 
 
@@ -27,7 +28,7 @@ def code(page: Path) -> str:
 def missing(page: Path) -> list[str]:
     """What a page needs and is not here: packages it imports, folders of data it reads."""
     program = code(page)
-    packages = sorted(set(IMPORT.findall(program)))
+    packages = sorted({*IMPORT.findall(program), *HEADER.findall(program)})
     folders = sorted(set(FOLDER.findall(program)))
     return [name for name in packages if importlib.util.find_spec(name) is None] + [
         folder for folder in folders if not Path(folder).exists()

@@ -71,6 +71,11 @@ def run(page: Path, program: str, folder: Path, warnings: str = "error") -> None
 
 
 @pytest.mark.parametrize("page", pages.PAGES, ids=page_id)
+def test_lines_of_code_fit(page):
+    assert [line for line in pages.code(page).splitlines() if len(line) > 100] == []
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=page_id)
 def test_page_runs(page, tmp_path):
     run(page, program_of(page), tmp_path)
 
